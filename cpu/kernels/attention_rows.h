@@ -1,0 +1,48 @@
+// The elementwise part of attention on a block of scores, for one instruction-set level. Implemented by
+// rows_attention.cc.
+//
+// A block has a row for each query, `width` elements apart. Row r has scores for its first keys(r) elements;
+// what lies beyond, up to the block's number of keys rounded up to kAttentionPad, is written as zeros, so
+// there must be room for it.
+#pragma once
+
+#include <cstdint>
+
+namespace retrograd::cpu {
+
+inline constexpr int64_t kAttentionPad = 16;  // elements: at least a vector register of any level
+
+struct ScoreBlock {
+  int64_t rows, width;
+  int64_t keys;        // at most, in any row
+  int64_t first_keys;  // in row 0
+  bool causal;         // each row has one key more than the row above, while there are keys
+
+  int64_t row_keys(int64_t r) const { return causal && first_keys + r < keys ? first_keys + r : keys; }
+};
+
+template <class T>
+struct AttentionRowTable {
+  /// x = exp(x - m), where m is the largest score of the row; lse = log(sum exp), factor = 1 / sum of the row
+  /// of x (0 for no keys).
+  void (*weights)(T* x, const ScoreBlock& block, T* lse, T* factor);
+  /// p = exp(x - lse) into x, and p * (dp - delta) into dp.
+  void (*gradients)(T* x, T* dp, const ScoreBlock& block, const T* lse, const T* delta);
+  /// The sum of a[i] * b[i].
+  T (*inner)(const T* a, const T* b, int64_t n);
+};
+
+namespace baseline {
+template <class T>
+const AttentionRowTable<T>& attention_row_table();
+}
+namespace avx2 {
+template <class T>
+const AttentionRowTable<T>& attention_row_table();
+}
+namespace avx512 {
+template <class T>
+const AttentionRowTable<T>& attention_row_table();
+}
+
+}  // namespace retrograd::cpu

@@ -1,0 +1,135 @@
+// Layout: a strided tensor, or some of its dims, as a sequence of elements; and gather and scatter, which
+// copy between such a sequence and a dense tile, converting the dtype.
+//
+// Invariants: dims of size 1 are left out and adjacent dims merged where memory allows, so most tensors have
+// rank 1; rank is at least 1; a tensor without elements has a dim of size 0. Elements are numbered in
+// row-major order of the dims taken, and offsets count elements.
+#pragma once
+
+#include <algorithm>
+
+#include "engine/tensor_impl.h"
+
+namespace retrograd::cpu {
+
+struct Layout {
+  int rank = 0;
+  int64_t size[kMaxRank], stride[kMaxRank];
+
+  explicit Layout(const TensorImpl& x) : Layout(x, ~uint64_t{0}) {}
+
+  /// The dims whose bit is set in `dims`.
+  Layout(const TensorImpl& x, uint64_t dims) {
+    for (int i = 0; i < x.rank(); ++i)
+      if (dims >> i & 1) add(x.shape()[i].raw(), x.strides()[i]);
+    finish();
+  }
+
+  /// `x` repeated to `shape`, which it broadcasts to.
+  Layout(const TensorImpl& x, const Shape& shape) {
+    const int skip = shape.rank() - x.rank();
+    for (int i = 0; i < shape.rank(); ++i) {
+      const bool repeated = i < skip || x.shape()[i - skip].raw() == 1;
+      add(shape[i].raw(), repeated ? 0 : x.strides()[i - skip]);
+    }
+    finish();
+  }
+
+  int64_t numel() const {
+    int64_t n = 1;
+    for (int d = 0; d < rank; ++d) n *= size[d];
+    return n;
+  }
+
+  int64_t offset(int64_t element) const {
+    int64_t sum = 0;
+    for (int d = rank - 1; d > 0; --d) {
+      sum += element % size[d] * stride[d];
+      element /= size[d];
+    }
+    return sum + element * stride[0];
+  }
+
+  /// Calls f(offset, stride, count, at) for the pieces of elements [begin, end) that lie in one run of the
+  /// last dim; `at` counts from begin.
+  template <class F>
+  void for_runs(int64_t begin, int64_t end, F&& f) const {
+    int64_t index[kMaxRank], offset = 0, rest = begin;
+    for (int d = rank - 1; d >= 0; --d) {
+      index[d] = rest % size[d];
+      rest /= size[d];
+      offset += index[d] * stride[d];
+    }
+    const int last = rank - 1;
+    for (int64_t at = begin; at < end;) {
+      const int64_t count = std::min(size[last] - index[last], end - at);
+      f(offset, stride[last], count, at - begin);
+      at += count;
+      offset += count * stride[last];
+      index[last] += count;
+      for (int d = last; d > 0 && index[d] == size[d]; --d) {
+        offset += stride[d - 1] - size[d] * stride[d];
+        index[d] = 0;
+        ++index[d - 1];
+      }
+    }
+  }
+
+ private:
+  void add(int64_t n, int64_t s) {
+    if (n == 1) return;
+    if (rank > 0 && stride[rank - 1] == n * s) {
+      size[rank - 1] *= n;
+      stride[rank - 1] = s;
+    } else {
+      size[rank] = n;
+      stride[rank++] = s;
+    }
+  }
+  void finish() {
+    if (rank > 0) return;
+    size[0] = 1;
+    stride[rank++] = 1;
+  }
+};
+
+/// One element in another type: floats become integers by truncation (out of range: the smallest integer),
+/// float64 reaches the formats of 16 and 8 bits through float32.
+template <class To, class From>
+To convert(From v) {
+  if constexpr (std::is_same_v<To, bool>)
+    return v != static_cast<From>(0);
+  else if constexpr (std::is_integral_v<To> && !std::is_integral_v<From>) {
+    const double d = static_cast<double>(v);
+    return d >= -9.2233720368547758e18 && d < 9.2233720368547758e18 ? static_cast<To>(static_cast<int64_t>(d))
+                                                                    : static_cast<To>(INT64_MIN);
+  } else if constexpr (!std::is_integral_v<To> && sizeof(To) <= 2)
+    return static_cast<To>(static_cast<float>(v));
+  else
+    return static_cast<To>(v);
+}
+
+/// Elements [begin, end) of `layout` at `base`, into tile[0], tile[1], ...
+template <class To, class From>
+void gather(const From* base, const Layout& layout, int64_t begin, int64_t end, To* tile) {
+  layout.for_runs(begin, end, [&](int64_t offset, int64_t stride, int64_t count, int64_t at) {
+    const From* from = base + offset;
+    To* to = tile + at;
+    if (stride == 1)
+      for (int64_t i = 0; i < count; ++i) to[i] = convert<To>(from[i]);
+    else if (stride == 0)
+      std::fill_n(to, count, convert<To>(*from));
+    else
+      for (int64_t i = 0; i < count; ++i) to[i] = convert<To>(from[i * stride]);
+  });
+}
+
+/// The reverse of gather.
+template <class To, class From>
+void scatter(const From* tile, To* base, const Layout& layout, int64_t begin, int64_t end) {
+  layout.for_runs(begin, end, [&](int64_t offset, int64_t stride, int64_t count, int64_t at) {
+    for (int64_t i = 0; i < count; ++i) base[offset + i * stride] = convert<To>(tile[at + i]);
+  });
+}
+
+}  // namespace retrograd::cpu

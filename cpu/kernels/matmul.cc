@@ -1,0 +1,248 @@
+// Matrix products on the CPU: operands become MatrixViews for cpu/gemm.h.
+// float16 and bfloat16 operands are converted to float32, multiplied, and the result is rounded once.
+// Integers have a plain loop of their own.
+#include "ops/matmul.h"
+
+#include <cstring>
+#include <vector>
+
+#include "cpu/gemm.h"
+#include "cpu/kernels/elementwise.h"
+#include "cpu/kernels/layout.h"
+#include "cpu/kernels/table.h"
+#include "cpu/parallel.h"
+
+namespace retrograd::cpu {
+namespace {
+
+constexpr int64_t kRowGrain = 32768;  // elements a chunk when rows are filled
+
+using Cell = RefPtr<TensorImpl>;
+
+Cell make_cell(ScalarType dtype, const Shape& shape) {
+  Cell cell = TensorImpl::make();
+  cell->set_type(dtype, kCPU, shape);
+  cell->allocate();
+  return cell;
+}
+
+Cell converted(const TensorImpl& x, ScalarType dtype) {
+  if (x.dtype() == dtype) return Cell(const_cast<TensorImpl*>(&x));
+  Cell cell = make_cell(dtype, x.shape());
+  convert_copy(x, *cell);
+  return cell;
+}
+
+ScalarType compute_type(ScalarType dtype) {
+  if (is_integral(dtype, true)) return kInt64;
+  return dtype == kFloat64 ? kFloat64 : kFloat32;
+}
+
+// A factor of a product: matrices in the last two dims, batch dims before them.
+struct Factor {
+  Cell cell;
+  int64_t rows, columns, row, column;  // sizes and strides
+
+  Factor(const TensorImpl& x, ScalarType dtype) : cell(converted(x, dtype)) {
+    const int r = x.rank();
+    rows = r < 2 ? 1 : x.shape()[r - 2].raw();
+    columns = r < 1 ? 1 : x.shape()[r - 1].raw();
+    row = r < 2 ? 0 : cell->strides()[r - 2];
+    column = r < 1 ? 0 : cell->strides()[r - 1];
+  }
+  void transpose() {
+    std::swap(rows, columns);
+    std::swap(row, column);
+  }
+  template <class T>
+  MatrixView<T> view() const {
+    return {static_cast<const T*>(cell->data()), row, column};
+  }
+};
+
+// Integer arithmetic wraps around.
+void gemm(const Gemm<int64_t>& g) {
+  for (int64_t i = 0; i < g.m; ++i)
+    for (int64_t j = 0; j < g.n; ++j) {
+      const int64_t *a = g.a.data + i * g.a.row, *b = g.b.data + j * g.b.column;
+      uint64_t sum = 0;
+      for (int64_t l = 0; l < g.k; ++l)
+        sum += static_cast<uint64_t>(a[l * g.a.column]) * static_cast<uint64_t>(b[l * g.b.row]);
+      int64_t& c = g.c[i * g.c_row + j];
+      c = static_cast<int64_t>(static_cast<uint64_t>(g.accumulate ? c : 0) +
+                               static_cast<uint64_t>(g.alpha) * sum);
+    }
+}
+
+void gemm_batched(const Gemm<int64_t>& first, std::span<const BatchOffsets> offsets) {
+  for (const BatchOffsets& at : offsets) {
+    Gemm<int64_t> g = first;
+    g.a.data += at.a;
+    g.b.data += at.b;
+    g.c += at.c;
+    gemm(g);
+  }
+}
+
+template <class F>
+void with_compute_type(ScalarType type, F&& f) {
+  if (type == kFloat32)
+    f(float{});
+  else if (type == kFloat64)
+    f(double{});
+  else
+    f(int64_t{});
+}
+
+// Where the matrices of a batch lie. Dims before the last two are counted in row-major order.
+std::vector<BatchOffsets> batch_offsets(const Factor& a, const Factor& b, int64_t c_size) {
+  const uint64_t dims = (uint64_t{1} << (a.cell->rank() - 2)) - 1;
+  const Layout left(*a.cell, dims), right(*b.cell, dims);
+  std::vector<BatchOffsets> offsets(static_cast<size_t>(left.numel()));
+  int64_t i = 0;
+  for (BatchOffsets& at : offsets) {
+    at = {left.offset(i), right.offset(i), i * c_size};
+    ++i;
+  }
+  return offsets;
+}
+
+// The result in the compute type, contiguous: the output itself where it is that.
+class Result {
+ public:
+  Result(TensorImpl& output, ScalarType dtype)
+      : output_(output),
+        cell_(output.dtype() == dtype && output.is_contiguous() ? Cell(&output)
+                                                                : make_cell(dtype, output.shape())) {}
+  ~Result() = default;
+  TensorImpl& cell() const { return *cell_; }
+  void finish() const {
+    if (cell_.get() != &output_) convert_copy(*cell_, output_);
+  }
+
+ private:
+  TensorImpl& output_;
+  Cell cell_;
+};
+
+// out (+)= alpha * a b.
+void multiply(const Factor& a, const Factor& b, TensorImpl& out, Scalar alpha, bool accumulate) {
+  with_compute_type(out.dtype(), [&]<class T>(T) {
+    const T factor =
+        std::is_same_v<T, int64_t> ? static_cast<T>(alpha.to_int()) : static_cast<T>(alpha.to_double());
+    T* c = static_cast<T*>(out.data());
+    const Gemm<T> first{a.rows, b.columns, a.columns, a.view<T>(), b.view<T>(),
+                        c,      b.columns, factor,    accumulate};
+    if (a.cell->rank() == 2)
+      gemm(first);
+    else
+      gemm_batched(first, batch_offsets(a, b, a.rows * b.columns));
+  });
+}
+
+void product_kernel(const Call& call, TensorImpl* const* outputs) {
+  const ScalarType type = compute_type(outputs[0]->dtype());
+  const Result result(*outputs[0], type);
+  const Factor a(*call.operands[0], type);
+  Factor b(*call.operands[1], type);
+  if (call.operands[1]->rank() == 1) b.transpose();  // mv: a column
+  multiply(a, b, result.cell(), 1, false);
+  result.finish();
+}
+
+void dot_kernel(const Call& call, TensorImpl* const* outputs) {
+  const ScalarType type = compute_type(outputs[0]->dtype());
+  const Result result(*outputs[0], type);
+  const Factor a(*call.operands[0], type), b(*call.operands[1], type);
+  with_compute_type(type, [&]<class T>(T) {
+    T& out = *static_cast<T*>(result.cell().data());
+    const MatrixView<T> x = a.view<T>(), y = b.view<T>();
+    if constexpr (std::is_same_v<T, int64_t>)
+      gemm(Gemm<T>{1, 1, a.columns, x, {y.data, y.column, 0}, &out, 1});
+    else
+      out = dot(x.data, x.column, y.data, y.column, a.columns);
+  });
+  result.finish();
+}
+
+// out = beta * start.
+void scaled_copy(const TensorImpl& start, Scalar beta, TensorImpl& out) {
+  convert_copy(start, out);
+  if (beta == Scalar(1)) return;
+  with_compute_type(out.dtype(), [&]<class T>(T) {
+    const T factor =
+        std::is_same_v<T, int64_t> ? static_cast<T>(beta.to_int()) : static_cast<T>(beta.to_double());
+    T* x = static_cast<T*>(out.data());
+    parallel_range(out.numel().raw(), kRowGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) x[i] *= factor;
+    });
+  });
+}
+
+void add_product_kernel(const Call& call, TensorImpl* const* outputs) {
+  const auto& attrs = call.attrs_as<ops::AddProduct::Attrs>();
+  const ScalarType type = compute_type(outputs[0]->dtype());
+  const Result result(*outputs[0], type);
+  const bool starts = !(attrs.beta == Scalar(0));
+  if (starts) scaled_copy(*call.operands[0], attrs.beta, result.cell());
+  multiply(Factor(*call.operands[1], type), Factor(*call.operands[2], type), result.cell(), attrs.alpha,
+           starts);
+  result.finish();
+}
+
+// (..., k) as one matrix with rows at equal distances, copied where memory does not allow it.
+Factor tall(const TensorImpl& x, ScalarType type) {
+  Factor out(x, type);
+  const Layout rows(*out.cell, (uint64_t{1} << (x.rank() - 1)) - 1);
+  if (rows.rank > 1) {
+    out.cell = make_cell(type, x.shape());
+    convert_copy(x, *out.cell);
+    out.row = out.columns;
+    out.column = 1;
+  } else {
+    out.row = rows.stride[0];
+  }
+  out.rows = rows.numel();
+  return out;
+}
+
+void fill_rows(const TensorImpl& bias, TensorImpl& out) {
+  const int64_t n = bias.numel().raw();
+  const Cell row = make_cell(out.dtype(), bias.shape());
+  convert_copy(bias, *row);
+  const int64_t bytes = n * static_cast<int64_t>(element_size(out.dtype()));
+  if (n == 0) return;
+  parallel_range(out.numel().raw() / n, std::max<int64_t>(1, kRowGrain / n), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      std::memcpy(static_cast<char*>(out.data()) + i * bytes, row->data(), static_cast<size_t>(bytes));
+  });
+}
+
+void linear_kernel(const Call& call, TensorImpl* const* outputs) {
+  const ScalarType type = compute_type(outputs[0]->dtype());
+  const Result result(*outputs[0], type);
+  const Factor x = tall(*call.operands[0], type);
+  Factor weight(*call.operands[1], type);
+  weight.transpose();
+  if (call.operands[2]) fill_rows(*call.operands[2], result.cell());
+  with_compute_type(type, [&]<class T>(T) {
+    T* c = static_cast<T*>(result.cell().data());
+    gemm(Gemm<T>{x.rows, weight.columns, x.columns, x.view<T>(), weight.view<T>(), c, weight.columns, 1,
+                 call.operands[2] != nullptr});
+  });
+  result.finish();
+}
+
+}  // namespace
+
+void add_matmul_kernels(KernelTable& table) {
+  table.set(&ops::info<ops::Mm>, product_kernel);
+  table.set(&ops::info<ops::Bmm>, product_kernel);
+  table.set(&ops::info<ops::Mv>, product_kernel);
+  table.set(&ops::info<ops::Dot>, dot_kernel);
+  table.set(&ops::info<ops::Addmm>, add_product_kernel);
+  table.set(&ops::info<ops::Baddbmm>, add_product_kernel);
+  table.set(&ops::info<ops::Linear>, linear_kernel);
+}
+
+}  // namespace retrograd::cpu

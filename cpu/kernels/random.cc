@@ -1,0 +1,159 @@
+// Kernels of the random ops. Elements are numbered in row-major order whatever the strides, and element i takes its number from place i of
+// the draw's Philox stream, block by block; chunks are cut at multiples of a block, so threads cannot show.
+// float16 and bfloat16 take their numbers from the float stream, float64 from one of its own.
+#include <fmt/format.h>
+
+#include "cpu/kernels/layout.h"
+#include "cpu/kernels/table.h"
+#include "cpu/parallel.h"
+#include "engine/philox.h"
+#include "ops/random_ops.h"
+
+namespace retrograd::cpu {
+namespace {
+
+constexpr int64_t kTile = 1024, kGrain = 16 * kTile;  // elements, multiples of a Philox block
+
+// Calls f(first element, count) for every tile, in parallel.
+template <class F>
+void for_tiles(int64_t numel, const F& f) {
+  parallel_range(numel, kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end; at += kTile) f(at, std::min(kTile, end - at));
+  });
+}
+
+template <class Compute, class Block>
+void fill_blocks(Compute* tile, int64_t count, int64_t per_block, uint64_t first_block, const Block& block) {
+  for (int64_t i = 0; i < count; i += per_block, ++first_block) {
+    const auto numbers = block(first_block);
+    for (int64_t k = 0; k < std::min(per_block, count - i); ++k) tile[i + k] = numbers[static_cast<size_t>(k)];
+  }
+}
+
+void uniforms(const ops::Draw& d, int64_t at, int64_t count, float* tile) {
+  fill_blocks(tile, count, 4, static_cast<uint64_t>(at) / 4,
+              [&](uint64_t b) { return uniform_float_block(d.seed_bits(), d.offset_bits(), b); });
+}
+void uniforms(const ops::Draw& d, int64_t at, int64_t count, double* tile) {
+  fill_blocks(tile, count, 2, static_cast<uint64_t>(at) / 2,
+              [&](uint64_t b) { return uniform_double_block(d.seed_bits(), d.offset_bits(), b); });
+}
+void normals(const ops::Draw& d, int64_t at, int64_t count, float* tile) {
+  fill_blocks(tile, count, 4, static_cast<uint64_t>(at) / 4,
+              [&](uint64_t b) { return normal_float_block(d.seed_bits(), d.offset_bits(), b); });
+}
+void normals(const ops::Draw& d, int64_t at, int64_t count, double* tile) {
+  fill_blocks(tile, count, 2, static_cast<uint64_t>(at) / 2,
+              [&](uint64_t b) { return normal_double_block(d.seed_bits(), d.offset_bits(), b); });
+}
+
+// A uniform with so many bits that rounding it to T cannot give 1.
+template <class T, class C>
+C shortened(C u) {
+  if constexpr (std::is_same_v<T, Half>) return std::floor(u * C{0x1p11}) * C{0x1p-11};
+  else if constexpr (std::is_same_v<T, BFloat16>) return std::floor(u * C{0x1p8}) * C{0x1p-8};
+  else return u;
+}
+
+// Calls f(T, Compute) with the tensor's type and the type to compute in.
+template <class F>
+void dispatch_floating(ScalarType dtype, const F& f) {
+  switch (dtype) {
+    case kFloat64: return f(double{}, double{});
+    case kFloat32: return f(float{}, float{});
+    case kFloat16: return f(Half{}, float{});
+    default: return f(BFloat16{}, float{});
+  }
+}
+
+template <class Op>
+void fill_kernel(const Call& call, TensorImpl* const* outputs) {
+  const auto& attrs = call.attrs_as<typename Op::Attrs>();
+  TensorImpl& out = *outputs[0];
+  const Layout layout(out);
+  dispatch_floating(out.dtype(), [&]<class T, class C>(T, C) {
+    const C a = static_cast<C>(attrs.a.to_double()), b = static_cast<C>(attrs.b.to_double());
+    for_tiles(layout.numel(), [&](int64_t at, int64_t count) {
+      C tile[kTile];
+      if constexpr (std::is_same_v<Op, ops::Normal>) {
+        normals(attrs.draw, at, count, tile);
+        for (int64_t i = 0; i < count; ++i) tile[i] = a + b * tile[i];
+      } else {
+        uniforms(attrs.draw, at, count, tile);
+        for (int64_t i = 0; i < count; ++i) tile[i] = a + (b - a) * shortened<T>(tile[i]);
+      }
+      scatter(tile, static_cast<T*>(out.data()), layout, at, at + count);
+    });
+  });
+}
+
+// low + floor(range * bits / 2^64): a bias of at most range / 2^64.
+void randint_kernel(const Call& call, TensorImpl* const* outputs) {
+  const auto& attrs = call.attrs_as<ops::RandInt::Attrs>();
+  TensorImpl& out = *outputs[0];
+  const Layout layout(out);
+  const uint64_t low = static_cast<uint64_t>(attrs.a.to_int()), range = static_cast<uint64_t>(attrs.b.to_int()) - low;
+  for_tiles(layout.numel(), [&](int64_t at, int64_t count) {
+    int64_t tile[kTile];
+    fill_blocks(tile, count, 2, static_cast<uint64_t>(at) / 2, [&](uint64_t block) {
+      const auto w = philox(attrs.draw.seed_bits(), block, attrs.draw.offset_bits());
+      const auto scaled = [&](uint64_t high, uint64_t word) {
+        return static_cast<int64_t>(low + static_cast<uint64_t>(static_cast<unsigned __int128>(high << 32 | word) * range >> 64));
+      };
+      return std::array<int64_t, 2>{scaled(w[0], w[1]), scaled(w[2], w[3])};
+    });
+    dispatch(out.dtype(), [&]<class T>(std::type_identity<T>) {
+      if constexpr (std::is_integral_v<T>) scatter(tile, static_cast<T*>(out.data()), layout, at, at + count);
+    });
+  });
+}
+
+void bernoulli_kernel(const Call& call, TensorImpl* const* outputs) {
+  const auto& attrs = call.attrs_as<ops::Bernoulli::Attrs>();
+  const TensorImpl& p = *call.operands[0];
+  const Layout from(p), to(*outputs[0]);
+  dispatch_floating(p.dtype(), [&]<class T, class C>(T, C) {
+    for_tiles(from.numel(), [&](int64_t at, int64_t count) {
+      C tile[kTile], u[kTile];
+      gather(static_cast<const T*>(p.data()), from, at, at + count, tile);
+      uniforms(attrs.draw, at, count, u);
+      for (int64_t i = 0; i < count; ++i) {
+        if (!(tile[i] >= 0 && tile[i] <= 1))
+          fail_call(call, Category::bad_argument, fmt::format("the probability {} is outside [0, 1]", static_cast<double>(tile[i])));
+        tile[i] = u[i] < tile[i] ? C{1} : C{0};
+      }
+      scatter(tile, static_cast<T*>(outputs[0]->data()), to, at, at + count);
+    });
+  });
+}
+
+// The mask comes from the float stream for every dtype. A tile is read before it is written: the output may lie on the operand.
+void dropout_kernel(const Call& call, TensorImpl* const* outputs) {
+  const auto& attrs = call.attrs_as<ops::Dropout::Attrs>();
+  const TensorImpl& x = *call.operands[0];
+  const Layout from(x), to(*outputs[0]);
+  const double p = attrs.p.to_double();
+  dispatch_floating(x.dtype(), [&]<class T, class C>(T, C) {
+    const C scale = p < 1 ? static_cast<C>(1 / (1 - p)) : C{0};
+    for_tiles(from.numel(), [&](int64_t at, int64_t count) {
+      C tile[kTile];
+      float u[kTile];
+      gather(static_cast<const T*>(x.data()), from, at, at + count, tile);
+      uniforms(attrs.draw, at, count, u);
+      for (int64_t i = 0; i < count; ++i) tile[i] = static_cast<double>(u[i]) < p ? C{0} : tile[i] * scale;
+      scatter(tile, static_cast<T*>(outputs[0]->data()), to, at, at + count);
+    });
+  });
+}
+
+}  // namespace
+
+void add_random_kernels(KernelTable& table) {
+  table.set(&ops::info<ops::Uniform>, fill_kernel<ops::Uniform>);
+  table.set(&ops::info<ops::Normal>, fill_kernel<ops::Normal>);
+  table.set(&ops::info<ops::RandInt>, randint_kernel);
+  table.set(&ops::info<ops::Bernoulli>, bernoulli_kernel);
+  table.set(&ops::info<ops::Dropout>, dropout_kernel);
+}
+
+}  // namespace retrograd::cpu

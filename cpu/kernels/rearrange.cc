@@ -1,0 +1,170 @@
+// Kernels of ops that put elements elsewhere: flip, tril, triu, copy, and the transposes of views (ops/views.h).
+//
+// A region is a cell that shows part of another's memory. Flip copies from one with negative strides, a view's transpose into one that the
+// view op itself lays out.
+#include "ops/rearrange.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "cpu/kernels/elementwise.h"
+#include "cpu/kernels/layout.h"
+#include "cpu/kernels/table.h"
+#include "cpu/parallel.h"
+#include "ops/copy.h"
+#include "ops/views.h"
+
+namespace retrograd::cpu {
+namespace {
+
+constexpr int64_t kGrain = 32768;
+
+void flip(const Call& call, TensorImpl* const* outputs) {
+  RefPtr<TensorImpl> region = TensorImpl::make();
+  region->alias(*call.operands[0]);
+  int64_t offset = region->storage_offset();
+  for (int64_t d : call.attrs_as<ops::Flip::Attrs>().dims) {
+    int64_t& stride = region->mutable_strides()[d];
+    const int64_t n = region->shape()[static_cast<int>(d)].raw();
+    offset += n > 0 ? (n - 1) * stride : 0;
+    stride = -stride;
+  }
+  region->set_storage_offset(offset);
+  convert_copy(*region, *outputs[0]);
+}
+
+// Copies, then clears of each row what lies outside the triangle.
+void triangle(const Call& call, TensorImpl& out, bool upper) {
+  const TensorImpl& x = *call.operands[0];
+  convert_copy(x, out);
+  const int64_t diagonal = call.attrs_as<ops::TriangleAttrs>().diagonal;
+  const int64_t rows = out.shape()[out.rank() - 2].raw(), columns = out.shape().back().raw();
+  const int64_t n = out.numel().raw(), item = static_cast<int64_t>(element_size(out.dtype()));
+  if (n == 0) return;
+  char* data = static_cast<char*>(out.data());
+  parallel_range(n / columns, std::max<int64_t>(1, kGrain / columns), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const int64_t edge = std::clamp<int64_t>(r % rows + diagonal + (upper ? 0 : 1), 0, columns);
+      const int64_t from = upper ? 0 : edge, to = upper ? edge : columns;
+      std::memset(data + (r * columns + from) * item, 0, static_cast<size_t>((to - from) * item));
+    }
+  });
+}
+
+void tril(const Call& call, TensorImpl* const* outputs) { triangle(call, *outputs[0], false); }
+void triu(const Call& call, TensorImpl* const* outputs) { triangle(call, *outputs[0], true); }
+
+void copy(const Call& call, TensorImpl* const* outputs) {
+  if (outputs[0] != call.operands[1]) convert_copy(*call.operands[1], *outputs[0]);  // the output may be an operand that dies here
+}
+
+void clear(TensorImpl& out) {
+  std::memset(out.data(), 0, static_cast<size_t>(out.numel().raw()) * element_size(out.dtype()));
+}
+
+// True when no two indices of the region show one element: sorted by stride, each dim steps over all smaller ones.
+bool is_injective(const TensorImpl& region) {
+  int order[kMaxRank], count = 0;
+  for (int i = 0; i < region.rank(); ++i) {
+    if (region.shape()[i].raw() == 1) continue;
+    int at = count++;
+    for (; at > 0 && region.strides()[order[at - 1]] > region.strides()[i]; --at) order[at] = order[at - 1];
+    order[at] = i;
+  }
+  int64_t reach = 0;
+  for (int k = 0; k < count; ++k) {
+    const int64_t stride = region.strides()[order[k]];
+    if (stride <= reach) return false;
+    reach += stride * (region.shape()[order[k]].raw() - 1);
+  }
+  return true;
+}
+
+// region += g, one element after the other.
+template <class T>
+void add_elements(const TensorImpl& g, TensorImpl& region) {
+  const T* from = static_cast<const T*>(g.data());
+  T* to = static_cast<T*>(region.data());
+  const Layout source(g), destination(region);
+  int64_t element = 0;
+  destination.for_runs(0, destination.numel(), [&](int64_t offset, int64_t stride, int64_t count, int64_t) {
+    for (int64_t i = 0; i < count; ++i) to[offset + i * stride] += from[source.offset(element++)];
+  });
+}
+
+void put(const TensorImpl& g, TensorImpl& out, TensorImpl& region) {
+  clear(out);
+  region.set_storage(out.storage());
+  if (region.numel().raw() == 0) return;
+  if (is_injective(region)) return convert_copy(g, region);
+  const bool is_small = element_size(out.dtype()) < 4 && is_floating(out.dtype());
+  if (!is_small) {
+    dispatch(out.dtype(), [&]<class T>(std::type_identity<T>) {
+      if constexpr (sizeof(T) >= 4 || std::is_integral_v<T>) add_elements<T>(g, region);
+    });
+    return;
+  }
+  // Formats of 16 and 8 bits are summed in float32 and rounded once.
+  RefPtr<TensorImpl> wide_g = TensorImpl::make(), wide_out = TensorImpl::make(), wide_region = TensorImpl::make();
+  wide_g->set_type(kFloat32, g.device(), g.shape());
+  wide_g->allocate();
+  convert_copy(g, *wide_g);
+  wide_out->set_type(kFloat32, out.device(), out.shape());
+  wide_out->allocate();
+  clear(*wide_out);
+  wide_region->alias(region);
+  wide_region->set_dtype(kFloat32, out.device());
+  wide_region->set_storage(wide_out->storage());
+  add_elements<float>(*wide_g, *wide_region);
+  convert_copy(*wide_out, out);
+}
+
+template <class V>
+void transposed(const Call& call, TensorImpl* const* outputs) {
+  RefPtr<TensorImpl> region = TensorImpl::make();
+  const Call view{&ops::info<V>, {outputs, 1}, &call.attrs_as<typename ops::Transposed<V>::Attrs>().view, call.where, 1};
+  TensorImpl* cell = region.get();
+  V::infer(view, &cell);
+  V::layout(view, *region);
+  put(*call.operands[0], *outputs[0], *region);
+}
+
+void as_strided_scatter(const Call& call, TensorImpl* const* outputs) {
+  const TensorImpl &base = *call.operands[0], &value = *call.operands[1];
+  TensorImpl& out = *outputs[0];
+  const ops::Geometry& g = call.attrs_as<ops::Geometry>();
+  RefPtr<TensorImpl> region = TensorImpl::make(), memory = TensorImpl::make();
+  memory->alias(out);
+  if (!g.base_is_dense) {  // as the base lies in memory, then copied to row-major order
+    int64_t extent = 1;
+    for (int i = 0; i < base.rank(); ++i) {
+      memory->mutable_strides()[i] = g.base_stride[i];
+      extent += (base.shape()[i].raw() - 1) * g.base_stride[i];
+    }
+    memory->set_storage(Storage::allocate(std::max<int64_t>(extent, 1) * static_cast<int64_t>(element_size(out.dtype()))));
+  }
+  convert_copy(base, *memory);
+  region->set_type(value.dtype(), value.device(), g.size);
+  for (int i = 0; i < g.size.rank(); ++i) region->mutable_strides()[i] = g.stride[i];
+  region->set_storage_offset(memory->storage_offset() + g.offset);
+  region->set_storage(memory->storage());
+  convert_copy(value, *region);
+  if (!g.base_is_dense) convert_copy(*memory, out);
+}
+
+}  // namespace
+
+void add_rearrange_kernels(KernelTable& table) {
+  table.set(&ops::info<ops::Flip>, flip);
+  table.set(&ops::info<ops::Tril>, tril);
+  table.set(&ops::info<ops::Triu>, triu);
+  table.set(&ops::info<ops::Copy>, copy);
+  table.set(&ops::info<ops::Transposed<ops::Slice>>, transposed<ops::Slice>);
+  table.set(&ops::info<ops::Transposed<ops::Select>>, transposed<ops::Select>);
+  table.set(&ops::info<ops::Transposed<ops::Diagonal>>, transposed<ops::Diagonal>);
+  table.set(&ops::info<ops::Transposed<ops::Unfold>>, transposed<ops::Unfold>);
+  table.set(&ops::info<ops::Transposed<ops::AsStrided>>, transposed<ops::AsStrided>);
+  table.set(&ops::info<ops::AsStridedScatter>, as_strided_scatter);
+}
+
+}  // namespace retrograd::cpu

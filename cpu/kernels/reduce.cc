@@ -1,0 +1,304 @@
+// Reductions on the CPU.
+//
+// Every reduction but the column sums below runs over rows (cpu/kernels/row_access.h): chunks of kChunk
+// elements give Partials (by the functions of cpu/kernels/reduce_rows.h for floats, by reduce_integers here),
+// which are merged in order and handed to a `finish` that writes the results. Start reading at RowReducer.
+// Order and cuts follow from sizes alone, whatever the number of threads.
+#include "cpu/kernels/reduce.h"
+
+#include <cmath>
+#include <limits>
+
+#include "cpu/features.h"
+#include "cpu/kernels/table.h"
+#include "cpu/parallel.h"
+#include "ops/reduce.h"
+
+namespace retrograd::cpu {
+
+template <class T>
+const ReduceTable<T>& reduce_table() {
+#if defined(__x86_64__)
+  switch (level()) {
+    case Level::avx512: return avx512::reduce_table<T>();
+    case Level::avx2: return avx2::reduce_table<T>();
+    case Level::baseline: break;
+  }
+#endif
+  return baseline::reduce_table<T>();
+}
+template const ReduceTable<float>& reduce_table<float>();
+template const ReduceTable<double>& reduce_table<double>();
+
+namespace {
+
+bool is_extreme(Reduction kind) {
+  return kind == Reduction::max || kind == Reduction::min || kind == Reduction::argmax ||
+         kind == Reduction::argmin || kind == Reduction::abs_max || kind == Reduction::abs_min;
+}
+bool takes_larger(Reduction kind) {
+  return kind == Reduction::max || kind == Reduction::argmax || kind == Reduction::abs_max;
+}
+
+// What no elements give.
+template <class V>
+Partial<V> nothing(Reduction kind) {
+  Partial<V> p;
+  if (kind == Reduction::prod) p.value = 1;
+  if constexpr (std::is_same_v<V, double>) {
+    if (kind == Reduction::logsumexp) p.value = -std::numeric_limits<double>::infinity();
+    if (kind == Reduction::moments) p.value = std::numeric_limits<double>::quiet_NaN();
+  }
+  return p;
+}
+
+// Chan's formula for the moments of a union; sums of exponentials are brought to the larger of the two
+// maxima.
+void merge_moments(Partial<double>& a, const Partial<double>& b) {
+  const double n = static_cast<double>(a.count + b.count), share = static_cast<double>(b.count) / n,
+               delta = b.value - a.value;
+  a.value += delta * share;
+  a.second += b.second + delta * delta * static_cast<double>(a.count) * share;
+}
+
+void merge_exponentials(Partial<double>& a, const Partial<double>& b) {
+  if (a.value == b.value) {
+    a.second += b.second;
+    return;
+  }
+  const Partial<double>&high = b.value < a.value || std::isnan(a.value) ? a : b, &low = &high == &a ? b : a;
+  a.second = high.second + low.second * std::exp(low.value - high.value);
+  a.value = high.value;
+}
+
+/// Adds to `a` what was found in the elements behind it.
+template <class V>
+void merge(Reduction kind, Partial<V>& a, const Partial<V>& b) {
+  if (is_extreme(kind)) {
+    const bool nan = b.value != b.value;
+    if (a.value == a.value && (nan || (takes_larger(kind) ? b.value > a.value : b.value < a.value))) {
+      a.value = b.value;
+      a.index = a.count + b.index;
+    }
+  } else if (kind == Reduction::prod) {
+    a.value *= b.value;
+  } else if (kind == Reduction::moments || kind == Reduction::logsumexp) {
+    if constexpr (std::is_same_v<V, double>) {
+      if (kind == Reduction::moments)
+        merge_moments(a, b);
+      else
+        merge_exponentials(a, b);
+    }
+  } else {
+    a.value += b.value;
+  }
+  a.count += b.count;
+}
+
+void reduce_integers(const int64_t* x, int64_t n, Reduction kind, Partial<int64_t>& out) {
+  out.count = n;
+  uint64_t sum = 0, product = 1;  // wrap around, as PyTorch's do
+  if (is_extreme(kind)) {
+    const bool larger = takes_larger(kind);
+    out.value = x[0];
+    for (int64_t i = 1; i < n; ++i)
+      if (larger ? x[i] > out.value : x[i] < out.value) {
+        out.value = x[i];
+        out.index = i;
+      }
+    return;
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    sum += kind == Reduction::nonzero ? x[i] != 0 : static_cast<uint64_t>(x[i]);
+    product *= static_cast<uint64_t>(x[i]);
+  }
+  out.value = static_cast<int64_t>(kind == Reduction::prod ? product : sum);
+}
+
+// V is the accumulation type: double for floating operands, int64_t for the others.
+template <class T>
+class RowReducer {
+ public:
+  using V = std::conditional_t<std::is_same_v<T, int64_t>, int64_t, double>;
+
+  RowReducer(const TensorImpl& x, const IntList& dims, Reduction kind, double p)
+      : rows_(x, dims), kind_(kind), p_(p) {}
+
+  /// Calls finish(first, partials) for runs of rows.
+  template <class F>
+  void run(const F& finish) const {
+    const int64_t n = rows_.length(), count = rows_.count();
+    if (n > kChunk && count < 64) return run_by_chunk(finish);
+    if (n * count <= kRowGrain) return run_rows(0, count, finish);
+    parallel_range(count, rows_.grain(), [&](int64_t begin, int64_t end) { run_rows(begin, end, finish); });
+  }
+
+ private:
+  Partial<V> chunk(int64_t row, int64_t begin) const {
+    T tile[kChunk];
+    const int64_t end = std::min(begin + kChunk, rows_.length());
+    const T* x = rows_.read(row, begin, end, tile);
+    Partial<V> p;
+    if constexpr (std::is_same_v<T, int64_t>)
+      reduce_integers(x, end - begin, kind_, p);
+    else
+      reduce_table<T>().reduce(x, end - begin, kind_, p_, &p);
+    return p;
+  }
+
+  template <class F>
+  void run_rows(int64_t begin, int64_t end, const F& finish) const {
+    constexpr int64_t kRun = 64;
+    Partial<V> found[kRun];
+    for (int64_t first = begin; first < end; first += kRun) {
+      const int64_t count = std::min(kRun, end - first);
+      for (int64_t k = 0; k < count; ++k) {
+        found[k] = rows_.length() > 0 ? chunk(first + k, 0) : nothing<V>(kind_);
+        for (int64_t at = kChunk; at < rows_.length(); at += kChunk)
+          merge(kind_, found[k], chunk(first + k, at));
+      }
+      finish(first, std::span<const Partial<V>>(found, static_cast<size_t>(count)));
+    }
+  }
+
+  // Few long rows: their chunks are spread over the threads.
+  template <class F>
+  void run_by_chunk(const F& finish) const {
+    const int64_t chunks = (rows_.length() + kChunk - 1) / kChunk;
+    std::vector<Partial<V>> found(static_cast<size_t>(rows_.count() * chunks));
+    parallel_range(rows_.count() * chunks, 8, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        found[static_cast<size_t>(i)] = chunk(i / chunks, i % chunks * kChunk);
+    });
+    for (int64_t row = 0; row < rows_.count(); ++row) {
+      Partial<V>* first = &found[static_cast<size_t>(row * chunks)];
+      for (int64_t i = 1; i < chunks; ++i) merge(kind_, *first, first[i]);
+      finish(row, std::span<const Partial<V>>(first, 1));
+    }
+  }
+
+  Rows rows_;
+  Reduction kind_;
+  double p_;
+};
+
+// Reduces and stores value(partial) for each row.
+template <class F>
+void reduce_into(const TensorImpl& x, const IntList& dims, Reduction kind, double p, TensorImpl& out,
+                 const F& value) {
+  dispatch_compute(x.dtype(), [&]<class T>(std::type_identity<T>) {
+    RowReducer<T>(x, dims, kind, p).run([&](int64_t first, const auto& found) {
+      dispatch(out.dtype(), [&]<class To>(std::type_identity<To>) {
+        To* o = static_cast<To*>(out.data()) + first;
+        for (size_t k = 0; k < found.size(); ++k) o[k] = convert<To>(value(found[k]));
+      });
+    });
+  });
+}
+
+const IntList& dims_of(const Call& call) { return call.attrs_as<ops::ReduceAttrs>().dim; }
+
+template <Reduction kind>
+void plain_kernel(const Call& call, TensorImpl* const* outputs) {
+  reduce_into(*call.operands[0], dims_of(call), kind, 0, *outputs[0], [](const auto& p) { return p.value; });
+}
+
+void sum_kernel(const Call& call, TensorImpl* const* outputs) {
+  const TensorImpl& x = *call.operands[0];
+  if (!sum_columns(x, dims_of(call), 1, *outputs[0])) plain_kernel<Reduction::sum>(call, outputs);
+}
+
+void mean_kernel(const Call& call, TensorImpl* const* outputs) {
+  const TensorImpl& x = *call.operands[0];
+  const double n = static_cast<double>(ops::reduced_numel(x.shape(), dims_of(call)).raw());
+  if (sum_columns(x, dims_of(call), n, *outputs[0])) return;
+  reduce_into(x, dims_of(call), Reduction::sum, 0, *outputs[0],
+              [n](const auto& p) { return static_cast<double>(p.value) / n; });
+}
+
+template <Reduction kind>
+void index_kernel(const Call& call, TensorImpl* const* outputs) {
+  reduce_into(*call.operands[0], dims_of(call), kind, 0, *outputs[0], [](const auto& p) { return p.index; });
+}
+
+template <Reduction kind>
+void extreme_along_kernel(const Call& call, TensorImpl* const* outputs) {
+  const TensorImpl& x = *call.operands[0];
+  int64_t* indices = static_cast<int64_t*>(outputs[1]->data());
+  dispatch_compute(x.dtype(), [&]<class T>(std::type_identity<T>) {
+    RowReducer<T>(x, dims_of(call), kind, 0).run([&](int64_t first, const auto& found) {
+      dispatch(x.dtype(), [&]<class To>(std::type_identity<To>) {
+        To* values = static_cast<To*>(outputs[0]->data()) + first;
+        for (size_t k = 0; k < found.size(); ++k) values[k] = convert<To>(found[k].value);
+      });
+      for (size_t k = 0; k < found.size(); ++k) indices[first + static_cast<int64_t>(k)] = found[k].index;
+    });
+  });
+}
+
+template <bool root>
+void variance_kernel(const Call& call, TensorImpl* const* outputs) {
+  const double correction = call.attrs_as<ops::VarianceAttrs>().correction.to_double();
+  reduce_into(*call.operands[0], dims_of(call), Reduction::moments, 0, *outputs[0],
+              [correction](const auto& p) {
+                const double var =
+                    static_cast<double>(p.second) / std::max(0.0, static_cast<double>(p.count) - correction);
+                return root ? std::sqrt(var) : var;
+              });
+}
+
+void logsumexp_kernel(const Call& call, TensorImpl* const* outputs) {
+  reduce_into(*call.operands[0], dims_of(call), Reduction::logsumexp, 0, *outputs[0], [](const auto& p) {
+    const double m = static_cast<double>(p.value);
+    return std::isfinite(m) ? m + std::log(static_cast<double>(p.second)) : m;
+  });
+}
+
+Reduction norm_reduction(double ord) {
+  if (std::isinf(ord)) return ord > 0 ? Reduction::abs_max : Reduction::abs_min;
+  if (ord == 0) return Reduction::nonzero;
+  return ord == 1 ? Reduction::abs_sum : ord == 2 ? Reduction::square_sum : Reduction::power_sum;
+}
+
+void norm_kernel(const Call& call, TensorImpl* const* outputs) {
+  const double ord = call.attrs_as<ops::NormAttrs>().ord.to_double();
+  const Reduction kind = norm_reduction(ord);
+  reduce_into(*call.operands[0], dims_of(call), kind, ord, *outputs[0], [&](const auto& p) {
+    const double v = static_cast<double>(p.value);
+    if (kind == Reduction::square_sum) return std::sqrt(v);
+    return kind == Reduction::power_sum ? std::pow(v, 1 / ord) : v;
+  });
+}
+
+template <bool every>
+void truth_kernel(const Call& call, TensorImpl* const* outputs) {
+  const int64_t n = ops::reduced_numel(call.operands[0]->shape(), dims_of(call)).raw();
+  reduce_into(*call.operands[0], dims_of(call), Reduction::nonzero, 0, *outputs[0], [n](const auto& p) {
+    const int64_t count = static_cast<int64_t>(p.value);
+    return every ? count == n : count > 0;
+  });
+}
+
+}  // namespace
+
+void add_reduce_kernels(KernelTable& table) {
+  using namespace ops;
+  table.set(&info<Sum>, sum_kernel);
+  table.set(&info<Mean>, mean_kernel);
+  table.set(&info<Prod>, plain_kernel<Reduction::prod>);
+  table.set(&info<Amax>, plain_kernel<Reduction::max>);
+  table.set(&info<Amin>, plain_kernel<Reduction::min>);
+  table.set(&info<MaxAlong>, extreme_along_kernel<Reduction::argmax>);
+  table.set(&info<MinAlong>, extreme_along_kernel<Reduction::argmin>);
+  table.set(&info<Argmax>, index_kernel<Reduction::argmax>);
+  table.set(&info<Argmin>, index_kernel<Reduction::argmin>);
+  table.set(&info<Var>, variance_kernel<false>);
+  table.set(&info<Std>, variance_kernel<true>);
+  table.set(&info<LogSumExp>, logsumexp_kernel);
+  table.set(&info<VectorNorm>, norm_kernel);
+  table.set(&info<All>, truth_kernel<true>);
+  table.set(&info<Any>, truth_kernel<false>);
+  table.set(&info<CountNonzero>, plain_kernel<Reduction::nonzero>);
+}
+
+}  // namespace retrograd::cpu

@@ -1,0 +1,147 @@
+// Reductions of a chunk of a contiguous row, and column sums, for one instruction-set level: see
+// cpu/kernels/reduce_rows.h. Only plain loops here: nothing of the standard library, no throw (tools/isa.bzl
+// says why).
+#include "cpu/kernels/reduce_rows.h"
+
+#include "cpu/kernels/row_lanes.h"
+
+namespace retrograd::cpu::RG_ISA {
+namespace {
+
+template <class T, class F>
+[[gnu::always_inline]] inline double sum_of(const T* x, int64_t n, F f) {
+  Sweep<T, 1, 0, 1> sweep;
+  sweep.run({x}, {nullptr}, n, [&](const auto& v, auto&, auto& term) { term[0] = f(v[0]); });
+  return sweep.sums[0];
+}
+
+// Sixteen interleaved products in double: wide enough that partial products of floats neither overflow nor
+// vanish early.
+template <class T>
+double product(const T* x, int64_t n) {
+  constexpr int kLanes = 16;
+  double p[kLanes];
+  for (double& v : p) v = 1;
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int k = 0; k < kLanes; ++k) p[k] *= static_cast<double>(x[i + k]);
+  for (int k = 0; i + k < n; ++k) p[k] *= static_cast<double>(x[i + k]);
+  for (int half = kLanes / 2; half > 0; half /= 2)
+    for (int k = 0; k < half; ++k) p[k] *= p[k + half];
+  return p[0];
+}
+
+// The first place of `value`, or of a NaN when that is what it is.
+template <class T>
+int64_t find(const T* x, int64_t n, T value) {
+  using V = Vec<T>;
+  int64_t i = 0;
+  const bool nan = value != value;
+  for (; i + V::size <= n; i += V::size) {
+    const V v = V::load(x + i);
+    if (any(nan ? isnan(v) : v == V(value))) break;
+  }
+  while (i < n && !(nan ? x[i] != x[i] : x[i] == value)) ++i;
+  return i;
+}
+
+// The mean is rounded to T before it is subtracted, and what that loses is made up for.
+template <class T>
+void moments(const T* x, int64_t n, Partial<double>* out) {
+  const Vec<T> shift = static_cast<T>(sum_of(x, n, [](Vec<T> v) { return v; }) / static_cast<double>(n));
+  T mean[Vec<T>::size];
+  shift.store(mean);
+  Sweep<T, 1, 0, 2> sweep;
+  sweep.run({x}, {nullptr}, n, [&](const auto& v, auto&, auto& term) {
+    term[0] = v[0] - shift;
+    term[1] = term[0] * term[0];
+  });
+  const double rest = sweep.sums[0] / static_cast<double>(n);
+  out->value = static_cast<double>(mean[0]) + rest;
+  out->second = sweep.sums[1] - rest * sweep.sums[0];
+}
+
+template <class T>
+void log_sum_exp_parts(const T* x, int64_t n, Partial<double>* out) {
+  const T m = row_max(x, n);
+  out->value = static_cast<double>(m);
+  if (m - m != 0)
+    out->second = m > 0 ? 1 : 0;  // infinite, or NaN
+  else
+    out->second = sum_of(x, n, [shift = Vec<T>(m)](Vec<T> v) { return exp(v - shift); });
+}
+
+template <class T>
+void reduce(const T* x, int64_t n, Reduction kind, double p, Partial<double>* out) {
+  using V = Vec<T>;
+  const T inf = static_cast<T>(__builtin_inf());
+  const auto self = [](V v) { return v; };
+  const auto magnitude = [](V v) { return abs(v); };
+  const auto larger = [](V a, V b) { return maximum(a, b); };
+  const auto smaller = [](V a, V b) { return minimum(a, b); };
+  out->count = n;
+  T extreme = 0;
+  switch (kind) {
+    case Reduction::sum: out->value = sum_of(x, n, self); return;
+    case Reduction::abs_sum: out->value = sum_of(x, n, magnitude); return;
+    case Reduction::square_sum: out->value = sum_of(x, n, [](V v) { return v * v; }); return;
+    case Reduction::power_sum:
+      out->value = sum_of(x, n, [e = V(static_cast<T>(p))](V v) { return pow(abs(v), e); });
+      return;
+    case Reduction::nonzero:
+      out->value = sum_of(x, n, [](V v) { return select(v != V(T(0)), V(T(1)), V(T(0))); });
+      return;
+    case Reduction::prod: out->value = product(x, n); return;
+    case Reduction::moments: return moments(x, n, out);
+    case Reduction::logsumexp: return log_sum_exp_parts(x, n, out);
+    case Reduction::abs_max: out->value = fold(x, n, T(0), larger, magnitude); return;
+    case Reduction::abs_min: out->value = fold(x, n, inf, smaller, magnitude); return;
+    case Reduction::max:
+    case Reduction::argmax: extreme = fold(x, n, -inf, larger, self); break;
+    case Reduction::min:
+    case Reduction::argmin: extreme = fold(x, n, inf, smaller, self); break;
+  }
+  out->value = static_cast<double>(extreme);
+  if (kind == Reduction::argmax || kind == Reduction::argmin) out->index = find(x, n, extreme);
+}
+
+// Eight rows are added pairwise before they meet the running sums of a block of columns, and every kRows rows
+// these go into double.
+template <class T>
+void sum_block(const T* x, int64_t rows, int64_t stride, int64_t columns, double* out) {
+  constexpr int64_t kRows = 128;
+  constexpr int kColumns = 256;
+  T acc[kColumns];
+  for (int64_t first = 0; first < rows; first += kRows) {
+    const int64_t last = rows - first < kRows ? rows : first + kRows;
+    for (int64_t j = 0; j < columns; ++j) acc[j] = 0;
+    int64_t i = first;
+    for (; i + 8 <= last; i += 8) {
+      const T *a = x + i * stride, *b = a + 4 * stride;
+      for (int64_t j = 0; j < columns; ++j)
+        acc[j] += ((a[j] + a[j + stride]) + (a[j + 2 * stride] + a[j + 3 * stride])) +
+                  ((b[j] + b[j + stride]) + (b[j + 2 * stride] + b[j + 3 * stride]));
+    }
+    for (; i < last; ++i)
+      for (int64_t j = 0; j < columns; ++j) acc[j] += x[i * stride + j];
+    for (int64_t j = 0; j < columns; ++j) out[j] += static_cast<double>(acc[j]);
+  }
+}
+
+template <class T>
+void sum_columns(const T* x, int64_t rows, int64_t stride, int64_t columns, double* out) {
+  for (int64_t j = 0; j < columns; j += 256)
+    sum_block(x + j, rows, stride, columns - j < 256 ? columns - j : 256, out + j);
+}
+
+}  // namespace
+
+template <class T>
+const ReduceTable<T>& reduce_table() {
+  static constexpr ReduceTable<T> table{reduce<T>, sum_columns<T>};
+  return table;
+}
+template const ReduceTable<float>& reduce_table<float>();
+template const ReduceTable<double>& reduce_table<double>();
+
+}  // namespace retrograd::cpu::RG_ISA

@@ -1,0 +1,67 @@
+// Reductions of contiguous rows of float or double: one table of functions per instruction-set level.
+//
+// Implemented by cpu/kernels/reduce_rows.cc, which is compiled once per level; other dtypes and strides come
+// through tiles (cpu/kernels/row_access.h). A row is reduced chunk by chunk and the chunks are merged in
+// order, so that results depend on sizes alone. Within a chunk sums run in lanes of T, beyond it in double: a
+// float32 sum of a million elements is good to about 1e-7 of the sum of magnitudes.
+#pragma once
+
+#include <cstdint>
+
+namespace retrograd::cpu {
+
+/// Elements that are reduced at once.
+inline constexpr int64_t kChunk = 4096;
+
+enum class Reduction : uint8_t {
+  sum,
+  abs_sum,
+  square_sum,
+  power_sum,  // value: sum of x, |x|, x^2, |x|^p
+  prod,       // value: product
+  max,
+  min,
+  abs_max,
+  abs_min,  // value: of x or |x|; NaN if there is one
+  argmax,
+  argmin,     // value, and index of its first place; a NaN counts as the extreme
+  nonzero,    // value: how many elements are not 0
+  moments,    // value: mean; second: sum of squared differences from it
+  logsumexp,  // value: maximum m; second: sum of exp(x - m)
+};
+
+/// What a reduction found in some elements of a row, in the accumulation type (double, or int64_t for
+/// integers).
+template <class V>
+struct Partial {
+  V value = 0, second = 0;
+  int64_t index = 0;  // counted from the start of the elements
+  int64_t count = 0;  // how many elements
+};
+
+template <class T>
+struct ReduceTable {
+  /// Reduces 1 <= n <= kChunk elements; p is the exponent of power_sum.
+  void (*reduce)(const T* x, int64_t n, Reduction kind, double p, Partial<double>* out);
+  /// out[j] += sum over i < rows of x[i * stride + j], for j < columns.
+  void (*sum_columns)(const T* x, int64_t rows, int64_t stride, int64_t columns, double* out);
+};
+
+namespace baseline {
+template <class T>
+const ReduceTable<T>& reduce_table();
+}
+namespace avx2 {
+template <class T>
+const ReduceTable<T>& reduce_table();
+}
+namespace avx512 {
+template <class T>
+const ReduceTable<T>& reduce_table();
+}
+
+/// The table of the best level that this machine has, for T float and double.
+template <class T>
+const ReduceTable<T>& reduce_table();
+
+}  // namespace retrograd::cpu

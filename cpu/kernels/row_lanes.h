@@ -1,0 +1,121 @@
+// Loops over contiguous rows in vector registers, for files compiled once per instruction-set level (see
+// cpu/vec.h): sweep and fold. A tail goes through a padded register of the same code, so that an element's
+// bits do not depend on where it lies.
+#pragma once
+
+#include "cpu/kernels/reduce_rows.h"
+#include "cpu/vec_math.h"
+
+namespace retrograd::cpu::RG_ISA {
+
+/// A register whose first `count` lanes are p[0..count), the rest `fill`.
+template <class T>
+Vec<T> load_part(const T* p, int64_t count, T fill) {
+  T lanes[Vec<T>::size];
+  for (int i = 0; i < Vec<T>::size; ++i) lanes[i] = i < count ? p[i] : fill;
+  return Vec<T>::load(lanes);
+}
+
+template <class T>
+void store_part(Vec<T> v, T* p, int64_t count) {
+  T lanes[Vec<T>::size];
+  v.store(lanes);
+  for (int i = 0; i < count; ++i) p[i] = lanes[i];
+}
+
+/// The lanes of v below `count`, zeros beyond.
+template <class T>
+Vec<T> keep_part(Vec<T> v, int64_t count) {
+  T lanes[Vec<T>::size];
+  v.store(lanes);
+  return load_part(lanes, count, T(0));
+}
+
+template <class T>
+double sum_lanes(Vec<T> v) {
+  T lanes[Vec<T>::size];
+  v.store(lanes);
+  double sum[Vec<T>::size];
+  for (int i = 0; i < Vec<T>::size; ++i) sum[i] = lanes[i];
+  for (int half = Vec<T>::size / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; ++i) sum[i] += sum[i + half];
+  return sum[0];
+}
+
+/// For each element: f(x, y, terms) reads inputs x[], sets outputs y[] and terms[]; returns the sums of the
+/// terms.
+template <class T, int Inputs, int Outputs, int Sums>
+struct Sweep {
+  double sums[Sums + 1] = {};
+
+  template <class F>
+  [[gnu::always_inline]] void run(const T* const (&in)[Inputs], T* const (&out)[Outputs + 1], int64_t n,
+                                  F f) {
+    for (int64_t begin = 0; begin < n; begin += kChunk)
+      chunk(in, out, begin, n - begin < kChunk ? n : begin + kChunk, f);
+  }
+
+ private:
+  template <class F>
+  [[gnu::always_inline]] void chunk(const T* const (&in)[Inputs], T* const (&out)[Outputs + 1], int64_t i,
+                                    int64_t end, F f) {
+    using V = Vec<T>;
+    constexpr int kChains = Outputs == 0 ? 4 : 1;  // sums alone would wait for each addition
+    V x[Inputs], y[Outputs + 1], terms[Sums + 1], acc[kChains][Sums + 1];
+    for (auto& chain : acc)
+      for (int s = 0; s < Sums; ++s) chain[s] = T(0);
+    for (; i + kChains * V::size <= end; i += kChains * V::size) {
+#pragma GCC unroll 4
+      for (int c = 0; c < kChains; ++c) {
+        const int64_t at = i + c * V::size;
+        for (int k = 0; k < Inputs; ++k) x[k] = V::load(in[k] + at);
+        f(x, y, terms);
+        for (int k = 0; k < Outputs; ++k) y[k].store(out[k] + at);
+        for (int s = 0; s < Sums; ++s) acc[c][s] += terms[s];
+      }
+    }
+    for (; i < end; i += V::size) {
+      const int64_t count = end - i < V::size ? end - i : V::size;
+      for (int k = 0; k < Inputs; ++k) x[k] = load_part(in[k] + i, count, T(0));
+      f(x, y, terms);
+      for (int k = 0; k < Outputs; ++k) store_part(y[k], out[k] + i, count);
+      for (int s = 0; s < Sums; ++s) acc[0][s] += keep_part(terms[s], count);
+    }
+    for (int s = 0; s < Sums; ++s) {
+      if constexpr (kChains == 4)
+        sums[s] += sum_lanes((acc[0][s] + acc[1][s]) + (acc[2][s] + acc[3][s]));
+      else
+        sums[s] += sum_lanes(acc[0][s]);
+    }
+  }
+};
+
+/// f(...f(first, x[0])..., x[n-1]) for an f that is associative and commutative and has `first` as its
+/// neutral element; x is mapped by g.
+template <class T, class F, class G>
+[[gnu::always_inline]] inline T fold(const T* x, int64_t n, T first, F f, G g) {
+  using V = Vec<T>;
+  V acc[4] = {V(first), V(first), V(first), V(first)};
+  int64_t i = 0;
+  for (; i + 4 * V::size <= n; i += 4 * V::size)
+    for (int c = 0; c < 4; ++c) acc[c] = f(acc[c], g(V::load(x + i + c * V::size)));
+  for (; i < n; i += V::size) {
+    const int64_t count = n - i < V::size ? n - i : V::size;
+    acc[0] = f(acc[0], g(load_part(x + i, count, x[n - 1])));
+  }
+  T lanes[V::size];
+  f(f(acc[0], acc[1]), f(acc[2], acc[3])).store(lanes);
+  V result = V(lanes[0]);
+  for (int k = 1; k < V::size; ++k) result = f(result, V(lanes[k]));
+  result.store(lanes);
+  return lanes[0];
+}
+
+template <class T>
+T row_max(const T* x, int64_t n) {
+  return fold(
+      x, n, -static_cast<T>(__builtin_inf()), [](Vec<T> a, Vec<T> b) { return maximum(a, b); },
+      [](Vec<T> v) { return v; });
+}
+
+}  // namespace retrograd::cpu::RG_ISA

@@ -1,0 +1,198 @@
+// Softmax, normalisation and cross entropy of one contiguous row, for one instruction-set level: see
+// cpu/kernels/rows.h. Only plain loops here: nothing of the standard library, no throw (tools/isa.bzl says
+// why).
+#include "cpu/kernels/rows.h"
+
+#include "cpu/kernels/row_lanes.h"
+
+namespace retrograd::cpu::RG_ISA {
+namespace {
+
+template <class T>
+void softmax(const T* x, int64_t n, T* y) {
+  const Vec<T> m = row_max(x, n);
+  Sweep<T, 1, 1, 1> exps;
+  exps.run({x}, {y}, n, [m](const auto& v, auto& out, auto& term) { out[0] = term[0] = exp(v[0] - m); });
+  const Vec<T> scale = static_cast<T>(1 / exps.sums[0]);
+  Sweep<T, 1, 1, 0> sweep;
+  sweep.run({y}, {y}, n, [scale](const auto& v, auto& out, auto&) { out[0] = v[0] * scale; });
+}
+
+// log(sum(exp(x - m))), and m, the largest element.
+template <class T>
+struct LogSum {
+  T max;
+  double log;
+
+  LogSum(const T* x, int64_t n) : max(row_max(x, n)) {
+    Sweep<T, 1, 0, 1> exps;
+    exps.run({x}, {nullptr}, n,
+             [m = Vec<T>(max)](const auto& v, auto&, auto& term) { term[0] = exp(v[0] - m); });
+    log = __builtin_log(exps.sums[0]);
+  }
+};
+
+template <class T>
+void log_softmax(const T* x, int64_t n, T* y) {
+  const LogSum<T> sum(x, n);
+  Sweep<T, 1, 1, 0> sweep;
+  sweep.run({x}, {y}, n,
+            [m = Vec<T>(sum.max), log = Vec<T>(static_cast<T>(sum.log))](const auto& v, auto& out, auto&) {
+              out[0] = (v[0] - m) - log;
+            });
+}
+
+template <class T>
+void softmax_backward(const T* g, const T* y, int64_t n, T* dx) {
+  Sweep<T, 2, 0, 1> dot;
+  dot.run({g, y}, {nullptr}, n, [](const auto& v, auto&, auto& term) { term[0] = v[0] * v[1]; });
+  Sweep<T, 2, 1, 0> sweep;
+  sweep.run({g, y}, {dx}, n, [s = Vec<T>(static_cast<T>(dot.sums[0]))](const auto& v, auto& out, auto&) {
+    out[0] = v[1] * (v[0] - s);
+  });
+}
+
+template <class T>
+void log_softmax_backward(const T* g, const T* y, int64_t n, T* dx) {
+  Sweep<T, 1, 0, 1> sum;
+  sum.run({g}, {nullptr}, n, [](const auto& v, auto&, auto& term) { term[0] = v[0]; });
+  Sweep<T, 2, 1, 0> sweep;
+  sweep.run({g, y}, {dx}, n, [s = Vec<T>(static_cast<T>(sum.sums[0]))](const auto& v, auto& out, auto&) {
+    out[0] = v[0] - exp(v[1]) * s;
+  });
+}
+
+// The statistics of a row: `shift` is the mean as T, `rest` what the mean has beyond it.
+template <class T>
+struct Moments {
+  T shift = 0;
+  double rest = 0, rstd;
+
+  // The mean, then the mean square of the differences from it: two passes, since E[x^2] - E[x]^2 cancels.
+  Moments(const T* x, int64_t n, double eps, bool center) {
+    const double count = static_cast<double>(n);
+    if (center) {
+      Sweep<T, 1, 0, 1> sum;
+      sum.run({x}, {nullptr}, n, [](const auto& v, auto&, auto& term) { term[0] = v[0]; });
+      shift = static_cast<T>(sum.sums[0] / count);
+    }
+    Sweep<T, 1, 0, 2> squares;
+    squares.run({x}, {nullptr}, n, [m = Vec<T>(shift)](const auto& v, auto&, auto& term) {
+      term[0] = v[0] - m;
+      term[1] = term[0] * term[0];
+    });
+    if (center) rest = squares.sums[0] / count;
+    rstd = 1 / __builtin_sqrt(squares.sums[1] / count - rest * rest + eps);
+  }
+};
+
+template <class T>
+RowStats normalize(const T* x, const T* weight, const T* bias, int64_t n, double eps, bool center, T* y) {
+  const Moments<T> m(x, n, eps, center);
+  const auto xhat = [shift = Vec<T>(m.shift), rest = Vec<T>(static_cast<T>(m.rest)),
+                     rstd = Vec<T>(static_cast<T>(m.rstd))](Vec<T> v) { return ((v - shift) - rest) * rstd; };
+  if (weight && bias) {
+    Sweep<T, 3, 1, 0> sweep;
+    sweep.run({x, weight, bias}, {y}, n,
+              [=](const auto& v, auto& out, auto&) { out[0] = xhat(v[0]) * v[1] + v[2]; });
+  } else if (weight) {
+    Sweep<T, 2, 1, 0> sweep;
+    sweep.run({x, weight}, {y}, n, [=](const auto& v, auto& out, auto&) { out[0] = xhat(v[0]) * v[1]; });
+  } else if (bias) {
+    Sweep<T, 2, 1, 0> sweep;
+    sweep.run({x, bias}, {y}, n, [=](const auto& v, auto& out, auto&) { out[0] = xhat(v[0]) + v[1]; });
+  } else {
+    Sweep<T, 1, 1, 0> sweep;
+    sweep.run({x}, {y}, n, [=](const auto& v, auto& out, auto&) { out[0] = xhat(v[0]); });
+  }
+  return {static_cast<double>(m.shift) + m.rest, m.rstd};
+}
+
+// With h = g * weight and xhat = (x - mean) * rstd: dx = rstd * (h - mean(h) - xhat * mean(h * xhat)).
+template <class T>
+struct NormalizeBackward {
+  const T *g, *x;
+  Vec<T> mean, rstd;
+  int64_t n;
+  bool center;
+  T* dx;
+
+  template <bool Weighted>
+  void dx_row(const T* weight, double sum, double dot) const {
+    const Vec<T> a = static_cast<T>(center ? sum / static_cast<double>(n) : 0),
+                 b = static_cast<T>(dot / static_cast<double>(n));
+    const auto f = [a, b, mean = mean, rstd = rstd](Vec<T> h, Vec<T> x) {
+      return rstd * ((h - a) - (x - mean) * rstd * b);
+    };
+    if constexpr (Weighted) {
+      Sweep<T, 3, 1, 0> sweep;
+      sweep.run({g, x, weight}, {dx}, n,
+                [f](const auto& v, auto& out, auto&) { out[0] = f(v[0] * v[2], v[1]); });
+    } else {
+      Sweep<T, 2, 1, 0> sweep;
+      sweep.run({g, x}, {dx}, n, [f](const auto& v, auto& out, auto&) { out[0] = f(v[0], v[1]); });
+    }
+  }
+
+  // The sums over the row of h and h * xhat. Without a weight dweight and dbias are not wanted either, or
+  // stand for a weight of ones.
+  void affine(const T* weight, T* dweight, T* dbias) const {
+    Sweep<T, 5, 2, 2> sweep;
+    sweep.run({g, x, weight, dweight, dbias}, {dweight, dbias, nullptr}, n,
+              [mean = mean, rstd = rstd](const auto& v, auto& out, auto& term) {
+                const Vec<T> xhat = (v[1] - mean) * rstd, product = v[0] * xhat;
+                out[0] = v[3] + product;
+                out[1] = v[4] + v[0];
+                term[0] = v[0] * v[2];
+                term[1] = product * v[2];
+              });
+    dx_row<true>(weight, sweep.sums[0], sweep.sums[1]);
+  }
+
+  void plain() const {
+    Sweep<T, 2, 0, 2> sweep;
+    sweep.run({g, x}, {nullptr}, n, [mean = mean, rstd = rstd](const auto& v, auto&, auto& term) {
+      term[0] = v[0];
+      term[1] = v[0] * ((v[1] - mean) * rstd);
+    });
+    dx_row<false>(nullptr, sweep.sums[0], sweep.sums[1]);
+  }
+};
+
+template <class T>
+void normalize_backward(const T* g, const T* x, RowStats stats, const T* weight, int64_t n, bool center,
+                        T* dx, T* dweight, T* dbias) {
+  const NormalizeBackward<T> row{g, x, static_cast<T>(stats.mean), static_cast<T>(stats.rstd), n, center, dx};
+  if (weight)
+    row.affine(weight, dweight, dbias);
+  else
+    row.plain();
+}
+
+template <class T>
+double log_sum_exp(const T* x, int64_t n) {
+  const LogSum<T> sum(x, n);
+  return static_cast<double>(sum.max) + sum.log;
+}
+
+template <class T>
+void scaled_softmax(const T* x, double lse, double g, int64_t n, T* dx) {
+  Sweep<T, 1, 1, 0> sweep;
+  sweep.run({x}, {dx}, n,
+            [shift = Vec<T>(static_cast<T>(lse)), scale = Vec<T>(static_cast<T>(g))](
+                const auto& v, auto& out, auto&) { out[0] = exp(v[0] - shift) * scale; });
+}
+
+}  // namespace
+
+template <class T>
+const RowTable<T>& row_table() {
+  static constexpr RowTable<T> table{
+      softmax<T>,   log_softmax<T>,        softmax_backward<T>, log_softmax_backward<T>,
+      normalize<T>, normalize_backward<T>, log_sum_exp<T>,      scaled_softmax<T>};
+  return table;
+}
+template const RowTable<float>& row_table<float>();
+template const RowTable<double>& row_table<double>();
+
+}  // namespace retrograd::cpu::RG_ISA

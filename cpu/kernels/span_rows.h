@@ -1,0 +1,95 @@
+// The loop of a span kernel, and span_table() for a family of ops, for one instruction-set level: see
+// cpu/kernels/spans.h. Each spans_*.cc instantiates some families (the compile time of all in one file would
+// be minutes). Only plain loops here: nothing of the standard library, no throw (tools/isa.bzl says why).
+#pragma once
+
+#include "cpu/integers.h"
+#include "cpu/kernels/spans.h"
+#include "cpu/vec_math.h"
+#include "ops/elementwise.h"
+
+namespace retrograd::cpu::RG_ISA {
+
+// How elements of T are computed: in registers of `size`.
+template <class T>
+struct Lane {
+  using V = Vec<T>;
+  static constexpr int size = V::size;
+  static V load(const T* p) { return V::load(p); }
+  static void store(T* p, V v) { v.store(p); }
+  static void store(bool* p, Mask<T> m) {
+    T lanes[size];
+    select(m, V(static_cast<T>(1)), V(static_cast<T>(0))).store(lanes);
+    for (int i = 0; i < size; ++i) p[i] = lanes[i] != 0;
+  }
+};
+template <>
+struct Lane<int64_t> {
+  using V = Int;
+  static constexpr int size = 1;
+  static V load(const int64_t* p) { return V(*p); }
+  static void store(int64_t* p, V v) { *p = v.v; }
+  static void store(bool* p, bool b) { *p = b; }
+};
+
+template <class Op, class V, class A>
+[[gnu::always_inline]] inline auto apply(const V* x, const A& attrs) {
+  if constexpr (Op::arity == 1)
+    return Op::fwd(x[0], attrs);
+  else if constexpr (Op::arity == 2)
+    return Op::fwd(x[0], x[1], attrs);
+  else
+    return Op::fwd(x[0], x[1], x[2], attrs);
+}
+
+template <class Op, class T, class Out>
+void span(void* out, const void* const* in, int64_t n, const void* attrs) {
+  using L = Lane<T>;
+  constexpr int arity = Op::arity;
+  static constexpr typename Op::Attrs none{};
+  const typename Op::Attrs a = attrs ? *static_cast<const typename Op::Attrs*>(attrs) : none;
+  const T* p[arity];
+  for (int k = 0; k < arity; ++k) p[k] = static_cast<const T*>(in[k]);
+  Out* o = static_cast<Out*>(out);
+  typename L::V x[arity];
+  int64_t i = 0;
+  for (; i + L::size <= n; i += L::size) {
+    for (int k = 0; k < arity; ++k) x[k] = L::load(p[k] + i);
+    L::store(o + i, apply<Op>(x, a));
+  }
+  if (i == n) return;
+  // The tail goes through a padded register of the same code; the padding repeats the last element.
+  T lanes[L::size];
+  Out result[L::size];
+  for (int k = 0; k < arity; ++k) {
+    for (int j = 0; j < L::size; ++j) lanes[j] = p[k][i + j < n ? i + j : n - 1];
+    x[k] = L::load(lanes);
+  }
+  L::store(result, apply<Op>(x, a));
+  for (int j = 0; i + j < n; ++j) o[i + j] = result[j];
+}
+
+template <class Op>
+constexpr Spans spans_of() {
+  constexpr bool boolean = Op::promotion == ops::Promotion::boolean;
+  Spans s{};
+  s.boolean = boolean;
+  s.f32 = span<Op, float, std::conditional_t<boolean, bool, float>>;
+  s.f64 = span<Op, double, std::conditional_t<boolean, bool, double>>;
+  if constexpr (Op::integers) s.i64 = span<Op, int64_t, std::conditional_t<boolean, bool, int64_t>>;
+  return s;
+}
+
+template <class List>
+struct SpanRows;
+template <class... Ops>
+struct SpanRows<ops::OpList<Ops...>> {
+  static constexpr Spans rows[] = {spans_of<Ops>()...};
+};
+
+template <class List>
+SpanTable span_table() {
+  return SpanRows<List>::rows;
+}
+
+}  // namespace retrograd::cpu::RG_ISA

@@ -1,0 +1,35 @@
+// Span kernels: the inner loops of elementwise ops over contiguous float, double or 64-bit integer elements.
+// They are instantiated from the ops' formulas (ops/elementwise_list.h) in spans_*.cc, once per
+// instruction-set level, and nowhere else: other dtypes and strides go through tiles of the same kernels
+// (cpu/kernels/elementwise.cc), so that an element's bits do not depend on where it lies.
+#pragma once
+
+#include <cstdint>
+
+namespace retrograd::cpu {
+
+/// out[i] = f(in[0][i], ...) for i < n. `out` holds bool when the op gives bool, else the computed type.
+using Span = void (*)(void* out, const void* const* in, int64_t n, const void* attrs);
+
+struct Spans {
+  Span f32, f64, i64;  // i64 is null for ops without integers
+  bool boolean;        // gives bool
+};
+
+/// One row per op of a family's list.
+using SpanTable = const Spans*;
+
+namespace baseline {
+template <class List>
+SpanTable span_table();
+}
+namespace avx2 {
+template <class List>
+SpanTable span_table();
+}
+namespace avx512 {
+template <class List>
+SpanTable span_table();
+}
+
+}  // namespace retrograd::cpu

@@ -1,0 +1,102 @@
+// See cpu/kernels/reduce.h. Rows are cut into blocks and columns into strips by sizes alone. A task sums one
+// strip of one block into doubles; the blocks of a strip are then added in order.
+#include "cpu/kernels/reduce.h"
+#include "cpu/parallel.h"
+
+namespace retrograd::cpu {
+namespace {
+
+constexpr int64_t kStrip = 4096;  // columns
+constexpr int64_t kLeast = 4;     // fewer columns are summed as rows
+
+template <class T, class D>
+class ColumnSum {
+ public:
+  ColumnSum(const TensorImpl& x, const Rows& rows, double divisor, TensorImpl& out)
+      : x_(static_cast<const D*>(x.data())),
+        rows_(rows),
+        divisor_(divisor),
+        out_(static_cast<D*>(out.data())) {
+    const Layout& kept = rows_.kept();
+    columns_ = kept.size[kept.rank - 1];
+    strips_ = (columns_ + kStrip - 1) / kStrip;
+    block_ = std::max<int64_t>(128, kRowGrain / std::min(columns_, kStrip));
+    blocks_ = (rows_.length() + block_ - 1) / block_;
+  }
+
+  void run() {
+    const int64_t groups = rows_.count() / columns_;
+    if (blocks_ <= 1) return parallel_for(groups * strips_, [&](int64_t task) { single(task); });
+    for (int64_t group = 0; group < groups; ++group) blocked(group);
+  }
+
+ private:
+  struct Strip {
+    int64_t first, count;
+  };
+  Strip strip(int64_t i) const { return {i * kStrip, std::min(kStrip, columns_ - i * kStrip)}; }
+
+  // out[j] += the sum of column first + j over elements [begin, end) of the reduced dims.
+  void add(int64_t group, Strip s, int64_t begin, int64_t end, double* out) const {
+    const D* base = x_ + rows_.kept().offset(group * columns_) + s.first;
+    rows_.along().for_runs(begin, end, [&](int64_t offset, int64_t stride, int64_t count, int64_t) {
+      if constexpr (std::is_same_v<T, D>) {
+        reduce_table<T>().sum_columns(base + offset, count, stride, s.count, out);
+      } else {
+        T tile[kStrip];
+        for (int64_t i = 0; i < count; ++i) {
+          for (int64_t j = 0; j < s.count; ++j) tile[j] = static_cast<T>(base[offset + i * stride + j]);
+          reduce_table<T>().sum_columns(tile, 1, 0, s.count, out);
+        }
+      }
+    });
+  }
+
+  void store(int64_t group, Strip s, const double* sums) const {
+    D* out = out_ + group * columns_ + s.first;
+    for (int64_t j = 0; j < s.count; ++j) out[j] = convert<D>(sums[j] / divisor_);
+  }
+
+  void single(int64_t task) const {
+    double sums[kStrip];
+    const Strip s = strip(task % strips_);
+    std::fill_n(sums, s.count, 0.0);
+    add(task / strips_, s, 0, rows_.length(), sums);
+    store(task / strips_, s, sums);
+  }
+
+  void blocked(int64_t group) const {
+    std::vector<double> sums(static_cast<size_t>(blocks_ * columns_));
+    parallel_for(blocks_ * strips_, [&](int64_t task) {
+      const Strip s = strip(task % strips_);
+      const int64_t begin = task / strips_ * block_;
+      add(group, s, begin, std::min(begin + block_, rows_.length()),
+          &sums[static_cast<size_t>(task / strips_ * columns_ + s.first)]);
+    });
+    for (int64_t block = 1; block < blocks_; ++block)
+      for (int64_t j = 0; j < columns_; ++j)
+        sums[static_cast<size_t>(j)] += sums[static_cast<size_t>(block * columns_ + j)];
+    for (int64_t i = 0; i < strips_; ++i) store(group, strip(i), &sums[static_cast<size_t>(strip(i).first)]);
+  }
+
+  const D* x_;
+  const Rows& rows_;
+  double divisor_;
+  D* out_;
+  int64_t columns_, strips_, block_, blocks_;
+};
+
+}  // namespace
+
+bool sum_columns(const TensorImpl& x, const IntList& dims, double divisor, TensorImpl& out) {
+  if (!is_floating(x.dtype()) || x.numel().raw() == 0) return false;
+  const Rows rows(x, dims);
+  const Layout& kept = rows.kept();
+  if (kept.stride[kept.rank - 1] != 1 || kept.size[kept.rank - 1] < kLeast) return false;
+  dispatch(x.dtype(), [&]<class D>(std::type_identity<D>) {
+    if constexpr (!std::is_integral_v<D>) ColumnSum<ComputeOf<D>, D>(x, rows, divisor, out).run();
+  });
+  return true;
+}
+
+}  // namespace retrograd::cpu

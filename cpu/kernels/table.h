@@ -1,0 +1,53 @@
+// The CPU's kernels, by op. Each family in cpu/kernels fills in its own rows; an op without a row is reported as unsupported.
+#pragma once
+
+#include <vector>
+
+#include "engine/executor.h"
+
+namespace retrograd::cpu {
+
+/// Kernels by the address of their OpInfo: an open-addressed table, read-only once made.
+class KernelTable {
+ public:
+  KernelTable() : rows_(kSlots) {}
+  void set(const OpInfo* op, Kernel kernel) { row(op) = {op, kernel}; }
+  Kernel find(const OpInfo* op) const {
+    for (size_t i = slot(op);; i = (i + 1) % kSlots) {
+      if (rows_[i].op == op) return rows_[i].kernel;
+      if (!rows_[i].op) return nullptr;
+    }
+  }
+
+ private:
+  struct Row {
+    const OpInfo* op = nullptr;
+    Kernel kernel = nullptr;
+  };
+  static constexpr size_t kSlots = 2048;
+  static size_t slot(const OpInfo* op) { return (reinterpret_cast<uintptr_t>(op) >> 3) * 0x9E3779B97F4A7C15u >> 53; }
+  Row& row(const OpInfo* op) {
+    size_t i = slot(op);
+    while (rows_[i].op && rows_[i].op != op) i = (i + 1) % kSlots;
+    return rows_[i];
+  }
+
+  std::vector<Row> rows_;
+};
+
+void add_elementwise_kernels(KernelTable& table);
+void add_copy_kernels(KernelTable& table);
+void add_reduce_kernels(KernelTable& table);
+void add_scan_kernels(KernelTable& table);
+void add_softmax_kernels(KernelTable& table);
+void add_norm_kernels(KernelTable& table);
+void add_class_loss_kernels(KernelTable& table);
+void add_matmul_kernels(KernelTable& table);
+void add_attention_kernels(KernelTable& table);
+void add_random_kernels(KernelTable& table);
+void add_join_kernels(KernelTable& table);
+void add_rearrange_kernels(KernelTable& table);
+void add_index_kernels(KernelTable& table);
+void add_sort_kernels(KernelTable& table);
+
+}  // namespace retrograd::cpu

@@ -1,0 +1,56 @@
+// Parallel loops over chunks, run by a small fork-join pool of threads.
+//
+// The caller cuts the work into chunks from sizes alone; which thread runs which chunk is left to chance. So
+// results that are kept per chunk and combined in chunk order do not depend on the number of threads. Chunks
+// are claimed one by one from an atomic counter, the caller works too, and the join waits only for chunks
+// that some thread has begun: a thread that the system put aside delays nothing but its own chunk.
+//
+// Start reading at parallel_for. No thread exists before the first loop that needs one. The calling thread
+// runs alone: loops within a chunk of a parallel loop, loops of a second host thread while the pool is taken,
+// and loops of more than 2^31 - 1 chunks. A child process after fork gets a fresh pool; fork inside a chunk
+// is only good for exec or _exit. The pool is never destroyed.
+//
+// The header has only templates over the caller's function, so that files built for different instruction
+// sets may share it.
+#pragma once
+
+#include <cstdint>
+
+namespace retrograd::cpu {
+
+/// Threads that a parallel loop may use, the calling one included; holds from the next loop on.
+/// Throws std::invalid_argument unless 1 <= count <= 1024.
+void set_num_threads(int count);
+
+/// By default the number of processors that the process may run on.
+int get_num_threads();
+
+/// A chunk function without its type: run(context, chunk).
+struct ChunkFunction {
+  void (*run)(void* context, int64_t chunk);
+  void* context;
+};
+
+/// parallel_for, compiled once.
+void run_chunks(int64_t count, ChunkFunction function);
+
+/// Calls f(chunk) for each chunk in [0, count), in any order and on any thread, and returns when all are
+/// done. If a chunk throws, chunks not yet begun are left out and the exception that came first is thrown
+/// again here.
+template <class F>
+void parallel_for(int64_t count, const F& f) {
+  const auto run = [](void* context, int64_t chunk) { (*static_cast<const F*>(context))(chunk); };
+  run_chunks(count, {run, const_cast<F*>(&f)});
+}
+
+/// Calls f(begin, end) for the pieces of [0, size) cut at multiples of grain, which must be at least 1.
+template <class F>
+void parallel_range(int64_t size, int64_t grain, const F& f) {
+  const int64_t count = size / grain + (size % grain > 0);
+  parallel_for(count, [&](int64_t chunk) {
+    const int64_t begin = chunk * grain;
+    f(begin, size - begin < grain ? size : begin + grain);
+  });
+}
+
+}  // namespace retrograd::cpu

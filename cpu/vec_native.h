@@ -1,0 +1,78 @@
+// The few machine instructions that GCC's vector extensions do not reach, once per vector width.
+//
+// A level has three native types of kVectorBytes: floats, doubles and the integers that masks are made of.
+// min and max are the instructions: the second operand where either is NaN. The masked AVX-512 forms stand in
+// for the plain ones, about which GCC 12 warns. Only cpu/vec.h includes this file.
+#pragma once
+
+#include <immintrin.h>
+
+#ifndef RG_ISA
+#error "RG_ISA must name the instruction set level: baseline, avx2 or avx512"
+#endif
+
+namespace retrograd::cpu::RG_ISA {
+
+#if defined(__AVX512F__)
+
+#if !defined(__AVX512BW__) || !defined(__AVX512DQ__)
+#error "the avx512 level is x86-64-v4"
+#endif
+
+inline constexpr int kVectorBytes = 64;
+
+inline __m512 native_sqrt(__m512 x) { return _mm512_maskz_sqrt_ps(0xffff, x); }
+inline __m512d native_sqrt(__m512d x) { return _mm512_maskz_sqrt_pd(0xff, x); }
+inline __m512 native_min(__m512 a, __m512 b) { return _mm512_maskz_min_ps(0xffff, a, b); }
+inline __m512d native_min(__m512d a, __m512d b) { return _mm512_maskz_min_pd(0xff, a, b); }
+inline __m512 native_max(__m512 a, __m512 b) { return _mm512_maskz_max_ps(0xffff, a, b); }
+inline __m512d native_max(__m512d a, __m512d b) { return _mm512_maskz_max_pd(0xff, a, b); }
+inline bool native_any(__m512i mask) { return _mm512_movepi8_mask(mask) != 0; }
+inline __m512d native_low_half(__m512 x) {
+  return _mm512_maskz_cvtps_pd(0xff, _mm512_maskz_extractf32x8_ps(0xff, x, 0));
+}
+inline __m512d native_high_half(__m512 x) {
+  return _mm512_maskz_cvtps_pd(0xff, _mm512_maskz_extractf32x8_ps(0xff, x, 1));
+}
+inline __m512 native_join(__m512d low, __m512d high) {
+  const __m256 high_half = _mm512_maskz_cvtpd_ps(0xff, high);
+  return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_maskz_cvtpd_ps(0xff, low)), high_half, 1);
+}
+
+#elif defined(__AVX2__)
+
+inline constexpr int kVectorBytes = 32;
+
+inline __m256 native_sqrt(__m256 x) { return _mm256_sqrt_ps(x); }
+inline __m256d native_sqrt(__m256d x) { return _mm256_sqrt_pd(x); }
+inline __m256 native_min(__m256 a, __m256 b) { return _mm256_min_ps(a, b); }
+inline __m256d native_min(__m256d a, __m256d b) { return _mm256_min_pd(a, b); }
+inline __m256 native_max(__m256 a, __m256 b) { return _mm256_max_ps(a, b); }
+inline __m256d native_max(__m256d a, __m256d b) { return _mm256_max_pd(a, b); }
+inline bool native_any(__m256i mask) { return _mm256_movemask_epi8(mask) != 0; }
+inline __m256d native_low_half(__m256 x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
+inline __m256d native_high_half(__m256 x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
+inline __m256 native_join(__m256d low, __m256d high) {
+  return _mm256_set_m128(_mm256_cvtpd_ps(high), _mm256_cvtpd_ps(low));
+}
+
+#else
+
+inline constexpr int kVectorBytes = 16;
+
+inline __m128 native_sqrt(__m128 x) { return _mm_sqrt_ps(x); }
+inline __m128d native_sqrt(__m128d x) { return _mm_sqrt_pd(x); }
+inline __m128 native_min(__m128 a, __m128 b) { return _mm_min_ps(a, b); }
+inline __m128d native_min(__m128d a, __m128d b) { return _mm_min_pd(a, b); }
+inline __m128 native_max(__m128 a, __m128 b) { return _mm_max_ps(a, b); }
+inline __m128d native_max(__m128d a, __m128d b) { return _mm_max_pd(a, b); }
+inline bool native_any(__m128i mask) { return _mm_movemask_epi8(mask) != 0; }
+inline __m128d native_low_half(__m128 x) { return _mm_cvtps_pd(x); }
+inline __m128d native_high_half(__m128 x) { return _mm_cvtps_pd(_mm_movehl_ps(x, x)); }
+inline __m128 native_join(__m128d low, __m128d high) {
+  return _mm_movelh_ps(_mm_cvtpd_ps(low), _mm_cvtpd_ps(high));
+}
+
+#endif
+
+}  // namespace retrograd::cpu::RG_ISA

@@ -1,0 +1,153 @@
+// Special functions over Vec<T>: erf, erfc, erfinv, lgamma, digamma. Error bounds: cpu/vec_math.h.
+//
+// Near zero erf is a polynomial. Beyond 0.92, float uses erf x = 1 - exp(P(x)), double 1 - erfc x with
+// erfc x = exp(-x^2) F(t) / (1 + 2x) and one polynomial F over all of [0.5, 27.5] in t = (x - 4) / (x + 4)
+// (the substitution of Shepherd and Laframboise, Math. Comp. 36, 1981). x^2 is split so that its rounding
+// error does not reach the exponent. lgamma calls libm lane by lane.
+#pragma once
+
+#include "cpu/vec_exp.h"
+#include "cpu/vec_trig.h"
+
+namespace retrograd::cpu::RG_ISA {
+
+template <class T>
+struct ErfConstants;
+
+template <>
+struct ErfConstants<float> {
+  // erf(x) / x - 1 in x^2, x <= 0.92
+  static constexpr float erf_tail[] = {0.128379166f,   -0.376126349f,    0.112837017f,   -0.0268597025f,
+                                       0.00520171644f, -0.000814980711f, 8.39779968e-05f};
+  // log(erfc(x)) on [0.92, 4]
+  static constexpr float log_erfc[] = {-0.000195840243f, -1.12767494f,   -0.637183607f,  -0.103930324f,
+                                       0.0222262572f,    -0.0030430383f, 0.000195917557f};
+};
+
+template <>
+struct ErfConstants<double> {
+  static constexpr double erf_tail[] = {
+      0.1283791670955126,     -0.37612638903183715,    0.11283791670953053,    -0.026866170644673306,
+      0.005223977620213929,   -0.0008548326670961443,  0.00012055317894918859, -1.49252242990804e-05,
+      1.6454056662521085e-06, -1.6264489042982661e-07, 1.3987271055789418e-08, -8.346421252926454e-10};
+  // exp(x^2) erfc(x) (1 + 2x) = erfc_constant + t * (erfc_factor in t), t = (x - 4) / (x + 4)
+  static constexpr double erfc_constant = 1.2329951186255526;
+  static constexpr double erfc_factor[] = {
+      -0.1396211168405625,     0.015379652102619868,    0.06809705425468886,     -0.1010390660363119,
+      0.09373283499851806,     -0.06633036581203705,    0.037167515534094475,    -0.01619773406004364,
+      0.005031970015536956,    -0.0007577732721993662,  -0.00019925694719480724, 0.00015062160237218838,
+      -2.4398126886710024e-05, -1.1221828272768964e-05, 5.706660964004562e-06,   2.9348272432327445e-07,
+      -8.19751765052753e-07,   7.492498280788564e-08,   1.0345560853785198e-07,  -1.8036094625620223e-08,
+      -9.72185263428008e-09,   1.8481537825571184e-09};
+};
+
+inline constexpr double kErfSmall = 0.92;
+
+template <class T>
+Vec<T> erf_small(Vec<T> x) {
+  return x + x * polynomial(x * x, ErfConstants<T>::erf_tail);
+}
+
+/// erfc for a >= 0.5; 0 beyond the range of double.
+inline Vec<double> erfc_large(Vec<double> a) {
+  using C = ErfConstants<double>;
+  a = clamp(a, 0.5, 27.5);
+  const Vec<double> t = (a - 4) / (a + 4);
+  const Vec<double> bottom = 2 * a + 1;
+  const Vec<double> bottom_error = 1 - (bottom - 2 * a);
+  const Vec<double> factor = (C::erfc_constant + t * polynomial(t, C::erfc_factor)) / bottom;
+  const Vec<double> head(a.bits() & ~uint64_t{0x7ffffff});  // 26 bits: its square is exact
+  const Vec<double> rest = (a - head) * (a + head);
+  const ExpParts<double> e(-head * head);
+  // All that multiplies 1 + e.fraction, less 1: exp(-rest) and what rounding took from the divisor.
+  const Vec<double> shrink = rest * (rest * (0.5 - rest * (1.0 / 6)) - 1) - bottom_error / bottom;
+  return scale(factor + factor * (e.fraction + shrink * (1 + e.fraction)), e.n.bits);
+}
+
+[[gnu::always_inline]] inline Vec<float> erf(Vec<float> x) {
+  const Vec<float> a = clamp(abs(x), 0, 4);  // erf(4) rounds to 1
+  const ExpParts<float> e(polynomial(a, ErfConstants<float>::log_erfc));
+  const Vec<float> large = 1 - scale_normal(1 + e.fraction, e.n.bits);
+  return select(a < kErfSmall, erf_small(x), copysign(large, x));
+}
+
+[[gnu::always_inline]] inline Vec<double> erf(Vec<double> x) {
+  const Vec<double> a = abs(x);
+  return select(a < kErfSmall, erf_small(x), copysign(1 - erfc_large(a), x));
+}
+
+inline Vec<double> erfc(Vec<double> x) {
+  const Vec<double> a = abs(x);
+  const Vec<double> large = erfc_large(a);
+  return select(a < 0.5, 1 - erf_small(x), select(x < 0, 2 - large, large));
+}
+
+inline Vec<float> erfc(Vec<float> x) {
+  return through_double([](Vec<double> w) { return erfc(w); }, x);
+}
+
+/// The x with erf(x) = y: +-inf at +-1, NaN beyond.
+inline Vec<double> erfinv(Vec<double> y) {
+  // Winitzki's formula gives three digits, each step of Halley's method triples them. Near 1, the equation is
+  // written with erfc, for which 1 - |y| is exact.
+  constexpr double shape = 0.147, half_root_pi = 0x1.c5bf891b4ef6bp-1;
+  const Vec<double> a = abs(y);
+  const Vec<double> rest = 1 - a;
+  const Vec<double> l = log1p(-a * a);
+  const Vec<double> b = 2 / (2 * kHalfPi * shape) + 0.5 * l;
+  Vec<double> x = sqrt(sqrt(b * b - l / shape) - b);
+  x = select(a < 1, x, 0);
+  for (int step = 0; step < 2; ++step) {
+    const Vec<double> residual = select(a < 0.5, erf(x) - a, rest - erfc(x));
+    const Vec<double> newton = residual * half_root_pi * exp(x * x);
+    x = x - newton / (1 + x * newton);
+  }
+  const Vec<double> end = select(a == 1, Vec<double>(__builtin_inf()), __builtin_nan(""));
+  return copysign(select(a < 1, x, end), y);
+}
+
+inline Vec<float> erfinv(Vec<float> y) {
+  return through_double([](Vec<double> w) { return erfinv(w); }, y);
+}
+
+/// log |Gamma(x)|.
+inline Vec<double> lgamma(Vec<double> x) {
+  int sign;  // lgamma proper would write the sign to a global
+  return map_lanes([&](double a) { return __builtin_lgamma_r(a, &sign); }, x);
+}
+
+inline Vec<float> lgamma(Vec<float> x) {
+  int sign;
+  return map_lanes([&](float a) { return __builtin_lgammaf_r(a, &sign); }, x);
+}
+
+/// d/dx log |Gamma(x)|: -inf at +0, +inf at -0, NaN at negative integers (as torch.digamma).
+inline Vec<double> digamma(Vec<double> x) {
+  // B_2k / 2k of the asymptotic series (DLMF 5.11.2), good to 1e-17 from 10 on.
+  static constexpr double series[] = {0.08333333333333333,   -0.008333333333333333, 0.003968253968253968,
+                                      -0.004166666666666667, 0.007575757575757576,  -0.021092796092796094,
+                                      0.08333333333333333};
+  const Vec<double> nearest = nearbyint(x);
+  const Mask<double> negative = x < 0;
+  // Reflection: digamma(x) = digamma(1 - x) - pi / tan(pi x).
+  const Vec<double> tangent = tan(2 * kHalfPi * (x - nearest));
+  const Vec<double> reflected = select(negative, 2 * kHalfPi / tangent, 0);
+  Vec<double> a = select(negative, 1 - x, x);
+  Vec<double> sum = -reflected;
+  for (int i = 0; i < 10; ++i) {  // Recurrence: digamma(a) = digamma(a + 1) - 1 / a.
+    const Mask<double> low = a < 10;
+    sum = sum - select(low, 1 / a, 0);
+    a = select(low, a + 1, a);
+  }
+  const Vec<double> z = 1 / (a * a);
+  const Vec<double> result = sum + (log(a) - (0.5 / a + z * polynomial(z, series)));
+  const Vec<double> pole = copysign(Vec<double>(__builtin_inf()), -x);
+  const Mask<double> undefined = negative & (nearest == x);
+  return select(x == 0, pole, select(undefined, __builtin_nan(""), result));
+}
+
+inline Vec<float> digamma(Vec<float> x) {
+  return through_double([](Vec<double> w) { return digamma(w); }, x);
+}
+
+}  // namespace retrograd::cpu::RG_ISA

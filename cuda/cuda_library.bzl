@@ -1,0 +1,138 @@
+"""cuda_library compiles .cu files with nvcc, or C++ stand-ins where CUDA is off. It has two build settings.
+
+--//cuda:enabled        is the toolkit used? By default: if it is found.
+--//cuda:architectures  sm_N is machine code, compute_N is PTX for newer devices: sm_90,compute_80
+
+nvcc is run by its absolute path, with Bazel's C++ compiler as its host compiler. It finds its own headers;
+the version file stands for all of them as an input. A .cu file holds kernels and their launchers over plain
+pointers and sizes: neither Eigen nor fmt goes through nvcc in C++20.
+"""
+
+load("@cuda_toolkit//:found.bzl", "CUDA_PATH")
+
+_Architectures = provider(fields = ["names"])
+
+def _architectures_impl(ctx):
+    return _Architectures(names = ctx.build_setting_value)
+
+def _enabled_impl(ctx):
+    return []
+
+cuda_architectures = rule(
+    implementation = _architectures_impl,
+    build_setting = config.string_list(flag = True),
+)
+
+cuda_enabled = rule(
+    implementation = _enabled_impl,
+    build_setting = config.bool(flag = True),
+)
+
+def _gencode(name):
+    kind, number = name.split("_")
+    return "-gencode=arch=compute_{},code={}_{}".format(number, kind, number)
+
+def _host_flag(flag):
+    return flag if flag.startswith("-std=") else "-Xcompiler=" + flag.replace(",", "\\,")
+
+def _compile(ctx, cc, context, src):
+    """One nvcc action; gives the object file."""
+    obj = ctx.actions.declare_file("_objs/{}/{}.o".format(ctx.label.name, src.basename))
+    args = ctx.actions.args()
+    args.add_all(["-c", src, "-o", obj, "-O3", "-Xcompiler=-fPIC", "-Xcudafe=--display_error_number"])
+    args.add("-ccbin", cc.compiler_executable)
+    args.add_all(ctx.attr._architectures[_Architectures].names, map_each = _gencode)
+    args.add_all(ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts, map_each = _host_flag)
+    args.add_all(context.defines, format_each = "-D%s")
+    own_roots = [".", ctx.bin_dir.path]  # written and generated headers
+    includes = depset(own_roots, transitive = [context.quote_includes, context.includes])
+    args.add_all(includes, before_each = "-I")
+    args.add_all(context.system_includes, before_each = "-isystem")
+    args.add_all(ctx.attr.copts)
+    inputs = [src, ctx.file._version] + ctx.files.hdrs
+    ctx.actions.run(
+        executable = CUDA_PATH + "/bin/nvcc",
+        arguments = [args],
+        inputs = depset(inputs, transitive = [context.headers, cc.all_files]),
+        outputs = [obj],
+        env = {"PATH": "/usr/bin:/bin"},
+        mnemonic = "Nvcc",
+        progress_message = "Compiling {} with nvcc".format(src.short_path),
+    )
+    return obj
+
+def _impl(ctx):
+    if not CUDA_PATH:
+        fail("CUDA is enabled, but there is no toolkit at $CUDA_PATH or /usr/local/cuda. " +
+             "Set CUDA_PATH or build with --config=nocuda.")
+    cc = ctx.attr._cc_toolchain[cc_common.CcToolchainInfo]
+    dep_infos = [dep[CcInfo] for dep in ctx.attr.deps]
+    context = cc_common.merge_cc_infos(cc_infos = dep_infos).compilation_context
+    objects = depset([_compile(ctx, cc, context, src) for src in ctx.files.srcs])
+    features = cc_common.configure_features(
+        ctx = ctx,
+        cc_toolchain = cc,
+        requested_features = ctx.features,
+        unsupported_features = ctx.disabled_features,
+    )
+    linking_context, _ = cc_common.create_linking_context_from_compilation_outputs(
+        actions = ctx.actions,
+        feature_configuration = features,
+        cc_toolchain = cc,
+        name = ctx.label.name,
+        compilation_outputs = cc_common.create_compilation_outputs(objects = objects, pic_objects = objects),
+        linking_contexts = [info.linking_context for info in dep_infos],
+        disallow_dynamic_library = True,
+    )
+    compilation_context = cc_common.create_compilation_context(headers = depset(ctx.files.hdrs))
+    own = CcInfo(compilation_context = compilation_context, linking_context = linking_context)
+    merged = cc_common.merge_cc_infos(direct_cc_infos = [own], cc_infos = dep_infos)
+    return [DefaultInfo(files = objects), merged]
+
+_cuda_library = rule(
+    implementation = _impl,
+    attrs = {
+        "srcs": attr.label_list(allow_files = [".cu"]),
+        "hdrs": attr.label_list(allow_files = True),
+        "deps": attr.label_list(providers = [CcInfo]),
+        "copts": attr.string_list(),
+        "_version": attr.label(default = "@cuda_toolkit//:toolkit_version.txt", allow_single_file = True),
+        "_architectures": attr.label(default = "//cuda:architectures"),
+        "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
+    },
+    fragments = ["cpp"],
+    toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
+)
+
+def cuda_library(name, srcs, absent, hdrs = [], deps = [], copts = [], visibility = None):
+    """A library whose .cu files are compiled by nvcc; without CUDA, `absent` stands in for them.
+
+    Args:
+      name: an alias of NAME_nvcc or NAME_absent, both tagged manual, so that //... works without a toolkit.
+      srcs: .cu files.
+      absent: C++ sources that define the same functions.
+      hdrs: their common headers, plain C++ for both compilers.
+      deps: of both.
+      copts: for nvcc.
+      visibility: of NAME.
+    """
+    _cuda_library(
+        name = name + "_nvcc",
+        srcs = srcs,
+        hdrs = hdrs,
+        copts = copts,
+        tags = ["manual"],
+        deps = deps + ["@cuda_toolkit//:cudart"],
+    )
+    native.cc_library(
+        name = name + "_absent",
+        srcs = absent,
+        hdrs = hdrs,
+        tags = ["manual"],
+        deps = deps,
+    )
+    native.alias(
+        name = name,
+        actual = select({"//cuda:on": name + "_nvcc", "//conditions:default": name + "_absent"}),
+        visibility = visibility,
+    )

@@ -1,0 +1,44 @@
+// Host memory: pooled blocks for everything small, counted blocks for tensor data.
+//
+// pool_allocate/pool_free serve cells, tape records and small tensors from thread-local free lists in 64-byte classes up to
+// kPoolLimit; a block may be freed on another thread. Larger tensor blocks are kept for reuse in a bounded central cache, because a
+// train step asks for the same sizes again and fresh pages cost more than the arithmetic on them.
+// Only tensor data is counted (live and peak bytes, as requested, not as rounded) and limited.
+// Under AddressSanitizer every block goes straight to malloc and free, so that it sees each lifetime.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace retrograd {
+
+void* pool_allocate(size_t bytes);  // 64-byte aligned; throws OutOfMemory
+void pool_free(void* block, size_t bytes) noexcept;
+
+namespace memory {
+
+struct Stats {
+  int64_t live_bytes;   // of tensor data held now
+  int64_t peak_bytes;   // highest live_bytes since reset_peak
+  int64_t allocations;  // of tensor data since the start
+  int64_t live_tensors; // tensor cells held now
+};
+
+Stats stats();
+void reset_peak();
+/// Refuses an allocation of tensor data that would lift live_bytes above `bytes` (OutOfMemory); 0: no limit.
+void set_limit(int64_t bytes);
+/// Gives cached blocks back to the system.
+void empty_cache();
+/// For tests: the allocation of tensor data `count` calls from now fails once; 0 switches it off.
+void fail_allocation_after(int64_t count);
+
+}  // namespace memory
+
+namespace detail {
+void* allocate_data(size_t bytes, size_t header);  // header + bytes, counted; throws OutOfMemory
+void free_data(void* block, size_t bytes, size_t header) noexcept;
+void count_tensor(int delta);
+}  // namespace detail
+
+}  // namespace retrograd

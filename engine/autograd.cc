@@ -1,0 +1,99 @@
+// See engine/autograd.h: thin entry points over the driver.
+#include "engine/autograd.h"
+
+#include <memory>
+#include <mutex>
+
+#include "engine/driver.h"
+
+namespace retrograd::autograd {
+
+void backward(const Tensors& roots, const Tensors& cotangents, std::optional<bool> retain_graph, bool create_graph,
+              const std::optional<Tensors>& inputs, SourceLocation where) {
+  const BackwardRequest request = make_request(roots, cotangents, inputs, true, retain_graph, create_graph, where);
+  Walk walk(request.roots, inputs ? &*inputs : nullptr);
+  run_backward(request, walk, Emitter::current());
+}
+
+Tensors grad(const Tensors& roots, const Tensors& inputs, const Tensors& cotangents, std::optional<bool> retain_graph,
+             bool create_graph, bool allow_unused, SourceLocation where) {
+  const BackwardRequest request = make_request(roots, cotangents, inputs, false, retain_graph, create_graph, where);
+  Walk walk(request.roots, &inputs);
+  Tensors gradients = run_backward(request, walk, Emitter::current());
+  check_unused(gradients, allow_unused, where);
+  return gradients;
+}
+
+namespace {
+
+// Where a gradient of interest is, without owning it: the hooks sit on the records and leaves that they wait for, and would keep them alive.
+struct Place {
+  uint64_t seq = 0;             // of a record
+  const TensorImpl* leaf = nullptr;
+  std::weak_ptr<void> leaf_life;
+  bool reached(Walk& walk) const { return leaf ? !leaf_life.expired() && walk.reaches(leaf) : walk.reaches(seq); }
+};
+
+Place place_of(TensorImpl& tensor) {
+  const Edge edge = gradient_edge(tensor);
+  if (edge.record) return {edge.record->seq, nullptr, {}};
+  AutogradMeta& meta = edge.leaf->need_meta();
+  if (!meta.life) meta.life = std::make_shared<char>();
+  return {0, edge.leaf.get(), meta.life};
+}
+
+// State of one multi-grad hook within one backward; a new backward (another id) starts afresh.
+struct MultiGrad {
+  std::mutex mutex;
+  std::vector<Place> places;
+  std::function<void(const Tensors&)> hook;
+  MultiGradMode mode;
+  uint64_t backward = 0;
+  size_t missing = 0;
+  Tensors seen;
+
+  // Returns the gradients when the hook is to be called now.
+  std::optional<Tensors> receive(size_t index, const Tensor& grad) {
+    CurrentBackward* current = CurrentBackward::innermost();
+    RG_ASSERT(current != nullptr);
+    std::lock_guard lock(mutex);
+    if (backward != current->id()) {
+      backward = current->id();
+      seen.assign(places.size(), Tensor());
+      missing = 0;
+      for (const Place& place : places) missing += place.reached(current->walk());
+    }
+    if (mode == MultiGradMode::any) {
+      if (missing == 0) return {};
+      missing = 0;
+      return Tensors{grad};
+    }
+    if (!seen[index].defined()) --missing;
+    seen[index] = grad;
+    if (missing > 0) return {};
+    return std::exchange(seen, Tensors(places.size()));
+  }
+};
+
+}  // namespace
+
+HookHandle register_multi_grad_hook(const Tensors& tensors, std::function<void(const Tensors&)> hook, MultiGradMode mode,
+                                    SourceLocation where) {
+  if (tensors.empty()) fail(Category::bad_argument, "register_multi_grad_hook", "there are no tensors", where);
+  auto state = std::make_shared<MultiGrad>();
+  state->hook = std::move(hook);
+  state->mode = mode;
+  HookHandle handle;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    handle.join(tensors[i].register_hook(
+        [state, i](const Tensor& grad) {
+          if (std::optional<Tensors> ready = state->receive(i, grad)) state->hook(*ready);
+          return Tensor();
+        },
+        where));
+    state->places.push_back(place_of(tensors[i].impl()));
+  }
+  return handle;
+}
+
+}  // namespace retrograd::autograd

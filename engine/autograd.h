@@ -1,0 +1,56 @@
+// Public entry points of differentiation: backward, grad, forward mode.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "engine/emitter.h"
+#include "hooks/hook.h"
+
+namespace retrograd::autograd {
+
+/// Accumulates the gradients of `roots` into the leaves they depend on, or into `inputs` only (a non-leaf among them gets its .grad by
+/// retain_grad). `cotangents[i]` has the type of roots[i]; undefined means ones, for a root of one element.
+/// retain_graph (default: create_graph) keeps saved values for another backward; create_graph records the backward itself.
+/// Errors: no_grad_fn, non_scalar_backward_without_cotangent, cotangent_mismatch, backward_twice_freed, version_mismatch, bad_argument.
+void backward(const Tensors& roots, const Tensors& cotangents = {}, std::optional<bool> retain_graph = {}, bool create_graph = false,
+              const std::optional<Tensors>& inputs = {}, SourceLocation where = SourceLocation::current());
+
+/// The gradients of `roots` with respect to `inputs`; leaves .grad alone. An input that is not reached gives Error(unused_input),
+/// or an undefined tensor with allow_unused.
+Tensors grad(const Tensors& roots, const Tensors& inputs, const Tensors& cotangents = {}, std::optional<bool> retain_graph = {},
+             bool create_graph = false, bool allow_unused = false, SourceLocation where = SourceLocation::current());
+
+/// Calls `hook` once per backward. all: when all of `tensors` that this backward reaches have their gradient, with one entry per tensor,
+/// undefined where it is not reached or got none. any: at the first gradient, which it gets alone.
+enum class MultiGradMode { all, any };
+HookHandle register_multi_grad_hook(const Tensors& tensors, std::function<void(const Tensors&)> hook,
+                                    MultiGradMode mode = MultiGradMode::all, SourceLocation where = SourceLocation::current());
+
+/// Forward mode: while open, tensors made with make_dual carry tangents through every op. Levels nest (PyTorch: fwAD.dual_level).
+class DualLevel {
+ public:
+  explicit DualLevel(SourceLocation where = SourceLocation::current());
+  ~DualLevel();
+  DualLevel(const DualLevel&) = delete;
+
+  /// `primal` with a tangent of the same type at this level. Error(cotangent_mismatch) when the types differ.
+  Tensor make_dual(const Tensor& primal, const Tensor& tangent, SourceLocation where = SourceLocation::current());
+  /// The tangent of `tensor` at this level; undefined when it has none.
+  Tensor tangent(const Tensor& tensor) const;
+
+  struct Stack;
+
+ private:
+  Stack* stack_;
+};
+
+/// Value of f at `inputs` and its derivative in the direction `tangents` (undefined: zero).
+struct JvpResult {
+  Tensors outputs, tangents;
+};
+JvpResult jvp(const std::function<Tensors(const Tensors&)>& f, const Tensors& inputs, const Tensors& tangents,
+              SourceLocation where = SourceLocation::current());
+
+}  // namespace retrograd::autograd

@@ -1,0 +1,133 @@
+// What the bookkeeping ops do when they run: see ir/bookkeeping.h.
+#include "ir/bookkeeping.h"
+
+#include <fmt/format.h>
+
+#include "ops/arithmetic.h"
+#include "ops/shape_ops.h"
+
+namespace retrograd {
+namespace {
+
+Tensor handle(TensorImpl* impl) { return impl ? Tensor(RefPtr<TensorImpl>(impl)) : Tensor(); }
+
+void check_result(const TensorImpl* before, const Tensor& after, std::string_view what) {
+  if (after.defined() && before && after.impl().type() == before->type()) return;
+  fail(Category::hook_bad_result, what,
+       fmt::format("a hook gave {} in place of a gradient of type {}", describe(after),
+                   before ? to_string(before->type()) : std::string("undefined")));
+}
+
+void run_list_hook(const HookAttrs& attrs, std::span<TensorImpl* const> operands, std::span<Tensor> results) {
+  Hook& hook = *attrs.hook;
+  Tensors grads, grad_outputs;
+  for (size_t i = 0; i < operands.size(); ++i)
+    (static_cast<int>(i) < attrs.grad_inputs ? grads : grad_outputs).push_back(handle(operands[i]));
+  Tensors given = hook.kind == Hook::Kind::pre ? hook.pre(grads) : hook.post(grads, grad_outputs);
+  if (!given.empty() && given.size() != grads.size())
+    fail(Category::hook_bad_result, "node hook", fmt::format("a hook gave {} gradients in place of {}", given.size(), grads.size()));
+  for (size_t i = 0; i < results.size(); ++i) {
+    const bool replaced = !given.empty() && given[i].defined();
+    if (replaced) check_result(grads[i].get(), given[i], "node hook");
+    results[i] = replaced ? given[i] : grads[i];
+  }
+}
+
+void emit_unpack(const Call& call, Tensor* results) {
+  const UnpackAttrs& attrs = call.attrs_as<UnpackAttrs>();
+  results[0] = unpack(*attrs.record, attrs.record->slot[attrs.slot]);
+}
+
+void emit_hook(const Call& call, Tensor* results) {
+  run_hook(call.attrs_as<HookAttrs>(), call.operands, {results, static_cast<size_t>(call.outputs)});
+}
+
+void emit_accumulate_grad(const Call& call, Tensor*) {
+  accumulate_into_leaf(*call.attrs_as<AccumulateGradAttrs>().leaf, *call.operands[0]);
+}
+
+void emit_retain_grad(const Call& call, Tensor*) {
+  retain_gradient(*call.attrs_as<RetainGradAttrs>().box, handle(call.operands[0]));
+}
+
+void infer_accumulate(const Call& call, TensorImpl* const* outputs) {
+  const TensorImpl &a = *call.operands[0], &b = *call.operands[1];
+  if (!(a.type() == b.type())) fail_call(call, Category::cotangent_mismatch, "two gradients of one value have different types");
+  outputs[0]->set_type(a.dtype(), a.device(), a.shape());
+}
+
+void accumulate_vjp(RuleContext& c) {
+  for (int i = 0; i < 2; ++i)
+    if (c.needs(i)) c.give(i, c.grad());
+}
+
+void accumulate_jvp(TangentContext& c) {
+  if (!c.needs(0) || !c.needs(1)) c.give(0, c.needs(0) ? c.tangent(0) : c.tangent(1));
+  else c.give(0, add(c.tangent(0), c.tangent(1)));
+}
+
+constexpr OpInfo host_op(std::string_view name, int8_t arity, int8_t outputs, void (*run)(const Call&, Tensor*),
+                         std::string_view doc) {
+  OpInfo info;
+  info.name = name;
+  info.traits = Trait::effect | Trait::host | Trait::bookkeeping;
+  info.arity = arity;
+  info.outputs = outputs;
+  info.run_on_host = run;
+  info.doc = doc;
+  return info;
+}
+
+constexpr OpInfo accumulate_info() {
+  OpInfo info;
+  info.name = "accumulate";
+  info.traits = Trait::pure | Trait::elementwise;
+  info.arity = 2;
+  info.infer = infer_accumulate;
+  info.vjp = accumulate_vjp;
+  info.jvp = accumulate_jvp;
+  info.doc = "sum of two gradients of one value";
+  return info;
+}
+
+}  // namespace
+
+namespace ops {
+constinit const OpInfo unpack = host_op("unpack", 0, 1, emit_unpack, "the value of a slot");
+constinit const OpInfo hook = host_op("hook", -1, -1, emit_hook, "calls a hook");
+constinit const OpInfo accumulate_grad = host_op("accumulate_grad", 1, 0, emit_accumulate_grad, "adds a gradient to a leaf's");
+constinit const OpInfo retain_grad = host_op("retain_grad", 1, 0, emit_retain_grad, "keeps the gradient of a non-leaf");
+constinit const OpInfo accumulate = accumulate_info();
+}  // namespace ops
+
+void run_hook(const HookAttrs& attrs, std::span<TensorImpl* const> operands, std::span<Tensor> results) {
+  Hook& hook = *attrs.hook;
+  CallScope::Suspend users_own_lines;
+  if (hook.kind == Hook::Kind::post_accumulate) return hook.post_accumulate(handle(attrs.leaf));
+  if (hook.kind != Hook::Kind::tensor) return run_list_hook(attrs, operands, results);
+  Tensor before = handle(operands[0]);
+  Tensor after = hook.tensor(before);
+  if (!after.defined()) after = std::move(before);
+  else check_result(operands[0], after, "tensor hook");
+  results[0] = std::move(after);
+}
+
+void retain_gradient(GradBox& box, const Tensor& grad) { box.grad = box.grad.defined() ? add(box.grad, grad) : grad; }
+
+void accumulate_into_leaf(TensorImpl& leaf, TensorImpl& grad) {
+  AutogradMeta& meta = leaf.need_meta();
+  if (!(grad.dtype() == leaf.dtype() && grad.shape() == leaf.shape()))
+    fail(Category::cotangent_mismatch, "accumulate_grad",
+         fmt::format("a gradient of type {} for a leaf of type {}", to_string(grad.type()), to_string(leaf.type())));
+  const bool recorded = GradMode::is_enabled();
+  if (!meta.grad.defined()) {
+    const bool take = !recorded && grad.is_unshared() && grad.is_contiguous();
+    meta.grad = take ? handle(&grad) : clone(handle(&grad));
+  } else if (recorded) {
+    meta.grad = add(meta.grad, handle(&grad));
+  } else {
+    add_in_place(meta.grad, handle(&grad));
+  }
+}
+
+}  // namespace retrograd

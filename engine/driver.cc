@@ -1,0 +1,249 @@
+// See engine/driver.h. Driver::run is the loop; start reading there.
+#include "engine/driver.h"
+
+#include <fmt/format.h>
+
+#include "engine/rule.h"
+#include "ir/bookkeeping.h"
+#include "ops/creation.h"
+
+namespace retrograd {
+namespace {
+
+class Driver {
+ public:
+  Driver(const BackwardRequest& request, Walk& walk, Emitter& emitter)
+      : request_(request), walk_(walk), emitter_(emitter), grads_(walk.grad_count()) {}
+
+  Tensors run() {
+    if (request_.inputs) captured_.resize(request_.inputs->size());
+    for (size_t i = 0; i < request_.roots.size(); ++i)
+      receive(gradient_edge(request_.roots[i].impl()), request_.cotangents[i]);
+    run_leaves(Walk::kBeforeAll);
+    const auto& order = walk_.order();
+    for (size_t k = 0; k < order.size(); ++k) {
+      if (order[k].runs || order[k].captured) run_record(order[k], static_cast<uint32_t>(k));
+      run_leaves(static_cast<int32_t>(k));
+    }
+    return std::move(captured_);
+  }
+
+ private:
+  void run_record(const Walk::Item& item, uint32_t ordinal);
+  void run_rule(Record& record, uint32_t ordinal, std::span<Tensor> grads);
+  void run_leaves(int32_t after);
+  void run_leaf(const Walk::Leaf& item, uint32_t index);
+  void receive(const Edge& edge, const Tensor& grad);
+  void capture(const Edge& edge, const Tensor& grad);
+  void capture_results(Record& record, std::span<Tensor> grads);
+  void tensor_hooks(const HookList& hooks, std::span<Tensor> grads, bool by_output);
+  void list_hooks(const HookList& hooks, std::span<Tensor> grads, std::span<Tensor> grad_outputs);
+  void emit_hook(HookAttrs attrs, std::span<TensorImpl* const> operands, std::span<Tensor> results);
+  void origin(const Record& record, uint32_t ordinal, std::string_view part) { emitter_.at({&record, ordinal, part}); }
+
+  const BackwardRequest& request_;
+  Walk& walk_;
+  Emitter& emitter_;
+  Tensors grads_;
+  Tensors captured_;
+  size_t next_leaf_ = 0;
+};
+
+void Driver::receive(const Edge& edge, const Tensor& grad) {
+  if (!grad.defined()) return;
+  const uint32_t at = walk_.target(edge);
+  if (at == SeqMap::kNone) return;
+  Tensor& sum = grads_[at];
+  if (!sum.defined()) {
+    sum = grad;
+    return;
+  }
+  TensorImpl* operands[] = {sum.get(), grad.get()};
+  Tensor result;
+  emitter_.emit({&ops::accumulate, operands, nullptr, edge.record ? edge.record->where : SourceLocation{}, 1}, &result);
+  sum = std::move(result);
+}
+
+void Driver::capture(const Edge& edge, const Tensor& grad) {
+  for (size_t i = 0; i < captured_.size(); ++i) {
+    const Edge wanted = gradient_edge((*request_.inputs)[i].impl());
+    if (wanted.record == edge.record && wanted.leaf == edge.leaf && wanted.output_nr == edge.output_nr) captured_[i] = grad;
+  }
+}
+
+void Driver::capture_results(Record& record, std::span<Tensor> grads) {
+  for (uint32_t i = 0; i < grads.size(); ++i)
+    if (grads[i].defined()) capture({RefPtr<Record>(&record), {}, i}, grads[i]);
+}
+
+// As in PyTorch, an input's gradient is taken before its tensor hooks when the record also runs, after them when it does not.
+void Driver::run_record(const Walk::Item& item, uint32_t ordinal) {
+  Record& record = *item.record;
+  std::span<Tensor> grads(grads_.data() + item.first_grad, record.outputs);
+  bool any = false;
+  for (const Tensor& g : grads) any |= g.defined();
+  if (!any) return;
+  if (item.captured && item.runs) capture_results(record, grads);
+  if (record.hooks) {
+    origin(record, ordinal, "tensor hook");
+    tensor_hooks(record.hooks->tensor, grads, true);
+    for (auto& [output_nr, box] : record.hooks->retained) {
+      if (!grads[output_nr].defined()) continue;
+      RetainGradAttrs attrs{box.get()};
+      TensorImpl* operand = grads[output_nr].get();
+      emitter_.emit({&ops::retain_grad, {&operand, 1}, &attrs, record.where, 0}, nullptr);
+    }
+  }
+  if (item.captured && !item.runs) capture_results(record, grads);
+  if (item.runs) {
+    try {
+      run_rule(record, ordinal, grads);
+    } catch (Exception& e) {
+      e.add_context(fmt::format("while differentiating {} made at {}", record.op->name, to_string(record.where)));
+      throw;
+    }
+  }
+  for (Tensor& g : grads) g.reset();
+}
+
+void Driver::run_rule(Record& record, uint32_t ordinal, std::span<Tensor> grads) {
+  if (record.hooks) {
+    origin(record, ordinal, "pre hook");
+    list_hooks(record.hooks->pre, grads, {});
+  }
+  origin(record, ordinal, "rule");
+  RuleContext context(record, emitter_, grads.data());
+  {
+    CallScope at(record.where);
+    record.op->vjp(context);
+    context.unpack_the_rest();
+  }
+  if (record.hooks) {
+    origin(record, ordinal, "post hook");
+    list_hooks(record.hooks->post, context.given(), grads);
+  }
+  if (!request_.retain_graph) record.release_slots();
+  std::span<Tensor> given = context.given();
+  for (int i = 0; i < record.operands; ++i)
+    if (record.edges[i]) receive(record.edges[i], given[i]);
+}
+
+void Driver::run_leaves(int32_t after) {
+  const auto& leaves = walk_.leaves();
+  for (; next_leaf_ < leaves.size() && leaves[next_leaf_].after == after; ++next_leaf_)
+    if (leaves[next_leaf_].wanted) run_leaf(leaves[next_leaf_], static_cast<uint32_t>(next_leaf_));
+}
+
+void Driver::run_leaf(const Walk::Leaf& item, uint32_t index) {
+  TensorImpl& leaf = *item.leaf;
+  Tensor& grad = grads_[item.grad];
+  if (!grad.defined()) return;
+  emitter_.at({nullptr, index, "leaf"});
+  const AutogradMeta* meta = leaf.meta.get();
+  if (meta) tensor_hooks(meta->tensor_hooks, {&grad, 1}, false);
+  if (!request_.accumulate) {
+    capture({{}, RefPtr<TensorImpl>(&leaf), 0}, grad);
+    grad.reset();
+    return;
+  }
+  if (meta) list_hooks(meta->pre_hooks, {&grad, 1}, {});
+  Tensor kept = meta && !meta->post_hooks.empty() ? grad : Tensor();
+  AccumulateGradAttrs attrs{&leaf};
+  TensorImpl* operand = grad.get();
+  emitter_.emit({&ops::accumulate_grad, {&operand, 1}, &attrs, {}, 0}, nullptr);
+  grad.reset();
+  if (!leaf.meta) return;
+  for (const RefPtr<Hook>& hook : leaf.meta->post_accumulate_hooks.snapshot())
+    if (hook->is_live()) emit_hook({hook.get(), &leaf}, {}, {});
+  if (kept.defined()) list_hooks(leaf.meta->post_hooks, {}, {&kept, 1});
+}
+
+void Driver::emit_hook(HookAttrs attrs, std::span<TensorImpl* const> operands, std::span<Tensor> results) {
+  emitter_.emit({&ops::hook, operands, &attrs, {}, static_cast<int>(results.size())}, results.data());
+}
+
+void Driver::tensor_hooks(const HookList& hooks, std::span<Tensor> grads, bool by_output) {
+  if (hooks.empty()) return;
+  for (const RefPtr<Hook>& hook : hooks.snapshot()) {
+    Tensor& grad = grads[by_output ? hook->output_nr : 0];
+    if (!hook->is_live() || !grad.defined()) continue;
+    Tensor result;
+    TensorImpl* operand = grad.get();
+    emit_hook({hook.get()}, {&operand, 1}, {&result, 1});
+    grad = std::move(result);
+  }
+}
+
+// Pre- and post-hooks: `grads` are what the hook may replace, `grad_outputs` what a post-hook sees beside them.
+void Driver::list_hooks(const HookList& hooks, std::span<Tensor> grads, std::span<Tensor> grad_outputs) {
+  if (hooks.empty()) return;
+  for (const RefPtr<Hook>& hook : hooks.snapshot()) {
+    if (!hook->is_live()) continue;
+    std::vector<TensorImpl*> operands;
+    for (const Tensor& g : grads) operands.push_back(g.get());
+    for (const Tensor& g : grad_outputs) operands.push_back(g.get());
+    Tensors results(grads.size());
+    emit_hook({hook.get(), nullptr, static_cast<int>(grads.size())}, operands, results);
+    for (size_t i = 0; i < grads.size(); ++i) grads[i] = std::move(results[i]);
+  }
+}
+
+constinit thread_local CurrentBackward* innermost_backward = nullptr;
+constinit std::atomic<uint64_t> backward_count{0};
+
+}  // namespace
+
+CurrentBackward::CurrentBackward(Walk& walk)
+    : walk_(walk), id_(backward_count.fetch_add(1) + 1), outer_(innermost_backward) {
+  innermost_backward = this;
+}
+CurrentBackward::~CurrentBackward() { innermost_backward = outer_; }
+CurrentBackward* CurrentBackward::innermost() { return innermost_backward; }
+
+Tensors run_backward(const BackwardRequest& request, Walk& walk, Emitter& emitter) {
+  AutoGradMode mode(request.create_graph);
+  CurrentBackward current(walk);
+  Emitter::Scope scope(emitter);
+  return Driver(request, walk, emitter).run();
+}
+
+BackwardRequest make_request(const Tensors& roots, const Tensors& cotangents, const std::optional<Tensors>& inputs, bool accumulate,
+                             std::optional<bool> retain_graph, bool create_graph, SourceLocation where) {
+  const std::string_view op = accumulate ? "backward" : "grad";
+  if (roots.empty()) fail(Category::bad_argument, op, "there are no roots", where);
+  if (inputs && inputs->empty()) fail(Category::bad_argument, op, "`inputs` cannot be empty", where);
+  if (!cotangents.empty() && cotangents.size() != roots.size())
+    fail(Category::cotangent_mismatch, op, fmt::format("{} roots but {} cotangents", roots.size(), cotangents.size()), where);
+  BackwardRequest request{roots, {}, inputs, accumulate, retain_graph.value_or(create_graph), create_graph};
+  for (size_t i = 0; i < roots.size(); ++i) {
+    TensorImpl& root = roots[i].impl();
+    if (!gradient_edge(root))
+      fail(Category::no_grad_fn, op, fmt::format("root {} ({}) does not require a gradient", i, describe(roots[i])), where);
+    Tensor cotangent = i < cotangents.size() ? cotangents[i] : Tensor();
+    if (!cotangent.defined()) {
+      if (root.numel().hint() != 1)
+        fail(Category::non_scalar_backward_without_cotangent, op,
+             fmt::format("root {} is {}: only a root of one element has a default cotangent", i, describe(roots[i])), where);
+      cotangent = ones_of(root.type(), where);
+    } else if (!(cotangent.impl().type() == root.type())) {
+      fail(Category::cotangent_mismatch, op,
+           fmt::format("the cotangent of root {} is {}, the root {}", i, describe(cotangent), describe(roots[i])), where);
+    }
+    request.cotangents.push_back(std::move(cotangent));
+  }
+  if (inputs)
+    for (const Tensor& input : *inputs) {
+      if (!gradient_edge(input.impl()))
+        fail(Category::no_grad_fn, op, fmt::format("an input ({}) does not require a gradient", describe(input)), where);
+      if (accumulate && !input.is_leaf()) input.retain_grad(where);
+    }
+  return request;
+}
+
+void check_unused(const Tensors& gradients, bool allow_unused, SourceLocation where) {
+  for (size_t i = 0; i < gradients.size(); ++i)
+    if (!allow_unused && !gradients[i].defined())
+      fail(Category::unused_input, "grad", fmt::format("input {} is not part of the graph. Hint: allow_unused = true", i), where);
+}
+
+}  // namespace retrograd

@@ -1,0 +1,122 @@
+// See engine/dual.h; the public level scope is here too.
+#include "engine/dual.h"
+
+#include <atomic>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "engine/autograd.h"
+#include "engine/inplace.h"
+#include "engine/rule.h"
+#include "ops/shape_ops.h"
+
+namespace retrograd {
+
+Tensor tangent_of(const TensorImpl& cell, uint64_t level) {
+  if (cell.meta)
+    for (const Tangent& t : cell.meta->tangents)
+      if (t.level == level) return t.value;
+  return {};
+}
+
+void set_tangent(TensorImpl& cell, uint64_t level, Tensor tangent) {
+  auto& tangents = cell.need_meta().tangents;
+  for (Tangent& t : tangents)
+    if (t.level == level) {
+      t.value = std::move(tangent);
+      return;
+    }
+  tangents.push_back({level, std::move(tangent)});
+}
+
+namespace {
+
+// The slots in which a record keeps this result of its own.
+void set_tangent_in_slots(TensorImpl& result, uint64_t level, const Tensor& tangent) {
+  Record* record = result.grad_fn.get();
+  if (!record || !(record->saved_results >> result.output_nr & 1)) return;
+  Slot& slot = record->slot[record->slot_of_result(static_cast<int>(result.output_nr))];
+  if (slot.value) set_tangent(*slot.value, level, tangent);
+  else if (slot.packed) slot.packed->tangents.push_back({level, tangent});
+}
+
+}  // namespace
+
+void Dual::emit(const Call& call, Tensor* results) {
+  const int n = static_cast<int>(call.operands.size());
+  TensorList tangents(n);
+  bool any = false;
+  for (int i = 0; i < n; ++i) {
+    if (call.operands[i]) refresh_view(*call.operands[i]);
+    if (call.operands[i]) tangents[i] = tangent_of(*call.operands[i], level_);
+    any |= tangents[i].defined();
+  }
+  below_->emit(call, results);
+  if (!any || call.op->is(Trait::bookkeeping)) return;
+  if (!call.op->jvp) {
+    if (call.op->vjp) fail_call(call, Category::unsupported, "it has no derivative in forward mode");
+    return;
+  }
+  Emitter::Scope scope(*below_);
+  TangentContext context(call, results, tangents.span());
+  call.op->jvp(context);
+  for (int i = 0; i < call.outputs; ++i) {
+    const Tensor& tangent = context.given()[i];
+    if (!results[i].defined() || !tangent.defined()) continue;
+    set_tangent(results[i].impl(), level_, tangent);
+    set_tangent_in_slots(results[i].impl(), level_, tangent);
+  }
+}
+
+namespace autograd {
+namespace {
+constinit std::atomic<uint64_t> next_level{1};
+}
+
+// The emitter of one open level, and the scope that makes it current.
+struct DualLevel::Stack {
+  uint64_t level;
+  Dual dual;
+  Emitter::Scope scope;
+  explicit Stack(Emitter& below) : level(next_level.fetch_add(1)), dual(below, level), scope(dual) {}
+};
+
+DualLevel::DualLevel(SourceLocation where) {
+  if (Emitter::current().is_symbolic())
+    fail(Category::unsupported, "DualLevel", "forward mode cannot be opened while a backward is recorded", where);
+  stack_ = new Stack(Emitter::current());
+}
+
+DualLevel::~DualLevel() { delete stack_; }
+
+Tensor DualLevel::make_dual(const Tensor& primal, const Tensor& tangent, SourceLocation where) {
+  if (!(primal.impl().type() == tangent.impl().type()))
+    fail(Category::cotangent_mismatch, "make_dual",
+         fmt::format("primal {} and tangent {} have different types", describe(primal), describe(tangent)), where);
+  Tensor dual = alias(Operand(primal, where));
+  dual.impl().is_no_grad_view = false;
+  set_tangent(dual.impl(), stack_->level, tangent);
+  return dual;
+}
+
+Tensor DualLevel::tangent(const Tensor& tensor) const {
+  refresh_view(tensor.impl());
+  return tangent_of(tensor.impl(), stack_->level);
+}
+
+JvpResult jvp(const std::function<Tensors(const Tensors&)>& f, const Tensors& inputs, const Tensors& tangents, SourceLocation where) {
+  if (inputs.size() != tangents.size())
+    fail(Category::bad_argument, "jvp", fmt::format("{} inputs but {} tangents", inputs.size(), tangents.size()), where);
+  DualLevel level(where);
+  Tensors duals;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    duals.push_back(tangents[i].defined() ? level.make_dual(inputs[i], tangents[i], where) : inputs[i]);
+  JvpResult result;
+  result.outputs = f(duals);
+  for (const Tensor& y : result.outputs) result.tangents.push_back(y.defined() ? level.tangent(y) : Tensor());
+  return result;
+}
+
+}  // namespace autograd
+}  // namespace retrograd

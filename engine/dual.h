@@ -1,0 +1,33 @@
+// Dual: the emitter of forward mode at one level. It emits the primal into the emitter below, then, when an operand carries a tangent of its
+// level, the op's jvp into the same emitter, and notes the tangent on the result.
+//
+// The stack is Dual over Taper over Runner; a further level is a further Dual on top. So tangents have tape records of their own (reverse
+// over forward), and since a cell carries its tangents with it, into slots too, the driver running into this stack differentiates forward
+// over reverse. A record saves its results before their tangents exist: Dual adds them to those slots. Levels never mix: each Dual sees the
+// tangents of its own level only.
+#pragma once
+
+#include "engine/tape.h"
+
+namespace retrograd {
+
+class Dual final : public Emitter {
+ public:
+  Dual(Emitter& below, uint64_t level) : below_(&below), level_(level) {}
+  void emit(const Call& call, Tensor* results) override;
+  std::string name() const override { return "Dual over " + below_->name(); }
+  bool is_symbolic() const override { return below_->is_symbolic(); }
+  const void* attrs_of(const Record& record) override { return below_->attrs_of(record); }
+  TensorType type_of(const Record& record, int i) override { return below_->type_of(record, i); }
+  void at(const Origin& origin) override { below_->at(origin); }
+
+ private:
+  Emitter* below_;
+  uint64_t level_;
+};
+
+/// The tangent of `cell` at `level`; undefined when it has none.
+Tensor tangent_of(const TensorImpl& cell, uint64_t level);
+void set_tangent(TensorImpl& cell, uint64_t level, Tensor tangent);
+
+}  // namespace retrograd

@@ -1,0 +1,33 @@
+// Emitter defaults, and the text of a failed call.
+#include "engine/emitter.h"
+
+#include <fmt/format.h>
+
+#include "engine/runner.h"
+#include "engine/taper.h"
+
+namespace retrograd {
+
+const void* Emitter::attrs_of(const Record& record) { return record.attrs; }
+
+TensorType Emitter::type_of(const Record& record, int i) {
+  return i < record.operands ? record.operand_type(i) : record.output_type(i - record.operands);
+}
+
+Emitter& eager_runner() {
+  static Runner runner(cpu_executor());
+  return runner;
+}
+
+Emitter& eager_emitter() {
+  static Taper taper(eager_runner());
+  return taper;
+}
+
+void fail_call(const Call& call, Category category, std::string_view text) {
+  std::string operands;
+  for (const TensorImpl* x : call.operands) operands += (operands.empty() ? "" : ", ") + (x ? to_string(x->type()) : "none");
+  fail(category, call.op->name, fmt::format("{}. Operands: {}", text, operands.empty() ? "none" : operands), call.where);
+}
+
+}  // namespace retrograd

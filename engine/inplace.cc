@@ -1,0 +1,296 @@
+// See engine/inplace.h; start reading at apply_inplace.
+#include "engine/inplace.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "engine/runner.h"
+#include "engine/tape.h"
+#include "ops/copy.h"
+#include "ops/views.h"
+
+namespace retrograd {
+namespace {
+
+// ---- overlap -------------------------------------------------------------------------------------------------------------------------
+
+int64_t span_of(const TensorImpl& x) {
+  int64_t n = 1;
+  for (int i = 0; i < x.rank(); ++i) {
+    if (x.shape()[i].raw() == 0) return 0;
+    n += (x.shape()[i].raw() - 1) * x.strides()[i];
+  }
+  return n;
+}
+
+bool shows_an_element_twice(const TensorImpl& x) {
+  for (int i = 0; i < x.rank(); ++i)
+    if (x.strides()[i] == 0 && x.shape()[i].raw() > 1) return true;
+  return false;
+}
+
+// As many elements as their span has, each once: only of such tensors the overlap is known by their ends (PyTorch: get_overlap_status).
+bool is_dense(const TensorImpl& x) { return !shows_an_element_twice(x) && span_of(x) == x.numel().raw(); }
+
+bool overlaps_in_part(const TensorImpl& a, const TensorImpl& b) {
+  if (!(a.storage() == b.storage()) || !is_dense(a) || !is_dense(b)) return false;
+  const int64_t a_begin = a.storage_offset(), a_end = a_begin + span_of(a), b_begin = b.storage_offset(), b_end = b_begin + span_of(b);
+  if (a_begin != b_begin || a_end != b_end) return a_begin < b_end && b_begin < a_end;
+  return a.shape() == b.shape() && !std::equal(a.strides(), a.strides() + a.rank(), b.strides());
+}
+
+// Passes calls on and refuses those that read memory which the in-place op overwrites in part.
+class OverlapCheck final : public Emitter {
+ public:
+  OverlapCheck(Emitter& below, const TensorImpl& written) : below_(below), written_(written) {}
+  void emit(const Call& call, Tensor* results) override {
+    if (!call.op->is(Trait::view))
+      for (const TensorImpl* x : call.operands)
+        if (x && overlaps_in_part(written_, *x))
+          fail_call(call, Category::overlapping_write, "an operand overlaps in part with the tensor written to. Hint: clone it first");
+    below_.emit(call, results);
+  }
+  std::string name() const override { return "OverlapCheck over " + below_.name(); }
+  bool is_symbolic() const override { return below_.is_symbolic(); }
+  const void* attrs_of(const Record& record) override { return below_.attrs_of(record); }
+  TensorType type_of(const Record& record, int i) override { return below_.type_of(record, i); }
+  void at(const Origin& origin) override { below_.at(origin); }
+
+ private:
+  Emitter& below_;
+  const TensorImpl& written_;
+};
+
+// Copies values between cells of one type, as memory: no record, no tangents.
+void copy_memory(TensorImpl& from, const Tensor& to) {
+  TensorImpl* operand = &from;
+  run_into({&ops::info<ops::Clone>, {&operand, 1}, nullptr, {}, 1}, to);
+}
+
+// ---- the stand-in ----------------------------------------------------------------------------------------------------------------------
+
+void drop_storage(void* storage) { RefPtr<Storage>::adopt(static_cast<Storage*>(storage)); }
+
+// The old value as the function sees it. While gradients are on, it has a storage of its own, so that it can be told whether anybody
+// keeps the value.
+class StandIn {
+ public:
+  explicit StandIn(TensorImpl& self) : self_(self) {
+    if (!GradMode::is_enabled()) {
+      tensor_ = Tensor(RefPtr<TensorImpl>(&self));
+      return;
+    }
+    RefPtr<TensorImpl> cell = TensorImpl::make();
+    cell->alias(self);
+    const int64_t bytes = span_of(self) * static_cast<int64_t>(element_size(self.dtype()));
+    cell->set_storage(Storage::wrap(self.data(), bytes, drop_storage, RefPtr<Storage>(self.storage()).release()));
+    cell->set_storage_offset(0);
+    cell->requires_grad = self.requires_grad;
+    cell->grad_fn = self.grad_fn;
+    cell->output_nr = self.output_nr;
+    copy_tangents(self, *cell);
+    tensor_ = Tensor(std::move(cell));
+    if (default_saved_tensor_hooks()) keep_privately();  // a pack hook may keep what it is given
+  }
+
+  const Tensor& tensor() const { return tensor_; }
+  bool shares_memory_with(const Tensor& x) const { return x.impl().storage() == tensor_.impl().storage(); }
+
+  /// Before the write: whoever still holds the old value gets memory of its own.
+  void let_go() {
+    RefPtr<TensorImpl> cell = tensor_.ref();
+    tensor_.reset();
+    if (cell.get() == &self_) return;
+    if (!cell->is_unique() || !cell->storage()->is_unique()) {
+      tensor_ = Tensor(std::move(cell));
+      keep_privately();
+    }
+  }
+
+ private:
+  void keep_privately() {
+    TensorImpl& cell = tensor_.impl();
+    const int64_t bytes = cell.storage()->nbytes();
+    RefPtr<Storage> block = Storage::allocate(bytes);
+    RefPtr<TensorImpl> copy = TensorImpl::make();
+    copy->alias(cell);
+    copy->set_storage(block);
+    copy_memory(cell, Tensor(copy));
+    cell.storage()->rewrap(block->data(), bytes, drop_storage, RefPtr<Storage>(block).release());
+  }
+
+  TensorImpl& self_;
+  Tensor tensor_;
+};
+
+// ---- checks ----------------------------------------------------------------------------------------------------------------------------
+
+[[noreturn]] void refuse(Category category, std::string_view name, std::string_view text, const TensorImpl& self, SourceLocation where) {
+  fail(category, name, fmt::format("{}. Written to: {}", text, to_string(self.type())), where);
+}
+
+void check_view(const TensorImpl& self, std::string_view name, SourceLocation where) {
+  if (self.is_multi_output_view)
+    refuse(Category::view_inplace_forbidden, name, "an output of split, chunk or unbind cannot be written to. Hint: use narrow or select",
+           self, where);
+  if (self.is_no_grad_view)
+    refuse(Category::view_inplace_forbidden, name,
+           "a view made under no_grad is written to with gradients on. Hint: do both inside, or both outside of no_grad", self, where);
+}
+
+void check_self(const TensorImpl& self, std::string_view name, SourceLocation where) {
+  if (self.graph || Emitter::current().is_symbolic())
+    refuse(Category::unsupported, name, "a recorded function cannot write in place", self, where);
+  const TensorImpl* base = self.base.get();
+  if (GradMode::is_enabled() && (self.requires_grad || (base && base->requires_grad))) {
+    if (base) check_view(self, name, where);
+    if (base ? base->is_leaf() : self.is_leaf())
+      refuse(Category::leaf_inplace, name, "a leaf that requires a gradient, or a view of one, is written to. Hint: use no_grad", self, where);
+  }
+  static constexpr std::string_view idempotent[] = {"fill_", "zero_", "masked_fill_", "index_put_"};
+  if (shows_an_element_twice(self) && std::find(std::begin(idempotent), std::end(idempotent), name) == std::end(idempotent))
+    refuse(Category::overlapping_write, name, "the tensor shows one element more than once. Hint: clone it first", self, where);
+}
+
+void check_result(const TensorImpl& self, const Tensor& result, std::string_view name, SourceLocation where) {
+  const ScalarType from = result.dtype(), to = self.dtype();
+  if (type_category(from) > type_category(to))
+    refuse(Category::dtype_mismatch, name, fmt::format("a result of {} cannot be cast to the dtype of the tensor", describe(result)), self,
+           where);
+  if (!(result.impl().shape() == self.shape()))
+    refuse(Category::shape_mismatch, name, fmt::format("the result is {}, which does not fit", describe(result)), self, where);
+}
+
+// ---- history ---------------------------------------------------------------------------------------------------------------------------
+
+bool has_tangents(const TensorImpl& x) { return x.meta && !x.meta->tangents.empty(); }
+
+void move_tangents(const TensorImpl& from, TensorImpl& to) {
+  if (has_tangents(from)) to.need_meta().tangents = from.meta->tangents;
+  else if (to.meta) to.meta->tangents.clear();
+}
+
+// Gives `cell` its place in the graph; the gradient that retain_grad keeps is from now on that of the new value.
+void set_history(TensorImpl& cell, RefPtr<Record> record, uint32_t output_nr) {
+  if (cell.meta && cell.meta->retained) {
+    const RefPtr<GradBox>& box = cell.meta->retained;
+    if (cell.grad_fn && cell.grad_fn->hooks) std::erase_if(cell.grad_fn->hooks->retained, [&](auto& r) { return r.second == box; });
+    record->need_hooks().retained.emplace_back(output_nr, box);
+  }
+  cell.grad_fn = std::move(record);
+  cell.output_nr = output_nr;
+  cell.requires_grad = true;
+}
+
+void make_views_stale(TensorImpl& base) {
+  if (!base.storage()->is_unique()) ++base.need_meta().epoch;
+}
+
+// The base after the write through a view: by the op itself where there are tangents to carry, else by its record alone.
+void write_history_of_base(TensorImpl& view, const Tensor& result, bool recorded, SourceLocation where) {
+  TensorImpl& base = *view.base;
+  ops::Geometry geometry = ops::geometry_of(view, base);
+  TensorImpl* operands[] = {&base, result.get()};
+  const Call call{&ops::info<ops::AsStridedScatter>, operands, &geometry, effective_location(where), 1};
+  if (has_tangents(base) || has_tangents(result.impl())) {
+    Tensor next;
+    Emitter::current().emit(call, &next);
+    if (recorded) set_history(base, next.impl().grad_fn, next.impl().output_nr);
+    move_tangents(next.impl(), base);
+  } else if (recorded) {
+    const Tensor typed{RefPtr<TensorImpl>(&base)};
+    set_history(base, Record::make(call, &typed, (base.requires_grad ? 1 : 0) | (result.impl().requires_grad ? 2 : 0)), 0);
+  } else {
+    return;
+  }
+  make_views_stale(base);
+}
+
+void write_history(TensorImpl& self, const Tensor& result, bool recorded) {
+  const bool tangents = has_tangents(self) || has_tangents(result.impl());
+  if (!recorded && !tangents) return;
+  if (recorded) set_history(self, result.impl().grad_fn, result.impl().output_nr);
+  if (tangents) move_tangents(result.impl(), self);
+  make_views_stale(self);
+}
+
+// A record that saved its result shall see later writes to self.
+void saved_result_is_self(const TensorImpl& self, const TensorImpl& result) {
+  Record* record = result.grad_fn.get();
+  if (!record || !(record->saved_results >> result.output_nr & 1)) return;
+  Slot& slot = record->slot[record->slot_of_result(static_cast<int>(result.output_nr))];
+  if (!slot.value || !(slot.value->storage() == result.storage())) return;
+  slot.value->alias(self);
+  slot.version = self.storage()->version();
+}
+
+// What self becomes: of self's dtype, with memory and a place in the graph that belong to nobody else.
+Tensor owned(Tensor result, const StandIn& old, const TensorImpl& self, bool recorded, SourceLocation where) {
+  if (result.dtype() != self.dtype()) result = to(Operand(result, where), self.dtype());
+  if (recorded && !result.impl().requires_grad) result = copy(Operand(old.tensor(), where), result);
+  if (old.shares_memory_with(result)) return clone(Operand(result, where));
+  return result.impl().is_unique() ? result : alias(Operand(result, where));
+}
+
+}  // namespace
+
+const Tensor& apply_inplace(const Tensor& self, const std::function<Tensor(const Tensor&)>& op, std::string_view name,
+                            SourceLocation where) {
+  TensorImpl& cell = self.impl();
+  refresh_view(cell);
+  check_self(cell, name, where);
+  StandIn old(cell);
+  Tensor result;
+  {
+    OverlapCheck check(Emitter::current(), cell);
+    Emitter::Scope scope(check);
+    result = op(old.tensor());
+  }
+  check_result(cell, result, name, where);
+  const bool recorded = GradMode::is_enabled() && is_floating(cell.dtype()) && (cell.requires_grad || result.impl().requires_grad);
+  if (recorded && cell.base) check_view(cell, name, where);
+  result = owned(std::move(result), old, cell, recorded, where);
+  old.let_go();
+  if (cell.base) write_history_of_base(cell, result, recorded, where);
+  else write_history(cell, result, recorded);
+  copy_memory(result.impl(), self);
+  if (recorded) saved_result_is_self(cell, result.impl());
+  refresh_view(cell);
+  return self;
+}
+
+bool write_directly(const OpInfo& op, const Tensor& self, std::span<TensorImpl* const> operands, void* attrs, SourceLocation where) {
+  const TensorImpl& cell = self.impl();
+  if (GradMode::is_enabled() || &Emitter::current() != &eager_emitter() || cell.graph || shows_an_element_twice(cell)) return false;
+  for (const TensorImpl* x : operands)
+    if (x && (x->graph || !(x->type() == cell.type()) || overlaps_in_part(cell, *x))) return false;
+  run_into({&op, operands, attrs, where, 1}, self);
+  return true;
+}
+
+bool is_stale(const TensorImpl& view) {
+  if (!view.base || !view.base->meta) return false;
+  return view.base->meta->epoch != (view.meta ? view.meta->base_epoch : 0);
+}
+
+void refresh_view(TensorImpl& view) {
+  if (!is_stale(view)) return;
+  TensorImpl& base = *view.base;
+  view.need_meta().base_epoch = base.meta->epoch;
+  ops::Geometry geometry = ops::geometry_of(view, base);
+  TensorImpl* operand = &base;
+  const Call call{&ops::info<ops::AsStrided>, {&operand, 1}, &geometry, base.grad_fn ? base.grad_fn->where : SourceLocation(), 1};
+  if (has_tangents(base) || has_tangents(view)) {
+    EnableGradGuard records;
+    Tensor fresh;
+    Emitter::current().emit(call, &fresh);
+    if (fresh.impl().grad_fn) set_history(view, fresh.impl().grad_fn, fresh.impl().output_nr);
+    move_tangents(fresh.impl(), view);
+  } else if (base.requires_grad) {
+    const Tensor typed{RefPtr<TensorImpl>(&view)};
+    set_history(view, Record::make(call, &typed, 1), 0);
+  }
+}
+
+}  // namespace retrograd

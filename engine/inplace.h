@@ -1,0 +1,42 @@
+// In-place operations: a function's result written into the memory of its first operand, with the gradient following.
+//
+// What happens, in order: the checks; the function runs on a stand-in for the old value; its result is written into self's memory and the
+// version raised; self takes over the result's place in the graph.
+//   * The stand-in shares self's memory through a storage of its own. If a record still holds that storage after the call (its formula
+//     needs the overwritten value), it is given a private copy before the write.
+//   * A saved result refers to self's memory, so that a later write makes backward fail with version_mismatch.
+//   * Hooks stay with the record of the old value, retain_grad moves along with the tensor.
+//   * Through a view, the write gives the base a new record (as_strided_scatter). Raising the base's epoch makes all its views stale:
+//     refresh_view() gives one a new record (as_strided of the base) when it is next used. So a view of many, a slice of a slice and the
+//     base itself agree without knowing of each other. Tangents of forward mode follow the same two steps.
+// Limits: a tensor that is overwritten with a function of itself after having been saved by that function (x.copy_(x.sin())) keeps itself
+// alive until its graph is released; its backward is refused anyway. Nothing can be written to while a graph is recorded.
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+#include "engine/tensor.h"
+
+namespace retrograd {
+
+struct OpInfo;
+
+/// Writes op(self) into self and returns self; `name` is the op's, with its underscore.
+/// Errors: leaf_inplace (a leaf that requires a gradient, or a view of one, with gradients on), view_inplace_forbidden (a view made by
+/// split, chunk or unbind, or under no_grad, when a gradient would follow), overlapping_write (self shows an element twice, or another
+/// operand overlaps it in part), dtype_mismatch (the result cannot be cast to self's dtype), shape_mismatch (it has another shape).
+/// On an error nothing has been written.
+const Tensor& apply_inplace(const Tensor& self, const std::function<Tensor(const Tensor&)>& op, std::string_view name,
+                            SourceLocation where = SourceLocation::current());
+
+/// The quick way of an elementwise op: where nothing is recorded, no tangent is carried and all operands have self's type, runs the op with
+/// self as its output. False when that is not so; then nothing happened.
+bool write_directly(const OpInfo& op, const Tensor& self, std::span<TensorImpl* const> operands, void* attrs, SourceLocation where);
+
+/// Whether the base of this view was written to since its record was made.
+bool is_stale(const TensorImpl& view);
+/// Brings record and tangents of a stale view up to date with its base.
+void refresh_view(TensorImpl& view);
+
+}  // namespace retrograd

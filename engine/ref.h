@@ -1,0 +1,72 @@
+// RefPtr<T>: an intrusive, atomically counted pointer, and RefCounted, the counter.
+// A decrement by the only owner skips the locked instruction (nobody else can hold a reference then). T provides
+// `static void destroy(T*) noexcept`.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+namespace retrograd {
+
+class RefCounted {
+ public:
+  void add_ref() const { refs_.fetch_add(1, std::memory_order_relaxed); }
+  /// True when the last reference went away.
+  bool drop_ref() const {
+    if (refs_.load(std::memory_order_acquire) == 1) return true;
+    return refs_.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  }
+  bool is_unique() const { return refs_.load(std::memory_order_acquire) == 1; }
+  uint32_t ref_count() const { return refs_.load(std::memory_order_relaxed); }
+
+ private:
+  mutable std::atomic<uint32_t> refs_{1};
+};
+
+template <class T>
+class RefPtr {
+ public:
+  constexpr RefPtr() = default;
+  constexpr RefPtr(std::nullptr_t) {}
+  /// Takes over the reference that the caller holds.
+  static RefPtr adopt(T* p) {
+    RefPtr r;
+    r.p_ = p;
+    return r;
+  }
+  /// Adds a reference.
+  explicit RefPtr(T* p) : p_(p) {
+    if (p_) p_->add_ref();
+  }
+  RefPtr(const RefPtr& o) : p_(o.p_) {
+    if (p_) p_->add_ref();
+  }
+  RefPtr(RefPtr&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
+  RefPtr& operator=(const RefPtr& o) {
+    RefPtr(o).swap(*this);
+    return *this;
+  }
+  RefPtr& operator=(RefPtr&& o) noexcept {
+    RefPtr(std::move(o)).swap(*this);
+    return *this;
+  }
+  ~RefPtr() { reset(); }
+
+  void reset() {
+    if (T* p = std::exchange(p_, nullptr); p && p->drop_ref()) T::destroy(p);
+  }
+  void swap(RefPtr& o) noexcept { std::swap(p_, o.p_); }
+  T* release() { return std::exchange(p_, nullptr); }
+
+  T* get() const { return p_; }
+  T* operator->() const { return p_; }
+  T& operator*() const { return *p_; }
+  explicit operator bool() const { return p_ != nullptr; }
+  friend bool operator==(const RefPtr& a, const RefPtr& b) { return a.p_ == b.p_; }
+
+ private:
+  T* p_ = nullptr;
+};
+
+}  // namespace retrograd

@@ -1,0 +1,61 @@
+// See engine/runner.h.
+#include "engine/runner.h"
+
+#include <fmt/format.h>
+
+#include "ir/bookkeeping.h"
+
+namespace retrograd {
+
+void make_view(const Call& call, TensorImpl& operand, TensorImpl& output) {
+  call.op->layout(call, output);
+  output.set_storage(operand.storage());
+  output.base = operand.base ? operand.base : RefPtr<TensorImpl>(&operand);
+  output.is_no_grad_view = operand.is_no_grad_view;
+  output.is_multi_output_view = operand.is_multi_output_view;
+  if (const AutogradMeta* meta = output.base->meta.get(); meta && meta->epoch) output.need_meta().base_epoch = meta->epoch;
+}
+
+void run_into(const Call& call, const Tensor& destination) {
+  Executor& executor = cpu_executor();
+  const Kernel kernel = executor.find(call.op);
+  if (!kernel) fail_call(call, Category::unsupported, "it cannot run in place");
+  TensorImpl* output = destination.get();
+  executor.launch(kernel, call, &output);
+  output->storage()->bump_version();
+}
+
+namespace {
+
+// The sum of two cotangents goes into the first one's memory when nobody else can see it and no gradient is recorded.
+bool accumulate_in_place(const Call& call, Tensor* results) {
+  if (call.op != &ops::accumulate || GradMode::is_enabled()) return false;
+  TensorImpl& into = *call.operands[0];
+  if (!into.is_unshared() || !into.is_contiguous() || into.requires_grad || into.meta) return false;
+  results[0] = Tensor(RefPtr<TensorImpl>(&into));
+  return true;
+}
+
+}  // namespace
+
+void Runner::emit(const Call& call, Tensor* results) {
+  const OpInfo& op = *call.op;
+  if (op.run_on_host) return op.run_on_host(call, results);
+  for (TensorImpl* x : call.operands)
+    if (x && x->graph) fail_call(call, Category::bad_argument, "a value of a recorded graph has no data");
+  TensorImpl* outputs[kMaxOutputs];
+  const bool in_place = accumulate_in_place(call, results);
+  for (int i = 0; i < call.outputs; ++i) {
+    if (!in_place) results[i] = Tensor(TensorImpl::make());
+    outputs[i] = results[i].get();
+  }
+  if (!in_place) op.infer(call, outputs);
+  if (op.is(Trait::view)) return make_view(call, *call.operands[0], *outputs[0]);
+  const Kernel kernel = executor_->find(&op);
+  if (!kernel) fail_call(call, Category::unsupported, fmt::format("the {} executor has no kernel for it", executor_->name()));
+  if (!in_place)
+    for (int i = 0; i < call.outputs; ++i) executor_->allocate(*outputs[i]);
+  executor_->launch(kernel, call, outputs);
+}
+
+}  // namespace retrograd

@@ -1,0 +1,111 @@
+// Device, Shape and TensorType: what a type rule computes and an IR value carries.
+// A Shape keeps its sizes inline, at most kMaxRank of them, and copies only as many as it has: copying types is the largest cost of an
+// eager op after malloc, and a fixed-size block copy right after scalar stores stalls on store forwarding.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/dtype.h"
+#include "engine/symbols.h"
+
+namespace retrograd {
+
+inline constexpr int kMaxRank = 8;
+
+using IntArray = std::vector<int64_t>;
+
+enum class DeviceType : uint8_t { CPU, CUDA };
+inline constexpr DeviceType kCPU = DeviceType::CPU;
+inline constexpr DeviceType kCUDA = DeviceType::CUDA;
+
+struct Device {
+  DeviceType type = DeviceType::CPU;
+  int8_t index = 0;
+  constexpr Device(DeviceType type = DeviceType::CPU, int8_t index = 0) : type(type), index(index) {}
+  friend constexpr bool operator==(Device, Device) = default;
+};
+std::string to_string(Device device);  // "cpu", "cuda:0"
+
+class Shape {
+ public:
+  Shape() : rank_(0) {}
+  Shape(std::initializer_list<Dim> dims) : Shape(std::span(dims.begin(), dims.size())) {}
+  explicit Shape(std::span<const Dim> dims) : rank_(0) {
+    for (Dim d : dims) push_back(d);
+  }
+  Shape(const IntArray& dims) : rank_(0) {
+    for (int64_t d : dims) push_back(d);
+  }
+  Shape(const Shape& other) : rank_(other.rank_) { copy(other); }
+  Shape& operator=(const Shape& other) {
+    rank_ = other.rank_;
+    copy(other);
+    return *this;
+  }
+
+  int rank() const { return rank_; }
+  bool empty() const { return rank_ == 0; }
+  Dim operator[](int i) const { return dims_[i]; }
+  Dim& operator[](int i) { return dims_[i]; }
+  const Dim* begin() const { return dims_; }
+  const Dim* end() const { return dims_ + rank_; }
+  Dim back() const { return dims_[rank_ - 1]; }
+  void push_back(Dim d) {
+    if (rank_ == kMaxRank) too_many();
+    dims_[rank_++] = d;
+  }
+  void insert(int at, Dim d);
+  void erase(int at);
+  void resize(int rank, Dim fill = 1);
+
+  /// Number of elements; Error(bad_argument) when it does not fit into 63 bits.
+  Dim numel() const {
+    Dim n = 1;
+    for (int i = 0; i < rank_; ++i) n *= dims_[i];
+    return n;
+  }
+  bool is_symbolic() const;
+  IntArray ints() const;   // values (a symbol is specialised)
+  IntArray hints() const;  // values without guards
+
+  friend bool operator==(const Shape& a, const Shape& b) {
+    if (a.rank_ != b.rank_) return false;
+    for (int i = 0; i < a.rank_; ++i)
+      if (!(a.dims_[i] == b.dims_[i])) return false;
+    return true;
+  }
+
+ private:
+  void copy(const Shape& other) {
+    for (int i = 0; i < rank_; ++i) dims_[i] = other.dims_[i];
+  }
+  [[noreturn]] static void too_many();
+
+  uint8_t rank_;
+  Dim dims_[kMaxRank];
+};
+
+std::string to_string(const Shape& shape);  // "[32,64]"
+
+struct TensorType {
+  ScalarType dtype = ScalarType::Undefined;
+  Device device;
+  Shape shape;
+  friend bool operator==(const TensorType&, const TensorType&) = default;
+};
+std::string to_string(const TensorType& type);  // "f32[32,64]", with " cuda:0" when not on the CPU
+
+/// `dim` counted from the front; Error(bad_dim) when it is outside [-rank, rank) (a 0-dim tensor counts as one of rank 1).
+int wrap_dim(int64_t dim, int rank, std::string_view op);
+
+/// Row-major strides of `shape`, in elements.
+void contiguous_strides(const Shape& shape, int64_t* strides);
+
+/// The shape that `a` and `b` broadcast to (NumPy's rule). Error(shape_mismatch) otherwise.
+Shape broadcast_shapes(const Shape& a, const Shape& b, std::string_view op, SourceLocation where = {});
+
+}  // namespace retrograd

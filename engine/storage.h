@@ -1,0 +1,52 @@
+// Storage: a counted block of element memory, shared by a tensor, its views and its detaches, with the version counter they share.
+// One allocation: this 64-byte header, then the data. Memory of others (from_blob) is wrapped by a header that points elsewhere.
+// The version is raised by every in-place operation; a slot compares it at unpack with what it was at save.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "engine/allocator.h"
+#include "engine/ref.h"
+#include "engine/shape.h"
+
+namespace retrograd {
+
+class Storage : public RefCounted {
+ public:
+  /// Uninitialised memory on the CPU.
+  static RefPtr<Storage> allocate(int64_t bytes);
+  /// Memory owned by somebody else; `release(context)` is called when the last user is gone.
+  static RefPtr<Storage> wrap(void* data, int64_t bytes, void (*release)(void*), void* context);
+  static void destroy(Storage* storage) noexcept;
+
+  /// Of wrapped memory: lets go of it and shows other memory instead.
+  void rewrap(void* data, int64_t bytes, void (*release)(void*), void* context);
+
+  void* data() const { return data_; }
+  int64_t nbytes() const { return nbytes_; }
+  uint32_t version() const { return version_.load(std::memory_order_relaxed); }
+  /// Memory that belongs to somebody else.
+  bool is_external() const { return external_; }
+  void bump_version() { version_.fetch_add(1, std::memory_order_relaxed); }
+
+ private:
+  Storage(void* data, int64_t bytes) : data_(data), nbytes_(bytes) {}
+
+  std::atomic<uint32_t> version_{0};
+  void* data_;
+  int64_t nbytes_;
+  void (*release_)(void*) = nullptr;
+  void* context_ = nullptr;
+  bool external_ = false;
+};
+
+inline constexpr size_t kStorageHeader = 64;
+static_assert(sizeof(Storage) <= kStorageHeader);
+
+inline RefPtr<Storage> Storage::allocate(int64_t bytes) {
+  void* block = detail::allocate_data(static_cast<size_t>(bytes), kStorageHeader);
+  return RefPtr<Storage>::adopt(new (block) Storage(static_cast<char*>(block) + kStorageHeader, bytes));
+}
+
+}  // namespace retrograd

@@ -1,0 +1,227 @@
+// Symbol tables and the slow paths of Dim and Scalar; see engine/symbols.h.
+#include "engine/symbols.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace retrograd {
+namespace {
+
+constinit thread_local SymbolTable* current_table = nullptr;
+
+bool evaluate_compare(Compare op, Number a, Number b) {
+  const bool floating = a.kind == Number::Kind::Float || b.kind == Number::Kind::Float;
+  switch (op) {
+    case Compare::eq: return a == b;
+    case Compare::lt: return floating ? a.as_double() < b.as_double() : a.i < b.i;
+    case Compare::le: return floating ? a.as_double() <= b.as_double() : a.i <= b.i;
+  }
+  return false;
+}
+
+Number evaluate_float(Arith op, double a, double b) {
+  switch (op) {
+    case Arith::add: return Number::of(a + b);
+    case Arith::sub: return Number::of(a - b);
+    case Arith::mul: return Number::of(a * b);
+    case Arith::div: return Number::of(a / b);
+    case Arith::mod: return Number::of(std::fmod(a, b));
+    case Arith::pow: return Number::of(std::pow(a, b));
+    default: return Number::of(a);
+  }
+}
+
+Number evaluate_arith(Arith op, Number a, Number b) {
+  if (op == Arith::to_float || a.kind == Number::Kind::Float || b.kind == Number::Kind::Float)
+    return evaluate_float(op, a.as_double(), b.as_double());
+  int64_t r = 0;
+  bool overflow = false;
+  switch (op) {
+    case Arith::add: overflow = __builtin_add_overflow(a.i, b.i, &r); break;
+    case Arith::sub: overflow = __builtin_sub_overflow(a.i, b.i, &r); break;
+    case Arith::mul: overflow = __builtin_mul_overflow(a.i, b.i, &r); break;
+    case Arith::div: r = b.i == 0 ? 0 : a.i / b.i; break;
+    case Arith::mod: r = b.i == 0 ? 0 : a.i % b.i; break;
+    default: return evaluate_float(op, a.as_double(), b.as_double());
+  }
+  if (overflow) throw Error(Category::bad_argument, "a size or integer does not fit into 63 bits");
+  return Number::of(r);
+}
+
+std::string number_text(Number n) {
+  if (n.kind == Number::Kind::Bool) return n.i ? "true" : "false";
+  if (n.kind == Number::Kind::Int) return fmt::format("{}", n.i);
+  std::string text = fmt::format("{}", n.d);
+  return text.find_first_of(".einf") == std::string::npos ? text + ".0" : text;
+}
+
+}  // namespace
+
+SymbolTable* SymbolTable::current() { return current_table; }
+
+SymbolTable& SymbolTable::require() {
+  RG_ASSERT(current_table != nullptr);
+  return *current_table;
+}
+
+SymbolTable::Scope::Scope(SymbolTable* table) : previous_(current_table) { current_table = table; }
+SymbolTable::Scope::~Scope() { current_table = previous_; }
+
+int32_t SymbolTable::add_symbol(Number hint) {
+  exprs_.push_back({Arith::symbol, -1, symbols_++, hint});
+  return size() - 1;
+}
+
+int32_t SymbolTable::constant(Number value) {
+  for (int32_t id = 0; id < size(); ++id)
+    if (exprs_[id].op == Arith::constant && exprs_[id].hint.kind == value.kind && exprs_[id].hint == value) return id;
+  exprs_.push_back({Arith::constant, -1, -1, value});
+  return size() - 1;
+}
+
+int32_t SymbolTable::arith(Arith op, int32_t lhs, int32_t rhs) {
+  for (int32_t id = 0; id < size(); ++id)
+    if (exprs_[id].op == op && exprs_[id].lhs == lhs && exprs_[id].rhs == rhs) return id;
+  const Number b = rhs >= 0 ? exprs_[rhs].hint : Number{};
+  exprs_.push_back({op, lhs, rhs, evaluate_arith(op, exprs_[lhs].hint, b)});
+  return size() - 1;
+}
+
+bool SymbolTable::compare(Compare op, int32_t lhs, int32_t rhs) {
+  if (lhs == rhs) return op != Compare::lt;
+  const bool holds = evaluate_compare(op, exprs_[lhs].hint, exprs_[rhs].hint);
+  for (const Guard& g : guards_)
+    if (g.op == op && g.lhs == lhs && g.rhs == rhs) return holds;
+  guards_.push_back({op, lhs, rhs, holds});
+  return holds;
+}
+
+void SymbolTable::evaluate(std::vector<Number>& values) const {
+  values.resize(exprs_.size());
+  for (size_t i = 0; i < exprs_.size(); ++i) {
+    const Expr& e = exprs_[i];
+    if (e.op == Arith::constant) values[i] = e.hint;
+    else if (e.op != Arith::symbol) values[i] = evaluate_arith(e.op, values[e.lhs], e.rhs >= 0 ? values[e.rhs] : Number{});
+  }
+}
+
+int SymbolTable::failing_guard(std::span<const Number> values) const {
+  for (size_t i = 0; i < guards_.size(); ++i) {
+    const Guard& g = guards_[i];
+    if (evaluate_compare(g.op, values[g.lhs], values[g.rhs]) != g.holds) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+// Depth is bounded by the formula in an op's rule, never by the graph, but the walk is iterative all the same: a fold of sizes (cat of
+// many tensors) makes one long sum.
+std::string SymbolTable::text(int32_t id) const {
+  static constexpr std::string_view signs[] = {"", "", "+", "-", "*", "/", "%", "^", ""};
+  struct Item {
+    int32_t id;
+    std::string_view literal;
+  };
+  std::string out;
+  std::vector<Item> todo{{id, {}}};
+  while (!todo.empty()) {
+    const Item item = todo.back();
+    todo.pop_back();
+    if (item.id < 0) {
+      out += item.literal;
+      continue;
+    }
+    const Expr& e = exprs_[item.id];
+    if (e.op == Arith::symbol) out += fmt::format("s{}", e.rhs);
+    else if (e.op == Arith::constant) out += number_text(e.hint);
+    else if (e.op == Arith::to_float) todo.push_back({e.lhs, {}});
+    else {
+      out += "(";
+      todo.push_back({-1, ")"});
+      todo.push_back({e.rhs, {}});
+      todo.push_back({-1, signs[static_cast<int>(e.op)]});
+      todo.push_back({e.lhs, {}});
+    }
+  }
+  return out;
+}
+
+int64_t Dim::checked_mul(int64_t a, int64_t b) {
+  int64_t r;
+  if (__builtin_mul_overflow(a, b, &r))
+    throw Error(Category::bad_argument, fmt::format("the product of sizes {} and {} does not fit into 63 bits", a, b));
+  return r;
+}
+
+int64_t Dim::checked_add(int64_t a, int64_t b) {
+  int64_t r;
+  if (__builtin_add_overflow(a, b, &r))
+    throw Error(Category::bad_argument, fmt::format("the sum of {} and {} does not fit into 63 bits", a, b));
+  return r;
+}
+
+void Dim::too_negative(int64_t value) {
+  throw Error(Category::bad_argument, fmt::format("{} is no size or index", value));
+}
+
+namespace {
+int32_t dim_id(Dim d) { return d.is_symbolic() ? d.id() : SymbolTable::require().constant(Number::of(d.raw())); }
+}  // namespace
+
+int64_t Dim::specialise() const {
+  SymbolTable& table = SymbolTable::require();
+  const int64_t v = table.expr(id()).hint.i;
+  table.compare(Compare::eq, id(), table.constant(Number::of(v)));
+  return v;
+}
+
+int64_t Dim::slow_hint() const { return SymbolTable::require().expr(id()).hint.i; }
+
+Dim Dim::slow(Arith op, Dim a, Dim b) {
+  if (op == Arith::mul && a.raw_ == 1) return b;
+  if ((op == Arith::mul || op == Arith::div) && b.raw_ == 1) return a;
+  if ((op == Arith::add || op == Arith::sub) && b.raw_ == 0) return a;
+  if (op == Arith::add && a.raw_ == 0) return b;
+  if (op == Arith::sub && a.raw_ == b.raw_) return Dim(0);
+  const int32_t lhs = dim_id(a), rhs = dim_id(b);
+  return symbol(SymbolTable::require().arith(op, lhs, rhs));
+}
+
+bool Dim::slow(Compare op, Dim a, Dim b) {
+  const int32_t lhs = dim_id(a), rhs = dim_id(b);
+  return SymbolTable::require().compare(op, lhs, rhs);
+}
+
+std::string to_string(Dim dim) {
+  return dim.is_symbolic() ? SymbolTable::require().text(dim.id()) : std::to_string(dim.raw());
+}
+
+Scalar::Scalar(Dim d) : value_(Number::of(d.hint())), symbol_(d.is_symbolic() ? d.id() : -1) {}
+
+Scalar Scalar::arith(Arith op, Scalar a, Scalar b) {
+  const bool promote = op == Arith::div && !a.is_floating() && !b.is_floating();
+  if (!a.is_symbolic() && !b.is_symbolic()) {
+    const Number lhs = promote ? Number::of(a.to_double()) : a.number();
+    return Scalar(evaluate_arith(op, lhs, b.number()));
+  }
+  SymbolTable& table = SymbolTable::require();
+  int32_t lhs = a.is_symbolic() ? a.id() : table.constant(a.number());
+  const int32_t rhs = b.is_symbolic() ? b.id() : table.constant(b.number());
+  if (promote) lhs = table.arith(Arith::to_float, lhs, -1);
+  const int32_t id = table.arith(op, lhs, rhs);
+  return symbol(id, table.expr(id).hint);
+}
+
+bool Scalar::compare(Compare op, Scalar a, Scalar b) {
+  if (!a.is_symbolic() && !b.is_symbolic()) return evaluate_compare(op, a.number(), b.number());
+  SymbolTable& table = SymbolTable::require();
+  const int32_t lhs = a.is_symbolic() ? a.id() : table.constant(a.number());
+  const int32_t rhs = b.is_symbolic() ? b.id() : table.constant(b.number());
+  return table.compare(op, lhs, rhs);
+}
+
+std::string to_string(Scalar scalar) {
+  return scalar.is_symbolic() ? SymbolTable::require().text(scalar.id()) : number_text(scalar.number());
+}
+
+}  // namespace retrograd

@@ -1,0 +1,159 @@
+// The tape: records, their edges and their slots. A record is data, not a class: printing, hashing, caching and tracing are generic over it.
+//
+//   Record   one forward call whose result wants a gradient: op, attributes, edges to the producers of its operands, slots with what its
+//            rule needs, the types of operands and results, hooks, the user's line, and hashes of its own structure and sizes.
+//   Edge     where a gradient goes: result `output_nr` of a record, or a leaf.
+//   Slot     a saved value, or what a pack hook made of it. Remembers the version of the memory it holds.
+//
+// A record is one pooled block: header, edges, slots, types and sizes behind each other. Sequence numbers grow from producer to consumer,
+// also across threads: each thread draws from its own block of numbers and takes a new block when an operand's number is higher.
+// No cycles: a slot of the record's own result holds an alias cell without the edge; a saved view is held by an alias without its base.
+// Dropping a chain of a million records is iterative (Record::destroy).
+#pragma once
+
+#include <any>
+#include <memory>
+#include <vector>
+
+#include "engine/emitter.h"
+#include "hooks/hook.h"
+#include "hooks/saved_tensor_hooks.h"
+
+namespace retrograd {
+
+struct Edge {
+  RefPtr<Record> record;    // null for a leaf
+  RefPtr<TensorImpl> leaf;  // null for a record
+  uint32_t output_nr = 0;
+  explicit operator bool() const { return record || leaf; }
+};
+
+/// The derivative of a value in forward mode, at one level (engine/dual.h).
+struct Tangent {
+  uint64_t level;
+  Tensor value;
+};
+
+/// What a pack hook made of a saved tensor. Its tangents pass straight through the pair, as its gradient does.
+struct Packed {
+  RefPtr<SavedTensorHooks> hooks;
+  std::any payload;
+  TensorType type;               // of the tensor given to pack
+  RefPtr<Storage> aliased;       // the saved memory, when the payload is a tensor that shares it: then versions are compared
+  std::vector<Tangent> tangents;
+};
+
+struct Slot {
+  RefPtr<TensorImpl> value;      // null when packed, released or never given
+  std::unique_ptr<Packed> packed;
+  uint32_t version = 0;
+  uint8_t index = 0;             // of the operand or result
+  bool is_result = false;
+  bool released = false;
+  bool is_hooked() const { return packed != nullptr; }
+};
+
+/// A cell that outlives tensors: where retain_grad keeps the gradient of a non-leaf.
+struct GradBox : RefCounted {
+  Tensor grad;
+  static void destroy(GradBox* box) noexcept { delete box; }
+};
+
+struct RecordHooks {
+  HookList tensor, pre, post;
+  std::vector<std::pair<uint32_t, RefPtr<GradBox>>> retained;  // output_nr, where to
+  std::shared_ptr<void> owned;                                 // of a user's function: its context
+  template <class T>
+  T* owned_as() const {
+    return static_cast<T*>(owned.get());
+  }
+};
+
+struct TypeMeta {
+  ScalarType dtype;
+  Device device;
+  uint8_t rank;
+  uint32_t first_dim;
+};
+
+struct Record : RefCounted {
+  const OpInfo* op;
+  uint64_t seq;
+  SourceLocation where;
+  uint32_t block_size;
+  uint16_t operands, outputs, slots;
+  uint64_t saved_operands, saved_results;  // bit i: value i has a slot; slots lie in this order
+  uint64_t structure_hash, size_hash;
+  void* attrs;
+  Edge* edges;
+  Slot* slot;
+  TypeMeta* types;  // operands, then outputs
+  Dim* dims;
+  std::unique_ptr<RecordHooks> hooks;
+
+  /// Appends nothing anywhere: links the record to the producers of the operands. `wants`: which operands want a gradient.
+  static RefPtr<Record> make(const Call& call, const Tensor* results, uint64_t wants);
+  static void destroy(Record* record) noexcept;
+
+  TensorType operand_type(int i) const { return type(i); }
+  TensorType output_type(int i) const { return type(operands + i); }
+  int slot_of_operand(int i) const { return __builtin_popcountll(saved_operands & ((uint64_t{1} << i) - 1)); }
+  int slot_of_result(int i) const {
+    return __builtin_popcountll(saved_operands) + __builtin_popcountll(saved_results & ((uint64_t{1} << i) - 1));
+  }
+  RecordHooks& need_hooks();
+  /// Drops what the slots hold; a later unpack is an Error(backward_twice_freed).
+  void release_slots();
+
+ private:
+  TensorType type(int i) const;
+};
+
+/// Gives `to` the tangents of `from`.
+void copy_tangents(const TensorImpl& from, TensorImpl& to);
+
+/// The edge that a gradient of `tensor` follows: to its record, or to itself as a leaf; none when it wants no gradient.
+/// A view whose base was written in place since gets a new record first.
+Edge gradient_edge(TensorImpl& tensor);
+
+/// The value of a slot: the saved cell or what the unpack hook gives. Checks release, version, and a hook's dtype and shape.
+Tensor unpack(Record& record, Slot& slot);
+/// The same, and the slot is released: an unhooked value is moved out, not copied.
+Tensor unpack_and_release(Record& record, Slot& slot);
+/// Puts `value` into a slot, through the pack hook when there is one.
+void pack(Slot& slot, TensorImpl& value, const Record& owner, const RefPtr<SavedTensorHooks>& hooks);
+
+/// What few tensors have (see engine/tensor_impl.h).
+struct AutogradMeta {
+  Tensor grad;                   // of a leaf
+  HookList tensor_hooks, pre_hooks, post_hooks, post_accumulate_hooks;  // of a leaf
+  RefPtr<GradBox> retained;      // of a non-leaf with retain_grad
+  RefPtr<TensorImpl> stands_for; // of an unpacked leaf: the leaf that gradients go to
+  std::vector<Tangent> tangents;
+  std::shared_ptr<void> life;    // of a leaf: lets others see whether it is still there
+  uint32_t base_epoch = 0;       // of a view: value of the base's epoch when grad_fn was made
+  uint32_t epoch = 0;            // of a base: raised when a write through a view gave it a new grad_fn
+};
+
+/// A record, as the public API shows it.
+class Node {
+ public:
+  Node() = default;
+  explicit Node(RefPtr<Record> record) : record_(std::move(record)) {}
+  bool defined() const { return static_cast<bool>(record_); }
+  std::string_view name() const { return record_ ? record_->op->name : std::string_view(); }
+  SourceLocation where() const { return record_ ? record_->where : SourceLocation(); }
+  /// Runs before the rule with the gradients of the results; a non-empty answer replaces them.
+  HookHandle register_prehook(std::function<Tensors(const Tensors&)> hook) const;
+  /// Runs after the rule with (grad_inputs, grad_outputs); a non-empty answer replaces grad_inputs.
+  HookHandle register_hook(std::function<Tensors(const Tensors&, const Tensors&)> hook) const;
+  /// Number of saved values, and a pair of hooks for one of them. Error(hook_forbidden) when it has one already or is released.
+  int saved_count() const { return record_ ? record_->slots : 0; }
+  void register_saved_tensor_hooks(int slot, RefPtr<SavedTensorHooks> hooks, SourceLocation where = SourceLocation::current()) const;
+  const RefPtr<Record>& record() const { return record_; }
+
+ private:
+  RefPtr<Record> record_;
+};
+
+}  // namespace retrograd

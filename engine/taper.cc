@@ -1,0 +1,81 @@
+// See engine/taper.h.
+#include "engine/taper.h"
+
+#include "engine/inplace.h"
+#include "ir/bookkeeping.h"
+
+namespace retrograd {
+namespace {
+
+struct Wants {
+  uint64_t gradients = 0;  // bit i: operand i leads to a leaf or a record
+  bool any = false;        // the result requires a gradient, if only because the base of a view made without gradients does (PyTorch)
+};
+
+Wants wants_of(const Call& call) {
+  Wants wants;
+  for (size_t i = 0; i < call.operands.size(); ++i) {
+    TensorImpl* x = call.operands[i];
+    if (!x || !is_floating(x->dtype())) continue;
+    if (x->base) {
+      refresh_view(*x);
+      wants.any |= x->base->requires_grad;
+    }
+    if (!x->requires_grad) continue;
+    wants.gradients |= uint64_t{1} << (i < 64 ? i : 63);
+    wants.any = true;
+  }
+  return wants;
+}
+
+bool same_edge(const TensorImpl& cell, const Edge& edge) {
+  return edge.leaf ? edge.leaf.get() == &cell : cell.grad_fn == edge.record && cell.output_nr == edge.output_nr;
+}
+
+}  // namespace
+
+void Taper::emit(const Call& call, Tensor* results) {
+  const OpInfo& op = *call.op;
+  if (!GradMode::is_enabled()) {
+    below_->emit(call, results);
+    if (op.is(Trait::view)) results[0].impl().is_no_grad_view = true;
+    return;
+  }
+  if (op.is(Trait::bookkeeping)) return &op == &ops::unpack ? emit_unpack(call, results) : below_->emit(call, results);
+  const Wants wants = op.vjp ? wants_of(call) : Wants();
+  below_->emit(call, results);
+  if (!wants.any) return;
+  RefPtr<Record> record = Record::make(call, results, wants.gradients);
+  for (int i = 0; i < call.outputs; ++i) {
+    if (!results[i].defined() || !is_floating(results[i].dtype())) continue;
+    TensorImpl& cell = results[i].impl();
+    cell.grad_fn = record;
+    cell.output_nr = static_cast<uint32_t>(i);
+    cell.requires_grad = true;
+  }
+}
+
+// The value continues the graph at the edge that was recorded, whatever cell or hook it comes from (straight through).
+void Taper::emit_unpack(const Call& call, Tensor* results) {
+  below_->emit(call, results);
+  if (!results[0].defined()) return;
+  const UnpackAttrs& attrs = call.attrs_as<UnpackAttrs>();
+  Record& record = *attrs.record;
+  const Slot& slot = record.slot[attrs.slot];
+  const Edge edge = slot.is_result ? Edge{RefPtr<Record>(&record), {}, slot.index} : record.edges[slot.index];
+  if (edge ? same_edge(results[0].impl(), edge) : !results[0].requires_grad()) return;
+  if (edge.leaf && !slot.is_hooked() && !results[0].impl().meta) {  // a leaf saved through an alias: the leaf itself has the same memory
+    results[0] = Tensor(edge.leaf);
+    return;
+  }
+  RefPtr<TensorImpl> cell = TensorImpl::make();
+  cell->alias(results[0].impl());
+  copy_tangents(results[0].impl(), *cell);
+  cell->requires_grad = static_cast<bool>(edge);
+  if (edge.leaf) cell->need_meta().stands_for = edge.leaf;
+  cell->grad_fn = edge.record;
+  cell->output_nr = edge.output_nr;
+  results[0] = Tensor(std::move(cell));
+}
+
+}  // namespace retrograd

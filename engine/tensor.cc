@@ -1,0 +1,137 @@
+// Methods of Tensor that are not ops: access, autograd state. Op methods are in ops/methods.cc. See engine/tensor.h.
+#include "engine/tensor.h"
+
+#include <fmt/format.h>
+
+#include "engine/autograd.h"
+#include "engine/inplace.h"
+#include "engine/tape.h"
+#include "ops/shape_ops.h"
+
+namespace retrograd {
+
+void Tensor::undefined_used() {
+  throw Error(Category::bad_argument, "an undefined tensor was used. Hint: a default-constructed Tensor has no value");
+}
+
+void Operand::number_refused() const { fail(Category::bad_argument, "operand", "a number was given where a tensor is needed", where_); }
+
+std::string describe(const Tensor& tensor) { return tensor.defined() ? to_string(tensor.impl().type()) : "undefined"; }
+
+int64_t Tensor::size(int64_t dim) const { return impl().shape()[wrap_dim(dim, impl().rank(), "size")].value(); }
+int64_t Tensor::stride(int64_t dim) const { return impl().strides()[wrap_dim(dim, impl().rank(), "stride")]; }
+IntArray Tensor::strides() const { return IntArray(impl().strides(), impl().strides() + impl().rank()); }
+
+void* Tensor::raw_data(SourceLocation where) const {
+  if (impl().graph)
+    fail(Category::bad_argument, "data_ptr", "a value of a recorded graph has no data. Hint: a rule or traced function may not read values",
+         where);
+  return impl().data();
+}
+
+void Tensor::check_dtype(ScalarType wanted, SourceLocation where) const {
+  if (wanted != dtype())
+    fail(Category::dtype_mismatch, "data_ptr", fmt::format("{} wanted, the tensor is {}", name(wanted), describe(*this)), where);
+}
+
+Scalar Tensor::item(SourceLocation where) const {
+  if (impl().numel().hint() != 1)
+    fail(Category::bad_argument, "item", fmt::format("a tensor of one element is needed, this is {}", describe(*this)), where);
+  const void* p = raw_data(where);
+  return dispatch(dtype(), [&]<class T>(std::type_identity<T>) -> Scalar {
+    const T v = *static_cast<const T*>(p);
+    if constexpr (std::is_same_v<T, bool>) return Scalar(v);
+    else if constexpr (std::is_integral_v<T>) return Scalar(static_cast<int64_t>(v));
+    else return Scalar(static_cast<double>(v));
+  });
+}
+
+std::vector<double> Tensor::to_vector(SourceLocation where) const {
+  raw_data(where);
+  Tensor dense;
+  {
+    NoGradGuard no_grad;
+    dense = retrograd::contiguous(Operand(*this, where));
+  }
+  std::vector<double> out(static_cast<size_t>(numel()));
+  dispatch(dtype(), [&]<class T>(std::type_identity<T>) {
+    const T* p = static_cast<const T*>(dense.raw_data(where));
+    for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<double>(p[i]);
+  });
+  return out;
+}
+
+const Tensor& Tensor::requires_grad_(bool value, SourceLocation where) const {
+  if (value && !is_floating(dtype()))
+    fail(Category::requires_grad_forbidden, "requires_grad_", fmt::format("only floating tensors can require gradients, this is {}", describe(*this)), where);
+  if (!value && !is_leaf())
+    fail(Category::requires_grad_forbidden, "requires_grad_", "it can only be switched off on a leaf. Hint: detach()", where);
+  if (is_leaf()) impl().requires_grad = value;
+  return *this;
+}
+
+Tensor Tensor::grad() const {
+  const AutogradMeta* meta = impl().meta.get();
+  if (!meta) return {};
+  return meta->retained ? meta->retained->grad : meta->grad;
+}
+
+void Tensor::set_grad(const Tensor& grad, SourceLocation where) const {
+  if (grad.defined() && !(grad.impl().type() == impl().type()))
+    fail(Category::cotangent_mismatch, "set_grad", fmt::format("{} as the gradient of {}", describe(grad), describe(*this)), where);
+  AutogradMeta& meta = impl().need_meta();
+  (meta.retained ? meta.retained->grad : meta.grad) = grad;
+}
+
+void Tensor::retain_grad(SourceLocation where) const {
+  const Edge edge = gradient_edge(impl());
+  if (!edge) fail(Category::hook_forbidden, "retain_grad", "the tensor does not require a gradient", where);
+  if (edge.leaf || retains_grad()) return;
+  AutogradMeta& meta = impl().need_meta();
+  meta.retained = RefPtr<GradBox>::adopt(new GradBox);
+  edge.record->need_hooks().retained.emplace_back(edge.output_nr, meta.retained);
+}
+
+bool Tensor::retains_grad() const { return impl().meta && impl().meta->retained; }
+
+void Tensor::backward(const Tensor& gradient, std::optional<bool> retain_graph, bool create_graph, SourceLocation where) const {
+  autograd::backward({*this}, {gradient}, retain_graph, create_graph, {}, where);
+}
+
+Tensor Tensor::detach() const { return retrograd::detach(*this); }
+
+const Record* Tensor::gradient_record() const {
+  refresh_view(impl());
+  return impl().grad_fn.get();
+}
+
+Node Tensor::grad_fn() const { return Node(RefPtr<Record>(const_cast<Record*>(gradient_record()))); }
+
+HookHandle Tensor::register_hook(std::function<Tensor(const Tensor&)> fn, SourceLocation where) const {
+  const Edge edge = gradient_edge(impl());
+  if (!edge) fail(Category::hook_forbidden, "register_hook", "the tensor does not require a gradient", where);
+  auto hook = RefPtr<Hook>::adopt(new Hook);
+  hook->tensor = std::move(fn);
+  if (edge.leaf) return edge.leaf->need_meta().tensor_hooks.add(std::move(hook));
+  hook->output_nr = edge.output_nr;
+  return edge.record->need_hooks().tensor.add(std::move(hook));
+}
+
+HookHandle Tensor::register_post_accumulate_grad_hook(std::function<void(const Tensor&)> fn, SourceLocation where) const {
+  if (!requires_grad() || !is_leaf())
+    fail(Category::hook_forbidden, "register_post_accumulate_grad_hook", "only a leaf that requires a gradient accumulates one", where);
+  auto hook = RefPtr<Hook>::adopt(new Hook);
+  hook->kind = Hook::Kind::post_accumulate;
+  hook->post_accumulate = std::move(fn);
+  return impl().need_meta().post_accumulate_hooks.add(std::move(hook));
+}
+
+Edge gradient_edge(TensorImpl& tensor) {
+  refresh_view(tensor);
+  if (tensor.grad_fn) return {tensor.grad_fn, {}, tensor.output_nr};
+  if (!tensor.requires_grad) return {};
+  if (tensor.meta && tensor.meta->stands_for) return {{}, tensor.meta->stands_for, 0};
+  return {{}, RefPtr<TensorImpl>(&tensor), 0};
+}
+
+}  // namespace retrograd

@@ -1,0 +1,165 @@
+// Tensor: the public handle of a value. Copying a Tensor copies a reference; views and in-place ops act on shared memory as in libtorch.
+//
+// Start reading here, then engine/tensor_impl.h (the cell), engine/tape.h (what records a gradient), engine/autograd.h (backward, grad,
+// forward mode), hooks/hook.h. Arithmetic operators and op methods are thin calls of the functions in ops/; anything else that an op
+// needs is in its struct there.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/location.h"
+#include "engine/tensor_impl.h"
+
+namespace retrograd {
+
+class HookHandle;
+class Node;
+class Tensor;
+using Tensors = std::vector<Tensor>;
+
+class Tensor {
+ public:
+  Tensor() = default;  // undefined
+  explicit Tensor(RefPtr<TensorImpl> impl) : impl_(std::move(impl)) {}
+
+  bool defined() const { return static_cast<bool>(impl_); }
+  explicit operator bool() const = delete;
+  bool is_same(const Tensor& other) const { return impl_ == other.impl_; }
+  void reset() { impl_.reset(); }
+
+  // Type and layout.
+  int64_t dim() const { return impl().rank(); }
+  IntArray sizes() const { return impl().shape().ints(); }
+  int64_t size(int64_t dim) const;
+  IntArray strides() const;
+  int64_t stride(int64_t dim) const;
+  int64_t numel() const { return impl().numel().value(); }
+  int64_t nbytes() const { return numel() * static_cast<int64_t>(element_size(dtype())); }
+  int64_t storage_offset() const { return impl().storage_offset(); }
+  ScalarType dtype() const { return impl().dtype(); }
+  Device device() const { return impl().device(); }
+  bool is_contiguous() const { return impl().is_contiguous(); }
+  bool is_floating_point() const { return is_floating(dtype()); }
+  uint32_t version() const { return impl().storage()->version(); }
+
+  // Data. Typed access checks the dtype (Error dtype_mismatch) and refuses values of a graph.
+  void* raw_data(SourceLocation where = SourceLocation::current()) const;
+  template <class T>
+  T* data_ptr(SourceLocation where = SourceLocation::current()) const {
+    check_dtype(dtype_of<T>(), where);
+    return static_cast<T*>(raw_data(where));
+  }
+  /// The only element, converted to T. Error(bad_argument) when there is not exactly one.
+  template <class T>
+  T item(SourceLocation where = SourceLocation::current()) const {
+    const Scalar s = item(where);
+    if constexpr (std::is_floating_point_v<T>) return static_cast<T>(s.to_double());
+    else return static_cast<T>(s.to_int());
+  }
+  Scalar item(SourceLocation where = SourceLocation::current()) const;
+  /// All elements in row-major order, converted to double.
+  std::vector<double> to_vector(SourceLocation where = SourceLocation::current()) const;
+
+  // Autograd.
+  /// Also of a view whose base does, even one made under no_grad.
+  bool requires_grad() const { return impl().requires_grad || (impl().base && impl().base->requires_grad); }
+  /// Marks a leaf as wanting a gradient (or not). Error(requires_grad_forbidden) on integers, or when switched off on a non-leaf.
+  const Tensor& requires_grad_(bool value = true, SourceLocation where = SourceLocation::current()) const;
+  bool is_leaf() const { return !gradient_record(); }
+  /// The accumulated gradient of a leaf, or of a tensor with retain_grad; undefined when there is none.
+  Tensor grad() const;
+  /// Replaces the gradient; an undefined tensor clears it.
+  void set_grad(const Tensor& grad, SourceLocation where = SourceLocation::current()) const;
+  void retain_grad(SourceLocation where = SourceLocation::current()) const;
+  bool retains_grad() const;
+  /// Accumulates the gradient of this tensor into its leaves; see autograd::backward.
+  void backward(const Tensor& gradient = {}, std::optional<bool> retain_graph = {}, bool create_graph = false,
+                SourceLocation where = SourceLocation::current()) const;
+  /// The same values on the same memory, without history.
+  Tensor detach() const;
+  /// The tape record that made this tensor; an empty Node for a leaf.
+  Node grad_fn() const;
+  /// Calls `hook` with the gradient of this tensor in every backward that reaches it; a defined result replaces the gradient.
+  HookHandle register_hook(std::function<Tensor(const Tensor&)> hook, SourceLocation where = SourceLocation::current()) const;
+  /// Calls `hook` with this leaf after a gradient was accumulated into it.
+  HookHandle register_post_accumulate_grad_hook(std::function<void(const Tensor&)> hook,
+                                                SourceLocation where = SourceLocation::current()) const;
+
+  // The most used ops as methods; all are functions in ops/ too.
+  Tensor to(ScalarType dtype, SourceLocation where = SourceLocation::current()) const;
+  Tensor clone(SourceLocation where = SourceLocation::current()) const;
+  Tensor contiguous(SourceLocation where = SourceLocation::current()) const;
+  Tensor sum(SourceLocation where = SourceLocation::current()) const;
+  Tensor mean(SourceLocation where = SourceLocation::current()) const;
+  Tensor t(SourceLocation where = SourceLocation::current()) const;
+  Tensor transpose(int64_t dim0, int64_t dim1, SourceLocation where = SourceLocation::current()) const;
+  Tensor view(const IntArray& size, SourceLocation where = SourceLocation::current()) const;
+  Tensor reshape(const IntArray& shape, SourceLocation where = SourceLocation::current()) const;
+  Tensor select(int64_t dim, int64_t index, SourceLocation where = SourceLocation::current()) const;
+  Tensor narrow(int64_t dim, int64_t start, int64_t length, SourceLocation where = SourceLocation::current()) const;
+  const Tensor& add_(const Tensor& other, Scalar alpha = 1, SourceLocation where = SourceLocation::current()) const;
+  const Tensor& mul_(const Tensor& other, SourceLocation where = SourceLocation::current()) const;
+  const Tensor& mul_(Scalar other, SourceLocation where = SourceLocation::current()) const;
+  const Tensor& copy_(const Tensor& source, SourceLocation where = SourceLocation::current()) const;
+  const Tensor& fill_(Scalar value, SourceLocation where = SourceLocation::current()) const;
+  const Tensor& zero_(SourceLocation where = SourceLocation::current()) const;
+
+  // For the library.
+  TensorImpl& impl() const {
+    if (!impl_) undefined_used();
+    return *impl_;
+  }
+  TensorImpl* get() const { return impl_.get(); }
+  const RefPtr<TensorImpl>& ref() const { return impl_; }
+  RefPtr<TensorImpl> take() && { return std::move(impl_); }
+
+ private:
+  [[noreturn]] static void undefined_used();
+  const Record* gradient_record() const;
+  void check_dtype(ScalarType wanted, SourceLocation where) const;
+
+  RefPtr<TensorImpl> impl_;
+};
+
+/// "f32[2,3] cpu", "undefined".
+std::string describe(const Tensor& tensor);
+/// Values as PyTorch prints them, shortened beyond 1,000 elements.
+std::string to_string(const Tensor& tensor);
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
+
+/// A parameter that a tensor or a number may be given for, and the caller's line (see engine/location.h).
+class Operand {
+ public:
+  Operand(const Tensor& tensor, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : tensor_(&tensor), where_{file, line} {}
+  Operand(double v, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : scalar_(v), where_{file, line} {}
+  Operand(int64_t v, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : scalar_(v), where_{file, line} {}
+  Operand(int v, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : scalar_(v), where_{file, line} {}
+  Operand(bool v, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : scalar_(v), where_{file, line} {}
+  Operand(Scalar v, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : scalar_(v), where_{file, line} {}
+  Operand(const Tensor& tensor, SourceLocation where) : tensor_(&tensor), where_(where) {}
+  Operand(Scalar scalar, SourceLocation where) : scalar_(scalar), where_(where) {}
+
+  bool is_scalar() const { return tensor_ == nullptr; }
+  bool defined() const { return is_scalar() || tensor_->defined(); }
+  Scalar scalar() const { return scalar_; }
+  /// The tensor; Error(bad_argument) for a number.
+  const Tensor& tensor() const {
+    if (!tensor_) number_refused();
+    return *tensor_;
+  }
+  SourceLocation where() const { return where_; }
+
+ private:
+  [[noreturn]] void number_refused() const;
+
+  const Tensor* tensor_ = nullptr;
+  Scalar scalar_;
+  SourceLocation where_;
+};
+
+}  // namespace retrograd

@@ -1,0 +1,83 @@
+// Cells: making, dropping, layout. See engine/tensor_impl.h.
+#include "engine/tensor_impl.h"
+
+#include <new>
+
+#include "engine/tape.h"
+
+namespace retrograd {
+
+RefPtr<TensorImpl> TensorImpl::make() {
+  detail::count_tensor(1);
+  return RefPtr<TensorImpl>::adopt(new (pool_allocate(sizeof(TensorImpl))) TensorImpl);
+}
+
+TensorImpl::~TensorImpl() = default;
+
+void TensorImpl::destroy(TensorImpl* impl) noexcept {
+  detail::count_tensor(-1);
+  impl->~TensorImpl();
+  pool_free(impl, sizeof(TensorImpl));
+}
+
+bool TensorImpl::is_contiguous() const {
+  int64_t expected = 1;
+  for (int i = rank() - 1; i >= 0; --i) {
+    const int64_t size = shape_[i].raw();
+    if (size == 0) return true;
+    if (size != 1 && strides_[i] != expected) return false;
+    expected *= size;
+  }
+  return true;
+}
+
+void TensorImpl::allocate() {
+  contiguous_strides(shape_, strides_);
+  offset_ = 0;
+  storage_ = Storage::allocate(Dim::checked_mul(numel().raw(), static_cast<int64_t>(element_size(dtype_))));
+}
+
+void TensorImpl::alias(const TensorImpl& other) {
+  dtype_ = other.dtype_;
+  device_ = other.device_;
+  shape_ = other.shape_;
+  for (int i = 0; i < other.rank(); ++i) strides_[i] = other.strides_[i];
+  offset_ = other.offset_;
+  storage_ = other.storage_;
+  graph = other.graph;
+  value_id = other.value_id;
+}
+
+AutogradMeta& TensorImpl::need_meta() {
+  if (!meta) meta = std::make_unique<AutogradMeta>();
+  return *meta;
+}
+
+RefPtr<Storage> Storage::wrap(void* data, int64_t bytes, void (*release)(void*), void* context) {
+  auto* storage = new (pool_allocate(kStorageHeader)) Storage(data, bytes);
+  storage->release_ = release;
+  storage->context_ = context;
+  storage->external_ = true;
+  return RefPtr<Storage>::adopt(storage);
+}
+
+void Storage::rewrap(void* data, int64_t bytes, void (*release)(void*), void* context) {
+  RG_ASSERT(external_);
+  if (release_) release_(context_);
+  data_ = data;
+  nbytes_ = bytes;
+  release_ = release;
+  context_ = context;
+}
+
+void Storage::destroy(Storage* storage) noexcept {
+  const int64_t bytes = storage->nbytes_;
+  if (storage->external_) {
+    if (storage->release_) storage->release_(storage->context_);
+    pool_free(storage, kStorageHeader);
+    return;
+  }
+  detail::free_data(storage, static_cast<size_t>(bytes), kStorageHeader);
+}
+
+}  // namespace retrograd

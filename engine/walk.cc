@@ -1,0 +1,140 @@
+// See engine/walk.h.
+#include "engine/walk.h"
+
+#include <algorithm>
+
+namespace retrograd {
+
+uint32_t& SeqMap::at(uint64_t seq) {
+  const uint64_t key = seq >> kBits;
+  if (key != last_key_) {
+    std::unique_ptr<Page>& page = pages_[key];
+    if (!page) {
+      page = std::make_unique<Page>();
+      std::fill(std::begin(page->entry), std::end(page->entry), kNone);
+    }
+    last_key_ = key;
+    last_ = page.get();
+  }
+  return last_->entry[seq & ((1 << kBits) - 1)];
+}
+
+bool SeqMap::next_below(uint64_t& seq) {
+  if (seq == 0) return false;
+  // Nearly always the next entry is on the page of the last access.
+  if ((seq - 1) >> kBits == last_key_) {
+    const uint64_t base = last_key_ << kBits;
+    for (uint64_t s = seq; s-- > base;)
+      if (last_->entry[s - base] != kNone) {
+        seq = s;
+        return true;
+      }
+    seq = base;
+  }
+  auto it = pages_.upper_bound(seq == 0 ? 0 : (seq - 1) >> kBits);
+  while (it != pages_.begin()) {
+    --it;
+    const uint64_t base = it->first << kBits;
+    for (uint64_t s = std::min(seq, base + (1 << kBits)); s-- > base;)
+      if (it->second->entry[s - base] != kNone) {
+        seq = s;
+        last_key_ = it->first;
+        last_ = it->second.get();
+        return true;
+      }
+  }
+  return false;
+}
+
+Walk::Walk(std::span<const Tensor> roots, const Tensors* inputs) {
+  uint64_t seq = 0;
+  for (const Tensor& root : roots) {
+    const Edge edge = gradient_edge(root.impl());
+    if (edge.record) {
+      roots_.push_back(edge.record);
+      seq = std::max(seq, edge.record->seq + 1);
+    }
+    touch(edge, kBeforeAll);
+  }
+  while (index_.next_below(seq)) {
+    uint32_t& entry = index_.at(seq);
+    Record& record = *touched_[entry].record;
+    const auto place = static_cast<int32_t>(order_.size());
+    order_.push_back(touched_[entry]);
+    slots_ += record.slots;
+    entry = static_cast<uint32_t>(place);
+    for (int i = record.operands; i-- > 0;)
+      if (record.edges[i]) touch(record.edges[i], place);
+  }
+  if (roots.size() == 1 && !inputs) lone_root_ = gradient_edge(roots[0].impl());
+  touched_.clear();
+  touched_.shrink_to_fit();
+  if (inputs) mark_wanted(*inputs);
+  std::sort(leaves_.begin(), leaves_.end(),
+            [](const Leaf& a, const Leaf& b) { return a.after != b.after ? a.after < b.after : a.rank < b.rank; });
+  for (uint32_t i = 0; i < leaves_.size(); ++i) leaf_index_[leaves_[i].leaf] = i;
+}
+
+void Walk::touch(const Edge& edge, int32_t from) {
+  if (edge.record) {
+    uint32_t& entry = index_.at(edge.record->seq);
+    if (entry != SeqMap::kNone) return;
+    entry = static_cast<uint32_t>(touched_.size());
+    touched_.push_back({edge.record.get(), grads_});
+    grads_ += edge.record->outputs;
+    return;
+  }
+  if (!edge.leaf) return;
+  auto [it, fresh] = leaf_index_.try_emplace(edge.leaf.get(), static_cast<uint32_t>(leaves_.size()));
+  if (fresh) leaves_.push_back({edge.leaf.get(), grads_++, from, rank_++});
+  Leaf& leaf = leaves_[it->second];
+  leaf.after = from;
+  leaf.rank = rank_++;
+}
+
+// Only what leads to an input runs. Producers come later in the order, so one pass backwards decides for all.
+void Walk::mark_wanted(const Tensors& inputs) {
+  for (Leaf& leaf : leaves_) leaf.wanted = false;
+  for (Item& item : order_) item.runs = false;
+  for (const Tensor& input : inputs) {
+    const Edge edge = gradient_edge(input.impl());
+    if (edge.record) {
+      const uint32_t at = index_.at(edge.record->seq);
+      if (at != SeqMap::kNone) order_[at].captured = true;
+    } else if (auto it = leaf_index_.find(edge.leaf.get()); edge.leaf && it != leaf_index_.end()) {
+      leaves_[it->second].wanted = true;
+    }
+  }
+  for (size_t k = order_.size(); k-- > 0;) {
+    const Record& record = *order_[k].record;
+    for (int i = 0; i < record.operands && !order_[k].runs; ++i) {
+      const Edge& edge = record.edges[i];
+      if (edge.record) {
+        const Item& producer = order_[index_.at(edge.record->seq)];
+        order_[k].runs = producer.runs || producer.captured;
+      } else if (edge.leaf) {
+        order_[k].runs = leaves_[leaf_index_.at(edge.leaf.get())].wanted;
+      }
+    }
+  }
+}
+
+uint32_t Walk::record_target(const Edge& edge) {
+  const uint32_t at = index_.at(edge.record->seq);
+  if (at == SeqMap::kNone || !(order_[at].runs || order_[at].captured)) return SeqMap::kNone;
+  return order_[at].first_grad + edge.output_nr;
+}
+
+uint32_t Walk::leaf_target(const TensorImpl* leaf) const {
+  auto it = leaf_index_.find(leaf);
+  return it == leaf_index_.end() || !leaves_[it->second].wanted ? SeqMap::kNone : leaves_[it->second].grad;
+}
+
+bool Walk::reaches(uint64_t seq) {
+  const uint32_t at = index_.at(seq);
+  return at != SeqMap::kNone && (order_[at].runs || order_[at].captured) && lone_root_.record.get() != order_[at].record;
+}
+
+bool Walk::reaches(const TensorImpl* leaf) const { return leaf_target(leaf) != SeqMap::kNone && lone_root_.leaf.get() != leaf; }
+
+}  // namespace retrograd

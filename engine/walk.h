@@ -1,0 +1,86 @@
+// Walk: the one marking walk of a backward. From the roots it finds every record that is reached, in the order in which they will run,
+// and every leaf with its place in that order. The driver runs along it, the tracer folds the cache key along it.
+//
+// Order: sequence numbers grow from producer to consumer, so among what has been reached the highest number is always ready: no
+// dependency counts and no heap. A leaf accumulates directly after its lowest *reached* consumer (numbering leaves at recording would
+// let unreached consumers and older retained graphs delay them); of several leaves of one record, the later operand's comes first.
+// State of a run lives here, not in the records: concurrent and nested backwards share nothing.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/tape.h"
+
+namespace retrograd {
+
+/// A map from sequence number to a small index, made for walking numbers downwards: pages of a thousand, the last one at hand.
+class SeqMap {
+ public:
+  static constexpr uint32_t kNone = ~uint32_t{0};
+  /// The entry of `seq`, kNone when it was never set.
+  uint32_t& at(uint64_t seq);
+  /// Moves `seq` down to the next entry that is set and below it; false at the end.
+  bool next_below(uint64_t& seq);
+
+ private:
+  static constexpr int kBits = 10;
+  struct Page {
+    uint32_t entry[1 << kBits];
+  };
+  std::map<uint64_t, std::unique_ptr<Page>> pages_;
+  uint64_t last_key_ = ~uint64_t{0};
+  Page* last_ = nullptr;
+};
+
+class Walk {
+ public:
+  static constexpr int32_t kBeforeAll = -1;
+
+  struct Item {
+    Record* record;
+    uint32_t first_grad;     // index of the gradient of its first result
+    bool runs = true;        // its rule is needed
+    bool captured = false;   // a result is among `inputs`
+  };
+  struct Leaf {
+    TensorImpl* leaf;
+    uint32_t grad;           // index of its gradient
+    int32_t after;           // place in the order of its last consumer, or kBeforeAll
+    uint32_t rank;           // among those with the same `after`
+    bool wanted = true;
+  };
+
+  /// `inputs` null: every leaf is wanted.
+  Walk(std::span<const Tensor> roots, const Tensors* inputs);
+
+  const std::vector<Item>& order() const { return order_; }
+  const std::vector<Leaf>& leaves() const { return leaves_; }  // in order of accumulation
+  uint32_t slot_count() const { return slots_; }               // of all records
+  uint32_t grad_count() const { return grads_; }
+  /// Index of the gradient that `edge` leads to; SeqMap::kNone when the walk did not reach it or nothing there is wanted.
+  uint32_t target(const Edge& edge) { return edge.record ? record_target(edge) : leaf_target(edge.leaf.get()); }
+  /// Whether this backward comes to the record with this number, or to this leaf, and wants the gradient there: what multi-grad hooks wait
+  /// for. As in PyTorch, the only root of a backward to all leaves does not count.
+  bool reaches(uint64_t seq);
+  bool reaches(const TensorImpl* leaf) const;
+
+ private:
+  uint32_t record_target(const Edge& edge);
+  uint32_t leaf_target(const TensorImpl* leaf) const;
+  void touch(const Edge& edge, int32_t from);
+  void mark_wanted(const Tensors& inputs);
+
+  std::vector<Item> touched_;  // in order of touching, until the constructor has put them into order_
+  std::vector<Item> order_;
+  std::vector<Leaf> leaves_;
+  SeqMap index_;  // of records, in order_
+  std::unordered_map<const TensorImpl*, uint32_t> leaf_index_;
+  std::vector<RefPtr<Record>> roots_;  // keeps the graph alive
+  Edge lone_root_;                     // of a backward from one root to all leaves
+  uint32_t grads_ = 0, rank_ = 0, slots_ = 0;
+};
+
+}  // namespace retrograd

@@ -1,0 +1,34 @@
+// The flags that all training examples have.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+namespace examples {
+
+struct Options {
+  std::string backward = "traced";  // or eager
+  std::string saved = "keep";       // or half, fp8, offload-file
+  std::string offload_dir;          // empty: a private temporary folder
+  std::string device = "cpu";
+  std::string data;                 // empty: the file that comes with the example
+  std::string save;                 // empty: nothing is saved
+  std::string dot;
+  bool print_graph = false;
+  int64_t steps = 1000;
+  int64_t log_every = 10;
+  uint64_t seed = 1337;
+  int threads = 0;                  // 0, which cannot be given: all processors
+
+  bool is_traced() const { return backward == "traced"; }
+};
+
+/// Declares the flags, with the values in `options` as defaults.
+void add_flags(CLI::App& app, Options& options);
+
+/// What no single flag can check; throws CLI::ValidationError, FileError. Applies --threads and --seed.
+void apply(const Options& options);
+
+}  // namespace examples

@@ -1,0 +1,35 @@
+// --saved: which pair of hooks the forward runs under, and the folder that it may need.
+#pragma once
+
+#include <memory>
+
+#include "examples/common/options.h"
+#include "retrograd/retrograd.h"
+
+namespace examples {
+
+/// A private folder under the system's temporary one, removed with what is in it.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+class SavedChoice {
+ public:
+  /// `parameters` are never packed.
+  SavedChoice(const Options& options, const retrograd::Tensors& parameters);
+  /// The pair to run the forward under; null to keep tensors as they are.
+  const retrograd::RefPtr<retrograd::SavedTensorHooks>& hooks() const { return hooks_; }
+
+ private:
+  std::unique_ptr<TemporaryFolder> folder_;
+  retrograd::RefPtr<retrograd::SavedTensorHooks> hooks_;
+};
+
+}  // namespace examples

@@ -1,0 +1,88 @@
+// See hooks/saved_file.h. The file is opened anew for reading, so that an open descriptor per saved tensor is not needed.
+#include "hooks/saved_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include "engine/emitter.h"
+#include "ops/creation.h"
+#include "ops/shape_ops.h"
+
+namespace retrograd {
+namespace {
+
+// A descriptor that is closed on any way out.
+struct Descriptor {
+  int fd;
+  ~Descriptor() {
+    if (fd >= 0) ::close(fd);
+  }
+};
+
+}  // namespace
+
+void SavedFile::fail(const char* action) const {
+  throw FileError(fmt::format("{}: cannot {} a saved tensor: {}", path_, action, std::strerror(errno)));
+}
+
+SavedFile::SavedFile(const std::string& folder, const Tensor& tensor) : path_(folder + "/saved-XXXXXX"), type_(tensor.impl().type()) {
+  NoGradGuard no_grad;
+  const Tensor dense = contiguous(tensor);
+  Descriptor file{::mkostemp(path_.data(), O_CLOEXEC)};
+  if (file.fd < 0) fail("create a file for");
+  try {
+    write(file.fd, dense.raw_data(), static_cast<size_t>(dense.nbytes()));
+    const int fd = file.fd;
+    file.fd = -1;
+    if (::close(fd) != 0) fail("write");  // some file systems report a full disk here
+  } catch (...) {
+    ::unlink(path_.c_str());
+    throw;
+  }
+  hash_ = XXH3_64bits(dense.raw_data(), static_cast<size_t>(dense.nbytes()));
+}
+
+SavedFile::~SavedFile() { ::unlink(path_.c_str()); }
+
+void SavedFile::write(int fd, const void* data, size_t size) {
+  const char* next = static_cast<const char*>(data);
+  while (size > 0) {
+    const ssize_t written = ::write(fd, next, size);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail("write");
+    next += written;
+    size -= static_cast<size_t>(written);
+  }
+}
+
+Tensor SavedFile::read() const {
+  const Descriptor file{::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  if (file.fd < 0) fail("read back");
+  const Tensor result = empty(type_.shape, {type_.dtype});
+  struct stat status;
+  if (::fstat(file.fd, &status) != 0) fail("read back");
+  if (!S_ISREG(status.st_mode) || status.st_size != result.nbytes())
+    throw FileError(fmt::format("{}: a saved tensor of {} bytes was changed: it has {}", path_, result.nbytes(), status.st_size));
+  char* next = static_cast<char*>(result.raw_data());
+  for (size_t left = static_cast<size_t>(result.nbytes()); left > 0;) {
+    const ssize_t count = ::read(file.fd, next, left);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail("read back");
+    if (count == 0) throw FileError(path_ + ": a saved tensor was cut short while it was read");
+    next += count;
+    left -= static_cast<size_t>(count);
+  }
+  if (XXH3_64bits(result.raw_data(), static_cast<size_t>(result.nbytes())) != hash_)
+    throw FileError(path_ + ": a saved tensor was changed: its hash is another one");
+  return result;
+}
+
+}  // namespace retrograd

@@ -1,0 +1,32 @@
+// SavedFile: a tensor's bytes in a file of its own, which is removed together with the object. For one run of one process: raw bytes in
+// this machine's order, checked on reading by length and hash, readable by the owner only.
+#pragma once
+
+#include <string>
+
+#include "engine/tensor.h"
+
+namespace retrograd {
+
+class SavedFile {
+ public:
+  /// Writes `tensor`, row-major, to a new file in `folder`. Throws FileError; then no file is left.
+  SavedFile(const std::string& folder, const Tensor& tensor);
+  ~SavedFile();
+  SavedFile(const SavedFile&) = delete;
+  SavedFile& operator=(const SavedFile&) = delete;
+
+  /// The tensor, in new memory. Throws FileError when the file is gone, short, or not what was written.
+  Tensor read() const;
+  const std::string& path() const { return path_; }
+
+ private:
+  [[noreturn]] void fail(const char* action) const;
+  void write(int fd, const void* data, size_t size);
+
+  std::string path_;
+  TensorType type_;
+  uint64_t hash_ = 0;
+};
+
+}  // namespace retrograd

@@ -1,0 +1,78 @@
+// Pack and unpack hooks: what happens to a tensor between the record that saves it and the backward that needs it.
+//
+// pack(tensor) -> payload runs when a record saves a tensor, with gradients off, and may return anything: a smaller tensor, a file name,
+// an index. unpack(payload) -> tensor runs when the rule first asks for the value, and must give the dtype and shape that was saved.
+// Gradients pass straight through: the unpacked value takes the place of the saved one in the graph, however lossy the pair is.
+// A thread-local stack gives the default pair for what is saved in its scope; only the innermost applies.
+// A pair made with `traceable` consists of tensor functions only, payload a Tensor, and is inlined when a backward is recorded.
+#pragma once
+
+#include <any>
+#include <functional>
+#include <string>
+
+#include "engine/tensor.h"
+
+namespace retrograd {
+
+class SavedTensorHooks : public RefCounted {
+ public:
+  virtual ~SavedTensorHooks() = default;
+  virtual std::any pack(const Tensor& tensor) = 0;
+  virtual Tensor unpack(const std::any& payload) = 0;
+  bool traceable = false;
+  static void destroy(SavedTensorHooks* hooks) noexcept { delete hooks; }
+};
+
+namespace detail {
+template <class Pack, class Unpack>
+class SavedTensorHooksOf final : public SavedTensorHooks {
+  using Payload = std::decay_t<std::invoke_result_t<Pack&, const Tensor&>>;
+
+ public:
+  SavedTensorHooksOf(Pack pack, Unpack unpack) : pack_(std::move(pack)), unpack_(std::move(unpack)) {}
+  std::any pack(const Tensor& tensor) override { return std::any(pack_(tensor)); }
+  Tensor unpack(const std::any& payload) override { return unpack_(std::any_cast<const Payload&>(payload)); }
+
+ private:
+  Pack pack_;
+  Unpack unpack_;
+};
+}  // namespace detail
+
+/// A pair from two callables: pack(const Tensor&) -> P, unpack(const P&) -> Tensor, P copyable.
+template <class Pack, class Unpack>
+RefPtr<SavedTensorHooks> saved_tensor_hooks(Pack pack, Unpack unpack, bool traceable = false) {
+  auto hooks = RefPtr<SavedTensorHooks>::adopt(
+      new detail::SavedTensorHooksOf<Pack, Unpack>(std::move(pack), std::move(unpack)));
+  hooks->traceable = traceable;
+  return hooks;
+}
+
+/// Makes `hooks` the default pair of this thread while in scope. Error(hook_forbidden) where hooks are disabled.
+class SavedTensorHooksGuard {
+ public:
+  explicit SavedTensorHooksGuard(RefPtr<SavedTensorHooks> hooks, SourceLocation where = SourceLocation::current());
+  template <class Pack, class Unpack>
+  SavedTensorHooksGuard(Pack pack, Unpack unpack, SourceLocation where = SourceLocation::current())
+      : SavedTensorHooksGuard(saved_tensor_hooks(std::move(pack), std::move(unpack)), where) {}
+  ~SavedTensorHooksGuard();
+  SavedTensorHooksGuard(const SavedTensorHooksGuard&) = delete;
+};
+
+/// While in scope, opening a SavedTensorHooksGuard on this thread fails with `message`. Nests; the outer message returns afterwards.
+class DisableSavedTensorHooks {
+ public:
+  explicit DisableSavedTensorHooks(std::string message, SourceLocation where = SourceLocation::current());
+  ~DisableSavedTensorHooks();
+  DisableSavedTensorHooks(const DisableSavedTensorHooks&) = delete;
+
+ private:
+  std::string previous_;
+  bool was_disabled_;
+};
+
+/// The default pair of this thread, or null.
+RefPtr<SavedTensorHooks> default_saved_tensor_hooks();
+
+}  // namespace retrograd

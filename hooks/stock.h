@@ -1,0 +1,31 @@
+// Stock pairs of saved-tensor hooks, which trade memory for work or accuracy:
+//
+//   SavedTensorHooksGuard guard(save_as_half(model.parameters()));
+//   Tensor loss = model(x);     // what this saves for the backward is kept as float16
+//
+// Which tensors they change: floating ones of at least kSmallestPacked elements. Left as they are: other dtypes and small tensors; tensors that
+// share memory with one of `keep` (a packed parameter would be one copy more, since the parameter stays); expanded tensors, which have less
+// memory than elements. What is left as it is aliases the saved memory, so a write to it in place is still detected.
+// A tensor that is saved twice is packed twice. The pairs may be used from several threads, and outlive the guard that they were given to.
+#pragma once
+
+#include <string>
+
+#include "hooks/saved_tensor_hooks.h"
+
+namespace retrograd {
+
+inline constexpr int64_t kSmallestPacked = 256;
+
+/// float64 and float32 are kept as float16, rounded to nearest: numbers beyond 65504 become infinite.
+RefPtr<SavedTensorHooks> save_as_half(const Tensors& keep = {});
+
+/// Floating tensors are kept as float8_e4m3fn with one scale a tensor, max |x| / 448. A tensor with infinite or nan elements, or so small
+/// that the scale would underflow, is left as it is.
+RefPtr<SavedTensorHooks> save_as_fp8(const Tensors& keep = {});
+
+/// Each tensor goes to a file of its own in `folder` and is read back when it is needed; the file goes when the saved value is dropped.
+/// Folder and file problems (full disk, a file that vanished or changed) are FileErrors that name the path.
+RefPtr<SavedTensorHooks> save_to_file(std::string folder, const Tensors& keep = {});
+
+}  // namespace retrograd

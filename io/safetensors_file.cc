@@ -1,0 +1,145 @@
+// Reading: length, header, and only then the data. Writing: layout, header, data, into an AtomicFile.
+#include "io/safetensors_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <numeric>
+
+#include "engine/error.h"
+#include "io/atomic_file.h"
+
+namespace retrograd {
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+
+constexpr uint64_t kMaxHeaderBytes = 100'000'000;
+
+// A regular file open for reading.
+class InputFile {
+ public:
+  explicit InputFile(const std::string& path)
+      : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {  // a pipe must not block
+    if (fd_ < 0) fail("open");
+  }
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+  ~InputFile() { ::close(fd_); }
+
+  size_t size() const {
+    struct stat status;
+    if (::fstat(fd_, &status) != 0) fail("read");
+    if (!S_ISREG(status.st_mode)) throw FileError(path_ + ": cannot read: not a regular file");
+    return static_cast<size_t>(status.st_size);
+  }
+
+  void read(void* destination, size_t size) {
+    char* next = static_cast<char*>(destination);
+    while (size > 0) {
+      const ssize_t count = ::read(fd_, next, size);
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) fail("read");
+      if (count == 0) throw FileError(path_ + ": the file shrank while it was read");
+      next += count;
+      size -= static_cast<size_t>(count);
+    }
+  }
+
+ private:
+  [[noreturn]] void fail(const char* action) const {
+    throw FileError(path_ + ": cannot " + action + ": " + std::strerror(errno));
+  }
+
+  const std::string path_;
+  int fd_;
+};
+
+std::unique_ptr<std::byte[]> allocate(const std::string& path, size_t size) {
+  try {
+    return std::make_unique_for_overwrite<std::byte[]>(size);
+  } catch (const std::bad_alloc&) {
+    throw FileError(path + ": no memory for its " + std::to_string(size) + " bytes of data");
+  }
+}
+
+// A bool object made of another byte is undefined behaviour for whoever reads it.
+void check_bools(const std::string& path, const SafetensorsFile& file) {
+  for (const TensorEntry& entry : file.entries()) {
+    if (entry.dtype != kBool) continue;
+    const auto bytes = file.bytes(entry);
+    if (std::any_of(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte{1}; })) {
+      throw FileError(path + ": tensor " + printable(entry.name) + ": a BOOL byte is neither 0 nor 1");
+    }
+  }
+}
+
+}  // namespace
+
+SafetensorsFile::SafetensorsFile(const std::string& path) {
+  InputFile file(path);
+  const size_t file_size = file.size();
+  uint64_t header_size = 0;
+  if (file_size < sizeof header_size) throw FileError(path + ": too short for a safetensors file");
+  file.read(&header_size, sizeof header_size);
+  const size_t rest = file_size - sizeof header_size;
+  if (header_size > kMaxHeaderBytes || header_size > rest) {
+    throw FileError(path + ": not a safetensors file: the header would have " + std::to_string(header_size) +
+                    " bytes, " + std::to_string(rest) + " follow and 100 MB are allowed");
+  }
+  std::string text(header_size, '\0');
+  file.read(text.data(), text.size());
+  const size_t data_size = rest - header_size;
+  header_ = parse_safetensors_header(path, text, data_size);
+  text = {};
+
+  by_name_.resize(entries().size());
+  std::iota(by_name_.begin(), by_name_.end(), size_t{0});
+  std::sort(by_name_.begin(), by_name_.end(),
+            [&](size_t a, size_t b) { return entries()[a].name < entries()[b].name; });
+  data_ = allocate(path, data_size);
+  file.read(data_.get(), data_size);
+  check_bools(path, *this);
+}
+
+const TensorEntry* SafetensorsFile::find(std::string_view name) const {
+  const auto before = [&](size_t i, std::string_view wanted) { return entries()[i].name < wanted; };
+  const auto place = std::lower_bound(by_name_.begin(), by_name_.end(), name, before);
+  if (place == by_name_.end() || entries()[*place].name != name) return nullptr;
+  return &entries()[*place];
+}
+
+void write_safetensors(const std::string& path, std::span<const TensorSource> tensors,
+                       const SafetensorsMetadata& metadata) {
+  std::vector<const TensorSource*> ordered;
+  for (const TensorSource& tensor : tensors) ordered.push_back(&tensor);
+  std::stable_sort(ordered.begin(), ordered.end(), [](const TensorSource* a, const TensorSource* b) {
+    return element_size(a->dtype) > element_size(b->dtype);
+  });
+
+  SafetensorsHeader header{{}, metadata};
+  size_t offset = 0;
+  for (const TensorSource* tensor : ordered) {
+    const size_t nbytes = checked_nbytes(path, tensor->name, tensor->dtype, tensor->shape);
+    header.entries.push_back({tensor->name, tensor->dtype, tensor->shape, offset, nbytes});
+    if (__builtin_add_overflow(offset, nbytes, &offset)) throw FileError(path + ": too much data");
+  }
+  std::string text = format_safetensors_header(path, header);
+  text.append((8 - text.size() % 8) % 8, ' ');
+  if (text.size() > kMaxHeaderBytes) throw FileError(path + ": cannot write: the header is above 100 MB");
+
+  AtomicFile file(path);
+  const uint64_t header_size = text.size();
+  file.write(&header_size, sizeof header_size);
+  file.write(text.data(), text.size());
+  for (size_t i = 0; i < ordered.size(); ++i) file.write(ordered[i]->data, header.entries[i].nbytes);
+  file.commit();
+}
+
+}  // namespace retrograd

@@ -1,0 +1,63 @@
+// Safetensors files, without tensors: names, dtypes, shapes and bytes.
+//
+// A file is an 8-byte little-endian header length (at most 100 MB), the JSON header (io/safetensors_header.h
+// has its rules), and the data, which the header's offsets cover exactly. Reading checks everything before it
+// takes memory for the data, never more than the file has; a BOOL byte other than 0 or 1 is refused too.
+// Writing is atomic (io/atomic_file.h) and puts wider elements first, so that every tensor is aligned in the
+// file.
+//
+// Limits: the whole file is read into memory, no mmap. Little-endian machines only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/safetensors_header.h"
+
+namespace retrograd {
+
+/// A file in memory.
+class SafetensorsFile {
+ public:
+  /// Reads the file. Throws FileError if it cannot be read or breaks a rule of the format.
+  explicit SafetensorsFile(const std::string& path);
+
+  /// In the order of their data.
+  const std::vector<TensorEntry>& entries() const { return header_.entries; }
+  const SafetensorsMetadata& metadata() const { return header_.metadata; }
+
+  /// The entry of this name, or null.
+  const TensorEntry* find(std::string_view name) const;
+
+  /// The bytes of an entry of this file: row-major, valid as long as the file. Another writer's file may
+  /// leave them unaligned: copy, do not cast.
+  std::span<const std::byte> bytes(const TensorEntry& entry) const {
+    return {data_.get() + entry.offset, entry.nbytes};
+  }
+
+ private:
+  SafetensorsHeader header_;
+  std::vector<size_t> by_name_;  // places in header_.entries
+  std::unique_ptr<std::byte[]> data_;
+};
+
+/// One tensor to write; `data` is contiguous, row-major, and may be null if a size is 0.
+struct TensorSource {
+  std::string name;
+  ScalarType dtype;
+  std::vector<int64_t> shape;
+  const void* data;
+};
+
+/// Writes the tensors to `path`, all or nothing: when FileError is thrown the old file is still there. (The
+/// one exception: the new file is in place, but flushing its directory failed.) Equal arguments give equal
+/// bytes.
+void write_safetensors(const std::string& path, std::span<const TensorSource> tensors,
+                       const SafetensorsMetadata& metadata = {});
+
+}  // namespace retrograd

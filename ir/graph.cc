@@ -1,0 +1,94 @@
+// Building graphs; see ir/graph.h.
+#include "ir/graph.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace retrograd::ir {
+
+bool same_type(const TensorType& a, const TensorType& b) {
+  if (a.dtype != b.dtype || !(a.device == b.device) || a.shape.rank() != b.shape.rank()) return false;
+  for (int i = 0; i < a.shape.rank(); ++i)
+    if (a.shape[i].raw() != b.shape[i].raw()) return false;
+  return true;
+}
+
+namespace {
+uint64_t type_hash(const TensorType& t) {
+  uint64_t h = static_cast<uint64_t>(t.dtype) * 31 + static_cast<uint64_t>(t.shape.rank());
+  for (Dim d : t.shape) h = (h ^ static_cast<uint64_t>(d.raw())) * 0x9E3779B97F4A7C15u;
+  return h;
+}
+}  // namespace
+
+ValueId Graph::new_value(const TensorType& type) {
+  if (last_type_ < 0 || !same_type(types_[static_cast<size_t>(last_type_)], type)) {
+    std::vector<int32_t>& bucket = type_index_[type_hash(type)];
+    auto it = std::find_if(bucket.begin(), bucket.end(), [&](int32_t i) { return same_type(types_[static_cast<size_t>(i)], type); });
+    if (it == bucket.end()) {
+      types_.push_back(type);
+      bucket.push_back(static_cast<int32_t>(types_.size()) - 1);
+      it = bucket.end() - 1;
+    }
+    last_type_ = *it;
+  }
+  value_types_.push_back(last_type_);
+  return value_count() - 1;
+}
+
+void* Graph::copy_attrs(const OpInfo& op, const void* attrs) {
+  if (!op.attrs_size || !attrs) return nullptr;
+  constexpr size_t kBlock = 1 << 16;
+  const size_t size = (op.attrs_size + 15u) / 16 * 16;
+  if (size > arena_left_) {
+    arena_left_ = std::max(kBlock, size);
+    arena_.push_back(std::make_unique<std::byte[]>(arena_left_));
+    arena_next_ = arena_.back().get();
+  }
+  void* copy = arena_next_;
+  arena_next_ += size;
+  arena_left_ -= size;
+  std::memcpy(copy, attrs, op.attrs_size);
+  return copy;
+}
+
+ValueId Graph::add_tensor_input(const TensorType& type, std::string name) {
+  Input input;
+  input.value = new_value(type);
+  input.type = type;
+  input.name = name.empty() ? std::to_string(input.value) : std::move(name);
+  inputs_.push_back(std::move(input));
+  return inputs_.back().value;
+}
+
+int32_t Graph::add_handle(Input::Kind kind, const TensorType& type, std::string name) {
+  const auto index = static_cast<int32_t>(inputs_.size());
+  inputs_.push_back({kind, kNoValue, type, name.empty() ? std::to_string(index) : std::move(name)});
+  return index;
+}
+
+Node& Graph::append(const OpInfo& op, std::span<const ValueId> operands, const void* attrs, std::span<const TensorType> results) {
+  Node node;
+  node.op = &op;
+  node.first_operand = static_cast<uint32_t>(pool_.size());
+  node.operands = static_cast<uint16_t>(operands.size());
+  node.results = static_cast<uint16_t>(results.size());
+  pool_.insert(pool_.end(), operands.begin(), operands.end());
+  node.first_result = value_count();
+  for (const TensorType& type : results) new_value(type);
+  node.attrs = copy_attrs(op, attrs);
+  nodes_.push_back(node);
+  return nodes_.back();
+}
+
+int32_t Graph::add_origin(Origin origin) {
+  origins_.push_back(origin);
+  return static_cast<int32_t>(origins_.size()) - 1;
+}
+
+std::string_view Graph::keep(std::string_view text) {
+  texts_.push_back(std::make_unique<std::string>(text));
+  return *texts_.back();
+}
+
+}  // namespace retrograd::ir

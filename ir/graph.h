@@ -1,0 +1,116 @@
+// Graph: the IR. SSA over typed values, in program order, which is eager's order.
+//
+// Semantics. Values are immutable: in-place and view writes became values when they were recorded. A node is {op, operands, attributes,
+// results, where it comes from}. A pure node depends on nothing but its operands and attributes: it may be moved, merged, dropped.
+// Effect nodes (hooks, unpack, accumulate_grad, ...) keep their order among each other. Handles are not values: the inputs `slot`, `leaf`,
+// `hook` and `box` stand for live objects that are bound at each run, and a bookkeeping node names one of them.
+// A dim is a constant or a symbol of `symbols` (engine/symbols.h); so are numbers in attributes.
+//
+// Data: nodes hold ranges of one pool of operand ids; values hold an index into the interned types; attributes lie in an arena that is
+// never moved. Nodes are made only through append(), which is given what the op's type rule found: an ill-typed node cannot exist.
+// Start with Node and Input; ir/text.h prints and parses, ir/replay.h runs a graph into any emitter.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/op.h"
+
+namespace retrograd::ir {
+
+using ValueId = int32_t;
+inline constexpr ValueId kNoValue = -1;
+
+/// What a run must be given. The sigil in the text form is in brackets.
+struct Input {
+  enum class Kind : uint8_t {
+    tensor,  // [%] a value
+    slot,    // [!] unpack's: the saved value, or its hook and payload
+    leaf,    // [@] accumulate_grad's
+    hook,    // [$]
+    box,     // [&] retain_grad's
+  };
+  Kind kind = Kind::tensor;
+  ValueId value = kNoValue;  // kind tensor
+  TensorType type;           // of the tensor, slot or leaf
+  std::string name;          // in the text form, without the sigil
+};
+
+/// Where a node comes from, for people: record `ordinal` of the backward, made by `op`, and which part of its run.
+struct Origin {
+  std::string_view op;
+  uint32_t ordinal = 0;
+  std::string_view part;
+};
+
+struct Node {
+  const OpInfo* op;
+  uint32_t first_operand;    // into the operand pool
+  uint16_t operands;
+  uint16_t results;
+  ValueId first_result;      // results are numbered consecutively
+  int32_t handle = -1;       // bookkeeping: index of the input it acts on
+  void* attrs = nullptr;     // in the graph's arena
+  SourceLocation where;      // the forward call that caused it
+  int32_t origin = -1;       // index into origins(), -1: unknown
+};
+
+class Graph {
+ public:
+  Graph() = default;
+  Graph(Graph&&) = default;
+  Graph& operator=(Graph&&) = default;
+
+  ValueId add_tensor_input(const TensorType& type, std::string name = {});
+  int32_t add_handle(Input::Kind kind, const TensorType& type, std::string name = {});
+  /// Appends a node; its results get the next ids. `attrs` is copied.
+  Node& append(const OpInfo& op, std::span<const ValueId> operands, const void* attrs, std::span<const TensorType> results);
+  void set_outputs(std::vector<ValueId> outputs) { outputs_ = std::move(outputs); }
+  int32_t add_origin(Origin origin);
+  /// A copy of `text` that lives as long as the graph.
+  std::string_view keep(std::string_view text);
+
+  const std::vector<Node>& nodes() const { return nodes_; }
+  const std::vector<Input>& inputs() const { return inputs_; }
+  const std::vector<ValueId>& outputs() const { return outputs_; }
+  std::span<const ValueId> operands(const Node& n) const { return {pool_.data() + n.first_operand, n.operands}; }
+  const TensorType& type(ValueId value) const { return types_[static_cast<size_t>(value_types_[static_cast<size_t>(value)])]; }
+  /// Index of the value's type among the distinct types.
+  int32_t type_index(ValueId value) const { return value_types_[static_cast<size_t>(value)]; }
+  const std::vector<TensorType>& types() const { return types_; }
+  int32_t value_count() const { return static_cast<int32_t>(value_types_.size()); }
+  const Origin& origin(int32_t index) const { return origins_[static_cast<size_t>(index)]; }
+
+  SymbolTable symbols;
+  std::string name = "backward";
+
+  /// The text form (ir/text.h).
+  std::string print() const;
+  /// Graphviz.
+  std::string dot() const;
+
+ private:
+  ValueId new_value(const TensorType& type);
+  void* copy_attrs(const OpInfo& op, const void* attrs);
+
+  std::vector<Node> nodes_;
+  std::vector<ValueId> pool_, outputs_;
+  std::vector<int32_t> value_types_;
+  std::vector<TensorType> types_;
+  std::unordered_map<uint64_t, std::vector<int32_t>> type_index_;
+  int32_t last_type_ = -1;
+  std::vector<Input> inputs_;
+  std::vector<Origin> origins_;
+  std::vector<std::unique_ptr<std::string>> texts_;
+  std::vector<std::unique_ptr<std::byte[]>> arena_;
+  size_t arena_left_ = 0;
+  std::byte* arena_next_ = nullptr;
+};
+
+/// Types compared by their text of sizes: symbols by id, without leaving guards.
+bool same_type(const TensorType& a, const TensorType& b);
+
+}  // namespace retrograd::ir

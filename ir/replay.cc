@@ -1,0 +1,153 @@
+// See ir/replay.h.
+#include "ir/replay.h"
+
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "ir/bookkeeping.h"
+
+namespace retrograd::ir {
+namespace {
+
+Number value_of(Dim d, std::span<const Number> values) {
+  return d.is_symbolic() ? values[static_cast<size_t>(d.id())] : Number::of(d.raw());
+}
+
+// Replaces symbols by values, in place.
+class Concretizer final : public AttrVisitor {
+ public:
+  explicit Concretizer(std::span<const Number> values) : values_(values) {}
+  void field(std::string_view, bool&) override {}
+  void field(std::string_view, int64_t&) override {}
+  void field(std::string_view, Dim& v) override { v = Dim(value_of(v, values_).as_int()); }
+  void field(std::string_view, Scalar& v) override {
+    if (v.is_symbolic()) v = Scalar(values_[static_cast<size_t>(v.id())]);
+  }
+  void field(std::string_view, Shape& v) override {
+    for (int i = 0; i < v.rank(); ++i) v[i] = Dim(value_of(v[i], values_).as_int());
+  }
+  void field(std::string_view, IntList&) override {}
+  void field(std::string_view, ScalarType&) override {}
+
+ private:
+  std::span<const Number> values_;
+};
+
+class Interpreter {
+ public:
+  Interpreter(const Graph& graph, Emitter& emitter, std::span<const Binding> bindings, std::span<const Number> symbols)
+      : graph_(graph), emitter_(emitter), bindings_(bindings), symbols_(symbols), values_(static_cast<size_t>(graph.value_count())),
+        last_use_(values_.size(), -1) {}
+
+  Tensors run() {
+    find_last_uses();
+    for (size_t i = 0; i < graph_.inputs().size(); ++i)
+      if (graph_.inputs()[i].kind == Input::Kind::tensor) values_[static_cast<size_t>(graph_.inputs()[i].value)] = bindings_[i].tensor;
+    for (size_t n = 0; n < graph_.nodes().size(); ++n) run_node(graph_.nodes()[n], static_cast<int32_t>(n));
+    Tensors outputs;
+    for (ValueId v : graph_.outputs()) outputs.push_back(v == kNoValue ? Tensor() : values_[static_cast<size_t>(v)]);
+    return outputs;
+  }
+
+ private:
+  void find_last_uses() {
+    const auto& nodes = graph_.nodes();
+    for (size_t n = 0; n < nodes.size(); ++n)
+      for (ValueId v : graph_.operands(nodes[n]))
+        if (v != kNoValue) last_use_[static_cast<size_t>(v)] = static_cast<int32_t>(n);
+    for (ValueId v : graph_.outputs())
+      if (v != kNoValue) last_use_[static_cast<size_t>(v)] = static_cast<int32_t>(nodes.size());
+  }
+
+  void run_node(const Node& node, int32_t index);
+  void emit_bookkeeping(const Node& node, Call& call, Tensor* results);
+
+  const Graph& graph_;
+  Emitter& emitter_;
+  std::span<const Binding> bindings_;
+  std::span<const Number> symbols_;
+  Tensors values_;
+  std::vector<int32_t> last_use_;
+  std::vector<TensorImpl*> operands_;
+  std::vector<std::byte> attrs_;
+};
+
+void Interpreter::emit_bookkeeping(const Node& node, Call& call, Tensor* results) {
+  const Binding& b = bindings_[static_cast<size_t>(node.handle)];
+  UnpackAttrs unpack{b.record, b.slot};
+  HookAttrs hook{b.hook, b.leaf, static_cast<int>(call.outputs)};
+  AccumulateGradAttrs accumulate{b.leaf};
+  RetainGradAttrs retain{b.box};
+  if (node.op == &ops::unpack) {
+    if (!b.record) {
+      results[0] = b.tensor;
+      return;
+    }
+    call.attrs = &unpack;
+  } else if (node.op == &ops::hook) call.attrs = &hook;
+  else if (node.op == &ops::accumulate_grad) call.attrs = &accumulate;
+  else call.attrs = &retain;
+  emitter_.emit(call, results);
+}
+
+void Interpreter::run_node(const Node& node, int32_t index) {
+  operands_.clear();
+  for (ValueId v : graph_.operands(node)) operands_.push_back(v == kNoValue ? nullptr : values_[static_cast<size_t>(v)].get());
+  void* attrs = node.attrs ? concrete_attrs(*node.op, node.attrs, symbols_, attrs_) : nullptr;
+  Call call{node.op, operands_, attrs, node.where, node.results};
+  Tensor* results = values_.data() + node.first_result;
+  if (node.handle >= 0) emit_bookkeeping(node, call, results);
+  else emitter_.emit(call, results);
+  for (ValueId v : graph_.operands(node))
+    if (v != kNoValue && last_use_[static_cast<size_t>(v)] == index) values_[static_cast<size_t>(v)].reset();
+}
+
+}  // namespace
+
+void* concrete_attrs(const OpInfo& op, void* attrs, std::span<const Number> values, std::vector<std::byte>& copy) {
+  if (!op.attrs_size || !op.visit_attrs) return attrs;
+  copy.resize(op.attrs_size);
+  std::memcpy(copy.data(), attrs, op.attrs_size);
+  Concretizer concretizer(values);
+  op.visit_attrs(copy.data(), concretizer);
+  return copy.data();
+}
+
+TensorType concrete_type(const TensorType& type, std::span<const Number> values) {
+  TensorType out = type;
+  for (int i = 0; i < out.shape.rank(); ++i) out.shape[i] = Dim(value_of(out.shape[i], values).as_int());
+  return out;
+}
+
+std::vector<Number> symbol_values(const Graph& graph, std::span<const Binding> bindings) {
+  std::vector<Number> values(static_cast<size_t>(graph.symbols.size()));
+  for (int32_t id = 0; id < graph.symbols.size(); ++id) values[static_cast<size_t>(id)] = graph.symbols.expr(id).hint;
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    const Input& input = graph.inputs()[i];
+    const Tensor& bound = bindings[i].tensor;
+    if (!bound.defined()) continue;
+    if (bound.dim() != input.type.shape.rank() || bound.dtype() != input.type.dtype)
+      throw Error(Category::shape_mismatch, fmt::format("replay: input {} is {}, the graph wants rank {} of {}", i, describe(bound),
+                                                        input.type.shape.rank(), name(input.type.dtype)));
+    for (int d = 0; d < input.type.shape.rank(); ++d) {
+      const Dim want = input.type.shape[d];
+      if (want.is_symbolic() && graph.symbols.expr(want.id()).op == Arith::symbol)
+        values[static_cast<size_t>(want.id())] = Number::of(bound.impl().shape()[d].value());
+    }
+  }
+  graph.symbols.evaluate(values);
+  return values;
+}
+
+Tensors replay(const Graph& graph, Emitter& emitter, std::span<const Binding> bindings, std::span<const Number> values) {
+  RG_ASSERT(bindings.size() == graph.inputs().size());
+  return Interpreter(graph, emitter, bindings, values).run();
+}
+
+Tensors replay(const Graph& graph, Emitter& emitter, std::span<const Binding> bindings) {
+  const std::vector<Number> values = symbol_values(graph, bindings);
+  return replay(graph, emitter, bindings, values);
+}
+
+}  // namespace retrograd::ir

@@ -1,0 +1,17 @@
+// The text form of a graph: docs/ir.md has the grammar. parse(print(g)) prints as g does, and a parsed graph runs.
+#pragma once
+
+#include "ir/graph.h"
+
+namespace retrograd::ir {
+
+/// Finds an op by its name, or null.
+using OpLookup = const OpInfo* (*)(std::string_view name);
+
+/// Reads the text form. Error(bad_argument) names the line and what was expected there.
+Graph parse(std::string_view text, OpLookup lookup);
+
+/// One node as print() shows it, without the note.
+std::string to_string(const Graph& graph, const Node& node);
+
+}  // namespace retrograd::ir

@@ -1,0 +1,37 @@
+// retrograd::nn::functional: the functions that layers and losses are made of, under PyTorch's name for their place.
+// They are the ops themselves; each is documented where it is defined.
+#pragma once
+
+#include "ops/activations.h"
+#include "ops/attention.h"
+#include "ops/embedding.h"
+#include "ops/losses.h"
+#include "ops/matmul.h"
+#include "ops/norms.h"
+#include "ops/random_ops.h"
+#include "ops/softmax.h"
+
+namespace retrograd::nn::functional {
+
+using retrograd::cross_entropy;
+using retrograd::dropout;
+using retrograd::elu;
+using retrograd::embedding;
+using retrograd::gelu;
+using retrograd::layer_norm;
+using retrograd::leaky_relu;
+using retrograd::linear;
+using retrograd::log_softmax;
+using retrograd::logsigmoid;
+using retrograd::mse_loss;
+using retrograd::nll_loss;
+using retrograd::one_hot;
+using retrograd::relu;
+using retrograd::scaled_dot_product_attention;
+using retrograd::sigmoid;
+using retrograd::silu;
+using retrograd::softmax;
+using retrograd::softplus;
+using retrograd::tanh;
+
+}  // namespace retrograd::nn::functional

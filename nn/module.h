@@ -1,0 +1,104 @@
+// Module: a tree of named parameters. Members register themselves by name, in the order in which they are declared:
+//
+//   struct Net : nn::Module {
+//     nn::Linear fc1{this, "fc1", 64, 128};
+//     nn::Linear fc2{this, "fc2", 128, 10};
+//     Tensor forward(Operand x) { return fc2(relu(fc1(x))); }
+//   };
+//
+// Data: a module knows its children and its parameters by their addresses; Parameter is a Tensor that told its module so. Hence modules and
+// parameters are neither copied nor moved: they live where they were declared, or in a ModuleList. A name is a path with dots
+// ("blocks.0.ln1.weight"), as in PyTorch, so a saved state loads there under the same keys. A parameter used in two places (a tied head) is
+// registered once and read from both.
+// A module's forward takes an Operand and opens a CallScope with its location: errors name the line that called the outermost module.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "io/state_dict.h"
+
+namespace retrograd {
+
+namespace nn {
+
+class Module;
+
+/// A leaf that requires a gradient and belongs to a module.
+class Parameter : public Tensor {
+ public:
+  /// An undefined value is an option switched off (a bias): it is not registered.
+  Parameter(Module* owner, std::string name, const Tensor& value);
+  Parameter(const Parameter&) = delete;
+  Parameter& operator=(const Parameter&) = delete;
+};
+
+struct NamedParameter {
+  std::string name;
+  Tensor tensor;
+};
+
+class Module {
+ public:
+  Module() = default;
+  /// A child of `parent` (null: a root). Error(bad_argument) for a name that is empty, taken, or has a dot.
+  Module(Module* parent, std::string name);
+  virtual ~Module() = default;
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  /// Parameters of this module, then of its children, in order of declaration.
+  Tensors parameters() const;
+  std::vector<NamedParameter> named_parameters() const;
+  int64_t parameter_count() const;  ///< elements of all parameters
+
+  /// Switches what differs between training and use (dropout), here and below.
+  void train(bool on = true);
+  void eval() { train(false); }
+  bool is_training() const { return training_; }
+
+  /// Drops all gradients, or fills those that are there with zeros.
+  void zero_grad(bool set_to_none = true);
+
+  /// The parameters, detached: they share the memory of the module.
+  StateDict state_dict() const;
+  /// Copies `state` into the parameters, converting dtypes; all or nothing. Errors: bad_argument for a key that is missing or, when strict,
+  /// unknown; shape_mismatch.
+  void load_state_dict(const StateDict& state, bool strict = true, SourceLocation where = SourceLocation::current());
+
+ private:
+  friend class Parameter;
+  void check_name(std::string_view name) const;
+  void collect(const std::string& prefix, std::vector<NamedParameter>& out) const;
+
+  std::vector<std::pair<std::string, Parameter*>> parameters_;
+  std::vector<std::pair<std::string, Module*>> children_;
+  bool training_ = true;
+};
+
+/// A row of modules of one type, named "0", "1", ...
+template <class T>
+class ModuleList : public Module {
+ public:
+  using Module::Module;
+
+  /// Makes T(this, its number, args...) at the end.
+  template <class... Args>
+  T& emplace_back(Args&&... args) {
+    items_.push_back(std::make_unique<T>(this, std::to_string(items_.size()), std::forward<Args>(args)...));
+    return *items_.back();
+  }
+  T& operator[](size_t i) { return *items_.at(i); }
+  const T& operator[](size_t i) const { return *items_.at(i); }
+  size_t size() const { return items_.size(); }
+
+  /// The modules, in order: `for (auto& block : blocks.items()) x = (*block)(x);`
+  const std::vector<std::unique_ptr<T>>& items() const { return items_; }
+
+ private:
+  std::vector<std::unique_ptr<T>> items_;
+};
+
+}  // namespace nn
+}  // namespace retrograd

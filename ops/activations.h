@@ -1,0 +1,395 @@
+// Activation functions. Each emits its gradient as one op, Backward<F>, named "gelu_backward" and so on: one
+// pass over memory, and one node of the graph. F provides
+//   fwd(x, attrs)           the function
+//   backward(g, v, attrs)   g times its derivative, from v: the operand or the result, whichever is saved
+//   curvature(v, attrs)     the derivative of the factor in backward, in tensors; absent where that is
+//   constant almost everywhere
+// At kinks the derivatives are PyTorch's (ATen/native/cpu/Activation.cpp): the choice between < and <= in
+// each formula is theirs. select() keeps the branch not taken from spreading inf and NaN.
+#pragma once
+
+#include <array>
+
+#include "ops/elementwise.h"
+
+namespace retrograd {
+namespace ops {
+
+template <class F>
+struct Backward;
+
+/// Base of an activation F that saves its operand or its result.
+template <class F, Saves S = Saves::operands>
+struct Activation : Smooth<F, S> {
+  static Tensor chain(const Point& p, int, const Tensor& t) {
+    const Tensor& v = S == Saves::result ? p.out() : p.in(0).tensor();
+    if constexpr (std::is_same_v<typename F::Attrs, NoAttrs>)
+      return emit<Backward<F>>({t.get(), v.get()}, {}, p.where());
+    else
+      return emit<Backward<F>>({t.get(), v.get()}, p.attrs<typename F::Attrs>(), p.where());
+  }
+};
+
+/// "NAME_backward", made at compile time.
+template <class F>
+inline constexpr auto backward_name = [] {
+  constexpr std::string_view suffix = "_backward";
+  std::array<char, F::name.size() + suffix.size()> text{};
+  for (size_t i = 0; i < text.size(); ++i)
+    text[i] = i < F::name.size() ? F::name[i] : suffix[i - F::name.size()];
+  return text;
+}();
+
+template <class F>
+concept HasCurvature = requires {
+  &F::curvature;
+};
+
+/// g * F'(v) for operands (g, v).
+template <class F>
+struct Backward : Elementwise<2>, ChainRule<Backward<F>> {
+  using Attrs = typename F::Attrs;
+  static constexpr std::string_view name{backward_name<F>.data(), backward_name<F>.size()};
+  static constexpr std::string_view doc = "the gradient of the activation";
+  template <class V>
+  static V fwd(V g, V v, const Attrs& a) {
+    return F::backward(g, v, a);
+  }
+  static SaveSet saves_for(const Call&, uint64_t wants) {
+    return {2 | (HasCurvature<F> ? wants >> 1 & 1 : 0), 0};
+  }
+  static Tensor chain(const Point& p, int i, const Tensor& t) {
+    if constexpr (!std::is_same_v<Attrs, NoAttrs>)
+      return chain(p, i, t, p.attrs<Attrs>());
+    else
+      return chain(p, i, t, Attrs{});
+  }
+
+ private:
+  static Tensor chain(const Point& p, int i, const Tensor& t, const Attrs& a) {
+    if (i == 0) return emit<Backward>({t.get(), p.in(1).tensor().get()}, a, p.where());
+    if constexpr (HasCurvature<F>)
+      return multiply(multiply(t, p.in(0)), F::curvature(p.in(1).tensor(), a));
+    else
+      return zero_chain(p, i);
+  }
+};
+
+struct Sigmoid : Activation<Sigmoid, Saves::result> {
+  static constexpr std::string_view name = "sigmoid", doc = "1 / (1 + e^-x)";
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return math::sigmoid(x);
+  }
+  template <class V>
+  static V backward(V g, V y, const Attrs&) {
+    return g * (1 - y) * y;
+  }
+  static Tensor curvature(const Tensor& y, const Attrs&);
+};
+
+struct Tanh : Activation<Tanh, Saves::result> {
+  static constexpr std::string_view name = "tanh", doc = "hyperbolic tangent";
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return math::tanh(x);
+  }
+  template <class V>
+  static V backward(V g, V y, const Attrs&) {
+    return g * (1 - y * y);
+  }
+  static Tensor curvature(const Tensor& y, const Attrs&);
+};
+
+struct Relu : Activation<Relu, Saves::result> {
+  static constexpr std::string_view name = "relu", doc = "max(x, 0); derivative 0 at 0";
+  static constexpr Promotion promotion = Promotion::same;
+  static constexpr bool integers = true, booleans = false;
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return math::maximum(x, V(0));
+  }
+  template <class V>
+  static V backward(V g, V y, const Attrs&) {
+    return math::select(y <= 0, 0, g);
+  }
+};
+
+struct LeakyRelu : Activation<LeakyRelu> {
+  struct Attrs {
+    Scalar negative_slope = 0.01;
+    void visit(AttrVisitor& v) { v.field("negative_slope", negative_slope); }
+  };
+  static constexpr std::string_view name = "leaky_relu", doc = "x if x > 0, else negative_slope * x";
+  template <class V>
+  static V fwd(V x, const Attrs& a) {
+    return math::select(x > 0, x, x * math::number<V>(a.negative_slope));
+  }
+  template <class V>
+  static V backward(V g, V x, const Attrs& a) {
+    return math::select(x > 0, g, g * math::number<V>(a.negative_slope));
+  }
+};
+
+struct Threshold : Activation<Threshold> {
+  struct Attrs {
+    Scalar threshold, value;
+    void visit(AttrVisitor& v) {
+      v.field("threshold", threshold);
+      v.field("value", value);
+    }
+  };
+  static constexpr std::string_view name = "threshold", doc = "x if x > threshold, else value";
+  static constexpr Promotion promotion = Promotion::same;
+  static constexpr bool integers = true, booleans = false;
+  template <class V>
+  static V fwd(V x, const Attrs& a) {
+    return math::select(x <= math::number<V>(a.threshold), math::number<V>(a.value), x);
+  }
+  template <class V>
+  static V backward(V g, V x, const Attrs& a) {
+    return math::select(x <= math::number<V>(a.threshold), 0, g);
+  }
+};
+
+struct Hardtanh : Activation<Hardtanh> {
+  struct Attrs {
+    Scalar min_val = -1.0, max_val = 1.0;
+    void visit(AttrVisitor& v) {
+      v.field("min_val", min_val);
+      v.field("max_val", max_val);
+    }
+  };
+  static constexpr std::string_view name = "hardtanh",
+                                    doc = "x within [min_val, max_val]; derivative 0 at both ends";
+  static constexpr Promotion promotion = Promotion::same;
+  static constexpr bool integers = true, booleans = false;
+  template <class V>
+  static V fwd(V x, const Attrs& a) {
+    return math::clamp(x, math::number<V>(a.min_val), math::number<V>(a.max_val));
+  }
+  template <class V>
+  static V backward(V g, V x, const Attrs& a) {
+    return math::select((x <= math::number<V>(a.min_val)) | (x >= math::number<V>(a.max_val)), 0, g);
+  }
+};
+
+/// clamp with two numbers; a bound that is not given is infinite.
+struct Clamp : Activation<Clamp> {
+  struct Attrs {
+    Scalar min, max;
+    void visit(AttrVisitor& v) {
+      v.field("min", min);
+      v.field("max", max);
+    }
+  };
+  static constexpr std::string_view name = "clamp", doc = "min(max(x, min), max); derivative 0 at both ends";
+  static constexpr Promotion promotion = Promotion::same;
+  static constexpr bool integers = true, booleans = false;
+  template <class V>
+  static V fwd(V x, const Attrs& a) {
+    return math::minimum(math::maximum(x, math::number<V>(a.min)), math::number<V>(a.max));
+  }
+  template <class V>
+  static V backward(V g, V x, const Attrs& a) {
+    return math::select((x > math::number<V>(a.min)) & (x < math::number<V>(a.max)), g, 0);
+  }
+};
+
+struct Hardsigmoid : Activation<Hardsigmoid> {
+  static constexpr std::string_view name = "hardsigmoid", doc = "(x + 3) / 6 within [0, 1]";
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return math::clamp(x + 3, V(0), V(6)) / 6;
+  }
+  template <class V>
+  static V backward(V g, V x, const Attrs&) {
+    // PyTorch's factor, 1/6 in float32, for float64 as well.
+    return math::select((x > -3) & (x < 3), g * V(1.0f / 6.0f), 0);
+  }
+};
+
+struct Hardswish : Activation<Hardswish> {
+  static constexpr std::string_view name = "hardswish", doc = "x * hardsigmoid(x)";
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return x * math::clamp(x + 3, V(0), V(6)) / 6;
+  }
+  template <class V>
+  static V backward(V g, V x, const Attrs&) {
+    return math::select(x <= -3, 0, math::select(x < 3, g * (x / 3 + 0.5), g));
+  }
+  static Tensor curvature(const Tensor& x, const Attrs&);
+};
+
+struct Softsign : Activation<Softsign> {
+  static constexpr std::string_view name = "softsign", doc = "x / (1 + |x|)";
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return x / (1 + math::abs(x));
+  }
+  template <class V>
+  static V backward(V g, V x, const Attrs&) {
+    const V d = 1 + math::abs(x);
+    return g / (d * d);
+  }
+  static Tensor curvature(const Tensor& x, const Attrs&);
+};
+
+struct LogSigmoid : Activation<LogSigmoid> {
+  static constexpr std::string_view name = "logsigmoid", doc = "log(sigmoid(x))";
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return math::minimum(x, V(0)) - math::log1p(math::exp(-math::abs(x)));
+  }
+  template <class V>
+  static V backward(V g, V x, const Attrs&) {
+    return g * math::sigmoid(-x);
+  }
+  static Tensor curvature(const Tensor& x, const Attrs&);
+};
+
+struct Silu : Activation<Silu> {
+  static constexpr std::string_view name = "silu", doc = "x * sigmoid(x)";
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return x * math::sigmoid(x);
+  }
+  template <class V>
+  static V backward(V g, V x, const Attrs&) {
+    const V s = math::sigmoid(x);
+    return g * s * (1 + x * (1 - s));
+  }
+  static Tensor curvature(const Tensor& x, const Attrs&);
+};
+
+struct Mish : Activation<Mish> {
+  static constexpr std::string_view name = "mish", doc = "x * tanh(log(1 + e^x))";
+  // With e = e^x: tanh(log(1 + e)) = n / (n + 2) for n = e (e + 2). Beyond x = 20 it rounds to 1.
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    const V e = math::exp(math::minimum(x, V(20)));
+    const V n = e * (e + 2);
+    return x * (n / (n + 2));
+  }
+  template <class V>
+  static V backward(V g, V x, const Attrs&) {
+    const V e = math::exp(math::minimum(x, V(20)));
+    const V n = e * (e + 2), d = n + 2;
+    return g * (n / d + x * (e / (1 + e)) * (4 * (n + 1) / (d * d)));
+  }
+  static Tensor curvature(const Tensor& x, const Attrs&);
+};
+
+struct Gelu : Activation<Gelu> {
+  struct Attrs {
+    bool tanh = false;
+    void visit(AttrVisitor& v) { v.field("tanh", tanh); }
+  };
+  static constexpr std::string_view
+      name = "gelu",
+      doc = "x * Phi(x), Phi the normal distribution, or its approximation by tanh";
+  static constexpr double kRootHalf = 0.70710678118654752440,
+                          kPdfFactor = 0.39894228040143267794;                     // sqrt(1/2), 1/sqrt(2 pi)
+  static constexpr double kTanhFactor = 0.79788456080286535588, kCube = 0.044715;  // sqrt(2/pi)
+  template <class V>
+  static V fwd(V x, const Attrs& a) {
+    if (a.tanh) return 0.5 * x * (1 + math::tanh(V(kTanhFactor) * (x + V(kCube) * x * x * x)));
+    return 0.5 * x * (1 + math::erf(x * V(kRootHalf)));
+  }
+  template <class V>
+  static V backward(V g, V x, const Attrs& a) {
+    if (a.tanh) {
+      const V t = math::tanh(V(kTanhFactor) * (x + V(kCube) * x * x * x));
+      const V inner = V(kTanhFactor) * (1 + V(3 * kCube) * x * x);
+      return g * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * inner);
+    }
+    return g * (0.5 * (1 + math::erf(x * V(kRootHalf))) + x * math::exp(-0.5 * x * x) * V(kPdfFactor));
+  }
+  static Tensor curvature(const Tensor& x, const Attrs& a);
+};
+
+/// elu, celu and selu are one function with other numbers.
+struct Elu : Activation<Elu> {
+  struct Attrs {
+    Scalar alpha = 1.0, scale = 1.0, input_scale = 1.0;
+    void visit(AttrVisitor& v) {
+      v.field("alpha", alpha);
+      v.field("scale", scale);
+      v.field("input_scale", input_scale);
+    }
+  };
+  static constexpr std::string_view name = "elu",
+                                    doc =
+                                        "scale * x if x > 0, else scale * alpha * (e^(input_scale * x) - 1)";
+  template <class V>
+  static V fwd(V x, const Attrs& a) {
+    const V scale = math::number<V>(a.scale), input_scale = math::number<V>(a.input_scale);
+    return math::select(x <= 0, math::expm1(x * input_scale) * (math::number<V>(a.alpha) * scale), x * scale);
+  }
+  template <class V>
+  static V backward(V g, V x, const Attrs& a) {
+    const V scale = math::number<V>(a.scale), input_scale = math::number<V>(a.input_scale);
+    const V below = g * (input_scale * math::number<V>(a.alpha) * scale) * math::exp(x * input_scale);
+    return math::select(x <= 0, below, g * scale);
+  }
+  static Tensor curvature(const Tensor& x, const Attrs& a);
+};
+
+struct Softplus : Activation<Softplus> {
+  struct Attrs {
+    Scalar beta = 1.0, threshold = 20.0;
+    void visit(AttrVisitor& v) {
+      v.field("beta", beta);
+      v.field("threshold", threshold);
+    }
+  };
+  static constexpr std::string_view name = "softplus",
+                                    doc = "log(1 + e^(beta x)) / beta, and x where beta x > threshold";
+  template <class V>
+  static V fwd(V x, const Attrs& a) {
+    const V beta = math::number<V>(a.beta), z = x * beta;
+    return math::select(z > math::number<V>(a.threshold), x, math::log1p(math::exp(z)) / beta);
+  }
+  template <class V>
+  static V backward(V g, V x, const Attrs& a) {
+    const V z = x * math::number<V>(a.beta);
+    return math::select(z > math::number<V>(a.threshold), g, g * math::sigmoid(z));
+  }
+  static Tensor curvature(const Tensor& x, const Attrs& a);
+};
+
+template <class... F>
+using WithBackward = OpList<F..., Backward<F>...>;
+using ActivationOps = WithBackward<Sigmoid, Tanh, Relu, LeakyRelu, Threshold, Hardtanh, Clamp, Hardsigmoid,
+                                   Hardswish, Softsign, LogSigmoid, Silu, Mish, Gelu, Elu, Softplus>;
+
+}  // namespace ops
+
+/// Any shape; integers and bool give float32, save for relu, threshold and hardtanh, which keep integers.
+inline constexpr ops::Function<ops::Sigmoid> sigmoid;
+inline constexpr ops::Function<ops::Tanh> tanh;
+inline constexpr ops::Function<ops::Relu> relu;
+inline constexpr ops::Function<ops::LeakyRelu> leaky_relu;  // leaky_relu(x, negative_slope = 0.01)
+inline constexpr ops::Function<ops::Threshold> threshold;   // threshold(x, threshold, value)
+inline constexpr ops::Function<ops::Hardtanh> hardtanh;     // hardtanh(x, min_val = -1, max_val = 1)
+inline constexpr ops::Function<ops::Hardsigmoid> hardsigmoid;
+inline constexpr ops::Function<ops::Hardswish> hardswish;
+inline constexpr ops::Function<ops::Softsign> softsign;
+inline constexpr ops::Function<ops::LogSigmoid> logsigmoid;
+inline constexpr ops::Function<ops::Silu> silu;
+inline constexpr ops::Function<ops::Mish> mish;
+inline constexpr ops::Function<ops::Softplus> softplus;  // softplus(x, beta = 1, threshold = 20)
+
+/// hardtanh from 0 to 6.
+Tensor relu6(Operand x);
+/// approximate: "none" or "tanh"; Error(bad_argument) otherwise.
+Tensor gelu(Operand x, std::string_view approximate = "none");
+/// x where it is positive, else alpha * (e^x - 1).
+Tensor elu(Operand x, Scalar alpha = 1.0);
+/// x where it is positive, else alpha * (e^(x / alpha) - 1).
+Tensor celu(Operand x, Scalar alpha = 1.0);
+/// The self-normalising elu: Klambauer et al. 2017.
+Tensor selu(Operand x);
+
+}  // namespace retrograd

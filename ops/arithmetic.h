@@ -1,0 +1,110 @@
+// Arithmetic: neg, add, sub, mul, div, and the operators.
+// Derivatives: d(a+b) = da + db; d(ab) = b da + a db; d(a/b) = da / b - db a / b^2 (PyTorch:
+// derivatives.yaml).
+#pragma once
+
+#include "ops/elementwise.h"
+
+namespace retrograd {
+namespace ops {
+
+struct Neg : Elementwise<1>, ChainRule<Neg> {
+  static constexpr std::string_view name = "neg", doc = "-x";
+  static constexpr bool integers = true, booleans = false;
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return -x;
+  }
+  static Tensor chain(const Point&, int, const Tensor& t);
+};
+
+struct Add : Binary, ChainRule<Add> {
+  static constexpr std::string_view name = "add", doc = "a + b";
+  static constexpr uint32_t traits = Trait::pure | Trait::elementwise | Trait::commutative;
+  static constexpr bool integers = true;
+  template <class V>
+  static V fwd(V a, V b, const Attrs&) {
+    return a + b;
+  }
+  static Tensor chain(const Point&, int, const Tensor& t) { return t; }
+};
+
+struct Sub : Binary, ChainRule<Sub> {
+  static constexpr std::string_view name = "sub", doc = "a - b";
+  static constexpr bool integers = true, booleans = false;
+  template <class V>
+  static V fwd(V a, V b, const Attrs&) {
+    return a - b;
+  }
+  static Tensor chain(const Point&, int i, const Tensor& t);
+};
+
+struct Mul : Binary, ChainRule<Mul> {
+  static constexpr std::string_view name = "mul", doc = "a * b";
+  static constexpr uint32_t traits = Trait::pure | Trait::elementwise | Trait::commutative;
+  static constexpr bool integers = true;
+  static SaveSet saves_for(const Call& call, uint64_t wants);
+  template <class V>
+  static V fwd(V a, V b, const Attrs&) {
+    return a * b;
+  }
+  static Tensor chain(const Point& p, int i, const Tensor& t);
+};
+
+struct Div : Binary, ChainRule<Div> {
+  static constexpr std::string_view name = "div", doc = "a / b";
+  static constexpr Promotion promotion = Promotion::floating;
+  static SaveSet saves_for(const Call& call, uint64_t wants);
+  template <class V>
+  static V fwd(V a, V b, const Attrs&) {
+    return a / b;
+  }
+  static Tensor chain(const Point& p, int i, const Tensor& t);
+};
+
+/// A quotient rounded to an integer: constant almost everywhere.
+template <class F>
+struct RoundedQuotient : Binary, ChainRule<F> {
+  static constexpr bool integers = true, booleans = false, divides = true;
+  static Tensor chain(const Point& p, int i, const Tensor&) { return zero_chain(p, i); }
+};
+
+struct DivTrunc : RoundedQuotient<DivTrunc> {
+  static constexpr std::string_view name = "div_trunc", doc = "a / b rounded toward zero";
+  template <class V>
+  static V fwd(V a, V b, const Attrs&) {
+    return math::trunc_divide(a, b);
+  }
+};
+
+struct DivFloor : RoundedQuotient<DivFloor> {
+  static constexpr std::string_view name = "div_floor", doc = "a / b rounded down";
+  template <class V>
+  static V fwd(V a, V b, const Attrs&) {
+    return math::floor_divide(a, b);
+  }
+};
+
+using ArithmeticOps = OpList<Neg, Add, Sub, Mul, Div, DivTrunc, DivFloor>;
+
+}  // namespace ops
+
+inline constexpr ops::Function<ops::Neg> neg;
+inline constexpr ops::Function<ops::Mul> mul;
+
+/// a + alpha * b and a - alpha * b.
+Tensor add(const Operand& a, const Operand& b, Scalar alpha = 1);
+Tensor sub(const Operand& a, const Operand& b, Scalar alpha = 1);
+/// a / b; integers give float32. rounding_mode "trunc" or "floor" rounds the quotient and keeps integers; ""
+/// does not. Error(bad_argument) for another mode, and for integers divided by 0.
+Tensor div(Operand a, Operand b, std::string_view rounding_mode = {});
+/// into += x, without a record: what accumulation into .grad does.
+void add_in_place(const Tensor& into, const Tensor& x);
+
+inline Tensor operator+(const Operand& a, const Operand& b) { return add(a, b); }
+inline Tensor operator-(const Operand& a, const Operand& b) { return sub(a, b); }
+inline Tensor operator*(const Operand& a, const Operand& b) { return mul(a, b); }
+inline Tensor operator/(const Operand& a, const Operand& b) { return div(a, b); }
+inline Tensor operator-(const Operand& a) { return neg(a); }
+
+}  // namespace retrograd

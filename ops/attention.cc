@@ -1,0 +1,264 @@
+// Type rules, derivatives and the public function of ops/attention.h.
+//
+// Formulas, with S = scale * q k', P = softmax(S), dP = g v', D the row sums of P * dP, dS = P * (dP - D):
+//   dq = scale * dS k, dk = scale * dS' q, dv = P' g.
+// J(W) = P * (W - rowsum(P * W)) is the Jacobian of softmax, which is symmetric; so dS = J(dP), and the
+// tangent of P is J(tangent of S).
+#include "ops/attention.h"
+
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "ops/arithmetic.h"
+#include "ops/comparison.h"
+#include "ops/creation.h"
+#include "ops/matmul.h"
+#include "ops/rearrange.h"
+#include "ops/reduce.h"
+#include "ops/shape_ops.h"
+#include "ops/softmax.h"
+#include "ops/ternary.h"
+
+namespace retrograd {
+namespace {
+constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
+}
+
+namespace ops {
+namespace {
+
+// (..., L, last) for query (..., L, E).
+Shape with_last(const Shape& shape, Dim last) {
+  Shape out = shape;
+  out[shape.rank() - 1] = last;
+  return out;
+}
+
+Shape without_last(const Shape& shape) {
+  return Shape(std::span(shape.begin(), static_cast<size_t>(shape.rank() - 1)));
+}
+
+// Attention written with basic ops, for derivatives. All its calls report the place of the call that is
+// differentiated.
+class Formula {
+ public:
+  Formula(SourceLocation where, const AttentionAttrs& attrs) : scope_(where), attrs_(attrs) {}
+
+  Tensor scaled(const Tensor& x) const { return mul(x, attrs_.scale); }
+  Tensor scores(const Tensor& q, const Tensor& k) const { return scaled(matmul(q, turned(k))); }
+  Tensor weights(const Tensor& q, const Tensor& k) const {
+    Tensor s = scores(q, k);
+    if (attrs_.is_causal) {
+      const Shape& shape = s.impl().shape();
+      s = where(tril(ones({shape[shape.rank() - 2], shape.back()}, {kBool, s.device()})), s, kMinusInfinity);
+    }
+    return softmax(s, -1);
+  }
+
+  static Tensor turned(const Tensor& x) { return transpose(x, -2, -1); }
+  static Tensor row_sum(const Tensor& a, const Tensor& b) { return sum(a * b, -1, true); }
+  static Tensor jacobian(const Tensor& p, const Tensor& w) { return p * (w - row_sum(p, w)); }
+
+ private:
+  CallScope scope_;
+  const AttentionAttrs& attrs_;
+};
+
+void check_batch(const Call& call, size_t other) {
+  const TensorImpl &q = *call.operands[0], &x = *call.operands[other];
+  if (x.dtype() != q.dtype()) fail_call(call, Category::dtype_mismatch, "operands have different dtypes");
+  if (x.rank() != q.rank()) fail_call(call, Category::bad_dim, "operands have different numbers of dims");
+  for (int i = 0; i < q.rank() - 2; ++i)
+    if (!(x.shape()[i] == q.shape()[i])) fail_call(call, Category::shape_mismatch, "batch sizes differ");
+}
+
+void check_inputs(const Call& call) {
+  const TensorImpl &q = *call.operands[0], &k = *call.operands[1], &v = *call.operands[2];
+  if (q.dtype() != kFloat32 && q.dtype() != kFloat64)
+    fail_call(call, Category::dtype_mismatch, "it needs float32 or float64");
+  if (q.rank() < 3) fail_call(call, Category::bad_dim, "operands must be batches of matrices");
+  for (size_t i : {1, 2}) check_batch(call, i);
+  const int rank = q.rank();
+  if (!(q.shape().back() == k.shape().back()))
+    fail_call(call, Category::shape_mismatch, "query and key have different widths");
+  if (!(k.shape()[rank - 2] == v.shape()[rank - 2]))
+    fail_call(call, Category::shape_mismatch, "there are not as many keys as values");
+}
+
+}  // namespace
+
+void Attention::infer(const Call& call, TensorImpl* const* outputs) {
+  check_inputs(call);
+  const TensorImpl& q = *call.operands[0];
+  outputs[0]->set_type(q.dtype(), q.device(), with_last(q.shape(), call.operands[2]->shape().back()));
+  outputs[1]->set_type(q.dtype(), q.device(), without_last(q.shape()));
+}
+
+void Attention::vjp(RuleContext& c) {
+  const Tensor q = c.in(0).tensor(), k = c.in(1).tensor(), v = c.in(2).tensor(), out = c.out(0),
+               lse = c.out(1);
+  Attrs attrs = c.attrs<Attrs>();
+  if (c.grad(0).defined()) {
+    TensorImpl* const operands[] = {q.get(), k.get(), v.get(), out.get(), lse.get(), c.grad(0).get()};
+    Tensor grads[3];
+    Emitter::current().emit({&info<AttentionBackward>, operands, &attrs, c.where(), 3}, grads);
+    for (int i = 0; i < 3; ++i)
+      if (c.needs(i)) c.give(i, grads[i]);
+  }
+  if (!c.grad(1).defined()) return;
+  // The derivative of log sum exp with respect to the scores is P.
+  const Formula f(c.where(), attrs);
+  const Shape column = with_last(c.type(0).shape, 1);
+  const Tensor gs = f.scaled(f.weights(q, k) * reshape_to(c.grad(1), column));
+  if (c.needs(0)) c.give(0, plus(c.given()[0], matmul(gs, k)));
+  if (c.needs(1)) c.give(1, plus(c.given()[1], matmul(f.turned(gs), q)));
+}
+
+void Attention::jvp(TangentContext& c) {
+  const Tensor q = c.in(0).tensor(), k = c.in(1).tensor(), v = c.in(2).tensor();
+  const Formula f(c.where(), c.attrs<Attrs>());
+  const Tensor p = f.weights(q, k);
+  Tensor ts, to;
+  if (c.needs(0)) ts = f.scores(c.tangent(0), k);
+  if (c.needs(1)) ts = plus(ts, f.scores(q, c.tangent(1)));
+  if (ts.defined()) {
+    to = matmul(f.jacobian(p, ts), v);
+    c.give(1, reshape_to(f.row_sum(p, ts), without_last(c.out_type(0).shape)));
+  }
+  if (c.needs(2)) to = plus(to, matmul(p, c.tangent(2)));
+  c.give(0, to);
+}
+
+void AttentionBackward::infer(const Call& call, TensorImpl* const* outputs) {
+  check_inputs(call);
+  const TensorImpl& q = *call.operands[0];
+  const Shape result = with_last(q.shape(), call.operands[2]->shape().back());
+  for (size_t i : {3, 5})
+    if (!(call.operands[i]->shape() == result))
+      fail_call(call, Category::shape_mismatch, "the result or its gradient has another shape");
+  if (!(call.operands[4]->shape() == without_last(q.shape())))
+    fail_call(call, Category::shape_mismatch, "log sum exp has another shape");
+  for (size_t i : {3, 4, 5})
+    if (call.operands[i]->dtype() != q.dtype())
+      fail_call(call, Category::dtype_mismatch, "operands have different dtypes");
+  for (int i = 0; i < 3; ++i) {
+    const TensorImpl& x = *call.operands[static_cast<size_t>(i)];
+    outputs[i]->set_type(x.dtype(), x.device(), x.shape());
+  }
+}
+
+// With cotangents a, b, e of dq, dk, dv and M = scale * (a k' + q b'), the inner product of cotangents and
+// gradients is
+//   <J(dP), M> + <P, g e'>;  hence  W = dP * (M - m) - D * M + g e'  is its derivative with respect to P,
+//   where m is the row sum of P * M.
+// Result and log sum exp are functions of query, key and value: what goes through them is in W, so they get
+// no gradient of their own.
+void AttentionBackward::vjp(RuleContext& c) {
+  const Tensor q = c.in(0).tensor(), k = c.in(1).tensor(), v = c.in(2).tensor(), g = c.in(5).tensor();
+  const Tensor a = c.grad_or_zeros(0), b = c.grad_or_zeros(1), e = c.grad_or_zeros(2);
+  const Formula f(c.where(), c.attrs<Attrs>());
+  const Tensor p = f.weights(q, k), dp = matmul(g, f.turned(v)), ds = f.jacobian(p, dp);
+  const Tensor m = f.scores(a, k) + f.scores(q, b);
+  const Tensor through_dp = f.jacobian(p, m);
+  const Tensor w = dp * (m - f.row_sum(p, m)) - f.row_sum(p, dp) * m + matmul(g, f.turned(e));
+  const Tensor through_s = f.scaled(f.jacobian(p, w));
+  if (c.needs(0)) c.give(0, matmul(through_s, k) + f.scaled(matmul(ds, b)));
+  if (c.needs(1)) c.give(1, matmul(f.turned(through_s), q) + f.scaled(matmul(f.turned(ds), a)));
+  if (c.needs(2)) c.give(2, matmul(f.turned(through_dp), g));
+  if (c.needs(5)) c.give(5, matmul(through_dp, v) + matmul(p, e));
+}
+
+void AttentionBackward::jvp(TangentContext& c) {
+  const Tensor q = c.in(0).tensor(), k = c.in(1).tensor(), v = c.in(2).tensor(), g = c.in(5).tensor();
+  const Tensor tq = c.tangent_or_zeros(0), tk = c.tangent_or_zeros(1), tv = c.tangent_or_zeros(2),
+               tg = c.tangent_or_zeros(5);
+  const Formula f(c.where(), c.attrs<Attrs>());
+  const Tensor p = f.weights(q, k), dp = matmul(g, f.turned(v)), ds = f.jacobian(p, dp);
+  const Tensor tp = f.jacobian(p, f.scores(tq, k) + f.scores(q, tk));
+  const Tensor tdp = matmul(tg, f.turned(v)) + matmul(g, f.turned(tv));
+  const Tensor tds = tp * (dp - f.row_sum(p, dp)) + p * (tdp - f.row_sum(tp, dp) - f.row_sum(p, tdp));
+  c.give(0, f.scaled(matmul(tds, k) + matmul(ds, tk)));
+  c.give(1, f.scaled(matmul(f.turned(tds), q) + matmul(f.turned(ds), tq)));
+  c.give(2, matmul(f.turned(tp), g) + matmul(f.turned(p), tg));
+}
+
+}  // namespace ops
+
+namespace {
+
+constexpr std::string_view kName = "scaled_dot_product_attention";
+
+void check(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, bool is_causal) {
+  if (mask.defined() && is_causal)
+    fail(Category::bad_argument, kName, "attn_mask and is_causal exclude each other");
+  for (const Tensor* x : {&q, &k, &v})
+    if (x->dim() < 2) fail(Category::bad_dim, kName, fmt::format("{} needs at least two dims", describe(*x)));
+  if (!is_floating(q.dtype()) || is_float8(q.dtype()) || k.dtype() != q.dtype() || v.dtype() != q.dtype())
+    fail(Category::dtype_mismatch, kName,
+         fmt::format("{}, {}, {} are not of one floating dtype", describe(q), describe(k), describe(v)));
+  if (!(q.impl().shape().back() == k.impl().shape().back()))
+    fail(Category::shape_mismatch, kName,
+         fmt::format("{} and {} have different widths", describe(q), describe(k)));
+  const Shape &ks = k.impl().shape(), &vs = v.impl().shape();
+  if (!(ks[ks.rank() - 2] == vs[vs.rank() - 2]))
+    fail(Category::shape_mismatch, kName,
+         fmt::format("{} and {}: not as many keys as values", describe(k), describe(v)));
+  if (mask.defined() && mask.dtype() != kBool && mask.dtype() != q.dtype())
+    fail(Category::dtype_mismatch, kName,
+         fmt::format("the mask {} is neither bool nor of the query's dtype", describe(mask)));
+}
+
+Shape batch_of(const Tensor& x) {
+  const Shape& shape = x.impl().shape();
+  return Shape(std::span(shape.begin(), static_cast<size_t>(shape.rank() - 2)));
+}
+
+// Queries, keys or values with `batch` before their last two dims, one dim of size 1 when there is none.
+Tensor expanded(const Tensor& x, const Shape& batch) {
+  Shape shape = batch;
+  if (batch.empty()) shape.push_back(1);
+  const Shape& from = x.impl().shape();
+  for (int i = from.rank() - 2; i < from.rank(); ++i) shape.push_back(from[i]);
+  return expand_to(x, shape);
+}
+
+// The op Attention, in float32 at least.
+Tensor fused(const Tensor& q, const Tensor& k, const Tensor& v, ops::AttentionAttrs attrs) {
+  const Shape batch = broadcast_shapes(broadcast_shapes(batch_of(q), batch_of(k), kName), batch_of(v), kName);
+  const ScalarType dtype = q.dtype() == kFloat64 ? kFloat64 : kFloat32;
+  const Tensor in[] = {expanded(to(q, dtype), batch), expanded(to(k, dtype), batch),
+                       expanded(to(v, dtype), batch)};
+  TensorImpl* const operands[] = {in[0].get(), in[1].get(), in[2].get()};
+  Tensor results[2];
+  Emitter::current().emit({&ops::info<ops::Attention>, operands, &attrs, effective_location({}), 2}, results);
+  const Tensor out = to(results[0], q.dtype());
+  const Shape& full = out.impl().shape();
+  return batch.empty() ? reshape_to(out, {full[1], full[2]}) : out;
+}
+
+// A row whose keys are all left out gives zeros, and no gradient: its scores are replaced by 0 and its
+// weights too (PyTorch: _safe_softmax).
+Tensor masked(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, Scalar scale) {
+  const Tensor products = mul(matmul(q, transpose(k, -2, -1)), scale);
+  const Tensor scores = mask.dtype() == kBool ? where(mask, products, kMinusInfinity) : products + mask;
+  const Tensor empty_rows = all(eq(scores, kMinusInfinity), -1, true);
+  const Tensor weights = softmax(where(empty_rows, 0.0, scores), -1);
+  return matmul(where(empty_rows, 0.0, weights), v);
+}
+
+}  // namespace
+
+Tensor scaled_dot_product_attention(Operand query, const Tensor& key, const Tensor& value,
+                                    const Tensor& attn_mask, bool is_causal, std::optional<Scalar> scale) {
+  const Tensor& q = query.tensor();
+  const CallScope scope(query.where());
+  check(q, key, value, attn_mask, is_causal);
+  const double width = static_cast<double>(q.impl().shape().back().value());
+  const Scalar factor = scale ? *scale : Scalar(1 / std::sqrt(width));
+  if (attn_mask.defined()) return masked(q, key, value, attn_mask, factor);
+  return fused(q, key, value, {is_causal, factor});
+}
+
+}  // namespace retrograd

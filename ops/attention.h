@@ -1,0 +1,64 @@
+// Scaled dot product attention: softmax(query key' * scale + mask) value.
+//
+// The common case (float32 or float64, no mask or the causal one) is one op, Attention, that never holds the
+// matrix of weights: it gives the result and, for each query, the logarithm of its sum of weights, from which
+// AttentionBackward computes them anew, row block by row block (Dao et al., FlashAttention). Everything else
+// is made of matmul and softmax, and so is the derivative of AttentionBackward.
+#pragma once
+
+#include "ops/op.h"
+
+namespace retrograd {
+namespace ops {
+
+struct AttentionAttrs {
+  bool is_causal = false;
+  Scalar scale;
+  void visit(AttrVisitor& v) {
+    v.field("is_causal", is_causal);
+    v.field("scale", scale);
+  }
+};
+
+/// (..., L, E), (..., S, E), (..., S, V) -> (..., L, V) and, in the same dtype, log sum exp of the scores
+/// (..., L).
+struct Attention {
+  using Attrs = AttentionAttrs;
+  static constexpr std::string_view name = "attention",
+                                    doc =
+                                        "softmax(query key' * scale) value, with the log sum exp of each row";
+  static constexpr int8_t arity = 3, outputs = 2;
+  static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
+  static constexpr auto saves = Saves::both;
+  static void infer(const Call& call, TensorImpl* const* outputs);
+  static void vjp(RuleContext& c);
+  static void jvp(TangentContext& c);
+};
+
+/// Operands query, key, value, result, log sum exp, gradient of the result; gives the gradients of query, key
+/// and value.
+struct AttentionBackward {
+  using Attrs = AttentionAttrs;
+  static constexpr std::string_view name = "attention_backward", doc = "gradients of attention";
+  static constexpr int8_t arity = 6, outputs = 3;
+  static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
+  static constexpr auto saves = Saves::operands;
+  static void infer(const Call& call, TensorImpl* const* outputs);
+  static void vjp(RuleContext& c);
+  static void jvp(TangentContext& c);
+};
+
+using AttentionOps = OpList<Attention, AttentionBackward>;
+
+}  // namespace ops
+
+/// query (..., L, E), key (..., S, E), value (..., S, V) -> (..., L, V); dims before the last two are
+/// broadcast. attn_mask is broadcast to (..., L, S): bool (false: left out), or of query's dtype and added to
+/// the scores. is_causal leaves out keys behind the query's place. scale is 1 / sqrt(E) by default. A query
+/// without any key left gives nan. Errors: bad_argument (mask and is_causal), bad_dim, shape_mismatch,
+/// dtype_mismatch.
+Tensor scaled_dot_product_attention(Operand query, const Tensor& key, const Tensor& value,
+                                    const Tensor& attn_mask = {}, bool is_causal = false,
+                                    std::optional<Scalar> scale = {});
+
+}  // namespace retrograd

@@ -1,0 +1,139 @@
+// Functions of two operands beyond arithmetic: powers, extrema, remainders, angles. Operands broadcast and
+// promote; at most one is a number. Derivatives are PyTorch's: an extremum of equal operands gives each half
+// of the gradient; a remainder is a - q b with a constant q.
+#pragma once
+
+#include "ops/elementwise.h"
+
+namespace retrograd {
+namespace ops {
+
+/// A differentiable op of two tensors, both of which it saves unless it says otherwise.
+template <class F>
+struct SmoothBinary : Elementwise<2>, ChainRule<F> {
+  static constexpr Saves saves = Saves::operands;
+};
+
+/// a^b, for b a tensor; a number as exponent is PowScalar.
+struct Pow : Binary, ChainRule<Pow> {
+  static constexpr std::string_view name = "pow", doc = "a^b";
+  static constexpr bool integers = true, booleans = false;
+  static constexpr Saves saves = Saves::both;
+  template <class V>
+  static V fwd(V a, V b, const Attrs&) {
+    return math::pow(a, b);
+  }
+  static Tensor chain(const Point& p, int i, const Tensor& t);
+};
+
+struct Atan2 : SmoothBinary<Atan2> {
+  static constexpr std::string_view name = "atan2", doc = "angle of the point (b, a), in radians";
+  static constexpr Promotion promotion = Promotion::floating;
+  template <class V>
+  static V fwd(V a, V b, const Attrs&) {
+    return math::atan2(a, b);
+  }
+  static Tensor chain(const Point& p, int i, const Tensor& t);
+};
+
+struct Hypot : SmoothBinary<Hypot> {
+  static constexpr std::string_view name = "hypot", doc = "sqrt(a^2 + b^2)";
+  static constexpr Promotion promotion = Promotion::floating;
+  static constexpr Saves saves = Saves::both;
+  template <class V>
+  static V fwd(V a, V b, const Attrs&) {
+    return math::hypot(a, b);
+  }
+  static Tensor chain(const Point& p, int i, const Tensor& t);
+};
+
+struct Logaddexp : SmoothBinary<Logaddexp> {
+  static constexpr std::string_view name = "logaddexp", doc = "log(e^a + e^b)";
+  static constexpr Promotion promotion = Promotion::floating;
+  template <class V>
+  static V fwd(V a, V b, const Attrs&) {
+    // Equal infinities would give inf - inf.
+    const V distance = math::select(a == b, 0, math::abs(a - b));
+    return math::maximum(a, b) + math::log1p(math::exp(-distance));
+  }
+  static Tensor chain(const Point& p, int i, const Tensor& t);
+};
+
+struct Maximum : SmoothBinary<Maximum> {
+  static constexpr std::string_view name = "maximum", doc = "the larger of a and b; NaN if either is";
+  static constexpr bool integers = true;
+  template <class V>
+  static V fwd(V a, V b, const Attrs&) {
+    return math::maximum(a, b);
+  }
+  static Tensor chain(const Point& p, int i, const Tensor& t);
+};
+
+struct Minimum : SmoothBinary<Minimum> {
+  static constexpr std::string_view name = "minimum", doc = "the smaller of a and b; NaN if either is";
+  static constexpr bool integers = true;
+  template <class V>
+  static V fwd(V a, V b, const Attrs&) {
+    return math::minimum(a, b);
+  }
+  static Tensor chain(const Point& p, int i, const Tensor& t);
+};
+
+/// g where a > b, half of it where they are equal, else 0: what an extremum gives to one of its operands.
+struct ExtremumBackward : Elementwise<3>, ChainRule<ExtremumBackward> {
+  static constexpr std::string_view name = "extremum_backward",
+                                    doc = "the gradient of maximum(a, b) by a, from (g, a, b)";
+  static constexpr Saves saves = Saves::operands;
+  static SaveSet saves_for(const Call&, uint64_t wants) { return {wants & 1 ? uint64_t{6} : 0, 0}; }
+  template <class V>
+  static V fwd(V g, V a, V b, const Attrs&) {
+    return math::select(a < b, 0, math::select(a == b, g * V(0.5), g));
+  }
+  static Tensor chain(const Point& p, int i, const Tensor& t);
+};
+
+/// A remainder a - q(a, b) * b.
+template <class F>
+struct RemainderOf : Binary, ChainRule<F> {
+  static constexpr bool integers = true, booleans = false, divides = true;
+  static SaveSet saves_for(const Call&, uint64_t wants) { return {wants & 2 ? uint64_t{3} : 0, 0}; }
+};
+
+struct Fmod : RemainderOf<Fmod> {
+  static constexpr std::string_view name = "fmod",
+                                    doc = "what a / b leaves, rounded toward zero; the sign of a";
+  template <class V>
+  static V fwd(V a, V b, const Attrs&) {
+    return math::fmod(a, b);
+  }
+  static Tensor chain(const Point& p, int i, const Tensor& t);
+};
+
+struct Remainder : RemainderOf<Remainder> {
+  static constexpr std::string_view name = "remainder",
+                                    doc = "what a / b leaves, rounded down; the sign of b";
+  template <class V>
+  static V fwd(V a, V b, const Attrs&) {
+    return math::remainder(a, b);
+  }
+  static Tensor chain(const Point& p, int i, const Tensor& t);
+};
+
+using BinaryOps = OpList<Pow, Atan2, Hypot, Logaddexp, Maximum, Minimum, ExtremumBackward, Fmod, Remainder>;
+
+}  // namespace ops
+
+/// Integers give float32.
+inline constexpr ops::Function<ops::Atan2> atan2;
+inline constexpr ops::Function<ops::Hypot> hypot;
+inline constexpr ops::Function<ops::Logaddexp> logaddexp;
+/// These keep integers. fmod and remainder of integers by 0: Error(bad_argument).
+inline constexpr ops::Function<ops::Maximum> maximum;
+inline constexpr ops::Function<ops::Minimum> minimum;
+inline constexpr ops::Function<ops::Fmod> fmod;
+inline constexpr ops::Function<ops::Remainder> remainder;
+
+/// input^exponent; integers stay integers. Error(bad_argument) for integers to a negative integer number.
+Tensor pow(Operand input, Operand exponent);
+
+}  // namespace retrograd

@@ -1,0 +1,253 @@
+// Type rules, derivatives and public functions of the losses over classes: see ops/losses.h.
+#include <fmt/format.h>
+
+#include "ops/arithmetic.h"
+#include "ops/comparison.h"
+#include "ops/loss_reduction.h"
+#include "ops/losses.h"
+#include "ops/reduce.h"
+#include "ops/shape_ops.h"
+#include "ops/softmax.h"
+#include "ops/ternary.h"
+
+namespace retrograd {
+namespace ops {
+namespace {
+
+Shape without(Shape shape, int64_t dim) {
+  shape.erase(static_cast<int>(dim));
+  return shape;
+}
+
+void check_target(const Call& call, const TensorImpl& target) {
+  if (target.dtype() != kInt64) fail_call(call, Category::dtype_mismatch, "class indices are int64");
+}
+
+void check_classes(const Call& call, const TensorImpl& x, const TensorImpl& target) {
+  check_target(call, target);
+  if (!(target.shape() == without(x.shape(), call.attrs_as<ClassLossAttrs>().dim)))
+    fail_call(call, Category::shape_mismatch, "the target must have the input's shape without the classes");
+}
+
+// A value per sample, along the classes.
+Tensor spread(const Tensor& v, const Shape& shape, int64_t dim) {
+  return expand_reduced(v, shape, dim, false, {});
+}
+
+// 1 where the target counts, 0 where it is ignored.
+Tensor counted(const Tensor& target, int64_t ignore_index, ScalarType dtype) {
+  return to(ne(target, ignore_index), dtype);
+}
+
+Tensor nll(const Tensor& x, const Tensor& target, const ClassLossAttrs& a, SourceLocation where) {
+  return emit<Nll>({x.get(), target.get()}, a, where);
+}
+
+}  // namespace
+
+void ClassLoss::infer(const Call& call, TensorImpl* const* outputs) {
+  check_floating(call);
+  const TensorImpl &x = *call.operands[0], &target = *call.operands[1];
+  check_classes(call, x, target);
+  outputs[0]->set_type(x.dtype(), x.device(), target.shape());
+}
+
+Tensor Nll::transpose(RuleContext& c, int, const Tensor& g) {
+  const Attrs& a = c.attrs<Attrs>();
+  return emit<NllBackward>({g.get(), c.in(1).tensor().get()}, {a, c.type(0).shape[static_cast<int>(a.dim)]},
+                           c.where());
+}
+
+void NllBackward::infer(const Call& call, TensorImpl* const* outputs) {
+  check_floating(call);
+  const TensorImpl &g = *call.operands[0], &target = *call.operands[1];
+  check_target(call, target);
+  if (!(g.shape() == target.shape()))
+    fail_call(call, Category::shape_mismatch, "gradient and target have different shapes");
+  const Attrs& a = call.attrs_as<Attrs>();
+  Shape shape = g.shape();
+  shape.insert(static_cast<int>(a.dim), a.classes);
+  outputs[0]->set_type(g.dtype(), g.device(), shape);
+}
+
+Tensor NllBackward::transpose(RuleContext& c, int, const Tensor& g) {
+  return nll(g, c.in(1).tensor(), c.attrs<Attrs>(), c.where());
+}
+
+void CrossEntropy::infer(const Call& call, TensorImpl* const* outputs) {
+  ClassLoss::infer(call, outputs);
+  const TensorImpl& loss = *outputs[0];
+  outputs[1]->set_type(loss.dtype() == kFloat64 ? kFloat64 : kFloat32, loss.device(), loss.shape());
+}
+
+namespace {
+
+Tensor cross_entropy_backward(const Tensor& g, const Tensor& x, const Tensor& target, const Tensor& lse,
+                              const ClassLossAttrs& a, SourceLocation where) {
+  return emit<CrossEntropyBackward>({g.get(), x.get(), target.get(), lse.get()}, a, where);
+}
+
+// sum((softmax(x) - onehot(target)) * v) over the classes: what the loss turns v into.
+Tensor loss_tangent(const Tensor& p, const Tensor& target, const Tensor& v, const ClassLossAttrs& a,
+                    SourceLocation where) {
+  const Tensor mean = mul(sum(mul(p, v), a.dim), counted(target, a.ignore_index, p.dtype()));
+  return add(mean, nll(v, target, a, where));
+}
+
+}  // namespace
+
+void CrossEntropy::vjp(RuleContext& c) {
+  if (!c.grad().defined()) return;
+  c.give(0, cross_entropy_backward(c.grad(), c.in(0).tensor(), c.in(1).tensor(), c.out(1), c.attrs<Attrs>(),
+                                   c.where()));
+}
+
+void CrossEntropy::jvp(TangentContext& c) {
+  const Attrs& a = c.attrs<Attrs>();
+  c.give(0, loss_tangent(softmax(c.in(0), a.dim), c.in(1).tensor(), c.tangent(0), a, c.where()));
+}
+
+void CrossEntropyBackward::infer(const Call& call, TensorImpl* const* outputs) {
+  const TensorImpl &x = *call.operands[1], &target = *call.operands[2];
+  check_classes(call, x, target);
+  if (!(call.operands[0]->shape() == target.shape()))
+    fail_call(call, Category::shape_mismatch, "gradient and target have different shapes");
+  outputs[0]->set_type(x.dtype(), x.device(), x.shape());
+}
+
+// The Jacobian of softmax is symmetric: softmax_backward serves the gradient and the tangent of x.
+void CrossEntropyBackward::vjp(RuleContext& c) {
+  const Attrs& a = c.attrs<Attrs>();
+  const Tensor v = c.grad(), g = c.in(0).tensor(), target = c.in(2).tensor(), p = softmax(c.in(1), a.dim);
+  if (c.needs(0)) c.give(0, loss_tangent(p, target, v, a, c.where()));
+  if (!c.needs(1)) return;
+  const Tensor weight = mul(g, counted(target, a.ignore_index, g.dtype()));
+  c.give(1, softmax_backward(mul(v, spread(weight, c.type(1).shape, a.dim)), p, a.dim, c.where()));
+}
+
+void CrossEntropyBackward::jvp(TangentContext& c) {
+  const Attrs& a = c.attrs<Attrs>();
+  const Tensor g = c.in(0).tensor(), x = c.in(1).tensor(), target = c.in(2).tensor();
+  Tensor t;
+  if (c.needs(0)) t = cross_entropy_backward(c.tangent(0), x, target, c.in(3).tensor(), a, c.where());
+  if (c.needs(1)) {
+    const Tensor weight = mul(g, counted(target, a.ignore_index, g.dtype()));
+    t = plus(t, mul(softmax_backward(c.tangent(1), softmax(x, a.dim), a.dim, c.where()),
+                    spread(weight, c.type(1).shape, a.dim)));
+  }
+  c.give(0, t);
+}
+
+}  // namespace ops
+
+namespace {
+
+using ops::Averaging;
+
+// A loss over class indices, its classes' weights and its reduction.
+class ClassReduction {
+ public:
+  ClassReduction(Operand x, const Tensor& target, const Tensor& weight, int64_t ignore_index,
+                 std::string_view reduction, std::string_view op)
+      : x_(x), target_(target), weight_(weight), averaging_(ops::parse_reduction(reduction, op, x.where())) {
+    const int rank = x.tensor().impl().rank();
+    if (rank == 0) fail(Category::bad_dim, op, "the input has no dim of classes", x.where());
+    attrs_ = {rank == 1 ? 0 : 1, ignore_index};
+    if (weight.defined() && !(weight.impl().shape() == Shape{classes()}))
+      fail(Category::shape_mismatch, op,
+           fmt::format("the weight has shape {} for {} classes", to_string(weight.impl().shape()),
+                       to_string(classes())),
+           x.where());
+  }
+
+  const ops::ClassLossAttrs& attrs() const { return attrs_; }
+  Dim classes() const { return shape()[static_cast<int>(attrs_.dim)]; }
+
+  /// The weights of the classes, spread over the input.
+  Tensor spread_weight() const {
+    Shape along;
+    for (int d = 0; d < shape().rank(); ++d) along.push_back(d == attrs_.dim ? classes() : Dim(1));
+    return expand_to(reshape_to(weight_, along), shape());
+  }
+  /// The weight of each sample: 0 where it is ignored.
+  Tensor sample_weight() const {
+    if (!weight_.defined()) return ops::counted(target_, attrs_.ignore_index, x_.tensor().dtype());
+    return neg(ops::nll(spread_weight(), target_, attrs_, x_.where()));
+  }
+  /// Losses per sample, 0 where ignored and not weighted yet, to the result.
+  Tensor weighted(const Tensor& loss) const {
+    const bool mean = averaging_ == Averaging::mean;
+    const Tensor weight = weight_.defined() || mean ? sample_weight() : Tensor();
+    return reduce(weight_.defined() ? mul(loss, weight) : loss, weight);
+  }
+  /// The same for losses weighted already.
+  Tensor reduce(const Tensor& loss, const Tensor& weight) const {
+    if (averaging_ == Averaging::none) return loss;
+    const Tensor total = sum(Operand(loss, x_.where()));
+    return averaging_ == Averaging::sum ? total : div(total, sum(weight));
+  }
+  Averaging averaging() const { return averaging_; }
+
+ private:
+  const Shape& shape() const { return x_.tensor().impl().shape(); }
+
+  Operand x_;
+  const Tensor &target_, &weight_;
+  Averaging averaging_;
+  ops::ClassLossAttrs attrs_;
+};
+
+// PyTorch's mixture: (1 - s) * nll + s / C * the sum of all classes' losses.
+Tensor smoothed(Operand x, const Tensor& target, const Tensor& weight, const ClassReduction& r,
+                Scalar smoothing) {
+  const Tensor logp = log_softmax(x, r.attrs().dim);
+  const Tensor hard = r.weighted(ops::nll(logp, target, r.attrs(), x.where()));
+  const Tensor each = neg(sum(weight.defined() ? mul(logp, r.spread_weight()) : logp, r.attrs().dim));
+  const Tensor counted = ops::counted(target, r.attrs().ignore_index, logp.dtype());
+  const Tensor even =
+      r.reduce(mul(each, counted), r.averaging() == Averaging::mean ? r.sample_weight() : Tensor());
+  return add(mul(hard, Scalar(1.0) - smoothing), mul(even, smoothing / Scalar(r.classes())));
+}
+
+Tensor probability_loss(Operand x, const Tensor& target, const Tensor& weight, const ClassReduction& r,
+                        Scalar smoothing) {
+  if (!is_floating(target.dtype()))
+    fail(Category::dtype_mismatch, "cross_entropy", "class probabilities must be floating", x.where());
+  const Tensor logp = log_softmax(x, r.attrs().dim);
+  const bool smooth = !(smoothing == Scalar(0.0));
+  const Tensor mixed =
+      smooth ? add(mul(target, Scalar(1.0) - smoothing), smoothing / Scalar(r.classes())) : target;
+  const Tensor product = mul(logp, mixed);
+  const Tensor loss = neg(sum(weight.defined() ? mul(product, r.spread_weight()) : product, r.attrs().dim));
+  return ops::reduce_loss(loss, r.averaging());
+}
+
+Tensor per_sample(Operand x, const Tensor& target, ops::ClassLossAttrs attrs) {
+  TensorImpl* operands[] = {x.tensor().get(), target.get()};
+  Tensor results[2];
+  Emitter::current().emit({&ops::info<ops::CrossEntropy>, operands, &attrs, effective_location(x.where()), 2},
+                          results);
+  return results[0];
+}
+
+}  // namespace
+
+Tensor cross_entropy(Operand x, const Tensor& target, const Tensor& weight, int64_t ignore_index,
+                     std::string_view reduction, Scalar label_smoothing) {
+  const ClassReduction r(x, target, weight, ignore_index, reduction, "cross_entropy");
+  if (!(Scalar(0.0) <= label_smoothing && label_smoothing <= Scalar(1.0)))
+    fail(Category::bad_argument, "cross_entropy",
+         fmt::format("label_smoothing {} is not in [0, 1]", to_string(label_smoothing)), x.where());
+  if (target.impl().shape() == x.tensor().impl().shape())
+    return probability_loss(x, target, weight, r, label_smoothing);
+  if (!(label_smoothing == Scalar(0.0))) return smoothed(x, target, weight, r, label_smoothing);
+  return r.weighted(per_sample(x, target, r.attrs()));
+}
+
+Tensor nll_loss(Operand x, const Tensor& target, const Tensor& weight, int64_t ignore_index,
+                std::string_view reduction) {
+  const ClassReduction r(x, target, weight, ignore_index, reduction, "nll_loss");
+  return r.weighted(ops::nll(x.tensor(), target, r.attrs(), x.where()));
+}
+
+}  // namespace retrograd

@@ -1,0 +1,26 @@
+// einsum and tensordot: sums of products over named or numbered dims, made of permute, reshape, sum and
+// matrix products.
+#pragma once
+
+#include <string_view>
+
+#include "engine/tensor.h"
+#include "ir/op.h"
+
+namespace retrograd {
+
+/// Einstein's notation as in torch.einsum: "bij,bjk->bik". One letter a dim; a letter that stands twice in an
+/// operand takes its diagonal; letters missing on the right are summed over. "..." stands for dims that are
+/// broadcast. Without "->" the result has the letters that stand once, in alphabetical order. Operands are
+/// multiplied from left to right and have one dtype. Errors: bad_argument (equation, or letters that do not
+/// fit an operand's dims), shape_mismatch, dtype_mismatch.
+Tensor einsum(std::string_view equation, const Tensors& operands,
+              SourceLocation where = SourceLocation::current());
+
+/// Sum over the products of the last `dims` dims of a and the first of b.
+Tensor tensordot(Operand a, const Tensor& b, int64_t dims = 2);
+/// The same over dims_a[i] of a and dims_b[i] of b. A dim of size 1 is broadcast. Errors: bad_argument,
+/// bad_dim, shape_mismatch.
+Tensor tensordot(Operand a, const Tensor& b, const IntList& dims_a, const IntList& dims_b);
+
+}  // namespace retrograd

@@ -1,0 +1,31 @@
+// Values put in place of others: copy, fill, zero as functions of the old value and the new. Their in-place forms are Tensor's methods
+// copy_, fill_ and zero_. The old value gets a gradient of zeros, as in PyTorch, so that a graph reaches what was overwritten.
+#pragma once
+
+#include "ops/op.h"
+
+namespace retrograd {
+namespace ops {
+
+/// (old, source) of one type: source.
+struct Copy {
+  using Attrs = NoAttrs;
+  static constexpr std::string_view name = "copy", doc = "a value in place of another";
+  static constexpr int8_t arity = 2;
+  static constexpr uint32_t traits = Trait::pure | Trait::elementwise;
+  static void infer(const Call& call, TensorImpl* const* outputs);
+  static void vjp(RuleContext& c);
+  static void jvp(TangentContext& c);
+};
+
+using CopyOps = OpList<Copy>;
+
+}  // namespace ops
+
+/// `source`, broadcast to the shape and cast to the dtype of `self`. Error(shape_mismatch).
+Tensor copy(Operand self, const Tensor& source);
+/// A tensor like `self` of one value, a number or a 0-dim tensor.
+Tensor fill(Operand self, Operand value);
+Tensor zero(Operand self);
+
+}  // namespace retrograd

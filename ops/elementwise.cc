@@ -1,0 +1,157 @@
+// Type rules, promotion and broadcasting of elementwise ops; the derivative kinds' generic halves.
+#include "ops/elementwise.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "ops/arithmetic.h"
+#include "ops/creation.h"
+#include "ops/shape_ops.h"
+
+namespace retrograd::ops {
+namespace {
+
+// Operands of an elementwise node have one dtype: the public function saw to it, a hook's or a user's node
+// may not have.
+const TensorImpl& common_operand(const Call& call, int from) {
+  const TensorImpl* first = nullptr;
+  for (const TensorImpl* x : call.operands.subspan(static_cast<size_t>(from))) {
+    if (!x) continue;
+    if (!first)
+      first = x;
+    else if (x->dtype() != first->dtype())
+      fail_call(call, Category::dtype_mismatch, "operands have different dtypes");
+    else if (!(x->device() == first->device()))
+      fail_call(call, Category::bad_argument, "operands are on different devices");
+  }
+  if (!first) fail_call(call, Category::bad_argument, "at least one operand must be a tensor");
+  return *first;
+}
+
+void set_type(const Call& call, ScalarType dtype, const TensorImpl& value, TensorImpl& output) {
+  const Shape* common = &value.shape();
+  Shape joined;
+  for (const TensorImpl* x : call.operands) {
+    if (!x || x->shape() == *common) continue;
+    joined = broadcast_shapes(*common, x->shape(), call.op->name, call.where);
+    common = &joined;
+  }
+  output.set_type(dtype, value.device(), *common);
+}
+
+TypeCategory category(Scalar s) {
+  return s.kind() == Number::Kind::Float ? TypeCategory::Floating
+         : s.kind() == Number::Kind::Int ? TypeCategory::Integral
+                                         : TypeCategory::Bool;
+}
+
+std::string operand_text(std::span<const Operand> operands) {
+  std::string text;
+  for (const Operand& x : operands)
+    text += (text.empty() ? "" : ", ") + (x.is_scalar() ? to_string(x.scalar()) : describe(x.tensor()));
+  return text;
+}
+
+}  // namespace
+
+ScalarType compute_dtype(const Typing& t, std::span<const Operand> operands, SourceLocation where) {
+  TypePromotion join;
+  for (const Operand& x : operands.subspan(static_cast<size_t>(t.first))) {
+    if (x.is_scalar())
+      join.add_scalar(category(x.scalar()));
+    else
+      join.add_tensor(x.tensor().dtype(), x.tensor().dim() == 0);
+  }
+  ScalarType dtype = join.result();
+  if (t.promotion == Promotion::floating && is_integral(dtype, true)) dtype = kFloat32;
+  const bool refused = dtype == ScalarType::Undefined || is_float8(dtype) ||
+                       (is_integral(dtype, true) && !t.integers) || (dtype == kBool && !t.booleans);
+  if (refused)
+    fail(Category::dtype_mismatch, t.op.name,
+         fmt::format("these dtypes are not supported together: {}", operand_text(operands)), where);
+  return dtype;
+}
+
+void infer_elementwise_from(int first, const Call& call, TensorImpl* const* outputs) {
+  const TensorImpl& x = common_operand(call, first);
+  set_type(call, x.dtype(), x, *outputs[0]);
+}
+
+void infer_elementwise(const Call& call, TensorImpl* const* outputs) {
+  infer_elementwise_from(0, call, outputs);
+}
+
+void infer_boolean(const Call& call, TensorImpl* const* outputs) {
+  set_type(call, kBool, common_operand(call, 0), *outputs[0]);
+}
+
+void prepare(Prepared& out, const Typing& t, std::span<const Operand> operands, SourceLocation where) {
+  const ScalarType dtype = compute_dtype(t, operands, where);
+  if (std::ranges::all_of(operands, &Operand::is_scalar))
+    fail(Category::bad_argument, t.op.name, "at least one operand must be a tensor", where);
+  bool number_allowed = t.op.has_scalar_operand;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (operands[i].is_scalar() && number_allowed) {
+      out.scalar = operands[i].scalar();
+      number_allowed = false;  // the attribute holds one
+      continue;
+    }
+    Tensor x =
+        operands[i].is_scalar() ? scalar_tensor(operands[i].scalar(), dtype, where) : operands[i].tensor();
+    if (x.dtype() != dtype && static_cast<int>(i) >= t.first) x = to(Operand(x, where), dtype);
+    out.tensors[i] = std::move(x);
+    out.operands[i] = out.tensors[i].get();
+  }
+}
+
+Tensor zero_chain(const Point& point, int i) { return zeros_of(point.type(i), point.where()); }
+
+Tensor sum_over_repeats(const Tensor& gradient, const Shape& shape, SourceLocation where) {
+  return sum_to(gradient, shape, where);
+}
+
+Tensor repeat_to(const Tensor& tangent, const Shape& shape, SourceLocation where) {
+  return expand_to(Operand(tangent, where), shape);
+}
+
+Tensor multiply(const Tensor& g, Operand factor) { return mul(Operand(g, factor.where()), factor); }
+
+Tensor plus(const Tensor& a, const Tensor& b) {
+  if (!a.defined() || !b.defined()) return a.defined() ? a : b;
+  return add(a, b);
+}
+
+namespace op_detail {
+
+void linear_jvp(TangentContext& c) {
+  std::vector<TensorImpl*> operands;
+  Tensors held;
+  for (int i = 0; i < c.operands(); ++i) {
+    held.push_back(c.has_operand(i) && is_floating(c.type(i).dtype) ? c.tangent_or_zeros(i) : Tensor());
+    operands.push_back(held.back().defined() ? held.back().get() : c.call().operands[i]);
+  }
+  Call call = c.call();
+  call.operands = operands;
+  TensorList results(call.outputs);
+  Emitter::current().emit(call, results.data());
+  for (int i = 0; i < call.outputs; ++i) c.give(i, results[i]);
+}
+
+void bilinear_jvp(TangentContext& c) {
+  Tensor sum;
+  for (int i = 0; i < c.operands(); ++i) {
+    if (!c.has_operand(i) || !c.needs(i)) continue;
+    std::vector<TensorImpl*> operands(c.call().operands.begin(), c.call().operands.end());
+    operands[i] = c.tangent(i).get();
+    Call call = c.call();
+    call.operands = operands;
+    Tensor term;
+    Emitter::current().emit(call, &term);
+    sum = plus(sum, term);
+  }
+  c.give(0, sum);
+}
+
+}  // namespace op_detail
+}  // namespace retrograd::ops

@@ -1,0 +1,86 @@
+// See ops/embedding.h.
+#include "ops/embedding.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "ops/creation.h"
+#include "ops/index_ops.h"
+#include "ops/views.h"
+
+namespace retrograd {
+namespace ops {
+
+void Embedding::infer(const Call& call, TensorImpl* const* outputs) {
+  const TensorImpl &index = *call.operands[0], &weight = *call.operands[1];
+  if (index.dtype() != kInt64) fail_call(call, Category::dtype_mismatch, "the index is not int64");
+  if (weight.rank() != 2) fail_call(call, Category::bad_dim, "the weight is no matrix");
+  Shape shape = index.shape();
+  shape.push_back(weight.shape()[1]);
+  outputs[0]->set_type(weight.dtype(), weight.device(), shape);
+}
+
+void Embedding::vjp(RuleContext& c) {
+  const Tensor& index = c.in(0).tensor();
+  c.give(1, emit<EmbeddingBackward>({index.get(), c.grad().get()}, {c.attrs<Attrs>(), c.type(1).shape[0]}, c.where()));
+}
+
+void Embedding::jvp(TangentContext& c) {
+  c.give(0, emit<Embedding>({c.call().operands[0], c.tangent(1).get()}, c.attrs<Attrs>(), c.where()));
+}
+
+void EmbeddingBackward::infer(const Call& call, TensorImpl* const* outputs) {
+  const TensorImpl &index = *call.operands[0], &g = *call.operands[1];
+  Shape expected = index.shape();
+  expected.push_back(g.rank() ? g.shape().back() : Dim(0));
+  if (!(g.shape() == expected)) fail_call(call, Category::shape_mismatch, "gradient and index do not fit together");
+  outputs[0]->set_type(g.dtype(), g.device(), {call.attrs_as<Attrs>().rows, g.shape().back()});
+}
+
+void EmbeddingBackward::vjp(RuleContext& c) {
+  EmbeddingAttrs attrs = c.attrs<Attrs>().embedding;
+  attrs.without_padding = true;
+  c.give(1, emit<Embedding>({c.in(0).tensor().get(), c.grad().get()}, attrs, c.where()));
+}
+
+void EmbeddingBackward::jvp(TangentContext& c) {
+  c.give(0, emit<EmbeddingBackward>({c.call().operands[0], c.tangent(1).get()}, c.attrs<Attrs>(), c.where()));
+}
+
+}  // namespace ops
+
+Tensor embedding(Operand index, const Tensor& weight, std::optional<int64_t> padding_idx, bool scale_grad_by_freq) {
+  const Tensor i = ops::as_index(index.tensor(), "embedding", index.where());
+  if (weight.dim() != 2)
+    fail(Category::bad_dim, "embedding", fmt::format("the weight is {}, not a matrix", describe(weight)), index.where());
+  int64_t padding = -1;
+  if (padding_idx) {
+    const int64_t rows = weight.size(0);
+    if (*padding_idx < -rows || *padding_idx >= rows)
+      fail(Category::bad_argument, "embedding", fmt::format("padding_idx {} for {} rows", *padding_idx, rows), index.where());
+    padding = *padding_idx < 0 ? *padding_idx + rows : *padding_idx;
+  }
+  return ops::emit<ops::Embedding>({i.get(), weight.get()}, {padding, scale_grad_by_freq, false}, index.where());
+}
+
+Tensor one_hot(Operand index, int64_t num_classes) {
+  const Tensor& i = index.tensor();
+  if (i.dtype() != kInt64)
+    fail(Category::dtype_mismatch, "one_hot", fmt::format("the index must be int64, this is {}", describe(i)), index.where());
+  if (num_classes < -1 || num_classes == 0)
+    fail(Category::bad_argument, "one_hot", fmt::format("{} classes", num_classes), index.where());
+  if (num_classes < 0) {
+    const std::vector<double> values = i.to_vector(index.where());
+    if (values.empty()) fail(Category::bad_argument, "one_hot", "no classes can be found in an empty index", index.where());
+    num_classes = static_cast<int64_t>(*std::max_element(values.begin(), values.end())) + 1;
+    if (*std::min_element(values.begin(), values.end()) < 0)
+      fail(Category::bad_argument, "one_hot", "an entry is negative", index.where());
+  }
+  Shape shape = i.impl().shape();
+  shape.push_back(num_classes);
+  const Tensor none = full(shape, 0, {kInt64, i.device()}, index.where());
+  return scatter(Operand(none, index.where()), -1, unsqueeze(index, -1), Operand(Scalar(1), index.where()));
+}
+
+}  // namespace retrograd

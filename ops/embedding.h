@@ -1,0 +1,62 @@
+// Rows of a table: embedding, and one_hot.
+#pragma once
+
+#include "ops/op.h"
+
+namespace retrograd {
+namespace ops {
+
+struct EmbeddingAttrs {
+  int64_t padding_idx = -1;         // the row that gets no gradient; -1: none
+  bool scale_grad_by_freq = false;  // gradients are divided by how often their row stands in the index
+  bool without_padding = false;     // zeros for the padding row: the derivative of embedding_backward
+  void visit(AttrVisitor& v) {
+    v.field("padding_idx", padding_idx);
+    v.field("scale_grad_by_freq", scale_grad_by_freq);
+    v.field("without_padding", without_padding);
+  }
+};
+
+/// (index of any shape, weight [rows, width]): index.shape + [width].
+struct Embedding {
+  using Attrs = EmbeddingAttrs;
+  static constexpr std::string_view name = "embedding", doc = "rows of a table";
+  static constexpr int8_t arity = 2;
+  static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
+  static SaveSet saves_for(const Call&, uint64_t) { return {uint64_t{1}, 0}; }
+  static void infer(const Call& call, TensorImpl* const* outputs);
+  static void vjp(RuleContext& c);
+  static void jvp(TangentContext& c);
+};
+
+/// (index, g): g added at rows of zeros, in order of position. As in PyTorch its own derivative leaves the scaling by frequency out, so
+/// that second derivatives under scale_grad_by_freq are PyTorch's rather than the mathematical ones.
+struct EmbeddingBackward {
+  struct Attrs {
+    EmbeddingAttrs embedding;
+    Dim rows;
+    void visit(AttrVisitor& v) {
+      embedding.visit(v);
+      v.field("rows", rows);
+    }
+  };
+  static constexpr std::string_view name = "embedding_backward", doc = "rows added into a table of zeros";
+  static constexpr int8_t arity = 2;
+  static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
+  static SaveSet saves_for(const Call&, uint64_t) { return {uint64_t{1}, 0}; }
+  static void infer(const Call& call, TensorImpl* const* outputs);
+  static void vjp(RuleContext& c);
+  static void jvp(TangentContext& c);
+};
+
+using EmbeddingOps = OpList<Embedding, EmbeddingBackward>;
+
+}  // namespace ops
+
+/// weight[index]: index int64 or int32 of any shape, weight [rows, width], result index.shape + [width]. The row padding_idx gets no
+/// gradient. Errors: dtype_mismatch, bad_dim, index_out_of_range, bad_argument (padding_idx).
+Tensor embedding(Operand index, const Tensor& weight, std::optional<int64_t> padding_idx = {}, bool scale_grad_by_freq = false);
+/// int64 of shape index.shape + [num_classes], with 1 at the index; num_classes -1: one more than the largest entry (reads the data).
+Tensor one_hot(Operand index, int64_t num_classes = -1);
+
+}  // namespace retrograd

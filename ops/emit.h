@@ -1,0 +1,13 @@
+// Small helpers that derivative kinds share: products and sums where an operand may be undefined or a number.
+#pragma once
+
+#include "engine/tensor.h"
+
+namespace retrograd::ops {
+
+/// g * factor; g itself when the factor is the number 1.
+Tensor multiply(const Tensor& g, Operand factor);
+/// a + b, either of which may be undefined.
+Tensor plus(const Tensor& a, const Tensor& b);
+
+}  // namespace retrograd::ops

@@ -1,0 +1,31 @@
+// The op behind the factories: a tensor of one value.
+#pragma once
+
+#include "ops/op.h"
+
+namespace retrograd::ops {
+
+/// A constant tensor.
+struct Full {
+  struct Attrs {
+    Shape size;
+    Scalar value;
+    ScalarType dtype = kFloat32;
+    void visit(AttrVisitor& v) {
+      v.field("size", size);
+      v.field("value", value);
+      v.field("dtype", dtype);
+    }
+  };
+  static constexpr std::string_view name = "full", doc = "a tensor of one value", no_derivative = "it has no operands";
+  static constexpr int8_t arity = 0;
+  static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
+  static void infer(const Call& call, TensorImpl* const* outputs) {
+    const Attrs& a = call.attrs_as<Attrs>();
+    outputs[0]->set_type(a.dtype, kCPU, a.size);
+  }
+};
+
+using CreationOps = OpList<Full>;
+
+}  // namespace retrograd::ops

@@ -1,0 +1,69 @@
+// Python's indexing and its relatives, written in terms of views and of ops/index_ops.h.
+//
+// An index is a list of items: integers, slices, an ellipsis, new axes, and tensors (int64, or bool masks, which stand for the positions
+// that they mark). Without tensors the result is a view. With tensors they are broadcast and read the dims they stand at together; the
+// result's dims stand where the first of them stood if they are adjacent, else in front (NumPy's rule).
+// One op is made for this: several index tensors as one flat index, with range checks.
+// Limits: masks and nonzero read data, so they run outside of recorded functions.
+#pragma once
+
+#include <optional>
+#include <variant>
+
+#include "ops/op.h"
+
+namespace retrograd {
+namespace ops {
+
+/// (index tensors of one shape): the position in a row-major block of `sizes`; negative entries count from the end.
+struct FlatIndex {
+  struct Attrs {
+    Shape sizes;
+    void visit(AttrVisitor& v) { v.field("sizes", sizes); }
+  };
+  static constexpr std::string_view name = "flat_index", doc = "indices of several dims as one", no_derivative = "integers";
+  static constexpr int8_t arity = -1;
+  static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
+  static void infer(const Call& call, TensorImpl* const* outputs);
+};
+
+using IndexingOps = OpList<FlatIndex>;
+
+}  // namespace ops
+
+namespace indexing {
+
+/// start:stop:step; step >= 1.
+struct Slice {
+  std::optional<int64_t> start, stop;
+  int64_t step = 1;
+};
+struct Ellipsis {};
+struct NewAxis {};
+
+/// One item of an index.
+using TensorIndex = std::variant<int64_t, Slice, Ellipsis, NewAxis, Tensor>;
+
+}  // namespace indexing
+
+using Indices = std::vector<indexing::TensorIndex>;
+
+/// input[index]. Errors: bad_dim (too many items), index_out_of_range, dtype_mismatch (a float index), shape_mismatch (masks of another
+/// shape, indices that do not broadcast).
+Tensor getitem(Operand input, const Indices& index);
+/// self[index] = value, in place; the value (a tensor or a number) is broadcast and cast.
+const Tensor& setitem_(const Tensor& self, const Indices& index, Operand value);
+/// A copy of input with `values` written (or added) at the elements that indices[i] of dim i name; an undefined tensor takes a whole dim.
+Tensor index_put(Operand input, const Tensors& indices, const Tensor& values, bool accumulate = false);
+/// Elements where `mask` holds, as a vector. Mask and input broadcast.
+Tensor masked_select(Operand input, const Tensor& mask);
+/// input with the elements where `mask` holds replaced, in order, by those of source.
+Tensor masked_scatter(Operand input, const Tensor& mask, const Tensor& source);
+/// Elements at flat positions; negative ones count from the end.
+Tensor take(Operand input, const Tensor& index);
+/// gather() with broadcasting; without a dim, of the flat tensor.
+Tensor take_along_dim(Operand input, const Tensor& indices, std::optional<int64_t> dim = {});
+/// Positions of the elements that are not zero, int64 [count, rank].
+Tensor nonzero(Operand input);
+
+}  // namespace retrograd

@@ -1,0 +1,76 @@
+// See ops/join.h.
+#include "ops/join.h"
+
+#include <fmt/format.h>
+
+#include "ops/views.h"
+
+namespace retrograd {
+namespace ops {
+
+void Cat::infer(const Call& call, TensorImpl* const* outputs) {
+  const int d = static_cast<int>(call.attrs_as<Attrs>().dim);
+  const TensorImpl& first = *call.operands[0];
+  Shape shape = first.shape();
+  if (d < 0 || d >= shape.rank()) fail_call(call, Category::bad_dim, fmt::format("dim {} is out of range", d));
+  for (size_t k = 1; k < call.operands.size(); ++k) {
+    const TensorImpl& x = *call.operands[k];
+    if (x.dtype() != first.dtype()) fail_call(call, Category::dtype_mismatch, "operands have different dtypes");
+    if (x.rank() != shape.rank()) fail_call(call, Category::bad_dim, "operands have different numbers of dimensions");
+    for (int i = 0; i < shape.rank(); ++i)
+      if (i != d && !(x.shape()[i] == shape[i])) fail_call(call, Category::shape_mismatch, fmt::format("sizes differ in dim {}", i));
+    shape[d] += x.shape()[d];
+  }
+  outputs[0]->set_type(first.dtype(), first.device(), shape);
+}
+
+void Cat::vjp(RuleContext& c) {
+  const int d = static_cast<int>(c.attrs<Attrs>().dim);
+  Dim start = 0;
+  for (int i = 0; i < c.operands(); ++i) {
+    const Dim length = c.type(i).shape[d];
+    if (c.needs(i)) c.give(i, narrow(Operand(c.grad(), c.where()), d, start, length));
+    start += length;
+  }
+}
+
+}  // namespace ops
+
+Tensor cat(const Tensors& tensors, int64_t dim, SourceLocation where) {
+  if (tensors.empty()) fail(Category::bad_argument, "cat", "there are no tensors", where);
+  TypePromotion join;
+  Tensors parts;
+  for (const Tensor& x : tensors) {
+    const Shape& shape = x.impl().shape();
+    if (shape.rank() == 0) fail(Category::bad_dim, "cat", "a tensor without dimensions cannot be joined. Hint: stack", where);
+    join.add_tensor(x.dtype(), false);
+    if (shape.rank() != 1 || shape[0].raw() != 0) parts.push_back(x);
+  }
+  if (parts.empty()) parts.push_back(tensors[0]);
+  const ScalarType dtype = join.result();
+  if (dtype == ScalarType::Undefined) fail(Category::dtype_mismatch, "cat", "these dtypes have none in common", where);
+  std::vector<TensorImpl*> operands;
+  for (Tensor& x : parts) {
+    x = to(Operand(x, where), dtype);
+    operands.push_back(x.get());
+  }
+  ops::Cat::Attrs attrs{wrap_dim(dim, parts[0].impl().rank(), "cat")};
+  Tensor result;
+  Emitter::current().emit({&ops::info<ops::Cat>, operands, &attrs, effective_location(where), 1}, &result);
+  return result;
+}
+
+Tensor stack(const Tensors& tensors, int64_t dim, SourceLocation where) {
+  if (tensors.empty()) fail(Category::bad_argument, "stack", "there are no tensors", where);
+  const Shape& shape = tensors[0].impl().shape();
+  const int d = wrap_dim(dim, shape.rank() + 1, "stack");
+  Tensors parts;
+  for (const Tensor& x : tensors) {
+    if (!(x.impl().shape() == shape))
+      fail(Category::shape_mismatch, "stack", fmt::format("{} and {} have different shapes", describe(tensors[0]), describe(x)), where);
+    parts.push_back(unsqueeze(Operand(x, where), d));
+  }
+  return cat(parts, d, where);
+}
+
+}  // namespace retrograd

@@ -1,0 +1,33 @@
+// Joining tensors: cat and stack.
+#pragma once
+
+#include "ops/op.h"
+
+namespace retrograd {
+namespace ops {
+
+/// Tensors of one dtype, equal in all dims but one, behind each other along that dim.
+struct Cat {
+  struct Attrs {
+    int64_t dim;
+    void visit(AttrVisitor& v) { v.field("dim", dim); }
+  };
+  static constexpr std::string_view name = "cat", doc = "tensors behind each other along a dim";
+  static constexpr int8_t arity = -1;
+  static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
+  static void infer(const Call& call, TensorImpl* const* outputs);
+  static void vjp(RuleContext& c);
+  static void jvp(TangentContext& c) { op_detail::linear_jvp(c); }
+};
+
+using JoinOps = OpList<Cat>;
+
+}  // namespace ops
+
+/// Tensors behind each other along `dim`; dtypes are promoted, 1-dim tensors without elements are passed over.
+/// Errors: bad_argument (no tensors), bad_dim (other ranks), shape_mismatch (other sizes), dtype_mismatch.
+Tensor cat(const Tensors& tensors, int64_t dim = 0, SourceLocation where = SourceLocation::current());
+/// Tensors of one shape along a new dim.
+Tensor stack(const Tensors& tensors, int64_t dim = 0, SourceLocation where = SourceLocation::current());
+
+}  // namespace retrograd

@@ -1,0 +1,26 @@
+// What becomes of the losses of single elements or samples.
+#pragma once
+
+#include <fmt/format.h>
+
+#include "ops/reduce.h"
+
+namespace retrograd::ops {
+
+enum class Averaging : uint8_t { none, sum, mean };
+
+/// Error(bad_argument) for a name other than "none", "sum" and "mean".
+inline Averaging parse_reduction(std::string_view name, std::string_view op, SourceLocation where) {
+  if (name == "none") return Averaging::none;
+  if (name == "sum") return Averaging::sum;
+  if (name == "mean") return Averaging::mean;
+  fail(Category::bad_argument, op, fmt::format("reduction \"{}\" is not \"none\", \"sum\" or \"mean\"", name),
+       where);
+}
+
+inline Tensor reduce_loss(const Tensor& loss, Averaging averaging) {
+  if (averaging == Averaging::none) return loss;
+  return averaging == Averaging::sum ? sum(loss) : mean(loss);
+}
+
+}  // namespace retrograd::ops

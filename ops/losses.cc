@@ -1,0 +1,126 @@
+// Losses between tensors: see ops/losses.h. Derivatives are PyTorch's.
+#include "ops/losses.h"
+
+#include "ops/activations.h"
+#include "ops/arithmetic.h"
+#include "ops/comparison.h"
+#include "ops/loss_reduction.h"
+#include "ops/shape_ops.h"
+#include "ops/ternary.h"
+#include "ops/unary.h"
+
+namespace retrograd {
+namespace ops {
+
+Tensor Huber::chain(const Point& p, int, const Tensor& t) {
+  const Scalar delta = p.attrs<Attrs>().delta;
+  return t * clamp(p.in(0), -delta, delta);
+}
+
+// By x: (x - t) / (x (1 - x)), the denominator no less than 1e-12. By t: log(1 - x) - log(x), as in the
+// formula.
+Tensor BinaryCrossEntropy::chain(const Point& p, int i, const Tensor& t) {
+  const Tensor x = p.in(0).tensor();
+  if (i == 0) return t * (x - p.in(1)) / clamp(x * (1 - x), 1e-12);
+  return t * (clamp(log1p(-x), -100.0) - clamp(log(x), -100.0));
+}
+
+}  // namespace ops
+
+namespace {
+
+using ops::parse_reduction;
+using ops::reduce_loss;
+
+void check_same_shape(Operand x, const Tensor& target, std::string_view op) {
+  const Shape &a = x.tensor().impl().shape(), &b = target.impl().shape();
+  if (!(a == b))
+    fail(Category::shape_mismatch, op,
+         fmt::format("input {} and target {} have different shapes", to_string(a), to_string(b)), x.where());
+}
+
+}  // namespace
+
+Tensor mse_loss(Operand x, const Tensor& target, std::string_view reduction) {
+  const auto averaging = parse_reduction(reduction, "mse_loss", x.where());
+  return reduce_loss(square(sub(x, target)), averaging);
+}
+
+Tensor l1_loss(Operand x, const Tensor& target, std::string_view reduction) {
+  const auto averaging = parse_reduction(reduction, "l1_loss", x.where());
+  return reduce_loss(abs(sub(x, target)), averaging);
+}
+
+Tensor smooth_l1_loss(Operand x, const Tensor& target, std::string_view reduction, Scalar beta) {
+  const auto averaging = parse_reduction(reduction, "smooth_l1_loss", x.where());
+  if (beta < Scalar(0))
+    fail(Category::bad_argument, "smooth_l1_loss", fmt::format("beta {} is negative", to_string(beta)),
+         x.where());
+  if (beta == Scalar(0)) return l1_loss(x, target, reduction);
+  const Tensor d = sub(x, target);
+  return reduce_loss(div(ops::emit<ops::Huber>({d.get()}, {beta}, x.where()), beta), averaging);
+}
+
+Tensor huber_loss(Operand x, const Tensor& target, std::string_view reduction, Scalar delta) {
+  const auto averaging = parse_reduction(reduction, "huber_loss", x.where());
+  if (delta <= Scalar(0))
+    fail(Category::bad_argument, "huber_loss", fmt::format("delta {} is not positive", to_string(delta)),
+         x.where());
+  const Tensor d = sub(x, target);
+  return reduce_loss(ops::emit<ops::Huber>({d.get()}, {delta}, x.where()), averaging);
+}
+
+Tensor binary_cross_entropy(Operand x, const Tensor& target, const Tensor& weight,
+                            std::string_view reduction) {
+  const auto averaging = parse_reduction(reduction, "binary_cross_entropy", x.where());
+  check_same_shape(x, target, "binary_cross_entropy");
+  const Tensor loss = ops::Function<ops::BinaryCrossEntropy>()(x, target);
+  return reduce_loss(weight.defined() ? mul(loss, weight) : loss, averaging);
+}
+
+// (1 - t) x - (1 + (pos_weight - 1) t) log(sigmoid(x)).
+Tensor binary_cross_entropy_with_logits(Operand x, const Tensor& target, const Tensor& weight,
+                                        const Tensor& pos_weight, std::string_view reduction) {
+  const auto averaging = parse_reduction(reduction, "binary_cross_entropy_with_logits", x.where());
+  check_same_shape(x, target, "binary_cross_entropy_with_logits");
+  Tensor positive = logsigmoid(x);
+  if (pos_weight.defined()) positive = mul(positive, add(mul(sub(pos_weight, 1), target), 1));
+  const Tensor loss = sub(mul(sub(1, target), x), positive);
+  return reduce_loss(weight.defined() ? mul(loss, weight) : loss, averaging);
+}
+
+// The logarithm of a zero target is not taken.
+Tensor kl_div(Operand x, const Tensor& target, std::string_view reduction, bool log_target) {
+  const bool by_batch = reduction == "batchmean";
+  const auto averaging = parse_reduction(by_batch ? "sum" : reduction, "kl_div", x.where());
+  Tensor loss;
+  if (log_target) {
+    loss = mul(exp(target), sub(target, x));
+  } else {
+    const Tensor zero = eq(target, 0);
+    loss = sub(where(zero, 0.0, mul(target, log(where(zero, 1.0, target)))), mul(target, x));
+  }
+  const Tensor reduced = reduce_loss(loss, averaging);
+  return by_batch ? div(reduced, Scalar(x.tensor().impl().shape()[0])) : reduced;
+}
+
+namespace {
+
+// The norm along `dim`, at least eps; as in PyTorch the bound does not stop the gradient.
+Tensor bounded_norm(Operand x, int64_t dim, Scalar eps) {
+  const Tensor length = vector_norm(x, 2, dim, true);
+  return add(length, detach(sub(clamp(length, eps), length)));
+}
+
+}  // namespace
+
+Tensor cosine_similarity(Operand x1, const Tensor& x2, int64_t dim, Scalar eps) {
+  const Shape shape = broadcast_shapes(x1.tensor().impl().shape(), x2.impl().shape(), "cosine_similarity");
+  const Tensor a = expand_to(x1, shape), b = expand_to(Operand(x2, x1.where()), shape);
+  const auto unit = [&](const Tensor& x) {
+    return div(Operand(x, x1.where()), bounded_norm(Operand(x, x1.where()), dim, eps));
+  };
+  return sum(mul(unit(a), unit(b)), dim);
+}
+
+}  // namespace retrograd

@@ -1,0 +1,149 @@
+// Losses. Each gives one number per element or sample, which the reduction "none" keeps, "sum" adds up and
+// "mean" averages.
+//
+// Losses over classes have class indices (int64) or class probabilities as targets; the classes are dim 1 of
+// [N, C, ...], or dim 0 of [C].
+//   nll(x, target)            -x[target], linear, with nll_backward as its transpose; 0 where the target is
+//   ignored cross_entropy(x, target)  (lse - x[target], lse) with lse = log(sum(exp(x))): one node that reads
+//   the logits once each way and keeps
+//                             one number per sample beside them. lse is kept for the backward op, which
+//                             counts as a function of x alone.
+// Losses between tensors are made of the elementwise ops, the two below included.
+#pragma once
+
+#include "ops/elementwise.h"
+
+namespace retrograd {
+namespace ops {
+
+struct ClassLossAttrs {
+  int64_t dim = 0;  // of the classes
+  int64_t ignore_index = -100;
+  void visit(AttrVisitor& v) {
+    v.field("dim", dim);
+    v.field("ignore_index", ignore_index);
+  }
+};
+
+struct ClassLoss {
+  using Attrs = ClassLossAttrs;
+  static constexpr int8_t arity = 2;
+  static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
+  static void infer(const Call& call, TensorImpl* const* outputs);  // the target's shape
+};
+
+/// Operands (x, target).
+struct Nll : ClassLoss {
+  static constexpr std::string_view name = "nll", doc = "-x[target] along a dim, 0 for ignored targets";
+  static SaveSet saves_for(const Call&, uint64_t) { return {2, 0}; }
+  static Tensor transpose(RuleContext& c, int, const Tensor& g);
+};
+
+/// Operands (g, target).
+struct NllBackward : ClassLoss {
+  struct Attrs : ClassLossAttrs {
+    Dim classes = 0;
+    void visit(AttrVisitor& v) {
+      ClassLossAttrs::visit(v);
+      v.field("classes", classes);
+    }
+  };
+  static constexpr std::string_view name = "nll_backward",
+                                    doc = "-g at the target along a new dim, 0 elsewhere";
+  static SaveSet saves_for(const Call&, uint64_t) { return {2, 0}; }
+  static void infer(const Call& call, TensorImpl* const* outputs);
+  static Tensor transpose(RuleContext& c, int, const Tensor& g);
+};
+
+/// Operands (x, target), results (loss, lse).
+struct CrossEntropy : ClassLoss {
+  static constexpr std::string_view name = "cross_entropy",
+                                    doc = "log(sum(exp(x))) - x[target] along a dim, 0 for ignored targets";
+  static constexpr int8_t outputs = 2;
+  static SaveSet saves_for(const Call&, uint64_t) { return {3, 2}; }
+  static void infer(const Call& call, TensorImpl* const* outputs);
+  static void vjp(RuleContext& c);
+  static void jvp(TangentContext& c);
+};
+
+/// Operands (g, x, target, lse).
+struct CrossEntropyBackward : ClassLoss {
+  static constexpr std::string_view name = "cross_entropy_backward",
+                                    doc = "g * (softmax(x) - onehot(target)) along a dim";
+  static constexpr int8_t arity = 4;
+  static SaveSet saves_for(const Call&, uint64_t) { return {15, 0}; }
+  static void infer(const Call& call, TensorImpl* const* outputs);
+  static void vjp(RuleContext& c);
+  static void jvp(TangentContext& c);
+};
+
+using ClassLossOps = OpList<Nll, NllBackward, CrossEntropy, CrossEntropyBackward>;
+
+/// Of a difference d: d^2 / 2 within delta, delta * (|d| - delta / 2) beyond. The derivative is d within
+/// [-delta, delta].
+struct Huber : Smooth<Huber> {
+  struct Attrs {
+    Scalar delta = 1.0;
+    void visit(AttrVisitor& v) { v.field("delta", delta); }
+  };
+  static constexpr std::string_view name = "huber", doc = "x^2 / 2 within delta, linear beyond";
+  template <class V>
+  static V fwd(V x, const Attrs& a) {
+    const V size = math::abs(x), delta = math::number<V>(a.delta);
+    return math::select(size < delta, x * x * 0.5, delta * (size - delta * 0.5));
+  }
+  static Tensor chain(const Point& p, int i, const Tensor& t);
+};
+
+/// -(t log(x) + (1 - t) log(1 - x)), the logarithms no less than -100.
+struct BinaryCrossEntropy : Elementwise<2>, ChainRule<BinaryCrossEntropy> {
+  static constexpr std::string_view name = "binary_cross_entropy", doc = "-(t log(x) + (1 - t) log(1 - x))";
+  static constexpr Saves saves = Saves::operands;
+  template <class V>
+  static V fwd(V x, V t, const Attrs&) {
+    const V least = -100;
+    return (t - 1) * math::maximum(math::log1p(-x), least) - t * math::maximum(math::log(x), least);
+  }
+  static Tensor chain(const Point& p, int i, const Tensor& t);
+};
+
+using LossOps = OpList<Huber, BinaryCrossEntropy>;
+
+}  // namespace ops
+
+// `reduction` is "none", "sum" or "mean" (kl_div: or "batchmean"): Error(bad_argument) otherwise. Shapes
+// broadcast or give Error(shape_mismatch).
+
+/// Class indices: int64, of the input's shape without the class dim; class probabilities: floating, of the
+/// input's shape. weight: [C], one factor per class; "mean" then divides by the sum of the targets' factors.
+/// Indices equal to ignore_index count for nothing. label_smoothing in [0, 1] mixes the target with the
+/// uniform distribution. Errors: dtype_mismatch, shape_mismatch, index_out_of_range, bad_argument.
+Tensor cross_entropy(Operand input, const Tensor& target, const Tensor& weight = {},
+                     int64_t ignore_index = -100, std::string_view reduction = "mean",
+                     Scalar label_smoothing = 0.0);
+/// The same of log-probabilities, for class indices.
+Tensor nll_loss(Operand input, const Tensor& target, const Tensor& weight = {}, int64_t ignore_index = -100,
+                std::string_view reduction = "mean");
+/// (input - target)^2 and |input - target|.
+Tensor mse_loss(Operand input, const Tensor& target, std::string_view reduction = "mean");
+Tensor l1_loss(Operand input, const Tensor& target, std::string_view reduction = "mean");
+/// d^2 / (2 beta) for |d| < beta, else |d| - beta / 2. Error(bad_argument) for beta < 0.
+Tensor smooth_l1_loss(Operand input, const Tensor& target, std::string_view reduction = "mean",
+                      Scalar beta = 1.0);
+/// d^2 / 2 for |d| < delta, else delta (|d| - delta / 2). Error(bad_argument) unless delta > 0.
+Tensor huber_loss(Operand input, const Tensor& target, std::string_view reduction = "mean",
+                  Scalar delta = 1.0);
+/// Of probabilities, and of logits; `weight` multiplies the elements, `pos_weight` the positive targets'
+/// part. Target and input have one shape: Error(shape_mismatch).
+Tensor binary_cross_entropy(Operand input, const Tensor& target, const Tensor& weight = {},
+                            std::string_view reduction = "mean");
+Tensor binary_cross_entropy_with_logits(Operand input, const Tensor& target, const Tensor& weight = {},
+                                        const Tensor& pos_weight = {}, std::string_view reduction = "mean");
+/// target * (log(target) - input), or exp(target) * (target - input) with log_target. "batchmean": the sum
+/// over the first size.
+Tensor kl_div(Operand input, const Tensor& target, std::string_view reduction = "mean",
+              bool log_target = false);
+/// <x1, x2> / (max(|x1|, eps) max(|x2|, eps)) along `dim`.
+Tensor cosine_similarity(Operand x1, const Tensor& x2, int64_t dim = 1, Scalar eps = 1e-8);
+
+}  // namespace retrograd

@@ -1,0 +1,73 @@
+// retrograd::math: the vocabulary of scalar formulas. A formula is a template over its number type V and
+// calls math::exp(x), never exp(x) (the public op of that name would be found instead). In kernel files of
+// the CPU (RG_ISA is defined) V is a vector register and the functions are those of cpu/vec_math.h. Elsewhere
+// formulas are only named, never instantiated: declarations suffice.
+#pragma once
+
+#include "engine/symbols.h"
+
+#ifdef RG_ISA
+#include "cpu/integers.h"
+#include "cpu/vec_math.h"
+namespace retrograd::math {
+using namespace retrograd::cpu::RG_ISA;
+
+/// A number among the attributes, as V.
+template <class V>
+[[gnu::always_inline]] inline V number(const Scalar& s) {
+  if constexpr (__is_same(V, Int))
+    return V(s.to_int());
+  else
+    return V(static_cast<typename V::Scalar>(s.to_double()));
+}
+
+/// x^exponent, one exponent for all elements; the usual ones without pow.
+template <class V>
+[[gnu::always_inline]] inline V power(V x, const Scalar& exponent) {
+  if constexpr (__is_same(V, Int)) {
+    return pow(x, Int(exponent.to_int()));
+  } else {
+    const double e = exponent.to_double();
+    if (e == 2) return x * x;
+    if (e == 1) return x;
+    if (e == 0) return 1;
+    if (e == 3) return x * x * x;
+    if (e == -1) return 1 / x;
+    if (e == -2) return 1 / (x * x);
+    if (e == 0.5) return sqrt(x);
+    if (e == -0.5) return 1 / sqrt(x);
+    return pow(x, number<V>(exponent));
+  }
+}
+
+/// x rounded to a multiple of 10^-decimals, ties to even; integers stay as they are.
+template <class V>
+[[gnu::always_inline]] inline V round_decimals(V x, int64_t decimals) {
+  if constexpr (__is_same(V, Int)) {
+    return x;
+  } else {
+    if (decimals == 0) return nearbyint(x);
+    double power = 1;
+    for (int64_t i = decimals < 0 ? -decimals : decimals; i > 0; --i) power *= 10;
+    const V scale = static_cast<typename V::Scalar>(power);
+    return decimals > 0 ? nearbyint(x * scale) / scale : nearbyint(x / scale) * scale;
+  }
+}
+}  // namespace retrograd::math
+#else
+namespace retrograd::math {
+
+/// Stands for a function of any arguments, in name only.
+struct Named {
+  template <class First, class... Rest>
+  First operator()(First first, Rest... rest) const;
+};
+inline constexpr Named abs, exp, exp2, expm1, log, log2, log10, log1p, sqrt, sin, cos, tan, asin, acos, atan,
+    sinh, cosh, tanh, asinh, acosh, atanh, erf, erfc, erfinv, sigmoid, lgamma, digamma, polygamma, floor,
+    ceil, trunc, nearbyint, round_decimals, pow, power, atan2, hypot, fmod, remainder, maximum, minimum,
+    copysign, floor_divide, trunc_divide, isnan, isinf, isfinite, select, clamp;
+template <class V>
+V number(const Scalar& s);
+
+}  // namespace retrograd::math
+#endif

@@ -1,0 +1,197 @@
+// The public functions of ops/norms.h: each brings its input into the form of `normalize`.
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "ops/arithmetic.h"
+#include "ops/norms.h"
+#include "ops/reduce.h"
+#include "ops/shape_ops.h"
+#include "ops/unary.h"
+
+namespace retrograd {
+namespace {
+
+struct Normalized {
+  Tensor y, mean, rstd;
+};
+
+Normalized normalize(const Tensor& x, const Tensor& weight, const Tensor& bias, ops::NormalizeAttrs attrs,
+                     SourceLocation where) {
+  TensorImpl* operands[] = {x.get(), weight.get(), bias.get()};
+  Tensor results[3];
+  Emitter::current().emit({&ops::info<ops::Normalize>, operands, &attrs, effective_location(where), 3},
+                          results);
+  return {results[0], results[1], results[2]};
+}
+
+IntList dims_from(int first, int rank) {
+  IntList dims;
+  for (int d = first; d < rank; ++d) dims.push_back(d);
+  return dims;
+}
+
+// The last dims, whose sizes must be `normalized_shape`.
+IntList last_dims(Operand x, const Shape& normalized_shape, std::string_view op) {
+  const Shape& shape = x.tensor().impl().shape();
+  const int skip = shape.rank() - normalized_shape.rank();
+  if (normalized_shape.empty()) fail(Category::bad_argument, op, "normalized_shape is empty", x.where());
+  bool fits = skip >= 0;
+  for (int i = 0; fits && i < normalized_shape.rank(); ++i) fits = shape[skip + i] == normalized_shape[i];
+  if (!fits)
+    fail(Category::shape_mismatch, op,
+         fmt::format("the last dims of {} are not {}", to_string(shape), to_string(normalized_shape)),
+         x.where());
+  return dims_from(skip, shape.rank());
+}
+
+double machine_epsilon(ScalarType dtype) {
+  switch (dtype) {
+    case kFloat64: return std::numeric_limits<double>::epsilon();
+    case kFloat16: return 0x1p-10;
+    case kBFloat16: return 0x1p-7;
+    default: return std::numeric_limits<float>::epsilon();
+  }
+}
+
+// A parameter of one value per channel, beside an input [N, C, ...].
+class Channels {
+ public:
+  Channels(Operand x, std::string_view op) : x_(x), op_(op) {
+    const Shape& shape = x.tensor().impl().shape();
+    if (shape.rank() < 2)
+      fail(Category::bad_dim, op, fmt::format("the input has shape {}, not [N, C, ...]", to_string(shape)),
+           x.where());
+    count_ = shape[1];
+  }
+  Dim count() const { return count_; }
+
+  void check(const Tensor& parameter, std::string_view name) const {
+    if (parameter.defined() && !(parameter.impl().shape() == Shape{count_}))
+      fail(Category::shape_mismatch, op_,
+           fmt::format("{} has shape {}, and the input {} channels", name,
+                       to_string(parameter.impl().shape()), to_string(count_)),
+           x_.where());
+  }
+
+  /// As [1, C, 1, ...], which broadcasts.
+  Tensor spread(const Tensor& parameter) const {
+    Shape shape{1, count_};
+    shape.resize(x_.tensor().impl().rank());
+    return reshape_to(parameter, shape);
+  }
+
+  Tensor affine(Tensor y, const Tensor& weight, const Tensor& bias) const {
+    if (weight.defined()) y = mul(Operand(y, x_.where()), spread(weight));
+    if (bias.defined()) y = add(Operand(y, x_.where()), spread(bias));
+    return y;
+  }
+
+ private:
+  Operand x_;
+  std::string_view op_;
+  Dim count_ = 0;
+};
+
+// running += momentum * (value - running), without a record.
+void move_towards(const Tensor& running, const Tensor& value, Scalar momentum) {
+  if (!running.defined()) return;
+  NoGradGuard no_grad;
+  running.mul_(Scalar(1.0) - momentum);
+  running.add_(reshape_to(to(value.detach(), running.dtype()), running.impl().shape()), momentum);
+}
+
+Tensor normalize_by(Operand x, const Channels& channels, const Tensor& mean, const Tensor& variance,
+                    const Tensor& weight, const Tensor& bias, Scalar eps, std::string_view op) {
+  if (!mean.defined() || !variance.defined())
+    fail(Category::bad_argument, op, "there are no running statistics", x.where());
+  const ScalarType dtype = x.tensor().dtype();
+  const Tensor scale = rsqrt(add(channels.spread(detach(variance)), eps));
+  const Tensor y = mul(sub(x, to(channels.spread(detach(mean)), dtype)), to(scale, dtype));
+  return channels.affine(y, weight, bias);
+}
+
+// Statistics of an [N, C, ...] input over `dims`, and the running ones moved towards them, averaged over
+// samples.
+Tensor normalize_by_input(Operand x, const Channels& channels, const IntList& dims,
+                          const Tensor& running_mean, const Tensor& running_var, Scalar momentum, Scalar eps,
+                          std::string_view op) {
+  const Dim n = ops::reduced_numel(x.tensor().impl().shape(), dims);
+  if (n <= Dim(1))
+    fail(Category::bad_argument, op, "more than one value per channel is needed to train", x.where());
+  const Normalized normalized = normalize(x.tensor(), {}, {}, {dims, eps, true}, x.where());
+  NoGradGuard no_grad;
+  const auto by_channel = [&](const Tensor& stat) {  // kept dims are of size 1, or samples
+    return mean(reshape_to(stat, {stat.impl().shape()[0], channels.count()}), {0});
+  };
+  if (running_mean.defined()) move_towards(running_mean, by_channel(normalized.mean), momentum);
+  if (running_var.defined())
+    move_towards(running_var, by_channel(var(x.tensor().detach(), dims, 1, true)), momentum);
+  return normalized.y;
+}
+
+}  // namespace
+
+Tensor layer_norm(Operand x, const Shape& normalized_shape, const Tensor& weight, const Tensor& bias,
+                  Scalar eps) {
+  return normalize(x.tensor(), weight, bias, {last_dims(x, normalized_shape, "layer_norm"), eps, true},
+                   x.where())
+      .y;
+}
+
+Tensor rms_norm(Operand x, const Shape& normalized_shape, const Tensor& weight, std::optional<Scalar> eps) {
+  const IntList dims = last_dims(x, normalized_shape, "rms_norm");
+  return normalize(x.tensor(), weight, {},
+                   {dims, eps.value_or(machine_epsilon(x.tensor().dtype())), false, false}, x.where())
+      .y;
+}
+
+// [N, C, ...] as [N, groups, C / groups, ...] has the groups' elements behind each other.
+Tensor group_norm(Operand x, int64_t num_groups, const Tensor& weight, const Tensor& bias, Scalar eps) {
+  const Channels channels(x, "group_norm");
+  if (num_groups <= 0 || !(channels.count() % Dim(num_groups) == Dim(0)))
+    fail(Category::bad_argument, "group_norm",
+         fmt::format("{} channels do not make {} groups", to_string(channels.count()), num_groups),
+         x.where());
+  channels.check(weight, "weight");
+  channels.check(bias, "bias");
+  const Shape shape = x.tensor().impl().shape();
+  Dim group = channels.count() / Dim(num_groups);
+  for (int d = 2; d < shape.rank(); ++d) group *= shape[d];
+  const Tensor rows = reshape_to(x, {shape[0], num_groups, group});
+  return channels.affine(reshape_to(normalize(rows, {}, {}, {{2}, eps, true, false}, x.where()).y, shape),
+                         weight, bias);
+}
+
+Tensor batch_norm(Operand x, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
+                  const Tensor& bias, bool training, Scalar momentum, Scalar eps) {
+  const Channels channels(x, "batch_norm");
+  channels.check(running_mean, "running_mean");
+  channels.check(running_var, "running_var");
+  channels.check(weight, "weight");
+  channels.check(bias, "bias");
+  if (!training) return normalize_by(x, channels, running_mean, running_var, weight, bias, eps, "batch_norm");
+  IntList dims = dims_from(1, x.tensor().impl().rank());
+  dims[0] = 0;
+  return channels.affine(
+      normalize_by_input(x, channels, dims, running_mean, running_var, momentum, eps, "batch_norm"), weight,
+      bias);
+}
+
+Tensor instance_norm(Operand x, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
+                     const Tensor& bias, bool use_input_stats, Scalar momentum, Scalar eps) {
+  const Channels channels(x, "instance_norm");
+  channels.check(running_mean, "running_mean");
+  channels.check(running_var, "running_var");
+  channels.check(weight, "weight");
+  channels.check(bias, "bias");
+  if (!use_input_stats)
+    return normalize_by(x, channels, running_mean, running_var, weight, bias, eps, "instance_norm");
+  const IntList dims = dims_from(2, x.tensor().impl().rank());
+  return channels.affine(
+      normalize_by_input(x, channels, dims, running_mean, running_var, momentum, eps, "instance_norm"),
+      weight, bias);
+}
+
+}  // namespace retrograd

@@ -1,0 +1,201 @@
+// Type rules and derivatives of ops/norms.h. The public functions are in ops/norm_functions.cc.
+#include "ops/norms.h"
+
+#include "ops/arithmetic.h"
+#include "ops/reduce.h"
+#include "ops/shape_ops.h"
+#include "ops/unary.h"
+
+namespace retrograd {
+namespace ops {
+namespace {
+
+ScalarType stats_dtype(ScalarType dtype) { return dtype == kFloat64 ? kFloat64 : kFloat32; }
+
+Shape normalized_dims(const Shape& shape, const IntList& dim) {
+  Shape out;
+  for (int64_t d : dim) out.push_back(shape[static_cast<int>(d)]);
+  return out;
+}
+
+TensorImpl* cell(const Tensor& t) { return t.get(); }
+
+// The gradients: dx, and with `affine` dweight and dbias.
+struct Gradients {
+  Tensor dx, dweight, dbias;
+};
+Gradients normalize_backward(const Tensor& g, const Tensor& x, const Tensor& mean, const Tensor& rstd,
+                             const Tensor& weight, const NormalizeAttrs& a, bool affine,
+                             SourceLocation where) {
+  NormalizeBackward::Attrs attrs{a, affine};
+  TensorImpl* operands[] = {cell(g), cell(x), cell(mean), cell(rstd), cell(weight)};
+  Tensor results[3];
+  Emitter::current().emit(
+      {&info<NormalizeBackward>, operands, &attrs, effective_location(where), affine ? 3 : 1}, results);
+  return {results[0], results[1], results[2]};
+}
+
+Tensor xhat_of(const Tensor& x, NormalizeAttrs attrs, SourceLocation where) {
+  TensorImpl* operands[] = {cell(x), nullptr, nullptr};
+  Tensor results[3];
+  Emitter::current().emit({&info<Normalize>, operands, &attrs, effective_location(where), 3}, results);
+  return results[0];
+}
+
+// A normalisation as its second derivatives see it, in basic ops.
+class NormPoint {
+ public:
+  NormPoint(const Tensor& x, const Tensor& kept_mean, const Tensor& kept_rstd, const NormalizeAttrs& attrs)
+      : shape_(x.impl().shape()), attrs_(attrs) {
+    const Tensor mean = attrs.constant_stats ? spread(to(detach(kept_mean), x.dtype())) : average(x);
+    const Tensor centered = attrs.center ? sub(x, mean) : x;
+    rstd_ = attrs.constant_stats ? spread(to(detach(kept_rstd), x.dtype()))
+                                 : rsqrt(add(average(square(centered)), attrs.eps));
+    xhat_ = mul(centered, rstd_);
+  }
+
+  /// A value per row, or per element of a row, in the shape of x.
+  Tensor spread(const Tensor& v) const { return expand_to(v, shape_); }
+  Tensor average(const Tensor& v) const { return spread(mean(v, attrs_.dim, true)); }
+  /// rstd * (v - E[v] - xhat * E[v * xhat]): the derivative of xhat in the direction v, and its own
+  /// transpose.
+  Tensor project(const Tensor& v) const {
+    const Tensor centered = attrs_.center ? sub(v, average(v)) : v;
+    return mul(rstd_, sub(centered, mul(xhat_, average(mul(v, xhat_)))));
+  }
+  const Tensor& xhat() const { return xhat_; }
+  const Tensor& rstd() const { return rstd_; }
+  bool center() const { return attrs_.center; }
+
+ private:
+  Shape shape_;
+  NormalizeAttrs attrs_;
+  Tensor rstd_, xhat_;
+};
+
+void check_affine(const Call& call, const TensorImpl* p, const Shape& shape) {
+  if (!p) return;
+  if (p->dtype() != call.operands[0]->dtype())
+    fail_call(call, Category::dtype_mismatch, "input, weight and bias have different dtypes");
+  if (!(p->shape() == shape))
+    fail_call(call, Category::shape_mismatch, "weight and bias must have the normalised shape");
+}
+
+}  // namespace
+
+void Normalize::infer(const Call& call, TensorImpl* const* outputs) {
+  check_floating(call);
+  const TensorImpl& x = *call.operands[0];
+  const Attrs& a = call.attrs_as<Attrs>();
+  const Shape sizes = normalized_dims(x.shape(), a.dim);
+  check_affine(call, call.operands[1], sizes);
+  check_affine(call, call.operands[2], sizes);
+  outputs[0]->set_type(x.dtype(), x.device(), x.shape());
+  const Shape kept = reduced_shape(x.shape(), a.dim, true);
+  for (int i = 1; i < 3; ++i) outputs[i]->set_type(stats_dtype(x.dtype()), x.device(), kept);
+}
+
+SaveSet Normalize::saves_for(const Call& call, uint64_t) { return {call.operands[1] ? 3u : 1u, 6}; }
+
+void Normalize::vjp(RuleContext& c) {
+  if (!c.grad(0).defined()) return;
+  const bool affine = c.has_operand(1) || c.has_operand(2);
+  const Tensor weight = c.has_operand(1) ? c.in(1).tensor() : Tensor();
+  const Gradients d = normalize_backward(c.grad(0), c.in(0).tensor(), c.out(1), c.out(2), weight,
+                                         c.attrs<Attrs>(), affine, c.where());
+  if (c.needs(0)) c.give(0, d.dx);
+  if (c.has_operand(1) && c.needs(1)) c.give(1, d.dweight);
+  if (c.has_operand(2) && c.needs(2)) c.give(2, d.dbias);
+}
+
+void Normalize::jvp(TangentContext& c) {
+  const Attrs& a = c.attrs<Attrs>();
+  const Tensor x = c.in(0).tensor();
+  const auto spread = [shape = c.out_type().shape](const Tensor& v) { return expand_to(v, shape); };
+  Tensor t;
+  if (c.needs(0)) {
+    t = normalize_backward(c.tangent(0), x, c.out(1), c.out(2), {}, a, false, c.where()).dx;
+    if (c.has_operand(1)) t = mul(t, spread(c.in(1).tensor()));
+  }
+  if (c.has_operand(1) && c.needs(1)) t = plus(t, mul(xhat_of(x, a, c.where()), spread(c.tangent(1))));
+  if (c.has_operand(2) && c.needs(2)) t = plus(t, spread(c.tangent(2)));
+  c.give(0, t);
+}
+
+void NormalizeBackward::infer(const Call& call, TensorImpl* const* outputs) {
+  const TensorImpl &g = *call.operands[0], &x = *call.operands[1];
+  if (!(g.type() == x.type()))
+    fail_call(call, Category::shape_mismatch, "gradient and input have different types");
+  const Attrs& a = call.attrs_as<Attrs>();
+  outputs[0]->set_type(x.dtype(), x.device(), x.shape());
+  const Shape sizes = normalized_dims(x.shape(), a.dim);
+  for (int i = 1; i < call.outputs; ++i) outputs[i]->set_type(x.dtype(), x.device(), sizes);
+}
+
+SaveSet NormalizeBackward::saves_for(const Call& call, uint64_t) { return {call.operands[4] ? 31u : 15u, 0}; }
+
+// With v the gradient of dx, a = E[v xhat], b = E[h xhat] and q = E[v h] - E[v] E[h] - a b:
+//   by h: project(v);   by x: -project(rstd * (v b + h a)) - rstd^2 * xhat * q.
+// The gradients of dweight and dbias, spread over the rows, add xhat * vweight + vbias by g and project(g *
+// vweight) by x.
+void NormalizeBackward::vjp(RuleContext& c) {
+  const Tensor g = c.in(0).tensor(), x = c.in(1).tensor(),
+               weight = c.has_operand(4) ? c.in(4).tensor() : Tensor();
+  const NormPoint point(x, c.in(2).tensor(), c.in(3).tensor(), c.attrs<Attrs>());
+  const auto spread = [&](const Tensor& v) { return point.spread(v); };
+  const bool affine = c.attrs<Attrs>().affine;
+  const Tensor vweight = affine && c.grad(1).defined() ? spread(c.grad(1)) : Tensor();
+  const Tensor &xhat = point.xhat(), &rstd = point.rstd();
+  Tensor dg, dx, dweight;
+  if (c.grad(0).defined()) {
+    const Tensor v = c.grad(0), h = weight.defined() ? mul(g, spread(weight)) : g;
+    const Tensor dh = point.project(v);
+    dg = weight.defined() ? mul(dh, spread(weight)) : dh;
+    if (weight.defined()) dweight = sum_to(mul(dh, g), weight.impl().shape(), c.where());
+    const Tensor a = point.average(mul(v, xhat)), b = point.average(mul(h, xhat));
+    Tensor q = sub(point.average(mul(v, h)), mul(a, b));
+    if (point.center()) q = sub(q, mul(point.average(v), point.average(h)));
+    const Tensor bend = point.project(mul(rstd, add(mul(v, b), mul(h, a))));
+    dx = neg(add(bend, mul(mul(square(rstd), xhat), q)));
+  }
+  if (vweight.defined()) {
+    dg = plus(dg, mul(xhat, vweight));
+    dx = plus(dx, point.project(mul(g, vweight)));
+  }
+  if (affine && c.grad(2).defined()) dg = plus(dg, spread(c.grad(2)));
+  if (c.needs(0)) c.give(0, dg);
+  if (c.needs(1)) c.give(1, dx);
+  if (c.has_operand(4) && c.needs(4)) c.give(4, dweight);
+}
+
+// With t the tangent of x, p = project(t) and b as above:
+//   project(th) - rstd * (E[xhat t] * project(h) + p b + xhat * E[p h]).
+void NormalizeBackward::jvp(TangentContext& c) {
+  const Tensor g = c.in(0).tensor(), x = c.in(1).tensor(),
+               weight = c.has_operand(4) ? c.in(4).tensor() : Tensor();
+  const NormPoint point(x, c.in(2).tensor(), c.in(3).tensor(), c.attrs<Attrs>());
+  const auto scaled = [&](const Tensor& v, const Tensor& w) {
+    return w.defined() ? mul(v, point.spread(w)) : v;
+  };
+  const bool affine = c.attrs<Attrs>().affine;
+  const Tensor& xhat = point.xhat();
+  Tensor th = c.needs(0) ? scaled(c.tangent(0), weight) : Tensor();
+  if (c.has_operand(4) && c.needs(4)) th = plus(th, scaled(g, c.tangent(4)));
+  Tensor tdx = th.defined() ? point.project(th) : Tensor(),
+         tweight = c.needs(0) ? mul(c.tangent(0), xhat) : Tensor();
+  if (c.needs(1)) {
+    const Tensor t = c.tangent(1), h = scaled(g, weight), p = point.project(t);
+    const Tensor turn = mul(point.average(mul(xhat, t)), point.project(h));
+    const Tensor bend = add(mul(p, point.average(mul(h, xhat))), mul(xhat, point.average(mul(p, h))));
+    tdx = plus(tdx, neg(mul(point.rstd(), add(turn, bend))));
+    tweight = plus(tweight, mul(g, p));
+  }
+  c.give(0, tdx);
+  if (!affine) return;
+  const Shape sizes = c.out_type(1).shape;
+  if (tweight.defined()) c.give(1, sum_to(tweight, sizes, c.where()));
+  if (c.needs(0)) c.give(2, sum_to(c.tangent(0), sizes, c.where()));
+}
+
+}  // namespace ops
+}  // namespace retrograd

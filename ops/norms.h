@@ -1,0 +1,97 @@
+// Normalisation: one op that all of layer_norm, rms_norm, group_norm, batch_norm and instance_norm are made
+// of.
+//
+//   normalize(x, weight, bias) -> (y, mean, rstd)     over dims `dim`:   xhat = (x - mean) * rstd,   y = xhat
+//   * weight + bias
+// where rstd = 1 / sqrt(variance + eps) and, with center = false (rms_norm), the mean counts as 0. mean and
+// rstd are kept for the backward op and never handed out: y and dx are differentiated as functions of x
+// alone, so nothing flows through them. Backward, with h = g * weight and E the mean over the dims:
+//   dx = rstd * (h - E[h] - xhat * E[h * xhat])       dweight = sum(g * xhat)       dbias = sum(g)
+// Statistics are computed and kept in float32 for 16-bit inputs.
+// Limit: third derivatives. PyTorch's formula for the second derivative of layer_norm, batch_norm and
+// instance_norm holds mean and rstd as constants, so that what is differentiated once more comes out
+// different from the true derivative; `constant_stats` does the same, for equal numbers. group_norm and
+// rms_norm are exact to any order, there as here.
+#pragma once
+
+#include <optional>
+
+#include "ops/op.h"
+
+namespace retrograd {
+namespace ops {
+
+struct NormalizeAttrs {
+  IntList dim;  // wrapped and sorted; with a weight or bias: the last dims
+  Scalar eps = 1e-5;
+  bool center = true;
+  bool constant_stats = true;  // for derivatives of the second derivative
+  void visit(AttrVisitor& v) {
+    v.field("dim", dim);
+    v.field("eps", eps);
+    v.field("center", center);
+    v.field("constant_stats", constant_stats);
+  }
+};
+
+/// Operands (x, weight or none, bias or none), results (y, mean, rstd).
+struct Normalize {
+  using Attrs = NormalizeAttrs;
+  static constexpr std::string_view name = "normalize",
+                                    doc = "(x - mean) / sqrt(variance + eps) * weight + bias over dims";
+  static constexpr int8_t arity = 3, outputs = 3;
+  static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
+  static void infer(const Call& call, TensorImpl* const* outputs);
+  static SaveSet saves_for(const Call& call, uint64_t wants);
+  static void vjp(RuleContext& c);
+  static void jvp(TangentContext& c);
+};
+
+/// Operands (g, x, mean, rstd, weight or none); result dx, or with `affine` (dx, dweight, dbias).
+struct NormalizeBackward {
+  struct Attrs : NormalizeAttrs {
+    bool affine = false;
+    void visit(AttrVisitor& v) {
+      NormalizeAttrs::visit(v);
+      v.field("affine", affine);
+    }
+  };
+  static constexpr std::string_view name = "normalize_backward", doc = "gradients of normalize";
+  static constexpr int8_t arity = 5, outputs = -1;
+  static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
+  static void infer(const Call& call, TensorImpl* const* outputs);
+  static SaveSet saves_for(const Call& call, uint64_t wants);
+  static void vjp(RuleContext& c);
+  static void jvp(TangentContext& c);
+};
+
+using NormOps = OpList<Normalize, NormalizeBackward>;
+
+}  // namespace ops
+
+// Weights and biases may be undefined, and have the input's dtype. Errors: dtype_mismatch for integers;
+// shape_mismatch for a weight, bias or running statistic of another shape; bad_argument where there is
+// nothing to normalise.
+
+/// Over the last dims, whose sizes are `normalized_shape`: the shape of weight and bias, too.
+/// Error(shape_mismatch) otherwise.
+Tensor layer_norm(Operand input, const Shape& normalized_shape, const Tensor& weight = {},
+                  const Tensor& bias = {}, Scalar eps = 1e-5);
+/// x / sqrt(mean(x^2) + eps) * weight over the last dims. Without eps: the machine epsilon of the dtype.
+Tensor rms_norm(Operand input, const Shape& normalized_shape, const Tensor& weight = {},
+                std::optional<Scalar> eps = {});
+/// Input [N, C, ...]: over groups of C / num_groups channels and all further dims. weight, bias: [C].
+Tensor group_norm(Operand input, int64_t num_groups, const Tensor& weight = {}, const Tensor& bias = {},
+                  Scalar eps = 1e-5);
+/// Input [N, C, ...]: by channel, over all other dims; by the running statistics ([C], needed then) unless
+/// `training`. In training these, where given, move by `momentum` towards the batch's mean and unbiased
+/// variance. weight, bias: [C].
+Tensor batch_norm(Operand input, const Tensor& running_mean = {}, const Tensor& running_var = {},
+                  const Tensor& weight = {}, const Tensor& bias = {}, bool training = false,
+                  Scalar momentum = 0.1, Scalar eps = 1e-5);
+/// Input [N, C, ...]: by sample and channel, or by the running statistics unless `use_input_stats`.
+Tensor instance_norm(Operand input, const Tensor& running_mean = {}, const Tensor& running_var = {},
+                     const Tensor& weight = {}, const Tensor& bias = {}, bool use_input_stats = true,
+                     Scalar momentum = 0.1, Scalar eps = 1e-5);
+
+}  // namespace retrograd

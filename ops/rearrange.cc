@@ -1,0 +1,223 @@
+// See ops/rearrange.h.
+#include "ops/rearrange.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "ops/creation.h"
+#include "ops/index_ops.h"
+#include "ops/join.h"
+#include "ops/views.h"
+
+namespace retrograd {
+namespace ops {
+
+void Rearrangement::infer(const Call& call, TensorImpl* const* outputs) {
+  const TensorImpl& x = *call.operands[0];
+  outputs[0]->set_type(x.dtype(), x.device(), x.shape());
+}
+
+Tensor Flip::transpose(RuleContext& c, int, const Tensor& g) { return emit<Flip>({g.get()}, c.attrs<Attrs>(), c.where()); }
+Tensor Tril::transpose(RuleContext& c, int, const Tensor& g) { return emit<Tril>({g.get()}, c.attrs<Attrs>(), c.where()); }
+Tensor Triu::transpose(RuleContext& c, int, const Tensor& g) { return emit<Triu>({g.get()}, c.attrs<Attrs>(), c.where()); }
+
+}  // namespace ops
+
+namespace {
+
+const Shape& shape_of(Operand x) { return x.tensor().impl().shape(); }
+
+Tensor flat(Operand x) { return reshape_to(x, {x.tensor().impl().numel()}); }
+
+// Dims before `dim`, dims from `dim` on (or behind it), as one dim each.
+Dim product(const Shape& shape, int from, int to) {
+  Dim n = 1;
+  for (int i = from; i < to; ++i) n *= shape[i];
+  return n;
+}
+
+void check_matrix(Operand x, std::string_view op) {
+  if (shape_of(x).rank() < 2) fail(Category::bad_dim, op, fmt::format("{} is no matrix", describe(x.tensor())), x.where());
+}
+
+}  // namespace
+
+Tensor flip(Operand x, const IntArray& dims) {
+  const int rank = shape_of(x).rank();
+  IntList list;
+  uint64_t seen = 0;
+  for (int64_t dim : dims) {
+    const int d = wrap_dim(dim, rank, "flip");
+    if (seen >> d & 1) fail(Category::bad_dim, "flip", fmt::format("dim {} stands twice", d), x.where());
+    seen |= uint64_t{1} << d;
+    if (rank > 0) list.push_back(d);
+  }
+  return ops::emit<ops::Flip>({x.tensor().get()}, {list}, x.where());
+}
+
+Tensor roll(Operand x, const IntArray& shifts, const IntArray& dims) {
+  if (dims.empty() && shifts.size() == 1) {
+    const Tensor line = flat(x);
+    return reshape_to(Operand(roll(Operand(line, x.where()), shifts, {0}), x.where()), shape_of(x));
+  }
+  if (shifts.empty() || shifts.size() != dims.size())
+    fail(Category::bad_argument, "roll", fmt::format("{} shifts for {} dims", shifts.size(), dims.size()), x.where());
+  Tensor y = x.tensor();
+  bool moved = false;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const int d = wrap_dim(dims[i], shape_of(x).rank(), "roll");
+    if (shape_of(x).rank() == 0) continue;
+    const int64_t n = shape_of(x)[d].value(), shift = n == 0 ? 0 : (shifts[i] % n + n) % n;
+    if (shift == 0) continue;
+    const Operand at(y, x.where());
+    const Tensor back = narrow(at, d, n - shift, shift), front = narrow(at, d, 0, n - shift);
+    y = cat({back, front}, d, x.where());
+    moved = true;
+  }
+  return moved ? y : clone(x);
+}
+
+Tensor repeat(Operand x, const IntArray& repeats) {
+  Shape shape = shape_of(x);
+  const int added = static_cast<int>(repeats.size()) - shape.rank();
+  if (added < 0)
+    fail(Category::bad_dim, "repeat", fmt::format("{} repeats for {} dimensions", repeats.size(), shape.rank()), x.where());
+  for (int i = 0; i < added; ++i) shape.insert(0, 1);
+  Tensor y = added ? reshape_to(x, shape) : x.tensor();
+  bool copied = false;
+  for (int d = 0; d < shape.rank(); ++d) {
+    const int64_t r = repeats[static_cast<size_t>(d)];
+    if (r < 0) fail(Category::bad_argument, "repeat", fmt::format("{} repeats", r), x.where());
+    if (r == 1) continue;
+    const Dim outer = product(shape, 0, d), inner = product(shape, d, shape.rank());
+    shape[d] *= r;
+    y = reshape_to(Operand(y, x.where()), {outer, 1, inner});
+    y = expand_to(Operand(y, x.where()), {outer, r, inner});
+    y = reshape_to(Operand(clone(Operand(y, x.where())), x.where()), shape);
+    copied = true;
+  }
+  return copied ? y : clone(Operand(y, x.where()));
+}
+
+Tensor tile(Operand x, const IntArray& dims) {
+  IntArray repeats = dims;
+  const auto rank = static_cast<size_t>(shape_of(x).rank());
+  if (repeats.size() < rank) repeats.insert(repeats.begin(), rank - repeats.size(), 1);
+  return repeat(x, repeats);
+}
+
+Tensor repeat_interleave(Operand x, Dim repeats, std::optional<int64_t> dim) {
+  if (repeats < 0) fail(Category::bad_argument, "repeat_interleave", fmt::format("{} repeats", to_string(repeats)), x.where());
+  const Tensor from = dim ? x.tensor() : flat(x);
+  Shape shape = from.impl().shape();
+  if (shape.rank() == 0) shape.push_back(1);
+  const int d = wrap_dim(dim.value_or(0), shape.rank(), "repeat_interleave");
+  const Dim outer = product(shape, 0, d + 1), inner = product(shape, d + 1, shape.rank());
+  shape[d] *= repeats;
+  Tensor y = reshape_to(Operand(from, x.where()), {outer, 1, inner});
+  y = expand_to(Operand(y, x.where()), {outer, repeats, inner});
+  return reshape_to(Operand(clone(Operand(y, x.where())), x.where()), shape);
+}
+
+Tensor repeat_interleave(Operand x, const Tensor& repeats, std::optional<int64_t> dim) {
+  if (repeats.dtype() != kInt64 && repeats.dtype() != kInt32)
+    fail(Category::dtype_mismatch, "repeat_interleave", fmt::format("repeats are {}", describe(repeats)), x.where());
+  const Tensor from = dim ? x.tensor() : flat(x);
+  const int d = wrap_dim(dim.value_or(0), from.impl().rank(), "repeat_interleave");
+  const int64_t n = from.impl().rank() ? from.impl().shape()[d].value() : 1;
+  if (repeats.dim() > 1 || (repeats.numel() != n && repeats.numel() != 1))
+    fail(Category::shape_mismatch, "repeat_interleave", fmt::format("{} for {} entries", describe(repeats), n), x.where());
+  const std::vector<double> counts = repeats.to_vector(x.where());
+  std::vector<double> index;
+  for (int64_t i = 0; i < n; ++i) {
+    const double count = counts[counts.size() == 1 ? 0 : static_cast<size_t>(i)];
+    if (count < 0) fail(Category::bad_argument, "repeat_interleave", fmt::format("{} repeats", count), x.where());
+    index.insert(index.end(), static_cast<size_t>(count), static_cast<double>(i));
+  }
+  const Tensor rows = tensor(index, {static_cast<int64_t>(index.size())}, {kInt64}, x.where());
+  return index_select(Operand(from, x.where()), d, rows);
+}
+
+Tensor tril(Operand x, int64_t diagonal) {
+  check_matrix(x, "tril");
+  return ops::emit<ops::Tril>({x.tensor().get()}, {diagonal}, x.where());
+}
+
+Tensor triu(Operand x, int64_t diagonal) {
+  check_matrix(x, "triu");
+  return ops::emit<ops::Triu>({x.tensor().get()}, {diagonal}, x.where());
+}
+
+Tensor diag(Operand x, int64_t k) {
+  const Shape& shape = shape_of(x);
+  if (shape.rank() == 2) return clone(Operand(diagonal(x, k), x.where()));
+  if (shape.rank() != 1) fail(Category::bad_dim, "diag", fmt::format("{} is neither vector nor matrix", describe(x.tensor())), x.where());
+  const Dim n = shape[0] + (k < 0 ? -k : k);
+  return ops::emit<ops::Transposed<ops::Diagonal>>({x.tensor().get()}, {{k, 0, 1}, {n, n}}, x.where());
+}
+
+// ---- pad --------------------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// The entry that position i (before 0 or behind n - 1) of a padded dim shows.
+int64_t padded_entry(int64_t i, int64_t n, std::string_view mode) {
+  if (mode == "replicate") return std::clamp<int64_t>(i, 0, n - 1);
+  if (mode == "circular") return (i % n + n) % n;
+  return i < 0 ? -i : i >= n ? 2 * n - 2 - i : i;  // reflect
+}
+
+Tensor pad_dim_constant(Operand x, int d, int64_t before, int64_t after, Scalar value) {
+  Tensor y = x.tensor();
+  if (before < 0 || after < 0) {
+    const int64_t cut = std::max<int64_t>(-before, 0), cut_end = std::max<int64_t>(-after, 0);
+    y = narrow(x, d, cut, shape_of(x)[d] - cut - cut_end);
+  }
+  auto border = [&](int64_t n) {
+    Shape shape = y.impl().shape();
+    shape[d] = n;
+    return full(shape, value, {y.dtype(), y.device()}, x.where());
+  };
+  Tensors parts;
+  if (before > 0) parts.push_back(border(before));
+  parts.push_back(y);
+  if (after > 0) parts.push_back(border(after));
+  return parts.size() > 1 ? cat(parts, d, x.where()) : y;
+}
+
+Tensor pad_dim_by_index(Operand x, int d, int64_t before, int64_t after, std::string_view mode) {
+  const int64_t n = shape_of(x)[d].value(), widest = mode == "reflect" ? n - 1 : mode == "circular" ? n : INT64_MAX;
+  if (before > widest || after > widest || n == 0)
+    fail(Category::bad_argument, "pad", fmt::format("{} padding of {} and {} is too wide for a dim of {}", mode, before, after, n),
+         x.where());
+  std::vector<double> index;
+  for (int64_t i = -before; i < n + after; ++i) index.push_back(static_cast<double>(padded_entry(i, n, mode)));
+  const Tensor entries = tensor(index, {static_cast<int64_t>(index.size())}, {kInt64}, x.where());
+  return index_select(x, d, entries);
+}
+
+}  // namespace
+
+Tensor pad(Operand x, const IntArray& pad, std::string_view mode, std::optional<Scalar> value) {
+  const int rank = shape_of(x).rank();
+  const bool constant = mode == "constant";
+  if (!constant && mode != "reflect" && mode != "replicate" && mode != "circular")
+    fail(Category::bad_argument, "pad", fmt::format("there is no mode \"{}\"", mode), x.where());
+  if (pad.size() % 2 != 0 || static_cast<int>(pad.size() / 2) > rank)
+    fail(Category::bad_argument, "pad", fmt::format("{} amounts for a tensor of {} dimensions", pad.size(), rank), x.where());
+  if (value && !constant) fail(Category::bad_argument, "pad", fmt::format("mode {} takes no value", mode), x.where());
+  Tensor y = x.tensor();
+  for (size_t i = 0; i < pad.size() / 2; ++i) {
+    const int d = rank - 1 - static_cast<int>(i);
+    const int64_t before = pad[2 * i], after = pad[2 * i + 1];
+    if (before == 0 && after == 0) continue;
+    if (!(shape_of(x)[d] + (before + after) >= 0))
+      fail(Category::bad_argument, "pad", fmt::format("padding cuts more than dim {} has", d), x.where());
+    const Operand at(y, x.where());
+    y = constant ? pad_dim_constant(at, d, before, after, value.value_or(0)) : pad_dim_by_index(at, d, before, after, mode);
+  }
+  return y.impl().storage() == x.tensor().impl().storage() ? clone(Operand(y, x.where())) : y;
+}
+
+}  // namespace retrograd

@@ -1,0 +1,68 @@
+// Copies of elements in another order or number: flip, tril, triu, and what is made of these, of views and of cat.
+#pragma once
+
+#include "ops/op.h"
+
+namespace retrograd {
+namespace ops {
+
+struct Rearrangement {
+  static constexpr int8_t arity = 1;
+  static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
+  static void infer(const Call& call, TensorImpl* const* outputs);  // the operand's type
+};
+
+/// Dims in reverse order.
+struct Flip : Rearrangement {
+  struct Attrs {
+    IntList dims;
+    void visit(AttrVisitor& v) { v.field("dims", dims); }
+  };
+  static constexpr std::string_view name = "flip", doc = "dims in reverse order";
+  static Tensor transpose(RuleContext& c, int, const Tensor& g);
+};
+
+struct TriangleAttrs {
+  int64_t diagonal;
+  void visit(AttrVisitor& v) { v.field("diagonal", diagonal); }
+};
+
+/// Zeros above (tril) or below (triu) a diagonal of the last two dims.
+struct Tril : Rearrangement {
+  using Attrs = TriangleAttrs;
+  static constexpr std::string_view name = "tril", doc = "zeros above a diagonal";
+  static Tensor transpose(RuleContext& c, int, const Tensor& g);
+};
+
+struct Triu : Rearrangement {
+  using Attrs = TriangleAttrs;
+  static constexpr std::string_view name = "triu", doc = "zeros below a diagonal";
+  static Tensor transpose(RuleContext& c, int, const Tensor& g);
+};
+
+using RearrangeOps = OpList<Flip, Tril, Triu>;
+
+}  // namespace ops
+
+/// Entries in reverse order along `dims`.
+Tensor flip(Operand input, const IntArray& dims);
+/// Entries moved by `shifts` along `dims`, around the end; without dims the tensor counts as flat.
+Tensor roll(Operand input, const IntArray& shifts, const IntArray& dims = {});
+/// The tensor `repeats[i]` times along dim i; more repeats than dims add dims in front. Always a copy.
+Tensor repeat(Operand input, const IntArray& repeats);
+/// repeat(), where missing repeats in front are 1.
+Tensor tile(Operand input, const IntArray& dims);
+/// Each entry `repeats` times in a row along `dim`; without one the tensor counts as flat.
+Tensor repeat_interleave(Operand input, Dim repeats, std::optional<int64_t> dim = {});
+/// The same with a number for each entry (int64 or int32, one-dim). Reads the numbers.
+Tensor repeat_interleave(Operand input, const Tensor& repeats, std::optional<int64_t> dim = {});
+/// Matrices (last two dims) with zeros above / below the diagonal.
+Tensor tril(Operand input, int64_t diagonal = 0);
+Tensor triu(Operand input, int64_t diagonal = 0);
+/// A vector as a diagonal matrix, or a copy of a matrix's diagonal.
+Tensor diag(Operand input, int64_t diagonal = 0);
+/// `pad` = (before, after) of the last dim, of the last but one, ...; negative amounts cut. mode: constant (with `value`, default 0),
+/// reflect, replicate, circular.
+Tensor pad(Operand input, const IntArray& pad, std::string_view mode = "constant", std::optional<Scalar> value = {});
+
+}  // namespace retrograd

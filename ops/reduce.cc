@@ -1,0 +1,381 @@
+// Type rules, derivatives and public functions of ops/reduce.h.
+#include "ops/reduce.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "ops/arithmetic.h"
+#include "ops/binary.h"
+#include "ops/comparison.h"
+#include "ops/creation.h"
+#include "ops/index_ops.h"
+#include "ops/scan.h"
+#include "ops/shape_ops.h"
+#include "ops/ternary.h"
+#include "ops/unary.h"
+
+namespace retrograd {
+namespace ops {
+
+Shape reduced_shape(const Shape& shape, const IntList& dim, bool keepdim) {
+  Shape out;
+  int next = 0;
+  for (int i = 0; i < shape.rank(); ++i) {
+    const bool reduced = next < dim.size() && dim[next] == i;
+    next += reduced;
+    if (!reduced)
+      out.push_back(shape[i]);
+    else if (keepdim)
+      out.push_back(1);
+  }
+  return out;
+}
+
+Dim reduced_numel(const Shape& shape, const IntList& dim) {
+  Dim n = 1;
+  for (int64_t d : dim) n *= shape[static_cast<int>(d)];
+  return n;
+}
+
+IntList reduction_dims(const IntList& dims, int rank, std::string_view op) {
+  IntList out;
+  if (dims.empty()) {
+    for (int i = 0; i < rank; ++i) out.push_back(i);
+    return out;
+  }
+  for (int64_t d : dims) {
+    const int wrapped = wrap_dim(d, rank, op);
+    if (rank > 0) out.push_back(wrapped);
+  }
+  std::sort(out.values, out.values + out.count);
+  for (int i = 1; i < out.size(); ++i)
+    if (out[i] == out[i - 1]) fail(Category::bad_dim, op, fmt::format("dim {} stands twice", out[i]));
+  return out;
+}
+
+Tensor expand_reduced(const Tensor& g, const Shape& shape, const IntList& dim, bool keepdim,
+                      SourceLocation where) {
+  const Tensor kept = keepdim ? g : reshape_to(Operand(g, where), reduced_shape(shape, dim, true));
+  return expand_to(Operand(kept, where), shape);
+}
+
+void check_floating(const Call& call) {
+  const ScalarType dtype = call.operands[0]->dtype();
+  if (!is_floating(dtype) || is_float8(dtype))
+    fail_call(call, Category::dtype_mismatch, "it is defined for float64, float32, float16 and bfloat16");
+}
+
+namespace {
+
+const ReduceAttrs& reduce_attrs(const Call& call) { return call.attrs_as<ReduceAttrs>(); }
+
+void set_reduced_type(const Call& call, ScalarType dtype, TensorImpl* const* outputs) {
+  const TensorImpl& x = *call.operands[0];
+  if (is_float8(x.dtype())) fail_call(call, Category::dtype_mismatch, "it is not defined for float8");
+  const ReduceAttrs& a = reduce_attrs(call);
+  outputs[0]->set_type(dtype, x.device(), reduced_shape(x.shape(), a.dim, a.keepdim));
+}
+
+void check_not_empty(const Call& call) {
+  if (reduced_numel(call.operands[0]->shape(), reduce_attrs(call).dim) == Dim(0))
+    fail_call(call, Category::bad_argument, "there are no elements to choose from");
+}
+
+// A result, or something of its shape, brought back to the operand's shape.
+template <class C>
+Tensor restored(C& c, const Tensor& reduced) {
+  const auto& a = c.template attrs<ReduceAttrs>();
+  return expand_reduced(reduced, c.type(0).shape, a.dim, a.keepdim, c.where());
+}
+
+// The derivative of result i in the direction of the tangent: sum(t * slope).
+void give_dot(TangentContext& c, const Tensor& slope) {
+  const auto& a = c.attrs<ReduceAttrs>();
+  c.give(0, sum(mul(c.tangent(0), slope), a.dim, a.keepdim));
+}
+
+Tensor one_where_zero(const Tensor& x) { return where(eq(x, 0), 1.0, x); }
+
+}  // namespace
+
+void Reduce::infer(const Call& call, TensorImpl* const* outputs) {
+  set_reduced_type(call, call.operands[0]->dtype(), outputs);
+}
+
+Tensor Sum::transpose(RuleContext& c, int, const Tensor& g) { return restored(c, g); }
+
+void Mean::infer(const Call& call, TensorImpl* const* outputs) {
+  check_floating(call);
+  Reduce::infer(call, outputs);
+}
+
+Tensor Mean::transpose(RuleContext& c, int, const Tensor& g) {
+  return restored(c, div(g, Scalar(reduced_numel(c.type(0).shape, c.attrs<Attrs>().dim))));
+}
+
+namespace {
+
+// The product of all elements but the one at each place, along the reduced dims.
+Tensor product_of_others(const Tensor& x, const IntList& dims, const Shape& shape) {
+  if (dims.size() == 1) return mul(exclusive_cumprod(x, dims[0], false), exclusive_cumprod(x, dims[0], true));
+  const Tensor flat = reshape_to(x, {shape.numel()});
+  return reshape_to(mul(exclusive_cumprod(flat, 0, false), exclusive_cumprod(flat, 0, true)), shape);
+}
+
+}  // namespace
+
+template <class C>
+Tensor Prod::slope(C& c) {
+  const Tensor x = c.in(0).tensor();
+  const Tensor others = product_of_others(x, c.template attrs<Attrs>().dim, c.type(0).shape);
+  return where(eq(x, 0), others, div(restored(c, c.out()), one_where_zero(x)));
+}
+
+void Prod::vjp(RuleContext& c) { c.give(0, mul(restored(c, c.grad()), slope(c))); }
+
+void Prod::jvp(TangentContext& c) { give_dot(c, slope(c)); }
+
+void Extreme::infer(const Call& call, TensorImpl* const* outputs) {
+  check_not_empty(call);
+  Reduce::infer(call, outputs);
+}
+
+namespace {
+
+// 1 over the number of ties at each tie, 0 elsewhere.
+template <class C>
+Tensor tie_shares(C& c, const Tensor& x, const Tensor& y) {
+  const Tensor ties = to(eq(x, restored(c, y)), c.type(0).dtype);
+  const auto& a = c.template attrs<ReduceAttrs>();
+  return div(ties, restored(c, sum(ties, a.dim, a.keepdim)));
+}
+
+}  // namespace
+
+void Extreme::vjp(RuleContext& c) {
+  c.give(0, mul(restored(c, c.grad()), tie_shares(c, c.in(0).tensor(), c.out())));
+}
+
+void Extreme::jvp(TangentContext& c) { give_dot(c, tie_shares(c, c.in(0).tensor(), c.out())); }
+
+void ExtremeAlong::infer(const Call& call, TensorImpl* const* outputs) {
+  check_not_empty(call);
+  Reduce::infer(call, outputs);
+  outputs[1]->set_type(kInt64, outputs[0]->device(), outputs[0]->shape());
+}
+
+void ExtremeAlong::vjp(RuleContext& c) {
+  const Attrs& a = c.attrs<Attrs>();
+  const TensorType type = c.type(0);
+  if (!c.grad().defined() || type.shape.empty()) return c.give(0, c.grad());
+  const Shape kept = reduced_shape(type.shape, a.dim, true);
+  const Tensor index = reshape_to(c.out(1), kept), g = reshape_to(c.grad(), kept);
+  c.give(0, scatter_add(zeros_of(type, c.where()), a.dim[0], index, g));
+}
+
+void ExtremeAlong::jvp(TangentContext& c) {
+  const Attrs& a = c.attrs<Attrs>();
+  const Shape& shape = c.type(0).shape;
+  if (shape.empty()) return c.give(0, c.tangent(0));
+  const Tensor index = reshape_to(c.out(1), reduced_shape(shape, a.dim, true));
+  c.give(0, reshape_to(gather(c.tangent(0), a.dim[0], index), c.out_type().shape));
+}
+
+void ExtremeIndex::infer(const Call& call, TensorImpl* const* outputs) {
+  check_not_empty(call);
+  if (call.operands[0]->dtype() == kBool)
+    fail_call(call, Category::dtype_mismatch, "it is not defined for bool");
+  set_reduced_type(call, kInt64, outputs);
+}
+
+void Var::infer(const Call& call, TensorImpl* const* outputs) {
+  check_floating(call);
+  Reduce::infer(call, outputs);
+}
+
+namespace {
+
+// d var / dx = 2 (x - mean) / (n - correction).
+template <class C>
+Tensor variance_slope(C& c) {
+  const auto& a = c.template attrs<VarianceAttrs>();
+  const Tensor x = c.in(0).tensor();
+  const Scalar factor = Scalar(2.0) / (Scalar(reduced_numel(c.type(0).shape, a.dim)) - a.correction);
+  return mul(sub(x, expand_to(mean(x, a.dim, true), c.type(0).shape)), factor);
+}
+
+// d std / d var = 1 / (2 std), and 0 at 0.
+Tensor root_slope(const Tensor& root) { return where(eq(root, 0), 0.0, div(0.5, one_where_zero(root))); }
+
+}  // namespace
+
+void Var::vjp(RuleContext& c) { c.give(0, mul(restored(c, c.grad()), variance_slope(c))); }
+
+void Var::jvp(TangentContext& c) { give_dot(c, variance_slope(c)); }
+
+void Std::vjp(RuleContext& c) {
+  c.give(0, mul(restored(c, mul(c.grad(), root_slope(c.out()))), variance_slope(c)));
+}
+
+void Std::jvp(TangentContext& c) { give_dot(c, mul(restored(c, root_slope(c.out())), variance_slope(c))); }
+
+void LogSumExp::infer(const Call& call, TensorImpl* const* outputs) {
+  check_floating(call);
+  Reduce::infer(call, outputs);
+}
+
+void LogSumExp::vjp(RuleContext& c) {
+  c.give(0, mul(restored(c, c.grad()), exp(sub(c.in(0), restored(c, c.out())))));
+}
+
+void LogSumExp::jvp(TangentContext& c) { give_dot(c, exp(sub(c.in(0), restored(c, c.out())))); }
+
+void VectorNorm::infer(const Call& call, TensorImpl* const* outputs) {
+  check_floating(call);
+  const double ord = call.attrs_as<Attrs>().ord.to_double();
+  if (ord < 0 || std::isinf(ord)) check_not_empty(call);
+  Reduce::infer(call, outputs);
+}
+
+namespace {
+
+// d norm / dx as in PyTorch's norm_backward; 0 where the norm is.
+template <class C>
+Tensor norm_slope(C& c) {
+  const Scalar p = c.template attrs<NormAttrs>().ord;
+  const Tensor x = c.in(0).tensor(), y = c.out();
+  if (p == Scalar(1)) return sign(x);
+  if (p == Scalar(2)) return div(x, restored(c, one_where_zero(y)));
+  const double inf = std::numeric_limits<double>::infinity();
+  if (p == Scalar(inf) || p == Scalar(-inf)) return mul(sign(x), tie_shares(c, abs(x), y));
+  const Tensor root = p <= Scalar(1) ? y : one_where_zero(y);
+  return mul(mul(sign(x), pow(one_where_zero(abs(x)), p - Scalar(1))), restored(c, pow(root, Scalar(1) - p)));
+}
+
+}  // namespace
+
+void VectorNorm::vjp(RuleContext& c) {
+  if (c.attrs<Attrs>().ord == Scalar(0)) return;
+  c.give(0, mul(restored(c, c.grad()), norm_slope(c)));
+}
+
+void VectorNorm::jvp(TangentContext& c) {
+  if (c.attrs<Attrs>().ord == Scalar(0)) return;
+  give_dot(c, norm_slope(c));
+}
+
+void All::infer(const Call& call, TensorImpl* const* outputs) {
+  set_reduced_type(call, call.operands[0]->dtype() == kUInt8 ? kUInt8 : kBool, outputs);
+}
+
+void CountNonzero::infer(const Call& call, TensorImpl* const* outputs) {
+  set_reduced_type(call, kInt64, outputs);
+}
+
+}  // namespace ops
+
+namespace {
+
+template <class Op>
+Tensor reduce(Operand x, const IntList& dim, bool keepdim) {
+  typename Op::Attrs attrs{};
+  attrs.dim = ops::reduction_dims(dim, x.tensor().impl().rank(), Op::name);
+  attrs.keepdim = keepdim;
+  return ops::emit<Op>({x.tensor().get()}, attrs, x.where());
+}
+
+template <class Op>
+std::tuple<Tensor, Tensor> extreme_along(Operand x, int64_t dim, bool keepdim) {
+  ops::ReduceAttrs attrs{ops::reduction_dims(dim, x.tensor().impl().rank(), Op::name), keepdim};
+  TensorImpl* operand = x.tensor().get();
+  Tensor results[2];
+  Emitter::current().emit({&ops::info<Op>, {&operand, 1}, &attrs, effective_location(x.where()), 2}, results);
+  return {results[0], results[1]};
+}
+
+// A dim of an index is one dim or all; without a dim the index counts in row-major order, with or without
+// keepdim.
+template <class Op>
+Tensor extreme_index(Operand x, std::optional<int64_t> dim, bool keepdim) {
+  return reduce<Op>(x, dim ? IntList(*dim) : IntList(), keepdim);
+}
+
+template <class Op>
+Tensor variance(Operand x, const IntList& dim, Scalar correction, bool keepdim) {
+  typename Op::Attrs attrs{};
+  attrs.dim = ops::reduction_dims(dim, x.tensor().impl().rank(), Op::name);
+  attrs.keepdim = keepdim;
+  attrs.correction = correction;
+  return ops::emit<Op>({x.tensor().get()}, attrs, x.where());
+}
+
+// The operand in `dtype`, or else integers as int64.
+Tensor accumulable(Operand x, std::optional<ScalarType> dtype) {
+  if (dtype) return to(x, *dtype);
+  return is_integral(x.tensor().dtype(), true) ? to(x, kInt64) : x.tensor();
+}
+
+}  // namespace
+
+Tensor sum(Operand x, const IntList& dim, bool keepdim, std::optional<ScalarType> dtype) {
+  return reduce<ops::Sum>(Operand(accumulable(x, dtype), x.where()), dim, keepdim);
+}
+
+Tensor mean(Operand x, const IntList& dim, bool keepdim, std::optional<ScalarType> dtype) {
+  if (!dtype) return reduce<ops::Mean>(x, dim, keepdim);
+  return reduce<ops::Mean>(Operand(to(x, *dtype), x.where()), dim, keepdim);
+}
+
+Tensor prod(Operand x, std::optional<ScalarType> dtype) {
+  return reduce<ops::Prod>(Operand(accumulable(x, dtype), x.where()), {}, false);
+}
+
+Tensor prod(Operand x, int64_t dim, bool keepdim, std::optional<ScalarType> dtype) {
+  return reduce<ops::Prod>(Operand(accumulable(x, dtype), x.where()), dim, keepdim);
+}
+
+Tensor amax(Operand x, const IntList& dim, bool keepdim) { return reduce<ops::Amax>(x, dim, keepdim); }
+Tensor amin(Operand x, const IntList& dim, bool keepdim) { return reduce<ops::Amin>(x, dim, keepdim); }
+Tensor max(Operand x) { return reduce<ops::Amax>(x, {}, false); }
+Tensor min(Operand x) { return reduce<ops::Amin>(x, {}, false); }
+
+std::tuple<Tensor, Tensor> max(Operand x, int64_t dim, bool keepdim) {
+  return extreme_along<ops::MaxAlong>(x, dim, keepdim);
+}
+std::tuple<Tensor, Tensor> min(Operand x, int64_t dim, bool keepdim) {
+  return extreme_along<ops::MinAlong>(x, dim, keepdim);
+}
+
+Tensor argmax(Operand x, std::optional<int64_t> dim, bool keepdim) {
+  return extreme_index<ops::Argmax>(x, dim, keepdim);
+}
+Tensor argmin(Operand x, std::optional<int64_t> dim, bool keepdim) {
+  return extreme_index<ops::Argmin>(x, dim, keepdim);
+}
+
+Tensor var(Operand x, const IntList& dim, Scalar correction, bool keepdim) {
+  return variance<ops::Var>(x, dim, correction, keepdim);
+}
+Tensor std(Operand x, const IntList& dim, Scalar correction, bool keepdim) {
+  return variance<ops::Std>(x, dim, correction, keepdim);
+}
+
+Tensor logsumexp(Operand x, const IntList& dim, bool keepdim) {
+  if (!is_integral(x.tensor().dtype(), true)) return reduce<ops::LogSumExp>(x, dim, keepdim);
+  return reduce<ops::LogSumExp>(Operand(to(x, kFloat32), x.where()), dim, keepdim);
+}
+
+Tensor vector_norm(Operand x, Scalar ord, const IntList& dim, bool keepdim) {
+  ops::NormAttrs attrs{{ops::reduction_dims(dim, x.tensor().impl().rank(), "vector_norm"), keepdim}, ord};
+  return ops::emit<ops::VectorNorm>({x.tensor().get()}, attrs, x.where());
+}
+
+Tensor norm(Operand x, Scalar p, const IntList& dim, bool keepdim) { return vector_norm(x, p, dim, keepdim); }
+
+Tensor all(Operand x, const IntList& dim, bool keepdim) { return reduce<ops::All>(x, dim, keepdim); }
+Tensor any(Operand x, const IntList& dim, bool keepdim) { return reduce<ops::Any>(x, dim, keepdim); }
+Tensor count_nonzero(Operand x, const IntList& dim) { return reduce<ops::CountNonzero>(x, dim, false); }
+
+}  // namespace retrograd

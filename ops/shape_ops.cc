@@ -1,0 +1,265 @@
+// Type rules, layouts and transposes of ops/shape_ops.h.
+#include "ops/shape_ops.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "ops/reduce.h"
+
+namespace retrograd {
+namespace ops {
+namespace {
+
+void same_type(const Call& call, TensorImpl* const* outputs) {
+  const TensorImpl& x = *call.operands[0];
+  outputs[0]->set_type(x.dtype(), x.device(), x.shape());
+}
+
+void typed(const Call& call, TensorImpl* const* outputs, const Shape& shape) {
+  const TensorImpl& x = *call.operands[0];
+  outputs[0]->set_type(x.dtype(), x.device(), shape);
+}
+
+}  // namespace
+
+void Alias::infer(const Call& call, TensorImpl* const* outputs) { same_type(call, outputs); }
+
+void Alias::layout(const Call& call, TensorImpl& output) {
+  const TensorImpl& x = *call.operands[0];
+  std::copy_n(x.strides(), x.rank(), output.mutable_strides());
+  output.set_storage_offset(x.storage_offset());
+}
+
+void Clone::infer(const Call& call, TensorImpl* const* outputs) { same_type(call, outputs); }
+
+void Contiguous::run_on_host(const Call& call, Tensor* results) {
+  TensorImpl& x = *call.operands[0];
+  if (x.is_contiguous()) {
+    results[0] = Tensor(TensorImpl::make());
+    results[0].impl().alias(x);
+    return;
+  }
+  Call copy = call;
+  copy.op = &info<Clone>;
+  eager_runner().emit(copy, results);
+}
+
+void To::infer(const Call& call, TensorImpl* const* outputs) {
+  const TensorImpl& x = *call.operands[0];
+  outputs[0]->set_type(call.attrs_as<Attrs>().dtype, x.device(), x.shape());
+}
+
+Tensor To::transpose(RuleContext& c, int, const Tensor& g) { return to(g, c.type(0).dtype); }
+
+void Expand::infer(const Call& call, TensorImpl* const* outputs) {
+  const Shape& from = call.operands[0]->shape();
+  const Shape& size = call.attrs_as<Attrs>().size;
+  const int skip = size.rank() - from.rank();
+  bool fits = skip >= 0;
+  for (int i = 0; fits && i < from.rank(); ++i) fits = from[i].raw() == 1 || from[i] == size[i + skip];
+  if (!fits) fail_call(call, Category::shape_mismatch, fmt::format("it cannot be expanded to {}", to_string(size)));
+  typed(call, outputs, size);
+}
+
+void Expand::layout(const Call& call, TensorImpl& output) {
+  const TensorImpl& x = *call.operands[0];
+  const int skip = output.rank() - x.rank();
+  for (int i = 0; i < output.rank(); ++i) {
+    const bool repeated = i < skip || (x.shape()[i - skip].raw() == 1 && output.shape()[i].raw() != 1);
+    output.mutable_strides()[i] = repeated ? 0 : x.strides()[i - skip];
+  }
+  output.set_storage_offset(x.storage_offset());
+}
+
+Tensor Expand::transpose(RuleContext& c, int, const Tensor& g) { return sum_to(g, c.type(0).shape, c.where()); }
+
+void Reshape::infer(const Call& call, TensorImpl* const* outputs) {
+  const Shape& size = call.attrs_as<Attrs>().size;
+  if (!(call.operands[0]->numel() == size.numel()))
+    fail_call(call, Category::shape_mismatch, fmt::format("it does not have as many elements as {}", to_string(size)));
+  typed(call, outputs, size);
+}
+
+// Dims of the new shape are matched, from the back, with runs of old dims that lie behind each other in memory (PyTorch: computeStride).
+void Reshape::layout(const Call& call, TensorImpl& output) {
+  const TensorImpl& x = *call.operands[0];
+  output.set_storage_offset(x.storage_offset());
+  const Shape &from = x.shape(), &to = output.shape();
+  int64_t* strides = output.mutable_strides();
+  if (x.is_contiguous()) return contiguous_strides(to, strides);
+  int at = to.rank() - 1;
+  int64_t base = x.rank() ? x.strides()[x.rank() - 1] : 1, old_run = 1, new_run = 1;
+  for (int d = x.rank() - 1; d >= 0; --d) {
+    old_run *= from[d].raw();
+    const bool run_ends = d == 0 || (from[d - 1].raw() != 1 && x.strides()[d - 1] != old_run * base);
+    if (!run_ends) continue;
+    while (at >= 0 && (new_run < old_run || to[at].raw() == 1)) {
+      strides[at] = new_run * base;
+      new_run *= to[at--].raw();
+    }
+    if (new_run != old_run) fail_call(call, Category::view_incompatible, "its layout does not allow this view. Hint: reshape");
+    if (d > 0) {
+      base = x.strides()[d - 1];
+      old_run = new_run = 1;
+    }
+  }
+  if (at >= 0) fail_call(call, Category::view_incompatible, "its layout does not allow this view. Hint: reshape");
+}
+
+Tensor Reshape::transpose(RuleContext& c, int, const Tensor& g) { return reshape_to(g, c.type(0).shape); }
+
+void Reshape::jvp(TangentContext& c) { c.give(0, reshape_to(c.tangent(0), c.out_type().shape)); }
+
+void Permute::infer(const Call& call, TensorImpl* const* outputs) {
+  const Shape& from = call.operands[0]->shape();
+  const IntList& dims = call.attrs_as<Attrs>().dims;
+  Shape shape = from;
+  for (int i = 0; i < dims.size(); ++i) shape[i] = from[static_cast<int>(dims[i])];
+  typed(call, outputs, shape);
+}
+
+void Permute::layout(const Call& call, TensorImpl& output) {
+  const TensorImpl& x = *call.operands[0];
+  const IntList& dims = call.attrs_as<Attrs>().dims;
+  for (int i = 0; i < dims.size(); ++i) output.mutable_strides()[i] = x.strides()[dims[i]];
+  output.set_storage_offset(x.storage_offset());
+}
+
+Tensor Permute::transpose(RuleContext& c, int, const Tensor& g) {
+  const IntList& dims = c.attrs<Attrs>().dims;
+  IntArray inverse(static_cast<size_t>(dims.size()));
+  for (int i = 0; i < dims.size(); ++i) inverse[static_cast<size_t>(dims[i])] = i;
+  return permute(g, inverse);
+}
+
+}  // namespace ops
+
+namespace {
+
+// A size list with at most one -1 as a shape of `numel` elements.
+Shape infer_size(const IntArray& size, Dim numel, std::string_view op, SourceLocation where) {
+  Shape shape;
+  int unknown = -1;
+  Dim known = 1;
+  for (size_t i = 0; i < size.size(); ++i) {
+    if (size[i] == -1 && unknown < 0) unknown = static_cast<int>(i);
+    else if (size[i] < 0) fail(Category::bad_argument, op, fmt::format("size {} is not allowed here", size[i]), where);
+    else known *= size[i];
+    shape.push_back(size[i]);
+  }
+  if (unknown >= 0) {
+    if (known.hint() == 0 || numel.hint() % known.hint() != 0)
+      fail(Category::shape_mismatch, op, fmt::format("{} elements do not fit into shape {}", to_string(numel), to_string(shape)), where);
+    shape[unknown] = numel / known;
+  }
+  return shape;
+}
+
+}  // namespace
+
+Tensor alias(Operand x) { return ops::emit<ops::Alias>({x.tensor().get()}, {}, x.where()); }
+
+Tensor detach(Operand x) {
+  Tensor out = ops::emit<ops::Detach>({x.tensor().get()}, {}, x.where());
+  out.impl().base.reset();
+  out.impl().is_no_grad_view = out.impl().is_multi_output_view = false;
+  return out;
+}
+
+Tensor clone(Operand x) { return ops::emit<ops::Clone>({x.tensor().get()}, {}, x.where()); }
+
+Tensor contiguous(Operand x) {
+  const TensorImpl& impl = x.tensor().impl();
+  if (impl.graph) return ops::emit<ops::Contiguous>({x.tensor().get()}, {}, x.where());
+  return impl.is_contiguous() ? x.tensor() : clone(x);
+}
+
+Tensor to(Operand x, ScalarType dtype) {
+  if (x.tensor().dtype() == dtype) return x.tensor();
+  return ops::emit<ops::To>({x.tensor().get()}, {dtype}, x.where());
+}
+
+Tensor expand_to(Operand x, const Shape& shape) {
+  if (x.tensor().impl().shape() == shape) return x.tensor();
+  return ops::emit<ops::Expand>({x.tensor().get()}, {shape}, x.where());
+}
+
+Tensor expand(Operand x, const IntArray& size) {
+  const Shape& from = x.tensor().impl().shape();
+  Shape shape(size);
+  const int skip = shape.rank() - from.rank();
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (size[static_cast<size_t>(i)] >= 0) continue;
+    if (size[static_cast<size_t>(i)] != -1 || i < skip)
+      fail(Category::bad_argument, "expand", fmt::format("size {} is not allowed at dim {}", size[static_cast<size_t>(i)], i), x.where());
+    shape[i] = from[i - skip];
+  }
+  return ops::emit<ops::Expand>({x.tensor().get()}, {shape}, x.where());
+}
+
+Tensor view(Operand x, const IntArray& size) {
+  const Shape shape = infer_size(size, x.tensor().impl().numel(), "view", x.where());
+  return ops::emit<ops::Reshape>({x.tensor().get()}, {shape}, x.where());
+}
+
+Tensor reshape(Operand x, const IntArray& size) {
+  return reshape_to(x, infer_size(size, x.tensor().impl().numel(), "reshape", x.where()));
+}
+
+// A layout that allows no view is copied first. A recorded value has no layout yet: `contiguous` decides when it runs.
+Tensor reshape_to(Operand x, const Shape& shape) {
+  const TensorImpl& impl = x.tensor().impl();
+  if (impl.graph) return ops::emit<ops::Reshape>({contiguous(x).get()}, {shape}, x.where());
+  if (impl.is_contiguous()) return ops::emit<ops::Reshape>({x.tensor().get()}, {shape}, x.where());
+  try {
+    return ops::emit<ops::Reshape>({x.tensor().get()}, {shape}, x.where());
+  } catch (const Error& e) {
+    if (e.category() != Category::view_incompatible) throw;
+  }
+  const Tensor copy = clone(x);
+  return ops::emit<ops::Reshape>({copy.get()}, {shape}, x.where());
+}
+
+Tensor permute(Operand x, const IntArray& dims) {
+  const int rank = x.tensor().impl().rank();
+  if (static_cast<int>(dims.size()) != rank)
+    fail(Category::bad_dim, "permute", fmt::format("{} dims for a tensor of {} dimensions", dims.size(), rank), x.where());
+  IntList order;
+  uint64_t seen = 0;
+  for (int64_t d : dims) {
+    const int i = wrap_dim(d, rank, "permute");
+    if (seen >> i & 1) fail(Category::bad_dim, "permute", fmt::format("dim {} stands twice", i), x.where());
+    seen |= uint64_t{1} << i;
+    order.push_back(i);
+  }
+  return ops::emit<ops::Permute>({x.tensor().get()}, {order}, x.where());
+}
+
+Tensor transpose(Operand x, int64_t dim0, int64_t dim1) {
+  const int rank = x.tensor().impl().rank();
+  const int a = wrap_dim(dim0, rank, "transpose"), b = wrap_dim(dim1, rank, "transpose");
+  IntArray dims;
+  for (int i = 0; i < rank; ++i) dims.push_back(i);
+  if (rank > 0) std::swap(dims[static_cast<size_t>(a)], dims[static_cast<size_t>(b)]);
+  return permute(x, dims);
+}
+
+Tensor t(Operand x) {
+  const int rank = x.tensor().impl().rank();
+  if (rank > 2) fail(Category::bad_dim, "t", fmt::format("a tensor of {} dimensions is no matrix", rank), x.where());
+  return rank < 2 ? alias(x) : permute(x, {1, 0});
+}
+
+Tensor sum_to(const Tensor& g, const Shape& shape, SourceLocation where) {
+  const Shape& from = g.impl().shape();
+  const int skip = from.rank() - shape.rank();
+  IntArray dims;
+  for (int i = 0; i < from.rank(); ++i)
+    if (i < skip || (shape[i - skip].raw() == 1 && from[i].raw() != 1)) dims.push_back(i);
+  if (dims.empty()) return g;
+  Tensor s = sum(Operand(g, where), dims, true);
+  return skip == 0 ? s : reshape_to(Operand(s, where), shape);
+}
+
+}  // namespace retrograd

@@ -1,0 +1,116 @@
+// Views and other ops that only rearrange: alias, detach, expand, reshape, permute, slices, and the copies clone, contiguous and to.
+// A view shares the memory of its operand: a write through one is seen by the other, and gradients follow. Their rules are linear.
+#pragma once
+
+#include "ops/op.h"
+
+namespace retrograd {
+namespace ops {
+
+struct View {
+  using Attrs = NoAttrs;
+  static constexpr int8_t arity = 1;
+  static constexpr uint32_t traits = Trait::pure | Trait::view;
+};
+
+/// The same view of the same memory.
+struct Alias : View {
+  static constexpr std::string_view name = "alias", doc = "the tensor itself, as another view";
+  static void infer(const Call& call, TensorImpl* const* outputs);
+  static void layout(const Call& call, TensorImpl& output);
+  static Tensor transpose(RuleContext&, int, const Tensor& g) { return g; }
+};
+
+struct Detach : Alias {
+  static constexpr std::string_view name = "detach", doc = "the tensor without history", no_derivative = "it cuts the graph";
+  static Tensor transpose(RuleContext&, int, const Tensor& g) = delete;
+};
+
+struct ShapeAttrs {
+  Shape size;
+  void visit(AttrVisitor& v) { v.field("size", size); }
+};
+
+struct Expand : View {
+  using Attrs = ShapeAttrs;
+  static constexpr std::string_view name = "expand", doc = "dims of size 1 repeated, new dims in front";
+  static void infer(const Call& call, TensorImpl* const* outputs);
+  static void layout(const Call& call, TensorImpl& output);
+  static Tensor transpose(RuleContext& c, int, const Tensor& g);
+};
+
+/// Another shape of the same elements in row-major order, on the same memory.
+struct Reshape : View {
+  using Attrs = ShapeAttrs;
+  static constexpr std::string_view name = "view", doc = "the same elements in another shape, without a copy";
+  static void infer(const Call& call, TensorImpl* const* outputs);
+  static void layout(const Call& call, TensorImpl& output);
+  static Tensor transpose(RuleContext& c, int, const Tensor& g);
+  static void jvp(TangentContext& c);  // of a tangent in whatever layout
+};
+
+struct Permute : View {
+  struct Attrs {
+    IntList dims;
+    void visit(AttrVisitor& v) { v.field("dims", dims); }
+  };
+  static constexpr std::string_view name = "permute", doc = "dims in another order";
+  static void infer(const Call& call, TensorImpl* const* outputs);
+  static void layout(const Call& call, TensorImpl& output);
+  static Tensor transpose(RuleContext& c, int, const Tensor& g);
+};
+
+/// Copies into fresh row-major memory.
+struct Clone {
+  using Attrs = NoAttrs;
+  static constexpr std::string_view name = "clone", doc = "a copy in row-major memory";
+  static constexpr int8_t arity = 1;
+  static constexpr uint32_t traits = Trait::pure | Trait::elementwise;
+  static void infer(const Call& call, TensorImpl* const* outputs);
+  static Tensor transpose(RuleContext&, int, const Tensor& g) { return g; }
+};
+
+/// The operand itself when it is row-major already, else a copy: decided when it runs, so that a graph serves any layout of its inputs.
+struct Contiguous : Clone {
+  static constexpr std::string_view name = "contiguous", doc = "row-major memory, by a copy only where needed";
+  static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
+  static void run_on_host(const Call& call, Tensor* results);
+};
+
+struct To {
+  struct Attrs {
+    ScalarType dtype;
+    void visit(AttrVisitor& v) { v.field("dtype", dtype); }
+  };
+  static constexpr std::string_view name = "to", doc = "converted to another dtype";
+  static constexpr int8_t arity = 1;
+  static constexpr uint32_t traits = Trait::pure | Trait::elementwise;
+  static void infer(const Call& call, TensorImpl* const* outputs);
+  static Tensor transpose(RuleContext& c, int, const Tensor& g);
+};
+
+using ShapeOps = OpList<Alias, Detach, Expand, Reshape, Permute, Clone, Contiguous, To>;
+
+}  // namespace ops
+
+Tensor alias(Operand input);
+Tensor detach(Operand input);
+Tensor clone(Operand input);
+Tensor contiguous(Operand input);
+/// Converted to `dtype`; the tensor itself when it has it.
+Tensor to(Operand input, ScalarType dtype);
+/// Repeats dims of size 1 up to `size`; -1 keeps a dim. Error(shape_mismatch) otherwise.
+Tensor expand(Operand input, const IntArray& size);
+Tensor expand_to(Operand input, const Shape& shape);
+/// The same elements in another shape; one size may be -1. view() needs a layout that allows it: Error(view_incompatible).
+Tensor view(Operand input, const IntArray& size);
+Tensor reshape(Operand input, const IntArray& shape);
+Tensor reshape_to(Operand input, const Shape& shape);
+Tensor permute(Operand input, const IntArray& dims);
+Tensor transpose(Operand input, int64_t dim0, int64_t dim1);
+/// The transpose of a matrix; a tensor of fewer dims is itself.
+Tensor t(Operand input);
+/// Sums away what broadcasting to g's shape added: the transpose of expand.
+Tensor sum_to(const Tensor& g, const Shape& shape, SourceLocation where);
+
+}  // namespace retrograd

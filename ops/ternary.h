@@ -1,0 +1,85 @@
+// Functions of three operands: where, lerp, addcmul, addcdiv; and clamp, which is one op for numbers as
+// bounds (ops::Clamp in ops/activations.h), maximum and minimum for tensors.
+#pragma once
+
+#include <optional>
+
+#include "ops/elementwise.h"
+
+namespace retrograd {
+namespace ops {
+
+/// input where condition, else other. The condition is bool, the others have one dtype; one of them may be a
+/// number.
+struct Where : Elementwise<3>, ChainRule<Where> {
+  using Attrs = ScalarOperand;
+  static constexpr std::string_view name = "where", doc = "input where condition, else other";
+  static constexpr bool integers = true;
+  static void infer(const Call& call, TensorImpl* const* outputs);
+  static SaveSet saves_for(const Call&, uint64_t) { return {1, 0}; }
+  template <class V>
+  static V fwd(V condition, V a, V b, const Attrs&) {
+    return math::select(condition != 0, a, b);
+  }
+  static Tensor chain(const Point& p, int i, const Tensor& t);
+};
+
+/// input + weight * (end - input), from the nearer end.
+struct Lerp : Elementwise<3>, ChainRule<Lerp> {
+  using Attrs = ScalarOperand;
+  static constexpr std::string_view name = "lerp", doc = "input + weight * (end - input)";
+  static SaveSet saves_for(const Call& call, uint64_t wants);
+  template <class V>
+  static V fwd(V a, V b, V w, const Attrs&) {
+    return math::select(math::abs(w) < 0.5, a + w * (b - a), b - (b - a) * (1 - w));
+  }
+  static Tensor chain(const Point& p, int i, const Tensor& t);
+};
+
+struct ValueAttr {
+  Scalar value = 1;
+  void visit(AttrVisitor& v) { v.field("value", value); }
+};
+
+struct Addcmul : Elementwise<3>, ChainRule<Addcmul> {
+  using Attrs = ValueAttr;
+  static constexpr std::string_view name = "addcmul", doc = "input + value * tensor1 * tensor2";
+  static constexpr bool integers = true, booleans = false;
+  static SaveSet saves_for(const Call&, uint64_t wants) {
+    return {(wants >> 2 & 1) << 1 | (wants >> 1 & 1) << 2, 0};
+  }
+  template <class V>
+  static V fwd(V x, V a, V b, const Attrs& attrs) {
+    return x + math::number<V>(attrs.value) * a * b;
+  }
+  static Tensor chain(const Point& p, int i, const Tensor& t);
+};
+
+struct Addcdiv : Elementwise<3>, ChainRule<Addcdiv> {
+  using Attrs = ValueAttr;
+  static constexpr std::string_view name = "addcdiv", doc = "input + value * tensor1 / tensor2";
+  static SaveSet saves_for(const Call&, uint64_t wants) { return {(wants >> 2 & 1) << 1 | 4, 0}; }
+  template <class V>
+  static V fwd(V x, V a, V b, const Attrs& attrs) {
+    return x + math::number<V>(attrs.value) * a / b;
+  }
+  static Tensor chain(const Point& p, int i, const Tensor& t);
+};
+
+using TernaryOps = OpList<Where, Lerp, Addcmul, Addcdiv>;
+
+}  // namespace ops
+
+/// input where `condition` (bool), else other; all broadcast, input and other promote. Error(dtype_mismatch)
+/// for another condition.
+Tensor where(Operand condition, Operand input, Operand other);
+/// input + weight * (end - input). All tensors have one floating dtype: Error(dtype_mismatch).
+Tensor lerp(Operand input, Operand end, Operand weight);
+/// input + value * tensor1 * tensor2, and input + value * tensor1 / tensor2 (floating only).
+Tensor addcmul(Operand input, Operand tensor1, Operand tensor2, Scalar value = 1);
+Tensor addcdiv(Operand input, Operand tensor1, Operand tensor2, Scalar value = 1);
+/// min(max(x, min), max); a bound is a number, a tensor or absent. At a number the gradient is 0, with a
+/// tensor x shares it. Error(bad_argument) without any bound.
+Tensor clamp(Operand x, std::optional<Operand> min = {}, std::optional<Operand> max = {});
+
+}  // namespace retrograd

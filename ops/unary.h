@@ -1,0 +1,482 @@
+// Functions of one operand: powers, exponentials, trigonometry, special functions, rounding, tests.
+// Those of the reals make float32 of integers (Smooth); abs, square, sign and the roundings keep the dtype;
+// tests give bool. Derivatives are those of PyTorch's derivatives.yaml, in unary.cc: at abs(0) it is 0, of
+// steps it is 0 everywhere.
+#pragma once
+
+#include <optional>
+
+#include "ops/elementwise.h"
+
+namespace retrograd {
+namespace ops {
+
+struct Abs : Smooth<Abs> {
+  static constexpr std::string_view name = "abs", doc = "|x|; derivative sign(x)";
+  static constexpr Promotion promotion = Promotion::same;
+  static constexpr bool integers = true;
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return math::abs(x);
+  }
+  static Tensor chain(const Point& p, int, const Tensor& t);
+};
+
+struct Square : Smooth<Square> {
+  static constexpr std::string_view name = "square", doc = "x^2";
+  static constexpr Promotion promotion = Promotion::same;
+  static constexpr bool integers = true;
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return x * x;
+  }
+  static Tensor chain(const Point& p, int, const Tensor& t);
+};
+
+struct Exp : Smooth<Exp, Saves::result> {
+  static constexpr std::string_view name = "exp", doc = "e^x";
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return math::exp(x);
+  }
+  static Tensor chain(const Point& p, int, const Tensor& t);
+};
+
+struct Exp2 : Smooth<Exp2, Saves::result> {
+  static constexpr std::string_view name = "exp2", doc = "2^x";
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return math::exp2(x);
+  }
+  static Tensor chain(const Point& p, int, const Tensor& t);
+};
+
+struct Expm1 : Smooth<Expm1, Saves::result> {
+  static constexpr std::string_view name = "expm1", doc = "e^x - 1, exact near 0";
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return math::expm1(x);
+  }
+  static Tensor chain(const Point& p, int, const Tensor& t);
+};
+
+struct Log : Smooth<Log> {
+  static constexpr std::string_view name = "log", doc = "natural logarithm";
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return math::log(x);
+  }
+  static Tensor chain(const Point& p, int, const Tensor& t);
+};
+
+struct Log2 : Smooth<Log2> {
+  static constexpr std::string_view name = "log2", doc = "logarithm to base 2";
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return math::log2(x);
+  }
+  static Tensor chain(const Point& p, int, const Tensor& t);
+};
+
+struct Log10 : Smooth<Log10> {
+  static constexpr std::string_view name = "log10", doc = "logarithm to base 10";
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return math::log10(x);
+  }
+  static Tensor chain(const Point& p, int, const Tensor& t);
+};
+
+struct Log1p : Smooth<Log1p> {
+  static constexpr std::string_view name = "log1p", doc = "log(1 + x), exact near 0";
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return math::log1p(x);
+  }
+  static Tensor chain(const Point& p, int, const Tensor& t);
+};
+
+struct Sqrt : Smooth<Sqrt, Saves::result> {
+  static constexpr std::string_view name = "sqrt", doc = "square root";
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return math::sqrt(x);
+  }
+  static Tensor chain(const Point& p, int, const Tensor& t);
+};
+
+struct Rsqrt : Smooth<Rsqrt, Saves::result> {
+  static constexpr std::string_view name = "rsqrt", doc = "1 / sqrt(x)";
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return 1 / math::sqrt(x);
+  }
+  static Tensor chain(const Point& p, int, const Tensor& t);
+};
+
+struct Reciprocal : Smooth<Reciprocal, Saves::result> {
+  static constexpr std::string_view name = "reciprocal", doc = "1 / x";
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return 1 / x;
+  }
+  static Tensor chain(const Point& p, int, const Tensor& t);
+};
+
+struct Sin : Smooth<Sin> {
+  static constexpr std::string_view name = "sin", doc = "sine, x in radians";
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return math::sin(x);
+  }
+  static Tensor chain(const Point& p, int, const Tensor& t);
+};
+
+struct Cos : Smooth<Cos> {
+  static constexpr std::string_view name = "cos", doc = "cosine, x in radians";
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return math::cos(x);
+  }
+  static Tensor chain(const Point& p, int, const Tensor& t);
+};
+
+struct Tan : Smooth<Tan, Saves::result> {
+  static constexpr std::string_view name = "tan", doc = "tangent, x in radians";
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return math::tan(x);
+  }
+  static Tensor chain(const Point& p, int, const Tensor& t);
+};
+
+struct Asin : Smooth<Asin> {
+  static constexpr std::string_view name = "asin", doc = "arc sine";
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return math::asin(x);
+  }
+  static Tensor chain(const Point& p, int, const Tensor& t);
+};
+
+struct Acos : Smooth<Acos> {
+  static constexpr std::string_view name = "acos", doc = "arc cosine";
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return math::acos(x);
+  }
+  static Tensor chain(const Point& p, int, const Tensor& t);
+};
+
+struct Atan : Smooth<Atan> {
+  static constexpr std::string_view name = "atan", doc = "arc tangent";
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return math::atan(x);
+  }
+  static Tensor chain(const Point& p, int, const Tensor& t);
+};
+
+struct Sinh : Smooth<Sinh> {
+  static constexpr std::string_view name = "sinh", doc = "hyperbolic sine";
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return math::sinh(x);
+  }
+  static Tensor chain(const Point& p, int, const Tensor& t);
+};
+
+struct Cosh : Smooth<Cosh> {
+  static constexpr std::string_view name = "cosh", doc = "hyperbolic cosine";
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return math::cosh(x);
+  }
+  static Tensor chain(const Point& p, int, const Tensor& t);
+};
+
+struct Asinh : Smooth<Asinh> {
+  static constexpr std::string_view name = "asinh", doc = "inverse of sinh";
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return math::asinh(x);
+  }
+  static Tensor chain(const Point& p, int, const Tensor& t);
+};
+
+struct Acosh : Smooth<Acosh> {
+  static constexpr std::string_view name = "acosh", doc = "inverse of cosh";
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return math::acosh(x);
+  }
+  static Tensor chain(const Point& p, int, const Tensor& t);
+};
+
+struct Atanh : Smooth<Atanh> {
+  static constexpr std::string_view name = "atanh", doc = "inverse of tanh";
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return math::atanh(x);
+  }
+  static Tensor chain(const Point& p, int, const Tensor& t);
+};
+
+struct Erf : Smooth<Erf> {
+  static constexpr std::string_view name = "erf", doc = "error function";
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return math::erf(x);
+  }
+  static Tensor chain(const Point& p, int, const Tensor& t);
+};
+
+struct Erfc : Smooth<Erfc> {
+  static constexpr std::string_view name = "erfc", doc = "1 - erf(x), exact for large x";
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return math::erfc(x);
+  }
+  static Tensor chain(const Point& p, int, const Tensor& t);
+};
+
+struct Erfinv : Smooth<Erfinv> {
+  static constexpr std::string_view name = "erfinv", doc = "inverse of erf";
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return math::erfinv(x);
+  }
+  static Tensor chain(const Point& p, int, const Tensor& t);
+};
+
+struct Lgamma : Smooth<Lgamma> {
+  static constexpr std::string_view name = "lgamma", doc = "log |Gamma(x)|";
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return math::lgamma(x);
+  }
+  static Tensor chain(const Point& p, int, const Tensor& t);
+};
+
+struct Digamma : Smooth<Digamma> {
+  static constexpr std::string_view name = "digamma", doc = "derivative of log Gamma";
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return math::digamma(x);
+  }
+  static Tensor chain(const Point& p, int, const Tensor& t);
+};
+
+/// The (n+1)-th derivative of log Gamma, n >= 1: the derivatives of digamma.
+struct Polygamma : Smooth<Polygamma> {
+  struct Attrs {
+    int64_t n = 1;
+    void visit(AttrVisitor& v) { v.field("n", n); }
+  };
+  static constexpr std::string_view name = "polygamma", doc = "n-th derivative of digamma";
+  template <class V>
+  static V fwd(V x, const Attrs& a) {
+    return math::polygamma(static_cast<int>(a.n), x);
+  }
+  static Tensor chain(const Point& p, int, const Tensor& t);
+};
+
+/// coefficient * x^exponent, and 0 where the coefficient is: closed under differentiation, with no case
+/// apart.
+struct PowScalar : Smooth<PowScalar> {
+  struct Attrs {
+    Scalar exponent = 1, coefficient = 1.0;
+    void visit(AttrVisitor& v) {
+      v.field("exponent", exponent);
+      v.field("coefficient", coefficient);
+    }
+  };
+  static constexpr std::string_view name = "pow_scalar", doc = "coefficient * x^exponent";
+  static constexpr Promotion promotion = Promotion::same;
+  static constexpr bool integers = true, booleans = false;
+  template <class V>
+  static V fwd(V x, const Attrs& a) {
+    if (a.coefficient.to_double() == 0) return V(0);
+    return math::number<V>(a.coefficient) * math::power(x, a.exponent);
+  }
+  static Tensor chain(const Point& p, int, const Tensor& t);
+};
+
+/// A function whose derivative is 0 wherever it has one.
+template <class F>
+struct Step : Smooth<F, Saves::nothing> {
+  static constexpr Promotion promotion = Promotion::same;
+  static constexpr bool integers = true;
+  static Tensor chain(const Point& p, int i, const Tensor&) { return zero_chain(p, i); }
+};
+
+struct Sign : Step<Sign> {
+  static constexpr std::string_view name = "sign", doc = "-1, 0 or 1; 0 for NaN";
+  template <class V>
+  static V fwd(V x, const NoAttrs&) {
+    return math::select(x > 0, 1, math::select(x < 0, -1, 0));
+  }
+};
+
+struct Floor : Step<Floor> {
+  static constexpr std::string_view name = "floor", doc = "largest integer not above x";
+  template <class V>
+  static V fwd(V x, const NoAttrs&) {
+    return math::floor(x);
+  }
+};
+
+struct Ceil : Step<Ceil> {
+  static constexpr std::string_view name = "ceil", doc = "smallest integer not below x";
+  template <class V>
+  static V fwd(V x, const NoAttrs&) {
+    return math::ceil(x);
+  }
+};
+
+struct Trunc : Step<Trunc> {
+  static constexpr std::string_view name = "trunc", doc = "integer part of x";
+  template <class V>
+  static V fwd(V x, const NoAttrs&) {
+    return math::trunc(x);
+  }
+};
+
+struct Round : Step<Round> {
+  struct Attrs {
+    int64_t decimals = 0;
+    void visit(AttrVisitor& v) { v.field("decimals", decimals); }
+  };
+  static constexpr std::string_view name = "round", doc = "nearest multiple of 10^-decimals, ties to even";
+  template <class V>
+  static V fwd(V x, const Attrs& a) {
+    return math::round_decimals(x, a.decimals);
+  }
+};
+
+struct Frac : Smooth<Frac, Saves::nothing> {
+  static constexpr std::string_view name = "frac", doc = "x - trunc(x)";
+  static constexpr Promotion promotion = Promotion::same;
+  template <class V>
+  static V fwd(V x, const Attrs&) {
+    return x - math::trunc(x);
+  }
+  static Tensor chain(const Point&, int, const Tensor& t) { return t; }
+};
+
+/// A question to each element, with a bool for an answer.
+struct Test : Elementwise<1> {
+  static constexpr Promotion promotion = Promotion::boolean;
+  static constexpr bool integers = true;
+  static constexpr auto infer = infer_boolean;
+  static constexpr std::string_view no_derivative = "it gives bool";
+};
+
+struct IsNan : Test {
+  static constexpr std::string_view name = "isnan", doc = "x is NaN";
+  template <class V>
+  static auto fwd(V x, const Attrs&) {
+    return math::isnan(x);
+  }
+};
+
+struct IsInf : Test {
+  static constexpr std::string_view name = "isinf", doc = "x is +inf or -inf";
+  template <class V>
+  static auto fwd(V x, const Attrs&) {
+    return math::isinf(x);
+  }
+};
+
+struct IsFinite : Test {
+  static constexpr std::string_view name = "isfinite", doc = "x is neither infinite nor NaN";
+  template <class V>
+  static auto fwd(V x, const Attrs&) {
+    return math::isfinite(x);
+  }
+};
+
+struct LogicalNot : Test {
+  static constexpr std::string_view name = "logical_not", doc = "x is zero or false";
+  template <class V>
+  static auto fwd(V x, const Attrs&) {
+    return x == 0;
+  }
+};
+
+struct NanToNum : Smooth<NanToNum> {
+  struct Attrs {
+    Scalar nan, posinf, neginf;
+    void visit(AttrVisitor& v) {
+      v.field("nan", nan);
+      v.field("posinf", posinf);
+      v.field("neginf", neginf);
+    }
+  };
+  static constexpr std::string_view name = "nan_to_num", doc = "numbers in place of NaN, inf and -inf";
+  static constexpr Promotion promotion = Promotion::same;
+  static constexpr bool integers = true;
+  template <class V>
+  static V fwd(V x, const Attrs& a) {
+    const V finite = math::select(math::isnan(x), math::number<V>(a.nan), x);
+    return math::select(math::isinf(x),
+                        math::select(x > 0, math::number<V>(a.posinf), math::number<V>(a.neginf)), finite);
+  }
+  static Tensor chain(const Point& p, int, const Tensor& t);
+};
+
+using UnaryOps =
+    OpList<Abs, Square, Exp, Exp2, Expm1, Log, Log2, Log10, Log1p, Sqrt, Rsqrt, Reciprocal, Sin, Cos, Tan,
+           Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Erf, Erfc, Erfinv, Lgamma, Digamma, Polygamma,
+           PowScalar, Sign, Floor, Ceil, Trunc, Round, Frac, IsNan, IsInf, IsFinite, LogicalNot, NanToNum>;
+
+}  // namespace ops
+
+/// Functions of the reals: any shape; integers and bool give float32. Error(dtype_mismatch) for float8.
+inline constexpr ops::Function<ops::Exp> exp;
+inline constexpr ops::Function<ops::Exp2> exp2;
+inline constexpr ops::Function<ops::Expm1> expm1;
+inline constexpr ops::Function<ops::Log> log;
+inline constexpr ops::Function<ops::Log2> log2;
+inline constexpr ops::Function<ops::Log10> log10;
+inline constexpr ops::Function<ops::Log1p> log1p;
+inline constexpr ops::Function<ops::Sqrt> sqrt;
+inline constexpr ops::Function<ops::Rsqrt> rsqrt;
+inline constexpr ops::Function<ops::Reciprocal> reciprocal;
+inline constexpr ops::Function<ops::Sin> sin;
+inline constexpr ops::Function<ops::Cos> cos;
+inline constexpr ops::Function<ops::Tan> tan;
+inline constexpr ops::Function<ops::Asin> asin;
+inline constexpr ops::Function<ops::Acos> acos;
+inline constexpr ops::Function<ops::Atan> atan;
+inline constexpr ops::Function<ops::Sinh> sinh;
+inline constexpr ops::Function<ops::Cosh> cosh;
+inline constexpr ops::Function<ops::Asinh> asinh;
+inline constexpr ops::Function<ops::Acosh> acosh;
+inline constexpr ops::Function<ops::Atanh> atanh;
+inline constexpr ops::Function<ops::Erf> erf;
+inline constexpr ops::Function<ops::Erfc> erfc;
+inline constexpr ops::Function<ops::Erfinv> erfinv;
+inline constexpr ops::Function<ops::Lgamma> lgamma;
+inline constexpr ops::Function<ops::Digamma> digamma;
+/// These keep the dtype, integers included (frac: floating only).
+inline constexpr ops::Function<ops::Abs> abs;
+inline constexpr ops::Function<ops::Square> square;
+inline constexpr ops::Function<ops::Sign> sign;
+inline constexpr ops::Function<ops::Floor> floor;
+inline constexpr ops::Function<ops::Ceil> ceil;
+inline constexpr ops::Function<ops::Trunc> trunc;
+inline constexpr ops::Function<ops::Frac> frac;
+inline constexpr ops::Function<ops::Round> round;  // round(x, decimals = 0)
+/// These give bool, for any dtype.
+inline constexpr ops::Function<ops::IsNan> isnan;
+inline constexpr ops::Function<ops::IsInf> isinf;
+inline constexpr ops::Function<ops::IsFinite> isfinite;
+inline constexpr ops::Function<ops::LogicalNot> logical_not;
+
+/// NaN, inf and -inf replaced; without posinf or neginf by the largest and smallest finite number of the
+/// dtype.
+Tensor nan_to_num(Operand x, Scalar nan = 0.0, std::optional<Scalar> posinf = {},
+                  std::optional<Scalar> neginf = {});
+
+}  // namespace retrograd

@@ -1,0 +1,494 @@
+// Type rules, layouts and rules of ops/views.h, and its public functions.
+#include "ops/views.h"
+
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "ops/arithmetic.h"
+#include "ops/creation.h"
+
+namespace retrograd {
+namespace ops {
+namespace {
+
+void set_shape(const Call& call, TensorImpl* const* outputs, const Shape& shape) {
+  const TensorImpl& x = *call.operands[0];
+  outputs[0]->set_type(x.dtype(), x.device(), shape);
+}
+
+void check_dim(const Call& call, int64_t dim) {
+  if (dim < 0 || dim >= call.operands[0]->rank()) fail_call(call, Category::bad_dim, fmt::format("dim {} is out of range", dim));
+}
+
+}  // namespace
+
+template <class V>
+Tensor PickingView<V>::transpose(RuleContext& c, int, const Tensor& g) {
+  return emit<Transposed<V>>({g.get()}, {c.attrs<typename V::Attrs>(), c.type(0).shape}, c.where());
+}
+
+// What V makes of `size` must be the operand's shape.
+template <class V>
+void Transposed<V>::infer(const Call& call, TensorImpl* const* outputs) {
+  const TensorImpl& g = *call.operands[0];
+  Attrs& attrs = call.attrs_as<Attrs>();
+  outputs[0]->set_type(g.dtype(), g.device(), attrs.size);
+  RefPtr<TensorImpl> seen = TensorImpl::make();
+  TensorImpl* cell = seen.get();
+  V::infer({&info<V>, {outputs, 1}, &attrs.view, call.where, 1}, &cell);
+  if (!(seen->shape() == g.shape()))
+    fail_call(call, Category::shape_mismatch, fmt::format("{} was to come from a {} of {}", to_string(seen->shape()), V::name,
+                                                          to_string(attrs.size)));
+}
+
+template struct Transposed<Slice>;
+template struct Transposed<Select>;
+template struct Transposed<Diagonal>;
+template struct Transposed<Unfold>;
+template struct Transposed<AsStrided>;
+template struct PickingView<Slice>;
+template struct PickingView<Select>;
+template struct PickingView<Diagonal>;
+template struct PickingView<Unfold>;
+
+// ---- slice, select, diagonal, unfold --------------------------------------------------------------------------------------------
+
+void Slice::infer(const Call& call, TensorImpl* const* outputs) {
+  const Attrs& a = call.attrs_as<Attrs>();
+  check_dim(call, a.dim);
+  Shape shape = call.operands[0]->shape();
+  const int d = static_cast<int>(a.dim);
+  if (a.length < 0 || a.step < 1) fail_call(call, Category::bad_argument, "the length is negative or the step is not positive");
+  const Dim stop = a.step.raw() == 1 ? a.start + a.length : a.length.raw() == 0 ? a.start : a.start + (a.length - 1) * a.step + 1;
+  if (a.start < 0 || stop > shape[d])
+    fail_call(call, Category::index_out_of_range,
+              fmt::format("{} entries from {} in steps of {} do not lie in dim {}", to_string(a.length), to_string(a.start),
+                          to_string(a.step), d));
+  shape[d] = a.length;
+  set_shape(call, outputs, shape);
+}
+
+void Slice::layout(const Call& call, TensorImpl& output) {
+  const Attrs& a = call.attrs_as<Attrs>();
+  const TensorImpl& x = *call.operands[0];
+  std::copy_n(x.strides(), x.rank(), output.mutable_strides());
+  output.mutable_strides()[a.dim] *= a.step.raw();
+  output.set_storage_offset(x.storage_offset() + a.start.raw() * x.strides()[a.dim]);
+}
+
+void Select::infer(const Call& call, TensorImpl* const* outputs) {
+  const Attrs& a = call.attrs_as<Attrs>();
+  check_dim(call, a.dim);
+  Shape shape = call.operands[0]->shape();
+  const int d = static_cast<int>(a.dim);
+  if (a.index < 0 || a.index >= shape[d])
+    fail_call(call, Category::index_out_of_range, fmt::format("index {} is out of range in dim {}", to_string(a.index), d));
+  shape.erase(d);
+  set_shape(call, outputs, shape);
+}
+
+void Select::layout(const Call& call, TensorImpl& output) {
+  const Attrs& a = call.attrs_as<Attrs>();
+  const TensorImpl& x = *call.operands[0];
+  for (int i = 0; i < output.rank(); ++i) output.mutable_strides()[i] = x.strides()[i < a.dim ? i : i + 1];
+  output.set_storage_offset(x.storage_offset() + a.index.raw() * x.strides()[a.dim]);
+}
+
+void Diagonal::infer(const Call& call, TensorImpl* const* outputs) {
+  const Attrs& a = call.attrs_as<Attrs>();
+  check_dim(call, a.dim1);
+  check_dim(call, a.dim2);
+  if (a.dim1 == a.dim2) fail_call(call, Category::bad_dim, "the two dims are the same");
+  Shape shape = call.operands[0]->shape();
+  const Dim rows = shape[static_cast<int>(a.dim1)], columns = shape[static_cast<int>(a.dim2)];
+  const Dim by_rows = a.offset < 0 ? rows + a.offset : rows, by_columns = a.offset > 0 ? columns - a.offset : columns;
+  Dim length = by_rows < by_columns ? by_rows : by_columns;
+  if (length < 0) length = 0;
+  shape.erase(static_cast<int>(std::max(a.dim1, a.dim2)));
+  shape.erase(static_cast<int>(std::min(a.dim1, a.dim2)));
+  shape.push_back(length);
+  set_shape(call, outputs, shape);
+}
+
+void Diagonal::layout(const Call& call, TensorImpl& output) {
+  const Attrs& a = call.attrs_as<Attrs>();
+  const TensorImpl& x = *call.operands[0];
+  int at = 0;
+  for (int i = 0; i < x.rank(); ++i)
+    if (i != a.dim1 && i != a.dim2) output.mutable_strides()[at++] = x.strides()[i];
+  output.mutable_strides()[at] = x.strides()[a.dim1] + x.strides()[a.dim2];
+  const int64_t skip = a.offset >= 0 ? a.offset * x.strides()[a.dim2] : -a.offset * x.strides()[a.dim1];
+  output.set_storage_offset(x.storage_offset() + (output.shape().back().raw() == 0 ? 0 : skip));
+}
+
+void Unfold::infer(const Call& call, TensorImpl* const* outputs) {
+  const Attrs& a = call.attrs_as<Attrs>();
+  check_dim(call, a.dim);
+  Shape shape = call.operands[0]->shape();
+  const int d = static_cast<int>(a.dim);
+  if (a.step < 1) fail_call(call, Category::bad_argument, "the step is not positive");
+  if (a.size < 0 || a.size > shape[d])
+    fail_call(call, Category::bad_argument, fmt::format("windows of {} do not fit into dim {}", to_string(a.size), d));
+  shape[d] = (shape[d] - a.size) / a.step + 1;
+  shape.push_back(a.size);
+  set_shape(call, outputs, shape);
+}
+
+void Unfold::layout(const Call& call, TensorImpl& output) {
+  const Attrs& a = call.attrs_as<Attrs>();
+  const TensorImpl& x = *call.operands[0];
+  std::copy_n(x.strides(), x.rank(), output.mutable_strides());
+  output.mutable_strides()[x.rank()] = x.strides()[a.dim];
+  output.mutable_strides()[a.dim] *= a.step.raw();
+  output.set_storage_offset(x.storage_offset());
+}
+
+// ---- as_strided ------------------------------------------------------------------------------------------------------------------
+
+Geometry geometry_of(const TensorImpl& view, const TensorImpl& base) {
+  Geometry g;
+  g.size = view.shape();
+  for (int i = 0; i < view.rank(); ++i) g.stride.push_back(view.strides()[i]);
+  g.offset = view.storage_offset() - base.storage_offset();
+  for (int i = 0; i < base.rank(); ++i) g.base_stride.push_back(base.strides()[i]);
+  g.base_is_dense = base.is_contiguous();
+  return g;
+}
+
+namespace {
+
+// Elements from the first to behind the last of a tensor with these strides.
+Dim extent(const Shape& size, const IntList& stride) {
+  Dim n = 1;
+  for (int i = 0; i < size.rank(); ++i)
+    if (stride[i] != 0) n += (size[i] - 1) * stride[i];
+  return n;
+}
+
+bool repeats(const Shape& size, const IntList& stride) {
+  for (int i = 0; i < size.rank(); ++i)
+    if (stride[i] == 0 && size[i].raw() != 1) return true;
+  return false;
+}
+
+// The flat memory that a base and a view of it lie in: `size` elements, the base begins at `base_offset`.
+class Buffer {
+ public:
+  Buffer(const Geometry& g, const TensorType& base, SourceLocation where) : type_(base), where_(where) {
+    const Dim base_extent = g.base_is_dense ? base.shape.numel() : extent(base.shape, g.base_stride);
+    const Dim view_end = extent(g.size, g.stride) + g.offset;
+    low_ = std::min<int64_t>(g.offset, 0);
+    is_base_ = g.base_is_dense && g.offset >= 0 && (g.size.numel().raw() == 0 || view_end <= base_extent);
+    size_ = is_base_ ? base_extent : (base_extent > view_end ? base_extent : view_end) - low_;
+    base_ = Geometry{base.shape, g.base_stride, -low_, {}, true};
+    if (g.base_is_dense) base_.stride = dense_strides(base.shape);
+    view_ = Geometry{g.size, g.stride, g.offset - low_, {}, true};
+    repeats_ = !g.base_is_dense && repeats(base.shape, g.base_stride);
+  }
+
+  /// x, of the base's shape, laid out in the buffer. Elements that the base repeats are averaged.
+  Tensor from_base(const Tensor& x) const {
+    if (is_base_) return reshape_to(Operand(contiguous(Operand(x, where_)), where_), {size_});
+    return averaged(emit<Transposed<AsStrided>>({x.get()}, {base_, {size_}}, where_));
+  }
+  Tensor to_base(const Tensor& buffer) const {
+    if (is_base_) return reshape_to(Operand(buffer, where_), type_.shape);
+    return AsStrided::of(buffer, base_, where_);
+  }
+  Tensor from_view(const Tensor& g) const { return emit<Transposed<AsStrided>>({g.get()}, {view_, {size_}}, where_); }
+  Tensor to_view(const Tensor& buffer) const { return AsStrided::of(buffer, view_, where_); }
+  Tensor with_view(const Tensor& buffer, const Tensor& value) const {
+    return emit<AsStridedScatter>({buffer.get(), value.get()}, view_, where_);
+  }
+  /// Divided by how often the base shows each element (PyTorch: as_strided_backward).
+  Tensor averaged(const Tensor& buffer) const {
+    if (!repeats_) return buffer;
+    const Tensor one = ones_of(type_, where_);
+    const Tensor count = emit<Transposed<AsStrided>>({one.get()}, {base_, {size_}}, where_);
+    const Tensor all = full({size_}, 1, {type_.dtype, type_.device}, where_), seen = AsStrided::of(count, base_, where_);
+    return div(Operand(buffer, where_), emit<AsStridedScatter>({all.get(), seen.get()}, base_, where_));
+  }
+
+ private:
+  static IntList dense_strides(const Shape& shape) {
+    int64_t strides[kMaxRank];
+    contiguous_strides(shape, strides);
+    IntList list;
+    for (int i = 0; i < shape.rank(); ++i) list.push_back(strides[i]);
+    return list;
+  }
+
+  TensorType type_;
+  SourceLocation where_;
+  Dim size_;
+  int64_t low_;
+  Geometry base_, view_;
+  bool is_base_, repeats_;
+};
+
+void check_geometry(const Call& call, const Geometry& g) {
+  if (g.size.rank() != g.stride.size()) fail_call(call, Category::bad_argument, "sizes and strides are not equally many");
+  for (int i = 0; i < g.size.rank(); ++i) {
+    if (g.size[i].hint() < 0) fail_call(call, Category::bad_argument, "a size is negative");
+    if (g.stride[i] < 0) fail_call(call, Category::bad_argument, "a stride is negative");
+  }
+}
+
+}  // namespace
+
+void AsStrided::infer(const Call& call, TensorImpl* const* outputs) {
+  const Geometry& g = call.attrs_as<Geometry>();
+  check_geometry(call, g);
+  set_shape(call, outputs, g.size);
+}
+
+void AsStrided::layout(const Call& call, TensorImpl& output) {
+  const Geometry& g = call.attrs_as<Geometry>();
+  const TensorImpl& x = *call.operands[0];
+  RG_ASSERT(!g.base_is_dense || x.is_contiguous());
+  const int64_t begin = x.storage_offset() + g.offset, end = begin + extent(g.size, g.stride).raw();
+  const int64_t capacity = x.storage()->nbytes() / static_cast<int64_t>(element_size(x.dtype()));
+  if (begin < 0 || (g.size.numel().raw() > 0 && end > capacity))
+    fail_call(call, Category::index_out_of_range,
+              fmt::format("elements {} to {} of a storage of {} are out of range", begin, end - 1, capacity));
+  for (int i = 0; i < g.size.rank(); ++i) output.mutable_strides()[i] = g.stride[i];
+  output.set_storage_offset(begin);
+}
+
+Tensor AsStrided::of(const Tensor& x, const Geometry& geometry, SourceLocation where) {
+  const Tensor dense = contiguous(Operand(x, where));
+  return emit<AsStrided>({dense.get()}, geometry, where);
+}
+
+void AsStrided::vjp(RuleContext& c) {
+  const Buffer buffer(c.attrs<Geometry>(), c.type(0), c.where());
+  c.give(0, buffer.to_base(buffer.averaged(buffer.from_view(c.grad()))));
+}
+
+void AsStrided::jvp(TangentContext& c) {
+  const Buffer buffer(c.attrs<Geometry>(), c.type(0), c.where());
+  c.give(0, buffer.to_view(buffer.from_base(c.tangent(0))));
+}
+
+void AsStridedScatter::infer(const Call& call, TensorImpl* const* outputs) {
+  const Geometry& g = call.attrs_as<Geometry>();
+  check_geometry(call, g);
+  const TensorImpl &base = *call.operands[0], &value = *call.operands[1];
+  if (!(value.shape() == g.size)) fail_call(call, Category::shape_mismatch, "the value has another shape than the view");
+  if (value.dtype() != base.dtype()) fail_call(call, Category::dtype_mismatch, "the value has another dtype");
+  set_shape(call, outputs, base.shape());
+}
+
+void AsStridedScatter::vjp(RuleContext& c) {
+  const Buffer buffer(c.attrs<Geometry>(), c.type(0), c.where());
+  const Tensor g = buffer.from_base(c.grad());
+  if (c.needs(0)) c.give(0, buffer.to_base(buffer.with_view(g, zeros_of(c.type(1), c.where()))));
+  if (c.needs(1)) c.give(1, buffer.to_view(g));
+}
+
+void AsStridedScatter::jvp(TangentContext& c) {
+  const Buffer buffer(c.attrs<Geometry>(), c.type(0), c.where());
+  c.give(0, buffer.to_base(buffer.with_view(buffer.from_base(c.tangent_or_zeros(0)), c.tangent_or_zeros(1))));
+}
+
+}  // namespace ops
+
+// ---- public functions ------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+const Shape& shape_of(Operand x) { return x.tensor().impl().shape(); }
+
+int dim_of(Operand x, int64_t dim, std::string_view op) {
+  const int rank = shape_of(x).rank();
+  if (rank == 0) fail(Category::bad_dim, op, "a tensor without dimensions has no entries", x.where());
+  return wrap_dim(dim, rank, op);
+}
+
+Tensor slice_of(Operand x, int dim, Dim start, Dim length, Dim step) {
+  return ops::emit<ops::Slice>({x.tensor().get()}, {dim, start, length, step}, x.where());
+}
+
+}  // namespace
+
+Tensor narrow(Operand x, int64_t dim, Dim start, Dim length) {
+  const int d = dim_of(x, dim, "narrow");
+  if (length < 0) fail(Category::bad_argument, "narrow", fmt::format("the length {} is negative", to_string(length)), x.where());
+  return slice_of(x, d, start < 0 ? start + shape_of(x)[d] : start, length, 1);
+}
+
+Tensor select(Operand x, int64_t dim, Dim index) {
+  const int d = dim_of(x, dim, "select");
+  return ops::emit<ops::Select>({x.tensor().get()}, {d, index < 0 ? index + shape_of(x)[d] : index}, x.where());
+}
+
+Tensor slice(Operand x, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
+  const int d = dim_of(x, dim, "slice");
+  if (step < 1) fail(Category::bad_argument, "slice", fmt::format("the step {} is not positive", step), x.where());
+  const Dim n = shape_of(x)[d];
+  auto clamped = [&](Dim at) {
+    if (at < 0) at = at + n;
+    return at < 0 ? Dim(0) : at > n ? n : at;
+  };
+  const Dim from = start ? clamped(*start) : Dim(0), to = end ? clamped(*end) : n;
+  const Dim length = to > from ? (step == 1 ? to - from : (to - from + (step - 1)) / step) : Dim(0);
+  return slice_of(x, d, from, length, step);
+}
+
+Tensor squeeze(Operand x) {
+  Shape shape;
+  for (Dim d : shape_of(x))
+    if (!(d == 1)) shape.push_back(d);
+  return reshape_to(x, shape);
+}
+
+Tensor squeeze(Operand x, const IntArray& dims) {
+  const Shape& from = shape_of(x);
+  uint64_t drop = 0;
+  for (int64_t dim : dims) {
+    const int d = wrap_dim(dim, from.rank(), "squeeze");
+    if (drop >> d & 1) fail(Category::bad_dim, "squeeze", fmt::format("dim {} stands twice", d), x.where());
+    drop |= uint64_t{1} << d;
+  }
+  Shape shape;
+  for (int i = 0; i < from.rank(); ++i)
+    if (!(drop >> i & 1 && from[i] == 1)) shape.push_back(from[i]);
+  return reshape_to(x, shape);
+}
+
+Tensor unsqueeze(Operand x, int64_t dim) {
+  Shape shape = shape_of(x);
+  shape.insert(wrap_dim(dim, shape.rank() + 1, "unsqueeze"), 1);
+  return reshape_to(x, shape);
+}
+
+Tensor flatten(Operand x, int64_t start_dim, int64_t end_dim) {
+  const Shape& from = shape_of(x);
+  if (from.rank() == 0) return reshape_to(x, {1});
+  const int first = wrap_dim(start_dim, from.rank(), "flatten"), last = wrap_dim(end_dim, from.rank(), "flatten");
+  if (first > last) fail(Category::bad_dim, "flatten", "start_dim lies behind end_dim", x.where());
+  if (first == last) return x.tensor();
+  Shape shape;
+  for (int i = 0; i < from.rank(); ++i) {
+    if (i <= first || i > last) shape.push_back(from[i]);
+    else shape[first] *= from[i];
+  }
+  return reshape_to(x, shape);
+}
+
+Tensor broadcast_to(Operand x, const IntArray& size) { return expand(x, size); }
+
+Tensor movedim(Operand x, const IntArray& source, const IntArray& destination) {
+  const int rank = shape_of(x).rank();
+  if (source.size() != destination.size())
+    fail(Category::bad_argument, "movedim", fmt::format("{} sources, {} destinations", source.size(), destination.size()), x.where());
+  IntArray order(static_cast<size_t>(rank), -1);
+  uint64_t moved = 0;
+  for (size_t i = 0; i < source.size(); ++i) {
+    const int from = wrap_dim(source[i], rank, "movedim"), to = wrap_dim(destination[i], rank, "movedim");
+    if (rank == 0) continue;
+    if (moved >> from & 1 || order[static_cast<size_t>(to)] >= 0) fail(Category::bad_dim, "movedim", "a dim stands twice", x.where());
+    moved |= uint64_t{1} << from;
+    order[static_cast<size_t>(to)] = from;
+  }
+  int next = 0;
+  for (int64_t& from : order) {
+    if (from >= 0) continue;
+    while (moved >> next & 1) ++next;
+    from = next++;
+  }
+  return permute(x, order);
+}
+
+Tensor diagonal(Operand x, int64_t offset, int64_t dim1, int64_t dim2) {
+  const int a = dim_of(x, dim1, "diagonal"), b = dim_of(x, dim2, "diagonal");
+  return ops::emit<ops::Diagonal>({x.tensor().get()}, {offset, a, b}, x.where());
+}
+
+Tensor unfold(Operand x, int64_t dimension, int64_t size, int64_t step) {
+  const int d = wrap_dim(dimension, shape_of(x).rank(), "unfold");
+  const ops::UnfoldAttrs attrs{d, size, step};
+  if (shape_of(x).rank() > 0) return ops::emit<ops::Unfold>({x.tensor().get()}, attrs, x.where());
+  const Tensor one = reshape_to(x, {1});  // a window of a number: one window
+  return select(Operand(ops::emit<ops::Unfold>({one.get()}, attrs, x.where()), x.where()), 0, 0);
+}
+
+Tensor as_strided(Operand x, const IntArray& size, const IntArray& stride, std::optional<int64_t> storage_offset) {
+  const TensorImpl& from = x.tensor().impl();
+  if (storage_offset && *storage_offset < 0)
+    fail(Category::bad_argument, "as_strided", fmt::format("the offset {} is negative", *storage_offset), x.where());
+  const Tensor base = from.graph ? clone(x) : x.tensor();  // a recorded value has no layout of its own
+  ops::Geometry g;
+  g.size = Shape(size);
+  g.stride = IntList(stride);
+  if (from.graph) g.offset = storage_offset.value_or(0);
+  else {
+    g.offset = storage_offset.value_or(from.storage_offset()) - from.storage_offset();
+    for (int i = 0; i < from.rank(); ++i) g.base_stride.push_back(from.strides()[i]);
+    g.base_is_dense = from.is_contiguous();
+  }
+  return ops::emit<ops::AsStrided>({base.get()}, g, x.where());
+}
+
+namespace {
+
+Tensors multi_output(Tensors parts) {
+  for (Tensor& part : parts) part.impl().is_multi_output_view = true;
+  return parts;
+}
+
+}  // namespace
+
+Tensors split(Operand x, Dim split_size, int64_t dim) {
+  const int d = dim_of(x, dim, "split");
+  const Dim n = shape_of(x)[d];
+  if (split_size < 0 || (split_size == 0 && !(n == 0)))
+    fail(Category::bad_argument, "split", fmt::format("the size {} is not allowed here", to_string(split_size)), x.where());
+  Tensors parts;
+  Dim at = 0;
+  do {
+    const Dim length = at + split_size > n ? n - at : split_size;
+    parts.push_back(slice_of(x, d, at, length, 1));
+    at += split_size;
+  } while (at < n);
+  return multi_output(std::move(parts));
+}
+
+Tensors split(Operand x, const IntArray& sections, int64_t dim) {
+  const int d = dim_of(x, dim, "split");
+  Dim sum = 0;
+  for (int64_t n : sections) {
+    if (n < 0) fail(Category::bad_argument, "split", fmt::format("the size {} is negative", n), x.where());
+    sum += n;
+  }
+  if (!(sum == shape_of(x)[d]))
+    fail(Category::shape_mismatch, "split",
+         fmt::format("sections of {} in all, dim {} has {}", to_string(sum), d, to_string(shape_of(x)[d])), x.where());
+  Tensors parts;
+  Dim at = 0;
+  for (int64_t n : sections) {
+    parts.push_back(slice_of(x, d, at, n, 1));
+    at += n;
+  }
+  return multi_output(std::move(parts));
+}
+
+Tensors chunk(Operand x, int64_t chunks, int64_t dim) {
+  const int d = dim_of(x, dim, "chunk");
+  if (chunks < 1) fail(Category::bad_argument, "chunk", fmt::format("{} chunks", chunks), x.where());
+  const Dim n = shape_of(x)[d];
+  if (n == 0) return split(x, IntArray(static_cast<size_t>(chunks), 0), d);
+  return split(x, (n + (chunks - 1)) / chunks, d);
+}
+
+Tensors unbind(Operand x, int64_t dim) {
+  const int d = dim_of(x, dim, "unbind");
+  Tensors parts;
+  for (int64_t i = 0, n = shape_of(x)[d].value(); i < n; ++i)
+    parts.push_back(ops::emit<ops::Select>({x.tensor().get()}, {d, i}, x.where()));
+  return multi_output(std::move(parts));
+}
+
+}  // namespace retrograd

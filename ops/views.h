@@ -1,0 +1,193 @@
+// Views that pick elements: slice, select, diagonal, unfold, as_strided, and what is made of them and of view() and permute().
+//
+// A view shares the memory of its operand. The transpose of every op here is one template, Transposed<View>: it puts its operand into
+// zeros of the viewed type at the place that the view shows, adding where the view shows an element more than once. The two are each
+// other's transposes, which closes the family under differentiation.
+// as_strided is the view that knows memory rather than indices: its attributes also say how its operand lies in memory, so that its
+// gradient (and an in-place write through a view, see engine/inplace.h) can be computed on the flat buffer between them.
+// Limits: strides are not negative; sizes and starts may be symbols, strides and offsets of as_strided are part of a graph's structure.
+#pragma once
+
+#include <optional>
+
+#include "ops/shape_ops.h"
+
+namespace retrograd {
+namespace ops {
+
+/// The transpose of view op V: operand added into zeros of `size` where V looks.
+template <class V>
+struct Transposed {
+  struct Attrs {
+    typename V::Attrs view;
+    Shape size;
+    void visit(AttrVisitor& v) {
+      view.visit(v);
+      v.field("input_size", size);
+    }
+  };
+  static constexpr std::string_view name = V::transposed_name, doc = "the operand added into zeros at the place of a view";
+  static constexpr int8_t arity = 1;
+  static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
+  static void infer(const Call& call, TensorImpl* const* outputs);
+  static Tensor transpose(RuleContext& c, int, const Tensor& g) { return V::of(g, c.attrs<Attrs>().view, c.where()); }
+};
+
+/// A view whose transpose is Transposed<V>.
+template <class V>
+struct PickingView : View {
+  static Tensor transpose(RuleContext& c, int, const Tensor& g);
+  template <class A>
+  static Tensor of(const Tensor& x, const A& attrs, SourceLocation where) {
+    return emit<V>({x.get()}, attrs, where);
+  }
+};
+
+struct SliceAttrs {
+  int64_t dim;
+  Dim start, length, step;
+  void visit(AttrVisitor& v) {
+    v.field("dim", dim);
+    v.field("start", start);
+    v.field("length", length);
+    v.field("step", step);
+  }
+};
+
+/// `length` entries of a dim, from `start` in steps.
+struct Slice : PickingView<Slice> {
+  using Attrs = SliceAttrs;
+  static constexpr std::string_view name = "slice", transposed_name = "slice_backward", doc = "part of a dim";
+  static void infer(const Call& call, TensorImpl* const* outputs);
+  static void layout(const Call& call, TensorImpl& output);
+};
+
+struct SelectAttrs {
+  int64_t dim;
+  Dim index;
+  void visit(AttrVisitor& v) {
+    v.field("dim", dim);
+    v.field("index", index);
+  }
+};
+
+/// One entry of a dim, without the dim.
+struct Select : PickingView<Select> {
+  using Attrs = SelectAttrs;
+  static constexpr std::string_view name = "select", transposed_name = "select_backward", doc = "one entry of a dim";
+  static void infer(const Call& call, TensorImpl* const* outputs);
+  static void layout(const Call& call, TensorImpl& output);
+};
+
+struct DiagonalAttrs {
+  int64_t offset, dim1, dim2;
+  void visit(AttrVisitor& v) {
+    v.field("offset", offset);
+    v.field("dim1", dim1);
+    v.field("dim2", dim2);
+  }
+};
+
+/// The elements with index(dim2) - index(dim1) = offset, as a last dim.
+struct Diagonal : PickingView<Diagonal> {
+  using Attrs = DiagonalAttrs;
+  static constexpr std::string_view name = "diagonal", transposed_name = "diagonal_backward", doc = "a diagonal of two dims";
+  static void infer(const Call& call, TensorImpl* const* outputs);
+  static void layout(const Call& call, TensorImpl& output);
+};
+
+struct UnfoldAttrs {
+  int64_t dim;
+  Dim size, step;
+  void visit(AttrVisitor& v) {
+    v.field("dimension", dim);
+    v.field("size", size);
+    v.field("step", step);
+  }
+};
+
+/// All windows of a dim, the inside of a window as a last dim.
+struct Unfold : PickingView<Unfold> {
+  using Attrs = UnfoldAttrs;
+  static constexpr std::string_view name = "unfold", transposed_name = "unfold_backward", doc = "windows of a dim";
+  static void infer(const Call& call, TensorImpl* const* outputs);
+  static void layout(const Call& call, TensorImpl& output);
+};
+
+/// A view by strides and an offset from the operand's first element.
+struct Geometry {
+  Shape size;
+  IntList stride;
+  int64_t offset = 0;
+  IntList base_stride;          // how the operand lies in memory
+  bool base_is_dense = true;    // row-major: base_stride says nothing more
+  void visit(AttrVisitor& v) {
+    v.field("size", size);
+    v.field("stride", stride);
+    v.field("offset", offset);
+    v.field("base_stride", base_stride);
+    v.field("base_is_dense", base_is_dense);
+  }
+};
+/// How `view` lies in the memory of `base`, both of which have storage.
+Geometry geometry_of(const TensorImpl& view, const TensorImpl& base);
+
+struct AsStrided : View {
+  using Attrs = Geometry;
+  static constexpr std::string_view name = "as_strided", transposed_name = "as_strided_backward", doc = "a view by strides";
+  static void infer(const Call& call, TensorImpl* const* outputs);
+  static void layout(const Call& call, TensorImpl& output);
+  static void vjp(RuleContext& c);
+  static void jvp(TangentContext& c);
+  /// Of x in row-major memory, copied there if need be.
+  static Tensor of(const Tensor& x, const Geometry& geometry, SourceLocation where);
+};
+
+/// (base, value): base with the elements that the view shows replaced by value. What an in-place write through a view does to its base.
+struct AsStridedScatter {
+  using Attrs = Geometry;
+  static constexpr std::string_view name = "as_strided_scatter", doc = "a tensor with the elements of a view replaced";
+  static constexpr int8_t arity = 2;
+  static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
+  static void infer(const Call& call, TensorImpl* const* outputs);
+  static void vjp(RuleContext& c);
+  static void jvp(TangentContext& c);
+};
+
+using ViewOps = OpList<Slice, Select, Diagonal, Unfold, AsStrided, AsStridedScatter, Transposed<Slice>, Transposed<Select>,
+                       Transposed<Diagonal>, Transposed<Unfold>, Transposed<AsStrided>>;
+
+}  // namespace ops
+
+/// Entries start .. start + length - 1 of `dim`; a negative start counts from the end. Errors: index_out_of_range, bad_argument, bad_dim.
+Tensor narrow(Operand input, int64_t dim, Dim start, Dim length);
+/// Entry `index` of `dim`, without the dim. Error(index_out_of_range).
+Tensor select(Operand input, int64_t dim, Dim index);
+/// Python's input[start:end:step] along one dim; out-of-range bounds are clamped. step >= 1.
+Tensor slice(Operand input, int64_t dim, std::optional<int64_t> start = {}, std::optional<int64_t> end = {}, int64_t step = 1);
+/// Drops dims of size 1: all of them, or those of the list that have size 1.
+Tensor squeeze(Operand input);
+Tensor squeeze(Operand input, const IntArray& dims);
+/// A new dim of size 1 at `dim`, in [-rank - 1, rank].
+Tensor unsqueeze(Operand input, int64_t dim);
+/// Dims start_dim .. end_dim as one; a view where memory allows, else a copy.
+Tensor flatten(Operand input, int64_t start_dim = 0, int64_t end_dim = -1);
+Tensor broadcast_to(Operand input, const IntArray& size);
+/// Dims `source` moved to the places `destination`, the others in their order.
+Tensor movedim(Operand input, const IntArray& source, const IntArray& destination);
+Tensor diagonal(Operand input, int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1);
+/// Windows of `size` in steps along `dimension`: [..., windows, ..., size].
+Tensor unfold(Operand input, int64_t dimension, int64_t size, int64_t step);
+/// A view of the storage, in elements; the offset defaults to the input's. Errors: index_out_of_range, bad_argument.
+Tensor as_strided(Operand input, const IntArray& size, const IntArray& stride, std::optional<int64_t> storage_offset = {});
+
+/// Parts of a dim: of one size (the last may be smaller), or of the sizes given. In-place writes to the parts are refused while they could
+/// need a gradient.
+Tensors split(Operand input, Dim split_size, int64_t dim = 0);
+Tensors split(Operand input, const IntArray& sections, int64_t dim = 0);
+/// At most `chunks` parts of equal size; the last may be smaller.
+Tensors chunk(Operand input, int64_t chunks, int64_t dim = 0);
+/// All entries of a dim.
+Tensors unbind(Operand input, int64_t dim = 0);
+
+}  // namespace retrograd

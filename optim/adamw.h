@@ -1,0 +1,48 @@
+// AdamW: Adam with weight decay apart from the gradient (Loshchilov and Hutter 2019). Formulas as in PyTorch (torch.optim.AdamW), t steps:
+//   p *= 1 - lr * weight_decay
+//   m += (g - m) (1 - beta1);  v = beta2 v + (1 - beta2) g^2
+//   p -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps); with amsgrad the largest v so far in place of v
+#pragma once
+
+#include <array>
+
+#include "optim/optimizer.h"
+
+namespace retrograd::optim {
+
+struct AdamWOptions {
+  double lr = 1e-3;
+  std::array<double, 2> betas = {0.9, 0.999};
+  double eps = 1e-8;
+  double weight_decay = 1e-2;
+  bool amsgrad = false;
+  bool maximize = false;
+};
+
+struct AdamWAlgorithm {
+  using Options = AdamWOptions;
+  static constexpr std::string_view name = "AdamW";
+  struct State {
+    int64_t step = 0;
+    Tensor exp_avg, exp_avg_sq, max_exp_avg_sq;
+  };
+  struct Pass {
+    Tensor param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq;
+    Options options;
+    int64_t step;
+    template <class T>
+    void run(int64_t begin, int64_t end) const;
+  };
+  static void check(const Options& options, SourceLocation where);
+  static Pass prepare(const Options& options, State& state, const Tensor& param);
+  template <class F>
+  static void visit(State& state, F&& f) {
+    f("exp_avg", state.exp_avg);
+    f("exp_avg_sq", state.exp_avg_sq);
+    f("max_exp_avg_sq", state.max_exp_avg_sq);
+  }
+};
+
+using AdamW = OptimizerOf<AdamWAlgorithm>;
+
+}  // namespace retrograd::optim

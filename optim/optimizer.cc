@@ -1,0 +1,71 @@
+// What the optimizers share that does not depend on their algorithm. See optim/optimizer.h.
+#include "optim/optimizer.h"
+
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include "ops/shape_ops.h"
+
+namespace retrograd::optim {
+
+void Optimizer::zero_grad(bool set_to_none) {
+  NoGradGuard no_grad;
+  for (const Tensor& param : parameters()) {
+    if (set_to_none) param.set_grad({});
+    else if (param.grad().defined()) param.grad().zero_();
+  }
+}
+
+namespace detail {
+
+void check_params(const Tensors& params, std::string_view optimizer, SourceLocation where) {
+  if (params.empty()) fail(Category::bad_argument, optimizer, "there is no parameter", where);
+  std::unordered_set<const TensorImpl*> seen;
+  for (const Tensor& p : params) {
+    if (!p.defined()) fail(Category::bad_argument, optimizer, "a parameter is undefined", where);
+    if (p.dtype() != kFloat32 && p.dtype() != kFloat64)
+      fail(Category::dtype_mismatch, optimizer, fmt::format("parameters are float32 or float64, one is {}", describe(p)), where);
+    if (!p.is_leaf() || !p.requires_grad())
+      fail(Category::bad_argument, optimizer, fmt::format("{} is not a leaf that requires a gradient", describe(p)), where);
+    if (!p.is_contiguous())
+      fail(Category::bad_argument, optimizer, fmt::format("{} is not contiguous. Hint: clone it before it becomes a leaf", describe(p)), where);
+    if (!seen.insert(p.get()).second)
+      fail(Category::bad_argument, optimizer, fmt::format("{} stands twice among the parameters", describe(p)), where);
+  }
+}
+
+namespace {
+std::string key_of(size_t index, std::string_view name) { return fmt::format("{}.{}", index, name); }
+}  // namespace
+
+void save_state(StateDict& out, size_t index, std::string_view name, const Tensor& value) {
+  if (value.defined()) out.emplace(key_of(index, name), value);
+}
+
+Tensor take_state(StateDict& rest, size_t index, std::string_view name, const Tensor& param, SourceLocation where) {
+  const auto it = rest.find(key_of(index, name));
+  if (it == rest.end()) return {};
+  const Tensor value = it->second;
+  if (value.sizes() != param.sizes() || value.dtype() != param.dtype())
+    fail(value.dtype() == param.dtype() ? Category::shape_mismatch : Category::dtype_mismatch, "load_state_dict",
+         fmt::format("{} for \"{}\" of a parameter {}", describe(value), it->first, describe(param)), where);
+  rest.erase(it);
+  return clone(value);
+}
+
+int64_t take_step(StateDict& rest, size_t index, SourceLocation where) {
+  const auto it = rest.find(key_of(index, "step"));
+  if (it == rest.end()) return 0;
+  const int64_t step = it->second.item<int64_t>(where);
+  if (step < 0) fail(Category::bad_argument, "load_state_dict", fmt::format("\"{}\" is {}", it->first, step), where);
+  rest.erase(it);
+  return step;
+}
+
+void fail_unknown_key(std::string_view key, SourceLocation where) {
+  fail(Category::bad_argument, "load_state_dict", fmt::format("\"{}\" is no state of this optimizer", key), where);
+}
+
+}  // namespace detail
+}  // namespace retrograd::optim

@@ -1,0 +1,128 @@
+// Optimizer: parameter groups, their options, and the state that an algorithm keeps for each parameter.
+//
+//   optim::AdamW optimizer(model.parameters(), {.lr = 3e-3});
+//   optim::SGD optimizer({{weights, {.lr = 0.1, .momentum = 0.9}}, {biases, {.lr = 0.1}}});
+//
+// Data: OptimizerOf<Algorithm> holds groups of {params, Algorithm::Options} and one Algorithm::State a parameter, in order of the groups.
+// A step is one pass over the memory of each parameter that has a gradient; the pass is cut into chunks by size alone and is elementwise,
+// so results do not depend on the number of threads. A parameter without a gradient is passed over, its state included, as in PyTorch.
+// Options may be changed between steps through groups() or set_lr().
+// Limits: parameters are float32 or float64 and contiguous; the optimizer writes their memory, so they must not be replaced.
+// Start reading at OptimizerOf::step, then optim/sgd.h or optim/adamw.h; the passes are in optim/passes.h.
+#pragma once
+
+#include "engine/emitter.h"
+#include "io/state_dict.h"
+#include "ops/creation.h"
+#include "optim/passes.h"
+
+namespace retrograd::optim {
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  /// Updates every parameter that has a gradient.
+  virtual void step(SourceLocation where = SourceLocation::current()) = 0;
+  /// The learning rate of all groups.
+  virtual void set_lr(double lr) = 0;
+  virtual Tensors parameters() const = 0;
+  /// The state, as "<number of the parameter>.<PyTorch's name>": tensors that share the memory of the optimizer, and "step" as int64.
+  virtual StateDict state_dict() const = 0;
+  /// Takes over a copy of a saved state. Errors: bad_argument for a key that does not belong here, shape_mismatch, dtype_mismatch.
+  virtual void load_state_dict(const StateDict& state, SourceLocation where = SourceLocation::current()) = 0;
+  /// Drops the gradients of all parameters, or fills them with zeros.
+  void zero_grad(bool set_to_none = true);
+};
+
+/// What groups have in common, apart from the type of their options.
+template <class Options>
+struct ParamGroup {
+  Tensors params;
+  Options options = {};
+};
+
+namespace detail {
+/// Error unless each is a contiguous leaf of float32 or float64 that requires a gradient, and none stands twice.
+void check_params(const Tensors& params, std::string_view optimizer, SourceLocation where);
+/// Writes `name` of parameter `index` into the dictionary, when there is something.
+void save_state(StateDict& out, size_t index, std::string_view name, const Tensor& value);
+/// Takes `name` of parameter `index` out of `rest`, as a copy of the parameter's type; undefined when it is not there.
+Tensor take_state(StateDict& rest, size_t index, std::string_view name, const Tensor& param, SourceLocation where);
+int64_t take_step(StateDict& rest, size_t index, SourceLocation where);
+[[noreturn]] void fail_unknown_key(std::string_view key, SourceLocation where);
+}  // namespace detail
+
+/// Algorithm: Options with lr; State; static constexpr name; and as static functions
+///   check(options, where)                      Error(bad_argument) for options outside their domain
+///   prepare(options, state, param) -> Pass     makes missing state, counts the step; what one parameter's pass needs
+///   visit(state, f)                            f("exp_avg", tensor) for each tensor of the state
+template <class Algorithm>
+class OptimizerOf : public Optimizer {
+ public:
+  using Options = typename Algorithm::Options;
+  using Group = ParamGroup<Options>;
+
+  explicit OptimizerOf(const Tensors& params, Options options = {}, SourceLocation where = SourceLocation::current())
+      : OptimizerOf(std::vector<Group>{{params, options}}, where) {}
+  explicit OptimizerOf(std::vector<Group> groups, SourceLocation where = SourceLocation::current()) : groups_(std::move(groups)) {
+    for (const Group& group : groups_) Algorithm::check(group.options, where);
+    detail::check_params(parameters(), Algorithm::name, where);
+    states_.resize(parameters().size());
+  }
+
+  std::vector<Group>& groups() { return groups_; }
+  const std::vector<Group>& groups() const { return groups_; }
+
+  void set_lr(double lr) override {
+    for (Group& group : groups_) group.options.lr = lr;
+  }
+
+  Tensors parameters() const override {
+    Tensors all;
+    for (const Group& group : groups_) all.insert(all.end(), group.params.begin(), group.params.end());
+    return all;
+  }
+
+  void step(SourceLocation where = SourceLocation::current()) override {
+    NoGradGuard no_grad;
+    std::vector<typename Algorithm::Pass> passes;
+    size_t index = 0;
+    for (const Group& group : groups_) {
+      Algorithm::check(group.options, where);
+      for (const Tensor& param : group.params) {
+        auto& state = states_[index++];
+        if (param.grad().defined()) passes.push_back(Algorithm::prepare(group.options, state, param));
+      }
+    }
+    run_passes(passes);
+  }
+
+  StateDict state_dict() const override {
+    StateDict out;
+    for (size_t i = 0; i < states_.size(); ++i) {
+      typename Algorithm::State state = states_[i];
+      Algorithm::visit(state, [&](std::string_view name, Tensor& value) { detail::save_state(out, i, name, value); });
+      if (state.step > 0) detail::save_state(out, i, "step", scalar_tensor(state.step, {kInt64}));
+    }
+    return out;
+  }
+
+  void load_state_dict(const StateDict& state, SourceLocation where = SourceLocation::current()) override {
+    NoGradGuard no_grad;
+    StateDict rest = state;
+    std::vector<typename Algorithm::State> loaded(states_.size());
+    const Tensors params = parameters();
+    for (size_t i = 0; i < loaded.size(); ++i) {
+      Algorithm::visit(loaded[i], [&](std::string_view name, Tensor& value) { value = detail::take_state(rest, i, name, params[i], where); });
+      loaded[i].step = detail::take_step(rest, i, where);
+    }
+    if (!rest.empty()) detail::fail_unknown_key(rest.begin()->first, where);
+    states_ = std::move(loaded);
+  }
+
+ private:
+  std::vector<Group> groups_;
+  std::vector<typename Algorithm::State> states_;  // of the parameters, in order of the groups
+};
+
+}  // namespace retrograd::optim

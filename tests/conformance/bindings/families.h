@@ -1,0 +1,21 @@
+// The tables of bindings, one per family of ops. A new family is a file beside this one, a line here and a
+// line in families.cc.
+#pragma once
+
+#include "tests/conformance/binding.h"
+
+namespace retrograd::conformance {
+
+BindingList unary_bindings();
+BindingList binary_bindings();
+BindingList activation_bindings();
+BindingList reduce_bindings();
+BindingList scan_bindings();
+BindingList shape_bindings();
+BindingList rearrange_bindings();
+BindingList index_bindings();
+BindingList matmul_bindings();
+BindingList norm_bindings();
+BindingList loss_bindings();
+
+}  // namespace retrograd::conformance

@@ -1,0 +1,87 @@
+// What a case is made of, and what its exceptions mean.
+#include "tests/conformance/case_runner.h"
+
+#include <algorithm>
+
+#include "tests/conformance/derivative_form.h"
+#include "tests/conformance/interpreter.h"
+#include "tests/conformance/schema.h"
+
+namespace retrograd::conformance {
+namespace {
+
+bool lists(const Json* modes, Mode mode, bool when_absent) {
+  return modes ? std::find(modes->begin(), modes->end(), to_string(mode)) != modes->end() : when_absent;
+}
+
+void compare_events(const Json& want, const EventLog& events, CaseLog& log) {
+  const std::vector<std::string> got = events.canonical();
+  const auto text = [](const auto& list, size_t i) {
+    return i < list.size() ? std::string(list[i]) : std::string("nothing");
+  };
+  for (size_t i = 0; i < std::max(got.size(), want.size()); ++i)
+    if (i >= got.size() || i >= want.size() || want[i] != got[i])
+      return log.fail("events[" + std::to_string(i) + "]", "want " + text(want, i) + " got " + text(got, i));
+}
+
+void compare_run_counts(const Json& want, const std::map<std::string, int>& got, CaseLog& log) {
+  for (const auto& [label, count] : want.items()) {
+    const auto it = got.find(label);
+    const int runs = it == got.end() ? 0 : it->second;
+    if (count != runs)
+      log.fail("run_counts." + label, "want " + count.dump() + " got " + std::to_string(runs));
+  }
+}
+
+void run_statements(const Json& test_case, Mode mode, Comparison& comparison, Interpreter& interpreter) {
+  for (const Json& input : test_case["inputs"])
+    interpreter.names().bind(input["name"], comparison.suite().leaf(input, true));
+  interpreter.run(test_case["ops"]);
+  const Json* expect = find(test_case, "expect");
+  const bool compares_events = lists(find(test_case, "event_modes"), mode, mode != Mode::compiled);
+  const Json* events = expect ? find(*expect, "events") : nullptr;
+  const Json* run_counts = expect ? find(*expect, "run_counts") : nullptr;
+  if (events || run_counts) comparison.log().compared();
+  if (events && compares_events) compare_events(*events, interpreter.events(), comparison.log());
+  if (run_counts && compares_events)
+    compare_run_counts(*run_counts, interpreter.run_counts(), comparison.log());
+}
+
+void run(const Suite& suite, const Json& test_case, Mode mode, CaseLog& log) {
+  check_case(test_case);
+  if (const Json* kind = find(test_case, "kind")) throw Unsupported("op=" + kind->get<std::string>());
+  const auto differentiator = make_differentiator(mode);
+  if (!differentiator) throw Unsupported("mode=" + std::string(to_string(mode)));
+  Comparison comparison(suite, test_case, log);
+  if (test_case.contains("outputs")) return run_derivative_form(test_case, mode, comparison, *differentiator);
+  Interpreter interpreter(comparison, *differentiator);
+  run_statements(test_case, mode, comparison, interpreter);
+}
+
+}  // namespace
+
+bool applies(const Json& test_case, Mode mode) { return lists(find(test_case, "modes"), mode, true); }
+
+CaseResult run_case(const Suite& suite, const Json& test_case, Mode mode) {
+  using Verdict = CaseResult::Verdict;
+  CaseLog log;
+  try {
+    run(suite, test_case, mode, log);
+    if (log.comparisons() == 0) log.fail("case", "it compares nothing");
+  } catch (const Unsupported& e) {
+    if (log.failures().empty()) return {Verdict::unsupported, {}, e.what()};
+  } catch (const Error& e) {
+    if (e.category() == Category::unsupported && log.failures().empty())
+      return {Verdict::unsupported, {}, "op=" + log.at() + ": " + e.what()};
+    log.fail(log.at(), std::string(to_string(e.category())) + ": " + e.what());
+  } catch (const BadManifest& e) {
+    log.fail(log.at(), std::string("bad manifest: ") + e.what());
+  } catch (const std::exception& e) {
+    log.fail(log.at(), std::string("exception: ") + e.what());
+  } catch (...) {
+    log.fail(log.at(), "an exception of an unknown type");
+  }
+  return {log.failures().empty() ? Verdict::pass : Verdict::fail, log.failures(), {}};
+}
+
+}  // namespace retrograd::conformance

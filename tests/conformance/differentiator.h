@@ -1,0 +1,36 @@
+// The modes, and what each of them takes for backward and grad: eager the engine's own, traced a captured
+// backward that is then run.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "engine/tensor.h"
+
+namespace retrograd::conformance {
+
+enum class Mode { eager, traced, compiled };
+inline constexpr Mode kModes[] = {Mode::eager, Mode::traced, Mode::compiled};
+
+std::string_view to_string(Mode mode);
+
+/// What one backward starts from; as the parameters of autograd::backward and autograd::grad.
+struct Backward {
+  Tensors roots, cotangents;
+  std::optional<bool> retain_graph;
+  bool create_graph = false;
+};
+
+class Differentiator {
+ public:
+  virtual ~Differentiator() = default;
+  virtual void backward(const Backward& request, const std::optional<Tensors>& inputs) = 0;
+  virtual Tensors grad(const Backward& request, const Tensors& inputs, bool allow_unused) = 0;
+};
+
+/// A fresh differentiator, or null for a mode that this build does not have.
+std::unique_ptr<Differentiator> make_differentiator(Mode mode);
+
+}  // namespace retrograd::conformance

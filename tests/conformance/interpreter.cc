@@ -1,0 +1,116 @@
+// The table of statements; op calls, scopes and expected errors.
+#include "tests/conformance/interpreter.h"
+
+#include <algorithm>
+
+#include "engine/inplace.h"
+#include "tests/conformance/binding.h"
+
+namespace retrograd::conformance {
+
+const Interpreter::Statement Interpreter::kStatements[] = {
+    {"backward", &Interpreter::backward},
+    {"grad", &Interpreter::grad},
+    {"no_grad", &Interpreter::no_grad},
+    {"enable_grad", &Interpreter::enable_grad},
+    {"requires_grad", &Interpreter::requires_grad},
+    {"retain_grad", &Interpreter::retain_grad},
+    {"get_grad", &Interpreter::get_grad},
+    {"set_grad", &Interpreter::set_grad},
+    {"check", &Interpreter::check},
+    {"expect_error", &Interpreter::expect_error},
+    {"mark", &Interpreter::mark},
+    {"tensor_hook", &Interpreter::tensor_hook},
+    {"post_accumulate_grad_hook", &Interpreter::post_accumulate_grad_hook},
+    {"node_pre_hook", &Interpreter::node_pre_hook},
+    {"node_post_hook", &Interpreter::node_post_hook},
+    {"multi_grad_hook", &Interpreter::multi_grad_hook},
+    {"saved_tensors_hooks", &Interpreter::saved_tensors_hooks},
+    {"remove_hook", &Interpreter::remove_hook},
+};
+
+void Interpreter::run(const Json& statements, const std::string& path) {
+  for (size_t i = 0; i < statements.size(); ++i) {
+    const std::string here = path + "[" + std::to_string(i) + "]";
+    comparison_.log().enter(here);
+    run_one(statements[i], here);
+  }
+}
+
+void Interpreter::run_one(const Json& statement, const std::string& path) {
+  const bool is_op = statement.contains("op");
+  const std::string& name = statement[is_op ? "op" : "do"].get_ref<const std::string&>();
+  try {
+    if (is_op) return run_op(statement);
+    for (const Statement& known : kStatements)
+      if (known.name == name) return (this->*known.handler)(statement, path);
+  } catch (const Error& e) {
+    if (e.category() == Category::unsupported) throw Unsupported("op=" + name + ": " + e.what());
+    throw;
+  }
+  throw Unsupported("op=" + name);
+}
+
+void Interpreter::run_op(const Json& call) {
+  static const std::string no_label;
+  static const Json no_attrs = Json::object();
+  const Json* label = find(call, "label");
+  const CallLabel scope(label ? label->get_ref<const std::string&>() : no_label);
+  if (label) ++run_counts_[CallLabel::current()];
+  const Json* attrs = find(call, "attrs");
+  bind_results(call, call_op(call["op"], names_.get_all(call["in"]), attrs ? *attrs : no_attrs));
+}
+
+Tensors Interpreter::call_op(const std::string& op, const Tensors& in, const Json& attrs) {
+  const Binding* binding = find_binding(op);
+  if (!binding) throw Unsupported("op=" + op);
+  const Arguments arguments(op, *find_signature(op), in, attrs);
+  if (binding->op == op) return binding->call(arguments);
+  const auto base = [&](const Tensor& self) { return binding->call(arguments.on(self)).at(0); };
+  return {apply_inplace(in.at(0), base, op)};
+}
+
+void Interpreter::bind_results(const Json& call, const Tensors& results) {
+  const Json* out = find(call, "out");
+  if (!out) return;
+  if (out->size() > results.size())
+    throw BadManifest(call["op"].get<std::string>() + " gives fewer results than `out` names");
+  for (size_t i = 0; i < out->size(); ++i)
+    if (!(*out)[i].is_null()) names_.bind((*out)[i], results[i]);
+}
+
+void Interpreter::no_grad(const Json& statement, const std::string& path) {
+  const NoGradGuard scope;
+  run(statement["body"], path + ".body");
+}
+
+void Interpreter::enable_grad(const Json& statement, const std::string& path) {
+  const EnableGradGuard scope;
+  run(statement["body"], path + ".body");
+}
+
+void Interpreter::mark(const Json& statement, const std::string&) {
+  events_.add("mark " + statement["text"].get<std::string>());
+}
+
+void Interpreter::expect_error(const Json& statement, const std::string& path) {
+  const Json& body = statement["body"];
+  const std::string what = path + ".expect_error", wanted = statement["category"];
+  comparison_.log().compared();
+  try {
+    run(body, path + ".body");
+    return comparison_.log().fail(what, "want " + wanted + " got no error");
+  } catch (const Error& e) {
+    const std::string at = comparison_.log().at(),
+                      last = path + ".body[" + std::to_string(body.size() - 1) + "]";
+    const std::string got(to_string(e.category()));
+    const Json* also = find(statement, "also");
+    const bool accepted =
+        got == wanted || (also && std::find(also->begin(), also->end(), got) != also->end());
+    if (!accepted) comparison_.log().fail(what, "want " + wanted + " got " + got + ": " + e.what());
+    if (!at.starts_with(last))
+      comparison_.log().fail(what, "refused at " + at + ", before the last statement: " + e.what());
+  }
+}
+
+}  // namespace retrograd::conformance

@@ -1,0 +1,110 @@
+// conformance SUITE.json [--mode eager|traced|compiled|all] [--filter SUBSTRING] [--list] [--allow-unsupported]
+//
+// Runs the cases of a suite and prints a line for each that fails or is unsupported, and a summary per mode;
+// see section 9 of suites/FORMAT.md. Start reading at case_runner.cc, then interpreter.h.
+//
+// Exit code: 0 when all passed, 1 when one failed or (without --allow-unsupported) was unsupported, 2 when the
+// suite cannot be read or an argument is wrong.
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "tests/conformance/case_runner.h"
+
+namespace retrograd::conformance {
+namespace {
+
+struct Options {
+  std::string suite, mode = "eager", filter;
+  bool list = false, allow_unsupported = false;
+};
+
+struct Counts {
+  int pass = 0, fail = 0, unsupported = 0;
+};
+
+// The suite as named, from where the user called (under `bazel run` that is not the working directory), or
+// among those that come with the runner.
+std::string find_suite(const std::string& name) {
+  const char* caller = std::getenv("BUILD_WORKING_DIRECTORY");
+  std::filesystem::path places[] = {std::filesystem::path(caller ? caller : ".") / name, name,
+                                    std::filesystem::path("tests/conformance/suites") / name};
+  for (const std::filesystem::path& place : places)
+    if (std::filesystem::is_regular_file(place)) return place.string();
+  throw BadManifest(name + ": no such file");
+}
+
+std::string one_line(std::string text) {
+  for (char& c : text)
+    if (c == '\n') c = ' ';
+  return text;
+}
+
+Counts run_mode(const Suite& suite, Mode mode, const std::string& filter) {
+  Counts counts;
+  for (const Json& test_case : suite.cases()) {
+    const std::string name = test_case.value("name", "?");
+    if (name.find(filter) == std::string::npos || !applies(test_case, mode)) continue;
+    const CaseResult result = run_case(suite, test_case, mode);
+    for (const CaseLog::Failure& failure : result.failures)
+      fmt::print("FAIL {}:{} [{}] {}: {}\n", suite.name(), name, to_string(mode), failure.what,
+                 one_line(failure.text));
+    switch (result.verdict) {
+      case CaseResult::Verdict::pass: ++counts.pass; break;
+      case CaseResult::Verdict::fail: ++counts.fail; break;
+      case CaseResult::Verdict::unsupported:
+        ++counts.unsupported;
+        fmt::print("UNSUPPORTED {}:{} [{}] {}\n", suite.name(), name, to_string(mode),
+                   one_line(result.lacking));
+    }
+    std::fflush(stdout);
+  }
+  fmt::print("SUMMARY {} {} pass={} fail={} unsupported={}\n", suite.name(), to_string(mode), counts.pass,
+             counts.fail, counts.unsupported);
+  return counts;
+}
+
+int run(const Options& options) {
+  const Suite suite(find_suite(options.suite));
+  if (options.list) {
+    for (const Json& test_case : suite.cases())
+      if (const std::string name = test_case.value("name", "?");
+          name.find(options.filter) != std::string::npos)
+        fmt::print("{}\n", name);
+    return 0;
+  }
+  bool good = true;
+  for (Mode mode : kModes) {
+    if (options.mode != "all" && options.mode != to_string(mode)) continue;
+    const Counts counts = run_mode(suite, mode, options.filter);
+    good = good && counts.fail == 0 && (options.allow_unsupported || counts.unsupported == 0);
+  }
+  return good ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace retrograd::conformance
+
+int main(int argc, char** argv) {
+  retrograd::conformance::Options options;
+  CLI::App app("Runs a conformance suite against this build.", "conformance");
+  app.add_option("suite", options.suite, "SUITE.json; its tensors lie beside it")->required();
+  app.add_option("--mode", options.mode, "eager, traced, compiled or all")
+      ->check(CLI::IsMember({"eager", "traced", "compiled", "all"}));
+  app.add_option("--filter", options.filter, "only cases whose name contains this");
+  app.add_flag("--list", options.list, "print the names of the cases and run none");
+  app.add_flag("--allow-unsupported", options.allow_unsupported,
+               "unsupported cases do not change the exit code");
+  try {
+    app.parse(argc, argv);
+    return retrograd::conformance::run(options);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "conformance: %s\n", e.what());
+    return 2;
+  }
+}

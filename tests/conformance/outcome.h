@@ -1,0 +1,47 @@
+// What can come of a case: exceptions that end it, and the log of its comparisons.
+//
+//   BadManifest  the manifest breaks the format: a failure
+//   Unsupported  the engine lacks something: neither a failure nor a pass
+// Comparisons go to the CaseLog and never end a case, so that one run names all that differs. A case passes
+// when its log has comparisons and no failure.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace retrograd::conformance {
+
+struct BadManifest : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// The text names what is lacking: "op=conv2d", "op=checkpoint".
+struct Unsupported : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+class CaseLog {
+ public:
+  struct Failure {
+    std::string what;  // a path: "grads.x", "ops[7].check.grads.w"
+    std::string text;
+  };
+
+  /// Notes that something was compared, or would be in another mode.
+  void compared() { ++comparisons_; }
+  void fail(std::string what, std::string text) { failures_.push_back({std::move(what), std::move(text)}); }
+  /// Notes where the case is, for the message of an exception that comes from there.
+  void enter(std::string what) { at_ = std::move(what); }
+  const std::string& at() const { return at_; }
+  int comparisons() const { return comparisons_; }
+  const std::vector<Failure>& failures() const { return failures_; }
+
+ private:
+  int comparisons_ = 0;
+  std::string at_ = "case";
+  std::vector<Failure> failures_;
+};
+
+}  // namespace retrograd::conformance

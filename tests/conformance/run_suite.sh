@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# run_suite.sh RUNNER SUITE.json [FLAG...]: the suite in modes eager and traced; fails when one of them does.
+set -uo pipefail
+
+status=0
+for mode in eager traced; do
+  "$1" "$2" --mode "$mode" "${@:3}" || status=1
+done
+exit "$status"

@@ -1,0 +1,16 @@
+// Which fields the objects of a manifest have. A case is checked whole before it runs, so that a field nobody
+// knows is a failure wherever it stands, and the code that runs a case only reads what it needs.
+#pragma once
+
+#include "tests/conformance/json.h"
+
+namespace retrograd::conformance {
+
+/// Throws BadManifest for a missing or an unknown field in the manifest itself (its cases are not looked at).
+void check_manifest(const Json& manifest);
+
+/// Throws BadManifest, with the path of the object, for a missing or an unknown field anywhere in the case,
+/// an op or a statement that the format does not have, an attribute that the op does not have.
+void check_case(const Json& test_case);
+
+}  // namespace retrograd::conformance

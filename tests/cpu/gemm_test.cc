@@ -1,0 +1,156 @@
+// Matrix products against three nested loops in double: sizes around every cut, all strides, batches,
+// accumulation, numbers of threads. Not tested here: speed, and the instruction-set levels that RETROGRAD_ISA
+// does not choose (tests run with one of them at a time).
+#include "cpu/gemm.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <vector>
+
+#include "cpu/parallel.h"
+
+namespace retrograd::cpu {
+namespace {
+
+// Small integers: every sum is exact in float, so results must be equal however they are cut.
+template <class T>
+std::vector<T> numbers(int64_t n, uint64_t seed) {
+  std::vector<T> out(static_cast<size_t>(n));
+  for (T& x : out) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    x = static_cast<T>(static_cast<int>(seed >> 60) - 8);
+  }
+  return out;
+}
+
+struct Case {
+  int64_t m, n, k;
+  bool a_turned = false, b_turned = false;
+  int64_t gap = 1;  // between neighbours of the dense dim
+};
+
+template <class T>
+struct Problem {
+  Case c;
+  std::vector<T> a, b, out;
+  MatrixView<T> a_view, b_view;
+
+  explicit Problem(const Case& c)
+      : c(c),
+        a(numbers<T>(c.m * c.k * c.gap + 1, 1)),
+        b(numbers<T>(c.k * c.n * c.gap + 1, 2)),
+        out(numbers<T>(c.m * (c.n + 3), 3)),
+        a_view{a.data(), c.a_turned ? c.gap : c.k * c.gap, c.a_turned ? c.m * c.gap : c.gap},
+        b_view{b.data(), c.b_turned ? c.gap : c.n * c.gap, c.b_turned ? c.k * c.gap : c.gap} {}
+
+  Gemm<T> gemm(T alpha, bool accumulate) {
+    return {c.m, c.n, c.k, a_view, b_view, out.data(), c.n + 3, alpha, accumulate};
+  }
+
+  T expected(const std::vector<T>& before, int64_t i, int64_t j, T alpha, bool accumulate) const {
+    double sum = 0;
+    for (int64_t l = 0; l < c.k; ++l)
+      sum += static_cast<double>(a_view.data[i * a_view.row + l * a_view.column]) *
+             static_cast<double>(b_view.data[l * b_view.row + j * b_view.column]);
+    return static_cast<T>(
+        static_cast<double>(alpha) * sum +
+        (accumulate ? static_cast<double>(before[static_cast<size_t>(i * (c.n + 3) + j)]) : 0));
+  }
+};
+
+template <class T>
+int wrong_elements(const Case& c, T alpha, bool accumulate) {
+  Problem<T> p(c);
+  const std::vector<T> before = p.out;
+  gemm(p.gemm(alpha, accumulate));
+  int wrong = 0;
+  for (int64_t i = 0; i < c.m; ++i)
+    for (int64_t j = 0; j < c.n + 3; ++j) {
+      const size_t at = static_cast<size_t>(i * (c.n + 3) + j);
+      wrong += p.out[at] != (j < c.n ? p.expected(before, i, j, alpha, accumulate) : before[at]);
+    }
+  return wrong;
+}
+
+TEST_CASE("products of all sizes and strides are exact on small integers") {
+  const int64_t sizes[] = {0, 1, 2, 4, 5, 6, 7, 15, 17, 33};
+  for (int64_t m : sizes)
+    for (int64_t n : sizes)
+      for (int64_t k : {0, 1, 3, 8, 20})
+        for (int turned = 0; turned < 4; ++turned)
+          for (int64_t gap : {1, 2}) {
+            const Case c{m, n, k, (turned & 1) != 0, (turned & 2) != 0, gap};
+            INFO(m << " x " << n << " x " << k << " turned " << turned << " gap " << gap);
+            REQUIRE(wrong_elements<float>(c, 1, false) == 0);
+            REQUIRE(wrong_elements<double>(c, -2, true) == 0);
+          }
+}
+
+TEST_CASE("products beyond one tile, one block of k and one small operand") {
+  for (const Case& c : {Case{130, 530, 70}, Case{200, 65, 600}, Case{65, 300, 513}, Case{7, 1100, 300},
+                        Case{1030, 9, 257}, Case{24, 40, 3000}})
+    for (int turned = 0; turned < 4; ++turned) {
+      const Case t{c.m, c.n, c.k, (turned & 1) != 0, (turned & 2) != 0, 1};
+      INFO(c.m << " x " << c.n << " x " << c.k << " turned " << turned);
+      CHECK(wrong_elements<float>(t, 1, false) == 0);
+      CHECK(wrong_elements<float>(t, 2, true) == 0);
+      CHECK(wrong_elements<double>(t, 1, true) == 0);
+    }
+}
+
+TEST_CASE("thin products with long operands") {
+  for (const Case& c :
+       {Case{1, 3000, 400}, Case{3000, 1, 400}, Case{3, 2100, 30}, Case{2100, 2, 30}, Case{1, 1, 5000}})
+    for (int turned = 0; turned < 4; ++turned) {
+      const Case t{c.m, c.n, c.k, (turned & 1) != 0, (turned & 2) != 0, 1};
+      INFO(c.m << " x " << c.n << " x " << c.k << " turned " << turned);
+      CHECK(wrong_elements<float>(t, 1, false) == 0);
+      CHECK(wrong_elements<double>(t, -1, true) == 0);
+    }
+}
+
+TEST_CASE("a batch is as many products") {
+  const int64_t m = 9, n = 20, k = 5, count = 70;
+  const std::vector<float> a = numbers<float>(m * k * count, 4), b = numbers<float>(k * n, 5);
+  std::vector<float> together(static_cast<size_t>(m * n * count)), alone(together.size());
+  std::vector<BatchOffsets> offsets;
+  for (int64_t i = 0; i < count; ++i) {
+    offsets.push_back({i * m * k, 0, i * m * n});
+    gemm(Gemm<float>{m, n, k, {a.data() + i * m * k, k, 1}, {b.data(), n, 1}, alone.data() + i * m * n, n});
+  }
+  gemm_batched(Gemm<float>{m, n, k, {a.data(), k, 1}, {b.data(), n, 1}, together.data(), n}, offsets);
+  CHECK(together == alone);
+}
+
+// Fractions, so that another order of summation would show.
+std::vector<float> product_with(int threads) {
+  const int before = get_num_threads();
+  set_num_threads(threads);
+  const int64_t m = 190, n = 210, k = 700;
+  std::vector<float> a(static_cast<size_t>(m * k)), b(static_cast<size_t>(k * n)),
+      c(static_cast<size_t>(m * n));
+  for (size_t i = 0; i < a.size(); ++i) a[i] = std::sin(static_cast<float>(i));
+  for (size_t i = 0; i < b.size(); ++i) b[i] = std::cos(static_cast<float>(i));
+  gemm(Gemm<float>{m, n, k, {a.data(), k, 1}, {b.data(), 1, k}, c.data(), n});
+  c.push_back(dot(a.data(), 1, b.data(), 1, std::min<int64_t>(m * k, n * k)));
+  set_num_threads(before);
+  return c;
+}
+
+TEST_CASE("results do not depend on the number of threads") {
+  const std::vector<float> one = product_with(1);
+  CHECK(product_with(2) == one);
+  CHECK(product_with(5) == one);
+}
+
+TEST_CASE("a long dot product of floats keeps its accuracy") {
+  const int64_t n = 3000001;
+  const std::vector<float> x(static_cast<size_t>(n), 0.1f);
+  const double want = static_cast<double>(n) * 0.1f * 0.1f;
+  CHECK(std::abs(dot(x.data(), 1, x.data(), 1, n) - want) < 1e-6 * want);
+  CHECK(std::abs(dot(x.data(), 2, x.data(), 0, n / 2) - want / 2) < 1e-6 * want);
+  CHECK(dot(x.data(), 1, x.data(), 1, 0) == 0);
+}
+
+}  // namespace
+}  // namespace retrograd::cpu

@@ -1,0 +1,219 @@
+// Parallel loops of cpu/parallel.h: every chunk once, cuts from sizes alone, exceptions, nesting, callers at
+// once, fork.
+//
+// Not tested here: speed; data races (the tsan build of this file shows them); fork from inside a chunk,
+// which is not allowed.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "cpu/parallel.h"
+
+namespace retrograd::cpu {
+namespace {
+
+/// Sets the number of threads for one test.
+class Threads {
+ public:
+  explicit Threads(int count) : before_(get_num_threads()) { set_num_threads(count); }
+  ~Threads() { set_num_threads(before_); }
+
+ private:
+  int before_;
+};
+
+/// How often each of `count` chunks ran.
+std::vector<int> runs_of_chunks(int64_t count) {
+  std::vector<std::atomic<int>> runs(count);
+  parallel_for(count, [&](int64_t chunk) { runs[chunk].fetch_add(1, std::memory_order_relaxed); });
+  return {runs.begin(), runs.end()};
+}
+
+TEST_CASE("each chunk runs once") {
+  for (const int threads : {1, 2, 3, 7}) {
+    const Threads scope(threads);
+    for (const int64_t count : {0, 1, 2, 3, 100, 10000})
+      CHECK(runs_of_chunks(count) == std::vector<int>(count, 1));
+  }
+}
+
+TEST_CASE("results are visible after the join, loop after loop") {
+  const Threads scope(4);
+  std::vector<int64_t> values(64);
+  for (int64_t round = 0; round < 2000; ++round) {
+    parallel_for(64, [&](int64_t chunk) { values[chunk] += chunk + round; });
+  }
+  for (int64_t chunk = 0; chunk < 64; ++chunk) CHECK(values[chunk] == 2000 * chunk + 1999 * 1000);
+}
+
+TEST_CASE("ranges are cut at multiples of the grain, whatever the number of threads") {
+  for (const int threads : {1, 4}) {
+    const Threads scope(threads);
+    for (const int64_t size : {0, 1, 9, 10, 11, 95}) {
+      std::vector<std::pair<int64_t, int64_t>> pieces((size + 9) / 10);
+      parallel_range(size, 10, [&](int64_t begin, int64_t end) { pieces[begin / 10] = {begin, end}; });
+      for (int64_t i = 0; i < static_cast<int64_t>(pieces.size()); ++i) {
+        CHECK(pieces[i] == std::pair(i * 10, std::min(size, i * 10 + 10)));
+      }
+    }
+  }
+}
+
+TEST_CASE("a second thread takes part") {
+  const Threads scope(2);
+  std::atomic<int> arrived{0};
+  // Neither chunk can end alone.
+  parallel_for(2, [&](int64_t) {
+    arrived.fetch_add(1);
+    while (arrived.load() < 2) std::this_thread::yield();
+  });
+  CHECK(arrived.load() == 2);
+}
+
+TEST_CASE("a chunk that takes long holds up no other") {
+  const Threads scope(2);
+  std::atomic<int> done{0};
+  // The thread with chunk 0 is stuck until the other one has run all other chunks.
+  parallel_for(100, [&](int64_t chunk) {
+    while (chunk == 0 && done.load() < 99) std::this_thread::yield();
+    done.fetch_add(1);
+  });
+  CHECK(done.load() == 100);
+}
+
+TEST_CASE("an exception reaches the caller and the pool stays usable") {
+  for (const int threads : {1, 3}) {
+    const Threads scope(threads);
+    for (const int64_t bad : {0, 7, 499}) {
+      std::atomic<int> runs{0};
+      const auto loop = [&] {
+        parallel_for(500, [&](int64_t chunk) {
+          runs.fetch_add(1);
+          if (chunk == bad) throw std::runtime_error("chunk " + std::to_string(chunk));
+        });
+      };
+      CHECK_THROWS_WITH(loop(), "chunk " + std::to_string(bad));
+      CHECK(runs.load() >= 1);
+      CHECK(runs.load() <= 500);
+      CHECK(runs_of_chunks(50) == std::vector<int>(50, 1));
+    }
+  }
+}
+
+TEST_CASE("of many exceptions one is thrown") {
+  const Threads scope(4);
+  for (int round = 0; round < 100; ++round) {
+    const auto loop = [] { parallel_for(64, [](int64_t chunk) { throw static_cast<int>(chunk); }); };
+    CHECK_THROWS_AS(loop(), int);
+  }
+}
+
+TEST_CASE("a loop inside a chunk runs on the thread of that chunk") {
+  const Threads scope(3);
+  std::atomic<int> elsewhere{0}, runs{0};
+  parallel_for(8, [&](int64_t) {
+    const std::thread::id outer = std::this_thread::get_id();
+    parallel_for(8, [&](int64_t) {
+      runs.fetch_add(1);
+      if (std::this_thread::get_id() != outer) elsewhere.fetch_add(1);
+    });
+  });
+  CHECK(runs.load() == 64);
+  CHECK(elsewhere.load() == 0);
+}
+
+TEST_CASE("a loop of one chunk leaves the pool to the loop inside") {
+  const Threads scope(2);
+  std::atomic<int> arrived{0};
+  parallel_for(1, [&](int64_t) {
+    parallel_for(2, [&](int64_t) {
+      arrived.fetch_add(1);
+      while (arrived.load() < 2) std::this_thread::yield();
+    });
+  });
+  CHECK(arrived.load() == 2);
+}
+
+TEST_CASE("two host threads make progress at once") {
+  const Threads scope(2);
+  std::atomic<int> inside{0};
+  // Each loop waits for the other to have begun: they must overlap.
+  const auto host = [&] {
+    bool first = true;
+    parallel_for(2, [&](int64_t chunk) {
+      if (chunk == 0 && std::exchange(first, false)) inside.fetch_add(1);
+      while (inside.load() < 2) std::this_thread::yield();
+    });
+  };
+  std::thread other(host);
+  host();
+  other.join();
+  CHECK(inside.load() == 2);
+}
+
+TEST_CASE("many host threads, many loops") {
+  const Threads scope(3);
+  std::atomic<int64_t> sum{0};
+  std::vector<std::thread> hosts;
+  for (int host = 0; host < 4; ++host) {
+    hosts.emplace_back([&] {
+      for (int round = 0; round < 300; ++round)
+        parallel_for(10, [&](int64_t chunk) { sum.fetch_add(chunk); });
+    });
+  }
+  for (std::thread& host : hosts) host.join();
+  CHECK(sum.load() == 4 * 300 * 45);
+}
+
+TEST_CASE("the number of threads is checked and changes between loops") {
+  const Threads scope(2);
+  CHECK_THROWS_AS(set_num_threads(0), std::invalid_argument);
+  CHECK_THROWS_AS(set_num_threads(-3), std::invalid_argument);
+  CHECK_THROWS_AS(set_num_threads(1 << 20), std::invalid_argument);
+  CHECK(get_num_threads() == 2);
+  for (const int threads : {5, 1, 3, 2}) {
+    set_num_threads(threads);
+    CHECK(get_num_threads() == threads);
+    CHECK(runs_of_chunks(200) == std::vector<int>(200, 1));
+  }
+}
+
+TEST_CASE("one thread runs everything in the caller, in order") {
+  const Threads scope(1);
+  std::vector<int64_t> order;
+  parallel_for(20, [&](int64_t chunk) { order.push_back(chunk); });
+  for (int64_t i = 0; i < 20; ++i) CHECK(order.at(i) == i);
+}
+
+#if !defined(__SANITIZE_THREAD__)  // starting threads after a fork of several threads is not supported there
+TEST_CASE("a forked child has a pool of its own") {
+  const Threads scope(2);
+  CHECK(runs_of_chunks(100) == std::vector<int>(100, 1));
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    std::atomic<int> arrived{0};
+    parallel_for(2, [&](int64_t) {
+      arrived.fetch_add(1);
+      while (arrived.load() < 2) std::this_thread::yield();
+    });
+    _exit(runs_of_chunks(100) == std::vector<int>(100, 1) ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+  CHECK(runs_of_chunks(100) == std::vector<int>(100, 1));
+}
+#endif
+
+}  // namespace
+}  // namespace retrograd::cpu

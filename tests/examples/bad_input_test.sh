@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# bad_input_test.sh PROGRAM: flags, files and folders that are wrong end with one line on stderr that says what is wrong, and exit code 2.
+#
+# Not tested here: a machine with a CUDA device, running out of memory, disks that are really full: the file size limit of the process
+# stands in for one (a write fails at the same place), and /dev/full for output. Where those are missing the case is skipped, loudly.
+set -uo pipefail
+
+program=$1
+folder=$(mktemp -d)
+trap 'chmod -R u+w "$folder"; rm -rf "$folder"' EXIT
+failed=0
+
+# wrong WANTED ARGUMENT...: the program must refuse the arguments with a line that contains WANTED.
+wrong() {
+  local wanted=$1
+  shift
+  "$program" "$@" >"$folder/out" 2>"$folder/err"
+  local code=$?
+  if [[ $code != 2 || $(wc -l <"$folder/err") != 1 ]] || ! grep -qF -- "$wanted" "$folder/err"; then
+    echo "FAILED: '$*': exit code $code, wanted 2 and one line with \"$wanted\", got:"
+    cat "$folder/err"
+    failed=1
+  fi
+}
+
+wrong "--nonsense" --nonsense
+wrong "--steps" --steps 0
+wrong "--steps" --steps -5
+wrong "--steps" --steps many
+wrong "--threads" --threads 0
+wrong "--threads" --threads 100000
+wrong "--log-every" --log-every 0
+wrong "--seed" --seed -x
+wrong "--backward" --backward sideways
+wrong "--saved" --saved nothing
+wrong "--device" --device cuda
+wrong "--print-graph" --backward eager --print-graph
+wrong "--offload-dir" --offload-dir "$folder"
+wrong "$folder/none: not a folder" --saved offload-file --offload-dir "$folder/none"
+
+: >"$folder/empty"
+echo "1,2" >"$folder/short"
+wrong "$folder/missing" --data "$folder/missing"
+wrong "$folder/empty" --data "$folder/empty"
+wrong "$folder/short" --data "$folder/short"
+wrong "$folder: not a regular file" --data "$folder"
+if [[ $(id -u) != 0 ]]; then
+  echo "1,2" >"$folder/secret"
+  chmod 0 "$folder/secret"
+  wrong "$folder/secret" --data "$folder/secret"
+else
+  echo "SKIPPED: an unreadable file, since root reads everything"
+fi
+
+# Files to write: refused before the training, and what was there stays.
+wrong "$folder/none/model" --save "$folder/none/model" --steps 1
+wrong "$folder" --save "$folder" --steps 1
+wrong "$folder/none/graph" --dot "$folder/none/graph" --steps 1
+echo old >"$folder/model"
+ulimit -S -f 4 # blocks of 512 or 1024 bytes: less than any model
+trap '' XFSZ
+wrong "$folder/model" --save "$folder/model" --steps 1
+[[ $(cat "$folder/model") == old ]] || { echo "FAILED: a save that failed changed the old file"; failed=1; }
+wrong "saved-" --saved offload-file --offload-dir "$folder" --steps 1
+ulimit -S -f unlimited
+[[ -z $(find "$folder" -name 'saved-*' -o -name '.retrograd-*') ]] || { echo "FAILED: files were left behind"; failed=1; }
+
+if [[ -e /dev/full ]]; then
+  "$program" --steps 1 >/dev/full 2>"$folder/err"
+  code=$?
+  [[ $code == 2 && $(wc -l <"$folder/err") == 1 ]] || { echo "FAILED: output to a full disk: exit code $code"; cat "$folder/err"; failed=1; }
+else
+  echo "SKIPPED: output to a full disk, since there is no /dev/full"
+fi
+
+"$program" --help >"$folder/out" || { echo "FAILED: --help"; failed=1; }
+grep -q -- --backward "$folder/out" || { echo "FAILED: --help does not tell of --backward"; failed=1; }
+exit "$failed"

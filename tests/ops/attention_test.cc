@@ -1,0 +1,179 @@
+// Attention against the formula written with matmul and softmax: the fused op, masks, broadcasting, blocks,
+// derivatives to second order, errors. Not tested here: speed, recorded graphs, results against PyTorch
+// (tests/conformance).
+#include "ops/attention.h"
+
+#include "cpu/parallel.h"
+#include "ops/comparison.h"
+#include "ops/matmul.h"
+#include "ops/rearrange.h"
+#include "ops/softmax.h"
+#include "ops/ternary.h"
+#include "ops/views.h"
+#include "tests/ops/gradcheck.h"
+
+namespace retrograd {
+namespace {
+
+using testing::gradcheck;
+using testing::input;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+Category category_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.category();
+  }
+  FAIL("nothing was thrown");
+  return Category::unsupported;
+}
+
+double worst_difference(const Tensor& got, const Tensor& want) {
+  REQUIRE(got.sizes() == want.sizes());
+  const std::vector<double> a = got.to_vector(), b = want.to_vector();
+  double worst = 0;
+  for (size_t i = 0; i < a.size(); ++i)
+    worst = std::isnan(a[i]) ? kInfinity : std::max(worst, std::abs(a[i] - b[i]));
+  return worst;
+}
+
+Tensor formula(const Tensor& q, const Tensor& k, const Tensor& v, bool causal = false, double scale = 0) {
+  Tensor s =
+      matmul(q, transpose(k, -2, -1)) * (scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(q.size(-1))));
+  if (causal) s = where(tril(ones({q.size(-2), k.size(-2)}, kBool)), s, -kInfinity);
+  return matmul(softmax(s, -1), v);
+}
+
+Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, bool causal = false,
+              std::optional<Scalar> scale = {}) {
+  return scaled_dot_product_attention(q, k, v, {}, causal, scale);
+}
+
+TEST_CASE("the fused op gives the formula's values, in blocks too") {
+  for (const IntArray& s : {IntArray{1, 1, 1, 1}, IntArray{5, 3, 4, 2}, IntArray{3, 7, 2, 5},
+                            IntArray{150, 70, 8, 20}, IntArray{70, 150, 16, 8}})
+    for (bool causal : {false, true}) {
+      const Tensor q = input({2, 3, s[0], s[2]}), k = input({2, 3, s[1], s[2]}, -1, 1, 2),
+                   v = input({2, 3, s[1], s[3]}, -1, 1, 3);
+      INFO(s[0] << " queries, " << s[1] << " keys, causal " << causal);
+      CHECK(worst_difference(attend(q, k, v, causal), formula(q, k, v, causal)) < 1e-13);
+      CHECK(worst_difference(attend(to(q, kFloat32), to(k, kFloat32), to(v, kFloat32), causal, 0.3),
+                             to(formula(q, k, v, causal, 0.3), kFloat32)) < 2e-6);
+    }
+}
+
+TEST_CASE("gradients of the fused op equal those of the formula, in blocks too") {
+  for (bool causal : {false, true}) {
+    const Tensor q = input({2, 150, 8}), k = input({2, 70, 8}, -1, 1, 2), v = input({2, 70, 5}, -1, 1, 3),
+                 g = input({2, 150, 5}, -1, 1, 4).detach();
+    const Tensors got = autograd::grad({attend(q, k, v, causal)}, {q, k, v}, {g}),
+                  want = autograd::grad({formula(q, k, v, causal)}, {q, k, v}, {g});
+    for (size_t i = 0; i < 3; ++i) CHECK(worst_difference(got[i], want[i]) < 1e-13);
+  }
+}
+
+TEST_CASE("layouts, batches and ranks") {
+  const Tensor x = input({2, 6, 3 * 2 * 4});  // queries, keys and values of two heads beside each other
+  Tensors heads;
+  for (const Tensor& part : split(x, 8, 2)) heads.push_back(transpose(part.view({2, 6, 2, 4}), 1, 2));
+  CHECK(worst_difference(attend(heads[0], heads[1], heads[2], true),
+                         formula(heads[0], heads[1], heads[2], true)) < 1e-14);
+  const Tensor q = input({5, 4}), k = input({3, 4}, -1, 1, 2), v = input({3, 2}, -1, 1, 3);
+  CHECK(worst_difference(attend(q, k, v), formula(q, k, v)) < 1e-14);
+  CHECK(worst_difference(attend(input({2, 1, 5, 4}), expand(k, {3, 3, 4}), v),
+                         formula(input({2, 1, 5, 4}), expand(k, {3, 3, 4}), v)) < 1e-14);
+  CHECK(attend(ones({0, 2, 3}), ones({0, 4, 3}), ones({0, 4, 5})).sizes() == IntArray{0, 2, 5});
+}
+
+TEST_CASE("small floats are computed in float32 and rounded once") {
+  const Tensor q = to(input({2, 5, 4}), kBFloat16), k = to(input({2, 6, 4}, -1, 1, 2), kBFloat16),
+               v = to(input({2, 6, 3}, -1, 1, 3), kBFloat16);
+  const Tensor want = to(attend(to(q, kFloat32), to(k, kFloat32), to(v, kFloat32)), kBFloat16);
+  CHECK(attend(q, k, v).dtype() == kBFloat16);
+  CHECK(worst_difference(attend(q, k, v), want) == 0);
+}
+
+TEST_CASE("masks") {
+  const Tensor q = input({2, 3, 4}), k = input({2, 5, 4}, -1, 1, 2), v = input({2, 5, 2}, -1, 1, 3);
+  const Tensor keep = ge(input({3, 5}, -1, 2, 4), 0.0);
+  const Tensor added = where(keep, zeros({3, 5}, kFloat64), full({3, 5}, -kInfinity, kFloat64));
+  CHECK(worst_difference(scaled_dot_product_attention(q, k, v, keep),
+                         scaled_dot_product_attention(q, k, v, added)) < 1e-14);
+  CHECK(worst_difference(scaled_dot_product_attention(q, k, v, ones({3, 5}, kBool)), formula(q, k, v)) <
+        1e-14);
+  const Tensor lower = tril(ones({3, 5}, kBool));
+  CHECK(worst_difference(scaled_dot_product_attention(q, k, v, lower), attend(q, k, v, true)) < 1e-14);
+}
+
+TEST_CASE("a query without keys gives zeros and no gradient") {
+  const Tensor q = input({2, 4}), k = input({3, 4}, -1, 1, 2), v = input({3, 2}, -1, 1, 3);
+  const Tensor keep = ge(tensor({1, 0, 1, 0, 0, 0}, {2, 3}), 0.5);
+  const Tensor out = scaled_dot_product_attention(q, k, v, keep);
+  CHECK(select(out, 0, 1).to_vector() == std::vector<double>{0, 0});
+  sum(out).backward();
+  CHECK(select(q.grad(), 0, 1).to_vector() == std::vector<double>(4, 0.0));
+  CHECK(worst_difference(select(k.grad(), 0, 1), zeros({4}, kFloat64)) == 0);
+}
+
+TEST_CASE("derivatives of attention") {
+  const Tensors x{input({2, 3, 2}), input({2, 4, 2}, -1, 1, 2), input({2, 4, 3}, -1, 1, 3)};
+  for (bool causal : {false, true})
+    gradcheck([causal](const Tensors& in) { return attend(in[0], in[1], in[2], causal, 0.8); }, x);
+  const Tensor keep = ge(input({3, 4}, -1, 2, 4), 0.0).detach();
+  gradcheck([keep](const Tensors& in) { return scaled_dot_product_attention(in[0], in[1], in[2], keep); }, x,
+            false);
+  Tensors with_mask = x;
+  with_mask.push_back(input({3, 4}, -1, 1, 5));
+  gradcheck([](const Tensors& in) { return scaled_dot_product_attention(in[0], in[1], in[2], in[3]); },
+            with_mask, false);
+}
+
+TEST_CASE("the log sum exp of the fused op has derivatives as well") {
+  const Tensors x{input({2, 3, 2}), input({2, 4, 2}, -1, 1, 2), input({2, 4, 3}, -1, 1, 3)};
+  gradcheck(
+      [](const Tensors& in) {
+        TensorImpl* const operands[] = {in[0].get(), in[1].get(), in[2].get()};
+        ops::AttentionAttrs attrs{true, 0.7};
+        Tensor results[2];
+        Emitter::current().emit({&ops::info<ops::Attention>, operands, &attrs, {}, 2}, results);
+        return sum(results[0], -1) + results[1];
+      },
+      x, false);
+}
+
+TEST_CASE("results do not depend on the number of threads") {
+  const Tensor q = to(input({4, 130, 8}), kFloat32).detach().requires_grad_();
+  const auto run = [&](int threads) {
+    const int before = cpu::get_num_threads();
+    cpu::set_num_threads(threads);
+    const Tensor y = attend(q, q, q, true);
+    std::vector<double> all = autograd::grad({sum(y)}, {q})[0].to_vector();
+    for (double v : y.to_vector()) all.push_back(v);
+    cpu::set_num_threads(before);
+    return all;
+  };
+  CHECK(run(1) == run(3));
+}
+
+TEST_CASE("errors of attention") {
+  const Tensor q = ones({2, 3, 4}), k = ones({2, 5, 4}), v = ones({2, 5, 4});
+  CHECK(category_of([&] { attend(q, ones({2, 5, 3}), v); }) == Category::shape_mismatch);
+  CHECK(category_of([&] { attend(q, k, ones({2, 4, 4})); }) == Category::shape_mismatch);
+  CHECK(category_of([&] { attend(q, ones({3, 5, 4}), ones({3, 5, 4})); }) == Category::shape_mismatch);
+  CHECK(category_of([&] { attend(ones({4}), k, v); }) == Category::bad_dim);
+  CHECK(category_of([&] { attend(q, to(k, kFloat64), v); }) == Category::dtype_mismatch);
+  CHECK(category_of([&] {
+          scaled_dot_product_attention(q, k, v, ones({3, 5}, kBool), true);
+        }) == Category::bad_argument);
+  CHECK(category_of([&] {
+          scaled_dot_product_attention(q, k, v, ones({3, 5}, kFloat64));
+        }) == Category::dtype_mismatch);
+  CHECK(category_of([&] {
+          scaled_dot_product_attention(q, k, v, ones({4, 5}, kBool));
+        }) == Category::shape_mismatch);
+}
+
+}  // namespace
+}  // namespace retrograd

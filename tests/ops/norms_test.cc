@@ -1,0 +1,167 @@
+// Normalisations against means and variances in double, and derivatives. Not tested here: PyTorch's values
+// (tests/conformance), speed.
+#include "ops/norms.h"
+
+#include "ops/unary.h"
+#include "tests/ops/gradcheck.h"
+
+namespace retrograd {
+namespace {
+
+using testing::Function;
+using testing::gradcheck;
+using testing::input;
+
+struct Stats {
+  double mean = 0, var = 0;
+};
+
+template <class At>
+Stats stats_of(size_t n, const At& at) {
+  Stats s;
+  for (size_t i = 0; i < n; ++i) s.mean += at(i) / static_cast<double>(n);
+  for (size_t i = 0; i < n; ++i) s.var += (at(i) - s.mean) * (at(i) - s.mean) / static_cast<double>(n);
+  return s;
+}
+
+TEST_CASE("layer_norm for lengths around a register and a chunk") {
+  for (ScalarType dtype : {kFloat64, kFloat32, kBFloat16})
+    for (int64_t n : {1, 2, 15, 16, 33, 5000}) {
+      const double tolerance = dtype == kFloat64 ? 1e-11 : dtype == kFloat32 ? 2e-5 : 4e-2;
+      const Tensor x = to(input({3, n}, 99, 101, 4).detach(), dtype),
+                   w = to(input({n}, 0.5, 2, 5).detach(), dtype);
+      const Tensor b = to(input({n}, -1, 1, 6).detach(), dtype);
+      const std::vector<double> vx = x.to_vector(), vw = w.to_vector(), vb = b.to_vector();
+      const std::vector<double> full = layer_norm(x, {n}, w, b).to_vector(),
+                                plain = layer_norm(x, {n}).to_vector();
+      const std::vector<double> shifted = layer_norm(x, {n}, {}, b).to_vector();
+      for (size_t r = 0; r < 3; ++r) {
+        const size_t m = static_cast<size_t>(n);
+        const Stats s = stats_of(m, [&](size_t i) { return vx[r * m + i]; });
+        for (size_t i = 0; i < m; ++i) {
+          const double xhat = (vx[r * m + i] - s.mean) / std::sqrt(s.var + 1e-5);
+          REQUIRE(std::abs(plain[r * m + i] - xhat) <= tolerance);
+          REQUIRE(std::abs(full[r * m + i] - (xhat * vw[i] + vb[i])) <= 3 * tolerance);
+          REQUIRE(std::abs(shifted[r * m + i] - (xhat + vb[i])) <= 2 * tolerance);
+        }
+      }
+    }
+}
+
+TEST_CASE("rms_norm divides by the root of the mean square") {
+  const Tensor y = rms_norm(tensor({3, 4}, {kFloat64}), {2}, tensor({1, 2}, {kFloat64}), 0.0);
+  CHECK(y.to_vector()[0] == Approx(3 / std::sqrt(12.5)));
+  CHECK(y.to_vector()[1] == Approx(8 / std::sqrt(12.5)));
+}
+
+TEST_CASE("batch_norm in training moves the running statistics") {
+  const Tensor x = to(input({4, 2, 3}, -2, 5, 8).detach(), kFloat32);
+  const Tensor mean = tensor({1, -1}, {kFloat32}), var = tensor({2, 0.5}, {kFloat32});
+  const Tensor y = batch_norm(x, mean, var, {}, {}, true, 0.25, 1e-3);
+  const std::vector<double> v = x.to_vector();
+  for (size_t c = 0; c < 2; ++c) {
+    const auto at = [&](size_t i) { return v[(i / 3 * 2 + c) * 3 + i % 3]; };
+    const Stats s = stats_of(12, at);
+    CHECK(mean.to_vector()[c] == Approx(0.75 * (c == 0 ? 1 : -1) + 0.25 * s.mean).epsilon(1e-5));
+    CHECK(var.to_vector()[c] == Approx(0.75 * (c == 0 ? 2 : 0.5) + 0.25 * s.var * 12 / 11).epsilon(1e-5));
+    CHECK(y.to_vector()[c * 3 + 1] == Approx((at(1) - s.mean) / std::sqrt(s.var + 1e-3)).epsilon(1e-4));
+  }
+}
+
+TEST_CASE("group_norm of one group per channel is instance_norm, and of one group layer_norm") {
+  const Tensor x = input({2, 4, 3}).detach();
+  const auto close = [](const Tensor& a, const Tensor& b) {
+    return sum(square(sub(a, b))).item<double>() < 1e-20;
+  };
+  CHECK(close(group_norm(x, 4), instance_norm(x)));
+  CHECK(close(group_norm(x, 1), layer_norm(x, {4, 3})));
+  CHECK_FALSE(close(group_norm(x, 2), instance_norm(x)));
+}
+
+TEST_CASE("derivatives of normalisations") {
+  const Tensor x = input({2, 3, 4}), w = input({4}, 0.5, 2, 2), b = input({4}, -1, 1, 3),
+               w2 = input({3, 4}, 0.5, 2, 4);
+  gradcheck([](const Tensors& in) { return layer_norm(in[0], {4}); }, {x});
+  gradcheck([](const Tensors& in) { return layer_norm(in[0], {4}, in[1], in[2]); }, {x, w, b});
+  gradcheck([](const Tensors& in) { return layer_norm(in[0], {3, 4}, in[1]); }, {x, w2});
+  gradcheck([](const Tensors& in) { return layer_norm(in[0], {4}, {}, in[1]); }, {x, b});
+  gradcheck([](const Tensors& in) { return rms_norm(in[0], {4}, in[1]); }, {x, w});
+  gradcheck([](const Tensors& in) { return rms_norm(in[0], {3, 4}, {}, 0.1); }, {x});
+  const Tensor c = input({3}, 0.5, 2, 5), d = input({3}, -1, 1, 6);
+  gradcheck([](const Tensors& in) { return group_norm(in[0], 3, in[1], in[2]); }, {x, c, d});
+  gradcheck([](const Tensors& in) { return batch_norm(in[0], {}, {}, in[1], in[2], true); }, {x, c, d});
+  gradcheck([](const Tensors& in) { return instance_norm(in[0], {}, {}, in[1], in[2]); }, {x, c, d});
+  const Tensor mean = tensor({1, 2, 3}, {kFloat64}), var = tensor({1, 0.5, 2}, {kFloat64});
+  gradcheck([&](const Tensors& in) { return batch_norm(in[0], mean, var, in[1], in[2]); }, {x, c, d});
+}
+
+Tensor gradient_of(const Function& f, const Tensors& in) {
+  EnableGradGuard records;
+  return autograd::grad({sum(mul(f(in), in[1]))}, {in[0]}, {}, true, true)[0];
+}
+
+TEST_CASE("third derivatives of group_norm and rms_norm see through the kept statistics") {
+  const Tensors in = {input({2, 3}), input({2, 3}, -1, 1, 3)};
+  gradcheck(
+      [](const Tensors& x) { return gradient_of([](const Tensors& y) { return group_norm(y[0], 1); }, x); },
+      in);
+  gradcheck(
+      [](const Tensors& x) {
+        return gradient_of([](const Tensors& y) { return rms_norm(y[0], {3}, {}, 0.1); }, x);
+      },
+      in);
+}
+
+TEST_CASE("third derivatives of layer_norm hold the statistics, as PyTorch's do") {
+  // Of x over its own statistics: what is exact for group_norm differs here.
+  const Tensor x = input({1, 3});
+  const auto third = [&](const Function& f) {
+    Tensor y = sum(square(f({x})));
+    for (int order = 0; order < 3; ++order)
+      y = sum(mul(autograd::grad({y}, {x}, {}, true, true)[0], tensor({1, -2, 3}, {1, 3}, {kFloat64})));
+    return y.item<double>();
+  };
+  const auto exact = [](const Tensors& in) { return group_norm(in[0], 1, {}, {}, 0.5); };
+  const auto held = [](const Tensors& in) { return layer_norm(in[0], {3}, {}, {}, 0.5); };
+  CHECK(std::abs(third(exact) - third(held)) > 1e-3);
+}
+
+TEST_CASE("gradients of weight and bias over many rows, in every block") {
+  const Tensor x = to(input({5000, 6}, -1, 1, 2).detach(), kFloat32).requires_grad_(),
+               w = ones({6}, {kFloat32, kCPU, true});
+  const Tensor b = zeros({6}, {kFloat32, kCPU, true}), g = to(input({5000, 6}, -1, 1, 3).detach(), kFloat32);
+  const Tensors got = autograd::grad({layer_norm(x, {6}, w, b)}, {w, b}, {g});
+  const Tensor xhat = layer_norm(x.detach(), {6});
+  const std::vector<double> dw = sum(mul(to(xhat, kFloat64), g), {0}).to_vector(),
+                            db = sum(to(g, kFloat64), {0}).to_vector();
+  for (size_t j = 0; j < 6; ++j) {
+    CHECK(got[0].to_vector()[j] == Approx(dw[j]).margin(1e-4));
+    CHECK(got[1].to_vector()[j] == Approx(db[j]).margin(1e-4));
+  }
+}
+
+TEST_CASE("empty inputs and refusals") {
+  CHECK(layer_norm(zeros({0, 3}), {3}).sizes() == IntArray{0, 3});
+  CHECK(group_norm(zeros({0, 4, 2}), 2).sizes() == IntArray{0, 4, 2});
+  const Tensor x = zeros({2, 4, 3});
+  const auto category = [](auto f) {
+    try {
+      f();
+    } catch (const Error& e) {
+      return e.category();
+    }
+    return Category::unsupported;
+  };
+  CHECK(category([&] { layer_norm(x, {4}); }) == Category::shape_mismatch);
+  CHECK(category([&] { layer_norm(x, {3}, zeros({2})); }) == Category::shape_mismatch);
+  CHECK(category([&] { layer_norm(x, {3}, zeros({3}, {kFloat64})); }) == Category::dtype_mismatch);
+  CHECK(category([&] { layer_norm(to(x, kInt64), {3}); }) == Category::dtype_mismatch);
+  CHECK(category([&] { group_norm(x, 3); }) == Category::bad_argument);
+  CHECK(category([&] { batch_norm(x, zeros({3}), zeros({4})); }) == Category::shape_mismatch);
+  CHECK(category([&] { batch_norm(x); }) == Category::bad_argument);
+  CHECK(category([&] { batch_norm(zeros({1, 4}), {}, {}, {}, {}, true); }) == Category::bad_argument);
+  CHECK(category([&] { instance_norm(zeros({4})); }) == Category::bad_dim);
+}
+
+}  // namespace
+}  // namespace retrograd

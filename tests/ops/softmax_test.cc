@@ -1,0 +1,81 @@
+// Softmax and log-softmax against exponentials in double. Not tested here: PyTorch's values and saved sets
+// (tests/conformance), speed.
+#include "ops/softmax.h"
+
+#include <limits>
+
+#include "tests/ops/gradcheck.h"
+
+namespace retrograd {
+namespace {
+
+using testing::gradcheck;
+using testing::input;
+
+// Softmax of row-major [outer, n, inner] along n.
+std::vector<double> reference(const std::vector<double>& x, size_t outer, size_t n, size_t inner, bool log) {
+  std::vector<double> y(x.size());
+  for (size_t o = 0; o < outer; ++o)
+    for (size_t i = 0; i < inner; ++i) {
+      double sum = 0;
+      for (size_t k = 0; k < n; ++k) sum += std::exp(x[(o * n + k) * inner + i]);
+      for (size_t k = 0; k < n; ++k) {
+        const size_t at = (o * n + k) * inner + i;
+        y[at] = log ? x[at] - std::log(sum) : std::exp(x[at]) / sum;
+      }
+    }
+  return y;
+}
+
+TEST_CASE("softmax along each dim, for lengths around the width of a register and of a chunk") {
+  for (ScalarType dtype : {kFloat64, kFloat32, kBFloat16, kFloat16})
+    for (int64_t n : {1, 3, 8, 17, 64, 4099}) {
+      const double tolerance = dtype == kFloat64   ? 1e-14
+                               : dtype == kFloat32 ? 2e-6
+                               : dtype == kFloat16 ? 2e-3
+                                                   : 1e-2;
+      const Tensor x = to(input({2, n, 3}, -4, 4, 2).detach(), dtype);
+      for (bool log : {false, true}) {
+        const auto f = [&](const Tensor& t, int64_t dim) {
+          return log ? log_softmax(t, dim) : softmax(t, dim);
+        };
+        const Tensor y = f(x, 1);
+        const std::vector<double> want = reference(x.to_vector(), 2, static_cast<size_t>(n), 3, log),
+                                  got = y.to_vector();
+        for (size_t i = 0; i < want.size(); ++i)
+          REQUIRE(std::abs(got[i] - want[i]) <= tolerance * std::max(1.0, std::abs(want[i])));
+        const Tensor last = f(transpose(x, 1, 2).contiguous(), 2);
+        CHECK(transpose(last, 1, 2).contiguous().to_vector() == got);
+      }
+    }
+}
+
+TEST_CASE("large and infinite logits") {
+  const double inf = std::numeric_limits<double>::infinity();
+  const Tensor y = softmax(tensor({1e4, 1e4, -inf}, {kFloat32}), 0);
+  CHECK(y.to_vector() == std::vector<double>{0.5, 0.5, 0});
+  CHECK(log_softmax(tensor({5, -inf}, {kFloat64}), 0).to_vector() == std::vector<double>{0, -inf});
+  CHECK(std::isnan(softmax(tensor({-inf, -inf}, {kFloat32}), 0).to_vector()[0]));
+}
+
+TEST_CASE("derivatives of softmax") {
+  const Tensor x = input({2, 5, 3});
+  for (int64_t dim : {0, 1, 2}) {
+    gradcheck([=](const Tensors& in) { return softmax(in[0], dim); }, {x});
+    gradcheck([=](const Tensors& in) { return log_softmax(in[0], dim); }, {x});
+  }
+  gradcheck([](const Tensors& in) { return log_softmax(in[0], 0); }, {input({})});
+  gradcheck([](const Tensors& in) { return softmax(to(in[0], kFloat64), -1, kFloat64); }, {x});
+}
+
+TEST_CASE("dtype, empty rows and refusals") {
+  CHECK(softmax(tensor({1, 2}, {kInt64}), 0, kFloat32).dtype() == kFloat32);
+  CHECK(softmax(zeros({0, 4}), 1).sizes() == IntArray{0, 4});
+  CHECK(softmax(zeros({4, 0}), 1).numel() == 0);
+  CHECK(softmax(tensor({3}, {}, {kFloat32}), 0).item<double>() == 1);
+  CHECK_THROWS_AS(softmax(tensor({1, 2}, {kInt64}), 0), Error);
+  CHECK_THROWS_AS(log_softmax(zeros({2, 3}), 2), Error);
+}
+
+}  // namespace
+}  // namespace retrograd

@@ -1,0 +1,204 @@
+// Views, joins and rearrangements: values against index arithmetic, memory shared or not, derivatives, errors.
+// Not tested here: writing through views (tests/engine/inplace_test.cc), recorded graphs, results against PyTorch (tests/conformance).
+#include "ops/views.h"
+
+#include "ops/join.h"
+#include "ops/rearrange.h"
+#include "tests/ops/gradcheck.h"
+
+namespace retrograd {
+namespace {
+
+using testing::gradcheck;
+using testing::input;
+
+// 0, 1, 2, ... in a shape.
+Tensor count(const Shape& shape, ScalarType dtype = kFloat64) {
+  return to(reshape_to(arange(0, shape.numel().value()), shape), dtype);
+}
+
+std::vector<double> values(const Tensor& t) { return t.to_vector(); }
+
+Category category_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.category();
+  }
+  FAIL("nothing was thrown");
+  return Category::unsupported;
+}
+
+TEST_CASE("views show the right elements of the same memory") {
+  const Tensor x = count({3, 4});
+  CHECK(values(narrow(x, 1, 1, 2)) == std::vector<double>{1, 2, 5, 6, 9, 10});
+  CHECK(values(narrow(x, 0, -1, 1)) == std::vector<double>{8, 9, 10, 11});
+  CHECK(values(select(x, 1, -1)) == std::vector<double>{3, 7, 11});
+  CHECK(values(slice(x, 1, -3, 100, 2)) == std::vector<double>{1, 3, 5, 7, 9, 11});
+  CHECK(slice(x, 0, 2, 1).sizes() == IntArray{0, 4});
+  CHECK(values(diagonal(x, 1)) == std::vector<double>{1, 6, 11});
+  CHECK(values(diagonal(x, -1)) == std::vector<double>{4, 9});
+  CHECK(diagonal(x, 7).sizes() == IntArray{0});
+  CHECK(values(unfold(x, 1, 2, 2)) == values(x));
+  CHECK(unfold(x, 0, 2, 1).sizes() == IntArray{2, 4, 2});
+  CHECK(values(unfold(x, 0, 2, 1)) == std::vector<double>{0, 4, 1, 5, 2, 6, 3, 7, 4, 8, 5, 9, 6, 10, 7, 11});
+  CHECK(values(as_strided(x, {2, 2}, {5, 1}, 1)) == std::vector<double>{1, 2, 6, 7});
+  CHECK(movedim(count({2, 3, 4}), {0}, {-1}).sizes() == IntArray{3, 4, 2});
+  for (const Tensor& view : {narrow(x, 1, 1, 2), select(x, 0, 1), diagonal(x), unfold(x, 1, 2, 1), t(x), unsqueeze(x, 0), squeeze(x)})
+    CHECK(view.impl().storage() == x.impl().storage());
+}
+
+TEST_CASE("shapes of squeeze, unsqueeze, flatten") {
+  const Tensor x = count({1, 3, 1, 2});
+  CHECK(squeeze(x).sizes() == IntArray{3, 2});
+  CHECK(squeeze(x, {1}).sizes() == IntArray{1, 3, 1, 2});
+  CHECK(squeeze(x, {0, -2}).sizes() == IntArray{3, 2});
+  CHECK(unsqueeze(x, -1).sizes() == IntArray{1, 3, 1, 2, 1});
+  CHECK(flatten(x, 1, 2).sizes() == IntArray{1, 3, 2});
+  CHECK(flatten(scalar_tensor(1.0)).sizes() == IntArray{1});
+  CHECK(values(flatten(t(count({2, 3})))) == std::vector<double>{0, 3, 1, 4, 2, 5});
+}
+
+TEST_CASE("split, chunk and unbind") {
+  const Tensor x = count({5, 2});
+  const Tensors parts = split(x, 2);
+  REQUIRE(parts.size() == 3);
+  CHECK(values(parts[2]) == std::vector<double>{8, 9});
+  CHECK(parts[0].impl().is_multi_output_view);
+  CHECK(split(x, IntArray{1, 4})[1].sizes() == IntArray{4, 2});
+  CHECK(chunk(x, 4).size() == 3);
+  CHECK(chunk(count({0, 2}), 3).size() == 3);
+  CHECK(values(unbind(x, 1)[1]) == std::vector<double>{1, 3, 5, 7, 9});
+  CHECK(split(count({0}), 0).size() == 1);
+}
+
+TEST_CASE("cat and stack") {
+  const Tensor x = count({2, 3}), y = count({2, 1}, kFloat32);
+  const Tensor z = cat({x, y}, -1);
+  CHECK(z.dtype() == kFloat64);
+  CHECK(values(z) == std::vector<double>{0, 1, 2, 0, 3, 4, 5, 1});
+  CHECK(values(cat({t(x), t(x)}, 1)) == std::vector<double>{0, 3, 0, 3, 1, 4, 1, 4, 2, 5, 2, 5});
+  CHECK(cat({count({0}), x}).sizes() == IntArray{2, 3});
+  CHECK(stack({x, x}, 1).sizes() == IntArray{2, 2, 3});
+  CHECK(values(stack({x, neg(x)}, 2)) == std::vector<double>{0, 0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5});
+}
+
+TEST_CASE("rearrangements") {
+  const Tensor x = count({2, 3});
+  CHECK(values(flip(x, {0, 1})) == std::vector<double>{5, 4, 3, 2, 1, 0});
+  CHECK(values(flip(t(x), {0})) == std::vector<double>{2, 5, 1, 4, 0, 3});
+  CHECK(values(roll(x, {1}, {1})) == std::vector<double>{2, 0, 1, 5, 3, 4});
+  CHECK(values(roll(x, {-2})) == std::vector<double>{2, 3, 4, 5, 0, 1});
+  CHECK(repeat(x, {2, 1, 2}).sizes() == IntArray{2, 2, 6});
+  CHECK(values(repeat(count({2}), {2, 2})) == std::vector<double>{0, 1, 0, 1, 0, 1, 0, 1});
+  CHECK(repeat(x, {0, 1}).sizes() == IntArray{0, 3});
+  CHECK(values(tile(x, {2})) == std::vector<double>{0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5});
+  CHECK(values(repeat_interleave(x, 2, 0)) == std::vector<double>{0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5});
+  CHECK(values(repeat_interleave(x, tensor({2.0, 0.0, 1.0}, {kInt64}), 1)) == std::vector<double>{0, 0, 2, 3, 3, 5});
+  CHECK(values(tril(count({2, 2, 2}))) == std::vector<double>{0, 0, 2, 3, 4, 0, 6, 7});
+  CHECK(values(triu(x, 1)) == std::vector<double>{0, 1, 2, 0, 0, 5});
+  CHECK(values(tril(x, -1)) == std::vector<double>{0, 0, 0, 3, 0, 0});
+  CHECK(values(diag(count({2}), -1)) == std::vector<double>{0, 0, 0, 0, 0, 0, 0, 1, 0});
+  CHECK(values(diag(x)) == std::vector<double>{0, 4});
+}
+
+TEST_CASE("padding") {
+  const Tensor x = count({2, 3});
+  CHECK(values(pad(x, {1, 0, 0, 1}, "constant", 9)) == std::vector<double>{9, 0, 1, 2, 9, 3, 4, 5, 9, 9, 9, 9});
+  CHECK(values(pad(x, {-1, 1})) == std::vector<double>{1, 2, 0, 4, 5, 0});
+  CHECK(values(pad(x, {2, 1}, "reflect")) == std::vector<double>{2, 1, 0, 1, 2, 1, 5, 4, 3, 4, 5, 4});
+  CHECK(values(pad(x, {1, 2}, "replicate")) == std::vector<double>{0, 0, 1, 2, 2, 2, 3, 3, 4, 5, 5, 5});
+  CHECK(values(pad(x, {1, 1}, "circular")) == std::vector<double>{2, 0, 1, 2, 0, 5, 3, 4, 5, 3});
+}
+
+TEST_CASE("derivatives of views") {
+  const Tensors x{input({3, 4})};
+  gradcheck([](const Tensors& in) { return mul(narrow(in[0], 1, 1, 2), narrow(in[0], 1, 0, 2)); }, x);
+  gradcheck([](const Tensors& in) { return mul(select(in[0], 0, 1), select(in[0], 0, 2)); }, x);
+  gradcheck([](const Tensors& in) { return mul(slice(in[0], 1, 0, 4, 2), 3.0); }, x);
+  gradcheck([](const Tensors& in) { return mul(diagonal(in[0], 1), diagonal(in[0], 0)); }, x);
+  gradcheck([](const Tensors& in) { return mul(unfold(in[0], 1, 3, 1), unfold(in[0], 1, 3, 1)); }, x);
+  gradcheck([](const Tensors& in) { return mul(squeeze(unsqueeze(in[0], 1)), in[0]); }, x);
+  gradcheck([](const Tensors& in) { return mul(movedim(flatten(in[0]), {0}, {0}), 2.0); }, x);
+  gradcheck([](const Tensors& in) {
+    const Tensors parts = split(in[0], 2, 1);
+    return mul(parts[0], parts[1]);
+  }, x);
+}
+
+TEST_CASE("derivatives of as_strided: overlapping windows, other layouts, repeated input") {
+  const Tensors x{input({3, 4})};
+  gradcheck([](const Tensors& in) {
+    const Tensor y = as_strided(in[0], {3, 3}, {2, 1}, 1);
+    return mul(y, y);
+  }, x);
+  gradcheck([](const Tensors& in) {
+    const Tensor y = as_strided(t(in[0]), {2, 2}, {3, 2});
+    return mul(y, y);
+  }, x);
+  gradcheck([](const Tensors& in) {
+    const Tensor y = as_strided(narrow(in[0], 0, 1, 2), {2, 3}, {4, 1}, 5);
+    return mul(y, y);
+  }, x);
+  // PyTorch averages over the repetitions: the gradient of a repeated input is one share each, which expand sums again.
+  gradcheck([](const Tensors& in) { return as_strided(expand(in[0], {3, 4}), {4}, {1}); }, {input({4})});
+}
+
+TEST_CASE("derivatives of joins and rearrangements") {
+  const Tensors two{input({2, 3}), input({2, 2}, -1, 1, 2)};
+  gradcheck([](const Tensors& in) {
+    const Tensor y = cat({in[0], in[1], in[0]}, 1);
+    return mul(y, y);
+  }, two);
+  const Tensors x{input({2, 3})};
+  gradcheck([](const Tensors& in) { return mul(stack({in[0], in[0]}, 1), 2.0); }, x);
+  gradcheck([](const Tensors& in) { return mul(flip(in[0], {1}), in[0]); }, x);
+  gradcheck([](const Tensors& in) { return mul(roll(in[0], {1}, {1}), in[0]); }, x);
+  gradcheck([](const Tensors& in) { return mul(repeat(in[0], {2, 2}), repeat(in[0], {2, 2})); }, x);
+  gradcheck([](const Tensors& in) { return mul(repeat_interleave(in[0], 2, 1), 2.0); }, x);
+  gradcheck([](const Tensors& in) { return mul(tril(in[0]), triu(in[0])); }, x);
+  gradcheck([](const Tensors& in) { return mul(diag(in[0], 1), diag(in[0], 1)); }, {input({3})});
+  for (const char* mode : {"constant", "reflect", "replicate", "circular"})
+    gradcheck([&](const Tensors& in) {
+      const Tensor y = pad(in[0], {2, 1}, mode);
+      return mul(y, y);
+    }, x);
+}
+
+TEST_CASE("16-bit overlapping windows are summed in float32 and rounded once") {
+  const Tensor x = zeros({4}, {kBFloat16, kCPU, true});
+  const Tensor y = unfold(x, 0, 3, 1);
+  const Tensor g = tensor({256, 1, 1, 1, 1, 1}, {2, 3}, {kBFloat16});
+  CHECK(values(autograd::grad({y}, {x}, {g})[0]) == std::vector<double>{256, 2, 2, 1});
+}
+
+TEST_CASE("views refuse") {
+  const Tensor x = count({2, 6});
+  CHECK(category_of([&] { select(x, 2, 0); }) == Category::bad_dim);
+  CHECK(category_of([&] { select(x, 1, 7); }) == Category::index_out_of_range);
+  CHECK(category_of([&] { select(x, 1, -7); }) == Category::index_out_of_range);
+  CHECK(category_of([&] { select(scalar_tensor(1.0), 0, 0); }) == Category::bad_dim);
+  CHECK(category_of([&] { narrow(x, 1, 1, 6); }) == Category::index_out_of_range);
+  CHECK(category_of([&] { narrow(x, 0, 0, -1); }) == Category::bad_argument);
+  CHECK(category_of([&] { slice(x, 0, 0, 6, 0); }) == Category::bad_argument);
+  CHECK(category_of([&] { diagonal(x, 0, 0, 0); }) == Category::bad_dim);
+  CHECK(category_of([&] { unfold(x, 0, 7, 1); }) == Category::bad_argument);
+  CHECK(category_of([&] { as_strided(x, {6, 3}, {2, 1}); }) == Category::index_out_of_range);
+  CHECK(category_of([&] { as_strided(x, {2}, {-1}); }) == Category::bad_argument);
+  CHECK(category_of([&] { movedim(x, {0, 0}, {0, 1}); }) == Category::bad_dim);
+  CHECK(category_of([&] { split(x, IntArray{1, 6}); }) == Category::shape_mismatch);
+  CHECK(category_of([&] { chunk(x, 0); }) == Category::bad_argument);
+  CHECK(category_of([&] { cat({}); }) == Category::bad_argument);
+  CHECK(category_of([&] { cat({x, count({2})}); }) == Category::bad_dim);
+  CHECK(category_of([&] { cat({x, count({3, 3})}); }) == Category::shape_mismatch);
+  CHECK(category_of([&] { stack({x, t(x)}); }) == Category::shape_mismatch);
+  CHECK(category_of([&] { flip(x, {0, 0}); }) == Category::bad_dim);
+  CHECK(category_of([&] { roll(x, {1, 2}, {0}); }) == Category::bad_argument);
+  CHECK(category_of([&] { repeat(x, {2}); }) == Category::bad_dim);
+  CHECK(category_of([&] { tril(count({3})); }) == Category::bad_dim);
+  CHECK(category_of([&] { pad(x, {6, 0}, "reflect"); }) == Category::bad_argument);
+  CHECK(category_of([&] { pad(x, {1}, "constant"); }) == Category::bad_argument);
+}
+
+}  // namespace
+}  // namespace retrograd

@@ -1,0 +1,79 @@
+"""isa_cc_library: the same sources compiled once per instruction-set level, for dispatch at run time.
+
+Each level defines RG_ISA as its name (baseline, avx2, avx512). A source puts all that it defines into a
+namespace of that name, and a dispatcher, compiled without any of these flags, picks one by the CPU's feature
+flags:
+
+    namespace retrograd::cpu::RG_ISA { void add(const float* a, const float* b, float* out, int64_t n); }
+
+The trap: an inline function or template from elsewhere (std::, a shared header) that the compiler does not
+inline is a symbol of the same name in every level. The linker keeps any one of them, and then AVX-512 code
+may run on a machine without it. Eigen escapes by being renamed per level. For the rest, the test
+NAME_symbols_test lists such symbols and fails. Sources here are thus loops over plain pointers, without
+containers, strings or exceptions.
+"""
+
+_COPTS = ["-O3", "-ffp-contract=off", "-fno-math-errno"]
+
+# x86-64-v3 has AVX2 and FMA, x86-64-v4 has AVX-512 F, BW, CD, DQ and VL. GCC 12 takes its own AVX-512
+# intrinsics for uses of uninitialised variables (GCC bug 105593).
+_LEVELS = {
+    "baseline": [],
+    "avx2": ["-march=x86-64-v3"],
+    "avx512": [
+        "-march=x86-64-v4",
+        "-mprefer-vector-width=512",
+        "-Wno-uninitialized",
+        "-Wno-maybe-uninitialized",
+    ],
+}
+
+def isa_cc_library(name, srcs, hdrs = [], deps = [], copts = [], visibility = None, **kwargs):
+    """A cc_library that holds `srcs` at every level that the target CPU has: three on x86-64, else baseline.
+
+    Args:
+      name: of the library, which depends on one library per level, NAME_avx2 and so on.
+      srcs: compiled once per level; headers among them are private.
+      hdrs: compiled never, given to each level and to dependents.
+      deps: of each level and of dependents.
+      copts: added for each level.
+      visibility: of NAME; the levels are private.
+      **kwargs: other attributes of the levels' cc_library.
+    """
+    for level, flags in _LEVELS.items():
+        native.cc_library(
+            name = name + "_" + level,
+            srcs = srcs,
+            hdrs = hdrs,
+            copts = _COPTS + copts + flags + ["-DRG_ISA=" + level, "-DEigen=Eigen_" + level],
+            tags = ["manual"],
+            visibility = ["//visibility:private"],
+            deps = deps,
+            **kwargs
+        )
+    beyond_baseline = [":{}_{}".format(name, level) for level in _LEVELS if level != "baseline"]
+    native.cc_library(
+        name = name,
+        hdrs = hdrs,
+        visibility = visibility,
+        deps = deps + [":{}_baseline".format(name)] +
+               select({"//tools:x86_64": beyond_baseline, "//conditions:default": []}),
+    )
+    native.filegroup(
+        name = name + "_archives",
+        srcs = beyond_baseline,
+        output_group = "archive",
+        tags = ["manual"],
+        visibility = ["//visibility:private"],
+    )
+    native.sh_test(
+        name = name + "_symbols_test",
+        size = "small",
+        srcs = ["//tools:check_isa_symbols.sh"],
+        args = ["$(rootpaths {}_archives)".format(name)],
+        data = [name + "_archives"],
+        target_compatible_with = select({
+            "//tools:x86_64": [],
+            "//conditions:default": ["@platforms//:incompatible"],
+        }),
+    )

@@ -1,0 +1,235 @@
+// See tracer/recorder.h.
+#include "tracer/recorder.h"
+
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "ir/bookkeeping.h"
+
+namespace retrograd {
+namespace {
+
+// Replaces sizes and numbers of an attribute struct by symbols, through two callbacks.
+template <class OnDim, class OnNumber>
+class Symboliser final : public AttrVisitor {
+ public:
+  Symboliser(OnDim on_dim, OnNumber on_number) : on_dim_(on_dim), on_number_(on_number) {}
+  void field(std::string_view, bool&) override {}
+  void field(std::string_view, int64_t&) override {}
+  void field(std::string_view, Dim& v) override { v = on_dim_(v, next_++); }
+  void field(std::string_view, Scalar& v) override { v = on_number_(v, next_++); }
+  void field(std::string_view, Shape& v) override {
+    for (int i = 0; i < v.rank(); ++i) v[i] = on_dim_(v[i], next_++);
+  }
+  void field(std::string_view, IntList&) override {}
+  void field(std::string_view, ScalarType&) override {}
+
+ private:
+  OnDim on_dim_;
+  OnNumber on_number_;
+  uint32_t next_ = 0;
+};
+
+uint32_t live_index(const HookList& hooks, const Hook* hook) {
+  uint32_t index = 0;
+  for (const RefPtr<Hook>& h : hooks.all()) {
+    if (h.get() == hook) return index;
+    index += h->is_live();
+  }
+  return ~uint32_t{0};
+}
+
+// Which list of a record or leaf holds the hook, and where.
+template <class Lists>
+bool find_hook(const Lists& lists, const Hook* hook, Source& source) {
+  for (const auto& [list, name] : lists) {
+    source.index = live_index(*list, hook);
+    source.list = name;
+    if (source.index != ~uint32_t{0}) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Tensor Recorder::make(const TensorType& type, ir::ValueId value) {
+  RefPtr<TensorImpl> cell = TensorImpl::make();
+  cell->set_type(type.dtype, type.device, type.shape);
+  cell->graph = this;
+  cell->value_id = value;
+  return Tensor(std::move(cell));
+}
+
+Tensor Recorder::root(uint32_t i, const TensorType& type) {
+  TensorType symbolic = type;
+  for (int d = 0; d < type.shape.rank(); ++d)
+    symbolic.shape[d] = symbolise(type.shape[d], {SymbolUse::Kind::root_dim, i, 0, static_cast<uint32_t>(d)});
+  sources.push_back({Source::Kind::root, i});
+  return make(symbolic, graph_.add_tensor_input(symbolic));
+}
+
+Dim Recorder::symbolise(Dim size, SymbolUse use) {
+  Dim symbol = size;
+  if (size.raw() != 0 && size.raw() != 1 && !size.is_symbolic()) {
+    auto [it, fresh] = by_size_.try_emplace(size.raw(), size);
+    if (fresh) it->second = Dim::symbol(graph_.symbols.add_symbol(Number::of(size.raw())));
+    symbol = it->second;
+  }
+  use.size = symbol;
+  uses.push_back(use);
+  return symbol;
+}
+
+void Recorder::follow(const Record& record) {
+  if (record_ == &record) return;
+  record_ = &record;
+  attrs_ready_ = false;
+  types_.assign(static_cast<size_t>(record.operands + record.outputs), TensorType{});
+}
+
+const void* Recorder::attrs_of(const Record& record) {
+  follow(record);
+  if (attrs_ready_ || !record.op->attrs_size) return attrs_.data();
+  attrs_.resize(record.op->attrs_size);
+  std::memcpy(attrs_.data(), record.attrs, record.op->attrs_size);
+  Symboliser visitor(
+      [&](Dim v, uint32_t at) { return symbolise(v, {SymbolUse::Kind::attr_dim, origin_.ordinal, at}); },
+      [&](Scalar v, uint32_t at) {
+        const int32_t id = graph_.symbols.add_symbol(v.number());
+        uses.push_back({SymbolUse::Kind::attr_number, origin_.ordinal, at, 0, 0, id});
+        return Scalar::symbol(id, v.number());
+      });
+  if (record.op->visit_attrs) record.op->visit_attrs(attrs_.data(), visitor);
+  attrs_ready_ = true;
+  return attrs_.data();
+}
+
+TensorType Recorder::type_of(const Record& record, int i) {
+  follow(record);
+  TensorType& type = types_[static_cast<size_t>(i)];
+  if (type.dtype != ScalarType::Undefined) return type;
+  type = Emitter::type_of(record, i);
+  for (int d = 0; d < type.shape.rank(); ++d)
+    type.shape[d] = symbolise(type.shape[d], {SymbolUse::Kind::type_dim, origin_.ordinal, static_cast<uint32_t>(i), static_cast<uint32_t>(d)});
+  return type;
+}
+
+void Recorder::at(const Origin& origin) {
+  origin_ = origin;
+  origin_index_ = origin.record ? graph_.add_origin({origin.record->op->name, origin.ordinal, origin.part}) : -1;
+  if (origin.record) follow(*origin.record);
+}
+
+ir::ValueId Recorder::value_of(const Tensor& tensor) {
+  if (!tensor.defined()) return ir::kNoValue;
+  const TensorImpl& cell = tensor.impl();
+  if (cell.graph == this) return cell.value_id;
+  if (cell.graph) throw Error(Category::bad_argument, "a value of another recorded graph was used");
+  auto [it, fresh] = constants_.try_emplace(&cell, 0);
+  if (fresh) {
+    kept_.push_back(tensor);
+    it->second = graph_.add_tensor_input(cell.type());
+    sources.push_back({Source::Kind::constant, 0, 0, {}, tensor});
+  }
+  return it->second;
+}
+
+ir::Node& Recorder::append(const Call& call, std::span<const TensorType> results) {
+  operands_.clear();
+  for (TensorImpl* x : call.operands)
+    operands_.push_back(!x ? ir::kNoValue : x->graph == this ? x->value_id : value_of(Tensor(RefPtr<TensorImpl>(x))));
+  ir::Node& node = graph_.append(*call.op, operands_, call.attrs, results);
+  node.where = call.where;
+  node.origin = origin_index_;
+  return node;
+}
+
+void Recorder::emit(const Call& call, Tensor* results) {
+  if (call.op->is(Trait::bookkeeping)) return emit_bookkeeping(call, results);
+  TensorImpl* outputs[kMaxOutputs];
+  TensorType types[kMaxOutputs];
+  for (int i = 0; i < call.outputs; ++i) {
+    results[i] = Tensor(TensorImpl::make());
+    outputs[i] = results[i].get();
+    outputs[i]->graph = this;
+  }
+  if (call.op->infer) call.op->infer(call, outputs);
+  else outputs[0]->set_type(call.operands[0]->dtype(), call.operands[0]->device(), call.operands[0]->shape());
+  for (int i = 0; i < call.outputs; ++i) types[i] = outputs[i]->type();
+  const ir::Node& node = append(call, {types, static_cast<size_t>(call.outputs)});
+  for (int i = 0; i < call.outputs; ++i) outputs[i]->value_id = node.first_result + i;
+}
+
+int32_t Recorder::handle(ir::Input::Kind kind, const TensorType& type, Source source, const void* key) {
+  auto [it, fresh] = handles_.try_emplace(key, 0);
+  if (fresh) {
+    it->second = graph_.add_handle(kind, type);
+    sources.push_back(std::move(source));
+  }
+  return it->second;
+}
+
+Source Recorder::hook_source(const HookAttrs& attrs) const {
+  Source source{Source::Kind::record_hook, origin_.ordinal};
+  using List = Source::List;
+  if (origin_.record) {
+    const RecordHooks& h = *origin_.record->hooks;
+    const std::pair<const HookList*, List> lists[] = {{&h.tensor, List::tensor}, {&h.pre, List::pre}, {&h.post, List::post}};
+    RG_ASSERT(find_hook(lists, attrs.hook, source));
+    return source;
+  }
+  source.kind = Source::Kind::leaf_hook;
+  const AutogradMeta& m = *walk_.leaves()[origin_.ordinal].leaf->meta;
+  const std::pair<const HookList*, List> lists[] = {
+      {&m.tensor_hooks, List::tensor}, {&m.pre_hooks, List::pre}, {&m.post_hooks, List::post}, {&m.post_accumulate_hooks, List::post_accumulate}};
+  RG_ASSERT(find_hook(lists, attrs.hook, source));
+  return source;
+}
+
+// A traceable hook is called on the recorded values; an opaque one becomes a node that calls it when the graph runs.
+void Recorder::emit_hook(const Call& call, Tensor* results) {
+  const HookAttrs& attrs = call.attrs_as<HookAttrs>();
+  if (attrs.hook->traceable && attrs.hook->kind != Hook::Kind::post_accumulate)
+    return run_hook(attrs, call.operands, {results, static_cast<size_t>(call.outputs)});
+  std::vector<TensorType> types;
+  for (int i = 0; i < call.outputs; ++i) types.push_back(call.operands[i] ? call.operands[i]->type() : TensorType{});
+  const int32_t input = handle(ir::Input::Kind::hook, {}, hook_source(attrs), attrs.hook);
+  Call plain = call;
+  plain.attrs = nullptr;
+  ir::Node& node = append(plain, types);
+  node.handle = input;
+  for (int i = 0; i < call.outputs; ++i)
+    if (call.operands[i]) results[i] = make(types[static_cast<size_t>(i)], node.first_result + i);
+}
+
+void Recorder::emit_bookkeeping(const Call& call, Tensor* results) {
+  if (call.op == &ops::hook) return emit_hook(call, results);
+  Call plain = call;
+  plain.attrs = nullptr;
+  if (call.op == &ops::unpack) {
+    const UnpackAttrs& attrs = call.attrs_as<UnpackAttrs>();
+    const Slot& slot = attrs.record->slot[attrs.slot];
+    if (!slot.value && !slot.packed && !slot.released) return;  // never given: undefined in every run of this structure
+    const TensorType type = type_of(*attrs.record, slot.is_result ? attrs.record->operands + slot.index : slot.index);
+    const int32_t input = graph_.add_handle(ir::Input::Kind::slot, type);
+    sources.push_back({Source::Kind::slot, origin_.ordinal, static_cast<uint32_t>(attrs.slot)});
+    ir::Node& node = append(plain, {&type, 1});
+    node.handle = input;
+    results[0] = make(type, node.first_result);
+    return;
+  }
+  if (call.op == &ops::accumulate_grad) {
+    TensorImpl* leaf = call.attrs_as<AccumulateGradAttrs>().leaf;
+    append(plain, {}).handle = handle(ir::Input::Kind::leaf, call.operands[0]->type(), {Source::Kind::leaf, origin_.ordinal}, leaf);
+    return;
+  }
+  RG_ASSERT(call.op == &ops::retain_grad);
+  GradBox* box = call.attrs_as<RetainGradAttrs>().box;
+  const auto& retained = origin_.record->hooks->retained;
+  uint32_t index = 0;
+  while (retained[index].second.get() != box) ++index;
+  append(plain, {}).handle = handle(ir::Input::Kind::box, call.operands[0]->type(), {Source::Kind::box, origin_.ordinal, index}, box);
+}
+
+}  // namespace retrograd

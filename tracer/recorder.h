@@ -1,0 +1,86 @@
+// Recorder: the emitter that records. It infers the results of each call and appends a node; nothing is computed.
+//
+// What a graph must be given at each run is remembered as a Source beside every input, in terms of the walk: "slot 1 of record 3", "leaf 0",
+// "pre-hook 2 of record 5". A run with other tensors, hooks and sizes of the same structure binds them anew.
+// Sizes and numbers that a rule asks for become symbols. Sizes that are equal at capture share a symbol; sizes 0 and 1 stay constants. Every
+// place where a size or number was taken from is remembered (SymbolUse), so that a later run can check that the equalities still hold.
+// A concrete tensor that meets recorded values (captured by a traceable hook) becomes an input at first use, bound to itself.
+#pragma once
+
+#include <unordered_map>
+
+#include "engine/walk.h"
+#include "ir/bookkeeping.h"
+#include "ir/graph.h"
+
+namespace retrograd {
+
+/// Where an input of a recorded backward comes from.
+struct Source {
+  enum class Kind : uint8_t { root, slot, leaf, record_hook, leaf_hook, box, constant };
+  enum class List : uint8_t { tensor, pre, post, post_accumulate };
+  Kind kind;
+  uint32_t place = 0;  // root; or ordinal of the record; or index of the leaf in the walk
+  uint32_t index = 0;  // slot; or place among the live hooks of the list; or retained box
+  List list = List::tensor;
+  Tensor constant = {};
+};
+
+/// One place where a symbol (or a constant 0 or 1) was read.
+struct SymbolUse {
+  enum class Kind : uint8_t { root_dim, type_dim, attr_dim, attr_number };
+  Kind kind;
+  uint32_t place = 0;   // root or ordinal of the record
+  uint32_t index = 0;   // type: operand, then outputs; attr: running number of the size or number in the attributes
+  uint32_t dim = 0;
+  Dim size = 0;         // what it was replaced by: a symbol, or the constant
+  int32_t number = -1;  // attr_number: expression id
+};
+
+class Recorder final : public Emitter {
+ public:
+  Recorder(ir::Graph& graph, Walk& walk) : graph_(graph), walk_(walk), scope_(&graph.symbols) {}
+
+  void emit(const Call& call, Tensor* results) override;
+  std::string name() const override { return "Recorder"; }
+  bool is_symbolic() const override { return true; }
+  const void* attrs_of(const Record& record) override;
+  TensorType type_of(const Record& record, int i) override;
+  void at(const Origin& origin) override;
+
+  /// A tensor input standing for the cotangent of root i.
+  Tensor root(uint32_t i, const TensorType& type);
+  /// The value of a recorded tensor; a concrete one becomes an input.
+  ir::ValueId value_of(const Tensor& tensor);
+
+  std::vector<Source> sources;  // parallel to graph.inputs()
+  std::vector<SymbolUse> uses;
+
+ private:
+  void emit_bookkeeping(const Call& call, Tensor* results);
+  void emit_hook(const Call& call, Tensor* results);
+  int32_t handle(ir::Input::Kind kind, const TensorType& type, Source source, const void* key);
+  ir::Node& append(const Call& call, std::span<const TensorType> results);
+  Tensor make(const TensorType& type, ir::ValueId value);
+  Dim symbolise(Dim size, SymbolUse use);
+  Source hook_source(const HookAttrs& attrs) const;
+  void follow(const Record& record);
+
+  ir::Graph& graph_;
+  Walk& walk_;
+  SymbolTable::Scope scope_;
+  Origin origin_;
+  int32_t origin_index_ = -1;
+  std::unordered_map<int64_t, Dim> by_size_;                  // symbol of a size at capture
+  std::unordered_map<const void*, ir::ValueId> constants_;    // concrete tensors by cell
+  std::unordered_map<const void*, int32_t> handles_;          // leaves, hooks, boxes by address
+  Tensors kept_;                                              // keeps the cells alive whose addresses are keys
+  const Record* record_ = nullptr;                            // whose attributes and types are at hand
+  std::vector<std::byte> attrs_;
+  bool attrs_ready_ = false;
+  std::vector<TensorType> types_;
+  std::vector<ir::ValueId> operands_;
+};
+
+
+}  // namespace retrograd
