@@ -42,14 +42,16 @@ Place place_of(TensorImpl& tensor) {
   return {0, edge.leaf.get(), meta.life};
 }
 
-// State of one multi-grad hook within one backward; a new backward (another id) starts afresh.
+// State of one multi-grad hook within one backward; a new backward (another id) starts afresh. What counts as complete is PyTorch's: as many
+// calls as places that the backward reaches, its only root left out; after that the counting starts again, so such a root is told apart.
 struct MultiGrad {
   std::mutex mutex;
   std::vector<Place> places;
   std::function<void(const Tensors&)> hook;
   MultiGradMode mode;
   uint64_t backward = 0;
-  size_t missing = 0;
+  int64_t calls = 0, expected = 0;
+  bool fired = false;
   Tensors seen;
 
   // Returns the gradients when the hook is to be called now.
@@ -59,19 +61,19 @@ struct MultiGrad {
     std::lock_guard lock(mutex);
     if (backward != current->id()) {
       backward = current->id();
+      calls = 0;
+      fired = false;
+    }
+    if (mode == MultiGradMode::any) return std::exchange(fired, true) ? std::optional<Tensors>() : Tensors{grad};
+    if (calls == 0) {
       seen.assign(places.size(), Tensor());
-      missing = 0;
-      for (const Place& place : places) missing += place.reached(current->walk());
+      expected = 0;
+      for (const Place& place : places) expected += place.reached(current->walk());
     }
-    if (mode == MultiGradMode::any) {
-      if (missing == 0) return {};
-      missing = 0;
-      return Tensors{grad};
-    }
-    if (!seen[index].defined()) --missing;
     seen[index] = grad;
-    if (missing > 0) return {};
-    return std::exchange(seen, Tensors(places.size()));
+    if (++calls != expected) return {};
+    calls = 0;
+    return std::move(seen);
   }
 };
 

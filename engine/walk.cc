@@ -69,7 +69,10 @@ Walk::Walk(std::span<const Tensor> roots, const Tensors* inputs) {
   if (roots.size() == 1 && !inputs) lone_root_ = gradient_edge(roots[0].impl());
   touched_.clear();
   touched_.shrink_to_fit();
-  if (inputs) mark_wanted(*inputs);
+  if (inputs) {
+    mark_wanted(*inputs);
+    visit_lone_root(roots);
+  }
   std::sort(leaves_.begin(), leaves_.end(),
             [](const Leaf& a, const Leaf& b) { return a.after != b.after ? a.after < b.after : a.rank < b.rank; });
   for (uint32_t i = 0; i < leaves_.size(); ++i) leaf_index_[leaves_[i].leaf] = i;
@@ -117,6 +120,16 @@ void Walk::mark_wanted(const Tensors& inputs) {
       }
     }
   }
+}
+
+// As in PyTorch, the hooks of an only root run even when nothing that is asked for depends on it.
+void Walk::visit_lone_root(std::span<const Tensor> roots) {
+  const Edge edge = roots.size() == 1 ? gradient_edge(roots[0].impl()) : Edge{};
+  if (!edge.record) return;
+  Item& root = order_[index_.at(edge.record->seq)];
+  if (root.runs || root.captured) return;
+  root.captured = true;
+  lone_root_ = edge;
 }
 
 uint32_t Walk::record_target(const Edge& edge) {

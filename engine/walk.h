@@ -72,6 +72,7 @@ class Walk {
   uint32_t leaf_target(const TensorImpl* leaf) const;
   void touch(const Edge& edge, int32_t from);
   void mark_wanted(const Tensors& inputs);
+  void visit_lone_root(std::span<const Tensor> roots);
 
   std::vector<Item> touched_;  // in order of touching, until the constructor has put them into order_
   std::vector<Item> order_;
@@ -79,7 +80,7 @@ class Walk {
   SeqMap index_;  // of records, in order_
   std::unordered_map<const TensorImpl*, uint32_t> leaf_index_;
   std::vector<RefPtr<Record>> roots_;  // keeps the graph alive
-  Edge lone_root_;                     // of a backward from one root to all leaves
+  Edge lone_root_;                     // an only root that reaches() does not count
   uint32_t grads_ = 0, rank_ = 0, slots_ = 0;
 };
 
