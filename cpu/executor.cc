@@ -25,7 +25,11 @@ class CpuExecutor final : public Executor {
     add_sort_kernels(table_);
   }
   std::string_view name() const override { return "cpu"; }
-  Kernel find(const OpInfo* op) const override { return table_.find(op); }
+  Kernel find(const OpInfo* op) const override { return table_.find(op).kernel; }
+  SpanKernel find_span(const OpInfo* op, ScalarType dtype) const override {
+    const KernelTable::Row& row = table_.find(op);
+    return dtype == kFloat32 ? row.f32 : dtype == kFloat64 ? row.f64 : nullptr;
+  }
   void allocate(TensorImpl& cell) override { cell.allocate(); }
   void launch(Kernel kernel, const Call& call, TensorImpl* const* outputs) override { kernel(call, outputs); }
 

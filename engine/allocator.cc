@@ -26,7 +26,7 @@ constexpr size_t kPoolClasses = kPoolLimit / kGranule + 1;
 constexpr uint32_t kPoolDepth = 4096;                     // blocks kept per class and thread
 constexpr int64_t kCacheLimit = int64_t{1} << 30;         // bytes kept in the central cache
 
-constinit std::atomic<int64_t> live_bytes{0}, peak_bytes{0}, limit_bytes{0}, allocations{0}, live_tensors{0};
+constinit std::atomic<int64_t> live_bytes{0}, peak_bytes{0}, limit_bytes{0};
 constinit std::atomic<int64_t> fail_countdown{0};
 
 void* system_allocate(size_t bytes) {
@@ -39,15 +39,52 @@ struct FreeBlock {
   FreeBlock* next;
 };
 
-// The lists of one thread. `closed` is set when the thread ends: blocks freed after that (by objects with static lifetime) bypass it.
+// A counter that only its thread writes and any thread reads: no locked instruction.
+class OwnCounter {
+ public:
+  void add(int64_t n) { value_.store(get() + n, std::memory_order_relaxed); }
+  int64_t get() const { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<int64_t> value_{0};
+};
+
+struct Pool;
+
+// All threads' pools, and what the pools of threads that ended had counted. Never destroyed, as LargeCache.
+struct PoolList {
+  std::mutex mutex;
+  std::vector<const Pool*> pools;
+  std::atomic<int64_t> allocations{0}, tensors{0};
+
+  static PoolList& instance() {
+    static PoolList* list = new PoolList;
+    return *list;
+  }
+};
+
+// The lists and counts of one thread. `closed` is set when the thread ends: blocks freed after that (by objects with static lifetime)
+// bypass it.
 struct Pool {
   std::array<FreeBlock*, kPoolClasses> head{};
   std::array<uint32_t, kPoolClasses> count{};
+  OwnCounter allocations, tensors;
   bool closed = false;
+
+  Pool() {
+    PoolList& list = PoolList::instance();
+    std::lock_guard lock(list.mutex);
+    list.pools.push_back(this);
+  }
   ~Pool() {
     closed = true;
     for (FreeBlock*& list : head)
       while (list) std::free(std::exchange(list, list->next));
+    PoolList& list = PoolList::instance();
+    std::lock_guard lock(list.mutex);
+    std::erase(list.pools, this);
+    list.allocations += allocations.get();
+    list.tensors += tensors.get();
   }
 };
 
@@ -103,7 +140,9 @@ struct LargeCache {
 };
 
 void count_allocation(int64_t bytes) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
+  Pool& p = pool();
+  if (p.closed) ++PoolList::instance().allocations;
+  else p.allocations.add(1);
   if (fail_countdown.load(std::memory_order_relaxed) > 0 && fail_countdown.fetch_sub(1) == 1)
     throw OutOfMemory(bytes, live_bytes, limit_bytes);
   const int64_t live = live_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes;
@@ -170,13 +209,26 @@ void free_data(void* block, size_t bytes, size_t header) noexcept {
   if (!LargeCache::instance().give(block, LargeCache::rounded(total))) std::free(block);
 }
 
-void count_tensor(int delta) { live_tensors.fetch_add(delta, std::memory_order_relaxed); }
+void count_tensor(int delta) {
+  Pool& p = pool();
+  if (p.closed) PoolList::instance().tensors += delta;
+  else p.tensors.add(delta);
+}
 
 }  // namespace detail
 
 namespace memory {
 
-Stats stats() { return {live_bytes, peak_bytes, allocations, live_tensors}; }
+Stats stats() {
+  PoolList& list = PoolList::instance();
+  std::lock_guard lock(list.mutex);
+  Stats s{live_bytes, peak_bytes, list.allocations, list.tensors};
+  for (const Pool* p : list.pools) {
+    s.allocations += p->allocations.get();
+    s.live_tensors += p->tensors.get();
+  }
+  return s;
+}
 void reset_peak() { peak_bytes = live_bytes.load(); }
 void set_limit(int64_t bytes) { limit_bytes = bytes; }
 void empty_cache() { LargeCache::instance().clear(); }

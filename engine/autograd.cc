@@ -7,19 +7,24 @@
 #include "engine/driver.h"
 
 namespace retrograd::autograd {
+namespace {
+
+Tensors run(const BackwardRequest& request) {
+  if (BackwardRunner* runner = BackwardRunner::current()) return runner->run(request);
+  Walk walk = request.walk();
+  return run_backward(request, walk, Emitter::current());
+}
+
+}  // namespace
 
 void backward(const Tensors& roots, const Tensors& cotangents, std::optional<bool> retain_graph, bool create_graph,
               const std::optional<Tensors>& inputs, SourceLocation where) {
-  const BackwardRequest request = make_request(roots, cotangents, inputs, true, retain_graph, create_graph, where);
-  Walk walk(request.roots, inputs ? &*inputs : nullptr);
-  run_backward(request, walk, Emitter::current());
+  run(make_request(roots, cotangents, inputs, true, retain_graph, create_graph, where));
 }
 
 Tensors grad(const Tensors& roots, const Tensors& inputs, const Tensors& cotangents, std::optional<bool> retain_graph,
              bool create_graph, bool allow_unused, SourceLocation where) {
-  const BackwardRequest request = make_request(roots, cotangents, inputs, false, retain_graph, create_graph, where);
-  Walk walk(request.roots, &inputs);
-  Tensors gradients = run_backward(request, walk, Emitter::current());
+  Tensors gradients = run(make_request(roots, cotangents, inputs, false, retain_graph, create_graph, where));
   check_unused(gradients, allow_unused, where);
   return gradients;
 }

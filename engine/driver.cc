@@ -16,9 +16,8 @@ class Driver {
       : request_(request), walk_(walk), emitter_(emitter), grads_(walk.grad_count()) {}
 
   Tensors run() {
-    if (request_.inputs) captured_.resize(request_.inputs->size());
-    for (size_t i = 0; i < request_.roots.size(); ++i)
-      receive(gradient_edge(request_.roots[i].impl()), request_.cotangents[i]);
+    captured_.resize(request_.input_edges.size());
+    for (size_t i = 0; i < request_.roots.size(); ++i) receive(request_.root_edges[i], request_.cotangents[i]);
     run_leaves(Walk::kBeforeAll);
     const auto& order = walk_.order();
     for (size_t k = 0; k < order.size(); ++k) {
@@ -66,7 +65,7 @@ void Driver::receive(const Edge& edge, const Tensor& grad) {
 
 void Driver::capture(const Edge& edge, const Tensor& grad) {
   for (size_t i = 0; i < captured_.size(); ++i) {
-    const Edge wanted = gradient_edge((*request_.inputs)[i].impl());
+    const Edge& wanted = request_.input_edges[i];
     if (wanted.record == edge.record && wanted.leaf == edge.leaf && wanted.output_nr == edge.output_nr) captured_[i] = grad;
   }
 }
@@ -122,6 +121,7 @@ void Driver::run_rule(Record& record, uint32_t ordinal, std::span<Tensor> grads)
     origin(record, ordinal, "post hook");
     list_hooks(record.hooks->post, context.given(), grads);
   }
+  emitter_.rule_done();
   if (!request_.retain_graph) record.release_slots();
   std::span<Tensor> given = context.given();
   for (int i = 0; i < record.operands; ++i)
@@ -190,19 +190,36 @@ void Driver::list_hooks(const HookList& hooks, std::span<Tensor> grads, std::spa
 
 constinit thread_local CurrentBackward* innermost_backward = nullptr;
 constinit std::atomic<uint64_t> backward_count{0};
+constinit thread_local BackwardRunner::Scope* innermost_scope = nullptr;
 
 }  // namespace
 
-CurrentBackward::CurrentBackward(Walk& walk)
-    : walk_(walk), id_(backward_count.fetch_add(1) + 1), outer_(innermost_backward) {
+BackwardRunner* BackwardRunner::current() { return innermost_scope ? innermost_scope->runner_ : nullptr; }
+BackwardRunner::Scope::Scope(BackwardRunner* runner) : runner_(runner), outer_(innermost_scope) { innermost_scope = this; }
+BackwardRunner::Scope::~Scope() {
+  Scope** link = &innermost_scope;
+  while (*link != this) link = &(*link)->outer_;
+  *link = outer_;
+}
+
+CurrentBackward::CurrentBackward(const BackwardRequest& request)
+    : request_(request), id_(backward_count.fetch_add(1) + 1), outer_(innermost_backward) {
   innermost_backward = this;
+}
+CurrentBackward::CurrentBackward(const BackwardRequest& request, Walk& walk) : CurrentBackward(request) { walk_ = &walk; }
+Walk& CurrentBackward::walk() {
+  if (!walk_) {
+    own_walk_ = std::make_unique<Walk>(request_.walk());
+    walk_ = own_walk_.get();
+  }
+  return *walk_;
 }
 CurrentBackward::~CurrentBackward() { innermost_backward = outer_; }
 CurrentBackward* CurrentBackward::innermost() { return innermost_backward; }
 
 Tensors run_backward(const BackwardRequest& request, Walk& walk, Emitter& emitter) {
   AutoGradMode mode(request.create_graph);
-  CurrentBackward current(walk);
+  CurrentBackward current(request, walk);
   Emitter::Scope scope(emitter);
   return Driver(request, walk, emitter).run();
 }
@@ -214,10 +231,11 @@ BackwardRequest make_request(const Tensors& roots, const Tensors& cotangents, co
   if (inputs && inputs->empty()) fail(Category::bad_argument, op, "`inputs` cannot be empty", where);
   if (!cotangents.empty() && cotangents.size() != roots.size())
     fail(Category::cotangent_mismatch, op, fmt::format("{} roots but {} cotangents", roots.size(), cotangents.size()), where);
-  BackwardRequest request{roots, {}, inputs, accumulate, retain_graph.value_or(create_graph), create_graph};
+  BackwardRequest request{roots, {}, {}, inputs.has_value(), {}, accumulate, retain_graph.value_or(create_graph), create_graph};
   for (size_t i = 0; i < roots.size(); ++i) {
     TensorImpl& root = roots[i].impl();
-    if (!gradient_edge(root))
+    request.root_edges.push_back(gradient_edge(root));
+    if (!request.root_edges.back())
       fail(Category::no_grad_fn, op, fmt::format("root {} ({}) does not require a gradient", i, describe(roots[i])), where);
     Tensor cotangent = i < cotangents.size() ? cotangents[i] : Tensor();
     if (!cotangent.defined()) {
@@ -233,7 +251,8 @@ BackwardRequest make_request(const Tensors& roots, const Tensors& cotangents, co
   }
   if (inputs)
     for (const Tensor& input : *inputs) {
-      if (!gradient_edge(input.impl()))
+      request.input_edges.push_back(gradient_edge(input.impl()));
+      if (!request.input_edges.back())
         fail(Category::no_grad_fn, op, fmt::format("an input ({}) does not require a gradient", describe(input)), where);
       if (accumulate && !input.is_leaf()) input.retain_grad(where);
     }

@@ -12,32 +12,64 @@
 namespace retrograd {
 
 struct BackwardRequest {
-  Tensors roots, cotangents;      // defined and checked
-  std::optional<Tensors> inputs;  // absent: all leaves
-  bool accumulate = true;         // into .grad; else the gradients of `inputs` are returned
+  Tensors roots, cotangents;       // defined and checked
+  std::vector<Edge> root_edges;    // where the cotangents go; they keep the graph alive
+  bool to_inputs = false;          // to `input_edges` only; else to all leaves
+  std::vector<Edge> input_edges;
+  bool accumulate = true;          // into .grad; else the gradients of the inputs are returned
   bool retain_graph = false;
   bool create_graph = false;
+
+  Walk walk() const { return Walk(root_edges, to_inputs ? &input_edges : nullptr); }
 };
 
 /// Checks the roots and fills in missing cotangents (ones).
 BackwardRequest make_request(const Tensors& roots, const Tensors& cotangents, const std::optional<Tensors>& inputs, bool accumulate,
                              std::optional<bool> retain_graph, bool create_graph, SourceLocation where);
 
-/// Runs the backward into `emitter`. Returns the gradients of request.inputs when they are not accumulated.
+/// Runs the backward into `emitter`. Returns the gradients of the inputs when they are not accumulated.
 Tensors run_backward(const BackwardRequest& request, Walk& walk, Emitter& emitter);
+
+/// What autograd::backward and autograd::grad hand their requests to while a scope is open on this thread: how tracing takes them over.
+class BackwardRunner {
+ public:
+  virtual Tensors run(const BackwardRequest& request) = 0;
+
+  /// Null: the driver into the current emitter.
+  static BackwardRunner* current();
+  /// Scopes of one thread may end in any order: the last opened that is still open counts.
+  class Scope {
+   public:
+    explicit Scope(BackwardRunner* runner);
+    ~Scope();
+    Scope(const Scope&) = delete;
+
+   private:
+    friend class BackwardRunner;
+    BackwardRunner* runner_;
+    Scope* outer_;
+  };
+
+ protected:
+  ~BackwardRunner() = default;
+};
 
 /// The backward that runs on this thread: what multi-grad hooks ask. Nested backwards stack.
 class CurrentBackward {
  public:
-  explicit CurrentBackward(Walk& walk);
+  CurrentBackward(const BackwardRequest& request, Walk& walk);
+  /// Of a captured graph, which needs no walk: it is made when it is asked for.
+  explicit CurrentBackward(const BackwardRequest& request);
   ~CurrentBackward();
   CurrentBackward(const CurrentBackward&) = delete;
   static CurrentBackward* innermost();
   uint64_t id() const { return id_; }
-  Walk& walk() { return walk_; }
+  Walk& walk();
 
  private:
-  Walk& walk_;
+  const BackwardRequest& request_;
+  Walk* walk_ = nullptr;
+  std::unique_ptr<Walk> own_walk_;
   uint64_t id_;
   CurrentBackward* outer_;
 };

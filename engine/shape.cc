@@ -66,14 +66,6 @@ int wrap_dim(int64_t dim, int rank, std::string_view op) {
   return static_cast<int>(dim < 0 ? dim + range : dim);
 }
 
-void contiguous_strides(const Shape& shape, int64_t* strides) {
-  int64_t step = 1;
-  for (int i = shape.rank() - 1; i >= 0; --i) {
-    strides[i] = step;
-    step *= std::max<int64_t>(shape[i].value(), 1);
-  }
-}
-
 Shape broadcast_shapes(const Shape& a, const Shape& b, std::string_view op, SourceLocation where) {
   const Shape& longer = a.rank() >= b.rank() ? a : b;
   const Shape& shorter = a.rank() >= b.rank() ? b : a;

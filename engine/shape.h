@@ -103,7 +103,14 @@ std::string to_string(const TensorType& type);  // "f32[32,64]", with " cuda:0" 
 int wrap_dim(int64_t dim, int rank, std::string_view op);
 
 /// Row-major strides of `shape`, in elements.
-void contiguous_strides(const Shape& shape, int64_t* strides);
+inline void contiguous_strides(const Shape& shape, int64_t* strides) {
+  int64_t step = 1;
+  for (int i = shape.rank() - 1; i >= 0; --i) {
+    strides[i] = step;
+    const int64_t size = shape[i].value();
+    step *= size > 1 ? size : 1;
+  }
+}
 
 /// The shape that `a` and `b` broadcast to (NumPy's rule). Error(shape_mismatch) otherwise.
 Shape broadcast_shapes(const Shape& a, const Shape& b, std::string_view op, SourceLocation where = {});

@@ -146,18 +146,8 @@ std::string SymbolTable::text(int32_t id) const {
   return out;
 }
 
-int64_t Dim::checked_mul(int64_t a, int64_t b) {
-  int64_t r;
-  if (__builtin_mul_overflow(a, b, &r))
-    throw Error(Category::bad_argument, fmt::format("the product of sizes {} and {} does not fit into 63 bits", a, b));
-  return r;
-}
-
-int64_t Dim::checked_add(int64_t a, int64_t b) {
-  int64_t r;
-  if (__builtin_add_overflow(a, b, &r))
-    throw Error(Category::bad_argument, fmt::format("the sum of {} and {} does not fit into 63 bits", a, b));
-  return r;
+void Dim::overflow(const char* op, int64_t a, int64_t b) {
+  throw Error(Category::bad_argument, fmt::format("{} {} {} does not fit into 63 bits", a, op, b));
 }
 
 void Dim::too_negative(int64_t value) {

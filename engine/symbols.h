@@ -126,14 +126,23 @@ class Dim {
   Dim& operator+=(Dim b) { return *this = *this + b; }
 
   /// Product of two sizes; throws Error(bad_argument) when it does not fit into 63 bits.
-  static int64_t checked_mul(int64_t a, int64_t b);
-  static int64_t checked_add(int64_t a, int64_t b);
+  static int64_t checked_mul(int64_t a, int64_t b) {
+    int64_t product;
+    if (__builtin_mul_overflow(a, b, &product)) [[unlikely]] overflow("*", a, b);
+    return product;
+  }
+  static int64_t checked_add(int64_t a, int64_t b) {
+    int64_t sum;
+    if (__builtin_add_overflow(a, b, &sum)) [[unlikely]] overflow("+", a, b);
+    return sum;
+  }
 
  private:
   static constexpr int64_t kSymbolBase = std::numeric_limits<int64_t>::min();
   static constexpr int64_t kSymbolEnd = kSymbolBase + (int64_t{1} << 31);
   static constexpr bool both(Dim a, Dim b) { return !a.is_symbolic() && !b.is_symbolic(); }
   [[noreturn]] static void too_negative(int64_t value);
+  [[noreturn]] static void overflow(const char* op, int64_t a, int64_t b);
   int64_t specialise() const;
   int64_t slow_hint() const;
   static Dim slow(Arith op, Dim a, Dim b);

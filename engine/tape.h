@@ -133,6 +133,10 @@ struct AutogradMeta {
   std::shared_ptr<void> life;    // of a leaf: lets others see whether it is still there
   uint32_t base_epoch = 0;       // of a view: value of the base's epoch when grad_fn was made
   uint32_t epoch = 0;            // of a base: raised when a write through a view gave it a new grad_fn
+
+  bool has_hooks() const {
+    return !tensor_hooks.empty() || !pre_hooks.empty() || !post_hooks.empty() || !post_accumulate_hooks.empty();
+  }
 };
 
 /// A record, as the public API shows it.

@@ -20,17 +20,6 @@ void TensorImpl::destroy(TensorImpl* impl) noexcept {
   pool_free(impl, sizeof(TensorImpl));
 }
 
-bool TensorImpl::is_contiguous() const {
-  int64_t expected = 1;
-  for (int i = rank() - 1; i >= 0; --i) {
-    const int64_t size = shape_[i].raw();
-    if (size == 0) return true;
-    if (size != 1 && strides_[i] != expected) return false;
-    expected *= size;
-  }
-  return true;
-}
-
 void TensorImpl::allocate() {
   contiguous_strides(shape_, strides_);
   offset_ = 0;

@@ -44,7 +44,16 @@ class TensorImpl : public RefCounted {
   int64_t* mutable_strides() { return strides_; }
   int64_t storage_offset() const { return offset_; }
   void set_storage_offset(int64_t offset) { offset_ = offset; }
-  bool is_contiguous() const;
+  bool is_contiguous() const {
+    int64_t expected = 1;
+    for (int i = rank() - 1; i >= 0; --i) {
+      const int64_t size = shape_[i].raw();
+      if (size == 0) return true;
+      if (size != 1 && strides_[i] != expected) return false;
+      expected *= size;
+    }
+    return true;
+  }
 
   const RefPtr<Storage>& storage() const { return storage_; }
   void set_storage(RefPtr<Storage> storage) { storage_ = std::move(storage); }
@@ -66,7 +75,7 @@ class TensorImpl : public RefCounted {
   bool is_no_grad_view = false;      // made under no_grad, or a view of one
   uint32_t output_nr = 0;
   int32_t value_id = -1;
-  const void* graph = nullptr;       // the Recorder whose value this is
+  uint64_t graph = 0;                // number of the Recorder whose value this is, 0: a value with data
   RefPtr<Record> grad_fn;
   RefPtr<TensorImpl> base;           // of a view: the tensor whose memory it shares (never itself a view)
   std::unique_ptr<AutogradMeta> meta;

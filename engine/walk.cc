@@ -46,14 +46,10 @@ bool SeqMap::next_below(uint64_t& seq) {
   return false;
 }
 
-Walk::Walk(std::span<const Tensor> roots, const Tensors* inputs) {
+Walk::Walk(std::span<const Edge> roots, const std::vector<Edge>* inputs) : roots_(roots.begin(), roots.end()) {
   uint64_t seq = 0;
-  for (const Tensor& root : roots) {
-    const Edge edge = gradient_edge(root.impl());
-    if (edge.record) {
-      roots_.push_back(edge.record);
-      seq = std::max(seq, edge.record->seq + 1);
-    }
+  for (const Edge& edge : roots_) {
+    if (edge.record) seq = std::max(seq, edge.record->seq + 1);
     touch(edge, kBeforeAll);
   }
   while (index_.next_below(seq)) {
@@ -66,7 +62,7 @@ Walk::Walk(std::span<const Tensor> roots, const Tensors* inputs) {
     for (int i = record.operands; i-- > 0;)
       if (record.edges[i]) touch(record.edges[i], place);
   }
-  if (roots.size() == 1 && !inputs) lone_root_ = gradient_edge(roots[0].impl());
+  if (roots.size() == 1 && !inputs) lone_root_ = roots[0];
   touched_.clear();
   touched_.shrink_to_fit();
   if (inputs) {
@@ -96,11 +92,10 @@ void Walk::touch(const Edge& edge, int32_t from) {
 }
 
 // Only what leads to an input runs. Producers come later in the order, so one pass backwards decides for all.
-void Walk::mark_wanted(const Tensors& inputs) {
+void Walk::mark_wanted(const std::vector<Edge>& inputs) {
   for (Leaf& leaf : leaves_) leaf.wanted = false;
   for (Item& item : order_) item.runs = false;
-  for (const Tensor& input : inputs) {
-    const Edge edge = gradient_edge(input.impl());
+  for (const Edge& edge : inputs) {
     if (edge.record) {
       const uint32_t at = index_.at(edge.record->seq);
       if (at != SeqMap::kNone) order_[at].captured = true;
@@ -123,8 +118,8 @@ void Walk::mark_wanted(const Tensors& inputs) {
 }
 
 // As in PyTorch, the hooks of an only root run even when nothing that is asked for depends on it.
-void Walk::visit_lone_root(std::span<const Tensor> roots) {
-  const Edge edge = roots.size() == 1 ? gradient_edge(roots[0].impl()) : Edge{};
+void Walk::visit_lone_root(std::span<const Edge> roots) {
+  const Edge edge = roots.size() == 1 ? roots[0] : Edge{};
   if (!edge.record) return;
   Item& root = order_[index_.at(edge.record->seq)];
   if (root.runs || root.captured) return;
@@ -141,6 +136,20 @@ uint32_t Walk::record_target(const Edge& edge) {
 uint32_t Walk::leaf_target(const TensorImpl* leaf) const {
   auto it = leaf_index_.find(leaf);
   return it == leaf_index_.end() || !leaves_[it->second].wanted ? SeqMap::kNone : leaves_[it->second].grad;
+}
+
+uint32_t Walk::place(const Edge& edge) {
+  if (edge.record) return index_.at(edge.record->seq);
+  const auto it = leaf_index_.find(edge.leaf.get());
+  return it == leaf_index_.end() ? SeqMap::kNone : it->second;
+}
+
+Reached Walk::reached() const {
+  Reached reached;
+  reached.records.reserve(order_.size());
+  for (const Item& item : order_) reached.records.push_back(item.record);
+  for (const Leaf& leaf : leaves_) reached.leaves.push_back(leaf.leaf);
+  return reached;
 }
 
 bool Walk::reaches(uint64_t seq) {

@@ -35,6 +35,12 @@ class SeqMap {
   Page* last_ = nullptr;
 };
 
+/// The records and leaves that a backward reaches, in the order of its walk: what a captured graph is bound to.
+struct Reached {
+  std::vector<Record*> records;
+  std::vector<TensorImpl*> leaves;
+};
+
 class Walk {
  public:
   static constexpr int32_t kBeforeAll = -1;
@@ -53,8 +59,8 @@ class Walk {
     bool wanted = true;
   };
 
-  /// `inputs` null: every leaf is wanted.
-  Walk(std::span<const Tensor> roots, const Tensors* inputs);
+  /// From the edges of the roots. `inputs` null: every leaf is wanted.
+  Walk(std::span<const Edge> roots, const std::vector<Edge>* inputs);
 
   const std::vector<Item>& order() const { return order_; }
   const std::vector<Leaf>& leaves() const { return leaves_; }  // in order of accumulation
@@ -62,6 +68,9 @@ class Walk {
   uint32_t grad_count() const { return grads_; }
   /// Index of the gradient that `edge` leads to; SeqMap::kNone when the walk did not reach it or nothing there is wanted.
   uint32_t target(const Edge& edge) { return edge.record ? record_target(edge) : leaf_target(edge.leaf.get()); }
+  /// Place in the order, or among the leaves, of what `edge` leads to, wanted or not; SeqMap::kNone when it was not reached.
+  uint32_t place(const Edge& edge);
+  Reached reached() const;
   /// Whether this backward comes to the record with this number, or to this leaf, and wants the gradient there: what multi-grad hooks wait
   /// for. As in PyTorch, the only root of a backward to all leaves does not count.
   bool reaches(uint64_t seq);
@@ -71,15 +80,15 @@ class Walk {
   uint32_t record_target(const Edge& edge);
   uint32_t leaf_target(const TensorImpl* leaf) const;
   void touch(const Edge& edge, int32_t from);
-  void mark_wanted(const Tensors& inputs);
-  void visit_lone_root(std::span<const Tensor> roots);
+  void mark_wanted(const std::vector<Edge>& inputs);
+  void visit_lone_root(std::span<const Edge> roots);
 
   std::vector<Item> touched_;  // in order of touching, until the constructor has put them into order_
   std::vector<Item> order_;
   std::vector<Leaf> leaves_;
   SeqMap index_;  // of records, in order_
   std::unordered_map<const TensorImpl*, uint32_t> leaf_index_;
-  std::vector<RefPtr<Record>> roots_;  // keeps the graph alive
+  std::vector<Edge> roots_;            // keeps the graph alive
   Edge lone_root_;                     // an only root that reaches() does not count
   uint32_t grads_ = 0, rank_ = 0, slots_ = 0;
 };

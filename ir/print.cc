@@ -77,6 +77,12 @@ std::string header_text(const Graph& graph) {
 
 }  // namespace
 
+std::string attrs_text(const OpInfo& op, const void* attrs) {
+  AttrPrinter printer(false);
+  if (attrs && op.visit_attrs) op.visit_attrs(const_cast<void*>(attrs), printer);
+  return printer.text;
+}
+
 std::string to_string(const Graph& graph, const Node& node) {
   std::string text;
   for (int i = 0; i < node.results; ++i) text += fmt::format("{}%{}", i ? ", " : "", node.first_result + i);

@@ -44,7 +44,14 @@ class Interpreter {
     find_last_uses();
     for (size_t i = 0; i < graph_.inputs().size(); ++i)
       if (graph_.inputs()[i].kind == Input::Kind::tensor) values_[static_cast<size_t>(graph_.inputs()[i].value)] = bindings_[i].tensor;
-    for (size_t n = 0; n < graph_.nodes().size(); ++n) run_node(graph_.nodes()[n], static_cast<int32_t>(n));
+    for (size_t n = 0; n < graph_.nodes().size(); ++n) {
+      try {
+        run_node(graph_.nodes()[n], static_cast<int32_t>(n));
+      } catch (Exception& e) {
+        add_context(e, graph_, graph_.nodes()[n]);
+        throw;
+      }
+    }
     Tensors outputs;
     for (ValueId v : graph_.outputs()) outputs.push_back(v == kNoValue ? Tensor() : values_[static_cast<size_t>(v)]);
     return outputs;
@@ -85,9 +92,17 @@ void Interpreter::emit_bookkeeping(const Node& node, Call& call, Tensor* results
       return;
     }
     call.attrs = &unpack;
-  } else if (node.op == &ops::hook) call.attrs = &hook;
-  else if (node.op == &ops::accumulate_grad) call.attrs = &accumulate;
-  else call.attrs = &retain;
+  } else if (node.op == &ops::hook) {
+    if (!b.hook->is_live()) {  // removed by an earlier hook of this run
+      for (int i = 0; i < call.outputs; ++i) results[i] = call.operands[i] ? Tensor(RefPtr<TensorImpl>(call.operands[i])) : Tensor();
+      return;
+    }
+    call.attrs = &hook;
+  } else if (node.op == &ops::accumulate_grad) {
+    call.attrs = &accumulate;
+  } else {
+    call.attrs = &retain;
+  }
   emitter_.emit(call, results);
 }
 
@@ -138,6 +153,13 @@ std::vector<Number> symbol_values(const Graph& graph, std::span<const Binding> b
   }
   graph.symbols.evaluate(values);
   return values;
+}
+
+void add_context(Exception& error, const Graph& graph, const Node& node) {
+  if (node.origin < 0) return;
+  const Origin& origin = graph.origin(node.origin);
+  if (origin.part != "tensor hook" && origin.part != "leaf")
+    error.add_context(fmt::format("while differentiating {} made at {}", origin.op, to_string(node.where)));
 }
 
 Tensors replay(const Graph& graph, Emitter& emitter, std::span<const Binding> bindings, std::span<const Number> values) {

@@ -24,6 +24,9 @@ std::vector<Number> symbol_values(const Graph& graph, std::span<const Binding> b
 void* concrete_attrs(const OpInfo& op, void* attrs, std::span<const Number> values, std::vector<std::byte>& copy);
 TensorType concrete_type(const TensorType& type, std::span<const Number> values);
 
+/// Says in an error what was differentiated, as the driver does: "while differentiating mul made at mlp.cc:44".
+void add_context(Exception& error, const Graph& graph, const Node& node);
+
 /// Emits every node in order and returns the graph's outputs. `values`: of all expressions of graph.symbols. Each value is dropped after its
 /// last use; slots keep what they hold.
 Tensors replay(const Graph& graph, Emitter& emitter, std::span<const Binding> bindings, std::span<const Number> values);

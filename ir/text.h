@@ -5,6 +5,9 @@
 
 namespace retrograd::ir {
 
+/// "dim=1, keepdim=true".
+std::string attrs_text(const OpInfo& op, const void* attrs);
+
 /// Finds an op by its name, or null.
 using OpLookup = const OpInfo* (*)(std::string_view name);
 

@@ -10,35 +10,9 @@
 namespace retrograd {
 namespace {
 
-// The n-th size or number of an attribute struct, in the order in which the Recorder met them.
-class AttrAt final : public AttrVisitor {
- public:
-  explicit AttrAt(uint32_t wanted) : wanted_(wanted) {}
-  int64_t size = 0;
-  Number number;
-  void field(std::string_view, bool&) override {}
-  void field(std::string_view, int64_t&) override {}
-  void field(std::string_view, Dim& v) override { take(v); }
-  void field(std::string_view, Scalar& v) override {
-    if (next_++ == wanted_) number = v.number();
-  }
-  void field(std::string_view, Shape& v) override {
-    for (Dim d : v) take(d);
-  }
-  void field(std::string_view, IntList&) override {}
-  void field(std::string_view, ScalarType&) override {}
-
- private:
-  void take(Dim d) {
-    if (next_++ == wanted_) size = d.raw();
-  }
-  uint32_t wanted_, next_ = 0;
-};
-
-AttrAt attr_at(const Record& record, uint32_t index) {
-  AttrAt at(index);
-  record.op->visit_attrs(record.attrs, at);
-  return at;
+template <class T>
+const T& attr_at(const Record& record, uint32_t offset) {
+  return *reinterpret_cast<const T*>(static_cast<const char*>(record.attrs) + offset);
 }
 
 Hook* live_hook(const HookList& hooks, uint32_t index) {
@@ -48,13 +22,13 @@ Hook* live_hook(const HookList& hooks, uint32_t index) {
   return nullptr;
 }
 
-Hook* hook_of(const Source& s, const Walk& walk) {
+Hook* hook_of(const Source& s, const Reached& reached) {
   using List = Source::List;
   if (s.kind == Source::Kind::record_hook) {
-    const RecordHooks& h = *walk.order()[s.place].record->hooks;
+    const RecordHooks& h = *reached.records[s.place]->hooks;
     return live_hook(s.list == List::tensor ? h.tensor : s.list == List::pre ? h.pre : h.post, s.index);
   }
-  const AutogradMeta& m = *walk.leaves()[s.place].leaf->meta;
+  const AutogradMeta& m = *reached.leaves[s.place]->meta;
   return live_hook(s.list == List::tensor ? m.tensor_hooks
                    : s.list == List::pre  ? m.pre_hooks
                    : s.list == List::post ? m.post_hooks
@@ -64,8 +38,28 @@ Hook* hook_of(const Source& s, const Walk& walk) {
 
 }  // namespace
 
-std::unique_ptr<Capture> Capture::record(const BackwardRequest& request, Walk& walk) {
-  auto capture = std::make_unique<Capture>();
+ir::Binding bind_source(const Source& s, const BackwardRequest& request, const Reached& reached) {
+  ir::Binding b;
+  switch (s.kind) {
+    case Source::Kind::root: b.tensor = request.cotangents[s.place]; break;
+    case Source::Kind::slot:
+      b.record = reached.records[s.place];
+      b.slot = static_cast<int>(s.index);
+      break;
+    case Source::Kind::leaf: b.leaf = reached.leaves[s.place]; break;
+    case Source::Kind::record_hook: b.hook = hook_of(s, reached); break;
+    case Source::Kind::leaf_hook:
+      b.hook = hook_of(s, reached);
+      b.leaf = reached.leaves[s.place];
+      break;
+    case Source::Kind::box: b.box = reached.records[s.place]->hooks->retained[s.index].second.get(); break;
+    case Source::Kind::constant: b.tensor = s.constant; break;
+  }
+  return b;
+}
+
+std::shared_ptr<Capture> Capture::record(const BackwardRequest& request, Walk& walk) {
+  auto capture = std::make_shared<Capture>();
   Recorder recorder(capture->graph_, walk);
   BackwardRequest symbolic = request;
   symbolic.retain_graph = true;  // the run releases the slots, not the recording
@@ -76,28 +70,27 @@ std::unique_ptr<Capture> Capture::record(const BackwardRequest& request, Walk& w
   for (const Tensor& g : gradients) outputs.push_back(recorder.value_of(g));
   capture->graph_.set_outputs(std::move(outputs));
   capture->sources_ = std::move(recorder.sources);
-  capture->uses_ = std::move(recorder.uses);
-  for (const SymbolUse& use : capture->uses_) capture->has_numbers_ |= use.kind == SymbolUse::Kind::attr_number;
+  capture->rules_ = std::move(recorder.rules);
+  capture->inlined_ = std::move(recorder.inlined);
+  for (SymbolUse& use : recorder.uses)
+    (use.kind == SymbolUse::Kind::attr_number ? capture->numbers_ : capture->sizes_).push_back(use);
   for (const Source& s : capture->sources_) capture->unpacks_ += s.kind == Source::Kind::slot;
   return capture;
 }
 
-int64_t Capture::size_at(const SymbolUse& use, const BackwardRequest& request, const Walk& walk) const {
+int64_t Capture::size_at(const SymbolUse& use, const BackwardRequest& request, const Reached& reached) const {
   if (use.kind == SymbolUse::Kind::root_dim) return request.cotangents[use.place].impl().shape()[static_cast<int>(use.dim)].raw();
-  const Record& record = *walk.order()[use.place].record;
+  const Record& record = *reached.records[use.place];
   if (use.kind == SymbolUse::Kind::type_dim) return record.dims[record.types[use.index].first_dim + use.dim].raw();
-  return attr_at(record, use.index).size;
+  return attr_at<Dim>(record, use.index).raw();
 }
 
-std::vector<Number> Capture::values(const BackwardRequest& request, const Walk& walk, std::string& misfit) const {
+std::vector<Number> Capture::values(const BackwardRequest& request, const Reached& reached, std::string& misfit) const {
   std::vector<Number> values(static_cast<size_t>(graph_.symbols.size()));
   std::vector<bool> known(values.size());
-  for (const SymbolUse& use : uses_) {
-    if (use.kind == SymbolUse::Kind::attr_number) {
-      values[static_cast<size_t>(use.number)] = attr_at(*walk.order()[use.place].record, use.index).number;
-      continue;
-    }
-    const int64_t size = size_at(use, request, walk);
+  for (const SymbolUse& use : numbers_) values[static_cast<size_t>(use.number)] = attr_at<Scalar>(*reached.records[use.place], use.index).number();
+  for (const SymbolUse& use : sizes_) {
+    const int64_t size = size_at(use, request, reached);
     const auto id = use.size.is_symbolic() ? static_cast<size_t>(use.size.id()) : values.size();
     if (id < values.size() && !known[id]) {
       known[id] = true;
@@ -106,7 +99,7 @@ std::vector<Number> Capture::values(const BackwardRequest& request, const Walk& 
     }
     const int64_t expected = id < values.size() ? values[id].i : use.size.raw();
     if (size != expected) {
-      const std::string_view op = use.kind == SymbolUse::Kind::root_dim ? "a root" : walk.order()[use.place].record->op->name;
+      const std::string_view op = use.kind == SymbolUse::Kind::root_dim ? "root" : reached.records[use.place]->op->name;
       misfit = fmt::format("a size of {}#{} was {}, as another size was, and is now {}", op, use.place, expected, size);
       return {};
     }
@@ -121,51 +114,40 @@ std::vector<Number> Capture::values(const BackwardRequest& request, const Walk& 
   return values;
 }
 
-bool Capture::update_numbers(const Walk& walk, std::vector<Number>& values) const {
-  if (!has_numbers_) return true;
-  for (const SymbolUse& use : uses_)
-    if (use.kind == SymbolUse::Kind::attr_number)
-      values[static_cast<size_t>(use.number)] = attr_at(*walk.order()[use.place].record, use.index).number;
+bool Capture::read_numbers(const Reached& reached, std::vector<Number>& values) const {
+  for (const SymbolUse& use : numbers_) values[static_cast<size_t>(use.number)] = attr_at<Scalar>(*reached.records[use.place], use.index).number();
   graph_.symbols.evaluate(values);
   return graph_.symbols.failing_guard(values) < 0;
 }
 
-std::vector<ir::Binding> Capture::bind(const BackwardRequest& request, const Walk& walk) const {
-  std::vector<ir::Binding> bindings(sources_.size());
-  for (size_t i = 0; i < sources_.size(); ++i) {
-    const Source& s = sources_[i];
-    ir::Binding& b = bindings[i];
-    switch (s.kind) {
-      case Source::Kind::root: b.tensor = request.cotangents[s.place]; break;
-      case Source::Kind::slot:
-        b.record = walk.order()[s.place].record;
-        b.slot = static_cast<int>(s.index);
-        break;
-      case Source::Kind::leaf: b.leaf = walk.leaves()[s.place].leaf; break;
-      case Source::Kind::record_hook: b.hook = hook_of(s, walk); break;
-      case Source::Kind::leaf_hook:
-        b.hook = hook_of(s, walk);
-        b.leaf = walk.leaves()[s.place].leaf;
-        break;
-      case Source::Kind::box: b.box = walk.order()[s.place].record->hooks->retained[s.index].second.get(); break;
-      case Source::Kind::constant: b.tensor = s.constant; break;
-    }
-  }
+std::vector<ir::Binding> Capture::bind(const BackwardRequest& request, const Reached& reached) const {
+  std::vector<ir::Binding> bindings;
+  bindings.reserve(sources_.size());
+  for (const Source& s : sources_) bindings.push_back(bind_source(s, request, reached));
   return bindings;
 }
 
-Capture::Entry* Capture::find(const std::array<uint64_t, 2>& sizes) {
-  auto it = std::find_if(plans_.begin(), plans_.end(), [&](const Entry& e) { return e.sizes == sizes; });
-  if (it == plans_.end()) return nullptr;
-  plans_.splice(plans_.begin(), plans_, it);
-  return &plans_.front();
+void Capture::release_slots(const Reached& reached) const {
+  for (const RuleRun& rule : rules_) reached.records[rule.place]->release_slots();
 }
 
-Capture::Entry& Capture::add(const std::array<uint64_t, 2>& sizes, std::vector<Number> values) {
-  auto plan = std::make_unique<Plan>(graph_, values, cpu_executor());
-  plans_.push_front({sizes, std::move(values), std::move(plan)});
-  if (plans_.size() > kPlans) plans_.pop_back();
+std::shared_ptr<const Capture::Entry> Capture::make_plan(const Key& sizes, std::vector<Number> values) const {
+  auto plan = std::make_unique<Plan>(graph_, sources_, rules_, values, cpu_executor());
+  return std::make_shared<const Entry>(Entry{sizes, std::move(values), std::move(plan)});
+}
+
+std::shared_ptr<const Capture::Entry> Capture::find(const Key& sizes) {
+  auto it = std::ranges::find(plans_, sizes, [](const auto& entry) { return entry->sizes; });
+  if (it == plans_.end()) return nullptr;
+  plans_.splice(plans_.begin(), plans_, it);
   return plans_.front();
+}
+
+bool Capture::keep(std::shared_ptr<const Entry> entry) {
+  plans_.push_front(std::move(entry));
+  if (plans_.size() <= kPlans) return false;
+  plans_.pop_back();
+  return true;
 }
 
 }  // namespace retrograd

@@ -1,4 +1,7 @@
-// Capture: one recorded backward with what binds it to a run, and its plans.
+// Capture: one recorded backward with what binds it to a run, and its plans, one per set of sizes.
+//
+// Immutable but for the list of plans, which the owner guards. Captures and plans are shared pointers: one that is evicted or forgotten
+// stays alive until its runs are over.
 #pragma once
 
 #include <list>
@@ -14,35 +17,44 @@ class Capture {
  public:
   static constexpr size_t kPlans = 16;  // kept per graph; the least recently used one goes first
 
-  /// Records the backward. The graph's outputs are the gradients of request.inputs when they are not accumulated.
-  static std::unique_ptr<Capture> record(const BackwardRequest& request, Walk& walk);
+  /// Records the backward. The graph's outputs are the gradients of the inputs when they are not accumulated.
+  static std::shared_ptr<Capture> record(const BackwardRequest& request, Walk& walk);
 
-  /// Values of all expressions at the sizes and numbers of this run; empty, with a reason, when the graph does not fit.
-  std::vector<Number> values(const BackwardRequest& request, const Walk& walk, std::string& misfit) const;
-  /// Reads the numbers in attributes again; the sizes in `values` stay. False when a guard then comes out otherwise than at capture.
-  bool update_numbers(const Walk& walk, std::vector<Number>& values) const;
-  std::vector<ir::Binding> bind(const BackwardRequest& request, const Walk& walk) const;
-
+  /// A plan and the values of all expressions that it was made for.
   struct Entry {
-    std::array<uint64_t, 2> sizes;
+    Key sizes;
     std::vector<Number> values;
     std::unique_ptr<Plan> plan;
   };
-  Entry* find(const std::array<uint64_t, 2>& sizes);
-  Entry& add(const std::array<uint64_t, 2>& sizes, std::vector<Number> values);
+
+  /// Values of all expressions at the sizes and numbers of this run; empty, with a reason, when the graph does not fit.
+  std::vector<Number> values(const BackwardRequest& request, const Reached& reached, std::string& misfit) const;
+  /// `values` with the numbers of this run; the sizes stay. False when a guard then comes out otherwise than at capture.
+  bool read_numbers(const Reached& reached, std::vector<Number>& values) const;
+  bool has_numbers() const { return !numbers_.empty(); }
+  std::vector<ir::Binding> bind(const BackwardRequest& request, const Reached& reached) const;
+  /// Empties the slots of all records whose rule ran: for a run by replay, which does not.
+  void release_slots(const Reached& reached) const;
+
+  std::shared_ptr<const Entry> make_plan(const Key& sizes, std::vector<Number> values) const;
+  std::shared_ptr<const Entry> find(const Key& sizes);
+  /// True when another plan had to go.
+  bool keep(std::shared_ptr<const Entry> entry);
 
   const ir::Graph& graph() const { return graph_; }
   int64_t unpack_count() const { return unpacks_; }
+  size_t plan_count() const { return plans_.size(); }
 
  private:
-  int64_t size_at(const SymbolUse& use, const BackwardRequest& request, const Walk& walk) const;
+  int64_t size_at(const SymbolUse& use, const BackwardRequest& request, const Reached& reached) const;
 
   ir::Graph graph_;
   std::vector<Source> sources_;
-  std::vector<SymbolUse> uses_;
-  std::list<Entry> plans_;
+  std::vector<SymbolUse> sizes_, numbers_;
+  std::vector<RuleRun> rules_;
+  std::vector<RefPtr<Hook>> inlined_;
+  std::list<std::shared_ptr<const Entry>> plans_;  // the last used first
   int64_t unpacks_ = 0;
-  bool has_numbers_ = false;
 };
 
 }  // namespace retrograd

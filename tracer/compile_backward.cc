@@ -1,82 +1,181 @@
-// See tracer/compile_backward.h. State::execute is a call: look up, capture on a miss, run.
+// See tracer/compile_backward.h. State::run is a call: look up, capture on a miss, run.
 #include "tracer/compile_backward.h"
 
+#include <list>
+#include <mutex>
 #include <unordered_map>
 
-#include "engine/driver.h"
+#include <fmt/format.h>
+
 #include "engine/runner.h"
 #include "tracer/capture.h"
+#include "tracer/trail.h"
 
 namespace retrograd {
 namespace {
 
 struct KeyHash {
-  size_t operator()(const std::array<uint64_t, 2>& k) const { return k[0]; }
+  size_t operator()(const Key& k) const { return k[0]; }
 };
 
-// A run that was not to be retained leaves no slot usable, also those that no rule asked for.
-void release_all(const Walk& walk) {
-  for (const Walk::Item& item : walk.order())
-    if (item.runs) item.record->release_slots();
-}
+// One structure: how it is recognised, and its graphs. More than one when sizes that were equal by chance differed later.
+struct Structure {
+  Key key;
+  Trail trail;
+  std::vector<std::shared_ptr<Capture>> captures;
+  int64_t runs = 0;
+};
+
+// What a call runs.
+struct Found {
+  std::shared_ptr<Capture> capture;
+  std::shared_ptr<const Capture::Entry> entry;
+  std::vector<Number> numbers;  // instead of entry->values, when the graph has numbers
+  std::span<const Number> values() const { return numbers.empty() ? entry->values : numbers; }
+};
 
 }  // namespace
 
-struct CompiledBackward::State {
-  std::unordered_map<std::array<uint64_t, 2>, std::vector<std::unique_ptr<Capture>>, KeyHash> captures;
-  const Capture* last = nullptr;
+// The mutex guards everything below it; it is not held while a backward is recorded or run.
+struct CompiledBackward::State final : BackwardRunner {
+  mutable std::mutex mutex;
+  std::list<std::shared_ptr<Structure>> structures;  // the last used first
+  std::unordered_map<Key, std::list<std::shared_ptr<Structure>>::iterator, KeyHash> by_key;
+  std::shared_ptr<Capture> last;
   std::string reason;
   Stats stats;
 
-  // The capture and plan for this call, made when there is none.
-  std::pair<Capture*, Capture::Entry*> prepare(const BackwardRequest& request, Walk& walk);
-  Tensors execute(const BackwardRequest& request);
+  Tensors run(const BackwardRequest& request) override;
+
+ private:
+  std::shared_ptr<Structure> newest() const;
+  std::shared_ptr<Structure> find(const Key& key);
+  std::shared_ptr<Structure> add(const Key& key, const BackwardRequest& request, Walk& walk);
+  bool look_up(const std::shared_ptr<Structure>& structure, const BackwardRequest& request, const Reached& reached, Found& found,
+               std::string& misfit);
+  Found prepare(const BackwardRequest& request, Reached& reached);
+  Found capture(const std::shared_ptr<Structure>& structure, const BackwardRequest& request, Walk& walk, const Reached& reached);
 };
 
-std::pair<Capture*, Capture::Entry*> CompiledBackward::State::prepare(const BackwardRequest& request, Walk& walk) {
-  const BackwardKey key = make_key(request, walk);
-  auto& known = captures[key.structure];
-  for (auto& capture : known)
-    if (Capture::Entry* entry = capture->find(key.sizes); entry && capture->update_numbers(walk, entry->values)) {
-      ++stats.hits;
-      return {capture.get(), entry};
-    }
-  std::string misfit = captures.size() == 1 && known.empty() ? "first call" : "new structure";
-  for (auto& capture : known)
-    if (std::vector<Number> values = capture->values(request, walk, misfit); !values.empty()) {
-      ++stats.hits;
-      ++stats.plans;
-      return {capture.get(), &capture->add(key.sizes, std::move(values))};
-    }
-  reason = misfit;
-  known.push_back(Capture::record(request, walk));
-  ++stats.captures;
-  Capture& capture = *known.back();
-  std::vector<Number> values = capture.values(request, walk, misfit);
-  RG_ASSERT(!values.empty());
-  ++stats.plans;
-  return {&capture, &capture.add(key.sizes, std::move(values))};
+std::shared_ptr<Structure> CompiledBackward::State::newest() const {
+  std::lock_guard lock(mutex);
+  return structures.empty() ? nullptr : structures.front();
 }
 
-Tensors CompiledBackward::State::execute(const BackwardRequest& request) {
-  Walk walk(request.roots, request.inputs ? &*request.inputs : nullptr);
-  auto [capture, entry] = prepare(request, walk);
-  last = capture;
-  stats.nodes = static_cast<int64_t>(capture->graph().nodes().size());
-  stats.unpacks += capture->unpack_count();
-  std::vector<ir::Binding> bindings = capture->bind(request, walk);
+std::shared_ptr<Structure> CompiledBackward::State::find(const Key& key) {
+  std::lock_guard lock(mutex);
+  const auto it = by_key.find(key);
+  if (it == by_key.end()) return nullptr;
+  structures.splice(structures.begin(), structures, it->second);
+  return structures.front();
+}
+
+std::shared_ptr<Structure> CompiledBackward::State::add(const Key& key, const BackwardRequest& request, Walk& walk) {
+  auto structure = std::make_shared<Structure>(Structure{key, Trail(request, walk), {}});
+  std::lock_guard lock(mutex);
+  if (const auto it = by_key.find(key); it != by_key.end()) return *it->second;  // another thread was quicker
+  structures.push_front(structure);
+  by_key[key] = structures.begin();
+  if (structures.size() > kStructures) {
+    by_key.erase(structures.back()->key);
+    structures.pop_back();
+    ++stats.evictions;
+  }
+  return structure;
+}
+
+// A graph and a plan of the structure that fit this call; a new plan of a graph that fits.
+bool CompiledBackward::State::look_up(const std::shared_ptr<Structure>& structure, const BackwardRequest& request, const Reached& reached,
+                                      Found& found, std::string& misfit) {
+  const Key sizes = sizes_key(request, reached);
+  std::vector<std::shared_ptr<Capture>> captures;
+  {
+    std::lock_guard lock(mutex);
+    captures = structure->captures;
+    for (const auto& capture : captures) {
+      found.entry = capture->find(sizes);
+      if (!found.entry) continue;
+      found.capture = capture;
+      if (capture->has_numbers()) found.numbers = found.entry->values;
+      if (!capture->has_numbers() || capture->read_numbers(reached, found.numbers)) {
+        ++stats.hits;
+        ++structure->runs;
+        return true;
+      }
+    }
+  }
+  for (const auto& capture : captures) {
+    std::vector<Number> values = capture->values(request, reached, misfit);
+    if (values.empty()) continue;
+    found = {capture, capture->make_plan(sizes, std::move(values)), {}};
+    std::lock_guard lock(mutex);
+    stats.evictions += capture->keep(found.entry);
+    ++stats.plans;
+    ++stats.hits;
+    ++structure->runs;
+    return true;
+  }
+  return false;
+}
+
+Found CompiledBackward::State::capture(const std::shared_ptr<Structure>& structure, const BackwardRequest& request, Walk& walk,
+                                       const Reached& reached) {
+  std::string misfit;
+  std::shared_ptr<Capture> capture = Capture::record(request, walk);
+  std::vector<Number> values = capture->values(request, reached, misfit);
+  RG_ASSERT(!values.empty());
+  Found found{capture, capture->make_plan(sizes_key(request, reached), std::move(values)), {}};
+  std::lock_guard lock(mutex);
+  capture->keep(found.entry);
+  structure->captures.push_back(std::move(capture));
+  ++structure->runs;
+  ++stats.captures;
+  ++stats.plans;
+  return found;
+}
+
+Found CompiledBackward::State::prepare(const BackwardRequest& request, Reached& reached) {
+  Found found;
+  std::string misfit;
+  const std::shared_ptr<Structure> recent = newest();
+  if (recent && recent->trail.matches(request, reached) && look_up(recent, request, reached, found, misfit)) return found;
+  Walk walk = request.walk();
+  reached = walk.reached();
+  const Key key = structure_key(request, walk);
+  std::shared_ptr<Structure> structure = find(key);
+  if (structure && structure != recent && look_up(structure, request, reached, found, misfit)) return found;
+  if (!structure) {
+    misfit = recent ? recent->trail.difference(request, walk) : "first call";
+    structure = add(key, request, walk);
+  }
+  {
+    std::lock_guard lock(mutex);
+    ++stats.misses;
+    reason = misfit;
+  }
+  return capture(structure, request, walk, reached);
+}
+
+Tensors CompiledBackward::State::run(const BackwardRequest& request) {
+  Reached reached;
+  const Found found = prepare(request, reached);
+  const Capture& capture = *found.capture;
+  {
+    std::lock_guard lock(mutex);
+    last = found.capture;
+    stats.nodes = static_cast<int64_t>(capture.graph().nodes().size());
+    stats.unpacks += capture.unpack_count();
+  }
   AutoGradMode mode(request.create_graph);
-  CurrentBackward current(walk);
-  Tensors outputs;
+  CurrentBackward current(request);
   // Only the plain eager emitter may be bypassed by a plan: gradients of gradients and tangents need theirs.
-  const bool plain = !request.create_graph && &Emitter::current() == &eager_emitter();
-  if (!plain) outputs = ir::replay(capture->graph(), Emitter::current(), bindings, entry->values);
-  else outputs = entry->plan->run(bindings, entry->values, request.retain_graph);
-  if (!request.retain_graph && (request.create_graph || capture->unpack_count() < walk.slot_count())) release_all(walk);
+  if (!request.create_graph && &Emitter::current() == &eager_emitter()) return found.entry->plan->run(request, reached, found.values());
+  Tensors outputs = ir::replay(capture.graph(), Emitter::current(), capture.bind(request, reached), found.values());
+  if (!request.retain_graph) capture.release_slots(reached);
   return outputs;
 }
 
-CompiledBackward::CompiledBackward() : state_(std::make_unique<State>()) {}
+CompiledBackward::CompiledBackward() : state_(std::make_shared<State>()) {}
 CompiledBackward::~CompiledBackward() = default;
 CompiledBackward::CompiledBackward(CompiledBackward&&) noexcept = default;
 CompiledBackward& CompiledBackward::operator=(CompiledBackward&&) noexcept = default;
@@ -85,19 +184,68 @@ void CompiledBackward::operator()(const Tensor& loss, SourceLocation where) { ba
 
 void CompiledBackward::backward(const Tensors& roots, const Tensors& cotangents, std::optional<bool> retain_graph, bool create_graph,
                                 const std::optional<Tensors>& inputs, SourceLocation where) {
-  state_->execute(make_request(roots, cotangents, inputs, true, retain_graph, create_graph, where));
+  const std::shared_ptr<State> state = state_;
+  state->run(make_request(roots, cotangents, inputs, true, retain_graph, create_graph, where));
 }
 
 Tensors CompiledBackward::grad(const Tensors& roots, const Tensors& inputs, const Tensors& cotangents, std::optional<bool> retain_graph,
                                bool create_graph, bool allow_unused, SourceLocation where) {
-  Tensors gradients = state_->execute(make_request(roots, cotangents, inputs, false, retain_graph, create_graph, where));
+  const std::shared_ptr<State> state = state_;
+  Tensors gradients = state->run(make_request(roots, cotangents, inputs, false, retain_graph, create_graph, where));
   check_unused(gradients, allow_unused, where);
   return gradients;
 }
 
-CompiledBackward::Stats CompiledBackward::stats() const { return state_->stats; }
-const ir::Graph* CompiledBackward::graph() const { return state_->last ? &state_->last->graph() : nullptr; }
-std::string CompiledBackward::last_capture_reason() const { return state_->reason; }
-void CompiledBackward::reset() { *state_ = State(); }
+CompiledBackward::Stats CompiledBackward::stats() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->stats;
+}
+
+std::shared_ptr<const ir::Graph> CompiledBackward::graph() const {
+  std::lock_guard lock(state_->mutex);
+  if (!state_->last) return nullptr;
+  return {state_->last, &state_->last->graph()};
+}
+
+std::string CompiledBackward::last_capture_reason() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->reason;
+}
+
+std::string CompiledBackward::explain() const {
+  std::lock_guard lock(state_->mutex);
+  const Stats& s = state_->stats;
+  std::string text = fmt::format("{} structures, {} captures, {} plans; {} hits, {} misses, {} evictions\n", state_->structures.size(), s.captures,
+                                 s.plans, s.hits, s.misses, s.evictions);
+  for (const auto& structure : state_->structures) {
+    text += fmt::format("structure of {} records, ran {} times\n", structure->trail.size(), structure->runs);
+    for (const auto& capture : structure->captures) {
+      const ir::Graph& g = capture->graph();
+      text += fmt::format("  graph of {} nodes: {} inputs, {} of them slots; {} symbols, {} guards; {} plans\n", g.nodes().size(), g.inputs().size(),
+                          capture->unpack_count(), g.symbols.symbol_count(), g.symbols.guards().size(), capture->plan_count());
+    }
+  }
+  if (!state_->reason.empty()) text += fmt::format("the last capture was needed because: {}\n", state_->reason);
+  return text;
+}
+
+// The object stays usable while it is reset: calls under way keep the state that they began with.
+void CompiledBackward::reset() {
+  std::lock_guard lock(state_->mutex);
+  state_->structures.clear();
+  state_->by_key.clear();
+  state_->last.reset();
+  state_->reason.clear();
+  state_->stats = {};
+}
+
+struct CompiledBackwardScope::Opened {
+  std::shared_ptr<BackwardRunner> runner;
+  BackwardRunner::Scope scope{runner.get()};
+};
+
+CompiledBackwardScope::CompiledBackwardScope(CompiledBackward& compiled) : opened_(new Opened{compiled.state_}) {}
+CompiledBackwardScope::CompiledBackwardScope(std::nullptr_t) : opened_(new Opened) {}
+CompiledBackwardScope::~CompiledBackwardScope() = default;
 
 }  // namespace retrograd

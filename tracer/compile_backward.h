@@ -1,11 +1,15 @@
 // compile_backward: an object used in place of loss.backward(). It captures the backward once per structure, caches the graph, and runs
 // plans of it: one per set of sizes.
 //
-// A call walks the reachable tape once, folding the structure into a key (engine/walk.h, tracer/key.h) and the sizes into another. A known
-// structure is run from its plan: slots, leaves, hooks, numbers and cotangents are bound to the graph's inputs, new hook objects and other
-// values included. An unknown one is recorded by the driver into a Recorder. What makes a capture unfit for new sizes (two sizes that were
-// equal, a comparison that a rule made) is found by its symbol uses and guards: then there is one more capture, and a reason is given.
+// A call recognises the structure that ran last by comparing (tracer/trail.h), another one by its key (tracer/key.h), and a plan by the
+// sizes. Slots, leaves, hooks, numbers and cotangents are bound to the graph's inputs, new hook objects and other values included. An
+// unknown structure is recorded by the driver into a Recorder. What makes a capture unfit for new sizes (two sizes that were equal, a
+// comparison that a rule made) is found by its symbol uses and guards: then there is one more capture, and a reason is given.
 // With create_graph the captured graph is replayed into Taper over Runner, so that it is itself differentiable.
+//
+// Any number of threads may use one object, also from hooks that run inside one of its backwards. Two threads that meet a new structure at
+// the same time may both record it; one recording is kept. Limits: at most kStructures structures, kPlans plans of a graph; the least
+// recently used one goes first.
 #pragma once
 
 #include <memory>
@@ -19,10 +23,14 @@ namespace retrograd {
 
 class CompiledBackward {
  public:
+  static constexpr size_t kStructures = 256;
+
   struct Stats {
     int64_t captures = 0;   // graphs recorded
     int64_t hits = 0;       // calls served by a captured graph
+    int64_t misses = 0;     // calls that found none
     int64_t plans = 0;      // plans made, one per graph and set of sizes
+    int64_t evictions = 0;  // structures and plans that had to go
     int64_t nodes = 0;      // nodes of the last graph that ran
     int64_t unpacks = 0;    // unpack nodes run so far
   };
@@ -42,18 +50,35 @@ class CompiledBackward {
 
   Stats stats() const;
   /// The graph of the last call; null before the first.
-  const ir::Graph* graph() const;
-  /// Why the last capture was needed: "first call", "new structure", or which size or guard did not fit.
+  std::shared_ptr<const ir::Graph> graph() const;
+  /// Why the last capture was needed: "first call", or what was not as before, with the old and the new value.
   std::string last_capture_reason() const;
-  /// Forgets all graphs.
+  /// What is cached and why: a line per structure, graph and plan, with counts of nodes, inputs, guards, and how often each ran.
+  std::string explain() const;
+  /// Forgets all graphs and counts. Runs under way end as they began.
   void reset();
 
  private:
+  friend class CompiledBackwardScope;
   struct State;
-  std::unique_ptr<State> state_;
+  std::shared_ptr<State> state_;
 };
 
 /// An empty cache of captured backwards.
 inline CompiledBackward compile_backward() { return CompiledBackward(); }
+
+/// While it lives, loss.backward(), autograd::backward and autograd::grad of this thread go through the given object, also those inside
+/// hooks. Scopes nest: the last opened that is still open counts. With nullptr, backwards are eager again.
+class CompiledBackwardScope {
+ public:
+  explicit CompiledBackwardScope(CompiledBackward& compiled);
+  explicit CompiledBackwardScope(std::nullptr_t);
+  ~CompiledBackwardScope();
+  CompiledBackwardScope(const CompiledBackwardScope&) = delete;
+
+ private:
+  struct Opened;
+  std::unique_ptr<Opened> opened_;
+};
 
 }  // namespace retrograd

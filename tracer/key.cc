@@ -6,23 +6,11 @@
 namespace retrograd {
 namespace {
 
-// The words of one walk, hashed at the end in one go.
+// Words that are hashed at the end in one go.
 class Fold {
  public:
-  explicit Fold(size_t records) {
-    structure_.reserve(records * 4 + 64);
-    sizes_.reserve(records + 64);
-  }
-  void add(uint64_t w) { structure_.push_back(w); }
-  void add_size(uint64_t w) { sizes_.push_back(w); }
-  void add_dim(Dim d) {
-    add(d.raw() == 0 || d.raw() == 1 ? static_cast<uint64_t>(d.raw()) : 2);
-    add_size(static_cast<uint64_t>(d.raw()));
-  }
-  void add_type(const TensorType& t) {
-    add(static_cast<uint64_t>(t.dtype) | static_cast<uint64_t>(t.device.type) << 8 | static_cast<uint64_t>(t.shape.rank()) << 16);
-    for (Dim d : t.shape) add_dim(d);
-  }
+  explicit Fold(size_t expected = 0) { words_.reserve(expected); }
+  void add(uint64_t w) { words_.push_back(w); }
   void add_hooks(const HookList& hooks) {
     uint64_t live = 0;
     for (const RefPtr<Hook>& h : hooks.all()) {
@@ -32,57 +20,85 @@ class Fold {
     }
     add(live);
   }
-  BackwardKey key() const { return {hash(structure_), hash(sizes_)}; }
-
- private:
-  static std::array<uint64_t, 2> hash(const std::vector<uint64_t>& words) {
-    const XXH128_hash_t h = XXH3_128bits(words.data(), words.size() * 8);
+  Key key() const {
+    const XXH128_hash_t h = XXH3_128bits(words_.data(), words_.size() * 8);
     return {h.low64, h.high64};
   }
-  std::vector<uint64_t> structure_, sizes_;
+  uint64_t word() const { return XXH3_64bits(words_.data(), words_.size() * 8); }
+
+ private:
+  std::vector<uint64_t> words_;
 };
+
+uint64_t packed_slots(const Record& record) {
+  uint64_t packed = 0;
+  for (int i = 0; i < record.slots; ++i) packed |= uint64_t{record.slot[i].packed != nullptr} << i;
+  return packed;
+}
 
 void fold_record(Fold& fold, Walk& walk, const Walk::Item& item) {
   const Record& r = *item.record;
-  uint64_t packed = 0;
-  for (int i = 0; i < r.slots; ++i) {
-    const Slot& slot = r.slot[i];
-    if (!slot.packed) continue;
-    packed |= uint64_t{1} << i;
-    if (slot.packed->hooks->traceable) fold.add(reinterpret_cast<uintptr_t>(slot.packed->hooks.get()));
-  }
   fold.add(r.structure_hash);
-  fold.add(packed << 3 | uint64_t{r.hooks != nullptr} << 2 | uint64_t{item.runs} << 1 | uint64_t{item.captured});
-  fold.add_size(r.size_hash);
+  fold.add(annotations_of(r));
+  fold.add(uint64_t{item.runs} << 1 | uint64_t{item.captured});
   for (int i = 0; i < r.operands; ++i)
-    if (r.edges[i]) fold.add(static_cast<uint64_t>(i) << 40 | uint64_t{walk.target(r.edges[i])} << 1 | uint64_t{r.edges[i].leaf.get() != nullptr});
-  if (!r.hooks) return;
+    if (r.edges[i])
+      fold.add(static_cast<uint64_t>(i) << 40 | uint64_t{walk.target(r.edges[i])} << 1 | uint64_t{r.edges[i].leaf.get() != nullptr});
+}
+
+}  // namespace
+
+uint64_t annotations_of(const Record& r) {
+  const uint64_t packed = packed_slots(r);
+  if (!r.hooks) return packed;
+  Fold fold;
+  fold.add(packed);
   fold.add_hooks(r.hooks->tensor);
   fold.add_hooks(r.hooks->pre);
   fold.add_hooks(r.hooks->post);
   for (const auto& [output_nr, box] : r.hooks->retained) fold.add(output_nr);
   fold.add(r.hooks->retained.size());
+  return fold.word();
 }
 
-}  // namespace
+uint64_t annotations_of(const TensorImpl& leaf) {
+  const AutogradMeta* meta = leaf.meta.get();
+  if (!meta || !meta->has_hooks()) return 0;
+  Fold fold;
+  for (const HookList* hooks : {&meta->tensor_hooks, &meta->pre_hooks, &meta->post_hooks, &meta->post_accumulate_hooks})
+    fold.add_hooks(*hooks);
+  return fold.word();
+}
 
-BackwardKey make_key(const BackwardRequest& request, Walk& walk) {
-  Fold fold(walk.order().size());
-  fold.add(uint64_t{request.accumulate} | uint64_t{request.create_graph} << 1);
-  for (size_t i = 0; i < request.roots.size(); ++i) {
-    fold.add(walk.target(gradient_edge(request.roots[i].impl())));
-    fold.add_type(request.cotangents[i].impl().type());
+uint64_t cotangent_types(const BackwardRequest& request) {
+  Fold fold;
+  for (const Tensor& cotangent : request.cotangents) {
+    const TensorImpl& c = cotangent.impl();
+    fold.add(static_cast<uint64_t>(c.dtype()) | static_cast<uint64_t>(c.device().type) << 8 | static_cast<uint64_t>(c.rank()) << 16);
+    for (Dim d : c.shape()) fold.add(d.raw() == 0 || d.raw() == 1 ? static_cast<uint64_t>(d.raw()) : 2);
   }
-  if (request.inputs)
-    for (const Tensor& input : *request.inputs) fold.add(walk.target(gradient_edge(input.impl())));
+  return fold.word();
+}
+
+Key structure_key(const BackwardRequest& request, Walk& walk) {
+  Fold fold(walk.order().size() * 5 + 64);
+  fold.add(uint64_t{request.accumulate} | uint64_t{request.create_graph} << 1);
+  for (const Edge& root : request.root_edges) fold.add(walk.target(root));
+  fold.add(cotangent_types(request));
+  for (const Edge& input : request.input_edges) fold.add(walk.target(input));
   for (const Walk::Item& item : walk.order()) fold_record(fold, walk, item);
   for (const Walk::Leaf& leaf : walk.leaves()) {
-    const AutogradMeta* meta = leaf.leaf->meta.get();
-    fold.add(static_cast<uint64_t>(leaf.after + 1) << 2 | uint64_t{leaf.wanted} << 1 | uint64_t{meta != nullptr && !meta->tensor_hooks.empty()});
-    if (!meta) continue;
-    for (const HookList* hooks : {&meta->tensor_hooks, &meta->pre_hooks, &meta->post_hooks, &meta->post_accumulate_hooks})
-      if (!hooks->empty()) fold.add_hooks(*hooks);
+    fold.add(static_cast<uint64_t>(leaf.after + 1) << 1 | uint64_t{leaf.wanted});
+    fold.add(annotations_of(*leaf.leaf));
   }
+  return fold.key();
+}
+
+Key sizes_key(const BackwardRequest& request, const Reached& reached) {
+  Fold fold(reached.records.size() + 64);
+  for (const Tensor& cotangent : request.cotangents)
+    for (Dim d : cotangent.impl().shape()) fold.add(static_cast<uint64_t>(d.raw()));
+  for (const Record* r : reached.records) fold.add(r->size_hash);
   return fold.key();
 }
 

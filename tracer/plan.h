@@ -1,77 +1,96 @@
-// Plan: a captured graph made ready to run for one set of sizes, and its replay.
+// Plan: a captured graph made ready to run for one set of sizes, and its replay (plan_run.cc).
 //
-//   Step     one node: kernel, view, or host work; operand and result registers; registers whose value dies here.
+//   Step     one node: what kind of work, its kernel, operand and result registers, registers whose value dies here.
 //   Register where a value is during a run. Values of one type whose lifetimes do not overlap share a register.
 //   Frame    the registers of one run: prepared cells with type and strides set, to which only memory is given. A plan is immutable; frames
 //            are leased, so concurrent and nested runs of one plan do not meet.
 // A register's memory is allocated when its value is computed and freed at its last use. An elementwise step takes over the register of an
 // operand that dies in it, and writes over its memory when nobody else sees that. An unpacked value is the saved cell itself: nothing is copied.
+// A span step is an elementwise step on few contiguous elements of one type: it calls the kernel's inner loop and nothing else.
 // Numbers in attributes that are symbols are filled in at each run, in copies that belong to the frame.
+// Limits: one executor; memory is not planned ahead but taken from the allocator step by step.
 #pragma once
 
 #include <atomic>
 #include <memory>
 #include <vector>
 
+#include "engine/driver.h"
 #include "engine/executor.h"
 #include "ir/replay.h"
+#include "tracer/recorder.h"
 
 namespace retrograd {
 
+/// What an input of a captured graph is bound to in one run.
+ir::Binding bind_source(const Source& source, const BackwardRequest& request, const Reached& reached);
+
 class Plan {
  public:
-  /// `values`: of every expression of graph.symbols at these sizes. The graph must outlive the plan.
-  Plan(const ir::Graph& graph, std::span<const Number> values, Executor& executor);
+  /// `values`: of every expression of graph.symbols at these sizes. Graph, sources and rules must outlive the plan.
+  Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std::vector<RuleRun>& rules, std::span<const Number> values,
+       Executor& executor);
   ~Plan();
   Plan(const Plan&) = delete;
 
-  /// Runs every step in order and returns the graph's outputs. `numbers`: values of all expressions for this run (empty: those of the plan).
-  /// retain: slots keep what they hold; else each is emptied when it is unpacked.
-  Tensors run(std::span<const ir::Binding> bindings, std::span<const Number> numbers, bool retain) const;
+  /// Runs every step in order and returns the graph's outputs. `numbers`: values of all expressions for this run. Unless
+  /// request.retain_graph, each slot is emptied when it is unpacked, and those that are not, when their record is done.
+  Tensors run(const BackwardRequest& request, const Reached& reached, std::span<const Number> numbers) const;
 
   size_t step_count() const { return steps_.size(); }
-  /// True when an attribute depends on a number of the run.
-  bool has_numbers() const { return !patches_.empty(); }
 
  private:
   struct Frame;
-  enum class Kind : uint8_t { kernel, view, host, unpack, hook, accumulate_grad, retain_grad };
+  struct Run;
+  enum class Kind : uint8_t { span, kernel, view, host, unpack, hook, accumulate_grad, retain_grad, release };
   struct Step {
-    const OpInfo* op;
-    Kernel kernel;
+    union {
+      Kernel kernel;
+      SpanKernel span;
+      uint64_t place;         // unpack, release: the record in the walk
+    };
     void* attrs;
-    SourceLocation where;
     uint32_t first_register;  // operands, then results, then the dying, in registers_
-    int32_t handle;
+    uint32_t node;            // in the graph
+    union {
+      uint32_t elements;      // span
+      int32_t bound;          // hook, accumulate_grad, retain_grad: index into the bindings of a run
+      uint32_t slot;          // unpack
+    };
     uint16_t operands, results, dying;
     Kind kind;
-    int8_t takes = -1;        // operand that dies here and whose register, and memory if it may, the result takes over
+    int8_t takes;             // operand that dies here and whose register, and memory if it may, the result takes over; -1: none
   };
+  // A number of an attribute that is filled in at each run.
   struct Patch {
-    uint32_t step;
-    size_t offset;            // of the copy in the frame's attribute bytes
-    void* symbolic;           // attributes with symbols
+    uint32_t node;
+    uint32_t attrs;           // where the node's copy of its attributes begins, in a frame's bytes
+    uint32_t field;           // offset of the number in it
+    int32_t expression;
   };
 
-  void plan_steps(std::span<const Number> values);
+  Kind kind_of(const ir::Node& node) const;
+  void plan_step(const ir::Node& node, std::span<const Number> values);
+  void plan_attrs(const ir::Node& node, Step& step, std::span<const Number> values);
+  void find_patches(const ir::Node& node, const void* concrete);
   void assign_registers();
+  void choose_spans();
   std::unique_ptr<Frame> new_frame() const;
-  void patch_numbers(Frame& frame, std::span<const Number> numbers) const;
-  void run_step(Frame& frame, const Step& step, void* attrs, std::span<const ir::Binding> bindings, bool retain) const;
-  void run_kernel(Frame& frame, const Step& step, const Call& call, const int32_t* results) const;
-  void run_over(Frame& frame, const Step& step, const Call& call, TensorImpl** operands, int32_t result) const;
-  void run_bound(Frame& frame, const Step& step, const ir::Binding& binding, bool retain) const;
 
   const ir::Graph& graph_;
+  const std::vector<Source>& sources_;
   Executor& executor_;
   std::vector<Step> steps_;
-  std::vector<int32_t> registers_;      // operand -1: none
+  std::vector<int32_t> registers_;       // operand -1: none
   std::vector<int32_t> register_types_;  // of each register, into cell_types_
   std::vector<TensorType> cell_types_;   // the distinct types of the graph, concrete
-  std::vector<int32_t> input_registers_, output_registers_;
+  std::vector<uint32_t> bound_;          // the inputs that a run binds beforehand: all but slots
+  std::vector<int32_t> bound_index_;     // of each input, into bound_
+  std::vector<std::pair<uint32_t, int32_t>> tensor_inputs_;  // index into the bindings of a run, register
+  std::vector<int32_t> output_registers_;
   std::vector<std::unique_ptr<std::byte[]>> attrs_;
   std::vector<Patch> patches_;
-  size_t patch_bytes_ = 0;
+  std::vector<std::byte> patched_attrs_;  // what a frame's copies start from
   mutable std::atomic<Frame*> spare_{nullptr};
 };
 

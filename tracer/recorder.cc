@@ -10,25 +10,29 @@
 namespace retrograd {
 namespace {
 
-// Replaces sizes and numbers of an attribute struct by symbols, through two callbacks.
+constinit std::atomic<uint64_t> recorder_count{0};
+
+// Replaces sizes and numbers of an attribute struct by symbols, through two callbacks that are told the offset in bytes.
 template <class OnDim, class OnNumber>
 class Symboliser final : public AttrVisitor {
  public:
-  Symboliser(OnDim on_dim, OnNumber on_number) : on_dim_(on_dim), on_number_(on_number) {}
+  Symboliser(const void* attrs, OnDim on_dim, OnNumber on_number)
+      : attrs_(static_cast<const char*>(attrs)), on_dim_(on_dim), on_number_(on_number) {}
   void field(std::string_view, bool&) override {}
   void field(std::string_view, int64_t&) override {}
-  void field(std::string_view, Dim& v) override { v = on_dim_(v, next_++); }
-  void field(std::string_view, Scalar& v) override { v = on_number_(v, next_++); }
+  void field(std::string_view, Dim& v) override { v = on_dim_(v, offset(&v)); }
+  void field(std::string_view, Scalar& v) override { v = on_number_(v, offset(&v)); }
   void field(std::string_view, Shape& v) override {
-    for (int i = 0; i < v.rank(); ++i) v[i] = on_dim_(v[i], next_++);
+    for (int i = 0; i < v.rank(); ++i) v[i] = on_dim_(v[i], offset(&v[i]));
   }
   void field(std::string_view, IntList&) override {}
   void field(std::string_view, ScalarType&) override {}
 
  private:
+  uint32_t offset(const void* field) const { return static_cast<uint32_t>(static_cast<const char*>(field) - attrs_); }
+  const char* attrs_;
   OnDim on_dim_;
   OnNumber on_number_;
-  uint32_t next_ = 0;
 };
 
 uint32_t live_index(const HookList& hooks, const Hook* hook) {
@@ -53,10 +57,13 @@ bool find_hook(const Lists& lists, const Hook* hook, Source& source) {
 
 }  // namespace
 
+Recorder::Recorder(ir::Graph& graph, Walk& walk)
+    : graph_(graph), id_(recorder_count.fetch_add(1, std::memory_order_relaxed) + 1), walk_(walk), scope_(&graph.symbols) {}
+
 Tensor Recorder::make(const TensorType& type, ir::ValueId value) {
   RefPtr<TensorImpl> cell = TensorImpl::make();
   cell->set_type(type.dtype, type.device, type.shape);
-  cell->graph = this;
+  cell->graph = id_;
   cell->value_id = value;
   return Tensor(std::move(cell));
 }
@@ -94,6 +101,7 @@ const void* Recorder::attrs_of(const Record& record) {
   attrs_.resize(record.op->attrs_size);
   std::memcpy(attrs_.data(), record.attrs, record.op->attrs_size);
   Symboliser visitor(
+      attrs_.data(),
       [&](Dim v, uint32_t at) { return symbolise(v, {SymbolUse::Kind::attr_dim, origin_.ordinal, at}); },
       [&](Scalar v, uint32_t at) {
         const int32_t id = graph_.symbols.add_symbol(v.number());
@@ -119,12 +127,19 @@ void Recorder::at(const Origin& origin) {
   origin_ = origin;
   origin_index_ = origin.record ? graph_.add_origin({origin.record->op->name, origin.ordinal, origin.part}) : -1;
   if (origin.record) follow(*origin.record);
+  if (origin.part == "rule") rules.push_back({origin.ordinal, 0, 0, false});
+}
+
+void Recorder::rule_done() {
+  RuleRun& rule = rules.back();
+  rule.end_node = static_cast<uint32_t>(graph_.nodes().size());
+  rule.leaves_slots = rule.unpacks < origin_.record->slots;
 }
 
 ir::ValueId Recorder::value_of(const Tensor& tensor) {
   if (!tensor.defined()) return ir::kNoValue;
   const TensorImpl& cell = tensor.impl();
-  if (cell.graph == this) return cell.value_id;
+  if (cell.graph == id_) return cell.value_id;
   if (cell.graph) throw Error(Category::bad_argument, "a value of another recorded graph was used");
   auto [it, fresh] = constants_.try_emplace(&cell, 0);
   if (fresh) {
@@ -138,7 +153,7 @@ ir::ValueId Recorder::value_of(const Tensor& tensor) {
 ir::Node& Recorder::append(const Call& call, std::span<const TensorType> results) {
   operands_.clear();
   for (TensorImpl* x : call.operands)
-    operands_.push_back(!x ? ir::kNoValue : x->graph == this ? x->value_id : value_of(Tensor(RefPtr<TensorImpl>(x))));
+    operands_.push_back(!x ? ir::kNoValue : x->graph == id_ ? x->value_id : value_of(Tensor(RefPtr<TensorImpl>(x))));
   ir::Node& node = graph_.append(*call.op, operands_, call.attrs, results);
   node.where = call.where;
   node.origin = origin_index_;
@@ -152,7 +167,7 @@ void Recorder::emit(const Call& call, Tensor* results) {
   for (int i = 0; i < call.outputs; ++i) {
     results[i] = Tensor(TensorImpl::make());
     outputs[i] = results[i].get();
-    outputs[i]->graph = this;
+    outputs[i]->graph = id_;
   }
   if (call.op->infer) call.op->infer(call, outputs);
   else outputs[0]->set_type(call.operands[0]->dtype(), call.operands[0]->device(), call.operands[0]->shape());
@@ -190,8 +205,10 @@ Source Recorder::hook_source(const HookAttrs& attrs) const {
 // A traceable hook is called on the recorded values; an opaque one becomes a node that calls it when the graph runs.
 void Recorder::emit_hook(const Call& call, Tensor* results) {
   const HookAttrs& attrs = call.attrs_as<HookAttrs>();
-  if (attrs.hook->traceable && attrs.hook->kind != Hook::Kind::post_accumulate)
+  if (attrs.hook->traceable && attrs.hook->kind != Hook::Kind::post_accumulate) {
+    inlined.push_back(RefPtr<Hook>(attrs.hook));
     return run_hook(attrs, call.operands, {results, static_cast<size_t>(call.outputs)});
+  }
   std::vector<TensorType> types;
   for (int i = 0; i < call.outputs; ++i) types.push_back(call.operands[i] ? call.operands[i]->type() : TensorType{});
   const int32_t input = handle(ir::Input::Kind::hook, {}, hook_source(attrs), attrs.hook);
@@ -209,11 +226,14 @@ void Recorder::emit_bookkeeping(const Call& call, Tensor* results) {
   plain.attrs = nullptr;
   if (call.op == &ops::unpack) {
     const UnpackAttrs& attrs = call.attrs_as<UnpackAttrs>();
+    if (attrs.record != origin_.record)
+      throw Error(Category::hook_forbidden, "a traceable hook started a backward of its own while it was recorded. Hint: register it as opaque");
     const Slot& slot = attrs.record->slot[attrs.slot];
     if (!slot.value && !slot.packed && !slot.released) return;  // never given: undefined in every run of this structure
     const TensorType type = type_of(*attrs.record, slot.is_result ? attrs.record->operands + slot.index : slot.index);
     const int32_t input = graph_.add_handle(ir::Input::Kind::slot, type);
     sources.push_back({Source::Kind::slot, origin_.ordinal, static_cast<uint32_t>(attrs.slot)});
+    ++rules.back().unpacks;
     ir::Node& node = append(plain, {&type, 1});
     node.handle = input;
     results[0] = make(type, node.first_result);

@@ -31,15 +31,23 @@ struct SymbolUse {
   enum class Kind : uint8_t { root_dim, type_dim, attr_dim, attr_number };
   Kind kind;
   uint32_t place = 0;   // root or ordinal of the record
-  uint32_t index = 0;   // type: operand, then outputs; attr: running number of the size or number in the attributes
+  uint32_t index = 0;   // type: operand, then outputs; attr: where in the attributes, in bytes
   uint32_t dim = 0;
   Dim size = 0;         // what it was replaced by: a symbol, or the constant
   int32_t number = -1;  // attr_number: expression id
 };
 
+/// A record whose rule was recorded: from its end on, a run that does not retain the graph has no use for its slots.
+struct RuleRun {
+  uint32_t place;     // in the walk
+  uint32_t end_node;  // number of the first node after it
+  uint32_t unpacks;   // how many of its slots were unpacked
+  bool leaves_slots;  // some were not
+};
+
 class Recorder final : public Emitter {
  public:
-  Recorder(ir::Graph& graph, Walk& walk) : graph_(graph), walk_(walk), scope_(&graph.symbols) {}
+  Recorder(ir::Graph& graph, Walk& walk);
 
   void emit(const Call& call, Tensor* results) override;
   std::string name() const override { return "Recorder"; }
@@ -47,6 +55,7 @@ class Recorder final : public Emitter {
   const void* attrs_of(const Record& record) override;
   TensorType type_of(const Record& record, int i) override;
   void at(const Origin& origin) override;
+  void rule_done() override;
 
   /// A tensor input standing for the cotangent of root i.
   Tensor root(uint32_t i, const TensorType& type);
@@ -55,6 +64,8 @@ class Recorder final : public Emitter {
 
   std::vector<Source> sources;  // parallel to graph.inputs()
   std::vector<SymbolUse> uses;
+  std::vector<RuleRun> rules;   // the records that ran, in order
+  std::vector<RefPtr<Hook>> inlined;  // traceable hooks: the key has their addresses, so they must live as long as the graph
 
  private:
   void emit_bookkeeping(const Call& call, Tensor* results);
@@ -67,6 +78,7 @@ class Recorder final : public Emitter {
   void follow(const Record& record);
 
   ir::Graph& graph_;
+  const uint64_t id_;  // what TensorImpl::graph of its values is
   Walk& walk_;
   SymbolTable::Scope scope_;
   Origin origin_;

@@ -129,7 +129,7 @@ void tiled(const Call& call, TensorImpl& output, Span span, bool boolean) {
 bool all_direct(const Call& call, const TensorImpl& output, ScalarType dtype) {
   if (output.dtype() != dtype || !output.is_contiguous()) return false;
   for (const TensorImpl* x : call.operands)
-    if (!x || x->dtype() != dtype || !is_dense(*x, output)) return false;
+    if (!x || x->dtype() != dtype || !(x->shape() == output.shape()) || !x->is_contiguous()) return false;
   return true;
 }
 
@@ -175,11 +175,11 @@ void elementwise(const Call& call, TensorImpl& output, const Spans& spans) {
   const TensorImpl* value = nullptr;
   for (const TensorImpl* x : call.operands) value = x ? x : value;
   const ScalarType type = compute_type(value->dtype());
-  if (output.numel().raw() == 0) return;
   const Span span = type == kFloat32 ? spans.f32 : type == kFloat64 ? spans.f64 : spans.i64;
   if (!span) fail_call(call, Category::dtype_mismatch, "it is not defined for this dtype");
   if (type != kInt64 && all_direct(call, output, type))
     return direct(call, output, span, type == kFloat32 ? 4 : 8);
+  if (output.numel().raw() == 0) return;
   if (type == kFloat32)
     tiled<float>(call, output, span, spans.boolean);
   else if (type == kFloat64)

@@ -31,9 +31,15 @@ void elementwise_kernel(const Call& call, TensorImpl* const* outputs) {
   elementwise(call, *outputs[0], spans);
 }
 
+template <class Op, class List>
+void add_op(KernelTable& table, const OpInfo* op) {
+  const Spans& spans = span_table<List>()[ops::index_of<Op, List>];
+  table.set(op, elementwise_kernel<Op, List>, spans.boolean ? nullptr : spans.f32, spans.boolean ? nullptr : spans.f64);
+}
+
 template <class List>
 void add_family(KernelTable& table) {
-  List::for_each([&]<class Op>() { table.set(&ops::info<Op>, elementwise_kernel<Op, List>); });
+  List::for_each([&]<class Op>() { add_op<Op, List>(table, &ops::info<Op>); });
 }
 
 void copy_kernel(const Call& call, TensorImpl* const* outputs) {
@@ -64,7 +70,7 @@ void add_elementwise_kernels(KernelTable& table) {
   add_family<ops::ComparisonOps>(table);
   add_family<ops::TernaryOps>(table);
   add_family<ops::LossOps>(table);
-  table.set(&ops::accumulate, elementwise_kernel<ops::Add, ops::ArithmeticOps>);
+  add_op<ops::Add, ops::ArithmeticOps>(table, &ops::accumulate);
 }
 
 void add_copy_kernels(KernelTable& table) {

@@ -58,6 +58,13 @@ void span(void* out, const void* const* in, int64_t n, const void* attrs) {
     L::store(o + i, apply<Op>(x, a));
   }
   if (i == n) return;
+  if (n == 1) {  // without a way through memory
+    Out result[L::size];
+    for (int k = 0; k < arity; ++k) x[k] = typename L::V(p[k][0]);
+    L::store(result, apply<Op>(x, a));
+    o[0] = result[0];
+    return;
+  }
   // The tail goes through a padded register of the same code; the padding repeats the last element.
   T lanes[L::size];
   Out result[L::size];

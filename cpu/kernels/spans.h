@@ -8,7 +8,8 @@
 
 namespace retrograd::cpu {
 
-/// out[i] = f(in[0][i], ...) for i < n. `out` holds bool when the op gives bool, else the computed type.
+/// out[i] = f(in[0][i], ...) for i < n. `out` holds bool when the op gives bool, else the computed type. The same type as SpanKernel of
+/// engine/executor.h, which this header, included by code for wider instruction sets, must not include.
 using Span = void (*)(void* out, const void* const* in, int64_t n, const void* attrs);
 
 struct Spans {

@@ -10,27 +10,25 @@ namespace retrograd::cpu {
 /// Kernels by the address of their OpInfo: an open-addressed table, read-only once made.
 class KernelTable {
  public:
-  KernelTable() : rows_(kSlots) {}
-  void set(const OpInfo* op, Kernel kernel) { row(op) = {op, kernel}; }
-  Kernel find(const OpInfo* op) const {
-    for (size_t i = slot(op);; i = (i + 1) % kSlots) {
-      if (rows_[i].op == op) return rows_[i].kernel;
-      if (!rows_[i].op) return nullptr;
-    }
-  }
-
- private:
   struct Row {
     const OpInfo* op = nullptr;
     Kernel kernel = nullptr;
+    SpanKernel f32 = nullptr, f64 = nullptr;  // of an elementwise op
   };
-  static constexpr size_t kSlots = 2048;
-  static size_t slot(const OpInfo* op) { return (reinterpret_cast<uintptr_t>(op) >> 3) * 0x9E3779B97F4A7C15u >> 53; }
-  Row& row(const OpInfo* op) {
+
+  KernelTable() : rows_(kSlots) {}
+  void set(const OpInfo* op, Kernel kernel, SpanKernel f32 = nullptr, SpanKernel f64 = nullptr) { row(op) = {op, kernel, f32, f64}; }
+  /// The row of an op; an empty one when it has none.
+  const Row& find(const OpInfo* op) const {
     size_t i = slot(op);
     while (rows_[i].op && rows_[i].op != op) i = (i + 1) % kSlots;
     return rows_[i];
   }
+
+ private:
+  static constexpr size_t kSlots = 2048;
+  static size_t slot(const OpInfo* op) { return (reinterpret_cast<uintptr_t>(op) >> 3) * 0x9E3779B97F4A7C15u >> 53; }
+  Row& row(const OpInfo* op) { return const_cast<Row&>(find(op)); }
 
   std::vector<Row> rows_;
 };

@@ -19,7 +19,7 @@ struct Options {
   bool print_graph = false;
   int64_t steps = 1000;
   int64_t log_every = 10;
-  uint64_t seed = 1337;
+  uint64_t seed = 1;
   int threads = 0;                  // 0, which cannot be given: all processors
 
   bool is_traced() const { return backward == "traced"; }

@@ -1,0 +1,211 @@
+// The replay of a plan: see tracer/plan.h. Run::all is the loop.
+#include "engine/runner.h"
+#include "ir/bookkeeping.h"
+#include "tracer/plan_frame.h"
+
+namespace retrograd {
+
+// One run: what it was given, and the frame that it leased.
+struct Plan::Run {
+  const Plan& plan;
+  const BackwardRequest& request;
+  const Reached& reached;
+  std::vector<ir::Binding> bindings;
+  std::unique_ptr<Frame> frame;
+  size_t next = 0;  // the step that runs
+
+  Run(const Plan& plan, const BackwardRequest& request, const Reached& reached, std::span<const Number> numbers);
+  ~Run();
+  void all();
+  Tensors outputs();
+
+ private:
+  void step(const Step& s, void* attrs);
+  void span(const Step& s, const void* attrs);
+  void unpack_slot(const Step& s);
+  void call(const Step& s, void* attrs);
+  void kernel(const Step& s, const Call& call, const int32_t* results);
+  void kernel_over(const Step& s, const Call& call, TensorImpl** operands, int32_t result);
+  void hook(const Step& s);
+  void accumulate(const Step& s);
+  Kernel kernel_of(const Step& s, const Call& call) const { return s.kind == Kind::span ? plan.executor_.find(call.op) : s.kernel; }
+  const int32_t* registers(const Step& s) const { return plan.registers_.data() + s.first_register; }
+};
+
+Plan::Run::Run(const Plan& p, const BackwardRequest& request, const Reached& reached, std::span<const Number> numbers)
+    : plan(p), request(request), reached(reached), frame(p.spare_.exchange(nullptr, std::memory_order_acquire)) {
+  if (!frame) frame = plan.new_frame();
+  bindings.reserve(plan.bound_.size());
+  for (uint32_t input : plan.bound_) bindings.push_back(bind_source(plan.sources_[input], request, reached));
+  for (const Patch& p : plan.patches_)
+    *reinterpret_cast<Scalar*>(frame->patched.data() + p.attrs + p.field) = Scalar(numbers[static_cast<size_t>(p.expression)]);
+  for (const auto& [binding, r] : plan.tensor_inputs_) frame->set_foreign(r, std::move(bindings[binding].tensor).take());
+}
+
+// On any way out the registers are emptied and the frame is kept for the next run.
+Plan::Run::~Run() {
+  frame->clear();
+  delete plan.spare_.exchange(frame.release(), std::memory_order_release);
+}
+
+void Plan::Run::all() {
+  auto patch = plan.patches_.begin();
+  for (; next < plan.steps_.size(); ++next) {
+    const Step& s = plan.steps_[next];
+    void* attrs = s.attrs;
+    for (; patch != plan.patches_.end() && patch->node == s.node; ++patch) attrs = frame->patched.data() + patch->attrs;
+    step(s, attrs);
+    const int32_t* dying = registers(s) + s.operands + s.results;
+    for (int i = 0; i < s.dying; ++i) frame->drop(dying[i]);
+  }
+}
+
+void Plan::Run::step(const Step& s, void* attrs) {
+  switch (s.kind) {
+    case Kind::span: return span(s, attrs);
+    case Kind::unpack: return unpack_slot(s);
+    case Kind::hook: return hook(s);
+    case Kind::accumulate_grad: return accumulate(s);
+    case Kind::retain_grad: return retain_gradient(*bindings[static_cast<size_t>(s.bound)].box, frame->give(registers(s)[0]));
+    case Kind::release:
+      if (!request.retain_graph) reached.records[s.place]->release_slots();
+      return;
+    default: return call(s, attrs);
+  }
+}
+
+void Plan::Run::unpack_slot(const Step& s) {
+  Record& record = *reached.records[s.place];
+  Slot& slot = record.slot[s.slot];
+  Tensor value = request.retain_graph ? unpack(record, slot) : unpack_and_release(record, slot);
+  frame->set_foreign(registers(s)[0], std::move(value).take());
+}
+
+// Contiguous operands, and a place for the result: the memory of an operand that dies, or new memory of the register's own cell.
+void Plan::Run::span(const Step& s, const void* attrs) {
+  const int32_t* r = registers(s);
+  const void* in[kMaxSpanOperands];
+  for (int i = 0; i < s.operands; ++i) {
+    const TensorImpl& x = *frame->at[static_cast<size_t>(r[i])];
+    if (!x.is_contiguous()) return call(s, const_cast<void*>(attrs));
+    in[i] = x.data();
+  }
+  const auto result = static_cast<size_t>(r[s.operands]);
+  TensorImpl* own = frame->own[result].get();
+  if (s.takes >= 0) {
+    if (frame->at[result] != own || !own->storage()->is_unique()) return call(s, const_cast<void*>(attrs));
+  } else {
+    plan.executor_.allocate(*own);
+    frame->at[result] = own;
+  }
+  s.span(own->data(), in, s.elements, attrs);
+}
+
+void Plan::Run::call(const Step& s, void* attrs) {
+  constexpr int kInline = 8;
+  TensorImpl* inline_operands[kInline];
+  std::vector<TensorImpl*> more;
+  TensorImpl** operands = inline_operands;
+  if (s.operands > kInline) {
+    more.resize(s.operands);
+    operands = more.data();
+  }
+  const int32_t* r = registers(s);
+  for (int i = 0; i < s.operands; ++i) operands[i] = r[i] < 0 ? nullptr : frame->at[static_cast<size_t>(r[i])];
+  const int32_t* results = r + s.operands;
+  const ir::Node& node = plan.graph_.nodes()[s.node];
+  const Call call{node.op, {operands, s.operands}, attrs, node.where, s.results};
+  if (s.kind == Kind::view) {
+    TensorImpl* cell = frame->own[static_cast<size_t>(results[0])].get();
+    node.op->layout(call, *cell);
+    cell->set_storage(operands[0]->storage());
+    frame->at[static_cast<size_t>(results[0])] = cell;
+  } else if (s.kind == Kind::host) {
+    Tensor out[kMaxOutputs];
+    node.op->run_on_host(call, out);
+    for (int i = 0; i < s.results; ++i)
+      if (out[i].defined()) frame->set_foreign(results[i], std::move(out[i]).take());
+  } else if (s.takes < 0) {
+    kernel(s, call, results);
+  } else {
+    kernel_over(s, call, operands, results[0]);
+  }
+}
+
+void Plan::Run::kernel(const Step& s, const Call& call, const int32_t* results) {
+  TensorImpl* outputs[kMaxOutputs];
+  for (int i = 0; i < s.results; ++i) {
+    outputs[i] = frame->own[static_cast<size_t>(results[i])].get();
+    plan.executor_.allocate(*outputs[i]);
+    frame->at[static_cast<size_t>(results[i])] = outputs[i];
+  }
+  plan.executor_.launch(kernel_of(s, call), call, outputs);
+}
+
+// The result has the register of an operand that dies here. Its memory is written over when only this run sees it; else the register's own
+// cell gets memory of its own, and the operand is let go afterwards.
+void Plan::Run::kernel_over(const Step& s, const Call& call, TensorImpl** operands, int32_t result) {
+  const auto r = static_cast<size_t>(result);
+  const Kernel kernel = kernel_of(s, call);
+  TensorImpl* donor = operands[s.takes];
+  TensorImpl* own = frame->own[r].get();
+  if (donor->is_unshared() && donor->is_contiguous()) {
+    plan.executor_.launch(kernel, call, &donor);
+    if (donor == own) return;
+    own->alias(*donor);  // the memory changes hands, what else the cell carried does not
+  } else {
+    RefPtr<TensorImpl> kept;
+    if (donor == own) {
+      kept = TensorImpl::make();
+      kept->alias(*own);
+      for (int i = 0; i < s.operands; ++i)
+        if (operands[i] == own) operands[i] = kept.get();
+    }
+    plan.executor_.allocate(*own);
+    plan.executor_.launch(kernel, call, &own);
+  }
+  frame->foreign[r].reset();
+  frame->at[r] = own;
+}
+
+void Plan::Run::accumulate(const Step& s) {
+  const int32_t r = registers(s)[0];
+  Tensor grad = frame->give(r);
+  if (s.dying) frame->drop(r);  // then nobody else holds it, and the leaf may take it over
+  accumulate_into_leaf(*bindings[static_cast<size_t>(s.bound)].leaf, grad.impl());
+}
+
+void Plan::Run::hook(const Step& s) {
+  const ir::Binding& b = bindings[static_cast<size_t>(s.bound)];
+  const int32_t* r = registers(s);
+  Tensors operands, out(s.results);
+  std::vector<TensorImpl*> cells;
+  for (int i = 0; i < s.operands; ++i) {
+    operands.push_back(frame->give(r[i]));
+    cells.push_back(operands.back().get());
+  }
+  const HookAttrs attrs{b.hook, b.leaf, s.results};
+  if (b.hook->is_live()) run_hook(attrs, cells, out);
+  else std::copy_n(operands.begin(), s.results, out.begin());
+  for (int i = 0; i < s.results; ++i)
+    if (out[static_cast<size_t>(i)].defined()) frame->set_foreign(r[s.operands + i], std::move(out[static_cast<size_t>(i)]).take());
+}
+
+Tensors Plan::Run::outputs() {
+  Tensors all;
+  for (int32_t r : plan.output_registers_) all.push_back(frame->give(r));
+  return all;
+}
+
+Tensors Plan::run(const BackwardRequest& request, const Reached& reached, std::span<const Number> numbers) const {
+  Run run(*this, request, reached, numbers);
+  try {
+    run.all();
+  } catch (Exception& e) {
+    ir::add_context(e, graph_, graph_.nodes()[steps_[run.next].node]);
+    throw;
+  }
+  return run.outputs();
+}
+
+}  // namespace retrograd

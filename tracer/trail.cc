@@ -1,0 +1,168 @@
+// See tracer/trail.h.
+#include "tracer/trail.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "ir/text.h"
+
+namespace retrograd {
+namespace {
+
+// No two of `leaves` are the same: an open-addressed set.
+bool all_distinct(const std::vector<TensorImpl*>& leaves) {
+  if (leaves.size() < 2) return true;
+  const int bits = std::bit_width(leaves.size() * 2);
+  const size_t mask = (size_t{1} << bits) - 1;
+  std::vector<const TensorImpl*> seen(mask + 1);
+  for (const TensorImpl* leaf : leaves) {
+    size_t at = (reinterpret_cast<uintptr_t>(leaf) * 0x9E3779B97F4A7C15u) >> (64 - bits);
+    for (; seen[at]; at = (at + 1) & mask)
+      if (seen[at] == leaf) return false;
+    seen[at] = leaf;
+  }
+  return true;
+}
+
+bool is_reached(const Edge& edge, const Reached& reached) {
+  if (edge.leaf) return std::ranges::find(reached.leaves, edge.leaf.get()) != reached.leaves.end();
+  const auto at = std::ranges::lower_bound(reached.records, edge.record->seq, std::greater(), &Record::seq);
+  return at != reached.records.end() && *at == edge.record.get();
+}
+
+// "mul {dim=1} (f32[3,1], none) -> f32[3,4]"
+std::string portrait_text(const OpInfo& op, const TypeMeta* types, const Dim* dims, int operands, int outputs, const void* attrs) {
+  std::string text(op.name);
+  if (const std::string list = ir::attrs_text(op, attrs); !list.empty()) text += " {" + list + "}";
+  const uint32_t first = types[0].first_dim;
+  for (int i = 0; i < operands + outputs; ++i) {
+    const TypeMeta& t = types[i];
+    const TensorType type{t.dtype, t.device, Shape(std::span<const Dim>(dims + (t.first_dim - first), t.rank))};
+    text += i == 0 && operands ? " (" : i == operands ? (operands ? ") -> " : " -> ") : ", ";
+    text += t.dtype == ScalarType::Undefined ? "none" : to_string(type);
+  }
+  return text;
+}
+
+std::string record_text(const Record& r) { return portrait_text(*r.op, r.types, r.dims, r.operands, r.outputs, r.attrs); }
+
+}  // namespace
+
+Trail::Target Trail::target_of(const Edge& edge, Walk& walk) {
+  const uint32_t place = edge ? walk.place(edge) : kNowhere;
+  return place == kNowhere ? Target{} : Target{place, edge.record ? edge.output_nr : kLeaf};
+}
+
+Trail::Trail(const BackwardRequest& request, Walk& walk)
+    : accumulate_(request.accumulate), create_graph_(request.create_graph), to_inputs_(request.to_inputs), cotangents_(cotangent_types(request)) {
+  for (const Edge& root : request.root_edges) roots_.push_back(target_of(root, walk));
+  for (const Edge& input : request.input_edges) inputs_.push_back(target_of(input, walk));
+  steps_.reserve(walk.order().size());
+  portraits_.reserve(walk.order().size());
+  for (const Walk::Item& item : walk.order()) {
+    const Record& r = *item.record;
+    steps_.push_back({r.structure_hash, annotations_of(r)});
+    for (int i = r.operands; i-- > 0;) targets_.push_back(target_of(r.edges[i], walk));
+    add_portrait(r);
+  }
+  for (const Walk::Leaf& leaf : walk.leaves()) leaf_annotations_.push_back(annotations_of(*leaf.leaf));
+}
+
+void Trail::add_portrait(const Record& r) {
+  portraits_.push_back({r.op, static_cast<uint32_t>(types_.size()), static_cast<uint32_t>(dims_.size()), static_cast<uint32_t>(attrs_.size()),
+                        r.operands});
+  const int types = r.operands + r.outputs;
+  types_.insert(types_.end(), r.types, r.types + types);
+  if (types) dims_.insert(dims_.end(), r.dims, r.dims + r.types[types - 1].first_dim + r.types[types - 1].rank);
+  const auto* attrs = static_cast<const std::byte*>(r.attrs);
+  attrs_.insert(attrs_.end(), attrs, attrs + r.op->attrs_size);
+  attrs_.resize((attrs_.size() + 15) / 16 * 16);
+}
+
+bool Trail::same_question(const BackwardRequest& request) const {
+  return request.accumulate == accumulate_ && request.create_graph == create_graph_ && request.to_inputs == to_inputs_ &&
+         request.root_edges.size() == roots_.size() && request.input_edges.size() == inputs_.size() &&
+         cotangent_types(request) == cotangents_;
+}
+
+bool Trail::matches(const BackwardRequest& request, Reached& reached) const {
+  if (!same_question(request)) return false;
+  reached.records.assign(steps_.size(), nullptr);
+  reached.leaves.assign(leaf_annotations_.size(), nullptr);
+  const auto leads_to = [&](const Edge& edge, const Target& target) {
+    if (target.place == kNowhere) return !edge;
+    if (target.output_nr == kLeaf) {
+      TensorImpl*& at = reached.leaves[target.place];
+      if (!at) at = edge.leaf.get();
+      return at && at == edge.leaf.get();
+    }
+    Record*& at = reached.records[target.place];
+    if (!at) at = edge.record.get();
+    return at && at == edge.record.get() && edge.output_nr == target.output_nr;
+  };
+  for (size_t i = 0; i < roots_.size(); ++i)
+    if (!leads_to(request.root_edges[i], roots_[i])) return false;
+  const Target* target = targets_.data();
+  uint64_t above = ~uint64_t{0};
+  for (size_t k = 0; k < steps_.size(); ++k) {
+    const Record& r = *reached.records[k];
+    if (r.structure_hash != steps_[k].structure || r.seq >= above || annotations_of(r) != steps_[k].annotations) return false;
+    above = r.seq;
+    for (int i = r.operands; i-- > 0;)
+      if (!leads_to(r.edges[i], *target++)) return false;
+  }
+  for (size_t i = 0; i < reached.leaves.size(); ++i)
+    if (annotations_of(*reached.leaves[i]) != leaf_annotations_[i]) return false;
+  return all_distinct(reached.leaves) && inputs_match(request, reached);
+}
+
+bool Trail::inputs_match(const BackwardRequest& request, const Reached& reached) const {
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const Edge& edge = request.input_edges[i];
+    const auto [place, output_nr] = inputs_[i];
+    if (place == kNowhere) {
+      if (is_reached(edge, reached)) return false;
+    } else if (output_nr == kLeaf) {
+      if (reached.leaves[place] != edge.leaf.get()) return false;
+    } else if (reached.records[place] != edge.record.get() || edge.output_nr != output_nr) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::string Trail::step_text(size_t place) const {
+  const Portrait& p = portraits_[place];
+  const size_t end = place + 1 < portraits_.size() ? portraits_[place + 1].first_type : types_.size();
+  const int outputs = static_cast<int>(end) - static_cast<int>(p.first_type) - p.operands;
+  return portrait_text(*p.op, types_.data() + p.first_type, dims_.data() + p.first_dim, p.operands, outputs, attrs_.data() + p.first_attr);
+}
+
+std::string Trail::difference(const BackwardRequest& request, Walk& walk) const {
+  if (request.accumulate != accumulate_) return accumulate_ ? "gradients are returned, they were accumulated" : "gradients are accumulated, they were returned";
+  if (request.create_graph != create_graph_) return fmt::format("create_graph was {}, is {}", create_graph_, request.create_graph);
+  if (request.root_edges.size() != roots_.size()) return fmt::format("there were {} roots, are {}", roots_.size(), request.root_edges.size());
+  if (request.to_inputs != to_inputs_ || request.input_edges.size() != inputs_.size())
+    return fmt::format("there were {} inputs, are {}", to_inputs_ ? fmt::format("{}", inputs_.size()) : "no", request.to_inputs ? fmt::format("{}", request.input_edges.size()) : "no");
+  if (cotangent_types(request) != cotangents_) return "the types of the cotangents are others";
+  const auto& order = walk.order();
+  const Target* target = targets_.data();
+  for (size_t k = 0; k < std::min(steps_.size(), order.size()); ++k) {
+    const Record& r = *order[k].record;
+    if (r.structure_hash != steps_[k].structure) {
+      const std::string was = step_text(k), is = record_text(r);
+      return was == is ? fmt::format("record {} ({}) has other operands that want a gradient", k, is) : fmt::format("record {} was {}, is {}", k, was, is);
+    }
+    if (annotations_of(r) != steps_[k].annotations) return fmt::format("record {} ({}) has other hooks or packed values", k, r.op->name);
+    for (int i = r.operands; i-- > 0; ++target)
+      if (target_of(r.edges[i], walk) != *target) return fmt::format("operand {} of record {} ({}) comes from somewhere else", i, k, r.op->name);
+  }
+  if (order.size() != steps_.size()) return fmt::format("{} records were reached, now {}", steps_.size(), order.size());
+  if (walk.leaves().size() != leaf_annotations_.size()) return fmt::format("{} leaves were reached, now {}", leaf_annotations_.size(), walk.leaves().size());
+  for (size_t i = 0; i < leaf_annotations_.size(); ++i)
+    if (annotations_of(*walk.leaves()[i].leaf) != leaf_annotations_[i]) return fmt::format("leaf {} has other hooks", i);
+  return "other roots or inputs are asked for";
+}
+
+}  // namespace retrograd

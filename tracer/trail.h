@@ -1,0 +1,60 @@
+// Trail: the structure of one backward, kept to recognise the next one by comparing, which costs a third of walking and hashing.
+//
+// From the roots down, each record in the order of the walk must have the structure and the annotations that the trail has at its place,
+// and each of its edges must lead to the record or leaf that the trail names. What is reached first at a place is taken to be it. Then the
+// sequence numbers decide: as they fall strictly from place to place, no two places hold the same record and the order is that of the walk.
+// difference() says, for people, where a backward left the trail.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "tracer/key.h"
+
+namespace retrograd {
+
+class Trail {
+ public:
+  Trail(const BackwardRequest& request, Walk& walk);
+  /// True when `request` has this structure; then `reached` has its records and leaves.
+  bool matches(const BackwardRequest& request, Reached& reached) const;
+  /// The first thing that is not as here: "record 3 was mul [f32 rank 2], is add [f32 rank 2]".
+  std::string difference(const BackwardRequest& request, Walk& walk) const;
+  size_t size() const { return steps_.size(); }
+
+ private:
+  static constexpr uint32_t kNowhere = ~uint32_t{0}, kLeaf = ~uint32_t{0};
+  // Where an edge leads: record `place`, result `output_nr`; or leaf `place`. An input may lead nowhere: it was not reached.
+  struct Target {
+    uint32_t place = kNowhere, output_nr = 0;
+    friend bool operator==(const Target&, const Target&) = default;
+  };
+  struct Step {
+    uint64_t structure, annotations;
+  };
+  // What a record was, for difference(): where its types (operands, then outputs), sizes and attributes begin.
+  struct Portrait {
+    const OpInfo* op;
+    uint32_t first_type, first_dim, first_attr;
+    uint16_t operands;
+  };
+
+  static Target target_of(const Edge& edge, Walk& walk);
+  bool same_question(const BackwardRequest& request) const;
+  bool inputs_match(const BackwardRequest& request, const Reached& reached) const;
+  void add_portrait(const Record& record);
+  std::string step_text(size_t place) const;
+
+  bool accumulate_, create_graph_, to_inputs_;
+  uint64_t cotangents_;
+  std::vector<Target> roots_, inputs_;
+  std::vector<Step> steps_;
+  std::vector<Target> targets_;          // of the edges of each step, the last operand first
+  std::vector<uint64_t> leaf_annotations_;
+  std::vector<Portrait> portraits_;
+  std::vector<TypeMeta> types_;
+  std::vector<Dim> dims_;
+  std::vector<std::byte> attrs_;
+};
+
+}  // namespace retrograd
