@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 
+#include "engine/anomaly.h"
 #include "engine/driver.h"
 
 namespace retrograd::autograd {
@@ -12,7 +13,10 @@ namespace {
 Tensors run(const BackwardRequest& request) {
   if (BackwardRunner* runner = BackwardRunner::current()) return runner->run(request);
   Walk walk = request.walk();
-  return run_backward(request, walk, Emitter::current());
+  if (!DetectAnomalyGuard::is_enabled()) return run_backward(request, walk, Emitter::current());
+  if (request.accumulate) check_leaves(walk.reached().leaves);
+  Watcher watcher(Emitter::current());
+  return run_backward(request, walk, watcher);
 }
 
 }  // namespace
@@ -23,10 +27,16 @@ void backward(const Tensors& roots, const Tensors& cotangents, std::optional<boo
 }
 
 Tensors grad(const Tensors& roots, const Tensors& inputs, const Tensors& cotangents, std::optional<bool> retain_graph,
-             bool create_graph, bool allow_unused, SourceLocation where) {
+             bool create_graph, bool allow_unused, bool materialize_grads, SourceLocation where) {
   Tensors gradients = run(make_request(roots, cotangents, inputs, false, retain_graph, create_graph, where));
-  check_unused(gradients, allow_unused, where);
+  finish_gradients(gradients, inputs, allow_unused, materialize_grads, where);
   return gradients;
+}
+
+void queue_callback(std::function<void()> callback, SourceLocation where) {
+  CurrentBackward* current = CurrentBackward::innermost();
+  if (!current) fail(Category::hook_forbidden, "queue_callback", "no backward is running on this thread", where);
+  current->callbacks.push_back(std::move(callback));
 }
 
 namespace {

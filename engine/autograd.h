@@ -18,9 +18,28 @@ void backward(const Tensors& roots, const Tensors& cotangents = {}, std::optiona
               const std::optional<Tensors>& inputs = {}, SourceLocation where = SourceLocation::current());
 
 /// The gradients of `roots` with respect to `inputs`; leaves .grad alone. An input that is not reached gives Error(unused_input),
-/// or an undefined tensor with allow_unused.
+/// or an undefined tensor with allow_unused, or zeros with materialize_grads.
 Tensors grad(const Tensors& roots, const Tensors& inputs, const Tensors& cotangents = {}, std::optional<bool> retain_graph = {},
-             bool create_graph = false, bool allow_unused = false, SourceLocation where = SourceLocation::current());
+             bool create_graph = false, bool allow_unused = false, bool materialize_grads = false,
+             SourceLocation where = SourceLocation::current());
+
+/// Inside a backward, from a hook or a function: calls `callback` on this thread when that backward is over, in order of queueing; callbacks
+/// may queue more. They are not called when the backward fails. Error(hook_forbidden) outside of one. (PyTorch: queue_callback)
+void queue_callback(std::function<void()> callback, SourceLocation where = SourceLocation::current());
+
+/// While open on this thread, the gradients that each rule gives are looked at, and the first one with a nan or an infinity where its
+/// operands have none ends the backward with an Error(bad_argument) that names the node, the line of the forward call and the range of the
+/// operands' values. Leaves whose .grad has a nan are refused before the backward begins. Captured graphs run node by node then.
+class DetectAnomalyGuard {
+ public:
+  DetectAnomalyGuard();
+  ~DetectAnomalyGuard();
+  DetectAnomalyGuard(const DetectAnomalyGuard&) = delete;
+  static bool is_enabled();
+
+ private:
+  bool previous_;
+};
 
 /// Calls `hook` once per backward. all: when all of `tensors` that this backward reaches have their gradient, with one entry per tensor,
 /// undefined where it is not reached or got none. any: at the first gradient, which it gets alone.

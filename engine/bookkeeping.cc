@@ -1,8 +1,15 @@
 // What the bookkeeping ops do when they run: see ir/bookkeeping.h.
 #include "ir/bookkeeping.h"
 
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <numeric>
+
 #include <fmt/format.h>
 
+#include "engine/function.h"
+#include "engine/runner.h"
 #include "ops/arithmetic.h"
 #include "ops/shape_ops.h"
 
@@ -48,6 +55,10 @@ void emit_accumulate_grad(const Call& call, Tensor*) {
 
 void emit_retain_grad(const Call& call, Tensor*) {
   retain_gradient(*call.attrs_as<RetainGradAttrs>().box, handle(call.operands[0]));
+}
+
+void emit_function_backward(const Call& call, Tensor* results) {
+  FunctionCall::run_backward(*call.attrs_as<FunctionBackwardAttrs>().record, call.operands, results);
 }
 
 void infer_accumulate(const Call& call, TensorImpl* const* outputs) {
@@ -97,6 +108,7 @@ constinit const OpInfo unpack = host_op("unpack", 0, 1, emit_unpack, "the value 
 constinit const OpInfo hook = host_op("hook", -1, -1, emit_hook, "calls a hook");
 constinit const OpInfo accumulate_grad = host_op("accumulate_grad", 1, 0, emit_accumulate_grad, "adds a gradient to a leaf's");
 constinit const OpInfo retain_grad = host_op("retain_grad", 1, 0, emit_retain_grad, "keeps the gradient of a non-leaf");
+constinit const OpInfo function_backward = host_op("function_backward", -1, -1, emit_function_backward, "calls backward of a user's function");
 constinit const OpInfo accumulate = accumulate_info();
 }  // namespace ops
 
@@ -114,15 +126,65 @@ void run_hook(const HookAttrs& attrs, std::span<TensorImpl* const> operands, std
 
 void retain_gradient(GradBox& box, const Tensor& grad) { box.grad = box.grad.defined() ? add(box.grad, grad) : grad; }
 
+namespace {
+
+bool is_dense_without_overlap(const TensorImpl& x) {
+  std::vector<int> order(static_cast<size_t>(x.rank()));
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, {}, [&](int d) { return x.strides()[d]; });
+  int64_t expected = 1;
+  for (int d : order) {
+    const int64_t size = x.shape()[d].raw();
+    if (size == 0) return true;
+    if (size == 1) continue;
+    if (x.strides()[d] != expected) return false;
+    expected *= size;
+  }
+  return true;
+}
+
+// Row-major, or the strides of the leaf where those are dense: what .grad shall have (PyTorch's gradient layout contract).
+bool has_layout_of(const TensorImpl& grad, const TensorImpl& leaf) {
+  if (!is_dense_without_overlap(leaf)) return grad.is_contiguous();
+  for (int i = 0; i < leaf.rank(); ++i)
+    if (leaf.shape()[i].raw() > 1 && grad.strides()[i] != leaf.strides()[i]) return false;
+  return true;
+}
+
+// A copy of `grad` in the layout that .grad shall have.
+Tensor laid_out(const Tensor& grad, const TensorImpl& leaf) {
+  if (GradMode::is_enabled() || leaf.is_contiguous() || !is_dense_without_overlap(leaf)) return clone(grad);
+  RefPtr<TensorImpl> cell = TensorImpl::make();
+  cell->set_type(leaf.dtype(), leaf.device(), leaf.shape());
+  cell->allocate();
+  std::copy_n(leaf.strides(), leaf.rank(), cell->mutable_strides());
+  TensorImpl* operand = grad.get();
+  Tensor copy(std::move(cell));
+  run_into({&ops::info<ops::Clone>, {&operand, 1}, nullptr, {}, 1}, copy);
+  return copy;
+}
+
+// Leaves share a few locks: backwards of several threads may meet at one.
+std::mutex& accumulation_lock(const TensorImpl& leaf) {
+  static constinit std::array<std::mutex, 64> locks;
+  return locks[(reinterpret_cast<uintptr_t>(&leaf) * 0x9E3779B97F4A7C15u) >> 58];
+}
+
+}  // namespace
+
 void accumulate_into_leaf(TensorImpl& leaf, TensorImpl& grad) {
+  std::lock_guard lock(accumulation_lock(leaf));
   AutogradMeta& meta = leaf.need_meta();
   if (!(grad.dtype() == leaf.dtype() && grad.shape() == leaf.shape()))
     fail(Category::cotangent_mismatch, "accumulate_grad",
          fmt::format("a gradient of type {} for a leaf of type {}", to_string(grad.type()), to_string(leaf.type())));
   const bool recorded = GradMode::is_enabled();
   if (!meta.grad.defined()) {
-    const bool take = !recorded && grad.is_unshared() && grad.is_contiguous();
-    meta.grad = take ? handle(&grad) : clone(handle(&grad));
+    // The engine holds it, and once more for the leaf's post-hooks, which see what was accumulated (PyTorch: 1 + has_post_hooks).
+    const uint32_t holders = meta.post_hooks.empty() ? 2 : 3;  // of cell and storage together
+    const bool sole = grad.storage() && !grad.storage()->is_external() && grad.ref_count() + grad.storage()->ref_count() <= holders;
+    const bool take = !recorded && sole && has_layout_of(grad, leaf);
+    meta.grad = take ? handle(&grad) : laid_out(handle(&grad), leaf);
   } else if (recorded) {
     meta.grad = add(meta.grad, handle(&grad));
   } else {

@@ -12,37 +12,68 @@ namespace {
 
 class Driver {
  public:
-  Driver(const BackwardRequest& request, Walk& walk, Emitter& emitter)
-      : request_(request), walk_(walk), emitter_(emitter), grads_(walk.grad_count()) {}
+  Driver(const BackwardRequest& request, Walk& walk, Emitter& emitter, DriverObserver* observer = nullptr)
+      : request_(request), walk_(walk), emitter_(emitter), observer_(observer), grads_(walk.grad_count()) {}
 
   Tensors run() {
     captured_.resize(request_.input_edges.size());
     for (size_t i = 0; i < request_.roots.size(); ++i) receive(request_.root_edges[i], request_.cotangents[i]);
     run_leaves(Walk::kBeforeAll);
+    return run_from(0);
+  }
+
+  Tensors resume(BackwardState state) {
+    grads_ = std::move(state.grads);
+    captured_ = std::move(state.captured);
+    next_leaf_ = state.next_leaf;
+    size_t k = state.next_record;
+    if (state.rule_is_done) {
+      const Walk::Item& item = walk_.order()[k];
+      std::span<Tensor> grads(grads_.data() + item.first_grad, item.record->outputs);
+      finish_rule(*item.record, static_cast<uint32_t>(k), grads, state.given);
+      for (Tensor& g : grads) g.reset();
+      ++k;
+    }
+    run_leaves(static_cast<int32_t>(k) - 1);
+    return run_from(k);
+  }
+
+ private:
+  using Hooks = std::vector<RefPtr<Hook>>;
+  // The hooks of a record or leaf as they are when it begins; post: of a leaf only.
+  struct Lists {
+    Hooks tensor, pre, post;
+  };
+  static Lists hooks_of(const Record& record) {
+    if (!record.hooks) return {};
+    return {record.hooks->tensor.snapshot(), record.hooks->pre.snapshot(), {}};
+  }
+
+  Tensors run_from(size_t k) {
     const auto& order = walk_.order();
-    for (size_t k = 0; k < order.size(); ++k) {
+    for (; k < order.size(); ++k) {
       if (order[k].runs || order[k].captured) run_record(order[k], static_cast<uint32_t>(k));
       run_leaves(static_cast<int32_t>(k));
     }
     return std::move(captured_);
   }
-
- private:
   void run_record(const Walk::Item& item, uint32_t ordinal);
-  void run_rule(Record& record, uint32_t ordinal, std::span<Tensor> grads);
+  void run_rule(Record& record, uint32_t ordinal, const Lists& hooks, std::span<Tensor> grads);
+  void finish_rule(Record& record, uint32_t ordinal, std::span<Tensor> grads, std::span<Tensor> given);
   void run_leaves(int32_t after);
   void run_leaf(const Walk::Leaf& item, uint32_t index);
   void receive(const Edge& edge, const Tensor& grad);
   void capture(const Edge& edge, const Tensor& grad);
   void capture_results(Record& record, std::span<Tensor> grads);
-  void tensor_hooks(const HookList& hooks, std::span<Tensor> grads, bool by_output);
-  void list_hooks(const HookList& hooks, std::span<Tensor> grads, std::span<Tensor> grad_outputs);
+  void tensor_hooks(const Hooks& hooks, std::span<Tensor> grads, bool by_output);
+  void list_hooks(const Hooks& hooks, std::span<Tensor> grads, std::span<Tensor> grad_outputs);
   void emit_hook(HookAttrs attrs, std::span<TensorImpl* const> operands, std::span<Tensor> results);
   void origin(const Record& record, uint32_t ordinal, std::string_view part) { emitter_.at({&record, ordinal, part}); }
 
   const BackwardRequest& request_;
   Walk& walk_;
   Emitter& emitter_;
+  DriverObserver* observer_;
   Tensors grads_;
   Tensors captured_;
   size_t next_leaf_ = 0;
@@ -55,18 +86,21 @@ void Driver::receive(const Edge& edge, const Tensor& grad) {
   Tensor& sum = grads_[at];
   if (!sum.defined()) {
     sum = grad;
-    return;
+  } else {
+    TensorImpl* operands[] = {sum.get(), grad.get()};
+    Tensor result;
+    emitter_.emit({&ops::accumulate, operands, nullptr, edge.record ? edge.record->where : SourceLocation{}, 1}, &result);
+    sum = std::move(result);
   }
-  TensorImpl* operands[] = {sum.get(), grad.get()};
-  Tensor result;
-  emitter_.emit({&ops::accumulate, operands, nullptr, edge.record ? edge.record->where : SourceLocation{}, 1}, &result);
-  sum = std::move(result);
+  if (observer_) observer_->arrived(at, sum);
 }
 
 void Driver::capture(const Edge& edge, const Tensor& grad) {
   for (size_t i = 0; i < captured_.size(); ++i) {
     const Edge& wanted = request_.input_edges[i];
-    if (wanted.record == edge.record && wanted.leaf == edge.leaf && wanted.output_nr == edge.output_nr) captured_[i] = grad;
+    if (!(wanted.record == edge.record && wanted.leaf == edge.leaf && wanted.output_nr == edge.output_nr)) continue;
+    captured_[i] = grad;
+    if (observer_) observer_->captured(static_cast<uint32_t>(i), grad);
   }
 }
 
@@ -82,10 +116,12 @@ void Driver::run_record(const Walk::Item& item, uint32_t ordinal) {
   bool any = false;
   for (const Tensor& g : grads) any |= g.defined();
   if (!any) return;
+  if (observer_) observer_->record_begins(ordinal);
+  const Lists hooks = hooks_of(record);
   if (item.captured && item.runs) capture_results(record, grads);
   if (record.hooks) {
     origin(record, ordinal, "tensor hook");
-    tensor_hooks(record.hooks->tensor, grads, true);
+    tensor_hooks(hooks.tensor, grads, true);
     for (auto& [output_nr, box] : record.hooks->retained) {
       if (!grads[output_nr].defined()) continue;
       RetainGradAttrs attrs{box.get()};
@@ -96,7 +132,7 @@ void Driver::run_record(const Walk::Item& item, uint32_t ordinal) {
   if (item.captured && !item.runs) capture_results(record, grads);
   if (item.runs) {
     try {
-      run_rule(record, ordinal, grads);
+      run_rule(record, ordinal, hooks, grads);
     } catch (Exception& e) {
       e.add_context(fmt::format("while differentiating {} made at {}", record.op->name, to_string(record.where)));
       throw;
@@ -105,10 +141,10 @@ void Driver::run_record(const Walk::Item& item, uint32_t ordinal) {
   for (Tensor& g : grads) g.reset();
 }
 
-void Driver::run_rule(Record& record, uint32_t ordinal, std::span<Tensor> grads) {
-  if (record.hooks) {
+void Driver::run_rule(Record& record, uint32_t ordinal, const Lists& hooks, std::span<Tensor> grads) {
+  if (!hooks.pre.empty()) {
     origin(record, ordinal, "pre hook");
-    list_hooks(record.hooks->pre, grads, {});
+    list_hooks(hooks.pre, grads, {});
   }
   origin(record, ordinal, "rule");
   RuleContext context(record, emitter_, grads.data());
@@ -117,13 +153,17 @@ void Driver::run_rule(Record& record, uint32_t ordinal, std::span<Tensor> grads)
     record.op->vjp(context);
     context.unpack_the_rest();
   }
-  if (record.hooks) {
+  if (observer_) observer_->rule_gave(ordinal, grads, context.given());
+  finish_rule(record, ordinal, grads, context.given());
+}
+
+void Driver::finish_rule(Record& record, uint32_t ordinal, std::span<Tensor> grads, std::span<Tensor> given) {
+  if (record.hooks && !record.hooks->post.empty()) {
     origin(record, ordinal, "post hook");
-    list_hooks(record.hooks->post, context.given(), grads);
+    list_hooks(record.hooks->post.snapshot(), given, grads);
   }
-  emitter_.rule_done();
+  if (observer_) observer_->record_done(ordinal);
   if (!request_.retain_graph) record.release_slots();
-  std::span<Tensor> given = context.given();
   for (int i = 0; i < record.operands; ++i)
     if (record.edges[i]) receive(record.edges[i], given[i]);
 }
@@ -139,32 +179,36 @@ void Driver::run_leaf(const Walk::Leaf& item, uint32_t index) {
   Tensor& grad = grads_[item.grad];
   if (!grad.defined()) return;
   emitter_.at({nullptr, index, "leaf"});
-  const AutogradMeta* meta = leaf.meta.get();
-  if (meta) tensor_hooks(meta->tensor_hooks, {&grad, 1}, false);
+  if (observer_) observer_->leaf_begins(index);
+  Lists hooks;
+  Hooks post_accumulate;
+  if (const AutogradMeta* meta = leaf.meta.get(); meta && meta->has_hooks()) {
+    hooks = {meta->tensor_hooks.snapshot(), meta->pre_hooks.snapshot(), meta->post_hooks.snapshot()};
+    post_accumulate = meta->post_accumulate_hooks.snapshot();
+  }
+  tensor_hooks(hooks.tensor, {&grad, 1}, false);
   if (!request_.accumulate) {
     capture({{}, RefPtr<TensorImpl>(&leaf), 0}, grad);
     grad.reset();
     return;
   }
-  if (meta) list_hooks(meta->pre_hooks, {&grad, 1}, {});
-  Tensor kept = meta && !meta->post_hooks.empty() ? grad : Tensor();
+  list_hooks(hooks.pre, {&grad, 1}, {});
+  Tensor kept = hooks.post.empty() ? Tensor() : grad;
   AccumulateGradAttrs attrs{&leaf};
   TensorImpl* operand = grad.get();
   emitter_.emit({&ops::accumulate_grad, {&operand, 1}, &attrs, {}, 0}, nullptr);
   grad.reset();
-  if (!leaf.meta) return;
-  for (const RefPtr<Hook>& hook : leaf.meta->post_accumulate_hooks.snapshot())
+  for (const RefPtr<Hook>& hook : post_accumulate)
     if (hook->is_live()) emit_hook({hook.get(), &leaf}, {}, {});
-  if (kept.defined()) list_hooks(leaf.meta->post_hooks, {}, {&kept, 1});
+  list_hooks(hooks.post, {}, {&kept, 1});
 }
 
 void Driver::emit_hook(HookAttrs attrs, std::span<TensorImpl* const> operands, std::span<Tensor> results) {
   emitter_.emit({&ops::hook, operands, &attrs, {}, static_cast<int>(results.size())}, results.data());
 }
 
-void Driver::tensor_hooks(const HookList& hooks, std::span<Tensor> grads, bool by_output) {
-  if (hooks.empty()) return;
-  for (const RefPtr<Hook>& hook : hooks.snapshot()) {
+void Driver::tensor_hooks(const Hooks& hooks, std::span<Tensor> grads, bool by_output) {
+  for (const RefPtr<Hook>& hook : hooks) {
     Tensor& grad = grads[by_output ? hook->output_nr : 0];
     if (!hook->is_live() || !grad.defined()) continue;
     Tensor result;
@@ -175,9 +219,8 @@ void Driver::tensor_hooks(const HookList& hooks, std::span<Tensor> grads, bool b
 }
 
 // Pre- and post-hooks: `grads` are what the hook may replace, `grad_outputs` what a post-hook sees beside them.
-void Driver::list_hooks(const HookList& hooks, std::span<Tensor> grads, std::span<Tensor> grad_outputs) {
-  if (hooks.empty()) return;
-  for (const RefPtr<Hook>& hook : hooks.snapshot()) {
+void Driver::list_hooks(const Hooks& hooks, std::span<Tensor> grads, std::span<Tensor> grad_outputs) {
+  for (const RefPtr<Hook>& hook : hooks) {
     if (!hook->is_live()) continue;
     std::vector<TensorImpl*> operands;
     for (const Tensor& g : grads) operands.push_back(g.get());
@@ -217,11 +260,28 @@ Walk& CurrentBackward::walk() {
 CurrentBackward::~CurrentBackward() { innermost_backward = outer_; }
 CurrentBackward* CurrentBackward::innermost() { return innermost_backward; }
 
+void CurrentBackward::run_callbacks() {
+  for (size_t i = 0; i < callbacks.size(); ++i) std::exchange(callbacks[i], nullptr)();
+}
+
 Tensors run_backward(const BackwardRequest& request, Walk& walk, Emitter& emitter) {
   AutoGradMode mode(request.create_graph);
   CurrentBackward current(request, walk);
   Emitter::Scope scope(emitter);
-  return Driver(request, walk, emitter).run();
+  Tensors gradients = Driver(request, walk, emitter).run();
+  current.run_callbacks();
+  return gradients;
+}
+
+Tensors run_backward(const BackwardRequest& request, Walk& walk, Emitter& emitter, DriverObserver& observer) {
+  AutoGradMode mode(request.create_graph);
+  CurrentBackward current(request, walk);
+  Emitter::Scope scope(emitter);
+  return Driver(request, walk, emitter, &observer).run();
+}
+
+Tensors resume_backward(const BackwardRequest& request, Walk& walk, BackwardState state) {
+  return Driver(request, walk, Emitter::current()).resume(std::move(state));
 }
 
 BackwardRequest make_request(const Tensors& roots, const Tensors& cotangents, const std::optional<Tensors>& inputs, bool accumulate,
@@ -259,10 +319,13 @@ BackwardRequest make_request(const Tensors& roots, const Tensors& cotangents, co
   return request;
 }
 
-void check_unused(const Tensors& gradients, bool allow_unused, SourceLocation where) {
-  for (size_t i = 0; i < gradients.size(); ++i)
-    if (!allow_unused && !gradients[i].defined())
+void finish_gradients(Tensors& gradients, const Tensors& inputs, bool allow_unused, bool materialize, SourceLocation where) {
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    if (gradients[i].defined()) continue;
+    if (materialize) gradients[i] = zeros_of(inputs[i].impl().type(), where);
+    else if (!allow_unused)
       fail(Category::unused_input, "grad", fmt::format("input {} is not part of the graph. Hint: allow_unused = true", i), where);
+  }
 }
 
 }  // namespace retrograd

@@ -2,9 +2,12 @@
 //
 // For each record of the walk: tensor hooks of its results, retain_grad, pre-hooks, the rule (whose unpacks run at first use), the unpacks
 // of hooked slots that the rule did not ask for, post-hooks, then the gradients go onward and the slots are released. After it the leaves
-// whose last consumer it was: tensor hooks, accumulation, post-accumulate hooks. docs/hooks.md has the total order.
+// whose last consumer it was: tensor hooks, accumulation, post-accumulate hooks. The lists of hooks are read when a record or leaf begins,
+// that of post-hooks when the rule is done.
+// docs/hooks.md has the total order.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "engine/walk.h"
@@ -20,7 +23,7 @@ struct BackwardRequest {
   bool retain_graph = false;
   bool create_graph = false;
 
-  Walk walk() const { return Walk(root_edges, to_inputs ? &input_edges : nullptr); }
+  Walk walk() const { return Walk(root_edges, to_inputs ? &input_edges : nullptr, accumulate); }
 };
 
 /// Checks the roots and fills in missing cotangents (ones).
@@ -29,6 +32,34 @@ BackwardRequest make_request(const Tensors& roots, const Tensors& cotangents, co
 
 /// Runs the backward into `emitter`. Returns the gradients of the inputs when they are not accumulated.
 Tensors run_backward(const BackwardRequest& request, Walk& walk, Emitter& emitter);
+
+/// A backward that was begun elsewhere, by a captured graph, and stopped between two records or after a rule.
+struct BackwardState {
+  Tensors grads;            // what has arrived, by the walk's number; of what is done: undefined
+  Tensors captured;         // of the inputs, so far
+  size_t next_record = 0;   // place in the order
+  size_t next_leaf = 0;
+  bool rule_is_done = false;  // of the next record: `given` is what it gave
+  Tensors given;
+};
+/// Goes on from `state` eagerly, to the end.
+Tensors resume_backward(const BackwardRequest& request, Walk& walk, BackwardState state);
+
+/// Told what the driver does with gradients: a Recorder notes it, so that a run of the graph can be left for resume_backward().
+class DriverObserver {
+ public:
+  virtual void record_begins(uint32_t place) = 0;
+  /// Before the post-hooks, which see both lists.
+  virtual void rule_gave(uint32_t place, std::span<const Tensor> grads, std::span<const Tensor> given) = 0;
+  virtual void record_done(uint32_t place) = 0;   // after them: its slots are released
+  virtual void leaf_begins(uint32_t index) = 0;
+  virtual void arrived(uint32_t grad, const Tensor& sum) = 0;
+  virtual void captured(uint32_t input, const Tensor& grad) = 0;
+
+ protected:
+  ~DriverObserver() = default;
+};
+Tensors run_backward(const BackwardRequest& request, Walk& walk, Emitter& emitter, DriverObserver& observer);
 
 /// What autograd::backward and autograd::grad hand their requests to while a scope is open on this thread: how tracing takes them over.
 class BackwardRunner {
@@ -65,6 +96,9 @@ class CurrentBackward {
   static CurrentBackward* innermost();
   uint64_t id() const { return id_; }
   Walk& walk();
+  /// Calls what was queued, also what is queued meanwhile, in order.
+  void run_callbacks();
+  std::vector<std::function<void()>> callbacks;
 
  private:
   const BackwardRequest& request_;
@@ -74,7 +108,7 @@ class CurrentBackward {
   CurrentBackward* outer_;
 };
 
-/// Throws unless each gradient of a grad() call is defined or may be missing.
-void check_unused(const Tensors& gradients, bool allow_unused, SourceLocation where);
+/// What a grad() call makes of gradients that are undefined: zeros, or Error(unused_input) unless they may be missing.
+void finish_gradients(Tensors& gradients, const Tensors& inputs, bool allow_unused, bool materialize, SourceLocation where);
 
 }  // namespace retrograd

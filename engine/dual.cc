@@ -30,18 +30,26 @@ void set_tangent(TensorImpl& cell, uint64_t level, Tensor tangent) {
   tangents.push_back({level, std::move(tangent)});
 }
 
-namespace {
-
-// The slots in which a record keeps this result of its own.
-void set_tangent_in_slots(TensorImpl& result, uint64_t level, const Tensor& tangent) {
+// Gives the tangent to the slot in which a record keeps this result of its own.
+void Dual::note_in_slots(TensorImpl& result, const Tensor& tangent) {
   Record* record = result.grad_fn.get();
   if (!record || !(record->saved_results >> result.output_nr & 1)) return;
   Slot& slot = record->slot[record->slot_of_result(static_cast<int>(result.output_nr))];
-  if (slot.value) set_tangent(*slot.value, level, tangent);
-  else if (slot.packed) slot.packed->tangents.push_back({level, tangent});
+  if (slot.value) set_tangent(*slot.value, level_, tangent);
+  else if (slot.packed) slot.packed->tangents.push_back({level_, tangent});
+  holders_.push_back(RefPtr<Record>(record));
 }
 
-}  // namespace
+Dual::~Dual() {
+  const auto forget = [&](std::vector<Tangent>& tangents) { std::erase_if(tangents, [&](const Tangent& t) { return t.level == level_; }); };
+  for (const RefPtr<Record>& record : holders_)
+    for (int i = 0; i < record->slots; ++i) {
+      Slot& slot = record->slot[i];
+      if (!slot.is_result) continue;
+      if (slot.value && slot.value->meta) forget(slot.value->meta->tangents);
+      if (slot.packed) forget(slot.packed->tangents);
+    }
+}
 
 void Dual::emit(const Call& call, Tensor* results) {
   const int n = static_cast<int>(call.operands.size());
@@ -65,7 +73,7 @@ void Dual::emit(const Call& call, Tensor* results) {
     const Tensor& tangent = context.given()[i];
     if (!results[i].defined() || !tangent.defined()) continue;
     set_tangent(results[i].impl(), level_, tangent);
-    set_tangent_in_slots(results[i].impl(), level_, tangent);
+    note_in_slots(results[i].impl(), tangent);
   }
 }
 

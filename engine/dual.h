@@ -3,8 +3,8 @@
 //
 // The stack is Dual over Taper over Runner; a further level is a further Dual on top. So tangents have tape records of their own (reverse
 // over forward), and since a cell carries its tangents with it, into slots too, the driver running into this stack differentiates forward
-// over reverse. A record saves its results before their tangents exist: Dual adds them to those slots. Levels never mix: each Dual sees the
-// tangents of its own level only.
+// over reverse. A record saves its results before their tangents exist: Dual adds them to those slots, until the level ends. Levels never
+// mix: each Dual sees the tangents of its own level only.
 #pragma once
 
 #include "engine/tape.h"
@@ -14,6 +14,7 @@ namespace retrograd {
 class Dual final : public Emitter {
  public:
   Dual(Emitter& below, uint64_t level) : below_(&below), level_(level) {}
+  ~Dual();
   void emit(const Call& call, Tensor* results) override;
   std::string name() const override { return "Dual over " + below_->name(); }
   bool is_symbolic() const override { return below_->is_symbolic(); }
@@ -22,8 +23,12 @@ class Dual final : public Emitter {
   void at(const Origin& origin) override { below_->at(origin); }
 
  private:
+  void note_in_slots(TensorImpl& result, const Tensor& tangent);
+
   Emitter* below_;
   uint64_t level_;
+  // Records that keep a result of their own together with its tangent. That tangent depends on the record: the level ends such circles.
+  std::vector<RefPtr<Record>> holders_;
 };
 
 /// The tangent of `cell` at `level`; undefined when it has none.

@@ -34,7 +34,6 @@ class Emitter {
   virtual const void* attrs_of(const Record& record);
   virtual TensorType type_of(const Record& record, int i);  // operands, then outputs
   virtual void at(const Origin&) {}
-  virtual void rule_done() {}  // after the rule and its post-hooks
 
   static Emitter& current();
   class Scope {

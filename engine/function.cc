@@ -1,134 +1,255 @@
-// See engine/function.h.
+// See engine/function.h. apply() runs forward, then emits a call of the function's op whose results are already there: the tape, forward
+// mode and stale views treat it like any other op.
 #include "engine/function.h"
 
 #include <algorithm>
-#include <utility>
 
 #include <fmt/format.h>
 #include <xxhash.h>
 
-#include "ops/shape_ops.h"
+#include "engine/inplace.h"
+#include "ir/bookkeeping.h"
+#include "ops/creation.h"
 
 namespace retrograd {
-namespace {
 
-// Attributes of a user's function: the live context, and which values its record keeps.
-struct FunctionAttrs {
-  AutogradContext* context;
-  SaveSet saves;
+// A backward or jvp that runs on this thread, for what its context is asked. A context is shared by all backwards through its record, so
+// it cannot hold this itself.
+struct FunctionCall::Run {
+  const AutogradContext* context;
+  RuleContext* rule = nullptr;      // saved tensors are unpacked where they are asked for,
+  const Tensors* values = nullptr;  // or are here
+  const Record* record = nullptr;
+  Run* outer;
+
+  static Run*& innermost() {
+    static constinit thread_local Run* run = nullptr;
+    return run;
+  }
+  static const Run& of(const AutogradContext* context, std::string_view what) {
+    for (Run* run = innermost(); run; run = run->outer)
+      if (run->context == context) return *run;
+    throw Error(Category::bad_argument, std::string(what) + ": it is only there in backward");
+  }
+  Run(const AutogradContext* c, RuleContext* r, const Tensors* v, const Record* rec)
+      : context(c), rule(r), values(v), record(rec), outer(innermost()) {
+    innermost() = this;
+  }
+  ~Run() { innermost() = outer; }
+  Run(const Run&) = delete;
 };
 
-uint64_t hash_numbers(const std::map<std::string, Scalar>& numbers, uint64_t seed) {
-  for (const auto& [name, scalar] : numbers) {
-    const Number n = scalar.number();
-    seed = XXH3_64bits_withSeed(name.data(), name.size(), seed);
-    const uint64_t words[] = {static_cast<uint64_t>(n.kind), static_cast<uint64_t>(n.i)};
-    seed = XXH3_64bits_withSeed(words, sizeof words, seed);
-  }
-  return seed;
+Tensors AutogradContext::get_saved_variables() const {
+  const FunctionCall::Run& run = FunctionCall::Run::of(this, "get_saved_variables");
+  if (!run.rule) return *run.values;
+  Tensors saved;
+  for (const SavedPlace& place : saved_)
+    saved.push_back(place.index < 0 ? Tensor() : place.is_result ? run.rule->out(place.index) : run.rule->in(place.index).tensor());
+  return saved;
 }
 
-// A result that is an argument, or shares a cell with another result, gets a cell of its own: it will have its own edge.
-void separate(Tensors& results) {
-  for (Tensor& r : results) {
-    if (!r.defined()) continue;
-    RefPtr<TensorImpl> cell = TensorImpl::make();
-    cell->alias(r.impl());
-    r = Tensor(std::move(cell));
-  }
+bool AutogradContext::needs_input_grad(size_t i) const {
+  const Record* record = FunctionCall::Run::of(this, "needs_input_grad").record;
+  return record && i < record->operands && record->edges[i];
 }
-
-}  // namespace
 
 void AutogradContext::mark_non_differentiable(const Tensors& results) {
   for (const Tensor& r : results) non_differentiable_.push_back(r.get());
 }
 
-Tensors AutogradContext::get_saved_variables() {
-  if (!context_) throw Error(Category::bad_argument, "get_saved_variables: it is only there in backward");
-  Tensors out;
-  for (const SavedPlace& place : saved_)
-    out.push_back(place.index < 0 ? Tensor() : place.is_result ? context_->out(place.index) : context_->in(place.index).tensor());
-  return out;
+void FunctionCall::visit(void* p, AttrVisitor& v) {
+  Attrs& a = *static_cast<Attrs*>(p);
+  v.field("saved", a.layout);
+  v.field("materialize_grads", a.materialize);
+  for (int i = 0; i < a.numbers; ++i) v.field("number", a.number[static_cast<size_t>(i)]);
 }
 
-Tensors FunctionCall::apply(const OpInfo& op, const std::vector<const Tensor*>& arguments, const Forward& forward, SourceLocation where) {
+SaveSet FunctionCall::saves(const Call& call, uint64_t) { return call.attrs_as<Attrs>().saves; }
+
+void FunctionCall::give_results(const Call& call, Tensor* results) { std::ranges::copy(*call.attrs_as<Attrs>().results, results); }
+
+namespace {
+
+// A result that is an argument, or shares a cell with another result, gets a cell of its own: it will have its own edge.
+Tensors separate(const Tensors& results) {
+  Tensors own;
+  for (const Tensor& r : results) {
+    if (!r.defined()) {
+      own.push_back(r);
+      continue;
+    }
+    RefPtr<TensorImpl> cell = TensorImpl::make();
+    cell->alias(r.impl());
+    own.push_back(Tensor(std::move(cell)));
+  }
+  return own;
+}
+
+int index_in(const Tensors& tensors, const TensorImpl* cell) {
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (tensors[i].get() == cell) return static_cast<int>(i);
+  return -1;
+}
+
+}  // namespace
+
+// Appends to `operands` what is saved and neither an argument nor a result.
+FunctionCall::Attrs FunctionCall::place_saved(AutogradContext& context, const Tensors& results, std::vector<TensorImpl*>& operands,
+                                              bool traceable, std::string_view name, SourceLocation where) {
+  Attrs attrs{&context, nullptr, {}, 0, context.materialize_, traceable, 0, {}};
+  std::vector<uint64_t> words;
+  for (const Tensor& t : context.to_save_) {
+    AutogradContext::SavedPlace place{false, -1};
+    if (t.defined()) {
+      auto operand = std::ranges::find(operands, t.get());
+      const int result = index_in(results, t.get());
+      place.is_result = result >= 0 && operand == operands.end();
+      if (!place.is_result && operand == operands.end()) operand = operands.insert(operands.end(), t.get());
+      place.index = place.is_result ? result : static_cast<int>(operand - operands.begin());
+      if (place.index >= 64) fail(Category::bad_argument, name, "more than 64 tensors are saved", where);
+      (place.is_result ? attrs.saves.results : attrs.saves.operands) |= uint64_t{1} << place.index;
+    }
+    words.push_back(static_cast<uint64_t>(place.index + 1) << 1 | uint64_t{place.is_result});
+    context.saved_.push_back(place);
+  }
+  attrs.layout = static_cast<int64_t>(XXH3_64bits(words.data(), words.size() * 8));
+  if (!traceable) return attrs;
+  if (context.saved_data.size() > Attrs::kNumbers)
+    fail(Category::bad_argument, name, fmt::format("a traceable function saves at most {} numbers", Attrs::kNumbers), where);
+  for (const auto& [key, number] : context.saved_data) attrs.number[static_cast<size_t>(attrs.numbers++)] = number;
+  return attrs;
+}
+
+Tensors FunctionCall::apply(const OpInfo& op, Backward backward, bool traceable, const std::vector<const Tensor*>& arguments,
+                            const Forward& forward, SourceLocation where) {
+  Emitter& emitter = Emitter::current();
   auto context = std::make_shared<AutogradContext>();
+  context->backward_ = backward;
+  context->arguments_ = arguments.size();
   Tensors results;
   {
     NoGradGuard no_grad;
+    Emitter::Scope plain(emitter.is_symbolic() ? emitter : eager_emitter());
     results = forward(context.get());
   }
-  uint64_t wants = 0;
+  if (emitter.is_symbolic()) return results;  // in a traceable hook: its ops were recorded
   std::vector<TensorImpl*> operands;
   for (const Tensor* a : arguments) operands.push_back(a ? a->get() : nullptr);
-  for (size_t i = 0; i < operands.size() && i < 64; ++i)
-    if (operands[i] && operands[i]->requires_grad) wants |= uint64_t{1} << i;
-  if (!wants || !GradMode::is_enabled()) return results;
-  std::vector<bool> differentiable;
-  for (const Tensor& r : results)
-    differentiable.push_back(r.defined() && is_floating(r.dtype()) &&
-                             std::find(context->non_differentiable_.begin(), context->non_differentiable_.end(), r.get()) ==
-                                 context->non_differentiable_.end());
-  const Tensors before = results;
-  separate(results);
-  FunctionAttrs attrs{context.get(), {}};
-  for (const Tensor& t : context->to_save_) {
-    AutogradContext::SavedPlace place{false, -1};
-    if (t.defined()) {
-      const auto result = std::find_if(before.begin(), before.end(), [&](const Tensor& r) { return r.is_same(t); });
-      auto operand = std::find(operands.begin(), operands.end(), t.get());
-      place.is_result = result != before.end() && operand == operands.end();
-      if (!place.is_result && operand == operands.end()) operand = operands.insert(operands.end(), t.get());
-      place.index = static_cast<int>(place.is_result ? result - before.begin() : operand - operands.begin());
-      if (place.index >= 64) fail(Category::bad_argument, op.name, "more than 64 tensors are saved", where);
-      (place.is_result ? attrs.saves.results : attrs.saves.operands) |= uint64_t{1} << place.index;
-    }
-    context->saved_.push_back(place);
+  std::vector<int> dirty;
+  for (const Tensor& d : context->dirty_) {
+    dirty.push_back(index_in(results, d.get()));
+    if (dirty.back() < 0) fail(Category::bad_argument, op.name, "a tensor that is marked dirty must be a result, too", where);
   }
-  OpInfo with_saves = op;  // only for making the record: which values are kept is known per call, not per op
-  with_saves.attrs_size = sizeof(FunctionAttrs);
-  with_saves.saves = [](const Call& call, uint64_t) { return call.attrs_as<FunctionAttrs>().saves; };
-  const Call call{&with_saves, operands, &attrs, effective_location(where), static_cast<int>(results.size())};
-  RefPtr<Record> record = Record::make(call, results.data(), wants);
-  record->structure_hash = hash_numbers(context->saved_data, record->structure_hash ^ reinterpret_cast<uintptr_t>(&op));
-  record->op = &op;
+  Attrs attrs = place_saved(*context, results, operands, traceable, op.name, where);
+  const Tensors computed = separate(results);
+  attrs.results = &computed;
+  Tensors out(results.size());
+  emitter.emit({&op, operands, &attrs, effective_location(where), static_cast<int>(results.size())}, out.data());
   context->to_save_.clear();
-  record->need_hooks().owned = context;
-  for (size_t i = 0; i < results.size(); ++i) {
-    if (!differentiable[i]) continue;
-    results[i].impl().grad_fn = record;
-    results[i].impl().output_nr = static_cast<uint32_t>(i);
-    results[i].impl().requires_grad = true;
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (!out[i].defined() || !out[i].impl().grad_fn) continue;
+    TensorImpl& cell = out[i].impl();
+    cell.grad_fn->need_hooks().owned = context;
+    if (std::ranges::find(context->non_differentiable_, results[i].get()) == context->non_differentiable_.end()) continue;
+    cell.grad_fn.reset();
+    cell.requires_grad = false;
   }
-  return results;
+  for (size_t i = 0; i < dirty.size(); ++i) {
+    Tensor& result = out[static_cast<size_t>(dirty[i])];
+    take_over_history(context->dirty_[i], result, op.name, where);
+    result = context->dirty_[i];
+  }
+  context->dirty_.clear();
+  return out;
 }
 
-void FunctionCall::run_backward(RuleContext& rule, Backward backward) {
-  AutogradContext& context = *rule.record().need_hooks().owned_as<AutogradContext>();
-  struct Bind {  // the context answers get_saved_variables while backward runs
-    AutogradContext& context;
-    RuleContext* outer;
-    ~Bind() { context.context_ = outer; }
-  } bind{context, std::exchange(context.context_, &rule)};
+Tensors FunctionCall::gradients(const AutogradContext& context, const Record& record, std::span<TensorImpl* const> given) {
   Tensors grads;
-  for (int i = 0; i < rule.outputs(); ++i) grads.push_back(context.materialize_ && rule.out_type(i).dtype != ScalarType::Undefined ? rule.grad_or_zeros(i) : rule.grad(i));
-  Tensors given;
-  {
-    CallScope::Suspend users_own_lines;
-    given = backward(&context, grads);
+  for (int i = 0; i < record.outputs; ++i) {
+    TensorImpl* g = given[static_cast<size_t>(i)];
+    const TensorType type = record.output_type(i);
+    if (g) grads.push_back(Tensor(RefPtr<TensorImpl>(g)));
+    else grads.push_back(context.materialize_ && type.dtype != ScalarType::Undefined ? zeros_of(type, record.where) : Tensor());
   }
-  const int arguments = rule.operands();
+  return grads;
+}
+
+void FunctionCall::check(const AutogradContext& context, const Record& record, const Tensors& given,
+                         const std::function<TensorType(int)>& type_of) {
+  if (given.size() != context.arguments_)
+    fail(Category::bad_argument, record.op->name,
+         fmt::format("backward gave {} gradients, forward has {} arguments. Hint: an undefined tensor where there is no gradient", given.size(),
+                     context.arguments_),
+         record.where);
   for (size_t i = 0; i < given.size(); ++i) {
     if (!given[i].defined()) continue;
-    if (static_cast<int>(i) >= arguments || !rule.has_operand(static_cast<int>(i)))
-      fail(Category::bad_argument, "function", fmt::format("backward gave a gradient for argument {}, which is no tensor argument", i), rule.where());
-    const TensorType wanted = rule.type(static_cast<int>(i));
+    const TensorType wanted = type_of(static_cast<int>(i));
+    if (wanted.dtype == ScalarType::Undefined)
+      fail(Category::bad_argument, record.op->name, fmt::format("backward gave a gradient for argument {}, which is no tensor", i), record.where);
     if (!(given[i].impl().type() == wanted))
-      fail(Category::cotangent_mismatch, "function",
-           fmt::format("backward gave {} for argument {}, which is {}", describe(given[i]), i, to_string(wanted)), rule.where());
-    if (rule.needs(static_cast<int>(i))) rule.give(static_cast<int>(i), given[i]);
+      fail(Category::cotangent_mismatch, record.op->name,
+           fmt::format("backward gave {} for argument {}, which is {}", describe(given[i]), i, to_string(wanted)), record.where);
   }
+}
+
+void FunctionCall::vjp_traceable(RuleContext& rule) {
+  const Attrs attrs = rule.attrs<Attrs>();  // while recording: with symbols for numbers
+  AutogradContext context = *attrs.context;
+  int next = 0;
+  for (auto& [key, number] : context.saved_data) number = attrs.number[static_cast<size_t>(next++)];
+  Tensors grads, given;
+  for (int i = 0; i < rule.outputs(); ++i)
+    grads.push_back(context.materialize_ && rule.out_type(i).dtype != ScalarType::Undefined ? rule.grad_or_zeros(i) : rule.grad(i));
+  {
+    CallScope::Suspend users_own_lines;
+    Run run(&context, &rule, nullptr, &rule.record());
+    given = context.backward_(&context, grads);
+  }
+  check(context, rule.record(), given, [&](int i) { return rule.type(i); });
+  for (int i = 0; i < static_cast<int>(given.size()); ++i)
+    if (rule.needs(i)) rule.give(i, std::move(given[static_cast<size_t>(i)]));
+}
+
+void FunctionCall::vjp_opaque(RuleContext& rule) {
+  Record& record = rule.record();
+  const AutogradContext& context = *static_cast<Attrs*>(record.attrs)->context;
+  Tensors held;
+  for (int i = 0; i < rule.outputs(); ++i) held.push_back(rule.grad(i));
+  for (const AutogradContext::SavedPlace& place : context.saved_)
+    held.push_back(place.index < 0 ? Tensor() : place.is_result ? rule.out(place.index) : rule.in(place.index).tensor());
+  std::vector<TensorImpl*> operands;
+  for (const Tensor& t : held) operands.push_back(t.get());
+  FunctionBackwardAttrs attrs{&record};
+  TensorList results(record.operands);
+  Emitter::current().emit({&ops::function_backward, operands, &attrs, record.where, record.operands}, results.data());
+  for (int i = 0; i < record.operands; ++i) rule.give(i, results[i]);
+}
+
+void FunctionCall::run_backward(Record& record, std::span<TensorImpl* const> operands, Tensor* results) {
+  AutogradContext& context = *static_cast<Attrs*>(record.attrs)->context;
+  const Tensors grads = gradients(context, record, operands.first(record.outputs));
+  Tensors saved, given;
+  for (TensorImpl* x : operands.subspan(record.outputs)) saved.push_back(x ? Tensor(RefPtr<TensorImpl>(x)) : Tensor());
+  {
+    CallScope::Suspend users_own_lines;
+    Run run(&context, nullptr, &saved, &record);
+    given = context.backward_(&context, grads);
+  }
+  check(context, record, given, [&](int i) { return record.operand_type(i); });
+  for (size_t i = 0; i < given.size(); ++i)
+    if (record.edges[i]) results[i] = std::move(given[i]);
+}
+
+void FunctionCall::jvp(TangentContext& rule, Backward jvp) {
+  AutogradContext& context = *rule.attrs<Attrs>().context;
+  Tensors tangents, saved;
+  for (int i = 0; i < rule.operands(); ++i) tangents.push_back(rule.tangent(i));
+  for (const AutogradContext::SavedPlace& place : context.saved_)
+    saved.push_back(place.index < 0 ? Tensor() : place.is_result ? rule.out(place.index) : rule.in(place.index).tensor());
+  CallScope::Suspend users_own_lines;
+  Run run(&context, nullptr, &saved, nullptr);
+  Tensors given = jvp(&context, tangents);
+  for (size_t i = 0; i < given.size() && static_cast<int>(i) < rule.call().outputs; ++i) rule.give(static_cast<int>(i), std::move(given[i]));
 }
 
 }  // namespace retrograd

@@ -11,11 +11,15 @@
 //   };
 //   rg::Tensor y = Scale::apply(x, 2.0);
 //
-// forward runs without gradients and records nothing of its own: the call is one tape record. Tensors given to save_for_backward become
-// slots like any other: version-checked, packed by hooks, unpacked when backward asks for them. backward is traced through when it consists
-// of tensor functions. saved_data holds numbers; a traced backward treats them as part of the structure, so other numbers are captured anew.
+// forward runs without gradients and tangents; the call is one tape record. Tensors given to save_for_backward become slots like any other:
+// version-checked, packed by hooks, unpacked before backward is called.
+// By default backward is opaque: a recorded graph calls it as one node, whatever it does. With `static constexpr bool is_traceable = true`
+// (libtorch's name) it promises to consist of tensor functions on its arguments, saved tensors and saved_data; then it is recorded through,
+// its saved tensors are unpacked where it asks for them, and the numbers of saved_data are inputs of the graph.
+// An optional `static rg::Tensors jvp(ctx, tangents)` gives forward mode: one tangent per argument in, one per result out.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <map>
 #include <string>
@@ -28,71 +32,153 @@ class AutogradContext {
  public:
   /// Keeps tensors for backward: arguments, results or others.
   void save_for_backward(Tensors tensors) { to_save_ = std::move(tensors); }
-  /// In backward: the saved tensors, in the order in which they were given. Each is unpacked at the first call.
-  Tensors get_saved_variables();
+  /// In backward and jvp: the saved tensors, in the order in which they were given.
+  Tensors get_saved_variables() const;
   /// Results that have no gradient.
   void mark_non_differentiable(const Tensors& results);
+  /// Arguments that forward wrote to in place; each must also be a result. Error(leaf_inplace) for a leaf that requires a gradient.
+  void mark_dirty(const Tensors& arguments) { dirty_ = arguments; }
   /// With false, backward sees undefined tensors for results without a gradient instead of zeros.
   void set_materialize_grads(bool on) { materialize_ = on; }
-  /// In backward: whether the gradient of tensor argument i (counted among the tensors) is wanted.
-  bool needs_input_grad(size_t i) const { return context_->needs(static_cast<int>(i)); }
+  /// In backward: whether the gradient of argument i is wanted.
+  bool needs_input_grad(size_t i) const;
 
+  /// Numbers for backward: attributes, sizes, switches.
   std::map<std::string, Scalar> saved_data;
 
  private:
   friend struct FunctionCall;
+  // Where a saved tensor is: operand or result `index` of the record; -1: an undefined one.
   struct SavedPlace {
     bool is_result;
     int index;
   };
-  Tensors to_save_;
+  Tensors to_save_, dirty_;
   std::vector<SavedPlace> saved_;
   std::vector<const TensorImpl*> non_differentiable_;
   bool materialize_ = true;
-  RuleContext* context_ = nullptr;
+  Tensors (*backward_)(AutogradContext*, const Tensors&) = nullptr;
+  size_t arguments_ = 0;
 };
 
 /// What Function<F>::apply does that does not depend on F.
 struct FunctionCall {
   using Forward = std::function<Tensors(AutogradContext*)>;
   using Backward = Tensors (*)(AutogradContext*, const Tensors&);
+
   /// `arguments` has an entry per argument of forward, null for those that are no tensors.
-  static Tensors apply(const OpInfo& op, const std::vector<const Tensor*>& arguments, const Forward& forward, SourceLocation where);
-  /// The rule: calls backward and hands its gradients on.
-  static void run_backward(RuleContext& rule, Backward backward);
+  static Tensors apply(const OpInfo& op, Backward backward, bool traceable, const std::vector<const Tensor*>& arguments, const Forward& forward,
+                       SourceLocation where);
+  static void vjp_traceable(RuleContext& rule);
+  static void vjp_opaque(RuleContext& rule);
+  static void jvp(TangentContext& rule, Backward jvp);
+  /// Calls backward of a record's function: `operands` are the gradients of the results, then the saved tensors.
+  static void run_backward(Record& record, std::span<TensorImpl* const> operands, Tensor* results);
+  /// The results that apply() computed beforehand.
+  static void give_results(const Call& call, Tensor* results);
+  static SaveSet saves(const Call& call, uint64_t wants);
+  static void visit(void* attrs, AttrVisitor& visitor);
+
+  // Attributes of the call. What is not visited is not part of the key: an opaque backward reads its numbers itself.
+  struct Attrs {
+    static constexpr size_t kNumbers = 16;
+    AutogradContext* context;
+    const Tensors* results;  // during apply()
+    SaveSet saves;
+    int64_t layout;          // a hash of where the saved tensors are
+    bool materialize, traceable;
+    int8_t numbers;
+    std::array<Scalar, kNumbers> number;  // of saved_data, in order of the names; of a traceable function only
+  };
+
+ private:
+  friend class AutogradContext;
+  struct Run;
+  static Attrs place_saved(AutogradContext& context, const Tensors& results, std::vector<TensorImpl*>& operands, bool traceable,
+                           std::string_view name, SourceLocation where);
+  static Tensors gradients(const AutogradContext& context, const Record& record, std::span<TensorImpl* const> given);
+  static void check(const AutogradContext& context, const Record& record, const Tensors& given,
+                    const std::function<TensorType(int)>& type_of);
 };
+
+namespace detail {
+template <class F>
+constexpr std::string_view type_name() {
+  std::string_view name = __PRETTY_FUNCTION__;
+  name.remove_prefix(name.find("F = ") + 4);
+  name = name.substr(0, name.find_first_of(";]"));
+  return name.substr(name.rfind(':') == name.npos ? 0 : name.rfind(':') + 1);
+}
+}  // namespace detail
 
 template <class F>
 class Function {
+  using Where = SourceLocation;  // of the call, as a default argument: hence an overload for each number of arguments
+
  public:
-  /// Calls F::forward(ctx, args...). Error(bad_argument) when backward gives the wrong number of gradients, cotangent_mismatch when one has
-  /// another type than its argument.
+  /// Calls F::forward(ctx, args...), up to eight arguments. Error(bad_argument) when backward gives a wrong number of gradients or one for
+  /// what is no tensor, cotangent_mismatch when one has another type than its argument.
+  template <class A>
+  static auto apply(const A& a, Where where = Where::current()) { return call(where, a); }
+  template <class A, class B>
+  static auto apply(const A& a, const B& b, Where where = Where::current()) { return call(where, a, b); }
+  template <class A, class B, class C>
+  static auto apply(const A& a, const B& b, const C& c, Where where = Where::current()) { return call(where, a, b, c); }
+  template <class A, class B, class C, class D>
+  static auto apply(const A& a, const B& b, const C& c, const D& d, Where where = Where::current()) { return call(where, a, b, c, d); }
+  template <class A, class B, class C, class D, class E>
+  static auto apply(const A& a, const B& b, const C& c, const D& d, const E& e, Where where = Where::current()) {
+    return call(where, a, b, c, d, e);
+  }
+  template <class A, class B, class C, class D, class E, class G>
+  static auto apply(const A& a, const B& b, const C& c, const D& d, const E& e, const G& g, Where where = Where::current()) {
+    return call(where, a, b, c, d, e, g);
+  }
+  template <class A, class B, class C, class D, class E, class G, class H>
+  static auto apply(const A& a, const B& b, const C& c, const D& d, const E& e, const G& g, const H& h, Where where = Where::current()) {
+    return call(where, a, b, c, d, e, g, h);
+  }
+  template <class A, class B, class C, class D, class E, class G, class H, class I>
+  static auto apply(const A& a, const B& b, const C& c, const D& d, const E& e, const G& g, const H& h, const I& i,
+                    Where where = Where::current()) {
+    return call(where, a, b, c, d, e, g, h, i);
+  }
+
+ private:
   template <class... Args>
-  static auto apply(const Args&... args) {
+  static auto call(Where where, const Args&... args) {
     using Result = decltype(F::forward(static_cast<AutogradContext*>(nullptr), args...));
     const std::vector<const Tensor*> arguments{pointer(args)...};
     const auto forward = [&](AutogradContext* ctx) -> Tensors {
       if constexpr (std::is_same_v<Result, Tensor>) return {F::forward(ctx, args...)};
       else return F::forward(ctx, args...);
     };
-    Tensors results = FunctionCall::apply(op, arguments, forward, {});
+    Tensors results = FunctionCall::apply(op, F::backward, traceable(), arguments, forward, where);
     if constexpr (std::is_same_v<Result, Tensor>) return std::move(results[0]);
     else return results;
   }
-
- private:
   static const Tensor* pointer(const Tensor& t) { return &t; }
   template <class T>
   static const Tensor* pointer(const T&) {
     return nullptr;
   }
+  static constexpr bool traceable() {
+    if constexpr (requires { F::is_traceable; }) return F::is_traceable;
+    else return false;
+  }
   static constexpr OpInfo make() {
     OpInfo info;
-    info.name = "function";
+    info.name = detail::type_name<F>();
     info.arity = -1;
     info.outputs = -1;
     info.traits = static_cast<uint32_t>(Trait::effect);
-    info.vjp = [](RuleContext& rule) { FunctionCall::run_backward(rule, F::backward); };
+    info.attrs_size = sizeof(FunctionCall::Attrs);
+    info.visit_attrs = FunctionCall::visit;
+    info.run_on_host = FunctionCall::give_results;
+    info.saves = FunctionCall::saves;
+    info.vjp = traceable() ? FunctionCall::vjp_traceable : FunctionCall::vjp_opaque;
+    if constexpr (requires(AutogradContext* c, const Tensors& t) { F::jvp(c, t); })
+      info.jvp = [](TangentContext& rule) { FunctionCall::jvp(rule, F::jvp); };
     return info;
   }
   static constexpr OpInfo op = make();

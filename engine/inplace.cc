@@ -2,6 +2,7 @@
 #include "engine/inplace.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -171,8 +172,37 @@ void move_tangents(const TensorImpl& from, TensorImpl& to) {
   else if (to.meta) to.meta->tangents.clear();
 }
 
+// Replaces `cell` in the slots of the history of `record` by a cell that stays as it is: cell -> record -> slot -> cell would never end.
+// Only records since the cell was first saved can have it.
+void leave_slots(TensorImpl& cell, Record& record) {
+  RefPtr<TensorImpl> stays = TensorImpl::make();
+  stays->alias(cell);
+  stays->requires_grad = cell.requires_grad;
+  stays->grad_fn = cell.grad_fn;
+  stays->output_nr = cell.output_nr;
+  copy_tangents(cell, *stays);
+  uint32_t found = 0;
+  std::vector<Record*> pending{&record};
+  std::unordered_set<const Record*> seen{&record};
+  while (!pending.empty() && found < cell.times_saved) {
+    Record& r = *pending.back();
+    pending.pop_back();
+    for (int i = 0; i < r.slots; ++i) {
+      if (r.slot[i].value.get() != &cell) continue;
+      r.slot[i].value = stays;
+      ++found;
+    }
+    for (int i = 0; i < r.operands; ++i) {
+      Record* next = r.edges[i].record.get();
+      if (next && next->seq >= cell.first_saved && seen.insert(next).second) pending.push_back(next);
+    }
+  }
+  cell.times_saved -= found;
+}
+
 // Gives `cell` its place in the graph; the gradient that retain_grad keeps is from now on that of the new value.
 void set_history(TensorImpl& cell, RefPtr<Record> record, uint32_t output_nr) {
+  if (cell.times_saved) leave_slots(cell, *record);
   if (cell.meta && cell.meta->retained) {
     const RefPtr<GradBox>& box = cell.meta->retained;
     if (cell.grad_fn && cell.grad_fn->hooks) std::erase_if(cell.grad_fn->hooks->retained, [&](auto& r) { return r.second == box; });
@@ -234,6 +264,18 @@ Tensor owned(Tensor result, const StandIn& old, const TensorImpl& self, bool rec
 }
 
 }  // namespace
+
+void take_over_history(const Tensor& self, const Tensor& result, std::string_view name, SourceLocation where) {
+  TensorImpl& cell = self.impl();
+  refresh_view(cell);
+  check_self(cell, name, where);
+  const bool recorded = GradMode::is_enabled() && result.impl().requires_grad;
+  if (recorded && cell.base) check_view(cell, name, where);
+  if (cell.base) write_history_of_base(cell, result, recorded, where);
+  else write_history(cell, result, recorded);
+  if (recorded) saved_result_is_self(cell, result.impl());
+  refresh_view(cell);
+}
 
 const Tensor& apply_inplace(const Tensor& self, const std::function<Tensor(const Tensor&)>& op, std::string_view name,
                             SourceLocation where) {

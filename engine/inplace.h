@@ -9,8 +9,8 @@
 //   * Through a view, the write gives the base a new record (as_strided_scatter). Raising the base's epoch makes all its views stale:
 //     refresh_view() gives one a new record (as_strided of the base) when it is next used. So a view of many, a slice of a slice and the
 //     base itself agree without knowing of each other. Tangents of forward mode follow the same two steps.
-// Limits: a tensor that is overwritten with a function of itself after having been saved by that function (x.copy_(x.sin())) keeps itself
-// alive until its graph is released; its backward is refused anyway. Nothing can be written to while a graph is recorded.
+//   * Slots of the new history that hold self (x.copy_(x.sin()): sin saved x) get a cell of their own, else self would keep itself alive.
+// Limits: nothing can be written to while a graph is recorded.
 #pragma once
 
 #include <functional>
@@ -33,6 +33,10 @@ const Tensor& apply_inplace(const Tensor& self, const std::function<Tensor(const
 /// The quick way of an elementwise op: where nothing is recorded, no tangent is carried and all operands have self's type, runs the op with
 /// self as its output. False when that is not so; then nothing happened.
 bool write_directly(const OpInfo& op, const Tensor& self, std::span<TensorImpl* const> operands, void* attrs, SourceLocation where);
+
+/// What follows a write into `self` that was done elsewhere, by a user's function: self takes over the place of `result` in the graph, and
+/// its base and views follow. Errors as above: leaf_inplace, view_inplace_forbidden.
+void take_over_history(const Tensor& self, const Tensor& result, std::string_view name, SourceLocation where);
 
 /// Whether the base of this view was written to since its record was made.
 bool is_stale(const TensorImpl& view);

@@ -1,6 +1,7 @@
 // Symbol tables and the slow paths of Dim and Scalar; see engine/symbols.h.
 #include "engine/symbols.h"
 
+#include <bit>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -13,7 +14,7 @@ constinit thread_local SymbolTable* current_table = nullptr;
 bool evaluate_compare(Compare op, Number a, Number b) {
   const bool floating = a.kind == Number::Kind::Float || b.kind == Number::Kind::Float;
   switch (op) {
-    case Compare::eq: return a == b;
+    case Compare::eq: return a == b || (floating && std::isnan(a.as_double()) && std::isnan(b.as_double()));
     case Compare::lt: return floating ? a.as_double() < b.as_double() : a.i < b.i;
     case Compare::le: return floating ? a.as_double() <= b.as_double() : a.i <= b.i;
   }
@@ -73,27 +74,30 @@ int32_t SymbolTable::add_symbol(Number hint) {
   return size() - 1;
 }
 
+size_t SymbolTable::KnownHash::operator()(const Known& k) const {
+  size_t h = static_cast<size_t>(k.tag);
+  for (uint64_t word : {static_cast<uint64_t>(k.lhs), static_cast<uint64_t>(k.rhs), k.bits}) h = (h ^ word) * 0x9E3779B97F4A7C15u;
+  return h ^ h >> 32;
+}
+
 int32_t SymbolTable::constant(Number value) {
-  for (int32_t id = 0; id < size(); ++id)
-    if (exprs_[id].op == Arith::constant && exprs_[id].hint.kind == value.kind && exprs_[id].hint == value) return id;
-  exprs_.push_back({Arith::constant, -1, -1, value});
-  return size() - 1;
+  const auto [it, fresh] = known_.try_emplace({static_cast<int>(value.kind), -1, -1, std::bit_cast<uint64_t>(value.i)}, size());
+  if (fresh) exprs_.push_back({Arith::constant, -1, -1, value});
+  return it->second;
 }
 
 int32_t SymbolTable::arith(Arith op, int32_t lhs, int32_t rhs) {
-  for (int32_t id = 0; id < size(); ++id)
-    if (exprs_[id].op == op && exprs_[id].lhs == lhs && exprs_[id].rhs == rhs) return id;
   const Number b = rhs >= 0 ? exprs_[rhs].hint : Number{};
-  exprs_.push_back({op, lhs, rhs, evaluate_arith(op, exprs_[lhs].hint, b)});
-  return size() - 1;
+  const Number hint = evaluate_arith(op, exprs_[lhs].hint, b);
+  const auto [it, fresh] = known_.try_emplace({kArith + static_cast<int>(op), lhs, rhs, 0}, size());
+  if (fresh) exprs_.push_back({op, lhs, rhs, hint});
+  return it->second;
 }
 
 bool SymbolTable::compare(Compare op, int32_t lhs, int32_t rhs) {
   if (lhs == rhs) return op != Compare::lt;
   const bool holds = evaluate_compare(op, exprs_[lhs].hint, exprs_[rhs].hint);
-  for (const Guard& g : guards_)
-    if (g.op == op && g.lhs == lhs && g.rhs == rhs) return holds;
-  guards_.push_back({op, lhs, rhs, holds});
+  if (known_.try_emplace({kCompare + static_cast<int>(op), lhs, rhs, 0}, 0).second) guards_.push_back({op, lhs, rhs, holds});
   return holds;
 }
 
@@ -134,8 +138,11 @@ std::string SymbolTable::text(int32_t id) const {
     const Expr& e = exprs_[item.id];
     if (e.op == Arith::symbol) out += fmt::format("s{}", e.rhs);
     else if (e.op == Arith::constant) out += number_text(e.hint);
-    else if (e.op == Arith::to_float) todo.push_back({e.lhs, {}});
-    else {
+    else if (e.op == Arith::to_float) {
+      out += "float(";
+      todo.push_back({-1, ")"});
+      todo.push_back({e.lhs, {}});
+    } else {
       out += "(";
       todo.push_back({-1, ")"});
       todo.push_back({e.rhs, {}});
@@ -157,6 +164,11 @@ void Dim::too_negative(int64_t value) {
 namespace {
 int32_t dim_id(Dim d) { return d.is_symbolic() ? d.id() : SymbolTable::require().constant(Number::of(d.raw())); }
 }  // namespace
+
+void Scalar::specialise() const {
+  SymbolTable& table = SymbolTable::require();
+  table.compare(Compare::eq, symbol_, table.constant(value_));
+}
 
 int64_t Dim::specialise() const {
   SymbolTable& table = SymbolTable::require();

@@ -15,6 +15,7 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/error.h"
@@ -85,8 +86,21 @@ class SymbolTable {
   };
 
  private:
+  // What is there already, so that equal expressions and guards are kept once: constants by kind and bits, others by operation and operands.
+  static constexpr int kArith = 16, kCompare = 32;
+  struct Known {
+    int tag;
+    int32_t lhs, rhs;
+    uint64_t bits;
+    friend bool operator==(const Known&, const Known&) = default;
+  };
+  struct KnownHash {
+    size_t operator()(const Known& k) const;
+  };
+
   std::vector<Expr> exprs_;
   std::vector<Guard> guards_;
+  std::unordered_map<Known, int32_t, KnownHash> known_;  // id of an expression
   int32_t symbols_ = 0;
 };
 
@@ -176,11 +190,14 @@ class Scalar {
   Number number() const { return value_; }  // of a symbol: its hint
   Number::Kind kind() const { return value_.kind; }
   bool is_floating() const { return value_.kind == Number::Kind::Float; }
+  // The number as a plain one; a symbol is specialised to its hint, which leaves a guard.
   // always_inline: also called from kernels compiled for wider instruction sets, which must not emit a shared copy.
   [[gnu::always_inline]] double to_double() const {
+    if (symbol_ >= 0) [[unlikely]] specialise();
     return value_.kind == Number::Kind::Float ? value_.d : static_cast<double>(value_.i);
   }
   [[gnu::always_inline]] int64_t to_int() const {
+    if (symbol_ >= 0) [[unlikely]] specialise();
     return value_.kind == Number::Kind::Float ? static_cast<int64_t>(value_.d) : value_.i;
   }
 
@@ -196,6 +213,7 @@ class Scalar {
  private:
   static Scalar arith(Arith op, Scalar a, Scalar b);
   static bool compare(Compare op, Scalar a, Scalar b);
+  void specialise() const;
 
   Number value_;
   int32_t symbol_ = -1;

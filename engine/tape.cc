@@ -241,6 +241,7 @@ void pack(Slot& slot, TensorImpl& value, const Record& owner, const RefPtr<Saved
   slot.version = value.storage() ? value.storage()->version() : 0;
   if (!hooks) {
     slot.value = kept_cell(value, slot.is_result);
+    if (slot.value.get() == &value && value.times_saved++ == 0) value.first_saved = owner.seq;
     return;
   }
   RefPtr<TensorImpl> plain = TensorImpl::make();
@@ -251,6 +252,7 @@ void pack(Slot& slot, TensorImpl& value, const Record& owner, const RefPtr<Saved
   if (value.meta) packed->tangents = value.meta->tangents;
   {
     NoGradGuard no_grad;
+    const detail::NoDefaultHooks no_hooks;
     CallScope::Suspend users_own_lines;
     Emitter::Scope eager(eager_emitter());
     packed->payload = hooks->pack(Tensor(plain));
@@ -284,6 +286,7 @@ Tensor unpack_hooked(Record& r, Slot& slot) {
   Tensor value;
   {
     NoGradGuard no_grad;
+    const detail::NoDefaultHooks no_hooks;
     CallScope::Suspend users_own_lines;
     value = packed.hooks->unpack(packed.payload);
   }
@@ -359,6 +362,7 @@ void Node::register_saved_tensor_hooks(int index, RefPtr<SavedTensorHooks> hooks
     fail(Category::hook_forbidden, "register_saved_tensor_hooks", "the saved value is undefined", where);
   const uint32_t version = slot.version;
   const RefPtr<TensorImpl> value = slot.value;
+  ++annotation_changes;
   pack(slot, *value, *record_, hooks);
   slot.value.reset();
   if (slot.packed->aliased) slot.version = version;  // what was written since the save still counts

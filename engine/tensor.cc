@@ -66,7 +66,9 @@ const Tensor& Tensor::requires_grad_(bool value, SourceLocation where) const {
     fail(Category::requires_grad_forbidden, "requires_grad_", fmt::format("only floating tensors can require gradients, this is {}", describe(*this)), where);
   if (!value && !is_leaf())
     fail(Category::requires_grad_forbidden, "requires_grad_", "it can only be switched off on a leaf. Hint: detach()", where);
-  if (is_leaf()) impl().requires_grad = value;
+  if (!is_leaf()) return *this;
+  impl().requires_grad = value;
+  if (value) impl().need_meta();  // now: later, several threads may accumulate into it
   return *this;
 }
 
@@ -90,6 +92,7 @@ void Tensor::retain_grad(SourceLocation where) const {
   AutogradMeta& meta = impl().need_meta();
   meta.retained = RefPtr<GradBox>::adopt(new GradBox);
   edge.record->need_hooks().retained.emplace_back(edge.output_nr, meta.retained);
+  ++annotation_changes;
 }
 
 bool Tensor::retains_grad() const { return impl().meta && impl().meta->retained; }
@@ -117,13 +120,41 @@ HookHandle Tensor::register_hook(std::function<Tensor(const Tensor&)> fn, Source
   return edge.record->need_hooks().tensor.add(std::move(hook));
 }
 
-HookHandle Tensor::register_post_accumulate_grad_hook(std::function<void(const Tensor&)> fn, SourceLocation where) const {
-  if (!requires_grad() || !is_leaf())
-    fail(Category::hook_forbidden, "register_post_accumulate_grad_hook", "only a leaf that requires a gradient accumulates one", where);
+namespace {
+
+// The annotations of a leaf that accumulates a gradient, and a new hook for them.
+AutogradMeta& accumulating(const Tensor& leaf, std::string_view what, SourceLocation where) {
+  if (!leaf.requires_grad() || !leaf.is_leaf()) fail(Category::hook_forbidden, what, "only a leaf that requires a gradient accumulates one", where);
+  return leaf.impl().need_meta();
+}
+
+RefPtr<Hook> new_hook(Hook::Kind kind) {
   auto hook = RefPtr<Hook>::adopt(new Hook);
-  hook->kind = Hook::Kind::post_accumulate;
+  hook->kind = kind;
+  return hook;
+}
+
+}  // namespace
+
+HookHandle Tensor::register_post_accumulate_grad_hook(std::function<void(const Tensor&)> fn, SourceLocation where) const {
+  AutogradMeta& meta = accumulating(*this, "register_post_accumulate_grad_hook", where);
+  RefPtr<Hook> hook = new_hook(Hook::Kind::post_accumulate);
   hook->post_accumulate = std::move(fn);
-  return impl().need_meta().post_accumulate_hooks.add(std::move(hook));
+  return meta.post_accumulate_hooks.add(std::move(hook));
+}
+
+HookHandle Tensor::register_accumulate_grad_prehook(std::function<Tensors(const Tensors&)> fn, SourceLocation where) const {
+  AutogradMeta& meta = accumulating(*this, "register_accumulate_grad_prehook", where);
+  RefPtr<Hook> hook = new_hook(Hook::Kind::pre);
+  hook->pre = std::move(fn);
+  return meta.pre_hooks.add(std::move(hook));
+}
+
+HookHandle Tensor::register_accumulate_grad_posthook(std::function<Tensors(const Tensors&, const Tensors&)> fn, SourceLocation where) const {
+  AutogradMeta& meta = accumulating(*this, "register_accumulate_grad_posthook", where);
+  RefPtr<Hook> hook = new_hook(Hook::Kind::post);
+  hook->post = std::move(fn);
+  return meta.post_hooks.add(std::move(hook));
 }
 
 Edge gradient_edge(TensorImpl& tensor) {

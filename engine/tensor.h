@@ -89,6 +89,13 @@ class Tensor {
   HookHandle register_post_accumulate_grad_hook(std::function<void(const Tensor&)> hook,
                                                 SourceLocation where = SourceLocation::current()) const;
 
+  /// Hooks of this leaf at its accumulation, as node hooks of PyTorch's AccumulateGrad: a pre-hook gets {gradient} after the tensor hooks
+  /// and may replace it; a post-hook gets ({}, {gradient}) after the post-accumulate hooks. Error(hook_forbidden) when it is no leaf.
+  HookHandle register_accumulate_grad_prehook(std::function<Tensors(const Tensors&)> hook,
+                                              SourceLocation where = SourceLocation::current()) const;
+  HookHandle register_accumulate_grad_posthook(std::function<Tensors(const Tensors&, const Tensors&)> hook,
+                                               SourceLocation where = SourceLocation::current()) const;
+
   // The most used ops as methods; all are functions in ops/ too.
   Tensor to(ScalarType dtype, SourceLocation where = SourceLocation::current()) const;
   Tensor clone(SourceLocation where = SourceLocation::current()) const;

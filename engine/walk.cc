@@ -46,7 +46,7 @@ bool SeqMap::next_below(uint64_t& seq) {
   return false;
 }
 
-Walk::Walk(std::span<const Edge> roots, const std::vector<Edge>* inputs) : roots_(roots.begin(), roots.end()) {
+Walk::Walk(std::span<const Edge> roots, const std::vector<Edge>* inputs, bool run_inputs) : roots_(roots.begin(), roots.end()) {
   uint64_t seq = 0;
   for (const Edge& edge : roots_) {
     if (edge.record) seq = std::max(seq, edge.record->seq + 1);
@@ -66,7 +66,7 @@ Walk::Walk(std::span<const Edge> roots, const std::vector<Edge>* inputs) : roots
   touched_.clear();
   touched_.shrink_to_fit();
   if (inputs) {
-    mark_wanted(*inputs);
+    mark_wanted(*inputs, run_inputs);
     visit_lone_root(roots);
   }
   std::sort(leaves_.begin(), leaves_.end(),
@@ -92,13 +92,13 @@ void Walk::touch(const Edge& edge, int32_t from) {
 }
 
 // Only what leads to an input runs. Producers come later in the order, so one pass backwards decides for all.
-void Walk::mark_wanted(const std::vector<Edge>& inputs) {
+void Walk::mark_wanted(const std::vector<Edge>& inputs, bool run_inputs) {
   for (Leaf& leaf : leaves_) leaf.wanted = false;
   for (Item& item : order_) item.runs = false;
   for (const Edge& edge : inputs) {
     if (edge.record) {
       const uint32_t at = index_.at(edge.record->seq);
-      if (at != SeqMap::kNone) order_[at].captured = true;
+      if (at != SeqMap::kNone) (run_inputs ? order_[at].runs : order_[at].captured) = true;
     } else if (auto it = leaf_index_.find(edge.leaf.get()); edge.leaf && it != leaf_index_.end()) {
       leaves_[it->second].wanted = true;
     }

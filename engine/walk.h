@@ -59,8 +59,9 @@ class Walk {
     bool wanted = true;
   };
 
-  /// From the edges of the roots. `inputs` null: every leaf is wanted.
-  Walk(std::span<const Edge> roots, const std::vector<Edge>* inputs);
+  /// From the edges of the roots. `inputs` null: every leaf is wanted. `run_inputs`: a record whose result is an input runs, too, as in
+  /// PyTorch when gradients are accumulated.
+  Walk(std::span<const Edge> roots, const std::vector<Edge>* inputs, bool run_inputs = false);
 
   const std::vector<Item>& order() const { return order_; }
   const std::vector<Leaf>& leaves() const { return leaves_; }  // in order of accumulation
@@ -80,7 +81,7 @@ class Walk {
   uint32_t record_target(const Edge& edge);
   uint32_t leaf_target(const TensorImpl* leaf) const;
   void touch(const Edge& edge, int32_t from);
-  void mark_wanted(const std::vector<Edge>& inputs);
+  void mark_wanted(const std::vector<Edge>& inputs, bool run_inputs);
   void visit_lone_root(std::span<const Edge> roots);
 
   std::vector<Item> touched_;  // in order of touching, until the constructor has put them into order_

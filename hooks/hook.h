@@ -54,10 +54,15 @@ class HookHandle {
   std::vector<RefPtr<Hook>> hooks_;
 };
 
+/// How often this thread has added a hook, a retained gradient or a pair of saved-tensor hooks to anything: a backward that runs a captured
+/// graph looks whether the code it called has changed what is still to come.
+inline constinit thread_local uint64_t annotation_changes = 0;
+
 /// Hooks of one kind at one place, in order of registration.
 class HookList {
  public:
   HookHandle add(RefPtr<Hook> hook) {
+    ++annotation_changes;
     std::erase_if(hooks_, [](const RefPtr<Hook>& h) { return !h->is_live(); });
     hooks_.push_back(hook);
     return HookHandle(std::move(hook));

@@ -50,4 +50,14 @@ DisableSavedTensorHooks::~DisableSavedTensorHooks() {
   stack().message = std::move(previous_);
 }
 
+detail::NoDefaultHooks::NoDefaultHooks() {
+  stack().pairs.emplace_back();
+  innermost = nullptr;
+}
+
+detail::NoDefaultHooks::~NoDefaultHooks() {
+  stack().pairs.pop_back();
+  innermost = stack().pairs.empty() ? nullptr : stack().pairs.back().get();
+}
+
 }  // namespace retrograd

@@ -75,4 +75,14 @@ class DisableSavedTensorHooks {
 /// The default pair of this thread, or null.
 RefPtr<SavedTensorHooks> default_saved_tensor_hooks();
 
+namespace detail {
+/// While pack or unpack runs, there is no default pair: what they save is not packed by themselves, without end.
+class NoDefaultHooks {
+ public:
+  NoDefaultHooks();
+  ~NoDefaultHooks();
+  NoDefaultHooks(const NoDefaultHooks&) = delete;
+};
+}  // namespace detail
+
 }  // namespace retrograd

@@ -1,4 +1,4 @@
-// See hooks/stock.h. One class, Stock, decides what is packed; three Formats say how.
+// See hooks/stock.h. One class, Stock, decides what is packed; the Formats say how.
 #include "hooks/stock.h"
 
 #include <algorithm>
@@ -7,16 +7,20 @@
 #include <memory>
 #include <vector>
 
+#include "hooks/memory_order.h"
 #include "hooks/saved_file.h"
 #include "ops/arithmetic.h"
+#include "ops/creation.h"
 #include "ops/reduce.h"
 #include "ops/shape_ops.h"
+#include "ops/ternary.h"
 #include "ops/unary.h"
+#include "ops/views.h"
 
 namespace retrograd {
 namespace {
 
-// Format: Packed (copyable); pack(tensor) -> std::optional<Packed>, none: leave it; unpack(packed) -> Tensor; takes(dtype).
+// Format: Packed (copyable); pack(tensor) -> std::optional<Packed>, none: leave it; unpack(packed) -> Tensor; takes(tensor).
 template <class Format>
 class Stock final : public SavedTensorHooks {
  public:
@@ -26,7 +30,7 @@ class Stock final : public SavedTensorHooks {
   }
 
   std::any pack(const Tensor& tensor) override {
-    if (format_.takes(tensor.dtype()) && tensor.numel() >= kSmallestPacked && !is_kept(tensor) && !is_expanded(tensor))
+    if (format_.takes(tensor) && !is_kept(tensor))
       if (auto packed = format_.pack(tensor)) return std::any(std::move(*packed));
     return std::any(tensor);
   }
@@ -40,18 +44,22 @@ class Stock final : public SavedTensorHooks {
   bool is_kept(const Tensor& tensor) const {
     return std::binary_search(kept_.begin(), kept_.end(), tensor.impl().storage(), [](const auto& a, const auto& b) { return a.get() < b.get(); });
   }
-  static bool is_expanded(const Tensor& tensor) { return tensor.nbytes() > tensor.impl().storage()->nbytes(); }
 
   Format format_;
   std::vector<RefPtr<Storage>> kept_;  // sorted; held, so that no other storage gets such an address
 };
+
+bool is_worth_it(const Tensor& x) {
+  const bool is_expanded = x.nbytes() > x.impl().storage()->nbytes();
+  return x.is_floating_point() && x.numel() >= kSmallestPacked && !is_expanded;
+}
 
 struct HalfFormat {
   struct Packed {
     Tensor half;
     ScalarType dtype;
   };
-  bool takes(ScalarType dtype) const { return dtype == kFloat64 || dtype == kFloat32; }
+  bool takes(const Tensor& x) const { return is_worth_it(x) && element_size(x.dtype()) > 2; }
   std::optional<Packed> pack(const Tensor& x) const { return Packed{to(x, kFloat16), x.dtype()}; }
   Tensor unpack(const Packed& p) const { return to(p.half, p.dtype); }
 };
@@ -63,7 +71,7 @@ struct Fp8Format {
     double scale;
     ScalarType dtype;
   };
-  bool takes(ScalarType dtype) const { return is_floating(dtype) && !is_float8(dtype); }
+  bool takes(const Tensor& x) const { return is_worth_it(x) && element_size(x.dtype()) > 1; }
   std::optional<Packed> pack(const Tensor& x) const {
     const double largest = amax(abs(x)).item<double>();
     const double scale = largest == 0 ? 1 : static_cast<double>(static_cast<float>(largest / kLargest));
@@ -73,10 +81,57 @@ struct Fp8Format {
   Tensor unpack(const Packed& p) const { return to(to(p.fp8, kFloat32) * p.scale, p.dtype); }
 };
 
+// Codes 1 to 255 stand for -127 to 127 steps.
+struct Int8Format {
+  struct Packed {
+    Tensor codes, steps;  // [blocks, kInt8Block], the last block filled up with zeros; [blocks, 1]
+    TensorType type;
+  };
+  bool takes(const Tensor& x) const { return is_worth_it(x) && element_size(x.dtype()) > 1; }
+  std::optional<Packed> pack(const Tensor& x) const {
+    const Tensor blocks = in_blocks(to(x, kFloat32));
+    const Tensor largest = amax(abs(blocks), {1}, true);
+    if (!std::isfinite(amax(largest).item<double>())) return {};
+    const Tensor steps = clamp(largest / 127.0, FLT_MIN);
+    return Packed{to(addcdiv(scalar_tensor(128.5), blocks, steps), kUInt8), steps, x.impl().type()};
+  }
+  Tensor unpack(const Packed& p) const {
+    Tensor x = to(p.codes, kFloat32);
+    x = x - 128.0;
+    x = view(x * p.steps, {-1});
+    return to(view(narrow(x, 0, 0, p.type.shape.numel()), p.type.shape.ints()), p.type.dtype);
+  }
+
+ private:
+  static Tensor in_blocks(const Tensor& x) {
+    const int64_t n = x.numel(), blocks = (n + kInt8Block - 1) / kInt8Block;
+    if (n % kInt8Block == 0) return reshape(x, {blocks, kInt8Block});
+    const Tensor filled = zeros({blocks, kInt8Block});
+    view(narrow(view(filled, {-1}), 0, 0, n), x.sizes()).copy_(x);
+    return filled;
+  }
+};
+
+// Dims of stride 0 are kept with one entry.
+struct CpuFormat {
+  struct Packed {
+    Tensor copy;
+    IntArray sizes;
+  };
+  bool takes(const Tensor&) const { return true; }
+  std::optional<Packed> pack(const Tensor& x) const {
+    Tensor once = x;
+    for (int64_t dim = 0; dim < x.dim(); ++dim)
+      if (x.stride(dim) == 0 && x.size(dim) > 1) once = narrow(once, dim, 0, 1);
+    return Packed{MemoryOrder(once).copy(once), x.sizes()};
+  }
+  Tensor unpack(const Packed& p) const { return expand(p.copy, p.sizes); }
+};
+
 struct FileFormat {
   std::string folder;
   using Packed = std::shared_ptr<const SavedFile>;
-  bool takes(ScalarType dtype) const { return is_floating(dtype); }
+  bool takes(const Tensor& x) const { return is_worth_it(x); }
   std::optional<Packed> pack(const Tensor& x) const { return std::make_shared<const SavedFile>(folder, x); }
   Tensor unpack(const Packed& file) const { return file->read(); }
 };
@@ -90,6 +145,8 @@ RefPtr<SavedTensorHooks> make(Format format, const Tensors& keep) {
 
 RefPtr<SavedTensorHooks> save_as_half(const Tensors& keep) { return make(HalfFormat{}, keep); }
 RefPtr<SavedTensorHooks> save_as_fp8(const Tensors& keep) { return make(Fp8Format{}, keep); }
+RefPtr<SavedTensorHooks> save_as_int8(const Tensors& keep) { return make(Int8Format{}, keep); }
+RefPtr<SavedTensorHooks> save_on_cpu(bool, const Tensors& keep) { return make(CpuFormat{}, keep); }
 RefPtr<SavedTensorHooks> save_to_file(std::string folder, const Tensors& keep) { return make(FileFormat{std::move(folder)}, keep); }
 
 }  // namespace retrograd

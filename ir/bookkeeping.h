@@ -31,12 +31,19 @@ struct RetainGradAttrs {
   GradBox* box;
 };
 
+/// Calls backward of the function that made the record (engine/function.h): operands the gradients of its results, then its saved tensors;
+/// results the gradients of its arguments, undefined where there is none.
+struct FunctionBackwardAttrs {
+  Record* record;
+};
+
 namespace ops {
 extern const OpInfo unpack;            // () -> value
 extern const OpInfo hook;              // (gradients) -> gradients
 extern const OpInfo accumulate;        // (a, b) -> a + b, into a's memory when nobody else sees it
 extern const OpInfo accumulate_grad;   // (g) -> ()
 extern const OpInfo retain_grad;       // (g) -> ()
+extern const OpInfo function_backward;  // (gradients, saved) -> gradients
 }  // namespace ops
 
 /// Adds `grad` to leaf.grad: takes it over when there is none yet and nobody else sees it, adds in place where that is allowed, else

@@ -32,6 +32,7 @@ struct Input {
     leaf,    // [@] accumulate_grad's
     hook,    // [$]
     box,     // [&] retain_grad's
+    function // [^] function_backward's
   };
   Kind kind = Kind::tensor;
   ValueId value = kNoValue;  // kind tensor

@@ -1,66 +1,23 @@
-// Reading the text form of a graph: a tokenizer-free recursive descent over the grammar of docs/ir.md. Only expressions of sizes nest, and
-// their depth is limited. Values may be numbered in any way; printing the result numbers them anew in order.
+// Reading the text form of a graph: recursive descent over the grammar of docs/ir.md, without recursion: only expressions of symbols nest,
+// and ValueReader keeps those on a stack.
+//
+// A node is appended as it is read, and checked at once (ir/type_check.h): an ill-typed text is Error(bad_argument) with the line. A
+// comparison that a type rule makes and that no guard in the header covers becomes a guard of the graph.
+// Values may have any names; printing the result numbers them anew in order.
 #include <algorithm>
-#include <cctype>
 #include <charconv>
-#include <cmath>
+#include <limits>
 #include <map>
-#include <optional>
-#include <tuple>
 
 #include <fmt/format.h>
 
+#include "ir/input_text.h"
+#include "ir/parse_values.h"
 #include "ir/text.h"
+#include "ir/type_check.h"
 
 namespace retrograd::ir {
 namespace {
-
-class Cursor {
- public:
-  explicit Cursor(std::string_view text) : text_(text) {}
-
-  [[noreturn]] void fail(std::string_view expected) const {
-    throw Error(Category::bad_argument, fmt::format("graph text, line {}: expected {} at \"{}\"", line(), expected, rest().substr(0, 24)));
-  }
-  void skip_space() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
-  }
-  void skip_lines() {
-    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_]))) ++at_;
-  }
-  bool take(std::string_view token) {
-    skip_space();
-    if (!rest().starts_with(token)) return false;
-    at_ += token.size();
-    return true;
-  }
-  void expect(std::string_view token) {
-    if (!take(token)) fail(fmt::format("\"{}\"", token));
-  }
-  std::string_view word() {
-    skip_space();
-    const size_t begin = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_' || text_[at_] == '.')) ++at_;
-    if (begin == at_) fail("a name");
-    return text_.substr(begin, at_ - begin);
-  }
-  std::string_view until_line_end() {
-    const size_t end = std::min(text_.find('\n', at_), text_.size());
-    const std::string_view line = text_.substr(at_, end - at_);
-    at_ = end;
-    return line;
-  }
-  std::string_view rest() const { return text_.substr(at_); }
-  char peek() {
-    skip_space();
-    return at_ < text_.size() ? text_[at_] : '\0';
-  }
-
- private:
-  int line() const { return 1 + static_cast<int>(std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(at_), '\n')); }
-  std::string_view text_;
-  size_t at_ = 0;
-};
 
 class Parser {
  public:
@@ -73,131 +30,50 @@ class Parser {
     return std::move(graph_);
   }
 
-  // Numbers, sizes and types; also used by the attribute reader.
-  Scalar number();
-  Scalar expression(int depth = 0);
-  Dim dim();
-  Shape shape();
-  ScalarType dtype();
-  TensorType type();
-  Cursor& in() { return in_; }
-
  private:
+  // What stands between the op and its attributes.
+  struct Operands {
+    std::vector<ValueId> values;
+    int32_t handle = -1;
+    Scalar number;
+    bool has_number = false;
+  };
+
   void header();
-  void guard();
   void input();
   void body();
-  void statement();
+  void outputs();
+  void node();
+  std::vector<std::string> results();
+  Operands operands(const OpInfo& op);
+  void operand(const OpInfo& op, Operands& into);
+  std::vector<TensorType> result_types(size_t count);
+  ValueId value();
   void note(Node& node);
-  ValueId operand(Scalar& scalar, int32_t& handle);
+  void end_line();
+  void define(const std::string& name, ValueId value);
 
-  Cursor in_;
+  TextCursor in_;
   OpLookup lookup_;
   Graph graph_;
-  std::map<std::string, int32_t, std::less<>> symbols_;
+  ValueReader values_in_{in_, graph_.symbols};
+  TypeChecker checker_{graph_};
   std::map<std::string, ValueId, std::less<>> values_;
-  std::map<std::string, int32_t, std::less<>> handles_;
+  std::map<std::string, int32_t, std::less<>> handles_;  // with their sigils
 };
 
-Scalar Parser::number() {
-  const bool negative = in_.take("-");
-  const std::string_view text = in_.word();
-  if (text == "true" || text == "false") return Scalar(text == "true");
-  if (text == "inf" || text == "nan") return Scalar((negative ? -1 : 1) * (text == "inf" ? INFINITY : NAN));
-  std::string digits(text);
-  if (digits.back() == 'e' && (in_.peek() == '-' || in_.peek() == '+')) {
-    digits += in_.take("-") ? "-" : "+";
-    in_.take("+");
-    digits += in_.word();
-  }
-  if (negative) digits.insert(0, "-");
-  const bool floating = digits.find_first_of(".e") != std::string::npos;
-  const char* end = digits.data() + digits.size();
-  if (floating) {
-    double v = 0;
-    if (std::from_chars(digits.data(), end, v).ptr != end) in_.fail("a number");
-    return Scalar(v);
-  }
-  int64_t v = 0;
-  const auto [stop, error] = std::from_chars(digits.data(), end, v);
-  if (stop != end || error != std::errc()) in_.fail("an integer of 64 bits");
-  return Scalar(v);
-}
-
-// number | symbol | "(" expression sign expression ")"
-Scalar Parser::expression(int depth) {
-  if (depth > 64) in_.fail("an expression that is less deep");
-  if (in_.take("(")) {
-    const Scalar lhs = expression(depth + 1);
-    static constexpr std::pair<std::string_view, Arith> signs[] = {{"+", Arith::add}, {"-", Arith::sub}, {"*", Arith::mul},
-                                                                   {"/", Arith::div}, {"%", Arith::mod}, {"^", Arith::pow}};
-    for (auto [sign, op] : signs) {
-      if (!in_.take(sign)) continue;
-      const Scalar rhs = expression(depth + 1);
-      in_.expect(")");
-      auto id = [&](Scalar s) { return s.is_symbolic() ? s.id() : graph_.symbols.constant(s.number()); };
-      const int32_t e = graph_.symbols.arith(op, id(lhs), id(rhs));
-      return Scalar::symbol(e, graph_.symbols.expr(e).hint);
-    }
-    in_.fail("an operator");
-  }
-  if (in_.peek() == 's' ) {
-    const auto it = symbols_.find(in_.word());
-    if (it == symbols_.end()) in_.fail("a symbol listed in the header");
-    return Scalar::symbol(it->second, graph_.symbols.expr(it->second).hint);
-  }
-  return number();
-}
-
-Dim Parser::dim() {
-  const Scalar s = expression();
-  if (s.is_floating()) in_.fail("an integer size");
-  return s.is_symbolic() ? Dim::symbol(s.id()) : Dim(s.to_int());
-}
-
-Shape Parser::shape() {
-  Shape shape;
-  in_.expect("[");
-  while (!in_.take("]")) {
-    if (shape.rank()) in_.expect(",");
-    shape.push_back(dim());
-  }
-  return shape;
-}
-
-ScalarType Parser::dtype() {
-  const std::optional<ScalarType> found = parse_dtype(in_.word());
-  if (!found) in_.fail("a dtype");
-  return *found;
-}
-
-TensorType Parser::type() {
-  if (in_.take("none")) return {};
-  TensorType t;
-  t.dtype = dtype();
-  t.shape = shape();
-  return t;
-}
-
 void Parser::header() {
-  in_.skip_lines();
-  in_.expect("graph");
+  in_.next_line();
+  if (!in_.take_word("graph")) in_.expected("\"graph\"");
   in_.expect("@");
   graph_.name = std::string(in_.word());
   if (in_.take("[")) {
-    bool guards = false;
-    for (bool first = true; !in_.take("]"); first = false) {
-      if (!guards) guards = in_.take(";");
-      else in_.expect(";");
-      if (guards) {
-        guard();
-        continue;
-      }
-      if (!first) in_.expect(",");
-      const std::string symbol(in_.word());
-      in_.expect("=");
-      symbols_[symbol] = graph_.symbols.add_symbol(number().number());
+    if (in_.peek() != ';') {
+      do values_in_.symbol();
+      while (in_.take(","));
     }
+    while (in_.take(";")) values_in_.guard();
+    in_.expect("]");
   }
   in_.expect("(");
   for (bool first = true; !in_.take(")"); first = false) {
@@ -205,188 +81,163 @@ void Parser::header() {
     input();
   }
   in_.expect("{");
-}
-
-void Parser::guard() {
-  const Scalar lhs = expression();
-  static constexpr std::tuple<std::string_view, Compare, bool> signs[] = {{"!=", Compare::eq, false}, {"==", Compare::eq, true},
-                                                                          {">=", Compare::lt, false}, {"<=", Compare::le, true},
-                                                                          {"<", Compare::lt, true},   {">", Compare::le, false}};
-  for (auto [sign, op, holds] : signs) {
-    if (!in_.take(sign)) continue;
-    const Scalar rhs = expression();
-    auto id = [&](Scalar s) { return s.is_symbolic() ? s.id() : graph_.symbols.constant(s.number()); };
-    if (graph_.symbols.compare(op, id(lhs), id(rhs)) != holds) in_.fail("a guard that holds for the values given");
-    return;
-  }
-  in_.fail("a comparison");
+  end_line();
 }
 
 void Parser::input() {
-  static constexpr std::pair<std::string_view, Input::Kind> sigils[] = {
-      {"!", Input::Kind::slot}, {"@", Input::Kind::leaf}, {"$", Input::Kind::hook}, {"&", Input::Kind::box}};
-  if (in_.take("%")) {
-    const std::string name(in_.word());
-    in_.expect(":");
-    const TensorType t = type();
-    values_[name] = graph_.add_tensor_input(t);
-    return;
-  }
-  for (auto [sigil, kind] : sigils) {
-    if (!in_.take(sigil)) continue;
-    const std::string name(in_.word());
-    in_.expect(":");
-    in_.word();
-    handles_[std::string(sigil) + name] = graph_.add_handle(kind, kind == Input::Kind::hook ? TensorType{} : type(), name);
-    return;
-  }
-  in_.fail("an input");
+  const auto* text = std::ranges::find_if(kInputText, [&](const InputText& t) { return in_.take(std::string_view(&t.sigil, 1)); });
+  if (text == std::end(kInputText)) in_.expected("an input");
+  const auto kind = static_cast<Input::Kind>(text - kInputText);
+  const std::string name(in_.word());
+  in_.expect(":");
+  if (kind == Input::Kind::tensor) return define(name, graph_.add_tensor_input(values_in_.type()));
+  if (!in_.take_word(text->word)) in_.expected(fmt::format("\"{}\"", text->word));
+  const TensorType type = text->has_type ? values_in_.type() : TensorType{};
+  if (!handles_.emplace(text->sigil + name, graph_.add_handle(kind, type, name)).second)
+    in_.fail(fmt::format("the input {}{} is listed twice", text->sigil, name));
 }
 
-ValueId Parser::operand(Scalar& scalar, int32_t& handle) {
-  if (in_.take("%")) {
-    const auto it = values_.find(in_.word());
-    if (it == values_.end()) in_.fail("a value that is defined above");
-    return it->second;
-  }
-  const char c = in_.peek();
-  if (c == '!' || c == '@' || c == '$' || c == '&') {
-    in_.take(std::string_view(&c, 1));
-    const auto it = handles_.find(std::string(1, c) + std::string(in_.word()));
-    if (it == handles_.end()) in_.fail("a handle listed in the header");
-    handle = it->second;
-    return kNoValue;
-  }
-  if (in_.take("none")) return kNoValue;
-  scalar = expression();
-  return kNoValue;
+void Parser::define(const std::string& name, ValueId value) {
+  if (!values_.emplace(name, value).second) in_.fail(fmt::format("the value %{} is defined twice", name));
 }
 
-// Assigns "name=value" pairs to the fields of an attribute struct.
-class AttrReader final : public AttrVisitor {
- public:
-  AttrReader(Parser& parser, std::string_view name) : p_(parser), name_(name) {}
-  bool found = false;
-  void field(std::string_view n, bool& v) override { if (is(n)) v = p_.number().to_int() != 0; }
-  void field(std::string_view n, int64_t& v) override { if (is(n)) v = p_.number().to_int(); }
-  void field(std::string_view n, Dim& v) override { if (is(n)) v = p_.dim(); }
-  void field(std::string_view n, Scalar& v) override { if (is(n)) v = p_.expression(); }
-  void field(std::string_view n, Shape& v) override { if (is(n)) v = p_.shape(); }
-  void field(std::string_view n, IntList& v) override {
-    if (!is(n)) return;
-    v = IntList();
-    p_.in().expect("[");
-    while (!p_.in().take("]")) {
-      if (!v.empty()) p_.in().expect(",");
-      v.push_back(p_.number().to_int());
-    }
-  }
-  void field(std::string_view n, ScalarType& v) override { if (is(n)) v = p_.dtype(); }
-
- private:
-  bool is(std::string_view n) {
-    if (found || n != name_) return false;
-    return found = true;
-  }
-  Parser& p_;
-  std::string_view name_;
-};
-
-class ScalarSetter final : public AttrVisitor {
- public:
-  explicit ScalarSetter(Scalar value) : value_(value) {}
-  void field(std::string_view, bool&) override {}
-  void field(std::string_view, int64_t&) override {}
-  void field(std::string_view, Dim&) override {}
-  void field(std::string_view n, Scalar& v) override { if (n == "scalar") v = value_; }
-  void field(std::string_view, Shape&) override {}
-  void field(std::string_view, IntList&) override {}
-  void field(std::string_view, ScalarType&) override {}
-
- private:
-  Scalar value_;
-};
-
-void Parser::statement() {
-  std::vector<std::string> names;
-  while (in_.peek() == '%') {
-    in_.expect("%");
-    names.emplace_back(in_.word());
-    if (!in_.take(",")) break;
-  }
-  if (!names.empty()) in_.expect("=");
-  const OpInfo* op = lookup_(in_.word());
-  if (!op) in_.fail("the name of an op");
-  std::vector<ValueId> operands;
-  Scalar scalar;
-  int32_t handle = -1;
-  while (in_.peek() != '{' && in_.peek() != ':' && in_.peek() != '\n' && in_.peek() != '/' && in_.peek() != '\0') {
-    const int32_t before = handle;
-    const ValueId v = operand(scalar, handle);
-    if (handle == before) operands.push_back(v);
-    if (!in_.take(",")) break;
-  }
-  std::vector<std::byte> attrs(op->attrs_size);
-  if (op->attrs_size && op->visit_attrs) {
-    ScalarSetter setter(scalar);
-    op->visit_attrs(attrs.data(), setter);
-  }
-  if (in_.take("{"))
-    for (bool first = true; !in_.take("}"); first = false) {
-      if (!first) in_.expect(",");
-      AttrReader reader(*this, in_.word());
-      in_.expect("=");
-      if (op->visit_attrs) op->visit_attrs(attrs.data(), reader);
-      if (!reader.found) in_.fail("an attribute of this op");
-    }
-  std::vector<TensorType> types;
-  if (!names.empty()) {
-    in_.expect(":");
-    for (size_t i = 0; i < names.size(); ++i) {
-      if (i) in_.expect(",");
-      types.push_back(type());
-    }
-  }
-  Node& node = graph_.append(*op, operands, attrs.data(), types);
-  node.handle = handle;
-  for (size_t i = 0; i < names.size(); ++i) values_[names[i]] = node.first_result + static_cast<ValueId>(i);
-  if (in_.take("//")) note(node);
+ValueId Parser::value() {
+  const std::string_view name = in_.word();
+  const auto it = values_.find(name);
+  if (it == values_.end()) in_.fail(fmt::format("the value %{} is not defined above", name));
+  return it->second;
 }
 
-// "tanh#2 rule, mlp.cc:44"; anything else in a note is ignored.
-void Parser::note(Node& node) {
-  std::string_view text = in_.until_line_end();
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  const size_t comma = text.find(", "), hash = text.find('#');
-  std::string_view place = text;
-  if (hash != std::string_view::npos) {
-    const std::string_view left = text.substr(0, comma);
-    const size_t space = left.find(' ', hash);
-    uint32_t ordinal = 0;
-    std::from_chars(left.data() + hash + 1, left.data() + left.size(), ordinal);
-    node.origin = graph_.add_origin({graph_.keep(left.substr(0, hash)), ordinal,
-                                     space == std::string_view::npos ? std::string_view() : graph_.keep(left.substr(space + 1))});
-    place = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 2);
-  }
-  const size_t colon = place.rfind(':');
-  if (colon == std::string_view::npos) return;
-  std::from_chars(place.data() + colon + 1, place.data() + place.size(), node.where.line);
-  node.where.file = graph_.keep(place.substr(0, colon)).data();
+void Parser::end_line() {
+  if (!in_.at_line_end()) in_.expected("the end of the line");
 }
 
 void Parser::body() {
-  for (in_.skip_lines(); !in_.take("}"); in_.skip_lines()) {
-    if (in_.take("return ")) {
-      std::vector<ValueId> outputs;
-      Scalar scalar;
-      int32_t handle = -1;
-      do outputs.push_back(operand(scalar, handle));
-      while (in_.take(","));
-      graph_.set_outputs(std::move(outputs));
+  bool returned = false;
+  for (;;) {
+    if (!in_.next_line()) in_.expected("\"}\"");
+    if (in_.take("}")) break;
+    if (returned) in_.expected("\"}\"");
+    returned = in_.take_word("return");
+    returned ? outputs() : node();
+    end_line();
+  }
+  if (in_.next_line()) in_.expected("the end of the text");
+}
+
+void Parser::outputs() {
+  std::vector<ValueId> outputs;
+  do {
+    if (in_.take_word("none")) {
+      outputs.push_back(kNoValue);
       continue;
     }
-    statement();
+    in_.expect("%");
+    outputs.push_back(value());
+    if (graph_.type(outputs.back()).dtype == ScalarType::Undefined) in_.fail("a result that does not exist is returned");
+  } while (in_.take(","));
+  graph_.set_outputs(std::move(outputs));
+}
+
+// ---- nodes -----------------------------------------------------------------------------------------------------------------------
+
+void Parser::node() {
+  const std::vector<std::string> names = results();
+  const std::string_view op_name = in_.word();
+  const OpInfo* op = lookup_(op_name);
+  if (!op) in_.fail(fmt::format("there is no op {}", op_name));
+  const Operands given = operands(*op);
+  const std::vector<std::byte> attrs = values_in_.attributes(*op, given.number);
+  const std::vector<TensorType> types = result_types(names.size());
+  Node& node = graph_.append(*op, given.values, attrs.data(), types);
+  node.handle = given.handle;
+  const std::string problem = checker_.problem(node);
+  if (!problem.empty()) in_.fail(problem);
+  for (size_t i = 0; i < names.size(); ++i) define(names[i], node.first_result + static_cast<ValueId>(i));
+  if (in_.take("//")) note(node);
+}
+
+std::vector<std::string> Parser::results() {
+  std::vector<std::string> names;
+  if (in_.peek() != '%') return names;
+  do {
+    in_.expect("%");
+    names.emplace_back(in_.word());
+  } while (in_.take(","));
+  in_.expect("=");
+  return names;
+}
+
+Parser::Operands Parser::operands(const OpInfo& op) {
+  Operands given;
+  const auto at_end = [&] { return in_.at_line_end() || in_.peek() == '{' || in_.peek() == ':' || in_.peek() == '/'; };
+  if (at_end()) return given;
+  for (const InputText& t : kInputText) {
+    if (t.sigil == '%' || !in_.take(std::string_view(&t.sigil, 1))) continue;
+    const auto it = handles_.find(t.sigil + std::string(in_.word()));
+    if (it == handles_.end()) in_.fail(fmt::format("this {} is not listed in the header", t.word));
+    given.handle = it->second;
+    if (!in_.take(",")) return given;
+    break;
   }
+  do operand(op, given);
+  while (in_.take(","));
+  if (given.values.size() > std::numeric_limits<uint16_t>::max()) in_.fail("there are too many operands");
+  return given;
+}
+
+void Parser::operand(const OpInfo& op, Operands& into) {
+  into.values.push_back(kNoValue);
+  if (in_.take("%")) {
+    into.values.back() = value();
+  } else if (op.has_scalar_operand) {
+    if (in_.take_word("none")) in_.fail(fmt::format("{} takes a value or a number here, not none", op.name));
+    if (into.has_number) in_.fail(fmt::format("{} takes one number at most", op.name));
+    into.number = values_in_.expression();
+    into.has_number = true;
+  } else if (!in_.take_word("none")) {
+    in_.expected("a value or none");
+  }
+}
+
+std::vector<TensorType> Parser::result_types(size_t count) {
+  std::vector<TensorType> types;
+  if (count > std::numeric_limits<uint16_t>::max()) in_.fail("there are too many results");
+  for (size_t i = 0; i < count; ++i) {
+    in_.expect(i ? "," : ":");
+    types.push_back(in_.take_word("none") ? TensorType{} : values_in_.type());
+  }
+  return types;
+}
+
+// "tanh#2 rule, mlp.cc:44", each half on its own or both. Anything else in a note is ignored, also a file whose name has blanks.
+void Parser::note(Node& node) {
+  std::string_view text = in_.until_line_end();
+  const auto trim = [](std::string_view& s) {
+    s.remove_prefix(std::min(s.find_first_not_of(" \t\r"), s.size()));
+    s = s.substr(0, s.find_last_not_of(" \t\r") + 1);
+  };
+  const auto read_number = [](std::string_view s, auto& number) {
+    const auto [stop, error] = std::from_chars(s.data(), s.data() + s.size(), number);
+    return error == std::errc() ? static_cast<size_t>(stop - s.data()) : 0;
+  };
+  trim(text);
+  const size_t hash = text.find('#'), comma = std::min(text.find(", "), text.size());
+  uint32_t ordinal = 0;
+  if (hash < comma && hash > 0 && text.find(' ') > hash) {
+    if (const size_t digits = read_number(text.substr(hash + 1, comma - hash - 1), ordinal)) {
+      std::string_view part = text.substr(hash + 1 + digits, comma - hash - 1 - digits);
+      trim(part);
+      node.origin = graph_.add_origin({graph_.keep(text.substr(0, hash)), ordinal, graph_.keep(part)});
+      text.remove_prefix(std::min(comma + 2, text.size()));
+    }
+  }
+  const size_t colon = std::min(text.rfind(':'), text.size());
+  std::string_view file = text.substr(0, colon);
+  int line = 0;
+  if (colon == text.size() || colon + 1 + read_number(text.substr(colon + 1), line) != text.size() || line < 0) return;
+  file.remove_prefix(file.rfind('/') + 1);
+  if (!file.empty() && file.find_first_of(" ,#") == std::string_view::npos) node.where = {graph_.keep(file).data(), line};
 }
 
 }  // namespace

@@ -1,17 +1,11 @@
 // Printing graphs: text and Graphviz. The grammar is in docs/ir.md.
 #include <fmt/format.h>
 
+#include "ir/input_text.h"
 #include "ir/text.h"
 
 namespace retrograd::ir {
 namespace {
-
-char sigil(Input::Kind kind) { return "%!@$&"[static_cast<int>(kind)]; }
-
-std::string_view kind_name(Input::Kind kind) {
-  static constexpr std::string_view names[] = {"", "slot ", "leaf ", "hook", "box "};
-  return names[static_cast<int>(kind)];
-}
 
 // {dim=[0,1], keepdim=true, size=[s0,64]}; the number that stands for an operand is printed in its place instead.
 class AttrPrinter final : public AttrVisitor {
@@ -39,11 +33,11 @@ class AttrPrinter final : public AttrVisitor {
   bool skip_scalar_;
 };
 
+// A tensor is a value, and goes by its number like all values.
 std::string input_text(const Input& input) {
-  const char s = sigil(input.kind);
-  if (input.kind == Input::Kind::tensor) return fmt::format("{}{}: {}", s, input.name, to_string(input.type));
-  if (input.kind == Input::Kind::hook) return fmt::format("{}{}: hook", s, input.name);
-  return fmt::format("{}{}: {}{}", s, input.name, kind_name(input.kind), to_string(input.type));
+  if (input.kind == Input::Kind::tensor) return fmt::format("%{}: {}", input.value, to_string(input.type));
+  const InputText& text = text_of(input.kind);
+  return fmt::format("{}{}: {}{}{}", text.sigil, input.name, text.word, text.has_type ? " " : "", text.has_type ? to_string(input.type) : "");
 }
 
 std::string guard_text(const SymbolTable& symbols, const SymbolTable::Guard& g) {
@@ -93,7 +87,7 @@ std::string to_string(const Graph& graph, const Node& node) {
   const char* separator = " ";
   if (node.handle >= 0) {
     const Input& input = graph.inputs()[static_cast<size_t>(node.handle)];
-    text += fmt::format("{}{}{}", separator, sigil(input.kind), input.name);
+    text += fmt::format("{}{}{}", separator, text_of(input.kind).sigil, input.name);
     separator = ", ";
   }
   for (ValueId v : graph.operands(node)) {

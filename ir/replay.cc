@@ -86,6 +86,7 @@ void Interpreter::emit_bookkeeping(const Node& node, Call& call, Tensor* results
   HookAttrs hook{b.hook, b.leaf, static_cast<int>(call.outputs)};
   AccumulateGradAttrs accumulate{b.leaf};
   RetainGradAttrs retain{b.box};
+  FunctionBackwardAttrs function{b.record};
   if (node.op == &ops::unpack) {
     if (!b.record) {
       results[0] = b.tensor;
@@ -100,6 +101,8 @@ void Interpreter::emit_bookkeeping(const Node& node, Call& call, Tensor* results
     call.attrs = &hook;
   } else if (node.op == &ops::accumulate_grad) {
     call.attrs = &accumulate;
+  } else if (node.op == &ops::function_backward) {
+    call.attrs = &function;
   } else {
     call.attrs = &retain;
   }

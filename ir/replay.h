@@ -10,7 +10,7 @@ namespace retrograd::ir {
 /// What an input is bound to in one run, by the kind of the input.
 struct Binding {
   Tensor tensor;              // kind tensor; kind slot of a graph run on its own: the value
-  Record* record = nullptr;   // kind slot
+  Record* record = nullptr;   // kinds slot and function
   int slot = 0;
   TensorImpl* leaf = nullptr;
   Hook* hook = nullptr;

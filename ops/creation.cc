@@ -80,6 +80,19 @@ Tensor from_blob(void* data, const Shape& size, TensorOptions options, void (*re
   return finish(Tensor(std::move(cell)), options, where);
 }
 
+Tensor full_like(Operand input, Scalar value) {
+  const TensorType type = input.tensor().impl().type();
+  return full(type.shape, value, {type.dtype, type.device}, input.where());
+}
+
+Tensor zeros_like(Operand input) { return full_like(input, 0); }
+Tensor ones_like(Operand input) { return full_like(input, 1); }
+
+Tensor empty_like(Operand input) {
+  const TensorType type = input.tensor().impl().type();
+  return empty(type.shape, {type.dtype, type.device}, input.where());
+}
+
 Tensor zeros_of(const TensorType& type, SourceLocation where) { return full(type.shape, 0, {type.dtype, type.device}, where); }
 Tensor ones_of(const TensorType& type, SourceLocation where) { return full(type.shape, 1, {type.dtype, type.device}, where); }
 

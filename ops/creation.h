@@ -32,6 +32,12 @@ Tensor arange(int64_t start, int64_t end, int64_t step = 1, TensorOptions option
 Tensor from_blob(void* data, const Shape& size, TensorOptions options = {}, void (*release)(void*) = nullptr, void* context = nullptr,
                  SourceLocation where = SourceLocation::current());
 
+/// Of the size, dtype and device of `input`; no history.
+Tensor full_like(Operand input, Scalar value);
+Tensor zeros_like(Operand input);
+Tensor ones_like(Operand input);
+Tensor empty_like(Operand input);
+
 /// Zeros and ones of a type.
 Tensor zeros_of(const TensorType& type, SourceLocation where);
 Tensor ones_of(const TensorType& type, SourceLocation where);

@@ -47,6 +47,7 @@ ir::Binding bind_source(const Source& s, const BackwardRequest& request, const R
       b.slot = static_cast<int>(s.index);
       break;
     case Source::Kind::leaf: b.leaf = reached.leaves[s.place]; break;
+    case Source::Kind::function: b.record = reached.records[s.place]; break;
     case Source::Kind::record_hook: b.hook = hook_of(s, reached); break;
     case Source::Kind::leaf_hook:
       b.hook = hook_of(s, reached);
@@ -65,12 +66,13 @@ std::shared_ptr<Capture> Capture::record(const BackwardRequest& request, Walk& w
   symbolic.retain_graph = true;  // the run releases the slots, not the recording
   for (size_t i = 0; i < request.cotangents.size(); ++i)
     symbolic.cotangents[i] = recorder.root(static_cast<uint32_t>(i), request.cotangents[i].impl().type());
-  const Tensors gradients = run_backward(symbolic, walk, recorder);
+  const Tensors gradients = run_backward(symbolic, walk, recorder, recorder);
   std::vector<ir::ValueId> outputs;
   for (const Tensor& g : gradients) outputs.push_back(recorder.value_of(g));
   capture->graph_.set_outputs(std::move(outputs));
   capture->sources_ = std::move(recorder.sources);
   capture->rules_ = std::move(recorder.rules);
+  if (recorder.log.may_leave) capture->log_ = std::move(recorder.log);
   capture->inlined_ = std::move(recorder.inlined);
   for (SymbolUse& use : recorder.uses)
     (use.kind == SymbolUse::Kind::attr_number ? capture->numbers_ : capture->sizes_).push_back(use);
@@ -132,7 +134,7 @@ void Capture::release_slots(const Reached& reached) const {
 }
 
 std::shared_ptr<const Capture::Entry> Capture::make_plan(const Key& sizes, std::vector<Number> values) const {
-  auto plan = std::make_unique<Plan>(graph_, sources_, rules_, values, cpu_executor());
+  auto plan = std::make_unique<Plan>(graph_, sources_, rules_, log_, values, cpu_executor());
   return std::make_shared<const Entry>(Entry{sizes, std::move(values), std::move(plan)});
 }
 

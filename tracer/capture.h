@@ -32,6 +32,8 @@ class Capture {
   /// `values` with the numbers of this run; the sizes stay. False when a guard then comes out otherwise than at capture.
   bool read_numbers(const Reached& reached, std::vector<Number>& values) const;
   bool has_numbers() const { return !numbers_.empty(); }
+  /// The graph calls code of the user's, which may change what is to come.
+  bool may_leave() const { return log_.may_leave; }
   std::vector<ir::Binding> bind(const BackwardRequest& request, const Reached& reached) const;
   /// Empties the slots of all records whose rule ran: for a run by replay, which does not.
   void release_slots(const Reached& reached) const;
@@ -52,6 +54,7 @@ class Capture {
   std::vector<Source> sources_;
   std::vector<SymbolUse> sizes_, numbers_;
   std::vector<RuleRun> rules_;
+  DriveLog log_;
   std::vector<RefPtr<Hook>> inlined_;
   std::list<std::shared_ptr<const Entry>> plans_;  // the last used first
   int64_t unpacks_ = 0;

@@ -1,12 +1,14 @@
 // See tracer/compile_backward.h. State::run is a call: look up, capture on a miss, run.
 #include "tracer/compile_backward.h"
 
+#include <algorithm>
 #include <list>
 #include <mutex>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
+#include "engine/anomaly.h"
 #include "engine/runner.h"
 #include "tracer/capture.h"
 #include "tracer/trail.h"
@@ -28,6 +30,7 @@ struct Structure {
 
 // What a call runs.
 struct Found {
+  std::shared_ptr<Structure> structure;
   std::shared_ptr<Capture> capture;
   std::shared_ptr<const Capture::Entry> entry;
   std::vector<Number> numbers;  // instead of entry->values, when the graph has numbers
@@ -46,6 +49,7 @@ struct CompiledBackward::State final : BackwardRunner {
   Stats stats;
 
   Tensors run(const BackwardRequest& request) override;
+  bool knows(const BackwardRequest& request, Reached& reached);
 
  private:
   std::shared_ptr<Structure> newest() const;
@@ -54,6 +58,7 @@ struct CompiledBackward::State final : BackwardRunner {
   bool look_up(const std::shared_ptr<Structure>& structure, const BackwardRequest& request, const Reached& reached, Found& found,
                std::string& misfit);
   Found prepare(const BackwardRequest& request, Reached& reached);
+  static Tensors run_found(const Found& found, const BackwardRequest& request, const Reached& reached);
   Found capture(const std::shared_ptr<Structure>& structure, const BackwardRequest& request, Walk& walk, const Reached& reached);
 };
 
@@ -95,6 +100,7 @@ bool CompiledBackward::State::look_up(const std::shared_ptr<Structure>& structur
     for (const auto& capture : captures) {
       found.entry = capture->find(sizes);
       if (!found.entry) continue;
+      found.structure = structure;
       found.capture = capture;
       if (capture->has_numbers()) found.numbers = found.entry->values;
       if (!capture->has_numbers() || capture->read_numbers(reached, found.numbers)) {
@@ -107,7 +113,7 @@ bool CompiledBackward::State::look_up(const std::shared_ptr<Structure>& structur
   for (const auto& capture : captures) {
     std::vector<Number> values = capture->values(request, reached, misfit);
     if (values.empty()) continue;
-    found = {capture, capture->make_plan(sizes, std::move(values)), {}};
+    found = {structure, capture, capture->make_plan(sizes, std::move(values)), {}};
     std::lock_guard lock(mutex);
     stats.evictions += capture->keep(found.entry);
     ++stats.plans;
@@ -124,7 +130,7 @@ Found CompiledBackward::State::capture(const std::shared_ptr<Structure>& structu
   std::shared_ptr<Capture> capture = Capture::record(request, walk);
   std::vector<Number> values = capture->values(request, reached, misfit);
   RG_ASSERT(!values.empty());
-  Found found{capture, capture->make_plan(sizes_key(request, reached), std::move(values)), {}};
+  Found found{structure, capture, capture->make_plan(sizes_key(request, reached), std::move(values)), {}};
   std::lock_guard lock(mutex);
   capture->keep(found.entry);
   structure->captures.push_back(std::move(capture));
@@ -156,6 +162,22 @@ Found CompiledBackward::State::prepare(const BackwardRequest& request, Reached& 
   return capture(structure, request, walk, reached);
 }
 
+bool CompiledBackward::State::knows(const BackwardRequest& request, Reached& reached) {
+  std::shared_ptr<Structure> structure = newest();
+  if (!structure || !structure->trail.matches(request, reached)) {
+    Walk walk = request.walk();
+    reached = walk.reached();
+    structure = find(structure_key(request, walk));
+  }
+  if (!structure) return false;
+  const Key sizes = sizes_key(request, reached);
+  std::lock_guard lock(mutex);
+  std::string misfit;
+  return std::ranges::any_of(structure->captures, [&](const auto& capture) {
+    return capture->find(sizes) || !capture->values(request, reached, misfit).empty();
+  });
+}
+
 Tensors CompiledBackward::State::run(const BackwardRequest& request) {
   Reached reached;
   const Found found = prepare(request, reached);
@@ -168,11 +190,29 @@ Tensors CompiledBackward::State::run(const BackwardRequest& request) {
   }
   AutoGradMode mode(request.create_graph);
   CurrentBackward current(request);
-  // Only the plain eager emitter may be bypassed by a plan: gradients of gradients and tangents need theirs.
-  if (!request.create_graph && &Emitter::current() == &eager_emitter()) return found.entry->plan->run(request, reached, found.values());
-  Tensors outputs = ir::replay(capture.graph(), Emitter::current(), capture.bind(request, reached), found.values());
+  Tensors gradients = run_found(found, request, reached);
+  current.run_callbacks();
+  return gradients;
+}
+
+// Only the plain eager emitter may be bypassed by a plan: gradients of gradients and tangents need theirs, anomaly mode looks at each node.
+// There, a graph that calls code of the user's would have to be left for the driver as soon as that code does something else: the driver
+// runs from the start.
+Tensors CompiledBackward::State::run_found(const Found& found, const BackwardRequest& request, const Reached& reached) {
+  const bool watched = autograd::DetectAnomalyGuard::is_enabled();
+  if (!request.create_graph && !watched && &Emitter::current() == &eager_emitter())
+    return found.entry->plan->run(request, reached, found.structure->trail, found.values());
+  Watcher watcher(Emitter::current());
+  Emitter& emitter = watched ? watcher : Emitter::current();
+  if (watched && request.accumulate) check_leaves(reached.leaves);
+  const Capture& capture = *found.capture;
+  if (capture.may_leave()) {
+    Walk walk = request.walk();
+    return run_backward(request, walk, emitter);
+  }
+  Tensors gradients = ir::replay(capture.graph(), emitter, capture.bind(request, reached), found.values());
   if (!request.retain_graph) capture.release_slots(reached);
-  return outputs;
+  return gradients;
 }
 
 CompiledBackward::CompiledBackward() : state_(std::make_shared<State>()) {}
@@ -189,11 +229,16 @@ void CompiledBackward::backward(const Tensors& roots, const Tensors& cotangents,
 }
 
 Tensors CompiledBackward::grad(const Tensors& roots, const Tensors& inputs, const Tensors& cotangents, std::optional<bool> retain_graph,
-                               bool create_graph, bool allow_unused, SourceLocation where) {
+                               bool create_graph, bool allow_unused, bool materialize_grads, SourceLocation where) {
   const std::shared_ptr<State> state = state_;
   Tensors gradients = state->run(make_request(roots, cotangents, inputs, false, retain_graph, create_graph, where));
-  check_unused(gradients, allow_unused, where);
+  finish_gradients(gradients, inputs, allow_unused, materialize_grads, where);
   return gradients;
+}
+
+bool CompiledBackward::knows(const Tensors& roots, const Tensors& cotangents, SourceLocation where) const {
+  Reached reached;
+  return state_->knows(make_request(roots, cotangents, {}, true, false, false, where), reached);
 }
 
 CompiledBackward::Stats CompiledBackward::stats() const {

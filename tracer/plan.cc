@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unordered_map>
 
 #include "ir/bookkeeping.h"
 #include "tracer/plan_frame.h"
@@ -34,9 +35,9 @@ class NumberFinder final : public AttrVisitor {
 
 }  // namespace
 
-Plan::Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std::vector<RuleRun>& rules, std::span<const Number> values,
-           Executor& executor)
-    : graph_(graph), sources_(sources), executor_(executor), bound_index_(sources.size(), -1) {
+Plan::Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std::vector<RuleRun>& rules, const DriveLog& log,
+           std::span<const Number> values, Executor& executor)
+    : graph_(graph), sources_(sources), log_(log), executor_(executor), bound_index_(sources.size(), -1) {
   for (size_t i = 0; i < sources.size(); ++i) {
     if (sources[i].kind == Source::Kind::slot) continue;
     bound_index_[i] = static_cast<int32_t>(bound_.size());
@@ -64,6 +65,7 @@ Plan::~Plan() { delete spare_.load(); }
 Plan::Kind Plan::kind_of(const ir::Node& node) const {
   return node.op == &ops::unpack            ? Kind::unpack
          : node.op == &ops::hook            ? Kind::hook
+         : node.op == &ops::function_backward ? Kind::function
          : node.op == &ops::accumulate_grad ? Kind::accumulate_grad
          : node.op == &ops::retain_grad     ? Kind::retain_grad
          : node.op->run_on_host             ? Kind::host
@@ -113,8 +115,6 @@ void Plan::find_patches(const ir::Node& node, const void* concrete) {
   patched_attrs_.resize((patched_attrs_.size() + 15) / 16 * 16);
 }
 
-namespace {
-
 // Hands out registers in order of the graph: one is free for the next value of its type after the step in which its value dies.
 class RegisterFile {
  public:
@@ -140,6 +140,41 @@ class RegisterFile {
     register_[static_cast<size_t>(v)] = list.back();
     list.pop_back();
   }
+  // A gradient that has arrived is kept until its record or leaf begins, used or not: the driver would have it then. Likewise what a rule
+  // that calls code of the user's was given and gave, until its post-hooks.
+  void keep_arrived(const DriveLog& log) {
+    std::vector<ir::ValueId> arrived;
+    const auto keep_value = [&](ir::ValueId v, uint32_t node) {
+      if (v != ir::kNoValue) last(v) = std::max(last(v), static_cast<int32_t>(node));
+    };
+    const auto keep = [&](size_t grad, uint32_t node) {
+      if (grad < arrived.size()) keep_value(std::exchange(arrived[grad], ir::kNoValue), node);
+    };
+    for (const DriveLog::Event& e : log.events) {
+      if (e.kind == DriveLog::Kind::arrived) {
+        if (arrived.size() <= e.index) arrived.resize(e.index + 1, ir::kNoValue);
+        arrived[e.index] = e.value;
+      } else if (e.kind == DriveLog::Kind::record) {
+        for (uint16_t i = 0; i < e.count; ++i) keep(static_cast<size_t>(e.value) + i, e.node);
+      } else if (e.kind == DriveLog::Kind::leaf) {
+        keep(static_cast<size_t>(e.value), e.node);
+      } else if (e.kind == DriveLog::Kind::gave) {
+        for (uint16_t i = 0; i < e.count; ++i) keep_value(log.lists[static_cast<size_t>(e.value) + i], e.node);
+      }
+    }
+    for (size_t v = 0; v < last_.size(); ++v) ends_at_[last_[v]].push_back(static_cast<ir::ValueId>(v));
+  }
+  // Values kept until this node begins though it does not use them.
+  std::vector<ir::ValueId> ending_before(const ir::Node& node, uint32_t number) {
+    std::vector<ir::ValueId> ending;
+    const auto it = ends_at_.find(static_cast<int32_t>(number));
+    if (it == ends_at_.end()) return ending;
+    const auto operands = graph_.operands(node);
+    for (ir::ValueId v : it->second)
+      if (dies(v, number) && v < node.first_result && std::ranges::find(operands, v) == operands.end()) ending.push_back(v);
+    return ending;
+  }
+  std::vector<int32_t> registers() && { return std::move(register_); }
   void take_over(ir::ValueId v, ir::ValueId dying) {
     last(dying) = -1;
     register_[static_cast<size_t>(v)] = at(dying);
@@ -156,42 +191,61 @@ class RegisterFile {
   std::vector<int32_t>& types_;
   std::vector<int32_t> register_, last_;  // of values; last: the node of the last use
   std::vector<std::vector<int32_t>> free_;
+  std::unordered_map<int32_t, std::vector<ir::ValueId>> ends_at_;  // filled by keep_arrived only
 };
-
-}  // namespace
 
 void Plan::assign_registers() {
   RegisterFile file(graph_, register_types_);
+  if (log_.may_leave) file.keep_arrived(log_);
   for (size_t i = 0; i < graph_.inputs().size(); ++i) {
     const ir::Input& input = graph_.inputs()[i];
     if (input.kind != ir::Input::Kind::tensor) continue;
     file.take(input.value);
     tensor_inputs_.push_back({static_cast<uint32_t>(bound_index_[i]), file.at(input.value)});
   }
+  std::vector<Step> placed;
+  placed.reserve(steps_.size());
   for (Step& s : steps_) {
-    if (s.kind == Kind::release) continue;
-    const ir::Node& node = graph_.nodes()[s.node];
-    const auto operands = graph_.operands(node);
-    s.first_register = static_cast<uint32_t>(registers_.size());
-    for (ir::ValueId v : operands) registers_.push_back(file.at(v));
-    for (size_t k = 0; k < operands.size() && s.kind == Kind::kernel && node.op->is(Trait::elementwise) && s.takes < 0; ++k)
-      if (file.dies(operands[k], s.node) && graph_.type_index(operands[k]) == graph_.type_index(node.first_result)) {
-        s.takes = static_cast<int8_t>(k);
-        file.take_over(node.first_result, operands[k]);
+    if (s.kind != Kind::release) {
+      if (const auto ending = file.ending_before(graph_.nodes()[s.node], s.node); !ending.empty()) {
+        Step drop{};
+        drop.kind = Kind::drop;
+        drop.node = s.node;
+        drop.first_register = static_cast<uint32_t>(registers_.size());
+        drop.dying = static_cast<uint16_t>(ending.size());
+        for (ir::ValueId v : ending) registers_.push_back(file.free(v));
+        placed.push_back(drop);
       }
-    for (int i = 0; i < s.results; ++i) {
-      if (s.takes < 0) file.take(node.first_result + i);
-      registers_.push_back(file.at(node.first_result + i));
+      place(s, file);
     }
-    const auto let_die = [&](ir::ValueId v) {
-      if (!file.dies(v, s.node)) return;
-      registers_.push_back(file.free(v));
-      ++s.dying;
-    };
-    for (ir::ValueId v : operands) let_die(v);
-    for (int i = 0; i < s.results; ++i) let_die(node.first_result + i);
+    placed.push_back(s);
   }
+  steps_ = std::move(placed);
   for (ir::ValueId v : graph_.outputs()) output_registers_.push_back(file.at(v));
+  if (log_.may_leave) value_registers_ = std::move(file).registers();
+}
+
+void Plan::place(Step& s, RegisterFile& file) {
+  const ir::Node& node = graph_.nodes()[s.node];
+  const auto operands = graph_.operands(node);
+  s.first_register = static_cast<uint32_t>(registers_.size());
+  for (ir::ValueId v : operands) registers_.push_back(file.at(v));
+  for (size_t k = 0; k < operands.size() && s.kind == Kind::kernel && node.op->is(Trait::elementwise) && s.takes < 0; ++k)
+    if (file.dies(operands[k], s.node) && graph_.type_index(operands[k]) == graph_.type_index(node.first_result)) {
+      s.takes = static_cast<int8_t>(k);
+      file.take_over(node.first_result, operands[k]);
+    }
+  for (int i = 0; i < s.results; ++i) {
+    if (s.takes < 0) file.take(node.first_result + i);
+    registers_.push_back(file.at(node.first_result + i));
+  }
+  const auto let_die = [&](ir::ValueId v) {
+    if (!file.dies(v, s.node)) return;
+    registers_.push_back(file.free(v));
+    ++s.dying;
+  };
+  for (ir::ValueId v : operands) let_die(v);
+  for (int i = 0; i < s.results; ++i) let_die(node.first_result + i);
 }
 
 void Plan::choose_spans() {

@@ -1,6 +1,7 @@
 // Plan: a captured graph made ready to run for one set of sizes, and its replay (plan_run.cc).
 //
-//   Step     one node: what kind of work, its kernel, operand and result registers, registers whose value dies here.
+//   Step     one node: what kind of work, its kernel, operand and result registers, registers whose value dies here. Between them, steps
+//            that empty the slots of a record (release) and registers that were kept for leaving the graph (drop).
 //   Register where a value is during a run. Values of one type whose lifetimes do not overlap share a register.
 //   Frame    the registers of one run: prepared cells with type and strides set, to which only memory is given. A plan is immutable; frames
 //            are leased, so concurrent and nested runs of one plan do not meet.
@@ -19,30 +20,35 @@
 #include "engine/executor.h"
 #include "ir/replay.h"
 #include "tracer/recorder.h"
+#include "tracer/trail.h"
 
 namespace retrograd {
 
 /// What an input of a captured graph is bound to in one run.
 ir::Binding bind_source(const Source& source, const BackwardRequest& request, const Reached& reached);
 
+class RegisterFile;
+
 class Plan {
  public:
   /// `values`: of every expression of graph.symbols at these sizes. Graph, sources and rules must outlive the plan.
-  Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std::vector<RuleRun>& rules, std::span<const Number> values,
-       Executor& executor);
+  Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std::vector<RuleRun>& rules, const DriveLog& log,
+       std::span<const Number> values, Executor& executor);
   ~Plan();
   Plan(const Plan&) = delete;
 
   /// Runs every step in order and returns the graph's outputs. `numbers`: values of all expressions for this run. Unless
   /// request.retain_graph, each slot is emptied when it is unpacked, and those that are not, when their record is done.
-  Tensors run(const BackwardRequest& request, const Reached& reached, std::span<const Number> numbers) const;
+  /// Where code of the user's changed what is to come (a hook added to a later record, a gradient that is undefined for once), the run
+  /// leaves the graph and goes on eagerly, to the same end.
+  Tensors run(const BackwardRequest& request, const Reached& reached, const Trail& trail, std::span<const Number> numbers) const;
 
   size_t step_count() const { return steps_.size(); }
 
  private:
   struct Frame;
   struct Run;
-  enum class Kind : uint8_t { span, kernel, view, host, unpack, hook, accumulate_grad, retain_grad, release };
+  enum class Kind : uint8_t { span, kernel, view, host, unpack, hook, function, accumulate_grad, retain_grad, release, drop };
   struct Step {
     union {
       Kernel kernel;
@@ -54,7 +60,7 @@ class Plan {
     uint32_t node;            // in the graph
     union {
       uint32_t elements;      // span
-      int32_t bound;          // hook, accumulate_grad, retain_grad: index into the bindings of a run
+      int32_t bound;          // hook, function, accumulate_grad, retain_grad: index into the bindings of a run
       uint32_t slot;          // unpack
     };
     uint16_t operands, results, dying;
@@ -74,11 +80,13 @@ class Plan {
   void plan_attrs(const ir::Node& node, Step& step, std::span<const Number> values);
   void find_patches(const ir::Node& node, const void* concrete);
   void assign_registers();
+  void place(Step& step, RegisterFile& file);
   void choose_spans();
   std::unique_ptr<Frame> new_frame() const;
 
   const ir::Graph& graph_;
   const std::vector<Source>& sources_;
+  const DriveLog& log_;
   Executor& executor_;
   std::vector<Step> steps_;
   std::vector<int32_t> registers_;       // operand -1: none
@@ -88,6 +96,7 @@ class Plan {
   std::vector<int32_t> bound_index_;     // of each input, into bound_
   std::vector<std::pair<uint32_t, int32_t>> tensor_inputs_;  // index into the bindings of a run, register
   std::vector<int32_t> output_registers_;
+  std::vector<int32_t> value_registers_; // of each value, where a run may leave the graph
   std::vector<std::unique_ptr<std::byte[]>> attrs_;
   std::vector<Patch> patches_;
   std::vector<std::byte> patched_attrs_;  // what a frame's copies start from

@@ -1,4 +1,7 @@
 // The replay of a plan: see tracer/plan.h. Run::all is the loop.
+#include <algorithm>
+
+#include "engine/function.h"
 #include "engine/runner.h"
 #include "ir/bookkeeping.h"
 #include "tracer/plan_frame.h"
@@ -10,16 +13,26 @@ struct Plan::Run {
   const Plan& plan;
   const BackwardRequest& request;
   const Reached& reached;
+  const Trail& trail;
   std::vector<ir::Binding> bindings;
   std::unique_ptr<Frame> frame;
   size_t next = 0;  // the step that runs
+  uint64_t seen_changes = annotation_changes;
+  size_t leave_at = kStay;               // event of the log at which the graph is left
+  Tensors function_gave;                 // what a function gave, if that is why
 
-  Run(const Plan& plan, const BackwardRequest& request, const Reached& reached, std::span<const Number> numbers);
+  Run(const Plan& plan, const BackwardRequest& request, const Reached& reached, const Trail& trail, std::span<const Number> numbers);
   ~Run();
-  void all();
+  /// Runs to the end, or to where the graph must be left: then false.
+  bool all();
   Tensors outputs();
+  /// Goes on eagerly from there.
+  Tensors leave();
 
  private:
+  static constexpr size_t kStay = ~size_t{0};
+  void look_ahead();
+  void function(const Step& s);
   void step(const Step& s, void* attrs);
   void span(const Step& s, const void* attrs);
   void unpack_slot(const Step& s);
@@ -32,8 +45,8 @@ struct Plan::Run {
   const int32_t* registers(const Step& s) const { return plan.registers_.data() + s.first_register; }
 };
 
-Plan::Run::Run(const Plan& p, const BackwardRequest& request, const Reached& reached, std::span<const Number> numbers)
-    : plan(p), request(request), reached(reached), frame(p.spare_.exchange(nullptr, std::memory_order_acquire)) {
+Plan::Run::Run(const Plan& p, const BackwardRequest& request, const Reached& reached, const Trail& trail, std::span<const Number> numbers)
+    : plan(p), request(request), reached(reached), trail(trail), frame(p.spare_.exchange(nullptr, std::memory_order_acquire)) {
   if (!frame) frame = plan.new_frame();
   bindings.reserve(plan.bound_.size());
   for (uint32_t input : plan.bound_) bindings.push_back(bind_source(plan.sources_[input], request, reached));
@@ -48,16 +61,19 @@ Plan::Run::~Run() {
   delete plan.spare_.exchange(frame.release(), std::memory_order_release);
 }
 
-void Plan::Run::all() {
+bool Plan::Run::all() {
   auto patch = plan.patches_.begin();
   for (; next < plan.steps_.size(); ++next) {
     const Step& s = plan.steps_[next];
+    if (leave_at != kStay && s.node >= plan.log_.events[leave_at].node && s.kind != Kind::release) return false;
     void* attrs = s.attrs;
     for (; patch != plan.patches_.end() && patch->node == s.node; ++patch) attrs = frame->patched.data() + patch->attrs;
     step(s, attrs);
     const int32_t* dying = registers(s) + s.operands + s.results;
     for (int i = 0; i < s.dying; ++i) frame->drop(dying[i]);
+    if (annotation_changes != seen_changes) look_ahead();
   }
+  return leave_at == kStay;
 }
 
 void Plan::Run::step(const Step& s, void* attrs) {
@@ -65,11 +81,13 @@ void Plan::Run::step(const Step& s, void* attrs) {
     case Kind::span: return span(s, attrs);
     case Kind::unpack: return unpack_slot(s);
     case Kind::hook: return hook(s);
+    case Kind::function: return function(s);
     case Kind::accumulate_grad: return accumulate(s);
     case Kind::retain_grad: return retain_gradient(*bindings[static_cast<size_t>(s.bound)].box, frame->give(registers(s)[0]));
     case Kind::release:
       if (!request.retain_graph) reached.records[s.place]->release_slots();
       return;
+    case Kind::drop: return;
     default: return call(s, attrs);
   }
 }
@@ -191,21 +209,103 @@ void Plan::Run::hook(const Step& s) {
     if (out[static_cast<size_t>(i)].defined()) frame->set_foreign(r[s.operands + i], std::move(out[static_cast<size_t>(i)]).take());
 }
 
+// One node for the whole backward of a user's function. A gradient that it does not give, though it was taken to, is left undefined by
+// going on eagerly: zeros would be another gradient.
+void Plan::Run::function(const Step& s) {
+  Record& record = *bindings[static_cast<size_t>(s.bound)].record;
+  const int32_t* r = registers(s);
+  Tensors operands, out(s.results);
+  std::vector<TensorImpl*> cells;
+  for (int i = 0; i < s.operands; ++i) {
+    operands.push_back(frame->give(r[i]));
+    cells.push_back(operands.back().get());
+  }
+  FunctionCall::run_backward(record, cells, out.data());
+  bool all_given = true;
+  for (int i = 0; i < s.results; ++i) all_given &= !record.edges[i] || out[static_cast<size_t>(i)].defined();
+  if (!all_given) {
+    const auto& events = plan.log_.events;
+    for (leave_at = 0; !(events[leave_at].kind == DriveLog::Kind::gave && events[leave_at].node == s.node + 1);) ++leave_at;
+    function_gave = std::move(out);
+    return;
+  }
+  for (int i = 0; i < s.results; ++i)
+    if (out[static_cast<size_t>(i)].defined()) frame->set_foreign(r[s.operands + i], std::move(out[static_cast<size_t>(i)]).take());
+}
+
+// Something was annotated while a step ran: does it concern a record or leaf that is still to come?
+void Plan::Run::look_ahead() {
+  seen_changes = annotation_changes;
+  const auto& events = plan.log_.events;
+  if (leave_at != kStay) return;
+  for (size_t i = 0; i < events.size(); ++i) {
+    const DriveLog::Event& e = events[i];
+    if (e.node <= plan.steps_[next].node) continue;
+    // A rule that runs now: its post-hooks are still to come.
+    const bool changed = e.kind == DriveLog::Kind::gave   ? e.count && annotations_of(*reached.records[e.index]) != trail.annotations(e.index)
+                         : e.kind == DriveLog::Kind::record ? annotations_of(*reached.records[e.index]) != trail.annotations(e.index)
+                         : e.kind == DriveLog::Kind::leaf ? annotations_of(*reached.leaves[e.index]) != trail.leaf_annotations(e.index)
+                                                          : false;
+    if (!changed) continue;
+    leave_at = i;
+    return;
+  }
+}
+
+Tensors Plan::Run::leave() {
+  Walk walk = request.walk();
+  BackwardState state;
+  state.grads.resize(walk.grad_count());
+  state.captured.resize(request.input_edges.size());
+  const auto value = [&](int32_t v) { return v == ir::kNoValue ? Tensor() : frame->give(plan.value_registers_[static_cast<size_t>(v)]); };
+  std::vector<int32_t> arrived(walk.grad_count(), ir::kNoValue);
+  const auto& events = plan.log_.events;
+  for (size_t i = 0; i < leave_at; ++i) {
+    const DriveLog::Event& e = events[i];
+    if (e.kind == DriveLog::Kind::arrived) arrived[e.index] = e.value;
+    if (e.kind == DriveLog::Kind::captured) state.captured[e.index] = value(e.value);
+    if (e.kind == DriveLog::Kind::record) std::fill_n(arrived.begin() + e.value, e.count, ir::kNoValue);
+    if (e.kind == DriveLog::Kind::leaf) arrived[static_cast<size_t>(e.value)] = ir::kNoValue;
+  }
+  for (size_t g = 0; g < arrived.size(); ++g) state.grads[g] = value(arrived[g]);
+  const DriveLog::Event& at = events[leave_at];
+  const auto& leaves = walk.leaves();
+  if (at.kind == DriveLog::Kind::leaf) {
+    state.next_leaf = at.index;
+    state.next_record = static_cast<size_t>(leaves[at.index].after + 1);
+  } else {
+    state.next_record = at.index;
+    while (state.next_leaf < leaves.size() && leaves[state.next_leaf].after < static_cast<int32_t>(at.index)) ++state.next_leaf;
+    state.rule_is_done = at.kind == DriveLog::Kind::gave;
+  }
+  if (state.rule_is_done) {
+    const Walk::Item& item = walk.order()[at.index];
+    const auto list = plan.log_.lists.begin() + at.value;
+    for (int i = 0; i < item.record->outputs; ++i) state.grads[item.first_grad + static_cast<uint32_t>(i)] = value(list[i]);
+    state.given = std::move(function_gave);
+    if (state.given.empty())
+      for (int i = 0; i < item.record->operands; ++i) state.given.push_back(value(list[item.record->outputs + i]));
+  }
+  frame->clear();
+  return resume_backward(request, walk, std::move(state));
+}
+
 Tensors Plan::Run::outputs() {
   Tensors all;
   for (int32_t r : plan.output_registers_) all.push_back(frame->give(r));
   return all;
 }
 
-Tensors Plan::run(const BackwardRequest& request, const Reached& reached, std::span<const Number> numbers) const {
-  Run run(*this, request, reached, numbers);
+Tensors Plan::run(const BackwardRequest& request, const Reached& reached, const Trail& trail, std::span<const Number> numbers) const {
+  Run run(*this, request, reached, trail, numbers);
+  bool arrived;
   try {
-    run.all();
+    arrived = run.all();
   } catch (Exception& e) {
     ir::add_context(e, graph_, graph_.nodes()[steps_[run.next].node]);
     throw;
   }
-  return run.outputs();
+  return arrived ? run.outputs() : run.leave();
 }
 
 }  // namespace retrograd

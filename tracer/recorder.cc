@@ -130,11 +130,28 @@ void Recorder::at(const Origin& origin) {
   if (origin.part == "rule") rules.push_back({origin.ordinal, 0, 0, false});
 }
 
-void Recorder::rule_done() {
+void Recorder::note(DriveLog::Kind kind, uint32_t index, int32_t value, size_t count) {
+  log.events.push_back({kind, static_cast<uint16_t>(count), static_cast<uint32_t>(graph_.nodes().size()), index, value});
+}
+
+void Recorder::record_begins(uint32_t place) {
+  const Walk::Item& item = walk_.order()[place];
+  note(DriveLog::Kind::record, place, static_cast<int32_t>(item.first_grad), item.record->outputs);
+}
+void Recorder::rule_gave(uint32_t place, std::span<const Tensor> grads, std::span<const Tensor> given) {
+  note(DriveLog::Kind::gave, place, static_cast<int32_t>(log.lists.size()), rule_calls_user_ ? grads.size() + given.size() : 0);
+  if (!std::exchange(rule_calls_user_, false)) return;
+  for (const Tensor& t : grads) log.lists.push_back(value_of(t));
+  for (const Tensor& t : given) log.lists.push_back(value_of(t));
+}
+void Recorder::record_done(uint32_t place) {
   RuleRun& rule = rules.back();
   rule.end_node = static_cast<uint32_t>(graph_.nodes().size());
-  rule.leaves_slots = rule.unpacks < origin_.record->slots;
+  rule.leaves_slots = rule.unpacks < walk_.order()[place].record->slots;
 }
+void Recorder::leaf_begins(uint32_t index) { note(DriveLog::Kind::leaf, index, static_cast<int32_t>(walk_.leaves()[index].grad)); }
+void Recorder::arrived(uint32_t grad, const Tensor& sum) { note(DriveLog::Kind::arrived, grad, value_of(sum)); }
+void Recorder::captured(uint32_t input, const Tensor& grad) { note(DriveLog::Kind::captured, input, value_of(grad)); }
 
 ir::ValueId Recorder::value_of(const Tensor& tensor) {
   if (!tensor.defined()) return ir::kNoValue;
@@ -211,6 +228,7 @@ void Recorder::emit_hook(const Call& call, Tensor* results) {
   }
   std::vector<TensorType> types;
   for (int i = 0; i < call.outputs; ++i) types.push_back(call.operands[i] ? call.operands[i]->type() : TensorType{});
+  log.may_leave = true;
   const int32_t input = handle(ir::Input::Kind::hook, {}, hook_source(attrs), attrs.hook);
   Call plain = call;
   plain.attrs = nullptr;
@@ -220,25 +238,46 @@ void Recorder::emit_hook(const Call& call, Tensor* results) {
     if (call.operands[i]) results[i] = make(types[static_cast<size_t>(i)], node.first_result + i);
 }
 
-void Recorder::emit_bookkeeping(const Call& call, Tensor* results) {
-  if (call.op == &ops::hook) return emit_hook(call, results);
+// One opaque node, whose results have the types of the arguments that want a gradient.
+void Recorder::emit_function(const Call& call, Tensor* results) {
+  const Record& record = *call.attrs_as<FunctionBackwardAttrs>().record;
+  std::vector<TensorType> types;
+  for (int i = 0; i < call.outputs; ++i) types.push_back(record.edges[i] ? type_of(record, i) : TensorType{});
+  rule_calls_user_ = log.may_leave = true;
+  const int32_t input = handle(ir::Input::Kind::function, {}, {Source::Kind::function, origin_.ordinal}, &record);
   Call plain = call;
   plain.attrs = nullptr;
-  if (call.op == &ops::unpack) {
-    const UnpackAttrs& attrs = call.attrs_as<UnpackAttrs>();
-    if (attrs.record != origin_.record)
-      throw Error(Category::hook_forbidden, "a traceable hook started a backward of its own while it was recorded. Hint: register it as opaque");
-    const Slot& slot = attrs.record->slot[attrs.slot];
-    if (!slot.value && !slot.packed && !slot.released) return;  // never given: undefined in every run of this structure
-    const TensorType type = type_of(*attrs.record, slot.is_result ? attrs.record->operands + slot.index : slot.index);
-    const int32_t input = graph_.add_handle(ir::Input::Kind::slot, type);
-    sources.push_back({Source::Kind::slot, origin_.ordinal, static_cast<uint32_t>(attrs.slot)});
-    ++rules.back().unpacks;
-    ir::Node& node = append(plain, {&type, 1});
-    node.handle = input;
-    results[0] = make(type, node.first_result);
-    return;
-  }
+  ir::Node& node = append(plain, types);
+  node.handle = input;
+  for (int i = 0; i < call.outputs; ++i)
+    if (record.edges[i]) results[i] = make(types[static_cast<size_t>(i)], node.first_result + i);
+}
+
+void Recorder::emit_unpack(const Call& call, Tensor* results) {
+  const UnpackAttrs& attrs = call.attrs_as<UnpackAttrs>();
+  if (attrs.record != origin_.record)
+    throw Error(Category::hook_forbidden, "a traceable hook started a backward of its own while it was recorded. Hint: register it as opaque");
+  const Slot& slot = attrs.record->slot[attrs.slot];
+  if (!slot.value && !slot.packed && !slot.released) return;  // never given: undefined in every run of this structure
+  rule_calls_user_ |= slot.is_hooked();
+  log.may_leave |= slot.is_hooked();
+  const TensorType type = type_of(*attrs.record, slot.is_result ? attrs.record->operands + slot.index : slot.index);
+  const int32_t input = graph_.add_handle(ir::Input::Kind::slot, type);
+  sources.push_back({Source::Kind::slot, origin_.ordinal, static_cast<uint32_t>(attrs.slot)});
+  ++rules.back().unpacks;
+  Call plain = call;
+  plain.attrs = nullptr;
+  ir::Node& node = append(plain, {&type, 1});
+  node.handle = input;
+  results[0] = make(type, node.first_result);
+}
+
+void Recorder::emit_bookkeeping(const Call& call, Tensor* results) {
+  if (call.op == &ops::hook) return emit_hook(call, results);
+  if (call.op == &ops::function_backward) return emit_function(call, results);
+  if (call.op == &ops::unpack) return emit_unpack(call, results);
+  Call plain = call;
+  plain.attrs = nullptr;
   if (call.op == &ops::accumulate_grad) {
     TensorImpl* leaf = call.attrs_as<AccumulateGradAttrs>().leaf;
     append(plain, {}).handle = handle(ir::Input::Kind::leaf, call.operands[0]->type(), {Source::Kind::leaf, origin_.ordinal}, leaf);

@@ -9,7 +9,7 @@
 
 #include <unordered_map>
 
-#include "engine/walk.h"
+#include "engine/driver.h"
 #include "ir/bookkeeping.h"
 #include "ir/graph.h"
 
@@ -17,7 +17,7 @@ namespace retrograd {
 
 /// Where an input of a recorded backward comes from.
 struct Source {
-  enum class Kind : uint8_t { root, slot, leaf, record_hook, leaf_hook, box, constant };
+  enum class Kind : uint8_t { root, slot, leaf, record_hook, leaf_hook, box, function, constant };
   enum class List : uint8_t { tensor, pre, post, post_accumulate };
   Kind kind;
   uint32_t place = 0;  // root; or ordinal of the record; or index of the leaf in the walk
@@ -45,7 +45,28 @@ struct RuleRun {
   bool leaves_slots;  // some were not
 };
 
-class Recorder final : public Emitter {
+/// What the driver did, between which nodes: from it a run that leaves the graph finds out where the backward stands.
+struct DriveLog {
+  enum class Kind : uint8_t {
+    record,   // index: place; value: its first gradient's number, count: how many
+    gave,     // index: place; the rule is done. Where it called code of the user's: value, count: its gradients and what it gave, in `lists`
+    leaf,     // index: of the leaf; value: its gradient's number
+    arrived,  // index: the gradient's number; value
+    captured  // index: of the input; value
+  };
+  struct Event {
+    Kind kind;
+    uint16_t count;
+    uint32_t node;   // the number of the next node
+    uint32_t index;
+    int32_t value;
+  };
+  std::vector<Event> events;
+  std::vector<int32_t> lists;  // value ids
+  bool may_leave = false;  // the graph calls code of the user's
+};
+
+class Recorder final : public Emitter, public DriverObserver {
  public:
   Recorder(ir::Graph& graph, Walk& walk);
 
@@ -55,7 +76,13 @@ class Recorder final : public Emitter {
   const void* attrs_of(const Record& record) override;
   TensorType type_of(const Record& record, int i) override;
   void at(const Origin& origin) override;
-  void rule_done() override;
+
+  void record_begins(uint32_t place) override;
+  void rule_gave(uint32_t place, std::span<const Tensor> grads, std::span<const Tensor> given) override;
+  void record_done(uint32_t place) override;
+  void leaf_begins(uint32_t index) override;
+  void arrived(uint32_t grad, const Tensor& sum) override;
+  void captured(uint32_t input, const Tensor& grad) override;
 
   /// A tensor input standing for the cotangent of root i.
   Tensor root(uint32_t i, const TensorType& type);
@@ -65,11 +92,15 @@ class Recorder final : public Emitter {
   std::vector<Source> sources;  // parallel to graph.inputs()
   std::vector<SymbolUse> uses;
   std::vector<RuleRun> rules;   // the records that ran, in order
+  DriveLog log;
   std::vector<RefPtr<Hook>> inlined;  // traceable hooks: the key has their addresses, so they must live as long as the graph
 
  private:
   void emit_bookkeeping(const Call& call, Tensor* results);
   void emit_hook(const Call& call, Tensor* results);
+  void emit_function(const Call& call, Tensor* results);
+  void emit_unpack(const Call& call, Tensor* results);
+  void note(DriveLog::Kind kind, uint32_t index, int32_t value = 0, size_t count = 0);
   int32_t handle(ir::Input::Kind kind, const TensorType& type, Source source, const void* key);
   ir::Node& append(const Call& call, std::span<const TensorType> results);
   Tensor make(const TensorType& type, ir::ValueId value);
@@ -87,6 +118,7 @@ class Recorder final : public Emitter {
   std::unordered_map<const void*, ir::ValueId> constants_;    // concrete tensors by cell
   std::unordered_map<const void*, int32_t> handles_;          // leaves, hooks, boxes by address
   Tensors kept_;                                              // keeps the cells alive whose addresses are keys
+  bool rule_calls_user_ = false;
   const Record* record_ = nullptr;                            // whose attributes and types are at hand
   std::vector<std::byte> attrs_;
   bool attrs_ready_ = false;

@@ -21,6 +21,8 @@ class Trail {
   /// The first thing that is not as here: "record 3 was mul [f32 rank 2], is add [f32 rank 2]".
   std::string difference(const BackwardRequest& request, Walk& walk) const;
   size_t size() const { return steps_.size(); }
+  uint64_t annotations(uint32_t record) const { return steps_[record].annotations; }
+  uint64_t leaf_annotations(uint32_t leaf) const { return leaf_annotations_[leaf]; }
 
  private:
   static constexpr uint32_t kNowhere = ~uint32_t{0}, kLeaf = ~uint32_t{0};

@@ -21,6 +21,34 @@ struct ScaledSquare : rg::Function<ScaledSquare> {
   }
 };
 
+struct TraceableSquare : rg::Function<TraceableSquare> {
+  static constexpr bool is_traceable = true;
+  static Tensor forward(rg::AutogradContext* ctx, const Tensor& x, double factor) { return ScaledSquare::forward(ctx, x, factor); }
+  static Tensors backward(rg::AutogradContext* ctx, const Tensors& grads) { return ScaledSquare::backward(ctx, grads); }
+};
+
+// Nothing flows back when the factor is negative.
+struct BranchingScale : rg::Function<BranchingScale> {
+  static constexpr bool is_traceable = true;
+  static Tensor forward(rg::AutogradContext* ctx, const Tensor& x, double factor) {
+    ctx->saved_data["factor"] = factor;
+    return x * factor;
+  }
+  static Tensors backward(rg::AutogradContext* ctx, const Tensors& grads) {
+    const rg::Scalar factor = ctx->saved_data["factor"];
+    return {grads[0] * (factor.to_double() < 0 ? rg::Scalar(0.0) : factor), {}};
+  }
+};
+
+struct SquareWithJvp : rg::Function<SquareWithJvp> {
+  static Tensor forward(rg::AutogradContext* ctx, const Tensor& x) {
+    ctx->save_for_backward({x});
+    return x * x;
+  }
+  static Tensors backward(rg::AutogradContext* ctx, const Tensors& grads) { return {grads[0] * ctx->get_saved_variables()[0] * 2.0}; }
+  static Tensors jvp(rg::AutogradContext* ctx, const Tensors& tangents) { return {tangents[0] * ctx->get_saved_variables()[0] * 2.0}; }
+};
+
 struct WrongType : rg::Function<WrongType> {
   static Tensor forward(rg::AutogradContext*, const Tensor& x) { return x * 1.0; }
   static Tensors backward(rg::AutogradContext*, const Tensors& grads) { return {grads[0].to(rg::kFloat64)}; }
@@ -47,7 +75,44 @@ TEST_CASE("it is differentiated twice, and traced like any other record") {
     backward(rg::sum(ScaledSquare::apply(z, factor)));
     CHECK(z.grad().to_vector() == std::vector<double>{2 * factor, -4 * factor, 6 * factor});
   }
-  CHECK(backward.stats().captures == 2);  // numbers of a function are structure
+  CHECK(backward.stats().captures == 1);
+}
+
+TEST_CASE("a traceable function is recorded through, its numbers are inputs of the graph") {
+  rg::CompiledBackward backward = rg::compile_backward();
+  for (double factor : {2.0, -1.0, 4.0}) {
+    const Tensor z = rg::tensor({1, -2, 3}).requires_grad_();
+    backward(rg::sum(TraceableSquare::apply(z, factor)));
+    CHECK(z.grad().to_vector() == std::vector<double>{2 * factor, -4 * factor, 6 * factor});
+  }
+  CHECK(backward.stats().captures == 1);
+  CHECK(backward.graph()->print().find("function_backward") == std::string::npos);
+  CHECK(backward.graph()->print().find("unpack") != std::string::npos);
+}
+
+TEST_CASE("a number that a traceable function looks at is part of the structure") {
+  rg::CompiledBackward backward = rg::compile_backward();
+  for (double factor : {2.0, -1.0, -1.0, 2.0}) {
+    const Tensor z = rg::tensor({1, -2}).requires_grad_();
+    backward(rg::sum(BranchingScale::apply(z, factor)));
+    const double expected = factor < 0 ? 0 : factor;
+    CHECK(z.grad().to_vector() == std::vector<double>{expected, expected});
+  }
+  CHECK(backward.stats().captures == 2);
+}
+
+TEST_CASE("forward mode goes through jvp, and is refused without one") {
+  const auto doubled = [](const rg::Tensors& x) { return rg::Tensors{SquareWithJvp::apply(x[0])}; };
+  const rg::autograd::JvpResult r = rg::autograd::jvp(doubled, {rg::tensor({1, 3})}, {rg::tensor({1, 10})});
+  CHECK(r.outputs[0].to_vector() == std::vector<double>{1, 9});
+  CHECK(r.tangents[0].to_vector() == std::vector<double>{2, 60});
+  const auto without = [](const rg::Tensors& x) { return rg::Tensors{ScaledSquare::apply(x[0], 2.0)}; };
+  try {
+    rg::autograd::jvp(without, {rg::tensor({1, 3})}, {rg::tensor({1, 10})});
+    FAIL("a tangent was made up");
+  } catch (const rg::Error& e) {
+    CHECK(e.category() == rg::Category::unsupported);
+  }
 }
 
 TEST_CASE("without a gradient wanted it records nothing, and a gradient of another type is refused") {

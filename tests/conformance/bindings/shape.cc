@@ -1,5 +1,6 @@
 // Views, and copies that keep the order of elements.
 #include "ops/copy.h"
+#include "ops/creation.h"
 #include "ops/shape_ops.h"
 #include "ops/views.h"
 #include "tests/conformance/bindings/families.h"
@@ -27,6 +28,8 @@ constexpr Binding kBindings[] = {
     {"copy", call<copy>},
     {"fill", call<fill>},
     {"zero", call<zero>},
+    {"zeros_like", call<zeros_like>},
+    {"ones_like", call<ones_like>},
     {"t", call<t>},
     {"narrow", call<narrow>},
     {"select", call<select>},

@@ -1,0 +1,79 @@
+// See engine/anomaly.h.
+#include "engine/anomaly.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "engine/autograd.h"
+#include "ops/reduce.h"
+#include "ops/unary.h"
+
+namespace retrograd {
+namespace {
+
+constinit thread_local bool enabled = false;
+
+Tensor plain(const TensorImpl& cell) {
+  RefPtr<TensorImpl> copy = TensorImpl::make();
+  copy->alias(cell);
+  return Tensor(std::move(copy));
+}
+
+bool is_finite(const TensorImpl* cell) {
+  if (!cell || cell->graph || !is_floating(cell->dtype()) || !cell->storage()) return true;
+  NoGradGuard no_grad;
+  Emitter::Scope eager(eager_emitter());
+  const Tensor x = plain(*cell);
+  const Tensor wide = is_float8(x.dtype()) ? x.to(kFloat32) : x;
+  return count_nonzero(isfinite(wide)).item<int64_t>() == x.numel();
+}
+
+// "f32[4] from -1 to 3", "f32[4] with 2 nan, 0 inf, else from -1 to 3"
+std::string range_text(const TensorImpl* cell) {
+  if (!cell) return "undefined";
+  const std::vector<double> values = plain(*cell).to_vector();
+  double low = INFINITY, high = -INFINITY;
+  size_t nans = 0, infinities = 0;
+  for (double v : values) {
+    nans += std::isnan(v);
+    infinities += std::isinf(v);
+    if (std::isfinite(v)) low = std::min(low, v), high = std::max(high, v);
+  }
+  std::string text = to_string(cell->type());
+  if (nans || infinities) text += fmt::format(" with {} nan and {} inf of {} values", nans, infinities, values.size());
+  if (low <= high) text += fmt::format("{} from {} to {}", nans || infinities ? ", else" : "", low, high);
+  return text;
+}
+
+}  // namespace
+
+void Watcher::emit(const Call& call, Tensor* results) {
+  const bool operands_are_finite = std::ranges::all_of(call.operands, is_finite);
+  below_->emit(call, results);
+  if (!operands_are_finite || (call.op->is(Trait::bookkeeping) && call.outputs == 0)) return;
+  for (int i = 0; i < call.outputs; ++i) {
+    if (is_finite(results[i].get())) continue;
+    std::string operands;
+    for (const TensorImpl* x : call.operands) operands += (operands.empty() ? "" : "; ") + range_text(x);
+    fail(Category::bad_argument, "anomaly",
+         fmt::format("result {} of {} is {}. Operands: {}", i, call.op->name, range_text(results[i].get()), operands.empty() ? "none" : operands),
+         call.where);
+  }
+}
+
+void check_leaves(std::span<TensorImpl* const> leaves) {
+  for (const TensorImpl* leaf : leaves)
+    if (leaf->meta && leaf->meta->grad.defined() && !is_finite(leaf->meta->grad.get()))
+      fail(Category::bad_argument, "anomaly", fmt::format("before this backward, .grad of a leaf is {}", range_text(leaf->meta->grad.get())));
+}
+
+namespace autograd {
+
+DetectAnomalyGuard::DetectAnomalyGuard() : previous_(std::exchange(enabled, true)) {}
+DetectAnomalyGuard::~DetectAnomalyGuard() { enabled = previous_; }
+bool DetectAnomalyGuard::is_enabled() { return enabled; }
+
+}  // namespace autograd
+}  // namespace retrograd

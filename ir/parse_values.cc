@@ -1,0 +1,267 @@
+// See ir/parse_values.h.
+#include "ir/parse_values.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include <fmt/format.h>
+
+namespace retrograd::ir {
+
+void ValueReader::symbol() {
+  const std::string name(in_.word());
+  if (name.size() < 2 || name[0] != 's' || name.find_first_not_of("0123456789", 1) != std::string::npos)
+    in_.fail(fmt::format("a symbol is called s and a number, not {}", name));
+  in_.expect("=");
+  const Scalar value = number();
+  if (!names_.emplace(name, symbols_.add_symbol(value.number())).second)
+    in_.fail(fmt::format("the symbol {} is listed twice", name));
+}
+
+void ValueReader::guard() {
+  struct Sign {
+    std::string_view text;
+    Compare op;
+    bool holds;
+  };
+  static constexpr Sign signs[] = {{"!=", Compare::eq, false}, {"==", Compare::eq, true}, {">=", Compare::lt, false},
+                                   {"<=", Compare::le, true},  {"<", Compare::lt, true},  {">", Compare::le, false}};
+  const Scalar lhs = expression();
+  const Sign* sign = std::ranges::find_if(signs, [&](const Sign& s) { return in_.take(s.text); });
+  if (sign == std::end(signs)) in_.expected("a comparison");
+  const Scalar rhs = expression();
+  if (symbols_.compare(sign->op, id_of(lhs), id_of(rhs)) != sign->holds)
+    in_.fail(fmt::format("the guard {} {} {} does not hold for the values listed", to_string(lhs), sign->text, to_string(rhs)));
+}
+
+// ---- numbers and expressions -----------------------------------------------------------------------------------------------------
+
+Scalar ValueReader::number() {
+  const std::string_view text = in_.number();
+  const bool negative = text.starts_with('-');
+  const std::string_view word = text.substr(negative);
+  if (text == "true" || text == "false") return Scalar(text == "true");
+  if (word == "inf" || word == "nan") {
+    const double v = word == "inf" ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+    return Scalar(std::copysign(v, negative ? -1.0 : 1.0));
+  }
+  const char* end = text.data() + text.size();
+  if (text.find_first_of(".e") != std::string_view::npos) {
+    double v = 0;
+    const auto [stop, error] = std::from_chars(text.data(), end, v);
+    if (stop != end || error != std::errc()) in_.fail(fmt::format("{} is no number that fits into 64 bits", text));
+    return Scalar(v);
+  }
+  int64_t v = 0;
+  const auto [stop, error] = std::from_chars(text.data(), end, v);
+  if (stop != end || error != std::errc()) in_.fail(fmt::format("{} is no integer of 64 bits", text));
+  return Scalar(v);
+}
+
+// A symbol or a number.
+Scalar ValueReader::named() {
+  if (in_.peek() != 's') return number();
+  const std::string_view name = in_.word();
+  const auto it = names_.find(name);
+  if (it == names_.end()) in_.fail(fmt::format("the symbol {} is not listed in the header", name));
+  return Scalar::symbol(it->second, symbols_.expr(it->second).hint);
+}
+
+int32_t ValueReader::id_of(Scalar s) { return s.is_symbolic() ? s.id() : symbols_.constant(s.number()); }
+
+Scalar ValueReader::arithmetic(Arith op, Scalar lhs, Scalar rhs) {
+  try {
+    const int32_t id = symbols_.arith(op, id_of(lhs), op == Arith::to_float ? -1 : id_of(rhs));
+    return Scalar::symbol(id, symbols_.expr(id).hint);
+  } catch (const Error& e) {  // it does not fit into 63 bits
+    in_.fail(e.what());
+  }
+}
+
+Arith ValueReader::sign() {
+  static constexpr std::pair<std::string_view, Arith> signs[] = {{"+", Arith::add}, {"-", Arith::sub}, {"*", Arith::mul},
+                                                                 {"/", Arith::div}, {"%", Arith::mod}, {"^", Arith::pow}};
+  for (auto [text, op] : signs)
+    if (in_.take(text)) return op;
+  in_.expected("an operator");
+}
+
+// number | symbol | "(" expression sign expression ")" | "float(" expression ")", with the open brackets on a stack of its own: the
+// size of a concatenation of many tensors nests as deep as there are tensors.
+Scalar ValueReader::expression() {
+  struct Open {
+    bool is_conversion;
+    std::optional<Scalar> lhs;
+    Arith op = Arith::to_float;
+  };
+  std::vector<Open> open;
+  for (;;) {
+    if (in_.take("(")) {
+      open.push_back({false, {}});
+      continue;
+    }
+    if (in_.take_word("float")) {
+      in_.expect("(");
+      open.push_back({true, {}});
+      continue;
+    }
+    Scalar value = named();
+    while (!open.empty() && (open.back().is_conversion || open.back().lhs)) {
+      in_.expect(")");
+      value = arithmetic(open.back().op, open.back().lhs.value_or(value), value);
+      open.pop_back();
+    }
+    if (open.empty()) return value;
+    open.back().lhs = value;
+    open.back().op = sign();
+  }
+}
+
+int64_t ValueReader::integer() {
+  const Scalar s = number();
+  if (s.kind() != Number::Kind::Int) in_.fail(fmt::format("{} is no integer", to_string(s)));
+  return s.number().i;
+}
+
+bool ValueReader::boolean() {
+  const Scalar s = number();
+  if (s.kind() != Number::Kind::Bool) in_.fail(fmt::format("{} is neither true nor false", to_string(s)));
+  return s.number().i != 0;
+}
+
+// ---- types -----------------------------------------------------------------------------------------------------------------------
+
+Dim ValueReader::dim() {
+  const Scalar s = expression();
+  if (s.kind() != Number::Kind::Int) in_.fail(fmt::format("{} is no integer", to_string(s)));
+  if (s.is_symbolic()) return Dim::symbol(s.id());
+  try {
+    return Dim(s.number().i);
+  } catch (const Error& e) {  // so negative that it would stand for a symbol
+    in_.fail(e.what());
+  }
+}
+
+Shape ValueReader::shape() {
+  Shape shape;
+  in_.expect("[");
+  while (!in_.take("]")) {
+    if (shape.rank()) in_.expect(",");
+    if (shape.rank() == kMaxRank) in_.fail(fmt::format("a tensor has at most {} dimensions", kMaxRank));
+    shape.push_back(dim());
+  }
+  return shape;
+}
+
+IntList ValueReader::list() {
+  IntList list;
+  in_.expect("[");
+  while (!in_.take("]")) {
+    if (!list.empty()) in_.expect(",");
+    if (list.size() == IntList::kCapacity) in_.fail(fmt::format("a list has at most {} integers", IntList::kCapacity));
+    list.push_back(integer());
+  }
+  return list;
+}
+
+ScalarType ValueReader::dtype() {
+  const std::string_view name = in_.word();
+  const std::optional<ScalarType> found = parse_dtype(name);
+  if (!found) in_.fail(fmt::format("there is no dtype {}", name));
+  return *found;
+}
+
+// "cuda:0", or nothing for the CPU.
+Device ValueReader::device() {
+  if (!in_.take_word("cuda")) return {};
+  in_.expect(":");
+  const int64_t index = integer();
+  if (index < 0 || index > std::numeric_limits<int8_t>::max()) in_.fail(fmt::format("there is no device cuda:{}", index));
+  return {kCUDA, static_cast<int8_t>(index)};
+}
+
+TensorType ValueReader::type() {
+  TensorType t;
+  t.dtype = dtype();
+  t.shape = shape();
+  for (Dim d : t.shape)
+    if (d.hint() < 0) in_.fail(fmt::format("the size {} is negative", to_string(d)));
+  t.device = device();
+  return t;
+}
+
+// ---- attributes ------------------------------------------------------------------------------------------------------------------
+
+// Assigns the value that stands next in the text to the field of a name; an empty name visits the fields for their names alone.
+class AttrReader final : public AttrVisitor {
+ public:
+  AttrReader(ValueReader& in, std::string_view name) : in_(in), name_(name) {}
+  bool found = false;
+  std::vector<std::string_view> fields;
+  void field(std::string_view n, bool& v) override { if (is(n)) v = in_.boolean(); }
+  void field(std::string_view n, int64_t& v) override { if (is(n)) v = in_.integer(); }
+  void field(std::string_view n, Dim& v) override { if (is(n)) v = in_.dim(); }
+  void field(std::string_view n, Scalar& v) override { if (is(n)) v = in_.expression(); }
+  void field(std::string_view n, Shape& v) override { if (is(n)) v = in_.shape(); }
+  void field(std::string_view n, IntList& v) override { if (is(n)) v = in_.list(); }
+  void field(std::string_view n, ScalarType& v) override { if (is(n)) v = in_.dtype(); }
+
+ private:
+  bool is(std::string_view n) {
+    fields.push_back(n);
+    return n == name_ && !std::exchange(found, true);
+  }
+  ValueReader& in_;
+  std::string_view name_;
+};
+
+namespace {
+
+class ScalarSetter final : public AttrVisitor {
+ public:
+  explicit ScalarSetter(Scalar value) : value_(value) {}
+  void field(std::string_view, bool&) override {}
+  void field(std::string_view, int64_t&) override {}
+  void field(std::string_view, Dim&) override {}
+  void field(std::string_view n, Scalar& v) override { if (n == "scalar") v = value_; }
+  void field(std::string_view, Shape&) override {}
+  void field(std::string_view, IntList&) override {}
+  void field(std::string_view, ScalarType&) override {}
+
+ private:
+  Scalar value_;
+};
+
+}  // namespace
+
+std::vector<std::byte> ValueReader::attributes(const OpInfo& op, Scalar scalar) {
+  std::vector<std::byte> attrs(op.attrs_size);
+  std::vector<std::string_view> given;
+  if (op.has_scalar_operand) {
+    ScalarSetter setter(scalar);
+    op.visit_attrs(attrs.data(), setter);
+    given.push_back("scalar");
+  }
+  if (in_.take("{"))
+    for (bool first = true; !in_.take("}"); first = false) {
+      if (!first) in_.expect(",");
+      const std::string_view name = in_.word();
+      if (std::ranges::find(given, name) != given.end())
+        in_.fail(fmt::format("the attribute {} of {} is given already", name, op.name));
+      in_.expect("=");
+      AttrReader reader(*this, name);
+      if (op.visit_attrs) op.visit_attrs(attrs.data(), reader);
+      if (!reader.found) in_.fail(fmt::format("{} has no attribute {}", op.name, name));
+      given.push_back(name);
+    }
+  AttrReader names(*this, {});
+  if (op.visit_attrs) op.visit_attrs(attrs.data(), names);
+  for (std::string_view name : names.fields)
+    if (std::ranges::find(given, name) == given.end()) in_.fail(fmt::format("the attribute {} of {} is missing", name, op.name));
+  return attrs;
+}
+
+}  // namespace retrograd::ir

@@ -1,0 +1,47 @@
+// ValueReader: numbers, expressions of symbols, types and attributes, as they stand in the text of a graph (grammar: docs/ir.md).
+// Expressions go into the graph's symbol table, where equal ones are one; they may nest as deep as they like.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "ir/op.h"
+#include "ir/text_cursor.h"
+
+namespace retrograd::ir {
+
+class ValueReader {
+ public:
+  ValueReader(TextCursor& in, SymbolTable& symbols) : in_(in), symbols_(symbols) {}
+
+  /// "s0 = 4" in the header.
+  void symbol();
+  /// "s0 < s1", which must hold.
+  void guard();
+  Scalar expression();
+  /// A type, of a value that exists.
+  TensorType type();
+  /// "{name=value, ...}": every field of the op's attributes. The number that stands for an operand is not among them, it is given.
+  std::vector<std::byte> attributes(const OpInfo& op, Scalar scalar);
+
+ private:
+  friend class AttrReader;
+  Scalar number();
+  Scalar named();
+  Scalar arithmetic(Arith op, Scalar lhs, Scalar rhs);
+  Arith sign();
+  int32_t id_of(Scalar s);
+  int64_t integer();
+  bool boolean();
+  Dim dim();
+  Shape shape();
+  IntList list();
+  ScalarType dtype();
+  Device device();
+
+  TextCursor& in_;
+  SymbolTable& symbols_;
+  std::map<std::string, int32_t, std::less<>> names_;
+};
+
+}  // namespace retrograd::ir

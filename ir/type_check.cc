@@ -1,0 +1,130 @@
+// See ir/type_check.h.
+#include "ir/type_check.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "ir/bookkeeping.h"
+#include "ir/input_text.h"
+
+namespace retrograd::ir {
+namespace {
+
+std::string counted(int n, std::string_view what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
+
+std::string type_text(const TensorType& type) { return type.dtype == ScalarType::Undefined ? "none" : to_string(type); }
+
+// The kind of input that a bookkeeping op acts on; `tensor` if it is none of the ops known here.
+Input::Kind handle_kind(const OpInfo* op) {
+  return op == &ops::unpack              ? Input::Kind::slot
+         : op == &ops::hook              ? Input::Kind::hook
+         : op == &ops::accumulate_grad   ? Input::Kind::leaf
+         : op == &ops::retain_grad       ? Input::Kind::box
+         : op == &ops::function_backward ? Input::Kind::function
+                                         : Input::Kind::tensor;
+}
+
+std::string wrong_type(std::string_view what, int i, std::string_view op, const TensorType& expected, const TensorType& found) {
+  return fmt::format("expected type {} for {} {} of {}, not {}", type_text(expected), what, i, op, type_text(found));
+}
+
+// As same_type, without a copy of the cell's type.
+bool has_type(const TensorImpl& cell, const TensorType& type) {
+  return cell.dtype() == type.dtype && cell.device() == type.device && cell.rank() == type.shape.rank() &&
+         std::equal(cell.shape().begin(), cell.shape().end(), type.shape.begin(), [](Dim a, Dim b) { return a.raw() == b.raw(); });
+}
+
+}  // namespace
+
+TypeChecker::TypeChecker(const Graph& graph) : graph_(graph) {
+  for (RefPtr<TensorImpl>& cell : results_) cell = TensorImpl::make();
+}
+
+TensorImpl* TypeChecker::cell(ValueId value) {
+  if (value == kNoValue) return nullptr;
+  const auto index = static_cast<size_t>(graph_.type_index(value));
+  while (cells_.size() <= index) {
+    const TensorType& type = graph_.types()[cells_.size()];
+    cells_.push_back(TensorImpl::make());
+    cells_.back()->set_type(type.dtype, type.device, type.shape);
+  }
+  return cells_[index].get();
+}
+
+std::string TypeChecker::problem(const Node& node) {
+  std::string text = form_problem(node);
+  if (!text.empty()) return text;
+  return node.op->is(Trait::bookkeeping) ? handle_problem(node) : rule_problem(node);
+}
+
+// What holds for any op.
+std::string TypeChecker::form_problem(const Node& node) const {
+  const OpInfo& op = *node.op;
+  if (op.arity >= 0 ? node.operands != op.arity : node.operands == 0 && !op.is(Trait::bookkeeping))
+    return fmt::format("{} takes {}, not {}", op.name, op.arity >= 0 ? counted(op.arity, "operand") : "at least one operand", node.operands);
+  if (op.outputs >= 0 ? node.results != op.outputs : node.results == 0 && !op.is(Trait::bookkeeping))
+    return fmt::format("{} gives {}, not {}", op.name, op.outputs >= 0 ? counted(op.outputs, "result") : "at least one result", node.results);
+  const auto operands = graph_.operands(node);
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (operands[i] != kNoValue && graph_.type(operands[i]).dtype == ScalarType::Undefined)
+      return fmt::format("operand {} of {} is a result that does not exist", i, op.name);
+  if (op.attrs_size && !node.attrs) return fmt::format("{} has no attributes", op.name);
+  if (!op.is(Trait::bookkeeping) && node.handle >= 0) return fmt::format("{} acts on no input", op.name);
+  if (!op.is(Trait::bookkeeping) && !op.infer && (operands.empty() || operands[0] == kNoValue))
+    return fmt::format("{} has no type rule, and no operand whose type its result could have", op.name);
+  return {};
+}
+
+// Bookkeeping ops have no rules: what they may do is said here.
+std::string TypeChecker::handle_problem(const Node& node) const {
+  const std::string_view op = node.op->name;
+  const Input::Kind wanted = handle_kind(node.op);
+  if (wanted == Input::Kind::tensor) return fmt::format("{} is a bookkeeping op that graphs do not have", op);
+  if (node.handle < 0 || static_cast<size_t>(node.handle) >= graph_.inputs().size())
+    return fmt::format("{} acts on a {}, and none is named", op, text_of(wanted).word);
+  const Input& input = graph_.inputs()[static_cast<size_t>(node.handle)];
+  if (input.kind != wanted) return fmt::format("{} acts on a {}, not on a {}", op, text_of(wanted).word, text_of(input.kind).word);
+
+  const auto operands = graph_.operands(node);
+  const auto type_of = [&](ValueId v) { return v == kNoValue ? TensorType{} : graph_.type(v); };
+  if (wanted == Input::Kind::slot && !same_type(input.type, graph_.type(node.first_result)))
+    return wrong_type("result", 0, op, input.type, graph_.type(node.first_result));
+  if ((wanted == Input::Kind::leaf || wanted == Input::Kind::box) && !same_type(input.type, type_of(operands[0])))
+    return wrong_type("operand", 0, op, input.type, type_of(operands[0]));
+  if (wanted != Input::Kind::hook) return {};
+  if (node.results > node.operands) return fmt::format("{} gives at most as many results as it has operands", op);
+  for (int i = 0; i < node.results; ++i) {
+    const TensorType expected = type_of(operands[static_cast<size_t>(i)]);
+    if (!same_type(expected, graph_.type(node.first_result + i)))
+      return wrong_type("result", i, op, expected, graph_.type(node.first_result + i));
+  }
+  return {};
+}
+
+std::string TypeChecker::rule_problem(const Node& node) {
+  const OpInfo& op = *node.op;
+  if (node.results > kMaxOutputs) return fmt::format("{} gives {} results, an op has at most {}", op.name, node.results, kMaxOutputs);
+  operands_.clear();
+  for (ValueId v : graph_.operands(node)) operands_.push_back(cell(v));
+  TensorImpl* results[kMaxOutputs];
+  for (int i = 0; i < kMaxOutputs; ++i) {
+    results[i] = results_[static_cast<size_t>(i)].get();
+    results[i]->set_dtype(ScalarType::Undefined, {});
+  }
+  try {
+    if (op.infer) op.infer({&op, operands_, node.attrs, node.where, node.results}, results);
+    else results[0]->set_type(operands_[0]->dtype(), operands_[0]->device(), operands_[0]->shape());  // as the Recorder does
+  } catch (const Error& e) {
+    return e.what();
+  } catch (const InternalError& e) {
+    return e.what();
+  }
+  for (int i = 0; i < node.results; ++i) {
+    const TensorType& found = graph_.type(node.first_result + i);
+    if (!has_type(*results[i], found)) return wrong_type("result", i, op.name, results[i]->type(), found);
+  }
+  return {};
+}
+
+}  // namespace retrograd::ir

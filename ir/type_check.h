@@ -1,0 +1,36 @@
+// TypeChecker: does a node fit its op? Number of operands and results, attributes, the kind of input that a bookkeeping op acts on, and
+// the types: those of the results must be the ones that the op's type rule gives for those of the operands.
+//
+// Rules run on cells that have a type and nothing else, one for each distinct type of the graph, under the symbol table in scope: a
+// comparison of symbols is answered, and leaves a guard, there. Types are compared as by same_type: symbols by id.
+// The checker may live while its graph grows. Operands must name values of the graph (verify() sees to that).
+// Limits: what a rule does not look at is not checked; a rule that needs an operand which is missing may fail in other ways than by
+// an exception.
+#pragma once
+
+#include <array>
+
+#include "ir/graph.h"
+
+namespace retrograd::ir {
+
+class TypeChecker {
+ public:
+  explicit TypeChecker(const Graph& graph);
+
+  /// What is wrong with the node, in words; empty if nothing is.
+  std::string problem(const Node& node);
+
+ private:
+  std::string form_problem(const Node& node) const;
+  std::string handle_problem(const Node& node) const;
+  std::string rule_problem(const Node& node);
+  TensorImpl* cell(ValueId value);
+
+  const Graph& graph_;
+  std::vector<RefPtr<TensorImpl>> cells_;  // by type index
+  std::array<RefPtr<TensorImpl>, kMaxOutputs> results_;
+  std::vector<TensorImpl*> operands_;
+};
+
+}  // namespace retrograd::ir

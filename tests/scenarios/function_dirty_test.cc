@@ -1,0 +1,40 @@
+// A function that writes to its argument in place. Proposed, as in libtorch: ctx->mark_dirty({x}) in forward;
+// then the result is the argument itself, with the function as its record.
+#include "hook_scenario.h"
+
+namespace retrograd::scenario {
+namespace {
+
+struct Doubles : Function<Doubles> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& x) {
+    x.mul_(2.0);
+    ctx->mark_dirty({x});
+    return x;
+  }
+  static Tensors backward(AutogradContext*, const Tensors& g) { return {g[0] * 2.0}; }
+};
+
+}  // namespace
+
+TEST_CASE("S125 a result that is its argument, written to in place, takes over the function as its record") {
+  run_both([](Mode& mode) {
+    const Tensor a = leaf({1, 2}), b = a * 3.0;
+    const uint32_t version = b.version();
+    const Tensor c = Doubles::apply(b);
+    CHECK(c.is_same(b));
+    CHECK(b.version() == version + 1);
+    CHECK(values(b) == Values{6, 12});
+    mode.backward(sum(b * b));
+    CHECK(values(a.grad()) == Values{72, 144});  // 6 * 2 * 6a
+    return Tensors{a.grad()};
+  });
+}
+
+TEST_CASE("S125 an earlier consumer of what a function wrote to is refused, and so is a leaf") {
+  const Tensor a = leaf({1, 2}), b = a * 3.0, y = b * b;
+  Doubles::apply(b);
+  CHECK(category_of([&] { sum(y).backward(); }) == Category::version_mismatch);
+  CHECK(category_of([] { Doubles::apply(leaf({1, 2})); }) == Category::leaf_inplace);
+}
+
+}  // namespace retrograd::scenario
