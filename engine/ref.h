@@ -1,7 +1,9 @@
 // RefPtr<T>: an intrusive, atomically counted pointer, and RefCounted, the counter.
-// A decrement by the only owner skips the locked instruction (nobody else can hold a reference then). T provides
-// `static void destroy(T*) noexcept`.
+// Locked instructions are skipped where they are not needed: by the only owner, who drops the last reference, and as long as the process
+// has one thread (glibc keeps track of that, for the same use in std::shared_ptr). T provides `static void destroy(T*) noexcept`.
 #pragma once
+
+#include <sys/single_threaded.h>
 
 #include <atomic>
 #include <cstdint>
@@ -11,11 +13,17 @@ namespace retrograd {
 
 class RefCounted {
  public:
-  void add_ref() const { refs_.fetch_add(1, std::memory_order_relaxed); }
+  void add_ref() const {
+    if (__libc_single_threaded) refs_.store(refs_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    else refs_.fetch_add(1, std::memory_order_relaxed);
+  }
   /// True when the last reference went away.
   bool drop_ref() const {
-    if (refs_.load(std::memory_order_acquire) == 1) return true;
-    return refs_.fetch_sub(1, std::memory_order_acq_rel) == 1;
+    const uint32_t refs = refs_.load(std::memory_order_acquire);
+    if (refs == 1) return true;
+    if (!__libc_single_threaded) return refs_.fetch_sub(1, std::memory_order_acq_rel) == 1;
+    refs_.store(refs - 1, std::memory_order_relaxed);
+    return false;
   }
   bool is_unique() const { return refs_.load(std::memory_order_acquire) == 1; }
   uint32_t ref_count() const { return refs_.load(std::memory_order_relaxed); }

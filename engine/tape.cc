@@ -114,7 +114,8 @@ int count_dims(const Call& call, const Tensor* results) {
 RefPtr<Record> allocate_record(const Call& call, const Tensor* results, SaveSet saves) {
   const size_t operands = call.operands.size(), outputs = static_cast<size_t>(call.outputs);
   const size_t slots = static_cast<size_t>(__builtin_popcountll(saves.operands) + __builtin_popcountll(saves.results));
-  const size_t at_edges = align_up(sizeof(Record));
+  const size_t at_edges = sizeof(Record);
+  static_assert(sizeof(Record) % alignof(Edge) == 0);
   const size_t at_slots = at_edges + operands * sizeof(Edge);
   const size_t at_attrs = align_up(at_slots + slots * sizeof(Slot));
   const size_t at_types = at_attrs + align_up(call.op->attrs_size);
@@ -237,7 +238,7 @@ void Record::release_slots() {
   }
 }
 
-void pack(Slot& slot, TensorImpl& value, const Record& owner, const RefPtr<SavedTensorHooks>& hooks) {
+void pack(Slot& slot, TensorImpl& value, Record& owner, const RefPtr<SavedTensorHooks>& hooks) {
   slot.version = value.storage() ? value.storage()->version() : 0;
   if (!hooks) {
     slot.value = kept_cell(value, slot.is_result);
@@ -247,6 +248,7 @@ void pack(Slot& slot, TensorImpl& value, const Record& owner, const RefPtr<Saved
   RefPtr<TensorImpl> plain = TensorImpl::make();
   plain->alias(value);
   auto packed = std::make_unique<Packed>();
+  owner.was_packed = true;
   packed->hooks = hooks;
   packed->type = value.type();
   if (value.meta) packed->tangents = value.meta->tangents;

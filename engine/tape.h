@@ -76,20 +76,22 @@ struct TypeMeta {
   uint32_t first_dim;
 };
 
+// The first cache line and the edges, which lie directly behind the record, are all that recognising a graph looks at (tracer/trail.h).
 struct Record : RefCounted {
-  const OpInfo* op;
-  uint64_t seq;
-  SourceLocation where;
-  uint32_t block_size;
   uint16_t operands, outputs, slots;
-  uint64_t saved_operands, saved_results;  // bit i: value i has a slot; slots lie in this order
+  bool was_packed = false;                 // a slot was given to a pack hook
+  uint32_t block_size;
+  uint64_t seq;
   uint64_t structure_hash, size_hash;
-  void* attrs;
-  Edge* edges;
+  std::unique_ptr<RecordHooks> hooks;
   Slot* slot;
+  Edge* edges;
+  const OpInfo* op;
+  SourceLocation where;
+  uint64_t saved_operands, saved_results;  // bit i: value i has a slot; slots lie in this order
+  void* attrs;
   TypeMeta* types;  // operands, then outputs
   Dim* dims;
-  std::unique_ptr<RecordHooks> hooks;
 
   /// Appends nothing anywhere: links the record to the producers of the operands. `wants`: which operands want a gradient.
   static RefPtr<Record> make(const Call& call, const Tensor* results, uint64_t wants);
@@ -101,6 +103,8 @@ struct Record : RefCounted {
   int slot_of_result(int i) const {
     return __builtin_popcountll(saved_operands) + __builtin_popcountll(saved_results & ((uint64_t{1} << i) - 1));
   }
+  /// `edges`, without reading the pointer.
+  const Edge* first_edge() const { return reinterpret_cast<const Edge*>(this + 1); }
   RecordHooks& need_hooks();
   /// Drops what the slots hold; a later unpack is an Error(backward_twice_freed).
   void release_slots();
@@ -121,7 +125,7 @@ Tensor unpack(Record& record, Slot& slot);
 /// The same, and the slot is released: an unhooked value is moved out, not copied.
 Tensor unpack_and_release(Record& record, Slot& slot);
 /// Puts `value` into a slot, through the pack hook when there is one.
-void pack(Slot& slot, TensorImpl& value, const Record& owner, const RefPtr<SavedTensorHooks>& hooks);
+void pack(Slot& slot, TensorImpl& value, Record& owner, const RefPtr<SavedTensorHooks>& hooks);
 
 /// What few tensors have (see engine/tensor_impl.h).
 struct AutogradMeta {

@@ -1,5 +1,5 @@
-// How each kind of input is written: its sigil, the word behind the colon, and whether a type follows. One table for the printer, the
-// parser and the texts of errors.
+// How each kind of input is written: its sigil, the word behind the colon, and whether a type follows. One
+// table for the printer, the parser and the texts of errors.
 #pragma once
 
 #include "ir/graph.h"
@@ -14,8 +14,8 @@ struct InputText {
 
 /// In the order of Input::Kind.
 inline constexpr InputText kInputText[] = {
-    {'%', "tensor", true}, {'!', "slot", true},  {'@', "leaf", true},
-    {'$', "hook", false},  {'&', "box", true},   {'^', "function", false},
+    {'%', "tensor", true}, {'!', "slot", true}, {'@', "leaf", true},
+    {'$', "hook", false},  {'&', "box", true},  {'^', "function", false},
 };
 
 constexpr const InputText& text_of(Input::Kind kind) { return kInputText[static_cast<size_t>(kind)]; }

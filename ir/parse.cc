@@ -1,8 +1,10 @@
-// Reading the text form of a graph: recursive descent over the grammar of docs/ir.md, without recursion: only expressions of symbols nest,
-// and ValueReader keeps those on a stack.
+// Reading the text form of a graph: the grammar of docs/ir.md, line by line. Only expressions of symbols
+// nest, and ValueReader keeps those on a stack.
 //
-// A node is appended as it is read, and checked at once (ir/type_check.h): an ill-typed text is Error(bad_argument) with the line. A
-// comparison that a type rule makes and that no guard in the header covers becomes a guard of the graph.
+// A node is appended as it is read, and checked at once (ir/type_check.h): an ill-typed text is
+// Error(bad_argument) with the line. A comparison that a type rule makes and that no guard in the header
+// covers becomes a guard of the graph.
+//
 // Values may have any names; printing the result numbers them anew in order.
 #include <algorithm>
 #include <charconv>
@@ -85,7 +87,8 @@ void Parser::header() {
 }
 
 void Parser::input() {
-  const auto* text = std::ranges::find_if(kInputText, [&](const InputText& t) { return in_.take(std::string_view(&t.sigil, 1)); });
+  const auto* text = std::ranges::find_if(
+      kInputText, [&](const InputText& t) { return in_.take(std::string_view(&t.sigil, 1)); });
   if (text == std::end(kInputText)) in_.expected("an input");
   const auto kind = static_cast<Input::Kind>(text - kInputText);
   const std::string name(in_.word());
@@ -134,12 +137,13 @@ void Parser::outputs() {
     }
     in_.expect("%");
     outputs.push_back(value());
-    if (graph_.type(outputs.back()).dtype == ScalarType::Undefined) in_.fail("a result that does not exist is returned");
+    if (graph_.type(outputs.back()).dtype == ScalarType::Undefined)
+      in_.fail("a result that does not exist is returned");
   } while (in_.take(","));
   graph_.set_outputs(std::move(outputs));
 }
 
-// ---- nodes -----------------------------------------------------------------------------------------------------------------------
+// ---- nodes ---------------------------------------------------------------------------------------
 
 void Parser::node() {
   const std::vector<std::string> names = results();
@@ -170,7 +174,9 @@ std::vector<std::string> Parser::results() {
 
 Parser::Operands Parser::operands(const OpInfo& op) {
   Operands given;
-  const auto at_end = [&] { return in_.at_line_end() || in_.peek() == '{' || in_.peek() == ':' || in_.peek() == '/'; };
+  const auto at_end = [&] {
+    return in_.at_line_end() || in_.peek() == '{' || in_.peek() == ':' || in_.peek() == '/';
+  };
   if (at_end()) return given;
   for (const InputText& t : kInputText) {
     if (t.sigil == '%' || !in_.take(std::string_view(&t.sigil, 1))) continue;
@@ -210,7 +216,8 @@ std::vector<TensorType> Parser::result_types(size_t count) {
   return types;
 }
 
-// "tanh#2 rule, mlp.cc:44", each half on its own or both. Anything else in a note is ignored, also a file whose name has blanks.
+// "tanh#2 rule, mlp.cc:44", each half on its own or both. Anything else in a note is ignored, also a file
+// whose name has blanks.
 void Parser::note(Node& node) {
   std::string_view text = in_.until_line_end();
   const auto trim = [](std::string_view& s) {
@@ -235,9 +242,12 @@ void Parser::note(Node& node) {
   const size_t colon = std::min(text.rfind(':'), text.size());
   std::string_view file = text.substr(0, colon);
   int line = 0;
-  if (colon == text.size() || colon + 1 + read_number(text.substr(colon + 1), line) != text.size() || line < 0) return;
+  if (colon == text.size() || colon + 1 + read_number(text.substr(colon + 1), line) != text.size() ||
+      line < 0)
+    return;
   file.remove_prefix(file.rfind('/') + 1);
-  if (!file.empty() && file.find_first_of(" ,#") == std::string_view::npos) node.where = {graph_.keep(file).data(), line};
+  if (!file.empty() && file.find_first_of(" ,#") == std::string_view::npos)
+    node.where = {graph_.keep(file).data(), line};
 }
 
 }  // namespace

@@ -6,8 +6,11 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <type_traits>
 
 #include <fmt/format.h>
+
+#include "ir/each_field.h"
 
 namespace retrograd::ir {
 
@@ -27,17 +30,19 @@ void ValueReader::guard() {
     Compare op;
     bool holds;
   };
-  static constexpr Sign signs[] = {{"!=", Compare::eq, false}, {"==", Compare::eq, true}, {">=", Compare::lt, false},
-                                   {"<=", Compare::le, true},  {"<", Compare::lt, true},  {">", Compare::le, false}};
+  static constexpr Sign signs[] = {{"!=", Compare::eq, false}, {"==", Compare::eq, true},
+                                   {">=", Compare::lt, false}, {"<=", Compare::le, true},
+                                   {"<", Compare::lt, true},   {">", Compare::le, false}};
   const Scalar lhs = expression();
   const Sign* sign = std::ranges::find_if(signs, [&](const Sign& s) { return in_.take(s.text); });
   if (sign == std::end(signs)) in_.expected("a comparison");
   const Scalar rhs = expression();
   if (symbols_.compare(sign->op, id_of(lhs), id_of(rhs)) != sign->holds)
-    in_.fail(fmt::format("the guard {} {} {} does not hold for the values listed", to_string(lhs), sign->text, to_string(rhs)));
+    in_.fail(fmt::format("the guard {} {} {} does not hold for the values listed", to_string(lhs), sign->text,
+                         to_string(rhs)));
 }
 
-// ---- numbers and expressions -----------------------------------------------------------------------------------------------------
+// ---- numbers and expressions ---------------------------------------------------------------------
 
 Scalar ValueReader::number() {
   const std::string_view text = in_.number();
@@ -45,14 +50,16 @@ Scalar ValueReader::number() {
   const std::string_view word = text.substr(negative);
   if (text == "true" || text == "false") return Scalar(text == "true");
   if (word == "inf" || word == "nan") {
-    const double v = word == "inf" ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+    const double v =
+        word == "inf" ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
     return Scalar(std::copysign(v, negative ? -1.0 : 1.0));
   }
   const char* end = text.data() + text.size();
   if (text.find_first_of(".e") != std::string_view::npos) {
     double v = 0;
     const auto [stop, error] = std::from_chars(text.data(), end, v);
-    if (stop != end || error != std::errc()) in_.fail(fmt::format("{} is no number that fits into 64 bits", text));
+    if (stop != end || error != std::errc())
+      in_.fail(fmt::format("{} is no number that fits into 64 bits", text));
     return Scalar(v);
   }
   int64_t v = 0;
@@ -82,15 +89,16 @@ Scalar ValueReader::arithmetic(Arith op, Scalar lhs, Scalar rhs) {
 }
 
 Arith ValueReader::sign() {
-  static constexpr std::pair<std::string_view, Arith> signs[] = {{"+", Arith::add}, {"-", Arith::sub}, {"*", Arith::mul},
-                                                                 {"/", Arith::div}, {"%", Arith::mod}, {"^", Arith::pow}};
+  static constexpr std::pair<std::string_view, Arith> signs[] = {{"+", Arith::add}, {"-", Arith::sub},
+                                                                 {"*", Arith::mul}, {"/", Arith::div},
+                                                                 {"%", Arith::mod}, {"^", Arith::pow}};
   for (auto [text, op] : signs)
     if (in_.take(text)) return op;
   in_.expected("an operator");
 }
 
-// number | symbol | "(" expression sign expression ")" | "float(" expression ")", with the open brackets on a stack of its own: the
-// size of a concatenation of many tensors nests as deep as there are tensors.
+// number | symbol | "(" expression sign expression ")" | "float(" expression ")", with the open brackets on a
+// stack of its own: the size of a concatenation of many tensors nests as deep as there are tensors.
 Scalar ValueReader::expression() {
   struct Open {
     bool is_conversion;
@@ -132,7 +140,7 @@ bool ValueReader::boolean() {
   return s.number().i != 0;
 }
 
-// ---- types -----------------------------------------------------------------------------------------------------------------------
+// ---- types ---------------------------------------------------------------------------------------
 
 Dim ValueReader::dim() {
   const Scalar s = expression();
@@ -161,7 +169,8 @@ IntList ValueReader::list() {
   in_.expect("[");
   while (!in_.take("]")) {
     if (!list.empty()) in_.expect(",");
-    if (list.size() == IntList::kCapacity) in_.fail(fmt::format("a list has at most {} integers", IntList::kCapacity));
+    if (list.size() == IntList::kCapacity)
+      in_.fail(fmt::format("a list has at most {} integers", IntList::kCapacity));
     list.push_back(integer());
   }
   return list;
@@ -179,7 +188,8 @@ Device ValueReader::device() {
   if (!in_.take_word("cuda")) return {};
   in_.expect(":");
   const int64_t index = integer();
-  if (index < 0 || index > std::numeric_limits<int8_t>::max()) in_.fail(fmt::format("there is no device cuda:{}", index));
+  if (index < 0 || index > std::numeric_limits<int8_t>::max())
+    in_.fail(fmt::format("there is no device cuda:{}", index));
   return {kCUDA, static_cast<int8_t>(index)};
 }
 
@@ -193,74 +203,43 @@ TensorType ValueReader::type() {
   return t;
 }
 
-// ---- attributes ------------------------------------------------------------------------------------------------------------------
+// ---- attributes ----------------------------------------------------------------------------------
 
-// Assigns the value that stands next in the text to the field of a name; an empty name visits the fields for their names alone.
-class AttrReader final : public AttrVisitor {
- public:
-  AttrReader(ValueReader& in, std::string_view name) : in_(in), name_(name) {}
-  bool found = false;
-  std::vector<std::string_view> fields;
-  void field(std::string_view n, bool& v) override { if (is(n)) v = in_.boolean(); }
-  void field(std::string_view n, int64_t& v) override { if (is(n)) v = in_.integer(); }
-  void field(std::string_view n, Dim& v) override { if (is(n)) v = in_.dim(); }
-  void field(std::string_view n, Scalar& v) override { if (is(n)) v = in_.expression(); }
-  void field(std::string_view n, Shape& v) override { if (is(n)) v = in_.shape(); }
-  void field(std::string_view n, IntList& v) override { if (is(n)) v = in_.list(); }
-  void field(std::string_view n, ScalarType& v) override { if (is(n)) v = in_.dtype(); }
-
- private:
-  bool is(std::string_view n) {
-    fields.push_back(n);
-    return n == name_ && !std::exchange(found, true);
-  }
-  ValueReader& in_;
-  std::string_view name_;
-};
-
-namespace {
-
-class ScalarSetter final : public AttrVisitor {
- public:
-  explicit ScalarSetter(Scalar value) : value_(value) {}
-  void field(std::string_view, bool&) override {}
-  void field(std::string_view, int64_t&) override {}
-  void field(std::string_view, Dim&) override {}
-  void field(std::string_view n, Scalar& v) override { if (n == "scalar") v = value_; }
-  void field(std::string_view, Shape&) override {}
-  void field(std::string_view, IntList&) override {}
-  void field(std::string_view, ScalarType&) override {}
-
- private:
-  Scalar value_;
-};
-
-}  // namespace
+void ValueReader::read(bool& v) { v = boolean(); }
+void ValueReader::read(int64_t& v) { v = integer(); }
+void ValueReader::read(Dim& v) { v = dim(); }
+void ValueReader::read(Scalar& v) { v = expression(); }
+void ValueReader::read(Shape& v) { v = shape(); }
+void ValueReader::read(IntList& v) { v = list(); }
+void ValueReader::read(ScalarType& v) { v = dtype(); }
 
 std::vector<std::byte> ValueReader::attributes(const OpInfo& op, Scalar scalar) {
   std::vector<std::byte> attrs(op.attrs_size);
   std::vector<std::string_view> given;
+  const auto is_given = [&](std::string_view name) { return std::ranges::find(given, name) != given.end(); };
   if (op.has_scalar_operand) {
-    ScalarSetter setter(scalar);
-    op.visit_attrs(attrs.data(), setter);
+    for_each_field(op, attrs.data(), [&](std::string_view name, auto& field) {
+      if constexpr (std::is_same_v<decltype(field), Scalar&>)
+        if (name == "scalar") field = scalar;
+    });
     given.push_back("scalar");
   }
   if (in_.take("{"))
     for (bool first = true; !in_.take("}"); first = false) {
       if (!first) in_.expect(",");
       const std::string_view name = in_.word();
-      if (std::ranges::find(given, name) != given.end())
-        in_.fail(fmt::format("the attribute {} of {} is given already", name, op.name));
+      if (is_given(name)) in_.fail(fmt::format("the attribute {} of {} is given already", name, op.name));
       in_.expect("=");
-      AttrReader reader(*this, name);
-      if (op.visit_attrs) op.visit_attrs(attrs.data(), reader);
-      if (!reader.found) in_.fail(fmt::format("{} has no attribute {}", op.name, name));
-      given.push_back(name);
+      for_each_field(op, attrs.data(), [&](std::string_view field_name, auto& field) {
+        if (field_name != name || is_given(name)) return;
+        read(field);
+        given.push_back(name);
+      });
+      if (!is_given(name)) in_.fail(fmt::format("{} has no attribute {}", op.name, name));
     }
-  AttrReader names(*this, {});
-  if (op.visit_attrs) op.visit_attrs(attrs.data(), names);
-  for (std::string_view name : names.fields)
-    if (std::ranges::find(given, name) == given.end()) in_.fail(fmt::format("the attribute {} of {} is missing", name, op.name));
+  for_each_field(op, attrs.data(), [&](std::string_view name, auto&) {
+    if (!is_given(name)) in_.fail(fmt::format("the attribute {} of {} is missing", name, op.name));
+  });
   return attrs;
 }
 

@@ -1,5 +1,6 @@
-// ValueReader: numbers, expressions of symbols, types and attributes, as they stand in the text of a graph (grammar: docs/ir.md).
-// Expressions go into the graph's symbol table, where equal ones are one; they may nest as deep as they like.
+// ValueReader: numbers, expressions of symbols, types and attributes, as they stand in the text of a graph
+// (grammar: docs/ir.md). Expressions go into the graph's symbol table, where equal ones are one; they may
+// nest as deep as they like.
 #pragma once
 
 #include <map>
@@ -21,11 +22,11 @@ class ValueReader {
   Scalar expression();
   /// A type, of a value that exists.
   TensorType type();
-  /// "{name=value, ...}": every field of the op's attributes. The number that stands for an operand is not among them, it is given.
+  /// "{name=value, ...}": every field of the op's attributes. The number that stands for an operand is not
+  /// among them, it is given.
   std::vector<std::byte> attributes(const OpInfo& op, Scalar scalar);
 
  private:
-  friend class AttrReader;
   Scalar number();
   Scalar named();
   Scalar arithmetic(Arith op, Scalar lhs, Scalar rhs);
@@ -38,6 +39,13 @@ class ValueReader {
   IntList list();
   ScalarType dtype();
   Device device();
+  void read(bool& v);
+  void read(int64_t& v);
+  void read(Dim& v);
+  void read(Scalar& v);
+  void read(Shape& v);
+  void read(IntList& v);
+  void read(ScalarType& v);
 
   TextCursor& in_;
   SymbolTable& symbols_;

@@ -70,8 +70,8 @@ std::string_view TextCursor::number() {
   const size_t sign = text.starts_with('-');
   size_t length = sign + word_length(text.substr(sign));
   // The word of 1e-05 ends at the sign of its exponent.
-  const bool exponent = length > sign + 1 && is_digit(text[sign]) && text[length - 1] == 'e' && length < text.size() &&
-                        (text[length] == '-' || text[length] == '+');
+  const bool exponent = length > sign + 1 && is_digit(text[sign]) && text[length - 1] == 'e' &&
+                        length < text.size() && (text[length] == '-' || text[length] == '+');
   if (exponent) length += 1 + word_length(text.substr(length + 1));
   if (length == sign) expected("a number");
   at_ += length;

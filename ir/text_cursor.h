@@ -1,6 +1,7 @@
-// TextCursor: a place in the text of a graph, and the tokens that may stand there. There is no list of tokens: the parser asks for what
-// may come next. Blanks before a token are skipped, line ends are not; they end a node.
-// Whatever does not fit becomes Error(bad_argument) "graph text, line 3: ...", with the line that the cursor is on.
+// TextCursor: a place in the text of a graph, and the tokens that may stand there. There is no list of
+// tokens: the parser asks for what may come next. Blanks before a token are skipped, line ends are not; they
+// end a node. Whatever does not fit becomes Error(bad_argument) "graph text, line 3: ...", with the line that
+// the cursor is on.
 #pragma once
 
 #include <string>

@@ -11,9 +11,13 @@
 namespace retrograd::ir {
 namespace {
 
-std::string counted(int n, std::string_view what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
+std::string counted(int n, std::string_view what) {
+  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+}
 
-std::string type_text(const TensorType& type) { return type.dtype == ScalarType::Undefined ? "none" : to_string(type); }
+std::string type_text(const TensorType& type) {
+  return type.dtype == ScalarType::Undefined ? "none" : to_string(type);
+}
 
 // The kind of input that a bookkeeping op acts on; `tensor` if it is none of the ops known here.
 Input::Kind handle_kind(const OpInfo* op) {
@@ -25,14 +29,17 @@ Input::Kind handle_kind(const OpInfo* op) {
                                          : Input::Kind::tensor;
 }
 
-std::string wrong_type(std::string_view what, int i, std::string_view op, const TensorType& expected, const TensorType& found) {
-  return fmt::format("expected type {} for {} {} of {}, not {}", type_text(expected), what, i, op, type_text(found));
+std::string wrong_type(std::string_view what, int i, std::string_view op, const TensorType& expected,
+                       const TensorType& found) {
+  return fmt::format("expected type {} for {} {} of {}, not {}", type_text(expected), what, i, op,
+                     type_text(found));
 }
 
 // As same_type, without a copy of the cell's type.
 bool has_type(const TensorImpl& cell, const TensorType& type) {
   return cell.dtype() == type.dtype && cell.device() == type.device && cell.rank() == type.shape.rank() &&
-         std::equal(cell.shape().begin(), cell.shape().end(), type.shape.begin(), [](Dim a, Dim b) { return a.raw() == b.raw(); });
+         std::equal(cell.shape().begin(), cell.shape().end(), type.shape.begin(),
+                    [](Dim a, Dim b) { return a.raw() == b.raw(); });
 }
 
 }  // namespace
@@ -62,9 +69,11 @@ std::string TypeChecker::problem(const Node& node) {
 std::string TypeChecker::form_problem(const Node& node) const {
   const OpInfo& op = *node.op;
   if (op.arity >= 0 ? node.operands != op.arity : node.operands == 0 && !op.is(Trait::bookkeeping))
-    return fmt::format("{} takes {}, not {}", op.name, op.arity >= 0 ? counted(op.arity, "operand") : "at least one operand", node.operands);
+    return fmt::format("{} takes {}, not {}", op.name,
+                       op.arity >= 0 ? counted(op.arity, "operand") : "at least one operand", node.operands);
   if (op.outputs >= 0 ? node.results != op.outputs : node.results == 0 && !op.is(Trait::bookkeeping))
-    return fmt::format("{} gives {}, not {}", op.name, op.outputs >= 0 ? counted(op.outputs, "result") : "at least one result", node.results);
+    return fmt::format("{} gives {}, not {}", op.name,
+                       op.outputs >= 0 ? counted(op.outputs, "result") : "at least one result", node.results);
   const auto operands = graph_.operands(node);
   for (size_t i = 0; i < operands.size(); ++i)
     if (operands[i] != kNoValue && graph_.type(operands[i]).dtype == ScalarType::Undefined)
@@ -84,16 +93,19 @@ std::string TypeChecker::handle_problem(const Node& node) const {
   if (node.handle < 0 || static_cast<size_t>(node.handle) >= graph_.inputs().size())
     return fmt::format("{} acts on a {}, and none is named", op, text_of(wanted).word);
   const Input& input = graph_.inputs()[static_cast<size_t>(node.handle)];
-  if (input.kind != wanted) return fmt::format("{} acts on a {}, not on a {}", op, text_of(wanted).word, text_of(input.kind).word);
+  if (input.kind != wanted)
+    return fmt::format("{} acts on a {}, not on a {}", op, text_of(wanted).word, text_of(input.kind).word);
 
   const auto operands = graph_.operands(node);
   const auto type_of = [&](ValueId v) { return v == kNoValue ? TensorType{} : graph_.type(v); };
   if (wanted == Input::Kind::slot && !same_type(input.type, graph_.type(node.first_result)))
     return wrong_type("result", 0, op, input.type, graph_.type(node.first_result));
-  if ((wanted == Input::Kind::leaf || wanted == Input::Kind::box) && !same_type(input.type, type_of(operands[0])))
+  if ((wanted == Input::Kind::leaf || wanted == Input::Kind::box) &&
+      !same_type(input.type, type_of(operands[0])))
     return wrong_type("operand", 0, op, input.type, type_of(operands[0]));
   if (wanted != Input::Kind::hook) return {};
-  if (node.results > node.operands) return fmt::format("{} gives at most as many results as it has operands", op);
+  if (node.results > node.operands)
+    return fmt::format("{} gives at most as many results as it has operands", op);
   for (int i = 0; i < node.results; ++i) {
     const TensorType expected = type_of(operands[static_cast<size_t>(i)]);
     if (!same_type(expected, graph_.type(node.first_result + i)))
@@ -104,7 +116,8 @@ std::string TypeChecker::handle_problem(const Node& node) const {
 
 std::string TypeChecker::rule_problem(const Node& node) {
   const OpInfo& op = *node.op;
-  if (node.results > kMaxOutputs) return fmt::format("{} gives {} results, an op has at most {}", op.name, node.results, kMaxOutputs);
+  if (node.results > kMaxOutputs)
+    return fmt::format("{} gives {} results, an op has at most {}", op.name, node.results, kMaxOutputs);
   operands_.clear();
   for (ValueId v : graph_.operands(node)) operands_.push_back(cell(v));
   TensorImpl* results[kMaxOutputs];
@@ -113,8 +126,11 @@ std::string TypeChecker::rule_problem(const Node& node) {
     results[i]->set_dtype(ScalarType::Undefined, {});
   }
   try {
-    if (op.infer) op.infer({&op, operands_, node.attrs, node.where, node.results}, results);
-    else results[0]->set_type(operands_[0]->dtype(), operands_[0]->device(), operands_[0]->shape());  // as the Recorder does
+    if (op.infer)
+      op.infer({&op, operands_, node.attrs, node.where, node.results}, results);
+    else
+      results[0]->set_type(operands_[0]->dtype(), operands_[0]->device(),
+                           operands_[0]->shape());  // as the Recorder does
   } catch (const Error& e) {
     return e.what();
   } catch (const InternalError& e) {

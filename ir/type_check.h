@@ -1,11 +1,15 @@
-// TypeChecker: does a node fit its op? Number of operands and results, attributes, the kind of input that a bookkeeping op acts on, and
-// the types: those of the results must be the ones that the op's type rule gives for those of the operands.
+// TypeChecker: does a node fit its op? Number of operands and results, attributes, the kind of input that a
+// bookkeeping op acts on, and the types: those of the results must be the ones that the op's type rule gives
+// for those of the operands.
 //
-// Rules run on cells that have a type and nothing else, one for each distinct type of the graph, under the symbol table in scope: a
-// comparison of symbols is answered, and leaves a guard, there. Types are compared as by same_type: symbols by id.
-// The checker may live while its graph grows. Operands must name values of the graph (verify() sees to that).
-// Limits: what a rule does not look at is not checked; a rule that needs an operand which is missing may fail in other ways than by
-// an exception.
+// Rules run on cells that have a type and nothing else, one for each distinct type of the graph, under the
+// symbol table in scope: a comparison of symbols is answered, and leaves a guard, there. Types are compared
+// as by same_type: symbols by id. The checker may live while its graph grows.
+//
+// Operands must name values of the graph (verify() sees to that).
+//
+// Limits: what a rule does not look at is not checked; a rule that needs an operand which is missing may
+// fail in other ways than by an exception.
 #pragma once
 
 #include <array>

@@ -58,6 +58,7 @@ Plan::Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std
   }
   assign_registers();
   choose_spans();
+  if (!log_.may_leave) fold_unpacks();
 }
 
 Plan::~Plan() { delete spare_.load(); }
@@ -261,7 +262,33 @@ void Plan::choose_spans() {
     s.kind = Kind::span;
     s.span = span;
     s.elements = static_cast<uint32_t>(elements);
+    s.item = static_cast<uint8_t>(element_size(t.dtype));
   }
+}
+
+void Plan::fold_unpacks() {
+  std::vector<Step> kept;
+  kept.reserve(steps_.size());
+  for (Step s : steps_) {
+    if (s.kind == Kind::span && !kept.empty() && kept.back().kind == Kind::unpack && kept.back().dying == 0) {
+      int32_t* operands = registers_.data() + s.first_register;
+      int32_t* dying = operands + s.operands + s.results;
+      const int32_t unpacked = registers_[kept.back().first_register];
+      int32_t* used = std::find(operands, operands + s.operands, unpacked);
+      int32_t* dies = std::find(dying, dying + s.dying, unpacked);
+      const bool once = used != operands + s.operands && std::count(operands, operands + s.operands, unpacked) == 1;
+      if (once && dies != dying + s.dying) {
+        *used = -2 - static_cast<int32_t>(folded_.size());
+        const ir::Node& unpack = graph_.nodes()[kept.back().node];
+        folded_.push_back({static_cast<uint32_t>(kept.back().place), kept.back().slot, sources_[static_cast<size_t>(unpack.handle)].offset});
+        std::copy(dies + 1, dying + s.dying, dies);
+        --s.dying;
+        kept.pop_back();
+      }
+    }
+    kept.push_back(s);
+  }
+  steps_ = std::move(kept);
 }
 
 std::unique_ptr<Plan::Frame> Plan::new_frame() const {

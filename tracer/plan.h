@@ -7,7 +7,8 @@
 //            are leased, so concurrent and nested runs of one plan do not meet.
 // A register's memory is allocated when its value is computed and freed at its last use. An elementwise step takes over the register of an
 // operand that dies in it, and writes over its memory when nobody else sees that. An unpacked value is the saved cell itself: nothing is copied.
-// A span step is an elementwise step on few contiguous elements of one type: it calls the kernel's inner loop and nothing else.
+// A span step is an elementwise step on few contiguous elements of one type: it calls the kernel's inner loop and nothing else. An unpack
+// directly before it whose value only it uses is folded into it: it reads the saved cell where it is.
 // Numbers in attributes that are symbols are filled in at each run, in copies that belong to the frame.
 // Limits: one executor; memory is not planned ahead but taken from the allocator step by step.
 #pragma once
@@ -65,6 +66,7 @@ class Plan {
     };
     uint16_t operands, results, dying;
     Kind kind;
+    uint8_t item;             // span: bytes of an element
     int8_t takes;             // operand that dies here and whose register, and memory if it may, the result takes over; -1: none
   };
   // A number of an attribute that is filled in at each run.
@@ -82,6 +84,7 @@ class Plan {
   void assign_registers();
   void place(Step& step, RegisterFile& file);
   void choose_spans();
+  void fold_unpacks();
   std::unique_ptr<Frame> new_frame() const;
 
   const ir::Graph& graph_;
@@ -89,7 +92,11 @@ class Plan {
   const DriveLog& log_;
   Executor& executor_;
   std::vector<Step> steps_;
-  std::vector<int32_t> registers_;       // operand -1: none
+  std::vector<int32_t> registers_;       // operand -1: none; below: a slot, number -2 - r of folded_
+  struct SlotRef {
+    uint32_t place, slot, offset;  // offset: in bytes, from the record, which then need not be read
+  };
+  std::vector<SlotRef> folded_;
   std::vector<int32_t> register_types_;  // of each register, into cell_types_
   std::vector<TensorType> cell_types_;   // the distinct types of the graph, concrete
   std::vector<uint32_t> bound_;          // the inputs that a run binds beforehand: all but slots

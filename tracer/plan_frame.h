@@ -24,9 +24,13 @@ struct Plan::Frame {
     else if (at[i]) own[i]->set_storage({});
     at[i] = nullptr;
   }
+  // Whatever a run that was broken off has left.
   void clear() {
-    for (size_t i = 0; i < at.size(); ++i)
-      if (at[i]) drop(static_cast<int32_t>(i));
+    for (size_t i = 0; i < at.size(); ++i) {
+      at[i] = nullptr;
+      foreign[i].reset();
+      if (own[i]->storage()) own[i]->set_storage({});
+    }
   }
   // The value as a tensor of its own, its memory handed over when the register is done with it.
   Tensor give(int32_t r) {

@@ -31,10 +31,13 @@ struct Plan::Run {
 
  private:
   static constexpr size_t kStay = ~size_t{0};
+  static constexpr size_t kAhead = 8;  // folded slots fetched in advance
   void look_ahead();
   void function(const Step& s);
   void step(const Step& s, void* attrs);
-  void span(const Step& s, const void* attrs);
+  bool span(const Step& s, const void* attrs);
+  Slot* slot_at(const SlotRef& ref) const { return reinterpret_cast<Slot*>(reinterpret_cast<char*>(reached.records[ref.place]) + ref.offset); }
+  Tensor value_of_slot(uint64_t place, uint32_t index);
   void unpack_slot(const Step& s);
   void call(const Step& s, void* attrs);
   void kernel(const Step& s, const Call& call, const int32_t* results);
@@ -61,27 +64,11 @@ Plan::Run::~Run() {
   delete plan.spare_.exchange(frame.release(), std::memory_order_release);
 }
 
-bool Plan::Run::all() {
-  auto patch = plan.patches_.begin();
-  for (; next < plan.steps_.size(); ++next) {
-    const Step& s = plan.steps_[next];
-    if (leave_at != kStay && s.node >= plan.log_.events[leave_at].node && s.kind != Kind::release) return false;
-    void* attrs = s.attrs;
-    for (; patch != plan.patches_.end() && patch->node == s.node; ++patch) attrs = frame->patched.data() + patch->attrs;
-    step(s, attrs);
-    const int32_t* dying = registers(s) + s.operands + s.results;
-    for (int i = 0; i < s.dying; ++i) frame->drop(dying[i]);
-    if (annotation_changes != seen_changes) look_ahead();
-  }
-  return leave_at == kStay;
-}
-
 void Plan::Run::step(const Step& s, void* attrs) {
   switch (s.kind) {
-    case Kind::span: return span(s, attrs);
-    case Kind::unpack: return unpack_slot(s);
-    case Kind::hook: return hook(s);
-    case Kind::function: return function(s);
+    case Kind::unpack: unpack_slot(s); break;
+    case Kind::hook: hook(s); break;
+    case Kind::function: function(s); break;
     case Kind::accumulate_grad: return accumulate(s);
     case Kind::retain_grad: return retain_gradient(*bindings[static_cast<size_t>(s.bound)].box, frame->give(registers(s)[0]));
     case Kind::release:
@@ -90,33 +77,68 @@ void Plan::Run::step(const Step& s, void* attrs) {
     case Kind::drop: return;
     default: return call(s, attrs);
   }
+  if (annotation_changes != seen_changes) look_ahead();  // code of the user's ran
 }
 
-void Plan::Run::unpack_slot(const Step& s) {
-  Record& record = *reached.records[s.place];
-  Slot& slot = record.slot[s.slot];
-  Tensor value = request.retain_graph ? unpack(record, slot) : unpack_and_release(record, slot);
-  frame->set_foreign(registers(s)[0], std::move(value).take());
+Tensor Plan::Run::value_of_slot(uint64_t place, uint32_t index) {
+  Record& record = *reached.records[place];
+  Slot& slot = record.slot[index];
+  return request.retain_graph ? unpack(record, slot) : unpack_and_release(record, slot);
 }
 
-// Contiguous operands, and a place for the result: the memory of an operand that dies, or new memory of the register's own cell.
-void Plan::Run::span(const Step& s, const void* attrs) {
+void Plan::Run::unpack_slot(const Step& s) { frame->set_foreign(registers(s)[0], value_of_slot(s.place, s.slot).take()); }
+
+// Contiguous operands, and a place for the result: the memory of an operand that dies, or new memory of the register's own cell. False,
+// with nothing done, when it is not that simple.
+[[gnu::always_inline]] inline bool Plan::Run::span(const Step& s, const void* attrs) {
   const int32_t* r = registers(s);
+  TensorImpl* const* at = frame->at.data();
   const void* in[kMaxSpanOperands];
+  Slot* slot = nullptr;
   for (int i = 0; i < s.operands; ++i) {
-    const TensorImpl& x = *frame->at[static_cast<size_t>(r[i])];
-    if (!x.is_contiguous()) return call(s, const_cast<void*>(attrs));
-    in[i] = x.data();
+    const TensorImpl* x;
+    if (r[i] >= 0) {
+      x = at[r[i]];
+    } else {
+      const auto number = static_cast<size_t>(-2 - r[i]);
+      slot = slot_at(plan.folded_[number]);
+      if (number + kAhead < plan.folded_.size()) __builtin_prefetch(slot_at(plan.folded_[number + kAhead]));
+      x = slot->value.get();
+      if (!x || slot->packed || slot->version != x->storage()->version()) return false;
+    }
+    if (s.elements != 1 && !x->is_contiguous()) return false;
+    in[i] = static_cast<const char*>(x->storage()->data()) + x->storage_offset() * s.item;
   }
   const auto result = static_cast<size_t>(r[s.operands]);
   TensorImpl* own = frame->own[result].get();
   if (s.takes >= 0) {
-    if (frame->at[result] != own || !own->storage()->is_unique()) return call(s, const_cast<void*>(attrs));
+    if (frame->at[result] != own || !own->storage()->is_unique()) return false;
   } else {
     plan.executor_.allocate(*own);
     frame->at[result] = own;
   }
-  s.span(own->data(), in, s.elements, attrs);
+  s.span(static_cast<char*>(own->storage()->data()) + own->storage_offset() * s.item, in, s.elements, attrs);
+  if (slot && !request.retain_graph) {
+    slot->value.reset();
+    slot->released = true;
+  }
+  return true;
+}
+
+bool Plan::Run::all() {
+  const Patch* patch = plan.patches_.data();
+  const Patch* const patches_end = patch + plan.patches_.size();
+  const size_t count = plan.steps_.size();
+  for (; next < count; ++next) {
+    const Step& s = plan.steps_[next];
+    if (leave_at != kStay && s.node >= plan.log_.events[leave_at].node && s.kind != Kind::release) return false;
+    void* attrs = s.attrs;
+    for (; patch != patches_end && patch->node == s.node; ++patch) attrs = frame->patched.data() + patch->attrs;
+    if (s.kind != Kind::span || !span(s, attrs)) step(s, attrs);
+    const int32_t* dying = registers(s) + s.operands + s.results;
+    for (int i = 0; i < s.dying; ++i) frame->drop(dying[i]);
+  }
+  return leave_at == kStay;
 }
 
 void Plan::Run::call(const Step& s, void* attrs) {
@@ -129,7 +151,16 @@ void Plan::Run::call(const Step& s, void* attrs) {
     operands = more.data();
   }
   const int32_t* r = registers(s);
-  for (int i = 0; i < s.operands; ++i) operands[i] = r[i] < 0 ? nullptr : frame->at[static_cast<size_t>(r[i])];
+  Tensor unpacked;  // at most one operand is a folded slot
+  for (int i = 0; i < s.operands; ++i) {
+    if (r[i] < -1) {
+      const SlotRef& ref = plan.folded_[static_cast<size_t>(-2 - r[i])];
+      unpacked = value_of_slot(ref.place, ref.slot);
+      operands[i] = unpacked.get();
+    } else {
+      operands[i] = r[i] < 0 ? nullptr : frame->at[static_cast<size_t>(r[i])];
+    }
+  }
   const int32_t* results = r + s.operands;
   const ir::Node& node = plan.graph_.nodes()[s.node];
   const Call call{node.op, {operands, s.operands}, attrs, node.where, s.results};

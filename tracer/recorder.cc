@@ -162,7 +162,7 @@ ir::ValueId Recorder::value_of(const Tensor& tensor) {
   if (fresh) {
     kept_.push_back(tensor);
     it->second = graph_.add_tensor_input(cell.type());
-    sources.push_back({Source::Kind::constant, 0, 0, {}, tensor});
+    sources.push_back({Source::Kind::constant, 0, 0, {}, 0, tensor});
   }
   return it->second;
 }
@@ -263,7 +263,8 @@ void Recorder::emit_unpack(const Call& call, Tensor* results) {
   log.may_leave |= slot.is_hooked();
   const TensorType type = type_of(*attrs.record, slot.is_result ? attrs.record->operands + slot.index : slot.index);
   const int32_t input = graph_.add_handle(ir::Input::Kind::slot, type);
-  sources.push_back({Source::Kind::slot, origin_.ordinal, static_cast<uint32_t>(attrs.slot)});
+  const auto offset = reinterpret_cast<const char*>(&slot) - reinterpret_cast<const char*>(attrs.record);
+  sources.push_back({Source::Kind::slot, origin_.ordinal, static_cast<uint32_t>(attrs.slot), {}, static_cast<uint32_t>(offset)});
   ++rules.back().unpacks;
   Call plain = call;
   plain.attrs = nullptr;

@@ -23,6 +23,7 @@ struct Source {
   uint32_t place = 0;  // root; or ordinal of the record; or index of the leaf in the walk
   uint32_t index = 0;  // slot; or place among the live hooks of the list; or retained box
   List list = List::tensor;
+  uint32_t offset = 0; // slot: in bytes, from the record
   Tensor constant = {};
 };
 

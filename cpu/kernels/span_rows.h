@@ -17,6 +17,8 @@ struct Lane {
   static constexpr int size = V::size;
   static V load(const T* p) { return V::load(p); }
   static void store(T* p, V v) { v.store(p); }
+  static T first(V v) { return v.v[0]; }
+  static bool first(Mask<T> m) { return m.v[0] != 0; }
   static void store(bool* p, Mask<T> m) {
     T lanes[size];
     select(m, V(static_cast<T>(1)), V(static_cast<T>(0))).store(lanes);
@@ -28,6 +30,8 @@ struct Lane<int64_t> {
   using V = Int;
   static constexpr int size = 1;
   static V load(const int64_t* p) { return V(*p); }
+  static int64_t first(V v) { return v.v; }
+  static bool first(bool b) { return b; }
   static void store(int64_t* p, V v) { *p = v.v; }
   static void store(bool* p, bool b) { *p = b; }
 };
@@ -59,10 +63,8 @@ void span(void* out, const void* const* in, int64_t n, const void* attrs) {
   }
   if (i == n) return;
   if (n == 1) {  // without a way through memory
-    Out result[L::size];
     for (int k = 0; k < arity; ++k) x[k] = typename L::V(p[k][0]);
-    L::store(result, apply<Op>(x, a));
-    o[0] = result[0];
+    o[0] = L::first(apply<Op>(x, a));
     return;
   }
   // The tail goes through a padded register of the same code; the padding repeats the last element.
