@@ -229,7 +229,7 @@ Stats stats() {
   }
   return s;
 }
-void reset_peak() { peak_bytes = live_bytes.load(); }
+int64_t reset_peak(int64_t at_least) { return peak_bytes.exchange(std::max(live_bytes.load(), at_least)); }
 void set_limit(int64_t bytes) { limit_bytes = bytes; }
 void empty_cache() { LargeCache::instance().clear(); }
 void fail_allocation_after(int64_t count) { fail_countdown = count; }

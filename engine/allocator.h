@@ -25,7 +25,8 @@ struct Stats {
 };
 
 Stats stats();
-void reset_peak();
+/// peak_bytes becomes live_bytes, or `at_least` if that is higher. Returns what it was.
+int64_t reset_peak(int64_t at_least = 0);
 /// Refuses an allocation of tensor data that would lift live_bytes above `bytes` (OutOfMemory); 0: no limit.
 void set_limit(int64_t bytes);
 /// Gives cached blocks back to the system.

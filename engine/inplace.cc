@@ -293,6 +293,7 @@ const Tensor& apply_inplace(const Tensor& self, const std::function<Tensor(const
   const bool recorded = GradMode::is_enabled() && is_floating(cell.dtype()) && (cell.requires_grad || result.impl().requires_grad);
   if (recorded && cell.base) check_view(cell, name, where);
   result = owned(std::move(result), old, cell, recorded, where);
+  cell.storage()->will_be_written();  // before anything is changed: it may fail
   old.let_go();
   if (cell.base) write_history_of_base(cell, result, recorded, where);
   else write_history(cell, result, recorded);

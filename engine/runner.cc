@@ -21,6 +21,7 @@ void run_into(const Call& call, const Tensor& destination) {
   const Kernel kernel = executor.find(call.op);
   if (!kernel) fail_call(call, Category::unsupported, "it cannot run in place");
   TensorImpl* output = destination.get();
+  output->storage()->will_be_written();
   executor.launch(kernel, call, &output);
   output->storage()->bump_version();
 }

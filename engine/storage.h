@@ -12,6 +12,18 @@
 
 namespace retrograd {
 
+class Storage;
+
+/// Told before this thread writes to memory in place, while there is one: who keeps old values copies them then.
+class WriteWatcher {
+ public:
+  virtual void before_write(const Storage& memory) = 0;
+  static inline constinit thread_local WriteWatcher* current = nullptr;
+
+ protected:
+  ~WriteWatcher() = default;
+};
+
 class Storage : public RefCounted {
  public:
   /// Uninitialised memory on the CPU.
@@ -28,6 +40,10 @@ class Storage : public RefCounted {
   uint32_t version() const { return version_.load(std::memory_order_relaxed); }
   /// Memory that belongs to somebody else.
   bool is_external() const { return external_; }
+  /// To be called before a write that will raise the version.
+  void will_be_written() const {
+    if (WriteWatcher::current) WriteWatcher::current->before_write(*this);
+  }
   void bump_version() { version_.fetch_add(1, std::memory_order_relaxed); }
 
  private:

@@ -70,7 +70,7 @@ class SymbolTable {
   void evaluate(std::vector<Number>& values) const;
   /// The first guard that does not hold for `values`, or -1.
   int failing_guard(std::span<const Number> values) const;
-  /// "s3", "2*s3", "(s1+s2)".
+  /// "s3", "2*s3", "(s1+s2)", "float(s0)".
   std::string text(int32_t id) const;
 
   static SymbolTable* current();

@@ -35,17 +35,25 @@ struct Hook : RefCounted {
   bool is_live() const { return !removed.load(std::memory_order_acquire); }
 };
 
+/// How often this thread has added a hook, a retained gradient or a pair of saved-tensor hooks to anything, or removed a traceable hook: a
+/// backward that runs a captured graph looks whether the code it called has changed what is still to come.
+inline constinit thread_local uint64_t annotation_changes = 0;
+
 /// Removes a hook (or the group of hooks that one registration made); copies refer to the same, and letting a handle go does nothing.
 class HookHandle {
  public:
   HookHandle() = default;
   explicit HookHandle(RefPtr<Hook> hook) : hooks_{std::move(hook)} {}
   void remove() {
-    for (const RefPtr<Hook>& hook : hooks_) hook->removed.store(true, std::memory_order_release);
+    for (const RefPtr<Hook>& hook : hooks_) {
+      hook->removed.store(true, std::memory_order_release);
+      annotation_changes += hook->traceable;  // a captured graph has its body, and cannot pass it over
+    }
   }
   /// Lets a traced backward inline the hook (see the head of the file).
   HookHandle& set_traceable(bool on = true) {
     for (const RefPtr<Hook>& hook : hooks_) hook->traceable = on;
+    ++annotation_changes;
     return *this;
   }
   void join(const HookHandle& other) { hooks_.insert(hooks_.end(), other.hooks_.begin(), other.hooks_.end()); }
@@ -53,10 +61,6 @@ class HookHandle {
  private:
   std::vector<RefPtr<Hook>> hooks_;
 };
-
-/// How often this thread has added a hook, a retained gradient or a pair of saved-tensor hooks to anything: a backward that runs a captured
-/// graph looks whether the code it called has changed what is still to come.
-inline constinit thread_local uint64_t annotation_changes = 0;
 
 /// Hooks of one kind at one place, in order of registration.
 class HookList {

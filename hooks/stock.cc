@@ -20,7 +20,8 @@
 namespace retrograd {
 namespace {
 
-// Format: Packed (copyable); pack(tensor) -> std::optional<Packed>, none: leave it; unpack(packed) -> Tensor; takes(tensor).
+// Format: Packed (copyable); pack(tensor) -> std::optional<Packed>, none: leave it; unpack(packed) -> Tensor;
+// takes(tensor).
 template <class Format>
 class Stock final : public SavedTensorHooks {
  public:
@@ -42,7 +43,8 @@ class Stock final : public SavedTensorHooks {
 
  private:
   bool is_kept(const Tensor& tensor) const {
-    return std::binary_search(kept_.begin(), kept_.end(), tensor.impl().storage(), [](const auto& a, const auto& b) { return a.get() < b.get(); });
+    return std::binary_search(kept_.begin(), kept_.end(), tensor.impl().storage(),
+                              [](const auto& a, const auto& b) { return a.get() < b.get(); });
   }
 
   Format format_;
@@ -147,6 +149,8 @@ RefPtr<SavedTensorHooks> save_as_half(const Tensors& keep) { return make(HalfFor
 RefPtr<SavedTensorHooks> save_as_fp8(const Tensors& keep) { return make(Fp8Format{}, keep); }
 RefPtr<SavedTensorHooks> save_as_int8(const Tensors& keep) { return make(Int8Format{}, keep); }
 RefPtr<SavedTensorHooks> save_on_cpu(bool, const Tensors& keep) { return make(CpuFormat{}, keep); }
-RefPtr<SavedTensorHooks> save_to_file(std::string folder, const Tensors& keep) { return make(FileFormat{std::move(folder)}, keep); }
+RefPtr<SavedTensorHooks> save_to_file(std::string folder, const Tensors& keep) {
+  return make(FileFormat{std::move(folder)}, keep);
+}
 
 }  // namespace retrograd

@@ -3,11 +3,12 @@
 //   SavedTensorHooksGuard guard(save_as_half(model.parameters()));
 //   Tensor loss = model(x);     // what this saves for the backward is kept as float16
 //
-// Which tensors they change: floating ones of at least kSmallestPacked elements. Left as they are: other dtypes and small tensors; tensors that
-// share memory with one of `keep` (a packed parameter would be one copy more, since the parameter stays); expanded tensors, which have less
-// memory than elements. What is left as it is aliases the saved memory, so a write to it in place is still detected. save_on_cpu is for all
-// tensors but those that share memory with `keep`.
-// A tensor that is saved twice is packed twice. The pairs may be used from several threads, and outlive the guard that they were given to.
+// Which tensors they change: floating ones of at least kSmallestPacked elements. Left as they are: other
+// dtypes and small tensors; tensors that share memory with one of `keep` (a packed parameter would be one
+// copy more, since the parameter stays); expanded tensors, which have less memory than elements. What is left
+// as it is aliases the saved memory, so a write to it in place is still detected. save_on_cpu changes all
+// tensors but those of `keep`. A tensor that is saved twice is packed twice. The pairs may be used from
+// several threads, and outlive the guard that they were given to.
 #pragma once
 
 #include <string>
@@ -21,23 +22,26 @@ inline constexpr int64_t kSmallestPacked = 256;
 /// float64 and float32 are kept as float16, rounded to nearest: numbers beyond 65504 become infinite.
 RefPtr<SavedTensorHooks> save_as_half(const Tensors& keep = {});
 
-/// Floating tensors are kept as float8_e4m3fn with one scale a tensor, max |x| / 448. A tensor with infinite or nan elements, or so small
-/// that the scale would underflow, is left as it is.
+/// Floating tensors are kept as float8_e4m3fn with one scale a tensor, max |x| / 448. A tensor with infinite
+/// or nan elements, or so small that the scale would underflow, is left as it is.
 RefPtr<SavedTensorHooks> save_as_fp8(const Tensors& keep = {});
 
-/// Floating tensors are kept as one byte an element, -127 to 127 steps, and a float32 step for each kInt8Block elements in row-major order:
-/// the largest |x| of the block / 127. An element changes by at most half a step. A tensor with infinite or nan elements, or with some that
-/// float32 cannot hold, is left as it is.
+/// Floating tensors are kept as one byte an element, -127 to 127 steps, and a float32 step for each
+/// kInt8Block elements in row-major order: the largest |x| of the block / 127. An element changes by at most
+/// half a step. A tensor with infinite or nan elements, or with some that float32 cannot hold, is left as it
+/// is.
 inline constexpr int64_t kInt8Block = 128;
 RefPtr<SavedTensorHooks> save_as_int8(const Tensors& keep = {});
 
-/// Each tensor is kept as a copy in the host's memory. Bits come back, and strides where the elements fill a block of memory, in whatever
-/// order of dims; gaps of a view are closed, and what an expanded tensor repeats is kept once. Later writes to the saved tensor do not reach
-/// the copy. `pinned` asks for memory that a device can copy asynchronously; tensors of the CPU have no use for it.
+/// Each tensor is kept as a copy in the host's memory. Bits come back, and strides where the elements fill a
+/// block of memory, in whatever order of dims; gaps of a view are closed, and what an expanded tensor repeats
+/// is kept once. Later writes to the saved tensor do not reach the copy. `pinned` asks for memory that a
+/// device can copy asynchronously; tensors of the CPU have no use for it.
 RefPtr<SavedTensorHooks> save_on_cpu(bool pinned = false, const Tensors& keep = {});
 
-/// Each tensor goes to a file of its own in `folder` and is read back when it is needed; the file goes when the saved value is dropped.
-/// Folder and file problems (full disk, a file that vanished or changed) are FileErrors that name the path.
+/// Each tensor goes to a file of its own in `folder` and is read back when it is needed; the file goes when
+/// the saved value is dropped. Folder and file problems (full disk, a file that vanished or changed) are
+/// FileErrors that name the path.
 RefPtr<SavedTensorHooks> save_to_file(std::string folder, const Tensors& keep = {});
 
 }  // namespace retrograd

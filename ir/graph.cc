@@ -52,6 +52,14 @@ void* Graph::copy_attrs(const OpInfo& op, const void* attrs) {
   return copy;
 }
 
+void Graph::reserve(size_t nodes) {
+  nodes_.reserve(nodes);
+  pool_.reserve(nodes * 2);
+  value_types_.reserve(nodes);
+  inputs_.reserve(nodes / 2);
+  origins_.reserve(nodes / 2);
+}
+
 ValueId Graph::add_tensor_input(const TensorType& type, std::string name) {
   Input input;
   input.value = new_value(type);

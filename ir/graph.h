@@ -65,6 +65,8 @@ class Graph {
   Graph(Graph&&) = default;
   Graph& operator=(Graph&&) = default;
 
+  /// Makes room for so many nodes.
+  void reserve(size_t nodes);
   ValueId add_tensor_input(const TensorType& type, std::string name = {});
   int32_t add_handle(Input::Kind kind, const TensorType& type, std::string name = {});
   /// Appends a node; its results get the next ids. `attrs` is copied.

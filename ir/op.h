@@ -104,6 +104,7 @@ struct OpInfo {
   int8_t outputs = 1;         // -1: depends on the call
   uint16_t attrs_size = 0;
   bool has_scalar_operand = false;  // a null operand stands for the attribute `scalar`
+  uint8_t optional = 0;             // bit i: operand i may be null (bookkeeping ops aside)
   void (*visit_attrs)(void* attrs, AttrVisitor&) = nullptr;
   /// Checks the operands and sets dtype, device and shape of every output.
   void (*infer)(const Call&, TensorImpl* const* outputs) = nullptr;

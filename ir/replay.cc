@@ -83,7 +83,7 @@ class Interpreter {
 void Interpreter::emit_bookkeeping(const Node& node, Call& call, Tensor* results) {
   const Binding& b = bindings_[static_cast<size_t>(node.handle)];
   UnpackAttrs unpack{b.record, b.slot};
-  HookAttrs hook{b.hook, b.leaf, static_cast<int>(call.outputs)};
+  HookAttrs hook{b.hook.get(), b.leaf, static_cast<int>(call.outputs)};
   AccumulateGradAttrs accumulate{b.leaf};
   RetainGradAttrs retain{b.box};
   FunctionBackwardAttrs function{b.record};

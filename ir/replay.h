@@ -13,7 +13,7 @@ struct Binding {
   Record* record = nullptr;   // kinds slot and function
   int slot = 0;
   TensorImpl* leaf = nullptr;
-  Hook* hook = nullptr;
+  RefPtr<Hook> hook;          // kept alive: it may be removed, and its list swept, while it is still to be passed over
   GradBox* box = nullptr;
 };
 

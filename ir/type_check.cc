@@ -75,9 +75,12 @@ std::string TypeChecker::form_problem(const Node& node) const {
     return fmt::format("{} gives {}, not {}", op.name,
                        op.outputs >= 0 ? counted(op.outputs, "result") : "at least one result", node.results);
   const auto operands = graph_.operands(node);
-  for (size_t i = 0; i < operands.size(); ++i)
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const bool may_be_missing = op.is(Trait::bookkeeping) || (i < 8 && op.optional >> i & 1);
+    if (operands[i] == kNoValue && !may_be_missing) return fmt::format("operand {} of {} is missing", i, op.name);
     if (operands[i] != kNoValue && graph_.type(operands[i]).dtype == ScalarType::Undefined)
       return fmt::format("operand {} of {} is a result that does not exist", i, op.name);
+  }
   if (op.attrs_size && !node.attrs) return fmt::format("{} has no attributes", op.name);
   if (!op.is(Trait::bookkeeping) && node.handle >= 0) return fmt::format("{} acts on no input", op.name);
   if (!op.is(Trait::bookkeeping) && !op.infer && (operands.empty() || operands[0] == kNoValue))

@@ -8,8 +8,7 @@
 //
 // Operands must name values of the graph (verify() sees to that).
 //
-// Limits: what a rule does not look at is not checked; a rule that needs an operand which is missing may
-// fail in other ways than by an exception.
+// Limits: what a rule does not look at is not checked.
 #pragma once
 
 #include <array>

@@ -166,8 +166,10 @@ void IndexSelect::jvp(TangentContext& c) {
 
 void IndexSelectBackward::infer(const Call& call, TensorImpl* const* outputs) {
   const Attrs& a = call.attrs_as<Attrs>();
+  const Shape& index = index_shape(call, a.dim);
+  if (index.rank() != 1) fail_call(call, Category::bad_dim, "the index has more than one dimension");
   Shape expected = a.size;
-  expected[static_cast<int>(a.dim)] = index_shape(call, a.dim)[0];
+  expected[static_cast<int>(a.dim)] = index[0];
   if (!(expected == call.operands[0]->shape())) fail_call(call, Category::shape_mismatch, "gradient and index do not fit together");
   set_type(call, outputs, a.size);
 }

@@ -52,6 +52,7 @@ struct Scatter : Indexing {
   };
   static constexpr std::string_view name = "scatter", doc = "src written at an index";
   static constexpr int8_t arity = 3;
+  static constexpr uint8_t optional = 4;
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
@@ -109,6 +110,7 @@ struct MaskedFill : Indexing {
   };
   static constexpr std::string_view name = "masked_fill", doc = "a value where a mask holds";
   static constexpr int8_t arity = 3;
+  static constexpr uint8_t optional = 4;
   static constexpr uint32_t traits = Trait::pure | Trait::elementwise;
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);

@@ -80,6 +80,7 @@ struct Linear {
   using Attrs = NoAttrs;
   static constexpr std::string_view name = "linear", doc = "input @ weight.T + bias";
   static constexpr int8_t arity = 3;
+  static constexpr uint8_t optional = 4;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
   static void infer(const Call& call, TensorImpl* const* outputs);
   static SaveSet saves_for(const Call& call, uint64_t wants);

@@ -40,6 +40,7 @@ struct Normalize {
   static constexpr std::string_view name = "normalize",
                                     doc = "(x - mean) / sqrt(variance + eps) * weight + bias over dims";
   static constexpr int8_t arity = 3, outputs = 3;
+  static constexpr uint8_t optional = 6;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
   static void infer(const Call& call, TensorImpl* const* outputs);
   static SaveSet saves_for(const Call& call, uint64_t wants);
@@ -58,6 +59,7 @@ struct NormalizeBackward {
   };
   static constexpr std::string_view name = "normalize_backward", doc = "gradients of normalize";
   static constexpr int8_t arity = 5, outputs = -1;
+  static constexpr uint8_t optional = 16;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
   static void infer(const Call& call, TensorImpl* const* outputs);
   static SaveSet saves_for(const Call& call, uint64_t wants);

@@ -14,6 +14,8 @@
 //   Bilinear     transpose(c, i, g), bilinear     jvp: the op on (ta, b) plus on (a, tb)
 //   Custom       vjp(c), jvp(c)
 //   None         no_derivative = "reason"
+// `optional` names the operands that may be missing (bit i: operand i); without it those of an op with the attribute `scalar`, which a number
+// may stand for, else none.
 #pragma once
 
 #include <concepts>
@@ -107,6 +109,8 @@ constexpr OpInfo make_op_info() {
     info.visit_attrs = op_detail::visit<Op>;
   }
   if constexpr (requires(Attrs a) { a.scalar; }) info.has_scalar_operand = true;
+  if constexpr (requires { Op::optional; }) info.optional = Op::optional;
+  else if (info.has_scalar_operand) info.optional = static_cast<uint8_t>(~(~0u << (Op::arity & 7)));
   info.infer = Op::infer;
   if constexpr (requires { Op::layout; }) info.layout = Op::layout;
   if constexpr (requires { Op::run_on_host; }) info.run_on_host = Op::run_on_host;

@@ -8,6 +8,7 @@
 #include "ops/creation.h"
 #include "ops/index_ops.h"
 #include "ops/join.h"
+#include "ops/reduce.h"
 #include "ops/views.h"
 
 namespace retrograd {
@@ -16,6 +17,16 @@ namespace ops {
 void Rearrangement::infer(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl& x = *call.operands[0];
   outputs[0]->set_type(x.dtype(), x.device(), x.shape());
+}
+
+void Flip::infer(const Call& call, TensorImpl* const* outputs) {
+  for (int64_t dim : call.attrs_as<Attrs>().dims) check_dim(call, dim);
+  Rearrangement::infer(call, outputs);
+}
+
+void Triangle::infer(const Call& call, TensorImpl* const* outputs) {
+  if (call.operands[0]->rank() < 2) fail_call(call, Category::bad_dim, "the operand is no matrix");
+  Rearrangement::infer(call, outputs);
 }
 
 Tensor Flip::transpose(RuleContext& c, int, const Tensor& g) { return emit<Flip>({g.get()}, c.attrs<Attrs>(), c.where()); }

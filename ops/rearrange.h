@@ -19,6 +19,7 @@ struct Flip : Rearrangement {
     void visit(AttrVisitor& v) { v.field("dims", dims); }
   };
   static constexpr std::string_view name = "flip", doc = "dims in reverse order";
+  static void infer(const Call& call, TensorImpl* const* outputs);
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
 };
 
@@ -27,15 +28,18 @@ struct TriangleAttrs {
   void visit(AttrVisitor& v) { v.field("diagonal", diagonal); }
 };
 
-/// Zeros above (tril) or below (triu) a diagonal of the last two dims.
-struct Tril : Rearrangement {
+struct Triangle : Rearrangement {
   using Attrs = TriangleAttrs;
+  static void infer(const Call& call, TensorImpl* const* outputs);
+};
+
+/// Zeros above (tril) or below (triu) a diagonal of the last two dims.
+struct Tril : Triangle {
   static constexpr std::string_view name = "tril", doc = "zeros above a diagonal";
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
 };
 
-struct Triu : Rearrangement {
-  using Attrs = TriangleAttrs;
+struct Triu : Triangle {
   static constexpr std::string_view name = "triu", doc = "zeros below a diagonal";
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
 };

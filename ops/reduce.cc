@@ -67,6 +67,17 @@ void check_floating(const Call& call) {
     fail_call(call, Category::dtype_mismatch, "it is defined for float64, float32, float16 and bfloat16");
 }
 
+void check_dims(const Call& call, const IntList& dims) {
+  for (int i = 0; i < dims.size(); ++i)
+    if (dims[i] < 0 || dims[i] >= call.operands[0]->rank() || (i && dims[i] <= dims[i - 1]))
+      fail_call(call, Category::bad_dim, "its dims are not dims of the operand, in ascending order");
+}
+
+void check_dim(const Call& call, int64_t dim) {
+  if (dim < 0 || dim >= std::max(call.operands[0]->rank(), 1))
+    fail_call(call, Category::bad_dim, fmt::format("dim {} is out of range", dim));
+}
+
 namespace {
 
 const ReduceAttrs& reduce_attrs(const Call& call) { return call.attrs_as<ReduceAttrs>(); }
@@ -75,10 +86,12 @@ void set_reduced_type(const Call& call, ScalarType dtype, TensorImpl* const* out
   const TensorImpl& x = *call.operands[0];
   if (is_float8(x.dtype())) fail_call(call, Category::dtype_mismatch, "it is not defined for float8");
   const ReduceAttrs& a = reduce_attrs(call);
+  check_dims(call, a.dim);
   outputs[0]->set_type(dtype, x.device(), reduced_shape(x.shape(), a.dim, a.keepdim));
 }
 
 void check_not_empty(const Call& call) {
+  check_dims(call, reduce_attrs(call).dim);
   if (reduced_numel(call.operands[0]->shape(), reduce_attrs(call).dim) == Dim(0))
     fail_call(call, Category::bad_argument, "there are no elements to choose from");
 }

@@ -2,6 +2,7 @@
 #include "ops/scan.h"
 
 #include "ops/arithmetic.h"
+#include "ops/reduce.h"
 #include "ops/shape_ops.h"
 
 namespace retrograd {
@@ -10,6 +11,7 @@ namespace ops {
 void Scan::infer(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl& x = *call.operands[0];
   if (is_float8(x.dtype())) fail_call(call, Category::dtype_mismatch, "it is not defined for float8");
+  check_dim(call, call.attrs_as<Attrs>().dim);
   for (const TensorImpl* other : call.operands.subspan(1)) {
     if (other->dtype() != x.dtype())
       fail_call(call, Category::dtype_mismatch, "operands have different dtypes");

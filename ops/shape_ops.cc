@@ -114,6 +114,10 @@ void Reshape::jvp(TangentContext& c) { c.give(0, reshape_to(c.tangent(0), c.out_
 void Permute::infer(const Call& call, TensorImpl* const* outputs) {
   const Shape& from = call.operands[0]->shape();
   const IntList& dims = call.attrs_as<Attrs>().dims;
+  IntList sorted = dims;
+  std::sort(sorted.values, sorted.values + sorted.count);
+  check_dims(call, sorted);
+  if (dims.size() != from.rank()) fail_call(call, Category::bad_dim, "not every dim has a place");
   Shape shape = from;
   for (int i = 0; i < dims.size(); ++i) shape[i] = from[static_cast<int>(dims[i])];
   typed(call, outputs, shape);

@@ -12,6 +12,7 @@ namespace ops {
 void SoftmaxLike::infer(const Call& call, TensorImpl* const* outputs) {
   check_floating(call);
   const TensorImpl& x = *call.operands[0];
+  check_dim(call, call.attrs_as<Attrs>().dim);
   if (call.operands.size() == 2 && !(x.type() == call.operands[1]->type()))
     fail_call(call, Category::shape_mismatch, "gradient and result have different types");
   outputs[0]->set_type(x.dtype(), x.device(), x.shape());

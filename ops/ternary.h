@@ -15,6 +15,7 @@ struct Where : Elementwise<3>, ChainRule<Where> {
   using Attrs = ScalarOperand;
   static constexpr std::string_view name = "where", doc = "input where condition, else other";
   static constexpr bool integers = true;
+  static constexpr uint8_t optional = 6;
   static void infer(const Call& call, TensorImpl* const* outputs);
   static SaveSet saves_for(const Call&, uint64_t) { return {1, 0}; }
   template <class V>

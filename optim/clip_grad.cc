@@ -78,6 +78,7 @@ double total_norm(const Tensors& grads, const std::vector<Chunk>& chunks, double
 // Applies f(element) to every element.
 template <class F>
 void map(const Tensors& grads, const std::vector<Chunk>& chunks, const F& f) {
+  for (const Tensor& g : grads) g.impl().storage()->will_be_written();
   cpu::parallel_for(static_cast<int64_t>(chunks.size()), [&](int64_t i) {
     const Chunk& c = chunks[static_cast<size_t>(i)];
     const auto run = [&](auto* x) {

@@ -41,6 +41,7 @@ void run_passes(const std::vector<Pass>& passes) {
   std::vector<int64_t> sizes;
   for (const Pass& pass : passes) sizes.push_back(pass.param.numel());
   const std::vector<Chunk> chunks = cut(sizes);
+  for (const Pass& pass : passes) pass.param.impl().storage()->will_be_written();
   cpu::parallel_for(static_cast<int64_t>(chunks.size()), [&](int64_t i) {
     const Chunk& chunk = chunks[static_cast<size_t>(i)];
     const Pass& pass = passes[chunk.item];

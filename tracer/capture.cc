@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/runner.h"
+#include "ir/verify.h"
 
 namespace retrograd {
 namespace {
@@ -48,9 +49,9 @@ ir::Binding bind_source(const Source& s, const BackwardRequest& request, const R
       break;
     case Source::Kind::leaf: b.leaf = reached.leaves[s.place]; break;
     case Source::Kind::function: b.record = reached.records[s.place]; break;
-    case Source::Kind::record_hook: b.hook = hook_of(s, reached); break;
+    case Source::Kind::record_hook: b.hook = RefPtr<Hook>(hook_of(s, reached)); break;
     case Source::Kind::leaf_hook:
-      b.hook = hook_of(s, reached);
+      b.hook = RefPtr<Hook>(hook_of(s, reached));
       b.leaf = reached.leaves[s.place];
       break;
     case Source::Kind::box: b.box = reached.records[s.place]->hooks->retained[s.index].second.get(); break;
@@ -77,6 +78,7 @@ std::shared_ptr<Capture> Capture::record(const BackwardRequest& request, Walk& w
   for (SymbolUse& use : recorder.uses)
     (use.kind == SymbolUse::Kind::attr_number ? capture->numbers_ : capture->sizes_).push_back(use);
   for (const Source& s : capture->sources_) capture->unpacks_ += s.kind == Source::Kind::slot;
+  ir::verify(capture->graph_);
   return capture;
 }
 

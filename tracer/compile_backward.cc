@@ -11,6 +11,8 @@
 #include "engine/anomaly.h"
 #include "engine/runner.h"
 #include "tracer/capture.h"
+#include "tracer/log.h"
+#include "tracer/profile.h"
 #include "tracer/trail.h"
 
 namespace retrograd {
@@ -34,6 +36,7 @@ struct Found {
   std::shared_ptr<Capture> capture;
   std::shared_ptr<const Capture::Entry> entry;
   std::vector<Number> numbers;  // instead of entry->values, when the graph has numbers
+  bool captured = false;        // for this call
   std::span<const Number> values() const { return numbers.empty() ? entry->values : numbers; }
 };
 
@@ -159,7 +162,10 @@ Found CompiledBackward::State::prepare(const BackwardRequest& request, Reached& 
     ++stats.misses;
     reason = misfit;
   }
-  return capture(structure, request, walk, reached);
+  found = capture(structure, request, walk, reached);
+  found.captured = true;
+  logging::captured(found.capture->graph(), misfit);
+  return found;
 }
 
 bool CompiledBackward::State::knows(const BackwardRequest& request, Reached& reached) {
@@ -179,6 +185,7 @@ bool CompiledBackward::State::knows(const BackwardRequest& request, Reached& rea
 }
 
 Tensors CompiledBackward::State::run(const BackwardRequest& request) {
+  logging::RunLog log;
   Reached reached;
   const Found found = prepare(request, reached);
   const Capture& capture = *found.capture;
@@ -188,10 +195,12 @@ Tensors CompiledBackward::State::run(const BackwardRequest& request) {
     stats.nodes = static_cast<int64_t>(capture.graph().nodes().size());
     stats.unpacks += capture.unpack_count();
   }
+  const ProfiledRun profiled(found.capture, capture.graph(), reached.records);
   AutoGradMode mode(request.create_graph);
   CurrentBackward current(request);
   Tensors gradients = run_found(found, request, reached);
   current.run_callbacks();
+  log.ran(capture.graph(), found.captured);
   return gradients;
 }
 

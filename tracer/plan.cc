@@ -45,6 +45,7 @@ Plan::Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std
   }
   for (const TensorType& t : graph.types()) cell_types_.push_back(ir::concrete_type(t, values));
   steps_.reserve(graph.nodes().size());
+  registers_.reserve(graph.nodes().size() * 4);
   auto rule = rules.begin();
   for (const ir::Node& node : graph.nodes()) {
     plan_step(node, values);
@@ -204,8 +205,18 @@ void Plan::assign_registers() {
     file.take(input.value);
     tensor_inputs_.push_back({static_cast<uint32_t>(bound_index_[i]), file.at(input.value)});
   }
+  if (log_.may_leave) {
+    place_with_drops(file);
+  } else {
+    for (Step& s : steps_)
+      if (s.kind != Kind::release) place(s, file);
+  }
+  for (ir::ValueId v : graph_.outputs()) output_registers_.push_back(file.at(v));
+  if (log_.may_leave) value_registers_ = std::move(file).registers();
+}
+
+void Plan::place_with_drops(RegisterFile& file) {
   std::vector<Step> placed;
-  placed.reserve(steps_.size());
   for (Step& s : steps_) {
     if (s.kind != Kind::release) {
       if (const auto ending = file.ending_before(graph_.nodes()[s.node], s.node); !ending.empty()) {
@@ -222,8 +233,6 @@ void Plan::assign_registers() {
     placed.push_back(s);
   }
   steps_ = std::move(placed);
-  for (ir::ValueId v : graph_.outputs()) output_registers_.push_back(file.at(v));
-  if (log_.may_leave) value_registers_ = std::move(file).registers();
 }
 
 void Plan::place(Step& s, RegisterFile& file) {
@@ -267,28 +276,28 @@ void Plan::choose_spans() {
 }
 
 void Plan::fold_unpacks() {
-  std::vector<Step> kept;
-  kept.reserve(steps_.size());
-  for (Step s : steps_) {
-    if (s.kind == Kind::span && !kept.empty() && kept.back().kind == Kind::unpack && kept.back().dying == 0) {
+  size_t kept = 0;
+  for (Step& s : steps_) {
+    if (const Step* before = kept ? &steps_[kept - 1] : nullptr;
+        before && s.kind == Kind::span && before->kind == Kind::unpack && before->dying == 0) {
       int32_t* operands = registers_.data() + s.first_register;
       int32_t* dying = operands + s.operands + s.results;
-      const int32_t unpacked = registers_[kept.back().first_register];
+      const int32_t unpacked = registers_[before->first_register];
       int32_t* used = std::find(operands, operands + s.operands, unpacked);
       int32_t* dies = std::find(dying, dying + s.dying, unpacked);
       const bool once = used != operands + s.operands && std::count(operands, operands + s.operands, unpacked) == 1;
       if (once && dies != dying + s.dying) {
         *used = -2 - static_cast<int32_t>(folded_.size());
-        const ir::Node& unpack = graph_.nodes()[kept.back().node];
-        folded_.push_back({static_cast<uint32_t>(kept.back().place), kept.back().slot, sources_[static_cast<size_t>(unpack.handle)].offset});
+        const ir::Node& unpack = graph_.nodes()[before->node];
+        folded_.push_back({static_cast<uint32_t>(before->place), before->slot, sources_[static_cast<size_t>(unpack.handle)].offset});
         std::copy(dies + 1, dying + s.dying, dies);
         --s.dying;
-        kept.pop_back();
+        --kept;
       }
     }
-    kept.push_back(s);
+    steps_[kept++] = s;
   }
-  steps_ = std::move(kept);
+  steps_.resize(kept);
 }
 
 std::unique_ptr<Plan::Frame> Plan::new_frame() const {

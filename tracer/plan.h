@@ -17,7 +17,6 @@
 #include <memory>
 #include <vector>
 
-#include "engine/driver.h"
 #include "engine/executor.h"
 #include "ir/replay.h"
 #include "tracer/recorder.h"
@@ -83,6 +82,7 @@ class Plan {
   void find_patches(const ir::Node& node, const void* concrete);
   void assign_registers();
   void place(Step& step, RegisterFile& file);
+  void place_with_drops(RegisterFile& file);
   void choose_spans();
   void fold_unpacks();
   std::unique_ptr<Frame> new_frame() const;

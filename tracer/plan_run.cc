@@ -1,10 +1,12 @@
 // The replay of a plan: see tracer/plan.h. Run::all is the loop.
 #include <algorithm>
+#include <unordered_set>
 
 #include "engine/function.h"
 #include "engine/runner.h"
 #include "ir/bookkeeping.h"
 #include "tracer/plan_frame.h"
+#include "tracer/profile.h"
 
 namespace retrograd {
 
@@ -129,11 +131,13 @@ bool Plan::Run::all() {
   const Patch* patch = plan.patches_.data();
   const Patch* const patches_end = patch + plan.patches_.size();
   const size_t count = plan.steps_.size();
+  detail::Profiling* const profiling = detail::profiling;
   for (; next < count; ++next) {
     const Step& s = plan.steps_[next];
     if (leave_at != kStay && s.node >= plan.log_.events[leave_at].node && s.kind != Kind::release) return false;
+    const ProfiledStep profiled(profiling, s.node, s.kind >= Kind::release);
     void* attrs = s.attrs;
-    for (; patch != patches_end && patch->node == s.node; ++patch) attrs = frame->patched.data() + patch->attrs;
+    for (; patch != patches_end && patch->node == s.node && s.kind < Kind::release; ++patch) attrs = frame->patched.data() + patch->attrs;
     if (s.kind != Kind::span || !span(s, attrs)) step(s, attrs);
     const int32_t* dying = registers(s) + s.operands + s.results;
     for (int i = 0; i < s.dying; ++i) frame->drop(dying[i]);
@@ -233,7 +237,7 @@ void Plan::Run::hook(const Step& s) {
     operands.push_back(frame->give(r[i]));
     cells.push_back(operands.back().get());
   }
-  const HookAttrs attrs{b.hook, b.leaf, s.results};
+  const HookAttrs attrs{b.hook.get(), b.leaf, s.results};
   if (b.hook->is_live()) run_hook(attrs, cells, out);
   else std::copy_n(operands.begin(), s.results, out.begin());
   for (int i = 0; i < s.results; ++i)
@@ -268,14 +272,25 @@ void Plan::Run::function(const Step& s) {
 void Plan::Run::look_ahead() {
   seen_changes = annotation_changes;
   const auto& events = plan.log_.events;
-  if (leave_at != kStay) return;
-  for (size_t i = 0; i < events.size(); ++i) {
+  std::unordered_set<const Hook*> bound;
+  for (const ir::Binding& b : bindings) bound.insert(b.hook.get());
+  const auto has_new = [&](const HookList& list) {  // traceable ones are told apart by the annotations
+    return std::ranges::any_of(list.all(), [&](const RefPtr<Hook>& h) { return h->is_live() && !h->traceable && !bound.contains(h.get()); });
+  };
+  const auto record_changed = [&](const Record& r, uint32_t place) {
+    return annotations_of(r) != trail.annotations(place) || (r.hooks && (has_new(r.hooks->tensor) || has_new(r.hooks->pre) || has_new(r.hooks->post)));
+  };
+  const auto leaf_changed = [&](const TensorImpl& leaf, uint32_t index) {
+    if (annotations_of(leaf) != trail.leaf_annotations(index)) return true;
+    const AutogradMeta* m = leaf.meta.get();
+    return m && (has_new(m->tensor_hooks) || has_new(m->pre_hooks) || has_new(m->post_hooks) || has_new(m->post_accumulate_hooks));
+  };
+  for (size_t i = 0; i < std::min(events.size(), leave_at); ++i) {
     const DriveLog::Event& e = events[i];
     if (e.node <= plan.steps_[next].node) continue;
-    // A rule that runs now: its post-hooks are still to come.
-    const bool changed = e.kind == DriveLog::Kind::gave   ? e.count && annotations_of(*reached.records[e.index]) != trail.annotations(e.index)
-                         : e.kind == DriveLog::Kind::record ? annotations_of(*reached.records[e.index]) != trail.annotations(e.index)
-                         : e.kind == DriveLog::Kind::leaf ? annotations_of(*reached.leaves[e.index]) != trail.leaf_annotations(e.index)
+    const bool changed = e.kind == DriveLog::Kind::record ? record_changed(*reached.records[e.index], e.index)
+                         : e.kind == DriveLog::Kind::gave ? e.count && record_changed(*reached.records[e.index], e.index)  // its post-hooks
+                         : e.kind == DriveLog::Kind::leaf ? leaf_changed(*reached.leaves[e.index], e.index)
                                                           : false;
     if (!changed) continue;
     leave_at = i;

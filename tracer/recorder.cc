@@ -1,6 +1,7 @@
 // See tracer/recorder.h.
 #include "tracer/recorder.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -55,10 +56,26 @@ bool find_hook(const Lists& lists, const Hook* hook, Source& source) {
   return false;
 }
 
+bool calls_user(const Walk& walk) {
+  const auto record_calls = [](const Walk::Item& item) { return item.record->hooks || item.record->was_packed; };
+  const auto leaf_calls = [](const Walk::Leaf& leaf) { return leaf.leaf->meta && leaf.leaf->meta->has_hooks(); };
+  return std::ranges::any_of(walk.order(), record_calls) || std::ranges::any_of(walk.leaves(), leaf_calls);
+}
+
 }  // namespace
 
 Recorder::Recorder(ir::Graph& graph, Walk& walk)
-    : graph_(graph), id_(recorder_count.fetch_add(1, std::memory_order_relaxed) + 1), walk_(walk), scope_(&graph.symbols) {}
+    : graph_(graph),
+      id_(recorder_count.fetch_add(1, std::memory_order_relaxed) + 1),
+      walk_(walk),
+      scope_(&graph.symbols),
+      keeps_log_(calls_user(walk)) {
+  const size_t records = walk.order().size();
+  graph.reserve(records * 2);
+  sources.reserve(records);
+  uses.reserve(records);
+  rules.reserve(records);
+}
 
 Tensor Recorder::make(const TensorType& type, ir::ValueId value) {
   RefPtr<TensorImpl> cell = TensorImpl::make();
@@ -131,16 +148,17 @@ void Recorder::at(const Origin& origin) {
 }
 
 void Recorder::note(DriveLog::Kind kind, uint32_t index, int32_t value, size_t count) {
-  log.events.push_back({kind, static_cast<uint16_t>(count), static_cast<uint32_t>(graph_.nodes().size()), index, value});
+  if (keeps_log_) log.events.push_back({kind, static_cast<uint16_t>(count), static_cast<uint32_t>(graph_.nodes().size()), index, value});
 }
 
 void Recorder::record_begins(uint32_t place) {
+  user_ran_ = false;
   const Walk::Item& item = walk_.order()[place];
   note(DriveLog::Kind::record, place, static_cast<int32_t>(item.first_grad), item.record->outputs);
 }
 void Recorder::rule_gave(uint32_t place, std::span<const Tensor> grads, std::span<const Tensor> given) {
-  note(DriveLog::Kind::gave, place, static_cast<int32_t>(log.lists.size()), rule_calls_user_ ? grads.size() + given.size() : 0);
-  if (!std::exchange(rule_calls_user_, false)) return;
+  note(DriveLog::Kind::gave, place, static_cast<int32_t>(log.lists.size()), user_ran_ ? grads.size() + given.size() : 0);
+  if (!user_ran_) return;
   for (const Tensor& t : grads) log.lists.push_back(value_of(t));
   for (const Tensor& t : given) log.lists.push_back(value_of(t));
 }
@@ -149,8 +167,13 @@ void Recorder::record_done(uint32_t place) {
   rule.end_node = static_cast<uint32_t>(graph_.nodes().size());
   rule.leaves_slots = rule.unpacks < walk_.order()[place].record->slots;
 }
-void Recorder::leaf_begins(uint32_t index) { note(DriveLog::Kind::leaf, index, static_cast<int32_t>(walk_.leaves()[index].grad)); }
-void Recorder::arrived(uint32_t grad, const Tensor& sum) { note(DriveLog::Kind::arrived, grad, value_of(sum)); }
+void Recorder::leaf_begins(uint32_t index) {
+  user_ran_ = false;
+  note(DriveLog::Kind::leaf, index, static_cast<int32_t>(walk_.leaves()[index].grad));
+}
+void Recorder::arrived(uint32_t grad, const Tensor& sum) {
+  if (keeps_log_) note(DriveLog::Kind::arrived, grad, value_of(sum));
+}
 void Recorder::captured(uint32_t input, const Tensor& grad) { note(DriveLog::Kind::captured, input, value_of(grad)); }
 
 ir::ValueId Recorder::value_of(const Tensor& tensor) {
@@ -219,16 +242,17 @@ Source Recorder::hook_source(const HookAttrs& attrs) const {
   return source;
 }
 
-// A traceable hook is called on the recorded values; an opaque one becomes a node that calls it when the graph runs.
+// A traceable hook is called on the recorded values; an opaque one becomes a node that calls it when the graph runs. So does a traceable
+// one behind other code of the user's in the same record: that code may remove it, and the graph can only be left between records.
 void Recorder::emit_hook(const Call& call, Tensor* results) {
   const HookAttrs& attrs = call.attrs_as<HookAttrs>();
-  if (attrs.hook->traceable && attrs.hook->kind != Hook::Kind::post_accumulate) {
+  if (attrs.hook->traceable && attrs.hook->kind != Hook::Kind::post_accumulate && !user_ran_) {
     inlined.push_back(RefPtr<Hook>(attrs.hook));
     return run_hook(attrs, call.operands, {results, static_cast<size_t>(call.outputs)});
   }
   std::vector<TensorType> types;
   for (int i = 0; i < call.outputs; ++i) types.push_back(call.operands[i] ? call.operands[i]->type() : TensorType{});
-  log.may_leave = true;
+  user_ran_ = log.may_leave = true;
   const int32_t input = handle(ir::Input::Kind::hook, {}, hook_source(attrs), attrs.hook);
   Call plain = call;
   plain.attrs = nullptr;
@@ -243,7 +267,7 @@ void Recorder::emit_function(const Call& call, Tensor* results) {
   const Record& record = *call.attrs_as<FunctionBackwardAttrs>().record;
   std::vector<TensorType> types;
   for (int i = 0; i < call.outputs; ++i) types.push_back(record.edges[i] ? type_of(record, i) : TensorType{});
-  rule_calls_user_ = log.may_leave = true;
+  user_ran_ = log.may_leave = true;
   const int32_t input = handle(ir::Input::Kind::function, {}, {Source::Kind::function, origin_.ordinal}, &record);
   Call plain = call;
   plain.attrs = nullptr;
@@ -259,7 +283,7 @@ void Recorder::emit_unpack(const Call& call, Tensor* results) {
     throw Error(Category::hook_forbidden, "a traceable hook started a backward of its own while it was recorded. Hint: register it as opaque");
   const Slot& slot = attrs.record->slot[attrs.slot];
   if (!slot.value && !slot.packed && !slot.released) return;  // never given: undefined in every run of this structure
-  rule_calls_user_ |= slot.is_hooked();
+  user_ran_ |= slot.is_hooked();
   log.may_leave |= slot.is_hooked();
   const TensorType type = type_of(*attrs.record, slot.is_result ? attrs.record->operands + slot.index : slot.index);
   const int32_t input = graph_.add_handle(ir::Input::Kind::slot, type);

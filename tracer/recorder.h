@@ -50,7 +50,7 @@ struct RuleRun {
 struct DriveLog {
   enum class Kind : uint8_t {
     record,   // index: place; value: its first gradient's number, count: how many
-    gave,     // index: place; the rule is done. Where it called code of the user's: value, count: its gradients and what it gave, in `lists`
+    gave,     // index: place; the rule is done. Where code of the user's ran: value, count: the gradients and what it gave, in `lists`
     leaf,     // index: of the leaf; value: its gradient's number
     arrived,  // index: the gradient's number; value
     captured  // index: of the input; value
@@ -64,7 +64,7 @@ struct DriveLog {
   };
   std::vector<Event> events;
   std::vector<int32_t> lists;  // value ids
-  bool may_leave = false;  // the graph calls code of the user's
+  bool may_leave = false;  // the graph calls code of the user's: only then it is kept
 };
 
 class Recorder final : public Emitter, public DriverObserver {
@@ -119,7 +119,8 @@ class Recorder final : public Emitter, public DriverObserver {
   std::unordered_map<const void*, ir::ValueId> constants_;    // concrete tensors by cell
   std::unordered_map<const void*, int32_t> handles_;          // leaves, hooks, boxes by address
   Tensors kept_;                                              // keeps the cells alive whose addresses are keys
-  bool rule_calls_user_ = false;
+  bool keeps_log_;  // there is code of the user's on the way
+  bool user_ran_ = false;  // code of the user's, since this record or leaf began
   const Record* record_ = nullptr;                            // whose attributes and types are at hand
   std::vector<std::byte> attrs_;
   bool attrs_ready_ = false;

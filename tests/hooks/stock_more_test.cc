@@ -1,14 +1,13 @@
-// Stock saved-tensor hooks: int8, copies on the CPU, recomputation. What comes back, what is left as it is,
-// which memory is held, and what is refused.
+// Stock saved-tensor hooks: int8 and copies on the CPU. What comes back, what is left as it is, which memory
+// is held.
 //
-// Not tested here: half, fp8 and files (stock_test.cc), the profile over many layers
-// (tests/tracer/memory_profile_test.cc).
+// Not tested here: half, fp8 and files (stock_test.cc), recomputation (recompute_test.cc), the profile over
+// many layers (tests/tracer/memory_profile_test.cc).
 #include <catch2/catch.hpp>
 #include <cfloat>
 #include <cmath>
 #include <cstring>
 
-#include "hooks/recompute.h"
 #include "retrograd/retrograd.h"
 
 namespace rg = retrograd;
@@ -48,23 +47,9 @@ double difference(const Tensor& a, const Tensor& b, size_t begin = 0, size_t end
   return largest;
 }
 
-rg::Category category_of(const std::function<void()>& f, std::string* text = nullptr) {
-  try {
-    f();
-  } catch (const rg::Error& e) {
-    if (text) *text = e.what();
-    return e.category();
-  }
-  FAIL("nothing was thrown");
-  return rg::Category::unsupported;
-}
-
 int64_t live() { return rg::memory::stats().live_bytes; }
 
 }  // namespace
-
-// ---- int8
-// ---------------------------------------------------------------------------------------------------
 
 TEST_CASE("int8 gives back dtype and shape, each element within half a step of its block") {
   const auto hooks = rg::save_as_int8();
@@ -120,9 +105,6 @@ TEST_CASE("int8 leaves what it cannot serve: infinite or nan, small, kept, expan
   CHECK(is_left_as_it_is(*hooks, rg::expand(wave(4), {1000, 4})));
   CHECK_FALSE(is_left_as_it_is(*hooks, wave(rg::kSmallestPacked)));
 }
-
-// ---- copies on the CPU
-// --------------------------------------------------------------------------------------
 
 TEST_CASE("save_on_cpu gives back bits and strides of every layout, in memory of its own") {
   const Tensor base = wave(360).view({3, 10, 12});
@@ -214,202 +196,4 @@ TEST_CASE("gradients under the pairs: exact through copies, close through int8, 
     CHECK(difference(want, close) < 0.05 * difference(want, rg::zeros({16, 32})));
     CHECK(difference(want, close) > 0);
   }
-}
-
-// ---- recomputation
-// ------------------------------------------------------------------------------------------
-
-TEST_CASE("recompute drops the value of a slot and runs the function when it is needed") {
-  for (const bool traced : {false, true}) {
-    rg::CompiledBackward compiled = rg::compile_backward();
-    for (int step = 0; step < 3; ++step) {
-      const Tensor x = wave(1000).requires_grad_();
-      int runs = 0;
-      Tensor h = rg::sin(x);
-      const int64_t with_h = live();
-      const Tensor y = rg::cos(h);  // saves h
-      y.grad_fn().register_saved_tensor_hooks(0, rg::recompute([&] { return ++runs, rg::sin(x.detach()); }));
-      h.reset();
-      CHECK(live() == with_h);  // y came, h went
-      CHECK(runs == 0);
-      if (traced)
-        compiled(rg::sum(y));
-      else
-        rg::sum(y).backward();
-      CHECK(runs == 1);
-      const Tensor plain = x.detach().requires_grad_();
-      rg::sum(rg::cos(rg::sin(plain))).backward();
-      CHECK(same_bits(x.grad(), plain.grad()));
-    }
-    if (traced) CHECK(compiled.stats().captures == 1);
-  }
-}
-
-TEST_CASE("recompute of a value drops it and the views of it, and leaves everything else") {
-  const Tensor x = wave(600).view({20, 30}).requires_grad_(),
-               w = wave(900, 0.1).view({30, 30}).requires_grad_();
-  const auto forward = [&](bool drop, int& runs) {
-    const Tensor h = rg::tanh(rg::mm(x, w));
-    rg::RefPtr<rg::SavedTensorHooks> hooks =
-        rg::saved_tensor_hooks([](const Tensor& t) { return t; }, [](const Tensor& t) { return t; });
-    if (drop) hooks = rg::recompute(h, [&x, &w, &runs] { return ++runs, rg::tanh(rg::mm(x, w)); });
-    rg::SavedTensorHooksGuard guard(hooks);
-    const Tensor g = rg::mm(h.t(), h);  // saves h and a view of it
-    return rg::sum(rg::mm(h.narrow(1, 3, 20), w.narrow(0, 0, 20))) + rg::sum(g * g);
-  };
-  int runs = 0;
-  forward(false, runs).backward();
-  const Tensor want_x = x.grad(), want_w = w.grad();
-  for (const bool traced : {false, true}) {
-    x.set_grad({});
-    w.set_grad({});
-    runs = 0;
-    const Tensor loss = forward(true, runs);
-    CHECK(runs == 0);
-    if (traced)
-      rg::compile_backward()(loss);
-    else
-      loss.backward();
-    CHECK(runs == 3);  // h, its transpose, its window
-    CHECK(same_bits(x.grad(), want_x));
-    CHECK(same_bits(w.grad(), want_w));
-  }
-}
-
-TEST_CASE("recompute of a value frees it once its last user is gone") {
-  const Tensor x = wave(10000).requires_grad_();
-  Tensor h = rg::sin(x);
-  const int64_t held = live();
-  Tensor y;
-  {
-    rg::SavedTensorHooksGuard guard(rg::recompute(h, [&] { return rg::sin(x); }));
-    y = rg::sum(rg::cos(h));
-  }
-  h.reset();
-  CHECK(live() < held - 39000);
-  y.backward();
-  CHECK(x.grad().defined());
-}
-
-TEST_CASE("recompute of a value: another tensor on the memory of a value that is gone is not taken for it") {
-  const Tensor x = wave(5000).requires_grad_();
-  int runs = 0;
-  Tensor h = rg::sin(x);
-  const void* address = h.raw_data();
-  const auto hooks = rg::recompute(h, [&] { return ++runs, rg::sin(x); });
-  h.reset();
-  const Tensor other = rg::empty({5000});
-  INFO("same address: " << (other.raw_data() == address));
-  CHECK(is_left_as_it_is(*hooks, other));
-}
-
-TEST_CASE("recompute of a value that was written to since leaves it: it is not what the function gives") {
-  const Tensor x = wave(500);
-  const Tensor h = rg::sin(x);
-  const auto hooks = rg::recompute(h, [&] { return rg::sin(x); });
-  CHECK_FALSE(is_left_as_it_is(*hooks, h));
-  h.mul_(2.0);
-  CHECK(is_left_as_it_is(*hooks, h));
-}
-
-TEST_CASE("recompute keeps the layout of what it dropped") {
-  const Tensor x = wave(600).view({20, 30});
-  const Tensor h = rg::sin(x).t();
-  const auto by_slot = rg::recompute([&] { return rg::sin(x).t().contiguous(); });
-  const Tensor y = there_and_back(*by_slot, h);
-  CHECK(y.strides() == h.strides());
-  CHECK(same_bits(y, h));
-  const auto by_value = rg::recompute(h, [&] { return rg::sin(x).t().contiguous(); });
-  const Tensor view = h.narrow(0, 5, 10), z = there_and_back(*by_value, view);
-  CHECK(z.strides() == view.strides());
-  CHECK(same_bits(z, view));
-}
-
-TEST_CASE("recompute checks dtype, shape and bits of what the function gives") {
-  for (const bool traced : {false, true}) {
-    std::string text;
-    const auto error_of = [&](std::function<Tensor(const Tensor&)> fn,
-                              rg::RecomputeCheck check = rg::RecomputeCheck::bits) {
-      const Tensor x = wave(300).requires_grad_(), y = rg::sin(x);
-      y.grad_fn().register_saved_tensor_hooks(0, rg::recompute([=] { return fn(x.detach()); }, check));
-      const rg::Category category = category_of(
-          [&] {
-            if (traced)
-              rg::compile_backward()(rg::sum(y));
-            else
-              rg::sum(y).backward();
-          },
-          &text);
-      CHECK_FALSE(x.grad().defined());
-      return category;
-    };
-    CHECK(error_of([](const Tensor&) { return Tensor(); }) == rg::Category::hook_bad_result);
-    CHECK_THAT(text, Catch::Contains("undefined") && Catch::Contains("f32[300]"));
-    CHECK(error_of([](const Tensor& x) { return x.to(rg::kFloat64); }) == rg::Category::hook_bad_result);
-    CHECK_THAT(text, Catch::Contains("f64[300]"));
-    CHECK(error_of([](const Tensor& x) { return x.view({3, 100}); }) == rg::Category::hook_bad_result);
-    CHECK_THAT(text, Catch::Contains("f32[3,100]"));
-    CHECK(error_of([](const Tensor& x) { return x * 1.0000001; }) == rg::Category::hook_bad_result);
-    CHECK_THAT(text, Catch::Contains("other values"));
-    CHECK(error_of(
-              [](const Tensor& x) {
-                return x.view({3, 100});
-              },
-              rg::RecomputeCheck::type) == rg::Category::hook_bad_result);
-  }
-  // Without the check of bits another value of the type passes: it stands in the gradient.
-  const Tensor x = wave(300).requires_grad_(), y = rg::sin(x);
-  y.grad_fn().register_saved_tensor_hooks(
-      0, rg::recompute([] { return rg::zeros({300}); }, rg::RecomputeCheck::type));
-  rg::sum(y).backward();
-  CHECK(x.grad().to_vector() == std::vector<double>(300, 1));
-}
-
-TEST_CASE("recompute: an input that was written to since is noticed, never a silently other gradient") {
-  const Tensor x = wave(300).requires_grad_(), u = x * 2.0, h = rg::sin(u), y = rg::cos(h);
-  y.grad_fn().register_saved_tensor_hooks(0, rg::recompute([u] { return rg::sin(u.detach()); }));
-  u.detach().add_(rg::ones({300}));
-  std::string text;
-  CHECK(category_of([&] { rg::sum(y).backward(); }, &text) == rg::Category::hook_bad_result);
-  CHECK_THAT(text, Catch::Contains("other values") && Catch::Contains("Hint"));
-}
-
-TEST_CASE("recompute: exceptions of the function pass; backward again with retain_graph recomputes again") {
-  int runs = 0;
-  const Tensor x = wave(300).requires_grad_(), y = rg::sin(x), loss = rg::sum(y);
-  y.grad_fn().register_saved_tensor_hooks(0, rg::recompute([&] {
-                                            if (++runs == 1) throw 7;
-                                            return x.detach();
-                                          }));
-  CHECK_THROWS_AS(loss.backward({}, true), int);
-  loss.backward({}, true);
-  loss.backward();
-  CHECK(runs == 3);
-  CHECK(same_bits(x.grad(), rg::cos(x.detach()) * 2.0));
-}
-
-TEST_CASE("recompute: second derivatives go through the recomputed value") {
-  const auto second = [](bool drop) {
-    const Tensor x = wave(300, 1, rg::kFloat64).requires_grad_(), h = rg::sin(x);
-    Tensor y;
-    {
-      const auto plain =
-          rg::saved_tensor_hooks([](const Tensor& t) { return t; }, [](const Tensor& t) { return t; });
-      rg::SavedTensorHooksGuard guard(drop ? rg::recompute(h, [x] { return rg::sin(x.detach()); }) : plain);
-      y = h * h * h;
-    }
-    const Tensor g = rg::autograd::grad({rg::sum(y)}, {x}, {}, {}, true)[0];
-    return rg::autograd::grad({rg::sum(g * g)}, {x})[0];
-  };
-  CHECK(same_bits(second(true), second(false)));
-}
-
-TEST_CASE("recompute of a value needs one that owns a dense block") {
-  const Tensor base = wave(400).view({20, 20});
-  CHECK(category_of([&] { rg::recompute(base.narrow(1, 0, 3), [&] { return base; }); }) ==
-        rg::Category::bad_argument);
-  CHECK(category_of([&] {
-          rg::recompute(rg::expand(wave(4), {9, 4}), [&] { return base; });
-        }) == rg::Category::bad_argument);
-  CHECK(category_of([&] { rg::recompute(Tensor(), [&] { return base; }); }) == rg::Category::bad_argument);
 }

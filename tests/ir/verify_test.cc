@@ -267,6 +267,7 @@ TEST_CASE("an op of a user's, with a rule and without") {
     info.name = "mystery";
     info.traits = static_cast<uint32_t>(rg::Trait::pure);
     info.arity = 2;
+    info.optional = 3;
     return info;
   }();
   Draft like;  // then a result is of the first operand's type

@@ -1,9 +1,11 @@
-// Re-entrancy: backwards inside hooks, inside unpack and inside a function's backward; hooks that add and remove hooks while they run.
+// Re-entrancy: backwards inside hooks, inside unpack and inside a function's backward; hooks that add and
+// remove hooks while they run.
 //
-// World builds the same small graph each step, on leaves that stay. Every hook logs its call and then does something that a seeded generator
-// says: adds a hook anywhere, removes one (itself, too), replaces itself, runs a backward of another graph or through a part of this one,
-// drops a tensor, scales the gradient. The generator is asked in the order of events, so eager and traced runs agree in events and bits only
-// as long as they agree in everything.
+// World builds the same small graph each step, on leaves that stay. Every hook logs its call and then does
+// something that a seeded generator says: adds a hook anywhere, removes one (itself, too), replaces itself,
+// runs a backward of another graph or through a part of this one, drops a tensor, scales the gradient. The
+// generator is asked in the order of events, so eager and traced runs agree in events and bits only as long
+// as they agree in everything.
 #include <catch2/catch.hpp>
 #include <optional>
 #include <random>
@@ -21,7 +23,8 @@ constexpr int kNodes = 6, kLeaves = 3, kMaxHooks = 200;
 class World {
  public:
   World(uint32_t seed, rg::CompiledBackward* compiled) : random_(seed), compiled_(compiled) {
-    for (int i = 0; i < kLeaves; ++i) leaves_.push_back(rg::tensor({0.3 + i, -0.7, 0.2 * i - 1}).requires_grad_());
+    for (int i = 0; i < kLeaves; ++i)
+      leaves_.push_back(rg::tensor({0.3 + i, -0.7, 0.2 * i - 1}).requires_grad_());
   }
 
   void step() {
@@ -52,7 +55,9 @@ class World {
 
   void build() {
     std::optional<rg::SavedTensorHooksGuard> guard;
-    if (random() % 2) guard.emplace([](const Tensor& t) { return t; }, [this](const Tensor& t) { return log("unpack"), act({}), t; });
+    if (random() % 2)
+      guard.emplace([](const Tensor& t) { return t; },
+                    [this](const Tensor& t) { return log("unpack"), act({}), t; });
     const Tensor &a = leaves_[0], &b = leaves_[1], &c = leaves_[2];
     nodes_.push_back(a * b);
     nodes_.push_back(rg::sin(nodes_[0]));
@@ -63,15 +68,17 @@ class World {
   }
 
   void backward(const Tensor& loss, bool retain = false) {
-    if (compiled_) compiled_->backward({loss}, {}, retain);
-    else rg::autograd::backward({loss}, {}, retain);
+    if (compiled_)
+      compiled_->backward({loss}, {}, retain);
+    else
+      rg::autograd::backward({loss}, {}, retain);
   }
 
   // A hook at a random place; of a tensor that is still there.
   void add_somewhere() {
-    const uint32_t place = random(), kind = random() % 4;
+    const uint32_t place = random(), kind = random() % 5;
     if (hooks_.size() >= kMaxHooks) return;
-    if (kind == 3 || nodes_.empty()) return add_to_leaf(place % kLeaves, random() % 2);
+    if (kind == 4 || nodes_.empty()) return add_to_leaf(place % kLeaves, random() % 2);
     const Tensor& t = nodes_[place % nodes_.size()];
     if (t.defined()) add_to_node(t, std::to_string(place % nodes_.size()), kind);
   }
@@ -80,9 +87,13 @@ class World {
     const size_t id = next_id(), which = i;
     const std::string name = std::to_string(id) + " leaf " + std::to_string(which);
     if (tensor_hook) {
-      keep(id, leaves_[i].register_hook([=, this](const Tensor& g) { return called(name), scaled(g, act({id, this, which})); }));
+      keep(id, leaves_[i].register_hook([=, this](const Tensor& g) {
+        return called(name), scaled(g, act({id, this, which}));
+      }));
     } else {
-      keep(id, leaves_[i].register_post_accumulate_grad_hook([=, this](const Tensor&) { called(name + " accumulated"), act({id, this, which}); }));
+      keep(id, leaves_[i].register_post_accumulate_grad_hook([=, this](const Tensor&) {
+        called(name + " accumulated"), act({id, this, which});
+      }));
     }
   }
 
@@ -90,7 +101,13 @@ class World {
     const size_t id = next_id();
     const std::string name = std::to_string(id) + " node " + node;
     if (kind == 0) {
-      keep(id, t.register_hook([=, this](const Tensor& g) { return called(name), scaled(g, act({id, this, {}})); }));
+      keep(id, t.register_hook([=, this](const Tensor& g) {
+        return called(name), scaled(g, act({id, this, {}}));
+      }));
+    } else if (kind == 3) {
+      keep(id, t.register_hook([factor = 1 + 0.25 * static_cast<double>(id % 3)](const Tensor& g) {
+                  return g * factor;
+                }).set_traceable());
     } else if (kind == 1) {
       keep(id, t.grad_fn().register_prehook([=, this](const Tensors& g) {
         called(name + " pre");
@@ -109,11 +126,19 @@ class World {
 
   size_t next_id() {
     hooks_.emplace_back();
+    log("added " + std::to_string(hooks_.size() - 1));
     return hooks_.size() - 1;
+  }
+  void remove(size_t id) {
+    log("removed " + std::to_string(id));
+    hooks_[id].remove();
+    hooks_[id] = {};  // the list alone holds the hook now
   }
   void keep(size_t id, rg::HookHandle handle) { hooks_[id] = std::move(handle); }
   void called(const std::string& name) { log(std::string(static_cast<size_t>(depth_), ' ') + name); }
-  static Tensor scaled(const Tensor& g, double factor) { return factor == 1 || !g.defined() ? Tensor() : g * factor; }
+  static Tensor scaled(const Tensor& g, double factor) {
+    return factor == 1 || !g.defined() ? Tensor() : g * factor;
+  }
 
   struct Self {
     std::optional<size_t> id;
@@ -127,14 +152,14 @@ class World {
     switch (what) {
       case 0: add_somewhere(); break;
       case 1:
-        if (!hooks_.empty()) hooks_[which % hooks_.size()].remove();
+        if (!hooks_.empty()) remove(which % hooks_.size());
         break;
       case 2:
-        if (self.id) hooks_[*self.id].remove();
+        if (self.id) remove(*self.id);
         break;
       case 3:
         if (self.id && self.leaf) add_to_leaf(static_cast<uint32_t>(*self.leaf), which % 2);
-        if (self.id) hooks_[*self.id].remove();
+        if (self.id) remove(*self.id);
         break;
       case 4: nested_elsewhere(which); break;
       case 5: nested_here(which); break;
@@ -181,12 +206,15 @@ class World {
 };
 
 bool same_bits(const Tensor& a, const Tensor& b) {
-  return a.sizes() == b.sizes() && std::equal(a.data_ptr<float>(), a.data_ptr<float>() + a.numel(), b.data_ptr<float>());
+  return a.sizes() == b.sizes() &&
+         std::equal(a.data_ptr<float>(), a.data_ptr<float>() + a.numel(), b.data_ptr<float>());
 }
 
 }  // namespace
 
-TEST_CASE("R19 random schedules of hooks that add and remove hooks: eager and traced agree in every event and bit") {
+TEST_CASE(
+    "R19 random schedules of hooks that add and remove hooks: eager and traced agree in every event and "
+    "bit") {
   const rg::memory::Stats before = rg::memory::stats();
   int64_t events = 0;
   for (uint32_t seed = 0; seed < 1000; ++seed) {
@@ -199,7 +227,8 @@ TEST_CASE("R19 random schedules of hooks that add and remove hooks: eager and tr
       traced.step();
       REQUIRE(traced.events == eager.events);
       REQUIRE(traced.gradients.size() == eager.gradients.size());
-      for (size_t i = 0; i < eager.gradients.size(); ++i) REQUIRE(same_bits(traced.gradients[i], eager.gradients[i]));
+      for (size_t i = 0; i < eager.gradients.size(); ++i)
+        REQUIRE(same_bits(traced.gradients[i], eager.gradients[i]));
     }
     events += static_cast<int64_t>(eager.events.size());
   }

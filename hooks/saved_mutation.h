@@ -1,0 +1,40 @@
+// AllowMutationOnSavedTensors: in its scope, what has been saved for a backward may be written to in place.
+//
+//   AllowMutationOnSavedTensors allow;
+//   const Tensor y = sum(b * b);
+//   b.zero_();                 // the old b is copied now, since y's gradient needs it
+//   y.backward();              // 2 b, of the old b
+//
+// A tensor is copied just before the write, never when it is saved: what nobody writes to costs nothing, and
+// what several records saved of one memory is copied once, together. What a backward has released, or a
+// dropped graph, is not copied any more. It is a pair of saved-tensor hooks: another pair that is opened
+// inside takes over what is saved under it. As in PyTorch, scopes do not nest, and the backward belongs
+// inside: at the end all that was kept is let go. Seen are the writes of this thread by ops and optimizers. A
+// write of another thread is an Error(version_mismatch) at the backward, as without the scope; one through
+// raw memory is not noticed.
+#pragma once
+
+#include <memory>
+
+#include "hooks/saved_tensor_hooks.h"
+
+namespace retrograd {
+
+class AllowMutationOnSavedTensors {
+ public:
+  /// Error(hook_forbidden) inside another one, and where saved-tensor hooks are disabled.
+  explicit AllowMutationOnSavedTensors(SourceLocation where = SourceLocation::current());
+  ~AllowMutationOnSavedTensors();
+  AllowMutationOnSavedTensors(const AllowMutationOnSavedTensors&) = delete;
+
+ private:
+  struct State;
+  struct Kept;
+  class Pair;
+  static std::shared_ptr<State> new_state(SourceLocation where);
+
+  std::shared_ptr<State> state_;
+  SavedTensorHooksGuard guard_;
+};
+
+}  // namespace retrograd

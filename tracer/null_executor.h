@@ -1,0 +1,49 @@
+// NullExecutor: computes nothing and notes what it is told to do, in order: a plan made for it shows what it
+// launches and when it takes memory. It has a kernel for every op and no inner loops, so that each step of a
+// plan but views and host ops is a launch. The lines are:
+//
+//   allocate f32[2,2]
+//   launch mul#3 f32[2,2]
+//   launch neg#4 f32[2,2] over operand 0
+//   free 16 bytes
+//
+// A launch has its number and the types of its results; "over" says that they lie in an operand's memory, so
+// that nothing was allocated for them. Memory is real and zeroed, since hooks and host ops read it.
+//
+// An executor is not told of memory that is given back, by a plan or by anybody. It sees at the next event
+// that less tensor data is live than before (memory::stats); what others took meanwhile hides as much of it.
+//
+// Limits: one thread, which alone uses tensors meanwhile.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/allocator.h"
+#include "engine/executor.h"
+
+namespace retrograd {
+
+class NullExecutor final : public Executor {
+ public:
+  std::string_view name() const override { return "null"; }
+  Kernel find(const OpInfo* op) const override;
+  void allocate(TensorImpl& cell) override;
+  void launch(Kernel kernel, const Call& call, TensorImpl* const* outputs) override;
+
+  /// What happened so far, a line each.
+  std::string text() const;
+  int64_t allocations() const { return allocations_; }
+  int64_t launches() const { return launches_; }
+  /// Forgets what happened, numbers included; memory that is given back from now on is noted.
+  void clear();
+
+ private:
+  void note_freed();
+
+  std::vector<std::string> lines_;
+  int64_t allocations_ = 0, launches_ = 0;
+  int64_t live_bytes_ = memory::stats().live_bytes;  // at the last event
+};
+
+}  // namespace retrograd

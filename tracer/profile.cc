@@ -1,0 +1,112 @@
+// See tracer/profile.h. Its Chrome trace is in tracer/chrome_trace.cc.
+#include "tracer/profile.h"
+
+#include <chrono>
+
+#include "engine/allocator.h"
+#include "engine/tape.h"
+
+namespace retrograd {
+namespace {
+
+int64_t now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
+int64_t live_bytes() { return memory::stats().live_bytes; }
+
+// Notes every call that it passes on. Results of bookkeeping ops continue records that are there already.
+class CallTimer final : public Emitter {
+ public:
+  CallTimer(Emitter& below, std::vector<Profile::Call>& calls) : below_(&below), calls_(calls) {}
+  void emit(const Call& call, Tensor* results) override {
+    const int64_t begin = now();
+    below_->emit(call, results);
+    const int64_t end = now();
+    calls_.push_back({call.op->name, call.where, record_of(call, results), begin, end, live_bytes()});
+  }
+  std::string name() const override { return "CallTimer over " + below_->name(); }
+  bool is_symbolic() const override { return below_->is_symbolic(); }
+  const void* attrs_of(const Record& record) override { return below_->attrs_of(record); }
+  TensorType type_of(const Record& record, int i) override { return below_->type_of(record, i); }
+  void at(const Origin& origin) override { below_->at(origin); }
+  Emitter& below() { return *below_; }
+
+ private:
+  static uint64_t record_of(const Call& call, const Tensor* results) {
+    if (call.op->is(Trait::bookkeeping)) return Profile::kNoRecord;
+    for (int i = 0; i < call.outputs; ++i)
+      if (results[i].defined() && results[i].impl().grad_fn) return results[i].impl().grad_fn->seq;
+    return Profile::kNoRecord;
+  }
+
+  Emitter* below_;
+  std::vector<Profile::Call>& calls_;
+};
+
+}  // namespace
+
+// What an open scope collects into. Runs and steps are found by their places: the vectors grow while a run or
+// step is open.
+struct detail::Profiling {
+  static constexpr size_t kNone = ~size_t{0};
+
+  explicit Profiling(Profile& p)
+      : profile(p), timer(Emitter::current(), p.calls_), scope(timer), outer(profiling) {
+    profiling = this;
+  }
+  ~Profiling() { profiling = outer; }
+
+  std::vector<Profile::Run>& runs() { return profile.runs_; }
+  Profile::Step* step_at(size_t run, size_t step) {
+    if (run >= runs().size() || step >= runs()[run].steps.size()) return nullptr;  // cleared meanwhile
+    return &runs()[run].steps[step];
+  }
+
+  Profile& profile;
+  CallTimer timer;
+  Emitter::Scope scope;
+  Profiling* outer;
+  size_t run = kNone;  // the one that steps belong to
+};
+
+void Profile::clear() {
+  runs_.clear();
+  calls_.clear();
+}
+
+ProfileScope::ProfileScope(Profile& profile) : profiling_(std::make_unique<detail::Profiling>(profile)) {}
+ProfileScope::~ProfileScope() = default;
+
+void ProfiledRun::begin(std::shared_ptr<const ir::Graph> graph, std::span<Record* const> records) {
+  Profile::Run run;
+  for (const Record* r : records) run.records.push_back({r->seq, r->op->name, r->where});
+  run.steps.reserve(graph->nodes().size());
+  run.graph = std::move(graph);
+  run.live_bytes = live_bytes();
+  run.begin = now();
+  run.end = 0;
+  if (&Emitter::current() == &profiling_->timer) below_.emplace(profiling_->timer.below());
+  run_ = profiling_->runs().size();
+  profiling_->runs().push_back(std::move(run));
+  outer_run_ = std::exchange(profiling_->run, run_);
+}
+
+void ProfiledRun::end() {
+  profiling_->run = outer_run_;
+  if (run_ < profiling_->runs().size()) profiling_->runs()[run_].end = now();
+}
+
+void ProfiledStep::begin(uint32_t node, bool frees) {
+  run_ = profiling_->run;
+  if (run_ >= profiling_->runs().size()) return;
+  auto& steps = profiling_->runs()[run_].steps;
+  step_ = steps.size();
+  steps.push_back({node, frees, now(), 0, 0});
+}
+
+void ProfiledStep::end() {
+  Profile::Step* step = profiling_->step_at(run_, step_);
+  if (!step) return;
+  step->end = now();
+  step->live_bytes = live_bytes();
+}
+
+}  // namespace retrograd

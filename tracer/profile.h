@@ -1,0 +1,146 @@
+// Profile: what ran on a thread while a ProfileScope was open there, and when.
+//
+//   Run   a backward served by a plan, and its steps: node, time, live bytes of tensor data afterwards.
+//   Call  an eager call: of a forward, an optimizer, an eager backward.
+//
+// Nodes lead back to the forward: a graph says for each node which record of the backward its rule belongs to
+// (ir::Origin::ordinal), a Run has the sequence numbers of these records, a Call that of the record that it
+// made. chrome_trace() and pages (tracer/page.h) are written from that.
+//
+// Steps are seen by the plan itself, calls by an emitter on top of the thread's own. A run puts that emitter
+// aside, so what hooks compute is part of the hook's step. Without an open scope a run costs two loads of a
+// thread-local pointer, and a step two tests of it.
+//
+// Limits: one thread at a time. Scopes nest, the innermost collects; none may end inside a backward that
+// began before it. A backward that is replayed node by node (create_graph, forward mode) has no steps, one
+// that leaves its graph has them up to there. A profile keeps the graphs of its runs.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/emitter.h"
+#include "ir/graph.h"
+
+namespace retrograd {
+
+namespace detail {
+struct Profiling;
+}
+
+class Profile {
+ public:
+  static constexpr uint64_t kNoRecord = ~uint64_t{0};
+
+  /// Times are nanoseconds of the steady clock; an end of 0 means that it has not come yet. A node that the
+  /// plan folds into the next one has no step.
+  struct Step {
+    uint32_t node;  // in the run's graph
+    bool frees;     // not the node's own work: slots or registers that nobody needs any more are emptied
+    int64_t begin, end;
+    int64_t live_bytes;  // of tensor data in the process, afterwards
+  };
+  struct ForwardRecord {
+    uint64_t seq;
+    std::string_view op;
+    SourceLocation where;
+  };
+  struct Run {
+    std::shared_ptr<const ir::Graph> graph;
+    /// Those that the backward reached, the last made first: Origin::ordinal is an index.
+    std::vector<ForwardRecord> records;
+    std::vector<Step> steps;
+    int64_t begin, end;
+    int64_t live_bytes;  // before it
+  };
+  struct Call {
+    std::string_view op;
+    SourceLocation where;
+    uint64_t record;  // the sequence number of the record that it made, or kNoRecord
+    int64_t begin, end;
+    int64_t live_bytes;  // afterwards
+  };
+
+  const std::vector<Run>& runs() const { return runs_; }
+  const std::vector<Call>& calls() const { return calls_; }
+  void clear();
+
+  /// JSON in Chrome's trace event format, for chrome://tracing and ui.perfetto.dev. Steps and calls are
+  /// slices, live bytes a counter, and an arrow leads from a forward call to each node of its derivative.
+  /// Records whose call was not seen are marks on a track of their own, in their order and right before the
+  /// backward: their place there is no time.
+  std::string chrome_trace() const;
+
+ private:
+  friend struct detail::Profiling;
+  std::vector<Run> runs_;
+  std::vector<Call> calls_;
+};
+
+/// While open, what runs on this thread is added to `profile`.
+class ProfileScope {
+ public:
+  explicit ProfileScope(Profile& profile);
+  ~ProfileScope();
+  ProfileScope(const ProfileScope&) = delete;
+
+ private:
+  std::unique_ptr<detail::Profiling> profiling_;
+};
+
+// For the tracer.
+
+namespace detail {
+inline thread_local constinit Profiling* profiling [[gnu::tls_model("initial-exec")]] = nullptr;
+}
+
+/// While open, steps of this thread belong to a run of `graph`, which `owner` keeps alive. `records`: by
+/// place in the walk.
+class ProfiledRun {
+ public:
+  template <class Owner>
+  ProfiledRun(const std::shared_ptr<Owner>& owner, const ir::Graph& graph, std::span<Record* const> records)
+      : profiling_(detail::profiling) {
+    if (profiling_) [[unlikely]]
+      begin({owner, &graph}, records);
+  }
+  ~ProfiledRun() {
+    if (profiling_) [[unlikely]]
+      end();
+  }
+  ProfiledRun(const ProfiledRun&) = delete;
+
+ private:
+  void begin(std::shared_ptr<const ir::Graph> graph, std::span<Record* const> records);
+  void end();
+
+  detail::Profiling* const profiling_;
+  size_t run_ = 0, outer_run_ = 0;
+  std::optional<Emitter::Scope> below_;
+};
+
+/// One step, from here to the end of the block. `profiling`: detail::profiling when the run began.
+class ProfiledStep {
+ public:
+  ProfiledStep(detail::Profiling* profiling, uint32_t node, bool frees) : profiling_(profiling) {
+    if (profiling_) [[unlikely]]
+      begin(node, frees);
+  }
+  ~ProfiledStep() {
+    if (profiling_) [[unlikely]]
+      end();
+  }
+  ProfiledStep(const ProfiledStep&) = delete;
+
+ private:
+  void begin(uint32_t node, bool frees);
+  void end();
+
+  detail::Profiling* const profiling_;
+  size_t run_ = 0, step_ = 0;
+};
+
+}  // namespace retrograd
