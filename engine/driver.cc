@@ -30,7 +30,7 @@ class Driver {
     if (state.rule_is_done) {
       const Walk::Item& item = walk_.order()[k];
       std::span<Tensor> grads(grads_.data() + item.first_grad, item.record->outputs);
-      finish_rule(*item.record, static_cast<uint32_t>(k), grads, state.given);
+      with_context(*item.record, [&] { finish_rule(*item.record, static_cast<uint32_t>(k), grads, state.given); });
       for (Tensor& g : grads) g.reset();
       ++k;
     }
@@ -49,6 +49,15 @@ class Driver {
     return {record.hooks->tensor.snapshot(), record.hooks->pre.snapshot(), {}};
   }
 
+  template <class F>
+  static void with_context(const Record& record, const F& f) {
+    try {
+      f();
+    } catch (Exception& e) {
+      e.add_context(fmt::format("while differentiating {} made at {}", record.op->name, to_string(record.where)));
+      throw;
+    }
+  }
   Tensors run_from(size_t k) {
     const auto& order = walk_.order();
     for (; k < order.size(); ++k) {
@@ -130,14 +139,7 @@ void Driver::run_record(const Walk::Item& item, uint32_t ordinal) {
     }
   }
   if (item.captured && !item.runs) capture_results(record, grads);
-  if (item.runs) {
-    try {
-      run_rule(record, ordinal, hooks, grads);
-    } catch (Exception& e) {
-      e.add_context(fmt::format("while differentiating {} made at {}", record.op->name, to_string(record.where)));
-      throw;
-    }
-  }
+  if (item.runs) with_context(record, [&] { run_rule(record, ordinal, hooks, grads); });
   for (Tensor& g : grads) g.reset();
 }
 
@@ -154,16 +156,17 @@ void Driver::run_rule(Record& record, uint32_t ordinal, const Lists& hooks, std:
     context.unpack_the_rest();
   }
   if (observer_) observer_->rule_gave(ordinal, grads, context.given());
+  context.drop_values();
   finish_rule(record, ordinal, grads, context.given());
 }
 
+// The slots go first: as in a replay, where they are emptied one by one, what the rule needed is not held any longer.
 void Driver::finish_rule(Record& record, uint32_t ordinal, std::span<Tensor> grads, std::span<Tensor> given) {
+  if (!request_.retain_graph) record.release_slots();
   if (record.hooks && !record.hooks->post.empty()) {
     origin(record, ordinal, "post hook");
     list_hooks(record.hooks->post.snapshot(), given, grads);
   }
-  if (observer_) observer_->record_done(ordinal);
-  if (!request_.retain_graph) record.release_slots();
   for (int i = 0; i < record.operands; ++i)
     if (record.edges[i]) receive(record.edges[i], given[i]);
 }
@@ -246,7 +249,8 @@ BackwardRunner::Scope::~Scope() {
 }
 
 CurrentBackward::CurrentBackward(const BackwardRequest& request)
-    : request_(request), id_(backward_count.fetch_add(1) + 1), outer_(innermost_backward) {
+    : request_(request), id_(backward_count.fetch_add(1) + 1), outer_(innermost_backward), depth_(outer_ ? outer_->depth_ + 1 : 1) {
+  if (depth_ > kMaxDepth) throw Error(Category::bad_argument, fmt::format("backwards inside hooks nest more than {} deep", kMaxDepth));
   innermost_backward = this;
 }
 CurrentBackward::CurrentBackward(const BackwardRequest& request, Walk& walk) : CurrentBackward(request) { walk_ = &walk; }

@@ -1,10 +1,10 @@
 // The backward driver, written once against Emitter: into Taper over Runner it is the eager backward, into a Recorder it is the trace.
 //
 // For each record of the walk: tensor hooks of its results, retain_grad, pre-hooks, the rule (whose unpacks run at first use), the unpacks
-// of hooked slots that the rule did not ask for, post-hooks, then the gradients go onward and the slots are released. After it the leaves
-// whose last consumer it was: tensor hooks, accumulation, post-accumulate hooks. The lists of hooks are read when a record or leaf begins,
-// that of post-hooks when the rule is done.
-// docs/hooks.md has the total order.
+// of hooked slots that the rule did not ask for; the slots are released, post-hooks run, the gradients go onward. After it the leaves whose
+// last consumer it was: tensor hooks, accumulation, post-accumulate hooks. The lists of hooks are read when a record or leaf begins, that
+// of post-hooks when the rule is done. docs/hooks.md has the total order.
+// Limits: backwards inside hooks nest at most CurrentBackward::kMaxDepth deep.
 #pragma once
 
 #include <functional>
@@ -51,7 +51,6 @@ class DriverObserver {
   virtual void record_begins(uint32_t place) = 0;
   /// Before the post-hooks, which see both lists.
   virtual void rule_gave(uint32_t place, std::span<const Tensor> grads, std::span<const Tensor> given) = 0;
-  virtual void record_done(uint32_t place) = 0;   // after them: its slots are released
   virtual void leaf_begins(uint32_t index) = 0;
   virtual void arrived(uint32_t grad, const Tensor& sum) = 0;
   virtual void captured(uint32_t input, const Tensor& grad) = 0;
@@ -88,6 +87,8 @@ class BackwardRunner {
 /// The backward that runs on this thread: what multi-grad hooks ask. Nested backwards stack.
 class CurrentBackward {
  public:
+  static constexpr int kMaxDepth = 1000;  // each level takes a few KiB of stack; Error(bad_argument) beyond
+
   CurrentBackward(const BackwardRequest& request, Walk& walk);
   /// Of a captured graph, which needs no walk: it is made when it is asked for.
   explicit CurrentBackward(const BackwardRequest& request);
@@ -106,6 +107,7 @@ class CurrentBackward {
   std::unique_ptr<Walk> own_walk_;
   uint64_t id_;
   CurrentBackward* outer_;
+  int depth_;
 };
 
 /// What a grad() call makes of gradients that are undefined: zeros, or Error(unused_input) unless they may be missing.

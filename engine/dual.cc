@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -37,18 +38,33 @@ void Dual::note_in_slots(TensorImpl& result, const Tensor& tangent) {
   Slot& slot = record->slot[record->slot_of_result(static_cast<int>(result.output_nr))];
   if (slot.value) set_tangent(*slot.value, level_, tangent);
   else if (slot.packed) slot.packed->tangents.push_back({level_, tangent});
-  holders_.push_back(RefPtr<Record>(record));
 }
 
+// Cells lead to their tangents, these to records, records to slots with cells: circles, if a record keeps a cell that its tangent depends
+// on. So the level's tangents go with it, from the cells that got one and from all slots behind the tangents' records.
 Dual::~Dual() {
-  const auto forget = [&](std::vector<Tangent>& tangents) { std::erase_if(tangents, [&](const Tangent& t) { return t.level == level_; }); };
-  for (const RefPtr<Record>& record : holders_)
-    for (int i = 0; i < record->slots; ++i) {
-      Slot& slot = record->slot[i];
-      if (!slot.is_result) continue;
+  Tensors gone;  // dropped when everything is visited
+  const auto forget = [&](std::vector<Tangent>& tangents) {
+    std::erase_if(tangents, [&](Tangent& t) { return t.level == level_ && (gone.push_back(t.value), true); });
+  };
+  std::vector<RefPtr<Record>> reached;
+  std::unordered_set<const Record*> seen;
+  const auto reach = [&](const RefPtr<Record>& record) {
+    if (record && seen.insert(record.get()).second) reached.push_back(record);
+  };
+  for (const RefPtr<TensorImpl>& cell : cells_) {
+    if (const Tensor tangent = tangent_of(*cell, level_); tangent.defined()) reach(tangent.impl().grad_fn);
+    if (cell->meta) forget(cell->meta->tangents);
+  }
+  for (size_t k = 0; k < reached.size(); ++k) {
+    Record& record = *reached[k];
+    for (int i = 0; i < record.slots; ++i) {
+      Slot& slot = record.slot[i];
       if (slot.value && slot.value->meta) forget(slot.value->meta->tangents);
       if (slot.packed) forget(slot.packed->tangents);
     }
+    for (int i = 0; i < record.operands; ++i) reach(record.edges[i].record);
+  }
 }
 
 void Dual::emit(const Call& call, Tensor* results) {
@@ -74,6 +90,7 @@ void Dual::emit(const Call& call, Tensor* results) {
     if (!results[i].defined() || !tangent.defined()) continue;
     set_tangent(results[i].impl(), level_, tangent);
     note_in_slots(results[i].impl(), tangent);
+    if (tangent.impl().grad_fn) cells_.push_back(results[i].ref());
   }
 }
 

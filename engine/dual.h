@@ -27,8 +27,7 @@ class Dual final : public Emitter {
 
   Emitter* below_;
   uint64_t level_;
-  // Records that keep a result of their own together with its tangent. That tangent depends on the record: the level ends such circles.
-  std::vector<RefPtr<Record>> holders_;
+  std::vector<RefPtr<TensorImpl>> cells_;  // that were given a tangent with a record: the level ends such circles
 };
 
 /// The tangent of `cell` at `level`; undefined when it has none.

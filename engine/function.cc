@@ -112,6 +112,8 @@ FunctionCall::Attrs FunctionCall::place_saved(AutogradContext& context, const Te
     words.push_back(static_cast<uint64_t>(place.index + 1) << 1 | uint64_t{place.is_result});
     context.saved_.push_back(place);
   }
+  if (traceable)
+    for (const auto& [key, number] : context.saved_data) words.push_back(XXH3_64bits(key.data(), key.size()));
   attrs.layout = static_cast<int64_t>(XXH3_64bits(words.data(), words.size() * 8));
   if (!traceable) return attrs;
   if (context.saved_data.size() > Attrs::kNumbers)
@@ -224,6 +226,8 @@ void FunctionCall::vjp_opaque(RuleContext& rule) {
   Emitter::current().emit({&ops::function_backward, operands, &attrs, record.where, record.operands}, results.data());
   for (int i = 0; i < record.operands; ++i) rule.give(i, results[i]);
 }
+
+int FunctionCall::arguments(const Record& record) { return static_cast<int>(static_cast<Attrs*>(record.attrs)->context->arguments_); }
 
 void FunctionCall::run_backward(Record& record, std::span<TensorImpl* const> operands, Tensor* results) {
   AutogradContext& context = *static_cast<Attrs*>(record.attrs)->context;

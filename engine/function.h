@@ -74,6 +74,8 @@ struct FunctionCall {
   static void jvp(TangentContext& rule, Backward jvp);
   /// Calls backward of a record's function: `operands` are the gradients of the results, then the saved tensors.
   static void run_backward(Record& record, std::span<TensorImpl* const> operands, Tensor* results);
+  /// How many of a record's operands are arguments; those behind them are saved tensors.
+  static int arguments(const Record& record);
   /// The results that apply() computed beforehand.
   static void give_results(const Call& call, Tensor* results);
   static SaveSet saves(const Call& call, uint64_t wants);
@@ -85,7 +87,7 @@ struct FunctionCall {
     AutogradContext* context;
     const Tensors* results;  // during apply()
     SaveSet saves;
-    int64_t layout;          // a hash of where the saved tensors are
+    int64_t layout;          // a hash of where the saved tensors are, and of the names of the numbers
     bool materialize, traceable;
     int8_t numbers;
     std::array<Scalar, kNumbers> number;  // of saved_data, in order of the names; of a traceable function only

@@ -173,7 +173,7 @@ void move_tangents(const TensorImpl& from, TensorImpl& to) {
 }
 
 // Replaces `cell` in the slots of the history of `record` by a cell that stays as it is: cell -> record -> slot -> cell would never end.
-// Only records since the cell was first saved can have it.
+// Only records above the cell's own can have it.
 void leave_slots(TensorImpl& cell, Record& record) {
   RefPtr<TensorImpl> stays = TensorImpl::make();
   stays->alias(cell);
@@ -181,32 +181,29 @@ void leave_slots(TensorImpl& cell, Record& record) {
   stays->grad_fn = cell.grad_fn;
   stays->output_nr = cell.output_nr;
   copy_tangents(cell, *stays);
-  uint32_t found = 0;
+  const uint64_t made = cell.grad_fn ? cell.grad_fn->seq : 0;
   std::vector<Record*> pending{&record};
   std::unordered_set<const Record*> seen{&record};
-  while (!pending.empty() && found < cell.times_saved) {
+  while (!pending.empty()) {
     Record& r = *pending.back();
     pending.pop_back();
-    for (int i = 0; i < r.slots; ++i) {
-      if (r.slot[i].value.get() != &cell) continue;
-      r.slot[i].value = stays;
-      ++found;
-    }
+    for (int i = 0; i < r.slots; ++i)
+      if (r.slot[i].value.get() == &cell) r.slot[i].value = stays;
     for (int i = 0; i < r.operands; ++i) {
       Record* next = r.edges[i].record.get();
-      if (next && next->seq >= cell.first_saved && seen.insert(next).second) pending.push_back(next);
+      if (next && next->seq > made && seen.insert(next).second) pending.push_back(next);
     }
   }
-  cell.times_saved -= found;
 }
 
 // Gives `cell` its place in the graph; the gradient that retain_grad keeps is from now on that of the new value.
 void set_history(TensorImpl& cell, RefPtr<Record> record, uint32_t output_nr) {
-  if (cell.times_saved) leave_slots(cell, *record);
+  if (cell.was_saved) leave_slots(cell, *record);
   if (cell.meta && cell.meta->retained) {
     const RefPtr<GradBox>& box = cell.meta->retained;
     if (cell.grad_fn && cell.grad_fn->hooks) std::erase_if(cell.grad_fn->hooks->retained, [&](auto& r) { return r.second == box; });
     record->need_hooks().retained.emplace_back(output_nr, box);
+    ++annotation_changes;
   }
   cell.grad_fn = std::move(record);
   cell.output_nr = output_nr;

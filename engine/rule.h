@@ -66,6 +66,10 @@ class RuleContext {
   void give(int i, Tensor gradient) { given_[i] = std::move(gradient); }
 
   std::span<Tensor> given() { return given_.span(); }
+  /// After the rule: lets go of what was unpacked.
+  void drop_values() {
+    for (Tensor& value : values_.span()) value.reset();
+  }
   /// Emits the unpack of every hooked slot that the rule did not ask for: each pack meets its unpack.
   void unpack_the_rest();
 

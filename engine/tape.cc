@@ -242,7 +242,7 @@ void pack(Slot& slot, TensorImpl& value, Record& owner, const RefPtr<SavedTensor
   slot.version = value.storage() ? value.storage()->version() : 0;
   if (!hooks) {
     slot.value = kept_cell(value, slot.is_result);
-    if (slot.value.get() == &value && value.times_saved++ == 0) value.first_saved = owner.seq;
+    if (slot.value.get() == &value && !value.was_saved.load(std::memory_order_relaxed)) value.was_saved.store(true, std::memory_order_relaxed);
     return;
   }
   RefPtr<TensorImpl> plain = TensorImpl::make();

@@ -134,7 +134,7 @@ struct AutogradMeta {
   RefPtr<GradBox> retained;      // of a non-leaf with retain_grad
   RefPtr<TensorImpl> stands_for; // of an unpacked leaf: the leaf that gradients go to
   std::vector<Tangent> tangents;
-  std::shared_ptr<void> life;    // of a leaf: lets others see whether it is still there
+  std::shared_ptr<void> life;    // of a leaf, or of what recompute names: lets others see whether it is there
   uint32_t base_epoch = 0;       // of a view: value of the base's epoch when grad_fn was made
   uint32_t epoch = 0;            // of a base: raised when a write through a view gave it a new grad_fn
 

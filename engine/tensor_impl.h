@@ -75,8 +75,7 @@ class TensorImpl : public RefCounted {
   bool is_no_grad_view = false;      // made under no_grad, or a view of one
   uint32_t output_nr = 0;
   int32_t value_id = -1;
-  uint32_t times_saved = 0;          // in how many slots this very cell was put,
-  uint64_t first_saved = 0;          // the first time by the record of this number
+  std::atomic<bool> was_saved{false};  // this very cell was put into a slot
   uint64_t graph = 0;                // number of the Recorder whose value this is, 0: a value with data
   RefPtr<Record> grad_fn;
   RefPtr<TensorImpl> base;           // of a view: the tensor whose memory it shares (never itself a view)

@@ -133,7 +133,7 @@ class AllowMutationOnSavedTensors::Pair final : public SavedTensorHooks {
       throw Error(
           Category::hook_forbidden,
           "a backward outside of the AllowMutationOnSavedTensors scope in which the graph was recorded");
-    if (kept.tensor.version() != kept.version)
+    if (kept.tensor.version() != kept.version && kept.tensor.numel() != 0)
       throw Error(
           Category::version_mismatch,
           "a saved tensor was modified in place on another thread than that of AllowMutationOnSavedTensors");

@@ -64,7 +64,7 @@ enum class Trait : uint32_t {
   view = 8,          // the result shares the operand's memory
   elementwise = 16,  // result element i depends on element i of each operand
   commutative = 32,
-  bookkeeping = 64,  // unpack, hook, accumulate...: Taper and Dual treat it by its name, never by a rule
+  bookkeeping = 64,  // unpack, hook, accumulate_grad...: Taper and Dual treat it by its name, never by a rule
   random = 128,      // draws from a generator: never merged with another
 };
 constexpr uint32_t operator|(Trait a, Trait b) { return static_cast<uint32_t>(a) | static_cast<uint32_t>(b); }

@@ -99,8 +99,7 @@ bool CompiledBackward::State::look_up(const std::shared_ptr<Structure>& structur
   std::vector<std::shared_ptr<Capture>> captures;
   {
     std::lock_guard lock(mutex);
-    captures = structure->captures;
-    for (const auto& capture : captures) {
+    for (const auto& capture : structure->captures) {
       found.entry = capture->find(sizes);
       if (!found.entry) continue;
       found.structure = structure;
@@ -112,6 +111,7 @@ bool CompiledBackward::State::look_up(const std::shared_ptr<Structure>& structur
         return true;
       }
     }
+    captures = structure->captures;
   }
   for (const auto& capture : captures) {
     std::vector<Number> values = capture->values(request, reached, misfit);
@@ -137,6 +137,10 @@ Found CompiledBackward::State::capture(const std::shared_ptr<Structure>& structu
   std::lock_guard lock(mutex);
   capture->keep(found.entry);
   structure->captures.push_back(std::move(capture));
+  if (structure->captures.size() > CompiledBackward::kGraphs) {
+    structure->captures.erase(structure->captures.begin());
+    ++stats.evictions;
+  }
   ++structure->runs;
   ++stats.captures;
   ++stats.plans;

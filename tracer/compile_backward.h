@@ -8,8 +8,8 @@
 // With create_graph the captured graph is replayed into Taper over Runner, so that it is itself differentiable.
 //
 // Any number of threads may use one object, also from hooks that run inside one of its backwards. Two threads that meet a new structure at
-// the same time may both record it; one recording is kept. Limits: at most kStructures structures, kPlans plans of a graph; the least
-// recently used one goes first.
+// the same time may both record it; one recording is kept. Limits: at most kStructures structures, kGraphs graphs of a structure (the
+// oldest goes first), kPlans plans of a graph; the least recently used one goes first.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ namespace retrograd {
 
 class CompiledBackward {
  public:
-  static constexpr size_t kStructures = 256;
+  static constexpr size_t kStructures = 256, kGraphs = 16;
 
   struct Stats {
     int64_t captures = 0;   // graphs recorded

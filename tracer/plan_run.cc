@@ -114,7 +114,7 @@ void Plan::Run::unpack_slot(const Step& s) { frame->set_foreign(registers(s)[0],
   const auto result = static_cast<size_t>(r[s.operands]);
   TensorImpl* own = frame->own[result].get();
   if (s.takes >= 0) {
-    if (frame->at[result] != own || !own->storage()->is_unique()) return false;
+    if (frame->at[result] != own || !own->is_unshared()) return false;
   } else {
     plan.executor_.allocate(*own);
     frame->at[result] = own;
@@ -257,7 +257,7 @@ void Plan::Run::function(const Step& s) {
   }
   FunctionCall::run_backward(record, cells, out.data());
   bool all_given = true;
-  for (int i = 0; i < s.results; ++i) all_given &= !record.edges[i] || out[static_cast<size_t>(i)].defined();
+  for (int i = 0; i < FunctionCall::arguments(record); ++i) all_given &= !record.edges[i] || out[static_cast<size_t>(i)].defined();
   if (!all_given) {
     const auto& events = plan.log_.events;
     for (leave_at = 0; !(events[leave_at].kind == DriveLog::Kind::gave && events[leave_at].node == s.node + 1);) ++leave_at;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/function.h"
 #include "ir/bookkeeping.h"
 
 namespace retrograd {
@@ -157,15 +158,13 @@ void Recorder::record_begins(uint32_t place) {
   note(DriveLog::Kind::record, place, static_cast<int32_t>(item.first_grad), item.record->outputs);
 }
 void Recorder::rule_gave(uint32_t place, std::span<const Tensor> grads, std::span<const Tensor> given) {
+  RuleRun& rule = rules.back();
+  rule.end_node = static_cast<uint32_t>(graph_.nodes().size());
+  rule.leaves_slots = rule.unpacks < walk_.order()[place].record->slots;
   note(DriveLog::Kind::gave, place, static_cast<int32_t>(log.lists.size()), user_ran_ ? grads.size() + given.size() : 0);
   if (!user_ran_) return;
   for (const Tensor& t : grads) log.lists.push_back(value_of(t));
   for (const Tensor& t : given) log.lists.push_back(value_of(t));
-}
-void Recorder::record_done(uint32_t place) {
-  RuleRun& rule = rules.back();
-  rule.end_node = static_cast<uint32_t>(graph_.nodes().size());
-  rule.leaves_slots = rule.unpacks < walk_.order()[place].record->slots;
 }
 void Recorder::leaf_begins(uint32_t index) {
   user_ran_ = false;
@@ -266,7 +265,8 @@ void Recorder::emit_hook(const Call& call, Tensor* results) {
 void Recorder::emit_function(const Call& call, Tensor* results) {
   const Record& record = *call.attrs_as<FunctionBackwardAttrs>().record;
   std::vector<TensorType> types;
-  for (int i = 0; i < call.outputs; ++i) types.push_back(record.edges[i] ? type_of(record, i) : TensorType{});
+  const int arguments = FunctionCall::arguments(record);
+  for (int i = 0; i < call.outputs; ++i) types.push_back(record.edges[i] && i < arguments ? type_of(record, i) : TensorType{});
   user_ran_ = log.may_leave = true;
   const int32_t input = handle(ir::Input::Kind::function, {}, {Source::Kind::function, origin_.ordinal}, &record);
   Call plain = call;
@@ -274,7 +274,7 @@ void Recorder::emit_function(const Call& call, Tensor* results) {
   ir::Node& node = append(plain, types);
   node.handle = input;
   for (int i = 0; i < call.outputs; ++i)
-    if (record.edges[i]) results[i] = make(types[static_cast<size_t>(i)], node.first_result + i);
+    if (record.edges[i] && i < arguments) results[i] = make(types[static_cast<size_t>(i)], node.first_result + i);
 }
 
 void Recorder::emit_unpack(const Call& call, Tensor* results) {

@@ -80,7 +80,6 @@ class Recorder final : public Emitter, public DriverObserver {
 
   void record_begins(uint32_t place) override;
   void rule_gave(uint32_t place, std::span<const Tensor> grads, std::span<const Tensor> given) override;
-  void record_done(uint32_t place) override;
   void leaf_begins(uint32_t index) override;
   void arrived(uint32_t grad, const Tensor& sum) override;
   void captured(uint32_t input, const Tensor& grad) override;

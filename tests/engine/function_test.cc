@@ -49,6 +49,18 @@ struct SquareWithJvp : rg::Function<SquareWithJvp> {
   static Tensors jvp(rg::AutogradContext* ctx, const Tensors& tangents) { return {tangents[0] * ctx->get_saved_variables()[0] * 2.0}; }
 };
 
+// Which name a number was saved under decides.
+struct ByName : rg::Function<ByName> {
+  static constexpr bool is_traceable = true;
+  static Tensor forward(rg::AutogradContext* ctx, const Tensor& x, bool alpha) {
+    ctx->saved_data[alpha ? "alpha" : "beta"] = 1.0;
+    return x * 1.0;
+  }
+  static Tensors backward(rg::AutogradContext* ctx, const Tensors& grads) {
+    return {grads[0] * (ctx->saved_data.count("alpha") ? 3.0 : 5.0), {}};
+  }
+};
+
 struct WrongType : rg::Function<WrongType> {
   static Tensor forward(rg::AutogradContext*, const Tensor& x) { return x * 1.0; }
   static Tensors backward(rg::AutogradContext*, const Tensors& grads) { return {grads[0].to(rg::kFloat64)}; }
@@ -96,6 +108,17 @@ TEST_CASE("a number that a traceable function looks at is part of the structure"
     const Tensor z = rg::tensor({1, -2}).requires_grad_();
     backward(rg::sum(BranchingScale::apply(z, factor)));
     const double expected = factor < 0 ? 0 : factor;
+    CHECK(z.grad().to_vector() == std::vector<double>{expected, expected});
+  }
+  CHECK(backward.stats().captures == 2);
+}
+
+TEST_CASE("the names of the numbers that a traceable function saves are part of the structure") {
+  rg::CompiledBackward backward = rg::compile_backward();
+  for (bool alpha : {true, false, true}) {
+    const Tensor z = rg::tensor({1, -2}).requires_grad_();
+    backward(rg::sum(ByName::apply(z, alpha)));
+    const double expected = alpha ? 3 : 5;
     CHECK(z.grad().to_vector() == std::vector<double>{expected, expected});
   }
   CHECK(backward.stats().captures == 2);

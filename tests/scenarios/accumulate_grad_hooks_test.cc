@@ -85,15 +85,16 @@ TEST_CASE("S73 all four kinds on two weights, one or two of each, in order of re
       const Tensor w1 = some_leaf({3, 4}), w2 = some_leaf({4, 2}), x = some_values({5, 3});
       const auto loss = [&] { return sum(mm(mm(x, w1), w2)); };
       const Tensors plain = autograd::grad({loss()}, {w1, w2});
-      for (const Tensor& w : {w1, w2}) {
+      for (const Tensor* leaf : {&w1, &w2}) {  // a pointer: a hook that held its leaf would keep it alive
+        const Tensor& w = *leaf;
         w.register_accumulate_grad_posthook(
-            [w](const Tensors&, const Tensors&) { return w.grad().mul_(0.5), Tensors{}; });
+            [leaf](const Tensors&, const Tensors&) { return leaf->grad().mul_(0.5), Tensors{}; });
         w.register_post_accumulate_grad_hook([](const Tensor& t) { t.set_grad(t.grad() + 3.0); });
         w.register_accumulate_grad_prehook([](const Tensors& g) { return Tensors{g[0] / 5.0}; });
         w.register_hook([](const Tensor& g) { return g - 2.0; });
         if (!two_of_each) continue;
         w.register_accumulate_grad_posthook(
-            [w](const Tensors&, const Tensors&) { return w.set_grad(w.grad() - 0.3), Tensors{}; });
+            [leaf](const Tensors&, const Tensors&) { return leaf->set_grad(leaf->grad() - 0.3), Tensors{}; });
         w.register_post_accumulate_grad_hook([](const Tensor& t) { t.grad().mul_(2.0); });
         w.register_accumulate_grad_prehook([](const Tensors& g) { return Tensors{g[0] - 0.3}; });
         w.register_hook(times(0.5));

@@ -249,4 +249,15 @@ TEST_CASE("hook 24 a copy that fails for want of memory leaves tensor and graph 
   CHECK(same_bits(a.grad(), cos(kept)));
 }
 
+TEST_CASE("hook 24 a saved tensor without elements may be written to") {
+  run_both([](Mode& mode) {
+    AllowMutationOnSavedTensors guard;
+    const Tensor a = ones({0, 3}).requires_grad_(), b = a * 2.0, loss = sum(b * b);
+    b.zero_();
+    mode.backward(loss);
+    CHECK(a.grad().numel() == 0);
+    return Tensors{a.grad()};
+  });
+}
+
 }  // namespace retrograd::scenario
