@@ -36,7 +36,8 @@ struct Chain {
       const rg::Tensor y = build();
       const auto begin = Clock::now();
       work(y);
-      times.push_back(std::chrono::duration<double, std::nano>(Clock::now() - begin).count() / static_cast<double>(nodes));
+      times.push_back(std::chrono::duration<double, std::nano>(Clock::now() - begin).count() /
+                      static_cast<double>(nodes));
     }
     std::nth_element(times.begin(), times.begin() + repetitions / 2, times.end());
     return times[static_cast<size_t>(repetitions / 2)];
@@ -59,13 +60,17 @@ int main(int argc, char** argv) {
     traced.reset();
     traced.backward({y}, {chain.one});
   });
-  const double run = chain.median_ns(repetitions, [&](const rg::Tensor& y) { traced.backward({y}, {chain.one}); });
+  const double run =
+      chain.median_ns(repetitions, [&](const rg::Tensor& y) { traced.backward({y}, {chain.one}); });
   bool known = true;
-  const double lookup = chain.median_ns(repetitions, [&](const rg::Tensor& y) { known &= traced.knows({y}, {chain.one}); });
+  const double lookup =
+      chain.median_ns(repetitions, [&](const rg::Tensor& y) { known &= traced.knows({y}, {chain.one}); });
   if (!known || traced.stats().captures != 1) {
     std::fputs("the chain was captured more than once\n", stderr);
     return 1;
   }
-  std::printf("{\"nodes\":%lld,\"first_us_per_node\":%.3f,\"run_ns_per_node\":%.1f,\"lookup_ns_per_node\":%.1f,\"eager_ns_per_node\":%.1f}\n", nodes,
-              first / 1000, run, lookup, eager);
+  std::printf(
+      "{\"nodes\":%lld,\"first_us_per_node\":%.3f,\"run_ns_per_node\":%.1f,\"lookup_ns_per_node\":%.1f,"
+      "\"eager_ns_per_node\":%.1f}\n",
+      nodes, first / 1000, run, lookup, eager);
 }

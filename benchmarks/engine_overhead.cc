@@ -29,7 +29,9 @@ double median_ns(const std::function<double()>& run) {
   return times[kReps / 2];
 }
 
-double since(Clock::time_point begin) { return std::chrono::duration<double, std::nano>(Clock::now() - begin).count(); }
+double since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
+}
 
 rg::Tensor chain(rg::Tensor y, const rg::Tensor& w) {
   for (int i = 0; i < kNodes; ++i) y = y * w;
@@ -54,7 +56,8 @@ int main() {
   const double without_location = median_ns([&] {
     const auto begin = Clock::now();
     rg::Tensor y = x;
-    for (int i = 0; i < kNodes; ++i) y = rg::mul(rg::Operand(y, rg::SourceLocation{}), rg::Operand(w, rg::SourceLocation{}));
+    for (int i = 0; i < kNodes; ++i)
+      y = rg::mul(rg::Operand(y, rg::SourceLocation{}), rg::Operand(w, rg::SourceLocation{}));
     return since(begin) / kNodes;
   });
   const double backward = median_ns([&] {
@@ -77,6 +80,8 @@ int main() {
     traced.backward({y}, {one});
     return since(begin) / static_cast<double>(traced.stats().nodes);
   });
-  std::printf("{\"forward_ns\":%.1f,\"record_ns\":%.1f,\"backward_ns\":%.1f,\"capture_us_per_node\":%.3f,\"replay_ns_per_node\":%.1f,\"location_ns\":%.1f}\n",
-              forward, record, backward, capture / 1000, replay, record - without_location);
+  std::printf(
+      "{\"forward_ns\":%.1f,\"record_ns\":%.1f,\"backward_ns\":%.1f,\"capture_us_per_node\":%.3f,\"replay_ns_"
+      "per_node\":%.1f,\"location_ns\":%.1f}\n",
+      forward, record, backward, capture / 1000, replay, record - without_location);
 }

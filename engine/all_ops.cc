@@ -33,7 +33,8 @@ void append(std::vector<const OpInfo*>& all) {
 }
 
 std::vector<const OpInfo*> collect() {
-  std::vector<const OpInfo*> all{&unpack, &hook, &accumulate, &accumulate_grad, &retain_grad, &function_backward};
+  std::vector<const OpInfo*> all{&unpack,          &hook,        &accumulate,
+                                 &accumulate_grad, &retain_grad, &function_backward};
   append<ElementwiseOps>(all);
   append<CreationOps>(all);
   append<ShapeOps>(all);

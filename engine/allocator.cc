@@ -23,8 +23,8 @@ constexpr bool kCaching = true;
 constexpr size_t kGranule = 64;
 constexpr size_t kPoolLimit = 4096;
 constexpr size_t kPoolClasses = kPoolLimit / kGranule + 1;
-constexpr uint32_t kPoolDepth = 4096;                     // blocks kept per class and thread
-constexpr int64_t kCacheLimit = int64_t{1} << 30;         // bytes kept in the central cache
+constexpr uint32_t kPoolDepth = 4096;              // blocks kept per class and thread
+constexpr int64_t kCacheLimit = int64_t{1} << 30;  // bytes kept in the central cache
 
 constinit std::atomic<int64_t> live_bytes{0}, peak_bytes{0}, limit_bytes{0};
 constinit std::atomic<int64_t> fail_countdown{0};
@@ -107,7 +107,9 @@ struct LargeCache {
   }
   static size_t step(size_t bytes) { return std::bit_floor(bytes) / 8; }
   static size_t rounded(size_t bytes) { return (bytes + step(bytes) - 1) / step(bytes) * step(bytes); }
-  static size_t index(size_t size) { return static_cast<size_t>(std::bit_width(size)) * 8 + (size / step(size)) % 8; }
+  static size_t index(size_t size) {
+    return static_cast<size_t>(std::bit_width(size)) * 8 + (size / step(size)) % 8;
+  }
 
   void* take(size_t size) {
     std::lock_guard lock(mutex);
@@ -141,8 +143,10 @@ struct LargeCache {
 
 void count_allocation(int64_t bytes) {
   Pool& p = pool();
-  if (p.closed) ++PoolList::instance().allocations;
-  else p.allocations.add(1);
+  if (p.closed)
+    ++PoolList::instance().allocations;
+  else
+    p.allocations.add(1);
   if (fail_countdown.load(std::memory_order_relaxed) > 0 && fail_countdown.fetch_sub(1) == 1)
     throw OutOfMemory(bytes, live_bytes, limit_bytes);
   const int64_t live = live_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes;
@@ -211,8 +215,10 @@ void free_data(void* block, size_t bytes, size_t header) noexcept {
 
 void count_tensor(int delta) {
   Pool& p = pool();
-  if (p.closed) PoolList::instance().tensors += delta;
-  else p.tensors.add(delta);
+  if (p.closed)
+    PoolList::instance().tensors += delta;
+  else
+    p.tensors.add(delta);
 }
 
 }  // namespace detail

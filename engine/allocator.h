@@ -18,10 +18,10 @@ void pool_free(void* block, size_t bytes) noexcept;
 namespace memory {
 
 struct Stats {
-  int64_t live_bytes;   // of tensor data held now
-  int64_t peak_bytes;   // highest live_bytes since reset_peak
-  int64_t allocations;  // of tensor data since the start
-  int64_t live_tensors; // tensor cells held now
+  int64_t live_bytes;    // of tensor data held now
+  int64_t peak_bytes;    // highest live_bytes since reset_peak
+  int64_t allocations;   // of tensor data since the start
+  int64_t live_tensors;  // tensor cells held now
 };
 
 Stats stats();

@@ -42,7 +42,8 @@ std::string range_text(const TensorImpl* cell) {
     if (std::isfinite(v)) low = std::min(low, v), high = std::max(high, v);
   }
   std::string text = to_string(cell->type());
-  if (nans || infinities) text += fmt::format(" with {} nan and {} inf of {} values", nans, infinities, values.size());
+  if (nans || infinities)
+    text += fmt::format(" with {} nan and {} inf of {} values", nans, infinities, values.size());
   if (low <= high) text += fmt::format("{} from {} to {}", nans || infinities ? ", else" : "", low, high);
   return text;
 }
@@ -58,7 +59,8 @@ void Watcher::emit(const Call& call, Tensor* results) {
     std::string operands;
     for (const TensorImpl* x : call.operands) operands += (operands.empty() ? "" : "; ") + range_text(x);
     fail(Category::bad_argument, "anomaly",
-         fmt::format("result {} of {} is {}. Operands: {}", i, call.op->name, range_text(results[i].get()), operands.empty() ? "none" : operands),
+         fmt::format("result {} of {} is {}. Operands: {}", i, call.op->name, range_text(results[i].get()),
+                     operands.empty() ? "none" : operands),
          call.where);
   }
 }
@@ -66,7 +68,8 @@ void Watcher::emit(const Call& call, Tensor* results) {
 void check_leaves(std::span<TensorImpl* const> leaves) {
   for (const TensorImpl* leaf : leaves)
     if (leaf->meta && leaf->meta->grad.defined() && !is_finite(leaf->meta->grad.get()))
-      fail(Category::bad_argument, "anomaly", fmt::format("before this backward, .grad of a leaf is {}", range_text(leaf->meta->grad.get())));
+      fail(Category::bad_argument, "anomaly",
+           fmt::format("before this backward, .grad of a leaf is {}", range_text(leaf->meta->grad.get())));
 }
 
 namespace autograd {

@@ -21,13 +21,14 @@ Tensors run(const BackwardRequest& request) {
 
 }  // namespace
 
-void backward(const Tensors& roots, const Tensors& cotangents, std::optional<bool> retain_graph, bool create_graph,
-              const std::optional<Tensors>& inputs, SourceLocation where) {
+void backward(const Tensors& roots, const Tensors& cotangents, std::optional<bool> retain_graph,
+              bool create_graph, const std::optional<Tensors>& inputs, SourceLocation where) {
   run(make_request(roots, cotangents, inputs, true, retain_graph, create_graph, where));
 }
 
-Tensors grad(const Tensors& roots, const Tensors& inputs, const Tensors& cotangents, std::optional<bool> retain_graph,
-             bool create_graph, bool allow_unused, bool materialize_grads, SourceLocation where) {
+Tensors grad(const Tensors& roots, const Tensors& inputs, const Tensors& cotangents,
+             std::optional<bool> retain_graph, bool create_graph, bool allow_unused, bool materialize_grads,
+             SourceLocation where) {
   Tensors gradients = run(make_request(roots, cotangents, inputs, false, retain_graph, create_graph, where));
   finish_gradients(gradients, inputs, allow_unused, materialize_grads, where);
   return gradients;
@@ -35,7 +36,8 @@ Tensors grad(const Tensors& roots, const Tensors& inputs, const Tensors& cotange
 
 void queue_callback(std::function<void()> callback, SourceLocation where) {
   CurrentBackward* current = CurrentBackward::innermost();
-  if (!current) fail(Category::hook_forbidden, "queue_callback", "no backward is running on this thread", where);
+  if (!current)
+    fail(Category::hook_forbidden, "queue_callback", "no backward is running on this thread", where);
   current->callbacks.push_back(std::move(callback));
 }
 
@@ -43,10 +45,12 @@ namespace {
 
 // Where a gradient of interest is, without owning it: the hooks sit on the records and leaves that they wait for, and would keep them alive.
 struct Place {
-  uint64_t seq = 0;             // of a record
+  uint64_t seq = 0;  // of a record
   const TensorImpl* leaf = nullptr;
   std::weak_ptr<void> leaf_life;
-  bool reached(Walk& walk) const { return leaf ? !leaf_life.expired() && walk.reaches(leaf) : walk.reaches(seq); }
+  bool reached(Walk& walk) const {
+    return leaf ? !leaf_life.expired() && walk.reaches(leaf) : walk.reaches(seq);
+  }
 };
 
 Place place_of(TensorImpl& tensor) {
@@ -79,7 +83,8 @@ struct MultiGrad {
       calls = 0;
       fired = false;
     }
-    if (mode == MultiGradMode::any) return std::exchange(fired, true) ? std::optional<Tensors>() : Tensors{grad};
+    if (mode == MultiGradMode::any)
+      return std::exchange(fired, true) ? std::optional<Tensors>() : Tensors{grad};
     if (calls == 0) {
       seen.assign(places.size(), Tensor());
       expected = 0;
@@ -94,9 +99,10 @@ struct MultiGrad {
 
 }  // namespace
 
-HookHandle register_multi_grad_hook(const Tensors& tensors, std::function<void(const Tensors&)> hook, MultiGradMode mode,
-                                    SourceLocation where) {
-  if (tensors.empty()) fail(Category::bad_argument, "register_multi_grad_hook", "there are no tensors", where);
+HookHandle register_multi_grad_hook(const Tensors& tensors, std::function<void(const Tensors&)> hook,
+                                    MultiGradMode mode, SourceLocation where) {
+  if (tensors.empty())
+    fail(Category::bad_argument, "register_multi_grad_hook", "there are no tensors", where);
   auto state = std::make_shared<MultiGrad>();
   state->hook = std::move(hook);
   state->mode = mode;

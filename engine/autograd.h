@@ -14,14 +14,15 @@ namespace retrograd::autograd {
 /// retain_grad). `cotangents[i]` has the type of roots[i]; undefined means ones, for a root of one element.
 /// retain_graph (default: create_graph) keeps saved values for another backward; create_graph records the backward itself.
 /// Errors: no_grad_fn, non_scalar_backward_without_cotangent, cotangent_mismatch, backward_twice_freed, version_mismatch, bad_argument.
-void backward(const Tensors& roots, const Tensors& cotangents = {}, std::optional<bool> retain_graph = {}, bool create_graph = false,
-              const std::optional<Tensors>& inputs = {}, SourceLocation where = SourceLocation::current());
+void backward(const Tensors& roots, const Tensors& cotangents = {}, std::optional<bool> retain_graph = {},
+              bool create_graph = false, const std::optional<Tensors>& inputs = {},
+              SourceLocation where = SourceLocation::current());
 
 /// The gradients of `roots` with respect to `inputs`; leaves .grad alone. An input that is not reached gives Error(unused_input),
 /// or an undefined tensor with allow_unused, or zeros with materialize_grads.
-Tensors grad(const Tensors& roots, const Tensors& inputs, const Tensors& cotangents = {}, std::optional<bool> retain_graph = {},
-             bool create_graph = false, bool allow_unused = false, bool materialize_grads = false,
-             SourceLocation where = SourceLocation::current());
+Tensors grad(const Tensors& roots, const Tensors& inputs, const Tensors& cotangents = {},
+             std::optional<bool> retain_graph = {}, bool create_graph = false, bool allow_unused = false,
+             bool materialize_grads = false, SourceLocation where = SourceLocation::current());
 
 /// Inside a backward, from a hook or a function: calls `callback` on this thread when that backward is over, in order of queueing; callbacks
 /// may queue more. They are not called when the backward fails. Error(hook_forbidden) outside of one. (PyTorch: queue_callback)
@@ -45,7 +46,8 @@ class DetectAnomalyGuard {
 /// undefined where it is not reached or got none. any: at the first gradient, which it gets alone.
 enum class MultiGradMode { all, any };
 HookHandle register_multi_grad_hook(const Tensors& tensors, std::function<void(const Tensors&)> hook,
-                                    MultiGradMode mode = MultiGradMode::all, SourceLocation where = SourceLocation::current());
+                                    MultiGradMode mode = MultiGradMode::all,
+                                    SourceLocation where = SourceLocation::current());
 
 /// Forward mode: while open, tensors made with make_dual carry tangents through every op. Levels nest (PyTorch: fwAD.dual_level).
 class DualLevel {
@@ -55,7 +57,8 @@ class DualLevel {
   DualLevel(const DualLevel&) = delete;
 
   /// `primal` with a tangent of the same type at this level. Error(cotangent_mismatch) when the types differ.
-  Tensor make_dual(const Tensor& primal, const Tensor& tangent, SourceLocation where = SourceLocation::current());
+  Tensor make_dual(const Tensor& primal, const Tensor& tangent,
+                   SourceLocation where = SourceLocation::current());
   /// The tangent of `tensor` at this level; undefined when it has none.
   Tensor tangent(const Tensor& tensor) const;
 

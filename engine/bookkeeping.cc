@@ -32,7 +32,8 @@ void run_list_hook(const HookAttrs& attrs, std::span<TensorImpl* const> operands
     (static_cast<int>(i) < attrs.grad_inputs ? grads : grad_outputs).push_back(handle(operands[i]));
   Tensors given = hook.kind == Hook::Kind::pre ? hook.pre(grads) : hook.post(grads, grad_outputs);
   if (!given.empty() && given.size() != grads.size())
-    fail(Category::hook_bad_result, "node hook", fmt::format("a hook gave {} gradients in place of {}", given.size(), grads.size()));
+    fail(Category::hook_bad_result, "node hook",
+         fmt::format("a hook gave {} gradients in place of {}", given.size(), grads.size()));
   for (size_t i = 0; i < results.size(); ++i) {
     const bool replaced = !given.empty() && given[i].defined();
     if (replaced) check_result(grads[i].get(), given[i], "node hook");
@@ -63,7 +64,8 @@ void emit_function_backward(const Call& call, Tensor* results) {
 
 void infer_accumulate(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl &a = *call.operands[0], &b = *call.operands[1];
-  if (!(a.type() == b.type())) fail_call(call, Category::cotangent_mismatch, "two gradients of one value have different types");
+  if (!(a.type() == b.type()))
+    fail_call(call, Category::cotangent_mismatch, "two gradients of one value have different types");
   outputs[0]->set_type(a.dtype(), a.device(), a.shape());
 }
 
@@ -73,12 +75,14 @@ void accumulate_vjp(RuleContext& c) {
 }
 
 void accumulate_jvp(TangentContext& c) {
-  if (!c.needs(0) || !c.needs(1)) c.give(0, c.needs(0) ? c.tangent(0) : c.tangent(1));
-  else c.give(0, add(c.tangent(0), c.tangent(1)));
+  if (!c.needs(0) || !c.needs(1))
+    c.give(0, c.needs(0) ? c.tangent(0) : c.tangent(1));
+  else
+    c.give(0, add(c.tangent(0), c.tangent(1)));
 }
 
-constexpr OpInfo host_op(std::string_view name, int8_t arity, int8_t outputs, void (*run)(const Call&, Tensor*),
-                         std::string_view doc) {
+constexpr OpInfo host_op(std::string_view name, int8_t arity, int8_t outputs,
+                         void (*run)(const Call&, Tensor*), std::string_view doc) {
   OpInfo info;
   info.name = name;
   info.traits = Trait::effect | Trait::host | Trait::bookkeeping;
@@ -106,9 +110,12 @@ constexpr OpInfo accumulate_info() {
 namespace ops {
 constinit const OpInfo unpack = host_op("unpack", 0, 1, emit_unpack, "the value of a slot");
 constinit const OpInfo hook = host_op("hook", -1, -1, emit_hook, "calls a hook");
-constinit const OpInfo accumulate_grad = host_op("accumulate_grad", 1, 0, emit_accumulate_grad, "adds a gradient to a leaf's");
-constinit const OpInfo retain_grad = host_op("retain_grad", 1, 0, emit_retain_grad, "keeps the gradient of a non-leaf");
-constinit const OpInfo function_backward = host_op("function_backward", -1, -1, emit_function_backward, "calls backward of a user's function");
+constinit const OpInfo accumulate_grad =
+    host_op("accumulate_grad", 1, 0, emit_accumulate_grad, "adds a gradient to a leaf's");
+constinit const OpInfo retain_grad =
+    host_op("retain_grad", 1, 0, emit_retain_grad, "keeps the gradient of a non-leaf");
+constinit const OpInfo function_backward =
+    host_op("function_backward", -1, -1, emit_function_backward, "calls backward of a user's function");
 constinit const OpInfo accumulate = accumulate_info();
 }  // namespace ops
 
@@ -119,12 +126,16 @@ void run_hook(const HookAttrs& attrs, std::span<TensorImpl* const> operands, std
   if (hook.kind != Hook::Kind::tensor) return run_list_hook(attrs, operands, results);
   Tensor before = handle(operands[0]);
   Tensor after = hook.tensor(before);
-  if (!after.defined()) after = std::move(before);
-  else check_result(operands[0], after, "tensor hook");
+  if (!after.defined())
+    after = std::move(before);
+  else
+    check_result(operands[0], after, "tensor hook");
   results[0] = std::move(after);
 }
 
-void retain_gradient(GradBox& box, const Tensor& grad) { box.grad = box.grad.defined() ? add(box.grad, grad) : grad; }
+void retain_gradient(GradBox& box, const Tensor& grad) {
+  box.grad = box.grad.defined() ? add(box.grad, grad) : grad;
+}
 
 namespace {
 
@@ -177,12 +188,14 @@ void accumulate_into_leaf(TensorImpl& leaf, TensorImpl& grad) {
   AutogradMeta& meta = leaf.need_meta();
   if (!(grad.dtype() == leaf.dtype() && grad.shape() == leaf.shape()))
     fail(Category::cotangent_mismatch, "accumulate_grad",
-         fmt::format("a gradient of type {} for a leaf of type {}", to_string(grad.type()), to_string(leaf.type())));
+         fmt::format("a gradient of type {} for a leaf of type {}", to_string(grad.type()),
+                     to_string(leaf.type())));
   const bool recorded = GradMode::is_enabled();
   if (!meta.grad.defined()) {
     // The engine holds it, and once more for the leaf's post-hooks, which see what was accumulated (PyTorch: 1 + has_post_hooks).
     const uint32_t holders = meta.post_hooks.empty() ? 2 : 3;  // of cell and storage together
-    const bool sole = grad.storage() && !grad.storage()->is_external() && grad.ref_count() + grad.storage()->ref_count() <= holders;
+    const bool sole = grad.storage() && !grad.storage()->is_external() &&
+                      grad.ref_count() + grad.storage()->ref_count() <= holders;
     const bool take = !recorded && sole && has_layout_of(grad, leaf);
     meta.grad = take ? handle(&grad) : laid_out(handle(&grad), leaf);
   } else if (recorded) {

@@ -17,7 +17,8 @@ class Driver {
 
   Tensors run() {
     captured_.resize(request_.input_edges.size());
-    for (size_t i = 0; i < request_.roots.size(); ++i) receive(request_.root_edges[i], request_.cotangents[i]);
+    for (size_t i = 0; i < request_.roots.size(); ++i)
+      receive(request_.root_edges[i], request_.cotangents[i]);
     run_leaves(Walk::kBeforeAll);
     return run_from(0);
   }
@@ -30,7 +31,8 @@ class Driver {
     if (state.rule_is_done) {
       const Walk::Item& item = walk_.order()[k];
       std::span<Tensor> grads(grads_.data() + item.first_grad, item.record->outputs);
-      with_context(*item.record, [&] { finish_rule(*item.record, static_cast<uint32_t>(k), grads, state.given); });
+      with_context(*item.record,
+                   [&] { finish_rule(*item.record, static_cast<uint32_t>(k), grads, state.given); });
       for (Tensor& g : grads) g.reset();
       ++k;
     }
@@ -54,7 +56,8 @@ class Driver {
     try {
       f();
     } catch (Exception& e) {
-      e.add_context(fmt::format("while differentiating {} made at {}", record.op->name, to_string(record.where)));
+      e.add_context(
+          fmt::format("while differentiating {} made at {}", record.op->name, to_string(record.where)));
       throw;
     }
   }
@@ -77,7 +80,9 @@ class Driver {
   void tensor_hooks(const Hooks& hooks, std::span<Tensor> grads, bool by_output);
   void list_hooks(const Hooks& hooks, std::span<Tensor> grads, std::span<Tensor> grad_outputs);
   void emit_hook(HookAttrs attrs, std::span<TensorImpl* const> operands, std::span<Tensor> results);
-  void origin(const Record& record, uint32_t ordinal, std::string_view part) { emitter_.at({&record, ordinal, part}); }
+  void origin(const Record& record, uint32_t ordinal, std::string_view part) {
+    emitter_.at({&record, ordinal, part});
+  }
 
   const BackwardRequest& request_;
   Walk& walk_;
@@ -98,7 +103,9 @@ void Driver::receive(const Edge& edge, const Tensor& grad) {
   } else {
     TensorImpl* operands[] = {sum.get(), grad.get()};
     Tensor result;
-    emitter_.emit({&ops::accumulate, operands, nullptr, edge.record ? edge.record->where : SourceLocation{}, 1}, &result);
+    emitter_.emit(
+        {&ops::accumulate, operands, nullptr, edge.record ? edge.record->where : SourceLocation{}, 1},
+        &result);
     sum = std::move(result);
   }
   if (observer_) observer_->arrived(at, sum);
@@ -107,7 +114,8 @@ void Driver::receive(const Edge& edge, const Tensor& grad) {
 void Driver::capture(const Edge& edge, const Tensor& grad) {
   for (size_t i = 0; i < captured_.size(); ++i) {
     const Edge& wanted = request_.input_edges[i];
-    if (!(wanted.record == edge.record && wanted.leaf == edge.leaf && wanted.output_nr == edge.output_nr)) continue;
+    if (!(wanted.record == edge.record && wanted.leaf == edge.leaf && wanted.output_nr == edge.output_nr))
+      continue;
     captured_[i] = grad;
     if (observer_) observer_->captured(static_cast<uint32_t>(i), grad);
   }
@@ -241,7 +249,9 @@ constinit thread_local BackwardRunner::Scope* innermost_scope = nullptr;
 }  // namespace
 
 BackwardRunner* BackwardRunner::current() { return innermost_scope ? innermost_scope->runner_ : nullptr; }
-BackwardRunner::Scope::Scope(BackwardRunner* runner) : runner_(runner), outer_(innermost_scope) { innermost_scope = this; }
+BackwardRunner::Scope::Scope(BackwardRunner* runner) : runner_(runner), outer_(innermost_scope) {
+  innermost_scope = this;
+}
 BackwardRunner::Scope::~Scope() {
   Scope** link = &innermost_scope;
   while (*link != this) link = &(*link)->outer_;
@@ -249,11 +259,18 @@ BackwardRunner::Scope::~Scope() {
 }
 
 CurrentBackward::CurrentBackward(const BackwardRequest& request)
-    : request_(request), id_(backward_count.fetch_add(1) + 1), outer_(innermost_backward), depth_(outer_ ? outer_->depth_ + 1 : 1) {
-  if (depth_ > kMaxDepth) throw Error(Category::bad_argument, fmt::format("backwards inside hooks nest more than {} deep", kMaxDepth));
+    : request_(request),
+      id_(backward_count.fetch_add(1) + 1),
+      outer_(innermost_backward),
+      depth_(outer_ ? outer_->depth_ + 1 : 1) {
+  if (depth_ > kMaxDepth)
+    throw Error(Category::bad_argument,
+                fmt::format("backwards inside hooks nest more than {} deep", kMaxDepth));
   innermost_backward = this;
 }
-CurrentBackward::CurrentBackward(const BackwardRequest& request, Walk& walk) : CurrentBackward(request) { walk_ = &walk; }
+CurrentBackward::CurrentBackward(const BackwardRequest& request, Walk& walk) : CurrentBackward(request) {
+  walk_ = &walk;
+}
 Walk& CurrentBackward::walk() {
   if (!walk_) {
     own_walk_ = std::make_unique<Walk>(request_.walk());
@@ -288,28 +305,36 @@ Tensors resume_backward(const BackwardRequest& request, Walk& walk, BackwardStat
   return Driver(request, walk, Emitter::current()).resume(std::move(state));
 }
 
-BackwardRequest make_request(const Tensors& roots, const Tensors& cotangents, const std::optional<Tensors>& inputs, bool accumulate,
+BackwardRequest make_request(const Tensors& roots, const Tensors& cotangents,
+                             const std::optional<Tensors>& inputs, bool accumulate,
                              std::optional<bool> retain_graph, bool create_graph, SourceLocation where) {
   const std::string_view op = accumulate ? "backward" : "grad";
   if (roots.empty()) fail(Category::bad_argument, op, "there are no roots", where);
   if (inputs && inputs->empty()) fail(Category::bad_argument, op, "`inputs` cannot be empty", where);
   if (!cotangents.empty() && cotangents.size() != roots.size())
-    fail(Category::cotangent_mismatch, op, fmt::format("{} roots but {} cotangents", roots.size(), cotangents.size()), where);
-  BackwardRequest request{roots, {}, {}, inputs.has_value(), {}, accumulate, retain_graph.value_or(create_graph), create_graph};
+    fail(Category::cotangent_mismatch, op,
+         fmt::format("{} roots but {} cotangents", roots.size(), cotangents.size()), where);
+  BackwardRequest request{
+      roots, {}, {}, inputs.has_value(), {}, accumulate, retain_graph.value_or(create_graph), create_graph};
   for (size_t i = 0; i < roots.size(); ++i) {
     TensorImpl& root = roots[i].impl();
     request.root_edges.push_back(gradient_edge(root));
     if (!request.root_edges.back())
-      fail(Category::no_grad_fn, op, fmt::format("root {} ({}) does not require a gradient", i, describe(roots[i])), where);
+      fail(Category::no_grad_fn, op,
+           fmt::format("root {} ({}) does not require a gradient", i, describe(roots[i])), where);
     Tensor cotangent = i < cotangents.size() ? cotangents[i] : Tensor();
     if (!cotangent.defined()) {
       if (root.numel().hint() != 1)
         fail(Category::non_scalar_backward_without_cotangent, op,
-             fmt::format("root {} is {}: only a root of one element has a default cotangent", i, describe(roots[i])), where);
+             fmt::format("root {} is {}: only a root of one element has a default cotangent", i,
+                         describe(roots[i])),
+             where);
       cotangent = ones_of(root.type(), where);
     } else if (!(cotangent.impl().type() == root.type())) {
       fail(Category::cotangent_mismatch, op,
-           fmt::format("the cotangent of root {} is {}, the root {}", i, describe(cotangent), describe(roots[i])), where);
+           fmt::format("the cotangent of root {} is {}, the root {}", i, describe(cotangent),
+                       describe(roots[i])),
+           where);
     }
     request.cotangents.push_back(std::move(cotangent));
   }
@@ -317,18 +342,22 @@ BackwardRequest make_request(const Tensors& roots, const Tensors& cotangents, co
     for (const Tensor& input : *inputs) {
       request.input_edges.push_back(gradient_edge(input.impl()));
       if (!request.input_edges.back())
-        fail(Category::no_grad_fn, op, fmt::format("an input ({}) does not require a gradient", describe(input)), where);
+        fail(Category::no_grad_fn, op,
+             fmt::format("an input ({}) does not require a gradient", describe(input)), where);
       if (accumulate && !input.is_leaf()) input.retain_grad(where);
     }
   return request;
 }
 
-void finish_gradients(Tensors& gradients, const Tensors& inputs, bool allow_unused, bool materialize, SourceLocation where) {
+void finish_gradients(Tensors& gradients, const Tensors& inputs, bool allow_unused, bool materialize,
+                      SourceLocation where) {
   for (size_t i = 0; i < gradients.size(); ++i) {
     if (gradients[i].defined()) continue;
-    if (materialize) gradients[i] = zeros_of(inputs[i].impl().type(), where);
+    if (materialize)
+      gradients[i] = zeros_of(inputs[i].impl().type(), where);
     else if (!allow_unused)
-      fail(Category::unused_input, "grad", fmt::format("input {} is not part of the graph. Hint: allow_unused = true", i), where);
+      fail(Category::unused_input, "grad",
+           fmt::format("input {} is not part of the graph. Hint: allow_unused = true", i), where);
   }
 }
 

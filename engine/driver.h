@@ -15,11 +15,11 @@
 namespace retrograd {
 
 struct BackwardRequest {
-  Tensors roots, cotangents;       // defined and checked
-  std::vector<Edge> root_edges;    // where the cotangents go; they keep the graph alive
-  bool to_inputs = false;          // to `input_edges` only; else to all leaves
+  Tensors roots, cotangents;     // defined and checked
+  std::vector<Edge> root_edges;  // where the cotangents go; they keep the graph alive
+  bool to_inputs = false;        // to `input_edges` only; else to all leaves
   std::vector<Edge> input_edges;
-  bool accumulate = true;          // into .grad; else the gradients of the inputs are returned
+  bool accumulate = true;  // into .grad; else the gradients of the inputs are returned
   bool retain_graph = false;
   bool create_graph = false;
 
@@ -27,7 +27,8 @@ struct BackwardRequest {
 };
 
 /// Checks the roots and fills in missing cotangents (ones).
-BackwardRequest make_request(const Tensors& roots, const Tensors& cotangents, const std::optional<Tensors>& inputs, bool accumulate,
+BackwardRequest make_request(const Tensors& roots, const Tensors& cotangents,
+                             const std::optional<Tensors>& inputs, bool accumulate,
                              std::optional<bool> retain_graph, bool create_graph, SourceLocation where);
 
 /// Runs the backward into `emitter`. Returns the gradients of the inputs when they are not accumulated.
@@ -35,9 +36,9 @@ Tensors run_backward(const BackwardRequest& request, Walk& walk, Emitter& emitte
 
 /// A backward that was begun elsewhere, by a captured graph, and stopped between two records or after a rule.
 struct BackwardState {
-  Tensors grads;            // what has arrived, by the walk's number; of what is done: undefined
-  Tensors captured;         // of the inputs, so far
-  size_t next_record = 0;   // place in the order
+  Tensors grads;           // what has arrived, by the walk's number; of what is done: undefined
+  Tensors captured;        // of the inputs, so far
+  size_t next_record = 0;  // place in the order
   size_t next_leaf = 0;
   bool rule_is_done = false;  // of the next record: `given` is what it gave
   Tensors given;
@@ -111,6 +112,7 @@ class CurrentBackward {
 };
 
 /// What a grad() call makes of gradients that are undefined: zeros, or Error(unused_input) unless they may be missing.
-void finish_gradients(Tensors& gradients, const Tensors& inputs, bool allow_unused, bool materialize, SourceLocation where);
+void finish_gradients(Tensors& gradients, const Tensors& inputs, bool allow_unused, bool materialize,
+                      SourceLocation where);
 
 }  // namespace retrograd

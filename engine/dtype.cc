@@ -83,8 +83,10 @@ void TypePromotion::join(ScalarType& priority_class, ScalarType dtype) {
     return;
   }
   const ScalarType promoted = promote_types(priority_class, dtype);
-  if (promoted == ScalarType::Undefined) impossible_ = true;
-  else priority_class = promoted;
+  if (promoted == ScalarType::Undefined)
+    impossible_ = true;
+  else
+    priority_class = promoted;
 }
 
 void throw_undefined_dtype() {

@@ -36,8 +36,10 @@ void Dual::note_in_slots(TensorImpl& result, const Tensor& tangent) {
   Record* record = result.grad_fn.get();
   if (!record || !(record->saved_results >> result.output_nr & 1)) return;
   Slot& slot = record->slot[record->slot_of_result(static_cast<int>(result.output_nr))];
-  if (slot.value) set_tangent(*slot.value, level_, tangent);
-  else if (slot.packed) slot.packed->tangents.push_back({level_, tangent});
+  if (slot.value)
+    set_tangent(*slot.value, level_, tangent);
+  else if (slot.packed)
+    slot.packed->tangents.push_back({level_, tangent});
 }
 
 // Cells lead to their tangents, these to records, records to slots with cells: circles, if a record keeps a cell that its tangent depends
@@ -109,7 +111,8 @@ struct DualLevel::Stack {
 
 DualLevel::DualLevel(SourceLocation where) {
   if (Emitter::current().is_symbolic())
-    fail(Category::unsupported, "DualLevel", "forward mode cannot be opened while a backward is recorded", where);
+    fail(Category::unsupported, "DualLevel", "forward mode cannot be opened while a backward is recorded",
+         where);
   stack_ = new Stack(Emitter::current());
 }
 
@@ -118,7 +121,8 @@ DualLevel::~DualLevel() { delete stack_; }
 Tensor DualLevel::make_dual(const Tensor& primal, const Tensor& tangent, SourceLocation where) {
   if (!(primal.impl().type() == tangent.impl().type()))
     fail(Category::cotangent_mismatch, "make_dual",
-         fmt::format("primal {} and tangent {} have different types", describe(primal), describe(tangent)), where);
+         fmt::format("primal {} and tangent {} have different types", describe(primal), describe(tangent)),
+         where);
   Tensor dual = alias(Operand(primal, where));
   dual.impl().is_no_grad_view = false;
   set_tangent(dual.impl(), stack_->level, tangent);
@@ -130,9 +134,11 @@ Tensor DualLevel::tangent(const Tensor& tensor) const {
   return tangent_of(tensor.impl(), stack_->level);
 }
 
-JvpResult jvp(const std::function<Tensors(const Tensors&)>& f, const Tensors& inputs, const Tensors& tangents, SourceLocation where) {
+JvpResult jvp(const std::function<Tensors(const Tensors&)>& f, const Tensors& inputs, const Tensors& tangents,
+              SourceLocation where) {
   if (inputs.size() != tangents.size())
-    fail(Category::bad_argument, "jvp", fmt::format("{} inputs but {} tangents", inputs.size(), tangents.size()), where);
+    fail(Category::bad_argument, "jvp",
+         fmt::format("{} inputs but {} tangents", inputs.size(), tangents.size()), where);
   DualLevel level(where);
   Tensors duals;
   for (size_t i = 0; i < inputs.size(); ++i)

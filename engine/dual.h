@@ -27,7 +27,8 @@ class Dual final : public Emitter {
 
   Emitter* below_;
   uint64_t level_;
-  std::vector<RefPtr<TensorImpl>> cells_;  // that were given a tangent with a record: the level ends such circles
+  std::vector<RefPtr<TensorImpl>>
+      cells_;  // that were given a tangent with a record: the level ends such circles
 };
 
 /// The tangent of `cell` at `level`; undefined when it has none.

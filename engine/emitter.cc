@@ -26,8 +26,10 @@ Emitter& eager_emitter() {
 
 void fail_call(const Call& call, Category category, std::string_view text) {
   std::string operands;
-  for (const TensorImpl* x : call.operands) operands += (operands.empty() ? "" : ", ") + (x ? to_string(x->type()) : "none");
-  fail(category, call.op->name, fmt::format("{}. Operands: {}", text, operands.empty() ? "none" : operands), call.where);
+  for (const TensorImpl* x : call.operands)
+    operands += (operands.empty() ? "" : ", ") + (x ? to_string(x->type()) : "none");
+  fail(category, call.op->name, fmt::format("{}. Operands: {}", text, operands.empty() ? "none" : operands),
+       call.where);
 }
 
 }  // namespace retrograd

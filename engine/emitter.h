@@ -16,7 +16,7 @@ namespace retrograd {
 /// What the driver is doing, for the notes of recorded nodes: "matmul#3 lhs".
 struct Origin {
   const Record* record = nullptr;  // null: a leaf
-  uint32_t ordinal = 0;            // place of the record in the order of this backward, or of the leaf among its leaves
+  uint32_t ordinal = 0;  // place of the record in the order of this backward, or of the leaf among its leaves
   std::string_view part = {};  // "rule", "tensor hook", ...
 };
 
@@ -55,8 +55,12 @@ Emitter& eager_runner();
 namespace detail {
 inline thread_local constinit Emitter* current_emitter [[gnu::tls_model("initial-exec")]] = nullptr;
 }
-inline Emitter& Emitter::current() { return detail::current_emitter ? *detail::current_emitter : eager_emitter(); }
-inline Emitter::Scope::Scope(Emitter& emitter) : previous_(detail::current_emitter) { detail::current_emitter = &emitter; }
+inline Emitter& Emitter::current() {
+  return detail::current_emitter ? *detail::current_emitter : eager_emitter();
+}
+inline Emitter::Scope::Scope(Emitter& emitter) : previous_(detail::current_emitter) {
+  detail::current_emitter = &emitter;
+}
 inline Emitter::Scope::~Scope() { detail::current_emitter = previous_; }
 
 /// Gradient mode of this thread: with it off, Taper records nothing.

@@ -13,11 +13,27 @@ std::string to_string(SourceLocation where) {
 }
 
 std::string_view to_string(Category category) {
-  static constexpr std::array<std::string_view, 21> names = {
-      "shape_mismatch", "dtype_mismatch", "bad_dim", "index_out_of_range", "bad_argument", "view_incompatible",
-      "overlapping_write", "singular_matrix", "not_positive_definite", "backward_twice_freed", "version_mismatch",
-      "non_scalar_backward_without_cotangent", "cotangent_mismatch", "no_grad_fn", "unused_input", "leaf_inplace",
-      "view_inplace_forbidden", "requires_grad_forbidden", "hook_forbidden", "hook_bad_result", "unsupported"};
+  static constexpr std::array<std::string_view, 21> names = {"shape_mismatch",
+                                                             "dtype_mismatch",
+                                                             "bad_dim",
+                                                             "index_out_of_range",
+                                                             "bad_argument",
+                                                             "view_incompatible",
+                                                             "overlapping_write",
+                                                             "singular_matrix",
+                                                             "not_positive_definite",
+                                                             "backward_twice_freed",
+                                                             "version_mismatch",
+                                                             "non_scalar_backward_without_cotangent",
+                                                             "cotangent_mismatch",
+                                                             "no_grad_fn",
+                                                             "unused_input",
+                                                             "leaf_inplace",
+                                                             "view_inplace_forbidden",
+                                                             "requires_grad_forbidden",
+                                                             "hook_forbidden",
+                                                             "hook_bad_result",
+                                                             "unsupported"};
   static_assert(names.size() == static_cast<size_t>(Category::unsupported) + 1);
   return names[static_cast<size_t>(category)];
 }
@@ -26,7 +42,9 @@ OutOfMemory::OutOfMemory(int64_t requested, int64_t live, int64_t limit)
     : RuntimeError("out of memory: an allocation of " + std::to_string(requested) + " bytes was refused; " +
                    std::to_string(live) + " bytes are live" +
                    (limit > 0 ? ", the limit is " + std::to_string(limit) : std::string())),
-      requested(requested), live(live), limit(limit) {}
+      requested(requested),
+      live(live),
+      limit(limit) {}
 
 void fail(Category category, std::string_view op, std::string_view text, SourceLocation where) {
   std::string message = std::string(op) + ": " + std::string(text);
@@ -36,8 +54,9 @@ void fail(Category category, std::string_view op, std::string_view text, SourceL
 }
 
 void internal_failure(const char* file, int line, const char* condition) {
-  throw InternalError("retrograd: internal error at " + to_string(SourceLocation{file, line}) + ": " + condition +
-                      " does not hold. This is a bug of the library: please report it with the program that shows it.");
+  throw InternalError(
+      "retrograd: internal error at " + to_string(SourceLocation{file, line}) + ": " + condition +
+      " does not hold. This is a bug of the library: please report it with the program that shows it.");
 }
 
 }  // namespace retrograd

@@ -16,10 +16,27 @@
 namespace retrograd {
 
 enum class Category : uint8_t {
-  shape_mismatch, dtype_mismatch, bad_dim, index_out_of_range, bad_argument, view_incompatible, overlapping_write,
-  singular_matrix, not_positive_definite, backward_twice_freed, version_mismatch, non_scalar_backward_without_cotangent,
-  cotangent_mismatch, no_grad_fn, unused_input, leaf_inplace, view_inplace_forbidden, requires_grad_forbidden,
-  hook_forbidden, hook_bad_result, unsupported,
+  shape_mismatch,
+  dtype_mismatch,
+  bad_dim,
+  index_out_of_range,
+  bad_argument,
+  view_incompatible,
+  overlapping_write,
+  singular_matrix,
+  not_positive_definite,
+  backward_twice_freed,
+  version_mismatch,
+  non_scalar_backward_without_cotangent,
+  cotangent_mismatch,
+  no_grad_fn,
+  unused_input,
+  leaf_inplace,
+  view_inplace_forbidden,
+  requires_grad_forbidden,
+  hook_forbidden,
+  hook_bad_result,
+  unsupported,
 };
 
 std::string_view to_string(Category category);
@@ -71,11 +88,13 @@ class InternalError : public Exception {
 };
 
 /// Throws Error(category, "OP: TEXT (called at FILE:LINE)").
-[[noreturn]] void fail(Category category, std::string_view op, std::string_view text, SourceLocation where = {});
+[[noreturn]] void fail(Category category, std::string_view op, std::string_view text,
+                       SourceLocation where = {});
 [[noreturn]] void internal_failure(const char* file, int line, const char* condition);
 
 }  // namespace retrograd
 
 // An invariant of the library itself.
-#define RG_ASSERT(condition) \
-  (__builtin_expect(!!(condition), 1) ? (void)0 : ::retrograd::internal_failure(__FILE__, __LINE__, #condition))
+#define RG_ASSERT(condition)                    \
+  (__builtin_expect(!!(condition), 1) ? (void)0 \
+                                      : ::retrograd::internal_failure(__FILE__, __LINE__, #condition))

@@ -44,7 +44,9 @@ Tensors AutogradContext::get_saved_variables() const {
   if (!run.rule) return *run.values;
   Tensors saved;
   for (const SavedPlace& place : saved_)
-    saved.push_back(place.index < 0 ? Tensor() : place.is_result ? run.rule->out(place.index) : run.rule->in(place.index).tensor());
+    saved.push_back(place.index < 0   ? Tensor()
+                    : place.is_result ? run.rule->out(place.index)
+                                      : run.rule->in(place.index).tensor());
   return saved;
 }
 
@@ -66,7 +68,9 @@ void FunctionCall::visit(void* p, AttrVisitor& v) {
 
 SaveSet FunctionCall::saves(const Call& call, uint64_t) { return call.attrs_as<Attrs>().saves; }
 
-void FunctionCall::give_results(const Call& call, Tensor* results) { std::ranges::copy(*call.attrs_as<Attrs>().results, results); }
+void FunctionCall::give_results(const Call& call, Tensor* results) {
+  std::ranges::copy(*call.attrs_as<Attrs>().results, results);
+}
 
 namespace {
 
@@ -94,8 +98,9 @@ int index_in(const Tensors& tensors, const TensorImpl* cell) {
 }  // namespace
 
 // Appends to `operands` what is saved and neither an argument nor a result.
-FunctionCall::Attrs FunctionCall::place_saved(AutogradContext& context, const Tensors& results, std::vector<TensorImpl*>& operands,
-                                              bool traceable, std::string_view name, SourceLocation where) {
+FunctionCall::Attrs FunctionCall::place_saved(AutogradContext& context, const Tensors& results,
+                                              std::vector<TensorImpl*>& operands, bool traceable,
+                                              std::string_view name, SourceLocation where) {
   Attrs attrs{&context, nullptr, {}, 0, context.materialize_, traceable, 0, {}};
   std::vector<uint64_t> words;
   for (const Tensor& t : context.to_save_) {
@@ -117,13 +122,16 @@ FunctionCall::Attrs FunctionCall::place_saved(AutogradContext& context, const Te
   attrs.layout = static_cast<int64_t>(XXH3_64bits(words.data(), words.size() * 8));
   if (!traceable) return attrs;
   if (context.saved_data.size() > Attrs::kNumbers)
-    fail(Category::bad_argument, name, fmt::format("a traceable function saves at most {} numbers", Attrs::kNumbers), where);
-  for (const auto& [key, number] : context.saved_data) attrs.number[static_cast<size_t>(attrs.numbers++)] = number;
+    fail(Category::bad_argument, name,
+         fmt::format("a traceable function saves at most {} numbers", Attrs::kNumbers), where);
+  for (const auto& [key, number] : context.saved_data)
+    attrs.number[static_cast<size_t>(attrs.numbers++)] = number;
   return attrs;
 }
 
-Tensors FunctionCall::apply(const OpInfo& op, Backward backward, bool traceable, const std::vector<const Tensor*>& arguments,
-                            const Forward& forward, SourceLocation where) {
+Tensors FunctionCall::apply(const OpInfo& op, Backward backward, bool traceable,
+                            const std::vector<const Tensor*>& arguments, const Forward& forward,
+                            SourceLocation where) {
   Emitter& emitter = Emitter::current();
   auto context = std::make_shared<AutogradContext>();
   context->backward_ = backward;
@@ -140,19 +148,23 @@ Tensors FunctionCall::apply(const OpInfo& op, Backward backward, bool traceable,
   std::vector<int> dirty;
   for (const Tensor& d : context->dirty_) {
     dirty.push_back(index_in(results, d.get()));
-    if (dirty.back() < 0) fail(Category::bad_argument, op.name, "a tensor that is marked dirty must be a result, too", where);
+    if (dirty.back() < 0)
+      fail(Category::bad_argument, op.name, "a tensor that is marked dirty must be a result, too", where);
   }
   Attrs attrs = place_saved(*context, results, operands, traceable, op.name, where);
   const Tensors computed = separate(results);
   attrs.results = &computed;
   Tensors out(results.size());
-  emitter.emit({&op, operands, &attrs, effective_location(where), static_cast<int>(results.size())}, out.data());
+  emitter.emit({&op, operands, &attrs, effective_location(where), static_cast<int>(results.size())},
+               out.data());
   context->to_save_.clear();
   for (size_t i = 0; i < out.size(); ++i) {
     if (!out[i].defined() || !out[i].impl().grad_fn) continue;
     TensorImpl& cell = out[i].impl();
     cell.grad_fn->need_hooks().owned = context;
-    if (std::ranges::find(context->non_differentiable_, results[i].get()) == context->non_differentiable_.end()) continue;
+    if (std::ranges::find(context->non_differentiable_, results[i].get()) ==
+        context->non_differentiable_.end())
+      continue;
     cell.grad_fn.reset();
     cell.requires_grad = false;
   }
@@ -165,13 +177,18 @@ Tensors FunctionCall::apply(const OpInfo& op, Backward backward, bool traceable,
   return out;
 }
 
-Tensors FunctionCall::gradients(const AutogradContext& context, const Record& record, std::span<TensorImpl* const> given) {
+Tensors FunctionCall::gradients(const AutogradContext& context, const Record& record,
+                                std::span<TensorImpl* const> given) {
   Tensors grads;
   for (int i = 0; i < record.outputs; ++i) {
     TensorImpl* g = given[static_cast<size_t>(i)];
     const TensorType type = record.output_type(i);
-    if (g) grads.push_back(Tensor(RefPtr<TensorImpl>(g)));
-    else grads.push_back(context.materialize_ && type.dtype != ScalarType::Undefined ? zeros_of(type, record.where) : Tensor());
+    if (g)
+      grads.push_back(Tensor(RefPtr<TensorImpl>(g)));
+    else
+      grads.push_back(context.materialize_ && type.dtype != ScalarType::Undefined
+                          ? zeros_of(type, record.where)
+                          : Tensor());
   }
   return grads;
 }
@@ -180,17 +197,21 @@ void FunctionCall::check(const AutogradContext& context, const Record& record, c
                          const std::function<TensorType(int)>& type_of) {
   if (given.size() != context.arguments_)
     fail(Category::bad_argument, record.op->name,
-         fmt::format("backward gave {} gradients, forward has {} arguments. Hint: an undefined tensor where there is no gradient", given.size(),
-                     context.arguments_),
+         fmt::format("backward gave {} gradients, forward has {} arguments. Hint: an undefined tensor where "
+                     "there is no gradient",
+                     given.size(), context.arguments_),
          record.where);
   for (size_t i = 0; i < given.size(); ++i) {
     if (!given[i].defined()) continue;
     const TensorType wanted = type_of(static_cast<int>(i));
     if (wanted.dtype == ScalarType::Undefined)
-      fail(Category::bad_argument, record.op->name, fmt::format("backward gave a gradient for argument {}, which is no tensor", i), record.where);
+      fail(Category::bad_argument, record.op->name,
+           fmt::format("backward gave a gradient for argument {}, which is no tensor", i), record.where);
     if (!(given[i].impl().type() == wanted))
       fail(Category::cotangent_mismatch, record.op->name,
-           fmt::format("backward gave {} for argument {}, which is {}", describe(given[i]), i, to_string(wanted)), record.where);
+           fmt::format("backward gave {} for argument {}, which is {}", describe(given[i]), i,
+                       to_string(wanted)),
+           record.where);
   }
 }
 
@@ -201,7 +222,9 @@ void FunctionCall::vjp_traceable(RuleContext& rule) {
   for (auto& [key, number] : context.saved_data) number = attrs.number[static_cast<size_t>(next++)];
   Tensors grads, given;
   for (int i = 0; i < rule.outputs(); ++i)
-    grads.push_back(context.materialize_ && rule.out_type(i).dtype != ScalarType::Undefined ? rule.grad_or_zeros(i) : rule.grad(i));
+    grads.push_back(context.materialize_ && rule.out_type(i).dtype != ScalarType::Undefined
+                        ? rule.grad_or_zeros(i)
+                        : rule.grad(i));
   {
     CallScope::Suspend users_own_lines;
     Run run(&context, &rule, nullptr, &rule.record());
@@ -218,22 +241,28 @@ void FunctionCall::vjp_opaque(RuleContext& rule) {
   Tensors held;
   for (int i = 0; i < rule.outputs(); ++i) held.push_back(rule.grad(i));
   for (const AutogradContext::SavedPlace& place : context.saved_)
-    held.push_back(place.index < 0 ? Tensor() : place.is_result ? rule.out(place.index) : rule.in(place.index).tensor());
+    held.push_back(place.index < 0   ? Tensor()
+                   : place.is_result ? rule.out(place.index)
+                                     : rule.in(place.index).tensor());
   std::vector<TensorImpl*> operands;
   for (const Tensor& t : held) operands.push_back(t.get());
   FunctionBackwardAttrs attrs{&record};
   TensorList results(record.operands);
-  Emitter::current().emit({&ops::function_backward, operands, &attrs, record.where, record.operands}, results.data());
+  Emitter::current().emit({&ops::function_backward, operands, &attrs, record.where, record.operands},
+                          results.data());
   for (int i = 0; i < record.operands; ++i) rule.give(i, results[i]);
 }
 
-int FunctionCall::arguments(const Record& record) { return static_cast<int>(static_cast<Attrs*>(record.attrs)->context->arguments_); }
+int FunctionCall::arguments(const Record& record) {
+  return static_cast<int>(static_cast<Attrs*>(record.attrs)->context->arguments_);
+}
 
 void FunctionCall::run_backward(Record& record, std::span<TensorImpl* const> operands, Tensor* results) {
   AutogradContext& context = *static_cast<Attrs*>(record.attrs)->context;
   const Tensors grads = gradients(context, record, operands.first(record.outputs));
   Tensors saved, given;
-  for (TensorImpl* x : operands.subspan(record.outputs)) saved.push_back(x ? Tensor(RefPtr<TensorImpl>(x)) : Tensor());
+  for (TensorImpl* x : operands.subspan(record.outputs))
+    saved.push_back(x ? Tensor(RefPtr<TensorImpl>(x)) : Tensor());
   {
     CallScope::Suspend users_own_lines;
     Run run(&context, nullptr, &saved, &record);
@@ -249,11 +278,14 @@ void FunctionCall::jvp(TangentContext& rule, Backward jvp) {
   Tensors tangents, saved;
   for (int i = 0; i < rule.operands(); ++i) tangents.push_back(rule.tangent(i));
   for (const AutogradContext::SavedPlace& place : context.saved_)
-    saved.push_back(place.index < 0 ? Tensor() : place.is_result ? rule.out(place.index) : rule.in(place.index).tensor());
+    saved.push_back(place.index < 0   ? Tensor()
+                    : place.is_result ? rule.out(place.index)
+                                      : rule.in(place.index).tensor());
   CallScope::Suspend users_own_lines;
   Run run(&context, nullptr, &saved, nullptr);
   Tensors given = jvp(&context, tangents);
-  for (size_t i = 0; i < given.size() && static_cast<int>(i) < rule.call().outputs; ++i) rule.give(static_cast<int>(i), std::move(given[i]));
+  for (size_t i = 0; i < given.size() && static_cast<int>(i) < rule.call().outputs; ++i)
+    rule.give(static_cast<int>(i), std::move(given[i]));
 }
 
 }  // namespace retrograd

@@ -67,7 +67,8 @@ struct FunctionCall {
   using Backward = Tensors (*)(AutogradContext*, const Tensors&);
 
   /// `arguments` has an entry per argument of forward, null for those that are no tensors.
-  static Tensors apply(const OpInfo& op, Backward backward, bool traceable, const std::vector<const Tensor*>& arguments, const Forward& forward,
+  static Tensors apply(const OpInfo& op, Backward backward, bool traceable,
+                       const std::vector<const Tensor*>& arguments, const Forward& forward,
                        SourceLocation where);
   static void vjp_traceable(RuleContext& rule);
   static void vjp_opaque(RuleContext& rule);
@@ -87,18 +88,21 @@ struct FunctionCall {
     AutogradContext* context;
     const Tensors* results;  // during apply()
     SaveSet saves;
-    int64_t layout;          // a hash of where the saved tensors are, and of the names of the numbers
+    int64_t layout;  // a hash of where the saved tensors are, and of the names of the numbers
     bool materialize, traceable;
     int8_t numbers;
-    std::array<Scalar, kNumbers> number;  // of saved_data, in order of the names; of a traceable function only
+    std::array<Scalar, kNumbers>
+        number;  // of saved_data, in order of the names; of a traceable function only
   };
 
  private:
   friend class AutogradContext;
   struct Run;
-  static Attrs place_saved(AutogradContext& context, const Tensors& results, std::vector<TensorImpl*>& operands, bool traceable,
-                           std::string_view name, SourceLocation where);
-  static Tensors gradients(const AutogradContext& context, const Record& record, std::span<TensorImpl* const> given);
+  static Attrs place_saved(AutogradContext& context, const Tensors& results,
+                           std::vector<TensorImpl*>& operands, bool traceable, std::string_view name,
+                           SourceLocation where);
+  static Tensors gradients(const AutogradContext& context, const Record& record,
+                           std::span<TensorImpl* const> given);
   static void check(const AutogradContext& context, const Record& record, const Tensors& given,
                     const std::function<TensorType(int)>& type_of);
 };
@@ -115,34 +119,46 @@ constexpr std::string_view type_name() {
 
 template <class F>
 class Function {
-  using Where = SourceLocation;  // of the call, as a default argument: hence an overload for each number of arguments
+  using Where =
+      SourceLocation;  // of the call, as a default argument: hence an overload for each number of arguments
 
  public:
   /// Calls F::forward(ctx, args...), up to eight arguments. Error(bad_argument) when backward gives a wrong number of gradients or one for
   /// what is no tensor, cotangent_mismatch when one has another type than its argument.
   template <class A>
-  static auto apply(const A& a, Where where = Where::current()) { return call(where, a); }
+  static auto apply(const A& a, Where where = Where::current()) {
+    return call(where, a);
+  }
   template <class A, class B>
-  static auto apply(const A& a, const B& b, Where where = Where::current()) { return call(where, a, b); }
+  static auto apply(const A& a, const B& b, Where where = Where::current()) {
+    return call(where, a, b);
+  }
   template <class A, class B, class C>
-  static auto apply(const A& a, const B& b, const C& c, Where where = Where::current()) { return call(where, a, b, c); }
+  static auto apply(const A& a, const B& b, const C& c, Where where = Where::current()) {
+    return call(where, a, b, c);
+  }
   template <class A, class B, class C, class D>
-  static auto apply(const A& a, const B& b, const C& c, const D& d, Where where = Where::current()) { return call(where, a, b, c, d); }
+  static auto apply(const A& a, const B& b, const C& c, const D& d, Where where = Where::current()) {
+    return call(where, a, b, c, d);
+  }
   template <class A, class B, class C, class D, class E>
-  static auto apply(const A& a, const B& b, const C& c, const D& d, const E& e, Where where = Where::current()) {
+  static auto apply(const A& a, const B& b, const C& c, const D& d, const E& e,
+                    Where where = Where::current()) {
     return call(where, a, b, c, d, e);
   }
   template <class A, class B, class C, class D, class E, class G>
-  static auto apply(const A& a, const B& b, const C& c, const D& d, const E& e, const G& g, Where where = Where::current()) {
+  static auto apply(const A& a, const B& b, const C& c, const D& d, const E& e, const G& g,
+                    Where where = Where::current()) {
     return call(where, a, b, c, d, e, g);
   }
   template <class A, class B, class C, class D, class E, class G, class H>
-  static auto apply(const A& a, const B& b, const C& c, const D& d, const E& e, const G& g, const H& h, Where where = Where::current()) {
+  static auto apply(const A& a, const B& b, const C& c, const D& d, const E& e, const G& g, const H& h,
+                    Where where = Where::current()) {
     return call(where, a, b, c, d, e, g, h);
   }
   template <class A, class B, class C, class D, class E, class G, class H, class I>
-  static auto apply(const A& a, const B& b, const C& c, const D& d, const E& e, const G& g, const H& h, const I& i,
-                    Where where = Where::current()) {
+  static auto apply(const A& a, const B& b, const C& c, const D& d, const E& e, const G& g, const H& h,
+                    const I& i, Where where = Where::current()) {
     return call(where, a, b, c, d, e, g, h, i);
   }
 
@@ -152,12 +168,16 @@ class Function {
     using Result = decltype(F::forward(static_cast<AutogradContext*>(nullptr), args...));
     const std::vector<const Tensor*> arguments{pointer(args)...};
     const auto forward = [&](AutogradContext* ctx) -> Tensors {
-      if constexpr (std::is_same_v<Result, Tensor>) return {F::forward(ctx, args...)};
-      else return F::forward(ctx, args...);
+      if constexpr (std::is_same_v<Result, Tensor>)
+        return {F::forward(ctx, args...)};
+      else
+        return F::forward(ctx, args...);
     };
     Tensors results = FunctionCall::apply(op, F::backward, traceable(), arguments, forward, where);
-    if constexpr (std::is_same_v<Result, Tensor>) return std::move(results[0]);
-    else return results;
+    if constexpr (std::is_same_v<Result, Tensor>)
+      return std::move(results[0]);
+    else
+      return results;
   }
   static const Tensor* pointer(const Tensor& t) { return &t; }
   template <class T>
@@ -165,8 +185,10 @@ class Function {
     return nullptr;
   }
   static constexpr bool traceable() {
-    if constexpr (requires { F::is_traceable; }) return F::is_traceable;
-    else return false;
+    if constexpr (requires { F::is_traceable; })
+      return F::is_traceable;
+    else
+      return false;
   }
   static constexpr OpInfo make() {
     OpInfo info;
@@ -179,7 +201,7 @@ class Function {
     info.run_on_host = FunctionCall::give_results;
     info.saves = FunctionCall::saves;
     info.vjp = traceable() ? FunctionCall::vjp_traceable : FunctionCall::vjp_opaque;
-    if constexpr (requires(AutogradContext* c, const Tensors& t) { F::jvp(c, t); })
+    if constexpr (requires(AutogradContext * c, const Tensors& t) { F::jvp(c, t); })
       info.jvp = [](TangentContext& rule) { FunctionCall::jvp(rule, F::jvp); };
     return info;
   }

@@ -36,7 +36,8 @@ bool is_dense(const TensorImpl& x) { return !shows_an_element_twice(x) && span_o
 
 bool overlaps_in_part(const TensorImpl& a, const TensorImpl& b) {
   if (!(a.storage() == b.storage()) || !is_dense(a) || !is_dense(b)) return false;
-  const int64_t a_begin = a.storage_offset(), a_end = a_begin + span_of(a), b_begin = b.storage_offset(), b_end = b_begin + span_of(b);
+  const int64_t a_begin = a.storage_offset(), a_end = a_begin + span_of(a), b_begin = b.storage_offset(),
+                b_end = b_begin + span_of(b);
   if (a_begin != b_begin || a_end != b_end) return a_begin < b_end && b_begin < a_end;
   return a.shape() == b.shape() && !std::equal(a.strides(), a.strides() + a.rank(), b.strides());
 }
@@ -49,7 +50,8 @@ class OverlapCheck final : public Emitter {
     if (!call.op->is(Trait::view))
       for (const TensorImpl* x : call.operands)
         if (x && overlaps_in_part(written_, *x))
-          fail_call(call, Category::overlapping_write, "an operand overlaps in part with the tensor written to. Hint: clone it first");
+          fail_call(call, Category::overlapping_write,
+                    "an operand overlaps in part with the tensor written to. Hint: clone it first");
     below_.emit(call, results);
   }
   std::string name() const override { return "OverlapCheck over " + below_.name(); }
@@ -85,7 +87,8 @@ class StandIn {
     RefPtr<TensorImpl> cell = TensorImpl::make();
     cell->alias(self);
     const int64_t bytes = span_of(self) * static_cast<int64_t>(element_size(self.dtype()));
-    cell->set_storage(Storage::wrap(self.data(), bytes, drop_storage, RefPtr<Storage>(self.storage()).release()));
+    cell->set_storage(
+        Storage::wrap(self.data(), bytes, drop_storage, RefPtr<Storage>(self.storage()).release()));
     cell->set_storage_offset(0);
     cell->requires_grad = self.requires_grad;
     cell->grad_fn = self.grad_fn;
@@ -127,17 +130,21 @@ class StandIn {
 
 // ---- checks ----------------------------------------------------------------------------------------------------------------------------
 
-[[noreturn]] void refuse(Category category, std::string_view name, std::string_view text, const TensorImpl& self, SourceLocation where) {
+[[noreturn]] void refuse(Category category, std::string_view name, std::string_view text,
+                         const TensorImpl& self, SourceLocation where) {
   fail(category, name, fmt::format("{}. Written to: {}", text, to_string(self.type())), where);
 }
 
 void check_view(const TensorImpl& self, std::string_view name, SourceLocation where) {
   if (self.is_multi_output_view)
-    refuse(Category::view_inplace_forbidden, name, "an output of split, chunk or unbind cannot be written to. Hint: use narrow or select",
-           self, where);
+    refuse(Category::view_inplace_forbidden, name,
+           "an output of split, chunk or unbind cannot be written to. Hint: use narrow or select", self,
+           where);
   if (self.is_no_grad_view)
     refuse(Category::view_inplace_forbidden, name,
-           "a view made under no_grad is written to with gradients on. Hint: do both inside, or both outside of no_grad", self, where);
+           "a view made under no_grad is written to with gradients on. Hint: do both inside, or both outside "
+           "of no_grad",
+           self, where);
 }
 
 void check_self(const TensorImpl& self, std::string_view name, SourceLocation where) {
@@ -147,20 +154,26 @@ void check_self(const TensorImpl& self, std::string_view name, SourceLocation wh
   if (GradMode::is_enabled() && (self.requires_grad || (base && base->requires_grad))) {
     if (base) check_view(self, name, where);
     if (base ? base->is_leaf() : self.is_leaf())
-      refuse(Category::leaf_inplace, name, "a leaf that requires a gradient, or a view of one, is written to. Hint: use no_grad", self, where);
+      refuse(Category::leaf_inplace, name,
+             "a leaf that requires a gradient, or a view of one, is written to. Hint: use no_grad", self,
+             where);
   }
   static constexpr std::string_view idempotent[] = {"fill_", "zero_", "masked_fill_", "index_put_"};
-  if (shows_an_element_twice(self) && std::find(std::begin(idempotent), std::end(idempotent), name) == std::end(idempotent))
-    refuse(Category::overlapping_write, name, "the tensor shows one element more than once. Hint: clone it first", self, where);
+  if (shows_an_element_twice(self) &&
+      std::find(std::begin(idempotent), std::end(idempotent), name) == std::end(idempotent))
+    refuse(Category::overlapping_write, name,
+           "the tensor shows one element more than once. Hint: clone it first", self, where);
 }
 
 void check_result(const TensorImpl& self, const Tensor& result, std::string_view name, SourceLocation where) {
   const ScalarType from = result.dtype(), to = self.dtype();
   if (type_category(from) > type_category(to))
-    refuse(Category::dtype_mismatch, name, fmt::format("a result of {} cannot be cast to the dtype of the tensor", describe(result)), self,
+    refuse(Category::dtype_mismatch, name,
+           fmt::format("a result of {} cannot be cast to the dtype of the tensor", describe(result)), self,
            where);
   if (!(result.impl().shape() == self.shape()))
-    refuse(Category::shape_mismatch, name, fmt::format("the result is {}, which does not fit", describe(result)), self, where);
+    refuse(Category::shape_mismatch, name,
+           fmt::format("the result is {}, which does not fit", describe(result)), self, where);
 }
 
 // ---- history ---------------------------------------------------------------------------------------------------------------------------
@@ -168,8 +181,10 @@ void check_result(const TensorImpl& self, const Tensor& result, std::string_view
 bool has_tangents(const TensorImpl& x) { return x.meta && !x.meta->tangents.empty(); }
 
 void move_tangents(const TensorImpl& from, TensorImpl& to) {
-  if (has_tangents(from)) to.need_meta().tangents = from.meta->tangents;
-  else if (to.meta) to.meta->tangents.clear();
+  if (has_tangents(from))
+    to.need_meta().tangents = from.meta->tangents;
+  else if (to.meta)
+    to.meta->tangents.clear();
 }
 
 // Replaces `cell` in the slots of the history of `record` by a cell that stays as it is: cell -> record -> slot -> cell would never end.
@@ -201,7 +216,8 @@ void set_history(TensorImpl& cell, RefPtr<Record> record, uint32_t output_nr) {
   if (cell.was_saved) leave_slots(cell, *record);
   if (cell.meta && cell.meta->retained) {
     const RefPtr<GradBox>& box = cell.meta->retained;
-    if (cell.grad_fn && cell.grad_fn->hooks) std::erase_if(cell.grad_fn->hooks->retained, [&](auto& r) { return r.second == box; });
+    if (cell.grad_fn && cell.grad_fn->hooks)
+      std::erase_if(cell.grad_fn->hooks->retained, [&](auto& r) { return r.second == box; });
     record->need_hooks().retained.emplace_back(output_nr, box);
     ++annotation_changes;
   }
@@ -227,7 +243,9 @@ void write_history_of_base(TensorImpl& view, const Tensor& result, bool recorded
     move_tangents(next.impl(), base);
   } else if (recorded) {
     const Tensor typed{RefPtr<TensorImpl>(&base)};
-    set_history(base, Record::make(call, &typed, (base.requires_grad ? 1 : 0) | (result.impl().requires_grad ? 2 : 0)), 0);
+    set_history(
+        base,
+        Record::make(call, &typed, (base.requires_grad ? 1 : 0) | (result.impl().requires_grad ? 2 : 0)), 0);
   } else {
     return;
   }
@@ -262,20 +280,23 @@ Tensor owned(Tensor result, const StandIn& old, const TensorImpl& self, bool rec
 
 }  // namespace
 
-void take_over_history(const Tensor& self, const Tensor& result, std::string_view name, SourceLocation where) {
+void take_over_history(const Tensor& self, const Tensor& result, std::string_view name,
+                       SourceLocation where) {
   TensorImpl& cell = self.impl();
   refresh_view(cell);
   check_self(cell, name, where);
   const bool recorded = GradMode::is_enabled() && result.impl().requires_grad;
   if (recorded && cell.base) check_view(cell, name, where);
-  if (cell.base) write_history_of_base(cell, result, recorded, where);
-  else write_history(cell, result, recorded);
+  if (cell.base)
+    write_history_of_base(cell, result, recorded, where);
+  else
+    write_history(cell, result, recorded);
   if (recorded) saved_result_is_self(cell, result.impl());
   refresh_view(cell);
 }
 
-const Tensor& apply_inplace(const Tensor& self, const std::function<Tensor(const Tensor&)>& op, std::string_view name,
-                            SourceLocation where) {
+const Tensor& apply_inplace(const Tensor& self, const std::function<Tensor(const Tensor&)>& op,
+                            std::string_view name, SourceLocation where) {
   TensorImpl& cell = self.impl();
   refresh_view(cell);
   check_self(cell, name, where);
@@ -287,22 +308,28 @@ const Tensor& apply_inplace(const Tensor& self, const std::function<Tensor(const
     result = op(old.tensor());
   }
   check_result(cell, result, name, where);
-  const bool recorded = GradMode::is_enabled() && is_floating(cell.dtype()) && (cell.requires_grad || result.impl().requires_grad);
+  const bool recorded = GradMode::is_enabled() && is_floating(cell.dtype()) &&
+                        (cell.requires_grad || result.impl().requires_grad);
   if (recorded && cell.base) check_view(cell, name, where);
   result = owned(std::move(result), old, cell, recorded, where);
   cell.storage()->will_be_written();  // before anything is changed: it may fail
   old.let_go();
-  if (cell.base) write_history_of_base(cell, result, recorded, where);
-  else write_history(cell, result, recorded);
+  if (cell.base)
+    write_history_of_base(cell, result, recorded, where);
+  else
+    write_history(cell, result, recorded);
   copy_memory(result.impl(), self);
   if (recorded) saved_result_is_self(cell, result.impl());
   refresh_view(cell);
   return self;
 }
 
-bool write_directly(const OpInfo& op, const Tensor& self, std::span<TensorImpl* const> operands, void* attrs, SourceLocation where) {
+bool write_directly(const OpInfo& op, const Tensor& self, std::span<TensorImpl* const> operands, void* attrs,
+                    SourceLocation where) {
   const TensorImpl& cell = self.impl();
-  if (GradMode::is_enabled() || &Emitter::current() != &eager_emitter() || cell.graph || shows_an_element_twice(cell)) return false;
+  if (GradMode::is_enabled() || &Emitter::current() != &eager_emitter() || cell.graph ||
+      shows_an_element_twice(cell))
+    return false;
   for (const TensorImpl* x : operands)
     if (x && (x->graph || !(x->type() == cell.type()) || overlaps_in_part(cell, *x))) return false;
   run_into({&op, operands, attrs, where, 1}, self);
@@ -320,7 +347,11 @@ void refresh_view(TensorImpl& view) {
   view.need_meta().base_epoch = base.meta->epoch;
   ops::Geometry geometry = ops::geometry_of(view, base);
   TensorImpl* operand = &base;
-  const Call call{&ops::info<ops::AsStrided>, {&operand, 1}, &geometry, base.grad_fn ? base.grad_fn->where : SourceLocation(), 1};
+  const Call call{&ops::info<ops::AsStrided>,
+                  {&operand, 1},
+                  &geometry,
+                  base.grad_fn ? base.grad_fn->where : SourceLocation(),
+                  1};
   if (has_tangents(base) || has_tangents(view)) {
     EnableGradGuard records;
     Tensor fresh;

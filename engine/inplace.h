@@ -27,12 +27,13 @@ struct OpInfo;
 /// split, chunk or unbind, or under no_grad, when a gradient would follow), overlapping_write (self shows an element twice, or another
 /// operand overlaps it in part), dtype_mismatch (the result cannot be cast to self's dtype), shape_mismatch (it has another shape).
 /// On an error nothing has been written.
-const Tensor& apply_inplace(const Tensor& self, const std::function<Tensor(const Tensor&)>& op, std::string_view name,
-                            SourceLocation where = SourceLocation::current());
+const Tensor& apply_inplace(const Tensor& self, const std::function<Tensor(const Tensor&)>& op,
+                            std::string_view name, SourceLocation where = SourceLocation::current());
 
 /// The quick way of an elementwise op: where nothing is recorded, no tangent is carried and all operands have self's type, runs the op with
 /// self as its output. False when that is not so; then nothing happened.
-bool write_directly(const OpInfo& op, const Tensor& self, std::span<TensorImpl* const> operands, void* attrs, SourceLocation where);
+bool write_directly(const OpInfo& op, const Tensor& self, std::span<TensorImpl* const> operands, void* attrs,
+                    SourceLocation where);
 
 /// What follows a write into `self` that was done elsewhere, by a user's function: self takes over the place of `result` in the graph, and
 /// its base and views follow. Errors as above: leaf_inplace, view_inplace_forbidden.

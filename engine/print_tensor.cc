@@ -17,7 +17,8 @@ std::string element_text(double v, ScalarType dtype) {
 
 class Printer {
  public:
-  Printer(const Tensor& t) : dtype_(t.dtype()), sizes_(t.sizes()), values_(t.to_vector()), shorten_(t.numel() > kAll) {}
+  Printer(const Tensor& t)
+      : dtype_(t.dtype()), sizes_(t.sizes()), values_(t.to_vector()), shorten_(t.numel() > kAll) {}
   // Depth is the number of dims, at most kMaxRank.
   std::string text(size_t dim, int64_t at) const {
     if (dim == sizes_.size()) return element_text(values_[static_cast<size_t>(at)], dtype_);

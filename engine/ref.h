@@ -14,8 +14,10 @@ namespace retrograd {
 class RefCounted {
  public:
   void add_ref() const {
-    if (__libc_single_threaded) refs_.store(refs_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    else refs_.fetch_add(1, std::memory_order_relaxed);
+    if (__libc_single_threaded)
+      refs_.store(refs_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    else
+      refs_.fetch_add(1, std::memory_order_relaxed);
   }
   /// True when the last reference went away.
   bool drop_ref() const {

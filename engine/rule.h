@@ -89,7 +89,11 @@ class RuleContext {
 class TangentContext {
  public:
   TangentContext(const Call& call, const Tensor* results, std::span<const Tensor> tangents)
-      : call_(call), results_(results), tangents_(tangents), held_(static_cast<int>(call.operands.size())), given_(call.outputs) {}
+      : call_(call),
+        results_(results),
+        tangents_(tangents),
+        held_(static_cast<int>(call.operands.size())),
+        given_(call.outputs) {}
 
   const Tensor& tangent(int i) const { return tangents_[i]; }
   Tensor tangent_or_zeros(int i) const;

@@ -13,7 +13,8 @@ void make_view(const Call& call, TensorImpl& operand, TensorImpl& output) {
   output.base = operand.base ? operand.base : RefPtr<TensorImpl>(&operand);
   output.is_no_grad_view = operand.is_no_grad_view;
   output.is_multi_output_view = operand.is_multi_output_view;
-  if (const AutogradMeta* meta = output.base->meta.get(); meta && meta->epoch) output.need_meta().base_epoch = meta->epoch;
+  if (const AutogradMeta* meta = output.base->meta.get(); meta && meta->epoch)
+    output.need_meta().base_epoch = meta->epoch;
 }
 
 void run_into(const Call& call, const Tensor& destination) {
@@ -53,7 +54,9 @@ void Runner::emit(const Call& call, Tensor* results) {
   if (!in_place) op.infer(call, outputs);
   if (op.is(Trait::view)) return make_view(call, *call.operands[0], *outputs[0]);
   const Kernel kernel = executor_->find(&op);
-  if (!kernel) fail_call(call, Category::unsupported, fmt::format("the {} executor has no kernel for it", executor_->name()));
+  if (!kernel)
+    fail_call(call, Category::unsupported,
+              fmt::format("the {} executor has no kernel for it", executor_->name()));
   if (!in_place)
     for (int i = 0; i < call.outputs; ++i) executor_->allocate(*outputs[i]);
   executor_->launch(kernel, call, outputs);

@@ -62,7 +62,8 @@ std::string to_string(const TensorType& type) {
 int wrap_dim(int64_t dim, int rank, std::string_view op) {
   const int range = std::max(rank, 1);
   if (dim < -range || dim >= range)
-    fail(Category::bad_dim, op, fmt::format("dim {} is out of range for a tensor of {} dimensions", dim, rank));
+    fail(Category::bad_dim, op,
+         fmt::format("dim {} is out of range for a tensor of {} dimensions", dim, rank));
   return static_cast<int>(dim < 0 ? dim + range : dim);
 }
 
@@ -73,7 +74,8 @@ Shape broadcast_shapes(const Shape& a, const Shape& b, std::string_view op, Sour
   const int skip = longer.rank() - shorter.rank();
   for (int i = 0; i < shorter.rank(); ++i) {
     const Dim l = longer[i + skip], s = shorter[i];
-    if (l.raw() == 1) out[i + skip] = s;
+    if (l.raw() == 1)
+      out[i + skip] = s;
     else if (s.raw() != 1 && !(l == s))
       fail(Category::shape_mismatch, op,
            fmt::format("shapes {} and {} cannot be broadcast together", to_string(a), to_string(b)), where);

@@ -76,12 +76,14 @@ int32_t SymbolTable::add_symbol(Number hint) {
 
 size_t SymbolTable::KnownHash::operator()(const Known& k) const {
   size_t h = static_cast<size_t>(k.tag);
-  for (uint64_t word : {static_cast<uint64_t>(k.lhs), static_cast<uint64_t>(k.rhs), k.bits}) h = (h ^ word) * 0x9E3779B97F4A7C15u;
+  for (uint64_t word : {static_cast<uint64_t>(k.lhs), static_cast<uint64_t>(k.rhs), k.bits})
+    h = (h ^ word) * 0x9E3779B97F4A7C15u;
   return h ^ h >> 32;
 }
 
 int32_t SymbolTable::constant(Number value) {
-  const auto [it, fresh] = known_.try_emplace({static_cast<int>(value.kind), -1, -1, std::bit_cast<uint64_t>(value.i)}, size());
+  const auto [it, fresh] =
+      known_.try_emplace({static_cast<int>(value.kind), -1, -1, std::bit_cast<uint64_t>(value.i)}, size());
   if (fresh) exprs_.push_back({Arith::constant, -1, -1, value});
   return it->second;
 }
@@ -97,7 +99,8 @@ int32_t SymbolTable::arith(Arith op, int32_t lhs, int32_t rhs) {
 bool SymbolTable::compare(Compare op, int32_t lhs, int32_t rhs) {
   if (lhs == rhs) return op != Compare::lt;
   const bool holds = evaluate_compare(op, exprs_[lhs].hint, exprs_[rhs].hint);
-  if (known_.try_emplace({kCompare + static_cast<int>(op), lhs, rhs, 0}, 0).second) guards_.push_back({op, lhs, rhs, holds});
+  if (known_.try_emplace({kCompare + static_cast<int>(op), lhs, rhs, 0}, 0).second)
+    guards_.push_back({op, lhs, rhs, holds});
   return holds;
 }
 
@@ -105,8 +108,10 @@ void SymbolTable::evaluate(std::vector<Number>& values) const {
   values.resize(exprs_.size());
   for (size_t i = 0; i < exprs_.size(); ++i) {
     const Expr& e = exprs_[i];
-    if (e.op == Arith::constant) values[i] = e.hint;
-    else if (e.op != Arith::symbol) values[i] = evaluate_arith(e.op, values[e.lhs], e.rhs >= 0 ? values[e.rhs] : Number{});
+    if (e.op == Arith::constant)
+      values[i] = e.hint;
+    else if (e.op != Arith::symbol)
+      values[i] = evaluate_arith(e.op, values[e.lhs], e.rhs >= 0 ? values[e.rhs] : Number{});
   }
 }
 
@@ -136,8 +141,10 @@ std::string SymbolTable::text(int32_t id) const {
       continue;
     }
     const Expr& e = exprs_[item.id];
-    if (e.op == Arith::symbol) out += fmt::format("s{}", e.rhs);
-    else if (e.op == Arith::constant) out += number_text(e.hint);
+    if (e.op == Arith::symbol)
+      out += fmt::format("s{}", e.rhs);
+    else if (e.op == Arith::constant)
+      out += number_text(e.hint);
     else if (e.op == Arith::to_float) {
       out += "float(";
       todo.push_back({-1, ")"});
@@ -162,7 +169,9 @@ void Dim::too_negative(int64_t value) {
 }
 
 namespace {
-int32_t dim_id(Dim d) { return d.is_symbolic() ? d.id() : SymbolTable::require().constant(Number::of(d.raw())); }
+int32_t dim_id(Dim d) {
+  return d.is_symbolic() ? d.id() : SymbolTable::require().constant(Number::of(d.raw()));
+}
 }  // namespace
 
 void Scalar::specialise() const {

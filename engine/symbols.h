@@ -31,9 +31,23 @@ struct Number {
     double d;
   };
   constexpr Number() : i(0) {}
-  static constexpr Number of(int64_t v) { Number n; n.i = v; return n; }
-  static constexpr Number of(double v) { Number n; n.kind = Kind::Float; n.d = v; return n; }
-  static constexpr Number of(bool v) { Number n; n.kind = Kind::Bool; n.i = v; return n; }
+  static constexpr Number of(int64_t v) {
+    Number n;
+    n.i = v;
+    return n;
+  }
+  static constexpr Number of(double v) {
+    Number n;
+    n.kind = Kind::Float;
+    n.d = v;
+    return n;
+  }
+  static constexpr Number of(bool v) {
+    Number n;
+    n.kind = Kind::Bool;
+    n.i = v;
+    return n;
+  }
   constexpr double as_double() const { return kind == Kind::Float ? d : static_cast<double>(i); }
   constexpr int64_t as_int() const { return kind == Kind::Float ? static_cast<int64_t>(d) : i; }
   friend bool operator==(const Number& a, const Number& b) {
@@ -48,8 +62,9 @@ class SymbolTable {
  public:
   struct Expr {
     Arith op;
-    int32_t lhs = -1, rhs = -1;  // ids of earlier expressions; of a free symbol, rhs is its number: s0, s1, ...
-    Number hint;                 // value at capture; of a constant: its value
+    int32_t lhs = -1,
+            rhs = -1;  // ids of earlier expressions; of a free symbol, rhs is its number: s0, s1, ...
+    Number hint;       // value at capture; of a constant: its value
   };
   struct Guard {
     Compare op;
@@ -57,7 +72,7 @@ class SymbolTable {
     bool holds;
   };
 
-  int32_t add_symbol(Number hint);                  // a new free symbol
+  int32_t add_symbol(Number hint);  // a new free symbol
   int32_t constant(Number value);
   int32_t arith(Arith op, int32_t lhs, int32_t rhs);  // an equal expression keeps its id
   bool compare(Compare op, int32_t lhs, int32_t rhs);
@@ -110,7 +125,8 @@ class Dim {
   Dim() = default;  // uninitialised: a Shape sets only as many as it has
   /// Error(bad_argument) for the most negative integers, which stand for symbols.
   constexpr Dim(int64_t value) : raw_(value) {
-    if (value < kSymbolEnd) [[unlikely]] too_negative(value);
+    if (value < kSymbolEnd) [[unlikely]]
+      too_negative(value);
   }
   static constexpr Dim symbol(int32_t id) {
     Dim d = 0;
@@ -126,12 +142,20 @@ class Dim {
   int64_t hint() const { return is_symbolic() ? slow_hint() : raw_; }
   constexpr int64_t raw() const { return raw_; }
 
-  friend Dim operator+(Dim a, Dim b) { return both(a, b) ? Dim(checked_add(a.raw_, b.raw_)) : slow(Arith::add, a, b); }
-  friend Dim operator-(Dim a, Dim b) { return both(a, b) ? Dim(checked_add(a.raw_, -b.raw_)) : slow(Arith::sub, a, b); }
-  friend Dim operator*(Dim a, Dim b) { return both(a, b) ? Dim(checked_mul(a.raw_, b.raw_)) : slow(Arith::mul, a, b); }
+  friend Dim operator+(Dim a, Dim b) {
+    return both(a, b) ? Dim(checked_add(a.raw_, b.raw_)) : slow(Arith::add, a, b);
+  }
+  friend Dim operator-(Dim a, Dim b) {
+    return both(a, b) ? Dim(checked_add(a.raw_, -b.raw_)) : slow(Arith::sub, a, b);
+  }
+  friend Dim operator*(Dim a, Dim b) {
+    return both(a, b) ? Dim(checked_mul(a.raw_, b.raw_)) : slow(Arith::mul, a, b);
+  }
   friend Dim operator/(Dim a, Dim b) { return both(a, b) ? Dim(a.raw_ / b.raw_) : slow(Arith::div, a, b); }
   friend Dim operator%(Dim a, Dim b) { return both(a, b) ? Dim(a.raw_ % b.raw_) : slow(Arith::mod, a, b); }
-  friend bool operator==(Dim a, Dim b) { return a.raw_ == b.raw_ || (!both(a, b) && slow(Compare::eq, a, b)); }
+  friend bool operator==(Dim a, Dim b) {
+    return a.raw_ == b.raw_ || (!both(a, b) && slow(Compare::eq, a, b));
+  }
   friend bool operator<(Dim a, Dim b) { return both(a, b) ? a.raw_ < b.raw_ : slow(Compare::lt, a, b); }
   friend bool operator<=(Dim a, Dim b) { return both(a, b) ? a.raw_ <= b.raw_ : slow(Compare::le, a, b); }
   friend bool operator>(Dim a, Dim b) { return b < a; }
@@ -142,12 +166,14 @@ class Dim {
   /// Product of two sizes; throws Error(bad_argument) when it does not fit into 63 bits.
   static int64_t checked_mul(int64_t a, int64_t b) {
     int64_t product;
-    if (__builtin_mul_overflow(a, b, &product)) [[unlikely]] overflow("*", a, b);
+    if (__builtin_mul_overflow(a, b, &product)) [[unlikely]]
+      overflow("*", a, b);
     return product;
   }
   static int64_t checked_add(int64_t a, int64_t b) {
     int64_t sum;
-    if (__builtin_add_overflow(a, b, &sum)) [[unlikely]] overflow("+", a, b);
+    if (__builtin_add_overflow(a, b, &sum)) [[unlikely]]
+      overflow("+", a, b);
     return sum;
   }
 
@@ -193,11 +219,13 @@ class Scalar {
   // The number as a plain one; a symbol is specialised to its hint, which leaves a guard.
   // always_inline: also called from kernels compiled for wider instruction sets, which must not emit a shared copy.
   [[gnu::always_inline]] double to_double() const {
-    if (symbol_ >= 0) [[unlikely]] specialise();
+    if (symbol_ >= 0) [[unlikely]]
+      specialise();
     return value_.kind == Number::Kind::Float ? value_.d : static_cast<double>(value_.i);
   }
   [[gnu::always_inline]] int64_t to_int() const {
-    if (symbol_ >= 0) [[unlikely]] specialise();
+    if (symbol_ >= 0) [[unlikely]]
+      specialise();
     return value_.kind == Number::Kind::Float ? static_cast<int64_t>(value_.d) : value_.i;
   }
 

@@ -78,7 +78,8 @@ class HashVisitor final : public AttrVisitor {
 // One word per type: dtype, device, rank and two bits a dim.
 void hash_type(HashWords& words, const TypeMeta& t, const Dim* dims) {
   uint64_t w = static_cast<uint64_t>(t.dtype) | static_cast<uint64_t>(t.device.type) << 8 |
-               static_cast<uint64_t>(static_cast<uint8_t>(t.device.index)) << 16 | static_cast<uint64_t>(t.rank) << 24;
+               static_cast<uint64_t>(static_cast<uint8_t>(t.device.index)) << 16 |
+               static_cast<uint64_t>(t.rank) << 24;
   for (int i = 0; i < t.rank; ++i) {
     const int64_t d = dims[t.first_dim + i].raw();
     w |= static_cast<uint64_t>(d == 0 ? 1 : d == 1 ? 2 : 3) << (32 + 2 * i);
@@ -113,7 +114,8 @@ int count_dims(const Call& call, const Tensor* results) {
 
 RefPtr<Record> allocate_record(const Call& call, const Tensor* results, SaveSet saves) {
   const size_t operands = call.operands.size(), outputs = static_cast<size_t>(call.outputs);
-  const size_t slots = static_cast<size_t>(__builtin_popcountll(saves.operands) + __builtin_popcountll(saves.results));
+  const size_t slots =
+      static_cast<size_t>(__builtin_popcountll(saves.operands) + __builtin_popcountll(saves.results));
   const size_t at_edges = sizeof(Record);
   static_assert(sizeof(Record) % alignof(Edge) == 0);
   const size_t at_slots = at_edges + operands * sizeof(Edge);
@@ -242,7 +244,8 @@ void pack(Slot& slot, TensorImpl& value, Record& owner, const RefPtr<SavedTensor
   slot.version = value.storage() ? value.storage()->version() : 0;
   if (!hooks) {
     slot.value = kept_cell(value, slot.is_result);
-    if (slot.value.get() == &value && !value.was_saved.load(std::memory_order_relaxed)) value.was_saved.store(true, std::memory_order_relaxed);
+    if (slot.value.get() == &value && !value.was_saved.load(std::memory_order_relaxed))
+      value.was_saved.store(true, std::memory_order_relaxed);
     return;
   }
   RefPtr<TensorImpl> plain = TensorImpl::make();
@@ -260,7 +263,8 @@ void pack(Slot& slot, TensorImpl& value, Record& owner, const RefPtr<SavedTensor
     packed->payload = hooks->pack(Tensor(plain));
   }
   if (value.storage() && value.storage()->version() != slot.version)
-    fail(Category::hook_forbidden, owner.op->name, "a pack hook modified the saved tensor in place", owner.where);
+    fail(Category::hook_forbidden, owner.op->name, "a pack hook modified the saved tensor in place",
+         owner.where);
   if (const Tensor* payload = std::any_cast<Tensor>(&packed->payload);
       payload && payload->defined() && payload->impl().storage() == value.storage())
     packed->aliased = value.storage();
@@ -275,7 +279,8 @@ std::string slot_text(const Record& r, const Slot& slot) {
 
 [[noreturn]] void fail_version(const Record& r, const Slot& slot, uint32_t found, const TensorType& type) {
   fail(Category::version_mismatch, r.op->name,
-       fmt::format("a tensor needed for the gradient was modified in place: {} {}, saved at {}, is at version {}, was saved at version {}. "
+       fmt::format("a tensor needed for the gradient was modified in place: {} {}, saved at {}, is at "
+                   "version {}, was saved at version {}. "
                    "Hint: clone it before writing to it",
                    slot_text(r, slot), to_string(type), to_string(r.where), found, slot.version),
        r.where);
@@ -294,7 +299,8 @@ Tensor unpack_hooked(Record& r, Slot& slot) {
   }
   if (!value.defined() || !(value.impl().type() == packed.type))
     fail(Category::hook_bad_result, r.op->name,
-         fmt::format("an unpack hook gave {} for {}, which was {}", describe(value), slot_text(r, slot), to_string(packed.type)),
+         fmt::format("an unpack hook gave {} for {}, which was {}", describe(value), slot_text(r, slot),
+                     to_string(packed.type)),
          r.where);
   if (packed.tangents.empty()) return value;
   RefPtr<TensorImpl> cell = TensorImpl::make();
@@ -308,7 +314,8 @@ Tensor unpack_hooked(Record& r, Slot& slot) {
 Tensor unpack(Record& r, Slot& slot) {
   if (slot.released)
     fail(Category::backward_twice_freed, r.op->name,
-         "backward a second time through a graph whose saved values are freed. Hint: pass retain_graph=true to the first backward",
+         "backward a second time through a graph whose saved values are freed. Hint: pass retain_graph=true "
+         "to the first backward",
          r.where);
   if (slot.packed) return unpack_hooked(r, slot);
   if (!slot.value) return {};
@@ -319,7 +326,8 @@ Tensor unpack(Record& r, Slot& slot) {
 
 Tensor unpack_and_release(Record& r, Slot& slot) {
   Tensor value;
-  if (slot.value && !slot.packed && (!slot.value->storage() || slot.value->storage()->version() == slot.version)) {
+  if (slot.value && !slot.packed &&
+      (!slot.value->storage() || slot.value->storage()->version() == slot.version)) {
     value = Tensor(std::move(slot.value));
   } else {
     value = unpack(r, slot);
@@ -352,12 +360,15 @@ HookHandle Node::register_hook(std::function<Tensors(const Tensors&, const Tenso
   return record_->need_hooks().post.add(std::move(hook));
 }
 
-void Node::register_saved_tensor_hooks(int index, RefPtr<SavedTensorHooks> hooks, SourceLocation where) const {
+void Node::register_saved_tensor_hooks(int index, RefPtr<SavedTensorHooks> hooks,
+                                       SourceLocation where) const {
   if (!record_ || index < 0 || index >= record_->slots)
-    fail(Category::hook_forbidden, "register_saved_tensor_hooks", fmt::format("there is no saved value {}", index), where);
+    fail(Category::hook_forbidden, "register_saved_tensor_hooks",
+         fmt::format("there is no saved value {}", index), where);
   Slot& slot = record_->slot[index];
   if (slot.packed)
-    fail(Category::hook_forbidden, "register_saved_tensor_hooks", "hooks were registered for this saved value before", where);
+    fail(Category::hook_forbidden, "register_saved_tensor_hooks",
+         "hooks were registered for this saved value before", where);
   if (slot.released)
     fail(Category::hook_forbidden, "register_saved_tensor_hooks", "the saved value is freed", where);
   if (!slot.value)

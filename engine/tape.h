@@ -38,16 +38,17 @@ struct Tangent {
 struct Packed {
   RefPtr<SavedTensorHooks> hooks;
   std::any payload;
-  TensorType type;               // of the tensor given to pack
-  RefPtr<Storage> aliased;       // the saved memory, when the payload is a tensor that shares it: then versions are compared
+  TensorType type;  // of the tensor given to pack
+  RefPtr<Storage>
+      aliased;  // the saved memory, when the payload is a tensor that shares it: then versions are compared
   std::vector<Tangent> tangents;
 };
 
 struct Slot {
-  RefPtr<TensorImpl> value;      // null when packed, released or never given
+  RefPtr<TensorImpl> value;  // null when packed, released or never given
   std::unique_ptr<Packed> packed;
   uint32_t version = 0;
-  uint8_t index = 0;             // of the operand or result
+  uint8_t index = 0;  // of the operand or result
   bool is_result = false;
   bool released = false;
   bool is_hooked() const { return packed != nullptr; }
@@ -79,7 +80,7 @@ struct TypeMeta {
 // The first cache line and the edges, which lie directly behind the record, are all that recognising a graph looks at (tracer/trail.h).
 struct Record : RefCounted {
   uint16_t operands, outputs, slots;
-  bool was_packed = false;                 // a slot was given to a pack hook
+  bool was_packed = false;  // a slot was given to a pack hook
   uint32_t block_size;
   uint64_t seq;
   uint64_t structure_hash, size_hash;
@@ -101,7 +102,8 @@ struct Record : RefCounted {
   TensorType output_type(int i) const { return type(operands + i); }
   int slot_of_operand(int i) const { return __builtin_popcountll(saved_operands & ((uint64_t{1} << i) - 1)); }
   int slot_of_result(int i) const {
-    return __builtin_popcountll(saved_operands) + __builtin_popcountll(saved_results & ((uint64_t{1} << i) - 1));
+    return __builtin_popcountll(saved_operands) +
+           __builtin_popcountll(saved_results & ((uint64_t{1} << i) - 1));
   }
   /// `edges`, without reading the pointer.
   const Edge* first_edge() const { return reinterpret_cast<const Edge*>(this + 1); }
@@ -129,17 +131,18 @@ void pack(Slot& slot, TensorImpl& value, Record& owner, const RefPtr<SavedTensor
 
 /// What few tensors have (see engine/tensor_impl.h).
 struct AutogradMeta {
-  Tensor grad;                   // of a leaf
+  Tensor grad;                                                          // of a leaf
   HookList tensor_hooks, pre_hooks, post_hooks, post_accumulate_hooks;  // of a leaf
-  RefPtr<GradBox> retained;      // of a non-leaf with retain_grad
-  RefPtr<TensorImpl> stands_for; // of an unpacked leaf: the leaf that gradients go to
+  RefPtr<GradBox> retained;                                             // of a non-leaf with retain_grad
+  RefPtr<TensorImpl> stands_for;  // of an unpacked leaf: the leaf that gradients go to
   std::vector<Tangent> tangents;
-  std::shared_ptr<void> life;    // of a leaf, or of what recompute names: lets others see whether it is there
-  uint32_t base_epoch = 0;       // of a view: value of the base's epoch when grad_fn was made
-  uint32_t epoch = 0;            // of a base: raised when a write through a view gave it a new grad_fn
+  std::shared_ptr<void> life;  // of a leaf, or of what recompute names: lets others see whether it is there
+  uint32_t base_epoch = 0;     // of a view: value of the base's epoch when grad_fn was made
+  uint32_t epoch = 0;          // of a base: raised when a write through a view gave it a new grad_fn
 
   bool has_hooks() const {
-    return !tensor_hooks.empty() || !pre_hooks.empty() || !post_hooks.empty() || !post_accumulate_hooks.empty();
+    return !tensor_hooks.empty() || !pre_hooks.empty() || !post_hooks.empty() ||
+           !post_accumulate_hooks.empty();
   }
 };
 
@@ -157,7 +160,8 @@ class Node {
   HookHandle register_hook(std::function<Tensors(const Tensors&, const Tensors&)> hook) const;
   /// Number of saved values, and a pair of hooks for one of them. Error(hook_forbidden) when it has one already or is released.
   int saved_count() const { return record_ ? record_->slots : 0; }
-  void register_saved_tensor_hooks(int slot, RefPtr<SavedTensorHooks> hooks, SourceLocation where = SourceLocation::current()) const;
+  void register_saved_tensor_hooks(int slot, RefPtr<SavedTensorHooks> hooks,
+                                   SourceLocation where = SourceLocation::current()) const;
   const RefPtr<Record>& record() const { return record_; }
 
  private:

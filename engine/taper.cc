@@ -9,7 +9,8 @@ namespace {
 
 struct Wants {
   uint64_t gradients = 0;  // bit i: operand i leads to a leaf or a record
-  bool any = false;        // the result requires a gradient, if only because the base of a view made without gradients does (PyTorch)
+  bool any =
+      false;  // the result requires a gradient, if only because the base of a view made without gradients does (PyTorch)
 };
 
 Wants wants_of(const Call& call) {
@@ -29,7 +30,8 @@ Wants wants_of(const Call& call) {
 }
 
 bool same_edge(const TensorImpl& cell, const Edge& edge) {
-  return edge.leaf ? edge.leaf.get() == &cell : cell.grad_fn == edge.record && cell.output_nr == edge.output_nr;
+  return edge.leaf ? edge.leaf.get() == &cell
+                   : cell.grad_fn == edge.record && cell.output_nr == edge.output_nr;
 }
 
 }  // namespace
@@ -41,7 +43,8 @@ void Taper::emit(const Call& call, Tensor* results) {
     if (op.is(Trait::view)) results[0].impl().is_no_grad_view = true;
     return;
   }
-  if (op.is(Trait::bookkeeping)) return &op == &ops::unpack ? emit_unpack(call, results) : below_->emit(call, results);
+  if (op.is(Trait::bookkeeping))
+    return &op == &ops::unpack ? emit_unpack(call, results) : below_->emit(call, results);
   const Wants wants = op.vjp ? wants_of(call) : Wants();
   below_->emit(call, results);
   if (!wants.any) return;
@@ -64,7 +67,8 @@ void Taper::emit_unpack(const Call& call, Tensor* results) {
   const Slot& slot = record.slot[attrs.slot];
   const Edge edge = slot.is_result ? Edge{RefPtr<Record>(&record), {}, slot.index} : record.edges[slot.index];
   if (edge ? same_edge(results[0].impl(), edge) : !results[0].requires_grad()) return;
-  if (edge.leaf && !slot.is_hooked() && !results[0].impl().meta) {  // a leaf saved through an alias: the leaf itself has the same memory
+  if (edge.leaf && !slot.is_hooked() &&
+      !results[0].impl().meta) {  // a leaf saved through an alias: the leaf itself has the same memory
     results[0] = Tensor(edge.leaf);
     return;
   }

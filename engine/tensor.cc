@@ -11,38 +11,51 @@
 namespace retrograd {
 
 void Tensor::undefined_used() {
-  throw Error(Category::bad_argument, "an undefined tensor was used. Hint: a default-constructed Tensor has no value");
+  throw Error(Category::bad_argument,
+              "an undefined tensor was used. Hint: a default-constructed Tensor has no value");
 }
 
-void Operand::number_refused() const { fail(Category::bad_argument, "operand", "a number was given where a tensor is needed", where_); }
+void Operand::number_refused() const {
+  fail(Category::bad_argument, "operand", "a number was given where a tensor is needed", where_);
+}
 
-std::string describe(const Tensor& tensor) { return tensor.defined() ? to_string(tensor.impl().type()) : "undefined"; }
+std::string describe(const Tensor& tensor) {
+  return tensor.defined() ? to_string(tensor.impl().type()) : "undefined";
+}
 
-int64_t Tensor::size(int64_t dim) const { return impl().shape()[wrap_dim(dim, impl().rank(), "size")].value(); }
+int64_t Tensor::size(int64_t dim) const {
+  return impl().shape()[wrap_dim(dim, impl().rank(), "size")].value();
+}
 int64_t Tensor::stride(int64_t dim) const { return impl().strides()[wrap_dim(dim, impl().rank(), "stride")]; }
 IntArray Tensor::strides() const { return IntArray(impl().strides(), impl().strides() + impl().rank()); }
 
 void* Tensor::raw_data(SourceLocation where) const {
   if (impl().graph)
-    fail(Category::bad_argument, "data_ptr", "a value of a recorded graph has no data. Hint: a rule or traced function may not read values",
+    fail(Category::bad_argument, "data_ptr",
+         "a value of a recorded graph has no data. Hint: a rule or traced function may not read values",
          where);
   return impl().data();
 }
 
 void Tensor::check_dtype(ScalarType wanted, SourceLocation where) const {
   if (wanted != dtype())
-    fail(Category::dtype_mismatch, "data_ptr", fmt::format("{} wanted, the tensor is {}", name(wanted), describe(*this)), where);
+    fail(Category::dtype_mismatch, "data_ptr",
+         fmt::format("{} wanted, the tensor is {}", name(wanted), describe(*this)), where);
 }
 
 Scalar Tensor::item(SourceLocation where) const {
   if (impl().numel().hint() != 1)
-    fail(Category::bad_argument, "item", fmt::format("a tensor of one element is needed, this is {}", describe(*this)), where);
+    fail(Category::bad_argument, "item",
+         fmt::format("a tensor of one element is needed, this is {}", describe(*this)), where);
   const void* p = raw_data(where);
   return dispatch(dtype(), [&]<class T>(std::type_identity<T>) -> Scalar {
     const T v = *static_cast<const T*>(p);
-    if constexpr (std::is_same_v<T, bool>) return Scalar(v);
-    else if constexpr (std::is_integral_v<T>) return Scalar(static_cast<int64_t>(v));
-    else return Scalar(static_cast<double>(v));
+    if constexpr (std::is_same_v<T, bool>)
+      return Scalar(v);
+    else if constexpr (std::is_integral_v<T>)
+      return Scalar(static_cast<int64_t>(v));
+    else
+      return Scalar(static_cast<double>(v));
   });
 }
 
@@ -63,9 +76,11 @@ std::vector<double> Tensor::to_vector(SourceLocation where) const {
 
 const Tensor& Tensor::requires_grad_(bool value, SourceLocation where) const {
   if (value && !is_floating(dtype()))
-    fail(Category::requires_grad_forbidden, "requires_grad_", fmt::format("only floating tensors can require gradients, this is {}", describe(*this)), where);
+    fail(Category::requires_grad_forbidden, "requires_grad_",
+         fmt::format("only floating tensors can require gradients, this is {}", describe(*this)), where);
   if (!value && !is_leaf())
-    fail(Category::requires_grad_forbidden, "requires_grad_", "it can only be switched off on a leaf. Hint: detach()", where);
+    fail(Category::requires_grad_forbidden, "requires_grad_",
+         "it can only be switched off on a leaf. Hint: detach()", where);
   if (!is_leaf()) return *this;
   impl().requires_grad = value;
   if (value) impl().need_meta();  // now: later, several threads may accumulate into it
@@ -80,7 +95,8 @@ Tensor Tensor::grad() const {
 
 void Tensor::set_grad(const Tensor& grad, SourceLocation where) const {
   if (grad.defined() && !(grad.impl().type() == impl().type()))
-    fail(Category::cotangent_mismatch, "set_grad", fmt::format("{} as the gradient of {}", describe(grad), describe(*this)), where);
+    fail(Category::cotangent_mismatch, "set_grad",
+         fmt::format("{} as the gradient of {}", describe(grad), describe(*this)), where);
   AutogradMeta& meta = impl().need_meta();
   (meta.retained ? meta.retained->grad : meta.grad) = grad;
 }
@@ -97,7 +113,8 @@ void Tensor::retain_grad(SourceLocation where) const {
 
 bool Tensor::retains_grad() const { return impl().meta && impl().meta->retained; }
 
-void Tensor::backward(const Tensor& gradient, std::optional<bool> retain_graph, bool create_graph, SourceLocation where) const {
+void Tensor::backward(const Tensor& gradient, std::optional<bool> retain_graph, bool create_graph,
+                      SourceLocation where) const {
   autograd::backward({*this}, {gradient}, retain_graph, create_graph, {}, where);
 }
 
@@ -124,7 +141,8 @@ namespace {
 
 // The annotations of a leaf that accumulates a gradient, and a new hook for them.
 AutogradMeta& accumulating(const Tensor& leaf, std::string_view what, SourceLocation where) {
-  if (!leaf.requires_grad() || !leaf.is_leaf()) fail(Category::hook_forbidden, what, "only a leaf that requires a gradient accumulates one", where);
+  if (!leaf.requires_grad() || !leaf.is_leaf())
+    fail(Category::hook_forbidden, what, "only a leaf that requires a gradient accumulates one", where);
   return leaf.impl().need_meta();
 }
 
@@ -136,21 +154,24 @@ RefPtr<Hook> new_hook(Hook::Kind kind) {
 
 }  // namespace
 
-HookHandle Tensor::register_post_accumulate_grad_hook(std::function<void(const Tensor&)> fn, SourceLocation where) const {
+HookHandle Tensor::register_post_accumulate_grad_hook(std::function<void(const Tensor&)> fn,
+                                                      SourceLocation where) const {
   AutogradMeta& meta = accumulating(*this, "register_post_accumulate_grad_hook", where);
   RefPtr<Hook> hook = new_hook(Hook::Kind::post_accumulate);
   hook->post_accumulate = std::move(fn);
   return meta.post_accumulate_hooks.add(std::move(hook));
 }
 
-HookHandle Tensor::register_accumulate_grad_prehook(std::function<Tensors(const Tensors&)> fn, SourceLocation where) const {
+HookHandle Tensor::register_accumulate_grad_prehook(std::function<Tensors(const Tensors&)> fn,
+                                                    SourceLocation where) const {
   AutogradMeta& meta = accumulating(*this, "register_accumulate_grad_prehook", where);
   RefPtr<Hook> hook = new_hook(Hook::Kind::pre);
   hook->pre = std::move(fn);
   return meta.pre_hooks.add(std::move(hook));
 }
 
-HookHandle Tensor::register_accumulate_grad_posthook(std::function<Tensors(const Tensors&, const Tensors&)> fn, SourceLocation where) const {
+HookHandle Tensor::register_accumulate_grad_posthook(
+    std::function<Tensors(const Tensors&, const Tensors&)> fn, SourceLocation where) const {
   AutogradMeta& meta = accumulating(*this, "register_accumulate_grad_posthook", where);
   RefPtr<Hook> hook = new_hook(Hook::Kind::post);
   hook->post = std::move(fn);

@@ -57,8 +57,10 @@ class Tensor {
   template <class T>
   T item(SourceLocation where = SourceLocation::current()) const {
     const Scalar s = item(where);
-    if constexpr (std::is_floating_point_v<T>) return static_cast<T>(s.to_double());
-    else return static_cast<T>(s.to_int());
+    if constexpr (std::is_floating_point_v<T>)
+      return static_cast<T>(s.to_double());
+    else
+      return static_cast<T>(s.to_int());
   }
   Scalar item(SourceLocation where = SourceLocation::current()) const;
   /// All elements in row-major order, converted to double.
@@ -84,7 +86,8 @@ class Tensor {
   /// The tape record that made this tensor; an empty Node for a leaf.
   Node grad_fn() const;
   /// Calls `hook` with the gradient of this tensor in every backward that reaches it; a defined result replaces the gradient.
-  HookHandle register_hook(std::function<Tensor(const Tensor&)> hook, SourceLocation where = SourceLocation::current()) const;
+  HookHandle register_hook(std::function<Tensor(const Tensor&)> hook,
+                           SourceLocation where = SourceLocation::current()) const;
   /// Calls `hook` with this leaf after a gradient was accumulated into it.
   HookHandle register_post_accumulate_grad_hook(std::function<void(const Tensor&)> hook,
                                                 SourceLocation where = SourceLocation::current()) const;
@@ -107,8 +110,10 @@ class Tensor {
   Tensor view(const IntArray& size, SourceLocation where = SourceLocation::current()) const;
   Tensor reshape(const IntArray& shape, SourceLocation where = SourceLocation::current()) const;
   Tensor select(int64_t dim, int64_t index, SourceLocation where = SourceLocation::current()) const;
-  Tensor narrow(int64_t dim, int64_t start, int64_t length, SourceLocation where = SourceLocation::current()) const;
-  const Tensor& add_(const Tensor& other, Scalar alpha = 1, SourceLocation where = SourceLocation::current()) const;
+  Tensor narrow(int64_t dim, int64_t start, int64_t length,
+                SourceLocation where = SourceLocation::current()) const;
+  const Tensor& add_(const Tensor& other, Scalar alpha = 1,
+                     SourceLocation where = SourceLocation::current()) const;
   const Tensor& mul_(const Tensor& other, SourceLocation where = SourceLocation::current()) const;
   const Tensor& mul_(Scalar other, SourceLocation where = SourceLocation::current()) const;
   const Tensor& copy_(const Tensor& source, SourceLocation where = SourceLocation::current()) const;
@@ -143,11 +148,16 @@ class Operand {
  public:
   Operand(const Tensor& tensor, const char* file = __builtin_FILE(), int line = __builtin_LINE())
       : tensor_(&tensor), where_{file, line} {}
-  Operand(double v, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : scalar_(v), where_{file, line} {}
-  Operand(int64_t v, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : scalar_(v), where_{file, line} {}
-  Operand(int v, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : scalar_(v), where_{file, line} {}
-  Operand(bool v, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : scalar_(v), where_{file, line} {}
-  Operand(Scalar v, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : scalar_(v), where_{file, line} {}
+  Operand(double v, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : scalar_(v), where_{file, line} {}
+  Operand(int64_t v, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : scalar_(v), where_{file, line} {}
+  Operand(int v, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : scalar_(v), where_{file, line} {}
+  Operand(bool v, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : scalar_(v), where_{file, line} {}
+  Operand(Scalar v, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : scalar_(v), where_{file, line} {}
   Operand(const Tensor& tensor, SourceLocation where) : tensor_(&tensor), where_(where) {}
   Operand(Scalar scalar, SourceLocation where) : scalar_(scalar), where_(where) {}
 

@@ -64,21 +64,23 @@ class TensorImpl : public RefCounted {
     return static_cast<char*>(storage_->data()) + offset_ * static_cast<int64_t>(element_size(dtype_));
   }
   /// Nobody but the holder of the only reference to this cell can see its memory.
-  bool is_unshared() const { return is_unique() && storage_ && storage_->is_unique() && !storage_->is_external(); }
+  bool is_unshared() const {
+    return is_unique() && storage_ && storage_->is_unique() && !storage_->is_external();
+  }
 
   /// Takes type, layout and storage of `other`, not its annotations.
   void alias(const TensorImpl& other);
 
   // Annotations.
-  bool requires_grad = false;        // of a leaf: set by the user; of an inner value: it has a grad_fn
-  bool is_multi_output_view = false; // made by split, chunk or unbind: in-place writes are refused
-  bool is_no_grad_view = false;      // made under no_grad, or a view of one
+  bool requires_grad = false;         // of a leaf: set by the user; of an inner value: it has a grad_fn
+  bool is_multi_output_view = false;  // made by split, chunk or unbind: in-place writes are refused
+  bool is_no_grad_view = false;       // made under no_grad, or a view of one
   uint32_t output_nr = 0;
   int32_t value_id = -1;
   std::atomic<bool> was_saved{false};  // this very cell was put into a slot
-  uint64_t graph = 0;                // number of the Recorder whose value this is, 0: a value with data
+  uint64_t graph = 0;                  // number of the Recorder whose value this is, 0: a value with data
   RefPtr<Record> grad_fn;
-  RefPtr<TensorImpl> base;           // of a view: the tensor whose memory it shares (never itself a view)
+  RefPtr<TensorImpl> base;  // of a view: the tensor whose memory it shares (never itself a view)
   std::unique_ptr<AutogradMeta> meta;
 
   bool is_leaf() const { return !grad_fn; }

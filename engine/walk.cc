@@ -46,7 +46,8 @@ bool SeqMap::next_below(uint64_t& seq) {
   return false;
 }
 
-Walk::Walk(std::span<const Edge> roots, const std::vector<Edge>* inputs, bool run_inputs) : roots_(roots.begin(), roots.end()) {
+Walk::Walk(std::span<const Edge> roots, const std::vector<Edge>* inputs, bool run_inputs)
+    : roots_(roots.begin(), roots.end()) {
   uint64_t seq = 0;
   for (const Edge& edge : roots_) {
     if (edge.record) seq = std::max(seq, edge.record->seq + 1);
@@ -69,8 +70,9 @@ Walk::Walk(std::span<const Edge> roots, const std::vector<Edge>* inputs, bool ru
     mark_wanted(*inputs, run_inputs);
     visit_lone_root(roots);
   }
-  std::sort(leaves_.begin(), leaves_.end(),
-            [](const Leaf& a, const Leaf& b) { return a.after != b.after ? a.after < b.after : a.rank < b.rank; });
+  std::sort(leaves_.begin(), leaves_.end(), [](const Leaf& a, const Leaf& b) {
+    return a.after != b.after ? a.after < b.after : a.rank < b.rank;
+  });
   for (uint32_t i = 0; i < leaves_.size(); ++i) leaf_index_[leaves_[i].leaf] = i;
 }
 
@@ -154,9 +156,12 @@ Reached Walk::reached() const {
 
 bool Walk::reaches(uint64_t seq) {
   const uint32_t at = index_.at(seq);
-  return at != SeqMap::kNone && (order_[at].runs || order_[at].captured) && lone_root_.record.get() != order_[at].record;
+  return at != SeqMap::kNone && (order_[at].runs || order_[at].captured) &&
+         lone_root_.record.get() != order_[at].record;
 }
 
-bool Walk::reaches(const TensorImpl* leaf) const { return leaf_target(leaf) != SeqMap::kNone && lone_root_.leaf.get() != leaf; }
+bool Walk::reaches(const TensorImpl* leaf) const {
+  return leaf_target(leaf) != SeqMap::kNone && lone_root_.leaf.get() != leaf;
+}
 
 }  // namespace retrograd

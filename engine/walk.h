@@ -47,15 +47,15 @@ class Walk {
 
   struct Item {
     Record* record;
-    uint32_t first_grad;     // index of the gradient of its first result
-    bool runs = true;        // its rule is needed
-    bool captured = false;   // a result is among `inputs`
+    uint32_t first_grad;    // index of the gradient of its first result
+    bool runs = true;       // its rule is needed
+    bool captured = false;  // a result is among `inputs`
   };
   struct Leaf {
     TensorImpl* leaf;
-    uint32_t grad;           // index of its gradient
-    int32_t after;           // place in the order of its last consumer, or kBeforeAll
-    uint32_t rank;           // among those with the same `after`
+    uint32_t grad;  // index of its gradient
+    int32_t after;  // place in the order of its last consumer, or kBeforeAll
+    uint32_t rank;  // among those with the same `after`
     bool wanted = true;
   };
 
@@ -68,7 +68,9 @@ class Walk {
   uint32_t slot_count() const { return slots_; }               // of all records
   uint32_t grad_count() const { return grads_; }
   /// Index of the gradient that `edge` leads to; SeqMap::kNone when the walk did not reach it or nothing there is wanted.
-  uint32_t target(const Edge& edge) { return edge.record ? record_target(edge) : leaf_target(edge.leaf.get()); }
+  uint32_t target(const Edge& edge) {
+    return edge.record ? record_target(edge) : leaf_target(edge.leaf.get());
+  }
   /// Place in the order, or among the leaves, of what `edge` leads to, wanted or not; SeqMap::kNone when it was not reached.
   uint32_t place(const Edge& edge);
   Reached reached() const;
@@ -89,8 +91,8 @@ class Walk {
   std::vector<Leaf> leaves_;
   SeqMap index_;  // of records, in order_
   std::unordered_map<const TensorImpl*, uint32_t> leaf_index_;
-  std::vector<Edge> roots_;            // keeps the graph alive
-  Edge lone_root_;                     // an only root that reaches() does not count
+  std::vector<Edge> roots_;  // keeps the graph alive
+  Edge lone_root_;           // an only root that reaches() does not count
   uint32_t grads_ = 0, rank_ = 0, slots_ = 0;
 };
 

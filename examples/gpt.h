@@ -45,7 +45,10 @@ struct Gpt : retrograd::nn::Module {
   retrograd::nn::LayerNorm lnf;
 
   explicit Gpt(const GptConfig& c)
-      : config(c), wte(this, "wte", c.vocabulary, c.width), wpe(this, "wpe", c.block, c.width), lnf(this, "lnf", {c.width}, {.bias = false}) {
+      : config(c),
+        wte(this, "wte", c.vocabulary, c.width),
+        wpe(this, "wpe", c.block, c.width),
+        lnf(this, "lnf", {c.width}, {.bias = false}) {
     retrograd::nn::init::normal_(wte.weight, 0, 0.02);
     retrograd::nn::init::normal_(wpe.weight, 0, 0.02);
     for (int64_t i = 0; i < c.layers; ++i) blocks.emplace_back(c);

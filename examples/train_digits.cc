@@ -32,7 +32,9 @@ struct Images {
   Tensor pixels;  // float32 [n, 64] from 0 to 1
   Tensor digits;  // int64 [n]
   int64_t size() const { return digits.size(0); }
-  Images rows(const Tensor& index) const { return {rg::index_select(pixels, 0, index), rg::index_select(digits, 0, index)}; }
+  Images rows(const Tensor& index) const {
+    return {rg::index_select(pixels, 0, index), rg::index_select(digits, 0, index)};
+  }
 };
 
 // Appends the numbers of one line; false when it is not 64 pixels and a digit.
@@ -42,8 +44,10 @@ bool parse_line(const char* at, const char* end, std::vector<double>& pixels, st
     const auto [next, error] = std::from_chars(at, end, value);
     if (error != std::errc() || value < 0 || value > (i < kPixels ? 16 : 9)) return false;
     if (i < kPixels && (next == end || *next != ',')) return false;
-    if (i < kPixels) pixels.push_back(value / 16.0);
-    else digits.push_back(value);
+    if (i < kPixels)
+      pixels.push_back(value / 16.0);
+    else
+      digits.push_back(value);
     at = i < kPixels ? next + 1 : next;
   }
   return at == end || (*at == '\r' && at + 1 == end);
@@ -72,7 +76,8 @@ Images with_moved(const Images& images) {
   for (int64_t dim : {1, 2})
     for (int64_t from : {0, 1}) {  // what is kept: the first or the last seven rows or columns
       const Tensor kept = square.narrow(dim, from, 7), empty = rg::zeros_like(square.narrow(dim, 0, 1));
-      pixels.push_back(rg::cat(from ? rg::Tensors{kept, empty} : rg::Tensors{empty, kept}, dim).view({-1, kPixels}));
+      pixels.push_back(
+          rg::cat(from ? rg::Tensors{kept, empty} : rg::Tensors{empty, kept}, dim).view({-1, kPixels}));
       digits.push_back(images.digits);
     }
   return {rg::cat(pixels, 0), rg::cat(digits, 0)};
@@ -94,7 +99,8 @@ void train(const examples::Options& options) {
   const Images all = read_images(examples::find_data(options.data, "digits.csv"));
   const Tensor order = rg::argsort(rg::rand({all.size()}));
   const int64_t held_out = all.size() / 5, count = all.size() - held_out;
-  const Images training = with_moved(all.rows(order.narrow(0, 0, count))), test = all.rows(order.narrow(0, count, held_out));
+  const Images training = with_moved(all.rows(order.narrow(0, 0, count))),
+               test = all.rows(order.narrow(0, count, held_out));
 
   Net net;
   rg::optim::AdamW optimizer(net.parameters(), {.lr = 3e-3});
@@ -102,14 +108,16 @@ void train(const examples::Options& options) {
   examples::Session session(options, net, kBatch, "images");
   const auto validate = [&] {
     const Result result = evaluate(net, test);
-    session.validation(result.loss, fmt::format("accuracy {:.2f} % of {} held-out digits", 100 * result.accuracy, test.size()));
+    session.validation(result.loss, fmt::format("accuracy {:.2f} % of {} held-out digits",
+                                                100 * result.accuracy, test.size()));
   };
 
   for (int64_t step = 1; step <= options.steps; ++step) {
     optimizer.set_lr(schedule.at(step - 1));
     optimizer.zero_grad();
     const Images batch = training.rows(rg::randint(0, training.size(), {kBatch}));
-    const Tensor loss = session.forward([&] { return rg::cross_entropy(net.forward(batch.pixels), batch.digits); });
+    const Tensor loss =
+        session.forward([&] { return rg::cross_entropy(net.forward(batch.pixels), batch.digits); });
     session.backward(loss);
     optimizer.step();
     session.step_done(step, loss.item<double>());
@@ -126,5 +134,6 @@ int main(int argc, char** argv) {
   examples::Options options;
   options.steps = 3000;
   options.log_every = 100;
-  return examples::run_program(argc, argv, "Trains a small network to read handwritten digits.", options, [&] { train(options); });
+  return examples::run_program(argc, argv, "Trains a small network to read handwritten digits.", options,
+                               [&] { train(options); });
 }

@@ -24,18 +24,21 @@ namespace {
 constexpr int64_t kBlock = 64, kBatch = 12, kSampled = 500;
 
 struct Text {
-  std::string characters;        // the vocabulary, sorted
-  std::vector<uint8_t> tokens;   // indices into it
-  size_t training;               // so many tokens are for training
+  std::string characters;       // the vocabulary, sorted
+  std::vector<uint8_t> tokens;  // indices into it
+  size_t training;              // so many tokens are for training
 
   explicit Text(const std::string& path) {
     const std::string bytes = examples::read_file(path);
     const std::set<char> distinct(bytes.begin(), bytes.end());
     characters.assign(distinct.begin(), distinct.end());
-    for (char c : bytes) tokens.push_back(static_cast<uint8_t>(std::lower_bound(characters.begin(), characters.end(), c) - characters.begin()));
+    for (char c : bytes)
+      tokens.push_back(static_cast<uint8_t>(std::lower_bound(characters.begin(), characters.end(), c) -
+                                            characters.begin()));
     training = tokens.size() * 9 / 10;
     if (tokens.size() - training <= static_cast<size_t>(kBlock))
-      throw rg::FileError(fmt::format("{}: {} characters, at least {} are needed", path, tokens.size(), 10 * (kBlock + 1)));
+      throw rg::FileError(
+          fmt::format("{}: {} characters, at least {} are needed", path, tokens.size(), 10 * (kBlock + 1)));
   }
   /// The vocabulary as numbers: "10 32 33 ...".
   std::string codes() const {
@@ -44,7 +47,9 @@ struct Text {
     return fmt::format("{}", fmt::join(numbers, " "));
   }
   std::span<const uint8_t> training_part() const { return {tokens.data(), training}; }
-  std::span<const uint8_t> validation_part() const { return {tokens.data() + training, tokens.size() - training}; }
+  std::span<const uint8_t> validation_part() const {
+    return {tokens.data() + training, tokens.size() - training};
+  }
 };
 
 struct Batch {
@@ -119,17 +124,20 @@ std::string write(const examples::Gpt& model, const Text& text, uint64_t seed) {
 rg::optim::AdamW make_optimizer(const rg::nn::Module& model) {
   rg::Tensors matrices, vectors;
   for (const Tensor& p : model.parameters()) (p.dim() > 1 ? matrices : vectors).push_back(p);
-  return rg::optim::AdamW({{matrices, {.betas = {0.9, 0.99}, .weight_decay = 0.1}}, {vectors, {.betas = {0.9, 0.99}, .weight_decay = 0}}});
+  return rg::optim::AdamW({{matrices, {.betas = {0.9, 0.99}, .weight_decay = 0.1}},
+                           {vectors, {.betas = {0.9, 0.99}, .weight_decay = 0}}});
 }
 
 void train(const examples::Options& options) {
   const Text text(examples::find_data(options.data, "tinyshakespeare.txt"));
   examples::Gpt model({.vocabulary = static_cast<int64_t>(text.characters.size()), .block = kBlock});
   rg::optim::AdamW optimizer = make_optimizer(model);
-  const rg::optim::CosineSchedule schedule{.peak = 1e-3, .final = 1e-4, .warmup = 100, .steps = options.steps};
+  const rg::optim::CosineSchedule schedule{
+      .peak = 1e-3, .final = 1e-4, .warmup = 100, .steps = options.steps};
   examples::Session session(options, model, kBatch * kBlock, "tokens");
   const auto validate = [&](int64_t batches) {
-    session.validation(validation_loss(model, text, batches, options.seed), fmt::format("over {} batches", batches));
+    session.validation(validation_loss(model, text, batches, options.seed),
+                       fmt::format("over {} batches", batches));
   };
 
   for (int64_t step = 1; step <= options.steps; ++step) {
@@ -155,5 +163,6 @@ void train(const examples::Options& options) {
 int main(int argc, char** argv) {
   examples::Options options;
   options.steps = 2000;
-  return examples::run_program(argc, argv, "Trains a character GPT on Shakespeare and lets it write.", options, [&] { train(options); });
+  return examples::run_program(argc, argv, "Trains a character GPT on Shakespeare and lets it write.",
+                               options, [&] { train(options); });
 }

@@ -56,7 +56,9 @@ class HookHandle {
     ++annotation_changes;
     return *this;
   }
-  void join(const HookHandle& other) { hooks_.insert(hooks_.end(), other.hooks_.begin(), other.hooks_.end()); }
+  void join(const HookHandle& other) {
+    hooks_.insert(hooks_.end(), other.hooks_.begin(), other.hooks_.end());
+  }
 
  private:
   std::vector<RefPtr<Hook>> hooks_;
@@ -75,7 +77,9 @@ class HookList {
   std::vector<RefPtr<Hook>> snapshot() const { return hooks_; }
   bool empty() const { return hooks_.empty(); }
   const std::vector<RefPtr<Hook>>& all() const { return hooks_; }
-  void append(const HookList& other) { hooks_.insert(hooks_.end(), other.hooks_.begin(), other.hooks_.end()); }
+  void append(const HookList& other) {
+    hooks_.insert(hooks_.end(), other.hooks_.begin(), other.hooks_.end());
+  }
 
  private:
   std::vector<RefPtr<Hook>> hooks_;

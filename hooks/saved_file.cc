@@ -33,7 +33,8 @@ void SavedFile::fail(const char* action) const {
   throw FileError(fmt::format("{}: cannot {} a saved tensor: {}", path_, action, std::strerror(errno)));
 }
 
-SavedFile::SavedFile(const std::string& folder, const Tensor& tensor) : path_(folder + "/saved-XXXXXX"), type_(tensor.impl().type()) {
+SavedFile::SavedFile(const std::string& folder, const Tensor& tensor)
+    : path_(folder + "/saved-XXXXXX"), type_(tensor.impl().type()) {
   NoGradGuard no_grad;
   const Tensor dense = contiguous(tensor);
   Descriptor file{::mkostemp(path_.data(), O_CLOEXEC)};
@@ -70,7 +71,8 @@ Tensor SavedFile::read() const {
   struct stat status;
   if (::fstat(file.fd, &status) != 0) fail("read back");
   if (!S_ISREG(status.st_mode) || status.st_size != result.nbytes())
-    throw FileError(fmt::format("{}: a saved tensor of {} bytes was changed: it has {}", path_, result.nbytes(), status.st_size));
+    throw FileError(fmt::format("{}: a saved tensor of {} bytes was changed: it has {}", path_,
+                                result.nbytes(), status.st_size));
   char* next = static_cast<char*>(result.raw_data());
   for (size_t left = static_cast<size_t>(result.nbytes()); left > 0;) {
     const ssize_t count = ::read(file.fd, next, left);

@@ -40,7 +40,8 @@ SavedTensorHooksGuard::~SavedTensorHooksGuard() {
 DisableSavedTensorHooks::DisableSavedTensorHooks(std::string message, SourceLocation where)
     : previous_(stack().message), was_disabled_(stack().disabled) {
   if (!stack().pairs.empty())
-    fail(Category::hook_forbidden, "DisableSavedTensorHooks", "a pair of saved-tensor hooks is open: " + message, where);
+    fail(Category::hook_forbidden, "DisableSavedTensorHooks",
+         "a pair of saved-tensor hooks is open: " + message, where);
   stack().disabled = true;
   stack().message = std::move(message);
 }

@@ -52,7 +52,8 @@ RefPtr<SavedTensorHooks> saved_tensor_hooks(Pack pack, Unpack unpack, bool trace
 /// Makes `hooks` the default pair of this thread while in scope. Error(hook_forbidden) where hooks are disabled.
 class SavedTensorHooksGuard {
  public:
-  explicit SavedTensorHooksGuard(RefPtr<SavedTensorHooks> hooks, SourceLocation where = SourceLocation::current());
+  explicit SavedTensorHooksGuard(RefPtr<SavedTensorHooks> hooks,
+                                 SourceLocation where = SourceLocation::current());
   template <class Pack, class Unpack>
   SavedTensorHooksGuard(Pack pack, Unpack unpack, SourceLocation where = SourceLocation::current())
       : SavedTensorHooksGuard(saved_tensor_hooks(std::move(pack), std::move(unpack)), where) {}

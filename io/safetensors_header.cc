@@ -22,8 +22,8 @@ constexpr size_t kMaxDims = 64;
 constexpr std::string_view kMetadataKey = "__metadata__";
 
 // In the order of ScalarType.
-constexpr std::array<std::string_view, kScalarTypeCount> kTags = {
-    "F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "I64", "I32", "U8", "BOOL"};
+constexpr std::array<std::string_view, kScalarTypeCount> kTags = {"F64",     "F32", "F16", "BF16", "F8_E4M3",
+                                                                  "F8_E5M2", "I64", "I32", "U8",   "BOOL"};
 
 // The fields of a tensor; all three are needed.
 constexpr std::array<std::string_view, 3> kFields = {"dtype", "shape", "data_offsets"};
@@ -176,12 +176,14 @@ void check_layout(const std::string& path, const std::vector<TensorEntry>& entri
   size_t end = 0;
   for (const TensorEntry& entry : entries) {
     if (entry.offset != end) {
-      refuse_entry(path, entry.name, "its data begins at " + std::to_string(entry.offset) +
-                                         ", but what is before it ends at " + std::to_string(end));
+      refuse_entry(path, entry.name,
+                   "its data begins at " + std::to_string(entry.offset) + ", but what is before it ends at " +
+                       std::to_string(end));
     }
     if (entry.nbytes > data_size - end) {
-      refuse_entry(path, entry.name, "its data ends at " + std::to_string(end + entry.nbytes) +
-                                         ", but there are only " + std::to_string(data_size) + " bytes");
+      refuse_entry(path, entry.name,
+                   "its data ends at " + std::to_string(end + entry.nbytes) + ", but there are only " +
+                       std::to_string(data_size) + " bytes");
     }
     end += entry.nbytes;
   }
@@ -236,8 +238,8 @@ std::string format_safetensors_header(const std::string& path, const Safetensors
     add_key(entry.name);
     end = entry.offset + entry.nbytes;
     text += "{\"dtype\":\"" + std::string(kTags[static_cast<size_t>(entry.dtype)]) +
-            "\",\"shape\":" + nlohmann::json(entry.shape).dump() +
-            ",\"data_offsets\":[" + std::to_string(entry.offset) + "," + std::to_string(end) + "]}";
+            "\",\"shape\":" + nlohmann::json(entry.shape).dump() + ",\"data_offsets\":[" +
+            std::to_string(entry.offset) + "," + std::to_string(end) + "]}";
   }
   text += '}';
   parse_safetensors_header(path, text, end);

@@ -11,12 +11,14 @@
 
 namespace retrograd {
 
-void save(const StateDict& state, const std::string& path, const SafetensorsMetadata& metadata, SourceLocation where) {
+void save(const StateDict& state, const std::string& path, const SafetensorsMetadata& metadata,
+          SourceLocation where) {
   NoGradGuard no_grad;
   Tensors dense;  // keeps copies of strided tensors until they are written
   std::vector<TensorSource> sources;
   for (const auto& [name, tensor] : state) {
-    if (!tensor.defined()) fail(Category::bad_argument, "save", fmt::format("{} is undefined", printable(name)), where);
+    if (!tensor.defined())
+      fail(Category::bad_argument, "save", fmt::format("{} is undefined", printable(name)), where);
     dense.push_back(contiguous(Operand(tensor, where)));
     sources.push_back({name, tensor.dtype(), tensor.sizes(), dense.back().raw_data(where)});
   }
@@ -28,7 +30,8 @@ StateDict load(const std::string& path, SafetensorsMetadata* metadata) {
   StateDict state;
   for (const TensorEntry& entry : file.entries()) {
     if (entry.shape.size() > static_cast<size_t>(kMaxRank))
-      throw FileError(fmt::format("{}: {} has {} dims, at most {} are possible", path, printable(entry.name), entry.shape.size(), kMaxRank));
+      throw FileError(fmt::format("{}: {} has {} dims, at most {} are possible", path, printable(entry.name),
+                                  entry.shape.size(), kMaxRank));
     const Tensor tensor = empty(entry.shape, {entry.dtype});
     if (entry.nbytes > 0) std::memcpy(tensor.raw_data(), file.bytes(entry).data(), entry.nbytes);
     state.emplace(entry.name, tensor);

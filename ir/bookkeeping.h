@@ -38,11 +38,11 @@ struct FunctionBackwardAttrs {
 };
 
 namespace ops {
-extern const OpInfo unpack;            // () -> value
-extern const OpInfo hook;              // (gradients) -> gradients
-extern const OpInfo accumulate;        // (a, b) -> a + b, into a's memory when nobody else sees it
-extern const OpInfo accumulate_grad;   // (g) -> ()
-extern const OpInfo retain_grad;       // (g) -> ()
+extern const OpInfo unpack;             // () -> value
+extern const OpInfo hook;               // (gradients) -> gradients
+extern const OpInfo accumulate;         // (a, b) -> a + b, into a's memory when nobody else sees it
+extern const OpInfo accumulate_grad;    // (g) -> ()
+extern const OpInfo retain_grad;        // (g) -> ()
 extern const OpInfo function_backward;  // (gradients, saved) -> gradients
 }  // namespace ops
 

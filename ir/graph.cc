@@ -24,7 +24,8 @@ uint64_t type_hash(const TensorType& t) {
 ValueId Graph::new_value(const TensorType& type) {
   if (last_type_ < 0 || !same_type(types_[static_cast<size_t>(last_type_)], type)) {
     std::vector<int32_t>& bucket = type_index_[type_hash(type)];
-    auto it = std::find_if(bucket.begin(), bucket.end(), [&](int32_t i) { return same_type(types_[static_cast<size_t>(i)], type); });
+    auto it = std::find_if(bucket.begin(), bucket.end(),
+                           [&](int32_t i) { return same_type(types_[static_cast<size_t>(i)], type); });
     if (it == bucket.end()) {
       types_.push_back(type);
       bucket.push_back(static_cast<int32_t>(types_.size()) - 1);
@@ -75,7 +76,8 @@ int32_t Graph::add_handle(Input::Kind kind, const TensorType& type, std::string 
   return index;
 }
 
-Node& Graph::append(const OpInfo& op, std::span<const ValueId> operands, const void* attrs, std::span<const TensorType> results) {
+Node& Graph::append(const OpInfo& op, std::span<const ValueId> operands, const void* attrs,
+                    std::span<const TensorType> results) {
   Node node;
   node.op = &op;
   node.first_operand = static_cast<uint32_t>(pool_.size());

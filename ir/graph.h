@@ -27,12 +27,12 @@ inline constexpr ValueId kNoValue = -1;
 /// What a run must be given. The sigil in the text form is in brackets.
 struct Input {
   enum class Kind : uint8_t {
-    tensor,  // [%] a value
-    slot,    // [!] unpack's: the saved value, or its hook and payload
-    leaf,    // [@] accumulate_grad's
-    hook,    // [$]
-    box,     // [&] retain_grad's
-    function // [^] function_backward's
+    tensor,   // [%] a value
+    slot,     // [!] unpack's: the saved value, or its hook and payload
+    leaf,     // [@] accumulate_grad's
+    hook,     // [$]
+    box,      // [&] retain_grad's
+    function  // [^] function_backward's
   };
   Kind kind = Kind::tensor;
   ValueId value = kNoValue;  // kind tensor
@@ -49,14 +49,14 @@ struct Origin {
 
 struct Node {
   const OpInfo* op;
-  uint32_t first_operand;    // into the operand pool
+  uint32_t first_operand;  // into the operand pool
   uint16_t operands;
   uint16_t results;
-  ValueId first_result;      // results are numbered consecutively
-  int32_t handle = -1;       // bookkeeping: index of the input it acts on
-  void* attrs = nullptr;     // in the graph's arena
-  SourceLocation where;      // the forward call that caused it
-  int32_t origin = -1;       // index into origins(), -1: unknown
+  ValueId first_result;   // results are numbered consecutively
+  int32_t handle = -1;    // bookkeeping: index of the input it acts on
+  void* attrs = nullptr;  // in the graph's arena
+  SourceLocation where;   // the forward call that caused it
+  int32_t origin = -1;    // index into origins(), -1: unknown
 };
 
 class Graph {
@@ -70,7 +70,8 @@ class Graph {
   ValueId add_tensor_input(const TensorType& type, std::string name = {});
   int32_t add_handle(Input::Kind kind, const TensorType& type, std::string name = {});
   /// Appends a node; its results get the next ids. `attrs` is copied.
-  Node& append(const OpInfo& op, std::span<const ValueId> operands, const void* attrs, std::span<const TensorType> results);
+  Node& append(const OpInfo& op, std::span<const ValueId> operands, const void* attrs,
+               std::span<const TensorType> results);
   void set_outputs(std::vector<ValueId> outputs) { outputs_ = std::move(outputs); }
   int32_t add_origin(Origin origin);
   /// A copy of `text` that lives as long as the graph.
@@ -79,8 +80,12 @@ class Graph {
   const std::vector<Node>& nodes() const { return nodes_; }
   const std::vector<Input>& inputs() const { return inputs_; }
   const std::vector<ValueId>& outputs() const { return outputs_; }
-  std::span<const ValueId> operands(const Node& n) const { return {pool_.data() + n.first_operand, n.operands}; }
-  const TensorType& type(ValueId value) const { return types_[static_cast<size_t>(value_types_[static_cast<size_t>(value)])]; }
+  std::span<const ValueId> operands(const Node& n) const {
+    return {pool_.data() + n.first_operand, n.operands};
+  }
+  const TensorType& type(ValueId value) const {
+    return types_[static_cast<size_t>(value_types_[static_cast<size_t>(value)])];
+  }
   /// Index of the value's type among the distinct types.
   int32_t type_index(ValueId value) const { return value_types_[static_cast<size_t>(value)]; }
   const std::vector<TensorType>& types() const { return types_; }

@@ -14,7 +14,6 @@
 
 namespace retrograd {
 
-
 /// A list of integers kept inline, so that attributes stay plain data.
 struct IntList {
   static constexpr int kCapacity = 2 * kMaxRank;
@@ -46,11 +45,11 @@ struct IntList {
 class AttrVisitor {
  public:
   virtual void field(std::string_view name, bool& value) = 0;
-  virtual void field(std::string_view name, int64_t& value) = 0;      // structure: part of the key
-  virtual void field(std::string_view name, Dim& value) = 0;          // a size: a symbol while tracing
-  virtual void field(std::string_view name, Scalar& value) = 0;       // a number: a symbol while tracing
-  virtual void field(std::string_view name, Shape& value) = 0;        // sizes
-  virtual void field(std::string_view name, IntList& value) = 0;      // structure
+  virtual void field(std::string_view name, int64_t& value) = 0;  // structure: part of the key
+  virtual void field(std::string_view name, Dim& value) = 0;      // a size: a symbol while tracing
+  virtual void field(std::string_view name, Scalar& value) = 0;   // a number: a symbol while tracing
+  virtual void field(std::string_view name, Shape& value) = 0;    // sizes
+  virtual void field(std::string_view name, IntList& value) = 0;  // structure
   virtual void field(std::string_view name, ScalarType& value) = 0;
 
  protected:
@@ -100,8 +99,8 @@ class TangentContext;
 struct OpInfo {
   std::string_view name;
   uint32_t traits = 0;
-  int8_t arity = 1;           // -1: any number of operands
-  int8_t outputs = 1;         // -1: depends on the call
+  int8_t arity = 1;    // -1: any number of operands
+  int8_t outputs = 1;  // -1: depends on the call
   uint16_t attrs_size = 0;
   bool has_scalar_operand = false;  // a null operand stands for the attribute `scalar`
   uint8_t optional = 0;             // bit i: operand i may be null (bookkeeping ops aside)
@@ -114,9 +113,9 @@ struct OpInfo {
   void (*layout)(const Call&, TensorImpl& output) = nullptr;
   /// What to keep, given which operands want a gradient (bit i).
   SaveSet (*saves)(const Call&, uint64_t wants) = nullptr;
-  void (*vjp)(RuleContext&) = nullptr;   // null: not differentiable
+  void (*vjp)(RuleContext&) = nullptr;  // null: not differentiable
   void (*jvp)(TangentContext&) = nullptr;
-  std::string_view no_derivative = {};   // the reason, when vjp is null
+  std::string_view no_derivative = {};  // the reason, when vjp is null
   std::string_view doc = {};
 
   bool is(Trait t) const { return traits & static_cast<uint32_t>(t); }

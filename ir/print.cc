@@ -17,8 +17,10 @@ class AttrPrinter final : public AttrVisitor {
   void field(std::string_view name, int64_t& v) override { add(name, std::to_string(v)); }
   void field(std::string_view name, Dim& v) override { add(name, to_string(v)); }
   void field(std::string_view name, Scalar& v) override {
-    if (skip_scalar_ && name == "scalar") scalar = v;
-    else add(name, to_string(v));
+    if (skip_scalar_ && name == "scalar")
+      scalar = v;
+    else
+      add(name, to_string(v));
   }
   void field(std::string_view name, Shape& v) override { add(name, to_string(v)); }
   void field(std::string_view name, IntList& v) override {
@@ -29,7 +31,9 @@ class AttrPrinter final : public AttrVisitor {
   void field(std::string_view name, ScalarType& v) override { add(name, short_name(v)); }
 
  private:
-  void add(std::string_view name, std::string_view value) { text += fmt::format("{}{}={}", text.empty() ? "" : ", ", name, value); }
+  void add(std::string_view name, std::string_view value) {
+    text += fmt::format("{}{}={}", text.empty() ? "" : ", ", name, value);
+  }
   bool skip_scalar_;
 };
 
@@ -37,12 +41,14 @@ class AttrPrinter final : public AttrVisitor {
 std::string input_text(const Input& input) {
   if (input.kind == Input::Kind::tensor) return fmt::format("%{}: {}", input.value, to_string(input.type));
   const InputText& text = text_of(input.kind);
-  return fmt::format("{}{}: {}{}{}", text.sigil, input.name, text.word, text.has_type ? " " : "", text.has_type ? to_string(input.type) : "");
+  return fmt::format("{}{}: {}{}{}", text.sigil, input.name, text.word, text.has_type ? " " : "",
+                     text.has_type ? to_string(input.type) : "");
 }
 
 std::string guard_text(const SymbolTable& symbols, const SymbolTable::Guard& g) {
   static constexpr std::string_view sign[][2] = {{"!=", "=="}, {">=", "<"}, {">", "<="}};
-  return fmt::format("{} {} {}", symbols.text(g.lhs), sign[static_cast<int>(g.op)][g.holds], symbols.text(g.rhs));
+  return fmt::format("{} {} {}", symbols.text(g.lhs), sign[static_cast<int>(g.op)][g.holds],
+                     symbols.text(g.rhs));
 }
 
 std::string note_text(const Graph& graph, const Node& node) {
@@ -60,7 +66,9 @@ std::string header_text(const Graph& graph) {
   std::string list;
   for (int32_t id = 0; id < graph.symbols.size(); ++id) {
     const SymbolTable::Expr& e = graph.symbols.expr(id);
-    if (e.op == Arith::symbol) list += fmt::format("{}{} = {}", list.empty() ? "" : ", ", graph.symbols.text(id), to_string(Scalar(e.hint)));
+    if (e.op == Arith::symbol)
+      list += fmt::format("{}{} = {}", list.empty() ? "" : ", ", graph.symbols.text(id),
+                          to_string(Scalar(e.hint)));
   }
   for (const SymbolTable::Guard& g : graph.symbols.guards()) list += "; " + guard_text(graph.symbols, g);
   if (!list.empty()) text += "[" + list + "]";
@@ -93,13 +101,16 @@ std::string to_string(const Graph& graph, const Node& node) {
   for (ValueId v : graph.operands(node)) {
     text += separator;
     separator = ", ";
-    if (v != kNoValue) text += fmt::format("%{}", v);
-    else text += node.op->has_scalar_operand ? to_string(attrs.scalar) : "none";
+    if (v != kNoValue)
+      text += fmt::format("%{}", v);
+    else
+      text += node.op->has_scalar_operand ? to_string(attrs.scalar) : "none";
   }
   if (!attrs.text.empty()) text += fmt::format(" {{{}}}", attrs.text);
   for (int i = 0; i < node.results; ++i) {
     const TensorType& type = graph.type(node.first_result + i);
-    text += fmt::format("{}{}", i ? ", " : " : ", type.dtype == ScalarType::Undefined ? "none" : to_string(type));
+    text +=
+        fmt::format("{}{}", i ? ", " : " : ", type.dtype == ScalarType::Undefined ? "none" : to_string(type));
   }
   return text;
 }
@@ -114,7 +125,9 @@ std::string Graph::print() const {
   }
   if (!outputs_.empty()) {
     text += "  return";
-    for (size_t i = 0; i < outputs_.size(); ++i) text += fmt::format("{}{}", i ? ", " : " ", outputs_[i] == kNoValue ? "none" : fmt::format("%{}", outputs_[i]));
+    for (size_t i = 0; i < outputs_.size(); ++i)
+      text += fmt::format("{}{}", i ? ", " : " ",
+                          outputs_[i] == kNoValue ? "none" : fmt::format("%{}", outputs_[i]));
     text += "\n";
   }
   return text + "}\n";
@@ -131,11 +144,13 @@ std::string Graph::dot() const {
   for (size_t n = 0; n < nodes_.size(); ++n) {
     const Node& node = nodes_[n];
     const bool effect = node.op->is(Trait::effect);
-    text += fmt::format("  n{} [label=\"{}\\n{}\"{}];\n", n, to_string(*this, node), note_text(*this, node), effect ? ", style=filled" : "");
+    text += fmt::format("  n{} [label=\"{}\\n{}\"{}];\n", n, to_string(*this, node), note_text(*this, node),
+                        effect ? ", style=filled" : "");
     if (node.handle >= 0) text += fmt::format("  i{} -> n{} [style=dashed];\n", node.handle, n);
     for (ValueId v : operands(node))
       if (v != kNoValue) text += fmt::format("  {} -> n{};\n", producer[static_cast<size_t>(v)], n);
-    for (int i = 0; i < node.results; ++i) producer[static_cast<size_t>(node.first_result + i)] = fmt::format("n{}", n);
+    for (int i = 0; i < node.results; ++i)
+      producer[static_cast<size_t>(node.first_result + i)] = fmt::format("n{}", n);
   }
   return text + "}\n";
 }

@@ -36,14 +36,20 @@ class Concretizer final : public AttrVisitor {
 
 class Interpreter {
  public:
-  Interpreter(const Graph& graph, Emitter& emitter, std::span<const Binding> bindings, std::span<const Number> symbols)
-      : graph_(graph), emitter_(emitter), bindings_(bindings), symbols_(symbols), values_(static_cast<size_t>(graph.value_count())),
+  Interpreter(const Graph& graph, Emitter& emitter, std::span<const Binding> bindings,
+              std::span<const Number> symbols)
+      : graph_(graph),
+        emitter_(emitter),
+        bindings_(bindings),
+        symbols_(symbols),
+        values_(static_cast<size_t>(graph.value_count())),
         last_use_(values_.size(), -1) {}
 
   Tensors run() {
     find_last_uses();
     for (size_t i = 0; i < graph_.inputs().size(); ++i)
-      if (graph_.inputs()[i].kind == Input::Kind::tensor) values_[static_cast<size_t>(graph_.inputs()[i].value)] = bindings_[i].tensor;
+      if (graph_.inputs()[i].kind == Input::Kind::tensor)
+        values_[static_cast<size_t>(graph_.inputs()[i].value)] = bindings_[i].tensor;
     for (size_t n = 0; n < graph_.nodes().size(); ++n) {
       try {
         run_node(graph_.nodes()[n], static_cast<int32_t>(n));
@@ -53,7 +59,8 @@ class Interpreter {
       }
     }
     Tensors outputs;
-    for (ValueId v : graph_.outputs()) outputs.push_back(v == kNoValue ? Tensor() : values_[static_cast<size_t>(v)]);
+    for (ValueId v : graph_.outputs())
+      outputs.push_back(v == kNoValue ? Tensor() : values_[static_cast<size_t>(v)]);
     return outputs;
   }
 
@@ -95,7 +102,8 @@ void Interpreter::emit_bookkeeping(const Node& node, Call& call, Tensor* results
     call.attrs = &unpack;
   } else if (node.op == &ops::hook) {
     if (!b.hook->is_live()) {  // removed by an earlier hook of this run
-      for (int i = 0; i < call.outputs; ++i) results[i] = call.operands[i] ? Tensor(RefPtr<TensorImpl>(call.operands[i])) : Tensor();
+      for (int i = 0; i < call.outputs; ++i)
+        results[i] = call.operands[i] ? Tensor(RefPtr<TensorImpl>(call.operands[i])) : Tensor();
       return;
     }
     call.attrs = &hook;
@@ -111,19 +119,23 @@ void Interpreter::emit_bookkeeping(const Node& node, Call& call, Tensor* results
 
 void Interpreter::run_node(const Node& node, int32_t index) {
   operands_.clear();
-  for (ValueId v : graph_.operands(node)) operands_.push_back(v == kNoValue ? nullptr : values_[static_cast<size_t>(v)].get());
+  for (ValueId v : graph_.operands(node))
+    operands_.push_back(v == kNoValue ? nullptr : values_[static_cast<size_t>(v)].get());
   void* attrs = node.attrs ? concrete_attrs(*node.op, node.attrs, symbols_, attrs_) : nullptr;
   Call call{node.op, operands_, attrs, node.where, node.results};
   Tensor* results = values_.data() + node.first_result;
-  if (node.handle >= 0) emit_bookkeeping(node, call, results);
-  else emitter_.emit(call, results);
+  if (node.handle >= 0)
+    emit_bookkeeping(node, call, results);
+  else
+    emitter_.emit(call, results);
   for (ValueId v : graph_.operands(node))
     if (v != kNoValue && last_use_[static_cast<size_t>(v)] == index) values_[static_cast<size_t>(v)].reset();
 }
 
 }  // namespace
 
-void* concrete_attrs(const OpInfo& op, void* attrs, std::span<const Number> values, std::vector<std::byte>& copy) {
+void* concrete_attrs(const OpInfo& op, void* attrs, std::span<const Number> values,
+                     std::vector<std::byte>& copy) {
   if (!op.attrs_size || !op.visit_attrs) return attrs;
   copy.resize(op.attrs_size);
   std::memcpy(copy.data(), attrs, op.attrs_size);
@@ -140,14 +152,16 @@ TensorType concrete_type(const TensorType& type, std::span<const Number> values)
 
 std::vector<Number> symbol_values(const Graph& graph, std::span<const Binding> bindings) {
   std::vector<Number> values(static_cast<size_t>(graph.symbols.size()));
-  for (int32_t id = 0; id < graph.symbols.size(); ++id) values[static_cast<size_t>(id)] = graph.symbols.expr(id).hint;
+  for (int32_t id = 0; id < graph.symbols.size(); ++id)
+    values[static_cast<size_t>(id)] = graph.symbols.expr(id).hint;
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
     const Input& input = graph.inputs()[i];
     const Tensor& bound = bindings[i].tensor;
     if (!bound.defined()) continue;
     if (bound.dim() != input.type.shape.rank() || bound.dtype() != input.type.dtype)
-      throw Error(Category::shape_mismatch, fmt::format("replay: input {} is {}, the graph wants rank {} of {}", i, describe(bound),
-                                                        input.type.shape.rank(), name(input.type.dtype)));
+      throw Error(Category::shape_mismatch,
+                  fmt::format("replay: input {} is {}, the graph wants rank {} of {}", i, describe(bound),
+                              input.type.shape.rank(), name(input.type.dtype)));
     for (int d = 0; d < input.type.shape.rank(); ++d) {
       const Dim want = input.type.shape[d];
       if (want.is_symbolic() && graph.symbols.expr(want.id()).op == Arith::symbol)
@@ -165,7 +179,8 @@ void add_context(Exception& error, const Graph& graph, const Node& node) {
     error.add_context(fmt::format("while differentiating {} made at {}", origin.op, to_string(node.where)));
 }
 
-Tensors replay(const Graph& graph, Emitter& emitter, std::span<const Binding> bindings, std::span<const Number> values) {
+Tensors replay(const Graph& graph, Emitter& emitter, std::span<const Binding> bindings,
+               std::span<const Number> values) {
   RG_ASSERT(bindings.size() == graph.inputs().size());
   return Interpreter(graph, emitter, bindings, values).run();
 }

@@ -9,11 +9,12 @@ namespace retrograd::ir {
 
 /// What an input is bound to in one run, by the kind of the input.
 struct Binding {
-  Tensor tensor;              // kind tensor; kind slot of a graph run on its own: the value
-  Record* record = nullptr;   // kinds slot and function
+  Tensor tensor;             // kind tensor; kind slot of a graph run on its own: the value
+  Record* record = nullptr;  // kinds slot and function
   int slot = 0;
   TensorImpl* leaf = nullptr;
-  RefPtr<Hook> hook;          // kept alive: it may be removed, and its list swept, while it is still to be passed over
+  RefPtr<Hook>
+      hook;  // kept alive: it may be removed, and its list swept, while it is still to be passed over
   GradBox* box = nullptr;
 };
 
@@ -21,7 +22,8 @@ struct Binding {
 std::vector<Number> symbol_values(const Graph& graph, std::span<const Binding> bindings);
 
 /// Attributes with every symbol replaced by its value, in `copy` (op.attrs_size bytes). Returns `copy`, or `attrs` when none is symbolic.
-void* concrete_attrs(const OpInfo& op, void* attrs, std::span<const Number> values, std::vector<std::byte>& copy);
+void* concrete_attrs(const OpInfo& op, void* attrs, std::span<const Number> values,
+                     std::vector<std::byte>& copy);
 TensorType concrete_type(const TensorType& type, std::span<const Number> values);
 
 /// Says in an error what was differentiated, as the driver does: "while differentiating mul made at mlp.cc:44".
@@ -29,7 +31,8 @@ void add_context(Exception& error, const Graph& graph, const Node& node);
 
 /// Emits every node in order and returns the graph's outputs. `values`: of all expressions of graph.symbols. Each value is dropped after its
 /// last use; slots keep what they hold.
-Tensors replay(const Graph& graph, Emitter& emitter, std::span<const Binding> bindings, std::span<const Number> values);
+Tensors replay(const Graph& graph, Emitter& emitter, std::span<const Binding> bindings,
+               std::span<const Number> values);
 Tensors replay(const Graph& graph, Emitter& emitter, std::span<const Binding> bindings);
 
 }  // namespace retrograd::ir

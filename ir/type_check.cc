@@ -77,7 +77,8 @@ std::string TypeChecker::form_problem(const Node& node) const {
   const auto operands = graph_.operands(node);
   for (size_t i = 0; i < operands.size(); ++i) {
     const bool may_be_missing = op.is(Trait::bookkeeping) || (i < 8 && op.optional >> i & 1);
-    if (operands[i] == kNoValue && !may_be_missing) return fmt::format("operand {} of {} is missing", i, op.name);
+    if (operands[i] == kNoValue && !may_be_missing)
+      return fmt::format("operand {} of {} is missing", i, op.name);
     if (operands[i] != kNoValue && graph_.type(operands[i]).dtype == ScalarType::Undefined)
       return fmt::format("operand {} of {} is a result that does not exist", i, op.name);
   }

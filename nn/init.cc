@@ -8,8 +8,12 @@
 
 namespace retrograd::nn::init {
 
-void uniform_(const Tensor& x, double low, double high, SourceLocation where) { fill_uniform(x, low, high, where); }
-void normal_(const Tensor& x, double mean, double std, SourceLocation where) { fill_normal(x, mean, std, where); }
+void uniform_(const Tensor& x, double low, double high, SourceLocation where) {
+  fill_uniform(x, low, high, where);
+}
+void normal_(const Tensor& x, double mean, double std, SourceLocation where) {
+  fill_normal(x, mean, std, where);
+}
 
 void constant_(const Tensor& x, double value, SourceLocation where) {
   NoGradGuard no_grad;
@@ -19,7 +23,9 @@ void zeros_(const Tensor& x, SourceLocation where) { constant_(x, 0, where); }
 void ones_(const Tensor& x, SourceLocation where) { constant_(x, 1, where); }
 
 Fans fans(const Tensor& weight, SourceLocation where) {
-  if (weight.dim() < 2) fail(Category::bad_dim, "fans", "a weight of at least two dims is needed, this is " + describe(weight), where);
+  if (weight.dim() < 2)
+    fail(Category::bad_dim, "fans", "a weight of at least two dims is needed, this is " + describe(weight),
+         where);
   int64_t kernel = 1;
   for (int64_t d = 2; d < weight.dim(); ++d) kernel *= weight.size(d);
   return {weight.size(1) * kernel, weight.size(0) * kernel};

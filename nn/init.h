@@ -7,8 +7,10 @@
 namespace retrograd::nn::init {
 
 /// Uniform in [low, high); rounding to the dtype may give high.
-void uniform_(const Tensor& x, double low = 0, double high = 1, SourceLocation where = SourceLocation::current());
-void normal_(const Tensor& x, double mean = 0, double std = 1, SourceLocation where = SourceLocation::current());
+void uniform_(const Tensor& x, double low = 0, double high = 1,
+              SourceLocation where = SourceLocation::current());
+void normal_(const Tensor& x, double mean = 0, double std = 1,
+             SourceLocation where = SourceLocation::current());
 void constant_(const Tensor& x, double value, SourceLocation where = SourceLocation::current());
 void zeros_(const Tensor& x, SourceLocation where = SourceLocation::current());
 void ones_(const Tensor& x, SourceLocation where = SourceLocation::current());

@@ -39,7 +39,8 @@ Tensor Embedding::forward(Operand index) const {
   return F::embedding(index, weight);
 }
 
-LayerNorm::LayerNorm(Module* parent, std::string name, const IntArray& normalized_shape, LayerNormOptions options)
+LayerNorm::LayerNorm(Module* parent, std::string name, const IntArray& normalized_shape,
+                     LayerNormOptions options)
     : Module(parent, std::move(name)),
       weight(this, "weight", ones(normalized_shape)),
       bias(this, "bias", options.bias ? zeros(normalized_shape) : Tensor()),
@@ -51,8 +52,10 @@ Tensor LayerNorm::forward(Operand x) const {
   return F::layer_norm(x, normalized_shape_, weight, bias, eps_);
 }
 
-Dropout::Dropout(Module* parent, std::string name, double p, SourceLocation where) : Module(parent, std::move(name)), p_(p) {
-  if (!(p >= 0 && p <= 1)) fail(Category::bad_argument, "Dropout", fmt::format("the probability {} is outside [0, 1]", p), where);
+Dropout::Dropout(Module* parent, std::string name, double p, SourceLocation where)
+    : Module(parent, std::move(name)), p_(p) {
+  if (!(p >= 0 && p <= 1))
+    fail(Category::bad_argument, "Dropout", fmt::format("the probability {} is outside [0, 1]", p), where);
 }
 
 Tensor Dropout::forward(Operand x) const {
@@ -77,13 +80,15 @@ CausalSelfAttention::CausalSelfAttention(Module* parent, std::string name, int64
       proj(this, "proj", width, width, {.bias = options.bias}),
       heads_(heads) {
   if (heads < 1 || width % heads != 0)
-    fail(Category::bad_argument, "CausalSelfAttention", fmt::format("{} heads do not divide a width of {}", heads, width), where);
+    fail(Category::bad_argument, "CausalSelfAttention",
+         fmt::format("{} heads do not divide a width of {}", heads, width), where);
 }
 
 Tensor CausalSelfAttention::forward(Operand x) const {
   CallScope scope(x.where());
   if (x.tensor().dim() != 3)
-    fail(Category::bad_dim, "CausalSelfAttention", "(batch, length, width) wanted, given " + describe(x.tensor()), x.where());
+    fail(Category::bad_dim, "CausalSelfAttention",
+         "(batch, length, width) wanted, given " + describe(x.tensor()), x.where());
   const int64_t batch = x.tensor().size(0), length = x.tensor().size(1), width = x.tensor().size(2);
   Tensors parts = split(qkv(x), width, 2);
   for (Tensor& part : parts) part = part.view({batch, length, heads_, width / heads_}).transpose(1, 2);

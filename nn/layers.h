@@ -38,7 +38,8 @@ struct LayerNormOptions {
 /// Over the last dims, which have `normalized_shape`: (x - mean) / sqrt(var + eps) * weight + bias; weight ones, bias zeros.
 class LayerNorm : public Module {
  public:
-  LayerNorm(Module* parent, std::string name, const IntArray& normalized_shape, LayerNormOptions options = {});
+  LayerNorm(Module* parent, std::string name, const IntArray& normalized_shape,
+            LayerNormOptions options = {});
   Tensor forward(Operand x) const;
   Tensor operator()(Operand x) const { return forward(x); }
 
@@ -73,7 +74,8 @@ struct GELUOptions {
 
 class GELU : public Module {
  public:
-  GELU(Module* parent, std::string name, GELUOptions options = {}) : Module(parent, std::move(name)), options_(options) {}
+  GELU(Module* parent, std::string name, GELUOptions options = {})
+      : Module(parent, std::move(name)), options_(options) {}
   Tensor forward(Operand x) const;
   Tensor operator()(Operand x) const { return forward(x); }
 
@@ -90,7 +92,8 @@ struct CausalSelfAttentionOptions {
 class CausalSelfAttention : public Module {
  public:
   /// Error(bad_argument) unless `heads` divides `width`.
-  CausalSelfAttention(Module* parent, std::string name, int64_t width, int64_t heads, CausalSelfAttentionOptions options = {},
+  CausalSelfAttention(Module* parent, std::string name, int64_t width, int64_t heads,
+                      CausalSelfAttentionOptions options = {},
                       SourceLocation where = SourceLocation::current());
   Tensor forward(Operand x) const;
   Tensor operator()(Operand x) const { return forward(x); }

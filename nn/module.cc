@@ -24,9 +24,12 @@ Module::Module(Module* parent, std::string name) {
 
 void Module::check_name(std::string_view name) const {
   if (name.empty() || name.find('.') != name.npos)
-    throw Error(Category::bad_argument, fmt::format("Module: \"{}\" is no name for a member: it must not be empty nor have a dot", name));
+    throw Error(
+        Category::bad_argument,
+        fmt::format("Module: \"{}\" is no name for a member: it must not be empty nor have a dot", name));
   const auto is_it = [&](const auto& member) { return member.first == name; };
-  if (std::any_of(parameters_.begin(), parameters_.end(), is_it) || std::any_of(children_.begin(), children_.end(), is_it))
+  if (std::any_of(parameters_.begin(), parameters_.end(), is_it) ||
+      std::any_of(children_.begin(), children_.end(), is_it))
     throw Error(Category::bad_argument, fmt::format("Module: there is a member \"{}\" already", name));
 }
 
@@ -61,8 +64,10 @@ void Module::train(bool on) {
 void Module::zero_grad(bool set_to_none) {
   NoGradGuard no_grad;
   for (const NamedParameter& p : named_parameters()) {
-    if (set_to_none) p.tensor.set_grad({});
-    else if (p.tensor.grad().defined()) p.tensor.grad().zero_();
+    if (set_to_none)
+      p.tensor.set_grad({});
+    else if (p.tensor.grad().defined())
+      p.tensor.grad().zero_();
   }
 }
 
@@ -74,17 +79,21 @@ StateDict Module::state_dict() const {
 
 void Module::load_state_dict(const StateDict& state, bool strict, SourceLocation where) {
   const std::vector<NamedParameter> own = named_parameters();
-  const auto refuse = [&](Category category, const std::string& text) { fail(category, "load_state_dict", text, where); };
+  const auto refuse = [&](Category category, const std::string& text) {
+    fail(category, "load_state_dict", text, where);
+  };
   for (const NamedParameter& p : own) {
     const auto it = state.find(p.name);
     if (it == state.end()) refuse(Category::bad_argument, fmt::format("the state has no \"{}\"", p.name));
     if (it->second.sizes() != p.tensor.sizes())
-      refuse(Category::shape_mismatch, fmt::format("{} for \"{}\", which is {}", describe(it->second), p.name, describe(p.tensor)));
+      refuse(Category::shape_mismatch,
+             fmt::format("{} for \"{}\", which is {}", describe(it->second), p.name, describe(p.tensor)));
   }
   if (strict)
     for (const auto& [name, tensor] : state)
       if (std::none_of(own.begin(), own.end(), [&](const NamedParameter& p) { return p.name == name; }))
-        refuse(Category::bad_argument, fmt::format("the module has no \"{}\". Hint: strict = false passes over it", name));
+        refuse(Category::bad_argument,
+               fmt::format("the module has no \"{}\". Hint: strict = false passes over it", name));
   NoGradGuard no_grad;
   for (const NamedParameter& p : own) p.tensor.copy_(state.find(p.name)->second);
 }

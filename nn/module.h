@@ -65,7 +65,8 @@ class Module {
   StateDict state_dict() const;
   /// Copies `state` into the parameters, converting dtypes; all or nothing. Errors: bad_argument for a key that is missing or, when strict,
   /// unknown; shape_mismatch.
-  void load_state_dict(const StateDict& state, bool strict = true, SourceLocation where = SourceLocation::current());
+  void load_state_dict(const StateDict& state, bool strict = true,
+                       SourceLocation where = SourceLocation::current());
 
  private:
   friend class Parameter;

@@ -26,7 +26,8 @@ void check_target(const Call& call, const TensorImpl& target) {
 void check_classes(const Call& call, const TensorImpl& x, const TensorImpl& target) {
   check_target(call, target);
   const int64_t dim = call.attrs_as<ClassLossAttrs>().dim;
-  if (dim < 0 || dim >= x.rank()) fail_call(call, Category::bad_dim, fmt::format("dim {} is out of range", dim));
+  if (dim < 0 || dim >= x.rank())
+    fail_call(call, Category::bad_dim, fmt::format("dim {} is out of range", dim));
   if (!(target.shape() == without(x.shape(), dim)))
     fail_call(call, Category::shape_mismatch, "the target must have the input's shape without the classes");
 }
@@ -67,7 +68,8 @@ void NllBackward::infer(const Call& call, TensorImpl* const* outputs) {
   if (!(g.shape() == target.shape()))
     fail_call(call, Category::shape_mismatch, "gradient and target have different shapes");
   const Attrs& a = call.attrs_as<Attrs>();
-  if (a.dim < 0 || a.dim > g.rank()) fail_call(call, Category::bad_dim, fmt::format("dim {} is out of range", a.dim));
+  if (a.dim < 0 || a.dim > g.rank())
+    fail_call(call, Category::bad_dim, fmt::format("dim {} is out of range", a.dim));
   Shape shape = g.shape();
   shape.insert(static_cast<int>(a.dim), a.classes);
   outputs[0]->set_type(g.dtype(), g.device(), shape);

@@ -11,8 +11,10 @@ namespace ops {
 
 void Copy::infer(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl &old = *call.operands[0], &source = *call.operands[1];
-  if (!(old.shape() == source.shape())) fail_call(call, Category::shape_mismatch, "old value and source have different shapes");
-  if (old.dtype() != source.dtype()) fail_call(call, Category::dtype_mismatch, "old value and source have different dtypes");
+  if (!(old.shape() == source.shape()))
+    fail_call(call, Category::shape_mismatch, "old value and source have different shapes");
+  if (old.dtype() != source.dtype())
+    fail_call(call, Category::dtype_mismatch, "old value and source have different dtypes");
   outputs[0]->set_type(old.dtype(), old.device(), old.shape());
 }
 
@@ -37,7 +39,8 @@ Tensor fill(Operand self, Operand value) {
   if (value.is_scalar())
     return copy(self, scalar_tensor(value.scalar(), {old.dtype(), old.device()}, self.where()));
   if (value.tensor().dim() != 0)
-    fail(Category::bad_dim, "fill", fmt::format("the value is {}, not a number", describe(value.tensor())), self.where());
+    fail(Category::bad_dim, "fill", fmt::format("the value is {}, not a number", describe(value.tensor())),
+         self.where());
   return copy(self, value.tensor());
 }
 

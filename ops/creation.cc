@@ -13,13 +13,15 @@ namespace {
 
 void check_size(const Shape& size, std::string_view op, SourceLocation where) {
   for (Dim d : size)
-    if (d.hint() < 0) fail(Category::bad_argument, op, fmt::format("a size is negative: {}", to_string(size)), where);
+    if (d.hint() < 0)
+      fail(Category::bad_argument, op, fmt::format("a size is negative: {}", to_string(size)), where);
   if (!size.is_symbolic()) size.numel();
 }
 
 Tensor finish(Tensor t, const TensorOptions& options, SourceLocation where) {
   if (!(options.device == kCPU))
-    fail(Category::bad_argument, "factory", fmt::format("there is no device {}", to_string(options.device)), where);
+    fail(Category::bad_argument, "factory", fmt::format("there is no device {}", to_string(options.device)),
+         where);
   if (options.requires_grad) t.requires_grad_(true, where);
   return t;
 }
@@ -39,20 +41,29 @@ Tensor full(const Shape& size, Scalar value, TensorOptions options, SourceLocati
   return finish(ops::emit<ops::Full>({}, {size, value, options.dtype}, where), options, where);
 }
 
-Tensor zeros(const Shape& size, TensorOptions options, SourceLocation where) { return full(size, 0, options, where); }
-Tensor ones(const Shape& size, TensorOptions options, SourceLocation where) { return full(size, 1, options, where); }
-Tensor scalar_tensor(Scalar value, TensorOptions options, SourceLocation where) { return full({}, value, options, where); }
+Tensor zeros(const Shape& size, TensorOptions options, SourceLocation where) {
+  return full(size, 0, options, where);
+}
+Tensor ones(const Shape& size, TensorOptions options, SourceLocation where) {
+  return full(size, 1, options, where);
+}
+Tensor scalar_tensor(Scalar value, TensorOptions options, SourceLocation where) {
+  return full({}, value, options, where);
+}
 
 Tensor empty(const Shape& size, TensorOptions options, SourceLocation where) {
   return finish(fresh(size, options, "empty", where), options, where);
 }
 
-Tensor tensor(const std::vector<double>& values, const Shape& size, TensorOptions options, SourceLocation where) {
+Tensor tensor(const std::vector<double>& values, const Shape& size, TensorOptions options,
+              SourceLocation where) {
   Tensor t = fresh(size, options, "tensor", where);
   if (static_cast<int64_t>(values.size()) != t.numel())
-    fail(Category::shape_mismatch, "tensor", fmt::format("{} values for a tensor of shape {}", values.size(), to_string(size)), where);
+    fail(Category::shape_mismatch, "tensor",
+         fmt::format("{} values for a tensor of shape {}", values.size(), to_string(size)), where);
   dispatch(options.dtype, [&]<class T>(std::type_identity<T>) {
-    std::transform(values.begin(), values.end(), static_cast<T*>(t.raw_data(where)), [](double v) { return static_cast<T>(v); });
+    std::transform(values.begin(), values.end(), static_cast<T*>(t.raw_data(where)),
+                   [](double v) { return static_cast<T>(v); });
   });
   return finish(std::move(t), options, where);
 }
@@ -70,12 +81,14 @@ Tensor arange(int64_t start, int64_t end, int64_t step, TensorOptions options, S
   return tensor(values, {n}, options, where);
 }
 
-Tensor from_blob(void* data, const Shape& size, TensorOptions options, void (*release)(void*), void* context, SourceLocation where) {
+Tensor from_blob(void* data, const Shape& size, TensorOptions options, void (*release)(void*), void* context,
+                 SourceLocation where) {
   check_size(size, "from_blob", where);
   RefPtr<TensorImpl> cell = TensorImpl::make();
   cell->set_type(options.dtype, kCPU, size);
   contiguous_strides(size, cell->mutable_strides());
-  const int64_t bytes = Dim::checked_mul(size.numel().value(), static_cast<int64_t>(element_size(options.dtype)));
+  const int64_t bytes =
+      Dim::checked_mul(size.numel().value(), static_cast<int64_t>(element_size(options.dtype)));
   cell->set_storage(Storage::wrap(data, bytes, release, context));
   return finish(Tensor(std::move(cell)), options, where);
 }
@@ -93,7 +106,11 @@ Tensor empty_like(Operand input) {
   return empty(type.shape, {type.dtype, type.device}, input.where());
 }
 
-Tensor zeros_of(const TensorType& type, SourceLocation where) { return full(type.shape, 0, {type.dtype, type.device}, where); }
-Tensor ones_of(const TensorType& type, SourceLocation where) { return full(type.shape, 1, {type.dtype, type.device}, where); }
+Tensor zeros_of(const TensorType& type, SourceLocation where) {
+  return full(type.shape, 0, {type.dtype, type.device}, where);
+}
+Tensor ones_of(const TensorType& type, SourceLocation where) {
+  return full(type.shape, 1, {type.dtype, type.device}, where);
+}
 
 }  // namespace retrograd

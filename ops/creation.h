@@ -14,7 +14,8 @@ struct TensorOptions {
       : dtype(dtype), device(device), requires_grad(requires_grad) {}
 };
 
-Tensor full(const Shape& size, Scalar value, TensorOptions options = {}, SourceLocation where = SourceLocation::current());
+Tensor full(const Shape& size, Scalar value, TensorOptions options = {},
+            SourceLocation where = SourceLocation::current());
 Tensor zeros(const Shape& size, TensorOptions options = {}, SourceLocation where = SourceLocation::current());
 Tensor ones(const Shape& size, TensorOptions options = {}, SourceLocation where = SourceLocation::current());
 /// Uninitialised memory.
@@ -22,15 +23,17 @@ Tensor empty(const Shape& size, TensorOptions options = {}, SourceLocation where
 /// A copy of `values` (row-major) as a tensor of `size`, converted to options.dtype.
 Tensor tensor(const std::vector<double>& values, const Shape& size, TensorOptions options = {},
               SourceLocation where = SourceLocation::current());
-Tensor tensor(std::initializer_list<double> values, TensorOptions options = {}, SourceLocation where = SourceLocation::current());
+Tensor tensor(std::initializer_list<double> values, TensorOptions options = {},
+              SourceLocation where = SourceLocation::current());
 /// The number as a 0-dim tensor.
-Tensor scalar_tensor(Scalar value, TensorOptions options = {}, SourceLocation where = SourceLocation::current());
+Tensor scalar_tensor(Scalar value, TensorOptions options = {},
+                     SourceLocation where = SourceLocation::current());
 /// start, start + step, ... below `end`.
 Tensor arange(int64_t start, int64_t end, int64_t step = 1, TensorOptions options = {kInt64},
               SourceLocation where = SourceLocation::current());
 /// Memory of the caller, kept until `release(context)` is called.
-Tensor from_blob(void* data, const Shape& size, TensorOptions options = {}, void (*release)(void*) = nullptr, void* context = nullptr,
-                 SourceLocation where = SourceLocation::current());
+Tensor from_blob(void* data, const Shape& size, TensorOptions options = {}, void (*release)(void*) = nullptr,
+                 void* context = nullptr, SourceLocation where = SourceLocation::current());
 
 /// Of the size, dtype and device of `input`; no history.
 Tensor full_like(Operand input, Scalar value);

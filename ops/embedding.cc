@@ -23,7 +23,8 @@ void Embedding::infer(const Call& call, TensorImpl* const* outputs) {
 
 void Embedding::vjp(RuleContext& c) {
   const Tensor& index = c.in(0).tensor();
-  c.give(1, emit<EmbeddingBackward>({index.get(), c.grad().get()}, {c.attrs<Attrs>(), c.type(1).shape[0]}, c.where()));
+  c.give(1, emit<EmbeddingBackward>({index.get(), c.grad().get()}, {c.attrs<Attrs>(), c.type(1).shape[0]},
+                                    c.where()));
 }
 
 void Embedding::jvp(TangentContext& c) {
@@ -34,7 +35,8 @@ void EmbeddingBackward::infer(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl &index = *call.operands[0], &g = *call.operands[1];
   Shape expected = index.shape();
   expected.push_back(g.rank() ? g.shape().back() : Dim(0));
-  if (!(g.shape() == expected)) fail_call(call, Category::shape_mismatch, "gradient and index do not fit together");
+  if (!(g.shape() == expected))
+    fail_call(call, Category::shape_mismatch, "gradient and index do not fit together");
   outputs[0]->set_type(g.dtype(), g.device(), {call.attrs_as<Attrs>().rows, g.shape().back()});
 }
 
@@ -50,29 +52,35 @@ void EmbeddingBackward::jvp(TangentContext& c) {
 
 }  // namespace ops
 
-Tensor embedding(Operand index, const Tensor& weight, std::optional<int64_t> padding_idx, bool scale_grad_by_freq) {
+Tensor embedding(Operand index, const Tensor& weight, std::optional<int64_t> padding_idx,
+                 bool scale_grad_by_freq) {
   const Tensor i = ops::as_index(index.tensor(), "embedding", index.where());
   if (weight.dim() != 2)
-    fail(Category::bad_dim, "embedding", fmt::format("the weight is {}, not a matrix", describe(weight)), index.where());
+    fail(Category::bad_dim, "embedding", fmt::format("the weight is {}, not a matrix", describe(weight)),
+         index.where());
   int64_t padding = -1;
   if (padding_idx) {
     const int64_t rows = weight.size(0);
     if (*padding_idx < -rows || *padding_idx >= rows)
-      fail(Category::bad_argument, "embedding", fmt::format("padding_idx {} for {} rows", *padding_idx, rows), index.where());
+      fail(Category::bad_argument, "embedding", fmt::format("padding_idx {} for {} rows", *padding_idx, rows),
+           index.where());
     padding = *padding_idx < 0 ? *padding_idx + rows : *padding_idx;
   }
-  return ops::emit<ops::Embedding>({i.get(), weight.get()}, {padding, scale_grad_by_freq, false}, index.where());
+  return ops::emit<ops::Embedding>({i.get(), weight.get()}, {padding, scale_grad_by_freq, false},
+                                   index.where());
 }
 
 Tensor one_hot(Operand index, int64_t num_classes) {
   const Tensor& i = index.tensor();
   if (i.dtype() != kInt64)
-    fail(Category::dtype_mismatch, "one_hot", fmt::format("the index must be int64, this is {}", describe(i)), index.where());
+    fail(Category::dtype_mismatch, "one_hot", fmt::format("the index must be int64, this is {}", describe(i)),
+         index.where());
   if (num_classes < -1 || num_classes == 0)
     fail(Category::bad_argument, "one_hot", fmt::format("{} classes", num_classes), index.where());
   if (num_classes < 0) {
     const std::vector<double> values = i.to_vector(index.where());
-    if (values.empty()) fail(Category::bad_argument, "one_hot", "no classes can be found in an empty index", index.where());
+    if (values.empty())
+      fail(Category::bad_argument, "one_hot", "no classes can be found in an empty index", index.where());
     num_classes = static_cast<int64_t>(*std::max_element(values.begin(), values.end())) + 1;
     if (*std::min_element(values.begin(), values.end()) < 0)
       fail(Category::bad_argument, "one_hot", "an entry is negative", index.where());

@@ -55,7 +55,8 @@ using EmbeddingOps = OpList<Embedding, EmbeddingBackward>;
 
 /// weight[index]: index int64 or int32 of any shape, weight [rows, width], result index.shape + [width]. The row padding_idx gets no
 /// gradient. Errors: dtype_mismatch, bad_dim, index_out_of_range, bad_argument (padding_idx).
-Tensor embedding(Operand index, const Tensor& weight, std::optional<int64_t> padding_idx = {}, bool scale_grad_by_freq = false);
+Tensor embedding(Operand index, const Tensor& weight, std::optional<int64_t> padding_idx = {},
+                 bool scale_grad_by_freq = false);
 /// int64 of shape index.shape + [num_classes], with 1 at the index; num_classes -1: one more than the largest entry (reads the data).
 Tensor one_hot(Operand index, int64_t num_classes = -1);
 

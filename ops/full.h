@@ -17,7 +17,8 @@ struct Full {
       v.field("dtype", dtype);
     }
   };
-  static constexpr std::string_view name = "full", doc = "a tensor of one value", no_derivative = "it has no operands";
+  static constexpr std::string_view name = "full", doc = "a tensor of one value",
+                                    no_derivative = "it has no operands";
   static constexpr int8_t arity = 0;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
   static void infer(const Call& call, TensorImpl* const* outputs) {

@@ -18,19 +18,23 @@ void set_type(const Call& call, TensorImpl* const* outputs, const Shape& shape) 
 }
 
 const Shape& index_shape(const Call& call, int64_t dim) {
-  if (dim < 0 || dim >= call.operands[0]->rank()) fail_call(call, Category::bad_dim, fmt::format("dim {} is out of range", dim));
-  if (call.operands[1]->dtype() != kInt64) fail_call(call, Category::dtype_mismatch, "the index is not int64");
+  if (dim < 0 || dim >= call.operands[0]->rank())
+    fail_call(call, Category::bad_dim, fmt::format("dim {} is out of range", dim));
+  if (call.operands[1]->dtype() != kInt64)
+    fail_call(call, Category::dtype_mismatch, "the index is not int64");
   return call.operands[1]->shape();
 }
 
 void check_same_dtype(const Call& call, const TensorImpl& src) {
-  if (src.dtype() != call.operands[0]->dtype()) fail_call(call, Category::dtype_mismatch, "input and source have different dtypes");
+  if (src.dtype() != call.operands[0]->dtype())
+    fail_call(call, Category::dtype_mismatch, "input and source have different dtypes");
 }
 
 // Of an index for gather and scatter: the input's rank, and sizes that fit into those of `limit` (in `dim` only if all_dims).
 void check_fits(const Call& call, const Shape& index, const Shape& limit, int64_t dim, bool all_dims) {
   if (index.numel() == 0) return;
-  if (index.rank() != limit.rank()) fail_call(call, Category::bad_dim, "the index has another number of dimensions");
+  if (index.rank() != limit.rank())
+    fail_call(call, Category::bad_dim, "the index has another number of dimensions");
   for (int i = 0; i < index.rank(); ++i)
     if ((all_dims || i != dim) && index[i] > limit[i])
       fail_call(call, Category::shape_mismatch, fmt::format("the index is too large in dim {}", i));
@@ -46,7 +50,8 @@ void infer_entries(const Call& call, TensorImpl* const* outputs) {
   Shape expected = call.operands[0]->shape();
   expected[d] = index[0];
   if (!(source.shape() == expected))
-    fail_call(call, Category::shape_mismatch, fmt::format("the source should have shape {}", to_string(expected)));
+    fail_call(call, Category::shape_mismatch,
+              fmt::format("the source should have shape {}", to_string(expected)));
   set_type(call, outputs, call.operands[0]->shape());
 }
 
@@ -66,9 +71,11 @@ void put_jvp(TangentContext& c) {
 }  // namespace
 
 Tensor as_index(const Tensor& index, std::string_view op, SourceLocation where) {
-  const bool is_empty = is_integral(index.dtype(), true) && index.impl().numel().hint() == 0;  // no positions of whatever type
+  const bool is_empty =
+      is_integral(index.dtype(), true) && index.impl().numel().hint() == 0;  // no positions of whatever type
   if (index.dtype() != kInt64 && index.dtype() != kInt32 && !is_empty)
-    fail(Category::dtype_mismatch, op, fmt::format("an index must be int64 or int32, this is {}", describe(index)), where);
+    fail(Category::dtype_mismatch, op,
+         fmt::format("an index must be int64 or int32, this is {}", describe(index)), where);
   return to(Operand(index, where), kInt64);
 }
 
@@ -82,10 +89,13 @@ void Gather::infer(const Call& call, TensorImpl* const* outputs) {
 }
 
 void Gather::vjp(RuleContext& c) {
-  c.give(0, scatter_add(at(zeros_of_operand(c, 0), c.where()), c.attrs<Attrs>().dim, c.in(1).tensor(), c.grad()));
+  c.give(0, scatter_add(at(zeros_of_operand(c, 0), c.where()), c.attrs<Attrs>().dim, c.in(1).tensor(),
+                        c.grad()));
 }
 
-void Gather::jvp(TangentContext& c) { c.give(0, gather(at(c.tangent(0), c.where()), c.attrs<Attrs>().dim, c.in(1).tensor())); }
+void Gather::jvp(TangentContext& c) {
+  c.give(0, gather(at(c.tangent(0), c.where()), c.attrs<Attrs>().dim, c.in(1).tensor()));
+}
 
 void ScatterAdd::infer(const Call& call, TensorImpl* const* outputs) {
   const int64_t d = call.attrs_as<Attrs>().dim;
@@ -135,13 +145,15 @@ void Scatter::infer(const Call& call, TensorImpl* const* outputs) {
 
 void Scatter::vjp(RuleContext& c) {
   const int64_t d = c.attrs<Attrs>().dim;
-  if (c.needs(0)) c.give(0, scatter(at(c.grad(), c.where()), d, c.in(1).tensor(), Operand(Scalar(0), c.where())));
+  if (c.needs(0))
+    c.give(0, scatter(at(c.grad(), c.where()), d, c.in(1).tensor(), Operand(Scalar(0), c.where())));
   if (c.has_operand(2) && c.needs(2)) c.give(2, gathered(c, d));
 }
 
 void Scatter::jvp(TangentContext& c) {
   if (c.has_operand(2)) return put_jvp(c);
-  c.give(0, scatter(at(c.tangent(0), c.where()), c.attrs<Attrs>().dim, c.in(1).tensor(), Operand(Scalar(0), c.where())));
+  c.give(0, scatter(at(c.tangent(0), c.where()), c.attrs<Attrs>().dim, c.in(1).tensor(),
+                    Operand(Scalar(0), c.where())));
 }
 
 // ---- index_select, index_add, index_copy -----------------------------------------------------------------------------------------
@@ -157,7 +169,8 @@ void IndexSelect::infer(const Call& call, TensorImpl* const* outputs) {
 
 void IndexSelect::vjp(RuleContext& c) {
   const Tensor& index = c.in(1).tensor();
-  c.give(0, emit<IndexSelectBackward>({c.grad().get(), index.get()}, {c.attrs<Attrs>().dim, c.type(0).shape}, c.where()));
+  c.give(0, emit<IndexSelectBackward>({c.grad().get(), index.get()}, {c.attrs<Attrs>().dim, c.type(0).shape},
+                                      c.where()));
 }
 
 void IndexSelect::jvp(TangentContext& c) {
@@ -170,7 +183,8 @@ void IndexSelectBackward::infer(const Call& call, TensorImpl* const* outputs) {
   if (index.rank() != 1) fail_call(call, Category::bad_dim, "the index has more than one dimension");
   Shape expected = a.size;
   expected[static_cast<int>(a.dim)] = index[0];
-  if (!(expected == call.operands[0]->shape())) fail_call(call, Category::shape_mismatch, "gradient and index do not fit together");
+  if (!(expected == call.operands[0]->shape()))
+    fail_call(call, Category::shape_mismatch, "gradient and index do not fit together");
   set_type(call, outputs, a.size);
 }
 
@@ -179,7 +193,8 @@ void IndexSelectBackward::vjp(RuleContext& c) {
 }
 
 void IndexSelectBackward::jvp(TangentContext& c) {
-  c.give(0, emit<IndexSelectBackward>({c.tangent(0).get(), c.call().operands[1]}, c.attrs<Attrs>(), c.where()));
+  c.give(0,
+         emit<IndexSelectBackward>({c.tangent(0).get(), c.call().operands[1]}, c.attrs<Attrs>(), c.where()));
 }
 
 void IndexAdd::infer(const Call& call, TensorImpl* const* outputs) { infer_entries(call, outputs); }
@@ -246,11 +261,14 @@ struct Lifted {
   int dim;
 
   Lifted(Operand x, int64_t wanted, std::string_view op)
-      : tensor(shape_of(x).rank() ? x.tensor() : reshape_to(x, {1})), dim(wrap_dim(wanted, shape_of(x).rank(), op)) {}
+      : tensor(shape_of(x).rank() ? x.tensor() : reshape_to(x, {1})),
+        dim(wrap_dim(wanted, shape_of(x).rank(), op)) {}
   TensorImpl* get() const { return tensor.get(); }
 };
 
-Tensor lift(const Tensor& x, SourceLocation where) { return x.dim() ? x : reshape_to(Operand(x, where), {1}); }
+Tensor lift(const Tensor& x, SourceLocation where) {
+  return x.dim() ? x : reshape_to(Operand(x, where), {1});
+}
 
 Tensor lower(const Tensor& result, const Shape& shape, SourceLocation where) {
   return result.impl().shape() == shape ? result : reshape_to(Operand(result, where), shape);
@@ -262,7 +280,8 @@ Tensor gather(Operand x, int64_t dim, const Tensor& index) {
   const Tensor i = ops::as_index(index, "gather", x.where());
   const Lifted from(x, dim, "gather");
   const Tensor lifted = lift(i, x.where());
-  return lower(ops::emit<ops::Gather>({from.get(), lifted.get()}, {from.dim}, x.where()), i.impl().shape(), x.where());
+  return lower(ops::emit<ops::Gather>({from.get(), lifted.get()}, {from.dim}, x.where()), i.impl().shape(),
+               x.where());
 }
 
 Tensor scatter(Operand x, int64_t dim, const Tensor& index, Operand src) {
@@ -271,13 +290,16 @@ Tensor scatter(Operand x, int64_t dim, const Tensor& index, Operand src) {
   Tensor from;
   if (!src.is_scalar()) from = lift(src.tensor(), x.where());
   const ops::Scatter::Attrs attrs{into.dim, src.is_scalar() ? src.scalar() : Scalar(0)};
-  return lower(ops::emit<ops::Scatter>({into.get(), i.get(), from.get()}, attrs, x.where()), shape_of(x), x.where());
+  return lower(ops::emit<ops::Scatter>({into.get(), i.get(), from.get()}, attrs, x.where()), shape_of(x),
+               x.where());
 }
 
 Tensor scatter_add(Operand x, int64_t dim, const Tensor& index, const Tensor& src) {
-  const Tensor i = lift(ops::as_index(index, "scatter_add", x.where()), x.where()), from = lift(src, x.where());
+  const Tensor i = lift(ops::as_index(index, "scatter_add", x.where()), x.where()),
+               from = lift(src, x.where());
   const Lifted into(x, dim, "scatter_add");
-  return lower(ops::emit<ops::ScatterAdd>({into.get(), i.get(), from.get()}, {into.dim}, x.where()), shape_of(x), x.where());
+  return lower(ops::emit<ops::ScatterAdd>({into.get(), i.get(), from.get()}, {into.dim}, x.where()),
+               shape_of(x), x.where());
 }
 
 Tensor index_select(Operand x, int64_t dim, const Tensor& index) {
@@ -292,24 +314,29 @@ Tensor index_add(Operand x, int64_t dim, const Tensor& index, const Tensor& sour
   const Lifted into(x, dim, "index_add");
   Tensor from = lift(source, x.where());
   if (alpha.is_symbolic() || alpha.to_double() != 1) from = mul(Operand(from, x.where()), alpha);
-  return lower(ops::emit<ops::IndexAdd>({into.get(), i.get(), from.get()}, {into.dim}, x.where()), shape_of(x), x.where());
+  return lower(ops::emit<ops::IndexAdd>({into.get(), i.get(), from.get()}, {into.dim}, x.where()),
+               shape_of(x), x.where());
 }
 
 Tensor index_copy(Operand x, int64_t dim, const Tensor& index, const Tensor& source) {
-  const Tensor i = lift(ops::as_index(index, "index_copy", x.where()), x.where()), from = lift(source, x.where());
+  const Tensor i = lift(ops::as_index(index, "index_copy", x.where()), x.where()),
+               from = lift(source, x.where());
   const Lifted into(x, dim, "index_copy");
-  return lower(ops::emit<ops::IndexCopy>({into.get(), i.get(), from.get()}, {into.dim}, x.where()), shape_of(x), x.where());
+  return lower(ops::emit<ops::IndexCopy>({into.get(), i.get(), from.get()}, {into.dim}, x.where()),
+               shape_of(x), x.where());
 }
 
 Tensor masked_fill(Operand x, const Tensor& mask, Operand value) {
   if (mask.dtype() != kBool)
-    fail(Category::dtype_mismatch, "masked_fill", fmt::format("a mask must be bool, this is {}", describe(mask)), x.where());
+    fail(Category::dtype_mismatch, "masked_fill",
+         fmt::format("a mask must be bool, this is {}", describe(mask)), x.where());
   const Shape shape = broadcast_shapes(shape_of(x), mask.impl().shape(), "masked_fill");
   const Tensor from = expand_to(x, shape), where_to = expand_to(Operand(mask, x.where()), shape);
   Tensor v;
   if (!value.is_scalar()) {
     if (shape_of(value).rank() != 0)
-      fail(Category::bad_dim, "masked_fill", fmt::format("the value is {}, not a number", describe(value.tensor())), x.where());
+      fail(Category::bad_dim, "masked_fill",
+           fmt::format("the value is {}, not a number", describe(value.tensor())), x.where());
     v = expand_to(Operand(to(Operand(value.tensor(), x.where()), from.dtype()), x.where()), shape);
   }
   const ops::MaskedFill::Attrs attrs{value.is_scalar() ? value.scalar() : Scalar(0)};

@@ -24,7 +24,8 @@ struct Indexing {
 
 /// (x, index): out[.., i, ..] = x[.., index[.., i, ..], ..].
 struct Gather : Indexing {
-  static constexpr std::string_view name = "gather", doc = "entries of a dim, one for each element of the index";
+  static constexpr std::string_view name = "gather",
+                                    doc = "entries of a dim, one for each element of the index";
   static constexpr int8_t arity = 2;
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
@@ -117,7 +118,8 @@ struct MaskedFill : Indexing {
   static void jvp(TangentContext& c);
 };
 
-using IndexOps = OpList<Gather, ScatterAdd, Scatter, IndexSelect, IndexSelectBackward, IndexAdd, IndexCopy, MaskedFill>;
+using IndexOps =
+    OpList<Gather, ScatterAdd, Scatter, IndexSelect, IndexSelectBackward, IndexAdd, IndexCopy, MaskedFill>;
 
 /// `index` as int64. Error(dtype_mismatch) unless it is int64 or int32.
 Tensor as_index(const Tensor& index, std::string_view op, SourceLocation where);

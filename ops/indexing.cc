@@ -20,7 +20,8 @@ void FlatIndex::infer(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl& first = *call.operands[0];
   for (const TensorImpl* x : call.operands) {
     if (x->dtype() != kInt64) fail_call(call, Category::dtype_mismatch, "an index is not int64");
-    if (!(x->shape() == first.shape())) fail_call(call, Category::shape_mismatch, "indices have different shapes");
+    if (!(x->shape() == first.shape()))
+      fail_call(call, Category::shape_mismatch, "indices have different shapes");
   }
   outputs[0]->set_type(kInt64, first.device(), first.shape());
 }
@@ -33,7 +34,9 @@ using namespace indexing;
 
 const Shape& shape_of(const Tensor& x) { return x.impl().shape(); }
 
-Tensor flat(const Tensor& x, SourceLocation where) { return reshape_to(Operand(x, where), {x.impl().numel()}); }
+Tensor flat(const Tensor& x, SourceLocation where) {
+  return reshape_to(Operand(x, where), {x.impl().numel()});
+}
 
 // ---- index tensors -----------------------------------------------------------------------------------------------------------------
 
@@ -53,14 +56,17 @@ int place_index(DimIndices& dims, const Shape& shape, int d, const Tensor& index
   }
   for (int i = 0; i < index.dim(); ++i)
     if (!(shape_of(index)[i] == shape[d + i]))
-      fail(Category::shape_mismatch, "index", fmt::format("the mask is {}, the dims there are {}", describe(index), to_string(shape)), where);
+      fail(Category::shape_mismatch, "index",
+           fmt::format("the mask is {}, the dims there are {}", describe(index), to_string(shape)), where);
   const Tensor positions = nonzero(Operand(index, where));
-  for (int i = 0; i < index.dim(); ++i) dims.of[static_cast<size_t>(d + i)] = select(Operand(positions, where), 1, i);
+  for (int i = 0; i < index.dim(); ++i)
+    dims.of[static_cast<size_t>(d + i)] = select(Operand(positions, where), 1, i);
   return static_cast<int>(index.dim());
 }
 
 int dims_taken(const TensorIndex& item) {
-  if (const Tensor* t = std::get_if<Tensor>(&item)) return t->dtype() == kBool ? static_cast<int>(t->dim()) : 1;
+  if (const Tensor* t = std::get_if<Tensor>(&item))
+    return t->dtype() == kBool ? static_cast<int>(t->dim()) : 1;
   return std::holds_alternative<int64_t>(item) || std::holds_alternative<Slice>(item) ? 1 : 0;
 }
 
@@ -75,7 +81,8 @@ Resolved resolve(Operand x, const Indices& index, std::string_view op) {
   for (const TensorIndex& item : index) taken += dims_taken(item);
   const int rank = x.tensor().impl().rank();
   if (taken > rank)
-    fail(Category::bad_dim, op, fmt::format("{} indices for a tensor of {} dimensions", taken, rank), x.where());
+    fail(Category::bad_dim, op, fmt::format("{} indices for a tensor of {} dimensions", taken, rank),
+         x.where());
   Tensor y = x.tensor();
   std::vector<std::pair<int, Tensor>> tensors;
   int d = 0;
@@ -144,7 +151,8 @@ class Indexed {
     Tensor y = accumulate ? index_add(x, first_, index_, source) : index_copy(x, first_, index_, source);
     y = reshape_to(Operand(y, where_), permuted_);
     IntArray inverse(order_.size());
-    for (size_t i = 0; i < order_.size(); ++i) inverse[static_cast<size_t>(order_[i])] = static_cast<int64_t>(i);
+    for (size_t i = 0; i < order_.size(); ++i)
+      inverse[static_cast<size_t>(order_[i])] = static_cast<int64_t>(i);
     return permute(Operand(y, where_), inverse);
   }
 
@@ -154,7 +162,8 @@ class Indexed {
     IntArray indexed = std::move(order_);
     order_.clear();
     for (int d = 0; d < rank; ++d) {
-      if (static_cast<int>(order_.size()) == first_) order_.insert(order_.end(), indexed.begin(), indexed.end());
+      if (static_cast<int>(order_.size()) == first_)
+        order_.insert(order_.end(), indexed.begin(), indexed.end());
       if (std::find(indexed.begin(), indexed.end(), d) == indexed.end()) order_.push_back(d);
     }
     if (static_cast<int>(order_.size()) < rank) order_.insert(order_.end(), indexed.begin(), indexed.end());
@@ -171,7 +180,8 @@ class Indexed {
       attrs.sizes.push_back(shape_of(x_)[first_ + i]);
     }
     Tensor block;
-    Emitter::current().emit({&ops::info<ops::FlatIndex>, operands, &attrs, effective_location(where_), 1}, &block);
+    Emitter::current().emit({&ops::info<ops::FlatIndex>, operands, &attrs, effective_location(where_), 1},
+                            &block);
     index_ = flat(block, where_);
   }
 
@@ -192,9 +202,9 @@ class Indexed {
   }
 
   SourceLocation where_;
-  Tensor x_, index_;         // x_: permuted, the indexed dims as one; index_: positions in that dim
-  IntArray order_;           // dims of x in x_
-  int first_ = 0;            // the indexed dim of x_
+  Tensor x_, index_;  // x_: permuted, the indexed dims as one; index_: positions in that dim
+  IntArray order_;    // dims of x in x_
+  int first_ = 0;     // the indexed dim of x_
   Shape permuted_, result_;
 };
 
@@ -211,7 +221,8 @@ Tensor flat_positions(const Tensor& mask, SourceLocation where) {
 }
 
 void check_mask(const Tensor& mask, std::string_view op, SourceLocation where) {
-  if (mask.dtype() != kBool) fail(Category::dtype_mismatch, op, fmt::format("a mask must be bool, this is {}", describe(mask)), where);
+  if (mask.dtype() != kBool)
+    fail(Category::dtype_mismatch, op, fmt::format("a mask must be bool, this is {}", describe(mask)), where);
 }
 
 }  // namespace
@@ -225,23 +236,31 @@ const Tensor& setitem_(const Tensor& self, const Indices& index, Operand value) 
   const SourceLocation where = value.where();
   const Resolved r = resolve(Operand(self, where), index, "setitem_");
   Tensor from;
-  if (value.is_scalar()) from = scalar_tensor(value.scalar(), {self.dtype(), self.device()}, where);
-  else from = without_leading_ones(to(Operand(value.tensor(), where), self.dtype()), where);
+  if (value.is_scalar())
+    from = scalar_tensor(value.scalar(), {self.dtype(), self.device()}, where);
+  else
+    from = without_leading_ones(to(Operand(value.tensor(), where), self.dtype()), where);
   if (r.dims.any()) {
-    apply_inplace(r.view, [&](const Tensor& old) { return Indexed(old, r.dims, where).write(from, false); }, "index_put_", where);
+    apply_inplace(
+        r.view, [&](const Tensor& old) { return Indexed(old, r.dims, where).write(from, false); },
+        "index_put_", where);
   } else {
-    apply_inplace(r.view, [&](const Tensor& old) { return copy(Operand(old, where), from); }, "setitem_", where);
+    apply_inplace(
+        r.view, [&](const Tensor& old) { return copy(Operand(old, where), from); }, "setitem_", where);
   }
   return self;
 }
 
 Tensor index_put(Operand x, const Tensors& indices, const Tensor& values, bool accumulate) {
   if (values.dtype() != x.tensor().dtype())
-    fail(Category::dtype_mismatch, "index_put", fmt::format("{} into {}", describe(values), describe(x.tensor())), x.where());
+    fail(Category::dtype_mismatch, "index_put",
+         fmt::format("{} into {}", describe(values), describe(x.tensor())), x.where());
   Indices items;
   for (const Tensor& t : indices) {
-    if (t.defined()) items.emplace_back(t);
-    else items.emplace_back(Slice{});
+    if (t.defined())
+      items.emplace_back(t);
+    else
+      items.emplace_back(Slice{});
   }
   const Resolved r = resolve(x, items, "index_put");
   if (!r.dims.any()) return copy(x, values);
@@ -252,19 +271,22 @@ Tensor masked_select(Operand x, const Tensor& mask) {
   check_mask(mask, "masked_select", x.where());
   const Shape shape = broadcast_shapes(shape_of(x.tensor()), shape_of(mask), "masked_select");
   const Tensor from = flat(expand_to(x, shape), x.where());
-  return index_select(Operand(from, x.where()), 0, flat_positions(expand_to(Operand(mask, x.where()), shape), x.where()));
+  return index_select(Operand(from, x.where()), 0,
+                      flat_positions(expand_to(Operand(mask, x.where()), shape), x.where()));
 }
 
 Tensor masked_scatter(Operand x, const Tensor& mask, const Tensor& source) {
   check_mask(mask, "masked_scatter", x.where());
   if (source.dtype() != x.tensor().dtype())
-    fail(Category::dtype_mismatch, "masked_scatter", fmt::format("{} into {}", describe(source), describe(x.tensor())), x.where());
+    fail(Category::dtype_mismatch, "masked_scatter",
+         fmt::format("{} into {}", describe(source), describe(x.tensor())), x.where());
   const Shape shape = broadcast_shapes(shape_of(x.tensor()), shape_of(mask), "masked_scatter");
   const Tensor positions = flat_positions(expand_to(Operand(mask, x.where()), shape), x.where());
   const Tensor from = flat(source, x.where());
   if (from.impl().numel() < shape_of(positions)[0])
     fail(Category::shape_mismatch, "masked_scatter",
-         fmt::format("the source has {} elements, the mask marks {}", from.numel(), positions.numel()), x.where());
+         fmt::format("the source has {} elements, the mask marks {}", from.numel(), positions.numel()),
+         x.where());
   const Tensor into = flat(expand_to(x, shape), x.where());
   const Tensor values = narrow(Operand(from, x.where()), 0, 0, shape_of(positions)[0]);
   return reshape_to(Operand(index_copy(Operand(into, x.where()), 0, positions, values), x.where()), shape);
@@ -277,11 +299,13 @@ Tensor take(Operand x, const Tensor& index) {
 
 Tensor take_along_dim(Operand x, const Tensor& indices, std::optional<int64_t> dim) {
   if (indices.dtype() != kInt64)
-    fail(Category::dtype_mismatch, "take_along_dim", fmt::format("indices must be int64, these are {}", describe(indices)), x.where());
+    fail(Category::dtype_mismatch, "take_along_dim",
+         fmt::format("indices must be int64, these are {}", describe(indices)), x.where());
   if (!dim) return gather(Operand(flat(x.tensor(), x.where()), x.where()), 0, flat(indices, x.where()));
   Shape from = shape_of(x.tensor()), to = shape_of(indices);
   if (from.rank() != to.rank())
-    fail(Category::bad_dim, "take_along_dim", fmt::format("{} and {}", describe(x.tensor()), describe(indices)), x.where());
+    fail(Category::bad_dim, "take_along_dim",
+         fmt::format("{} and {}", describe(x.tensor()), describe(indices)), x.where());
   const int d = wrap_dim(*dim, from.rank(), "take_along_dim");
   const Dim n = from[d], k = to[d];
   from[d] = to[d] = 1;

@@ -21,7 +21,8 @@ struct FlatIndex {
     Shape sizes;
     void visit(AttrVisitor& v) { v.field("sizes", sizes); }
   };
-  static constexpr std::string_view name = "flat_index", doc = "indices of several dims as one", no_derivative = "integers";
+  static constexpr std::string_view name = "flat_index", doc = "indices of several dims as one",
+                                    no_derivative = "integers";
   static constexpr int8_t arity = -1;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
   static void infer(const Call& call, TensorImpl* const* outputs);

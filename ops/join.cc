@@ -12,13 +12,17 @@ void Cat::infer(const Call& call, TensorImpl* const* outputs) {
   const int d = static_cast<int>(call.attrs_as<Attrs>().dim);
   const TensorImpl& first = *call.operands[0];
   Shape shape = first.shape();
-  if (d < 0 || d >= shape.rank()) fail_call(call, Category::bad_dim, fmt::format("dim {} is out of range", d));
+  if (d < 0 || d >= shape.rank())
+    fail_call(call, Category::bad_dim, fmt::format("dim {} is out of range", d));
   for (size_t k = 1; k < call.operands.size(); ++k) {
     const TensorImpl& x = *call.operands[k];
-    if (x.dtype() != first.dtype()) fail_call(call, Category::dtype_mismatch, "operands have different dtypes");
-    if (x.rank() != shape.rank()) fail_call(call, Category::bad_dim, "operands have different numbers of dimensions");
+    if (x.dtype() != first.dtype())
+      fail_call(call, Category::dtype_mismatch, "operands have different dtypes");
+    if (x.rank() != shape.rank())
+      fail_call(call, Category::bad_dim, "operands have different numbers of dimensions");
     for (int i = 0; i < shape.rank(); ++i)
-      if (i != d && !(x.shape()[i] == shape[i])) fail_call(call, Category::shape_mismatch, fmt::format("sizes differ in dim {}", i));
+      if (i != d && !(x.shape()[i] == shape[i]))
+        fail_call(call, Category::shape_mismatch, fmt::format("sizes differ in dim {}", i));
     shape[d] += x.shape()[d];
   }
   outputs[0]->set_type(first.dtype(), first.device(), shape);
@@ -42,13 +46,15 @@ Tensor cat(const Tensors& tensors, int64_t dim, SourceLocation where) {
   Tensors parts;
   for (const Tensor& x : tensors) {
     const Shape& shape = x.impl().shape();
-    if (shape.rank() == 0) fail(Category::bad_dim, "cat", "a tensor without dimensions cannot be joined. Hint: stack", where);
+    if (shape.rank() == 0)
+      fail(Category::bad_dim, "cat", "a tensor without dimensions cannot be joined. Hint: stack", where);
     join.add_tensor(x.dtype(), false);
     if (shape.rank() != 1 || shape[0].raw() != 0) parts.push_back(x);
   }
   if (parts.empty()) parts.push_back(tensors[0]);
   const ScalarType dtype = join.result();
-  if (dtype == ScalarType::Undefined) fail(Category::dtype_mismatch, "cat", "these dtypes have none in common", where);
+  if (dtype == ScalarType::Undefined)
+    fail(Category::dtype_mismatch, "cat", "these dtypes have none in common", where);
   std::vector<TensorImpl*> operands;
   for (Tensor& x : parts) {
     x = to(Operand(x, where), dtype);
@@ -67,7 +73,8 @@ Tensor stack(const Tensors& tensors, int64_t dim, SourceLocation where) {
   Tensors parts;
   for (const Tensor& x : tensors) {
     if (!(x.impl().shape() == shape))
-      fail(Category::shape_mismatch, "stack", fmt::format("{} and {} have different shapes", describe(tensors[0]), describe(x)), where);
+      fail(Category::shape_mismatch, "stack",
+           fmt::format("{} and {} have different shapes", describe(tensors[0]), describe(x)), where);
     parts.push_back(unsqueeze(Operand(x, where), d));
   }
   return cat(parts, d, where);

@@ -8,7 +8,9 @@
 
 namespace retrograd {
 
-Tensor Tensor::to(ScalarType dtype, SourceLocation where) const { return retrograd::to(Operand(*this, where), dtype); }
+Tensor Tensor::to(ScalarType dtype, SourceLocation where) const {
+  return retrograd::to(Operand(*this, where), dtype);
+}
 Tensor Tensor::clone(SourceLocation where) const { return retrograd::clone(Operand(*this, where)); }
 Tensor Tensor::contiguous(SourceLocation where) const { return retrograd::contiguous(Operand(*this, where)); }
 Tensor Tensor::sum(SourceLocation where) const { return retrograd::sum(Operand(*this, where)); }
@@ -19,8 +21,12 @@ Tensor Tensor::transpose(int64_t dim0, int64_t dim1, SourceLocation where) const
   return retrograd::transpose(Operand(*this, where), dim0, dim1);
 }
 
-Tensor Tensor::view(const IntArray& size, SourceLocation where) const { return retrograd::view(Operand(*this, where), size); }
-Tensor Tensor::reshape(const IntArray& shape, SourceLocation where) const { return retrograd::reshape(Operand(*this, where), shape); }
+Tensor Tensor::view(const IntArray& size, SourceLocation where) const {
+  return retrograd::view(Operand(*this, where), size);
+}
+Tensor Tensor::reshape(const IntArray& shape, SourceLocation where) const {
+  return retrograd::reshape(Operand(*this, where), shape);
+}
 
 Tensor Tensor::select(int64_t dim, int64_t index, SourceLocation where) const {
   return retrograd::select(Operand(*this, where), dim, index);
@@ -37,41 +43,50 @@ template <class Op>
 bool directly(const Tensor& self, TensorImpl* other, Scalar number, SourceLocation where) {
   TensorImpl* operands[] = {self.get(), other};
   typename Op::Attrs attrs{number};
-  return is_floating(self.dtype()) && !is_float8(self.dtype()) && write_directly(ops::info<Op>, self, operands, &attrs, where);
+  return is_floating(self.dtype()) && !is_float8(self.dtype()) &&
+         write_directly(ops::info<Op>, self, operands, &attrs, where);
 }
 
 }  // namespace
 
 const Tensor& Tensor::add_(const Tensor& other, Scalar alpha, SourceLocation where) const {
-  if (alpha.number() == Number::of(int64_t{1}) && directly<ops::Add>(*this, other.get(), 0, where)) return *this;
-  return apply_inplace(*this, [&](const Tensor& x) { return add(Operand(x, where), Operand(other, where), alpha); }, "add_", where);
+  if (alpha.number() == Number::of(int64_t{1}) && directly<ops::Add>(*this, other.get(), 0, where))
+    return *this;
+  return apply_inplace(
+      *this, [&](const Tensor& x) { return add(Operand(x, where), Operand(other, where), alpha); }, "add_",
+      where);
 }
 
 const Tensor& Tensor::mul_(const Tensor& other, SourceLocation where) const {
   if (directly<ops::Mul>(*this, other.get(), 0, where)) return *this;
-  return apply_inplace(*this, [&](const Tensor& x) { return mul(Operand(x, where), Operand(other, where)); }, "mul_", where);
+  return apply_inplace(
+      *this, [&](const Tensor& x) { return mul(Operand(x, where), Operand(other, where)); }, "mul_", where);
 }
 
 const Tensor& Tensor::mul_(Scalar other, SourceLocation where) const {
   if (directly<ops::Mul>(*this, nullptr, other, where)) return *this;
-  return apply_inplace(*this, [&](const Tensor& x) { return mul(Operand(x, where), Operand(other, where)); }, "mul_", where);
+  return apply_inplace(
+      *this, [&](const Tensor& x) { return mul(Operand(x, where), Operand(other, where)); }, "mul_", where);
 }
 
 const Tensor& Tensor::copy_(const Tensor& source, SourceLocation where) const {
   TensorImpl* operand = source.get();
   if (write_directly(ops::info<ops::Clone>, *this, {&operand, 1}, nullptr, where)) return *this;
-  return apply_inplace(*this, [&](const Tensor& x) { return copy(Operand(x, where), source); }, "copy_", where);
+  return apply_inplace(
+      *this, [&](const Tensor& x) { return copy(Operand(x, where), source); }, "copy_", where);
 }
 
 const Tensor& Tensor::fill_(Scalar value, SourceLocation where) const {
   ops::Full::Attrs attrs{impl().shape(), value, dtype()};
   if (is_contiguous() && write_directly(ops::info<ops::Full>, *this, {}, &attrs, where)) return *this;
-  return apply_inplace(*this, [&](const Tensor& x) { return fill(Operand(x, where), Operand(value, where)); }, "fill_", where);
+  return apply_inplace(
+      *this, [&](const Tensor& x) { return fill(Operand(x, where), Operand(value, where)); }, "fill_", where);
 }
 
 const Tensor& Tensor::zero_(SourceLocation where) const {
   if (is_contiguous() && !GradMode::is_enabled()) return fill_(0, where);
-  return apply_inplace(*this, [&](const Tensor& x) { return zero(Operand(x, where)); }, "zero_", where);
+  return apply_inplace(
+      *this, [&](const Tensor& x) { return zero(Operand(x, where)); }, "zero_", where);
 }
 
 }  // namespace retrograd

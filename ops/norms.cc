@@ -129,7 +129,8 @@ void NormalizeBackward::infer(const Call& call, TensorImpl* const* outputs) {
     fail_call(call, Category::shape_mismatch, "gradient and input have different types");
   const Attrs& a = call.attrs_as<Attrs>();
   check_dims(call, a.dim);
-  if (call.outputs != (a.affine ? 3 : 1)) fail_call(call, Category::bad_argument, "it gives three gradients if affine, else one");
+  if (call.outputs != (a.affine ? 3 : 1))
+    fail_call(call, Category::bad_argument, "it gives three gradients if affine, else one");
   outputs[0]->set_type(x.dtype(), x.device(), x.shape());
   const Shape sizes = normalized_dims(x.shape(), a.dim);
   for (int i = 1; i < call.outputs; ++i) outputs[i]->set_type(x.dtype(), x.device(), sizes);

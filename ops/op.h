@@ -30,10 +30,10 @@ namespace retrograd::ops {
 /// What a record keeps when an operand wants a gradient.
 enum class Saves : uint8_t {
   nothing,
-  operands,         // all of them
+  operands,  // all of them
   result,
   both,
-  other,            // of two operands, the one whose partner wants a gradient (mul, matmul)
+  other,  // of two operands, the one whose partner wants a gradient (mul, matmul)
 };
 
 struct NoAttrs {
@@ -41,11 +41,17 @@ struct NoAttrs {
 };
 
 template <class Op>
-concept HasTranspose = requires(RuleContext& c, const Tensor& g) { Op::transpose(c, 0, g); };
+concept HasTranspose = requires(RuleContext& c, const Tensor& g) {
+  Op::transpose(c, 0, g);
+};
 template <class Op>
-concept HasVjp = requires(RuleContext& c) { Op::vjp(c); };
+concept HasVjp = requires(RuleContext& c) {
+  Op::vjp(c);
+};
 template <class Op>
-concept HasJvp = requires(TangentContext& c) { Op::jvp(c); };
+concept HasJvp = requires(TangentContext& c) {
+  Op::jvp(c);
+};
 
 namespace op_detail {
 
@@ -85,9 +91,12 @@ constexpr void set_derivative(OpInfo& info) {
     if constexpr (HasJvp<Op>) info.jvp = [](TangentContext& c) { Op::jvp(c); };
   } else if constexpr (HasTranspose<Op>) {
     info.vjp = transpose_vjp<Op>;
-    if constexpr (HasJvp<Op>) info.jvp = [](TangentContext& c) { Op::jvp(c); };
-    else if constexpr (requires { Op::bilinear; }) info.jvp = bilinear_jvp;
-    else info.jvp = linear_jvp;
+    if constexpr (HasJvp<Op>)
+      info.jvp = [](TangentContext& c) { Op::jvp(c); };
+    else if constexpr (requires { Op::bilinear; })
+      info.jvp = bilinear_jvp;
+    else
+      info.jvp = linear_jvp;
   } else {
     info.no_derivative = Op::no_derivative;
   }
@@ -103,19 +112,24 @@ constexpr OpInfo make_op_info() {
   info.arity = Op::arity;
   if constexpr (requires { Op::outputs; }) info.outputs = Op::outputs;
   using Attrs = typename Op::Attrs;
-  static_assert(std::is_trivially_destructible_v<Attrs>, "attributes are copied as bytes and never destroyed");
+  static_assert(std::is_trivially_destructible_v<Attrs>,
+                "attributes are copied as bytes and never destroyed");
   if constexpr (!std::is_same_v<Attrs, NoAttrs>) {
     info.attrs_size = sizeof(Attrs);
     info.visit_attrs = op_detail::visit<Op>;
   }
   if constexpr (requires(Attrs a) { a.scalar; }) info.has_scalar_operand = true;
-  if constexpr (requires { Op::optional; }) info.optional = Op::optional;
-  else if (info.has_scalar_operand) info.optional = static_cast<uint8_t>(~(~0u << (Op::arity & 7)));
+  if constexpr (requires { Op::optional; })
+    info.optional = Op::optional;
+  else if (info.has_scalar_operand)
+    info.optional = static_cast<uint8_t>(~(~0u << (Op::arity & 7)));
   info.infer = Op::infer;
   if constexpr (requires { Op::layout; }) info.layout = Op::layout;
   if constexpr (requires { Op::run_on_host; }) info.run_on_host = Op::run_on_host;
-  if constexpr (requires { Op::saves_for; }) info.saves = Op::saves_for;
-  else if constexpr (requires { Op::saves; }) info.saves = op_detail::saves<Op>;
+  if constexpr (requires { Op::saves_for; })
+    info.saves = Op::saves_for;
+  else if constexpr (requires { Op::saves; })
+    info.saves = op_detail::saves<Op>;
   op_detail::set_derivative<Op>(info);
   if constexpr (requires { Op::doc; }) info.doc = Op::doc;
   return info;
@@ -129,7 +143,8 @@ inline constexpr OpInfo info = make_op_info<Op>();
 template <class Op>
 Tensor emit(std::initializer_list<TensorImpl*> operands, typename Op::Attrs attrs, SourceLocation where) {
   Tensor result;
-  Emitter::current().emit({&info<Op>, {operands.begin(), operands.size()}, &attrs, effective_location(where), 1}, &result);
+  Emitter::current().emit(
+      {&info<Op>, {operands.begin(), operands.size()}, &attrs, effective_location(where), 1}, &result);
   return result;
 }
 

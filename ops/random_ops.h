@@ -80,7 +80,8 @@ struct Bernoulli : Random {
     Draw draw;
     void visit(AttrVisitor& v) { draw.visit(v); }
   };
-  static constexpr std::string_view name = "bernoulli", doc = "1 with the probability given by the operand, else 0";
+  static constexpr std::string_view name = "bernoulli",
+                                    doc = "1 with the probability given by the operand, else 0";
   static constexpr int8_t arity = 1;
   static void infer(const Call& call, TensorImpl* const* outputs);
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
@@ -97,7 +98,8 @@ struct Dropout : Random {
       draw.visit(v);
     }
   };
-  static constexpr std::string_view name = "dropout", doc = "elements set to zero at random, the others scaled up";
+  static constexpr std::string_view name = "dropout",
+                                    doc = "elements set to zero at random, the others scaled up";
   static constexpr int8_t arity = 1;
   static constexpr uint32_t traits = Trait::pure | Trait::random | Trait::elementwise;
   static void infer(const Call& call, TensorImpl* const* outputs);

@@ -29,9 +29,15 @@ void Triangle::infer(const Call& call, TensorImpl* const* outputs) {
   Rearrangement::infer(call, outputs);
 }
 
-Tensor Flip::transpose(RuleContext& c, int, const Tensor& g) { return emit<Flip>({g.get()}, c.attrs<Attrs>(), c.where()); }
-Tensor Tril::transpose(RuleContext& c, int, const Tensor& g) { return emit<Tril>({g.get()}, c.attrs<Attrs>(), c.where()); }
-Tensor Triu::transpose(RuleContext& c, int, const Tensor& g) { return emit<Triu>({g.get()}, c.attrs<Attrs>(), c.where()); }
+Tensor Flip::transpose(RuleContext& c, int, const Tensor& g) {
+  return emit<Flip>({g.get()}, c.attrs<Attrs>(), c.where());
+}
+Tensor Tril::transpose(RuleContext& c, int, const Tensor& g) {
+  return emit<Tril>({g.get()}, c.attrs<Attrs>(), c.where());
+}
+Tensor Triu::transpose(RuleContext& c, int, const Tensor& g) {
+  return emit<Triu>({g.get()}, c.attrs<Attrs>(), c.where());
+}
 
 }  // namespace ops
 
@@ -49,7 +55,8 @@ Dim product(const Shape& shape, int from, int to) {
 }
 
 void check_matrix(Operand x, std::string_view op) {
-  if (shape_of(x).rank() < 2) fail(Category::bad_dim, op, fmt::format("{} is no matrix", describe(x.tensor())), x.where());
+  if (shape_of(x).rank() < 2)
+    fail(Category::bad_dim, op, fmt::format("{} is no matrix", describe(x.tensor())), x.where());
 }
 
 }  // namespace
@@ -73,7 +80,8 @@ Tensor roll(Operand x, const IntArray& shifts, const IntArray& dims) {
     return reshape_to(Operand(roll(Operand(line, x.where()), shifts, {0}), x.where()), shape_of(x));
   }
   if (shifts.empty() || shifts.size() != dims.size())
-    fail(Category::bad_argument, "roll", fmt::format("{} shifts for {} dims", shifts.size(), dims.size()), x.where());
+    fail(Category::bad_argument, "roll", fmt::format("{} shifts for {} dims", shifts.size(), dims.size()),
+         x.where());
   Tensor y = x.tensor();
   bool moved = false;
   for (size_t i = 0; i < dims.size(); ++i) {
@@ -93,7 +101,8 @@ Tensor repeat(Operand x, const IntArray& repeats) {
   Shape shape = shape_of(x);
   const int added = static_cast<int>(repeats.size()) - shape.rank();
   if (added < 0)
-    fail(Category::bad_dim, "repeat", fmt::format("{} repeats for {} dimensions", repeats.size(), shape.rank()), x.where());
+    fail(Category::bad_dim, "repeat",
+         fmt::format("{} repeats for {} dimensions", repeats.size(), shape.rank()), x.where());
   for (int i = 0; i < added; ++i) shape.insert(0, 1);
   Tensor y = added ? reshape_to(x, shape) : x.tensor();
   bool copied = false;
@@ -119,7 +128,9 @@ Tensor tile(Operand x, const IntArray& dims) {
 }
 
 Tensor repeat_interleave(Operand x, Dim repeats, std::optional<int64_t> dim) {
-  if (repeats < 0) fail(Category::bad_argument, "repeat_interleave", fmt::format("{} repeats", to_string(repeats)), x.where());
+  if (repeats < 0)
+    fail(Category::bad_argument, "repeat_interleave", fmt::format("{} repeats", to_string(repeats)),
+         x.where());
   const Tensor from = dim ? x.tensor() : flat(x);
   Shape shape = from.impl().shape();
   if (shape.rank() == 0) shape.push_back(1);
@@ -133,17 +144,20 @@ Tensor repeat_interleave(Operand x, Dim repeats, std::optional<int64_t> dim) {
 
 Tensor repeat_interleave(Operand x, const Tensor& repeats, std::optional<int64_t> dim) {
   if (repeats.dtype() != kInt64 && repeats.dtype() != kInt32)
-    fail(Category::dtype_mismatch, "repeat_interleave", fmt::format("repeats are {}", describe(repeats)), x.where());
+    fail(Category::dtype_mismatch, "repeat_interleave", fmt::format("repeats are {}", describe(repeats)),
+         x.where());
   const Tensor from = dim ? x.tensor() : flat(x);
   const int d = wrap_dim(dim.value_or(0), from.impl().rank(), "repeat_interleave");
   const int64_t n = from.impl().rank() ? from.impl().shape()[d].value() : 1;
   if (repeats.dim() > 1 || (repeats.numel() != n && repeats.numel() != 1))
-    fail(Category::shape_mismatch, "repeat_interleave", fmt::format("{} for {} entries", describe(repeats), n), x.where());
+    fail(Category::shape_mismatch, "repeat_interleave",
+         fmt::format("{} for {} entries", describe(repeats), n), x.where());
   const std::vector<double> counts = repeats.to_vector(x.where());
   std::vector<double> index;
   for (int64_t i = 0; i < n; ++i) {
     const double count = counts[counts.size() == 1 ? 0 : static_cast<size_t>(i)];
-    if (count < 0) fail(Category::bad_argument, "repeat_interleave", fmt::format("{} repeats", count), x.where());
+    if (count < 0)
+      fail(Category::bad_argument, "repeat_interleave", fmt::format("{} repeats", count), x.where());
     index.insert(index.end(), static_cast<size_t>(count), static_cast<double>(i));
   }
   const Tensor rows = tensor(index, {static_cast<int64_t>(index.size())}, {kInt64}, x.where());
@@ -163,7 +177,9 @@ Tensor triu(Operand x, int64_t diagonal) {
 Tensor diag(Operand x, int64_t k) {
   const Shape& shape = shape_of(x);
   if (shape.rank() == 2) return clone(Operand(diagonal(x, k), x.where()));
-  if (shape.rank() != 1) fail(Category::bad_dim, "diag", fmt::format("{} is neither vector nor matrix", describe(x.tensor())), x.where());
+  if (shape.rank() != 1)
+    fail(Category::bad_dim, "diag", fmt::format("{} is neither vector nor matrix", describe(x.tensor())),
+         x.where());
   const Dim n = shape[0] + (k < 0 ? -k : k);
   return ops::emit<ops::Transposed<ops::Diagonal>>({x.tensor().get()}, {{k, 0, 1}, {n, n}}, x.where());
 }
@@ -198,12 +214,16 @@ Tensor pad_dim_constant(Operand x, int d, int64_t before, int64_t after, Scalar 
 }
 
 Tensor pad_dim_by_index(Operand x, int d, int64_t before, int64_t after, std::string_view mode) {
-  const int64_t n = shape_of(x)[d].value(), widest = mode == "reflect" ? n - 1 : mode == "circular" ? n : INT64_MAX;
+  const int64_t n = shape_of(x)[d].value(), widest = mode == "reflect"    ? n - 1
+                                                     : mode == "circular" ? n
+                                                                          : INT64_MAX;
   if (before > widest || after > widest || n == 0)
-    fail(Category::bad_argument, "pad", fmt::format("{} padding of {} and {} is too wide for a dim of {}", mode, before, after, n),
+    fail(Category::bad_argument, "pad",
+         fmt::format("{} padding of {} and {} is too wide for a dim of {}", mode, before, after, n),
          x.where());
   std::vector<double> index;
-  for (int64_t i = -before; i < n + after; ++i) index.push_back(static_cast<double>(padded_entry(i, n, mode)));
+  for (int64_t i = -before; i < n + after; ++i)
+    index.push_back(static_cast<double>(padded_entry(i, n, mode)));
   const Tensor entries = tensor(index, {static_cast<int64_t>(index.size())}, {kInt64}, x.where());
   return index_select(x, d, entries);
 }
@@ -216,8 +236,10 @@ Tensor pad(Operand x, const IntArray& pad, std::string_view mode, std::optional<
   if (!constant && mode != "reflect" && mode != "replicate" && mode != "circular")
     fail(Category::bad_argument, "pad", fmt::format("there is no mode \"{}\"", mode), x.where());
   if (pad.size() % 2 != 0 || static_cast<int>(pad.size() / 2) > rank)
-    fail(Category::bad_argument, "pad", fmt::format("{} amounts for a tensor of {} dimensions", pad.size(), rank), x.where());
-  if (value && !constant) fail(Category::bad_argument, "pad", fmt::format("mode {} takes no value", mode), x.where());
+    fail(Category::bad_argument, "pad",
+         fmt::format("{} amounts for a tensor of {} dimensions", pad.size(), rank), x.where());
+  if (value && !constant)
+    fail(Category::bad_argument, "pad", fmt::format("mode {} takes no value", mode), x.where());
   Tensor y = x.tensor();
   for (size_t i = 0; i < pad.size() / 2; ++i) {
     const int d = rank - 1 - static_cast<int>(i);
@@ -226,7 +248,8 @@ Tensor pad(Operand x, const IntArray& pad, std::string_view mode, std::optional<
     if (!(shape_of(x)[d] + (before + after) >= 0))
       fail(Category::bad_argument, "pad", fmt::format("padding cuts more than dim {} has", d), x.where());
     const Operand at(y, x.where());
-    y = constant ? pad_dim_constant(at, d, before, after, value.value_or(0)) : pad_dim_by_index(at, d, before, after, mode);
+    y = constant ? pad_dim_constant(at, d, before, after, value.value_or(0))
+                 : pad_dim_by_index(at, d, before, after, mode);
   }
   return y.impl().storage() == x.tensor().impl().storage() ? clone(Operand(y, x.where())) : y;
 }

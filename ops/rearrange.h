@@ -67,6 +67,7 @@ Tensor triu(Operand input, int64_t diagonal = 0);
 Tensor diag(Operand input, int64_t diagonal = 0);
 /// `pad` = (before, after) of the last dim, of the last but one, ...; negative amounts cut. mode: constant (with `value`, default 0),
 /// reflect, replicate, circular.
-Tensor pad(Operand input, const IntArray& pad, std::string_view mode = "constant", std::optional<Scalar> value = {});
+Tensor pad(Operand input, const IntArray& pad, std::string_view mode = "constant",
+           std::optional<Scalar> value = {});
 
 }  // namespace retrograd

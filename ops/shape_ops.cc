@@ -58,7 +58,8 @@ void Expand::infer(const Call& call, TensorImpl* const* outputs) {
   const int skip = size.rank() - from.rank();
   bool fits = skip >= 0;
   for (int i = 0; fits && i < from.rank(); ++i) fits = from[i].raw() == 1 || from[i] == size[i + skip];
-  if (!fits) fail_call(call, Category::shape_mismatch, fmt::format("it cannot be expanded to {}", to_string(size)));
+  if (!fits)
+    fail_call(call, Category::shape_mismatch, fmt::format("it cannot be expanded to {}", to_string(size)));
   typed(call, outputs, size);
 }
 
@@ -72,12 +73,15 @@ void Expand::layout(const Call& call, TensorImpl& output) {
   output.set_storage_offset(x.storage_offset());
 }
 
-Tensor Expand::transpose(RuleContext& c, int, const Tensor& g) { return sum_to(g, c.type(0).shape, c.where()); }
+Tensor Expand::transpose(RuleContext& c, int, const Tensor& g) {
+  return sum_to(g, c.type(0).shape, c.where());
+}
 
 void Reshape::infer(const Call& call, TensorImpl* const* outputs) {
   const Shape& size = call.attrs_as<Attrs>().size;
   if (!(call.operands[0]->numel() == size.numel()))
-    fail_call(call, Category::shape_mismatch, fmt::format("it does not have as many elements as {}", to_string(size)));
+    fail_call(call, Category::shape_mismatch,
+              fmt::format("it does not have as many elements as {}", to_string(size)));
   typed(call, outputs, size);
 }
 
@@ -98,13 +102,15 @@ void Reshape::layout(const Call& call, TensorImpl& output) {
       strides[at] = new_run * base;
       new_run *= to[at--].raw();
     }
-    if (new_run != old_run) fail_call(call, Category::view_incompatible, "its layout does not allow this view. Hint: reshape");
+    if (new_run != old_run)
+      fail_call(call, Category::view_incompatible, "its layout does not allow this view. Hint: reshape");
     if (d > 0) {
       base = x.strides()[d - 1];
       old_run = new_run = 1;
     }
   }
-  if (at >= 0) fail_call(call, Category::view_incompatible, "its layout does not allow this view. Hint: reshape");
+  if (at >= 0)
+    fail_call(call, Category::view_incompatible, "its layout does not allow this view. Hint: reshape");
 }
 
 Tensor Reshape::transpose(RuleContext& c, int, const Tensor& g) { return reshape_to(g, c.type(0).shape); }
@@ -147,14 +153,18 @@ Shape infer_size(const IntArray& size, Dim numel, std::string_view op, SourceLoc
   int unknown = -1;
   Dim known = 1;
   for (size_t i = 0; i < size.size(); ++i) {
-    if (size[i] == -1 && unknown < 0) unknown = static_cast<int>(i);
-    else if (size[i] < 0) fail(Category::bad_argument, op, fmt::format("size {} is not allowed here", size[i]), where);
-    else known *= size[i];
+    if (size[i] == -1 && unknown < 0)
+      unknown = static_cast<int>(i);
+    else if (size[i] < 0)
+      fail(Category::bad_argument, op, fmt::format("size {} is not allowed here", size[i]), where);
+    else
+      known *= size[i];
     shape.push_back(size[i]);
   }
   if (unknown >= 0) {
     if (known.hint() == 0 || numel.hint() % known.hint() != 0)
-      fail(Category::shape_mismatch, op, fmt::format("{} elements do not fit into shape {}", to_string(numel), to_string(shape)), where);
+      fail(Category::shape_mismatch, op,
+           fmt::format("{} elements do not fit into shape {}", to_string(numel), to_string(shape)), where);
     shape[unknown] = numel / known;
   }
   return shape;
@@ -196,7 +206,8 @@ Tensor expand(Operand x, const IntArray& size) {
   for (int i = 0; i < shape.rank(); ++i) {
     if (size[static_cast<size_t>(i)] >= 0) continue;
     if (size[static_cast<size_t>(i)] != -1 || i < skip)
-      fail(Category::bad_argument, "expand", fmt::format("size {} is not allowed at dim {}", size[static_cast<size_t>(i)], i), x.where());
+      fail(Category::bad_argument, "expand",
+           fmt::format("size {} is not allowed at dim {}", size[static_cast<size_t>(i)], i), x.where());
     shape[i] = from[i - skip];
   }
   return ops::emit<ops::Expand>({x.tensor().get()}, {shape}, x.where());
@@ -228,7 +239,8 @@ Tensor reshape_to(Operand x, const Shape& shape) {
 Tensor permute(Operand x, const IntArray& dims) {
   const int rank = x.tensor().impl().rank();
   if (static_cast<int>(dims.size()) != rank)
-    fail(Category::bad_dim, "permute", fmt::format("{} dims for a tensor of {} dimensions", dims.size(), rank), x.where());
+    fail(Category::bad_dim, "permute",
+         fmt::format("{} dims for a tensor of {} dimensions", dims.size(), rank), x.where());
   IntList order;
   uint64_t seen = 0;
   for (int64_t d : dims) {
@@ -251,7 +263,8 @@ Tensor transpose(Operand x, int64_t dim0, int64_t dim1) {
 
 Tensor t(Operand x) {
   const int rank = x.tensor().impl().rank();
-  if (rank > 2) fail(Category::bad_dim, "t", fmt::format("a tensor of {} dimensions is no matrix", rank), x.where());
+  if (rank > 2)
+    fail(Category::bad_dim, "t", fmt::format("a tensor of {} dimensions is no matrix", rank), x.where());
   return rank < 2 ? alias(x) : permute(x, {1, 0});
 }
 

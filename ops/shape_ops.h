@@ -22,7 +22,8 @@ struct Alias : View {
 };
 
 struct Detach : Alias {
-  static constexpr std::string_view name = "detach", doc = "the tensor without history", no_derivative = "it cuts the graph";
+  static constexpr std::string_view name = "detach", doc = "the tensor without history",
+                                    no_derivative = "it cuts the graph";
   static Tensor transpose(RuleContext&, int, const Tensor& g) = delete;
 };
 
@@ -72,7 +73,8 @@ struct Clone {
 
 /// The operand itself when it is row-major already, else a copy: decided when it runs, so that a graph serves any layout of its inputs.
 struct Contiguous : Clone {
-  static constexpr std::string_view name = "contiguous", doc = "row-major memory, by a copy only where needed";
+  static constexpr std::string_view name = "contiguous",
+                                    doc = "row-major memory, by a copy only where needed";
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
   static void run_on_host(const Call& call, Tensor* results);
 };

@@ -15,7 +15,8 @@ void Sort::infer(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl& x = *call.operands[0];
   Shape shape = x.shape();
   const int d = static_cast<int>(a.dim);
-  if (d < 0 || d >= shape.rank()) fail_call(call, Category::bad_dim, fmt::format("dim {} is out of range", d));
+  if (d < 0 || d >= shape.rank())
+    fail_call(call, Category::bad_dim, fmt::format("dim {} is out of range", d));
   if (a.count < 0 || a.count > shape[d])
     fail_call(call, Category::index_out_of_range, fmt::format("{} entries of dim {}", to_string(a.count), d));
   shape[d] = a.count;
@@ -25,23 +26,28 @@ void Sort::infer(const Call& call, TensorImpl* const* outputs) {
 
 void Sort::vjp(RuleContext& c) {
   if (!c.grad().defined()) return;
-  c.give(0, scatter_add(Operand(zeros_of(c.type(0), c.where()), c.where()), c.attrs<Attrs>().dim, c.out(1), c.grad()));
+  c.give(0, scatter_add(Operand(zeros_of(c.type(0), c.where()), c.where()), c.attrs<Attrs>().dim, c.out(1),
+                        c.grad()));
 }
 
-void Sort::jvp(TangentContext& c) { c.give(0, gather(Operand(c.tangent(0), c.where()), c.attrs<Attrs>().dim, c.out(1))); }
+void Sort::jvp(TangentContext& c) {
+  c.give(0, gather(Operand(c.tangent(0), c.where()), c.attrs<Attrs>().dim, c.out(1)));
+}
 
 }  // namespace ops
 
 namespace {
 
-SortResult sort_along(Operand x, std::optional<Dim> count, int64_t dim, bool descending, std::string_view op) {
+SortResult sort_along(Operand x, std::optional<Dim> count, int64_t dim, bool descending,
+                      std::string_view op) {
   const Shape shape = x.tensor().impl().shape();
   const int d = wrap_dim(dim, shape.rank(), op);
   const Tensor from = shape.rank() ? x.tensor() : reshape_to(x, {1});
   ops::Sort::Attrs attrs{d, count.value_or(from.impl().shape()[d]), descending};
   TensorImpl* operand = from.get();
   Tensor results[2];
-  Emitter::current().emit({&ops::info<ops::Sort>, {&operand, 1}, &attrs, effective_location(x.where()), 2}, results);
+  Emitter::current().emit({&ops::info<ops::Sort>, {&operand, 1}, &attrs, effective_location(x.where()), 2},
+                          results);
   if (shape.rank() == 0)
     for (Tensor& r : results) r = reshape_to(Operand(r, x.where()), {});
   return {results[0], results[1]};
@@ -49,12 +55,16 @@ SortResult sort_along(Operand x, std::optional<Dim> count, int64_t dim, bool des
 
 }  // namespace
 
-SortResult sort(Operand x, int64_t dim, bool descending, bool) { return sort_along(x, {}, dim, descending, "sort"); }
+SortResult sort(Operand x, int64_t dim, bool descending, bool) {
+  return sort_along(x, {}, dim, descending, "sort");
+}
 
 Tensor argsort(Operand x, int64_t dim, bool descending, bool) {
   return sort_along(Operand(detach(x), x.where()), {}, dim, descending, "argsort").indices;
 }
 
-SortResult topk(Operand x, Dim k, int64_t dim, bool largest, bool) { return sort_along(x, k, dim, largest, "topk"); }
+SortResult topk(Operand x, Dim k, int64_t dim, bool largest, bool) {
+  return sort_along(x, k, dim, largest, "topk");
+}
 
 }  // namespace retrograd

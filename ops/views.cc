@@ -19,7 +19,8 @@ void set_shape(const Call& call, TensorImpl* const* outputs, const Shape& shape)
 }
 
 void check_dim(const Call& call, int64_t dim) {
-  if (dim < 0 || dim >= call.operands[0]->rank()) fail_call(call, Category::bad_dim, fmt::format("dim {} is out of range", dim));
+  if (dim < 0 || dim >= call.operands[0]->rank())
+    fail_call(call, Category::bad_dim, fmt::format("dim {} is out of range", dim));
 }
 
 }  // namespace
@@ -39,8 +40,9 @@ void Transposed<V>::infer(const Call& call, TensorImpl* const* outputs) {
   TensorImpl* cell = seen.get();
   V::infer({&info<V>, {outputs, 1}, &attrs.view, call.where, 1}, &cell);
   if (!(seen->shape() == g.shape()))
-    fail_call(call, Category::shape_mismatch, fmt::format("{} was to come from a {} of {}", to_string(seen->shape()), V::name,
-                                                          to_string(attrs.size)));
+    fail_call(call, Category::shape_mismatch,
+              fmt::format("{} was to come from a {} of {}", to_string(seen->shape()), V::name,
+                          to_string(attrs.size)));
 }
 
 template struct Transposed<Slice>;
@@ -60,12 +62,15 @@ void Slice::infer(const Call& call, TensorImpl* const* outputs) {
   check_dim(call, a.dim);
   Shape shape = call.operands[0]->shape();
   const int d = static_cast<int>(a.dim);
-  if (a.length < 0 || a.step < 1) fail_call(call, Category::bad_argument, "the length is negative or the step is not positive");
-  const Dim stop = a.step.raw() == 1 ? a.start + a.length : a.length.raw() == 0 ? a.start : a.start + (a.length - 1) * a.step + 1;
+  if (a.length < 0 || a.step < 1)
+    fail_call(call, Category::bad_argument, "the length is negative or the step is not positive");
+  const Dim stop = a.step.raw() == 1     ? a.start + a.length
+                   : a.length.raw() == 0 ? a.start
+                                         : a.start + (a.length - 1) * a.step + 1;
   if (a.start < 0 || stop > shape[d])
     fail_call(call, Category::index_out_of_range,
-              fmt::format("{} entries from {} in steps of {} do not lie in dim {}", to_string(a.length), to_string(a.start),
-                          to_string(a.step), d));
+              fmt::format("{} entries from {} in steps of {} do not lie in dim {}", to_string(a.length),
+                          to_string(a.start), to_string(a.step), d));
   shape[d] = a.length;
   set_shape(call, outputs, shape);
 }
@@ -84,7 +89,8 @@ void Select::infer(const Call& call, TensorImpl* const* outputs) {
   Shape shape = call.operands[0]->shape();
   const int d = static_cast<int>(a.dim);
   if (a.index < 0 || a.index >= shape[d])
-    fail_call(call, Category::index_out_of_range, fmt::format("index {} is out of range in dim {}", to_string(a.index), d));
+    fail_call(call, Category::index_out_of_range,
+              fmt::format("index {} is out of range in dim {}", to_string(a.index), d));
   shape.erase(d);
   set_shape(call, outputs, shape);
 }
@@ -103,7 +109,8 @@ void Diagonal::infer(const Call& call, TensorImpl* const* outputs) {
   if (a.dim1 == a.dim2) fail_call(call, Category::bad_dim, "the two dims are the same");
   Shape shape = call.operands[0]->shape();
   const Dim rows = shape[static_cast<int>(a.dim1)], columns = shape[static_cast<int>(a.dim2)];
-  const Dim by_rows = a.offset < 0 ? rows + a.offset : rows, by_columns = a.offset > 0 ? columns - a.offset : columns;
+  const Dim by_rows = a.offset < 0 ? rows + a.offset : rows,
+            by_columns = a.offset > 0 ? columns - a.offset : columns;
   Dim length = by_rows < by_columns ? by_rows : by_columns;
   if (length < 0) length = 0;
   shape.erase(static_cast<int>(std::max(a.dim1, a.dim2)));
@@ -130,7 +137,8 @@ void Unfold::infer(const Call& call, TensorImpl* const* outputs) {
   const int d = static_cast<int>(a.dim);
   if (a.step < 1) fail_call(call, Category::bad_argument, "the step is not positive");
   if (a.size < 0 || a.size > shape[d])
-    fail_call(call, Category::bad_argument, fmt::format("windows of {} do not fit into dim {}", to_string(a.size), d));
+    fail_call(call, Category::bad_argument,
+              fmt::format("windows of {} do not fit into dim {}", to_string(a.size), d));
   shape[d] = (shape[d] - a.size) / a.step + 1;
   shape.push_back(a.size);
   set_shape(call, outputs, shape);
@@ -197,7 +205,9 @@ class Buffer {
     if (is_base_) return reshape_to(Operand(buffer, where_), type_.shape);
     return AsStrided::of(buffer, base_, where_);
   }
-  Tensor from_view(const Tensor& g) const { return emit<Transposed<AsStrided>>({g.get()}, {view_, {size_}}, where_); }
+  Tensor from_view(const Tensor& g) const {
+    return emit<Transposed<AsStrided>>({g.get()}, {view_, {size_}}, where_);
+  }
   Tensor to_view(const Tensor& buffer) const { return AsStrided::of(buffer, view_, where_); }
   Tensor with_view(const Tensor& buffer, const Tensor& value) const {
     return emit<AsStridedScatter>({buffer.get(), value.get()}, view_, where_);
@@ -207,7 +217,8 @@ class Buffer {
     if (!repeats_) return buffer;
     const Tensor one = ones_of(type_, where_);
     const Tensor count = emit<Transposed<AsStrided>>({one.get()}, {base_, {size_}}, where_);
-    const Tensor all = full({size_}, 1, {type_.dtype, type_.device}, where_), seen = AsStrided::of(count, base_, where_);
+    const Tensor all = full({size_}, 1, {type_.dtype, type_.device}, where_),
+                 seen = AsStrided::of(count, base_, where_);
     return div(Operand(buffer, where_), emit<AsStridedScatter>({all.get(), seen.get()}, base_, where_));
   }
 
@@ -229,7 +240,8 @@ class Buffer {
 };
 
 void check_geometry(const Call& call, const Geometry& g) {
-  if (g.size.rank() != g.stride.size()) fail_call(call, Category::bad_argument, "sizes and strides are not equally many");
+  if (g.size.rank() != g.stride.size())
+    fail_call(call, Category::bad_argument, "sizes and strides are not equally many");
   for (int i = 0; i < g.size.rank(); ++i) {
     if (g.size[i].hint() < 0) fail_call(call, Category::bad_argument, "a size is negative");
     if (g.stride[i] < 0) fail_call(call, Category::bad_argument, "a stride is negative");
@@ -276,7 +288,8 @@ void AsStridedScatter::infer(const Call& call, TensorImpl* const* outputs) {
   const Geometry& g = call.attrs_as<Geometry>();
   check_geometry(call, g);
   const TensorImpl &base = *call.operands[0], &value = *call.operands[1];
-  if (!(value.shape() == g.size)) fail_call(call, Category::shape_mismatch, "the value has another shape than the view");
+  if (!(value.shape() == g.size))
+    fail_call(call, Category::shape_mismatch, "the value has another shape than the view");
   if (value.dtype() != base.dtype()) fail_call(call, Category::dtype_mismatch, "the value has another dtype");
   set_shape(call, outputs, base.shape());
 }
@@ -315,18 +328,22 @@ Tensor slice_of(Operand x, int dim, Dim start, Dim length, Dim step) {
 
 Tensor narrow(Operand x, int64_t dim, Dim start, Dim length) {
   const int d = dim_of(x, dim, "narrow");
-  if (length < 0) fail(Category::bad_argument, "narrow", fmt::format("the length {} is negative", to_string(length)), x.where());
+  if (length < 0)
+    fail(Category::bad_argument, "narrow", fmt::format("the length {} is negative", to_string(length)),
+         x.where());
   return slice_of(x, d, start < 0 ? start + shape_of(x)[d] : start, length, 1);
 }
 
 Tensor select(Operand x, int64_t dim, Dim index) {
   const int d = dim_of(x, dim, "select");
-  return ops::emit<ops::Select>({x.tensor().get()}, {d, index < 0 ? index + shape_of(x)[d] : index}, x.where());
+  return ops::emit<ops::Select>({x.tensor().get()}, {d, index < 0 ? index + shape_of(x)[d] : index},
+                                x.where());
 }
 
 Tensor slice(Operand x, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
   const int d = dim_of(x, dim, "slice");
-  if (step < 1) fail(Category::bad_argument, "slice", fmt::format("the step {} is not positive", step), x.where());
+  if (step < 1)
+    fail(Category::bad_argument, "slice", fmt::format("the step {} is not positive", step), x.where());
   const Dim n = shape_of(x)[d];
   auto clamped = [&](Dim at) {
     if (at < 0) at = at + n;
@@ -367,13 +384,16 @@ Tensor unsqueeze(Operand x, int64_t dim) {
 Tensor flatten(Operand x, int64_t start_dim, int64_t end_dim) {
   const Shape& from = shape_of(x);
   if (from.rank() == 0) return reshape_to(x, {1});
-  const int first = wrap_dim(start_dim, from.rank(), "flatten"), last = wrap_dim(end_dim, from.rank(), "flatten");
+  const int first = wrap_dim(start_dim, from.rank(), "flatten"),
+            last = wrap_dim(end_dim, from.rank(), "flatten");
   if (first > last) fail(Category::bad_dim, "flatten", "start_dim lies behind end_dim", x.where());
   if (first == last) return x.tensor();
   Shape shape;
   for (int i = 0; i < from.rank(); ++i) {
-    if (i <= first || i > last) shape.push_back(from[i]);
-    else shape[first] *= from[i];
+    if (i <= first || i > last)
+      shape.push_back(from[i]);
+    else
+      shape[first] *= from[i];
   }
   return reshape_to(x, shape);
 }
@@ -383,13 +403,15 @@ Tensor broadcast_to(Operand x, const IntArray& size) { return expand(x, size); }
 Tensor movedim(Operand x, const IntArray& source, const IntArray& destination) {
   const int rank = shape_of(x).rank();
   if (source.size() != destination.size())
-    fail(Category::bad_argument, "movedim", fmt::format("{} sources, {} destinations", source.size(), destination.size()), x.where());
+    fail(Category::bad_argument, "movedim",
+         fmt::format("{} sources, {} destinations", source.size(), destination.size()), x.where());
   IntArray order(static_cast<size_t>(rank), -1);
   uint64_t moved = 0;
   for (size_t i = 0; i < source.size(); ++i) {
     const int from = wrap_dim(source[i], rank, "movedim"), to = wrap_dim(destination[i], rank, "movedim");
     if (rank == 0) continue;
-    if (moved >> from & 1 || order[static_cast<size_t>(to)] >= 0) fail(Category::bad_dim, "movedim", "a dim stands twice", x.where());
+    if (moved >> from & 1 || order[static_cast<size_t>(to)] >= 0)
+      fail(Category::bad_dim, "movedim", "a dim stands twice", x.where());
     moved |= uint64_t{1} << from;
     order[static_cast<size_t>(to)] = from;
   }
@@ -415,15 +437,18 @@ Tensor unfold(Operand x, int64_t dimension, int64_t size, int64_t step) {
   return select(Operand(ops::emit<ops::Unfold>({one.get()}, attrs, x.where()), x.where()), 0, 0);
 }
 
-Tensor as_strided(Operand x, const IntArray& size, const IntArray& stride, std::optional<int64_t> storage_offset) {
+Tensor as_strided(Operand x, const IntArray& size, const IntArray& stride,
+                  std::optional<int64_t> storage_offset) {
   const TensorImpl& from = x.tensor().impl();
   if (storage_offset && *storage_offset < 0)
-    fail(Category::bad_argument, "as_strided", fmt::format("the offset {} is negative", *storage_offset), x.where());
+    fail(Category::bad_argument, "as_strided", fmt::format("the offset {} is negative", *storage_offset),
+         x.where());
   const Tensor base = from.graph ? clone(x) : x.tensor();  // a recorded value has no layout of its own
   ops::Geometry g;
   g.size = Shape(size);
   g.stride = IntList(stride);
-  if (from.graph) g.offset = storage_offset.value_or(0);
+  if (from.graph)
+    g.offset = storage_offset.value_or(0);
   else {
     g.offset = storage_offset.value_or(from.storage_offset()) - from.storage_offset();
     for (int i = 0; i < from.rank(); ++i) g.base_stride.push_back(from.strides()[i]);
@@ -445,7 +470,8 @@ Tensors split(Operand x, Dim split_size, int64_t dim) {
   const int d = dim_of(x, dim, "split");
   const Dim n = shape_of(x)[d];
   if (split_size < 0 || (split_size == 0 && !(n == 0)))
-    fail(Category::bad_argument, "split", fmt::format("the size {} is not allowed here", to_string(split_size)), x.where());
+    fail(Category::bad_argument, "split",
+         fmt::format("the size {} is not allowed here", to_string(split_size)), x.where());
   Tensors parts;
   Dim at = 0;
   do {
@@ -465,7 +491,8 @@ Tensors split(Operand x, const IntArray& sections, int64_t dim) {
   }
   if (!(sum == shape_of(x)[d]))
     fail(Category::shape_mismatch, "split",
-         fmt::format("sections of {} in all, dim {} has {}", to_string(sum), d, to_string(shape_of(x)[d])), x.where());
+         fmt::format("sections of {} in all, dim {} has {}", to_string(sum), d, to_string(shape_of(x)[d])),
+         x.where());
   Tensors parts;
   Dim at = 0;
   for (int64_t n : sections) {

@@ -26,11 +26,14 @@ struct Transposed {
       v.field("input_size", size);
     }
   };
-  static constexpr std::string_view name = V::transposed_name, doc = "the operand added into zeros at the place of a view";
+  static constexpr std::string_view name = V::transposed_name,
+                                    doc = "the operand added into zeros at the place of a view";
   static constexpr int8_t arity = 1;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
   static void infer(const Call& call, TensorImpl* const* outputs);
-  static Tensor transpose(RuleContext& c, int, const Tensor& g) { return V::of(g, c.attrs<Attrs>().view, c.where()); }
+  static Tensor transpose(RuleContext& c, int, const Tensor& g) {
+    return V::of(g, c.attrs<Attrs>().view, c.where());
+  }
 };
 
 /// A view whose transpose is Transposed<V>.
@@ -74,7 +77,8 @@ struct SelectAttrs {
 /// One entry of a dim, without the dim.
 struct Select : PickingView<Select> {
   using Attrs = SelectAttrs;
-  static constexpr std::string_view name = "select", transposed_name = "select_backward", doc = "one entry of a dim";
+  static constexpr std::string_view name = "select", transposed_name = "select_backward",
+                                    doc = "one entry of a dim";
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void layout(const Call& call, TensorImpl& output);
 };
@@ -91,7 +95,8 @@ struct DiagonalAttrs {
 /// The elements with index(dim2) - index(dim1) = offset, as a last dim.
 struct Diagonal : PickingView<Diagonal> {
   using Attrs = DiagonalAttrs;
-  static constexpr std::string_view name = "diagonal", transposed_name = "diagonal_backward", doc = "a diagonal of two dims";
+  static constexpr std::string_view name = "diagonal", transposed_name = "diagonal_backward",
+                                    doc = "a diagonal of two dims";
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void layout(const Call& call, TensorImpl& output);
 };
@@ -109,7 +114,8 @@ struct UnfoldAttrs {
 /// All windows of a dim, the inside of a window as a last dim.
 struct Unfold : PickingView<Unfold> {
   using Attrs = UnfoldAttrs;
-  static constexpr std::string_view name = "unfold", transposed_name = "unfold_backward", doc = "windows of a dim";
+  static constexpr std::string_view name = "unfold", transposed_name = "unfold_backward",
+                                    doc = "windows of a dim";
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void layout(const Call& call, TensorImpl& output);
 };
@@ -119,8 +125,8 @@ struct Geometry {
   Shape size;
   IntList stride;
   int64_t offset = 0;
-  IntList base_stride;          // how the operand lies in memory
-  bool base_is_dense = true;    // row-major: base_stride says nothing more
+  IntList base_stride;        // how the operand lies in memory
+  bool base_is_dense = true;  // row-major: base_stride says nothing more
   void visit(AttrVisitor& v) {
     v.field("size", size);
     v.field("stride", stride);
@@ -134,7 +140,8 @@ Geometry geometry_of(const TensorImpl& view, const TensorImpl& base);
 
 struct AsStrided : View {
   using Attrs = Geometry;
-  static constexpr std::string_view name = "as_strided", transposed_name = "as_strided_backward", doc = "a view by strides";
+  static constexpr std::string_view name = "as_strided", transposed_name = "as_strided_backward",
+                                    doc = "a view by strides";
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void layout(const Call& call, TensorImpl& output);
   static void vjp(RuleContext& c);
@@ -146,7 +153,8 @@ struct AsStrided : View {
 /// (base, value): base with the elements that the view shows replaced by value. What an in-place write through a view does to its base.
 struct AsStridedScatter {
   using Attrs = Geometry;
-  static constexpr std::string_view name = "as_strided_scatter", doc = "a tensor with the elements of a view replaced";
+  static constexpr std::string_view name = "as_strided_scatter",
+                                    doc = "a tensor with the elements of a view replaced";
   static constexpr int8_t arity = 2;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
   static void infer(const Call& call, TensorImpl* const* outputs);
@@ -154,8 +162,8 @@ struct AsStridedScatter {
   static void jvp(TangentContext& c);
 };
 
-using ViewOps = OpList<Slice, Select, Diagonal, Unfold, AsStrided, AsStridedScatter, Transposed<Slice>, Transposed<Select>,
-                       Transposed<Diagonal>, Transposed<Unfold>, Transposed<AsStrided>>;
+using ViewOps = OpList<Slice, Select, Diagonal, Unfold, AsStrided, AsStridedScatter, Transposed<Slice>,
+                       Transposed<Select>, Transposed<Diagonal>, Transposed<Unfold>, Transposed<AsStrided>>;
 
 }  // namespace ops
 
@@ -164,7 +172,8 @@ Tensor narrow(Operand input, int64_t dim, Dim start, Dim length);
 /// Entry `index` of `dim`, without the dim. Error(index_out_of_range).
 Tensor select(Operand input, int64_t dim, Dim index);
 /// Python's input[start:end:step] along one dim; out-of-range bounds are clamped. step >= 1.
-Tensor slice(Operand input, int64_t dim, std::optional<int64_t> start = {}, std::optional<int64_t> end = {}, int64_t step = 1);
+Tensor slice(Operand input, int64_t dim, std::optional<int64_t> start = {}, std::optional<int64_t> end = {},
+             int64_t step = 1);
 /// Drops dims of size 1: all of them, or those of the list that have size 1.
 Tensor squeeze(Operand input);
 Tensor squeeze(Operand input, const IntArray& dims);
@@ -179,7 +188,8 @@ Tensor diagonal(Operand input, int64_t offset = 0, int64_t dim1 = 0, int64_t dim
 /// Windows of `size` in steps along `dimension`: [..., windows, ..., size].
 Tensor unfold(Operand input, int64_t dimension, int64_t size, int64_t step);
 /// A view of the storage, in elements; the offset defaults to the input's. Errors: index_out_of_range, bad_argument.
-Tensor as_strided(Operand input, const IntArray& size, const IntArray& stride, std::optional<int64_t> storage_offset = {});
+Tensor as_strided(Operand input, const IntArray& size, const IntArray& stride,
+                  std::optional<int64_t> storage_offset = {});
 
 /// Parts of a dim: of one size (the last may be smaller), or of the sizes given. In-place writes to the parts are refused while they could
 /// need a gradient.

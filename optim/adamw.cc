@@ -29,8 +29,13 @@ AdamWAlgorithm::Pass AdamWAlgorithm::prepare(const Options& options, State& stat
   need(state.exp_avg);
   need(state.exp_avg_sq);
   if (options.amsgrad) need(state.max_exp_avg_sq);
-  return {param,         contiguous(param.grad()), state.exp_avg, state.exp_avg_sq, options.amsgrad ? state.max_exp_avg_sq : Tensor(),
-          options,       state.step};
+  return {param,
+          contiguous(param.grad()),
+          state.exp_avg,
+          state.exp_avg_sq,
+          options.amsgrad ? state.max_exp_avg_sq : Tensor(),
+          options,
+          state.step};
 }
 
 template <class T>
@@ -41,8 +46,10 @@ void AdamWAlgorithm::Pass::run(int64_t begin, int64_t end) const {
   T* __restrict v = memory<T>(exp_avg_sq);
   T* __restrict largest = memory<T>(max_exp_avg_sq);
   const auto t = static_cast<double>(step);
-  const double correction1 = 1 - std::pow(options.betas[0], t), correction2 = 1 - std::pow(options.betas[1], t);
-  const T sign = options.maximize ? T{-1} : T{1}, keep = static_cast<T>(1 - options.lr * options.weight_decay);
+  const double correction1 = 1 - std::pow(options.betas[0], t),
+               correction2 = 1 - std::pow(options.betas[1], t);
+  const T sign = options.maximize ? T{-1} : T{1},
+          keep = static_cast<T>(1 - options.lr * options.weight_decay);
   const T fresh1 = static_cast<T>(1 - options.betas[0]);
   const T beta2 = static_cast<T>(options.betas[1]), fresh2 = static_cast<T>(1 - options.betas[1]);
   const T size = static_cast<T>(options.lr / correction1), root2 = static_cast<T>(std::sqrt(correction2));

@@ -20,7 +20,8 @@ Tensors gradients(const Tensors& parameters, std::string_view op, SourceLocation
     Tensor g = p.grad();
     if (!g.defined()) continue;
     if (g.dtype() != kFloat32 && g.dtype() != kFloat64)
-      fail(Category::dtype_mismatch, op, fmt::format("gradients are float32 or float64, one is {}", describe(g)), where);
+      fail(Category::dtype_mismatch, op,
+           fmt::format("gradients are float32 or float64, one is {}", describe(g)), where);
     if (!g.is_contiguous()) {
       g = contiguous(Operand(g, where));
       p.set_grad(g, where);
@@ -51,7 +52,8 @@ double sum_of(const T* x, int64_t n, const F& f) {
 template <class T>
 double part_of_norm(const T* x, int64_t n, double norm_type) {
   if (norm_type == 2) return sum_of(x, n, [](double v) { return v * v; });
-  if (!std::isinf(norm_type)) return sum_of(x, n, [=](double v) { return std::pow(std::fabs(v), norm_type); });
+  if (!std::isinf(norm_type))
+    return sum_of(x, n, [=](double v) { return std::pow(std::fabs(v), norm_type); });
   double largest = 0;
   for (int64_t i = 0; i < n; ++i)
     if (const double a = std::fabs(static_cast<double>(x[i])); a > largest || std::isnan(a)) largest = a;
@@ -64,13 +66,16 @@ double total_norm(const Tensors& grads, const std::vector<Chunk>& chunks, double
     const Chunk& c = chunks[static_cast<size_t>(i)];
     const Tensor& g = grads[c.item];
     const int64_t n = c.end - c.begin;
-    parts[static_cast<size_t>(i)] = g.dtype() == kFloat64 ? part_of_norm(memory<double>(g) + c.begin, n, norm_type)
-                                                          : part_of_norm(memory<float>(g) + c.begin, n, norm_type);
+    parts[static_cast<size_t>(i)] = g.dtype() == kFloat64
+                                        ? part_of_norm(memory<double>(g) + c.begin, n, norm_type)
+                                        : part_of_norm(memory<float>(g) + c.begin, n, norm_type);
   });
   double total = 0;
   for (double part : parts) {
-    if (!std::isinf(norm_type)) total += part;
-    else if (part > total || std::isnan(part)) total = part;
+    if (!std::isinf(norm_type))
+      total += part;
+    else if (part > total || std::isnan(part))
+      total = part;
   }
   return std::isinf(norm_type) ? total : norm_type == 2 ? std::sqrt(total) : std::pow(total, 1 / norm_type);
 }
@@ -84,18 +89,23 @@ void map(const Tensors& grads, const std::vector<Chunk>& chunks, const F& f) {
     const auto run = [&](auto* x) {
       for (int64_t k = c.begin; k < c.end; ++k) x[k] = f(x[k]);
     };
-    if (grads[c.item].dtype() == kFloat64) run(memory<double>(grads[c.item]));
-    else run(memory<float>(grads[c.item]));
+    if (grads[c.item].dtype() == kFloat64)
+      run(memory<double>(grads[c.item]));
+    else
+      run(memory<float>(grads[c.item]));
   });
   for (const Tensor& g : grads) g.impl().storage()->bump_version();
 }
 
 }  // namespace
 
-double clip_grad_norm_(const Tensors& parameters, double max_norm, double norm_type, bool error_if_nonfinite, SourceLocation where) {
+double clip_grad_norm_(const Tensors& parameters, double max_norm, double norm_type, bool error_if_nonfinite,
+                       SourceLocation where) {
   constexpr std::string_view op = "clip_grad_norm_";
-  if (!(max_norm >= 0)) fail(Category::bad_argument, op, fmt::format("max_norm must be at least 0, it is {}", max_norm), where);
-  if (!(norm_type > 0)) fail(Category::bad_argument, op, fmt::format("norm_type must be above 0, it is {}", norm_type), where);
+  if (!(max_norm >= 0))
+    fail(Category::bad_argument, op, fmt::format("max_norm must be at least 0, it is {}", max_norm), where);
+  if (!(norm_type > 0))
+    fail(Category::bad_argument, op, fmt::format("norm_type must be above 0, it is {}", norm_type), where);
   const Tensors grads = gradients(parameters, op, where);
   const std::vector<Chunk> chunks = chunks_of(grads);
   const double norm = total_norm(grads, chunks, norm_type);
@@ -108,7 +118,9 @@ double clip_grad_norm_(const Tensors& parameters, double max_norm, double norm_t
 
 void clip_grad_value_(const Tensors& parameters, double clip_value, SourceLocation where) {
   constexpr std::string_view op = "clip_grad_value_";
-  if (!(clip_value >= 0)) fail(Category::bad_argument, op, fmt::format("clip_value must be at least 0, it is {}", clip_value), where);
+  if (!(clip_value >= 0))
+    fail(Category::bad_argument, op, fmt::format("clip_value must be at least 0, it is {}", clip_value),
+         where);
   const Tensors grads = gradients(parameters, op, where);
   map(grads, chunks_of(grads), [clip_value](auto x) {
     const auto bound = static_cast<decltype(x)>(clip_value);

@@ -12,8 +12,10 @@ namespace retrograd::optim {
 void Optimizer::zero_grad(bool set_to_none) {
   NoGradGuard no_grad;
   for (const Tensor& param : parameters()) {
-    if (set_to_none) param.set_grad({});
-    else if (param.grad().defined()) param.grad().zero_();
+    if (set_to_none)
+      param.set_grad({});
+    else if (param.grad().defined())
+      param.grad().zero_();
   }
 }
 
@@ -25,13 +27,17 @@ void check_params(const Tensors& params, std::string_view optimizer, SourceLocat
   for (const Tensor& p : params) {
     if (!p.defined()) fail(Category::bad_argument, optimizer, "a parameter is undefined", where);
     if (p.dtype() != kFloat32 && p.dtype() != kFloat64)
-      fail(Category::dtype_mismatch, optimizer, fmt::format("parameters are float32 or float64, one is {}", describe(p)), where);
+      fail(Category::dtype_mismatch, optimizer,
+           fmt::format("parameters are float32 or float64, one is {}", describe(p)), where);
     if (!p.is_leaf() || !p.requires_grad())
-      fail(Category::bad_argument, optimizer, fmt::format("{} is not a leaf that requires a gradient", describe(p)), where);
+      fail(Category::bad_argument, optimizer,
+           fmt::format("{} is not a leaf that requires a gradient", describe(p)), where);
     if (!p.is_contiguous())
-      fail(Category::bad_argument, optimizer, fmt::format("{} is not contiguous. Hint: clone it before it becomes a leaf", describe(p)), where);
+      fail(Category::bad_argument, optimizer,
+           fmt::format("{} is not contiguous. Hint: clone it before it becomes a leaf", describe(p)), where);
     if (!seen.insert(p.get()).second)
-      fail(Category::bad_argument, optimizer, fmt::format("{} stands twice among the parameters", describe(p)), where);
+      fail(Category::bad_argument, optimizer,
+           fmt::format("{} stands twice among the parameters", describe(p)), where);
   }
 }
 
@@ -43,12 +49,14 @@ void save_state(StateDict& out, size_t index, std::string_view name, const Tenso
   if (value.defined()) out.emplace(key_of(index, name), value);
 }
 
-Tensor take_state(StateDict& rest, size_t index, std::string_view name, const Tensor& param, SourceLocation where) {
+Tensor take_state(StateDict& rest, size_t index, std::string_view name, const Tensor& param,
+                  SourceLocation where) {
   const auto it = rest.find(key_of(index, name));
   if (it == rest.end()) return {};
   const Tensor value = it->second;
   if (value.sizes() != param.sizes() || value.dtype() != param.dtype())
-    fail(value.dtype() == param.dtype() ? Category::shape_mismatch : Category::dtype_mismatch, "load_state_dict",
+    fail(value.dtype() == param.dtype() ? Category::shape_mismatch : Category::dtype_mismatch,
+         "load_state_dict",
          fmt::format("{} for \"{}\" of a parameter {}", describe(value), it->first, describe(param)), where);
   rest.erase(it);
   return clone(value);
@@ -58,13 +66,15 @@ int64_t take_step(StateDict& rest, size_t index, SourceLocation where) {
   const auto it = rest.find(key_of(index, "step"));
   if (it == rest.end()) return 0;
   const int64_t step = it->second.item<int64_t>(where);
-  if (step < 0) fail(Category::bad_argument, "load_state_dict", fmt::format("\"{}\" is {}", it->first, step), where);
+  if (step < 0)
+    fail(Category::bad_argument, "load_state_dict", fmt::format("\"{}\" is {}", it->first, step), where);
   rest.erase(it);
   return step;
 }
 
 void fail_unknown_key(std::string_view key, SourceLocation where) {
-  fail(Category::bad_argument, "load_state_dict", fmt::format("\"{}\" is no state of this optimizer", key), where);
+  fail(Category::bad_argument, "load_state_dict", fmt::format("\"{}\" is no state of this optimizer", key),
+       where);
 }
 
 }  // namespace detail

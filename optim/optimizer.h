@@ -47,7 +47,8 @@ void check_params(const Tensors& params, std::string_view optimizer, SourceLocat
 /// Writes `name` of parameter `index` into the dictionary, when there is something.
 void save_state(StateDict& out, size_t index, std::string_view name, const Tensor& value);
 /// Takes `name` of parameter `index` out of `rest`, as a copy of the parameter's type; undefined when it is not there.
-Tensor take_state(StateDict& rest, size_t index, std::string_view name, const Tensor& param, SourceLocation where);
+Tensor take_state(StateDict& rest, size_t index, std::string_view name, const Tensor& param,
+                  SourceLocation where);
 int64_t take_step(StateDict& rest, size_t index, SourceLocation where);
 [[noreturn]] void fail_unknown_key(std::string_view key, SourceLocation where);
 }  // namespace detail
@@ -62,9 +63,11 @@ class OptimizerOf : public Optimizer {
   using Options = typename Algorithm::Options;
   using Group = ParamGroup<Options>;
 
-  explicit OptimizerOf(const Tensors& params, Options options = {}, SourceLocation where = SourceLocation::current())
+  explicit OptimizerOf(const Tensors& params, Options options = {},
+                       SourceLocation where = SourceLocation::current())
       : OptimizerOf(std::vector<Group>{{params, options}}, where) {}
-  explicit OptimizerOf(std::vector<Group> groups, SourceLocation where = SourceLocation::current()) : groups_(std::move(groups)) {
+  explicit OptimizerOf(std::vector<Group> groups, SourceLocation where = SourceLocation::current())
+      : groups_(std::move(groups)) {
     for (const Group& group : groups_) Algorithm::check(group.options, where);
     detail::check_params(parameters(), Algorithm::name, where);
     states_.resize(parameters().size());
@@ -101,7 +104,8 @@ class OptimizerOf : public Optimizer {
     StateDict out;
     for (size_t i = 0; i < states_.size(); ++i) {
       typename Algorithm::State state = states_[i];
-      Algorithm::visit(state, [&](std::string_view name, Tensor& value) { detail::save_state(out, i, name, value); });
+      Algorithm::visit(
+          state, [&](std::string_view name, Tensor& value) { detail::save_state(out, i, name, value); });
       if (state.step > 0) detail::save_state(out, i, "step", scalar_tensor(state.step, {kInt64}));
     }
     return out;
@@ -113,7 +117,9 @@ class OptimizerOf : public Optimizer {
     std::vector<typename Algorithm::State> loaded(states_.size());
     const Tensors params = parameters();
     for (size_t i = 0; i < loaded.size(); ++i) {
-      Algorithm::visit(loaded[i], [&](std::string_view name, Tensor& value) { value = detail::take_state(rest, i, name, params[i], where); });
+      Algorithm::visit(loaded[i], [&](std::string_view name, Tensor& value) {
+        value = detail::take_state(rest, i, name, params[i], where);
+      });
       loaded[i].step = detail::take_step(rest, i, where);
     }
     if (!rest.empty()) detail::fail_unknown_key(rest.begin()->first, where);

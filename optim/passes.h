@@ -25,7 +25,8 @@ struct Chunk {
 inline std::vector<Chunk> cut(const std::vector<int64_t>& sizes) {
   std::vector<Chunk> chunks;
   for (size_t i = 0; i < sizes.size(); ++i)
-    for (int64_t at = 0; at < sizes[i]; at += kChunk) chunks.push_back({i, at, std::min(at + kChunk, sizes[i])});
+    for (int64_t at = 0; at < sizes[i]; at += kChunk)
+      chunks.push_back({i, at, std::min(at + kChunk, sizes[i])});
   return chunks;
 }
 
@@ -45,8 +46,10 @@ void run_passes(const std::vector<Pass>& passes) {
   cpu::parallel_for(static_cast<int64_t>(chunks.size()), [&](int64_t i) {
     const Chunk& chunk = chunks[static_cast<size_t>(i)];
     const Pass& pass = passes[chunk.item];
-    if (pass.param.dtype() == kFloat64) pass.template run<double>(chunk.begin, chunk.end);
-    else pass.template run<float>(chunk.begin, chunk.end);
+    if (pass.param.dtype() == kFloat64)
+      pass.template run<double>(chunk.begin, chunk.end);
+    else
+      pass.template run<float>(chunk.begin, chunk.end);
   });
   for (const Pass& pass : passes) pass.param.impl().storage()->bump_version();
 }

@@ -25,7 +25,8 @@ SGDAlgorithm::Pass SGDAlgorithm::prepare(const Options& options, State& state, c
   ++state.step;
   const bool first = options.momentum != 0 && !state.momentum_buffer.defined();
   if (first) state.momentum_buffer = empty(param.sizes(), {param.dtype()});
-  return {param, contiguous(param.grad()), options.momentum != 0 ? state.momentum_buffer : Tensor(), options, first};
+  return {param, contiguous(param.grad()), options.momentum != 0 ? state.momentum_buffer : Tensor(), options,
+          first};
 }
 
 template <class T>
@@ -33,7 +34,8 @@ void SGDAlgorithm::Pass::run(int64_t begin, int64_t end) const {
   T* __restrict p = memory<T>(param);
   const T* __restrict g = memory<T>(grad);
   T* __restrict buf = memory<T>(buffer);
-  const T sign = options.maximize ? T{-1} : T{1}, decay = static_cast<T>(options.weight_decay), lr = static_cast<T>(options.lr);
+  const T sign = options.maximize ? T{-1} : T{1}, decay = static_cast<T>(options.weight_decay),
+          lr = static_cast<T>(options.lr);
   const T momentum = static_cast<T>(options.momentum), fresh = static_cast<T>(1 - options.dampening);
   if (!buf) {
     for (int64_t i = begin; i < end; ++i) p[i] -= lr * (sign * g[i] + decay * p[i]);

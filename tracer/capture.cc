@@ -83,16 +83,21 @@ std::shared_ptr<Capture> Capture::record(const BackwardRequest& request, Walk& w
 }
 
 int64_t Capture::size_at(const SymbolUse& use, const BackwardRequest& request, const Reached& reached) const {
-  if (use.kind == SymbolUse::Kind::root_dim) return request.cotangents[use.place].impl().shape()[static_cast<int>(use.dim)].raw();
+  if (use.kind == SymbolUse::Kind::root_dim)
+    return request.cotangents[use.place].impl().shape()[static_cast<int>(use.dim)].raw();
   const Record& record = *reached.records[use.place];
-  if (use.kind == SymbolUse::Kind::type_dim) return record.dims[record.types[use.index].first_dim + use.dim].raw();
+  if (use.kind == SymbolUse::Kind::type_dim)
+    return record.dims[record.types[use.index].first_dim + use.dim].raw();
   return attr_at<Dim>(record, use.index).raw();
 }
 
-std::vector<Number> Capture::values(const BackwardRequest& request, const Reached& reached, std::string& misfit) const {
+std::vector<Number> Capture::values(const BackwardRequest& request, const Reached& reached,
+                                    std::string& misfit) const {
   std::vector<Number> values(static_cast<size_t>(graph_.symbols.size()));
   std::vector<bool> known(values.size());
-  for (const SymbolUse& use : numbers_) values[static_cast<size_t>(use.number)] = attr_at<Scalar>(*reached.records[use.place], use.index).number();
+  for (const SymbolUse& use : numbers_)
+    values[static_cast<size_t>(use.number)] =
+        attr_at<Scalar>(*reached.records[use.place], use.index).number();
   for (const SymbolUse& use : sizes_) {
     const int64_t size = size_at(use, request, reached);
     const auto id = use.size.is_symbolic() ? static_cast<size_t>(use.size.id()) : values.size();
@@ -103,15 +108,18 @@ std::vector<Number> Capture::values(const BackwardRequest& request, const Reache
     }
     const int64_t expected = id < values.size() ? values[id].i : use.size.raw();
     if (size != expected) {
-      const std::string_view op = use.kind == SymbolUse::Kind::root_dim ? "root" : reached.records[use.place]->op->name;
-      misfit = fmt::format("a size of {}#{} was {}, as another size was, and is now {}", op, use.place, expected, size);
+      const std::string_view op =
+          use.kind == SymbolUse::Kind::root_dim ? "root" : reached.records[use.place]->op->name;
+      misfit = fmt::format("a size of {}#{} was {}, as another size was, and is now {}", op, use.place,
+                           expected, size);
       return {};
     }
   }
   graph_.symbols.evaluate(values);
   if (const int guard = graph_.symbols.failing_guard(values); guard >= 0) {
     const SymbolTable::Guard& g = graph_.symbols.guards()[static_cast<size_t>(guard)];
-    misfit = fmt::format("a comparison of {} and {} comes out otherwise than at capture", graph_.symbols.text(g.lhs), graph_.symbols.text(g.rhs));
+    misfit = fmt::format("a comparison of {} and {} comes out otherwise than at capture",
+                         graph_.symbols.text(g.lhs), graph_.symbols.text(g.rhs));
     return {};
   }
   if (values.empty()) values.resize(1);  // an empty list means "does not fit"
@@ -119,7 +127,9 @@ std::vector<Number> Capture::values(const BackwardRequest& request, const Reache
 }
 
 bool Capture::read_numbers(const Reached& reached, std::vector<Number>& values) const {
-  for (const SymbolUse& use : numbers_) values[static_cast<size_t>(use.number)] = attr_at<Scalar>(*reached.records[use.place], use.index).number();
+  for (const SymbolUse& use : numbers_)
+    values[static_cast<size_t>(use.number)] =
+        attr_at<Scalar>(*reached.records[use.place], use.index).number();
   graph_.symbols.evaluate(values);
   return graph_.symbols.failing_guard(values) < 0;
 }

@@ -28,7 +28,8 @@ class Capture {
   };
 
   /// Values of all expressions at the sizes and numbers of this run; empty, with a reason, when the graph does not fit.
-  std::vector<Number> values(const BackwardRequest& request, const Reached& reached, std::string& misfit) const;
+  std::vector<Number> values(const BackwardRequest& request, const Reached& reached,
+                             std::string& misfit) const;
   /// `values` with the numbers of this run; the sizes stay. False when a guard then comes out otherwise than at capture.
   bool read_numbers(const Reached& reached, std::vector<Number>& values) const;
   bool has_numbers() const { return !numbers_.empty(); }

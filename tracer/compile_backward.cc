@@ -58,11 +58,12 @@ struct CompiledBackward::State final : BackwardRunner {
   std::shared_ptr<Structure> newest() const;
   std::shared_ptr<Structure> find(const Key& key);
   std::shared_ptr<Structure> add(const Key& key, const BackwardRequest& request, Walk& walk);
-  bool look_up(const std::shared_ptr<Structure>& structure, const BackwardRequest& request, const Reached& reached, Found& found,
-               std::string& misfit);
+  bool look_up(const std::shared_ptr<Structure>& structure, const BackwardRequest& request,
+               const Reached& reached, Found& found, std::string& misfit);
   Found prepare(const BackwardRequest& request, Reached& reached);
   static Tensors run_found(const Found& found, const BackwardRequest& request, const Reached& reached);
-  Found capture(const std::shared_ptr<Structure>& structure, const BackwardRequest& request, Walk& walk, const Reached& reached);
+  Found capture(const std::shared_ptr<Structure>& structure, const BackwardRequest& request, Walk& walk,
+                const Reached& reached);
 };
 
 std::shared_ptr<Structure> CompiledBackward::State::newest() const {
@@ -78,7 +79,8 @@ std::shared_ptr<Structure> CompiledBackward::State::find(const Key& key) {
   return structures.front();
 }
 
-std::shared_ptr<Structure> CompiledBackward::State::add(const Key& key, const BackwardRequest& request, Walk& walk) {
+std::shared_ptr<Structure> CompiledBackward::State::add(const Key& key, const BackwardRequest& request,
+                                                        Walk& walk) {
   auto structure = std::make_shared<Structure>(Structure{key, Trail(request, walk), {}});
   std::lock_guard lock(mutex);
   if (const auto it = by_key.find(key); it != by_key.end()) return *it->second;  // another thread was quicker
@@ -93,8 +95,9 @@ std::shared_ptr<Structure> CompiledBackward::State::add(const Key& key, const Ba
 }
 
 // A graph and a plan of the structure that fit this call; a new plan of a graph that fits.
-bool CompiledBackward::State::look_up(const std::shared_ptr<Structure>& structure, const BackwardRequest& request, const Reached& reached,
-                                      Found& found, std::string& misfit) {
+bool CompiledBackward::State::look_up(const std::shared_ptr<Structure>& structure,
+                                      const BackwardRequest& request, const Reached& reached, Found& found,
+                                      std::string& misfit) {
   const Key sizes = sizes_key(request, reached);
   std::vector<std::shared_ptr<Capture>> captures;
   {
@@ -127,8 +130,8 @@ bool CompiledBackward::State::look_up(const std::shared_ptr<Structure>& structur
   return false;
 }
 
-Found CompiledBackward::State::capture(const std::shared_ptr<Structure>& structure, const BackwardRequest& request, Walk& walk,
-                                       const Reached& reached) {
+Found CompiledBackward::State::capture(const std::shared_ptr<Structure>& structure,
+                                       const BackwardRequest& request, Walk& walk, const Reached& reached) {
   std::string misfit;
   std::shared_ptr<Capture> capture = Capture::record(request, walk);
   std::vector<Number> values = capture->values(request, reached, misfit);
@@ -151,7 +154,8 @@ Found CompiledBackward::State::prepare(const BackwardRequest& request, Reached& 
   Found found;
   std::string misfit;
   const std::shared_ptr<Structure> recent = newest();
-  if (recent && recent->trail.matches(request, reached) && look_up(recent, request, reached, found, misfit)) return found;
+  if (recent && recent->trail.matches(request, reached) && look_up(recent, request, reached, found, misfit))
+    return found;
   Walk walk = request.walk();
   reached = walk.reached();
   const Key key = structure_key(request, walk);
@@ -211,7 +215,8 @@ Tensors CompiledBackward::State::run(const BackwardRequest& request) {
 // Only the plain eager emitter may be bypassed by a plan: gradients of gradients and tangents need theirs, anomaly mode looks at each node.
 // There, a graph that calls code of the user's would have to be left for the driver as soon as that code does something else: the driver
 // runs from the start.
-Tensors CompiledBackward::State::run_found(const Found& found, const BackwardRequest& request, const Reached& reached) {
+Tensors CompiledBackward::State::run_found(const Found& found, const BackwardRequest& request,
+                                           const Reached& reached) {
   const bool watched = autograd::DetectAnomalyGuard::is_enabled();
   if (!request.create_graph && !watched && &Emitter::current() == &eager_emitter())
     return found.entry->plan->run(request, reached, found.structure->trail, found.values());
@@ -233,18 +238,23 @@ CompiledBackward::~CompiledBackward() = default;
 CompiledBackward::CompiledBackward(CompiledBackward&&) noexcept = default;
 CompiledBackward& CompiledBackward::operator=(CompiledBackward&&) noexcept = default;
 
-void CompiledBackward::operator()(const Tensor& loss, SourceLocation where) { backward({loss}, {}, {}, false, {}, where); }
+void CompiledBackward::operator()(const Tensor& loss, SourceLocation where) {
+  backward({loss}, {}, {}, false, {}, where);
+}
 
-void CompiledBackward::backward(const Tensors& roots, const Tensors& cotangents, std::optional<bool> retain_graph, bool create_graph,
+void CompiledBackward::backward(const Tensors& roots, const Tensors& cotangents,
+                                std::optional<bool> retain_graph, bool create_graph,
                                 const std::optional<Tensors>& inputs, SourceLocation where) {
   const std::shared_ptr<State> state = state_;
   state->run(make_request(roots, cotangents, inputs, true, retain_graph, create_graph, where));
 }
 
-Tensors CompiledBackward::grad(const Tensors& roots, const Tensors& inputs, const Tensors& cotangents, std::optional<bool> retain_graph,
-                               bool create_graph, bool allow_unused, bool materialize_grads, SourceLocation where) {
+Tensors CompiledBackward::grad(const Tensors& roots, const Tensors& inputs, const Tensors& cotangents,
+                               std::optional<bool> retain_graph, bool create_graph, bool allow_unused,
+                               bool materialize_grads, SourceLocation where) {
   const std::shared_ptr<State> state = state_;
-  Tensors gradients = state->run(make_request(roots, cotangents, inputs, false, retain_graph, create_graph, where));
+  Tensors gradients =
+      state->run(make_request(roots, cotangents, inputs, false, retain_graph, create_graph, where));
   finish_gradients(gradients, inputs, allow_unused, materialize_grads, where);
   return gradients;
 }
@@ -273,17 +283,21 @@ std::string CompiledBackward::last_capture_reason() const {
 std::string CompiledBackward::explain() const {
   std::lock_guard lock(state_->mutex);
   const Stats& s = state_->stats;
-  std::string text = fmt::format("{} structures, {} captures, {} plans; {} hits, {} misses, {} evictions\n", state_->structures.size(), s.captures,
-                                 s.plans, s.hits, s.misses, s.evictions);
+  std::string text =
+      fmt::format("{} structures, {} captures, {} plans; {} hits, {} misses, {} evictions\n",
+                  state_->structures.size(), s.captures, s.plans, s.hits, s.misses, s.evictions);
   for (const auto& structure : state_->structures) {
     text += fmt::format("structure of {} records, ran {} times\n", structure->trail.size(), structure->runs);
     for (const auto& capture : structure->captures) {
       const ir::Graph& g = capture->graph();
-      text += fmt::format("  graph of {} nodes: {} inputs, {} of them slots; {} symbols, {} guards; {} plans\n", g.nodes().size(), g.inputs().size(),
-                          capture->unpack_count(), g.symbols.symbol_count(), g.symbols.guards().size(), capture->plan_count());
+      text +=
+          fmt::format("  graph of {} nodes: {} inputs, {} of them slots; {} symbols, {} guards; {} plans\n",
+                      g.nodes().size(), g.inputs().size(), capture->unpack_count(), g.symbols.symbol_count(),
+                      g.symbols.guards().size(), capture->plan_count());
     }
   }
-  if (!state_->reason.empty()) text += fmt::format("the last capture was needed because: {}\n", state_->reason);
+  if (!state_->reason.empty())
+    text += fmt::format("the last capture was needed because: {}\n", state_->reason);
   return text;
 }
 
@@ -302,7 +316,8 @@ struct CompiledBackwardScope::Opened {
   BackwardRunner::Scope scope{runner.get()};
 };
 
-CompiledBackwardScope::CompiledBackwardScope(CompiledBackward& compiled) : opened_(new Opened{compiled.state_}) {}
+CompiledBackwardScope::CompiledBackwardScope(CompiledBackward& compiled)
+    : opened_(new Opened{compiled.state_}) {}
 CompiledBackwardScope::CompiledBackwardScope(std::nullptr_t) : opened_(new Opened) {}
 CompiledBackwardScope::~CompiledBackwardScope() = default;
 

@@ -43,14 +43,16 @@ class CompiledBackward {
   /// loss.backward().
   void operator()(const Tensor& loss, SourceLocation where = SourceLocation::current());
   /// autograd::backward and autograd::grad, with the same parameters and errors.
-  void backward(const Tensors& roots, const Tensors& cotangents = {}, std::optional<bool> retain_graph = {}, bool create_graph = false,
-                const std::optional<Tensors>& inputs = {}, SourceLocation where = SourceLocation::current());
-  Tensors grad(const Tensors& roots, const Tensors& inputs, const Tensors& cotangents = {}, std::optional<bool> retain_graph = {},
-               bool create_graph = false, bool allow_unused = false, bool materialize_grads = false,
-               SourceLocation where = SourceLocation::current());
+  void backward(const Tensors& roots, const Tensors& cotangents = {}, std::optional<bool> retain_graph = {},
+                bool create_graph = false, const std::optional<Tensors>& inputs = {},
+                SourceLocation where = SourceLocation::current());
+  Tensors grad(const Tensors& roots, const Tensors& inputs, const Tensors& cotangents = {},
+               std::optional<bool> retain_graph = {}, bool create_graph = false, bool allow_unused = false,
+               bool materialize_grads = false, SourceLocation where = SourceLocation::current());
 
   /// Whether a backward from these roots into all leaves would be served by a captured graph. Runs and counts nothing.
-  bool knows(const Tensors& roots, const Tensors& cotangents = {}, SourceLocation where = SourceLocation::current()) const;
+  bool knows(const Tensors& roots, const Tensors& cotangents = {},
+             SourceLocation where = SourceLocation::current()) const;
 
   Stats stats() const;
   /// The graph of the last call; null before the first.

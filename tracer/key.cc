@@ -43,7 +43,8 @@ void fold_record(Fold& fold, Walk& walk, const Walk::Item& item) {
   fold.add(uint64_t{item.runs} << 1 | uint64_t{item.captured});
   for (int i = 0; i < r.operands; ++i)
     if (r.edges[i])
-      fold.add(static_cast<uint64_t>(i) << 40 | uint64_t{walk.target(r.edges[i])} << 1 | uint64_t{r.edges[i].leaf.get() != nullptr});
+      fold.add(static_cast<uint64_t>(i) << 40 | uint64_t{walk.target(r.edges[i])} << 1 |
+               uint64_t{r.edges[i].leaf.get() != nullptr});
 }
 
 }  // namespace
@@ -65,7 +66,8 @@ uint64_t annotations_of(const TensorImpl& leaf) {
   const AutogradMeta* meta = leaf.meta.get();
   if (!meta || !meta->has_hooks()) return 0;
   Fold fold;
-  for (const HookList* hooks : {&meta->tensor_hooks, &meta->pre_hooks, &meta->post_hooks, &meta->post_accumulate_hooks})
+  for (const HookList* hooks :
+       {&meta->tensor_hooks, &meta->pre_hooks, &meta->post_hooks, &meta->post_accumulate_hooks})
     fold.add_hooks(*hooks);
   return fold.word();
 }
@@ -74,7 +76,8 @@ uint64_t cotangent_types(const BackwardRequest& request) {
   Fold fold;
   for (const Tensor& cotangent : request.cotangents) {
     const TensorImpl& c = cotangent.impl();
-    fold.add(static_cast<uint64_t>(c.dtype()) | static_cast<uint64_t>(c.device().type) << 8 | static_cast<uint64_t>(c.rank()) << 16);
+    fold.add(static_cast<uint64_t>(c.dtype()) | static_cast<uint64_t>(c.device().type) << 8 |
+             static_cast<uint64_t>(c.rank()) << 16);
     for (Dim d : c.shape()) fold.add(d.raw() == 0 || d.raw() == 1 ? static_cast<uint64_t>(d.raw()) : 2);
   }
   return fold.word();

@@ -35,8 +35,8 @@ class NumberFinder final : public AttrVisitor {
 
 }  // namespace
 
-Plan::Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std::vector<RuleRun>& rules, const DriveLog& log,
-           std::span<const Number> values, Executor& executor)
+Plan::Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std::vector<RuleRun>& rules,
+           const DriveLog& log, std::span<const Number> values, Executor& executor)
     : graph_(graph), sources_(sources), log_(log), executor_(executor), bound_index_(sources.size(), -1) {
   for (size_t i = 0; i < sources.size(); ++i) {
     if (sources[i].kind == Source::Kind::slot) continue;
@@ -65,14 +65,14 @@ Plan::Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std
 Plan::~Plan() { delete spare_.load(); }
 
 Plan::Kind Plan::kind_of(const ir::Node& node) const {
-  return node.op == &ops::unpack            ? Kind::unpack
-         : node.op == &ops::hook            ? Kind::hook
+  return node.op == &ops::unpack              ? Kind::unpack
+         : node.op == &ops::hook              ? Kind::hook
          : node.op == &ops::function_backward ? Kind::function
-         : node.op == &ops::accumulate_grad ? Kind::accumulate_grad
-         : node.op == &ops::retain_grad     ? Kind::retain_grad
-         : node.op->run_on_host             ? Kind::host
-         : node.op->is(Trait::view)         ? Kind::view
-                                            : Kind::kernel;
+         : node.op == &ops::accumulate_grad   ? Kind::accumulate_grad
+         : node.op == &ops::retain_grad       ? Kind::retain_grad
+         : node.op->run_on_host               ? Kind::host
+         : node.op->is(Trait::view)           ? Kind::view
+                                              : Kind::kernel;
 }
 
 void Plan::plan_step(const ir::Node& node, std::span<const Number> values) {
@@ -83,7 +83,8 @@ void Plan::plan_step(const ir::Node& node, std::span<const Number> values) {
   s.takes = -1;
   s.kind = kind_of(node);
   if (s.kind == Kind::kernel && !(s.kernel = executor_.find(node.op)))
-    throw Error(Category::unsupported, std::string(node.op->name) + ": the " + std::string(executor_.name()) + " executor has no kernel for it");
+    throw Error(Category::unsupported, std::string(node.op->name) + ": the " + std::string(executor_.name()) +
+                                           " executor has no kernel for it");
   if (s.kind == Kind::unpack) {
     s.place = sources_[static_cast<size_t>(node.handle)].place;
     s.slot = sources_[static_cast<size_t>(node.handle)].index;
@@ -121,7 +122,11 @@ void Plan::find_patches(const ir::Node& node, const void* concrete) {
 class RegisterFile {
  public:
   RegisterFile(const ir::Graph& graph, std::vector<int32_t>& types)
-      : graph_(graph), types_(types), register_(static_cast<size_t>(graph.value_count()), -1), last_(register_.size(), -1), free_(graph.types().size()) {
+      : graph_(graph),
+        types_(types),
+        register_(static_cast<size_t>(graph.value_count()), -1),
+        last_(register_.size(), -1),
+        free_(graph.types().size()) {
     const auto& nodes = graph.nodes();
     for (size_t n = 0; n < nodes.size(); ++n) {
       for (int i = 0; i < nodes[n].results; ++i) last(nodes[n].first_result + i) = static_cast<int32_t>(n);
@@ -132,7 +137,9 @@ class RegisterFile {
       if (v != ir::kNoValue) last(v) = static_cast<int32_t>(nodes.size());
   }
   int32_t at(ir::ValueId v) const { return v == ir::kNoValue ? -1 : register_[static_cast<size_t>(v)]; }
-  bool dies(ir::ValueId v, uint32_t node) { return v != ir::kNoValue && last(v) == static_cast<int32_t>(node); }
+  bool dies(ir::ValueId v, uint32_t node) {
+    return v != ir::kNoValue && last(v) == static_cast<int32_t>(node);
+  }
   void take(ir::ValueId v) {
     auto& list = free_[static_cast<size_t>(graph_.type_index(v))];
     if (list.empty()) {
@@ -161,7 +168,8 @@ class RegisterFile {
       } else if (e.kind == DriveLog::Kind::leaf) {
         keep(static_cast<size_t>(e.value), e.node);
       } else if (e.kind == DriveLog::Kind::gave) {
-        for (uint16_t i = 0; i < e.count; ++i) keep_value(log.lists[static_cast<size_t>(e.value) + i], e.node);
+        for (uint16_t i = 0; i < e.count; ++i)
+          keep_value(log.lists[static_cast<size_t>(e.value) + i], e.node);
       }
     }
     for (size_t v = 0; v < last_.size(); ++v) ends_at_[last_[v]].push_back(static_cast<ir::ValueId>(v));
@@ -173,7 +181,8 @@ class RegisterFile {
     if (it == ends_at_.end()) return ending;
     const auto operands = graph_.operands(node);
     for (ir::ValueId v : it->second)
-      if (dies(v, number) && v < node.first_result && std::ranges::find(operands, v) == operands.end()) ending.push_back(v);
+      if (dies(v, number) && v < node.first_result && std::ranges::find(operands, v) == operands.end())
+        ending.push_back(v);
     return ending;
   }
   std::vector<int32_t> registers() && { return std::move(register_); }
@@ -240,8 +249,10 @@ void Plan::place(Step& s, RegisterFile& file) {
   const auto operands = graph_.operands(node);
   s.first_register = static_cast<uint32_t>(registers_.size());
   for (ir::ValueId v : operands) registers_.push_back(file.at(v));
-  for (size_t k = 0; k < operands.size() && s.kind == Kind::kernel && node.op->is(Trait::elementwise) && s.takes < 0; ++k)
-    if (file.dies(operands[k], s.node) && graph_.type_index(operands[k]) == graph_.type_index(node.first_result)) {
+  for (size_t k = 0;
+       k < operands.size() && s.kind == Kind::kernel && node.op->is(Trait::elementwise) && s.takes < 0; ++k)
+    if (file.dies(operands[k], s.node) &&
+        graph_.type_index(operands[k]) == graph_.type_index(node.first_result)) {
       s.takes = static_cast<int8_t>(k);
       file.take_over(node.first_result, operands[k]);
     }
@@ -263,10 +274,13 @@ void Plan::choose_spans() {
     const ir::Node& node = graph_.nodes()[s.node];
     if (s.kind != Kind::kernel || !node.op->is(Trait::elementwise) || s.operands > kMaxSpanOperands) continue;
     const int32_t type = graph_.type_index(node.first_result);
-    const bool same = std::ranges::all_of(graph_.operands(node), [&](ir::ValueId v) { return v != ir::kNoValue && graph_.type_index(v) == type; });
+    const bool same = std::ranges::all_of(graph_.operands(node), [&](ir::ValueId v) {
+      return v != ir::kNoValue && graph_.type_index(v) == type;
+    });
     const TensorType& t = cell_types_[static_cast<size_t>(type)];
     const int64_t elements = t.shape.numel().raw();
-    const SpanKernel span = same && elements <= kSpanElements ? executor_.find_span(node.op, t.dtype) : nullptr;
+    const SpanKernel span =
+        same && elements <= kSpanElements ? executor_.find_span(node.op, t.dtype) : nullptr;
     if (!span) continue;
     s.kind = Kind::span;
     s.span = span;
@@ -285,11 +299,13 @@ void Plan::fold_unpacks() {
       const int32_t unpacked = registers_[before->first_register];
       int32_t* used = std::find(operands, operands + s.operands, unpacked);
       int32_t* dies = std::find(dying, dying + s.dying, unpacked);
-      const bool once = used != operands + s.operands && std::count(operands, operands + s.operands, unpacked) == 1;
+      const bool once =
+          used != operands + s.operands && std::count(operands, operands + s.operands, unpacked) == 1;
       if (once && dies != dying + s.dying) {
         *used = -2 - static_cast<int32_t>(folded_.size());
         const ir::Node& unpack = graph_.nodes()[before->node];
-        folded_.push_back({static_cast<uint32_t>(before->place), before->slot, sources_[static_cast<size_t>(unpack.handle)].offset});
+        folded_.push_back({static_cast<uint32_t>(before->place), before->slot,
+                           sources_[static_cast<size_t>(unpack.handle)].offset});
         std::copy(dies + 1, dying + s.dying, dies);
         --s.dying;
         --kept;

@@ -32,8 +32,8 @@ class RegisterFile;
 class Plan {
  public:
   /// `values`: of every expression of graph.symbols at these sizes. Graph, sources and rules must outlive the plan.
-  Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std::vector<RuleRun>& rules, const DriveLog& log,
-       std::span<const Number> values, Executor& executor);
+  Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std::vector<RuleRun>& rules,
+       const DriveLog& log, std::span<const Number> values, Executor& executor);
   ~Plan();
   Plan(const Plan&) = delete;
 
@@ -41,38 +41,52 @@ class Plan {
   /// request.retain_graph, each slot is emptied when it is unpacked, and those that are not, when their record is done.
   /// Where code of the user's changed what is to come (a hook added to a later record, a gradient that is undefined for once), the run
   /// leaves the graph and goes on eagerly, to the same end.
-  Tensors run(const BackwardRequest& request, const Reached& reached, const Trail& trail, std::span<const Number> numbers) const;
+  Tensors run(const BackwardRequest& request, const Reached& reached, const Trail& trail,
+              std::span<const Number> numbers) const;
 
   size_t step_count() const { return steps_.size(); }
 
  private:
   struct Frame;
   struct Run;
-  enum class Kind : uint8_t { span, kernel, view, host, unpack, hook, function, accumulate_grad, retain_grad, release, drop };
+  enum class Kind : uint8_t {
+    span,
+    kernel,
+    view,
+    host,
+    unpack,
+    hook,
+    function,
+    accumulate_grad,
+    retain_grad,
+    release,
+    drop
+  };
   struct Step {
     union {
       Kernel kernel;
       SpanKernel span;
-      uint64_t place;         // unpack, release: the record in the walk
+      uint64_t place;  // unpack, release: the record in the walk
     };
     void* attrs;
     uint32_t first_register;  // operands, then results, then the dying, in registers_
     uint32_t node;            // in the graph
     union {
-      uint32_t elements;      // span
-      int32_t bound;          // hook, function, accumulate_grad, retain_grad: index into the bindings of a run
-      uint32_t slot;          // unpack
+      uint32_t elements;  // span
+      int32_t bound;      // hook, function, accumulate_grad, retain_grad: index into the bindings of a run
+      uint32_t slot;      // unpack
     };
     uint16_t operands, results, dying;
     Kind kind;
-    uint8_t item;             // span: bytes of an element
-    int8_t takes;             // operand that dies here and whose register, and memory if it may, the result takes over; -1: none
+    uint8_t item;  // span: bytes of an element
+    int8_t
+        takes;  // operand that dies here and whose register, and memory if it may, the result takes over; -1: none
   };
   // A number of an attribute that is filled in at each run.
   struct Patch {
     uint32_t node;
-    uint32_t attrs;           // where the node's copy of its attributes begins, in a frame's bytes
-    uint32_t field;           // offset of the number in it
+    uint32_t attrs;  // where the node's copy of its attributes begins, in a frame's bytes
+    uint32_t field;  // offset of the number in it
     int32_t expression;
   };
 
@@ -92,7 +106,7 @@ class Plan {
   const DriveLog& log_;
   Executor& executor_;
   std::vector<Step> steps_;
-  std::vector<int32_t> registers_;       // operand -1: none; below: a slot, number -2 - r of folded_
+  std::vector<int32_t> registers_;  // operand -1: none; below: a slot, number -2 - r of folded_
   struct SlotRef {
     uint32_t place, slot, offset;  // offset: in bytes, from the record, which then need not be read
   };
@@ -103,7 +117,7 @@ class Plan {
   std::vector<int32_t> bound_index_;     // of each input, into bound_
   std::vector<std::pair<uint32_t, int32_t>> tensor_inputs_;  // index into the bindings of a run, register
   std::vector<int32_t> output_registers_;
-  std::vector<int32_t> value_registers_; // of each value, where a run may leave the graph
+  std::vector<int32_t> value_registers_;  // of each value, where a run may leave the graph
   std::vector<std::unique_ptr<std::byte[]>> attrs_;
   std::vector<Patch> patches_;
   std::vector<std::byte> patched_attrs_;  // what a frame's copies start from

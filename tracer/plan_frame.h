@@ -20,8 +20,10 @@ struct Plan::Frame {
   }
   void drop(int32_t r) {
     const auto i = static_cast<size_t>(r);
-    if (foreign[i]) foreign[i].reset();
-    else if (at[i]) own[i]->set_storage({});
+    if (foreign[i])
+      foreign[i].reset();
+    else if (at[i])
+      own[i]->set_storage({});
     at[i] = nullptr;
   }
   // Whatever a run that was broken off has left.

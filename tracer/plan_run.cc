@@ -20,10 +20,11 @@ struct Plan::Run {
   std::unique_ptr<Frame> frame;
   size_t next = 0;  // the step that runs
   uint64_t seen_changes = annotation_changes;
-  size_t leave_at = kStay;               // event of the log at which the graph is left
-  Tensors function_gave;                 // what a function gave, if that is why
+  size_t leave_at = kStay;  // event of the log at which the graph is left
+  Tensors function_gave;    // what a function gave, if that is why
 
-  Run(const Plan& plan, const BackwardRequest& request, const Reached& reached, const Trail& trail, std::span<const Number> numbers);
+  Run(const Plan& plan, const BackwardRequest& request, const Reached& reached, const Trail& trail,
+      std::span<const Number> numbers);
   ~Run();
   /// Runs to the end, or to where the graph must be left: then false.
   bool all();
@@ -38,7 +39,9 @@ struct Plan::Run {
   void function(const Step& s);
   void step(const Step& s, void* attrs);
   bool span(const Step& s, const void* attrs);
-  Slot* slot_at(const SlotRef& ref) const { return reinterpret_cast<Slot*>(reinterpret_cast<char*>(reached.records[ref.place]) + ref.offset); }
+  Slot* slot_at(const SlotRef& ref) const {
+    return reinterpret_cast<Slot*>(reinterpret_cast<char*>(reached.records[ref.place]) + ref.offset);
+  }
   Tensor value_of_slot(uint64_t place, uint32_t index);
   void unpack_slot(const Step& s);
   void call(const Step& s, void* attrs);
@@ -46,18 +49,27 @@ struct Plan::Run {
   void kernel_over(const Step& s, const Call& call, TensorImpl** operands, int32_t result);
   void hook(const Step& s);
   void accumulate(const Step& s);
-  Kernel kernel_of(const Step& s, const Call& call) const { return s.kind == Kind::span ? plan.executor_.find(call.op) : s.kernel; }
+  Kernel kernel_of(const Step& s, const Call& call) const {
+    return s.kind == Kind::span ? plan.executor_.find(call.op) : s.kernel;
+  }
   const int32_t* registers(const Step& s) const { return plan.registers_.data() + s.first_register; }
 };
 
-Plan::Run::Run(const Plan& p, const BackwardRequest& request, const Reached& reached, const Trail& trail, std::span<const Number> numbers)
-    : plan(p), request(request), reached(reached), trail(trail), frame(p.spare_.exchange(nullptr, std::memory_order_acquire)) {
+Plan::Run::Run(const Plan& p, const BackwardRequest& request, const Reached& reached, const Trail& trail,
+               std::span<const Number> numbers)
+    : plan(p),
+      request(request),
+      reached(reached),
+      trail(trail),
+      frame(p.spare_.exchange(nullptr, std::memory_order_acquire)) {
   if (!frame) frame = plan.new_frame();
   bindings.reserve(plan.bound_.size());
   for (uint32_t input : plan.bound_) bindings.push_back(bind_source(plan.sources_[input], request, reached));
   for (const Patch& p : plan.patches_)
-    *reinterpret_cast<Scalar*>(frame->patched.data() + p.attrs + p.field) = Scalar(numbers[static_cast<size_t>(p.expression)]);
-  for (const auto& [binding, r] : plan.tensor_inputs_) frame->set_foreign(r, std::move(bindings[binding].tensor).take());
+    *reinterpret_cast<Scalar*>(frame->patched.data() + p.attrs + p.field) =
+        Scalar(numbers[static_cast<size_t>(p.expression)]);
+  for (const auto& [binding, r] : plan.tensor_inputs_)
+    frame->set_foreign(r, std::move(bindings[binding].tensor).take());
 }
 
 // On any way out the registers are emptied and the frame is kept for the next run.
@@ -72,7 +84,8 @@ void Plan::Run::step(const Step& s, void* attrs) {
     case Kind::hook: hook(s); break;
     case Kind::function: function(s); break;
     case Kind::accumulate_grad: return accumulate(s);
-    case Kind::retain_grad: return retain_gradient(*bindings[static_cast<size_t>(s.bound)].box, frame->give(registers(s)[0]));
+    case Kind::retain_grad:
+      return retain_gradient(*bindings[static_cast<size_t>(s.bound)].box, frame->give(registers(s)[0]));
     case Kind::release:
       if (!request.retain_graph) reached.records[s.place]->release_slots();
       return;
@@ -88,7 +101,9 @@ Tensor Plan::Run::value_of_slot(uint64_t place, uint32_t index) {
   return request.retain_graph ? unpack(record, slot) : unpack_and_release(record, slot);
 }
 
-void Plan::Run::unpack_slot(const Step& s) { frame->set_foreign(registers(s)[0], value_of_slot(s.place, s.slot).take()); }
+void Plan::Run::unpack_slot(const Step& s) {
+  frame->set_foreign(registers(s)[0], value_of_slot(s.place, s.slot).take());
+}
 
 // Contiguous operands, and a place for the result: the memory of an operand that dies, or new memory of the register's own cell. False,
 // with nothing done, when it is not that simple.
@@ -134,10 +149,12 @@ bool Plan::Run::all() {
   detail::Profiling* const profiling = detail::profiling;
   for (; next < count; ++next) {
     const Step& s = plan.steps_[next];
-    if (leave_at != kStay && s.node >= plan.log_.events[leave_at].node && s.kind != Kind::release) return false;
+    if (leave_at != kStay && s.node >= plan.log_.events[leave_at].node && s.kind != Kind::release)
+      return false;
     const ProfiledStep profiled(profiling, s.node, s.kind >= Kind::release);
     void* attrs = s.attrs;
-    for (; patch != patches_end && patch->node == s.node && s.kind < Kind::release; ++patch) attrs = frame->patched.data() + patch->attrs;
+    for (; patch != patches_end && patch->node == s.node && s.kind < Kind::release; ++patch)
+      attrs = frame->patched.data() + patch->attrs;
     if (s.kind != Kind::span || !span(s, attrs)) step(s, attrs);
     const int32_t* dying = registers(s) + s.operands + s.results;
     for (int i = 0; i < s.dying; ++i) frame->drop(dying[i]);
@@ -238,10 +255,13 @@ void Plan::Run::hook(const Step& s) {
     cells.push_back(operands.back().get());
   }
   const HookAttrs attrs{b.hook.get(), b.leaf, s.results};
-  if (b.hook->is_live()) run_hook(attrs, cells, out);
-  else std::copy_n(operands.begin(), s.results, out.begin());
+  if (b.hook->is_live())
+    run_hook(attrs, cells, out);
+  else
+    std::copy_n(operands.begin(), s.results, out.begin());
   for (int i = 0; i < s.results; ++i)
-    if (out[static_cast<size_t>(i)].defined()) frame->set_foreign(r[s.operands + i], std::move(out[static_cast<size_t>(i)]).take());
+    if (out[static_cast<size_t>(i)].defined())
+      frame->set_foreign(r[s.operands + i], std::move(out[static_cast<size_t>(i)]).take());
 }
 
 // One node for the whole backward of a user's function. A gradient that it does not give, though it was taken to, is left undefined by
@@ -257,15 +277,19 @@ void Plan::Run::function(const Step& s) {
   }
   FunctionCall::run_backward(record, cells, out.data());
   bool all_given = true;
-  for (int i = 0; i < FunctionCall::arguments(record); ++i) all_given &= !record.edges[i] || out[static_cast<size_t>(i)].defined();
+  for (int i = 0; i < FunctionCall::arguments(record); ++i)
+    all_given &= !record.edges[i] || out[static_cast<size_t>(i)].defined();
   if (!all_given) {
     const auto& events = plan.log_.events;
-    for (leave_at = 0; !(events[leave_at].kind == DriveLog::Kind::gave && events[leave_at].node == s.node + 1);) ++leave_at;
+    for (leave_at = 0;
+         !(events[leave_at].kind == DriveLog::Kind::gave && events[leave_at].node == s.node + 1);)
+      ++leave_at;
     function_gave = std::move(out);
     return;
   }
   for (int i = 0; i < s.results; ++i)
-    if (out[static_cast<size_t>(i)].defined()) frame->set_foreign(r[s.operands + i], std::move(out[static_cast<size_t>(i)]).take());
+    if (out[static_cast<size_t>(i)].defined())
+      frame->set_foreign(r[s.operands + i], std::move(out[static_cast<size_t>(i)]).take());
 }
 
 // Something was annotated while a step ran: does it concern a record or leaf that is still to come?
@@ -275,23 +299,29 @@ void Plan::Run::look_ahead() {
   std::unordered_set<const Hook*> bound;
   for (const ir::Binding& b : bindings) bound.insert(b.hook.get());
   const auto has_new = [&](const HookList& list) {  // traceable ones are told apart by the annotations
-    return std::ranges::any_of(list.all(), [&](const RefPtr<Hook>& h) { return h->is_live() && !h->traceable && !bound.contains(h.get()); });
+    return std::ranges::any_of(list.all(), [&](const RefPtr<Hook>& h) {
+      return h->is_live() && !h->traceable && !bound.contains(h.get());
+    });
   };
   const auto record_changed = [&](const Record& r, uint32_t place) {
-    return annotations_of(r) != trail.annotations(place) || (r.hooks && (has_new(r.hooks->tensor) || has_new(r.hooks->pre) || has_new(r.hooks->post)));
+    return annotations_of(r) != trail.annotations(place) ||
+           (r.hooks && (has_new(r.hooks->tensor) || has_new(r.hooks->pre) || has_new(r.hooks->post)));
   };
   const auto leaf_changed = [&](const TensorImpl& leaf, uint32_t index) {
     if (annotations_of(leaf) != trail.leaf_annotations(index)) return true;
     const AutogradMeta* m = leaf.meta.get();
-    return m && (has_new(m->tensor_hooks) || has_new(m->pre_hooks) || has_new(m->post_hooks) || has_new(m->post_accumulate_hooks));
+    return m && (has_new(m->tensor_hooks) || has_new(m->pre_hooks) || has_new(m->post_hooks) ||
+                 has_new(m->post_accumulate_hooks));
   };
   for (size_t i = 0; i < std::min(events.size(), leave_at); ++i) {
     const DriveLog::Event& e = events[i];
     if (e.node <= plan.steps_[next].node) continue;
-    const bool changed = e.kind == DriveLog::Kind::record ? record_changed(*reached.records[e.index], e.index)
-                         : e.kind == DriveLog::Kind::gave ? e.count && record_changed(*reached.records[e.index], e.index)  // its post-hooks
-                         : e.kind == DriveLog::Kind::leaf ? leaf_changed(*reached.leaves[e.index], e.index)
-                                                          : false;
+    const bool changed =
+        e.kind == DriveLog::Kind::record ? record_changed(*reached.records[e.index], e.index)
+        : e.kind == DriveLog::Kind::gave
+            ? e.count && record_changed(*reached.records[e.index], e.index)  // its post-hooks
+        : e.kind == DriveLog::Kind::leaf ? leaf_changed(*reached.leaves[e.index], e.index)
+                                         : false;
     if (!changed) continue;
     leave_at = i;
     return;
@@ -303,7 +333,9 @@ Tensors Plan::Run::leave() {
   BackwardState state;
   state.grads.resize(walk.grad_count());
   state.captured.resize(request.input_edges.size());
-  const auto value = [&](int32_t v) { return v == ir::kNoValue ? Tensor() : frame->give(plan.value_registers_[static_cast<size_t>(v)]); };
+  const auto value = [&](int32_t v) {
+    return v == ir::kNoValue ? Tensor() : frame->give(plan.value_registers_[static_cast<size_t>(v)]);
+  };
   std::vector<int32_t> arrived(walk.grad_count(), ir::kNoValue);
   const auto& events = plan.log_.events;
   for (size_t i = 0; i < leave_at; ++i) {
@@ -321,16 +353,19 @@ Tensors Plan::Run::leave() {
     state.next_record = static_cast<size_t>(leaves[at.index].after + 1);
   } else {
     state.next_record = at.index;
-    while (state.next_leaf < leaves.size() && leaves[state.next_leaf].after < static_cast<int32_t>(at.index)) ++state.next_leaf;
+    while (state.next_leaf < leaves.size() && leaves[state.next_leaf].after < static_cast<int32_t>(at.index))
+      ++state.next_leaf;
     state.rule_is_done = at.kind == DriveLog::Kind::gave;
   }
   if (state.rule_is_done) {
     const Walk::Item& item = walk.order()[at.index];
     const auto list = plan.log_.lists.begin() + at.value;
-    for (int i = 0; i < item.record->outputs; ++i) state.grads[item.first_grad + static_cast<uint32_t>(i)] = value(list[i]);
+    for (int i = 0; i < item.record->outputs; ++i)
+      state.grads[item.first_grad + static_cast<uint32_t>(i)] = value(list[i]);
     state.given = std::move(function_gave);
     if (state.given.empty())
-      for (int i = 0; i < item.record->operands; ++i) state.given.push_back(value(list[item.record->outputs + i]));
+      for (int i = 0; i < item.record->operands; ++i)
+        state.given.push_back(value(list[item.record->outputs + i]));
   }
   frame->clear();
   return resume_backward(request, walk, std::move(state));
@@ -342,7 +377,8 @@ Tensors Plan::Run::outputs() {
   return all;
 }
 
-Tensors Plan::run(const BackwardRequest& request, const Reached& reached, const Trail& trail, std::span<const Number> numbers) const {
+Tensors Plan::run(const BackwardRequest& request, const Reached& reached, const Trail& trail,
+                  std::span<const Number> numbers) const {
   Run run(*this, request, reached, trail, numbers);
   bool arrived;
   try {

@@ -31,7 +31,9 @@ class Symboliser final : public AttrVisitor {
   void field(std::string_view, ScalarType&) override {}
 
  private:
-  uint32_t offset(const void* field) const { return static_cast<uint32_t>(static_cast<const char*>(field) - attrs_); }
+  uint32_t offset(const void* field) const {
+    return static_cast<uint32_t>(static_cast<const char*>(field) - attrs_);
+  }
   const char* attrs_;
   OnDim on_dim_;
   OnNumber on_number_;
@@ -58,8 +60,12 @@ bool find_hook(const Lists& lists, const Hook* hook, Source& source) {
 }
 
 bool calls_user(const Walk& walk) {
-  const auto record_calls = [](const Walk::Item& item) { return item.record->hooks || item.record->was_packed; };
-  const auto leaf_calls = [](const Walk::Leaf& leaf) { return leaf.leaf->meta && leaf.leaf->meta->has_hooks(); };
+  const auto record_calls = [](const Walk::Item& item) {
+    return item.record->hooks || item.record->was_packed;
+  };
+  const auto leaf_calls = [](const Walk::Leaf& leaf) {
+    return leaf.leaf->meta && leaf.leaf->meta->has_hooks();
+  };
   return std::ranges::any_of(walk.order(), record_calls) || std::ranges::any_of(walk.leaves(), leaf_calls);
 }
 
@@ -120,7 +126,9 @@ const void* Recorder::attrs_of(const Record& record) {
   std::memcpy(attrs_.data(), record.attrs, record.op->attrs_size);
   Symboliser visitor(
       attrs_.data(),
-      [&](Dim v, uint32_t at) { return symbolise(v, {SymbolUse::Kind::attr_dim, origin_.ordinal, at}); },
+      [&](Dim v, uint32_t at) {
+        return symbolise(v, {SymbolUse::Kind::attr_dim, origin_.ordinal, at});
+      },
       [&](Scalar v, uint32_t at) {
         const int32_t id = graph_.symbols.add_symbol(v.number());
         uses.push_back({SymbolUse::Kind::attr_number, origin_.ordinal, at, 0, 0, id});
@@ -137,19 +145,23 @@ TensorType Recorder::type_of(const Record& record, int i) {
   if (type.dtype != ScalarType::Undefined) return type;
   type = Emitter::type_of(record, i);
   for (int d = 0; d < type.shape.rank(); ++d)
-    type.shape[d] = symbolise(type.shape[d], {SymbolUse::Kind::type_dim, origin_.ordinal, static_cast<uint32_t>(i), static_cast<uint32_t>(d)});
+    type.shape[d] = symbolise(type.shape[d], {SymbolUse::Kind::type_dim, origin_.ordinal,
+                                              static_cast<uint32_t>(i), static_cast<uint32_t>(d)});
   return type;
 }
 
 void Recorder::at(const Origin& origin) {
   origin_ = origin;
-  origin_index_ = origin.record ? graph_.add_origin({origin.record->op->name, origin.ordinal, origin.part}) : -1;
+  origin_index_ =
+      origin.record ? graph_.add_origin({origin.record->op->name, origin.ordinal, origin.part}) : -1;
   if (origin.record) follow(*origin.record);
   if (origin.part == "rule") rules.push_back({origin.ordinal, 0, 0, false});
 }
 
 void Recorder::note(DriveLog::Kind kind, uint32_t index, int32_t value, size_t count) {
-  if (keeps_log_) log.events.push_back({kind, static_cast<uint16_t>(count), static_cast<uint32_t>(graph_.nodes().size()), index, value});
+  if (keeps_log_)
+    log.events.push_back(
+        {kind, static_cast<uint16_t>(count), static_cast<uint32_t>(graph_.nodes().size()), index, value});
 }
 
 void Recorder::record_begins(uint32_t place) {
@@ -161,7 +173,8 @@ void Recorder::rule_gave(uint32_t place, std::span<const Tensor> grads, std::spa
   RuleRun& rule = rules.back();
   rule.end_node = static_cast<uint32_t>(graph_.nodes().size());
   rule.leaves_slots = rule.unpacks < walk_.order()[place].record->slots;
-  note(DriveLog::Kind::gave, place, static_cast<int32_t>(log.lists.size()), user_ran_ ? grads.size() + given.size() : 0);
+  note(DriveLog::Kind::gave, place, static_cast<int32_t>(log.lists.size()),
+       user_ran_ ? grads.size() + given.size() : 0);
   if (!user_ran_) return;
   for (const Tensor& t : grads) log.lists.push_back(value_of(t));
   for (const Tensor& t : given) log.lists.push_back(value_of(t));
@@ -173,7 +186,9 @@ void Recorder::leaf_begins(uint32_t index) {
 void Recorder::arrived(uint32_t grad, const Tensor& sum) {
   if (keeps_log_) note(DriveLog::Kind::arrived, grad, value_of(sum));
 }
-void Recorder::captured(uint32_t input, const Tensor& grad) { note(DriveLog::Kind::captured, input, value_of(grad)); }
+void Recorder::captured(uint32_t input, const Tensor& grad) {
+  note(DriveLog::Kind::captured, input, value_of(grad));
+}
 
 ir::ValueId Recorder::value_of(const Tensor& tensor) {
   if (!tensor.defined()) return ir::kNoValue;
@@ -192,7 +207,9 @@ ir::ValueId Recorder::value_of(const Tensor& tensor) {
 ir::Node& Recorder::append(const Call& call, std::span<const TensorType> results) {
   operands_.clear();
   for (TensorImpl* x : call.operands)
-    operands_.push_back(!x ? ir::kNoValue : x->graph == id_ ? x->value_id : value_of(Tensor(RefPtr<TensorImpl>(x))));
+    operands_.push_back(!x                ? ir::kNoValue
+                        : x->graph == id_ ? x->value_id
+                                          : value_of(Tensor(RefPtr<TensorImpl>(x))));
   ir::Node& node = graph_.append(*call.op, operands_, call.attrs, results);
   node.where = call.where;
   node.origin = origin_index_;
@@ -208,8 +225,10 @@ void Recorder::emit(const Call& call, Tensor* results) {
     outputs[i] = results[i].get();
     outputs[i]->graph = id_;
   }
-  if (call.op->infer) call.op->infer(call, outputs);
-  else outputs[0]->set_type(call.operands[0]->dtype(), call.operands[0]->device(), call.operands[0]->shape());
+  if (call.op->infer)
+    call.op->infer(call, outputs);
+  else
+    outputs[0]->set_type(call.operands[0]->dtype(), call.operands[0]->device(), call.operands[0]->shape());
   for (int i = 0; i < call.outputs; ++i) types[i] = outputs[i]->type();
   const ir::Node& node = append(call, {types, static_cast<size_t>(call.outputs)});
   for (int i = 0; i < call.outputs; ++i) outputs[i]->value_id = node.first_result + i;
@@ -229,14 +248,17 @@ Source Recorder::hook_source(const HookAttrs& attrs) const {
   using List = Source::List;
   if (origin_.record) {
     const RecordHooks& h = *origin_.record->hooks;
-    const std::pair<const HookList*, List> lists[] = {{&h.tensor, List::tensor}, {&h.pre, List::pre}, {&h.post, List::post}};
+    const std::pair<const HookList*, List> lists[] = {
+        {&h.tensor, List::tensor}, {&h.pre, List::pre}, {&h.post, List::post}};
     RG_ASSERT(find_hook(lists, attrs.hook, source));
     return source;
   }
   source.kind = Source::Kind::leaf_hook;
   const AutogradMeta& m = *walk_.leaves()[origin_.ordinal].leaf->meta;
-  const std::pair<const HookList*, List> lists[] = {
-      {&m.tensor_hooks, List::tensor}, {&m.pre_hooks, List::pre}, {&m.post_hooks, List::post}, {&m.post_accumulate_hooks, List::post_accumulate}};
+  const std::pair<const HookList*, List> lists[] = {{&m.tensor_hooks, List::tensor},
+                                                    {&m.pre_hooks, List::pre},
+                                                    {&m.post_hooks, List::post},
+                                                    {&m.post_accumulate_hooks, List::post_accumulate}};
   RG_ASSERT(find_hook(lists, attrs.hook, source));
   return source;
 }
@@ -250,7 +272,8 @@ void Recorder::emit_hook(const Call& call, Tensor* results) {
     return run_hook(attrs, call.operands, {results, static_cast<size_t>(call.outputs)});
   }
   std::vector<TensorType> types;
-  for (int i = 0; i < call.outputs; ++i) types.push_back(call.operands[i] ? call.operands[i]->type() : TensorType{});
+  for (int i = 0; i < call.outputs; ++i)
+    types.push_back(call.operands[i] ? call.operands[i]->type() : TensorType{});
   user_ran_ = log.may_leave = true;
   const int32_t input = handle(ir::Input::Kind::hook, {}, hook_source(attrs), attrs.hook);
   Call plain = call;
@@ -266,29 +289,40 @@ void Recorder::emit_function(const Call& call, Tensor* results) {
   const Record& record = *call.attrs_as<FunctionBackwardAttrs>().record;
   std::vector<TensorType> types;
   const int arguments = FunctionCall::arguments(record);
-  for (int i = 0; i < call.outputs; ++i) types.push_back(record.edges[i] && i < arguments ? type_of(record, i) : TensorType{});
+  for (int i = 0; i < call.outputs; ++i)
+    types.push_back(record.edges[i] && i < arguments ? type_of(record, i) : TensorType{});
   user_ran_ = log.may_leave = true;
-  const int32_t input = handle(ir::Input::Kind::function, {}, {Source::Kind::function, origin_.ordinal}, &record);
+  const int32_t input =
+      handle(ir::Input::Kind::function, {}, {Source::Kind::function, origin_.ordinal}, &record);
   Call plain = call;
   plain.attrs = nullptr;
   ir::Node& node = append(plain, types);
   node.handle = input;
   for (int i = 0; i < call.outputs; ++i)
-    if (record.edges[i] && i < arguments) results[i] = make(types[static_cast<size_t>(i)], node.first_result + i);
+    if (record.edges[i] && i < arguments)
+      results[i] = make(types[static_cast<size_t>(i)], node.first_result + i);
 }
 
 void Recorder::emit_unpack(const Call& call, Tensor* results) {
   const UnpackAttrs& attrs = call.attrs_as<UnpackAttrs>();
   if (attrs.record != origin_.record)
-    throw Error(Category::hook_forbidden, "a traceable hook started a backward of its own while it was recorded. Hint: register it as opaque");
+    throw Error(
+        Category::hook_forbidden,
+        "a traceable hook started a backward of its own while it was recorded. Hint: register it as opaque");
   const Slot& slot = attrs.record->slot[attrs.slot];
-  if (!slot.value && !slot.packed && !slot.released) return;  // never given: undefined in every run of this structure
+  if (!slot.value && !slot.packed && !slot.released)
+    return;  // never given: undefined in every run of this structure
   user_ran_ |= slot.is_hooked();
   log.may_leave |= slot.is_hooked();
-  const TensorType type = type_of(*attrs.record, slot.is_result ? attrs.record->operands + slot.index : slot.index);
+  const TensorType type =
+      type_of(*attrs.record, slot.is_result ? attrs.record->operands + slot.index : slot.index);
   const int32_t input = graph_.add_handle(ir::Input::Kind::slot, type);
   const auto offset = reinterpret_cast<const char*>(&slot) - reinterpret_cast<const char*>(attrs.record);
-  sources.push_back({Source::Kind::slot, origin_.ordinal, static_cast<uint32_t>(attrs.slot), {}, static_cast<uint32_t>(offset)});
+  sources.push_back({Source::Kind::slot,
+                     origin_.ordinal,
+                     static_cast<uint32_t>(attrs.slot),
+                     {},
+                     static_cast<uint32_t>(offset)});
   ++rules.back().unpacks;
   Call plain = call;
   plain.attrs = nullptr;
@@ -305,7 +339,8 @@ void Recorder::emit_bookkeeping(const Call& call, Tensor* results) {
   plain.attrs = nullptr;
   if (call.op == &ops::accumulate_grad) {
     TensorImpl* leaf = call.attrs_as<AccumulateGradAttrs>().leaf;
-    append(plain, {}).handle = handle(ir::Input::Kind::leaf, call.operands[0]->type(), {Source::Kind::leaf, origin_.ordinal}, leaf);
+    append(plain, {}).handle =
+        handle(ir::Input::Kind::leaf, call.operands[0]->type(), {Source::Kind::leaf, origin_.ordinal}, leaf);
     return;
   }
   RG_ASSERT(call.op == &ops::retain_grad);
@@ -313,7 +348,8 @@ void Recorder::emit_bookkeeping(const Call& call, Tensor* results) {
   const auto& retained = origin_.record->hooks->retained;
   uint32_t index = 0;
   while (retained[index].second.get() != box) ++index;
-  append(plain, {}).handle = handle(ir::Input::Kind::box, call.operands[0]->type(), {Source::Kind::box, origin_.ordinal, index}, box);
+  append(plain, {}).handle = handle(ir::Input::Kind::box, call.operands[0]->type(),
+                                    {Source::Kind::box, origin_.ordinal, index}, box);
 }
 
 }  // namespace retrograd

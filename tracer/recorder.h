@@ -23,7 +23,7 @@ struct Source {
   uint32_t place = 0;  // root; or ordinal of the record; or index of the leaf in the walk
   uint32_t index = 0;  // slot; or place among the live hooks of the list; or retained box
   List list = List::tensor;
-  uint32_t offset = 0; // slot: in bytes, from the record
+  uint32_t offset = 0;  // slot: in bytes, from the record
   Tensor constant = {};
 };
 
@@ -31,8 +31,8 @@ struct Source {
 struct SymbolUse {
   enum class Kind : uint8_t { root_dim, type_dim, attr_dim, attr_number };
   Kind kind;
-  uint32_t place = 0;   // root or ordinal of the record
-  uint32_t index = 0;   // type: operand, then outputs; attr: where in the attributes, in bytes
+  uint32_t place = 0;  // root or ordinal of the record
+  uint32_t index = 0;  // type: operand, then outputs; attr: where in the attributes, in bytes
   uint32_t dim = 0;
   Dim size = 0;         // what it was replaced by: a symbol, or the constant
   int32_t number = -1;  // attr_number: expression id
@@ -49,22 +49,22 @@ struct RuleRun {
 /// What the driver did, between which nodes: from it a run that leaves the graph finds out where the backward stands.
 struct DriveLog {
   enum class Kind : uint8_t {
-    record,   // index: place; value: its first gradient's number, count: how many
-    gave,     // index: place; the rule is done. Where code of the user's ran: value, count: the gradients and what it gave, in `lists`
-    leaf,     // index: of the leaf; value: its gradient's number
+    record,  // index: place; value: its first gradient's number, count: how many
+    gave,  // index: place; the rule is done. Where code of the user's ran: value, count: the gradients and what it gave, in `lists`
+    leaf,  // index: of the leaf; value: its gradient's number
     arrived,  // index: the gradient's number; value
     captured  // index: of the input; value
   };
   struct Event {
     Kind kind;
     uint16_t count;
-    uint32_t node;   // the number of the next node
+    uint32_t node;  // the number of the next node
     uint32_t index;
     int32_t value;
   };
   std::vector<Event> events;
   std::vector<int32_t> lists;  // value ids
-  bool may_leave = false;  // the graph calls code of the user's: only then it is kept
+  bool may_leave = false;      // the graph calls code of the user's: only then it is kept
 };
 
 class Recorder final : public Emitter, public DriverObserver {
@@ -91,9 +91,10 @@ class Recorder final : public Emitter, public DriverObserver {
 
   std::vector<Source> sources;  // parallel to graph.inputs()
   std::vector<SymbolUse> uses;
-  std::vector<RuleRun> rules;   // the records that ran, in order
+  std::vector<RuleRun> rules;  // the records that ran, in order
   DriveLog log;
-  std::vector<RefPtr<Hook>> inlined;  // traceable hooks: the key has their addresses, so they must live as long as the graph
+  std::vector<RefPtr<Hook>>
+      inlined;  // traceable hooks: the key has their addresses, so they must live as long as the graph
 
  private:
   void emit_bookkeeping(const Call& call, Tensor* results);
@@ -114,18 +115,17 @@ class Recorder final : public Emitter, public DriverObserver {
   SymbolTable::Scope scope_;
   Origin origin_;
   int32_t origin_index_ = -1;
-  std::unordered_map<int64_t, Dim> by_size_;                  // symbol of a size at capture
-  std::unordered_map<const void*, ir::ValueId> constants_;    // concrete tensors by cell
-  std::unordered_map<const void*, int32_t> handles_;          // leaves, hooks, boxes by address
-  Tensors kept_;                                              // keeps the cells alive whose addresses are keys
-  bool keeps_log_;  // there is code of the user's on the way
-  bool user_ran_ = false;  // code of the user's, since this record or leaf began
-  const Record* record_ = nullptr;                            // whose attributes and types are at hand
+  std::unordered_map<int64_t, Dim> by_size_;                // symbol of a size at capture
+  std::unordered_map<const void*, ir::ValueId> constants_;  // concrete tensors by cell
+  std::unordered_map<const void*, int32_t> handles_;        // leaves, hooks, boxes by address
+  Tensors kept_;                                            // keeps the cells alive whose addresses are keys
+  bool keeps_log_;                                          // there is code of the user's on the way
+  bool user_ran_ = false;           // code of the user's, since this record or leaf began
+  const Record* record_ = nullptr;  // whose attributes and types are at hand
   std::vector<std::byte> attrs_;
   bool attrs_ready_ = false;
   std::vector<TensorType> types_;
   std::vector<ir::ValueId> operands_;
 };
-
 
 }  // namespace retrograd

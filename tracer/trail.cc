@@ -34,20 +34,24 @@ bool is_reached(const Edge& edge, const Reached& reached) {
 }
 
 // "mul {dim=1} (f32[3,1], none) -> f32[3,4]"
-std::string portrait_text(const OpInfo& op, const TypeMeta* types, const Dim* dims, int operands, int outputs, const void* attrs) {
+std::string portrait_text(const OpInfo& op, const TypeMeta* types, const Dim* dims, int operands, int outputs,
+                          const void* attrs) {
   std::string text(op.name);
   if (const std::string list = ir::attrs_text(op, attrs); !list.empty()) text += " {" + list + "}";
   const uint32_t first = types[0].first_dim;
   for (int i = 0; i < operands + outputs; ++i) {
     const TypeMeta& t = types[i];
-    const TensorType type{t.dtype, t.device, Shape(std::span<const Dim>(dims + (t.first_dim - first), t.rank))};
+    const TensorType type{t.dtype, t.device,
+                          Shape(std::span<const Dim>(dims + (t.first_dim - first), t.rank))};
     text += i == 0 && operands ? " (" : i == operands ? (operands ? ") -> " : " -> ") : ", ";
     text += t.dtype == ScalarType::Undefined ? "none" : to_string(type);
   }
   return text;
 }
 
-std::string record_text(const Record& r) { return portrait_text(*r.op, r.types, r.dims, r.operands, r.outputs, r.attrs); }
+std::string record_text(const Record& r) {
+  return portrait_text(*r.op, r.types, r.dims, r.operands, r.outputs, r.attrs);
+}
 
 }  // namespace
 
@@ -57,7 +61,10 @@ Trail::Target Trail::target_of(const Edge& edge, Walk& walk) {
 }
 
 Trail::Trail(const BackwardRequest& request, Walk& walk)
-    : accumulate_(request.accumulate), create_graph_(request.create_graph), to_inputs_(request.to_inputs), cotangents_(cotangent_types(request)) {
+    : accumulate_(request.accumulate),
+      create_graph_(request.create_graph),
+      to_inputs_(request.to_inputs),
+      cotangents_(cotangent_types(request)) {
   for (const Edge& root : request.root_edges) roots_.push_back(target_of(root, walk));
   for (const Edge& input : request.input_edges) inputs_.push_back(target_of(input, walk));
   steps_.reserve(walk.order().size());
@@ -72,20 +79,21 @@ Trail::Trail(const BackwardRequest& request, Walk& walk)
 }
 
 void Trail::add_portrait(const Record& r) {
-  portraits_.push_back({r.op, static_cast<uint32_t>(types_.size()), static_cast<uint32_t>(dims_.size()), static_cast<uint32_t>(attrs_.size()),
-                        r.operands});
+  portraits_.push_back({r.op, static_cast<uint32_t>(types_.size()), static_cast<uint32_t>(dims_.size()),
+                        static_cast<uint32_t>(attrs_.size()), r.operands});
   const int types = r.operands + r.outputs;
   types_.insert(types_.end(), r.types, r.types + types);
-  if (types) dims_.insert(dims_.end(), r.dims, r.dims + r.types[types - 1].first_dim + r.types[types - 1].rank);
+  if (types)
+    dims_.insert(dims_.end(), r.dims, r.dims + r.types[types - 1].first_dim + r.types[types - 1].rank);
   const auto* attrs = static_cast<const std::byte*>(r.attrs);
   attrs_.insert(attrs_.end(), attrs, attrs + r.op->attrs_size);
   attrs_.resize((attrs_.size() + 15) / 16 * 16);
 }
 
 bool Trail::same_question(const BackwardRequest& request) const {
-  return request.accumulate == accumulate_ && request.create_graph == create_graph_ && request.to_inputs == to_inputs_ &&
-         request.root_edges.size() == roots_.size() && request.input_edges.size() == inputs_.size() &&
-         cotangent_types(request) == cotangents_;
+  return request.accumulate == accumulate_ && request.create_graph == create_graph_ &&
+         request.to_inputs == to_inputs_ && request.root_edges.size() == roots_.size() &&
+         request.input_edges.size() == inputs_.size() && cotangent_types(request) == cotangents_;
 }
 
 bool Trail::matches(const BackwardRequest& request, Reached& reached) const {
@@ -112,7 +120,8 @@ bool Trail::matches(const BackwardRequest& request, Reached& reached) const {
     const Record& r = *reached.records[k];
     // Records that were made in a row mostly lie at a fixed distance: a guess at those to come hides the way to memory.
     const auto address = reinterpret_cast<intptr_t>(&r);
-    const auto* guess = reinterpret_cast<const char*>(address + (address - std::exchange(last, address)) * kAhead);
+    const auto* guess =
+        reinterpret_cast<const char*>(address + (address - std::exchange(last, address)) * kAhead);
     __builtin_prefetch(guess);
     __builtin_prefetch(guess + sizeof(Record));
     if (r.structure_hash != steps_[k].structure || r.seq >= above) return false;
@@ -146,15 +155,21 @@ std::string Trail::step_text(size_t place) const {
   const Portrait& p = portraits_[place];
   const size_t end = place + 1 < portraits_.size() ? portraits_[place + 1].first_type : types_.size();
   const int outputs = static_cast<int>(end) - static_cast<int>(p.first_type) - p.operands;
-  return portrait_text(*p.op, types_.data() + p.first_type, dims_.data() + p.first_dim, p.operands, outputs, attrs_.data() + p.first_attr);
+  return portrait_text(*p.op, types_.data() + p.first_type, dims_.data() + p.first_dim, p.operands, outputs,
+                       attrs_.data() + p.first_attr);
 }
 
 std::string Trail::difference(const BackwardRequest& request, Walk& walk) const {
-  if (request.accumulate != accumulate_) return accumulate_ ? "gradients are returned, they were accumulated" : "gradients are accumulated, they were returned";
-  if (request.create_graph != create_graph_) return fmt::format("create_graph was {}, is {}", create_graph_, request.create_graph);
-  if (request.root_edges.size() != roots_.size()) return fmt::format("there were {} roots, are {}", roots_.size(), request.root_edges.size());
+  if (request.accumulate != accumulate_)
+    return accumulate_ ? "gradients are returned, they were accumulated"
+                       : "gradients are accumulated, they were returned";
+  if (request.create_graph != create_graph_)
+    return fmt::format("create_graph was {}, is {}", create_graph_, request.create_graph);
+  if (request.root_edges.size() != roots_.size())
+    return fmt::format("there were {} roots, are {}", roots_.size(), request.root_edges.size());
   if (request.to_inputs != to_inputs_ || request.input_edges.size() != inputs_.size())
-    return fmt::format("there were {} inputs, are {}", to_inputs_ ? fmt::format("{}", inputs_.size()) : "no", request.to_inputs ? fmt::format("{}", request.input_edges.size()) : "no");
+    return fmt::format("there were {} inputs, are {}", to_inputs_ ? fmt::format("{}", inputs_.size()) : "no",
+                       request.to_inputs ? fmt::format("{}", request.input_edges.size()) : "no");
   if (cotangent_types(request) != cotangents_) return "the types of the cotangents are others";
   const auto& order = walk.order();
   const Target* target = targets_.data();
@@ -162,16 +177,22 @@ std::string Trail::difference(const BackwardRequest& request, Walk& walk) const 
     const Record& r = *order[k].record;
     if (r.structure_hash != steps_[k].structure) {
       const std::string was = step_text(k), is = record_text(r);
-      return was == is ? fmt::format("record {} ({}) has other operands that want a gradient", k, is) : fmt::format("record {} was {}, is {}", k, was, is);
+      return was == is ? fmt::format("record {} ({}) has other operands that want a gradient", k, is)
+                       : fmt::format("record {} was {}, is {}", k, was, is);
     }
-    if (annotations_of(r) != steps_[k].annotations) return fmt::format("record {} ({}) has other hooks or packed values", k, r.op->name);
+    if (annotations_of(r) != steps_[k].annotations)
+      return fmt::format("record {} ({}) has other hooks or packed values", k, r.op->name);
     for (int i = r.operands; i-- > 0; ++target)
-      if (target_of(r.edges[i], walk) != *target) return fmt::format("operand {} of record {} ({}) comes from somewhere else", i, k, r.op->name);
+      if (target_of(r.edges[i], walk) != *target)
+        return fmt::format("operand {} of record {} ({}) comes from somewhere else", i, k, r.op->name);
   }
-  if (order.size() != steps_.size()) return fmt::format("{} records were reached, now {}", steps_.size(), order.size());
-  if (walk.leaves().size() != leaf_annotations_.size()) return fmt::format("{} leaves were reached, now {}", leaf_annotations_.size(), walk.leaves().size());
+  if (order.size() != steps_.size())
+    return fmt::format("{} records were reached, now {}", steps_.size(), order.size());
+  if (walk.leaves().size() != leaf_annotations_.size())
+    return fmt::format("{} leaves were reached, now {}", leaf_annotations_.size(), walk.leaves().size());
   for (size_t i = 0; i < leaf_annotations_.size(); ++i)
-    if (annotations_of(*walk.leaves()[i].leaf) != leaf_annotations_[i]) return fmt::format("leaf {} has other hooks", i);
+    if (annotations_of(*walk.leaves()[i].leaf) != leaf_annotations_[i])
+      return fmt::format("leaf {} has other hooks", i);
   return "other roots or inputs are asked for";
 }
 

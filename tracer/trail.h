@@ -51,7 +51,7 @@ class Trail {
   uint64_t cotangents_;
   std::vector<Target> roots_, inputs_;
   std::vector<Step> steps_;
-  std::vector<Target> targets_;          // of the edges of each step, the last operand first
+  std::vector<Target> targets_;  // of the edges of each step, the last operand first
   std::vector<uint64_t> leaf_annotations_;
   std::vector<Portrait> portraits_;
   std::vector<TypeMeta> types_;

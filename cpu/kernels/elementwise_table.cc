@@ -34,7 +34,8 @@ void elementwise_kernel(const Call& call, TensorImpl* const* outputs) {
 template <class Op, class List>
 void add_op(KernelTable& table, const OpInfo* op) {
   const Spans& spans = span_table<List>()[ops::index_of<Op, List>];
-  table.set(op, elementwise_kernel<Op, List>, spans.boolean ? nullptr : spans.f32, spans.boolean ? nullptr : spans.f64);
+  table.set(op, elementwise_kernel<Op, List>, spans.boolean ? nullptr : spans.f32,
+            spans.boolean ? nullptr : spans.f64);
 }
 
 template <class List>

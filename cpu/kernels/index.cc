@@ -37,7 +37,8 @@ void check_range(const Call& call, const TensorImpl& index, int64_t size) {
   const auto* p = static_cast<const int64_t*>(index.data());
   for (int64_t i = 0, n = index.numel().raw(); i < n; ++i)
     if (p[i] < 0 || p[i] >= size)
-      fail_call(call, Category::index_out_of_range, fmt::format("index {} is out of range for {} entries", p[i], size));
+      fail_call(call, Category::index_out_of_range,
+                fmt::format("index {} is out of range for {} entries", p[i], size));
 }
 
 // Calls f with a value of an unsigned type as wide as an element: for moves that do not look at values.
@@ -88,7 +89,8 @@ void gather_lines(const Call& call, TensorImpl* const* outputs) {
   const RefPtr<TensorImpl> index = dense(call.operands[1]);
   TensorImpl& out = *outputs[0];
   check_range(call, *index, x.shape()[static_cast<int>(dim)].raw());
-  const int64_t length = index->shape()[static_cast<int>(dim)].raw(), step = index->strides()[dim], x_step = x.strides()[dim];
+  const int64_t length = index->shape()[static_cast<int>(dim)].raw(), step = index->strides()[dim],
+                x_step = x.strides()[dim];
   by_width(element_size(x.dtype()), [&]<class T>(T) {
     const T* from = static_cast<const T*>(x.data());
     T* to = static_cast<T*>(out.data());
@@ -104,12 +106,14 @@ template <class T, class Put>
 void scatter_lines(const TensorImpl& index, int64_t dim, const TensorImpl& src, TensorImpl& out, Put&& put) {
   if (index.numel().raw() == 0) return;
   const int d = static_cast<int>(dim);
-  const int64_t length = index.shape()[d].raw(), step = index.strides()[d], out_step = out.strides()[d], src_step = src.strides()[d];
+  const int64_t length = index.shape()[d].raw(), step = index.strides()[d], out_step = out.strides()[d],
+                src_step = src.strides()[d];
   T* to = static_cast<T*>(out.data());
   const T* from = static_cast<const T*>(src.data());
   for_lines(index, dim, src, out, [&](int64_t at_index, int64_t at_src, int64_t at_out) {
     const int64_t* p = positions(index) + at_index;
-    for (int64_t i = 0; i < length; ++i) put(to[at_out + p[i * step] * out_step], from[at_src + i * src_step]);
+    for (int64_t i = 0; i < length; ++i)
+      put(to[at_out + p[i * step] * out_step], from[at_src + i * src_step]);
   });
 }
 
@@ -120,8 +124,10 @@ RefPtr<TensorImpl> constant(const TensorImpl& like, ScalarType dtype, Scalar val
   cell->allocate();
   dispatch(dtype, [&]<class T>(std::type_identity<T>) {
     T v;
-    if constexpr (std::is_integral_v<T>) v = static_cast<T>(value.to_int());
-    else v = static_cast<T>(value.to_double());
+    if constexpr (std::is_integral_v<T>)
+      v = static_cast<T>(value.to_int());
+    else
+      v = static_cast<T>(value.to_double());
     *static_cast<T*>(cell->data()) = v;
   });
   cell->mutable_shape() = like.shape();
@@ -137,7 +143,8 @@ void scatter_values(const Call& call, TensorImpl* const* outputs) {
   const RefPtr<TensorImpl> src =
       call.operands[2] ? RefPtr<TensorImpl>(call.operands[2]) : constant(*index, out.dtype(), attrs.scalar);
   convert_copy(*call.operands[0], out);
-  by_width(element_size(out.dtype()), [&]<class T>(T) { scatter_lines<T>(*index, attrs.dim, *src, out, [](T& to, T v) { to = v; }); });
+  by_width(element_size(out.dtype()),
+           [&]<class T>(T) { scatter_lines<T>(*index, attrs.dim, *src, out, [](T& to, T v) { to = v; }); });
 }
 
 // Small formats are summed in float32 and rounded once.
@@ -160,7 +167,8 @@ void scatter_add(const Call& call, TensorImpl* const* outputs) {
       convert_copy(*call.operands[0], out);
       scatter_lines<T>(*index, dim, *call.operands[2], out, add);
     } else {
-      const RefPtr<TensorImpl> sum = widened(*call.operands[0], kFloat32), src = widened(*call.operands[2], kFloat32);
+      const RefPtr<TensorImpl> sum = widened(*call.operands[0], kFloat32),
+                               src = widened(*call.operands[2], kFloat32);
       scatter_lines<float>(*index, dim, *src, *sum, add);
       convert_copy(*sum, out);
     }
@@ -189,7 +197,8 @@ void index_select(const Call& call, TensorImpl* const* outputs) {
   if (bytes == 0) return;
   parallel_range(e.outer * k, std::max<int64_t>(1, kGrain / e.inner), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r)
-      std::memcpy(to + r * bytes, from + (r / k * e.entries + positions(*index)[r % k]) * bytes, static_cast<size_t>(bytes));
+      std::memcpy(to + r * bytes, from + (r / k * e.entries + positions(*index)[r % k]) * bytes,
+                  static_cast<size_t>(bytes));
   });
 }
 
@@ -206,14 +215,16 @@ void index_copy(const Call& call, TensorImpl* const* outputs) {
   if (bytes == 0) return;
   for (int64_t o = 0; o < e.outer; ++o)
     for (int64_t j = 0; j < k; ++j)
-      std::memcpy(to + (o * e.entries + positions(*index)[j]) * bytes, from + (o * k + j) * bytes, static_cast<size_t>(bytes));
+      std::memcpy(to + (o * e.entries + positions(*index)[j]) * bytes, from + (o * k + j) * bytes,
+                  static_cast<size_t>(bytes));
 }
 
 // Which positions name an entry, in order: begin[r] .. begin[r + 1] of `order`. Positions with the index `skip` are left out.
 struct Buckets {
   std::vector<int64_t> begin, order;
 
-  Buckets(const int64_t* index, int64_t count, int64_t entries, int64_t skip = -1) : begin(static_cast<size_t>(entries) + 1) {
+  Buckets(const int64_t* index, int64_t count, int64_t entries, int64_t skip = -1)
+      : begin(static_cast<size_t>(entries) + 1) {
     for (int64_t i = 0; i < count; ++i)
       if (index[i] != skip) ++begin[static_cast<size_t>(index[i]) + 1];
     for (size_t r = 1; r < begin.size(); ++r) begin[r] += begin[r - 1];
@@ -222,36 +233,44 @@ struct Buckets {
     for (int64_t i = 0; i < count; ++i)
       if (index[i] != skip) order[static_cast<size_t>(next[static_cast<size_t>(index[i])]++)] = i;
   }
-  int64_t count(int64_t entry) const { return begin[static_cast<size_t>(entry) + 1] - begin[static_cast<size_t>(entry)]; }
+  int64_t count(int64_t entry) const {
+    return begin[static_cast<size_t>(entry) + 1] - begin[static_cast<size_t>(entry)];
+  }
 };
 
 // to[o, r, :] += the source entries of r's bucket, divided by their number when `mean`.
 template <class T>
 void add_entries(const Buckets& buckets, const Entries& e, int64_t k, const T* source, T* to, bool mean) {
   using A = Accumulator<T>;
-  parallel_range(e.outer * e.entries, std::max<int64_t>(1, kGrain / std::max<int64_t>(e.inner, 1)), [&](int64_t begin, int64_t end) {
-    std::vector<A> sum(static_cast<size_t>(e.inner));
-    for (int64_t r = begin; r < end; ++r) {
-      const int64_t entry = r % e.entries, o = r / e.entries, n = buckets.count(entry);
-      if (n == 0) continue;
-      T* row = to + r * e.inner;
-      for (int64_t i = 0; i < e.inner; ++i) sum[static_cast<size_t>(i)] = static_cast<A>(row[i]);
-      for (int64_t b = buckets.begin[static_cast<size_t>(entry)]; b < buckets.begin[static_cast<size_t>(entry) + 1]; ++b) {
-        const T* from = source + (o * k + buckets.order[static_cast<size_t>(b)]) * e.inner;
-        for (int64_t i = 0; i < e.inner; ++i) sum[static_cast<size_t>(i)] = sum[static_cast<size_t>(i)] + static_cast<A>(from[i]);
-      }
-      for (int64_t i = 0; i < e.inner; ++i)
-        row[i] = static_cast<T>(mean ? sum[static_cast<size_t>(i)] / static_cast<A>(n) : sum[static_cast<size_t>(i)]);
-    }
-  });
+  parallel_range(e.outer * e.entries, std::max<int64_t>(1, kGrain / std::max<int64_t>(e.inner, 1)),
+                 [&](int64_t begin, int64_t end) {
+                   std::vector<A> sum(static_cast<size_t>(e.inner));
+                   for (int64_t r = begin; r < end; ++r) {
+                     const int64_t entry = r % e.entries, o = r / e.entries, n = buckets.count(entry);
+                     if (n == 0) continue;
+                     T* row = to + r * e.inner;
+                     for (int64_t i = 0; i < e.inner; ++i)
+                       sum[static_cast<size_t>(i)] = static_cast<A>(row[i]);
+                     for (int64_t b = buckets.begin[static_cast<size_t>(entry)];
+                          b < buckets.begin[static_cast<size_t>(entry) + 1]; ++b) {
+                       const T* from = source + (o * k + buckets.order[static_cast<size_t>(b)]) * e.inner;
+                       for (int64_t i = 0; i < e.inner; ++i)
+                         sum[static_cast<size_t>(i)] = sum[static_cast<size_t>(i)] + static_cast<A>(from[i]);
+                     }
+                     for (int64_t i = 0; i < e.inner; ++i)
+                       row[i] = static_cast<T>(mean ? sum[static_cast<size_t>(i)] / static_cast<A>(n)
+                                                    : sum[static_cast<size_t>(i)]);
+                   }
+                 });
 }
 
-void add_at(const Call& call, const TensorImpl& index, const TensorImpl& source, const Entries& e, TensorImpl& out, int64_t skip = -1,
-            bool mean = false) {
+void add_at(const Call& call, const TensorImpl& index, const TensorImpl& source, const Entries& e,
+            TensorImpl& out, int64_t skip = -1, bool mean = false) {
   check_range(call, index, e.entries);
   const Buckets buckets(positions(index), index.numel().raw(), e.entries, skip);
   dispatch(out.dtype(), [&]<class T>(std::type_identity<T>) {
-    add_entries<T>(buckets, e, index.numel().raw(), static_cast<const T*>(source.data()), static_cast<T*>(out.data()), mean);
+    add_entries<T>(buckets, e, index.numel().raw(), static_cast<const T*>(source.data()),
+                   static_cast<T*>(out.data()), mean);
   });
 }
 
@@ -262,13 +281,15 @@ void clear(TensorImpl& out) {
 void index_add(const Call& call, TensorImpl* const* outputs) {
   const RefPtr<TensorImpl> index = dense(call.operands[1]), source = dense(call.operands[2]);
   convert_copy(*call.operands[0], *outputs[0]);
-  add_at(call, *index, *source, Entries(outputs[0]->shape(), call.attrs_as<ops::DimAttrs>().dim), *outputs[0]);
+  add_at(call, *index, *source, Entries(outputs[0]->shape(), call.attrs_as<ops::DimAttrs>().dim),
+         *outputs[0]);
 }
 
 void index_select_backward(const Call& call, TensorImpl* const* outputs) {
   const RefPtr<TensorImpl> g = dense(call.operands[0]), index = dense(call.operands[1]);
   clear(*outputs[0]);
-  add_at(call, *index, *g, Entries(outputs[0]->shape(), call.attrs_as<ops::IndexSelectBackward::Attrs>().dim), *outputs[0]);
+  add_at(call, *index, *g, Entries(outputs[0]->shape(), call.attrs_as<ops::IndexSelectBackward::Attrs>().dim),
+         *outputs[0]);
 }
 
 // ---- embedding ---------------------------------------------------------------------------------------------------------------------
@@ -281,13 +302,16 @@ void embedding(const Call& call, TensorImpl* const* outputs) {
   dispatch(weight->dtype(), [&]<class T>(std::type_identity<T>) {
     const T* from = static_cast<const T*>(weight->data());
     T* to = static_cast<T*>(outputs[0]->data());
-    parallel_range(k, std::max<int64_t>(1, kGrain / std::max<int64_t>(width, 1)), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t row = positions(*index)[i];
-        if (a.without_padding && row == a.padding_idx) std::fill_n(to + i * width, width, T(0));
-        else std::copy_n(from + row * width, width, to + i * width);
-      }
-    });
+    parallel_range(k, std::max<int64_t>(1, kGrain / std::max<int64_t>(width, 1)),
+                   [&](int64_t begin, int64_t end) {
+                     for (int64_t i = begin; i < end; ++i) {
+                       const int64_t row = positions(*index)[i];
+                       if (a.without_padding && row == a.padding_idx)
+                         std::fill_n(to + i * width, width, T(0));
+                       else
+                         std::copy_n(from + row * width, width, to + i * width);
+                     }
+                   });
   });
 }
 
@@ -304,7 +328,8 @@ void masked_fill(const Call& call, TensorImpl* const* outputs) {
   TensorImpl& out = *outputs[0];
   const RefPtr<TensorImpl> x = dense(call.operands[0]), mask = dense(call.operands[1]);
   const Scalar number = call.attrs_as<ops::MaskedFill::Attrs>().scalar;
-  const RefPtr<TensorImpl> value = call.operands[2] ? dense(call.operands[2]) : constant(out, out.dtype(), number);
+  const RefPtr<TensorImpl> value =
+      call.operands[2] ? dense(call.operands[2]) : constant(out, out.dtype(), number);
   const int64_t step = call.operands[2] ? 1 : 0, n = out.numel().raw();
   const bool* m = static_cast<const bool*>(mask->data());
   by_width(element_size(out.dtype()), [&]<class T>(T) {
@@ -328,7 +353,8 @@ void flat_index(const Call& call, TensorImpl* const* outputs) {
     for (int64_t i = 0; i < n; ++i) {
       const int64_t p = positions(*index)[i];
       if (p < -size || p >= size)
-        fail_call(call, Category::index_out_of_range, fmt::format("index {} is out of range for {} entries", p, size));
+        fail_call(call, Category::index_out_of_range,
+                  fmt::format("index {} is out of range for {} entries", p, size));
       to[i] = to[i] * size + (p < 0 ? p + size : p);
     }
   }

@@ -26,7 +26,8 @@ template <class Compute, class Block>
 void fill_blocks(Compute* tile, int64_t count, int64_t per_block, uint64_t first_block, const Block& block) {
   for (int64_t i = 0; i < count; i += per_block, ++first_block) {
     const auto numbers = block(first_block);
-    for (int64_t k = 0; k < std::min(per_block, count - i); ++k) tile[i + k] = numbers[static_cast<size_t>(k)];
+    for (int64_t k = 0; k < std::min(per_block, count - i); ++k)
+      tile[i + k] = numbers[static_cast<size_t>(k)];
   }
 }
 
@@ -50,9 +51,12 @@ void normals(const ops::Draw& d, int64_t at, int64_t count, double* tile) {
 // A uniform with so many bits that rounding it to T cannot give 1.
 template <class T, class C>
 C shortened(C u) {
-  if constexpr (std::is_same_v<T, Half>) return std::floor(u * C{0x1p11}) * C{0x1p-11};
-  else if constexpr (std::is_same_v<T, BFloat16>) return std::floor(u * C{0x1p8}) * C{0x1p-8};
-  else return u;
+  if constexpr (std::is_same_v<T, Half>)
+    return std::floor(u * C{0x1p11}) * C{0x1p-11};
+  else if constexpr (std::is_same_v<T, BFloat16>)
+    return std::floor(u * C{0x1p8}) * C{0x1p-8};
+  else
+    return u;
 }
 
 // Calls f(T, Compute) with the tensor's type and the type to compute in.
@@ -92,13 +96,15 @@ void randint_kernel(const Call& call, TensorImpl* const* outputs) {
   const auto& attrs = call.attrs_as<ops::RandInt::Attrs>();
   TensorImpl& out = *outputs[0];
   const Layout layout(out);
-  const uint64_t low = static_cast<uint64_t>(attrs.a.to_int()), range = static_cast<uint64_t>(attrs.b.to_int()) - low;
+  const uint64_t low = static_cast<uint64_t>(attrs.a.to_int()),
+                 range = static_cast<uint64_t>(attrs.b.to_int()) - low;
   for_tiles(layout.numel(), [&](int64_t at, int64_t count) {
     int64_t tile[kTile];
     fill_blocks(tile, count, 2, static_cast<uint64_t>(at) / 2, [&](uint64_t block) {
       const auto w = philox(attrs.draw.seed_bits(), block, attrs.draw.offset_bits());
       const auto scaled = [&](uint64_t high, uint64_t word) {
-        return static_cast<int64_t>(low + static_cast<uint64_t>(static_cast<unsigned __int128>(high << 32 | word) * range >> 64));
+        return static_cast<int64_t>(
+            low + static_cast<uint64_t>(static_cast<unsigned __int128>(high << 32 | word) * range >> 64));
       };
       return std::array<int64_t, 2>{scaled(w[0], w[1]), scaled(w[2], w[3])};
     });
@@ -119,7 +125,8 @@ void bernoulli_kernel(const Call& call, TensorImpl* const* outputs) {
       uniforms(attrs.draw, at, count, u);
       for (int64_t i = 0; i < count; ++i) {
         if (!(tile[i] >= 0 && tile[i] <= 1))
-          fail_call(call, Category::bad_argument, fmt::format("the probability {} is outside [0, 1]", static_cast<double>(tile[i])));
+          fail_call(call, Category::bad_argument,
+                    fmt::format("the probability {} is outside [0, 1]", static_cast<double>(tile[i])));
         tile[i] = u[i] < tile[i] ? C{1} : C{0};
       }
       scatter(tile, static_cast<T*>(outputs[0]->data()), to, at, at + count);

@@ -55,7 +55,8 @@ void tril(const Call& call, TensorImpl* const* outputs) { triangle(call, *output
 void triu(const Call& call, TensorImpl* const* outputs) { triangle(call, *outputs[0], true); }
 
 void copy(const Call& call, TensorImpl* const* outputs) {
-  if (outputs[0] != call.operands[1]) convert_copy(*call.operands[1], *outputs[0]);  // the output may be an operand that dies here
+  if (outputs[0] != call.operands[1])
+    convert_copy(*call.operands[1], *outputs[0]);  // the output may be an operand that dies here
 }
 
 void clear(TensorImpl& out) {
@@ -105,7 +106,8 @@ void put(const TensorImpl& g, TensorImpl& out, TensorImpl& region) {
     return;
   }
   // Formats of 16 and 8 bits are summed in float32 and rounded once.
-  RefPtr<TensorImpl> wide_g = TensorImpl::make(), wide_out = TensorImpl::make(), wide_region = TensorImpl::make();
+  RefPtr<TensorImpl> wide_g = TensorImpl::make(), wide_out = TensorImpl::make(),
+                     wide_region = TensorImpl::make();
   wide_g->set_type(kFloat32, g.device(), g.shape());
   wide_g->allocate();
   convert_copy(g, *wide_g);
@@ -122,7 +124,8 @@ void put(const TensorImpl& g, TensorImpl& out, TensorImpl& region) {
 template <class V>
 void transposed(const Call& call, TensorImpl* const* outputs) {
   RefPtr<TensorImpl> region = TensorImpl::make();
-  const Call view{&ops::info<V>, {outputs, 1}, &call.attrs_as<typename ops::Transposed<V>::Attrs>().view, call.where, 1};
+  const Call view{
+      &ops::info<V>, {outputs, 1}, &call.attrs_as<typename ops::Transposed<V>::Attrs>().view, call.where, 1};
   TensorImpl* cell = region.get();
   V::infer(view, &cell);
   V::layout(view, *region);
@@ -141,7 +144,8 @@ void as_strided_scatter(const Call& call, TensorImpl* const* outputs) {
       memory->mutable_strides()[i] = g.base_stride[i];
       extent += (base.shape()[i].raw() - 1) * g.base_stride[i];
     }
-    memory->set_storage(Storage::allocate(std::max<int64_t>(extent, 1) * static_cast<int64_t>(element_size(out.dtype()))));
+    memory->set_storage(
+        Storage::allocate(std::max<int64_t>(extent, 1) * static_cast<int64_t>(element_size(out.dtype()))));
   }
   convert_copy(base, *memory);
   region->set_type(value.dtype(), value.device(), g.size);

@@ -16,8 +16,10 @@ constexpr int64_t kGrain = 16384;
 
 template <class T>
 bool is_less(T a, T b) {
-  if constexpr (std::is_integral_v<T>) return a < b;
-  else return std::isnan(b) ? !std::isnan(a) : a < b;
+  if constexpr (std::is_integral_v<T>)
+    return a < b;
+  else
+    return std::isnan(b) ? !std::isnan(a) : a < b;
 }
 
 template <class T>
@@ -32,8 +34,10 @@ void order(std::vector<Entry<T>>& line, int64_t count, bool descending) {
     const bool less = is_less(a.value, b.value), greater = is_less(b.value, a.value);
     return less || greater ? (descending ? greater : less) : a.place < b.place;
   };
-  if (count < static_cast<int64_t>(line.size())) std::partial_sort(line.begin(), line.begin() + count, line.end(), before);
-  else std::sort(line.begin(), line.end(), before);
+  if (count < static_cast<int64_t>(line.size()))
+    std::partial_sort(line.begin(), line.begin() + count, line.end(), before);
+  else
+    std::sort(line.begin(), line.end(), before);
 }
 
 // Elements are compared as V: 16- and 8-bit floats as float.
@@ -41,29 +45,32 @@ template <class T, class V>
 void sort_lines(const TensorImpl& x, TensorImpl& values, TensorImpl& indices, int64_t dim, bool descending) {
   const int d = static_cast<int>(dim);
   const int64_t length = x.shape()[d].raw(), count = values.shape()[d].raw();
-  const int64_t lines = length ? x.numel().raw() / length : 0, x_step = x.strides()[d], step = values.strides()[d];
-  parallel_range(lines, std::max<int64_t>(1, kGrain / std::max<int64_t>(length, 1)), [&](int64_t begin, int64_t end) {
-    std::vector<Entry<V>> line(static_cast<size_t>(length));
-    for (int64_t l = begin; l < end; ++l) {
-      int64_t rest = l, from = 0, to = 0;
-      for (int i = x.rank() - 1; i >= 0; --i) {
-        if (i == d) continue;
-        const int64_t size = x.shape()[i].raw(), at = rest % size;
-        rest /= size;
-        from += at * x.strides()[i];
-        to += at * values.strides()[i];
-      }
-      const T* in = static_cast<const T*>(x.data()) + from;
-      for (int64_t i = 0; i < length; ++i) line[static_cast<size_t>(i)] = {static_cast<V>(in[i * x_step]), i};
-      order(line, count, descending);
-      T* out = static_cast<T*>(values.data()) + to;
-      auto* places = static_cast<int64_t*>(indices.data()) + to;
-      for (int64_t i = 0; i < count; ++i) {
-        out[i * step] = in[line[static_cast<size_t>(i)].place * x_step];
-        places[i * step] = line[static_cast<size_t>(i)].place;
-      }
-    }
-  });
+  const int64_t lines = length ? x.numel().raw() / length : 0, x_step = x.strides()[d],
+                step = values.strides()[d];
+  parallel_range(lines, std::max<int64_t>(1, kGrain / std::max<int64_t>(length, 1)),
+                 [&](int64_t begin, int64_t end) {
+                   std::vector<Entry<V>> line(static_cast<size_t>(length));
+                   for (int64_t l = begin; l < end; ++l) {
+                     int64_t rest = l, from = 0, to = 0;
+                     for (int i = x.rank() - 1; i >= 0; --i) {
+                       if (i == d) continue;
+                       const int64_t size = x.shape()[i].raw(), at = rest % size;
+                       rest /= size;
+                       from += at * x.strides()[i];
+                       to += at * values.strides()[i];
+                     }
+                     const T* in = static_cast<const T*>(x.data()) + from;
+                     for (int64_t i = 0; i < length; ++i)
+                       line[static_cast<size_t>(i)] = {static_cast<V>(in[i * x_step]), i};
+                     order(line, count, descending);
+                     T* out = static_cast<T*>(values.data()) + to;
+                     auto* places = static_cast<int64_t*>(indices.data()) + to;
+                     for (int64_t i = 0; i < count; ++i) {
+                       out[i * step] = in[line[static_cast<size_t>(i)].place * x_step];
+                       places[i * step] = line[static_cast<size_t>(i)].place;
+                     }
+                   }
+                 });
 }
 
 void sort(const Call& call, TensorImpl* const* outputs) {

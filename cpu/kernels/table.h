@@ -17,7 +17,9 @@ class KernelTable {
   };
 
   KernelTable() : rows_(kSlots) {}
-  void set(const OpInfo* op, Kernel kernel, SpanKernel f32 = nullptr, SpanKernel f64 = nullptr) { row(op) = {op, kernel, f32, f64}; }
+  void set(const OpInfo* op, Kernel kernel, SpanKernel f32 = nullptr, SpanKernel f64 = nullptr) {
+    row(op) = {op, kernel, f32, f64};
+  }
   /// The row of an op; an empty one when it has none.
   const Row& find(const OpInfo* op) const {
     size_t i = slot(op);
@@ -27,7 +29,9 @@ class KernelTable {
 
  private:
   static constexpr size_t kSlots = 2048;
-  static size_t slot(const OpInfo* op) { return (reinterpret_cast<uintptr_t>(op) >> 3) * 0x9E3779B97F4A7C15u >> 53; }
+  static size_t slot(const OpInfo* op) {
+    return (reinterpret_cast<uintptr_t>(op) >> 3) * 0x9E3779B97F4A7C15u >> 53;
+  }
   Row& row(const OpInfo* op) { return const_cast<Row&>(find(op)); }
 
   std::vector<Row> rows_;

@@ -22,7 +22,8 @@ std::string find_data(const std::string& given, const std::string& name) {
   std::error_code error;
   std::vector<fs::path> roots;
   if (const char* runfiles = std::getenv("RUNFILES_DIR")) roots.push_back(fs::path(runfiles) / "retrograd");
-  if (const fs::path self = fs::read_symlink("/proc/self/exe", error); !error) roots.push_back(self.string() + ".runfiles/retrograd");
+  if (const fs::path self = fs::read_symlink("/proc/self/exe", error); !error)
+    roots.push_back(self.string() + ".runfiles/retrograd");
   for (fs::path at = fs::current_path(error); !error; at = at.parent_path()) {
     roots.push_back(at);
     if (at == at.root_path()) break;

@@ -12,27 +12,38 @@ namespace examples {
 namespace rg = retrograd;
 
 void add_flags(CLI::App& app, Options& o) {
-  app.add_option("--backward", o.backward, "how the backward runs")->check(CLI::IsMember({"eager", "traced"}))->capture_default_str();
+  app.add_option("--backward", o.backward, "how the backward runs")
+      ->check(CLI::IsMember({"eager", "traced"}))
+      ->capture_default_str();
   app.add_option("--saved", o.saved, "what is kept of the forward for the backward")
       ->check(CLI::IsMember({"keep", "half", "fp8", "offload-file"}))
       ->capture_default_str();
-  app.add_option("--offload-dir", o.offload_dir, "folder of --saved offload-file; without it a private one, removed at exit");
-  app.add_option("--device", o.device, "where to compute")->check(CLI::IsMember({"cpu", "cuda"}))->capture_default_str();
+  app.add_option("--offload-dir", o.offload_dir,
+                 "folder of --saved offload-file; without it a private one, removed at exit");
+  app.add_option("--device", o.device, "where to compute")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
   app.add_option("--data", o.data, "file to train on; without it the one that comes with the example");
   app.add_option("--save", o.save, "safetensors file for the parameters");
   app.add_option("--dot", o.dot, "file for the graph of the backward, in Graphviz's language");
   app.add_flag("--print-graph", o.print_graph, "print the graph of the backward after the first step");
-  app.add_option("--steps", o.steps, "training steps")->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))->capture_default_str();
-  app.add_option("--log-every", o.log_every, "steps between two lines")->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))->capture_default_str();
+  app.add_option("--steps", o.steps, "training steps")
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))
+      ->capture_default_str();
+  app.add_option("--log-every", o.log_every, "steps between two lines")
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))
+      ->capture_default_str();
   app.add_option("--seed", o.seed, "seed of everything random")->capture_default_str();
-  app.add_option("--threads", o.threads, "threads to compute with; without it one for each processor")->check(CLI::Range(1, 1024));
+  app.add_option("--threads", o.threads, "threads to compute with; without it one for each processor")
+      ->check(CLI::Range(1, 1024));
 }
 
 namespace {
 
 void check_device(const std::string& device) {
   if (device == "cpu") return;
-  if (rg::cuda::device_count() == 0) throw CLI::ValidationError("--device cuda", rg::cuda::unavailable_reason());
+  if (rg::cuda::device_count() == 0)
+    throw CLI::ValidationError("--device cuda", rg::cuda::unavailable_reason());
   throw CLI::ValidationError("--device cuda", "the examples compute on the CPU only");
 }
 
@@ -43,7 +54,8 @@ void apply(const Options& o) {
   if (!o.is_traced() && (o.print_graph || !o.dot.empty()))
     throw CLI::ValidationError("--print-graph, --dot", "there is a graph only with --backward traced");
   if (!o.offload_dir.empty()) {
-    if (o.saved != "offload-file") throw CLI::ValidationError("--offload-dir", "it needs --saved offload-file");
+    if (o.saved != "offload-file")
+      throw CLI::ValidationError("--offload-dir", "it needs --saved offload-file");
     if (!std::filesystem::is_directory(o.offload_dir)) throw rg::FileError(o.offload_dir + ": not a folder");
   }
   // Better now than after the training: opens a temporary file beside the path, and removes it.

@@ -13,14 +13,14 @@ struct Options {
   std::string saved = "keep";       // or half, fp8, offload-file
   std::string offload_dir;          // empty: a private temporary folder
   std::string device = "cpu";
-  std::string data;                 // empty: the file that comes with the example
-  std::string save;                 // empty: nothing is saved
+  std::string data;  // empty: the file that comes with the example
+  std::string save;  // empty: nothing is saved
   std::string dot;
   bool print_graph = false;
   int64_t steps = 1000;
   int64_t log_every = 10;
   uint64_t seed = 1;
-  int threads = 0;                  // 0, which cannot be given: all processors
+  int threads = 0;  // 0, which cannot be given: all processors
 
   bool is_traced() const { return backward == "traced"; }
 };

@@ -28,8 +28,10 @@ void catch_signals() {
 int report(const std::string& program, const char* what, int code) {
   std::string line;
   for (const char* c = what; *c; ++c)
-    if (*c != '\n') line += *c;
-    else if (c[1]) line += ';';
+    if (*c != '\n')
+      line += *c;
+    else if (c[1])
+      line += ';';
   std::fflush(stdout);
   std::fprintf(stderr, "%s: %s\n", program.c_str(), line.c_str());
   return code;
@@ -46,7 +48,8 @@ void check_interrupted() {
   if (interrupted) throw Interrupted();
 }
 
-int run_program(int argc, char** argv, const std::string& description, Options& options, const std::function<void()>& body) {
+int run_program(int argc, char** argv, const std::string& description, Options& options,
+                const std::function<void()>& body) {
   const std::string program = std::filesystem::path(argv[0]).filename().string();
   CLI::App app(description, program);
   add_flags(app, options);

@@ -18,6 +18,7 @@ void check_interrupted();
 
 /// Parses the flags into `options`, then runs `body`. The exit code: 0; 2 with one line on stderr for what is
 /// wrong with flags, files or the machine; 3 for a bug of the library; 130 when interrupted.
-int run_program(int argc, char** argv, const std::string& description, Options& options, const std::function<void()>& body);
+int run_program(int argc, char** argv, const std::string& description, Options& options,
+                const std::function<void()>& body);
 
 }  // namespace examples

@@ -13,7 +13,8 @@ namespace fs = std::filesystem;
 namespace rg = retrograd;
 
 TemporaryFolder::TemporaryFolder() : path_((fs::temp_directory_path() / "retrograd-XXXXXX").string()) {
-  if (!::mkdtemp(path_.data())) throw rg::FileError(path_ + ": cannot create a temporary folder: " + std::strerror(errno));
+  if (!::mkdtemp(path_.data()))
+    throw rg::FileError(path_ + ": cannot create a temporary folder: " + std::strerror(errno));
 }
 
 TemporaryFolder::~TemporaryFolder() {

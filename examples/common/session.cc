@@ -25,7 +25,8 @@ std::string exact(double loss) { return fmt::format("{}", static_cast<float>(los
 
 }  // namespace
 
-Session::Session(const Options& options, const rg::nn::Module& model, int64_t items_per_step, std::string unit)
+Session::Session(const Options& options, const rg::nn::Module& model, int64_t items_per_step,
+                 std::string unit)
     : options_(options),
       parameters_(model.parameter_count()),
       items_per_step_(items_per_step),
@@ -68,7 +69,8 @@ void Session::print_line(const std::string& line, bool overwrite) {
   std::fputs(line.c_str(), stdout);
   line_open_ = terminal_ && overwrite;
   if (!line_open_) std::fputc('\n', stdout);
-  if (std::fflush(stdout) != 0) throw rg::FileError(std::string("standard output: cannot write: ") + std::strerror(errno));
+  if (std::fflush(stdout) != 0)
+    throw rg::FileError(std::string("standard output: cannot write: ") + std::strerror(errno));
 }
 
 void Session::step_done(int64_t step, double loss) {
@@ -82,9 +84,9 @@ void Session::step_done(int64_t step, double loss) {
   peak_bytes_ = std::max(peak_bytes_, memory.peak_bytes);
   if (step % options_.log_every == 0 || step == 1 || step == options_.steps) {
     const double each = seconds_since_line_ / static_cast<double>(steps_since_line_);
-    print_line(fmt::format("step {} loss {}  {:.0f} {}/s  {:.2f} ms/step  live {}  peak {}", step, exact(loss),
-                           static_cast<double>(items_per_step_) / each, unit_, each * 1e3, megabytes(memory.live_bytes),
-                           megabytes(peak_bytes_)),
+    print_line(fmt::format("step {} loss {}  {:.0f} {}/s  {:.2f} ms/step  live {}  peak {}", step,
+                           exact(loss), static_cast<double>(items_per_step_) / each, unit_, each * 1e3,
+                           megabytes(memory.live_bytes), megabytes(peak_bytes_)),
                true);
     seconds_since_line_ = 0;
     steps_since_line_ = 0;
@@ -101,8 +103,12 @@ void Session::validation(double loss, const std::string& note) {
 
 void Session::finish() {
   const rg::CompiledBackward::Stats stats = traced_.stats();
-  const auto row = [&](const char* name, const std::string& value) { print_line(fmt::format("  {:<16}{}", name, value), false); };
-  const auto traced = [&](int64_t count) { return options_.is_traced() ? fmt::format("{}", count) : std::string("-"); };
+  const auto row = [&](const char* name, const std::string& value) {
+    print_line(fmt::format("  {:<16}{}", name, value), false);
+  };
+  const auto traced = [&](int64_t count) {
+    return options_.is_traced() ? fmt::format("{}", count) : std::string("-");
+  };
   close_line();
   print_line("summary", false);
   row("backward", options_.backward);

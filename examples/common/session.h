@@ -21,7 +21,8 @@ namespace examples {
 class Session {
  public:
   /// `items_per_step` counts what `unit` names ("tokens"), for the speed.
-  Session(const Options& options, const retrograd::nn::Module& model, int64_t items_per_step, std::string unit);
+  Session(const Options& options, const retrograd::nn::Module& model, int64_t items_per_step,
+          std::string unit);
 
   ~Session();
   Session(const Session&) = delete;

@@ -1,7 +1,7 @@
 // A chain of a million records is recorded, traced, run backward, printed and dropped without recursion: the test limits its own stack to
 // 256 KiB, as `ulimit -s 256` would. Not tested here: speed.
-#include <catch2/catch.hpp>
 #include <pthread.h>
+#include <catch2/catch.hpp>
 
 #include <functional>
 

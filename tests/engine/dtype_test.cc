@@ -194,16 +194,16 @@ TEST_CASE("dtype: names, sizes and predicates", "[dtype]") {
 TEST_CASE("dtype: promotion of two types, the full table of PyTorch", "[dtype]") {
   // Rows and columns in the order of the enum; "-" where PyTorch raises.
   const char* const table[kScalarTypeCount] = {
-      "f64 f64 f64 f64 - - f64 f64 f64 f64",      // f64
-      "f64 f32 f32 f32 - - f32 f32 f32 f32",      // f32
-      "f64 f32 f16 f32 - - f16 f16 f16 f16",      // f16
+      "f64 f64 f64 f64 - - f64 f64 f64 f64",       // f64
+      "f64 f32 f32 f32 - - f32 f32 f32 f32",       // f32
+      "f64 f32 f16 f32 - - f16 f16 f16 f16",       // f16
       "f64 f32 f32 bf16 - - bf16 bf16 bf16 bf16",  // bf16
-      "- - - - f8e4m3 - - - - -",                 // f8e4m3
-      "- - - - - f8e5m2 - - - -",                 // f8e5m2
-      "f64 f32 f16 bf16 - - i64 i64 i64 i64",     // i64
-      "f64 f32 f16 bf16 - - i64 i32 i32 i32",     // i32
-      "f64 f32 f16 bf16 - - i64 i32 u8 u8",       // u8
-      "f64 f32 f16 bf16 - - i64 i32 u8 bool",     // bool
+      "- - - - f8e4m3 - - - - -",                  // f8e4m3
+      "- - - - - f8e5m2 - - - -",                  // f8e5m2
+      "f64 f32 f16 bf16 - - i64 i64 i64 i64",      // i64
+      "f64 f32 f16 bf16 - - i64 i32 i32 i32",      // i32
+      "f64 f32 f16 bf16 - - i64 i32 u8 u8",        // u8
+      "f64 f32 f16 bf16 - - i64 i32 u8 bool",      // bool
   };
   for (int i = 0; i < kScalarTypeCount; ++i) {
     std::istringstream row(table[i]);
@@ -261,8 +261,10 @@ TEST_CASE("dtype: promotion of operands by priority class", "[dtype]") {
       if (reversed) operands.assign(row.operands.rbegin(), row.operands.rend());
       TypePromotion promotion;
       for (const Operand& operand : operands) {
-        if (operand.kind == 's') promotion.add_scalar(type_category(operand.dtype));
-        else promotion.add_tensor(operand.dtype, operand.kind == '0');
+        if (operand.kind == 's')
+          promotion.add_scalar(type_category(operand.dtype));
+        else
+          promotion.add_tensor(operand.dtype, operand.kind == '0');
       }
       INFO("row " << &row - rows << ", reversed " << reversed);
       CHECK(promotion.result() == row.expected);
@@ -273,9 +275,8 @@ TEST_CASE("dtype: promotion of operands by priority class", "[dtype]") {
 TEST_CASE("dtype: dispatch hands over the storage type", "[dtype]") {
   for (int i = 0; i < kScalarTypeCount; ++i) {
     const auto dtype = static_cast<ScalarType>(i);
-    const auto [size, found] = dispatch(dtype, []<class T>(std::type_identity<T>) {
-      return std::pair(sizeof(T), dtype_of<T>());
-    });
+    const auto [size, found] =
+        dispatch(dtype, []<class T>(std::type_identity<T>) { return std::pair(sizeof(T), dtype_of<T>()); });
     CHECK(size == element_size(dtype));
     CHECK(found == dtype);
   }

@@ -23,8 +23,12 @@ struct ScaledSquare : rg::Function<ScaledSquare> {
 
 struct TraceableSquare : rg::Function<TraceableSquare> {
   static constexpr bool is_traceable = true;
-  static Tensor forward(rg::AutogradContext* ctx, const Tensor& x, double factor) { return ScaledSquare::forward(ctx, x, factor); }
-  static Tensors backward(rg::AutogradContext* ctx, const Tensors& grads) { return ScaledSquare::backward(ctx, grads); }
+  static Tensor forward(rg::AutogradContext* ctx, const Tensor& x, double factor) {
+    return ScaledSquare::forward(ctx, x, factor);
+  }
+  static Tensors backward(rg::AutogradContext* ctx, const Tensors& grads) {
+    return ScaledSquare::backward(ctx, grads);
+  }
 };
 
 // Nothing flows back when the factor is negative.
@@ -45,8 +49,12 @@ struct SquareWithJvp : rg::Function<SquareWithJvp> {
     ctx->save_for_backward({x});
     return x * x;
   }
-  static Tensors backward(rg::AutogradContext* ctx, const Tensors& grads) { return {grads[0] * ctx->get_saved_variables()[0] * 2.0}; }
-  static Tensors jvp(rg::AutogradContext* ctx, const Tensors& tangents) { return {tangents[0] * ctx->get_saved_variables()[0] * 2.0}; }
+  static Tensors backward(rg::AutogradContext* ctx, const Tensors& grads) {
+    return {grads[0] * ctx->get_saved_variables()[0] * 2.0};
+  }
+  static Tensors jvp(rg::AutogradContext* ctx, const Tensors& tangents) {
+    return {tangents[0] * ctx->get_saved_variables()[0] * 2.0};
+  }
 };
 
 // Which name a number was saved under decides.

@@ -23,7 +23,8 @@ Tensor count(const Shape& shape, ScalarType dtype = kFloat64) {
 std::vector<double> values(const Tensor& t) { return t.to_vector(); }
 
 const Tensor& square_(const Tensor& x) {
-  return apply_inplace(x, [](const Tensor& old) { return mul(old, old); }, "square_");
+  return apply_inplace(
+      x, [](const Tensor& old) { return mul(old, old); }, "square_");
 }
 
 Category category_of(const std::function<void()>& f) {
@@ -37,7 +38,8 @@ Category category_of(const std::function<void()>& f) {
 }
 
 TEST_CASE("a write is seen through every view and raises one version") {
-  const Tensor x = count({2, 3}), row = select(x, 0, 1), column = select(x, 1, 0), copy_of_handle = x.detach();
+  const Tensor x = count({2, 3}), row = select(x, 0, 1), column = select(x, 1, 0),
+               copy_of_handle = x.detach();
   row.add_(ones({3}, {kFloat64}));
   CHECK(values(x) == std::vector<double>{0, 1, 2, 4, 5, 6});
   CHECK(values(column) == std::vector<double>{0, 4});
@@ -68,69 +70,88 @@ TEST_CASE("results are cast and broadcast into the tensor") {
 TEST_CASE("gradients of in-place ops") {
   const Tensors x{input({2, 3})}, two{input({2, 3}), input({3}, -1, 1, 2)};
   gradcheck([](const Tensors& in) { return square_(square_(clone(in[0]))); }, x);
-  gradcheck([](const Tensors& in) {
-    const Tensor y = clone(in[0]);
-    y.mul_(in[1]);
-    square_(y);
-    y.add_(in[0], 2);
-    return y;
-  }, two);
-  gradcheck([](const Tensors& in) {  // adding a tensor to itself
-    const Tensor y = mul(in[0], 3.0);
-    y.add_(y);
-    return mul(y, y);
-  }, x);
+  gradcheck(
+      [](const Tensors& in) {
+        const Tensor y = clone(in[0]);
+        y.mul_(in[1]);
+        square_(y);
+        y.add_(in[0], 2);
+        return y;
+      },
+      two);
+  gradcheck(
+      [](const Tensors& in) {  // adding a tensor to itself
+        const Tensor y = mul(in[0], 3.0);
+        y.add_(y);
+        return mul(y, y);
+      },
+      x);
   gradcheck([](const Tensors& in) { return zeros({2, 3}, {kFloat64}).copy_(mul(in[1], in[1])); }, two);
 }
 
 TEST_CASE("gradients of writes through views") {
   const Tensors two{input({3, 4}), input({4}, -1, 1, 2)};
-  gradcheck([](const Tensors& in) {  // a view of a view, the base and a sibling that was made before
-    const Tensor y = clone(in[0]), sibling = select(y, 0, 1);
-    const Tensor part = t(narrow(y, 1, 0, 3));
-    part.mul_(2);
-    select(part, 0, 1).add_(sum(in[1]));
-    return mul(sibling, sibling);
-  }, two);
-  gradcheck([](const Tensors& in) {  // the base written to after the view was made
-    const Tensor y = clone(in[0]), row = select(y, 0, 0);
-    square_(y);
-    return mul(row, in[1]);
-  }, two);
-  gradcheck([](const Tensors& in) {
-    const Tensor y = clone(in[0]);
-    diagonal(y).copy_(narrow(in[1], 0, 0, 3));
-    square_(diagonal(y, 1));
-    return mul(y, y);
-  }, two);
-  gradcheck([](const Tensors& in) {
-    const Tensor y = clone(in[0]);
-    as_strided(y, {2, 2}, {5, 2}, 1).mul_(reshape(in[1], {2, 2}));
-    return mul(y, y);
-  }, two);
-  gradcheck([](const Tensors& in) {
-    const Tensor y = mul(in[0], 2.0);
-    setitem_(y, {int64_t{1}}, in[1]);
-    setitem_(y, {indexing::Ellipsis{}, int64_t{0}}, 0.0);
-    setitem_(y, {tensor({2.0}, {kInt64})}, in[1]);
-    return mul(y, y);
-  }, two);
-  gradcheck([](const Tensors& in) {  // a buffer in another layout than row-major
-    const Tensor buffer = t(zeros({4, 3}, {kFloat64})).detach();
-    select(buffer, 0, 1).copy_(in[1]);
-    buffer.add_(in[0]);
-    square_(narrow(buffer, 1, 1, 2));
-    return mul(buffer, buffer);
-  }, two);
-  gradcheck([](const Tensors& in) {  // an expanded view reads new values
-    const Tensor y = clone(in[1]), wide = expand(y, {3, 4});
-    square_(y);
-    return mul(wide, in[0]);
-  }, two);
+  gradcheck(
+      [](const Tensors& in) {  // a view of a view, the base and a sibling that was made before
+        const Tensor y = clone(in[0]), sibling = select(y, 0, 1);
+        const Tensor part = t(narrow(y, 1, 0, 3));
+        part.mul_(2);
+        select(part, 0, 1).add_(sum(in[1]));
+        return mul(sibling, sibling);
+      },
+      two);
+  gradcheck(
+      [](const Tensors& in) {  // the base written to after the view was made
+        const Tensor y = clone(in[0]), row = select(y, 0, 0);
+        square_(y);
+        return mul(row, in[1]);
+      },
+      two);
+  gradcheck(
+      [](const Tensors& in) {
+        const Tensor y = clone(in[0]);
+        diagonal(y).copy_(narrow(in[1], 0, 0, 3));
+        square_(diagonal(y, 1));
+        return mul(y, y);
+      },
+      two);
+  gradcheck(
+      [](const Tensors& in) {
+        const Tensor y = clone(in[0]);
+        as_strided(y, {2, 2}, {5, 2}, 1).mul_(reshape(in[1], {2, 2}));
+        return mul(y, y);
+      },
+      two);
+  gradcheck(
+      [](const Tensors& in) {
+        const Tensor y = mul(in[0], 2.0);
+        setitem_(y, {int64_t{1}}, in[1]);
+        setitem_(y, {indexing::Ellipsis{}, int64_t{0}}, 0.0);
+        setitem_(y, {tensor({2.0}, {kInt64})}, in[1]);
+        return mul(y, y);
+      },
+      two);
+  gradcheck(
+      [](const Tensors& in) {  // a buffer in another layout than row-major
+        const Tensor buffer = t(zeros({4, 3}, {kFloat64})).detach();
+        select(buffer, 0, 1).copy_(in[1]);
+        buffer.add_(in[0]);
+        square_(narrow(buffer, 1, 1, 2));
+        return mul(buffer, buffer);
+      },
+      two);
+  gradcheck(
+      [](const Tensors& in) {  // an expanded view reads new values
+        const Tensor y = clone(in[1]), wide = expand(y, {3, 4});
+        square_(y);
+        return mul(wide, in[0]);
+      },
+      two);
 }
 
 TEST_CASE("a buffer that is written to becomes differentiable, and so do its views") {
-  const Tensor x = input({3}), buffer = zeros({2, 3}, {kFloat64}), row = select(buffer, 0, 1), other = select(buffer, 0, 0);
+  const Tensor x = input({3}), buffer = zeros({2, 3}, {kFloat64}), row = select(buffer, 0, 1),
+               other = select(buffer, 0, 0);
   CHECK(!row.requires_grad());
   CHECK(row.is_leaf());
   row.copy_(mul(x, 2.0));
@@ -235,7 +256,8 @@ TEST_CASE("in-place refuses, and leaves everything as it was") {
   const Tensor inner = clone(leaf);
   CHECK(category_of([&] { add_one(split(inner, 1)[0]); }) == Category::view_inplace_forbidden);
   CHECK(category_of([&] { add_one(unbind(inner)[1]); }) == Category::view_inplace_forbidden);
-  CHECK(category_of([&] { chunk(plain, 2)[0].add_(select(leaf, 0, 0)); }) == Category::view_inplace_forbidden);
+  CHECK(category_of([&] { chunk(plain, 2)[0].add_(select(leaf, 0, 0)); }) ==
+        Category::view_inplace_forbidden);
   Tensor quiet;
   {
     NoGradGuard no_grad;
@@ -243,7 +265,8 @@ TEST_CASE("in-place refuses, and leaves everything as it was") {
   }
   CHECK(category_of([&] { add_one(quiet); }) == Category::view_inplace_forbidden);
   CHECK(category_of([&] { add_one(expand(count({3}), {2, 3})); }) == Category::overlapping_write);
-  CHECK(category_of([&] { narrow(flatten(plain), 0, 1, 3).copy_(narrow(flatten(plain), 0, 0, 3)); }) == Category::overlapping_write);
+  CHECK(category_of([&] { narrow(flatten(plain), 0, 1, 3).copy_(narrow(flatten(plain), 0, 0, 3)); }) ==
+        Category::overlapping_write);
   CHECK(category_of([&] { plain.add_(count({4, 2, 3})); }) == Category::shape_mismatch);
   CHECK(category_of([&] { plain.copy_(count({2, 2})); }) == Category::shape_mismatch);
   CHECK(category_of([&] { zeros({2}, {kInt64}).add_(ones({2})); }) == Category::dtype_mismatch);

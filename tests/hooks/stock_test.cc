@@ -45,7 +45,8 @@ bool is_left_as_it_is(rg::SavedTensorHooks& hooks, const Tensor& x) {
 
 Tensor wave(int64_t n, double scale = 1, rg::ScalarType dtype = rg::kFloat32) {
   std::vector<double> values(static_cast<size_t>(n));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = scale * std::sin(0.37 * static_cast<double>(i) + 0.1);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = scale * std::sin(0.37 * static_cast<double>(i) + 0.1);
   return rg::tensor(values, {n}, {dtype});
 }
 
@@ -87,7 +88,8 @@ TEST_CASE("half and fp8 give back dtype and shape, and values to their precision
   }
   CHECK(error(wave(300, 1, rg::kFloat16), there_and_back(*fp8, wave(300, 1, rg::kFloat16))) <= 0x1p-4);
   // Per-tensor scale: tiny and large tensors keep the same relative precision, and the largest element is hit.
-  for (double scale : {1e-30, 1e-6, 1e30}) CHECK(error(wave(300, scale), there_and_back(*fp8, wave(300, scale))) <= 0x1p-4);
+  for (double scale : {1e-30, 1e-6, 1e30})
+    CHECK(error(wave(300, scale), there_and_back(*fp8, wave(300, scale))) <= 0x1p-4);
   CHECK(there_and_back(*fp8, rg::full({300}, 5.0)).to_vector()[7] == Approx(5).epsilon(1e-6));
   CHECK(there_and_back(*fp8, rg::zeros({300})).to_vector() == std::vector<double>(300, 0));
 }
@@ -105,7 +107,8 @@ TEST_CASE("a strided tensor comes back with its values") {
 TEST_CASE("small tensors, other dtypes, kept and expanded tensors are left as they are") {
   const Folder folder;
   const Tensor weight = wave(1024);
-  for (const auto& hooks : {rg::save_as_half({weight}), rg::save_as_fp8({weight}), rg::save_to_file(folder.path, {weight})}) {
+  for (const auto& hooks :
+       {rg::save_as_half({weight}), rg::save_as_fp8({weight}), rg::save_to_file(folder.path, {weight})}) {
     CHECK(is_left_as_it_is(*hooks, wave(rg::kSmallestPacked - 1)));
     CHECK_FALSE(is_left_as_it_is(*hooks, wave(rg::kSmallestPacked)));
     CHECK(is_left_as_it_is(*hooks, rg::zeros({1000}, {rg::kInt64})));
@@ -136,11 +139,14 @@ TEST_CASE("gradients under the pairs: exact through files, close through half an
       rg::SavedTensorHooksGuard guard(hooks);
       loss = rg::sum(rg::tanh(rg::mm(x, w)) * x);
     }
-    if (traced) rg::compile_backward()(loss);
-    else loss.backward();
+    if (traced)
+      rg::compile_backward()(loss);
+    else
+      loss.backward();
     return x.grad();
   };
-  const auto plain = rg::saved_tensor_hooks([](const Tensor& t) { return t; }, [](const Tensor& t) { return t; });
+  const auto plain =
+      rg::saved_tensor_hooks([](const Tensor& t) { return t; }, [](const Tensor& t) { return t; });
   const Tensor want = gradient(plain, false);
   for (bool traced : {false, true}) {
     CHECK(gradient(rg::save_to_file(folder.path, {w}), traced).to_vector() == want.to_vector());
@@ -167,7 +173,8 @@ TEST_CASE("problems with a file name its path") {
   const Folder folder;
   const auto hooks = rg::save_to_file(folder.path);
   const Tensor x = wave(300);
-  CHECK_THAT(message([] { rg::save_to_file("/nowhere/at/all")->pack(wave(300)); }), Catch::Contains("/nowhere/at/all"));
+  CHECK_THAT(message([] { rg::save_to_file("/nowhere/at/all")->pack(wave(300)); }),
+             Catch::Contains("/nowhere/at/all"));
 
   std::any payload = hooks->pack(x);
   const std::string path = folder.files()[0].string();
@@ -176,7 +183,8 @@ TEST_CASE("problems with a file name its path") {
   fs::resize_file(path, 1200);  // the right size, other bytes
   CHECK_THAT(message([&] { hooks->unpack(payload); }), Catch::Contains(path) && Catch::Contains("hash"));
   fs::remove(path);
-  CHECK_THAT(message([&] { hooks->unpack(payload); }), Catch::Contains(path) && Catch::Contains("No such file"));
+  CHECK_THAT(message([&] { hooks->unpack(payload); }),
+             Catch::Contains(path) && Catch::Contains("No such file"));
 }
 
 TEST_CASE("a full disk is a FileError, leaves no file, and the next tensor is saved again") {

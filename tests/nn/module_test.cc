@@ -18,7 +18,9 @@ namespace {
 struct Pair : nn::Module {
   nn::Linear first, second;
   Pair(Module* parent, std::string name, int64_t width)
-      : Module(parent, std::move(name)), first(this, "first", width, width), second(this, "second", width, 2, {.bias = false}) {}
+      : Module(parent, std::move(name)),
+        first(this, "first", width, width),
+        second(this, "second", width, 2, {.bias = false}) {}
 };
 
 struct Net : nn::Module {
@@ -63,8 +65,9 @@ double deviation(const Tensor& x) {
 
 TEST_CASE("members register themselves, in order, under dotted names") {
   const Net net;
-  CHECK(names(net) == std::vector<std::string>{"table.weight", "pairs.0.first.weight", "pairs.0.first.bias", "pairs.0.second.weight",
-                                               "pairs.1.first.weight", "pairs.1.first.bias", "pairs.1.second.weight", "norm.weight"});
+  CHECK(names(net) == std::vector<std::string>{"table.weight", "pairs.0.first.weight", "pairs.0.first.bias",
+                                               "pairs.0.second.weight", "pairs.1.first.weight",
+                                               "pairs.1.first.bias", "pairs.1.second.weight", "norm.weight"});
   CHECK(net.parameters().size() == 8);
   CHECK(net.parameter_count() == 15 + 2 * (9 + 3 + 6) + 3);
   for (const Tensor& p : net.parameters()) CHECK((p.requires_grad() && p.is_leaf()));
@@ -135,7 +138,8 @@ TEST_CASE("state_dict shares memory, load_state_dict copies and is all or nothin
 
 TEST_CASE("layers compute their formulas") {
   nn::Linear linear(nullptr, "", 2, 3);
-  linear.load_state_dict({{"weight", rg::tensor({1, 2, 3, 4, 5, 6}, {3, 2})}, {"bias", rg::tensor({0.5, 0, -1})}});
+  linear.load_state_dict(
+      {{"weight", rg::tensor({1, 2, 3, 4, 5, 6}, {3, 2})}, {"bias", rg::tensor({0.5, 0, -1})}});
   CHECK(linear(rg::tensor({1, -1}, {1, 2})).to_vector() == std::vector<double>{-0.5, -1, -2});
 
   nn::LayerNorm norm(nullptr, "", {2}, {.eps = 0});
@@ -143,7 +147,8 @@ TEST_CASE("layers compute their formulas") {
 
   nn::Embedding table(nullptr, "", 4, 2);
   const std::vector<double> rows = table.weight.to_vector();
-  CHECK(table(rg::tensor({3, 0}, {rg::kInt64})).to_vector() == std::vector<double>{rows[6], rows[7], rows[0], rows[1]});
+  CHECK(table(rg::tensor({3, 0}, {rg::kInt64})).to_vector() ==
+        std::vector<double>{rows[6], rows[7], rows[0], rows[1]});
 
   nn::ReLU relu;
   CHECK(relu(rg::tensor({-1, 2})).to_vector() == std::vector<double>{0, 2});
@@ -194,7 +199,10 @@ TEST_CASE("errors name the line that called the module") {
   const Tensor wrong = rg::ones({2, 5});
   CHECK_THAT(error_of([&] { linear(wrong); }).second, Catch::Contains(here(__LINE__)));
   CHECK_THAT(error_of([&] { norm(wrong); }).second, Catch::Contains(here(__LINE__)));
-  CHECK_THAT(error_of([&] { attention(rg::ones({1, 2, 9})); }).second, Catch::Contains(here(__LINE__)) && !Catch::Contains("layers.cc"));
+  CHECK_THAT(error_of([&] {
+               attention(rg::ones({1, 2, 9}));
+             }).second,
+             Catch::Contains(here(__LINE__)) && !Catch::Contains("layers.cc"));
 }
 
 TEST_CASE("records name the line that called the module") {

@@ -42,7 +42,9 @@ inline Tensor direction(const Tensor& like, int seed) {
 inline Tensors leaves(const Tensors& inputs) {
   Tensors fresh;
   for (const Tensor& x : inputs)
-    fresh.push_back(is_floating(x.dtype()) ? tensor(x.to_vector(), x.impl().shape(), {x.dtype(), kCPU, x.requires_grad()}) : x);
+    fresh.push_back(is_floating(x.dtype())
+                        ? tensor(x.to_vector(), x.impl().shape(), {x.dtype(), kCPU, x.requires_grad()})
+                        : x);
   return fresh;
 }
 
@@ -51,11 +53,14 @@ inline double value_of(const Function& f, const Tensors& inputs, const Tensor& w
   return sum(mul(f(inputs), w)).item<double>();
 }
 
-inline void compare_with_differences(const Function& f, const Tensors& inputs, const Tensors& grads, const Tensor& w) {
+inline void compare_with_differences(const Function& f, const Tensors& inputs, const Tensors& grads,
+                                     const Tensor& w) {
   constexpr double eps = 1e-6;
   for (size_t k = 0; k < inputs.size(); ++k) {
     if (!inputs[k].requires_grad()) continue;
-    const std::vector<double> got = grads[k].defined() ? grads[k].to_vector() : std::vector<double>(static_cast<size_t>(inputs[k].numel()));
+    const std::vector<double> got = grads[k].defined()
+                                        ? grads[k].to_vector()
+                                        : std::vector<double>(static_cast<size_t>(inputs[k].numel()));
     for (size_t i = 0; i < got.size(); ++i) {
       Tensors moved = leaves(inputs);
       double* x = moved[k].data_ptr<double>() + i;
@@ -76,10 +81,13 @@ inline void compare_modes(const Function& f, const Tensors& inputs, const Tensor
   double reverse = 0;
   for (size_t k = 0; k < inputs.size(); ++k) {
     tangents.push_back(inputs[k].requires_grad() ? direction(inputs[k], 50 + static_cast<int>(k)) : Tensor());
-    if (tangents[k].defined() && grads[k].defined()) reverse += sum(mul(grads[k].detach(), tangents[k])).item<double>();
+    if (tangents[k].defined() && grads[k].defined())
+      reverse += sum(mul(grads[k].detach(), tangents[k])).item<double>();
   }
-  const autograd::JvpResult result = autograd::jvp([&](const Tensors& x) { return Tensors{f(x)}; }, inputs, tangents);
-  const double forward = result.tangents[0].defined() ? sum(mul(result.tangents[0].detach(), w)).item<double>() : 0;
+  const autograd::JvpResult result =
+      autograd::jvp([&](const Tensors& x) { return Tensors{f(x)}; }, inputs, tangents);
+  const double forward =
+      result.tangents[0].defined() ? sum(mul(result.tangents[0].detach(), w)).item<double>() : 0;
   INFO("forward mode " << forward << ", reverse mode " << reverse);
   CHECK(std::abs(forward - reverse) <= 1e-9 + 1e-9 * std::abs(reverse));
 }
@@ -113,7 +121,8 @@ inline void gradcheck(const Function& f, const Tensors& inputs, bool second = tr
         const Tensors g = autograd::grad({f(roots)}, asked, {in.back()}, true, true, true);
         Tensor total = mul(sum(in.back()), 0.0);
         for (size_t k = 0; k < g.size(); ++k)
-          if (g[k].defined()) total = add(total, sum(mul(g[k], detail::direction(g[k], 20 + static_cast<int>(k)))));
+          if (g[k].defined())
+            total = add(total, sum(mul(g[k], detail::direction(g[k], 20 + static_cast<int>(k)))));
         return total;
       },
       more, false);

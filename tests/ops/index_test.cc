@@ -13,10 +13,10 @@
 namespace retrograd {
 namespace {
 
-using testing::gradcheck;
-using testing::input;
 using indexing::Ellipsis;
 using indexing::NewAxis;
+using testing::gradcheck;
+using testing::input;
 using Range = indexing::Slice;
 
 Tensor count(const Shape& shape, ScalarType dtype = kFloat64) {
@@ -56,8 +56,10 @@ TEST_CASE("whole entries") {
   const Tensor x = count({3, 2});
   CHECK(values(index_select(x, 0, ints({2, 0, 2}))) == std::vector<double>{4, 5, 0, 1, 4, 5});
   CHECK(values(index_select(x, 1, ints({1}))) == std::vector<double>{1, 3, 5});
-  CHECK(values(index_add(x, 0, ints({1, 1}), ones({2, 2}, {kFloat64}), 2)) == std::vector<double>{0, 1, 6, 7, 4, 5});
-  CHECK(values(index_copy(x, 1, ints({1}), ones({3, 1}, {kFloat64}))) == std::vector<double>{0, 1, 2, 1, 4, 1});
+  CHECK(values(index_add(x, 0, ints({1, 1}), ones({2, 2}, {kFloat64}), 2)) ==
+        std::vector<double>{0, 1, 6, 7, 4, 5});
+  CHECK(values(index_copy(x, 1, ints({1}), ones({3, 1}, {kFloat64}))) ==
+        std::vector<double>{0, 1, 2, 1, 4, 1});
   CHECK(values(take(x, ints({-1, 0}))) == std::vector<double>{5, 0});
   CHECK(values(take_along_dim(x, ints({2, 1}, {1, 2}), 0)) == std::vector<double>{4, 3});
   CHECK(values(take_along_dim(x, ints({5}))) == std::vector<double>{5});
@@ -67,21 +69,24 @@ TEST_CASE("additions at one entry do not depend on threads, and small formats ar
   const int64_t n = 5000, width = 40;
   std::vector<double> rows;
   for (int64_t i = 0; i < n; ++i) rows.push_back(static_cast<double>(i * 7 % 11));
-  const Tensor index = ints(rows), source = to(input({n, width}).detach(), kFloat32), zero = zeros({11, width});
+  const Tensor index = ints(rows), source = to(input({n, width}).detach(), kFloat32),
+               zero = zeros({11, width});
   const int before = cpu::get_num_threads();
   cpu::set_num_threads(1);
   const std::vector<double> alone = values(index_add(zero, 0, index, source));
   cpu::set_num_threads(2);
   CHECK(values(index_add(zero, 0, index, source)) == alone);
   cpu::set_num_threads(before);
-  const Tensor sum = index_add(tensor({256}, {1}, {kBFloat16}), 0, ints({0, 0, 0, 0}), ones({4}, {kBFloat16}));
+  const Tensor sum =
+      index_add(tensor({256}, {1}, {kBFloat16}), 0, ints({0, 0, 0, 0}), ones({4}, {kBFloat16}));
   CHECK(values(sum) == std::vector<double>{260});
 }
 
 TEST_CASE("masks") {
   const Tensor x = count({2, 3}), m = mask({1, 0, 1}, {3});
   CHECK(values(masked_fill(x, m, 9)) == std::vector<double>{9, 1, 9, 9, 4, 9});
-  CHECK(values(masked_fill(x, m, scalar_tensor(2.5, {kFloat64}))) == std::vector<double>{2.5, 1, 2.5, 2.5, 4, 2.5});
+  CHECK(values(masked_fill(x, m, scalar_tensor(2.5, {kFloat64}))) ==
+        std::vector<double>{2.5, 1, 2.5, 2.5, 4, 2.5});
   CHECK(values(masked_select(x, m)) == std::vector<double>{0, 2, 3, 5});
   CHECK(values(masked_scatter(x, m, count({5}))) == std::vector<double>{0, 1, 1, 2, 4, 3});
   CHECK(values(nonzero(x)) == std::vector<double>{0, 1, 0, 2, 1, 0, 1, 1, 1, 2});
@@ -106,11 +111,15 @@ TEST_CASE("Python's indexing") {
 
 TEST_CASE("index_put") {
   const Tensor x = zeros({2, 3}, {kFloat64});
-  CHECK(values(index_put(x, {ints({0, 1}), ints({1, 1})}, tensor({5, 6}, {2}, {kFloat64}))) == std::vector<double>{0, 5, 0, 0, 6, 0});
-  CHECK(values(index_put(x, {Tensor(), ints({2, 2})}, ones({2}, {kFloat64}), true)) == std::vector<double>{0, 0, 2, 0, 0, 2});
-  CHECK(values(index_put(x, {mask({0, 1}, {2})}, scalar_tensor(3.0, {kFloat64}))) == std::vector<double>{0, 0, 0, 3, 3, 3});
+  CHECK(values(index_put(x, {ints({0, 1}), ints({1, 1})}, tensor({5, 6}, {2}, {kFloat64}))) ==
+        std::vector<double>{0, 5, 0, 0, 6, 0});
+  CHECK(values(index_put(x, {Tensor(), ints({2, 2})}, ones({2}, {kFloat64}), true)) ==
+        std::vector<double>{0, 0, 2, 0, 0, 2});
+  CHECK(values(index_put(x, {mask({0, 1}, {2})}, scalar_tensor(3.0, {kFloat64}))) ==
+        std::vector<double>{0, 0, 0, 3, 3, 3});
   // Indexed dims that are not side by side.
-  const Tensor y = index_put(zeros({2, 2, 2}, {kFloat64}), {ints({1}), Tensor(), ints({0})}, tensor({7, 8}, {1, 2}, {kFloat64}));
+  const Tensor y = index_put(zeros({2, 2, 2}, {kFloat64}), {ints({1}), Tensor(), ints({0})},
+                             tensor({7, 8}, {1, 2}, {kFloat64}));
   CHECK(values(y) == std::vector<double>{0, 0, 0, 0, 7, 0, 8, 0});
 }
 
@@ -134,9 +143,12 @@ TEST_CASE("embedding and one_hot") {
   CHECK(values(embedding(i, w)) == std::vector<double>{4, 5, 0, 1, 4, 5});
   const Tensor leaf = input({3, 2});
   const Tensor g = ones({3, 1, 2}, {kFloat64});
-  CHECK(values(autograd::grad({embedding(i, leaf)}, {leaf}, {g})[0]) == std::vector<double>{1, 1, 0, 0, 2, 2});
-  CHECK(values(autograd::grad({embedding(i, leaf, 2)}, {leaf}, {g})[0]) == std::vector<double>{1, 1, 0, 0, 0, 0});
-  CHECK(values(autograd::grad({embedding(i, leaf, {}, true)}, {leaf}, {g})[0]) == std::vector<double>{1, 1, 0, 0, 1, 1});
+  CHECK(values(autograd::grad({embedding(i, leaf)}, {leaf}, {g})[0]) ==
+        std::vector<double>{1, 1, 0, 0, 2, 2});
+  CHECK(values(autograd::grad({embedding(i, leaf, 2)}, {leaf}, {g})[0]) ==
+        std::vector<double>{1, 1, 0, 0, 0, 0});
+  CHECK(values(autograd::grad({embedding(i, leaf, {}, true)}, {leaf}, {g})[0]) ==
+        std::vector<double>{1, 1, 0, 0, 1, 1});
   CHECK(values(one_hot(ints({1, 0}))) == std::vector<double>{0, 1, 1, 0});
   CHECK(one_hot(ints({1, 0}), 4).sizes() == IntArray{2, 4});
 }
@@ -155,13 +167,29 @@ TEST_CASE("derivatives") {
   gradcheck([&](const Tensors& in) { return squared(embedding(rows, in[0])); }, x);
   gradcheck([&](const Tensors& in) { return squared(scatter(in[0], 1, ints({0, 3}, {1, 2}), 2.0)); }, x);
   const Tensors two{input({3, 4}), input({3, 4}, -1, 1, 2)};
-  gradcheck([&](const Tensors& in) { return squared(scatter(in[0], 1, ints({0, 3, 1, 2, 2, 0}, {3, 2}), in[1])); }, two);
+  gradcheck(
+      [&](const Tensors& in) {
+        return squared(scatter(in[0], 1, ints({0, 3, 1, 2, 2, 0}, {3, 2}), in[1]));
+      },
+      two);
   gradcheck([&](const Tensors& in) { return squared(scatter_add(in[0], 1, places, in[1])); }, two);
   gradcheck([&](const Tensors& in) { return squared(index_add(in[0], 0, rows, in[1], 2)); }, two);
   gradcheck([&](const Tensors& in) { return squared(index_copy(in[0], 0, ints({2, 0, 1}), in[1])); }, two);
-  gradcheck([&](const Tensors& in) { return squared(masked_scatter(in[0], mask({1, 0, 1, 0}, {4}), in[1])); }, two);
-  gradcheck([&](const Tensors& in) { return squared(masked_fill(in[0], mask({1, 0, 1, 0}, {4}), sum(in[1]))); }, two);
-  gradcheck([&](const Tensors& in) { return squared(index_put(in[0], {Tensor(), ints({1, 1, 2, 0})}, in[1], true)); }, two);
+  gradcheck(
+      [&](const Tensors& in) {
+        return squared(masked_scatter(in[0], mask({1, 0, 1, 0}, {4}), in[1]));
+      },
+      two);
+  gradcheck(
+      [&](const Tensors& in) {
+        return squared(masked_fill(in[0], mask({1, 0, 1, 0}, {4}), sum(in[1])));
+      },
+      two);
+  gradcheck(
+      [&](const Tensors& in) {
+        return squared(index_put(in[0], {Tensor(), ints({1, 1, 2, 0})}, in[1], true));
+      },
+      two);
 }
 
 TEST_CASE("indexing refuses") {
@@ -172,9 +200,13 @@ TEST_CASE("indexing refuses") {
   CHECK(category_of([&] { gather(x, 0, ints({0})); }) == Category::bad_dim);
   CHECK(category_of([&] { gather(x, 1, zeros({4, 1}, {kInt64})); }) == Category::shape_mismatch);
   CHECK(category_of([&] { gather(x, 1, zeros({1, 1})); }) == Category::dtype_mismatch);
-  CHECK(category_of([&] { scatter(x, 0, zeros({2, 2}, {kInt64}), zeros({1, 2}, {kFloat64})); }) == Category::shape_mismatch);
+  CHECK(category_of([&] {
+          scatter(x, 0, zeros({2, 2}, {kInt64}), zeros({1, 2}, {kFloat64}));
+        }) == Category::shape_mismatch);
   CHECK(category_of([&] { index_add(x, 0, ints({0}), zeros({1, 2})); }) == Category::dtype_mismatch);
-  CHECK(category_of([&] { index_copy(x, 0, ints({0}), zeros({2, 2}, {kFloat64})); }) == Category::shape_mismatch);
+  CHECK(category_of([&] {
+          index_copy(x, 0, ints({0}), zeros({2, 2}, {kFloat64}));
+        }) == Category::shape_mismatch);
   CHECK(category_of([&] { getitem(x, {int64_t{0}, int64_t{0}, int64_t{0}}); }) == Category::bad_dim);
   CHECK(category_of([&] { getitem(x, {far}); }) == Category::index_out_of_range);
   CHECK(category_of([&] { getitem(x, {ints({0, 1}), ints({0, 1, 0})}); }) == Category::shape_mismatch);

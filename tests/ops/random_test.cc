@@ -48,7 +48,8 @@ Category category_of(F&& f) {
 
 TEST_CASE("element i of a draw is place i of the stream, and each draw takes the next offset") {
   rg::manual_seed(11);
-  const std::vector<double> a = rg::rand({50'001}).to_vector(), b = rg::randn({7}).to_vector(), c = rg::rand({5}, {rg::kFloat64}).to_vector();
+  const std::vector<double> a = rg::rand({50'001}).to_vector(), b = rg::randn({7}).to_vector(),
+                            c = rg::rand({5}, {rg::kFloat64}).to_vector();
   for (uint64_t i : {0, 1, 2, 3, 4, 1023, 1024, 16384, 50'000}) CHECK(a[i] == rg::uniform_float(11, 0, i));
   for (uint64_t i = 0; i < 7; ++i) CHECK(b[i] == rg::normal_float(11, 1, i));
   for (uint64_t i = 0; i < 5; ++i) CHECK(c[i] == rg::uniform_double(11, 2, i));
@@ -127,8 +128,10 @@ TEST_CASE("dropout under a traced backward: eager's gradients, one capture for a
     for (double p : {0.5, 0.5, 0.2}) {
       const Tensor x = rg::ones({100}).requires_grad_();
       const Tensor loss = rg::sum(rg::dropout(x * 2.0, p));
-      if (traced) backward(loss);
-      else loss.backward();
+      if (traced)
+        backward(loss);
+      else
+        loss.backward();
       all.push_back(x.grad().to_vector());
     }
     CHECK(backward.stats().captures == (traced ? 1 : 0));
@@ -146,7 +149,8 @@ TEST_CASE("dropout in forward mode and to second order") {
     return rg::Tensors{rg::dropout(in[0] * in[0], 0.4)};
   };
   const rg::autograd::JvpResult r = rg::autograd::jvp(f, {x}, {t});
-  const std::vector<double> y = r.outputs[0].to_vector(), dy = r.tangents[0].to_vector(), xs = x.to_vector(), ts = t.to_vector();
+  const std::vector<double> y = r.outputs[0].to_vector(), dy = r.tangents[0].to_vector(), xs = x.to_vector(),
+                            ts = t.to_vector();
   for (size_t i = 0; i < 50; ++i) CHECK(dy[i] == Approx(y[i] == 0 ? 0 : 2 * xs[i] * ts[i] / 0.6));
 
   const Tensor leaf = x.clone().requires_grad_();
@@ -191,5 +195,6 @@ TEST_CASE("a traceable hook may not draw while it is recorded") {
 }
 
 TEST_CASE("the random ops are found by their names") {
-  for (const char* name : {"uniform", "normal", "randint", "bernoulli", "dropout"}) CHECK(rg::ops::find_op(name) != nullptr);
+  for (const char* name : {"uniform", "normal", "randint", "bernoulli", "dropout"})
+    CHECK(rg::ops::find_op(name) != nullptr);
 }

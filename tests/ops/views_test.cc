@@ -44,7 +44,8 @@ TEST_CASE("views show the right elements of the same memory") {
   CHECK(values(unfold(x, 0, 2, 1)) == std::vector<double>{0, 4, 1, 5, 2, 6, 3, 7, 4, 8, 5, 9, 6, 10, 7, 11});
   CHECK(values(as_strided(x, {2, 2}, {5, 1}, 1)) == std::vector<double>{1, 2, 6, 7});
   CHECK(movedim(count({2, 3, 4}), {0}, {-1}).sizes() == IntArray{3, 4, 2});
-  for (const Tensor& view : {narrow(x, 1, 1, 2), select(x, 0, 1), diagonal(x), unfold(x, 1, 2, 1), t(x), unsqueeze(x, 0), squeeze(x)})
+  for (const Tensor& view : {narrow(x, 1, 1, 2), select(x, 0, 1), diagonal(x), unfold(x, 1, 2, 1), t(x),
+                             unsqueeze(x, 0), squeeze(x)})
     CHECK(view.impl().storage() == x.impl().storage());
 }
 
@@ -94,7 +95,8 @@ TEST_CASE("rearrangements") {
   CHECK(repeat(x, {0, 1}).sizes() == IntArray{0, 3});
   CHECK(values(tile(x, {2})) == std::vector<double>{0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5});
   CHECK(values(repeat_interleave(x, 2, 0)) == std::vector<double>{0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5});
-  CHECK(values(repeat_interleave(x, tensor({2.0, 0.0, 1.0}, {kInt64}), 1)) == std::vector<double>{0, 0, 2, 3, 3, 5});
+  CHECK(values(repeat_interleave(x, tensor({2.0, 0.0, 1.0}, {kInt64}), 1)) ==
+        std::vector<double>{0, 0, 2, 3, 3, 5});
   CHECK(values(tril(count({2, 2, 2}))) == std::vector<double>{0, 0, 2, 3, 4, 0, 6, 7});
   CHECK(values(triu(x, 1)) == std::vector<double>{0, 1, 2, 0, 0, 5});
   CHECK(values(tril(x, -1)) == std::vector<double>{0, 0, 0, 3, 0, 0});
@@ -104,7 +106,8 @@ TEST_CASE("rearrangements") {
 
 TEST_CASE("padding") {
   const Tensor x = count({2, 3});
-  CHECK(values(pad(x, {1, 0, 0, 1}, "constant", 9)) == std::vector<double>{9, 0, 1, 2, 9, 3, 4, 5, 9, 9, 9, 9});
+  CHECK(values(pad(x, {1, 0, 0, 1}, "constant", 9)) ==
+        std::vector<double>{9, 0, 1, 2, 9, 3, 4, 5, 9, 9, 9, 9});
   CHECK(values(pad(x, {-1, 1})) == std::vector<double>{1, 2, 0, 4, 5, 0});
   CHECK(values(pad(x, {2, 1}, "reflect")) == std::vector<double>{2, 1, 0, 1, 2, 1, 5, 4, 3, 4, 5, 4});
   CHECK(values(pad(x, {1, 2}, "replicate")) == std::vector<double>{0, 0, 1, 2, 2, 2, 3, 3, 4, 5, 5, 5});
@@ -120,36 +123,46 @@ TEST_CASE("derivatives of views") {
   gradcheck([](const Tensors& in) { return mul(unfold(in[0], 1, 3, 1), unfold(in[0], 1, 3, 1)); }, x);
   gradcheck([](const Tensors& in) { return mul(squeeze(unsqueeze(in[0], 1)), in[0]); }, x);
   gradcheck([](const Tensors& in) { return mul(movedim(flatten(in[0]), {0}, {0}), 2.0); }, x);
-  gradcheck([](const Tensors& in) {
-    const Tensors parts = split(in[0], 2, 1);
-    return mul(parts[0], parts[1]);
-  }, x);
+  gradcheck(
+      [](const Tensors& in) {
+        const Tensors parts = split(in[0], 2, 1);
+        return mul(parts[0], parts[1]);
+      },
+      x);
 }
 
 TEST_CASE("derivatives of as_strided: overlapping windows, other layouts, repeated input") {
   const Tensors x{input({3, 4})};
-  gradcheck([](const Tensors& in) {
-    const Tensor y = as_strided(in[0], {3, 3}, {2, 1}, 1);
-    return mul(y, y);
-  }, x);
-  gradcheck([](const Tensors& in) {
-    const Tensor y = as_strided(t(in[0]), {2, 2}, {3, 2});
-    return mul(y, y);
-  }, x);
-  gradcheck([](const Tensors& in) {
-    const Tensor y = as_strided(narrow(in[0], 0, 1, 2), {2, 3}, {4, 1}, 5);
-    return mul(y, y);
-  }, x);
+  gradcheck(
+      [](const Tensors& in) {
+        const Tensor y = as_strided(in[0], {3, 3}, {2, 1}, 1);
+        return mul(y, y);
+      },
+      x);
+  gradcheck(
+      [](const Tensors& in) {
+        const Tensor y = as_strided(t(in[0]), {2, 2}, {3, 2});
+        return mul(y, y);
+      },
+      x);
+  gradcheck(
+      [](const Tensors& in) {
+        const Tensor y = as_strided(narrow(in[0], 0, 1, 2), {2, 3}, {4, 1}, 5);
+        return mul(y, y);
+      },
+      x);
   // PyTorch averages over the repetitions: the gradient of a repeated input is one share each, which expand sums again.
   gradcheck([](const Tensors& in) { return as_strided(expand(in[0], {3, 4}), {4}, {1}); }, {input({4})});
 }
 
 TEST_CASE("derivatives of joins and rearrangements") {
   const Tensors two{input({2, 3}), input({2, 2}, -1, 1, 2)};
-  gradcheck([](const Tensors& in) {
-    const Tensor y = cat({in[0], in[1], in[0]}, 1);
-    return mul(y, y);
-  }, two);
+  gradcheck(
+      [](const Tensors& in) {
+        const Tensor y = cat({in[0], in[1], in[0]}, 1);
+        return mul(y, y);
+      },
+      two);
   const Tensors x{input({2, 3})};
   gradcheck([](const Tensors& in) { return mul(stack({in[0], in[0]}, 1), 2.0); }, x);
   gradcheck([](const Tensors& in) { return mul(flip(in[0], {1}), in[0]); }, x);
@@ -159,10 +172,12 @@ TEST_CASE("derivatives of joins and rearrangements") {
   gradcheck([](const Tensors& in) { return mul(tril(in[0]), triu(in[0])); }, x);
   gradcheck([](const Tensors& in) { return mul(diag(in[0], 1), diag(in[0], 1)); }, {input({3})});
   for (const char* mode : {"constant", "reflect", "replicate", "circular"})
-    gradcheck([&](const Tensors& in) {
-      const Tensor y = pad(in[0], {2, 1}, mode);
-      return mul(y, y);
-    }, x);
+    gradcheck(
+        [&](const Tensors& in) {
+          const Tensor y = pad(in[0], {2, 1}, mode);
+          return mul(y, y);
+        },
+        x);
 }
 
 TEST_CASE("16-bit overlapping windows are summed in float32 and rounded once") {

@@ -19,7 +19,9 @@ namespace {
 using Vector = std::vector<double>;
 
 // A gradient that differs by step and element.
-double gradient_at(int64_t step, size_t i) { return std::sin(1.3 * static_cast<double>(step) + 0.7 * static_cast<double>(i)) + 0.2; }
+double gradient_at(int64_t step, size_t i) {
+  return std::sin(1.3 * static_cast<double>(step) + 0.7 * static_cast<double>(i)) + 0.2;
+}
 
 Tensor gradient(int64_t step, const Tensor& like) {
   Vector g(static_cast<size_t>(like.numel()));
@@ -61,7 +63,8 @@ double naive_adamw(double p, const optim::AdamWOptions& o, int steps, size_t i) 
 }
 
 template <class Optimizer>
-void check_trajectory(const typename Optimizer::Options& options, double (*naive)(double, const typename Optimizer::Options&, int, size_t)) {
+void check_trajectory(const typename Optimizer::Options& options,
+                      double (*naive)(double, const typename Optimizer::Options&, int, size_t)) {
   for (rg::ScalarType dtype : {rg::kFloat64, rg::kFloat32}) {
     const Tensor p = parameter(37, dtype);
     const Vector start = p.to_vector();
@@ -72,7 +75,9 @@ void check_trajectory(const typename Optimizer::Options& options, double (*naive
     }
     const Vector got = p.to_vector();
     for (size_t i = 0; i < got.size(); ++i)
-      CHECK(got[i] == Approx(naive(start[i], options, 7, i)).epsilon(dtype == rg::kFloat64 ? 1e-12 : 2e-5).margin(1e-6));
+      CHECK(
+          got[i] ==
+          Approx(naive(start[i], options, 7, i)).epsilon(dtype == rg::kFloat64 ? 1e-12 : 2e-5).margin(1e-6));
   }
 }
 
@@ -147,7 +152,8 @@ TEST_CASE("a parameter without a gradient is passed over, and its steps are not 
 
 TEST_CASE("a loaded state goes on with the same bits") {
   const Tensor a = parameter(50, rg::kFloat32), b = parameter(50, rg::kFloat32);
-  optim::AdamW first(rg::Tensors{a}, {.lr = 0.1, .amsgrad = true}), second(rg::Tensors{b}, {.lr = 0.1, .amsgrad = true});
+  optim::AdamW first(rg::Tensors{a}, {.lr = 0.1, .amsgrad = true}),
+      second(rg::Tensors{b}, {.lr = 0.1, .amsgrad = true});
   const auto step = [](const Tensor& p, optim::AdamW& optimizer, int64_t t) {
     p.set_grad(gradient(t, p));
     optimizer.step();
@@ -169,7 +175,9 @@ TEST_CASE("a loaded state goes on with the same bits") {
   CHECK(category_of([&] { second.load_state_dict(wrong); }) == Category::shape_mismatch);
   wrong["0.exp_avg"] = rg::zeros({50}, {rg::kFloat64});
   CHECK(category_of([&] { second.load_state_dict(wrong); }) == Category::dtype_mismatch);
-  CHECK(category_of([&] { second.load_state_dict({{"0.other", rg::zeros({50})}}); }) == Category::bad_argument);
+  CHECK(category_of([&] {
+          second.load_state_dict({{"0.other", rg::zeros({50})}});
+        }) == Category::bad_argument);
 }
 
 TEST_CASE("a step raises the version of what it writes") {
@@ -182,7 +190,9 @@ TEST_CASE("a step raises the version of what it writes") {
 }
 
 TEST_CASE("what an optimizer cannot do is refused") {
-  const auto sgd = [](const rg::Tensors& params, optim::SGDOptions options = {}) { return category_of([&] { optim::SGD(params, options); }); };
+  const auto sgd = [](const rg::Tensors& params, optim::SGDOptions options = {}) {
+    return category_of([&] { optim::SGD(params, options); });
+  };
   const Tensor p = parameter(4);
   CHECK(sgd({}) == Category::bad_argument);
   CHECK(sgd({Tensor()}) == Category::bad_argument);

@@ -4,10 +4,10 @@
 #include <cstring>
 #include <sstream>
 
+#include "engine/runner.h"
 #include "ir/replay.h"
 #include "ir/text.h"
 #include "ops/all_ops.h"
-#include "engine/runner.h"
 #include "retrograd/retrograd.h"
 
 namespace rg = retrograd;
@@ -91,25 +91,47 @@ TEST_CASE("hooks and unpacks run in one order, eager and traced") {
       c = a * b;
       d = c * a;
     }
-    c.register_hook([&](const Tensor&) { log.push_back("c 1"); return Tensor(); });
-    c.register_hook([&](const Tensor& g) { log.push_back("c 2"); return g * 2.0; });
-    d.grad_fn().register_prehook([&](const Tensors&) { log.push_back("pre d"); return Tensors{}; });
-    d.grad_fn().register_hook([&](const Tensors&, const Tensors&) { log.push_back("post d"); return Tensors{}; });
-    a.register_hook([&](const Tensor&) { log.push_back("a"); return Tensor(); });
-    a.register_post_accumulate_grad_hook([&](const Tensor& t) { log.push_back("post_acc a " + std::to_string(int(t.grad().to_vector()[0]))); });
+    c.register_hook([&](const Tensor&) {
+      log.push_back("c 1");
+      return Tensor();
+    });
+    c.register_hook([&](const Tensor& g) {
+      log.push_back("c 2");
+      return g * 2.0;
+    });
+    d.grad_fn().register_prehook([&](const Tensors&) {
+      log.push_back("pre d");
+      return Tensors{};
+    });
+    d.grad_fn().register_hook([&](const Tensors&, const Tensors&) {
+      log.push_back("post d");
+      return Tensors{};
+    });
+    a.register_hook([&](const Tensor&) {
+      log.push_back("a");
+      return Tensor();
+    });
+    a.register_post_accumulate_grad_hook([&](const Tensor& t) {
+      log.push_back("post_acc a " + std::to_string(int(t.grad().to_vector()[0])));
+    });
     log.push_back("backward");
-    if (traced) (*traced)(rg::sum(d));
-    else rg::sum(d).backward();
+    if (traced)
+      (*traced)(rg::sum(d));
+    else
+      rg::sum(d).backward();
   };
-  const std::vector<std::string> expected = {"pack 1", "pack 3", "pack 3", "pack 1", "backward", "pre d", "unpack 1", "unpack 3", "post d",
-                                             "c 1",    "c 2",    "unpack 3", "unpack 1", "a", "post_acc a 9"};
-  auto sorted_packs = [](std::vector<std::string> v) {  // the order of packs within one op, and of unpacks within one rule, is checked apart
-    std::sort(v.begin(), v.begin() + 2);
-    std::sort(v.begin() + 2, v.begin() + 4);
-    std::sort(v.begin() + 6, v.begin() + 8);
-    std::sort(v.begin() + 11, v.begin() + 13);
-    return v;
-  };
+  const std::vector<std::string> expected = {"pack 1", "pack 3",   "pack 3",   "pack 1", "backward",
+                                             "pre d",  "unpack 1", "unpack 3", "post d", "c 1",
+                                             "c 2",    "unpack 3", "unpack 1", "a",      "post_acc a 9"};
+  auto sorted_packs =
+      [](std::vector<std::string>
+             v) {  // the order of packs within one op, and of unpacks within one rule, is checked apart
+        std::sort(v.begin(), v.begin() + 2);
+        std::sort(v.begin() + 2, v.begin() + 4);
+        std::sort(v.begin() + 6, v.begin() + 8);
+        std::sort(v.begin() + 11, v.begin() + 13);
+        return v;
+      };
   run(nullptr);
   const std::vector<std::string> eager = log;
   REQUIRE(eager.size() == expected.size());
@@ -130,10 +152,12 @@ TEST_CASE("a Hessian-vector product by backward of backward agrees with forward 
   const Tensor backward_of_backward = rg::autograd::grad({rg::sum(g * v)}, {x})[0];
   const auto forward_over_reverse = rg::autograd::jvp(
       [&](const Tensors& in) { return rg::autograd::grad({f(in[0])}, {in[0]}, {}, {}, true); }, {x}, {v});
-  const auto reverse_over_forward =
-      rg::autograd::grad({rg::autograd::jvp([&](const Tensors& in) { return Tensors{f(in[0])}; }, {x}, {v}).tangents[0]}, {x})[0];
+  const auto reverse_over_forward = rg::autograd::grad(
+      {rg::autograd::jvp([&](const Tensors& in) { return Tensors{f(in[0])}; }, {x}, {v}).tangents[0]},
+      {x})[0];
   for (size_t i = 0; i < 3; ++i) {
-    CHECK(forward_over_reverse.tangents[0].to_vector()[i] == Approx(backward_of_backward.to_vector()[i]).epsilon(1e-12));
+    CHECK(forward_over_reverse.tangents[0].to_vector()[i] ==
+          Approx(backward_of_backward.to_vector()[i]).epsilon(1e-12));
     CHECK(reverse_over_forward.to_vector()[i] == Approx(backward_of_backward.to_vector()[i]).epsilon(1e-12));
   }
 }
@@ -161,11 +185,14 @@ TEST_CASE("a graph with an unpack and a hook reads like this") {
   backward(rg::sum(y));
   std::string text;
   std::istringstream lines(backward.graph()->print());
-  for (std::string line; std::getline(lines, line); text += line + "\n") {  // without the user's file and line
+  for (std::string line; std::getline(lines, line);
+       text += line + "\n") {  // without the user's file and line
     line.erase(std::min(line.size(), line.find("  //")));
     line.erase(line.find_last_not_of(' ') + 1);
   }
-  CHECK(text == R"(graph @backward[s0 = 2; 1 != s0](%0: f32[], $1: hook, !2: slot f32[s0,s0], !3: slot f32[s0,s0], @4: leaf f32[s0,s0]) {
+  CHECK(
+      text ==
+      R"(graph @backward[s0 = 2; 1 != s0](%0: f32[], $1: hook, !2: slot f32[s0,s0], !3: slot f32[s0,s0], @4: leaf f32[s0,s0]) {
   %1 = contiguous %0 : f32[]
   %2 = view %1 {size=[1,1]} : f32[1,1]
   %3 = expand %2 {size=[s0,s0]} : f32[s0,s0]

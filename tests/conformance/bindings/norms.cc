@@ -7,10 +7,8 @@ namespace retrograd::conformance {
 namespace {
 
 constexpr Binding kBindings[] = {
-    {"layer_norm", call<layer_norm>},
-    {"rms_norm", call<rms_norm>},
-    {"group_norm", call<group_norm>},
-    {"batch_norm", call<batch_norm>},
+    {"layer_norm", call<layer_norm>},       {"rms_norm", call<rms_norm>},
+    {"group_norm", call<group_norm>},       {"batch_norm", call<batch_norm>},
     {"instance_norm", call<instance_norm>},
 };
 

@@ -13,11 +13,8 @@ Tensor argsort_of(Operand x, int64_t dim, bool descending, bool) { return argsor
 SortResult topk_of(Operand x, int64_t k, int64_t dim, bool largest, bool) { return topk(x, k, dim, largest); }
 
 constexpr Binding kBindings[] = {
-    {"cumsum", call<cumsum>},
-    {"cumprod", call<cumprod>},
-    {"sort", call<sort_of>},
-    {"argsort", call<argsort_of>},
-    {"topk", call<topk_of>},
+    {"cumsum", call<cumsum>},      {"cumprod", call<cumprod>}, {"sort", call<sort_of>},
+    {"argsort", call<argsort_of>}, {"topk", call<topk_of>},
 };
 
 }  // namespace
