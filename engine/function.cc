@@ -31,6 +31,16 @@ struct FunctionCall::Run {
       if (run->context == context) return *run;
     throw Error(Category::bad_argument, std::string(what) + ": it is only there in backward");
   }
+  /// The saved tensors, in the order in which they were given, as a rule or a tangent sees them.
+  template <class Context>
+  static Tensors saved(const AutogradContext& context, Context& rule) {
+    Tensors saved;
+    for (const AutogradContext::SavedPlace& place : context.saved_)
+      saved.push_back(place.index < 0   ? Tensor()
+                      : place.is_result ? rule.out(place.index)
+                                        : rule.in(place.index).tensor());
+    return saved;
+  }
   Run(const AutogradContext* c, RuleContext* r, const Tensors* v, const Record* rec)
       : context(c), rule(r), values(v), record(rec), outer(innermost()) {
     innermost() = this;
@@ -42,12 +52,7 @@ struct FunctionCall::Run {
 Tensors AutogradContext::get_saved_variables() const {
   const FunctionCall::Run& run = FunctionCall::Run::of(this, "get_saved_variables");
   if (!run.rule) return *run.values;
-  Tensors saved;
-  for (const SavedPlace& place : saved_)
-    saved.push_back(place.index < 0   ? Tensor()
-                    : place.is_result ? run.rule->out(place.index)
-                                      : run.rule->in(place.index).tensor());
-  return saved;
+  return FunctionCall::Run::saved(*this, *run.rule);
 }
 
 bool AutogradContext::needs_input_grad(size_t i) const {
@@ -240,10 +245,7 @@ void FunctionCall::vjp_opaque(RuleContext& rule) {
   const AutogradContext& context = *static_cast<Attrs*>(record.attrs)->context;
   Tensors held;
   for (int i = 0; i < rule.outputs(); ++i) held.push_back(rule.grad(i));
-  for (const AutogradContext::SavedPlace& place : context.saved_)
-    held.push_back(place.index < 0   ? Tensor()
-                   : place.is_result ? rule.out(place.index)
-                                     : rule.in(place.index).tensor());
+  for (Tensor& value : Run::saved(context, rule)) held.push_back(std::move(value));
   std::vector<TensorImpl*> operands;
   for (const Tensor& t : held) operands.push_back(t.get());
   FunctionBackwardAttrs attrs{&record};
@@ -275,12 +277,9 @@ void FunctionCall::run_backward(Record& record, std::span<TensorImpl* const> ope
 
 void FunctionCall::jvp(TangentContext& rule, Backward jvp) {
   AutogradContext& context = *rule.attrs<Attrs>().context;
-  Tensors tangents, saved;
+  Tensors tangents;
+  const Tensors saved = Run::saved(context, rule);
   for (int i = 0; i < rule.operands(); ++i) tangents.push_back(rule.tangent(i));
-  for (const AutogradContext::SavedPlace& place : context.saved_)
-    saved.push_back(place.index < 0   ? Tensor()
-                    : place.is_result ? rule.out(place.index)
-                                      : rule.in(place.index).tensor());
   CallScope::Suspend users_own_lines;
   Run run(&context, nullptr, &saved, nullptr);
   Tensors given = jvp(&context, tangents);

@@ -58,7 +58,6 @@ Walk::Walk(std::span<const Edge> roots, const std::vector<Edge>* inputs, bool ru
     Record& record = *touched_[entry].record;
     const auto place = static_cast<int32_t>(order_.size());
     order_.push_back(touched_[entry]);
-    slots_ += record.slots;
     entry = static_cast<uint32_t>(place);
     for (int i = record.operands; i-- > 0;)
       if (record.edges[i]) touch(record.edges[i], place);

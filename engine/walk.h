@@ -65,7 +65,6 @@ class Walk {
 
   const std::vector<Item>& order() const { return order_; }
   const std::vector<Leaf>& leaves() const { return leaves_; }  // in order of accumulation
-  uint32_t slot_count() const { return slots_; }               // of all records
   uint32_t grad_count() const { return grads_; }
   /// Index of the gradient that `edge` leads to; SeqMap::kNone when the walk did not reach it or nothing there is wanted.
   uint32_t target(const Edge& edge) {
@@ -93,7 +92,7 @@ class Walk {
   std::unordered_map<const TensorImpl*, uint32_t> leaf_index_;
   std::vector<Edge> roots_;  // keeps the graph alive
   Edge lone_root_;           // an only root that reaches() does not count
-  uint32_t grads_ = 0, rank_ = 0, slots_ = 0;
+  uint32_t grads_ = 0, rank_ = 0;
 };
 
 }  // namespace retrograd

@@ -44,8 +44,6 @@ class Plan {
   Tensors run(const BackwardRequest& request, const Reached& reached, const Trail& trail,
               std::span<const Number> numbers) const;
 
-  size_t step_count() const { return steps_.size(); }
-
  private:
   struct Frame;
   struct Run;

@@ -47,6 +47,7 @@ struct Plan::Run {
   void call(const Step& s, void* attrs);
   void kernel(const Step& s, const Call& call, const int32_t* results);
   void kernel_over(const Step& s, const Call& call, TensorImpl** operands, int32_t result);
+  std::vector<TensorImpl*> give_operands(const Step& s, Tensors& operands);
   void hook(const Step& s);
   void accumulate(const Step& s);
   Kernel kernel_of(const Step& s, const Call& call) const {
@@ -245,15 +246,21 @@ void Plan::Run::accumulate(const Step& s) {
   accumulate_into_leaf(*bindings[static_cast<size_t>(s.bound)].leaf, grad.impl());
 }
 
+// The operands as tensors of their own, for code of the user's; and their cells.
+std::vector<TensorImpl*> Plan::Run::give_operands(const Step& s, Tensors& operands) {
+  std::vector<TensorImpl*> cells;
+  for (int i = 0; i < s.operands; ++i) {
+    operands.push_back(frame->give(registers(s)[i]));
+    cells.push_back(operands.back().get());
+  }
+  return cells;
+}
+
 void Plan::Run::hook(const Step& s) {
   const ir::Binding& b = bindings[static_cast<size_t>(s.bound)];
   const int32_t* r = registers(s);
   Tensors operands, out(s.results);
-  std::vector<TensorImpl*> cells;
-  for (int i = 0; i < s.operands; ++i) {
-    operands.push_back(frame->give(r[i]));
-    cells.push_back(operands.back().get());
-  }
+  const std::vector<TensorImpl*> cells = give_operands(s, operands);
   const HookAttrs attrs{b.hook.get(), b.leaf, s.results};
   if (b.hook->is_live())
     run_hook(attrs, cells, out);
@@ -270,11 +277,7 @@ void Plan::Run::function(const Step& s) {
   Record& record = *bindings[static_cast<size_t>(s.bound)].record;
   const int32_t* r = registers(s);
   Tensors operands, out(s.results);
-  std::vector<TensorImpl*> cells;
-  for (int i = 0; i < s.operands; ++i) {
-    operands.push_back(frame->give(r[i]));
-    cells.push_back(operands.back().get());
-  }
+  const std::vector<TensorImpl*> cells = give_operands(s, operands);
   FunctionCall::run_backward(record, cells, out.data());
   bool all_given = true;
   for (int i = 0; i < FunctionCall::arguments(record); ++i)

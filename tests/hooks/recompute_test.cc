@@ -7,33 +7,17 @@
 #include <cstring>
 
 #include "retrograd/retrograd.h"
+#include "tests/hooks/pairs.h"
 
 namespace rg = retrograd;
 using rg::Tensor;
 using rg::Tensors;
+using rg::testing::is_left_as_it_is;
+using rg::testing::same_bits;
+using rg::testing::shifted_wave;
+using rg::testing::there_and_back;
 
 namespace {
-
-Tensor there_and_back(rg::SavedTensorHooks& hooks, const Tensor& x) { return hooks.unpack(hooks.pack(x)); }
-
-bool is_left_as_it_is(rg::SavedTensorHooks& hooks, const Tensor& x) {
-  const std::any payload = hooks.pack(x);
-  const Tensor* tensor = std::any_cast<Tensor>(&payload);
-  return tensor && tensor->raw_data() == x.raw_data();
-}
-
-Tensor wave(int64_t n, double scale = 1, rg::ScalarType dtype = rg::kFloat32) {
-  std::vector<double> values(static_cast<size_t>(n));
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = scale * std::sin(0.37 * static_cast<double>(i) + 0.1) + scale / 7;
-  return rg::tensor(values, {n}, {dtype});
-}
-
-bool same_bits(const Tensor& a, const Tensor& b) {
-  if (a.dtype() != b.dtype() || a.sizes() != b.sizes()) return false;
-  const Tensor x = a.detach().contiguous(), y = b.detach().contiguous();
-  return x.numel() == 0 || std::memcmp(x.raw_data(), y.raw_data(), static_cast<size_t>(x.nbytes())) == 0;
-}
 
 rg::Category category_of(const std::function<void()>& f, std::string* text = nullptr) {
   try {
@@ -54,7 +38,7 @@ TEST_CASE("recompute drops the value of a slot and runs the function when it is 
   for (const bool traced : {false, true}) {
     rg::CompiledBackward compiled = rg::compile_backward();
     for (int step = 0; step < 3; ++step) {
-      const Tensor x = wave(1000).requires_grad_();
+      const Tensor x = shifted_wave(1000).requires_grad_();
       int runs = 0;
       Tensor h = rg::sin(x);
       const int64_t with_h = live();
@@ -77,8 +61,8 @@ TEST_CASE("recompute drops the value of a slot and runs the function when it is 
 }
 
 TEST_CASE("recompute of a value drops it and the views of it, and leaves everything else") {
-  const Tensor x = wave(600).view({20, 30}).requires_grad_(),
-               w = wave(900, 0.1).view({30, 30}).requires_grad_();
+  const Tensor x = shifted_wave(600).view({20, 30}).requires_grad_(),
+               w = shifted_wave(900, 0.1).view({30, 30}).requires_grad_();
   const auto forward = [&](bool drop, int& runs) {
     const Tensor h = rg::tanh(rg::mm(x, w));
     rg::RefPtr<rg::SavedTensorHooks> hooks =
@@ -108,7 +92,7 @@ TEST_CASE("recompute of a value drops it and the views of it, and leaves everyth
 }
 
 TEST_CASE("recompute of a value frees it once its last user is gone") {
-  const Tensor x = wave(10000).requires_grad_();
+  const Tensor x = shifted_wave(10000).requires_grad_();
   Tensor h = rg::sin(x);
   const int64_t held = live();
   Tensor y;
@@ -123,7 +107,7 @@ TEST_CASE("recompute of a value frees it once its last user is gone") {
 }
 
 TEST_CASE("recompute of a value: another tensor on the memory of a value that is gone is not taken for it") {
-  const Tensor x = wave(5000).requires_grad_();
+  const Tensor x = shifted_wave(5000).requires_grad_();
   int runs = 0;
   Tensor h = rg::sin(x);
   const void* address = h.raw_data();
@@ -135,7 +119,7 @@ TEST_CASE("recompute of a value: another tensor on the memory of a value that is
 }
 
 TEST_CASE("recompute of a value that was written to since leaves it: it is not what the function gives") {
-  const Tensor x = wave(500);
+  const Tensor x = shifted_wave(500);
   const Tensor h = rg::sin(x);
   const auto hooks = rg::recompute(h, [&] { return rg::sin(x); });
   CHECK_FALSE(is_left_as_it_is(*hooks, h));
@@ -144,7 +128,7 @@ TEST_CASE("recompute of a value that was written to since leaves it: it is not w
 }
 
 TEST_CASE("recompute keeps the layout of what it dropped") {
-  const Tensor x = wave(600).view({20, 30});
+  const Tensor x = shifted_wave(600).view({20, 30});
   const Tensor h = rg::sin(x).t();
   const auto by_slot = rg::recompute([&] { return rg::sin(x).t().contiguous(); });
   const Tensor y = there_and_back(*by_slot, h);
@@ -161,7 +145,7 @@ TEST_CASE("recompute checks dtype, shape and bits of what the function gives") {
     std::string text;
     const auto error_of = [&](std::function<Tensor(const Tensor&)> fn,
                               rg::RecomputeCheck check = rg::RecomputeCheck::bits) {
-      const Tensor x = wave(300).requires_grad_(), y = rg::sin(x);
+      const Tensor x = shifted_wave(300).requires_grad_(), y = rg::sin(x);
       y.grad_fn().register_saved_tensor_hooks(0, rg::recompute([=] { return fn(x.detach()); }, check));
       const rg::Category category = category_of(
           [&] {
@@ -189,7 +173,7 @@ TEST_CASE("recompute checks dtype, shape and bits of what the function gives") {
               rg::RecomputeCheck::type) == rg::Category::hook_bad_result);
   }
   // Without the check of bits another value of the type passes: it stands in the gradient.
-  const Tensor x = wave(300).requires_grad_(), y = rg::sin(x);
+  const Tensor x = shifted_wave(300).requires_grad_(), y = rg::sin(x);
   y.grad_fn().register_saved_tensor_hooks(
       0, rg::recompute([] { return rg::zeros({300}); }, rg::RecomputeCheck::type));
   rg::sum(y).backward();
@@ -197,7 +181,7 @@ TEST_CASE("recompute checks dtype, shape and bits of what the function gives") {
 }
 
 TEST_CASE("recompute: an input that was written to since is noticed, never a silently other gradient") {
-  const Tensor x = wave(300).requires_grad_(), u = x * 2.0, h = rg::sin(u), y = rg::cos(h);
+  const Tensor x = shifted_wave(300).requires_grad_(), u = x * 2.0, h = rg::sin(u), y = rg::cos(h);
   y.grad_fn().register_saved_tensor_hooks(0, rg::recompute([u] { return rg::sin(u.detach()); }));
   u.detach().add_(rg::ones({300}));
   std::string text;
@@ -207,7 +191,7 @@ TEST_CASE("recompute: an input that was written to since is noticed, never a sil
 
 TEST_CASE("recompute: exceptions of the function pass; backward again with retain_graph recomputes again") {
   int runs = 0;
-  const Tensor x = wave(300).requires_grad_(), y = rg::sin(x), loss = rg::sum(y);
+  const Tensor x = shifted_wave(300).requires_grad_(), y = rg::sin(x), loss = rg::sum(y);
   y.grad_fn().register_saved_tensor_hooks(0, rg::recompute([&] {
                                             if (++runs == 1) throw 7;
                                             return x.detach();
@@ -221,7 +205,7 @@ TEST_CASE("recompute: exceptions of the function pass; backward again with retai
 
 TEST_CASE("recompute: second derivatives go through the recomputed value") {
   const auto second = [](bool drop) {
-    const Tensor x = wave(300, 1, rg::kFloat64).requires_grad_(), h = rg::sin(x);
+    const Tensor x = shifted_wave(300, 1, rg::kFloat64).requires_grad_(), h = rg::sin(x);
     Tensor y;
     {
       const auto plain =
@@ -236,11 +220,11 @@ TEST_CASE("recompute: second derivatives go through the recomputed value") {
 }
 
 TEST_CASE("recompute of a value needs one that owns a dense block") {
-  const Tensor base = wave(400).view({20, 20});
+  const Tensor base = shifted_wave(400).view({20, 20});
   CHECK(category_of([&] { rg::recompute(base.narrow(1, 0, 3), [&] { return base; }); }) ==
         rg::Category::bad_argument);
   CHECK(category_of([&] {
-          rg::recompute(rg::expand(wave(4), {9, 4}), [&] { return base; });
+          rg::recompute(rg::expand(shifted_wave(4), {9, 4}), [&] { return base; });
         }) == rg::Category::bad_argument);
   CHECK(category_of([&] { rg::recompute(Tensor(), [&] { return base; }); }) == rg::Category::bad_argument);
 }

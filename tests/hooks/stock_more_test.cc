@@ -9,33 +9,17 @@
 #include <cstring>
 
 #include "retrograd/retrograd.h"
+#include "tests/hooks/pairs.h"
 
 namespace rg = retrograd;
 using rg::Tensor;
 using rg::Tensors;
+using rg::testing::is_left_as_it_is;
+using rg::testing::same_bits;
+using rg::testing::shifted_wave;
+using rg::testing::there_and_back;
 
 namespace {
-
-Tensor there_and_back(rg::SavedTensorHooks& hooks, const Tensor& x) { return hooks.unpack(hooks.pack(x)); }
-
-bool is_left_as_it_is(rg::SavedTensorHooks& hooks, const Tensor& x) {
-  const std::any payload = hooks.pack(x);
-  const Tensor* tensor = std::any_cast<Tensor>(&payload);
-  return tensor && tensor->raw_data() == x.raw_data();
-}
-
-Tensor wave(int64_t n, double scale = 1, rg::ScalarType dtype = rg::kFloat32) {
-  std::vector<double> values(static_cast<size_t>(n));
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = scale * std::sin(0.37 * static_cast<double>(i) + 0.1) + scale / 7;
-  return rg::tensor(values, {n}, {dtype});
-}
-
-bool same_bits(const Tensor& a, const Tensor& b) {
-  if (a.dtype() != b.dtype() || a.sizes() != b.sizes()) return false;
-  const Tensor x = a.detach().contiguous(), y = b.detach().contiguous();
-  return x.numel() == 0 || std::memcmp(x.raw_data(), y.raw_data(), static_cast<size_t>(x.nbytes())) == 0;
-}
 
 /// Largest |a - b| over elements [begin, end).
 double difference(const Tensor& a, const Tensor& b, size_t begin = 0, size_t end = ~size_t{0}) {
@@ -54,7 +38,7 @@ int64_t live() { return rg::memory::stats().live_bytes; }
 TEST_CASE("int8 gives back dtype and shape, each element within half a step of its block") {
   const auto hooks = rg::save_as_int8();
   for (rg::ScalarType dtype : {rg::kFloat64, rg::kFloat32, rg::kFloat16, rg::kBFloat16}) {
-    const Tensor x = wave(1000, 3, dtype).view({20, 50});
+    const Tensor x = shifted_wave(1000, 3, dtype).view({20, 50});
     const Tensor y = there_and_back(*hooks, x);
     CHECK(y.dtype() == dtype);
     CHECK(y.sizes() == x.sizes());
@@ -66,7 +50,7 @@ TEST_CASE("int8 gives back dtype and shape, each element within half a step of i
 
 TEST_CASE("int8: each block has a scale of its own, and its largest element is hit") {
   const auto hooks = rg::save_as_int8();
-  const Tensor x = wave(3 * rg::kInt8Block + 5);
+  const Tensor x = shifted_wave(3 * rg::kInt8Block + 5);
   x.narrow(0, 0, rg::kInt8Block).mul_(1e-20);
   x.narrow(0, rg::kInt8Block, rg::kInt8Block).mul_(1e20);
   const Tensor y = there_and_back(*hooks, x);
@@ -82,7 +66,7 @@ TEST_CASE("int8: each block has a scale of its own, and its largest element is h
 
 TEST_CASE("int8 keeps a byte an element and a scale a block, whatever the layout") {
   const auto hooks = rg::save_as_int8();
-  const Tensor x = wave(20 * rg::kInt8Block).view({rg::kInt8Block, 20}).t();
+  const Tensor x = shifted_wave(20 * rg::kInt8Block).view({rg::kInt8Block, 20}).t();
   const int64_t before = live();
   const std::any payload = hooks->pack(x);
   CHECK(live() - before == x.numel() + 20 * 4);
@@ -90,36 +74,36 @@ TEST_CASE("int8 keeps a byte an element and a scale a block, whatever the layout
 }
 
 TEST_CASE("int8 leaves what it cannot serve: infinite or nan, small, kept, expanded, integers") {
-  const Tensor weight = wave(1024);
+  const Tensor weight = shifted_wave(1024);
   const auto hooks = rg::save_as_int8({weight});
   for (double bad : {double(INFINITY), -double(INFINITY), double(NAN)}) {
-    const Tensor x = wave(1000);
+    const Tensor x = shifted_wave(1000);
     x.select(0, 700).fill_(bad);
     CHECK(is_left_as_it_is(*hooks, x));
   }
   CHECK(is_left_as_it_is(*hooks, rg::full({300}, 1e300, {rg::kFloat64})));  // beyond float32
-  CHECK(is_left_as_it_is(*hooks, wave(rg::kSmallestPacked - 1)));
+  CHECK(is_left_as_it_is(*hooks, shifted_wave(rg::kSmallestPacked - 1)));
   CHECK(is_left_as_it_is(*hooks, rg::zeros({1000}, {rg::kInt64})));
-  CHECK(is_left_as_it_is(*hooks, wave(1000).to(rg::kFloat8_e4m3fn)));
+  CHECK(is_left_as_it_is(*hooks, shifted_wave(1000).to(rg::kFloat8_e4m3fn)));
   CHECK(is_left_as_it_is(*hooks, weight.view({32, 32}).t()));
-  CHECK(is_left_as_it_is(*hooks, rg::expand(wave(4), {1000, 4})));
-  CHECK_FALSE(is_left_as_it_is(*hooks, wave(rg::kSmallestPacked)));
+  CHECK(is_left_as_it_is(*hooks, rg::expand(shifted_wave(4), {1000, 4})));
+  CHECK_FALSE(is_left_as_it_is(*hooks, shifted_wave(rg::kSmallestPacked)));
 }
 
 TEST_CASE("save_on_cpu gives back bits and strides of every layout, in memory of its own") {
-  const Tensor base = wave(360).view({3, 10, 12});
+  const Tensor base = shifted_wave(360).view({3, 10, 12});
   const Tensors layouts = {base,
                            base.transpose(0, 2),
                            rg::permute(base, {1, 2, 0}),
                            base.narrow(0, 1, 2),
-                           rg::expand(wave(12), {7, 12}),
-                           rg::expand(wave(36).view({3, 1, 12}).transpose(0, 2), {12, 5, 3}),
-                           wave(1).view({}),
+                           rg::expand(shifted_wave(12), {7, 12}),
+                           rg::expand(shifted_wave(36).view({3, 1, 12}).transpose(0, 2), {12, 5, 3}),
+                           shifted_wave(1).view({}),
                            rg::zeros({0, 4}),
                            rg::zeros({3, 0, 2}).transpose(0, 2),
                            rg::arange(0, 50),
-                           wave(9, 1, rg::kFloat64),
-                           wave(8).to(rg::kBool)};
+                           shifted_wave(9, 1, rg::kFloat64),
+                           shifted_wave(8).to(rg::kBool)};
   for (const bool pinned : {false, true}) {
     const auto hooks = rg::save_on_cpu(pinned);
     for (const Tensor& x : layouts) {
@@ -136,9 +120,9 @@ TEST_CASE("save_on_cpu gives back bits and strides of every layout, in memory of
 
 TEST_CASE("save_on_cpu closes gaps of a view and keeps an expanded tensor unexpanded") {
   const auto hooks = rg::save_on_cpu();
-  const Tensor base = wave(400).view({20, 20});
+  const Tensor base = shifted_wave(400).view({20, 20});
   const Tensor window = base.narrow(1, 3, 4).t(), diagonal = rg::diagonal(base),
-               rows = rg::expand(wave(20), {50, 20});
+               rows = rg::expand(shifted_wave(20), {50, 20});
   const int64_t before = live();
   const std::any a = hooks->pack(window), b = hooks->pack(diagonal), c = hooks->pack(rows);
   CHECK(live() - before == 4 * (80 + 20 + 20));
@@ -146,16 +130,16 @@ TEST_CASE("save_on_cpu closes gaps of a view and keeps an expanded tensor unexpa
   CHECK(same_bits(hooks->unpack(b), diagonal));
   CHECK(same_bits(hooks->unpack(c), rows));
   // Windows that overlap are written out.
-  const Tensor windows = rg::unfold(wave(10), 0, 4, 1);
+  const Tensor windows = rg::unfold(shifted_wave(10), 0, 4, 1);
   CHECK(same_bits(there_and_back(*hooks, windows), windows));
 }
 
 TEST_CASE("save_on_cpu: a later write does not reach what was saved; kept tensors stay as they are") {
-  const Tensor weight = wave(64).view({8, 8});
+  const Tensor weight = shifted_wave(64).view({8, 8});
   const auto hooks = rg::save_on_cpu(false, {weight});
   CHECK(is_left_as_it_is(*hooks, weight.t()));
   for (const bool traced : {false, true}) {
-    const Tensor a = wave(8).requires_grad_(), b = a.clone();
+    const Tensor a = shifted_wave(8).requires_grad_(), b = a.clone();
     Tensor loss;
     {
       rg::SavedTensorHooksGuard guard(hooks);
@@ -172,7 +156,8 @@ TEST_CASE("save_on_cpu: a later write does not reach what was saved; kept tensor
 }
 
 TEST_CASE("gradients under the pairs: exact through copies, close through int8, eager and traced") {
-  const Tensor x0 = wave(512).view({16, 32}), w = (wave(1024, 0.2).view({32, 32})).requires_grad_();
+  const Tensor x0 = shifted_wave(512).view({16, 32}),
+               w = (shifted_wave(1024, 0.2).view({32, 32})).requires_grad_();
   const auto gradient = [&](const rg::RefPtr<rg::SavedTensorHooks>& hooks, bool traced) {
     const Tensor x = x0.clone().requires_grad_();
     Tensor loss;

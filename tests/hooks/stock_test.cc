@@ -13,10 +13,14 @@
 #include <fstream>
 
 #include "retrograd/retrograd.h"
+#include "tests/hooks/pairs.h"
 
 namespace rg = retrograd;
 namespace fs = std::filesystem;
 using rg::Tensor;
+using rg::testing::is_left_as_it_is;
+using rg::testing::there_and_back;
+using rg::testing::wave;
 
 namespace {
 
@@ -33,22 +37,6 @@ struct Folder {
   }
   std::string path;
 };
-
-// What comes back for `x` through the pair.
-Tensor there_and_back(rg::SavedTensorHooks& hooks, const Tensor& x) { return hooks.unpack(hooks.pack(x)); }
-
-bool is_left_as_it_is(rg::SavedTensorHooks& hooks, const Tensor& x) {
-  const std::any payload = hooks.pack(x);
-  const Tensor* tensor = std::any_cast<Tensor>(&payload);
-  return tensor && tensor->raw_data() == x.raw_data();
-}
-
-Tensor wave(int64_t n, double scale = 1, rg::ScalarType dtype = rg::kFloat32) {
-  std::vector<double> values(static_cast<size_t>(n));
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = scale * std::sin(0.37 * static_cast<double>(i) + 0.1);
-  return rg::tensor(values, {n}, {dtype});
-}
 
 // Largest difference between a and b, relative to the largest |a|.
 double error(const Tensor& a, const Tensor& b) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "retrograd/retrograd.h"
+#include "tests/tracer/profiled_model.h"
 #include "tracer/profile.h"
 
 namespace rg = retrograd;
@@ -14,20 +15,7 @@ using nlohmann::json;
 using rg::Profile;
 using rg::ProfileScope;
 using rg::Tensor;
-
-namespace {
-
-struct Model {
-  Tensor x = rg::tensor({0.1, -0.4, 0.7, 1.3, -0.2, 0.5}, {3, 2});
-  Tensor w = rg::tensor({0.3, 0.9, -0.6, 0.2}, {2, 2}, {rg::kFloat32, rg::kCPU, true});
-
-  Tensor loss() const {
-    const Tensor h = rg::mm(x, w);
-    return rg::sum(rg::exp(h) * h);
-  }
-};
-
-}  // namespace
+using rg::testing::Model;
 
 TEST_CASE("a profile has the steps of a plan, in order") {
   Model model;

@@ -1,0 +1,39 @@
+// What the tests of stock pairs share: tensors to save, and what a pair makes of them.
+#pragma once
+
+#include <cmath>
+#include <cstring>
+
+#include "retrograd/retrograd.h"
+
+namespace retrograd::testing {
+
+/// What comes back for `x` through the pair.
+inline Tensor there_and_back(SavedTensorHooks& hooks, const Tensor& x) { return hooks.unpack(hooks.pack(x)); }
+
+inline bool is_left_as_it_is(SavedTensorHooks& hooks, const Tensor& x) {
+  const std::any payload = hooks.pack(x);
+  const Tensor* tensor = std::any_cast<Tensor>(&payload);
+  return tensor && tensor->raw_data() == x.raw_data();
+}
+
+/// n values of a sine of this amplitude, around `middle`.
+inline Tensor wave(int64_t n, double scale = 1, ScalarType dtype = kFloat32, double middle = 0) {
+  std::vector<double> values(static_cast<size_t>(n));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = scale * std::sin(0.37 * static_cast<double>(i) + 0.1) + middle;
+  return tensor(values, {n}, {dtype});
+}
+
+/// The same beside 0, so that no block of it is symmetric.
+inline Tensor shifted_wave(int64_t n, double scale = 1, ScalarType dtype = kFloat32) {
+  return wave(n, scale, dtype, scale / 7);
+}
+
+inline bool same_bits(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype() || a.sizes() != b.sizes()) return false;
+  const Tensor x = a.detach().contiguous(), y = b.detach().contiguous();
+  return x.numel() == 0 || std::memcmp(x.raw_data(), y.raw_data(), static_cast<size_t>(x.nbytes())) == 0;
+}
+
+}  // namespace retrograd::testing
