@@ -1,4 +1,4 @@
-// See engine/allocator.h. Layout: thread-local free lists (Pool), the central cache of large blocks (LargeCache), the counters.
+// See engine/allocator.h. Layout: the counters, the cache of large blocks (LargeCache), tensor data.
 #include "engine/allocator.h"
 
 #include <array>
@@ -14,30 +14,10 @@
 namespace retrograd {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kCaching = false;
-#else
-constexpr bool kCaching = true;
-#endif
-
-constexpr size_t kGranule = 64;
-constexpr size_t kPoolLimit = 4096;
-constexpr size_t kPoolClasses = kPoolLimit / kGranule + 1;
-constexpr uint32_t kPoolDepth = 4096;              // blocks kept per class and thread
 constexpr int64_t kCacheLimit = int64_t{1} << 30;  // bytes kept in the central cache
 
 constinit std::atomic<int64_t> live_bytes{0}, peak_bytes{0}, limit_bytes{0};
 constinit std::atomic<int64_t> fail_countdown{0};
-
-void* system_allocate(size_t bytes) {
-  void* p = std::aligned_alloc(kGranule, (bytes + kGranule - 1) / kGranule * kGranule);
-  if (!p) throw OutOfMemory(static_cast<int64_t>(bytes), live_bytes, limit_bytes);
-  return p;
-}
-
-struct FreeBlock {
-  FreeBlock* next;
-};
 
 // A counter that only its thread writes and any thread reads: no locked instruction.
 class OwnCounter {
@@ -49,47 +29,42 @@ class OwnCounter {
   std::atomic<int64_t> value_{0};
 };
 
-struct Pool;
+struct Counts;
 
-// All threads' pools, and what the pools of threads that ended had counted. Never destroyed, as LargeCache.
-struct PoolList {
+// All threads' counts, and what threads that ended had counted. Never destroyed, as LargeCache.
+struct CountsList {
   std::mutex mutex;
-  std::vector<const Pool*> pools;
+  std::vector<const Counts*> all;
   std::atomic<int64_t> allocations{0}, tensors{0};
 
-  static PoolList& instance() {
-    static PoolList* list = new PoolList;
+  static CountsList& instance() {
+    static CountsList* list = new CountsList;
     return *list;
   }
 };
 
-// The lists and counts of one thread. `closed` is set when the thread ends: blocks freed after that (by objects with static lifetime)
-// bypass it.
-struct Pool {
-  std::array<FreeBlock*, kPoolClasses> head{};
-  std::array<uint32_t, kPoolClasses> count{};
+// `closed` is set when the thread ends: what objects of static lifetime do after that is counted in the list.
+struct Counts {
   OwnCounter allocations, tensors;
   bool closed = false;
 
-  Pool() {
-    PoolList& list = PoolList::instance();
+  Counts() {
+    CountsList& list = CountsList::instance();
     std::lock_guard lock(list.mutex);
-    list.pools.push_back(this);
+    list.all.push_back(this);
   }
-  ~Pool() {
+  ~Counts() {
     closed = true;
-    for (FreeBlock*& list : head)
-      while (list) std::free(std::exchange(list, list->next));
-    PoolList& list = PoolList::instance();
+    CountsList& list = CountsList::instance();
     std::lock_guard lock(list.mutex);
-    std::erase(list.pools, this);
+    std::erase(list.all, this);
     list.allocations += allocations.get();
     list.tensors += tensors.get();
   }
 };
 
-Pool& pool() {
-  static thread_local Pool instance;
+Counts& counts() {
+  static thread_local Counts instance;
   return instance;
 }
 
@@ -142,11 +117,11 @@ struct LargeCache {
 };
 
 void count_allocation(int64_t bytes) {
-  Pool& p = pool();
-  if (p.closed)
-    ++PoolList::instance().allocations;
+  Counts& c = counts();
+  if (c.closed)
+    ++CountsList::instance().allocations;
   else
-    p.allocations.add(1);
+    c.allocations.add(1);
   if (fail_countdown.load(std::memory_order_relaxed) > 0 && fail_countdown.fetch_sub(1) == 1)
     throw OutOfMemory(bytes, live_bytes, limit_bytes);
   const int64_t live = live_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes;
@@ -162,43 +137,24 @@ void count_allocation(int64_t bytes) {
 
 }  // namespace
 
-void* pool_allocate(size_t bytes) {
-  if (!kCaching || bytes > kPoolLimit) return system_allocate(bytes);
-  Pool& p = pool();
-  const size_t cls = (bytes + kGranule - 1) / kGranule;
-  if (FreeBlock* block = p.head[cls]) {
-    p.head[cls] = block->next;
-    --p.count[cls];
-    return block;
-  }
-  return system_allocate(cls * kGranule);
-}
-
-void pool_free(void* block, size_t bytes) noexcept {
-  if (!kCaching || bytes > kPoolLimit) return std::free(block);
-  Pool& p = pool();
-  const size_t cls = (bytes + kGranule - 1) / kGranule;
-  if (p.closed || p.count[cls] == kPoolDepth) return std::free(block);
-  auto* free_block = static_cast<FreeBlock*>(block);
-  free_block->next = p.head[cls];
-  p.head[cls] = free_block;
-  ++p.count[cls];
-}
-
 namespace detail {
+
+void fail_allocation(size_t bytes) {
+  throw OutOfMemory(static_cast<int64_t>(bytes), live_bytes, limit_bytes);
+}
 
 void* allocate_data(size_t bytes, size_t header) {
   const size_t total = bytes + header;
   count_allocation(static_cast<int64_t>(bytes));
   try {
-    if (!kCaching || total <= kPoolLimit) return pool_allocate(total);
+    if (!kPooling || total <= kPoolLargest) return pool_allocate(total);
     const size_t size = LargeCache::rounded(total);
     if (void* block = LargeCache::instance().take(size)) return block;
     try {
-      return system_allocate(size);
+      return pool_allocate(size);
     } catch (const OutOfMemory&) {
-      LargeCache::instance().clear();
-      return system_allocate(size);
+      memory::empty_cache();
+      return pool_allocate(size);
     }
   } catch (...) {
     live_bytes.fetch_sub(static_cast<int64_t>(bytes), std::memory_order_relaxed);
@@ -209,16 +165,16 @@ void* allocate_data(size_t bytes, size_t header) {
 void free_data(void* block, size_t bytes, size_t header) noexcept {
   const size_t total = bytes + header;
   live_bytes.fetch_sub(static_cast<int64_t>(bytes), std::memory_order_relaxed);
-  if (!kCaching || total <= kPoolLimit) return pool_free(block, total);
+  if (!kPooling || total <= kPoolLargest) return pool_free(block, total);
   if (!LargeCache::instance().give(block, LargeCache::rounded(total))) std::free(block);
 }
 
 void count_tensor(int delta) {
-  Pool& p = pool();
-  if (p.closed)
-    PoolList::instance().tensors += delta;
+  Counts& c = counts();
+  if (c.closed)
+    CountsList::instance().tensors += delta;
   else
-    p.tensors.add(delta);
+    c.tensors.add(delta);
 }
 
 }  // namespace detail
@@ -226,18 +182,21 @@ void count_tensor(int delta) {
 namespace memory {
 
 Stats stats() {
-  PoolList& list = PoolList::instance();
+  CountsList& list = CountsList::instance();
   std::lock_guard lock(list.mutex);
   Stats s{live_bytes, peak_bytes, list.allocations, list.tensors};
-  for (const Pool* p : list.pools) {
-    s.allocations += p->allocations.get();
-    s.live_tensors += p->tensors.get();
+  for (const Counts* c : list.all) {
+    s.allocations += c->allocations.get();
+    s.live_tensors += c->tensors.get();
   }
   return s;
 }
 int64_t reset_peak(int64_t at_least) { return peak_bytes.exchange(std::max(live_bytes.load(), at_least)); }
 void set_limit(int64_t bytes) { limit_bytes = bytes; }
-void empty_cache() { LargeCache::instance().clear(); }
+void empty_cache() {
+  LargeCache::instance().clear();
+  pool_trim();
+}
 void fail_allocation_after(int64_t count) { fail_countdown = count; }
 
 }  // namespace memory

@@ -1,19 +1,14 @@
-// Host memory: pooled blocks for everything small, counted blocks for tensor data.
+// Memory of tensor data on the host: counted, limited, and kept for reuse.
 //
-// pool_allocate/pool_free serve cells, tape records and small tensors from thread-local free lists in 64-byte classes up to
-// kPoolLimit; a block may be freed on another thread. Larger tensor blocks are kept for reuse in a bounded central cache, because a
-// train step asks for the same sizes again and fresh pages cost more than the arithmetic on them.
-// Only tensor data is counted (live and peak bytes, as requested, not as rounded) and limited.
-// Under AddressSanitizer every block goes straight to malloc and free, so that it sees each lifetime.
+// Small blocks come from the pool (engine/pool.h). Larger ones are kept in a bounded central cache, because a train step asks for the same
+// sizes again and fresh pages cost more than the arithmetic on them. Only tensor data is counted (live and peak bytes, as requested, not
+// as rounded) and limited; cells, records and scratch are not.
+// Under a sanitizer every block goes straight to malloc and free, so that it sees each lifetime.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
+#include "engine/pool.h"
 
 namespace retrograd {
-
-void* pool_allocate(size_t bytes);  // 64-byte aligned; throws OutOfMemory
-void pool_free(void* block, size_t bytes) noexcept;
 
 namespace memory {
 
@@ -29,7 +24,7 @@ Stats stats();
 int64_t reset_peak(int64_t at_least = 0);
 /// Refuses an allocation of tensor data that would lift live_bytes above `bytes` (OutOfMemory); 0: no limit.
 void set_limit(int64_t bytes);
-/// Gives cached blocks back to the system.
+/// Gives what is kept for reuse back to the system: large blocks, and slabs of the pool without a block in use.
 void empty_cache();
 /// For tests: the allocation of tensor data `count` calls from now fails once; 0 switches it off.
 void fail_allocation_after(int64_t count);
@@ -37,6 +32,7 @@ void fail_allocation_after(int64_t count);
 }  // namespace memory
 
 namespace detail {
+[[noreturn]] void fail_allocation(size_t bytes);   // throws OutOfMemory
 void* allocate_data(size_t bytes, size_t header);  // header + bytes, counted; throws OutOfMemory
 void free_data(void* block, size_t bytes, size_t header) noexcept;
 void count_tensor(int delta);

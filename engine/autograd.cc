@@ -55,10 +55,10 @@ struct Place {
 
 Place place_of(TensorImpl& tensor) {
   const Edge edge = gradient_edge(tensor);
-  if (edge.record) return {edge.record->seq, nullptr, {}};
-  AutogradMeta& meta = edge.leaf->need_meta();
+  if (edge.record()) return {edge.record()->seq, nullptr, {}};
+  AutogradMeta& meta = edge.leaf()->need_meta();
   if (!meta.life) meta.life = std::make_shared<char>();
-  return {0, edge.leaf.get(), meta.life};
+  return {0, edge.leaf(), meta.life};
 }
 
 // State of one multi-grad hook within one backward; a new backward (another id) starts afresh. What counts as complete is PyTorch's: as many

@@ -1,17 +1,11 @@
 // What the bookkeeping ops do when they run: see ir/bookkeeping.h.
 #include "ir/bookkeeping.h"
 
-#include <algorithm>
-#include <array>
-#include <mutex>
-#include <numeric>
-
 #include <fmt/format.h>
 
 #include "engine/function.h"
 #include "engine/runner.h"
 #include "ops/arithmetic.h"
-#include "ops/shape_ops.h"
 
 namespace retrograd {
 namespace {
@@ -43,7 +37,7 @@ void run_list_hook(const HookAttrs& attrs, std::span<TensorImpl* const> operands
 
 void emit_unpack(const Call& call, Tensor* results) {
   const UnpackAttrs& attrs = call.attrs_as<UnpackAttrs>();
-  results[0] = unpack(*attrs.record, attrs.record->slot[attrs.slot]);
+  results[0] = unpack(*attrs.record, attrs.record->slot(attrs.slot));
 }
 
 void emit_hook(const Call& call, Tensor* results) {
@@ -135,74 +129,6 @@ void run_hook(const HookAttrs& attrs, std::span<TensorImpl* const> operands, std
 
 void retain_gradient(GradBox& box, const Tensor& grad) {
   box.grad = box.grad.defined() ? add(box.grad, grad) : grad;
-}
-
-namespace {
-
-bool is_dense_without_overlap(const TensorImpl& x) {
-  std::vector<int> order(static_cast<size_t>(x.rank()));
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::sort(order, {}, [&](int d) { return x.strides()[d]; });
-  int64_t expected = 1;
-  for (int d : order) {
-    const int64_t size = x.shape()[d].raw();
-    if (size == 0) return true;
-    if (size == 1) continue;
-    if (x.strides()[d] != expected) return false;
-    expected *= size;
-  }
-  return true;
-}
-
-// Row-major, or the strides of the leaf where those are dense: what .grad shall have (PyTorch's gradient layout contract).
-bool has_layout_of(const TensorImpl& grad, const TensorImpl& leaf) {
-  if (!is_dense_without_overlap(leaf)) return grad.is_contiguous();
-  for (int i = 0; i < leaf.rank(); ++i)
-    if (leaf.shape()[i].raw() > 1 && grad.strides()[i] != leaf.strides()[i]) return false;
-  return true;
-}
-
-// A copy of `grad` in the layout that .grad shall have.
-Tensor laid_out(const Tensor& grad, const TensorImpl& leaf) {
-  if (GradMode::is_enabled() || leaf.is_contiguous() || !is_dense_without_overlap(leaf)) return clone(grad);
-  RefPtr<TensorImpl> cell = TensorImpl::make();
-  cell->set_type(leaf.dtype(), leaf.device(), leaf.shape());
-  cell->allocate();
-  std::copy_n(leaf.strides(), leaf.rank(), cell->mutable_strides());
-  TensorImpl* operand = grad.get();
-  Tensor copy(std::move(cell));
-  run_into({&ops::info<ops::Clone>, {&operand, 1}, nullptr, {}, 1}, copy);
-  return copy;
-}
-
-// Leaves share a few locks: backwards of several threads may meet at one.
-std::mutex& accumulation_lock(const TensorImpl& leaf) {
-  static constinit std::array<std::mutex, 64> locks;
-  return locks[(reinterpret_cast<uintptr_t>(&leaf) * 0x9E3779B97F4A7C15u) >> 58];
-}
-
-}  // namespace
-
-void accumulate_into_leaf(TensorImpl& leaf, TensorImpl& grad) {
-  std::lock_guard lock(accumulation_lock(leaf));
-  AutogradMeta& meta = leaf.need_meta();
-  if (!(grad.dtype() == leaf.dtype() && grad.shape() == leaf.shape()))
-    fail(Category::cotangent_mismatch, "accumulate_grad",
-         fmt::format("a gradient of type {} for a leaf of type {}", to_string(grad.type()),
-                     to_string(leaf.type())));
-  const bool recorded = GradMode::is_enabled();
-  if (!meta.grad.defined()) {
-    // The engine holds it, and once more for the leaf's post-hooks, which see what was accumulated (PyTorch: 1 + has_post_hooks).
-    const uint32_t holders = meta.post_hooks.empty() ? 2 : 3;  // of cell and storage together
-    const bool sole = grad.storage() && !grad.storage()->is_external() &&
-                      grad.ref_count() + grad.storage()->ref_count() <= holders;
-    const bool take = !recorded && sole && has_layout_of(grad, leaf);
-    meta.grad = take ? handle(&grad) : laid_out(handle(&grad), leaf);
-  } else if (recorded) {
-    meta.grad = add(meta.grad, handle(&grad));
-  } else {
-    add_in_place(meta.grad, handle(&grad));
-  }
 }
 
 }  // namespace retrograd

@@ -104,7 +104,7 @@ void Driver::receive(const Edge& edge, const Tensor& grad) {
     TensorImpl* operands[] = {sum.get(), grad.get()};
     Tensor result;
     emitter_.emit(
-        {&ops::accumulate, operands, nullptr, edge.record ? edge.record->where : SourceLocation{}, 1},
+        {&ops::accumulate, operands, nullptr, edge.record() ? edge.record()->where : SourceLocation{}, 1},
         &result);
     sum = std::move(result);
   }
@@ -114,8 +114,7 @@ void Driver::receive(const Edge& edge, const Tensor& grad) {
 void Driver::capture(const Edge& edge, const Tensor& grad) {
   for (size_t i = 0; i < captured_.size(); ++i) {
     const Edge& wanted = request_.input_edges[i];
-    if (!(wanted.record == edge.record && wanted.leaf == edge.leaf && wanted.output_nr == edge.output_nr))
-      continue;
+    if (!(wanted == edge)) continue;
     captured_[i] = grad;
     if (observer_) observer_->captured(static_cast<uint32_t>(i), grad);
   }
@@ -123,7 +122,7 @@ void Driver::capture(const Edge& edge, const Tensor& grad) {
 
 void Driver::capture_results(Record& record, std::span<Tensor> grads) {
   for (uint32_t i = 0; i < grads.size(); ++i)
-    if (grads[i].defined()) capture({RefPtr<Record>(&record), {}, i}, grads[i]);
+    if (grads[i].defined()) capture(Edge(&record, i), grads[i]);
 }
 
 // As in PyTorch, an input's gradient is taken before its tensor hooks when the record also runs, after them when it does not.
@@ -176,7 +175,7 @@ void Driver::finish_rule(Record& record, uint32_t ordinal, std::span<Tensor> gra
     list_hooks(record.hooks->post.snapshot(), given, grads);
   }
   for (int i = 0; i < record.operands; ++i)
-    if (record.edges[i]) receive(record.edges[i], given[i]);
+    if (record.edge(i)) receive(record.edge(i), given[i]);
 }
 
 void Driver::run_leaves(int32_t after) {
@@ -199,7 +198,7 @@ void Driver::run_leaf(const Walk::Leaf& item, uint32_t index) {
   }
   tensor_hooks(hooks.tensor, {&grad, 1}, false);
   if (!request_.accumulate) {
-    capture({{}, RefPtr<TensorImpl>(&leaf), 0}, grad);
+    capture(Edge(&leaf), grad);
     grad.reset();
     return;
   }

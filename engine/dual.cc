@@ -35,7 +35,7 @@ void set_tangent(TensorImpl& cell, uint64_t level, Tensor tangent) {
 void Dual::note_in_slots(TensorImpl& result, const Tensor& tangent) {
   Record* record = result.grad_fn.get();
   if (!record || !(record->saved_results >> result.output_nr & 1)) return;
-  Slot& slot = record->slot[record->slot_of_result(static_cast<int>(result.output_nr))];
+  Slot& slot = record->slot(record->slot_of_result(static_cast<int>(result.output_nr)));
   if (slot.value)
     set_tangent(*slot.value, level_, tangent);
   else if (slot.packed)
@@ -51,21 +51,22 @@ Dual::~Dual() {
   };
   std::vector<RefPtr<Record>> reached;
   std::unordered_set<const Record*> seen;
-  const auto reach = [&](const RefPtr<Record>& record) {
-    if (record && seen.insert(record.get()).second) reached.push_back(record);
+  const auto reach = [&](Record* record) {
+    if (record && seen.insert(record).second) reached.emplace_back(record);
   };
   for (const RefPtr<TensorImpl>& cell : cells_) {
-    if (const Tensor tangent = tangent_of(*cell, level_); tangent.defined()) reach(tangent.impl().grad_fn);
+    if (const Tensor tangent = tangent_of(*cell, level_); tangent.defined())
+      reach(tangent.impl().grad_fn.get());
     if (cell->meta) forget(cell->meta->tangents);
   }
   for (size_t k = 0; k < reached.size(); ++k) {
     Record& record = *reached[k];
     for (int i = 0; i < record.slots; ++i) {
-      Slot& slot = record.slot[i];
+      Slot& slot = record.slot(i);
       if (slot.value && slot.value->meta) forget(slot.value->meta->tangents);
       if (slot.packed) forget(slot.packed->tangents);
     }
-    for (int i = 0; i < record.operands; ++i) reach(record.edges[i].record);
+    for (int i = 0; i < record.operands; ++i) reach(record.edge(i).record());
   }
 }
 

@@ -8,7 +8,7 @@
 
 namespace retrograd {
 
-const void* Emitter::attrs_of(const Record& record) { return record.attrs; }
+const void* Emitter::attrs_of(const Record& record) { return record.attrs(); }
 
 TensorType Emitter::type_of(const Record& record, int i) {
   return i < record.operands ? record.operand_type(i) : record.output_type(i - record.operands);

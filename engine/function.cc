@@ -57,7 +57,7 @@ Tensors AutogradContext::get_saved_variables() const {
 
 bool AutogradContext::needs_input_grad(size_t i) const {
   const Record* record = FunctionCall::Run::of(this, "needs_input_grad").record;
-  return record && i < record->operands && record->edges[i];
+  return record && i < record->operands && record->edge(i);
 }
 
 void AutogradContext::mark_non_differentiable(const Tensors& results) {
@@ -242,7 +242,7 @@ void FunctionCall::vjp_traceable(RuleContext& rule) {
 
 void FunctionCall::vjp_opaque(RuleContext& rule) {
   Record& record = rule.record();
-  const AutogradContext& context = *static_cast<Attrs*>(record.attrs)->context;
+  const AutogradContext& context = *static_cast<Attrs*>(record.attrs())->context;
   Tensors held;
   for (int i = 0; i < rule.outputs(); ++i) held.push_back(rule.grad(i));
   for (Tensor& value : Run::saved(context, rule)) held.push_back(std::move(value));
@@ -256,11 +256,11 @@ void FunctionCall::vjp_opaque(RuleContext& rule) {
 }
 
 int FunctionCall::arguments(const Record& record) {
-  return static_cast<int>(static_cast<Attrs*>(record.attrs)->context->arguments_);
+  return static_cast<int>(static_cast<Attrs*>(record.attrs())->context->arguments_);
 }
 
 void FunctionCall::run_backward(Record& record, std::span<TensorImpl* const> operands, Tensor* results) {
-  AutogradContext& context = *static_cast<Attrs*>(record.attrs)->context;
+  AutogradContext& context = *static_cast<Attrs*>(record.attrs())->context;
   const Tensors grads = gradients(context, record, operands.first(record.outputs));
   Tensors saved, given;
   for (TensorImpl* x : operands.subspan(record.outputs))
@@ -272,7 +272,7 @@ void FunctionCall::run_backward(Record& record, std::span<TensorImpl* const> ope
   }
   check(context, record, given, [&](int i) { return record.operand_type(i); });
   for (size_t i = 0; i < given.size(); ++i)
-    if (record.edges[i]) results[i] = std::move(given[i]);
+    if (record.edge(i)) results[i] = std::move(given[i]);
 }
 
 void FunctionCall::jvp(TangentContext& rule, Backward jvp) {

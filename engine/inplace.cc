@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "engine/runner.h"
+#include "engine/striped_lock.h"
 #include "engine/tape.h"
 #include "ops/copy.h"
 #include "ops/views.h"
@@ -203,9 +204,9 @@ void leave_slots(TensorImpl& cell, Record& record) {
     Record& r = *pending.back();
     pending.pop_back();
     for (int i = 0; i < r.slots; ++i)
-      if (r.slot[i].value.get() == &cell) r.slot[i].value = stays;
+      if (r.slot(i).value.get() == &cell) r.slot(i).value = stays;
     for (int i = 0; i < r.operands; ++i) {
-      Record* next = r.edges[i].record.get();
+      Record* next = r.edge(i).record();
       if (next && next->seq > made && seen.insert(next).second) pending.push_back(next);
     }
   }
@@ -264,7 +265,7 @@ void write_history(TensorImpl& self, const Tensor& result, bool recorded) {
 void saved_result_is_self(const TensorImpl& self, const TensorImpl& result) {
   Record* record = result.grad_fn.get();
   if (!record || !(record->saved_results >> result.output_nr & 1)) return;
-  Slot& slot = record->slot[record->slot_of_result(static_cast<int>(result.output_nr))];
+  Slot& slot = record->slot(record->slot_of_result(static_cast<int>(result.output_nr)));
   if (!slot.value || !(slot.value->storage() == result.storage())) return;
   slot.value->alias(self);
   slot.version = self.storage()->version();
@@ -341,10 +342,13 @@ bool is_stale(const TensorImpl& view) {
   return view.base->meta->epoch != (view.meta ? view.meta->base_epoch : 0);
 }
 
+// Reads alone may come here from several threads: once the base was written, they take turns.
 void refresh_view(TensorImpl& view) {
+  if (!view.base || !view.base->meta || !view.base->meta->epoch) return;
+  static constinit StripedLock refreshing;
+  std::lock_guard lock(refreshing.of(&view));
   if (!is_stale(view)) return;
   TensorImpl& base = *view.base;
-  view.need_meta().base_epoch = base.meta->epoch;
   ops::Geometry geometry = ops::geometry_of(view, base);
   TensorImpl* operand = &base;
   const Call call{&ops::info<ops::AsStrided>,
@@ -362,6 +366,7 @@ void refresh_view(TensorImpl& view) {
     const Tensor typed{RefPtr<TensorImpl>(&view)};
     set_history(view, Record::make(call, &typed, 1), 0);
   }
+  view.need_meta().base_epoch = base.meta->epoch;
 }
 
 }  // namespace retrograd

@@ -22,7 +22,7 @@ const Tensor& RuleContext::value(int slot) {
 
 void RuleContext::unpack_the_rest() {
   for (int i = 0; i < record_.slots; ++i)
-    if (record_.slot[i].is_hooked()) value(i);
+    if (record_.slot(i).is_hooked()) value(i);
 }
 
 namespace {

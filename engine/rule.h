@@ -36,7 +36,7 @@ class RuleContext {
   const Tensor& grad(int i = 0) const { return grads_[i]; }
   /// The same with zeros in place of undefined.
   Tensor grad_or_zeros(int i) const;
-  bool needs(int i) const { return static_cast<bool>(record_.edges[i]); }
+  bool needs(int i) const { return static_cast<bool>(record_.edge(i)); }
   /// Operand i as saved (or the number that stands for it).
   Operand in(int i) {
     if (is_number(i)) return Operand(number(), record_.where);
@@ -58,7 +58,7 @@ class RuleContext {
   /// Type of operand i and of result i; sizes may be symbols.
   TensorType type(int i) const { return emitter_.type_of(record_, i); }
   TensorType out_type(int i = 0) const { return emitter_.type_of(record_, record_.operands + i); }
-  bool has_operand(int i) const { return record_.types[i].dtype != ScalarType::Undefined; }
+  bool has_operand(int i) const { return record_.types()[i].dtype != ScalarType::Undefined; }
   SourceLocation where() const { return record_.where; }
   const OpInfo& op() const { return *record_.op; }
 

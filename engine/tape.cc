@@ -93,10 +93,10 @@ void hash_record(Record& r, uint64_t wants) {
   words.add_structure(reinterpret_cast<uintptr_t>(r.op));
   words.add_structure(wants);
   words.add_structure(uint64_t{r.operands} | uint64_t{r.outputs} << 16);
-  for (int i = 0; i < r.operands + r.outputs; ++i) hash_type(words, r.types[i], r.dims);
+  for (int i = 0; i < r.operands + r.outputs; ++i) hash_type(words, r.types()[i], r.dims());
   if (r.op->visit_attrs) {
     HashVisitor visitor(words);
-    r.op->visit_attrs(r.attrs, visitor);
+    r.op->visit_attrs(r.attrs(), visitor);
   }
   r.structure_hash = XXH3_64bits(words.structure, static_cast<size_t>(words.structures) * 8);
   r.size_hash = XXH3_64bits(words.size, static_cast<size_t>(words.sizes) * 8);
@@ -104,6 +104,10 @@ void hash_record(Record& r, uint64_t wants) {
 
 // ---- layout of a record's block --------------------------------------------------------------------------------------------------
 constexpr size_t align_up(size_t n, size_t a = 16) { return (n + a - 1) / a * a; }
+
+constexpr size_t attrs_offset(size_t operands, size_t slots) {
+  return align_up(sizeof(Record) + operands * sizeof(Edge) + slots * sizeof(Slot));
+}
 
 int count_dims(const Call& call, const Tensor* results) {
   int n = 0;
@@ -116,15 +120,11 @@ RefPtr<Record> allocate_record(const Call& call, const Tensor* results, SaveSet 
   const size_t operands = call.operands.size(), outputs = static_cast<size_t>(call.outputs);
   const size_t slots =
       static_cast<size_t>(__builtin_popcountll(saves.operands) + __builtin_popcountll(saves.results));
-  const size_t at_edges = sizeof(Record);
-  static_assert(sizeof(Record) % alignof(Edge) == 0);
-  const size_t at_slots = at_edges + operands * sizeof(Edge);
-  const size_t at_attrs = align_up(at_slots + slots * sizeof(Slot));
-  const size_t at_types = at_attrs + align_up(call.op->attrs_size);
-  const size_t at_dims = align_up(at_types + (operands + outputs) * sizeof(TypeMeta));
+  const size_t at_attrs = attrs_offset(operands, slots);
+  const size_t at_types = align_up(at_attrs + call.op->attrs_size);
+  const size_t at_dims = align_up(at_types + (operands + outputs) * sizeof(TypeMeta), alignof(Dim));
   const size_t size = at_dims + static_cast<size_t>(count_dims(call, results)) * sizeof(Dim);
-  char* block = static_cast<char*>(pool_allocate(size));
-  auto* r = new (block) Record;
+  auto* r = new (pool_allocate(size)) Record;
   r->op = call.op;
   r->block_size = static_cast<uint32_t>(size);
   r->operands = static_cast<uint16_t>(operands);
@@ -132,24 +132,21 @@ RefPtr<Record> allocate_record(const Call& call, const Tensor* results, SaveSet 
   r->slots = static_cast<uint16_t>(slots);
   r->saved_operands = saves.operands;
   r->saved_results = saves.results;
-  r->edges = reinterpret_cast<Edge*>(block + at_edges);
-  r->slot = reinterpret_cast<Slot*>(block + at_slots);
-  r->attrs = block + at_attrs;
-  r->types = reinterpret_cast<TypeMeta*>(block + at_types);
-  r->dims = reinterpret_cast<Dim*>(block + at_dims);
-  for (size_t i = 0; i < operands; ++i) new (r->edges + i) Edge;
-  for (size_t i = 0; i < slots; ++i) new (r->slot + i) Slot;
-  if (call.op->attrs_size) std::memcpy(r->attrs, call.attrs, call.op->attrs_size);
+  r->at_types = static_cast<uint32_t>(at_types);
+  r->at_dims = static_cast<uint32_t>(at_dims);
+  for (int i = 0; i < r->operands; ++i) new (&r->edge(i)) Edge;
+  for (int i = 0; i < r->slots; ++i) new (&r->slot(i)) Slot;
+  if (call.op->attrs_size) std::memcpy(r->attrs(), call.attrs, call.op->attrs_size);
   return RefPtr<Record>::adopt(r);
 }
 
 void set_types(Record& r, const Call& call, const Tensor* results) {
   uint32_t next = 0;
   auto set = [&](int i, const TensorImpl* x) {
-    r.types[i] = x ? TypeMeta{x->dtype(), x->device(), static_cast<uint8_t>(x->rank()), next}
-                   : TypeMeta{ScalarType::Undefined, {}, 0, next};
+    r.types()[i] = x ? TypeMeta{x->dtype(), x->device(), static_cast<uint8_t>(x->rank()), next}
+                     : TypeMeta{ScalarType::Undefined, {}, 0, next};
     if (x)
-      for (Dim d : x->shape()) r.dims[next++] = d;
+      for (Dim d : x->shape()) r.dims()[next++] = d;
   };
   for (int i = 0; i < r.operands; ++i) set(i, call.operands[i]);
   for (int i = 0; i < r.outputs; ++i) set(r.operands + i, results[i].get());
@@ -178,8 +175,8 @@ RefPtr<Record> Record::make(const Call& call, const Tensor* results, uint64_t wa
   for (int i = 0; i < r->operands; ++i) {
     TensorImpl* x = call.operands[i];
     if (!x || !(i >= 64 || wants >> i & 1) || !x->requires_grad) continue;
-    r->edges[i] = gradient_edge(*x);
-    if (r->edges[i].record) after = std::max(after, r->edges[i].record->seq);
+    r->edge(i) = gradient_edge(*x);
+    if (r->edge(i).record()) after = std::max(after, r->edge(i).record()->seq);
   }
   set_types(*r, call, results);
   r->seq = draw_seq(after);
@@ -190,7 +187,7 @@ RefPtr<Record> Record::make(const Call& call, const Tensor* results, uint64_t wa
   auto save = [&](uint64_t set, bool is_result, auto&& value_of) {
     for (int i = 0; set >> i; ++i) {
       if (!(set >> i & 1)) continue;
-      Slot& slot = r->slot[next++];
+      Slot& slot = r->slot(next++);
       slot.index = static_cast<uint8_t>(i);
       slot.is_result = is_result;
       if (TensorImpl* value = value_of(i)) pack(slot, *value, *r, hooks);
@@ -214,17 +211,19 @@ void Record::destroy(Record* record) noexcept {
   while (Record* r = pending) {
     pending = reinterpret_cast<Record*>(r->seq);
     const size_t size = r->block_size;
-    for (int i = 0; i < r->slots; ++i) r->slot[i].~Slot();
-    for (int i = 0; i < r->operands; ++i) r->edges[i].~Edge();
+    for (int i = 0; i < r->slots; ++i) r->slot(i).~Slot();
+    for (int i = 0; i < r->operands; ++i) r->edge(i).~Edge();
     r->~Record();
     pool_free(r, size);
   }
   running = false;
 }
 
+void* Record::attrs() const { return begin() + attrs_offset(operands, slots); }
+
 TensorType Record::type(int i) const {
-  const TypeMeta& t = types[i];
-  return {t.dtype, t.device, Shape(std::span<const Dim>(dims + t.first_dim, t.rank))};
+  const TypeMeta& t = types()[i];
+  return {t.dtype, t.device, Shape(std::span<const Dim>(dims() + t.first_dim, t.rank))};
 }
 
 RecordHooks& Record::need_hooks() {
@@ -234,9 +233,9 @@ RecordHooks& Record::need_hooks() {
 
 void Record::release_slots() {
   for (int i = 0; i < slots; ++i) {
-    slot[i].value.reset();
-    slot[i].packed.reset();
-    slot[i].released = true;
+    slot(i).value.reset();
+    slot(i).packed.reset();
+    slot(i).released = true;
   }
 }
 
@@ -365,7 +364,7 @@ void Node::register_saved_tensor_hooks(int index, RefPtr<SavedTensorHooks> hooks
   if (!record_ || index < 0 || index >= record_->slots)
     fail(Category::hook_forbidden, "register_saved_tensor_hooks",
          fmt::format("there is no saved value {}", index), where);
-  Slot& slot = record_->slot[index];
+  Slot& slot = record_->slot(index);
   if (slot.packed)
     fail(Category::hook_forbidden, "register_saved_tensor_hooks",
          "hooks were registered for this saved value before", where);

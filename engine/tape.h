@@ -21,11 +21,39 @@
 
 namespace retrograd {
 
-struct Edge {
-  RefPtr<Record> record;    // null for a leaf
-  RefPtr<TensorImpl> leaf;  // null for a record
-  uint32_t output_nr = 0;
-  explicit operator bool() const { return record || leaf; }
+/// Where a gradient goes: to result `output_nr` of a record, to a leaf, or nowhere. Keeps what it leads to. 16 bytes: a tape has many.
+class Edge {
+ public:
+  static constexpr uint32_t kLeaf = ~uint32_t{0};
+
+  Edge() = default;
+  Edge(Record* record, uint32_t output_nr);
+  explicit Edge(TensorImpl* leaf);
+  Edge(const Edge& o);
+  Edge(Edge&& o) noexcept : target_(std::exchange(o.target_, nullptr)), output_nr_(o.output_nr_) {}
+  Edge& operator=(Edge o) noexcept {
+    std::swap(target_, o.target_);
+    std::swap(output_nr_, o.output_nr_);
+    return *this;
+  }
+  ~Edge() {
+    if (target_) drop();
+  }
+
+  Record* record() const { return output_nr_ == kLeaf ? nullptr : static_cast<Record*>(target_); }
+  TensorImpl* leaf() const { return output_nr_ == kLeaf ? static_cast<TensorImpl*>(target_) : nullptr; }
+  /// What it leads to, as an address to compare.
+  const void* target() const { return target_; }
+  /// kLeaf for a leaf.
+  uint32_t output_nr() const { return output_nr_; }
+  explicit operator bool() const { return target_; }
+  friend bool operator==(const Edge&, const Edge&) = default;
+
+ private:
+  void drop();
+
+  void* target_ = nullptr;
+  uint32_t output_nr_ = 0;
 };
 
 /// The derivative of a value in forward mode, at one level (engine/dual.h).
@@ -77,26 +105,34 @@ struct TypeMeta {
   uint32_t first_dim;
 };
 
-// The first cache line and the edges, which lie directly behind the record, are all that recognising a graph looks at (tracer/trail.h).
+// The last fields and the first two edges, which lie directly behind the record, share a cache line: recognising a graph looks at nothing
+// else (tracer/trail.h).
 struct Record : RefCounted {
-  uint16_t operands, outputs, slots;
-  bool was_packed = false;  // a slot was given to a pack hook
   uint32_t block_size;
-  uint64_t seq;
-  uint64_t structure_hash, size_hash;
-  std::unique_ptr<RecordHooks> hooks;
-  Slot* slot;
-  Edge* edges;
+  uint32_t at_types, at_dims;  // offsets from the record
+  uint64_t size_hash;
   const OpInfo* op;
   SourceLocation where;
   uint64_t saved_operands, saved_results;  // bit i: value i has a slot; slots lie in this order
-  void* attrs;
-  TypeMeta* types;  // operands, then outputs
-  Dim* dims;
+  std::unique_ptr<RecordHooks> hooks;
+  uint64_t structure_hash;
+  uint64_t seq;
+  uint16_t operands, outputs, slots;
+  bool was_packed = false;  // a slot was given to a pack hook
 
   /// Appends nothing anywhere: links the record to the producers of the operands. `wants`: which operands want a gradient.
   static RefPtr<Record> make(const Call& call, const Tensor* results, uint64_t wants);
   static void destroy(Record* record) noexcept;
+
+  const Edge* edges() const { return reinterpret_cast<const Edge*>(this + 1); }
+  Edge& edge(int i) { return reinterpret_cast<Edge*>(this + 1)[i]; }
+  const Edge& edge(int i) const { return edges()[i]; }
+  Slot& slot(int i) { return reinterpret_cast<Slot*>(reinterpret_cast<Edge*>(this + 1) + operands)[i]; }
+  const Slot& slot(int i) const { return const_cast<Record*>(this)->slot(i); }
+  void* attrs() const;
+  /// Of the operands, then of the results.
+  TypeMeta* types() const { return reinterpret_cast<TypeMeta*>(begin() + at_types); }
+  Dim* dims() const { return reinterpret_cast<Dim*>(begin() + at_dims); }
 
   TensorType operand_type(int i) const { return type(i); }
   TensorType output_type(int i) const { return type(operands + i); }
@@ -105,15 +141,33 @@ struct Record : RefCounted {
     return __builtin_popcountll(saved_operands) +
            __builtin_popcountll(saved_results & ((uint64_t{1} << i) - 1));
   }
-  /// `edges`, without reading the pointer.
-  const Edge* first_edge() const { return reinterpret_cast<const Edge*>(this + 1); }
   RecordHooks& need_hooks();
   /// Drops what the slots hold; a later unpack is an Error(backward_twice_freed).
   void release_slots();
 
  private:
   TensorType type(int i) const;
+  char* begin() const { return reinterpret_cast<char*>(const_cast<Record*>(this)); }
 };
+static_assert(sizeof(Edge) == 16 && sizeof(Record) == 96);
+
+inline Edge::Edge(Record* record, uint32_t output_nr) : target_(record), output_nr_(output_nr) {
+  if (record) record->add_ref();
+}
+inline Edge::Edge(TensorImpl* leaf) : target_(leaf), output_nr_(kLeaf) {
+  if (leaf) leaf->add_ref();
+}
+inline Edge::Edge(const Edge& o) : target_(o.target_), output_nr_(o.output_nr_) {
+  if (Record* r = o.record()) r->add_ref();
+  if (TensorImpl* l = o.leaf()) l->add_ref();
+}
+inline void Edge::drop() {
+  if (Record* r = record()) {
+    if (r->drop_ref()) Record::destroy(r);
+  } else if (leaf()->drop_ref()) {
+    TensorImpl::destroy(leaf());
+  }
+}
 
 /// Gives `to` the tangents of `from`.
 void copy_tangents(const TensorImpl& from, TensorImpl& to);

@@ -30,8 +30,8 @@ Wants wants_of(const Call& call) {
 }
 
 bool same_edge(const TensorImpl& cell, const Edge& edge) {
-  return edge.leaf ? edge.leaf.get() == &cell
-                   : cell.grad_fn == edge.record && cell.output_nr == edge.output_nr;
+  return edge.leaf() ? edge.leaf() == &cell
+                     : cell.grad_fn.get() == edge.record() && cell.output_nr == edge.output_nr();
 }
 
 }  // namespace
@@ -64,21 +64,21 @@ void Taper::emit_unpack(const Call& call, Tensor* results) {
   if (!results[0].defined()) return;
   const UnpackAttrs& attrs = call.attrs_as<UnpackAttrs>();
   Record& record = *attrs.record;
-  const Slot& slot = record.slot[attrs.slot];
-  const Edge edge = slot.is_result ? Edge{RefPtr<Record>(&record), {}, slot.index} : record.edges[slot.index];
+  const Slot& slot = record.slot(attrs.slot);
+  const Edge edge = slot.is_result ? Edge(&record, slot.index) : record.edge(slot.index);
   if (edge ? same_edge(results[0].impl(), edge) : !results[0].requires_grad()) return;
-  if (edge.leaf && !slot.is_hooked() &&
+  if (edge.leaf() && !slot.is_hooked() &&
       !results[0].impl().meta) {  // a leaf saved through an alias: the leaf itself has the same memory
-    results[0] = Tensor(edge.leaf);
+    results[0] = Tensor(RefPtr<TensorImpl>(edge.leaf()));
     return;
   }
   RefPtr<TensorImpl> cell = TensorImpl::make();
   cell->alias(results[0].impl());
   copy_tangents(results[0].impl(), *cell);
   cell->requires_grad = static_cast<bool>(edge);
-  if (edge.leaf) cell->need_meta().stands_for = edge.leaf;
-  cell->grad_fn = edge.record;
-  cell->output_nr = edge.output_nr;
+  if (edge.leaf()) cell->need_meta().stands_for = RefPtr<TensorImpl>(edge.leaf());
+  cell->grad_fn = RefPtr<Record>(edge.record());
+  cell->output_nr = edge.output_nr();
   results[0] = Tensor(std::move(cell));
 }
 

@@ -104,10 +104,10 @@ void Tensor::set_grad(const Tensor& grad, SourceLocation where) const {
 void Tensor::retain_grad(SourceLocation where) const {
   const Edge edge = gradient_edge(impl());
   if (!edge) fail(Category::hook_forbidden, "retain_grad", "the tensor does not require a gradient", where);
-  if (edge.leaf || retains_grad()) return;
+  if (edge.leaf() || retains_grad()) return;
   AutogradMeta& meta = impl().need_meta();
   meta.retained = RefPtr<GradBox>::adopt(new GradBox);
-  edge.record->need_hooks().retained.emplace_back(edge.output_nr, meta.retained);
+  edge.record()->need_hooks().retained.emplace_back(edge.output_nr(), meta.retained);
   ++annotation_changes;
 }
 
@@ -132,9 +132,9 @@ HookHandle Tensor::register_hook(std::function<Tensor(const Tensor&)> fn, Source
   if (!edge) fail(Category::hook_forbidden, "register_hook", "the tensor does not require a gradient", where);
   auto hook = RefPtr<Hook>::adopt(new Hook);
   hook->tensor = std::move(fn);
-  if (edge.leaf) return edge.leaf->need_meta().tensor_hooks.add(std::move(hook));
-  hook->output_nr = edge.output_nr;
-  return edge.record->need_hooks().tensor.add(std::move(hook));
+  if (edge.leaf()) return edge.leaf()->need_meta().tensor_hooks.add(std::move(hook));
+  hook->output_nr = edge.output_nr();
+  return edge.record()->need_hooks().tensor.add(std::move(hook));
 }
 
 namespace {
@@ -180,10 +180,10 @@ HookHandle Tensor::register_accumulate_grad_posthook(
 
 Edge gradient_edge(TensorImpl& tensor) {
   refresh_view(tensor);
-  if (tensor.grad_fn) return {tensor.grad_fn, {}, tensor.output_nr};
+  if (tensor.grad_fn) return {tensor.grad_fn.get(), tensor.output_nr};
   if (!tensor.requires_grad) return {};
-  if (tensor.meta && tensor.meta->stands_for) return {{}, tensor.meta->stands_for, 0};
-  return {{}, RefPtr<TensorImpl>(&tensor), 0};
+  if (tensor.meta && tensor.meta->stands_for) return Edge(tensor.meta->stands_for.get());
+  return Edge(&tensor);
 }
 
 }  // namespace retrograd

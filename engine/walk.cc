@@ -50,7 +50,7 @@ Walk::Walk(std::span<const Edge> roots, const std::vector<Edge>* inputs, bool ru
     : roots_(roots.begin(), roots.end()) {
   uint64_t seq = 0;
   for (const Edge& edge : roots_) {
-    if (edge.record) seq = std::max(seq, edge.record->seq + 1);
+    if (edge.record()) seq = std::max(seq, edge.record()->seq + 1);
     touch(edge, kBeforeAll);
   }
   while (index_.next_below(seq)) {
@@ -60,7 +60,7 @@ Walk::Walk(std::span<const Edge> roots, const std::vector<Edge>* inputs, bool ru
     order_.push_back(touched_[entry]);
     entry = static_cast<uint32_t>(place);
     for (int i = record.operands; i-- > 0;)
-      if (record.edges[i]) touch(record.edges[i], place);
+      if (record.edge(i)) touch(record.edge(i), place);
   }
   if (roots.size() == 1 && !inputs) lone_root_ = roots[0];
   touched_.clear();
@@ -76,17 +76,17 @@ Walk::Walk(std::span<const Edge> roots, const std::vector<Edge>* inputs, bool ru
 }
 
 void Walk::touch(const Edge& edge, int32_t from) {
-  if (edge.record) {
-    uint32_t& entry = index_.at(edge.record->seq);
+  if (edge.record()) {
+    uint32_t& entry = index_.at(edge.record()->seq);
     if (entry != SeqMap::kNone) return;
     entry = static_cast<uint32_t>(touched_.size());
-    touched_.push_back({edge.record.get(), grads_});
-    grads_ += edge.record->outputs;
+    touched_.push_back({edge.record(), grads_});
+    grads_ += edge.record()->outputs;
     return;
   }
-  if (!edge.leaf) return;
-  auto [it, fresh] = leaf_index_.try_emplace(edge.leaf.get(), static_cast<uint32_t>(leaves_.size()));
-  if (fresh) leaves_.push_back({edge.leaf.get(), grads_++, from, rank_++});
+  if (!edge.leaf()) return;
+  auto [it, fresh] = leaf_index_.try_emplace(edge.leaf(), static_cast<uint32_t>(leaves_.size()));
+  if (fresh) leaves_.push_back({edge.leaf(), grads_++, from, rank_++});
   Leaf& leaf = leaves_[it->second];
   leaf.after = from;
   leaf.rank = rank_++;
@@ -97,22 +97,22 @@ void Walk::mark_wanted(const std::vector<Edge>& inputs, bool run_inputs) {
   for (Leaf& leaf : leaves_) leaf.wanted = false;
   for (Item& item : order_) item.runs = false;
   for (const Edge& edge : inputs) {
-    if (edge.record) {
-      const uint32_t at = index_.at(edge.record->seq);
+    if (edge.record()) {
+      const uint32_t at = index_.at(edge.record()->seq);
       if (at != SeqMap::kNone) (run_inputs ? order_[at].runs : order_[at].captured) = true;
-    } else if (auto it = leaf_index_.find(edge.leaf.get()); edge.leaf && it != leaf_index_.end()) {
+    } else if (auto it = leaf_index_.find(edge.leaf()); edge.leaf() && it != leaf_index_.end()) {
       leaves_[it->second].wanted = true;
     }
   }
   for (size_t k = order_.size(); k-- > 0;) {
     const Record& record = *order_[k].record;
     for (int i = 0; i < record.operands && !order_[k].runs; ++i) {
-      const Edge& edge = record.edges[i];
-      if (edge.record) {
-        const Item& producer = order_[index_.at(edge.record->seq)];
+      const Edge& edge = record.edge(i);
+      if (edge.record()) {
+        const Item& producer = order_[index_.at(edge.record()->seq)];
         order_[k].runs = producer.runs || producer.captured;
-      } else if (edge.leaf) {
-        order_[k].runs = leaves_[leaf_index_.at(edge.leaf.get())].wanted;
+      } else if (edge.leaf()) {
+        order_[k].runs = leaves_[leaf_index_.at(edge.leaf())].wanted;
       }
     }
   }
@@ -121,17 +121,17 @@ void Walk::mark_wanted(const std::vector<Edge>& inputs, bool run_inputs) {
 // As in PyTorch, the hooks of an only root run even when nothing that is asked for depends on it.
 void Walk::visit_lone_root(std::span<const Edge> roots) {
   const Edge edge = roots.size() == 1 ? roots[0] : Edge{};
-  if (!edge.record) return;
-  Item& root = order_[index_.at(edge.record->seq)];
+  if (!edge.record()) return;
+  Item& root = order_[index_.at(edge.record()->seq)];
   if (root.runs || root.captured) return;
   root.captured = true;
   lone_root_ = edge;
 }
 
 uint32_t Walk::record_target(const Edge& edge) {
-  const uint32_t at = index_.at(edge.record->seq);
+  const uint32_t at = index_.at(edge.record()->seq);
   if (at == SeqMap::kNone || !(order_[at].runs || order_[at].captured)) return SeqMap::kNone;
-  return order_[at].first_grad + edge.output_nr;
+  return order_[at].first_grad + edge.output_nr();
 }
 
 uint32_t Walk::leaf_target(const TensorImpl* leaf) const {
@@ -140,8 +140,8 @@ uint32_t Walk::leaf_target(const TensorImpl* leaf) const {
 }
 
 uint32_t Walk::place(const Edge& edge) {
-  if (edge.record) return index_.at(edge.record->seq);
-  const auto it = leaf_index_.find(edge.leaf.get());
+  if (edge.record()) return index_.at(edge.record()->seq);
+  const auto it = leaf_index_.find(edge.leaf());
   return it == leaf_index_.end() ? SeqMap::kNone : it->second;
 }
 
@@ -156,11 +156,11 @@ Reached Walk::reached() const {
 bool Walk::reaches(uint64_t seq) {
   const uint32_t at = index_.at(seq);
   return at != SeqMap::kNone && (order_[at].runs || order_[at].captured) &&
-         lone_root_.record.get() != order_[at].record;
+         lone_root_.record() != order_[at].record;
 }
 
 bool Walk::reaches(const TensorImpl* leaf) const {
-  return leaf_target(leaf) != SeqMap::kNone && lone_root_.leaf.get() != leaf;
+  return leaf_target(leaf) != SeqMap::kNone && lone_root_.leaf() != leaf;
 }
 
 }  // namespace retrograd

@@ -67,9 +67,7 @@ class Walk {
   const std::vector<Leaf>& leaves() const { return leaves_; }  // in order of accumulation
   uint32_t grad_count() const { return grads_; }
   /// Index of the gradient that `edge` leads to; SeqMap::kNone when the walk did not reach it or nothing there is wanted.
-  uint32_t target(const Edge& edge) {
-    return edge.record ? record_target(edge) : leaf_target(edge.leaf.get());
-  }
+  uint32_t target(const Edge& edge) { return edge.record() ? record_target(edge) : leaf_target(edge.leaf()); }
   /// Place in the order, or among the leaves, of what `edge` leads to, wanted or not; SeqMap::kNone when it was not reached.
   uint32_t place(const Edge& edge);
   Reached reached() const;

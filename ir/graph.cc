@@ -21,19 +21,21 @@ uint64_t type_hash(const TensorType& t) {
 }
 }  // namespace
 
-ValueId Graph::new_value(const TensorType& type) {
-  if (last_type_ < 0 || !same_type(types_[static_cast<size_t>(last_type_)], type)) {
-    std::vector<int32_t>& bucket = type_index_[type_hash(type)];
-    auto it = std::find_if(bucket.begin(), bucket.end(),
-                           [&](int32_t i) { return same_type(types_[static_cast<size_t>(i)], type); });
-    if (it == bucket.end()) {
-      types_.push_back(type);
-      bucket.push_back(static_cast<int32_t>(types_.size()) - 1);
-      it = bucket.end() - 1;
-    }
-    last_type_ = *it;
+int32_t Graph::intern(const TensorType& type) {
+  if (last_type_ >= 0 && same_type(types_[static_cast<size_t>(last_type_)], type)) return last_type_;
+  std::vector<int32_t>& bucket = type_index_[type_hash(type)];
+  auto it = std::find_if(bucket.begin(), bucket.end(),
+                         [&](int32_t i) { return same_type(types_[static_cast<size_t>(i)], type); });
+  if (it == bucket.end()) {
+    types_.push_back(type);
+    bucket.push_back(static_cast<int32_t>(types_.size()) - 1);
+    it = bucket.end() - 1;
   }
-  value_types_.push_back(last_type_);
+  return last_type_ = *it;
+}
+
+ValueId Graph::new_value(const TensorType& type) {
+  value_types_.push_back(intern(type));
   return value_count() - 1;
 }
 
@@ -61,19 +63,26 @@ void Graph::reserve(size_t nodes) {
   origins_.reserve(nodes / 2);
 }
 
-ValueId Graph::add_tensor_input(const TensorType& type, std::string name) {
-  Input input;
-  input.value = new_value(type);
-  input.type = type;
-  input.name = name.empty() ? std::to_string(input.value) : std::move(name);
-  inputs_.push_back(std::move(input));
-  return inputs_.back().value;
+ValueId Graph::add_tensor_input(const TensorType& type, std::string_view name) {
+  const ValueId value = new_value(type);
+  inputs_.push_back({Input::Kind::tensor, value, last_type_, name.empty() ? name : keep(name)});
+  return value;
 }
 
-int32_t Graph::add_handle(Input::Kind kind, const TensorType& type, std::string name) {
-  const auto index = static_cast<int32_t>(inputs_.size());
-  inputs_.push_back({kind, kNoValue, type, name.empty() ? std::to_string(index) : std::move(name)});
-  return index;
+int32_t Graph::add_handle(Input::Kind kind, const TensorType& type, std::string_view name) {
+  const int32_t at = type.dtype == ScalarType::Undefined ? -1 : intern(type);
+  inputs_.push_back({kind, kNoValue, at, name.empty() ? name : keep(name)});
+  return static_cast<int32_t>(inputs_.size()) - 1;
+}
+
+const TensorType& Graph::type(const Input& input) const {
+  static const TensorType none;
+  return input.type < 0 ? none : types_[static_cast<size_t>(input.type)];
+}
+
+std::string Graph::name_of(const Input& input) const {
+  if (!input.name.empty()) return std::string(input.name);
+  return std::to_string(input.value == kNoValue ? &input - inputs_.data() : input.value);
 }
 
 Node& Graph::append(const OpInfo& op, std::span<const ValueId> operands, const void* attrs,

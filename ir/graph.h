@@ -36,8 +36,8 @@ struct Input {
   };
   Kind kind = Kind::tensor;
   ValueId value = kNoValue;  // kind tensor
-  TensorType type;           // of the tensor, slot or leaf
-  std::string name;          // in the text form, without the sigil
+  int32_t type = -1;         // of the tensor, slot or leaf: into types()
+  std::string_view name;     // that the text gave it; see Graph::name_of
 };
 
 /// Where a node comes from, for people: record `ordinal` of the backward, made by `op`, and which part of its run.
@@ -67,8 +67,8 @@ class Graph {
 
   /// Makes room for so many nodes.
   void reserve(size_t nodes);
-  ValueId add_tensor_input(const TensorType& type, std::string name = {});
-  int32_t add_handle(Input::Kind kind, const TensorType& type, std::string name = {});
+  ValueId add_tensor_input(const TensorType& type, std::string_view name = {});
+  int32_t add_handle(Input::Kind kind, const TensorType& type, std::string_view name = {});
   /// Appends a node; its results get the next ids. `attrs` is copied.
   Node& append(const OpInfo& op, std::span<const ValueId> operands, const void* attrs,
                std::span<const TensorType> results);
@@ -86,6 +86,10 @@ class Graph {
   const TensorType& type(ValueId value) const {
     return types_[static_cast<size_t>(value_types_[static_cast<size_t>(value)])];
   }
+  /// Of a hook or function: undefined.
+  const TensorType& type(const Input& input) const;
+  /// In the text form, without the sigil: its own name, or the number of the value or input.
+  std::string name_of(const Input& input) const;
   /// Index of the value's type among the distinct types.
   int32_t type_index(ValueId value) const { return value_types_[static_cast<size_t>(value)]; }
   const std::vector<TensorType>& types() const { return types_; }
@@ -101,6 +105,7 @@ class Graph {
   std::string dot() const;
 
  private:
+  int32_t intern(const TensorType& type);
   ValueId new_value(const TensorType& type);
   void* copy_attrs(const OpInfo& op, const void* attrs);
 

@@ -38,11 +38,12 @@ class AttrPrinter final : public AttrVisitor {
 };
 
 // A tensor is a value, and goes by its number like all values.
-std::string input_text(const Input& input) {
-  if (input.kind == Input::Kind::tensor) return fmt::format("%{}: {}", input.value, to_string(input.type));
+std::string input_text(const Graph& graph, const Input& input) {
+  const std::string type = to_string(graph.type(input));
+  if (input.kind == Input::Kind::tensor) return fmt::format("%{}: {}", input.value, type);
   const InputText& text = text_of(input.kind);
-  return fmt::format("{}{}: {}{}{}", text.sigil, input.name, text.word, text.has_type ? " " : "",
-                     text.has_type ? to_string(input.type) : "");
+  return fmt::format("{}{}: {}{}{}", text.sigil, graph.name_of(input), text.word, text.has_type ? " " : "",
+                     text.has_type ? type : "");
 }
 
 std::string guard_text(const SymbolTable& symbols, const SymbolTable::Guard& g) {
@@ -73,7 +74,8 @@ std::string header_text(const Graph& graph) {
   for (const SymbolTable::Guard& g : graph.symbols.guards()) list += "; " + guard_text(graph.symbols, g);
   if (!list.empty()) text += "[" + list + "]";
   text += "(";
-  for (size_t i = 0; i < graph.inputs().size(); ++i) text += (i ? ", " : "") + input_text(graph.inputs()[i]);
+  for (size_t i = 0; i < graph.inputs().size(); ++i)
+    text += (i ? ", " : "") + input_text(graph, graph.inputs()[i]);
   return text + ") {\n";
 }
 
@@ -95,7 +97,7 @@ std::string to_string(const Graph& graph, const Node& node) {
   const char* separator = " ";
   if (node.handle >= 0) {
     const Input& input = graph.inputs()[static_cast<size_t>(node.handle)];
-    text += fmt::format("{}{}{}", separator, text_of(input.kind).sigil, input.name);
+    text += fmt::format("{}{}{}", separator, text_of(input.kind).sigil, graph.name_of(input));
     separator = ", ";
   }
   for (ValueId v : graph.operands(node)) {
@@ -138,7 +140,7 @@ std::string Graph::dot() const {
   std::string text = fmt::format("digraph \"{}\" {{\n  node [shape=box, fontname=monospace];\n", name);
   std::vector<std::string> producer(static_cast<size_t>(value_count()));
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    text += fmt::format("  i{} [label=\"{}\", style=rounded];\n", i, input_text(inputs_[i]));
+    text += fmt::format("  i{} [label=\"{}\", style=rounded];\n", i, input_text(*this, inputs_[i]));
     if (inputs_[i].value != kNoValue) producer[static_cast<size_t>(inputs_[i].value)] = fmt::format("i{}", i);
   }
   for (size_t n = 0; n < nodes_.size(); ++n) {

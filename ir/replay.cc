@@ -92,7 +92,7 @@ void Interpreter::emit_bookkeeping(const Node& node, Call& call, Tensor* results
   UnpackAttrs unpack{b.record, b.slot};
   HookAttrs hook{b.hook.get(), b.leaf, static_cast<int>(call.outputs)};
   AccumulateGradAttrs accumulate{b.leaf};
-  RetainGradAttrs retain{b.box};
+  RetainGradAttrs retain{b.box.get()};
   FunctionBackwardAttrs function{b.record};
   if (node.op == &ops::unpack) {
     if (!b.record) {
@@ -155,15 +155,15 @@ std::vector<Number> symbol_values(const Graph& graph, std::span<const Binding> b
   for (int32_t id = 0; id < graph.symbols.size(); ++id)
     values[static_cast<size_t>(id)] = graph.symbols.expr(id).hint;
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
-    const Input& input = graph.inputs()[i];
+    const TensorType& type = graph.type(graph.inputs()[i]);
     const Tensor& bound = bindings[i].tensor;
     if (!bound.defined()) continue;
-    if (bound.dim() != input.type.shape.rank() || bound.dtype() != input.type.dtype)
+    if (bound.dim() != type.shape.rank() || bound.dtype() != type.dtype)
       throw Error(Category::shape_mismatch,
                   fmt::format("replay: input {} is {}, the graph wants rank {} of {}", i, describe(bound),
-                              input.type.shape.rank(), name(input.type.dtype)));
-    for (int d = 0; d < input.type.shape.rank(); ++d) {
-      const Dim want = input.type.shape[d];
+                              type.shape.rank(), name(type.dtype)));
+    for (int d = 0; d < type.shape.rank(); ++d) {
+      const Dim want = type.shape[d];
       if (want.is_symbolic() && graph.symbols.expr(want.id()).op == Arith::symbol)
         values[static_cast<size_t>(want.id())] = Number::of(bound.impl().shape()[d].value());
     }

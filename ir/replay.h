@@ -15,7 +15,7 @@ struct Binding {
   TensorImpl* leaf = nullptr;
   RefPtr<Hook>
       hook;  // kept alive: it may be removed, and its list swept, while it is still to be passed over
-  GradBox* box = nullptr;
+  RefPtr<GradBox> box;
 };
 
 /// Values of the free symbols of `graph`, read from the sizes of what is bound; numbers in attributes keep the values of the capture.

@@ -102,11 +102,11 @@ std::string TypeChecker::handle_problem(const Node& node) const {
 
   const auto operands = graph_.operands(node);
   const auto type_of = [&](ValueId v) { return v == kNoValue ? TensorType{} : graph_.type(v); };
-  if (wanted == Input::Kind::slot && !same_type(input.type, graph_.type(node.first_result)))
-    return wrong_type("result", 0, op, input.type, graph_.type(node.first_result));
+  if (wanted == Input::Kind::slot && !same_type(graph_.type(input), graph_.type(node.first_result)))
+    return wrong_type("result", 0, op, graph_.type(input), graph_.type(node.first_result));
   if ((wanted == Input::Kind::leaf || wanted == Input::Kind::box) &&
-      !same_type(input.type, type_of(operands[0])))
-    return wrong_type("operand", 0, op, input.type, type_of(operands[0]));
+      !same_type(graph_.type(input), type_of(operands[0])))
+    return wrong_type("operand", 0, op, graph_.type(input), type_of(operands[0]));
   if (wanted != Input::Kind::hook) return {};
   if (node.results > node.operands)
     return fmt::format("{} gives at most as many results as it has operands", op);

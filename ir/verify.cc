@@ -68,7 +68,8 @@ class Verifier {
       return;
     }
     give(input.value, "an input");
-    if (input.type.dtype == ScalarType::Undefined || !same_type(input.type, graph_.type(input.value)))
+    if (graph_.type(input).dtype == ScalarType::Undefined ||
+        !same_type(graph_.type(input), graph_.type(input.value)))
       fail(fmt::format("input {} and its value are of different types", i));
   }
 

@@ -13,7 +13,7 @@ namespace {
 
 template <class T>
 const T& attr_at(const Record& record, uint32_t offset) {
-  return *reinterpret_cast<const T*>(static_cast<const char*>(record.attrs) + offset);
+  return *reinterpret_cast<const T*>(static_cast<const char*>(record.attrs()) + offset);
 }
 
 Hook* live_hook(const HookList& hooks, uint32_t index) {
@@ -54,7 +54,7 @@ ir::Binding bind_source(const Source& s, const BackwardRequest& request, const R
       b.hook = RefPtr<Hook>(hook_of(s, reached));
       b.leaf = reached.leaves[s.place];
       break;
-    case Source::Kind::box: b.box = reached.records[s.place]->hooks->retained[s.index].second.get(); break;
+    case Source::Kind::box: b.box = reached.records[s.place]->hooks->retained[s.index].second; break;
     case Source::Kind::constant: b.tensor = s.constant; break;
   }
   return b;
@@ -87,7 +87,7 @@ int64_t Capture::size_at(const SymbolUse& use, const BackwardRequest& request, c
     return request.cotangents[use.place].impl().shape()[static_cast<int>(use.dim)].raw();
   const Record& record = *reached.records[use.place];
   if (use.kind == SymbolUse::Kind::type_dim)
-    return record.dims[record.types[use.index].first_dim + use.dim].raw();
+    return record.dims()[record.types()[use.index].first_dim + use.dim].raw();
   return attr_at<Dim>(record, use.index).raw();
 }
 

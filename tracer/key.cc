@@ -32,7 +32,7 @@ class Fold {
 
 uint64_t packed_slots(const Record& record) {
   uint64_t packed = 0;
-  for (int i = 0; i < record.slots; ++i) packed |= uint64_t{record.slot[i].packed != nullptr} << i;
+  for (int i = 0; i < record.slots; ++i) packed |= uint64_t{record.slot(i).packed != nullptr} << i;
   return packed;
 }
 
@@ -42,9 +42,9 @@ void fold_record(Fold& fold, Walk& walk, const Walk::Item& item) {
   fold.add(annotations_of(r));
   fold.add(uint64_t{item.runs} << 1 | uint64_t{item.captured});
   for (int i = 0; i < r.operands; ++i)
-    if (r.edges[i])
-      fold.add(static_cast<uint64_t>(i) << 40 | uint64_t{walk.target(r.edges[i])} << 1 |
-               uint64_t{r.edges[i].leaf.get() != nullptr});
+    if (r.edge(i))
+      fold.add(static_cast<uint64_t>(i) << 40 | uint64_t{walk.target(r.edge(i))} << 1 |
+               uint64_t{r.edge(i).leaf() != nullptr});
 }
 
 }  // namespace

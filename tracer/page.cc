@@ -122,9 +122,9 @@ class Page {
   }
 
   // What a handle is called in the text form, or the value of a tensor input.
-  static std::string input_name(const ir::Input& input) {
+  std::string input_name(const ir::Input& input) const {
     if (input.kind == ir::Input::Kind::tensor) return fmt::format("%{}", input.value);
-    return "%!@$&^"[static_cast<int>(input.kind)] + input.name;
+    return "%!@$&^"[static_cast<int>(input.kind)] + graph_.name_of(input);
   }
 
   // What the head of the text form has in brackets: symbols with their values at capture, and guards.
@@ -142,9 +142,9 @@ class Page {
     for (const ir::Input& input : graph_.inputs()) {
       const std::string name = escaped(input_name(input));
       const bool typed = input.kind != ir::Input::Kind::hook && input.kind != ir::Input::Kind::function;
-      text +=
-          fmt::format("<code data-m=\"{0}\"><b data-v=\"{0}\">{0}</b>: {1}{2}</code>\n", name,
-                      kinds[static_cast<int>(input.kind)], typed ? " " + escaped(to_string(input.type)) : "");
+      text += fmt::format("<code data-m=\"{0}\"><b data-v=\"{0}\">{0}</b>: {1}{2}</code>\n", name,
+                          kinds[static_cast<int>(input.kind)],
+                          typed ? " " + escaped(to_string(graph_.type(input))) : "");
     }
     return text;
   }

@@ -98,7 +98,7 @@ void Plan::Run::step(const Step& s, void* attrs) {
 
 Tensor Plan::Run::value_of_slot(uint64_t place, uint32_t index) {
   Record& record = *reached.records[place];
-  Slot& slot = record.slot[index];
+  Slot& slot = record.slot(index);
   return request.retain_graph ? unpack(record, slot) : unpack_and_release(record, slot);
 }
 
@@ -281,7 +281,7 @@ void Plan::Run::function(const Step& s) {
   FunctionCall::run_backward(record, cells, out.data());
   bool all_given = true;
   for (int i = 0; i < FunctionCall::arguments(record); ++i)
-    all_given &= !record.edges[i] || out[static_cast<size_t>(i)].defined();
+    all_given &= !record.edge(i) || out[static_cast<size_t>(i)].defined();
   if (!all_given) {
     const auto& events = plan.log_.events;
     for (leave_at = 0;

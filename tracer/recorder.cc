@@ -123,7 +123,7 @@ const void* Recorder::attrs_of(const Record& record) {
   follow(record);
   if (attrs_ready_ || !record.op->attrs_size) return attrs_.data();
   attrs_.resize(record.op->attrs_size);
-  std::memcpy(attrs_.data(), record.attrs, record.op->attrs_size);
+  std::memcpy(attrs_.data(), record.attrs(), record.op->attrs_size);
   Symboliser visitor(
       attrs_.data(),
       [&](Dim v, uint32_t at) {
@@ -290,7 +290,7 @@ void Recorder::emit_function(const Call& call, Tensor* results) {
   std::vector<TensorType> types;
   const int arguments = FunctionCall::arguments(record);
   for (int i = 0; i < call.outputs; ++i)
-    types.push_back(record.edges[i] && i < arguments ? type_of(record, i) : TensorType{});
+    types.push_back(record.edge(i) && i < arguments ? type_of(record, i) : TensorType{});
   user_ran_ = log.may_leave = true;
   const int32_t input =
       handle(ir::Input::Kind::function, {}, {Source::Kind::function, origin_.ordinal}, &record);
@@ -299,7 +299,7 @@ void Recorder::emit_function(const Call& call, Tensor* results) {
   ir::Node& node = append(plain, types);
   node.handle = input;
   for (int i = 0; i < call.outputs; ++i)
-    if (record.edges[i] && i < arguments)
+    if (record.edge(i) && i < arguments)
       results[i] = make(types[static_cast<size_t>(i)], node.first_result + i);
 }
 
@@ -309,7 +309,7 @@ void Recorder::emit_unpack(const Call& call, Tensor* results) {
     throw Error(
         Category::hook_forbidden,
         "a traceable hook started a backward of its own while it was recorded. Hint: register it as opaque");
-  const Slot& slot = attrs.record->slot[attrs.slot];
+  const Slot& slot = attrs.record->slot(attrs.slot);
   if (!slot.value && !slot.packed && !slot.released)
     return;  // never given: undefined in every run of this structure
   user_ran_ |= slot.is_hooked();

@@ -28,9 +28,9 @@ bool all_distinct(const std::vector<TensorImpl*>& leaves) {
 }
 
 bool is_reached(const Edge& edge, const Reached& reached) {
-  if (edge.leaf) return std::ranges::find(reached.leaves, edge.leaf.get()) != reached.leaves.end();
-  const auto at = std::ranges::lower_bound(reached.records, edge.record->seq, std::greater(), &Record::seq);
-  return at != reached.records.end() && *at == edge.record.get();
+  if (edge.leaf()) return std::ranges::find(reached.leaves, edge.leaf()) != reached.leaves.end();
+  const auto at = std::ranges::lower_bound(reached.records, edge.record()->seq, std::greater(), &Record::seq);
+  return at != reached.records.end() && *at == edge.record();
 }
 
 // "mul {dim=1} (f32[3,1], none) -> f32[3,4]"
@@ -50,14 +50,14 @@ std::string portrait_text(const OpInfo& op, const TypeMeta* types, const Dim* di
 }
 
 std::string record_text(const Record& r) {
-  return portrait_text(*r.op, r.types, r.dims, r.operands, r.outputs, r.attrs);
+  return portrait_text(*r.op, r.types(), r.dims(), r.operands, r.outputs, r.attrs());
 }
 
 }  // namespace
 
 Trail::Target Trail::target_of(const Edge& edge, Walk& walk) {
   const uint32_t place = edge ? walk.place(edge) : kNowhere;
-  return place == kNowhere ? Target{} : Target{place, edge.record ? edge.output_nr : kLeaf};
+  return place == kNowhere ? Target{} : Target{place, edge.output_nr()};
 }
 
 Trail::Trail(const BackwardRequest& request, Walk& walk)
@@ -72,7 +72,7 @@ Trail::Trail(const BackwardRequest& request, Walk& walk)
   for (const Walk::Item& item : walk.order()) {
     const Record& r = *item.record;
     steps_.push_back({r.structure_hash, annotations_of(r)});
-    for (int i = r.operands; i-- > 0;) targets_.push_back(target_of(r.edges[i], walk));
+    for (int i = r.operands; i-- > 0;) targets_.push_back(target_of(r.edge(i), walk));
     add_portrait(r);
   }
   for (const Walk::Leaf& leaf : walk.leaves()) leaf_annotations_.push_back(annotations_of(*leaf.leaf));
@@ -82,10 +82,11 @@ void Trail::add_portrait(const Record& r) {
   portraits_.push_back({r.op, static_cast<uint32_t>(types_.size()), static_cast<uint32_t>(dims_.size()),
                         static_cast<uint32_t>(attrs_.size()), r.operands});
   const int types = r.operands + r.outputs;
-  types_.insert(types_.end(), r.types, r.types + types);
+  types_.insert(types_.end(), r.types(), r.types() + types);
   if (types)
-    dims_.insert(dims_.end(), r.dims, r.dims + r.types[types - 1].first_dim + r.types[types - 1].rank);
-  const auto* attrs = static_cast<const std::byte*>(r.attrs);
+    dims_.insert(dims_.end(), r.dims(),
+                 r.dims() + r.types()[types - 1].first_dim + r.types()[types - 1].rank);
+  const auto* attrs = static_cast<const std::byte*>(r.attrs());
   attrs_.insert(attrs_.end(), attrs, attrs + r.op->attrs_size);
   attrs_.resize((attrs_.size() + 15) / 16 * 16);
 }
@@ -102,14 +103,14 @@ bool Trail::matches(const BackwardRequest& request, Reached& reached) const {
   reached.leaves.assign(leaf_annotations_.size(), nullptr);
   const auto leads_to = [&](const Edge& edge, const Target& target) {
     if (target.place == kNowhere) return !edge;
-    if (target.output_nr == kLeaf) {
+    if (target.output_nr == Edge::kLeaf) {
       TensorImpl*& at = reached.leaves[target.place];
-      if (!at) at = edge.leaf.get();
-      return at && at == edge.leaf.get();
+      if (!at) at = edge.leaf();
+      return at && at == edge.leaf();
     }
     Record*& at = reached.records[target.place];
-    if (!at) at = edge.record.get();
-    return at && at == edge.record.get() && edge.output_nr == target.output_nr;
+    if (!at) at = edge.record();
+    return at && at == edge.record() && edge.output_nr() == target.output_nr;
   };
   for (size_t i = 0; i < roots_.size(); ++i)
     if (!leads_to(request.root_edges[i], roots_[i])) return false;
@@ -122,12 +123,11 @@ bool Trail::matches(const BackwardRequest& request, Reached& reached) const {
     const auto address = reinterpret_cast<intptr_t>(&r);
     const auto* guess =
         reinterpret_cast<const char*>(address + (address - std::exchange(last, address)) * kAhead);
-    __builtin_prefetch(guess);
-    __builtin_prefetch(guess + sizeof(Record));
+    __builtin_prefetch(guess + sizeof(Record) - 1);
     if (r.structure_hash != steps_[k].structure || r.seq >= above) return false;
     if ((r.hooks || r.was_packed ? annotations_of(r) : 0) != steps_[k].annotations) return false;
     above = r.seq;
-    const Edge* edges = r.first_edge();
+    const Edge* edges = r.edges();
     for (int i = r.operands; i-- > 0;)
       if (!leads_to(edges[i], *target++)) return false;
   }
@@ -142,9 +142,9 @@ bool Trail::inputs_match(const BackwardRequest& request, const Reached& reached)
     const auto [place, output_nr] = inputs_[i];
     if (place == kNowhere) {
       if (is_reached(edge, reached)) return false;
-    } else if (output_nr == kLeaf) {
-      if (reached.leaves[place] != edge.leaf.get()) return false;
-    } else if (reached.records[place] != edge.record.get() || edge.output_nr != output_nr) {
+    } else if (output_nr == Edge::kLeaf) {
+      if (reached.leaves[place] != edge.leaf()) return false;
+    } else if (reached.records[place] != edge.record() || edge.output_nr() != output_nr) {
       return false;
     }
   }
@@ -183,7 +183,7 @@ std::string Trail::difference(const BackwardRequest& request, Walk& walk) const 
     if (annotations_of(r) != steps_[k].annotations)
       return fmt::format("record {} ({}) has other hooks or packed values", k, r.op->name);
     for (int i = r.operands; i-- > 0; ++target)
-      if (target_of(r.edges[i], walk) != *target)
+      if (target_of(r.edge(i), walk) != *target)
         return fmt::format("operand {} of record {} ({}) comes from somewhere else", i, k, r.op->name);
   }
   if (order.size() != steps_.size())

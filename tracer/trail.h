@@ -25,8 +25,8 @@ class Trail {
   uint64_t leaf_annotations(uint32_t leaf) const { return leaf_annotations_[leaf]; }
 
  private:
-  static constexpr uint32_t kNowhere = ~uint32_t{0}, kLeaf = ~uint32_t{0};
-  // Where an edge leads: record `place`, result `output_nr`; or leaf `place`. An input may lead nowhere: it was not reached.
+  static constexpr uint32_t kNowhere = ~uint32_t{0};
+  // Where an edge leads: record `place`, result `output_nr`; or leaf `place`, Edge::kLeaf. An input may lead nowhere: it was not reached.
   struct Target {
     uint32_t place = kNowhere, output_nr = 0;
     friend bool operator==(const Target&, const Target&) = default;

@@ -114,7 +114,7 @@ TEST_CASE("S110, hook 19 kept in files, sizes 10 100 10 20 30: one capture with 
         }
         CHECK(folder.files() == 1);
         Record& record = *y.grad_fn().record();
-        CHECK(same_bits(unpack(record, record.slot[0]), a.detach()));
+        CHECK(same_bits(unpack(record, record.slot(0)), a.detach()));
         mode.backward(sum(y));
       }
       CHECK(folder.files() == 0);
@@ -162,7 +162,7 @@ TEST_CASE("hook 20 a copy in host memory gives back dtype and layout, and equal 
           }
           Record& record = *y.grad_fn().record();
           for (int i : {0, 1}) {
-            const Tensor saved = unpack(record, record.slot[i]);
+            const Tensor saved = unpack(record, record.slot(i));
             CHECK(saved.dtype() == dtype);
             CHECK(saved.sizes() == IntArray{3, 4});
             CHECK(saved.device() == a.device());

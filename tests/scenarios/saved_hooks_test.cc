@@ -90,7 +90,7 @@ TEST_CASE("S92, hook 3 pack 2x and unpack x/2 leave the gradient of a * a at 2a,
     SavedTensorHooksGuard guard(scaling(2, 0.5));
     const Tensor y = a * a;
     Record& record = *y.grad_fn().record();
-    for (int i : {0, 1}) CHECK(values(unpack(record, record.slot[i])) == Values{1, 2, 3});
+    for (int i : {0, 1}) CHECK(values(unpack(record, record.slot(i))) == Values{1, 2, 3});
     mode.backward(sum(y));
     CHECK(values(a.grad()) == Values{2, 4, 6});
     return Tensors{a.grad()};

@@ -17,7 +17,7 @@ void in_both(const std::function<void(Mode&)>& f) {
 
 Tensor read_slot(const Tensor& result, int slot) {
   Record& record = *result.grad_fn().record();
-  return unpack(record, record.slot[slot]);
+  return unpack(record, record.slot(slot));
 }
 
 }  // namespace

@@ -142,7 +142,7 @@ TEST_CASE("a page has a row for each node, with what it makes and uses") {
     CHECK(rows[n].makes == makes);
     if (node.handle >= 0) {
       REQUIRE(!rows[n].uses.empty());
-      CHECK(rows[n].uses[0].substr(1) == graph.inputs()[static_cast<size_t>(node.handle)].name);
+      CHECK(rows[n].uses[0].substr(1) == graph.name_of(graph.inputs()[static_cast<size_t>(node.handle)]));
       uses.insert(uses.begin(), rows[n].uses[0]);
     }
     CHECK(rows[n].uses == uses);

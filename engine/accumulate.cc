@@ -1,0 +1,83 @@
+// accumulate_into_leaf: what happens to a gradient that has arrived at its leaf.
+//
+// The first one becomes .grad: taken over when nobody else holds its memory and it has the layout that .grad shall have (that of the leaf
+// where it is dense, else row-major: PyTorch's gradient layout contract), copied into that layout otherwise. A later one is added: in place,
+// or, when the backward is recorded, as a new value. One thread at a time per leaf.
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "engine/runner.h"
+#include "engine/striped_lock.h"
+#include "ir/bookkeeping.h"
+#include "ops/arithmetic.h"
+#include "ops/shape_ops.h"
+
+namespace retrograd {
+namespace {
+
+bool is_dense_without_overlap(const TensorImpl& x) {
+  std::vector<int> order(static_cast<size_t>(x.rank()));
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, {}, [&](int d) { return x.strides()[d]; });
+  int64_t expected = 1;
+  for (int d : order) {
+    const int64_t size = x.shape()[d].raw();
+    if (size == 0) return true;
+    if (size == 1) continue;
+    if (x.strides()[d] != expected) return false;
+    expected *= size;
+  }
+  return true;
+}
+
+// Row-major, or the strides of the leaf where those are dense: what .grad shall have (PyTorch's gradient layout contract).
+bool has_layout_of(const TensorImpl& grad, const TensorImpl& leaf) {
+  if (!is_dense_without_overlap(leaf)) return grad.is_contiguous();
+  for (int i = 0; i < leaf.rank(); ++i)
+    if (leaf.shape()[i].raw() > 1 && grad.strides()[i] != leaf.strides()[i]) return false;
+  return true;
+}
+
+// A copy of `grad` in the layout that .grad shall have.
+Tensor laid_out(const Tensor& grad, const TensorImpl& leaf) {
+  if (GradMode::is_enabled() || leaf.is_contiguous() || !is_dense_without_overlap(leaf)) return clone(grad);
+  RefPtr<TensorImpl> cell = TensorImpl::make();
+  cell->set_type(leaf.dtype(), leaf.device(), leaf.shape());
+  cell->allocate();
+  std::copy_n(leaf.strides(), leaf.rank(), cell->mutable_strides());
+  TensorImpl* operand = grad.get();
+  Tensor copy(std::move(cell));
+  run_into({&ops::info<ops::Clone>, {&operand, 1}, nullptr, {}, 1}, copy);
+  return copy;
+}
+
+constinit StripedLock accumulating;  // backwards of several threads may meet at one leaf
+
+}  // namespace
+
+void accumulate_into_leaf(TensorImpl& leaf, TensorImpl& grad) {
+  std::lock_guard lock(accumulating.of(&leaf));
+  AutogradMeta& meta = leaf.need_meta();
+  if (!(grad.dtype() == leaf.dtype() && grad.shape() == leaf.shape()))
+    fail(Category::cotangent_mismatch, "accumulate_grad",
+         fmt::format("a gradient of type {} for a leaf of type {}", to_string(grad.type()),
+                     to_string(leaf.type())));
+  const bool recorded = GradMode::is_enabled();
+  const auto given = [&] { return Tensor(RefPtr<TensorImpl>(&grad)); };
+  if (!meta.grad.defined()) {
+    // The engine holds it, and once more for the leaf's post-hooks, which see what was accumulated (PyTorch: 1 + has_post_hooks).
+    const uint32_t holders = meta.post_hooks.empty() ? 2 : 3;  // of cell and storage together
+    const bool sole = grad.storage() && !grad.storage()->is_external() &&
+                      grad.ref_count() + grad.storage()->ref_count() <= holders;
+    const bool take = !recorded && sole && has_layout_of(grad, leaf);
+    meta.grad = take ? given() : laid_out(given(), leaf);
+  } else if (recorded) {
+    meta.grad = add(meta.grad, given());
+  } else {
+    add_in_place(meta.grad, given());
+  }
+}
+
+}  // namespace retrograd

@@ -1,0 +1,295 @@
+// See engine/pool.h. Order: Slab, Heap (locked), Lists (of a thread), the four functions. A free block's first words are its links.
+#include "engine/pool.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "engine/allocator.h"
+
+namespace retrograd {
+namespace {
+
+constexpr size_t kGranule = 64, kSlab = size_t{2} << 20, kClasses = kPoolLargest / kGranule + 1;
+constexpr size_t kKept = size_t{1} << 30;  // free bytes in the heap that are not given back
+constexpr uint32_t kListBytes = 256 << 10;
+
+constexpr size_t class_of(size_t bytes) { return (bytes + kGranule - 1) / kGranule; }
+constexpr uint32_t list_length(size_t cls) {
+  return static_cast<uint32_t>(kListBytes / (std::max<size_t>(cls, 1) * kGranule));
+}
+
+void* system_allocate(size_t bytes) {
+  void* p = std::aligned_alloc(kGranule, class_of(bytes) * kGranule);
+  if (!p) detail::fail_allocation(bytes);
+  return p;
+}
+
+struct Block {
+  Block* next;
+  Block* next_list;  // of the first block of a list that lies in the heap
+  uint32_t length;   // the same
+};
+
+// The head of a slab; blocks begin one granule behind it.
+struct Slab {
+  size_t cut = kGranule;   // bytes, known once no thread cuts it any more
+  size_t free = kGranule;  // of them, while trimming
+  bool is_open = true;
+
+  static Slab* of(void* block) {
+    return reinterpret_cast<Slab*>(reinterpret_cast<uintptr_t>(block) & ~(kSlab - 1));
+  }
+  bool is_unused() const { return !is_open && free == cut; }
+};
+static_assert(sizeof(Slab) <= kGranule && sizeof(Block) <= kGranule);
+
+// What a thread cuts its blocks from.
+struct Range {
+  char* next = nullptr;
+  char* end = nullptr;
+  char* cut(size_t size) { return std::exchange(next, next + size); }
+  bool has(size_t size) const { return static_cast<size_t>(end - next) >= size; }
+};
+
+// Never destroyed: blocks of static lifetime are freed after it would have been.
+class Heap {
+ public:
+  static Heap& instance() {
+    static Heap* heap = new Heap;
+    return *heap;
+  }
+
+  void give(size_t cls, Block* first, uint32_t length) noexcept {
+    std::lock_guard lock(mutex_);
+    push(cls, first, length);
+    if (free_ <= next_trim_) return;
+    trim_locked();
+    next_trim_ = std::max(kKept, 2 * free_);
+  }
+  /// A list, or null.
+  Block* take(size_t cls) {
+    std::lock_guard lock(mutex_);
+    Block* first = lists_[cls];
+    if (!first) return nullptr;
+    lists_[cls] = first->next_list;
+    free_ -= first->length * cls * kGranule;
+    return first;
+  }
+  /// Where to cut, in exchange for a range in which `size` bytes have no room.
+  Range exchange_range(Range old, size_t size) {
+    std::lock_guard lock(mutex_);
+    if (old.next) close(old);
+    while (!left_.empty()) {
+      const Range range = left_.back();
+      left_.pop_back();
+      if (range.has(size)) return range;
+      close(range);
+    }
+    slabs_.reserve(slabs_.size() + 1);
+    left_.reserve(slabs_.size() + 1);  // so that leave() need not allocate
+    void* p = std::aligned_alloc(kSlab, kSlab);
+    if (!p) detail::fail_allocation(kSlab);
+    // The first stays in small pages: a small program touches little of it.
+    if (!slabs_.empty()) madvise(p, kSlab, MADV_HUGEPAGE);
+    slabs_.push_back(new (p) Slab);
+    return {static_cast<char*>(p) + kGranule, static_cast<char*>(p) + kSlab};
+  }
+  /// For a thread that is past its end, without its lists.
+  void* allocate_one(size_t cls) {
+    if (Block* list = take(cls)) {
+      if (list->next) give(cls, list->next, list->length - 1);
+      return list;
+    }
+    Range range = exchange_range({}, cls * kGranule);
+    void* block = range.cut(cls * kGranule);
+    leave(range);
+    return block;
+  }
+  /// Another thread may go on cutting.
+  void leave(Range range) noexcept {
+    std::lock_guard lock(mutex_);
+    if (range.next) left_.push_back(range);
+  }
+  size_t trim() noexcept {
+    std::lock_guard lock(mutex_);
+    return trim_locked();
+  }
+  size_t bytes() {
+    std::lock_guard lock(mutex_);
+    return slabs_.size() * kSlab;
+  }
+
+ private:
+  static void close(Range range) {
+    Slab* slab = Slab::of(range.next - 1);
+    slab->cut = static_cast<size_t>(range.next - reinterpret_cast<char*>(slab));
+    slab->is_open = false;
+  }
+  void push(size_t cls, Block* first, uint32_t length) noexcept {
+    first->next_list = lists_[cls];
+    first->length = length;
+    lists_[cls] = first;
+    free_ += length * cls * kGranule;
+  }
+  template <class F>
+  static void for_each_block(Block* list, F&& f) {
+    while (list) {
+      Block* const next_list = list->next_list;
+      for (Block* b = list; b;) f(std::exchange(b, b->next));
+      list = next_list;
+    }
+  }
+  void keep_used(size_t cls, Block* list) noexcept {
+    Block* kept = nullptr;
+    uint32_t length = 0;
+    for_each_block(list, [&](Block* b) {
+      if (Slab::of(b)->is_unused()) return;
+      b->next = std::exchange(kept, b);
+      if (++length == list_length(cls)) push(cls, std::exchange(kept, nullptr), std::exchange(length, 0));
+    });
+    if (kept) push(cls, kept, length);
+  }
+  size_t trim_locked() noexcept {
+    for (size_t cls = 0; cls < kClasses; ++cls)
+      for_each_block(lists_[cls], [&](Block* b) { Slab::of(b)->free += cls * kGranule; });
+    const auto lists = std::exchange(lists_, {});
+    free_ = 0;
+    for (size_t cls = 0; cls < kClasses; ++cls) keep_used(cls, lists[cls]);
+    const size_t before = slabs_.size();
+    std::erase_if(slabs_, [](Slab* slab) {
+      const bool goes = slab->is_unused();
+      slab->free = kGranule;
+      if (goes) std::free(slab);
+      return goes;
+    });
+    return (before - slabs_.size()) * kSlab;
+  }
+
+  std::mutex mutex_;
+  std::array<Block*, kClasses> lists_{};
+  std::vector<Slab*> slabs_;
+  std::vector<Range> left_;
+  size_t free_ = 0, next_trim_ = kKept;
+};
+
+// All zero at first and after the thread's end: then `room` sends the first free, and `first` the first allocation, to the slow path.
+struct Lists {
+  struct List {
+    Block* first;
+    Block* full;  // a second list of full length, or null
+    uint32_t room;
+  };
+  List of[kClasses];
+  Range range;
+  bool is_ready, is_closed;
+
+  void* allocate(size_t cls) {
+    List& list = of[cls];
+    Block* block = list.first;
+    if (!block) [[unlikely]]
+      return refill(cls);
+    list.first = block->next;
+    ++list.room;
+    return block;
+  }
+  void free(void* p, size_t cls) noexcept {
+    List& list = of[cls];
+    if (!list.room) [[unlikely]]
+      return free_into_full(p, cls);
+    --list.room;
+    auto* block = static_cast<Block*>(p);
+    block->next = list.first;
+    list.first = block;
+  }
+  /// Hands all blocks to the heap.
+  void give_back() noexcept;
+
+ private:
+  void* refill(size_t cls);
+  void free_into_full(void* p, size_t cls) noexcept;
+  void get_ready();
+};
+
+constinit thread_local Lists lists [[gnu::tls_model("initial-exec")]]{};
+
+void Lists::get_ready() {
+  struct AtEnd {
+    ~AtEnd() {
+      lists.give_back();
+      Heap::instance().leave(lists.range);
+      lists = {};
+      lists.is_closed = true;
+    }
+  };
+  static thread_local AtEnd at_end;
+  for (size_t cls = 0; cls < kClasses; ++cls) of[cls].room = list_length(cls);
+  is_ready = true;
+}
+
+void* Lists::refill(size_t cls) {
+  if (is_closed) return Heap::instance().allocate_one(cls);
+  if (!is_ready) get_ready();
+  List& list = of[cls];
+  if (list.full) {
+    list.first = std::exchange(list.full, nullptr);
+    list.room = 0;
+    return allocate(cls);
+  }
+  if (Block* taken = Heap::instance().take(cls)) {
+    list.first = taken;
+    list.room = list_length(cls) - taken->length;
+    return allocate(cls);
+  }
+  const size_t size = cls * kGranule;
+  if (!range.has(size)) range = Heap::instance().exchange_range(std::exchange(range, {}), size);
+  return range.cut(size);
+}
+
+void Lists::free_into_full(void* p, size_t cls) noexcept {
+  if (is_closed) {
+    static_cast<Block*>(p)->next = nullptr;
+    return Heap::instance().give(cls, static_cast<Block*>(p), 1);
+  }
+  if (!is_ready) get_ready();
+  List& list = of[cls];
+  if (list.first) {
+    if (list.full) Heap::instance().give(cls, list.full, list_length(cls));
+    list.full = std::exchange(list.first, nullptr);
+    list.room = list_length(cls);
+  }
+  free(p, cls);
+}
+
+void Lists::give_back() noexcept {
+  for (size_t cls = 0; cls < kClasses; ++cls) {
+    List& list = of[cls];
+    if (list.first) Heap::instance().give(cls, list.first, list_length(cls) - list.room);
+    if (list.full) Heap::instance().give(cls, list.full, list_length(cls));
+    list = {nullptr, nullptr, list_length(cls)};
+  }
+}
+
+}  // namespace
+
+void* pool_allocate(size_t bytes) {
+  return kPooling && bytes <= kPoolLargest ? lists.allocate(class_of(bytes)) : system_allocate(bytes);
+}
+
+void pool_free(void* block, size_t bytes) noexcept {
+  return kPooling && bytes <= kPoolLargest ? lists.free(block, class_of(bytes)) : std::free(block);
+}
+
+size_t pool_trim() {
+  if (lists.is_ready) lists.give_back();
+  return Heap::instance().trim();
+}
+
+size_t pool_bytes() { return Heap::instance().bytes(); }
+
+}  // namespace retrograd
