@@ -228,6 +228,7 @@ TensorType Record::type(int i) const {
 
 RecordHooks& Record::need_hooks() {
   if (!hooks) hooks = std::make_unique<RecordHooks>();
+  has_hooks = true;
   return *hooks;
 }
 

@@ -110,15 +110,15 @@ struct TypeMeta {
 struct Record : RefCounted {
   uint32_t block_size;
   uint32_t at_types, at_dims;  // offsets from the record
-  uint64_t size_hash;
+  std::unique_ptr<RecordHooks> hooks;
   const OpInfo* op;
   SourceLocation where;
   uint64_t saved_operands, saved_results;  // bit i: value i has a slot; slots lie in this order
-  std::unique_ptr<RecordHooks> hooks;
-  uint64_t structure_hash;
+  uint64_t structure_hash, size_hash;
   uint64_t seq;
   uint16_t operands, outputs, slots;
   bool was_packed = false;  // a slot was given to a pack hook
+  bool has_hooks = false;
 
   /// Appends nothing anywhere: links the record to the producers of the operands. `wants`: which operands want a gradient.
   static RefPtr<Record> make(const Call& call, const Tensor* results, uint64_t wants);

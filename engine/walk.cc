@@ -148,7 +148,10 @@ uint32_t Walk::place(const Edge& edge) {
 Reached Walk::reached() const {
   Reached reached;
   reached.records.reserve(order_.size());
-  for (const Item& item : order_) reached.records.push_back(item.record);
+  for (const Item& item : order_) {
+    reached.records.push_back(item.record);
+    reached.add_size(item.record->size_hash);
+  }
   for (const Leaf& leaf : leaves_) reached.leaves.push_back(leaf.leaf);
   return reached;
 }

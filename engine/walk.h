@@ -39,6 +39,12 @@ class SeqMap {
 struct Reached {
   std::vector<Record*> records;
   std::vector<TensorImpl*> leaves;
+  uint64_t sizes = 0;  // of the size hashes of the records, in order
+
+  void add_size(uint64_t size_hash) {
+    const unsigned __int128 product = static_cast<unsigned __int128>(sizes ^ size_hash) * 0x9E3779B97F4A7C15u;
+    sizes = static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+  }
 };
 
 class Walk {

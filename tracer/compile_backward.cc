@@ -58,6 +58,8 @@ struct CompiledBackward::State final : BackwardRunner {
   std::shared_ptr<Structure> newest() const;
   std::shared_ptr<Structure> find(const Key& key);
   std::shared_ptr<Structure> add(const Key& key, const BackwardRequest& request, Walk& walk);
+  static bool find_plan(const std::shared_ptr<Structure>& structure, const Key& sizes, const Reached& reached,
+                        Found& found);
   bool look_up(const std::shared_ptr<Structure>& structure, const BackwardRequest& request,
                const Reached& reached, Found& found, std::string& misfit);
   Found prepare(const BackwardRequest& request, Reached& reached);
@@ -94,6 +96,19 @@ std::shared_ptr<Structure> CompiledBackward::State::add(const Key& key, const Ba
   return structure;
 }
 
+// A plan that is there. The mutex is held.
+bool CompiledBackward::State::find_plan(const std::shared_ptr<Structure>& structure, const Key& sizes,
+                                        const Reached& reached, Found& found) {
+  for (const auto& capture : structure->captures) {
+    found = {structure, capture, capture->find(sizes), {}};
+    if (!found.entry) continue;
+    if (!capture->has_numbers()) return true;
+    found.numbers = found.entry->values;
+    if (capture->read_numbers(reached, found.numbers)) return true;
+  }
+  return false;
+}
+
 // A graph and a plan of the structure that fit this call; a new plan of a graph that fits.
 bool CompiledBackward::State::look_up(const std::shared_ptr<Structure>& structure,
                                       const BackwardRequest& request, const Reached& reached, Found& found,
@@ -102,17 +117,10 @@ bool CompiledBackward::State::look_up(const std::shared_ptr<Structure>& structur
   std::vector<std::shared_ptr<Capture>> captures;
   {
     std::lock_guard lock(mutex);
-    for (const auto& capture : structure->captures) {
-      found.entry = capture->find(sizes);
-      if (!found.entry) continue;
-      found.structure = structure;
-      found.capture = capture;
-      if (capture->has_numbers()) found.numbers = found.entry->values;
-      if (!capture->has_numbers() || capture->read_numbers(reached, found.numbers)) {
-        ++stats.hits;
-        ++structure->runs;
-        return true;
-      }
+    if (find_plan(structure, sizes, reached, found)) {
+      ++stats.hits;
+      ++structure->runs;
+      return true;
     }
     captures = structure->captures;
   }
@@ -185,11 +193,13 @@ bool CompiledBackward::State::knows(const BackwardRequest& request, Reached& rea
   }
   if (!structure) return false;
   const Key sizes = sizes_key(request, reached);
-  std::lock_guard lock(mutex);
+  Found found;
   std::string misfit;
-  return std::ranges::any_of(structure->captures, [&](const auto& capture) {
-    return capture->find(sizes) || !capture->values(request, reached, misfit).empty();
-  });
+  std::lock_guard lock(mutex);
+  return find_plan(structure, sizes, reached, found) ||
+         std::ranges::any_of(structure->captures, [&](const auto& capture) {
+           return !capture->values(request, reached, misfit).empty();
+         });
 }
 
 Tensors CompiledBackward::State::run(const BackwardRequest& request) {

@@ -50,8 +50,8 @@ void fold_record(Fold& fold, Walk& walk, const Walk::Item& item) {
 }  // namespace
 
 uint64_t annotations_of(const Record& r) {
-  const uint64_t packed = packed_slots(r);
-  if (!r.hooks) return packed;
+  const uint64_t packed = r.was_packed ? packed_slots(r) : 0;
+  if (!r.has_hooks) return packed;
   Fold fold;
   fold.add(packed);
   fold.add_hooks(r.hooks->tensor);
@@ -98,10 +98,10 @@ Key structure_key(const BackwardRequest& request, Walk& walk) {
 }
 
 Key sizes_key(const BackwardRequest& request, const Reached& reached) {
-  Fold fold(reached.records.size() + 64);
+  Fold fold;
   for (const Tensor& cotangent : request.cotangents)
     for (Dim d : cotangent.impl().shape()) fold.add(static_cast<uint64_t>(d.raw()));
-  for (const Record* r : reached.records) fold.add(r->size_hash);
+  fold.add(reached.sizes);
   return fold.key();
 }
 

@@ -44,7 +44,7 @@ Plan::Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std
     bound_.push_back(static_cast<uint32_t>(i));
   }
   for (const TensorType& t : graph.types()) cell_types_.push_back(ir::concrete_type(t, values));
-  steps_.reserve(graph.nodes().size());
+  steps_.reserve(graph.nodes().size() + 8);
   registers_.reserve(graph.nodes().size() * 4);
   auto rule = rules.begin();
   for (const ir::Node& node : graph.nodes()) {
@@ -101,21 +101,22 @@ void Plan::plan_attrs(const ir::Node& node, Step& step, std::span<const Number> 
   attrs_.push_back(std::make_unique<std::byte[]>(node.op->attrs_size));
   step.attrs = attrs_.back().get();
   std::memcpy(step.attrs, concrete, node.op->attrs_size);
-  find_patches(node, concrete);
+  find_patches(node, step);
 }
 
-void Plan::find_patches(const ir::Node& node, const void* concrete) {
-  const auto begin = static_cast<uint32_t>(patched_attrs_.size());
-  bool any = false;
+// With a number among its attributes, a step uses a copy of them that each frame has.
+void Plan::find_patches(const ir::Node& node, Step& step) {
+  const size_t begin = patched_attrs_.size();
   NumberFinder numbers(node.attrs, [&](uint32_t field, int32_t expression) {
-    patches_.push_back({static_cast<uint32_t>(&node - graph_.nodes().data()), begin, field, expression});
-    any = true;
+    patches_.push_back({static_cast<uint32_t>(begin) + field, expression});
+    step.is_patched = true;
   });
   node.op->visit_attrs(node.attrs, numbers);
-  if (!any) return;
-  const auto* bytes = static_cast<const std::byte*>(concrete);
+  if (!step.is_patched) return;
+  const auto* bytes = static_cast<const std::byte*>(step.attrs);
   patched_attrs_.insert(patched_attrs_.end(), bytes, bytes + node.op->attrs_size);
   patched_attrs_.resize((patched_attrs_.size() + 15) / 16 * 16);
+  step.patched_at = begin;
 }
 
 // Hands out registers in order of the graph: one is free for the next value of its type after the step in which its value dies.
@@ -314,6 +315,7 @@ void Plan::fold_unpacks() {
     steps_[kept++] = s;
   }
   steps_.resize(kept);
+  for (int i = 0; i < kAhead && !folded_.empty(); ++i) folded_.push_back(folded_.back());
 }
 
 std::unique_ptr<Plan::Frame> Plan::new_frame() const {

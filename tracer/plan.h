@@ -66,7 +66,10 @@ class Plan {
       SpanKernel span;
       uint64_t place;  // unpack, release: the record in the walk
     };
-    void* attrs;
+    union {
+      void* attrs;
+      size_t patched_at;  // is_patched: where the frame's copy begins
+    };
     uint32_t first_register;  // operands, then results, then the dying, in registers_
     uint32_t node;            // in the graph
     union {
@@ -77,21 +80,20 @@ class Plan {
     uint16_t operands, results, dying;
     Kind kind;
     uint8_t item;  // span: bytes of an element
-    int8_t
-        takes;  // operand that dies here and whose register, and memory if it may, the result takes over; -1: none
+    // Operand that dies here and whose register, and memory if it may, the result takes over; -1: none.
+    int8_t takes;
+    bool is_patched;
   };
   // A number of an attribute that is filled in at each run.
   struct Patch {
-    uint32_t node;
-    uint32_t attrs;  // where the node's copy of its attributes begins, in a frame's bytes
-    uint32_t field;  // offset of the number in it
+    uint32_t at;  // in a frame's bytes
     int32_t expression;
   };
 
   Kind kind_of(const ir::Node& node) const;
   void plan_step(const ir::Node& node, std::span<const Number> values);
   void plan_attrs(const ir::Node& node, Step& step, std::span<const Number> values);
-  void find_patches(const ir::Node& node, const void* concrete);
+  void find_patches(const ir::Node& node, Step& step);
   void assign_registers();
   void place(Step& step, RegisterFile& file);
   void place_with_drops(RegisterFile& file);
@@ -108,7 +110,8 @@ class Plan {
   struct SlotRef {
     uint32_t place, slot, offset;  // offset: in bytes, from the record, which then need not be read
   };
-  std::vector<SlotRef> folded_;
+  static constexpr int kAhead = 8;       // folded slots fetched in advance
+  std::vector<SlotRef> folded_;          // kAhead more than there are
   std::vector<int32_t> register_types_;  // of each register, into cell_types_
   std::vector<TensorType> cell_types_;   // the distinct types of the graph, concrete
   std::vector<uint32_t> bound_;          // the inputs that a run binds beforehand: all but slots

@@ -34,14 +34,12 @@ struct Plan::Run {
 
  private:
   static constexpr size_t kStay = ~size_t{0};
-  static constexpr size_t kAhead = 8;  // folded slots fetched in advance
   void look_ahead();
   void function(const Step& s);
   void step(const Step& s, void* attrs);
-  bool span(const Step& s, const void* attrs);
-  Slot* slot_at(const SlotRef& ref) const {
-    return reinterpret_cast<Slot*>(reinterpret_cast<char*>(reached.records[ref.place]) + ref.offset);
-  }
+  struct View;
+  void spans();
+  bool span(const Step& s, const View& view);
   Tensor value_of_slot(uint64_t place, uint32_t index);
   void unpack_slot(const Step& s);
   void call(const Step& s, void* attrs);
@@ -67,7 +65,7 @@ Plan::Run::Run(const Plan& p, const BackwardRequest& request, const Reached& rea
   bindings.reserve(plan.bound_.size());
   for (uint32_t input : plan.bound_) bindings.push_back(bind_source(plan.sources_[input], request, reached));
   for (const Patch& p : plan.patches_)
-    *reinterpret_cast<Scalar*>(frame->patched.data() + p.attrs + p.field) =
+    *reinterpret_cast<Scalar*>(frame->patched.data() + p.at) =
         Scalar(numbers[static_cast<size_t>(p.expression)]);
   for (const auto& [binding, r] : plan.tensor_inputs_)
     frame->set_foreign(r, std::move(bindings[binding].tensor).take());
@@ -106,21 +104,37 @@ void Plan::Run::unpack_slot(const Step& s) {
   frame->set_foreign(registers(s)[0], value_of_slot(s.place, s.slot).take());
 }
 
+// What span steps look at, beside one another on the stack: a kernel is called between any two of them, after which nothing that is reached
+// through `this` is known any more.
+struct Plan::Run::View {
+  TensorImpl** at;
+  const RefPtr<TensorImpl>* own;
+  const int32_t* registers;
+  const SlotRef* folded;
+  Record* const* records;
+  std::byte* patched;
+  Executor& executor;
+  bool releases;
+
+  Slot* slot(const SlotRef& ref) const {
+    return reinterpret_cast<Slot*>(reinterpret_cast<char*>(records[ref.place]) + ref.offset);
+  }
+};
+
 // Contiguous operands, and a place for the result: the memory of an operand that dies, or new memory of the register's own cell. False,
 // with nothing done, when it is not that simple.
-[[gnu::always_inline]] inline bool Plan::Run::span(const Step& s, const void* attrs) {
-  const int32_t* r = registers(s);
-  TensorImpl* const* at = frame->at.data();
+[[gnu::always_inline]] inline bool Plan::Run::span(const Step& s, const View& v) {
+  const int32_t* r = v.registers + s.first_register;
   const void* in[kMaxSpanOperands];
   Slot* slot = nullptr;
   for (int i = 0; i < s.operands; ++i) {
     const TensorImpl* x;
     if (r[i] >= 0) {
-      x = at[r[i]];
+      x = v.at[r[i]];
     } else {
-      const auto number = static_cast<size_t>(-2 - r[i]);
-      slot = slot_at(plan.folded_[number]);
-      if (number + kAhead < plan.folded_.size()) __builtin_prefetch(slot_at(plan.folded_[number + kAhead]));
+      const SlotRef* ref = v.folded - 2 - r[i];
+      slot = v.slot(*ref);
+      __builtin_prefetch(v.slot(ref[kAhead]));
       x = slot->value.get();
       if (!x || slot->packed || slot->version != x->storage()->version()) return false;
     }
@@ -128,37 +142,50 @@ void Plan::Run::unpack_slot(const Step& s) {
     in[i] = static_cast<const char*>(x->storage()->data()) + x->storage_offset() * s.item;
   }
   const auto result = static_cast<size_t>(r[s.operands]);
-  TensorImpl* own = frame->own[result].get();
+  TensorImpl* own = v.own[result].get();
   if (s.takes >= 0) {
-    if (frame->at[result] != own || !own->is_unshared()) return false;
+    if (v.at[result] != own || !own->is_unshared()) return false;
   } else {
-    plan.executor_.allocate(*own);
-    frame->at[result] = own;
+    v.executor.allocate(*own);
+    v.at[result] = own;
   }
-  s.span(static_cast<char*>(own->storage()->data()) + own->storage_offset() * s.item, in, s.elements, attrs);
-  if (slot && !request.retain_graph) {
+  s.span(static_cast<char*>(own->storage()->data()) + own->storage_offset() * s.item, in, s.elements,
+         s.is_patched ? v.patched + s.patched_at : s.attrs);
+  if (slot && v.releases) {
     slot->value.reset();
     slot->released = true;
   }
   return true;
 }
 
+// The span steps from `next` on. No code of the user's runs in them, so there is nothing to look at in between.
+void Plan::Run::spans() {
+  const View view{frame->at.data(),    frame->own.data(),      plan.registers_.data(),
+                  plan.folded_.data(), reached.records.data(), frame->patched.data(),
+                  plan.executor_,      !request.retain_graph};
+  const bool one_by_one = detail::profiling || leave_at != kStay;
+  const size_t count = one_by_one ? next + 1 : plan.steps_.size();
+  const Step* s = plan.steps_.data() + next;
+  const Step* const end = plan.steps_.data() + count;
+  for (; s != end && s->kind == Kind::span && span(*s, view); ++s, ++next) {
+    const int32_t* dying = view.registers + s->first_register + s->operands + s->results;
+    for (int i = 0; i < s->dying; ++i) frame->drop(dying[i]);
+  }
+}
+
 bool Plan::Run::all() {
-  const Patch* patch = plan.patches_.data();
-  const Patch* const patches_end = patch + plan.patches_.size();
   const size_t count = plan.steps_.size();
   detail::Profiling* const profiling = detail::profiling;
-  for (; next < count; ++next) {
+  while (next < count) {
     const Step& s = plan.steps_[next];
     if (leave_at != kStay && s.node >= plan.log_.events[leave_at].node && s.kind != Kind::release)
       return false;
     const ProfiledStep profiled(profiling, s.node, s.kind >= Kind::release);
-    void* attrs = s.attrs;
-    for (; patch != patches_end && patch->node == s.node && s.kind < Kind::release; ++patch)
-      attrs = frame->patched.data() + patch->attrs;
-    if (s.kind != Kind::span || !span(s, attrs)) step(s, attrs);
+    if (const size_t before = next; s.kind == Kind::span && (spans(), next != before)) continue;
+    step(s, s.is_patched ? frame->patched.data() + s.patched_at : s.attrs);
     const int32_t* dying = registers(s) + s.operands + s.results;
     for (int i = 0; i < s.dying; ++i) frame->drop(dying[i]);
+    ++next;
   }
   return leave_at == kStay;
 }

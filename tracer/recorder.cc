@@ -77,9 +77,9 @@ Recorder::Recorder(ir::Graph& graph, Walk& walk)
       walk_(walk),
       scope_(&graph.symbols),
       keeps_log_(calls_user(walk)) {
-  const size_t records = walk.order().size();
-  graph.reserve(records * 2);
-  sources.reserve(records);
+  const size_t records = walk.order().size(), others = walk.leaves().size() * 2 + 8;
+  graph.reserve(records * 2 + others);
+  sources.reserve(records + others);
   uses.reserve(records);
   rules.reserve(records);
 }

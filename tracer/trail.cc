@@ -101,6 +101,7 @@ bool Trail::matches(const BackwardRequest& request, Reached& reached) const {
   if (!same_question(request)) return false;
   reached.records.assign(steps_.size(), nullptr);
   reached.leaves.assign(leaf_annotations_.size(), nullptr);
+  reached.sizes = 0;
   const auto leads_to = [&](const Edge& edge, const Target& target) {
     if (target.place == kNowhere) return !edge;
     if (target.output_nr == Edge::kLeaf) {
@@ -125,8 +126,9 @@ bool Trail::matches(const BackwardRequest& request, Reached& reached) const {
         reinterpret_cast<const char*>(address + (address - std::exchange(last, address)) * kAhead);
     __builtin_prefetch(guess + sizeof(Record) - 1);
     if (r.structure_hash != steps_[k].structure || r.seq >= above) return false;
-    if ((r.hooks || r.was_packed ? annotations_of(r) : 0) != steps_[k].annotations) return false;
+    if ((r.has_hooks || r.was_packed ? annotations_of(r) : 0) != steps_[k].annotations) return false;
     above = r.seq;
+    reached.add_size(r.size_hash);
     const Edge* edges = r.edges();
     for (int i = r.operands; i-- > 0;)
       if (!leads_to(edges[i], *target++)) return false;
