@@ -34,7 +34,7 @@ void append(std::vector<const OpInfo*>& all) {
 
 std::vector<const OpInfo*> collect() {
   std::vector<const OpInfo*> all{&unpack,          &hook,        &accumulate,
-                                 &accumulate_grad, &retain_grad, &function_backward};
+                                 &accumulate_grad, &retain_grad, &function_backward, &pack};
   append<ElementwiseOps>(all);
   append<CreationOps>(all);
   append<ShapeOps>(all);

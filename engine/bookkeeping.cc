@@ -35,6 +35,16 @@ void run_list_hook(const HookAttrs& attrs, std::span<TensorImpl* const> operands
   }
 }
 
+// A value of another record among the operands (an op may hand on what it was given) has nothing to pack here.
+void emit_pack(const Call& call, Tensor*) {
+  const RefPtr<SavedTensorHooks> pair(call.attrs_as<PackAttrs>().pair);
+  for (TensorImpl* x : call.operands) {
+    if (!x || !x->grad_fn || x->grad_fn->was_packed) continue;
+    const RefPtr<Record> record = x->grad_fn;
+    for (int i = 0; i < record->slots; ++i) pack_slot(*record, record->slot(i), pair);
+  }
+}
+
 void emit_unpack(const Call& call, Tensor* results) {
   const UnpackAttrs& attrs = call.attrs_as<UnpackAttrs>();
   results[0] = unpack(*attrs.record, attrs.record->slot(attrs.slot));
@@ -106,6 +116,8 @@ constinit const OpInfo unpack = host_op("unpack", 0, 1, emit_unpack, "the value 
 constinit const OpInfo hook = host_op("hook", -1, -1, emit_hook, "calls a hook");
 constinit const OpInfo accumulate_grad =
     host_op("accumulate_grad", 1, 0, emit_accumulate_grad, "adds a gradient to a leaf's");
+constinit const OpInfo pack =
+    host_op("pack", -1, 0, emit_pack, "gives what a record saved to a pair of saved-tensor hooks");
 constinit const OpInfo retain_grad =
     host_op("retain_grad", 1, 0, emit_retain_grad, "keeps the gradient of a non-leaf");
 constinit const OpInfo function_backward =

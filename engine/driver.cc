@@ -314,7 +314,9 @@ BackwardRequest make_request(const Tensors& roots, const Tensors& cotangents,
     fail(Category::cotangent_mismatch, op,
          fmt::format("{} roots but {} cotangents", roots.size(), cotangents.size()), where);
   BackwardRequest request{
-      roots, {}, {}, inputs.has_value(), {}, accumulate, retain_graph.value_or(create_graph), create_graph};
+      roots,        {}, {}, inputs.has_value(), {}, accumulate, retain_graph.value_or(create_graph),
+      create_graph, {}};
+  if (create_graph) request.pair = default_saved_tensor_hooks();
   for (size_t i = 0; i < roots.size(); ++i) {
     TensorImpl& root = roots[i].impl();
     request.root_edges.push_back(gradient_edge(root));

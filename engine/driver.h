@@ -22,6 +22,7 @@ struct BackwardRequest {
   bool accumulate = true;  // into .grad; else the gradients of the inputs are returned
   bool retain_graph = false;
   bool create_graph = false;
+  RefPtr<SavedTensorHooks> pair;  // create_graph: the default one, which packs what the backward itself saves
 
   Walk walk() const { return Walk(root_edges, to_inputs ? &input_edges : nullptr, accumulate); }
 };

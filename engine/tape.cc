@@ -271,6 +271,15 @@ void pack(Slot& slot, TensorImpl& value, Record& owner, const RefPtr<SavedTensor
   slot.packed = std::move(packed);
 }
 
+void pack_slot(Record& owner, Slot& slot, const RefPtr<SavedTensorHooks>& hooks) {
+  const RefPtr<TensorImpl> value = slot.value;
+  if (!value) return;
+  const uint32_t version = slot.version;
+  pack(slot, *value, owner, hooks);
+  slot.value.reset();
+  if (slot.packed->aliased) slot.version = version;  // what was written since the save still counts
+}
+
 namespace {
 
 std::string slot_text(const Record& r, const Slot& slot) {
@@ -373,12 +382,8 @@ void Node::register_saved_tensor_hooks(int index, RefPtr<SavedTensorHooks> hooks
     fail(Category::hook_forbidden, "register_saved_tensor_hooks", "the saved value is freed", where);
   if (!slot.value)
     fail(Category::hook_forbidden, "register_saved_tensor_hooks", "the saved value is undefined", where);
-  const uint32_t version = slot.version;
-  const RefPtr<TensorImpl> value = slot.value;
   ++annotation_changes;
-  pack(slot, *value, *record_, hooks);
-  slot.value.reset();
-  if (slot.packed->aliased) slot.version = version;  // what was written since the save still counts
+  pack_slot(*record_, slot, hooks);
 }
 
 }  // namespace retrograd

@@ -183,6 +183,9 @@ Tensor unpack_and_release(Record& record, Slot& slot);
 /// Puts `value` into a slot, through the pack hook when there is one.
 void pack(Slot& slot, TensorImpl& value, Record& owner, const RefPtr<SavedTensorHooks>& hooks);
 
+/// The same for a slot that was filled without a pair: its value goes through `hooks`.
+void pack_slot(Record& owner, Slot& slot, const RefPtr<SavedTensorHooks>& hooks);
+
 /// What few tensors have (see engine/tensor_impl.h).
 struct AutogradMeta {
   Tensor grad;                                                          // of a leaf

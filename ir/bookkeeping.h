@@ -37,7 +37,13 @@ struct FunctionBackwardAttrs {
   Record* record;
 };
 
+/// Packs what the record that made the results saved, slot by slot, if there is such a record and it is not packed yet.
+struct PackAttrs {
+  SavedTensorHooks* pair;
+};
+
 namespace ops {
+extern const OpInfo pack;               // (results of one call) -> ()
 extern const OpInfo unpack;             // () -> value
 extern const OpInfo hook;               // (gradients) -> gradients
 extern const OpInfo accumulate;         // (a, b) -> a + b, into a's memory when nobody else sees it

@@ -27,12 +27,13 @@ inline constexpr ValueId kNoValue = -1;
 /// What a run must be given. The sigil in the text form is in brackets.
 struct Input {
   enum class Kind : uint8_t {
-    tensor,   // [%] a value
-    slot,     // [!] unpack's: the saved value, or its hook and payload
-    leaf,     // [@] accumulate_grad's
-    hook,     // [$]
-    box,      // [&] retain_grad's
-    function  // [^] function_backward's
+    tensor,    // [%] a value
+    slot,      // [!] unpack's: the saved value, or its hook and payload
+    leaf,      // [@] accumulate_grad's
+    hook,      // [$]
+    box,       // [&] retain_grad's
+    function,  // [^] function_backward's
+    pair       // [*] pack's: saved-tensor hooks
   };
   Kind kind = Kind::tensor;
   ValueId value = kNoValue;  // kind tensor

@@ -14,8 +14,8 @@ struct InputText {
 
 /// In the order of Input::Kind.
 inline constexpr InputText kInputText[] = {
-    {'%', "tensor", true}, {'!', "slot", true}, {'@', "leaf", true},
-    {'$', "hook", false},  {'&', "box", true},  {'^', "function", false},
+    {'%', "tensor", true}, {'!', "slot", true},      {'@', "leaf", true},  {'$', "hook", false},
+    {'&', "box", true},    {'^', "function", false}, {'*', "pair", false},
 };
 
 constexpr const InputText& text_of(Input::Kind kind) { return kInputText[static_cast<size_t>(kind)]; }

@@ -1,7 +1,9 @@
 // See ir/replay.h.
 #include "ir/replay.h"
 
+#include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -94,6 +96,7 @@ void Interpreter::emit_bookkeeping(const Node& node, Call& call, Tensor* results
   AccumulateGradAttrs accumulate{b.leaf};
   RetainGradAttrs retain{b.box.get()};
   FunctionBackwardAttrs function{b.record};
+  PackAttrs pack{b.pair.get()};
   if (node.op == &ops::unpack) {
     if (!b.record) {
       results[0] = b.tensor;
@@ -111,6 +114,8 @@ void Interpreter::emit_bookkeeping(const Node& node, Call& call, Tensor* results
     call.attrs = &accumulate;
   } else if (node.op == &ops::function_backward) {
     call.attrs = &function;
+  } else if (node.op == &ops::pack) {
+    call.attrs = &pack;
   } else {
     call.attrs = &retain;
   }
@@ -182,6 +187,10 @@ void add_context(Exception& error, const Graph& graph, const Node& node) {
 Tensors replay(const Graph& graph, Emitter& emitter, std::span<const Binding> bindings,
                std::span<const Number> values) {
   RG_ASSERT(bindings.size() == graph.inputs().size());
+  const bool packs =
+      std::ranges::any_of(graph.inputs(), [](const Input& i) { return i.kind == Input::Kind::pair; });
+  std::optional<detail::NoDefaultHooks> no_hooks;
+  if (packs) no_hooks.emplace();
   return Interpreter(graph, emitter, bindings, values).run();
 }
 

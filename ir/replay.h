@@ -13,9 +13,10 @@ struct Binding {
   Record* record = nullptr;  // kinds slot and function
   int slot = 0;
   TensorImpl* leaf = nullptr;
-  RefPtr<Hook>
-      hook;  // kept alive: it may be removed, and its list swept, while it is still to be passed over
-  RefPtr<GradBox> box;
+  // Kept alive: it may be removed, and its list swept, while it is still to be passed over.
+  RefPtr<Hook> hook = {};
+  RefPtr<GradBox> box = {};
+  RefPtr<SavedTensorHooks> pair = {};
 };
 
 /// Values of the free symbols of `graph`, read from the sizes of what is bound; numbers in attributes keep the values of the capture.
@@ -30,7 +31,7 @@ TensorType concrete_type(const TensorType& type, std::span<const Number> values)
 void add_context(Exception& error, const Graph& graph, const Node& node);
 
 /// Emits every node in order and returns the graph's outputs. `values`: of all expressions of graph.symbols. Each value is dropped after its
-/// last use; slots keep what they hold.
+/// last use; slots keep what they hold. In a graph with `pack` nodes these alone pack what is saved.
 Tensors replay(const Graph& graph, Emitter& emitter, std::span<const Binding> bindings,
                std::span<const Number> values);
 Tensors replay(const Graph& graph, Emitter& emitter, std::span<const Binding> bindings);

@@ -26,6 +26,7 @@ Input::Kind handle_kind(const OpInfo* op) {
          : op == &ops::accumulate_grad   ? Input::Kind::leaf
          : op == &ops::retain_grad       ? Input::Kind::box
          : op == &ops::function_backward ? Input::Kind::function
+         : op == &ops::pack              ? Input::Kind::pair
                                          : Input::Kind::tensor;
 }
 

@@ -48,6 +48,7 @@ ir::Binding bind_source(const Source& s, const BackwardRequest& request, const R
       b.slot = static_cast<int>(s.index);
       break;
     case Source::Kind::leaf: b.leaf = reached.leaves[s.place]; break;
+    case Source::Kind::pair: b.pair = request.pair; break;
     case Source::Kind::function: b.record = reached.records[s.place]; break;
     case Source::Kind::record_hook: b.hook = RefPtr<Hook>(hook_of(s, reached)); break;
     case Source::Kind::leaf_hook:
@@ -62,7 +63,7 @@ ir::Binding bind_source(const Source& s, const BackwardRequest& request, const R
 
 std::shared_ptr<Capture> Capture::record(const BackwardRequest& request, Walk& walk) {
   auto capture = std::make_shared<Capture>();
-  Recorder recorder(capture->graph_, walk);
+  Recorder recorder(capture->graph_, walk, request.pair.get());
   BackwardRequest symbolic = request;
   symbolic.retain_graph = true;  // the run releases the slots, not the recording
   for (size_t i = 0; i < request.cotangents.size(); ++i)
@@ -78,6 +79,7 @@ std::shared_ptr<Capture> Capture::record(const BackwardRequest& request, Walk& w
   for (SymbolUse& use : recorder.uses)
     (use.kind == SymbolUse::Kind::attr_number ? capture->numbers_ : capture->sizes_).push_back(use);
   for (const Source& s : capture->sources_) capture->unpacks_ += s.kind == Source::Kind::slot;
+  capture->is_replayed_ = request.create_graph;
   ir::verify(capture->graph_);
   return capture;
 }
@@ -146,7 +148,8 @@ void Capture::release_slots(const Reached& reached) const {
 }
 
 std::shared_ptr<const Capture::Entry> Capture::make_plan(const Key& sizes, std::vector<Number> values) const {
-  auto plan = std::make_unique<Plan>(graph_, sources_, rules_, log_, values, cpu_executor());
+  auto plan =
+      is_replayed_ ? nullptr : std::make_unique<Plan>(graph_, sources_, rules_, log_, values, cpu_executor());
   return std::make_shared<const Entry>(Entry{sizes, std::move(values), std::move(plan)});
 }
 

@@ -20,7 +20,8 @@ class Capture {
   /// Records the backward. The graph's outputs are the gradients of the inputs when they are not accumulated.
   static std::shared_ptr<Capture> record(const BackwardRequest& request, Walk& walk);
 
-  /// A plan and the values of all expressions that it was made for.
+  /// The values of all expressions for one set of sizes, and a plan for them; none for a backward that is recorded itself, which runs by
+  /// replay into the Taper.
   struct Entry {
     Key sizes;
     std::vector<Number> values;
@@ -59,6 +60,7 @@ class Capture {
   std::vector<RefPtr<Hook>> inlined_;
   std::list<std::shared_ptr<const Entry>> plans_;  // the last used first
   int64_t unpacks_ = 0;
+  bool is_replayed_ = false;
 };
 
 }  // namespace retrograd

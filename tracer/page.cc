@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "ir/bookkeeping.h"
+#include "ir/input_text.h"
 #include "ir/text.h"
 #include "tracer/page_parts.h"
 
@@ -69,7 +70,7 @@ std::string time_text(double ns) {
 
 std::string_view kind_of(const ir::Node& node) {
   if (node.op == &ops::unpack) return "unpack";
-  if (node.op == &ops::hook || node.op == &ops::function_backward) return "hook";
+  if (node.op == &ops::hook || node.op == &ops::function_backward || node.op == &ops::pack) return "hook";
   if (node.op == &ops::accumulate_grad || node.op == &ops::retain_grad) return "leaf";
   return "op";
 }
@@ -124,7 +125,7 @@ class Page {
   // What a handle is called in the text form, or the value of a tensor input.
   std::string input_name(const ir::Input& input) const {
     if (input.kind == ir::Input::Kind::tensor) return fmt::format("%{}", input.value);
-    return "%!@$&^"[static_cast<int>(input.kind)] + graph_.name_of(input);
+    return "%!@$&^*"[static_cast<int>(input.kind)] + graph_.name_of(input);
   }
 
   // What the head of the text form has in brackets: symbols with their values at capture, and guards.
@@ -137,11 +138,11 @@ class Page {
   }
 
   std::string inputs() const {
-    static constexpr std::string_view kinds[] = {"tensor", "slot", "leaf", "hook", "box", "function"};
+    static constexpr std::string_view kinds[] = {"tensor", "slot", "leaf", "hook", "box", "function", "pair"};
     std::string text = sizes();
     for (const ir::Input& input : graph_.inputs()) {
       const std::string name = escaped(input_name(input));
-      const bool typed = input.kind != ir::Input::Kind::hook && input.kind != ir::Input::Kind::function;
+      const bool typed = ir::text_of(input.kind).has_type;
       text += fmt::format("<code data-m=\"{0}\"><b data-v=\"{0}\">{0}</b>: {1}{2}</code>\n", name,
                           kinds[static_cast<int>(input.kind)],
                           typed ? " " + escaped(to_string(graph_.type(input))) : "");

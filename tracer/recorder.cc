@@ -71,12 +71,13 @@ bool calls_user(const Walk& walk) {
 
 }  // namespace
 
-Recorder::Recorder(ir::Graph& graph, Walk& walk)
+Recorder::Recorder(ir::Graph& graph, Walk& walk, const SavedTensorHooks* pair)
     : graph_(graph),
       id_(recorder_count.fetch_add(1, std::memory_order_relaxed) + 1),
       walk_(walk),
       scope_(&graph.symbols),
-      keeps_log_(calls_user(walk)) {
+      keeps_log_(calls_user(walk)),
+      pair_(pair) {
   const size_t records = walk.order().size(), others = walk.leaves().size() * 2 + 8;
   graph.reserve(records * 2 + others);
   sources.reserve(records + others);
@@ -232,6 +233,19 @@ void Recorder::emit(const Call& call, Tensor* results) {
   for (int i = 0; i < call.outputs; ++i) types[i] = outputs[i]->type();
   const ir::Node& node = append(call, {types, static_cast<size_t>(call.outputs)});
   for (int i = 0; i < call.outputs; ++i) outputs[i]->value_id = node.first_result + i;
+  if (pair_ && call.op->saves) emit_pack(call, ir::Node(node));
+}
+
+// Whether there will be a record, and with which slots, depends on what wants a gradient in a run; that it may save does not.
+void Recorder::emit_pack(const Call& call, const ir::Node& made) {
+  const SaveSet most = call.op->saves(call, ~uint64_t{0});
+  if (!most.operands && !most.results) return;
+  std::vector<ir::ValueId> results;
+  for (int i = 0; i < made.results; ++i) results.push_back(made.first_result + i);
+  ir::Node& node = graph_.append(ops::pack, results, nullptr, {});
+  node.where = call.where;
+  node.origin = origin_index_;
+  node.handle = handle(ir::Input::Kind::pair, {}, {Source::Kind::pair}, pair_);
 }
 
 int32_t Recorder::handle(ir::Input::Kind kind, const TensorType& type, Source source, const void* key) {

@@ -17,7 +17,7 @@ namespace retrograd {
 
 /// Where an input of a recorded backward comes from.
 struct Source {
-  enum class Kind : uint8_t { root, slot, leaf, record_hook, leaf_hook, box, function, constant };
+  enum class Kind : uint8_t { root, slot, leaf, record_hook, leaf_hook, box, function, pair, constant };
   enum class List : uint8_t { tensor, pre, post, post_accumulate };
   Kind kind;
   uint32_t place = 0;  // root; or ordinal of the record; or index of the leaf in the walk
@@ -69,7 +69,8 @@ struct DriveLog {
 
 class Recorder final : public Emitter, public DriverObserver {
  public:
-  Recorder(ir::Graph& graph, Walk& walk);
+  /// `pair`: of the request; what an op may save is packed by it.
+  Recorder(ir::Graph& graph, Walk& walk, const SavedTensorHooks* pair);
 
   void emit(const Call& call, Tensor* results) override;
   std::string name() const override { return "Recorder"; }
@@ -101,6 +102,7 @@ class Recorder final : public Emitter, public DriverObserver {
   void emit_hook(const Call& call, Tensor* results);
   void emit_function(const Call& call, Tensor* results);
   void emit_unpack(const Call& call, Tensor* results);
+  void emit_pack(const Call& call, const ir::Node& node);
   void note(DriveLog::Kind kind, uint32_t index, int32_t value = 0, size_t count = 0);
   int32_t handle(ir::Input::Kind kind, const TensorType& type, Source source, const void* key);
   ir::Node& append(const Call& call, std::span<const TensorType> results);
@@ -120,7 +122,8 @@ class Recorder final : public Emitter, public DriverObserver {
   std::unordered_map<const void*, int32_t> handles_;        // leaves, hooks, boxes by address
   Tensors kept_;                                            // keeps the cells alive whose addresses are keys
   bool keeps_log_;                                          // there is code of the user's on the way
-  bool user_ran_ = false;           // code of the user's, since this record or leaf began
+  bool user_ran_ = false;  // code of the user's, since this record or leaf began
+  const SavedTensorHooks* pair_;
   const Record* record_ = nullptr;  // whose attributes and types are at hand
   std::vector<std::byte> attrs_;
   bool attrs_ready_ = false;

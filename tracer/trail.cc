@@ -63,6 +63,7 @@ Trail::Target Trail::target_of(const Edge& edge, Walk& walk) {
 Trail::Trail(const BackwardRequest& request, Walk& walk)
     : accumulate_(request.accumulate),
       create_graph_(request.create_graph),
+      packs_(request.pair),
       to_inputs_(request.to_inputs),
       cotangents_(cotangent_types(request)) {
   for (const Edge& root : request.root_edges) roots_.push_back(target_of(root, walk));
@@ -93,8 +94,9 @@ void Trail::add_portrait(const Record& r) {
 
 bool Trail::same_question(const BackwardRequest& request) const {
   return request.accumulate == accumulate_ && request.create_graph == create_graph_ &&
-         request.to_inputs == to_inputs_ && request.root_edges.size() == roots_.size() &&
-         request.input_edges.size() == inputs_.size() && cotangent_types(request) == cotangents_;
+         static_cast<bool>(request.pair) == packs_ && request.to_inputs == to_inputs_ &&
+         request.root_edges.size() == roots_.size() && request.input_edges.size() == inputs_.size() &&
+         cotangent_types(request) == cotangents_;
 }
 
 bool Trail::matches(const BackwardRequest& request, Reached& reached) const {
@@ -167,6 +169,9 @@ std::string Trail::difference(const BackwardRequest& request, Walk& walk) const 
                        : "gradients are accumulated, they were returned";
   if (request.create_graph != create_graph_)
     return fmt::format("create_graph was {}, is {}", create_graph_, request.create_graph);
+  if (static_cast<bool>(request.pair) != packs_)
+    return packs_ ? "there was a default pair of saved-tensor hooks"
+                  : "there is a default pair of saved-tensor hooks";
   if (request.root_edges.size() != roots_.size())
     return fmt::format("there were {} roots, are {}", roots_.size(), request.root_edges.size());
   if (request.to_inputs != to_inputs_ || request.input_edges.size() != inputs_.size())

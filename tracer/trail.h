@@ -47,7 +47,7 @@ class Trail {
   void add_portrait(const Record& record);
   std::string step_text(size_t place) const;
 
-  bool accumulate_, create_graph_, to_inputs_;
+  bool accumulate_, create_graph_, packs_, to_inputs_;
   uint64_t cotangents_;
   std::vector<Target> roots_, inputs_;
   std::vector<Step> steps_;

@@ -71,7 +71,7 @@ TEST_CASE("the list of inputs") {
   check_header("graph @g(%0: f32[]", "expected \",\"");
   check_header("graph @g(%0: f32[] %1: f32[])", "expected \",\" at \"%1: f32[]) {\"");
   check_header("graph @g(%0: f32[],)", "expected an input");
-  check_header("graph @g(*0: f32[])", "expected an input");
+  check_header("graph @g(#0: f32[])", "expected an input");
   check_header("graph @g(%: f32[])", "expected a name");
   check_header("graph @g(%0 f32[])", "expected \":\"");
   check_header("graph @g(%0:)", "expected a name");

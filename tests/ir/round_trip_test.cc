@@ -35,7 +35,7 @@ Tensor run(const rg::ir::Graph& graph, const Tensor& x) {
 
 TEST_CASE("every kind of input") {
   check_round_trip(
-      R"(graph @backward[s0 = 2](%0: f32[s0], !1: slot f32[s0], @2: leaf f32[s0], $3: hook, &4: box f32[s0], ^5: function, $6: hook) {
+      R"(graph @backward[s0 = 2](%0: f32[s0], !1: slot f32[s0], @2: leaf f32[s0], $3: hook, &4: box f32[s0], ^5: function, $6: hook, *7: pair) {
   retain_grad &4, %0
   %1 = hook $3, %0 : f32[s0]
   %2 = unpack !1 : f32[s0]
@@ -43,6 +43,7 @@ TEST_CASE("every kind of input") {
   %6, %7 = hook $6, %3, none, %1 : f32[s0], none
   accumulate_grad @2, %6
   hook $6
+  pack *7, %6
 }
 )");
 }

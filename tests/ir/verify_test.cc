@@ -187,9 +187,10 @@ TEST_CASE("handles are inputs of the kind that the op acts on") {
       {&rg::ops::hook, ir::Input::Kind::hook},
       {&rg::ops::accumulate_grad, ir::Input::Kind::leaf},
       {&rg::ops::retain_grad, ir::Input::Kind::box},
-      {&rg::ops::function_backward, ir::Input::Kind::function}};
+      {&rg::ops::function_backward, ir::Input::Kind::function},
+      {&rg::ops::pack, ir::Input::Kind::pair}};
   for (const auto& [op, wanted] : right)
-    for (int kind = 0; kind <= static_cast<int>(ir::Input::Kind::function); ++kind) {
+    for (int kind = 0; kind <= static_cast<int>(ir::Input::Kind::pair); ++kind) {
       Draft draft;
       const auto actual = static_cast<ir::Input::Kind>(kind);
       int32_t handle = 0;
