@@ -23,6 +23,8 @@ class CpuExecutor final : public Executor {
     add_rearrange_kernels(table_);
     add_index_kernels(table_);
     add_sort_kernels(table_);
+    add_linalg_kernels(table_);
+    add_determinant_kernels(table_);
   }
   std::string_view name() const override { return "cpu"; }
   Kernel find(const OpInfo* op) const override { return table_.find(op).kernel; }

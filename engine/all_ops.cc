@@ -12,6 +12,7 @@
 #include "ops/index_ops.h"
 #include "ops/indexing.h"
 #include "ops/join.h"
+#include "ops/linalg.h"
 #include "ops/losses.h"
 #include "ops/matmul.h"
 #include "ops/norms.h"
@@ -52,6 +53,7 @@ std::vector<const OpInfo*> collect() {
   append<NormOps>(all);
   append<ClassLossOps>(all);
   append<MatmulOps>(all);
+  append<LinalgOps>(all);
   append<AttentionOps>(all);
   append<RandomOps>(all);
   return all;

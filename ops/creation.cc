@@ -7,6 +7,7 @@
 
 #include "engine/runner.h"
 #include "ops/full.h"
+#include "ops/views.h"
 
 namespace retrograd {
 namespace {
@@ -79,6 +80,14 @@ Tensor arange(int64_t start, int64_t end, int64_t step, TensorOptions options, S
   std::vector<double> values(static_cast<size_t>(n));
   for (int64_t i = 0; i < n; ++i) values[static_cast<size_t>(i)] = static_cast<double>(start + i * step);
   return tensor(values, {n}, options, where);
+}
+
+Tensor eye(Dim n, std::optional<Dim> m, TensorOptions options, SourceLocation where) {
+  const Shape size{n, m.value_or(n)};
+  check_size(size, "eye", where);
+  const Tensor diagonal = ones({size[0] < size[1] ? size[0] : size[1]}, {options.dtype}, where);
+  return finish(ops::emit<ops::Transposed<ops::Diagonal>>({diagonal.get()}, {{0, 0, 1}, size}, where),
+                options, where);
 }
 
 Tensor from_blob(void* data, const Shape& size, TensorOptions options, void (*release)(void*), void* context,

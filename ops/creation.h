@@ -1,6 +1,8 @@
 // Factories. They have no operands: what they make is made by the current emitter, so inside a traced function it is a node of the graph.
 #pragma once
 
+#include <optional>
+
 #include "engine/tensor.h"
 
 namespace retrograd {
@@ -31,6 +33,9 @@ Tensor scalar_tensor(Scalar value, TensorOptions options = {},
 /// start, start + step, ... below `end`.
 Tensor arange(int64_t start, int64_t end, int64_t step = 1, TensorOptions options = {kInt64},
               SourceLocation where = SourceLocation::current());
+/// (n, m): ones on the diagonal, else zeros; m is n unless given.
+Tensor eye(Dim n, std::optional<Dim> m = {}, TensorOptions options = {},
+           SourceLocation where = SourceLocation::current());
 /// Memory of the caller, kept until `release(context)` is called.
 Tensor from_blob(void* data, const Shape& size, TensorOptions options = {}, void (*release)(void*) = nullptr,
                  void* context = nullptr, SourceLocation where = SourceLocation::current());

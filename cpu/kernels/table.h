@@ -51,5 +51,7 @@ void add_join_kernels(KernelTable& table);
 void add_rearrange_kernels(KernelTable& table);
 void add_index_kernels(KernelTable& table);
 void add_sort_kernels(KernelTable& table);
+void add_linalg_kernels(KernelTable& table);
+void add_determinant_kernels(KernelTable& table);
 
 }  // namespace retrograd::cpu

@@ -30,6 +30,7 @@
 #include "ops/index_ops.h"
 #include "ops/indexing.h"
 #include "ops/join.h"
+#include "ops/linalg.h"
 #include "ops/losses.h"
 #include "ops/matmul.h"
 #include "ops/norms.h"

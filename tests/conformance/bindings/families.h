@@ -17,5 +17,6 @@ BindingList index_bindings();
 BindingList matmul_bindings();
 BindingList norm_bindings();
 BindingList loss_bindings();
+BindingList linalg_bindings();
 
 }  // namespace retrograd::conformance

@@ -1,0 +1,127 @@
+// Kernels of the determinants of ops/linalg.h, made of LU factors; and cofactors: det A * inverse(A)' where
+// that keeps the digits, else by cpu/kernels/cofactor.h.
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "cpu/kernels/cofactor.h"
+#include "cpu/kernels/matrix_items.h"
+#include "cpu/kernels/table.h"
+#include "ops/linalg.h"
+
+namespace retrograd::cpu {
+namespace {
+
+// The sign of a permutation, by its cycles.
+bool is_odd(const int32_t* permutation, int64_t n) {
+  std::vector<bool> seen(static_cast<size_t>(n));
+  bool odd = false;
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = i; !seen[static_cast<size_t>(j)]; j = permutation[j]) {
+      seen[static_cast<size_t>(j)] = true;
+      odd ^= permutation[j] != i;
+    }
+  return odd;
+}
+
+// Calls f(batch entry, its LU, sign of its permutation).
+template <class T, class F>
+void for_determinants(const Call& call, const F& f) {
+  const Items<T> lu(*call.operands[1], 2);
+  const Items<int32_t> permutation(*call.operands[2], 1);
+  const int64_t n = lu.rows();
+  for_items(lu.count(), n * n, [&](int64_t begin, int64_t end) {
+    std::unique_ptr<T[]> factors;
+    std::unique_ptr<int32_t[]> rows;
+    for (int64_t i = begin; i < end; ++i)
+      f(i, lu.dense(i, factors), is_odd(permutation.dense(i, rows), n) ? T{-1} : T{1});
+  });
+}
+
+template <class T>
+T determinant(const T* lu, int64_t n, T sign) {
+  for (int64_t i = 0; i < n; ++i) sign *= lu[i * (n + 1)];
+  return sign;
+}
+
+void lu_det_kernel(const Call& call, TensorImpl* const* outputs) {
+  const int64_t n = call.operands[0]->shape().back().raw();
+  with_type(call, [&]<class T>(T) {
+    T* det = static_cast<T*>(outputs[0]->data());
+    for_determinants<T>(call, [&](int64_t i, const T* lu, T sign) { det[i] = determinant(lu, n, sign); });
+  });
+}
+
+void lu_slogdet_kernel(const Call& call, TensorImpl* const* outputs) {
+  const int64_t n = call.operands[0]->shape().back().raw();
+  with_type(call, [&]<class T>(T) {
+    T *signs = static_cast<T*>(outputs[0]->data()), *logs = static_cast<T*>(outputs[1]->data());
+    for_determinants<T>(call, [&](int64_t i, const T* lu, T sign) {
+      T log = 0;
+      for (int64_t k = 0; k < n; ++k) {
+        const T pivot = lu[k * (n + 1)];
+        sign *= static_cast<T>((pivot > 0) - (pivot < 0));
+        log += std::log(std::abs(pivot));
+      }
+      signs[i] = sign;
+      logs[i] = log;
+    });
+  });
+}
+
+// Whether det A * inverse(A)' keeps at least three quarters of the digits, as far as the pivots tell.
+template <class T>
+bool is_well_conditioned(const T* lu, int64_t n) {
+  T smallest = std::numeric_limits<T>::infinity(), largest = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const T pivot = std::abs(lu[i * (n + 1)]);
+    smallest = std::min(smallest, pivot);
+    largest = std::max(largest, pivot);
+  }
+  return smallest > largest * std::sqrt(std::sqrt(std::numeric_limits<T>::epsilon()));
+}
+
+void cofactor_kernel(const Call& call, TensorImpl* const* outputs) {
+  with_type(call, [&]<class T>(T) {
+    const Items<T> a(*call.operands[0], 2), out(*outputs[0], 2);
+    const Items<int32_t> permutation(*call.operands[2], 1);
+    const int64_t n = a.rows();
+    for_determinants<T>(call, [&](int64_t i, const T* lu, T sign) {
+      T* c = out.at(i);
+      if (!is_well_conditioned(lu, n)) {
+        a.copy(i, c);
+        cofactors(c, n);
+        return;
+      }
+      std::unique_ptr<int32_t[]> rows;
+      set_identity(c, n);
+      factor_kernels<T>().lu_solve(lu, permutation.dense(i, rows), n, c, n, true);
+      const T det = determinant(lu, n, sign);
+      for (int64_t k = 0; k < n * n; ++k) c[k] *= det;
+    });
+  });
+}
+
+void cofactor_derivative_kernel(const Call& call, TensorImpl* const* outputs) {
+  with_type(call, [&]<class T>(T) {
+    const Items<T> a(*call.operands[0], 2), e(*call.operands[1], 2), out(*outputs[0], 2);
+    for_items(a.count(), cube(a.rows()), [&](int64_t begin, int64_t end) {
+      std::unique_ptr<T[]> buffer;
+      for (int64_t i = begin; i < end; ++i) {
+        e.copy(i, out.at(i));
+        cofactor_derivative(a.dense(i, buffer), out.at(i), a.rows());
+      }
+    });
+  });
+}
+
+}  // namespace
+
+void add_determinant_kernels(KernelTable& table) {
+  table.set(&ops::info<ops::LuDet>, lu_det_kernel);
+  table.set(&ops::info<ops::LuSlogdet>, lu_slogdet_kernel);
+  table.set(&ops::info<ops::Cofactor>, cofactor_kernel);
+  table.set(&ops::info<ops::CofactorDerivative>, cofactor_derivative_kernel);
+}
+
+}  // namespace retrograd::cpu

@@ -1,0 +1,162 @@
+// Kernels of the systems, inverse and cholesky of ops/linalg.h; cpu/kernels/determinants.cc has the others.
+// An error names the first batch entry that has it. Results are dense; operands are copied where they are
+// not.
+#include "ops/linalg.h"
+
+#include <atomic>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "cpu/kernels/matrix_items.h"
+#include "cpu/kernels/table.h"
+
+namespace retrograd::cpu {
+namespace {
+
+// The first of the items that went wrong, whichever thread found one.
+class FirstFailure {
+ public:
+  void note(int64_t item) {
+    int64_t seen = first_.load(std::memory_order_relaxed);
+    while (item < seen && !first_.compare_exchange_weak(seen, item, std::memory_order_relaxed)) {
+    }
+  }
+  void report(const Call& call, Category category, std::string_view text) const {
+    const int64_t item = first_.load();
+    if (item == kNone) return;
+    const bool batched = call.operands[0]->rank() > 2;
+    fail_call(
+        call, category,
+        batched ? fmt::format("matrix {} of the batch {}", item, text) : fmt::format("the matrix {}", text));
+  }
+
+ private:
+  static constexpr int64_t kNone = INT64_MAX;
+  std::atomic<int64_t> first_{kNone};
+};
+
+template <class T>
+bool is_singular(const T* lu, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    if (lu[i * (n + 1)] == 0) return true;
+  return false;
+}
+
+void lu_factor_kernel(const Call& call, TensorImpl* const* outputs) {
+  with_type(call, [&]<class T>(T) {
+    const Items<T> a(*call.operands[0], 2), lu(*outputs[0], 2);
+    const Items<int32_t> permutation(*outputs[1], 1);
+    for_items(a.count(), cube(a.rows()), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        a.copy(i, lu.at(i));
+        factor_kernels<T>().lu(lu.at(i), a.rows(), permutation.at(i));
+      }
+    });
+  });
+}
+
+void lu_solve_kernel(const Call& call, TensorImpl* const* outputs) {
+  const auto& attrs = call.attrs_as<ops::LuSolve::Attrs>();
+  FirstFailure singular;
+  with_type(call, [&]<class T>(T) {
+    const Items<T> lu(*call.operands[1], 2), b(*call.operands[3], 2), x(*outputs[0], 2);
+    const Items<int32_t> permutation(*call.operands[2], 1);
+    const int64_t n = lu.rows();
+    for_items(b.count(), n * n * std::max<int64_t>(b.columns(), 1), [&](int64_t begin, int64_t end) {
+      std::unique_ptr<T[]> factors;
+      std::unique_ptr<int32_t[]> rows;
+      for (int64_t i = begin; i < end; ++i) {
+        const T* f = lu.dense(i, factors);
+        if (attrs.check && is_singular(f, n)) {
+          singular.note(i);
+          continue;
+        }
+        b.copy(i, x.at(i));
+        factor_kernels<T>().lu_solve(f, permutation.dense(i, rows), n, x.at(i), b.columns(),
+                                     attrs.transposed);
+      }
+    });
+  });
+  singular.report(call, Category::singular_matrix, "is singular");
+}
+
+void inverse_kernel(const Call& call, TensorImpl* const* outputs) {
+  FirstFailure singular;
+  with_type(call, [&]<class T>(T) {
+    const Items<T> a(*call.operands[0], 2), y(*outputs[0], 2);
+    const int64_t n = a.rows();
+    for_items(a.count(), cube(n), [&](int64_t begin, int64_t end) {
+      const auto lu = std::make_unique_for_overwrite<T[]>(static_cast<size_t>(n * n));
+      const auto permutation = std::make_unique_for_overwrite<int32_t[]>(static_cast<size_t>(n));
+      for (int64_t i = begin; i < end; ++i) {
+        a.copy(i, lu.get());
+        factor_kernels<T>().lu(lu.get(), n, permutation.get());
+        if (is_singular(lu.get(), n)) {
+          singular.note(i);
+          continue;
+        }
+        set_identity(y.at(i), n);
+        factor_kernels<T>().lu_solve(lu.get(), permutation.get(), n, y.at(i), n, false);
+      }
+    });
+  });
+  singular.report(call, Category::singular_matrix, "is singular");
+}
+
+// ---- Cholesky and triangular systems ----------------------------------------------------------------------
+
+template <class T>
+void transpose_square(T* a, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; j < i; ++j) std::swap(a[i * n + j], a[j * n + i]);
+}
+
+// U' U is L L' with L = U': the upper triangle is turned, factored and turned back.
+void cholesky_kernel(const Call& call, TensorImpl* const* outputs) {
+  const bool upper = call.attrs_as<ops::Cholesky::Attrs>().upper;
+  FirstFailure failure;
+  with_type(call, [&]<class T>(T) {
+    const Items<T> a(*call.operands[0], 2), out(*outputs[0], 2);
+    const int64_t n = a.rows();
+    for_items(a.count(), cube(n) / 3, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        T* l = out.at(i);
+        a.copy(i, l);
+        if (upper) transpose_square(l, n);
+        if (!factor_kernels<T>().cholesky(l, n)) failure.note(i);
+        for (int64_t row = 0; row < n; ++row) std::fill_n(l + row * n + row + 1, n - row - 1, T{0});
+        if (upper) transpose_square(l, n);
+      }
+    });
+  });
+  failure.report(call, Category::not_positive_definite, "is not positive definite");
+}
+
+void solve_triangular_kernel(const Call& call, TensorImpl* const* outputs) {
+  const auto& attrs = call.attrs_as<ops::SolveTriangular::Attrs>();
+  with_type(call, [&]<class T>(T) {
+    const Items<T> a(*call.operands[0], 2), b(*call.operands[1], 2), x(*outputs[0], 2);
+    const int64_t n = a.rows();
+    for_items(b.count(), n * n * std::max<int64_t>(b.columns(), 1), [&](int64_t begin, int64_t end) {
+      std::unique_ptr<T[]> buffer;
+      for (int64_t i = begin; i < end; ++i) {
+        b.copy(i, x.at(i));
+        factor_kernels<T>().triangular_solve(a.dense(i, buffer), n, attrs.upper, attrs.unitriangular, x.at(i),
+                                             b.columns());
+      }
+    });
+  });
+}
+
+}  // namespace
+
+void add_linalg_kernels(KernelTable& table) {
+  table.set(&ops::info<ops::LuFactor>, lu_factor_kernel);
+  table.set(&ops::info<ops::LuSolve>, lu_solve_kernel);
+  table.set(&ops::info<ops::Inverse>, inverse_kernel);
+  table.set(&ops::info<ops::Cholesky>, cholesky_kernel);
+  table.set(&ops::info<ops::SolveTriangular>, solve_triangular_kernel);
+}
+
+}  // namespace retrograd::cpu

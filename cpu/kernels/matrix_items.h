@@ -1,0 +1,98 @@
+// What the kernels of ops/linalg.h share: the matrices of a batch one by one, loops over a batch, and the
+// kernels of this machine's level. The batch is cut into chunks by the sizes alone, and a matrix is worked on
+// by one thread.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+
+#include "cpu/features.h"
+#include "cpu/kernels/factor.h"
+#include "cpu/kernels/layout.h"
+#include "cpu/parallel.h"
+#include "ir/op.h"
+
+namespace retrograd::cpu {
+
+template <class T>
+const FactorKernels<T>& factor_kernels() {
+#if defined(__x86_64__)
+  switch (level()) {
+    case Level::avx512: return avx512::factor_kernels(T{});
+    case Level::avx2: return avx2::factor_kernels(T{});
+    case Level::baseline: break;
+  }
+#endif
+  return baseline::factor_kernels(T{});
+}
+
+/// The last `inner` dims (one or two) of a tensor, of any strides, as one item per batch entry.
+template <class T>
+class Items {
+ public:
+  Items(const TensorImpl& x, int inner)
+      : data_(static_cast<T*>(x.data())), batch_(x, (uint64_t{1} << (x.rank() - inner)) - 1) {
+    const int r = x.rank();
+    columns_ = x.shape()[r - 1].raw();
+    column_ = x.strides()[r - 1];
+    if (inner == 1) return;
+    rows_ = x.shape()[r - 2].raw();
+    row_ = x.strides()[r - 2];
+  }
+  int64_t rows() const { return rows_; }
+  int64_t columns() const { return columns_; }
+  int64_t count() const { return batch_.numel(); }
+  int64_t size() const { return rows_ * columns_; }
+
+  T* at(int64_t item) const { return data_ + batch_.offset(item); }
+
+  void copy(int64_t item, T* to) const {
+    const T* from = at(item);
+    for (int64_t i = 0; i < rows_; ++i, from += row_, to += columns_) {
+      if (column_ == 1)
+        std::copy_n(from, columns_, to);
+      else
+        for (int64_t j = 0; j < columns_; ++j) to[j] = from[j * column_];
+    }
+  }
+
+  /// The item where it lies, if it is dense, else its copy in `buffer`.
+  const T* dense(int64_t item, std::unique_ptr<T[]>& buffer) const {
+    if ((column_ == 1 || columns_ <= 1) && (row_ == columns_ || rows_ <= 1)) return at(item);
+    if (!buffer) buffer = std::make_unique_for_overwrite<T[]>(static_cast<size_t>(size()));
+    copy(item, buffer.get());
+    return buffer.get();
+  }
+
+ private:
+  T* data_;
+  Layout batch_;
+  int64_t rows_ = 1, columns_ = 1, row_ = 0, column_ = 0;
+};
+
+/// Calls f with a number of operand 0's type.
+template <class F>
+void with_type(const Call& call, const F& f) {
+  if (call.operands[0]->dtype() == kFloat64)
+    f(double{});
+  else
+    f(float{});
+}
+
+/// Calls f(begin, end) for pieces of the batch; `work` is about what one item takes.
+template <class F>
+void for_items(int64_t count, int64_t work, const F& f) {
+  constexpr int64_t kGrain = 65536;  // multiplications a chunk
+  parallel_range(count, std::max<int64_t>(1, kGrain / std::max<int64_t>(work, 1)), f);
+}
+
+/// n^3, or what is as good.
+inline int64_t cube(int64_t n) { return n < 1 << 20 ? n * n * n : INT64_MAX; }
+
+template <class T>
+void set_identity(T* a, int64_t n) {
+  std::fill_n(a, n * n, T{0});
+  for (int64_t i = 0; i < n; ++i) a[i * (n + 1)] = 1;
+}
+
+}  // namespace retrograd::cpu
