@@ -19,6 +19,7 @@ class CpuExecutor final : public Executor {
     add_matmul_kernels(table_);
     add_attention_kernels(table_);
     add_random_kernels(table_);
+    add_sampling_kernels(table_);
     add_join_kernels(table_);
     add_rearrange_kernels(table_);
     add_index_kernels(table_);

@@ -6,6 +6,7 @@
 #include "ir/bookkeeping.h"
 #include "ops/attention.h"
 #include "ops/copy.h"
+#include "ops/dropout.h"
 #include "ops/elementwise_list.h"
 #include "ops/embedding.h"
 #include "ops/full.h"
@@ -19,6 +20,7 @@
 #include "ops/random_ops.h"
 #include "ops/rearrange.h"
 #include "ops/reduce.h"
+#include "ops/sampling.h"
 #include "ops/scan.h"
 #include "ops/shape_ops.h"
 #include "ops/softmax.h"
@@ -56,6 +58,8 @@ std::vector<const OpInfo*> collect() {
   append<LinalgOps>(all);
   append<AttentionOps>(all);
   append<RandomOps>(all);
+  append<SamplingOps>(all);
+  append<DropoutOps>(all);
   return all;
 }
 

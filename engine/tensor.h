@@ -120,6 +120,24 @@ class Tensor {
   const Tensor& fill_(Scalar value, SourceLocation where = SourceLocation::current()) const;
   const Tensor& zero_(SourceLocation where = SourceLocation::current()) const;
 
+  // Random numbers in place of the values (ops/random_ops.h says how they are drawn). The old value gets a gradient of zeros. Errors:
+  // bad_argument for parameters outside their domain, dtype_mismatch, and those of all in-place ops (engine/inplace.h).
+  /// Uniform in [from, to).
+  const Tensor& uniform_(double from = 0, double to = 1,
+                         SourceLocation where = SourceLocation::current()) const;
+  const Tensor& normal_(double mean = 0, double std = 1,
+                        SourceLocation where = SourceLocation::current()) const;
+  /// Of density lambd * exp(-lambd * x).
+  const Tensor& exponential_(double lambd = 1, SourceLocation where = SourceLocation::current()) const;
+  /// 1 with probability p, else 0; any dtype. A tensor p is broadcast.
+  const Tensor& bernoulli_(double p = 0.5, SourceLocation where = SourceLocation::current()) const;
+  const Tensor& bernoulli_(const Tensor& p, SourceLocation where = SourceLocation::current()) const;
+  /// Integers in [from, to), from 0 unless given; without an end all that are not negative, of a floating dtype those up to which it has every
+  /// integer (of int64 all but the last).
+  const Tensor& random_(SourceLocation where = SourceLocation::current()) const;
+  const Tensor& random_(int64_t to, SourceLocation where = SourceLocation::current()) const;
+  const Tensor& random_(int64_t from, int64_t to, SourceLocation where = SourceLocation::current()) const;
+
   // For the library.
   TensorImpl& impl() const {
     if (!impl_) undefined_used();

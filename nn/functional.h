@@ -4,19 +4,24 @@
 
 #include "ops/activations.h"
 #include "ops/attention.h"
+#include "ops/dropout.h"
 #include "ops/embedding.h"
 #include "ops/losses.h"
 #include "ops/matmul.h"
 #include "ops/norms.h"
-#include "ops/random_ops.h"
 #include "ops/softmax.h"
 
 namespace retrograd::nn::functional {
 
+using retrograd::alpha_dropout;
 using retrograd::cross_entropy;
 using retrograd::dropout;
+using retrograd::dropout1d;
+using retrograd::dropout2d;
+using retrograd::dropout3d;
 using retrograd::elu;
 using retrograd::embedding;
+using retrograd::feature_alpha_dropout;
 using retrograd::gelu;
 using retrograd::layer_norm;
 using retrograd::leaky_relu;

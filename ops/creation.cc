@@ -2,6 +2,7 @@
 #include "ops/creation.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -73,13 +74,119 @@ Tensor tensor(std::initializer_list<double> values, TensorOptions options, Sourc
   return tensor(std::vector<double>(values), {static_cast<int64_t>(values.size())}, options, where);
 }
 
-Tensor arange(int64_t start, int64_t end, int64_t step, TensorOptions options, SourceLocation where) {
-  if (step == 0) fail(Category::bad_argument, "arange", "the step is zero", where);
-  const int64_t span = step > 0 ? end - start + step - 1 : start - end - step - 1;
-  const int64_t n = std::max<int64_t>(0, span / (step > 0 ? step : -step));
-  std::vector<double> values(static_cast<size_t>(n));
-  for (int64_t i = 0; i < n; ++i) values[static_cast<size_t>(i)] = static_cast<double>(start + i * step);
-  return tensor(values, {n}, options, where);
+namespace {
+
+// A vector whose element i is value(i), converted.
+template <class F>
+Tensor sequence(int64_t n, const TensorOptions& options, std::string_view op, SourceLocation where,
+                const F& value) {
+  Tensor t = fresh({n}, options, op, where);
+  dispatch(options.dtype, [&]<class T>(std::type_identity<T>) {
+    T* to = static_cast<T*>(t.raw_data(where));
+    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(value(i));
+  });
+  return finish(std::move(t), options, where);
+}
+
+// How many steps lead from start to end.
+int64_t count_steps(Scalar start, Scalar end, Scalar step, bool floating, SourceLocation where) {
+  const double from = start.to_double(), to = end.to_double(), by = step.to_double();
+  if (by == 0) fail(Category::bad_argument, "arange", "the step is zero", where);
+  if (by > 0 ? from > to : to > from)
+    fail(Category::bad_argument, "arange", fmt::format("steps of {} from {} never reach {}", by, from, to),
+         where);
+  const double n = std::ceil((to - from) / by);
+  if (!(n < 0x1p62))
+    fail(Category::bad_argument, "arange", fmt::format("{} to {} by {}", from, to, by), where);
+  if (floating) return static_cast<int64_t>(n);
+  const int64_t stride = step.to_int(), span = Dim::checked_add(end.to_int(), -start.to_int());
+  return span / stride + (span % stride != 0);
+}
+
+// Point i of linspace, from the nearer end: so both ends are met.
+double linear_point(double start, double end, int64_t steps, int64_t i) {
+  if (steps == 1) return start;
+  const double step = (end - start) / static_cast<double>(steps - 1);
+  return i < steps / 2 ? start + step * static_cast<double>(i)
+                       : end - step * static_cast<double>(steps - 1 - i);
+}
+
+void check_space(std::string_view op, int64_t steps, const TensorOptions& options, SourceLocation where) {
+  if (steps < 0) fail(Category::bad_argument, op, fmt::format("{} steps", steps), where);
+  if (options.dtype == kBool || is_float8(options.dtype))
+    fail(Category::dtype_mismatch, op, fmt::format("it is not defined for {}", name(options.dtype)), where);
+}
+
+// Calls f(first, last) with the columns from first to before last of each row that lie in a triangle.
+template <class F>
+void for_triangle(int64_t row, int64_t col, int64_t offset, bool upper, const F& f) {
+  for (int64_t r = 0; r < row; ++r) {
+    const int64_t diagonal = std::clamp<int64_t>(r + offset + (upper ? 0 : 1), 0, col);
+    f(r, upper ? diagonal : 0, upper ? col : diagonal);
+  }
+}
+
+Tensor triangle_indices(int64_t row, int64_t col, int64_t offset, bool upper, const TensorOptions& options,
+                        SourceLocation where) {
+  const std::string_view op = upper ? "triu_indices" : "tril_indices";
+  if (row < 0 || col < 0)
+    fail(Category::bad_argument, op, fmt::format("a size is negative: {}, {}", row, col), where);
+  if (options.dtype != kInt64 && options.dtype != kInt32)
+    fail(Category::dtype_mismatch, op, fmt::format("it is not defined for {}", name(options.dtype)), where);
+  int64_t n = 0;
+  for_triangle(row, col, offset, upper, [&](int64_t, int64_t first, int64_t last) { n += last - first; });
+  Tensor t = fresh({2, n}, options, op, where);
+  dispatch(options.dtype, [&]<class T>(std::type_identity<T>) {
+    T *rows = static_cast<T*>(t.raw_data(where)), *columns = rows + n;
+    for_triangle(row, col, offset, upper, [&](int64_t r, int64_t first, int64_t last) {
+      for (int64_t c = first; c < last; ++c) {
+        *rows++ = static_cast<T>(r);
+        *columns++ = static_cast<T>(c);
+      }
+    });
+  });
+  return finish(std::move(t), options, where);
+}
+
+}  // namespace
+
+Tensor arange(Scalar start, Scalar end, Scalar step, std::optional<TensorOptions> options,
+              SourceLocation where) {
+  const bool floating = start.is_floating() || end.is_floating() || step.is_floating();
+  const TensorOptions o = options.value_or(floating ? kFloat32 : kInt64);
+  const int64_t n = count_steps(start, end, step, floating, where);
+  if (floating) {
+    const double from = start.to_double(), by = step.to_double();
+    return sequence(n, o, "arange", where, [&](int64_t i) { return from + by * static_cast<double>(i); });
+  }
+  const int64_t from = start.to_int(), by = step.to_int();
+  return sequence(n, o, "arange", where, [&](int64_t i) { return from + by * i; });
+}
+
+Tensor arange(Scalar end, std::optional<TensorOptions> options, SourceLocation where) {
+  return arange(0, end, 1, options, where);
+}
+
+Tensor linspace(Scalar start, Scalar end, int64_t steps, TensorOptions options, SourceLocation where) {
+  check_space("linspace", steps, options, where);
+  const double from = start.to_double(), to = end.to_double();
+  return sequence(steps, options, "linspace", where,
+                  [&](int64_t i) { return linear_point(from, to, steps, i); });
+}
+
+Tensor logspace(Scalar start, Scalar end, int64_t steps, double base, TensorOptions options,
+                SourceLocation where) {
+  check_space("logspace", steps, options, where);
+  const double from = start.to_double(), to = end.to_double();
+  return sequence(steps, options, "logspace", where,
+                  [&](int64_t i) { return std::pow(base, linear_point(from, to, steps, i)); });
+}
+
+Tensor tril_indices(int64_t row, int64_t col, int64_t offset, TensorOptions options, SourceLocation where) {
+  return triangle_indices(row, col, offset, false, options, where);
+}
+Tensor triu_indices(int64_t row, int64_t col, int64_t offset, TensorOptions options, SourceLocation where) {
+  return triangle_indices(row, col, offset, true, options, where);
 }
 
 Tensor eye(Dim n, std::optional<Dim> m, TensorOptions options, SourceLocation where) {

@@ -1,4 +1,6 @@
-// Factories. They have no operands: what they make is made by the current emitter, so inside a traced function it is a node of the graph.
+// Factories. They have no operands: what they make is made by the current emitter, so inside a traced
+// function it is a node of the graph. Sequences and lists of indices are data of the host, as what tensor()
+// makes.
 #pragma once
 
 #include <optional>
@@ -30,9 +32,26 @@ Tensor tensor(std::initializer_list<double> values, TensorOptions options = {},
 /// The number as a 0-dim tensor.
 Tensor scalar_tensor(Scalar value, TensorOptions options = {},
                      SourceLocation where = SourceLocation::current());
-/// start, start + step, ... below `end`.
-Tensor arange(int64_t start, int64_t end, int64_t step = 1, TensorOptions options = {kInt64},
+/// start, start + step, ... up to, not including, `end`. Without options int64, or float32 if a number is
+/// floating. Error(bad_argument) for a step of zero or one that leads away from `end`.
+Tensor arange(Scalar start, Scalar end, Scalar step = 1, std::optional<TensorOptions> options = {},
               SourceLocation where = SourceLocation::current());
+/// From 0 in steps of 1.
+Tensor arange(Scalar end, std::optional<TensorOptions> options = {},
+              SourceLocation where = SourceLocation::current());
+/// `steps` numbers at equal distances, the first `start`, the last `end`; truncated in integer dtypes.
+/// Error(bad_argument) for negative steps, Error(dtype_mismatch) for bool.
+Tensor linspace(Scalar start, Scalar end, int64_t steps, TensorOptions options = {},
+                SourceLocation where = SourceLocation::current());
+/// `base` to the power of each number of linspace(start, end, steps).
+Tensor logspace(Scalar start, Scalar end, int64_t steps, double base = 10, TensorOptions options = {},
+                SourceLocation where = SourceLocation::current());
+/// (2, n): rows and columns of the elements of a (row, col) matrix on and below (tril) or above (triu) a
+/// diagonal, in row-major order. int64 or int32. Errors: bad_argument, dtype_mismatch.
+Tensor tril_indices(int64_t row, int64_t col, int64_t offset = 0, TensorOptions options = {kInt64},
+                    SourceLocation where = SourceLocation::current());
+Tensor triu_indices(int64_t row, int64_t col, int64_t offset = 0, TensorOptions options = {kInt64},
+                    SourceLocation where = SourceLocation::current());
 /// (n, m): ones on the diagonal, else zeros; m is n unless given.
 Tensor eye(Dim n, std::optional<Dim> m = {}, TensorOptions options = {},
            SourceLocation where = SourceLocation::current());

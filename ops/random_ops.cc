@@ -1,13 +1,16 @@
 // Type rules, derivatives and public functions of ops/random_ops.h.
 #include "ops/random_ops.h"
 
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "engine/random.h"
 #include "engine/runner.h"
+#include "ops/copy.h"
 #include "ops/reduce.h"
+#include "ops/shape_ops.h"
 
 namespace retrograd {
 namespace ops {
@@ -29,14 +32,34 @@ void Bernoulli::infer(const Call& call, TensorImpl* const* outputs) {
 Tensor Bernoulli::transpose(RuleContext& c, int, const Tensor&) { return zeros_of(c.type(0), c.where()); }
 void Bernoulli::jvp(TangentContext& c) { c.give(0, zeros_of(c.out_type(), c.where())); }
 
-void Dropout::infer(const Call& call, TensorImpl* const* outputs) { Bernoulli::infer(call, outputs); }
-
-// The same draw applied to the gradient: the op is diagonal.
-Tensor Dropout::transpose(RuleContext& c, int, const Tensor& g) {
-  return emit<Dropout>({g.get()}, c.attrs<Attrs>(), c.where());
+void NormalAround::infer(const Call& call, TensorImpl* const* outputs) {
+  const TensorImpl *mean = call.operands[0], *std = call.operands[1];
+  const TensorImpl& first = mean ? *mean : *std;
+  if (!is_drawn_floating(first.dtype()))
+    fail_call(call, Category::dtype_mismatch, "it is defined for float64, float32, float16 and bfloat16");
+  Shape shape = first.shape();
+  if (mean && std) {
+    if (mean->dtype() != std->dtype())
+      fail_call(call, Category::dtype_mismatch, "operands have different dtypes");
+    shape = broadcast_shapes(mean->shape(), std->shape(), name);
+  }
+  outputs[0]->set_type(first.dtype(), first.device(), shape);
 }
 
-namespace {
+void NormalAround::vjp(RuleContext& c) {
+  for (int i : {0, 1})
+    if (c.has_operand(i) && c.needs(i)) c.give(i, zeros_of(c.type(i), c.where()));
+}
+void NormalAround::jvp(TangentContext& c) { c.give(0, zeros_of(c.out_type(), c.where())); }
+
+void check_probability(std::string_view op, double p, SourceLocation where) {
+  if (!(p >= 0 && p <= 1))
+    fail(Category::bad_argument, op, fmt::format("the probability {} is outside [0, 1]", p), where);
+}
+
+void check_deviation(std::string_view op, double std, SourceLocation where) {
+  if (!(std >= 0)) fail(Category::bad_argument, op, fmt::format("the std {} is negative", std), where);
+}
 
 void check_request(std::string_view op, const Shape& size, const TensorOptions& options, bool dtype_ok,
                    SourceLocation where) {
@@ -49,7 +72,37 @@ void check_request(std::string_view op, const Shape& size, const TensorOptions& 
     fail(Category::dtype_mismatch, op, fmt::format("it does not draw {}", name(options.dtype)), where);
 }
 
-bool is_drawn_floating(ScalarType dtype) { return is_floating(dtype) && !is_float8(dtype); }
+void check_integers(std::string_view op, int64_t low, int64_t high, ScalarType dtype, SourceLocation where) {
+  if (low >= high)
+    fail(Category::bad_argument, op, fmt::format("low {} must be below high {}", low, high), where);
+  dispatch(dtype, [&]<class T>(std::type_identity<T>) {
+    bool fits = true;
+    if constexpr (std::is_same_v<T, bool>)
+      fits = low >= 0 && high <= 2;
+    else if constexpr (std::is_integral_v<T>)
+      fits = std::in_range<T>(low) && std::in_range<T>(high - 1);
+    else if (dtype == kFloat16)
+      fits = low >= -65504 && high - 1 <= 65504;
+    if (!fits)
+      fail(Category::bad_argument, op, fmt::format("[{}, {}) does not fit into {}", low, high, name(dtype)),
+           where);
+  });
+}
+
+int64_t end_of_integers(ScalarType dtype) {
+  switch (dtype) {
+    case kFloat64: return (int64_t{1} << 53) + 1;
+    case kFloat32: return (int64_t{1} << 24) + 1;
+    case kFloat16: return (int64_t{1} << 11) + 1;
+    case kBFloat16: return (int64_t{1} << 8) + 1;
+    case kInt32: return int64_t{1} << 31;
+    case kByte: return 256;
+    case kBool: return 2;
+    default: return std::numeric_limits<int64_t>::max();
+  }
+}
+
+namespace {
 
 template <class Op>
 Tensor draw(std::string_view op, const Shape& size, Scalar a, Scalar b, const TensorOptions& options,
@@ -82,16 +135,29 @@ Tensor randn(const Shape& size, TensorOptions options, SourceLocation where) {
 }
 
 Tensor randint(int64_t low, int64_t high, const Shape& size, TensorOptions options, SourceLocation where) {
-  ops::check_request("randint", size, options, is_integral(options.dtype, false), where);
-  if (low >= high)
-    fail(Category::bad_argument, "randint", fmt::format("low {} must be below high {}", low, high), where);
-  dispatch(options.dtype, [&]<class T>(std::type_identity<T>) {
-    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
-      if (!std::in_range<T>(low) || !std::in_range<T>(high - 1))
-        fail(Category::bad_argument, "randint",
-             fmt::format("[{}, {}) does not fit into {}", low, high, name(options.dtype)), where);
-  });
+  ops::check_request("randint", size, options, !is_float8(options.dtype), where);
+  ops::check_integers("randint", low, high, options.dtype, where);
   return ops::draw<ops::RandInt>("randint", size, low, high, options, where);
+}
+
+Tensor randint(int64_t high, const Shape& size, TensorOptions options, SourceLocation where) {
+  return randint(0, high, size, options, where);
+}
+
+Tensor rand_like(Operand x, std::optional<ScalarType> dtype) {
+  const TensorImpl& like = x.tensor().impl();
+  return rand(like.shape(), {dtype.value_or(like.dtype()), like.device()}, x.where());
+}
+Tensor randn_like(Operand x, std::optional<ScalarType> dtype) {
+  const TensorImpl& like = x.tensor().impl();
+  return randn(like.shape(), {dtype.value_or(like.dtype()), like.device()}, x.where());
+}
+Tensor randint_like(Operand x, int64_t low, int64_t high, std::optional<ScalarType> dtype) {
+  const TensorImpl& like = x.tensor().impl();
+  return randint(low, high, like.shape(), {dtype.value_or(like.dtype()), like.device()}, x.where());
+}
+Tensor randint_like(Operand x, int64_t high, std::optional<ScalarType> dtype) {
+  return randint_like(x, 0, high, dtype);
 }
 
 Tensor bernoulli(Operand p) {
@@ -99,12 +165,36 @@ Tensor bernoulli(Operand p) {
                                    p.where());
 }
 
-Tensor dropout(Operand x, double p, bool training) {
-  if (!(p >= 0 && p <= 1))
-    fail(Category::bad_argument, "dropout", fmt::format("the probability {} is outside [0, 1]", p),
-         x.where());
-  if (!training || p == 0) return x.tensor();
-  return ops::emit<ops::Dropout>({x.tensor().get()}, {p, ops::reserve_draw("dropout", x.where())}, x.where());
+// Like bernoulli_(p), on a new tensor: input gets a gradient of zeros.
+Tensor bernoulli(Operand x, double p) {
+  ops::check_probability("bernoulli", p, x.where());
+  const TensorImpl& like = x.tensor().impl();
+  const Tensor drawn = ops::emit<ops::BernoulliNumber>(
+      {}, {like.shape(), p, like.dtype(), ops::reserve_draw("bernoulli", x.where())}, x.where());
+  return copy(x, drawn);
+}
+
+Tensor normal(Operand mean, Operand std) {
+  const SourceLocation where = mean.where();
+  if (mean.is_scalar() && std.is_scalar())
+    fail(Category::bad_argument, "normal", "two numbers: give a size, too", where);
+  ops::NormalAround::Attrs attrs{0.0, 1.0, ops::reserve_draw("normal", where)};
+  if (mean.is_scalar()) attrs.mean = mean.scalar();
+  if (std.is_scalar()) {
+    attrs.std = std.scalar();
+    ops::check_deviation("normal", std.scalar().to_double(), where);
+  }
+  Tensor deviations = std.is_scalar() ? Tensor() : std.tensor();
+  if (!mean.is_scalar() && deviations.defined())
+    deviations = to(Operand(deviations, where), mean.tensor().dtype());
+  return ops::emit<ops::NormalAround>({mean.is_scalar() ? nullptr : mean.tensor().get(), deviations.get()},
+                                      attrs, where);
+}
+
+Tensor normal(double mean, double std, const Shape& size, TensorOptions options, SourceLocation where) {
+  ops::check_request("normal", size, options, ops::is_drawn_floating(options.dtype), where);
+  ops::check_deviation("normal", std, where);
+  return ops::draw<ops::Normal>("normal", size, mean, std, options, where);
 }
 
 void fill_uniform(const Tensor& x, double from, double to, SourceLocation where) {

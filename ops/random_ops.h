@@ -1,12 +1,17 @@
-// Random tensors: rand, randn, randint, bernoulli, dropout.
+// Random tensors: draws of a new tensor, draws into one (Tensor::uniform_ and others), and draws whose
+// parameters are tensors. Choices among places, randperm and multinomial, are in ops/sampling.h, dropout in
+// ops/dropout.h.
 //
-// A draw is a pure function of its attributes: seed and offset name a place in the Philox stream (engine/philox.h), and element i of the
-// result depends on (seed, offset, i) alone. The public functions reserve one offset of the default generator for each draw
-// (engine/random.h). So a draw does not depend on threads, and dropout need not save its mask: its transpose is the same op with the same
-// seed and offset, on the gradient. Both numbers are Scalars, hence inputs of a captured graph and no part of its structure.
-// Limits: drawing while a backward is recorded is refused, since a replay would repeat the numbers of the capture. For a hook that draws,
-// an opaque one serves.
+// A draw is a pure function of its attributes: seed and offset name a place in the Philox stream
+// (engine/philox.h), and element i of the result depends on (seed, offset, i) alone. The public functions
+// reserve one offset of the default generator for each draw (engine/random.h). So a draw does not depend on
+// threads. Both numbers are Scalars, hence inputs of a captured graph and no part of its structure. No draw
+// depends smoothly on a parameter: where that is a tensor, it gets PyTorch's gradient, zeros; so does what
+// was overwritten by a draw. Limits: drawing while a backward is recorded is refused, since a replay would
+// repeat the numbers of the capture. For a hook that draws, an opaque one serves.
 #pragma once
+
+#include <optional>
 
 #include "ops/creation.h"
 #include "ops/op.h"
@@ -32,9 +37,15 @@ struct Random {
   static constexpr uint32_t traits = Trait::pure | Trait::random;
 };
 
+/// A draw without operands.
+struct NewDraw : Random {
+  static constexpr int8_t arity = 0;
+  static constexpr std::string_view no_derivative = "it has no operands";
+};
+
 /// A draw of a new tensor from a distribution F with two parameters, a and b.
 template <class F>
-struct Distribution : Random {
+struct Distribution : NewDraw {
   struct Attrs {
     Shape size;
     Scalar a, b;
@@ -48,15 +59,34 @@ struct Distribution : Random {
       draw.visit(v);
     }
   };
-  static constexpr int8_t arity = 0;
-  static constexpr std::string_view no_derivative = "it has no operands";
   static void infer(const Call& call, TensorImpl* const* outputs) {
     const Attrs& attrs = call.attrs_as<Attrs>();
     outputs[0]->set_type(attrs.dtype, kCPU, attrs.size);
   }
 };
 
-/// a + (b - a) u, u uniform in [0, 1).
+/// The same with one parameter.
+template <class F>
+struct OneParameter : NewDraw {
+  struct Attrs {
+    Shape size;
+    Scalar a;
+    ScalarType dtype = kFloat32;
+    Draw draw;
+    void visit(AttrVisitor& v) {
+      v.field("size", size);
+      v.field(F::name_of_a, a);
+      v.field("dtype", dtype);
+      draw.visit(v);
+    }
+  };
+  static void infer(const Call& call, TensorImpl* const* outputs) {
+    const Attrs& attrs = call.attrs_as<Attrs>();
+    outputs[0]->set_type(attrs.dtype, kCPU, attrs.size);
+  }
+};
+
+/// a + (b - a) u, u uniform in [0, 1); below b also where rounding would give b.
 struct Uniform : Distribution<Uniform> {
   static constexpr std::string_view name = "uniform", doc = "uniform random numbers";
   static constexpr std::string_view name_of_a = "from", name_of_b = "to";
@@ -68,13 +98,25 @@ struct Normal : Distribution<Normal> {
   static constexpr std::string_view name_of_a = "mean", name_of_b = "std";
 };
 
-/// Integers from a up to, not including, b.
+/// Integers from a up to, not including, b, in any dtype.
 struct RandInt : Distribution<RandInt> {
   static constexpr std::string_view name = "randint", doc = "uniform random integers";
   static constexpr std::string_view name_of_a = "low", name_of_b = "high";
 };
 
-/// 1 with the probability that the operand gives, else 0. The result does not depend smoothly on it: PyTorch's gradient, zero.
+/// -log(1 - u) / a, u uniform in [0, 1).
+struct Exponential : OneParameter<Exponential> {
+  static constexpr std::string_view name = "exponential", doc = "exponentially distributed random numbers";
+  static constexpr std::string_view name_of_a = "lambd";
+};
+
+/// 1 with probability a, else 0, in any dtype.
+struct BernoulliNumber : OneParameter<BernoulliNumber> {
+  static constexpr std::string_view name = "bernoulli_number", doc = "1 with a probability, else 0";
+  static constexpr std::string_view name_of_a = "p";
+};
+
+/// 1 with the probability that the operand gives, else 0.
 struct Bernoulli : Random {
   struct Attrs {
     Draw draw;
@@ -88,41 +130,72 @@ struct Bernoulli : Random {
   static void jvp(TangentContext& c);
 };
 
-/// x / (1 - p) with probability 1 - p, else 0. Linear in x for a given draw.
-struct Dropout : Random {
+/// mean + std z, z standard normal. Operands mean and std, which broadcast; a null one is the number in the
+/// attributes.
+struct NormalAround : Random {
   struct Attrs {
-    Scalar p;
+    Scalar mean, std;
     Draw draw;
     void visit(AttrVisitor& v) {
-      v.field("p", p);
+      v.field("mean", mean);
+      v.field("std", std);
       draw.visit(v);
     }
   };
-  static constexpr std::string_view name = "dropout",
-                                    doc = "elements set to zero at random, the others scaled up";
-  static constexpr int8_t arity = 1;
-  static constexpr uint32_t traits = Trait::pure | Trait::random | Trait::elementwise;
+  static constexpr std::string_view name = "normal_around",
+                                    doc = "normal random numbers of given means and deviations";
+  static constexpr int8_t arity = 2;
+  static constexpr uint8_t optional = 3;
   static void infer(const Call& call, TensorImpl* const* outputs);
-  static Tensor transpose(RuleContext& c, int, const Tensor& g);
+  static void vjp(RuleContext& c);
+  static void jvp(TangentContext& c);
 };
 
-using RandomOps = OpList<Uniform, Normal, RandInt, Bernoulli, Dropout>;
+using RandomOps = OpList<Uniform, Normal, RandInt, Exponential, BernoulliNumber, Bernoulli, NormalAround>;
+
+/// Shared by the draws: what can be made of sizes and options. Errors: bad_argument, dtype_mismatch unless
+/// `dtype_ok`.
+void check_request(std::string_view op, const Shape& size, const TensorOptions& options, bool dtype_ok,
+                   SourceLocation where);
+inline bool is_drawn_floating(ScalarType dtype) { return is_floating(dtype) && !is_float8(dtype); }
+/// Error(bad_argument) unless 0 <= p <= 1; unless std >= 0; unless low < high and a dtype holds the integers
+/// in [low, high).
+void check_probability(std::string_view op, double p, SourceLocation where);
+void check_deviation(std::string_view op, double std, SourceLocation where);
+void check_integers(std::string_view op, int64_t low, int64_t high, ScalarType dtype, SourceLocation where);
+/// The end of the integers from 0 on that a dtype has without a gap; of int64 the last one is left out.
+int64_t end_of_integers(ScalarType dtype);
 
 }  // namespace ops
 
-// Errors: dtype_mismatch for a dtype that the draw is not made for, bad_argument for a parameter outside its domain.
+// Errors: dtype_mismatch for a dtype that the draw is not made for, bad_argument for a parameter outside its
+// domain.
 
 /// Uniform in [0, 1); float64, float32, float16 or bfloat16.
 Tensor rand(const Shape& size, TensorOptions options = {}, SourceLocation where = SourceLocation::current());
 /// Standard normal, of the same dtypes.
 Tensor randn(const Shape& size, TensorOptions options = {}, SourceLocation where = SourceLocation::current());
-/// Integers in [low, high), int64 unless options say otherwise.
+/// Integers in [low, high), int64 unless options say otherwise; any dtype but float8.
 Tensor randint(int64_t low, int64_t high, const Shape& size, TensorOptions options = {kInt64},
                SourceLocation where = SourceLocation::current());
+Tensor randint(int64_t high, const Shape& size, TensorOptions options = {kInt64},
+               SourceLocation where = SourceLocation::current());
+/// Of the size and dtype of `input`, or of another dtype; no history.
+Tensor rand_like(Operand input, std::optional<ScalarType> dtype = {});
+Tensor randn_like(Operand input, std::optional<ScalarType> dtype = {});
+Tensor randint_like(Operand input, int64_t low, int64_t high, std::optional<ScalarType> dtype = {});
+Tensor randint_like(Operand input, int64_t high, std::optional<ScalarType> dtype = {});
+
 /// 0 or 1, of the shape and dtype of the probabilities p. Error(bad_argument) for a p outside [0, 1].
 Tensor bernoulli(Operand p);
-/// In training: each element zero with probability p, else scaled by 1 / (1 - p). Otherwise x itself. Error(bad_argument) unless 0 <= p <= 1.
-Tensor dropout(Operand x, double p = 0.5, bool training = true);
+/// 0 or 1, of the shape and dtype of `input`, 1 with probability p.
+Tensor bernoulli(Operand input, double p);
+/// Normal of means and standard deviations that are tensors, which broadcast, or numbers; of the dtype of
+/// `mean`, or of `std` where that is the only tensor. Error(bad_argument) for a negative std.
+Tensor normal(Operand mean, Operand std);
+/// The same of two numbers, in a new tensor.
+Tensor normal(double mean, double std, const Shape& size, TensorOptions options = {},
+              SourceLocation where = SourceLocation::current());
 
 /// Overwrites `x`, whatever its strides, and raises its version; records nothing. What nn::init is made of.
 void fill_uniform(const Tensor& x, double from, double to, SourceLocation where = SourceLocation::current());

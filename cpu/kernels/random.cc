@@ -7,7 +7,7 @@
 #include "cpu/kernels/table.h"
 #include "cpu/parallel.h"
 #include "engine/philox.h"
-#include "ops/random_ops.h"
+#include "ops/dropout.h"
 
 namespace retrograd::cpu {
 namespace {
@@ -85,6 +85,8 @@ void fill_kernel(const Call& call, TensorImpl* const* outputs) {
       } else {
         uniforms(attrs.draw, at, count, tile);
         for (int64_t i = 0; i < count; ++i) tile[i] = a + (b - a) * shortened<T>(tile[i]);
+        for (int64_t i = 0; i < count; ++i)  // what rounding has made b
+          tile[i] = static_cast<C>(convert<T>(tile[i])) < b ? tile[i] : a;
       }
       scatter(tile, static_cast<T*>(out.data()), layout, at, at + count);
     });
@@ -109,7 +111,80 @@ void randint_kernel(const Call& call, TensorImpl* const* outputs) {
       return std::array<int64_t, 2>{scaled(w[0], w[1]), scaled(w[2], w[3])};
     });
     dispatch(out.dtype(), [&]<class T>(std::type_identity<T>) {
-      if constexpr (std::is_integral_v<T>) scatter(tile, static_cast<T*>(out.data()), layout, at, at + count);
+      scatter(tile, static_cast<T*>(out.data()), layout, at, at + count);
+    });
+  });
+}
+
+// In double for every dtype, from the double stream: else the tail would end at 24 bits.
+void exponential_kernel(const Call& call, TensorImpl* const* outputs) {
+  const auto& attrs = call.attrs_as<ops::Exponential::Attrs>();
+  TensorImpl& out = *outputs[0];
+  const Layout layout(out);
+  const double rate = attrs.a.to_double();
+  dispatch_floating(out.dtype(), [&]<class T, class C>(T, C) {
+    for_tiles(layout.numel(), [&](int64_t at, int64_t count) {
+      double tile[kTile];
+      uniforms(attrs.draw, at, count, tile);
+      for (int64_t i = 0; i < count; ++i) tile[i] = -std::log1p(-tile[i]) / rate;
+      scatter(tile, static_cast<T*>(out.data()), layout, at, at + count);
+    });
+  });
+}
+
+void bernoulli_number_kernel(const Call& call, TensorImpl* const* outputs) {
+  const auto& attrs = call.attrs_as<ops::BernoulliNumber::Attrs>();
+  TensorImpl& out = *outputs[0];
+  const Layout layout(out);
+  const double p = attrs.a.to_double();
+  dispatch(out.dtype(), [&]<class T>(std::type_identity<T>) {
+    for_tiles(layout.numel(), [&](int64_t at, int64_t count) {
+      float tile[kTile];
+      uniforms(attrs.draw, at, count, tile);
+      for (int64_t i = 0; i < count; ++i) tile[i] = static_cast<double>(tile[i]) < p ? 1.0f : 0.0f;
+      scatter(tile, static_cast<T*>(out.data()), layout, at, at + count);
+    });
+  });
+}
+
+// One of the two parameters of a normal draw: a tensor repeated to the result's shape, or a number.
+template <class T, class C>
+class Parameter {
+ public:
+  Parameter(const TensorImpl* x, Scalar number, const TensorImpl& out)
+      : x_(x), number_(static_cast<C>(number.to_double())), layout_(x ? *x : out, out.shape()) {}
+
+  void read(int64_t at, int64_t count, C* tile) const {
+    if (x_)
+      gather(static_cast<const T*>(x_->data()), layout_, at, at + count, tile);
+    else
+      std::fill_n(tile, count, number_);
+  }
+
+ private:
+  const TensorImpl* x_;
+  C number_;
+  Layout layout_;
+};
+
+void normal_around_kernel(const Call& call, TensorImpl* const* outputs) {
+  const auto& attrs = call.attrs_as<ops::NormalAround::Attrs>();
+  TensorImpl& out = *outputs[0];
+  const Layout to(out);
+  dispatch_floating(out.dtype(), [&]<class T, class C>(T, C) {
+    const Parameter<T, C> means(call.operands[0], attrs.mean, out), stds(call.operands[1], attrs.std, out);
+    for_tiles(to.numel(), [&](int64_t at, int64_t count) {
+      C mean[kTile], std[kTile], z[kTile];
+      means.read(at, count, mean);
+      stds.read(at, count, std);
+      normals(attrs.draw, at, count, z);
+      for (int64_t i = 0; i < count; ++i) {
+        if (!(std[i] >= 0))
+          fail_call(call, Category::bad_argument,
+                    fmt::format("the std {} is negative", static_cast<double>(std[i])));
+        z[i] = mean[i] + std[i] * z[i];
+      }
+      scatter(z, static_cast<T*>(out.data()), to, at, at + count);
     });
   });
 }
@@ -159,7 +234,10 @@ void add_random_kernels(KernelTable& table) {
   table.set(&ops::info<ops::Uniform>, fill_kernel<ops::Uniform>);
   table.set(&ops::info<ops::Normal>, fill_kernel<ops::Normal>);
   table.set(&ops::info<ops::RandInt>, randint_kernel);
+  table.set(&ops::info<ops::Exponential>, exponential_kernel);
+  table.set(&ops::info<ops::BernoulliNumber>, bernoulli_number_kernel);
   table.set(&ops::info<ops::Bernoulli>, bernoulli_kernel);
+  table.set(&ops::info<ops::NormalAround>, normal_around_kernel);
   table.set(&ops::info<ops::Dropout>, dropout_kernel);
 }
 

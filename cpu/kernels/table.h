@@ -47,6 +47,7 @@ void add_class_loss_kernels(KernelTable& table);
 void add_matmul_kernels(KernelTable& table);
 void add_attention_kernels(KernelTable& table);
 void add_random_kernels(KernelTable& table);
+void add_sampling_kernels(KernelTable& table);
 void add_join_kernels(KernelTable& table);
 void add_rearrange_kernels(KernelTable& table);
 void add_index_kernels(KernelTable& table);

@@ -1,0 +1,139 @@
+// Kernels of ops/sampling.h.
+//
+// A permutation is made by exchanges (Fisher and Yates): place i is exchanged with one of the places from i
+// on, which number i of the stream chooses. It is one sequence, done by one thread. multinomial with
+// replacement looks up uniforms in the running sums of a row's weights. Without replacement each category
+// gets an arrival time, exponential with its weight as the rate; the first k to arrive are distributed as k
+// draws one after the other (Efraimidis and Spirakis, Weighted random sampling with a reservoir, 2006). Rows
+// are computed in parallel, in double.
+#include "ops/sampling.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "cpu/kernels/layout.h"
+#include "cpu/kernels/table.h"
+#include "cpu/parallel.h"
+#include "engine/philox.h"
+
+namespace retrograd::cpu {
+namespace {
+
+constexpr int64_t kGrain = 16384;  // weights and samples a chunk
+
+// floor(range * bits / 2^64) for number `i` of a draw: a bias of at most range / 2^64.
+int64_t below(int64_t range, const ops::Draw& draw, int64_t i) {
+  const auto w = philox(draw.seed_bits(), static_cast<uint64_t>(i) / 2, draw.offset_bits());
+  const size_t half = i % 2 ? 2 : 0;
+  const uint64_t bits = uint64_t{w[half]} << 32 | w[half + 1];
+  return static_cast<int64_t>(static_cast<unsigned __int128>(bits) * static_cast<uint64_t>(range) >> 64);
+}
+
+void randperm_kernel(const Call& call, TensorImpl* const* outputs) {
+  const auto& attrs = call.attrs_as<ops::RandPerm::Attrs>();
+  TensorImpl& out = *outputs[0];
+  const int64_t n = out.numel().raw();
+  std::vector<int64_t> places(static_cast<size_t>(n));
+  std::iota(places.begin(), places.end(), 0);
+  for (int64_t i = 0; i + 1 < n; ++i)
+    std::swap(places[static_cast<size_t>(i)], places[static_cast<size_t>(i + below(n - i, attrs.draw, i))]);
+  dispatch(out.dtype(), [&]<class T>(std::type_identity<T>) {
+    scatter(places.data(), static_cast<T*>(out.data()), Layout(out), 0, n);
+  });
+}
+
+double uniform(const ops::Draw& draw, int64_t i) {
+  return uniform_double(draw.seed_bits(), draw.offset_bits(), static_cast<uint64_t>(i));
+}
+
+// Working memory of a chunk of rows.
+struct Row {
+  std::vector<double> weights, keys;
+  std::vector<int64_t> places;
+};
+
+void check_weights(const Call& call, const std::vector<double>& weights) {
+  double sum = 0;
+  for (double w : weights) {
+    if (!(w >= 0 && std::isfinite(w)))
+      fail_call(call, Category::bad_argument, fmt::format("the weight {} is negative, nan or infinite", w));
+    sum += w;
+  }
+  if (!(sum > 0)) fail_call(call, Category::bad_argument, "the weights of a row sum to zero");
+}
+
+// Sample j is the first category whose running sum is above a number; a category of weight zero never is.
+void with_replacement(const ops::Draw& draw, int64_t first, Row& row, int64_t* samples, int64_t k) {
+  const auto n = static_cast<int64_t>(row.weights.size());
+  row.keys.resize(row.weights.size());
+  std::partial_sum(row.weights.begin(), row.weights.end(), row.keys.begin());
+  int64_t last = n - 1;
+  while (row.weights[static_cast<size_t>(last)] == 0) --last;
+  for (int64_t j = 0; j < k; ++j) {
+    const double at = uniform(draw, first + j) * row.keys.back();
+    const int64_t place = std::upper_bound(row.keys.begin(), row.keys.end(), at) - row.keys.begin();
+    samples[j] = std::min(place, last);  // rounding may give the whole sum
+  }
+}
+
+void without_replacement(const Call& call, const ops::Draw& draw, int64_t first, Row& row, int64_t* samples,
+                         int64_t k) {
+  row.keys.resize(row.weights.size());
+  row.places.clear();
+  for (size_t i = 0; i < row.weights.size(); ++i) {
+    if (row.weights[i] == 0) continue;
+    row.keys[i] = -std::log1p(-uniform(draw, first + static_cast<int64_t>(i))) / row.weights[i];
+    row.places.push_back(static_cast<int64_t>(i));
+  }
+  if (static_cast<int64_t>(row.places.size()) < k)
+    fail_call(call, Category::bad_argument,
+              fmt::format("{} samples without replacement of {} weights above zero", k, row.places.size()));
+  const auto earlier = [&](int64_t a, int64_t b) {
+    const double x = row.keys[static_cast<size_t>(a)], y = row.keys[static_cast<size_t>(b)];
+    return x < y || (x == y && a < b);
+  };
+  std::partial_sort(row.places.begin(), row.places.begin() + k, row.places.end(), earlier);
+  std::copy_n(row.places.begin(), k, samples);
+}
+
+template <class T>
+void sample_rows(const Call& call, TensorImpl& out) {
+  const auto& attrs = call.attrs_as<ops::Multinomial::Attrs>();
+  const TensorImpl& weights = *call.operands[0];
+  const Layout layout(weights);
+  const int64_t n = weights.shape().back().raw(), k = out.shape().back().raw();
+  const int64_t rows = weights.rank() == 2 ? weights.shape()[0].raw() : 1;
+  if (rows > 0 && n == 0) fail_call(call, Category::bad_argument, "there are no weights");
+  parallel_range(rows, std::max<int64_t>(1, kGrain / (n + k)), [&](int64_t begin, int64_t end) {
+    Row row;
+    row.weights.resize(static_cast<size_t>(n));
+    for (int64_t r = begin; r < end; ++r) {
+      gather(static_cast<const T*>(weights.data()), layout, r * n, (r + 1) * n, row.weights.data());
+      check_weights(call, row.weights);
+      int64_t* samples = static_cast<int64_t*>(out.data()) + r * k;
+      if (attrs.replacement || k == 1)
+        with_replacement(attrs.draw, r * k, row, samples, k);
+      else
+        without_replacement(call, attrs.draw, r * n, row, samples, k);
+    }
+  });
+}
+
+void multinomial_kernel(const Call& call, TensorImpl* const* outputs) {
+  dispatch(call.operands[0]->dtype(), [&]<class T>(std::type_identity<T>) {
+    if constexpr (!std::is_integral_v<T>) sample_rows<T>(call, *outputs[0]);
+  });
+}
+
+}  // namespace
+
+void add_sampling_kernels(KernelTable& table) {
+  table.set(&ops::info<ops::RandPerm>, randperm_kernel);
+  table.set(&ops::info<ops::Multinomial>, multinomial_kernel);
+}
+
+}  // namespace retrograd::cpu

@@ -1,0 +1,44 @@
+// See ops/sampling.h.
+#include "ops/sampling.h"
+
+#include <fmt/format.h>
+
+#include "ops/reduce.h"
+
+namespace retrograd {
+namespace ops {
+
+void Multinomial::infer(const Call& call, TensorImpl* const* outputs) {
+  check_floating(call);
+  const Attrs& attrs = call.attrs_as<Attrs>();
+  const TensorImpl& weights = *call.operands[0];
+  if (weights.rank() != 1 && weights.rank() != 2)
+    fail_call(call, Category::bad_dim, "the weights have neither one nor two dims");
+  if (attrs.samples <= 0) fail_call(call, Category::bad_argument, "the number of samples is not positive");
+  if (!attrs.replacement && attrs.samples > weights.shape().back())
+    fail_call(call, Category::bad_argument, "more samples than weights, without replacement");
+  Shape shape = weights.shape();
+  shape[shape.rank() - 1] = attrs.samples;
+  outputs[0]->set_type(kInt64, weights.device(), shape);
+}
+
+}  // namespace ops
+
+Tensor randperm(int64_t n, TensorOptions options, SourceLocation where) {
+  const bool dtype_ok = is_integral(options.dtype, false) || ops::is_drawn_floating(options.dtype);
+  ops::check_request("randperm", {n}, options, dtype_ok, where);
+  if (n > ops::end_of_integers(options.dtype))
+    fail(Category::bad_argument, "randperm", fmt::format("{} numbers in {}", n, name(options.dtype)), where);
+  Tensor result =
+      ops::emit<ops::RandPerm>({}, {n, options.dtype, ops::reserve_draw("randperm", where)}, where);
+  if (options.requires_grad) result.requires_grad_(true, where);
+  return result;
+}
+
+Tensor multinomial(Operand input, int64_t num_samples, bool replacement) {
+  return ops::emit<ops::Multinomial>(
+      {input.tensor().get()}, {num_samples, replacement, ops::reserve_draw("multinomial", input.where())},
+      input.where());
+}
+
+}  // namespace retrograd

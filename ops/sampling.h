@@ -1,0 +1,65 @@
+// Random choices among places: randperm and multinomial. As all draws, functions of their attributes and
+// operands alone (ops/random_ops.h): a permutation is found in one sequence of exchanges, each of which takes
+// its number from its own place in the stream; a sample of multinomial takes its number from its place in the
+// result, or, without replacement, each category from its place in the weights.
+#pragma once
+
+#include "ops/random_ops.h"
+
+namespace retrograd {
+namespace ops {
+
+/// The integers below n in random order.
+struct RandPerm : NewDraw {
+  struct Attrs {
+    Dim n;
+    ScalarType dtype = kInt64;
+    Draw draw;
+    void visit(AttrVisitor& v) {
+      v.field("n", n);
+      v.field("dtype", dtype);
+      draw.visit(v);
+    }
+  };
+  static constexpr std::string_view name = "randperm", doc = "a random permutation";
+  static void infer(const Call& call, TensorImpl* const* outputs) {
+    const Attrs& attrs = call.attrs_as<Attrs>();
+    outputs[0]->set_type(attrs.dtype, kCPU, {attrs.n});
+  }
+};
+
+/// Weights (n) or (m, n) -> int64 (k) or (m, k): k places of each row, by their weights.
+struct Multinomial : Random {
+  struct Attrs {
+    Dim samples;
+    bool replacement;
+    Draw draw;
+    void visit(AttrVisitor& v) {
+      v.field("num_samples", samples);
+      v.field("replacement", replacement);
+      draw.visit(v);
+    }
+  };
+  static constexpr std::string_view name = "multinomial", doc = "places drawn by their weights",
+                                    no_derivative = "it gives integers";
+  static constexpr int8_t arity = 1;
+  static void infer(const Call& call, TensorImpl* const* outputs);
+};
+
+using SamplingOps = OpList<RandPerm, Multinomial>;
+
+}  // namespace ops
+
+/// 0 .. n - 1 in random order, int64 unless options say otherwise. Error(bad_argument) for n < 0, or for an n
+/// of which the dtype cannot tell the numbers apart.
+Tensor randperm(int64_t n, TensorOptions options = {kInt64},
+                SourceLocation where = SourceLocation::current());
+
+/// `num_samples` places of each row of `input`, whose weights need not sum to one: with replacement
+/// independent of each other, else one after the other among those that are left, in the order drawn. Errors:
+/// bad_dim unless there are one or two dims; bad_argument for a weight that is negative, nan or infinite, a
+/// row that sums to zero, num_samples <= 0, or more samples than there are weights above zero to draw without
+/// replacement.
+Tensor multinomial(Operand input, int64_t num_samples, bool replacement = false);
+
+}  // namespace retrograd

@@ -1,0 +1,84 @@
+// Factories of sequences and index lists: arange, linspace, logspace, tril_indices, triu_indices. Values,
+// dtypes, ends, errors.
+#include "ops/creation.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "retrograd/retrograd.h"
+
+namespace retrograd {
+namespace {
+
+using Values = std::vector<double>;
+
+template <class F>
+Category category_of(const F& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.category();
+  }
+  FAIL("nothing was thrown");
+  return Category::unsupported;
+}
+
+TEST_CASE("arange: dtype, length and values as in PyTorch") {
+  CHECK(arange(5).to_vector() == Values{0, 1, 2, 3, 4});
+  CHECK(arange(5).dtype() == kInt64);
+  CHECK(arange(2, 9, 3).to_vector() == Values{2, 5, 8});
+  CHECK(arange(9, 2, -3).to_vector() == Values{9, 6, 3});
+  CHECK(arange(3, 3).sizes() == IntArray{0});
+  CHECK(arange(0, 1, 0.3).dtype() == kFloat32);
+  CHECK(arange(0, 1, 0.3, kFloat64).to_vector() == Values{0, 0.3, 0.6, 0.3 * 3});
+  CHECK(arange(1.0, 0.0, -0.25).to_vector() == Values{1, 0.75, 0.5, 0.25});
+  CHECK(arange(3, kHalf).dtype() == kHalf);
+  const int64_t big = (int64_t{1} << 60) + 1;
+  CHECK(select(arange(big, big + 2), 0, 1).item<int64_t>() == big + 1);
+  CHECK(category_of([] { arange(5, 0); }) == Category::bad_argument);
+  CHECK(category_of([] { arange(0, 5, 0); }) == Category::bad_argument);
+  CHECK(category_of([] { arange(0, INFINITY); }) == Category::bad_argument);
+  CHECK(category_of([] { arange(0, 1, NAN); }) == Category::bad_argument);
+}
+
+TEST_CASE("linspace meets both ends") {
+  CHECK(linspace(0, 1, 5).to_vector() == Values{0, 0.25, 0.5, 0.75, 1});
+  CHECK(linspace(3, 9, 1).to_vector() == Values{3});
+  CHECK(linspace(3, 9, 0).sizes() == IntArray{0});
+  CHECK(linspace(0, 10, 4, {kInt64}).to_vector() == Values{0, 3, 6, 10});
+  CHECK(linspace(-5, 5, 4, {kInt32}).to_vector() == Values{-5, -1, 1, 5});
+  const Values v = linspace(0.1, 0.7, 1000, {kFloat64}).to_vector();
+  CHECK((v.front() == 0.1 && v.back() == 0.7));
+  CHECK(category_of([] { linspace(0, 1, -1); }) == Category::bad_argument);
+  CHECK(category_of([] { linspace(0, 1, 3, {kBool}); }) == Category::dtype_mismatch);
+}
+
+TEST_CASE("logspace") {
+  CHECK(logspace(0, 3, 4).to_vector() == Values{1, 10, 100, 1000});
+  CHECK(logspace(0, 3, 4, 2, {kInt64}).to_vector() == Values{1, 2, 4, 8});
+  CHECK(logspace(0, 3, 4, -2).to_vector() == Values{1, -2, 4, -8});
+  CHECK(category_of([] { logspace(0, 1, -1); }) == Category::bad_argument);
+}
+
+TEST_CASE("indices of triangles are the places of tril and triu") {
+  CHECK(tril_indices(3, 3, -1).to_vector() == Values{1, 2, 2, 0, 0, 1});
+  CHECK(triu_indices(2, 4, 1, {kInt32}).to_vector() == Values{0, 0, 0, 1, 1, 1, 2, 3, 2, 3});
+  CHECK(tril_indices(0, 3).sizes() == IntArray{2, 0});
+  for (int64_t offset = -5; offset <= 6; ++offset) {
+    const Tensor ones_of_both = ones({4, 5});
+    for (bool upper : {false, true}) {
+      const Tensor want = upper ? triu(ones_of_both, offset) : tril(ones_of_both, offset);
+      const Tensor places = upper ? triu_indices(4, 5, offset) : tril_indices(4, 5, offset);
+      Values got(20);
+      const Values p = places.to_vector();
+      const size_t n = p.size() / 2;
+      for (size_t i = 0; i < n; ++i) got[static_cast<size_t>(p[i] * 5 + p[n + i])] += 1;
+      CHECK(got == want.to_vector());
+    }
+  }
+  CHECK(category_of([] { tril_indices(-1, 2); }) == Category::bad_argument);
+  CHECK(category_of([] { triu_indices(1, 2, 0, {kFloat32}); }) == Category::dtype_mismatch);
+}
+
+}  // namespace
+}  // namespace retrograd

@@ -1,0 +1,413 @@
+// Draws beyond those of tests/ops/random_test.cc: into tensors (uniform_, normal_, exponential_, bernoulli_,
+// random_), with parameters that are tensors, permutations and multinomial, dropout of channels and with
+// selu's limit. Distributions are compared with what they should be by moments and by chi-square at fixed
+// seeds; further: threads, layouts, gradients, the version, errors.
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "ops/all_ops.h"
+#include "ops/views.h"
+#include "retrograd/retrograd.h"
+#include "tests/ops/gradcheck.h"
+
+namespace retrograd {
+namespace {
+
+template <class F>
+Category category_of(const F& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.category();
+  }
+  FAIL("nothing was thrown");
+  return Category::unsupported;
+}
+
+struct Moments {
+  double mean = 0, variance = 0;
+};
+
+Moments moments(const Tensor& x) {
+  Moments m;
+  const std::vector<double> v = x.to_vector();
+  const double n = static_cast<double>(v.size());
+  for (double a : v) m.mean += a / n;
+  for (double a : v) m.variance += (a - m.mean) * (a - m.mean) / n;
+  return m;
+}
+
+// Pearson's statistic of counts against expected shares. With 2 to 24 cells a value below `cells + 5 sqrt(2
+// cells)` is no surprise.
+bool fits(const std::vector<double>& counts, const std::vector<double>& shares) {
+  const double n = std::accumulate(counts.begin(), counts.end(), 0.0);
+  double sum = 0;
+  for (size_t i = 0; i < counts.size(); ++i)
+    if (shares[i] > 0)
+      sum += (counts[i] - n * shares[i]) * (counts[i] - n * shares[i]) / (n * shares[i]);
+    else if (counts[i] > 0)
+      return false;
+  const double cells = static_cast<double>(counts.size());
+  INFO("chi-square " << sum << " of " << cells << " cells");
+  CHECK(sum < cells + 5 * std::sqrt(2 * cells));
+  return sum < cells + 5 * std::sqrt(2 * cells);
+}
+
+std::vector<double> histogram(const Tensor& x, size_t cells, double from = 0, double width = 1) {
+  std::vector<double> counts(cells);
+  for (double v : x.to_vector()) {
+    const double cell = std::floor((v - from) / width);
+    REQUIRE((cell >= 0 && cell < static_cast<double>(cells)));
+    ++counts[static_cast<size_t>(cell)];
+  }
+  return counts;
+}
+
+const ScalarType kFloats[] = {kFloat64, kFloat32, kFloat16, kBFloat16};
+
+TEST_CASE("uniform_, normal_ and exponential_ have their moments and cells") {
+  manual_seed(3);
+  for (ScalarType dtype : kFloats) {
+    INFO(name(dtype));
+    const Tensor x = empty({100'000}, {dtype});
+    const Moments u = moments(x.uniform_(-2, 4));
+    CHECK(u.mean == Approx(1).margin(0.05));
+    CHECK(u.variance == Approx(3).margin(0.05));
+    if (dtype == kFloat64 || dtype == kFloat32)
+      CHECK(fits(histogram(x, 12, -2, 0.5), std::vector<double>(12, 1 / 12.0)));
+    const Moments n = moments(x.normal_(5, 2));
+    CHECK(n.mean == Approx(5).margin(0.05));
+    CHECK(n.variance == Approx(4).margin(0.1));
+    const Moments e = moments(x.exponential_(0.5));
+    CHECK(e.mean == Approx(2).margin(0.05));
+    CHECK(e.variance == Approx(4).margin(0.2));
+  }
+  const Tensor e = empty({200'000}).exponential_(2);
+  std::vector<double> shares;
+  for (int i = 0; i < 6; ++i) shares.push_back(std::exp(-i) - std::exp(-i - 1));
+  std::vector<double> counts(6);
+  double seen = 0;
+  for (double v : e.to_vector())
+    if (v < 3) {
+      ++counts[static_cast<size_t>(v * 2)];
+      ++seen;
+    }
+  for (double& s : shares) s *= 200'000 / seen;
+  CHECK(fits(counts, shares));
+}
+
+TEST_CASE("a uniform draw never gives its end") {
+  manual_seed(1);
+  for (ScalarType dtype : kFloats) {
+    const Tensor x = empty({50'000}, {dtype}).uniform_(1, 1.0 + 1.0 / 128);
+    for (double v : x.to_vector()) REQUIRE((v >= 1 && v < 1.0 + 1.0 / 128));
+  }
+  CHECK(empty({3}).uniform_(2, 2).to_vector() == std::vector<double>(3, 2));
+}
+
+TEST_CASE("bernoulli_ and random_ in every dtype") {
+  manual_seed(5);
+  for (ScalarType dtype : {kFloat64, kFloat32, kFloat16, kBFloat16, kInt64, kInt32, kByte, kBool}) {
+    INFO(name(dtype));
+    const Tensor x = empty({20'000}, {dtype});
+    CHECK(fits(histogram(x.bernoulli_(0.3), 2), {0.7, 0.3}));
+    CHECK(fits(histogram(x.random_(0, dtype == kBool ? 2 : 12), dtype == kBool ? 2 : 12),
+               std::vector<double>(dtype == kBool ? 2 : 12, dtype == kBool ? 0.5 : 1 / 12.0)));
+    x.random_();
+    const Moments m = moments(to(x, kFloat64));
+    const double end = dtype == kFloat64   ? 0x1p53
+                       : dtype == kFloat32 ? 0x1p24
+                       : dtype == kFloat16 ? 0x1p11
+                       : dtype == kInt64   ? 0x1p63
+                       : dtype == kInt32   ? 0x1p31
+                       : dtype == kBool    ? 2
+                                           : 0x1p8;
+    CHECK(m.mean == Approx(end / 2 - 0.5).epsilon(0.02));
+  }
+  CHECK(fits(histogram(empty({1000}, {kByte}).random_(4), 4), std::vector<double>(4, 0.25)));
+  const Tensor p = tensor({0, 0.25, 1}), x = empty({4000, 3}, {kInt64});
+  const std::vector<double> means = sum(x.bernoulli_(p), {0}).to_vector();
+  CHECK((means[0] == 0 && means[2] == 4000));
+  CHECK(means[1] == Approx(1000).margin(150));
+}
+
+TEST_CASE("draws in place: same numbers whatever the strides, the threads and the gradient mode") {
+  const auto draw = [](const Tensor& x, bool recorded) {
+    const AutoGradMode mode(recorded);
+    manual_seed(4);
+    std::vector<double> all;
+    x.uniform_(-1, 1);
+    for (double v : x.to_vector()) all.push_back(v);
+    for (double v : x.normal_().to_vector()) all.push_back(v);
+    for (double v : x.exponential_().to_vector()) all.push_back(v);
+    for (double v : x.bernoulli_().to_vector()) all.push_back(v);
+    for (double v : x.random_(7).to_vector()) all.push_back(v);
+    return all;
+  };
+  const int before = cpu::get_num_threads();
+  const std::vector<double> want = draw(empty({300, 200}), false);
+  for (int threads : {1, 4})
+    for (bool recorded : {false, true}) {
+      cpu::set_num_threads(threads);
+      CHECK(draw(empty({300, 200}), recorded) == want);
+      CHECK(draw(empty({200, 300}).t(), recorded) == want);
+      CHECK(draw(slice(empty({300, 400}), 1, 0, std::nullopt, 2), recorded) == want);
+    }
+  cpu::set_num_threads(before);
+}
+
+TEST_CASE("draws in place raise the version and give the old value a gradient of zeros") {
+  const Tensor x = ones({4}).requires_grad_(), p = full({4}, 0.5).requires_grad_();
+  const std::function<void(const Tensor&)> draws[] = {
+      [](const Tensor& y) { y.uniform_(); },     [](const Tensor& y) { y.normal_(); },
+      [](const Tensor& y) { y.exponential_(); }, [](const Tensor& y) { y.bernoulli_(0.5); },
+      [](const Tensor& y) { y.random_(3); },     [&](const Tensor& y) { y.bernoulli_(p); }};
+  for (const auto& draw : draws) {
+    const Tensor y = x * 2.0;
+    const uint32_t version = y.version();
+    draw(y);
+    CHECK(y.version() == version + 1);
+    CHECK(autograd::grad({sum(y * 3.0)}, {x})[0].to_vector() == std::vector<double>(4, 0));
+    CHECK(category_of([&] { draw(x); }) == Category::leaf_inplace);
+    CHECK(category_of([&] { draw(expand(ones({1}), {4})); }) == Category::overlapping_write);
+    const NoGradGuard no_grad;
+    draw(x.detach());
+  }
+  const Tensor y = x * 2.0;
+  y.bernoulli_(p);
+  CHECK(autograd::grad({sum(y)}, {p})[0].to_vector() == std::vector<double>(4, 0));
+  const Tensor z = x * 2.0, saved = z * z;
+  z.normal_();
+  CHECK(category_of([&] { sum(saved).backward(); }) == Category::version_mismatch);
+}
+
+TEST_CASE("normal of tensors and numbers") {
+  manual_seed(6);
+  const Tensor mean = tensor({-5, 5}, {kFloat64}).view({2, 1}), std = full({1, 100'000}, 3.0);
+  const Tensor x = normal(mean, std);
+  CHECK(x.sizes() == IntArray{2, 100'000});
+  CHECK(x.dtype() == kFloat64);
+  for (int64_t i : {0, 1}) {
+    const Moments m = moments(select(x, 0, i));
+    CHECK(m.mean == Approx(i ? 5 : -5).margin(0.05));
+    CHECK(m.variance == Approx(9).margin(0.15));
+  }
+  CHECK(moments(normal(1.0, full({50'000}, 2.0))).variance == Approx(4).margin(0.1));
+  CHECK(moments(normal(zeros({50'000}, {kHalf}), 2.0)).variance == Approx(4).margin(0.1));
+  CHECK(moments(normal(1.0, 2.0, {50'000})).mean == Approx(1).margin(0.05));
+  CHECK(normal(full({3}, 7.0), 0.0).to_vector() == std::vector<double>(3, 7));
+  const Tensor m = zeros({3, 1}).requires_grad_(), s = ones({2}).requires_grad_();
+  for (const Tensor& g : autograd::grad({sum(normal(m, s))}, {m, s}))
+    for (double v : g.to_vector()) CHECK(v == 0);
+  const autograd::JvpResult r =
+      autograd::jvp([](const Tensors& in) { return Tensors{normal(in[0], 1.0)}; }, {zeros({3})}, {ones({3})});
+  CHECK(r.tangents[0].to_vector() == std::vector<double>(3, 0));
+}
+
+TEST_CASE("draws like a tensor") {
+  const Tensor x = zeros({2, 3}, {kFloat64}).t();
+  CHECK(rand_like(x).dtype() == kFloat64);
+  CHECK(randn_like(x, kHalf).sizes() == IntArray{3, 2});
+  CHECK(randn_like(x, kHalf).dtype() == kHalf);
+  CHECK(randint_like(x, 5, 6).to_vector() == std::vector<double>(6, 5));
+  CHECK(randint_like(x, 1, kBool).to_vector() == std::vector<double>(6, 0));
+  CHECK(randint(1, {4}, {kFloat32}).to_vector() == std::vector<double>(4, 0));
+  manual_seed(8);
+  const Tensor b = bernoulli(zeros({9000}, {kInt32}), 0.25);
+  CHECK(b.dtype() == kInt32);
+  CHECK(fits(histogram(b, 2), {0.75, 0.25}));
+  CHECK(category_of([] { rand_like(zeros({2}, {kInt64})); }) == Category::dtype_mismatch);
+}
+
+TEST_CASE("randperm gives permutations, all equally often") {
+  manual_seed(2);
+  for (int64_t n : {0, 1, 2, 1000}) {
+    const std::vector<double> p = randperm(n).to_vector();
+    const std::set<double> all(p.begin(), p.end());
+    CHECK((static_cast<int64_t>(all.size()) == n && (n == 0 || *all.rbegin() == static_cast<double>(n - 1))));
+  }
+  std::vector<double> counts(24);
+  for (int i = 0; i < 6000; ++i) {
+    const std::vector<double> p = randperm(4).to_vector();
+    size_t rank = 0;
+    for (size_t a = 0; a < 4; ++a) {
+      size_t smaller = 0;
+      for (size_t b = a + 1; b < 4; ++b) smaller += p[b] < p[a];
+      rank = rank * (4 - a) + smaller;
+    }
+    ++counts[rank];
+  }
+  CHECK(fits(counts, std::vector<double>(24, 1 / 24.0)));
+  CHECK(randperm(256, {kByte}).dtype() == kByte);
+  CHECK(category_of([] { randperm(257, {kByte}); }) == Category::bad_argument);
+  CHECK(category_of([] { randperm(2050, {kHalf}); }) == Category::bad_argument);
+  CHECK(category_of([] { randperm(-1); }) == Category::bad_argument);
+  CHECK(category_of([] { randperm(2, {kBool}); }) == Category::dtype_mismatch);
+}
+
+TEST_CASE("multinomial with replacement") {
+  manual_seed(7);
+  const Tensor weights = tensor({1, 0, 3, 4, 0, 2, 0}), turned = stack({weights, flip(weights, {0})}, 1).t();
+  const Tensor one = multinomial(weights, 20'000, true);
+  CHECK(one.dtype() == kInt64);
+  const std::vector<double> shares{0.1, 0, 0.3, 0.4, 0, 0.2, 0};
+  CHECK(fits(histogram(one, 7), shares));
+  const Tensor two = multinomial(turned, 20'000, true);
+  CHECK(fits(histogram(select(two, 0, 0), 7), shares));
+  CHECK(fits(histogram(select(two, 0, 1), 7), {shares.rbegin(), shares.rend()}));
+  CHECK(select(two, 0, 0).to_vector() != one.to_vector());
+  for (ScalarType dtype : kFloats) CHECK(multinomial(to(weights, dtype), 3).sizes() == IntArray{3});
+  CHECK(multinomial(ones({0, 3}), 2).sizes() == IntArray{0, 2});
+}
+
+TEST_CASE("multinomial without replacement draws one after the other") {
+  manual_seed(9);
+  const std::vector<double> w{1, 2, 3, 4};
+  const Tensor rows = expand(tensor({1, 2, 3, 4, 0}), {30'000, 5});
+  const std::vector<double> pairs = multinomial(rows, 2).to_vector();
+  std::vector<double> counts(16), shares(16);
+  for (size_t i = 0; i < pairs.size(); i += 2) {
+    REQUIRE(pairs[i] != pairs[i + 1]);
+    REQUIRE((pairs[i] < 4 && pairs[i + 1] < 4));
+    ++counts[static_cast<size_t>(pairs[i] * 4 + pairs[i + 1])];
+  }
+  for (size_t a = 0; a < 4; ++a)
+    for (size_t b = 0; b < 4; ++b)
+      if (a != b) shares[a * 4 + b] = w[a] / 10 * w[b] / (10 - w[a]);
+  CHECK(fits(counts, shares));
+  const std::vector<double> all = multinomial(ones({50}), 50).to_vector();
+  CHECK(std::set<double>(all.begin(), all.end()).size() == 50);
+}
+
+TEST_CASE("choices do not depend on threads, and repeat with the seed") {
+  const int before = cpu::get_num_threads();
+  std::vector<std::vector<double>> all;
+  for (int threads : {1, 4}) {
+    cpu::set_num_threads(threads);
+    manual_seed(12);
+    const Tensor weights = rand({500, 100});
+    const Tensor mixed = cat({multinomial(weights, 30), multinomial(weights, 200, true)}, 1);
+    all.push_back(cat({flatten(mixed), randperm(10'000)}).to_vector());
+  }
+  cpu::set_num_threads(before);
+  CHECK(all[0] == all[1]);
+}
+
+TEST_CASE("dropout of channels keeps or drops whole channels") {
+  manual_seed(13);
+  const Tensor x = ones({50, 40, 3, 2}).requires_grad_();
+  const Tensor y = dropout2d(x, 0.25), channels = sum(y, {2, 3});
+  std::vector<double> counts(2);
+  for (double c : channels.to_vector()) {
+    REQUIRE((c == 0 || c == Approx(6 / 0.75)));
+    ++counts[c > 0];
+  }
+  CHECK(fits(counts, {0.25, 0.75}));
+  sum(y).backward();
+  CHECK(x.grad().to_vector() == y.to_vector());
+  CHECK(dropout1d(ones({4, 5}), 0.5).sizes() == IntArray{4, 5});
+  CHECK(sum(dropout1d(ones({4, 50}), 0.5), {1}).to_vector().size() == 4);
+  for (double c : sum(dropout1d(ones({4, 50}), 0.5), {1}).to_vector()) CHECK((c == 0 || c == 100));
+  CHECK(dropout3d(ones({2, 2, 2, 2}), 0.5).dim() == 4);
+  CHECK(category_of([] { dropout1d(ones({3}), 0.5); }) == Category::bad_dim);
+  CHECK(category_of([] { dropout3d(ones({3, 3}), 0.5); }) == Category::bad_dim);
+  CHECK(category_of([] { feature_dropout(ones({3}), 0.5); }) == Category::bad_dim);
+}
+
+TEST_CASE("alpha_dropout keeps mean and variance") {
+  manual_seed(14);
+  for (double p : {0.1, 0.5}) {
+    const Moments m = moments(alpha_dropout(randn({200'000}), p));
+    CHECK(m.mean == Approx(0).margin(0.02));
+    CHECK(m.variance == Approx(1).margin(0.03));
+  }
+  const Tensor y = feature_alpha_dropout(ones({30, 20, 4}), 0.5);
+  const Tensor spread = amax(y, {2}) - amin(y, {2});
+  CHECK(amax(spread).item<double>() == 0);
+  CHECK(alpha_dropout(ones({5}), 1).to_vector() == std::vector<double>(5, 0));
+  const std::vector<double> values = alpha_dropout(ones({500}), 0.5).to_vector();
+  for (double v : values) CHECK((v == Approx(1.6655973) || v == Approx(-0.7791939)));
+}
+
+TEST_CASE("derivatives of dropouts") {
+  using testing::gradcheck;
+  using testing::input;
+  const auto seeded = [](Tensor (*form)(Operand, double, bool)) {
+    return [form](const Tensors& in) {
+      manual_seed(21);
+      return form(in[0] * in[0], 0.4, true);
+    };
+  };
+  for (auto* form : {dropout, feature_dropout, dropout1d, alpha_dropout, feature_alpha_dropout})
+    gradcheck(seeded(form), {input({3, 4, 2})});
+}
+
+TEST_CASE("dropouts in place") {
+  const Tensor x = ones({40, 3}).requires_grad_();
+  for (auto* form : {dropout_, feature_dropout_, alpha_dropout_, feature_alpha_dropout_}) {
+    const Tensor y = x * 2.0;
+    const uint32_t version = y.version();
+    manual_seed(15);
+    CHECK(&form(y, 0.5, true, SourceLocation::current()) == &y);
+    CHECK(y.version() > version);
+    const std::vector<double> g = autograd::grad({sum(y)}, {x})[0].to_vector(), v = y.to_vector();
+    for (size_t i = 0; i < g.size(); ++i) CHECK((g[i] == 0) == (v[i] <= 0));
+    const Tensor z = x * 2.0;
+    form(z, 0.5, false, SourceLocation::current());
+    CHECK(z.version() == version);
+    CHECK(category_of([&] { form(x, 0.5, true, SourceLocation::current()); }) == Category::leaf_inplace);
+    CHECK(category_of([&] { form(z, 1.5, false, SourceLocation::current()); }) == Category::bad_argument);
+  }
+}
+
+TEST_CASE("parameters outside their domain are refused") {
+  const Tensor x = ones({4}), ints = ones({4}, {kInt64});
+  const auto refused = [](const auto& f, Category want = Category::bad_argument) {
+    CHECK(category_of(f) == want);
+  };
+  refused([&] { x.uniform_(2, 1); });
+  refused([&] { x.uniform_(0, INFINITY); });
+  refused([&] { x.uniform_(NAN, 1); });
+  refused([&] { to(x, kHalf).uniform_(0, 70000); });
+  refused([&] { x.normal_(0, -1); });
+  refused([&] { x.exponential_(0); });
+  refused([&] { x.exponential_(NAN); });
+  refused([&] { x.bernoulli_(1.5); });
+  refused([&] { x.bernoulli_(x * 2.0); });
+  refused([&] { x.random_(0); });
+  refused([&] { x.random_(3, 3); });
+  refused([&] { ones({2}, {kByte}).random_(0, 300); });
+  refused([&] { ones({2}, {kBool}).random_(3); });
+  refused([&] { normal(0.0, -1.0, {2}); });
+  refused([&] { normal(x, x - 2.0); });
+  refused([&] { normal(0.0, 1.0); });
+  refused([&] { bernoulli(x, -0.1); });
+  refused([&] { multinomial(x - 2.0, 1); });
+  refused([&] { multinomial(zeros({3}), 1); });
+  refused([&] { multinomial(tensor({1, 1, 0, 0}).view({2, 2}), 1); });
+  refused([&] { multinomial(tensor({1, INFINITY}), 1); });
+  refused([&] { multinomial(tensor({1, NAN}), 1); });
+  refused([&] { multinomial(x, 0); });
+  refused([&] { multinomial(x, 5); });
+  refused([&] { multinomial(tensor({0, 1, 0}), 2); });
+  refused([&] { multinomial(ones({2, 0}), 1, true); });
+  refused([&] { multinomial(ones({2, 2, 2}), 1); }, Category::bad_dim);
+  refused([&] { multinomial(ones({}), 1); }, Category::bad_dim);
+  refused([&] { multinomial(ints, 1); }, Category::dtype_mismatch);
+  refused([&] { ints.uniform_(); }, Category::dtype_mismatch);
+  refused([&] { ints.normal_(); }, Category::dtype_mismatch);
+  refused([&] { ints.exponential_(); }, Category::dtype_mismatch);
+  refused([&] { normal(ints, 1.0); }, Category::dtype_mismatch);
+  refused([&] { alpha_dropout(ints); }, Category::dtype_mismatch);
+  refused([&] { x.bernoulli_(ones({2, 4})); }, Category::shape_mismatch);
+  refused([&] { normal(ones({2}), ones({3})); }, Category::shape_mismatch);
+}
+
+TEST_CASE("the draws are found by their names") {
+  for (const char* name : {"exponential", "bernoulli_number", "normal_around", "randperm", "multinomial"})
+    CHECK(ops::find_op(name) != nullptr);
+}
+
+}  // namespace
+}  // namespace retrograd
