@@ -37,6 +37,7 @@ void randperm_kernel(const Call& call, TensorImpl* const* outputs) {
   const auto& attrs = call.attrs_as<ops::RandPerm::Attrs>();
   TensorImpl& out = *outputs[0];
   const int64_t n = out.numel().raw();
+  if (n == 0) return;
   std::vector<int64_t> places(static_cast<size_t>(n));
   std::iota(places.begin(), places.end(), 0);
   for (int64_t i = 0; i + 1 < n; ++i)
