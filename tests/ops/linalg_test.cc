@@ -3,7 +3,6 @@
 // and cofactors of singular matrices, saved factors, errors. Results against PyTorch: tests/conformance.
 #include "ops/linalg.h"
 
-#include "cpu/parallel.h"
 #include "ops/matmul.h"
 #include "ops/rearrange.h"
 #include "ops/unary.h"
