@@ -17,6 +17,7 @@ class CpuExecutor final : public Executor {
     add_norm_kernels(table_);
     add_class_loss_kernels(table_);
     add_matmul_kernels(table_);
+    add_convolution_kernels(table_);
     add_attention_kernels(table_);
     add_random_kernels(table_);
     add_sampling_kernels(table_);

@@ -36,8 +36,10 @@ constexpr int64_t kDotBlock = 512;
 
 int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }
 
+}  // namespace
+
 template <class T>
-const GemmKernels<T>& kernels() {
+const GemmKernels<T>& gemm_kernels() {
 #if defined(__x86_64__)
   switch (level()) {
     case Level::avx512: return avx512::gemm_kernels(T{});
@@ -47,6 +49,10 @@ const GemmKernels<T>& kernels() {
 #endif
   return baseline::gemm_kernels(T{});
 }
+template const GemmKernels<float>& gemm_kernels<float>();
+template const GemmKernels<double>& gemm_kernels<double>();
+
+namespace {
 
 template <class T>
 MatrixView<T> transposed(MatrixView<T> x) {
@@ -65,7 +71,7 @@ const T* contiguous(const T* x, int64_t step, int64_t n, T* buffer) {
 template <class T>
 void thin_row(const T* x, MatrixView<T> b, int64_t n, int64_t k, T* y, int64_t y_step, T alpha,
               bool accumulate) {
-  const GemmKernels<T>& kernel = kernels<T>();
+  const GemmKernels<T>& kernel = gemm_kernels<T>();
   const bool by_rows = b.column == 1;  // else its columns are read, contiguous or not
   const int64_t column_bytes = static_cast<int64_t>(sizeof(T)) * std::max<int64_t>(k, 1);
   const int64_t grain = std::max<int64_t>(by_rows ? 1024 : 4, kStreamBytes / column_bytes / 4 * 4);
@@ -95,7 +101,7 @@ void thin(const Gemm<T>& g) {
 // How C is cut, and which operands are packed.
 template <class T>
 struct Plan {
-  const GemmKernels<T>& kernel = kernels<T>();
+  const GemmKernels<T>& kernel = gemm_kernels<T>();
   int64_t row_panels, column_panels, tile_rows, tile_columns;  // in panels
   bool pack_a, pack_b;
 
@@ -203,6 +209,7 @@ class Slab {
       x.b = plan_.pack_b ? packed + columns * column_panel * x.k : g_.b.data + l * g_.b.row + j;
       x.b_panel = plan_.pack_b ? columns * x.k : columns;
       x.b_row = plan_.pack_b ? columns : g_.b.row;
+      x.b_last_row = columns;
       x.b_last = ragged_ ? packed + columns * (packed_columns - 1) * x.k : nullptr;
       plan_.kernel.block(x);
     }
@@ -272,7 +279,7 @@ void run_batch(const Gemm<T>& first, std::span<const BatchOffsets> offsets) {
 
 template <class T>
 T run_dot(const T* x, int64_t x_step, const T* y, int64_t y_step, int64_t n) {
-  const GemmKernels<T>& kernel = kernels<T>();
+  const GemmKernels<T>& kernel = gemm_kernels<T>();
   std::vector<T> sums(static_cast<size_t>(ceil_div(n, kDotBlock)));
   parallel_range(n, 64 * kDotBlock, [&](int64_t begin, int64_t end) {
     const bool copied = x_step != 1 || y_step != 1;

@@ -5,6 +5,7 @@
 
 #include "ir/bookkeeping.h"
 #include "ops/attention.h"
+#include "ops/convolution.h"
 #include "ops/copy.h"
 #include "ops/dropout.h"
 #include "ops/elementwise_list.h"
@@ -56,6 +57,7 @@ std::vector<const OpInfo*> collect() {
   append<ClassLossOps>(all);
   append<MatmulOps>(all);
   append<LinalgOps>(all);
+  append<ConvolutionOps>(all);
   append<AttentionOps>(all);
   append<RandomOps>(all);
   append<SamplingOps>(all);

@@ -110,7 +110,7 @@ void block(const GemmBlock<T>& x) {
                    last ? x.b_last : x.b + j / columns * x.b_panel,
                    x.a_row,
                    x.a_column,
-                   last ? columns : x.b_row,
+                   last ? x.b_last_row : x.b_row,
                    nullptr,
                    x.c_row,
                    x.alpha,

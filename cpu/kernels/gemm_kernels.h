@@ -19,7 +19,8 @@ struct GemmBlock {
   int64_t a_panel, a_row, a_column;  // A[i, l] is at a[i / rows * a_panel + i % rows * a_row + l * a_column]
   const T* b;
   int64_t b_panel, b_row;  // B[l, j] is at b[j / columns * b_panel + l * b_row + j % columns]
-  const T* b_last;         // packed last panel when n is no multiple of columns, else unused
+  const T* b_last;         // the last panel when n is no multiple of columns, else unused
+  int64_t b_last_row;      // its B[l, j] is at b_last[l * b_last_row + j % columns]; it is read in full
   T* c;
   int64_t c_row;
   T alpha;
@@ -54,5 +55,9 @@ namespace avx512 {
 const GemmKernels<float>& gemm_kernels(float);
 const GemmKernels<double>& gemm_kernels(double);
 }  // namespace avx512
+
+/// Those of this machine's level: float and double.
+template <class T>
+const GemmKernels<T>& gemm_kernels();
 
 }  // namespace retrograd::cpu

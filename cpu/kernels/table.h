@@ -45,6 +45,7 @@ void add_softmax_kernels(KernelTable& table);
 void add_norm_kernels(KernelTable& table);
 void add_class_loss_kernels(KernelTable& table);
 void add_matmul_kernels(KernelTable& table);
+void add_convolution_kernels(KernelTable& table);
 void add_attention_kernels(KernelTable& table);
 void add_random_kernels(KernelTable& table);
 void add_sampling_kernels(KernelTable& table);

@@ -25,6 +25,7 @@
 #include "ops/binary.h"
 #include "ops/comparison.h"
 #include "ops/contraction.h"
+#include "ops/convolution.h"
 #include "ops/creation.h"
 #include "ops/dropout.h"
 #include "ops/embedding.h"

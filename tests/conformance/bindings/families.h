@@ -15,6 +15,7 @@ BindingList shape_bindings();
 BindingList rearrange_bindings();
 BindingList index_bindings();
 BindingList matmul_bindings();
+BindingList convolution_bindings();
 BindingList norm_bindings();
 BindingList loss_bindings();
 BindingList linalg_bindings();

@@ -1,0 +1,222 @@
+// Convolutions on the CPU: operands become sweeps (cpu/kernels/convolution.h).
+// Operands that are not contiguous or of 16 bits are converted first, to float32; the result of 16 bits is
+// rounded once. Integers are computed as int64, by tiles.
+#include "cpu/kernels/convolution.h"
+
+#include <numeric>
+
+#include "cpu/kernels/elementwise.h"
+#include "cpu/kernels/table.h"
+#include "ops/convolution.h"
+
+namespace retrograd::cpu {
+
+int64_t make_runs(const Sweep& s, int64_t begin, int64_t end, ConvolutionRun* runs) {
+  const Axis(&a)[3] = s.axis;
+  int64_t line = begin / a[2].grid, x = begin % a[2].grid;
+  ConvolutionRun* run = runs;
+  for (int64_t column = 0; column < end - begin; ++run, ++line, x = 0) {
+    const int64_t y = line % a[1].grid, z = line / a[1].grid % a[0].grid,
+                  sample = line / a[1].grid / a[0].grid;
+    run->at[0] = z * a[0].stride;
+    run->at[1] = y * a[1].stride;
+    run->at[2] = x * a[2].stride;
+    run->from = sample * s.in_sample() + (run->at[0] * a[1].in + run->at[1]) * a[2].in + run->at[2];
+    run->to = sample * s.out_sample() +
+              ((a[0].first + z * a[0].step) * a[1].out + a[1].first + y * a[1].step) * a[2].out + a[2].first +
+              x * a[2].step;
+    run->column = column;
+    run->count = std::min(a[2].grid - x, end - begin - column);
+    column += run->count;
+  }
+  return run - runs;
+}
+
+namespace {
+
+constexpr int64_t kFewFeatures = 4;  // per group: computed by lines
+
+using Cell = RefPtr<TensorImpl>;
+
+Cell make_cell(ScalarType dtype, const Shape& shape) {
+  Cell cell = TensorImpl::make();
+  cell->set_type(dtype, kCPU, shape);
+  cell->allocate();
+  return cell;
+}
+
+ScalarType compute_type(ScalarType dtype) {
+  if (is_integral(dtype, true)) return kInt64;
+  return dtype == kFloat64 ? kFloat64 : kFloat32;
+}
+
+// An operand, contiguous and in the type computed in.
+Cell converted(const TensorImpl* x, ScalarType dtype) {
+  if (!x) return {};
+  if (x->dtype() == dtype && x->is_contiguous()) return Cell(const_cast<TensorImpl*>(x));
+  Cell cell = make_cell(dtype, x->shape());
+  convert_copy(*x, *cell);
+  return cell;
+}
+
+template <class T>
+const T* values(const Cell& cell) {
+  return cell ? static_cast<const T*>(cell->data()) : nullptr;
+}
+
+template <class F>
+void with_type(ScalarType type, F&& f) {
+  if (type == kFloat32)
+    f(float{});
+  else if (type == kFloat64)
+    f(double{});
+  else
+    f(int64_t{});
+}
+
+// Calls f(out) with the result's memory in the type computed in, and rounds that to the output.
+template <class F>
+void with_result(TensorImpl& output, ScalarType type, F&& f) {
+  const bool direct = output.dtype() == type && output.is_contiguous();
+  const Cell cell = direct ? Cell(&output) : make_cell(type, output.shape());
+  f(cell->data());
+  if (!direct) convert_copy(*cell, output);
+}
+
+int64_t spatial_size(const Shape& shape, int d) {  // of dim d of three, counted from the last
+  const int i = shape.rank() - 3 + d;
+  return i < 2 ? 1 : shape[i].raw();
+}
+
+// The sweep of a convolution from `large` to `small` with a kernel as that of `weight`, all of them
+// (..., channels, spatial dims). Dims that are missing are those in front.
+Sweep make_sweep(const ops::ConvolutionAttrs& attrs, const Shape& large, const Shape& small,
+                 const Shape& weight) {
+  Sweep s;
+  s.batch = large[0].raw();
+  s.groups = attrs.groups;
+  s.in_channels = large[1].raw() / attrs.groups;
+  s.out_channels = small[1].raw() / attrs.groups;
+  const int missing = 3 - attrs.stride.size();
+  for (int d = 0; d < 3; ++d) {
+    Axis& a = s.axis[d];
+    a.in = spatial_size(large, d);
+    a.out = a.grid = spatial_size(small, d);
+    a.kernel = a.taps = spatial_size(weight, d);
+    if (d < missing) continue;
+    a.stride = attrs.stride[d - missing];
+    a.offset = -attrs.padding[d - missing];
+    a.offset_step = attrs.dilation[d - missing];
+  }
+  return s;
+}
+
+// Makes the last two dims one where the last is passed through: kernels of one place become plain products.
+void merge_axes(Sweep& s) {
+  for (int d = 0; d < 2; ++d) {
+    Axis &y = s.axis[1], &x = s.axis[2];
+    const bool passes = x.kernel == 1 && x.stride == 1 && x.offset == 0 && x.in == x.out;
+    if (!passes || y.stride != 1) return;
+    const int64_t line = x.in;
+    x = y;
+    for (int64_t* size : {&x.in, &x.out, &x.grid, &x.offset, &x.offset_step}) *size *= line;
+    y = s.axis[0];
+    s.axis[0] = Axis();
+  }
+}
+
+// The results of dim `a` of a convolution's transpose at places with remainder r by the stride: place
+// r + i * stride was read for the kernel's places t with (r - offset - t * offset_step) a multiple of the
+// stride. These are tap, tap + tap_step, ...
+Axis transposed(const Axis& a, int64_t r) {
+  Axis t;
+  t.in = a.out;
+  t.out = a.in;
+  t.kernel = a.kernel;
+  t.first = r;
+  t.step = a.stride;
+  t.grid = ceil_div(a.in - r, a.stride);
+  t.tap_step = a.stride / std::gcd(a.offset_step, a.stride);
+  while (t.tap < std::min(t.tap_step, a.kernel) && (r - a.offset - t.tap * a.offset_step) % a.stride != 0)
+    ++t.tap;
+  t.taps = t.tap < t.tap_step ? ceil_div(a.kernel - t.tap, t.tap_step) : 0;
+  t.offset = (r - a.offset - t.tap * a.offset_step) / a.stride;
+  t.offset_step = -t.tap_step * a.offset_step / a.stride;
+  return t;
+}
+
+template <class T>
+void run_sweep(const Sweep& s, const SweepData<T>& data) {
+  if constexpr (!std::is_same_v<T, int64_t>)
+    if (s.out_channels <= kFewFeatures && s.in_channels * s.taps() > 0) return sweep_lines(s, data);
+  sweep_tiles(s, data);
+}
+
+void convolution_kernel(const Call& call, TensorImpl* const* outputs) {
+  const ScalarType type = compute_type(outputs[0]->dtype());
+  const Cell x = converted(call.operands[0], type), weight = converted(call.operands[1], type),
+             bias = converted(call.operands[2], type);
+  Sweep s =
+      make_sweep(call.attrs_as<ops::ConvolutionAttrs>(), x->shape(), outputs[0]->shape(), weight->shape());
+  merge_axes(s);
+  with_result(*outputs[0], type, [&](void* out) {
+    with_type(type, [&]<class T>(T) {
+      run_sweep<T>(s, {values<T>(x), values<T>(weight), values<T>(bias), static_cast<T*>(out), s.kernel(),
+                       s.in_channels * s.kernel()});
+    });
+  });
+}
+
+void transpose_kernel(const Call& call, TensorImpl* const* outputs) {
+  const ScalarType type = compute_type(outputs[0]->dtype());
+  const Cell x = converted(call.operands[0], type), weight = converted(call.operands[1], type),
+             bias = converted(call.operands[2], type);
+  Sweep forward =
+      make_sweep(call.attrs_as<ops::ConvolutionAttrs>(), outputs[0]->shape(), x->shape(), weight->shape());
+  merge_axes(forward);
+  Sweep s = forward;
+  std::swap(s.in_channels, s.out_channels);
+  const auto remainders = [&](int d) { return std::min(forward.axis[d].stride, forward.axis[d].in); };
+  with_result(*outputs[0], type, [&](void* out) {
+    with_type(type, [&]<class T>(T) {
+      const SweepData<T> data{values<T>(x),         values<T>(weight),           values<T>(bias),
+                              static_cast<T*>(out), s.out_channels * s.kernel(), s.kernel()};
+      for (int64_t z = 0; z < remainders(0); ++z)
+        for (int64_t y = 0; y < remainders(1); ++y)
+          for (int64_t x = 0; x < remainders(2); ++x) {
+            const int64_t remainder[3] = {z, y, x};
+            for (int d = 0; d < 3; ++d) s.axis[d] = transposed(forward.axis[d], remainder[d]);
+            run_sweep(s, data);
+          }
+    });
+  });
+}
+
+void weight_kernel(const Call& call, TensorImpl* const* outputs) {
+  const ScalarType type = compute_type(outputs[0]->dtype());
+  const Cell x = converted(call.operands[0], type), grad = converted(call.operands[1], type);
+  Sweep s =
+      make_sweep(call.attrs_as<ops::ConvolutionAttrs>(), x->shape(), grad->shape(), outputs[0]->shape());
+  merge_axes(s);
+  if (outputs[0]->numel().raw() == 0) return;
+  with_result(*outputs[0], type, [&](void* out) {
+    const auto run = [&]<class T>(T) {
+      const auto way = s.out_channels <= kFewFeatures ? weight_lines<T> : weight_tiles<T>;
+      way(s, values<T>(x), values<T>(grad), static_cast<T*>(out));
+    };
+    if (type == kFloat64)
+      run(double{});
+    else
+      run(float{});
+  });
+}
+
+}  // namespace
+
+void add_convolution_kernels(KernelTable& table) {
+  table.set(&ops::info<ops::Convolution>, convolution_kernel);
+  table.set(&ops::info<ops::ConvolutionTranspose>, transpose_kernel);
+  table.set(&ops::info<ops::ConvolutionWeight>, weight_kernel);
+}
+
+}  // namespace retrograd::cpu
