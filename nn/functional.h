@@ -4,6 +4,7 @@
 
 #include "ops/activations.h"
 #include "ops/attention.h"
+#include "ops/convolution.h"
 #include "ops/dropout.h"
 #include "ops/embedding.h"
 #include "ops/losses.h"
@@ -14,6 +15,12 @@
 namespace retrograd::nn::functional {
 
 using retrograd::alpha_dropout;
+using retrograd::conv1d;
+using retrograd::conv2d;
+using retrograd::conv3d;
+using retrograd::conv_transpose1d;
+using retrograd::conv_transpose2d;
+using retrograd::conv_transpose3d;
 using retrograd::cross_entropy;
 using retrograd::dropout;
 using retrograd::dropout1d;

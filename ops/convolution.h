@@ -78,16 +78,18 @@ using ConvolutionOps = OpList<Convolution, ConvolutionTranspose, ConvolutionWeig
 }  // namespace ops
 
 /// Zeros around an input: so many at both ends of each spatial dim; or by name: "valid" for none, "same" for
-/// as many as keep the size (an odd one goes to the end), which needs stride 1.
+/// as many as keep the size (an odd one goes to the end), which needs stride 1. Error(bad_argument) for
+/// another name.
 struct ConvPadding {
   ConvPadding(int all) : sizes(all) {}
   ConvPadding(int64_t all) : sizes(all) {}
   ConvPadding(const IntList& sizes) : sizes(sizes) {}
   ConvPadding(std::initializer_list<int64_t> sizes) : sizes(sizes) {}
-  ConvPadding(const char* name) : name(name) {}
-  ConvPadding(std::string_view name) : name(name) {}
-  IntList sizes;
-  std::string_view name;
+  ConvPadding(std::string_view name, SourceLocation where = SourceLocation::current());
+  ConvPadding(const char* name, SourceLocation where = SourceLocation::current())
+      : ConvPadding(std::string_view(name), where) {}
+  IntList sizes = 0;
+  bool same = false;
 };
 
 // Input (batch, channels, spatial...) or, for one sample, (channels, spatial...); so is the result. Lists have

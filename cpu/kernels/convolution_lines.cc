@@ -6,7 +6,7 @@
 // of the kernel reads a dense line, at an offset that is the same for all lines of the band:
 //   out[line][x] = bias + sum over c, t of weight[c, t] * staged[line * line_step + offset(c, t) + x],
 // so that the inner loops have neither bounds nor strides. The weight's gradient uses the same offsets and
-// sums over lines; sums of a band are kept per lane of a register, those of bands are added in order.
+// sums over the lines of a band; the sums of bands are added in order.
 #include <span>
 
 #include "cpu/kernels/convolution.h"
@@ -16,7 +16,7 @@
 namespace retrograd::cpu {
 namespace {
 
-constexpr int64_t kStagedBytes = 128 << 10;  // of a band, if it has more than one line
+constexpr int64_t kStagedBytes = 256 << 10;  // of a band, if it has more than one line
 constexpr int64_t kChunkWork = 1 << 18;      // multiplications of a chunk, at least
 constexpr int64_t kParts = 16;               // of the samples, for sums over all of them
 
@@ -187,12 +187,11 @@ class WeightLines {
     const int64_t grain = std::max<int64_t>(1, kChunkWork / std::max<int64_t>(work, 1));
     parallel_range(parts * channels, grain, [&](int64_t begin, int64_t end) {
       const Scratch<ConvolutionRun> runs(staging_.runs());
-      const Scratch<T> staged(staging_.size() + kConvolutionPad), lanes(taps_ * kConvolutionPad),
-          line(round_up(s_.axis[2].grid, kConvolutionPad));
+      const Scratch<T> staged(staging_.size() + kConvolutionPad),
+          lines(staging_.lines() * round_up(s_.axis[2].grid, kConvolutionPad));
       for (int64_t i = begin; i < end; ++i)
         compute(i % channels, i / channels * s_.batch / parts, (i / channels + 1) * s_.batch / parts,
-                partial.data() + i / channels * sums,
-                {runs.data(), staged.data(), lanes.data(), line.data()});
+                partial.data() + i / channels * sums, {runs.data(), staged.data(), lines.data()});
     });
     for (int64_t i = 0; i < sums; ++i) {
       T total = 0;
@@ -204,7 +203,7 @@ class WeightLines {
  private:
   struct Buffers {
     ConvolutionRun* runs;
-    T *staged, *lanes, *line;
+    T *staged, *lines;
   };
 
   void compute(int64_t channel, int64_t first, int64_t end, T* result, const Buffers& buffers) const {
@@ -216,31 +215,22 @@ class WeightLines {
                        buffers.staged);
         for (int64_t k = 0; k < s_.out_channels; ++k) {
           const int64_t feature = group * s_.out_channels + k;
-          correlate(band, grad_ + sample * s_.out_sample() + feature * s_.out_plane(), buffers);
-          add_lanes(buffers.lanes, result + (feature * s_.in_channels + c) * taps_);
+          correlate(band, grad_ + sample * s_.out_sample() + feature * s_.out_plane(), buffers,
+                    result + (feature * s_.in_channels + c) * taps_);
         }
       }
   }
 
-  // Sets the lanes to the band's sums.
-  void correlate(const Staging::Band& band, const T* grad, const Buffers& buffers) const {
+  // Adds the sums of a band. Lines of the gradient are copied where reading whole registers would leave them.
+  void correlate(const Staging::Band& band, const T* grad, const Buffers& buffers, T* sums) const {
     const int64_t row = s_.axis[2].grid, padded = round_up(row, kConvolutionPad);
-    std::fill_n(buffers.lanes, taps_ * kConvolutionPad, T(0));
-    std::fill_n(buffers.line, padded, T(0));
-    for (int64_t i = 0; i < band.lines; ++i) {
-      const T* from = grad + (band.z * s_.axis[1].grid + band.y + i) * row;
-      if (row != padded) from = std::copy_n(from, row, buffers.line) - row;
-      table_.correlate(buffers.staged + i * staging_.line_step(), offset_.data(), taps_, from, row,
-                       buffers.lanes);
+    const T* from = grad + (band.z * s_.axis[1].grid + band.y) * row;
+    if (row != padded) {
+      for (int64_t i = 0; i < band.lines; ++i) std::copy_n(from + i * row, row, buffers.lines + i * padded);
+      from = buffers.lines;
     }
-  }
-
-  void add_lanes(const T* lanes, T* sums) const {
-    for (int64_t t = 0; t < taps_; ++t, lanes += kConvolutionPad) {
-      T total = 0;
-      for (int64_t l = 0; l < kConvolutionPad; ++l) total += lanes[l];
-      sums[t] += total;
-    }
+    table_.correlate({from, buffers.staged, padded, staging_.line_step(), band.lines, row}, offset_.data(),
+                     taps_, sums);
   }
 
   const Sweep& s_;

@@ -29,15 +29,22 @@ struct ConvolutionCopies {
   void (*store)(const T* row, const ConvolutionRun* runs, int64_t run_count, T bias, int64_t step, T* out);
 };
 
+/// Lines of two operands, so many elements apart. Of each, elements up to n rounded up to kConvolutionPad are
+/// read.
+template <class T>
+struct CorrelationLines {
+  const T *g, *x;
+  int64_t g_step, x_step, lines, n;
+};
+
 template <class T>
 struct ConvolutionTaps {
   /// out[i] = start + sum over t < count of weight[t] * x[offset[t] + i], for i < n. Elements of x up to n
   /// rounded up to kConvolutionPad are read.
   void (*combine)(const T* x, const int64_t* offset, const T* weight, int64_t count, T start, T* out,
                   int64_t n);
-  /// Adds g[i] * x[offset[t] + i] for i < n, in some order, to the kConvolutionPad elements of `lanes` that
-  /// belong to t. Elements of g and x up to n rounded up to kConvolutionPad are read.
-  void (*correlate)(const T* x, const int64_t* offset, int64_t count, const T* g, int64_t n, T* lanes);
+  /// sums[t] += the sum over lines and i < n of g[i] * x[offset[t] + i], for t < count.
+  void (*correlate)(const CorrelationLines<T>& lines, const int64_t* offset, int64_t count, T* sums);
 };
 
 namespace baseline {

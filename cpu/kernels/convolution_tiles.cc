@@ -25,8 +25,8 @@ constexpr int64_t kRowBytes = 1024;         // of a row of a strip, without the 
 constexpr int64_t kLineBytes = 64;          // the gap
 constexpr int64_t kStripBytes = 512 << 10;  // of a strip, if it has that many rows that rows must be shorter
 constexpr int64_t kChunkWork = 1 << 19;     // multiplications of a chunk, at least
-constexpr int64_t kChunks = 16;             // number of tiles below which features are split, too
-constexpr int64_t kPartPanels = 4;          // row panels of a part of the features, at least
+constexpr int64_t kChunks = 16;  // number of tiles that is aimed at; at half of it, features are split, too
+constexpr int64_t kPartPanels = 4;  // row panels of a part of the features, at least
 
 // Integer arithmetic wraps around.
 void integer_block(const GemmBlock<int64_t>& x) {
@@ -83,7 +83,7 @@ class SweepTiles {
     const int64_t tiles = ceil_div(s_.batch * s_.grid(), columns_), blocks = tiles * s_.groups;
     const int64_t most = ceil_div(panels_, kPartPanels);
     const int64_t parts =
-        blocks >= kChunks ? 1 : std::min(most, ceil_div(kChunks, std::max<int64_t>(blocks, 1)));
+        blocks >= kChunks / 2 ? 1 : std::min(most, ceil_div(kChunks, std::max<int64_t>(blocks, 1)));
     const int64_t part_panels = ceil_div(panels_, parts);
     const int64_t work = part_panels * kernel_.rows * columns_ * std::max<int64_t>(s_.in_channels * taps_, 1);
     parallel_range(parts * blocks, std::max<int64_t>(1, kChunkWork / work), [&](int64_t begin, int64_t end) {
@@ -109,10 +109,13 @@ class SweepTiles {
     T *strip, *c;
   };
 
+  // As many as fit, but fewer, down to two panels, where that leaves too few tiles.
   int64_t tile_columns() const {
     const int64_t fitting = kStripBytes / kElement / std::max<int64_t>(strip_channels_ * taps_, 1);
-    return std::clamp<int64_t>(fitting / kernel_.columns * kernel_.columns, kernel_.columns,
-                               kRowBytes / kElement);
+    const int64_t most = std::min(fitting, kRowBytes / kElement) / kernel_.columns,
+                  fair = s_.batch * s_.grid() * s_.groups / kChunks / kernel_.columns;
+    return std::clamp<int64_t>(std::min(most, std::max<int64_t>(fair, 2)), 1, kRowBytes / kElement) *
+           kernel_.columns;
   }
 
   // The panels of a strip's channels follow each other, each a group of `rows` elements per row of the strip.

@@ -6,7 +6,6 @@
 // left factor, read where it is. Chunks are pieces of the channels; where these are few, the blocks are dealt
 // out to parts with sums of their own, which are added in order. The result is turned at the end, since
 // features are its rows.
-#include <numeric>
 #include <span>
 
 #include "cpu/kernels/convolution.h"
@@ -71,11 +70,13 @@ class WeightTiles {
     T* packed;
   };
 
-  // Whole row panels where that is a reasonable number of channels.
+  // As many as leave the least of their row panels empty.
   int64_t piece_channels() const {
-    const int64_t even = kernel_.rows / std::gcd<int64_t>(taps_, kernel_.rows);
-    const int64_t about = std::max<int64_t>(kStripRows / taps_, 1);
-    return std::min(std::max<int64_t>(s_.in_channels, 1), about >= even ? about / even * even : about);
+    int64_t best = 1;
+    const auto panels = [&](int64_t channels) { return ceil_div(channels * taps_, kernel_.rows); };
+    for (int64_t c = 2; c <= s_.in_channels && c * taps_ <= kStripRows; ++c)
+      if (c * panels(best) >= best * panels(c)) best = c;
+    return best;
   }
 
   // Of one block and group: column panels, each a row of `columns` features per result.

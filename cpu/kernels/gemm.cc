@@ -174,6 +174,23 @@ void pack_across(const T* x, int64_t along, int64_t k, T* out) {
     for (int i = 0; i < Width; ++i) out[i] = x[i + l * along];
 }
 
+// The same for fewer rows than the panel has; the others are zeros.
+template <class T>
+void pack_few(const T* x, int64_t across, int64_t count, int64_t width, int64_t k, T* out) {
+  constexpr int64_t Q = Quad<T>::size;
+  int64_t l = 0;
+  for (; l + Q <= k; l += Q, out += Q * width) {
+    int64_t i = 0;
+    for (; i + Q <= count; i += Q) Quad<T>::turn(x + i * across + l, across, out + i, width);
+    for (int64_t q = 0; q < Q; ++q) {
+      for (int64_t r = i; r < count; ++r) out[q * width + r] = x[r * across + l + q];
+      for (int64_t r = count; r < width; ++r) out[q * width + r] = 0;
+    }
+  }
+  for (; l < k; ++l, out += width)
+    for (int64_t i = 0; i < width; ++i) out[i] = i < count ? x[i * across + l] : 0;
+}
+
 template <class T>
 void pack(const T* x, int64_t across, int64_t along, int64_t count, int64_t width, int64_t k, T* out) {
   constexpr int columns = kVectors * kLanes<T>;
@@ -183,6 +200,7 @@ void pack(const T* x, int64_t across, int64_t along, int64_t count, int64_t widt
   if (count == width && across == 1)
     return width == kRows ? pack_across<T, kRows>(x, along, k, out)
                           : pack_across<T, columns>(x, along, k, out);
+  if (along == 1) return pack_few(x, across, count, width, k, out);
   for (int64_t l = 0; l < k; ++l, out += width) {
     for (int64_t i = 0; i < count; ++i) out[i] = x[i * across + l * along];
     for (int64_t i = count; i < width; ++i) out[i] = 0;

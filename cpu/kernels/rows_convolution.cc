@@ -11,34 +11,60 @@ namespace retrograd::cpu::RG_ISA {
 namespace {
 
 template <int Bytes>
-[[gnu::always_inline]] inline void copy_block(const char* from, char* to) {
-  struct Block {
-    char bytes[Bytes];
-  };
-  Block block;
-  __builtin_memcpy(&block, from, Bytes);
-  __builtin_memcpy(to, &block, Bytes);
+struct Block {
+  char bytes[Bytes];
+};
+
+struct Source {
+  const char* from;
+  template <int Bytes>
+  [[gnu::always_inline]] Block<Bytes> read(int64_t at) const {
+    Block<Bytes> block;
+    __builtin_memcpy(&block, from + at, Bytes);
+    return block;
+  }
+};
+struct Zeros {
+  template <int Bytes>
+  [[gnu::always_inline]] Block<Bytes> read(int64_t) const {
+    return {};
+  }
+};
+
+template <int Bytes, class From>
+[[gnu::always_inline]] inline void put(const From& from, int64_t at, char* to) {
+  const Block<Bytes> block = from.template read<Bytes>(at);
+  __builtin_memcpy(to + at, &block, Bytes);
 }
 
 // `bytes` of them, at least Bytes: whole blocks, and one that ends at the end.
-template <int Bytes>
-[[gnu::always_inline]] inline void copy_blocks(const char* from, char* to, int64_t bytes) {
-  for (int64_t i = 0; i + Bytes < bytes; i += Bytes) copy_block<Bytes>(from + i, to + i);
-  copy_block<Bytes>(from + bytes - Bytes, to + bytes - Bytes);
+template <int Bytes, class From>
+[[gnu::always_inline]] inline void put_blocks(const From& from, char* to, int64_t bytes) {
+  for (int64_t i = 0; i + Bytes < bytes; i += Bytes) put<Bytes>(from, i, to);
+  put<Bytes>(from, bytes - Bytes, to);
+}
+
+template <class From, class T>
+[[gnu::always_inline]] inline void put_all(const From& from, T* out, int64_t n) {
+  char* to = reinterpret_cast<char*>(out);
+  const int64_t bytes = n * static_cast<int64_t>(sizeof(T));
+  if (bytes >= kVectorBytes) return put_blocks<kVectorBytes>(from, to, bytes);
+  if constexpr (kVectorBytes > 32)
+    if (bytes >= 32) return put_blocks<32>(from, to, bytes);
+  if constexpr (kVectorBytes > 16)
+    if (bytes >= 16) return put_blocks<16>(from, to, bytes);
+  if (bytes >= 8) return put_blocks<8>(from, to, bytes);
+  if (bytes >= 4) put<4>(from, 0, to);
 }
 
 template <class T>
 [[gnu::always_inline]] inline void copy(const T* x, T* out, int64_t n) {
-  const char* from = reinterpret_cast<const char*>(x);
-  char* to = reinterpret_cast<char*>(out);
-  const int64_t bytes = n * static_cast<int64_t>(sizeof(T));
-  if (bytes >= kVectorBytes) return copy_blocks<kVectorBytes>(from, to, bytes);
-  if constexpr (kVectorBytes > 32)
-    if (bytes >= 32) return copy_blocks<32>(from, to, bytes);
-  if constexpr (kVectorBytes > 16)
-    if (bytes >= 16) return copy_blocks<16>(from, to, bytes);
-  if (bytes >= 8) return copy_blocks<8>(from, to, bytes);
-  if (bytes >= 4) copy_block<4>(from, to);
+  put_all(Source{reinterpret_cast<const char*>(x)}, out, n);
+}
+
+template <class T>
+[[gnu::always_inline]] inline void clear(T* out, int64_t n) {
+  if (n > 0) put_all(Zeros(), out, n);
 }
 
 template <class T>
@@ -52,29 +78,29 @@ template <class T>
 }
 
 // How many of 0, 1, ... < n have x + i * stride < bound.
-inline int64_t count_below(int64_t x, int64_t stride, int64_t bound, int64_t n) {
+[[gnu::always_inline]] inline int64_t count_below(int64_t x, int64_t stride, int64_t bound, int64_t n) {
   if (x >= bound) return 0;
-  const int64_t count = (bound - x - 1) / stride + 1;
+  const int64_t count = stride == 1 ? bound - x : (bound - x - 1) / stride + 1;
   return count < n ? count : n;
 }
 
 template <class T>
 void patch(const T* channel, const int64_t* size, int64_t stride, const ConvolutionRun* runs,
            int64_t run_count, const int64_t* offset, T* row) {
-  const int64_t shift = (offset[0] * size[1] + offset[1]) * size[2] + offset[2];
+  const int64_t shift = (offset[0] * size[1] + offset[1]) * size[2] + offset[2], width = size[2];
   for (const ConvolutionRun* run = runs; run < runs + run_count; ++run) {
-    const int64_t z = run->at[0] + offset[0], y = run->at[1] + offset[1], x = run->at[2] + offset[2];
+    const int64_t z = run->at[0] + offset[0], y = run->at[1] + offset[1], x = run->at[2] + offset[2],
+                  n = run->count;
     T* to = row + run->column;
-    int64_t first = 0, end = 0;
-    if (z >= 0 && z < size[0] && y >= 0 && y < size[1]) {
-      end = run->count;
-      if (x < 0) first = count_below(x, stride, 0, end);
-      if (x + (end - 1) * stride >= size[2]) end = count_below(x, stride, size[2], end);
+    if (z < 0 || z >= size[0] || y < 0 || y >= size[1]) {
+      clear(to, n);
+      continue;
     }
-    for (int64_t i = 0; i < first; ++i) to[i] = 0;
+    const int64_t first = count_below(x, stride, 0, n), end = count_below(x, stride, width, n);
+    clear(to, first);
     if (first < end)
       copy_steps(channel + (run->from + shift + first * stride), stride, to + first, end - first);
-    for (int64_t i = first < end ? end : first; i < run->count; ++i) to[i] = 0;
+    clear(to + end, n - end);
   }
 }
 
@@ -108,16 +134,25 @@ template <class T, int V>
   for (int v = 0; v < V; ++v) sum[v].store(out + v * Vec<T>::size);
 }
 
+// The last results of a line, at most V registers of them.
+template <class T, int V = 4>
+void combine_rest(const T* x, const int64_t* offset, const T* weight, int64_t count, T start, T* out,
+                  int64_t n) {
+  constexpr int64_t L = Vec<T>::size;
+  if constexpr (V > 1)
+    if (n <= (V - 1) * L) return combine_rest<T, V - 1>(x, offset, weight, count, start, out, n);
+  if (n == V * L) return combine_block<T, V>(x, offset, weight, count, start, out);
+  T all[V * L];
+  combine_block<T, V>(x, offset, weight, count, start, all);
+  copy(all, out, n);
+}
+
 template <class T>
 void combine(const T* x, const int64_t* offset, const T* weight, int64_t count, T start, T* out, int64_t n) {
-  constexpr int64_t L = Vec<T>::size;
+  constexpr int64_t B = 4 * Vec<T>::size;
   int64_t i = 0;
-  for (; i + 4 * L <= n; i += 4 * L) combine_block<T, 4>(x + i, offset, weight, count, start, out + i);
-  for (; i + L <= n; i += L) combine_block<T, 1>(x + i, offset, weight, count, start, out + i);
-  if (i == n) return;
-  T last[L];
-  combine_block<T, 1>(x + i, offset, weight, count, start, last);
-  for (int64_t j = i; j < n; ++j) out[j] = last[j - i];
+  for (; i + B < n; i += B) combine_block<T, 4>(x + i, offset, weight, count, start, out + i);
+  if (i < n) combine_rest<T>(x + i, offset, weight, count, start, out + i, n - i);
 }
 
 template <class T>
@@ -129,33 +164,36 @@ template <class T>
 
 // R places of the kernel at once, their sums in registers.
 template <class T, int R>
-void correlate_block(const T* x, const int64_t* offset, const T* g, int64_t n, T* lanes) {
+void correlate_block(const CorrelationLines<T>& c, const int64_t* offset, T* sums) {
+  constexpr int64_t L = Vec<T>::size;
+  const int64_t full = c.n / L * L;
+  const Mask<T> counts = lane_numbers<T>() < Vec<T>(static_cast<T>(c.n - full));
   Vec<T> sum[R];
-#pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) sum[r] = Vec<T>::load(lanes + r * kConvolutionPad);
-  int64_t i = 0;
-  for (; i + Vec<T>::size <= n; i += Vec<T>::size) {
-    const Vec<T> left = Vec<T>::load(g + i);
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) sum[r] += left * Vec<T>::load(x + offset[r] + i);
-  }
-  if (i < n) {
-    const Vec<T> left = Vec<T>::load(g + i);
-    const Mask<T> counts = lane_numbers<T>() < Vec<T>(static_cast<T>(n - i));
-#pragma GCC unroll 8
+#pragma GCC unroll 9
+  for (int r = 0; r < R; ++r) sum[r] = Vec<T>(T(0));
+  for (int64_t line = 0; line < c.lines; ++line) {
+    const T *g = c.g + line * c.g_step, *x = c.x + line * c.x_step;
+    for (int64_t i = 0; i < full; i += L) {
+      const Vec<T> left = Vec<T>::load(g + i);
+#pragma GCC unroll 9
+      for (int r = 0; r < R; ++r) sum[r] += left * Vec<T>::load(x + offset[r] + i);
+    }
+    if (full == c.n) continue;
+    const Vec<T> left = Vec<T>::load(g + full);
+#pragma GCC unroll 9
     for (int r = 0; r < R; ++r)
-      sum[r] += select(counts, left * Vec<T>::load(x + offset[r] + i), Vec<T>(T(0)));
+      sum[r] += select(counts, left * Vec<T>::load(x + offset[r] + full), Vec<T>(T(0)));
   }
-#pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) sum[r].store(lanes + r * kConvolutionPad);
+#pragma GCC unroll 9
+  for (int r = 0; r < R; ++r) sums[r] += reduce_add(sum[r]);
 }
 
 template <class T>
-void correlate(const T* x, const int64_t* offset, int64_t count, const T* g, int64_t n, T* lanes) {
+void correlate(const CorrelationLines<T>& c, const int64_t* offset, int64_t count, T* sums) {
   int64_t t = 0;
-  for (; t + 8 <= count; t += 8) correlate_block<T, 8>(x, offset + t, g, n, lanes + t * kConvolutionPad);
-  for (; t + 3 <= count; t += 3) correlate_block<T, 3>(x, offset + t, g, n, lanes + t * kConvolutionPad);
-  for (; t < count; ++t) correlate_block<T, 1>(x, offset + t, g, n, lanes + t * kConvolutionPad);
+  for (; t + 9 <= count; t += 9) correlate_block<T, 9>(c, offset + t, sums + t);
+  for (; t + 3 <= count; t += 3) correlate_block<T, 3>(c, offset + t, sums + t);
+  for (; t < count; ++t) correlate_block<T, 1>(c, offset + t, sums + t);
 }
 
 template <class T>

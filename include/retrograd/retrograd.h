@@ -16,6 +16,7 @@
 #include "hooks/stock.h"
 #include "io/state_dict.h"
 #include "ir/graph.h"
+#include "nn/convolution.h"
 #include "nn/functional.h"
 #include "nn/init.h"
 #include "nn/layers.h"

@@ -156,6 +156,27 @@ TEST_CASE("layers compute their formulas") {
   CHECK(gelu(rg::tensor({1})).item<double>() == Approx(0.8413447));
 }
 
+TEST_CASE("convolution layers: shapes of parameters and results, initial values") {
+  rg::manual_seed(5);
+  nn::Conv2d conv(nullptr, "", 8, 64, {3, 5}, {.stride = 2, .padding = {1, 2}, .groups = 2});
+  CHECK(conv.weight.sizes() == rg::IntArray{64, 4, 3, 5});
+  CHECK(conv.bias.sizes() == rg::IntArray{64});
+  const double bound = 1 / std::sqrt(4.0 * 3 * 5);
+  CHECK(deviation(conv.weight) == Approx(bound / std::sqrt(3.0)).epsilon(0.03));
+  CHECK(rg::amax(rg::abs(conv.bias.detach())).item<double>() <= bound * (1 + 1e-6));
+  const Tensor x = rg::randn({2, 8, 9, 10});
+  CHECK(conv(x).to_vector() == rg::conv2d(x, conv.weight, conv.bias, 2, {1, 2}, 1, 2).to_vector());
+  nn::Conv1d same(nullptr, "", 3, 4, 4, {.padding = "same", .dilation = 3, .bias = false});
+  CHECK(same(rg::ones({2, 3, 20})).sizes() == rg::IntArray{2, 4, 20});
+  CHECK(names(same) == std::vector<std::string>{"weight"});
+  nn::ConvTranspose2d up(nullptr, "", 6, 4, 3, {.stride = 2, .padding = 1, .output_padding = 1, .groups = 2});
+  CHECK(up.weight.sizes() == rg::IntArray{6, 2, 3, 3});
+  CHECK(up(rg::ones({1, 6, 5, 7})).sizes() == rg::IntArray{1, 4, 10, 14});
+  CHECK(error_of([] { nn::Conv2d(nullptr, "", 3, 4, 3, {.groups = 2}); }).first == Category::bad_argument);
+  CHECK(error_of([] { nn::Conv2d(nullptr, "", 3, 4, {1, 2, 3}); }).first == Category::bad_argument);
+  CHECK_THAT(error_of([&] { conv(rg::ones({2, 3})); }).second, Catch::Contains(here(__LINE__)));
+}
+
 TEST_CASE("causal attention: a place depends on itself and what is before it") {
   nn::CausalSelfAttention attention(nullptr, "", 8, 2);
   const Tensor x = rg::randn({1, 5, 8});
