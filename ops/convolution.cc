@@ -94,7 +94,8 @@ Tensor spread(const Tensor& bias, const Shape& shape, SourceLocation where) {
   return expand_to(reshape_to(Operand(bias, where), column), shape);
 }
 
-// Of Op, the other of the two biased ops being Other. Of the weight's gradient the large side is the first operand.
+// Of one of the two biased ops, Other being the other one. `large_input`: its input is the large side, which
+// comes first in the weight's gradient.
 template <class Other>
 void biased_vjp(RuleContext& c, bool large_input) {
   const Attrs& attrs = c.attrs<Attrs>();

@@ -92,9 +92,9 @@ struct ConvPadding {
   bool same = false;
 };
 
-// Input (batch, channels, spatial...) or, for one sample, (channels, spatial...); so is the result. Lists have
-// an entry per spatial dim, or one for all. All operands have one dtype: float64, float32, float16, bfloat16,
-// or, without gradients, an integer type. Sums of 16-bit floats are kept in float32.
+// Input (batch, channels, spatial...) or, for one sample, (channels, spatial...); so is the result. Lists
+// have an entry per spatial dim, or one for all. All operands have one dtype: float64, float32, float16,
+// bfloat16, or, without gradients, an integer type. Sums of 16-bit floats are kept in float32.
 // Errors: bad_dim (ranks), shape_mismatch (channels, groups, bias), dtype_mismatch, bad_argument (a stride,
 // dilation or groups below 1, a padding below 0, a kernel larger than the padded input, no result left).
 

@@ -2,8 +2,8 @@
 // it comes from.
 //
 // A sweep computes results that lie on a grid, each the sum over input channels and places of the kernel:
-//   out[n, g, k, first + i * step] = sum over c, t of weight[g, k, c, tap + t * tap_step]
-//                                                     * in[n, g, c, i * stride + offset + t * offset_step]
+//   out[n, g, k, first + i * step] = sum over c, t of
+//     weight[g, k, c, tap + t * tap_step] * in[n, g, c, i * stride + offset + t * offset_step]
 // in each of three dims (Axis); dims that are missing have size 1. Channels are counted within a group g. A
 // convolution is one sweep. A transposed one with stride s is s of them per dim, one for each remainder of
 // the place by s: results of one remainder meet the same places of the kernel, and read the input densely. So
@@ -16,7 +16,6 @@
 #pragma once
 
 #include <algorithm>
-#include <vector>
 
 #include "cpu/features.h"
 #include "cpu/kernels/convolution_rows.h"
@@ -58,7 +57,8 @@ void sweep_tiles(const Sweep& sweep, const SweepData<T>& data);
 template <class T>
 void sweep_lines(const Sweep& sweep, const SweepData<T>& data);
 
-/// result[g, k, c, t] = sum over n, i of grad[n, g, k, i] * in[n, g, c, i * stride + offset + t * offset_step].
+/// result[g, k, c, t] = sum over n, i of
+///   grad[n, g, k, i] * in[n, g, c, i * stride + offset + t * offset_step].
 /// The sweep is one of a convolution: its grid is the whole result.
 template <class T>
 void weight_tiles(const Sweep& sweep, const T* in, const T* grad, T* result);

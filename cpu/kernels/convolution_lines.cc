@@ -49,7 +49,7 @@ class Staging {
     return {number / across, y, std::min(lines_, lines_axis_.grid - y)};
   }
 
-  /// Offsets of the staged lines that each channel and place of the kernel reads for the first line of a band.
+  /// Offsets of what each channel and place of the kernel reads for the first line of a band.
   void set_offsets(int64_t* offset) const {
     const Axis(&a)[3] = s_.axis;
     const int64_t plane = staged_lines(lines_) * line_;
