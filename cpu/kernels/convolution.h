@@ -10,9 +10,9 @@
 // nothing is ever added into the output from two places, and no zeros are multiplied.
 //
 // There are two ways to compute a sweep, and the sum over samples and places that is the weight's gradient:
-// tiles of dense rows for the register tiles of matrix products (convolution_tiles.cc), and, for few features
-// per group, as in depthwise convolutions, sums over shifted lines (convolution_lines.cc). Which one is taken,
-// and how the work is cut, depends on sizes alone.
+// tiles of dense rows for the register tiles of matrix products (convolution_tiles.cc and
+// convolution_weight.cc), and, for few features per group, as in depthwise convolutions, sums over shifted
+// lines (convolution_lines.cc). Which one is taken, and how the work is cut, depends on sizes and dtype.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The three ops of convolutions: values against loops in double for many strides, paddings, dilations, groups,
-// sizes, layouts and dtypes, and for any number of threads.
+// The three ops of convolutions: values against loops in double for many strides, paddings, dilations,
+// groups, sizes, layouts and dtypes, and for any number of threads.
 //
 // The reference visits every pair of a result and a place of the kernel, so it serves all three. Not tested
 // here: the public functions and derivatives (convolution_functions_test.cc), results against PyTorch
