@@ -2,6 +2,8 @@
 // Namespace `retrograd`; most programs write `namespace rg = retrograd;`. Docs: README.md, docs/design.md.
 #pragma once
 
+#include "autograd/functional.h"
+#include "autograd/gradcheck.h"
 #include "cpu/parallel.h"
 #include "engine/allocator.h"
 #include "engine/autograd.h"

@@ -1,0 +1,37 @@
+// What gradcheck needs around its comparisons: random numbers, unit vectors, copies of inputs that keep their strides, texts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/tensor.h"
+
+namespace retrograd::autograd::check {
+
+/// A fixed sequence (SplitMix64: Steele, Lea, Flood 2014): a check that fails, fails again.
+class Numbers {
+ public:
+  explicit Numbers(uint64_t seed) : state_(seed) {}
+  /// Of either sign, between 0.5 and 1.5 in size, with many bits set.
+  double next();
+  /// Contiguous float64.
+  Tensor like(const Shape& shape);
+
+ private:
+  uint64_t state_;
+};
+
+/// Float64: 1 at one place in row-major order, 0 elsewhere.
+Tensor unit(const Shape& shape, size_t at);
+/// "[1,2]": the place of an element in row-major order.
+std::string index_text(const Tensor& t, size_t element);
+/// The numbers of a derivative; zeros where it is undefined.
+std::vector<double> values_of(const Tensor& t, const Tensor& like);
+/// Same type, same bytes; or both undefined.
+bool same_bits(const Tensor& a, const Tensor& b);
+/// Offset in memory, from the first element, of each element in row-major order.
+std::vector<int64_t> places_of(const Tensor& t);
+/// A float64 leaf with the values and strides of `input`, on memory of its own.
+Tensor strided_leaf(const Tensor& input);
+
+}  // namespace retrograd::autograd::check

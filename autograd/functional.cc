@@ -1,0 +1,205 @@
+// See autograd/functional.h. Everything is made of autograd::grad, of a DualLevel, and of a CompiledBackward for the rows of Jacobians.
+// gradients_of() is where inputs that are not reached become zeros, or an error.
+#include "autograd/functional.h"
+
+#include <fmt/format.h>
+
+#include "ops/creation.h"
+#include "ops/index_ops.h"
+#include "ops/join.h"
+#include "ops/shape_ops.h"
+#include "tracer/compile_backward.h"
+
+namespace retrograd::autograd {
+namespace {
+
+/// Fresh tensors for the function: of inputs that may be differentiated later, an alias that leads to them; of others a new leaf.
+Tensors fresh(const Tensors& inputs, bool create_graph, SourceLocation where) {
+  Tensors x;
+  for (const Tensor& input : inputs) {
+    if (create_graph && input.requires_grad())
+      x.push_back(alias(Operand(input, where)));
+    else
+      x.push_back(input.detach().requires_grad_(true, where));
+  }
+  return x;
+}
+
+Tensor without_history(const Tensor& t, bool create_graph) {
+  return create_graph || !t.defined() ? t : t.detach();
+}
+Tensors without_history(Tensors list, bool create_graph) {
+  for (Tensor& t : list) t = without_history(t, create_graph);
+  return list;
+}
+
+Tensor zeros_for(const Tensor& x, SourceLocation where) { return zeros_of(x.impl().type(), where); }
+
+[[noreturn]] void independent(std::string_view function, size_t input, SourceLocation where) {
+  fail(Category::unused_input, function, fmt::format("the result does not depend on input {}", input), where);
+}
+
+/// Gradients of those `outputs` that have a history, by inputs; through `compiled` if there is one. Zeros for what is not reached.
+Tensors gradients_of(std::string_view function, const Tensors& outputs, const Tensors& inputs,
+                     const Tensors& cotangents, FunctionalOptions options, bool record,
+                     CompiledBackward* compiled, SourceLocation where) {
+  Tensors roots, given, gradients(inputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].defined() || !outputs[i].requires_grad()) continue;
+    if (!cotangents.empty() && !cotangents[i].defined()) continue;
+    roots.push_back(outputs[i]);
+    given.push_back(cotangents.empty() ? Tensor() : cotangents[i]);
+  }
+  if (!roots.empty())
+    gradients = compiled ? compiled->grad(roots, inputs, given, true, record, true, false, where)
+                         : grad(roots, inputs, given, true, record, true, false, where);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (gradients[i].defined()) continue;
+    if (options.strict) independent(function, i, where);
+    gradients[i] = zeros_for(inputs[i], where);
+  }
+  return gradients;
+}
+
+/// `given`, one for each of `like`, of its type; undefined ones are allowed.
+void check_types(std::string_view function, const Tensors& given, const Tensors& like, SourceLocation where) {
+  if (given.size() != like.size())
+    fail(Category::cotangent_mismatch, function,
+         fmt::format("{} tensors were given where {} are needed", given.size(), like.size()), where);
+  for (size_t i = 0; i < given.size(); ++i)
+    if (given[i].defined() && !(given[i].impl().type() == like[i].impl().type()))
+      fail(Category::cotangent_mismatch, function,
+           fmt::format("tensor {} is {} where {} is needed", i, describe(given[i]), describe(like[i])),
+           where);
+}
+
+void check_scalar(std::string_view function, const Tensor& output, SourceLocation where) {
+  if (!output.defined() || output.numel() != 1)
+    fail(Category::non_scalar_backward_without_cotangent, function,
+         fmt::format("the function gave {} where one element is needed", describe(output)), where);
+}
+
+/// 1 at flat position `at`, 0 elsewhere.
+Tensor unit(const TensorType& type, int64_t at, SourceLocation where) {
+  const Tensor flat = zeros_of({type.dtype, type.device, {type.shape.numel()}}, where);
+  const Tensor index = tensor({static_cast<double>(at)}, {1}, {kInt64, type.device}, where);
+  return reshape_to(Operand(scatter(Operand(flat, where), 0, index, 1), where), type.shape);
+}
+
+Shape joined(const Shape& a, const Shape& b, SourceLocation where) {
+  if (a.rank() + b.rank() > kMaxRank)
+    fail(Category::bad_argument, "jacobian",
+         fmt::format("an output {} by an input {} has more than {} dims", to_string(a), to_string(b),
+                     kMaxRank),
+         where);
+  Shape shape = a;
+  for (Dim d : b) shape.push_back(d);
+  return shape;
+}
+
+/// The Jacobian of one output.
+Tensors rows_of(const Tensor& y, const Tensors& x, FunctionalOptions options, SourceLocation where) {
+  CompiledBackward compiled = compile_backward();
+  std::vector<Tensors> rows(x.size());
+  for (int64_t r = 0; r < y.numel(); ++r) {
+    Tensors row = gradients_of("jacobian", {y}, x, {unit(y.impl().type(), r, where)}, options,
+                               options.create_graph, &compiled, where);
+    for (size_t i = 0; i < x.size(); ++i) rows[i].push_back(std::move(row[i]));
+  }
+  Tensors result;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const Shape shape = joined(y.impl().shape(), x[i].impl().shape(), where);
+    if (rows[i].empty())
+      result.push_back(zeros(shape, {x[i].dtype(), x[i].device()}, where));
+    else
+      result.push_back(reshape_to(Operand(stack(rows[i], 0, where), where), shape));
+    rows[i].clear();
+  }
+  return result;
+}
+
+/// The gradient of a function of one element, with a graph that can be differentiated again.
+Tensors scalar_gradient(std::string_view function, const ScalarFunction& f, const Tensors& x, Tensor& output,
+                        FunctionalOptions options, SourceLocation where) {
+  output = f(x);
+  check_scalar(function, output, where);
+  return gradients_of(function, {output}, x, {}, options, true, nullptr, where);
+}
+
+}  // namespace
+
+VjpResult vjp(const VectorFunction& f, const Tensors& inputs, const Tensors& cotangents,
+              FunctionalOptions options, SourceLocation where) {
+  EnableGradGuard recording;
+  const Tensors x = fresh(inputs, options.create_graph, where);
+  VjpResult result;
+  const Tensors y = f(x);
+  if (cotangents.empty())
+    check_scalar("vjp", y.size() == 1 ? y[0] : Tensor(), where);
+  else
+    check_types("vjp", cotangents, y, where);
+  result.gradients =
+      without_history(gradients_of("vjp", y, x, cotangents, options, options.create_graph, nullptr, where),
+                      options.create_graph);
+  result.outputs = without_history(y, options.create_graph);
+  return result;
+}
+
+std::vector<Tensors> jacobian(const VectorFunction& f, const Tensors& inputs, FunctionalOptions options,
+                              SourceLocation where) {
+  EnableGradGuard recording;
+  const Tensors x = fresh(inputs, options.create_graph, where);
+  std::vector<Tensors> result;
+  for (const Tensor& y : f(x))
+    result.push_back(without_history(rows_of(y, x, options, where), options.create_graph));
+  return result;
+}
+
+std::vector<Tensors> hessian(const ScalarFunction& f, const Tensors& inputs, FunctionalOptions options,
+                             SourceLocation where) {
+  const auto gradient = [&](const Tensors& x) {
+    Tensor output;
+    return scalar_gradient("hessian", f, x, output, options, where);
+  };
+  return jacobian(gradient, inputs, options, where);
+}
+
+HessianProduct hvp(const ScalarFunction& f, const Tensors& inputs, const Tensors& v,
+                   FunctionalOptions options, SourceLocation where) {
+  check_types("hvp", v, inputs, where);
+  EnableGradGuard recording;
+  const Tensors x = fresh(inputs, options.create_graph, where);
+  HessianProduct result;
+  DualLevel level(where);
+  Tensors duals;
+  for (size_t i = 0; i < x.size(); ++i)
+    duals.push_back(v[i].defined() ? level.make_dual(x[i], v[i], where) : x[i]);
+  result.output = f(duals);
+  check_scalar("hvp", result.output, where);
+  const Tensors gradient =
+      gradients_of("hvp", {result.output}, duals, {}, options, options.create_graph, nullptr, where);
+  for (size_t i = 0; i < x.size(); ++i) {
+    Tensor product = level.tangent(gradient[i]);
+    if (!product.defined() && options.strict) independent("hvp", i, where);
+    result.product.push_back(product.defined() ? without_history(product, options.create_graph)
+                                               : zeros_for(x[i], where));
+  }
+  result.output = without_history(result.output, options.create_graph);
+  return result;
+}
+
+HessianProduct vhp(const ScalarFunction& f, const Tensors& inputs, const Tensors& v,
+                   FunctionalOptions options, SourceLocation where) {
+  check_types("vhp", v, inputs, where);
+  EnableGradGuard recording;
+  const Tensors x = fresh(inputs, options.create_graph, where);
+  HessianProduct result;
+  const Tensors gradient = scalar_gradient("vhp", f, x, result.output, options, where);
+  result.product =
+      without_history(gradients_of("vhp", gradient, x, v, options, options.create_graph, nullptr, where),
+                      options.create_graph);
+  result.output = without_history(result.output, options.create_graph);
+  return result;
+}
+
+}  // namespace retrograd::autograd

@@ -1,0 +1,60 @@
+// Derivatives of functions, with the meaning of torch.autograd.functional: a function of tensors goes in, its value and the derivative at
+// a point come out. jvp(), forward mode, is in engine/autograd.h.
+//
+//   rg::autograd::jacobian([](const rg::Tensors& x) { return rg::Tensors{rg::mv(x[0], x[1])}; }, {a, b})[0][1]   // d output 0 / d input 1
+//   rg::autograd::hvp([](const rg::Tensors& x) { return rg::sum(rg::exp(x[0])); }, {x}, {v}).product[0]         // H v
+//
+// Functions are called with fresh tensors on the inputs' memory, in gradient mode, whatever the mode outside. Inputs are floating. What
+// comes back is without history, unless create_graph: then values and derivatives depend on those inputs that require a gradient.
+// An input that an output does not depend on has derivative zero; with `strict` that is an Error(unused_input).
+//
+// vjp and vhp are made of backwards alone. hvp is forward mode over one backward and costs less; the ops of the function need a jvp
+// (all ops of the library have one; of a user's Function it is a member `jvp`). Where second derivatives are not continuous, the two may
+// differ as H and its transpose do. Rows of a Jacobian are backwards of one captured graph: the first is recorded, the others replay it.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "engine/autograd.h"
+
+namespace retrograd::autograd {
+
+using VectorFunction = std::function<Tensors(const Tensors&)>;
+using ScalarFunction = std::function<Tensor(const Tensors&)>;  // gives one element
+
+struct FunctionalOptions {
+  bool create_graph = false;
+  bool strict = false;
+};
+
+/// f(inputs), and the gradients of the inputs for cotangents of the outputs. `cotangents`: of the outputs' types; none at all: ones, for
+/// a single output of one element; undefined: zero. Errors: cotangent_mismatch, non_scalar_backward_without_cotangent, unused_input.
+struct VjpResult {
+  Tensors outputs, gradients;
+};
+VjpResult vjp(const VectorFunction& f, const Tensors& inputs, const Tensors& cotangents = {},
+              FunctionalOptions options = {}, SourceLocation where = SourceLocation::current());
+
+/// jacobian[o][i] has the shape of output o followed by that of input i: at most 8 dims together. A second backward goes through it with
+/// create_graph, and jacobian itself can be nested. Errors: bad_argument (too many dims), unused_input.
+std::vector<Tensors> jacobian(const VectorFunction& f, const Tensors& inputs, FunctionalOptions options = {},
+                              SourceLocation where = SourceLocation::current());
+
+/// hessian[i][j], of a function that gives one element, has the shape of input i followed by that of input j.
+/// Errors: non_scalar_backward_without_cotangent, and those of jacobian.
+std::vector<Tensors> hessian(const ScalarFunction& f, const Tensors& inputs, FunctionalOptions options = {},
+                             SourceLocation where = SourceLocation::current());
+
+/// f(inputs), and the Hessian times v (hvp) or v times the Hessian (vhp). `v` has a tensor of each input's type; undefined: zero.
+/// Errors: cotangent_mismatch, non_scalar_backward_without_cotangent, unused_input; hvp: unsupported for an op without jvp.
+struct HessianProduct {
+  Tensor output;
+  Tensors product;
+};
+HessianProduct hvp(const ScalarFunction& f, const Tensors& inputs, const Tensors& v,
+                   FunctionalOptions options = {}, SourceLocation where = SourceLocation::current());
+HessianProduct vhp(const ScalarFunction& f, const Tensors& inputs, const Tensors& v,
+                   FunctionalOptions options = {}, SourceLocation where = SourceLocation::current());
+
+}  // namespace retrograd::autograd
