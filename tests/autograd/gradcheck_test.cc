@@ -152,6 +152,12 @@ TEST_CASE("inputs of any layout, elements that share memory, none, no dims") {
   }
 }
 
+TEST_CASE("outputs that are views of the inputs, or the inputs") {
+  const auto f = [](const Tensors& x) { return Tensors{x[0], x[0].t(), rg::select(x[0], 0, 1)}; };
+  CHECK(ag::gradcheck(f, {matrix()}));
+  CHECK(ag::gradgradcheck(f, {matrix()}));
+}
+
 TEST_CASE("inputs that are not checked, outputs that have no gradient") {
   const Tensor index = rg::tensor({2, 0}, {rg::kInt64}), weight = rg::tensor({1, 2}, {rg::kFloat32});
   const auto f = [](const Tensors& x) {

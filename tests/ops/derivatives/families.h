@@ -1,0 +1,39 @@
+// The files of the table, a line for each family.
+#pragma once
+
+#include <array>
+
+#include "tests/ops/derivatives/table.h"
+
+namespace derivatives {
+
+Rows unary_rows();
+Rows activation_rows();
+Rows binary_rows();
+Rows ternary_rows();
+Rows reduce_rows();
+Rows scan_rows();
+Rows view_rows();
+Rows rearrange_rows();
+Rows index_rows();
+Rows matmul_rows();
+Rows norm_rows();
+Rows loss_rows();
+Rows attention_rows();
+Rows engine_rows();
+
+struct Family {
+  std::string_view name;
+  Rows (*rows)();
+};
+inline constexpr std::array kFamilies{
+    Family{"unary", unary_rows},         Family{"activation", activation_rows},
+    Family{"binary", binary_rows},       Family{"ternary", ternary_rows},
+    Family{"reduce", reduce_rows},       Family{"scan", scan_rows},
+    Family{"view", view_rows},           Family{"rearrange", rearrange_rows},
+    Family{"index", index_rows},         Family{"matmul", matmul_rows},
+    Family{"norm", norm_rows},           Family{"loss", loss_rows},
+    Family{"attention", attention_rows}, Family{"engine", engine_rows},
+};
+
+}  // namespace derivatives
