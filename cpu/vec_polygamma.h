@@ -29,7 +29,7 @@ inline Vec<double> hurwitz_zeta(int s, Vec<double> x) {
   for (int k = 0; k < 10; ++k) sum = sum + inverse_power(x + k, s);
   const Vec<double> a = x + 10;
   Vec<double> term = inverse_power(a, s);  // s (s+1) ... a^-(s+2j-1), j = 0
-  sum = sum + (term * a / (s - 1) + 0.5 * term);
+  sum = sum + (inverse_power(a, s - 1) / (s - 1) + 0.5 * term);  // not term * a: a may be infinite
   term = term * s / a;
   for (int j = 1; j <= 8; ++j) {
     sum = sum + bernoulli[j - 1] * term;
