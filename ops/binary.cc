@@ -1,6 +1,8 @@
 // Derivatives of ops/binary.h (PyTorch: derivatives.yaml), and pow.
 #include "ops/binary.h"
 
+#include <limits>
+
 #include "ops/activations.h"
 #include "ops/arithmetic.h"
 #include "ops/comparison.h"
@@ -21,7 +23,9 @@ Tensor Pow::chain(const Point& p, int i, const Tensor& t) {
 
 Tensor Atan2::chain(const Point& p, int i, const Tensor& t) {
   const Operand a = p.in(0), b = p.in(1);
-  const Tensor inverse = reciprocal(square(a) + square(b));
+  const Tensor length2 = square(a) + square(b);
+  // No direction at 0, where PyTorch gives 0. Not a where() around the reciprocal, whose own derivative would be NaN.
+  const Tensor inverse = reciprocal(where(eq(length2, 0), std::numeric_limits<double>::infinity(), length2));
   return i == 0 ? t * b * inverse : t * -a * inverse;
 }
 
