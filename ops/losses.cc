@@ -21,7 +21,7 @@ Tensor Huber::chain(const Point& p, int, const Tensor& t) {
 // formula.
 Tensor BinaryCrossEntropy::chain(const Point& p, int i, const Tensor& t) {
   const Tensor x = p.in(0).tensor();
-  if (i == 0) return t * (x - p.in(1)) / clamp(x * (1 - x), 1e-12);
+  if (i == 0) return t * (x - p.in(1)) / clamp(x * (1 - x), static_cast<double>(1e-12f));
   return t * (clamp(log1p(-x), -100.0) - clamp(log(x), -100.0));
 }
 
@@ -97,8 +97,8 @@ Tensor kl_div(Operand x, const Tensor& target, std::string_view reduction, bool 
   if (log_target) {
     loss = mul(exp(target), sub(target, x));
   } else {
-    const Tensor zero = eq(target, 0);
-    loss = sub(where(zero, 0.0, mul(target, log(where(zero, 1.0, target)))), mul(target, x));
+    // The gradient of a target of 0 is NaN, as in PyTorch.
+    loss = sub(where(eq(target, 0), 0.0, mul(target, log(target))), mul(target, x));
   }
   const Tensor reduced = reduce_loss(loss, averaging);
   return by_batch ? div(reduced, Scalar(x.tensor().impl().shape()[0])) : reduced;
