@@ -52,12 +52,12 @@ Tensor Gelu::curvature(const Tensor& x, const Attrs& a) {
 }
 
 Tensor Elu::curvature(const Tensor& x, const Attrs& a) {
-  return where(le(x, 0), exp(x * a.input_scale) * (a.alpha * a.scale * a.input_scale * a.input_scale), 0);
+  return where(lt(x, 0), exp(x * a.input_scale) * (a.alpha * a.scale * a.input_scale * a.input_scale), 0);
 }
 
 Tensor Softplus::curvature(const Tensor& x, const Attrs& a) {
   const Tensor z = x * a.beta, s = sigmoid(z);
-  return where(gt(z, a.threshold), 0, s * (1 - s) * a.beta);
+  return where(ge(z, a.threshold), 0, s * (1 - s) * a.beta);
 }
 
 }  // namespace ops
