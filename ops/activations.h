@@ -274,9 +274,9 @@ struct Mish : Activation<Mish> {
   }
   template <class V>
   static V backward(V g, V x, const Attrs&) {
-    const V e = math::exp(math::minimum(x, V(20)));
+    const V low = math::minimum(x, V(20)), e = math::exp(low);
     const V n = e * (e + 2), d = n + 2;
-    return g * (n / d + x * (e / (1 + e)) * (4 * (n + 1) / (d * d)));
+    return g * (n / d + low * (e / (1 + e)) * (4 * (n + 1) / (d * d)));
   }
   static Tensor curvature(const Tensor& x, const Attrs&);
 };
