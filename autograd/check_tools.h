@@ -1,4 +1,5 @@
-// What gradcheck needs around its comparisons: random numbers, unit vectors, copies of inputs that keep their strides, texts.
+// What gradcheck needs around its comparisons: random numbers, unit vectors, copies of inputs that keep their
+// strides, texts.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// See autograd/functional.h. Everything is made of autograd::grad, of a DualLevel, and of a CompiledBackward for the rows of Jacobians.
-// gradients_of() is where inputs that are not reached become zeros, or an error.
+// See autograd/functional.h. Everything is made of autograd::grad, of a DualLevel, and of a CompiledBackward
+// for the rows of Jacobians. gradients_of() is where inputs that are not reached become zeros, or an error.
 #include "autograd/functional.h"
 
 #include <fmt/format.h>
@@ -13,7 +13,8 @@
 namespace retrograd::autograd {
 namespace {
 
-/// Fresh tensors for the function: of inputs that may be differentiated later, an alias that leads to them; of others a new leaf.
+/// Fresh tensors for the function: of inputs that may be differentiated later, an alias that leads to them;
+/// of others a new leaf.
 Tensors fresh(const Tensors& inputs, bool create_graph, SourceLocation where) {
   Tensors x;
   for (const Tensor& input : inputs) {
@@ -39,7 +40,8 @@ Tensor zeros_for(const Tensor& x, SourceLocation where) { return zeros_of(x.impl
   fail(Category::unused_input, function, fmt::format("the result does not depend on input {}", input), where);
 }
 
-/// Gradients of those `outputs` that have a history, by inputs; through `compiled` if there is one. Zeros for what is not reached.
+/// Gradients of those `outputs` that have a history, by inputs; through `compiled` if there is one. Zeros for
+/// what is not reached.
 Tensors gradients_of(std::string_view function, const Tensors& outputs, const Tensors& inputs,
                      const Tensors& cotangents, FunctionalOptions options, bool record,
                      CompiledBackward* compiled, SourceLocation where) {

@@ -1,16 +1,20 @@
-// Derivatives of functions, with the meaning of torch.autograd.functional: a function of tensors goes in, its value and the derivative at
-// a point come out. jvp(), forward mode, is in engine/autograd.h.
+// Derivatives of functions, with the meaning of torch.autograd.functional: a function of tensors goes in, its
+// value and the derivative at a point come out. jvp(), forward mode, is in engine/autograd.h.
 //
-//   rg::autograd::jacobian([](const rg::Tensors& x) { return rg::Tensors{rg::mv(x[0], x[1])}; }, {a, b})[0][1]   // d output 0 / d input 1
-//   rg::autograd::hvp([](const rg::Tensors& x) { return rg::sum(rg::exp(x[0])); }, {x}, {v}).product[0]         // H v
+//   const auto f = [](const rg::Tensors& x) { return rg::Tensors{rg::mv(x[0], x[1])}; };
+//   rg::autograd::jacobian(f, {a, b})[0][1]    // d output 0 / d input 1
+//   const auto s = [](const rg::Tensors& x) { return rg::sum(rg::exp(x[0])); };
+//   rg::autograd::hvp(s, {x}, {v}).product[0]  // the Hessian of s times v
 //
-// Functions are called with fresh tensors on the inputs' memory, in gradient mode, whatever the mode outside. Inputs are floating. What
-// comes back is without history, unless create_graph: then values and derivatives depend on those inputs that require a gradient.
-// An input that an output does not depend on has derivative zero; with `strict` that is an Error(unused_input).
+// Functions are called with fresh tensors on the inputs' memory, in gradient mode, whatever the mode outside.
+// Inputs are floating. What comes back is without history, unless create_graph: then values and derivatives
+// depend on those inputs that require a gradient. An input that an output does not depend on has derivative
+// zero; with `strict` that is an Error(unused_input).
 //
-// vjp and vhp are made of backwards alone. hvp is forward mode over one backward and costs less; the ops of the function need a jvp
-// (all ops of the library have one; of a user's Function it is a member `jvp`). Where second derivatives are not continuous, the two may
-// differ as H and its transpose do. Rows of a Jacobian are backwards of one captured graph: the first is recorded, the others replay it.
+// vjp and vhp are made of backwards alone. hvp is forward mode over one backward and costs less; the ops of
+// the function need a jvp (all ops of the library have one; of a user's Function it is a member `jvp`). Where
+// second derivatives are not continuous, the two may differ as H and its transpose do. Rows of a Jacobian are
+// backwards of one captured graph: the first is recorded, the others replay it.
 #pragma once
 
 #include <functional>
@@ -28,16 +32,18 @@ struct FunctionalOptions {
   bool strict = false;
 };
 
-/// f(inputs), and the gradients of the inputs for cotangents of the outputs. `cotangents`: of the outputs' types; none at all: ones, for
-/// a single output of one element; undefined: zero. Errors: cotangent_mismatch, non_scalar_backward_without_cotangent, unused_input.
+/// f(inputs), and the gradients of the inputs for cotangents of the outputs. `cotangents`: of the outputs'
+/// types; none at all: ones, for a single output of one element; undefined: zero. Errors: cotangent_mismatch,
+/// non_scalar_backward_without_cotangent, unused_input.
 struct VjpResult {
   Tensors outputs, gradients;
 };
 VjpResult vjp(const VectorFunction& f, const Tensors& inputs, const Tensors& cotangents = {},
               FunctionalOptions options = {}, SourceLocation where = SourceLocation::current());
 
-/// jacobian[o][i] has the shape of output o followed by that of input i: at most 8 dims together. A second backward goes through it with
-/// create_graph, and jacobian itself can be nested. Errors: bad_argument (too many dims), unused_input.
+/// jacobian[o][i] has the shape of output o followed by that of input i: at most 8 dims together. A second
+/// backward goes through it with create_graph, and jacobian itself can be nested. Errors: bad_argument (too
+/// many dims), unused_input.
 std::vector<Tensors> jacobian(const VectorFunction& f, const Tensors& inputs, FunctionalOptions options = {},
                               SourceLocation where = SourceLocation::current());
 
@@ -46,8 +52,9 @@ std::vector<Tensors> jacobian(const VectorFunction& f, const Tensors& inputs, Fu
 std::vector<Tensors> hessian(const ScalarFunction& f, const Tensors& inputs, FunctionalOptions options = {},
                              SourceLocation where = SourceLocation::current());
 
-/// f(inputs), and the Hessian times v (hvp) or v times the Hessian (vhp). `v` has a tensor of each input's type; undefined: zero.
-/// Errors: cotangent_mismatch, non_scalar_backward_without_cotangent, unused_input; hvp: unsupported for an op without jvp.
+/// f(inputs), and the Hessian times v (hvp) or v times the Hessian (vhp). `v` has a tensor of each input's
+/// type; undefined: zero. Errors: cotangent_mismatch, non_scalar_backward_without_cotangent, unused_input;
+/// hvp: unsupported for an op without jvp.
 struct HessianProduct {
   Tensor output;
   Tensors product;

@@ -1,4 +1,5 @@
-// See autograd/gradcheck.h. gradgradcheck is gradcheck of another function: the gradient, by the inputs and by the cotangents.
+// See autograd/gradcheck.h. gradgradcheck is gradcheck of another function: the gradient, by the inputs and
+// by the cotangents.
 #include "autograd/gradcheck.h"
 
 #include <fmt/format.h>

@@ -1,19 +1,22 @@
 // gradcheck and gradgradcheck: a function's derivatives against differences of its values, in float64.
 //
-//   rg::autograd::gradcheck([](const rg::Tensors& x) { return rg::Tensors{rg::tanh(x[0])}; }, {x});   // throws, or all is well
+//   const auto f = [](const rg::Tensors& x) { return rg::Tensors{rg::tanh(x[0])}; };
+//   rg::autograd::gradcheck(f, {x});   // throws, or all is well
 //
 // What is checked, by the inputs that require a gradient and the floating outputs that have one:
-//   - the full Jacobian by central differences against reverse mode, a backward for each element of each output,
-//   - and against forward mode, a tangent for each element of each input;
+//   - the full Jacobian by central differences against reverse mode, a backward for each element of an output;
+//   - the same against forward mode, a tangent for each element of each input;
 //   - <w, J t> = <J' w, t> for random w and t, much tighter than differences could tell;
 //   - that each gradient has its input's shape and dtype;
 //   - with several outputs, that a cotangent left out counts as zero;
 //   - that the same call gives the same bits again, values and gradients.
-// gradgradcheck does all this for the gradient as a function of inputs and cotangents: so forward over reverse is checked, too.
+// gradgradcheck does all this for the gradient as a function of inputs and cotangents: so forward over
+// reverse is checked, too.
 //
-// Inputs keep their strides. An element is moved in memory: where several elements of an expanded input are one number, they move
-// together, and the sum of their derivatives is compared. The function must not write to its inputs, and must be differentiable within
-// eps of them. Cost: about 3 calls per element of the inputs, a backward per element of the outputs.
+// Inputs keep their strides. An element is moved in memory: where several elements of an expanded input are
+// one number, they move together, and the sum of their derivatives is compared. The function must not write
+// to its inputs, and must be differentiable within eps of them. Cost: about 3 calls per element of the
+// inputs, a backward per element of the outputs.
 #pragma once
 
 #include <string>
@@ -46,8 +49,8 @@ struct GradcheckResult {
   explicit operator bool() const { return passed; }
 };
 
-/// Errors: GradcheckError (with raise); dtype_mismatch for an input that requires a gradient, or an output, that is not float64;
-/// bad_argument when no input requires a gradient. What the function throws passes.
+/// Errors: GradcheckError (with raise); dtype_mismatch for an input that requires a gradient, or an output,
+/// that is not float64; bad_argument when no input requires a gradient. What the function throws passes.
 GradcheckResult gradcheck(const VectorFunction& f, const Tensors& inputs,
                           const GradcheckOptions& options = {},
                           SourceLocation where = SourceLocation::current());

@@ -1,5 +1,6 @@
-// See autograd/gradcheck.h for what is checked. A JacobianCheck owns copies of the inputs, with their strides, and computes three Jacobians: by
-// differences, by backwards, by tangents. A Jacobian is kept as one matrix for each pair of a checked output and a checked input.
+// See autograd/gradcheck.h for what is checked. A JacobianCheck owns copies of the inputs, with their
+// strides, and computes three Jacobians: by differences, by backwards, by tangents. A Jacobian is kept as one
+// matrix for each pair of a checked output and a checked input.
 #include "autograd/jacobian_check.h"
 
 #include <cmath>

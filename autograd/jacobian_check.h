@@ -14,7 +14,8 @@ struct Names {
   std::vector<std::string> inputs, outputs;
 };
 
-/// Errors and result: gradcheck() in autograd/gradcheck.h. names.outputs may be shorter than the outputs: the rest are "output 1", ...
+/// Errors and result: gradcheck() in autograd/gradcheck.h. names.outputs may be shorter than the outputs: the
+/// rest are "output 1", ...
 GradcheckResult run(Names names, const VectorFunction& f, const Tensors& inputs,
                     const GradcheckOptions& options, SourceLocation where);
 

@@ -185,6 +185,24 @@ TEST_CASE("a jacobian of a jacobian") {
   check_close(jj, {12, 0, 0, 0, 0, 0, 0, 18});
 }
 
+TEST_CASE("the rows of a jacobian are replays of one backward") {
+  int captured = 0, hits = 0;
+  rg::logging::set_topics("exec");
+  rg::logging::set_sink([&](rg::logging::Topic, std::string_view line) {
+    captured += line.find("captured") != line.npos;
+    hits += line.find("hit") != line.npos;
+  });
+  const auto f = [](const Tensors& x) { return Tensors{rg::tanh(x[0]) * x[0]}; };
+  ag::jacobian(f, {spread({2, 3}, 1)});
+  CHECK(captured == 1);
+  CHECK(hits == 5);
+  ag::hessian(cubes, {spread({4}, 1)});
+  CHECK(captured == 2);
+  CHECK(hits == 8);
+  rg::logging::set_topics("");
+  rg::logging::set_sink({});
+}
+
 TEST_CASE("hessian of a polynomial") {
   const auto f = [](const Tensors& x) { return rg::sum(x[0] * x[0] * x[1]); };
   const auto h = ag::hessian(f, {vec({1, 2}), vec({3, 4})});

@@ -152,7 +152,8 @@ void check_dtypes(const Row& row, const Tensors& x, std::set<std::string_view>& 
 
 void check_case(const Row& row, const Tensors& x, bool transposed_cotangents,
                 std::set<std::string_view>& covered) {
-  // Tighter than the defaults: the functions of the table have no large third derivatives where they are taken.
+  // Tighter than the defaults: the functions of the table have no large third derivatives where they are
+  // taken.
   ag::GradcheckOptions options{
       .eps = row.eps, .atol = 1e-8, .rtol = 1e-7, .dot_rtol = row.dot_rtol, .raise = false};
   const ag::GradcheckResult first = ag::gradcheck(row.f, x, options);

@@ -1,5 +1,5 @@
-// What the engine adds to derivatives: sums of several gradients, functions of the user's own; and ops that draw random numbers, which are
-// the same ones at each call here.
+// What the engine adds to derivatives: sums of several gradients, functions of the user's own; and ops that
+// draw random numbers, which are the same ones at each call here.
 #include "engine/function.h"
 
 #include "engine/random.h"

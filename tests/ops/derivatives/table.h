@@ -1,8 +1,11 @@
-// The table of derivatives: for each op at least one row, a function and the inputs at which its derivatives are checked.
+// The table of derivatives: for each op at least one row, a function and the inputs at which its derivatives
+// are checked.
 //
-// A row's cases are what the op's rule has to stand: no dims, no elements, odd sizes, more dims, broadcasting, inputs that are transposed, that
-// repeat memory, that have gaps, numbers in place of tensors. check_row() proves each case by gradcheck and gradgradcheck, and that the
-// traced backward, first and second order, has the eager one's bits, in each floating dtype, and that float32 agrees with float64. It notes every op whose record was differentiated.
+// A row's cases are what the op's rule has to stand: no dims, no elements, odd sizes, more dims,
+// broadcasting, inputs that are transposed, that repeat memory, that have gaps, numbers in place of tensors.
+// check_row() proves each case by gradcheck and gradgradcheck, and that the traced backward, first and second
+// order, has the eager one's bits, in each floating dtype, and that float32 agrees with float64. It notes
+// every op whose record was differentiated.
 //
 // A new family is a file with a function that returns its rows, and a line in families.h.
 #pragma once
@@ -79,7 +82,8 @@ void add_binary(Rows& rows, const std::string& name, F f, Range a = {}, Range b 
                      {{real({2, 3}, b)}, {expanded({3, 2}, b)}, {real({}, b)}, {real({0}, b)}}));
 }
 
-/// Proves all cases of a row and adds the names of ops that were differentiated. Failures name row, case and elements.
+/// Proves all cases of a row and adds the names of ops that were differentiated. Failures name row, case and
+/// elements.
 void check_row(const Row& row, std::set<std::string_view>& covered);
 
 }  // namespace derivatives

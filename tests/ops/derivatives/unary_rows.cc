@@ -1,4 +1,5 @@
-// Functions of one number. Ranges keep away from poles, jumps and kinks; what happens there is in tests/ops/edge_values_test.cc.
+// Functions of one number. Ranges keep away from poles, jumps and kinks; what happens there is in
+// tests/ops/edge_values_test.cc.
 #include "ops/unary.h"
 
 #include "ops/arithmetic.h"
@@ -12,7 +13,8 @@ namespace rg = retrograd;
 
 namespace {
 
-// The public function emits clone, where it has to copy; the op is for graphs, which do not know how values lie.
+// The public function emits clone, where it has to copy; the op is for graphs, which do not know how values
+// lie.
 Tensor emit_contiguous(const Tensors& x) { return rg::ops::emit<rg::ops::Contiguous>({x[0].get()}, {}, {}); }
 
 }  // namespace

@@ -1,13 +1,16 @@
 // What ops give at the edges of their domains: values and gradients, against PyTorch's.
 //
-// The tables hold, for each function, inputs, the value there and the gradient for a cotangent of ones. The numbers were computed with PyTorch
-// 2.15 on the CPU. NaN equals NaN; the sign of zero does not count. Each row runs eagerly and as a captured backward.
+// The tables hold, for each function, inputs, the value there and the gradient for a cotangent of ones. The
+// numbers were computed with PyTorch 2.15 on the CPU. NaN equals NaN; the sign of zero does not count. Each
+// row runs eagerly and as a captured backward.
 //
-// Left out, since the gradient here is right, or at least finite, where PyTorch's is not:
-//   trigamma at its poles (here inf, there large numbers), softsign and mish at infinity (NaN there), logsigmoid's gradient 40 below 0 (0
-//   there), cumprod behind a NaN or an infinity, products that overflow on the way only.
-// Left out, since PyTorch differs from one function to the next: max() and min() of NaN. Here they are amax and amin, whose gradient is NaN;
-// PyTorch's max() gives it to the NaNs. Likewise norms to the power inf.
+// Left out, since the gradient here is right where PyTorch's is not: trigamma at its poles (inf), softsign and
+// mish at infinity (0 and 1), logsigmoid 40 above 0 (not yet 0), a cumprod before a NaN or an infinity, products
+// and norms that overflow or vanish on the way only.
+// Left out, since PyTorch differs from function to function: extremes of NaN. PyTorch's max() and min() give
+// the gradient to the NaNs, its norm of order inf gives 0, its amax gives NaN; here all of them give NaN.
+// Left out as too rare to be worth its price: prod of an infinity and a zero, where the gradient of the
+// infinity is 0 in PyTorch and NaN here.
 #pragma once
 
 #include <catch2/catch.hpp>

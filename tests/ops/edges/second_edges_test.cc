@@ -1,5 +1,5 @@
-// Second derivatives at kinks, at zeros, and far out: the tables' values are first derivatives here, their gradients second ones.
-// The numbers are PyTorch's; see edges.h.
+// Second derivatives at kinks, at zeros, and far out: the tables' values are first derivatives here, their
+// gradients second ones. The numbers are PyTorch's; see edges.h.
 #include "ops/activations.h"
 #include "ops/arithmetic.h"
 #include "ops/binary.h"
