@@ -4,8 +4,8 @@
 //   rg::autograd::gradcheck(f, {x});   // throws, or all is well
 //
 // What is checked, by the inputs that require a gradient and the floating outputs that have one:
-//   - the full Jacobian by central differences against reverse mode, a backward for each element of an output;
-//   - the same against forward mode, a tangent for each element of each input;
+//   - the full Jacobian by central differences against reverse mode, a backward for each row;
+//   - the same against forward mode, a tangent for each column;
 //   - <w, J t> = <J' w, t> for random w and t, much tighter than differences could tell;
 //   - that each gradient has its input's shape and dtype;
 //   - with several outputs, that a cotangent left out counts as zero;

@@ -24,7 +24,8 @@ Tensor Pow::chain(const Point& p, int i, const Tensor& t) {
 Tensor Atan2::chain(const Point& p, int i, const Tensor& t) {
   const Operand a = p.in(0), b = p.in(1);
   const Tensor length2 = square(a) + square(b);
-  // No direction at 0, where PyTorch gives 0. Not a where() around the reciprocal, whose own derivative would be NaN.
+  // No direction at 0: the gradient is 0, as in PyTorch. A where() around the reciprocal would have NaN as its
+  // own derivative.
   const Tensor inverse = reciprocal(where(eq(length2, 0), std::numeric_limits<double>::infinity(), length2));
   return i == 0 ? t * b * inverse : t * -a * inverse;
 }

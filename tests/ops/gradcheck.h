@@ -1,5 +1,5 @@
-// Derivatives against differences, for tests of single ops: autograd/gradcheck.h with Catch's checks. What every
-// differentiable op must pass is the table in tests/ops/derivatives.
+// Derivatives against differences, for tests of single ops: autograd/gradcheck.h with Catch's checks. What
+// every differentiable op must pass is the table in tests/ops/derivatives.
 //
 //   gradcheck([](const Tensors& x) { return tanh(x[0]); }, {input({2, 3})});
 #pragma once

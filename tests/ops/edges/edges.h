@@ -1,8 +1,8 @@
 // What ops give at the edges of their domains: values and gradients, against PyTorch's.
 //
 // The tables hold, for each function, inputs, the value there and the gradient for a cotangent of ones. The
-// numbers were computed with PyTorch 2.15 on the CPU. NaN equals NaN; the sign of zero does not count. Each
-// row runs eagerly and as a captured backward.
+// numbers were computed with PyTorch 2.15 on the CPU. NaN equals NaN; the sign of zero does not count. Each row
+// runs eagerly and as a captured backward.
 //
 // Left out, since the gradient here is right where PyTorch's is not: trigamma at its poles (inf), softsign and
 // mish at infinity (0 and 1), logsigmoid 40 above 0 (not yet 0), a cumprod before a NaN or an infinity, products
