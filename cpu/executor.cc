@@ -27,6 +27,8 @@ class CpuExecutor final : public Executor {
     add_sort_kernels(table_);
     add_linalg_kernels(table_);
     add_determinant_kernels(table_);
+    add_pooling_kernels(table_);
+    add_interpolate_kernels(table_);
   }
   std::string_view name() const override { return "cpu"; }
   Kernel find(const OpInfo* op) const override { return table_.find(op).kernel; }

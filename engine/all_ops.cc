@@ -13,11 +13,13 @@
 #include "ops/full.h"
 #include "ops/index_ops.h"
 #include "ops/indexing.h"
+#include "ops/interpolate.h"
 #include "ops/join.h"
 #include "ops/linalg.h"
 #include "ops/losses.h"
 #include "ops/matmul.h"
 #include "ops/norms.h"
+#include "ops/pooling.h"
 #include "ops/random_ops.h"
 #include "ops/rearrange.h"
 #include "ops/reduce.h"
@@ -62,6 +64,8 @@ std::vector<const OpInfo*> collect() {
   append<RandomOps>(all);
   append<SamplingOps>(all);
   append<DropoutOps>(all);
+  append<PoolingOps>(all);
+  append<InterpolateOps>(all);
   return all;
 }
 

@@ -55,5 +55,7 @@ void add_index_kernels(KernelTable& table);
 void add_sort_kernels(KernelTable& table);
 void add_linalg_kernels(KernelTable& table);
 void add_determinant_kernels(KernelTable& table);
+void add_pooling_kernels(KernelTable& table);
+void add_interpolate_kernels(KernelTable& table);
 
 }  // namespace retrograd::cpu

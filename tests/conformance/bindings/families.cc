@@ -8,7 +8,7 @@ const Binding* find_exactly(std::string_view op) {
   for (const BindingList& family :
        {unary_bindings(), binary_bindings(), activation_bindings(), reduce_bindings(), scan_bindings(),
         shape_bindings(), rearrange_bindings(), index_bindings(), matmul_bindings(), convolution_bindings(),
-        linalg_bindings(), norm_bindings(), loss_bindings()})
+        linalg_bindings(), norm_bindings(), loss_bindings(), pooling_bindings()})
     for (const Binding& binding : family)
       if (binding.op == op) return &binding;
   return nullptr;

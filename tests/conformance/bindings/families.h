@@ -19,5 +19,6 @@ BindingList convolution_bindings();
 BindingList norm_bindings();
 BindingList loss_bindings();
 BindingList linalg_bindings();
+BindingList pooling_bindings();
 
 }  // namespace retrograd::conformance

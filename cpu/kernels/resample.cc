@@ -1,0 +1,139 @@
+// See cpu/kernels/resample.h.
+#include "cpu/kernels/resample.h"
+
+#include <algorithm>
+
+#include "cpu/kernels/grid.h"
+#include "cpu/kernels/row_access.h"
+#include "cpu/parallel.h"
+#include "cpu/scratch.h"
+
+namespace retrograd::cpu {
+namespace {
+
+template <class T>
+class Resampler {
+ public:
+  Resampler(const TensorImpl& x, const GridMap& map, const TensorImpl& out)
+      : map_(map),
+        from_(x, map.dims),
+        to_(out, map.dims),
+        height_(map.axes[1]),
+        width_(map.axes[2]),
+        depth_(map.axes[0]),
+        divisor_(map.divisors[2].begin(), map.divisors[2].end()),
+        is_flat_(map.axes[0].is_identity()) {
+    // Along the width a register of results takes about four times as long as along the height.
+    const double in_rows = static_cast<double>(from_.height()), out_rows = static_cast<double>(to_.height());
+    const double across = 4.0 * static_cast<double>(width().taps * to_.width());
+    const double down = static_cast<double>(height().taps) * out_rows;
+    width_first_ = in_rows * across + down * static_cast<double>(to_.width()) <
+                   out_rows * across + down * static_cast<double>(from_.width());
+    const int64_t rows = std::max<int64_t>(1, to_.height());
+    row_cost_ = std::max<int64_t>(1, to_.width() + from_.width() * ((from_.height() + rows - 1) / rows));
+    band_ = std::clamp<int64_t>(kRowGrain / 2 / row_cost_, 1, rows);
+  }
+
+  void run() const {
+    const int64_t bands = (to_.height() + band_ - 1) / band_, items = to_.volumes() * to_.depth() * bands;
+    parallel_range(
+        items, std::max<int64_t>(1, kRowGrain / (band_ * row_cost_)), [&](int64_t begin, int64_t end) {
+          Rooms rooms(*this);
+          for (int64_t item = begin; item < end; ++item) {
+            const int64_t row = item % bands * band_, plane = item / bands;
+            band(rooms, plane / to_.depth(), plane % to_.depth(), row, std::min(row + band_, to_.height()));
+          }
+        });
+  }
+
+ private:
+  // Memory of one thread.
+  struct Rooms {
+    explicit Rooms(const Resampler& r)
+        : row(r.from_.width() + kRowSlack),
+          lines(r.line_length() * r.band_lines()),
+          planes(r.is_flat_ ? 0 : r.from_.width() * r.depth().taps),
+          result(r.to_.width()),
+          pointers(static_cast<size_t>(std::max(r.band_lines(), r.depth().taps))) {
+      std::fill_n(row.data() + r.from_.width(), kRowSlack, T(0));
+    }
+    Scratch<T> row, lines, planes, result;
+    std::vector<const T*> pointers, plane_pointers;
+  };
+
+  const Windows<T>& depth() const { return depth_.windows(); }
+  const Windows<T>& height() const { return height_.windows(); }
+  const Windows<T>& width() const { return width_.windows(); }
+  int64_t line_length() const { return width_first_ ? to_.width() : from_.width(); }
+  int64_t band_lines() const { return map_.axes[1].widest_band(band_); }
+
+  void band(Rooms& rooms, int64_t volume, int64_t d, int64_t begin, int64_t end) const {
+    const Axis& axis = map_.axes[1];
+    const auto [top, bottom] = axis.reach(begin, end);
+    std::vector<const T*>& line = rooms.pointers;
+    for (int64_t i = 0; i < bottom - top; ++i) {
+      T* room = rooms.lines.data() + i * line_length();
+      line[i] = width_first_ ? room : in_place(volume, d, top + i);
+      if (line[i] && !width_first_) continue;
+      line[i] = room;
+      read(rooms, volume, d, top + i, width_first_ ? rooms.row.data() : room);
+      if (width_first_) window_table<T>().combine(rooms.row.data(), width(), room);
+    }
+    for (int64_t h = begin; h < end; ++h) {
+      T* in_place = to_.template direct<T>(volume, d, h);
+      T* result = in_place ? in_place : rooms.result.data();
+      T* sum = width_first_ ? result : rooms.row.data();
+      window_table<T>().add_rows(line.data() + (axis.first[h] - top),
+                                 height().weight ? height().weight + h : nullptr, height().pitch,
+                                 axis.count[h], line_length(), sum);
+      if (!width_first_) window_table<T>().combine(sum, width(), result);
+      if (map_.division == GridMap::Division::after)
+        window_table<T>().divide(result, divisor_.data(), scale(d, h), to_.width(), result);
+      if (!in_place) to_.write(volume, d, h, result);
+    }
+  }
+
+  // A row of the operand where it lies, if it can be used as it is.
+  const T* in_place(int64_t volume, int64_t d, int64_t h) const {
+    return is_flat_ && map_.division != GridMap::Division::before ? from_.template direct<T>(volume, d, h)
+                                                                  : nullptr;
+  }
+
+  // A row for depth d of the result: the sum over the depth of rows, divided before if that is asked for.
+  void read(Rooms& rooms, int64_t volume, int64_t d, int64_t h, T* to) const {
+    if (is_flat_) return read_divided(volume, d, h, to);
+    const int64_t count = depth().count[d], n = from_.width();
+    rooms.plane_pointers.resize(static_cast<size_t>(count));
+    for (int64_t k = 0; k < count; ++k) {
+      T* room = rooms.planes.data() + k * n;
+      read_divided(volume, depth().first[d] + k, h, room);
+      rooms.plane_pointers[k] = room;
+    }
+    window_table<T>().add_rows(rooms.plane_pointers.data(), depth().weight ? depth().weight + d : nullptr,
+                               depth().pitch, count, n, to);
+  }
+
+  void read_divided(int64_t volume, int64_t d, int64_t h, T* to) const {
+    from_.read(volume, d, h, to);
+    if (map_.division == GridMap::Division::before)
+      window_table<T>().divide(to, divisor_.data(), scale(d, h), from_.width(), to);
+  }
+
+  T scale(int64_t d, int64_t h) const { return static_cast<T>(map_.divisors[0][d] * map_.divisors[1][h]); }
+
+  const GridMap& map_;
+  Grid from_, to_;
+  WindowArrays<T> height_, width_, depth_;
+  std::vector<T> divisor_;  // along the width
+  bool is_flat_, width_first_;
+  int64_t band_, row_cost_;  // rows of a band; elements read and written for a row of the result
+};
+
+}  // namespace
+
+void resample(const TensorImpl& x, const GridMap& map, TensorImpl& out) {
+  if (out.numel().raw() == 0) return;
+  dispatch_compute(x.dtype(), [&]<class T>(std::type_identity<T>) { Resampler<T>(x, map, out).run(); });
+}
+
+}  // namespace retrograd::cpu

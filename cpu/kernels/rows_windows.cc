@@ -1,0 +1,163 @@
+// Windows over contiguous rows of float or double, for one instruction-set level: see
+// cpu/kernels/window_rows.h. Only plain loops here: nothing of the standard library, no throw
+// (tools/isa.bzl says why).
+#include "cpu/kernels/row_lanes.h"
+#include "cpu/kernels/window_rows.h"
+
+namespace retrograd::cpu::RG_ISA {
+namespace {
+
+// A register of results of Windows, from number `at` on; those beyond the last repeat it.
+template <class T>
+struct Block {
+  using V = Vec<T>;
+  using Ints = typename V::Ints;
+
+  Block(const Windows<T>& w, int64_t at)
+      : first(load(w.first + at)),
+        count(load(w.count + at)),
+        base(w.first[at]),
+        offset(first - (Ints{} + w.first[at])),
+        span(w.first[at + V::size - 1] - w.first[at]),
+        sure(w.sure) {
+    if (!w.ordered) find_span();
+  }
+
+  void find_span() {
+    LaneOf<T> low = first[0], high = first[0];
+    for (int i = 1; i < V::size; ++i) {
+      low = first[i] < low ? first[i] : low;
+      high = first[i] > high ? first[i] : high;
+    }
+    base = low;
+    offset = first - (Ints{} + low);
+    span = high - low;
+  }
+
+  static Ints load(const LaneOf<T>* p) { return V::load(reinterpret_cast<const T*>(p)).ints(); }
+
+  // Lanes of the results that have a tap k.
+  Mask<T> live(int64_t k) const { return Mask<T>(count > static_cast<LaneOf<T>>(k)); }
+
+  // For each result the element `shift` behind its first; in lanes that are not live, anything.
+  [[gnu::always_inline]] V pick(const T* x, int64_t shift, Mask<T> live) const {
+    const T* from = x + base + shift;
+    if (span < V::size) return V(__builtin_shuffle(V::load(from).v, offset));
+    if (span < 2 * V::size) return V(__builtin_shuffle(V::load(from).v, V::load(from + V::size).v, offset));
+    V lanes = T(0);
+    for (int i = 0; i < V::size; ++i)
+      if (live.v[i]) lanes.v[i] = from[offset[i]];
+    return lanes;
+  }
+
+  // Calls f(k, live lanes, whether these are all) for each tap that some result has.
+  template <class F>
+  [[gnu::always_inline]] void for_taps(int64_t taps, const F& f) const {
+    for (int64_t k = 0; k < taps; ++k) {
+      const Mask<T> lanes = live(k);
+      if (k < sure)
+        f(k, lanes, true);
+      else if (any(lanes))
+        f(k, lanes, false);
+      else
+        return;
+    }
+  }
+
+  Ints first, count;
+  LaneOf<T> base;
+  Ints offset;
+  int64_t span, sure;
+};
+
+template <class T>
+void combine(const T* x, const Windows<T>& w, T* y) {
+  using V = Vec<T>;
+  for (int64_t j = 0; j < w.out; j += V::size) {
+    const Block<T> block(w, j);
+    V sum = T(0);
+    block.for_taps(w.taps, [&](int64_t k, Mask<T> live, bool all) {
+      V v = block.pick(x, k * w.step, live);
+      if (w.weight) v *= V::load(w.weight + k * w.pitch + j);
+      if (k > 0) v = sum + v;
+      sum = all ? v : select(live, v, sum);
+    });
+    if (j + V::size <= w.out)
+      sum.store(y + j);
+    else
+      store_part(sum, y + j, w.out - j);
+  }
+}
+
+// Two rows at a time, so that y is written half as often.
+template <class T>
+void add_rows(const T* const* rows, const T* weight, int64_t pitch, int64_t count, int64_t n,
+              T* __restrict y) {
+  const auto weight_of = [=](int64_t k) { return weight ? weight[k * pitch] : T(1); };
+  const T* __restrict a = count > 0 ? rows[0] : nullptr;
+  const T wa = count > 0 ? weight_of(0) : T(0);
+  if (count == 0) {
+    __builtin_memset(y, 0, static_cast<size_t>(n) * sizeof(T));
+  } else if (count == 1 && !weight) {
+    __builtin_memcpy(y, a, static_cast<size_t>(n) * sizeof(T));
+  } else if (count == 1) {
+    for (int64_t i = 0; i < n; ++i) y[i] = wa * a[i];
+  } else {
+    const T* __restrict b = rows[1];
+    const T wb = weight_of(1);
+    for (int64_t i = 0; i < n; ++i) y[i] = wa * a[i] + wb * b[i];
+  }
+  for (int64_t k = 2; k < count; k += 2) {
+    const T* __restrict c = rows[k];
+    const T* __restrict d = rows[k + 1 < count ? k + 1 : k];
+    const T wc = weight_of(k), wd = k + 1 < count ? weight_of(k + 1) : T(0);
+    if (k + 1 < count)
+      for (int64_t i = 0; i < n; ++i) y[i] += wc * c[i] + wd * d[i];
+    else
+      for (int64_t i = 0; i < n; ++i) y[i] += wc * c[i];
+  }
+}
+
+template <class T>
+void divide(const T* x, const T* by, T scale, int64_t n, T* y) {
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] / (by[i] * scale);
+}
+
+template <class T>
+void max_rows(const T* const* rows, const LaneOf<T>* place, int64_t count, const Windows<T>& w, T* values,
+              int64_t* places) {
+  using V = Vec<T>;
+  for (int64_t j = 0; j < w.out; j += V::size) {
+    const Block<T> block(w, j);
+    V best = -static_cast<T>(__builtin_inf());
+    auto at = block.first + place[0];
+    for (int64_t r = 0; r < count; ++r)
+      block.for_taps(w.taps, [&](int64_t k, Mask<T> live, bool all) {
+        const V v = block.pick(rows[r], k * w.step, live);
+        Mask<T> better = (v > best) | isnan(v);
+        if (!all) better = better & live;
+        best = select(better, v, best);
+        at = better.v ? block.first + static_cast<LaneOf<T>>(place[r] + k * w.step) : at;
+      });
+    const int64_t part = w.out - j < V::size ? w.out - j : V::size;
+    if (part == V::size)
+      best.store(values + j);
+    else
+      store_part(best, values + j, part);
+    LaneOf<T> lanes[V::size];
+    V(at).store(reinterpret_cast<T*>(lanes));
+    for (int64_t i = 0; i < part; ++i) places[j + i] = lanes[i];
+  }
+}
+
+}  // namespace
+
+template <class T>
+const WindowTable<T>& window_table() {
+  static constexpr WindowTable<T> table{combine<T>, add_rows<T>, divide<T>, max_rows<T>};
+  return table;
+}
+template const WindowTable<float>& window_table<float>();
+template const WindowTable<double>& window_table<double>();
+
+}  // namespace retrograd::cpu::RG_ISA

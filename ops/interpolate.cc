@@ -1,0 +1,133 @@
+// See ops/interpolate.h.
+#include "ops/interpolate.h"
+
+#include <fmt/format.h>
+
+#include "ops/pooling.h"
+
+namespace retrograd {
+namespace ops {
+namespace {
+
+bool is_byte(ScalarType dtype) { return dtype == kUInt8; }
+
+void check_mode(const Call& call, const InterpolateAttrs& a) {
+  if (a.mode < 0 || a.mode > static_cast<int64_t>(InterpolateMode::lanczos))
+    fail_call(call, Category::bad_argument, fmt::format("there is no mode {}", a.mode));
+  for (Dim size : a.size)
+    if (size < 1) fail_call(call, Category::bad_argument, "sizes must be positive");
+}
+
+}  // namespace
+
+void Interpolate::infer(const Call& call, TensorImpl* const* outputs) {
+  const Attrs& a = call.attrs_as<Attrs>();
+  check_mode(call, a);
+  const bool is_nearest = a.mode <= static_cast<int64_t>(InterpolateMode::nearest_exact);
+  infer_grid(call, outputs, a.size, is_nearest ? is_byte : nullptr);
+}
+
+void InterpolateBackward::infer(const Call& call, TensorImpl* const* outputs) {
+  check_mode(call, call.attrs_as<Attrs>());
+  infer_grid(call, outputs, call.attrs_as<Attrs>().size);
+}
+
+}  // namespace ops
+
+namespace {
+
+using ops::InterpolateMode;
+
+[[noreturn]] void refuse(Operand x, std::string_view text, Category category = Category::bad_argument) {
+  fail(category, "interpolate", text, x.where());
+}
+
+struct ModeName {
+  std::string_view name;
+  std::optional<InterpolateMode> mode;  // none: area
+  int dims;                             // 0: any
+};
+constexpr ModeName kModes[] = {
+    {"nearest", InterpolateMode::nearest, 0},
+    {"nearest-exact", InterpolateMode::nearest_exact, 0},
+    {"area", {}, 0},
+    {"linear", InterpolateMode::linear, 1},
+    {"bilinear", InterpolateMode::linear, 2},
+    {"trilinear", InterpolateMode::linear, 3},
+    {"bicubic", InterpolateMode::cubic, 2},
+    {"lanczos", InterpolateMode::lanczos, 2},
+};
+
+// The mode's row, if the options fit to it and to a grid of `dims` dims.
+const ModeName& check_mode(Operand x, const InterpolateOptions& o, int dims) {
+  const ModeName* found = nullptr;
+  for (const ModeName& mode : kModes)
+    if (mode.name == o.mode) found = &mode;
+  if (!found) refuse(x, fmt::format("there is no mode \"{}\"", o.mode));
+  if (dims < 1 || dims > 3)
+    refuse(x, fmt::format("3 to 5 dims wanted, given {}", describe(x.tensor())), Category::bad_dim);
+  if (found->dims && found->dims != dims)
+    refuse(x, fmt::format("mode {} is for {} dims, given {}", o.mode, found->dims + 2, describe(x.tensor())),
+           Category::bad_dim);
+  if (o.align_corners && (found->dims == 0 || (*o.align_corners && o.mode == "lanczos")))
+    refuse(x, fmt::format("mode {} has no align_corners", o.mode));
+  if (o.antialias && found->dims != 2) refuse(x, fmt::format("mode {} has no antialias", o.mode));
+  if (!o.antialias && o.mode == "lanczos") refuse(x, "mode lanczos needs antialias");
+  return *found;
+}
+
+struct Sizes {
+  Shape grid;
+  std::vector<double> factors;  // empty: by the sizes
+};
+
+Sizes sizes_of(Operand x, const InterpolateOptions& o, int dims) {
+  if (o.size.given() == o.scale_factor.given()) refuse(x, "one of size and scale_factor wanted");
+  if (o.size.given()) {
+    const std::vector<int64_t> size = o.size.of(dims);
+    if (size.empty()) refuse(x, fmt::format("{} sizes for {} dims", o.size.values.size(), dims));
+    if (o.recompute_scale_factor) refuse(x, "with a size there is no scale_factor to recompute");
+    return {Shape(size), {}};
+  }
+  Sizes sizes;
+  sizes.factors = o.scale_factor.of(dims);
+  if (sizes.factors.empty())
+    refuse(x, fmt::format("{} scale factors for {} dims", o.scale_factor.values.size(), dims));
+  for (int i = 0; i < dims; ++i) {
+    const int64_t in = x.tensor().impl().shape()[i + 2].value();
+    const double size = static_cast<double>(in) * sizes.factors[static_cast<size_t>(i)];
+    if (!(size >= 0 && size < 9e18)) refuse(x, fmt::format("{} elements times {}", in, sizes.factors[i]));
+    sizes.grid.push_back(static_cast<int64_t>(size));
+  }
+  if (o.recompute_scale_factor) sizes.factors.clear();
+  return sizes;
+}
+
+Tensor area(Operand x, const Shape& grid) {
+  const IntArray sizes = grid.ints();
+  const AdaptiveSize size(std::vector<std::optional<int64_t>>(sizes.begin(), sizes.end()));
+  switch (grid.rank()) {
+    case 1: return adaptive_avg_pool1d(x, size);
+    case 2: return adaptive_avg_pool2d(x, size);
+    default: return adaptive_avg_pool3d(x, size);
+  }
+}
+
+}  // namespace
+
+Tensor interpolate(Operand x, const InterpolateOptions& o) {
+  const Shape& shape = x.tensor().impl().shape();
+  const int dims = shape.rank() - 2;
+  const ModeName& mode = check_mode(x, o, dims);
+  const Sizes sizes = sizes_of(x, o, dims);
+  if (!mode.mode) return area(x, sizes.grid);
+  for (int i = 1; i < shape.rank(); ++i)
+    if (shape[i] == 0) refuse(x, fmt::format("dim {} of {} is empty", i, describe(x.tensor())));
+  ops::InterpolateAttrs attrs{sizes.grid, static_cast<int64_t>(*mode.mode), o.align_corners.value_or(false),
+                              o.antialias};
+  for (size_t i = 0; i < sizes.factors.size(); ++i)
+    attrs.scale_factor[3 - sizes.factors.size() + i] = sizes.factors[i];
+  return ops::emit<ops::Interpolate>({x.tensor().get()}, attrs, x.where());
+}
+
+}  // namespace retrograd

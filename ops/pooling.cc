@@ -1,0 +1,154 @@
+// Type rules and derivatives of ops/pooling.h, and what ops/resampling.h declares. The public functions are
+// in ops/pooling_functions.cc.
+#include "ops/pooling.h"
+
+#include <fmt/format.h>
+
+#include "ops/index_ops.h"
+#include "ops/reduce.h"
+#include "ops/shape_ops.h"
+
+namespace retrograd {
+namespace ops {
+namespace {
+
+bool is_number(ScalarType dtype) { return dtype != kBool && !is_float8(dtype); }
+
+Shape with_grid(const Shape& shape, const Shape& grid) {
+  Shape result = shape;
+  for (int i = 0; i < grid.rank(); ++i) result[shape.rank() - grid.rank() + i] = grid[i];
+  return result;
+}
+
+// The windows of a parsed graph may be anything; public functions have filled up the lists.
+void check_windows(const Call& call, const WindowAttrs& a, int dims) {
+  for (const IntList* list : {&a.kernel_size, &a.stride, &a.padding})
+    if (list->size() != dims)
+      fail_call(call, Category::bad_argument, "the windows have another number of dims");
+  for (int i = 0; i < dims; ++i) {
+    if (a.kernel_size[i] < 1 || a.stride[i] < 1)
+      fail_call(call, Category::bad_argument, "kernel_size and stride must be positive");
+    if (a.padding[i] < 0 || a.padding[i] > a.kernel_size[i] / 2)
+      fail_call(call, Category::bad_argument, "padding must be from 0 to half of kernel_size");
+  }
+}
+
+Tensor backward_of(RuleContext& c, int dims) {
+  return emit<MaxPoolBackward>({c.grad().get(), c.out(1).get()}, {grid_of(c.type(0).shape, dims)}, c.where());
+}
+
+// The elements of x at places of its flattened grids.
+Tensor elements_at(const Tensor& x, const Tensor& places, int dims, SourceLocation where) {
+  const auto flat = [&](const Tensor& t) {
+    const Shape& shape = t.impl().shape();
+    Shape list = shape;
+    list.resize(shape.rank() - dims);
+    list.push_back(grid_of(shape, dims).numel());
+    return reshape_to(Operand(t, where), list);
+  };
+  const Tensor found = gather(Operand(flat(x), where), -1, flat(places));
+  return reshape_to(Operand(found, where), places.impl().shape());
+}
+
+}  // namespace
+
+void infer_grid(const Call& call, TensorImpl* const* outputs, const Shape& grid,
+                bool (*accepts)(ScalarType)) {
+  const TensorImpl& x = *call.operands[0];
+  if (!accepts || !accepts(x.dtype())) check_floating(call);
+  if (grid.rank() < 1 || grid.rank() > 3 || x.rank() < grid.rank())
+    fail_call(call, Category::bad_dim, fmt::format("a grid of {} dims", grid.rank()));
+  for (Dim size : grid)
+    if (size < 0) fail_call(call, Category::bad_argument, fmt::format("a grid of {}", to_string(grid)));
+  outputs[0]->set_type(x.dtype(), x.device(), with_grid(x.shape(), grid));
+}
+
+// ---- largest elements -------------------------------------------------------------------------------------
+
+Dim pooled_size(Dim in, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation, bool ceil_mode) {
+  const Dim reach = Dim(dilation) * (kernel - 1) + 1;
+  const Dim room = in + 2 * padding - reach + (ceil_mode ? stride - 1 : 0);
+  if (room < 0) return 0;
+  const Dim size = room / stride + 1;
+  return ceil_mode && (size - 1) * stride >= in + padding ? size - 1 : size;
+}
+
+namespace {
+
+void infer_max_pool(const Call& call, TensorImpl* const* outputs, const Shape& grid) {
+  infer_grid(call, outputs, grid, is_number);
+  outputs[1]->set_type(kInt64, outputs[0]->device(), outputs[0]->shape());
+}
+
+}  // namespace
+
+void MaxPool::infer(const Call& call, TensorImpl* const* outputs) {
+  const Attrs& a = call.attrs_as<Attrs>();
+  const int dims = a.kernel_size.size(), rank = call.operands[0]->rank();
+  check_windows(call, a, dims);
+  if (a.dilation.size() != dims || rank < dims)
+    fail_call(call, Category::bad_argument, "the windows have another number of dims");
+  Shape grid;
+  for (int i = 0; i < dims; ++i) {
+    if (a.dilation[i] < 1) fail_call(call, Category::bad_argument, "dilation must be positive");
+    const Dim in = call.operands[0]->shape()[rank - dims + i];
+    grid.push_back(pooled_size(in, a.kernel_size[i], a.stride[i], a.padding[i], a.dilation[i], a.ceil_mode));
+    if (grid.back() < 1)
+      fail_call(call, Category::bad_argument, "kernel_size is larger than the padded operand");
+  }
+  infer_max_pool(call, outputs, grid);
+}
+
+void AdaptiveMaxPool::infer(const Call& call, TensorImpl* const* outputs) {
+  infer_max_pool(call, outputs, call.attrs_as<Attrs>().size);
+}
+
+void MaxPool::vjp(RuleContext& c) {
+  if (c.grad().defined()) c.give(0, backward_of(c, c.attrs<Attrs>().kernel_size.size()));
+}
+
+void AdaptiveMaxPool::vjp(RuleContext& c) {
+  if (c.grad().defined()) c.give(0, backward_of(c, c.attrs<Attrs>().size.rank()));
+}
+
+void MaxPool::jvp(TangentContext& c) {
+  c.give(0, elements_at(c.tangent(0), c.out(1), c.attrs<Attrs>().kernel_size.size(), c.where()));
+}
+
+void AdaptiveMaxPool::jvp(TangentContext& c) {
+  c.give(0, elements_at(c.tangent(0), c.out(1), c.attrs<Attrs>().size.rank(), c.where()));
+}
+
+void MaxPoolBackward::infer(const Call& call, TensorImpl* const* outputs) {
+  const TensorImpl& places = *call.operands[1];
+  if (places.dtype() != kInt64) fail_call(call, Category::dtype_mismatch, "the indices are not int64");
+  if (!(places.shape() == call.operands[0]->shape()))
+    fail_call(call, Category::shape_mismatch, "gradient and indices have different shapes");
+  infer_grid(call, outputs, call.attrs_as<Attrs>().size);
+}
+
+void MaxPoolBackward::vjp(RuleContext& c) {
+  c.give(0, elements_at(c.grad(), c.in(1).tensor(), c.attrs<Attrs>().size.rank(), c.where()));
+}
+
+void MaxPoolBackward::jvp(TangentContext& c) {
+  c.give(0, emit<MaxPoolBackward>({c.tangent(0).get(), c.call().operands[1]}, c.attrs<Attrs>(), c.where()));
+}
+
+// ---- averages ---------------------------------------------------------------------------------------------
+
+void AvgPool::infer(const Call& call, TensorImpl* const* outputs) {
+  const Attrs& a = call.attrs_as<Attrs>();
+  check_windows(call, a, a.size.rank());
+  infer_grid(call, outputs, a.size, [](ScalarType dtype) { return dtype == kInt64; });
+}
+
+void AvgPoolBackward::infer(const Call& call, TensorImpl* const* outputs) {
+  const Attrs& a = call.attrs_as<Attrs>();
+  check_windows(call, a, a.size.rank());
+  infer_grid(call, outputs, a.size);
+}
+
+}  // namespace ops
+
+}  // namespace retrograd
