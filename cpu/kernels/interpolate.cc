@@ -126,7 +126,8 @@ struct Filter {
   }
 };
 
-// The kernel widened to the step of the result, where that is more than an element.
+// The kernel widened to the step of the result, where that is more than an element. A dim that keeps its
+// size is copied whatever the scale factor, as in PyTorch's forward.
 template <class T>
 Axis antialias_axis(int64_t in, int64_t out, const AxisOptions& o) {
   if (in == out) return identity_axis(in);
