@@ -16,27 +16,27 @@
 
 namespace retrograd::nn::functional {
 
-using retrograd::alpha_dropout;
-using retrograd::conv1d;
-using retrograd::conv2d;
-using retrograd::conv3d;
-using retrograd::conv_transpose1d;
-using retrograd::conv_transpose2d;
-using retrograd::conv_transpose3d;
 using retrograd::adaptive_avg_pool1d;
 using retrograd::adaptive_avg_pool2d;
 using retrograd::adaptive_avg_pool3d;
 using retrograd::adaptive_max_pool1d;
 using retrograd::adaptive_max_pool2d;
 using retrograd::adaptive_max_pool3d;
+using retrograd::alpha_dropout;
 using retrograd::avg_pool1d;
 using retrograd::avg_pool2d;
 using retrograd::avg_pool3d;
+using retrograd::conv1d;
+using retrograd::conv2d;
+using retrograd::conv3d;
+using retrograd::conv_transpose1d;
+using retrograd::conv_transpose2d;
+using retrograd::conv_transpose3d;
 using retrograd::cross_entropy;
-using retrograd::dropout;
 using retrograd::dropout1d;
 using retrograd::dropout2d;
 using retrograd::dropout3d;
+using retrograd::dropout;
 using retrograd::elu;
 using retrograd::embedding;
 using retrograd::feature_alpha_dropout;

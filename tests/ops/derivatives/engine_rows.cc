@@ -5,7 +5,7 @@
 #include "engine/random.h"
 #include "ops/activations.h"
 #include "ops/arithmetic.h"
-#include "ops/random_ops.h"
+#include "ops/dropout.h"
 #include "ops/unary.h"
 #include "tests/ops/derivatives/table.h"
 
