@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "ir/bookkeeping.h"
+#include "ir/each_field.h"
 
 namespace retrograd::ir {
 namespace {
@@ -15,26 +16,6 @@ namespace {
 Number value_of(Dim d, std::span<const Number> values) {
   return d.is_symbolic() ? values[static_cast<size_t>(d.id())] : Number::of(d.raw());
 }
-
-// Replaces symbols by values, in place.
-class Concretizer final : public AttrVisitor {
- public:
-  explicit Concretizer(std::span<const Number> values) : values_(values) {}
-  void field(std::string_view, bool&) override {}
-  void field(std::string_view, int64_t&) override {}
-  void field(std::string_view, Dim& v) override { v = Dim(value_of(v, values_).as_int()); }
-  void field(std::string_view, Scalar& v) override {
-    if (v.is_symbolic()) v = Scalar(values_[static_cast<size_t>(v.id())]);
-  }
-  void field(std::string_view, Shape& v) override {
-    for (int i = 0; i < v.rank(); ++i) v[i] = Dim(value_of(v[i], values_).as_int());
-  }
-  void field(std::string_view, IntList&) override {}
-  void field(std::string_view, ScalarType&) override {}
-
- private:
-  std::span<const Number> values_;
-};
 
 class Interpreter {
  public:
@@ -144,8 +125,15 @@ void* concrete_attrs(const OpInfo& op, void* attrs, std::span<const Number> valu
   if (!op.attrs_size || !op.visit_attrs) return attrs;
   copy.resize(op.attrs_size);
   std::memcpy(copy.data(), attrs, op.attrs_size);
-  Concretizer concretizer(values);
-  op.visit_attrs(copy.data(), concretizer);
+  const auto concrete = [&](Dim d) { return Dim(value_of(d, values).as_int()); };
+  for_each_field(op, copy.data(),
+                 Fields{[&](auto, Dim& v) { v = concrete(v); },
+                        [&](auto, Scalar& v) {
+                          if (v.is_symbolic()) v = Scalar(values[static_cast<size_t>(v.id())]);
+                        },
+                        [&](auto, Shape& v) {
+                          for (int i = 0; i < v.rank(); ++i) v[i] = concrete(v[i]);
+                        }});
   return copy.data();
 }
 

@@ -120,8 +120,11 @@ std::vector<Number> Capture::values(const BackwardRequest& request, const Reache
   graph_.symbols.evaluate(values);
   if (const int guard = graph_.symbols.failing_guard(values); guard >= 0) {
     const SymbolTable::Guard& g = graph_.symbols.guards()[static_cast<size_t>(guard)];
-    misfit = fmt::format("a comparison of {} and {} comes out otherwise than at capture",
-                         graph_.symbols.text(g.lhs), graph_.symbols.text(g.rhs));
+    misfit = fmt::format(
+        "a comparison of {} and {} comes out otherwise: they were {} and {}, are {} and {}",
+        graph_.symbols.text(g.lhs), graph_.symbols.text(g.rhs), graph_.symbols.expr(g.lhs).hint.as_double(),
+        graph_.symbols.expr(g.rhs).hint.as_double(), values[static_cast<size_t>(g.lhs)].as_double(),
+        values[static_cast<size_t>(g.rhs)].as_double());
     return {};
   }
   if (values.empty()) values.resize(1);  // an empty list means "does not fit"

@@ -63,7 +63,7 @@ struct CompiledBackward::State final : BackwardRunner {
   bool look_up(const std::shared_ptr<Structure>& structure, const BackwardRequest& request,
                const Reached& reached, Found& found, std::string& misfit);
   Found prepare(const BackwardRequest& request, Reached& reached);
-  static Tensors run_found(const Found& found, const BackwardRequest& request, const Reached& reached);
+  Tensors run_found(const Found& found, const BackwardRequest& request, const Reached& reached);
   Found capture(const std::shared_ptr<Structure>& structure, const BackwardRequest& request, Walk& walk,
                 const Reached& reached);
 };
@@ -228,8 +228,14 @@ Tensors CompiledBackward::State::run(const BackwardRequest& request) {
 Tensors CompiledBackward::State::run_found(const Found& found, const BackwardRequest& request,
                                            const Reached& reached) {
   const bool watched = autograd::DetectAnomalyGuard::is_enabled();
-  if (!request.create_graph && !watched && &Emitter::current() == &eager_emitter())
-    return found.entry->plan->run(request, reached, found.structure->trail, found.values());
+  if (!request.create_graph && !watched && &Emitter::current() == &eager_emitter()) {
+    Plan::Outcome outcome = found.entry->plan->run(request, reached, found.structure->trail, found.values());
+    if (outcome.left) {
+      std::lock_guard lock(mutex);
+      ++stats.left;
+    }
+    return std::move(outcome.gradients);
+  }
   Watcher watcher(Emitter::current());
   Emitter& emitter = watched ? watcher : Emitter::current();
   if (watched && request.accumulate) check_leaves(reached.leaves);
@@ -293,9 +299,9 @@ std::string CompiledBackward::last_capture_reason() const {
 std::string CompiledBackward::explain() const {
   std::lock_guard lock(state_->mutex);
   const Stats& s = state_->stats;
-  std::string text =
-      fmt::format("{} structures, {} captures, {} plans; {} hits, {} misses, {} evictions\n",
-                  state_->structures.size(), s.captures, s.plans, s.hits, s.misses, s.evictions);
+  std::string text = fmt::format(
+      "{} structures, {} captures, {} plans; {} hits, {} misses, {} evictions; {} runs left their graph\n",
+      state_->structures.size(), s.captures, s.plans, s.hits, s.misses, s.evictions, s.left);
   for (const auto& structure : state_->structures) {
     text += fmt::format("structure of {} records, ran {} times\n", structure->trail.size(), structure->runs);
     for (const auto& capture : structure->captures) {

@@ -33,6 +33,7 @@ class CompiledBackward {
     int64_t evictions = 0;  // structures and plans that had to go
     int64_t nodes = 0;      // nodes of the last graph that ran
     int64_t unpacks = 0;    // unpack nodes run so far
+    int64_t left = 0;       // runs that left their graph and went on eagerly
   };
 
   CompiledBackward();

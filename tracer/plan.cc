@@ -6,32 +6,13 @@
 #include <unordered_map>
 
 #include "ir/bookkeeping.h"
-#include "tracer/plan_frame.h"
+#include "ir/each_field.h"
+#include "tracer/plan_run.h"
 
 namespace retrograd {
 namespace {
 
 constexpr int64_t kSpanElements = 2048;  // beyond it a kernel's own cutting into chunks is worth its start
-
-// Calls f(offset, expression) for the numbers of an attribute struct that are symbols.
-template <class F>
-class NumberFinder final : public AttrVisitor {
- public:
-  NumberFinder(const void* attrs, F f) : attrs_(static_cast<const char*>(attrs)), f_(f) {}
-  void field(std::string_view, bool&) override {}
-  void field(std::string_view, int64_t&) override {}
-  void field(std::string_view, Dim&) override {}
-  void field(std::string_view, Scalar& v) override {
-    if (v.is_symbolic()) f_(static_cast<uint32_t>(reinterpret_cast<const char*>(&v) - attrs_), v.id());
-  }
-  void field(std::string_view, Shape&) override {}
-  void field(std::string_view, IntList&) override {}
-  void field(std::string_view, ScalarType&) override {}
-
- private:
-  const char* attrs_;
-  F f_;
-};
 
 }  // namespace
 
@@ -107,11 +88,12 @@ void Plan::plan_attrs(const ir::Node& node, Step& step, std::span<const Number> 
 // With a number among its attributes, a step uses a copy of them that each frame has.
 void Plan::find_patches(const ir::Node& node, Step& step) {
   const size_t begin = patched_attrs_.size();
-  NumberFinder numbers(node.attrs, [&](uint32_t field, int32_t expression) {
-    patches_.push_back({static_cast<uint32_t>(begin) + field, expression});
+  ir::for_each_field(*node.op, node.attrs, [&](auto, Scalar& number) {
+    if (!number.is_symbolic()) return;
+    const auto offset = reinterpret_cast<const char*>(&number) - static_cast<const char*>(node.attrs);
+    patches_.push_back({static_cast<uint32_t>(begin + static_cast<size_t>(offset)), number.id()});
     step.is_patched = true;
   });
-  node.op->visit_attrs(node.attrs, numbers);
   if (!step.is_patched) return;
   const auto* bytes = static_cast<const std::byte*>(step.attrs);
   patched_attrs_.insert(patched_attrs_.end(), bytes, bytes + node.op->attrs_size);

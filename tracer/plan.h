@@ -41,7 +41,11 @@ class Plan {
   /// request.retain_graph, each slot is emptied when it is unpacked, and those that are not, when their record is done.
   /// Where code of the user's changed what is to come (a hook added to a later record, a gradient that is undefined for once), the run
   /// leaves the graph and goes on eagerly, to the same end.
-  Tensors run(const BackwardRequest& request, const Reached& reached, const Trail& trail,
+  struct Outcome {
+    Tensors gradients;
+    bool left;
+  };
+  Outcome run(const BackwardRequest& request, const Reached& reached, const Trail& trail,
               std::span<const Number> numbers) const;
 
  private:

@@ -1,58 +1,13 @@
 // The replay of a plan: see tracer/plan.h. Run::all is the loop.
 #include <algorithm>
-#include <unordered_set>
 
 #include "engine/function.h"
 #include "engine/runner.h"
 #include "ir/bookkeeping.h"
-#include "tracer/plan_frame.h"
+#include "tracer/plan_run.h"
 #include "tracer/profile.h"
 
 namespace retrograd {
-
-// One run: what it was given, and the frame that it leased.
-struct Plan::Run {
-  const Plan& plan;
-  const BackwardRequest& request;
-  const Reached& reached;
-  const Trail& trail;
-  std::vector<ir::Binding> bindings;
-  std::unique_ptr<Frame> frame;
-  size_t next = 0;  // the step that runs
-  uint64_t seen_changes = annotation_changes;
-  size_t leave_at = kStay;  // event of the log at which the graph is left
-  Tensors function_gave;    // what a function gave, if that is why
-
-  Run(const Plan& plan, const BackwardRequest& request, const Reached& reached, const Trail& trail,
-      std::span<const Number> numbers);
-  ~Run();
-  /// Runs to the end, or to where the graph must be left: then false.
-  bool all();
-  Tensors outputs();
-  /// Goes on eagerly from there.
-  Tensors leave();
-
- private:
-  static constexpr size_t kStay = ~size_t{0};
-  void look_ahead();
-  void function(const Step& s);
-  void step(const Step& s, void* attrs);
-  struct View;
-  void spans();
-  bool span(const Step& s, const View& view);
-  Tensor value_of_slot(uint64_t place, uint32_t index);
-  void unpack_slot(const Step& s);
-  void call(const Step& s, void* attrs);
-  void kernel(const Step& s, const Call& call, const int32_t* results);
-  void kernel_over(const Step& s, const Call& call, TensorImpl** operands, int32_t result);
-  std::vector<TensorImpl*> give_operands(const Step& s, Tensors& operands);
-  void hook(const Step& s);
-  void accumulate(const Step& s);
-  Kernel kernel_of(const Step& s, const Call& call) const {
-    return s.kind == Kind::span ? plan.executor_.find(call.op) : s.kernel;
-  }
-  const int32_t* registers(const Step& s) const { return plan.registers_.data() + s.first_register; }
-};
 
 Plan::Run::Run(const Plan& p, const BackwardRequest& request, const Reached& reached, const Trail& trail,
                std::span<const Number> numbers)
@@ -322,93 +277,14 @@ void Plan::Run::function(const Step& s) {
       frame->set_foreign(r[s.operands + i], std::move(out[static_cast<size_t>(i)]).take());
 }
 
-// Something was annotated while a step ran: does it concern a record or leaf that is still to come?
-void Plan::Run::look_ahead() {
-  seen_changes = annotation_changes;
-  const auto& events = plan.log_.events;
-  std::unordered_set<const Hook*> bound;
-  for (const ir::Binding& b : bindings) bound.insert(b.hook.get());
-  const auto has_new = [&](const HookList& list) {  // traceable ones are told apart by the annotations
-    return std::ranges::any_of(list.all(), [&](const RefPtr<Hook>& h) {
-      return h->is_live() && !h->traceable && !bound.contains(h.get());
-    });
-  };
-  const auto record_changed = [&](const Record& r, uint32_t place) {
-    return annotations_of(r) != trail.annotations(place) ||
-           (r.hooks && (has_new(r.hooks->tensor) || has_new(r.hooks->pre) || has_new(r.hooks->post)));
-  };
-  const auto leaf_changed = [&](const TensorImpl& leaf, uint32_t index) {
-    if (annotations_of(leaf) != trail.leaf_annotations(index)) return true;
-    const AutogradMeta* m = leaf.meta.get();
-    return m && (has_new(m->tensor_hooks) || has_new(m->pre_hooks) || has_new(m->post_hooks) ||
-                 has_new(m->post_accumulate_hooks));
-  };
-  for (size_t i = 0; i < std::min(events.size(), leave_at); ++i) {
-    const DriveLog::Event& e = events[i];
-    if (e.node <= plan.steps_[next].node) continue;
-    const bool changed =
-        e.kind == DriveLog::Kind::record ? record_changed(*reached.records[e.index], e.index)
-        : e.kind == DriveLog::Kind::gave
-            ? e.count && record_changed(*reached.records[e.index], e.index)  // its post-hooks
-        : e.kind == DriveLog::Kind::leaf ? leaf_changed(*reached.leaves[e.index], e.index)
-                                         : false;
-    if (!changed) continue;
-    leave_at = i;
-    return;
-  }
-}
-
-Tensors Plan::Run::leave() {
-  Walk walk = request.walk();
-  BackwardState state;
-  state.grads.resize(walk.grad_count());
-  state.captured.resize(request.input_edges.size());
-  const auto value = [&](int32_t v) {
-    return v == ir::kNoValue ? Tensor() : frame->give(plan.value_registers_[static_cast<size_t>(v)]);
-  };
-  std::vector<int32_t> arrived(walk.grad_count(), ir::kNoValue);
-  const auto& events = plan.log_.events;
-  for (size_t i = 0; i < leave_at; ++i) {
-    const DriveLog::Event& e = events[i];
-    if (e.kind == DriveLog::Kind::arrived) arrived[e.index] = e.value;
-    if (e.kind == DriveLog::Kind::captured) state.captured[e.index] = value(e.value);
-    if (e.kind == DriveLog::Kind::record) std::fill_n(arrived.begin() + e.value, e.count, ir::kNoValue);
-    if (e.kind == DriveLog::Kind::leaf) arrived[static_cast<size_t>(e.value)] = ir::kNoValue;
-  }
-  for (size_t g = 0; g < arrived.size(); ++g) state.grads[g] = value(arrived[g]);
-  const DriveLog::Event& at = events[leave_at];
-  const auto& leaves = walk.leaves();
-  if (at.kind == DriveLog::Kind::leaf) {
-    state.next_leaf = at.index;
-    state.next_record = static_cast<size_t>(leaves[at.index].after + 1);
-  } else {
-    state.next_record = at.index;
-    while (state.next_leaf < leaves.size() && leaves[state.next_leaf].after < static_cast<int32_t>(at.index))
-      ++state.next_leaf;
-    state.rule_is_done = at.kind == DriveLog::Kind::gave;
-  }
-  if (state.rule_is_done) {
-    const Walk::Item& item = walk.order()[at.index];
-    const auto list = plan.log_.lists.begin() + at.value;
-    for (int i = 0; i < item.record->outputs; ++i)
-      state.grads[item.first_grad + static_cast<uint32_t>(i)] = value(list[i]);
-    state.given = std::move(function_gave);
-    if (state.given.empty())
-      for (int i = 0; i < item.record->operands; ++i)
-        state.given.push_back(value(list[item.record->outputs + i]));
-  }
-  frame->clear();
-  return resume_backward(request, walk, std::move(state));
-}
-
 Tensors Plan::Run::outputs() {
   Tensors all;
   for (int32_t r : plan.output_registers_) all.push_back(frame->give(r));
   return all;
 }
 
-Tensors Plan::run(const BackwardRequest& request, const Reached& reached, const Trail& trail,
-                  std::span<const Number> numbers) const {
+Plan::Outcome Plan::run(const BackwardRequest& request, const Reached& reached, const Trail& trail,
+                        std::span<const Number> numbers) const {
   Run run(*this, request, reached, trail, numbers);
   bool arrived;
   try {
@@ -417,7 +293,7 @@ Tensors Plan::run(const BackwardRequest& request, const Reached& reached, const 
     ir::add_context(e, graph_, graph_.nodes()[steps_[run.next].node]);
     throw;
   }
-  return arrived ? run.outputs() : run.leave();
+  return {arrived ? run.outputs() : run.leave(), !arrived};
 }
 
 }  // namespace retrograd

@@ -8,36 +8,12 @@
 
 #include "engine/function.h"
 #include "ir/bookkeeping.h"
+#include "ir/each_field.h"
 
 namespace retrograd {
 namespace {
 
 constinit std::atomic<uint64_t> recorder_count{0};
-
-// Replaces sizes and numbers of an attribute struct by symbols, through two callbacks that are told the offset in bytes.
-template <class OnDim, class OnNumber>
-class Symboliser final : public AttrVisitor {
- public:
-  Symboliser(const void* attrs, OnDim on_dim, OnNumber on_number)
-      : attrs_(static_cast<const char*>(attrs)), on_dim_(on_dim), on_number_(on_number) {}
-  void field(std::string_view, bool&) override {}
-  void field(std::string_view, int64_t&) override {}
-  void field(std::string_view, Dim& v) override { v = on_dim_(v, offset(&v)); }
-  void field(std::string_view, Scalar& v) override { v = on_number_(v, offset(&v)); }
-  void field(std::string_view, Shape& v) override {
-    for (int i = 0; i < v.rank(); ++i) v[i] = on_dim_(v[i], offset(&v[i]));
-  }
-  void field(std::string_view, IntList&) override {}
-  void field(std::string_view, ScalarType&) override {}
-
- private:
-  uint32_t offset(const void* field) const {
-    return static_cast<uint32_t>(static_cast<const char*>(field) - attrs_);
-  }
-  const char* attrs_;
-  OnDim on_dim_;
-  OnNumber on_number_;
-};
 
 uint32_t live_index(const HookList& hooks, const Hook* hook) {
   uint32_t index = 0;
@@ -125,17 +101,23 @@ const void* Recorder::attrs_of(const Record& record) {
   if (attrs_ready_ || !record.op->attrs_size) return attrs_.data();
   attrs_.resize(record.op->attrs_size);
   std::memcpy(attrs_.data(), record.attrs(), record.op->attrs_size);
-  Symboliser visitor(
-      attrs_.data(),
-      [&](Dim v, uint32_t at) {
-        return symbolise(v, {SymbolUse::Kind::attr_dim, origin_.ordinal, at});
-      },
-      [&](Scalar v, uint32_t at) {
-        const int32_t id = graph_.symbols.add_symbol(v.number());
-        uses.push_back({SymbolUse::Kind::attr_number, origin_.ordinal, at, 0, 0, id});
-        return Scalar::symbol(id, v.number());
-      });
-  if (record.op->visit_attrs) record.op->visit_attrs(attrs_.data(), visitor);
+  const auto offset = [&](const void* field) {
+    return static_cast<uint32_t>(static_cast<const std::byte*>(field) - attrs_.data());
+  };
+  const auto symbol = [&](Dim& v) {
+    v = symbolise(v, {SymbolUse::Kind::attr_dim, origin_.ordinal, offset(&v)});
+  };
+  ir::for_each_field(
+      *record.op, attrs_.data(),
+      ir::Fields{[&](auto, Dim& v) { symbol(v); },
+                 [&](auto, Shape& v) {
+                   for (int i = 0; i < v.rank(); ++i) symbol(v[i]);
+                 },
+                 [&](auto, Scalar& v) {
+                   const int32_t id = graph_.symbols.add_symbol(v.number());
+                   uses.push_back({SymbolUse::Kind::attr_number, origin_.ordinal, offset(&v), 0, 0, id});
+                   v = Scalar::symbol(id, v.number());
+                 }});
   attrs_ready_ = true;
   return attrs_.data();
 }

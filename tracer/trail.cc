@@ -3,10 +3,6 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
-#include "ir/text.h"
-
 namespace retrograd {
 namespace {
 
@@ -33,26 +29,6 @@ bool is_reached(const Edge& edge, const Reached& reached) {
   return at != reached.records.end() && *at == edge.record();
 }
 
-// "mul {dim=1} (f32[3,1], none) -> f32[3,4]"
-std::string portrait_text(const OpInfo& op, const TypeMeta* types, const Dim* dims, int operands, int outputs,
-                          const void* attrs) {
-  std::string text(op.name);
-  if (const std::string list = ir::attrs_text(op, attrs); !list.empty()) text += " {" + list + "}";
-  const uint32_t first = types[0].first_dim;
-  for (int i = 0; i < operands + outputs; ++i) {
-    const TypeMeta& t = types[i];
-    const TensorType type{t.dtype, t.device,
-                          Shape(std::span<const Dim>(dims + (t.first_dim - first), t.rank))};
-    text += i == 0 && operands ? " (" : i == operands ? (operands ? ") -> " : " -> ") : ", ";
-    text += t.dtype == ScalarType::Undefined ? "none" : to_string(type);
-  }
-  return text;
-}
-
-std::string record_text(const Record& r) {
-  return portrait_text(*r.op, r.types(), r.dims(), r.operands, r.outputs, r.attrs());
-}
-
 }  // namespace
 
 Trail::Target Trail::target_of(const Edge& edge, Walk& walk) {
@@ -77,6 +53,11 @@ Trail::Trail(const BackwardRequest& request, Walk& walk)
     add_portrait(r);
   }
   for (const Walk::Leaf& leaf : walk.leaves()) leaf_annotations_.push_back(annotations_of(*leaf.leaf));
+  for (const Tensor& c : request.cotangents) cotangent_types_.push_back(c.impl().type());
+  for (size_t k = 0; k < steps_.size(); ++k)
+    if (steps_[k].annotations) annotation_texts_[k] = annotation_text(*walk.order()[k].record);
+  for (size_t i = 0; i < leaf_annotations_.size(); ++i)
+    if (leaf_annotations_[i]) leaf_annotation_texts_[i] = annotation_text(*walk.leaves()[i].leaf);
 }
 
 void Trail::add_portrait(const Record& r) {
@@ -153,54 +134,6 @@ bool Trail::inputs_match(const BackwardRequest& request, const Reached& reached)
     }
   }
   return true;
-}
-
-std::string Trail::step_text(size_t place) const {
-  const Portrait& p = portraits_[place];
-  const size_t end = place + 1 < portraits_.size() ? portraits_[place + 1].first_type : types_.size();
-  const int outputs = static_cast<int>(end) - static_cast<int>(p.first_type) - p.operands;
-  return portrait_text(*p.op, types_.data() + p.first_type, dims_.data() + p.first_dim, p.operands, outputs,
-                       attrs_.data() + p.first_attr);
-}
-
-std::string Trail::difference(const BackwardRequest& request, Walk& walk) const {
-  if (request.accumulate != accumulate_)
-    return accumulate_ ? "gradients are returned, they were accumulated"
-                       : "gradients are accumulated, they were returned";
-  if (request.create_graph != create_graph_)
-    return fmt::format("create_graph was {}, is {}", create_graph_, request.create_graph);
-  if (static_cast<bool>(request.pair) != packs_)
-    return packs_ ? "there was a default pair of saved-tensor hooks"
-                  : "there is a default pair of saved-tensor hooks";
-  if (request.root_edges.size() != roots_.size())
-    return fmt::format("there were {} roots, are {}", roots_.size(), request.root_edges.size());
-  if (request.to_inputs != to_inputs_ || request.input_edges.size() != inputs_.size())
-    return fmt::format("there were {} inputs, are {}", to_inputs_ ? fmt::format("{}", inputs_.size()) : "no",
-                       request.to_inputs ? fmt::format("{}", request.input_edges.size()) : "no");
-  if (cotangent_types(request) != cotangents_) return "the types of the cotangents are others";
-  const auto& order = walk.order();
-  const Target* target = targets_.data();
-  for (size_t k = 0; k < std::min(steps_.size(), order.size()); ++k) {
-    const Record& r = *order[k].record;
-    if (r.structure_hash != steps_[k].structure) {
-      const std::string was = step_text(k), is = record_text(r);
-      return was == is ? fmt::format("record {} ({}) has other operands that want a gradient", k, is)
-                       : fmt::format("record {} was {}, is {}", k, was, is);
-    }
-    if (annotations_of(r) != steps_[k].annotations)
-      return fmt::format("record {} ({}) has other hooks or packed values", k, r.op->name);
-    for (int i = r.operands; i-- > 0; ++target)
-      if (target_of(r.edge(i), walk) != *target)
-        return fmt::format("operand {} of record {} ({}) comes from somewhere else", i, k, r.op->name);
-  }
-  if (order.size() != steps_.size())
-    return fmt::format("{} records were reached, now {}", steps_.size(), order.size());
-  if (walk.leaves().size() != leaf_annotations_.size())
-    return fmt::format("{} leaves were reached, now {}", leaf_annotations_.size(), walk.leaves().size());
-  for (size_t i = 0; i < leaf_annotations_.size(); ++i)
-    if (annotations_of(*walk.leaves()[i].leaf) != leaf_annotations_[i])
-      return fmt::format("leaf {} has other hooks", i);
-  return "other roots or inputs are asked for";
 }
 
 }  // namespace retrograd

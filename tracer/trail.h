@@ -3,11 +3,12 @@
 // From the roots down, each record in the order of the walk must have the structure and the annotations that the trail has at its place,
 // and each of its edges must lead to the record or leaf that the trail names. What is reached first at a place is taken to be it. Then the
 // sequence numbers decide: as they fall strictly from place to place, no two places hold the same record and the order is that of the walk.
-// difference() says, for people, where a backward left the trail.
+// difference() says, for people, where a backward left the trail, with what was there and what is (tracer/trail_difference.cc).
 #pragma once
 
 #include <cstddef>
 #include <string>
+#include <unordered_map>
 
 #include "tracer/key.h"
 
@@ -45,7 +46,14 @@ class Trail {
   bool same_question(const BackwardRequest& request) const;
   bool inputs_match(const BackwardRequest& request, const Reached& reached) const;
   void add_portrait(const Record& record);
+
+  // For difference():
+  static std::string annotation_text(const Record& record);
+  static std::string annotation_text(const TensorImpl& leaf);
   std::string step_text(size_t place) const;
+  std::string question_difference(const BackwardRequest& request) const;
+  std::string record_difference(size_t place, const Record& record, const Target* targets, Walk& walk) const;
+  std::string leaf_difference(const Walk& walk) const;
 
   bool accumulate_, create_graph_, packs_, to_inputs_;
   uint64_t cotangents_;
@@ -57,6 +65,8 @@ class Trail {
   std::vector<TypeMeta> types_;
   std::vector<Dim> dims_;
   std::vector<std::byte> attrs_;
+  std::vector<TensorType> cotangent_types_;
+  std::unordered_map<size_t, std::string> annotation_texts_, leaf_annotation_texts_;  // where there are any
 };
 
 }  // namespace retrograd

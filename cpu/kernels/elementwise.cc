@@ -8,6 +8,7 @@
 
 #include "cpu/kernels/layout.h"
 #include "cpu/parallel.h"
+#include "ir/each_field.h"
 
 namespace retrograd::cpu {
 namespace {
@@ -19,25 +20,6 @@ constexpr int kMaxOperands = 3;
 ScalarType compute_type(ScalarType dtype) {
   if (dtype == kFloat64) return kFloat64;
   return is_floating(dtype) ? kFloat32 : kInt64;
-}
-
-// The attribute `scalar`, which stands for the operand that is null.
-Scalar scalar_operand(const Call& call) {
-  class Finder final : public AttrVisitor {
-   public:
-    Scalar found;
-    void field(std::string_view, bool&) override {}
-    void field(std::string_view, int64_t&) override {}
-    void field(std::string_view, Dim&) override {}
-    void field(std::string_view name, Scalar& v) override {
-      if (name == "scalar") found = v;
-    }
-    void field(std::string_view, Shape&) override {}
-    void field(std::string_view, IntList&) override {}
-    void field(std::string_view, ScalarType&) override {}
-  } finder;
-  call.op->visit_attrs(call.attrs, finder);
-  return finder.found;
 }
 
 // Row-major like the output and not broadcast to it.
@@ -65,7 +47,7 @@ class TiledRun {
     for (size_t k = 0; k < call.operands.size(); ++k)
       if (call.operands[k]) sides_.emplace_back(*call.operands[k], output);
     if (sides_.size() == call.operands.size()) return;
-    const Scalar number = scalar_operand(call);
+    const Scalar number = ir::scalar_operand(*call.op, call.attrs);
     scalar_ =
         std::is_same_v<T, int64_t> ? static_cast<T>(number.to_int()) : static_cast<T>(number.to_double());
   }
@@ -151,7 +133,8 @@ void direct(const Call& call, TensorImpl& output, Span span, int64_t item) {
 void refuse_zero_divisors(const Call& call) {
   const TensorImpl* divisor = call.operands[1];
   if (!divisor) {
-    if (is_integral(call.operands[0]->dtype(), true) && scalar_operand(call).to_int() == 0)
+    if (is_integral(call.operands[0]->dtype(), true) &&
+        ir::scalar_operand(*call.op, call.attrs).to_int() == 0)
       fail_call(call, Category::bad_argument, "an integer is divided by zero");
     return;
   }

@@ -1,0 +1,98 @@
+// A run of a plan, for tracer/plan*.cc only.
+//   Frame   the registers of one run, leased from the plan.
+//   Run     what the run was given, and where it is: the loop and its steps in plan_run.cc, leaving the graph in plan_leave.cc.
+#pragma once
+
+#include "tracer/plan.h"
+
+namespace retrograd {
+
+inline constexpr int kMaxSpanOperands = 3;
+
+// `own` are the prepared cells; `at` what a register holds now: its own cell, or a foreign one that `foreign` keeps alive.
+struct Plan::Frame {
+  std::vector<RefPtr<TensorImpl>> own;
+  std::vector<TensorImpl*> at;
+  std::vector<RefPtr<TensorImpl>> foreign;
+  std::vector<std::byte> patched;  // attributes with the numbers of the run
+
+  void set_foreign(int32_t r, RefPtr<TensorImpl> value) {
+    at[static_cast<size_t>(r)] = value.get();
+    foreign[static_cast<size_t>(r)] = std::move(value);
+  }
+  void drop(int32_t r) {
+    const auto i = static_cast<size_t>(r);
+    if (foreign[i])
+      foreign[i].reset();
+    else if (at[i])
+      own[i]->set_storage({});
+    at[i] = nullptr;
+  }
+  // Whatever a run that was broken off has left.
+  void clear() {
+    for (size_t i = 0; i < at.size(); ++i) {
+      at[i] = nullptr;
+      foreign[i].reset();
+      if (own[i]->storage()) own[i]->set_storage({});
+    }
+  }
+  // The value as a tensor of its own, its memory handed over when the register is done with it.
+  Tensor give(int32_t r) {
+    const auto i = static_cast<size_t>(r);
+    if (r < 0 || !at[i]) return {};
+    if (foreign[i]) return Tensor(foreign[i]);
+    RefPtr<TensorImpl> cell = TensorImpl::make();
+    cell->alias(*own[i]);
+    return Tensor(std::move(cell));
+  }
+};
+
+// One run: what it was given, and the frame that it leased.
+struct Plan::Run {
+  const Plan& plan;
+  const BackwardRequest& request;
+  const Reached& reached;
+  const Trail& trail;
+  std::vector<ir::Binding> bindings;
+  std::unique_ptr<Frame> frame;
+  size_t next = 0;  // the step that runs
+  uint64_t seen_changes = annotation_changes;
+  size_t leave_at = kStay;  // event of the log at which the graph is left
+  Tensors function_gave;    // what a function gave, if that is why
+
+  Run(const Plan& plan, const BackwardRequest& request, const Reached& reached, const Trail& trail,
+      std::span<const Number> numbers);
+  ~Run();
+  /// Runs to the end, or to where the graph must be left: then false.
+  bool all();
+  Tensors outputs();
+  /// Goes on eagerly from there.
+  Tensors leave();
+
+ private:
+  static constexpr size_t kStay = ~size_t{0};
+  void look_ahead();
+  std::vector<int32_t> arrived_values(size_t count, BackwardState& state) const;
+  void set_place(const Walk& walk, BackwardState& state) const;
+  void set_given(const Walk::Item& item, BackwardState& state);
+  Tensor value(int32_t id) const;
+  void function(const Step& s);
+  void step(const Step& s, void* attrs);
+  struct View;
+  void spans();
+  bool span(const Step& s, const View& view);
+  Tensor value_of_slot(uint64_t place, uint32_t index);
+  void unpack_slot(const Step& s);
+  void call(const Step& s, void* attrs);
+  void kernel(const Step& s, const Call& call, const int32_t* results);
+  void kernel_over(const Step& s, const Call& call, TensorImpl** operands, int32_t result);
+  std::vector<TensorImpl*> give_operands(const Step& s, Tensors& operands);
+  void hook(const Step& s);
+  void accumulate(const Step& s);
+  Kernel kernel_of(const Step& s, const Call& call) const {
+    return s.kind == Kind::span ? plan.executor_.find(call.op) : s.kernel;
+  }
+  const int32_t* registers(const Step& s) const { return plan.registers_.data() + s.first_register; }
+};
+
+}  // namespace retrograd
