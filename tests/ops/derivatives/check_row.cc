@@ -138,8 +138,7 @@ void check_near(const Tensors& wide, const Tensors& narrow) {
 
 void check_dtypes(const Row& row, const Tensors& x, std::set<std::string_view>& covered) {
   const Orders wide = check_traced(row, x, covered);
-  if (!row.any_dtype) return;
-  for (const rg::ScalarType dtype : {rg::kFloat32, rg::kFloat16, rg::kBFloat16}) {
+  for (const rg::ScalarType dtype : row.dtypes) {
     INFO("in " << rg::name(dtype));
     Tensors inputs;
     for (const Tensor& t : x) inputs.push_back(cast(t, dtype));

@@ -1,11 +1,8 @@
-// What the engine adds to derivatives: sums of several gradients, functions of the user's own; and ops that
-// draw random numbers, which are the same ones at each call here.
+// What the engine adds to derivatives: sums of several gradients, functions of the user's own.
 #include "engine/function.h"
 
-#include "engine/random.h"
 #include "ops/activations.h"
 #include "ops/arithmetic.h"
-#include "ops/dropout.h"
 #include "ops/unary.h"
 #include "tests/ops/derivatives/table.h"
 
@@ -52,20 +49,6 @@ Rows engine_rows() {
       "an opaque function", [](const Tensors& x) { return Cube<false>::apply(x[0], 0.5); }, unary_cases()));
   rows.push_back(row(
       "a traceable function", [](const Tensors& x) { return Cube<true>::apply(x[0], 0.5); }, unary_cases()));
-  rows.push_back(row(
-      "dropout",
-      [](const Tensors& x) {
-        rg::manual_seed(7);
-        return rg::dropout(x[0], 0.4);
-      },
-      unary_cases()));
-  rows.push_back(row(
-      "bernoulli",
-      [](const Tensors& x) {
-        rg::manual_seed(7);
-        return rg::bernoulli(x[0]);
-      },
-      unary_cases({0.1, 0.9})));
   return rows;
 }
 

@@ -20,6 +20,10 @@ Rows matmul_rows();
 Rows norm_rows();
 Rows loss_rows();
 Rows attention_rows();
+Rows convolution_rows();
+Rows pooling_rows();
+Rows linalg_rows();
+Rows random_rows();
 Rows engine_rows();
 
 struct Family {
@@ -33,7 +37,9 @@ inline constexpr std::array kFamilies{
     Family{"view", view_rows},           Family{"rearrange", rearrange_rows},
     Family{"index", index_rows},         Family{"matmul", matmul_rows},
     Family{"norm", norm_rows},           Family{"loss", loss_rows},
-    Family{"attention", attention_rows}, Family{"engine", engine_rows},
+    Family{"attention", attention_rows}, Family{"convolution", convolution_rows},
+    Family{"pooling", pooling_rows},     Family{"linalg", linalg_rows},
+    Family{"random", random_rows},       Family{"engine", engine_rows},
 };
 
 }  // namespace derivatives

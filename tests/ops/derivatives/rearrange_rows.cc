@@ -74,7 +74,7 @@ void add_conversions(Rows& rows) {
   for (const rg::ScalarType dtype : {rg::kFloat32, rg::kFloat16, rg::kBFloat16}) {
     Row r =
         row("to", [dtype](const Tensors& x) { return rg::to(rg::to(x[0], dtype), rg::kFloat64); }, {{exact}});
-    r.any_dtype = false;
+    r.dtypes = {};
     r.eps = 0x1p-5;
     r.dot_rtol = 0x1p-7;
     rows.push_back(r);

@@ -29,7 +29,8 @@ struct Row {
   std::string name;
   std::function<Tensors(const Tensors&)> f;
   std::vector<Tensors> cases;
-  bool any_dtype = true;                // or float64 alone
+  std::vector<retrograd::ScalarType> dtypes = {retrograd::kFloat32, retrograd::kFloat16,
+                                               retrograd::kBFloat16};  // besides float64
   double eps = 1e-6, dot_rtol = 1e-12;  // of gradcheck; larger where numbers are rounded on the way
 };
 using Rows = std::vector<Row>;
