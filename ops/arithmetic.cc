@@ -1,4 +1,5 @@
-// Rules and public functions of ops/arithmetic.h.
+// Public functions of ops/arithmetic.h that are more than one op, and its derivatives.
+#define RETROGRAD_ARITHMETIC_DERIVATIVES
 #include "ops/arithmetic.h"
 
 #include <fmt/format.h>
@@ -7,33 +8,6 @@
 #include "ops/shape_ops.h"
 
 namespace retrograd {
-namespace ops {
-namespace {
-
-SaveSet save_partner(const Call& call, uint64_t wants) {
-  if (!call.operands[0] || !call.operands[1]) return {};
-  return {(wants & 1) << 1 | (wants >> 1 & 1), 0};
-}
-
-}  // namespace
-
-Tensor Neg::chain(const Point&, int, const Tensor& t) { return neg(t); }
-Tensor Sub::chain(const Point&, int i, const Tensor& t) { return i == 0 ? t : neg(t); }
-Tensor Mul::chain(const Point& p, int i, const Tensor& t) { return mul(t, p.in(1 - i)); }
-
-Tensor Div::chain(const Point& p, int i, const Tensor& t) {
-  return i == 0 ? div(t, p.in(1)) : mul(neg(t), div(div(p.in(0), p.in(1)), p.in(1)));
-}
-
-SaveSet Mul::saves_for(const Call& call, uint64_t wants) { return save_partner(call, wants); }
-
-// A tensor divided by a number saves nothing; a number by a tensor saves the tensor.
-SaveSet Div::saves_for(const Call& call, uint64_t wants) {
-  if (!call.operands[1]) return {};
-  return {uint64_t{2} | (call.operands[0] ? wants >> 1 & 1 : 0), 0};
-}
-
-}  // namespace ops
 
 Tensor add(const Operand& a, const Operand& b, Scalar alpha) {
   const ops::Function<ops::Add> plain;

@@ -43,7 +43,10 @@ struct Mul : Binary, ChainRule<Mul> {
   static constexpr std::string_view name = "mul", doc = "a * b";
   static constexpr uint32_t traits = Trait::pure | Trait::elementwise | Trait::commutative;
   static constexpr bool integers = true;
-  static SaveSet saves_for(const Call& call, uint64_t wants);
+  static SaveSet saves_for(const Call& call, uint64_t wants) {
+    if (!call.operands[0] || !call.operands[1]) return {};
+    return {(wants & 1) << 1 | (wants >> 1 & 1), 0};
+  }
   template <class V>
   static V fwd(V a, V b, const Attrs&) {
     return a * b;
@@ -54,7 +57,11 @@ struct Mul : Binary, ChainRule<Mul> {
 struct Div : Binary, ChainRule<Div> {
   static constexpr std::string_view name = "div", doc = "a / b";
   static constexpr Promotion promotion = Promotion::floating;
-  static SaveSet saves_for(const Call& call, uint64_t wants);
+  // A tensor divided by a number saves nothing; a number by a tensor saves the tensor.
+  static SaveSet saves_for(const Call& call, uint64_t wants) {
+    if (!call.operands[1]) return {};
+    return {uint64_t{2} | (call.operands[0] ? wants >> 1 & 1 : 0), 0};
+  }
   template <class V>
   static V fwd(V a, V b, const Attrs&) {
     return a / b;
@@ -108,3 +115,20 @@ inline Tensor operator/(const Operand& a, const Operand& b) { return div(a, b); 
 inline Tensor operator-(const Operand& a) { return neg(a); }
 
 }  // namespace retrograd
+
+// ---- derivatives: compiled in ops/arithmetic.cc alone ----
+#ifdef RETROGRAD_ARITHMETIC_DERIVATIVES
+
+namespace retrograd::ops {
+
+Tensor Neg::chain(const Point&, int, const Tensor& t) { return neg(t); }
+Tensor Sub::chain(const Point&, int i, const Tensor& t) { return i == 0 ? t : neg(t); }
+Tensor Mul::chain(const Point& p, int i, const Tensor& t) { return mul(t, p.in(1 - i)); }
+
+Tensor Div::chain(const Point& p, int i, const Tensor& t) {
+  return i == 0 ? div(t, p.in(1)) : mul(neg(t), div(div(p.in(0), p.in(1)), p.in(1)));
+}
+
+}  // namespace retrograd::ops
+
+#endif  // RETROGRAD_ARITHMETIC_DERIVATIVES

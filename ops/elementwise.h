@@ -8,8 +8,12 @@
 // operand as given, hence broadcasting is not an op. Formulas do not see it: kernels repeat elements,
 // ChainRule sums a gradient to the operand's shape. A number in place of one operand is the attribute
 // `scalar`, which is never saved and never a tensor, where the struct has that attribute; else it becomes a
-// tensor. An op of a family is one struct, one line `inline constexpr ops::Function<...> name` and one word
-// in the family's list, in one file.
+// tensor.
+//
+// All of an op is in one file, the header of its family: a struct, a word in the family's list, a line
+// `inline constexpr ops::Function<...> name`, and the body of `chain`. Bodies use functions of all families,
+// hence they stand at the end of the header, in a section that only the family's .cc file compiles
+// (RETROGRAD_UNARY_DERIVATIVES and so on): there the includes that they need cost nobody else.
 #pragma once
 
 #include "ops/math.h"

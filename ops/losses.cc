@@ -1,4 +1,5 @@
-// Losses between tensors: see ops/losses.h. Derivatives are PyTorch's.
+// Losses between tensors, and the derivatives of their elementwise ops: see ops/losses.h.
+#define RETROGRAD_LOSS_DERIVATIVES
 #include "ops/losses.h"
 
 #include "ops/activations.h"
@@ -10,23 +11,6 @@
 #include "ops/unary.h"
 
 namespace retrograd {
-namespace ops {
-
-Tensor Huber::chain(const Point& p, int, const Tensor& t) {
-  const Scalar delta = p.attrs<Attrs>().delta;
-  return t * clamp(p.in(0), -delta, delta);
-}
-
-// By x: (x - t) / (x (1 - x)), the denominator no less than 1e-12. By t: log(1 - x) - log(x), as in the
-// formula.
-Tensor BinaryCrossEntropy::chain(const Point& p, int i, const Tensor& t) {
-  const Tensor x = p.in(0).tensor();
-  if (i == 0) return t * (x - p.in(1)) / clamp(x * (1 - x), static_cast<double>(1e-12f));
-  return t * (clamp(log1p(-x), -100.0) - clamp(log(x), -100.0));
-}
-
-}  // namespace ops
-
 namespace {
 
 using ops::parse_reduction;

@@ -147,3 +147,29 @@ Tensor kl_div(Operand input, const Tensor& target, std::string_view reduction = 
 Tensor cosine_similarity(Operand x1, const Tensor& x2, int64_t dim = 1, Scalar eps = 1e-8);
 
 }  // namespace retrograd
+
+// ---- derivatives: compiled in ops/losses.cc alone, as they use functions of other families ----
+#ifdef RETROGRAD_LOSS_DERIVATIVES
+
+#include "ops/arithmetic.h"
+#include "ops/ternary.h"
+#include "ops/unary.h"
+
+namespace retrograd::ops {
+
+Tensor Huber::chain(const Point& p, int, const Tensor& t) {
+  const Scalar delta = p.attrs<Attrs>().delta;
+  return t * clamp(p.in(0), -delta, delta);
+}
+
+// By x: (x - t) / (x (1 - x)), the denominator no less than 1e-12. By t: log(1 - x) - log(x), as in the
+// formula.
+Tensor BinaryCrossEntropy::chain(const Point& p, int i, const Tensor& t) {
+  const Tensor x = p.in(0).tensor();
+  if (i == 0) return t * (x - p.in(1)) / clamp(x * (1 - x), static_cast<double>(1e-12f));
+  return t * (clamp(log1p(-x), -100.0) - clamp(log(x), -100.0));
+}
+
+}  // namespace retrograd::ops
+
+#endif  // RETROGRAD_LOSS_DERIVATIVES

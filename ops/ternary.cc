@@ -1,4 +1,5 @@
-// Type rules, derivatives and public functions of ops/ternary.h.
+// Public functions of ops/ternary.h that are more than one op, and its derivatives.
+#define RETROGRAD_TERNARY_DERIVATIVES
 #include "ops/ternary.h"
 
 #include <limits>
@@ -6,55 +7,10 @@
 #include <fmt/format.h>
 
 #include "ops/activations.h"
-#include "ops/arithmetic.h"
 #include "ops/binary.h"
 #include "ops/shape_ops.h"
 
 namespace retrograd {
-namespace ops {
-namespace {
-
-Operand one_minus(Operand w, Tensor& keep) {
-  if (w.is_scalar()) return Operand(Scalar(1) - w.scalar(), w.where());
-  keep = 1 - w;
-  return Operand(keep, w.where());
-}
-
-}  // namespace
-
-void Where::infer(const Call& call, TensorImpl* const* outputs) {
-  if (call.operands[0]->dtype() != kBool)
-    fail_call(call, Category::dtype_mismatch, "the condition is not bool");
-  infer_elementwise_from(1, call, outputs);
-}
-
-Tensor Where::chain(const Point& p, int i, const Tensor& t) {
-  return i == 1 ? where(p.in(0), t, 0) : where(p.in(0), 0, t);
-}
-
-// A number as weight saves nothing; a tensor saves itself, and the ends for its own gradient.
-SaveSet Lerp::saves_for(const Call& call, uint64_t wants) {
-  if (!call.operands[2]) return {};
-  return {wants & 4 ? uint64_t{7} : 4, 0};
-}
-
-Tensor Lerp::chain(const Point& p, int i, const Tensor& t) {
-  Tensor keep;
-  if (i == 0) return t * one_minus(p.in(2), keep);
-  return i == 1 ? t * p.in(2) : t * (p.in(1) - p.in(0));
-}
-
-Tensor Addcmul::chain(const Point& p, int i, const Tensor& t) {
-  return i == 0 ? t : t * (p.in(3 - i) * p.attrs<Attrs>().value);
-}
-
-Tensor Addcdiv::chain(const Point& p, int i, const Tensor& t) {
-  if (i == 0) return t;
-  const Tensor scaled = t * p.attrs<Attrs>().value;
-  return i == 1 ? scaled / p.in(2) : -scaled * (p.in(1) / (p.in(2) * p.in(2)));
-}
-
-}  // namespace ops
 
 Tensor where(Operand condition, Operand input, Operand other) {
   const SourceLocation at = condition.where();

@@ -16,7 +16,11 @@ struct Where : Elementwise<3>, ChainRule<Where> {
   static constexpr std::string_view name = "where", doc = "input where condition, else other";
   static constexpr bool integers = true;
   static constexpr uint8_t optional = 6;
-  static void infer(const Call& call, TensorImpl* const* outputs);
+  static void infer(const Call& call, TensorImpl* const* outputs) {
+    if (call.operands[0]->dtype() != kBool)
+      fail_call(call, Category::dtype_mismatch, "the condition is not bool");
+    infer_elementwise_from(1, call, outputs);
+  }
   static SaveSet saves_for(const Call&, uint64_t) { return {1, 0}; }
   template <class V>
   static V fwd(V condition, V a, V b, const Attrs&) {
@@ -25,11 +29,15 @@ struct Where : Elementwise<3>, ChainRule<Where> {
   static Tensor chain(const Point& p, int i, const Tensor& t);
 };
 
-/// input + weight * (end - input), from the nearer end.
+/// input + weight * (end - input), from the nearer end. A number as weight saves nothing; a tensor saves
+/// itself, and the ends for its own gradient.
 struct Lerp : Elementwise<3>, ChainRule<Lerp> {
   using Attrs = ScalarOperand;
   static constexpr std::string_view name = "lerp", doc = "input + weight * (end - input)";
-  static SaveSet saves_for(const Call& call, uint64_t wants);
+  static SaveSet saves_for(const Call& call, uint64_t wants) {
+    if (!call.operands[2]) return {};
+    return {wants & 4 ? uint64_t{7} : 4, 0};
+  }
   template <class V>
   static V fwd(V a, V b, V w, const Attrs&) {
     return math::select(math::abs(w) < 0.5, a + w * (b - a), b - (b - a) * (1 - w));
@@ -84,3 +92,40 @@ Tensor addcdiv(Operand input, Operand tensor1, Operand tensor2, Scalar value = 1
 Tensor clamp(Operand x, std::optional<Operand> min = {}, std::optional<Operand> max = {});
 
 }  // namespace retrograd
+
+// ---- derivatives: compiled in ops/ternary.cc alone, as they use functions of other families ----
+#ifdef RETROGRAD_TERNARY_DERIVATIVES
+
+#include "ops/arithmetic.h"
+
+namespace retrograd::ops {
+
+Tensor Where::chain(const Point& p, int i, const Tensor& t) {
+  return i == 1 ? where(p.in(0), t, 0) : where(p.in(0), 0, t);
+}
+
+static Operand one_minus(Operand w, Tensor& keep) {
+  if (w.is_scalar()) return Operand(Scalar(1) - w.scalar(), w.where());
+  keep = 1 - w;
+  return Operand(keep, w.where());
+}
+
+Tensor Lerp::chain(const Point& p, int i, const Tensor& t) {
+  Tensor keep;
+  if (i == 0) return t * one_minus(p.in(2), keep);
+  return i == 1 ? t * p.in(2) : t * (p.in(1) - p.in(0));
+}
+
+Tensor Addcmul::chain(const Point& p, int i, const Tensor& t) {
+  return i == 0 ? t : t * (p.in(3 - i) * p.attrs<Attrs>().value);
+}
+
+Tensor Addcdiv::chain(const Point& p, int i, const Tensor& t) {
+  if (i == 0) return t;
+  const Tensor scaled = t * p.attrs<Attrs>().value;
+  return i == 1 ? scaled / p.in(2) : -scaled * (p.in(1) / (p.in(2) * p.in(2)));
+}
+
+}  // namespace retrograd::ops
+
+#endif  // RETROGRAD_TERNARY_DERIVATIVES
