@@ -67,9 +67,9 @@ class OverlapCheck final : public Emitter {
 };
 
 // Copies values between cells of one type, as memory: no record, no tangents.
-void copy_memory(TensorImpl& from, const Tensor& to) {
+void copy_memory(TensorImpl& from, const Tensor& to, SourceLocation where = {}) {
   TensorImpl* operand = &from;
-  run_into({&ops::info<ops::Clone>, {&operand, 1}, nullptr, {}, 1}, to);
+  run_into({&ops::info<ops::Clone>, {&operand, 1}, nullptr, where, 1}, to);
 }
 
 // ---- the stand-in ----------------------------------------------------------------------------------------------------------------------
@@ -319,7 +319,7 @@ const Tensor& apply_inplace(const Tensor& self, const std::function<Tensor(const
     write_history_of_base(cell, result, recorded, where);
   else
     write_history(cell, result, recorded);
-  copy_memory(result.impl(), self);
+  copy_memory(result.impl(), self, effective_location(where));
   if (recorded) saved_result_is_self(cell, result.impl());
   refresh_view(cell);
   return self;

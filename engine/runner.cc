@@ -24,7 +24,7 @@ void run_into(const Call& call, const Tensor& destination) {
   TensorImpl* output = destination.get();
   output->storage()->will_be_written();
   executor.launch(kernel, call, &output);
-  output->storage()->bump_version();
+  output->storage()->bump_version(call.where);
 }
 
 namespace {

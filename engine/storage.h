@@ -1,12 +1,14 @@
 // Storage: a counted block of element memory, shared by a tensor, its views and its detaches, with the version counter they share.
 // One allocation: this 64-byte header, then the data. Memory of others (from_blob) is wrapped by a header that points elsewhere.
-// The version is raised by every in-place operation; a slot compares it at unpack with what it was at save.
+// The version is raised by every in-place operation; a slot compares it at unpack with what it was at save. Where the last one was made is
+// kept for the error.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 
 #include "engine/allocator.h"
+#include "engine/location.h"
 #include "engine/ref.h"
 #include "engine/shape.h"
 
@@ -44,7 +46,12 @@ class Storage : public RefCounted {
   void will_be_written() const {
     if (WriteWatcher::current) WriteWatcher::current->before_write(*this);
   }
-  void bump_version() { version_.fetch_add(1, std::memory_order_relaxed); }
+  void bump_version(SourceLocation where = {}) {
+    version_.fetch_add(1, std::memory_order_relaxed);
+    written_at_ = where;
+  }
+  /// Of the last write in place; empty when it is not known.
+  SourceLocation written_at() const { return written_at_; }
 
  private:
   Storage(void* data, int64_t bytes) : data_(data), nbytes_(bytes) {}
@@ -54,6 +61,7 @@ class Storage : public RefCounted {
   int64_t nbytes_;
   void (*release_)(void*) = nullptr;
   void* context_ = nullptr;
+  SourceLocation written_at_;
   bool external_ = false;
 };
 

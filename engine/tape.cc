@@ -286,19 +286,20 @@ std::string slot_text(const Record& r, const Slot& slot) {
   return fmt::format("{} {} of {}", slot.is_result ? "result" : "operand", slot.index, r.op->name);
 }
 
-[[noreturn]] void fail_version(const Record& r, const Slot& slot, uint32_t found, const TensorType& type) {
+[[noreturn]] void fail_version(const Record& r, const Slot& slot, const Storage& memory, const TensorType& type) {
+  const std::string by = memory.written_at() ? " at " + to_string(memory.written_at()) : "";
   fail(Category::version_mismatch, r.op->name,
-       fmt::format("a tensor needed for the gradient was modified in place: {} {}, saved at {}, is at "
+       fmt::format("a tensor needed for the gradient was modified in place{}: {} {}, saved at {}, is at "
                    "version {}, was saved at version {}. "
                    "Hint: clone it before writing to it",
-                   slot_text(r, slot), to_string(type), to_string(r.where), found, slot.version),
+                   by, slot_text(r, slot), to_string(type), to_string(r.where), memory.version(), slot.version),
        r.where);
 }
 
 Tensor unpack_hooked(Record& r, Slot& slot) {
   Packed& packed = *slot.packed;
   if (packed.aliased && packed.aliased->version() != slot.version)
-    fail_version(r, slot, packed.aliased->version(), packed.type);
+    fail_version(r, slot, *packed.aliased, packed.type);
   Tensor value;
   {
     NoGradGuard no_grad;
@@ -329,7 +330,7 @@ Tensor unpack(Record& r, Slot& slot) {
   if (slot.packed) return unpack_hooked(r, slot);
   if (!slot.value) return {};
   if (slot.value->storage() && slot.value->storage()->version() != slot.version)
-    fail_version(r, slot, slot.value->storage()->version(), slot.value->type());
+    fail_version(r, slot, *slot.value->storage(), slot.value->type());
   return Tensor(slot.value);
 }
 

@@ -162,9 +162,13 @@ TEST_CASE("S101, hook 15 a saved input that was written to: op, operand, type an
     const Tensor a = some_leaf({5, 5}), y = a * a, w = some_values({5, 5}).requires_grad_();
     const Tensor q = y * w, fine = y + 1.0;
     y.add_(ones({5, 5}));
+    const std::string written = "in place at saved_errors_test.cc:" + std::to_string(__LINE__ - 1);
     std::string text;
     CHECK(category_of([&] { mode.backward(sum(q)); }, &text) == Category::version_mismatch);
-    for (const char* part : {"mul", "operand 0", "f32[5,5]", "version 1", "version 0", "in place"}) {
+    const std::string saved = "saved at saved_errors_test.cc:" + std::to_string(__LINE__ - 5);
+    for (const std::string& part :
+         {std::string("mul"), std::string("operand 0"), std::string("f32[5,5]"), std::string("version 1"),
+          std::string("version 0"), written, saved}) {
       INFO(part << " in " << text);
       CHECK(contains(text, part));
     }
