@@ -1,0 +1,102 @@
+#include "benchmarks/op_rows/measure.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "cpu/parallel.h"
+
+namespace bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kBatch = 50e-6;
+constexpr int kWarmUps = 3;
+constexpr size_t kLeast = 3;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// Sixteen additions after multiplications for every step, in registers as wide as the machine's; the values
+// stay 0. Contraction into fused ones is asked for where the level has them.
+using Wide = float __attribute__((vector_size(64)));
+constexpr int kChains = 8, kSteps = 200'000;
+
+__attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"),
+               optimize("O3,fp-contract=fast"))) float
+multiply_and_add() {
+  Wide a[kChains] = {};
+  for (int step = 0; step < kSteps; ++step) {
+#pragma GCC unroll 8
+    for (int k = 0; k < kChains; ++k) {
+      a[k] = a[k] * a[k] + a[k];
+      asm volatile("" :::);
+    }
+  }
+  float sum = 0;
+  for (const Wide& v : a) sum += v[0];
+  return sum;
+}
+
+}  // namespace
+
+double median_seconds(const Work& work, double budget) {
+  double once = 0;
+  for (int i = 0; i < kWarmUps && once < budget; ++i) {
+    work.prepare(1);
+    const auto begin = Clock::now();
+    work.run(0);
+    once = seconds_since(begin);
+  }
+  const auto count = static_cast<int64_t>(std::clamp(kBatch / std::max(once, 1e-9), 1.0, 64.0));
+  std::vector<double> times;
+  const auto begin = Clock::now();
+  while (times.size() < kLeast || seconds_since(begin) < budget) {
+    work.prepare(count);
+    const auto start = Clock::now();
+    for (int64_t i = 0; i < count; ++i) work.run(i);
+    times.push_back(seconds_since(start) / static_cast<double>(count));
+  }
+  std::nth_element(times.begin(), times.begin() + static_cast<int64_t>(times.size() / 2), times.end());
+  return times[times.size() / 2];
+}
+
+double copy_rate(double bytes) {
+  static std::map<int, double> rates;
+  const int size_class = static_cast<int>(std::lround(std::log2(std::max(bytes, 4096.0)) / 2));
+  const auto known = rates.find(size_class);
+  if (known != rates.end()) return known->second;
+  const auto size = static_cast<int64_t>(std::exp2(2 * size_class - 1));
+  std::vector<char> from(static_cast<size_t>(size), 1), to(static_cast<size_t>(size));
+  constexpr int64_t kPiece = 1 << 17;
+  const Work copy{[](int64_t) {},
+                  [&](int64_t) {
+                    retrograd::cpu::parallel_range(size, kPiece, [&](int64_t begin, int64_t end) {
+                      std::memcpy(&to[static_cast<size_t>(begin)], &from[static_cast<size_t>(begin)],
+                                  static_cast<size_t>(end - begin));
+                    });
+                  }};
+  return rates[size_class] = 2 * static_cast<double>(size) / median_seconds(copy, 0.03);
+}
+
+double peak_flops() {
+  static const double peak = [] {
+    const int64_t pieces = 4 * retrograd::cpu::get_num_threads();
+    const Work work{[](int64_t) {},
+                    [pieces](int64_t) {
+                      retrograd::cpu::parallel_for(pieces, [](int64_t) {
+                        volatile float sum = multiply_and_add();
+                        static_cast<void>(sum);
+                      });
+                    }};
+    return static_cast<double>(pieces) * kSteps * kChains * 2 * 16 / median_seconds(work, 0.1);
+  }();
+  return peak;
+}
+
+}  // namespace bench

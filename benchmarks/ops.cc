@@ -1,0 +1,128 @@
+// What each op costs, forward and backward, on its own: benchmarks/op_rows has the table.
+//   ops [--threads N] [--filter TEXT] [--size N] [--backward] [--json] [--seconds S]
+// The filter is a part of the names of the rows wanted; --size takes one of the sizes of row.h, or 0 for the
+// rows that have their own; --backward leaves out the forward passes. A figure has
+//   op, inputs, n    the row, its operands (op_rows/row.h), the number of elements of a row without fixed sizes
+//   pass             forward, nothing recorded; or backward: the gradients of all operands that want one, of
+//                    a graph that was just recorded, the recording not timed
+//   us               median time
+//   rate, unit       GF/s where arithmetic is the limit, else GB/s: the bytes that must be read and written
+//                    once, which are operands and result forward, gradients of both backward
+//   share            of the machine's limit, measured in this run: the multiplications and additions that all
+//                    threads can do, or a copy of as many bytes; more than 1 where a cache holds what it does
+//                    not hold of the copy's
+// A table for people, or with --json a line of JSON a figure. Medians; the sides of a comparison must
+// alternate on a shared machine (benchmarks/peers/compare_ops.py does).
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+
+#include "benchmarks/op_rows/measure.h"
+#include "benchmarks/op_rows/row.h"
+
+namespace bench {
+namespace {
+
+struct Options {
+  int threads = rg::cpu::get_num_threads();
+  std::string filter;
+  int64_t size = -1;  // all
+  bool backward_only = false, json = false;
+  double seconds = 0.05;
+};
+
+double bytes_of(const rg::Tensor& x) {
+  return static_cast<double>(x.numel()) * static_cast<double>(rg::element_size(x.dtype()));
+}
+
+/// One figure, printed.
+class Report {
+ public:
+  Report(const Options& options, const Row& row, int64_t n) : options_(options), row_(row), n_(n) {}
+
+  void print(const char* pass, double seconds, double work, bool is_flops) const {
+    const double rate = work / seconds / 1e9;
+    const double limit = (is_flops ? peak_flops() : copy_rate(work)) / 1e9;
+    const char* unit = is_flops ? "GF/s" : "GB/s";
+    const std::string inputs(row_.inputs), name(row_.name);
+    if (options_.json)
+      std::printf(
+          "{\"op\":\"%s\",\"inputs\":\"%s\",\"n\":%lld,\"pass\":\"%s\",\"threads\":%d,\"us\":%.3f,"
+          "\"rate\":%.3f,\"unit\":\"%s\",\"share\":%.3f}\n",
+          name.c_str(), inputs.c_str(), static_cast<long long>(n_), pass, options_.threads, seconds * 1e6,
+          rate, unit, rate / limit);
+    else
+      std::printf("%-22s %-8s %9lld %13.2f us %9.2f %s %6.1f %%   %s\n", name.c_str(), pass,
+                  static_cast<long long>(n_), seconds * 1e6, rate, unit, 100 * rate / limit, inputs.c_str());
+    std::fflush(stdout);
+  }
+
+ private:
+  const Options& options_;
+  const Row& row_;
+  int64_t n_;
+};
+
+void measure_forward(const Options& options, const Row& row, int64_t n) {
+  const Operands operands = make_operands(row, n, false);
+  double bytes = bytes_of(row.forward(operands));
+  for (const rg::Tensor& x : operands) bytes += bytes_of(x);
+  const double seconds =
+      median_seconds({[](int64_t) {}, [&](int64_t) { row.forward(operands); }}, options.seconds);
+  Report(options, row, n).print("forward", seconds, row.flops > 0 ? row.flops : bytes, row.flops > 0);
+}
+
+void measure_backward(const Options& options, const Row& row, int64_t n) {
+  const Operands operands = make_operands(row, n, true);
+  rg::Tensors wanted;
+  for (const rg::Tensor& x : operands)
+    if (x.requires_grad()) wanted.push_back(x);
+  if (wanted.empty()) return;
+  const rg::Tensor cotangent = rg::randn_like(row.forward(operands).detach());
+  double bytes = bytes_of(cotangent);
+  for (const rg::Tensor& x : wanted) bytes += bytes_of(x);
+  rg::Tensors results;
+  const Work work{
+      [&](int64_t count) {
+        results.clear();
+        for (int64_t i = 0; i < count; ++i) results.push_back(row.forward(operands));
+      },
+      [&](int64_t i) { rg::autograd::grad({results[static_cast<size_t>(i)]}, wanted, {cotangent}); }};
+  const double seconds = median_seconds(work, options.seconds);
+  const double flops = row.flops * static_cast<double>(wanted.size() > 1 ? 2 : 1);
+  Report(options, row, n).print("backward", seconds, flops > 0 ? flops : bytes, flops > 0);
+}
+
+void measure(const Options& options, const Row& row) {
+  for (const int64_t n : kSizes) {
+    const int64_t size = is_scaled(row) ? n : 0;
+    if (options.size >= 0 && options.size != size) continue;
+    if (!options.backward_only) measure_forward(options, row, size);
+    measure_backward(options, row, size);
+    if (size == 0) return;
+  }
+}
+
+void measure_all(const Options& options) {
+  for (const auto family :
+       {elementwise_rows, reduction_rows, row_rows, index_rows, layout_rows, window_rows, matrix_rows})
+    for (const Row& row : family())
+      if (row.name.find(options.filter) != std::string_view::npos) measure(options, row);
+}
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char** argv) {
+  bench::Options options;
+  CLI::App app("Time of each op, forward and backward, beside the machine's limits");
+  app.add_option("--threads", options.threads, "threads to use")->check(CLI::Range(1, 1024));
+  app.add_option("--filter", options.filter, "a part of the names of the ops to measure");
+  app.add_option("--size", options.size, "one size only; 0: the rows with their own");
+  app.add_flag("--backward", options.backward_only, "no forward passes");
+  app.add_flag("--json", options.json, "a line of JSON for each figure, no table");
+  app.add_option("--seconds", options.seconds, "time spent on a figure")->check(CLI::PositiveNumber);
+  CLI11_PARSE(app, argc, argv);
+  retrograd::cpu::set_num_threads(options.threads);
+  bench::measure_all(options);
+}
