@@ -4,7 +4,7 @@
 #include "cpu/kernels/elementwise.h"
 
 #include <algorithm>
-#include <cstring>
+#include <vector>
 
 #include "cpu/kernels/layout.h"
 #include "cpu/parallel.h"
@@ -14,6 +14,7 @@ namespace retrograd::cpu {
 namespace {
 
 constexpr int64_t kTile = 512;
+constexpr int64_t kLongRun = 64;   // shorter ones are collected in a tile
 constexpr int64_t kGrain = 32768;  // elements a chunk; below it a parallel region costs more than it gains
 constexpr int kMaxOperands = 3;
 
@@ -22,30 +23,64 @@ ScalarType compute_type(ScalarType dtype) {
   return is_floating(dtype) ? kFloat32 : kInt64;
 }
 
-// Row-major like the output and not broadcast to it.
-bool is_dense(const TensorImpl& x, const TensorImpl& output) {
-  return x.is_contiguous() && x.numel().raw() == output.numel().raw();
-}
-
-// One operand or the output of a tiled run: read or written in place where it is contiguous in the compute
-// type.
+// One operand, or the output as an operand: how the elements of a tile are reached. In a layout of one run per
+// row (rank 1: of a single one) a tile lies at a constant stride from its first element.
 template <class T>
-struct Side {
-  const TensorImpl* x = nullptr;
-  Layout layout;
-  bool direct;
+class Side {
+ public:
+  Side(const TensorImpl& x, const Shape& shape)
+      : base_(static_cast<const char*>(x.data())),
+        layout_(x, shape),
+        load_(convert_table<T>().load[static_cast<int>(x.dtype())]),
+        item_(static_cast<int64_t>(element_size(x.dtype()))),
+        same_(x.dtype() == dtype_of<T>()) {}
 
-  Side(const TensorImpl& t, const TensorImpl& output)
-      : x(&t), layout(t, output.shape()), direct(t.dtype() == dtype_of<T>() && is_dense(t, output)) {}
+  int64_t run() const { return layout_.size[layout_.rank - 1]; }
+  bool in_place() const { return same_ && (step() == 1 || run() == 1); }
+
+  /// Elements [at, at + count), which lie in one run: where they are, or copied to `tile`. `filled` is the
+  /// element that the tile repeats since the last call, and how often.
+  const T* read_run(int64_t at, int64_t count, T* tile, const char*& filled) const {
+    const char* from = base_ + layout_.offset(at) * item_;
+    if (in_place()) return reinterpret_cast<const T*>(from);
+    if (step() == 0) {
+      if (filled != from) load_(from, 0, std::min(kTile, run()), tile);
+      filled = from;
+    } else {
+      load_(from, step(), count, tile);
+    }
+    return tile;
+  }
+  /// Elements [at, at + count) of any runs.
+  const T* read(int64_t at, int64_t count, T* tile) const {
+    if (layout_.rank == 1 && in_place()) return reinterpret_cast<const T*>(base_) + at;
+    layout_.for_runs(at, at + count, [&](int64_t offset, int64_t stride, int64_t n, int64_t to) {
+      load_(base_ + offset * item_, stride, n, tile + to);
+    });
+    return tile;
+  }
+
+ private:
+  int64_t step() const { return layout_.stride[layout_.rank - 1]; }
+
+  const char* base_;
+  Layout layout_;
+  void (*load_)(const void*, int64_t, int64_t, T*);
+  int64_t item_;
+  bool same_;
 };
 
+// Runs of operands that broadcast differently nest: each is made of the last dims of one shape.
 template <class T, class Out>
 class TiledRun {
  public:
   TiledRun(const Call& call, TensorImpl& output, Span span)
-      : call_(call), output_(output), span_(span), out_(output, output) {
-    for (size_t k = 0; k < call.operands.size(); ++k)
-      if (call.operands[k]) sides_.emplace_back(*call.operands[k], output);
+      : call_(call), output_(output), span_(span), out_(output), run_(out_.size[out_.rank - 1]) {
+    for (const TensorImpl* x : call.operands) {
+      if (!x) continue;
+      sides_.emplace_back(*x, output.shape());
+      run_ = std::min(run_, sides_.back().run());
+    }
     if (sides_.size() == call.operands.size()) return;
     const Scalar number = ir::scalar_operand(*call.op, call.attrs);
     scalar_ =
@@ -54,41 +89,49 @@ class TiledRun {
 
   void run(int64_t begin, int64_t end) const {
     T tiles[kMaxOperands][kTile];
-    Out result[kTile];
-    for (int64_t at = begin; at < end; at += kTile) {
-      const int64_t stop = std::min(at + kTile, end);
+    const char* filled[kMaxOperands] = {};
+    for (size_t k = 0; k < call_.operands.size(); ++k)
+      if (!call_.operands[k]) std::fill_n(tiles[k], std::min(kTile, end - begin), scalar_);
+    const bool by_run = run_ >= kLongRun;
+    for (int64_t at = begin; at < end;) {
+      int64_t count = std::min(kTile, end - at);
+      if (by_run) count = std::min(count, run_ - at % run_);
       const void* in[kMaxOperands];
       size_t side = 0;
       for (size_t k = 0; k < call_.operands.size(); ++k) {
-        if (call_.operands[k])
-          in[k] = load(sides_[side++], at, stop, tiles[k]);
-        else
-          in[k] = std::fill_n(tiles[k], stop - at, scalar_) - (stop - at);
+        in[k] = tiles[k];
+        if (!call_.operands[k]) continue;
+        const Side<T>& s = sides_[side++];
+        in[k] = by_run ? s.read_run(at, count, tiles[k], filled[k]) : s.read(at, count, tiles[k]);
       }
-      const bool direct = output_.dtype() == dtype_of<Out>() && out_.direct;
-      void* out = direct ? static_cast<void*>(static_cast<Out*>(output_.data()) + at) : result;
-      span_(out, in, stop - at, call_.attrs);
-      if (!direct)
-        dispatch(output_.dtype(), [&]<class D>(std::type_identity<D>) {
-          scatter<D>(result, static_cast<D*>(output_.data()), out_.layout, at, stop);
-        });
+      write(in, at, count);
+      at += count;
     }
   }
 
  private:
-  const void* load(const Side<T>& side, int64_t at, int64_t stop, T* tile) const {
-    if (side.direct) return static_cast<const T*>(side.x->data()) + at;
-    dispatch(side.x->dtype(), [&]<class D>(std::type_identity<D>) {
-      gather<T>(static_cast<const D*>(side.x->data()), side.layout, at, stop, tile);
+  void write(const void* const* in, int64_t at, int64_t count) const {
+    const bool in_place = output_.dtype() == dtype_of<Out>() && output_.is_contiguous();
+    if (in_place) return span_(static_cast<Out*>(output_.data()) + at, in, count, call_.attrs);
+    Out result[kTile];
+    span_(result, in, count, call_.attrs);
+    dispatch(output_.dtype(), [&]<class D>(std::type_identity<D>) {
+      D* to = static_cast<D*>(output_.data());
+      if constexpr (!std::is_same_v<Out, bool>)
+        scatter<D>(result, to, out_, at, at + count);
+      else
+        out_.for_runs(at, at + count, [&](int64_t offset, int64_t stride, int64_t n, int64_t from) {
+          for (int64_t i = 0; i < n; ++i) to[offset + i * stride] = convert<D>(result[from + i]);
+        });
     });
-    return tile;
   }
 
   const Call& call_;
   TensorImpl& output_;
   Span span_;
   std::vector<Side<T>> sides_;
-  Side<Out> out_;
+  Layout out_;
+  int64_t run_;
   T scalar_{};
 };
 
@@ -169,82 +212,6 @@ void elementwise(const Call& call, TensorImpl& output, const Spans& spans) {
     tiled<double>(call, output, span, spans.boolean);
   else
     tiled<int64_t>(call, output, span, spans.boolean);
-}
-
-namespace {
-
-// Elements of one dtype, moved as bits.
-template <class Bits>
-void move_range(const TensorImpl& from, const Layout& from_layout, TensorImpl& to, const Layout& to_layout,
-                int64_t begin, int64_t end) {
-  const Bits* source = static_cast<const Bits*>(from.data());
-  Bits* target = static_cast<Bits*>(to.data());
-  Bits tile[kTile];
-  const bool dense = to.is_contiguous();
-  for (int64_t at = begin; at < end; at += kTile) {
-    const int64_t stop = std::min(at + kTile, end);
-    Bits* out = dense ? target + at : tile;
-    from_layout.for_runs(at, stop, [&](int64_t offset, int64_t stride, int64_t count, int64_t k) {
-      for (int64_t i = 0; i < count; ++i) out[k + i] = source[offset + i * stride];
-    });
-    if (dense) continue;
-    to_layout.for_runs(at, stop, [&](int64_t offset, int64_t stride, int64_t count, int64_t k) {
-      for (int64_t i = 0; i < count; ++i) target[offset + i * stride] = tile[k + i];
-    });
-  }
-}
-
-// From dtype to dtype through the compute type of the source: 10 + 10 loops instead of 100.
-template <class T>
-void convert_range(const TensorImpl& from, const Layout& from_layout, TensorImpl& to, const Layout& to_layout,
-                   int64_t begin, int64_t end) {
-  T tile[kTile];
-  for (int64_t at = begin; at < end; at += kTile) {
-    const int64_t stop = std::min(at + kTile, end);
-    dispatch(from.dtype(), [&]<class D>(std::type_identity<D>) {
-      gather<T>(static_cast<const D*>(from.data()), from_layout, at, stop, tile);
-    });
-    dispatch(to.dtype(), [&]<class D>(std::type_identity<D>) {
-      scatter(tile, static_cast<D*>(to.data()), to_layout, at, stop);
-    });
-  }
-}
-
-using RangeCopy = void (*)(const TensorImpl&, const Layout&, TensorImpl&, const Layout&, int64_t, int64_t);
-
-RangeCopy range_copy(ScalarType from, ScalarType to) {
-  if (from == to) {
-    switch (element_size(to)) {
-      case 1: return move_range<uint8_t>;
-      case 2: return move_range<uint16_t>;
-      case 4: return move_range<uint32_t>;
-      default: return move_range<uint64_t>;
-    }
-  }
-  const ScalarType through = compute_type(from);
-  return through == kFloat32   ? convert_range<float>
-         : through == kFloat64 ? convert_range<double>
-                               : convert_range<int64_t>;
-}
-
-}  // namespace
-
-void convert_copy(const TensorImpl& from, TensorImpl& to) {
-  const int64_t n = to.numel().raw();
-  if (n == 0) return;
-  if (from.dtype() == to.dtype() && from.is_contiguous() && to.is_contiguous()) {
-    const int64_t item = static_cast<int64_t>(element_size(to.dtype()));
-    if (n <= kGrain) return void(std::memcpy(to.data(), from.data(), static_cast<size_t>(n * item)));
-    return parallel_range(n, kGrain, [&](int64_t begin, int64_t end) {
-      std::memcpy(static_cast<char*>(to.data()) + begin * item,
-                  static_cast<const char*>(from.data()) + begin * item,
-                  static_cast<size_t>((end - begin) * item));
-    });
-  }
-  const Layout from_layout(from), to_layout(to);
-  const RangeCopy copy = range_copy(from.dtype(), to.dtype());
-  parallel_range(n, kGrain,
-                 [&](int64_t begin, int64_t end) { copy(from, from_layout, to, to_layout, begin, end); });
 }
 
 }  // namespace retrograd::cpu

@@ -1,12 +1,9 @@
-// Rows of the kernel table for elementwise ops, made from the list of their structs, and for copies and
-// constants.
+// Rows of the kernel table for elementwise ops, made from the list of their structs.
 #include "cpu/features.h"
 #include "cpu/kernels/elementwise.h"
 #include "cpu/kernels/table.h"
 #include "ir/bookkeeping.h"
 #include "ops/elementwise_list.h"
-#include "ops/full.h"
-#include "ops/shape_ops.h"
 
 namespace retrograd::cpu {
 namespace {
@@ -43,24 +40,6 @@ void add_family(KernelTable& table) {
   List::for_each([&]<class Op>() { add_op<Op, List>(table, &ops::info<Op>); });
 }
 
-void copy_kernel(const Call& call, TensorImpl* const* outputs) {
-  convert_copy(*call.operands[0], *outputs[0]);
-}
-
-void full_kernel(const Call& call, TensorImpl* const* outputs) {
-  const Scalar value = call.attrs_as<ops::Full::Attrs>().value;
-  TensorImpl& out = *outputs[0];
-  dispatch(out.dtype(), [&]<class T>(std::type_identity<T>) {
-    T v;
-    if constexpr (std::is_integral_v<T>)
-      v = static_cast<T>(value.to_int());
-    else
-      v = static_cast<T>(value.to_double());
-    T* p = static_cast<T*>(out.data());
-    std::fill(p, p + out.numel().raw(), v);
-  });
-}
-
 }  // namespace
 
 void add_elementwise_kernels(KernelTable& table) {
@@ -72,12 +51,6 @@ void add_elementwise_kernels(KernelTable& table) {
   add_family<ops::TernaryOps>(table);
   add_family<ops::LossOps>(table);
   add_op<ops::Add, ops::ArithmeticOps>(table, &ops::accumulate);
-}
-
-void add_copy_kernels(KernelTable& table) {
-  table.set(&ops::info<ops::Clone>, copy_kernel);
-  table.set(&ops::info<ops::To>, copy_kernel);
-  table.set(&ops::info<ops::Full>, full_kernel);
 }
 
 }  // namespace retrograd::cpu

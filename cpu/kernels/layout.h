@@ -1,5 +1,5 @@
 // Layout: a strided tensor, or some of its dims, as a sequence of elements; and gather and scatter, which
-// copy between such a sequence and a dense tile, converting the dtype.
+// copy between such a sequence and a dense tile of a compute type, converting the dtype.
 //
 // Invariants: dims of size 1 are left out and adjacent dims merged where memory allows, so most tensors have
 // rank 1; rank is at least 1; a tensor without elements has a dim of size 0. Elements are numbered in
@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+#include "cpu/kernels/convert.h"
+#include "cpu/kernels/rows_copy.h"
 #include "engine/tensor_impl.h"
 
 namespace retrograd::cpu {
@@ -93,42 +95,21 @@ struct Layout {
   }
 };
 
-/// One element in another type: floats become integers by truncation (out of range: the smallest integer),
-/// float64 reaches the formats of 16 and 8 bits through float32.
-template <class To, class From>
-To convert(From v) {
-  if constexpr (std::is_same_v<To, bool>)
-    return v != static_cast<From>(0);
-  else if constexpr (std::is_integral_v<To> && !std::is_integral_v<From>) {
-    const double d = static_cast<double>(v);
-    return d >= -9.2233720368547758e18 && d < 9.2233720368547758e18 ? static_cast<To>(static_cast<int64_t>(d))
-                                                                    : static_cast<To>(INT64_MIN);
-  } else if constexpr (!std::is_integral_v<To> && sizeof(To) <= 2)
-    return static_cast<To>(static_cast<float>(v));
-  else
-    return static_cast<To>(v);
-}
-
 /// Elements [begin, end) of `layout` at `base`, into tile[0], tile[1], ...
 template <class To, class From>
 void gather(const From* base, const Layout& layout, int64_t begin, int64_t end, To* tile) {
+  const auto load = convert_table<To>().load[static_cast<int>(dtype_of<From>())];
   layout.for_runs(begin, end, [&](int64_t offset, int64_t stride, int64_t count, int64_t at) {
-    const From* from = base + offset;
-    To* to = tile + at;
-    if (stride == 1)
-      for (int64_t i = 0; i < count; ++i) to[i] = convert<To>(from[i]);
-    else if (stride == 0)
-      std::fill_n(to, count, convert<To>(*from));
-    else
-      for (int64_t i = 0; i < count; ++i) to[i] = convert<To>(from[i * stride]);
+    load(base + offset, stride, count, tile + at);
   });
 }
 
 /// The reverse of gather.
 template <class To, class From>
 void scatter(const From* tile, To* base, const Layout& layout, int64_t begin, int64_t end) {
+  const auto store = convert_table<From>().store[static_cast<int>(dtype_of<To>())];
   layout.for_runs(begin, end, [&](int64_t offset, int64_t stride, int64_t count, int64_t at) {
-    for (int64_t i = 0; i < count; ++i) base[offset + i * stride] = convert<To>(tile[at + i]);
+    store(tile + at, count, base + offset, stride);
   });
 }
 

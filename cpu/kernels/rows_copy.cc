@@ -1,0 +1,157 @@
+// See cpu/kernels/rows_copy.h. Only plain loops here: nothing of the standard library, no throw
+// (tools/isa.bzl says why).
+//
+// A transpose goes block by block. A block of N x N elements lies in N registers; in log2(N) stages registers
+// i and i + N/2, ... exchange interleaved halves, which is the perfect shuffle of Eklundh's algorithm.
+#include "cpu/kernels/rows_copy.h"
+
+#include "cpu/kernels/convert.h"
+#include "cpu/vec_native.h"
+
+namespace retrograd::cpu::RG_ISA {
+namespace {
+
+template <class From, class T>
+void load(const void* source, int64_t step, int64_t n, T* to) {
+  const From* from = static_cast<const From*>(source);
+  if (step == 1) {
+    for (int64_t i = 0; i < n; ++i) to[i] = convert<T>(from[i]);
+  } else if (step == 0) {
+    const T value = convert<T>(*from);
+    for (int64_t i = 0; i < n; ++i) to[i] = value;
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i] = convert<T>(from[i * step]);
+  }
+}
+
+template <class To, class T>
+void store(const T* from, int64_t n, void* target, int64_t step) {
+  To* to = static_cast<To*>(target);
+  if (step == 1)
+    for (int64_t i = 0; i < n; ++i) to[i] = convert<To>(from[i]);
+  else
+    for (int64_t i = 0; i < n; ++i) to[i * step] = convert<To>(from[i]);
+}
+
+template <class Bits>
+void move(const void* source, int64_t step, int64_t n, void* target, int64_t to_step) {
+  const Bits* from = static_cast<const Bits*>(source);
+  Bits* to = static_cast<Bits*>(target);
+  if (to_step != 1) {
+    for (int64_t i = 0; i < n; ++i) to[i * to_step] = from[i * step];
+  } else if (step == 1) {
+    __builtin_memcpy(to, from, static_cast<size_t>(n) * sizeof(Bits));
+  } else if (step == 0) {
+    const Bits value = *from;
+    for (int64_t i = 0; i < n; ++i) to[i] = value;
+  } else if (step == -1) {
+    for (int64_t i = 0; i < n; ++i) to[i] = from[-i];
+  } else if (step == 2) {
+    for (int64_t i = 0; i < n; ++i) to[i] = from[2 * i];
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i * step];
+  }
+}
+
+template <class Bits>
+void fill(const void* value, int64_t n, void* target) {
+  const Bits v = *static_cast<const Bits*>(value);
+  Bits* to = static_cast<Bits*>(target);
+  for (int64_t i = 0; i < n; ++i) to[i] = v;
+}
+
+// Registers for a block of an element's type: all of the level's width for four and eight bytes.
+template <class Bits>
+struct Block;
+template <>
+struct Block<uint8_t> {
+  typedef uint8_t Register __attribute__((vector_size(16)));
+  typedef uint8_t Memory __attribute__((vector_size(16), aligned(1), may_alias));
+};
+template <>
+struct Block<uint16_t> {
+  typedef uint16_t Register __attribute__((vector_size(16)));
+  typedef uint16_t Memory __attribute__((vector_size(16), aligned(2), may_alias));
+};
+template <>
+struct Block<uint32_t> {
+  typedef uint32_t Register __attribute__((vector_size(kVectorBytes)));
+  typedef uint32_t Memory __attribute__((vector_size(kVectorBytes), aligned(4), may_alias));
+};
+template <>
+struct Block<uint64_t> {
+  typedef uint64_t Register __attribute__((vector_size(kVectorBytes)));
+  typedef uint64_t Memory __attribute__((vector_size(kVectorBytes), aligned(8), may_alias));
+};
+
+// The lower or the upper halves of two registers, interleaved.
+template <class R, int N>
+[[gnu::always_inline]] inline R interleave(R a, R b, int first) {
+  R order;
+  for (int k = 0; k < N; ++k) order[k] = static_cast<decltype(+order[0])>(first + k / 2 + (k % 2) * N);
+  return __builtin_shuffle(a, b, order);
+}
+
+template <class Bits>
+[[gnu::always_inline]] inline void transpose_block(const Bits* from, int64_t stride, Bits* to,
+                                                   int64_t to_stride) {
+  using R = typename Block<Bits>::Register;
+  using M = typename Block<Bits>::Memory;
+  constexpr int N = static_cast<int>(sizeof(R) / sizeof(Bits));
+  R a[N], b[N];
+#pragma GCC unroll 16
+  for (int i = 0; i < N; ++i) a[i] = *reinterpret_cast<const M*>(from + i * stride);
+#pragma GCC unroll 4
+  for (int stage = 1; stage < N; stage *= 2) {
+#pragma GCC unroll 8
+    for (int i = 0; i < N / 2; ++i) {
+      b[2 * i] = interleave<R, N>(a[i], a[i + N / 2], 0);
+      b[2 * i + 1] = interleave<R, N>(a[i], a[i + N / 2], N / 2);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < N; ++i) a[i] = b[i];
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < N; ++i) *reinterpret_cast<M*>(to + i * to_stride) = static_cast<M>(a[i]);
+}
+
+template <class Bits>
+void transpose(const void* source, int64_t stride, int64_t rows, int64_t columns, void* target,
+               int64_t to_stride) {
+  constexpr int64_t N = sizeof(typename Block<Bits>::Register) / sizeof(Bits);
+  const Bits* from = static_cast<const Bits*>(source);
+  Bits* to = static_cast<Bits*>(target);
+  const int64_t whole_rows = rows - rows % N, whole_columns = columns - columns % N;
+  for (int64_t j = 0; j < whole_columns; j += N)
+    for (int64_t i = 0; i < whole_rows; i += N)
+      transpose_block(from + i * stride + j, stride, to + j * to_stride + i, to_stride);
+  for (int64_t j = 0; j < columns; ++j)
+    for (int64_t i = j < whole_columns ? whole_rows : 0; i < rows; ++i)
+      to[j * to_stride + i] = from[i * stride + j];
+}
+
+}  // namespace
+
+// In the order of ScalarType; bool is read as the byte 0 or 1 that it is.
+template <class T>
+const ConvertTable<T>& convert_table() {
+  static constexpr ConvertTable<T> table{
+      {load<double, T>, load<float, T>, load<Half, T>, load<BFloat16, T>, load<Float8_e4m3fn, T>,
+       load<Float8_e5m2, T>, load<int64_t, T>, load<int32_t, T>, load<uint8_t, T>, load<uint8_t, T>},
+      {store<double, T>, store<float, T>, store<Half, T>, store<BFloat16, T>, store<Float8_e4m3fn, T>,
+       store<Float8_e5m2, T>, store<int64_t, T>, store<int32_t, T>, store<uint8_t, T>, store<bool, T>}};
+  return table;
+}
+template const ConvertTable<float>& convert_table<float>();
+template const ConvertTable<double>& convert_table<double>();
+template const ConvertTable<int64_t>& convert_table<int64_t>();
+
+const MoveTable& move_table() {
+  static constexpr MoveTable table{
+      {move<uint8_t>, move<uint16_t>, move<uint32_t>, move<uint64_t>},
+      {fill<uint8_t>, fill<uint16_t>, fill<uint32_t>, fill<uint64_t>},
+      {transpose<uint8_t>, transpose<uint16_t>, transpose<uint32_t>, transpose<uint64_t>}};
+  return table;
+}
+
+}  // namespace retrograd::cpu::RG_ISA
