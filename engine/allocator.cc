@@ -15,6 +15,7 @@ namespace retrograd {
 namespace {
 
 constexpr int64_t kCacheLimit = int64_t{1} << 30;  // bytes kept in the central cache
+constexpr int64_t kMostBytes = int64_t{1} << 48;   // of one allocation: no machine has more, and sums of them do not overflow
 
 constinit std::atomic<int64_t> live_bytes{0}, peak_bytes{0}, limit_bytes{0};
 constinit std::atomic<int64_t> fail_countdown{0};
@@ -124,6 +125,7 @@ void count_allocation(int64_t bytes) {
     c.allocations.add(1);
   if (fail_countdown.load(std::memory_order_relaxed) > 0 && fail_countdown.fetch_sub(1) == 1)
     throw OutOfMemory(bytes, live_bytes, limit_bytes);
+  if (bytes > kMostBytes) throw OutOfMemory(bytes, live_bytes, limit_bytes);
   const int64_t live = live_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   const int64_t limit = limit_bytes.load(std::memory_order_relaxed);
   if (limit > 0 && live > limit) {

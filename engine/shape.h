@@ -102,13 +102,20 @@ std::string to_string(const TensorType& type);  // "f32[32,64]", with " cuda:0" 
 /// `dim` counted from the front; Error(bad_dim) when it is outside [-rank, rank) (a 0-dim tensor counts as one of rank 1).
 int wrap_dim(int64_t dim, int rank, std::string_view op);
 
-/// Row-major strides of `shape`, in elements.
+/// Error(bad_argument) unless the product of the sizes, those of 0 left out, fits into 63 bits. Symbols are not looked at.
+inline void check_extent(const Shape& shape) {
+  int64_t n = 1;
+  for (Dim d : shape)
+    if (!d.is_symbolic() && d.raw() > 1) n = Dim::checked_mul(n, d.raw());
+}
+
+/// Row-major strides of `shape`, in elements. Error(bad_argument) as for check_extent.
 inline void contiguous_strides(const Shape& shape, int64_t* strides) {
   int64_t step = 1;
   for (int i = shape.rank() - 1; i >= 0; --i) {
     strides[i] = step;
     const int64_t size = shape[i].value();
-    step *= size > 1 ? size : 1;
+    step = Dim::checked_mul(step, size > 1 ? size : 1);
   }
 }
 

@@ -50,7 +50,7 @@ class TensorImpl : public RefCounted {
       const int64_t size = shape_[i].raw();
       if (size == 0) return true;
       if (size != 1 && strides_[i] != expected) return false;
-      expected *= size;
+      if (__builtin_mul_overflow(expected, size, &expected)) return false;
     }
     return true;
   }

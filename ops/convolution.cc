@@ -32,7 +32,8 @@ void check_operands(const Call& call) {
   const Attrs& attrs = call.attrs_as<Attrs>();
   const int spatial = a.rank() - 2;
   const auto fits = [&](const IntList& list, int64_t least) {
-    return list.size() == spatial && std::ranges::all_of(list, [&](int64_t v) { return v >= least; });
+    return list.size() == spatial &&
+           std::ranges::all_of(list, [&](int64_t v) { return v >= least && v <= INT32_MAX; });
   };
   if (!fits(attrs.stride, 1) || !fits(attrs.dilation, 1) || !fits(attrs.padding, 0) || attrs.groups < 1 ||
       attrs.size.rank() != spatial)

@@ -20,7 +20,8 @@
 namespace retrograd {
 namespace ops {
 
-/// Lists have an entry per spatial dim: stride and dilation at least 1, padding (in front) at least 0.
+/// Lists have an entry per spatial dim: stride and dilation at least 1, padding (in front) at least 0, all less
+/// than 2^31.
 struct ConvolutionAttrs {
   IntList stride, padding, dilation;
   int64_t groups = 1;
@@ -96,7 +97,7 @@ struct ConvPadding {
 // have an entry per spatial dim, or one for all. All operands have one dtype: float64, float32, float16,
 // bfloat16, or, without gradients, an integer type. Sums of 16-bit floats are kept in float32.
 // Errors: bad_dim (ranks), shape_mismatch (channels, groups, bias), dtype_mismatch, bad_argument (a stride,
-// dilation or groups below 1, a padding below 0, a kernel larger than the padded input, no result left).
+// dilation or groups below 1, a padding below 0, 2^31 or more of them, a kernel larger than the padded input, no result left).
 
 /// Weight (features, channels / groups, kernel...), bias (features) -> (batch, features, windows...), where
 /// windows = (size + 2 padding - dilation (kernel - 1) - 1) / stride + 1.

@@ -32,7 +32,7 @@ class Arguments {
     attrs_.groups = groups;
   }
 
-  /// `list` with an entry for each spatial dim, all at least `least`.
+  /// `list` with an entry for each spatial dim, all at least `least` and small enough to be multiplied.
   IntList each(IntList list, std::string_view what, int64_t least) const {
     if (list.size() == 1)
       for (int d = 1; d < spatial_; ++d) list.push_back(list[0]);
@@ -40,6 +40,8 @@ class Arguments {
       refuse(Category::bad_argument, fmt::format("{} needs 1 or {} numbers", what, spatial_));
     if (std::ranges::any_of(list, [&](int64_t v) { return v < least; }))
       refuse(Category::bad_argument, fmt::format("{} must be at least {}", what, least));
+    if (std::ranges::any_of(list, [&](int64_t v) { return v > INT32_MAX; }))
+      refuse(Category::bad_argument, fmt::format("{} must be less than 2^31", what));
     return list;
   }
 

@@ -88,6 +88,13 @@ Tensor sequence(int64_t n, const TensorOptions& options, std::string_view op, So
   return finish(std::move(t), options, where);
 }
 
+int64_t difference(int64_t a, int64_t b, SourceLocation where) {
+  int64_t d;
+  if (__builtin_sub_overflow(a, b, &d))
+    fail(Category::bad_argument, "arange", fmt::format("{} and {} are too far apart", b, a), where);
+  return d;
+}
+
 // How many steps lead from start to end.
 int64_t count_steps(Scalar start, Scalar end, Scalar step, bool floating, SourceLocation where) {
   const double from = start.to_double(), to = end.to_double(), by = step.to_double();
@@ -99,7 +106,7 @@ int64_t count_steps(Scalar start, Scalar end, Scalar step, bool floating, Source
   if (!(n < 0x1p62))
     fail(Category::bad_argument, "arange", fmt::format("{} to {} by {}", from, to, by), where);
   if (floating) return static_cast<int64_t>(n);
-  const int64_t stride = step.to_int(), span = Dim::checked_add(end.to_int(), -start.to_int());
+  const int64_t stride = step.to_int(), span = difference(end.to_int(), start.to_int(), where);
   return span / stride + (span % stride != 0);
 }
 
@@ -117,33 +124,47 @@ void check_space(std::string_view op, int64_t steps, const TensorOptions& option
     fail(Category::dtype_mismatch, op, fmt::format("it is not defined for {}", name(options.dtype)), where);
 }
 
-// Calls f(first, last) with the columns from first to before last of each row that lie in a triangle.
-template <class F>
-void for_triangle(int64_t row, int64_t col, int64_t offset, bool upper, const F& f) {
-  for (int64_t r = 0; r < row; ++r) {
-    const int64_t diagonal = std::clamp<int64_t>(r + offset + (upper ? 0 : 1), 0, col);
-    f(r, upper ? diagonal : 0, upper ? col : diagonal);
+// The entries of a matrix on one side of a diagonal, it included. Rows from `begin` to before `end` have some: away from the corner each
+// has one more than its neighbour, until it has all columns.
+struct Triangle {
+  int64_t col, offset, begin, end;
+  bool upper;
+
+  Triangle(int64_t row, int64_t col, int64_t diagonal, bool upper)
+      : col(col), offset(std::clamp(diagonal, -row, col)), upper(upper) {
+    begin = upper ? 0 : std::max<int64_t>(-offset, 0);
+    end = col == 0 ? begin : upper ? std::clamp<int64_t>(col - offset, 0, row) : row;
   }
-}
+  // The columns of row r, from first(r) to before last(r).
+  int64_t first(int64_t r) const { return upper ? std::max<int64_t>(r + offset, 0) : 0; }
+  int64_t last(int64_t r) const { return upper ? col : std::min(r + offset + 1, col); }
+
+  int64_t count() const {
+    if (begin >= end) return 0;
+    const int64_t rows = end - begin, corner = upper ? end - 1 : begin, fewest = last(corner) - first(corner),
+                  growing = std::min(rows, col - fewest);
+    return (Dim(growing) * fewest + Dim(growing) * (growing - 1) / 2 + Dim(rows - growing) * col).value();
+  }
+};
 
 Tensor triangle_indices(int64_t row, int64_t col, int64_t offset, bool upper, const TensorOptions& options,
                         SourceLocation where) {
   const std::string_view op = upper ? "triu_indices" : "tril_indices";
-  if (row < 0 || col < 0)
-    fail(Category::bad_argument, op, fmt::format("a size is negative: {}, {}", row, col), where);
+  constexpr int64_t kMost = int64_t{1} << 48;
+  if (row < 0 || col < 0 || row > kMost || col > kMost)
+    fail(Category::bad_argument, op, fmt::format("a size is negative or too large: {}, {}", row, col), where);
   if (options.dtype != kInt64 && options.dtype != kInt32)
     fail(Category::dtype_mismatch, op, fmt::format("it is not defined for {}", name(options.dtype)), where);
-  int64_t n = 0;
-  for_triangle(row, col, offset, upper, [&](int64_t, int64_t first, int64_t last) { n += last - first; });
+  const Triangle triangle(row, col, offset, upper);
+  const int64_t n = triangle.count();
   Tensor t = fresh({2, n}, options, op, where);
   dispatch(options.dtype, [&]<class T>(std::type_identity<T>) {
     T *rows = static_cast<T*>(t.raw_data(where)), *columns = rows + n;
-    for_triangle(row, col, offset, upper, [&](int64_t r, int64_t first, int64_t last) {
-      for (int64_t c = first; c < last; ++c) {
+    for (int64_t r = triangle.begin; r < triangle.end; ++r)
+      for (int64_t c = triangle.first(r); c < triangle.last(r); ++c) {
         *rows++ = static_cast<T>(r);
         *columns++ = static_cast<T>(c);
       }
-    });
   });
   return finish(std::move(t), options, where);
 }

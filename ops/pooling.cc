@@ -66,8 +66,8 @@ void infer_grid(const Call& call, TensorImpl* const* outputs, const Shape& grid,
 // ---- largest elements -------------------------------------------------------------------------------------
 
 Dim pooled_size(Dim in, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation, bool ceil_mode) {
-  const Dim reach = Dim(dilation) * (kernel - 1) + 1;
-  const Dim room = in + 2 * padding - reach + (ceil_mode ? stride - 1 : 0);
+  const Dim reach = Dim(dilation) * (Dim(kernel) - 1) + 1;
+  const Dim room = in + Dim(2) * padding - reach + (ceil_mode ? stride - 1 : 0);
   if (room < 0) return 0;
   const Dim size = room / stride + 1;
   return ceil_mode && (size - 1) * stride >= in + padding ? size - 1 : size;

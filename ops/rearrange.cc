@@ -87,7 +87,8 @@ Tensor roll(Operand x, const IntArray& shifts, const IntArray& dims) {
   for (size_t i = 0; i < dims.size(); ++i) {
     const int d = wrap_dim(dims[i], shape_of(x).rank(), "roll");
     if (shape_of(x).rank() == 0) continue;
-    const int64_t n = shape_of(x)[d].value(), shift = n == 0 ? 0 : (shifts[i] % n + n) % n;
+    const int64_t n = shape_of(x)[d].value(), rest = n == 0 ? 0 : shifts[i] % n,
+                  shift = rest < 0 ? rest + n : rest;
     if (shift == 0) continue;
     const Operand at(y, x.where());
     const Tensor back = narrow(at, d, n - shift, shift), front = narrow(at, d, 0, n - shift);
@@ -153,14 +154,17 @@ Tensor repeat_interleave(Operand x, const Tensor& repeats, std::optional<int64_t
     fail(Category::shape_mismatch, "repeat_interleave",
          fmt::format("{} for {} entries", describe(repeats), n), x.where());
   const std::vector<double> counts = repeats.to_vector(x.where());
-  std::vector<double> index;
-  for (int64_t i = 0; i < n; ++i) {
-    const double count = counts[counts.size() == 1 ? 0 : static_cast<size_t>(i)];
-    if (count < 0)
+  for (const double count : counts)
+    if (!(count >= 0 && count < 0x1p48))
       fail(Category::bad_argument, "repeat_interleave", fmt::format("{} repeats", count), x.where());
-    index.insert(index.end(), static_cast<size_t>(count), static_cast<double>(i));
-  }
-  const Tensor rows = tensor(index, {static_cast<int64_t>(index.size())}, {kInt64}, x.where());
+  const auto repeats_of = [&](int64_t i) {
+    return static_cast<int64_t>(counts[counts.size() == 1 ? 0 : static_cast<size_t>(i)]);
+  };
+  int64_t total = 0;
+  for (int64_t i = 0; i < n; ++i) total = Dim::checked_add(total, repeats_of(i));
+  const Tensor rows = empty({total}, {kInt64}, x.where());
+  int64_t* row = rows.data_ptr<int64_t>(x.where());
+  for (int64_t i = 0; i < n; ++i) row = std::fill_n(row, repeats_of(i), i);
   return index_select(Operand(from, x.where()), d, rows);
 }
 
@@ -180,7 +184,7 @@ Tensor diag(Operand x, int64_t k) {
   if (shape.rank() != 1)
     fail(Category::bad_dim, "diag", fmt::format("{} is neither vector nor matrix", describe(x.tensor())),
          x.where());
-  const Dim n = shape[0] + (k < 0 ? -k : k);
+  const Dim n = k < 0 ? shape[0] - Dim(k) : shape[0] + Dim(k);
   return ops::emit<ops::Transposed<ops::Diagonal>>({x.tensor().get()}, {{k, 0, 1}, {n, n}}, x.where());
 }
 
@@ -198,7 +202,7 @@ int64_t padded_entry(int64_t i, int64_t n, std::string_view mode) {
 Tensor pad_dim_constant(Operand x, int d, int64_t before, int64_t after, Scalar value) {
   Tensor y = x.tensor();
   if (before < 0 || after < 0) {
-    const int64_t cut = std::max<int64_t>(-before, 0), cut_end = std::max<int64_t>(-after, 0);
+    const Dim cut = before < 0 ? Dim(0) - before : Dim(0), cut_end = after < 0 ? Dim(0) - after : Dim(0);
     y = narrow(x, d, cut, shape_of(x)[d] - cut - cut_end);
   }
   auto border = [&](int64_t n) {
@@ -221,10 +225,10 @@ Tensor pad_dim_by_index(Operand x, int d, int64_t before, int64_t after, std::st
     fail(Category::bad_argument, "pad",
          fmt::format("{} padding of {} and {} is too wide for a dim of {}", mode, before, after, n),
          x.where());
-  std::vector<double> index;
-  for (int64_t i = -before; i < n + after; ++i)
-    index.push_back(static_cast<double>(padded_entry(i, n, mode)));
-  const Tensor entries = tensor(index, {static_cast<int64_t>(index.size())}, {kInt64}, x.where());
+  const int64_t count = (Dim(n) + before + after).value();
+  const Tensor entries = empty({count}, {kInt64}, x.where());
+  int64_t* entry = entries.data_ptr<int64_t>(x.where());
+  for (int64_t i = 0; i < count; ++i) entry[i] = padded_entry(i - before, n, mode);
   return index_select(x, d, entries);
 }
 
@@ -245,7 +249,7 @@ Tensor pad(Operand x, const IntArray& pad, std::string_view mode, std::optional<
     const int d = rank - 1 - static_cast<int>(i);
     const int64_t before = pad[2 * i], after = pad[2 * i + 1];
     if (before == 0 && after == 0) continue;
-    if (!(shape_of(x)[d] + (before + after) >= 0))
+    if (!(shape_of(x)[d] + before + after >= 0))
       fail(Category::bad_argument, "pad", fmt::format("padding cuts more than dim {} has", d), x.where());
     const Operand at(y, x.where());
     y = constant ? pad_dim_constant(at, d, before, after, value.value_or(0))

@@ -60,6 +60,7 @@ void Expand::infer(const Call& call, TensorImpl* const* outputs) {
   for (int i = 0; fits && i < from.rank(); ++i) fits = from[i].raw() == 1 || from[i] == size[i + skip];
   if (!fits)
     fail_call(call, Category::shape_mismatch, fmt::format("it cannot be expanded to {}", to_string(size)));
+  check_extent(size);
   typed(call, outputs, size);
 }
 
@@ -91,7 +92,7 @@ void Reshape::layout(const Call& call, TensorImpl& output) {
   output.set_storage_offset(x.storage_offset());
   const Shape &from = x.shape(), &to = output.shape();
   int64_t* strides = output.mutable_strides();
-  if (x.is_contiguous()) return contiguous_strides(to, strides);
+  if (x.is_contiguous() || from.numel().raw() == 0) return contiguous_strides(to, strides);
   int at = to.rank() - 1;
   int64_t base = x.rank() ? x.strides()[x.rank() - 1] : 1, old_run = 1, new_run = 1;
   for (int d = x.rank() - 1; d >= 0; --d) {

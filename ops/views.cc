@@ -15,7 +15,21 @@ namespace {
 
 void set_shape(const Call& call, TensorImpl* const* outputs, const Shape& shape) {
   const TensorImpl& x = *call.operands[0];
+  check_extent(shape);
   outputs[0]->set_type(x.dtype(), x.device(), shape);
+}
+
+// The most that a stride may be: sums and multiples of such strides do not overflow.
+constexpr int64_t kLargestStride = int64_t{1} << 48;
+
+// Offsets beyond it count as this: a Dim can hold it, and a size more or less.
+constexpr int64_t kFarthest = INT64_MAX - (int64_t{1} << 32);
+
+// The stride of a dim that shows `entries` in steps. A single one has none, so it is kept rather than made too large.
+int64_t in_steps(int64_t stride, int64_t step, Dim entries) {
+  int64_t wide;
+  const bool overflows = __builtin_mul_overflow(stride, step, &wide) || wide > kLargestStride;
+  return overflows && entries.raw() < 2 ? stride : wide;
 }
 
 void check_dim(const Call& call, int64_t dim) {
@@ -79,7 +93,8 @@ void Slice::layout(const Call& call, TensorImpl& output) {
   const Attrs& a = call.attrs_as<Attrs>();
   const TensorImpl& x = *call.operands[0];
   std::copy_n(x.strides(), x.rank(), output.mutable_strides());
-  output.mutable_strides()[a.dim] *= a.step.raw();
+  int64_t& stride = output.mutable_strides()[a.dim];
+  stride = in_steps(stride, a.step.raw(), a.length);
   output.set_storage_offset(x.storage_offset() + a.start.raw() * x.strides()[a.dim]);
 }
 
@@ -109,8 +124,8 @@ void Diagonal::infer(const Call& call, TensorImpl* const* outputs) {
   if (a.dim1 == a.dim2) fail_call(call, Category::bad_dim, "the two dims are the same");
   Shape shape = call.operands[0]->shape();
   const Dim rows = shape[static_cast<int>(a.dim1)], columns = shape[static_cast<int>(a.dim2)];
-  const Dim by_rows = a.offset < 0 ? rows + a.offset : rows,
-            by_columns = a.offset > 0 ? columns - a.offset : columns;
+  const int64_t offset = std::clamp(a.offset, -kFarthest, kFarthest);
+  const Dim by_rows = offset < 0 ? rows + offset : rows, by_columns = offset > 0 ? columns - offset : columns;
   Dim length = by_rows < by_columns ? by_rows : by_columns;
   if (length < 0) length = 0;
   shape.erase(static_cast<int>(std::max(a.dim1, a.dim2)));
@@ -125,9 +140,11 @@ void Diagonal::layout(const Call& call, TensorImpl& output) {
   int at = 0;
   for (int i = 0; i < x.rank(); ++i)
     if (i != a.dim1 && i != a.dim2) output.mutable_strides()[at++] = x.strides()[i];
-  output.mutable_strides()[at] = x.strides()[a.dim1] + x.strides()[a.dim2];
+  if (__builtin_add_overflow(x.strides()[a.dim1], x.strides()[a.dim2], &output.mutable_strides()[at]))
+    output.mutable_strides()[at] = 1;  // of at most one entry
+  if (output.shape().back().raw() == 0) return output.set_storage_offset(x.storage_offset());
   const int64_t skip = a.offset >= 0 ? a.offset * x.strides()[a.dim2] : -a.offset * x.strides()[a.dim1];
-  output.set_storage_offset(x.storage_offset() + (output.shape().back().raw() == 0 ? 0 : skip));
+  output.set_storage_offset(x.storage_offset() + skip);
 }
 
 void Unfold::infer(const Call& call, TensorImpl* const* outputs) {
@@ -149,7 +166,8 @@ void Unfold::layout(const Call& call, TensorImpl& output) {
   const TensorImpl& x = *call.operands[0];
   std::copy_n(x.strides(), x.rank(), output.mutable_strides());
   output.mutable_strides()[x.rank()] = x.strides()[a.dim];
-  output.mutable_strides()[a.dim] *= a.step.raw();
+  int64_t& stride = output.mutable_strides()[a.dim];
+  stride = in_steps(stride, a.step.raw(), output.shape()[static_cast<int>(a.dim)]);
   output.set_storage_offset(x.storage_offset());
 }
 
@@ -245,6 +263,7 @@ void check_geometry(const Call& call, const Geometry& g) {
   for (int i = 0; i < g.size.rank(); ++i) {
     if (g.size[i].hint() < 0) fail_call(call, Category::bad_argument, "a size is negative");
     if (g.stride[i] < 0) fail_call(call, Category::bad_argument, "a stride is negative");
+    if (g.stride[i] > kLargestStride) fail_call(call, Category::bad_argument, "a stride is above 2^48");
   }
 }
 
@@ -260,9 +279,10 @@ void AsStrided::layout(const Call& call, TensorImpl& output) {
   const Geometry& g = call.attrs_as<Geometry>();
   const TensorImpl& x = *call.operands[0];
   RG_ASSERT(!g.base_is_dense || x.is_contiguous());
-  const int64_t begin = x.storage_offset() + g.offset, end = begin + extent(g.size, g.stride).raw();
+  const int64_t begin = x.storage_offset() + g.offset,
+                end = Dim::checked_add(begin, extent(g.size, g.stride).raw());
   const int64_t capacity = x.storage()->nbytes() / static_cast<int64_t>(element_size(x.dtype()));
-  if (begin < 0 || (g.size.numel().raw() > 0 && end > capacity))
+  if (begin < 0 || begin > kLargestStride || (g.size.numel().raw() > 0 && end > capacity))
     fail_call(call, Category::index_out_of_range,
               fmt::format("elements {} to {} of a storage of {} are out of range", begin, end - 1, capacity));
   for (int i = 0; i < g.size.rank(); ++i) output.mutable_strides()[i] = g.stride[i];
@@ -345,12 +365,13 @@ Tensor slice(Operand x, int64_t dim, std::optional<int64_t> start, std::optional
   if (step < 1)
     fail(Category::bad_argument, "slice", fmt::format("the step {} is not positive", step), x.where());
   const Dim n = shape_of(x)[d];
-  auto clamped = [&](Dim at) {
+  auto clamped = [&](int64_t given) {
+    Dim at = std::max(given, -ops::kFarthest);
     if (at < 0) at = at + n;
     return at < 0 ? Dim(0) : at > n ? n : at;
   };
   const Dim from = start ? clamped(*start) : Dim(0), to = end ? clamped(*end) : n;
-  const Dim length = to > from ? (step == 1 ? to - from : (to - from + (step - 1)) / step) : Dim(0);
+  const Dim length = to > from ? (step == 1 ? to - from : (to - from - 1) / step + 1) : Dim(0);
   return slice_of(x, d, from, length, step);
 }
 
@@ -450,7 +471,8 @@ Tensor as_strided(Operand x, const IntArray& size, const IntArray& stride,
   if (from.graph)
     g.offset = storage_offset.value_or(0);
   else {
-    g.offset = storage_offset.value_or(from.storage_offset()) - from.storage_offset();
+    g.offset =
+        storage_offset.value_or(from.storage_offset()) - from.storage_offset();  // both are not negative
     for (int i = 0; i < from.rank(); ++i) g.base_stride.push_back(from.strides()[i]);
     g.base_is_dense = from.is_contiguous();
   }
@@ -503,11 +525,16 @@ Tensors split(Operand x, const IntArray& sections, int64_t dim) {
 }
 
 Tensors chunk(Operand x, int64_t chunks, int64_t dim) {
+  constexpr int64_t kMostParts = int64_t{1} << 20;  // of nothing
   const int d = dim_of(x, dim, "chunk");
   if (chunks < 1) fail(Category::bad_argument, "chunk", fmt::format("{} chunks", chunks), x.where());
   const Dim n = shape_of(x)[d];
-  if (n == 0) return split(x, IntArray(static_cast<size_t>(chunks), 0), d);
-  return split(x, (n + (chunks - 1)) / chunks, d);
+  if (n == 0) {
+    if (chunks > kMostParts)
+      fail(Category::bad_argument, "chunk", fmt::format("{} chunks", chunks), x.where());
+    return split(x, IntArray(static_cast<size_t>(chunks), 0), d);
+  }
+  return split(x, (n - 1) / chunks + 1, d);
 }
 
 Tensors unbind(Operand x, int64_t dim) {

@@ -5,6 +5,7 @@
 #include "ops/pooling.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -102,7 +103,6 @@ class MaxPooling {
 };
 
 void max_pooling(const TensorImpl& x, const Axis (&axes)[3], int dims, TensorImpl* const* outputs) {
-  if (outputs[0]->numel().raw() == 0) return;
   // Places must fit into integers as wide as T.
   const bool is_large = axes[0].in * axes[1].in * axes[2].in > INT32_MAX;
   if (!is_floating(x.dtype()))
@@ -123,6 +123,7 @@ void fill_axes(Axis (&axes)[3], const TensorImpl& x, const TensorImpl& y, int di
 }
 
 void max_pool(const Call& call, TensorImpl* const* outputs) {
+  if (outputs[0]->numel().raw() == 0) return;
   const auto& a = call.attrs_as<ops::MaxPool::Attrs>();
   const int dims = a.kernel_size.size();
   Axis axes[3];
@@ -133,6 +134,7 @@ void max_pool(const Call& call, TensorImpl* const* outputs) {
 }
 
 void adaptive_max_pool(const Call& call, TensorImpl* const* outputs) {
+  if (outputs[0]->numel().raw() == 0) return;
   const int dims = call.attrs_as<ops::GridSize>().size.rank();
   Axis axes[3];
   fill_axes(axes, *call.operands[0], *outputs[0], dims,
@@ -144,6 +146,7 @@ void adaptive_max_pool(const Call& call, TensorImpl* const* outputs) {
 template <class T>
 void add_at_places(const Call& call, const Grid& from, const Grid& places, int64_t volume, int64_t size,
                    T* sums) {
+  if (from.width() == 0) return;  // and there may be many rows of it
   Scratch<T> g_room(from.width());
   Scratch<int64_t> place_room(from.width());
   for (int64_t d = 0; d < from.depth(); ++d)
@@ -245,6 +248,11 @@ template <class Attrs, GridMap (*MapOf)(const Attrs&, const TensorImpl&, const T
 void average_backward(const Call& call, TensorImpl* const* outputs) {
   if (outputs[0]->numel().raw() == 0) return;
   const TensorImpl& g = *call.operands[0];
+  if (g.numel().raw() == 0) {  // sums of nothing; its other sizes may be anything
+    std::memset(outputs[0]->data(), 0,
+                static_cast<size_t>(outputs[0]->numel().raw()) * element_size(outputs[0]->dtype()));
+    return;
+  }
   GridMap map = MapOf(call.attrs_as<Attrs>(), *outputs[0], g);
   turn(map);
   resample(g, map, *outputs[0]);

@@ -37,8 +37,8 @@ void flip(const Call& call, TensorImpl* const* outputs) {
 void triangle(const Call& call, TensorImpl& out, bool upper) {
   const TensorImpl& x = *call.operands[0];
   convert_copy(x, out);
-  const int64_t diagonal = call.attrs_as<ops::TriangleAttrs>().diagonal;
   const int64_t rows = out.shape()[out.rank() - 2].raw(), columns = out.shape().back().raw();
+  const int64_t diagonal = std::clamp(call.attrs_as<ops::TriangleAttrs>().diagonal, -rows, columns);
   const int64_t n = out.numel().raw(), item = static_cast<int64_t>(element_size(out.dtype()));
   if (n == 0) return;
   char* data = static_cast<char*>(out.data());

@@ -128,7 +128,7 @@ class RowReducer {
   template <class F>
   void run(const F& finish) const {
     const int64_t n = rows_.length(), count = rows_.count();
-    if (n > kChunk && count < 64) return run_by_chunk(finish);
+    if (n > kChunk && count > 0 && count < 64) return run_by_chunk(finish);
     if (n * count <= kRowGrain) return run_rows(0, count, finish);
     parallel_range(count, rows_.grain(), [&](int64_t begin, int64_t end) { run_rows(begin, end, finish); });
   }
