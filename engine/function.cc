@@ -283,8 +283,18 @@ void FunctionCall::jvp(TangentContext& rule, Backward jvp) {
   CallScope::Suspend users_own_lines;
   Run run(&context, nullptr, &saved, nullptr);
   Tensors given = jvp(&context, tangents);
-  for (size_t i = 0; i < given.size() && static_cast<int>(i) < rule.call().outputs; ++i)
-    rule.give(static_cast<int>(i), std::move(given[i]));
+  const Call& call = rule.call();
+  if (static_cast<int>(given.size()) != call.outputs)
+    fail_call(call, Category::bad_argument,
+              fmt::format("jvp gave {} tangents, forward has {} results", given.size(), call.outputs));
+  for (int i = 0; i < call.outputs; ++i) {
+    Tensor& tangent = given[static_cast<size_t>(i)];
+    if (tangent.defined() && rule.out(i).defined() && !(tangent.impl().type() == rule.out_type(i)))
+      fail_call(call, Category::cotangent_mismatch,
+                fmt::format("jvp gave {} for result {}, which is {}", describe(tangent), i,
+                            to_string(rule.out_type(i))));
+    rule.give(i, std::move(tangent));
+  }
 }
 
 }  // namespace retrograd

@@ -74,6 +74,14 @@ struct WrongType : rg::Function<WrongType> {
   static Tensors backward(rg::AutogradContext*, const Tensors& grads) { return {grads[0].to(rg::kFloat64)}; }
 };
 
+// A jvp of which the test says what it gives.
+struct GivesTangents : rg::Function<GivesTangents> {
+  static inline Tensors tangents;
+  static Tensor forward(rg::AutogradContext*, const Tensor& x) { return x * 1.0; }
+  static Tensors backward(rg::AutogradContext*, const Tensors& grads) { return {grads[0]}; }
+  static Tensors jvp(rg::AutogradContext*, const Tensors&) { return tangents; }
+};
+
 }  // namespace
 
 TEST_CASE("a function of the user's own has the gradient that its backward gives") {
@@ -144,6 +152,29 @@ TEST_CASE("forward mode goes through jvp, and is refused without one") {
   } catch (const rg::Error& e) {
     CHECK(e.category() == rg::Category::unsupported);
   }
+}
+
+TEST_CASE("tangents of a wrong type or number are errors that name the function") {
+  const auto f = [](const Tensors& x) { return Tensors{GivesTangents::apply(x[0])}; };
+  const auto run = [&](const Tensors& tangents) {
+    GivesTangents::tangents = tangents;
+    return rg::autograd::jvp(f, {rg::tensor({1, 3})}, {rg::tensor({1, 10})});
+  };
+  CHECK(run({rg::tensor({4, 5})}).tangents[0].to_vector() == std::vector<double>{4, 5});
+  CHECK_FALSE(run({Tensor()}).tangents[0].defined());
+  const auto error_of = [&](const Tensors& tangents, rg::Category expected) {
+    try {
+      run(tangents);
+      FAIL_CHECK("the tangents were accepted");
+    } catch (const rg::Error& e) {
+      CHECK(e.category() == expected);
+      CHECK(std::string(e.what()).find("GivesTangents") != std::string::npos);
+    }
+  };
+  error_of({rg::tensor({4})}, rg::Category::cotangent_mismatch);
+  error_of({rg::tensor({4, 5}, {rg::kFloat64})}, rg::Category::cotangent_mismatch);
+  error_of({}, rg::Category::bad_argument);
+  error_of({rg::tensor({4, 5}), Tensor()}, rg::Category::bad_argument);
 }
 
 TEST_CASE("without a gradient wanted it records nothing, and a gradient of another type is refused") {

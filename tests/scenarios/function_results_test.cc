@@ -6,7 +6,7 @@
 namespace retrograd::scenario {
 namespace {
 
-enum class Answer { too_few, too_many, wrong_shape, wrong_dtype, for_a_number };
+enum class Answer { too_few, too_many, wrong_shape, wrong_dtype, for_a_number, undefined };
 struct Wrong : Function<Wrong> {
   static Tensor forward(AutogradContext* ctx, const Tensor& x, const Tensor& y, Answer answer) {
     ctx->saved_data["answer"] = static_cast<int64_t>(answer);
@@ -19,6 +19,7 @@ struct Wrong : Function<Wrong> {
       case Answer::wrong_shape: return {g[0], sum(g[0]), {}};
       case Answer::wrong_dtype: return {g[0], g[0].to(kFloat64), {}};
       case Answer::for_a_number: return {g[0], g[0], g[0]};
+      case Answer::undefined: return {g[0], {}, {}};
     }
     return {};
   }
@@ -110,12 +111,32 @@ TEST_CASE("S124 too many gradients are an error, also when the surplus is undefi
 }
 
 TEST_CASE("S124 the error names the user's function and the line that called it") {
-  for (const bool traced : {false, true}) {
-    const std::string text = error_of(Answer::wrong_shape, traced, Category::cotangent_mismatch);
-    INFO(text);
-    CHECK(contains(text, "Wrong"));
-    CHECK(contains(text, "function_results_test.cc"));
-  }
+  const std::pair<Answer, Category> answers[] = {{Answer::too_few, Category::bad_argument},
+                                                 {Answer::too_many, Category::bad_argument},
+                                                 {Answer::wrong_shape, Category::cotangent_mismatch},
+                                                 {Answer::wrong_dtype, Category::cotangent_mismatch},
+                                                 {Answer::for_a_number, Category::bad_argument}};
+  for (const auto& [answer, category] : answers)
+    for (const bool traced : {false, true}) {
+      const std::string text = error_of(answer, traced, category);
+      INFO(text);
+      CHECK(contains(text, "Wrong"));
+      CHECK(contains(text, "function_results_test.cc"));
+    }
+}
+
+TEST_CASE("S124 an undefined gradient is none: the other argument has its own, and other paths add up") {
+  for (const bool traced : {false, true})
+    for (const bool create_graph : {false, true}) {
+      CompiledBackward compiled = compile_backward();
+      Mode mode(traced ? &compiled : nullptr);
+      const Tensor x = leaf({1, 2}), y = leaf({3, 4});
+      mode.backward(Tensors{sum(Wrong::apply(x, y, Answer::undefined))}, {}, {}, create_graph);
+      CHECK(x.grad().detach().to_vector() == std::vector<double>{1, 1});
+      CHECK_FALSE(y.grad().defined());
+      mode.backward(Tensors{sum(Wrong::apply(x, y, Answer::undefined) * y)}, {}, {}, create_graph);
+      CHECK(y.grad().detach().to_vector() == std::vector<double>{4, 6});
+    }
 }
 
 TEST_CASE("S125 a result marked as not differentiable has no gradient, the other one has") {
