@@ -15,7 +15,8 @@ namespace retrograd {
 namespace {
 
 constexpr int64_t kCacheLimit = int64_t{1} << 30;  // bytes kept in the central cache
-constexpr int64_t kMostBytes = int64_t{1} << 48;   // of one allocation: no machine has more, and sums of them do not overflow
+// Of one allocation. No machine has more, and sums of such sizes do not overflow.
+constexpr int64_t kMostBytes = int64_t{1} << 48;
 
 constinit std::atomic<int64_t> live_bytes{0}, peak_bytes{0}, limit_bytes{0};
 constinit std::atomic<int64_t> fail_countdown{0};

@@ -187,7 +187,8 @@ Tensor movedim(Operand input, const IntArray& source, const IntArray& destinatio
 Tensor diagonal(Operand input, int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1);
 /// Windows of `size` in steps along `dimension`: [..., windows, ..., size].
 Tensor unfold(Operand input, int64_t dimension, int64_t size, int64_t step);
-/// A view of the storage, in elements; the offset defaults to the input's. Errors: index_out_of_range, bad_argument.
+/// A view of the storage, in elements; the offset defaults to the input's. Errors: index_out_of_range; bad_argument for what is negative
+/// and for strides above 2^48.
 Tensor as_strided(Operand input, const IntArray& size, const IntArray& stride,
                   std::optional<int64_t> storage_offset = {});
 
@@ -195,7 +196,7 @@ Tensor as_strided(Operand input, const IntArray& size, const IntArray& stride,
 /// need a gradient.
 Tensors split(Operand input, Dim split_size, int64_t dim = 0);
 Tensors split(Operand input, const IntArray& sections, int64_t dim = 0);
-/// At most `chunks` parts of equal size; the last may be smaller.
+/// At most `chunks` parts of equal size; the last may be smaller. Of nothing just so many, up to 2^20.
 Tensors chunk(Operand input, int64_t chunks, int64_t dim = 0);
 /// All entries of a dim.
 Tensors unbind(Operand input, int64_t dim = 0);
