@@ -1,11 +1,14 @@
 // The few machine instructions that GCC's vector extensions do not reach, once per vector width.
 //
 // A level has three native types of kVectorBytes: floats, doubles and the integers that masks are made of.
-// min and max are the instructions: the second operand where either is NaN. The masked AVX-512 forms stand in
+// min and max are the instructions: the second operand where either is NaN. A part is the first `count` lanes;
+// memory beyond them is not touched. The masked AVX-512 forms stand in
 // for the plain ones, about which GCC 12 warns. Only cpu/vec.h includes this file.
 #pragma once
 
 #include <immintrin.h>
+
+#include <cstdint>
 
 #ifndef RG_ISA
 #error "RG_ISA must name the instruction set level: baseline, avx2 or avx512"
@@ -28,6 +31,30 @@ inline __m512d native_min(__m512d a, __m512d b) { return _mm512_maskz_min_pd(0xf
 inline __m512 native_max(__m512 a, __m512 b) { return _mm512_maskz_max_ps(0xffff, a, b); }
 inline __m512d native_max(__m512d a, __m512d b) { return _mm512_maskz_max_pd(0xff, a, b); }
 inline bool native_any(__m512i mask) { return _mm512_movepi8_mask(mask) != 0; }
+inline __mmask16 native_part_16(int64_t count) {
+  return count >= 16 ? static_cast<__mmask16>(0xffff) : static_cast<__mmask16>((1u << count) - 1);
+}
+inline __mmask8 native_part_8(int64_t count) {
+  return count >= 8 ? static_cast<__mmask8>(0xff) : static_cast<__mmask8>((1u << count) - 1);
+}
+inline __m512 native_load_part(const float* p, int64_t count, __m512 fill) {
+  return _mm512_mask_loadu_ps(fill, native_part_16(count), p);
+}
+inline __m512d native_load_part(const double* p, int64_t count, __m512d fill) {
+  return _mm512_mask_loadu_pd(fill, native_part_8(count), p);
+}
+inline void native_store_part(float* p, int64_t count, __m512 v) {
+  _mm512_mask_storeu_ps(p, native_part_16(count), v);
+}
+inline void native_store_part(double* p, int64_t count, __m512d v) {
+  _mm512_mask_storeu_pd(p, native_part_8(count), v);
+}
+inline __m512 native_keep_part(__m512 v, int64_t count) {
+  return _mm512_maskz_mov_ps(native_part_16(count), v);
+}
+inline __m512d native_keep_part(__m512d v, int64_t count) {
+  return _mm512_maskz_mov_pd(native_part_8(count), v);
+}
 inline __m512d native_low_half(__m512 x) {
   return _mm512_maskz_cvtps_pd(0xff, _mm512_maskz_extractf32x8_ps(0xff, x, 0));
 }
@@ -50,6 +77,33 @@ inline __m256d native_min(__m256d a, __m256d b) { return _mm256_min_pd(a, b); }
 inline __m256 native_max(__m256 a, __m256 b) { return _mm256_max_ps(a, b); }
 inline __m256d native_max(__m256d a, __m256d b) { return _mm256_max_pd(a, b); }
 inline bool native_any(__m256i mask) { return _mm256_movemask_epi8(mask) != 0; }
+inline __m256i native_part_4(int64_t count) {
+  return _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3));
+}
+inline __m256i native_part_8(int64_t count) {
+  const int lanes = count > 8 ? 8 : static_cast<int>(count);
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(lanes), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+inline __m256 native_load_part(const float* p, int64_t count, __m256 fill) {
+  const __m256i part = native_part_8(count);
+  return _mm256_blendv_ps(fill, _mm256_maskload_ps(p, part), _mm256_castsi256_ps(part));
+}
+inline __m256d native_load_part(const double* p, int64_t count, __m256d fill) {
+  const __m256i part = native_part_4(count);
+  return _mm256_blendv_pd(fill, _mm256_maskload_pd(p, part), _mm256_castsi256_pd(part));
+}
+inline void native_store_part(float* p, int64_t count, __m256 v) {
+  _mm256_maskstore_ps(p, native_part_8(count), v);
+}
+inline void native_store_part(double* p, int64_t count, __m256d v) {
+  _mm256_maskstore_pd(p, native_part_4(count), v);
+}
+inline __m256 native_keep_part(__m256 v, int64_t count) {
+  return _mm256_and_ps(v, _mm256_castsi256_ps(native_part_8(count)));
+}
+inline __m256d native_keep_part(__m256d v, int64_t count) {
+  return _mm256_and_pd(v, _mm256_castsi256_pd(native_part_4(count)));
+}
 inline __m256d native_low_half(__m256 x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
 inline __m256d native_high_half(__m256 x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
 inline __m256 native_join(__m256d low, __m256d high) {
@@ -67,6 +121,23 @@ inline __m128d native_min(__m128d a, __m128d b) { return _mm_min_pd(a, b); }
 inline __m128 native_max(__m128 a, __m128 b) { return _mm_max_ps(a, b); }
 inline __m128d native_max(__m128d a, __m128d b) { return _mm_max_pd(a, b); }
 inline bool native_any(__m128i mask) { return _mm_movemask_epi8(mask) != 0; }
+template <class T, class V>
+V native_load_part(const T* p, int64_t count, V v) {
+  for (int i = 0; i < static_cast<int>(sizeof(V) / sizeof(T)); ++i)
+    if (i < count) v[i] = p[i];
+  return v;
+}
+template <class T, class V>
+void native_store_part(T* p, int64_t count, V v) {
+  for (int i = 0; i < static_cast<int>(sizeof(V) / sizeof(T)); ++i)
+    if (i < count) p[i] = v[i];
+}
+template <class V>
+V native_keep_part(V v, int64_t count) {
+  for (int i = 0; i < static_cast<int>(sizeof(V) / sizeof(v[0])); ++i)
+    if (i >= count) v[i] = 0;
+  return v;
+}
 inline __m128d native_low_half(__m128 x) { return _mm_cvtps_pd(x); }
 inline __m128d native_high_half(__m128 x) { return _mm_cvtps_pd(_mm_movehl_ps(x, x)); }
 inline __m128 native_join(__m128d low, __m128d high) {

@@ -43,14 +43,14 @@ void normalize(const Call& call, TensorImpl* const* outputs) {
   if (n == 0) return;
   T *mean = stat<T>(*outputs[1]), *rstd = stat<T>(*outputs[2]);
   parallel_range(in.count(), in.grain(), [&](int64_t begin, int64_t end) {
-    RowTiles<T> tiles(2, n);
+    RowReader<T> x(in, end);
+    RowWriter<T> y(out, end);
     for (int64_t row = begin; row < end; ++row) {
-      T* y = out.target(row, tiles[1]);
-      const RowStats stats = row_table<T>().normalize(in.read(row, tiles[0]), pointer(weight), pointer(bias),
-                                                      n, a.eps.to_double(), a.center, y);
+      const RowStats stats = row_table<T>().normalize(x(row), pointer(weight), pointer(bias), n,
+                                                      a.eps.to_double(), a.center, y.target(row));
       mean[row] = static_cast<T>(stats.mean);
       rstd[row] = static_cast<T>(stats.rstd);
-      out.write(row, y);
+      y.done(row);
     }
   });
 }
@@ -85,14 +85,14 @@ class Backward {
 
  private:
   void rows(int64_t begin, int64_t end, T* dweight, T* dbias) {
-    RowTiles<T> tiles(3, n_);
+    RowReader<T> g(g_, end), x(x_, end);
+    RowWriter<T> dx(dx_, end);
     for (int64_t row = begin; row < end; ++row) {
       const RowStats stats{static_cast<double>(mean_[static_cast<size_t>(row)]),
                            static_cast<double>(rstd_[static_cast<size_t>(row)])};
-      T* dx = dx_.target(row, tiles[2]);
-      row_table<T>().normalize_backward(g_.read(row, tiles[0]), x_.read(row, tiles[1]), stats,
-                                        pointer(weight_), n_, attrs_.center, dx, dweight, dbias);
-      dx_.write(row, dx);
+      row_table<T>().normalize_backward(g(row), x(row), stats, pointer(weight_), n_, attrs_.center,
+                                        dx.target(row), dweight, dbias);
+      dx.done(row);
     }
   }
 

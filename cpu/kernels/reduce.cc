@@ -1,11 +1,12 @@
 // Reductions on the CPU.
 //
 // Every reduction but the column sums below runs over rows (cpu/kernels/row_access.h): chunks of kChunk
-// elements give Partials (by the functions of cpu/kernels/reduce_rows.h for floats, by reduce_integers here),
-// which are merged in order and handed to a `finish` that writes the results. Start reading at RowReducer.
+// elements give Partials (by the functions of cpu/kernels/reduce_rows.h),
+// rows that lie side by side together, which are merged in order and handed to a `finish` that writes the results. Start reading at RowReducer.
 // Order and cuts follow from sizes alone, whatever the number of threads.
 #include "cpu/kernels/reduce.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -29,6 +30,7 @@ const ReduceTable<T>& reduce_table() {
 }
 template const ReduceTable<float>& reduce_table<float>();
 template const ReduceTable<double>& reduce_table<double>();
+template const ReduceTable<int64_t>& reduce_table<int64_t>();
 
 namespace {
 
@@ -95,31 +97,11 @@ void merge(Reduction kind, Partial<V>& a, const Partial<V>& b) {
   a.count += b.count;
 }
 
-void reduce_integers(const int64_t* x, int64_t n, Reduction kind, Partial<int64_t>& out) {
-  out.count = n;
-  uint64_t sum = 0, product = 1;  // wrap around, as PyTorch's do
-  if (is_extreme(kind)) {
-    const bool larger = takes_larger(kind);
-    out.value = x[0];
-    for (int64_t i = 1; i < n; ++i)
-      if (larger ? x[i] > out.value : x[i] < out.value) {
-        out.value = x[i];
-        out.index = i;
-      }
-    return;
-  }
-  for (int64_t i = 0; i < n; ++i) {
-    sum += kind == Reduction::nonzero ? x[i] != 0 : static_cast<uint64_t>(x[i]);
-    product *= static_cast<uint64_t>(x[i]);
-  }
-  out.value = static_cast<int64_t>(kind == Reduction::prod ? product : sum);
-}
-
 // V is the accumulation type: double for floating operands, int64_t for the others.
 template <class T>
 class RowReducer {
  public:
-  using V = std::conditional_t<std::is_same_v<T, int64_t>, int64_t, double>;
+  using V = typename Accumulated<T>::Type;
 
   RowReducer(const TensorImpl& x, const IntList& dims, Reduction kind, double p)
       : rows_(x, dims), kind_(kind), p_(p) {}
@@ -134,45 +116,58 @@ class RowReducer {
   }
 
  private:
-  Partial<V> chunk(int64_t row, int64_t begin) const {
-    T tile[kChunk];
-    const int64_t end = std::min(begin + kChunk, rows_.length());
-    const T* x = rows_.read(row, begin, end, tile);
-    Partial<V> p;
-    if constexpr (std::is_same_v<T, int64_t>)
-      reduce_integers(x, end - begin, kind_, p);
-    else
-      reduce_table<T>().reduce(x, end - begin, kind_, p_, &p);
-    return p;
+  // The chunk that begins at an element, of `count` rows side by side.
+  void chunk(int64_t row, int64_t count, int64_t begin, Partial<V>* found) const {
+    const int64_t end = std::min(begin + kChunk, rows_.length()), n = end - begin;
+    std::fill_n(found, count, Partial<V>{});
+    if (count == 1) {
+      T tile[kChunk];
+      const T* x = rows_.read(row, begin, end, tile);
+      reduce_table<T>().reduce(x, n, kind_, p_, found);
+      return;
+    }
+    RowTiles<T> tile(n, count);
+    int64_t stride;
+    const T* x = rows_.read_across(row, count, begin, end, tile[0], &stride);
+    reduce_table<T>().reduce_columns(x, n, stride, count, kind_, p_, found);
   }
 
   template <class F>
   void run_rows(int64_t begin, int64_t end, const F& finish) const {
-    constexpr int64_t kRun = 64;
-    Partial<V> found[kRun];
-    for (int64_t first = begin; first < end; first += kRun) {
-      const int64_t count = std::min(kRun, end - first);
-      for (int64_t k = 0; k < count; ++k) {
-        found[k] = rows_.length() > 0 ? chunk(first + k, 0) : nothing<V>(kind_);
-        for (int64_t at = kChunk; at < rows_.length(); at += kChunk)
-          merge(kind_, found[k], chunk(first + k, at));
+    constexpr int64_t kRun = kMostRows;
+    Partial<V> found[kRun], more[kRun];
+    for (int64_t first = begin; first < end;) {
+      int64_t count = 0;  // rows of this run so far
+      while (count < kRun && first + count < end) {
+        const int64_t row = first + count,
+                      rows = rows_.neighbours(row, std::min(end, first + kRun), kMostRows);
+        if (rows_.length() == 0) std::fill_n(found + count, rows, nothing<V>(kind_));
+        for (int64_t at = 0; at < rows_.length(); at += kChunk) {
+          chunk(row, rows, at, at ? more : found + count);
+          for (int64_t k = 0; at && k < rows; ++k) merge(kind_, found[count + k], more[k]);
+        }
+        count += rows;
       }
       finish(first, std::span<const Partial<V>>(found, static_cast<size_t>(count)));
+      first += count;
     }
   }
 
   // Few long rows: their chunks are spread over the threads.
   template <class F>
   void run_by_chunk(const F& finish) const {
-    const int64_t chunks = (rows_.length() + kChunk - 1) / kChunk;
-    std::vector<Partial<V>> found(static_cast<size_t>(rows_.count() * chunks));
-    parallel_range(rows_.count() * chunks, 8, [&](int64_t begin, int64_t end) {
+    const int64_t chunks = (rows_.length() + kChunk - 1) / kChunk, count = rows_.count();
+    std::vector<Partial<V>> found(static_cast<size_t>(count * chunks));  // of a chunk, row by row
+    parallel_range(chunks, std::max<int64_t>(1, 8 / count), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
-        found[static_cast<size_t>(i)] = chunk(i / chunks, i % chunks * kChunk);
+        for (int64_t row = 0, rows = 0; row < count; row += rows) {
+          rows = rows_.neighbours(row, count, kMostRows);
+          chunk(row, rows, i * kChunk, &found[static_cast<size_t>(i * count + row)]);
+        }
     });
-    for (int64_t row = 0; row < rows_.count(); ++row) {
-      Partial<V>* first = &found[static_cast<size_t>(row * chunks)];
-      for (int64_t i = 1; i < chunks; ++i) merge(kind_, *first, first[i]);
+    for (int64_t row = 0; row < count; ++row) {
+      Partial<V>* first = &found[static_cast<size_t>(row)];
+      for (int64_t i = 1; i < chunks; ++i) merge(kind_, *first, first[i * count]);
       finish(row, std::span<const Partial<V>>(first, 1));
     }
   }

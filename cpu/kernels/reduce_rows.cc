@@ -6,6 +6,12 @@
 #include "cpu/kernels/row_lanes.h"
 
 namespace retrograd::cpu::RG_ISA {
+
+// In cpu/kernels/reduce_rows_down.cc.
+template <class T>
+void reduce_columns(const T* x, int64_t rows, int64_t stride, int64_t columns, Reduction kind, double p,
+                    Partial<double>* out);
+
 namespace {
 
 template <class T, class F>
@@ -138,7 +144,7 @@ void sum_columns(const T* x, int64_t rows, int64_t stride, int64_t columns, doub
 
 template <class T>
 const ReduceTable<T>& reduce_table() {
-  static constexpr ReduceTable<T> table{reduce<T>, sum_columns<T>};
+  static constexpr ReduceTable<T> table{reduce<T>, reduce_columns<T>, sum_columns<T>};
   return table;
 }
 template const ReduceTable<float>& reduce_table<float>();

@@ -1,6 +1,6 @@
-// Reductions of contiguous rows of float or double: one table of functions per instruction-set level.
+// Reductions of contiguous rows of float, double or 64-bit integers: one table of functions per instruction-set level.
 //
-// Implemented by cpu/kernels/reduce_rows.cc, which is compiled once per level; other dtypes and strides come
+// Implemented by cpu/kernels/reduce_rows*.cc, which are compiled once per level; other dtypes and strides come
 // through tiles (cpu/kernels/row_access.h). A row is reduced chunk by chunk and the chunks are merged in
 // order, so that results depend on sizes alone. Within a chunk sums run in lanes of T, beyond it in double: a
 // float32 sum of a million elements is good to about 1e-7 of the sum of magnitudes.
@@ -10,8 +10,9 @@
 
 namespace retrograd::cpu {
 
-/// Elements that are reduced at once.
+/// Elements of a row that are reduced at once, and rows that are reduced side by side.
 inline constexpr int64_t kChunk = 4096;
+inline constexpr int64_t kMostRows = 64;
 
 enum class Reduction : uint8_t {
   sum,
@@ -39,11 +40,27 @@ struct Partial {
   int64_t count = 0;  // how many elements
 };
 
+/// The accumulation type of a compute type.
+template <class T>
+struct Accumulated {
+  using Type = double;
+};
+template <>
+struct Accumulated<int64_t> {
+  using Type = int64_t;
+};
+
+/// Of T float, double or int64_t.
 template <class T>
 struct ReduceTable {
+  using V = typename Accumulated<T>::Type;
+
   /// Reduces 1 <= n <= kChunk elements; p is the exponent of power_sum.
-  void (*reduce)(const T* x, int64_t n, Reduction kind, double p, Partial<double>* out);
-  /// out[j] += sum over i < rows of x[i * stride + j], for j < columns.
+  void (*reduce)(const T* x, int64_t n, Reduction kind, double p, Partial<V>* out);
+  /// The same for `columns` <= kMostRows rows side by side: element i of row j is x[i * stride + j].
+  void (*reduce_columns)(const T* x, int64_t rows, int64_t stride, int64_t columns, Reduction kind, double p,
+                         Partial<V>* out);
+  /// out[j] += sum over i < rows of x[i * stride + j], for j < columns. Of float and double only.
   void (*sum_columns)(const T* x, int64_t rows, int64_t stride, int64_t columns, double* out);
 };
 
@@ -60,7 +77,7 @@ template <class T>
 const ReduceTable<T>& reduce_table();
 }
 
-/// The table of the best level that this machine has, for T float and double.
+/// The table of the best level that this machine has, for T float, double and int64_t.
 template <class T>
 const ReduceTable<T>& reduce_table();
 

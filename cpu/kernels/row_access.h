@@ -1,8 +1,12 @@
 // Rows: a tensor seen as rows of elements along some of its dims, read and written as contiguous T whatever
 // its dtype and strides.
+//
+// RowReader and RowWriter go through rows one after the other. Where neighbouring rows lie side by side, as
+// the columns of a matrix do, they move a block of rows at once, by a transpose: one by one, each row would
+// touch all cache lines of its neighbours.
 #pragma once
 
-#include <vector>
+#include <memory>
 
 #include "cpu/kernels/layout.h"
 #include "ir/op.h"
@@ -83,10 +87,76 @@ class Rows {
     });
   }
 
-  /// Rows that one chunk of a parallel loop takes.
-  int64_t grain() const { return std::max<int64_t>(1, kRowGrain / std::max<int64_t>(1, length_)); }
+  /// Rows that one chunk of a parallel loop takes: whole blocks.
+  int64_t grain() const {
+    const int64_t least = std::max<int64_t>(1, kRowGrain / std::max<int64_t>(1, length_));
+    return (least + block() - 1) / block() * block();
+  }
+
+  /// How many rows are moved at once.
+  int64_t block() const {
+    if (!side_by_side() || length_ < 4 || length_ > kLongest) return 1;
+    return length_ <= 1024 ? 64 : 16;
+  }
+  /// Of the rows [row, end), how many, at most `most`, lie side by side.
+  int64_t neighbours(int64_t row, int64_t end, int64_t most) const {
+    if (!side_by_side()) return 1;
+    const int64_t size = kept_.size[kept_.rank - 1];
+    return std::min({most, end - row, size - row % size});
+  }
+  /// Elements [begin, end) of `count` neighbours, one row behind the other in `tile`. `spare` has as much room
+  /// in bytes of the tensor's dtype.
+  template <class T>
+  void read_block(int64_t row, int64_t count, int64_t begin, int64_t end, T* tile, char* spare) const {
+    const int64_t n = end - begin, item = static_cast<int64_t>(element_size(x_->dtype()));
+    const bool same = x_->dtype() == dtype_of<T>();
+    char* to = same ? reinterpret_cast<char*>(tile) : spare;
+    const char* from = static_cast<const char*>(x_->data()) + kept_.offset(row) * item;
+    const auto move = move_table().transpose[width_index(x_->dtype())];
+    along_.for_runs(begin, end, [&](int64_t offset, int64_t stride, int64_t run, int64_t at) {
+      move(from + offset * item, stride, run, count, to + at * item, n);
+    });
+    if (!same) convert_table<T>().load[static_cast<int>(x_->dtype())](spare, 1, count * n, tile);
+  }
+  /// Elements [begin, end) of `count` neighbours as they lie: element i of row k is result[i * *stride + k]. In
+  /// place, or copied to `tile`.
+  template <class T>
+  const T* read_across(int64_t row, int64_t count, int64_t begin, int64_t end, T* tile,
+                       int64_t* stride) const {
+    const int64_t item = static_cast<int64_t>(element_size(x_->dtype()));
+    const char* from = static_cast<const char*>(x_->data()) + kept_.offset(row) * item;
+    *stride = along_.stride[0];
+    if (along_.rank == 1 && x_->dtype() == dtype_of<T>())
+      return reinterpret_cast<const T*>(from) + begin * *stride;
+    const auto load = convert_table<T>().load[static_cast<int>(x_->dtype())];
+    along_.for_runs(begin, end, [&](int64_t offset, int64_t step, int64_t n, int64_t at) {
+      for (int64_t i = 0; i < n; ++i)
+        load(from + (offset + i * step) * item, 1, count, tile + (at + i) * count);
+    });
+    *stride = count;
+    return tile;
+  }
+  /// The reverse of read_block, for whole rows.
+  template <class T>
+  void write_block(int64_t row, int64_t count, const T* tile, char* spare) const {
+    const int64_t item = static_cast<int64_t>(element_size(x_->dtype()));
+    const bool same = x_->dtype() == dtype_of<T>();
+    if (!same) convert_table<T>().store[static_cast<int>(x_->dtype())](tile, count * length_, spare, 1);
+    const char* from = same ? reinterpret_cast<const char*>(tile) : spare;
+    char* to = static_cast<char*>(x_->data()) + kept_.offset(row) * item;
+    const auto move = move_table().transpose[width_index(x_->dtype())];
+    along_.for_runs(0, length_, [&](int64_t offset, int64_t stride, int64_t run, int64_t at) {
+      move(from + at * item, length_, count, run, to + offset * item, stride);
+    });
+  }
 
  private:
+  static constexpr int64_t kLongest = 1 << 17;  // beyond, a block would not fit any cache
+
+  bool side_by_side() const {
+    const int last = kept_.rank - 1;
+    return kept_.stride[last] == 1 && kept_.size[last] >= 4 && along_.stride[along_.rank - 1] != 1;
+  }
   template <class T>
   bool is_direct() const {
     return x_->dtype() == dtype_of<T>() && along_.rank == 1 && (along_.stride[0] == 1 || length_ <= 1);
@@ -101,15 +171,79 @@ class Rows {
 template <class T>
 class RowTiles {
  public:
-  RowTiles(int rows, int64_t length)
-      : length_(length), more_(rows * length > kInline ? static_cast<size_t>(rows * length) : 0) {}
-  T* operator[](int row) { return (more_.empty() ? inline_ : more_.data()) + row * length_; }
+  RowTiles(int64_t rows, int64_t length)
+      : length_(length),
+        more_(rows * length > kInline ? new T[static_cast<size_t>(rows * length)] : nullptr) {}
+  T* operator[](int64_t row) { return (more_ ? more_.get() : inline_) + row * length_; }
 
  private:
   static constexpr int64_t kInline = 1024;
   int64_t length_;
   T inline_[kInline];
-  std::vector<T> more_;
+  std::unique_ptr<T[]> more_;
+};
+
+/// Reads rows below `end` in ascending order.
+template <class T>
+class RowReader {
+ public:
+  RowReader(const Rows& rows, int64_t end)
+      : rows_(rows),
+        end_(end),
+        block_(rows.block()),
+        tile_(block_, rows.length()),
+        spare_(block_ > 1 ? block_ * static_cast<int64_t>(sizeof(T)) : 0, rows.length()) {}
+
+  /// The row, valid until the next one is read.
+  const T* operator()(int64_t row) {
+    if (block_ == 1) return rows_.read(row, tile_[0]);
+    if (row >= first_ + count_) {
+      first_ = row;
+      count_ = rows_.neighbours(row, end_, block_);
+      rows_.read_block(row, count_, 0, rows_.length(), tile_[0], spare_[0]);
+    }
+    return tile_[row - first_];
+  }
+
+ private:
+  const Rows& rows_;
+  int64_t end_, block_, first_ = -1, count_ = 0;
+  RowTiles<T> tile_;
+  RowTiles<char> spare_;
+};
+
+/// Takes rows below `end` in ascending order.
+template <class T>
+class RowWriter {
+ public:
+  RowWriter(const Rows& rows, int64_t end)
+      : rows_(rows),
+        end_(end),
+        block_(rows.block()),
+        tile_(block_, rows.length()),
+        spare_(block_ > 1 ? block_ * static_cast<int64_t>(sizeof(T)) : 0, rows.length()) {}
+
+  /// Where the row is to be computed; then done() brings it to its place.
+  T* target(int64_t row) {
+    if (block_ == 1) return rows_.target(row, tile_[0]);
+    if (row >= first_ + count_) {
+      first_ = row;
+      count_ = rows_.neighbours(row, end_, block_);
+    }
+    return tile_[row - first_];
+  }
+  void done(int64_t row) {
+    if (block_ == 1)
+      rows_.write(row, target(row));
+    else if (row == first_ + count_ - 1)
+      rows_.write_block(first_, count_, tile_[0], spare_[0]);
+  }
+
+ private:
+  const Rows& rows_;
+  int64_t end_, block_, first_ = -1, count_ = 0;
+  RowTiles<T> tile_;
+  RowTiles<char> spare_;
 };
 
 }  // namespace retrograd::cpu

@@ -11,24 +11,18 @@ namespace retrograd::cpu::RG_ISA {
 /// A register whose first `count` lanes are p[0..count), the rest `fill`.
 template <class T>
 Vec<T> load_part(const T* p, int64_t count, T fill) {
-  T lanes[Vec<T>::size];
-  for (int i = 0; i < Vec<T>::size; ++i) lanes[i] = i < count ? p[i] : fill;
-  return Vec<T>::load(lanes);
+  return Vec<T>(native_load_part(p, count, Vec<T>(fill).v));
 }
 
 template <class T>
 void store_part(Vec<T> v, T* p, int64_t count) {
-  T lanes[Vec<T>::size];
-  v.store(lanes);
-  for (int i = 0; i < count; ++i) p[i] = lanes[i];
+  native_store_part(p, count, v.v);
 }
 
 /// The lanes of v below `count`, zeros beyond.
 template <class T>
 Vec<T> keep_part(Vec<T> v, int64_t count) {
-  T lanes[Vec<T>::size];
-  v.store(lanes);
-  return load_part(lanes, count, T(0));
+  return Vec<T>(native_keep_part(v.v, count));
 }
 
 template <class T>

@@ -6,7 +6,7 @@
 #include "cpu/kernels/rows_copy.h"
 
 #include "cpu/kernels/convert.h"
-#include "cpu/vec_native.h"
+#include "cpu/vec.h"
 
 namespace retrograd::cpu::RG_ISA {
 namespace {

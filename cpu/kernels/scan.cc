@@ -74,13 +74,12 @@ void scan_kernel(const Call& call, TensorImpl* const* outputs) {
   if (n == 0) return;
   dispatch_compute(outputs[0]->dtype(), [&]<class T>(std::type_identity<T>) {
     parallel_range(out.count(), out.grain(), [&](int64_t begin, int64_t end) {
-      RowTiles<T> tiles(3, n);
+      RowReader<T> one(first, end), two(second, end);
+      RowWriter<T> y(out, end);
       for (int64_t row = begin; row < end; ++row) {
-        const T* x[2] = {first.read(row, tiles[0]), nullptr};
-        x[1] = call.operands.size() == 2 ? second.read(row, tiles[1]) : nullptr;
-        T* y = out.target(row, tiles[2]);
-        Row()(x, y, Direction{n, a.reverse}, a.exclusive);
-        out.write(row, y);
+        const T* x[2] = {one(row), call.operands.size() == 2 ? two(row) : nullptr};
+        Row()(x, y.target(row), Direction{n, a.reverse}, a.exclusive);
+        y.done(row);
       }
     });
   });

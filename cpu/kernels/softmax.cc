@@ -34,12 +34,11 @@ void for_rows(const Call& call, TensorImpl& output, const F& f) {
   if (n == 0) return;
   dispatch_floating(output.dtype(), [&]<class T>(std::type_identity<T>) {
     parallel_range(out.count(), out.grain(), [&](int64_t begin, int64_t end) {
-      RowTiles<T> tiles(3, n);
+      RowReader<T> x(first, end), more(second, end);
+      RowWriter<T> y(out, end);
       for (int64_t row = begin; row < end; ++row) {
-        const T* x = first.read(row, tiles[0]);
-        T* y = out.target(row, tiles[2]);
-        f(row_table<T>(), x, call.operands.size() == 2 ? second.read(row, tiles[1]) : nullptr, n, y);
-        out.write(row, y);
+        f(row_table<T>(), x(row), call.operands.size() == 2 ? more(row) : nullptr, n, y.target(row));
+        y.done(row);
       }
     });
   });
