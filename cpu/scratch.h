@@ -12,10 +12,10 @@ template <class T>
 class Scratch {
  public:
   explicit Scratch(int64_t size) : bytes_(static_cast<size_t>(size) * sizeof(T)) {
-    if (bytes_ > 0) data_ = static_cast<T*>(pool_allocate(bytes_));
+    if (bytes_ > 0) data_ = static_cast<T*>(detail::allocate_block(bytes_));
   }
   ~Scratch() {
-    if (data_) pool_free(data_, bytes_);
+    if (data_) detail::free_block(data_, bytes_);
   }
   Scratch(const Scratch&) = delete;
   T* data() const { return data_; }

@@ -146,19 +146,27 @@ void fail_allocation(size_t bytes) {
   throw OutOfMemory(static_cast<int64_t>(bytes), live_bytes, limit_bytes);
 }
 
+void* allocate_block(size_t bytes) {
+  if (!kPooling || bytes <= kPoolLargest) return pool_allocate(bytes);
+  const size_t size = LargeCache::rounded(bytes);
+  if (void* block = LargeCache::instance().take(size)) return block;
+  try {
+    return pool_allocate(size);
+  } catch (const OutOfMemory&) {
+    memory::empty_cache();
+    return pool_allocate(size);
+  }
+}
+
+void free_block(void* block, size_t bytes) noexcept {
+  if (!kPooling || bytes <= kPoolLargest) return pool_free(block, bytes);
+  if (!LargeCache::instance().give(block, LargeCache::rounded(bytes))) std::free(block);
+}
+
 void* allocate_data(size_t bytes, size_t header) {
-  const size_t total = bytes + header;
   count_allocation(static_cast<int64_t>(bytes));
   try {
-    if (!kPooling || total <= kPoolLargest) return pool_allocate(total);
-    const size_t size = LargeCache::rounded(total);
-    if (void* block = LargeCache::instance().take(size)) return block;
-    try {
-      return pool_allocate(size);
-    } catch (const OutOfMemory&) {
-      memory::empty_cache();
-      return pool_allocate(size);
-    }
+    return allocate_block(header + bytes);
   } catch (...) {
     live_bytes.fetch_sub(static_cast<int64_t>(bytes), std::memory_order_relaxed);
     throw;
@@ -166,10 +174,8 @@ void* allocate_data(size_t bytes, size_t header) {
 }
 
 void free_data(void* block, size_t bytes, size_t header) noexcept {
-  const size_t total = bytes + header;
   live_bytes.fetch_sub(static_cast<int64_t>(bytes), std::memory_order_relaxed);
-  if (!kPooling || total <= kPoolLargest) return pool_free(block, total);
-  if (!LargeCache::instance().give(block, LargeCache::rounded(total))) std::free(block);
+  free_block(block, header + bytes);
 }
 
 void count_tensor(int delta) {

@@ -6,9 +6,8 @@
 // touch all cache lines of its neighbours.
 #pragma once
 
-#include <memory>
-
 #include "cpu/kernels/layout.h"
+#include "cpu/scratch.h"
 #include "ir/op.h"
 
 namespace retrograd::cpu {
@@ -172,15 +171,14 @@ template <class T>
 class RowTiles {
  public:
   RowTiles(int64_t rows, int64_t length)
-      : length_(length),
-        more_(rows * length > kInline ? new T[static_cast<size_t>(rows * length)] : nullptr) {}
-  T* operator[](int64_t row) { return (more_ ? more_.get() : inline_) + row * length_; }
+      : length_(length), more_(rows * length > kInline ? rows * length : 0) {}
+  T* operator[](int64_t row) { return (more_.data() ? more_.data() : inline_) + row * length_; }
 
  private:
   static constexpr int64_t kInline = 1024;
   int64_t length_;
   T inline_[kInline];
-  std::unique_ptr<T[]> more_;
+  Scratch<T> more_;
 };
 
 /// Reads rows below `end` in ascending order.

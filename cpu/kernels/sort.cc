@@ -1,86 +1,209 @@
-// Kernel of sort and topk: each line along the dim is gathered, ordered by (value, place) and its first entries written.
-// Places break ties, so the order is stable however it is found; nan counts as the largest value.
+// Kernel of sort and topk.
+//
+// A value becomes an unsigned key in the order wanted: nan is the largest value, -0 equals 0, and descending
+// keys are inverted. An entry is a key and its place in the line; ordered by (key, place) entries are stable
+// however they are found. Short lines are sorted by comparing, longer ones by their digits, least significant
+// first, counted from the least key on, so that a small range has few digits. topk keeps the best entries of what it has seen and drops
+// what comes behind the last of them at once.
+// Lines lie behind each other: along another dim than the last they are transposed into such and back.
 #include "ops/sort.h"
 
 #include <algorithm>
-#include <cmath>
-#include <vector>
+#include <bit>
+#include <utility>
 
+#include "cpu/kernels/elementwise.h"
 #include "cpu/kernels/table.h"
 #include "cpu/parallel.h"
+#include "cpu/scratch.h"
 
 namespace retrograd::cpu {
 namespace {
 
-constexpr int64_t kGrain = 16384;
+constexpr int64_t kGrain = 4096;          // elements a chunk
+constexpr int64_t kShort = 96;            // shorter lines are compared
+constexpr int64_t kManyDigits = 1 << 15;  // longer lines take wider digits
+constexpr int64_t kMostPlaces = int64_t{1} << 32;
 
-template <class T>
-bool is_less(T a, T b) {
-  if constexpr (std::is_integral_v<T>)
-    return a < b;
-  else
-    return std::isnan(b) ? !std::isnan(a) : a < b;
-}
-
-template <class T>
-struct Entry {
-  T value;
-  int64_t place;
+/// A key of 32 bits above a place.
+struct Packed {
+  using Key = uint32_t;
+  uint64_t bits;
+  static Packed of(Key key, int64_t place) { return {uint64_t{key} << 32 | static_cast<uint64_t>(place)}; }
+  Key key() const { return static_cast<Key>(bits >> 32); }
+  int64_t place() const { return static_cast<int64_t>(bits & 0xffffffff); }
+  bool operator<(const Packed& b) const { return bits < b.bits; }
+};
+struct Wide {
+  using Key = uint64_t;
+  uint64_t bits;
+  int64_t where;
+  static Wide of(Key key, int64_t place) { return {key, place}; }
+  Key key() const { return bits; }
+  int64_t place() const { return where; }
+  bool operator<(const Wide& b) const { return bits != b.bits ? bits < b.bits : where < b.where; }
 };
 
 template <class T>
-void order(std::vector<Entry<T>>& line, int64_t count, bool descending) {
-  const auto before = [descending](const Entry<T>& a, const Entry<T>& b) {
-    const bool less = is_less(a.value, b.value), greater = is_less(b.value, a.value);
-    return less || greater ? (descending ? greater : less) : a.place < b.place;
-  };
-  if (count < static_cast<int64_t>(line.size()))
-    std::partial_sort(line.begin(), line.begin() + count, line.end(), before);
-  else
-    std::sort(line.begin(), line.end(), before);
+auto key_of(T v) {
+  if constexpr (std::is_integral_v<T> && sizeof(T) < 4) {
+    return uint32_t{v};
+  } else if constexpr (std::is_integral_v<T>) {
+    using U = std::make_unsigned_t<T>;
+    return static_cast<U>(static_cast<U>(v) ^ U{1} << (8 * sizeof(T) - 1));
+  } else if constexpr (sizeof(T) < 4) {
+    return key_of(static_cast<float>(v));
+  } else {
+    using U = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+    constexpr U sign = U{1} << (8 * sizeof(T) - 1);
+    const U bits = v == 0 ? U{0} : std::bit_cast<U>(v);
+    return v != v ? ~U{0} : bits & sign ? static_cast<U>(~bits) : static_cast<U>(bits | sign);
+  }
 }
 
-// Elements are compared as V: 16- and 8-bit floats as float.
-template <class T, class V>
-void sort_lines(const TensorImpl& x, TensorImpl& values, TensorImpl& indices, int64_t dim, bool descending) {
-  const int d = static_cast<int>(dim);
-  const int64_t length = x.shape()[d].raw(), count = values.shape()[d].raw();
-  const int64_t lines = length ? x.numel().raw() / length : 0, x_step = x.strides()[d],
-                step = values.strides()[d];
-  parallel_range(lines, std::max<int64_t>(1, kGrain / std::max<int64_t>(length, 1)),
+/// Sorts n entries by their digits of so many bits; `spare` has room for n. Returns where the result is.
+template <int bits, class E>
+E* sort_by_digits(E* entries, E* spare, int64_t n) {
+  constexpr int kValues = 1 << bits;
+  using Key = typename E::Key;
+  Key least = entries[0].key(), most = least;
+  for (int64_t i = 1; i < n; ++i) {
+    least = std::min(least, entries[i].key());
+    most = std::max(most, entries[i].key());
+  }
+  for (int shift = 0; shift < static_cast<int>(8 * sizeof(Key)); shift += bits) {
+    if (static_cast<Key>(most - least) >> shift == 0) break;
+    const auto digit = [&](const E& e) {
+      return static_cast<size_t>(static_cast<Key>(e.key() - least) >> shift & (kValues - 1));
+    };
+    int64_t next[kValues] = {};
+    for (int64_t i = 0; i < n; ++i) ++next[digit(entries[i])];
+    for (int64_t v = 0, sum = 0; v < kValues; ++v) sum += std::exchange(next[v], sum);
+    for (int64_t i = 0; i < n; ++i) spare[next[digit(entries[i])]++] = entries[i];
+    std::swap(entries, spare);
+  }
+  return entries;
+}
+
+template <class E>
+E* sort_entries(E* entries, E* spare, int64_t n) {
+  if (n < kShort) {
+    std::sort(entries, entries + n);
+    return entries;
+  }
+  return n < kManyDigits ? sort_by_digits<8>(entries, spare, n) : sort_by_digits<11>(entries, spare, n);
+}
+
+/// One thread's room for lines of a length, and what is done in it.
+template <class T, class E>
+class Line {
+ public:
+  Line(int64_t length, int64_t count, bool descending)
+      : length_(length),
+        count_(count),
+        descending_(descending),
+        selects_(count < length / 4),
+        room_(selects_ ? 4 * count + 64 : length),
+        entries_(room_),
+        spare_(room_) {}
+
+  void run(const T* x, T* values, int64_t* places) {
+    const E* first = selects_ ? select(x) : sort(x);
+    for (int64_t i = 0; i < count_; ++i) {
+      places[i] = first[i].place();
+      values[i] = x[places[i]];
+    }
+  }
+
+ private:
+  E entry(const T* x, int64_t i) const {
+    const auto key = key_of(x[i]);
+    return E::of(static_cast<typename E::Key>(descending_ ? ~key : key), i);
+  }
+  const E* sort(const T* x) {
+    for (int64_t i = 0; i < length_; ++i) entries_[i] = entry(x, i);
+    return sort_entries(entries_.data(), spare_.data(), length_);
+  }
+  const E* select(const T* x) {
+    E* const first = entries_.data();
+    int64_t n = 0;
+    typename E::Key last{};  // of the best count_ so far, once there are as many
+    bool full = false;
+    for (int64_t i = 0; i < length_; ++i) {
+      const E e = entry(x, i);
+      if (full && e.key() >= last) continue;  // equal ones come behind
+      first[n++] = e;
+      if (n < room_) continue;
+      std::nth_element(first, first + count_ - 1, first + n);
+      n = count_;
+      last = first[count_ - 1].key();
+      full = count_ > 0;
+    }
+    if (n > count_) std::nth_element(first, first + count_ - 1, first + n);
+    return sort_entries(first, spare_.data(), count_);
+  }
+
+  int64_t length_, count_;
+  bool descending_, selects_;
+  int64_t room_;
+  Scratch<E> entries_, spare_;
+};
+
+template <class T, class E>
+void sort_lines(const TensorImpl& x, TensorImpl& values, TensorImpl& indices, bool descending) {
+  const int64_t length = x.shape().back().raw(), count = values.shape().back().raw();
+  const T* from = static_cast<const T*>(x.data());
+  T* to = static_cast<T*>(values.data());
+  auto* places = static_cast<int64_t*>(indices.data());
+  parallel_range(x.numel().raw() / length, std::max<int64_t>(1, kGrain / length),
                  [&](int64_t begin, int64_t end) {
-                   std::vector<Entry<V>> line(static_cast<size_t>(length));
-                   for (int64_t l = begin; l < end; ++l) {
-                     int64_t rest = l, from = 0, to = 0;
-                     for (int i = x.rank() - 1; i >= 0; --i) {
-                       if (i == d) continue;
-                       const int64_t size = x.shape()[i].raw(), at = rest % size;
-                       rest /= size;
-                       from += at * x.strides()[i];
-                       to += at * values.strides()[i];
-                     }
-                     const T* in = static_cast<const T*>(x.data()) + from;
-                     for (int64_t i = 0; i < length; ++i)
-                       line[static_cast<size_t>(i)] = {static_cast<V>(in[i * x_step]), i};
-                     order(line, count, descending);
-                     T* out = static_cast<T*>(values.data()) + to;
-                     auto* places = static_cast<int64_t*>(indices.data()) + to;
-                     for (int64_t i = 0; i < count; ++i) {
-                       out[i * step] = in[line[static_cast<size_t>(i)].place * x_step];
-                       places[i * step] = line[static_cast<size_t>(i)].place;
-                     }
-                   }
+                   Line<T, E> line(length, count, descending);
+                   for (int64_t l = begin; l < end; ++l)
+                     line.run(from + l * length, to + l * count, places + l * count);
                  });
+}
+
+/// `x` seen with a dim moved to the end.
+RefPtr<TensorImpl> with_last(TensorImpl& x, int dim) {
+  RefPtr<TensorImpl> view = TensorImpl::make();
+  view->alias(x);
+  for (int i = dim; i + 1 < x.rank(); ++i) {
+    std::swap(view->mutable_shape()[i], view->mutable_shape()[i + 1]);
+    std::swap(view->mutable_strides()[i], view->mutable_strides()[i + 1]);
+  }
+  return view;
+}
+
+RefPtr<TensorImpl> dense_like(const TensorImpl& x) {
+  RefPtr<TensorImpl> cell = TensorImpl::make();
+  cell->set_type(x.dtype(), x.device(), x.shape());
+  cell->allocate();
+  return cell;
 }
 
 void sort(const Call& call, TensorImpl* const* outputs) {
   const ops::Sort::Attrs& a = call.attrs_as<ops::Sort::Attrs>();
-  const TensorImpl& x = *call.operands[0];
   if (outputs[0]->numel().raw() == 0) return;
-  dispatch(x.dtype(), [&]<class T>(std::type_identity<T>) {
-    using V = std::conditional_t<!std::is_integral_v<T> && sizeof(T) < 4, float, T>;
-    sort_lines<T, V>(x, *outputs[0], *outputs[1], a.dim, a.descending);
+  const int dim = static_cast<int>(a.dim);
+  RefPtr<TensorImpl> x = with_last(*call.operands[0], dim), target[2], result[2];
+  if (!x->is_contiguous()) {
+    const RefPtr<TensorImpl> copy = dense_like(*x);
+    convert_copy(*x, *copy);
+    x = copy;
+  }
+  for (int i = 0; i < 2; ++i) {
+    target[i] = with_last(*outputs[i], dim);
+    result[i] = target[i]->is_contiguous() ? target[i] : dense_like(*target[i]);
+  }
+  dispatch(x->dtype(), [&]<class T>(std::type_identity<T>) {
+    if (sizeof(T) < 8 && x->shape().back().raw() < kMostPlaces)
+      sort_lines<T, std::conditional_t<sizeof(T) < 8, Packed, Wide>>(*x, *result[0], *result[1],
+                                                                     a.descending);
+    else
+      sort_lines<T, Wide>(*x, *result[0], *result[1], a.descending);
   });
+  for (int i = 0; i < 2; ++i)
+    if (result[i].get() != target[i].get()) convert_copy(*result[i], *target[i]);
 }
 
 }  // namespace
