@@ -1,29 +1,22 @@
-// Kernels of ops that read and write at positions held by another tensor (ops/index_ops.h, ops/embedding.h, FlatIndex).
+// Kernels of ops that read and write at positions held by another tensor, element by element: gather, scatter, masked_fill, FlatIndex.
 //
-// Two shapes of loop serve them all. gather and scatter go along lines: the elements of a dim, for one choice of the other dims; lines
-// never meet, so they run in parallel and each one in order. The ops on whole entries see a tensor as [outer, entries, inner]; additions
-// group the positions by the entry they name (Buckets) and each entry adds its own in order, in float32 for small formats.
-// Every index is checked before anything is written.
+// gather and scatter go along lines: the elements of a dim, for one choice of the other dims; lines never meet, so they run in parallel and
+// each one in order. Every index is checked before anything is written. Ops on whole entries are in cpu/kernels/index_entries.cc.
+#include "cpu/kernels/index.h"
+
 #include <algorithm>
-#include <cstring>
-#include <vector>
+#include <atomic>
 
 #include <fmt/format.h>
 
 #include "cpu/kernels/elementwise.h"
 #include "cpu/kernels/layout.h"
-#include "cpu/kernels/table.h"
 #include "cpu/parallel.h"
-#include "ops/embedding.h"
 #include "ops/index_ops.h"
 #include "ops/indexing.h"
 
 namespace retrograd::cpu {
-namespace {
 
-constexpr int64_t kGrain = 16384;  // elements a chunk
-
-/// x itself when it is row-major, else a row-major copy.
 RefPtr<TensorImpl> dense(TensorImpl* x) {
   if (x->is_contiguous()) return RefPtr<TensorImpl>(x);
   RefPtr<TensorImpl> copy = TensorImpl::make();
@@ -33,27 +26,26 @@ RefPtr<TensorImpl> dense(TensorImpl* x) {
   return copy;
 }
 
+// Of an index in range neither p nor size - 1 - p has its sign bit.
 void check_range(const Call& call, const TensorImpl& index, int64_t size) {
   const auto* p = static_cast<const int64_t*>(index.data());
-  for (int64_t i = 0, n = index.numel().raw(); i < n; ++i)
-    if (p[i] < 0 || p[i] >= size)
-      fail_call(call, Category::index_out_of_range,
-                fmt::format("index {} is out of range for {} entries", p[i], size));
+  const int64_t n = index.numel().raw();
+  std::atomic<bool> ok = true;
+  parallel_range(n, 4 * kIndexGrain, [&](int64_t begin, int64_t end) {
+    uint64_t signs = 0;
+    for (int64_t i = begin; i < end; ++i) {
+      const auto at = static_cast<uint64_t>(p[i]);
+      signs |= at | (static_cast<uint64_t>(size) - 1 - at);
+    }
+    if (signs >> 63) ok = false;
+  });
+  if (ok) return;
+  const int64_t* bad = std::find_if(p, p + n, [size](int64_t i) { return i < 0 || i >= size; });
+  fail_call(call, Category::index_out_of_range,
+            fmt::format("index {} is out of range for {} entries", *bad, size));
 }
 
-// Calls f with a value of an unsigned type as wide as an element: for moves that do not look at values.
-template <class F>
-void by_width(size_t width, F&& f) {
-  switch (width) {
-    case 1: return f(uint8_t{});
-    case 2: return f(uint16_t{});
-    case 4: return f(uint32_t{});
-    default: return f(uint64_t{});
-  }
-}
-
-template <class T>
-using Accumulator = std::conditional_t<is_floating(dtype_of<T>()) && sizeof(T) < 4, float, T>;
+namespace {
 
 // ---- lines -------------------------------------------------------------------------------------------------------------------------
 
@@ -64,7 +56,7 @@ void for_lines(const TensorImpl& index, int64_t dim, const TensorImpl& a, const 
   const int64_t n = index.numel().raw();
   if (n == 0) return;
   const int64_t length = index.shape()[static_cast<int>(dim)].raw();
-  parallel_range(n / length, std::max<int64_t>(1, kGrain / length), [&](int64_t begin, int64_t end) {
+  parallel_range(n / length, std::max<int64_t>(1, kIndexGrain / length), [&](int64_t begin, int64_t end) {
     for (int64_t line = begin; line < end; ++line) {
       int64_t rest = line, at_index = 0, at_a = 0, at_b = 0;
       for (int d = rank - 1; d >= 0; --d) {
@@ -79,8 +71,6 @@ void for_lines(const TensorImpl& index, int64_t dim, const TensorImpl& a, const 
     }
   });
 }
-
-const int64_t* positions(const TensorImpl& index) { return static_cast<const int64_t*>(index.data()); }
 
 void gather_lines(const Call& call, TensorImpl* const* outputs) {
   const int64_t dim = call.attrs_as<ops::DimAttrs>().dim;
@@ -175,153 +165,6 @@ void scatter_add(const Call& call, TensorImpl* const* outputs) {
   });
 }
 
-// ---- whole entries -----------------------------------------------------------------------------------------------------------------
-
-// A row-major tensor as [outer, entries, inner].
-struct Entries {
-  int64_t outer = 1, entries, inner = 1;
-  Entries(const Shape& shape, int64_t dim) : entries(shape[static_cast<int>(dim)].raw()) {
-    for (int i = 0; i < shape.rank(); ++i)
-      if (i != dim) (i < dim ? outer : inner) *= shape[i].raw();
-  }
-};
-
-void index_select(const Call& call, TensorImpl* const* outputs) {
-  const int64_t dim = call.attrs_as<ops::DimAttrs>().dim;
-  const RefPtr<TensorImpl> x = dense(call.operands[0]), index = dense(call.operands[1]);
-  const Entries e(x->shape(), dim);
-  check_range(call, *index, e.entries);
-  const int64_t k = index->numel().raw(), bytes = e.inner * static_cast<int64_t>(element_size(x->dtype()));
-  const char* from = static_cast<const char*>(x->data());
-  char* to = static_cast<char*>(outputs[0]->data());
-  if (bytes == 0) return;
-  parallel_range(e.outer * k, std::max<int64_t>(1, kGrain / e.inner), [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r)
-      std::memcpy(to + r * bytes, from + (r / k * e.entries + positions(*index)[r % k]) * bytes,
-                  static_cast<size_t>(bytes));
-  });
-}
-
-void index_copy(const Call& call, TensorImpl* const* outputs) {
-  const int64_t dim = call.attrs_as<ops::DimAttrs>().dim;
-  const RefPtr<TensorImpl> index = dense(call.operands[1]), source = dense(call.operands[2]);
-  TensorImpl& out = *outputs[0];
-  const Entries e(out.shape(), dim);
-  check_range(call, *index, e.entries);
-  convert_copy(*call.operands[0], out);
-  const int64_t k = index->numel().raw(), bytes = e.inner * static_cast<int64_t>(element_size(out.dtype()));
-  const char* from = static_cast<const char*>(source->data());
-  char* to = static_cast<char*>(out.data());
-  if (bytes == 0) return;
-  for (int64_t o = 0; o < e.outer; ++o)
-    for (int64_t j = 0; j < k; ++j)
-      std::memcpy(to + (o * e.entries + positions(*index)[j]) * bytes, from + (o * k + j) * bytes,
-                  static_cast<size_t>(bytes));
-}
-
-// Which positions name an entry, in order: begin[r] .. begin[r + 1] of `order`. Positions with the index `skip` are left out.
-struct Buckets {
-  std::vector<int64_t> begin, order;
-
-  Buckets(const int64_t* index, int64_t count, int64_t entries, int64_t skip = -1)
-      : begin(static_cast<size_t>(entries) + 1) {
-    for (int64_t i = 0; i < count; ++i)
-      if (index[i] != skip) ++begin[static_cast<size_t>(index[i]) + 1];
-    for (size_t r = 1; r < begin.size(); ++r) begin[r] += begin[r - 1];
-    order.resize(static_cast<size_t>(begin.back()));
-    std::vector<int64_t> next(begin.begin(), begin.end() - 1);
-    for (int64_t i = 0; i < count; ++i)
-      if (index[i] != skip) order[static_cast<size_t>(next[static_cast<size_t>(index[i])]++)] = i;
-  }
-  int64_t count(int64_t entry) const {
-    return begin[static_cast<size_t>(entry) + 1] - begin[static_cast<size_t>(entry)];
-  }
-};
-
-// to[o, r, :] += the source entries of r's bucket, divided by their number when `mean`.
-template <class T>
-void add_entries(const Buckets& buckets, const Entries& e, int64_t k, const T* source, T* to, bool mean) {
-  using A = Accumulator<T>;
-  parallel_range(e.outer * e.entries, std::max<int64_t>(1, kGrain / std::max<int64_t>(e.inner, 1)),
-                 [&](int64_t begin, int64_t end) {
-                   std::vector<A> sum(static_cast<size_t>(e.inner));
-                   for (int64_t r = begin; r < end; ++r) {
-                     const int64_t entry = r % e.entries, o = r / e.entries, n = buckets.count(entry);
-                     if (n == 0) continue;
-                     T* row = to + r * e.inner;
-                     for (int64_t i = 0; i < e.inner; ++i)
-                       sum[static_cast<size_t>(i)] = static_cast<A>(row[i]);
-                     for (int64_t b = buckets.begin[static_cast<size_t>(entry)];
-                          b < buckets.begin[static_cast<size_t>(entry) + 1]; ++b) {
-                       const T* from = source + (o * k + buckets.order[static_cast<size_t>(b)]) * e.inner;
-                       for (int64_t i = 0; i < e.inner; ++i)
-                         sum[static_cast<size_t>(i)] = sum[static_cast<size_t>(i)] + static_cast<A>(from[i]);
-                     }
-                     for (int64_t i = 0; i < e.inner; ++i)
-                       row[i] = static_cast<T>(mean ? sum[static_cast<size_t>(i)] / static_cast<A>(n)
-                                                    : sum[static_cast<size_t>(i)]);
-                   }
-                 });
-}
-
-void add_at(const Call& call, const TensorImpl& index, const TensorImpl& source, const Entries& e,
-            TensorImpl& out, int64_t skip = -1, bool mean = false) {
-  check_range(call, index, e.entries);
-  const Buckets buckets(positions(index), index.numel().raw(), e.entries, skip);
-  dispatch(out.dtype(), [&]<class T>(std::type_identity<T>) {
-    add_entries<T>(buckets, e, index.numel().raw(), static_cast<const T*>(source.data()),
-                   static_cast<T*>(out.data()), mean);
-  });
-}
-
-void clear(TensorImpl& out) {
-  std::memset(out.data(), 0, static_cast<size_t>(out.numel().raw()) * element_size(out.dtype()));
-}
-
-void index_add(const Call& call, TensorImpl* const* outputs) {
-  const RefPtr<TensorImpl> index = dense(call.operands[1]), source = dense(call.operands[2]);
-  convert_copy(*call.operands[0], *outputs[0]);
-  add_at(call, *index, *source, Entries(outputs[0]->shape(), call.attrs_as<ops::DimAttrs>().dim),
-         *outputs[0]);
-}
-
-void index_select_backward(const Call& call, TensorImpl* const* outputs) {
-  const RefPtr<TensorImpl> g = dense(call.operands[0]), index = dense(call.operands[1]);
-  clear(*outputs[0]);
-  add_at(call, *index, *g, Entries(outputs[0]->shape(), call.attrs_as<ops::IndexSelectBackward::Attrs>().dim),
-         *outputs[0]);
-}
-
-// ---- embedding ---------------------------------------------------------------------------------------------------------------------
-
-void embedding(const Call& call, TensorImpl* const* outputs) {
-  const ops::EmbeddingAttrs& a = call.attrs_as<ops::EmbeddingAttrs>();
-  const RefPtr<TensorImpl> index = dense(call.operands[0]), weight = dense(call.operands[1]);
-  const int64_t rows = weight->shape()[0].raw(), width = weight->shape()[1].raw(), k = index->numel().raw();
-  check_range(call, *index, rows);
-  dispatch(weight->dtype(), [&]<class T>(std::type_identity<T>) {
-    const T* from = static_cast<const T*>(weight->data());
-    T* to = static_cast<T*>(outputs[0]->data());
-    parallel_range(k, std::max<int64_t>(1, kGrain / std::max<int64_t>(width, 1)),
-                   [&](int64_t begin, int64_t end) {
-                     for (int64_t i = begin; i < end; ++i) {
-                       const int64_t row = positions(*index)[i];
-                       if (a.without_padding && row == a.padding_idx)
-                         std::fill_n(to + i * width, width, T(0));
-                       else
-                         std::copy_n(from + row * width, width, to + i * width);
-                     }
-                   });
-  });
-}
-
-void embedding_backward(const Call& call, TensorImpl* const* outputs) {
-  const ops::EmbeddingAttrs& a = call.attrs_as<ops::EmbeddingBackward::Attrs>().embedding;
-  const RefPtr<TensorImpl> index = dense(call.operands[0]), g = dense(call.operands[1]);
-  clear(*outputs[0]);
-  add_at(call, *index, *g, Entries(outputs[0]->shape(), 0), *outputs[0], a.padding_idx, a.scale_grad_by_freq);
-}
-
 // ---- masked_fill and flat_index ----------------------------------------------------------------------------------------------------
 
 void masked_fill(const Call& call, TensorImpl* const* outputs) {
@@ -335,7 +178,7 @@ void masked_fill(const Call& call, TensorImpl* const* outputs) {
   by_width(element_size(out.dtype()), [&]<class T>(T) {
     const T *from = static_cast<const T*>(x->data()), *v = static_cast<const T*>(value->data());
     T* to = static_cast<T*>(out.data());
-    parallel_range(n, kGrain, [&](int64_t begin, int64_t end) {
+    parallel_range(n, kIndexGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) to[i] = m[i] ? v[i * step] : from[i];
     });
   });
@@ -346,34 +189,37 @@ void flat_index(const Call& call, TensorImpl* const* outputs) {
   TensorImpl& out = *outputs[0];
   auto* to = static_cast<int64_t*>(out.data());
   const int64_t n = out.numel().raw();
-  std::fill_n(to, n, 0);
   for (size_t k = 0; k < call.operands.size(); ++k) {
     const RefPtr<TensorImpl> index = dense(call.operands[k]);
     const int64_t size = sizes[static_cast<int>(k)].raw();
-    for (int64_t i = 0; i < n; ++i) {
-      const int64_t p = positions(*index)[i];
-      if (p < -size || p >= size)
-        fail_call(call, Category::index_out_of_range,
-                  fmt::format("index {} is out of range for {} entries", p, size));
-      to[i] = to[i] * size + (p < 0 ? p + size : p);
-    }
+    const int64_t* p = positions(*index);
+    std::atomic<bool> ok = true;
+    parallel_range(n, kIndexGrain, [&](int64_t begin, int64_t end) {
+      uint64_t signs = 0;
+      for (int64_t i = begin; i < end; ++i) {
+        const auto at = static_cast<uint64_t>(p[i]), wide = static_cast<uint64_t>(size);
+        signs |= (at + wide) | (wide - 1 - at);
+        to[i] =
+            static_cast<int64_t>((k ? static_cast<uint64_t>(to[i]) * wide : 0) + at + (p[i] < 0 ? wide : 0));
+      }
+      if (signs >> 63) ok = false;
+    });
+    if (ok) continue;
+    const int64_t* bad = std::find_if(p, p + n, [size](int64_t i) { return i < -size || i >= size; });
+    fail_call(call, Category::index_out_of_range,
+              fmt::format("index {} is out of range for {} entries", *bad, size));
   }
 }
 
 }  // namespace
 
 void add_index_kernels(KernelTable& table) {
+  add_entry_kernels(table);
   table.set(&ops::info<ops::Gather>, gather_lines);
   table.set(&ops::info<ops::Scatter>, scatter_values);
   table.set(&ops::info<ops::ScatterAdd>, scatter_add);
-  table.set(&ops::info<ops::IndexSelect>, index_select);
-  table.set(&ops::info<ops::IndexSelectBackward>, index_select_backward);
-  table.set(&ops::info<ops::IndexAdd>, index_add);
-  table.set(&ops::info<ops::IndexCopy>, index_copy);
   table.set(&ops::info<ops::MaskedFill>, masked_fill);
   table.set(&ops::info<ops::FlatIndex>, flat_index);
-  table.set(&ops::info<ops::Embedding>, embedding);
-  table.set(&ops::info<ops::EmbeddingBackward>, embedding_backward);
 }
 
 }  // namespace retrograd::cpu

@@ -1,0 +1,217 @@
+// Kernels of ops that read and write whole entries of a dim at positions held by another tensor (ops/index_ops.h, ops/embedding.h).
+//
+// They see a tensor as [outer, entries, inner]. Additions to an entry happen in order of position, whatever the number of threads; for
+// small formats, in float32, positions are grouped by the entry they name (Buckets). Every index is checked before anything is written.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "cpu/kernels/elementwise.h"
+#include "cpu/kernels/index.h"
+#include "cpu/parallel.h"
+#include "ops/embedding.h"
+#include "ops/index_ops.h"
+
+namespace retrograd::cpu {
+namespace {
+
+// A row-major tensor as [outer, entries, inner].
+struct Entries {
+  int64_t outer = 1, entries, inner = 1;
+  Entries(const Shape& shape, int64_t dim) : entries(shape[static_cast<int>(dim)].raw()) {
+    for (int i = 0; i < shape.rank(); ++i)
+      if (i != dim) (i < dim ? outer : inner) *= shape[i].raw();
+  }
+};
+
+// to[r] = from[r / k * entries + index[r % k]] for elements or whole entries, which copy(r, source) moves.
+template <class Copy>
+void select_range(int64_t begin, int64_t end, const int64_t* index, int64_t k, int64_t entries,
+                  const Copy& copy) {
+  for (int64_t r = begin; r < end;) {
+    const int64_t base = r / k * entries, stop = std::min(end, (r / k + 1) * k);
+    for (const int64_t* p = index + r % k; r < stop; ++r, ++p) copy(r, base + *p);
+  }
+}
+
+void index_select(const Call& call, TensorImpl* const* outputs) {
+  const int64_t dim = call.attrs_as<ops::DimAttrs>().dim;
+  const RefPtr<TensorImpl> x = dense(call.operands[0]), index = dense(call.operands[1]);
+  const Entries e(x->shape(), dim);
+  check_range(call, *index, e.entries);
+  const size_t item = element_size(x->dtype());
+  const int64_t k = index->numel().raw(), bytes = e.inner * static_cast<int64_t>(item);
+  if (bytes == 0) return;
+  parallel_range(e.outer * k, std::max<int64_t>(1, kIndexGrain / e.inner), [&](int64_t begin, int64_t end) {
+    if (e.inner == 1)
+      return by_width(item, [&]<class T>(T) {
+        const T* from = static_cast<const T*>(x->data());
+        T* to = static_cast<T*>(outputs[0]->data());
+        select_range(begin, end, positions(*index), k, e.entries,
+                     [=](int64_t r, int64_t s) { to[r] = from[s]; });
+      });
+    const char* from = static_cast<const char*>(x->data());
+    char* to = static_cast<char*>(outputs[0]->data());
+    select_range(begin, end, positions(*index), k, e.entries, [=](int64_t r, int64_t s) {
+      std::memcpy(to + r * bytes, from + s * bytes, static_cast<size_t>(bytes));
+    });
+  });
+}
+
+void index_copy(const Call& call, TensorImpl* const* outputs) {
+  const int64_t dim = call.attrs_as<ops::DimAttrs>().dim;
+  const RefPtr<TensorImpl> index = dense(call.operands[1]), source = dense(call.operands[2]);
+  TensorImpl& out = *outputs[0];
+  const Entries e(out.shape(), dim);
+  check_range(call, *index, e.entries);
+  convert_copy(*call.operands[0], out);
+  const int64_t k = index->numel().raw(), bytes = e.inner * static_cast<int64_t>(element_size(out.dtype()));
+  const char* from = static_cast<const char*>(source->data());
+  char* to = static_cast<char*>(out.data());
+  if (bytes == 0) return;
+  for (int64_t o = 0; o < e.outer; ++o)
+    for (int64_t j = 0; j < k; ++j)
+      std::memcpy(to + (o * e.entries + positions(*index)[j]) * bytes, from + (o * k + j) * bytes,
+                  static_cast<size_t>(bytes));
+}
+
+// Which positions name an entry, in order: begin[r] .. begin[r + 1] of `order`. Positions with the index `skip` are left out.
+struct Buckets {
+  std::vector<int64_t> begin, order;
+
+  Buckets(const int64_t* index, int64_t count, int64_t entries, int64_t skip = -1)
+      : begin(static_cast<size_t>(entries) + 1) {
+    for (int64_t i = 0; i < count; ++i)
+      if (index[i] != skip) ++begin[static_cast<size_t>(index[i]) + 1];
+    for (size_t r = 1; r < begin.size(); ++r) begin[r] += begin[r - 1];
+    order.resize(static_cast<size_t>(begin.back()));
+    std::vector<int64_t> next(begin.begin(), begin.end() - 1);
+    for (int64_t i = 0; i < count; ++i)
+      if (index[i] != skip) order[static_cast<size_t>(next[static_cast<size_t>(index[i])]++)] = i;
+  }
+  int64_t count(int64_t entry) const {
+    return begin[static_cast<size_t>(entry) + 1] - begin[static_cast<size_t>(entry)];
+  }
+};
+
+// to[o, r, :] += the source entries of r's bucket, divided by their number when `mean`.
+template <class T>
+void add_entries(const Buckets& buckets, const Entries& e, int64_t k, const T* source, T* to, bool mean) {
+  using A = Accumulator<T>;
+  parallel_range(e.outer * e.entries, std::max<int64_t>(1, kIndexGrain / std::max<int64_t>(e.inner, 1)),
+                 [&](int64_t begin, int64_t end) {
+                   std::vector<A> sum(static_cast<size_t>(e.inner));
+                   for (int64_t r = begin; r < end; ++r) {
+                     const int64_t entry = r % e.entries, o = r / e.entries, n = buckets.count(entry);
+                     if (n == 0) continue;
+                     T* row = to + r * e.inner;
+                     for (int64_t i = 0; i < e.inner; ++i)
+                       sum[static_cast<size_t>(i)] = static_cast<A>(row[i]);
+                     for (int64_t b = buckets.begin[static_cast<size_t>(entry)];
+                          b < buckets.begin[static_cast<size_t>(entry) + 1]; ++b) {
+                       const T* from = source + (o * k + buckets.order[static_cast<size_t>(b)]) * e.inner;
+                       for (int64_t i = 0; i < e.inner; ++i)
+                         sum[static_cast<size_t>(i)] = sum[static_cast<size_t>(i)] + static_cast<A>(from[i]);
+                     }
+                     for (int64_t i = 0; i < e.inner; ++i)
+                       row[i] = static_cast<T>(mean ? sum[static_cast<size_t>(i)] / static_cast<A>(n)
+                                                    : sum[static_cast<size_t>(i)]);
+                   }
+                 });
+}
+
+// The same without buckets, position by position: parallel over the outer dims and over ranges of entries, of
+// which each task takes its own from all positions.
+template <class T>
+void add_in_order(const int64_t* index, const Entries& e, int64_t k, const T* source, T* to, int64_t skip) {
+  const int64_t ranges = std::clamp<int64_t>(e.inner < 16 ? 1 : k * e.inner / kIndexGrain, 1, 16);
+  const int64_t range = (e.entries + ranges - 1) / ranges;
+  parallel_range(e.outer * ranges, std::max<int64_t>(1, kIndexGrain / std::max<int64_t>(1, k * e.inner)),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t task = begin; task < end; ++task) {
+                     const int64_t first = task % ranges * range, last = std::min(first + range, e.entries);
+                     T* base = to + task / ranges * e.entries * e.inner;
+                     const T* from = source + task / ranges * k * e.inner;
+                     for (int64_t j = 0; j < k; ++j, from += e.inner) {
+                       const int64_t p = index[j];
+                       if (p < first || p >= last || p == skip) continue;
+                       T* row = base + p * e.inner;
+                       for (int64_t i = 0; i < e.inner; ++i) row[i] = row[i] + from[i];
+                     }
+                   }
+                 });
+}
+
+void add_at(const Call& call, const TensorImpl& index, const TensorImpl& source, const Entries& e,
+            TensorImpl& out, int64_t skip = -1, bool mean = false) {
+  check_range(call, index, e.entries);
+  const int64_t k = index.numel().raw();
+  dispatch(out.dtype(), [&]<class T>(std::type_identity<T>) {
+    const T* from = static_cast<const T*>(source.data());
+    T* to = static_cast<T*>(out.data());
+    if constexpr (std::is_same_v<Accumulator<T>, T>)
+      if (!mean) return add_in_order(positions(index), e, k, from, to, skip);
+    add_entries<T>(Buckets(positions(index), k, e.entries, skip), e, k, from, to, mean);
+  });
+}
+
+void clear(TensorImpl& out) {
+  std::memset(out.data(), 0, static_cast<size_t>(out.numel().raw()) * element_size(out.dtype()));
+}
+
+void index_add(const Call& call, TensorImpl* const* outputs) {
+  const RefPtr<TensorImpl> index = dense(call.operands[1]), source = dense(call.operands[2]);
+  convert_copy(*call.operands[0], *outputs[0]);
+  add_at(call, *index, *source, Entries(outputs[0]->shape(), call.attrs_as<ops::DimAttrs>().dim),
+         *outputs[0]);
+}
+
+void index_select_backward(const Call& call, TensorImpl* const* outputs) {
+  const RefPtr<TensorImpl> g = dense(call.operands[0]), index = dense(call.operands[1]);
+  clear(*outputs[0]);
+  add_at(call, *index, *g, Entries(outputs[0]->shape(), call.attrs_as<ops::IndexSelectBackward::Attrs>().dim),
+         *outputs[0]);
+}
+
+// ---- embedding ---------------------------------------------------------------------------------------------------------------------
+
+void embedding(const Call& call, TensorImpl* const* outputs) {
+  const ops::EmbeddingAttrs& a = call.attrs_as<ops::EmbeddingAttrs>();
+  const RefPtr<TensorImpl> index = dense(call.operands[0]), weight = dense(call.operands[1]);
+  const int64_t rows = weight->shape()[0].raw(), width = weight->shape()[1].raw(), k = index->numel().raw();
+  check_range(call, *index, rows);
+  dispatch(weight->dtype(), [&]<class T>(std::type_identity<T>) {
+    const T* from = static_cast<const T*>(weight->data());
+    T* to = static_cast<T*>(outputs[0]->data());
+    parallel_range(k, std::max<int64_t>(1, kIndexGrain / std::max<int64_t>(width, 1)),
+                   [&](int64_t begin, int64_t end) {
+                     for (int64_t i = begin; i < end; ++i) {
+                       const int64_t row = positions(*index)[i];
+                       if (a.without_padding && row == a.padding_idx)
+                         std::fill_n(to + i * width, width, T(0));
+                       else
+                         std::copy_n(from + row * width, width, to + i * width);
+                     }
+                   });
+  });
+}
+
+void embedding_backward(const Call& call, TensorImpl* const* outputs) {
+  const ops::EmbeddingAttrs& a = call.attrs_as<ops::EmbeddingBackward::Attrs>().embedding;
+  const RefPtr<TensorImpl> index = dense(call.operands[0]), g = dense(call.operands[1]);
+  clear(*outputs[0]);
+  add_at(call, *index, *g, Entries(outputs[0]->shape(), 0), *outputs[0], a.padding_idx, a.scale_grad_by_freq);
+}
+
+}  // namespace
+
+void add_entry_kernels(KernelTable& table) {
+  table.set(&ops::info<ops::IndexSelect>, index_select);
+  table.set(&ops::info<ops::IndexSelectBackward>, index_select_backward);
+  table.set(&ops::info<ops::IndexAdd>, index_add);
+  table.set(&ops::info<ops::IndexCopy>, index_copy);
+  table.set(&ops::info<ops::Embedding>, embedding);
+  table.set(&ops::info<ops::EmbeddingBackward>, embedding_backward);
+}
+
+}  // namespace retrograd::cpu
