@@ -1,15 +1,31 @@
 // Kernels of the random ops. Elements are numbered in row-major order whatever the strides, and element i takes its number from place i of
 // the draw's Philox stream, block by block; chunks are cut at multiples of a block, so threads cannot show.
 // float16 and bfloat16 take their numbers from the float stream, float64 from one of its own.
+#include <cmath>
+#include <limits>
+
 #include <fmt/format.h>
 
+#include "cpu/features.h"
 #include "cpu/kernels/layout.h"
+#include "cpu/kernels/rows_random.h"
 #include "cpu/kernels/table.h"
 #include "cpu/parallel.h"
-#include "engine/philox.h"
 #include "ops/dropout.h"
 
 namespace retrograd::cpu {
+
+const RandomTable& random_table() {
+#if defined(__x86_64__)
+  switch (level()) {
+    case Level::avx512: return avx512::random_table();
+    case Level::avx2: return avx2::random_table();
+    case Level::baseline: break;
+  }
+#endif
+  return baseline::random_table();
+}
+
 namespace {
 
 constexpr int64_t kTile = 1024, kGrain = 16 * kTile;  // elements, multiples of a Philox block
@@ -22,30 +38,20 @@ void for_tiles(int64_t numel, const F& f) {
   });
 }
 
-template <class Compute, class Block>
-void fill_blocks(Compute* tile, int64_t count, int64_t per_block, uint64_t first_block, const Block& block) {
-  for (int64_t i = 0; i < count; i += per_block, ++first_block) {
-    const auto numbers = block(first_block);
-    for (int64_t k = 0; k < std::min(per_block, count - i); ++k)
-      tile[i + k] = numbers[static_cast<size_t>(k)];
-  }
-}
+PhiloxKey key_of(const ops::Draw& d) { return {d.seed_bits(), d.offset_bits()}; }
 
+// Elements [at, at + count) of the stream; the tile has room for whole blocks.
 void uniforms(const ops::Draw& d, int64_t at, int64_t count, float* tile) {
-  fill_blocks(tile, count, 4, static_cast<uint64_t>(at) / 4,
-              [&](uint64_t b) { return uniform_float_block(d.seed_bits(), d.offset_bits(), b); });
+  random_table().uniform_floats(key_of(d), static_cast<uint64_t>(at) / 4, (count + 3) / 4, tile);
 }
 void uniforms(const ops::Draw& d, int64_t at, int64_t count, double* tile) {
-  fill_blocks(tile, count, 2, static_cast<uint64_t>(at) / 2,
-              [&](uint64_t b) { return uniform_double_block(d.seed_bits(), d.offset_bits(), b); });
+  random_table().uniform_doubles(key_of(d), static_cast<uint64_t>(at) / 2, (count + 1) / 2, tile);
 }
 void normals(const ops::Draw& d, int64_t at, int64_t count, float* tile) {
-  fill_blocks(tile, count, 4, static_cast<uint64_t>(at) / 4,
-              [&](uint64_t b) { return normal_float_block(d.seed_bits(), d.offset_bits(), b); });
+  random_table().normal_floats(key_of(d), static_cast<uint64_t>(at) / 4, (count + 3) / 4, tile);
 }
 void normals(const ops::Draw& d, int64_t at, int64_t count, double* tile) {
-  fill_blocks(tile, count, 2, static_cast<uint64_t>(at) / 2,
-              [&](uint64_t b) { return normal_double_block(d.seed_bits(), d.offset_bits(), b); });
+  random_table().normal_doubles(key_of(d), static_cast<uint64_t>(at) / 2, (count + 1) / 2, tile);
 }
 
 // A uniform with so many bits that rounding it to T cannot give 1.
@@ -68,6 +74,22 @@ void dispatch_floating(ScalarType dtype, const F& f) {
     case kFloat16: return f(Half{}, float{});
     default: return f(BFloat16{}, float{});
   }
+}
+
+// u < p for a float u if and only if u < this float.
+float threshold(double p) {
+  const auto t = static_cast<float>(p);
+  return static_cast<double>(t) < p ? std::nextafter(t, 2.0f) : t;
+}
+
+// Error(bad_argument) for the first value that is not between least and most.
+template <class C>
+void check_values(const Call& call, const C* tile, int64_t count, C least, C most, const char* text) {
+  bool bad = false;
+  for (int64_t i = 0; i < count; ++i) bad |= !(tile[i] >= least && tile[i] <= most);
+  for (int64_t i = 0; bad && i < count; ++i)
+    if (!(tile[i] >= least && tile[i] <= most))
+      fail_call(call, Category::bad_argument, fmt::format(fmt::runtime(text), static_cast<double>(tile[i])));
 }
 
 template <class Op>
@@ -102,14 +124,13 @@ void randint_kernel(const Call& call, TensorImpl* const* outputs) {
                  range = static_cast<uint64_t>(attrs.b.to_int()) - low;
   for_tiles(layout.numel(), [&](int64_t at, int64_t count) {
     int64_t tile[kTile];
-    fill_blocks(tile, count, 2, static_cast<uint64_t>(at) / 2, [&](uint64_t block) {
-      const auto w = philox(attrs.draw.seed_bits(), block, attrs.draw.offset_bits());
-      const auto scaled = [&](uint64_t high, uint64_t word) {
-        return static_cast<int64_t>(
-            low + static_cast<uint64_t>(static_cast<unsigned __int128>(high << 32 | word) * range >> 64));
-      };
-      return std::array<int64_t, 2>{scaled(w[0], w[1]), scaled(w[2], w[3])};
-    });
+    uint32_t words[2 * kTile];
+    random_table().words(key_of(attrs.draw), static_cast<uint64_t>(at) / 2, (count + 1) / 2, words);
+    for (int64_t i = 0; i < count; ++i) {
+      const uint64_t bits = uint64_t{words[2 * i]} << 32 | words[2 * i + 1];
+      tile[i] = static_cast<int64_t>(
+          low + static_cast<uint64_t>(static_cast<unsigned __int128>(bits) * range >> 64));
+    }
     dispatch(out.dtype(), [&]<class T>(std::type_identity<T>) {
       scatter(tile, static_cast<T*>(out.data()), layout, at, at + count);
     });
@@ -136,12 +157,12 @@ void bernoulli_number_kernel(const Call& call, TensorImpl* const* outputs) {
   const auto& attrs = call.attrs_as<ops::BernoulliNumber::Attrs>();
   TensorImpl& out = *outputs[0];
   const Layout layout(out);
-  const double p = attrs.a.to_double();
+  const float p = threshold(attrs.a.to_double());
   dispatch(out.dtype(), [&]<class T>(std::type_identity<T>) {
     for_tiles(layout.numel(), [&](int64_t at, int64_t count) {
       float tile[kTile];
       uniforms(attrs.draw, at, count, tile);
-      for (int64_t i = 0; i < count; ++i) tile[i] = static_cast<double>(tile[i]) < p ? 1.0f : 0.0f;
+      for (int64_t i = 0; i < count; ++i) tile[i] = tile[i] < p ? 1.0f : 0.0f;
       scatter(tile, static_cast<T*>(out.data()), layout, at, at + count);
     });
   });
@@ -178,12 +199,8 @@ void normal_around_kernel(const Call& call, TensorImpl* const* outputs) {
       means.read(at, count, mean);
       stds.read(at, count, std);
       normals(attrs.draw, at, count, z);
-      for (int64_t i = 0; i < count; ++i) {
-        if (!(std[i] >= 0))
-          fail_call(call, Category::bad_argument,
-                    fmt::format("the std {} is negative", static_cast<double>(std[i])));
-        z[i] = mean[i] + std[i] * z[i];
-      }
+      check_values(call, std, count, C{0}, std::numeric_limits<C>::infinity(), "the std {} is negative");
+      for (int64_t i = 0; i < count; ++i) z[i] = mean[i] + std[i] * z[i];
       scatter(z, static_cast<T*>(out.data()), to, at, at + count);
     });
   });
@@ -198,12 +215,8 @@ void bernoulli_kernel(const Call& call, TensorImpl* const* outputs) {
       C tile[kTile], u[kTile];
       gather(static_cast<const T*>(p.data()), from, at, at + count, tile);
       uniforms(attrs.draw, at, count, u);
-      for (int64_t i = 0; i < count; ++i) {
-        if (!(tile[i] >= 0 && tile[i] <= 1))
-          fail_call(call, Category::bad_argument,
-                    fmt::format("the probability {} is outside [0, 1]", static_cast<double>(tile[i])));
-        tile[i] = u[i] < tile[i] ? C{1} : C{0};
-      }
+      check_values(call, tile, count, C{0}, C{1}, "the probability {} is outside [0, 1]");
+      for (int64_t i = 0; i < count; ++i) tile[i] = u[i] < tile[i] ? C{1} : C{0};
       scatter(tile, static_cast<T*>(outputs[0]->data()), to, at, at + count);
     });
   });
@@ -216,13 +229,14 @@ void dropout_kernel(const Call& call, TensorImpl* const* outputs) {
   const Layout from(x), to(*outputs[0]);
   const double p = attrs.p.to_double();
   dispatch_floating(x.dtype(), [&]<class T, class C>(T, C) {
+    const float least = threshold(p);
     const C scale = p < 1 ? static_cast<C>(1 / (1 - p)) : C{0};
     for_tiles(from.numel(), [&](int64_t at, int64_t count) {
       C tile[kTile];
       float u[kTile];
       gather(static_cast<const T*>(x.data()), from, at, at + count, tile);
       uniforms(attrs.draw, at, count, u);
-      for (int64_t i = 0; i < count; ++i) tile[i] = static_cast<double>(u[i]) < p ? C{0} : tile[i] * scale;
+      for (int64_t i = 0; i < count; ++i) tile[i] = u[i] < least ? C{0} : tile[i] * scale;
       scatter(tile, static_cast<T*>(outputs[0]->data()), to, at, at + count);
     });
   });

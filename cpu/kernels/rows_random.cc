@@ -1,0 +1,124 @@
+// See cpu/kernels/rows_random.h. Only plain loops here: nothing of the standard library, no throw
+// (tools/isa.bzl says why). kLanes blocks are computed side by side, word by word.
+#include "cpu/kernels/rows_random.h"
+
+#include "cpu/vec_math.h"
+
+namespace retrograd::cpu::RG_ISA {
+namespace {
+
+constexpr int kLanes = 16;
+
+/// Words 0 to 3 of kLanes blocks.
+struct Words {
+  uint32_t w[4][kLanes];
+};
+
+// Philox4x32-10 as in engine/philox.h.
+[[gnu::always_inline]] inline void philox(PhiloxKey key, uint64_t first, Words& x) {
+  for (int k = 0; k < kLanes; ++k) {
+    const uint64_t counter = first + static_cast<uint64_t>(k);
+    x.w[0][k] = static_cast<uint32_t>(counter);
+    x.w[1][k] = static_cast<uint32_t>(counter >> 32);
+    x.w[2][k] = static_cast<uint32_t>(key.offset);
+    x.w[3][k] = static_cast<uint32_t>(key.offset >> 32);
+  }
+  auto key0 = static_cast<uint32_t>(key.seed), key1 = static_cast<uint32_t>(key.seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    for (int k = 0; k < kLanes; ++k) {
+      const uint64_t a = uint64_t{0xd2511f53} * x.w[0][k], b = uint64_t{0xcd9e8d57} * x.w[2][k];
+      x.w[0][k] = static_cast<uint32_t>(b >> 32) ^ x.w[1][k] ^ key0;
+      x.w[2][k] = static_cast<uint32_t>(a >> 32) ^ x.w[3][k] ^ key1;
+      x.w[1][k] = static_cast<uint32_t>(b);
+      x.w[3][k] = static_cast<uint32_t>(a);
+    }
+    key0 += 0x9e3779b9;
+    key1 += 0xbb67ae85;
+  }
+}
+
+// put(k, count, words) for every kLanes blocks, of which `count` are wanted.
+template <class F>
+[[gnu::always_inline]] inline void for_blocks(PhiloxKey key, uint64_t first, int64_t blocks, const F& put) {
+  Words x;
+  for (int64_t at = 0; at < blocks; at += kLanes) {
+    philox(key, first + static_cast<uint64_t>(at), x);
+    put(at, blocks - at < kLanes ? static_cast<int>(blocks - at) : kLanes, x);
+  }
+}
+
+void words(PhiloxKey key, uint64_t first, int64_t blocks, uint32_t* out) {
+  for_blocks(key, first, blocks, [&](int64_t at, int count, const Words& x) {
+    for (int k = 0; k < count; ++k)
+      for (int i = 0; i < 4; ++i) out[4 * (at + k) + i] = x.w[i][k];
+  });
+}
+
+float uniform(uint32_t word) { return static_cast<float>(static_cast<int32_t>(word >> 8)) * 0x1p-24f; }
+double uniform(uint32_t high, uint32_t low) {
+  const uint64_t bits = uint64_t{high} << 32 | low;
+  return static_cast<double>(static_cast<int64_t>(bits >> 11)) * 0x1p-53;
+}
+
+void uniform_floats(PhiloxKey key, uint64_t first, int64_t blocks, float* out) {
+  for_blocks(key, first, blocks, [&](int64_t at, int count, const Words& x) {
+    for (int k = 0; k < count; ++k)
+      for (int i = 0; i < 4; ++i) out[4 * (at + k) + i] = uniform(x.w[i][k]);
+  });
+}
+
+void uniform_doubles(PhiloxKey key, uint64_t first, int64_t blocks, double* out) {
+  for_blocks(key, first, blocks, [&](int64_t at, int count, const Words& x) {
+    for (int k = 0; k < count; ++k)
+      for (int i = 0; i < 2; ++i) out[2 * (at + k) + i] = uniform(x.w[2 * i][k], x.w[2 * i + 1][k]);
+  });
+}
+
+// Box-Muller: `radius` holds numbers in (0, 1], `angle` some in [0, 1); become the two normals of each pair.
+template <class T>
+[[gnu::always_inline]] inline void box_muller(T* radius, T* angle) {
+  using V = Vec<T>;
+  for (int k = 0; k < kLanes; k += V::size) {
+    const V r = sqrt(log(V::load(radius + k)) * V(T(-2)));
+    const V turn = V::load(angle + k) * V(static_cast<T>(2 * 3.141592653589793238463));
+    (r * cos(turn)).store(radius + k);
+    (r * sin(turn)).store(angle + k);
+  }
+}
+
+void normal_floats(PhiloxKey key, uint64_t first, int64_t blocks, float* out) {
+  for_blocks(key, first, blocks, [&](int64_t at, int count, const Words& x) {
+    float pair[4][kLanes];
+    for (int i = 0; i < 4; i += 2) {
+      for (int k = 0; k < kLanes; ++k) {
+        pair[i][k] = (static_cast<float>(x.w[i][k]) + 1.0f) * 0x1p-32f;
+        pair[i + 1][k] = uniform(x.w[i + 1][k]);
+      }
+      box_muller(pair[i], pair[i + 1]);
+    }
+    for (int k = 0; k < count; ++k)
+      for (int i = 0; i < 4; ++i) out[4 * (at + k) + i] = pair[i][k];
+  });
+}
+
+void normal_doubles(PhiloxKey key, uint64_t first, int64_t blocks, double* out) {
+  for_blocks(key, first, blocks, [&](int64_t at, int count, const Words& x) {
+    double pair[2][kLanes];
+    for (int k = 0; k < kLanes; ++k) {
+      pair[0][k] = 1.0 - uniform(x.w[0][k], x.w[1][k]);
+      pair[1][k] = uniform(x.w[2][k], x.w[3][k]);
+    }
+    box_muller(pair[0], pair[1]);
+    for (int k = 0; k < count; ++k)
+      for (int i = 0; i < 2; ++i) out[2 * (at + k) + i] = pair[i][k];
+  });
+}
+
+}  // namespace
+
+const RandomTable& random_table() {
+  static constexpr RandomTable table{words, uniform_floats, uniform_doubles, normal_floats, normal_doubles};
+  return table;
+}
+
+}  // namespace retrograd::cpu::RG_ISA

@@ -1,0 +1,39 @@
+// Runs of a draw's Philox stream (engine/philox.h): one table of functions per instruction-set level.
+//
+// Implemented by cpu/kernels/rows_random.cc, which is compiled once per level. Words and uniforms have the
+// bits of engine/philox.h; normals are made with the CPU's own log, sine and cosine, and may differ from it,
+// and between levels, in the last bits.
+#pragma once
+
+#include <cstdint>
+
+namespace retrograd::cpu {
+
+/// Which stream: see engine/philox.h.
+struct PhiloxKey {
+  uint64_t seed, offset;
+};
+
+/// Each function takes whole blocks from block `first` on: of four words or floats, or two doubles.
+struct RandomTable {
+  void (*words)(PhiloxKey key, uint64_t first, int64_t blocks, uint32_t* out);
+  void (*uniform_floats)(PhiloxKey key, uint64_t first, int64_t blocks, float* out);
+  void (*uniform_doubles)(PhiloxKey key, uint64_t first, int64_t blocks, double* out);
+  void (*normal_floats)(PhiloxKey key, uint64_t first, int64_t blocks, float* out);
+  void (*normal_doubles)(PhiloxKey key, uint64_t first, int64_t blocks, double* out);
+};
+
+namespace baseline {
+const RandomTable& random_table();
+}
+namespace avx2 {
+const RandomTable& random_table();
+}
+namespace avx512 {
+const RandomTable& random_table();
+}
+
+/// The table of the best level that this machine has.
+const RandomTable& random_table();
+
+}  // namespace retrograd::cpu
