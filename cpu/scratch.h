@@ -1,5 +1,5 @@
 // Temporary memory of a kernel: elements without initialisation, aligned to 64 bytes, freed at the end of the
-// scope.
+// scope. OutOfMemory when there is none, or when the size in bytes has no number.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,9 @@ namespace retrograd::cpu {
 template <class T>
 class Scratch {
  public:
-  explicit Scratch(int64_t size) : bytes_(static_cast<size_t>(size) * sizeof(T)) {
+  explicit Scratch(int64_t size) {
+    if (__builtin_mul_overflow(static_cast<size_t>(size), sizeof(T), &bytes_))
+      detail::fail_allocation(~size_t{0} >> 1);
     if (bytes_ > 0) data_ = static_cast<T*>(detail::allocate_block(bytes_));
   }
   ~Scratch() {
@@ -22,7 +24,7 @@ class Scratch {
   T& operator[](int64_t i) const { return data_[i]; }
 
  private:
-  size_t bytes_;
+  size_t bytes_ = 0;
   T* data_ = nullptr;
 };
 

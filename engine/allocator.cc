@@ -14,6 +14,7 @@
 namespace retrograd {
 namespace {
 
+constexpr size_t kLargest = size_t{1} << 62;       // of one block: beyond it rounding would overflow
 constexpr int64_t kCacheLimit = int64_t{1} << 30;  // bytes kept in the central cache
 // Of one allocation. No machine has more, and sums of such sizes do not overflow.
 constexpr int64_t kMostBytes = int64_t{1} << 48;
@@ -147,6 +148,7 @@ void fail_allocation(size_t bytes) {
 }
 
 void* allocate_block(size_t bytes) {
+  if (bytes > kLargest) fail_allocation(bytes);
   if (!kPooling || bytes <= kPoolLargest) return pool_allocate(bytes);
   const size_t size = LargeCache::rounded(bytes);
   if (void* block = LargeCache::instance().take(size)) return block;
