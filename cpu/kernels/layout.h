@@ -56,6 +56,7 @@ struct Layout {
   /// last dim; `at` counts from begin.
   template <class F>
   void for_runs(int64_t begin, int64_t end, F&& f) const {
+    if (begin >= end) return;  // a size may be 0 then
     int64_t index[kMaxRank], offset = 0, rest = begin;
     for (int d = rank - 1; d >= 0; --d) {
       index[d] = rest % size[d];

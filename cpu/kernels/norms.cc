@@ -40,8 +40,12 @@ void normalize(const Call& call, TensorImpl* const* outputs) {
   const Rows in(*call.operands[0], a.dim), out(*outputs[0], a.dim);
   const std::vector<T> weight = dense<T>(call.operands[1]), bias = dense<T>(call.operands[2]);
   const int64_t n = in.length();
-  if (n == 0) return;
   T *mean = stat<T>(*outputs[1]), *rstd = stat<T>(*outputs[2]);
+  if (n == 0) {  // rows without elements have statistics, too, which are saved
+    std::fill_n(mean, in.count(), T(0));
+    std::fill_n(rstd, in.count(), T(0));
+    return;
+  }
   parallel_range(in.count(), in.grain(), [&](int64_t begin, int64_t end) {
     RowReader<T> x(in, end);
     RowWriter<T> y(out, end);

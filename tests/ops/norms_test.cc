@@ -2,6 +2,7 @@
 // (tests/conformance), speed.
 #include "ops/norms.h"
 
+#include "hooks/saved_tensor_hooks.h"
 #include "ops/unary.h"
 #include "tests/ops/gradcheck.h"
 
@@ -138,6 +139,26 @@ TEST_CASE("gradients of weight and bias over many rows, in every block") {
     CHECK(got[0].to_vector()[j] == Approx(dw[j]).margin(1e-4));
     CHECK(got[1].to_vector()[j] == Approx(db[j]).margin(1e-4));
   }
+}
+
+TEST_CASE("rows without elements have statistics, and gradients") {
+  const Tensor x = zeros({2, 0}).requires_grad_(), w = zeros({0}).requires_grad_();
+  for (int i = 0; i < 4; ++i) full({2, 1}, 7.5);  // what memory that nobody writes to holds then
+  Tensors saved;
+  const auto keep = [&](const Tensor& t) {
+    if (t.numel() > 0) saved.push_back(t);
+    return t;
+  };
+  Tensor y;
+  {
+    SavedTensorHooksGuard guard(keep, [](const Tensor& t) { return t; });
+    y = layer_norm(x, {0}, w);
+  }
+  REQUIRE(saved.size() == 2);  // mean and rstd
+  for (const Tensor& t : saved) CHECK(t.to_vector() == std::vector<double>{0, 0});
+  const Tensors g = autograd::grad({y}, {x, w}, {ones({2, 0})});
+  CHECK(g[0].sizes() == IntArray{2, 0});
+  CHECK(g[1].sizes() == IntArray{0});
 }
 
 TEST_CASE("empty inputs and refusals") {
