@@ -23,10 +23,18 @@ std::string describe(const Tensor& tensor) {
   return tensor.defined() ? to_string(tensor.impl().type()) : "undefined";
 }
 
-int64_t Tensor::size(int64_t dim) const {
-  return impl().shape()[wrap_dim(dim, impl().rank(), "size")].value();
+namespace {
+
+// For wrap_dim() a tensor without dims has one, which reductions may name; but it has no size.
+int dim_of(const TensorImpl& x, int64_t dim, std::string_view op) {
+  if (x.rank() == 0) fail(Category::bad_dim, op, fmt::format("dim {} of a tensor without dims", dim));
+  return wrap_dim(dim, x.rank(), op);
 }
-int64_t Tensor::stride(int64_t dim) const { return impl().strides()[wrap_dim(dim, impl().rank(), "stride")]; }
+
+}  // namespace
+
+int64_t Tensor::size(int64_t dim) const { return impl().shape()[dim_of(impl(), dim, "size")].value(); }
+int64_t Tensor::stride(int64_t dim) const { return impl().strides()[dim_of(impl(), dim, "stride")]; }
 IntArray Tensor::strides() const { return IntArray(impl().strides(), impl().strides() + impl().rank()); }
 
 void* Tensor::raw_data(SourceLocation where) const {

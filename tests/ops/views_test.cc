@@ -29,6 +29,15 @@ Category category_of(const std::function<void()>& f) {
   return Category::unsupported;
 }
 
+TEST_CASE("a tensor without dims has no size or stride to ask for") {
+  for (const int64_t dim : {0, -1}) {
+    CHECK_THROWS_AS(scalar_tensor(1).size(dim), Error);
+    CHECK_THROWS_AS(scalar_tensor(1).stride(dim), Error);
+  }
+  CHECK(zeros({3, 4}).size(-1) == 4);
+  CHECK(zeros({3, 4}).stride(0) == 4);
+}
+
 TEST_CASE("views show the right elements of the same memory") {
   const Tensor x = count({3, 4});
   CHECK(values(narrow(x, 1, 1, 2)) == std::vector<double>{1, 2, 5, 6, 9, 10});
