@@ -189,7 +189,7 @@ void move_tangents(const TensorImpl& from, TensorImpl& to) {
 }
 
 // Replaces `cell` in the slots of the history of `record` by a cell that stays as it is: cell -> record -> slot -> cell would never end.
-// Only records above the cell's own can have it.
+// Only records above the cell's own can have it; where it was written to before, that one is not its first, and all are looked at.
 void leave_slots(TensorImpl& cell, Record& record) {
   RefPtr<TensorImpl> stays = TensorImpl::make();
   stays->alias(cell);
@@ -197,7 +197,7 @@ void leave_slots(TensorImpl& cell, Record& record) {
   stays->grad_fn = cell.grad_fn;
   stays->output_nr = cell.output_nr;
   copy_tangents(cell, *stays);
-  const uint64_t made = cell.grad_fn ? cell.grad_fn->seq : 0;
+  const uint64_t made = cell.grad_fn && cell.storage()->version() == 0 ? cell.grad_fn->seq : 0;
   std::vector<Record*> pending{&record};
   std::unordered_set<const Record*> seen{&record};
   while (!pending.empty()) {

@@ -7,6 +7,7 @@
 #include "ops/copy.h"
 #include "ops/index_ops.h"
 #include "ops/indexing.h"
+#include "ops/unary.h"
 #include "ops/views.h"
 #include "tests/ops/gradcheck.h"
 
@@ -280,6 +281,18 @@ TEST_CASE("writes that repeat one value may go into repeated elements") {
   const Tensor x = zeros({3}, {kFloat64});
   expand(x, {2, 3}).fill_(4);
   CHECK(values(x) == std::vector<double>{4, 4, 4});
+}
+
+TEST_CASE("a value that was saved between two writes through its views is let go") {
+  const int64_t before = memory::stats().live_tensors;
+  {
+    const Tensor x = count({2, 3}).requires_grad_();
+    const Tensor base = sin(x), first = alias(base), second = view(base, {6});
+    const Tensor y = exp2(erf(base));  // erf has saved it
+    first.mul_(2.0);
+    second.mul_(view(y, {6}));
+  }
+  CHECK(memory::stats().live_tensors == before);
 }
 
 TEST_CASE("parts of a split can be written to where no gradient is at stake") {
