@@ -63,6 +63,8 @@ Place place_of(TensorImpl& tensor) {
 
 // State of one multi-grad hook within one backward; a new backward (another id) starts afresh. What counts as complete is PyTorch's: as many
 // calls as places that the backward reaches, its only root left out; after that the counting starts again, so such a root is told apart.
+// What has been seen so far belongs to the backward, as one of its callbacks, and goes with it: the hook sits on the graph that gradients of
+// a recorded backward hold, and would keep them for ever where the backward ends before all have come.
 struct MultiGrad {
   std::mutex mutex;
   std::vector<Place> places;
@@ -71,7 +73,7 @@ struct MultiGrad {
   uint64_t backward = 0;
   int64_t calls = 0, expected = 0;
   bool fired = false;
-  Tensors seen;
+  std::weak_ptr<Tensors> seen;
 
   // Returns the gradients when the hook is to be called now.
   std::optional<Tensors> receive(size_t index, const Tensor& grad) {
@@ -85,15 +87,19 @@ struct MultiGrad {
     }
     if (mode == MultiGradMode::any)
       return std::exchange(fired, true) ? std::optional<Tensors>() : Tensors{grad};
+    std::shared_ptr<Tensors> all = seen.lock();
     if (calls == 0) {
-      seen.assign(places.size(), Tensor());
+      all = std::make_shared<Tensors>(places.size());
+      seen = all;
+      current->callbacks.push_back([all] {});
       expected = 0;
       for (const Place& place : places) expected += place.reached(current->walk());
     }
-    seen[index] = grad;
+    RG_ASSERT(all != nullptr);
+    (*all)[index] = grad;
     if (++calls != expected) return {};
     calls = 0;
-    return std::move(seen);
+    return std::move(*all);
   }
 };
 

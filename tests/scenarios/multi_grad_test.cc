@@ -94,4 +94,17 @@ TEST_CASE("S87 an any-mode hook is called once in each backward") {
       2);
 }
 
+TEST_CASE("what a hook has seen goes with a recorded backward that fails before the hook is called") {
+  const int64_t before = memory::stats().live_tensors;
+  {
+    const Tensor x = leaf({1, 2}), y = exp(x);
+    sum(y).backward();
+    x.set_grad({});
+    autograd::register_multi_grad_hook({x, y}, [](const Tensors&) { FAIL("called"); });
+    const Tensor z = sin(y);
+    CHECK(category_of([&] { sum(z).backward({}, {}, true); }) == Category::backward_twice_freed);
+  }
+  CHECK(memory::stats().live_tensors == before);
+}
+
 }  // namespace retrograd::scenario
