@@ -28,12 +28,12 @@ class Interpreter {
         values_(static_cast<size_t>(graph.value_count())),
         last_use_(values_.size(), -1) {}
 
-  Tensors run() {
+  Tensors run(size_t& ran) {
     find_last_uses();
     for (size_t i = 0; i < graph_.inputs().size(); ++i)
       if (graph_.inputs()[i].kind == Input::Kind::tensor)
         values_[static_cast<size_t>(graph_.inputs()[i].value)] = bindings_[i].tensor;
-    for (size_t n = 0; n < graph_.nodes().size(); ++n) {
+    for (size_t n = 0; n < graph_.nodes().size(); ran = ++n) {
       try {
         run_node(graph_.nodes()[n], static_cast<int32_t>(n));
       } catch (Exception& e) {
@@ -55,6 +55,11 @@ class Interpreter {
         if (v != kNoValue) last_use_[static_cast<size_t>(v)] = static_cast<int32_t>(n);
     for (ValueId v : graph_.outputs())
       if (v != kNoValue) last_use_[static_cast<size_t>(v)] = static_cast<int32_t>(nodes.size());
+  }
+
+  bool is_needed_after(const Node& node, int32_t index) const {
+    const ValueId first = graph_.operands(node)[0];
+    return first != kNoValue && last_use_[static_cast<size_t>(first)] != index;
   }
 
   void run_node(const Node& node, int32_t index);
@@ -110,6 +115,10 @@ void Interpreter::run_node(const Node& node, int32_t index) {
   void* attrs = node.attrs ? concrete_attrs(*node.op, node.attrs, symbols_, attrs_) : nullptr;
   Call call{node.op, operands_, attrs, node.where, node.results};
   Tensor* results = values_.data() + node.first_result;
+  // Accumulation takes over the memory of its first operand where nobody else holds it: a value that is needed later is held once more.
+  Tensor held;
+  if ((node.op == &ops::accumulate || node.op == &ops::accumulate_grad) && is_needed_after(node, index))
+    held = Tensor(RefPtr<TensorImpl>(operands_[0]));
   if (node.handle >= 0)
     emit_bookkeeping(node, call, results);
   else
@@ -173,13 +182,14 @@ void add_context(Exception& error, const Graph& graph, const Node& node) {
 }
 
 Tensors replay(const Graph& graph, Emitter& emitter, std::span<const Binding> bindings,
-               std::span<const Number> values) {
+               std::span<const Number> values, size_t* ran) {
   RG_ASSERT(bindings.size() == graph.inputs().size());
   const bool packs =
       std::ranges::any_of(graph.inputs(), [](const Input& i) { return i.kind == Input::Kind::pair; });
   std::optional<detail::NoDefaultHooks> no_hooks;
   if (packs) no_hooks.emplace();
-  return Interpreter(graph, emitter, bindings, values).run();
+  size_t unasked = 0;
+  return Interpreter(graph, emitter, bindings, values).run(ran ? *ran : unasked);
 }
 
 Tensors replay(const Graph& graph, Emitter& emitter, std::span<const Binding> bindings) {

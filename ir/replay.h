@@ -31,9 +31,10 @@ TensorType concrete_type(const TensorType& type, std::span<const Number> values)
 void add_context(Exception& error, const Graph& graph, const Node& node);
 
 /// Emits every node in order and returns the graph's outputs. `values`: of all expressions of graph.symbols. Each value is dropped after its
-/// last use; slots keep what they hold. In a graph with `pack` nodes these alone pack what is saved.
+/// last use; slots keep what they hold. In a graph with `pack` nodes these alone pack what is saved. `ran` becomes the number of nodes that
+/// have run, also when one throws.
 Tensors replay(const Graph& graph, Emitter& emitter, std::span<const Binding> bindings,
-               std::span<const Number> values);
+               std::span<const Number> values, size_t* ran = nullptr);
 Tensors replay(const Graph& graph, Emitter& emitter, std::span<const Binding> bindings);
 
 }  // namespace retrograd::ir

@@ -146,8 +146,9 @@ std::vector<ir::Binding> Capture::bind(const BackwardRequest& request, const Rea
   return bindings;
 }
 
-void Capture::release_slots(const Reached& reached) const {
-  for (const RuleRun& rule : rules_) reached.records[rule.place]->release_slots();
+void Capture::release_slots(const Reached& reached, size_t ran) const {
+  for (const RuleRun& rule : rules_)
+    if (rule.end_node <= ran) reached.records[rule.place]->release_slots();
 }
 
 std::shared_ptr<const Capture::Entry> Capture::make_plan(const Key& sizes, std::vector<Number> values) const {

@@ -37,8 +37,8 @@ class Capture {
   /// The graph calls code of the user's, which may change what is to come.
   bool may_leave() const { return log_.may_leave; }
   std::vector<ir::Binding> bind(const BackwardRequest& request, const Reached& reached) const;
-  /// Empties the slots of all records whose rule ran: for a run by replay, which does not.
-  void release_slots(const Reached& reached) const;
+  /// Empties the slots of the records whose rules lie within the first `ran` nodes: for a run by replay, which does not.
+  void release_slots(const Reached& reached, size_t ran) const;
 
   std::shared_ptr<const Entry> make_plan(const Key& sizes, std::vector<Number> values) const;
   std::shared_ptr<const Entry> find(const Key& sizes);

@@ -244,9 +244,19 @@ Tensors CompiledBackward::State::run_found(const Found& found, const BackwardReq
     Walk walk = request.walk();
     return run_backward(request, walk, emitter);
   }
-  Tensors gradients = ir::replay(capture.graph(), emitter, capture.bind(request, reached), found.values());
-  if (!request.retain_graph) capture.release_slots(reached);
-  return gradients;
+  size_t ran = 0;
+  const auto release = [&] {
+    if (!request.retain_graph) capture.release_slots(reached, ran);
+  };
+  try {
+    Tensors gradients =
+        ir::replay(capture.graph(), emitter, capture.bind(request, reached), found.values(), &ran);
+    release();
+    return gradients;
+  } catch (...) {
+    release();
+    throw;
+  }
 }
 
 CompiledBackward::CompiledBackward() : state_(std::make_shared<State>()) {}
