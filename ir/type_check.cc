@@ -119,6 +119,25 @@ std::string TypeChecker::handle_problem(const Node& node) const {
   return {};
 }
 
+void infer_types(const Call& call, TensorImpl* const* results) {
+  if (call.op->infer)
+    call.op->infer(call, results);
+  else
+    results[0]->set_type(call.operands[0]->dtype(), call.operands[0]->device(), call.operands[0]->shape());
+  for (int i = 0; i < call.outputs; ++i) {
+    Shape shape = results[i]->shape();
+    bool changed = false;
+    for (int d = 0; d < shape.rank(); ++d) {
+      if (!shape[d].is_symbolic() || shape[d].hint() > 1) continue;
+      const Dim number = shape[d].hint();
+      if (!(shape[d] == number)) continue;  // leaves the guard
+      shape[d] = number;
+      changed = true;
+    }
+    if (changed) results[i]->set_type(results[i]->dtype(), results[i]->device(), shape);
+  }
+}
+
 std::string TypeChecker::rule_problem(const Node& node) {
   const OpInfo& op = *node.op;
   if (node.results > kMaxOutputs)
@@ -131,11 +150,7 @@ std::string TypeChecker::rule_problem(const Node& node) {
     results[i]->set_dtype(ScalarType::Undefined, {});
   }
   try {
-    if (op.infer)
-      op.infer({&op, operands_, node.attrs, node.where, node.results}, results);
-    else
-      results[0]->set_type(operands_[0]->dtype(), operands_[0]->device(),
-                           operands_[0]->shape());  // as the Recorder does
+    infer_types({&op, operands_, node.attrs, node.where, node.results}, results);
   } catch (const Error& e) {
     return e.what();
   } catch (const InternalError& e) {

@@ -17,6 +17,10 @@
 
 namespace retrograd::ir {
 
+/// The types of a call's results in a graph: by the op's rule, and each size that comes out as 0 or 1 as that
+/// number, with a guard. Rules test for these numbers, since sizes of 0 and 1 are never symbols.
+void infer_types(const Call& call, TensorImpl* const* results);
+
 class TypeChecker {
  public:
   explicit TypeChecker(const Graph& graph);

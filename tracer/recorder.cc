@@ -9,6 +9,7 @@
 #include "engine/function.h"
 #include "ir/bookkeeping.h"
 #include "ir/each_field.h"
+#include "ir/type_check.h"
 
 namespace retrograd {
 namespace {
@@ -208,10 +209,7 @@ void Recorder::emit(const Call& call, Tensor* results) {
     outputs[i] = results[i].get();
     outputs[i]->graph = id_;
   }
-  if (call.op->infer)
-    call.op->infer(call, outputs);
-  else
-    outputs[0]->set_type(call.operands[0]->dtype(), call.operands[0]->device(), call.operands[0]->shape());
+  ir::infer_types(call, outputs);
   for (int i = 0; i < call.outputs; ++i) types[i] = outputs[i]->type();
   const ir::Node& node = append(call, {types, static_cast<size_t>(call.outputs)});
   for (int i = 0; i < call.outputs; ++i) outputs[i]->value_id = node.first_result + i;
