@@ -240,6 +240,15 @@ void Record::release_slots() {
   }
 }
 
+bool Record::is_unchanged() const {
+  for (int i = 0; i < slots; ++i) {
+    const Slot& s = slot(i);
+    const Storage* memory = s.packed ? s.packed->aliased.get() : s.value ? s.value->storage().get() : nullptr;
+    if (memory && memory->version() != s.version) return false;
+  }
+  return true;
+}
+
 void pack(Slot& slot, TensorImpl& value, Record& owner, const RefPtr<SavedTensorHooks>& hooks) {
   slot.version = value.storage() ? value.storage()->version() : 0;
   if (!hooks) {
@@ -259,6 +268,7 @@ void pack(Slot& slot, TensorImpl& value, Record& owner, const RefPtr<SavedTensor
     NoGradGuard no_grad;
     const detail::NoDefaultHooks no_hooks;
     CallScope::Suspend users_own_lines;
+    const UnknownLayouts off(false);
     Emitter::Scope eager(eager_emitter());
     packed->payload = hooks->pack(Tensor(plain));
   }
@@ -305,6 +315,7 @@ Tensor unpack_hooked(Record& r, Slot& slot) {
     NoGradGuard no_grad;
     const detail::NoDefaultHooks no_hooks;
     CallScope::Suspend users_own_lines;
+    const UnknownLayouts off(false);
     value = packed.hooks->unpack(packed.payload);
   }
   if (!value.defined() || !(value.impl().type() == packed.type))
@@ -335,9 +346,9 @@ Tensor unpack(Record& r, Slot& slot) {
 }
 
 Tensor unpack_and_release(Record& r, Slot& slot) {
+  if (!r.is_unchanged()) return unpack(r, slot);
   Tensor value;
-  if (slot.value && !slot.packed &&
-      (!slot.value->storage() || slot.value->storage()->version() == slot.version)) {
+  if (slot.value && !slot.packed) {
     value = Tensor(std::move(slot.value));
   } else {
     value = unpack(r, slot);

@@ -142,6 +142,8 @@ struct Record : RefCounted {
            __builtin_popcountll(saved_results & ((uint64_t{1} << i) - 1));
   }
   RecordHooks& need_hooks();
+  /// False when a saved value was written to since: the rule fails if it asks for it.
+  bool is_unchanged() const;
   /// Drops what the slots hold; a later unpack is an Error(backward_twice_freed).
   void release_slots();
 
@@ -178,7 +180,8 @@ Edge gradient_edge(TensorImpl& tensor);
 
 /// The value of a slot: the saved cell or what the unpack hook gives. Checks release, version, and a hook's dtype and shape.
 Tensor unpack(Record& record, Slot& slot);
-/// The same, and the slot is released: an unhooked value is moved out, not copied.
+/// The same, and the slot is released: an unhooked value is moved out, not copied. Not so when another value of the record was written to
+/// since: a rule that fails for that leaves its slots as they were.
 Tensor unpack_and_release(Record& record, Slot& slot);
 /// Puts `value` into a slot, through the pack hook when there is one.
 void pack(Slot& slot, TensorImpl& value, Record& owner, const RefPtr<SavedTensorHooks>& hooks);

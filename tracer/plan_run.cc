@@ -92,6 +92,7 @@ struct Plan::Run::View {
       __builtin_prefetch(v.slot(ref[kAhead]));
       x = slot->value.get();
       if (!x || slot->packed || slot->version != x->storage()->version()) return false;
+      if (v.releases && !v.records[ref->place]->is_unchanged()) return false;
     }
     if (s.elements != 1 && !x->is_contiguous()) return false;
     in[i] = static_cast<const char*>(x->storage()->data()) + x->storage_offset() * s.item;
