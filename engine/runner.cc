@@ -10,6 +10,7 @@ namespace retrograd {
 void make_view(const Call& call, TensorImpl& operand, TensorImpl& output) {
   call.op->layout(call, output);
   output.set_storage(operand.storage());
+  if (!call.op->vjp) return;  // detach: it has no part in the history of what it shares memory with
   output.base = operand.base ? operand.base : RefPtr<TensorImpl>(&operand);
   output.is_no_grad_view = operand.is_no_grad_view;
   output.is_multi_output_view = operand.is_multi_output_view;
