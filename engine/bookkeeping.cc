@@ -128,6 +128,7 @@ constinit const OpInfo accumulate = accumulate_info();
 void run_hook(const HookAttrs& attrs, std::span<TensorImpl* const> operands, std::span<Tensor> results) {
   Hook& hook = *attrs.hook;
   CallScope::Suspend users_own_lines;
+  const UnknownLayouts as_when_recorded(hook.traceable);
   if (hook.kind == Hook::Kind::post_accumulate) return hook.post_accumulate(handle(attrs.leaf));
   if (hook.kind != Hook::Kind::tensor) return run_list_hook(attrs, operands, results);
   Tensor before = handle(operands[0]);

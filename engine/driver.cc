@@ -158,7 +158,8 @@ void Driver::run_rule(Record& record, uint32_t ordinal, const Lists& hooks, std:
   origin(record, ordinal, "rule");
   RuleContext context(record, emitter_, grads.data());
   {
-    CallScope at(record.where);
+    const CallScope at(record.where);
+    const UnknownLayouts as_when_recorded(true);
     record.op->vjp(context);
     context.unpack_the_rest();
   }

@@ -82,6 +82,21 @@ class AutoGradMode {
  private:
   bool previous_;
 };
+/// Whether values count as having no layout yet on this thread, as those of a graph that is recorded: reshape() then copies what is not
+/// row-major, also where another view would do. So it is in rules and traceable hooks of an eager backward: kernels are called with operands
+/// of the same layout there as in a traced one, and give the same bits. Not in opaque code of the user's, which both call in the same way.
+class UnknownLayouts {
+ public:
+  explicit UnknownLayouts(bool on) : previous_(enabled) { enabled = on; }
+  ~UnknownLayouts() { enabled = previous_; }
+  UnknownLayouts(const UnknownLayouts&) = delete;
+  static bool is_enabled() { return enabled; }
+
+ private:
+  static inline thread_local constinit bool enabled [[gnu::tls_model("initial-exec")]] = false;
+  bool previous_;
+};
+
 struct NoGradGuard : AutoGradMode {
   NoGradGuard() : AutoGradMode(false) {}
 };

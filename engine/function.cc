@@ -267,6 +267,7 @@ void FunctionCall::run_backward(Record& record, std::span<TensorImpl* const> ope
     saved.push_back(x ? Tensor(RefPtr<TensorImpl>(x)) : Tensor());
   {
     CallScope::Suspend users_own_lines;
+    const UnknownLayouts off(false);
     Run run(&context, nullptr, &saved, &record);
     given = context.backward_(&context, grads);
   }

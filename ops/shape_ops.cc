@@ -226,7 +226,8 @@ Tensor reshape(Operand x, const IntArray& size) {
 // A layout that allows no view is copied first. A recorded value has no layout yet: `contiguous` decides when it runs.
 Tensor reshape_to(Operand x, const Shape& shape) {
   const TensorImpl& impl = x.tensor().impl();
-  if (impl.graph) return ops::emit<ops::Reshape>({contiguous(x).get()}, {shape}, x.where());
+  if (impl.graph || UnknownLayouts::is_enabled())
+    return ops::emit<ops::Reshape>({contiguous(x).get()}, {shape}, x.where());
   if (impl.is_contiguous()) return ops::emit<ops::Reshape>({x.tensor().get()}, {shape}, x.where());
   try {
     return ops::emit<ops::Reshape>({x.tensor().get()}, {shape}, x.where());
