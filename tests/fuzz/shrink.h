@@ -1,0 +1,19 @@
+// Making a program that fails smaller, as long as it fails: delta debugging (Zeller, Hildebrandt: Simplifying
+// and Isolating Failure-Inducing Input, 2002) over steps, then operands, then sizes. Every list of steps is a
+// program, so nothing has to be repaired in between.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "tests/fuzz/program.h"
+
+namespace fuzz {
+
+/// How a program fails, in a word; empty when it does not.
+using Fault = std::function<std::string(const Program&)>;
+
+/// The smallest program found that fails as `program` does. No step and no operand of it can go.
+Program shrunk(const Program& program, const Fault& fault);
+
+}  // namespace fuzz
