@@ -54,9 +54,11 @@ struct Factor {
     std::swap(rows, columns);
     std::swap(row, column);
   }
+  /// The stride of a dim of size 1 says nothing, and must not decide how a product is cut: it is 0, as that
+  /// of a dim that is not there.
   template <class T>
   MatrixView<T> view() const {
-    return {static_cast<const T*>(cell->data()), row, column};
+    return {static_cast<const T*>(cell->data()), rows == 1 ? 0 : row, columns == 1 ? 0 : column};
   }
 };
 

@@ -212,6 +212,21 @@ TEST_CASE("errors of products") {
   CHECK(category_of([&] { linear(m, ones({4, 3}), ones({3})); }) == Category::shape_mismatch);
 }
 
+TEST_CASE("the stride of a dim of size 1 makes no difference") {
+  for (int64_t k = 1; k < 40; ++k)
+    for (const ScalarType dtype : {kFloat64, kFloat32}) {
+      const Tensor row = to(input({1, k}, -1, 1, 3).detach(), dtype), same = t(contiguous(t(row)));
+      const Tensor m = to(input({k, 5}, -1, 1, 4).detach(), dtype);
+      REQUIRE(same.is_contiguous());
+      const std::vector<double> product = mm(row, m).to_vector();
+      CHECK(mm(same, m).to_vector() == product);
+      CHECK(mm(t(m), t(same)).to_vector() == mm(t(m), t(row)).to_vector());
+      CHECK(mm(same, t(same)).to_vector() == mm(row, t(row)).to_vector());
+      CHECK(mm(t(same), same).to_vector() == mm(t(row), row).to_vector());
+      CHECK(linear(same, t(m)).to_vector() == linear(row, t(m)).to_vector());
+    }
+}
+
 TEST_CASE("errors of einsum and tensordot") {
   const Tensor m = ones({2, 3});
   CHECK(category_of([&] { einsum("i->i", {m}); }) == Category::bad_argument);

@@ -1,0 +1,181 @@
+// Drawing arguments; see api_arguments.h.
+#include "tests/fuzz/api_arguments.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <limits>
+
+namespace fuzz {
+namespace {
+
+constexpr int64_t kExtreme[] = {std::numeric_limits<int64_t>::min(),
+                                std::numeric_limits<int64_t>::min() + 1,
+                                std::numeric_limits<int64_t>::max(),
+                                std::numeric_limits<int64_t>::max() - 1,
+                                int64_t{1} << 31,
+                                (int64_t{1} << 31) - 1,
+                                -(int64_t{1} << 31),
+                                int64_t{1} << 32,
+                                int64_t{1} << 48,
+                                int64_t{1} << 62,
+                                -1000,
+                                1000};
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNumbers[] = {0.0,   -0.0, 1.0,   -1.0,      0.5,        2.0,  0.1,  1e-5,  1e-300, 1e300,
+                               -1e18, 1e18, 3e38, kInfinity, -kInfinity, 0.25, -2.5, 255.0, 1e-45};
+constexpr rg::ScalarType kDtypes[] = {rg::kFloat32,       rg::kFloat32,       rg::kFloat32,     rg::kFloat64, rg::kFloat64,
+                                      rg::kFloat16,       rg::kBFloat16,      rg::kFloat8_e4m3fn, rg::kFloat8_e5m2,
+                                      rg::kInt64,         rg::kInt64,         rg::kInt32,       rg::kUInt8,   rg::kBool};
+constexpr std::string_view kWords[] = {"mean",    "sum",           "none",     "batchmean", "constant",
+                                       "reflect", "replicate",     "circular", "nearest",   "nearest-exact",
+                                       "linear",  "bilinear",      "bicubic",  "trilinear", "area",
+                                       "tanh",    "trunc",         "floor",    "",          "valid",
+                                       "same",    "no such word"};
+constexpr std::string_view kEquations[] = {"ij,jk->ik", "bij,bjk->bik", "ii->i",    "ij->ji",  "i,j->ij", "...ij,...jk->...ik",
+                                           "ij",        "i->",          "ij,ij->",  "->",      "iij->ij", "ij,jk,kl->il",
+                                           "...->...",  "i.j",          "ij->ijk",  "a,b,c",   ",",       "ij,jk->"};
+
+bool wants_gradient(const Tensor& t) { return t.defined() && t.is_floating_point() && t.requires_grad(); }
+
+std::string text_of(const Tensor& t) {
+  if (!t.defined()) return "undefined";
+  std::string text = rg::describe(t);
+  if (!t.is_contiguous()) text += fmt::format(" strides {}", fmt::join(t.strides(), ","));
+  if (wants_gradient(t)) text += t.is_leaf() ? " leaf" : " grad";
+  return text;
+}
+
+}  // namespace
+
+Arguments::Arguments(uint64_t seed) : random(seed) {
+  text_ = "(";
+  while (pool_.size() < kPool) pool_.push_back(fresh());
+}
+
+void Arguments::begin(std::string_view function) {
+  text_ = fmt::format("{}(", function);
+  operands_.clear();
+  results_.clear();
+  if (random.chance(0.2)) random.pick(pool_) = fresh();
+}
+
+void Arguments::keep(const Tensor& result) {
+  if (!result.defined()) return;
+  results_.push_back(result);
+  for (const int64_t size : result.sizes())
+    if (size > kLargestSize) return;
+  if (result.numel() <= kMostElements && random.chance(0.5)) random.pick(pool_) = result;
+}
+
+Tensor Arguments::numbers(const rg::IntArray& shape, rg::ScalarType dtype) {
+  std::vector<double> values(static_cast<size_t>(rg::Shape(shape).numel().value()));
+  const bool special = random.chance(0.2), whole = !rg::is_floating(dtype) || random.chance(0.2);
+  for (double& v : values) {
+    v = whole ? static_cast<double>(random.between(-2, 6)) : random.number(-2, 2);
+    if (special && random.chance(0.2)) v = whole ? static_cast<double>(random.pick(kExtreme)) : random.pick(kNumbers);
+    if (special && !whole && random.chance(0.1)) v = std::numeric_limits<double>::quiet_NaN();
+  }
+  return rg::to(rg::tensor(values, shape, {rg::kFloat64}), dtype);
+}
+
+// The same tensor in another layout, or sharing memory with another of the pool.
+Tensor Arguments::relaid(Tensor t) {
+  switch (random.below(8)) {
+    case 0: return t.dim() > 1 ? rg::transpose(t, 0, -1) : t;
+    case 1: return t.dim() > 0 ? rg::slice(t, -1, random.below(2), {}, 2) : t;
+    case 2: return t.dim() < 8 ? rg::expand_to(rg::unsqueeze(t, 0), [&] {
+        rg::Shape shape = t.impl().shape();
+        shape.insert(0, random.between(0, 3));
+        return shape;
+      }())
+                               : t;
+    case 3: return t.numel() > 3 ? rg::as_strided(t, {2, 2}, {1, 1}) : t;
+    case 4: return t.dim() > 0 && t.size(0) > 0 ? rg::select(t, 0, 0) : t;
+    default: return t;
+  }
+}
+
+Tensor Arguments::fresh() {
+  const int64_t rank = random.chance(0.05) ? random.between(5, 8) : random.below(5);
+  rg::IntArray shape(static_cast<size_t>(rank));
+  for (int64_t& size : shape) size = random.chance(0.08) ? 0 : random.between(1, rank > 4 ? 2 : 4);
+  if (rank > 0 && random.chance(0.05)) random.pick(shape) = random.between(5, rank > 2 ? 17 : 300);
+  Tensor t = relaid(numbers(shape, random.pick(kDtypes)));
+  if (t.is_floating_point() && random.chance(0.4)) t = t.detach().requires_grad_();
+  return t;
+}
+
+Tensor Arguments::tensor() {
+  const Tensor t = random.chance(0.02) ? Tensor() : random.pick(pool_);
+  note(text_of(t));
+  return t;
+}
+
+int64_t Arguments::integer() {
+  const double p = random.number(0, 1);
+  const int64_t i = p < 0.75 ? random.between(-3, 4) : p < 0.88 ? random.between(-10, 70) : random.pick(kExtreme);
+  note(std::to_string(i));
+  return i;
+}
+
+double Arguments::number() {
+  const double v = random.chance(0.3) ? random.pick(kNumbers)
+                   : random.chance(0.02) ? std::numeric_limits<double>::quiet_NaN()
+                                         : random.number(-2, 2);
+  note(fmt::format("{}", v));
+  return v;
+}
+
+rg::IntArray Arguments::shape() {
+  rg::IntArray shape(static_cast<size_t>(random.chance(0.05) ? random.between(5, 9) : random.below(5)));
+  const bool extreme = random.chance(0.15);
+  for (int64_t& size : shape) size = random.chance(0.1) ? 0 : random.between(1, 5);
+  if (extreme && !shape.empty()) random.pick(shape) = random.chance(0.3) ? -1 : random.pick(kExtreme);
+  if (extreme && !shape.empty() && random.chance(0.3)) random.pick(shape) = random.pick(kExtreme);
+  note(fmt::format("[{}]", fmt::join(shape, ",")));
+  return shape;
+}
+
+rg::IntArray Arguments::ints() {
+  rg::IntArray list(static_cast<size_t>(random.chance(0.03) ? random.between(5, 17) : random.below(4)));
+  for (int64_t& i : list) i = random.chance(0.06) ? random.pick(kExtreme) : random.between(-2, 3);
+  note(fmt::format("[{}]", fmt::join(list, ",")));
+  return list;
+}
+
+rg::ScalarType Arguments::dtype() {
+  const rg::ScalarType type = random.chance(0.02) ? rg::ScalarType::Undefined : random.pick(kDtypes);
+  note(std::string(rg::name(type)));
+  return type;
+}
+
+std::string_view Arguments::word() {
+  const std::string_view word = random.pick(kWords);
+  note(fmt::format("\"{}\"", word));
+  return word;
+}
+
+std::string_view Arguments::equation() {
+  const std::string_view equation = random.pick(kEquations);
+  note(fmt::format("\"{}\"", equation));
+  return equation;
+}
+
+rg::Indices Arguments::indices() {
+  rg::Indices list;
+  for (int64_t n = random.below(5); n > 0; --n) switch (random.below(5)) {
+      case 0: list.push_back(integer()); break;
+      case 1:
+        list.push_back(rg::indexing::Slice{get<std::optional<int64_t>>(), get<std::optional<int64_t>>(),
+                                           random.chance(0.7) ? 1 : integer()});
+        break;
+      case 2: list.push_back(rg::indexing::Ellipsis{}); break;
+      case 3: list.push_back(rg::indexing::NewAxis{}); break;
+      default: list.push_back(tensor());
+    }
+  return list;
+}
+
+}  // namespace fuzz

@@ -1,0 +1,151 @@
+// Arguments of the API fuzzer: for each type that a public function takes, a random value of it, in range or
+// far out of it, written down as it is drawn. Tensors come from a pool of all dtypes, ranks and layouts in which
+// some share memory, some repeat it, and some want a gradient; results of calls join the pool.
+//
+// What a function may do with such arguments is to return or to throw Error or RuntimeError. So nothing that the
+// language forbids is drawn: no dangling pointers, no enumerators that are none.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include "retrograd/retrograd.h"
+#include "tests/fuzz/random.h"
+
+namespace fuzz {
+
+namespace rg = retrograd;
+using rg::Tensor;
+using rg::Tensors;
+
+class Arguments {
+ public:
+  explicit Arguments(uint64_t seed);
+
+  /// A value for a parameter of type T (without reference). Throws what the constructors of T throw.
+  template <class T>
+  T get();
+
+  /// Begins a call: what was drawn for the last one is forgotten.
+  void begin(std::string_view function);
+  /// "narrow(f32[2,3] strides 1,2 grad, -1, 0, 4)".
+  const std::string& text() const { return text_; }
+
+  // A result: what is not too large joins the pool.
+  void keep(const Tensor& result);
+  void keep(const Tensors& results) {
+    for (const Tensor& t : results) keep(t);
+  }
+  void keep(const std::tuple<Tensor, Tensor>& results) { keep({std::get<0>(results), std::get<1>(results)}); }
+  void keep(const rg::SortResult& r) { keep({r.values, r.indices}); }
+  void keep(const rg::MaxPoolResult& r) { keep({r.values, r.indices}); }
+  void keep(const rg::SlogdetResult& r) { keep({r.sign, r.logabsdet}); }
+  /// The tensors of the last result, and all that they may depend on.
+  const Tensors& results() const { return results_; }
+  const std::vector<Tensor>& pool() const { return pool_; }
+
+  /// For einsum.
+  std::string_view equation();
+
+  Random random;
+
+ private:
+  static constexpr size_t kPool = 48;
+  static constexpr int64_t kMostElements = 20000, kLargestSize = 4096;
+
+  Tensor fresh();
+  Tensor numbers(const rg::IntArray& shape, rg::ScalarType dtype);
+  Tensor relaid(Tensor t);
+  Tensor tensor();
+  rg::IntArray shape();
+  rg::IntArray ints();
+  int64_t integer();
+  double number();
+  rg::ScalarType dtype();
+  std::string_view word();
+  rg::Indices indices();
+  void note(const std::string& argument) { text_ += (text_.back() == '(' ? "" : ", ") + argument; }
+
+  std::vector<Tensor> pool_;
+  Tensors results_;
+  std::deque<Tensor> operands_;  // what Operands point to
+  std::string text_;
+};
+
+template <class T>
+struct IsOptional : std::false_type {};
+template <class T>
+struct IsOptional<std::optional<T>> : std::true_type {};
+
+template <class T>
+T Arguments::get() {
+  if constexpr (IsOptional<T>::value) {
+    if (random.chance(0.5)) return note("{}"), T();
+    return T(get<typename T::value_type>());
+  } else if constexpr (std::is_same_v<T, Tensor>) {
+    return tensor();
+  } else if constexpr (std::is_same_v<T, rg::Operand>) {
+    if (random.chance(0.1)) return rg::Operand(get<rg::Scalar>(), rg::SourceLocation::current());
+    operands_.push_back(tensor());
+    return rg::Operand(operands_.back());
+  } else if constexpr (std::is_same_v<T, Tensors>) {
+    Tensors list(static_cast<size_t>(random.below(4)));
+    for (Tensor& t : list) t = tensor();
+    return list;
+  } else if constexpr (std::is_same_v<T, int64_t>) {
+    return integer();
+  } else if constexpr (std::is_same_v<T, rg::Dim>) {
+    return rg::Dim(integer());
+  } else if constexpr (std::is_same_v<T, bool>) {
+    const bool b = random.chance(0.5);
+    return note(b ? "true" : "false"), b;
+  } else if constexpr (std::is_same_v<T, double>) {
+    return number();
+  } else if constexpr (std::is_same_v<T, rg::Scalar>) {
+    if (random.chance(0.4)) return rg::Scalar(integer());
+    return random.chance(0.1) ? rg::Scalar(get<bool>()) : rg::Scalar(number());
+  } else if constexpr (std::is_same_v<T, rg::Shape>) {
+    return rg::Shape(shape());
+  } else if constexpr (std::is_same_v<T, rg::IntArray>) {
+    return random.chance(0.5) ? shape() : ints();
+  } else if constexpr (std::is_same_v<T, rg::IntList>) {
+    return rg::IntList(ints());
+  } else if constexpr (std::is_same_v<T, rg::ScalarType>) {
+    return dtype();
+  } else if constexpr (std::is_same_v<T, rg::TensorOptions>) {
+    const rg::ScalarType type = dtype();
+    return rg::TensorOptions(type, rg::kCPU, get<bool>());
+  } else if constexpr (std::is_same_v<T, std::string_view>) {
+    return word();
+  } else if constexpr (std::is_same_v<T, rg::ConvPadding>) {
+    return random.chance(0.3) ? rg::ConvPadding(word()) : rg::ConvPadding(rg::IntList(ints()));
+  } else if constexpr (std::is_same_v<T, rg::AdaptiveSize>) {
+    if (random.chance(0.5)) return rg::AdaptiveSize(get<std::optional<int64_t>>());
+    std::vector<std::optional<int64_t>> list;
+    for (const int64_t i : ints()) list.push_back(i);
+    return rg::AdaptiveSize(list);
+  } else if constexpr (std::is_same_v<T, rg::InterpolateOptions>) {
+    rg::InterpolateOptions options{.mode = word()};
+    if (random.chance(0.6))
+      options.size = get<int64_t>();
+    else
+      options.scale_factor = number();
+    options.align_corners = get<std::optional<bool>>();
+    options.recompute_scale_factor = random.chance(0.1);
+    options.antialias = random.chance(0.2);
+    return options;
+  } else if constexpr (std::is_same_v<T, rg::Indices>) {
+    return indices();
+  } else if constexpr (std::is_same_v<T, std::vector<double>>) {
+    std::vector<double> list(static_cast<size_t>(random.below(7)));
+    for (double& v : list) v = number();
+    return list;
+  } else {
+    static_assert(std::is_same_v<T, rg::SourceLocation>, "no way to draw it");
+    return rg::SourceLocation::current();
+  }
+}
+
+}  // namespace fuzz
