@@ -41,7 +41,14 @@ inline Vec<double> fmod(Vec<double> x, Vec<double> y) {
   return map_lanes([](double a, double b) { return __builtin_fmod(a, b); }, x, y);
 }
 
+// In double the quotient of two floats is cut to the right integer below 2^28: it is an integer or at least
+// 2^-24 from the next one. Then its product with y and the rest are exact.
 inline Vec<float> fmod(Vec<float> x, Vec<float> y) {
+  const Mask<float> quick = (abs(x) < abs(y) * 0x1p28f) & (abs(y) < __builtin_inff()) & (abs(y) > 0x1p-90f);
+  if (!any(!quick)) {
+    return through_double([](Vec<double> a, Vec<double> b) { return copysign(a - trunc(a / b) * b, a); }, x,
+                          y);
+  }
   return map_lanes([](float a, float b) { return __builtin_fmodf(a, b); }, x, y);
 }
 

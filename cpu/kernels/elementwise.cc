@@ -200,6 +200,7 @@ void elementwise(const Call& call, TensorImpl& output, const Spans& spans) {
   // of `where`.
   const TensorImpl* value = nullptr;
   for (const TensorImpl* x : call.operands) value = x ? x : value;
+  if (spans.b8 && all_direct(call, output, kBool)) return direct(call, output, spans.b8, 1);
   const ScalarType type = compute_type(value->dtype());
   const Span span = type == kFloat32 ? spans.f32 : type == kFloat64 ? spans.f64 : spans.i64;
   if (!span) fail_call(call, Category::dtype_mismatch, "it is not defined for this dtype");

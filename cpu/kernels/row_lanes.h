@@ -25,15 +25,26 @@ Vec<T> keep_part(Vec<T> v, int64_t count) {
   return Vec<T>(native_keep_part(v.v, count));
 }
 
-template <class T>
-double sum_lanes(Vec<T> v) {
-  T lanes[Vec<T>::size];
-  v.store(lanes);
-  double sum[Vec<T>::size];
-  for (int i = 0; i < Vec<T>::size; ++i) sum[i] = lanes[i];
-  for (int half = Vec<T>::size / 2; half > 0; half /= 2)
-    for (int i = 0; i < half; ++i) sum[i] += sum[i + half];
-  return sum[0];
+/// f over all lanes, in every lane: lanes meet in pairs at halving distances.
+template <int half, class T, class F>
+[[gnu::always_inline]] inline Vec<T> fold_lanes(Vec<T> v, const F& f) {
+  if constexpr (half == 0) {
+    return v;
+  } else {
+    typename Vec<T>::Ints order{};
+#pragma GCC unroll 16
+    for (int i = 0; i < Vec<T>::size; ++i) order[i] = i ^ half;
+    return fold_lanes<half / 2>(f(v, Vec<T>(__builtin_shuffle(v.v, order))), f);
+  }
+}
+
+inline double sum_lanes(Vec<double> v) {
+  double lanes[Vec<double>::size];
+  fold_lanes<Vec<double>::size / 2>(v, [](Vec<double> a, Vec<double> b) { return a + b; }).store(lanes);
+  return lanes[0];
+}
+inline double sum_lanes(Vec<float> v) {
+  return sum_lanes(Vec<double>(native_low_half(v.v)) + Vec<double>(native_high_half(v.v)));
 }
 
 /// For each element: f(x, y, terms) reads inputs x[], sets outputs y[] and terms[]; returns the sums of the
@@ -97,10 +108,8 @@ template <class T, class F, class G>
     const int64_t count = n - i < V::size ? n - i : V::size;
     acc[0] = f(acc[0], g(load_part(x + i, count, x[n - 1])));
   }
+  const V result = fold_lanes<V::size / 2>(f(f(acc[0], acc[1]), f(acc[2], acc[3])), f);
   T lanes[V::size];
-  f(f(acc[0], acc[1]), f(acc[2], acc[3])).store(lanes);
-  V result = V(lanes[0]);
-  for (int k = 1; k < V::size; ++k) result = f(result, V(lanes[k]));
   result.store(lanes);
   return lanes[0];
 }

@@ -33,6 +33,21 @@ void store(const T* from, int64_t n, void* target, int64_t step) {
     for (int64_t i = 0; i < n; ++i) to[i * step] = convert<To>(from[i]);
 }
 
+// Short runs without a call: words of 16 bytes, the last one again from the end.
+void move_bytes(const char* from, int64_t n, char* to) {
+  struct Word {
+    char bytes[16];
+  };
+  if (n < 16 || n > 256) {
+    __builtin_memcpy(to, from, static_cast<size_t>(n));
+    return;
+  }
+  Word last;
+  __builtin_memcpy(&last, from + n - 16, 16);
+  for (int64_t i = 0; i + 16 <= n; i += 16) __builtin_memcpy(to + i, from + i, 16);
+  __builtin_memcpy(to + n - 16, &last, 16);
+}
+
 template <class Bits>
 void move(const void* source, int64_t step, int64_t n, void* target, int64_t to_step) {
   const Bits* from = static_cast<const Bits*>(source);
@@ -40,7 +55,8 @@ void move(const void* source, int64_t step, int64_t n, void* target, int64_t to_
   if (to_step != 1) {
     for (int64_t i = 0; i < n; ++i) to[i * to_step] = from[i * step];
   } else if (step == 1) {
-    __builtin_memcpy(to, from, static_cast<size_t>(n) * sizeof(Bits));
+    move_bytes(static_cast<const char*>(source), n * static_cast<int64_t>(sizeof(Bits)),
+               static_cast<char*>(target));
   } else if (step == 0) {
     const Bits value = *from;
     for (int64_t i = 0; i < n; ++i) to[i] = value;

@@ -41,10 +41,14 @@ struct Words {
 template <class F>
 [[gnu::always_inline]] inline void for_blocks(PhiloxKey key, uint64_t first, int64_t blocks, const F& put) {
   Words x;
-  for (int64_t at = 0; at < blocks; at += kLanes) {
+  int64_t at = 0;
+  for (; at + kLanes <= blocks; at += kLanes) {
     philox(key, first + static_cast<uint64_t>(at), x);
-    put(at, blocks - at < kLanes ? static_cast<int>(blocks - at) : kLanes, x);
+    put(at, kLanes, x);
   }
+  if (at == blocks) return;
+  philox(key, first + static_cast<uint64_t>(at), x);
+  put(at, static_cast<int>(blocks - at), x);
 }
 
 void words(PhiloxKey key, uint64_t first, int64_t blocks, uint32_t* out) {

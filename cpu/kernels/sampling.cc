@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "cpu/kernels/layout.h"
+#include "cpu/kernels/rows_random.h"
 #include "cpu/kernels/table.h"
 #include "cpu/parallel.h"
 #include "engine/philox.h"
@@ -25,11 +26,8 @@ namespace {
 
 constexpr int64_t kGrain = 16384;  // weights and samples a chunk
 
-// floor(range * bits / 2^64) for number `i` of a draw: a bias of at most range / 2^64.
-int64_t below(int64_t range, const ops::Draw& draw, int64_t i) {
-  const auto w = philox(draw.seed_bits(), static_cast<uint64_t>(i) / 2, draw.offset_bits());
-  const size_t half = i % 2 ? 2 : 0;
-  const uint64_t bits = uint64_t{w[half]} << 32 | w[half + 1];
+// floor(range * bits / 2^64): a bias of at most range / 2^64.
+int64_t below(int64_t range, uint64_t bits) {
   return static_cast<int64_t>(static_cast<unsigned __int128>(bits) * static_cast<uint64_t>(range) >> 64);
 }
 
@@ -40,8 +38,18 @@ void randperm_kernel(const Call& call, TensorImpl* const* outputs) {
   if (n == 0) return;
   std::vector<int64_t> places(static_cast<size_t>(n));
   std::iota(places.begin(), places.end(), 0);
-  for (int64_t i = 0; i + 1 < n; ++i)
-    std::swap(places[static_cast<size_t>(i)], places[static_cast<size_t>(i + below(n - i, attrs.draw, i))]);
+  constexpr int64_t kTile = 1024;
+  uint32_t words[2 * kTile];
+  for (int64_t at = 0; at + 1 < n; at += kTile) {
+    const int64_t count = std::min(kTile, n - 1 - at);
+    random_table().words({attrs.draw.seed_bits(), attrs.draw.offset_bits()}, static_cast<uint64_t>(at) / 2,
+                         (count + 1) / 2, words);
+    for (int64_t k = 0; k < count; ++k) {
+      const uint64_t bits = uint64_t{words[2 * k]} << 32 | words[2 * k + 1];
+      std::swap(places[static_cast<size_t>(at + k)],
+                places[static_cast<size_t>(at + k + below(n - at - k, bits))]);
+    }
+  }
   dispatch(out.dtype(), [&]<class T>(std::type_identity<T>) {
     scatter(places.data(), static_cast<T*>(out.data()), Layout(out), 0, n);
   });

@@ -36,6 +36,16 @@ struct Lane<int64_t> {
   static void store(bool* p, bool b) { *p = b; }
 };
 
+// A bool, as the byte that it is.
+template <>
+struct Lane<uint8_t> {
+  using V = Int;
+  static constexpr int size = 1;
+  static V load(const uint8_t* p) { return V(static_cast<int>(*p)); }
+  static bool first(bool b) { return b; }
+  static void store(bool* p, bool b) { *p = b; }
+};
+
 template <class Op, class V, class A>
 [[gnu::always_inline]] inline auto apply(const V* x, const A& attrs) {
   if constexpr (Op::arity == 1)
@@ -86,6 +96,7 @@ constexpr Spans spans_of() {
   s.f32 = span<Op, float, std::conditional_t<boolean, bool, float>>;
   s.f64 = span<Op, double, std::conditional_t<boolean, bool, double>>;
   if constexpr (Op::integers) s.i64 = span<Op, int64_t, std::conditional_t<boolean, bool, int64_t>>;
+  if constexpr (Op::integers && boolean) s.b8 = span<Op, uint8_t, bool>;
   return s;
 }
 

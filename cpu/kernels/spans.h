@@ -14,6 +14,7 @@ using Span = void (*)(void* out, const void* const* in, int64_t n, const void* a
 
 struct Spans {
   Span f32, f64, i64;  // i64 is null for ops without integers
+  Span b8;             // of bool operands, for ops that give bool and have integers; else null
   bool boolean;        // gives bool
 };
 

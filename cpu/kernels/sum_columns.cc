@@ -2,11 +2,13 @@
 // strip of one block into doubles; the blocks of a strip are then added in order.
 #include "cpu/kernels/reduce.h"
 #include "cpu/parallel.h"
+#include "cpu/scratch.h"
 
 namespace retrograd::cpu {
 namespace {
 
 constexpr int64_t kStrip = 4096;  // columns
+constexpr int64_t kTile = 8192;   // elements converted at once
 constexpr int64_t kLeast = 4;     // fewer columns are summed as rows
 
 template <class T, class D>
@@ -43,10 +45,14 @@ class ColumnSum {
       if constexpr (std::is_same_v<T, D>) {
         reduce_table<T>().sum_columns(base + offset, count, stride, s.count, out);
       } else {
-        T tile[kStrip];
-        for (int64_t i = 0; i < count; ++i) {
-          for (int64_t j = 0; j < s.count; ++j) tile[j] = static_cast<T>(base[offset + i * stride + j]);
-          reduce_table<T>().sum_columns(tile, 1, 0, s.count, out);
+        const auto load = convert_table<T>().load[static_cast<int>(dtype_of<D>())];
+        const int64_t rows = std::max<int64_t>(1, kTile / s.count);
+        Scratch<T> tile(rows * s.count);
+        for (int64_t i = 0; i < count; i += rows) {
+          const int64_t n = std::min(rows, count - i);
+          for (int64_t r = 0; r < n; ++r)
+            load(base + offset + (i + r) * stride, 1, s.count, tile.data() + r * s.count);
+          reduce_table<T>().sum_columns(tile.data(), n, s.count, s.count, out);
         }
       }
     });
