@@ -92,7 +92,9 @@ struct Plan::Run::View {
       __builtin_prefetch(v.slot(ref[kAhead]));
       x = slot->value.get();
       if (!x || slot->packed || slot->version != x->storage()->version()) return false;
-      if (v.releases && !v.records[ref->place]->is_unchanged()) return false;
+      if (const Record& record = *v.records[ref->place];
+          v.releases && record.slots > 1 && !record.is_unchanged())
+        return false;
     }
     if (s.elements != 1 && !x->is_contiguous()) return false;
     in[i] = static_cast<const char*>(x->storage()->data()) + x->storage_offset() * s.item;
