@@ -50,7 +50,7 @@ template <class F>
 struct Backward : Elementwise<2>, ChainRule<Backward<F>> {
   using Attrs = typename F::Attrs;
   static constexpr std::string_view name{backward_name<F>.data(), backward_name<F>.size()};
-  static constexpr std::string_view doc = "the gradient of the activation";
+  static constexpr std::string_view doc = "the gradient of the activation", operands = "g, v";
   template <class V>
   static V fwd(V g, V v, const Attrs& a) {
     return F::backward(g, v, a);

@@ -27,6 +27,9 @@ struct Attention {
   static constexpr std::string_view name = "attention",
                                     doc =
                                         "softmax(query key' * scale) value, with the log sum exp of each row";
+  static constexpr std::string_view operands = "query, key, value";
+  static constexpr std::string_view example =
+      "f32[2,3,4], f32[2,5,4], f32[2,5,6] {is_causal=false, scale=0.5} : f32[2,3,6], f32[2,3]";
   static constexpr int8_t arity = 3, outputs = 2;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
   static constexpr auto saves = Saves::both;
@@ -40,6 +43,10 @@ struct Attention {
 struct AttentionBackward {
   using Attrs = AttentionAttrs;
   static constexpr std::string_view name = "attention_backward", doc = "gradients of attention";
+  static constexpr std::string_view operands = "query, key, value, out, lse, g";
+  static constexpr std::string_view example =
+      "f32[2,3,4], f32[2,5,4], f32[2,5,6], f32[2,3,6], f32[2,3], f32[2,3,6] {is_causal=false, scale=0.5} : "
+      "f32[2,3,4], f32[2,5,4], f32[2,5,6]";
   static constexpr int8_t arity = 6, outputs = 3;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
   static constexpr auto saves = Saves::operands;

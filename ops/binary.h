@@ -83,6 +83,7 @@ struct Minimum : SmoothBinary<Minimum> {
 struct ExtremumBackward : Elementwise<3>, ChainRule<ExtremumBackward> {
   static constexpr std::string_view name = "extremum_backward",
                                     doc = "the gradient of maximum(a, b) by a, from (g, a, b)";
+  static constexpr std::string_view operands = "g, a, b";
   static constexpr Saves saves = Saves::operands;
   static SaveSet saves_for(const Call&, uint64_t wants) { return {wants & 1 ? uint64_t{6} : 0, 0}; }
   template <class V>

@@ -32,6 +32,8 @@ void check_classes(const Call& call, const TensorImpl& x, const TensorImpl& targ
     fail_call(call, Category::shape_mismatch, "the target must have the input's shape without the classes");
 }
 
+ScalarType lse_dtype(ScalarType dtype) { return dtype == kFloat64 ? kFloat64 : kFloat32; }
+
 // A value per sample, along the classes.
 Tensor spread(const Tensor& v, const Shape& shape, int64_t dim) {
   return expand_reduced(v, shape, dim, false, {});
@@ -82,7 +84,7 @@ Tensor NllBackward::transpose(RuleContext& c, int, const Tensor& g) {
 void CrossEntropy::infer(const Call& call, TensorImpl* const* outputs) {
   ClassLoss::infer(call, outputs);
   const TensorImpl& loss = *outputs[0];
-  outputs[1]->set_type(loss.dtype() == kFloat64 ? kFloat64 : kFloat32, loss.device(), loss.shape());
+  outputs[1]->set_type(lse_dtype(loss.dtype()), loss.device(), loss.shape());
 }
 
 namespace {
@@ -113,10 +115,14 @@ void CrossEntropy::jvp(TangentContext& c) {
 }
 
 void CrossEntropyBackward::infer(const Call& call, TensorImpl* const* outputs) {
-  const TensorImpl &x = *call.operands[1], &target = *call.operands[2];
+  check_floating(call);
+  const TensorImpl &g = *call.operands[0], &x = *call.operands[1], &target = *call.operands[2],
+                   &lse = *call.operands[3];
   check_classes(call, x, target);
-  if (!(call.operands[0]->shape() == target.shape()))
-    fail_call(call, Category::shape_mismatch, "gradient and target have different shapes");
+  if (!(g.shape() == target.shape() && lse.shape() == target.shape()))
+    fail_call(call, Category::shape_mismatch, "gradient, target and lse have different shapes");
+  if (g.dtype() != x.dtype() || lse.dtype() != lse_dtype(x.dtype()))
+    fail_call(call, Category::dtype_mismatch, "gradient, input and lse do not go together");
   outputs[0]->set_type(x.dtype(), x.device(), x.shape());
 }
 

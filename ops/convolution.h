@@ -47,6 +47,10 @@ struct BiasedConvolution {
 /// x (n, c, large...), w (k, c / groups, kernel...) -> (n, k, size...).
 struct Convolution : BiasedConvolution {
   static constexpr std::string_view name = "convolution", doc = "sums of input windows times weight, + bias";
+  static constexpr std::string_view operands = "input, weight, bias";
+  static constexpr std::string_view example =
+      "f32[2,3,7], f32[4,3,5], f32[4] {stride=[1], padding=[0], dilation=[1], groups=1, size=[3]} : "
+      "f32[2,4,3]";
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
@@ -56,6 +60,10 @@ struct Convolution : BiasedConvolution {
 struct ConvolutionTranspose : BiasedConvolution {
   static constexpr std::string_view name = "convolution_transpose",
                                     doc = "the transpose of convolution by its input, + bias";
+  static constexpr std::string_view operands = "g, weight, bias";
+  static constexpr std::string_view example =
+      "f32[2,4,3], f32[4,3,5], f32[3] {stride=[1], padding=[0], dilation=[1], groups=1, size=[7]} : "
+      "f32[2,3,7]";
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
@@ -66,6 +74,9 @@ struct ConvolutionWeight {
   using Attrs = ConvolutionAttrs;
   static constexpr std::string_view name = "convolution_weight",
                                     doc = "the transpose of convolution by its weight";
+  static constexpr std::string_view operands = "input, g";
+  static constexpr std::string_view example =
+      "f32[2,3,7], f32[2,4,3] {stride=[1], padding=[0], dilation=[1], groups=1, size=[5]} : f32[4,3,5]";
   static constexpr int8_t arity = 2;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
   static constexpr auto saves = Saves::other;

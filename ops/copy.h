@@ -11,6 +11,8 @@ namespace ops {
 struct Copy {
   using Attrs = NoAttrs;
   static constexpr std::string_view name = "copy", doc = "a value in place of another";
+  static constexpr std::string_view operands = "old, source";
+  static constexpr std::string_view example = "f32[2,3], f32[2,3] : f32[2,3]";
   static constexpr int8_t arity = 2;
   static constexpr uint32_t traits = Trait::pure | Trait::elementwise;
   static void infer(const Call& call, TensorImpl* const* outputs);

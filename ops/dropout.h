@@ -24,6 +24,7 @@ struct Dropout : Random {
   };
   static constexpr std::string_view name = "dropout",
                                     doc = "elements set to zero at random, the others scaled up";
+  static constexpr std::string_view example = "f32[2,3] {p=0.5, seed=1, offset=0} : f32[2,3]";
   static constexpr int8_t arity = 1;
   static constexpr uint32_t traits = Trait::pure | Trait::random | Trait::elementwise;
   static void infer(const Call& call, TensorImpl* const* outputs);

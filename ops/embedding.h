@@ -21,6 +21,9 @@ struct EmbeddingAttrs {
 struct Embedding {
   using Attrs = EmbeddingAttrs;
   static constexpr std::string_view name = "embedding", doc = "rows of a table";
+  static constexpr std::string_view operands = "index, weight";
+  static constexpr std::string_view example =
+      "i64[2,3], f32[5,4] {padding_idx=-1, scale_grad_by_freq=false, without_padding=false} : f32[2,3,4]";
   static constexpr int8_t arity = 2;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
   static SaveSet saves_for(const Call&, uint64_t) { return {uint64_t{1}, 0}; }
@@ -41,6 +44,10 @@ struct EmbeddingBackward {
     }
   };
   static constexpr std::string_view name = "embedding_backward", doc = "rows added into a table of zeros";
+  static constexpr std::string_view operands = "index, g";
+  static constexpr std::string_view example =
+      "i64[2,3], f32[2,3,4] {padding_idx=-1, scale_grad_by_freq=false, without_padding=false, rows=5} : "
+      "f32[5,4]";
   static constexpr int8_t arity = 2;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
   static SaveSet saves_for(const Call&, uint64_t) { return {uint64_t{1}, 0}; }

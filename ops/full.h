@@ -19,6 +19,7 @@ struct Full {
   };
   static constexpr std::string_view name = "full", doc = "a tensor of one value",
                                     no_derivative = "it has no operands";
+  static constexpr std::string_view example = "{size=[2,3], value=1.0, dtype=f32} : f32[2,3]";
   static constexpr int8_t arity = 0;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
   static void infer(const Call& call, TensorImpl* const* outputs) {

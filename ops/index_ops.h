@@ -26,6 +26,8 @@ struct Indexing {
 struct Gather : Indexing {
   static constexpr std::string_view name = "gather",
                                     doc = "entries of a dim, one for each element of the index";
+  static constexpr std::string_view operands = "x, index";
+  static constexpr std::string_view example = "f32[3,4], i64[2,4] {dim=0} : f32[2,4]";
   static constexpr int8_t arity = 2;
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
@@ -35,6 +37,8 @@ struct Gather : Indexing {
 /// (x, index, src): x with src added at the index.
 struct ScatterAdd : Indexing {
   static constexpr std::string_view name = "scatter_add", doc = "src added at an index";
+  static constexpr std::string_view operands = "x, index, src";
+  static constexpr std::string_view example = "f32[3,4], i64[2,4], f32[2,4] {dim=0} : f32[3,4]";
   static constexpr int8_t arity = 3;
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
@@ -52,6 +56,8 @@ struct Scatter : Indexing {
     }
   };
   static constexpr std::string_view name = "scatter", doc = "src written at an index";
+  static constexpr std::string_view operands = "x, index, src";
+  static constexpr std::string_view example = "f32[3,4], i64[2,4], f32[2,4] {dim=0} : f32[3,4]";
   static constexpr int8_t arity = 3;
   static constexpr uint8_t optional = 4;
   static void infer(const Call& call, TensorImpl* const* outputs);
@@ -62,6 +68,8 @@ struct Scatter : Indexing {
 /// (x, index of one dim): whole entries of a dim.
 struct IndexSelect : Indexing {
   static constexpr std::string_view name = "index_select", doc = "entries of a dim";
+  static constexpr std::string_view operands = "x, index";
+  static constexpr std::string_view example = "f32[3,4], i64[2] {dim=0} : f32[2,4]";
   static constexpr int8_t arity = 2;
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
@@ -79,6 +87,8 @@ struct IndexSelectBackward : Indexing {
     }
   };
   static constexpr std::string_view name = "index_select_backward", doc = "entries added into zeros";
+  static constexpr std::string_view operands = "g, index";
+  static constexpr std::string_view example = "f32[2,4], i64[2] {dim=0, size=[3,4]} : f32[3,4]";
   static constexpr int8_t arity = 2;
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
@@ -88,6 +98,8 @@ struct IndexSelectBackward : Indexing {
 /// (x, index, source): x with entries of source added.
 struct IndexAdd : Indexing {
   static constexpr std::string_view name = "index_add", doc = "entries added at an index";
+  static constexpr std::string_view operands = "x, index, source";
+  static constexpr std::string_view example = "f32[3,4], i64[2], f32[2,4] {dim=0} : f32[3,4]";
   static constexpr int8_t arity = 3;
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
@@ -97,6 +109,8 @@ struct IndexAdd : Indexing {
 /// (x, index, source): x with entries of source written.
 struct IndexCopy : Indexing {
   static constexpr std::string_view name = "index_copy", doc = "entries written at an index";
+  static constexpr std::string_view operands = "x, index, source";
+  static constexpr std::string_view example = "f32[3,4], i64[2], f32[2,4] {dim=0} : f32[3,4]";
   static constexpr int8_t arity = 3;
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
@@ -110,6 +124,8 @@ struct MaskedFill : Indexing {
     void visit(AttrVisitor& v) { v.field("scalar", scalar); }
   };
   static constexpr std::string_view name = "masked_fill", doc = "a value where a mask holds";
+  static constexpr std::string_view operands = "x, mask, value";
+  static constexpr std::string_view example = "f32[2,3], bool[2,3], f32[2,3] : f32[2,3]";
   static constexpr int8_t arity = 3;
   static constexpr uint8_t optional = 4;
   static constexpr uint32_t traits = Trait::pure | Trait::elementwise;

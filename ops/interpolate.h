@@ -46,11 +46,18 @@ struct InterpolateBackward;
 struct Interpolate : Resampling<Interpolate, InterpolateAttrs> {
   using Transpose = InterpolateBackward;
   static constexpr std::string_view name = "interpolate", doc = "a grid resampled to another size";
+  static constexpr std::string_view example =
+      "f32[2,3,7] {size=[5], mode=0, align_corners=false, antialias=false, scale_d=0.0, scale_h=0.0, "
+      "scale_w=0.0} : f32[2,3,5]";
   static void infer(const Call& call, TensorImpl* const* outputs);
 };
 struct InterpolateBackward : Resampling<InterpolateBackward, InterpolateAttrs> {
   using Transpose = Interpolate;
   static constexpr std::string_view name = "interpolate_backward", doc = "transpose of interpolate";
+  static constexpr std::string_view operands = "g";
+  static constexpr std::string_view example =
+      "f32[2,3,5] {size=[7], mode=0, align_corners=false, antialias=false, scale_d=0.0, scale_h=0.0, "
+      "scale_w=0.0} : f32[2,3,7]";
   static void infer(const Call& call, TensorImpl* const* outputs);
 };
 

@@ -13,6 +13,7 @@ struct Cat {
     void visit(AttrVisitor& v) { v.field("dim", dim); }
   };
   static constexpr std::string_view name = "cat", doc = "tensors behind each other along a dim";
+  static constexpr std::string_view example = "f32[2,3], f32[4,3] {dim=0} : f32[6,3]";
   static constexpr int8_t arity = -1;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
   static void infer(const Call& call, TensorImpl* const* outputs);

@@ -34,6 +34,7 @@ struct LuFactor : LinearAlgebra {
                                     no_derivative =
                                         "its results stand for their operand, by which users "
                                         "of the factors differentiate";
+  static constexpr std::string_view example = "f32[3,3] : f32[3,3], i32[3]";
   static constexpr int8_t arity = 1, outputs = 2;
   static void infer(const Call& call, TensorImpl* const* outputs);
 };
@@ -55,6 +56,9 @@ struct LuSolve : OfFactors {
     }
   };
   static constexpr std::string_view name = "lu_solve", doc = "solution of a linear system with LU factors";
+  static constexpr std::string_view operands = "a, lu, p, b";
+  static constexpr std::string_view example =
+      "f32[3,3], f32[3,3], i32[3], f32[3,2] {transposed=false, check=false} : f32[3,2]";
   static constexpr int8_t arity = 4;
   static SaveSet saves_for(const Call&, uint64_t wants) { return {7, wants & 1}; }
   static void infer(const Call& call, TensorImpl* const* outputs);
@@ -65,6 +69,8 @@ struct LuSolve : OfFactors {
 /// (...): the determinant.
 struct LuDet : OfFactors {
   static constexpr std::string_view name = "lu_det", doc = "determinant of a matrix with LU factors";
+  static constexpr std::string_view operands = "a, lu, p";
+  static constexpr std::string_view example = "f32[3,3], f32[3,3], i32[3] : f32[]";
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
@@ -74,6 +80,8 @@ struct LuDet : OfFactors {
 struct LuSlogdet : OfFactors {
   static constexpr std::string_view name = "lu_slogdet",
                                     doc = "sign and log of the determinant of a matrix with LU factors";
+  static constexpr std::string_view operands = "a, lu, p";
+  static constexpr std::string_view example = "f32[3,3], f32[3,3], i32[3] : f32[], f32[]";
   static constexpr int8_t outputs = 2;
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
@@ -84,6 +92,8 @@ struct LuSlogdet : OfFactors {
 struct Cofactor : OfFactors {
   static constexpr std::string_view name = "cofactor",
                                     doc = "matrix of cofactors of a matrix with LU factors";
+  static constexpr std::string_view operands = "a, lu, p";
+  static constexpr std::string_view example = "f32[3,3], f32[3,3], i32[3] : f32[3,3]";
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
@@ -94,6 +104,8 @@ struct Cofactor : OfFactors {
 struct CofactorDerivative : LinearAlgebra {
   static constexpr std::string_view name = "cofactor_derivative",
                                     doc = "derivative of the cofactors in a direction";
+  static constexpr std::string_view operands = "a, e";
+  static constexpr std::string_view example = "f32[3,3], f32[3,3] : f32[3,3]";
   static constexpr int8_t arity = 2;
   static constexpr auto saves = Saves::operands;
   static void infer(const Call& call, TensorImpl* const* outputs);
@@ -103,6 +115,7 @@ struct CofactorDerivative : LinearAlgebra {
 
 struct Inverse : LinearAlgebra {
   static constexpr std::string_view name = "inverse", doc = "inverse matrix";
+  static constexpr std::string_view example = "f32[3,3] : f32[3,3]";
   static constexpr int8_t arity = 1;
   static constexpr auto saves = Saves::result;
   static void infer(const Call& call, TensorImpl* const* outputs);
@@ -117,6 +130,7 @@ struct Cholesky : LinearAlgebra {
     void visit(AttrVisitor& v) { v.field("upper", upper); }
   };
   static constexpr std::string_view name = "cholesky", doc = "Cholesky factor of a symmetric matrix";
+  static constexpr std::string_view example = "f32[3,3] {upper=false} : f32[3,3]";
   static constexpr int8_t arity = 1;
   static constexpr auto saves = Saves::result;
   static void infer(const Call& call, TensorImpl* const* outputs);
@@ -134,6 +148,9 @@ struct SolveTriangular : LinearAlgebra {
     }
   };
   static constexpr std::string_view name = "solve_triangular", doc = "solution of a triangular system";
+  static constexpr std::string_view operands = "a, b";
+  static constexpr std::string_view example =
+      "f32[3,3], f32[3,2] {upper=true, unitriangular=false} : f32[3,2]";
   static constexpr int8_t arity = 2;
   static SaveSet saves_for(const Call&, uint64_t wants) { return {1, wants & 1}; }
   static void infer(const Call& call, TensorImpl* const* outputs);

@@ -35,6 +35,8 @@ struct ClassLoss {
 /// Operands (x, target).
 struct Nll : ClassLoss {
   static constexpr std::string_view name = "nll", doc = "-x[target] along a dim, 0 for ignored targets";
+  static constexpr std::string_view operands = "x, target";
+  static constexpr std::string_view example = "f32[2,5], i64[2] {dim=1, ignore_index=-100} : f32[2]";
   static SaveSet saves_for(const Call&, uint64_t) { return {2, 0}; }
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
 };
@@ -50,6 +52,9 @@ struct NllBackward : ClassLoss {
   };
   static constexpr std::string_view name = "nll_backward",
                                     doc = "-g at the target along a new dim, 0 elsewhere";
+  static constexpr std::string_view operands = "g, target";
+  static constexpr std::string_view example =
+      "f32[2], i64[2] {dim=1, ignore_index=-100, classes=5} : f32[2,5]";
   static SaveSet saves_for(const Call&, uint64_t) { return {2, 0}; }
   static void infer(const Call& call, TensorImpl* const* outputs);
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
@@ -59,6 +64,8 @@ struct NllBackward : ClassLoss {
 struct CrossEntropy : ClassLoss {
   static constexpr std::string_view name = "cross_entropy",
                                     doc = "log(sum(exp(x))) - x[target] along a dim, 0 for ignored targets";
+  static constexpr std::string_view operands = "x, target";
+  static constexpr std::string_view example = "f32[2,5], i64[2] {dim=1, ignore_index=-100} : f32[2], f32[2]";
   static constexpr int8_t outputs = 2;
   static SaveSet saves_for(const Call&, uint64_t) { return {3, 2}; }
   static void infer(const Call& call, TensorImpl* const* outputs);
@@ -70,6 +77,9 @@ struct CrossEntropy : ClassLoss {
 struct CrossEntropyBackward : ClassLoss {
   static constexpr std::string_view name = "cross_entropy_backward",
                                     doc = "g * (softmax(x) - onehot(target)) along a dim";
+  static constexpr std::string_view operands = "g, x, target, lse";
+  static constexpr std::string_view example =
+      "f32[2], f32[2,5], i64[2], f32[2] {dim=1, ignore_index=-100} : f32[2,5]";
   static constexpr int8_t arity = 4;
   static SaveSet saves_for(const Call&, uint64_t) { return {15, 0}; }
   static void infer(const Call& call, TensorImpl* const* outputs);
@@ -98,6 +108,7 @@ struct Huber : Smooth<Huber> {
 /// -(t log(x) + (1 - t) log(1 - x)), the logarithms no less than -100.
 struct BinaryCrossEntropy : Elementwise<2>, ChainRule<BinaryCrossEntropy> {
   static constexpr std::string_view name = "binary_cross_entropy", doc = "-(t log(x) + (1 - t) log(1 - x))";
+  static constexpr std::string_view operands = "x, target";
   static constexpr Saves saves = Saves::operands;
   template <class V>
   static V fwd(V x, V t, const Attrs&) {

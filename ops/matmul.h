@@ -23,6 +23,8 @@ struct Product {
 /// (n, k) x (k, m) -> (n, m).
 struct Mm : Product {
   static constexpr std::string_view name = "mm", doc = "product of two matrices";
+  static constexpr std::string_view operands = "a, b";
+  static constexpr std::string_view example = "f32[2,3], f32[3,4] : f32[2,4]";
   static void infer(const Call& call, TensorImpl* const* outputs);
   static Tensor transpose(RuleContext& c, int i, const Tensor& g);
 };
@@ -30,6 +32,8 @@ struct Mm : Product {
 /// (..., n, k) x (..., k, m) -> (..., n, m), with equal batch dims of any number.
 struct Bmm : Product {
   static constexpr std::string_view name = "bmm", doc = "products of the matrices of two batches";
+  static constexpr std::string_view operands = "a, b";
+  static constexpr std::string_view example = "f32[5,2,3], f32[5,3,4] : f32[5,2,4]";
   static void infer(const Call& call, TensorImpl* const* outputs);
   static Tensor transpose(RuleContext& c, int i, const Tensor& g);
 };
@@ -37,6 +41,8 @@ struct Bmm : Product {
 /// (n, k) x (k) -> (n).
 struct Mv : Product {
   static constexpr std::string_view name = "mv", doc = "product of a matrix and a vector";
+  static constexpr std::string_view operands = "a, b";
+  static constexpr std::string_view example = "f32[2,3], f32[3] : f32[2]";
   static void infer(const Call& call, TensorImpl* const* outputs);
   static Tensor transpose(RuleContext& c, int i, const Tensor& g);
 };
@@ -44,6 +50,8 @@ struct Mv : Product {
 /// (k) x (k) -> ().
 struct Dot : Product {
   static constexpr std::string_view name = "dot", doc = "sum of the products of two vectors' elements";
+  static constexpr std::string_view operands = "a, b";
+  static constexpr std::string_view example = "f32[3], f32[3] : f32[]";
   static void infer(const Call& call, TensorImpl* const* outputs);
   static Tensor transpose(RuleContext& c, int i, const Tensor& g);
 };
@@ -66,11 +74,16 @@ struct AddProduct {
 
 struct Addmm : AddProduct {
   static constexpr std::string_view name = "addmm", doc = "beta * input + alpha * mat1 @ mat2";
+  static constexpr std::string_view operands = "input, mat1, mat2";
+  static constexpr std::string_view example = "f32[2,4], f32[2,3], f32[3,4] {beta=0.5, alpha=2.0} : f32[2,4]";
   static void infer(const Call& call, TensorImpl* const* outputs);
 };
 
 struct Baddbmm : AddProduct {
   static constexpr std::string_view name = "baddbmm", doc = "beta * input + alpha * batch1 @ batch2";
+  static constexpr std::string_view operands = "input, batch1, batch2";
+  static constexpr std::string_view example =
+      "f32[5,2,4], f32[5,2,3], f32[5,3,4] {beta=0.5, alpha=2.0} : f32[5,2,4]";
   static void infer(const Call& call, TensorImpl* const* outputs);
 };
 
@@ -79,6 +92,8 @@ struct Baddbmm : AddProduct {
 struct Linear {
   using Attrs = NoAttrs;
   static constexpr std::string_view name = "linear", doc = "input @ weight.T + bias";
+  static constexpr std::string_view operands = "input, weight, bias";
+  static constexpr std::string_view example = "f32[2,3], f32[4,3], f32[4] : f32[2,4]";
   static constexpr int8_t arity = 3;
   static constexpr uint8_t optional = 4;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);

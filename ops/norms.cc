@@ -124,6 +124,7 @@ void Normalize::jvp(TangentContext& c) {
 }
 
 void NormalizeBackward::infer(const Call& call, TensorImpl* const* outputs) {
+  check_floating(call);
   const TensorImpl &g = *call.operands[0], &x = *call.operands[1];
   if (!(g.type() == x.type()))
     fail_call(call, Category::shape_mismatch, "gradient and input have different types");
@@ -131,8 +132,12 @@ void NormalizeBackward::infer(const Call& call, TensorImpl* const* outputs) {
   check_dims(call, a.dim);
   if (call.outputs != (a.affine ? 3 : 1))
     fail_call(call, Category::bad_argument, "it gives three gradients if affine, else one");
+  const TensorType stats{stats_dtype(x.dtype()), x.device(), reduced_shape(x.shape(), a.dim, true)};
+  if (!(call.operands[2]->type() == stats && call.operands[3]->type() == stats))
+    fail_call(call, Category::dtype_mismatch, "mean and rstd have other types than normalize gives");
   outputs[0]->set_type(x.dtype(), x.device(), x.shape());
   const Shape sizes = normalized_dims(x.shape(), a.dim);
+  check_affine(call, call.operands[4], sizes);
   for (int i = 1; i < call.outputs; ++i) outputs[i]->set_type(x.dtype(), x.device(), sizes);
 }
 

@@ -39,6 +39,10 @@ struct Normalize {
   using Attrs = NormalizeAttrs;
   static constexpr std::string_view name = "normalize",
                                     doc = "(x - mean) / sqrt(variance + eps) * weight + bias over dims";
+  static constexpr std::string_view operands = "x, weight, bias";
+  static constexpr std::string_view example =
+      "f32[2,3], f32[3], f32[3] {dim=[1], eps=1e-05, center=true, constant_stats=false} : f32[2,3], "
+      "f32[2,1], f32[2,1]";
   static constexpr int8_t arity = 3, outputs = 3;
   static constexpr uint8_t optional = 6;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
@@ -58,6 +62,10 @@ struct NormalizeBackward {
     }
   };
   static constexpr std::string_view name = "normalize_backward", doc = "gradients of normalize";
+  static constexpr std::string_view operands = "g, x, mean, rstd, weight";
+  static constexpr std::string_view example =
+      "f32[2,3], f32[2,3], f32[2,1], f32[2,1], f32[3] {dim=[1], eps=1e-05, center=true, "
+      "constant_stats=false, affine=true} : f32[2,3], f32[3], f32[3]";
   static constexpr int8_t arity = 5, outputs = -1;
   static constexpr uint8_t optional = 16;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);

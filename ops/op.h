@@ -14,6 +14,9 @@
 //   Bilinear     transpose(c, i, g), bilinear     jvp: the op on (ta, b) plus on (a, tb)
 //   Custom       vjp(c), jvp(c)
 //   None         no_derivative = "reason"
+// For documents: `operands`, the names of the operands ("input, weight"; without it x, or a, b, c), and
+// `example`, a call as in the text of a graph ("f32[2,3], i64[4] {dim=0} : f32[4]"), from which docs/ops.md
+// finds out dtypes and derivatives. An elementwise op needs no example.
 // `optional` names the operands that may be missing (bit i: operand i); without it those of an op with the attribute `scalar`, which a number
 // may stand for, else none.
 #pragma once

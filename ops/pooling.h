@@ -47,6 +47,9 @@ struct MaxPool : MaxPooling {
     }
   };
   static constexpr std::string_view name = "max_pool", doc = "largest elements of windows, and their places";
+  static constexpr std::string_view example =
+      "f32[2,3,7] {kernel_size=[3], stride=[2], padding=[0], dilation=[1], ceil_mode=false} : f32[2,3,3], "
+      "i64[2,3,3]";
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
@@ -56,6 +59,7 @@ struct AdaptiveMaxPool : MaxPooling {
   using Attrs = GridSize;
   static constexpr std::string_view name = "adaptive_max_pool",
                                     doc = "largest elements of windows that cover the grid, and their places";
+  static constexpr std::string_view example = "f32[2,3,7] {size=[3]} : f32[2,3,3], i64[2,3,3]";
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
@@ -66,6 +70,8 @@ struct MaxPoolBackward {
   using Attrs = GridSize;
   static constexpr std::string_view name = "max_pool_backward",
                                     doc = "the operand added at places of a grid of zeros";
+  static constexpr std::string_view operands = "g, indices";
+  static constexpr std::string_view example = "f32[2,3,3], i64[2,3,3] {size=[7]} : f32[2,3,7]";
   static constexpr int8_t arity = 2;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
   static SaveSet saves_for(const Call&, uint64_t) { return {uint64_t{2}, 0}; }  // the indices
@@ -90,11 +96,18 @@ struct AvgPoolBackward;
 struct AvgPool : Resampling<AvgPool, AvgPoolAttrs> {
   using Transpose = AvgPoolBackward;
   static constexpr std::string_view name = "avg_pool", doc = "averages over windows";
+  static constexpr std::string_view example =
+      "f32[2,3,7] {size=[3], kernel_size=[3], stride=[2], padding=[0], count_include_pad=true, "
+      "divisor_override=0} : f32[2,3,3]";
   static void infer(const Call& call, TensorImpl* const* outputs);  // int64, too
 };
 struct AvgPoolBackward : Resampling<AvgPoolBackward, AvgPoolAttrs> {
   using Transpose = AvgPool;
   static constexpr std::string_view name = "avg_pool_backward", doc = "transpose of avg_pool";
+  static constexpr std::string_view operands = "g";
+  static constexpr std::string_view example =
+      "f32[2,3,3] {size=[7], kernel_size=[3], stride=[2], padding=[0], count_include_pad=true, "
+      "divisor_override=0} : f32[2,3,7]";
   static void infer(const Call& call, TensorImpl* const* outputs);
 };
 
@@ -103,11 +116,14 @@ struct AdaptiveAvgPool : Resampling<AdaptiveAvgPool, GridSize> {
   using Transpose = AdaptiveAvgPoolBackward;
   static constexpr std::string_view name = "adaptive_avg_pool",
                                     doc = "averages over windows that cover the grid";
+  static constexpr std::string_view example = "f32[2,3,7] {size=[3]} : f32[2,3,3]";
 };
 struct AdaptiveAvgPoolBackward : Resampling<AdaptiveAvgPoolBackward, GridSize> {
   using Transpose = AdaptiveAvgPool;
   static constexpr std::string_view name = "adaptive_avg_pool_backward",
                                     doc = "transpose of adaptive_avg_pool";
+  static constexpr std::string_view operands = "g";
+  static constexpr std::string_view example = "f32[2,3,3] {size=[7]} : f32[2,3,7]";
 };
 
 /// The number of windows along a dim; less than 1 when the kernel is larger than the padded operand.

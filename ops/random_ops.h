@@ -33,6 +33,10 @@ struct Draw {
 /// The next free place of the default generator. Error(unsupported) while a graph is recorded.
 Draw reserve_draw(std::string_view op, SourceLocation where);
 
+/// Dtypes of draws from continuous distributions, and of others.
+constexpr bool is_drawn_floating(ScalarType dtype) { return is_floating(dtype) && !is_float8(dtype); }
+constexpr bool is_drawn(ScalarType dtype) { return !is_float8(dtype); }
+
 struct Random {
   static constexpr uint32_t traits = Trait::pure | Trait::random;
 };
@@ -41,6 +45,12 @@ struct Random {
 struct NewDraw : Random {
   static constexpr int8_t arity = 0;
   static constexpr std::string_view no_derivative = "it has no operands";
+  /// The type of a draw. Error(dtype_mismatch) unless `is_drawn`, of the attribute dtype.
+  static void set_drawn(const Call& call, TensorImpl& out, ScalarType dtype, const Shape& size,
+                        bool is_drawn) {
+    if (!is_drawn) fail_call(call, Category::dtype_mismatch, "it does not draw numbers of this dtype");
+    out.set_type(dtype, kCPU, size);
+  }
 };
 
 /// A draw of a new tensor from a distribution F with two parameters, a and b.
@@ -61,7 +71,7 @@ struct Distribution : NewDraw {
   };
   static void infer(const Call& call, TensorImpl* const* outputs) {
     const Attrs& attrs = call.attrs_as<Attrs>();
-    outputs[0]->set_type(attrs.dtype, kCPU, attrs.size);
+    set_drawn(call, *outputs[0], attrs.dtype, attrs.size, F::takes(attrs.dtype));
   }
 };
 
@@ -82,38 +92,52 @@ struct OneParameter : NewDraw {
   };
   static void infer(const Call& call, TensorImpl* const* outputs) {
     const Attrs& attrs = call.attrs_as<Attrs>();
-    outputs[0]->set_type(attrs.dtype, kCPU, attrs.size);
+    set_drawn(call, *outputs[0], attrs.dtype, attrs.size, F::takes(attrs.dtype));
   }
 };
 
 /// a + (b - a) u, u uniform in [0, 1); below b also where rounding would give b.
 struct Uniform : Distribution<Uniform> {
   static constexpr std::string_view name = "uniform", doc = "uniform random numbers";
+  static constexpr std::string_view example =
+      "{size=[2,3], from=0.0, to=1.0, dtype=f32, seed=1, offset=0} : f32[2,3]";
   static constexpr std::string_view name_of_a = "from", name_of_b = "to";
+  static constexpr auto takes = is_drawn_floating;
 };
 
 /// a + b z, z standard normal.
 struct Normal : Distribution<Normal> {
   static constexpr std::string_view name = "normal", doc = "normal random numbers";
+  static constexpr std::string_view example =
+      "{size=[2,3], mean=0.0, std=1.0, dtype=f32, seed=1, offset=0} : f32[2,3]";
   static constexpr std::string_view name_of_a = "mean", name_of_b = "std";
+  static constexpr auto takes = is_drawn_floating;
 };
 
 /// Integers from a up to, not including, b, in any dtype.
 struct RandInt : Distribution<RandInt> {
   static constexpr std::string_view name = "randint", doc = "uniform random integers";
+  static constexpr std::string_view example =
+      "{size=[2,3], low=0, high=2, dtype=f32, seed=1, offset=0} : f32[2,3]";
   static constexpr std::string_view name_of_a = "low", name_of_b = "high";
+  static constexpr auto takes = is_drawn;
 };
 
 /// -log(1 - u) / a, u uniform in [0, 1).
 struct Exponential : OneParameter<Exponential> {
   static constexpr std::string_view name = "exponential", doc = "exponentially distributed random numbers";
+  static constexpr std::string_view example =
+      "{size=[2,3], lambd=1.0, dtype=f32, seed=1, offset=0} : f32[2,3]";
   static constexpr std::string_view name_of_a = "lambd";
+  static constexpr auto takes = is_drawn_floating;
 };
 
 /// 1 with probability a, else 0, in any dtype.
 struct BernoulliNumber : OneParameter<BernoulliNumber> {
   static constexpr std::string_view name = "bernoulli_number", doc = "1 with a probability, else 0";
+  static constexpr std::string_view example = "{size=[2,3], p=0.5, dtype=f32, seed=1, offset=0} : f32[2,3]";
   static constexpr std::string_view name_of_a = "p";
+  static constexpr auto takes = is_drawn;
 };
 
 /// 1 with the probability that the operand gives, else 0.
@@ -124,6 +148,7 @@ struct Bernoulli : Random {
   };
   static constexpr std::string_view name = "bernoulli",
                                     doc = "1 with the probability given by the operand, else 0";
+  static constexpr std::string_view example = "f32[2,3] {seed=1, offset=0} : f32[2,3]";
   static constexpr int8_t arity = 1;
   static void infer(const Call& call, TensorImpl* const* outputs);
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
@@ -144,6 +169,9 @@ struct NormalAround : Random {
   };
   static constexpr std::string_view name = "normal_around",
                                     doc = "normal random numbers of given means and deviations";
+  static constexpr std::string_view operands = "mean, std";
+  static constexpr std::string_view example =
+      "f32[2,3], f32[2,3] {mean=0, std=0, seed=1, offset=0} : f32[2,3]";
   static constexpr int8_t arity = 2;
   static constexpr uint8_t optional = 3;
   static void infer(const Call& call, TensorImpl* const* outputs);
@@ -157,7 +185,6 @@ using RandomOps = OpList<Uniform, Normal, RandInt, Exponential, BernoulliNumber,
 /// `dtype_ok`.
 void check_request(std::string_view op, const Shape& size, const TensorOptions& options, bool dtype_ok,
                    SourceLocation where);
-inline bool is_drawn_floating(ScalarType dtype) { return is_floating(dtype) && !is_float8(dtype); }
 /// Error(bad_argument) unless 0 <= p <= 1; unless std >= 0; unless low < high and a dtype holds the integers
 /// in [low, high).
 void check_probability(std::string_view op, double p, SourceLocation where);

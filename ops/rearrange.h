@@ -19,6 +19,7 @@ struct Flip : Rearrangement {
     void visit(AttrVisitor& v) { v.field("dims", dims); }
   };
   static constexpr std::string_view name = "flip", doc = "dims in reverse order";
+  static constexpr std::string_view example = "f32[2,3] {dims=[1]} : f32[2,3]";
   static void infer(const Call& call, TensorImpl* const* outputs);
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
 };
@@ -36,11 +37,13 @@ struct Triangle : Rearrangement {
 /// Zeros above (tril) or below (triu) a diagonal of the last two dims.
 struct Tril : Triangle {
   static constexpr std::string_view name = "tril", doc = "zeros above a diagonal";
+  static constexpr std::string_view example = "f32[2,3] {diagonal=0} : f32[2,3]";
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
 };
 
 struct Triu : Triangle {
   static constexpr std::string_view name = "triu", doc = "zeros below a diagonal";
+  static constexpr std::string_view example = "f32[2,3] {diagonal=0} : f32[2,3]";
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
 };
 

@@ -33,11 +33,13 @@ struct Reduce {
 
 struct Sum : Reduce {
   static constexpr std::string_view name = "sum", doc = "sum over dims";
+  static constexpr std::string_view example = "f32[2,3] {dim=[1], keepdim=false} : f32[2]";
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
 };
 
 struct Mean : Reduce {
   static constexpr std::string_view name = "mean", doc = "mean over dims";
+  static constexpr std::string_view example = "f32[2,3] {dim=[1], keepdim=false} : f32[2]";
   static void infer(const Call& call, TensorImpl* const* outputs);
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
 };
@@ -45,6 +47,7 @@ struct Mean : Reduce {
 /// Of one dim or of all. The derivative is y / x, and the product of the other elements where x is 0.
 struct Prod : Reduce {
   static constexpr std::string_view name = "prod", doc = "product over dims";
+  static constexpr std::string_view example = "f32[2,3] {dim=[1], keepdim=false} : f32[2]";
   static constexpr Saves saves = Saves::both;
   template <class C>
   static Tensor slope(C& c);
@@ -61,9 +64,11 @@ struct Extreme : Reduce {
 };
 struct Amax : Extreme {
   static constexpr std::string_view name = "amax", doc = "largest element over dims";
+  static constexpr std::string_view example = "f32[2,3] {dim=[1], keepdim=false} : f32[2]";
 };
 struct Amin : Extreme {
   static constexpr std::string_view name = "amin", doc = "smallest element over dims";
+  static constexpr std::string_view example = "f32[2,3] {dim=[1], keepdim=false} : f32[2]";
 };
 
 /// Values and indices of the extremes along one dim; the gradient goes to the indices. On ties the first
@@ -77,9 +82,11 @@ struct ExtremeAlong : Reduce {
 };
 struct MaxAlong : ExtremeAlong {
   static constexpr std::string_view name = "max", doc = "largest element along a dim, and its index";
+  static constexpr std::string_view example = "f32[2,3] {dim=[1], keepdim=false} : f32[2], i64[2]";
 };
 struct MinAlong : ExtremeAlong {
   static constexpr std::string_view name = "min", doc = "smallest element along a dim, and its index";
+  static constexpr std::string_view example = "f32[2,3] {dim=[1], keepdim=false} : f32[2], i64[2]";
 };
 
 struct ExtremeIndex : Reduce {
@@ -88,9 +95,11 @@ struct ExtremeIndex : Reduce {
 };
 struct Argmax : ExtremeIndex {
   static constexpr std::string_view name = "argmax", doc = "index of the largest element";
+  static constexpr std::string_view example = "f32[2,3] {dim=[1], keepdim=false} : i64[2]";
 };
 struct Argmin : ExtremeIndex {
   static constexpr std::string_view name = "argmin", doc = "index of the smallest element";
+  static constexpr std::string_view example = "f32[2,3] {dim=[1], keepdim=false} : i64[2]";
 };
 
 struct VarianceAttrs : ReduceAttrs {
@@ -105,6 +114,7 @@ struct VarianceAttrs : ReduceAttrs {
 struct Var : Reduce {
   using Attrs = VarianceAttrs;
   static constexpr std::string_view name = "var", doc = "variance over dims";
+  static constexpr std::string_view example = "f32[2,3] {dim=[1], keepdim=false, correction=1} : f32[2]";
   static constexpr Saves saves = Saves::operands;
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
@@ -113,6 +123,7 @@ struct Var : Reduce {
 
 struct Std : Var {
   static constexpr std::string_view name = "std", doc = "standard deviation over dims";
+  static constexpr std::string_view example = "f32[2,3] {dim=[1], keepdim=false, correction=1} : f32[2]";
   static constexpr Saves saves = Saves::both;
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
@@ -120,6 +131,7 @@ struct Std : Var {
 
 struct LogSumExp : Reduce {
   static constexpr std::string_view name = "logsumexp", doc = "log(sum(exp(x))) over dims";
+  static constexpr std::string_view example = "f32[2,3] {dim=[1], keepdim=false} : f32[2]";
   static constexpr Saves saves = Saves::both;
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
@@ -138,6 +150,7 @@ struct NormAttrs : ReduceAttrs {
 struct VectorNorm : Reduce {
   using Attrs = NormAttrs;
   static constexpr std::string_view name = "vector_norm", doc = "p-norm over dims";
+  static constexpr std::string_view example = "f32[2,3] {dim=[1], keepdim=false, ord=2} : f32[2]";
   static constexpr Saves saves = Saves::both;
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
@@ -149,13 +162,16 @@ struct Count : Reduce {
 };
 struct All : Count {
   static constexpr std::string_view name = "all", doc = "whether all elements are nonzero";
+  static constexpr std::string_view example = "f32[2,3] {dim=[1], keepdim=false} : bool[2]";
   static void infer(const Call& call, TensorImpl* const* outputs);
 };
 struct Any : All {
   static constexpr std::string_view name = "any", doc = "whether any element is nonzero";
+  static constexpr std::string_view example = "f32[2,3] {dim=[1], keepdim=false} : bool[2]";
 };
 struct CountNonzero : Count {
   static constexpr std::string_view name = "count_nonzero", doc = "number of nonzero elements";
+  static constexpr std::string_view example = "f32[2,3] {dim=[1], keepdim=false} : i64[2]";
   static void infer(const Call& call, TensorImpl* const* outputs);
 };
 

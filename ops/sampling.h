@@ -22,9 +22,11 @@ struct RandPerm : NewDraw {
     }
   };
   static constexpr std::string_view name = "randperm", doc = "a random permutation";
+  static constexpr bool takes(ScalarType dtype) { return dtype != kBool && is_drawn(dtype); }
+  static constexpr std::string_view example = "{n=3, dtype=f32, seed=1, offset=0} : f32[3]";
   static void infer(const Call& call, TensorImpl* const* outputs) {
     const Attrs& attrs = call.attrs_as<Attrs>();
-    outputs[0]->set_type(attrs.dtype, kCPU, {attrs.n});
+    set_drawn(call, *outputs[0], attrs.dtype, {attrs.n}, takes(attrs.dtype));
   }
 };
 
@@ -42,6 +44,8 @@ struct Multinomial : Random {
   };
   static constexpr std::string_view name = "multinomial", doc = "places drawn by their weights",
                                     no_derivative = "it gives integers";
+  static constexpr std::string_view example =
+      "f32[3] {num_samples=2, replacement=true, seed=1, offset=0} : i64[2]";
   static constexpr int8_t arity = 1;
   static void infer(const Call& call, TensorImpl* const* outputs);
 };

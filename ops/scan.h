@@ -35,11 +35,13 @@ struct Scan {
 
 struct CumSum : Scan {
   static constexpr std::string_view name = "cumsum", doc = "cumulative sum along a dim";
+  static constexpr std::string_view example = "f32[4,3] {dim=0, reverse=false, exclusive=false} : f32[4,3]";
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
 };
 
 struct CumProd : Scan {
   static constexpr std::string_view name = "cumprod", doc = "cumulative product along a dim";
+  static constexpr std::string_view example = "f32[4,3] {dim=0, reverse=false, exclusive=false} : f32[4,3]";
   static constexpr Saves saves = Saves::operands;
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
@@ -48,6 +50,9 @@ struct CumProd : Scan {
 /// Operands (a, b); attribute exclusive is false.
 struct Recurrence : Scan {
   static constexpr std::string_view name = "recurrence", doc = "y[i] = b[i] + a[i] * y[i-1] along a dim";
+  static constexpr std::string_view operands = "a, b";
+  static constexpr std::string_view example =
+      "f32[4,3], f32[4,3] {dim=0, reverse=false, exclusive=false} : f32[4,3]";
   static constexpr int8_t arity = 2;
   static SaveSet saves_for(const Call&, uint64_t wants) { return {1, wants & 1}; }
   static void vjp(RuleContext& c);
@@ -57,6 +62,7 @@ struct Recurrence : Scan {
 /// y[i] = x[i-1] with a 0 in front; in reverse y[i] = x[i+1] with a 0 at the end.
 struct Shift : Scan {
   static constexpr std::string_view name = "shift", doc = "moved by one along a dim";
+  static constexpr std::string_view example = "f32[4,3] {dim=0, reverse=false, exclusive=false} : f32[4,3]";
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
 };
 

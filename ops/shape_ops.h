@@ -16,6 +16,7 @@ struct View {
 /// The same view of the same memory.
 struct Alias : View {
   static constexpr std::string_view name = "alias", doc = "the tensor itself, as another view";
+  static constexpr std::string_view example = "f32[2,3] : f32[2,3]";
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void layout(const Call& call, TensorImpl& output);
   static Tensor transpose(RuleContext&, int, const Tensor& g) { return g; }
@@ -24,6 +25,7 @@ struct Alias : View {
 struct Detach : Alias {
   static constexpr std::string_view name = "detach", doc = "the tensor without history",
                                     no_derivative = "it cuts the graph";
+  static constexpr std::string_view example = "f32[2,3] : f32[2,3]";
   static Tensor transpose(RuleContext&, int, const Tensor& g) = delete;
 };
 
@@ -35,6 +37,7 @@ struct ShapeAttrs {
 struct Expand : View {
   using Attrs = ShapeAttrs;
   static constexpr std::string_view name = "expand", doc = "dims of size 1 repeated, new dims in front";
+  static constexpr std::string_view example = "f32[3] {size=[2,3]} : f32[2,3]";
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void layout(const Call& call, TensorImpl& output);
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
@@ -44,6 +47,7 @@ struct Expand : View {
 struct Reshape : View {
   using Attrs = ShapeAttrs;
   static constexpr std::string_view name = "view", doc = "the same elements in another shape, without a copy";
+  static constexpr std::string_view example = "f32[2,3] {size=[6]} : f32[6]";
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void layout(const Call& call, TensorImpl& output);
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
@@ -56,6 +60,7 @@ struct Permute : View {
     void visit(AttrVisitor& v) { v.field("dims", dims); }
   };
   static constexpr std::string_view name = "permute", doc = "dims in another order";
+  static constexpr std::string_view example = "f32[2,3,4] {dims=[2,0,1]} : f32[4,2,3]";
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void layout(const Call& call, TensorImpl& output);
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
@@ -65,6 +70,7 @@ struct Permute : View {
 struct Clone {
   using Attrs = NoAttrs;
   static constexpr std::string_view name = "clone", doc = "a copy in row-major memory";
+  static constexpr std::string_view example = "f32[2,3] : f32[2,3]";
   static constexpr int8_t arity = 1;
   static constexpr uint32_t traits = Trait::pure | Trait::elementwise;
   static void infer(const Call& call, TensorImpl* const* outputs);
@@ -75,6 +81,7 @@ struct Clone {
 struct Contiguous : Clone {
   static constexpr std::string_view name = "contiguous",
                                     doc = "row-major memory, by a copy only where needed";
+  static constexpr std::string_view example = "f32[2,3] : f32[2,3]";
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
   static void run_on_host(const Call& call, Tensor* results);
 };
@@ -85,6 +92,7 @@ struct To {
     void visit(AttrVisitor& v) { v.field("dtype", dtype); }
   };
   static constexpr std::string_view name = "to", doc = "converted to another dtype";
+  static constexpr std::string_view example = "f32[2,3] {dtype=f64} : f64[2,3]";
   static constexpr int8_t arity = 1;
   static constexpr uint32_t traits = Trait::pure | Trait::elementwise;
   static void infer(const Call& call, TensorImpl* const* outputs);

@@ -25,12 +25,14 @@ struct SoftmaxLike {
 
 struct Softmax : SoftmaxLike {
   static constexpr std::string_view name = "softmax", doc = "exp(x) / sum(exp(x)) along a dim";
+  static constexpr std::string_view example = "f32[2,3] {dim=1} : f32[2,3]";
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
 };
 
 struct LogSoftmax : SoftmaxLike {
   static constexpr std::string_view name = "log_softmax", doc = "x - log(sum(exp(x))) along a dim";
+  static constexpr std::string_view example = "f32[2,3] {dim=1} : f32[2,3]";
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
 };
@@ -38,6 +40,8 @@ struct LogSoftmax : SoftmaxLike {
 /// Operands (g, y).
 struct SoftmaxBackward : SoftmaxLike {
   static constexpr std::string_view name = "softmax_backward", doc = "y * (g - sum(g * y)) along a dim";
+  static constexpr std::string_view operands = "g, y";
+  static constexpr std::string_view example = "f32[2,3], f32[2,3] {dim=1} : f32[2,3]";
   static constexpr int8_t arity = 2;
   static constexpr Saves saves = Saves::operands;
   static void vjp(RuleContext& c);
@@ -46,6 +50,8 @@ struct SoftmaxBackward : SoftmaxLike {
 
 struct LogSoftmaxBackward : SoftmaxBackward {
   static constexpr std::string_view name = "log_softmax_backward", doc = "g - exp(y) * sum(g) along a dim";
+  static constexpr std::string_view operands = "g, y";
+  static constexpr std::string_view example = "f32[2,3], f32[2,3] {dim=1} : f32[2,3]";
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
 };

@@ -19,6 +19,8 @@ struct Sort {
     }
   };
   static constexpr std::string_view name = "sort", doc = "entries of a dim in order, and their places";
+  static constexpr std::string_view example =
+      "f32[4,3] {dim=0, count=4, descending=false} : f32[4,3], i64[4,3]";
   static constexpr int8_t arity = 1, outputs = 2;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
   static SaveSet saves_for(const Call&, uint64_t) { return {0, uint64_t{2}}; }  // the places

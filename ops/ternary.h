@@ -14,6 +14,8 @@ namespace ops {
 struct Where : Elementwise<3>, ChainRule<Where> {
   using Attrs = ScalarOperand;
   static constexpr std::string_view name = "where", doc = "input where condition, else other";
+  static constexpr std::string_view operands = "condition, input, other";
+  static constexpr std::string_view example = "bool[2,3], f32[2,3], f32[2,3] : f32[2,3]";
   static constexpr bool integers = true;
   static constexpr uint8_t optional = 6;
   static void infer(const Call& call, TensorImpl* const* outputs) {
@@ -34,6 +36,7 @@ struct Where : Elementwise<3>, ChainRule<Where> {
 struct Lerp : Elementwise<3>, ChainRule<Lerp> {
   using Attrs = ScalarOperand;
   static constexpr std::string_view name = "lerp", doc = "input + weight * (end - input)";
+  static constexpr std::string_view operands = "input, end, weight";
   static SaveSet saves_for(const Call& call, uint64_t wants) {
     if (!call.operands[2]) return {};
     return {wants & 4 ? uint64_t{7} : 4, 0};
@@ -53,6 +56,7 @@ struct ValueAttr {
 struct Addcmul : Elementwise<3>, ChainRule<Addcmul> {
   using Attrs = ValueAttr;
   static constexpr std::string_view name = "addcmul", doc = "input + value * tensor1 * tensor2";
+  static constexpr std::string_view operands = "input, tensor1, tensor2";
   static constexpr bool integers = true, booleans = false;
   static SaveSet saves_for(const Call&, uint64_t wants) {
     return {(wants >> 2 & 1) << 1 | (wants >> 1 & 1) << 2, 0};
@@ -67,6 +71,7 @@ struct Addcmul : Elementwise<3>, ChainRule<Addcmul> {
 struct Addcdiv : Elementwise<3>, ChainRule<Addcdiv> {
   using Attrs = ValueAttr;
   static constexpr std::string_view name = "addcdiv", doc = "input + value * tensor1 / tensor2";
+  static constexpr std::string_view operands = "input, tensor1, tensor2";
   static SaveSet saves_for(const Call&, uint64_t wants) { return {(wants >> 2 & 1) << 1 | 4, 0}; }
   template <class V>
   static V fwd(V x, V a, V b, const Attrs& attrs) {

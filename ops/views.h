@@ -28,6 +28,7 @@ struct Transposed {
   };
   static constexpr std::string_view name = V::transposed_name,
                                     doc = "the operand added into zeros at the place of a view";
+  static constexpr std::string_view operands = "g", example = V::transposed_example;
   static constexpr int8_t arity = 1;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
   static void infer(const Call& call, TensorImpl* const* outputs);
@@ -61,6 +62,9 @@ struct SliceAttrs {
 struct Slice : PickingView<Slice> {
   using Attrs = SliceAttrs;
   static constexpr std::string_view name = "slice", transposed_name = "slice_backward", doc = "part of a dim";
+  static constexpr std::string_view example = "f32[5,3] {dim=0, start=1, length=2, step=2} : f32[2,3]";
+  static constexpr std::string_view transposed_example =
+      "f32[2,3] {dim=0, start=1, length=2, step=2, input_size=[5,3]} : f32[5,3]";
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void layout(const Call& call, TensorImpl& output);
 };
@@ -79,6 +83,9 @@ struct Select : PickingView<Select> {
   using Attrs = SelectAttrs;
   static constexpr std::string_view name = "select", transposed_name = "select_backward",
                                     doc = "one entry of a dim";
+  static constexpr std::string_view example = "f32[5,3] {dim=0, index=2} : f32[3]";
+  static constexpr std::string_view transposed_example =
+      "f32[3] {dim=0, index=2, input_size=[5,3]} : f32[5,3]";
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void layout(const Call& call, TensorImpl& output);
 };
@@ -97,6 +104,9 @@ struct Diagonal : PickingView<Diagonal> {
   using Attrs = DiagonalAttrs;
   static constexpr std::string_view name = "diagonal", transposed_name = "diagonal_backward",
                                     doc = "a diagonal of two dims";
+  static constexpr std::string_view example = "f32[3,4] {offset=1, dim1=0, dim2=1} : f32[3]";
+  static constexpr std::string_view transposed_example =
+      "f32[3] {offset=1, dim1=0, dim2=1, input_size=[3,4]} : f32[3,4]";
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void layout(const Call& call, TensorImpl& output);
 };
@@ -116,6 +126,9 @@ struct Unfold : PickingView<Unfold> {
   using Attrs = UnfoldAttrs;
   static constexpr std::string_view name = "unfold", transposed_name = "unfold_backward",
                                     doc = "windows of a dim";
+  static constexpr std::string_view example = "f32[5] {dimension=0, size=3, step=2} : f32[2,3]";
+  static constexpr std::string_view transposed_example =
+      "f32[2,3] {dimension=0, size=3, step=2, input_size=[5]} : f32[5]";
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void layout(const Call& call, TensorImpl& output);
 };
@@ -142,6 +155,11 @@ struct AsStrided : View {
   using Attrs = Geometry;
   static constexpr std::string_view name = "as_strided", transposed_name = "as_strided_backward",
                                     doc = "a view by strides";
+  static constexpr std::string_view example =
+      "f32[3,4] {size=[2,3], stride=[4,1], offset=0, base_stride=[4,1], base_is_dense=true} : f32[2,3]";
+  static constexpr std::string_view transposed_example =
+      "f32[2,3] {size=[2,3], stride=[4,1], offset=0, base_stride=[], base_is_dense=true, input_size=[12]} : "
+      "f32[12]";
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void layout(const Call& call, TensorImpl& output);
   static void vjp(RuleContext& c);
@@ -155,6 +173,10 @@ struct AsStridedScatter {
   using Attrs = Geometry;
   static constexpr std::string_view name = "as_strided_scatter",
                                     doc = "a tensor with the elements of a view replaced";
+  static constexpr std::string_view operands = "base, value";
+  static constexpr std::string_view example =
+      "f32[3,4], f32[2,3] {size=[2,3], stride=[4,1], offset=0, base_stride=[4,1], base_is_dense=true} : "
+      "f32[3,4]";
   static constexpr int8_t arity = 2;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
   static void infer(const Call& call, TensorImpl* const* outputs);

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# add_an_op_test.sh COMPILE LINK DOCUMENT: adds an op as docs/add_an_op.md says, word for word, and checks it.
+# add_an_op_test.sh COMPILE LINK DOCUMENT: adds an op as docs/add_an_op.md says, and checks it.
 #
-# Each numbered step of the section "An elementwise op" is a heading in bold and the indented block after it. The
-# heading names the file (else it is the one of the step before) and the place: above or below `the beginning of
-# a line`, of which there must be one in the file. A block with "..." is a list with a word more at its end. All
-# steps are applied to copies. What depends on them is compiled and linked before the archives of the library,
-# whose own definitions then do not count, together with the two tests that get a row, and new_op_check.cc.
+# Each numbered step of the section "An elementwise op" is a heading in bold and the indented block after
+# it. The heading names the file (else it is the one of the step before) and the place: above or below `the
+# beginning of a line`, of which there must be one in the file. A block with "..." is a list with a word
+# more at its end. All steps are applied to copies. What depends on them is compiled and linked before the
+# archives of the library, whose own definitions then do not count, together with the two tests that get a
+# row, and new_op_check.cc.
 #
-# COMPILE and LINK are files of arguments for g++, made by library_files.bzl; sources and headers are found from
-# the current folder. Not tested here: the rest of the document.
+# COMPILE and LINK are files of arguments for g++, made by library_files.bzl; sources and headers are found
+# from the current folder. Not tested here: the rest of the document.
 set -euo pipefail
 
 compile=$PWD/$1 link=$PWD/$2 document=$PWD/$3
@@ -104,8 +105,7 @@ wanted=$(printf '%s\n' ops/unary.h "${tests[@]}" | sort)
 # ---- compiling what depends on them --------------------------------------------------------------
 
 # Quoted includes are looked for beside the file that includes, then here: the copies come first.
-public=$(dirname "$(find -L . -path '*/retrograd/retrograd.h' -print -quit)")/..
-flags=(-std=c++20 -O0 -w -ffp-contract=off "@$compile" -iquote "$work/tree" -iquote "$root" -I "$public")
+flags=(-std=c++20 -O0 -w -ffp-contract=off "@$compile" -iquote "$work/tree" -iquote "$root")
 objects=()
 
 # object FILE NAME [FLAG...]
@@ -114,8 +114,8 @@ object() {
   objects+=("$work/$2.o")
 }
 
-for source in ops/unary.cc engine/all_ops.cc cpu/kernels/elementwise_table.cc tests/ops/derivatives/inputs.cc \
-  tests/ops/derivatives/check_row.cc tests/docs/new_op_check.cc; do
+for source in ops/unary.cc engine/all_ops.cc cpu/kernels/elementwise_table.cc \
+  tests/ops/derivatives/{inputs,check_row}.cc tests/docs/new_op_check.cc; do
   object "$source" "$(basename "$source" .cc)"
 done
 for source in "${tests[@]}"; do

@@ -1,7 +1,12 @@
-"""library_files: a library as a test finds it that compiles and links on its own: headers, archives, flags."""
+"""library_files: a library for a test that compiles and links on its own: headers, archives, flags."""
 
 def _is_ours(file):
     return not file.short_path.startswith("../")
+
+def _write(ctx, suffix, arguments):
+    file = ctx.actions.declare_file(ctx.label.name + suffix)
+    ctx.actions.write(file, "\n".join(arguments) + "\n")
+    return file
 
 def _library_files_impl(ctx):
     info = cc_common.merge_cc_infos(cc_infos = [dep[CcInfo] for dep in ctx.attr.deps])
@@ -11,27 +16,23 @@ def _library_files_impl(ctx):
         for library in linker_input.libraries:
             archive = library.static_library or library.pic_static_library
             (whole if library.alwayslink else archives).append(archive)
-
-    compile_arguments = ctx.actions.declare_file(ctx.label.name + ".compile")
-    ctx.actions.write(compile_arguments, "\n".join(ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts) + "\n")
-    link_arguments = ctx.actions.declare_file(ctx.label.name + ".link")
-    ctx.actions.write(link_arguments, "\n".join(
-        ["-Wl,--whole-archive"] + [f.short_path for f in whole] + ["-Wl,--no-whole-archive", "-Wl,--start-group"] +
-        [f.short_path for f in archives] + ["-Wl,--end-group"] + flags,
-    ) + "\n")
-
+    arguments = ["-Wl,--whole-archive"] + [f.short_path for f in whole] + ["-Wl,--no-whole-archive"]
+    arguments += ["-Wl,--start-group"] + [f.short_path for f in archives] + ["-Wl,--end-group"] + flags
+    files = [
+        _write(ctx, ".compile", ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts),
+        _write(ctx, ".link", arguments),
+    ]
     headers = [f for f in info.compilation_context.headers.to_list() if _is_ours(f)]
-    files = [compile_arguments, link_arguments]
     return [DefaultInfo(
         files = depset(files),
         runfiles = ctx.runfiles(files = files + headers + whole + archives),
     )]
 
 library_files = rule(
-    doc = """Arguments for g++, to be used in the folder where a test starts, and the files that they name.
+    doc = """Arguments for g++, for the folder where a test starts, and the files that they name.
 
-NAME.compile has the flags of this build, NAME.link the archives of `deps` and of all that they depend on. Headers and
-archives lie in the runfiles.""",
+NAME.compile has the flags of this build, NAME.link the archives of `deps` and of all that they depend on;
+headers and archives lie in the runfiles.""",
     implementation = _library_files_impl,
     attrs = {"deps": attr.label_list(providers = [CcInfo])},
     fragments = ["cpp"],

@@ -1,6 +1,6 @@
-// What docs/add_an_op.md promises of the op that it adds: value, derivatives, forward mode, dtypes, tracing, and
-// the op's place in the text form of graphs. Compiled by add_an_op_test.sh alone, together with the tests that got a
-// row: only there the op exists.
+// What docs/add_an_op.md promises of the op that it adds: value, derivatives, forward mode, dtypes,
+// tracing, and the op's place in the text form of graphs. Compiled by add_an_op_test.sh alone, together
+// with the tests that got a row: only there the op exists.
 #include <catch2/catch.hpp>
 #include <cmath>
 

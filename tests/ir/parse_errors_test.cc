@@ -270,6 +270,25 @@ TEST_CASE("types are those that the op's rule gives") {
              "expected type i64[] for result 1 of max, not f32[]");
 }
 
+TEST_CASE("dtypes that a kernel does not have") {
+  const std::string draw = ", seed=1, offset=0} : ", refused = "it does not draw numbers of this dtype";
+  check_line("%1 = uniform {size=[2], from=0.0, to=1.0, dtype=u8" + draw + "u8[2]", refused);
+  check_line("%1 = normal {size=[2], mean=0.0, std=1.0, dtype=f8e4m3" + draw + "f8e4m3[2]", refused);
+  check_line("%1 = exponential {size=[2], lambd=1.0, dtype=bool" + draw + "bool[2]", refused);
+  check_line("%1 = randint {size=[2], low=0, high=2, dtype=f8e5m2" + draw + "f8e5m2[2]", refused);
+  check_line("%1 = bernoulli_number {size=[2], p=0.5, dtype=f8e5m2" + draw + "f8e5m2[2]", refused);
+  check_line("%1 = randperm {n=2, dtype=bool" + draw + "bool[2]", refused);
+  const std::string loss = " {dim=1, ignore_index=-100} : f32[s0,s1]";
+  check_line("%1 = cross_entropy_backward %b, %a, %i, %i" + loss,
+             "gradient, input and lse do not go together");
+  check_line("%1 = cross_entropy_backward %i, %a, %i, %b" + loss,
+             "it is defined for float64, float32, float16 and bfloat16");
+  const std::string norm =
+      " {dim=[1], eps=1e-05, center=true, constant_stats=true, affine=false} : f32[s0,s1]";
+  check_line("%1 = normalize_backward %a, %a, %b, %b, none" + norm,
+             "mean and rstd have other types than normalize gives");
+}
+
 TEST_CASE("types in bookkeeping nodes") {
   check_line("%1 = unpack !s : f32[s1]", "expected type f32[s0] for result 0 of unpack, not f32[s1]");
   check_line("%1 = unpack !s : none", "expected type f32[s0] for result 0 of unpack, not none");

@@ -1,0 +1,74 @@
+// The families: the lists of all op structs, each by the name of its header. A new family is a line here;
+// from it the parser knows its names (ops/all_ops.h) and docs/ops.md its ops.
+#pragma once
+
+#include "ops/activations.h"
+#include "ops/arithmetic.h"
+#include "ops/attention.h"
+#include "ops/binary.h"
+#include "ops/comparison.h"
+#include "ops/convolution.h"
+#include "ops/copy.h"
+#include "ops/dropout.h"
+#include "ops/embedding.h"
+#include "ops/full.h"
+#include "ops/index_ops.h"
+#include "ops/indexing.h"
+#include "ops/interpolate.h"
+#include "ops/join.h"
+#include "ops/linalg.h"
+#include "ops/losses.h"
+#include "ops/matmul.h"
+#include "ops/norms.h"
+#include "ops/pooling.h"
+#include "ops/random_ops.h"
+#include "ops/rearrange.h"
+#include "ops/reduce.h"
+#include "ops/sampling.h"
+#include "ops/scan.h"
+#include "ops/shape_ops.h"
+#include "ops/softmax.h"
+#include "ops/sort.h"
+#include "ops/ternary.h"
+#include "ops/unary.h"
+#include "ops/views.h"
+
+namespace retrograd::ops {
+
+/// Calls f.template operator()<List>(header) for the list of each family, in a fixed order.
+template <class F>
+void for_each_family(F&& f) {
+  f.template operator()<ArithmeticOps>("arithmetic.h");
+  f.template operator()<UnaryOps>("unary.h");
+  f.template operator()<ActivationOps>("activations.h");
+  f.template operator()<BinaryOps>("binary.h");
+  f.template operator()<ComparisonOps>("comparison.h");
+  f.template operator()<TernaryOps>("ternary.h");
+  f.template operator()<LossOps>("losses.h");
+  f.template operator()<ClassLossOps>("losses.h");
+  f.template operator()<CreationOps>("full.h");
+  f.template operator()<ShapeOps>("shape_ops.h");
+  f.template operator()<ViewOps>("views.h");
+  f.template operator()<CopyOps>("copy.h");
+  f.template operator()<JoinOps>("join.h");
+  f.template operator()<RearrangeOps>("rearrange.h");
+  f.template operator()<IndexOps>("index_ops.h");
+  f.template operator()<IndexingOps>("indexing.h");
+  f.template operator()<EmbeddingOps>("embedding.h");
+  f.template operator()<SortOps>("sort.h");
+  f.template operator()<ReduceOps>("reduce.h");
+  f.template operator()<ScanOps>("scan.h");
+  f.template operator()<SoftmaxOps>("softmax.h");
+  f.template operator()<NormOps>("norms.h");
+  f.template operator()<MatmulOps>("matmul.h");
+  f.template operator()<LinalgOps>("linalg.h");
+  f.template operator()<ConvolutionOps>("convolution.h");
+  f.template operator()<AttentionOps>("attention.h");
+  f.template operator()<RandomOps>("random_ops.h");
+  f.template operator()<SamplingOps>("sampling.h");
+  f.template operator()<DropoutOps>("dropout.h");
+  f.template operator()<PoolingOps>("pooling.h");
+  f.template operator()<InterpolateOps>("interpolate.h");
+}
+
+}  // namespace retrograd::ops
