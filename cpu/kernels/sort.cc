@@ -61,7 +61,7 @@ auto key_of(T v) {
   }
 }
 
-/// Sorts n entries by their digits of so many bits; `spare` has room for n. Returns where the result is.
+/// Sorts n entries, given in the order of their places, by their digits of so many bits; `spare` has room for n. Returns where the result is.
 template <int bits, class E>
 E* sort_by_digits(E* entries, E* spare, int64_t n) {
   constexpr int kValues = 1 << bits;
@@ -105,7 +105,7 @@ class Line {
         selects_(count < length / 4),
         room_(selects_ ? 4 * count + 64 : length),
         entries_(room_),
-        spare_(room_) {}
+        spare_(selects_ ? 0 : room_) {}
 
   void run(const T* x, T* values, int64_t* places) {
     const E* first = selects_ ? select(x) : sort(x);
@@ -140,7 +140,8 @@ class Line {
       full = count_ > 0;
     }
     if (n > count_) std::nth_element(first, first + count_ - 1, first + n);
-    return sort_entries(first, spare_.data(), count_);
+    std::sort(first, first + count_);  // they are no longer in the order of their places
+    return first;
   }
 
   int64_t length_, count_;
