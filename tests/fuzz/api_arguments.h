@@ -30,6 +30,12 @@ class Arguments {
 
   /// Begins a call: what was drawn for the last one is forgotten.
   void begin(std::string_view function);
+  /// All is drawn, and the call comes: calls `on_ready`, which sees text() whole.
+  void ready() {
+    text_ += ")";
+    if (on_ready) on_ready(text_);
+  }
+  std::function<void(const std::string&)> on_ready;
   /// "narrow(f32[2,3] strides 1,2 grad, -1, 0, 4)".
   const std::string& text() const { return text_; }
 
@@ -38,10 +44,10 @@ class Arguments {
   void keep(const Tensors& results) {
     for (const Tensor& t : results) keep(t);
   }
-  void keep(const std::tuple<Tensor, Tensor>& results) { keep({std::get<0>(results), std::get<1>(results)}); }
-  void keep(const rg::SortResult& r) { keep({r.values, r.indices}); }
-  void keep(const rg::MaxPoolResult& r) { keep({r.values, r.indices}); }
-  void keep(const rg::SlogdetResult& r) { keep({r.sign, r.logabsdet}); }
+  void keep(const std::tuple<Tensor, Tensor>& results) { keep(Tensors{std::get<0>(results), std::get<1>(results)}); }
+  void keep(const rg::SortResult& r) { keep(Tensors{r.values, r.indices}); }
+  void keep(const rg::MaxPoolResult& r) { keep(Tensors{r.values, r.indices}); }
+  void keep(const rg::SlogdetResult& r) { keep(Tensors{r.sign, r.logabsdet}); }
   /// The tensors of the last result, and all that they may depend on.
   const Tensors& results() const { return results_; }
   const std::vector<Tensor>& pool() const { return pool_; }

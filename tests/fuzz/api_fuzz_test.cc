@@ -4,13 +4,19 @@
 //   RETROGRAD_API_CALLS=1000000 RETROGRAD_FUZZ_SEED=7 ./bazelw run //tests/fuzz:api_fuzz_test
 //
 // Calls come in rounds of kRound, each with a pool of tensors of its own that its seed makes: a round can be run
-// alone, with its number as the seed. By default as many rounds run as fit kSeconds. With RETROGRAD_API_TRACE
-// each call is written to standard error before it is made, for the debugger.
+// alone, with its number as the seed. By default as many rounds run as fit kSeconds. A call that crashes, or does
+// not come back for kPatience seconds, is written to standard error; with RETROGRAD_API_TRACE each call is, before
+// it is made.
+#include <unistd.h>
+
+#include <array>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <typeinfo>
 
 #include "tests/fuzz/api_table.h"
 
@@ -19,7 +25,44 @@ namespace {
 
 constexpr int kRound = 500;
 constexpr double kSeconds = 20;
+constexpr unsigned kPatience = 60;
 constexpr int64_t kMemory = int64_t{256} << 20;
+
+// The call under way, for what runs when it crashes.
+char current_call[1000];
+
+void note_call(const std::string& text) {
+  const size_t n = std::min(text.size(), sizeof current_call - 2);
+  text.copy(current_call, n);
+  current_call[n] = '\n';
+  current_call[n + 1] = 0;
+}
+
+void write_call() { (void)!::write(2, current_call, std::char_traits<char>::length(current_call)); }
+
+/// While it lives, a fatal signal writes the call first, then goes to who handled it before.
+class CrashNote {
+ public:
+  CrashNote() {
+    for (size_t i = 0; i < kSignals.size(); ++i) {
+      struct sigaction action = {};
+      action.sa_handler = [](int) {
+        write_call();
+        for (size_t k = 0; k < kSignals.size(); ++k) sigaction(kSignals[k], &before_[k], nullptr);
+      };  // the instruction runs again, and fails again
+      sigaction(kSignals[i], &action, &before_[i]);
+    }
+  }
+  ~CrashNote() {
+    alarm(0);
+    for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
+  }
+  CrashNote(const CrashNote&) = delete;
+
+ private:
+  static constexpr std::array<int, 4> kSignals = {SIGSEGV, SIGFPE, SIGBUS, SIGILL};
+  static inline struct sigaction before_[kSignals.size()];
+};
 
 struct MemoryLimit {
   MemoryLimit() { rg::memory::set_limit(kMemory); }
@@ -60,18 +103,22 @@ void call(const ApiFunction& function, Arguments& a, Counts& counts) {
   } catch (const rg::RuntimeError&) {
     ++counts.errors;
   } catch (const std::exception& e) {
-    FAIL_CHECK(a.text() << ") gave " << typeid(e).name() << ": " << e.what());
+    FAIL_CHECK(a.text() << " gave " << typeid(e).name() << ": " << e.what());
   }
 }
 
 void run_round(uint64_t seed, Counts& counts) {
   INFO("RETROGRAD_FUZZ_SEED=" << seed << " RETROGRAD_API_CALLS=" << kRound);
-  static const bool trace = std::getenv("RETROGRAD_API_TRACE");
   rg::manual_seed(seed);
+  alarm(kPatience);
   Arguments arguments(seed);
+  const bool trace = std::getenv("RETROGRAD_API_TRACE");
+  arguments.on_ready = [trace](const std::string& text) {
+    note_call(text);
+    if (trace) write_call();
+  };
   for (int i = 0; i < kRound; ++i) call(arguments.random.pick(api_table()), arguments, counts);
   for (const Tensor& t : arguments.pool()) t.set_grad({});  // what is recorded there would keep itself alive
-  (void)trace;
 }
 
 }  // namespace
@@ -81,6 +128,11 @@ TEST_CASE("whatever the arguments are, a call returns or throws an exception of 
   const int64_t wanted = asked ? std::atoll(asked) : 0;
   uint64_t seed = first ? std::strtoull(first, nullptr, 10) : 1;
   const MemoryLimit limit;
+  const CrashNote note;
+  std::signal(SIGALRM, [](int) {
+    write_call();
+    _exit(124);
+  });
   Counts counts;
   const auto begin = std::chrono::steady_clock::now();
   const auto seconds = [&] {

@@ -14,7 +14,9 @@ void add_products(ApiTable& t) {
   add(t, "linear", rg::linear), add(t, "outer", rg::outer);
   t.push_back({"einsum", [](Arguments& a) {
                  const std::string_view equation = a.equation();
-                 a.keep(rg::einsum(equation, a.get<Tensors>()));
+                 const Tensors operands = a.get<Tensors>();
+                 a.ready();
+                 a.keep(rg::einsum(equation, operands));
                }});
   add(t, "tensordot", static_cast<Tensor (*)(Operand, const Tensor&, int64_t)>(rg::tensordot));
   add(t, "tensordot",

@@ -11,13 +11,18 @@ using rg::Scalar;
 
 template <class F>
 void unary(ApiTable& table, std::string_view name, F f) {
-  table.push_back({name, [f](Arguments& a) { a.keep(f(a.get<Operand>())); }});
+  table.push_back({name, [f](Arguments& a) {
+                     const Operand x = a.get<Operand>();
+                     a.ready();
+                     a.keep(f(x));
+                   }});
 }
 template <class F>
 void binary(ApiTable& table, std::string_view name, F f) {
   table.push_back({name, [f](Arguments& a) {
-                     const Operand x = a.get<Operand>();
-                     a.keep(f(x, a.get<Operand>()));
+                     const Operand x = a.get<Operand>(), y = a.get<Operand>();
+                     a.ready();
+                     a.keep(f(x, y));
                    }});
 }
 
@@ -56,8 +61,7 @@ void add_several_operands(ApiTable& t) {
   binary(t, "logical_or", rg::logical_or), binary(t, "logical_xor", rg::logical_xor);
   add(t, "add", rg::add), add(t, "sub", rg::sub), add(t, "div", rg::div), add(t, "pow", rg::pow);
   add(t, "where", rg::where), add(t, "lerp", rg::lerp), add(t, "addcmul", rg::addcmul);
-  add(t, "addcdiv", rg::addcdiv), add(t, "clamp", rg::clamp), add(t, "copy", rg::copy);
-  add(t, "fill", rg::fill), add(t, "zero", rg::zero);
+  add(t, "addcdiv", rg::addcdiv), add(t, "clamp", rg::clamp);
 }
 
 void add_views(ApiTable& t) {

@@ -21,6 +21,7 @@ void add(ApiTable& table, std::string_view name, Result (*function)(Parameters..
                      // Braces: in the order of the parameters.
                      std::tuple<std::remove_cvref_t<Parameters>...> arguments{
                          a.get<std::remove_cvref_t<Parameters>>()...};
+                     a.ready();
                      if constexpr (requires(Result r) { a.keep(r); })
                        a.keep(std::apply(function, arguments));
                      else

@@ -215,7 +215,7 @@ TEST_CASE("errors of products") {
 TEST_CASE("the stride of a dim of size 1 makes no difference") {
   for (int64_t k = 1; k < 40; ++k)
     for (const ScalarType dtype : {kFloat64, kFloat32}) {
-      const Tensor row = to(input({1, k}, -1, 1, 3).detach(), dtype), same = t(contiguous(t(row)));
+      const Tensor row = to(input({1, k}, -1, 1, 3).detach(), dtype), same = as_strided(row, {1, k}, {1, 1});
       const Tensor m = to(input({k, 5}, -1, 1, 4).detach(), dtype);
       REQUIRE(same.is_contiguous());
       const std::vector<double> product = mm(row, m).to_vector();
