@@ -44,8 +44,12 @@ bool accumulate_in_place(const Call& call, Tensor* results) {
 void Runner::emit(const Call& call, Tensor* results) {
   const OpInfo& op = *call.op;
   if (op.run_on_host) return op.run_on_host(call, results);
-  for (TensorImpl* x : call.operands)
-    if (x && x->graph) fail_call(call, Category::bad_argument, "a value of a recorded graph has no data");
+  for (size_t i = 0; i < call.operands.size(); ++i) {
+    if (!call.operands[i] && op.arity > 0 && !(op.optional >> i & 1))
+      fail_call(call, Category::bad_argument, fmt::format("operand {} is undefined", i));
+    if (call.operands[i] && call.operands[i]->graph)
+      fail_call(call, Category::bad_argument, "a value of a recorded graph has no data");
+  }
   TensorImpl* outputs[kMaxOutputs];
   const bool in_place = accumulate_in_place(call, results);
   for (int i = 0; i < call.outputs; ++i) {

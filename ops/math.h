@@ -47,8 +47,9 @@ template <class V>
     return x;
   } else {
     if (decimals == 0) return nearbyint(x);
-    double power = 1;
-    for (int64_t i = decimals < 0 ? -decimals : decimals; i > 0; --i) power *= 10;
+    double power = 1;  // infinite beyond the largest double
+    const int64_t digits = decimals < -400 || decimals > 400 ? 400 : decimals < 0 ? -decimals : decimals;
+    for (int64_t i = 0; i < digits; ++i) power *= 10;
     const V scale = static_cast<typename V::Scalar>(power);
     return decimals > 0 ? nearbyint(x * scale) / scale : nearbyint(x / scale) * scale;
   }

@@ -178,6 +178,8 @@ Tensor normal(Operand mean, Operand std) {
   const SourceLocation where = mean.where();
   if (mean.is_scalar() && std.is_scalar())
     fail(Category::bad_argument, "normal", "two numbers: give a size, too", where);
+  if (!mean.defined() || !std.defined())
+    fail(Category::bad_argument, "normal", "an undefined tensor", where);
   ops::NormalAround::Attrs attrs{0.0, 1.0, ops::reserve_draw("normal", where)};
   if (mean.is_scalar()) attrs.mean = mean.scalar();
   if (std.is_scalar()) {
