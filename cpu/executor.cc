@@ -29,6 +29,7 @@ class CpuExecutor final : public Executor {
     add_determinant_kernels(table_);
     add_pooling_kernels(table_);
     add_interpolate_kernels(table_);
+    add_optimizer_kernels(table_);
   }
   std::string_view name() const override { return "cpu"; }
   Kernel find(const OpInfo* op) const override { return table_.find(op).kernel; }

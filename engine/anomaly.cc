@@ -52,7 +52,7 @@ std::string range_text(const TensorImpl* cell) {
 
 void Watcher::emit(const Call& call, Tensor* results) {
   const bool operands_are_finite = std::ranges::all_of(call.operands, is_finite);
-  below_->emit(call, results);
+  below().emit(call, results);
   if (!operands_are_finite || (call.op->is(Trait::bookkeeping) && call.outputs == 0)) return;
   for (int i = 0; i < call.outputs; ++i) {
     if (is_finite(results[i].get())) continue;

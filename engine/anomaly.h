@@ -8,18 +8,10 @@
 
 namespace retrograd {
 
-class Watcher final : public Emitter {
+class Watcher final : public PassThrough {
  public:
-  explicit Watcher(Emitter& below) : below_(&below) {}
+  explicit Watcher(Emitter& below) : PassThrough("Watcher", below) {}
   void emit(const Call& call, Tensor* results) override;
-  std::string name() const override { return "Watcher over " + below_->name(); }
-  bool is_symbolic() const override { return below_->is_symbolic(); }
-  const void* attrs_of(const Record& record) override { return below_->attrs_of(record); }
-  TensorType type_of(const Record& record, int i) override { return below_->type_of(record, i); }
-  void at(const Origin& origin) override { below_->at(origin); }
-
- private:
-  Emitter* below_;
 };
 
 /// Error(bad_argument) when a leaf that gradients go to has a nan or an infinity in .grad already: it would be blamed on this backward.

@@ -79,13 +79,13 @@ void Dual::emit(const Call& call, Tensor* results) {
     if (call.operands[i]) tangents[i] = tangent_of(*call.operands[i], level_);
     any |= tangents[i].defined();
   }
-  below_->emit(call, results);
+  below().emit(call, results);
   if (!any || call.op->is(Trait::bookkeeping)) return;
   if (!call.op->jvp) {
     if (call.op->vjp) fail_call(call, Category::unsupported, "it has no derivative in forward mode");
     return;
   }
-  Emitter::Scope scope(*below_);
+  Emitter::Scope scope(below());
   TangentContext context(call, results, tangents.span());
   call.op->jvp(context);
   for (int i = 0; i < call.outputs; ++i) {
@@ -111,7 +111,7 @@ struct DualLevel::Stack {
 };
 
 DualLevel::DualLevel(SourceLocation where) {
-  if (Emitter::current().is_symbolic())
+  if (Emitter::current().values() == Emitter::Values::of_backward)
     fail(Category::unsupported, "DualLevel", "forward mode cannot be opened while a backward is recorded",
          where);
   stack_ = new Stack(Emitter::current());

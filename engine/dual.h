@@ -11,21 +11,15 @@
 
 namespace retrograd {
 
-class Dual final : public Emitter {
+class Dual final : public PassThrough {
  public:
-  Dual(Emitter& below, uint64_t level) : below_(&below), level_(level) {}
+  Dual(Emitter& below, uint64_t level) : PassThrough("Dual", below), level_(level) {}
   ~Dual();
   void emit(const Call& call, Tensor* results) override;
-  std::string name() const override { return "Dual over " + below_->name(); }
-  bool is_symbolic() const override { return below_->is_symbolic(); }
-  const void* attrs_of(const Record& record) override { return below_->attrs_of(record); }
-  TensorType type_of(const Record& record, int i) override { return below_->type_of(record, i); }
-  void at(const Origin& origin) override { below_->at(origin); }
 
  private:
   void note_in_slots(TensorImpl& result, const Tensor& tangent);
 
-  Emitter* below_;
   uint64_t level_;
   std::vector<RefPtr<TensorImpl>>
       cells_;  // that were given a tangent with a record: the level ends such circles

@@ -14,6 +14,12 @@ TensorType Emitter::type_of(const Record& record, int i) {
   return i < record.operands ? record.operand_type(i) : record.output_type(i - record.operands);
 }
 
+Tensor Emitter::present_value(TensorImpl&) {
+  RG_ASSERT(values() == Values::of_function);
+  return {};
+}
+void Emitter::write(TensorImpl&, const Tensor&, SourceLocation) { RG_ASSERT(values() == Values::of_function); }
+
 Emitter& eager_runner() {
   static Runner runner(cpu_executor());
   return runner;

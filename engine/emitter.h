@@ -2,12 +2,15 @@
 //
 // Emitters stack:                              | emit(call) does
 //   Runner   (engine/runner.h)                 | runs the call now on an executor: eager execution
-//   Recorder (tracer/recorder.h)                | infers types and appends a node to a graph: tracing
+//   Recorder (tracer/recorder.h)                | infers types and appends a node to a graph: tracing a backward
+//   FunctionRecorder (tracer/function_recorder.h) | the same for a function of the user's: writes and draws become values
 //   Taper    (engine/taper.h)                  | emits into the emitter below and appends a tape record when a gradient is wanted
 //   Dual     (engine/dual.h)                   | carries tangents: emits the primal below, and the op's jvp
 // The current emitter is thread-local and scoped, since factories and hook bodies have no operand to ask; without a scope it is the
 // eager one: Taper over Runner. Scopes nest and never outlive their emitter.
 #pragma once
+
+#include <functional>
 
 #include "ir/op.h"
 
@@ -27,13 +30,34 @@ class Emitter {
   virtual void emit(const Call& call, Tensor* results) = 0;
   /// For error texts: "Taper over Runner".
   virtual std::string name() const = 0;
-  /// True when values have no data (the bottom of the stack is a Recorder).
-  virtual bool is_symbolic() const = 0;
+
+  /// What values are, by what is at the bottom of the stack.
+  enum class Values : uint8_t {
+    computed,     // Runner: they have data
+    of_backward,  // Recorder: sizes and numbers may be symbols, layouts are not known, nothing can be written to
+    of_function   // FunctionRecorder: sizes and layouts are known, data is not; a write makes a new value
+  };
+  virtual Values values() const = 0;
+  bool is_symbolic() const { return values() != Values::computed; }
 
   /// Attributes and types of a record as a rule may see them: with symbols for sizes and numbers while tracing.
   virtual const void* attrs_of(const Record& record);
   virtual TensorType type_of(const Record& record, int i);  // operands, then outputs
   virtual void at(const Origin&) {}
+
+  /// Numbers that the host gives anew each time: a learning rate, a count of steps, a place in a random stream. Read now, or before each run
+  /// of the function that is recorded, in the order of these calls.
+  using ReadNumbers = std::function<void(std::span<Scalar>)>;
+  virtual void live_numbers(std::span<Scalar> out, const ReadNumbers& read) { read(out); }
+  // While a function is recorded:
+  /// What `self` holds now, as a cell that later writes do not change.
+  virtual Tensor present_value(TensorImpl& self);
+  /// `self` has the value of `result`, of the same type, from now on; who shares its memory sees that.
+  virtual void write(TensorImpl& self, const Tensor& result, SourceLocation where);
+  /// To be called before .grad of `leaf` is replaced: a recorded function does so in its runs, not when it is recorded.
+  virtual void grad_is_replaced(TensorImpl&) {}
+  /// The same before it is looked at.
+  virtual void grad_is_read(TensorImpl&) {}
 
   static Emitter& current();
   class Scope {
@@ -45,6 +69,30 @@ class Emitter {
    private:
     Emitter* previous_;
   };
+};
+
+/// An emitter that hands calls on to the one below; the others of the stack are made of it.
+class PassThrough : public Emitter {
+ public:
+  PassThrough(std::string_view name, Emitter& below) : name_(name), below_(&below) {}
+  void emit(const Call& call, Tensor* results) override { below_->emit(call, results); }
+  std::string name() const final { return std::string(name_) + " over " + below_->name(); }
+  Values values() const final { return below_->values(); }
+  const void* attrs_of(const Record& record) final { return below_->attrs_of(record); }
+  TensorType type_of(const Record& record, int i) final { return below_->type_of(record, i); }
+  void at(const Origin& origin) final { below_->at(origin); }
+  void live_numbers(std::span<Scalar> out, const ReadNumbers& read) final { below_->live_numbers(out, read); }
+  void write(TensorImpl& self, const Tensor& result, SourceLocation where) final {
+    below_->write(self, result, where);
+  }
+  Tensor present_value(TensorImpl& self) final { return below_->present_value(self); }
+  void grad_is_replaced(TensorImpl& leaf) final { below_->grad_is_replaced(leaf); }
+  void grad_is_read(TensorImpl& leaf) final { below_->grad_is_read(leaf); }
+  Emitter& below() const { return *below_; }
+
+ private:
+  std::string_view name_;
+  Emitter* below_;
 };
 
 /// Taper over Runner on the CPU executor: what user code emits into by default.

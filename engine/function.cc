@@ -147,7 +147,8 @@ Tensors FunctionCall::apply(const OpInfo& op, Backward backward, bool traceable,
     Emitter::Scope plain(emitter.is_symbolic() ? emitter : eager_emitter());
     results = forward(context.get());
   }
-  if (emitter.is_symbolic()) return results;  // in a traceable hook: its ops were recorded
+  if (emitter.values() == Emitter::Values::of_backward)
+    return results;  // in a traceable hook: its ops were recorded
   std::vector<TensorImpl*> operands;
   for (const Tensor* a : arguments) operands.push_back(a ? a->get() : nullptr);
   std::vector<int> dirty;

@@ -44,25 +44,20 @@ bool overlaps_in_part(const TensorImpl& a, const TensorImpl& b) {
 }
 
 // Passes calls on and refuses those that read memory which the in-place op overwrites in part.
-class OverlapCheck final : public Emitter {
+class OverlapCheck final : public PassThrough {
  public:
-  OverlapCheck(Emitter& below, const TensorImpl& written) : below_(below), written_(written) {}
+  OverlapCheck(Emitter& below, const TensorImpl& written)
+      : PassThrough("OverlapCheck", below), written_(written) {}
   void emit(const Call& call, Tensor* results) override {
     if (!call.op->is(Trait::view))
       for (const TensorImpl* x : call.operands)
         if (x && overlaps_in_part(written_, *x))
           fail_call(call, Category::overlapping_write,
                     "an operand overlaps in part with the tensor written to. Hint: clone it first");
-    below_.emit(call, results);
+    below().emit(call, results);
   }
-  std::string name() const override { return "OverlapCheck over " + below_.name(); }
-  bool is_symbolic() const override { return below_.is_symbolic(); }
-  const void* attrs_of(const Record& record) override { return below_.attrs_of(record); }
-  TensorType type_of(const Record& record, int i) override { return below_.type_of(record, i); }
-  void at(const Origin& origin) override { below_.at(origin); }
 
  private:
-  Emitter& below_;
   const TensorImpl& written_;
 };
 
@@ -76,6 +71,13 @@ void copy_memory(TensorImpl& from, const Tensor& to, SourceLocation where = {}) 
 
 void drop_storage(void* storage) { RefPtr<Storage>::adopt(static_cast<Storage*>(storage)); }
 
+// Gives `to` the place in the graph that `from` has.
+void link_like(const TensorImpl& from, TensorImpl& to) {
+  to.requires_grad = from.requires_grad;
+  to.grad_fn = from.grad_fn;
+  to.output_nr = from.output_nr;
+}
+
 // The old value as the function sees it. While gradients are on, it has a storage of its own, so that it can be told whether anybody
 // keeps the value.
 class StandIn {
@@ -85,15 +87,19 @@ class StandIn {
       tensor_ = Tensor(RefPtr<TensorImpl>(&self));
       return;
     }
+    if (Emitter::current().values() == Emitter::Values::of_function) {
+      tensor_ = Emitter::current().present_value(self);
+      link_like(self, tensor_.impl());
+      copy_tangents(self, tensor_.impl());
+      return;
+    }
     RefPtr<TensorImpl> cell = TensorImpl::make();
     cell->alias(self);
     const int64_t bytes = span_of(self) * static_cast<int64_t>(element_size(self.dtype()));
     cell->set_storage(
         Storage::wrap(self.data(), bytes, drop_storage, RefPtr<Storage>(self.storage()).release()));
     cell->set_storage_offset(0);
-    cell->requires_grad = self.requires_grad;
-    cell->grad_fn = self.grad_fn;
-    cell->output_nr = self.output_nr;
+    link_like(self, *cell);
     copy_tangents(self, *cell);
     tensor_ = Tensor(std::move(cell));
     if (default_saved_tensor_hooks()) keep_privately();  // a pack hook may keep what it is given
@@ -106,7 +112,7 @@ class StandIn {
   void let_go() {
     RefPtr<TensorImpl> cell = tensor_.ref();
     tensor_.reset();
-    if (cell.get() == &self_) return;
+    if (cell.get() == &self_ || cell->graph) return;  // a recorded value is never overwritten
     if (!cell->is_unique() || !cell->storage()->is_unique()) {
       tensor_ = Tensor(std::move(cell));
       keep_privately();
@@ -149,8 +155,9 @@ void check_view(const TensorImpl& self, std::string_view name, SourceLocation wh
 }
 
 void check_self(const TensorImpl& self, std::string_view name, SourceLocation where) {
-  if (self.graph || Emitter::current().is_symbolic())
-    refuse(Category::unsupported, name, "a recorded function cannot write in place", self, where);
+  const Emitter::Values values = Emitter::current().values();
+  if (values == Emitter::Values::of_backward || (self.graph && values == Emitter::Values::computed))
+    refuse(Category::unsupported, name, "a recorded backward cannot write in place", self, where);
   const TensorImpl* base = self.base.get();
   if (GradMode::is_enabled() && (self.requires_grad || (base && base->requires_grad))) {
     if (base) check_view(self, name, where);
@@ -193,9 +200,7 @@ void move_tangents(const TensorImpl& from, TensorImpl& to) {
 void leave_slots(TensorImpl& cell, Record& record) {
   RefPtr<TensorImpl> stays = TensorImpl::make();
   stays->alias(cell);
-  stays->requires_grad = cell.requires_grad;
-  stays->grad_fn = cell.grad_fn;
-  stays->output_nr = cell.output_nr;
+  link_like(cell, *stays);
   copy_tangents(cell, *stays);
   const uint64_t made = cell.grad_fn && cell.storage()->version() == 0 ? cell.grad_fn->seq : 0;
   std::vector<Record*> pending{&record};
@@ -319,7 +324,10 @@ const Tensor& apply_inplace(const Tensor& self, const std::function<Tensor(const
     write_history_of_base(cell, result, recorded, where);
   else
     write_history(cell, result, recorded);
-  copy_memory(result.impl(), self, effective_location(where));
+  if (Emitter& emitter = Emitter::current(); emitter.values() == Emitter::Values::of_function)
+    emitter.write(cell, result, effective_location(where));
+  else
+    copy_memory(result.impl(), self, effective_location(where));
   if (recorded) saved_result_is_self(cell, result.impl());
   refresh_view(cell);
   return self;

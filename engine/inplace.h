@@ -10,7 +10,8 @@
 //     refresh_view() gives one a new record (as_strided of the base) when it is next used. So a view of many, a slice of a slice and the
 //     base itself agree without knowing of each other. Tangents of forward mode follow the same two steps.
 //   * Slots of the new history that hold self (x.copy_(x.sin()): sin saved x) get a cell of their own, else self would keep itself alive.
-// Limits: nothing can be written to while a graph is recorded.
+// While a function is recorded nothing is written: the memory gets a new value (Emitter::write). While a backward is recorded nothing can be
+// written to.
 #pragma once
 
 #include <functional>

@@ -11,7 +11,7 @@ class Runner final : public Emitter {
   explicit Runner(Executor& executor) : executor_(&executor) {}
   void emit(const Call& call, Tensor* results) override;
   std::string name() const override { return "Runner"; }
-  bool is_symbolic() const override { return false; }
+  Values values() const override { return Values::computed; }
 
  private:
   Executor* executor_;

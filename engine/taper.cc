@@ -39,14 +39,14 @@ bool same_edge(const TensorImpl& cell, const Edge& edge) {
 void Taper::emit(const Call& call, Tensor* results) {
   const OpInfo& op = *call.op;
   if (!GradMode::is_enabled()) {
-    below_->emit(call, results);
+    below().emit(call, results);
     if (op.is(Trait::view)) results[0].impl().is_no_grad_view = true;
     return;
   }
   if (op.is(Trait::bookkeeping))
-    return &op == &ops::unpack ? emit_unpack(call, results) : below_->emit(call, results);
+    return &op == &ops::unpack ? emit_unpack(call, results) : below().emit(call, results);
   const Wants wants = op.vjp ? wants_of(call) : Wants();
-  below_->emit(call, results);
+  below().emit(call, results);
   if (!wants.any) return;
   RefPtr<Record> record = Record::make(call, results, wants.gradients);
   for (int i = 0; i < call.outputs; ++i) {
@@ -60,7 +60,7 @@ void Taper::emit(const Call& call, Tensor* results) {
 
 // The value continues the graph at the edge that was recorded, whatever cell or hook it comes from (straight through).
 void Taper::emit_unpack(const Call& call, Tensor* results) {
-  below_->emit(call, results);
+  below().emit(call, results);
   if (!results[0].defined()) return;
   const UnpackAttrs& attrs = call.attrs_as<UnpackAttrs>();
   Record& record = *attrs.record;

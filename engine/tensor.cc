@@ -98,6 +98,7 @@ const Tensor& Tensor::requires_grad_(bool value, SourceLocation where) const {
 Tensor Tensor::grad() const {
   const AutogradMeta* meta = impl().meta.get();
   if (!meta) return {};
+  if (!meta->retained && detail::current_emitter) detail::current_emitter->grad_is_read(impl());
   return meta->retained ? meta->retained->grad : meta->grad;
 }
 
@@ -106,6 +107,7 @@ void Tensor::set_grad(const Tensor& grad, SourceLocation where) const {
     fail(Category::cotangent_mismatch, "set_grad",
          fmt::format("{} as the gradient of {}", describe(grad), describe(*this)), where);
   AutogradMeta& meta = impl().need_meta();
+  if (!meta.retained) Emitter::current().grad_is_replaced(impl());
   (meta.retained ? meta.retained->grad : meta.grad) = grad;
 }
 

@@ -3,7 +3,8 @@
 // Emitters annotate cells instead of wrapping them (a wrapper per emitter would cost a cell each and force lift rules):
 //   Taper     grad_fn and output_nr: the tape record that made the value;
 //   Dual      a list of {level, tangent} in the AutogradMeta;
-//   Recorder  graph and value_id: the value is a name in a graph and has no storage.
+//   Recorder  graph and value_id: the value is a name in a graph. It has no data; one of a recorded function has a storage without
+//             memory all the same, which tells who shares it and how often it was written to.
 // Invariant: emit() returns a fresh cell, except for unpack, hook and in-place accumulation, which are never annotated again.
 // AutogradMeta holds what few tensors have; it is made on first need.
 #pragma once
@@ -59,6 +60,8 @@ class TensorImpl : public RefCounted {
   void set_storage(RefPtr<Storage> storage) { storage_ = std::move(storage); }
   /// Contiguous memory of its own for the shape that is set.
   void allocate();
+  /// False of a value of a recorded backward, whose strides are not known.
+  bool has_layout() const { return !graph || storage_; }
   /// First element. Null for a recorded value.
   void* data() const {
     return static_cast<char*>(storage_->data()) + offset_ * static_cast<int64_t>(element_size(dtype_));

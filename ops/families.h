@@ -20,6 +20,7 @@
 #include "ops/losses.h"
 #include "ops/matmul.h"
 #include "ops/norms.h"
+#include "ops/optimizer_steps.h"
 #include "ops/pooling.h"
 #include "ops/random_ops.h"
 #include "ops/rearrange.h"
@@ -69,6 +70,7 @@ void for_each_family(F&& f) {
   f.template operator()<DropoutOps>("dropout.h");
   f.template operator()<PoolingOps>("pooling.h");
   f.template operator()<InterpolateOps>("interpolate.h");
+  f.template operator()<OptimizerOps>("optimizer_steps.h");
 }
 
 }  // namespace retrograd::ops

@@ -16,11 +16,17 @@ namespace retrograd {
 namespace ops {
 
 Draw reserve_draw(std::string_view op, SourceLocation where) {
-  if (Emitter::current().is_symbolic())
+  Emitter& emitter = Emitter::current();
+  if (emitter.values() == Emitter::Values::of_backward)
     fail(Category::unsupported, op,
          "random numbers cannot be drawn while a backward is recorded. Hint: draw in an opaque hook", where);
-  const GeneratorState state = default_generator().reserve();
-  return {static_cast<int64_t>(state.seed), static_cast<int64_t>(state.offset)};
+  Scalar place[2];
+  emitter.live_numbers(place, [](std::span<Scalar> out) {
+    const GeneratorState state = default_generator().reserve();
+    out[0] = static_cast<int64_t>(state.seed);
+    out[1] = static_cast<int64_t>(state.offset);
+  });
+  return {place[0], place[1]};
 }
 
 void Bernoulli::infer(const Call& call, TensorImpl* const* outputs) {
@@ -116,8 +122,10 @@ template <class Op>
 void draw_into(const Tensor& x, double a, double b, std::string_view op, SourceLocation where) {
   if (!is_drawn_floating(x.dtype()))
     fail(Category::dtype_mismatch, op, fmt::format("it does not draw {}", name(x.dtype())), where);
-  x.raw_data(where);  // refuses a value of a graph
   typename Op::Attrs attrs{x.impl().shape(), a, b, x.dtype(), reserve_draw(op, where)};
+  if (Emitter& emitter = Emitter::current(); emitter.values() == Emitter::Values::of_function)
+    return emitter.write(x.impl(), emit<Op>({}, attrs, where), where);
+  x.raw_data(where);  // refuses a value of a graph
   run_into({&info<Op>, {}, &attrs, effective_location(where), 1}, x);
 }
 

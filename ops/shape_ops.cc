@@ -186,7 +186,7 @@ Tensor clone(Operand x) { return ops::emit<ops::Clone>({x.tensor().get()}, {}, x
 
 Tensor contiguous(Operand x) {
   const TensorImpl& impl = x.tensor().impl();
-  if (impl.graph) return ops::emit<ops::Contiguous>({x.tensor().get()}, {}, x.where());
+  if (!impl.has_layout()) return ops::emit<ops::Contiguous>({x.tensor().get()}, {}, x.where());
   return impl.is_contiguous() ? x.tensor() : clone(x);
 }
 
@@ -226,7 +226,7 @@ Tensor reshape(Operand x, const IntArray& size) {
 // A layout that allows no view is copied first. A recorded value has no layout yet: `contiguous` decides when it runs.
 Tensor reshape_to(Operand x, const Shape& shape) {
   const TensorImpl& impl = x.tensor().impl();
-  if (impl.graph || UnknownLayouts::is_enabled())
+  if (!impl.has_layout() || UnknownLayouts::is_enabled())
     return ops::emit<ops::Reshape>({contiguous(x).get()}, {shape}, x.where());
   if (impl.is_contiguous()) return ops::emit<ops::Reshape>({x.tensor().get()}, {shape}, x.where());
   try {

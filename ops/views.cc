@@ -464,11 +464,11 @@ Tensor as_strided(Operand x, const IntArray& size, const IntArray& stride,
   if (storage_offset && *storage_offset < 0)
     fail(Category::bad_argument, "as_strided", fmt::format("the offset {} is negative", *storage_offset),
          x.where());
-  const Tensor base = from.graph ? clone(x) : x.tensor();  // a recorded value has no layout of its own
+  const Tensor base = from.has_layout() ? x.tensor() : clone(x);
   ops::Geometry g;
   g.size = Shape(size);
   g.stride = IntList(stride);
-  if (from.graph)
+  if (!from.has_layout())
     g.offset = storage_offset.value_or(0);
   else {
     g.offset =

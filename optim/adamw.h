@@ -26,15 +26,8 @@ struct AdamWAlgorithm {
     int64_t step = 0;
     Tensor exp_avg, exp_avg_sq, max_exp_avg_sq;
   };
-  struct Pass {
-    Tensor param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq;
-    Options options;
-    int64_t step;
-    template <class T>
-    void run(int64_t begin, int64_t end) const;
-  };
   static void check(const Options& options, SourceLocation where);
-  static Pass prepare(const Options& options, State& state, const Tensor& param);
+  static void update(const Options& options, State& state, const Tensor& param, SourceLocation where);
   template <class F>
   static void visit(State& state, F&& f) {
     f("exp_avg", state.exp_avg);

@@ -7,7 +7,7 @@
 
 #include "engine/emitter.h"
 #include "ops/shape_ops.h"
-#include "optim/passes.h"
+#include "optim/chunks.h"
 
 namespace retrograd::optim {
 namespace {

@@ -41,6 +41,21 @@ void check_params(const Tensors& params, std::string_view optimizer, SourceLocat
   }
 }
 
+void need_state(Tensor& state, const Tensor& param) {
+  if (state.defined()) return;
+  Emitter::Scope now(eager_runner());
+  state = zeros(param.sizes(), {param.dtype()});
+}
+
+void take_over(Tensor& now, const Tensor& loaded) {
+  if (!now.defined())
+    now = loaded;
+  else if (loaded.defined())
+    now.copy_(loaded);
+  else
+    now.zero_();
+}
+
 namespace {
 std::string key_of(size_t index, std::string_view name) { return fmt::format("{}.{}", index, name); }
 }  // namespace

@@ -4,17 +4,16 @@
 //   optim::SGD optimizer({{weights, {.lr = 0.1, .momentum = 0.9}}, {biases, {.lr = 0.1}}});
 //
 // Data: OptimizerOf<Algorithm> holds groups of {params, Algorithm::Options} and one Algorithm::State a parameter, in order of the groups.
-// A step is one pass over the memory of each parameter that has a gradient; the pass is cut into chunks by size alone and is elementwise,
-// so results do not depend on the number of threads. A parameter without a gradient is passed over, its state included, as in PyTorch.
-// Options may be changed between steps through groups() or set_lr().
+// A step is an op for each parameter that has a gradient (ops/optimizer_steps.h), one pass over its memory, so it can be recorded
+// (tracer/compile_step.h). A parameter without a gradient is passed over, its state included, as in PyTorch. Options may be changed between
+// steps through groups() or set_lr(), which a recorded step follows; groups must not be added to an optimizer whose steps are recorded.
 // Limits: parameters are float32 or float64 and contiguous; the optimizer writes their memory, so they must not be replaced.
-// Start reading at OptimizerOf::step, then optim/sgd.h or optim/adamw.h; the passes are in optim/passes.h.
+// Start reading at OptimizerOf::step, then optim/sgd.h or optim/adamw.h.
 #pragma once
 
 #include "engine/emitter.h"
 #include "io/state_dict.h"
 #include "ops/creation.h"
-#include "optim/passes.h"
 
 namespace retrograd::optim {
 
@@ -46,6 +45,10 @@ namespace detail {
 void check_params(const Tensors& params, std::string_view optimizer, SourceLocation where);
 /// Writes `name` of parameter `index` into the dictionary, when there is something.
 void save_state(StateDict& out, size_t index, std::string_view name, const Tensor& value);
+/// Zeros like the parameter, unless it is there. Not recorded.
+void need_state(Tensor& state, const Tensor& param);
+/// `now` gets the values of `loaded`, in its own memory where it has some: a recorded step goes on with it.
+void take_over(Tensor& now, const Tensor& loaded);
 /// Takes `name` of parameter `index` out of `rest`, as a copy of the parameter's type; undefined when it is not there.
 Tensor take_state(StateDict& rest, size_t index, std::string_view name, const Tensor& param,
                   SourceLocation where);
@@ -55,7 +58,7 @@ int64_t take_step(StateDict& rest, size_t index, SourceLocation where);
 
 /// Algorithm: Options with lr; State; static constexpr name; and as static functions
 ///   check(options, where)                      Error(bad_argument) for options outside their domain
-///   prepare(options, state, param) -> Pass     makes missing state, counts the step; what one parameter's pass needs
+///   update(options, state, param, where)       makes missing state, counts the step, emits it
 ///   visit(state, f)                            f("exp_avg", tensor) for each tensor of the state
 template <class Algorithm>
 class OptimizerOf : public Optimizer {
@@ -88,16 +91,14 @@ class OptimizerOf : public Optimizer {
 
   void step(SourceLocation where = SourceLocation::current()) override {
     NoGradGuard no_grad;
-    std::vector<typename Algorithm::Pass> passes;
     size_t index = 0;
     for (const Group& group : groups_) {
       Algorithm::check(group.options, where);
       for (const Tensor& param : group.params) {
         auto& state = states_[index++];
-        if (param.grad().defined()) passes.push_back(Algorithm::prepare(group.options, state, param));
+        if (param.grad().defined()) Algorithm::update(group.options, state, param, where);
       }
     }
-    run_passes(passes);
   }
 
   StateDict state_dict() const override {
@@ -123,7 +124,13 @@ class OptimizerOf : public Optimizer {
       loaded[i].step = detail::take_step(rest, i, where);
     }
     if (!rest.empty()) detail::fail_unknown_key(rest.begin()->first, where);
-    states_ = std::move(loaded);
+    for (size_t i = 0; i < loaded.size(); ++i) {
+      std::vector<Tensor> values;
+      Algorithm::visit(loaded[i], [&](std::string_view, Tensor& value) { values.push_back(value); });
+      size_t next = 0;
+      Algorithm::visit(states_[i], [&](std::string_view, Tensor& now) { detail::take_over(now, values[next++]); });
+      states_[i].step = loaded[i].step;
+    }
   }
 
  private:

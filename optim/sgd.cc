@@ -1,11 +1,11 @@
-// See optim/sgd.h. One loop per case that PyTorch tells apart, each of them plain enough for the compiler to vectorise.
+// See optim/sgd.h. The update itself is an op: ops/optimizer_steps.h.
 #include "optim/sgd.h"
 
-#include <cmath>
+#include <algorithm>
 
 #include <fmt/format.h>
 
-#include "ops/creation.h"
+#include "ops/optimizer_steps.h"
 #include "ops/shape_ops.h"
 
 namespace retrograd::optim {
@@ -21,37 +21,20 @@ void SGDAlgorithm::check(const Options& o, SourceLocation where) {
     fail(Category::bad_argument, name, "nesterov needs a momentum and no dampening", where);
 }
 
-SGDAlgorithm::Pass SGDAlgorithm::prepare(const Options& options, State& state, const Tensor& param) {
-  ++state.step;
-  const bool first = options.momentum != 0 && !state.momentum_buffer.defined();
-  if (first) state.momentum_buffer = empty(param.sizes(), {param.dtype()});
-  return {param, contiguous(param.grad()), options.momentum != 0 ? state.momentum_buffer : Tensor(), options,
-          first};
+void SGDAlgorithm::update(const Options& options, State& state, const Tensor& param, SourceLocation where) {
+  if (options.momentum != 0) detail::need_state(state.momentum_buffer, param);
+  Scalar n[5];
+  Emitter::current().live_numbers(n, [&options, &state](std::span<Scalar> out) {
+    const bool first = ++state.step == 1;  // the buffer becomes the gradient
+    const double now[] = {options.lr, options.weight_decay, options.momentum, first ? 0.0 : options.momentum,
+                          first ? 1.0 : 1 - options.dampening};
+    std::copy(std::begin(now), std::end(now), out.begin());
+  });
+  ops::SGDStep::Attrs attrs{n[0], n[1], n[2], n[3], n[4], options.nesterov, options.maximize};
+  const Tensor grad = contiguous(param.grad());
+  TensorImpl* operands[] = {param.get(), options.momentum != 0 ? state.momentum_buffer.get() : nullptr,
+                            grad.get()};
+  ops::run_update(ops::info<ops::SGDStep>, operands, &attrs, where);
 }
-
-template <class T>
-void SGDAlgorithm::Pass::run(int64_t begin, int64_t end) const {
-  T* __restrict p = memory<T>(param);
-  const T* __restrict g = memory<T>(grad);
-  T* __restrict buf = memory<T>(buffer);
-  const T sign = options.maximize ? T{-1} : T{1}, decay = static_cast<T>(options.weight_decay),
-          lr = static_cast<T>(options.lr);
-  const T momentum = static_cast<T>(options.momentum), fresh = static_cast<T>(1 - options.dampening);
-  if (!buf) {
-    for (int64_t i = begin; i < end; ++i) p[i] -= lr * (sign * g[i] + decay * p[i]);
-    return;
-  }
-  if (first)
-    for (int64_t i = begin; i < end; ++i) buf[i] = sign * g[i] + decay * p[i];
-  else
-    for (int64_t i = begin; i < end; ++i) buf[i] = momentum * buf[i] + fresh * (sign * g[i] + decay * p[i]);
-  if (options.nesterov)
-    for (int64_t i = begin; i < end; ++i) p[i] -= lr * (sign * g[i] + decay * p[i] + momentum * buf[i]);
-  else
-    for (int64_t i = begin; i < end; ++i) p[i] -= lr * buf[i];
-}
-
-template void SGDAlgorithm::Pass::run<float>(int64_t, int64_t) const;
-template void SGDAlgorithm::Pass::run<double>(int64_t, int64_t) const;
 
 }  // namespace retrograd::optim

@@ -24,15 +24,8 @@ struct SGDAlgorithm {
     int64_t step = 0;
     Tensor momentum_buffer;
   };
-  struct Pass {
-    Tensor param, grad, buffer;
-    Options options;
-    bool first;  // the buffer holds nothing yet
-    template <class T>
-    void run(int64_t begin, int64_t end) const;
-  };
   static void check(const Options& options, SourceLocation where);
-  static Pass prepare(const Options& options, State& state, const Tensor& param);
+  static void update(const Options& options, State& state, const Tensor& param, SourceLocation where);
   template <class F>
   static void visit(State& state, F&& f) {
     f("momentum_buffer", state.momentum_buffer);

@@ -47,6 +47,8 @@ class Plan {
   };
   Outcome run(const BackwardRequest& request, const Reached& reached, const Trail& trail,
               std::span<const Number> numbers) const;
+  /// Of a recorded function: `bindings` parallel to the graph's inputs, none of which is a slot. Nothing leaves the graph.
+  Tensors run(std::vector<ir::Binding> bindings, std::span<const Number> numbers) const;
 
  private:
   struct Frame;
@@ -96,6 +98,7 @@ class Plan {
 
   Kind kind_of(const ir::Node& node) const;
   void plan_step(const ir::Node& node, std::span<const Number> values);
+  bool run_steps(Run& run) const;
   void plan_attrs(const ir::Node& node, Step& step, std::span<const Number> values);
   void find_patches(const ir::Node& node, Step& step);
   void assign_registers();

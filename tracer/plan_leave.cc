@@ -20,11 +20,11 @@ void Plan::Run::look_ahead() {
     });
   };
   const auto record_changed = [&](const Record& r, uint32_t place) {
-    return annotations_of(r) != trail.annotations(place) ||
+    return annotations_of(r) != trail->annotations(place) ||
            (r.hooks && (has_new(r.hooks->tensor) || has_new(r.hooks->pre) || has_new(r.hooks->post)));
   };
   const auto leaf_changed = [&](const TensorImpl& leaf, uint32_t index) {
-    if (annotations_of(leaf) != trail.leaf_annotations(index)) return true;
+    if (annotations_of(leaf) != trail->leaf_annotations(index)) return true;
     const AutogradMeta* m = leaf.meta.get();
     return m && (has_new(m->tensor_hooks) || has_new(m->pre_hooks) || has_new(m->post_hooks) ||
                  has_new(m->post_accumulate_hooks));

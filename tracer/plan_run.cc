@@ -9,16 +9,15 @@
 
 namespace retrograd {
 
-Plan::Run::Run(const Plan& p, const BackwardRequest& request, const Reached& reached, const Trail& trail,
-               std::span<const Number> numbers)
+Plan::Run::Run(const Plan& p, const BackwardRequest& request, const Reached& reached, const Trail* trail,
+               std::vector<ir::Binding> bound, std::span<const Number> numbers)
     : plan(p),
       request(request),
       reached(reached),
       trail(trail),
+      bindings(std::move(bound)),
       frame(p.spare_.exchange(nullptr, std::memory_order_acquire)) {
   if (!frame) frame = plan.new_frame();
-  bindings.reserve(plan.bound_.size());
-  for (uint32_t input : plan.bound_) bindings.push_back(bind_source(plan.sources_[input], request, reached));
   for (const Patch& p : plan.patches_)
     *reinterpret_cast<Scalar*>(frame->patched.data() + p.at) =
         Scalar(numbers[static_cast<size_t>(p.expression)]);
@@ -288,15 +287,29 @@ Tensors Plan::Run::outputs() {
 
 Plan::Outcome Plan::run(const BackwardRequest& request, const Reached& reached, const Trail& trail,
                         std::span<const Number> numbers) const {
-  Run run(*this, request, reached, trail, numbers);
-  bool arrived;
+  std::vector<ir::Binding> bindings;
+  bindings.reserve(bound_.size());
+  for (uint32_t input : bound_) bindings.push_back(bind_source(sources_[input], request, reached));
+  Run run(*this, request, reached, &trail, std::move(bindings), numbers);
+  const bool arrived = run_steps(run);
+  return {arrived ? run.outputs() : run.leave(), !arrived};
+}
+
+Tensors Plan::run(std::vector<ir::Binding> bindings, std::span<const Number> numbers) const {
+  static const BackwardRequest none;
+  static const Reached nothing;
+  Run run(*this, none, nothing, nullptr, std::move(bindings), numbers);
+  run_steps(run);
+  return run.outputs();
+}
+
+bool Plan::run_steps(Run& run) const {
   try {
-    arrived = run.all();
+    return run.all();
   } catch (Exception& e) {
     ir::add_context(e, graph_, graph_.nodes()[steps_[run.next].node]);
     throw;
   }
-  return {arrived ? run.outputs() : run.leave(), !arrived};
 }
 
 }  // namespace retrograd

@@ -52,7 +52,7 @@ struct Plan::Run {
   const Plan& plan;
   const BackwardRequest& request;
   const Reached& reached;
-  const Trail& trail;
+  const Trail* trail;  // of a function: null
   std::vector<ir::Binding> bindings;
   std::unique_ptr<Frame> frame;
   size_t next = 0;  // the step that runs
@@ -60,8 +60,9 @@ struct Plan::Run {
   size_t leave_at = kStay;  // event of the log at which the graph is left
   Tensors function_gave;    // what a function gave, if that is why
 
-  Run(const Plan& plan, const BackwardRequest& request, const Reached& reached, const Trail& trail,
-      std::span<const Number> numbers);
+  /// `bindings`: of the inputs in plan.bound_.
+  Run(const Plan& plan, const BackwardRequest& request, const Reached& reached, const Trail* trail,
+      std::vector<ir::Binding> bindings, std::span<const Number> numbers);
   ~Run();
   /// Runs to the end, or to where the graph must be left: then false.
   bool all();

@@ -13,21 +13,16 @@ int64_t now() { return std::chrono::steady_clock::now().time_since_epoch().count
 int64_t live_bytes() { return memory::stats().live_bytes; }
 
 // Notes every call that it passes on. Results of bookkeeping ops continue records that are there already.
-class CallTimer final : public Emitter {
+class CallTimer final : public PassThrough {
  public:
-  CallTimer(Emitter& below, std::vector<Profile::Call>& calls) : below_(&below), calls_(calls) {}
+  CallTimer(Emitter& below, std::vector<Profile::Call>& calls)
+      : PassThrough("CallTimer", below), calls_(calls) {}
   void emit(const Call& call, Tensor* results) override {
     const int64_t begin = now();
-    below_->emit(call, results);
+    below().emit(call, results);
     const int64_t end = now();
     calls_.push_back({call.op->name, call.where, record_of(call, results), begin, end, live_bytes()});
   }
-  std::string name() const override { return "CallTimer over " + below_->name(); }
-  bool is_symbolic() const override { return below_->is_symbolic(); }
-  const void* attrs_of(const Record& record) override { return below_->attrs_of(record); }
-  TensorType type_of(const Record& record, int i) override { return below_->type_of(record, i); }
-  void at(const Origin& origin) override { below_->at(origin); }
-  Emitter& below() { return *below_; }
 
  private:
   static uint64_t record_of(const Call& call, const Tensor* results) {
@@ -37,7 +32,6 @@ class CallTimer final : public Emitter {
     return Profile::kNoRecord;
   }
 
-  Emitter* below_;
   std::vector<Profile::Call>& calls_;
 };
 

@@ -9,12 +9,9 @@
 #include "engine/function.h"
 #include "ir/bookkeeping.h"
 #include "ir/each_field.h"
-#include "ir/type_check.h"
 
 namespace retrograd {
 namespace {
-
-constinit std::atomic<uint64_t> recorder_count{0};
 
 uint32_t live_index(const HookList& hooks, const Hook* hook) {
   uint32_t index = 0;
@@ -49,10 +46,8 @@ bool calls_user(const Walk& walk) {
 }  // namespace
 
 Recorder::Recorder(ir::Graph& graph, Walk& walk, const SavedTensorHooks* pair)
-    : graph_(graph),
-      id_(recorder_count.fetch_add(1, std::memory_order_relaxed) + 1),
+    : GraphEmitter(graph),
       walk_(walk),
-      scope_(&graph.symbols),
       keeps_log_(calls_user(walk)),
       pair_(pair) {
   const size_t records = walk.order().size(), others = walk.leaves().size() * 2 + 8;
@@ -60,14 +55,6 @@ Recorder::Recorder(ir::Graph& graph, Walk& walk, const SavedTensorHooks* pair)
   sources.reserve(records + others);
   uses.reserve(records);
   rules.reserve(records);
-}
-
-Tensor Recorder::make(const TensorType& type, ir::ValueId value) {
-  RefPtr<TensorImpl> cell = TensorImpl::make();
-  cell->set_type(type.dtype, type.device, type.shape);
-  cell->graph = id_;
-  cell->value_id = value;
-  return Tensor(std::move(cell));
 }
 
 Tensor Recorder::root(uint32_t i, const TensorType& type) {
@@ -188,31 +175,9 @@ ir::ValueId Recorder::value_of(const Tensor& tensor) {
   return it->second;
 }
 
-ir::Node& Recorder::append(const Call& call, std::span<const TensorType> results) {
-  operands_.clear();
-  for (TensorImpl* x : call.operands)
-    operands_.push_back(!x                ? ir::kNoValue
-                        : x->graph == id_ ? x->value_id
-                                          : value_of(Tensor(RefPtr<TensorImpl>(x))));
-  ir::Node& node = graph_.append(*call.op, operands_, call.attrs, results);
-  node.where = call.where;
-  node.origin = origin_index_;
-  return node;
-}
-
 void Recorder::emit(const Call& call, Tensor* results) {
   if (call.op->is(Trait::bookkeeping)) return emit_bookkeeping(call, results);
-  TensorImpl* outputs[kMaxOutputs];
-  TensorType types[kMaxOutputs];
-  for (int i = 0; i < call.outputs; ++i) {
-    results[i] = Tensor(TensorImpl::make());
-    outputs[i] = results[i].get();
-    outputs[i]->graph = id_;
-  }
-  ir::infer_types(call, outputs);
-  for (int i = 0; i < call.outputs; ++i) types[i] = outputs[i]->type();
-  const ir::Node& node = append(call, {types, static_cast<size_t>(call.outputs)});
-  for (int i = 0; i < call.outputs; ++i) outputs[i]->value_id = node.first_result + i;
+  const ir::Node& node = emit_node(call, results);
   if (pair_ && call.op->saves) emit_pack(call, ir::Node(node));
 }
 

@@ -11,7 +11,7 @@
 
 #include "engine/driver.h"
 #include "ir/bookkeeping.h"
-#include "ir/graph.h"
+#include "tracer/graph_emitter.h"
 
 namespace retrograd {
 
@@ -67,14 +67,14 @@ struct DriveLog {
   bool may_leave = false;      // the graph calls code of the user's: only then it is kept
 };
 
-class Recorder final : public Emitter, public DriverObserver {
+class Recorder final : public GraphEmitter, public DriverObserver {
  public:
   /// `pair`: of the request; what an op may save is packed by it.
   Recorder(ir::Graph& graph, Walk& walk, const SavedTensorHooks* pair);
 
   void emit(const Call& call, Tensor* results) override;
   std::string name() const override { return "Recorder"; }
-  bool is_symbolic() const override { return true; }
+  Values values() const override { return Values::of_backward; }
   const void* attrs_of(const Record& record) override;
   TensorType type_of(const Record& record, int i) override;
   void at(const Origin& origin) override;
@@ -87,8 +87,7 @@ class Recorder final : public Emitter, public DriverObserver {
 
   /// A tensor input standing for the cotangent of root i.
   Tensor root(uint32_t i, const TensorType& type);
-  /// The value of a recorded tensor; a concrete one becomes an input.
-  ir::ValueId value_of(const Tensor& tensor);
+  ir::ValueId value_of(const Tensor& tensor) override;
 
   std::vector<Source> sources;  // parallel to graph.inputs()
   std::vector<SymbolUse> uses;
@@ -105,18 +104,12 @@ class Recorder final : public Emitter, public DriverObserver {
   void emit_pack(const Call& call, const ir::Node& node);
   void note(DriveLog::Kind kind, uint32_t index, int32_t value = 0, size_t count = 0);
   int32_t handle(ir::Input::Kind kind, const TensorType& type, Source source, const void* key);
-  ir::Node& append(const Call& call, std::span<const TensorType> results);
-  Tensor make(const TensorType& type, ir::ValueId value);
   Dim symbolise(Dim size, SymbolUse use);
   Source hook_source(const HookAttrs& attrs) const;
   void follow(const Record& record);
 
-  ir::Graph& graph_;
-  const uint64_t id_;  // what TensorImpl::graph of its values is
   Walk& walk_;
-  SymbolTable::Scope scope_;
   Origin origin_;
-  int32_t origin_index_ = -1;
   std::unordered_map<int64_t, Dim> by_size_;                // symbol of a size at capture
   std::unordered_map<const void*, ir::ValueId> constants_;  // concrete tensors by cell
   std::unordered_map<const void*, int32_t> handles_;        // leaves, hooks, boxes by address
@@ -128,7 +121,6 @@ class Recorder final : public Emitter, public DriverObserver {
   std::vector<std::byte> attrs_;
   bool attrs_ready_ = false;
   std::vector<TensorType> types_;
-  std::vector<ir::ValueId> operands_;
 };
 
 }  // namespace retrograd

@@ -57,5 +57,6 @@ void add_linalg_kernels(KernelTable& table);
 void add_determinant_kernels(KernelTable& table);
 void add_pooling_kernels(KernelTable& table);
 void add_interpolate_kernels(KernelTable& table);
+void add_optimizer_kernels(KernelTable& table);
 
 }  // namespace retrograd::cpu

@@ -58,6 +58,7 @@
 #include "optim/schedule.h"
 #include "optim/sgd.h"
 #include "tracer/compile_backward.h"
+#include "tracer/compile_step.h"
 #include "tracer/log.h"
 #include "tracer/page.h"
 #include "tracer/profile.h"

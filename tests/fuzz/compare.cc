@@ -18,7 +18,7 @@ class Through final : public rg::Emitter {
  public:
   void emit(const rg::Call& call, Tensor* results) override { rg::eager_emitter().emit(call, results); }
   std::string name() const override { return "Through"; }
-  bool is_symbolic() const override { return false; }
+  Values values() const override { return Values::computed; }
 };
 
 /// A graph that is not what its text says, or that breaks a rule.

@@ -1,0 +1,103 @@
+// compile_step: a training step (forward, backward, optimizer; or any part of it) as one graph and one plan.
+//
+//   auto step = rg::compile_step([&](const Tensor& x, const Tensor& y) {
+//     optimizer.zero_grad();
+//     const Tensor loss = nn::cross_entropy(model.forward(x), y);
+//     loss.backward();
+//     optimizer.step();
+//     return loss;
+//   });
+//   for (...) step(x, y);
+//
+// The function is called once for each kind of arguments (dtypes, shapes, strides, what requires a gradient, gradient mode) and recorded
+// (tracer/function_recorder.h); later calls run the plan: the same operations in the same order, bit for bit. What the function does beside
+// operations on tensors (printing, counting, choosing a branch) is done at the recording only. It may write to tensors from outside
+// (parameters, state of optimizers, running statistics) and to .grad; those are changed by each run. Learning rates and other options of
+// optimizers, and random numbers, are those of each run. An item() or data_ptr() of a computed value is an Error(bad_argument) that names the line.
+// The results have no history: what wants a gradient is differentiated inside.
+// Tensors from outside are recognised by themselves; one that has another type, layout, hooks, or has or lacks a .grad that the function
+// uses, leads to another recording. While forward mode or anomaly mode is on, and inside another recorded function, the function itself is called.
+// Limits: those of the recorder; at most kCaptures recordings, the least recently used goes first.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <type_traits>
+
+#include "tracer/compile_backward.h"
+
+namespace retrograd {
+
+/// The part that does not depend on the function's type.
+class RecordedStep {
+ public:
+  static constexpr size_t kCaptures = 16;
+  using Function = std::function<Tensors(const Tensors&)>;
+
+  struct Stats {
+    int64_t captures = 0;   // graphs recorded, each with its plan
+    int64_t hits = 0;       // calls served by one that was there
+    int64_t evictions = 0;  // captures that had to go
+    int64_t nodes = 0;      // of the last graph that ran
+  };
+
+  RecordedStep();
+  ~RecordedStep();
+  RecordedStep(RecordedStep&&) noexcept;
+  RecordedStep& operator=(RecordedStep&&) noexcept;
+
+  /// function(arguments), recorded or run again. It must be the same function each time.
+  Tensors run(const Function& function, const Tensors& arguments);
+
+  Stats stats() const;
+  /// The graph of the last run; null before the first.
+  std::shared_ptr<const ir::Graph> graph() const;
+  /// Why the last recording was needed: "first call", or what was not as before.
+  std::string last_capture_reason() const;
+  /// Forgets all graphs and counts.
+  void reset();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Called like the function that it was made of, which takes tensors and gives a tensor, several, or nothing.
+template <class F>
+class CompiledStep : public RecordedStep {
+ public:
+  explicit CompiledStep(F function) : function_(std::move(function)) {}
+
+  template <class... Arguments>
+  auto operator()(const Arguments&... arguments) {
+    return call(std::index_sequence_for<Arguments...>(), {arguments...});
+  }
+
+ private:
+  template <size_t... I>
+  auto call(std::index_sequence<I...>, const Tensors& arguments) {
+    using Result = decltype(function_(arguments[I]...));
+    const Function plain = [this](const Tensors& a) -> Tensors {
+      if constexpr (std::is_void_v<Result>)
+        return function_(a[I]...), Tensors{};
+      else if constexpr (std::is_same_v<Result, Tensor>)
+        return {function_(a[I]...)};
+      else
+        return function_(a[I]...);
+    };
+    Tensors results = run(plain, arguments);
+    if constexpr (std::is_same_v<Result, Tensor>)
+      return std::move(results[0]);
+    else if constexpr (!std::is_void_v<Result>)
+      return results;
+  }
+
+  F function_;
+};
+
+template <class F>
+CompiledStep<F> compile_step(F function) {
+  return CompiledStep<F>(std::move(function));
+}
+
+}  // namespace retrograd

@@ -1,0 +1,125 @@
+// FunctionRecorder: the emitter that records a function of the user's, or a whole training step: forward, backward and optimizer.
+//
+// It stands under a Taper, so the function's own backward() is recorded by the ordinary driver, rules, hooks and unpacks in their places.
+// Sizes, strides and numbers are those of the call that is recorded; numbers that the host gives anew (Emitter::live_numbers: learning rates,
+// counts of steps, places in random streams) are symbols, read before each run.
+//
+// Memory. The graph is functional. Each storage has a **root**: the cell that first showed it, and the value that it holds now. A write gives
+// the root a new value; a cell whose geometry is the root's has that value, another one that of a view of it (as_strided). So views,
+// detached tensors and their bases agree, whatever was written through which. A computed result has a storage without memory, whose version
+// counts writes, as eager's does: version errors are those of eager.
+//
+// Outside. A tensor that the function did not make is **captured**: an input, bound to itself at each run. What was written to it is written
+// back when the run is over; gradients of leaves that were replaced or accumulated become outputs. While recording nothing outside
+// changes: finish(), or the destructor, puts .grad of all leaves back.
+// Limits: a captured tensor has no history of its own; post-accumulate hooks and opaque functions are refused; hooks that look at data fail.
+// Start reading at emit, then value_of and write.
+#pragma once
+
+#include <functional>
+#include <unordered_map>
+
+#include "engine/driver.h"
+#include "tracer/graph_emitter.h"
+
+namespace retrograd {
+
+/// A recorded function: the graph, and what binds it to a run.
+struct RecordedFunction {
+  /// Parallel to graph.inputs().
+  struct Input {
+    int argument = -1;            // number of the argument; or:
+    Tensor captured = {};         // always this tensor
+    RefPtr<TensorImpl> grad_of = {};  // the gradient that this leaf has
+    RefPtr<Hook> hook = {};       // always this hook,
+    RefPtr<TensorImpl> leaf = {};     // which may belong to a leaf
+  };
+  struct Numbers {
+    Emitter::ReadNumbers read;
+    int32_t first;  // symbol
+    int count;
+  };
+  /// What becomes of .grad of a leaf.
+  struct Grad {
+    static constexpr int32_t kNone = -1, kKept = -2;
+    RefPtr<TensorImpl> leaf;  // or of an argument:
+    int argument;
+    bool is_dropped_first;  // before anything looked at it: it can go when the run begins; else it must be
+    bool was_defined;       // as at capture
+    int32_t output;         // or kNone: undefined in the end, kKept: the same tensor
+  };
+  struct Write {
+    int32_t input, output;  // what input is bound to gets the value of the output
+  };
+
+  ir::Graph graph;  // outputs: results, gradients, writes
+  std::vector<Input> inputs;
+  std::vector<Numbers> numbers;
+  std::vector<Grad> grads;
+  std::vector<Write> writes;
+  size_t results = 0;
+};
+
+class FunctionRecorder final : public GraphEmitter {
+ public:
+  explicit FunctionRecorder(ir::Graph& graph) : GraphEmitter(graph) {}
+  ~FunctionRecorder();
+  FunctionRecorder(const FunctionRecorder&) = delete;
+
+  /// A stand-in for an argument of the type and layout of `like`.
+  Tensor argument(const Tensor& like);
+  /// After the function: outputs and all else of `out` but the graph, into which it was recorded.
+  void finish(const Tensors& results, RecordedFunction& out);
+
+  void emit(const Call& call, Tensor* results) override;
+  std::string name() const override { return "FunctionRecorder"; }
+  Values values() const override { return Values::of_function; }
+  void at(const Origin& origin) override;
+  void live_numbers(std::span<Scalar> out, const ReadNumbers& read) override;
+  Tensor present_value(TensorImpl& self) override;
+  void write(TensorImpl& self, const Tensor& result, SourceLocation where) override;
+  void grad_is_replaced(TensorImpl& leaf) override;
+  void grad_is_read(TensorImpl& leaf) override;
+  ir::ValueId value_of(const Tensor& tensor) override;
+
+ private:
+  struct Root {
+    RefPtr<Storage> storage;
+    RefPtr<TensorImpl> cell;  // how it lies; null: row-major, not asked for yet
+    ir::ValueId value = ir::kNoValue;
+    bool is_written = false;
+    int32_t input = -1;  // memory from outside: the input that it came in by
+    std::vector<std::pair<RefPtr<TensorImpl>, ir::ValueId>> views;  // of the present value
+  };
+  struct LeafGrad {
+    RefPtr<TensorImpl> leaf;
+    Tensor before;
+    bool is_dropped_first;
+  };
+
+  Root& root_of(TensorImpl& cell);
+  Root& capture(TensorImpl& cell);
+  Root& new_root(TensorImpl& cell, ir::ValueId value);
+  RefPtr<TensorImpl> present_geometry(const TensorImpl& cell) const;
+  ir::ValueId relate(const OpInfo& op, const Root& root, const TensorImpl& cell, const Tensor& value);
+  Tensor computed(const TensorType& type, ir::ValueId value);
+  void lay_out(TensorImpl& cell);
+  LeafGrad& leaf_grad(TensorImpl& leaf, bool is_dropped);
+  void emit_bookkeeping(const Call& call, Tensor* results);
+  void emit_hook(const Call& call, Tensor* results);
+  void accumulate(TensorImpl& leaf, const Tensor& grad);
+  std::vector<bool> borrowed_values() const;
+  int32_t output(ir::ValueId value, bool must_own);
+  void restore();
+
+  std::unordered_map<const Storage*, Root> roots_;
+  std::vector<Root*> root_order_;
+  std::vector<LeafGrad> grads_;
+  Tensors arguments_;
+  std::vector<RecordedFunction::Input> inputs_;
+  std::vector<RecordedFunction::Numbers> numbers_;
+  std::vector<ir::ValueId> outputs_;
+  std::vector<bool> borrowed_;
+};
+
+}  // namespace retrograd

@@ -1,0 +1,51 @@
+// See tracer/graph_emitter.h.
+#include "tracer/graph_emitter.h"
+
+#include "ir/type_check.h"
+
+namespace retrograd {
+namespace {
+constinit std::atomic<uint64_t> recorder_count{0};
+}
+
+GraphEmitter::GraphEmitter(ir::Graph& graph)
+    : graph_(graph),
+      id_(recorder_count.fetch_add(1, std::memory_order_relaxed) + 1),
+      scope_(&graph.symbols) {}
+
+Tensor GraphEmitter::make(const TensorType& type, ir::ValueId value) const {
+  RefPtr<TensorImpl> cell = TensorImpl::make();
+  cell->set_type(type.dtype, type.device, type.shape);
+  cell->graph = id_;
+  cell->value_id = value;
+  return Tensor(std::move(cell));
+}
+
+ir::Node& GraphEmitter::append(const Call& call, std::span<const TensorType> results) {
+  operands_.clear();
+  for (TensorImpl* x : call.operands)
+    operands_.push_back(!x                             ? ir::kNoValue
+                        : x->graph == id_ && !has_written_ ? x->value_id
+                                                       : value_of(Tensor(RefPtr<TensorImpl>(x))));
+  ir::Node& node = graph_.append(*call.op, operands_, call.attrs, results);
+  node.where = call.where;
+  node.origin = origin_index_;
+  return node;
+}
+
+ir::Node& GraphEmitter::emit_node(const Call& call, Tensor* results) {
+  TensorImpl* outputs[kMaxOutputs];
+  TensorType types[kMaxOutputs];
+  for (int i = 0; i < call.outputs; ++i) {
+    results[i] = Tensor(TensorImpl::make());
+    outputs[i] = results[i].get();
+    outputs[i]->graph = id_;
+  }
+  ir::infer_types(call, outputs);
+  for (int i = 0; i < call.outputs; ++i) types[i] = outputs[i]->type();
+  ir::Node& node = append(call, {types, static_cast<size_t>(call.outputs)});
+  for (int i = 0; i < call.outputs; ++i) outputs[i]->value_id = node.first_result + i;
+  return node;
+}
+
+}  // namespace retrograd

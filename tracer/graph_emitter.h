@@ -1,0 +1,33 @@
+// GraphEmitter: what recorders have in common. A call becomes a node whose results are cells that are names in the graph: TensorImpl::graph is
+// the recorder's number, value_id the value. Which input a tensor from outside becomes, and what bookkeeping ops mean, is the recorder's.
+#pragma once
+
+#include "engine/emitter.h"
+#include "ir/graph.h"
+
+namespace retrograd {
+
+class GraphEmitter : public Emitter {
+ public:
+  /// The value of a tensor; one from outside becomes an input. kNoValue for an undefined one.
+  virtual ir::ValueId value_of(const Tensor& tensor) = 0;
+
+ protected:
+  explicit GraphEmitter(ir::Graph& graph);
+
+  /// Infers the results and appends the node.
+  ir::Node& emit_node(const Call& call, Tensor* results);
+  ir::Node& append(const Call& call, std::span<const TensorType> results);
+  Tensor make(const TensorType& type, ir::ValueId value) const;
+
+  ir::Graph& graph_;
+  const uint64_t id_;  // what TensorImpl::graph of its values is
+  int32_t origin_index_ = -1;
+  bool has_written_ = false;  // memory was given another value: cells on it may be out of date
+
+ private:
+  SymbolTable::Scope scope_;
+  std::vector<ir::ValueId> operands_;
+};
+
+}  // namespace retrograd
