@@ -14,8 +14,8 @@
 namespace retrograd {
 namespace {
 
-// Without memory: a recorded value has it for its version, and for who shares it.
-RefPtr<Storage> nothing() { return Storage::wrap(nullptr, 0, nullptr, nullptr); }
+// As if it had so many bytes: a recorded value has it for its version, and for who shares it.
+RefPtr<Storage> no_memory(int64_t bytes) { return Storage::wrap(nullptr, bytes, nullptr, nullptr); }
 
 bool same_geometry(const TensorImpl& a, const TensorImpl& b) {
   if (a.dtype() != b.dtype() || !(a.shape() == b.shape()) || a.storage_offset() != b.storage_offset())
@@ -60,7 +60,8 @@ Tensor FunctionRecorder::argument(const Tensor& like) {
   Tensor stand_in = make(like.impl().type(), graph_.add_tensor_input(like.impl().type()));
   TensorImpl& cell = stand_in.impl();
   std::copy_n(like.impl().strides(), cell.rank(), cell.mutable_strides());
-  cell.set_storage(nothing());
+  cell.set_storage_offset(like.impl().storage_offset());
+  cell.set_storage(no_memory(like.impl().storage()->nbytes()));
   cell.requires_grad = like.impl().requires_grad;
   inputs_.push_back({.argument = number});
   Root& root = new_root(cell, cell.value_id);
@@ -124,7 +125,8 @@ ir::ValueId FunctionRecorder::relate(const OpInfo& op, const Root& root, const T
   ops::Geometry geometry = ops::geometry_of(cell, *root.cell);
   Tensor from = make(root.cell->type(), root.value), result;
   std::copy_n(root.cell->strides(), root.cell->rank(), from.impl().mutable_strides());
-  from.impl().set_storage(nothing());
+  from.impl().set_storage(no_memory((last_element(*root.cell) - root.cell->storage_offset() + 1) *
+                                    static_cast<int64_t>(element_size(root.cell->dtype()))));
   new_root(from.impl(), root.value);
   TensorImpl* operands[] = {from.get(), value.get()};
   emit({&op, {operands, value.defined() ? size_t{2} : size_t{1}}, &geometry, {}, 1}, &result);
@@ -150,7 +152,7 @@ Tensor FunctionRecorder::present_value(TensorImpl& self) {
   TensorImpl& cell = value.impl();
   std::copy_n(self.strides(), self.rank(), cell.mutable_strides());
   cell.set_storage_offset(self.storage_offset());
-  cell.set_storage(nothing());
+  cell.set_storage(no_memory(self.storage()->nbytes()));
   new_root(cell, cell.value_id).cell = present_geometry(cell);
   return value;
 }
@@ -178,7 +180,7 @@ Tensor FunctionRecorder::computed(const TensorType& type, ir::ValueId value) {
 
 void FunctionRecorder::lay_out(TensorImpl& cell) {
   contiguous_strides(cell.shape(), cell.mutable_strides());
-  cell.set_storage(nothing());
+  cell.set_storage(no_memory(cell.numel().raw() * static_cast<int64_t>(element_size(cell.dtype()))));
   new_root(cell, cell.value_id);
 }
 

@@ -149,9 +149,10 @@ TEST_CASE("writes in place, through views and detached tensors, to what is made 
   for (int i = 0; i < 3; ++i) {
     const Tensor x = batch(2, 3, i);
     const Tensor expected = body(x, plain);
+    const uint32_t version = recorded.version();
     CHECK(same_bits(step(x), expected));
     CHECK(same_bits(plain, recorded));
-    CHECK(plain.version() == recorded.version());
+    CHECK(recorded.version() > version);
   }
   CHECK(step.stats().captures == 1);
 }
