@@ -1,16 +1,21 @@
-// Cost of the engine itself: a chain y = y * w of one-element float32 ops on one thread, as in benchmarks/peers/engine_overhead.cpp.
-// Prints one JSON line:
-//   forward_ns           an op without a record                       (peer: "forward no-grad")
-//   record_ns            an op with a record, the user's line included (peer: "forward recording")
-//   backward_ns          a record in an eager backward                (peer: "backward")
-//   capture_us_per_node  a graph node in the first traced backward: walk, key, recording, planning and its run
-//   replay_ns_per_node   a graph node in a later one: walk, key, binding and replay (the graph has an unpack and a mul per record)
+// Cost of the engine itself: a chain y = y * w of 1,000 one-element float32 ops on one thread, as in
+// peers/engine_overhead.cpp. Prints one JSON line, medians of 200 rounds. As in the peer, a round does these
+// three in turn:
+//   record_ns    an op with a record, the user's line included            (peer: "forward recording")
+//   backward_ns  a record in an eager backward, the cotangent made anew   (peer: "backward")
+//   forward_ns   an op without a record                                   (peer: "forward no-grad")
+// Then, in rounds of their own:
+//   replay_ns            a record in a backward through compile_backward(), captured before: look-up,
+//                        binding, run
+//   replay_ns_per_node   the same for a graph node (there are an unpack and a mul per record)
+//   capture_us_per_node  a graph node in the first such backward: walk, key, recording, planning and its run
 //   location_ns          of record_ns, what it takes to carry the user's file and line
-// Medians of `reps` runs; the sides of a comparison must alternate on a shared machine (benchmarks/README.md).
+// The sides of a comparison must alternate on a shared machine.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "retrograd/retrograd.h"
@@ -22,66 +27,79 @@ namespace {
 
 constexpr int kNodes = 1000, kReps = 200;
 
-double median_ns(const std::function<double()>& run) {
-  std::vector<double> times;
-  for (int r = 0; r < kReps; ++r) times.push_back(run());
-  std::nth_element(times.begin(), times.begin() + kReps / 2, times.end());
-  return times[kReps / 2];
+double ns_of(const std::function<void()>& work) {
+  const auto begin = Clock::now();
+  work();
+  return std::chrono::duration<double, std::nano>(Clock::now() - begin).count() / kNodes;
 }
 
-double since(Clock::time_point begin) {
-  return std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
+double median(std::vector<double>& times) {
+  std::ranges::sort(times);
+  return times[times.size() / 2];
 }
 
-rg::Tensor chain(rg::Tensor y, const rg::Tensor& w) {
+// y becomes y * w, kNodes times.
+void extend(rg::Tensor& y, const rg::Tensor& w) {
   for (int i = 0; i < kNodes; ++i) y = y * w;
+}
+
+void extend_without_location(rg::Tensor& y, const rg::Tensor& w) {
+  for (int i = 0; i < kNodes; ++i)
+    y = rg::mul(rg::Operand(y, rg::SourceLocation{}), rg::Operand(w, rg::SourceLocation{}));
+}
+
+rg::Tensor chain(const rg::Tensor& x, const rg::Tensor& w) {
+  rg::Tensor y = x;
+  extend(y, w);
   return y;
 }
+
+struct Eager {
+  std::vector<double> forward, record, backward;
+
+  void round(const rg::Tensor& x, const rg::Tensor& w) {
+    rg::Tensor y = x;
+    record.push_back(ns_of([&] { extend(y, w); }));
+    backward.push_back(ns_of([&] { y.backward(rg::ones({1})); }));
+    rg::NoGradGuard no_grad;
+    rg::Tensor z = w;
+    forward.push_back(ns_of([&] { extend(z, w); }));
+  }
+};
+
+struct Traced {
+  rg::CompiledBackward captured = rg::compile_backward(), fresh = rg::compile_backward();
+  std::vector<double> replay, capture;
+
+  void round(const rg::Tensor& x, const rg::Tensor& w) {
+    for (auto [backward, times] : {std::pair(&fresh, &capture), std::pair(&captured, &replay)}) {
+      const rg::Tensor y = chain(x, w);
+      times->push_back(ns_of([&] { backward->backward({y}, {rg::ones({1})}); }));
+    }
+    fresh.reset();
+  }
+  double nodes_per_record() const { return static_cast<double>(captured.stats().nodes) / kNodes; }
+};
 
 }  // namespace
 
 int main() {
-  const rg::Tensor x = rg::ones({1}).requires_grad_(), w = rg::full({1}, 0.999), one = rg::ones({1});
-  const double forward = median_ns([&] {
-    rg::NoGradGuard no_grad;
-    const auto begin = Clock::now();
-    chain(w, w);
-    return since(begin) / kNodes;
-  });
-  const double record = median_ns([&] {
-    const auto begin = Clock::now();
-    const rg::Tensor y = chain(x, w);
-    return since(begin) / kNodes;
-  });
-  const double without_location = median_ns([&] {
-    const auto begin = Clock::now();
-    rg::Tensor y = x;
-    for (int i = 0; i < kNodes; ++i)
-      y = rg::mul(rg::Operand(y, rg::SourceLocation{}), rg::Operand(w, rg::SourceLocation{}));
-    return since(begin) / kNodes;
-  });
-  const double backward = median_ns([&] {
-    const rg::Tensor y = chain(x, w);
-    const auto begin = Clock::now();
-    y.backward(one);
-    return since(begin) / kNodes;
-  });
-  rg::CompiledBackward traced = rg::compile_backward();
-  const double capture = median_ns([&] {
-    traced.reset();
-    const rg::Tensor y = chain(x, w);
-    const auto begin = Clock::now();
-    traced.backward({y}, {one});
-    return since(begin) / static_cast<double>(traced.stats().nodes);
-  });
-  const double replay = median_ns([&] {
-    const rg::Tensor y = chain(x, w);
-    const auto begin = Clock::now();
-    traced.backward({y}, {one});
-    return since(begin) / static_cast<double>(traced.stats().nodes);
-  });
+  rg::cpu::set_num_threads(1);
+  const rg::Tensor x = rg::ones({1}).requires_grad_(), w = rg::full({1}, 0.999);
+  Eager eager;
+  for (int r = 0; r < kReps; ++r) eager.round(x, w);
+  Traced traced;
+  for (int r = 0; r < kReps; ++r) traced.round(x, w);
+  std::vector<double> unlocated, located;
+  for (int r = 0; r < kReps; ++r) {
+    rg::Tensor y = x, z = x;
+    located.push_back(ns_of([&] { extend(y, w); }));
+    unlocated.push_back(ns_of([&] { extend_without_location(z, w); }));
+  }
+  const double replay = median(traced.replay), nodes = traced.nodes_per_record();
   std::printf(
-      "{\"forward_ns\":%.1f,\"record_ns\":%.1f,\"backward_ns\":%.1f,\"capture_us_per_node\":%.3f,\"replay_ns_"
-      "per_node\":%.1f,\"location_ns\":%.1f}\n",
-      forward, record, backward, capture / 1000, replay, record - without_location);
+      "{\"forward_ns\":%.1f,\"record_ns\":%.1f,\"backward_ns\":%.1f,\"replay_ns\":%.1f,"
+      "\"replay_ns_per_node\":%.1f,\"capture_us_per_node\":%.3f,\"location_ns\":%.1f}\n",
+      median(eager.forward), median(eager.record), median(eager.backward), replay, replay / nodes,
+      median(traced.capture) / nodes / 1000, median(located) - median(unlocated));
 }

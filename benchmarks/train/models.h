@@ -1,0 +1,44 @@
+// The models of the train-step benchmark, those of peers/train_steps.py: the same layers, initial values,
+// batches.
+//
+//   mlp       784-512-512-10 with relu, batch 128, cross entropy
+//   gpt-char  4 pre-norm blocks, 4 heads, 128 wide, 64 characters of 65, batch 12; biases, gelu by tanh, a
+//             tied head
+//   gpt-124m  the same with the sizes of GPT-2 small, batch 4 of 64 tokens
+//
+// A model keeps one batch of random data, which every step uses. It also lists the matrix products of a step,
+// forward and backward, so that they can be timed alone.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "benchmarks/train/products.h"
+#include "retrograd/retrograd.h"
+
+namespace bench {
+
+namespace rg = retrograd;
+
+class Model : public rg::nn::Module {
+ public:
+  /// The mean cross entropy of the batch.
+  virtual rg::Tensor loss() const = 0;
+  /// What a step computes by matrix products: those of the layers and, as full squares, of attention.
+  virtual std::vector<Product> products() const = 0;
+  /// Predictions of a step.
+  virtual int64_t tokens() const = 0;
+};
+
+/// Sizes that differ from the model's own; 0 keeps those.
+struct BatchSize {
+  int64_t batch = 0, block = 0;
+};
+
+const std::vector<std::string>& model_names();
+
+/// One of the names.
+std::unique_ptr<Model> make_model(const std::string& name, BatchSize size);
+
+}  // namespace bench

@@ -1,0 +1,32 @@
+// Matrix products of given shapes and layouts, and the time that they take alone.
+//
+// A product is written as the step computes it: (m, k) times (k, n), `batch` of them, where an operand that
+// is read transposed lies in memory as its transpose. The time is the least of several runs, and each shape
+// is measured once.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+namespace bench {
+
+struct Product {
+  int64_t m, n, k;
+  bool a_transposed = false, b_transposed = false;
+  int64_t batch = 1;
+  auto operator<=>(const Product&) const = default;
+};
+
+/// Appends the products of a linear layer over `rows` rows: forward, gradient of the weight, gradient of the
+/// input if wanted.
+void add_linear(std::vector<Product>& list, int64_t rows, int64_t in, int64_t out,
+                bool input_gradient = true);
+
+/// Those of attention of `length` places to each other, `width` numbers a head, over `heads` heads in all.
+void add_attention(std::vector<Product>& list, int64_t heads, int64_t length, int64_t width);
+
+/// Seconds that all of them take one after the other, each at the best rate seen.
+double best_seconds(const std::vector<Product>& list);
+
+}  // namespace bench

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# figures_test.sh TRAIN_STEP ENGINE_OVERHEAD: each prints one line of JSON with the keys that comparisons look for; the same steps are
+# taken in every mode, so the loss is the same, whatever the number of threads; what is no mode is refused with a list of those that are.
+#
+# Not tested here: the figures themselves, which a shared machine would not hold; the benchmarks that run for long.
+set -uo pipefail
+
+train_step=$1 engine_overhead=$2
+failed=0
+fail() { echo "FAILED: $*"; failed=1; }
+
+# has_keys LINE KEY...: it is one line, an object with a number or a text for each key.
+has_keys() {
+  local line=$1 key
+  shift
+  [[ $line == "{"*"}" && $(wc -l <<<"$line") == 1 ]] || fail "not one object: $line"
+  for key in "$@"; do
+    grep -qE "\"$key\":(\"[^\"]+\"|-?[0-9.]+)[,}]" <<<"$line" || fail "no $key: $line"
+  done
+}
+
+for model in "mlp" "gpt-char --batch 2 --block 8"; do
+  losses=""
+  for run in "eager 2" "eager 1" "traced 2"; do
+    read -r mode threads <<<"$run"
+    # shellcheck disable=SC2086
+    line=$("$train_step" ${model%% *} "$mode" --threads "$threads" --steps 2 $([[ $model == *" "* ]] && echo "${model#* }")) ||
+      fail "$model $run"
+    has_keys "$line" model mode threads step_ms min_ms first_s tokens_per_s peak_bytes loss gemm_ms
+    losses+=$(grep -oE '"loss":[0-9.]+' <<<"$line")$'\n'
+  done
+  [[ $(sort -u <<<"$losses" | grep -c .) == 1 ]] || fail "$model: other losses in another mode: $losses"
+done
+
+error=$("$train_step" mlp sideways 2>&1) && fail "sideways is taken for a mode"
+[[ $error == *eager* && $error == *traced* ]] || fail "the modes are not listed: $error"
+
+has_keys "$("$engine_overhead")" forward_ns record_ns backward_ns replay_ns replay_ns_per_node capture_us_per_node location_ns
+exit "$failed"
