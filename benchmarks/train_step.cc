@@ -4,6 +4,7 @@
 //   MODEL  mlp, gpt-char, gpt-124m
 //   MODE   eager   loss.backward()
 //          traced  the backward through compile_backward()
+//          step    all of it through compile_step()
 // One first step, three to warm up, then N steps. Prints one JSON line, the peer's and one figure more:
 //   model, mode, threads
 //   step_ms, min_ms  median and least of the N steps
@@ -56,13 +57,18 @@ Step traced(Training& training) {
   };
 }
 
+Step step(Training& training) {
+  auto compiled = rg::compile_step([run = eager(training)] { return run(); });
+  return [step = std::make_shared<decltype(compiled)>(std::move(compiled))] { return (*step)(); };
+}
+
 struct Mode {
   std::string name;
   Step (*make)(Training&);
 };
 
 const std::vector<Mode>& modes() {
-  static const std::vector<Mode> all{{"eager", eager}, {"traced", traced}};
+  static const std::vector<Mode> all{{"eager", eager}, {"traced", traced}, {"step", step}};
   return all;
 }
 

@@ -96,7 +96,7 @@ class StepCapture {
     if (numbers_.empty()) numbers_.resize(1);
     sources_.resize(recorded_.inputs.size(), Source{Source::Kind::constant});
     plan_ = std::make_unique<Plan>(recorded_.graph, sources_, std::vector<RuleRun>{}, log_, numbers_,
-                                   cpu_executor());
+                                   cpu_executor(), written_inputs(arguments));
   }
   StepCapture(const StepCapture&) = delete;
 
@@ -170,6 +170,16 @@ class StepCapture {
     return bindings;
   }
 
+  std::vector<WrittenInput> written_inputs(const Tensors& arguments) const {
+    std::vector<WrittenInput> written;
+    const std::vector<ir::Binding> bindings = bind(arguments);
+    for (const RecordedFunction::Write& w : recorded_.writes)
+      if (bindings[static_cast<size_t>(w.input)].tensor.is_contiguous())
+        written.push_back({recorded_.graph.inputs()[static_cast<size_t>(w.input)].value,
+                           recorded_.graph.outputs()[static_cast<size_t>(w.output)]});
+    return written;
+  }
+
   void give_grads(const Tensors& arguments, const Tensors& outputs) const {
     for (const RecordedFunction::Grad& g : recorded_.grads)
       if (g.output != RecordedFunction::Grad::kKept)
@@ -181,7 +191,10 @@ class StepCapture {
     for (const RecordedFunction::Write& w : recorded_.writes) {
       TensorImpl* value = outputs[static_cast<size_t>(w.output)].get();
       const Tensor& target = bindings[static_cast<size_t>(w.input)].tensor;
-      run_into({&ops::info<ops::Clone>, {&value, 1}, nullptr, {}, 1}, target);
+      if (value->storage() == target.impl().storage())  // computed there
+        target.impl().storage()->bump_version();
+      else
+        run_into({&ops::info<ops::Clone>, {&value, 1}, nullptr, {}, 1}, target);
     }
   }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <unordered_map>
 
 #include "ir/bookkeeping.h"
@@ -17,7 +18,8 @@ constexpr int64_t kSpanElements = 2048;  // beyond it a kernel's own cutting int
 }  // namespace
 
 Plan::Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std::vector<RuleRun>& rules,
-           const DriveLog& log, std::span<const Number> values, Executor& executor)
+           const DriveLog& log, std::span<const Number> values, Executor& executor,
+           std::span<const WrittenInput> writes)
     : graph_(graph), sources_(sources), log_(log), executor_(executor), bound_index_(sources.size(), -1) {
   for (size_t i = 0; i < sources.size(); ++i) {
     if (sources[i].kind == Source::Kind::slot) continue;
@@ -38,7 +40,7 @@ Plan::Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std
       if (rule->leaves_slots) steps_.push_back(release);
     }
   }
-  assign_registers();
+  assign_registers(writes);
   choose_spans();
   if (!log_.may_leave) fold_unpacks();
 }
@@ -101,6 +103,39 @@ void Plan::find_patches(const ir::Node& node, Step& step) {
   step.patched_at = begin;
 }
 
+// Which values may lie in the memory of which: views, and what code of the user's gives back, in that of their operands.
+class Aliases {
+ public:
+  explicit Aliases(const ir::Graph& graph)
+      : root_(static_cast<size_t>(graph.value_count())), producer_(root_.size(), -1), last_(root_.size(), -1) {
+    std::iota(root_.begin(), root_.end(), 0);
+    for (size_t n = 0; n < graph.nodes().size(); ++n) {
+      const ir::Node& node = graph.nodes()[n];
+      const auto operands = graph.operands(node);
+      for (ir::ValueId v : operands)
+        if (v != ir::kNoValue && root_[static_cast<size_t>(v)] != v) last(v) = static_cast<int32_t>(n);
+      for (int i = 0; i < node.results; ++i) {
+        producer_[static_cast<size_t>(node.first_result + i)] = static_cast<int32_t>(n);
+        const size_t from = node.op->is(Trait::view) ? 0 : static_cast<size_t>(i);
+        if ((node.op->is(Trait::view) || node.op->run_on_host) && from < operands.size() &&
+            operands[from] != ir::kNoValue)
+          root_[static_cast<size_t>(node.first_result + i)] = root_[static_cast<size_t>(operands[from])];
+      }
+    }
+    for (ir::ValueId v : graph.outputs())
+      if (v != ir::kNoValue && root_[static_cast<size_t>(v)] != v) last(v) = static_cast<int32_t>(graph.nodes().size());
+  }
+  /// The node that made the value; -1: an input.
+  int32_t producer(ir::ValueId v) const { return producer_[static_cast<size_t>(v)]; }
+  /// The last node that reads another value in the memory of `root`; -1: none.
+  int32_t last_of_others(ir::ValueId root) const { return last_[static_cast<size_t>(root)]; }
+
+ private:
+  int32_t& last(ir::ValueId v) { return last_[static_cast<size_t>(root_[static_cast<size_t>(v)])]; }
+  std::vector<ir::ValueId> root_;
+  std::vector<int32_t> producer_, last_;  // last_: by root
+};
+
 // Hands out registers in order of the graph: one is free for the next value of its type after the step in which its value dies.
 class RegisterFile {
  public:
@@ -118,6 +153,26 @@ class RegisterFile {
     }
     for (ir::ValueId v : graph.outputs())
       if (v != ir::kNoValue) last(v) = static_cast<int32_t>(nodes.size());
+  }
+  // Keeps the register of a written input until its new value is computed, into it, where the old one is not read any more then.
+  void reserve(std::span<const WrittenInput> writes) {
+    if (writes.empty()) return;
+    const Aliases aliases(graph_);
+    for (const WrittenInput& w : writes) {
+      const int32_t n = aliases.producer(w.value);
+      if (n < 0 || targets_.contains(w.value)) continue;
+      const ir::Node& node = graph_.nodes()[static_cast<size_t>(n)];
+      if (node.op->is(Trait::view) || node.op->run_on_host || aliases.last_of_others(w.input) >= n) continue;
+      const int32_t last_read = last(w.input);
+      if (last_read > n || (last_read == n && !may_overwrite(node, w))) continue;
+      last(w.input) = n;
+      targets_[w.value] = w.input;
+    }
+  }
+  /// The written input into which `v` is computed; kNoValue: none.
+  ir::ValueId target_of(ir::ValueId v) const {
+    const auto it = targets_.find(v);
+    return it == targets_.end() ? ir::kNoValue : it->second;
   }
   int32_t at(ir::ValueId v) const { return v == ir::kNoValue ? -1 : register_[static_cast<size_t>(v)]; }
   bool dies(ir::ValueId v, uint32_t node) {
@@ -180,17 +235,33 @@ class RegisterFile {
   }
 
  private:
+  // Whether the node may read the input where it computes the value: element by element.
+  bool may_overwrite(const ir::Node& node, const WrittenInput& w) const {
+    if (node.op->is(Trait::elementwise)) return true;
+    const auto operands = graph_.operands(node);
+    const int result = w.value - node.first_result;
+    int updated = 0;
+    for (ir::ValueId v : operands) {
+      if (v == ir::kNoValue) continue;
+      if (updated == result) return node.op->is(Trait::updates) && v == w.input && std::ranges::count(operands, v) == 1;
+      ++updated;
+    }
+    return false;
+  }
+
   int32_t& last(ir::ValueId v) { return last_[static_cast<size_t>(v)]; }
   const ir::Graph& graph_;
   std::vector<int32_t>& types_;
   std::vector<int32_t> register_, last_;  // of values; last: the node of the last use
   std::vector<std::vector<int32_t>> free_;
   std::unordered_map<int32_t, std::vector<ir::ValueId>> ends_at_;  // filled by keep_arrived only
+  std::unordered_map<ir::ValueId, ir::ValueId> targets_;            // new value of a written input: the input
 };
 
-void Plan::assign_registers() {
+void Plan::assign_registers(std::span<const WrittenInput> writes) {
   RegisterFile file(graph_, register_types_);
   if (log_.may_leave) file.keep_arrived(log_);
+  file.reserve(writes);
   for (size_t i = 0; i < graph_.inputs().size(); ++i) {
     const ir::Input& input = graph_.inputs()[i];
     if (input.kind != ir::Input::Kind::tensor) continue;
@@ -232,15 +303,21 @@ void Plan::place(Step& s, RegisterFile& file) {
   const auto operands = graph_.operands(node);
   s.first_register = static_cast<uint32_t>(registers_.size());
   for (ir::ValueId v : operands) registers_.push_back(file.at(v));
+  for (int i = 0; i < s.results && s.kind == Kind::kernel; ++i)
+    if (const ir::ValueId input = file.target_of(node.first_result + i); input != ir::kNoValue) {
+      file.take_over(node.first_result + i, input);
+      s.into |= static_cast<uint8_t>(1u << i);
+    }
   for (size_t k = 0;
-       k < operands.size() && s.kind == Kind::kernel && node.op->is(Trait::elementwise) && s.takes < 0; ++k)
+       k < operands.size() && s.kind == Kind::kernel && node.op->is(Trait::elementwise) && s.takes < 0 && !s.into;
+       ++k)
     if (file.dies(operands[k], s.node) &&
         graph_.type_index(operands[k]) == graph_.type_index(node.first_result)) {
       s.takes = static_cast<int8_t>(k);
       file.take_over(node.first_result, operands[k]);
     }
   for (int i = 0; i < s.results; ++i) {
-    if (s.takes < 0) file.take(node.first_result + i);
+    if (s.takes < 0 && !(s.into >> i & 1)) file.take(node.first_result + i);
     registers_.push_back(file.at(node.first_result + i));
   }
   const auto let_die = [&](ir::ValueId v) {
@@ -255,7 +332,8 @@ void Plan::place(Step& s, RegisterFile& file) {
 void Plan::choose_spans() {
   for (Step& s : steps_) {
     const ir::Node& node = graph_.nodes()[s.node];
-    if (s.kind != Kind::kernel || !node.op->is(Trait::elementwise) || s.operands > kMaxSpanOperands) continue;
+    if (s.kind != Kind::kernel || !node.op->is(Trait::elementwise) || s.operands > kMaxSpanOperands || s.into)
+      continue;
     const int32_t type = graph_.type_index(node.first_result);
     const bool same = std::ranges::all_of(graph_.operands(node), [&](ir::ValueId v) {
       return v != ir::kNoValue && graph_.type_index(v) == type;

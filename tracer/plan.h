@@ -9,6 +9,7 @@
 // operand that dies in it, and writes over its memory when nobody else sees that. An unpacked value is the saved cell itself: nothing is copied.
 // A span step is an elementwise step on few contiguous elements of one type: it calls the kernel's inner loop and nothing else. An unpack
 // directly before it whose value only it uses is folded into it: it reads the saved cell where it is.
+// What a recorded function writes to memory from outside is computed there, when nothing reads the old value any more (**written input**).
 // Numbers in attributes that are symbols are filled in at each run, in copies that belong to the frame.
 // Limits: one executor; memory is not planned ahead but taken from the allocator step by step.
 #pragma once
@@ -29,11 +30,17 @@ ir::Binding bind_source(const Source& source, const BackwardRequest& request, co
 
 class RegisterFile;
 
+/// Of a recorded function: an input whose memory shall hold a value in the end. Input and value are of one type, the input row-major.
+struct WrittenInput {
+  ir::ValueId input, value;
+};
+
 class Plan {
  public:
   /// `values`: of every expression of graph.symbols at these sizes. Graph, sources and rules must outlive the plan.
   Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std::vector<RuleRun>& rules,
-       const DriveLog& log, std::span<const Number> values, Executor& executor);
+       const DriveLog& log, std::span<const Number> values, Executor& executor,
+       std::span<const WrittenInput> writes = {});
   ~Plan();
   Plan(const Plan&) = delete;
 
@@ -88,6 +95,7 @@ class Plan {
     uint8_t item;  // span: bytes of an element
     // Operand that dies here and whose register, and memory if it may, the result takes over; -1: none.
     int8_t takes;
+    uint8_t into;  // bit i: result i is computed into the memory that its register holds: a written input's
     bool is_patched;
   };
   // A number of an attribute that is filled in at each run.
@@ -101,7 +109,7 @@ class Plan {
   bool run_steps(Run& run) const;
   void plan_attrs(const ir::Node& node, Step& step, std::span<const Number> values);
   void find_patches(const ir::Node& node, Step& step);
-  void assign_registers();
+  void assign_registers(std::span<const WrittenInput> writes);
   void place(Step& step, RegisterFile& file);
   void place_with_drops(RegisterFile& file);
   void choose_spans();

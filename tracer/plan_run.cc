@@ -190,9 +190,14 @@ void Plan::Run::call(const Step& s, void* attrs) {
 void Plan::Run::kernel(const Step& s, const Call& call, const int32_t* results) {
   TensorImpl* outputs[kMaxOutputs];
   for (int i = 0; i < s.results; ++i) {
-    outputs[i] = frame->own[static_cast<size_t>(results[i])].get();
+    const auto r = static_cast<size_t>(results[i]);
+    if (s.into >> i & 1) {
+      outputs[i] = frame->at[r];
+      continue;
+    }
+    outputs[i] = frame->own[r].get();
     plan.executor_.allocate(*outputs[i]);
-    frame->at[static_cast<size_t>(results[i])] = outputs[i];
+    frame->at[r] = outputs[i];
   }
   plan.executor_.launch(kernel_of(s, call), call, outputs);
 }
