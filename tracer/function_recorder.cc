@@ -189,15 +189,17 @@ void FunctionRecorder::lay_out(TensorImpl& cell) {
 void FunctionRecorder::emit(const Call& call, Tensor* results) {
   if (call.op->is(Trait::bookkeeping)) return emit_bookkeeping(call, results);
   if (call.op->run_on_host) return call.op->run_on_host(call, results);  // a function that has run: its results
-  emit_node(call, results);
+  infer(call, results);
   if (call.op->is(Trait::view)) {
     TensorImpl& cell = results[0].impl();
-    make_view(call, *call.operands[0], cell);
+    make_view(call, *call.operands[0], cell);  // first: it fails for a layout that does not allow the view
+    append_node(call, results);
     if (!has_written_) return;
     if (Root& root = root_of(cell); root.is_written)
       root.views.emplace_back(present_geometry(cell), cell.value_id);
     return;
   }
+  append_node(call, results);
   for (int i = 0; i < call.outputs; ++i) lay_out(results[i].impl());
 }
 

@@ -34,18 +34,21 @@ ir::Node& GraphEmitter::append(const Call& call, std::span<const TensorType> res
   return node;
 }
 
-ir::Node& GraphEmitter::emit_node(const Call& call, Tensor* results) {
+void GraphEmitter::infer(const Call& call, Tensor* results) const {
   TensorImpl* outputs[kMaxOutputs];
-  TensorType types[kMaxOutputs];
   for (int i = 0; i < call.outputs; ++i) {
     results[i] = Tensor(TensorImpl::make());
     outputs[i] = results[i].get();
     outputs[i]->graph = id_;
   }
   ir::infer_types(call, outputs);
-  for (int i = 0; i < call.outputs; ++i) types[i] = outputs[i]->type();
+}
+
+ir::Node& GraphEmitter::append_node(const Call& call, Tensor* results) {
+  TensorType types[kMaxOutputs];
+  for (int i = 0; i < call.outputs; ++i) types[i] = results[i].impl().type();
   ir::Node& node = append(call, {types, static_cast<size_t>(call.outputs)});
-  for (int i = 0; i < call.outputs; ++i) outputs[i]->value_id = node.first_result + i;
+  for (int i = 0; i < call.outputs; ++i) results[i].impl().value_id = node.first_result + i;
   return node;
 }
 

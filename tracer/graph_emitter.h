@@ -15,8 +15,9 @@ class GraphEmitter : public Emitter {
  protected:
   explicit GraphEmitter(ir::Graph& graph);
 
-  /// Infers the results and appends the node.
-  ir::Node& emit_node(const Call& call, Tensor* results);
+  /// Makes the results, by the op's type rule; then appends the node whose results they are.
+  void infer(const Call& call, Tensor* results) const;
+  ir::Node& append_node(const Call& call, Tensor* results);
   ir::Node& append(const Call& call, std::span<const TensorType> results);
   Tensor make(const TensorType& type, ir::ValueId value) const;
 

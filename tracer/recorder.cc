@@ -177,7 +177,8 @@ ir::ValueId Recorder::value_of(const Tensor& tensor) {
 
 void Recorder::emit(const Call& call, Tensor* results) {
   if (call.op->is(Trait::bookkeeping)) return emit_bookkeeping(call, results);
-  const ir::Node& node = emit_node(call, results);
+  infer(call, results);
+  const ir::Node& node = append_node(call, results);
   if (pair_ && call.op->saves) emit_pack(call, ir::Node(node));
 }
 

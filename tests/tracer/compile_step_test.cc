@@ -157,6 +157,13 @@ TEST_CASE("writes in place, through views and detached tensors, to what is made 
   CHECK(step.stats().captures == 1);
 }
 
+TEST_CASE("a layout that does not allow a view is copied, as eagerly") {
+  const auto body = [](const Tensor& x) { return rg::reshape(rg::transpose(x, 0, 1), {-1}) * 2.0; };
+  auto step = rg::compile_step(body);
+  const Tensor x = batch(2, 3, 0);
+  CHECK(same_bits(step(x), body(x)));
+}
+
 TEST_CASE("values that leave through each other: a swap of two buffers") {
   const Tensor a = rg::full({2}, 1.0), b = rg::full({2}, 2.0);
   auto step = rg::compile_step([&] {
