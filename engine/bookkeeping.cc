@@ -63,7 +63,8 @@ void emit_retain_grad(const Call& call, Tensor*) {
 }
 
 void emit_function_backward(const Call& call, Tensor* results) {
-  FunctionCall::run_backward(*call.attrs_as<FunctionBackwardAttrs>().record, call.operands, results);
+  Record& record = *call.attrs_as<FunctionBackwardAttrs>().record;
+  record.op->host_backward(record, call.operands, results);
 }
 
 void infer_accumulate(const Call& call, TensorImpl* const* outputs) {

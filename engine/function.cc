@@ -257,6 +257,7 @@ void FunctionCall::vjp_opaque(RuleContext& rule) {
 }
 
 int FunctionCall::arguments(const Record& record) {
+  if (record.op->host_backward != run_backward) return record.operands;
   return static_cast<int>(static_cast<Attrs*>(record.attrs())->context->arguments_);
 }
 

@@ -75,7 +75,7 @@ struct FunctionCall {
   static void jvp(TangentContext& rule, Backward jvp);
   /// Calls backward of a record's function: `operands` are the gradients of the results, then the saved tensors.
   static void run_backward(Record& record, std::span<TensorImpl* const> operands, Tensor* results);
-  /// How many of a record's operands are arguments; those behind them are saved tensors.
+  /// How many operands of a record with an opaque backward are arguments; those behind them are saved tensors.
   static int arguments(const Record& record);
   /// The results that apply() computed beforehand.
   static void give_results(const Call& call, Tensor* results);
@@ -198,6 +198,7 @@ class Function {
     info.traits = static_cast<uint32_t>(Trait::effect);
     info.attrs_size = sizeof(FunctionCall::Attrs);
     info.visit_attrs = FunctionCall::visit;
+    info.host_backward = FunctionCall::run_backward;
     info.run_on_host = FunctionCall::give_results;
     info.saves = FunctionCall::saves;
     info.vjp = traceable() ? FunctionCall::vjp_traceable : FunctionCall::vjp_opaque;

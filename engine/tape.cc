@@ -238,6 +238,7 @@ void Record::release_slots() {
     slot(i).packed.reset();
     slot(i).released = true;
   }
+  if (hooks) hooks->saved.reset();
 }
 
 bool Record::is_unchanged() const {

@@ -92,6 +92,7 @@ struct RecordHooks {
   HookList tensor, pre, post;
   std::vector<std::pair<uint32_t, RefPtr<GradBox>>> retained;  // output_nr, where to
   std::shared_ptr<void> owned;                                 // of a user's function: its context
+  std::shared_ptr<void> saved;                                 // what goes with the slots, when they are released
   template <class T>
   T* owned_as() const {
     return static_cast<T*>(owned.get());

@@ -73,6 +73,7 @@ constexpr uint32_t operator|(uint32_t a, Trait b) { return a | static_cast<uint3
 inline constexpr int kMaxOutputs = 8;
 
 struct OpInfo;
+struct Record;
 
 /// One application of an op.
 struct Call {
@@ -116,6 +117,8 @@ struct OpInfo {
   SaveSet (*saves)(const Call&, uint64_t wants) = nullptr;
   void (*vjp)(RuleContext&) = nullptr;  // null: not differentiable
   void (*jvp)(TangentContext&) = nullptr;
+  /// The backward of a record that is one opaque node, function_backward: operands are the gradients of the results, then what was saved.
+  void (*host_backward)(Record& record, std::span<TensorImpl* const> operands, Tensor* results) = nullptr;
   std::string_view no_derivative = {};  // the reason, when vjp is null
   std::string_view doc = {};
 

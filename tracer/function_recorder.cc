@@ -49,6 +49,7 @@ void FunctionRecorder::restore() {
 }
 
 void FunctionRecorder::at(const Origin& origin) {
+  at_leaf_ = !origin.record;
   origin_index_ =
       origin.record ? graph_.add_origin({origin.record->op->name, origin.ordinal, origin.part}) : -1;
 }
@@ -69,6 +70,11 @@ Tensor FunctionRecorder::argument(const Tensor& like) {
   root.input = number;
   arguments_.push_back(stand_in);
   return stand_in;
+}
+
+Tensor FunctionRecorder::cotangent(const TensorType& type, int result) {
+  inputs_.push_back({.argument = result});
+  return computed(type, graph_.add_tensor_input(type));
 }
 
 FunctionRecorder::Root& FunctionRecorder::new_root(TensorImpl& cell, ir::ValueId value) {
@@ -137,6 +143,13 @@ ir::ValueId FunctionRecorder::value_of(const Tensor& tensor) {
   if (!tensor.defined()) return ir::kNoValue;
   TensorImpl& cell = tensor.impl();
   if (cell.graph == id_ && !has_written_) return cell.value_id;
+  if (forward_ && cell.graph == forward_->id_) {
+    const int32_t index = forward_->saved_index(tensor);
+    const auto [it, fresh] = saved_inputs_.try_emplace(index, ir::kNoValue);
+    if (!fresh) return it->second;
+    inputs_.push_back({.saved = index});
+    return it->second = graph_.add_tensor_input(cell.type());
+  }
   Root& root = root_of(cell);
   if (!root.is_written && cell.graph == id_) return cell.value_id;
   if (same_geometry(cell, *root.cell)) return root.value;
@@ -145,6 +158,22 @@ ir::ValueId FunctionRecorder::value_of(const Tensor& tensor) {
   const ir::ValueId value = relate(ops::info<ops::AsStrided>, root, cell, {});
   root.views.emplace_back(present_geometry(cell), value);
   return value;
+}
+
+// Of a forward: which of the saved values that of `tensor` is. What a later backward saves, the first one did.
+int32_t FunctionRecorder::saved_index(const Tensor& tensor) {
+  const ir::ValueId value = value_of(tensor);
+  const auto [it, fresh] = saved_.try_emplace(value, static_cast<int32_t>(saved_.size()));
+  RG_ASSERT(!(fresh && is_finished_));
+  return it->second;
+}
+
+std::vector<std::pair<Tensor, int32_t>> FunctionRecorder::captured_leaves() const {
+  std::vector<std::pair<Tensor, int32_t>> leaves;
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    if (inputs_[i].captured.defined() && inputs_[i].captured.requires_grad())
+      leaves.emplace_back(inputs_[i].captured, static_cast<int32_t>(i));
+  return leaves;
 }
 
 Tensor FunctionRecorder::present_value(TensorImpl& self) {
@@ -187,6 +216,11 @@ void FunctionRecorder::lay_out(TensorImpl& cell) {
 // ---- calls ---------------------------------------------------------------------------------------------------------------------------
 
 void FunctionRecorder::emit(const Call& call, Tensor* results) {
+  emit_call(call, results);
+  no_grad_.resize(graph_.nodes().size(), !GradMode::is_enabled());
+}
+
+void FunctionRecorder::emit_call(const Call& call, Tensor* results) {
   if (call.op->is(Trait::bookkeeping)) return emit_bookkeeping(call, results);
   if (call.op->run_on_host) return call.op->run_on_host(call, results);  // a function that has run: its results
   infer(call, results);
@@ -219,6 +253,10 @@ void FunctionRecorder::emit_bookkeeping(const Call& call, Tensor* results) {
 
 void FunctionRecorder::emit_hook(const Call& call, Tensor* results) {
   const HookAttrs& attrs = call.attrs_as<HookAttrs>();
+  if (forward_ && at_leaf_) {  // leaves are outside: their hooks run where the gradients go
+    for (int i = 0; i < call.outputs; ++i) results[i] = Tensor(RefPtr<TensorImpl>(call.operands[static_cast<size_t>(i)]));
+    return;
+  }
   if (attrs.hook->kind == Hook::Kind::post_accumulate)
     throw Error(Category::unsupported,
                 "a post-accumulate hook cannot be recorded in a function. Hint: do its work in the function");
@@ -321,12 +359,18 @@ void FunctionRecorder::finish(const Tensors& results, RecordedFunction& out) {
     if (!root.is_written || root.input < 0) continue;
     out.writes.push_back({root.input, output(root.value, true)});
   }
+  out.saved.resize(saved_.size());
+  for (const auto& [value, index] : saved_) out.saved[static_cast<size_t>(index)] = output(value, has_written_);
   restore();
   graph_.set_outputs(std::move(outputs_));
   for (RecordedFunction::Input& input : inputs_)
     if (input.grad_of) input.captured.reset();
   out.inputs = std::move(inputs_);
   out.numbers = std::move(numbers_);
+  no_grad_.resize(graph_.nodes().size(), true);
+  out.no_grad = std::move(no_grad_);
+  is_finished_ = true;
+  end();
 }
 
 }  // namespace retrograd

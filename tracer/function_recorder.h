@@ -1,5 +1,7 @@
 // FunctionRecorder: the emitter that records a function of the user's, or a whole training step: forward, backward and optimizer.
 //
+// A differentiable function has a second graph, its backward: the driver runs over the recorded tape into a second recorder, whose `forward`
+// is the first. A value of the forward that it meets is **saved**: an output there, an input here. So what is saved is what the rules ask for.
 // It stands under a Taper, so the function's own backward() is recorded by the ordinary driver, rules, hooks and unpacks in their places.
 // Sizes, strides and numbers are those of the call that is recorded; numbers that the host gives anew (Emitter::live_numbers: learning rates,
 // counts of steps, places in random streams) are symbols, read before each run.
@@ -28,7 +30,8 @@ namespace retrograd {
 struct RecordedFunction {
   /// Parallel to graph.inputs().
   struct Input {
-    int argument = -1;            // number of the argument; or:
+    int argument = -1;            // number of the argument, of a backward: of the cotangent; or:
+    int saved = -1;               // of a backward: which saved value of the forward
     Tensor captured = {};         // always this tensor
     RefPtr<TensorImpl> grad_of = {};  // the gradient that this leaf has
     RefPtr<Hook> hook = {};       // always this hook,
@@ -57,18 +60,25 @@ struct RecordedFunction {
   std::vector<Numbers> numbers;
   std::vector<Grad> grads;
   std::vector<Write> writes;
+  std::vector<int32_t> saved;  // outputs that a backward saves
+  std::vector<bool> no_grad;   // by node: recorded while gradient mode was off
   size_t results = 0;
 };
 
 class FunctionRecorder final : public GraphEmitter {
  public:
-  explicit FunctionRecorder(ir::Graph& graph) : GraphEmitter(graph) {}
+  explicit FunctionRecorder(ir::Graph& graph, FunctionRecorder* forward = nullptr)
+      : GraphEmitter(graph), forward_(forward) {}
   ~FunctionRecorder();
   FunctionRecorder(const FunctionRecorder&) = delete;
 
   /// A stand-in for an argument of the type and layout of `like`.
   Tensor argument(const Tensor& like);
-  /// After the function: outputs and all else of `out` but the graph, into which it was recorded.
+  /// Of a backward: the gradient of result i of the forward.
+  Tensor cotangent(const TensorType& type, int result);
+  /// The leaves from outside that want a gradient, and the number of the input of each.
+  std::vector<std::pair<Tensor, int32_t>> captured_leaves() const;
+  /// After the function, and after its first backward: outputs and all else of `out` but the graph, into which it was recorded.
   void finish(const Tensors& results, RecordedFunction& out);
 
   void emit(const Call& call, Tensor* results) override;
@@ -99,12 +109,14 @@ class FunctionRecorder final : public GraphEmitter {
 
   Root& root_of(TensorImpl& cell);
   Root& capture(TensorImpl& cell);
+  int32_t saved_index(const Tensor& tensor);
   Root& new_root(TensorImpl& cell, ir::ValueId value);
   RefPtr<TensorImpl> present_geometry(const TensorImpl& cell) const;
   ir::ValueId relate(const OpInfo& op, const Root& root, const TensorImpl& cell, const Tensor& value);
   Tensor computed(const TensorType& type, ir::ValueId value);
   void lay_out(TensorImpl& cell);
   LeafGrad& leaf_grad(TensorImpl& leaf, bool is_dropped);
+  void emit_call(const Call& call, Tensor* results);
   void emit_bookkeeping(const Call& call, Tensor* results);
   void emit_hook(const Call& call, Tensor* results);
   void accumulate(TensorImpl& leaf, const Tensor& grad);
@@ -112,6 +124,12 @@ class FunctionRecorder final : public GraphEmitter {
   int32_t output(ir::ValueId value, bool must_own);
   void restore();
 
+  FunctionRecorder* forward_;
+  bool at_leaf_ = false;
+  std::unordered_map<ir::ValueId, int32_t> saved_;  // values that a backward has asked for
+  bool is_finished_ = false;
+  std::unordered_map<int32_t, ir::ValueId> saved_inputs_;  // of a backward
+  std::vector<bool> no_grad_;
   std::unordered_map<const Storage*, Root> roots_;
   std::vector<Root*> root_order_;
   std::vector<LeafGrad> grads_;

@@ -11,7 +11,7 @@ constinit std::atomic<uint64_t> recorder_count{0};
 GraphEmitter::GraphEmitter(ir::Graph& graph)
     : graph_(graph),
       id_(recorder_count.fetch_add(1, std::memory_order_relaxed) + 1),
-      scope_(&graph.symbols) {}
+      scope_(std::in_place, &graph.symbols) {}
 
 Tensor GraphEmitter::make(const TensorType& type, ir::ValueId value) const {
   RefPtr<TensorImpl> cell = TensorImpl::make();

@@ -2,6 +2,8 @@
 // the recorder's number, value_id the value. Which input a tensor from outside becomes, and what bookkeeping ops mean, is the recorder's.
 #pragma once
 
+#include <optional>
+
 #include "engine/emitter.h"
 #include "ir/graph.h"
 
@@ -21,13 +23,16 @@ class GraphEmitter : public Emitter {
   ir::Node& append(const Call& call, std::span<const TensorType> results);
   Tensor make(const TensorType& type, ir::ValueId value) const;
 
+  /// No symbols are made any more.
+  void end() { scope_.reset(); }
+
   ir::Graph& graph_;
   const uint64_t id_;  // what TensorImpl::graph of its values is
   int32_t origin_index_ = -1;
   bool has_written_ = false;  // memory was given another value: cells on it may be out of date
 
  private:
-  SymbolTable::Scope scope_;
+  std::optional<SymbolTable::Scope> scope_;
   std::vector<ir::ValueId> operands_;
 };
 

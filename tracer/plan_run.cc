@@ -267,7 +267,7 @@ void Plan::Run::function(const Step& s) {
   const int32_t* r = registers(s);
   Tensors operands, out(s.results);
   const std::vector<TensorImpl*> cells = give_operands(s, operands);
-  FunctionCall::run_backward(record, cells, out.data());
+  record.op->host_backward(record, cells, out.data());
   bool all_given = true;
   for (int i = 0; i < FunctionCall::arguments(record); ++i)
     all_given &= !record.edge(i) || out[static_cast<size_t>(i)].defined();

@@ -1,4 +1,4 @@
-// compile_step: whole training steps as one graph. Each is run twice, as it stands and compiled, and must agree bit for bit.
+// compile_step (tracer/compile.h): whole training steps as one graph. Each is run twice, as it stands and compiled, and must agree bit for bit.
 #include <catch2/catch.hpp>
 
 #include <cstring>

@@ -1,22 +1,24 @@
-// compile_step: a training step (forward, backward, optimizer; or any part of it) as one graph and one plan.
+// compile and compile_step: functions of tensors, recorded once and run as plans.
 //
-//   auto step = rg::compile_step([&](const Tensor& x, const Tensor& y) {
+//   auto f = rg::compile([&](const Tensor& x) { return model.forward(x); });      // forward and backward planned; used like the function
+//   auto step = rg::compile_step([&](const Tensor& x, const Tensor& y) {           // a whole training step as one graph
 //     optimizer.zero_grad();
 //     const Tensor loss = nn::cross_entropy(model.forward(x), y);
 //     loss.backward();
 //     optimizer.step();
 //     return loss;
 //   });
-//   for (...) step(x, y);
 //
 // The function is called once for each kind of arguments (dtypes, shapes, strides, what requires a gradient, gradient mode) and recorded
 // (tracer/function_recorder.h); later calls run the plan: the same operations in the same order, bit for bit. What the function does beside
 // operations on tensors (printing, counting, choosing a branch) is done at the recording only. It may write to tensors from outside
 // (parameters, state of optimizers, running statistics) and to .grad; those are changed by each run. Learning rates and other options of
 // optimizers, and random numbers, are those of each run. An item() or data_ptr() of a computed value is an Error(bad_argument) that names the line.
-// The results have no history: what wants a gradient is differentiated inside.
-// Tensors from outside are recognised by themselves; one that has another type, layout, hooks, or has or lacks a .grad that the function
-// uses, leads to another recording. While forward mode or anomaly mode is on, and inside another recorded function, the function itself is called.
+// The results of compile() can be differentiated, twice as well; those of compile_step() have no history: what wants a gradient is
+// differentiated inside.
+// Tensors from outside are recognised as the objects that they are: one that is another object from call to call must be an argument. One that
+// has another type or layout, in a step also other hooks, or has or lacks a .grad that the function uses, leads to another recording.
+// While forward mode, anomaly mode or saved-tensor hooks are on, and inside another recorded function, the function itself is called.
 // Limits: those of the recorder; at most kCaptures recordings, the least recently used goes first.
 #pragma once
 
@@ -28,8 +30,10 @@
 
 namespace retrograd {
 
+enum class FunctionKind : uint8_t { step, function };
+
 /// The part that does not depend on the function's type.
-class RecordedStep {
+class FunctionCache {
  public:
   static constexpr size_t kCaptures = 16;
   using Function = std::function<Tensors(const Tensors&)>;
@@ -41,17 +45,19 @@ class RecordedStep {
     int64_t nodes = 0;      // of the last graph that ran
   };
 
-  RecordedStep();
-  ~RecordedStep();
-  RecordedStep(RecordedStep&&) noexcept;
-  RecordedStep& operator=(RecordedStep&&) noexcept;
+  explicit FunctionCache(FunctionKind kind);
+  ~FunctionCache();
+  FunctionCache(FunctionCache&&) noexcept;
+  FunctionCache& operator=(FunctionCache&&) noexcept;
 
   /// function(arguments), recorded or run again. It must be the same function each time.
-  Tensors run(const Function& function, const Tensors& arguments);
+  Tensors run(const Function& function, const Tensors& arguments,
+              SourceLocation where = SourceLocation::current());
 
   Stats stats() const;
-  /// The graph of the last run; null before the first.
+  /// The graph of the last run; null before the first. And that of its backward, for gradients of all results; null when there is none.
   std::shared_ptr<const ir::Graph> graph() const;
+  std::shared_ptr<const ir::Graph> backward_graph() const;
   /// Why the last recording was needed: "first call", or what was not as before.
   std::string last_capture_reason() const;
   /// Forgets all graphs and counts.
@@ -64,9 +70,9 @@ class RecordedStep {
 
 /// Called like the function that it was made of, which takes tensors and gives a tensor, several, or nothing.
 template <class F>
-class CompiledStep : public RecordedStep {
+class Compiled : public FunctionCache {
  public:
-  explicit CompiledStep(F function) : function_(std::move(function)) {}
+  Compiled(F function, FunctionKind kind) : FunctionCache(kind), function_(std::move(function)) {}
 
   template <class... Arguments>
   auto operator()(const Arguments&... arguments) {
@@ -95,9 +101,16 @@ class CompiledStep : public RecordedStep {
   F function_;
 };
 
+/// A function of tensors whose forward and backward run as plans.
 template <class F>
-CompiledStep<F> compile_step(F function) {
-  return CompiledStep<F>(std::move(function));
+Compiled<F> compile(F function) {
+  return {std::move(function), FunctionKind::function};
+}
+
+/// A training step, or another function whose results nobody differentiates, as one plan.
+template <class F>
+Compiled<F> compile_step(F function) {
+  return {std::move(function), FunctionKind::step};
 }
 
 }  // namespace retrograd

@@ -1,0 +1,101 @@
+// See tracer/compile.h; start reading at FunctionCache::run.
+#include "tracer/compile.h"
+
+#include <list>
+#include <mutex>
+
+#include "engine/runner.h"
+#include "tracer/function_capture.h"
+
+namespace retrograd {
+
+struct FunctionCache::State {
+  explicit State(FunctionKind k) : kind(k) {}
+  const FunctionKind kind;
+  std::mutex mutex;
+  std::list<std::shared_ptr<FunctionCapture>> captures;  // the last used first
+  std::shared_ptr<FunctionCapture> last;
+  Stats stats;
+  std::string reason;
+
+  std::shared_ptr<FunctionCapture> find(const CallLook& look, const Tensors& arguments, std::string& why) {
+    std::lock_guard lock(mutex);
+    why = "first call";
+    for (auto it = captures.begin(); it != captures.end(); ++it) {
+      std::string misfit = (*it)->misfit(look, arguments);
+      if (misfit.empty()) {
+        captures.splice(captures.begin(), captures, it);
+        ++stats.hits;
+        return captures.front();
+      }
+      if (it == captures.begin()) why = std::move(misfit);
+    }
+    return nullptr;
+  }
+  void keep(std::shared_ptr<FunctionCapture> capture, std::string why) {
+    std::lock_guard lock(mutex);
+    ++stats.captures;
+    reason = std::move(why);
+    captures.push_front(std::move(capture));
+    if (captures.size() <= kCaptures) return;
+    captures.pop_back();
+    ++stats.evictions;
+  }
+};
+
+FunctionCache::FunctionCache(FunctionKind kind) : state_(std::make_unique<State>(kind)) {}
+FunctionCache::~FunctionCache() = default;
+FunctionCache::FunctionCache(FunctionCache&&) noexcept = default;
+FunctionCache& FunctionCache::operator=(FunctionCache&&) noexcept = default;
+
+Tensors FunctionCache::run(const Function& function, const Tensors& arguments, SourceLocation where) {
+  if (&Emitter::current() != &eager_emitter() || autograd::DetectAnomalyGuard::is_enabled() ||
+      default_saved_tensor_hooks())
+    return function(arguments);
+  const CallLook look(arguments, state_->kind);
+  std::string why;
+  std::shared_ptr<FunctionCapture> capture = state_->find(look, arguments, why);
+  const bool first = !capture;
+  if (first) {
+    capture = std::make_shared<FunctionCapture>(function, arguments, look, state_->kind);
+    state_->keep(capture, std::move(why));
+  }
+  {
+    std::lock_guard lock(state_->mutex);
+    state_->last = capture;
+    state_->stats.nodes = static_cast<int64_t>(capture->graph().nodes().size());
+  }
+  return capture->run(arguments, first, where);
+}
+
+FunctionCache::Stats FunctionCache::stats() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->stats;
+}
+
+std::shared_ptr<const ir::Graph> FunctionCache::graph() const {
+  std::lock_guard lock(state_->mutex);
+  if (!state_->last) return nullptr;
+  return {state_->last, &state_->last->graph()};
+}
+
+std::shared_ptr<const ir::Graph> FunctionCache::backward_graph() const {
+  std::lock_guard lock(state_->mutex);
+  if (!state_->last || !state_->last->backward_graph()) return nullptr;
+  return {state_->last, state_->last->backward_graph()};
+}
+
+std::string FunctionCache::last_capture_reason() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->reason;
+}
+
+void FunctionCache::reset() {
+  std::lock_guard lock(state_->mutex);
+  state_->captures.clear();
+  state_->last.reset();
+  state_->stats = {};
+  state_->reason.clear();
+}
+
+}  // namespace retrograd
