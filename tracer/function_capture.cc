@@ -411,6 +411,10 @@ void FunctionCapture::run_backward(Record& record, std::span<TensorImpl* const> 
            record.where);
   FunctionCapture& capture = *saved->capture;
   const Backward& backward = capture.backward_for(operands);
+  std::vector<Number> numbers = backward.numbers;
+  for (const auto& [there, here] : backward.recorded.forward_numbers)
+    numbers[static_cast<size_t>(here)] = saved->numbers[static_cast<size_t>(there)];
+  backward.recorded.graph.symbols.evaluate(numbers);
   Tensors gradients;
   if (GradMode::is_enabled()) {
     RecordedModes emitter(Emitter::current(), capture.recorded_.no_grad);
@@ -418,9 +422,9 @@ void FunctionCapture::run_backward(Record& record, std::span<TensorImpl* const> 
     Tensors values;
     for (int32_t s : capture.recorded_.saved) values.push_back(outputs[static_cast<size_t>(s)]);
     gradients = ir::replay(backward.recorded.graph, Emitter::current(),
-                           capture.bind_backward(backward, operands, values), backward.numbers);
+                           capture.bind_backward(backward, operands, values), numbers);
   } else {
-    gradients = backward.plan->run(capture.bind_backward(backward, operands, saved->values), backward.numbers);
+    gradients = backward.plan->run(capture.bind_backward(backward, operands, saved->values), numbers);
   }
   for (size_t i = 0; i < gradients.size(); ++i)
     if (record.edge(static_cast<int>(i))) results[i] = std::move(gradients[i]);

@@ -2,11 +2,13 @@
 #include "tracer/function_recorder.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include <fmt/format.h>
 
 #include "engine/runner.h"
 #include "ir/bookkeeping.h"
+#include "ir/each_field.h"
 #include "ops/arithmetic.h"
 #include "ops/shape_ops.h"
 #include "ops/views.h"
@@ -52,6 +54,20 @@ void FunctionRecorder::at(const Origin& origin) {
   at_leaf_ = !origin.record;
   origin_index_ =
       origin.record ? graph_.add_origin({origin.record->op->name, origin.ordinal, origin.part}) : -1;
+}
+
+// Numbers of the forward that a rule reads are symbols here, too.
+const void* FunctionRecorder::attrs_of(const Record& record) {
+  if (!forward_ || !record.op->visit_attrs) return Emitter::attrs_of(record);
+  attrs_.resize(record.op->attrs_size);
+  std::memcpy(attrs_.data(), record.attrs(), record.op->attrs_size);
+  ir::for_each_field(*record.op, attrs_.data(), [&](auto, Scalar& number) {
+    if (!number.is_symbolic()) return;
+    const auto [it, fresh] = forward_numbers_.try_emplace(number.id(), 0);
+    if (fresh) it->second = graph_.symbols.add_symbol(number.number());
+    number = Scalar::symbol(it->second, number.number());
+  });
+  return attrs_.data();
 }
 
 // ---- memory --------------------------------------------------------------------------------------------------------------------------
@@ -365,6 +381,7 @@ void FunctionRecorder::finish(const Tensors& results, RecordedFunction& out) {
   graph_.set_outputs(std::move(outputs_));
   for (RecordedFunction::Input& input : inputs_)
     if (input.grad_of) input.captured.reset();
+  out.forward_numbers.assign(forward_numbers_.begin(), forward_numbers_.end());
   out.inputs = std::move(inputs_);
   out.numbers = std::move(numbers_);
   no_grad_.resize(graph_.nodes().size(), true);

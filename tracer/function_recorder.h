@@ -60,6 +60,7 @@ struct RecordedFunction {
   std::vector<Numbers> numbers;
   std::vector<Grad> grads;
   std::vector<Write> writes;
+  std::vector<std::pair<int32_t, int32_t>> forward_numbers;  // of a backward: symbol of the forward, symbol here
   std::vector<int32_t> saved;  // outputs that a backward saves
   std::vector<bool> no_grad;   // by node: recorded while gradient mode was off
   size_t results = 0;
@@ -84,6 +85,7 @@ class FunctionRecorder final : public GraphEmitter {
   void emit(const Call& call, Tensor* results) override;
   std::string name() const override { return "FunctionRecorder"; }
   Values values() const override { return Values::of_function; }
+  const void* attrs_of(const Record& record) override;
   void at(const Origin& origin) override;
   void live_numbers(std::span<Scalar> out, const ReadNumbers& read) override;
   Tensor present_value(TensorImpl& self) override;
@@ -129,6 +131,8 @@ class FunctionRecorder final : public GraphEmitter {
   std::unordered_map<ir::ValueId, int32_t> saved_;  // values that a backward has asked for
   bool is_finished_ = false;
   std::unordered_map<int32_t, ir::ValueId> saved_inputs_;  // of a backward
+  std::unordered_map<int32_t, int32_t> forward_numbers_;   // of a backward: symbols
+  std::vector<std::byte> attrs_;                           // of the record at hand
   std::vector<bool> no_grad_;
   std::unordered_map<const Storage*, Root> roots_;
   std::vector<Root*> root_order_;
