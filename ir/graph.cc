@@ -105,6 +105,33 @@ int32_t Graph::add_origin(Origin origin) {
   return static_cast<int32_t>(origins_.size()) - 1;
 }
 
+// Names, origins and files of lines may be texts that the graph keeps: the copy's are to be its own.
+Graph Graph::copy() const {
+  Graph to;
+  std::unordered_map<const char*, std::string_view> kept;
+  for (const auto& text : texts_) kept.emplace(text->data(), to.keep(*text));
+  const auto own = [&](std::string_view text) {
+    const auto it = kept.find(text.data());
+    return it == kept.end() ? text : it->second.substr(0, text.size());
+  };
+  to.name = name;
+  to.symbols = symbols;
+  to.nodes_ = nodes_;
+  to.pool_ = pool_;
+  to.outputs_ = outputs_;
+  to.value_types_ = value_types_;
+  to.types_ = types_;
+  to.type_index_ = type_index_;
+  to.inputs_ = inputs_;
+  for (Input& input : to.inputs_) input.name = own(input.name);
+  for (const Origin& o : origins_) to.origins_.push_back({own(o.op), o.ordinal, own(o.part)});
+  for (Node& node : to.nodes_) {
+    if (node.attrs) node.attrs = to.copy_attrs(*node.op, node.attrs);
+    if (node.where.file) node.where.file = own(node.where.file).data();
+  }
+  return to;
+}
+
 std::string_view Graph::keep(std::string_view text) {
   texts_.push_back(std::make_unique<std::string>(text));
   return *texts_.back();

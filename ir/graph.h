@@ -97,6 +97,9 @@ class Graph {
   int32_t value_count() const { return static_cast<int32_t>(value_types_.size()); }
   const Origin& origin(int32_t index) const { return origins_[static_cast<size_t>(index)]; }
 
+  /// The same graph once more, with texts and attributes of its own.
+  Graph copy() const;
+
   SymbolTable symbols;
   std::string name = "backward";
 
@@ -106,6 +109,7 @@ class Graph {
   std::string dot() const;
 
  private:
+  friend class Rewriter;  // ir/rewriter.h
   int32_t intern(const TensorType& type);
   ValueId new_value(const TensorType& type);
   void* copy_attrs(const OpInfo& op, const void* attrs);

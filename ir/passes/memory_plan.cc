@@ -1,0 +1,237 @@
+// See ir/passes/memory_plan.h.
+#include "ir/passes/memory_plan.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <numeric>
+#include <set>
+
+namespace retrograd::ir {
+namespace {
+
+constexpr double kWaste = 0.01;
+constexpr int kMostTries = 24;
+constexpr int64_t kMostVisits = 40'000'000;
+
+struct Item {
+  int64_t size;
+  int32_t first, last;
+  int64_t offset = -1;
+  int64_t top() const { return offset + size; }
+};
+
+// The items that have been placed, by time. Those that live at a moment are found on the path to it in a tree of intervals, those that begin
+// later in a list for each moment.
+class Placed {
+ public:
+  Placed(const std::vector<Item>& items, int32_t moments)
+      : items_(items),
+        leaves_(std::bit_ceil(static_cast<size_t>(moments) + 1)),
+        head_(leaves_ * 2, -1),
+        begins_(leaves_, -1),
+        next_begin_(items.size(), -1),
+        some_begin_(leaves_ / 64 + 1) {}
+
+  void add(int32_t item) {
+    const Item& x = items_[static_cast<size_t>(item)];
+    const auto first = static_cast<size_t>(x.first);
+    next_begin_[static_cast<size_t>(item)] = begins_[first];
+    begins_[first] = item;
+    some_begin_[first / 64] |= uint64_t{1} << first % 64;
+    size_t low = leaves_ + first, high = leaves_ + static_cast<size_t>(x.last) + 1;
+    for (; low < high; low /= 2, high /= 2) {
+      if (low % 2) link(low++, item);
+      if (high % 2) link(--high, item);
+    }
+  }
+
+  /// Calls f for each placed item that lives while x does.
+  template <class F>
+  void for_each_beside(const Item& x, F f) const {
+    for (size_t node = leaves_ + static_cast<size_t>(x.first); node >= 1; node /= 2)
+      for (int32_t at = head_[node]; at >= 0; at = links_[static_cast<size_t>(at)].next)
+        f(items_[static_cast<size_t>(links_[static_cast<size_t>(at)].item)]);
+    const auto last = static_cast<size_t>(x.last);
+    for (size_t word = (static_cast<size_t>(x.first) + 1) / 64; word <= last / 64; ++word)
+      for (uint64_t bits = some_begin_[word]; bits; bits &= bits - 1) {
+        const size_t moment = word * 64 + static_cast<size_t>(std::countr_zero(bits));
+        if (moment <= static_cast<size_t>(x.first)) continue;
+        if (moment > last) return;
+        for (int32_t item = begins_[moment]; item >= 0; item = next_begin_[static_cast<size_t>(item)])
+          f(items_[static_cast<size_t>(item)]);
+      }
+  }
+
+ private:
+  struct Link {
+    int32_t item, next;
+  };
+  void link(size_t node, int32_t item) {
+    links_.push_back({item, head_[node]});
+    head_[node] = static_cast<int32_t>(links_.size()) - 1;
+  }
+
+  const std::vector<Item>& items_;
+  size_t leaves_;
+  std::vector<int32_t> head_, begins_, next_begin_;
+  std::vector<uint64_t> some_begin_;
+  std::vector<Link> links_;
+};
+
+class Packer {
+ public:
+  Packer(std::vector<Item> items, int32_t moments) : items_(std::move(items)), moments_(moments) {}
+
+  int64_t lower_bound() const {
+    std::vector<int64_t> change(static_cast<size_t>(moments_) + 2);
+    for (const Item& x : items_) {
+      change[static_cast<size_t>(x.first)] += x.size;
+      change[static_cast<size_t>(x.last) + 1] -= x.size;
+    }
+    int64_t live = 0, most = 0;
+    for (int64_t c : change) most = std::max(most, live += c);
+    return most;
+  }
+
+  void pack(int64_t bound) {
+    std::vector<int32_t> order(items_.size());
+    std::iota(order.begin(), order.end(), 0);
+    keep_better(pack_by_time(order, 0));
+    std::ranges::stable_sort(order, std::greater(), [&](int32_t i) { return item(i).size; });
+    for (int tries = 0; tries < kMostTries && visits_ < kMostVisits; ++tries) {
+      if (static_cast<double>(best_size_) <= static_cast<double>(bound) * (1 + kWaste)) return;
+      keep_better(pack_by_size(order));
+      if (order.empty()) return;
+      const auto top = std::ranges::max_element(order, {}, [&](int32_t i) { return item(i).top(); });
+      std::rotate(order.begin(), top, top + 1);
+    }
+  }
+
+  const std::vector<int64_t>& offsets() const { return best_; }
+  int64_t size() const { return best_size_; }
+
+ private:
+  Item& item(int32_t i) { return items_[static_cast<size_t>(i)]; }
+
+  void keep_better(int64_t size) {
+    if (best_size_ >= 0 && size >= best_size_) return;
+    best_size_ = size;
+    best_.clear();
+    for (const Item& x : items_) best_.push_back(x.offset);
+  }
+
+  // Each in the lowest gap between those that live beside it.
+  int64_t pack_by_size(std::span<const int32_t> order) {
+    Placed placed(items_, moments_);
+    std::vector<std::pair<int64_t, int64_t>> taken;
+    int64_t size = 0;
+    for (size_t n = 0; n < order.size(); ++n) {
+      if (visits_ > kMostVisits) return pack_by_time(order.subspan(n), size);
+      Item& x = item(order[n]);
+      taken.clear();
+      placed.for_each_beside(x, [&](const Item& other) { taken.push_back({other.offset, other.top()}); });
+      visits_ += static_cast<int64_t>(taken.size());
+      std::ranges::sort(taken);
+      x.offset = 0;
+      for (const auto& [begin, end] : taken) {
+        if (begin - x.offset >= x.size) break;
+        x.offset = std::max(x.offset, end);
+      }
+      placed.add(order[n]);
+      size = std::max(size, x.top());
+    }
+    return size;
+  }
+
+  // Each in the smallest hole that is free when it begins; holes lie above `base`.
+  int64_t pack_by_time(std::span<const int32_t> items, int64_t base) {
+    std::vector<int32_t> begins(items.begin(), items.end()), ends = begins;
+    std::ranges::stable_sort(begins, {}, [&](int32_t i) { return std::pair(item(i).first, -item(i).size); });
+    std::ranges::stable_sort(ends, {}, [&](int32_t i) { return item(i).last; });
+    Holes holes;
+    int64_t size = base;
+    auto ending = ends.begin();
+    for (int32_t i : begins) {
+      for (; ending != ends.end() && item(*ending).last < item(i).first; ++ending)
+        holes.give(item(*ending).offset, item(*ending).size);
+      item(i).offset = holes.take(item(i).size, size);
+      size = std::max(size, item(i).top());
+    }
+    return size;
+  }
+
+  class Holes {
+   public:
+    /// The place of a piece of this size: in a hole, or at `top`, where a hole below it is made use of.
+    int64_t take(int64_t size, int64_t top) {
+      auto fits = by_size_.lower_bound({size, 0});
+      if (fits == by_size_.end()) {
+        if (by_offset_.empty()) return top;
+        const auto [offset, length] = *by_offset_.rbegin();
+        if (offset + length != top) return top;
+        erase(offset, length);
+        return offset;
+      }
+      const auto [length, offset] = *fits;
+      erase(offset, length);
+      if (length > size) add(offset + size, length - size);
+      return offset;
+    }
+    void give(int64_t offset, int64_t size) {
+      if (size == 0) return;
+      auto above = by_offset_.lower_bound(offset);
+      if (above != by_offset_.end() && above->first == offset + size) {
+        const auto [begin, length] = *above;
+        erase(begin, length);
+        size += length;
+      }
+      auto below = by_offset_.lower_bound(offset);
+      if (below != by_offset_.begin() && (--below)->first + below->second == offset) {
+        const auto [begin, length] = *below;
+        erase(begin, length);
+        offset = begin;
+        size += length;
+      }
+      add(offset, size);
+    }
+
+   private:
+    void add(int64_t offset, int64_t length) {
+      by_offset_.emplace(offset, length);
+      by_size_.emplace(length, offset);
+    }
+    void erase(int64_t offset, int64_t length) {
+      by_offset_.erase(offset);
+      by_size_.erase({length, offset});
+    }
+    std::map<int64_t, int64_t> by_offset_;
+    std::set<std::pair<int64_t, int64_t>> by_size_;
+  };
+
+  std::vector<Item> items_;
+  int32_t moments_;
+  int64_t visits_ = 0;
+  std::vector<int64_t> best_;
+  int64_t best_size_ = -1;
+};
+
+}  // namespace
+
+MemoryPlan plan_memory(const Lifetimes& lifetimes) {
+  constexpr int64_t kUnit = MemoryPlan::kAlignment;
+  std::vector<Item> items;
+  for (const Block& b : lifetimes.blocks)
+    if (!b.escapes) items.push_back({(b.bytes + kUnit - 1) / kUnit * kUnit, b.first, b.last});
+  Packer packer(std::move(items), lifetimes.nodes);
+  MemoryPlan plan;
+  plan.lower_bound = packer.lower_bound();
+  plan.peak_bytes = lifetimes.peak_bytes();
+  packer.pack(plan.lower_bound);
+  plan.arena_bytes = packer.size();
+  auto offset = packer.offsets().begin();
+  for (const Block& b : lifetimes.blocks) plan.offsets.push_back(b.escapes ? -1 : *offset++);
+  return plan;
+}
+
+}  // namespace retrograd::ir

@@ -1,0 +1,35 @@
+// The memory plan: where each block lies in one arena, so that blocks that are live at the same time never overlap. A pure function of the
+// lifetimes (ir/passes/lifetimes.h); nothing is allocated here.
+//
+// Packing blocks with given lifetimes into the least memory is NP-hard. Two plans are made and the smaller one is taken:
+//   - by size: the largest block first, each at the lowest offset that is free while it lives (TFLite and TVM call it greedy by size). If
+//     that is more than kWaste above the lower bound, it is repeated with a block at the top moved to the front of the order;
+//   - by time: blocks in order of their first node, each into the smallest hole that fits, as a malloc would. For blocks of one size this is
+//     optimal, and it takes O(n log n) always.
+// The first compares a block with all placed ones that live with it. This work has a limit (kMostVisits); the small blocks that are left
+// when it is reached are placed by time, above the others.
+//
+// The lower bound, the most bytes that are live at one node, is often reached; `waste()` says how far a plan is from it.
+#pragma once
+
+#include "ir/passes/lifetimes.h"
+
+namespace retrograd::ir {
+
+struct MemoryPlan {
+  static constexpr int64_t kAlignment = 64;
+
+  std::vector<int64_t> offsets;  // of each block, in bytes; -1: it escapes, the allocator gives its memory
+  int64_t arena_bytes = 0;
+  int64_t lower_bound = 0;  // no arena can be smaller: sizes are rounded up to the alignment
+  int64_t peak_bytes = 0;   // of all blocks, escaping ones included, as they are
+
+  /// How much larger the arena is than it had to be at least: 0.02 is 2 percent.
+  double waste() const {
+    return lower_bound ? static_cast<double>(arena_bytes) / static_cast<double>(lower_bound) - 1 : 0;
+  }
+};
+
+MemoryPlan plan_memory(const Lifetimes& lifetimes);
+
+}  // namespace retrograd::ir

@@ -1,0 +1,32 @@
+// See rewrites/rewrites.h and rewrites/rules.h.
+#include "rewrites/rewrites.h"
+
+#include "ops/shape_ops.h"
+#include "rewrites/rules.h"
+
+namespace retrograd::rewrites {
+
+std::span<const Rewrite> simplifications() {
+  static const std::vector<Rewrite>* all = [] {
+    auto* rules = new std::vector<Rewrite>(number_rules().begin(), number_rules().end());
+    rules->insert(rules->end(), shape_rules().begin(), shape_rules().end());
+    return rules;
+  }();
+  return *all;
+}
+
+bool is_row_major(const Match& m, ValueId v) {
+  for (const Node* node = m.giver(v); node; node = m.giver(m.operand(*node, 0))) {
+    if (ir::makes_memory(*node->op) || node->op == &op<ops::Contiguous>) return true;
+    if (node->op != &op<ops::Reshape> && node->op != &op<ops::Alias>) return false;
+  }
+  return false;
+}
+
+bool is_shape_of(const Match& m, ValueId v, const Shape& size) {
+  const Shape& shape = m.type(v).shape;
+  return std::equal(shape.begin(), shape.end(), size.begin(), size.end(),
+                    [](Dim a, Dim b) { return a.raw() == b.raw(); });
+}
+
+}  // namespace retrograd::rewrites

@@ -1,0 +1,38 @@
+// What the files of rules share.
+#pragma once
+
+#include "ir/passes/rewrite.h"
+#include "ops/op.h"
+
+namespace retrograd::rewrites {
+
+using ir::kNoValue;
+using ir::Match;
+using ir::Node;
+using ir::Rewrite;
+using ir::ValueId;
+
+template <class Op>
+const OpInfo& op = ops::info<Op>;
+
+/// Attributes of a node of Op.
+template <class Op>
+const typename Op::Attrs& attrs_of(const Node& node) {
+  return *static_cast<const typename Op::Attrs*>(node.attrs);
+}
+template <class Op>
+const typename Op::Attrs& attrs_of(const Match& m) {
+  return m.attrs<typename Op::Attrs>();
+}
+
+/// v lies in row-major memory, whatever lies there at a run.
+bool is_row_major(const Match& m, ValueId v);
+/// v in place of a result that is row-major, as those of all ops but views are.
+inline bool become_row_major(Match& m, ValueId v) { return is_row_major(m, v) && m.become(v); }
+/// `size` is the shape of v, symbols included.
+bool is_shape_of(const Match& m, ValueId v, const Shape& size);
+
+std::span<const Rewrite> number_rules();
+std::span<const Rewrite> shape_rules();
+
+}  // namespace retrograd::rewrites

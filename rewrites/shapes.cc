@@ -1,0 +1,110 @@
+// Rules of views and of ops that only move elements: what does nothing goes, chains become one node.
+//
+// A view of a view has the same strides as the view made at once, save for dims of size 1, whose stride no kernel looks at. The same memory
+// is shared before and after.
+#include <algorithm>
+
+#include "ops/join.h"
+#include "ops/rearrange.h"
+#include "ops/reduce.h"
+#include "ops/shape_ops.h"
+#include "ops/views.h"
+#include "rewrites/rules.h"
+
+namespace retrograd::rewrites {
+namespace {
+
+bool same_list(const IntList& a, const IntList& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end());
+}
+
+bool alias(Match& m) { return m.become(m.operand(0)); }
+
+template <class Op>  // expand, view: to the same shape, or after another
+bool resized(Match& m) {
+  const ValueId x = m.operand(0);
+  const Shape& size = attrs_of<Op>(m).size;
+  if (is_shape_of(m, x, size)) return m.become(x);
+  const Node* inner = m.giver(x, op<Op>);
+  const ops::ShapeAttrs attrs{size};
+  return inner && m.become(op<Op>, {m.operand(*inner, 0)}, &attrs, inner);
+}
+
+bool permuted(Match& m) {
+  const IntList& outer = attrs_of<ops::Permute>(m).dims;
+  if (std::ranges::is_sorted(outer)) return m.become(m.operand(0));
+  const Node* inner = m.giver(m.operand(0), op<ops::Permute>);
+  if (!inner) return false;
+  ops::Permute::Attrs attrs;
+  for (int64_t d : outer) attrs.dims.push_back(attrs_of<ops::Permute>(*inner).dims[static_cast<int>(d)]);
+  return m.become(op<ops::Permute>, {m.operand(*inner, 0)}, &attrs, inner);
+}
+
+// Of all entries of a dim.
+bool is_whole(const ops::SliceAttrs& a, const Shape& of) {
+  return a.start.raw() == 0 && a.step.raw() == 1 && a.length.raw() == of[static_cast<int>(a.dim)].raw();
+}
+bool sliced(Match& m) {
+  const ValueId x = m.operand(0);
+  return is_whole(attrs_of<ops::Slice>(m), m.type(x).shape) && m.become(x);
+}
+// Zeros around nothing: all of the result is the operand. It is added to zeros, where -0 becomes 0, hence only of integers.
+bool put_into_whole(Match& m) {
+  const auto& a = attrs_of<ops::Transposed<ops::Slice>>(m);
+  return !is_floating(m.type().dtype) && is_whole(a.view, a.size) && become_row_major(m, m.operand(0));
+}
+
+bool made_contiguous(Match& m) { return become_row_major(m, m.operand(0)); }
+
+// Over dims of size 1: the element itself.
+template <class Op>
+bool reduced_nothing(Match& m) {
+  const ValueId x = m.operand(0);
+  const Shape& shape = m.type(x).shape;
+  const auto is_one = [&](int64_t d) { return shape[static_cast<int>(d)].raw() == 1; };
+  if (!std::ranges::all_of(attrs_of<Op>(m).dim, is_one) || !is_row_major(m, x)) return false;
+  if (m.type(x).dtype != m.type().dtype) return false;
+  const ops::ShapeAttrs attrs{m.type().shape};
+  return m.become(op<ops::Reshape>, {x}, &attrs);
+}
+
+bool joined_one(Match& m) { return m.operands().size() == 1 && become_row_major(m, m.operand(0)); }
+
+bool flipped(Match& m) {
+  const IntList& dims = attrs_of<ops::Flip>(m).dims;
+  if (dims.empty()) return become_row_major(m, m.operand(0));
+  const Node* inner = m.giver(m.operand(0), op<ops::Flip>);
+  return inner && same_list(attrs_of<ops::Flip>(*inner).dims, dims) &&
+         become_row_major(m, m.operand(*inner, 0));
+}
+
+template <class Op>
+bool cut_twice(Match& m) {
+  const Node* inner = m.giver(m.operand(0), op<Op>);
+  return inner && attrs_of<Op>(*inner).diagonal == attrs_of<Op>(m).diagonal && m.become(m.operand(0));
+}
+
+constexpr Rewrite kRules[] = {
+    {&ops::info<ops::Alias>, alias},
+    {&ops::info<ops::Expand>, resized<ops::Expand>},
+    {&ops::info<ops::Reshape>, resized<ops::Reshape>},
+    {&ops::info<ops::Permute>, permuted},
+    {&ops::info<ops::Slice>, sliced},
+    {&ops::info<ops::Transposed<ops::Slice>>, put_into_whole},
+    {&ops::info<ops::Contiguous>, made_contiguous},
+    {&ops::info<ops::Sum>, reduced_nothing<ops::Sum>},
+    {&ops::info<ops::Mean>, reduced_nothing<ops::Mean>},
+    {&ops::info<ops::Prod>, reduced_nothing<ops::Prod>},
+    {&ops::info<ops::Amax>, reduced_nothing<ops::Amax>},
+    {&ops::info<ops::Amin>, reduced_nothing<ops::Amin>},
+    {&ops::info<ops::Cat>, joined_one},
+    {&ops::info<ops::Flip>, flipped},
+    {&ops::info<ops::Tril>, cut_twice<ops::Tril>},
+    {&ops::info<ops::Triu>, cut_twice<ops::Triu>},
+};
+
+}  // namespace
+
+std::span<const Rewrite> shape_rules() { return kRules; }
+
+}  // namespace retrograd::rewrites
