@@ -56,7 +56,7 @@ bool put_into_whole(Match& m) {
 
 bool made_contiguous(Match& m) { return become_row_major(m, m.operand(0)); }
 
-// Over dims of size 1: the element itself.
+// Over dims of size 1: the element itself. A sum starts from 0, so that of a float -0 is 0.
 template <class Op>
 bool reduced_nothing(Match& m) {
   const ValueId x = m.operand(0);
@@ -67,6 +67,8 @@ bool reduced_nothing(Match& m) {
   const ops::ShapeAttrs attrs{m.type().shape};
   return m.become(op<ops::Reshape>, {x}, &attrs);
 }
+
+bool summed_nothing(Match& m) { return !is_floating(m.type().dtype) && reduced_nothing<ops::Sum>(m); }
 
 bool joined_one(Match& m) { return m.operands().size() == 1 && become_row_major(m, m.operand(0)); }
 
@@ -92,8 +94,7 @@ constexpr Rewrite kRules[] = {
     {&ops::info<ops::Slice>, sliced},
     {&ops::info<ops::Transposed<ops::Slice>>, put_into_whole},
     {&ops::info<ops::Contiguous>, made_contiguous},
-    {&ops::info<ops::Sum>, reduced_nothing<ops::Sum>},
-    {&ops::info<ops::Mean>, reduced_nothing<ops::Mean>},
+    {&ops::info<ops::Sum>, summed_nothing},
     {&ops::info<ops::Prod>, reduced_nothing<ops::Prod>},
     {&ops::info<ops::Amax>, reduced_nothing<ops::Amax>},
     {&ops::info<ops::Amin>, reduced_nothing<ops::Amin>},

@@ -1,0 +1,73 @@
+// schedule, text to text, and the peaks of random graphs: never above that of the order before. Bits are tested in any_combination_test.cc.
+#include <catch2/catch.hpp>
+
+#include "ir/passes/lifetimes.h"
+#include "tests/ir/passes/passes_test.h"
+
+using passes_test::after;
+namespace ir = retrograd::ir;
+
+TEST_CASE("a constant comes when it is needed") {
+  CHECK(after("schedule", R"(graph @g(%0: f32[100]) {
+  %1 = full {size=[100], value=1.0, dtype=f32} : f32[100]
+  %2 = flip %0 {dims=[0]} : f32[100]
+  %3 = flip %2 {dims=[0]} : f32[100]
+  %4 = cat %3, %1 {dim=0} : f32[200]
+  %5 = sum %4 {dim=[0], keepdim=false} : f32[]
+  return %5
+}
+)") == "unchanged");  // the peak is at cat
+  CHECK(after("schedule", R"(graph @g(%0: f32[100]) {
+  %1 = full {size=[100], value=1.0, dtype=f32} : f32[100]
+  %2 = flip %0 {dims=[0]} : f32[100]
+  %3 = flip %2 {dims=[0]} : f32[100]
+  %4 = sum %3 {dim=[0], keepdim=false} : f32[]
+  %5 = mul %1, %4 : f32[100]
+  return %5
+}
+)") == R"(graph @g(%0: f32[100]) {
+  %1 = flip %0 {dims=[0]} : f32[100]
+  %2 = flip %1 {dims=[0]} : f32[100]
+  %3 = sum %2 {dim=[0], keepdim=false} : f32[]
+  %4 = full {size=[100], value=1.0, dtype=f32} : f32[100]
+  %5 = mul %4, %3 : f32[100]
+  return %5
+}
+)");
+}
+
+TEST_CASE("much that becomes little does so before more is made") {
+  CHECK(after("schedule", R"(graph @g(%0: f32[]) {
+  %1 = expand %0 {size=[100]} : f32[100]
+  %2 = flip %1 {dims=[0]} : f32[100]
+  %3 = flip %1 {dims=[]} : f32[100]
+  %4 = sum %2 {dim=[0], keepdim=false} : f32[]
+  %5 = sum %3 {dim=[0], keepdim=false} : f32[]
+  %6 = add %4, %5 : f32[]
+  return %6
+}
+)") == R"(graph @g(%0: f32[]) {
+  %1 = expand %0 {size=[100]} : f32[100]
+  %2 = flip %1 {dims=[0]} : f32[100]
+  %3 = sum %2 {dim=[0], keepdim=false} : f32[]
+  %4 = flip %1 {dims=[]} : f32[100]
+  %5 = sum %4 {dim=[0], keepdim=false} : f32[]
+  %6 = add %3, %5 : f32[]
+  return %6
+}
+)");
+}
+
+TEST_CASE("a node that reads memory of others stays between its effects") {
+  CHECK(after("schedule", R"(graph @g(%0: f32[100], $1: hook) {
+  %1 = flip %0 {dims=[0]} : f32[100]
+  hook $1
+  %2 = flip %0 {dims=[]} : f32[100]
+  %3 = flip %2 {dims=[0]} : f32[100]
+  %4 = sum %3 {dim=[0], keepdim=false} : f32[]
+  %5 = mul %1, %4 : f32[100]
+  hook $1
+  return %5
+}
+)") == "unchanged");
+}
