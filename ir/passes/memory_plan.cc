@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kWaste = 0.01;
 constexpr int kMostTries = 24;
-constexpr int64_t kMostVisits = 40'000'000;
+constexpr int64_t kMostVisits = 10'000'000;
 
 struct Item {
   int64_t size;
