@@ -1,0 +1,134 @@
+// What a graph gives does not depend on which passes ran: random graphs, and backwards captured from random programs (tests/fuzz), run as
+// they are and after each pass alone, all passes, none, and 64 random sets of them. All that is seen from outside must agree bit for bit
+// (graph_run.h), and maps must lead to what they say.
+#include <catch2/catch.hpp>
+
+#include "ir/passes/lifetimes.h"
+#include "tests/fuzz/generator.h"
+#include "tests/fuzz/machine.h"
+#include "tests/fuzz/random.h"
+#include "tests/ir/passes/graph_run.h"
+#include "tests/ir/passes/passes_test.h"
+#include "tests/ir/passes/random_graph.h"
+
+namespace rg = retrograd;
+namespace ir = rg::ir;
+
+namespace {
+
+constexpr int kRandomSets = 64;
+
+std::string names(const ir::PassSet& off) {
+  std::string text;
+  for (size_t i = 0; i < ir::kPassCount; ++i)
+    if (!off[i]) text += " " + std::string(ir::kPasses[i].name);
+  return text;
+}
+
+// Old nodes and values are where the map says: of the same op and type, effects in order.
+void check_remap(const ir::Graph& before, const ir::Graph& after, const ir::Remap& remap) {
+  bool right =
+      remap.nodes.size() == before.nodes().size() && remap.places.size() == before.nodes().size() + 1;
+  int32_t last_effect = -1;
+  for (size_t i = 0; right && i < before.nodes().size(); ++i) {
+    const int32_t now = remap.nodes[i];
+    right &= now < 0 || before.nodes()[i].op->name == after.nodes()[static_cast<size_t>(now)].op->name;
+    right &= i == 0 || remap.places[i - 1] <= remap.places[i];
+    if (now < 0 || before.nodes()[i].op->is(rg::Trait::pure)) continue;
+    right &= now > last_effect && remap.places[i] <= now && now < remap.places[i + 1];
+    last_effect = now;
+  }
+  for (ir::ValueId v = 0; right && v < before.value_count(); ++v)
+    if (const ir::ValueId now = remap.values[static_cast<size_t>(v)]; now != ir::kNoValue)
+      right &= ir::same_type(before.type(v), after.type(now));
+  if (!right) FAIL_CHECK("the map is wrong:\n" << before.print() << after.print());
+}
+
+struct Counts {
+  int graphs = 0, runs = 0, changed[ir::kPassCount] = {};
+};
+
+void check_all_sets(const ir::Graph& graph, uint64_t seed, Counts& counts) {
+  const graph_run::Lines expected = graph_run::run(graph, seed);
+  ++counts.graphs;
+  std::vector<ir::PassSet> sets = {ir::PassSet(), ir::passes_named("all")};
+  for (const ir::Pass& pass : ir::kPasses) sets.push_back(passes_test::all_but(pass.name));
+  fuzz::Random random(seed);
+  for (int i = 0; i < kRandomSets; ++i) sets.push_back(random.next());
+  std::vector<std::string> seen;  // texts: many sets make the same
+  for (const ir::PassSet& off : sets) {
+    ir::Graph copy = graph.copy();
+    const ir::PassReport report =
+        ir::run_passes(copy, {.input = rg::rewrites::all(), .off = off, .verify = true});
+    for (size_t i = 0; i < ir::kPassCount; ++i) counts.changed[i] += report.runs[i].changed;
+    check_remap(graph, copy, report.remap);
+    std::string text = copy.print();
+    if (std::ranges::find(seen, text) != seen.end()) continue;
+    ++counts.runs;
+    const graph_run::Lines found = graph_run::run(copy, seed);
+    if (found == expected) {
+      seen.push_back(std::move(text));
+      continue;
+    }
+    size_t line = 0;
+    while (line < found.size() && line < expected.size() && found[line] == expected[line]) ++line;
+    FAIL_CHECK("seed " << seed << ", passes" << names(off) << ", line " << line << "\n  "
+                       << (line < expected.size() ? expected[line] : "nothing") << "\n  "
+                       << (line < found.size() ? found[line] : "nothing") << "\n"
+                       << graph.print() << "became\n"
+                       << text);
+    return;
+  }
+}
+
+void check_counts(const Counts& counts) {
+  std::string text;
+  for (size_t i = 0; i < ir::kPassCount; ++i)
+    text += " " + std::string(ir::kPasses[i].name) + " " + std::to_string(counts.changed[i]);
+  WARN(counts.graphs << " graphs, " << counts.runs << " other graphs made of them; changed by" << text);
+}
+
+}  // namespace
+
+TEST_CASE("random graphs") {
+  Counts counts;
+  for (uint64_t seed = 1; seed <= 1500; ++seed) check_all_sets(random_graph::make(seed), seed, counts);
+  check_counts(counts);
+  for (int changed : counts.changed) CHECK(changed > 100);
+}
+
+TEST_CASE("backwards of random programs") {
+  Counts counts;
+  for (uint64_t seed = 1; seed <= 120; ++seed) {
+    rg::CompiledBackward compiled;
+    std::vector<std::shared_ptr<const ir::Graph>> graphs;
+    {
+      const rg::CompiledBackwardScope scope(compiled);
+      const fuzz::Program program = fuzz::generate(seed);
+      fuzz::Machine machine(program);
+      machine.after_backward = [&] {
+        if (const auto graph = compiled.graph();
+            graph && graph_run::can_run(*graph) && std::ranges::find(graphs, graph) == graphs.end())
+          graphs.push_back(graph);
+      };
+      machine.run();
+    }
+    for (const auto& graph : graphs) check_all_sets(*graph, seed, counts);
+  }
+  check_counts(counts);
+  CHECK(counts.graphs > 100);
+}
+
+TEST_CASE("the peak never rises") {
+  int lower = 0;
+  for (uint64_t seed = 1; seed <= 1500; ++seed) {
+    ir::Graph graph = random_graph::make(seed);
+    const int64_t before = ir::lifetimes(graph).peak_bytes();
+    ir::run_passes(graph, {.off = passes_test::all_but("schedule")});
+    const int64_t after = ir::lifetimes(graph).peak_bytes();
+    if (after > before) FAIL_CHECK("seed " << seed);
+    lower += after < before;
+  }
+  WARN("lower in " << lower << " of 1500");
+  CHECK(lower > 100);
+}
