@@ -45,12 +45,7 @@ void emit_pack(const Call& call, Tensor*) {
   }
 }
 
-// Of a value that was saved in the same graph: that value.
 void emit_unpack(const Call& call, Tensor* results) {
-  if (!call.operands.empty()) {
-    results[0] = Tensor(TensorImpl::make());
-    return results[0].impl().alias(*call.operands[0]);
-  }
   const UnpackAttrs& attrs = call.attrs_as<UnpackAttrs>();
   results[0] = unpack(*attrs.record, attrs.record->slot(attrs.slot));
 }
@@ -118,7 +113,7 @@ constexpr OpInfo accumulate_info() {
 }  // namespace
 
 namespace ops {
-constinit const OpInfo unpack = host_op("unpack", -1, 1, emit_unpack, "the value of a slot");
+constinit const OpInfo unpack = host_op("unpack", 0, 1, emit_unpack, "the value of a slot");
 constinit const OpInfo hook = host_op("hook", -1, -1, emit_hook, "calls a hook");
 constinit const OpInfo accumulate_grad =
     host_op("accumulate_grad", 1, 0, emit_accumulate_grad, "adds a gradient to a leaf's");

@@ -44,7 +44,7 @@ struct PackAttrs {
 
 namespace ops {
 extern const OpInfo pack;               // (results of one call) -> ()
-extern const OpInfo unpack;             // () -> value; of one that was saved in the same graph: (value) -> value
+extern const OpInfo unpack;             // () -> value
 extern const OpInfo hook;               // (gradients) -> gradients
 extern const OpInfo accumulate;         // (a, b) -> a + b, into a's memory when nobody else sees it
 extern const OpInfo accumulate_grad;    // (g) -> ()

@@ -121,8 +121,6 @@ void Interpreter::run_node(const Node& node, int32_t index) {
     held = Tensor(RefPtr<TensorImpl>(operands_[0]));
   if (node.handle >= 0)
     emit_bookkeeping(node, call, results);
-  else if (node.op == &ops::unpack)  // of a value of this graph
-    results[0] = values_[static_cast<size_t>(graph_.operands(node)[0])];
   else
     emitter_.emit(call, results);
   for (ValueId v : graph_.operands(node))

@@ -95,7 +95,6 @@ std::string TypeChecker::handle_problem(const Node& node) const {
   const std::string_view op = node.op->name;
   const Input::Kind wanted = handle_kind(node.op);
   if (wanted == Input::Kind::tensor) return fmt::format("{} is a bookkeeping op that graphs do not have", op);
-  if (wanted == Input::Kind::slot && node.operands > 0) return unpacked_value_problem(node);
   if (node.handle < 0 || static_cast<size_t>(node.handle) >= graph_.inputs().size())
     return fmt::format("{} acts on a {}, and none is named", op, text_of(wanted).word);
   const Input& input = graph_.inputs()[static_cast<size_t>(node.handle)];
@@ -117,17 +116,6 @@ std::string TypeChecker::handle_problem(const Node& node) const {
     if (!same_type(expected, graph_.type(node.first_result + i)))
       return wrong_type("result", i, op, expected, graph_.type(node.first_result + i));
   }
-  return {};
-}
-
-// An unpack of a value of the graph.
-std::string TypeChecker::unpacked_value_problem(const Node& node) const {
-  const ValueId saved = graph_.operands(node)[0];
-  if (node.operands > 1) return fmt::format("unpack takes a slot or 1 operand, not {} operands", node.operands);
-  if (node.handle >= 0) return "unpack takes a slot or an operand, not both";
-  if (saved == kNoValue) return "operand 0 of unpack is missing";
-  if (!same_type(graph_.type(saved), graph_.type(node.first_result)))
-    return wrong_type("result", 0, "unpack", graph_.type(saved), graph_.type(node.first_result));
   return {};
 }
 

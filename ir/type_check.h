@@ -31,7 +31,6 @@ class TypeChecker {
  private:
   std::string form_problem(const Node& node) const;
   std::string handle_problem(const Node& node) const;
-  std::string unpacked_value_problem(const Node& node) const;
   std::string rule_problem(const Node& node);
   TensorImpl* cell(ValueId value);
 

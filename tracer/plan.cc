@@ -48,7 +48,7 @@ Plan::Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std
 Plan::~Plan() { delete spare_.load(); }
 
 Plan::Kind Plan::kind_of(const ir::Node& node) const {
-  return node.op == &ops::unpack              ? node.operands ? Kind::host : Kind::unpack
+  return node.op == &ops::unpack              ? Kind::unpack
          : node.op == &ops::hook              ? Kind::hook
          : node.op == &ops::function_backward ? Kind::function
          : node.op == &ops::accumulate_grad   ? Kind::accumulate_grad

@@ -18,7 +18,6 @@ struct Pass {
   bool (*run)(Graph& graph, const PassInput& input, Remap& remap);
 };
 
-bool fold_unpack(Graph& graph, const PassInput& input, Remap& remap);
 bool simplify(Graph& graph, const PassInput& input, Remap& remap);
 bool broadcast(Graph& graph, const PassInput& input, Remap& remap);
 bool cse(Graph& graph, const PassInput& input, Remap& remap);

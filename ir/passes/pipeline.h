@@ -19,7 +19,6 @@
 namespace retrograd::ir {
 
 inline constexpr Pass kPasses[] = {
-    {"fold_unpack", "a value saved in this graph takes the place of its unpack", fold_unpack},
     {"simplify", "rules that replace a node by a simpler one", simplify},
     {"broadcast", "elementwise nodes come before the repetition of their operands", broadcast},
     {"cse", "equal nodes become one", cse},

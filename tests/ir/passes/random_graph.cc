@@ -183,12 +183,11 @@ class Maker {
       made.handle = handle;
       if (gives) take(made.first_result);
     };
-    switch (random_.below(6)) {
+    switch (random_.below(5)) {
       case 0: append(rg::ops::unpack, graph_.add_handle(Kind::slot, type), {}, true); break;
-      case 1: append(rg::ops::unpack, -1, {x}, true); break;
-      case 2: append(rg::ops::hook, graph_.add_handle(Kind::hook, {}), {x}, true); break;
-      case 3: append(rg::ops::hook, graph_.add_handle(Kind::hook, {}), {}, false); break;
-      case 4:
+      case 1: append(rg::ops::hook, graph_.add_handle(Kind::hook, {}), {x}, true); break;
+      case 2: append(rg::ops::hook, graph_.add_handle(Kind::hook, {}), {}, false); break;
+      case 3:
         if (rg::is_floating(type.dtype))
           append(rg::ops::accumulate_grad, graph_.add_handle(Kind::leaf, type), {x}, false);
         break;
