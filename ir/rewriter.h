@@ -7,10 +7,12 @@
 //     else rewriter.keep(i);
 //   remap.then(rewriter.finish());
 //
-// Nodes of a graph never change, so a new list is made beside the old one: an old node is kept with its operands mapped, its results are
-// replaced by other values, or it is left out; new nodes are appended between. Until finish() the graph is as it was, and an exception
-// leaves it so. finish() puts the new list in place of the old one. Inputs, handles, names, locations, origins, types and symbols stay what
-// and where they are; attributes are not copied. Only the numbers of values change: inputs first, then results in order.
+// Nodes of a graph never change, so a new list is made beside the old one: an old node is kept with its
+// operands mapped, its results are replaced by other values, or it is left out; new nodes are appended
+// between. Until finish() the graph is as it was, and an exception leaves it so. finish() puts the new
+// list in place of the old one. Inputs, handles, names, locations, origins, types and symbols stay what
+// and where they are; attributes are not copied. Only the numbers of values change: inputs first, then
+// results in order.
 //
 // "Old" values are numbered as in the graph before, "new" ones as after finish(). O(1) a node.
 #pragma once
@@ -23,8 +25,9 @@ namespace retrograd::ir {
 struct Remap {
   std::vector<int32_t> nodes;   // of each old node; -1: dropped or replaced
   std::vector<ValueId> values;  // of each old value; kNoValue: it is not computed any more
-  /// Of each place before an old node, and the one behind the last: the new place directly behind the last effect that stands before it.
-  /// Effects keep their order, so what is to happen between two of them still does.
+  /// Of each place before an old node, and the one behind the last: the new place directly behind the
+  /// last effect that stands before it. Effects keep their order, so what is to happen between two of
+  /// them still does.
   std::vector<int32_t> places;
 
   static Remap identity(const Graph& graph);
@@ -37,12 +40,14 @@ class Rewriter {
   explicit Rewriter(Graph& graph);
   Rewriter(const Rewriter&) = delete;
 
-  /// Old node `index`, with the new values of its operands, or with `operands` (new values). Its results become those of the new node.
+  /// Old node `index`, with the new values of its operands, or with `operands` (new values). Its results
+  /// become those of the new node.
   const Node& keep(size_t index);
   const Node& keep(size_t index, std::span<const ValueId> operands);
   /// Uses of an old value become uses of a new one, of the same type.
   void replace(ValueId old, ValueId now);
-  /// A node that was not there, with line and origin of old node `like`; operands are new values. Its type rule must give `results`.
+  /// A node that was not there, with line and origin of old node `like`; operands are new values. Its
+  /// type rule must give `results`.
   const Node& append(const OpInfo& op, std::span<const ValueId> operands, const void* attrs,
                      std::span<const TensorType> results, const Node& like);
 
@@ -61,7 +66,8 @@ class Rewriter {
   }
   int32_t value_count() const { return static_cast<int32_t>(types_.size()); }
 
-  /// The graph becomes the new list. Everything that outputs and kept nodes use must have been kept or replaced.
+  /// The graph becomes the new list. Everything that outputs and kept nodes use must have been kept or
+  /// replaced.
   Remap finish();
 
  private:

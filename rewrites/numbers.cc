@@ -1,8 +1,9 @@
 // Rules of what is computed element by element: arithmetic, conversions, choices.
 //
-// On floats the equations below hold for every bit pattern (IEEE 754, rounding to nearest): x * 1, x / 1 and x - 0 are x; a sign that is
-// flipped twice, or in both operands of a product, is not flipped; x / 2^k and x * 2^-k are roundings of one number; x * 2^i * 2^k is
-// x * 2^(i+k) for i, k >= 0, as nothing is rounded before it overflows.
+// On floats the equations below hold for every bit pattern (IEEE 754, rounding to nearest): x * 1, x / 1
+// and x - 0 are x; a sign that is flipped twice, or in both operands of a product, is not flipped; x /
+// 2^k and x * 2^-k are roundings of one number; x * 2^i * 2^k is x * 2^(i+k) for i, k >= 0, as nothing is
+// rounded before it overflows.
 #include <algorithm>
 #include <cmath>
 
@@ -18,13 +19,14 @@
 namespace retrograd::rewrites {
 namespace {
 
-// The number in place of operand i of a binary op; NaN, which equals nothing, if it is a tensor or a symbol.
+// The number in place of operand i of a binary op; NaN, which equals nothing, if it is a tensor or a
+// symbol.
 double number_at(const Match& m, size_t i) {
   const Scalar s = m.operand(i) == kNoValue ? m.attrs<ops::ScalarOperand>().scalar : Scalar(NAN);
   return s.is_symbolic() ? NAN : s.to_double();
 }
 
-// ---- x * 1, x / 1, x - 0; powers of two ------------------------------------------------------------------------------------------
+// ---- x * 1, x / 1, x - 0; powers of two ------------------------------------------------------------------
 
 constexpr int kMostExponent = 24;  // of numbers in all floating dtypes, and of their reciprocals
 
@@ -69,7 +71,7 @@ bool plus_zero(Match& m) {
   return number_at(m, 1 - i) == 0 && become_row_major(m, m.operand(i));
 }
 
-// ---- signs -------------------------------------------------------------------------------------------------------------------------
+// ---- signs -----------------------------------------------------------------------------------------------
 
 bool negated_twice(Match& m) {
   const Node* inner = m.giver(m.operand(0), op<ops::Neg>);
@@ -110,7 +112,7 @@ bool applied_twice(Match& m) {
   return m.giver(m.operand(0), op<Op>) && m.become(m.operand(0));
 }
 
-// ---- conversions -------------------------------------------------------------------------------------------------------------------
+// ---- conversions -----------------------------------------------------------------------------------------
 
 // Every value of `from` is one of `to`.
 bool is_exact(ScalarType from, ScalarType to) {
@@ -125,8 +127,9 @@ bool is_exact(ScalarType from, ScalarType to) {
   }
 }
 
-// There and back; there and further on. Floats that are too large for an integer dtype give what the processor does, which depends on the
-// width: a float in between is passed over only where floats come out.
+// There and back; there and further on. Floats that are too large for an integer dtype give what the
+// processor does, which depends on the width: a float in between is passed over only where floats come
+// out.
 bool converted_twice(Match& m) {
   const ValueId x = m.operand(0);
   const ScalarType to = m.type().dtype, middle = m.type(x).dtype;
@@ -141,7 +144,7 @@ bool converted_twice(Match& m) {
   return m.become(op<ops::To>, {from}, &attrs, inner);
 }
 
-// ---- choices -----------------------------------------------------------------------------------------------------------------------
+// ---- choices ---------------------------------------------------------------------------------------------
 
 bool either_is_the_same(Match& m) {
   return m.operand(0) == m.operand(1) && become_row_major(m, m.operand(0));

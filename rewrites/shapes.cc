@@ -1,7 +1,7 @@
 // Rules of views and of ops that only move elements: what does nothing goes, chains become one node.
 //
-// A view of a view has the same strides as the view made at once, save for dims of size 1, whose stride no kernel looks at. The same memory
-// is shared before and after.
+// A view of a view has the same strides as the view made at once, save for dims of size 1, whose stride
+// no kernel looks at. The same memory is shared before and after.
 #include <algorithm>
 
 #include "ops/join.h"
@@ -48,7 +48,8 @@ bool sliced(Match& m) {
   const ValueId x = m.operand(0);
   return is_whole(attrs_of<ops::Slice>(m), m.type(x).shape) && m.become(x);
 }
-// Zeros around nothing: all of the result is the operand. It is added to zeros, where -0 becomes 0, hence only of integers.
+// Zeros around nothing: all of the result is the operand. It is added to zeros, where -0 becomes 0, hence
+// only of integers.
 bool put_into_whole(Match& m) {
   const auto& a = attrs_of<ops::Transposed<ops::Slice>>(m);
   return !is_floating(m.type().dtype) && is_whole(a.view, a.size) && become_row_major(m, m.operand(0));

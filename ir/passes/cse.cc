@@ -1,13 +1,16 @@
-// cse: of nodes that compute the same, the first stays. The same means: op, operands, attributes and result types; of a commutative op the
-// two operands in either order. Draws of random numbers are never merged.
+// cse: of nodes that compute the same, the first stays. The same means: op, operands, attributes and
+// result types; of a commutative op the two operands in either order. Draws of random numbers are never
+// merged.
 //
-// A node becomes a key, a string of bytes with all of this in it; attributes go in field by field, as their padding may be anything. Keys
-// lie behind each other in one buffer, an open hash table (XXH3) finds them. O(n).
+// A node becomes a key, a string of bytes with all of this in it; attributes go in field by field, as
+// their padding may be anything. Keys lie behind each other in one buffer, an open hash table (XXH3)
+// finds them. O(n).
 //
-// Memory (memory_classes.h): a node that reads open memory has the number of effects before it in its key, since they may write there. What
-// two merged nodes give lies in one place from then on, so both must be private. Views of one memory lie there anyway: they are merged
-// unless one is handed out, as an output or to an effect, where the cell counts, too. What `contiguous` gives may be a copy: there it must
-// not be handed out through a view either.
+// Memory (memory_classes.h): a node that reads open memory has the number of effects before it in its
+// key, since they may write there. What two merged nodes give lies in one place from then on, so both
+// must be private. Views of one memory lie there anyway: they are merged unless one is handed out, as an
+// output or to an effect, where the cell counts, too. What `contiguous` gives may be a copy: there it
+// must not be handed out through a view either.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -28,7 +31,8 @@ class Keys {
         first_in_bucket_(std::bit_ceil(graph.nodes().size() * 2 + 1), -1),
         begins_(1, 0) {}
 
-  /// The number of the earlier key that is equal to that of old node `index` with these operands, or -1: then it is the newest.
+  /// The number of the earlier key that is equal to that of old node `index` with these operands, or -1:
+  /// then it is the newest.
   int32_t find_or_add(size_t index, std::span<ValueId> operands) {
     write(index, operands);
     const auto begin = static_cast<size_t>(begins_.back());

@@ -1,7 +1,8 @@
-// dce: pure nodes whose results nobody uses are dropped, and then those that only they used. Effects and outputs stay, and inputs, so that
-// what is bound to them keeps its place.
+// dce: pure nodes whose results nobody uses are dropped, and then those that only they used. Effects and
+// outputs stay, and inputs, so that what is bound to them keeps its place.
 //
-// One walk backwards: a node is needed if it is not pure or one of its results is; what it uses is needed then.
+// One walk backwards: a node is needed if it is not pure or one of its results is; what it uses is needed
+// then.
 #include <algorithm>
 
 #include "ir/passes/pass.h"

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "ir/passes/memory_classes.h"
-
 namespace retrograd::ir {
 namespace {
 
@@ -37,6 +35,7 @@ class Finder {
   Lifetimes run() {
     make_blocks();
     find_last_uses();
+    for (const OutsideWrite& write : options_.writes) lay_outside(write);
     if (options_.in_place)
       for (int32_t node : order_)
         lay_in_place(graph_.nodes()[static_cast<size_t>(node)], place_[static_cast<size_t>(node)]);
@@ -98,9 +97,28 @@ class Finder {
           last = std::max(last, draft(block(node.first_result + r)).block.last);
       for (ValueId v : graph_.operands(node)) need(v, last);
     }
+    if (!options_.writes.empty()) find_last_reads();
   }
 
-  // Not where another operand is a view of the one that dies: it would be read at other places than are written.
+  // Of inputs, through their views.
+  void find_last_reads() {
+    last_read_.assign(block_of_.size(), -1);
+    const auto read = [&](ValueId v, int32_t place) {
+      if (v != kNoValue)
+        last_read_[static_cast<size_t>(v)] = std::max(last_read_[static_cast<size_t>(v)], place);
+    };
+    for (ValueId v : graph_.outputs()) read(v, end());
+    for (size_t i = graph_.nodes().size(); i-- > 0;) {
+      const Node& node = graph_.nodes()[i];
+      int32_t last = place_[i];
+      for (int r = 0; r < node.results && !makes_memory(*node.op); ++r)
+        last = std::max(last, last_read_[static_cast<size_t>(node.first_result + r)]);
+      for (ValueId v : graph_.operands(node)) read(v, last);
+    }
+  }
+
+  // Not where another operand is a view of the one that dies: it would be read at other places than are
+  // written.
   void lay_in_place(const Node& node, int32_t place) {
     if (!node.op->is(Trait::elementwise) || !makes_memory(*node.op) || node.results != 1) return;
     const ValueId result = node.first_result;
@@ -118,6 +136,21 @@ class Finder {
       draft(b).holds = result;
       return;
     }
+  }
+
+  // The value of a written input needs no block if its node is the last that reads the input, and may
+  // write where it reads.
+  void lay_outside(const OutsideWrite& write) {
+    const ValueId input = graph_.inputs()[static_cast<size_t>(write.input)].value;
+    const ValueId value = graph_.outputs()[static_cast<size_t>(write.output)];
+    const int32_t b = block(value);
+    if (b < 0 || draft(b).holds != value) return;
+    const int32_t made = draft(b).block.first;
+    const Node& node = graph_.nodes()[static_cast<size_t>(order_[static_cast<size_t>(made)])];
+    const int32_t read = last_read_[static_cast<size_t>(input)];
+    if (read > made || (read == made && !node.op->is(Trait::elementwise) && !node.op->is(Trait::updates)))
+      return;
+    draft(b).block.bytes = 0;
   }
 
   Lifetimes collect() {
@@ -142,7 +175,7 @@ class Finder {
   const LifetimeOptions& options_;
   std::vector<int32_t> order_, place_;  // place_: of each node in the order
   std::vector<Draft> drafts_;
-  std::vector<int32_t> block_of_;
+  std::vector<int32_t> block_of_, last_read_;  // of values
 };
 
 }  // namespace

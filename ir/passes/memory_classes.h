@@ -1,21 +1,32 @@
 // MemoryClasses: which values may share memory, and who but the graph may see it.
 //
-// Values are immutable, but the memory that they lie in need not be: a hook may write into the gradient that it is given, an accumulation
-// into `.grad`, and a step of SGD in a hook into the parameter that a slot holds. An eager run computes each node when it comes, so it reads
-// what was there at that moment. Passes must not change what is read. Therefore:
+// Values are immutable, but the memory that they lie in need not be: a hook may write into the gradient
+// that it is given, an accumulation into `.grad`, and a step of SGD in a hook into the parameter that a
+// slot holds. An eager run computes each node when it comes, so it reads what was there at that moment.
+// Passes must not change what is read. Therefore:
 //
-//   - Memory is *open* if code outside of the graph may reach it: that of inputs and of results of effects, that of values which an
-//     effect is given. All other memory is *private*: made by a node of the graph and seen by pure nodes only.
+//   - Memory is *open* if code outside of the graph may reach it: that of inputs and of results of
+//     effects, that of values which an effect is given. All other memory is *private*: made by a node of
+//     the graph and seen by pure nodes only.
 //   - A node that reads open memory stays between the two effects that it stands between (segment()).
-//   - A value that came in memory of its own may be laid into another's only where both are private and not both are outputs.
+//   - A value that came in memory of its own may be laid into another's only where both are private and
+//     not both are outputs.
 //
-// A view shares its operand's memory, and so may the result of a pure op that runs on the host (`contiguous`). All others make memory of
-// their own, row-major. Only traits are asked. One pass over the graph, and union-find.
+// A view shares its operand's memory, and so may the result of a pure op that runs on the host
+// (`contiguous`). All others make memory of their own, row-major. Only traits are asked. One pass over
+// the graph, and union-find.
 #pragma once
 
 #include "ir/graph.h"
 
 namespace retrograd::ir {
+
+/// What input number `input` is bound to gets the value of output number `output` when the graph has run:
+/// how a recorded function writes to tensors from outside. The value may be computed there, where nothing
+/// reads the old one any more.
+struct OutsideWrite {
+  int32_t input, output;
+};
 
 /// A pure op whose results are new, row-major memory.
 inline bool makes_memory(const OpInfo& op) {
@@ -31,7 +42,8 @@ class MemoryClasses {
   bool is_private(ValueId v) { return !flags_[root(v)].open; }
   /// Returned by the graph, or sharing memory with such a value.
   bool is_output(ValueId v) { return flags_[root(v)].output; }
-  bool same(ValueId a, ValueId b) { return root(a) == root(b); }
+  /// One value of each class: the same for all that may share its memory.
+  ValueId representative(ValueId v) { return static_cast<ValueId>(root(v)); }
   /// How many effects stand before a node.
   int32_t segment(size_t node) const { return segments_[node]; }
   /// Whether one value may take the place of another that has memory of its own.

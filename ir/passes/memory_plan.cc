@@ -21,8 +21,8 @@ struct Item {
   int64_t top() const { return offset + size; }
 };
 
-// The items that have been placed, by time. Those that live at a moment are found on the path to it in a tree of intervals, those that begin
-// later in a list for each moment.
+// The items that have been placed, by time. Those that live at a moment are found on the path to it in a
+// tree of intervals, those that begin later in a list for each moment.
 class Placed {
  public:
   Placed(const std::vector<Item>& items, int32_t moments)

@@ -1,15 +1,18 @@
-// The memory plan: where each block lies in one arena, so that blocks that are live at the same time never overlap. A pure function of the
-// lifetimes (ir/passes/lifetimes.h); nothing is allocated here.
+// The memory plan: where each block lies in one arena, so that blocks that are live at the same time
+// never overlap. A pure function of the lifetimes (ir/passes/lifetimes.h); nothing is allocated here.
 //
-// Packing blocks with given lifetimes into the least memory is NP-hard. Two plans are made and the smaller one is taken:
-//   - by size: the largest block first, each at the lowest offset that is free while it lives (TFLite and TVM call it greedy by size). If
-//     that is more than kWaste above the lower bound, it is repeated with a block at the top moved to the front of the order;
-//   - by time: blocks in order of their first node, each into the smallest hole that fits, as a malloc would. For blocks of one size this is
-//     optimal, and it takes O(n log n) always.
-// The first compares a block with all placed ones that live with it. This work has a limit (kMostVisits); the small blocks that are left
-// when it is reached are placed by time, above the others.
+// Packing blocks with given lifetimes into the least memory is NP-hard. Two plans are made and the
+// smaller one is taken:
+//   - by size: the largest block first, each at the lowest offset that is free while it lives (TFLite and
+//     TVM call it greedy by size). If that is more than kWaste above the lower bound, it is repeated with
+//     a block at the top moved to the front of the order;
+//   - by time: blocks in order of their first node, each into the smallest hole that fits, as a malloc
+//     would. For blocks of one size this is optimal, and it takes O(n log n) always.
+// The first compares a block with all placed ones that live with it. This work has a limit (kMostVisits);
+// the small blocks that are left when it is reached are placed by time, above the others.
 //
-// The lower bound, the most bytes that are live at one node, is often reached; `waste()` says how far a plan is from it.
+// The lower bound, the most bytes that are live at one node, is often reached; `waste()` says how far a
+// plan is from it.
 #pragma once
 
 #include "ir/passes/lifetimes.h"

@@ -1,5 +1,6 @@
-// Pass: a function that makes a graph better and leaves what it computes as it is, bit for bit. The passes, in the order in which they run,
-// are the list in ir/passes/pipeline.h; each has a file of its own.
+// Pass: a function that makes a graph better and leaves what it computes as it is, bit for bit. The
+// passes, in the order in which they run, are the list in ir/passes/pipeline.h; each has a file of its
+// own.
 #pragma once
 
 #include "ir/passes/rewrite.h"
@@ -10,11 +11,13 @@ namespace retrograd::ir {
 struct PassInput {
   std::span<const Rewrite> simplify = {}, broadcast = {};  // the rules of these passes
   std::span<const Number> values = {};  // of all symbols, for sizes in bytes; without them those at capture
+  std::span<const OutsideWrite> writes = {};  // `schedule` leaves them in place
 };
 
 struct Pass {
   std::string_view name, doc;
-  /// Whether the graph was changed; then `remap` says what became of nodes and values. An exception leaves the graph as it was.
+  /// Whether the graph was changed; then `remap` says what became of nodes and values. An exception
+  /// leaves the graph as it was.
   bool (*run)(Graph& graph, const PassInput& input, Remap& remap);
 };
 

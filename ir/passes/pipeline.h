@@ -1,14 +1,15 @@
-// The pipeline: all passes over a graph, in order. What an optimised graph computes is what the recorded one does, bit for bit, whichever
-// passes are switched off.
+// The pipeline: all passes over a graph, in order. What an optimised graph computes is what the recorded
+// one does, bit for bit, whichever passes are switched off.
 //
 //   ir::PassOptions options{.input = rewrites::all()};
-//   options.off = ir::passes_named(std::getenv(ir::kPassesOffVariable));       // RETROGRAD_PASSES_OFF=cse,schedule
+//   options.off = ir::passes_named(std::getenv(ir::kPassesOffVariable));
 //   const ir::PassReport report = ir::run_passes(graph, options);
 //   table.end_node = report.remap.places[table.end_node];
 //
-// Values that a table beside the graph needs, but no node, are made outputs while the passes run: an output is kept, and shares no memory
-// with another. Limits: for graphs that run on an executor. Derivatives of a graph (replay into a Taper) may differ in rounding after
-// passes, since gradients are then added in another order.
+// Values that a table beside the graph needs, but no node, are made outputs while the passes run: an
+// output is kept, and shares no memory with another. Limits: for graphs that run on an executor.
+// Derivatives of a graph (replay into a Taper) may differ in rounding after passes, since gradients are
+// then added in another order.
 #pragma once
 
 #include <bitset>
@@ -29,9 +30,11 @@ inline constexpr size_t kPassCount = std::size(kPasses);
 
 using PassSet = std::bitset<kPassCount>;
 
-/// The environment variable that names passes to be switched off. The library's user-facing part reads it once.
+/// The environment variable that names passes to be switched off. The library's user-facing part reads it
+/// once.
 inline constexpr const char* kPassesOffVariable = "RETROGRAD_PASSES_OFF";
-/// "cse,dce" as a set; none for null and "". "all" names all passes. Error(bad_argument) for a name that is no pass.
+/// "cse,dce" as a set; none for null and "". "all" names all passes. Error(bad_argument) for a name that
+/// is no pass.
 PassSet passes_named(const char* names);
 
 struct PassOptions {

@@ -1,4 +1,5 @@
-// See ir/passes/rewrite.h. Nodes are visited in order, so the givers of a node's operands are rewritten before it is.
+// See ir/passes/rewrite.h. Nodes are visited in order, so the givers of a node's operands are rewritten
+// before it is.
 #include "ir/passes/rewrite.h"
 
 #include <algorithm>

@@ -1,15 +1,17 @@
-// Rewrites: rules that replace one node by a value that is there already, or by another node. The passes `simplify` and `broadcast` apply
-// tables of them; the tables come from above (rewrites/rewrites.h), since rules know ops and this folder does not.
+// Rewrites: rules that replace one node by a value that is there already, or by another node. The passes
+// `simplify` and `broadcast` apply tables of them; the tables come from above (rewrites/rewrites.h),
+// since rules know ops and this folder does not.
 //
 //   bool twice_negated(Match& m) {                                   // neg(neg(x)) is x
 //     const Node* inner = m.giver(m.operand(0), ops::info<ops::Neg>);
 //     return inner && m.become(m.operand(*inner, 0));
 //   }
 //
-// A rule looks at a node through a Match and returns false, or what become() returns. It must be exact: the bits of the result are those
-// that the node would give, and so is its layout; NaNs stay NaNs, their other bits are free. Memory is Match's care
-// (ir/passes/memory_classes.h): become() refuses what would show a write by code of the user's where it was not seen before. Sizes and
-// numbers that may be symbols are compared by raw() and is_symbolic() only: any other comparison leaves a guard.
+// A rule looks at a node through a Match and returns false, or what become() returns. It must be exact:
+// the bits of the result are those that the node would give, and so is its layout; NaNs stay NaNs, their
+// other bits are free. Memory is Match's care (ir/passes/memory_classes.h): become() refuses what would
+// show a write by code of the user's where it was not seen before. Sizes and numbers that may be symbols
+// are compared by raw() and is_symbolic() only: any other comparison leaves a guard.
 #pragma once
 
 #include "ir/passes/memory_classes.h"
@@ -24,10 +26,12 @@ struct Rewrite {
   bool (*apply)(Match&);
 };
 
-/// Tries the rules on each node, in order, until none applies. Whether something was changed, then `remap` is set.
+/// Tries the rules on each node, in order, until none applies. Whether something was changed, then
+/// `remap` is set.
 bool apply_rewrites(Graph& graph, std::span<const Rewrite> rules, Remap& remap);
 
-/// One node with one result, and what gives its operands. All values are those of the graph in the making: already rewritten.
+/// One node with one result, and what gives its operands. All values are those of the graph in the
+/// making: already rewritten.
 class Match {
  public:
   const OpInfo& op() const { return *op_; }
@@ -56,13 +60,16 @@ class Match {
   /// All that use the result are elementwise nodes, which give the same bits however it lies in memory.
   bool is_used_elementwise();
 
-  /// v takes the place of the result. False, and nothing happens, where the types differ or memory does not allow it.
+  /// v takes the place of the result. False, and nothing happens, where the types differ or memory does
+  /// not allow it.
   bool become(ValueId v);
-  /// The node becomes another, on which rules are tried again. `through`: the node whose operands are used in place of its result. False,
-  /// and nothing happens, where they may have changed since it read them, or memory does not allow it.
+  /// The node becomes another, on which rules are tried again. `through`: the node whose operands are
+  /// used in place of its result. False, and nothing happens, where they may have changed since it read
+  /// them, or memory does not allow it.
   bool become(const OpInfo& op, std::vector<ValueId> operands, const void* attrs,
               const Node* through = nullptr);
-  /// Adds a node with one result, for the node to use. kNoValue if the type rule of the op refuses the operands.
+  /// Adds a node with one result, for the node to use. kNoValue if the type rule of the op refuses the
+  /// operands.
   ValueId add(const OpInfo& op, const std::vector<ValueId>& operands, const void* attrs);
 
  private:

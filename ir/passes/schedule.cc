@@ -1,79 +1,32 @@
-// schedule: pure nodes move to where less memory is held at the peak. Effects keep their order. If the new order has no lower peak, the
-// old one stays.
+// schedule: pure nodes move to where less memory is held at the peak. Effects keep their order. If the
+// new order has no lower peak, the old one stays.
 //
-// List scheduling from the end of the graph: a node is ready when all that must come after it has been placed, and of the ready ones that
-// is placed next (before all placed so far) which adds least to the memory that is live before it: the bytes of operands that were not
-// live yet, less those of its results, which are not live before it. Of equal ones the last in the old order. Going backwards, nodes come
-// as late as they are needed: a constant directly before its use, and what makes much of little after what makes little of much.
-// The ready ones lie in a heap, a node again when an operand of it became live: O(e log e) for e operands.
+// List scheduling from the end of the graph: a node is ready when all that must come after it has been
+// placed, and of the ready ones that is placed next (before all placed so far) which adds least to the
+// memory that is live before it: the bytes of operands that were not live yet, less those of its results,
+// which are not live before it. Of equal ones the last in the old order. Going backwards, nodes come as
+// late as they are needed: a constant directly before its use, and what makes much of little after what
+// makes little of much. The ready ones lie in a heap, a node again when an operand of it became live: O(e
+// log e) for e operands.
 //
-// What must come before a node: those that give its operands; for an effect the one before; for a node that reads open memory
-// (memory_classes.h) the last effect before it, and the next effect must come after it. Peaks are those of ir/passes/lifetimes.h.
+// Peaks are those of ir/passes/lifetimes.h; what must come before what is said in
+// ir/passes/order_constraints.h.
 #include <algorithm>
 #include <queue>
 
 #include "ir/passes/lifetimes.h"
+#include "ir/passes/order_constraints.h"
 #include "ir/passes/pass.h"
 
 namespace retrograd::ir {
 namespace {
 
-// Lists of numbers, one for each of n: pairs (of, number) in one array.
-class Lists {
- public:
-  Lists(size_t n, const std::vector<std::pair<int32_t, int32_t>>& pairs)
-      : begins_(n + 1), all_(pairs.size()) {
-    for (const auto& [of, number] : pairs) ++begins_[static_cast<size_t>(of) + 1];
-    for (size_t i = 0; i < n; ++i) begins_[i + 1] += begins_[i];
-    std::vector<size_t> next(begins_.begin(), begins_.end() - 1);
-    for (const auto& [of, number] : pairs) all_[next[static_cast<size_t>(of)]++] = number;
-  }
-  std::span<const int32_t> operator[](size_t i) const {
-    return {all_.data() + begins_[i], begins_[i + 1] - begins_[i]};
-  }
-
- private:
-  std::vector<size_t> begins_;
-  std::vector<int32_t> all_;
-};
-
-using Pairs = std::vector<std::pair<int32_t, int32_t>>;
-
-/// (node, a node that must come before it).
-Pairs order_constraints(const Graph& graph) {
-  Pairs before;
-  MemoryClasses classes(graph);
-  std::vector<int32_t> giver(static_cast<size_t>(graph.value_count()), -1), effects, readers;
-  int32_t last_effect = -1;
-  for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    const Node& node = graph.nodes()[i];
-    const auto number = static_cast<int32_t>(i);
-    const bool effect = !node.op->is(Trait::pure);
-    bool reads_open = false;
-    for (ValueId v : graph.operands(node)) {
-      if (v == kNoValue) continue;
-      if (const int32_t g = giver[static_cast<size_t>(v)]; g >= 0) before.push_back({number, g});
-      reads_open |= reads_memory(*node.op) && !classes.is_private(v);
-    }
-    for (int r = 0; r < node.results; ++r) giver[static_cast<size_t>(node.first_result + r)] = number;
-    if ((effect || reads_open) && last_effect >= 0) before.push_back({number, last_effect});
-    if (effect) {
-      for (int32_t reader : readers) before.push_back({number, reader});
-      readers.clear();
-      last_effect = number;
-    } else if (reads_open) {
-      readers.push_back(number);
-    }
-  }
-  return before;
-}
-
 class Scheduler {
  public:
-  Scheduler(const Graph& graph, const Lifetimes& lifetimes)
+  Scheduler(const Graph& graph, const Lifetimes& lifetimes, std::span<const OutsideWrite> writes)
       : graph_(graph),
         lifetimes_(lifetimes),
-        before_(graph.nodes().size(), order_constraints(graph)),
+        before_(graph.nodes().size(), order_constraints(graph, writes)),
         users_(lifetimes.blocks.size(), uses()),
         waits_for_(graph.nodes().size()),
         cost_(waits_for_.size()),
@@ -171,10 +124,10 @@ class Scheduler {
 }  // namespace
 
 bool schedule(Graph& graph, const PassInput& input, Remap& remap) {
-  LifetimeOptions options{.values = input.values};
+  LifetimeOptions options{.values = input.values, .writes = input.writes};
   const int64_t peak = lifetimes(graph, options).peak_bytes();
   options.in_place = false;
-  const std::vector<int32_t> order = Scheduler(graph, lifetimes(graph, options)).run();
+  const std::vector<int32_t> order = Scheduler(graph, lifetimes(graph, options), input.writes).run();
   RG_ASSERT(order.size() == graph.nodes().size());
   options.in_place = true;
   options.order = order;

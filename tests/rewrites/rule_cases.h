@@ -1,6 +1,7 @@
-// The cases of the tests of rules: the body of a graph before and after. D stands for each of the case's dtypes. What a body may use:
+// The cases of the tests of rules: the body of a graph before and after. D stands for each of the case's
+// dtypes. What a body may use:
 //   %x, %y: D[2,3]   %m: bool[2,3]        inputs
-//   %p, %q: D[2,3]   %n: bool[2,3]        copies of them: memory that nobody else sees, as that of most values
+//   %p, %q: D[2,3]   %n: bool[2,3]        copies of them: memory that nobody else sees
 //   %l: D[2,1,3]  %z: D[2]                a view and a sum of %p
 #pragma once
 

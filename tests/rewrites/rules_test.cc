@@ -1,5 +1,6 @@
-// The rules of `simplify`, text to text, and that what they make has the same bits: each case runs as it was and as it became on zeros of
-// both signs, infinities, NaN, the smallest and largest numbers and others. Layouts must agree, too.
+// The rules of `simplify`, text to text, and that what they make has the same bits: each case runs as it
+// was and as it became on zeros of both signs, infinities, NaN, the smallest and largest numbers and
+// others. Layouts must agree, too.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>

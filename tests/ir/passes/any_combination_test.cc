@@ -1,6 +1,7 @@
-// What a graph gives does not depend on which passes ran: random graphs, and backwards captured from random programs (tests/fuzz), run as
-// they are and after each pass alone, all passes, none, and 64 random sets of them. All that is seen from outside must agree bit for bit
-// (graph_run.h), and maps must lead to what they say.
+// What a graph gives does not depend on which passes ran: random graphs, and backwards captured from
+// random programs (tests/fuzz), run as they are and after each pass alone, all passes, none, and 64
+// random sets of them. All that is seen from outside must agree bit for bit (graph_run.h), and maps must
+// lead to what they say.
 #include <catch2/catch.hpp>
 
 #include "ir/passes/lifetimes.h"

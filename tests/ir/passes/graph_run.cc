@@ -1,6 +1,7 @@
 // See graph_run.h.
 #include "tests/ir/passes/graph_run.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 

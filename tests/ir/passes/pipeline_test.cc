@@ -1,4 +1,5 @@
-// The pipeline: switching off, dumps, reports, and where things are after it. What single passes do is tested in files of their own.
+// The pipeline: switching off, dumps, reports, and where things are after it. What single passes do is
+// tested in files of their own.
 #include <catch2/catch.hpp>
 
 #include "ir/verify.h"

@@ -1,4 +1,5 @@
-// schedule, text to text, and the peaks of random graphs: never above that of the order before. Bits are tested in any_combination_test.cc.
+// schedule, text to text, and the peaks of random graphs: never above that of the order before. Bits are
+// tested in any_combination_test.cc.
 #include <catch2/catch.hpp>
 
 #include "ir/passes/lifetimes.h"
