@@ -11,6 +11,7 @@
 #include "tests/ir/passes/graph_run.h"
 #include "tests/ir/passes/passes_test.h"
 #include "tests/ir/passes/random_graph.h"
+#include "tests/ir/passes/recorded_steps.h"
 
 namespace rg = retrograd;
 namespace ir = rg::ir;
@@ -118,6 +119,15 @@ TEST_CASE("backwards of random programs") {
   }
   check_counts(counts);
   CHECK(counts.graphs > 100);
+}
+
+TEST_CASE("recorded training steps") {
+  Counts counts;
+  for (const recorded_steps::Step& step : recorded_steps::all_small()) {
+    INFO(step.name);
+    check_all_sets(step.graph, 1, counts);
+  }
+  check_counts(counts);
 }
 
 TEST_CASE("the peak never rises") {
