@@ -1,4 +1,6 @@
 // The CPU executor: kernels found in a table, run at once on the calling thread and the pool.
+#include "cpu/fused.h"
+#include "cpu/fused_draft.h"
 #include "cpu/kernels/table.h"
 #include "engine/runner.h"
 
@@ -34,8 +36,16 @@ class CpuExecutor final : public Executor {
   std::string_view name() const override { return "cpu"; }
   Kernel find(const OpInfo* op) const override { return table_.find(op).kernel; }
   SpanKernel find_span(const OpInfo* op, ScalarType dtype) const override {
-    const KernelTable::Row& row = table_.find(op);
-    return dtype == kFloat32 ? row.f32 : dtype == kFloat64 ? row.f64 : nullptr;
+    const Spans* spans = table_.find(op).spans;
+    if (!spans || spans->boolean) return nullptr;
+    return dtype == kFloat32 ? spans->f32 : dtype == kFloat64 ? spans->f64 : nullptr;
+  }
+  FusedRole fused_role(const OpInfo& op, const void* attrs, std::span<const TensorType> operands,
+                       const TensorType& result) const override {
+    return cpu::fused_role(table_, op, attrs, operands, result);
+  }
+  std::unique_ptr<FusedKernel> fuse(const FusedGroup& group) const override {
+    return fuse_group(group, table_);
   }
   void allocate(TensorImpl& cell) override { cell.allocate(); }
   void launch(Kernel kernel, const Call& call, TensorImpl* const* outputs) override { kernel(call, outputs); }

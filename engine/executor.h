@@ -1,7 +1,12 @@
 // Executor: a device that runs calls. The Runner uses it node by node, a plan's replay through bound kernels; both see the same kernels.
 // Written once for all devices is everything above it: order, lifetimes, host nodes.
+//
+// Several nodes of a graph may run as one step. Which ones is decided over the graph (ir/passes/fuse.h), by what fused_role() says of each; a
+// plan describes such a group as a FusedGroup and gets a FusedKernel. A group computes what its nodes do one by one, bit for bit.
 #pragma once
 
+#include <limits>
+#include <memory>
 #include <string_view>
 
 #include "ir/op.h"
@@ -13,6 +18,40 @@ using Kernel = void (*)(const Call& call, TensorImpl* const* outputs);
 /// The inner loop of an elementwise op over n contiguous elements: out[i] = f(in[0][i], ...).
 using SpanKernel = void (*)(void* out, const void* const* in, int64_t n, const void* attrs);
 
+/// What a node may be in a group.
+enum class FusedRole : uint8_t {
+  none,
+  elementwise,     // its result has the shape of the group, to which its operands broadcast
+  reduce_rows,     // its operand has the shape of the group; over the last dims, or all
+  reduce_columns,  // over the first dims
+};
+
+/// A node of a group. An operand i >= 0 is input i of the group, ~n the result of its node n, kNone not there (a number may stand for it).
+struct FusedNode {
+  static constexpr int32_t kNone = std::numeric_limits<int32_t>::min();
+  const OpInfo* op;
+  std::span<const int32_t> operands;
+  const void* attrs;  // numbers among them may be others at each run
+  TensorType type;    // of its one result
+};
+
+struct FusedGroup {
+  std::span<const TensorType> inputs;  // of sizes without symbols, as all types here
+  std::span<const FusedNode> nodes;    // in an order in which they may run
+  std::span<const int32_t> outputs;    // the nodes whose results are used outside, each once
+};
+
+/// A group made ready. Several threads may run it at once.
+class FusedKernel {
+ public:
+  virtual ~FusedKernel() = default;
+  /// Inputs of the group's types in any layout; outputs allocated, contiguous; attrs[n] of node n, those of this run.
+  virtual void run(TensorImpl* const* inputs, TensorImpl* const* outputs, const void* const* attrs) const = 0;
+  /// Whether `output` may lie on the memory of `input`, a contiguous tensor of the same type that nothing needs afterwards. Of several
+  /// outputs that may lie on one input, only one does.
+  virtual bool may_overwrite(int input, int output) const = 0;
+};
+
 class Executor {
  public:
   virtual ~Executor() = default;
@@ -22,6 +61,13 @@ class Executor {
   /// The inner loop of an elementwise op whose operands and result are of `dtype`, for memory that the host sees: what a plan calls
   /// directly on small tensors. Null when there is none.
   virtual SpanKernel find_span(const OpInfo*, ScalarType) const { return nullptr; }
+  /// What a node with one result may be in a group. Sizes may be symbols; the type of an operand that is not there is undefined.
+  virtual FusedRole fused_role(const OpInfo&, const void* /*attrs*/, std::span<const TensorType> /*operands*/,
+                               const TensorType& /*result*/) const {
+    return FusedRole::none;
+  }
+  /// A kernel for a group of nodes with roles. Null when there is none at these sizes: then the nodes run one by one.
+  virtual std::unique_ptr<FusedKernel> fuse(const FusedGroup&) const { return nullptr; }
   /// Gives a typed cell contiguous memory.
   virtual void allocate(TensorImpl& cell) = 0;
   virtual void launch(Kernel kernel, const Call& call, TensorImpl* const* outputs) = 0;

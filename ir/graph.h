@@ -58,6 +58,7 @@ struct Node {
   void* attrs = nullptr;  // in the graph's arena
   SourceLocation where;   // the forward call that caused it
   int32_t origin = -1;    // index into origins(), -1: unknown
+  int32_t group = -1;     // neighbours of one number may run as one step (ir/passes/fuse.h); numbers ascend; -1: none
 };
 
 class Graph {
@@ -73,6 +74,7 @@ class Graph {
   /// Appends a node; its results get the next ids. `attrs` is copied.
   Node& append(const OpInfo& op, std::span<const ValueId> operands, const void* attrs,
                std::span<const TensorType> results);
+  void set_group(size_t node, int32_t group) { nodes_[node].group = group; }
   void set_outputs(std::vector<ValueId> outputs) { outputs_ = std::move(outputs); }
   int32_t add_origin(Origin origin);
   /// A copy of `text` that lives as long as the graph.

@@ -44,6 +44,7 @@ class Parser {
   void header();
   void input();
   void body();
+  bool group_brace();
   void outputs();
   void node();
   std::vector<std::string> results();
@@ -62,6 +63,8 @@ class Parser {
   TypeChecker checker_{graph_};
   std::map<std::string, ValueId, std::less<>> values_;
   std::map<std::string, int32_t, std::less<>> handles_;  // with their sigils
+  int32_t groups_ = 0;
+  bool in_group_ = false;
 };
 
 void Parser::header() {
@@ -119,6 +122,7 @@ void Parser::body() {
   bool returned = false;
   for (;;) {
     if (!in_.next_line()) in_.expected("\"}\"");
+    if (group_brace()) continue;
     if (in_.take("}")) break;
     if (returned) in_.expected("\"}\"");
     returned = in_.take_word("return");
@@ -128,7 +132,24 @@ void Parser::body() {
   if (in_.next_line()) in_.expected("the end of the text");
 }
 
+// "group {" or, within one, the "}" at its end. An op that is named so is told from it by what follows: attributes end on their line.
+bool Parser::group_brace() {
+  if (in_group_) {
+    if (!in_.take("}")) return false;
+    in_group_ = false;
+  } else {
+    TextCursor ahead = in_;
+    if (!ahead.take_word("group") || !ahead.take("{") || !ahead.at_line_end()) return false;
+    in_ = ahead;
+    in_group_ = true;
+    ++groups_;
+  }
+  end_line();
+  return true;
+}
+
 void Parser::outputs() {
+  if (in_group_) in_.expected("\"}\"");
   std::vector<ValueId> outputs;
   do {
     if (in_.take_word("none")) {
@@ -155,6 +176,10 @@ void Parser::node() {
   const std::vector<TensorType> types = result_types(names.size());
   Node& node = graph_.append(*op, given.values, attrs.data(), types);
   node.handle = given.handle;
+  if (in_group_) {
+    node.group = groups_ - 1;
+    if (!op->is(Trait::pure) || node.results != 1) in_.fail("a node of a group is pure and has one result");
+  }
   const std::string problem = checker_.problem(node);
   if (!problem.empty()) in_.fail(problem);
   for (size_t i = 0; i < names.size(); ++i) define(names[i], node.first_result + static_cast<ValueId>(i));

@@ -120,11 +120,15 @@ std::string to_string(const Graph& graph, const Node& node) {
 std::string Graph::print() const {
   SymbolTable::Scope scope(const_cast<SymbolTable*>(&symbols));
   std::string text = header_text(*this);
+  int32_t group = -1;
   for (const Node& node : nodes_) {
-    std::string line = "  " + to_string(*this, node);
+    if (node.group != group) text += fmt::format("{}{}", group < 0 ? "" : "  }\n", node.group < 0 ? "" : "  group {\n");
+    group = node.group;
+    std::string line = (group < 0 ? "  " : "    ") + to_string(*this, node);
     const std::string note = note_text(*this, node);
     text += note.empty() ? line + "\n" : fmt::format("{:<60}  // {}\n", line, note);
   }
+  if (group >= 0) text += "  }\n";
   if (!outputs_.empty()) {
     text += "  return";
     for (size_t i = 0; i < outputs_.size(); ++i)
@@ -154,6 +158,8 @@ std::string Graph::dot() const {
     for (int i = 0; i < node.results; ++i)
       producer[static_cast<size_t>(node.first_result + i)] = fmt::format("n{}", n);
   }
+  for (size_t n = 0; n < nodes_.size(); ++n)
+    if (nodes_[n].group >= 0) text += fmt::format("  subgraph cluster_{} {{ n{}; }}\n", nodes_[n].group, n);
   return text + "}\n";
 }
 

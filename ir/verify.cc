@@ -73,12 +73,22 @@ class Verifier {
       fail(fmt::format("input {} and its value are of different types", i));
   }
 
+  void check_group(const Node& node) {
+    const bool goes_on = node_ > 0 && graph_.nodes()[node_ - 1].group == node.group;
+    if (node.group >= 0 && !goes_on && node.group <= last_group_)
+      fail(fmt::format("group {} comes after group {}", node.group, last_group_));
+    if (node.group >= 0 && (!node.op->is(Trait::pure) || node.results != 1))
+      fail("a node of a group is pure and has one result");
+    last_group_ = std::max(last_group_, node.group);
+  }
+
   void check_node(const Node& node) {
     for (ValueId v : graph_.operands(node))
       if (v != kNoValue && !is_given(v))
         fail(v < 0 || v >= graph_.value_count() ? fmt::format("there is no operand %{}", v)
                                                 : fmt::format("%{} is used before it is given", v));
     for (int i = 0; i < node.results; ++i) give(node.first_result + i, "the node");
+    check_group(node);
     for_each_field(*node.op, node.attrs, [&](std::string_view, auto& field) {
       if constexpr (std::is_same_v<decltype(field), Dim&>)
         check_symbol(field);
@@ -101,6 +111,7 @@ class Verifier {
   SymbolTable::Scope scope_;
   TypeChecker checker_;
   std::vector<uint8_t> given_;
+  int32_t last_group_ = -1;
   size_t node_ = kHeader;  // the one that is checked; none while in the header, and at the end
 };
 

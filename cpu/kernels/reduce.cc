@@ -178,17 +178,21 @@ class RowReducer {
 };
 
 // Reduces and stores value(partial) for each row.
+template <class T, class F>
+void reduce_rows_into(const TensorImpl& x, const IntList& dims, Reduction kind, double p, TensorImpl& out,
+                      const F& value) {
+  RowReducer<T>(x, dims, kind, p).run([&](int64_t first, const auto& found) {
+    dispatch(out.dtype(), [&]<class To>(std::type_identity<To>) {
+      To* o = static_cast<To*>(out.data()) + first;
+      for (size_t k = 0; k < found.size(); ++k) o[k] = convert<To>(value(found[k]));
+    });
+  });
+}
 template <class F>
 void reduce_into(const TensorImpl& x, const IntList& dims, Reduction kind, double p, TensorImpl& out,
                  const F& value) {
-  dispatch_compute(x.dtype(), [&]<class T>(std::type_identity<T>) {
-    RowReducer<T>(x, dims, kind, p).run([&](int64_t first, const auto& found) {
-      dispatch(out.dtype(), [&]<class To>(std::type_identity<To>) {
-        To* o = static_cast<To*>(out.data()) + first;
-        for (size_t k = 0; k < found.size(); ++k) o[k] = convert<To>(value(found[k]));
-      });
-    });
-  });
+  dispatch_compute(
+      x.dtype(), [&]<class T>(std::type_identity<T>) { reduce_rows_into<T>(x, dims, kind, p, out, value); });
 }
 
 const IntList& dims_of(const Call& call) { return call.attrs_as<ops::ReduceAttrs>().dim; }
@@ -198,6 +202,9 @@ void plain_kernel(const Call& call, TensorImpl* const* outputs) {
   reduce_into(*call.operands[0], dims_of(call), kind, 0, *outputs[0], [](const auto& p) { return p.value; });
 }
 
+double plain_value(const Partial<double>& found, int64_t) { return found.value; }
+double mean_value(const Partial<double>& found, int64_t n) { return found.value / static_cast<double>(n); }
+
 void sum_kernel(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl& x = *call.operands[0];
   if (!sum_columns(x, dims_of(call), 1, *outputs[0])) plain_kernel<Reduction::sum>(call, outputs);
@@ -205,10 +212,12 @@ void sum_kernel(const Call& call, TensorImpl* const* outputs) {
 
 void mean_kernel(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl& x = *call.operands[0];
-  const double n = static_cast<double>(ops::reduced_numel(x.shape(), dims_of(call)).raw());
-  if (sum_columns(x, dims_of(call), n, *outputs[0])) return;
-  reduce_into(x, dims_of(call), Reduction::sum, 0, *outputs[0],
-              [n](const auto& p) { return static_cast<double>(p.value) / n; });
+  const int64_t n = ops::reduced_numel(x.shape(), dims_of(call)).raw();
+  if (sum_columns(x, dims_of(call), static_cast<double>(n), *outputs[0])) return;
+  dispatch_floating(x.dtype(), [&]<class T>(std::type_identity<T>) {
+    reduce_rows_into<T>(x, dims_of(call), Reduction::sum, 0, *outputs[0],
+                        [n](const Partial<double>& found) { return mean_value(found, n); });
+  });
 }
 
 template <Reduction kind>
@@ -275,6 +284,20 @@ void truth_kernel(const Call& call, TensorImpl* const* outputs) {
 }
 
 }  // namespace
+
+const RowValue* row_value(const OpInfo* op) {
+  static constexpr RowValue sum{Reduction::sum, plain_value}, mean{Reduction::sum, mean_value},
+      max{Reduction::max, plain_value}, min{Reduction::min, plain_value};
+  return op == &ops::info<ops::Sum>    ? &sum
+         : op == &ops::info<ops::Mean> ? &mean
+         : op == &ops::info<ops::Amax> ? &max
+         : op == &ops::info<ops::Amin> ? &min
+                                       : nullptr;
+}
+
+void merge_partials(Reduction kind, Partial<double>& into, const Partial<double>& next) {
+  merge(kind, into, next);
+}
 
 void add_reduce_kernels(KernelTable& table) {
   using namespace ops;

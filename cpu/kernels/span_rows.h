@@ -19,6 +19,7 @@ struct Lane {
   static void store(T* p, V v) { v.store(p); }
   static T first(V v) { return v.v[0]; }
   static bool first(Mask<T> m) { return m.v[0] != 0; }
+  static void store(T* p, Mask<T> m) { select(m, V(static_cast<T>(1)), V(static_cast<T>(0))).store(p); }
   static void store(bool* p, Mask<T> m) {
     T lanes[size];
     select(m, V(static_cast<T>(1)), V(static_cast<T>(0))).store(lanes);
@@ -56,12 +57,10 @@ template <class Op, class V, class A>
     return Op::fwd(x[0], x[1], x[2], attrs);
 }
 
-template <class Op, class T, class Out>
-void span(void* out, const void* const* in, int64_t n, const void* attrs) {
+// out[i] = f(x) for x[k] = in[k][i].
+template <int arity, class T, class Out, class F>
+[[gnu::always_inline]] inline void run_span(void* out, const void* const* in, int64_t n, const F& f) {
   using L = Lane<T>;
-  constexpr int arity = Op::arity;
-  static constexpr typename Op::Attrs none{};
-  const typename Op::Attrs a = attrs ? *static_cast<const typename Op::Attrs*>(attrs) : none;
   const T* p[arity];
   for (int k = 0; k < arity; ++k) p[k] = static_cast<const T*>(in[k]);
   Out* o = static_cast<Out*>(out);
@@ -69,12 +68,12 @@ void span(void* out, const void* const* in, int64_t n, const void* attrs) {
   int64_t i = 0;
   for (; i + L::size <= n; i += L::size) {
     for (int k = 0; k < arity; ++k) x[k] = L::load(p[k] + i);
-    L::store(o + i, apply<Op>(x, a));
+    L::store(o + i, f(x));
   }
   if (i == n) return;
   if (n == 1) {  // without a way through memory
     for (int k = 0; k < arity; ++k) x[k] = typename L::V(p[k][0]);
-    o[0] = L::first(apply<Op>(x, a));
+    o[0] = L::first(f(x));
     return;
   }
   // The tail goes through a padded register of the same code; the padding repeats the last element.
@@ -84,8 +83,15 @@ void span(void* out, const void* const* in, int64_t n, const void* attrs) {
     for (int j = 0; j < L::size; ++j) lanes[j] = p[k][i + j < n ? i + j : n - 1];
     x[k] = L::load(lanes);
   }
-  L::store(result, apply<Op>(x, a));
+  L::store(result, f(x));
   for (int j = 0; i + j < n; ++j) o[i + j] = result[j];
+}
+
+template <class Op, class T, class Out>
+void span(void* out, const void* const* in, int64_t n, const void* attrs) {
+  static constexpr typename Op::Attrs none{};
+  const typename Op::Attrs a = attrs ? *static_cast<const typename Op::Attrs*>(attrs) : none;
+  run_span<Op::arity, T, Out>(out, in, n, [&](const typename Lane<T>::V* x) { return apply<Op>(x, a); });
 }
 
 template <class Op>
@@ -95,16 +101,25 @@ constexpr Spans spans_of() {
   s.boolean = boolean;
   s.f32 = span<Op, float, std::conditional_t<boolean, bool, float>>;
   s.f64 = span<Op, double, std::conditional_t<boolean, bool, double>>;
+  if constexpr (boolean) {
+    s.f32_truth = span<Op, float, float>;
+    s.f64_truth = span<Op, double, double>;
+  }
   if constexpr (Op::integers) s.i64 = span<Op, int64_t, std::conditional_t<boolean, bool, int64_t>>;
   if constexpr (Op::integers && boolean) s.b8 = span<Op, uint8_t, bool>;
   return s;
 }
+// The row of a list's entry.
+template <class Op>
+struct SpansOf {
+  static constexpr Spans spans = spans_of<Op>();
+};
 
 template <class List>
 struct SpanRows;
 template <class... Ops>
 struct SpanRows<ops::OpList<Ops...>> {
-  static constexpr Spans rows[] = {spans_of<Ops>()...};
+  static constexpr Spans rows[] = {SpansOf<Ops>::spans...};
 };
 
 template <class List>

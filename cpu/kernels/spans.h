@@ -8,14 +8,17 @@
 
 namespace retrograd::cpu {
 
-/// out[i] = f(in[0][i], ...) for i < n. `out` holds bool when the op gives bool, else the computed type. The same type as SpanKernel of
-/// engine/executor.h, which this header, included by code for wider instruction sets, must not include.
+/// out[i] = f(in[0][i], ...) for i < n. `out` holds bool when the op gives bool, else the computed type. The
+/// same type as SpanKernel of engine/executor.h, which this header, included by code for wider instruction
+/// sets, must not include.
 using Span = void (*)(void* out, const void* const* in, int64_t n, const void* attrs);
 
 struct Spans {
   Span f32, f64, i64;  // i64 is null for ops without integers
   Span b8;             // of bool operands, for ops that give bool and have integers; else null
-  bool boolean;        // gives bool
+  Span f32_truth,
+      f64_truth;  // of ops that give bool, with 1 and 0 of the computed type as results; else null
+  bool boolean;   // gives bool
 };
 
 /// One row per op of a family's list.

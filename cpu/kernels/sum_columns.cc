@@ -7,9 +7,8 @@
 namespace retrograd::cpu {
 namespace {
 
-constexpr int64_t kStrip = 4096;  // columns
-constexpr int64_t kTile = 8192;   // elements converted at once
-constexpr int64_t kLeast = 4;     // fewer columns are summed as rows
+constexpr int64_t kStrip = kColumnStrip;
+constexpr int64_t kTile = 8192;  // elements converted at once
 
 template <class T, class D>
 class ColumnSum {
@@ -22,7 +21,7 @@ class ColumnSum {
     const Layout& kept = rows_.kept();
     columns_ = kept.size[kept.rank - 1];
     strips_ = (columns_ + kStrip - 1) / kStrip;
-    block_ = std::max<int64_t>(128, kRowGrain / std::min(columns_, kStrip));
+    block_ = column_block(columns_);
     blocks_ = (rows_.length() + block_ - 1) / block_;
   }
 
@@ -46,7 +45,7 @@ class ColumnSum {
         reduce_table<T>().sum_columns(base + offset, count, stride, s.count, out);
       } else {
         const auto load = convert_table<T>().load[static_cast<int>(dtype_of<D>())];
-        const int64_t rows = std::max<int64_t>(1, kTile / s.count);
+        const int64_t rows = column_piece(s.count);
         Scratch<T> tile(rows * s.count);
         for (int64_t i = 0; i < count; i += rows) {
           const int64_t n = std::min(rows, count - i);
@@ -94,11 +93,17 @@ class ColumnSum {
 
 }  // namespace
 
+int64_t column_block(int64_t columns) {
+  return std::max<int64_t>(128, kRowGrain / std::min(columns, kStrip));
+}
+
+int64_t column_piece(int64_t columns) { return std::max<int64_t>(1, kTile / columns); }
+
 bool sum_columns(const TensorImpl& x, const IntList& dims, double divisor, TensorImpl& out) {
   if (!is_floating(x.dtype()) || x.numel().raw() == 0) return false;
   const Rows rows(x, dims);
   const Layout& kept = rows.kept();
-  if (kept.stride[kept.rank - 1] != 1 || kept.size[kept.rank - 1] < kLeast) return false;
+  if (kept.stride[kept.rank - 1] != 1 || kept.size[kept.rank - 1] < kLeastColumns) return false;
   dispatch(x.dtype(), [&]<class D>(std::type_identity<D>) {
     if constexpr (!std::is_integral_v<D>) ColumnSum<ComputeOf<D>, D>(x, rows, divisor, out).run();
   });

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "cpu/kernels/spans.h"
 #include "engine/executor.h"
 
 namespace retrograd::cpu {
@@ -13,13 +14,11 @@ class KernelTable {
   struct Row {
     const OpInfo* op = nullptr;
     Kernel kernel = nullptr;
-    SpanKernel f32 = nullptr, f64 = nullptr;  // of an elementwise op
+    const Spans* spans = nullptr;  // of an elementwise op
   };
 
   KernelTable() : rows_(kSlots) {}
-  void set(const OpInfo* op, Kernel kernel, SpanKernel f32 = nullptr, SpanKernel f64 = nullptr) {
-    row(op) = {op, kernel, f32, f64};
-  }
+  void set(const OpInfo* op, Kernel kernel, const Spans* spans = nullptr) { row(op) = {op, kernel, spans}; }
   /// The row of an op; an empty one when it has none.
   const Row& find(const OpInfo* op) const {
     size_t i = slot(op);

@@ -110,6 +110,17 @@ TEST_CASE("an input has the word of its sigil") {
   check_header("graph @g(^0: function f32[])", "expected \",\"");
 }
 
+TEST_CASE("groups") {
+  check_line("group", "there is no op group");
+  const std::string graph = "graph @g(%a: f32[2], !s: slot f32[2]) {\n  group {\n    ";
+  check_refused(graph + "%b = unpack !s : f32[2]\n  }\n}\n", 3, "a node of a group is pure");
+  check_refused(graph + "%b, %c = max %a {dim=[0], keepdim=false} : f32[], i64[]\n  }\n}\n", 3, "has one result");
+  check_refused(graph + "%b = neg %a : f32[2]\n  } %b\n}\n", 4, "expected the end of the line");
+  check_refused(graph + "return %a\n  }\n}\n", 3, "expected \"}\"");
+  check_refused(graph + "group {\n  }\n}\n", 3, "there is no op group");
+  check_refused(graph + "%b = neg %a : f32[2]\n}\n", 5, "expected \"}\"");
+}
+
 TEST_CASE("symbols and guards") {
   check_header("graph @g[](%0: f32[])", "expected a name");
   check_header("graph @g[x = 2](%0: f32[])", "a symbol is called s and a number, not x");

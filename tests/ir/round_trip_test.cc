@@ -65,6 +65,25 @@ TEST_CASE("every kind of attribute and operand") {
 )");
 }
 
+TEST_CASE("groups") {
+  check_round_trip(R"(graph @g(%0: f32[2], !1: slot f32[2]) {
+  group {
+    %1 = neg %0 : f32[2]                                      // mul#3 rule, a.cc:7
+    %2 = mul %1, %0 : f32[2]
+  }
+  %3 = unpack !1 : f32[2]
+  group {
+    %4 = exp %3 : f32[2]
+  }
+  group {
+    %5 = add %4, %2 : f32[2]
+    %6 = sum %5 {dim=[0], keepdim=false} : f32[]
+  }
+  return %6
+}
+)");
+}
+
 TEST_CASE("every dtype, and devices") {
   for (const char* dtype : {"f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2", "i64", "i32", "u8", "bool"}) {
     const std::string d = dtype;

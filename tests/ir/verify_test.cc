@@ -126,6 +126,21 @@ TEST_CASE("operands, results and attributes fit the op") {
   CHECK(bare.problem() == "graph backward, node 0 (sum): sum has no attributes");
 }
 
+TEST_CASE("nodes of a group stand together, in order, and are pure") {
+  const auto problem = [](std::initializer_list<int32_t> groups) {
+    Draft d;
+    for (int32_t group : groups) d.add<rg::ops::Neg>({d.x}, {kMatrix}).group = group;
+    return d.problem();
+  };
+  CHECK(problem({-1, 0, 0, 1, -1, 2, 2}) == "");
+  CHECK(problem({0, -1, 0}).find("group 0 comes after group 0") != std::string::npos);
+  CHECK(problem({1, 1, 0}).find("group 0 comes after group 1") != std::string::npos);
+  Draft d;
+  const int32_t slot = d.graph.add_handle(ir::Input::Kind::slot, kMatrix);
+  d.add_bookkeeping(rg::ops::unpack, slot, {}, {kMatrix}).group = 0;
+  CHECK(d.problem().find("a node of a group is pure") != std::string::npos);
+}
+
 TEST_CASE("types are those that the rules give") {
   Draft wrong;
   wrong.add<rg::ops::Sum>({wrong.x}, {kVector}, {.dim = {1}, .keepdim = false});

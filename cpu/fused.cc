@@ -1,0 +1,235 @@
+// See cpu/fused.h.
+#include "cpu/fused.h"
+
+#include <algorithm>
+
+#include "cpu/fused_tile.h"
+#include "cpu/kernels/row_access.h"
+#include "cpu/parallel.h"
+
+namespace retrograd::cpu {
+namespace {
+
+constexpr int64_t kPanel =
+    512;  // columns that are summed at once; more would not stay in the second-level cache
+
+// Elements that one chunk of a parallel loop takes: fewer of a longer program.
+int64_t grain_of(const FusedProgram& p) {
+  return kRowGrain / std::clamp<int64_t>(static_cast<int64_t>(p.code.size()) / 2, 1, 8);
+}
+
+// Memory for the kept values of a block of so many elements.
+class Kept {
+ public:
+  Kept(const FusedProgram& p, int64_t elements)
+      : item_(elements * 8), memory_(item_ * static_cast<int64_t>(p.kept_wide.size())) {}
+  void give(FusedTiles& tiles, const FusedProgram& p, int64_t offset = 0) const {
+    for (size_t k = 0; k < p.kept_wide.size(); ++k)
+      tiles.set_kept(static_cast<int>(k), at(static_cast<int>(k)) + offset * (p.kept_wide[k] ? 8 : 4));
+  }
+  char* at(int k) const { return memory_.data() + k * item_; }
+
+ private:
+  int64_t item_;
+  Scratch<char> memory_;
+};
+
+// What a reduction reads: kept values of the block, or an output, which has a place for all elements.
+const char* operand_of(const FusedRun& run, const FusedReduction& r, const Kept& kept, int64_t at) {
+  const FusedProgram& p = run.program;
+  if (r.slot >= p.first_kept()) return kept.at(r.slot - p.first_kept());
+  const auto output = static_cast<size_t>(r.slot - p.first_output());
+  return run.outputs[output] + at * p.output_items[output];
+}
+
+void store_result(const FusedRun& run, const FusedReduction& r, int64_t row, double value) {
+  dispatch(r.dtype, [&]<class D>(std::type_identity<D>) {
+    reinterpret_cast<D*>(run.outputs[static_cast<size_t>(r.output)])[row] = convert<D>(value);
+  });
+}
+
+template <class F>
+void with_type(bool wide, F&& f) {
+  if (wide)
+    f(std::type_identity<double>{});
+  else
+    f(std::type_identity<float>{});
+}
+
+void reduce_chunk(const FusedReduction& r, const char* x, int64_t n, Partial<double>* found) {
+  with_type(r.wide, [&]<class T>(std::type_identity<T>) {
+    reduce_table<T>().reduce(reinterpret_cast<const T*>(x), n, r.row->kind, 0, found);
+  });
+}
+
+// Rows that fit a chunk: several at a time, each reduced as a whole.
+void reduce_short_rows(const FusedRun& run) {
+  const FusedProgram& p = run.program;
+  const int64_t n = p.columns, together = kChunk / n;
+  parallel_range(p.rows, std::max<int64_t>(1, grain_of(p) / n), [&](int64_t begin, int64_t end) {
+    const Kept kept(p, together * n);
+    FusedTiles tiles(run);
+    kept.give(tiles, p);
+    for (int64_t first = begin; first < end; first += together) {
+      const int64_t last = std::min(end, first + together);
+      tiles.range(first * n, last * n);
+      for (const FusedReduction& r : p.reductions) {
+        const char* x = operand_of(run, r, kept, first * n);
+        for (int64_t row = first; row < last; ++row, x += n * (r.wide ? 8 : 4)) {
+          Partial<double> found;
+          reduce_chunk(r, x, n, &found);
+          store_result(run, r, row, r.row->value(found, n));
+        }
+      }
+    }
+  });
+}
+
+// Rows of several chunks, whose results are merged in order.
+void reduce_long_rows(const FusedRun& run) {
+  const FusedProgram& p = run.program;
+  const int64_t n = p.columns, chunks = (n + kChunk - 1) / kChunk;
+  const auto count = static_cast<int64_t>(p.reductions.size());
+  std::vector<Partial<double>> found(static_cast<size_t>(p.rows * chunks * count));
+  parallel_range(p.rows * chunks, std::max<int64_t>(1, grain_of(p) / kChunk),
+                 [&](int64_t begin, int64_t end) {
+                   const Kept kept(p, kChunk);
+                   FusedTiles tiles(run);
+                   kept.give(tiles, p);
+                   for (int64_t task = begin; task < end; ++task) {
+                     const int64_t row = task / chunks, from = task % chunks * kChunk,
+                                   length = std::min(kChunk, n - from);
+                     tiles.range(row * n + from, row * n + from + length);
+                     for (int64_t k = 0; k < count; ++k) {
+                       const FusedReduction& r = p.reductions[static_cast<size_t>(k)];
+                       reduce_chunk(r, operand_of(run, r, kept, row * n + from), length,
+                                    &found[static_cast<size_t>(task * count + k)]);
+                     }
+                   }
+                 });
+  for (int64_t row = 0; row < p.rows; ++row)
+    for (int64_t k = 0; k < count; ++k) {
+      const FusedReduction& r = p.reductions[static_cast<size_t>(k)];
+      Partial<double>* first = &found[static_cast<size_t>(row * chunks * count + k)];
+      for (int64_t i = 1; i < chunks; ++i) merge_partials(r.row->kind, *first, first[i * count]);
+      store_result(run, r, row, r.row->value(*first, n));
+    }
+}
+
+// Columns: blocks of rows as in cpu/kernels/sum_columns.cc, of which a panel at a time is computed and added
+// to the sums.
+class ColumnPanels {
+ public:
+  explicit ColumnPanels(const FusedRun& run)
+      : run_(run),
+        p_(run.program),
+        strip_(std::min(p_.columns, kPanel)),
+        strips_((p_.columns + strip_ - 1) / strip_),
+        block_(column_block(p_.columns)),
+        blocks_((p_.rows + block_ - 1) / block_),
+        sums_(static_cast<size_t>(blocks_ * p_.columns) * p_.reductions.size()) {}
+
+  void run() {
+    parallel_for(blocks_ * strips_,
+                 [&](int64_t task) { add_block(task / strips_, task % strips_ * strip_); });
+    for (size_t k = 0; k < p_.reductions.size(); ++k) {
+      double* total = sums(k, 0);
+      for (int64_t block = 1; block < blocks_; ++block)
+        for (int64_t j = 0; j < p_.columns; ++j) total[j] += sums(k, block)[j];
+      const FusedReduction& r = p_.reductions[k];
+      for (int64_t j = 0; j < p_.columns; ++j) {
+        Partial<double> found;
+        found.value = total[j];
+        store_result(run_, r, j, r.row->value(found, p_.rows));
+      }
+    }
+  }
+
+ private:
+  static constexpr int64_t kRows = 128;  // of a panel, those that are summed in the computed type
+
+  double* sums(size_t reduction, int64_t block) {
+    return sums_.data() + (static_cast<int64_t>(reduction) * blocks_ + block) * p_.columns;
+  }
+
+  void add_block(int64_t block, int64_t column) {
+    const int64_t width = std::min(strip_, p_.columns - column),
+                  end = std::min(p_.rows, (block + 1) * block_);
+    const Kept kept(p_, kRows * width);
+    FusedTiles tiles(run_);
+    // A panel ends where the kernel of a dtype that is converted would end one.
+    const int64_t piece =
+        column_piece(std::min(kColumnStrip, p_.columns - column / kColumnStrip * kColumnStrip));
+    const bool converted = std::ranges::any_of(
+        p_.reductions, [](const FusedReduction& r) { return r.dtype != kFloat32 && r.dtype != kFloat64; });
+    int64_t cut = block * block_;
+    for (int64_t row = block * block_; row < end;) {
+      if (row == cut) cut = converted ? std::min(end, cut + piece) : end;
+      const int64_t rows = std::min(kRows, cut - row);
+      compute(tiles, kept, row, rows, column, width);
+      for (size_t k = 0; k < p_.reductions.size(); ++k) add(k, kept, block, row, rows, column, width);
+      row += rows;
+    }
+  }
+
+  void compute(FusedTiles& tiles, const Kept& kept, int64_t row, int64_t rows, int64_t column,
+               int64_t width) {
+    kept.give(tiles, p_);
+    if (width == p_.columns) return tiles.range(row * width, (row + rows) * width);
+    for (int64_t i = 0; i < rows; ++i) {
+      kept.give(tiles, p_, i * width);
+      const int64_t begin = (row + i) * p_.columns + column;
+      tiles.range(begin, begin + width);
+    }
+  }
+
+  void add(size_t k, const Kept& kept, int64_t block, int64_t row, int64_t rows, int64_t column,
+           int64_t width) {
+    const FusedReduction& r = p_.reductions[k];
+    const char* x = operand_of(run_, r, kept, row * p_.columns + column);
+    const int64_t stride = r.slot >= p_.first_kept() ? width : p_.columns;
+    with_type(r.wide, [&]<class T>(std::type_identity<T>) {
+      reduce_table<T>().sum_columns(reinterpret_cast<const T*>(x), rows, stride, width,
+                                    sums(k, block) + column);
+    });
+  }
+
+  const FusedRun& run_;
+  const FusedProgram& p_;
+  int64_t strip_, strips_, block_, blocks_;
+  std::vector<double> sums_;
+};
+
+class CpuFusedKernel final : public FusedKernel {
+ public:
+  explicit CpuFusedKernel(FusedProgram program) : program_(std::move(program)) {}
+
+  void run(TensorImpl* const* inputs, TensorImpl* const* outputs, const void* const* attrs) const override {
+    if (program_.numel == 0) return;
+    const FusedRun run(program_, inputs, outputs, attrs);
+    if (program_.reduces == FusedRole::reduce_columns) return ColumnPanels(run).run();
+    if (program_.reduces == FusedRole::reduce_rows)
+      return program_.columns <= kChunk ? reduce_short_rows(run) : reduce_long_rows(run);
+    parallel_range(program_.numel, grain_of(program_),
+                   [&](int64_t begin, int64_t end) { FusedTiles(run).range(begin, end); });
+  }
+
+  bool may_overwrite(int input, int output) const override {
+    const auto o = static_cast<size_t>(output);
+    return program_.output_items[o] > 0 &&
+           program_.last_read[static_cast<size_t>(input)] <= program_.written[o];
+  }
+
+ private:
+  FusedProgram program_;
+};
+
+}  // namespace
+
+std::unique_ptr<FusedKernel> fuse_group(const FusedGroup& group, const KernelTable& table) {
+  std::optional<FusedProgram> program = make_program(group, table);
+  if (!program) return nullptr;
+  return std::make_unique<CpuFusedKernel>(*std::move(program));
+}
+
+}  // namespace retrograd::cpu

@@ -1,0 +1,82 @@
+// Running a fused program: FusedRun is one run, with what all threads share; FusedTiles goes over elements of
+// the iteration space, tile by tile, on one thread.
+//
+// Elements are numbered in row-major order of the group's shape, and a tile is a range of them. An input that
+// is contiguous in the computed type is read where it lies. Others come to a tile of their own before a pass:
+// other dtypes, strides, broadcast operands. An input of one element fills its tile once; so does one that
+// repeats, when all tiles begin at the same place of a repetition. Tiles are cut accordingly: where an input
+// has runs (rows of a matrix to which a vector is added), a tile is made of whole runs, or lies within one.
+#pragma once
+
+#include "cpu/fused_program.h"
+#include "cpu/kernels/layout.h"
+
+namespace retrograd::cpu {
+
+/// How one input is reached in one run.
+class FusedSide {
+ public:
+  FusedSide(const TensorImpl& x, const Shape& shape, bool wide);
+
+  /// In an input that is neither contiguous nor a single element: elements of the last dims that lie at one
+  /// stride. Else 0.
+  int64_t run() const { return kind_ == Kind::strided ? layout_.size[layout_.rank - 1] : 0; }
+  /// What a tile holds of the input.
+  struct Filled {
+    const char* from = nullptr;
+    int64_t phase = -1, count = 0;
+  };
+  /// Elements [at, at + count): where they are, or in `tile`, which has room for `room` elements.
+  const void* read(int64_t at, int64_t count, void* tile, int64_t room, Filled& filled) const;
+
+ private:
+  enum class Kind : uint8_t { direct, converted, one, strided };
+  const void* read_strided(int64_t at, int64_t count, void* tile, int64_t room, Filled& filled) const;
+  void load(const char* from, int64_t step, int64_t count, void* tile) const;
+
+  const char* base_;
+  Layout layout_;
+  int64_t item_;
+  int64_t period_ = 0;  // after so many elements the input repeats; 0: it does not
+  ScalarType dtype_;
+  bool wide_, native_;
+  Kind kind_;
+};
+
+class FusedRun {
+ public:
+  FusedRun(const FusedProgram& program, TensorImpl* const* inputs, TensorImpl* const* outputs,
+           const void* const* attrs);
+
+  const FusedProgram& program;
+  std::vector<FusedSide> sides;  // of the sources
+  std::vector<char*> outputs;
+  std::vector<double> numbers;
+  std::vector<const void*> part_attrs;  // of program.parts
+  int64_t tile;                         // elements
+  int64_t run = 0;  // a tile within a run does not cross its end; 0: there are none that long
+};
+
+class FusedTiles {
+ public:
+  explicit FusedTiles(const FusedRun& run);
+  FusedTiles(const FusedTiles&) = delete;
+
+  /// Where kept value i begins: that of the first element of a range.
+  void set_kept(int i, char* at) { kept_[i] = at; }
+  /// Computes elements [begin, end).
+  void range(int64_t begin, int64_t end);
+
+ private:
+  static constexpr int64_t kRoom = 32768;  // bytes
+  friend class FusedRun;
+  void pass(int64_t at, int64_t count, int64_t from_begin);
+
+  const FusedRun& run_;
+  const void* place_[kMaxFusedSlots];
+  char* kept_[kMaxFusedSlots];
+  FusedSide::Filled filled_[kMaxFusedTiles];
+  alignas(64) char room_[kRoom];
+};
+
+}  // namespace retrograd::cpu

@@ -1,0 +1,256 @@
+// See ir/passes/fuse.h.
+#include "ir/passes/fuse.h"
+
+#include <algorithm>
+
+#include "ir/bookkeeping.h"
+#include "ir/each_field.h"
+#include "ir/replay.h"
+
+namespace retrograd::ir {
+namespace {
+
+bool same_shape(const Shape& a, const Shape& b) {
+  return a.rank() == b.rank() &&
+         std::equal(a.begin(), a.end(), b.begin(), [](Dim x, Dim y) { return x.raw() == y.raw(); });
+}
+
+IntList reduced_dims(const Node& node) {
+  IntList dims;
+  for_each_field(*node.op, node.attrs, [&](std::string_view name, IntList& list) {
+    if (name == "dim") dims = list;
+  });
+  return dims;
+}
+
+// A group that waits.
+struct Waiting {
+  Shape shape;
+  std::vector<uint32_t> nodes;
+  std::vector<ValueId> inputs;
+  FusedRole reduces = FusedRole::none;
+  IntList dims;  // that it reduces
+
+  bool reads(ValueId v) const { return std::ranges::find(inputs, v) != inputs.end(); }
+  void read(ValueId v) {
+    if (!reads(v)) inputs.push_back(v);
+  }
+  bool may_reduce(FusedRole role, const IntList& over) const {
+    return reduces == FusedRole::none || role == FusedRole::elementwise ||
+           (reduces == role && std::ranges::equal(dims, over));
+  }
+};
+
+class Grouper {
+ public:
+  Grouper(const Graph& graph, const FuseOptions& options)
+      : graph_(graph),
+        options_(options),
+        waits_in_(static_cast<size_t>(graph.value_count()), -1),
+        reduced_(waits_in_.size()) {
+    result_.order.reserve(graph.nodes().size());
+    result_.group.reserve(graph.nodes().size());
+  }
+
+  Grouping run() {
+    for (size_t i = 0; i < graph_.nodes().size(); ++i) {
+      const Node& node = graph_.nodes()[i];
+      if (options_.stops && options_.stops(i)) let_all_go();
+      if (const FusedRole role = role_of(node); role != FusedRole::none) {
+        join(static_cast<uint32_t>(i), role);
+        continue;
+      }
+      if (!lets_others_wait(node)) let_all_go();
+      for (ValueId v : graph_.operands(node)) let_go(group_of(v));
+      emit(static_cast<uint32_t>(i), -1);
+    }
+    let_all_go();
+    return std::move(result_);
+  }
+
+ private:
+  static bool lets_others_wait(const Node& node) {
+    return node.op == &ops::unpack ||
+           (node.op->is(Trait::pure) && (node.op->is(Trait::view) || node.op->run_on_host));
+  }
+  int32_t group_of(ValueId v) const { return v == kNoValue ? -1 : waits_in_[static_cast<size_t>(v)]; }
+  Waiting& waiting(int32_t g) { return waiting_[static_cast<size_t>(g)]; }
+
+  FusedRole role_of(const Node& node) const {
+    constexpr size_t kMost = 4;
+    const auto operands = graph_.operands(node);
+    if (!node.op->is(Trait::pure) || node.results != 1 || operands.size() > kMost) return FusedRole::none;
+    TensorType types[kMost];
+    for (size_t k = 0; k < operands.size(); ++k)
+      if (operands[k] != kNoValue) types[k] = graph_.type(operands[k]);
+    return options_.executor.fused_role(*node.op, node.attrs, {types, operands.size()},
+                                        graph_.type(node.first_result));
+  }
+
+  void emit(uint32_t node, int32_t group) {
+    result_.order.push_back(node);
+    result_.group.push_back(group);
+  }
+
+  void let_go(int32_t g) {
+    if (g < 0) return;
+    Waiting& w = waiting(g);
+    std::ranges::sort(w.nodes);
+    const int32_t number = w.nodes.size() > 1 ? result_.groups++ : -1;
+    for (uint32_t n : w.nodes) {
+      emit(n, number);
+      waits_in_[static_cast<size_t>(graph_.nodes()[n].first_result)] = -1;
+    }
+    w.nodes.clear();
+  }
+  void let_all_go() {
+    for (size_t g = 0; g < waiting_.size(); ++g)
+      if (!waiting_[g].nodes.empty()) let_go(static_cast<int32_t>(g));
+    waiting_.clear();
+  }
+
+  // Of the groups that give operands, those of the node's space that have room become one, which it joins.
+  // The others go.
+  void join(uint32_t n, FusedRole role) {
+    const Node& node = graph_.nodes()[n];
+    const auto operands = graph_.operands(node);
+    const IntList dims = role == FusedRole::elementwise ? IntList{} : reduced_dims(node);
+    const Shape& space = graph_.type(role == FusedRole::elementwise ? node.first_result : operands[0]).shape;
+    for (ValueId v : operands)
+      if (v != kNoValue && reduced_[static_cast<size_t>(v)]) let_go(group_of(v));
+    int32_t joined = -1;
+    for (ValueId v : operands) {
+      const int32_t g = group_of(v);
+      if (g < 0 || g == joined) continue;
+      const bool fits = same_shape(waiting(g).shape, space) && waiting(g).may_reduce(role, dims) &&
+                        has_room(waiting(g), operands);
+      if (fits && joined < 0)
+        joined = g;
+      else if (!fits || !merge(joined, g, operands))
+        let_go(g);
+    }
+    if (joined < 0) joined = neighbour(operands, space, role, dims);
+    if (joined < 0) joined = new_group(space);
+    add(joined, n, role, dims);
+  }
+
+  void add(int32_t g, uint32_t n, FusedRole role, const IntList& dims) {
+    const Node& node = graph_.nodes()[n];
+    Waiting& w = waiting(g);
+    w.nodes.push_back(n);
+    for (ValueId v : graph_.operands(node))
+      if (v != kNoValue && group_of(v) != g) w.read(v);
+    waits_in_[static_cast<size_t>(node.first_result)] = g;
+    if (role == FusedRole::elementwise) return;
+    reduced_[static_cast<size_t>(node.first_result)] = true;
+    w.reduces = role;
+    w.dims = dims;
+  }
+
+  bool has_room(const Waiting& w, std::span<const ValueId> more) const {
+    return w.nodes.size() < options_.most_nodes && w.inputs.size() + more.size() <= options_.most_inputs;
+  }
+
+  // A group that reads one of the operands, of the whole space.
+  int32_t neighbour(std::span<const ValueId> operands, const Shape& space, FusedRole role,
+                    const IntList& dims) {
+    for (size_t g = 0; g < waiting_.size(); ++g) {
+      const Waiting& w = waiting_[g];
+      if (w.nodes.empty() || !same_shape(w.shape, space) || !w.may_reduce(role, dims) ||
+          !has_room(w, operands))
+        continue;
+      for (ValueId v : operands)
+        if (v != kNoValue && w.reads(v) && same_shape(graph_.type(v).shape, space))
+          return static_cast<int32_t>(g);
+    }
+    return -1;
+  }
+
+  int32_t new_group(const Shape& space) {
+    auto it = std::ranges::find_if(waiting_, [](const Waiting& w) { return w.nodes.empty(); });
+    if (it == waiting_.end()) it = waiting_.insert(waiting_.end(), Waiting{});
+    *it = {space, {}, {}, FusedRole::none, {}};
+    return static_cast<int32_t>(it - waiting_.begin());
+  }
+
+  // Group b becomes part of a, if there is room for both and for a node with these operands.
+  bool merge(int32_t a, int32_t b, std::span<const ValueId> more) {
+    Waiting &into = waiting(a), &from = waiting(b);
+    if (into.nodes.size() + from.nodes.size() >= options_.most_nodes ||
+        into.inputs.size() + from.inputs.size() + more.size() > options_.most_inputs ||
+        (from.reduces != FusedRole::none && !into.may_reduce(from.reduces, from.dims)))
+      return false;
+    for (uint32_t n : from.nodes) {
+      into.nodes.push_back(n);
+      waits_in_[static_cast<size_t>(graph_.nodes()[n].first_result)] = a;
+    }
+    for (ValueId v : from.inputs) into.read(v);
+    if (from.reduces != FusedRole::none) {
+      into.reduces = from.reduces;
+      into.dims = from.dims;
+    }
+    from.nodes.clear();
+    return true;
+  }
+
+  const Graph& graph_;
+  const FuseOptions& options_;
+  std::vector<int32_t> waits_in_;  // of each value: the group whose node gives it and has not gone
+  std::vector<uint8_t> reduced_;   // of each value: a reduction in a group gives it
+  std::vector<Waiting> waiting_;   // without nodes: free
+  Grouping result_;
+};
+
+}  // namespace
+
+Grouping find_groups(const Graph& graph, const FuseOptions& options) { return Grouper(graph, options).run(); }
+
+std::vector<int32_t> count_uses(const Graph& graph) {
+  std::vector<int32_t> uses(static_cast<size_t>(graph.value_count()));
+  const auto use = [&](ValueId v) {
+    if (v != kNoValue) ++uses[static_cast<size_t>(v)];
+  };
+  for (const Node& node : graph.nodes()) std::ranges::for_each(graph.operands(node), use);
+  std::ranges::for_each(graph.outputs(), use);
+  return uses;
+}
+
+GroupDescription::GroupDescription(const Graph& graph, std::span<const uint32_t> nodes,
+                                   std::span<const int32_t> uses, std::span<const Number> values) {
+  size_t operands = 0;
+  for (uint32_t n : nodes) operands += graph.nodes()[n].operands;
+  operands_.reserve(operands);  // nodes_ refers to it
+  std::vector<int32_t> used_within(nodes.size());
+  const auto number = [&](ValueId v) {
+    if (v == kNoValue) return FusedNode::kNone;
+    for (size_t i = 0; i < nodes_.size(); ++i)
+      if (graph.nodes()[nodes[i]].first_result == v) {
+        ++used_within[i];
+        return ~static_cast<int32_t>(i);
+      }
+    const auto known = std::ranges::find(inputs_, v);
+    const auto input = static_cast<int32_t>(known - inputs_.begin());
+    if (known == inputs_.end()) {
+      inputs_.push_back(v);
+      types_.push_back(concrete_type(graph.type(v), values));
+    }
+    return input;
+  };
+  for (uint32_t n : nodes) {
+    const Node& node = graph.nodes()[n];
+    const size_t first = operands_.size();
+    for (ValueId v : graph.operands(node)) operands_.push_back(number(v));
+    nodes_.push_back({node.op,
+                      {operands_.data() + first, node.operands},
+                      node.attrs,
+                      concrete_type(graph.type(node.first_result), values)});
+  }
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const ValueId result = graph.nodes()[nodes[i]].first_result;
+    if (uses[static_cast<size_t>(result)] == used_within[i]) continue;
+    outputs_.push_back(static_cast<int32_t>(i));
+    output_values_.push_back(result);
+  }
+}
+
+}  // namespace retrograd::ir
