@@ -2,6 +2,7 @@
 #include "tracer/function_capture.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include <fmt/format.h>
 
@@ -9,8 +10,10 @@
 #include "engine/runner.h"
 #include "engine/taper.h"
 #include "ir/bookkeeping.h"
+#include "ir/passes/pipeline.h"
 #include "ir/verify.h"
 #include "ops/shape_ops.h"
+#include "rewrites/rewrites.h"
 
 namespace retrograd {
 
@@ -69,6 +72,7 @@ std::string CallLook::difference(const CallLook& now) const {
 // The graph from gradients of some results to those of the inputs.
 struct FunctionCapture::Backward {
   RecordedFunction recorded;
+  ir::Graph planned;
   std::vector<Source> sources;
   std::vector<Number> numbers;
   std::unique_ptr<Plan> plan;
@@ -92,12 +96,22 @@ std::vector<Number> hints(const ir::Graph& graph) {
   return numbers;
 }
 
-std::unique_ptr<Plan> plan_of(const RecordedFunction& recorded, std::vector<Source>& sources,
+// The graph that is planned: what the passes make of the recorded one.
+ir::Graph optimised(const RecordedFunction& recorded) {
+  ir::Graph graph = recorded.graph.copy();
+  ir::PassInput input = rewrites::all();
+  input.writes = recorded.writes;
+  input.executor = &cpu_executor();
+  ir::run_passes(graph, {.input = input, .off = ir::passes_named(std::getenv(ir::kPassesOffVariable))});
+  return graph;
+}
+
+std::unique_ptr<Plan> plan_of(const ir::Graph& graph, std::vector<Source>& sources,
                               std::span<const Number> numbers, std::span<const WrittenInput> writes) {
   static const DriveLog no_log;
   static const std::vector<RuleRun> no_rules;
-  sources.resize(recorded.inputs.size(), Source{Source::Kind::constant});
-  return std::make_unique<Plan>(recorded.graph, sources, no_rules, no_log, numbers, cpu_executor(), writes);
+  sources.resize(graph.inputs().size(), Source{Source::Kind::constant});
+  return std::make_unique<Plan>(graph, sources, no_rules, no_log, numbers, cpu_executor(), writes);
 }
 
 // .grad of the leaf that a run changes.
@@ -122,7 +136,8 @@ FunctionCapture::FunctionCapture(const Function& function, const Tensors& argume
     if (input.captured.defined())
       outside_.emplace_back(input.captured.get(), TensorLook(input.captured.impl(), kind));
   numbers_ = hints(recorded_.graph);
-  plan_ = plan_of(recorded_, sources_, numbers_, written_inputs(arguments));
+  planned_ = optimised(recorded_);
+  plan_ = plan_of(planned_, sources_, numbers_, written_inputs(arguments));
 }
 
 FunctionCapture::~FunctionCapture() = default;
@@ -185,23 +200,24 @@ std::unique_ptr<FunctionCapture::Backward> FunctionCapture::record_backward(cons
   recorder.finish(retrograd::run_backward(request, walk, recorder), backward->recorded);
   ir::verify(backward->recorded.graph);
   backward->numbers = hints(backward->recorded.graph);
-  backward->plan = plan_of(backward->recorded, backward->sources, backward->numbers, {});
+  backward->planned = optimised(backward->recorded);
+  backward->plan = plan_of(backward->planned, backward->sources, backward->numbers, {});
   return backward;
 }
 
 std::vector<WrittenInput> FunctionCapture::written_inputs(const Tensors& arguments) const {
   std::vector<WrittenInput> written;
   const std::vector<ir::Binding> bindings = bind(arguments);
-  for (const RecordedFunction::Write& w : recorded_.writes)
+  for (const ir::OutsideWrite& w : recorded_.writes)
     if (bindings[static_cast<size_t>(w.input)].tensor.is_contiguous())
-      written.push_back({recorded_.graph.inputs()[static_cast<size_t>(w.input)].value,
-                         recorded_.graph.outputs()[static_cast<size_t>(w.output)]});
+      written.push_back({planned_.inputs()[static_cast<size_t>(w.input)].value,
+                         planned_.outputs()[static_cast<size_t>(w.output)]});
   return written;
 }
 
 const ir::Graph* FunctionCapture::backward_graph() const {
   const auto it = backwards_.find(is_differentiable_);
-  return it == backwards_.end() ? nullptr : &it->second->recorded.graph;
+  return it == backwards_.end() ? nullptr : &it->second->planned;
 }
 
 // ---- running -------------------------------------------------------------------------------------------------------------------------
@@ -254,7 +270,7 @@ void FunctionCapture::give_grads(const Tensors& arguments, const Tensors& output
 }
 
 void FunctionCapture::write_back(const std::vector<ir::Binding>& bindings, const Tensors& outputs) const {
-  for (const RecordedFunction::Write& w : recorded_.writes) {
+  for (const ir::OutsideWrite& w : recorded_.writes) {
     TensorImpl* value = outputs[static_cast<size_t>(w.output)].get();
     const Tensor& target = bindings[static_cast<size_t>(w.input)].tensor;
     if (value->storage() == target.impl().storage())  // computed there

@@ -56,7 +56,7 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   /// `first`: with the numbers that the recording has read.
   Tensors run(const Tensors& arguments, bool first, SourceLocation where);
 
-  const ir::Graph& graph() const { return recorded_.graph; }
+  const ir::Graph& graph() const { return planned_; }
   /// Of the results all of which have a gradient; null when there is none.
   const ir::Graph* backward_graph() const;
 
@@ -88,7 +88,8 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
 
   const FunctionKind kind_;
   CallLook look_;
-  RecordedFunction recorded_;
+  RecordedFunction recorded_;  // its graph as recorded: gradients of gradients replay it
+  ir::Graph planned_;
   std::vector<std::pair<TensorImpl*, TensorLook>> outside_;  // kept alive by recorded_
   std::vector<Number> numbers_;
   std::vector<Source> sources_;

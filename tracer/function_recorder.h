@@ -22,6 +22,7 @@
 #include <unordered_map>
 
 #include "engine/driver.h"
+#include "ir/passes/memory_classes.h"
 #include "tracer/graph_emitter.h"
 
 namespace retrograd {
@@ -51,15 +52,12 @@ struct RecordedFunction {
     bool was_defined;       // as at capture
     int32_t output;         // or kNone: undefined in the end, kKept: the same tensor
   };
-  struct Write {
-    int32_t input, output;  // what input is bound to gets the value of the output
-  };
 
   ir::Graph graph;  // outputs: results, gradients, writes
   std::vector<Input> inputs;
   std::vector<Numbers> numbers;
   std::vector<Grad> grads;
-  std::vector<Write> writes;
+  std::vector<ir::OutsideWrite> writes;  // to memory from outside, by the number of the input
   std::vector<std::pair<int32_t, int32_t>> forward_numbers;  // of a backward: symbol of the forward, symbol here
   std::vector<int32_t> saved;  // outputs that a backward saves
   std::vector<bool> no_grad;   // by node: recorded while gradient mode was off

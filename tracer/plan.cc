@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
-#include <unordered_map>
 
 #include "ir/bookkeeping.h"
 #include "ir/each_field.h"
+#include "ir/passes/fuse.h"
 #include "tracer/plan_run.h"
+#include "tracer/register_file.h"
 
 namespace retrograd {
 namespace {
@@ -16,6 +17,25 @@ namespace {
 constexpr int64_t kSpanElements = 2048;  // beyond it a kernel's own cutting into chunks is worth its start
 
 }  // namespace
+
+// The groups of a graph, if it has any.
+struct Plan::Groups {
+  const ir::Graph& graph;
+  std::span<const Number> values;
+  std::vector<int32_t> uses;
+
+  Groups(const ir::Graph& g, std::span<const Number> v) : graph(g), values(v) {
+    if (std::ranges::any_of(g.nodes(), [](const ir::Node& n) { return n.group >= 0; })) uses = ir::count_uses(g);
+  }
+  /// Behind the last node of the group that begins at n; n: none does.
+  size_t end(size_t n) const {
+    const auto& nodes = graph.nodes();
+    if (uses.empty() || nodes[n].group < 0 || (n > 0 && nodes[n - 1].group == nodes[n].group)) return n;
+    size_t end = n;
+    while (end < nodes.size() && nodes[end].group == nodes[n].group) ++end;
+    return end;
+  }
+};
 
 Plan::Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std::vector<RuleRun>& rules,
            const DriveLog& log, std::span<const Number> values, Executor& executor,
@@ -30,8 +50,12 @@ Plan::Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std
   steps_.reserve(graph.nodes().size() + 8);
   registers_.reserve(graph.nodes().size() * 4);
   auto rule = rules.begin();
-  for (const ir::Node& node : graph.nodes()) {
-    plan_step(node, values);
+  const Groups groups(graph, values);
+  for (size_t n = 0; n < graph.nodes().size(); ++n) {
+    if (const size_t end = groups.end(n); end > n + 1 && plan_group(n, end, groups))
+      n = end - 1;
+    else
+      plan_step(graph.nodes()[n], values);
     for (; rule != rules.end() && rule->end_node <= steps_.back().node + 1; ++rule) {
       Step release{};
       release.kind = Kind::release;
@@ -58,6 +82,37 @@ Plan::Kind Plan::kind_of(const ir::Node& node) const {
                                               : Kind::kernel;
 }
 
+// One step for the nodes from `begin` on. False when the executor has no kernel for them.
+bool Plan::plan_group(size_t begin, size_t end, const Groups& groups) {
+  std::vector<uint32_t> nodes(end - begin);
+  std::iota(nodes.begin(), nodes.end(), static_cast<uint32_t>(begin));
+  const ir::GroupDescription description(graph_, nodes, groups.uses, groups.values);
+  Fused fused;
+  fused.kernel = executor_.fuse(description.group());
+  if (!fused.kernel) return false;
+  for (uint32_t n : nodes) fused.attrs.push_back(plan_attrs(graph_.nodes()[n], groups.values));
+  fused.inputs.assign(description.inputs().begin(), description.inputs().end());
+  fused.outputs.assign(description.outputs().begin(), description.outputs().end());
+  fused.takes.resize(fused.outputs.size(), -1);
+  fused.into.resize(fused.outputs.size());
+  RG_ASSERT(nodes.size() <= kMostFused && fused.inputs.size() <= kMostFused && fused.outputs.size() <= kMostFused);
+  if (step_ends_.empty()) {
+    step_ends_.resize(graph_.nodes().size());
+    std::iota(step_ends_.begin(), step_ends_.end(), 0u);
+  }
+  for (uint32_t n : nodes) step_ends_[n] = nodes.back();
+  Step s{};
+  s.kind = Kind::fused;
+  s.node = nodes.back();
+  s.operands = static_cast<uint16_t>(fused.inputs.size());
+  s.results = static_cast<uint16_t>(fused.outputs.size());
+  s.takes = -1;
+  s.bound = static_cast<int32_t>(fused_.size());
+  fused_.push_back(std::move(fused));
+  steps_.push_back(s);
+  return true;
+}
+
 void Plan::plan_step(const ir::Node& node, std::span<const Number> values) {
   Step s{};
   s.node = static_cast<uint32_t>(&node - graph_.nodes().data());
@@ -74,194 +129,42 @@ void Plan::plan_step(const ir::Node& node, std::span<const Number> values) {
   } else if (node.handle >= 0) {
     s.bound = bound_index_[static_cast<size_t>(node.handle)];
   }
-  if (node.attrs) plan_attrs(node, s, values);
+  s.attrs = plan_attrs(node, values);
   steps_.push_back(s);
 }
 
-void Plan::plan_attrs(const ir::Node& node, Step& step, std::span<const Number> values) {
+Plan::Attrs Plan::plan_attrs(const ir::Node& node, std::span<const Number> values) {
+  if (!node.attrs) return {};
   std::vector<std::byte> copy;
   const void* concrete = ir::concrete_attrs(*node.op, node.attrs, values, copy);
   attrs_.push_back(std::make_unique<std::byte[]>(node.op->attrs_size));
-  step.attrs = attrs_.back().get();
-  std::memcpy(step.attrs, concrete, node.op->attrs_size);
-  find_patches(node, step);
+  std::memcpy(attrs_.back().get(), concrete, node.op->attrs_size);
+  Attrs attrs;
+  attrs.fixed = attrs_.back().get();
+  find_patches(node, attrs);
+  return attrs;
 }
 
-// With a number among its attributes, a step uses a copy of them that each frame has.
-void Plan::find_patches(const ir::Node& node, Step& step) {
+// With a number among them, a copy that each frame has is used.
+void Plan::find_patches(const ir::Node& node, Attrs& attrs) {
   const size_t begin = patched_attrs_.size();
   ir::for_each_field(*node.op, node.attrs, [&](auto, Scalar& number) {
     if (!number.is_symbolic()) return;
     const auto offset = reinterpret_cast<const char*>(&number) - static_cast<const char*>(node.attrs);
     patches_.push_back({static_cast<uint32_t>(begin + static_cast<size_t>(offset)), number.id()});
-    step.is_patched = true;
+    attrs.is_patched = true;
   });
-  if (!step.is_patched) return;
-  const auto* bytes = static_cast<const std::byte*>(step.attrs);
+  if (!attrs.is_patched) return;
+  const auto* bytes = static_cast<const std::byte*>(attrs.fixed);
   patched_attrs_.insert(patched_attrs_.end(), bytes, bytes + node.op->attrs_size);
   patched_attrs_.resize((patched_attrs_.size() + 15) / 16 * 16);
-  step.patched_at = begin;
+  attrs.patched_at = begin;
 }
 
-// Which values may lie in the memory of which: views, and what code of the user's gives back, in that of their operands.
-class Aliases {
- public:
-  explicit Aliases(const ir::Graph& graph)
-      : root_(static_cast<size_t>(graph.value_count())), producer_(root_.size(), -1), last_(root_.size(), -1) {
-    std::iota(root_.begin(), root_.end(), 0);
-    for (size_t n = 0; n < graph.nodes().size(); ++n) {
-      const ir::Node& node = graph.nodes()[n];
-      const auto operands = graph.operands(node);
-      for (ir::ValueId v : operands)
-        if (v != ir::kNoValue && root_[static_cast<size_t>(v)] != v) last(v) = static_cast<int32_t>(n);
-      for (int i = 0; i < node.results; ++i) {
-        producer_[static_cast<size_t>(node.first_result + i)] = static_cast<int32_t>(n);
-        const size_t from = node.op->is(Trait::view) ? 0 : static_cast<size_t>(i);
-        if ((node.op->is(Trait::view) || node.op->run_on_host) && from < operands.size() &&
-            operands[from] != ir::kNoValue)
-          root_[static_cast<size_t>(node.first_result + i)] = root_[static_cast<size_t>(operands[from])];
-      }
-    }
-    for (ir::ValueId v : graph.outputs())
-      if (v != ir::kNoValue && root_[static_cast<size_t>(v)] != v) last(v) = static_cast<int32_t>(graph.nodes().size());
-  }
-  /// The node that made the value; -1: an input.
-  int32_t producer(ir::ValueId v) const { return producer_[static_cast<size_t>(v)]; }
-  /// The last node that reads another value in the memory of `root`; -1: none.
-  int32_t last_of_others(ir::ValueId root) const { return last_[static_cast<size_t>(root)]; }
-
- private:
-  int32_t& last(ir::ValueId v) { return last_[static_cast<size_t>(root_[static_cast<size_t>(v)])]; }
-  std::vector<ir::ValueId> root_;
-  std::vector<int32_t> producer_, last_;  // last_: by root
-};
-
-// Hands out registers in order of the graph: one is free for the next value of its type after the step in which its value dies.
-class RegisterFile {
- public:
-  RegisterFile(const ir::Graph& graph, std::vector<int32_t>& types)
-      : graph_(graph),
-        types_(types),
-        register_(static_cast<size_t>(graph.value_count()), -1),
-        last_(register_.size(), -1),
-        free_(graph.types().size()) {
-    const auto& nodes = graph.nodes();
-    for (size_t n = 0; n < nodes.size(); ++n) {
-      for (int i = 0; i < nodes[n].results; ++i) last(nodes[n].first_result + i) = static_cast<int32_t>(n);
-      for (ir::ValueId v : graph.operands(nodes[n]))
-        if (v != ir::kNoValue) last(v) = static_cast<int32_t>(n);
-    }
-    for (ir::ValueId v : graph.outputs())
-      if (v != ir::kNoValue) last(v) = static_cast<int32_t>(nodes.size());
-  }
-  // Keeps the register of a written input until its new value is computed, into it, where the old one is not read any more then.
-  void reserve(std::span<const WrittenInput> writes) {
-    if (writes.empty()) return;
-    const Aliases aliases(graph_);
-    for (const WrittenInput& w : writes) {
-      const int32_t n = aliases.producer(w.value);
-      if (n < 0 || targets_.contains(w.value)) continue;
-      const ir::Node& node = graph_.nodes()[static_cast<size_t>(n)];
-      if (node.op->is(Trait::view) || node.op->run_on_host || aliases.last_of_others(w.input) >= n) continue;
-      const int32_t last_read = last(w.input);
-      if (last_read > n || (last_read == n && !may_overwrite(node, w))) continue;
-      last(w.input) = n;
-      targets_[w.value] = w.input;
-    }
-  }
-  /// The written input into which `v` is computed; kNoValue: none.
-  ir::ValueId target_of(ir::ValueId v) const {
-    const auto it = targets_.find(v);
-    return it == targets_.end() ? ir::kNoValue : it->second;
-  }
-  int32_t at(ir::ValueId v) const { return v == ir::kNoValue ? -1 : register_[static_cast<size_t>(v)]; }
-  bool dies(ir::ValueId v, uint32_t node) {
-    return v != ir::kNoValue && last(v) == static_cast<int32_t>(node);
-  }
-  void take(ir::ValueId v) {
-    auto& list = free_[static_cast<size_t>(graph_.type_index(v))];
-    if (list.empty()) {
-      list.push_back(static_cast<int32_t>(types_.size()));
-      types_.push_back(graph_.type_index(v));
-    }
-    register_[static_cast<size_t>(v)] = list.back();
-    list.pop_back();
-  }
-  // A gradient that has arrived is kept until its record or leaf begins, used or not: the driver would have it then. Likewise what a rule
-  // that calls code of the user's was given and gave, until its post-hooks.
-  void keep_arrived(const DriveLog& log) {
-    std::vector<ir::ValueId> arrived;
-    const auto keep_value = [&](ir::ValueId v, uint32_t node) {
-      if (v != ir::kNoValue) last(v) = std::max(last(v), static_cast<int32_t>(node));
-    };
-    const auto keep = [&](size_t grad, uint32_t node) {
-      if (grad < arrived.size()) keep_value(std::exchange(arrived[grad], ir::kNoValue), node);
-    };
-    for (const DriveLog::Event& e : log.events) {
-      if (e.kind == DriveLog::Kind::arrived) {
-        if (arrived.size() <= e.index) arrived.resize(e.index + 1, ir::kNoValue);
-        arrived[e.index] = e.value;
-      } else if (e.kind == DriveLog::Kind::record) {
-        for (uint16_t i = 0; i < e.count; ++i) keep(static_cast<size_t>(e.value) + i, e.node);
-      } else if (e.kind == DriveLog::Kind::leaf) {
-        keep(static_cast<size_t>(e.value), e.node);
-      } else if (e.kind == DriveLog::Kind::gave) {
-        for (uint16_t i = 0; i < e.count; ++i)
-          keep_value(log.lists[static_cast<size_t>(e.value) + i], e.node);
-      }
-    }
-    for (size_t v = 0; v < last_.size(); ++v) ends_at_[last_[v]].push_back(static_cast<ir::ValueId>(v));
-  }
-  // Values kept until this node begins though it does not use them.
-  std::vector<ir::ValueId> ending_before(const ir::Node& node, uint32_t number) {
-    std::vector<ir::ValueId> ending;
-    const auto it = ends_at_.find(static_cast<int32_t>(number));
-    if (it == ends_at_.end()) return ending;
-    const auto operands = graph_.operands(node);
-    for (ir::ValueId v : it->second)
-      if (dies(v, number) && v < node.first_result && std::ranges::find(operands, v) == operands.end())
-        ending.push_back(v);
-    return ending;
-  }
-  std::vector<int32_t> registers() && { return std::move(register_); }
-  void take_over(ir::ValueId v, ir::ValueId dying) {
-    last(dying) = -1;
-    register_[static_cast<size_t>(v)] = at(dying);
-  }
-  int32_t free(ir::ValueId v) {
-    last(v) = -1;  // once only
-    free_[static_cast<size_t>(graph_.type_index(v))].push_back(at(v));
-    return at(v);
-  }
-
- private:
-  // Whether the node may read the input where it computes the value: element by element.
-  bool may_overwrite(const ir::Node& node, const WrittenInput& w) const {
-    if (node.op->is(Trait::elementwise)) return true;
-    const auto operands = graph_.operands(node);
-    const int result = w.value - node.first_result;
-    int updated = 0;
-    for (ir::ValueId v : operands) {
-      if (v == ir::kNoValue) continue;
-      if (updated == result) return node.op->is(Trait::updates) && v == w.input && std::ranges::count(operands, v) == 1;
-      ++updated;
-    }
-    return false;
-  }
-
-  int32_t& last(ir::ValueId v) { return last_[static_cast<size_t>(v)]; }
-  const ir::Graph& graph_;
-  std::vector<int32_t>& types_;
-  std::vector<int32_t> register_, last_;  // of values; last: the node of the last use
-  std::vector<std::vector<int32_t>> free_;
-  std::unordered_map<int32_t, std::vector<ir::ValueId>> ends_at_;  // filled by keep_arrived only
-  std::unordered_map<ir::ValueId, ir::ValueId> targets_;            // new value of a written input: the input
-};
-
 void Plan::assign_registers(std::span<const WrittenInput> writes) {
-  RegisterFile file(graph_, register_types_);
+  RegisterFile file(graph_, register_types_, step_ends_);
   if (log_.may_leave) file.keep_arrived(log_);
-  file.reserve(writes);
+  file.reserve(writes, [&](int32_t step_end, const WrittenInput& w) { return may_overwrite(step_end, w); });
   for (size_t i = 0; i < graph_.inputs().size(); ++i) {
     const ir::Input& input = graph_.inputs()[i];
     if (input.kind != ir::Input::Kind::tensor) continue;
@@ -276,6 +179,27 @@ void Plan::assign_registers(std::span<const WrittenInput> writes) {
   }
   for (ir::ValueId v : graph_.outputs()) output_registers_.push_back(file.at(v));
   if (log_.may_leave) value_registers_ = std::move(file).registers();
+}
+
+// Whether a step may read the input where it computes the value: element by element.
+bool Plan::may_overwrite(int32_t step_end, const WrittenInput& w) const {
+  const auto step = std::ranges::lower_bound(steps_, static_cast<uint32_t>(step_end), {}, &Step::node);
+  const auto index_of = [](const auto& list, ir::ValueId v) {
+    return static_cast<int>(std::ranges::find(list, v) - list.begin());
+  };
+  if (step->kind == Kind::fused) {
+    const Fused& f = fused_[static_cast<size_t>(step->bound)];
+    return f.kernel->may_overwrite(index_of(f.inputs, w.input), index_of(f.outputs, w.value));
+  }
+  const ir::Node& node = graph_.nodes()[step->node];
+  if (node.op->is(Trait::elementwise)) return true;
+  if (!node.op->is(Trait::updates)) return false;
+  const auto operands = graph_.operands(node);
+  int updated = 0;
+  for (ir::ValueId v : operands)
+    if (v != ir::kNoValue && updated++ == w.value - node.first_result)
+      return v == w.input && std::ranges::count(operands, v) == 1;
+  return false;
 }
 
 void Plan::place_with_drops(RegisterFile& file) {
@@ -298,7 +222,35 @@ void Plan::place_with_drops(RegisterFile& file) {
   steps_ = std::move(placed);
 }
 
+// Outputs take over registers as a node's result does: of the written input, or of an input that dies.
+void Plan::place_fused(Step& s, RegisterFile& file) {
+  Fused& f = fused_[static_cast<size_t>(s.bound)];
+  s.first_register = static_cast<uint32_t>(registers_.size());
+  for (ir::ValueId v : f.inputs) registers_.push_back(file.at(v));
+  for (size_t o = 0; o < f.outputs.size(); ++o) {
+    const ir::ValueId value = f.outputs[o];
+    if (const ir::ValueId input = file.target_of(value); input != ir::kNoValue) {
+      f.into[o] = true;
+      file.take_over(value, input);
+    }
+    for (size_t k = 0; k < f.inputs.size() && f.takes[o] < 0 && !f.into[o]; ++k)
+      if (file.dies(f.inputs[k], s.node) && graph_.type_index(f.inputs[k]) == graph_.type_index(value) &&
+          f.kernel->may_overwrite(static_cast<int>(k), static_cast<int>(o))) {
+        f.takes[o] = static_cast<int8_t>(k);
+        file.take_over(value, f.inputs[k]);
+      }
+    if (f.takes[o] < 0 && !f.into[o]) file.take(value);
+  }
+  for (ir::ValueId v : f.outputs) registers_.push_back(file.at(v));
+  for (ir::ValueId v : f.inputs)
+    if (file.dies(v, s.node)) {
+      registers_.push_back(file.free(v));
+      ++s.dying;
+    }
+}
+
 void Plan::place(Step& s, RegisterFile& file) {
+  if (s.kind == Kind::fused) return place_fused(s, file);
   const ir::Node& node = graph_.nodes()[s.node];
   const auto operands = graph_.operands(node);
   s.first_register = static_cast<uint32_t>(registers_.size());

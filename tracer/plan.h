@@ -10,6 +10,7 @@
 // A span step is an elementwise step on few contiguous elements of one type: it calls the kernel's inner loop and nothing else. An unpack
 // directly before it whose value only it uses is folded into it: it reads the saved cell where it is.
 // What a recorded function writes to memory from outside is computed there, when nothing reads the old value any more (**written input**).
+// A fused step is a group of nodes (ir/passes/fuse.h): values inside it have no register.
 // Numbers in attributes that are symbols are filled in at each run, in copies that belong to the frame.
 // Limits: one executor; memory is not planned ahead but taken from the allocator step by step.
 #pragma once
@@ -63,6 +64,7 @@ class Plan {
   enum class Kind : uint8_t {
     span,
     kernel,
+    fused,
     view,
     host,
     unpack,
@@ -73,21 +75,26 @@ class Plan {
     release,
     drop
   };
+  // Of a node: as they are, or with numbers that are filled in at each run.
+  struct Attrs {
+    union {
+      void* fixed = nullptr;
+      size_t patched_at;  // where the frame's copy begins
+    };
+    bool is_patched = false;
+  };
   struct Step {
     union {
       Kernel kernel;
       SpanKernel span;
       uint64_t place;  // unpack, release: the record in the walk
     };
-    union {
-      void* attrs;
-      size_t patched_at;  // is_patched: where the frame's copy begins
-    };
+    Attrs attrs;
     uint32_t first_register;  // operands, then results, then the dying, in registers_
     uint32_t node;            // in the graph
     union {
       uint32_t elements;  // span
-      int32_t bound;      // hook, function, accumulate_grad, retain_grad: index into the bindings of a run
+      int32_t bound;  // hook, function, accumulate_grad, retain_grad: index into the bindings of a run; fused: into fused_
       uint32_t slot;      // unpack
     };
     uint16_t operands, results, dying;
@@ -96,8 +103,17 @@ class Plan {
     // Operand that dies here and whose register, and memory if it may, the result takes over; -1: none.
     int8_t takes;
     uint8_t into;  // bit i: result i is computed into the memory that its register holds: a written input's
-    bool is_patched;
   };
+  // A group of nodes as one step.
+  static constexpr size_t kMostFused = 64;  // nodes, inputs, outputs
+  struct Fused {
+    std::unique_ptr<FusedKernel> kernel;
+    std::vector<Attrs> attrs;  // of its nodes
+    std::vector<ir::ValueId> inputs, outputs;
+    std::vector<int8_t> takes;  // of each output, as of a step
+    std::vector<bool> into;
+  };
+  struct Groups;
   // A number of an attribute that is filled in at each run.
   struct Patch {
     uint32_t at;  // in a frame's bytes
@@ -106,14 +122,17 @@ class Plan {
 
   Kind kind_of(const ir::Node& node) const;
   void plan_step(const ir::Node& node, std::span<const Number> values);
-  bool run_steps(Run& run) const;
-  void plan_attrs(const ir::Node& node, Step& step, std::span<const Number> values);
-  void find_patches(const ir::Node& node, Step& step);
+  bool plan_group(size_t begin, size_t end, const Groups& groups);
+  Attrs plan_attrs(const ir::Node& node, std::span<const Number> values);
+  void find_patches(const ir::Node& node, Attrs& attrs);
   void assign_registers(std::span<const WrittenInput> writes);
+  bool may_overwrite(int32_t step_end, const WrittenInput& w) const;
   void place(Step& step, RegisterFile& file);
+  void place_fused(Step& step, RegisterFile& file);
   void place_with_drops(RegisterFile& file);
   void choose_spans();
   void fold_unpacks();
+  bool run_steps(Run& run) const;
   std::unique_ptr<Frame> new_frame() const;
 
   const ir::Graph& graph_;
@@ -121,6 +140,8 @@ class Plan {
   const DriveLog& log_;
   Executor& executor_;
   std::vector<Step> steps_;
+  std::vector<Fused> fused_;
+  std::vector<uint32_t> step_ends_;  // of each node, the last of its step; empty: each is one
   std::vector<int32_t> registers_;  // operand -1: none; below: a slot, number -2 - r of folded_
   struct SlotRef {
     uint32_t place, slot, offset;  // offset: in bytes, from the record, which then need not be read

@@ -43,6 +43,7 @@ void Plan::Run::step(const Step& s, void* attrs) {
       if (!request.retain_graph) reached.records[s.place]->release_slots();
       return;
     case Kind::drop: return;
+    case Kind::fused: return fused(s);
     default: return call(s, attrs);
   }
   if (annotation_changes != seen_changes) look_ahead();  // code of the user's ran
@@ -107,7 +108,7 @@ struct Plan::Run::View {
     v.at[result] = own;
   }
   s.span(static_cast<char*>(own->storage()->data()) + own->storage_offset() * s.item, in, s.elements,
-         s.is_patched ? v.patched + s.patched_at : s.attrs);
+         s.attrs.is_patched ? v.patched + s.attrs.patched_at : s.attrs.fixed);
   if (slot && v.releases) {
     slot->value.reset();
     slot->released = true;
@@ -139,7 +140,7 @@ bool Plan::Run::all() {
       return false;
     const ProfiledStep profiled(profiling, s.node, s.kind >= Kind::release);
     if (const size_t before = next; s.kind == Kind::span && (spans(), next != before)) continue;
-    step(s, s.is_patched ? frame->patched.data() + s.patched_at : s.attrs);
+    step(s, attrs_of(s.attrs));
     const int32_t* dying = registers(s) + s.operands + s.results;
     for (int i = 0; i < s.dying; ++i) frame->drop(dying[i]);
     ++next;
@@ -226,6 +227,46 @@ void Plan::Run::kernel_over(const Step& s, const Call& call, TensorImpl** operan
   }
   frame->foreign[r].reset();
   frame->at[r] = own;
+}
+
+// Where an output of a group is computed: in the memory of an input that it takes over, if only this run sees that; else in its own.
+TensorImpl* Plan::Run::fused_output(const Step& s, size_t o, TensorImpl** inputs, RefPtr<TensorImpl>& kept) {
+  const Fused& f = plan.fused_[static_cast<size_t>(s.bound)];
+  const auto r = static_cast<size_t>(registers(s)[s.operands + o]);
+  TensorImpl* own = frame->own[r].get();
+  if (f.into[o]) return frame->at[r];
+  if (f.takes[o] >= 0) {
+    TensorImpl*& donor = inputs[f.takes[o]];
+    if (donor->is_unshared() && donor->is_contiguous()) return donor;
+    if (donor == own) {
+      kept = TensorImpl::make();
+      kept->alias(*own);
+      donor = kept.get();
+    }
+  }
+  plan.executor_.allocate(*own);
+  return own;
+}
+
+void Plan::Run::fused(const Step& s) {
+  const Fused& f = plan.fused_[static_cast<size_t>(s.bound)];
+  const int32_t* r = registers(s);
+  TensorImpl* inputs[kMostFused];
+  TensorImpl* outputs[kMostFused];
+  const void* attrs[kMostFused];
+  std::vector<RefPtr<TensorImpl>> kept(s.results);
+  for (int i = 0; i < s.operands; ++i) inputs[i] = frame->at[static_cast<size_t>(r[i])];
+  for (size_t n = 0; n < f.attrs.size(); ++n) attrs[n] = attrs_of(f.attrs[n]);
+  for (size_t o = 0; o < s.results; ++o) outputs[o] = fused_output(s, o, inputs, kept[o]);
+  f.kernel->run(inputs, outputs, attrs);
+  for (size_t o = 0; o < s.results; ++o) {
+    if (f.into[o]) continue;
+    const auto out = static_cast<size_t>(r[s.operands + o]);
+    TensorImpl* own = frame->own[out].get();
+    if (outputs[o] != own) own->alias(*outputs[o]);  // the memory changes hands, what else the cell carried does not
+    frame->foreign[out].reset();
+    frame->at[out] = own;
+  }
 }
 
 void Plan::Run::accumulate(const Step& s) {

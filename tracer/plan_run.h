@@ -88,6 +88,11 @@ struct Plan::Run {
   void kernel(const Step& s, const Call& call, const int32_t* results);
   void kernel_over(const Step& s, const Call& call, TensorImpl** operands, int32_t result);
   std::vector<TensorImpl*> give_operands(const Step& s, Tensors& operands);
+  void fused(const Step& s);
+  TensorImpl* fused_output(const Step& s, size_t o, TensorImpl** inputs, RefPtr<TensorImpl>& kept);
+  void* attrs_of(const Attrs& attrs) {
+    return attrs.is_patched ? frame->patched.data() + attrs.patched_at : attrs.fixed;
+  }
   void hook(const Step& s);
   void accumulate(const Step& s);
   Kernel kernel_of(const Step& s, const Call& call) const {

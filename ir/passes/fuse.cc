@@ -1,6 +1,8 @@
 // See ir/passes/fuse.h.
 #include "ir/passes/fuse.h"
 
+#include "ir/passes/pass.h"
+
 #include <algorithm>
 
 #include "ir/bookkeeping.h"
@@ -251,6 +253,17 @@ GroupDescription::GroupDescription(const Graph& graph, std::span<const uint32_t>
     outputs_.push_back(static_cast<int32_t>(i));
     output_values_.push_back(result);
   }
+}
+
+bool fuse(Graph& graph, const PassInput& input, Remap& remap) {
+  if (!input.executor) return false;
+  const Grouping grouping = find_groups(graph, {.executor = *input.executor});
+  if (grouping.groups == 0) return false;
+  Rewriter rewriter(graph);
+  for (uint32_t node : grouping.order) rewriter.keep(node);
+  remap = rewriter.finish();
+  for (size_t n = 0; n < grouping.group.size(); ++n) graph.set_group(n, grouping.group[n]);
+  return true;
 }
 
 }  // namespace retrograd::ir

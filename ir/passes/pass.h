@@ -3,6 +3,7 @@
 // own.
 #pragma once
 
+#include "engine/executor.h"
 #include "ir/passes/rewrite.h"
 
 namespace retrograd::ir {
@@ -12,6 +13,7 @@ struct PassInput {
   std::span<const Rewrite> simplify = {}, broadcast = {};  // the rules of these passes
   std::span<const Number> values = {};  // of all symbols, for sizes in bytes; without them those at capture
   std::span<const OutsideWrite> writes = {};  // `schedule` leaves them in place
+  const Executor* executor = nullptr;         // says what `fuse` may fuse; without it nothing
 };
 
 struct Pass {
@@ -26,5 +28,6 @@ bool broadcast(Graph& graph, const PassInput& input, Remap& remap);
 bool cse(Graph& graph, const PassInput& input, Remap& remap);
 bool dce(Graph& graph, const PassInput& input, Remap& remap);
 bool schedule(Graph& graph, const PassInput& input, Remap& remap);
+bool fuse(Graph& graph, const PassInput& input, Remap& remap);
 
 }  // namespace retrograd::ir

@@ -25,6 +25,7 @@ inline constexpr Pass kPasses[] = {
     {"cse", "equal nodes become one", cse},
     {"dce", "pure nodes without use are dropped", dce},
     {"schedule", "pure nodes move to where less memory is held", schedule},
+    {"fuse", "nodes that run as one step stand together", fuse},
 };
 inline constexpr size_t kPassCount = std::size(kPasses);
 

@@ -1,0 +1,61 @@
+// See tracer/register_file.h.
+#include "tracer/register_file.h"
+
+#include <numeric>
+
+namespace retrograd {
+namespace {
+
+// Which values may lie in the memory of which: views, and what code of the user's gives back, in that of their operands.
+class Aliases {
+ public:
+  explicit Aliases(const ir::Graph& graph)
+      : root_(static_cast<size_t>(graph.value_count())), producer_(root_.size(), -1), last_(root_.size(), -1) {
+    std::iota(root_.begin(), root_.end(), 0);
+    for (size_t n = 0; n < graph.nodes().size(); ++n) {
+      const ir::Node& node = graph.nodes()[n];
+      const auto operands = graph.operands(node);
+      for (ir::ValueId v : operands)
+        if (v != ir::kNoValue && root_[static_cast<size_t>(v)] != v) last(v) = static_cast<int32_t>(n);
+      for (int i = 0; i < node.results; ++i) {
+        producer_[static_cast<size_t>(node.first_result + i)] = static_cast<int32_t>(n);
+        const size_t from = node.op->is(Trait::view) ? 0 : static_cast<size_t>(i);
+        if ((node.op->is(Trait::view) || node.op->run_on_host) && from < operands.size() &&
+            operands[from] != ir::kNoValue)
+          root_[static_cast<size_t>(node.first_result + i)] = root_[static_cast<size_t>(operands[from])];
+      }
+    }
+    for (ir::ValueId v : graph.outputs())
+      if (v != ir::kNoValue && root_[static_cast<size_t>(v)] != v) last(v) = static_cast<int32_t>(graph.nodes().size());
+  }
+  /// The node that made the value; -1: an input.
+  int32_t producer(ir::ValueId v) const { return producer_[static_cast<size_t>(v)]; }
+  /// The last node that reads another value in the memory of `root`; -1: none.
+  int32_t last_of_others(ir::ValueId root) const { return last_[static_cast<size_t>(root)]; }
+
+ private:
+  int32_t& last(ir::ValueId v) { return last_[static_cast<size_t>(root_[static_cast<size_t>(v)])]; }
+  std::vector<ir::ValueId> root_;
+  std::vector<int32_t> producer_, last_;  // last_: by root
+};
+
+}  // namespace
+
+void RegisterFile::reserve(std::span<const WrittenInput> writes,
+                           const std::function<bool(int32_t, const WrittenInput&)>& may_overwrite) {
+  if (writes.empty()) return;
+  const Aliases aliases(graph_);
+  for (const WrittenInput& w : writes) {
+    const int32_t producer = aliases.producer(w.value);
+    if (producer < 0 || targets_.contains(w.value)) continue;
+    const ir::Node& node = graph_.nodes()[static_cast<size_t>(producer)];
+    const int32_t n = step_end(producer);
+    if (node.op->is(Trait::view) || node.op->run_on_host || aliases.last_of_others(w.input) >= producer) continue;
+    const int32_t last_read = last(w.input);
+    if (last_read > n || (last_read == n && !may_overwrite(n, w))) continue;
+    last(w.input) = n;
+    targets_[w.value] = w.input;
+  }
+}
+
+}  // namespace retrograd

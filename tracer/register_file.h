@@ -1,0 +1,120 @@
+// RegisterFile: which register each value of a plan has, for tracer/plan*.cc only.
+//
+// Registers are handed out in order of the graph: one is free for the next value of its type after the step in which its value dies. A step is a
+// node, or a group of nodes that run as one; then its last node stands for it. A result may take over the register of an operand that dies in
+// its step. A written input keeps its register until its new value takes it over.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <unordered_map>
+
+#include "tracer/plan.h"
+
+namespace retrograd {
+
+// Hands out registers in order of the graph: one is free for the next value of its type after the step in which its value dies.
+class RegisterFile {
+ public:
+  /// `types` gets the type of each register. `step_ends`: of each node, the last node of the step that it runs in; empty: itself.
+  RegisterFile(const ir::Graph& graph, std::vector<int32_t>& types, std::span<const uint32_t> step_ends)
+      : graph_(graph),
+        step_ends_(step_ends),
+        types_(types),
+        register_(static_cast<size_t>(graph.value_count()), -1),
+        last_(register_.size(), -1),
+        free_(graph.types().size()) {
+    const auto& nodes = graph.nodes();
+    for (size_t n = 0; n < nodes.size(); ++n) {
+      const int32_t end = step_end(static_cast<int32_t>(n));
+      for (int i = 0; i < nodes[n].results; ++i) last(nodes[n].first_result + i) = end;
+      for (ir::ValueId v : graph.operands(nodes[n]))
+        if (v != ir::kNoValue) last(v) = end;
+    }
+    for (ir::ValueId v : graph.outputs())
+      if (v != ir::kNoValue) last(v) = static_cast<int32_t>(nodes.size());
+  }
+  /// Keeps the register of a written input until its new value is computed, into it, where the old one is not read any more then.
+  /// may_overwrite: whether the step that ends at a node may read the input while it computes the value in its memory.
+  void reserve(std::span<const WrittenInput> writes,
+               const std::function<bool(int32_t step_end, const WrittenInput&)>& may_overwrite);
+  /// The written input into which `v` is computed; kNoValue: none.
+  ir::ValueId target_of(ir::ValueId v) const {
+    const auto it = targets_.find(v);
+    return it == targets_.end() ? ir::kNoValue : it->second;
+  }
+  int32_t at(ir::ValueId v) const { return v == ir::kNoValue ? -1 : register_[static_cast<size_t>(v)]; }
+  bool dies(ir::ValueId v, uint32_t node) {
+    return v != ir::kNoValue && last(v) == static_cast<int32_t>(node);
+  }
+  void take(ir::ValueId v) {
+    auto& list = free_[static_cast<size_t>(graph_.type_index(v))];
+    if (list.empty()) {
+      list.push_back(static_cast<int32_t>(types_.size()));
+      types_.push_back(graph_.type_index(v));
+    }
+    register_[static_cast<size_t>(v)] = list.back();
+    list.pop_back();
+  }
+  // A gradient that has arrived is kept until its record or leaf begins, used or not: the driver would have it then. Likewise what a rule
+  // that calls code of the user's was given and gave, until its post-hooks.
+  void keep_arrived(const DriveLog& log) {
+    std::vector<ir::ValueId> arrived;
+    const auto keep_value = [&](ir::ValueId v, uint32_t node) {
+      if (v != ir::kNoValue) last(v) = std::max(last(v), static_cast<int32_t>(node));
+    };
+    const auto keep = [&](size_t grad, uint32_t node) {
+      if (grad < arrived.size()) keep_value(std::exchange(arrived[grad], ir::kNoValue), node);
+    };
+    for (const DriveLog::Event& e : log.events) {
+      if (e.kind == DriveLog::Kind::arrived) {
+        if (arrived.size() <= e.index) arrived.resize(e.index + 1, ir::kNoValue);
+        arrived[e.index] = e.value;
+      } else if (e.kind == DriveLog::Kind::record) {
+        for (uint16_t i = 0; i < e.count; ++i) keep(static_cast<size_t>(e.value) + i, e.node);
+      } else if (e.kind == DriveLog::Kind::leaf) {
+        keep(static_cast<size_t>(e.value), e.node);
+      } else if (e.kind == DriveLog::Kind::gave) {
+        for (uint16_t i = 0; i < e.count; ++i)
+          keep_value(log.lists[static_cast<size_t>(e.value) + i], e.node);
+      }
+    }
+    for (size_t v = 0; v < last_.size(); ++v) ends_at_[last_[v]].push_back(static_cast<ir::ValueId>(v));
+  }
+  // Values kept until this node begins though it does not use them.
+  std::vector<ir::ValueId> ending_before(const ir::Node& node, uint32_t number) {
+    std::vector<ir::ValueId> ending;
+    const auto it = ends_at_.find(static_cast<int32_t>(number));
+    if (it == ends_at_.end()) return ending;
+    const auto operands = graph_.operands(node);
+    for (ir::ValueId v : it->second)
+      if (dies(v, number) && v < node.first_result && std::ranges::find(operands, v) == operands.end())
+        ending.push_back(v);
+    return ending;
+  }
+  std::vector<int32_t> registers() && { return std::move(register_); }
+  void take_over(ir::ValueId v, ir::ValueId dying) {
+    last(dying) = -1;
+    register_[static_cast<size_t>(v)] = at(dying);
+  }
+  int32_t free(ir::ValueId v) {
+    last(v) = -1;  // once only
+    free_[static_cast<size_t>(graph_.type_index(v))].push_back(at(v));
+    return at(v);
+  }
+
+ private:
+  int32_t step_end(int32_t node) const {
+    return step_ends_.empty() ? node : static_cast<int32_t>(step_ends_[static_cast<size_t>(node)]);
+  }
+  int32_t& last(ir::ValueId v) { return last_[static_cast<size_t>(v)]; }
+  const ir::Graph& graph_;
+  std::span<const uint32_t> step_ends_;
+  std::vector<int32_t>& types_;
+  std::vector<int32_t> register_, last_;  // of values; last: the node of the last use
+  std::vector<std::vector<int32_t>> free_;
+  std::unordered_map<int32_t, std::vector<ir::ValueId>> ends_at_;  // filled by keep_arrived only
+  std::unordered_map<ir::ValueId, ir::ValueId> targets_;            // new value of a written input: the input
+};
+
+}  // namespace retrograd
