@@ -4,7 +4,8 @@
 //   fusion [--threads N]
 // Prints two JSON lines, times in milliseconds, medians of 15 runs:
 //   bench fusion  elements, eager_ms, traced_ms (the backward through compile_backward()), traced_first_s,
-//                 copy_ms
+//                 compiled_ms (the loss through compile()), step_ms (loss and backward in one compile_step()),
+//                 step_first_s, copy_ms
 //   bench adamw   mode, elements, step_ms, copy_ms
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -57,10 +58,19 @@ void measure_fusion(double copy_ms) {
   rg::CompiledBackward backward = rg::compile_backward();
   const auto traced_step = [&] { step([&](const Tensor& loss) { backward(loss); }); };
   const double first = seconds_of(traced_step), traced = median_ms(traced_step);
+  auto compiled_loss = rg::compile(pointwise_loss);
+  const double compiled = median_ms([&] {
+    x.set_grad({});
+    compiled_loss(x, w).backward();
+  });
+  auto compiled_step =
+      rg::compile_step([&] { return step([](const Tensor& loss) { loss.backward(); }), rg::Tensors{}; });
+  const auto whole_step = [&] { compiled_step(); };
+  const double step_first = seconds_of(whole_step), whole = median_ms(whole_step);
   std::printf(
       "{\"bench\":\"fusion\",\"elements\":%lld,\"copy_ms\":%.3f,\"eager_ms\":%.3f,\"traced_ms\":%.3f,"
-      "\"traced_first_s\":%.2f}\n",
-      static_cast<long long>(kElements), copy_ms, eager, traced, first);
+      "\"traced_first_s\":%.2f,\"compiled_ms\":%.3f,\"step_ms\":%.3f,\"step_first_s\":%.3f}\n",
+      static_cast<long long>(kElements), copy_ms, eager, traced, first, compiled, whole, step_first);
 }
 
 void measure_adamw(double copy_ms) {
