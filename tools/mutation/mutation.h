@@ -1,0 +1,34 @@
+// What the mutated sources of tools/mutation call: which mutant of the many in this binary is the one that
+// runs. The script writes
+//
+//   (::retrograd::mutation::is<decltype(x - y), decltype(x + y)>(17) ? (x + y) : (x - y))
+//
+// in place of x - y. The types must be the same, or else the file does not compile and the script drops the
+// mutant: a conversion would change more than the formula. RETROGRAD_MUTANT holds the number of the mutant.
+// Where RETROGRAD_MUTANT_REACH names a file, the program has no mutant, and at exit the numbers of all that
+// were asked for are written there: a test that does not ask for a mutant need not be run with it.
+#pragma once
+
+#include <type_traits>
+
+#include "engine/tensor.h"
+
+namespace retrograd::mutation {
+
+extern int selected;  // 0: none; -1: note what is asked for
+
+/// -x, also where no operator has been declared yet.
+Tensor minus(const Tensor& x);
+template <class T>
+auto minus(const T& x) -> decltype(-x) {
+  return -x;
+}
+
+/// Notes that the mutant was asked for; false.
+bool note(int id);
+
+template <class Original, class Mutated>
+requires std::is_same_v<std::decay_t<Original>, std::decay_t<Mutated>>
+inline bool is(int id) { return selected == id || (selected < 0 && note(id)); }
+
+}  // namespace retrograd::mutation
