@@ -7,9 +7,9 @@ of its own, so that an error of the compiler tells which mutant to drop:
     ::retrograd::mutation::is<decltype(x - y), decltype(x + y)>(17) ? (x + y) :
     (x - y))
 
-Copies are in BUILD/src/ops and come first in the include path. Objects of copies come before the libraries when the
-tests are linked, hence their functions win; the kernels that ops/activations.h and ops/binary.h are the formulas of are
-compiled for the baseline instruction set, and tests are run with RETROGRAD_ISA=baseline.
+Copies are in BUILD/src and come first in the include path. Objects of copies come before the libraries when the tests
+are linked, hence their functions win; kernels are compiled for the baseline instruction set, and tests are run with
+RETROGRAD_ISA=baseline.
 """
 import hashlib
 import json
@@ -20,11 +20,12 @@ from dataclasses import dataclass
 
 import mutants
 from cpp_expressions import roots_of, walk
-from cpp_functions import formulas_of, functions_of, tokens_of
+from cpp_functions import KERNELS, formulas_of, functions_of, tokens_of
 
-KERNELS = ["cpu/kernels/spans_activations.cc", "cpu/kernels/spans_binary.cc"]
+# Instantiations of the `backward` and `fwd` of ops.
+SPANS = ["cpu/kernels/spans_activations.cc", "cpu/kernels/spans_binary.cc"]
 FLAGS = ["-std=c++20", "-O1", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-w"]
-FORCED = [x for name in ("arithmetic", "unary") for x in ("-include", f"ops/{name}.h")]  # -x, siblings
+SIBLINGS = '#include "ops/arithmetic.h"\n#include "ops/unary.h"\n'  # whose functions a mutant may call
 NUMBER = re.compile(r"^::retrograd::mutation::is<.*>\((\d+)\) \? ")
 
 
@@ -50,11 +51,11 @@ def shown(text):
 
 
 class Sources:
-    """The files of ops/ with their formulas, and the mutants of those that a filter names."""
+    """The files with formulas, and the mutants of those that a filter names."""
 
     def __init__(self, root, filters):
         self.root, self.texts, functions = root, {}, []
-        for path in sorted([*root.glob("ops/*.cc"), *root.glob("ops/*.h")]):
+        for path in sorted([*root.glob("ops/*.cc"), *root.glob("ops/*.h"), *(root / k for k in KERNELS)]):
             name = str(path.relative_to(root))
             self.texts[name] = path.read_text()
             functions += functions_of(name, tokens_of(self.texts[name]))
@@ -97,7 +98,10 @@ class Sources:
         text = self.texts[file]
         body = self.between(text, 0, len(text), self.roots[file], dropped)
         include = '#include "tools/mutation/mutation.h"\n'
-        return body.replace("#pragma once\n", "#pragma once\n" + include, 1) if file.endswith(".h") else include + body
+        if file.endswith(".h"):
+            return body.replace("#pragma once\n", "#pragma once\n" + include, 1)
+        place = list(re.finditer(r"^#include .*\n", body, re.MULTILINE))[-1].end() if file.startswith("ops/") else 0
+        return include + body[:place] + (SIBLINGS if place else "") + body[place:]
 
     def between(self, text, start, end, parts, dropped):
         out = []
@@ -119,15 +123,15 @@ class Sources:
 class Builder:
     def __init__(self, root, build, libraries, jobs, nice):
         self.root, self.build, self.libraries, self.jobs, self.nice = root, build, libraries, jobs, nice
-        (build / "src/ops").mkdir(parents=True, exist_ok=True)
+        for folder in ("ops", "cpu/kernels"):
+            (build / "src" / folder).mkdir(parents=True, exist_ok=True)
         (build / "objects").mkdir(exist_ok=True)
 
     def compiler(self, *arguments, mutated=True):
-        first = [f"-I{self.build}/src", *FORCED] if mutated else []
+        first = [f"-I{self.build}/src"] if mutated else []
         command = ["nice", "-n", str(self.nice), "g++", *FLAGS, *first, f"-I{self.root}/include", f"-I{self.root}",
                    "-isystem", "/usr/include/eigen3", "-DRG_ISA=baseline", "-DEigen=Eigen_baseline", *map(str, arguments)]
-        # -include looks into the working directory first.
-        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=self.build / "src")
+        return subprocess.run(command, capture_output=True, text=True, check=False)
 
     def write_sources(self, sources, dropped):
         for file in sources.roots:
@@ -143,7 +147,7 @@ class Builder:
             if known["state"] == state:
                 self.write_sources(sources, set(known["dropped"]))
                 return set(known["dropped"])
-        for old in (self.build / "src/ops").glob("*"):
+        for old in (self.build / "src").rglob("*.*"):
             old.unlink()
         dropped = set()
         users = self.users(sources)
@@ -192,16 +196,23 @@ class Builder:
 
     def users(self, sources):
         """What is to be compiled: for a header all that may include it, first the file with all OpInfos and so all rules."""
-        files = sorted(f for f in sources.roots if f.endswith(".cc"))
-        if len(files) < len(sources.roots):
-            files = ["engine/all_ops.cc", *KERNELS, *sorted(str(p.relative_to(self.root)) for p in self.root.glob("ops/*.cc"))]
-        return files
+        files = {f for f in sources.roots if f.endswith(".cc")}
+        if len(files) == len(sources.roots):
+            return sorted(files)
+        files.update(SPANS, (str(p.relative_to(self.root)) for p in self.root.glob("ops/*.cc")))
+        return ["engine/all_ops.cc", *sorted(files)]
 
     def mutated_objects(self, sources):
         return self.objects_of(["tools/mutation/mutation.cc", *self.users(sources)])
 
+    def archives(self, pattern):
+        """Those of the library: not those of its tests and examples, nor links to any in tests' run folders."""
+        paths = {p: p.relative_to(self.libraries).parts for p in self.libraries.rglob(pattern)}
+        return sorted(p for p, parts in paths.items() if parts[0] not in ("tests", "examples", "benchmarks")
+                      and not any(x.endswith(".runfiles") for x in parts))
+
     def link(self, name, objects):
-        whole, plain = sorted(self.libraries.rglob("lib*.lo")), sorted(self.libraries.rglob("lib*.a"))
+        whole, plain = self.archives("lib*.lo"), self.archives("lib*.a")
         target = self.build / name
         run = subprocess.run(
             ["g++", *map(str, objects), "-o", str(target), "-Wl,--allow-multiple-definition", "-Wl,--whole-archive",

@@ -12,6 +12,7 @@ from cpp_functions import matching, skip_angles
 LEVELS = [["||"], ["&&"], ["|"], ["^"], ["&"], ["==", "!="], ["<", ">", "<=", ">="], ["<<"], ["+", "-"], ["*", "/", "%"]]
 ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "|=", "&="}
 UNARY = {"-", "!", "+", "*", "&", "++", "--", "~"}
+ROOMS = {"RowTiles", "RowReader", "RowWriter", "Scratch"}  # a declaration of a buffer says nothing about what is in it
 
 
 class Unknown(Exception):
@@ -115,6 +116,8 @@ class Parser:
         self.declaration(i, end)
 
     def declaration(self, i, end):
+        if ROOMS & {self.text(i), self.text(i + 1)}:
+            raise Unknown
         while i < end:
             text, before = self.text(i), self.text(i - 1)
             if text == "=":
@@ -158,6 +161,8 @@ class Parser:
         while self.text(j) in LEVELS[level]:
             if self.text(j) == ">" and self.text(j + 1) == ">" and self.t[j].end == self.t[j + 1].start:
                 raise Unknown  # a shift
+            if self.text(j) == "<" and left.kind == "name" and self.text(skip_angles(self.t, j)).isidentifier():
+                raise Unknown  # a declaration
             op = self.text(j)
             right, j = self.binary(j + 1, level + 1)
             left = self.node("binary", op, i, j, [left, right])

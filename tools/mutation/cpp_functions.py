@@ -7,6 +7,7 @@ it belongs to (in the class body or by Class::name), its namespaces, its return 
 Formulas are the members vjp, jvp, chain, transpose and curvature, `backward` (the fused gradients of
 ops/activations.h), `fwd` of ops whose name ends in Backward, and what these call: functions of the namespace
 retrograd::ops, and those in ALSO. Type rules, layouts and functions that give shapes or dtypes are not formulas.
+Of the kernels those that KERNELS names are formulas: what is computed for a derivative alone.
 """
 import re
 from dataclasses import dataclass
@@ -19,6 +20,21 @@ TOKEN = re.compile(
 
 FORMULAS = {"vjp", "jvp", "chain", "transpose", "curvature"}
 ALSO = {("ops/shape_ops.cc", "sum_to"), ("ops/elementwise.cc", "bilinear_jvp"), ("ops/op.h", "transpose_vjp")}
+# By name, or by Class::name. The kernels of activations are made of `backward` in ops/activations.h.
+KERNELS = {
+    "cpu/kernels/attention.cc": {"Backward::block"},
+    "cpu/kernels/class_losses.cc": {"nll_backward_kernel", "cross_entropy_backward_kernel"},
+    "cpu/kernels/cofactor.cc": {"derivative_of", "Decomposition::inward"},
+    "cpu/kernels/convolution.cc": {"transposed", "transpose_kernel", "weight_kernel"},
+    "cpu/kernels/index_entries.cc": {"add_entries", "index_select_backward", "embedding_backward"},
+    "cpu/kernels/interpolate.cc": {"interpolate_backward"},
+    "cpu/kernels/norms.cc": {"Backward::rows"},
+    "cpu/kernels/pooling.cc": {"add_at_places", "turn", "average_backward"},
+    "cpu/kernels/rows.cc": {"softmax_backward", "log_softmax_backward", "NormalizeBackward::dx_row",
+                            "NormalizeBackward::affine", "NormalizeBackward::plain", "scaled_softmax"},
+    "cpu/kernels/rows_attention.cc": {"gradients"},
+    "cpu/kernels/windows.cc": {"transposed"},
+}
 NOT_FORMULAS = {"infer", "layout", "saves_for", "visit", "run_on_host"}
 OTHER_RESULTS = {"Shape", "Dim", "IntList", "IntArray", "bool", "int", "int64_t", "double", "SaveSet", "ScalarType",
                  "TensorType", "size_t", "OpInfo", "string_view", "TensorImpl"}
@@ -53,8 +69,8 @@ def matching(tokens, i):
     raise ValueError("a bracket is not closed")
 
 
-def skip_angles(tokens, i):
-    """Behind the template arguments that begin at i, or i where there are none."""
+def skip_angles(tokens, i, surely=False):
+    """Behind the template arguments that begin at i, or i where there are none. `surely`: there are some."""
     if i >= len(tokens) or tokens[i].text != "<":
         return i
     depth = 0
@@ -63,7 +79,7 @@ def skip_angles(tokens, i):
         depth += (t.text == "<") - (t.text == ">")
         if depth == 0:
             return j + 1
-        if t.kind == "op" and t.text not in ("<", ">", "::", ",", "*", "&"):
+        if not surely and t.kind == "op" and t.text not in ("<", ">", "::", ",", "*", "&"):
             return i
     return i
 
@@ -153,7 +169,7 @@ def enter(file, tokens, start, brace, close, spaces, owner, found):
 def function_of(file, tokens, start, brace, close, spaces, owner):
     i = start
     while tokens[i].text == "template":
-        i = skip_angles(tokens, i + 1)
+        i = skip_angles(tokens, i + 1, surely=True)
     if tokens[i].text == "requires" and tokens[i + 1].text == "(":
         i = matching(tokens, i + 1) + 1
     paren = next((j for j in range(i, brace) if tokens[j].text == "("), None)
@@ -171,7 +187,7 @@ def function_of(file, tokens, start, brace, close, spaces, owner):
 
 
 def formulas_of(functions):
-    """Those of the functions, of all files, that are derivative formulas or called by one."""
+    """Those of the functions, of all files, that are derivative formulas or called by one in ops/."""
     chosen = [f for f in functions if is_formula(f) or (f.file, f.name) in ALSO]
     by_name = {}
     for f in functions:
@@ -188,6 +204,7 @@ def formulas_of(functions):
                     seen.add(id(callee))
                     chosen.append(callee)
                     waiting.append(callee)
+    chosen += [f for f in functions if f.label() in KERNELS.get(f.file, ())]
     return sorted(chosen, key=lambda f: (f.file, f.body[0]))
 
 

@@ -27,11 +27,13 @@ PASSING = {"neg", "square", "sign", "abs", "exp", "log", "log1p", "turned", "t",
            "reciprocal", "conj", "sum", "mean", "tril", "triu", "multiply", "one_where_zero", "root_slope", "clamp",
            "pow", "reversed", "counted", "half_tril", "traces", "sum_along", "cos", "sin", "sigmoid", "tanh"}
 COMMUTATIVE = {"mul", "add", "plus", "eq", "ne", "logical_and", "logical_or", "dot", "minimum", "maximum", "hypot", "inner",
-               "broadcast_shapes", "row_sum"}
-GUARD = re.compile(r"\b(needs|has_operand|defined|is_scalar)\(")  # of what may be computed at all
+               "broadcast_shapes", "row_sum", "multiply"}
+ZEROS = {"zeros", "zeros_of", "zero_chain", "zeros_of_operand"}
+GUARD = re.compile(r"\b(needs|has_operand|defined|is_scalar)\(|::arity\b")  # of what may, or need, be computed
 UNMUTATED = {"where", "fail", "fail_call", "effective_location", "describe", "to_string", "RG_ASSERT", "emplace_back"}
+PARALLEL = {"parallel_for", "parallel_range"}  # how work is cut up changes no result
 NUMBERED = {"in", "grad", "out", "tangent", "grad_or_zeros", "tangent_or_zeros"}   # numbers of operands and results
-GUARDS = {"give", "needs", "has_operand", "type", "out_type"}
+GUARDS = {"give", "needs", "has_operand", "type", "out_type", "zeros_of_operand"}
 COMPARISONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
 STRINGS = {'"trunc"': '"floor"', '"floor"': '"trunc"'}
 
@@ -72,7 +74,7 @@ def negate(w, node):
             negate(w, branch)
     elif node.kind == "unary" and node.op == "-":
         return  # dropped below
-    elif node.kind not in ("literal", "list", "lambda", "string") and w.of(node) != "Tensor()":
+    elif node.kind not in ("literal", "list", "lambda", "string") and node.op not in ZEROS and w.of(node) != "Tensor()":
         w.put(node, f"{MINUS}({w.of(node)})")
 
 
@@ -83,6 +85,8 @@ def visit(w, node, parent):
     if handler:
         handler(w, node, parent)
     for part in node.parts:
+        if node.kind == "call" and node.op in PARALLEL and part.kind != "lambda":
+            continue
         if part.kind == "callee":
             for below in part.parts:
                 visit(w, below, part)
@@ -95,9 +99,13 @@ def visit(w, node, parent):
 def binary(w, node, _):
     left, right = w.of(node.parts[0]), w.of(node.parts[1])
     if node.op in COMPARISONS:
-        return w.put(node, f"({left}) {COMPARISONS[node.op]} ({right})")
+        if not GUARD.search(left):
+            w.put(node, f"({left}) {COMPARISONS[node.op]} ({right})")
+        return
     if node.op in ("&&", "||"):
-        return w.put(node, left, right)
+        # Without a guard of && more is computed than need be.
+        return w.put(node, *(kept for kept, other in ((left, right), (right, left))
+                             if node.op == "||" or not GUARD.search(other)))
     if node.op in ("&", "|"):
         return w.put(node, f"({left}) {'|' if node.op == '&' else '&'} ({right})", left, right)
     other = {"+": "-", "-": "+", "*": "/", "/": "*"}.get(node.op)
@@ -115,12 +123,15 @@ def choice(w, node, _):
     condition, yes, no = (w.of(p) for p in node.parts)
     if node.parts[0].op not in ("==", "!="):  # those are changed themselves
         w.put(node, f"({condition}) ? ({no}) : ({yes})")
-    w.put(node, *([no] if GUARD.search(condition) else [yes, no]))
+    guard = GUARD.search(condition)
+    w.put(node, *([yes, no] if not guard else [yes] if guard[0] == "::arity" else [no]))
 
 
 def literal(w, node, parent):
     text = node.op
-    if parent and parent.kind == "call" and parent.op in GUARDS and parent.parts[1] is node:
+    if parent and parent.kind == "call" and parent.op in GUARDS and node in parent.parts[1:]:
+        return
+    if parent and parent.kind == "index" and parent.parts[0].op == "outputs":
         return
     if text in ("true", "false"):
         return w.put(node, "false" if text == "true" else "true")
@@ -141,7 +152,7 @@ def string(w, node, _):
 
 def name(w, node, parent):
     if re.fullmatch(r"k[A-Z]\w*", node.op) and not (parent and parent.kind == "callee"):
-        w.put(node, f"({w.of(node)} * 1.1)")
+        w.put(node, f"{MINUS}({w.of(node)})" if "Infinity" in node.op else f"({w.of(node)} * 1.1)")
 
 
 def swapped(parts, i):
@@ -174,10 +185,12 @@ def call(w, node, _):
         w.put(node, w.of(node.parts[0].parts[0]))
     if node.op not in COMMUTATIVE:
         for i in range(min(len(texts) - 1, 3)):
-            if any(a.kind == "list" or re.search(r"\bwhere(\(\)|_)?$", w.of(a)) for a in arguments[i:i + 2]):
+            if any(a.kind in ("list", "lambda") or re.search(r"\bwhere(\(\)|_)?$", w.of(a)) for a in arguments[i:i + 2]):
                 continue
+            if node.op == "transpose" and i > 0:
+                continue  # of two dims
             w.put(node, w.called(node, swapped(texts, i)))
-    if node.op == "emit" and arguments and arguments[0].kind == "list":
+    if node.op in ("emit", "run") and arguments and arguments[0].kind == "list":
         parts = [w.of(p) for p in arguments[0].parts]
         for i in range(len(parts) - 1):
             w.put(node, w.called(node, ["{" + ", ".join(swapped(parts, i)) + "}"] + texts[1:]))

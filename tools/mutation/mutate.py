@@ -37,6 +37,8 @@ def arguments():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--nice", type=int, default=10)
     parser.add_argument("--least", type=float, default=98.0, metavar="PERCENT")
+    parser.add_argument("--survivors", action="store_true",
+                        help="while a gap is closed: do not repeat what an earlier state of sources and tests killed")
     parser.add_argument("--list", action="store_true", help="print the mutants and stop")
     return parser.parse_args()
 
@@ -107,7 +109,7 @@ def main():
     print(f"built after {time.monotonic() - begin:.0f} s", flush=True)
     state = state_of([*scripts, *(ROOT / f for f in sources.texts), *ROOT.glob("tests/ops/**/*.*"),
                       *ROOT.glob("cpu/**/*.*"), *ROOT.glob("engine/*.*"), *ROOT.glob("autograd/*.*")])
-    results = Runner(builder.build, options.jobs, options.nice).all(found, units, state)
+    results = Runner(builder.build, options.jobs, options.nice).all(found, units, state, options.survivors)
     listed = json.loads((HERE / "equivalent.json").read_text())
     equivalent = {(e["file"], e["function"], e["before"], e["after"]) for e in listed}
     known = {m.key() for m in sources.mutants.values()}

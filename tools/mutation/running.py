@@ -69,14 +69,14 @@ class Runner:
                 return {"outcome": "killed", "by": unit.name, "how": how}
         return {"outcome": "survived", "by": "", "how": "no test asks for it" if not units else "all tests pass"}
 
-    def all(self, found, units, state):
-        """The results of the mutants, by number."""
+    def all(self, found, units, state, keep_killed):
+        """The results of the mutants, by number. `keep_killed`: take those killed from any state."""
         log = self.build / "results.jsonl"
         done = {}
         if log.exists():
             for line in log.read_text().splitlines():
                 entry = json.loads(line)
-                if entry["state"] == state:
+                if entry["state"] == state or (keep_killed and entry["outcome"] == "killed"):
                     done[tuple(entry["key"])] = entry
         with ThreadPoolExecutor(self.jobs) as pool:
             list(pool.map(self.measure, units))
