@@ -113,13 +113,13 @@ template <class Op>
 void biased_jvp(TangentContext& c) {
   const Attrs& attrs = c.attrs<Attrs>();
   const Shape shape = c.out_type().shape;
-  const Tensor bias = c.has_operand(2) && c.needs(2) ? c.tangent(2) : Tensor();
+  const Tensor& bias = c.tangent(2);
   Tensor sum;
   if (c.needs(0)) sum = convolve<Op>(c.tangent(0), c.in(1).tensor(), bias, attrs, shape, c.where());
   if (c.needs(1))
     sum = plus(sum, convolve<Op>(c.in(0).tensor(), c.tangent(1), c.needs(0) ? Tensor() : bias, attrs, shape,
                                  c.where()));
-  c.give(0, sum.defined() || !bias.defined() ? sum : spread(bias, shape, c.where()));
+  c.give(0, sum.defined() ? sum : spread(bias, shape, c.where()));
 }
 
 }  // namespace

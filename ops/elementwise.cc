@@ -118,8 +118,7 @@ Tensor repeat_to(const Tensor& tangent, const Shape& shape, SourceLocation where
 Tensor multiply(const Tensor& g, Operand factor) { return mul(Operand(g, factor.where()), factor); }
 
 Tensor plus(const Tensor& a, const Tensor& b) {
-  if (!a.defined() || !b.defined()) return a.defined() ? a : b;
-  return add(a, b);
+  return a.defined() ? add(a, b) : b;
 }
 
 namespace op_detail {
@@ -141,7 +140,7 @@ void linear_jvp(TangentContext& c) {
 void bilinear_jvp(TangentContext& c) {
   Tensor sum;
   for (int i = 0; i < c.operands(); ++i) {
-    if (!c.has_operand(i) || !c.needs(i)) continue;
+    if (!c.needs(i)) continue;
     std::vector<TensorImpl*> operands(c.call().operands.begin(), c.call().operands.end());
     operands[i] = c.tangent(i).get();
     Call call = c.call();

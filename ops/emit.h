@@ -7,7 +7,7 @@ namespace retrograd::ops {
 
 /// g * factor; g itself when the factor is the number 1.
 Tensor multiply(const Tensor& g, Operand factor);
-/// a + b, either of which may be undefined.
+/// a + b, or b where a is undefined: sums that begin with nothing.
 Tensor plus(const Tensor& a, const Tensor& b);
 
 }  // namespace retrograd::ops

@@ -170,15 +170,17 @@ void Cholesky::vjp(RuleContext& c) {
   c.give(0, triangular(l_turned, right, {true, false}, where));
 }
 
-// dL = L half_tril(inverse(L) dA inverse(L)').
+// dL = L half_tril(inverse(L) dA inverse(L)'), for dA as L sees it: with `upper` the triangle that is read is
+// the other one.
 void Cholesky::jvp(TangentContext& c) {
   const SourceLocation where = c.where();
   const bool upper = c.attrs<Attrs>().upper;
   const Tensor l = upper ? turned(c.out(), where) : c.out();
-  const Tensor left = triangular(l, c.tangent(0), {false, false}, where);
+  const Tensor da = upper ? turned(c.tangent(0), where) : c.tangent(0);
+  const Tensor left = triangular(l, da, {false, false}, where);
   const Tensor middle = turned(triangular(l, turned(left, where), {false, false}, where), where);
-  const Tensor tangent = product(l, half_tril(middle, where), where);
-  c.give(0, upper ? turned(tangent, where) : tangent);
+  const Tensor dl = product(l, half_tril(middle, where), where);
+  c.give(0, upper ? turned(dl, where) : dl);
 }
 
 }  // namespace retrograd::ops

@@ -198,12 +198,11 @@ void Linear::vjp(RuleContext& c) {
 }
 
 void Linear::jvp(TangentContext& c) {
-  const bool biased = c.has_operand(2) && c.needs(2);
-  const Tensor bias = biased ? c.tangent(2) : Tensor();
+  const Tensor& bias = c.tangent(2);
   Tensor sum;
   if (c.needs(0)) sum = linear(Operand(c.tangent(0), c.where()), c.in(1).tensor(), bias);
   if (c.needs(1)) sum = plus(sum, linear(c.in(0), c.tangent(1), c.needs(0) ? Tensor() : bias));
-  c.give(0, sum.defined() || !biased ? sum : expand_to(Operand(bias, c.where()), c.out_type().shape));
+  c.give(0, sum.defined() ? sum : expand_to(Operand(bias, c.where()), c.out_type().shape));
 }
 
 }  // namespace ops

@@ -182,7 +182,7 @@ void ExtremeAlong::infer(const Call& call, TensorImpl* const* outputs) {
 void ExtremeAlong::vjp(RuleContext& c) {
   const Attrs& a = c.attrs<Attrs>();
   const TensorType type = c.type(0);
-  if (!c.grad().defined() || type.shape.empty()) return c.give(0, c.grad());
+  if (type.shape.empty()) return c.give(0, c.grad());
   const Shape kept = reduced_shape(type.shape, a.dim, true);
   const Tensor index = reshape_to(c.out(1), kept), g = reshape_to(c.grad(), kept);
   c.give(0, scatter_add(zeros_of(type, c.where()), a.dim[0], index, g));

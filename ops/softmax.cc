@@ -29,9 +29,7 @@ Tensor log_softmax_backward(const Tensor& g, const Tensor& y, int64_t dim, Sourc
 }
 
 // The sum along the dim, ready to be combined with what was summed.
-Tensor sum_along(const Tensor& x, int64_t dim) {
-  return x.dim() == 0 ? x : expand_to(sum(x, dim, true), x.impl().shape());
-}
+Tensor sum_along(const Tensor& x, int64_t dim) { return expand_to(sum(x, dim, true), x.impl().shape()); }
 
 }  // namespace
 

@@ -146,7 +146,7 @@ void adaptive_max_pool(const Call& call, TensorImpl* const* outputs) {
 template <class T>
 void add_at_places(const Call& call, const Grid& from, const Grid& places, int64_t volume, int64_t size,
                    T* sums) {
-  if (from.width() == 0 || from.height() == 0 || from.depth() == 0) return;  // the other sizes may be anything
+  if (from.width() == 0 || from.height() == 0) return;  // the depth may be anything
   Scratch<T> g_room(from.width());
   Scratch<int64_t> place_room(from.width());
   for (int64_t d = 0; d < from.depth(); ++d)

@@ -74,6 +74,24 @@ TEST_CASE("gradients of the fused op equal those of the formula, in blocks too")
   }
 }
 
+TEST_CASE("the backward op takes any layout") {
+  const auto gradients = [](const Tensors& x) {
+    std::vector<TensorImpl*> operands;
+    for (const Tensor& t : x) operands.push_back(t.get());
+    ops::AttentionAttrs attrs{false, 0.5};
+    Tensors results(3);
+    Emitter::current().emit({&ops::info<ops::AttentionBackward>, operands, &attrs, {}, 3}, results.data());
+    return results;
+  };
+  Tensors dense, turned;
+  for (const Shape& shape :
+       {Shape{2, 3, 4}, Shape{2, 5, 4}, Shape{2, 5, 2}, Shape{2, 3, 2}, Shape{2, 3}, Shape{2, 3, 2}})
+    dense.push_back(input(shape, -1, 1, static_cast<int>(dense.size())).detach());
+  for (const Tensor& t : dense) turned.push_back(transpose(clone(transpose(t, 0, -1)), 0, -1));
+  const Tensors want = gradients(dense), got = gradients(turned);
+  for (size_t i = 0; i < 3; ++i) CHECK(worst_difference(got[i], want[i]) < 1e-14);
+}
+
 TEST_CASE("layouts, batches and ranks") {
   const Tensor x = input({2, 6, 3 * 2 * 4});  // queries, keys and values of two heads beside each other
   Tensors heads;

@@ -227,6 +227,13 @@ TEST_CASE("promotion and the dtype of results") {
   CHECK(lerp(h, h, 0.5).dtype() == kFloat16);
 }
 
+TEST_CASE("the gradient of a conversion is converted back") {
+  const Tensor x = tensor({1, 2}, {kFloat64}).requires_grad_(), g = tensor({3, -4}, {kFloat32});
+  const Tensor found = autograd::grad({to(x, kFloat32)}, {x}, {g})[0];
+  CHECK(found.dtype() == kFloat64);
+  CHECK(found.to_vector() == std::vector<double>{3, -4});
+}
+
 TEST_CASE("small floats compute in float32 and round once") {
   for (ScalarType dtype : {kFloat16, kBFloat16}) {
     const Tensor x = input({300}, 0.1, 3).detach().to(dtype), wide = x.to(kFloat32);

@@ -82,6 +82,20 @@ TEST_CASE("additions at one entry do not depend on threads, and small formats ar
   CHECK(values(sum) == std::vector<double>{260});
 }
 
+TEST_CASE("additions to small formats in the middle of a tensor") {
+  const Tensor index = ints({1, 0, 1}), x = to(input({2, 4, 3}).detach(), kBFloat16),
+               source = to(input({2, 3, 3}, -1, 1, 2).detach(), kBFloat16);
+  const auto add = [&](ScalarType dtype) {
+    return values(to(index_add(to(x, dtype), 1, index, to(source, dtype)), kBFloat16));
+  };
+  CHECK(add(kBFloat16) == add(kFloat32));
+  const auto gradient = [&](ScalarType dtype) {
+    const Tensor leaf = to(x, dtype).requires_grad_();
+    return values(to(autograd::grad({index_select(leaf, 1, index)}, {leaf}, {to(source, dtype)})[0], kBFloat16));
+  };
+  CHECK(gradient(kBFloat16) == gradient(kFloat32));
+}
+
 TEST_CASE("masks") {
   const Tensor x = count({2, 3}), m = mask({1, 0, 1}, {3});
   CHECK(values(masked_fill(x, m, 9)) == std::vector<double>{9, 1, 9, 9, 4, 9});

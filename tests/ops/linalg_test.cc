@@ -257,6 +257,16 @@ TEST_CASE("the gradient of cholesky is symmetric") {
   CHECK(distance(g, turned(g)) < 1e-14);
 }
 
+TEST_CASE("the tangent of cholesky at 1 is that of the triangle which is read") {
+  const Tensor one = eye(2, {}, {kFloat64}), tangent = tensor({2, 3, 5, 8}, {2, 2}, {kFloat64});
+  const auto at = [&](bool upper) {
+    const auto f = [=](const Tensors& x) { return Tensors{cholesky(x[0], upper)}; };
+    return autograd::jvp(f, {one}, {tangent}).tangents[0].to_vector();
+  };
+  CHECK(at(false) == std::vector<double>{1, 0, 5, 4});
+  CHECK(at(true) == std::vector<double>{1, 3, 0, 4});
+}
+
 TEST_CASE("the gradient of a determinant is the matrix of cofactors, also where it is singular") {
   const Tensor zero = zeros({4, 4}, {kFloat64});
   const Tensor base = input({4, 4}, -2, 2, 6).detach();

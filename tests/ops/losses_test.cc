@@ -97,6 +97,13 @@ TEST_CASE("a saturated probability has a finite gradient") {
   CHECK(g[1] == 0);
 }
 
+TEST_CASE("logarithms of a saturated probability end at -100, in the gradient of the target, too") {
+  const Tensor p = tensor({0, 1}, {kFloat64}), t = tensor({0.25, 0.25}, {kFloat64}).requires_grad_();
+  const Tensor loss = binary_cross_entropy(p, t, {}, "none");
+  CHECK(loss.detach().to_vector() == std::vector<double>{25, 75});
+  CHECK(autograd::grad({sum(loss)}, {t})[0].to_vector() == std::vector<double>{100, -100});
+}
+
 TEST_CASE("derivatives of losses between tensors") {
   const Tensor x = input({3, 2}, -2, 2, 3), t = input({3, 2}, -2, 2, 4), p = input({3, 2}, 0.1, 0.9, 5),
                q = input({3, 2}, 0.1, 0.9, 6);

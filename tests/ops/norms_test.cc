@@ -127,6 +127,49 @@ TEST_CASE("third derivatives of layer_norm hold the statistics, as PyTorch's do"
   CHECK(std::abs(third(exact) - third(held)) > 1e-3);
 }
 
+// The derivative in the direction v of layer_norm's gradient for the cotangent g, for given statistics: v's
+// part of what ops/norms.h calls the second derivative, in one row of plain numbers.
+std::vector<double> second_derivative(const std::vector<double>& x, const std::vector<double>& g,
+                                      const std::vector<double>& v, double mean, double rstd) {
+  using Numbers = std::vector<double>;
+  const size_t n = x.size();
+  const auto average = [n](const Numbers& a, const Numbers& b) {
+    double sum = 0;
+    for (size_t i = 0; i < n; ++i) sum += a[i] * b[i];
+    return sum / static_cast<double>(n);
+  };
+  const Numbers ones(n, 1);
+  Numbers xhat(n), mixed(n), result(n);
+  for (size_t i = 0; i < n; ++i) xhat[i] = (x[i] - mean) * rstd;
+  const double a = average(v, xhat), b = average(g, xhat);
+  const double q = average(v, g) - average(v, ones) * average(g, ones) - a * b;
+  for (size_t i = 0; i < n; ++i) mixed[i] = rstd * (v[i] * b + g[i] * a);
+  for (size_t i = 0; i < n; ++i)
+    result[i] = -rstd * (mixed[i] - average(mixed, ones) - xhat[i] * average(mixed, xhat)) -
+                rstd * rstd * xhat[i] * q;
+  return result;
+}
+
+TEST_CASE("third derivatives of layer_norm are those of its second derivative for constant statistics") {
+  const std::vector<double> x{0.3, -1.1, 0.9, 0.4}, g{1, -2, 0.5, 3}, v{-0.7, 0.2, 1.5, 1}, w{2, 1, -1, 0.3};
+  const auto leaf = [](const std::vector<double>& values) {
+    return tensor(values, {1, 4}, {kFloat64, kCPU, true});
+  };
+  const Tensor at = leaf(x), y = layer_norm(at, {4}, {}, {}, 0.5);
+  const Tensor first = autograd::grad({y}, {at}, {leaf(g).detach()}, true, true)[0];
+  const Tensor second = autograd::grad({first}, {at}, {leaf(v).detach()}, true, true)[0];
+  const std::vector<double> third = autograd::grad({second}, {at}, {leaf(w).detach()})[0].to_vector();
+  const Stats s = stats_of(x.size(), [&](size_t i) { return x[i]; });
+  const auto at_moved = [&](size_t place, double step) {
+    std::vector<double> moved = x;
+    moved[place] += step;
+    const std::vector<double> d = second_derivative(moved, g, v, s.mean, 1 / std::sqrt(s.var + 0.5));
+    return d[0] * w[0] + d[1] * w[1] + d[2] * w[2] + d[3] * w[3];
+  };
+  for (size_t i = 0; i < x.size(); ++i)
+    CHECK(third[i] == Approx((at_moved(i, 1e-5) - at_moved(i, -1e-5)) / 2e-5).epsilon(1e-7));
+}
+
 TEST_CASE("gradients of weight and bias over many rows, in every block") {
   const Tensor x = to(input({5000, 6}, -1, 1, 2).detach(), kFloat32).requires_grad_(),
                w = ones({6}, {kFloat32, kCPU, true});

@@ -194,6 +194,37 @@ TEST_CASE("gradients of small floats are added in float32") {
   CHECK(g.to_vector().back() == Approx(301).epsilon(0.005));
 }
 
+// The op by itself: its operands may be any that its schema allows.
+Tensor max_pool_backward(const Tensor& g, const Tensor& places, const Shape& size) {
+  return ops::emit<ops::MaxPoolBackward>({g.get(), places.get()}, {size}, {});
+}
+
+TEST_CASE("gradients at places in any layout") {
+  const Tensor g = input({2, 2, 3}).detach(),
+               places = tensor({0, 5, 2, 7, 7, 1, 3, 3, 0, 6, 2, 4}, {2, 2, 3}, {kInt64});
+  const auto turned = [](const Tensor& t) { return transpose(clone(transpose(t, 1, 2)), 1, 2); };
+  const std::vector<double> want = max_pool_backward(g, places, {2, 4}).to_vector();
+  CHECK(max_pool_backward(turned(g), turned(places), {2, 4}).to_vector() == want);
+  for (const double wrong : {-1.0, 8.0}) {
+    const Tensor at = index_copy(places, 2, tensor({1}, {kInt64}), full({2, 2, 1}, wrong, {kInt64}));
+    CHECK_THROWS_AS(max_pool_backward(g, at, {2, 4}), Error);
+  }
+}
+
+TEST_CASE("gradients of grids without elements are zeros") {
+  const auto used_memory = [](const Shape& shape) { full(shape, 7, {kFloat64}); };
+  for (const Shape& grid : {Shape{0, 3, 3}, Shape{int64_t{1} << 40, 0, 3}, Shape{int64_t{1} << 40, 3, 0}}) {
+    used_memory({2, 2, 2});
+    CHECK(max_pool_backward(zeros(grid, {kFloat64}), zeros(grid, {kInt64}), {2, 2, 2}).to_vector() ==
+          std::vector<double>(8));
+  }
+  const Tensor x = input({1, 2, 3, 4});
+  for (const PerDim<std::optional<int64_t>>& size : {PerDim<std::optional<int64_t>>{0, 2}, {2, 0}}) {
+    used_memory({1, 2, 3, 4});
+    CHECK(autograd::grad({sum(adaptive_avg_pool2d(x, size))}, {x})[0].to_vector() == std::vector<double>(24));
+  }
+}
+
 TEST_CASE("a captured backward serves grids of other sizes") {
   CompiledBackward backward = compile_backward();
   for (int64_t n :

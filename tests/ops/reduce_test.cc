@@ -219,6 +219,13 @@ TEST_CASE("ties share the gradient, but for the extreme along one dim") {
   CHECK(values(autograd::grad({sum(std::get<0>(max(x, 0)))}, {x})[0]) == std::vector<double>{1, 0, 0, 1});
 }
 
+TEST_CASE("std has derivatives of 0 where it is 0") {
+  const Tensor x = full({3}, 2, {kFloat64}).requires_grad_(), w = tensor({1, -2, 4}, {kFloat64});
+  const Tensor first = autograd::grad({std(x)}, {x}, {}, true, true)[0];
+  CHECK(first.detach().to_vector() == std::vector<double>(3));
+  CHECK(autograd::grad({first}, {x}, {w})[0].to_vector() == std::vector<double>(3));
+}
+
 TEST_CASE("refused reductions") {
   const Tensor x = plain({2, 3}), i = tensor({1, 2}, {kInt64}), none = zeros({0, 2});
   CHECK(category_of([&] { sum(x, {2}); }) == Category::bad_dim);

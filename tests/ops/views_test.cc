@@ -9,6 +9,7 @@
 namespace retrograd {
 namespace {
 
+using testing::Function;
 using testing::gradcheck;
 using testing::input;
 
@@ -162,6 +163,32 @@ TEST_CASE("derivatives of as_strided: overlapping windows, other layouts, repeat
       x);
   // PyTorch averages over the repetitions: the gradient of a repeated input is one share each, which expand sums again.
   gradcheck([](const Tensors& in) { return as_strided(expand(in[0], {3, 4}), {4}, {1}); }, {input({4})});
+}
+
+TEST_CASE("derivatives of as_strided: what it shows of the memory around its operand is constant") {
+  const Tensor above = input({2, 4}, -1, 1, 2).detach(), below = input({1, 4}, -1, 1, 3).detach(),
+               between = input({3, 2}, -1, 1, 4).detach();
+  const auto check = [](const Function& operand, const Tensor& x, const IntArray& size, const IntArray& stride,
+                        int64_t offset) {
+    gradcheck(
+        [&](const Tensors& in) {
+          const Tensor y = as_strided(operand(in), size, stride, offset);
+          return mul(y, y);
+        },
+        {x});
+  };
+  // Memory 8 to 15 of 20.
+  const auto rows = [&](const Tensors& in) { return narrow(cat({above, in[0], below}, 0), 0, 2, 2); };
+  for (const int64_t offset : {6, 11}) check(rows, input({2, 4}), {2, 3}, {5, 1}, offset);
+  check(rows, input({2, 4}), {3, 3}, {6, 1}, 5);
+  check(rows, input({2, 4}), {2, 4}, {4, 1}, 8);
+  check(rows, input({2, 4}), {2, 0}, {4, 1}, 19);
+  // Of memory 4 to 15 each second.
+  const auto places = [&](const Tensors& in) {
+    const Tensor pairs = reshape(stack({in[0], between}, 2), {3, 4});
+    return slice(narrow(cat({below, pairs, below}, 0), 0, 1, 3), 1, 0, 4, 2);
+  };
+  for (const int64_t offset : {2, 6}) check(places, input({3, 2}), {3, 2}, {6, 1}, offset);
 }
 
 TEST_CASE("derivatives of joins and rearrangements") {

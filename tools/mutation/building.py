@@ -70,10 +70,10 @@ class Sources:
         self.roots.setdefault(function.file, []).extend(roots)
         for root in roots:
             mutants.mutate(root, text, function.result)
-            for node in walk(root):
+            for node, statement in walk(root, root):
                 kept, node.ids = [], []
                 for after in node.mutants:
-                    number = self.number(function, root, node, text, after)
+                    number = self.number(function, statement, node, text, after)
                     if number:
                         kept.append(after)
                         node.ids.append(number)

@@ -267,7 +267,8 @@ def roots_of(function):
     return parser.roots
 
 
-def walk(node):
-    yield node
+def walk(node, root):
+    """All nodes of a tree, each with the innermost root that it belongs to: bodies of lambdas have roots, too."""
+    yield node, root
     for part in node.parts:
-        yield from walk(part)
+        yield from walk(part, part if part.use else root)

@@ -27,7 +27,7 @@ PASSING = {"neg", "square", "sign", "abs", "exp", "log", "log1p", "turned", "t",
            "reciprocal", "conj", "sum", "mean", "tril", "triu", "multiply", "one_where_zero", "root_slope", "clamp",
            "pow", "reversed", "counted", "half_tril", "traces", "sum_along", "cos", "sin", "sigmoid", "tanh"}
 COMMUTATIVE = {"mul", "add", "plus", "eq", "ne", "logical_and", "logical_or", "dot", "minimum", "maximum", "hypot", "inner",
-               "broadcast_shapes", "row_sum", "multiply"}
+               "broadcast_shapes", "row_sum", "multiply", "gcd", "min", "max", "swap"}
 ZEROS = {"zeros", "zeros_of", "zero_chain", "zeros_of_operand"}
 GUARD = re.compile(r"\b(needs|has_operand|defined|is_scalar)\(|::arity\b")  # of what may, or need, be computed
 UNMUTATED = {"where", "fail", "fail_call", "effective_location", "describe", "to_string", "RG_ASSERT", "emplace_back"}
@@ -39,8 +39,8 @@ STRINGS = {'"trunc"': '"floor"', '"floor"': '"trunc"'}
 
 
 class Writer:
-    def __init__(self, text):
-        self.text = text
+    def __init__(self, text, root):
+        self.text, self.root = text, root
 
     def of(self, node):
         return self.text[node.start:node.end]
@@ -60,7 +60,7 @@ class Writer:
 
 def mutate(root, text, result=()):
     """`result`: the words of the function's return type."""
-    w = Writer(text)
+    w = Writer(text, root)
     if root.use == "condition" and not (root.kind == "binary" and root.op in ("==", "!=")):
         w.put(root, f"!({w.of(root)})")
     elif root.use == "return" and "&" not in result or root.use == "value":
@@ -131,8 +131,8 @@ def literal(w, node, parent):
     text = node.op
     if parent and parent.kind == "call" and parent.op in GUARDS and node in parent.parts[1:]:
         return
-    if parent and parent.kind == "index" and parent.parts[0].op == "outputs":
-        return
+    if parent and parent.kind == "index":
+        return index(w, node, parent.parts[0])
     if text in ("true", "false"):
         return w.put(node, "false" if text == "true" else "true")
     if re.fullmatch(r"\d+", text):
@@ -143,6 +143,14 @@ def literal(w, node, parent):
     elif re.fullmatch(r"[\d.]+(e[+-]?\d+)?f?", text):
         suffix = "f" if text.endswith("f") else ""
         w.put(node, f"{float(text.rstrip('f')) * 1.2 or 1.0}{suffix}")
+
+
+def index(w, node, indexed):
+    """Another index that is not out of range: of the same statement, or of an operand before."""
+    name = re.escape(w.of(indexed))
+    w.put(node, *re.findall(rf"(?<!\w){name}\[(\d+)\]", w.of(w.root)))
+    if indexed.op == "operands" and node.op.isdigit() and int(node.op) > 0:
+        w.put(node, str(int(node.op) - 1))
 
 
 def string(w, node, _):
@@ -183,7 +191,7 @@ def call(w, node, _):
         w.put(node, texts[0])
     elif node.op in PASSING and not texts and node.parts[0].parts:
         w.put(node, w.of(node.parts[0].parts[0]))
-    if node.op not in COMMUTATIVE:
+    if node.op not in COMMUTATIVE and not (node.op == "clamp" and len(texts) == 2):
         for i in range(min(len(texts) - 1, 3)):
             if any(a.kind in ("list", "lambda") or re.search(r"\bwhere(\(\)|_)?$", w.of(a)) for a in arguments[i:i + 2]):
                 continue

@@ -86,7 +86,7 @@ def report(found, results, equivalent):
         print(f"{file:28} {row['killed']:6} {row['survived']:8} {row['equivalent']:10}")
     counted = total["killed"] + total["survived"]
     percent = 100 * total["killed"] / counted if counted else 100.0
-    print(f"{percent:.2f} % of {counted} mutants killed")
+    print(f"{len(found)} mutants, {total['killed']} killed, {total['equivalent']} equivalent, {percent:.2f} %")
     return percent
 
 

@@ -40,6 +40,8 @@ Rows binary_rows() {
   add_binary(rows, "fmod", rg::fmod, {-5, 5}, {0.5, 2});
   add_binary(rows, "remainder", rg::remainder, {-5, 5}, {-2, -0.5});
   rows.push_back(row("extremum_backward", emit_extremum_backward, ternary_cases()));
+  const Tensor level = fixed(real({3}));
+  rows.push_back(row("extremum_backward at ties", emit_extremum_backward, {{real({2, 3}), level, level}}));
   rows.push_back(row(
       "one operand twice", [](const Tensors& x) { return rg::mul(x[0], x[0]); }, unary_cases()));
   return rows;

@@ -24,6 +24,7 @@ void add_1d(Rows& rows) {
                       {transposed({1, 2, 4}), real({2, 2, 1})},
                       {expanded({2, 1, 3}), strided({2, 1, 3}), strided({2})},
                       {real({0, 2, 4}), real({1, 2, 2}), real({1})},
+                      {real({1, 1, 3}), real({1, 1, 1})},
                       {real({1, 1, 4}), fixed(real({2, 1, 2})), real({2})},
                       {fixed(real({1, 1, 4})), real({2, 1, 2})}}));
   rows.push_back(row("conv1d, places left over",

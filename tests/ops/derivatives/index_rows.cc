@@ -34,6 +34,9 @@ void add_index_ops(Rows& rows) {
   rows.push_back(row(
       "scatter", [](const Tensors& x) { return rg::scatter(x[0], 1, x[1], x[2]); },
       each_layout({2, 3}, {ints({2, 0, 1, 2}, {2, 2}), transposed({2, 3})})));
+  rows.push_back(row("scatter in the middle",
+                     [](const Tensors& x) { return rg::scatter(x[0], 1, x[1], x[2]); },
+                     {{real({1, 3, 2}), ints({2, 1, 0, 0}, {1, 2, 2}), real({1, 2, 2})}}));
   rows.push_back(row(
       "scatter of a number", [](const Tensors& x) { return rg::scatter(x[0], 1, x[1], 2.0); },
       each_layout({2, 3}, {ints({2, 0, 1, 2}, {2, 2})})));
@@ -49,6 +52,9 @@ void add_index_ops(Rows& rows) {
   rows.push_back(row(
       "index_copy", [](const Tensors& x) { return rg::index_copy(x[0], 0, x[1], x[2]); },
       each_layout({3, 2}, {distinct, strided({2, 2})})));
+  rows.push_back(row("index_copy in the middle",
+                     [](const Tensors& x) { return rg::index_copy(x[0], 1, x[1], x[2]); },
+                     {{real({2, 3, 2}), distinct, real({2, 2, 2})}}));
   const Tensor some = mask({1, 0, 0, 0, 1, 1}, {2, 3});
   rows.push_back(row(
       "masked_fill", [](const Tensors& x) { return rg::masked_fill(x[0], x[1], x[2]); },
@@ -98,6 +104,12 @@ void add_tables(Rows& rows) {
   const Tensor index = ints({1, 0, 1, 2}, {2, 2});
   rows.push_back(row(
       "embedding", [](const Tensors& x) { return rg::embedding(x[1], x[0]); }, each_layout({3, 2}, {index})));
+  rows.push_back(row(
+      "embedding_backward with padding",
+      [](const Tensors& x) {
+        return rg::ops::emit<rg::ops::EmbeddingBackward>({x[1].get(), x[0].get()}, {{.padding_idx = 1}, 3}, {});
+      },
+      {{real({2, 2, 2}), index}}));
   rows.push_back(row(
       "embedding of one index", [](const Tensors& x) { return rg::embedding(x[1], x[0]); },
       each_layout({3, 2}, {ints({1}, {})})));

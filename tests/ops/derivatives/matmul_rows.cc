@@ -44,6 +44,8 @@ Rows matmul_rows() {
                        {{real({2, 2}), real({2, 3}), real({3, 2})},
                         {real({2}), transposed({3, 2}), transposed({2, 2})},
                         {real({}), real({1, 3}), strided({3, 2})},
+                        {fixed(real({2, 2})), real({2, 3}), fixed(real({3, 2}))},
+                        {fixed(real({2, 2})), fixed(real({2, 3})), real({3, 2})},
                         {real({2, 1}), real({2, 0}), real({0, 3})}}));
   rows.push_back(row("baddbmm", [](const Tensors& x) { return rg::baddbmm(x[0], x[1], x[2], 0.5, -2.0); },
                      {{real({2, 2, 1}), real({2, 2, 3}), real({2, 3, 1})},

@@ -68,7 +68,7 @@ void add_avg_pools(Rows& rows) {
                      },
                      {{real({1, 1, 2, 3, 2})}, {transposed({2, 1, 2, 2})}}));
   rows.push_back(row("adaptive_avg_pool1d", [](const Tensors& x) { return rg::adaptive_avg_pool1d(x[0], 3); },
-                     {{real({2, 2, 5})}, {transposed({1, 2})}}));
+                     {{real({2, 2, 5})}, {transposed({1, 2})}, {real({1, 1})}}));
   rows.push_back(row("adaptive_avg_pool2d",
                      [](const Tensors& x) {
                        return rg::adaptive_avg_pool2d(x[0], {std::nullopt, 2});
@@ -111,7 +111,7 @@ void add_interpolation(Rows& rows, const std::string& name, const rg::Interpolat
 }
 
 void add_interpolations(Rows& rows) {
-  const std::vector<Tensors> grids[3] = {{{real({1, 2, 3})}, {transposed({2, 1, 3})}, {real({0, 1, 3})}},
+  const std::vector<Tensors> grids[3] = {{{real({1, 2, 3})}, {transposed({2, 1, 3})}, {real({1, 1, 1})}, {real({0, 1, 3})}},
                                          {{real({1, 1, 3, 2})}, {transposed({1, 2, 3, 3})}},
                                          {{real({1, 1, 3, 1, 2})}}};
   for (size_t dims = 1; dims <= 3; ++dims) {
