@@ -23,42 +23,54 @@ constexpr int64_t kExtreme[] = {std::numeric_limits<int64_t>::min(),
                                 -1000,
                                 1000};
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNumbers[] = {0.0,   -0.0, 1.0,   -1.0,      0.5,        2.0,  0.1,  1e-5,  1e-300, 1e300,
+constexpr double kNumbers[] = {0.0,   -0.0, 1.0,  -1.0,      0.5,        2.0,  0.1,  1e-5,  1e-300, 1e300,
                                -1e18, 1e18, 3e38, kInfinity, -kInfinity, 0.25, -2.5, 255.0, 1e-45};
-constexpr rg::ScalarType kDtypes[] = {rg::kFloat32,       rg::kFloat32,       rg::kFloat32,     rg::kFloat64, rg::kFloat64,
-                                      rg::kFloat16,       rg::kBFloat16,      rg::kFloat8_e4m3fn, rg::kFloat8_e5m2,
-                                      rg::kInt64,         rg::kInt64,         rg::kInt32,       rg::kUInt8,   rg::kBool};
-constexpr std::string_view kWords[] = {"mean",    "sum",           "none",     "batchmean", "constant",
-                                       "reflect", "replicate",     "circular", "nearest",   "nearest-exact",
-                                       "linear",  "bilinear",      "bicubic",  "trilinear", "area",
-                                       "tanh",    "trunc",         "floor",    "",          "valid",
-                                       "same",    "no such word"};
-constexpr std::string_view kEquations[] = {"ij,jk->ik", "bij,bjk->bik", "ii->i",    "ij->ji",  "i,j->ij", "...ij,...jk->...ik",
-                                           "ij",        "i->",          "ij,ij->",  "->",      "iij->ij", "ij,jk,kl->il",
-                                           "...->...",  "i.j",          "ij->ijk",  "a,b,c",   ",",       "ij,jk->"};
-
-bool wants_gradient(const Tensor& t) { return t.defined() && t.is_floating_point() && t.requires_grad(); }
+constexpr rg::ScalarType kDtypes[] = {rg::kFloat32,     rg::kFloat32, rg::kFloat32,  rg::kFloat64,
+                                      rg::kFloat64,     rg::kFloat16, rg::kBFloat16, rg::kFloat8_e4m3fn,
+                                      rg::kFloat8_e5m2, rg::kInt64,   rg::kInt64,    rg::kInt32,
+                                      rg::kUInt8,       rg::kBool};
+constexpr std::string_view kWords[] = {
+    "mean",    "sum",           "none",   "batchmean", "constant", "reflect",     "replicate", "circular",
+    "nearest", "nearest-exact", "linear", "bilinear",  "bicubic",  "trilinear",   "area",      "tanh",
+    "trunc",   "floor",         "",       "valid",     "same",     "no such word"};
+constexpr std::string_view kEquations[] = {
+    "ij,jk->ik", "bij,bjk->bik", "ii->i",   "ij->ji", "i,j->ij", "...ij,...jk->...ik",
+    "ij",        "i->",          "ij,ij->", "->",     "iij->ij", "ij,jk,kl->il",
+    "...->...",  "i.j",          "ij->ijk", "a,b,c",  ",",       "ij,jk->"};
 
 std::string text_of(const Tensor& t) {
   if (!t.defined()) return "undefined";
   std::string text = rg::describe(t);
-  if (!t.is_contiguous()) text += fmt::format(" strides {}", fmt::join(t.strides(), ","));
-  if (wants_gradient(t)) text += t.is_leaf() ? " leaf" : " grad";
+  if (!t.is_contiguous() || t.storage_offset() != 0)
+    text += fmt::format(" strides {} offset {}", fmt::join(t.strides(), ","), t.storage_offset());
+  if (t.requires_grad()) text += t.is_leaf() ? " leaf" : " grad";
   return text;
 }
 
 }  // namespace
 
-Arguments::Arguments(uint64_t seed) : random(seed) {
+Arguments::Arguments(uint64_t seed) : random(seed), main_dtype_(random.pick(kDtypes)) {
+  for (int64_t& size : palette_) size = random.between(1, 5);
   text_ = "(";
-  while (pool_.size() < kPool) pool_.push_back(fresh());
+  while (pool_.size() < kPool) add_to_pool(pool_.size(), fresh());
+}
+
+Arguments::~Arguments() {
+  for (const auto& tensors : lent_) tensors->clear();
+  for (const Tensor& t : differentiable_) t.set_grad({});
 }
 
 void Arguments::begin(std::string_view function) {
   text_ = fmt::format("{}(", function);
   operands_.clear();
   results_.clear();
-  if (random.chance(0.2)) random.pick(pool_) = fresh();
+  if (random.chance(0.2)) add_to_pool(static_cast<size_t>(random.below(kPool)), fresh());
+}
+
+void Arguments::add_to_pool(size_t place, const Tensor& t) {
+  if (place == pool_.size()) pool_.emplace_back();
+  pool_[place] = t;
+  if (t.is_floating_point()) differentiable_.push_back(t);
 }
 
 void Arguments::keep(const Tensor& result) {
@@ -66,7 +78,12 @@ void Arguments::keep(const Tensor& result) {
   results_.push_back(result);
   for (const int64_t size : result.sizes())
     if (size > kLargestSize) return;
-  if (result.numel() <= kMostElements && random.chance(0.5)) random.pick(pool_) = result;
+  if (result.numel() <= kMostElements && random.chance(0.5))
+    add_to_pool(static_cast<size_t>(random.below(kPool)), result);
+}
+
+std::shared_ptr<const Tensors> Arguments::lend(Tensors tensors) {
+  return lent_.emplace_back(std::make_shared<Tensors>(std::move(tensors)));
 }
 
 Tensor Arguments::numbers(const rg::IntArray& shape, rg::ScalarType dtype) {
@@ -74,54 +91,71 @@ Tensor Arguments::numbers(const rg::IntArray& shape, rg::ScalarType dtype) {
   const bool special = random.chance(0.2), whole = !rg::is_floating(dtype) || random.chance(0.2);
   for (double& v : values) {
     v = whole ? static_cast<double>(random.between(-2, 6)) : random.number(-2, 2);
-    if (special && random.chance(0.2)) v = whole ? static_cast<double>(random.pick(kExtreme)) : random.pick(kNumbers);
+    if (special && random.chance(0.2))
+      v = whole ? static_cast<double>(random.pick(kExtreme)) : random.pick(kNumbers);
     if (special && !whole && random.chance(0.1)) v = std::numeric_limits<double>::quiet_NaN();
   }
   return rg::to(rg::tensor(values, shape, {rg::kFloat64}), dtype);
 }
 
-// The same tensor in another layout, or sharing memory with another of the pool.
+// A view of t, of whatever kind fits; mostly t itself.
 Tensor Arguments::relaid(Tensor t) {
-  switch (random.below(8)) {
+  switch (random.below(12)) {
     case 0: return t.dim() > 1 ? rg::transpose(t, 0, -1) : t;
     case 1: return t.dim() > 0 ? rg::slice(t, -1, random.below(2), {}, 2) : t;
-    case 2: return t.dim() < 8 ? rg::expand_to(rg::unsqueeze(t, 0), [&] {
-        rg::Shape shape = t.impl().shape();
-        shape.insert(0, random.between(0, 3));
-        return shape;
-      }())
-                               : t;
-    case 3: return t.numel() > 3 ? rg::as_strided(t, {2, 2}, {1, 1}) : t;
-    case 4: return t.dim() > 0 && t.size(0) > 0 ? rg::select(t, 0, 0) : t;
+    case 2: {
+      if (t.dim() == 8) return t;
+      rg::Shape shape = t.impl().shape();
+      shape.insert(0, random.between(0, 3));
+      return rg::expand_to(rg::unsqueeze(t, 0), shape);
+    }
+    case 3: return t.is_contiguous() && t.numel() > 3 ? rg::as_strided(t, {2, 2}, {1, 1}) : t;
+    case 4: return t.dim() > 0 && t.size(0) > 0 ? rg::select(t, 0, random.below(t.size(0))) : t;
+    case 5: return t.dim() > 0 && t.size(-1) > 0 ? rg::unbind(t, -1)[0] : t;
+    case 6: return t.dim() > 1 ? rg::diagonal(t, random.between(-1, 1), 0, 1) : t;
     default: return t;
   }
 }
 
+int64_t Arguments::size() {
+  return random.chance(0.06) ? 0 : random.chance(0.8) ? random.pick(palette_) : random.between(1, 5);
+}
+
 Tensor Arguments::fresh() {
+  if (!pool_.empty() && random.chance(0.3)) {
+    const Tensor& t = random.pick(pool_);
+    return relaid(random.chance(0.2) ? t.detach() : t);
+  }
   const int64_t rank = random.chance(0.05) ? random.between(5, 8) : random.below(5);
   rg::IntArray shape(static_cast<size_t>(rank));
-  for (int64_t& size : shape) size = random.chance(0.08) ? 0 : random.between(1, rank > 4 ? 2 : 4);
+  for (int64_t& s : shape) s = rank > 4 ? random.between(0, 2) : size();
   if (rank > 0 && random.chance(0.05)) random.pick(shape) = random.between(5, rank > 2 ? 17 : 300);
-  Tensor t = relaid(numbers(shape, random.pick(kDtypes)));
+  Tensor t = relaid(numbers(shape, random.chance(0.5) ? main_dtype_ : random.pick(kDtypes)));
   if (t.is_floating_point() && random.chance(0.4)) t = t.detach().requires_grad_();
   return t;
 }
 
 Tensor Arguments::tensor() {
-  const Tensor t = random.chance(0.02) ? Tensor() : random.pick(pool_);
+  Tensor t = random.chance(0.02) ? Tensor() : random.pick(pool_);
   note(text_of(t));
+  if (level && t.defined() && t.is_floating_point() && random.chance(0.4)) {
+    text_ += " dual";
+    t = level->make_dual(t, rg::ones_like(t));
+  }
   return t;
 }
 
 int64_t Arguments::integer() {
   const double p = random.number(0, 1);
-  const int64_t i = p < 0.75 ? random.between(-3, 4) : p < 0.88 ? random.between(-10, 70) : random.pick(kExtreme);
+  const int64_t i = p < 0.75   ? random.between(-3, 4)
+                    : p < 0.88 ? random.between(-10, 70)
+                               : random.pick(kExtreme);
   note(std::to_string(i));
   return i;
 }
 
 double Arguments::number() {
-  const double v = random.chance(0.3) ? random.pick(kNumbers)
+  const double v = random.chance(0.3)    ? random.pick(kNumbers)
                    : random.chance(0.02) ? std::numeric_limits<double>::quiet_NaN()
                                          : random.number(-2, 2);
   note(fmt::format("{}", v));
@@ -131,7 +165,7 @@ double Arguments::number() {
 rg::IntArray Arguments::shape() {
   rg::IntArray shape(static_cast<size_t>(random.chance(0.05) ? random.between(5, 9) : random.below(5)));
   const bool extreme = random.chance(0.15);
-  for (int64_t& size : shape) size = random.chance(0.1) ? 0 : random.between(1, 5);
+  for (int64_t& s : shape) s = size();
   if (extreme && !shape.empty()) random.pick(shape) = random.chance(0.3) ? -1 : random.pick(kExtreme);
   if (extreme && !shape.empty() && random.chance(0.3)) random.pick(shape) = random.pick(kExtreme);
   note(fmt::format("[{}]", fmt::join(shape, ",")));
@@ -157,8 +191,13 @@ std::string_view Arguments::word() {
   return word;
 }
 
-std::string_view Arguments::equation() {
-  const std::string_view equation = random.pick(kEquations);
+std::string Arguments::equation() {
+  std::string equation(random.pick(kEquations));
+  while (random.chance(0.3)) {
+    static constexpr std::string_view kLetters = "ijkab,->. A";
+    const size_t at = static_cast<size_t>(random.below(static_cast<int64_t>(equation.size()) + 1));
+    equation.replace(at, static_cast<size_t>(random.below(2)), 1, random.pick(kLetters));
+  }
   note(fmt::format("\"{}\"", equation));
   return equation;
 }

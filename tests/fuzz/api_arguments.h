@@ -1,12 +1,19 @@
 // Arguments of the API fuzzer: for each type that a public function takes, a random value of it, in range or
 // far out of it, written down as it is drawn. Tensors come from a pool of all dtypes, ranks and layouts in which
-// some share memory, some repeat it, and some want a gradient; results of calls join the pool.
+// many share memory, some show an element more than once, and some want a gradient; results of calls join the pool.
+// Sizes are drawn from a small palette, so that operands fit together often enough.
 //
 // What a function may do with such arguments is to return or to throw Error or RuntimeError. So nothing that the
 // language forbids is drawn: no dangling pointers, no enumerators that are none.
+//
+// What a round leaves behind would often hold itself: a hook holds a tensor that depends on the one it stands on, a
+// gradient made with create_graph refers to its leaf. Therefore closures hold tensors through lend(), and the end of
+// a round empties what was lent and clears all gradients.
 #pragma once
 
+#include <array>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -23,13 +30,17 @@ using rg::Tensors;
 class Arguments {
  public:
   explicit Arguments(uint64_t seed);
+  ~Arguments();
+  Arguments(const Arguments&) = delete;
 
   /// A value for a parameter of type T (without reference). Throws what the constructors of T throw.
   template <class T>
   T get();
 
-  /// Begins a call: what was drawn for the last one is forgotten.
+  /// Begins a call: what was drawn for the last one is forgotten. May throw what tensor functions throw.
   void begin(std::string_view function);
+  /// The call is made inside of this: "no_grad: ".
+  void say_before(std::string_view surroundings) { text_.insert(0, surroundings); }
   /// All is drawn, and the call comes: calls `on_ready`, which sees text() whole.
   void ready() {
     text_ += ")";
@@ -44,7 +55,12 @@ class Arguments {
   void keep(const Tensors& results) {
     for (const Tensor& t : results) keep(t);
   }
-  void keep(const std::tuple<Tensor, Tensor>& results) { keep(Tensors{std::get<0>(results), std::get<1>(results)}); }
+  void keep(const std::vector<Tensors>& results) {
+    for (const Tensors& list : results) keep(list);
+  }
+  void keep(const std::tuple<Tensor, Tensor>& results) {
+    keep(Tensors{std::get<0>(results), std::get<1>(results)});
+  }
   void keep(const rg::SortResult& r) { keep(Tensors{r.values, r.indices}); }
   void keep(const rg::MaxPoolResult& r) { keep(Tensors{r.values, r.indices}); }
   void keep(const rg::SlogdetResult& r) { keep(Tensors{r.sign, r.logabsdet}); }
@@ -52,10 +68,16 @@ class Arguments {
   const Tensors& results() const { return results_; }
   const std::vector<Tensor>& pool() const { return pool_; }
 
-  /// For einsum.
-  std::string_view equation();
+  /// For einsum; often wrong.
+  std::string equation();
+  /// Tensors for a closure that may live as long as the round.
+  std::shared_ptr<const Tensors> lend(Tensors tensors);
 
   Random random;
+  /// Serves the backwards of a round, so that structures and sizes come back.
+  rg::CompiledBackward compiled;
+  /// While set, some tensors carry a tangent.
+  const rg::autograd::DualLevel* level = nullptr;
 
  private:
   static constexpr size_t kPool = 48;
@@ -65,6 +87,7 @@ class Arguments {
   Tensor numbers(const rg::IntArray& shape, rg::ScalarType dtype);
   Tensor relaid(Tensor t);
   Tensor tensor();
+  int64_t size();
   rg::IntArray shape();
   rg::IntArray ints();
   int64_t integer();
@@ -72,11 +95,16 @@ class Arguments {
   rg::ScalarType dtype();
   std::string_view word();
   rg::Indices indices();
+  void add_to_pool(size_t place, const Tensor& t);
   void note(const std::string& argument) { text_ += (text_.back() == '(' ? "" : ", ") + argument; }
 
+  std::array<int64_t, 3> palette_;
+  rg::ScalarType main_dtype_;
   std::vector<Tensor> pool_;
   Tensors results_;
+  Tensors differentiable_;       // all that were ever in the pool
   std::deque<Tensor> operands_;  // what Operands point to
+  std::vector<std::shared_ptr<Tensors>> lent_;
   std::string text_;
 };
 
@@ -122,7 +150,9 @@ T Arguments::get() {
     return dtype();
   } else if constexpr (std::is_same_v<T, rg::TensorOptions>) {
     const rg::ScalarType type = dtype();
-    return rg::TensorOptions(type, rg::kCPU, get<bool>());
+    const bool elsewhere = random.chance(0.02);
+    if (elsewhere) note("cuda");
+    return rg::TensorOptions(type, elsewhere ? rg::kCUDA : rg::kCPU, get<bool>());
   } else if constexpr (std::is_same_v<T, std::string_view>) {
     return word();
   } else if constexpr (std::is_same_v<T, rg::ConvPadding>) {

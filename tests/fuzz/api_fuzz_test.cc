@@ -1,49 +1,56 @@
-// The public functions, called with random arguments (api_arguments.h): whatever comes out of a call is a
-// result, an Error or a RuntimeError. An InternalError, another exception or a crash is a fault of the library.
+// The public functions, called with random arguments (api_arguments.h), some of them in scopes that change what calls do
+// (api_scopes.cc): whatever comes out of a call is a result, an Error or a RuntimeError. An InternalError, another
+// exception or a crash is a fault of the library. What came out is differentiated now and then.
 //
 //   RETROGRAD_API_CALLS=1000000 RETROGRAD_FUZZ_SEED=7 ./bazelw run //tests/fuzz:api_fuzz_test
 //
-// Calls come in rounds of kRound, each with a pool of tensors of its own that its seed makes: a round can be run
-// alone, with its number as the seed. By default as many rounds run as fit kSeconds. A call that crashes, or does
-// not come back for kPatience seconds, is written to standard error; with RETROGRAD_API_TRACE each call is, before
-// it is made.
+// Calls come in rounds of kRound, each with a pool of tensors of its own that its seed makes: a failure names the seed
+// of its round, and with RETROGRAD_API_CALLS=500 that round runs alone. A call that crashes, that a sanitizer ends, or
+// that does not come back for kPatience seconds is written to standard error; with RETROGRAD_API_TRACE each call is,
+// before it is made. Tensor data is limited to kMemory bytes: huge sizes cost nothing, and running out of memory
+// is one more thing that happens.
 #include <unistd.h>
 
 #include <array>
 #include <catch2/catch.hpp>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <typeinfo>
 
+#include "tests/fuzz/api_failure.h"
 #include "tests/fuzz/api_table.h"
+
+extern "C" __attribute__((weak)) void __sanitizer_set_death_callback(void (*)());
 
 namespace fuzz {
 namespace {
 
 constexpr int kRound = 500;
-constexpr double kSeconds = 20;
+constexpr int64_t kCalls = 20000;
+constexpr int64_t kEnoughForAll = 200000;  // so many calls succeed with each function once
 constexpr unsigned kPatience = 60;
-constexpr int64_t kMemory = int64_t{256} << 20;
+constexpr int64_t kMemory = int64_t{32} << 20;
 
 // The call under way, for what runs when it crashes.
-char current_call[1000];
+char current_call[2000];
 
-void note_call(const std::string& text) {
-  const size_t n = std::min(text.size(), sizeof current_call - 2);
-  text.copy(current_call, n);
+void note_call(uint64_t seed, const std::string& text) {
+  std::snprintf(current_call, sizeof current_call - 2, "RETROGRAD_FUZZ_SEED=%llu RETROGRAD_API_CALLS=%d: %s",
+                static_cast<unsigned long long>(seed), kRound, text.c_str());
+  const size_t n = std::char_traits<char>::length(current_call);
   current_call[n] = '\n';
   current_call[n + 1] = 0;
 }
 
 void write_call() { (void)!::write(2, current_call, std::char_traits<char>::length(current_call)); }
 
-/// While it lives, a fatal signal writes the call first, then goes to who handled it before.
+/// While it lives, a fatal signal or the end by a sanitizer writes the call first.
 class CrashNote {
  public:
   CrashNote() {
+    if (__sanitizer_set_death_callback) __sanitizer_set_death_callback(write_call);
     for (size_t i = 0; i < kSignals.size(); ++i) {
       struct sigaction action = {};
       action.sa_handler = [](int) {
@@ -54,7 +61,7 @@ class CrashNote {
     }
   }
   ~CrashNote() {
-    alarm(0);
+    if (__sanitizer_set_death_callback) __sanitizer_set_death_callback(nullptr);
     for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
   }
   CrashNote(const CrashNote&) = delete;
@@ -64,17 +71,28 @@ class CrashNote {
   static inline struct sigaction before_[kSignals.size()];
 };
 
+/// While it lives, a call that takes longer than kPatience ends the process.
+struct Watchdog {
+  Watchdog() {
+    std::signal(SIGALRM, [](int) {
+      write_call();
+      _exit(124);
+    });
+  }
+  ~Watchdog() { alarm(0); }
+};
+
 struct MemoryLimit {
-  MemoryLimit() { rg::memory::set_limit(kMemory); }
+  MemoryLimit() { rg::memory::set_limit(rg::memory::stats().live_bytes + kMemory); }
   ~MemoryLimit() { rg::memory::set_limit(0); }
 };
 
 struct Counts {
-  int64_t calls = 0, results = 0, errors = 0, out_of_memory = 0;
+  int64_t calls = 0, results = 0, errors = 0, out_of_memory = 0, hook_failures = 0;
   std::map<std::string_view, int64_t> returned;  // by function
 };
 
-// What a result depends on is differentiated now and then.
+// What a result depends on is differentiated now and then, also twice, also by captured graphs.
 void differentiate(Arguments& a) {
   Tensors roots, cotangents, leaves;
   for (const Tensor& t : a.results())
@@ -84,18 +102,26 @@ void differentiate(Arguments& a) {
     }
   for (const Tensor& t : a.pool())
     if (t.is_floating_point() && t.requires_grad()) leaves.push_back(t);
-  if (!roots.empty() && !leaves.empty())
-    (void)rg::autograd::grad(roots, leaves, cotangents, true, a.random.chance(0.3), true);
+  if (roots.empty() || leaves.empty()) return;
+  const bool create = a.random.chance(0.3);
+  const Tensors first = a.random.chance(0.5)
+                            ? rg::autograd::grad(roots, leaves, cotangents, true, create, true)
+                            : a.compiled.grad(roots, leaves, cotangents, true, create, true);
+  Tensor sum;
+  for (const Tensor& g : first)
+    if (create && g.defined() && g.requires_grad()) sum = sum.defined() ? sum + rg::sum(g) : rg::sum(g);
+  if (sum.defined()) (void)rg::autograd::grad({sum}, leaves, {}, true, false, true);
 }
 
 void call(const ApiFunction& function, Arguments& a, Counts& counts) {
   ++counts.calls;
-  a.begin(function.name);
   try {
-    function.call(a);
+    call_in_some_scope(function, a);
     ++counts.results;
     ++counts.returned[function.name];
     if (a.random.chance(0.2)) differentiate(a);
+  } catch (const HookFailure&) {
+    ++counts.hook_failures;
   } catch (const rg::OutOfMemory&) {
     ++counts.out_of_memory;
   } catch (const rg::Error&) {
@@ -110,40 +136,35 @@ void call(const ApiFunction& function, Arguments& a, Counts& counts) {
 void run_round(uint64_t seed, Counts& counts) {
   INFO("RETROGRAD_FUZZ_SEED=" << seed << " RETROGRAD_API_CALLS=" << kRound);
   rg::manual_seed(seed);
-  alarm(kPatience);
   Arguments arguments(seed);
   const bool trace = std::getenv("RETROGRAD_API_TRACE");
-  arguments.on_ready = [trace](const std::string& text) {
-    note_call(text);
+  arguments.on_ready = [trace, seed](const std::string& text) {
+    note_call(seed, text);
     if (trace) write_call();
   };
-  for (int i = 0; i < kRound; ++i) call(arguments.random.pick(api_table()), arguments, counts);
-  for (const Tensor& t : arguments.pool()) t.set_grad({});  // what is recorded there would keep itself alive
+  for (int i = 0; i < kRound; ++i) {
+    alarm(kPatience);
+    call(arguments.random.pick(api_table()), arguments, counts);
+  }
 }
 
 }  // namespace
 
 TEST_CASE("whatever the arguments are, a call returns or throws an exception of the library") {
   const char *asked = std::getenv("RETROGRAD_API_CALLS"), *first = std::getenv("RETROGRAD_FUZZ_SEED");
-  const int64_t wanted = asked ? std::atoll(asked) : 0;
+  const int64_t wanted = asked ? std::atoll(asked) : kCalls;
   uint64_t seed = first ? std::strtoull(first, nullptr, 10) : 1;
   const MemoryLimit limit;
   const CrashNote note;
-  std::signal(SIGALRM, [](int) {
-    write_call();
-    _exit(124);
-  });
+  const Watchdog watchdog;
   Counts counts;
-  const auto begin = std::chrono::steady_clock::now();
-  const auto seconds = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  };
-  while (asked ? counts.calls < wanted : seconds() < kSeconds) run_round(seed++, counts);
-  std::printf("%lld calls: %lld results, %lld errors, %lld times out of memory\n", static_cast<long long>(counts.calls),
-              static_cast<long long>(counts.results), static_cast<long long>(counts.errors),
-              static_cast<long long>(counts.out_of_memory));
-  CHECK(counts.results > counts.calls / 20);
-  if (counts.calls < 50000) return;
+  while (counts.calls < wanted) run_round(seed++, counts);
+  const auto shown = [](int64_t n) { return static_cast<long long>(n); };
+  std::printf("%lld calls: %lld results, %lld errors, %lld times out of memory, %lld failures of hooks\n",
+              shown(counts.calls), shown(counts.results), shown(counts.errors), shown(counts.out_of_memory),
+              shown(counts.hook_failures));
+  CHECK(counts.results > counts.calls / 4);
+  if (counts.calls < kEnoughForAll) return;
   for (const ApiFunction& function : api_table()) {
     INFO(function.name);
     CHECK(counts.returned[function.name] > 0);

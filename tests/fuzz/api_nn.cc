@@ -1,5 +1,5 @@
-// Entries for products, linear algebra, layers' functions and losses, and for whole programs on tensors: methods,
-// writes in place, hooks, backwards.
+// Entries for products, linear algebra, windows, losses, normalisation and dropout: the functions of
+// nn::functional and their like. The modules made of them are in api_modules.cc.
 #include "tests/fuzz/api_table.h"
 
 namespace fuzz {
@@ -13,7 +13,7 @@ void add_products(ApiTable& t) {
   add(t, "matmul", rg::matmul), add(t, "addmm", rg::addmm), add(t, "baddbmm", rg::baddbmm);
   add(t, "linear", rg::linear), add(t, "outer", rg::outer);
   t.push_back({"einsum", [](Arguments& a) {
-                 const std::string_view equation = a.equation();
+                 const std::string equation = a.equation();
                  const Tensors operands = a.get<Tensors>();
                  a.ready();
                  a.keep(rg::einsum(equation, operands));
@@ -33,13 +33,18 @@ void add_windows(ApiTable& t) {
   add(t, "conv_transpose1d", rg::conv_transpose1d), add(t, "conv_transpose2d", rg::conv_transpose2d);
   add(t, "conv_transpose3d", rg::conv_transpose3d), add(t, "max_pool1d", rg::max_pool1d);
   add(t, "max_pool2d", rg::max_pool2d), add(t, "max_pool3d", rg::max_pool3d);
-  add(t, "max_pool2d_with_indices", rg::max_pool2d_with_indices), add(t, "avg_pool1d", rg::avg_pool1d);
+  add(t, "max_pool1d_with_indices", rg::max_pool1d_with_indices);
+  add(t, "max_pool2d_with_indices", rg::max_pool2d_with_indices);
+  add(t, "max_pool3d_with_indices", rg::max_pool3d_with_indices), add(t, "avg_pool1d", rg::avg_pool1d);
   add(t, "avg_pool2d", rg::avg_pool2d), add(t, "avg_pool3d", rg::avg_pool3d);
   add(t, "adaptive_avg_pool1d", rg::adaptive_avg_pool1d);
   add(t, "adaptive_avg_pool2d", rg::adaptive_avg_pool2d);
   add(t, "adaptive_avg_pool3d", rg::adaptive_avg_pool3d);
   add(t, "adaptive_max_pool1d", rg::adaptive_max_pool1d);
   add(t, "adaptive_max_pool2d", rg::adaptive_max_pool2d);
+  add(t, "adaptive_max_pool3d", rg::adaptive_max_pool3d);
+  add(t, "adaptive_max_pool1d_with_indices", rg::adaptive_max_pool1d_with_indices);
+  add(t, "adaptive_max_pool2d_with_indices", rg::adaptive_max_pool2d_with_indices);
   add(t, "adaptive_max_pool3d_with_indices", rg::adaptive_max_pool3d_with_indices);
   add(t, "interpolate", rg::interpolate);
 }

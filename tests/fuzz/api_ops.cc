@@ -43,11 +43,16 @@ void add_unary_functions(ApiTable& t) {
   unary(t, "tanh", rg::tanh), unary(t, "relu", rg::relu), unary(t, "hardsigmoid", rg::hardsigmoid);
   unary(t, "hardswish", rg::hardswish), unary(t, "softsign", rg::softsign);
   unary(t, "logsigmoid", rg::logsigmoid), unary(t, "silu", rg::silu), unary(t, "mish", rg::mish);
-  add(t, "round", +[](Operand x, int64_t decimals) { return rg::round(x, decimals); });
-  add(t, "leaky_relu", +[](Operand x, Scalar slope) { return rg::leaky_relu(x, slope); });
-  add(t, "threshold", +[](Operand x, Scalar a, Scalar b) { return rg::threshold(x, a, b); });
-  add(t, "hardtanh", +[](Operand x, Scalar a, Scalar b) { return rg::hardtanh(x, a, b); });
-  add(t, "softplus", +[](Operand x, Scalar beta, Scalar limit) { return rg::softplus(x, beta, limit); });
+  add(
+      t, "round", +[](Operand x, int64_t decimals) { return rg::round(x, decimals); });
+  add(
+      t, "leaky_relu", +[](Operand x, Scalar slope) { return rg::leaky_relu(x, slope); });
+  add(
+      t, "threshold", +[](Operand x, Scalar a, Scalar b) { return rg::threshold(x, a, b); });
+  add(
+      t, "hardtanh", +[](Operand x, Scalar a, Scalar b) { return rg::hardtanh(x, a, b); });
+  add(
+      t, "softplus", +[](Operand x, Scalar beta, Scalar limit) { return rg::softplus(x, beta, limit); });
   add(t, "nan_to_num", rg::nan_to_num), add(t, "relu6", rg::relu6), add(t, "gelu", rg::gelu);
   add(t, "elu", rg::elu), add(t, "celu", rg::celu), add(t, "selu", rg::selu);
 }
@@ -75,6 +80,8 @@ void add_views(ApiTable& t) {
   add(t, "split", static_cast<Tensors (*)(Operand, const IntArray&, int64_t)>(rg::split));
   add(t, "chunk", rg::chunk), add(t, "unbind", rg::unbind), add(t, "alias", rg::alias);
   add(t, "detach", rg::detach), add(t, "clone", rg::clone), add(t, "contiguous", rg::contiguous);
+  add(t, "copy", rg::copy), add(t, "fill", rg::fill), add(t, "zero", rg::zero);
+  add(t, "expand_to", rg::expand_to), add(t, "reshape_to", rg::reshape_to);
   add(t, "to", rg::to), add(t, "expand", rg::expand), add(t, "view", rg::view);
   add(t, "reshape", rg::reshape), add(t, "permute", rg::permute), add(t, "transpose", rg::transpose);
   add(t, "t", rg::t);
@@ -143,15 +150,26 @@ void add_creation_api(ApiTable& t) {
   add(t, "triu_indices", rg::triu_indices), add(t, "eye", rg::eye), add(t, "full_like", rg::full_like);
   add(t, "zeros_like", rg::zeros_like), add(t, "ones_like", rg::ones_like);
   add(t, "empty_like", rg::empty_like), add(t, "rand", rg::rand), add(t, "randn", rg::randn);
-  add(t, "randint",
-      static_cast<Tensor (*)(int64_t, int64_t, const rg::Shape&, Options, Where)>(rg::randint));
+  add(t, "randint", static_cast<Tensor (*)(int64_t, int64_t, const rg::Shape&, Options, Where)>(rg::randint));
   add(t, "randint", static_cast<Tensor (*)(int64_t, const rg::Shape&, Options, Where)>(rg::randint));
   add(t, "rand_like", rg::rand_like), add(t, "randn_like", rg::randn_like);
+  using Type = std::optional<rg::ScalarType>;
+  add(t, "randint_like", static_cast<Tensor (*)(Operand, int64_t, int64_t, Type)>(rg::randint_like));
+  add(t, "randint_like", static_cast<Tensor (*)(Operand, int64_t, Type)>(rg::randint_like));
   add(t, "bernoulli", static_cast<Tensor (*)(Operand)>(rg::bernoulli));
   add(t, "bernoulli", static_cast<Tensor (*)(Operand, double)>(rg::bernoulli));
   add(t, "normal", static_cast<Tensor (*)(Operand, Operand)>(rg::normal));
   add(t, "normal", static_cast<Tensor (*)(double, double, const rg::Shape&, Options, Where)>(rg::normal));
   add(t, "randperm", rg::randperm), add(t, "multinomial", rg::multinomial);
+  add(
+      t, "from_blob", +[](const rg::Shape& size, Options options) {
+        // Of a size that the memory has, and of one dtype: others would be the caller's fault.
+        static double memory[64][1024];
+        for (const rg::Dim s : size)
+          if (s.hint() > 4) return Tensor();
+        return rg::from_blob(memory[static_cast<size_t>(options.dtype) % 64],
+                             size.rank() > 5 ? rg::Shape() : size, options);
+      });
 }
 
 }  // namespace fuzz

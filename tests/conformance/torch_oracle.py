@@ -1,0 +1,208 @@
+"""Runs statements of a conformance program (suites/FORMAT.md) with PyTorch and writes suites.
+
+Oracle     one run of a program: names bound to tensors, statements executed as they are handed in. What PyTorch
+           refuses comes back as a category of the format.
+Suite      cases and their tensors; equal tensors are stored once. Writes NAME.json and NAME.safetensors.
+
+Known here are the ops that programs about views and writes in place need; an op is a line in OPS. In-place forms are
+made from the same line: `add_` calls Tensor.add_ where PyTorch has it.
+"""
+
+import json
+import re
+import struct
+
+import torch
+import torch.nn.functional as F
+
+DTYPES = {torch.float64: ("float64", "F64"), torch.float32: ("float32", "F32"), torch.int64: ("int64", "I64"),
+          torch.bool: ("bool", "BOOL")}
+DTYPE_OF = {name: dtype for dtype, (name, _) in DTYPES.items()}
+TOLERANCE = {"float64": [1e-7, 1e-9], "float32": [1e-4, 1e-5]}
+
+# Category of what PyTorch says, first match first; further categories are equally right.
+ERRORS = [
+    (r"leaf Variable that requires grad", "leaf_inplace"),
+    (r"output of a function that returns multiple views|created in no_grad mode|inside no_grad mode|"
+     r"created inside a custom", "view_inplace_forbidden"),
+    (r"modified by an inplace operation", "version_mismatch"),
+    (r"backward through the graph a second time", "backward_twice_freed"),
+    (r"refers to a single memory location|refer to a single memory location", "overlapping_write"),
+    (r"view size is not compatible", "view_incompatible", "shape_mismatch"),
+    (r"does not require grad and does not have a grad_fn|One of the differentiated Tensors does not require grad",
+     "no_grad_fn"),
+    (r"not have been used in the graph", "unused_input"),
+    (r"change requires_grad flags of leaf|only Tensors of floating point", "requires_grad_forbidden"),
+    (r"can't be cast to the desired output type|can't be cast to", "dtype_mismatch"),
+    (r"shape mismatch|doesn't match the broadcast shape|must match the size|expanded size of the tensor|"
+     r"must match the existing size|is invalid for input of size|expanded from", "shape_mismatch"),
+]
+
+
+def category(error):
+    """The categories of an exception, or None for one that the programs are not meant to give."""
+    for pattern, *categories in ERRORS:
+        if re.search(pattern, str(error)):
+            return categories
+    return None
+
+
+def items(index, tensors):
+    """Python's index from the format's."""
+    kinds = {"int": lambda i: i[1], "slice": lambda i: slice(*i[1:]), "ellipsis": lambda i: Ellipsis,
+             "newaxis": lambda i: None, "tensor": lambda i: tensors[i[1]]}
+    return tuple(kinds[i[0]](i) for i in index)
+
+
+def getitem(x, *tensors, index):
+    return x[items(index, tensors)]
+
+
+def setitem_(x, value, *tensors, index, **attrs):
+    x[items(index, tensors)] = attrs["value"] if value is None else value
+    return x
+
+
+def slice_(x, dim, start=None, end=None, step=1):
+    return x[(slice(None),) * (dim % x.dim()) + (slice(start, end, step),)]
+
+
+def clamp(x, **attrs):
+    return torch.clamp(x, attrs.get("min"), attrs.get("max"))
+
+
+OPS = {
+    "getitem": getitem, "setitem_": setitem_, "slice": slice_, "clamp": clamp,
+    "clamp_": lambda x, **a: x.clamp_(a.get("min"), a.get("max")),
+    "softmax": lambda x, dim: torch.softmax(x, dim), "cat": lambda *x, dim=0: torch.cat(x, dim),
+    "stack": lambda *x, dim=0: torch.stack(x, dim), "split": lambda x, split_size_or_sections, dim=0:
+        torch.split(x, split_size_or_sections, dim),
+    "unfold": lambda x, dimension, size, step: x.unfold(dimension, size, step),
+    "view": lambda x, size: x.view(size), "expand": lambda x, size: x.expand(size),
+    "contiguous": lambda x: x.contiguous(), "detach": lambda x: x.detach(), "to": lambda x, dtype: x.to(DTYPE_OF[dtype]),
+    "lerp": lambda x, end, weight: torch.lerp(x, end, weight), "repeat": lambda x, repeats: x.repeat(repeats),
+    "index_put_": lambda x, values, *indices, accumulate=False: x.index_put_(indices, values, accumulate),
+    "leaky_relu_": lambda x, **a: F.leaky_relu(x, inplace=True, **a),
+    "elu_": lambda x, **a: F.elu(x, inplace=True, **a),
+    "hardtanh_": lambda x, **a: F.hardtanh(x, inplace=True, **a),
+    "threshold_": lambda x, **a: F.threshold(x, inplace=True, **a),
+}
+# A number in place of a tensor is an attribute.
+NUMBERS = {"other", "exponent", "value", "end", "weight"}
+
+
+def call_op(statement, tensors):
+    name, attrs = statement["op"], dict(statement.get("attrs", {}))
+    if name in OPS:
+        return OPS[name](*tensors, **attrs)
+    arguments = list(tensors)
+    for key in list(attrs):
+        if key in NUMBERS and len(arguments) < 2 and key != "value":
+            arguments.append(attrs.pop(key))
+    if name in ("fill_", "masked_fill_", "masked_fill") and "value" in attrs:
+        arguments.append(attrs.pop("value"))
+    function = getattr(arguments[0], name) if name.endswith("_") else getattr(torch, name, None)
+    return function(*arguments[1:], **attrs) if name.endswith("_") else function(*arguments, **attrs)
+
+
+class Oracle:
+    """Names and the tensors that they stand for."""
+
+    def __init__(self):
+        self.names = {}
+
+    def get(self, names):
+        return [None if n is None else self.names[n] for n in names]
+
+    def bind_input(self, entry, values):
+        layout = entry.get("layout")
+        t = values.clone()
+        if layout:
+            memory = torch.zeros(layout["storage"], dtype=values.dtype)
+            t = memory.as_strided(values.shape, layout["strides"], layout["offset"])
+            t.copy_(values)
+            t = t.detach()
+        self.names[entry["name"]] = t.requires_grad_(entry.get("requires_grad", False))
+
+    def run(self, statement):
+        """Executes; raises what PyTorch raises."""
+        if "op" in statement:
+            results = call_op(statement, self.get(statement["in"]))
+            results = results if isinstance(results, (tuple, list)) else [results]
+            for name, t in zip(statement.get("out", []), results):
+                if name is not None:
+                    self.names[name] = t
+            return
+        getattr(self, statement["do"])(statement)
+
+    def requires_grad(self, s):
+        self.names[s["var"]].requires_grad_(s["value"])
+
+    def retain_grad(self, s):
+        self.names[s["var"]].retain_grad()
+
+    def get_grad(self, s):
+        self.names[s["out"]] = self.names[s["var"]].grad
+
+    def set_grad(self, s):
+        self.names[s["var"]].grad = None if s["value"] is None else self.names[s["value"]]
+
+    def backward(self, s):
+        inputs = self.get(s["inputs"]) if "inputs" in s else None
+        torch.autograd.backward(self.get(s["roots"]), self.get(s["cotangents"]), inputs=inputs, **flags(s))
+
+    def grad(self, s):
+        grads = torch.autograd.grad(self.get(s["roots"]), self.get(s["inputs"]), self.get(s["cotangents"]),
+                                    allow_unused=s.get("allow_unused", False), **flags(s))
+        for name, g in zip(s["out"], grads):
+            if name is not None and g is not None:
+                self.names[name] = g
+
+
+def flags(statement):
+    return {k: statement[k] for k in ("retain_graph", "create_graph") if k in statement}
+
+
+class Suite:
+    """Cases in the making, and the tensors that they name by keys."""
+
+    def __init__(self, name, seed):
+        self.name, self.seed, self.cases = name, seed, []
+        self.keys, self.blobs = {}, []
+
+    def key(self, t):
+        if t is None:
+            return None
+        t = t.detach().contiguous()
+        raw = bytes(t.flatten().view(torch.uint8).numpy()) if t.numel() else b""
+        entry = (DTYPES[t.dtype][1], tuple(t.shape), raw)
+        if entry not in self.keys:
+            self.keys[entry] = str(len(self.keys) + 1)
+            self.blobs.append(entry)
+        return self.keys[entry]
+
+    def write(self, folder):
+        head = {"format": "retrograd-conformance/1", "suite": self.name, "seed": self.seed,
+                "oracle": "torch " + torch.__version__.split("+")[0], "tensors": self.name + ".safetensors",
+                "tolerance": TOLERANCE}
+        with open(f"{folder}/{self.name}.json", "w", encoding="ascii") as f:
+            f.write(json.dumps(head, separators=(",", ":"))[:-1] + ',\n"cases":[\n')
+            f.write(",\n".join(json.dumps(c, separators=(",", ":")) for c in self.cases) + "\n]}\n")
+        # Wider elements first: every tensor is aligned.
+        order = sorted(range(len(self.blobs)), key=lambda i: -len(self.blobs[i][2]) // max(1, numel(self.blobs[i][1])))
+        header, at = {}, 0
+        for i in order:
+            dtype, shape, raw = self.blobs[i]
+            header[str(i + 1)] = {"dtype": dtype, "shape": list(shape), "data_offsets": [at, at + len(raw)]}
+            at += len(raw)
+        text = json.dumps(header, separators=(",", ":")).encode()
+        text += b" " * (-len(text) % 8)
+        with open(f"{folder}/{self.name}.safetensors", "wb") as f:
+            f.write(struct.pack("<Q", len(text)) + text + b"".join(self.blobs[i][2] for i in order))
+
+
+def numel(shape):
+    n = 1
+    for s in shape:
+        n *= s
+    return n

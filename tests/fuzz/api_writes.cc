@@ -1,0 +1,117 @@
+// Entries for what writes in place: methods of Tensor, functions with an underscore, and ordinary functions written
+// into their first argument, as all writes of the library are made (engine/inplace.h).
+#include "tests/fuzz/api_table.h"
+
+namespace fuzz {
+namespace {
+
+using rg::IntArray;
+using rg::IntList;
+using rg::Operand;
+using rg::Scalar;
+
+template <class F>
+void unary(ApiTable& table, std::string_view name, F) {
+  add_write(
+      table, name, +[](Operand x) { return F()(x); });
+}
+template <class F>
+void binary(ApiTable& table, std::string_view name, F) {
+  add_write(
+      table, name, +[](Operand x, Operand y) { return F()(x, y); });
+}
+
+void add_methods(ApiTable& t) {
+  add(
+      t, "add_", +[](Tensor x, Tensor y, Scalar alpha) { return x.add_(y, alpha); });
+  add(
+      t, "mul_", +[](Tensor x, Tensor y) { return x.mul_(y); });
+  add(
+      t, "mul_ by a number", +[](Tensor x, Scalar y) { return x.mul_(y); });
+  add(
+      t, "copy_", +[](Tensor x, Tensor y) { return x.copy_(y); });
+  add(
+      t, "fill_", +[](Tensor x, Scalar y) { return x.fill_(y); });
+  add(
+      t, "zero_", +[](Tensor x) { return x.zero_(); });
+  add(
+      t, "uniform_", +[](Tensor x, double from, double to) { return x.uniform_(from, to); });
+  add(
+      t, "normal_", +[](Tensor x, double mean, double std) { return x.normal_(mean, std); });
+  add(
+      t, "exponential_", +[](Tensor x, double lambda) { return x.exponential_(lambda); });
+  add(
+      t, "bernoulli_", +[](Tensor x, double p) { return x.bernoulli_(p); });
+  add(
+      t, "bernoulli_ of a tensor", +[](Tensor x, Tensor p) { return x.bernoulli_(p); });
+  add(
+      t, "random_", +[](Tensor x) { return x.random_(); });
+  add(
+      t, "random_ to", +[](Tensor x, int64_t to) { return x.random_(to); });
+  add(
+      t, "random_ from, to", +[](Tensor x, int64_t from, int64_t to) { return x.random_(from, to); });
+}
+
+void add_functions(ApiTable& t) {
+  add(
+      t, "setitem_", +[](Tensor x, rg::Indices index, Operand y) { return rg::setitem_(x, index, y); });
+  add(t, "dropout_", rg::dropout_), add(t, "alpha_dropout_", rg::alpha_dropout_);
+  add(t, "feature_dropout_", rg::feature_dropout_);
+  add(t, "feature_alpha_dropout_", rg::feature_alpha_dropout_);
+  add(t, "nn::init::uniform_", rg::nn::init::uniform_), add(t, "nn::init::normal_", rg::nn::init::normal_);
+  add(t, "nn::init::constant_", rg::nn::init::constant_), add(t, "nn::init::zeros_", rg::nn::init::zeros_);
+  add(t, "nn::init::ones_", rg::nn::init::ones_);
+  add(t, "nn::init::kaiming_uniform_", rg::nn::init::kaiming_uniform_);
+  add(t, "nn::init::xavier_uniform_", rg::nn::init::xavier_uniform_);
+  add(t, "fill_uniform", rg::fill_uniform), add(t, "fill_normal", rg::fill_normal);
+  add(t, "clip_grad_norm_", rg::optim::clip_grad_norm_);
+  add(t, "clip_grad_value_", rg::optim::clip_grad_value_);
+}
+
+void add_elementwise(ApiTable& t) {
+  unary(t, "exp_", rg::exp), unary(t, "log_", rg::log), unary(t, "sqrt_", rg::sqrt);
+  unary(t, "rsqrt_", rg::rsqrt), unary(t, "reciprocal_", rg::reciprocal), unary(t, "sin_", rg::sin);
+  unary(t, "abs_", rg::abs), unary(t, "square_", rg::square), unary(t, "sign_", rg::sign);
+  unary(t, "floor_", rg::floor), unary(t, "neg_", rg::neg), unary(t, "sigmoid_", rg::sigmoid);
+  unary(t, "tanh_", rg::tanh), unary(t, "relu_", rg::relu), unary(t, "silu_", rg::silu);
+  unary(t, "logical_not_", rg::logical_not), binary(t, "atan2_", rg::atan2);
+  binary(t, "fmod_", rg::fmod), binary(t, "remainder_", rg::remainder), binary(t, "lt_", rg::lt);
+  binary(t, "logical_and_", rg::logical_and), binary(t, "hypot_", rg::hypot);
+  add_write(
+      t, "sub_", +[](Operand x, Operand y, Scalar alpha) { return rg::sub(x, y, alpha); });
+  add_write(t, "div_", rg::div), add_write(t, "pow_", rg::pow), add_write(t, "lerp_", rg::lerp);
+  add_write(t, "addcmul_", rg::addcmul), add_write(t, "addcdiv_", rg::addcdiv);
+  add_write(t, "clamp_", rg::clamp), add_write(t, "nan_to_num_", rg::nan_to_num);
+  add_write(
+      t, "where_", +[](Operand x, Tensor mask, Tensor y) { return rg::where(mask, x, y); });
+}
+
+void add_others(ApiTable& t) {
+  add_write(t, "masked_fill_", rg::masked_fill), add_write(t, "masked_scatter_", rg::masked_scatter);
+  add_write(t, "scatter_", rg::scatter), add_write(t, "scatter_add_", rg::scatter_add);
+  add_write(t, "index_add_", rg::index_add), add_write(t, "index_copy_", rg::index_copy);
+  add_write(t, "index_put_", rg::index_put), add_write(t, "cumsum_", rg::cumsum);
+  add_write(t, "cumprod_", rg::cumprod), add_write(t, "tril_", rg::tril), add_write(t, "triu_", rg::triu);
+  add_write(t, "softmax_", rg::softmax), add_write(t, "flip_", rg::flip), add_write(t, "addmm_", rg::addmm);
+  add_write(t, "baddbmm_", rg::baddbmm), add_write(t, "fill of a tensor_", rg::fill);
+  // Results that are no new value of the first argument: another tensor, a view of it, of another type.
+  add_write(
+      t, "another_", +[](Operand, Tensor other) { return other; });
+  add_write(
+      t, "itself_", +[](Operand x) { return x.tensor(); });
+  add_write(t, "transpose_", rg::transpose);
+  add_write(
+      t, "expand_", +[](Operand x, IntArray size) { return rg::expand(x, size); });
+  add_write(t, "to_", rg::to);
+}
+
+}  // namespace
+
+void add_write_api(ApiTable& table) {
+  add_methods(table);
+  add_functions(table);
+  add_elementwise(table);
+  add_others(table);
+}
+
+}  // namespace fuzz
