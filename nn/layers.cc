@@ -76,7 +76,7 @@ Tensor GELU::forward(Operand x) const {
 CausalSelfAttention::CausalSelfAttention(Module* parent, std::string name, int64_t width, int64_t heads,
                                          CausalSelfAttentionOptions options, SourceLocation where)
     : Module(parent, std::move(name)),
-      qkv(this, "qkv", width, 3 * width, {.bias = options.bias}),
+      qkv(this, "qkv", width, Dim::checked_mul(3, width), {.bias = options.bias}),
       proj(this, "proj", width, width, {.bias = options.bias}),
       heads_(heads) {
   if (heads < 1 || width % heads != 0)

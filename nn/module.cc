@@ -20,6 +20,12 @@ Module::Module(Module* parent, std::string name) {
   if (!parent) return;
   parent->check_name(name);
   parent->children_.emplace_back(std::move(name), this);
+  parent_ = parent;
+}
+
+Module::~Module() {
+  for (const auto& [name, child] : children_) child->parent_ = nullptr;
+  if (parent_) std::erase_if(parent_->children_, [&](const auto& child) { return child.second == this; });
 }
 
 void Module::check_name(std::string_view name) const {

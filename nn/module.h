@@ -10,6 +10,7 @@
 // parameters are neither copied nor moved: they live where they were declared, or in a ModuleList. A name is a path with dots
 // ("blocks.0.ln1.weight"), as in PyTorch, so a saved state loads there under the same keys. A parameter used in two places (a tied head) is
 // registered once and read from both.
+// A module that goes leaves its parent, also when its own construction fails half-way.
 // A module's forward takes an Operand and opens a CallScope with its location: errors name the line that called the outermost module.
 #pragma once
 
@@ -44,7 +45,7 @@ class Module {
   Module() = default;
   /// A child of `parent` (null: a root). Error(bad_argument) for a name that is empty, taken, or has a dot.
   Module(Module* parent, std::string name);
-  virtual ~Module() = default;
+  virtual ~Module();
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
@@ -75,6 +76,7 @@ class Module {
 
   std::vector<std::pair<std::string, Parameter*>> parameters_;
   std::vector<std::pair<std::string, Module*>> children_;
+  Module* parent_ = nullptr;
   bool training_ = true;
 };
 
@@ -90,14 +92,21 @@ class ModuleList : public Module {
     items_.push_back(std::make_unique<T>(this, std::to_string(items_.size()), std::forward<Args>(args)...));
     return *items_.back();
   }
-  T& operator[](size_t i) { return *items_.at(i); }
-  const T& operator[](size_t i) const { return *items_.at(i); }
+  /// Error(index_out_of_range) beyond the end.
+  T& operator[](size_t i) { return *items_[checked(i)]; }
+  const T& operator[](size_t i) const { return *items_[checked(i)]; }
   size_t size() const { return items_.size(); }
 
   /// The modules, in order: `for (auto& block : blocks.items()) x = (*block)(x);`
   const std::vector<std::unique_ptr<T>>& items() const { return items_; }
 
  private:
+  size_t checked(size_t i) const {
+    if (i >= items_.size())
+      fail(Category::index_out_of_range, "ModuleList", "there is no module " + std::to_string(i));
+    return i;
+  }
+
   std::vector<std::unique_ptr<T>> items_;
 };
 

@@ -13,7 +13,8 @@
 namespace retrograd {
 namespace {
 
-void check_size(const Shape& size, std::string_view op, SourceLocation where) {
+void check_type(const Shape& size, ScalarType dtype, std::string_view op, SourceLocation where) {
+  if (dtype == ScalarType::Undefined) fail(Category::bad_argument, op, "the dtype is undefined", where);
   for (Dim d : size)
     if (d.hint() < 0)
       fail(Category::bad_argument, op, fmt::format("a size is negative: {}", to_string(size)), where);
@@ -29,7 +30,7 @@ Tensor finish(Tensor t, const TensorOptions& options, SourceLocation where) {
 }
 
 Tensor fresh(const Shape& size, const TensorOptions& options, std::string_view op, SourceLocation where) {
-  check_size(size, op, where);
+  check_type(size, options.dtype, op, where);
   RefPtr<TensorImpl> cell = TensorImpl::make();
   cell->set_type(options.dtype, kCPU, size);
   cell->allocate();
@@ -39,7 +40,7 @@ Tensor fresh(const Shape& size, const TensorOptions& options, std::string_view o
 }  // namespace
 
 Tensor full(const Shape& size, Scalar value, TensorOptions options, SourceLocation where) {
-  check_size(size, "full", where);
+  check_type(size, options.dtype, "full", where);
   return finish(ops::emit<ops::Full>({}, {size, value, options.dtype}, where), options, where);
 }
 
@@ -212,7 +213,7 @@ Tensor triu_indices(int64_t row, int64_t col, int64_t offset, TensorOptions opti
 
 Tensor eye(Dim n, std::optional<Dim> m, TensorOptions options, SourceLocation where) {
   const Shape size{n, m.value_or(n)};
-  check_size(size, "eye", where);
+  check_type(size, options.dtype, "eye", where);
   const Tensor diagonal = ones({size[0] < size[1] ? size[0] : size[1]}, {options.dtype}, where);
   return finish(ops::emit<ops::Transposed<ops::Diagonal>>({diagonal.get()}, {{0, 0, 1}, size}, where),
                 options, where);
@@ -220,7 +221,7 @@ Tensor eye(Dim n, std::optional<Dim> m, TensorOptions options, SourceLocation wh
 
 Tensor from_blob(void* data, const Shape& size, TensorOptions options, void (*release)(void*), void* context,
                  SourceLocation where) {
-  check_size(size, "from_blob", where);
+  check_type(size, options.dtype, "from_blob", where);
   RefPtr<TensorImpl> cell = TensorImpl::make();
   cell->set_type(options.dtype, kCPU, size);
   contiguous_strides(size, cell->mutable_strides());

@@ -47,7 +47,9 @@ void Contiguous::run_on_host(const Call& call, Tensor* results) {
 
 void To::infer(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl& x = *call.operands[0];
-  outputs[0]->set_type(call.attrs_as<Attrs>().dtype, x.device(), x.shape());
+  const ScalarType dtype = call.attrs_as<Attrs>().dtype;
+  if (dtype == ScalarType::Undefined) fail_call(call, Category::bad_argument, "the dtype is undefined");
+  outputs[0]->set_type(dtype, x.device(), x.shape());
 }
 
 Tensor To::transpose(RuleContext& c, int, const Tensor& g) { return to(g, c.type(0).dtype); }

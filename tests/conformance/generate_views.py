@@ -22,7 +22,7 @@ import warnings
 
 import torch
 
-from torch_oracle import Oracle, Suite, category
+from torch_oracle import Oracle, Suite, category, is_leaf
 import view_statements
 
 LARGEST = 1e4
@@ -31,6 +31,11 @@ SHAPES = [(), (3,), (4,), (6,), (2, 3), (3, 2), (2, 2), (1, 3), (4, 3), (2, 1, 3
 
 class Discard(Exception):
     """The program cannot go on: it has no defined verdict."""
+
+
+def too_large(t):
+    with torch.no_grad():
+        return t.is_floating_point() and t.numel() > 0 and not bool((t.abs() <= LARGEST).all())
 
 
 class Program:
@@ -96,10 +101,10 @@ class Program:
         before = self.values()
         try:
             self.oracle.run(statement)
-        except (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError) as error:
+        except (RuntimeError, IndexError, ValueError) as error:
             categories = category(error)
             if categories is None:
-                raise Discard(f"{statement} {str(error)[:200]}") from error
+                raise Discard(f"{statement.get('op', statement.get('do'))}: {str(error)[:120]}") from error
             after = self.values()
             if any(not torch.equal(t, after[n]) for n, t in before.items()):
                 raise Discard("refused, but something was written") from error
@@ -111,10 +116,8 @@ class Program:
                 self.failed = True
             return False
         self.body.append(statement)
-        for t in self.oracle.names.values():
-            if t is not None and t.is_floating_point() and t.numel():
-                if not torch.isfinite(t).all() or t.detach().abs().max() > LARGEST:
-                    raise Discard("too large")
+        if any(too_large(t) for t in self.oracle.names.values() if t is not None):
+            raise Discard("too large")
         return True
 
     def block(self, kind, steps):
@@ -148,18 +151,19 @@ class Program:
                 continue
             check["values"][name] = t.detach().clone()
             check["requires_grad"][name] = t.requires_grad
+            if is_leaf(t) is None:
+                continue
             check["is_leaf"][name] = t.is_leaf
             if not self.failed and t.requires_grad and (t.is_leaf or t.retains_grad):
                 grad = t.grad
-                if grad is not None and (not torch.isfinite(grad).all() or
-                                         grad.numel() and grad.abs().max() > LARGEST):
+                if grad is not None and too_large(grad):
                     raise Discard("a gradient too large")
                 check["grads"][name] = None if grad is None else grad.detach().clone()
         self.body.append(check)
 
     def finish(self):
         roots = [n for n, t in self.oracle.names.items()
-                 if t is not None and t.is_floating_point() and t.requires_grad and not t.is_leaf]
+                 if t is not None and t.is_floating_point() and t.requires_grad and is_leaf(t) is False]
         if roots and not self.failed:
             roots = self.random.sample(roots, min(len(roots), self.random.randint(1, 3)))
             self.emit({"do": "backward", "roots": roots, "cotangents": [self.cotangent(r) for r in roots]})

@@ -47,6 +47,14 @@ def category(error):
     return None
 
 
+def is_leaf(t):
+    """None where PyTorch refuses to say: a view made under no_grad whose base was written to since."""
+    try:
+        return t.is_leaf
+    except RuntimeError:
+        return None
+
+
 def items(index, tensors):
     """Python's index from the format's."""
     kinds = {"int": lambda i: i[1], "slice": lambda i: slice(*i[1:]), "ellipsis": lambda i: Ellipsis,
@@ -58,9 +66,14 @@ def getitem(x, *tensors, index):
     return x[items(index, tensors)]
 
 
-def setitem_(x, value, *tensors, index, **attrs):
-    x[items(index, tensors)] = attrs["value"] if value is None else value
+def setitem_(x, source, *tensors, index, value=None):
+    x[items(index, tensors)] = value if source is None else source
     return x
+
+
+def along(name):
+    """The method of an op whose attribute `dim` comes before its tensors."""
+    return lambda x, *tensors, dim: getattr(x, name)(dim, *tensors)
 
 
 def slice_(x, dim, start=None, end=None, step=1):
@@ -81,6 +94,7 @@ OPS = {
     "view": lambda x, size: x.view(size), "expand": lambda x, size: x.expand(size),
     "contiguous": lambda x: x.contiguous(), "detach": lambda x: x.detach(), "to": lambda x, dtype: x.to(DTYPE_OF[dtype]),
     "lerp": lambda x, end, weight: torch.lerp(x, end, weight), "repeat": lambda x, repeats: x.repeat(repeats),
+    **{name: along(name) for name in ("index_select", "index_add_", "index_copy_", "scatter_", "scatter_add_")},
     "index_put_": lambda x, values, *indices, accumulate=False: x.index_put_(indices, values, accumulate),
     "leaky_relu_": lambda x, **a: F.leaky_relu(x, inplace=True, **a),
     "elu_": lambda x, **a: F.elu(x, inplace=True, **a),
@@ -173,9 +187,7 @@ class Suite:
     def key(self, t):
         if t is None:
             return None
-        t = t.detach().contiguous()
-        raw = bytes(t.flatten().view(torch.uint8).numpy()) if t.numel() else b""
-        entry = (DTYPES[t.dtype][1], tuple(t.shape), raw)
+        entry = (DTYPES[t.dtype][1], tuple(t.shape), t.detach().numpy().tobytes())
         if entry not in self.keys:
             self.keys[entry] = str(len(self.keys) + 1)
             self.blobs.append(entry)

@@ -6,6 +6,8 @@ nearly: some are meant to be refused), and emits the statement. False when nothi
 
 import torch
 
+import torch_oracle
+
 # Functions of one tensor, with the values that they are used for.
 UNARY = {
     "neg": None, "sin": None, "cos": None, "tanh": None, "sigmoid": None, "square": lambda x: x.abs().max() < 20,
@@ -309,6 +311,15 @@ def index(p, size, length):
     return p.new_input(tuple(values.shape), values=values, letter="i")
 
 
+def pick_written(p, accept=lambda t: True):
+    """Seldom a leaf that requires a gradient, or a view of one: with gradients on, writing to it is refused."""
+    def is_free(t):
+        base = t if t._base is None else t._base
+        return not (base.requires_grad and torch_oracle.is_leaf(base)) and not (t.requires_grad and torch_oracle.is_leaf(t))
+    forbidden = torch.is_grad_enabled() and p.random.random() < 0.93
+    return p.pick(lambda t: accept(t) and (not forbidden or is_free(t)))
+
+
 def emit_write(p, op, operands, attrs, result=False):
     written, *read = (p.tensor(n) if n else None for n in operands)
     if undefined_write(written, read):
@@ -318,12 +329,12 @@ def emit_write(p, op, operands, attrs, result=False):
 
 def write_unary(p):
     op = p.random.choice(list(UNARY) + list(WRITTEN_ONLY))
-    name = p.pick(lambda t: holds(op, t))
+    name = pick_written(p, lambda t: holds(op, t))
     return bool(name) and emit_write(p, op + "_", [name], {})
 
 
 def write_number(p):
-    name = p.pick()
+    name = pick_written(p)
     op, attrs = p.random.choice([("fill_", {"value": 0.5}), ("mul_", {"other": 0.5}), ("add_", {"other": 1.0}),
                                  ("sub_", {"other": 0.25}), ("div_", {"other": 2.0}), ("pow_", {"exponent": 2}),
                                  ("clamp_", {"min": -0.5, "max": 0.75}), ("leaky_relu_", {"negative_slope": 0.2}),
@@ -333,7 +344,7 @@ def write_number(p):
 
 
 def write_binary(p):
-    name = p.pick()
+    name = pick_written(p)
     other = name and partner(p, p.tensor(name))
     if not other:
         return False
@@ -349,7 +360,7 @@ def write_binary(p):
 
 
 def write_ternary(p):
-    name = p.pick()
+    name = pick_written(p)
     a = name and partner(p, p.tensor(name))
     b = name and partner(p, p.tensor(name))
     if not a or not b or len({p.tensor(n).dtype for n in (name, a, b)}) > 1:
@@ -358,7 +369,7 @@ def write_ternary(p):
 
 
 def write_masked(p):
-    name = p.pick()
+    name = pick_written(p)
     if not name:
         return False
     t = p.tensor(name)
@@ -366,24 +377,19 @@ def write_masked(p):
 
 
 def write_item(p):
-    name = p.pick()
+    name = pick_written(p)
     if not name:
         return False
     t = p.tensor(name)
     attrs = dict(draw_getitem(p, t)[1])
     try:
-        target = t.detach()[_items(attrs["index"])]
+        target = t.detach()[torch_oracle.items(attrs["index"], [])]
     except (RuntimeError, IndexError):
         return False
     if p.random.random() < 0.4:
         return emit_write(p, "setitem_", [name, None], {**attrs, "value": 0.5})
     value = p.pick(lambda v: v.dim() <= target.dim() and _broadcasts(v.shape, target.shape) and v.dtype == t.dtype)
     return bool(value) and emit_write(p, "setitem_", [name, value], attrs)
-
-
-def _items(items):
-    from torch_oracle import items as made
-    return made(items, [])
 
 
 def _broadcasts(shape, to):
@@ -394,7 +400,7 @@ def _broadcasts(shape, to):
 
 
 def write_indexed(p):
-    name = p.pick(lambda t: t.dim() > 0 and t.numel() > 0)
+    name = pick_written(p, lambda t: t.dim() > 0 and t.numel() > 0)
     if not name:
         return False
     t, r = p.tensor(name), p.random
@@ -473,7 +479,7 @@ def requires_grad(p):
 
 
 def retain_grad(p):
-    name = p.pick(lambda t: t.requires_grad and not t.is_leaf)
+    name = p.pick(lambda t: t.requires_grad and torch_oracle.is_leaf(t) is False)
     if not name:
         return False
     p.emit({"do": "retain_grad", "var": name})
@@ -481,7 +487,7 @@ def retain_grad(p):
 
 
 def get_grad(p):
-    name = p.pick(lambda t: t.is_leaf and t.grad is not None)
+    name = p.pick(lambda t: torch_oracle.is_leaf(t) and t.grad is not None)
     if not name:
         return False
     p.emit({"do": "get_grad", "var": name, "out": p.fresh("g")})
@@ -489,7 +495,7 @@ def get_grad(p):
 
 
 def set_grad(p):
-    name = p.pick(lambda t: t.is_leaf and t.requires_grad)
+    name = p.pick(lambda t: torch_oracle.is_leaf(t) and t.requires_grad)
     if not name:
         return False
     t = p.tensor(name)

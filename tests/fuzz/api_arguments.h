@@ -77,7 +77,7 @@ class Arguments {
   /// Serves the backwards of a round, so that structures and sizes come back.
   rg::CompiledBackward compiled;
   /// While set, some tensors carry a tangent.
-  const rg::autograd::DualLevel* level = nullptr;
+  rg::autograd::DualLevel* level = nullptr;
 
  private:
   static constexpr size_t kPool = 48;

@@ -108,7 +108,7 @@ void add_derivatives(ApiTable& t) {
       });
   add(
       t, "DualLevel", +[](Tensor x, Tensor v, Tensor y) {
-        const autograd::DualLevel level;
+        autograd::DualLevel level;
         const Tensor dual = level.make_dual(x, v);
         return Tensors{level.tangent(rg::mul(dual, y)), level.tangent(y), level.tangent(dual)};
       });

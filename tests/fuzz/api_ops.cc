@@ -1,4 +1,5 @@
 // Entries for the functions of ops/: see api_table.h. Overloads are told apart by a cast.
+#include "ops/copy.h"
 #include "tests/fuzz/api_table.h"
 
 namespace fuzz {

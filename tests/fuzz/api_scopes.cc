@@ -25,7 +25,7 @@ void with_pair(rg::RefPtr<rg::SavedTensorHooks> pair, const Call& call) {
 }
 
 void in_dual_level(Arguments& a, const Call& call) {
-  const rg::autograd::DualLevel level;
+  rg::autograd::DualLevel level;
   struct Entered {
     Arguments& a;
     ~Entered() { a.level = nullptr; }

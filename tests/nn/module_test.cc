@@ -195,6 +195,21 @@ TEST_CASE("causal attention: a place depends on itself and what is before it") {
   CHECK(error_of([] { nn::CausalSelfAttention(nullptr, "", 8, 3); }).first == Category::bad_argument);
 }
 
+TEST_CASE("a module that could not be made is no child") {
+  nn::ModuleList<nn::Linear> list;
+  list.emplace_back(3, 2);
+  CHECK(error_of([&] { list.emplace_back(-1, 2); }).first == Category::bad_argument);
+  CHECK(error_of([&] { list[1]; }).first == Category::index_out_of_range);
+  CHECK(list.parameters().size() == 2);
+  list.emplace_back(2, 4);
+  CHECK(list.named_parameters()[2].name == "1.weight");
+  {
+    nn::Linear passing(&list, "passing", 1, 1);
+    CHECK(list.parameters().size() == 6);
+  }
+  CHECK(list.parameters().size() == 4);
+}
+
 TEST_CASE("initial values have PyTorch's distributions") {
   rg::manual_seed(3);
   nn::Linear linear(nullptr, "", 400, 300);
