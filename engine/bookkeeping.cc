@@ -6,6 +6,7 @@
 #include "engine/function.h"
 #include "engine/runner.h"
 #include "ops/arithmetic.h"
+#include "ops/shape_ops.h"
 
 namespace retrograd {
 namespace {
@@ -142,7 +143,7 @@ void run_hook(const HookAttrs& attrs, std::span<TensorImpl* const> operands, std
 }
 
 void retain_gradient(GradBox& box, const Tensor& grad) {
-  box.grad = box.grad.defined() ? add(box.grad, grad) : grad;
+  box.grad = box.grad.defined() ? add(box.grad, grad) : clone(grad);  // others see grad's memory, too
 }
 
 }  // namespace retrograd

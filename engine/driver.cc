@@ -342,10 +342,12 @@ BackwardRequest make_request(const Tensors& roots, const Tensors& cotangents,
   }
   if (inputs)
     for (const Tensor& input : *inputs) {
-      request.input_edges.push_back(gradient_edge(input.impl()));
-      if (!request.input_edges.back())
+      if (!input.requires_grad())
         fail(Category::no_grad_fn, op,
              fmt::format("an input ({}) does not require a gradient", describe(input)), where);
+      Edge edge = gradient_edge(input.impl());
+      if (!edge) edge = Edge(&input.impl());  // made under no_grad of a base that requires one: never reached
+      request.input_edges.push_back(std::move(edge));
       if (accumulate && !input.is_leaf()) input.retain_grad(where);
     }
   return request;

@@ -27,6 +27,7 @@ int64_t span_of(const TensorImpl& x) {
 }
 
 bool shows_an_element_twice(const TensorImpl& x) {
+  if (x.numel().raw() == 0) return false;
   for (int i = 0; i < x.rank(); ++i)
     if (x.strides()[i] == 0 && x.shape()[i].raw() > 1) return true;
   return false;
@@ -35,31 +36,32 @@ bool shows_an_element_twice(const TensorImpl& x) {
 // As many elements as their span has, each once: only of such tensors the overlap is known by their ends (PyTorch: get_overlap_status).
 bool is_dense(const TensorImpl& x) { return !shows_an_element_twice(x) && span_of(x) == x.numel().raw(); }
 
-bool overlaps_in_part(const TensorImpl& a, const TensorImpl& b) {
-  if (!(a.storage() == b.storage()) || !is_dense(a) || !is_dense(b)) return false;
-  const int64_t a_begin = a.storage_offset(), a_end = a_begin + span_of(a), b_begin = b.storage_offset(),
-                b_end = b_begin + span_of(b);
-  if (a_begin != b_begin || a_end != b_end) return a_begin < b_end && b_begin < a_end;
-  return a.shape() == b.shape() && !std::equal(a.strides(), a.strides() + a.rank(), b.strides());
+bool have_equal_layout(const TensorImpl& a, const TensorImpl& b) {
+  if (!(a.shape() == b.shape())) return false;
+  for (int i = 0; i < a.rank(); ++i)
+    if (a.shape()[i].raw() > 1 && a.strides()[i] != b.strides()[i]) return false;
+  return true;
 }
 
-// Passes calls on and refuses those that read memory which the in-place op overwrites in part.
-class OverlapCheck final : public PassThrough {
- public:
-  OverlapCheck(Emitter& below, const TensorImpl& written)
-      : PassThrough("OverlapCheck", below), written_(written) {}
-  void emit(const Call& call, Tensor* results) override {
-    if (!call.op->is(Trait::view))
-      for (const TensorImpl* x : call.operands)
-        if (x && overlaps_in_part(written_, *x))
-          fail_call(call, Category::overlapping_write,
-                    "an operand overlaps in part with the tensor written to. Hint: clone it first");
-    below().emit(call, results);
-  }
+enum class Overlap { none, partial, full };
 
- private:
-  const TensorImpl& written_;
-};
+Overlap overlap_of(const TensorImpl& a, const TensorImpl& b) {
+  if (!(a.storage() == b.storage()) || a.numel().raw() == 0 || b.numel().raw() == 0 || !is_dense(a) ||
+      !is_dense(b))
+    return Overlap::none;
+  const int64_t a_begin = a.storage_offset(), a_end = a_begin + span_of(a), b_begin = b.storage_offset(),
+                b_end = b_begin + span_of(b);
+  if (a_begin != b_begin || a_end != b_end)
+    return a_begin < b_end && b_begin < a_end ? Overlap::partial : Overlap::none;
+  return have_equal_layout(a, b) ? Overlap::full : Overlap::partial;
+}
+bool overlaps_in_part(const TensorImpl& a, const TensorImpl& b) {
+  return overlap_of(a, b) == Overlap::partial;
+}
+
+bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 // Copies values between cells of one type, as memory: no record, no tangents.
 void copy_memory(TensorImpl& from, const Tensor& to, SourceLocation where = {}) {
@@ -78,41 +80,38 @@ void link_like(const TensorImpl& from, TensorImpl& to) {
   to.output_nr = from.output_nr;
 }
 
-// The old value as the function sees it. While gradients are on, it has a storage of its own, so that it can be told whether anybody
-// keeps the value.
+// The old value as the function sees it, a cell of its own. While gradients are on, it has a storage of its own, too, so that it can be told
+// whether anybody keeps the value.
 class StandIn {
  public:
-  explicit StandIn(TensorImpl& self) : self_(self) {
-    if (!GradMode::is_enabled()) {
-      tensor_ = Tensor(RefPtr<TensorImpl>(&self));
-      return;
-    }
+  explicit StandIn(TensorImpl& self) {
+    RefPtr<TensorImpl> cell = TensorImpl::make();
+    cell->alias(self);
+    copy_tangents(self, *cell);
+    tensor_ = Tensor(cell);
+    if (!GradMode::is_enabled()) return;
     if (Emitter::current().values() == Emitter::Values::of_function) {
       tensor_ = Emitter::current().present_value(self);
       link_like(self, tensor_.impl());
       copy_tangents(self, tensor_.impl());
       return;
     }
-    RefPtr<TensorImpl> cell = TensorImpl::make();
-    cell->alias(self);
     const int64_t bytes = span_of(self) * static_cast<int64_t>(element_size(self.dtype()));
     cell->set_storage(
         Storage::wrap(self.data(), bytes, drop_storage, RefPtr<Storage>(self.storage()).release()));
     cell->set_storage_offset(0);
     link_like(self, *cell);
-    copy_tangents(self, *cell);
-    tensor_ = Tensor(std::move(cell));
     if (default_saved_tensor_hooks()) keep_privately();  // a pack hook may keep what it is given
   }
 
   const Tensor& tensor() const { return tensor_; }
-  bool shares_memory_with(const Tensor& x) const { return x.impl().storage() == tensor_.impl().storage(); }
+  bool shares_memory_with(const TensorImpl& x) const { return x.storage() == tensor_.impl().storage(); }
 
   /// Before the write: whoever still holds the old value gets memory of its own.
   void let_go() {
     RefPtr<TensorImpl> cell = tensor_.ref();
     tensor_.reset();
-    if (cell.get() == &self_ || cell->graph) return;  // a recorded value is never overwritten
+    if (!GradMode::is_enabled() || cell->graph) return;  // a recorded value is never overwritten
     if (!cell->is_unique() || !cell->storage()->is_unique()) {
       tensor_ = Tensor(std::move(cell));
       keep_privately();
@@ -131,7 +130,6 @@ class StandIn {
     cell.storage()->rewrap(block->data(), bytes, drop_storage, RefPtr<Storage>(block).release());
   }
 
-  TensorImpl& self_;
   Tensor tensor_;
 };
 
@@ -166,12 +164,66 @@ void check_self(const TensorImpl& self, std::string_view name, SourceLocation wh
              "a leaf that requires a gradient, or a view of one, is written to. Hint: use no_grad", self,
              where);
   }
-  static constexpr std::string_view idempotent[] = {"fill_", "zero_", "masked_fill_", "index_put_"};
-  if (shows_an_element_twice(self) &&
-      std::find(std::begin(idempotent), std::end(idempotent), name) == std::end(idempotent))
+  if (shows_an_element_twice(self) && !is_one_of(name, {"fill_", "zero_"}))
     refuse(Category::overlapping_write, name,
            "the tensor shows one element more than once. Hint: clone it first", self, where);
 }
+
+// Passes on the calls of the function, and refuses operands that the write does not go with: one that overlaps with the tensor written to,
+// or one that wants a gradient where that cannot follow. What the function makes of the stand-in is no such operand.
+class OperandCheck final : public PassThrough {
+ public:
+  OperandCheck(Emitter& below, TensorImpl& written, const StandIn& old, std::string_view name)
+      : PassThrough("OperandCheck", below),
+        written_(written),
+        name_(name),
+        may_overlap_(name == "fill_"),  // reads one number
+        // PyTorch's kernels read and write at different places.
+        must_lie_apart_(
+            is_one_of(name, {"scatter_", "scatter_add_", "index_add_", "index_copy_", "index_put_"})) {
+    own_.push_back(old.tensor());
+  }
+
+  void emit(const Call& call, Tensor* results) override {
+    bool is_own = false;
+    const auto each_other = [&](auto&& check) {
+      for (TensorImpl* x : call.operands) {
+        if (!x) continue;
+        if (std::any_of(own_.begin(), own_.end(), [&](const Tensor& t) { return t.get() == x; }))
+          is_own = true;
+        else
+          check(*x);
+      }
+    };
+    if (GradMode::is_enabled() && call.op->vjp && is_floating(written_.dtype()))
+      each_other([&](TensorImpl& x) { check_gradient(call, x); });
+    each_other([&](TensorImpl& x) { check_overlap(call, x); });
+    below().emit(call, results);
+    if (!call.op->is(Trait::view)) return;
+    // A view is checked when it is made: what it shows may be spread out.
+    if (is_own || call.operands[0]->storage() == written_.storage()) own_.push_back(results[0]);
+  }
+
+ private:
+  void check_gradient(const Call& call, TensorImpl& x) const {
+    const bool wants_gradient = x.requires_grad || (x.base && x.base->requires_grad);
+    if (wants_gradient && written_.base) check_view(written_, name_, call.where);
+    refresh_view(x);
+  }
+
+  void check_overlap(const Call& call, TensorImpl& x) const {
+    if (may_overlap_) return;
+    const Overlap overlap = &x == &written_ ? Overlap::full : overlap_of(written_, x);
+    if (overlap == Overlap::partial || (overlap == Overlap::full && must_lie_apart_))
+      fail_call(call, Category::overlapping_write,
+                "an operand overlaps with the tensor written to. Hint: clone it first");
+  }
+
+  TensorImpl& written_;
+  std::string_view name_;
+  bool may_overlap_, must_lie_apart_;
+  Tensors own_;  // the stand-in, views of it, and operands that were checked
+};
 
 void check_result(const TensorImpl& self, const Tensor& result, std::string_view name, SourceLocation where) {
   const ScalarType from = result.dtype(), to = self.dtype();
@@ -280,70 +332,11 @@ void saved_result_is_self(const TensorImpl& self, const TensorImpl& result) {
 Tensor owned(Tensor result, const StandIn& old, const TensorImpl& self, bool recorded, SourceLocation where) {
   if (result.dtype() != self.dtype()) result = to(Operand(result, where), self.dtype());
   if (recorded && !result.impl().requires_grad) result = copy(Operand(old.tensor(), where), result);
-  if (old.shares_memory_with(result)) return clone(Operand(result, where));
+  if (old.shares_memory_with(result.impl())) return clone(Operand(result, where));
   return result.impl().is_unique() ? result : alias(Operand(result, where));
 }
 
-}  // namespace
-
-void take_over_history(const Tensor& self, const Tensor& result, std::string_view name,
-                       SourceLocation where) {
-  TensorImpl& cell = self.impl();
-  refresh_view(cell);
-  check_self(cell, name, where);
-  const bool recorded = GradMode::is_enabled() && result.impl().requires_grad;
-  if (recorded && cell.base) check_view(cell, name, where);
-  if (cell.base)
-    write_history_of_base(cell, result, recorded, where);
-  else
-    write_history(cell, result, recorded);
-  if (recorded) saved_result_is_self(cell, result.impl());
-  refresh_view(cell);
-}
-
-const Tensor& apply_inplace(const Tensor& self, const std::function<Tensor(const Tensor&)>& op,
-                            std::string_view name, SourceLocation where) {
-  TensorImpl& cell = self.impl();
-  refresh_view(cell);
-  check_self(cell, name, where);
-  StandIn old(cell);
-  Tensor result;
-  {
-    OverlapCheck check(Emitter::current(), cell);
-    Emitter::Scope scope(check);
-    result = op(old.tensor());
-  }
-  check_result(cell, result, name, where);
-  const bool recorded = GradMode::is_enabled() && is_floating(cell.dtype()) &&
-                        (cell.requires_grad || result.impl().requires_grad);
-  if (recorded && cell.base) check_view(cell, name, where);
-  result = owned(std::move(result), old, cell, recorded, where);
-  cell.storage()->will_be_written();  // before anything is changed: it may fail
-  old.let_go();
-  if (cell.base)
-    write_history_of_base(cell, result, recorded, where);
-  else
-    write_history(cell, result, recorded);
-  if (Emitter& emitter = Emitter::current(); emitter.values() == Emitter::Values::of_function)
-    emitter.write(cell, result, effective_location(where));
-  else
-    copy_memory(result.impl(), self, effective_location(where));
-  if (recorded) saved_result_is_self(cell, result.impl());
-  refresh_view(cell);
-  return self;
-}
-
-bool write_directly(const OpInfo& op, const Tensor& self, std::span<TensorImpl* const> operands, void* attrs,
-                    SourceLocation where) {
-  const TensorImpl& cell = self.impl();
-  if (GradMode::is_enabled() || &Emitter::current() != &eager_emitter() || cell.graph ||
-      shows_an_element_twice(cell))
-    return false;
-  for (const TensorImpl* x : operands)
-    if (x && (x->graph || !(x->type() == cell.type()) || overlaps_in_part(cell, *x))) return false;
-  run_into({&op, operands, attrs, where, 1}, self);
-  return true;
-}
+// ---- views of what was written to ------------------------------------------------------------------------------------------------------
 
 bool is_stale(const TensorImpl& view) {
   if (!view.base || !view.base->meta) return false;
@@ -351,7 +344,7 @@ bool is_stale(const TensorImpl& view) {
 }
 
 // Reads alone may come here from several threads: once the base was written, they take turns.
-void refresh_view(TensorImpl& view) {
+void bring_up_to_date(TensorImpl& view) {
   if (!view.base || !view.base->meta || !view.base->meta->epoch) return;
   static constinit StripedLock refreshing;
   std::lock_guard lock(refreshing.of(&view));
@@ -375,6 +368,79 @@ void refresh_view(TensorImpl& view) {
     set_history(view, Record::make(call, &typed, 1), 0);
   }
   view.need_meta().base_epoch = base.meta->epoch;
+}
+
+}  // namespace
+
+void take_over_history(const Tensor& self, const Tensor& result, std::string_view name,
+                       SourceLocation where) {
+  TensorImpl& cell = self.impl();
+  bring_up_to_date(cell);
+  check_self(cell, name, where);
+  const bool recorded = GradMode::is_enabled() && result.impl().requires_grad;
+  if (recorded && cell.base) check_view(cell, name, where);
+  if (cell.base)
+    write_history_of_base(cell, result, recorded, where);
+  else
+    write_history(cell, result, recorded);
+  if (recorded) saved_result_is_self(cell, result.impl());
+  bring_up_to_date(cell);
+}
+
+const Tensor& apply_inplace(const Tensor& self, const std::function<Tensor(const Tensor&)>& op,
+                            std::string_view name, SourceLocation where) {
+  TensorImpl& cell = self.impl();
+  bring_up_to_date(cell);
+  check_self(cell, name, where);
+  StandIn old(cell);
+  Tensor result;
+  {
+    OperandCheck check(Emitter::current(), cell, old, name);
+    Emitter::Scope scope(check);
+    result = op(old.tensor());
+  }
+  check_result(cell, result, name, where);
+  const bool recorded = GradMode::is_enabled() && is_floating(cell.dtype()) &&
+                        (cell.requires_grad || result.impl().requires_grad);
+  if (recorded && cell.base) check_view(cell, name, where);
+  result = owned(std::move(result), old, cell, recorded, where);
+  cell.storage()->will_be_written();  // before anything is changed: it may fail
+  old.let_go();
+  if (cell.base)
+    write_history_of_base(cell, result, recorded, where);
+  else
+    write_history(cell, result, recorded);
+  if (Emitter& emitter = Emitter::current(); emitter.values() == Emitter::Values::of_function)
+    emitter.write(cell, result, effective_location(where));
+  else
+    copy_memory(result.impl(), self, effective_location(where));
+  if (recorded) saved_result_is_self(cell, result.impl());
+  bring_up_to_date(cell);
+  return self;
+}
+
+bool write_directly(const OpInfo& op, const Tensor& self, std::span<TensorImpl* const> operands, void* attrs,
+                    SourceLocation where) {
+  const TensorImpl& cell = self.impl();
+  if (GradMode::is_enabled() || &Emitter::current() != &eager_emitter() || cell.graph ||
+      shows_an_element_twice(cell))
+    return false;
+  for (const TensorImpl* x : operands)
+    if (x && (x->graph || !(x->type() == cell.type()) || overlaps_in_part(cell, *x))) return false;
+  run_into({&op, operands, attrs, where, 1}, self);
+  return true;
+}
+
+void refresh_view(TensorImpl& view) {
+  if (!view.base) return;
+  if ((view.is_multi_output_view || view.is_no_grad_view) && (view.grad_fn || view.base->requires_grad) &&
+      view.storage()->version() != view.made_at_version())
+    fail(Category::view_inplace_forbidden, "view",
+         fmt::format(
+             "{}, {}, is used after its memory was written to. Hint: {}", to_string(view.type()),
+             view.is_no_grad_view ? "a view made under no_grad" : "an output of split, chunk or unbind",
+             view.is_no_grad_view ? "make it where it is used" : "use narrow or select"));
+  bring_up_to_date(view);
 }
 
 }  // namespace retrograd

@@ -26,7 +26,7 @@ struct OpInfo;
 /// Writes op(self) into self and returns self; `name` is the op's, with its underscore.
 /// Errors: leaf_inplace (a leaf that requires a gradient, or a view of one, with gradients on), view_inplace_forbidden (a view made by
 /// split, chunk or unbind, or under no_grad, when a gradient would follow), overlapping_write (self shows an element twice, or another
-/// operand overlaps it in part), dtype_mismatch (the result cannot be cast to self's dtype), shape_mismatch (it has another shape).
+/// operand overlaps it in part, or at all where elements are written at indices), dtype_mismatch (the result cannot be cast to self's dtype), shape_mismatch (it has another shape).
 /// On an error nothing has been written.
 const Tensor& apply_inplace(const Tensor& self, const std::function<Tensor(const Tensor&)>& op,
                             std::string_view name, SourceLocation where = SourceLocation::current());
@@ -40,9 +40,8 @@ bool write_directly(const OpInfo& op, const Tensor& self, std::span<TensorImpl* 
 /// its base and views follow. Errors as above: leaf_inplace, view_inplace_forbidden.
 void take_over_history(const Tensor& self, const Tensor& result, std::string_view name, SourceLocation where);
 
-/// Whether the base of this view was written to since its record was made.
-bool is_stale(const TensorImpl& view);
-/// Brings record and tangents of a stale view up to date with its base.
+/// Brings record and tangents of a view up to date with its base, before it is used where gradients are on. Error(view_inplace_forbidden)
+/// when its memory was written to and it is one of split, chunk or unbind, or was made under no_grad.
 void refresh_view(TensorImpl& view);
 
 }  // namespace retrograd

@@ -86,10 +86,11 @@ const Tensor& Tensor::requires_grad_(bool value, SourceLocation where) const {
   if (value && !is_floating(dtype()))
     fail(Category::requires_grad_forbidden, "requires_grad_",
          fmt::format("only floating tensors can require gradients, this is {}", describe(*this)), where);
-  if (!value && !is_leaf())
+  const bool leaf = impl().is_leaf();
+  if (!value && !leaf)
     fail(Category::requires_grad_forbidden, "requires_grad_",
          "it can only be switched off on a leaf. Hint: detach()", where);
-  if (!is_leaf()) return *this;
+  if (!leaf) return *this;
   impl().requires_grad = value;
   if (value) impl().need_meta();  // now: later, several threads may accumulate into it
   return *this;

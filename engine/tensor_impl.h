@@ -87,6 +87,9 @@ class TensorImpl : public RefCounted {
   std::unique_ptr<AutogradMeta> meta;
 
   bool is_leaf() const { return !grad_fn; }
+  /// Of a view: the version of its memory when it was made.
+  uint32_t made_at_version() const { return made_at_version_; }
+  void set_made_at_version(uint32_t version) { made_at_version_ = version; }
   AutogradMeta& need_meta();
 
  private:
@@ -95,6 +98,7 @@ class TensorImpl : public RefCounted {
 
   ScalarType dtype_ = ScalarType::Undefined;
   Device device_;
+  uint32_t made_at_version_ = 0;
   Shape shape_;
   int64_t strides_[kMaxRank];
   int64_t offset_ = 0;

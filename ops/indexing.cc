@@ -244,7 +244,12 @@ const Tensor& setitem_(const Tensor& self, const Indices& index, Operand value) 
     apply_inplace(
         r.view, [&](const Tensor& old) { return Indexed(old, r.dims, where).write(from, false); },
         "index_put_", where);
+  } else if (from.dim() == 0) {
+    apply_inplace(
+        r.view, [&](const Tensor& old) { return fill(Operand(old, where), Operand(from, where)); }, "fill_",
+        where);
   } else {
+    from = expand_to(Operand(from, where), shape_of(r.view));
     apply_inplace(
         r.view, [&](const Tensor& old) { return copy(Operand(old, where), from); }, "setitem_", where);
   }

@@ -1,6 +1,8 @@
 // See ops/join.h.
 #include "ops/join.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "ops/views.h"
@@ -44,12 +46,14 @@ Tensor cat(const Tensors& tensors, int64_t dim, SourceLocation where) {
   if (tensors.empty()) fail(Category::bad_argument, "cat", "there are no tensors", where);
   TypePromotion join;
   Tensors parts;
+  const bool all_vectors =
+      std::all_of(tensors.begin(), tensors.end(), [](const Tensor& x) { return x.dim() == 1; });
   for (const Tensor& x : tensors) {
     const Shape& shape = x.impl().shape();
     if (shape.rank() == 0)
       fail(Category::bad_dim, "cat", "a tensor without dimensions cannot be joined. Hint: stack", where);
     join.add_tensor(x.dtype(), false);
-    if (shape.rank() != 1 || shape[0].raw() != 0) parts.push_back(x);
+    if (all_vectors || shape.rank() != 1 || shape[0].raw() != 0) parts.push_back(x);
   }
   if (parts.empty()) parts.push_back(tensors[0]);
   const ScalarType dtype = join.result();

@@ -50,7 +50,7 @@ bool directly(const Tensor& self, TensorImpl* other, Scalar number, SourceLocati
 }  // namespace
 
 const Tensor& Tensor::add_(const Tensor& other, Scalar alpha, SourceLocation where) const {
-  if (alpha.number() == Number::of(int64_t{1}) && directly<ops::Add>(*this, other.get(), 0, where))
+  if (alpha.number() == Number::of(int64_t{1}) && directly<ops::Add>(*this, &other.impl(), 0, where))
     return *this;
   return apply_inplace(
       *this, [&](const Tensor& x) { return add(Operand(x, where), Operand(other, where), alpha); }, "add_",
@@ -58,7 +58,7 @@ const Tensor& Tensor::add_(const Tensor& other, Scalar alpha, SourceLocation whe
 }
 
 const Tensor& Tensor::mul_(const Tensor& other, SourceLocation where) const {
-  if (directly<ops::Mul>(*this, other.get(), 0, where)) return *this;
+  if (directly<ops::Mul>(*this, &other.impl(), 0, where)) return *this;
   return apply_inplace(
       *this, [&](const Tensor& x) { return mul(Operand(x, where), Operand(other, where)); }, "mul_", where);
 }
@@ -70,7 +70,7 @@ const Tensor& Tensor::mul_(Scalar other, SourceLocation where) const {
 }
 
 const Tensor& Tensor::copy_(const Tensor& source, SourceLocation where) const {
-  TensorImpl* operand = source.get();
+  TensorImpl* operand = &source.impl();
   if (write_directly(ops::info<ops::Clone>, *this, {&operand, 1}, nullptr, where)) return *this;
   return apply_inplace(
       *this, [&](const Tensor& x) { return copy(Operand(x, where), source); }, "copy_", where);

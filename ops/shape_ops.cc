@@ -173,14 +173,19 @@ Shape infer_size(const IntArray& size, Dim numel, std::string_view op, SourceLoc
   return shape;
 }
 
+// Makes a view a tensor in its own right.
+void forget_base(TensorImpl& view) {
+  view.base.reset();
+  view.is_no_grad_view = view.is_multi_output_view = false;
+}
+
 }  // namespace
 
 Tensor alias(Operand x) { return ops::emit<ops::Alias>({x.tensor().get()}, {}, x.where()); }
 
 Tensor detach(Operand x) {
   Tensor out = ops::emit<ops::Detach>({x.tensor().get()}, {}, x.where());
-  out.impl().base.reset();
-  out.impl().is_no_grad_view = out.impl().is_multi_output_view = false;
+  forget_base(out.impl());
   return out;
 }
 
@@ -237,7 +242,9 @@ Tensor reshape_to(Operand x, const Shape& shape) {
     if (e.category() != Category::view_incompatible) throw;
   }
   const Tensor copy = clone(x);
-  return ops::emit<ops::Reshape>({copy.get()}, {shape}, x.where());
+  Tensor out = ops::emit<ops::Reshape>({copy.get()}, {shape}, x.where());
+  forget_base(out.impl());  // nobody else sees the copy
+  return out;
 }
 
 Tensor permute(Operand x, const IntArray& dims) {

@@ -40,7 +40,8 @@ void fold_record(Fold& fold, Walk& walk, const Walk::Item& item) {
   const Record& r = *item.record;
   fold.add(r.structure_hash);
   fold.add(annotations_of(r));
-  fold.add(uint64_t{item.runs} << 1 | uint64_t{item.captured});
+  // Gradients are numbered as the walk touches them: which number is whose is part of the wiring.
+  fold.add(uint64_t{item.first_grad} << 2 | uint64_t{item.runs} << 1 | uint64_t{item.captured});
   for (int i = 0; i < r.operands; ++i)
     if (r.edge(i))
       fold.add(static_cast<uint64_t>(i) << 40 | uint64_t{walk.target(r.edge(i))} << 1 |
@@ -92,7 +93,7 @@ Key structure_key(const BackwardRequest& request, Walk& walk) {
   for (const Edge& input : request.input_edges) fold.add(walk.target(input));
   for (const Walk::Item& item : walk.order()) fold_record(fold, walk, item);
   for (const Walk::Leaf& leaf : walk.leaves()) {
-    fold.add(static_cast<uint64_t>(leaf.after + 1) << 1 | uint64_t{leaf.wanted});
+    fold.add(static_cast<uint64_t>(leaf.after + 1) << 33 | uint64_t{leaf.grad} << 1 | uint64_t{leaf.wanted});
     fold.add(annotations_of(*leaf.leaf));
   }
   return fold.key();

@@ -12,6 +12,11 @@ becomes an expect_error of its category. So every program has a verdict, and not
 Left out is what has no defined result: reading and writing overlapping memory where PyTorch does not notice, values that
 are not finite or grow beyond LARGEST, and functions outside their domain. Such a statement is not drawn, or the program
 is dropped. After a backward that fails, gradients are not compared: which of them arrived before is not promised.
+
+Left out as well is what only PyTorch's way of doing it decides (docs/design.md, section 12): strides of results that are
+not row-major and of dims of size 1, as_strided beyond the memory that its operand shows, operands of two dtypes where a
+gradient needs one of them, sources of index_add_ and index_copy_ that are written to later, retain_grad of views, a
+second backward through a write to a view, and cotangents that became a .grad.
 """
 
 import argparse
@@ -23,6 +28,7 @@ import warnings
 import torch
 
 from torch_oracle import Oracle, Suite, category, is_leaf
+import torch_oracle
 import view_statements
 
 LARGEST = 1e4
@@ -47,6 +53,8 @@ class Program:
         self.inputs, self.body, self.data = [], [], {}
         self.case_body = self.body
         self.name, self.count, self.failed = name, 0, False
+        self.create_graph = False  # then whether a zero gradient has a history is up to the engine
+        self.derived = []          # gradients, whose strides are up to the engine
         shape = self.random.choice(SHAPES[:-2] if self.random.random() < 0.95 else SHAPES[-2:])
         self.shapes = [shape, shape, self.random.choice(SHAPES)]
         for _ in range(self.random.randint(2, 4)):
@@ -85,7 +93,7 @@ class Program:
     def pick(self, accept=lambda t: True):
         """A floating tensor, late ones more often."""
         names = [n for n, t in self.oracle.names.items()
-                 if t is not None and t.is_floating_point() and not n.startswith("ct") and accept(t)]
+                 if t is not None and t.is_floating_point() and n[0] not in "cs" and accept(t)]
         if not names:
             return None
         at = int(len(names) * self.random.random() ** 0.6)
@@ -99,6 +107,8 @@ class Program:
     def emit(self, statement):
         """Runs the statement and appends it, as an expect_error when PyTorch refuses it."""
         before = self.values()
+        for t in self.oracle.names.values():
+            is_leaf(t)  # brings views of what was written to up to date: else PyTorch may take one for a leaf
         try:
             self.oracle.run(statement)
         except (RuntimeError, IndexError, ValueError) as error:
@@ -108,17 +118,37 @@ class Program:
             after = self.values()
             if any(not torch.equal(t, after[n]) for n, t in before.items()):
                 raise Discard("refused, but something was written") from error
+            roots = self.oracle.get(statement.get("roots", []))
+            if categories == ["backward_twice_freed"] and torch_oracle.writes_through_views(roots):
+                raise Discard("a write through a view keeps nothing, but is freed") from error
+            if categories == ["backward_twice_freed"] and torch_oracle.keeps_numbers(roots):
+                raise Discard("perhaps only a number was kept, and freed") from error
+            if torch_oracle.leads_nowhere(roots):
+                raise Discard("what nobody needs is not unpacked") from error
+            if categories == ["overlapping_write"] and "do" in statement:
+                raise Discard("the backward of a write into an expanded tensor is not supported") from error
+            if categories == ["view_inplace_forbidden"] and "do" in statement:
+                categories = [*categories, "version_mismatch"]  # a saved view: both are true
+            if categories[0] in ("shape_mismatch", "overlapping_write") and self.shares_memory(statement):
+                categories = [*categories, "shape_mismatch", "overlapping_write"]  # which is noticed first
             refused = {"do": "expect_error", "category": categories[0], "body": [statement]}
             if categories[1:]:
-                refused["also"] = categories[1:]
+                refused["also"] = sorted(set(categories[1:]) - {categories[0]})
             self.body.append(refused)
             if statement.get("do") in ("backward", "grad"):
                 self.failed = True
             return False
         self.body.append(statement)
+        self.create_graph |= statement.get("create_graph", False)
+        if statement.get("do") == "grad":
+            self.derived += [self.tensor(n) for n in statement["out"] if n in self.oracle.names]
         if any(too_large(t) for t in self.oracle.names.values() if t is not None):
             raise Discard("too large")
         return True
+
+    def shares_memory(self, statement):
+        written, *read = (t for t in self.oracle.get(statement.get("in", [])) if t is not None)
+        return any(view_statements.same_memory(written, t) for t in read)
 
     def block(self, kind, steps):
         """{"do": kind, "body": ...} of some steps."""
@@ -150,10 +180,12 @@ class Program:
             if t is None or name.startswith("ct"):
                 continue
             check["values"][name] = t.detach().clone()
-            check["requires_grad"][name] = t.requires_grad
+            if not self.create_graph:
+                check["requires_grad"][name] = t.requires_grad
             if is_leaf(t) is None:
                 continue
-            check["is_leaf"][name] = t.is_leaf
+            if not self.create_graph:
+                check["is_leaf"][name] = t.is_leaf
             if not self.failed and t.requires_grad and (t.is_leaf or t.retains_grad):
                 grad = t.grad
                 if grad is not None and too_large(grad):
@@ -179,9 +211,11 @@ class Program:
                 return {**statement, "body": [stored(s) for s in statement["body"]]}
             return statement
 
+        with_float32 = any(t.dtype == torch.float32 for t in self.data.values())
+        tolerance = {"tolerance": {"rtol": 1e-4, "atol": 1e-5}} if with_float32 else {}
         inputs = [{**e, "tensor": suite.key(self.data[e["name"]])} for e in self.inputs]
         return {"name": self.name, "modes": ["eager", "traced"], "inputs": inputs,
-                "ops": [stored(s) for s in self.case_body]}
+                "ops": [stored(s) for s in self.case_body], **tolerance}
 
 
 def generate(seed):

@@ -13,7 +13,6 @@ import re
 import struct
 
 import torch
-import torch.nn.functional as F
 
 DTYPES = {torch.float64: ("float64", "F64"), torch.float32: ("float32", "F32"), torch.int64: ("int64", "I64"),
           torch.bool: ("bool", "BOOL")}
@@ -50,9 +49,34 @@ def category(error):
 def is_leaf(t):
     """None where PyTorch refuses to say: a view made under no_grad whose base was written to since."""
     try:
-        return t.is_leaf
+        return t is None or t.is_leaf
     except RuntimeError:
         return None
+
+
+def nodes(roots):
+    """The nodes of PyTorch's graph behind these tensors."""
+    pending, seen = [t.grad_fn for t in roots if is_leaf(t) is False], set()
+    while pending:
+        node = pending.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            pending += [n for n, _ in node.next_functions]
+    return seen
+
+
+def writes_through_views(roots):
+    return any("CopySlices" in n.name() for n in nodes(roots))
+
+
+def keeps_numbers(roots):
+    """Whether a product with a number is among the nodes: PyTorch keeps the number as a tensor, which is freed."""
+    return any(re.match("MulB|DivB", n.name()) and n.next_functions[1][0] is None for n in nodes(roots))
+
+
+def leads_nowhere(roots):
+    """Whether some node is run though nothing behind it wants a gradient: a view made under no_grad was read."""
+    return any(n.next_functions and not any(next_node for next_node, _ in n.next_functions) for n in nodes(roots))
 
 
 def items(index, tensors):
@@ -96,10 +120,6 @@ OPS = {
     "lerp": lambda x, end, weight: torch.lerp(x, end, weight), "repeat": lambda x, repeats: x.repeat(repeats),
     **{name: along(name) for name in ("index_select", "index_add_", "index_copy_", "scatter_", "scatter_add_")},
     "index_put_": lambda x, values, *indices, accumulate=False: x.index_put_(indices, values, accumulate),
-    "leaky_relu_": lambda x, **a: F.leaky_relu(x, inplace=True, **a),
-    "elu_": lambda x, **a: F.elu(x, inplace=True, **a),
-    "hardtanh_": lambda x, **a: F.hardtanh(x, inplace=True, **a),
-    "threshold_": lambda x, **a: F.threshold(x, inplace=True, **a),
 }
 # A number in place of a tensor is an attribute.
 NUMBERS = {"other", "exponent", "value", "end", "weight"}

@@ -34,6 +34,18 @@ def places(t):
     return at.tolist()
 
 
+def same_memory(a, b):
+    return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+
+
+def overlaps_otherwise(target, value):
+    """Whether they show the same elements with other strides: what an engine makes of a value first, decides."""
+    if not same_memory(target, value):
+        return False
+    same = set(places(target)) == set(places(value))
+    return same and (target.shape != value.shape or target.stride() != value.stride())
+
+
 def is_dense(t):
     at = sorted(places(t))
     return at == list(range(at[0], at[0] + len(at))) if at else True
@@ -42,16 +54,20 @@ def is_dense(t):
 def undefined_write(written, read):
     """Whether a write with this operand has a result that depends on the order of elements, unnoticed by PyTorch."""
     own = places(written)
+    if not own:
+        return False
     if len(set(own)) < len(own):  # repeated by a stride of 0: refused
         if all(size < 2 or stride > 0 for size, stride in zip(written.shape, written.stride())):
             return True
     for t in read:
-        if t is None or t.untyped_storage().data_ptr() != written.untyped_storage().data_ptr() or t.numel() == 0:
+        if t is None or t.numel() == 0 or not same_memory(t, written):
             continue
         other = places(t)
         if not set(own) & set(other):
             continue
-        same = t.shape == written.shape and t.stride() == written.stride() and own == other
+        same = t.shape == written.shape and own == other
+        if same and t.stride() != written.stride():  # in dims of size 1 alone
+            return True
         if not same and not (is_dense(t) and is_dense(written)):
             return True
     return False
@@ -130,7 +146,8 @@ def draw_as_strided(p, t):
         attrs["storage_offset"] = p.random.randint(0, room - 1 - last)
     elif t.storage_offset() + last >= room:
         return None
-    return "as_strided", attrs
+    shown = places(t.detach().as_strided(size, stride, attrs.get("storage_offset", t.storage_offset())))
+    return ("as_strided", attrs) if set(shown) <= set(places(t)) else None
 
 
 def draw_getitem(p, t):
@@ -198,9 +215,17 @@ def emit_op(p, op, operands, attrs, outputs=1):
     return True
 
 
+def is_row_major(p, t):
+    """Whether strides are what every engine would have: those of a leaf, or row-major ones and views of such."""
+    root = t if t._base is None else t._base
+    if any(root is d or t is d for d in p.derived):
+        return False
+    return root.is_contiguous() or any(root is p.tensor(e["name"]) for e in p.inputs)
+
+
 def view(p):
     _, rank, make = weighted(p, VIEWS)
-    name = p.pick(lambda t: t.dim() >= rank)
+    name = p.pick(lambda t: t.dim() >= rank and is_row_major(p, t))
     drawn = name and make(p, p.tensor(name))
     return bool(drawn) and emit_op(p, drawn[0], [name], drawn[1])
 
@@ -240,14 +265,12 @@ def read_binary(p):
     other = name and partner(p, p.tensor(name))
     if not other:
         return False
-    ops = ["add", "sub", "mul", "mul", "maximum", "atan2", "lerp"]
-    if p.tensor(other).numel() and p.tensor(other).detach().abs().min() > 0.2:
-        ops.append("div")
+    ops = ["add", "sub"]
+    if p.tensor(other).dtype == p.tensor(name).dtype:
+        ops += ["mul", "mul", "maximum", "atan2", "lerp"]
+        if p.tensor(other).numel() and p.tensor(other).detach().abs().min() > 0.2:
+            ops.append("div")
     op = p.random.choice(ops)
-    if op == "atan2" and p.tensor(other).dtype != p.tensor(name).dtype:
-        return False
-    if op == "lerp" and p.tensor(other).dtype != p.tensor(name).dtype:
-        return False
     return emit_op(p, op, [name, other], {"weight": 0.25} if op == "lerp" else {})
 
 
@@ -297,18 +320,19 @@ def read_product(p):
 
 # ---- writes --------------------------------------------------------------------------------------------------
 
-def mask(p, t):
-    known = [n for n, m in p.oracle.names.items() if m is not None and m.dtype == torch.bool and m.shape == t.shape]
+def mask(p, t, letter="m"):
+    known = [n for n, m in p.oracle.names.items()
+             if n[0] == letter and m is not None and m.dtype == torch.bool and m.shape == t.shape]
     if known and p.random.random() < 0.6:
         return p.random.choice(known)
     values = torch.tensor([p.random.random() < 0.5 for _ in range(t.numel())], dtype=torch.bool)
-    return p.new_input(tuple(t.shape), values=values.reshape(t.shape), letter="m")
+    return p.new_input(tuple(t.shape), values=values.reshape(t.shape), letter=letter)
 
 
-def index(p, size, length):
+def index(p, size, length, letter="i"):
     """Different places: what is written twice depends on the order."""
     values = torch.tensor(p.random.sample(range(size), min(size, length)))
-    return p.new_input(tuple(values.shape), values=values, letter="i")
+    return p.new_input(tuple(values.shape), values=values, letter=letter)
 
 
 def pick_written(p, accept=lambda t: True):
@@ -316,14 +340,32 @@ def pick_written(p, accept=lambda t: True):
     def is_free(t):
         base = t if t._base is None else t._base
         return not (base.requires_grad and torch_oracle.is_leaf(base)) and not (t.requires_grad and torch_oracle.is_leaf(t))
+    def is_known(t):
+        return not any(t is d or t._base is d for d in p.derived)
+
     forbidden = torch.is_grad_enabled() and p.random.random() < 0.93
-    return p.pick(lambda t: accept(t) and (not forbidden or is_free(t)))
+    return p.pick(lambda t: accept(t) and is_known(t) and (not forbidden or is_free(t)))
+
+
+def undefined_at_indices(op, operands, written, read):
+    """The same for ops that write at indices; two of them keep their source for a backward that does not need it."""
+    if op not in ("scatter_", "scatter_add_", "index_add_", "index_copy_", "index_put_", "masked_scatter_"):
+        return False
+    source = read[0] if op == "index_put_" else read[1]
+    if same_memory(written, source) and set(places(written)) & set(places(source)):
+        return op == "masked_scatter_" or not (source is written or is_dense(source) and is_dense(written))
+    return op in ("index_add_", "index_copy_") and operands[2][0] != "s"
 
 
 def emit_write(p, op, operands, attrs, result=False):
     written, *read = (p.tensor(n) if n else None for n in operands)
-    if undefined_write(written, read):
+    if undefined_write(written, read) or undefined_at_indices(op, operands, written, read):
         return False
+    if len(set(places(written))) < written.numel():  # expanded: refused, or else
+        if op in ("masked_fill_", "index_put_") or (op == "copy_" and read[0] is written):
+            return False  # deprecated, or pointless
+        if torch.is_grad_enabled() and any(t.requires_grad for t in (written, *read) if t is not None):
+            return False  # the backward is not supported
     return emit_op(p, op, operands, attrs, int(result or p.random.random() < 0.1))
 
 
@@ -337,9 +379,7 @@ def write_number(p):
     name = pick_written(p)
     op, attrs = p.random.choice([("fill_", {"value": 0.5}), ("mul_", {"other": 0.5}), ("add_", {"other": 1.0}),
                                  ("sub_", {"other": 0.25}), ("div_", {"other": 2.0}), ("pow_", {"exponent": 2}),
-                                 ("clamp_", {"min": -0.5, "max": 0.75}), ("leaky_relu_", {"negative_slope": 0.2}),
-                                 ("hardtanh_", {"min_val": -0.5, "max_val": 0.5}),
-                                 ("threshold_", {"threshold": 0.1, "value": -1.0}), ("elu_", {"alpha": 0.5})])
+                                 ("clamp_", {"min": -0.5, "max": 0.75})])
     return bool(name) and emit_write(p, op, [name], attrs)
 
 
@@ -349,12 +389,12 @@ def write_binary(p):
     if not other:
         return False
     o = p.tensor(other)
-    ops = ["add_", "add_", "sub_", "mul_", "mul_", "copy_", "copy_", "lerp_", "atan2_"]
-    if o.numel() and o.detach().abs().min() > 0.2:
-        ops.append("div_")
+    ops = ["add_", "add_", "sub_", "copy_", "copy_"]
+    if o.dtype == p.tensor(name).dtype:
+        ops += ["mul_", "mul_", "lerp_", "atan2_"]
+        if o.numel() and o.detach().abs().min() > 0.2:
+            ops.append("div_")
     op = p.random.choice(ops)
-    if op in ("lerp_", "atan2_") and o.dtype != p.tensor(name).dtype:
-        return False
     attrs = {"lerp_": {"weight": 0.25}}.get(op, {"alpha": 2} if op in ("add_", "sub_") and p.random.random() < 0.2 else {})
     return emit_write(p, op, [name, other], attrs)
 
@@ -376,6 +416,15 @@ def write_masked(p):
     return emit_write(p, "masked_fill_", [name, mask(p, t)], {"value": -0.5})
 
 
+def write_scattered(p):
+    name = pick_written(p, lambda t: t.numel() > 0)
+    if not name:
+        return False
+    t = p.tensor(name)
+    source = p.pick(lambda s: s.numel() >= t.numel() and s.dtype == t.dtype)
+    return bool(source) and emit_write(p, "masked_scatter_", [name, mask(p, t, "k"), source], {})
+
+
 def write_item(p):
     name = pick_written(p)
     if not name:
@@ -389,7 +438,9 @@ def write_item(p):
     if p.random.random() < 0.4:
         return emit_write(p, "setitem_", [name, None], {**attrs, "value": 0.5})
     value = p.pick(lambda v: v.dim() <= target.dim() and _broadcasts(v.shape, target.shape) and v.dtype == t.dtype)
-    return bool(value) and emit_write(p, "setitem_", [name, value], attrs)
+    if not value or overlaps_otherwise(target, p.tensor(value)) or len(set(places(target))) < target.numel():
+        return False
+    return emit_write(p, "setitem_", [name, value], attrs)
 
 
 def _broadcasts(shape, to):
@@ -411,21 +462,22 @@ def write_indexed(p):
         shape = list(t.shape)
         shape[d] = p.tensor(i).numel()
     elif op == "index_put_":
-        i = index(p, t.size(0), r.randint(1, 3))
+        i = index(p, t.size(0), r.randint(1, 3), "k")
         shape, d = [p.tensor(i).numel(), *t.shape[1:]], None
     else:
         order = torch.argsort(torch.tensor([r.random() for _ in range(t.numel())]).reshape(t.shape), dim=d)
         i, shape = p.new_input(tuple(t.shape), values=order, letter="i"), list(t.shape)
-    source = p.pick(lambda s: list(s.shape) == shape and s.dtype == t.dtype)
+    source = None if op in ("index_add_", "index_copy_") and r.random() < 0.8 else p.pick(
+        lambda s: list(s.shape) == shape and s.dtype == t.dtype)
     if not source:
-        source = p.new_input(tuple(shape), t.dtype, requires_grad=r.random() < 0.5)
+        source = p.new_input(tuple(shape), t.dtype, requires_grad=r.random() < 0.5, letter="s")
     operands = [name, source, i] if op == "index_put_" else [name, i, source]
     return emit_write(p, op, operands, {} if d is None else {"dim": d})
 
 
 def write_index(p):
     """Into an index or a mask that a record may have saved."""
-    names = [n for n, t in p.oracle.names.items() if t is not None and not t.is_floating_point()]
+    names = [n for n, t in p.oracle.names.items() if t is not None and not t.is_floating_point() and n[0] != "k"]
     if not names:
         return False
     name = p.random.choice(names)
@@ -463,6 +515,9 @@ def grad(p):
     inputs = [n for n, t in p.oracle.names.items() if t is not None and t.is_floating_point() and t.requires_grad]
     if not roots:
         return False
+    inputs = [n for n in inputs if p.tensor(n)._base is None or torch_oracle.is_leaf(p.tensor(n))]
+    if not inputs:
+        return False
     inputs = p.random.sample(inputs, min(len(inputs), p.random.randint(1, 2)))
     create = p.random.random() < 0.4
     p.emit({"do": "grad", "roots": roots, "cotangents": [p.cotangent(r) for r in roots], "inputs": inputs,
@@ -471,7 +526,9 @@ def grad(p):
 
 
 def requires_grad(p):
-    name = p.pick()
+    """Of tensors that share memory with no other: what older views of it do is up to when they are looked at."""
+    tensors = [t for t in p.oracle.names.values() if t is not None]
+    name = p.pick(lambda t: sum(same_memory(t, o) for o in tensors) == 1)
     if not name:
         return False
     p.emit({"do": "requires_grad", "var": name, "value": p.random.random() < 0.7})
@@ -479,7 +536,7 @@ def requires_grad(p):
 
 
 def retain_grad(p):
-    name = p.pick(lambda t: t.requires_grad and torch_oracle.is_leaf(t) is False)
+    name = p.pick(lambda t: t._base is None and t.requires_grad and not t.is_leaf)
     if not name:
         return False
     p.emit({"do": "retain_grad", "var": name})
@@ -511,7 +568,7 @@ def mode(p):
 
 KINDS = [(30, view), (6, several_views), (10, read_unary), (8, read_binary), (6, read_other), (2, read_indexed),
          (2, read_joined), (2, read_product), (14, write_unary), (8, write_number), (14, write_binary),
-         (3, write_ternary), (4, write_masked), (6, write_item), (6, write_indexed), (1, write_index), (4, backward),
+         (3, write_ternary), (4, write_masked), (1, write_scattered), (6, write_item), (6, write_indexed), (1, write_index), (4, backward),
          (3, grad), (1, requires_grad), (2, retain_grad), (1, get_grad), (1, set_grad), (5, mode)]
 
 

@@ -283,6 +283,131 @@ TEST_CASE("writes that repeat one value may go into repeated elements") {
   CHECK(values(x) == std::vector<double>{4, 4, 4});
 }
 
+TEST_CASE("x[...] = number may go into repeated elements, an empty tensor repeats none") {
+  const Tensor x = zeros({3}, {kFloat64});
+  setitem_(expand(x, {2, 3}), {indexing::Ellipsis{}}, 4.0);
+  CHECK(values(x) == std::vector<double>{4, 4, 4});
+  setitem_(expand(x, {2, 3}), {}, select(x, 0, 1) + 1.0);
+  CHECK(values(x) == std::vector<double>{5, 5, 5});
+  CHECK(category_of([&] { setitem_(expand(x, {2, 3}), {}, count({2, 3})); }) == Category::overlapping_write);
+  CHECK(expand(zeros({1, 0}), {2, 0}).mul_(2).numel() == 0);
+}
+
+const Tensor& put_(const Tensor& x, const Tensor& index, const Tensor& source, std::string_view name) {
+  return apply_inplace(
+      x, [&](const Tensor& old) { return index_copy(old, 0, index, source); }, name);
+}
+
+// PyTorch compares ends and strides of tensors that fill a block of memory; the same tensor is no overlap, where every element is read
+// before it is written.
+TEST_CASE("operands that overlap with what is written to") {
+  const Tensor x = count({4}), matrix = count({2, 2}), index = to(arange(0, 4), kInt64);
+  CHECK(category_of([&] { view(x, {1, 4}).add_(x); }) == Category::overlapping_write);
+  CHECK(category_of([&] { matrix.add_(t(matrix)); }) == Category::overlapping_write);
+  CHECK(category_of([&] { matrix.copy_(select(matrix, 0, 0)); }) == Category::overlapping_write);
+  CHECK(category_of([&] { put_(x, index, x, "index_copy_"); }) == Category::overlapping_write);
+  CHECK(category_of([&] { put_(x, index, alias(x), "index_copy_"); }) == Category::overlapping_write);
+  {
+    NoGradGuard no_grad;
+    CHECK(category_of([&] { put_(x, index, x, "index_copy_"); }) == Category::overlapping_write);
+    matrix.add_(matrix);
+  }
+  CHECK(values(x) == std::vector<double>{0, 1, 2, 3});
+  x.add_(x);
+  x.mul_(alias(x));
+  setitem_(matrix, {}, matrix);
+  setitem_(view(x, {1, 4}), {}, view(x, {1, 4}));
+  setitem_(zeros({0}), {indexing::Slice{{}, {}, 2}}, zeros({0}));
+  CHECK(values(x) == std::vector<double>{0, 4, 16, 36});
+  CHECK(values(matrix) == std::vector<double>{0, 2, 4, 6});
+}
+
+TEST_CASE("views of what the old value becomes inside of the function are no overlap") {
+  const Tensor x = count({2, 2});
+  NoGradGuard no_grad;
+  apply_inplace(
+      x, [](const Tensor& old) { return add(t(old), select(old, 0, 0)); }, "add_");
+  CHECK(values(x) == std::vector<double>{0, 3, 1, 4});
+}
+
+// Their place in the graph cannot be brought up to date, whoever wrote.
+TEST_CASE("parts of a split, and views made under no_grad, are not used after a write") {
+  const Tensor x = input({4}), y = exp(x);
+  Tensor part = split(y, 2)[0], quiet;
+  {
+    NoGradGuard no_grad;
+    quiet = select(y, 0, 0);
+    y.mul_(2);
+  }
+  const auto refused = [](const std::function<void()>& use) {
+    return category_of(use) == Category::view_inplace_forbidden;
+  };
+  for (const Tensor& view : {part, quiet}) {
+    CHECK(refused([&] { sin(view); }));
+    CHECK(refused([&] { retrograd::view(view, {-1}); }));
+    CHECK(refused([&] { (void)view.is_leaf(); }));
+    CHECK(refused([&] { view.backward(ones_like(view)); }));
+    CHECK(refused([&] { count({1, 1, 1, 2}).add_(view); }));
+    NoGradGuard no_grad;
+    CHECK(values(mul(view, 1.0)) == values(view.detach()));  // read without gradients
+    view.mul_(2);
+  }
+  y.detach().zero_();  // through memory alone
+  part = split(y, 2)[1];
+  y.detach().zero_();
+  CHECK(refused([&] { sin(part); }));
+  const Tensor buffer = zeros({4}), plain = split(buffer, 2)[0];
+  buffer.fill_(1);
+  CHECK(values(sin(plain)).size() == 2);  // no gradient is at stake
+}
+
+TEST_CASE("whether a gradient would follow is seen before shapes are") {
+  const Tensor part = split(count({4}), 2)[0], leaf = input({3});
+  CHECK(category_of([&] { part.add_(leaf); }) == Category::view_inplace_forbidden);
+  CHECK(category_of([&] { part.add_(count({3})); }) == Category::shape_mismatch);
+}
+
+TEST_CASE("an undefined operand is an error under no_grad, too") {
+  const Tensor x = count({3});
+  NoGradGuard no_grad;
+  CHECK(category_of([&] { x.add_(Tensor()); }) == Category::bad_argument);
+  CHECK(category_of([&] { x.mul_(Tensor()); }) == Category::bad_argument);
+  CHECK(category_of([&] { x.copy_(Tensor()); }) == Category::bad_argument);
+  CHECK(values(x) == std::vector<double>{0, 1, 2});
+}
+
+TEST_CASE("what reshape copies is no view of anything") {
+  const Tensor matrix = count({2, 3}), leaf = input({6});
+  Tensor copied;
+  {
+    NoGradGuard no_grad;
+    copied = t(matrix).reshape({6});
+  }
+  copied.mul_(leaf);
+  sum(copied).backward();
+  CHECK(values(leaf.grad()) == std::vector<double>{0, 3, 1, 4, 2, 5});
+}
+
+TEST_CASE("a retained gradient has memory of its own") {
+  const Tensor x = input({3}), y = mul(x, 2.0);
+  y.retain_grad();
+  const Tensor given = count({3}), got = autograd::grad({y}, {y}, {given}, true)[0];
+  got.fill_(9);
+  CHECK(values(y.grad()) == std::vector<double>{0, 1, 2});
+}
+
+TEST_CASE("a view made under no_grad is an input that no backward reaches") {
+  const Tensor x = input({3}), y = mul(x, 2.0);
+  Tensor quiet;
+  {
+    NoGradGuard no_grad;
+    quiet = narrow(y, 0, 0, 2);
+  }
+  const Tensors grads = autograd::grad({y}, {x, quiet}, {ones_like(y)}, {}, false, true);
+  CHECK(values(grads[0]) == std::vector<double>{2, 2, 2});
+  CHECK(!grads[1].defined());
+}
+
 TEST_CASE("a value that was saved between two writes through its views is let go") {
   const int64_t before = memory::stats().live_tensors;
   {

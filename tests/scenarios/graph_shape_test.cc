@@ -76,4 +76,18 @@ TEST_CASE("S76 effects in a graph: a leaf accumulates right after its last consu
                "accumulate_grad"});        // x
 }
 
+TEST_CASE("roots in the order of their records and in the opposite one are two structures") {
+  CompiledBackward compiled = compile_backward();
+  const Tensor x = some_leaf({6});
+  const Tensors parts = split(x, 1);
+  for (const size_t first : {5, 2, 1, 4}) {
+    x.set_grad({});
+    compiled.backward({parts[first], parts[3]}, {full({1}, 2), full({1}, 7)}, true);
+    std::vector<double> expected(6);
+    expected[first] = 2, expected[3] = 7;
+    CHECK(values(x.grad()) == expected);
+  }
+  CHECK(compiled.stats().captures == 2);
+}
+
 }  // namespace retrograd::scenario
