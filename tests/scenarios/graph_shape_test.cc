@@ -80,7 +80,7 @@ TEST_CASE("roots in the order of their records and in the opposite one are two s
   CompiledBackward compiled = compile_backward();
   const Tensor x = some_leaf({6});
   const Tensors parts = split(x, 1);
-  for (const size_t first : {5, 2, 1, 4}) {
+  for (const size_t first : {5, 2, 4, 2}) {
     x.set_grad({});
     compiled.backward({parts[first], parts[3]}, {full({1}, 2), full({1}, 7)}, true);
     std::vector<double> expected(6);
