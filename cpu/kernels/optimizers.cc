@@ -41,7 +41,7 @@ void adamw(const Call& call, TensorImpl* const* outputs) {
                                 static_cast<T>(beta2),
                                 static_cast<T>(1 - beta2),
                                 static_cast<T>(lr / correction1),
-                                static_cast<T>(std::sqrt(correction2)),
+                                static_cast<T>(1 / std::sqrt(correction2)),
                                 static_cast<T>(a.eps.to_double())};
   const auto& in = call.operands;
   const AdamWState<T> state{memory<T>(in[0]),      memory<T>(in[1]),      memory<T>(in[2]),

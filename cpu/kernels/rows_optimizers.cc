@@ -49,7 +49,7 @@ void adamw(const AdamWNumbers<T>& a, const AdamWState<T>& s, int64_t begin, int6
       largest = select(v > before, v, before);
       at.store(s.largest_out, largest);
     }
-    at.store(s.p_out, at.load(s.p) * V(a.keep) - V(a.size) * (m / (sqrt(largest) / V(a.root2) + V(a.eps))));
+    at.store(s.p_out, at.load(s.p) * V(a.keep) - V(a.size) * (m / (sqrt(largest) * V(a.scale2) + V(a.eps))));
   });
 }
 

@@ -11,7 +11,7 @@ namespace retrograd::cpu {
 /// What a step of AdamW multiplies with, rounded to the elements' type.
 template <class T>
 struct AdamWNumbers {
-  T sign, keep, fresh1, beta2, fresh2, size, root2, eps;
+  T sign, keep, fresh1, beta2, fresh2, size, scale2, eps;
 };
 template <class T>
 struct AdamWState {
