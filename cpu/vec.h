@@ -217,33 +217,34 @@ bool all(Mask<T> mask) {
   return !any(!mask);
 }
 
-/// Folds the lanes pairwise, halves onto each other: ((0+4)+(2+6)) + ((1+5)+(3+7)) for eight lanes.
-template <class T, class Combine>
-T reduce_lanes(Vec<T> x, Combine combine) {
-  T lanes[Vec<T>::size];
-  x.store(lanes);
-#pragma GCC unroll 4
-  for (int half = Vec<T>::size / 2; half > 0; half /= 2) {
-#pragma GCC unroll 8
-    for (int i = 0; i < half; ++i) lanes[i] = combine(lanes[i], lanes[i + half]);
+/// f over all lanes, in every lane: halves are folded onto each other, ((0+4)+(2+6)) + ((1+5)+(3+7)) for eight
+/// lanes. f is commutative.
+template <int half, class T, class F>
+[[gnu::always_inline]] inline Vec<T> fold_lanes(Vec<T> x, const F& f) {
+  if constexpr (half == 0) {
+    return x;
+  } else {
+    typename Vec<T>::Ints order{};
+#pragma GCC unroll 16
+    for (int i = 0; i < Vec<T>::size; ++i) order[i] = i ^ half;
+    return fold_lanes<half / 2>(f(x, Vec<T>(__builtin_shuffle(x.v, order))), f);
   }
-  return lanes[0];
 }
 
 template <class T>
-T reduce_add(Vec<T> x) {
-  return reduce_lanes(x, [](T a, T b) { return a + b; });
+[[gnu::always_inline]] inline T reduce_add(Vec<T> x) {
+  return fold_lanes<Vec<T>::size / 2>(x, [](Vec<T> a, Vec<T> b) { return a + b; }).v[0];
 }
 
 /// NaN if any lane is NaN.
 template <class T>
-T reduce_max(Vec<T> x) {
-  return reduce_lanes(x, [](T a, T b) { return a > b || a != a ? a : b; });
+[[gnu::always_inline]] inline T reduce_max(Vec<T> x) {
+  return fold_lanes<Vec<T>::size / 2>(x, [](Vec<T> a, Vec<T> b) { return maximum(a, b); }).v[0];
 }
 
 template <class T>
-T reduce_min(Vec<T> x) {
-  return reduce_lanes(x, [](T a, T b) { return a < b || a != a ? a : b; });
+[[gnu::always_inline]] inline T reduce_min(Vec<T> x) {
+  return fold_lanes<Vec<T>::size / 2>(x, [](Vec<T> a, Vec<T> b) { return minimum(a, b); }).v[0];
 }
 
 /// A float vector as two double vectors, exactly: lanes [0, size/2) in `low`, the rest in `high`.

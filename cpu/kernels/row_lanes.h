@@ -25,24 +25,7 @@ Vec<T> keep_part(Vec<T> v, int64_t count) {
   return Vec<T>(native_keep_part(v.v, count));
 }
 
-/// f over all lanes, in every lane: lanes meet in pairs at halving distances.
-template <int half, class T, class F>
-[[gnu::always_inline]] inline Vec<T> fold_lanes(Vec<T> v, const F& f) {
-  if constexpr (half == 0) {
-    return v;
-  } else {
-    typename Vec<T>::Ints order{};
-#pragma GCC unroll 16
-    for (int i = 0; i < Vec<T>::size; ++i) order[i] = i ^ half;
-    return fold_lanes<half / 2>(f(v, Vec<T>(__builtin_shuffle(v.v, order))), f);
-  }
-}
-
-inline double sum_lanes(Vec<double> v) {
-  double lanes[Vec<double>::size];
-  fold_lanes<Vec<double>::size / 2>(v, [](Vec<double> a, Vec<double> b) { return a + b; }).store(lanes);
-  return lanes[0];
-}
+inline double sum_lanes(Vec<double> v) { return reduce_add(v); }
 inline double sum_lanes(Vec<float> v) {
   return sum_lanes(Vec<double>(native_low_half(v.v)) + Vec<double>(native_high_half(v.v)));
 }
@@ -108,10 +91,7 @@ template <class T, class F, class G>
     const int64_t count = n - i < V::size ? n - i : V::size;
     acc[0] = f(acc[0], g(load_part(x + i, count, x[n - 1])));
   }
-  const V result = fold_lanes<V::size / 2>(f(f(acc[0], acc[1]), f(acc[2], acc[3])), f);
-  T lanes[V::size];
-  result.store(lanes);
-  return lanes[0];
+  return fold_lanes<V::size / 2>(f(f(acc[0], acc[1]), f(acc[2], acc[3])), f).v[0];
 }
 
 template <class T>

@@ -2,6 +2,7 @@
 // Only plain loops here: nothing of the standard library, no throw (tools/isa.bzl says why).
 #include "cpu/kernels/attention_rows.h"
 
+#include "cpu/kernels/row_lanes.h"
 #include "cpu/vec_math.h"
 
 namespace retrograd::cpu::RG_ISA {
@@ -9,47 +10,34 @@ namespace {
 
 constexpr int64_t kSumChunk = 1024;  // elements summed in registers of T; beyond, in double
 
-// Fills x[n, ...) to a whole register and returns where that ends: exp(-inf) = 0, so full registers can be
-// computed.
-template <class T>
-int64_t pad(T* x, int64_t n, T value) {
-  int64_t end = n;
-  for (; end % Vec<T>::size != 0; ++end) x[end] = value;
-  return end;
-}
-
-// Zeros from the end of a row's scores to that of the block's.
-template <class T>
-void clear(T* x, int64_t begin, int64_t keys) {
-  const int64_t end = (keys + kAttentionPad - 1) / kAttentionPad * kAttentionPad;
-  for (int64_t i = begin; i < end; i += Vec<T>::size) Vec<T>(T(0)).store(x + i);
-}
-
-template <class T>
-T largest(const T* x, int64_t n) {
-  const T lowest = -static_cast<T>(__builtin_inf());
-  Vec<T> even(lowest), odd(lowest);
+// f(i, keep) for each register of a row of n elements; keep(v) has zeros in the lanes beyond the row. There is room
+// to read and write whole registers.
+template <class T, class F>
+[[gnu::always_inline]] inline void each_register(int64_t n, const F& f) {
   int64_t i = 0;
-  for (; i + 2 * Vec<T>::size <= n; i += 2 * Vec<T>::size) {
-    even = maximum(even, Vec<T>::load(x + i));
-    odd = maximum(odd, Vec<T>::load(x + i + Vec<T>::size));
-  }
-  if (i < n) even = maximum(even, Vec<T>::load(x + i));
-  return reduce_max(maximum(even, odd));
+  for (; i + Vec<T>::size <= n; i += Vec<T>::size) f(i, [](Vec<T> v) { return v; });
+  if (i < n) f(i, [count = n - i](Vec<T> v) { return keep_part(v, count); });
 }
 
-// x = exp(x - m) for n elements, a multiple of a register; their sum.
+// Zeros behind a row of n scores, from the next register to where the block ends.
+template <class T>
+void clear(T* x, int64_t n, int64_t keys) {
+  const int64_t end = (keys + kAttentionPad - 1) / kAttentionPad * kAttentionPad;
+  for (int64_t i = (n + Vec<T>::size - 1) / Vec<T>::size * Vec<T>::size; i < end; i += Vec<T>::size)
+    Vec<T>(T(0)).store(x + i);
+}
+
+// x = exp(x - m) for n elements; their sum.
 template <class T>
 double exps(T* x, int64_t n, T m) {
   double sum = 0;
   for (int64_t begin = 0; begin < n; begin += kSumChunk) {
-    const int64_t end = n - begin < kSumChunk ? n : begin + kSumChunk;
     Vec<T> total(T(0));
-    for (int64_t i = begin; i < end; i += Vec<T>::size) {
-      const Vec<T> e = exp(Vec<T>::load(x + i) - m);
-      e.store(x + i);
+    each_register<T>(n - begin < kSumChunk ? n - begin : kSumChunk, [&](int64_t i, auto keep) {
+      const Vec<T> e = keep(exp(Vec<T>::load(x + begin + i) - m));
+      e.store(x + begin + i);
       total += e;
-    }
+    });
     sum += static_cast<double>(reduce_add(total));
   }
   return sum;
@@ -79,10 +67,10 @@ template <class T>
 void weights(T* x, const ScoreBlock& block, T* lse, T* factor) {
   for (int64_t r = 0; r < block.rows; ++r) {
     T* row = x + r * block.width;
-    const int64_t end = pad(row, block.row_keys(r), -static_cast<T>(__builtin_inf()));
-    lse[r] = largest(row, end);
-    factor[r] = static_cast<T>(exps(row, end, lse[r]));
-    clear(row, end, block.keys);
+    const int64_t keys = block.row_keys(r);
+    lse[r] = row_max(row, keys);
+    factor[r] = static_cast<T>(exps(row, keys, lse[r]));
+    clear(row, keys, block.keys);
   }
   finish(lse, factor, block.rows);
 }
@@ -91,16 +79,14 @@ template <class T>
 void gradients(T* x, T* dp, const ScoreBlock& block, const T* lse, const T* delta) {
   for (int64_t r = 0; r < block.rows; ++r) {
     T *row = x + r * block.width, *grad = dp + r * block.width;
-    const int64_t end = pad(row, block.row_keys(r), -static_cast<T>(__builtin_inf()));
-    pad(grad, block.row_keys(r), T(0));
-    const Vec<T> shift(lse[r]), d(delta[r]);
-    for (int64_t i = 0; i < end; i += Vec<T>::size) {
+    const int64_t keys = block.row_keys(r);
+    each_register<T>(keys, [&, shift = Vec<T>(lse[r]), d = Vec<T>(delta[r])](int64_t i, auto keep) {
       const Vec<T> p = exp(Vec<T>::load(row + i) - shift);
-      p.store(row + i);
-      (p * (Vec<T>::load(grad + i) - d)).store(grad + i);
-    }
-    clear(row, end, block.keys);
-    clear(grad, end, block.keys);
+      keep(p).store(row + i);
+      keep(p * (Vec<T>::load(grad + i) - d)).store(grad + i);
+    });
+    clear(row, keys, block.keys);
+    clear(grad, keys, block.keys);
   }
 }
 
