@@ -10,7 +10,8 @@
 // Invariants:
 // - A vector is always full. Tails and strides go through a padded tile of the caller, so that each element
 //   is computed by the same instructions wherever it lies.
-// - No fused multiply-add (built with -ffp-contract=off): a * b + c rounds twice on every level.
+// - a * b + c rounds twice on every level (built with -ffp-contract=off). fused() rounds once where the level
+//   can; the elementary functions use it inside, with the same error bounds on every level.
 // - The lane order of reduce_add is fixed for one width: sums differ in bits between levels, never between
 //   runs.
 //
@@ -160,6 +161,12 @@ Mask<T> signbit(Vec<T> x) {
 template <class T>
 Vec<T> sqrt(Vec<T> x) {
   return Vec<T>(native_sqrt(x.v));
+}
+
+/// a * b + c, rounded once where the level has such an instruction, else twice.
+template <class T>
+[[gnu::always_inline]] inline Vec<T> fused(Vec<T> a, Operand<T> b, Operand<T> c) {
+  return Vec<T>(native_fused(a.v, b.v, c.v));
 }
 
 /// torch.maximum and torch.minimum: NaN if either operand is NaN; of +0 and -0 the second operand.

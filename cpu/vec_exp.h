@@ -24,12 +24,12 @@ template <class T, int N>
 #pragma GCC unroll 4
   for (int i = N - chains; i < N; ++i) sum[i % chains] = c[i];
 #pragma GCC unroll 32
-  for (int i = N - chains - 1; i >= 0; --i) sum[i % chains] = sum[i % chains] * step + c[i];
-  const Vec<T> low = sum[0] + sum[1] * x;
+  for (int i = N - chains - 1; i >= 0; --i) sum[i % chains] = fused(sum[i % chains], step, Vec<T>(c[i]));
+  const Vec<T> low = fused(sum[1], x, sum[0]);
   if constexpr (chains == 2) {
     return low;
   } else {
-    return low + (sum[2] + sum[3] * x) * square;
+    return fused(fused(sum[3], x, sum[2]), square, low);
   }
 }
 
@@ -102,10 +102,10 @@ template <class T>
 struct ExpParts {
   [[gnu::always_inline]] explicit ExpParts(Vec<T> x) : n(x * static_cast<T>(0x1.71547652b82fep+0)) {
     using C = ExpLogConstants<T>;
-    const Vec<T> high = x - n.value * C::ln2_high;  // exact
+    const Vec<T> high = fused(n.value, -C::ln2_high, x);  // exact
     const Vec<T> low = n.value * C::ln2_low;
     const Vec<T> r = high - low;
-    fraction = high + (r * r * polynomial(r, C::exp_tail) - low);
+    fraction = high + fused(r * r, polynomial(r, C::exp_tail), -low);
   }
 
   Rounded<T> n;

@@ -24,7 +24,9 @@ namespace retrograd::cpu::RG_ISA {
 
 inline constexpr int kVectorBytes = 64;
 
+inline __m512 native_fused(__m512 a, __m512 b, __m512 c) { return _mm512_fmadd_ps(a, b, c); }
 inline __m512 native_sqrt(__m512 x) { return _mm512_maskz_sqrt_ps(0xffff, x); }
+inline __m512d native_fused(__m512d a, __m512d b, __m512d c) { return _mm512_fmadd_pd(a, b, c); }
 inline __m512d native_sqrt(__m512d x) { return _mm512_maskz_sqrt_pd(0xff, x); }
 inline __m512 native_min(__m512 a, __m512 b) { return _mm512_maskz_min_ps(0xffff, a, b); }
 inline __m512d native_min(__m512d a, __m512d b) { return _mm512_maskz_min_pd(0xff, a, b); }
@@ -70,7 +72,9 @@ inline __m512 native_join(__m512d low, __m512d high) {
 
 inline constexpr int kVectorBytes = 32;
 
+inline __m256 native_fused(__m256 a, __m256 b, __m256 c) { return _mm256_fmadd_ps(a, b, c); }
 inline __m256 native_sqrt(__m256 x) { return _mm256_sqrt_ps(x); }
+inline __m256d native_fused(__m256d a, __m256d b, __m256d c) { return _mm256_fmadd_pd(a, b, c); }
 inline __m256d native_sqrt(__m256d x) { return _mm256_sqrt_pd(x); }
 inline __m256 native_min(__m256 a, __m256 b) { return _mm256_min_ps(a, b); }
 inline __m256d native_min(__m256d a, __m256d b) { return _mm256_min_pd(a, b); }
@@ -114,7 +118,9 @@ inline __m256 native_join(__m256d low, __m256d high) {
 
 inline constexpr int kVectorBytes = 16;
 
+inline __m128 native_fused(__m128 a, __m128 b, __m128 c) { return a * b + c; }
 inline __m128 native_sqrt(__m128 x) { return _mm_sqrt_ps(x); }
+inline __m128d native_fused(__m128d a, __m128d b, __m128d c) { return a * b + c; }
 inline __m128d native_sqrt(__m128d x) { return _mm_sqrt_pd(x); }
 inline __m128 native_min(__m128 a, __m128 b) { return _mm_min_ps(a, b); }
 inline __m128d native_min(__m128d a, __m128d b) { return _mm_min_pd(a, b); }

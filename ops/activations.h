@@ -294,15 +294,14 @@ struct Gelu : Activation<Gelu> {
   static constexpr double kTanhFactor = 0.79788456080286535588, kCube = 0.044715;  // sqrt(2/pi)
   template <class V>
   static V fwd(V x, const Attrs& a) {
-    if (a.tanh) return 0.5 * x * (1 + math::tanh(V(kTanhFactor) * (x + V(kCube) * x * x * x)));
+    if (a.tanh) return x / (1 + math::exp(V(-2 * kTanhFactor) * (x + V(kCube) * x * x * x)));
     return 0.5 * x * (1 + math::erf(x * V(kRootHalf)));
   }
   template <class V>
   static V backward(V g, V x, const Attrs& a) {
     if (a.tanh) {
-      const V t = math::tanh(V(kTanhFactor) * (x + V(kCube) * x * x * x));
-      const V inner = V(kTanhFactor) * (1 + V(3 * kCube) * x * x);
-      return g * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * inner);
+      const V x2 = x * x, s = 1 / (1 + math::exp(V(-2 * kTanhFactor) * (x + V(kCube) * x2 * x)));
+      return g * (s + x * s * (1 - s) * (V(2 * kTanhFactor) + V(6 * kTanhFactor * kCube) * x2));
     }
     return g * (0.5 * (1 + math::erf(x * V(kRootHalf))) + x * math::exp(-0.5 * x * x) * V(kPdfFactor));
   }
