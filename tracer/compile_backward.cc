@@ -213,7 +213,7 @@ Tensors CompiledBackward::State::run(const BackwardRequest& request) {
     stats.nodes = static_cast<int64_t>(capture.graph().nodes().size());
     stats.unpacks += capture.unpack_count();
   }
-  const ProfiledRun profiled(found.capture, capture.graph(), reached.records);
+  const ProfiledRun profiled(found.capture, capture.graph(), reached.records, found.values());
   AutoGradMode mode(request.create_graph);
   CurrentBackward current(request);
   Tensors gradients = run_found(found, request, reached);

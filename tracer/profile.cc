@@ -21,7 +21,8 @@ class CallTimer final : public PassThrough {
     const int64_t begin = now();
     below().emit(call, results);
     const int64_t end = now();
-    calls_.push_back({call.op->name, call.where, record_of(call, results), begin, end, live_bytes()});
+    calls_.push_back(
+        {call.op->name, call.where, record_of(call, results), begin, end, live_bytes(), work(call, results)});
   }
 
  private:
@@ -30,6 +31,16 @@ class CallTimer final : public PassThrough {
     for (int i = 0; i < call.outputs; ++i)
       if (results[i].defined() && results[i].impl().grad_fn) return results[i].impl().grad_fn->seq;
     return Profile::kNoRecord;
+  }
+
+  // Of values that are being recorded nothing is known.
+  Work work(const Call& call, const Tensor* results) const {
+    if (below().is_symbolic()) return {};
+    std::vector<TensorType> in, out;
+    for (const TensorImpl* x : call.operands) in.push_back(x ? x->type() : TensorType());
+    for (int i = 0; i < call.outputs; ++i)
+      out.push_back(results[i].defined() ? results[i].impl().type() : TensorType());
+    return work_of(*call.op, in, out);
   }
 
   std::vector<Profile::Call>& calls_;
@@ -49,6 +60,7 @@ struct detail::Profiling {
   ~Profiling() { profiling = outer; }
 
   std::vector<Profile::Run>& runs() { return profile.runs_; }
+  std::vector<Profile::Call>& calls() { return profile.calls_; }
   Profile::Step* step_at(size_t run, size_t step) {
     if (run >= runs().size() || step >= runs()[run].steps.size()) return nullptr;  // cleared meanwhile
     return &runs()[run].steps[step];
@@ -69,8 +81,18 @@ void Profile::clear() {
 ProfileScope::ProfileScope(Profile& profile) : profiling_(std::make_unique<detail::Profiling>(profile)) {}
 ProfileScope::~ProfileScope() = default;
 
-void ProfiledRun::begin(std::shared_ptr<const ir::Graph> graph, std::span<Record* const> records) {
+ProfileRegion::ProfileRegion(std::string_view name, SourceLocation where)
+    : name_(name), where_(where), profiling_(detail::profiling), begin_(profiling_ ? now() : 0) {}
+
+ProfileRegion::~ProfileRegion() {
+  if (!profiling_ || profiling_ != detail::profiling) return;  // the scope was closed meanwhile
+  profiling_->calls().push_back({name_, where_, Profile::kNoRecord, begin_, now(), live_bytes(), {}});
+}
+
+void ProfiledRun::begin(std::shared_ptr<const ir::Graph> graph, std::span<Record* const> records,
+                        std::span<const Number> numbers) {
   Profile::Run run;
+  run.numbers.assign(numbers.begin(), numbers.end());
   for (const Record* r : records) run.records.push_back({r->seq, r->op->name, r->where});
   run.steps.reserve(graph->nodes().size());
   run.graph = std::move(graph);

@@ -24,6 +24,7 @@
 
 #include "engine/emitter.h"
 #include "ir/graph.h"
+#include "tracer/work.h"
 
 namespace retrograd {
 
@@ -54,7 +55,8 @@ class Profile {
     std::vector<ForwardRecord> records;
     std::vector<Step> steps;
     int64_t begin, end;
-    int64_t live_bytes;  // before it
+    int64_t live_bytes;           // before it
+    std::vector<Number> numbers;  // of the graph's expressions: what its symbols are in this run
   };
   struct Call {
     std::string_view op;
@@ -62,6 +64,7 @@ class Profile {
     uint64_t record;  // the sequence number of the record that it made, or kNoRecord
     int64_t begin, end;
     int64_t live_bytes;  // afterwards
+    Work work;
   };
 
   const std::vector<Run>& runs() const { return runs_; }
@@ -73,6 +76,11 @@ class Profile {
   /// Records whose call was not seen are marks on a track of their own, in their order and right before the
   /// backward: their place there is no time.
   std::string chrome_trace() const;
+  /// A line for each kind of call and node: how many, their own time, its share, and what they did in it
+  /// (tracer/work.h); the longest first, and a sum.
+  std::string table() const;
+  /// Live bytes over time, with the backwards that plans ran, as an SVG that needs nothing else.
+  std::string memory_svg() const;
 
  private:
   friend struct detail::Profiling;
@@ -91,6 +99,21 @@ class ProfileScope {
   std::unique_ptr<detail::Profiling> profiling_;
 };
 
+/// From here to the end of the block is a call named `name`, which must outlive the profile, in the innermost open
+/// profile: for what no op does, as the passes of an optimizer. Calls within it are seen, too.
+class ProfileRegion {
+ public:
+  explicit ProfileRegion(std::string_view name, SourceLocation where = SourceLocation::current());
+  ~ProfileRegion();
+  ProfileRegion(const ProfileRegion&) = delete;
+
+ private:
+  std::string_view name_;
+  SourceLocation where_;
+  detail::Profiling* profiling_;
+  int64_t begin_;
+};
+
 // For the tracer.
 
 namespace detail {
@@ -98,14 +121,15 @@ inline thread_local constinit Profiling* profiling [[gnu::tls_model("initial-exe
 }
 
 /// While open, steps of this thread belong to a run of `graph`, which `owner` keeps alive. `records`: by
-/// place in the walk.
+/// place in the walk. `numbers`: the values of the graph's expressions.
 class ProfiledRun {
  public:
   template <class Owner>
-  ProfiledRun(const std::shared_ptr<Owner>& owner, const ir::Graph& graph, std::span<Record* const> records)
+  ProfiledRun(const std::shared_ptr<Owner>& owner, const ir::Graph& graph, std::span<Record* const> records,
+              std::span<const Number> numbers)
       : profiling_(detail::profiling) {
     if (profiling_) [[unlikely]]
-      begin({owner, &graph}, records);
+      begin({owner, &graph}, records, numbers);
   }
   ~ProfiledRun() {
     if (profiling_) [[unlikely]]
@@ -114,7 +138,8 @@ class ProfiledRun {
   ProfiledRun(const ProfiledRun&) = delete;
 
  private:
-  void begin(std::shared_ptr<const ir::Graph> graph, std::span<Record* const> records);
+  void begin(std::shared_ptr<const ir::Graph> graph, std::span<Record* const> records,
+             std::span<const Number> numbers);
   void end();
 
   detail::Profiling* const profiling_;

@@ -26,6 +26,8 @@ void add_flags(CLI::App& app, Options& o) {
   app.add_option("--data", o.data, "file to train on; without it the one that comes with the example");
   app.add_option("--save", o.save, "safetensors file for the parameters");
   app.add_option("--dot", o.dot, "file for the graph of the backward, in Graphviz's language");
+  app.add_option("--profile", o.profile,
+                 "folder for a profile of some steps: a table, a Chrome trace, a chart of live memory");
   app.add_flag("--print-graph", o.print_graph, "print the graph of the backward after the first step");
   app.add_option("--steps", o.steps, "training steps")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))
@@ -58,6 +60,8 @@ void apply(const Options& o) {
       throw CLI::ValidationError("--offload-dir", "it needs --saved offload-file");
     if (!std::filesystem::is_directory(o.offload_dir)) throw rg::FileError(o.offload_dir + ": not a folder");
   }
+  if (!o.profile.empty() && !std::filesystem::is_directory(o.profile))
+    throw rg::FileError(o.profile + ": not a folder");
   // Better now than after the training: opens a temporary file beside the path, and removes it.
   if (!o.save.empty()) rg::AtomicFile probe(o.save);
   if (!o.dot.empty()) rg::AtomicFile probe(o.dot);

@@ -16,6 +16,7 @@ struct Options {
   std::string data;  // empty: the file that comes with the example
   std::string save;  // empty: nothing is saved
   std::string dot;
+  std::string profile;  // folder for what was seen of some steps; empty: nothing is looked at
   bool print_graph = false;
   int64_t steps = 1000;
   int64_t log_every = 10;

@@ -49,10 +49,11 @@ void check_interrupted() {
 }
 
 int run_program(int argc, char** argv, const std::string& description, Options& options,
-                const std::function<void()>& body) {
+                const std::function<void()>& body, const std::function<void(CLI::App&)>& more_flags) {
   const std::string program = std::filesystem::path(argv[0]).filename().string();
   CLI::App app(description, program);
   add_flags(app, options);
+  if (more_flags) more_flags(app);
   try {
     catch_signals();
     app.parse(argc, argv);

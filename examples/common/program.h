@@ -17,8 +17,8 @@ struct Interrupted : std::runtime_error {
 void check_interrupted();
 
 /// Parses the flags into `options`, then runs `body`. The exit code: 0; 2 with one line on stderr for what is
-/// wrong with flags, files or the machine; 3 for a bug of the library; 130 when interrupted.
+/// wrong with flags, files or the machine; 3 for a bug of the library; 130 when interrupted. `more_flags` declares those of the example alone.
 int run_program(int argc, char** argv, const std::string& description, Options& options,
-                const std::function<void()>& body);
+                const std::function<void()>& body, const std::function<void(CLI::App&)>& more_flags = {});
 
 }  // namespace examples

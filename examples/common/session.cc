@@ -23,6 +23,12 @@ std::string megabytes(int64_t bytes) { return fmt::format("{:.1f} MB", static_ca
 // Shortest text that reads back as the same float.
 std::string exact(double loss) { return fmt::format("{}", static_cast<float>(loss)); }
 
+void write_file(const std::string& path, const std::string& text) {
+  rg::AtomicFile file(path);
+  file.write(text.data(), text.size());
+  file.commit();
+}
+
 }  // namespace
 
 Session::Session(const Options& options, const rg::nn::Module& model, int64_t items_per_step,
@@ -35,6 +41,7 @@ Session::Session(const Options& options, const rg::nn::Module& model, int64_t it
       terminal_(::isatty(STDOUT_FILENO)) {}
 
 rg::Tensor Session::forward(const std::function<rg::Tensor()>& f) {
+  if (is_profiled(steps_ + 1)) profiling_.emplace(profile_);
   step_began_ = Clock::now();
   rg::memory::reset_peak();
   if (!saved_.hooks()) return f();
@@ -48,13 +55,14 @@ void Session::backward(const rg::Tensor& loss) {
   if (steps_ == 0) show_graph();
 }
 
+void Session::update(const std::function<void()>& f) {
+  const rg::ProfileRegion region("update");
+  f();
+}
+
 void Session::show_graph() const {
   if (options_.print_graph) std::fputs(traced_.graph()->print().c_str(), stdout);
-  if (options_.dot.empty()) return;
-  const std::string text = traced_.graph()->dot();
-  rg::AtomicFile file(options_.dot);
-  file.write(text.data(), text.size());
-  file.commit();
+  if (!options_.dot.empty()) write_file(options_.dot, traced_.graph()->dot());
 }
 
 Session::~Session() { close_line(); }
@@ -73,8 +81,25 @@ void Session::print_line(const std::string& line, bool overwrite) {
     throw rg::FileError(std::string("standard output: cannot write: ") + std::strerror(errno));
 }
 
+// The first step captures; where there is no other, it has to do.
+bool Session::is_profiled(int64_t step) const {
+  constexpr int64_t kProfiled = 5;
+  return !options_.profile.empty() && (step > 1 || options_.steps == 1) && step <= 1 + kProfiled;
+}
+
+void Session::show_profile() {
+  if (options_.profile.empty()) return;
+  const std::string table = profile_.table();
+  print_line("profile of some steps", false);
+  print_line(table.substr(0, table.size() - 1), false);
+  write_file(options_.profile + "/profile.txt", table);
+  write_file(options_.profile + "/trace.json", profile_.chrome_trace());
+  write_file(options_.profile + "/memory.svg", profile_.memory_svg());
+}
+
 void Session::step_done(int64_t step, double loss) {
   const double seconds = std::chrono::duration<double>(Clock::now() - step_began_).count();
+  profiling_.reset();
   if (steps_++ == 0) first_step_seconds_ = seconds;
   total_seconds_ += seconds;
   seconds_since_line_ += seconds;
@@ -110,6 +135,7 @@ void Session::finish() {
     return options_.is_traced() ? fmt::format("{}", count) : std::string("-");
   };
   close_line();
+  show_profile();
   print_line("summary", false);
   row("backward", options_.backward);
   row("saved", options_.saved);

@@ -2,15 +2,20 @@
 //
 //   forward(f)     runs f under the chosen pair of saved-tensor hooks
 //   backward(loss) eager or traced, as chosen; the first time, also shows the graph if asked to
+//   update(f)      runs f, which is to do the optimizer's step and what belongs to it
 //   step_done()    prints "step N loss X ...", every --log-every steps
 //   validation()   prints "val loss X ..."
 //   finish()       prints the summary
-// Losses are printed with as many digits as it takes to read the same float back. On a terminal the step lines overwrite each other.
-// Time and peak memory are those of the training steps: what validation takes is not counted. Bytes are those of tensor data.
+// With --profile a few steps after the first are looked at (tracer/profile.h); finish() prints a table of
+// what took how long, and writes it, a Chrome trace and a chart of live memory into the folder. These steps
+// are a little slower. Losses are printed with as many digits as it takes to read the same float back. On a
+// terminal the step lines overwrite each other. Time and peak memory are those of the training steps: what
+// validation takes is not counted. Bytes are those of tensor data.
 #pragma once
 
 #include <chrono>
 #include <functional>
+#include <optional>
 
 #include "examples/common/options.h"
 #include "examples/common/saved_choice.h"
@@ -29,6 +34,7 @@ class Session {
 
   retrograd::Tensor forward(const std::function<retrograd::Tensor()>& f);
   void backward(const retrograd::Tensor& loss);
+  void update(const std::function<void()>& f);
   /// Throws Interrupted when a signal has come.
   void step_done(int64_t step, double loss);
   /// `note` follows the loss, like "accuracy 97.8 %".
@@ -38,6 +44,8 @@ class Session {
  private:
   using Clock = std::chrono::steady_clock;
   void show_graph() const;
+  bool is_profiled(int64_t step) const;
+  void show_profile();
   void close_line();
   void print_line(const std::string& line, bool overwrite);
 
@@ -46,7 +54,9 @@ class Session {
   std::string unit_;
   SavedChoice saved_;
   retrograd::CompiledBackward traced_ = retrograd::compile_backward();
-  bool terminal_, line_open_ = false;  // an unfinished line stands on the terminal
+  retrograd::Profile profile_;
+  std::optional<retrograd::ProfileScope> profiling_;  // while a profiled step runs
+  bool terminal_, line_open_ = false;                 // an unfinished line stands on the terminal
   Clock::time_point step_began_;
   double total_seconds_ = 0, first_step_seconds_ = 0, seconds_since_line_ = 0;
   int64_t steps_ = 0, steps_since_line_ = 0;

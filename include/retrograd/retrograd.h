@@ -23,6 +23,7 @@
 #include "nn/init.h"
 #include "nn/layers.h"
 #include "nn/pooling.h"
+#include "nn/recurrent.h"
 #include "ops/activations.h"
 #include "ops/arithmetic.h"
 #include "ops/attention.h"

@@ -36,6 +36,7 @@ wrong "--saved" --saved nothing
 wrong "--device" --device cuda
 wrong "--print-graph" --backward eager --print-graph
 wrong "--offload-dir" --offload-dir "$folder"
+wrong "$folder/none: not a folder" --profile "$folder/none"
 wrong "$folder/none: not a folder" --saved offload-file --offload-dir "$folder/none"
 
 : >"$folder/empty"

@@ -1,0 +1,36 @@
+// Handwritten digits of 8 by 8 pixels, for the examples that read them: a file with one image a line, 64
+// pixels from 0 to 16, then the digit. The lines are shuffled by the seed and the last fifth is held out.
+#pragma once
+
+#include <string>
+
+#include "retrograd/retrograd.h"
+
+namespace examples {
+
+inline constexpr int64_t kSide = 8, kPixels = kSide * kSide, kDigits = 10;
+
+struct Images {
+  retrograd::Tensor pixels;  // float32 [n, 64] from 0 to 1
+  retrograd::Tensor digits;  // int64 [n]
+  int64_t size() const { return digits.size(0); }
+  Images rows(const retrograd::Tensor& index) const;
+};
+
+struct Digits {
+  Images training, test;
+
+  /// Reads a file. Each training image is there five times: as it is, and moved by a pixel to the left,
+  /// right, up and down, since where a digit lies says nothing about which one it is. FileError for what is
+  /// no such file.
+  explicit Digits(const std::string& path);
+};
+
+/// Of all images: the mean cross entropy of the scores [n, 10], and the share of digits that have the
+/// highest one.
+struct Marks {
+  double loss, accuracy;
+};
+Marks marks(const retrograd::Tensor& scores, const retrograd::Tensor& digits);
+
+}  // namespace examples

@@ -1,0 +1,124 @@
+// Trains a recurrent network on the characters of Shakespeare's plays and lets it write 500 characters: an
+// embedding, one recurrent layer, a linear layer; pieces of 64 characters, batches of 32, AdamW.
+//
+// Data: examples/data/tinyshakespeare.txt; see examples/common/text.h. Everything is the same, bit for bit,
+// for the same seed, whatever --threads and --backward say. What is written goes character by character
+// with the state that the layer has reached, where a transformer (train_gpt) looks at all of its context
+// again.
+// Start reading at train(). What all examples share is in examples/common; the layers are in
+// nn/recurrent.h.
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "examples/common/data_file.h"
+#include "examples/common/program.h"
+#include "examples/common/session.h"
+#include "examples/common/text.h"
+#include "retrograd/retrograd.h"
+
+namespace rg = retrograd;
+using rg::Tensor;
+
+namespace {
+
+constexpr int64_t kBlock = 64, kBatch = 32, kEmbedding = 64, kHidden = 256, kSampled = 500;
+
+// One of nn::LSTM, nn::GRU and nn::RNN. Tokens int64 [batch, length] -> scores of the next one [batch,
+// length, vocabulary].
+template <class Layer>
+struct Net : rg::nn::Module {
+  rg::nn::Embedding table;
+  Layer layer{this, "layer", kEmbedding, kHidden, {.batch_first = true}};
+  rg::nn::Linear head;
+
+  explicit Net(int64_t vocabulary)
+      : table(this, "table", vocabulary, kEmbedding), head(this, "head", kHidden, vocabulary) {}
+
+  Tensor loss(const examples::TextBatch& batch) const {
+    const Tensor scores = head(layer(table(batch.tokens)).output);
+    return rg::cross_entropy(rg::flatten(scores, 0, 1), batch.next.view({-1}));
+  }
+};
+
+template <class Layer>
+double validation_loss(const Net<Layer>& net, const examples::Text& text, int64_t batches, uint64_t seed) {
+  rg::NoGradGuard no_grad;
+  const examples::OwnStream stream(seed + 1);
+  double sum = 0;
+  for (int64_t i = 0; i < batches; ++i) {
+    sum += net.loss(examples::draw_batch(text.validation_part(), kBatch, kBlock)).template item<double>();
+    examples::check_interrupted();
+  }
+  return sum / static_cast<double>(batches);
+}
+
+template <class Layer>
+std::string write(const Net<Layer>& net, const examples::Text& text, uint64_t seed) {
+  rg::NoGradGuard no_grad;
+  const examples::OwnStream stream(seed + 2);
+  std::string written;
+  // The first character of the vocabulary: in a text, the line break.
+  auto now = net.layer(net.table(rg::zeros({1, 1}, {rg::kInt64})));
+  for (int64_t i = 0; i < kSampled; ++i) {
+    const auto& [output, state] = now;
+    const size_t next = examples::draw_index(net.head(output).to_vector());
+    written += text.characters[next];
+    now = net.layer(net.table(rg::full({1, 1}, static_cast<int64_t>(next), {rg::kInt64})), state);
+    examples::check_interrupted();
+  }
+  return written;
+}
+
+template <class Layer>
+void train(const examples::Options& options) {
+  const examples::Text text(examples::find_data(options.data, "tinyshakespeare.txt"), kBlock);
+  Net<Layer> net(text.vocabulary());
+  rg::optim::AdamW optimizer(net.parameters(), {.lr = 3e-3, .weight_decay = 0.01});
+  const rg::optim::CosineSchedule schedule{
+      .peak = 3e-3, .final = 1e-4, .warmup = 100, .steps = options.steps};
+  examples::Session session(options, net, kBatch * kBlock, "tokens");
+  const auto validate = [&](int64_t batches) {
+    session.validation(validation_loss(net, text, batches, options.seed),
+                       fmt::format("over {} batches", batches));
+  };
+
+  for (int64_t step = 1; step <= options.steps; ++step) {
+    optimizer.set_lr(schedule.at(step - 1));
+    optimizer.zero_grad();
+    const examples::TextBatch batch = examples::draw_batch(text.training_part(), kBatch, kBlock);
+    const Tensor loss = session.forward([&] { return net.loss(batch); });
+    session.backward(loss);
+    session.update([&] {
+      rg::optim::clip_grad_norm_(net.parameters(), 1.0);
+      optimizer.step();
+    });
+    session.step_done(step, loss.item<double>());
+    if (step % 250 == 0 && step < options.steps) validate(10);
+  }
+  validate(50);
+  if (!options.save.empty()) rg::save(net.state_dict(), options.save, {{"characters", text.codes()}});
+  std::fputs(write(net, text, options.seed).c_str(), stdout);
+  std::fputc('\n', stdout);
+  session.finish();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  examples::Options options;
+  options.steps = 1000;
+  std::string cell = "lstm";
+  const auto flags = [&](CLI::App& app) {
+    app.add_option("--cell", cell, "the recurrent layer")
+        ->check(CLI::IsMember({"lstm", "gru", "rnn"}))
+        ->capture_default_str();
+  };
+  const auto body = [&] {
+    if (cell == "lstm") return train<rg::nn::LSTM>(options);
+    if (cell == "gru") return train<rg::nn::GRU>(options);
+    train<rg::nn::RNN>(options);
+  };
+  return examples::run_program(argc, argv, "Trains a recurrent network on Shakespeare and lets it write.",
+                               options, body, flags);
+}

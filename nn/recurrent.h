@@ -1,0 +1,160 @@
+// Recurrent layers: RNN, LSTM and GRU over whole sequences. Parameters, their names, shapes, order and
+// initial values are PyTorch's: weight_ih_l0 [gates * hidden, in], weight_hh_l0, bias_ih_l0, bias_hh_l0,
+// the same with "_reverse" for the other direction, then those of layer 1, all uniform in +-1/sqrt(hidden).
+//
+//   nn::LSTM lstm{this, "lstm", 64, 128, {.num_layers = 2, .batch_first = true}};
+//   const auto [output, state] = lstm(x);       // x (batch, length, 64) -> output (batch, length, 128)
+//   const auto next = lstm(more, state);        // goes on where x ended
+//
+// With s the sigmoid and W x + b short for the parts of the weights that belong to a gate:
+//   RNN   h' = tanh(W x + b + U h + c), or relu
+//   LSTM  i, f, o = s(W x + b + U h + c), g = tanh(...);  c' = f c + i g;  h' = o tanh(c')
+//   GRU   r, z = s(W x + b + U h + c);  n = tanh(W x + b + r (U h + c));  h' = (1 - z) n + z h
+// A layer multiplies the whole sequence by its input weights at once, then goes through it step by step;
+// all of it is made of public functions, so it can be differentiated any number of times and traced.
+//
+// Sizes: L the length, N the batch, D 2 with both directions, else 1, P the size of a state: hidden, or
+// proj_size.
+//   input   (L, N, in), with batch_first (N, L, in), or without a batch (L, in)
+//   output  the same with D * P in the last dim, of the last layer; forward direction first
+//   state   (num_layers * D, N, P), without a batch (num_layers * D, P); zeros when it is not given
+// Errors: bad_dim, shape_mismatch; bad_argument for an empty sequence and for options outside their domain.
+// Limits: no packed sequences.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "nn/module.h"
+
+namespace retrograd::nn {
+
+struct RNNOptions {
+  int64_t num_layers = 1;
+  std::string_view nonlinearity = "tanh";  // or "relu"
+  bool bias = true, batch_first = false;
+  double dropout = 0;  // in training, of what each layer but the last gives
+  bool bidirectional = false;
+};
+
+struct LSTMOptions {
+  int64_t num_layers = 1;
+  bool bias = true, batch_first = false;
+  double dropout = 0;
+  bool bidirectional = false;
+  int64_t proj_size = 0;  // not 0: h is h' times weight_hr [proj_size, hidden], and has this size
+};
+
+struct GRUOptions {
+  int64_t num_layers = 1;
+  bool bias = true, batch_first = false;
+  double dropout = 0;
+  bool bidirectional = false;
+};
+
+/// What the three have in common: parameters, and the way through layers, directions and steps.
+class Recurrent : public Module {
+ public:
+  /// The parameters of one layer in one direction; biases and weight_hr are undefined where there are none.
+  struct Weights {
+    Tensor weight_ih, weight_hh, bias_ih, bias_hh, weight_hr;
+  };
+  const Weights& weights(int64_t layer, bool reverse = false) const;
+
+ protected:
+  struct Config {
+    std::string_view name;
+    int64_t gates, states;  // rows of weights by hidden; tensors of a state
+    int64_t in, hidden, num_layers, proj_size;
+    bool bias, batch_first, bidirectional;
+    double dropout;
+  };
+  struct Result {
+    Tensor output;
+    Tensors state;  // h, and c of an LSTM
+  };
+
+  Recurrent(Module* parent, std::string name, const Config& config, SourceLocation where);
+
+  /// `state` has the tensors of a state, or none.
+  Result run(Operand input, const Tensors& state) const;
+
+ private:
+  /// The state after a step. `projected`: the step's input times weight_ih, with the bias that input_bias
+  /// gives.
+  virtual Tensors step(const Tensor& projected, const Tensors& state, const Tensor& recurrent,
+                       const Weights& weights) const = 0;
+  virtual Tensor input_bias(const Weights& weights) const = 0;
+
+  int64_t directions() const { return config_.bidirectional ? 2 : 1; }
+  int64_t size_of_state(int64_t k) const;
+  void add_weights(int64_t layer, bool reverse);
+  Result run_batch(const Tensor& x, const Tensors& state) const;
+  Result run_direction(const Tensor& x, Tensors state, const Weights& weights, bool reverse) const;
+  void check_input(const Tensor& x, SourceLocation where) const;
+  void check_state(const Tensor& x, const Tensors& state, SourceLocation where) const;
+
+  Config config_;
+  std::vector<std::unique_ptr<Parameter>> parameters_;
+  std::vector<Weights> weights_;  // layer by layer, forward before reverse
+};
+
+/// The simple one: Elman 1990.
+class RNN : public Recurrent {
+ public:
+  struct Output {
+    Tensor output, h_n;
+  };
+  RNN(Module* parent, std::string name, int64_t in, int64_t hidden, RNNOptions options = {},
+      SourceLocation where = SourceLocation::current());
+  Output forward(Operand input, const Tensor& h_0 = {}) const;
+  Output operator()(Operand input, const Tensor& h_0 = {}) const { return forward(input, h_0); }
+
+ private:
+  Tensors step(const Tensor& projected, const Tensors& state, const Tensor& recurrent,
+               const Weights& weights) const override;
+  Tensor input_bias(const Weights& weights) const override;
+
+  bool is_relu_;
+};
+
+/// Hochreiter and Schmidhuber 1997. The gates lie in the weights in the order i, f, g, o.
+class LSTM : public Recurrent {
+ public:
+  struct State {
+    Tensor h, c;
+  };
+  struct Output {
+    Tensor output;
+    State state;
+  };
+  LSTM(Module* parent, std::string name, int64_t in, int64_t hidden, LSTMOptions options = {},
+       SourceLocation where = SourceLocation::current());
+  /// Error(bad_argument) when one of h and c is given without the other.
+  Output forward(Operand input, const State& state = {}) const;
+  Output operator()(Operand input, const State& state = {}) const { return forward(input, state); }
+
+ private:
+  Tensors step(const Tensor& projected, const Tensors& state, const Tensor& recurrent,
+               const Weights& weights) const override;
+  Tensor input_bias(const Weights& weights) const override;
+};
+
+/// Cho et al. 2014. The gates lie in the weights in the order r, z, n.
+class GRU : public Recurrent {
+ public:
+  struct Output {
+    Tensor output, h_n;
+  };
+  GRU(Module* parent, std::string name, int64_t in, int64_t hidden, GRUOptions options = {},
+      SourceLocation where = SourceLocation::current());
+  Output forward(Operand input, const Tensor& h_0 = {}) const;
+  Output operator()(Operand input, const Tensor& h_0 = {}) const { return forward(input, h_0); }
+
+ private:
+  Tensors step(const Tensor& projected, const Tensors& state, const Tensor& recurrent,
+               const Weights& weights) const override;
+  Tensor input_bias(const Weights& weights) const override;
+};
+
+}  // namespace retrograd::nn
