@@ -4,6 +4,8 @@
 // no kernel looks at. The same memory is shared before and after.
 #include <algorithm>
 
+#include "ir/bookkeeping.h"
+#include "ops/arithmetic.h"
 #include "ops/join.h"
 #include "ops/rearrange.h"
 #include "ops/reduce.h"
@@ -87,6 +89,47 @@ bool cut_twice(Match& m) {
   return inner && attrs_of<Op>(*inner).diagonal == attrs_of<Op>(m).diagonal && m.become(m.operand(0));
 }
 
+// The gradient of a tensor that was split: the parts, each in zeros at its place, added up. If they are all
+// of it, that is the parts behind each other. Where -0 was added to 0 the sum is 0, so 0 is added here, too.
+bool sum_of_parts(Match& m) {
+  using PutBack = ops::Transposed<ops::Slice>;
+  constexpr size_t kMostParts = 64;
+  std::vector<const Node*> parts;
+  std::vector<ValueId> sums{m.operand(0), m.operand(1)};
+  while (!sums.empty()) {
+    const Node* node = m.giver(sums.back());
+    sums.pop_back();
+    if (!node || parts.size() + sums.size() > kMostParts) return false;
+    if (node->op == &ops::accumulate)
+      for (ValueId v : m.operands(*node)) sums.push_back(v);
+    else if (node->op == &op<PutBack>)
+      parts.push_back(node);
+    else
+      return false;
+  }
+  const auto place = [](const Node* part) -> const ops::SliceAttrs& { return attrs_of<PutBack>(*part).view; };
+  const int64_t dim = place(parts[0]).dim;
+  if (!is_floating(m.type().dtype) || std::ranges::any_of(parts, [&](const Node* part) {
+        const ops::SliceAttrs& a = place(part);
+        return a.dim != dim || a.step.raw() != 1 || a.start.is_symbolic() || a.length.is_symbolic();
+      }))
+    return false;
+  const Node* earliest = std::ranges::min(parts);
+  std::ranges::sort(parts, {}, [&](const Node* part) { return place(part).start.raw(); });
+  int64_t end = 0;
+  std::vector<ValueId> values;
+  for (const Node* part : parts) {
+    if (place(part).start.raw() != end) return false;
+    end += place(part).length.raw();
+    values.push_back(m.operand(*part, 0));
+  }
+  if (end != m.type().shape[static_cast<int>(dim)].raw()) return false;
+  const ops::Cat::Attrs join{dim};
+  const ops::ScalarOperand zero{Scalar(0.0)};
+  const ValueId all = m.add(op<ops::Cat>, values, &join, earliest);
+  return all != kNoValue && m.become(op<ops::Add>, {all, kNoValue}, &zero);
+}
+
 constexpr Rewrite kRules[] = {
     {&ops::info<ops::Alias>, alias},
     {&ops::info<ops::Expand>, resized<ops::Expand>},
@@ -100,6 +143,7 @@ constexpr Rewrite kRules[] = {
     {&ops::info<ops::Amax>, reduced_nothing<ops::Amax>},
     {&ops::info<ops::Amin>, reduced_nothing<ops::Amin>},
     {&ops::info<ops::Cat>, joined_one},
+    {&ops::accumulate, sum_of_parts},
     {&ops::info<ops::Flip>, flipped},
     {&ops::info<ops::Tril>, cut_twice<ops::Tril>},
     {&ops::info<ops::Triu>, cut_twice<ops::Triu>},

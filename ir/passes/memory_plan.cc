@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kWaste = 0.01;
 constexpr int kMostTries = 24;
-constexpr int64_t kMostVisits = 10'000'000;
+constexpr int64_t kMostVisits = 200;  // of an item, on average
 
 struct Item {
   int64_t size;
@@ -81,7 +81,10 @@ class Placed {
 
 class Packer {
  public:
-  Packer(std::vector<Item> items, int32_t moments) : items_(std::move(items)), moments_(moments) {}
+  Packer(std::vector<Item> items, int32_t moments)
+      : items_(std::move(items)),
+        moments_(moments),
+        most_visits_(kMostVisits * (static_cast<int64_t>(items_.size()) + 100)) {}
 
   int64_t lower_bound() const {
     std::vector<int64_t> change(static_cast<size_t>(moments_) + 2);
@@ -98,11 +101,19 @@ class Packer {
     std::vector<int32_t> order(items_.size());
     std::iota(order.begin(), order.end(), 0);
     keep_better(pack_by_time(order, 0));
-    std::ranges::stable_sort(order, std::greater(), [&](int32_t i) { return item(i).size; });
-    for (int tries = 0; tries < kMostTries && visits_ < kMostVisits; ++tries) {
+    const auto size = [&](int32_t i) { return item(i).size; };
+    const auto area = [&](int32_t i) { return item(i).size * (item(i).last - item(i).first + 1); };
+    std::ranges::stable_sort(order, std::greater(), size);
+    improve(order, bound);
+    std::ranges::stable_sort(order, std::greater(), area);
+    improve(order, bound);
+  }
+
+  // By this order, and then with what lies at the top first, as long as there is something to gain.
+  void improve(std::vector<int32_t> order, int64_t bound) {
+    for (int tries = 0; tries < kMostTries && visits_ < most_visits_ && !order.empty(); ++tries) {
       if (static_cast<double>(best_size_) <= static_cast<double>(bound) * (1 + kWaste)) return;
       keep_better(pack_by_size(order));
-      if (order.empty()) return;
       const auto top = std::ranges::max_element(order, {}, [&](int32_t i) { return item(i).top(); });
       std::rotate(order.begin(), top, top + 1);
     }
@@ -127,7 +138,7 @@ class Packer {
     std::vector<std::pair<int64_t, int64_t>> taken;
     int64_t size = 0;
     for (size_t n = 0; n < order.size(); ++n) {
-      if (visits_ > kMostVisits) return pack_by_time(order.subspan(n), size);
+      if (visits_ > most_visits_) return pack_by_time(order.subspan(n), size);
       Item& x = item(order[n]);
       taken.clear();
       placed.for_each_beside(x, [&](const Item& other) { taken.push_back({other.offset, other.top()}); });
@@ -211,7 +222,7 @@ class Packer {
 
   std::vector<Item> items_;
   int32_t moments_;
-  int64_t visits_ = 0;
+  int64_t most_visits_, visits_ = 0;
   std::vector<int64_t> best_;
   int64_t best_size_ = -1;
 };

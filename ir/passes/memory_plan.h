@@ -1,15 +1,16 @@
 // The memory plan: where each block lies in one arena, so that blocks that are live at the same time
 // never overlap. A pure function of the lifetimes (ir/passes/lifetimes.h); nothing is allocated here.
 //
-// Packing blocks with given lifetimes into the least memory is NP-hard. Two plans are made and the
-// smaller one is taken:
-//   - by size: the largest block first, each at the lowest offset that is free while it lives (TFLite and
-//     TVM call it greedy by size). If that is more than kWaste above the lower bound, it is repeated with
-//     a block at the top moved to the front of the order;
+// Packing blocks with given lifetimes into the least memory is NP-hard. Several plans are made and the
+// smallest is taken:
 //   - by time: blocks in order of their first node, each into the smallest hole that fits, as a malloc
-//     would. For blocks of one size this is optimal, and it takes O(n log n) always.
-// The first compares a block with all placed ones that live with it. This work has a limit (kMostVisits);
-// the small blocks that are left when it is reached are placed by time, above the others.
+//     would. For blocks of one size this is optimal, and it takes O(n log n).
+//   - by size: the largest block first, each at the lowest offset that is free while it lives (TFLite and
+//     TVM call it greedy by size); and by size times lifetime. As long as there is something to gain, each
+//     is repeated with a block that lies at the top moved to the front of the order.
+// The latter compare a block with all placed ones that live with it. This work has a limit, proportional
+// to the number of blocks; the blocks that are left when it is reached are placed by time, above the
+// others.
 //
 // The lower bound, the most bytes that are live at one node, is often reached; `waste()` says how far a
 // plan is from it.

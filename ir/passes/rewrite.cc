@@ -99,23 +99,30 @@ bool Match::become(ValueId v) {
   return true;
 }
 
-// Whether memory and time allow it.
-bool Match::may_become(const OpInfo& op, const std::vector<ValueId>& operands, const Node* through) {
-  const bool had_memory = makes_memory(*node_->op), has_memory = makes_memory(op);
-  const bool reads_later =
-      through && reads_memory(*through->op) &&
-      segments_[static_cast<size_t>(through - rewriter_.nodes().data())] != classes_.segment(index_);
-  if (!had_memory && has_memory && !classes_.is_private(result_)) return false;
+// Whether the operands are now what they were when `through` read them.
+bool Match::may_read(const std::vector<ValueId>& operands, const Node* through) {
+  if (!through || !reads_memory(*through->op) ||
+      segments_[static_cast<size_t>(through - rewriter_.nodes().data())] == classes_.segment(index_))
+    return true;
   return std::ranges::all_of(operands, [&](ValueId v) {
-    if (v == kNoValue) return true;
-    const ValueId old = old_[static_cast<size_t>(v)];
-    return (!reads_later || classes_.is_private(old)) &&
-           (!had_memory || has_memory || classes_.may_share(old, result_));
+    return v == kNoValue || classes_.is_private(old_[static_cast<size_t>(v)]);
+  });
+}
+
+// Whether the result may lie where it would then: in memory of its own, or in that of an operand.
+bool Match::may_become(const OpInfo& op, const std::vector<ValueId>& operands) {
+  const bool had_memory = makes_memory(*node_->op), has_memory = makes_memory(op);
+  if (had_memory == has_memory) return true;
+  if (has_memory) return classes_.is_private(result_);
+  return std::ranges::all_of(operands, [&](ValueId v) {
+    return v == kNoValue || classes_.may_share(old_[static_cast<size_t>(v)], result_);
   });
 }
 
 bool Match::become(const OpInfo& op, std::vector<ValueId> operands, const void* attrs, const Node* through) {
-  if (!may_become(op, operands, through) || !same_type(infer(op, operands, attrs), type())) return false;
+  if (!may_read(operands, through) || !may_become(op, operands) ||
+      !same_type(infer(op, operands, attrs), type()))
+    return false;
   const auto* bytes = static_cast<const std::byte*>(attrs);
   attr_bytes_ = std::vector<std::byte>(bytes, bytes + (attrs ? op.attrs_size : 0));
   attrs_ = attr_bytes_.empty() ? nullptr : attr_bytes_.data();
@@ -124,7 +131,9 @@ bool Match::become(const OpInfo& op, std::vector<ValueId> operands, const void* 
   return is_other_ = true;
 }
 
-ValueId Match::add(const OpInfo& op, const std::vector<ValueId>& operands, const void* attrs) {
+ValueId Match::add(const OpInfo& op, const std::vector<ValueId>& operands, const void* attrs,
+                   const Node* through) {
+  if (!may_read(operands, through)) return kNoValue;
   const TensorType found = infer(op, operands, attrs);
   if (found.dtype == ScalarType::Undefined) return kNoValue;
   const ValueId v = rewriter_.append(op, operands, attrs, {&found, 1}, *node_).first_result;

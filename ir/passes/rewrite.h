@@ -69,8 +69,9 @@ class Match {
   bool become(const OpInfo& op, std::vector<ValueId> operands, const void* attrs,
               const Node* through = nullptr);
   /// Adds a node with one result, for the node to use. kNoValue if the type rule of the op refuses the
-  /// operands.
-  ValueId add(const OpInfo& op, const std::vector<ValueId>& operands, const void* attrs);
+  /// operands, or they may have changed since `through` read them.
+  ValueId add(const OpInfo& op, const std::vector<ValueId>& operands, const void* attrs,
+              const Node* through = nullptr);
 
  private:
   friend bool apply_rewrites(Graph&, std::span<const Rewrite>, Remap&);
@@ -78,7 +79,8 @@ class Match {
   void visit(size_t index);
   bool apply_one();
   void put(size_t index);
-  bool may_become(const OpInfo& op, const std::vector<ValueId>& operands, const Node* through);
+  bool may_read(const std::vector<ValueId>& operands, const Node* through);
+  bool may_become(const OpInfo& op, const std::vector<ValueId>& operands);
   TensorType infer(const OpInfo& op, const std::vector<ValueId>& operands, const void* attrs) const;
   void find_elementwise_uses();
   void note_new_values(ValueId old);

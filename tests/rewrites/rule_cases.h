@@ -148,6 +148,17 @@ inline const std::vector<Case> kSimplified = {
      "%1 = tril %x {diagonal=1} : D[2,3]\n return %1"},
     {kNumbers, "%1 = triu %x {diagonal=0} : D[2,3]\n %2 = triu %1 {diagonal=0} : D[2,3]\n return %2",
      "%1 = triu %x {diagonal=0} : D[2,3]\n return %1"},
+    {kFloats,
+     "%1 = slice_backward %z {dim=0, start=2, length=2, step=1, input_size=[4]} : D[4]\n"
+     " %2 = slice_backward %z {dim=0, start=0, length=2, step=1, input_size=[4]} : D[4]\n"
+     " %3 = accumulate %1, %2 : D[4]\n return %3",
+     "%1 = cat %z, %z {dim=0} : D[4]\n %2 = add %1, 0.0 : D[4]\n return %2"},
+    {kFloats,
+     "%a = slice_backward %x {dim=1, start=3, length=3, step=1, input_size=[2,9]} : D[2,9]\n"
+     " %b = slice_backward %y {dim=1, start=6, length=3, step=1, input_size=[2,9]} : D[2,9]\n"
+     " %c = slice_backward %p {dim=1, start=0, length=3, step=1, input_size=[2,9]} : D[2,9]\n"
+     " %1 = accumulate %a, %b : D[2,9]\n %2 = accumulate %1, %c : D[2,9]\n return %2",
+     "%1 = cat %p, %x, %y {dim=1} : D[2,9]\n %2 = add %1, 0.0 : D[2,9]\n return %2"},
     // several rules, one after the other
     {kFloats,
      "%1 = neg %p : D[2,3]\n %2 = mul %1, 1.0 : D[2,3]\n %3 = contiguous %2 : D[2,3]\n"
@@ -181,6 +192,16 @@ inline const std::vector<Case> kLeftAlone = {
     {kFloats, "%1 = mean %l {dim=[1], keepdim=false} : D[2,3]\n return %1", ""},
     {kFloats,
      "%1 = slice_backward %p {dim=0, start=0, length=2, step=1, input_size=[2,3]} : D[2,3]\n return %1", ""},
+    {kFloats,
+     "%1 = slice_backward %z {dim=0, start=1, length=2, step=1, input_size=[4]} : D[4]\n"
+     " %2 = slice_backward %z {dim=0, start=2, length=2, step=1, input_size=[4]} : D[4]\n"
+     " %3 = accumulate %1, %2 : D[4]\n return %3",
+     ""},
+    {kFloats,
+     "%1 = slice_backward %z {dim=0, start=0, length=2, step=1, input_size=[5]} : D[5]\n"
+     " %2 = slice_backward %z {dim=0, start=2, length=2, step=1, input_size=[5]} : D[5]\n"
+     " %3 = accumulate %1, %2 : D[5]\n return %3",
+     ""},
     {kNumbers, "%1 = flip %p {dims=[0]} : D[2,3]\n %2 = flip %1 {dims=[1]} : D[2,3]\n return %2", ""},
     {kNumbers, "%1 = tril %p {diagonal=1} : D[2,3]\n %2 = tril %1 {diagonal=0} : D[2,3]\n return %2", ""},
 };

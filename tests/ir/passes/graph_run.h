@@ -18,11 +18,11 @@ namespace rg = retrograd;
 
 using Lines = std::vector<std::string>;
 
-/// False for graphs with inputs that cannot be made up: functions of the user's and pairs of saved-tensor
-/// hooks.
+/// False for graphs with inputs that cannot be made up: functions of the user's, pairs of saved-tensor
+/// hooks, permutations.
 bool can_run(const rg::ir::Graph& graph);
 
-/// An exception ends the run with a line.
-Lines run(const rg::ir::Graph& graph, uint64_t seed);
+/// An exception ends the run with a line. `any_layout`: some inputs are not row-major.
+Lines run(const rg::ir::Graph& graph, uint64_t seed, bool any_layout);
 
 }  // namespace graph_run

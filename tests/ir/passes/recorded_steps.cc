@@ -32,12 +32,14 @@ Step record(std::string name, const Tensors& arguments, F&& function) {
 
 // The usual body of a step.
 template <class Optimizer, class Loss>
-Step record_training(std::string name, Optimizer& optimizer, const Tensors& arguments, Loss&& loss_of) {
+Step record_training(std::string name, Optimizer& optimizer, const Tensors& arguments, Loss&& loss_of,
+                     bool clear_behind = false) {
   return record(std::move(name), arguments, [&](const Tensors& given) {
-    optimizer.zero_grad();
+    if (!clear_behind) optimizer.zero_grad();
     const Tensor loss = loss_of(given);
     loss.backward();
     optimizer.step();
+    if (clear_behind) optimizer.zero_grad();
     return loss;
   });
 }
@@ -102,12 +104,13 @@ Step convolutional() {
                          });
 }
 
-Step gpt(int64_t layers, int64_t width, int64_t batch, int64_t length) {
+Step gpt(int64_t layers, int64_t width, int64_t batch, int64_t length, bool clear_behind) {
   examples::Gpt net({65, length, width, 2, layers});
   rg::optim::AdamW optimizer(net.parameters(), {});
   const Tensor tokens = some_tokens(batch, length);
-  return record_training("gpt of " + std::to_string(layers) + " layers", optimizer, {tokens, tokens},
-                         [&](const Tensors& in) { return net.loss(in[0], in[1]); });
+  return record_training(
+      "gpt of " + std::to_string(layers) + " layers" + (clear_behind ? ", no gradients left" : ""), optimizer,
+      {tokens, tokens}, [&](const Tensors& in) { return net.loss(in[0], in[1]); }, clear_behind);
 }
 
 Step mixed_gpt(int64_t layers, int64_t width, int64_t batch, int64_t length) {
@@ -123,6 +126,7 @@ std::vector<Step> all_small() {
   all.push_back(perceptron());
   all.push_back(convolutional());
   all.push_back(gpt(2, 8, 2, 4));
+  all.push_back(gpt(2, 8, 2, 4, true));
   all.push_back(mixed_gpt(2, 8, 2, 4));
   return all;
 }

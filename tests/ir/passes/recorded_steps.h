@@ -19,8 +19,9 @@ struct Step {
 Step perceptron();
 /// Convolutions, batch norm, pooling; Adam.
 Step convolutional();
-/// Pre-norm blocks of attention and a GELU network, tokens in, the head tied to the embedding; AdamW.
-Step gpt(int64_t layers, int64_t width, int64_t batch, int64_t length);
+/// Pre-norm blocks of attention and a GELU network, tokens in, the head tied to the embedding; AdamW. The
+/// gradients are cleared before the step, so they are there afterwards, or behind it.
+Step gpt(int64_t layers, int64_t width, int64_t batch, int64_t length, bool clear_behind = false);
 /// The same with blocks that compute in bfloat16.
 Step mixed_gpt(int64_t layers, int64_t width, int64_t batch, int64_t length);
 

@@ -61,16 +61,17 @@ TEST_CASE("recorded steps") {
 TEST_CASE("figures of recorded steps", "[.figures]") {
   std::vector<Step> steps = recorded_steps::all_small();
   steps.push_back(recorded_steps::gpt(12, 768, 4, 64));
+  steps.push_back(recorded_steps::gpt(12, 768, 4, 64, true));
   steps.push_back(recorded_steps::gpt(100, 16, 2, 8));
   steps.push_back(recorded_steps::gpt(1000, 16, 2, 8));
   steps.push_back(recorded_steps::mixed_gpt(100, 16, 2, 8));
-  std::printf("%-26s %7s %7s  %s\n", "", "nodes", "after",
+  std::printf("%-40s %7s %7s  %s\n", "", "nodes", "after",
               "ns a node of: simplify broadcast cse dce schedule, plan");
   for (Step& step : steps) {
     const size_t before = step.graph.nodes().size();
     const ir::Lifetimes as_recorded = lifetimes_of(step);
     const ir::PassReport report = optimise(step);
-    std::printf("%-26s %7zu %7zu ", step.name.c_str(), before, step.graph.nodes().size());
+    std::printf("%-40s %7zu %7zu ", step.name.c_str(), before, step.graph.nodes().size());
     for (const ir::PassReport::Run& run : report.runs)
       std::printf(" %6.0f%s", static_cast<double>(run.nanoseconds) / static_cast<double>(before),
                   run.changed ? "*" : " ");
