@@ -18,7 +18,7 @@ int64_t grain_of(const FusedProgram& p) {
   return kRowGrain / std::clamp<int64_t>(static_cast<int64_t>(p.code.size()) / 2, 1, 8);
 }
 
-// Memory for the kept values of a block of so many elements.
+// Memory for the kept values of a panel of so many elements.
 class Kept {
  public:
   Kept(const FusedProgram& p, int64_t elements)
@@ -34,14 +34,6 @@ class Kept {
   Scratch<char> memory_;
 };
 
-// What a reduction reads: kept values of the block, or an output, which has a place for all elements.
-const char* operand_of(const FusedRun& run, const FusedReduction& r, const Kept& kept, int64_t at) {
-  const FusedProgram& p = run.program;
-  if (r.slot >= p.first_kept()) return kept.at(r.slot - p.first_kept());
-  const auto output = static_cast<size_t>(r.slot - p.first_output());
-  return run.outputs[output] + at * p.output_items[output];
-}
-
 void store_result(const FusedRun& run, const FusedReduction& r, int64_t row, double value) {
   dispatch(r.dtype, [&]<class D>(std::type_identity<D>) {
     reinterpret_cast<D*>(run.outputs[static_cast<size_t>(r.output)])[row] = convert<D>(value);
@@ -56,57 +48,81 @@ void with_type(bool wide, F&& f) {
     f(std::type_identity<float>{});
 }
 
-void reduce_chunk(const FusedReduction& r, const char* x, int64_t n, Partial<double>* found) {
-  with_type(r.wide, [&]<class T>(std::type_identity<T>) {
-    reduce_table<T>().reduce(reinterpret_cast<const T*>(x), n, r.row->kind, 0, found);
-  });
-}
-
-// Rows that fit a chunk: several at a time, each reduced as a whole.
+// Rows that fit a tile: each is reduced as a whole.
 void reduce_short_rows(const FusedRun& run) {
   const FusedProgram& p = run.program;
-  const int64_t n = p.columns, together = kChunk / n;
+  const int64_t n = p.columns;
   parallel_range(p.rows, std::max<int64_t>(1, grain_of(p) / n), [&](int64_t begin, int64_t end) {
-    const Kept kept(p, together * n);
     FusedTiles tiles(run);
-    kept.give(tiles, p);
-    for (int64_t first = begin; first < end; first += together) {
-      const int64_t last = std::min(end, first + together);
-      tiles.range(first * n, last * n);
-      for (const FusedReduction& r : p.reductions) {
-        const char* x = operand_of(run, r, kept, first * n);
-        for (int64_t row = first; row < last; ++row, x += n * (r.wide ? 8 : 4)) {
-          Partial<double> found;
-          reduce_chunk(r, x, n, &found);
-          store_result(run, r, row, r.row->value(found, n));
-        }
-      }
-    }
+    tiles.range(begin * n, end * n, [&](int64_t at, int64_t count) {
+      for (const FusedReduction& r : p.reductions)
+        with_type(r.wide, [&]<class T>(std::type_identity<T>) {
+          const T* x = static_cast<const T*>(tiles.at(r.slot));
+          for (int64_t row = at / n; row < (at + count) / n; ++row, x += n) {
+            Partial<double> found;
+            reduce_table<T>().reduce(x, n, r.row->kind, 0, &found);
+            store_result(run, r, row, r.row->value(found, n));
+          }
+        });
+    });
   });
 }
 
-// Rows of several chunks, whose results are merged in order.
+// A chunk of a longer row, tile by tile.
+class ChunkReducer {
+ public:
+  explicit ChunkReducer(const FusedProgram& p) : p_(p), lanes_(p.reductions.size()) {}
+
+  /// Elements [begin, end) of the iteration space; of reduction k, found[k].
+  void run(FusedTiles& tiles, int64_t begin, int64_t end, Partial<double>* found) {
+    for_each([&]<class T>(const FusedReduction& r, T* lanes, size_t) {
+      reduce_table<T>().begin_pieces(r.row->kind, lanes);
+    });
+    tiles.range(begin, end, [&](int64_t, int64_t count) {
+      for_each([&]<class T>(const FusedReduction& r, T* lanes, size_t) {
+        reduce_table<T>().add_piece(static_cast<const T*>(tiles.at(r.slot)), count, r.row->kind, lanes);
+      });
+    });
+    for_each([&]<class T>(const FusedReduction& r, T* lanes, size_t k) {
+      reduce_table<T>().end_pieces(lanes, r.row->kind, &found[k]);
+    });
+  }
+
+ private:
+  struct Lanes {
+    alignas(64) float f32[kPieceLanes];
+    alignas(64) double f64[kPieceLanes];
+  };
+
+  template <class F>
+  void for_each(const F& f) {
+    for (size_t k = 0; k < lanes_.size(); ++k)
+      if (p_.reductions[k].wide)
+        f(p_.reductions[k], lanes_[k].f64, k);
+      else
+        f(p_.reductions[k], lanes_[k].f32, k);
+  }
+
+  const FusedProgram& p_;
+  std::vector<Lanes> lanes_;
+};
+
+// Rows of one or several chunks, whose results are merged in order.
 void reduce_long_rows(const FusedRun& run) {
   const FusedProgram& p = run.program;
   const int64_t n = p.columns, chunks = (n + kChunk - 1) / kChunk;
   const auto count = static_cast<int64_t>(p.reductions.size());
   std::vector<Partial<double>> found(static_cast<size_t>(p.rows * chunks * count));
-  parallel_range(p.rows * chunks, std::max<int64_t>(1, grain_of(p) / kChunk),
-                 [&](int64_t begin, int64_t end) {
-                   const Kept kept(p, kChunk);
-                   FusedTiles tiles(run);
-                   kept.give(tiles, p);
-                   for (int64_t task = begin; task < end; ++task) {
-                     const int64_t row = task / chunks, from = task % chunks * kChunk,
-                                   length = std::min(kChunk, n - from);
-                     tiles.range(row * n + from, row * n + from + length);
-                     for (int64_t k = 0; k < count; ++k) {
-                       const FusedReduction& r = p.reductions[static_cast<size_t>(k)];
-                       reduce_chunk(r, operand_of(run, r, kept, row * n + from), length,
-                                    &found[static_cast<size_t>(task * count + k)]);
-                     }
-                   }
-                 });
+  const int64_t grain = std::max<int64_t>(1, grain_of(p) / std::min(n, kChunk));
+  parallel_range(p.rows * chunks, grain, [&](int64_t begin, int64_t end) {
+    FusedTiles tiles(run);
+    ChunkReducer reducer(p);
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t from = task / chunks * n + task % chunks * kChunk;
+      reducer.run(tiles, from, std::min(from + kChunk, (task / chunks + 1) * n),
+                  &found[static_cast<size_t>(task * count)]);
+    }
+  });
   for (int64_t row = 0; row < p.rows; ++row)
     for (int64_t k = 0; k < count; ++k) {
       const FusedReduction& r = p.reductions[static_cast<size_t>(k)];
@@ -186,8 +202,11 @@ class ColumnPanels {
   void add(size_t k, const Kept& kept, int64_t block, int64_t row, int64_t rows, int64_t column,
            int64_t width) {
     const FusedReduction& r = p_.reductions[k];
-    const char* x = operand_of(run_, r, kept, row * p_.columns + column);
-    const int64_t stride = r.slot >= p_.first_kept() ? width : p_.columns;
+    const bool is_kept = r.slot >= p_.first_kept();
+    const auto output = static_cast<size_t>(r.slot - p_.first_output());
+    const char* x = is_kept ? kept.at(r.slot - p_.first_kept())
+                            : run_.outputs[output] + (row * p_.columns + column) * p_.output_items[output];
+    const int64_t stride = is_kept ? width : p_.columns;
     with_type(r.wide, [&]<class T>(std::type_identity<T>) {
       reduce_table<T>().sum_columns(reinterpret_cast<const T*>(x), rows, stride, width,
                                     sums(k, block) + column);
@@ -209,7 +228,7 @@ class CpuFusedKernel final : public FusedKernel {
     const FusedRun run(program_, inputs, outputs, attrs);
     if (program_.reduces == FusedRole::reduce_columns) return ColumnPanels(run).run();
     if (program_.reduces == FusedRole::reduce_rows)
-      return program_.columns <= kChunk ? reduce_short_rows(run) : reduce_long_rows(run);
+      return program_.columns <= run.tile ? reduce_short_rows(run) : reduce_long_rows(run);
     parallel_range(program_.numel, grain_of(program_),
                    [&](int64_t begin, int64_t end) { FusedTiles(run).range(begin, end); });
   }

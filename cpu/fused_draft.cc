@@ -55,7 +55,11 @@ class Lowering {
     for (node_ = 0; node_ < static_cast<int>(group_.nodes.size()); ++node_)
       if (!lower_node()) return false;
     for (size_t o = 0; o < group_.outputs.size(); ++o) give_output(static_cast<int>(o));
-    for (FusedDraft::Reduction& r : draft_.reductions) keep(r);
+    for (FusedDraft::Reduction& r : draft_.reductions) {
+      ++value(r.value).uses;
+      value(r.value).reduced = true;
+      if (draft_.reduces == FusedRole::reduce_columns) keep(r.value);
+    }
     return true;
   }
 
@@ -87,7 +91,7 @@ class Lowering {
     return is_native(dtype) ? v : convert(round_span(dtype), v, false, true);
   }
   void give_output(int output);
-  void keep(FusedDraft::Reduction& reduction);
+  void keep(int& v);
 
   const FusedGroup& group_;
   const KernelTable& table_;
@@ -213,11 +217,13 @@ void Lowering::give_output(int output) {
   ++value(v).uses;
 }
 
-void Lowering::keep(FusedDraft::Reduction& reduction) {
-  int& v = reduction.value;
-  if (value(v).kind != FusedDraft::Value::Kind::result)
-    v = convert(store_span(value(v).wide, value(v).wide ? kFloat64 : kFloat32), v, value(v).wide, false);
-  ++value(v).uses;
+// A value of which more than a tile is needed at a time.
+void Lowering::keep(int& v) {
+  if (value(v).kind != FusedDraft::Value::Kind::result) {
+    const bool wide = value(v).wide;
+    v = convert(store_span(wide, wide ? kFloat64 : kFloat32), v, wide, false);
+    ++value(v).uses;
+  }
   if (value(v).output < 0 && value(v).kept < 0) value(v).kept = draft_.kept++;
 }
 

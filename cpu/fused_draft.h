@@ -26,10 +26,11 @@ struct FusedDraft {
   struct Value {
     enum class Kind : uint8_t { source, number, result } kind;
     bool wide;
-    int index;        // into sources or numbers; of a result: its instruction
-    int uses = 0;     // by instructions, outputs and reductions
-    int output = -1;  // of the group: where it is written to
-    int kept = -1;    // a reduction reads it
+    int index;             // into sources or numbers; of a result: its instruction
+    int uses = 0;          // by instructions, outputs and reductions
+    int output = -1;       // of the group: where it is written to
+    bool reduced = false;  // a reduction reads it
+    int kept = -1;         // one of columns, which needs a panel of it
   };
   struct Instruction {
     const OpInfo* op;  // null: a conversion

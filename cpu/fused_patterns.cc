@@ -32,7 +32,7 @@ struct Match {
     const FusedDraft::Instruction& i = draft.code[static_cast<size_t>(value(v).index)];
     const OpInfo* given = i.op == &ops::accumulate ? &ops::info<Add> : i.op;
     if (given != op || i.wide != wide || i.composed || i.absorbed) return nullptr;
-    if (!root && (value(v).uses != 1 || value(v).output >= 0 || value(v).kept >= 0)) return nullptr;
+    if (!root && (value(v).uses != 1 || value(v).output >= 0 || value(v).reduced)) return nullptr;
     parts.push_back(i.parts[0]);
     inner.push_back(value(v).index);
     return &i;

@@ -26,11 +26,15 @@ class Placement {
       for (int k = 0; k < draft_.code[i].inputs; ++k)
         if (const int v = draft_.code[i].in[static_cast<size_t>(k)]; v >= 0 && !draft_.code[i].absorbed)
           last_use_[static_cast<size_t>(v)] = static_cast<int>(i);
+    for (const FusedDraft::Reduction& r : draft_.reductions)  // read after the last instruction
+      last_use_[static_cast<size_t>(r.value)] = static_cast<int>(draft_.code.size());
     for (size_t i = 0; i < draft_.code.size(); ++i)
       if (!draft_.code[i].absorbed) place(draft_.code[i], static_cast<int>(i));
-    for (const FusedDraft::Reduction& r : draft_.reductions)
-      program_.reductions.push_back(
-          {r.row, slot_[static_cast<size_t>(r.value)], r.output, value(r.value).wide, r.dtype});
+    for (const FusedDraft::Reduction& r : draft_.reductions) {
+      const int slot = slot_[static_cast<size_t>(r.value)];
+      program_.reductions.push_back({r.row, slot, r.output, value(r.value).wide, r.dtype});
+      note_read(slot, true);
+    }
     program_.registers = registers_;
   }
 

@@ -4,7 +4,7 @@
 //   sources    an input, where it lies if that is contiguous memory of the computed type; else a tile of its own
 //   numbers    a tile that repeats a number; one for each place of a number
 //   outputs    the memory of the group's output
-//   kept       what a reduction reads: memory for a block of several tiles (cpu/fused.cc)
+//   kept       what a reduction of columns reads: memory for a panel of several tiles (cpu/fused.cc)
 //   registers  tiles, used again when a value is dead
 // An instruction reads slots and writes one. It may write over an operand's slot: a span kernel reads an
 // element before it writes it.

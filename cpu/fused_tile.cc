@@ -6,7 +6,7 @@
 namespace retrograd::cpu {
 namespace {
 
-constexpr int64_t kMostElements = 512, kLeastElements = 64;  // of a tile
+constexpr int64_t kMostElements = 256, kLeastElements = 64;  // of a tile
 constexpr int64_t kBudget =
     24576;  // bytes of all tiles: with what is read and written they stay in the first-level cache
 
@@ -78,31 +78,39 @@ FusedRun::FusedRun(const FusedProgram& p, TensorImpl* const* inputs, TensorImpl*
                    const void* const* attrs)
     : program(p) {
   sides.reserve(p.sources.size());
-  int64_t shortest = 0;
-  for (const FusedDraft::Source& s : p.sources) {
-    const FusedSide& side = sides.emplace_back(*inputs[s.input], p.shape, s.wide);
-    if (side.run() > 0 && (shortest == 0 || side.run() < shortest)) shortest = side.run();
-  }
+  for (const FusedDraft::Source& s : p.sources) sides.emplace_back(*inputs[s.input], p.shape, s.wide);
   for (size_t o = 0; o < p.output_items.size(); ++o) outputs.push_back(static_cast<char*>(outs[o]->data()));
   for (const FusedDraft::Number& n : p.numbers)
     numbers.push_back(
         reinterpret_cast<const Scalar*>(static_cast<const char*>(attrs[n.node]) + n.offset)->to_double());
   for (uint16_t node : p.parts) part_attrs.push_back(attrs[node]);
+  cut_tiles();
+}
 
-  const int64_t fit = kBudget / (std::max(1, p.tiles()) * p.item);
+// Runs nest, and rows with them: each is made of the last dims of the shape.
+void FusedRun::cut_tiles() {
+  const int64_t fit = kBudget / (std::max(1, program.tiles()) * program.item);
   tile = std::clamp(fit / kLeastElements * kLeastElements, kLeastElements, kMostElements);
-  if (shortest > tile) {
+  int64_t shortest = 0;
+  for (const FusedSide& side : sides)
+    if (side.run() > 0 && (shortest == 0 || side.run() < shortest)) shortest = side.run();
+  const int64_t row = program.reduces == FusedRole::reduce_rows ? program.columns : 1;
+  if (row > tile) {  // then in pieces of kPieceLanes
+    if (shortest % kPieceLanes == 0 || shortest >= row) run = shortest;
+  } else if (shortest > tile) {
     const int64_t pieces = (shortest + tile - 1) / tile;
-    tile = std::min(tile, round_up((shortest + pieces - 1) / pieces, 16));
+    tile = row > 1 ? tile / row * row : std::min(tile, round_up((shortest + pieces - 1) / pieces, 16));
     run = shortest;
-  } else if (shortest > 0) {
-    tile = tile / shortest * shortest;
+  } else {
+    const int64_t whole = std::max({row, shortest, int64_t{1}});
+    tile = tile / whole * whole;
   }
 }
 
 FusedTiles::FusedTiles(const FusedRun& run) : run_(run) {
   const FusedProgram& p = run.program;
   static_assert(kMaxFusedTiles * kLeastElements * 8 <= kRoom && kBudget <= kRoom);
+  static_assert(kLeastElements % kPieceLanes == 0);
   const int64_t width = run.tile * p.item;
   char* next = room_;
   for (int i = 0; i < p.first_output(); ++i, next += width) place_[i] = next;
@@ -117,13 +125,9 @@ FusedTiles::FusedTiles(const FusedRun& run) : run_(run) {
   }
 }
 
-void FusedTiles::range(int64_t begin, int64_t end) {
-  for (int64_t at = begin; at < end;) {
-    int64_t count = std::min(run_.tile, end - at);
-    if (run_.run > 0) count = std::min(count, run_.run - at % run_.run);
-    pass(at, count, at - begin);
-    at += count;
-  }
+int64_t FusedTiles::next(int64_t at, int64_t end) const {
+  const int64_t count = std::min(run_.tile, end - at);
+  return run_.run > 0 ? std::min(count, run_.run - at % run_.run) : count;
 }
 
 void FusedTiles::pass(int64_t at, int64_t count, int64_t from_begin) {

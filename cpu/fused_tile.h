@@ -54,7 +54,10 @@ class FusedRun {
   std::vector<double> numbers;
   std::vector<const void*> part_attrs;  // of program.parts
   int64_t tile;                         // elements
-  int64_t run = 0;  // a tile within a run does not cross its end; 0: there are none that long
+  int64_t run = 0;                      // a tile does not cross multiples of it, if it is not 0
+
+ private:
+  void cut_tiles();
 };
 
 class FusedTiles {
@@ -64,12 +67,25 @@ class FusedTiles {
 
   /// Where kept value i begins: that of the first element of a range.
   void set_kept(int i, char* at) { kept_[i] = at; }
-  /// Computes elements [begin, end).
-  void range(int64_t begin, int64_t end);
+  /// Where the elements of a tile are, after a pass.
+  const void* at(int slot) const { return place_[slot]; }
+  /// Computes elements [begin, end), and calls done(at, count) after each pass.
+  template <class F>
+  void range(int64_t begin, int64_t end, const F& done) {
+    for (int64_t at = begin; at < end;) {
+      const int64_t count = next(at, end);
+      pass(at, count, at - begin);
+      done(at, count);
+      at += count;
+    }
+  }
+  void range(int64_t begin, int64_t end) {
+    range(begin, end, [](int64_t, int64_t) {});
+  }
 
  private:
   static constexpr int64_t kRoom = 32768;  // bytes
-  friend class FusedRun;
+  int64_t next(int64_t at, int64_t end) const;
   void pass(int64_t at, int64_t count, int64_t from_begin);
 
   const FusedRun& run_;

@@ -111,6 +111,51 @@ void reduce(const T* x, int64_t n, Reduction kind, double p, Partial<double>* ou
   if (kind == Reduction::argmax || kind == Reduction::argmin) out->index = find(x, n, extreme);
 }
 
+// A chunk that comes in pieces: chains of registers lie in memory between the pieces. The sums of Sweep, and
+// those of fold().
+template <class T>
+struct Pieces {
+  using V = Vec<T>;
+  static_assert(4 * V::size <= kPieceLanes && kPieceLanes % (4 * V::size) == 0);
+
+  static V larger(V a, V b) { return maximum(a, b); }
+  static V smaller(V a, V b) { return minimum(a, b); }
+
+  static void begin(Reduction kind, T* lanes) {
+    const T inf = static_cast<T>(__builtin_inf());
+    const V first = kind == Reduction::max ? -inf : kind == Reduction::min ? inf : T(0);
+    for (int c = 0; c < 4; ++c) first.store(lanes + c * V::size);
+  }
+  static void add(const T* x, int64_t n, Reduction kind, T* lanes) {
+    Chains<T> chains(0);
+    const auto self = [](V v) { return v; };
+    for (int c = 0; c < 4; ++c) chains.acc[c] = V::load(lanes + c * V::size);
+    if (kind == Reduction::max)
+      chains.add(x, n, larger, self);
+    else if (kind == Reduction::min)
+      chains.add(x, n, smaller, self);
+    else
+      add_to_sums(x, n, chains.acc);
+    for (int c = 0; c < 4; ++c) chains.acc[c].store(lanes + c * V::size);
+  }
+  static void end(const T* lanes, Reduction kind, Partial<double>* out) {
+    Chains<T> chains(0);
+    for (int c = 0; c < 4; ++c) chains.acc[c] = V::load(lanes + c * V::size);
+    const V* acc = chains.acc;
+    out->value = kind == Reduction::max   ? static_cast<double>(chains.result(larger))
+                 : kind == Reduction::min ? static_cast<double>(chains.result(smaller))
+                                          : sum_lanes((acc[0] + acc[1]) + (acc[2] + acc[3]));
+  }
+
+ private:
+  static void add_to_sums(const T* x, int64_t n, V* acc) {
+    int64_t i = 0;
+    for (; i + 4 * V::size <= n; i += 4 * V::size)
+      for (int c = 0; c < 4; ++c) acc[c] += V::load(x + i + c * V::size);
+    for (; i < n; i += V::size) acc[0] += load_part(x + i, n - i < V::size ? n - i : V::size, T(0));
+  }
+};
+
 // Eight rows are added pairwise before they meet the running sums of a block of columns, and every kRows rows
 // these go into double.
 template <class T>
@@ -144,7 +189,8 @@ void sum_columns(const T* x, int64_t rows, int64_t stride, int64_t columns, doub
 
 template <class T>
 const ReduceTable<T>& reduce_table() {
-  static constexpr ReduceTable<T> table{reduce<T>, reduce_columns<T>, sum_columns<T>};
+  static constexpr ReduceTable<T> table{reduce<T>,        reduce_columns<T>, sum_columns<T>,
+                                        Pieces<T>::begin, Pieces<T>::add,    Pieces<T>::end};
   return table;
 }
 template const ReduceTable<float>& reduce_table<float>();

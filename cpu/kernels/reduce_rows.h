@@ -13,6 +13,8 @@ namespace retrograd::cpu {
 /// Elements of a row that are reduced at once, and rows that are reduced side by side.
 inline constexpr int64_t kChunk = 4096;
 inline constexpr int64_t kMostRows = 64;
+/// Elements of the pieces that a chunk may come in, and lanes that it is reduced in meanwhile.
+inline constexpr int64_t kPieceLanes = 64;
 
 enum class Reduction : uint8_t {
   sum,
@@ -60,8 +62,13 @@ struct ReduceTable {
   /// The same for `columns` <= kMostRows rows side by side: element i of row j is x[i * stride + j].
   void (*reduce_columns)(const T* x, int64_t rows, int64_t stride, int64_t columns, Reduction kind, double p,
                          Partial<V>* out);
-  /// out[j] += sum over i < rows of x[i * stride + j], for j < columns. Of float and double only.
+  /// out[j] += sum over i < rows of x[i * stride + j], for j < columns. Of float and double only, as the rest.
   void (*sum_columns)(const T* x, int64_t rows, int64_t stride, int64_t columns, double* out);
+  /// `reduce` for elements that come in pieces, of kPieceLanes or a multiple, the last one of any size: of sum, max
+  /// and min. What is known between the pieces is in `lanes`.
+  void (*begin_pieces)(Reduction kind, T* lanes);
+  void (*add_piece)(const T* x, int64_t n, Reduction kind, T* lanes);
+  void (*end_pieces)(const T* lanes, Reduction kind, Partial<double>* out);
 };
 
 namespace baseline {

@@ -78,20 +78,38 @@ struct Sweep {
   }
 };
 
+/// What fold() has found so far, in four chains. More elements follow only after a multiple of
+/// 4 * Vec<T>::size.
+template <class T>
+struct Chains {
+  using V = Vec<T>;
+  V acc[4];
+
+  explicit Chains(T first) : acc{V(first), V(first), V(first), V(first)} {}
+
+  template <class F, class G>
+  [[gnu::always_inline]] void add(const T* x, int64_t n, F f, G g) {
+    int64_t i = 0;
+    for (; i + 4 * V::size <= n; i += 4 * V::size)
+      for (int c = 0; c < 4; ++c) acc[c] = f(acc[c], g(V::load(x + i + c * V::size)));
+    for (; i < n; i += V::size) {
+      const int64_t count = n - i < V::size ? n - i : V::size;
+      acc[0] = f(acc[0], g(load_part(x + i, count, x[n - 1])));
+    }
+  }
+  template <class F>
+  [[gnu::always_inline]] T result(F f) const {
+    return fold_lanes<V::size / 2>(f(f(acc[0], acc[1]), f(acc[2], acc[3])), f).v[0];
+  }
+};
+
 /// f(...f(first, x[0])..., x[n-1]) for an f that is associative and commutative and has `first` as its
 /// neutral element; x is mapped by g.
 template <class T, class F, class G>
 [[gnu::always_inline]] inline T fold(const T* x, int64_t n, T first, F f, G g) {
-  using V = Vec<T>;
-  V acc[4] = {V(first), V(first), V(first), V(first)};
-  int64_t i = 0;
-  for (; i + 4 * V::size <= n; i += 4 * V::size)
-    for (int c = 0; c < 4; ++c) acc[c] = f(acc[c], g(V::load(x + i + c * V::size)));
-  for (; i < n; i += V::size) {
-    const int64_t count = n - i < V::size ? n - i : V::size;
-    acc[0] = f(acc[0], g(load_part(x + i, count, x[n - 1])));
-  }
-  return fold_lanes<V::size / 2>(f(f(acc[0], acc[1]), f(acc[2], acc[3])), f).v[0];
+  Chains<T> chains(first);
+  chains.add(x, n, f, g);
+  return chains.result(f);
 }
 
 template <class T>
