@@ -18,70 +18,70 @@ template <class T>
   return v;
 }
 
-// An expression with its attributes, computed in registers V.
+template <class V, class... Es>
+struct BoundList;
+
+// An expression with its attributes, computed in registers V. Made from the next of `parts`; `outer` are the
+// attributes of the op around it.
 template <class V, class E>
 struct Bound;
 
 template <class V, int K>
 struct Bound<V, patterns::In<K>> {
-  template <class Attrs>
-  Bound(const Attrs&, const void* const*&) {}
+  template <class Outer>
+  Bound(const Outer*, const void* const*&) {}
   [[gnu::always_inline]] V operator()(const V* x) const { return x[K]; }
 };
 
 template <class V>
 struct Bound<V, patterns::Num> {
-  template <class Attrs>
-  Bound(const Attrs& attrs, const void* const*&) : number(math::number<V>(attrs.scalar)) {}
+  template <class Outer>
+  Bound(const Outer* outer, const void* const*&) : number(math::number<V>(outer->scalar)) {}
   [[gnu::always_inline]] V operator()(const V*) const { return number; }
   V number;
 };
 
-template <class Op>
-typename Op::Attrs next_attrs(const void* const*& parts) {
-  const void* attrs = *parts++;
-  return attrs ? *static_cast<const typename Op::Attrs*>(attrs) : typename Op::Attrs{};
-}
-
-template <class V, class Op, class A>
-struct Bound<V, patterns::Apply<Op, A>> {
+template <class V, class Op, class... Args>
+struct Bound<V, patterns::Apply<Op, Args...>> {
+  using Attrs = typename Op::Attrs;
   template <class Outer>
-  Bound(const Outer&, const void* const*& parts) : attrs(next_attrs<Op>(parts)), a(attrs, parts) {}
-  [[gnu::always_inline]] V operator()(const V* x) const { return as_number(Op::fwd(a(x), attrs)); }
-  typename Op::Attrs attrs;
-  Bound<V, A> a;
-};
-
-template <class V, class Op, class A, class B>
-struct Bound<V, patterns::Apply<Op, A, B>> {
-  template <class Outer>
-  Bound(const Outer&, const void* const*& parts)
-      : attrs(next_attrs<Op>(parts)), a(attrs, parts), b(attrs, parts) {}
-  [[gnu::always_inline]] V operator()(const V* x) const { return as_number(Op::fwd(a(x), b(x), attrs)); }
-  typename Op::Attrs attrs;
-  Bound<V, A> a;
-  Bound<V, B> b;
-};
-
-template <class V, class Op, class A, class B, class C>
-struct Bound<V, patterns::Apply<Op, A, B, C>> {
-  template <class Outer>
-  Bound(const Outer&, const void* const*& parts)
-      : attrs(next_attrs<Op>(parts)), a(attrs, parts), b(attrs, parts), c(attrs, parts) {}
+  [[gnu::always_inline]] Bound(const Outer*, const void* const*& parts)
+      : given(static_cast<const Attrs*>(*parts++)), attrs(given ? *given : Attrs{}), args(given, parts) {}
   [[gnu::always_inline]] V operator()(const V* x) const {
-    return as_number(Op::fwd(a(x), b(x), c(x), attrs));
+    V values[sizeof...(Args)];
+    args.compute(x, values);
+    return as_number(apply<Op>(values, attrs));
   }
-  typename Op::Attrs attrs;
-  Bound<V, A> a;
-  Bound<V, B> b;
-  Bound<V, C> c;
+
+  const Attrs* given;  // an accumulation has none
+  Attrs attrs;
+  BoundList<V, Args...> args;
+};
+
+template <class V>
+struct BoundList<V> {
+  template <class Outer>
+  BoundList(const Outer*, const void* const*&) {}
+  void compute(const V*, V*) const {}
+};
+template <class V, class E, class... Es>
+struct BoundList<V, E, Es...> {
+  template <class Outer>
+  [[gnu::always_inline]] BoundList(const Outer* outer, const void* const*& parts)
+      : first(outer, parts), rest(outer, parts) {}
+  [[gnu::always_inline]] void compute(const V* x, V* values) const {
+    *values = first(x);
+    rest.compute(x, values + 1);
+  }
+  Bound<V, E> first;
+  BoundList<V, Es...> rest;
 };
 
 template <class E, class T>
 void pattern_span(void* out, const void* const* in, int64_t n, const void* attrs) {
   using V = Vec<T>;
   const void* const* parts = static_cast<const void* const*>(attrs);
-  const Bound<V, E> expression(0, parts);
+  const Bound<V, E> expression(static_cast<const ops::NoAttrs*>(nullptr), parts);
   run_span<patterns::inputs<E>, T, T>(out, in, n, [&](const V* x) { return expression(x); });
 }
 
