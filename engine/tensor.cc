@@ -107,6 +107,8 @@ void Tensor::set_grad(const Tensor& grad, SourceLocation where) const {
   if (grad.defined() && !(grad.impl().type() == impl().type()))
     fail(Category::cotangent_mismatch, "set_grad",
          fmt::format("{} as the gradient of {}", describe(grad), describe(*this)), where);
+  if (grad.is_same(*this))
+    fail(Category::bad_argument, "set_grad", "a tensor cannot be its own gradient: it would hold itself", where);
   AutogradMeta& meta = impl().need_meta();
   if (!meta.retained) Emitter::current().grad_is_replaced(impl());
   (meta.retained ? meta.retained->grad : meta.grad) = grad;

@@ -74,7 +74,7 @@ class Tensor {
   bool is_leaf() const { return !gradient_record(); }
   /// The accumulated gradient of a leaf, or of a tensor with retain_grad; undefined when there is none.
   Tensor grad() const;
-  /// Replaces the gradient; an undefined tensor clears it.
+  /// Replaces the gradient; an undefined tensor clears it. Errors: cotangent_mismatch for another type, bad_argument for the tensor itself.
   void set_grad(const Tensor& grad, SourceLocation where = SourceLocation::current()) const;
   void retain_grad(SourceLocation where = SourceLocation::current()) const;
   bool retains_grad() const;

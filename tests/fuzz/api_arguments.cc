@@ -57,7 +57,7 @@ Arguments::Arguments(uint64_t seed) : random(seed), main_dtype_(random.pick(kDty
 
 Arguments::~Arguments() {
   for (const auto& tensors : lent_) tensors->clear();
-  for (const Tensor& t : differentiable_) t.set_grad({});
+  for (const Tensor& t : pooled_) t.set_grad({});
 }
 
 void Arguments::begin(std::string_view function) {
@@ -70,7 +70,7 @@ void Arguments::begin(std::string_view function) {
 void Arguments::add_to_pool(size_t place, const Tensor& t) {
   if (place == pool_.size()) pool_.emplace_back();
   pool_[place] = t;
-  if (t.is_floating_point()) differentiable_.push_back(t);
+  pooled_.push_back(t);
 }
 
 void Arguments::keep(const Tensor& result) {

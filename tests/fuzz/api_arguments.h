@@ -102,7 +102,7 @@ class Arguments {
   rg::ScalarType main_dtype_;
   std::vector<Tensor> pool_;
   Tensors results_;
-  Tensors differentiable_;       // all that were ever in the pool
+  Tensors pooled_;               // all that were ever in the pool
   std::deque<Tensor> operands_;  // what Operands point to
   std::vector<std::shared_ptr<Tensors>> lent_;
   std::string text_;

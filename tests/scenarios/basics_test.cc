@@ -44,6 +44,12 @@ int compile_large_linear() {
 
 }  // namespace
 
+TEST_CASE("a gradient is not the tensor itself") {
+  const Tensor x = leaf({1, 2});
+  CHECK_THROWS_AS(x.set_grad(x), rg::Error);
+  CHECK(!x.grad().defined());
+}
+
 TEST_CASE("S1 Linear, ReLU, Linear, ReLU: four gradients equal to eager's") {
   run_both<Mlp>({.steps = 1, .captures = 1}, [](Mlp& mlp, Mode& mode, int) {
     mode.backward(mlp.loss(spread({5, 3}, 9)));
