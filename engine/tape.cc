@@ -238,7 +238,7 @@ void Record::release_slots() {
     slot(i).packed.reset();
     slot(i).released = true;
   }
-  if (hooks) hooks->saved.reset();
+  if (hooks && hooks->saved) hooks->saved->release();
 }
 
 bool Record::is_unchanged() const {

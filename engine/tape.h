@@ -88,11 +88,17 @@ struct GradBox : RefCounted {
   static void destroy(GradBox* box) noexcept { delete box; }
 };
 
+/// What a record has saved beside its slots.
+struct SavedElsewhere {
+  virtual ~SavedElsewhere() = default;
+  virtual void release() = 0;
+};
+
 struct RecordHooks {
   HookList tensor, pre, post;
   std::vector<std::pair<uint32_t, RefPtr<GradBox>>> retained;  // output_nr, where to
   std::shared_ptr<void> owned;                                 // of a user's function: its context
-  std::shared_ptr<void> saved;                                 // what goes with the slots, when they are released
+  std::shared_ptr<SavedElsewhere> saved;                       // told when the slots are released
   template <class T>
   T* owned_as() const {
     return static_cast<T*>(owned.get());

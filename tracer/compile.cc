@@ -4,6 +4,7 @@
 #include <list>
 #include <mutex>
 
+#include "engine/inplace.h"
 #include "engine/runner.h"
 #include "tracer/function_capture.h"
 
@@ -52,6 +53,7 @@ Tensors FunctionCache::run(const Function& function, const Tensors& arguments, S
   if (&Emitter::current() != &eager_emitter() || autograd::DetectAnomalyGuard::is_enabled() ||
       default_saved_tensor_hooks())
     return function(arguments);
+  for (const Tensor& a : arguments) refresh_view(a.impl());
   const CallLook look(arguments, state_->kind);
   std::string why;
   std::shared_ptr<FunctionCapture> capture = state_->find(look, arguments, why);

@@ -3,16 +3,19 @@
 //
 //   step      results have no history (tracer/compile.h: compile_step)
 //   function  the results of a run are linked to one tape record whose backward runs the plan of the backward graph (compile)
-// A run of a function leaves a Saved: the values that its backward needs. It goes with the slots of the record: released after a backward that
-// does not retain the graph, and checked for versions. A backward graph is recorded for each set of results that have a gradient; the first,
-// for all of them, decides what is saved.
+// A run of a function leaves a Saved: the values that its backward needs, checked for versions. A backward that does not retain the graph
+// releases those of the records that it went through, as if these were on the tape themselves. A backward graph is recorded for each set of
+// results that have a gradient; the first, for all of them, decides what is saved. An error of recording it is one of running it.
 // Where gradients are to be differentiated again, both graphs are replayed into the current emitter.
+// Beside the results the record has hidden ones, **ends** as these are: the base of a result that is a view, and the new value of an argument
+// that was written to, whose place in the graph the argument takes over.
 // Immutable but for the backwards added later, under a lock.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "tracer/compile.h"
 #include "tracer/function_recorder.h"
@@ -24,7 +27,7 @@ namespace retrograd {
 struct TensorLook {
   TensorType type;
   IntList strides;
-  bool requires_grad, is_leaf;
+  bool requires_grad, is_leaf, is_multi_output_view, is_no_grad_view;
   uint64_t hooks;  // of a leaf in a step, where they are part of the graph
 
   TensorLook(const TensorImpl& x, FunctionKind kind);
@@ -32,9 +35,20 @@ struct TensorLook {
   std::string text() const;
 };
 
+/// Where an argument lies: what a recording depends on that writes to arguments.
+struct ArgumentPlace {
+  size_t memory, base;  // the first argument with the same memory, with the same base
+  int64_t offset, base_offset, bytes;
+  TensorLook base_look;
+
+  static std::vector<ArgumentPlace> of(const Tensors& arguments);
+  bool operator==(const ArgumentPlace& o) const = default;
+};
+
 /// What a recording depends on, of a call.
 struct CallLook {
   std::vector<TensorLook> arguments;
+  std::vector<size_t> same_as;  // the first argument that is this tensor
   bool gradients;  // gradient mode
 
   CallLook(const Tensors& arguments, FunctionKind kind);
@@ -66,44 +80,66 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
  private:
   struct Saved;
   struct Backward;
-  // A result that was not computed: an argument, by its number, or a tensor from outside.
-  struct Passed {
-    size_t result;
-    int argument;
-    Tensor tensor;
+  // What a run gives or leaves behind: a result, then also bases of results and new values of arguments.
+  struct End {
+    Tensor recorded;                // released where no backward can be recorded
+    RecordedFunction::Place place;  // undefined: not computed, but
+    int argument = -1;              // an argument,
+    Tensor outside = {};            // a tensor from outside,
+    int same_as = -1;               // or an end before
+    bool is_differentiable = false, is_leaf = false, is_multi_output_view = false, is_no_grad_view = false;
+    int base = -1;                  // of a view: the end that is its base; or the base of
+    int base_argument = -1;         // this argument, or the argument itself; or
+    Tensor base_outside = {};       // this tensor
+    int rewrites = -1;              // the argument whose history this becomes, or that of its base
+    bool rewrites_base = false;
   };
 
+  std::string misplaced(const Tensors& arguments) const;
   void record(const Function& function, const Tensors& arguments);
-  void add_input(const Tensor& leaf, int32_t input);
+  void look_at_results(const Tensors& given, Tensors results);
+  void find_base(size_t end);
+  void find_written();
+  void find_inputs();
+  void record_backwards();
   std::unique_ptr<Backward> record_backward(const std::vector<bool>& has_gradient);
-  const Backward& backward_for(std::span<TensorImpl* const> cotangents);
+  Backward& backward_for(std::span<TensorImpl* const> cotangents);
   std::vector<Number> read_numbers(bool first) const;
   std::vector<ir::Binding> bind(const Tensors& arguments) const;
   std::vector<WrittenInput> written_inputs(const Tensors& arguments) const;
   void give_grads(const Tensors& arguments, const Tensors& outputs) const;
   void write_back(const std::vector<ir::Binding>& bindings, const Tensors& outputs) const;
-  void link(Tensors& results, std::shared_ptr<Saved> saved, SourceLocation where);
+  Tensors bindings_to_keep(const std::vector<ir::Binding>& bindings) const;
+  std::shared_ptr<Saved> save(const std::vector<ir::Binding>& bindings, Tensors keep, const Tensors& outputs,
+                              const std::vector<Number>& numbers);
+  Tensors results_of(const std::vector<ir::Binding>& bindings, const Tensors& outputs) const;
+  void link(Tensors& results, const std::vector<ir::Binding>& bindings, std::shared_ptr<Saved> saved,
+            SourceLocation where);
+  void take_over(const Tensors& arguments, const Tensors& results, SourceLocation where) const;
+  void attach_views(const Tensors& arguments, const Tensors& results) const;
+  Tensors replay_forward(const Saved& saved, const Record& record) const;
   std::vector<ir::Binding> bind_backward(const Backward& backward, std::span<TensorImpl* const> cotangents,
                                          const Tensors& saved) const;
 
   const FunctionKind kind_;
   CallLook look_;
+  std::optional<std::vector<ArgumentPlace>> places_;  // where they matter
   RecordedFunction recorded_;  // its graph as recorded: gradients of gradients replay it
   ir::Graph planned_;
   std::vector<std::pair<TensorImpl*, TensorLook>> outside_;  // kept alive by recorded_
   std::vector<Number> numbers_;
   std::vector<Source> sources_;
   std::unique_ptr<Plan> plan_;
-  std::vector<Passed> passed_;
+  std::vector<End> ends_;
+  size_t results_ = 0;  // of the function: the first of the ends
 
   // Of a differentiable function: the recorded tape, kept for further backwards.
-  Tensors results_;                       // recorded values
-  std::vector<bool> is_differentiable_;  // of the results
-  std::vector<int32_t> inputs_;           // that want a gradient: the record's operands
-  Tensors leaves_;                        // on the recorded tape, parallel
+  std::vector<int32_t> inputs_;  // that want a gradient: the record's operands
+  Tensors leaves_;               // on the recorded tape, parallel
   std::unique_ptr<FunctionRecorder> recorder_;
   std::mutex mutex_;
-  std::map<std::vector<bool>, std::unique_ptr<Backward>> backwards_;  // by which results have a gradient
+  std::map<std::vector<bool>, std::unique_ptr<Backward>> backwards_;  // by which ends have a gradient
+  std::vector<std::vector<const Record*>> users_;  // of each saved value: the records whose rules ask for it
 };
 
 }  // namespace retrograd

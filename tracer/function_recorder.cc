@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -14,35 +15,6 @@
 #include "ops/views.h"
 
 namespace retrograd {
-namespace {
-
-// As if it had so many bytes: a recorded value has it for its version, and for who shares it.
-RefPtr<Storage> no_memory(int64_t bytes) { return Storage::wrap(nullptr, bytes, nullptr, nullptr); }
-
-bool same_geometry(const TensorImpl& a, const TensorImpl& b) {
-  if (a.dtype() != b.dtype() || !(a.shape() == b.shape()) || a.storage_offset() != b.storage_offset())
-    return false;
-  for (int i = 0; i < a.rank(); ++i)
-    if (a.shape()[i].raw() > 1 && a.strides()[i] != b.strides()[i]) return false;
-  return true;
-}
-
-// Place of the last element in memory; before the first one when there is none.
-int64_t last_element(const TensorImpl& x) {
-  int64_t last = x.storage_offset();
-  for (int i = 0; i < x.rank(); ++i) {
-    if (x.shape()[i].raw() == 0) return -1;
-    last += (x.shape()[i].raw() - 1) * x.strides()[i];
-  }
-  return last;
-}
-
-bool lies_within(const TensorImpl& view, const TensorImpl& root) {
-  return view.storage_offset() >= root.storage_offset() && last_element(view) <= last_element(root);
-}
-
-}  // namespace
-
 FunctionRecorder::~FunctionRecorder() { restore(); }
 
 void FunctionRecorder::restore() {
@@ -52,6 +24,8 @@ void FunctionRecorder::restore() {
 
 void FunctionRecorder::at(const Origin& origin) {
   at_leaf_ = !origin.record;
+  if (origin.record != running_ && origin.record && origin.record->slots) unpacked_.push_back(origin.record);
+  running_ = origin.record;
   origin_index_ =
       origin.record ? graph_.add_origin({origin.record->op->name, origin.ordinal, origin.part}) : -1;
 }
@@ -68,165 +42,6 @@ const void* FunctionRecorder::attrs_of(const Record& record) {
     number = Scalar::symbol(it->second, number.number());
   });
   return attrs_.data();
-}
-
-// ---- memory --------------------------------------------------------------------------------------------------------------------------
-
-Tensor FunctionRecorder::argument(const Tensor& like) {
-  const auto number = static_cast<int>(inputs_.size());
-  Tensor stand_in = make(like.impl().type(), graph_.add_tensor_input(like.impl().type()));
-  TensorImpl& cell = stand_in.impl();
-  std::copy_n(like.impl().strides(), cell.rank(), cell.mutable_strides());
-  cell.set_storage_offset(like.impl().storage_offset());
-  cell.set_storage(no_memory(like.impl().storage()->nbytes()));
-  cell.requires_grad = like.impl().requires_grad;
-  inputs_.push_back({.argument = number});
-  Root& root = new_root(cell, cell.value_id);
-  root.cell = present_geometry(cell);
-  root.input = number;
-  arguments_.push_back(stand_in);
-  return stand_in;
-}
-
-Tensor FunctionRecorder::cotangent(const TensorType& type, int result) {
-  inputs_.push_back({.argument = result});
-  return computed(type, graph_.add_tensor_input(type));
-}
-
-FunctionRecorder::Root& FunctionRecorder::new_root(TensorImpl& cell, ir::ValueId value) {
-  Root& root = roots_[cell.storage().get()];
-  root.storage = cell.storage();
-  root.value = value;
-  root_order_.push_back(&root);
-  return root;
-}
-
-// A cell that lies as `cell` does, and belongs to nobody.
-RefPtr<TensorImpl> FunctionRecorder::present_geometry(const TensorImpl& cell) const {
-  RefPtr<TensorImpl> copy = TensorImpl::make();
-  copy->alias(cell);
-  copy->set_storage({});
-  return copy;
-}
-
-FunctionRecorder::Root& FunctionRecorder::capture(TensorImpl& cell) {
-  TensorImpl& base = cell.base ? *cell.base : cell;
-  if (base.graph) throw Error(Category::bad_argument, "a value of another recorded graph was used");
-  if (base.grad_fn)
-    throw Error(Category::unsupported,
-                fmt::format("a recorded function uses a tensor from outside, {}, that has a history. Hint: "
-                            "make it an argument, or detach it",
-                            to_string(base.type())));
-  Root& root = new_root(base, graph_.add_tensor_input(base.type()));
-  root.cell = present_geometry(base);
-  root.input = static_cast<int32_t>(inputs_.size());
-  inputs_.push_back({.captured = Tensor(RefPtr<TensorImpl>(&base))});
-  return root;
-}
-
-FunctionRecorder::Root& FunctionRecorder::root_of(TensorImpl& cell) {
-  const auto it = roots_.find(cell.storage().get());
-  if (it == roots_.end()) return capture(cell);
-  Root& root = it->second;
-  if (!root.cell) {  // a computed value: row-major
-    root.cell = make(graph_.type(root.value), root.value).ref();
-    contiguous_strides(root.cell->shape(), root.cell->mutable_strides());
-  }
-  return root;
-}
-
-// The op, as_strided or as_strided_scatter, that relates a cell to its root.
-ir::ValueId FunctionRecorder::relate(const OpInfo& op, const Root& root, const TensorImpl& cell,
-                                     const Tensor& value) {
-  if (root.cell->dtype() != cell.dtype() || (root.is_written && !root.cell->is_contiguous()) ||
-      !lies_within(cell, *root.cell))
-    throw Error(Category::unsupported,
-                fmt::format("a recorded function writes to memory that is seen as {} and as {}. Hint: make "
-                            "them row-major tensors of their own",
-                            to_string(root.cell->type()), to_string(cell.type())));
-  ops::Geometry geometry = ops::geometry_of(cell, *root.cell);
-  Tensor from = make(root.cell->type(), root.value), result;
-  std::copy_n(root.cell->strides(), root.cell->rank(), from.impl().mutable_strides());
-  from.impl().set_storage(no_memory((last_element(*root.cell) - root.cell->storage_offset() + 1) *
-                                    static_cast<int64_t>(element_size(root.cell->dtype()))));
-  new_root(from.impl(), root.value);
-  TensorImpl* operands[] = {from.get(), value.get()};
-  emit({&op, {operands, value.defined() ? size_t{2} : size_t{1}}, &geometry, {}, 1}, &result);
-  return result.impl().value_id;
-}
-
-ir::ValueId FunctionRecorder::value_of(const Tensor& tensor) {
-  if (!tensor.defined()) return ir::kNoValue;
-  TensorImpl& cell = tensor.impl();
-  if (cell.graph == id_ && !has_written_) return cell.value_id;
-  if (forward_ && cell.graph == forward_->id_) {
-    const int32_t index = forward_->saved_index(tensor);
-    const auto [it, fresh] = saved_inputs_.try_emplace(index, ir::kNoValue);
-    if (!fresh) return it->second;
-    inputs_.push_back({.saved = index});
-    return it->second = graph_.add_tensor_input(cell.type());
-  }
-  Root& root = root_of(cell);
-  if (!root.is_written && cell.graph == id_) return cell.value_id;
-  if (same_geometry(cell, *root.cell)) return root.value;
-  for (const auto& [view, value] : root.views)
-    if (same_geometry(cell, *view)) return value;
-  const ir::ValueId value = relate(ops::info<ops::AsStrided>, root, cell, {});
-  root.views.emplace_back(present_geometry(cell), value);
-  return value;
-}
-
-// Of a forward: which of the saved values that of `tensor` is. What a later backward saves, the first one did.
-int32_t FunctionRecorder::saved_index(const Tensor& tensor) {
-  const ir::ValueId value = value_of(tensor);
-  const auto [it, fresh] = saved_.try_emplace(value, static_cast<int32_t>(saved_.size()));
-  RG_ASSERT(!(fresh && is_finished_));
-  return it->second;
-}
-
-std::vector<std::pair<Tensor, int32_t>> FunctionRecorder::captured_leaves() const {
-  std::vector<std::pair<Tensor, int32_t>> leaves;
-  for (size_t i = 0; i < inputs_.size(); ++i)
-    if (inputs_[i].captured.defined() && inputs_[i].captured.requires_grad())
-      leaves.emplace_back(inputs_[i].captured, static_cast<int32_t>(i));
-  return leaves;
-}
-
-Tensor FunctionRecorder::present_value(TensorImpl& self) {
-  Tensor value = make(self.type(), value_of(Tensor(RefPtr<TensorImpl>(&self))));
-  TensorImpl& cell = value.impl();
-  std::copy_n(self.strides(), self.rank(), cell.mutable_strides());
-  cell.set_storage_offset(self.storage_offset());
-  cell.set_storage(no_memory(self.storage()->nbytes()));
-  new_root(cell, cell.value_id).cell = present_geometry(cell);
-  return value;
-}
-
-void FunctionRecorder::write(TensorImpl& self, const Tensor& result, SourceLocation where) {
-  const ir::ValueId value = value_of(result);
-  Root& root = root_of(self);
-  if (!self.graph && GradMode::is_enabled() && result.requires_grad())
-    fail(Category::unsupported, "write",
-         "a recorded function gives a tensor from outside a history. Hint: use no_grad, or detach", where);
-  root.value = same_geometry(self, *root.cell)
-                   ? value
-                   : relate(ops::info<ops::AsStridedScatter>, root, self, computed(self.type(), value));
-  root.is_written = has_written_ = true;
-  root.views.clear();
-  self.storage()->bump_version(where);
-}
-
-// A row-major cell for a value.
-Tensor FunctionRecorder::computed(const TensorType& type, ir::ValueId value) {
-  Tensor made = make(type, value);
-  lay_out(made.impl());
-  return made;
-}
-
-void FunctionRecorder::lay_out(TensorImpl& cell) {
-  contiguous_strides(cell.shape(), cell.mutable_strides());
-  cell.set_storage(no_memory(cell.numel().raw() * static_cast<int64_t>(element_size(cell.dtype()))));
-  new_root(cell, cell.value_id);
 }
 
 // ---- calls ---------------------------------------------------------------------------------------------------------------------------
@@ -319,6 +134,10 @@ void FunctionRecorder::accumulate(TensorImpl& leaf, const Tensor& grad) {
     fail(Category::cotangent_mismatch, "accumulate_grad",
          fmt::format("a gradient of type {} for a leaf of type {}", to_string(grad.impl().type()),
                      to_string(leaf.type())));
+  for (const StandIn& s : stand_ins_)
+    if (s.leaf.get() == &leaf && s.tensor.get() != &leaf)
+      throw Error(Category::unsupported,
+                  "a recorded function runs a backward beyond its arguments. Hint: ask for gradients with grad()");
   leaf_grad(leaf, false);
   grad_is_read(leaf);
   Tensor& sum = leaf.need_meta().grad;
@@ -353,30 +172,81 @@ int32_t FunctionRecorder::output(ir::ValueId value, bool must_own) {
   return static_cast<int32_t>(outputs_.size()) - 1;
 }
 
-void FunctionRecorder::finish(const Tensors& results, RecordedFunction& out) {
-  NoGradGuard no_grad;
-  Emitter::Scope scope(*this);
-  borrowed_ = borrowed_values();
-  out.results = results.size();
-  for (const Tensor& r : results) output(value_of(r), has_written_);
+// Of each value, the one whose memory it shows: its own, or that of what it is a view of.
+std::vector<ir::ValueId> FunctionRecorder::shown_values() const {
+  std::vector<ir::ValueId> shown(static_cast<size_t>(graph_.value_count()));
+  std::iota(shown.begin(), shown.end(), 0);
+  for (const ir::Node& node : graph_.nodes())
+    if (node.op->is(Trait::view))
+      shown[static_cast<size_t>(node.first_result)] = shown[static_cast<size_t>(graph_.operands(node)[0])];
+  return shown;
+}
+
+bool FunctionRecorder::depends_on_places() const {
+  if (shares_memory_) return true;
+  for (const auto& [storage, root] : roots_)
+    if (root.is_written && root.arguments > 0) return true;
+  const std::vector<ir::ValueId> shown = shown_values();
+  for (const ir::Node& node : graph_.nodes()) {
+    if (node.op != &ops::info<ops::AsStrided>) continue;
+    const ir::ValueId from = shown[static_cast<size_t>(graph_.operands(node)[0])];
+    for (const StandIn& s : stand_ins_)
+      if (s.tensor.impl().value_id == from) return true;
+  }
+  return false;
+}
+
+// What an input held before it was written to is kept in memory of its own, if a backward needs it.
+void FunctionRecorder::finish_saved(RecordedFunction& out) {
+  std::vector<bool> is_overwritten(static_cast<size_t>(graph_.value_count()));
+  for (const Root* root : root_order_) {
+    if (!root->is_written || root->input < 0) continue;
+    is_overwritten[static_cast<size_t>(graph_.inputs()[static_cast<size_t>(root->input)].value)] = true;
+    for (const StandIn& s : stand_ins_)
+      if (s.tensor.impl().storage() == root->storage && s.argument >= 0)
+        is_overwritten[static_cast<size_t>(s.tensor.impl().value_id)] = true;
+  }
+  const std::vector<ir::ValueId> shown = shown_values();
+  out.saved.resize(saved_.size());
+  for (const auto& [value, index] : saved_) {
+    const RecordedFunction::Place& place = saved_places_[static_cast<size_t>(index)];
+    const bool is_old = is_overwritten[static_cast<size_t>(shown[static_cast<size_t>(value)])];
+    out.saved[static_cast<size_t>(index)] = {output(value, is_old && !place.defined()), place};
+  }
+}
+
+void FunctionRecorder::finish_grads(RecordedFunction& out) {
   for (const LeafGrad& g : grads_) {
     const Tensor& grad = g.leaf->need_meta().grad;
-    const auto argument = std::ranges::find(arguments_, g.leaf.get(), &Tensor::get);
+    const auto argument =
+        std::ranges::find(stand_ins_, g.leaf.get(), [](const StandIn& s) { return s.tensor.get(); });
     RecordedFunction::Grad end{g.leaf, -1, g.is_dropped_first, g.before.defined(), RecordedFunction::Grad::kKept};
-    if (argument != arguments_.end()) end.argument = static_cast<int>(argument - arguments_.begin());
+    if (argument != stand_ins_.end()) end.argument = argument->argument;
     if (!grad.defined())
       end.output = RecordedFunction::Grad::kNone;
     else if (grad.get() != g.before.get())
       end.output = output(value_of(grad), true);
     out.grads.push_back(std::move(end));
   }
+}
+
+void FunctionRecorder::finish(const Tensors& results, RecordedFunction& out) {
+  NoGradGuard no_grad;
+  Emitter::Scope scope(*this);
+  borrowed_ = borrowed_values();
+  for (const Tensor& r : results)
+    if (forward_)
+      output(value_of(r), false);
+    else
+      out.results.push_back(place(r));
+  finish_grads(out);
   for (size_t i = 0; i < root_order_.size(); ++i) {
     Root& root = *root_order_[i];
     if (!root.is_written || root.input < 0) continue;
-    out.writes.push_back({root.input, output(root.value, true)});
+    check_alone(root);
+    out.writes.push_back({root.input, output(root.value, true), root.is_flat});
   }
-  out.saved.resize(saved_.size());
-  for (const auto& [value, index] : saved_) out.saved[static_cast<size_t>(index)] = output(value, has_written_);
+  finish_saved(out);
   restore();
   graph_.set_outputs(std::move(outputs_));
   for (RecordedFunction::Input& input : inputs_)
@@ -384,6 +254,8 @@ void FunctionRecorder::finish(const Tensors& results, RecordedFunction& out) {
   out.forward_numbers.assign(forward_numbers_.begin(), forward_numbers_.end());
   out.inputs = std::move(inputs_);
   out.numbers = std::move(numbers_);
+  out.unpacked = std::move(unpacked_);
+  out.users = std::move(users_);
   no_grad_.resize(graph_.nodes().size(), true);
   out.no_grad = std::move(no_grad_);
   is_finished_ = true;

@@ -11,9 +11,13 @@
 // detached tensors and their bases agree, whatever was written through which. A computed result has a storage without memory, whose version
 // counts writes, as eager's does: version errors are those of eager.
 //
+// Arguments have **stand-ins**, which share memory and have bases as they do. A leaf has a leaf; another tensor with a gradient has an alias of
+// a hidden leaf, so that it can be written to. A base that is no argument has a stand-in too; it becomes an input when it is written.
+//
 // Outside. A tensor that the function did not make is **captured**: an input, bound to itself at each run. What was written to it is written
 // back when the run is over; gradients of leaves that were replaced or accumulated become outputs. While recording nothing outside
 // changes: finish(), or the destructor, puts .grad of all leaves back.
+// An input that is not row-major, or that is seen beyond its ends, is written as a row: all of its memory.
 // Limits: a captured tensor has no history of its own; post-accumulate hooks and opaque functions are refused; hooks that look at data fail.
 // Start reading at emit, then value_of and write.
 #pragma once
@@ -22,7 +26,6 @@
 #include <unordered_map>
 
 #include "engine/driver.h"
-#include "ir/passes/memory_classes.h"
 #include "tracer/graph_emitter.h"
 
 namespace retrograd {
@@ -32,6 +35,7 @@ struct RecordedFunction {
   /// Parallel to graph.inputs().
   struct Input {
     int argument = -1;            // number of the argument, of a backward: of the cotangent; or:
+    int base_of = -1;             // number of the argument whose base it is
     int saved = -1;               // of a backward: which saved value of the forward
     Tensor captured = {};         // always this tensor
     RefPtr<TensorImpl> grad_of = {};  // the gradient that this leaf has
@@ -52,16 +56,35 @@ struct RecordedFunction {
     bool was_defined;       // as at capture
     int32_t output;         // or kNone: undefined in the end, kKept: the same tensor
   };
+  struct Write {
+    int32_t input, output;  // what input is bound to gets the value of the output
+    bool all_memory;        // the output is all of its memory, as a row
+  };
+  /// Where a result or a saved value lies: in memory that the run computes, or in that of an input, seen with some geometry.
+  struct Place {
+    int32_t output = -1, input = -1;
+    TensorType type = {};
+    IntList strides = {};
+    int64_t offset = 0;  // from the first element of the input
+    bool defined() const { return output >= 0 || input >= 0; }
+  };
 
   ir::Graph graph;  // outputs: results, gradients, writes
   std::vector<Input> inputs;
   std::vector<Numbers> numbers;
   std::vector<Grad> grads;
-  std::vector<ir::OutsideWrite> writes;  // to memory from outside, by the number of the input
+  std::vector<Write> writes;
   std::vector<std::pair<int32_t, int32_t>> forward_numbers;  // of a backward: symbol of the forward, symbol here
-  std::vector<int32_t> saved;  // outputs that a backward saves
-  std::vector<bool> no_grad;   // by node: recorded while gradient mode was off
-  size_t results = 0;
+  struct Saved {
+    int32_t output;  // the value
+    Place place;     // defined where the memory of a written input holds it when the run is over
+  };
+  std::vector<Saved> saved;   // what a backward needs
+  std::vector<bool> no_grad;  // by node: recorded while gradient mode was off
+  std::vector<Place> results;
+  /// The records whose slots a backward has unpacked, and by saved value, which of them it is for.
+  std::vector<const Record*> unpacked;
+  std::vector<std::pair<int32_t, const Record*>> users;
 };
 
 class FunctionRecorder final : public GraphEmitter {
@@ -71,8 +94,22 @@ class FunctionRecorder final : public GraphEmitter {
   ~FunctionRecorder();
   FunctionRecorder(const FunctionRecorder&) = delete;
 
-  /// A stand-in for an argument of the type and layout of `like`.
-  Tensor argument(const Tensor& like);
+  /// A stand-in, and for what: an argument, or the base of one.
+  struct StandIn {
+    TensorImpl* stands_for;
+    Tensor tensor;
+    Tensor leaf;  // that gradients go to
+    int argument, base_of;
+    RefPtr<Record> history;  // before the function ran
+  };
+  /// Stand-ins for the arguments; one for an argument that is given twice.
+  Tensors arguments(const Tensors& given);
+  /// Of the arguments and their bases.
+  const std::vector<StandIn>& stand_ins() const { return stand_ins_; }
+  /// The number of the input that a stand-in is, made now for a base.
+  int32_t input_of(const Tensor& stand_in);
+  /// Whether runs must find the arguments where they lie now, relative to each other and to their bases.
+  bool depends_on_places() const;
   /// Of a backward: the gradient of result i of the forward.
   Tensor cotangent(const TensorType& type, int result);
   /// The leaves from outside that want a gradient, and the number of the input of each.
@@ -99,6 +136,14 @@ class FunctionRecorder final : public GraphEmitter {
     ir::ValueId value = ir::kNoValue;
     bool is_written = false;
     int32_t input = -1;  // memory from outside: the input that it came in by
+    int32_t base_of = -1;  // the argument whose base this is; an input once it is needed
+    int32_t seen = -1;   // the same, or an argument that lies there; -1 of a computed value
+    int64_t seen_offset = 0;     // where that begins
+    int arguments = 0;           // that lie there
+    bool is_flat = false;        // value and cell are all of the memory, as a row
+    int32_t output = -1;         // that holds the value, once asked for
+    const Storage* outside = nullptr;
+    RefPtr<TensorImpl> as_input;  // how the input lies
     std::vector<std::pair<RefPtr<TensorImpl>, ir::ValueId>> views;  // of the present value
   };
   struct LeafGrad {
@@ -112,7 +157,15 @@ class FunctionRecorder final : public GraphEmitter {
   int32_t saved_index(const Tensor& tensor);
   Root& new_root(TensorImpl& cell, ir::ValueId value);
   RefPtr<TensorImpl> present_geometry(const TensorImpl& cell) const;
-  ir::ValueId relate(const OpInfo& op, const Root& root, const TensorImpl& cell, const Tensor& value);
+  Tensor stand_in(TensorImpl& like, int argument, int base_of);
+  void link_stand_in(StandIn& made);
+  void need_input(Root& root);
+  void flatten(Root& root);
+  RecordedFunction::Place place(const Tensor& tensor);
+  void check_alone(const Root& root) const;
+  ir::ValueId emit_geometry(const OpInfo& op, const TensorImpl& cell, ir::ValueId value, const TensorImpl& part,
+                            const Tensor& with, int64_t bytes);
+  ir::ValueId relate(const OpInfo& op, Root& root, const TensorImpl& cell, const Tensor& with);
   Tensor computed(const TensorType& type, ir::ValueId value);
   void lay_out(TensorImpl& cell);
   LeafGrad& leaf_grad(TensorImpl& leaf, bool is_dropped);
@@ -121,12 +174,16 @@ class FunctionRecorder final : public GraphEmitter {
   void emit_hook(const Call& call, Tensor* results);
   void accumulate(TensorImpl& leaf, const Tensor& grad);
   std::vector<bool> borrowed_values() const;
+  std::vector<ir::ValueId> shown_values() const;
+  void finish_saved(RecordedFunction& out);
+  void finish_grads(RecordedFunction& out);
   int32_t output(ir::ValueId value, bool must_own);
   void restore();
 
   FunctionRecorder* forward_;
   bool at_leaf_ = false;
   std::unordered_map<ir::ValueId, int32_t> saved_;  // values that a backward has asked for
+  std::vector<RecordedFunction::Place> saved_places_;
   bool is_finished_ = false;
   std::unordered_map<int32_t, ir::ValueId> saved_inputs_;  // of a backward
   std::unordered_map<int32_t, int32_t> forward_numbers_;   // of a backward: symbols
@@ -135,7 +192,12 @@ class FunctionRecorder final : public GraphEmitter {
   std::unordered_map<const Storage*, Root> roots_;
   std::vector<Root*> root_order_;
   std::vector<LeafGrad> grads_;
-  Tensors arguments_;
+  std::vector<StandIn> stand_ins_;
+  std::unordered_map<const Storage*, RefPtr<Storage>> argument_memory_;  // by the arguments' own
+  const Record* running_ = nullptr;
+  std::vector<const Record*> unpacked_;
+  std::vector<std::pair<int32_t, const Record*>> users_;
+  bool shares_memory_ = false;
   std::vector<RecordedFunction::Input> inputs_;
   std::vector<RecordedFunction::Numbers> numbers_;
   std::vector<ir::ValueId> outputs_;

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include <cstring>
+#include <functional>
 
 #include "retrograd/retrograd.h"
 
@@ -206,4 +207,244 @@ TEST_CASE("control flow that looks at values is an error that names the line") {
   } catch (const rg::Error& e) {
     CHECK(std::string(e.what()).find("compile_test.cc") != std::string::npos);
   }
+}
+
+namespace {
+
+Category category_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const rg::Error& e) {
+    return e.category();
+  }
+  FAIL("no error");
+  return {};
+}
+
+// body(y, x) with y = x * 1.5, eager and compiled, twice: x, y, results and gradients of all that wants one.
+template <class F>
+void same_effects(const F& body) {
+  auto compiled = rg::compile(body);
+  for (uint64_t i = 0; i < 2; ++i) {
+    std::vector<Tensors> seen;
+    const auto run = [&](auto&& f) {
+      const Tensor x = leaf({3, 4}, i), y = x * 1.5;
+      Tensors all = f(y, x);
+      all.push_back(y);
+      Tensor loss = rg::sum(x * x);
+      for (const Tensor& t : all)
+        if (t.defined() && t.requires_grad()) loss = loss + rg::sum(t * t * t);
+      loss.backward();
+      all.push_back(x.grad());
+      seen.push_back(all);
+    };
+    run(body);
+    run(compiled);
+    REQUIRE(seen[0].size() == seen[1].size());
+    for (size_t k = 0; k < seen[0].size(); ++k) {
+      INFO("tensor " << k << " of run " << i);
+      CHECK(same_bits(seen[0][k], seen[1][k]));
+      CHECK(seen[0][k].requires_grad() == seen[1][k].requires_grad());
+      CHECK(seen[0][k].is_leaf() == seen[1][k].is_leaf());
+    }
+  }
+  CHECK(compiled.stats().captures == 1);
+}
+
+}  // namespace
+
+TEST_CASE("an argument with a history is written in place, a leaf cannot be") {
+  same_effects([](const Tensor& y, const Tensor& x) {
+    y.mul_(x);
+    return Tensors{y * 2.0};
+  });
+  same_effects([](const Tensor& y, const Tensor& x) {
+    const Tensor s = rg::sin(y * 1.0);
+    y.select(0, 1).mul_(s.select(0, 0));
+    y.mul_(rg::exp(y));
+    return Tensors{s, y + x};
+  });
+  auto f = rg::compile([](const Tensor& x) { return x.mul_(2.0); });
+  const Tensor x = leaf({2}, 1), before = x.detach().clone();
+  CHECK(category_of([&] { f(x); }) == Category::leaf_inplace);
+  CHECK(same_bits(x, before));
+  const Tensor y = x * 1.0;
+  CHECK(f(y).is_same(y));
+  rg::sum(y).backward();
+  CHECK(x.grad().to_vector() == std::vector<double>{2, 2});
+}
+
+TEST_CASE("an argument without a gradient gets a history") {
+  auto f = rg::compile([](const Tensor& memory, const Tensor& x) {
+    memory.select(0, 0).copy_(rg::sin(x));
+    return memory * 1.0;
+  });
+  for (int i = 0; i < 2; ++i) {
+    const Tensor x = leaf({3}, 1), memory = rg::ones({2, 3}), view = memory.select(0, 0);
+    const Tensor y = f(memory, x);
+    CHECK(memory.requires_grad());
+    rg::sum(view * view + y.select(0, 1)).backward();
+    CHECK(same_bits(x.grad(), (2.0 * rg::sin(x)) * rg::cos(x)));
+  }
+}
+
+TEST_CASE("views and bases as arguments share their memory in the function") {
+  const auto body = [](const Tensor& row, const Tensor& base) {
+    row.mul_(2.0);
+    base.add_(rg::exp(base));
+    return Tensors{row * base, rg::exp(row)};
+  };
+  auto both = rg::compile(body);
+  for (int i = 0; i < 2; ++i) {
+    std::vector<Tensors> seen;
+    for (const bool compiled : {false, true}) {
+      const Tensor x = leaf({2, 3}, 4), y = x * 1.5, row = y.select(0, 1), other = y.select(0, 0);
+      Tensors all = compiled ? both(row, y) : body(row, y);
+      rg::sum(all[0] * all[1] * row * other).backward();
+      all.insert(all.end(), {row, y, other, x.grad()});
+      seen.push_back(all);
+    }
+    for (size_t k = 0; k < seen[0].size(); ++k) CHECK(same_bits(seen[0][k], seen[1][k]));
+  }
+  auto f = rg::compile([](const Tensor& row) { return row.mul_(rg::exp(row)); });  // the base is no argument
+  const Tensor x = leaf({2, 3}, 1), y = x * 1.0, other = y.select(0, 1);
+  f(y.select(0, 1));
+  rg::sum(y * other).backward();
+  const Tensor z = leaf({2, 3}, 1), w = z * 1.0, second = w.select(0, 1);
+  w.select(0, 1).mul_(rg::exp(second));
+  rg::sum(w * second).backward();
+  CHECK(same_bits(y, w));
+  CHECK(same_bits(other, second));
+  CHECK(same_bits(x.grad(), z.grad()));
+}
+
+TEST_CASE("a tensor and its detach, one tensor twice, memory with gaps") {
+  const auto check = [](const auto& body, const auto& arguments) {
+    auto f = rg::compile(body);
+    for (int i = 0; i < 2; ++i) {
+      const auto [a, b] = arguments();
+      const auto [c, d] = arguments();
+      body(a, b);
+      f(c, d);
+      CHECK(same_bits(a, c));
+      CHECK(same_bits(b, d));
+    }
+  };
+  const auto write = [](const Tensor& a, const Tensor& b) {
+    a.mul_(2.0);
+    b.select(0, 0).add_(rg::sum(a));
+  };
+  check(write, [] {
+    const Tensor x = rg::arange(6).to(rg::kFloat32).reshape({2, 3});
+    return std::pair(x, x.detach().transpose(0, 1));
+  });
+  check(write, [] {
+    const Tensor x = rg::arange(6).to(rg::kFloat32).reshape({2, 3});
+    return std::pair(x, x);
+  });
+  check(write, [] {
+    const Tensor x = rg::arange(24).to(rg::kFloat32);
+    return std::pair(rg::as_strided(x, {3, 2}, {2, 7}, 1).detach(), rg::as_strided(x, {2, 2}, {9, 1}, 3).detach());
+  });
+}
+
+TEST_CASE("results that are views, or the same tensor, are so in each run") {
+  const auto body = [](const Tensor& a) {
+    const Tensor y = a * 2.0, z = a * 3.0;
+    return Tensors{y, y.select(0, 1), z.transpose(0, 1), y, a.select(0, 0)};
+  };
+  auto f = rg::compile(body);
+  for (int i = 0; i < 2; ++i) {
+    Tensors grads;
+    for (const bool compiled : {false, true}) {
+      const Tensor x = leaf({2, 3}, 5), a = x * 1.0;
+      const Tensors r = compiled ? f(a) : body(a);
+      CHECK(r[0].is_same(r[3]));
+      r[1].mul_(3.0);
+      r[0].add_(rg::ones({}));
+      r[2].select(0, 0).mul_(2.0);
+      r[4].mul_(rg::exp(r[1]));
+      rg::sum(r[0] * r[1] * a).backward({}, true);
+      rg::sum(r[2] * r[2]).backward();
+      grads.push_back(x.grad());
+    }
+    CHECK(same_bits(grads[0], grads[1]));
+  }
+  auto split = rg::compile([](const Tensor& a) { return rg::split(a * 1.0, 1, 0); });
+  const Tensor x = leaf({2, 3}, 5);
+  CHECK(category_of([&] { split(x)[0].mul_(2.0); }) == Category::view_inplace_forbidden);
+  auto view = rg::compile([](const Tensor& a) { return a.view({6}); });
+  CHECK(category_of([&] { view(x).mul_(2.0); }) == Category::leaf_inplace);
+}
+
+TEST_CASE("results without history: integers, undefined ones, detached ones") {
+  auto f = rg::compile([](const Tensor& a) {
+    return Tensors{rg::argmax(a, 0), Tensor(), a.detach(), rg::zeros({2}), a * 2.0};
+  });
+  for (int i = 0; i < 2; ++i) {
+    const Tensor x = leaf({3}, 1);
+    const Tensors r = f(x);
+    CHECK(r[0].dtype() == rg::kInt64);
+    CHECK_FALSE(r[1].defined());
+    CHECK_FALSE(r[2].requires_grad());
+    CHECK(r[2].raw_data() == x.raw_data());
+    CHECK_FALSE(r[3].requires_grad());
+    CHECK(r[4].requires_grad());
+  }
+}
+
+TEST_CASE("an error in a function has its category, and nothing outside has changed") {
+  auto f = rg::compile([](const Tensor& a, const Tensor& b) {
+    a.add_(rg::ones({}));
+    return a + b;
+  });
+  const Tensor a = rg::ones({2});
+  CHECK(category_of([&] { f(a, rg::ones({3})); }) == Category::shape_mismatch);
+  CHECK(a.to_vector() == std::vector<double>{1, 1});
+  CHECK(a.version() == 0);
+  CHECK(f(a, a).to_vector() == std::vector<double>{4, 4});
+}
+
+TEST_CASE("backwards through parts of a function release what they went through") {
+  auto f = rg::compile([](const Tensor& a, const Tensor& b) { return Tensors{rg::exp(a), rg::exp(b), a + b}; });
+  const Tensor x = leaf({3}, 1), y = leaf({3}, 2);
+  const Tensors r = f(x, y);
+  rg::sum(r[0]).backward();
+  rg::sum(r[1]).backward();
+  CHECK(same_bits(y.grad(), rg::exp(y)));
+  CHECK(category_of([&] { rg::sum(r[0]).backward(); }) == Category::backward_twice_freed);
+  rg::sum(r[2]).backward();  // an addition saves nothing
+  rg::sum(r[2]).backward();
+}
+
+TEST_CASE("a write that a backward cannot bear is an error of that backward") {
+  auto f = rg::compile([](const Tensor& a) {
+    const Tensor y = rg::exp(a), z = rg::sin(a);
+    y.add_(rg::ones({}));
+    return Tensors{y, z};
+  });
+  const Tensor x = leaf({3}, 1);
+  const Tensors r = f(x);
+  CHECK(category_of([&] { rg::sum(r[0]).backward(); }) == Category::version_mismatch);
+  rg::sum(r[1]).backward();
+  CHECK(same_bits(x.grad(), rg::cos(x)));
+  const Tensor y = x * 1.0;  // saved by the function, written to afterwards
+  const Tensors s = f(y);
+  y.add_(rg::ones({}));
+  CHECK(category_of([&] { rg::sum(s[1]).backward(); }) == Category::version_mismatch);
+}
+
+TEST_CASE("gradients of gradients of a function that writes to its argument") {
+  const auto body = [](const Tensor& y) {
+    y.mul_(rg::exp(y));
+    return rg::sin(y);
+  };
+  auto f = rg::compile(body);
+  const auto second = [&](auto&& g) {
+    const Tensor x = leaf({4}, 3), y = x * 1.0;
+    const Tensor z = g(y);
+    const Tensor first = rg::autograd::grad({rg::sum(z * y)}, {x}, {}, {}, true)[0];
+    return rg::autograd::grad({rg::sum(first * first)}, {x})[0];
+  };
+  for (int i = 0; i < 2; ++i) CHECK(same_bits(second(body), second(f)));
 }

@@ -1,0 +1,434 @@
+// Running a recorded function and its backwards: see tracer/function_capture.h; start reading at FunctionCapture::run, then run_backward.
+//
+// What happens in a run, in order: the plan; gradients of leaves and what was written go where they belong; the ends get cells; one record
+// links them to the arguments; arguments that were written to take over their place in the graph; views get their bases.
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "engine/inplace.h"
+#include "engine/rule.h"
+#include "engine/runner.h"
+#include "ir/bookkeeping.h"
+#include "ops/shape_ops.h"
+#include "tracer/function_saved.h"
+
+namespace retrograd {
+namespace {
+
+// .grad of the leaf that a run changes.
+AutogradMeta& meta_of(const RecordedFunction::Grad& g, const Tensors& arguments) {
+  return (g.argument >= 0 ? arguments[static_cast<size_t>(g.argument)].impl() : *g.leaf).need_meta();
+}
+
+}  // namespace
+
+// ---- running -------------------------------------------------------------------------------------------------------------------------
+
+std::string FunctionCapture::misfit(const CallLook& look, const Tensors& arguments) const {
+  if (std::string why = look_.difference(look); !why.empty()) return why;
+  for (const auto& [cell, before] : outside_)
+    if (const TensorLook now(*cell, kind_); !(now == before))
+      return fmt::format("a tensor from outside was {}, is {}", before.text(), now.text());
+  if (places_ && !misplaced(arguments).empty()) return misplaced(arguments);
+  for (const RecordedFunction::Grad& g : recorded_.grads)
+    if (!g.is_dropped_first && meta_of(g, arguments).grad.defined() != g.was_defined)
+      return fmt::format(".grad of a leaf is {}", g.was_defined ? "not there" : "there");
+  return {};
+}
+
+// Of a recording that writes to arguments, or sees one memory through several.
+std::string FunctionCapture::misplaced(const Tensors& arguments) const {
+  if (!(*places_ == ArgumentPlace::of(arguments))) return "arguments lie elsewhere in their memory";
+  for (const auto& [cell, look] : outside_)
+    for (const Tensor& a : arguments)
+      if (a.impl().storage() == cell->storage()) return "an argument shares memory with a tensor from outside";
+  return {};
+}
+
+std::vector<Number> FunctionCapture::read_numbers(bool first) const {
+  std::vector<Number> numbers = numbers_;
+  if (first) return numbers;
+  std::vector<Scalar> read;
+  for (const RecordedFunction::Numbers& n : recorded_.numbers) {
+    read.resize(static_cast<size_t>(n.count));
+    n.read(read);
+    for (int i = 0; i < n.count; ++i)
+      numbers[static_cast<size_t>(n.first + i)] = read[static_cast<size_t>(i)].number();
+  }
+  recorded_.graph.symbols.evaluate(numbers);
+  return numbers;
+}
+
+std::vector<ir::Binding> FunctionCapture::bind(const Tensors& arguments) const {
+  std::vector<ir::Binding> bindings;
+  bindings.reserve(recorded_.inputs.size());
+  for (const RecordedFunction::Input& input : recorded_.inputs) {
+    ir::Binding b;
+    b.tensor = input.argument >= 0 ? arguments[static_cast<size_t>(input.argument)]
+               : input.base_of >= 0
+                   ? Tensor(arguments[static_cast<size_t>(input.base_of)].impl().base)
+               : input.grad_of     ? input.grad_of->need_meta().grad
+                                   : input.captured;
+    b.hook = input.hook;
+    b.leaf = input.leaf.get();
+    bindings.push_back(std::move(b));
+  }
+  return bindings;
+}
+
+void FunctionCapture::give_grads(const Tensors& arguments, const Tensors& outputs) const {
+  for (const RecordedFunction::Grad& g : recorded_.grads)
+    if (g.output != RecordedFunction::Grad::kKept)
+      meta_of(g, arguments).grad =
+          g.output == RecordedFunction::Grad::kNone ? Tensor() : outputs[static_cast<size_t>(g.output)];
+}
+
+namespace {
+
+// A cell of its own for memory of the run or of an input.
+Tensor tensor_at(const RecordedFunction::Place& place, const std::vector<ir::Binding>& bindings,
+                 const Tensors& outputs) {
+  const TensorImpl& memory = (place.output >= 0 ? outputs[static_cast<size_t>(place.output)]
+                                                : bindings[static_cast<size_t>(place.input)].tensor)
+                                 .impl();
+  RefPtr<TensorImpl> cell = TensorImpl::make();
+  cell->set_type(place.type.dtype, place.type.device, place.type.shape);
+  std::ranges::copy(place.strides, cell->mutable_strides());
+  cell->set_storage(memory.storage());
+  cell->set_storage_offset(memory.storage_offset() + place.offset);
+  return Tensor(std::move(cell));
+}
+
+// All memory of a tensor as a row.
+Tensor row_of(const TensorImpl& x) {
+  RefPtr<TensorImpl> row = TensorImpl::make();
+  row->set_type(x.dtype(), x.device(), {x.storage()->nbytes() / static_cast<int64_t>(element_size(x.dtype()))});
+  contiguous_strides(row->shape(), row->mutable_strides());
+  row->set_storage(x.storage());
+  return Tensor(std::move(row));
+}
+
+// A cell of its own for the memory of x.
+Tensor seen(const Tensor& x) {
+  RefPtr<TensorImpl> cell = TensorImpl::make();
+  cell->alias(x.impl());
+  return Tensor(std::move(cell));
+}
+
+// A cell for `x`, with the same place in the graph, that does not change when x is written to; on other memory if that is given.
+Tensor kept(const Tensor& x, const RefPtr<Storage>& memory) {
+  TensorImpl& from = x.impl();
+  if (from.requires_grad && from.is_leaf() && !memory) return x;
+  RefPtr<TensorImpl> cell = TensorImpl::make();
+  cell->alias(from);
+  if (memory) cell->set_storage(memory);
+  cell->requires_grad = from.requires_grad;
+  cell->grad_fn = from.grad_fn;
+  cell->output_nr = from.output_nr;
+  if (from.requires_grad && from.is_leaf()) cell->need_meta().stands_for = x.ref();
+  return Tensor(std::move(cell));
+}
+
+}  // namespace
+
+void FunctionCapture::write_back(const std::vector<ir::Binding>& bindings, const Tensors& outputs) const {
+  for (const RecordedFunction::Write& w : recorded_.writes) {
+    TensorImpl* value = outputs[static_cast<size_t>(w.output)].get();
+    const Tensor& target = bindings[static_cast<size_t>(w.input)].tensor;
+    if (value->storage() == target.impl().storage())  // computed there
+      target.impl().storage()->bump_version();
+    else
+      run_into({&ops::info<ops::Clone>, {&value, 1}, nullptr, {}, 1},
+               w.all_memory ? row_of(target.impl()) : target);
+  }
+}
+
+// Before the run: what the bindings hold, for gradients that are differentiated again. What will be written over is copied.
+Tensors FunctionCapture::bindings_to_keep(const std::vector<ir::Binding>& bindings) const {
+  std::map<const Storage*, RefPtr<Storage>> copies;
+  for (const RecordedFunction::Write& w : recorded_.writes) {
+    const RefPtr<Storage>& memory = bindings[static_cast<size_t>(w.input)].tensor.impl().storage();
+    RefPtr<Storage>& copy = copies[memory.get()];
+    copy = Storage::allocate(memory->nbytes());
+    std::memcpy(copy->data(), memory->data(), static_cast<size_t>(memory->nbytes()));
+  }
+  Tensors keep;
+  for (const ir::Binding& b : bindings) {
+    keep.emplace_back();
+    if (!b.tensor.defined()) continue;
+    const auto copy = copies.find(b.tensor.impl().storage().get());
+    keep.back() = kept(b.tensor, copy == copies.end() ? RefPtr<Storage>() : copy->second);
+  }
+  return keep;
+}
+
+std::shared_ptr<FunctionCapture::Saved> FunctionCapture::save(const std::vector<ir::Binding>& bindings, Tensors keep,
+                                                              const Tensors& outputs,
+                                                              const std::vector<Number>& numbers) {
+  auto saved = std::make_shared<Saved>();
+  saved->capture = shared_from_this();
+  for (const RecordedFunction::Saved& s : recorded_.saved) {
+    saved->values.push_back(s.place.defined() ? tensor_at(s.place, bindings, outputs)
+                                              : seen(outputs[static_cast<size_t>(s.output)]));
+    saved->versions.push_back(saved->values.back().version());
+  }
+  saved->bindings = bindings;
+  for (size_t i = 0; i < bindings.size(); ++i) {
+    saved->bindings[i].tensor = std::move(keep[i]);
+    saved->binding_versions.push_back(saved->bindings[i].tensor.defined() ? saved->bindings[i].tensor.version() : 0);
+  }
+  saved->numbers = numbers;
+  return saved;
+}
+
+// The ends that are computed.
+Tensors FunctionCapture::results_of(const std::vector<ir::Binding>& bindings, const Tensors& outputs) const {
+  Tensors made;
+  for (const End& e : ends_) {
+    made.push_back(e.place.defined() ? tensor_at(e.place, bindings, outputs) : Tensor());
+    if (!made.back().defined()) continue;
+    made.back().impl().is_multi_output_view = e.is_multi_output_view;
+    made.back().impl().is_no_grad_view = e.is_no_grad_view;
+  }
+  return made;
+}
+
+Tensors FunctionCapture::run(const Tensors& arguments, bool first, SourceLocation where) {
+  const std::vector<Number> numbers = read_numbers(first);
+  for (const RecordedFunction::Grad& g : recorded_.grads)
+    if (g.is_dropped_first) meta_of(g, arguments).grad.reset();
+  std::vector<ir::Binding> bindings = bind(arguments);
+  Tensors outputs, keep;
+  if (!backwards_.empty()) keep = bindings_to_keep(bindings);
+  {
+    NoGradGuard no_grad;
+    outputs = plan_->run(bindings, numbers);
+    give_grads(arguments, outputs);
+    write_back(bindings, outputs);
+  }
+  Tensors results = results_of(bindings, outputs);
+  if (!backwards_.empty()) {
+    link(results, bindings, save(bindings, std::move(keep), outputs, numbers), where);
+    take_over(arguments, results, where);
+  }
+  for (size_t i = 0; i < ends_.size(); ++i)
+    if (ends_[i].is_leaf) results[i].impl().requires_grad = true;
+  attach_views(arguments, results);
+  results.resize(results_);
+  for (size_t i = 0; i < results_; ++i) {
+    const End& e = ends_[i];
+    if (e.argument >= 0) results[i] = arguments[static_cast<size_t>(e.argument)];
+    if (e.outside.defined()) results[i] = e.outside;
+    if (e.same_as >= 0) results[i] = results[static_cast<size_t>(e.same_as)];
+  }
+  return results;
+}
+
+// Arguments that were written to take over the place that their new value has in the graph; base and views follow.
+void FunctionCapture::take_over(const Tensors& arguments, const Tensors& results, SourceLocation where) const {
+  for (size_t i = results_; i < ends_.size(); ++i) {
+    const End& e = ends_[i];
+    if (e.rewrites < 0) continue;
+    const Tensor& argument = arguments[static_cast<size_t>(e.rewrites)];
+    take_over_history(e.rewrites_base ? Tensor(argument.impl().base) : argument, results[i], "compiled", where);
+  }
+}
+
+// Results that are views get their bases, with which they are in step.
+void FunctionCapture::attach_views(const Tensors& arguments, const Tensors& results) const {
+  for (size_t i = 0; i < results_; ++i) {
+    const End& e = ends_[i];
+    RefPtr<TensorImpl> base;
+    if (e.base >= 0) base = results[static_cast<size_t>(e.base)].ref();
+    if (e.base_outside.defined()) base = e.base_outside.ref();
+    if (e.base_argument >= 0) {
+      const Tensor& argument = arguments[static_cast<size_t>(e.base_argument)];
+      base = argument.impl().base ? argument.impl().base : argument.ref();
+    }
+    if (!base) continue;
+    if (base->meta && base->meta->epoch) results[i].impl().need_meta().base_epoch = base->meta->epoch;
+    results[i].impl().base = std::move(base);
+  }
+}
+
+// ---- gradients -----------------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+struct CompiledAttrs {
+  const Tensors* results;  // while the record is made
+};
+
+void give_results(const Call& call, Tensor* results) {
+  std::ranges::copy(*call.attrs_as<CompiledAttrs>().results, results);
+}
+
+// One opaque node, whatever the emitter: of a captured backward, too.
+void compiled_vjp(RuleContext& rule) {
+  Record& record = rule.record();
+  Tensors held;
+  for (int i = 0; i < rule.outputs(); ++i) held.push_back(rule.grad(i));
+  std::vector<TensorImpl*> operands;
+  for (const Tensor& t : held) operands.push_back(t.get());
+  FunctionBackwardAttrs attrs{&record};
+  Tensors results(record.operands);
+  Emitter::current().emit({&ops::function_backward, operands, &attrs, record.where, record.operands},
+                          results.data());
+  for (int i = 0; i < record.operands; ++i)
+    if (rule.needs(i)) rule.give(i, std::move(results[static_cast<size_t>(i)]));
+}
+
+constexpr OpInfo compiled_info() {
+  OpInfo info;
+  info.name = "compiled";
+  info.traits = static_cast<uint32_t>(Trait::effect);
+  info.arity = info.outputs = -1;
+  info.attrs_size = sizeof(CompiledAttrs);
+  info.run_on_host = give_results;
+  info.vjp = compiled_vjp;
+  info.host_backward = FunctionCapture::run_backward;
+  info.doc = "a compiled function";
+  return info;
+}
+constinit const OpInfo compiled = compiled_info();
+
+// Replays a graph with gradient mode as it was when each node was recorded.
+class RecordedModes final : public PassThrough {
+ public:
+  RecordedModes(Emitter& below, const std::vector<bool>& off) : PassThrough("RecordedModes", below), off_(off) {}
+  void emit(const Call& call, Tensor* results) override {
+    const AutoGradMode mode(!off_[next_++] && GradMode::is_enabled());
+    below().emit(call, results);
+  }
+
+ private:
+  const std::vector<bool>& off_;
+  size_t next_ = 0;
+};
+
+}  // namespace
+
+void FunctionCapture::link(Tensors& results, const std::vector<ir::Binding>& bindings, std::shared_ptr<Saved> saved,
+                           SourceLocation where) {
+  std::vector<TensorImpl*> operands;
+  for (int32_t input : inputs_) operands.push_back(bindings[static_cast<size_t>(input)].tensor.get());
+  const Tensors computed = results;
+  CompiledAttrs attrs{&computed};
+  eager_emitter().emit({&compiled, operands, &attrs, where, static_cast<int>(results.size())}, results.data());
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!results[i].defined() || !results[i].impl().grad_fn) continue;
+    TensorImpl& cell = results[i].impl();
+    cell.grad_fn->need_hooks().saved = saved;
+    if (ends_[i].is_differentiable) continue;
+    cell.grad_fn.reset();
+    cell.requires_grad = false;
+  }
+}
+
+FunctionCapture::Backward& FunctionCapture::backward_for(std::span<TensorImpl* const> cotangents) {
+  std::vector<bool> has_gradient(ends_.size());
+  for (size_t i = 0; i < has_gradient.size(); ++i)
+    has_gradient[i] = ends_[i].is_differentiable && cotangents[i];
+  std::lock_guard lock(mutex_);
+  std::unique_ptr<Backward>& backward = backwards_[has_gradient];
+  if (!backward) {
+    auto made = record_backward(has_gradient);
+    backward = std::move(made);
+  }
+  if (backward->error) throw Error(*backward->error);
+  return *backward;
+}
+
+std::vector<ir::Binding> FunctionCapture::bind_backward(const Backward& backward,
+                                                        std::span<TensorImpl* const> cotangents,
+                                                        const Tensors& saved) const {
+  std::vector<ir::Binding> bindings;
+  for (const RecordedFunction::Input& input : backward.recorded.inputs) {
+    ir::Binding b;
+    if (input.argument >= 0)
+      b.tensor = Tensor(RefPtr<TensorImpl>(cotangents[static_cast<size_t>(input.argument)]));
+    else
+      b.tensor = input.saved >= 0 ? saved[static_cast<size_t>(input.saved)] : input.captured;
+    b.hook = input.hook;
+    bindings.push_back(std::move(b));
+  }
+  return bindings;
+}
+
+void FunctionCapture::Saved::check(const Backward& backward, const Record& record) const {
+  for (const Record* r : backward.recorded.unpacked)
+    if (released.contains(r))
+      fail(Category::backward_twice_freed, r->op->name,
+           "its saved values were released by an earlier backward. Hint: retain_graph", record.where);
+  for (const RecordedFunction::Input& input : backward.recorded.inputs) {
+    if (input.saved < 0) continue;
+    const auto i = static_cast<size_t>(input.saved);
+    if (values[i].version() != versions[i])
+      fail(Category::version_mismatch, "compiled",
+           fmt::format("a saved value, {}, was written to: version {}, saved at {}", describe(values[i]),
+                       values[i].version(), versions[i]),
+           record.where);
+  }
+}
+
+void FunctionCapture::Saved::release() {
+  std::lock_guard lock(mutex);
+  if (!last) return;
+  std::lock_guard users_lock(capture->mutex_);
+  released.insert(last->recorded.unpacked.begin(), last->recorded.unpacked.end());
+  last = nullptr;
+  bool all = true;
+  for (size_t i = 0; i < capture->users_.size(); ++i) {
+    if (!std::ranges::all_of(capture->users_[i], [&](const Record* r) { return released.contains(r); }))
+      all = false;
+    else
+      values[i].reset();
+  }
+  if (all) bindings.clear();
+}
+
+// The values that the backward needs, computed anew by differentiable operations.
+Tensors FunctionCapture::replay_forward(const Saved& saved, const Record& record) const {
+  for (size_t i = 0; i < saved.bindings.size(); ++i)
+    if (const Tensor& x = saved.bindings[i].tensor; x.defined() && x.version() != saved.binding_versions[i])
+      fail(Category::version_mismatch, "compiled",
+           fmt::format("an input, {}, was written to before gradients of gradients were taken", describe(x)),
+           record.where);
+  RecordedModes emitter(Emitter::current(), recorded_.no_grad);
+  const Tensors outputs = ir::replay(recorded_.graph, emitter, saved.bindings, saved.numbers);
+  Tensors values;
+  for (const RecordedFunction::Saved& s : recorded_.saved)
+    values.push_back(outputs[static_cast<size_t>(s.output)]);
+  return values;
+}
+
+void FunctionCapture::run_backward(Record& record, std::span<TensorImpl* const> operands, Tensor* results) {
+  const auto saved = std::static_pointer_cast<Saved>(record.hooks->saved);
+  FunctionCapture& capture = *saved->capture;
+  const Backward& backward = capture.backward_for(operands);
+  Tensors values;
+  {
+    std::lock_guard lock(saved->mutex);
+    saved->check(backward, record);
+    values = saved->values;
+    saved->last = &backward;
+  }
+  std::vector<Number> numbers = backward.numbers;
+  for (const auto& [there, here] : backward.recorded.forward_numbers)
+    numbers[static_cast<size_t>(here)] = saved->numbers[static_cast<size_t>(there)];
+  backward.recorded.graph.symbols.evaluate(numbers);
+  Tensors gradients;
+  if (GradMode::is_enabled()) {
+    values = capture.replay_forward(*saved, record);
+    gradients = ir::replay(backward.recorded.graph, Emitter::current(),
+                           capture.bind_backward(backward, operands, values), numbers);
+  } else {
+    gradients = backward.plan->run(capture.bind_backward(backward, operands, values), numbers);
+  }
+  for (size_t i = 0; i < gradients.size(); ++i)
+    if (record.edge(static_cast<int>(i))) results[i] = std::move(gradients[i]);
+}
+
+}  // namespace retrograd

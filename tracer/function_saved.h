@@ -1,0 +1,38 @@
+// What tracer/function_*.cc share: the backward graphs of a recorded function, and what a run leaves for them.
+#pragma once
+
+#include <set>
+
+#include "tracer/function_capture.h"
+
+namespace retrograd {
+
+/// The graph from gradients of some ends to those of the inputs; or the error that recording it was.
+struct FunctionCapture::Backward {
+  RecordedFunction recorded;
+  ir::Graph planned;
+  std::vector<Source> sources;
+  std::vector<Number> numbers;
+  std::unique_ptr<Plan> plan;
+  std::optional<Error> error;
+};
+
+/// What a run leaves for its backwards.
+struct FunctionCapture::Saved final : SavedElsewhere {
+  std::shared_ptr<FunctionCapture> capture;
+  Tensors values;
+  std::vector<uint32_t> versions;
+  std::vector<ir::Binding> bindings;  // of the run, for gradients that are differentiated again
+  std::vector<uint32_t> binding_versions;
+  std::vector<Number> numbers;
+  std::mutex mutex;
+  const Backward* last = nullptr;  // that ran: the one to be released
+  std::set<const Record*> released;
+
+  /// Drops what the last backward has unpacked, save for what other records need.
+  void release() override;
+  /// Error(backward_twice_freed) or Error(version_mismatch) when `backward` can no longer run.
+  void check(const Backward& backward, const Record& record) const;
+};
+
+}  // namespace retrograd
