@@ -18,8 +18,7 @@ Step record(std::string name, const Tensors& arguments, F&& function) {
   rg::RecordedFunction recorded;
   {
     rg::FunctionRecorder recorder(recorded.graph);
-    Tensors stand_ins;
-    for (const Tensor& a : arguments) stand_ins.push_back(recorder.argument(a));
+    const Tensors stand_ins = recorder.arguments(arguments);
     rg::Taper taper(recorder);
     const rg::Emitter::Scope scope(taper);
     const rg::BackwardRunner::Scope eager(nullptr);
