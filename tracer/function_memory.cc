@@ -199,6 +199,7 @@ ir::ValueId FunctionRecorder::emit_geometry(const OpInfo& op, const TensorImpl& 
   new_root(from.impl(), value);
   TensorImpl* operands[] = {from.get(), with.get()};
   emit({&op, {operands, with.defined() ? size_t{2} : size_t{1}}, &geometry, {}, 1}, &result);
+  no_grad_.back() = false;  // whoever asks for it
   return result.impl().value_id;
 }
 

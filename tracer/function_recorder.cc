@@ -234,6 +234,7 @@ void FunctionRecorder::finish(const Tensors& results, RecordedFunction& out) {
   NoGradGuard no_grad;
   Emitter::Scope scope(*this);
   borrowed_ = borrowed_values();
+  const size_t of_function = graph_.nodes().size();
   for (const Tensor& r : results)
     if (forward_)
       output(value_of(r), false);
@@ -256,7 +257,8 @@ void FunctionRecorder::finish(const Tensors& results, RecordedFunction& out) {
   out.numbers = std::move(numbers_);
   out.unpacked = std::move(unpacked_);
   out.users = std::move(users_);
-  no_grad_.resize(graph_.nodes().size(), true);
+  no_grad_.resize(of_function);
+  no_grad_.resize(graph_.nodes().size(), false);  // copies have the history of what they copy
   out.no_grad = std::move(no_grad_);
   is_finished_ = true;
   end();

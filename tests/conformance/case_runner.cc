@@ -51,10 +51,11 @@ void run(const Suite& suite, const Json& test_case, Mode mode, CaseLog& log) {
   check_case(test_case);
   if (const Json* kind = find(test_case, "kind")) throw Unsupported("op=" + kind->get<std::string>());
   const auto differentiator = make_differentiator(mode);
-  if (!differentiator) throw Unsupported("mode=" + std::string(to_string(mode)));
   Comparison comparison(suite, test_case, log);
   if (test_case.contains("outputs")) return run_derivative_form(test_case, mode, comparison, *differentiator);
-  Interpreter interpreter(comparison, *differentiator);
+  std::optional<Units> units;
+  if (mode == Mode::compiled) units.emplace(test_case["ops"]);
+  Interpreter interpreter(comparison, *differentiator, units ? &*units : nullptr);
   run_statements(test_case, mode, comparison, interpreter);
 }
 

@@ -1,5 +1,5 @@
-// The modes, and what each of them takes for backward and grad: eager the engine's own, traced a captured
-// backward that is then run.
+// The modes, and what each of them takes for backward and grad: eager the engine's own, traced and compiled a
+// captured backward that is then run.
 #pragma once
 
 #include <memory>
@@ -30,7 +30,7 @@ class Differentiator {
   virtual Tensors grad(const Backward& request, const Tensors& inputs, bool allow_unused) = 0;
 };
 
-/// A fresh differentiator, or null for a mode that this build does not have.
+/// A fresh differentiator.
 std::unique_ptr<Differentiator> make_differentiator(Mode mode);
 
 }  // namespace retrograd::conformance

@@ -5,6 +5,7 @@
 
 #include "engine/inplace.h"
 #include "tests/conformance/binding.h"
+#include "tracer/compile.h"
 
 namespace retrograd::conformance {
 
@@ -30,11 +31,63 @@ const Interpreter::Statement Interpreter::kStatements[] = {
 };
 
 void Interpreter::run(const Json& statements, const std::string& path) {
-  for (size_t i = 0; i < statements.size(); ++i) {
-    const std::string here = path + "[" + std::to_string(i) + "]";
+  run_until(statements, 0, statements.size(), path);
+}
+
+void Interpreter::run_until(const Json& statements, size_t begin, size_t end, const std::string& path) {
+  while (begin < end) {
+    if (units_ && statements[begin].contains("op")) {
+      begin = run_unit(statements, begin, end, path);
+      continue;
+    }
+    const std::string here = path + "[" + std::to_string(begin) + "]";
     comparison_.log().enter(here);
-    run_one(statements[i], here);
+    run_one(statements[begin++], here);
   }
+}
+
+// Runs the unit, or the statement, that begins there; returns the place behind it.
+size_t Interpreter::run_unit(const Json& statements, size_t begin, size_t limit, const std::string& path) {
+  size_t end = units_->end_of(statements, begin, limit);
+  while (end > begin) {
+    try {
+      compile_unit(statements, begin, end, path);
+      return end;
+    } catch (const NeedsValues&) {  // thrown by the statement where the log is, which ends the unit before it
+      while (end > begin && comparison_.log().at() != path + "[" + std::to_string(end - 1) + "]") --end;
+      --end;
+    }
+  }
+  const std::string here = path + "[" + std::to_string(begin) + "]";
+  comparison_.log().enter(here);
+  run_one(statements[begin], here);
+  return begin + 1;
+}
+
+// A function of the names that the statements use, which gives those that they bind.
+void Interpreter::compile_unit(const Json& statements, size_t begin, size_t end, const std::string& path) {
+  const std::vector<std::string> used = names_used(statements, begin, end),
+                                 bound = names_bound(statements, begin, end);
+  const auto function = [&](const Tensors& arguments) {
+    Environment inside, outside;
+    for (size_t i = 0; i < used.size(); ++i) inside.bind(used[i], arguments[i]);
+    outside = std::exchange(names_, std::move(inside));
+    const auto put_back = [&](Environment* names) { *names = std::move(outside); };
+    const std::unique_ptr<Environment, decltype(put_back)> scope(&names_, put_back);
+    for (size_t i = begin; i < end; ++i) {
+      const std::string here = path + "[" + std::to_string(i) + "]";
+      comparison_.log().enter(here);
+      run_one(statements[i], here);
+    }
+    Tensors results;
+    for (const std::string& name : bound) results.push_back(names_.get(name));
+    return results;
+  };
+  Tensors arguments;
+  for (const std::string& name : used) arguments.push_back(names_.get(name));
+  FunctionCache cache(FunctionKind::function);
+  const Tensors results = cache.run(function, arguments);
+  for (size_t i = 0; i < bound.size(); ++i) names_.bind(bound[i], results[i]);
 }
 
 void Interpreter::run_one(const Json& statement, const std::string& path) {
@@ -64,6 +117,7 @@ void Interpreter::run_op(const Json& call) {
 Tensors Interpreter::call_op(const std::string& op, const Tensors& in, const Json& attrs) {
   const Binding* binding = find_binding(op);
   if (!binding) throw Unsupported("op=" + op);
+  check_values(op, in, attrs);
   const Arguments arguments(op, *find_signature(op), in, attrs);
   if (binding->op == op) return binding->call(arguments);
   const auto base = [&](const Tensor& self) { return binding->call(arguments.on(self)).at(0); };
@@ -98,7 +152,8 @@ void Interpreter::expect_error(const Json& statement, const std::string& path) {
   const std::string what = path + ".expect_error", wanted = statement["category"];
   comparison_.log().compared();
   try {
-    run(body, path + ".body");
+    run_until(body, 0, body.size() - 1, path + ".body");
+    run_until(body, body.size() - 1, body.size(), path + ".body");  // a unit of its own
     return comparison_.log().fail(what, "want " + wanted + " got no error");
   } catch (const Error& e) {
     const std::string at = comparison_.log().at(),

@@ -14,13 +14,15 @@
 #include "tests/conformance/differentiator.h"
 #include "tests/conformance/environment.h"
 #include "tests/conformance/events.h"
+#include "tests/conformance/units.h"
 
 namespace retrograd::conformance {
 
 class Interpreter {
  public:
-  Interpreter(Comparison& comparison, Differentiator& differentiator)
-      : comparison_(comparison), differentiator_(differentiator) {}
+  /// `units`: compiled ones are made of op statements; null: each runs by itself.
+  Interpreter(Comparison& comparison, Differentiator& differentiator, const Units* units = nullptr)
+      : comparison_(comparison), differentiator_(differentiator), units_(units) {}
 
   /// Runs statements in order; `path` names the list in messages ("ops", "ops[3].body"). Throws what the
   /// engine throws.
@@ -38,6 +40,9 @@ class Interpreter {
   };
   static const Statement kStatements[];
 
+  void run_until(const Json& statements, size_t begin, size_t end, const std::string& path);
+  size_t run_unit(const Json& statements, size_t begin, size_t limit, const std::string& path);
+  void compile_unit(const Json& statements, size_t begin, size_t end, const std::string& path);
   void run_one(const Json& statement, const std::string& path);
   void run_op(const Json& call);
   Tensors call_op(const std::string& op, const Tensors& in, const Json& attrs);
@@ -68,6 +73,7 @@ class Interpreter {
 
   Comparison& comparison_;
   Differentiator& differentiator_;
+  const Units* units_;
   Environment names_;
   EventLog events_;
   std::map<std::string, HookHandle> hooks_;

@@ -1,0 +1,113 @@
+// See units.h. Which names share memory is judged by the ops, not by the tensors: a name is joined with what it may be a view of.
+#include "tests/conformance/units.h"
+
+#include <algorithm>
+
+#include "engine/emitter.h"
+#include "tests/conformance/signature.h"
+
+namespace retrograd::conformance {
+namespace {
+
+constexpr std::string_view kViews[] = {
+    "reshape", "view",   "flatten", "transpose", "permute", "t",     "expand", "broadcast_to", "squeeze",
+    "unsqueeze", "narrow", "select",  "slice",     "split",   "chunk", "unbind", "unfold",       "diagonal",
+    "movedim", "as_strided", "getitem", "detach",  "contiguous", "to"};
+
+template <class F>
+void for_each_name(const Json* names, const F& f) {
+  if (names)
+    for (const Json& name : *names)
+      if (name.is_string()) f(name.get_ref<const std::string&>());
+}
+
+bool writes(const std::string& op) { return !in_place_base(op).empty() || op == "setitem_"; }
+
+void add_new(std::vector<std::string>& list, const std::string& name) {
+  if (!std::ranges::count(list, name)) list.push_back(name);
+}
+
+}  // namespace
+
+Units::Units(const Json& program) { look_at(program); }
+
+void Units::look_at(const Json& statements) {
+  for (const Json& s : statements) {
+    if (const Json* body = find(s, "body")) look_at(*body);
+    if (const Json* op = find(s, "op")) {
+      const std::string& name = op->get_ref<const std::string&>();
+      const Json& in = s["in"];
+      if ((writes(name) || std::ranges::count(kViews, name)) && !in.empty() && in[0].is_string())
+        for_each_name(find(s, "out"), [&](const std::string& out) { join(out, in[0]); });
+      continue;
+    }
+    const std::string& name = s["do"].get_ref<const std::string&>();
+    if (name == "tensor_hook" || name == "retain_grad") observed_.insert(s["var"]);
+    if (name == "node_pre_hook" || name == "node_post_hook") node_hooked_.insert(s["var"]);
+    if (name == "multi_grad_hook") for_each_name(find(s, "vars"), [&](const std::string& v) { observed_.insert(v); });
+    if (name == "grad" || name == "backward")
+      for_each_name(find(s, "inputs"), [&](const std::string& v) { observed_.insert(v); });
+  }
+}
+
+std::string Units::group_of(std::string name) const {
+  for (auto it = parent_.find(name); it != parent_.end(); it = parent_.find(name)) name = it->second;
+  return name;
+}
+
+void Units::join(const std::string& a, const std::string& b) {
+  const std::string first = group_of(a), second = group_of(b);
+  if (first != second) parent_[first] = second;
+}
+
+// Makes one of these tensors, or writes to memory that one of them may share.
+bool Units::touches(const Json& call, const std::set<std::string>& names) const {
+  bool found = false;
+  for_each_name(find(call, "out"), [&](const std::string& out) { found |= names.contains(out); });
+  if (found || !writes(call["op"])) return found;
+  const std::string written = group_of(call["in"][0]);
+  return std::ranges::any_of(names, [&](const std::string& name) { return group_of(name) == written; });
+}
+
+size_t Units::end_of(const Json& statements, size_t begin, size_t limit) const {
+  for (size_t i = begin; i < limit; ++i) {
+    if (!statements[i].contains("op") || touches(statements[i], node_hooked_)) return i;
+    if (touches(statements[i], observed_)) return i + 1;
+  }
+  return limit;
+}
+
+std::vector<std::string> names_bound(const Json& statements, size_t begin, size_t end) {
+  std::vector<std::string> names;
+  for (size_t i = begin; i < end; ++i)
+    for_each_name(find(statements[i], "out"), [&](const std::string& name) { add_new(names, name); });
+  return names;
+}
+
+std::vector<std::string> names_used(const Json& statements, size_t begin, size_t end) {
+  std::vector<std::string> used, bound;
+  for (size_t i = begin; i < end; ++i) {
+    for_each_name(find(statements[i], "in"), [&](const std::string& name) {
+      if (!std::ranges::count(bound, name)) add_new(used, name);
+    });
+    for_each_name(find(statements[i], "out"), [&](const std::string& name) { add_new(bound, name); });
+  }
+  return used;
+}
+
+void check_values(const std::string& op, const Tensors& in, const Json& attrs) {
+  if (Emitter::current().values() != Emitter::Values::of_function) return;
+  const std::string_view base = in_place_base(op).empty() ? std::string_view(op) : in_place_base(op);
+  const auto has_mask = [&](size_t first) {
+    return std::any_of(in.begin() + static_cast<std::ptrdiff_t>(std::min(first, in.size())), in.end(),
+                       [](const Tensor& t) { return t.defined() && t.dtype() == kBool; });
+  };
+  const bool looks = base == "nonzero" || base == "masked_select" || base == "masked_scatter" ||
+                     (base == "one_hot" && attrs.value("num_classes", -1) < 0) ||
+                     (base == "repeat_interleave" && in.size() > 1) ||
+                     ((base == "getitem" || base == "setitem_") && has_mask(1)) ||
+                     (base == "index_put" && has_mask(2));
+  if (looks) throw NeedsValues();
+}
+
+}  // namespace retrograd::conformance

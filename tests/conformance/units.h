@@ -1,0 +1,49 @@
+// Units: the runs of op statements that mode compiled compiles (suites/FORMAT.md, section 4).
+//
+// A unit is a maximal run of op statements of one list. It is cut where a control statement could tell the difference:
+//   behind a statement that makes, or writes to, a tensor that is hooked, retained, or an input of a gradient: what a
+//     program does with it later is then another unit, through whose result the gradient comes;
+//   around a statement whose node gets hooks: it runs by itself, eagerly;
+//   before the last statement of an expect_error, which is a unit of its own: those before it have run when it is refused.
+// An op that must look at values (NeedsValues) runs between two units.
+#pragma once
+
+#include <exception>
+#include <map>
+#include <set>
+#include <string>
+
+#include "engine/tensor.h"
+#include "tests/conformance/json.h"
+
+namespace retrograd::conformance {
+
+class Units {
+ public:
+  /// `program`: all statements of the case.
+  explicit Units(const Json& program);
+
+  /// The statement behind the unit that begins at `begin`, which is an op; `begin` when that one runs by itself. Not beyond `limit`.
+  size_t end_of(const Json& statements, size_t begin, size_t limit) const;
+
+ private:
+  void look_at(const Json& statements);
+  void join(const std::string& a, const std::string& b);
+  std::string group_of(std::string name) const;
+  bool touches(const Json& call, const std::set<std::string>& names) const;
+
+  std::map<std::string, std::string> parent_;  // names that may share memory
+  std::set<std::string> observed_, node_hooked_;
+};
+
+/// The names that statements begin .. end - 1 use from before, and those that they bind, each once.
+std::vector<std::string> names_used(const Json& statements, size_t begin, size_t end);
+std::vector<std::string> names_bound(const Json& statements, size_t begin, size_t end);
+
+/// Thrown where an op that looks at values is given recorded ones.
+struct NeedsValues : std::exception {};
+
+/// Throws NeedsValues when this call does so.
+void check_values(const std::string& op, const Tensors& in, const Json& attrs);
+
+}  // namespace retrograd::conformance
