@@ -143,7 +143,8 @@ void Recorder::record_begins(uint32_t place) {
 void Recorder::rule_gave(uint32_t place, std::span<const Tensor> grads, std::span<const Tensor> given) {
   RuleRun& rule = rules.back();
   rule.end_node = static_cast<uint32_t>(graph_.nodes().size());
-  rule.leaves_slots = rule.unpacks < walk_.order()[place].record->slots;
+  const Record& record = *walk_.order()[place].record;
+  rule.leaves_slots = rule.unpacks < record.slots || record.op->host_backward;
   note(DriveLog::Kind::gave, place, static_cast<int32_t>(log.lists.size()),
        user_ran_ ? grads.size() + given.size() : 0);
   if (!user_ran_) return;

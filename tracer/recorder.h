@@ -43,7 +43,7 @@ struct RuleRun {
   uint32_t place;     // in the walk
   uint32_t end_node;  // number of the first node after it
   uint32_t unpacks;   // how many of its slots were unpacked
-  bool leaves_slots;  // some were not
+  bool leaves_slots;  // some were not, or it saves elsewhere, too
 };
 
 /// What the driver did, between which nodes: from it a run that leaves the graph finds out where the backward stands.

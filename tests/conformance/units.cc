@@ -29,7 +29,10 @@ void add_new(std::vector<std::string>& list, const std::string& name) {
 
 }  // namespace
 
-Units::Units(const Json& program) { look_at(program); }
+Units::Units(const Json& program) {
+  look_at(program);
+  if (has_hooks_ && has_inputs_) find_sources(program);
+}
 
 void Units::look_at(const Json& statements) {
   for (const Json& s : statements) {
@@ -43,10 +46,28 @@ void Units::look_at(const Json& statements) {
     }
     const std::string& name = s["do"].get_ref<const std::string&>();
     if (name == "tensor_hook" || name == "retain_grad") observed_.insert(s["var"]);
+    has_hooks_ |= s.contains("var") || s.contains("vars");
+    has_inputs_ |= s.contains("inputs");
     if (name == "node_pre_hook" || name == "node_post_hook") node_hooked_.insert(s["var"]);
     if (name == "multi_grad_hook") for_each_name(find(s, "vars"), [&](const std::string& v) { observed_.insert(v); });
     if (name == "grad" || name == "backward")
       for_each_name(find(s, "inputs"), [&](const std::string& v) { observed_.insert(v); });
+  }
+}
+
+void Units::find_sources(const Json& statements) {
+  for (const Json& s : statements) {
+    if (const Json* body = find(s, "body")) find_sources(*body);
+    if (!s.contains("op")) continue;
+    std::set<std::string>& all = depends_on_[&s];
+    for_each_name(find(s, "in"), [&](const std::string& name) {
+      const auto it = sources_.find(group_of(name));
+      if (it == sources_.end() || observed_.contains(name)) all.insert(name);
+      if (it != sources_.end()) all.insert(it->second.begin(), it->second.end());
+    });
+    const auto add = [&](const std::string& name) { sources_[group_of(name)].insert(all.begin(), all.end()); };
+    for_each_name(find(s, "out"), add);
+    if (writes(s["op"])) add(s["in"][0]);
   }
 }
 
@@ -72,6 +93,7 @@ bool Units::touches(const Json& call, const std::set<std::string>& names) const 
 size_t Units::end_of(const Json& statements, size_t begin, size_t limit) const {
   for (size_t i = begin; i < limit; ++i) {
     if (!statements[i].contains("op") || touches(statements[i], node_hooked_)) return i;
+    if (!depends_on_.empty() && depends_on_.at(&statements[i]) != depends_on_.at(&statements[begin])) return i;
     if (touches(statements[i], observed_)) return i + 1;
   }
   return limit;

@@ -3,6 +3,8 @@
 // A unit is a maximal run of op statements of one list. It is cut where a control statement could tell the difference:
 //   behind a statement that makes, or writes to, a tensor that is hooked, retained, or an input of a gradient: what a
 //     program does with it later is then another unit, through whose result the gradient comes;
+//   where a program has hooks or retained tensors and asks for the gradients of some inputs only: between statements that
+//     depend on different ones of them, for what lies on the way to these decides which hooks run;
 //   around a statement whose node gets hooks: it runs by itself, eagerly;
 //   before the last statement of an expect_error, which is a unit of its own: those before it have run when it is refused.
 // An op that must look at values (NeedsValues) runs between two units.
@@ -28,12 +30,16 @@ class Units {
 
  private:
   void look_at(const Json& statements);
+  void find_sources(const Json& statements);
   void join(const std::string& a, const std::string& b);
   std::string group_of(std::string name) const;
   bool touches(const Json& call, const std::set<std::string>& names) const;
 
   std::map<std::string, std::string> parent_;  // names that may share memory
   std::set<std::string> observed_, node_hooked_;
+  bool has_hooks_ = false, has_inputs_ = false;
+  std::map<std::string, std::set<std::string>> sources_;     // of a group: the inputs and observed names that it depends on
+  std::map<const Json*, std::set<std::string>> depends_on_;  // of an op statement
 };
 
 /// The names that statements begin .. end - 1 use from before, and those that they bind, each once.
