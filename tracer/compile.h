@@ -14,11 +14,13 @@
 // operations on tensors (printing, counting, choosing a branch) is done at the recording only. It may write to tensors from outside
 // (parameters, state of optimizers, running statistics) and to .grad; those are changed by each run. Learning rates and other options of
 // optimizers, and random numbers, are those of each run. An item() or data_ptr() of a computed value is an Error(bad_argument) that names the line.
-// The results of compile() can be differentiated, twice as well; those of compile_step() have no history: what wants a gradient is
-// differentiated inside.
+// The results of compile() can be differentiated, twice as well, and are views, or the same tensor, where the function's are; an argument that
+// it writes to changes and gets its history as it would otherwise. Those of compile_step() have no history: what wants a gradient is
+// differentiated inside. An error while recording leaves everything outside as it was; an error of the function's backward comes when that runs.
 // Tensors from outside are recognised as the objects that they are: one that is another object from call to call must be an argument. One that
 // has another type or layout, in a step also other hooks, or has or lacks a .grad that the function uses, leads to another recording.
 // While forward mode, anomaly mode or saved-tensor hooks are on, and inside another recorded function, the function itself is called.
+// Hooks on a result see the gradients that reach it from outside: uses inside the function are part of its own backward.
 // Limits: those of the recorder; at most kCaptures recordings, the least recently used goes first.
 #pragma once
 

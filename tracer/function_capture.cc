@@ -13,81 +13,6 @@
 #include "rewrites/rewrites.h"
 
 namespace retrograd {
-
-// ---- what a recording depends on -----------------------------------------------------------------------------------------------------
-
-namespace {
-
-// In a step, hooks are recorded as the objects that they are.
-uint64_t hooks_of(const TensorImpl& x) {
-  if (!x.meta || !x.meta->has_hooks()) return 0;
-  uint64_t hash = 1;
-  for (const HookList* list :
-       {&x.meta->tensor_hooks, &x.meta->pre_hooks, &x.meta->post_hooks, &x.meta->post_accumulate_hooks}) {
-    for (const RefPtr<Hook>& h : list->all())
-      if (h->is_live()) hash = hash * 0x9E3779B97F4A7C15u + reinterpret_cast<uintptr_t>(h.get());
-    hash = hash * 31 + 7;
-  }
-  return hash;
-}
-
-}  // namespace
-
-TensorLook::TensorLook(const TensorImpl& x, FunctionKind kind)
-    : type(x.type()),
-      requires_grad(x.requires_grad),
-      is_leaf(x.is_leaf()),
-      is_multi_output_view(x.is_multi_output_view),
-      is_no_grad_view(x.is_no_grad_view),
-      hooks(kind == FunctionKind::step ? hooks_of(x) : 0) {
-  for (int i = 0; i < x.rank(); ++i) strides.push_back(x.strides()[i]);
-}
-
-bool TensorLook::operator==(const TensorLook& o) const {
-  return type == o.type && std::ranges::equal(strides, o.strides) && requires_grad == o.requires_grad &&
-         is_leaf == o.is_leaf && is_multi_output_view == o.is_multi_output_view &&
-         is_no_grad_view == o.is_no_grad_view && hooks == o.hooks;
-}
-
-std::string TensorLook::text() const {
-  return to_string(type) + (!is_leaf ? ", with a history" : requires_grad ? ", requires a gradient" : "") +
-         (hooks ? ", hooked" : "");
-}
-
-CallLook::CallLook(const Tensors& given, FunctionKind kind) : gradients(GradMode::is_enabled()) {
-  for (const Tensor& t : given) {
-    arguments.emplace_back(t.impl(), kind);
-    same_as.push_back(static_cast<size_t>(std::ranges::find(given, t.get(), &Tensor::get) - given.begin()));
-  }
-}
-
-std::vector<ArgumentPlace> ArgumentPlace::of(const Tensors& arguments) {
-  std::vector<ArgumentPlace> places;
-  const auto base_of = [](const Tensor& t) { return t.impl().base ? t.impl().base.get() : t.get(); };
-  const auto memory_of = [](const Tensor& t) { return t.impl().storage().get(); };
-  const auto first = [&](auto it) { return static_cast<size_t>(it - arguments.begin()); };
-  for (const Tensor& t : arguments) {
-    const TensorImpl& base = *base_of(t);
-    places.push_back({first(std::ranges::find(arguments, memory_of(t), memory_of)),
-                      first(std::ranges::find(arguments, &base, base_of)), t.impl().storage_offset(),
-                      base.storage_offset(), memory_of(t)->nbytes(), TensorLook(base, FunctionKind::function)});
-  }
-  return places;
-}
-
-std::string CallLook::difference(const CallLook& now) const {
-  if (arguments.size() != now.arguments.size())
-    return fmt::format("{} arguments, now {}", arguments.size(), now.arguments.size());
-  for (size_t i = 0; i < arguments.size(); ++i)
-    if (!(arguments[i] == now.arguments[i]))
-      return fmt::format("argument {} was {}, is {}", i, arguments[i].text(), now.arguments[i].text());
-  if (same_as != now.same_as) return "arguments are the same tensor, or are no longer";
-  if (gradients != now.gradients) return now.gradients ? "gradients are on" : "gradients are off";
-  return {};
-}
-
-// ---- recording -----------------------------------------------------------------------------------------------------------------------
-
 namespace {
 
 std::vector<Number> hints(const ir::Graph& graph) {
@@ -131,9 +56,8 @@ FunctionCapture::FunctionCapture(const Function& function, const Tensors& argume
     : kind_(kind), look_(std::move(look)) {
   for (size_t i = 0; i < arguments.size(); ++i)
     if (kind == FunctionKind::step && (!look_.arguments[i].is_leaf || look_.arguments[i].hooks))
-      throw Error(Category::unsupported,
-                  fmt::format("argument {} of a recorded step has {}. Hint: detach it", i,
-                              look_.arguments[i].is_leaf ? "hooks" : "a history"));
+      throw Error(Category::unsupported, fmt::format("argument {} of a recorded step has {}. Hint: detach it",
+                                                     i, look_.arguments[i].is_leaf ? "hooks" : "a history"));
   recorded_.graph.name = kind == FunctionKind::step ? "step" : "function";
   record(function, arguments);
   ir::verify(recorded_.graph);
@@ -271,7 +195,8 @@ void FunctionCapture::record_backwards() {
   }
 }
 
-std::unique_ptr<FunctionCapture::Backward> FunctionCapture::record_backward(const std::vector<bool>& has_gradient) {
+std::unique_ptr<FunctionCapture::Backward> FunctionCapture::record_backward(
+    const std::vector<bool>& has_gradient) {
   auto backward = std::make_unique<Backward>();
   backward->recorded.graph.name = "backward";
   FunctionRecorder recorder(backward->recorded.graph, recorder_.get());

@@ -49,7 +49,7 @@ struct ArgumentPlace {
 struct CallLook {
   std::vector<TensorLook> arguments;
   std::vector<size_t> same_as;  // the first argument that is this tensor
-  bool gradients;  // gradient mode
+  bool gradients;               // gradient mode
 
   CallLook(const Tensors& arguments, FunctionKind kind);
   /// What differs from `now`, in words; empty when nothing does.
@@ -88,10 +88,10 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
     Tensor outside = {};            // a tensor from outside,
     int same_as = -1;               // or an end before
     bool is_differentiable = false, is_leaf = false, is_multi_output_view = false, is_no_grad_view = false;
-    int base = -1;                  // of a view: the end that is its base; or the base of
-    int base_argument = -1;         // this argument, or the argument itself; or
-    Tensor base_outside = {};       // this tensor
-    int rewrites = -1;              // the argument whose history this becomes, or that of its base
+    int base = -1;             // of a view: the end that is its base; or the base of
+    int base_argument = -1;    // this argument, or the argument itself; or
+    Tensor base_outside = {};  // this tensor
+    int rewrites = -1;         // the argument whose history this becomes, or that of its base
     bool rewrites_base = false;
   };
 

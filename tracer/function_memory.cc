@@ -112,7 +112,8 @@ void FunctionRecorder::link_stand_in(StandIn& made) {
 }
 
 int32_t FunctionRecorder::input_of(const Tensor& stand_in) {
-  const StandIn& s = *std::ranges::find(stand_ins_, stand_in.get(), [](const StandIn& x) { return x.tensor.get(); });
+  const StandIn& s =
+      *std::ranges::find(stand_ins_, stand_in.get(), [](const StandIn& x) { return x.tensor.get(); });
   if (s.argument >= 0)
     return static_cast<int32_t>(std::ranges::find(inputs_, s.argument, &RecordedFunction::Input::argument) -
                                 inputs_.begin());
@@ -183,9 +184,10 @@ FunctionRecorder::Root& FunctionRecorder::root_of(TensorImpl& cell) {
 void FunctionRecorder::check_alone(const Root& root) const {
   for (const Root* other : root_order_)
     if (other != &root && other->outside && other->outside == root.outside)
-      throw Error(Category::unsupported,
-                  "a recorded function writes to an argument that it also uses as a tensor from outside. Hint: use "
-                  "the argument only");
+      throw Error(
+          Category::unsupported,
+          "a recorded function writes to an argument that it also uses as a tensor from outside. Hint: use "
+          "the argument only");
 }
 
 // A view, or a copy with a part replaced, of a value that lies like `cell` in memory of so many bytes.
@@ -204,7 +206,8 @@ ir::ValueId FunctionRecorder::emit_geometry(const OpInfo& op, const TensorImpl& 
 }
 
 // The op, as_strided or as_strided_scatter, that relates a cell to its root.
-ir::ValueId FunctionRecorder::relate(const OpInfo& op, Root& root, const TensorImpl& cell, const Tensor& with) {
+ir::ValueId FunctionRecorder::relate(const OpInfo& op, Root& root, const TensorImpl& cell,
+                                     const Tensor& with) {
   if (root.cell->dtype() != cell.dtype())
     throw Error(Category::unsupported,
                 fmt::format("a recorded function writes to memory that is seen as {} and as {}",
@@ -213,8 +216,7 @@ ir::ValueId FunctionRecorder::relate(const OpInfo& op, Root& root, const TensorI
       (!root.cell->is_contiguous() || !lies_within(cell, *root.cell)))
     flatten(root);
   const RefPtr<TensorImpl> whole = root.cell;
-  const int64_t bytes =
-      root.input >= 0 ? root.storage->nbytes() : (last_element(*whole) + 1) * width(*whole);
+  const int64_t bytes = root.input >= 0 ? root.storage->nbytes() : (last_element(*whole) + 1) * width(*whole);
   return emit_geometry(op, *whole, root.value, cell, with, bytes);
 }
 
@@ -223,12 +225,14 @@ void FunctionRecorder::flatten(Root& root) {
   if (root.is_flat) return;
   const RefPtr<TensorImpl> before = root.cell;
   const ir::ValueId value = root.value;
-  root.cell = make({before->dtype(), before->device(), {root.storage->nbytes() / width(*before)}}, ir::kNoValue).ref();
+  root.cell =
+      make({before->dtype(), before->device(), {root.storage->nbytes() / width(*before)}}, ir::kNoValue)
+          .ref();
   contiguous_strides(root.cell->shape(), root.cell->mutable_strides());
   const TensorImpl& input = *root.as_input;
-  root.value = emit_geometry(ops::info<ops::AsStrided>, input,
-                             graph_.inputs()[static_cast<size_t>(root.input)].value, *root.cell, {},
-                             root.storage->nbytes());
+  root.value =
+      emit_geometry(ops::info<ops::AsStrided>, input, graph_.inputs()[static_cast<size_t>(root.input)].value,
+                    *root.cell, {}, root.storage->nbytes());
   root.is_flat = true;
   if (root.is_written)
     root.value = relate(ops::info<ops::AsStridedScatter>, root, *before, computed(before->type(), value));

@@ -53,7 +53,8 @@ void FunctionRecorder::emit(const Call& call, Tensor* results) {
 
 void FunctionRecorder::emit_call(const Call& call, Tensor* results) {
   if (call.op->is(Trait::bookkeeping)) return emit_bookkeeping(call, results);
-  if (call.op->run_on_host) return call.op->run_on_host(call, results);  // a function that has run: its results
+  if (call.op->run_on_host)
+    return call.op->run_on_host(call, results);  // a function that has run: its results
   infer(call, results);
   if (call.op->is(Trait::view)) {
     TensorImpl& cell = results[0].impl();
@@ -78,14 +79,16 @@ void FunctionRecorder::live_numbers(std::span<Scalar> out, const ReadNumbers& re
 void FunctionRecorder::emit_bookkeeping(const Call& call, Tensor* results) {
   if (call.op == &ops::hook) return emit_hook(call, results);
   if (call.op == &ops::accumulate_grad)
-    return accumulate(*call.attrs_as<AccumulateGradAttrs>().leaf, Tensor(RefPtr<TensorImpl>(call.operands[0])));
+    return accumulate(*call.attrs_as<AccumulateGradAttrs>().leaf,
+                      Tensor(RefPtr<TensorImpl>(call.operands[0])));
   call.op->run_on_host(call, results);
 }
 
 void FunctionRecorder::emit_hook(const Call& call, Tensor* results) {
   const HookAttrs& attrs = call.attrs_as<HookAttrs>();
   if (forward_ && at_leaf_) {  // leaves are outside: their hooks run where the gradients go
-    for (int i = 0; i < call.outputs; ++i) results[i] = Tensor(RefPtr<TensorImpl>(call.operands[static_cast<size_t>(i)]));
+    for (int i = 0; i < call.outputs; ++i)
+      results[i] = Tensor(RefPtr<TensorImpl>(call.operands[static_cast<size_t>(i)]));
     return;
   }
   if (attrs.hook->kind == Hook::Kind::post_accumulate)
@@ -136,8 +139,9 @@ void FunctionRecorder::accumulate(TensorImpl& leaf, const Tensor& grad) {
                      to_string(leaf.type())));
   for (const StandIn& s : stand_ins_)
     if (s.leaf.get() == &leaf && s.tensor.get() != &leaf)
-      throw Error(Category::unsupported,
-                  "a recorded function runs a backward beyond its arguments. Hint: ask for gradients with grad()");
+      throw Error(
+          Category::unsupported,
+          "a recorded function runs a backward beyond its arguments. Hint: ask for gradients with grad()");
   leaf_grad(leaf, false);
   grad_is_read(leaf);
   Tensor& sum = leaf.need_meta().grad;
@@ -220,7 +224,8 @@ void FunctionRecorder::finish_grads(RecordedFunction& out) {
     const Tensor& grad = g.leaf->need_meta().grad;
     const auto argument =
         std::ranges::find(stand_ins_, g.leaf.get(), [](const StandIn& s) { return s.tensor.get(); });
-    RecordedFunction::Grad end{g.leaf, -1, g.is_dropped_first, g.before.defined(), RecordedFunction::Grad::kKept};
+    RecordedFunction::Grad end{g.leaf, -1, g.is_dropped_first, g.before.defined(),
+                               RecordedFunction::Grad::kKept};
     if (argument != stand_ins_.end()) end.argument = argument->argument;
     if (!grad.defined())
       end.output = RecordedFunction::Grad::kNone;

@@ -34,12 +34,12 @@ namespace retrograd {
 struct RecordedFunction {
   /// Parallel to graph.inputs().
   struct Input {
-    int argument = -1;            // number of the argument, of a backward: of the cotangent; or:
-    int base_of = -1;             // number of the argument whose base it is
-    int saved = -1;               // of a backward: which saved value of the forward
-    Tensor captured = {};         // always this tensor
+    int argument = -1;                // number of the argument, of a backward: of the cotangent; or:
+    int base_of = -1;                 // number of the argument whose base it is
+    int saved = -1;                   // of a backward: which saved value of the forward
+    Tensor captured = {};             // always this tensor
     RefPtr<TensorImpl> grad_of = {};  // the gradient that this leaf has
-    RefPtr<Hook> hook = {};       // always this hook,
+    RefPtr<Hook> hook = {};           // always this hook,
     RefPtr<TensorImpl> leaf = {};     // which may belong to a leaf
   };
   struct Numbers {
@@ -74,7 +74,8 @@ struct RecordedFunction {
   std::vector<Numbers> numbers;
   std::vector<Grad> grads;
   std::vector<Write> writes;
-  std::vector<std::pair<int32_t, int32_t>> forward_numbers;  // of a backward: symbol of the forward, symbol here
+  std::vector<std::pair<int32_t, int32_t>>
+      forward_numbers;  // of a backward: symbol of the forward, symbol here
   struct Saved {
     int32_t output;  // the value
     Place place;     // defined where the memory of a written input holds it when the run is over
@@ -135,15 +136,15 @@ class FunctionRecorder final : public GraphEmitter {
     RefPtr<TensorImpl> cell;  // how it lies; null: row-major, not asked for yet
     ir::ValueId value = ir::kNoValue;
     bool is_written = false;
-    int32_t input = -1;  // memory from outside: the input that it came in by
-    int32_t base_of = -1;  // the argument whose base this is; an input once it is needed
-    int32_t seen = -1;   // the same, or an argument that lies there; -1 of a computed value
-    int64_t seen_offset = 0;     // where that begins
-    int arguments = 0;           // that lie there
-    bool is_flat = false;        // value and cell are all of the memory, as a row
-    int32_t output = -1;         // that holds the value, once asked for
+    int32_t input = -1;       // memory from outside: the input that it came in by
+    int32_t base_of = -1;     // the argument whose base this is; an input once it is needed
+    int32_t seen = -1;        // the same, or an argument that lies there; -1 of a computed value
+    int64_t seen_offset = 0;  // where that begins
+    int arguments = 0;        // that lie there
+    bool is_flat = false;     // value and cell are all of the memory, as a row
+    int32_t output = -1;      // that holds the value, once asked for
     const Storage* outside = nullptr;
-    RefPtr<TensorImpl> as_input;  // how the input lies
+    RefPtr<TensorImpl> as_input;                                    // how the input lies
     std::vector<std::pair<RefPtr<TensorImpl>, ir::ValueId>> views;  // of the present value
   };
   struct LeafGrad {
@@ -163,8 +164,8 @@ class FunctionRecorder final : public GraphEmitter {
   void flatten(Root& root);
   RecordedFunction::Place place(const Tensor& tensor);
   void check_alone(const Root& root) const;
-  ir::ValueId emit_geometry(const OpInfo& op, const TensorImpl& cell, ir::ValueId value, const TensorImpl& part,
-                            const Tensor& with, int64_t bytes);
+  ir::ValueId emit_geometry(const OpInfo& op, const TensorImpl& cell, ir::ValueId value,
+                            const TensorImpl& part, const Tensor& with, int64_t bytes);
   ir::ValueId relate(const OpInfo& op, Root& root, const TensorImpl& cell, const Tensor& with);
   Tensor computed(const TensorType& type, ir::ValueId value);
   void lay_out(TensorImpl& cell);

@@ -1,4 +1,4 @@
-// Running a recorded function and its backwards: see tracer/function_capture.h; start reading at FunctionCapture::run, then run_backward.
+// Running a recorded function: see tracer/function_capture.h; start reading at FunctionCapture::run.
 //
 // What happens in a run, in order: the plan; gradients of leaves and what was written go where they belong; the ends get cells; one record
 // links them to the arguments; arguments that were written to take over their place in the graph; views get their bases.
@@ -8,9 +8,7 @@
 #include <fmt/format.h>
 
 #include "engine/inplace.h"
-#include "engine/rule.h"
 #include "engine/runner.h"
-#include "ir/bookkeeping.h"
 #include "ops/shape_ops.h"
 #include "tracer/function_saved.h"
 
@@ -43,7 +41,8 @@ std::string FunctionCapture::misplaced(const Tensors& arguments) const {
   if (!(*places_ == ArgumentPlace::of(arguments))) return "arguments lie elsewhere in their memory";
   for (const auto& [cell, look] : outside_)
     for (const Tensor& a : arguments)
-      if (a.impl().storage() == cell->storage()) return "an argument shares memory with a tensor from outside";
+      if (a.impl().storage() == cell->storage())
+        return "an argument shares memory with a tensor from outside";
   return {};
 }
 
@@ -66,11 +65,10 @@ std::vector<ir::Binding> FunctionCapture::bind(const Tensors& arguments) const {
   bindings.reserve(recorded_.inputs.size());
   for (const RecordedFunction::Input& input : recorded_.inputs) {
     ir::Binding b;
-    b.tensor = input.argument >= 0 ? arguments[static_cast<size_t>(input.argument)]
-               : input.base_of >= 0
-                   ? Tensor(arguments[static_cast<size_t>(input.base_of)].impl().base)
-               : input.grad_of     ? input.grad_of->need_meta().grad
-                                   : input.captured;
+    b.tensor = input.argument >= 0  ? arguments[static_cast<size_t>(input.argument)]
+               : input.base_of >= 0 ? Tensor(arguments[static_cast<size_t>(input.base_of)].impl().base)
+               : input.grad_of      ? input.grad_of->need_meta().grad
+                                    : input.captured;
     b.hook = input.hook;
     b.leaf = input.leaf.get();
     bindings.push_back(std::move(b));
@@ -104,7 +102,8 @@ Tensor tensor_at(const RecordedFunction::Place& place, const std::vector<ir::Bin
 // All memory of a tensor as a row.
 Tensor row_of(const TensorImpl& x) {
   RefPtr<TensorImpl> row = TensorImpl::make();
-  row->set_type(x.dtype(), x.device(), {x.storage()->nbytes() / static_cast<int64_t>(element_size(x.dtype()))});
+  row->set_type(x.dtype(), x.device(),
+                {x.storage()->nbytes() / static_cast<int64_t>(element_size(x.dtype()))});
   contiguous_strides(row->shape(), row->mutable_strides());
   row->set_storage(x.storage());
   return Tensor(std::move(row));
@@ -164,8 +163,8 @@ Tensors FunctionCapture::bindings_to_keep(const std::vector<ir::Binding>& bindin
   return keep;
 }
 
-std::shared_ptr<FunctionCapture::Saved> FunctionCapture::save(const std::vector<ir::Binding>& bindings, Tensors keep,
-                                                              const Tensors& outputs,
+std::shared_ptr<FunctionCapture::Saved> FunctionCapture::save(const std::vector<ir::Binding>& bindings,
+                                                              Tensors keep, const Tensors& outputs,
                                                               const std::vector<Number>& numbers) {
   auto saved = std::make_shared<Saved>();
   saved->capture = shared_from_this();
@@ -177,7 +176,8 @@ std::shared_ptr<FunctionCapture::Saved> FunctionCapture::save(const std::vector<
   saved->bindings = bindings;
   for (size_t i = 0; i < bindings.size(); ++i) {
     saved->bindings[i].tensor = std::move(keep[i]);
-    saved->binding_versions.push_back(saved->bindings[i].tensor.defined() ? saved->bindings[i].tensor.version() : 0);
+    saved->binding_versions.push_back(
+        saved->bindings[i].tensor.defined() ? saved->bindings[i].tensor.version() : 0);
   }
   saved->numbers = numbers;
   return saved;
@@ -227,12 +227,14 @@ Tensors FunctionCapture::run(const Tensors& arguments, bool first, SourceLocatio
 }
 
 // Arguments that were written to take over the place that their new value has in the graph; base and views follow.
-void FunctionCapture::take_over(const Tensors& arguments, const Tensors& results, SourceLocation where) const {
+void FunctionCapture::take_over(const Tensors& arguments, const Tensors& results,
+                                SourceLocation where) const {
   for (size_t i = results_; i < ends_.size(); ++i) {
     const End& e = ends_[i];
     if (e.rewrites < 0) continue;
     const Tensor& argument = arguments[static_cast<size_t>(e.rewrites)];
-    take_over_history(e.rewrites_base ? Tensor(argument.impl().base) : argument, results[i], "compiled", where);
+    take_over_history(e.rewrites_base ? Tensor(argument.impl().base) : argument, results[i], "compiled",
+                      where);
   }
 }
 
@@ -251,184 +253,6 @@ void FunctionCapture::attach_views(const Tensors& arguments, const Tensors& resu
     if (base->meta && base->meta->epoch) results[i].impl().need_meta().base_epoch = base->meta->epoch;
     results[i].impl().base = std::move(base);
   }
-}
-
-// ---- gradients -----------------------------------------------------------------------------------------------------------------------
-
-namespace {
-
-struct CompiledAttrs {
-  const Tensors* results;  // while the record is made
-};
-
-void give_results(const Call& call, Tensor* results) {
-  std::ranges::copy(*call.attrs_as<CompiledAttrs>().results, results);
-}
-
-// One opaque node, whatever the emitter: of a captured backward, too.
-void compiled_vjp(RuleContext& rule) {
-  Record& record = rule.record();
-  Tensors held;
-  for (int i = 0; i < rule.outputs(); ++i) held.push_back(rule.grad(i));
-  std::vector<TensorImpl*> operands;
-  for (const Tensor& t : held) operands.push_back(t.get());
-  FunctionBackwardAttrs attrs{&record};
-  Tensors results(record.operands);
-  Emitter::current().emit({&ops::function_backward, operands, &attrs, record.where, record.operands},
-                          results.data());
-  for (int i = 0; i < record.operands; ++i)
-    if (rule.needs(i)) rule.give(i, std::move(results[static_cast<size_t>(i)]));
-}
-
-constexpr OpInfo compiled_info() {
-  OpInfo info;
-  info.name = "compiled";
-  info.traits = static_cast<uint32_t>(Trait::effect);
-  info.arity = info.outputs = -1;
-  info.attrs_size = sizeof(CompiledAttrs);
-  info.run_on_host = give_results;
-  info.vjp = compiled_vjp;
-  info.host_backward = FunctionCapture::run_backward;
-  info.doc = "a compiled function";
-  return info;
-}
-constinit const OpInfo compiled = compiled_info();
-
-// Replays a graph with gradient mode as it was when each node was recorded.
-class RecordedModes final : public PassThrough {
- public:
-  RecordedModes(Emitter& below, const std::vector<bool>& off) : PassThrough("RecordedModes", below), off_(off) {}
-  void emit(const Call& call, Tensor* results) override {
-    const AutoGradMode mode(!off_[next_++] && GradMode::is_enabled());
-    below().emit(call, results);
-  }
-
- private:
-  const std::vector<bool>& off_;
-  size_t next_ = 0;
-};
-
-}  // namespace
-
-void FunctionCapture::link(Tensors& results, const std::vector<ir::Binding>& bindings, std::shared_ptr<Saved> saved,
-                           SourceLocation where) {
-  std::vector<TensorImpl*> operands;
-  for (int32_t input : inputs_) operands.push_back(bindings[static_cast<size_t>(input)].tensor.get());
-  const Tensors computed = results;
-  CompiledAttrs attrs{&computed};
-  eager_emitter().emit({&compiled, operands, &attrs, where, static_cast<int>(results.size())}, results.data());
-  for (size_t i = 0; i < results.size(); ++i) {
-    if (!results[i].defined() || !results[i].impl().grad_fn) continue;
-    TensorImpl& cell = results[i].impl();
-    cell.grad_fn->need_hooks().saved = saved;
-    if (ends_[i].is_differentiable) continue;
-    cell.grad_fn.reset();
-    cell.requires_grad = false;
-  }
-}
-
-FunctionCapture::Backward& FunctionCapture::backward_for(std::span<TensorImpl* const> cotangents) {
-  std::vector<bool> has_gradient(ends_.size());
-  for (size_t i = 0; i < has_gradient.size(); ++i)
-    has_gradient[i] = ends_[i].is_differentiable && cotangents[i];
-  std::lock_guard lock(mutex_);
-  std::unique_ptr<Backward>& backward = backwards_[has_gradient];
-  if (!backward) {
-    auto made = record_backward(has_gradient);
-    backward = std::move(made);
-  }
-  if (backward->error) throw Error(*backward->error);
-  return *backward;
-}
-
-std::vector<ir::Binding> FunctionCapture::bind_backward(const Backward& backward,
-                                                        std::span<TensorImpl* const> cotangents,
-                                                        const Tensors& saved) const {
-  std::vector<ir::Binding> bindings;
-  for (const RecordedFunction::Input& input : backward.recorded.inputs) {
-    ir::Binding b;
-    if (input.argument >= 0)
-      b.tensor = Tensor(RefPtr<TensorImpl>(cotangents[static_cast<size_t>(input.argument)]));
-    else
-      b.tensor = input.saved >= 0 ? saved[static_cast<size_t>(input.saved)] : input.captured;
-    b.hook = input.hook;
-    bindings.push_back(std::move(b));
-  }
-  return bindings;
-}
-
-void FunctionCapture::Saved::check(const Backward& backward, const Record& record) const {
-  for (const Record* r : backward.recorded.unpacked)
-    if (released.contains(r))
-      fail(Category::backward_twice_freed, r->op->name,
-           "its saved values were released by an earlier backward. Hint: retain_graph", record.where);
-  for (const RecordedFunction::Input& input : backward.recorded.inputs) {
-    if (input.saved < 0) continue;
-    const auto i = static_cast<size_t>(input.saved);
-    if (values[i].version() != versions[i])
-      fail(Category::version_mismatch, "compiled",
-           fmt::format("a saved value, {}, was written to: version {}, saved at {}", describe(values[i]),
-                       values[i].version(), versions[i]),
-           record.where);
-  }
-}
-
-void FunctionCapture::Saved::release() {
-  std::lock_guard lock(mutex);
-  if (!last) return;
-  std::lock_guard users_lock(capture->mutex_);
-  released.insert(last->recorded.unpacked.begin(), last->recorded.unpacked.end());
-  last = nullptr;
-  bool all = true;
-  for (size_t i = 0; i < capture->users_.size(); ++i) {
-    if (!std::ranges::all_of(capture->users_[i], [&](const Record* r) { return released.contains(r); }))
-      all = false;
-    else
-      values[i].reset();
-  }
-  if (all) bindings.clear();
-}
-
-// The values that the backward needs, computed anew by differentiable operations.
-Tensors FunctionCapture::replay_forward(const Saved& saved, const Record& record) const {
-  for (size_t i = 0; i < saved.bindings.size(); ++i)
-    if (const Tensor& x = saved.bindings[i].tensor; x.defined() && x.version() != saved.binding_versions[i])
-      fail(Category::version_mismatch, "compiled",
-           fmt::format("an input, {}, was written to before gradients of gradients were taken", describe(x)),
-           record.where);
-  RecordedModes emitter(Emitter::current(), recorded_.no_grad);
-  const Tensors outputs = ir::replay(recorded_.graph, emitter, saved.bindings, saved.numbers);
-  Tensors values;
-  for (const RecordedFunction::Saved& s : recorded_.saved)
-    values.push_back(outputs[static_cast<size_t>(s.output)]);
-  return values;
-}
-
-void FunctionCapture::run_backward(Record& record, std::span<TensorImpl* const> operands, Tensor* results) {
-  const auto saved = std::static_pointer_cast<Saved>(record.hooks->saved);
-  FunctionCapture& capture = *saved->capture;
-  const Backward& backward = capture.backward_for(operands);
-  Tensors values;
-  {
-    std::lock_guard lock(saved->mutex);
-    saved->check(backward, record);
-    values = saved->values;
-    saved->last = &backward;
-  }
-  std::vector<Number> numbers = backward.numbers;
-  for (const auto& [there, here] : backward.recorded.forward_numbers)
-    numbers[static_cast<size_t>(here)] = saved->numbers[static_cast<size_t>(there)];
-  backward.recorded.graph.symbols.evaluate(numbers);
-  Tensors gradients;
-  if (GradMode::is_enabled()) {
-    values = capture.replay_forward(*saved, record);
-    gradients = ir::replay(backward.recorded.graph, Emitter::current(),
-                           capture.bind_backward(backward, operands, values), numbers);
-  } else {
-    gradients = backward.plan->run(capture.bind_backward(backward, operands, values), numbers);
-  }
-  for (size_t i = 0; i < gradients.size(); ++i)
-    if (record.edge(static_cast<int>(i))) results[i] = std::move(gradients[i]);
 }
 
 }  // namespace retrograd

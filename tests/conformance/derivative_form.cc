@@ -39,7 +39,8 @@ class Evaluation {
     }
     const auto function = [this](const Tensors& arguments) {
       Interpreter inside(comparison_, differentiator_);
-      for (size_t i = 0; i < arguments.size(); ++i) inside.names().bind(case_["inputs"][i]["name"], arguments[i]);
+      for (size_t i = 0; i < arguments.size(); ++i)
+        inside.names().bind(case_["inputs"][i]["name"], arguments[i]);
       inside.run(case_["ops"]);
       return inside.names().get_all(case_["outputs"]);
     };

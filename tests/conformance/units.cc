@@ -10,9 +10,9 @@ namespace retrograd::conformance {
 namespace {
 
 constexpr std::string_view kViews[] = {
-    "reshape", "view",   "flatten", "transpose", "permute", "t",     "expand", "broadcast_to", "squeeze",
-    "unsqueeze", "narrow", "select",  "slice",     "split",   "chunk", "unbind", "unfold",       "diagonal",
-    "movedim", "as_strided", "getitem", "detach",  "contiguous", "to"};
+    "reshape", "view",      "flatten", "transpose",  "permute", "t",      "expand",     "broadcast_to",
+    "squeeze", "unsqueeze", "narrow",  "select",     "slice",   "split",  "chunk",      "unbind",
+    "unfold",  "diagonal",  "movedim", "as_strided", "getitem", "detach", "contiguous", "to"};
 
 template <class F>
 void for_each_name(const Json* names, const F& f) {
@@ -49,7 +49,8 @@ void Units::look_at(const Json& statements) {
     has_hooks_ |= s.contains("var") || s.contains("vars");
     has_inputs_ |= s.contains("inputs");
     if (name == "node_pre_hook" || name == "node_post_hook") node_hooked_.insert(s["var"]);
-    if (name == "multi_grad_hook") for_each_name(find(s, "vars"), [&](const std::string& v) { observed_.insert(v); });
+    if (name == "multi_grad_hook")
+      for_each_name(find(s, "vars"), [&](const std::string& v) { observed_.insert(v); });
     if (name == "grad" || name == "backward")
       for_each_name(find(s, "inputs"), [&](const std::string& v) { observed_.insert(v); });
   }
@@ -65,7 +66,9 @@ void Units::find_sources(const Json& statements) {
       if (it == sources_.end() || observed_.contains(name)) all.insert(name);
       if (it != sources_.end()) all.insert(it->second.begin(), it->second.end());
     });
-    const auto add = [&](const std::string& name) { sources_[group_of(name)].insert(all.begin(), all.end()); };
+    const auto add = [&](const std::string& name) {
+      sources_[group_of(name)].insert(all.begin(), all.end());
+    };
     for_each_name(find(s, "out"), add);
     if (writes(s["op"])) add(s["in"][0]);
   }
@@ -93,7 +96,8 @@ bool Units::touches(const Json& call, const std::set<std::string>& names) const 
 size_t Units::end_of(const Json& statements, size_t begin, size_t limit) const {
   for (size_t i = begin; i < limit; ++i) {
     if (!statements[i].contains("op") || touches(statements[i], node_hooked_)) return i;
-    if (!depends_on_.empty() && depends_on_.at(&statements[i]) != depends_on_.at(&statements[begin])) return i;
+    if (!depends_on_.empty() && depends_on_.at(&statements[i]) != depends_on_.at(&statements[begin]))
+      return i;
     if (touches(statements[i], observed_)) return i + 1;
   }
   return limit;

@@ -38,7 +38,8 @@ class Units {
   std::map<std::string, std::string> parent_;  // names that may share memory
   std::set<std::string> observed_, node_hooked_;
   bool has_hooks_ = false, has_inputs_ = false;
-  std::map<std::string, std::set<std::string>> sources_;     // of a group: the inputs and observed names that it depends on
+  std::map<std::string, std::set<std::string>>
+      sources_;  // of a group: the inputs and observed names that it depends on
   std::map<const Json*, std::set<std::string>> depends_on_;  // of an op statement
 };
 

@@ -90,8 +90,7 @@ TEST_CASE("arguments with a history, results that are used on, hooks outside") {
     rg::sum(out[0] * out[1]).backward();
     return Tensors{x.grad(), y.grad()};
   };
-  const Tensors expected =
-      run([](const Tensor& a, const Tensor& b) { return Tensors{a * b, rg::sin(a)}; });
+  const Tensors expected = run([](const Tensor& a, const Tensor& b) { return Tensors{a * b, rg::sin(a)}; });
   const Tensors got = run(f);
   CHECK(same_bits(expected[0], got[0]));
   CHECK(same_bits(expected[1], got[1]));
@@ -344,7 +343,8 @@ TEST_CASE("a tensor and its detach, one tensor twice, memory with gaps") {
   });
   check(write, [] {
     const Tensor x = rg::arange(24).to(rg::kFloat32);
-    return std::pair(rg::as_strided(x, {3, 2}, {2, 7}, 1).detach(), rg::as_strided(x, {2, 2}, {9, 1}, 3).detach());
+    return std::pair(rg::as_strided(x, {3, 2}, {2, 7}, 1).detach(),
+                     rg::as_strided(x, {2, 2}, {9, 1}, 3).detach());
   });
 }
 
@@ -406,7 +406,9 @@ TEST_CASE("an error in a function has its category, and nothing outside has chan
 }
 
 TEST_CASE("backwards through parts of a function release what they went through") {
-  auto f = rg::compile([](const Tensor& a, const Tensor& b) { return Tensors{rg::exp(a), rg::exp(b), a + b}; });
+  auto f = rg::compile([](const Tensor& a, const Tensor& b) {
+    return Tensors{rg::exp(a), rg::exp(b), a + b};
+  });
   const Tensor x = leaf({3}, 1), y = leaf({3}, 2);
   const Tensors r = f(x, y);
   rg::sum(r[0]).backward();
@@ -451,4 +453,12 @@ TEST_CASE("gradients of gradients of a function that writes to its argument") {
     const std::vector<double> got = second(f).to_vector();
     for (size_t k = 0; k < expected.size(); ++k) CHECK(got[k] == Approx(expected[k]));
   }
+}
+
+TEST_CASE("gradients that come in another layout") {
+  same_effects([](const Tensor& y, const Tensor&) { return Tensors{rg::exp(y).view({12}).view({4, 3})}; });
+  auto f = rg::compile([](const Tensor& y) { return rg::exp(y).view({2, 6}); });
+  const Tensor x = leaf({3, 4}, 1);
+  rg::sum(rg::matmul(rg::ones({3, 6}), f(x).transpose(0, 1))).backward();
+  CHECK(same_bits(x.grad(), rg::exp(x) * 3.0));
 }
