@@ -3,6 +3,7 @@
 // is seen from outside must agree bit for bit (graph_run.h), and maps must lead to what they say.
 #include <catch2/catch.hpp>
 
+#include "engine/runner.h"
 #include "ir/passes/lifetimes.h"
 #include "tests/fuzz/generator.h"
 #include "tests/fuzz/machine.h"
@@ -55,8 +56,9 @@ void check_all_sets(const ir::Graph& graph, uint64_t seed, Counts& counts, bool 
   for (uint64_t set = 0; set < uint64_t{1} << ir::kPassCount; ++set) {
     const ir::PassSet off(set);
     ir::Graph copy = graph.copy();
-    const ir::PassReport report =
-        ir::run_passes(copy, {.input = rg::rewrites::all(), .off = off, .verify = true});
+    ir::PassInput input = rg::rewrites::all();
+    input.executor = &rg::cpu_executor();
+    const ir::PassReport report = ir::run_passes(copy, {.input = input, .off = off, .verify = true});
     for (size_t i = 0; i < ir::kPassCount; ++i) counts.changed[i] += report.runs[i].changed;
     check_remap(graph, copy, report.remap);
     std::string text = copy.print();
