@@ -25,7 +25,7 @@ struct Embedding {
   static constexpr std::string_view example =
       "i64[2,3], f32[5,4] {padding_idx=-1, scale_grad_by_freq=false, without_padding=false} : f32[2,3,4]";
   static constexpr int8_t arity = 2;
-  static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
+  static constexpr uint32_t traits = Trait::pure | Trait::checks;
   static SaveSet saves_for(const Call&, uint64_t) { return {uint64_t{1}, 0}; }
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
@@ -49,7 +49,7 @@ struct EmbeddingBackward {
       "i64[2,3], f32[2,3,4] {padding_idx=-1, scale_grad_by_freq=false, without_padding=false, rows=5} : "
       "f32[5,4]";
   static constexpr int8_t arity = 2;
-  static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
+  static constexpr uint32_t traits = Trait::pure | Trait::checks;
   static SaveSet saves_for(const Call&, uint64_t) { return {uint64_t{1}, 0}; }
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);

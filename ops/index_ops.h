@@ -18,7 +18,7 @@ struct DimAttrs {
 
 struct Indexing {
   using Attrs = DimAttrs;
-  static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
+  static constexpr uint32_t traits = Trait::pure | Trait::checks;
   static SaveSet saves_for(const Call&, uint64_t) { return {uint64_t{2}, 0}; }  // the index
 };
 

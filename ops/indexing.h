@@ -26,7 +26,7 @@ struct FlatIndex {
   static constexpr std::string_view operands = "i, j";
   static constexpr std::string_view example = "i64[4], i64[4] {sizes=[2,3]} : i64[4]";
   static constexpr int8_t arity = -1;
-  static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
+  static constexpr uint32_t traits = Trait::pure | Trait::checks;
   static void infer(const Call& call, TensorImpl* const* outputs);
 };
 

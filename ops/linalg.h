@@ -24,7 +24,7 @@ namespace ops {
 
 struct LinearAlgebra {
   using Attrs = NoAttrs;
-  static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
+  static constexpr uint32_t traits = Trait::pure | Trait::checks;
 };
 
 /// (..., n, n) -> LU (..., n, n), U on and above the diagonal and L below it; and int32 (..., n): row i of A

@@ -28,7 +28,7 @@ struct ClassLossAttrs {
 struct ClassLoss {
   using Attrs = ClassLossAttrs;
   static constexpr int8_t arity = 2;
-  static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
+  static constexpr uint32_t traits = Trait::pure | Trait::checks;
   static void infer(const Call& call, TensorImpl* const* outputs);  // the target's shape
 };
 

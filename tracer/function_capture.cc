@@ -120,7 +120,9 @@ void FunctionCapture::look_at_results(const Tensors& given, Tensors results) {
   for (End& e : ends_) {
     if (!e.recorded.defined()) continue;
     const TensorImpl& cell = e.recorded.impl();
-    gradient_edge(e.recorded.impl());  // of a view that is out of date, made anew
+    e.is_outdated = cell.base && cell.made_at_version() != cell.storage()->version();
+    if (!e.is_outdated || !(cell.is_multi_output_view || cell.is_no_grad_view))
+      gradient_edge(e.recorded.impl());  // of a view that is out of date, made anew
     e.is_differentiable = look_.gradients && cell.requires_grad && cell.grad_fn;
     e.is_leaf = cell.requires_grad && !cell.grad_fn;
     e.is_multi_output_view = cell.is_multi_output_view;

@@ -88,6 +88,7 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
     Tensor outside = {};            // a tensor from outside,
     int same_as = -1;               // or an end before
     bool is_differentiable = false, is_leaf = false, is_multi_output_view = false, is_no_grad_view = false;
+    bool is_outdated = false;  // a view whose memory was written to since it was made
     int base = -1;             // of a view: the end that is its base; or the base of
     int base_argument = -1;    // this argument, or the argument itself; or
     Tensor base_outside = {};  // this tensor

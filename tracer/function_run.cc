@@ -252,6 +252,7 @@ void FunctionCapture::attach_views(const Tensors& arguments, const Tensors& resu
     if (!base) continue;
     if (base->meta && base->meta->epoch) results[i].impl().need_meta().base_epoch = base->meta->epoch;
     results[i].impl().base = std::move(base);
+    results[i].impl().set_made_at_version(results[i].version() - (e.is_outdated ? 1 : 0));
   }
 }
 

@@ -1,5 +1,6 @@
 // dce: pure nodes whose results nobody uses are dropped, and then those that only they used. Effects and
-// outputs stay, and inputs, so that what is bound to them keeps its place.
+// outputs stay, what may refuse its operands (Trait::checks), and inputs, so that what is bound to them keeps
+// its place.
 //
 // One walk backwards: a node is needed if it is not pure or one of its results is; what it uses is needed
 // then.
@@ -18,7 +19,7 @@ bool dce(Graph& graph, const PassInput&, Remap& remap) {
   std::ranges::for_each(graph.outputs(), need);
   size_t dead = 0;
   for (size_t i = nodes.size(); i-- > 0;) {
-    bool needed = !nodes[i].op->is(Trait::pure);
+    bool needed = !nodes[i].op->is(Trait::pure) || nodes[i].op->is(Trait::checks);
     for (int r = 0; r < nodes[i].results; ++r)
       needed |= needed_value[static_cast<size_t>(nodes[i].first_result + r)] != 0;
     needed_node[i] = needed;
