@@ -227,12 +227,13 @@ void Plan::place_fused(Step& s, RegisterFile& file) {
   Fused& f = fused_[static_cast<size_t>(s.bound)];
   s.first_register = static_cast<uint32_t>(registers_.size());
   for (ir::ValueId v : f.inputs) registers_.push_back(file.at(v));
+  for (size_t o = 0; o < f.outputs.size(); ++o)  // first: no other output may have such a register
+    if (const ir::ValueId input = file.target_of(f.outputs[o]); input != ir::kNoValue) {
+      f.into[o] = true;
+      file.take_over(f.outputs[o], input);
+    }
   for (size_t o = 0; o < f.outputs.size(); ++o) {
     const ir::ValueId value = f.outputs[o];
-    if (const ir::ValueId input = file.target_of(value); input != ir::kNoValue) {
-      f.into[o] = true;
-      file.take_over(value, input);
-    }
     for (size_t k = 0; k < f.inputs.size() && f.takes[o] < 0 && !f.into[o]; ++k)
       if (file.dies(f.inputs[k], s.node) && graph_.type_index(f.inputs[k]) == graph_.type_index(value) &&
           f.kernel->may_overwrite(static_cast<int>(k), static_cast<int>(o))) {

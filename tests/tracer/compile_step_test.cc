@@ -164,6 +164,23 @@ TEST_CASE("a layout that does not allow a view is copied, as eagerly") {
   CHECK(same_bits(step(x), body(x)));
 }
 
+TEST_CASE("a value written outside and one between, of one fused group") {
+  const auto body = [](const Tensor& x, const Tensor& buffer) {
+    rg::NoGradGuard no_grad;
+    const Tensor between = buffer - 1.0, y = rg::sigmoid(x);
+    buffer.copy_(between * y);
+    return Tensors{between, y};
+  };
+  const Tensor plain = batch(2, 3, 9), recorded = rg::clone(plain);
+  auto step = rg::compile_step([&](const Tensor& x) { return body(x, recorded); });
+  for (int i = 0; i < 3; ++i) {
+    const Tensor x = batch(2, 3, i);
+    const Tensors expected = body(x, plain), got = step(x);
+    for (size_t k = 0; k < 2; ++k) CHECK(same_bits(expected[k], got[k]));
+    CHECK(same_bits(plain, recorded));
+  }
+}
+
 TEST_CASE("values that leave through each other: a swap of two buffers") {
   const Tensor a = rg::full({2}, 1.0), b = rg::full({2}, 2.0);
   auto step = rg::compile_step([&] {

@@ -24,7 +24,9 @@ Step record(std::string name, const Tensors& arguments, F&& function) {
     const rg::BackwardRunner::Scope eager(nullptr);
     recorder.finish({function(stand_ins)}, recorded);
   }
-  return {std::move(name), std::move(recorded.graph), std::move(recorded.writes)};
+  Step step{std::move(name), std::move(recorded.graph), {}};
+  for (const rg::RecordedFunction::Write& w : recorded.writes) step.writes.push_back({w.input, w.output});
+  return step;
 }
 
 // The usual body of a step.
