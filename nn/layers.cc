@@ -90,7 +90,7 @@ Tensor CausalSelfAttention::forward(Operand x) const {
     fail(Category::bad_dim, "CausalSelfAttention",
          "(batch, length, width) wanted, given " + describe(x.tensor()), x.where());
   const int64_t batch = x.tensor().size(0), length = x.tensor().size(1), width = x.tensor().size(2);
-  Tensors parts = split(qkv(x), width, 2);
+  Tensors parts = split(qkv(x), {width, width, width}, 2);
   for (Tensor& part : parts) part = part.view({batch, length, heads_, width / heads_}).transpose(1, 2);
   const Tensor mixed = F::scaled_dot_product_attention(parts[0], parts[1], parts[2], {}, true);
   return proj(mixed.transpose(1, 2).reshape({batch, length, width}));

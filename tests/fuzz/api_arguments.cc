@@ -60,10 +60,30 @@ Arguments::~Arguments() {
   for (const Tensor& t : pooled_) t.set_grad({});
 }
 
-void Arguments::begin(std::string_view function) {
+Arguments::Pattern Arguments::parse(std::string_view pattern) {
+  Pattern parsed;
+  while (!pattern.empty()) {
+    const size_t end = std::min(pattern.find(';'), pattern.size());
+    const std::string_view part = pattern.substr(0, end);
+    const char kind = part[part.find_first_not_of(' ')];
+    (kind == '=' ? parsed.shapes : kind == '#' ? parsed.integers : parsed.tensors).push_back(part);
+    pattern.remove_prefix(std::min(end + 1, pattern.size()));
+  }
+  return parsed;
+}
+
+void Arguments::begin(std::string_view function, std::string_view pattern) {
   text_ = fmt::format("{}(", function);
   operands_.clear();
   results_.clear();
+  pattern_.reset();
+  if (!pattern.empty() && random.chance(0.8)) {
+    static constexpr rg::ScalarType kFloating[] = {rg::kFloat32, rg::kFloat64, rg::kFloat16, rg::kBFloat16};
+    pattern_ = parse(pattern);
+    pattern_->dtype = random.pick(kFloating);
+    for (char c = 'a'; c <= 'z'; ++c) pattern_->size[static_cast<size_t>(c)] = size();
+    for (char c = 'A'; c <= 'Z'; ++c) pattern_->size[static_cast<size_t>(c)] = random.between(2, 9);
+  }
   if (random.chance(0.2)) add_to_pool(static_cast<size_t>(random.below(kPool)), fresh());
 }
 
@@ -117,6 +137,39 @@ Tensor Arguments::relaid(Tensor t) {
   }
 }
 
+rg::IntArray Arguments::sizes_of(std::string_view letters) const {
+  rg::IntArray sizes;
+  for (const char c : letters.substr(0, letters.find(':')))
+    if (std::isalpha(c)) sizes.push_back(pattern_->size[static_cast<size_t>(c)]);
+  return sizes;
+}
+
+Tensor Arguments::fitting(std::string_view part) {
+  const rg::IntArray shape = sizes_of(part);
+  Tensor t;
+  if (const size_t colon = part.find(':'); colon != part.npos) {
+    const int64_t bound = sizes_of(part.substr(colon + 1))[0];
+    std::vector<double> places(static_cast<size_t>(rg::Shape(shape).numel().value()));
+    for (double& place : places) place = static_cast<double>(random.below(bound));
+    t = rg::tensor(places, shape, {rg::kInt64});
+  } else {
+    t = numbers(shape, random.chance(0.95) ? pattern_->dtype : random.pick(kDtypes));
+    if (t.dim() > 1 && random.chance(0.2))  // the same sizes, the last dim not dense
+      t = rg::transpose(rg::contiguous(rg::transpose(t, 0, -1)), 0, -1);
+    if (t.is_floating_point() && random.chance(0.5)) t = t.detach().requires_grad_();
+  }
+  add_to_pool(static_cast<size_t>(random.below(kPool)), t);
+  return t;
+}
+
+Tensors Arguments::wanting(int64_t most) {
+  Tensors wanting;
+  for (int64_t n = random.between(1, most) * 10; n > 0 && static_cast<int64_t>(wanting.size()) < most; --n)
+    if (const Tensor& t = random.pick(pool_); t.is_floating_point() && t.requires_grad())
+      wanting.push_back(t);
+  return wanting;
+}
+
 int64_t Arguments::size() {
   return random.chance(0.06) ? 0 : random.chance(0.8) ? random.pick(palette_) : random.between(1, 5);
 }
@@ -136,7 +189,13 @@ Tensor Arguments::fresh() {
 }
 
 Tensor Arguments::tensor() {
-  Tensor t = random.chance(0.02) ? Tensor() : random.pick(pool_);
+  Tensor t;
+  if (pattern_ && !pattern_->tensors.empty() && random.chance(0.97)) {
+    t = fitting(pattern_->tensors.front());
+    pattern_->tensors.pop_front();
+  } else if (!random.chance(pattern_ ? 0.3 : 0.02)) {
+    t = random.pick(pool_);
+  }
   note(text_of(t));
   if (level && t.defined() && t.is_floating_point() && random.chance(0.4)) {
     text_ += " dual";
@@ -146,6 +205,15 @@ Tensor Arguments::tensor() {
 }
 
 int64_t Arguments::integer() {
+  if (pattern_ && random.chance(0.9)) {
+    int64_t i = random.chance(0.7);
+    if (!pattern_->integers.empty()) {
+      i = sizes_of(pattern_->integers.front())[0];
+      pattern_->integers.pop_front();
+    }
+    note(std::to_string(i));
+    return i;
+  }
   const double p = random.number(0, 1);
   const int64_t i = p < 0.75   ? random.between(-3, 4)
                     : p < 0.88 ? random.between(-10, 70)
@@ -163,6 +231,12 @@ double Arguments::number() {
 }
 
 rg::IntArray Arguments::shape() {
+  if (pattern_ && !pattern_->shapes.empty() && random.chance(0.9)) {
+    const rg::IntArray shape = sizes_of(pattern_->shapes.front());
+    pattern_->shapes.pop_front();
+    note(fmt::format("[{}]", fmt::join(shape, ",")));
+    return shape;
+  }
   rg::IntArray shape(static_cast<size_t>(random.chance(0.05) ? random.between(5, 9) : random.below(5)));
   const bool extreme = random.chance(0.15);
   for (int64_t& s : shape) s = size();
@@ -173,6 +247,11 @@ rg::IntArray Arguments::shape() {
 }
 
 rg::IntArray Arguments::ints() {
+  if (pattern_ && random.chance(0.9)) {
+    const int64_t i = random.chance(0.7) ? 1 : random.below(3);
+    note(fmt::format("[{}]", i));
+    return {i};
+  }
   rg::IntArray list(static_cast<size_t>(random.chance(0.03) ? random.between(5, 17) : random.below(4)));
   for (int64_t& i : list) i = random.chance(0.06) ? random.pick(kExtreme) : random.between(-2, 3);
   note(fmt::format("[{}]", fmt::join(list, ",")));

@@ -1,7 +1,8 @@
 // Arguments of the API fuzzer: for each type that a public function takes, a random value of it, in range or
 // far out of it, written down as it is drawn. Tensors come from a pool of all dtypes, ranks and layouts in which
 // many share memory, some show an element more than once, and some want a gradient; results of calls join the pool.
-// Sizes are drawn from a small palette, so that operands fit together often enough.
+// Sizes are drawn from a small palette, so that operands fit together often enough. Where that does not do, a pattern
+// says what fits: "n c h w; o c k k; o" are the shapes of three tensors in which each letter is one size.
 //
 // What a function may do with such arguments is to return or to throw Error or RuntimeError. So nothing that the
 // language forbids is drawn: no dangling pointers, no enumerators that are none.
@@ -27,6 +28,11 @@ namespace rg = retrograd;
 using rg::Tensor;
 using rg::Tensors;
 
+/// A number that had better be in [0, 1).
+struct Fraction {
+  double value;
+};
+
 class Arguments {
  public:
   explicit Arguments(uint64_t seed);
@@ -37,8 +43,10 @@ class Arguments {
   template <class T>
   T get();
 
-  /// Begins a call: what was drawn for the last one is forgotten. May throw what tensor functions throw.
-  void begin(std::string_view function);
+  /// Begins a call: what was drawn for the last one is forgotten. May throw what tensor functions throw. `pattern` has
+  /// parts for tensors ("b n m"; capitals are larger sizes), for tensors of indices ("n:c", below the size c), for a
+  /// shape ("=d") and for integers ("#c"), in the order in which they are drawn. It is followed mostly.
+  void begin(std::string_view function, std::string_view pattern = {});
   /// The call is made inside of this: "no_grad: ".
   void say_before(std::string_view surroundings) { text_.insert(0, surroundings); }
   /// All is drawn, and the call comes: calls `on_ready`, which sees text() whole.
@@ -73,6 +81,9 @@ class Arguments {
   /// Tensors for a closure that may live as long as the round.
   std::shared_ptr<const Tensors> lend(Tensors tensors);
 
+  /// Tensors of the pool that want a gradient.
+  Tensors wanting(int64_t most);
+
   Random random;
   /// Serves the backwards of a round, so that structures and sizes come back.
   rg::CompiledBackward compiled;
@@ -83,6 +94,15 @@ class Arguments {
   static constexpr size_t kPool = 48;
   static constexpr int64_t kMostElements = 20000, kLargestSize = 4096;
 
+  struct Pattern {
+    std::deque<std::string_view> tensors, shapes, integers;
+    std::array<int64_t, 128> size;  // of each letter
+    rg::ScalarType dtype;
+  };
+
+  static Pattern parse(std::string_view pattern);
+  rg::IntArray sizes_of(std::string_view letters) const;
+  Tensor fitting(std::string_view part);
   Tensor fresh();
   Tensor numbers(const rg::IntArray& shape, rg::ScalarType dtype);
   Tensor relaid(Tensor t);
@@ -98,6 +118,7 @@ class Arguments {
   void add_to_pool(size_t place, const Tensor& t);
   void note(const std::string& argument) { text_ += (text_.back() == '(' ? "" : ", ") + argument; }
 
+  std::optional<Pattern> pattern_;  // while it is followed
   std::array<int64_t, 3> palette_;
   rg::ScalarType main_dtype_;
   std::vector<Tensor> pool_;
@@ -121,7 +142,7 @@ T Arguments::get() {
   } else if constexpr (std::is_same_v<T, Tensor>) {
     return tensor();
   } else if constexpr (std::is_same_v<T, rg::Operand>) {
-    if (random.chance(0.1)) return rg::Operand(get<rg::Scalar>(), rg::SourceLocation::current());
+    if (!pattern_ && random.chance(0.1)) return rg::Operand(get<rg::Scalar>(), rg::SourceLocation::current());
     operands_.push_back(tensor());
     return rg::Operand(operands_.back());
   } else if constexpr (std::is_same_v<T, Tensors>) {
@@ -137,13 +158,15 @@ T Arguments::get() {
     return note(b ? "true" : "false"), b;
   } else if constexpr (std::is_same_v<T, double>) {
     return number();
+  } else if constexpr (std::is_same_v<T, Fraction>) {
+    return Fraction{random.chance(0.8) ? random.number(0, 1) : number()};
   } else if constexpr (std::is_same_v<T, rg::Scalar>) {
     if (random.chance(0.4)) return rg::Scalar(integer());
     return random.chance(0.1) ? rg::Scalar(get<bool>()) : rg::Scalar(number());
   } else if constexpr (std::is_same_v<T, rg::Shape>) {
     return rg::Shape(shape());
   } else if constexpr (std::is_same_v<T, rg::IntArray>) {
-    return random.chance(0.5) ? shape() : ints();
+    return (pattern_ && !pattern_->shapes.empty()) || random.chance(0.5) ? shape() : ints();
   } else if constexpr (std::is_same_v<T, rg::IntList>) {
     return rg::IntList(ints());
   } else if constexpr (std::is_same_v<T, rg::ScalarType>) {

@@ -30,6 +30,13 @@ void add_backwards(ApiTable& t) {
         autograd::backward(x, g, retain, create, inputs);
       });
   add(t, "autograd::grad", autograd::grad);
+  add(
+      t, "autograd::grad of what wants it", +[](Arguments& a, MaybeBool retain, bool create, bool zeros) {
+        const Tensors roots = a.wanting(2);
+        Tensors cotangents;
+        for (const Tensor& root : roots) cotangents.push_back(rg::ones_like(root));
+        return autograd::grad(roots, a.wanting(5), cotangents, retain, create, !zeros, zeros);
+      });
 }
 
 void add_captured_backwards(ApiTable& t) {

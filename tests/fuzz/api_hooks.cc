@@ -45,7 +45,12 @@ void add_tensor_hooks(ApiTable& t) {
         });
       });
   add(
-      t, "queue_callback", +[] { rg::autograd::queue_callback([] {}); });
+      t, "queue_callback", +[] {  // outside of a backward
+        try {
+          rg::autograd::queue_callback([] {});
+        } catch (const rg::Error&) {
+        }
+      });
   add(
       t, "register_multi_grad_hook", +[](Tensors x, bool any) {
         rg::autograd::register_multi_grad_hook(

@@ -26,20 +26,33 @@ Tensor trained(M& module, Operand x, bool training) {
 
 void add_layers(ApiTable& t) {
   add(
-      t, "nn::Linear", +[](int64_t in, int64_t out, bool bias, Operand x, bool training) {
+      t, "nn::Linear",
+      +[](int64_t in, int64_t out, bool bias, Operand x, bool training) {
         nn::Linear m(nullptr, "m", in, out, {bias});
         return trained(m, x, training);
-      });
+      },
+      "#m; #p; n m");
   add(
-      t, "nn::Embedding", +[](int64_t rows, int64_t width, Operand x, bool training) {
+      t, "nn::Embedding",
+      +[](int64_t rows, int64_t width, Operand x, bool training) {
         nn::Embedding m(nullptr, "m", rows, width);
         return trained(m, x, training);
-      });
+      },
+      "#n; #m; k:n");
   add(
-      t, "nn::LayerNorm", +[](IntArray shape, double eps, bool bias, Operand x, bool training) {
+      t, "nn::LayerNorm",
+      +[](IntArray shape, double eps, bool bias, Operand x, bool training) {
         nn::LayerNorm m(nullptr, "m", shape, {eps, bias});
         return trained(m, x, training);
-      });
+      },
+      "=m; n m");
+  add(
+      t, "nn::CausalSelfAttention",
+      +[](int64_t width, int64_t heads, bool bias, Operand x, bool training) {
+        nn::CausalSelfAttention m(nullptr, "m", width, heads, {bias});
+        return trained(m, x, training);
+      },
+      "#d; b n d");
   add(
       t, "nn::Dropout", +[](double p, Operand x, bool training) {
         nn::Dropout m(nullptr, "m", p);
@@ -50,51 +63,51 @@ void add_layers(ApiTable& t) {
   add(
       t, "nn::GELU",
       +[](std::string_view approximate, Operand x) { return nn::GELU(nullptr, "m", {approximate})(x); });
-  add(
-      t, "nn::CausalSelfAttention", +[](int64_t width, int64_t heads, bool bias, Operand x, bool training) {
-        nn::CausalSelfAttention m(nullptr, "m", width, heads, {bias});
-        return trained(m, x, training);
-      });
 }
 
 template <class M>
-void add_convolution(ApiTable& t, std::string_view name) {
+void add_convolution(ApiTable& t, std::string_view name, std::string_view pattern) {
   add(
       t, name,
       +[](int64_t in, int64_t out, IntList kernel, IntList stride, rg::ConvPadding padding, IntList dilation,
           int64_t groups, bool bias, Operand x) {
         M m(nullptr, "m", in, out, kernel, {stride, padding, dilation, groups, bias});
         return trained(m, x, true);
-      });
+      },
+      pattern);
 }
 template <class M>
-void add_transposed_convolution(ApiTable& t, std::string_view name) {
+void add_transposed_convolution(ApiTable& t, std::string_view name, std::string_view pattern) {
   add(
       t, name,
       +[](int64_t in, int64_t out, IntList kernel, IntList stride, IntList padding, IntList more,
           int64_t groups, bool bias, IntList dilation, Operand x) {
         M m(nullptr, "m", in, out, kernel, {stride, padding, more, groups, bias, dilation});
         return trained(m, x, true);
-      });
+      },
+      pattern);
 }
 
 void add_windows(ApiTable& t) {
-  add_convolution<nn::Conv1d>(t, "nn::Conv1d"), add_convolution<nn::Conv2d>(t, "nn::Conv2d");
-  add_convolution<nn::Conv3d>(t, "nn::Conv3d");
-  add_transposed_convolution<nn::ConvTranspose1d>(t, "nn::ConvTranspose1d");
-  add_transposed_convolution<nn::ConvTranspose2d>(t, "nn::ConvTranspose2d");
-  add_transposed_convolution<nn::ConvTranspose3d>(t, "nn::ConvTranspose3d");
+  add_convolution<nn::Conv1d>(t, "nn::Conv1d", "#c; #o; n c L");
+  add_convolution<nn::Conv2d>(t, "nn::Conv2d", "#c; #o; n c H W");
+  add_convolution<nn::Conv3d>(t, "nn::Conv3d", "#c; #o; n c D H W");
+  add_transposed_convolution<nn::ConvTranspose1d>(t, "nn::ConvTranspose1d", "#c; #o; n c L");
+  add_transposed_convolution<nn::ConvTranspose2d>(t, "nn::ConvTranspose2d", "#c; #o; n c H W");
+  add_transposed_convolution<nn::ConvTranspose3d>(t, "nn::ConvTranspose3d", "#c; #o; n c D H W");
   add(
       t, "nn::MaxPool2d",
       +[](IntList kernel, IntList stride, IntList padding, IntList dilation, bool ceil, Operand x) {
         return nn::MaxPool2d(nullptr, "m", kernel, {stride, padding, dilation, ceil})(x);
-      });
+      },
+      "n c H W");
   add(
       t, "nn::AvgPool2d",
       +[](IntList kernel, IntList stride, IntList padding, bool ceil, bool count,
           std::optional<int64_t> divisor, Operand x) {
         return nn::AvgPool2d(nullptr, "m", kernel, {stride, padding, ceil, count, divisor})(x);
-      });
+      },
+      "n c H W");
   add(
       t, "nn::AdaptiveAvgPool2d",
       +[](rg::AdaptiveSize size, Operand x) { return nn::AdaptiveAvgPool2d(nullptr, "m", size)(x); });
@@ -135,11 +148,12 @@ void add_state(ApiTable& t) {
       t, "nn::fans", +[](Tensor x) { (void)nn::init::fans(x); });
   add(
       t, "nn::Module::load_state_dict",
-      +[](int64_t in, int64_t out, Tensors values, std::string_view word, bool strict) {
+      +[](int64_t in, int64_t out, Tensor weight, Tensor bias, std::string_view word, bool strict) {
         nn::Linear m(nullptr, "m", in, out);
-        m.load_state_dict(named(values, word), strict);
         m.load_state_dict(m.state_dict());
-      });
+        m.load_state_dict(named({weight, bias}, word), strict);
+      },
+      "#m; #p; p m; p");
   add(
       t, "save and load", +[](Tensors values, std::string_view word) {
         const char* folder = std::getenv("TEST_TMPDIR");
@@ -160,7 +174,7 @@ void use(Optimizer& optimizer, double lr, const Tensors& state, std::string_view
   optimizer.set_lr(lr);
   optimizer.step();
   optimizer.load_state_dict(optimizer.state_dict());
-  optimizer.load_state_dict(named(state, word));
+  if (!state.empty()) optimizer.load_state_dict(named(state, word));
   optimizer.step();
   optimizer.zero_grad(word == "sum");
 }
@@ -168,17 +182,18 @@ void use(Optimizer& optimizer, double lr, const Tensors& state, std::string_view
 void add_optimizers(ApiTable& t) {
   add(
       t, "optim::SGD",
-      +[](Tensors params, double lr, double momentum, double dampening, double decay, bool nesterov,
+      +[](Tensors params, double lr, Fraction momentum, double dampening, double decay, bool nesterov,
           bool maximize, Tensors state, std::string_view word) {
-        optim::SGD sgd(params, {lr, momentum, dampening, decay, nesterov, maximize});
+        optim::SGD sgd(params, {lr, momentum.value, dampening, decay, nesterov, maximize});
         use(sgd, lr, state, word);
       });
   add(
       t, "optim::AdamW",
-      +[](Tensors params, double lr, double beta1, double beta2, double eps, double decay, bool amsgrad,
-          Tensors state, std::string_view word) {
-        optim::AdamW adamw(params, {lr, {beta1, beta2}, eps, decay, amsgrad, !amsgrad});
-        use(adamw, lr, state, word);
+      +[](Tensors params, Fraction lr, Fraction beta1, Fraction beta2, Fraction eps, Fraction decay,
+          bool amsgrad, Tensors state, std::string_view word) {
+        optim::AdamW adamw(params,
+                           {lr.value, {beta1.value, beta2.value}, eps.value, decay.value, amsgrad, !amsgrad});
+        use(adamw, lr.value, state, word);
       });
   add(
       t, "optim::CosineSchedule", +[](double peak, double last, int64_t warmup, int64_t steps, int64_t now) {

@@ -99,13 +99,14 @@ void add_rearrangements(ApiTable& t) {
 }
 
 void add_indexing(ApiTable& t) {
-  add(t, "gather", rg::gather), add(t, "scatter", rg::scatter), add(t, "scatter_add", rg::scatter_add);
-  add(t, "index_select", rg::index_select), add(t, "index_add", rg::index_add);
-  add(t, "index_copy", rg::index_copy), add(t, "masked_fill", rg::masked_fill);
+  add(t, "gather", rg::gather, "n m; n m:n"), add(t, "scatter", rg::scatter, "n m; n m:n; n m"),
+      add(t, "scatter_add", rg::scatter_add, "n m; n m:n; n m");
+  add(t, "index_select", rg::index_select, "n m; k:n"), add(t, "index_add", rg::index_add, "n m; k:n; k m");
+  add(t, "index_copy", rg::index_copy, "n m; k:n; k m"), add(t, "masked_fill", rg::masked_fill);
   add(t, "getitem", rg::getitem), add(t, "index_put", rg::index_put);
   add(t, "masked_select", rg::masked_select), add(t, "masked_scatter", rg::masked_scatter);
   add(t, "take", rg::take), add(t, "take_along_dim", rg::take_along_dim), add(t, "nonzero", rg::nonzero);
-  add(t, "embedding", rg::embedding), add(t, "one_hot", rg::one_hot), add(t, "sort", rg::sort);
+  add(t, "embedding", rg::embedding, "k:n; n m"), add(t, "one_hot", rg::one_hot), add(t, "sort", rg::sort);
   add(t, "argsort", rg::argsort), add(t, "topk", rg::topk);
 }
 

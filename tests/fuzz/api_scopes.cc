@@ -103,12 +103,12 @@ constexpr Scope kScopes[] = {
 
 void call_in_some_scope(const ApiFunction& function, Arguments& a) {
   if (!a.random.chance(0.2)) {
-    a.begin(function.name);
+    a.begin(function.name, function.pattern);
     return function.call(a);
   }
   const Scope& scope = a.random.pick(kScopes);
   scope.open(a, [&] {
-    a.begin(function.name);
+    a.begin(function.name, function.pattern);
     a.say_before(std::string("in ") + std::string(scope.name) + ": ");
     function.call(a);
   });

@@ -14,6 +14,7 @@ namespace fuzz {
 struct ApiFunction {
   std::string_view name;
   std::function<void(Arguments&)> call;
+  std::string_view pattern = {};  // Arguments::begin
 };
 using ApiTable = std::vector<ApiFunction>;
 
@@ -32,35 +33,41 @@ void keep_result(Arguments& a, F&& function, Tuple&& arguments) {
 }
 
 template <class Result, class... Parameters>
-void add(ApiTable& table, std::string_view name, Result (*function)(Parameters...)) {
-  table.push_back({name, [function](Arguments& a) {
-                     auto arguments = draw<Parameters...>(a);
-                     a.ready();
-                     keep_result(a, function, arguments);
-                   }});
+void add(ApiTable& table, std::string_view name, Result (*function)(Parameters...),
+         std::string_view pattern = {}) {
+  const auto call = [function](Arguments& a) {
+    auto arguments = draw<Parameters...>(a);
+    a.ready();
+    keep_result(a, function, arguments);
+  };
+  table.push_back({name, call, pattern});
 }
 
 template <class Result, class... Parameters>
-void add(ApiTable& table, std::string_view name, Result (*function)(Arguments&, Parameters...)) {
-  table.push_back({name, [function](Arguments& a) {
-                     auto arguments = std::tuple_cat(std::tie(a), draw<Parameters...>(a));
-                     a.ready();
-                     keep_result(a, function, arguments);
-                   }});
+void add(ApiTable& table, std::string_view name, Result (*function)(Arguments&, Parameters...),
+         std::string_view pattern = {}) {
+  const auto call = [function](Arguments& a) {
+    auto arguments = std::tuple_cat(std::tie(a), draw<Parameters...>(a));
+    a.ready();
+    keep_result(a, function, arguments);
+  };
+  table.push_back({name, call, pattern});
 }
 
 /// The function written into its first argument; `name` ends with an underscore.
 template <class... Parameters>
-void add_write(ApiTable& table, std::string_view name, Tensor (*function)(rg::Operand, Parameters...)) {
-  table.push_back({name, [name, function](Arguments& a) {
-                     const Tensor self = a.get<Tensor>();
-                     auto arguments = draw<Parameters...>(a);
-                     a.ready();
-                     const auto op = [&](const Tensor& old) {
-                       return std::apply(function, std::tuple_cat(std::tuple(rg::Operand(old)), arguments));
-                     };
-                     a.keep(rg::apply_inplace(self, op, name));
-                   }});
+void add_write(ApiTable& table, std::string_view name, Tensor (*function)(rg::Operand, Parameters...),
+               std::string_view pattern = {}) {
+  const auto call = [name, function](Arguments& a) {
+    const Tensor self = a.get<Tensor>();
+    auto arguments = draw<Parameters...>(a);
+    a.ready();
+    const auto op = [&](const Tensor& old) {
+      return std::apply(function, std::tuple_cat(std::tuple(rg::Operand(old)), arguments));
+    };
+    a.keep(rg::apply_inplace(self, op, name));
+  };
+  table.push_back({name, call, pattern});
 }
 
 void add_creation_api(ApiTable& table);

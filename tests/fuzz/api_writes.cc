@@ -89,12 +89,15 @@ void add_elementwise(ApiTable& t) {
 
 void add_others(ApiTable& t) {
   add_write(t, "masked_fill_", rg::masked_fill), add_write(t, "masked_scatter_", rg::masked_scatter);
-  add_write(t, "scatter_", rg::scatter), add_write(t, "scatter_add_", rg::scatter_add);
-  add_write(t, "index_add_", rg::index_add), add_write(t, "index_copy_", rg::index_copy);
+  add_write(t, "scatter_", rg::scatter, "n m; n m:n; n m"),
+      add_write(t, "scatter_add_", rg::scatter_add, "n m; n m:n; n m");
+  add_write(t, "index_add_", rg::index_add, "n m; k:n; k m"),
+      add_write(t, "index_copy_", rg::index_copy, "n m; k:n; k m");
   add_write(t, "index_put_", rg::index_put), add_write(t, "cumsum_", rg::cumsum);
   add_write(t, "cumprod_", rg::cumprod), add_write(t, "tril_", rg::tril), add_write(t, "triu_", rg::triu);
-  add_write(t, "softmax_", rg::softmax), add_write(t, "flip_", rg::flip), add_write(t, "addmm_", rg::addmm);
-  add_write(t, "baddbmm_", rg::baddbmm), add_write(t, "fill of a tensor_", rg::fill);
+  add_write(t, "softmax_", rg::softmax), add_write(t, "flip_", rg::flip),
+      add_write(t, "addmm_", rg::addmm, "n p; n m; m p");
+  add_write(t, "baddbmm_", rg::baddbmm, "b n p; b n m; b m p"), add_write(t, "fill of a tensor_", rg::fill);
   // Results that are no new value of the first argument: another tensor, a view of it, of another type.
   add_write(
       t, "another_", +[](Operand, Tensor other) { return other; });

@@ -193,6 +193,7 @@ TEST_CASE("causal attention: a place depends on itself and what is before it") {
   const std::vector<double> want = attention.proj(value).to_vector(), got = after.narrow(1, 0, 1).to_vector();
   for (size_t i = 0; i < want.size(); ++i) CHECK(got[i] == Approx(want[i]).margin(1e-6));
   CHECK(error_of([] { nn::CausalSelfAttention(nullptr, "", 8, 3); }).first == Category::bad_argument);
+  CHECK(nn::CausalSelfAttention(nullptr, "", 0, 4)(rg::ones({2, 3, 0})).sizes() == rg::IntArray{2, 3, 0});
 }
 
 TEST_CASE("a module that could not be made is no child") {
