@@ -77,8 +77,12 @@ struct Resolved {
 };
 
 Resolved resolve(Operand x, const Indices& index, std::string_view op) {
-  int taken = 0;
-  for (const TensorIndex& item : index) taken += dims_taken(item);
+  int taken = 0, ellipses = 0;
+  for (const TensorIndex& item : index) {
+    taken += dims_taken(item);
+    ellipses += std::holds_alternative<Ellipsis>(item);
+  }
+  if (ellipses > 1) fail(Category::bad_argument, op, "an index has one ellipsis at most", x.where());
   const int rank = x.tensor().impl().rank();
   if (taken > rank)
     fail(Category::bad_dim, op, fmt::format("{} indices for a tensor of {} dimensions", taken, rank),

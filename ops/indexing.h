@@ -51,7 +51,7 @@ using TensorIndex = std::variant<int64_t, Slice, Ellipsis, NewAxis, Tensor>;
 
 using Indices = std::vector<indexing::TensorIndex>;
 
-/// input[index]. Errors: bad_dim (too many items), index_out_of_range, dtype_mismatch (a float index), shape_mismatch (masks of another
+/// input[index]. Errors: bad_argument (two ellipses), bad_dim (too many items), index_out_of_range, dtype_mismatch (a float index), shape_mismatch (masks of another
 /// shape, indices that do not broadcast).
 Tensor getitem(Operand input, const Indices& index);
 /// self[index] = value, in place; the value (a tensor or a number) is broadcast and cast.

@@ -56,8 +56,8 @@ class Generator {
   }
 
   static bool wants_gradient(const Tensor& t) { return t.requires_grad() && t.is_floating_point(); }
-  static bool is_inner(const Tensor& t) { return wants_gradient(t) && !t.is_leaf(); }
-  static bool is_leaf(const Tensor& t) { return wants_gradient(t) && t.is_leaf(); }
+  static bool is_inner(const Tensor& t) { return wants_gradient(t) && leaf_state(t) == LeafState::inner; }
+  static bool is_leaf(const Tensor& t) { return wants_gradient(t) && leaf_state(t) == LeafState::leaf; }
 
   void add_step();
   void add_row(const OpRow& row);

@@ -144,7 +144,7 @@ void Machine::execute(const Step& step, const Tensors& operands) {
     case Kind::clear_grad: return first(operands).set_grad({});
     case Kind::drop:
       for (size_t i = 0; i < operands.size(); ++i) {
-        if (operands[i].requires_grad() && (operands[i].is_leaf() || operands[i].retains_grad()))
+        if (operands[i].requires_grad() && (leaf_state(operands[i]) == LeafState::leaf || operands[i].retains_grad()))
           dropped_.push_back(operands[i]);
         values_.erase(step.operands[i]);
       }
@@ -226,7 +226,7 @@ void Machine::count_records(const Tensors& roots) {
 
 void Machine::log_gradients(const Step& step) {
   for (const auto& [ref, t] : values_) {
-    if (!t.requires_grad() || !(t.is_leaf() || t.retains_grad())) continue;
+    if (!t.requires_grad() || !(leaf_state(t) == LeafState::leaf || t.retains_grad())) continue;
     if (const Tensor g = t.grad(); g.defined())
       log(fmt::format("v{}: gradient of v{}.{} {}", step.id, ref.step, ref.output, text_of(g)));
   }

@@ -18,6 +18,16 @@
 
 namespace fuzz {
 
+/// Whether a tensor is a leaf; a view that is out of date may not be asked (refresh_view in engine/inplace.h).
+enum class LeafState { leaf, inner, unknown };
+inline LeafState leaf_state(const retrograd::Tensor& t) {
+  try {
+    return t.is_leaf() ? LeafState::leaf : LeafState::inner;
+  } catch (const retrograd::Error&) {
+    return LeafState::unknown;
+  }
+}
+
 /// What a failing hook of a program throws.
 struct HookFailure {
   int id;

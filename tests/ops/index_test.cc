@@ -222,6 +222,7 @@ TEST_CASE("indexing refuses") {
           index_copy(x, 0, ints({0}), zeros({2, 2}, {kFloat64}));
         }) == Category::shape_mismatch);
   CHECK(category_of([&] { getitem(x, {int64_t{0}, int64_t{0}, int64_t{0}}); }) == Category::bad_dim);
+  CHECK(category_of([&] { getitem(x, {Ellipsis{}, ints({0}), Ellipsis{}}); }) == Category::bad_argument);
   CHECK(category_of([&] { getitem(x, {far}); }) == Category::index_out_of_range);
   CHECK(category_of([&] { getitem(x, {ints({0, 1}), ints({0, 1, 0})}); }) == Category::shape_mismatch);
   CHECK(category_of([&] { getitem(x, {mask({1, 0}, {2})}); }) == Category::shape_mismatch);
