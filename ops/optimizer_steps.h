@@ -38,7 +38,8 @@ struct AdamWStep : UpdateOp {
   static constexpr std::string_view name = "adamw_step", doc = "a step of AdamW";
   static constexpr std::string_view operands = "param, exp_avg, exp_avg_sq, max_exp_avg_sq, grad";
   static constexpr std::string_view example =
-      "f32[3], f32[3], f32[3], f32[3], f32[3] {lr=0.1, beta1=0.9, beta2=0.999, eps=1e-08, weight_decay=0.01, step=1, "
+      "f32[3], f32[3], f32[3], f32[3], f32[3] {lr=0.1, beta1=0.9, beta2=0.999, eps=1e-08, weight_decay=0.01, "
+      "step=1, "
       "maximize=false} : f32[3], f32[3], f32[3], f32[3]";
   static constexpr int8_t arity = 5;
   static constexpr uint8_t optional = 8;

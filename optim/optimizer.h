@@ -128,7 +128,8 @@ class OptimizerOf : public Optimizer {
       std::vector<Tensor> values;
       Algorithm::visit(loaded[i], [&](std::string_view, Tensor& value) { values.push_back(value); });
       size_t next = 0;
-      Algorithm::visit(states_[i], [&](std::string_view, Tensor& now) { detail::take_over(now, values[next++]); });
+      Algorithm::visit(states_[i],
+                       [&](std::string_view, Tensor& now) { detail::take_over(now, values[next++]); });
       states_[i].step = loaded[i].step;
     }
   }

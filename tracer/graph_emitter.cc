@@ -24,9 +24,9 @@ Tensor GraphEmitter::make(const TensorType& type, ir::ValueId value) const {
 ir::Node& GraphEmitter::append(const Call& call, std::span<const TensorType> results) {
   const size_t begin = operands_.size();  // finding a value may append nodes of its own
   for (TensorImpl* x : call.operands)
-    operands_.push_back(!x                             ? ir::kNoValue
+    operands_.push_back(!x                                 ? ir::kNoValue
                         : x->graph == id_ && !has_written_ ? x->value_id
-                                                       : value_of(Tensor(RefPtr<TensorImpl>(x))));
+                                                           : value_of(Tensor(RefPtr<TensorImpl>(x))));
   ir::Node& node = graph_.append(*call.op, std::span(operands_).subspan(begin), call.attrs, results);
   operands_.resize(begin);
   node.where = call.where;

@@ -25,7 +25,8 @@ struct Plan::Groups {
   std::vector<int32_t> uses;
 
   Groups(const ir::Graph& g, std::span<const Number> v) : graph(g), values(v) {
-    if (std::ranges::any_of(g.nodes(), [](const ir::Node& n) { return n.group >= 0; })) uses = ir::count_uses(g);
+    if (std::ranges::any_of(g.nodes(), [](const ir::Node& n) { return n.group >= 0; }))
+      uses = ir::count_uses(g);
   }
   /// Behind the last node of the group that begins at n; n: none does.
   size_t end(size_t n) const {
@@ -95,7 +96,8 @@ bool Plan::plan_group(size_t begin, size_t end, const Groups& groups) {
   fused.outputs.assign(description.outputs().begin(), description.outputs().end());
   fused.takes.resize(fused.outputs.size(), -1);
   fused.into.resize(fused.outputs.size());
-  RG_ASSERT(nodes.size() <= kMostFused && fused.inputs.size() <= kMostFused && fused.outputs.size() <= kMostFused);
+  RG_ASSERT(nodes.size() <= kMostFused && fused.inputs.size() <= kMostFused &&
+            fused.outputs.size() <= kMostFused);
   if (step_ends_.empty()) {
     step_ends_.resize(graph_.nodes().size());
     std::iota(step_ends_.begin(), step_ends_.end(), 0u);
@@ -261,8 +263,8 @@ void Plan::place(Step& s, RegisterFile& file) {
       file.take_over(node.first_result + i, input);
       s.into |= static_cast<uint8_t>(1u << i);
     }
-  for (size_t k = 0;
-       k < operands.size() && s.kind == Kind::kernel && node.op->is(Trait::elementwise) && s.takes < 0 && !s.into;
+  for (size_t k = 0; k < operands.size() && s.kind == Kind::kernel && node.op->is(Trait::elementwise) &&
+                     s.takes < 0 && !s.into;
        ++k)
     if (file.dies(operands[k], s.node) &&
         graph_.type_index(operands[k]) == graph_.type_index(node.first_result)) {

@@ -94,8 +94,9 @@ class Plan {
     uint32_t node;            // in the graph
     union {
       uint32_t elements;  // span
-      int32_t bound;  // hook, function, accumulate_grad, retain_grad: index into the bindings of a run; fused: into fused_
-      uint32_t slot;      // unpack
+      int32_t
+          bound;  // hook, function, accumulate_grad, retain_grad: index into the bindings of a run; fused: into fused_
+      uint32_t slot;  // unpack
     };
     uint16_t operands, results, dying;
     Kind kind;
@@ -142,7 +143,7 @@ class Plan {
   std::vector<Step> steps_;
   std::vector<Fused> fused_;
   std::vector<uint32_t> step_ends_;  // of each node, the last of its step; empty: each is one
-  std::vector<int32_t> registers_;  // operand -1: none; below: a slot, number -2 - r of folded_
+  std::vector<int32_t> registers_;   // operand -1: none; below: a slot, number -2 - r of folded_
   struct SlotRef {
     uint32_t place, slot, offset;  // offset: in bytes, from the record, which then need not be read
   };

@@ -263,7 +263,8 @@ void Plan::Run::fused(const Step& s) {
     if (f.into[o]) continue;
     const auto out = static_cast<size_t>(r[s.operands + o]);
     TensorImpl* own = frame->own[out].get();
-    if (outputs[o] != own) own->alias(*outputs[o]);  // the memory changes hands, what else the cell carried does not
+    if (outputs[o] != own)
+      own->alias(*outputs[o]);  // the memory changes hands, what else the cell carried does not
     frame->foreign[out].reset();
     frame->at[out] = own;
   }

@@ -10,7 +10,9 @@ namespace {
 class Aliases {
  public:
   explicit Aliases(const ir::Graph& graph)
-      : root_(static_cast<size_t>(graph.value_count())), producer_(root_.size(), -1), last_(root_.size(), -1) {
+      : root_(static_cast<size_t>(graph.value_count())),
+        producer_(root_.size(), -1),
+        last_(root_.size(), -1) {
     std::iota(root_.begin(), root_.end(), 0);
     for (size_t n = 0; n < graph.nodes().size(); ++n) {
       const ir::Node& node = graph.nodes()[n];
@@ -26,7 +28,8 @@ class Aliases {
       }
     }
     for (ir::ValueId v : graph.outputs())
-      if (v != ir::kNoValue && root_[static_cast<size_t>(v)] != v) last(v) = static_cast<int32_t>(graph.nodes().size());
+      if (v != ir::kNoValue && root_[static_cast<size_t>(v)] != v)
+        last(v) = static_cast<int32_t>(graph.nodes().size());
   }
   /// The node that made the value; -1: an input.
   int32_t producer(ir::ValueId v) const { return producer_[static_cast<size_t>(v)]; }
@@ -50,7 +53,8 @@ void RegisterFile::reserve(std::span<const WrittenInput> writes,
     if (producer < 0 || targets_.contains(w.value)) continue;
     const ir::Node& node = graph_.nodes()[static_cast<size_t>(producer)];
     const int32_t n = step_end(producer);
-    if (node.op->is(Trait::view) || node.op->run_on_host || aliases.last_of_others(w.input) >= producer) continue;
+    if (node.op->is(Trait::view) || node.op->run_on_host || aliases.last_of_others(w.input) >= producer)
+      continue;
     const int32_t last_read = last(w.input);
     if (last_read > n || (last_read == n && !may_overwrite(n, w))) continue;
     last(w.input) = n;

@@ -114,7 +114,7 @@ class RegisterFile {
   std::vector<int32_t> register_, last_;  // of values; last: the node of the last use
   std::vector<std::vector<int32_t>> free_;
   std::unordered_map<int32_t, std::vector<ir::ValueId>> ends_at_;  // filled by keep_arrived only
-  std::unordered_map<ir::ValueId, ir::ValueId> targets_;            // new value of a written input: the input
+  std::unordered_map<ir::ValueId, ir::ValueId> targets_;           // new value of a written input: the input
 };
 
 }  // namespace retrograd

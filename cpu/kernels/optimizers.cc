@@ -33,7 +33,8 @@ T* memory(TensorImpl* x) {
 template <class T>
 void adamw(const Call& call, TensorImpl* const* outputs) {
   const auto& a = call.attrs_as<ops::AdamWStep::Attrs>();
-  const double lr = a.lr.to_double(), beta1 = a.beta1.to_double(), beta2 = a.beta2.to_double(), t = a.step.to_double();
+  const double lr = a.lr.to_double(), beta1 = a.beta1.to_double(), beta2 = a.beta2.to_double(),
+               t = a.step.to_double();
   const double correction1 = 1 - std::pow(beta1, t), correction2 = 1 - std::pow(beta2, t);
   const AdamWNumbers<T> numbers{a.maximize ? T{-1} : T{1},
                                 static_cast<T>(1 - lr * a.weight_decay.to_double()),
@@ -44,9 +45,10 @@ void adamw(const Call& call, TensorImpl* const* outputs) {
                                 static_cast<T>(1 / std::sqrt(correction2)),
                                 static_cast<T>(a.eps.to_double())};
   const auto& in = call.operands;
-  const AdamWState<T> state{memory<T>(in[0]),      memory<T>(in[1]),      memory<T>(in[2]),
-                            memory<T>(in[3]),      memory<T>(in[4]),      memory<T>(outputs[0]),
-                            memory<T>(outputs[1]), memory<T>(outputs[2]), in[3] ? memory<T>(outputs[3]) : nullptr};
+  const AdamWState<T> state{
+      memory<T>(in[0]),      memory<T>(in[1]),      memory<T>(in[2]),
+      memory<T>(in[3]),      memory<T>(in[4]),      memory<T>(outputs[0]),
+      memory<T>(outputs[1]), memory<T>(outputs[2]), in[3] ? memory<T>(outputs[3]) : nullptr};
   parallel_range(in[0]->numel().raw(), kChunk,
                  [&](int64_t begin, int64_t end) { best_table<T>().adamw(numbers, state, begin, end); });
 }

@@ -1,12 +1,11 @@
 // See ir/passes/fuse.h.
 #include "ir/passes/fuse.h"
 
-#include "ir/passes/pass.h"
-
 #include <algorithm>
 
 #include "ir/bookkeeping.h"
 #include "ir/each_field.h"
+#include "ir/passes/pass.h"
 #include "ir/replay.h"
 
 namespace retrograd::ir {

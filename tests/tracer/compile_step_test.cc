@@ -82,19 +82,23 @@ TEST_CASE("a step with AdamW trains as it does eagerly, bit for bit") {
 
 TEST_CASE("a step with SGD and momentum; the learning rate changes without another recording") {
   int calls = 0;
-  train_both([](Net& net) { return rg::optim::SGD(net.parameters(), {.lr = 0.1, .momentum = 0.9, .nesterov = true}); },
-             [&](Net& net, auto& optimizer, const Tensor& x, const Tensor& y) {
-               ++calls;
-               const Tensor loss = rg::mean(rg::square(net.forward(x) - y));
-               loss.backward();
-               optimizer.step();
-               optimizer.zero_grad();
-               return loss;
-             });
+  train_both(
+      [](Net& net) {
+        return rg::optim::SGD(net.parameters(), {.lr = 0.1, .momentum = 0.9, .nesterov = true});
+      },
+      [&](Net& net, auto& optimizer, const Tensor& x, const Tensor& y) {
+        ++calls;
+        const Tensor loss = rg::mean(rg::square(net.forward(x) - y));
+        loss.backward();
+        optimizer.step();
+        optimizer.zero_grad();
+        return loss;
+      });
   CHECK(calls == 4 + 1);
 }
 
-TEST_CASE("gradients accumulate over steps that do not clear them: one more recording, for .grad that is there") {
+TEST_CASE(
+    "gradients accumulate over steps that do not clear them: one more recording, for .grad that is there") {
   rg::manual_seed(1);
   Net plain;
   rg::manual_seed(1);
