@@ -17,6 +17,7 @@ import argparse
 import collections
 import hashlib
 import json
+import os
 import re
 import sys
 import time
@@ -34,7 +35,7 @@ def arguments():
     parser.add_argument("--filter", action="append", default=[], metavar="FILE", help="only files whose path contains this")
     parser.add_argument("--libraries", type=Path, default=ROOT / "bazel-bin", help="where lib*.lo and lib*.a lie")
     parser.add_argument("--build", type=Path, default=ROOT / ".cache/mutation", help="for sources, objects, results")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--nice", type=int, default=10)
     parser.add_argument("--least", type=float, default=98.0, metavar="PERCENT")
     parser.add_argument("--survivors", action="store_true",
@@ -96,7 +97,7 @@ def main():
     sources = Sources(ROOT, options.filter)
     options.build.mkdir(parents=True, exist_ok=True)
     builder = Builder(ROOT, options.build.resolve(), options.libraries.resolve(), options.jobs, options.nice)
-    scripts = [*HERE.glob("*.py"), *HERE.glob("mutation.*")]
+    scripts = [p for p in [*HERE.glob("*.py"), *HERE.glob("mutation.*")] if p.name != "mutate.py"]
     formulas = state_of([*scripts, *(ROOT / f for f in sources.texts)]) + "".join(options.filter)
     dropped = builder.drop_uncompilable(sources, formulas)
     found = [m for m in sources.mutants.values() if m.id not in dropped]

@@ -3,7 +3,8 @@
 A Unit is a part of the tests that can be run by itself: a family of rows of tests/ops/derivatives, or one other test of
 tests/ops. First each is run without a mutant: it must pass, and it tells which mutants it asks for. A mutant is then run
 with the units that ask for it, the families first, the quick ones before the slow ones, until one of them fails. Failing is
-a failed check, a crash, or more than TIMES its time. A mutant that no unit asks for survives.
+a failed check, a crash, or more than TIMES its time (of the processor: other programs do not count). A mutant that no
+unit asks for survives.
 
 Results are lines of JSON in BUILD/results.jsonl, appended as they come. A line counts as long as its `state`, the hash
 of the sources, tests and scripts, is the present one.
@@ -12,6 +13,7 @@ import json
 import os
 import re
 import resource
+import signal
 import subprocess
 import threading
 import time
@@ -19,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-TIMES, AT_LEAST = 20, 10.0  # limits of a run: a multiple of the unit's time, seconds
+TIMES, AT_LEAST, WAITING = 20, 10, 300  # limits of a run: a multiple of the unit's time, seconds; of waiting
 MEMORY = 4 << 30
 
 
@@ -43,14 +45,15 @@ class Runner:
         def child():
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+            resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
             os.nice(self.nice)
         try:
             code = subprocess.run([unit.program, *unit.arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                  env={**os.environ, "RETROGRAD_ISA": "baseline", **environment}, timeout=limit,
+                                  env={**os.environ, "RETROGRAD_ISA": "baseline", **environment}, timeout=WAITING,
                                   preexec_fn=child, check=False).returncode
         except subprocess.TimeoutExpired:
             return "too slow"
-        return "passed" if code == 0 else "failed" if code > 0 else "crashed"
+        return "passed" if code == 0 else "failed" if code > 0 else "too slow" if code == -signal.SIGXCPU else "crashed"
 
     def measure(self, unit):
         """Its time and what it asks for, without a mutant."""
@@ -64,7 +67,7 @@ class Runner:
 
     def judge(self, mutant, units):
         for unit in units:
-            how = self.run(unit, {"RETROGRAD_MUTANT": str(mutant.id)}, max(AT_LEAST, TIMES * unit.seconds))
+            how = self.run(unit, {"RETROGRAD_MUTANT": str(mutant.id)}, max(AT_LEAST, int(TIMES * unit.seconds)))
             if how != "passed":
                 return {"outcome": "killed", "by": unit.name, "how": how}
         return {"outcome": "survived", "by": "", "how": "no test asks for it" if not units else "all tests pass"}
