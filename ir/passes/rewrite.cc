@@ -3,6 +3,7 @@
 #include "ir/passes/rewrite.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "ir/type_check.h"
 
@@ -16,8 +17,8 @@ bool apply_rewrites(Graph& graph, std::span<const Rewrite> rules, Remap& remap) 
 }
 
 Match::Match(Graph& graph, std::span<const Rewrite> rules)
-    : graph_(graph), rewriter_(graph), classes_(graph) {
-  for (const Rewrite& r : rules) rules_[r.op].push_back(r.apply);
+    : graph_(graph), rewriter_(graph), classes_(graph), rules_(rules.begin(), rules.end()) {
+  std::ranges::stable_sort(rules_, std::less(), &Rewrite::op);
   for (const Input& input : graph.inputs())
     if (input.kind == Input::Kind::tensor) old_.push_back(input.value);
   givers_.assign(old_.size(), -1);
@@ -61,8 +62,8 @@ void Match::visit(size_t index) {
 
 bool Match::apply_one() {
   const auto any_applies = [&](const OpInfo* key) {
-    const auto it = rules_.find(key);
-    return it != rules_.end() && std::ranges::any_of(it->second, [&](auto* rule) { return rule(*this); });
+    return std::ranges::any_of(std::ranges::equal_range(rules_, key, std::less(), &Rewrite::op),
+                               [&](const Rewrite& rule) { return rule.apply(*this); });
   };
   return any_applies(op_) || (op_->is(Trait::elementwise) && any_applies(nullptr));
 }

@@ -89,8 +89,8 @@ class Match {
 
   Graph& graph_;
   Rewriter rewriter_;
-  MemoryClasses classes_;  // of old values
-  std::unordered_map<const OpInfo*, std::vector<bool (*)(Match&)>> rules_;
+  MemoryClasses classes_;                  // of old values
+  std::vector<Rewrite> rules_;             // sorted by op
   std::vector<ValueId> old_;               // of each new value: an old one whose memory it is
   std::vector<int32_t> givers_;            // of each new value: the new node
   std::vector<int32_t> segments_;          // of each new node

@@ -82,12 +82,35 @@ TEST_CASE("a copy of a graph is its own") {
   ir::verify(copy);
 }
 
-TEST_CASE("an ill-made graph is found, and the pass named") {
+TEST_CASE("a rule that says nonsense makes a graph that is well made") {
   const ir::Rewrite wrong[] = {
       {&rg::ops::info<rg::ops::Neg>, [](ir::Match& m) { return m.become(m.operand(0)); }}};
   ir::Graph graph = ir_test::parse(
       "graph @g(%0: f32[2]) {\n  %1 = exp %0 : f32[2]\n  %2 = neg %1 : f32[2]\n  return %2\n}\n");
-  CHECK_NOTHROW(
-      ir::run_passes(graph, {.input = {.simplify = wrong}, .verify = true}));  // wrong, but well made
+  ir::run_passes(graph, {.input = {.simplify = wrong}, .verify = true});
   CHECK(graph.print() == "graph @g(%0: f32[2]) {\n  %1 = exp %0 : f32[2]\n  return %1\n}\n");
+}
+
+TEST_CASE("a rule cannot give a node another type, nor move it to or from memory that others see") {
+  const auto after = [](const ir::Rewrite& rule, const std::string& body) {
+    ir::Graph graph = ir_test::parse("graph @g(%0: f32[2,3]) {\n" + body + "}\n");
+    return ir::run_passes(graph, {.input = {.simplify = {&rule, 1}}, .verify = true}).runs[0].changed;
+  };
+  // Its operand, of another shape.
+  const ir::Rewrite reshaped{&rg::ops::info<rg::ops::Reshape>,
+                             [](ir::Match& m) { return m.become(m.operand(0)); }};
+  CHECK_FALSE(after(reshaped, "  %1 = view %0 {size=[6]} : f32[6]\n  return %1\n"));
+  // A view that becomes a copy, of memory that others see and of its own.
+  const ir::Rewrite copied{&rg::ops::info<rg::ops::Alias>, [](ir::Match& m) {
+                             return m.become(rg::ops::info<rg::ops::Clone>, {m.operand(0)}, nullptr);
+                           }};
+  CHECK_FALSE(after(copied, "  %1 = alias %0 : f32[2,3]\n  return %1\n"));
+  CHECK(after(copied, "  %1 = exp %0 : f32[2,3]\n  %2 = alias %1 : f32[2,3]\n  return %2\n"));
+  // A copy that becomes a view.
+  const ir::Rewrite viewed{&rg::ops::info<rg::ops::Clone>, [](ir::Match& m) {
+                             return m.become(rg::ops::info<rg::ops::Alias>, {m.operand(0)}, nullptr);
+                           }};
+  CHECK_FALSE(after(viewed, "  %1 = clone %0 : f32[2,3]\n  return %1\n"));
+  CHECK(after(viewed, "  %1 = exp %0 : f32[2,3]\n  %2 = clone %1 : f32[2,3]\n  return %2\n"));
+  CHECK_FALSE(after(viewed, "  %1 = exp %0 : f32[2,3]\n  %2 = clone %1 : f32[2,3]\n  return %2, %1\n"));
 }
