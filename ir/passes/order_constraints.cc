@@ -36,26 +36,26 @@ Pairs order_constraints(const Graph& graph, std::span<const OutsideWrite> writes
   Pairs before;
   MemoryClasses classes(graph);
   add_readers_of_written(graph, writes, classes, before);
-  std::vector<int32_t> giver(static_cast<size_t>(graph.value_count()), -1), effects, readers;
+  std::vector<int32_t> giver(static_cast<size_t>(graph.value_count()), -1), staying;
   int32_t last_effect = -1;
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     const Node& node = graph.nodes()[i];
     const auto number = static_cast<int32_t>(i);
     const bool effect = !node.op->is(Trait::pure);
-    bool reads_open = false;
+    bool stays = node.op->is(Trait::checks);
     for (ValueId v : graph.operands(node)) {
       if (v == kNoValue) continue;
       if (const int32_t g = giver[static_cast<size_t>(v)]; g >= 0) before.push_back({number, g});
-      reads_open |= reads_memory(*node.op) && !classes.is_private(v);
+      stays |= reads_memory(*node.op) && !classes.is_private(v);
     }
     for (int r = 0; r < node.results; ++r) giver[static_cast<size_t>(node.first_result + r)] = number;
-    if ((effect || reads_open) && last_effect >= 0) before.push_back({number, last_effect});
+    if ((effect || stays) && last_effect >= 0) before.push_back({number, last_effect});
     if (effect) {
-      for (int32_t reader : readers) before.push_back({number, reader});
-      readers.clear();
+      for (int32_t one : staying) before.push_back({number, one});
+      staying.clear();
       last_effect = number;
-    } else if (reads_open) {
-      readers.push_back(number);
+    } else if (stays) {
+      staying.push_back(number);
     }
   }
   return before;

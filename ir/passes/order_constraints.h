@@ -1,8 +1,8 @@
 // What must come before what when pure nodes move, so that each node reads what it read in the old order.
 //
 // Before a node come those that give its operands; before an effect the effect before it; before a node
-// that reads open memory (memory_classes.h) the last effect before it, and the next effect comes after
-// it. Before a node that gives what is written to an input (OutsideWrite) come all that read the input
+// that reads open memory (memory_classes.h), or that may fail (Trait::checks), the last effect before it,
+// and the next effect comes after it. Before a node that gives what is written to an input (OutsideWrite) come all that read the input
 // and stood before it, so that the value can still be computed there.
 #pragma once
 

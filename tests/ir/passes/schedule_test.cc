@@ -72,3 +72,24 @@ TEST_CASE("a node that reads memory of others stays between its effects") {
 }
 )") == "unchanged");
 }
+
+TEST_CASE("a node that may fail stays between its effects, so that these have run or have not") {
+  const auto text = [](const std::string& before, const std::string& after) {
+    return R"(graph @g(%0: f32[4,100], $1: hook, %1: i64[100]) {
+  %2 = flip %1 {dims=[0]} : i64[100]
+  %3 = exp %0 : f32[4,100]
+)" + before +
+           "  hook $1\n" + after + R"(  %6 = flip %3 {dims=[0]} : f32[4,100]
+  %7 = sum %6 {dim=[0,1], keepdim=false} : f32[]
+  %8 = mul %5, %7 : f32[100,100]
+  return %8
+}
+)";
+  };
+  const std::string lookup =
+      "  %5 = embedding %2, %3 {padding_idx=-1, scale_grad_by_freq=false, without_padding=false} : "
+      "f32[100,100]\n";
+  const std::string moved = after("schedule", text(lookup, ""));
+  INFO(moved);
+  CHECK((moved == "unchanged" || moved.find("embedding") < moved.find("hook")));
+}
