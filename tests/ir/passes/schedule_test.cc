@@ -74,22 +74,19 @@ TEST_CASE("a node that reads memory of others stays between its effects") {
 }
 
 TEST_CASE("a node that may fail stays between its effects, so that these have run or have not") {
-  const auto text = [](const std::string& before, const std::string& after) {
-    return R"(graph @g(%0: f32[4,100], $1: hook, %1: i64[100]) {
-  %2 = flip %1 {dims=[0]} : i64[100]
-  %3 = exp %0 : f32[4,100]
-)" + before +
-           "  hook $1\n" + after + R"(  %6 = flip %3 {dims=[0]} : f32[4,100]
-  %7 = sum %6 {dim=[0,1], keepdim=false} : f32[]
-  %8 = mul %5, %7 : f32[100,100]
-  return %8
+  const std::string text =
+      after("schedule", R"(graph @g(%0: f32[40,100], $1: hook, %1: i64[100], %2: f32[40,100]) {
+  %3 = flip %1 {dims=[0]} : i64[100]
+  %4 = exp %0 : f32[40,100]
+  %5 = embedding %3, %4 {padding_idx=-1, scale_grad_by_freq=false, without_padding=false} : f32[100,100]
+  hook $1
+  %6 = add %2, 1.0 : f32[40,100]
+  %7 = flip %6 {dims=[0]} : f32[40,100]
+  %8 = sum %7 {dim=[0,1], keepdim=false} : f32[]
+  %9 = mul %5, %8 : f32[100,100]
+  %10 = amax %9 {dim=[0,1], keepdim=false} : f32[]
+  return %10
 }
-)";
-  };
-  const std::string lookup =
-      "  %5 = embedding %2, %3 {padding_idx=-1, scale_grad_by_freq=false, without_padding=false} : "
-      "f32[100,100]\n";
-  const std::string moved = after("schedule", text(lookup, ""));
-  INFO(moved);
-  CHECK((moved == "unchanged" || moved.find("embedding") < moved.find("hook")));
+)");
+  CHECK(text == "unchanged");  // %6 reads memory of others behind the hook, and so cannot come before it
 }
