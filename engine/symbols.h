@@ -22,6 +22,11 @@
 
 namespace retrograd {
 
+/// Toward zero; of what does not fit and of nan the smallest integer, which is what x86 makes of them.
+[[gnu::always_inline]] constexpr int64_t truncated(double v) {
+  return v >= -0x1p63 && v < 0x1p63 ? static_cast<int64_t>(v) : std::numeric_limits<int64_t>::min();
+}
+
 /// A number that remembers whether it is an integer: what expressions evaluate to.
 struct Number {
   enum class Kind : uint8_t { Bool, Int, Float };
@@ -49,7 +54,7 @@ struct Number {
     return n;
   }
   constexpr double as_double() const { return kind == Kind::Float ? d : static_cast<double>(i); }
-  constexpr int64_t as_int() const { return kind == Kind::Float ? static_cast<int64_t>(d) : i; }
+  constexpr int64_t as_int() const { return kind == Kind::Float ? truncated(d) : i; }
   friend bool operator==(const Number& a, const Number& b) {
     return a.kind == Kind::Float || b.kind == Kind::Float ? a.as_double() == b.as_double() : a.i == b.i;
   }
@@ -226,7 +231,7 @@ class Scalar {
   [[gnu::always_inline]] int64_t to_int() const {
     if (symbol_ >= 0) [[unlikely]]
       specialise();
-    return value_.kind == Number::Kind::Float ? static_cast<int64_t>(value_.d) : value_.i;
+    return value_.kind == Number::Kind::Float ? truncated(value_.d) : value_.i;
   }
 
   friend Scalar operator+(Scalar a, Scalar b) { return arith(Arith::add, a, b); }

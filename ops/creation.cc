@@ -29,6 +29,18 @@ Tensor finish(Tensor t, const TensorOptions& options, SourceLocation where) {
   return t;
 }
 
+template <class T>
+T converted(double v) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+    return static_cast<T>(truncated(v));
+  else
+    return static_cast<T>(v);
+}
+template <class T>
+T converted(int64_t v) {
+  return static_cast<T>(v);
+}
+
 Tensor fresh(const Shape& size, const TensorOptions& options, std::string_view op, SourceLocation where) {
   check_type(size, options.dtype, op, where);
   RefPtr<TensorImpl> cell = TensorImpl::make();
@@ -66,7 +78,7 @@ Tensor tensor(const std::vector<double>& values, const Shape& size, TensorOption
          fmt::format("{} values for a tensor of shape {}", values.size(), to_string(size)), where);
   dispatch(options.dtype, [&]<class T>(std::type_identity<T>) {
     std::transform(values.begin(), values.end(), static_cast<T*>(t.raw_data(where)),
-                   [](double v) { return static_cast<T>(v); });
+                   [](double v) { return converted<T>(v); });
   });
   return finish(std::move(t), options, where);
 }
@@ -84,7 +96,7 @@ Tensor sequence(int64_t n, const TensorOptions& options, std::string_view op, So
   Tensor t = fresh({n}, options, op, where);
   dispatch(options.dtype, [&]<class T>(std::type_identity<T>) {
     T* to = static_cast<T*>(t.raw_data(where));
-    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(value(i));
+    for (int64_t i = 0; i < n; ++i) to[i] = converted<T>(value(i));
   });
   return finish(std::move(t), options, where);
 }

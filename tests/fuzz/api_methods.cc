@@ -85,6 +85,17 @@ void add_conversions(ApiTable& t) {
       +[](Tensor x, int64_t dim, int64_t start, int64_t length) { return x.narrow(dim, start, length); });
 }
 
+void add_memory(ApiTable& t) {
+  add(t, "memory", +[](int64_t bytes) {
+    (void)rg::memory::stats(), (void)rg::memory::reset_peak(bytes), rg::memory::empty_cache();
+  });
+  add(t, "Generator", +[](int64_t seed, int64_t offset) {
+    rg::Generator& generator = rg::default_generator();
+    generator.set_state({static_cast<uint64_t>(seed), static_cast<uint64_t>(offset)});
+    (void)generator.state(), (void)generator.reserve(static_cast<uint64_t>(offset) % 1000);
+  });
+}
+
 void add_operators(ApiTable& t) {
   add(
       t, "operator+", +[](rg::Operand a, rg::Operand b) { return a + b; });
@@ -105,6 +116,7 @@ void add_tensor_api(ApiTable& table) {
   add_texts(table);
   add_conversions(table);
   add_operators(table);
+  add_memory(table);
 }
 
 std::span<const ApiFunction> api_table() {

@@ -1,5 +1,7 @@
 // Scopes of the library in which the fuzzer makes some of its calls: without gradients, with saved tensors packed, in
 // forward mode, with backwards captured, with an allocation that fails. What is drawn, is drawn inside.
+#include <cstdlib>
+
 #include "tests/fuzz/api_failure.h"
 #include "tests/fuzz/api_table.h"
 
@@ -71,6 +73,11 @@ constexpr Scope kScopes[] = {
     {"save_as_int8", [](Arguments&, const Call& call) { with_pair(rg::save_as_int8(), call); }},
     {"save_on_cpu",
      [](Arguments& a, const Call& call) { with_pair(rg::save_on_cpu(false, a.pool()), call); }},
+    {"save_to_file",
+     [](Arguments&, const Call& call) {
+       const char* folder = std::getenv("TEST_TMPDIR");
+       with_pair(rg::save_to_file(folder ? folder : "/tmp"), call);
+     }},
     {"recompute",
      [](Arguments& a, const Call& call) {
        const Tensor value = a.random.pick(a.pool());

@@ -1,23 +1,15 @@
-"""Runs statements of a conformance program (suites/FORMAT.md) with PyTorch and writes suites.
+"""Runs statements of a conformance program (../suites/FORMAT.md) with PyTorch.
 
-Oracle     one run of a program: names bound to tensors, statements executed as they are handed in. What PyTorch
-           refuses comes back as a category of the format.
-Suite      cases and their tensors; equal tensors are stored once. Writes NAME.json and NAME.safetensors.
-
-Known here are the ops that programs about views and writes in place need; an op is a line in OPS. In-place forms are
-made from the same line: `add_` calls Tensor.add_ where PyTorch has it.
+What PyTorch refuses comes back as a category of the format. Known here are the ops that programs about views and
+writes in place need; an op is a line in OPS. Ops with an underscore are methods of PyTorch's Tensor.
 """
 
-import json
 import re
-import struct
 
 import torch
 
 DTYPES = {torch.float64: ("float64", "F64"), torch.float32: ("float32", "F32"), torch.int64: ("int64", "I64"),
           torch.bool: ("bool", "BOOL")}
-DTYPE_OF = {name: dtype for dtype, (name, _) in DTYPES.items()}
-TOLERANCE = {"float64": [1e-7, 1e-9], "float32": [1e-4, 1e-5]}
 
 # Category of what PyTorch says, first match first; further categories are equally right.
 ERRORS = [
@@ -74,6 +66,17 @@ def keeps_numbers(roots):
     return any(re.match("MulB|DivB", n.name()) and n.next_functions[1][0] is None for n in nodes(roots))
 
 
+def peculiar(error, roots):
+    """Why this error of a backward need not be one elsewhere; None where it has to be."""
+    if error == "backward_twice_freed" and writes_through_views(roots):
+        return "a write through a view keeps nothing, but is freed"
+    if error == "backward_twice_freed" and keeps_numbers(roots):
+        return "perhaps only a number was kept, and freed"
+    if error == "overlapping_write":
+        return "the backward of a write into an expanded tensor is not supported"
+    return "what nobody needs is not unpacked" if leads_nowhere(roots) else None
+
+
 def leads_nowhere(roots):
     """Whether some node is run though nothing behind it wants a gradient: a view made under no_grad was read."""
     return any(n.next_functions and not any(next_node for next_node, _ in n.next_functions) for n in nodes(roots))
@@ -116,7 +119,7 @@ OPS = {
         torch.split(x, split_size_or_sections, dim),
     "unfold": lambda x, dimension, size, step: x.unfold(dimension, size, step),
     "view": lambda x, size: x.view(size), "expand": lambda x, size: x.expand(size),
-    "contiguous": lambda x: x.contiguous(), "detach": lambda x: x.detach(), "to": lambda x, dtype: x.to(DTYPE_OF[dtype]),
+    "contiguous": lambda x: x.contiguous(), "detach": lambda x: x.detach(),
     "lerp": lambda x, end, weight: torch.lerp(x, end, weight), "repeat": lambda x, repeats: x.repeat(repeats),
     **{name: along(name) for name in ("index_select", "index_add_", "index_copy_", "scatter_", "scatter_add_")},
     "index_put_": lambda x, values, *indices, accumulate=False: x.index_put_(indices, values, accumulate),
@@ -195,46 +198,3 @@ class Oracle:
 
 def flags(statement):
     return {k: statement[k] for k in ("retain_graph", "create_graph") if k in statement}
-
-
-class Suite:
-    """Cases in the making, and the tensors that they name by keys."""
-
-    def __init__(self, name, seed):
-        self.name, self.seed, self.cases = name, seed, []
-        self.keys, self.blobs = {}, []
-
-    def key(self, t):
-        if t is None:
-            return None
-        entry = (DTYPES[t.dtype][1], tuple(t.shape), t.detach().numpy().tobytes())
-        if entry not in self.keys:
-            self.keys[entry] = str(len(self.keys) + 1)
-            self.blobs.append(entry)
-        return self.keys[entry]
-
-    def write(self, folder):
-        head = {"format": "retrograd-conformance/1", "suite": self.name, "seed": self.seed,
-                "oracle": "torch " + torch.__version__.split("+")[0], "tensors": self.name + ".safetensors",
-                "tolerance": TOLERANCE}
-        with open(f"{folder}/{self.name}.json", "w", encoding="ascii") as f:
-            f.write(json.dumps(head, separators=(",", ":"))[:-1] + ',\n"cases":[\n')
-            f.write(",\n".join(json.dumps(c, separators=(",", ":")) for c in self.cases) + "\n]}\n")
-        # Wider elements first: every tensor is aligned.
-        order = sorted(range(len(self.blobs)), key=lambda i: -len(self.blobs[i][2]) // max(1, numel(self.blobs[i][1])))
-        header, at = {}, 0
-        for i in order:
-            dtype, shape, raw = self.blobs[i]
-            header[str(i + 1)] = {"dtype": dtype, "shape": list(shape), "data_offsets": [at, at + len(raw)]}
-            at += len(raw)
-        text = json.dumps(header, separators=(",", ":")).encode()
-        text += b" " * (-len(text) % 8)
-        with open(f"{folder}/{self.name}.safetensors", "wb") as f:
-            f.write(struct.pack("<Q", len(text)) + text + b"".join(self.blobs[i][2] for i in order))
-
-
-def numel(shape):
-    n = 1
-    for s in shape:
-        n *= s
-    return n
