@@ -67,6 +67,7 @@ Tensor scalar_tensor(Scalar value, TensorOptions options, SourceLocation where) 
 }
 
 Tensor empty(const Shape& size, TensorOptions options, SourceLocation where) {
+  if (options.dtype == kBool) return zeros(size, options, where);  // not every byte is a bool
   return finish(fresh(size, options, "empty", where), options, where);
 }
 

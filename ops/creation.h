@@ -22,7 +22,7 @@ Tensor full(const Shape& size, Scalar value, TensorOptions options = {},
             SourceLocation where = SourceLocation::current());
 Tensor zeros(const Shape& size, TensorOptions options = {}, SourceLocation where = SourceLocation::current());
 Tensor ones(const Shape& size, TensorOptions options = {}, SourceLocation where = SourceLocation::current());
-/// Uninitialised memory.
+/// Uninitialised memory; false of dtype bool, since not every byte is a bool.
 Tensor empty(const Shape& size, TensorOptions options = {}, SourceLocation where = SourceLocation::current());
 /// A copy of `values` (row-major) as a tensor of `size`, converted to options.dtype.
 Tensor tensor(const std::vector<double>& values, const Shape& size, TensorOptions options = {},

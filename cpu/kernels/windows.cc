@@ -108,21 +108,29 @@ template class WindowArrays<int64_t>;
 
 namespace {
 
+// Integers wrap around, as in cpu/integers.h.
+int64_t sum(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+
 void combine(const int64_t* x, const Windows<int64_t>& w, int64_t* y) {
   for (int64_t j = 0; j < w.out; ++j) {
     y[j] = 0;
-    for (int64_t k = 0; k < w.count[j]; ++k) y[j] += x[w.first[j] + k * w.step];
+    for (int64_t k = 0; k < w.count[j]; ++k) y[j] = sum(y[j], x[w.first[j] + k * w.step]);
   }
 }
 
 void add_rows(const int64_t* const* rows, const int64_t*, int64_t, int64_t count, int64_t n, int64_t* y) {
   std::fill_n(y, n, 0);
   for (int64_t k = 0; k < count; ++k)
-    for (int64_t i = 0; i < n; ++i) y[i] += rows[k][i];
+    for (int64_t i = 0; i < n; ++i) y[i] = sum(y[i], rows[k][i]);
 }
 
 void divide(const int64_t* x, const int64_t* by, int64_t scale, int64_t n, int64_t* y) {
-  for (int64_t i = 0; i < n; ++i) y[i] = x[i] / (by[i] * scale);
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t divisor = by[i] * scale;
+    y[i] = divisor == -1 ? sum(~x[i], 1) : x[i] / divisor;
+  }
 }
 
 void max_rows(const int64_t* const* rows, const int64_t* place, int64_t count, const Windows<int64_t>& w,

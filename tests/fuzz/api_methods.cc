@@ -86,14 +86,16 @@ void add_conversions(ApiTable& t) {
 }
 
 void add_memory(ApiTable& t) {
-  add(t, "memory", +[](int64_t bytes) {
-    (void)rg::memory::stats(), (void)rg::memory::reset_peak(bytes), rg::memory::empty_cache();
-  });
-  add(t, "Generator", +[](int64_t seed, int64_t offset) {
-    rg::Generator& generator = rg::default_generator();
-    generator.set_state({static_cast<uint64_t>(seed), static_cast<uint64_t>(offset)});
-    (void)generator.state(), (void)generator.reserve(static_cast<uint64_t>(offset) % 1000);
-  });
+  add(
+      t, "memory", +[](int64_t bytes) {
+        (void)rg::memory::stats(), (void)rg::memory::reset_peak(bytes), rg::memory::empty_cache();
+      });
+  add(
+      t, "Generator", +[](int64_t seed, int64_t offset) {
+        rg::Generator& generator = rg::default_generator();
+        generator.set_state({static_cast<uint64_t>(seed), static_cast<uint64_t>(offset)});
+        (void)generator.state(), (void)generator.reserve(static_cast<uint64_t>(offset) % 1000);
+      });
 }
 
 void add_operators(ApiTable& t) {

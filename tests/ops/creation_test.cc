@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <limits>
 
 #include "retrograd/retrograd.h"
 
@@ -39,6 +40,28 @@ TEST_CASE("arange: dtype, length and values as in PyTorch") {
   CHECK(category_of([] { arange(0, 5, 0); }) == Category::bad_argument);
   CHECK(category_of([] { arange(0, INFINITY); }) == Category::bad_argument);
   CHECK(category_of([] { arange(0, 1, NAN); }) == Category::bad_argument);
+}
+
+TEST_CASE("numbers beyond all integers") {
+  const double huge = 1e300, nan = std::nan("");
+  const double least = static_cast<double>(std::numeric_limits<int64_t>::min());
+  CHECK(tensor({huge, -huge, nan, 2.9, -2.9}, {kInt64}).to_vector() == Values{least, least, least, 2, -2});
+  CHECK(Scalar(huge).to_int() == std::numeric_limits<int64_t>::min());
+  CHECK(Scalar(-0x1p63).to_int() == std::numeric_limits<int64_t>::min());
+}
+
+TEST_CASE("memory that is not initialised holds bools at least") {
+  const Tensor garbage = full({64}, 190, {kUInt8}).clone();
+  CHECK(empty({64}, {kBool}).to_vector() == Values(64));
+  CHECK(empty_like(garbage.to(kBool)).to_vector() == Values(64));
+}
+
+TEST_CASE("an undefined dtype is refused") {
+  const TensorOptions none(ScalarType::Undefined);
+  CHECK(category_of([&] { empty({2}, none); }) == Category::bad_argument);
+  CHECK(category_of([&] { full({2}, 1, none); }) == Category::bad_argument);
+  CHECK(category_of([&] { arange(0, 3, 1, none); }) == Category::bad_argument);
+  CHECK(category_of([&] { ones({2}).to(ScalarType::Undefined); }) == Category::bad_argument);
 }
 
 TEST_CASE("linspace meets both ends") {

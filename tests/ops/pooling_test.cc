@@ -157,6 +157,16 @@ TEST_CASE("of equal elements the first is taken, and nan before everything") {
   CHECK(avg_pool2d(ints, 2).to_vector() == std::vector<double>{-2});
 }
 
+TEST_CASE("averages of integers wrap around") {
+  constexpr int64_t least = std::numeric_limits<int64_t>::min();
+  const Tensor x = full({1, 1, 4}, Scalar(least), {kInt64});
+  const auto value = [](const Tensor& t) { return select(t, -1, 0).item<int64_t>(); };
+  CHECK(value(avg_pool1d(x, 2)) == 0);
+  const Tensor plane = view(x, {1, 1, 2, 2});
+  CHECK(value(view(avg_pool2d(plane, 1, {}, 0, false, true, -1), {4})) == least);
+  CHECK(value(view(avg_pool2d(plane, 1, {}, 0, false, true, least), {4})) == 1);
+}
+
 TEST_CASE("a window may have infinite neighbours") {
   const Tensor x = tensor({INFINITY, 1, 2, 3, 4, 5}, {1, 1, 6}, {kFloat32});
   CHECK(avg_pool1d(x, 2).to_vector() == std::vector<double>{INFINITY, 2.5, 4.5});

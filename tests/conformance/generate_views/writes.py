@@ -37,7 +37,7 @@ def emit_write(p, op, operands, attrs, result=False):
     if overlap.undefined_write(written, read) or undefined_at_indices(op, operands, written, read):
         return False
     if overlap.repeats(written):  # refused, or else
-        if op in ("masked_fill_", "index_put_") or (op == "copy_" and read[0] is written):
+        if op in ("masked_fill_", "index_put_") or (op == "copy_" and overlap.meet(written, read[0])):
             return False  # deprecated, or pointless
         if torch.is_grad_enabled() and any(t.requires_grad for t in (written, *read) if t is not None):
             return False  # the backward is not supported
