@@ -89,14 +89,14 @@ class Run {
         b.leaf = leaves_.back().get();
         break;
       case Kind::hook: b.hook = hook(bindings_.size()); break;
-      default: b.box = rg::RefPtr<rg::GradBox>(new rg::GradBox);
+      default: b.box = rg::RefPtr<rg::GradBox>::adopt(new rg::GradBox);
     }
     return b;
   }
 
   // What the nodes of a hook give it says which kind it is.
   rg::RefPtr<rg::Hook> hook(size_t input) {
-    auto hook = rg::RefPtr<rg::Hook>(new rg::Hook);
+    auto hook = rg::RefPtr<rg::Hook>::adopt(new rg::Hook);
     const auto uses = [&](const rg::ir::Node& n) { return n.handle == static_cast<int32_t>(input); };
     const auto node = std::ranges::find_if(graph_.nodes(), uses);
     const uint64_t what = random_.next();
