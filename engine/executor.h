@@ -73,6 +73,8 @@ class Executor {
   virtual void launch(Kernel kernel, const Call& call, TensorImpl* const* outputs) = 0;
   /// Waits for everything launched.
   virtual void synchronize() {}
+  /// Memory for the arena of a run.
+  virtual RefPtr<Storage> allocate_memory(int64_t bytes) { return Storage::allocate(bytes); }
 };
 
 }  // namespace retrograd

@@ -38,12 +38,29 @@ void NullExecutor::allocate(TensorImpl& cell) {
   lines_.push_back(fmt::format("allocate {}", to_string(cell.type())));
 }
 
+RefPtr<Storage> NullExecutor::allocate_memory(int64_t bytes) {
+  note_freed();
+  RefPtr<Storage> memory = Storage::allocate(bytes);
+  std::memset(memory->data(), 0, static_cast<size_t>(bytes));
+  arena_ = static_cast<const std::byte*>(memory->data());
+  arena_bytes_ = bytes;
+  live_bytes_ = memory::stats().live_bytes;
+  lines_.push_back(fmt::format("arena of {} bytes", bytes));
+  return memory;
+}
+
+// Where in the arena the first result lies; empty: elsewhere.
+std::string NullExecutor::place(const Call& call, TensorImpl* const* outputs) const {
+  const auto* data = call.outputs ? static_cast<const std::byte*>(outputs[0]->data()) : nullptr;
+  return data && data >= arena_ && data < arena_ + arena_bytes_ ? fmt::format(" at {}", data - arena_) : "";
+}
+
 void NullExecutor::launch(Kernel kernel, const Call& call, TensorImpl* const* outputs) {
   note_freed();
   std::string types;
   for (int i = 0; i < call.outputs; ++i) types += (i ? ", " : " ") + to_string(outputs[i]->type());
   const int over = overwritten_operand(call, outputs);
-  lines_.push_back(fmt::format("launch {}#{}{}{}", call.op->name, launches_++, types,
+  lines_.push_back(fmt::format("launch {}#{}{}{}{}", call.op->name, launches_++, types, place(call, outputs),
                                over < 0 ? "" : fmt::format(" over operand {}", over)));
   kernel(call, outputs);
 }

@@ -6,9 +6,11 @@
 //   launch mul#3 f32[2,2]
 //   launch neg#4 f32[2,2] over operand 0
 //   free 16 bytes
+//   arena of 128 bytes
+//   launch neg#5 f32[2,2] at 64
 //
-// A launch has its number and the types of its results; "over" says that they lie in an operand's memory, so
-// that nothing was allocated for them. Memory is real and zeroed, since hooks and host ops read it.
+// A launch has its number and the types of its results; "over" says that they lie in an operand's memory, "at"
+// where in the arena of the run, so that nothing was allocated for them. Memory is real and zeroed, since hooks and host ops read it.
 //
 // An executor is not told of memory that is given back, by a plan or by anybody. It sees at the next event
 // that less tensor data is live than before (memory::stats); what others took meanwhile hides as much of it.
@@ -30,6 +32,7 @@ class NullExecutor final : public Executor {
   Kernel find(const OpInfo* op) const override;
   void allocate(TensorImpl& cell) override;
   void launch(Kernel kernel, const Call& call, TensorImpl* const* outputs) override;
+  RefPtr<Storage> allocate_memory(int64_t bytes) override;
 
   /// What happened so far, a line each.
   std::string text() const;
@@ -40,9 +43,12 @@ class NullExecutor final : public Executor {
 
  private:
   void note_freed();
+  std::string place(const Call& call, TensorImpl* const* outputs) const;
 
   std::vector<std::string> lines_;
   int64_t allocations_ = 0, launches_ = 0;
+  const std::byte* arena_ = nullptr;  // the last
+  int64_t arena_bytes_ = 0;
   int64_t live_bytes_ = memory::stats().live_bytes;  // at the last event
 };
 

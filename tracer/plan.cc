@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <numeric>
 
 #include "ir/bookkeeping.h"
@@ -15,6 +16,11 @@ namespace retrograd {
 namespace {
 
 constexpr int64_t kSpanElements = 2048;  // beyond it a kernel's own cutting into chunks is worth its start
+constexpr int64_t kSmallBytes = 4096;    // of a value in the arena of a plan that empties slots
+
+int64_t bytes_of(const TensorType& type) {
+  return type.shape.numel().raw() * static_cast<int64_t>(element_size(type.dtype));
+}
 
 }  // namespace
 
@@ -167,6 +173,7 @@ void Plan::assign_registers(std::span<const WrittenInput> writes) {
   RegisterFile file(graph_, register_types_, step_ends_);
   if (log_.may_leave) file.keep_arrived(log_);
   file.reserve(writes, [&](int32_t step_end, const WrittenInput& w) { return may_overwrite(step_end, w); });
+  place_in_arena(file);
   for (size_t i = 0; i < graph_.inputs().size(); ++i) {
     const ir::Input& input = graph_.inputs()[i];
     if (input.kind != ir::Input::Kind::tensor) continue;
@@ -181,6 +188,45 @@ void Plan::assign_registers(std::span<const WrittenInput> writes) {
   }
   for (ir::ValueId v : graph_.outputs()) output_registers_.push_back(file.at(v));
   if (log_.may_leave) value_registers_ = std::move(file).registers();
+}
+
+// What only kernels see gets its place.
+void Plan::place_in_arena(RegisterFile& file) {
+  std::vector<ir::ValueId> values(static_cast<size_t>(graph_.value_count()));
+  std::iota(values.begin(), values.end(), 0);
+  std::vector<PlacedStep> steps;
+  std::vector<const Step*> placed;
+  bool empties_slots = false;
+  for (const Step& s : steps_) {
+    if (s.kind == Kind::release) continue;
+    const ir::Node& node = graph_.nodes()[s.node];
+    PlacedStep step{PlacedStep::Kind::other, s.node, graph_.operands(node),
+                    std::span(values).subspan(static_cast<size_t>(node.first_result), s.results), 0};
+    if (s.kind == Kind::fused) {
+      const Fused& f = fused_[static_cast<size_t>(s.bound)];
+      step = {PlacedStep::Kind::kernel, s.node, f.inputs, f.outputs, 0};
+    } else if (s.kind == Kind::kernel || s.kind == Kind::view) {
+      step.kind = s.kind == Kind::view ? PlacedStep::Kind::view : PlacedStep::Kind::kernel;
+    }
+    empties_slots |= s.kind == Kind::unpack;
+    steps.push_back(step);
+    placed.push_back(&s);
+  }
+  std::vector<int64_t> bytes;
+  for (const TensorType& t : cell_types_) bytes.push_back(bytes_of(t));
+  const Placement placement = place_values(
+      {graph_, steps, file.last(), bytes, empties_slots ? kSmallBytes : std::numeric_limits<int64_t>::max(),
+       [&](ir::ValueId v) { return file.target_of(v) != ir::kNoValue; },
+       [&](size_t step, int o, int r) { return may_lie_over(*placed[step], o, r); }});
+  arena_bytes_ = placement.arena_bytes;
+  arena_offsets_ = file.place(placement);
+}
+
+// Whether a result may be computed in the memory of an operand.
+bool Plan::may_lie_over(const Step& s, int operand, int result) const {
+  if (s.kind == Kind::fused)
+    return fused_[static_cast<size_t>(s.bound)].kernel->may_overwrite(operand, result);
+  return graph_.nodes()[s.node].op->is(Trait::elementwise);
 }
 
 // Whether a step may read the input where it computes the value: element by element.
@@ -230,7 +276,9 @@ void Plan::place_fused(Step& s, RegisterFile& file) {
   s.first_register = static_cast<uint32_t>(registers_.size());
   for (ir::ValueId v : f.inputs) registers_.push_back(file.at(v));
   for (size_t o = 0; o < f.outputs.size(); ++o)  // first: no other output may have such a register
-    if (const ir::ValueId input = file.target_of(f.outputs[o]); input != ir::kNoValue) {
+    if (file.is_placed(f.outputs[o])) {
+      f.into[o] = true;
+    } else if (const ir::ValueId input = file.target_of(f.outputs[o]); input != ir::kNoValue) {
       f.into[o] = true;
       file.take_over(f.outputs[o], input);
     }
@@ -258,11 +306,11 @@ void Plan::place(Step& s, RegisterFile& file) {
   const auto operands = graph_.operands(node);
   s.first_register = static_cast<uint32_t>(registers_.size());
   for (ir::ValueId v : operands) registers_.push_back(file.at(v));
-  for (int i = 0; i < s.results && s.kind == Kind::kernel; ++i)
-    if (const ir::ValueId input = file.target_of(node.first_result + i); input != ir::kNoValue) {
-      file.take_over(node.first_result + i, input);
-      s.into |= static_cast<uint8_t>(1u << i);
-    }
+  for (int i = 0; i < s.results && s.kind == Kind::kernel; ++i) {
+    const ir::ValueId value = node.first_result + i, input = file.target_of(value);
+    if (input != ir::kNoValue) file.take_over(value, input);
+    if (input != ir::kNoValue || file.is_placed(value)) s.into |= static_cast<uint8_t>(1u << i);
+  }
   for (size_t k = 0; k < operands.size() && s.kind == Kind::kernel && node.op->is(Trait::elementwise) &&
                      s.takes < 0 && !s.into;
        ++k)
@@ -287,8 +335,7 @@ void Plan::place(Step& s, RegisterFile& file) {
 void Plan::choose_spans() {
   for (Step& s : steps_) {
     const ir::Node& node = graph_.nodes()[s.node];
-    if (s.kind != Kind::kernel || !node.op->is(Trait::elementwise) || s.operands > kMaxSpanOperands || s.into)
-      continue;
+    if (s.kind != Kind::kernel || !node.op->is(Trait::elementwise) || s.operands > kMaxSpanOperands) continue;
     const int32_t type = graph_.type_index(node.first_result);
     const bool same = std::ranges::all_of(graph_.operands(node), [&](ir::ValueId v) {
       return v != ir::kNoValue && graph_.type_index(v) == type;
@@ -343,6 +390,12 @@ std::unique_ptr<Plan::Frame> Plan::new_frame() const {
     frame->own.push_back(std::move(cell));
   }
   frame->at.resize(frame->own.size());
+  for (size_t r = 0; r < arena_offsets_.size(); ++r) {
+    TensorImpl& cell = *frame->own[r];
+    cell.set_storage(Storage::wrap(nullptr, bytes_of(cell_types_[static_cast<size_t>(register_types_[r])]),
+                                   nullptr, nullptr));
+    frame->at[r] = &cell;
+  }
   frame->foreign.resize(frame->own.size());
   frame->patched = patched_attrs_;
   return frame;

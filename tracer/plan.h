@@ -5,14 +5,18 @@
 //   Register where a value is during a run. Values of one type whose lifetimes do not overlap share a register.
 //   Frame    the registers of one run: prepared cells with type and strides set, to which only memory is given. A plan is immutable; frames
 //            are leased, so concurrent and nested runs of one plan do not meet.
-// A register's memory is allocated when its value is computed and freed at its last use. An elementwise step takes over the register of an
-// operand that dies in it, and writes over its memory when nobody else sees that. An unpacked value is the saved cell itself: nothing is copied.
+// What only kernels see lies in the arena, one block of memory that a run takes at its beginning, at places that were planned
+// (tracer/placement.h): such a register has its memory from the start to the end. The memory of all others is allocated when the value is
+// computed and freed at its last use. An elementwise step takes over the register of an operand that dies in it, and writes over its memory
+// when nobody else sees that. An unpacked value is the saved cell itself: nothing is copied.
+// A plan that empties slots as it goes (a backward without retain_graph) has only small values in its arena: large ones would be held from
+// the beginning, beside saved values that are still there, and the peak would be above that of an eager backward.
 // A span step is an elementwise step on few contiguous elements of one type: it calls the kernel's inner loop and nothing else. An unpack
 // directly before it whose value only it uses is folded into it: it reads the saved cell where it is.
 // What a recorded function writes to memory from outside is computed there, when nothing reads the old value any more (**written input**).
 // A fused step is a group of nodes (ir/passes/fuse.h): values inside it have no register.
 // Numbers in attributes that are symbols are filled in at each run, in copies that belong to the frame.
-// Limits: one executor; memory is not planned ahead but taken from the allocator step by step.
+// Limits: one executor.
 #pragma once
 
 #include <atomic>
@@ -103,7 +107,8 @@ class Plan {
     uint8_t item;  // span: bytes of an element
     // Operand that dies here and whose register, and memory if it may, the result takes over; -1: none.
     int8_t takes;
-    uint8_t into;  // bit i: result i is computed into the memory that its register holds: a written input's
+    uint8_t
+        into;  // bit i: result i is computed into the memory that its register holds: of the arena, a written input's
   };
   // A group of nodes as one step.
   static constexpr size_t kMostFused = 64;  // nodes, inputs, outputs
@@ -127,6 +132,8 @@ class Plan {
   Attrs plan_attrs(const ir::Node& node, std::span<const Number> values);
   void find_patches(const ir::Node& node, Attrs& attrs);
   void assign_registers(std::span<const WrittenInput> writes);
+  void place_in_arena(RegisterFile& file);
+  bool may_lie_over(const Step& step, int operand, int result) const;
   bool may_overwrite(int32_t step_end, const WrittenInput& w) const;
   void place(Step& step, RegisterFile& file);
   void place_fused(Step& step, RegisterFile& file);
@@ -150,9 +157,11 @@ class Plan {
   static constexpr int kAhead = 8;       // folded slots fetched in advance
   std::vector<SlotRef> folded_;          // kAhead more than there are
   std::vector<int32_t> register_types_;  // of each register, into cell_types_
-  std::vector<TensorType> cell_types_;   // the distinct types of the graph, concrete
-  std::vector<uint32_t> bound_;          // the inputs that a run binds beforehand: all but slots
-  std::vector<int32_t> bound_index_;     // of each input, into bound_
+  std::vector<int64_t> arena_offsets_;   // of the first registers: those in the arena
+  int64_t arena_bytes_ = 0;
+  std::vector<TensorType> cell_types_;  // the distinct types of the graph, concrete
+  std::vector<uint32_t> bound_;         // the inputs that a run binds beforehand: all but slots
+  std::vector<int32_t> bound_index_;    // of each input, into bound_
   std::vector<std::pair<uint32_t, int32_t>> tensor_inputs_;  // index into the bindings of a run, register
   std::vector<int32_t> output_registers_;
   std::vector<int32_t> value_registers_;  // of each value, where a run may leave the graph

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "engine/runner.h"
+#include "ops/shape_ops.h"
 #include "tracer/plan_run.h"
 
 namespace retrograd {
@@ -44,8 +46,16 @@ void Plan::Run::look_ahead() {
   }
 }
 
+// A value of the arena is copied: the run gives it back.
 Tensor Plan::Run::value(int32_t id) const {
-  return id == ir::kNoValue ? Tensor() : frame->give(plan.value_registers_[static_cast<size_t>(id)]);
+  if (id == ir::kNoValue) return {};
+  Tensor value = frame->give(plan.value_registers_[static_cast<size_t>(id)]);
+  if (!value.defined() || !frame->is_in_arena(value.impl())) return value;
+  Tensor copy;
+  TensorImpl* const operand = value.get();
+  const NoGradGuard no_grad;
+  eager_emitter().emit({&ops::info<ops::Clone>, {&operand, 1}, nullptr, {}, 1}, &copy);
+  return copy;
 }
 
 // The gradients that have arrived and are not used up, by number; those of inputs go to `state` at once.
@@ -95,7 +105,7 @@ Tensors Plan::Run::leave() {
   for (size_t g = 0; g < arrived.size(); ++g) state.grads[g] = value(arrived[g]);
   set_place(walk, state);
   if (state.rule_is_done) set_given(walk.order()[state.next_record], state);
-  frame->clear();
+  frame->clear(plan.arena_offsets_.size());
   return resume_backward(request, walk, std::move(state));
 }
 

@@ -18,6 +18,7 @@ Plan::Run::Run(const Plan& p, const BackwardRequest& request, const Reached& rea
       bindings(std::move(bound)),
       frame(p.spare_.exchange(nullptr, std::memory_order_acquire)) {
   if (!frame) frame = plan.new_frame();
+  if (plan.arena_bytes_ > 0) frame->take_arena(plan);
   for (const Patch& p : plan.patches_)
     *reinterpret_cast<Scalar*>(frame->patched.data() + p.at) =
         Scalar(numbers[static_cast<size_t>(p.expression)]);
@@ -25,9 +26,20 @@ Plan::Run::Run(const Plan& p, const BackwardRequest& request, const Reached& rea
     frame->set_foreign(r, std::move(bindings[binding].tensor).take());
 }
 
+void Plan::Frame::take_arena(const Plan& plan) {
+  arena = plan.executor_.allocate_memory(plan.arena_bytes_);
+  if (arena->data() == arena_data) return;
+  for (size_t r = 0; r < plan.arena_offsets_.size(); ++r) {
+    Storage& memory = *own[r]->storage();
+    memory.rewrap(static_cast<std::byte*>(arena->data()) + plan.arena_offsets_[r], memory.nbytes(), nullptr,
+                  nullptr);
+  }
+  arena_data = arena->data();
+}
+
 // On any way out the registers are emptied and the frame is kept for the next run.
 Plan::Run::~Run() {
-  frame->clear();
+  frame->clear(plan.arena_offsets_.size());
   delete plan.spare_.exchange(frame.release(), std::memory_order_release);
 }
 
@@ -101,7 +113,9 @@ struct Plan::Run::View {
   }
   const auto result = static_cast<size_t>(r[s.operands]);
   TensorImpl* own = v.own[result].get();
-  if (s.takes >= 0) {
+  if (s.into) {
+    own = v.at[result];
+  } else if (s.takes >= 0) {
     if (v.at[result] != own || !own->is_unshared()) return false;
   } else {
     v.executor.allocate(*own);

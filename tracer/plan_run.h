@@ -9,12 +9,23 @@ namespace retrograd {
 
 inline constexpr int kMaxSpanOperands = 3;
 
-// `own` are the prepared cells; `at` what a register holds now: its own cell, or a foreign one that `foreign` keeps alive.
+// `own` are the prepared cells; `at` what a register holds now: its own cell, or a foreign one that `foreign` keeps alive. The first registers
+// are those of the arena, whose cells have their memory as long as the run holds it.
 struct Plan::Frame {
   std::vector<RefPtr<TensorImpl>> own;
   std::vector<TensorImpl*> at;
   std::vector<RefPtr<TensorImpl>> foreign;
   std::vector<std::byte> patched;  // attributes with the numbers of the run
+  RefPtr<Storage> arena;
+  const void* arena_data = nullptr;  // where the cells of the arena lie
+
+  bool is_in_arena(const TensorImpl& x) const {
+    const auto* begin = static_cast<const std::byte*>(arena_data);
+    const auto* data = static_cast<const std::byte*>(x.storage()->data());
+    return arena && data >= begin && data < begin + arena->nbytes();
+  }
+  /// Takes memory for the arena.
+  void take_arena(const Plan& plan);
 
   void set_foreign(int32_t r, RefPtr<TensorImpl> value) {
     at[static_cast<size_t>(r)] = value.get();
@@ -28,9 +39,10 @@ struct Plan::Frame {
       own[i]->set_storage({});
     at[i] = nullptr;
   }
-  // Whatever a run that was broken off has left.
-  void clear() {
-    for (size_t i = 0; i < at.size(); ++i) {
+  // Whatever a run that was broken off has left; and the arena.
+  void clear(size_t in_arena) {
+    arena.reset();
+    for (size_t i = in_arena; i < at.size(); ++i) {
       at[i] = nullptr;
       foreign[i].reset();
       if (own[i]->storage()) own[i]->set_storage({});

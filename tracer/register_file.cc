@@ -62,4 +62,24 @@ void RegisterFile::reserve(std::span<const WrittenInput> writes,
   }
 }
 
+std::vector<int64_t> RegisterFile::place(const Placement& placement) {
+  std::vector<int64_t> offsets;
+  std::vector<std::unordered_map<int64_t, int32_t>> at(graph_.types().size());
+  for (size_t v = 0; v < register_.size(); ++v) {
+    const int64_t offset = placement.offsets[v];
+    if (offset < 0) continue;
+    const int32_t type = graph_.type_index(static_cast<ir::ValueId>(v));
+    const auto [it, is_new] =
+        at[static_cast<size_t>(type)].try_emplace(offset, static_cast<int32_t>(types_.size()));
+    if (is_new) {
+      types_.push_back(type);
+      offsets.push_back(offset);
+    }
+    register_[v] = it->second;
+    is_placed_[v] = true;
+    last_[v] = -1;  // it is never freed
+  }
+  return offsets;
+}
+
 }  // namespace retrograd

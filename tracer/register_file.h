@@ -2,13 +2,15 @@
 //
 // Registers are handed out in order of the graph: one is free for the next value of its type after the step in which its value dies. A step is a
 // node, or a group of nodes that run as one; then its last node stands for it. A result may take over the register of an operand that dies in
-// its step. A written input keeps its register until its new value takes it over.
+// its step. A written input keeps its register until its new value takes it over. Values of the arena (tracer/placement.h) come first: those of
+// one type at one place share a register, which is never free for others.
 #pragma once
 
 #include <algorithm>
 #include <functional>
 #include <unordered_map>
 
+#include "tracer/placement.h"
 #include "tracer/plan.h"
 
 namespace retrograd {
@@ -23,6 +25,7 @@ class RegisterFile {
         types_(types),
         register_(static_cast<size_t>(graph.value_count()), -1),
         last_(register_.size(), -1),
+        is_placed_(register_.size()),
         free_(graph.types().size()) {
     const auto& nodes = graph.nodes();
     for (size_t n = 0; n < nodes.size(); ++n) {
@@ -38,6 +41,12 @@ class RegisterFile {
   /// may_overwrite: whether the step that ends at a node may read the input while it computes the value in its memory.
   void reserve(std::span<const WrittenInput> writes,
                const std::function<bool(int32_t step_end, const WrittenInput&)>& may_overwrite);
+  /// Of each value, the last node of the last step that needs it.
+  std::span<const int32_t> last() const { return last_; }
+  /// Gives the values of an arena their registers, before all others. Returns where each of these registers lies.
+  std::vector<int64_t> place(const Placement& placement);
+  /// Whether `v` lies in the arena.
+  bool is_placed(ir::ValueId v) const { return is_placed_[static_cast<size_t>(v)]; }
   /// The written input into which `v` is computed; kNoValue: none.
   ir::ValueId target_of(ir::ValueId v) const {
     const auto it = targets_.find(v);
@@ -112,6 +121,7 @@ class RegisterFile {
   std::span<const uint32_t> step_ends_;
   std::vector<int32_t>& types_;
   std::vector<int32_t> register_, last_;  // of values; last: the node of the last use
+  std::vector<bool> is_placed_;           // in the arena
   std::vector<std::vector<int32_t>> free_;
   std::unordered_map<int32_t, std::vector<ir::ValueId>> ends_at_;  // filled by keep_arrived only
   std::unordered_map<ir::ValueId, ir::ValueId> targets_;           // new value of a written input: the input

@@ -1,0 +1,50 @@
+// Placement: which values of a plan lie in its arena, and where.
+//
+// The arena is one block of memory that a run holds from its beginning to its end. A value lies in it when only kernels see its memory;
+// those that code from outside sees (outputs, gradients of leaves, operands of hooks and of host nodes) get memory of their own, since they
+// may outlive the run. Views lie where their base does. An elementwise result is laid over an operand that dies there with all its views.
+// What a kernel needs for itself while it runs (Executor::scratch_bytes) is a piece of the arena, too. So all of them are found at addresses
+// that are known when a run begins.
+//
+// Start reading at place_values(). Offsets come from ir/passes/memory_plan.h. A value without elements is not placed.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace retrograd {
+
+/// One step of a plan, as far as memory is concerned.
+struct PlacedStep {
+  enum class Kind : uint8_t { kernel, view, other };
+  Kind kind;
+  uint32_t node;  // the last one of the step
+  std::span<const ir::ValueId> operands, results;
+  int64_t scratch_bytes;
+};
+
+/// What place_values() must know of a plan.
+struct PlacedPlan {
+  const ir::Graph& graph;
+  std::span<const PlacedStep> steps;
+  std::span<const int32_t> last;   // of each value, the last node of the last step that needs it
+  std::span<const int64_t> bytes;  // of each type of the graph
+  int64_t most_bytes;              // of a value in the arena
+  /// Whether a value has memory of another kind, such as a written input's.
+  std::function<bool(ir::ValueId)> is_outside;
+  /// Whether result `r` of a kernel may be laid over its operand `o`, which is of the same type.
+  std::function<bool(size_t step, int o, int r)> may_overwrite;
+};
+
+struct Placement {
+  std::vector<int64_t> offsets;  // of each value, in bytes; -1: not in the arena
+  std::vector<int64_t> scratch;  // of each step; -1: none
+  int64_t arena_bytes = 0;
+};
+
+Placement place_values(const PlacedPlan& plan);
+
+}  // namespace retrograd
