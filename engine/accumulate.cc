@@ -32,14 +32,6 @@ bool is_dense_without_overlap(const TensorImpl& x) {
   return true;
 }
 
-// Row-major, or the strides of the leaf where those are dense: what .grad shall have (PyTorch's gradient layout contract).
-bool has_layout_of(const TensorImpl& grad, const TensorImpl& leaf) {
-  if (!is_dense_without_overlap(leaf)) return grad.is_contiguous();
-  for (int i = 0; i < leaf.rank(); ++i)
-    if (leaf.shape()[i].raw() > 1 && grad.strides()[i] != leaf.strides()[i]) return false;
-  return true;
-}
-
 // A copy of `grad` in the layout that .grad shall have.
 Tensor laid_out(const Tensor& grad, const TensorImpl& leaf) {
   if (GradMode::is_enabled() || leaf.is_contiguous() || !is_dense_without_overlap(leaf)) return clone(grad);
@@ -57,6 +49,13 @@ constinit StripedLock accumulating;  // backwards of several threads may meet at
 
 }  // namespace
 
+bool has_layout_of_grad(const TensorImpl& grad, const TensorImpl& leaf) {
+  if (!is_dense_without_overlap(leaf)) return grad.is_contiguous();
+  for (int i = 0; i < leaf.rank(); ++i)
+    if (leaf.shape()[i].raw() > 1 && grad.strides()[i] != leaf.strides()[i]) return false;
+  return true;
+}
+
 void accumulate_into_leaf(TensorImpl& leaf, TensorImpl& grad) {
   std::lock_guard lock(accumulating.of(&leaf));
   AutogradMeta& meta = leaf.need_meta();
@@ -71,7 +70,7 @@ void accumulate_into_leaf(TensorImpl& leaf, TensorImpl& grad) {
     const uint32_t holders = meta.post_hooks.empty() ? 2 : 3;  // of cell and storage together
     const bool sole = grad.storage() && !grad.storage()->is_external() &&
                       grad.ref_count() + grad.storage()->ref_count() <= holders;
-    const bool take = !recorded && sole && has_layout_of(grad, leaf);
+    const bool take = !recorded && sole && has_layout_of_grad(grad, leaf);
     meta.grad = take ? given() : laid_out(given(), leaf);
   } else if (recorded) {
     meta.grad = add(meta.grad, given());

@@ -52,6 +52,9 @@ extern const OpInfo retain_grad;        // (g) -> ()
 extern const OpInfo function_backward;  // (gradients, saved) -> gradients
 }  // namespace ops
 
+/// Whether `grad` has the layout that leaf.grad shall have: the leaf's where it is dense, else row-major (PyTorch's gradient layout contract).
+bool has_layout_of_grad(const TensorImpl& grad, const TensorImpl& leaf);
+
 /// Adds `grad` to leaf.grad: takes it over when there is none yet and nobody else sees it, adds in place where that is allowed, else
 /// makes a new tensor. `grad` may be held by the caller only.
 void accumulate_into_leaf(TensorImpl& leaf, TensorImpl& grad);

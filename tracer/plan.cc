@@ -1,26 +1,19 @@
-// Making plans: see tracer/plan.h. plan_step() chooses the work of a node, assign_registers() where values are.
+// Making plans: see tracer/plan.h. plan_step() chooses the work of a node; where values are: tracer/plan_registers.cc, tracer/plan_memory.cc.
 #include "tracer/plan.h"
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <numeric>
 
 #include "ir/bookkeeping.h"
 #include "ir/each_field.h"
 #include "ir/passes/fuse.h"
 #include "tracer/plan_run.h"
-#include "tracer/register_file.h"
 
 namespace retrograd {
 namespace {
 
 constexpr int64_t kSpanElements = 2048;  // beyond it a kernel's own cutting into chunks is worth its start
-constexpr int64_t kSmallBytes = 4096;    // of a value in the arena of a plan that empties slots
-
-int64_t bytes_of(const TensorType& type) {
-  return type.shape.numel().raw() * static_cast<int64_t>(element_size(type.dtype));
-}
 
 }  // namespace
 
@@ -137,6 +130,7 @@ void Plan::plan_step(const ir::Node& node, std::span<const Number> values) {
   } else if (node.handle >= 0) {
     s.bound = bound_index_[static_cast<size_t>(node.handle)];
   }
+  if (s.kind == Kind::kernel) s.room = -1;
   s.attrs = plan_attrs(node, values);
   steps_.push_back(s);
 }
@@ -167,169 +161,6 @@ void Plan::find_patches(const ir::Node& node, Attrs& attrs) {
   patched_attrs_.insert(patched_attrs_.end(), bytes, bytes + node.op->attrs_size);
   patched_attrs_.resize((patched_attrs_.size() + 15) / 16 * 16);
   attrs.patched_at = begin;
-}
-
-void Plan::assign_registers(std::span<const WrittenInput> writes) {
-  RegisterFile file(graph_, register_types_, step_ends_);
-  if (log_.may_leave) file.keep_arrived(log_);
-  file.reserve(writes, [&](int32_t step_end, const WrittenInput& w) { return may_overwrite(step_end, w); });
-  place_in_arena(file);
-  for (size_t i = 0; i < graph_.inputs().size(); ++i) {
-    const ir::Input& input = graph_.inputs()[i];
-    if (input.kind != ir::Input::Kind::tensor) continue;
-    file.take(input.value);
-    tensor_inputs_.push_back({static_cast<uint32_t>(bound_index_[i]), file.at(input.value)});
-  }
-  if (log_.may_leave) {
-    place_with_drops(file);
-  } else {
-    for (Step& s : steps_)
-      if (s.kind != Kind::release) place(s, file);
-  }
-  for (ir::ValueId v : graph_.outputs()) output_registers_.push_back(file.at(v));
-  if (log_.may_leave) value_registers_ = std::move(file).registers();
-}
-
-// What only kernels see gets its place.
-void Plan::place_in_arena(RegisterFile& file) {
-  std::vector<ir::ValueId> values(static_cast<size_t>(graph_.value_count()));
-  std::iota(values.begin(), values.end(), 0);
-  std::vector<PlacedStep> steps;
-  std::vector<const Step*> placed;
-  bool empties_slots = false;
-  for (const Step& s : steps_) {
-    if (s.kind == Kind::release) continue;
-    const ir::Node& node = graph_.nodes()[s.node];
-    PlacedStep step{PlacedStep::Kind::other, s.node, graph_.operands(node),
-                    std::span(values).subspan(static_cast<size_t>(node.first_result), s.results), 0};
-    if (s.kind == Kind::fused) {
-      const Fused& f = fused_[static_cast<size_t>(s.bound)];
-      step = {PlacedStep::Kind::kernel, s.node, f.inputs, f.outputs, 0};
-    } else if (s.kind == Kind::kernel || s.kind == Kind::view) {
-      step.kind = s.kind == Kind::view ? PlacedStep::Kind::view : PlacedStep::Kind::kernel;
-    }
-    empties_slots |= s.kind == Kind::unpack;
-    steps.push_back(step);
-    placed.push_back(&s);
-  }
-  std::vector<int64_t> bytes;
-  for (const TensorType& t : cell_types_) bytes.push_back(bytes_of(t));
-  const Placement placement = place_values(
-      {graph_, steps, file.last(), bytes, empties_slots ? kSmallBytes : std::numeric_limits<int64_t>::max(),
-       [&](ir::ValueId v) { return file.target_of(v) != ir::kNoValue; },
-       [&](size_t step, int o, int r) { return may_lie_over(*placed[step], o, r); }});
-  arena_bytes_ = placement.arena_bytes;
-  arena_offsets_ = file.place(placement);
-}
-
-// Whether a result may be computed in the memory of an operand.
-bool Plan::may_lie_over(const Step& s, int operand, int result) const {
-  if (s.kind == Kind::fused)
-    return fused_[static_cast<size_t>(s.bound)].kernel->may_overwrite(operand, result);
-  return graph_.nodes()[s.node].op->is(Trait::elementwise);
-}
-
-// Whether a step may read the input where it computes the value: element by element.
-bool Plan::may_overwrite(int32_t step_end, const WrittenInput& w) const {
-  const auto step = std::ranges::lower_bound(steps_, static_cast<uint32_t>(step_end), {}, &Step::node);
-  const auto index_of = [](const auto& list, ir::ValueId v) {
-    return static_cast<int>(std::ranges::find(list, v) - list.begin());
-  };
-  if (step->kind == Kind::fused) {
-    const Fused& f = fused_[static_cast<size_t>(step->bound)];
-    return f.kernel->may_overwrite(index_of(f.inputs, w.input), index_of(f.outputs, w.value));
-  }
-  const ir::Node& node = graph_.nodes()[step->node];
-  if (node.op->is(Trait::elementwise)) return true;
-  if (!node.op->is(Trait::updates)) return false;
-  const auto operands = graph_.operands(node);
-  int updated = 0;
-  for (ir::ValueId v : operands)
-    if (v != ir::kNoValue && updated++ == w.value - node.first_result)
-      return v == w.input && std::ranges::count(operands, v) == 1;
-  return false;
-}
-
-void Plan::place_with_drops(RegisterFile& file) {
-  std::vector<Step> placed;
-  for (Step& s : steps_) {
-    if (s.kind != Kind::release) {
-      if (const auto ending = file.ending_before(graph_.nodes()[s.node], s.node); !ending.empty()) {
-        Step drop{};
-        drop.kind = Kind::drop;
-        drop.node = s.node;
-        drop.first_register = static_cast<uint32_t>(registers_.size());
-        drop.dying = static_cast<uint16_t>(ending.size());
-        for (ir::ValueId v : ending) registers_.push_back(file.free(v));
-        placed.push_back(drop);
-      }
-      place(s, file);
-    }
-    placed.push_back(s);
-  }
-  steps_ = std::move(placed);
-}
-
-// Outputs take over registers as a node's result does: of the written input, or of an input that dies.
-void Plan::place_fused(Step& s, RegisterFile& file) {
-  Fused& f = fused_[static_cast<size_t>(s.bound)];
-  s.first_register = static_cast<uint32_t>(registers_.size());
-  for (ir::ValueId v : f.inputs) registers_.push_back(file.at(v));
-  for (size_t o = 0; o < f.outputs.size(); ++o)  // first: no other output may have such a register
-    if (file.is_placed(f.outputs[o])) {
-      f.into[o] = true;
-    } else if (const ir::ValueId input = file.target_of(f.outputs[o]); input != ir::kNoValue) {
-      f.into[o] = true;
-      file.take_over(f.outputs[o], input);
-    }
-  for (size_t o = 0; o < f.outputs.size(); ++o) {
-    const ir::ValueId value = f.outputs[o];
-    for (size_t k = 0; k < f.inputs.size() && f.takes[o] < 0 && !f.into[o]; ++k)
-      if (file.dies(f.inputs[k], s.node) && graph_.type_index(f.inputs[k]) == graph_.type_index(value) &&
-          f.kernel->may_overwrite(static_cast<int>(k), static_cast<int>(o))) {
-        f.takes[o] = static_cast<int8_t>(k);
-        file.take_over(value, f.inputs[k]);
-      }
-    if (f.takes[o] < 0 && !f.into[o]) file.take(value);
-  }
-  for (ir::ValueId v : f.outputs) registers_.push_back(file.at(v));
-  for (ir::ValueId v : f.inputs)
-    if (file.dies(v, s.node)) {
-      registers_.push_back(file.free(v));
-      ++s.dying;
-    }
-}
-
-void Plan::place(Step& s, RegisterFile& file) {
-  if (s.kind == Kind::fused) return place_fused(s, file);
-  const ir::Node& node = graph_.nodes()[s.node];
-  const auto operands = graph_.operands(node);
-  s.first_register = static_cast<uint32_t>(registers_.size());
-  for (ir::ValueId v : operands) registers_.push_back(file.at(v));
-  for (int i = 0; i < s.results && s.kind == Kind::kernel; ++i) {
-    const ir::ValueId value = node.first_result + i, input = file.target_of(value);
-    if (input != ir::kNoValue) file.take_over(value, input);
-    if (input != ir::kNoValue || file.is_placed(value)) s.into |= static_cast<uint8_t>(1u << i);
-  }
-  for (size_t k = 0; k < operands.size() && s.kind == Kind::kernel && node.op->is(Trait::elementwise) &&
-                     s.takes < 0 && !s.into;
-       ++k)
-    if (file.dies(operands[k], s.node) &&
-        graph_.type_index(operands[k]) == graph_.type_index(node.first_result)) {
-      s.takes = static_cast<int8_t>(k);
-      file.take_over(node.first_result, operands[k]);
-    }
-  for (int i = 0; i < s.results; ++i) {
-    if (s.takes < 0 && !(s.into >> i & 1)) file.take(node.first_result + i);
-    registers_.push_back(file.at(node.first_result + i));
-  }
-  const auto let_die = [&](ir::ValueId v) {
-    if (!file.dies(v, s.node)) return;
-    registers_.push_back(file.free(v));
-    ++s.dying;
-  };
-  for (ir::ValueId v : operands) let_die(v);
-  for (int i = 0; i < s.results; ++i) let_die(node.first_result + i);
 }
 
 void Plan::choose_spans() {

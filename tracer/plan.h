@@ -34,6 +34,7 @@ namespace retrograd {
 ir::Binding bind_source(const Source& source, const BackwardRequest& request, const Reached& reached);
 
 class RegisterFile;
+struct PlacedStep;
 
 /// Of a recorded function: an input whose memory shall hold a value in the end. Input and value are of one type, the input row-major.
 struct WrittenInput {
@@ -65,6 +66,8 @@ class Plan {
  private:
   struct Frame;
   struct Run;
+  class Forecast;
+  class Watch;
   enum class Kind : uint8_t {
     span,
     kernel,
@@ -101,6 +104,7 @@ class Plan {
       int32_t
           bound;  // hook, function, accumulate_grad, retain_grad: index into the bindings of a run; fused: into fused_
       uint32_t slot;  // unpack
+      int32_t room;   // kernel: into rooms_; -1: it needs none
     };
     uint16_t operands, results, dying;
     Kind kind;
@@ -118,6 +122,11 @@ class Plan {
     std::vector<ir::ValueId> inputs, outputs;
     std::vector<int8_t> takes;  // of each output, as of a step
     std::vector<bool> into;
+    int32_t room = -1;  // into rooms_
+  };
+  // What a kernel needs for itself while it runs.
+  struct Room {
+    int64_t bytes, offset;  // in the arena; -1: the kernel allocates it
   };
   struct Groups;
   // A number of an attribute that is filled in at each run.
@@ -133,6 +142,9 @@ class Plan {
   void find_patches(const ir::Node& node, Attrs& attrs);
   void assign_registers(std::span<const WrittenInput> writes);
   void place_in_arena(RegisterFile& file);
+  void ask_for_scratch(std::span<Step* const> steps, std::span<PlacedStep> placed) const;
+  Fused& fused_of(const Step& s) { return fused_[static_cast<size_t>(s.bound)]; }
+  const Fused& fused_of(const Step& s) const { return fused_[static_cast<size_t>(s.bound)]; }
   bool may_lie_over(const Step& step, int operand, int result) const;
   bool may_overwrite(int32_t step_end, const WrittenInput& w) const;
   void place(Step& step, RegisterFile& file);
@@ -159,6 +171,7 @@ class Plan {
   std::vector<int32_t> register_types_;  // of each register, into cell_types_
   std::vector<int64_t> arena_offsets_;   // of the first registers: those in the arena
   int64_t arena_bytes_ = 0;
+  std::vector<Room> rooms_;
   std::vector<TensorType> cell_types_;  // the distinct types of the graph, concrete
   std::vector<uint32_t> bound_;         // the inputs that a run binds beforehand: all but slots
   std::vector<int32_t> bound_index_;    // of each input, into bound_

@@ -4,6 +4,7 @@
 #include "engine/function.h"
 #include "engine/runner.h"
 #include "ir/bookkeeping.h"
+#include "tracer/peak_watch.h"
 #include "tracer/plan_run.h"
 #include "tracer/profile.h"
 
@@ -16,7 +17,8 @@ Plan::Run::Run(const Plan& p, const BackwardRequest& request, const Reached& rea
       reached(reached),
       trail(trail),
       bindings(std::move(bound)),
-      frame(p.spare_.exchange(nullptr, std::memory_order_acquire)) {
+      frame(p.spare_.exchange(nullptr, std::memory_order_acquire)),
+      one_by_one(detail::profiling || PeakWatch::current()) {
   if (!frame) frame = plan.new_frame();
   if (plan.arena_bytes_ > 0) frame->take_arena(plan);
   for (const Patch& p : plan.patches_)
@@ -135,8 +137,7 @@ void Plan::Run::spans() {
   const View view{frame->at.data(),    frame->own.data(),      plan.registers_.data(),
                   plan.folded_.data(), reached.records.data(), frame->patched.data(),
                   plan.executor_,      !request.retain_graph};
-  const bool one_by_one = detail::profiling || leave_at != kStay;
-  const size_t count = one_by_one ? next + 1 : plan.steps_.size();
+  const size_t count = one_by_one || leave_at != kStay ? next + 1 : plan.steps_.size();
   const Step* s = plan.steps_.data() + next;
   const Step* const end = plan.steps_.data() + count;
   for (; s != end && s->kind == Kind::span && span(*s, view); ++s, ++next) {
@@ -145,19 +146,30 @@ void Plan::Run::spans() {
   }
 }
 
+void Plan::Run::drop_dying(const Step& s) {
+  const int32_t* dying = registers(s) + s.operands + s.results;
+  for (int i = 0; i < s.dying; ++i) frame->drop(dying[i]);
+}
+
 bool Plan::Run::all() {
   const size_t count = plan.steps_.size();
   detail::Profiling* const profiling = detail::profiling;
+  std::optional<Watch> watch;
+  if (PeakWatch::current()) watch.emplace(*this);
   while (next < count) {
     const Step& s = plan.steps_[next];
     if (leave_at != kStay && s.node >= plan.log_.events[leave_at].node && s.kind != Kind::release)
       return false;
     const ProfiledStep profiled(profiling, s.node, s.kind >= Kind::release);
-    if (const size_t before = next; s.kind == Kind::span && (spans(), next != before)) continue;
-    step(s, attrs_of(s.attrs));
-    const int32_t* dying = registers(s) + s.operands + s.results;
-    for (int i = 0; i < s.dying; ++i) frame->drop(dying[i]);
-    ++next;
+    const size_t before = next;
+    if (watch) watch->before(s);
+    if (s.kind == Kind::span) spans();
+    if (next == before) {
+      step(s, attrs_of(s.attrs));
+      drop_dying(s);
+      ++next;
+    }
+    if (watch) watch->after(s);
   }
   return leave_at == kStay;
 }
@@ -202,6 +214,12 @@ void Plan::Run::call(const Step& s, void* attrs) {
   }
 }
 
+std::span<std::byte> Plan::Run::room(int32_t number) const {
+  if (number < 0 || plan.rooms_[static_cast<size_t>(number)].offset < 0) return {};
+  const Room& r = plan.rooms_[static_cast<size_t>(number)];
+  return {static_cast<std::byte*>(frame->arena->data()) + r.offset, static_cast<size_t>(r.bytes)};
+}
+
 void Plan::Run::kernel(const Step& s, const Call& call, const int32_t* results) {
   TensorImpl* outputs[kMaxOutputs];
   for (int i = 0; i < s.results; ++i) {
@@ -214,7 +232,7 @@ void Plan::Run::kernel(const Step& s, const Call& call, const int32_t* results) 
     plan.executor_.allocate(*outputs[i]);
     frame->at[r] = outputs[i];
   }
-  plan.executor_.launch(kernel_of(s, call), call, outputs);
+  plan.executor_.launch(kernel_of(s, call), call, outputs, room(s.kind == Kind::kernel ? s.room : -1));
 }
 
 // The result has the register of an operand that dies here. Its memory is written over when only this run sees it; else the register's own
@@ -272,7 +290,7 @@ void Plan::Run::fused(const Step& s) {
   for (int i = 0; i < s.operands; ++i) inputs[i] = frame->at[static_cast<size_t>(r[i])];
   for (size_t n = 0; n < f.attrs.size(); ++n) attrs[n] = attrs_of(f.attrs[n]);
   for (size_t o = 0; o < s.results; ++o) outputs[o] = fused_output(s, o, inputs, kept[o]);
-  f.kernel->run(inputs, outputs, attrs);
+  f.kernel->run(inputs, outputs, attrs, room(f.room));
   for (size_t o = 0; o < s.results; ++o) {
     if (f.into[o]) continue;
     const auto out = static_cast<size_t>(r[s.operands + o]);

@@ -3,11 +3,17 @@
 //   Run     what the run was given, and where it is: the loop and its steps in plan_run.cc, leaving the graph in plan_leave.cc.
 #pragma once
 
+#include "tracer/peak_watch.h"
 #include "tracer/plan.h"
 
 namespace retrograd {
 
 inline constexpr int kMaxSpanOperands = 3;
+
+/// Of a type without symbols.
+inline int64_t bytes_of(const TensorType& type) {
+  return type.shape.numel().raw() * static_cast<int64_t>(element_size(type.dtype));
+}
 
 // `own` are the prepared cells; `at` what a register holds now: its own cell, or a foreign one that `foreign` keeps alive. The first registers
 // are those of the arena, whose cells have their memory as long as the run holds it.
@@ -71,6 +77,7 @@ struct Plan::Run {
   uint64_t seen_changes = annotation_changes;
   size_t leave_at = kStay;  // event of the log at which the graph is left
   Tensors function_gave;    // what a function gave, if that is why
+  bool one_by_one;          // what span steps do is looked at after each
 
   /// `bindings`: of the inputs in plan.bound_.
   Run(const Plan& plan, const BackwardRequest& request, const Reached& reached, const Trail* trail,
@@ -78,6 +85,9 @@ struct Plan::Run {
   ~Run();
   /// Runs to the end, or to where the graph must be left: then false.
   bool all();
+  /// The most bytes that will be live during the run, what code of the user's allocates aside.
+  int64_t forecast() const;
+  const int32_t* registers(const Step& s) const { return plan.registers_.data() + s.first_register; }
   Tensors outputs();
   /// Goes on eagerly from there.
   Tensors leave();
@@ -91,6 +101,8 @@ struct Plan::Run {
   Tensor value(int32_t id) const;
   void function(const Step& s);
   void step(const Step& s, void* attrs);
+  void drop_dying(const Step& s);
+  std::span<std::byte> room(int32_t number) const;
   struct View;
   void spans();
   bool span(const Step& s, const View& view);
@@ -110,7 +122,27 @@ struct Plan::Run {
   Kernel kernel_of(const Step& s, const Call& call) const {
     return s.kind == Kind::span ? plan.executor_.find(call.op) : s.kernel;
   }
-  const int32_t* registers(const Step& s) const { return plan.registers_.data() + s.first_register; }
+};
+
+// A run that is measured (tracer/peak_watch.h). The memory that code of the user's gave is told apart as long as the run has not freed it.
+class Plan::Watch {
+ public:
+  explicit Watch(const Run& run) : run_(run), measured_(run.forecast()) {}
+  void before(const Step& s);
+  void after(const Step& s);
+
+ private:
+  struct Given {
+    const Storage* memory;
+    int64_t bytes;
+    bool is_given_away;  // it is not freed by the run
+  };
+  bool holds(const Storage* memory) const;
+  const Run& run_;
+  WatchedRun measured_;
+  bool is_code_ = false;
+  int64_t live_ = 0;
+  std::vector<Given> given_;
 };
 
 }  // namespace retrograd

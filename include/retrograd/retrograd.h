@@ -62,4 +62,5 @@
 #include "tracer/compile_backward.h"
 #include "tracer/log.h"
 #include "tracer/page.h"
+#include "tracer/peak_watch.h"
 #include "tracer/profile.h"

@@ -1,0 +1,113 @@
+// Planned peaks (tracer/peak_watch.h): what a run says before it begins is what it takes, to the byte. Backwards captured from the tape,
+// compiled functions and whole steps, over layouts, shared saved values, gradients that are there already, and hooks, whose bytes are told
+// apart.
+#include <catch2/catch.hpp>
+
+#include "retrograd/retrograd.h"
+
+namespace rg = retrograd;
+using rg::PeakReport;
+using rg::PeakWatch;
+using rg::Tensor;
+using rg::Tensors;
+
+namespace {
+
+constexpr int64_t kRows = 64, kWidth = 96;
+
+Tensor leaf(rg::IntArray sizes) { return rg::randn(sizes).requires_grad_(); }
+
+// Shares saved values between records, views them, and has branches that live side by side.
+Tensor model(const Tensor& x, const Tensors& w) {
+  const Tensor h = rg::gelu(rg::mm(x, w[0]) + w[1]);
+  const Tensor n = rg::layer_norm(h, {kWidth}, w[2], w[3]);
+  const Tensor heads = n.view({kRows, 4, kWidth / 4}).transpose(0, 1);
+  const Tensor scores = rg::softmax(rg::matmul(heads, heads.transpose(1, 2)), -1);
+  const Tensor mixed = rg::matmul(scores, heads).transpose(0, 1).reshape({kRows, kWidth});
+  return rg::mean(rg::square(mixed + h) * rg::sigmoid(h)) + rg::sum(rg::exp(-h));
+}
+
+Tensors parameters() { return {leaf({kWidth, kWidth}), leaf({kWidth}), leaf({kWidth}), leaf({kWidth})}; }
+
+void check(const PeakReport& report, int64_t runs) {
+  CHECK(report.runs == runs);
+  CHECK(report.differing == 0);
+  CHECK(report.planned_bytes == report.measured_bytes);
+  CHECK(report.planned_bytes > 0);
+  CHECK(report.hook_bytes == 0);
+}
+
+}  // namespace
+
+TEST_CASE("a captured backward takes what was planned") {
+  rg::CompiledBackward backward = rg::compile_backward();
+  const Tensor x = rg::randn({kRows, kWidth});
+  const Tensors w = parameters();
+  const PeakWatch watch;
+  backward(model(x, w));  // .grad is not there
+  const int64_t first = watch.report().planned_bytes;
+  backward(model(x, w));  // and now it is
+  check(watch.report(), 2);
+  CHECK(first > rg::memory::stats().live_bytes);
+  // Kept for another backward, values are not freed as it goes.
+  const Tensor loss = model(x, w);
+  for (int i = 0; i < 2; ++i) backward.backward({loss}, {}, true);
+  check(watch.report(), 4);
+  CHECK(watch.report().planned_bytes > first);
+  // Somebody else holds what was saved.
+  const Tensor h = rg::mm(x, w[0]);
+  backward(rg::sum(rg::tanh(h) * h));
+  check(watch.report(), 5);
+}
+
+TEST_CASE("gradients of inputs, and in another layout than their leaf's") {
+  rg::CompiledBackward backward = rg::compile_backward();
+  const Tensor a = rg::randn({kWidth, kRows}).t().requires_grad_(), b = leaf({kRows, kWidth});
+  const PeakWatch watch;
+  const Tensors grads = backward.grad({rg::sum(rg::sin(a) * rg::cos(b))}, {a, b});
+  CHECK(grads.size() == 2);
+  backward(rg::sum(rg::sin(a) * rg::cos(rg::flip(b, {0}))));
+  backward(rg::sum(rg::expand(a, {3, kRows, kWidth}) * b));
+  check(watch.report(), 3);
+}
+
+TEST_CASE("a compiled function and its backward take what was planned") {
+  const Tensors w = parameters();
+  auto loss = rg::compile([&](const Tensor& x) { return model(x, w); });
+  const Tensor x = rg::randn({kRows, kWidth});
+  const PeakWatch watch;
+  for (int i = 0; i < 2; ++i) loss(x).backward();
+  check(watch.report(), 4);
+}
+
+TEST_CASE("a step takes what was planned") {
+  const Tensors w = parameters();
+  rg::optim::AdamW optimizer(w, {});
+  auto step = rg::compile_step([&](const Tensor& x) {
+    optimizer.zero_grad();
+    const Tensor loss = model(x, w);
+    loss.backward();
+    optimizer.step();
+    return loss;
+  });
+  const PeakWatch watch;
+  for (int i = 0; i < 3; ++i) step(rg::randn({kRows, kWidth}));
+  check(watch.report(), 3);
+}
+
+TEST_CASE("what hooks allocate has a line of its own") {
+  constexpr int64_t kBytes = kRows * kWidth * 4;
+  rg::CompiledBackward backward = rg::compile_backward();
+  const Tensor x = leaf({kRows, kWidth});
+  const auto copies = rg::saved_tensor_hooks([](const Tensor& t) { return t.clone(); },
+                                             [](const Tensor& t) { return t.clone(); });
+  const PeakWatch watch;
+  for (int i = 0; i < 2; ++i) {
+    rg::SavedTensorHooksGuard guard(copies);
+    const Tensor y = rg::sin(rg::exp(x));
+    backward(rg::sum(y * y));
+  }
+  CHECK(watch.report().runs == 2);
+  CHECK(watch.report().differing == 0);
+  CHECK(watch.report().hook_bytes == kBytes);
+}

@@ -1,0 +1,60 @@
+// PeakWatch: are plans' peaks what was said before the runs?
+//
+// While a PeakWatch lives, each run of a plan on its thread first forecasts the most bytes of tensor data that will be live during it
+// (Plan::Run::forecast), then notes how many were, and both go into the report. Counted is all that memory::stats counts in the process:
+// tensors, arenas, scratch memory of kernels. What code of the user's allocates inside a run, such as an unpack hook, nobody can foresee:
+// it has a line of its own, and is part of neither of the two figures.
+//
+// Limits: other threads that allocate meanwhile, and other runs that begin inside hooks, are counted as if they were this run's. Runs inside
+// runs are not watched. Without an open watch a run costs one test of a thread-local pointer.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace retrograd {
+
+struct PeakReport {
+  int64_t runs = 0;
+  int64_t differing = 0;       // runs whose measured peak is not the planned one
+  int64_t planned_bytes = 0;   // of the run with the highest peak
+  int64_t measured_bytes = 0;  // of the same
+  int64_t hook_bytes = 0;      // the most that code of the user's had allocated in a run
+};
+
+class PeakWatch {
+ public:
+  PeakWatch();
+  ~PeakWatch();
+  PeakWatch(const PeakWatch&) = delete;
+
+  const PeakReport& report() const { return report_; }
+  /// Notes a run.
+  void add(int64_t planned, int64_t measured, int64_t hook_bytes);
+  /// The innermost one of this thread; null: none, or a run is being watched.
+  static PeakWatch* current();
+
+ private:
+  friend class WatchedRun;
+  PeakReport report_;
+  PeakWatch* outer_;
+};
+
+/// For plans: measures one run, step by step, while it lives.
+class WatchedRun {
+ public:
+  explicit WatchedRun(int64_t planned);
+  ~WatchedRun();
+  WatchedRun(const WatchedRun&) = delete;
+
+  void before_step();
+  /// `is_code`: what the step ran was code of the user's. `held`: bytes of what such code gave and the run still holds.
+  void after_step(bool is_code, int64_t held);
+
+ private:
+  PeakWatch* const watch_;
+  const int64_t planned_, outer_peak_;
+  int64_t most_ = 0, measured_ = 0, hook_bytes_ = 0, before_ = 0, held_ = 0;
+};
+
+}  // namespace retrograd

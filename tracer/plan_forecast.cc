@@ -1,0 +1,263 @@
+// Forecast: the most bytes that will be live during a run, found before it runs.
+//
+// It goes through the steps as the run will, but for memory's sake only: who holds which memory, and when the last holder lets go. Memory is
+// ours if nobody but registers and slots that this run empties holds it; it is freed with its last holder. All else stays as it is: parameters,
+// saved values that the user still has, what is given away. Layouts of views are computed, since memory is taken over only by what is dense.
+// What code of the user's does is left out (tracer/peak_watch.h). Cost: a hash map of the slots, and a step of the same order as a replayed one.
+#include <unordered_map>
+#include <unordered_set>
+
+#include "engine/allocator.h"
+#include "ir/bookkeeping.h"
+#include "ops/shape_ops.h"
+#include "tracer/plan_run.h"
+
+namespace retrograd {
+
+class Plan::Forecast {
+ public:
+  explicit Forecast(const Run& run)
+      : run_(run),
+        plan_(run.plan),
+        cells_(plan_.new_frame()),
+        memory_(cells_->at.size(), kNotOurs),
+        live_(memory::stats().live_bytes),
+        peak_(live_) {
+    find_ours();
+  }
+
+  int64_t peak() {
+    for (const Step& s : plan_.steps_) {
+      step(s);
+      if (s.kind == Kind::release) continue;
+      const int32_t* dying = run_.registers(s) + s.operands + s.results;
+      for (int i = 0; i < s.dying; ++i) hold(dying[i], kNotOurs);
+    }
+    return peak_;
+  }
+
+ private:
+  static constexpr int32_t kNotOurs = -1;
+  struct Memory {
+    int64_t bytes;
+    int holders;
+  };
+  static size_t at(int32_t i) { return static_cast<size_t>(i); }
+
+  void find_ours() {
+    std::unordered_map<TensorImpl*, int> holders;
+    const Frame& frame = *run_.frame;
+    for (size_t r = 0; r < frame.at.size(); ++r) {
+      if (!frame.foreign[r]) continue;
+      ++holders[frame.foreign[r].get()];
+      cells_->at[r] = frame.foreign[r].get();
+    }
+    for (Record* record : run_.reached.records)
+      for (int i = 0; !run_.request.retain_graph && i < record->slots; ++i)
+        if (TensorImpl* cell = record->slot(i).value.get()) ++holders[cell];
+    std::unordered_map<const Storage*, std::pair<uint32_t, Memory>> memories;  // how many cells, all ours
+    for (const auto& [cell, count] : holders) {
+      if (!cell->storage() || cell->ref_count() != static_cast<uint32_t>(count)) continue;
+      auto& [cells, memory] = memories[cell->storage().get()];
+      ++cells;
+      memory = {cell->storage()->nbytes(), memory.holders + count};
+    }
+    for (const auto& [cell, count] : holders) {
+      const auto found = memories.find(cell->storage().get());
+      if (found == memories.end() || cell->storage()->is_external() ||
+          found->second.first != cell->storage()->ref_count())
+        continue;
+      const auto [it, is_new] =
+          memory_of_storage_.try_emplace(found->first, static_cast<int32_t>(memories_.size()));
+      if (is_new) memories_.push_back(found->second.second);
+    }
+    for (size_t r = 0; r < frame.at.size(); ++r)
+      if (frame.foreign[r]) memory_[r] = memory_of(*frame.foreign[r]);
+  }
+
+  int32_t memory_of(const TensorImpl& cell) const {
+    const auto it = memory_of_storage_.find(cell.storage().get());
+    return it == memory_of_storage_.end() ? kNotOurs : it->second;
+  }
+
+  void let_go(int32_t memory) {
+    if (memory != kNotOurs && --memories_[at(memory)].holders == 0) live_ -= memories_[at(memory)].bytes;
+  }
+  // The register holds this memory now, which has been counted for it.
+  void hold(int32_t r, int32_t memory) { let_go(std::exchange(memory_[at(r)], memory)); }
+  void need(int64_t bytes) { peak_ = std::max(peak_, live_ + bytes); }
+  int32_t allocate(int64_t bytes) {
+    live_ += bytes;
+    need(0);
+    memories_.push_back({bytes, 1});
+    return static_cast<int32_t>(memories_.size()) - 1;
+  }
+  // What code of the user's gives: taken to be held by nobody else, and not counted.
+  int32_t unknown() {
+    memories_.push_back({0, 1});
+    return static_cast<int32_t>(memories_.size()) - 1;
+  }
+  int64_t bytes_of(int32_t r) const {
+    return retrograd::bytes_of(plan_.cell_types_[at(plan_.register_types_[at(r)])]);
+  }
+  // The register's own cell, in new memory or in that of another register's.
+  void hold_own(int32_t r, int32_t memory) {
+    hold(r, memory);
+    cells_->at[at(r)] = cells_->own[at(r)].get();
+  }
+  void hold_result(int32_t r, int32_t memory) {
+    hold_own(r, memory);
+    contiguous_strides(cells_->at[at(r)]->shape(), cells_->at[at(r)]->mutable_strides());
+  }
+
+  Slot& slot(uint64_t place, uint32_t index) const {
+    return run_.reached.records[place]->slot(static_cast<int>(index));
+  }
+  bool is_emptied(const Slot& s) const { return !run_.request.retain_graph && s.value && !s.packed; }
+
+  void step(const Step& s) {
+    const int32_t* r = run_.registers(s);
+    switch (s.kind) {
+      case Kind::span:
+      case Kind::kernel: return kernel(s);
+      case Kind::fused: return fused(s);
+      case Kind::view: return view(s);
+      case Kind::unpack: return unpack(s);
+      case Kind::accumulate_grad: return accumulate(s);
+      case Kind::retain_grad: return keep(r[0]);
+      case Kind::release: return release(s);
+      case Kind::host:
+        if (plan_.graph_.nodes()[s.node].op == &ops::info<ops::Contiguous>) return contiguous(s);
+        [[fallthrough]];
+      default:
+        for (int i = 0; i < s.operands; ++i)
+          if (r[i] >= 0) keep(r[i]);
+        for (int i = 0; i < s.results; ++i) hold_own(r[s.operands + i], unknown());
+    }
+  }
+
+  // Somebody else holds it now, to the end.
+  void keep(int32_t r) {
+    if (memory_[at(r)] != kNotOurs) ++memories_[at(memory_[at(r)])].holders;
+  }
+
+  bool may_lie_on(int32_t memory, const TensorImpl& cell) const {
+    return memory != kNotOurs && memories_[at(memory)].holders == 1 && cell.is_contiguous();
+  }
+
+  void kernel(const Step& s) {
+    const int32_t* r = run_.registers(s);
+    int32_t folded = kNotOurs;  // a slot that is read where it is
+    const TensorImpl* folded_cell = nullptr;
+    for (int i = 0; i < s.operands; ++i) {
+      if (r[i] >= -1) continue;
+      const SlotRef& ref = plan_.folded_[at(-2 - r[i])];
+      folded_cell = slot(ref.place, ref.slot).value.get();
+      if (is_emptied(slot(ref.place, ref.slot))) folded = empty(slot(ref.place, ref.slot));
+    }
+    for (int i = 0; i < s.results; ++i) {
+      if (s.into >> i & 1) continue;
+      const int32_t result = r[s.operands + i];
+      const int32_t donor = s.takes < 0 ? -1 : r[s.takes];
+      const int32_t memory = s.takes < 0 ? kNotOurs : donor < -1 ? folded : memory_[at(donor)];
+      if (s.takes >= 0 && may_lie_on(memory, donor < -1 ? *folded_cell : *cells_->at[at(donor)])) {
+        ++memories_[at(memory)].holders;
+        hold_result(result, memory);
+      } else {
+        hold_result(result, allocate(bytes_of(result)));
+      }
+    }
+    if (s.kind == Kind::kernel) scratch(s.room);
+    let_go(folded);
+  }
+
+  void fused(const Step& s) {
+    const int32_t* r = run_.registers(s);
+    const Fused& f = plan_.fused_[at(s.bound)];
+    std::vector<std::pair<int32_t, int32_t>> made;  // register, memory
+    for (size_t o = 0; o < s.results; ++o) {
+      if (f.into[o]) continue;
+      const int32_t result = r[s.operands + o], donor = f.takes[o] < 0 ? -1 : r[f.takes[o]];
+      if (donor >= 0 && may_lie_on(memory_[at(donor)], *cells_->at[at(donor)])) {
+        ++memories_[at(memory_[at(donor)])].holders;
+        made.emplace_back(result, memory_[at(donor)]);
+      } else {
+        made.emplace_back(result, allocate(bytes_of(result)));
+      }
+    }
+    scratch(f.room);
+    for (const auto& [result, memory] : made) hold_result(result, memory);
+  }
+
+  // Beside the arena: where it does not lie in it.
+  void scratch(int32_t room) {
+    if (room >= 0 && plan_.rooms_[at(room)].offset < 0) need(plan_.rooms_[at(room)].bytes);
+  }
+
+  void view(const Step& s) {
+    const int32_t* r = run_.registers(s);
+    const int32_t result = r[s.operands], memory = memory_[at(r[0])];
+    std::vector<TensorImpl*> operands;
+    for (int i = 0; i < s.operands; ++i) operands.push_back(r[i] < 0 ? nullptr : cells_->at[at(r[i])]);
+    const ir::Node& node = plan_.graph_.nodes()[s.node];
+    void* attrs = s.attrs.is_patched ? run_.frame->patched.data() + s.attrs.patched_at : s.attrs.fixed;
+    node.op->layout({node.op, operands, attrs, node.where, s.results}, *cells_->own[at(result)]);
+    keep(r[0]);
+    hold_own(result, memory);
+  }
+
+  void contiguous(const Step& s) {
+    const int32_t* r = run_.registers(s);
+    const int32_t result = r[s.operands];
+    if (!cells_->at[at(r[0])]->is_contiguous()) return hold_result(result, allocate(bytes_of(result)));
+    keep(r[0]);
+    hold(result, memory_[at(r[0])]);
+    cells_->at[at(result)] = cells_->at[at(r[0])];
+  }
+
+  void unpack(const Step& s) {
+    const int32_t r = run_.registers(s)[0];
+    const Slot& from = slot(s.place, s.slot);
+    hold_own(r, from.packed ? unknown() : is_emptied(from) ? empty(from) : kNotOurs);
+    if (from.value && !from.packed) cells_->at[at(r)] = from.value.get();
+  }
+
+  void release(const Step& s) {
+    if (run_.request.retain_graph) return;
+    const Record& record = *run_.reached.records[s.place];
+    for (int i = 0; i < record.slots; ++i)
+      if (const Slot& from = record.slot(i); is_emptied(from) && !emptied_.contains(&from))
+        let_go(empty(from));
+  }
+  int32_t empty(const Slot& s) {
+    emptied_.insert(&s);
+    return memory_of(*s.value);
+  }
+
+  // The first gradient of a leaf is taken over or copied, others are added to it.
+  void accumulate(const Step& s) {
+    const int32_t r = run_.registers(s)[0];
+    const TensorImpl& leaf = *run_.bindings[at(s.bound)].leaf;
+    if ((leaf.meta && leaf.meta->grad.defined()) || !given_.insert(&leaf).second) return;
+    const int32_t memory = memory_[at(r)];
+    if (s.dying && memory != kNotOurs && memories_[at(memory)].holders == 1 &&
+        has_layout_of_grad(*cells_->at[at(r)], leaf))
+      return keep(r);
+    live_ += bytes_of(r);
+    need(0);
+  }
+
+  const Run& run_;
+  const Plan& plan_;
+  const std::unique_ptr<Frame> cells_;  // layouts; no memory
+  std::unordered_map<const Storage*, int32_t> memory_of_storage_;
+  std::vector<Memory> memories_;
+  std::vector<int32_t> memory_;                  // of each register, into memories_
+  std::unordered_set<const Slot*> emptied_;      // so far
+  std::unordered_set<const TensorImpl*> given_;  // leaves that have their first gradient
+  int64_t live_, peak_;
+};
+
+int64_t Plan::Run::forecast() const { return Forecast(*this).peak(); }
+
+}  // namespace retrograd

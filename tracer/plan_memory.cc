@@ -1,0 +1,137 @@
+// The arena of a plan: which steps its placement is about (tracer/placement.h), and what their kernels need while they run.
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "tracer/plan_run.h"
+#include "tracer/register_file.h"
+
+namespace retrograd {
+namespace {
+
+constexpr int64_t kSmallBytes = 4096;  // of a value in the arena of a plan that empties slots
+
+// Cells for values of a graph that have types and layouts, but no memory: what a kernel can be asked with. Inputs count as row-major.
+class Outlines {
+ public:
+  /// `attrs_of`: a node's attributes, with numbers.
+  Outlines(const ir::Graph& graph, const std::vector<TensorType>& types,
+           std::function<void*(const ir::Node&)> attrs_of)
+      : graph_(graph),
+        types_(types),
+        attrs_of_(std::move(attrs_of)),
+        cells_(static_cast<size_t>(graph.value_count())),
+        producers_(cells_.size(), -1) {
+    for (size_t n = 0; n < graph.nodes().size(); ++n)
+      for (int i = 0; i < graph.nodes()[n].results; ++i)
+        producers_[static_cast<size_t>(graph.nodes()[n].first_result + i)] = static_cast<int32_t>(n);
+  }
+
+  void* attrs_of(const ir::Node& node) const { return attrs_of_(node); }
+  TensorImpl* cell(ir::ValueId v) {
+    std::vector<ir::ValueId> chain;  // of views, the last one first
+    for (; v != ir::kNoValue && !cells_[static_cast<size_t>(v)]; v = viewed(v)) chain.push_back(v);
+    TensorImpl* of = v == ir::kNoValue ? nullptr : cells_[static_cast<size_t>(v)].get();
+    for (; !chain.empty(); chain.pop_back()) {
+      RefPtr<TensorImpl>& cell = cells_[static_cast<size_t>(chain.back())];
+      cell = make(chain.back());
+      if (of) lay_out(node_of(chain.back()), of, *cell);
+      of = cell.get();
+    }
+    return of;
+  }
+
+ private:
+  const ir::Node& node_of(ir::ValueId v) const {
+    return graph_.nodes()[static_cast<size_t>(producers_[static_cast<size_t>(v)])];
+  }
+  ir::ValueId viewed(ir::ValueId v) const {
+    const bool is_view = producers_[static_cast<size_t>(v)] >= 0 && node_of(v).op->is(Trait::view);
+    return is_view ? graph_.operands(node_of(v))[0] : ir::kNoValue;
+  }
+  RefPtr<TensorImpl> make(ir::ValueId v) const {
+    const TensorType& t = types_[static_cast<size_t>(graph_.type_index(v))];
+    RefPtr<TensorImpl> cell = TensorImpl::make();
+    cell->set_type(t.dtype, t.device, t.shape);
+    contiguous_strides(t.shape, cell->mutable_strides());
+    return cell;
+  }
+  // Layouts depend on the first operand alone.
+  void lay_out(const ir::Node& view, TensorImpl* of, TensorImpl& cell) const {
+    std::vector<TensorImpl*> operands(view.operands, of);
+    view.op->layout({view.op, operands, attrs_of_(view), view.where, 1}, cell);
+  }
+
+  const ir::Graph& graph_;
+  const std::vector<TensorType>& types_;
+  std::function<void*(const ir::Node&)> attrs_of_;
+  std::vector<RefPtr<TensorImpl>> cells_;
+  std::vector<int32_t> producers_;
+};
+
+}  // namespace
+
+// What only kernels see gets its place.
+void Plan::place_in_arena(RegisterFile& file) {
+  std::vector<ir::ValueId> values(static_cast<size_t>(graph_.value_count()));
+  std::iota(values.begin(), values.end(), 0);
+  std::vector<PlacedStep> placed;
+  std::vector<Step*> steps;
+  for (Step& s : steps_) {
+    if (s.kind == Kind::release) continue;
+    steps.push_back(&s);
+    const ir::Node& node = graph_.nodes()[s.node];
+    const auto results = std::span(values).subspan(static_cast<size_t>(node.first_result), s.results);
+    using enum PlacedStep::Kind;
+    if (s.kind == Kind::fused)
+      placed.push_back({kernel, s.node, fused_of(s).inputs, fused_of(s).outputs, 0});
+    else
+      placed.push_back({s.kind == Kind::kernel ? kernel
+                        : s.kind == Kind::view ? view
+                                               : other,
+                        s.node, graph_.operands(node), results, 0});
+  }
+  ask_for_scratch(steps, placed);
+  std::vector<int64_t> bytes;
+  for (const TensorType& t : cell_types_) bytes.push_back(bytes_of(t));
+  const bool empties_slots = std::ranges::any_of(steps, [](Step* s) { return s->kind == Kind::unpack; });
+  const Placement placement = place_values(
+      {graph_, placed, file.last(), bytes, empties_slots ? kSmallBytes : std::numeric_limits<int64_t>::max(),
+       [&](ir::ValueId v) { return file.target_of(v) != ir::kNoValue; },
+       [&](size_t step, int o, int r) { return may_lie_over(*steps[step], o, r); }});
+  arena_bytes_ = placement.arena_bytes;
+  arena_offsets_ = file.place(placement);
+  for (size_t i = 0; i < placed.size(); ++i) {
+    if (placed[i].scratch_bytes == 0) continue;
+    (steps[i]->kind == Kind::fused ? fused_of(*steps[i]).room : steps[i]->room) =
+        static_cast<int32_t>(rooms_.size());
+    rooms_.push_back({placed[i].scratch_bytes, placement.scratch[i]});
+  }
+}
+
+void Plan::ask_for_scratch(std::span<Step* const> steps, std::span<PlacedStep> placed) const {
+  Outlines outlines(graph_, cell_types_, [&](const ir::Node& node) {
+    const auto number = static_cast<uint32_t>(&node - graph_.nodes().data());
+    const Attrs& attrs = std::ranges::lower_bound(steps_, number, {}, &Step::node)->attrs;
+    return attrs.is_patched ? const_cast<std::byte*>(patched_attrs_.data()) + attrs.patched_at : attrs.fixed;
+  });
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const Step& s = *steps[i];
+    if (s.kind == Kind::fused) placed[i].scratch_bytes = fused_of(s).kernel->scratch_bytes();
+    const ir::Node& node = graph_.nodes()[s.node];
+    if (s.kind != Kind::kernel || !executor_.has_scratch(node.op)) continue;
+    std::vector<TensorImpl*> operands, results;
+    for (ir::ValueId v : placed[i].operands) operands.push_back(outlines.cell(v));
+    for (ir::ValueId v : placed[i].results) results.push_back(outlines.cell(v));
+    const Call call{node.op, operands, outlines.attrs_of(node), node.where, s.results};
+    placed[i].scratch_bytes = executor_.scratch_bytes(s.kernel, call, results.data());
+  }
+}
+
+// Whether a result may be computed in the memory of an operand.
+bool Plan::may_lie_over(const Step& s, int operand, int result) const {
+  if (s.kind == Kind::fused) return fused_of(s).kernel->may_overwrite(operand, result);
+  return graph_.nodes()[s.node].op->is(Trait::elementwise);
+}
+
+}  // namespace retrograd
