@@ -103,9 +103,14 @@ class Placer {
 
   Placement collect() {
     for (const auto& [value, block] : laid_) block_[at(value)] = block;
+    Placement placement;
+    if (std::ranges::all_of(lifetimes_.blocks, &ir::Block::escapes)) {
+      placement.offsets.resize(block_.size(), -1);
+      placement.scratch.resize(scratch_.size(), -1);
+      return placement;
+    }
     lifetimes_.nodes = static_cast<int32_t>(plan_.graph.nodes().size());
     const ir::MemoryPlan memory = ir::plan_memory(lifetimes_);
-    Placement placement;
     placement.arena_bytes = memory.arena_bytes;
     const auto offset = [&](int32_t block) { return block < 0 ? -1 : memory.offsets[at(block)]; };
     for (int32_t b : block_) placement.offsets.push_back(offset(b));

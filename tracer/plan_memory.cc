@@ -17,18 +17,11 @@ class Outlines {
   /// `attrs_of`: a node's attributes, with numbers.
   Outlines(const ir::Graph& graph, const std::vector<TensorType>& types,
            std::function<void*(const ir::Node&)> attrs_of)
-      : graph_(graph),
-        types_(types),
-        attrs_of_(std::move(attrs_of)),
-        cells_(static_cast<size_t>(graph.value_count())),
-        producers_(cells_.size(), -1) {
-    for (size_t n = 0; n < graph.nodes().size(); ++n)
-      for (int i = 0; i < graph.nodes()[n].results; ++i)
-        producers_[static_cast<size_t>(graph.nodes()[n].first_result + i)] = static_cast<int32_t>(n);
-  }
+      : graph_(graph), types_(types), attrs_of_(std::move(attrs_of)) {}
 
   void* attrs_of(const ir::Node& node) const { return attrs_of_(node); }
   TensorImpl* cell(ir::ValueId v) {
+    if (cells_.empty()) find_producers();
     std::vector<ir::ValueId> chain;  // of views, the last one first
     for (; v != ir::kNoValue && !cells_[static_cast<size_t>(v)]; v = viewed(v)) chain.push_back(v);
     TensorImpl* of = v == ir::kNoValue ? nullptr : cells_[static_cast<size_t>(v)].get();
@@ -42,6 +35,13 @@ class Outlines {
   }
 
  private:
+  void find_producers() {
+    cells_.resize(static_cast<size_t>(graph_.value_count()));
+    producers_.resize(cells_.size(), -1);
+    for (size_t n = 0; n < graph_.nodes().size(); ++n)
+      for (int i = 0; i < graph_.nodes()[n].results; ++i)
+        producers_[static_cast<size_t>(graph_.nodes()[n].first_result + i)] = static_cast<int32_t>(n);
+  }
   const ir::Node& node_of(ir::ValueId v) const {
     return graph_.nodes()[static_cast<size_t>(producers_[static_cast<size_t>(v)])];
   }
