@@ -50,8 +50,6 @@ class FusedKernel {
   /// Whether `output` may lie on the memory of `input`, a contiguous tensor of the same type that nothing needs afterwards. Of several
   /// outputs that may lie on one input, only one does.
   virtual bool may_overwrite(int input, int output) const = 0;
-  int64_t scratch_bytes() const { return 0; }
-  void run(TensorImpl* const* inputs, TensorImpl* const* outputs, const void* const* attrs, std::span<std::byte>) const { run(inputs, outputs, attrs); }
 };
 
 class Executor {
@@ -73,9 +71,6 @@ class Executor {
   /// Gives a typed cell contiguous memory.
   virtual void allocate(TensorImpl& cell) = 0;
   virtual void launch(Kernel kernel, const Call& call, TensorImpl* const* outputs) = 0;
-  void launch(Kernel kernel, const Call& call, TensorImpl* const* outputs, std::span<std::byte>) { launch(kernel, call, outputs); }
-  bool has_scratch(const OpInfo*) const { return false; }
-  int64_t scratch_bytes(Kernel, const Call&, TensorImpl* const*) { return 0; }
   /// Waits for everything launched.
   virtual void synchronize() {}
   /// Memory for the arena of a run.

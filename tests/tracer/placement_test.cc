@@ -1,0 +1,126 @@
+// Where plans put values (tracer/placement.h), seen by an executor that notes what it is told (tracer/null_executor.h): what lies in the arena
+// and what does not, what is laid over what, and that views keep memory. That results stay right is proven by all tests that run plans.
+#include <catch2/catch.hpp>
+
+#include "ir/text.h"
+#include "ops/all_ops.h"
+#include "retrograd/retrograd.h"
+#include "tracer/null_executor.h"
+#include "tracer/plan.h"
+
+namespace rg = retrograd;
+namespace ir = retrograd::ir;
+using rg::Tensor;
+
+namespace {
+
+// What a run of the graph tells the executor.
+std::string run(const std::string& body) {
+  const ir::Graph graph = ir::parse("graph @g(%0: f32[4,4]) {\n" + body + "}\n", rg::ops::find_op);
+  const std::vector<rg::Source> sources(graph.inputs().size(), rg::Source{rg::Source::Kind::constant});
+  const std::vector<rg::RuleRun> no_rules;
+  const rg::DriveLog no_log;
+  rg::NullExecutor executor;
+  const rg::Plan plan(graph, sources, no_rules, no_log, std::vector<rg::Number>(1), executor);
+  const Tensor input = rg::ones({4, 4});
+  std::vector<ir::Binding> bindings(1);
+  bindings[0].tensor = input;
+  executor.clear();
+  plan.run(std::move(bindings), std::vector<rg::Number>(1));
+  return executor.text();
+}
+
+}  // namespace
+
+TEST_CASE("a chain lies in one place, and what it ends as in memory of its own") {
+  CHECK(run(R"(  %1 = neg %0 : f32[4,4]
+  %2 = exp %1 : f32[4,4]
+  %3 = neg %2 : f32[4,4]
+  %4 = sum %3 {dim=[0], keepdim=false} : f32[4]
+  return %4
+)") == R"(arena of 64 bytes
+launch neg#0 f32[4,4] at 0
+launch exp#1 f32[4,4] at 0 over operand 0
+launch neg#2 f32[4,4] at 0 over operand 0
+allocate f32[4]
+launch sum#3 f32[4]
+)");
+  // The chain ends as the output: no second piece of memory is needed.
+  CHECK(run(R"(  %1 = neg %0 : f32[4,4]
+  %2 = exp %1 : f32[4,4]
+  return %2
+)") == R"(allocate f32[4,4]
+launch neg#0 f32[4,4]
+launch exp#1 f32[4,4] over operand 0
+)");
+}
+
+TEST_CASE("what is needed later is not laid over") {
+  CHECK(run(R"(  %1 = neg %0 : f32[4,4]
+  %2 = exp %1 : f32[4,4]
+  %3 = mm %1, %2 : f32[4,4]
+  %4 = sum %3 {dim=[0], keepdim=false} : f32[4]
+  return %4
+)") == R"(arena of 192 bytes
+launch neg#0 f32[4,4] at 0
+launch exp#1 f32[4,4] at 64
+launch mm#2 f32[4,4] at 128
+allocate f32[4]
+launch sum#3 f32[4]
+)");
+}
+
+TEST_CASE("a view keeps the memory of its base") {
+  CHECK(run(R"(  %1 = neg %0 : f32[4,4]
+  %2 = permute %1 {dims=[1, 0]} : f32[4,4]
+  %3 = exp %1 : f32[4,4]
+  %4 = mul %3, %2 : f32[4,4]
+  %5 = neg %4 : f32[4,4]
+  %6 = sum %5 {dim=[0], keepdim=false} : f32[4]
+  return %6
+)") == R"(arena of 128 bytes
+launch neg#0 f32[4,4] at 0
+launch exp#1 f32[4,4] at 64
+launch mul#2 f32[4,4] at 64 over operand 0
+launch neg#3 f32[4,4] at 64 over operand 0
+allocate f32[4]
+launch sum#4 f32[4]
+)");
+  // Read through a view, elements are written before they are read: not over it either.
+  CHECK(run(R"(  %1 = neg %0 : f32[4,4]
+  %2 = permute %1 {dims=[1, 0]} : f32[4,4]
+  %3 = mul %1, %2 : f32[4,4]
+  %4 = sum %3 {dim=[0], keepdim=false} : f32[4]
+  return %4
+)") == R"(arena of 128 bytes
+launch neg#0 f32[4,4] at 0
+launch mul#1 f32[4,4] at 64
+allocate f32[4]
+launch sum#2 f32[4]
+)");
+  // A view that is given away, and with it its base.
+  CHECK(run(R"(  %1 = neg %0 : f32[4,4]
+  %2 = permute %1 {dims=[1, 0]} : f32[4,4]
+  return %2
+)") == R"(allocate f32[4,4]
+launch neg#0 f32[4,4]
+)");
+}
+
+TEST_CASE("places are used again by other types") {
+  CHECK(run(R"(  %1 = mm %0, %0 : f32[4,4]
+  %2 = sum %1 {dim=[0], keepdim=false} : f32[4]
+  %3 = exp %2 : f32[4]
+  %4 = expand %3 {size=[4, 4]} : f32[4,4]
+  %5 = mm %4, %0 : f32[4,4]
+  %6 = sum %5 {dim=[0], keepdim=false} : f32[4]
+  return %6
+)") == R"(arena of 128 bytes
+launch mm#0 f32[4,4] at 0
+launch sum#1 f32[4] at 64
+launch exp#2 f32[4] at 64 over operand 0
+launch mm#3 f32[4,4] at 0
+allocate f32[4]
+launch sum#4 f32[4]
+)");
+}
