@@ -2,11 +2,33 @@
 #include "cpu/fused.h"
 #include "cpu/fused_draft.h"
 #include "cpu/kernels/table.h"
+#include "cpu/scratch_check.h"
 #include "engine/runner.h"
 
 namespace retrograd {
 namespace cpu {
 namespace {
+
+// `x` without its data; null for null.
+RefPtr<TensorImpl> outline(const TensorImpl* x, const RefPtr<Storage>& nowhere) {
+  if (!x) return {};
+  RefPtr<TensorImpl> cell = TensorImpl::make();
+  cell->alias(*x);
+  cell->set_storage(nowhere);
+  return cell;
+}
+
+int64_t measure_kernel(Kernel kernel, const Call& call, TensorImpl* const* outputs) {
+  const RefPtr<Storage> nowhere = Storage::wrap(kNowhere, 0, nullptr, nullptr);
+  std::vector<RefPtr<TensorImpl>> cells;
+  for (const TensorImpl* x : call.operands) cells.push_back(outline(x, nowhere));
+  for (int i = 0; i < call.outputs; ++i) cells.push_back(outline(outputs[i], nowhere));
+  std::vector<TensorImpl*> pointers;
+  for (const RefPtr<TensorImpl>& cell : cells) pointers.push_back(cell.get());
+  Call measured = call;
+  measured.operands = std::span(pointers).first(call.operands.size());
+  return measure_scratch([&] { kernel(measured, pointers.data() + call.operands.size()); });
+}
 
 class CpuExecutor final : public Executor {
  public:
@@ -48,7 +70,18 @@ class CpuExecutor final : public Executor {
     return fuse_group(group, table_);
   }
   void allocate(TensorImpl& cell) override { cell.allocate(); }
-  void launch(Kernel kernel, const Call& call, TensorImpl* const* outputs) override { kernel(call, outputs); }
+  bool has_scratch(const OpInfo* op) const override { return table_.find(op).has_scratch; }
+  int64_t scratch_bytes(Kernel kernel, const Call& call, TensorImpl* const* outputs) override {
+    return table_.find(call.op).has_scratch ? measure_kernel(kernel, call, outputs) : 0;
+  }
+  void launch(Kernel kernel, const Call& call, TensorImpl* const* outputs,
+              std::span<std::byte> scratch) override {
+    if (scratch_is_checked.load(std::memory_order_relaxed)) [[unlikely]]
+      return run_checked(call.op->name, scratch_bytes(kernel, call, outputs), [&] { kernel(call, outputs); });
+    if (scratch.empty()) return kernel(call, outputs);
+    const ScratchArea area(scratch);
+    kernel(call, outputs);
+  }
 
  private:
   KernelTable table_;

@@ -6,6 +6,7 @@
 #include "cpu/fused_tile.h"
 #include "cpu/kernels/row_access.h"
 #include "cpu/parallel.h"
+#include "cpu/scratch_check.h"
 
 namespace retrograd::cpu {
 namespace {
@@ -18,20 +19,20 @@ int64_t grain_of(const FusedProgram& p) {
   return kRowGrain / std::clamp<int64_t>(static_cast<int64_t>(p.code.size()) / 2, 1, 8);
 }
 
-// Memory for the kept values of a panel of so many elements.
+// Memory for the kept values of a panel of so many elements, in each thread.
 class Kept {
  public:
-  Kept(const FusedProgram& p, int64_t elements)
-      : item_(elements * 8), memory_(item_ * static_cast<int64_t>(p.kept_wide.size())) {}
+  Kept(const FusedProgram& p, int64_t elements, int64_t chunks)
+      : item_(elements * 8), memory_(item_ * static_cast<int64_t>(p.kept_wide.size()), chunks) {}
   void give(FusedTiles& tiles, const FusedProgram& p, int64_t offset = 0) const {
     for (size_t k = 0; k < p.kept_wide.size(); ++k)
       tiles.set_kept(static_cast<int>(k), at(static_cast<int>(k)) + offset * (p.kept_wide[k] ? 8 : 4));
   }
-  char* at(int k) const { return memory_.data() + k * item_; }
+  char* at(int k) const { return memory_.mine() + k * item_; }
 
  private:
   int64_t item_;
-  Scratch<char> memory_;
+  ThreadScratch<char> memory_;
 };
 
 void store_result(const FusedRun& run, const FusedReduction& r, int64_t row, double value) {
@@ -108,27 +109,26 @@ class ChunkReducer {
 };
 
 // Rows of one or several chunks, whose results are merged in order.
-void reduce_long_rows(const FusedRun& run) {
-  const FusedProgram& p = run.program;
+void reduce_long_rows(const FusedProgram& p, const FusedRun* run) {
   const int64_t n = p.columns, chunks = (n + kChunk - 1) / kChunk;
   const auto count = static_cast<int64_t>(p.reductions.size());
-  std::vector<Partial<double>> found(static_cast<size_t>(p.rows * chunks * count));
+  const Scratch<Partial<double>> found(p.rows * chunks * count);
+  if (measuring()) return;
   const int64_t grain = std::max<int64_t>(1, grain_of(p) / std::min(n, kChunk));
   parallel_range(p.rows * chunks, grain, [&](int64_t begin, int64_t end) {
-    FusedTiles tiles(run);
+    FusedTiles tiles(*run);
     ChunkReducer reducer(p);
     for (int64_t task = begin; task < end; ++task) {
       const int64_t from = task / chunks * n + task % chunks * kChunk;
-      reducer.run(tiles, from, std::min(from + kChunk, (task / chunks + 1) * n),
-                  &found[static_cast<size_t>(task * count)]);
+      reducer.run(tiles, from, std::min(from + kChunk, (task / chunks + 1) * n), &found[task * count]);
     }
   });
   for (int64_t row = 0; row < p.rows; ++row)
     for (int64_t k = 0; k < count; ++k) {
       const FusedReduction& r = p.reductions[static_cast<size_t>(k)];
-      Partial<double>* first = &found[static_cast<size_t>(row * chunks * count + k)];
+      Partial<double>* first = &found[row * chunks * count + k];
       for (int64_t i = 1; i < chunks; ++i) merge_partials(r.row->kind, *first, first[i * count]);
-      store_result(run, r, row, r.row->value(*first, n));
+      store_result(*run, r, row, r.row->value(*first, n));
     }
 }
 
@@ -136,16 +136,19 @@ void reduce_long_rows(const FusedRun& run) {
 // to the sums.
 class ColumnPanels {
  public:
-  explicit ColumnPanels(const FusedRun& run)
+  ColumnPanels(const FusedProgram& p, const FusedRun* run)
       : run_(run),
-        p_(run.program),
+        p_(p),
         strip_(std::min(p_.columns, kPanel)),
         strips_((p_.columns + strip_ - 1) / strip_),
         block_(column_block(p_.columns)),
         blocks_((p_.rows + block_ - 1) / block_),
-        sums_(static_cast<size_t>(blocks_ * p_.columns) * p_.reductions.size()) {}
+        sums_(blocks_ * p_.columns * static_cast<int64_t>(p_.reductions.size())),
+        kept_(p_, kRows * strip_, blocks_ * strips_) {}
 
-  void run() {
+  void run() const {
+    if (measuring()) return;
+    std::fill_n(sums_.data(), blocks_ * p_.columns * static_cast<int64_t>(p_.reductions.size()), 0.0);
     parallel_for(blocks_ * strips_,
                  [&](int64_t task) { add_block(task / strips_, task % strips_ * strip_); });
     for (size_t k = 0; k < p_.reductions.size(); ++k) {
@@ -156,7 +159,7 @@ class ColumnPanels {
       for (int64_t j = 0; j < p_.columns; ++j) {
         Partial<double> found;
         found.value = total[j];
-        store_result(run_, r, j, r.row->value(found, p_.rows));
+        store_result(*run_, r, j, r.row->value(found, p_.rows));
       }
     }
   }
@@ -164,15 +167,14 @@ class ColumnPanels {
  private:
   static constexpr int64_t kRows = 128;  // of a panel, those that are summed in the computed type
 
-  double* sums(size_t reduction, int64_t block) {
+  double* sums(size_t reduction, int64_t block) const {
     return sums_.data() + (static_cast<int64_t>(reduction) * blocks_ + block) * p_.columns;
   }
 
-  void add_block(int64_t block, int64_t column) {
+  void add_block(int64_t block, int64_t column) const {
     const int64_t width = std::min(strip_, p_.columns - column),
                   end = std::min(p_.rows, (block + 1) * block_);
-    const Kept kept(p_, kRows * width);
-    FusedTiles tiles(run_);
+    FusedTiles tiles(*run_);
     // A panel ends where the kernel of a dtype that is converted would end one.
     const int64_t piece =
         column_piece(std::min(kColumnStrip, p_.columns - column / kColumnStrip * kColumnStrip));
@@ -182,30 +184,28 @@ class ColumnPanels {
     for (int64_t row = block * block_; row < end;) {
       if (row == cut) cut = converted ? std::min(end, cut + piece) : end;
       const int64_t rows = std::min(kRows, cut - row);
-      compute(tiles, kept, row, rows, column, width);
-      for (size_t k = 0; k < p_.reductions.size(); ++k) add(k, kept, block, row, rows, column, width);
+      compute(tiles, row, rows, column, width);
+      for (size_t k = 0; k < p_.reductions.size(); ++k) add(k, block, row, rows, column, width);
       row += rows;
     }
   }
 
-  void compute(FusedTiles& tiles, const Kept& kept, int64_t row, int64_t rows, int64_t column,
-               int64_t width) {
-    kept.give(tiles, p_);
+  void compute(FusedTiles& tiles, int64_t row, int64_t rows, int64_t column, int64_t width) const {
+    kept_.give(tiles, p_);
     if (width == p_.columns) return tiles.range(row * width, (row + rows) * width);
     for (int64_t i = 0; i < rows; ++i) {
-      kept.give(tiles, p_, i * width);
+      kept_.give(tiles, p_, i * width);
       const int64_t begin = (row + i) * p_.columns + column;
       tiles.range(begin, begin + width);
     }
   }
 
-  void add(size_t k, const Kept& kept, int64_t block, int64_t row, int64_t rows, int64_t column,
-           int64_t width) {
+  void add(size_t k, int64_t block, int64_t row, int64_t rows, int64_t column, int64_t width) const {
     const FusedReduction& r = p_.reductions[k];
     const bool is_kept = r.slot >= p_.first_kept();
     const auto output = static_cast<size_t>(r.slot - p_.first_output());
-    const char* x = is_kept ? kept.at(r.slot - p_.first_kept())
-                            : run_.outputs[output] + (row * p_.columns + column) * p_.output_items[output];
+    const char* x = is_kept ? kept_.at(r.slot - p_.first_kept())
+                            : run_->outputs[output] + (row * p_.columns + column) * p_.output_items[output];
     const int64_t stride = is_kept ? width : p_.columns;
     with_type(r.wide, [&]<class T>(std::type_identity<T>) {
       reduce_table<T>().sum_columns(reinterpret_cast<const T*>(x), rows, stride, width,
@@ -213,24 +213,31 @@ class ColumnPanels {
     });
   }
 
-  const FusedRun& run_;
+  const FusedRun* run_;
   const FusedProgram& p_;
   int64_t strip_, strips_, block_, blocks_;
-  std::vector<double> sums_;
+  Scratch<double> sums_;
+  Kept kept_;
 };
 
 class CpuFusedKernel final : public FusedKernel {
  public:
   explicit CpuFusedKernel(FusedProgram program) : program_(std::move(program)) {}
 
-  void run(TensorImpl* const* inputs, TensorImpl* const* outputs, const void* const* attrs) const override {
+  int64_t scratch_bytes() const override {
+    return program_.reduces == FusedRole::none || program_.numel == 0
+               ? 0
+               : measure_scratch([&] { compute(nullptr); });
+  }
+
+  void run(TensorImpl* const* inputs, TensorImpl* const* outputs, const void* const* attrs,
+           std::span<std::byte> scratch) const override {
     if (program_.numel == 0) return;
     const FusedRun run(program_, inputs, outputs, attrs);
-    if (program_.reduces == FusedRole::reduce_columns) return ColumnPanels(run).run();
-    if (program_.reduces == FusedRole::reduce_rows)
-      return program_.columns <= run.tile ? reduce_short_rows(run) : reduce_long_rows(run);
-    parallel_range(program_.numel, grain_of(program_),
-                   [&](int64_t begin, int64_t end) { FusedTiles(run).range(begin, end); });
+    if (scratch_is_checked.load(std::memory_order_relaxed)) [[unlikely]]
+      return run_checked("a fused group", scratch_bytes(), [&] { compute(&run); });
+    const ScratchArea area(scratch);
+    compute(&run);
   }
 
   bool may_overwrite(int input, int output) const override {
@@ -240,6 +247,18 @@ class CpuFusedKernel final : public FusedKernel {
   }
 
  private:
+  // The run may be null while the group is measured.
+  void compute(const FusedRun* run) const {
+    if (program_.reduces == FusedRole::reduce_columns) return ColumnPanels(program_, run).run();
+    if (program_.reduces == FusedRole::reduce_rows) {
+      if (program_.columns > most_tile(program_)) return reduce_long_rows(program_, run);
+      if (!measuring()) reduce_short_rows(*run);
+      return;
+    }
+    parallel_range(program_.numel, grain_of(program_),
+                   [&](int64_t begin, int64_t end) { FusedTiles(*run).range(begin, end); });
+  }
+
   FusedProgram program_;
 };
 

@@ -87,10 +87,14 @@ FusedRun::FusedRun(const FusedProgram& p, TensorImpl* const* inputs, TensorImpl*
   cut_tiles();
 }
 
+int64_t most_tile(const FusedProgram& program) {
+  const int64_t fit = kBudget / (std::max(1, program.tiles()) * program.item);
+  return std::clamp(fit / kLeastElements * kLeastElements, kLeastElements, kMostElements);
+}
+
 // Runs nest, and rows with them: each is made of the last dims of the shape.
 void FusedRun::cut_tiles() {
-  const int64_t fit = kBudget / (std::max(1, program.tiles()) * program.item);
-  tile = std::clamp(fit / kLeastElements * kLeastElements, kLeastElements, kMostElements);
+  tile = most_tile(program);
   int64_t shortest = 0;
   for (const FusedSide& side : sides)
     if (side.run() > 0 && (shortest == 0 || side.run() < shortest)) shortest = side.run();

@@ -60,6 +60,9 @@ class FusedRun {
   void cut_tiles();
 };
 
+/// Elements of a tile where no input asks for fewer. Rows that are no longer are cut into whole ones.
+int64_t most_tile(const FusedProgram& program);
+
 class FusedTiles {
  public:
   explicit FusedTiles(const FusedRun& run);

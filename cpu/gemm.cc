@@ -12,7 +12,6 @@
 #include "cpu/gemm.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "cpu/features.h"
 #include "cpu/kernels/gemm_kernels.h"
@@ -88,7 +87,8 @@ void thin_row(const T* x, MatrixView<T> b, int64_t n, int64_t k, T* y, int64_t y
 template <class T>
 void thin(const Gemm<T>& g) {
   const bool few_rows = g.m <= g.n;
-  const Scratch<T> buffer(g.k);
+  const Scratch<T> buffer((few_rows ? g.a.column : g.b.row) != 1 ? g.k : 0);
+  if (measuring()) return;
   const int64_t count = few_rows ? g.m : g.n;
   for (int64_t i = 0; i < count; ++i) {
     const MatrixView<T> narrow = few_rows ? g.a : transposed(g.b), wide = few_rows ? g.b : transposed(g.a);
@@ -230,7 +230,7 @@ class Slab {
 
 template <class T>
 void clear(const Gemm<T>& g) {
-  if (g.accumulate) return;
+  if (g.accumulate || measuring()) return;
   for (int64_t i = 0; i < g.m; ++i) std::fill_n(g.c + i * g.c_row, g.n, T(0));
 }
 
@@ -255,24 +255,28 @@ void run(const Gemm<T>& g) {
 // A batch of large products is run one after the other, each in parallel.
 template <class T>
 void run_batch(const Gemm<T>& first, std::span<const BatchOffsets> offsets) {
+  const int64_t count = static_cast<int64_t>(offsets.size());
   const auto one = [&](int64_t i) {
     Gemm<T> g = first;
+    if (measuring()) return run(g);
     const BatchOffsets& at = offsets[static_cast<size_t>(i)];
     g.a.data += at.a;
     g.b.data += at.b;
     g.c += at.c;
     run(g);
   };
-  const int64_t count = static_cast<int64_t>(offsets.size());
   const double work =
       static_cast<double>(first.m) * static_cast<double>(first.n) * static_cast<double>(first.k);
   if (work > static_cast<double>(kTiles / 2 * kTileWork)) {
-    for (int64_t i = 0; i < count; ++i) one(i);
+    for (int64_t i = 0; i < (measuring() ? 1 : count); ++i) one(i);
     return;
   }
   const int64_t grain =
       std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(kTileWork / 2) / std::max(work, 1.0)));
+  const int64_t chunks = count_chunks(count, grain);
+  const ScratchRoom room(measure_chunk(chunks, [&] { run(first); }), chunks);
   parallel_range(count, grain, [&](int64_t begin, int64_t end) {
+    const ScratchArea area = room.lend();
     for (int64_t i = begin; i < end; ++i) one(i);
   });
 }
@@ -280,21 +284,22 @@ void run_batch(const Gemm<T>& first, std::span<const BatchOffsets> offsets) {
 template <class T>
 T run_dot(const T* x, int64_t x_step, const T* y, int64_t y_step, int64_t n) {
   const GemmKernels<T>& kernel = gemm_kernels<T>();
-  std::vector<T> sums(static_cast<size_t>(ceil_div(n, kDotBlock)));
+  const int64_t blocks = ceil_div(n, kDotBlock);
+  const Scratch<T> sums(blocks);
   parallel_range(n, 64 * kDotBlock, [&](int64_t begin, int64_t end) {
-    const bool copied = x_step != 1 || y_step != 1;
-    const Scratch<T> buffers(copied ? 2 * kDotBlock : 0);
+    T buffers[2 * kDotBlock];  // for elements with a step
     for (int64_t i = begin; i < end; i += kDotBlock) {
       const int64_t count = std::min(kDotBlock, end - i);
-      const T* a = contiguous(x + i * x_step, x_step, count, buffers.data());
-      const T* b = contiguous(y + i * y_step, y_step, count, buffers.data() + (copied ? kDotBlock : 0));
-      kernel.dots(a, 0, 1, b, 1, count, &sums[static_cast<size_t>(i / kDotBlock)], 1, T(1), false);
+      const T* a = contiguous(x + i * x_step, x_step, count, buffers);
+      const T* b = contiguous(y + i * y_step, y_step, count, buffers + kDotBlock);
+      kernel.dots(a, 0, 1, b, 1, count, &sums[i / kDotBlock], 1, T(1), false);
     }
   });
   // Pairwise: the sum of 2 j and 2 j + 1 goes to j.
-  for (size_t left = sums.size(); left > 1; left = (left + 1) / 2)
-    for (size_t i = 0; i < left; i += 2) sums[i / 2] = i + 1 < left ? sums[i] + sums[i + 1] : sums[i];
-  return sums.empty() ? T(0) : sums[0];
+  if (blocks == 0 || measuring()) return T(0);
+  for (int64_t left = blocks; left > 1; left = (left + 1) / 2)
+    for (int64_t i = 0; i < left; i += 2) sums[i / 2] = i + 1 < left ? sums[i] + sums[i + 1] : sums[i];
+  return sums[0];
 }
 
 }  // namespace

@@ -48,8 +48,7 @@ struct Pool {
 };
 
 constinit std::atomic<Pool*> the_pool{nullptr};
-constinit std::atomic<int> thread_count{0};       // 0: not set, use the default
-constinit thread_local bool inside_loop = false;  // in a chunk of a loop that has the pool
+constinit std::atomic<int> thread_count{0};  // 0: not set, use the default
 
 /// Spins until value differs from old, then sleeps; returns the new value.
 int wait_for_change(const std::atomic<int>& value, int old) {
@@ -100,7 +99,8 @@ void work(Pool& pool, int number) {
 }
 
 void worker_main(Pool* pool, int number, int seen) {
-  inside_loop = true;
+  loop_thread.inside = true;
+  loop_thread.number = number + 1;
   for (;;) {
     seen = wait_for_change(pool->signal, seen);
     work(*pool, number);
@@ -156,6 +156,16 @@ void join(const Pool& pool) {
   while (left != 0) left = wait_for_change(pool.remaining, left);
 }
 
+// The calling thread while it works on a loop. A single chunk may use the pool itself.
+class Inside {
+ public:
+  explicit Inside(int64_t count) : before_(loop_thread.inside) { loop_thread.inside = before_ || count > 1; }
+  ~Inside() { loop_thread.inside = before_; }
+
+ private:
+  bool before_;
+};
+
 int default_threads() {
   const int hardware = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   cpu_set_t allowed;
@@ -164,6 +174,8 @@ int default_threads() {
 }
 
 }  // namespace
+
+constinit thread_local LoopThread loop_thread;
 
 void set_num_threads(int count) {
   if (count < 1 || count > kMaxThreads) {
@@ -181,20 +193,27 @@ int get_num_threads() {
   return thread_count.compare_exchange_strong(count, chosen, std::memory_order_relaxed) ? chosen : count;
 }
 
+int loop_threads() { return loop_thread.inside ? 1 : std::min(get_num_threads(), loop_thread.most); }
+
+ThreadLimit::ThreadLimit(int64_t chunks)
+    : threads_(static_cast<int>(std::clamp<int64_t>(chunks, 1, loop_threads()))), before_(loop_thread.most) {
+  if (chunks > 1) loop_thread.most = threads_;  // one chunk runs here, and its own loops are none of ours
+}
+
 void run_chunks(int64_t count, ChunkFunction function) {
-  const int helpers = static_cast<int>(std::min<int64_t>(get_num_threads(), count)) - 1;
-  const bool alone = helpers < 1 || inside_loop || count > kMaxChunks;
+  if (loop_thread.measures) return;
+  const int helpers = static_cast<int>(std::min<int64_t>(loop_threads(), count)) - 1;
+  const bool alone = helpers < 1 || count > kMaxChunks;
   Pool* const pool = alone ? nullptr : &get_pool();
+  const Inside inside(count);
   if (alone || pool->taken.exchange(true, std::memory_order_acquire)) {
     for (int64_t chunk = 0; chunk < count; ++chunk) function.run(function.context, chunk);
     return;
   }
-  inside_loop = true;
   start_workers(*pool, helpers);
   publish(*pool, count, helpers, function);
   work(*pool, -1);
   join(*pool);
-  inside_loop = false;
   const std::exception_ptr error = std::exchange(pool->error, nullptr);
   pool->taken.store(false, std::memory_order_release);
   if (error) std::rethrow_exception(error);

@@ -6,8 +6,8 @@
 // that some thread has begun: a thread that the system put aside delays nothing but its own chunk.
 //
 // Start reading at parallel_for. No thread exists before the first loop that needs one. The calling thread
-// runs alone: loops within a chunk of a parallel loop, loops of a second host thread while the pool is taken,
-// and loops of more than 2^31 - 1 chunks. A child process after fork gets a fresh pool; fork inside a chunk
+// runs alone: loops within a chunk of another loop of several chunks, loops of a second host thread while the
+// pool is taken, and loops of more than 2^31 - 1 chunks. A child process after fork gets a fresh pool; fork inside a chunk
 // is only good for exec or _exit. The pool is never destroyed.
 //
 // The header has only templates over the caller's function, so that files built for different instruction
@@ -24,6 +24,31 @@ void set_num_threads(int count);
 
 /// By default the number of processors that the process may run on.
 int get_num_threads();
+
+/// What this thread is to parallel loops.
+struct LoopThread {
+  int number = 0;         // among the threads of the loop that it works for, the caller being 0
+  int most = INT32_MAX;   // threads that take part in loops that begin here
+  bool inside = false;    // in a chunk of a loop of several chunks: loops run alone
+  bool measures = false;  // loops run no chunk (cpu/scratch.h)
+};
+extern constinit thread_local LoopThread loop_thread;
+
+/// Threads that a loop of this thread may use now: their numbers are below.
+int loop_threads();
+
+/// While it lives, loops of at most `chunks` chunks that begin on this thread use at most threads() threads, even
+/// if set_num_threads() is called meanwhile.
+class ThreadLimit {
+ public:
+  explicit ThreadLimit(int64_t chunks);
+  ~ThreadLimit() { loop_thread.most = before_; }
+  ThreadLimit(const ThreadLimit&) = delete;
+  int threads() const { return threads_; }
+
+ private:
+  int threads_, before_;
+};
 
 /// A chunk function without its type: run(context, chunk).
 struct ChunkFunction {
@@ -43,11 +68,13 @@ void parallel_for(int64_t count, const F& f) {
   run_chunks(count, {run, const_cast<F*>(&f)});
 }
 
+/// The pieces of [0, size) cut at multiples of grain, which must be at least 1.
+inline int64_t count_chunks(int64_t size, int64_t grain) { return size / grain + (size % grain > 0); }
+
 /// Calls f(begin, end) for the pieces of [0, size) cut at multiples of grain, which must be at least 1.
 template <class F>
 void parallel_range(int64_t size, int64_t grain, const F& f) {
-  const int64_t count = size / grain + (size % grain > 0);
-  parallel_for(count, [&](int64_t chunk) {
+  parallel_for(count_chunks(size, grain), [&](int64_t chunk) {
     const int64_t begin = chunk * grain;
     f(begin, size - begin < grain ? size : begin + grain);
   });

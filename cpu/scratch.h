@@ -1,31 +1,140 @@
-// Temporary memory of a kernel: elements without initialisation, aligned to 64 bytes, freed at the end of the
-// scope. OutOfMemory when there is none, or when the size in bytes has no number.
+// Temporary memory of kernels: elements without initialisation, aligned to 64 bytes, freed at the end of the
+// scope. How much a call asks for is known before it runs, from types, layouts, attributes and the number of
+// threads.
+//
+//   Scratch<T>        elements for a whole call
+//   ThreadScratch<T>  as many for each thread of a loop, of which mine() gives this thread's
+//   ScratchRoom       for what the chunks of a loop call, if that asks for memory in its turn
+//
+// All three stand on the thread that runs the call, in front of its loops, and are freed in reverse order.
+// Where the bytes come from:
+// - from an area that was lent (ScratchArea), one piece behind the other, as long as they fit into it;
+// - else from the allocator of tensor data: they are counted and limited as such;
+// - from nowhere while a call is measured (measure_scratch): it then runs up to the point where it has asked
+//   for all it needs. Parallel loops run no chunk, pieces are at an address where nothing is, as the data of
+//   its tensors. What else would touch data is left out where measuring() is true. A kernel that asks for
+//   memory is marked in the kernel table (KernelTable::kScratch); the others are not measured.
+//
+// Sizes are rounded up to 64 bytes, so that the pieces of a call add up to the area that holds them. OutOfMemory
+// when there is none, or when the size in bytes has no number.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
-#include "engine/allocator.h"
+#include "cpu/parallel.h"
 
 namespace retrograd::cpu {
+
+/// Where data is while a call is measured: not null, and not to be touched.
+inline void* const kNowhere = reinterpret_cast<void*>(uintptr_t{64});
+
+/// True while a call is measured.
+inline bool measuring() { return loop_thread.measures; }
+
+namespace detail {
+
+// What this thread's calls have asked for since the area was lent, or the measuring began.
+struct ScratchStack {
+  std::byte* area = nullptr;
+  int64_t size = 0;  // of the area
+  int64_t top = 0, peak = 0;
+};
+extern constinit thread_local ScratchStack scratch_stack;
+
+int64_t scratch_size(int64_t count, size_t item);  // in bytes, rounded up
+void* take_scratch(int64_t bytes);
+void give_scratch(void* piece, int64_t bytes) noexcept;
+
+}  // namespace detail
+
+/// Lends memory to the calls of this thread, for a scope. It begins at a multiple of 64 bytes.
+class ScratchArea {
+ public:
+  explicit ScratchArea(std::span<std::byte> memory) : before_(detail::scratch_stack) {
+    detail::scratch_stack = {memory.data(), static_cast<int64_t>(memory.size())};
+  }
+  ~ScratchArea() { detail::scratch_stack = before_; }
+  ScratchArea(const ScratchArea&) = delete;
+  /// The most bytes that were asked for at a time so far.
+  int64_t peak() const { return detail::scratch_stack.peak; }
+
+ private:
+  detail::ScratchStack before_;
+};
 
 template <class T>
 class Scratch {
  public:
-  explicit Scratch(int64_t size) {
-    if (__builtin_mul_overflow(static_cast<size_t>(size), sizeof(T), &bytes_))
-      detail::fail_allocation(~size_t{0} >> 1);
-    if (bytes_ > 0) data_ = static_cast<T*>(detail::allocate_block(bytes_));
+  explicit Scratch(int64_t size) : bytes_(detail::scratch_size(size, sizeof(T))) {
+    static_assert(alignof(T) <= 64);
+    if (bytes_ > 0) data_ = static_cast<T*>(detail::take_scratch(bytes_));
   }
   ~Scratch() {
-    if (data_) detail::free_block(data_, bytes_);
+    if (bytes_ > 0) detail::give_scratch(data_, bytes_);
   }
   Scratch(const Scratch&) = delete;
+  /// Null when there are no elements.
   T* data() const { return data_; }
   T& operator[](int64_t i) const { return data_[i]; }
 
  private:
-  size_t bytes_ = 0;
+  int64_t bytes_;
   T* data_ = nullptr;
+};
+
+template <class T>
+class ThreadScratch {
+ public:
+  /// For loops of at most `chunks` chunks: no more threads take part in those that begin while this lives.
+  explicit ThreadScratch(int64_t size, int64_t chunks = INT64_MAX)
+      : limit_(chunks), pitch_(detail::scratch_size(size, sizeof(T))), memory_(pitch_ * limit_.threads()) {}
+  int64_t bytes() const { return pitch_; }  // of one thread
+  /// The part of this thread, in a chunk; null when there are no elements.
+  T* mine() const {
+    return reinterpret_cast<T*>(memory_.data() + (limit_.threads() > 1 ? loop_thread.number * pitch_ : 0));
+  }
+
+ private:
+  ThreadLimit limit_;
+  int64_t pitch_;
+  Scratch<std::byte> memory_;
+};
+
+/// The most bytes that f() asks for at a time, which runs without memory and data.
+template <class F>
+int64_t measure_scratch(const F& f) {
+  const ScratchArea counters({});
+  const LoopThread before = loop_thread;
+  struct Restore {
+    const LoopThread& state;
+    ~Restore() { loop_thread = state; }
+  } restore{before};
+  loop_thread.measures = true;
+  f();
+  return counters.peak();
+}
+
+/// The same for what a chunk of a loop of `chunks` chunks runs.
+template <class F>
+int64_t measure_chunk(int64_t chunks, const F& f) {
+  return measure_scratch([&] {
+    loop_thread.inside = loop_thread.inside || chunks > 1;
+    f();
+  });
+}
+
+/// Memory for what the chunks of a loop call: `bytes` for each thread, as measure_chunk() gives them. In a chunk:
+///   const ScratchArea area = room.lend();
+class ScratchRoom {
+ public:
+  ScratchRoom(int64_t bytes, int64_t chunks) : bytes_(bytes), parts_(bytes, chunks) {}
+  ScratchArea lend() const { return ScratchArea({parts_.mine(), static_cast<size_t>(bytes_)}); }
+
+ private:
+  int64_t bytes_;
+  ThreadScratch<std::byte> parts_;
 };
 
 }  // namespace retrograd::cpu

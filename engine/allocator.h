@@ -1,8 +1,8 @@
 // Memory of tensor data on the host: counted, limited, and kept for reuse.
 //
 // Small blocks come from the pool (engine/pool.h). Larger ones are kept in a bounded central cache, because a train step asks for the same
-// sizes again and fresh pages cost more than the arithmetic on them. Only tensor data is counted (live and peak bytes, as requested, not
-// as rounded) and limited; cells, records and scratch are not.
+// sizes again and fresh pages cost more than the arithmetic on them. Tensor data is counted (live and peak bytes, as requested, not as
+// rounded) and limited, as is what kernels take for a call (cpu/scratch.h); cells and records are not.
 // Under a sanitizer every block goes straight to malloc and free, so that it sees each lifetime.
 #pragma once
 
@@ -13,9 +13,9 @@ namespace retrograd {
 namespace memory {
 
 struct Stats {
-  int64_t live_bytes;    // of tensor data held now
+  int64_t live_bytes;    // of tensor data held now, and of kernels that run
   int64_t peak_bytes;    // highest live_bytes since reset_peak
-  int64_t allocations;   // of tensor data since the start
+  int64_t allocations;   // of these since the start
   int64_t live_tensors;  // tensor cells held now
 };
 
@@ -35,7 +35,8 @@ namespace detail {
 [[noreturn]] void fail_allocation(size_t bytes);  // throws OutOfMemory
 void* allocate_block(size_t bytes);  // not counted: small ones from the pool, large ones from the cache
 void free_block(void* block, size_t bytes) noexcept;
-void* allocate_data(size_t bytes, size_t header);  // header + bytes, counted; throws OutOfMemory
+void* allocate_data(size_t bytes,
+                    size_t header);  // header + bytes, without the header counted; throws OutOfMemory
 void free_data(void* block, size_t bytes, size_t header) noexcept;
 void count_tensor(int delta);
 }  // namespace detail

@@ -5,8 +5,10 @@
 // plan describes such a group as a FusedGroup and gets a FusedKernel. A group computes what its nodes do one by one, bit for bit.
 #pragma once
 
+#include <cstddef>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include "ir/op.h"
@@ -45,8 +47,12 @@ struct FusedGroup {
 class FusedKernel {
  public:
   virtual ~FusedKernel() = default;
-  /// Inputs of the group's types in any layout; outputs allocated, contiguous; attrs[n] of node n, those of this run.
-  virtual void run(TensorImpl* const* inputs, TensorImpl* const* outputs, const void* const* attrs) const = 0;
+  /// The bytes of temporary memory that run() asks for at most.
+  virtual int64_t scratch_bytes() const = 0;
+  /// Inputs of the group's types in any layout; outputs allocated, contiguous; attrs[n] of node n, those of this run. Temporary memory is
+  /// taken from `scratch`, which begins at a multiple of 64 bytes, and from the allocator what does not fit.
+  virtual void run(TensorImpl* const* inputs, TensorImpl* const* outputs, const void* const* attrs,
+                   std::span<std::byte> scratch = {}) const = 0;
   /// Whether `output` may lie on the memory of `input`, a contiguous tensor of the same type that nothing needs afterwards. Of several
   /// outputs that may lie on one input, only one does.
   virtual bool may_overwrite(int input, int output) const = 0;
@@ -68,13 +74,20 @@ class Executor {
   }
   /// A kernel for a group of nodes with roles. Null when there is none at these sizes: then the nodes run one by one.
   virtual std::unique_ptr<FusedKernel> fuse(const FusedGroup&) const { return nullptr; }
-  /// Gives a typed cell contiguous memory.
-  virtual void allocate(TensorImpl& cell) = 0;
-  virtual void launch(Kernel kernel, const Call& call, TensorImpl* const* outputs) = 0;
-  /// Waits for everything launched.
-  virtual void synchronize() {}
   /// Memory for the arena of a run.
   virtual RefPtr<Storage> allocate_memory(int64_t bytes) { return Storage::allocate(bytes); }
+  /// Gives a typed cell contiguous memory.
+  virtual void allocate(TensorImpl& cell) = 0;
+  /// Whether a kernel of this op may ask for temporary memory.
+  virtual bool has_scratch(const OpInfo*) const { return false; }
+  /// The bytes of temporary memory that launch() of the same asks for at most, by types, layouts, attributes and the number of threads:
+  /// operands and outputs need no storage.
+  virtual int64_t scratch_bytes(Kernel, const Call&, TensorImpl* const* /*outputs*/) { return 0; }
+  /// Temporary memory is taken from `scratch`, which begins at a multiple of 64 bytes, and from the allocator what does not fit.
+  virtual void launch(Kernel kernel, const Call& call, TensorImpl* const* outputs,
+                      std::span<std::byte> scratch = {}) = 0;
+  /// Waits for everything launched.
+  virtual void synchronize() {}
 };
 
 }  // namespace retrograd

@@ -55,7 +55,7 @@ std::string NullExecutor::place(const Call& call, TensorImpl* const* outputs) co
   return data && data >= arena_ && data < arena_ + arena_bytes_ ? fmt::format(" at {}", data - arena_) : "";
 }
 
-void NullExecutor::launch(Kernel kernel, const Call& call, TensorImpl* const* outputs) {
+void NullExecutor::launch(Kernel kernel, const Call& call, TensorImpl* const* outputs, std::span<std::byte>) {
   note_freed();
   std::string types;
   for (int i = 0; i < call.outputs; ++i) types += (i ? ", " : " ") + to_string(outputs[i]->type());

@@ -31,8 +31,9 @@ class NullExecutor final : public Executor {
   std::string_view name() const override { return "null"; }
   Kernel find(const OpInfo* op) const override;
   void allocate(TensorImpl& cell) override;
-  void launch(Kernel kernel, const Call& call, TensorImpl* const* outputs) override;
   RefPtr<Storage> allocate_memory(int64_t bytes) override;
+  void launch(Kernel kernel, const Call& call, TensorImpl* const* outputs,
+              std::span<std::byte> scratch) override;
 
   /// What happened so far, a line each.
   std::string text() const;

@@ -82,6 +82,16 @@ class Blocks {
   int64_t count() const { return (queries_ + rows_ - 1) / rows_; }
   int64_t rows() const { return rows_; }
   int64_t scores() const { return std::max<int64_t>(1, rows_ * width_); }
+  /// The bytes that block(first) asks for in one of so many chunks, whatever block it is.
+  template <class F>
+  int64_t measure(int64_t chunks, const F& block) const {
+    int64_t most = 0;
+    // Without a mask only the last block may differ from the first.
+    const int64_t step = causal_ ? rows_ : queries_ > rows_ ? queries_ - queries_ % rows_ : queries_;
+    for (int64_t first = 0; chunks > 0 && first < queries_; first += step)
+      most = std::max(most, measure_chunk(chunks, [&] { block(first); }));
+    return most;
+  }
   /// The block whose first query is number `first`.
   ScoreBlock at(int64_t first) const {
     const int64_t rows = std::min(rows_, queries_ - first);
@@ -120,9 +130,12 @@ class Forward {
         scale_(scale_of<T>(call)) {}
 
   void run() const {
-    const int64_t blocks = blocks_.count();
-    parallel_for(q_.count() * blocks,
-                 [&](int64_t chunk) { block(chunk / blocks, chunk % blocks * blocks_.rows()); });
+    const int64_t blocks = blocks_.count(), chunks = q_.count() * blocks;
+    const ScratchRoom room(blocks_.measure(chunks, [&](int64_t first) { block(0, first); }), chunks);
+    parallel_for(chunks, [&](int64_t chunk) {
+      const ScratchArea area = room.lend();
+      block(chunk / blocks, chunk % blocks * blocks_.rows());
+    });
   }
 
  private:
@@ -133,8 +146,10 @@ class Forward {
     const int64_t columns = v_.columns();
     gemm(Gemm<T>{b.rows, b.keys, q_.columns(), from_row(q_.view(i), first), turned(k_.view(i)), scores.data(),
                  b.width, scale_});
-    row_table<T>().weights(scores.data(), b, lse_ + i * blocks_.queries() + first, factors.data());
+    if (!measuring())
+      row_table<T>().weights(scores.data(), b, lse_ + i * blocks_.queries() + first, factors.data());
     gemm(Gemm<T>{b.rows, columns, b.keys, {scores.data(), b.width, 1}, v_.view(i), out, columns});
+    if (measuring()) return;
     for (int64_t r = 0; r < b.rows; ++r)
       for (int64_t j = 0; j < columns; ++j) out[r * columns + j] *= factors[r];
   }
@@ -163,7 +178,10 @@ class Backward {
         scale_(scale_of<T>(call)) {}
 
   void run() const {
+    const auto in_block = [&](int64_t first) { block(0, first, Buffers(blocks_, v_.columns())); };
+    const ScratchRoom room(blocks_.measure(q_.count(), in_block), q_.count());
     parallel_for(q_.count(), [&](int64_t i) {
+      const ScratchArea area = room.lend();
       const Buffers buffers(blocks_, v_.columns());
       std::fill_n(dk_.at(i, 0), k_.rows() * k_.columns(), T(0));
       std::fill_n(dv_.at(i, 0), v_.rows() * v_.columns(), T(0));
@@ -192,13 +210,13 @@ class Backward {
     T *p = buffers.p.data(), *ds = buffers.ds.data();
     gemm(Gemm<T>{b.rows, b.keys, depth, q, turned(k), p, b.width, scale_});
     gemm(Gemm<T>{b.rows, b.keys, columns, g, turned(v_.view(i)), ds, b.width});
-    for (int64_t r = 0; r < b.rows; ++r) {
+    for (int64_t r = 0; r < b.rows && !measuring(); ++r) {
       buffers.lse[r] = lse_[lse_layout_.offset(i * blocks_.queries() + first + r)];
       const T* g_row = dense_row(g_, i, first + r, buffers.row.data());
       buffers.delta[r] =
           row_table<T>().inner(g_row, dense_row(out_, i, first + r, buffers.row.data() + columns), columns);
     }
-    row_table<T>().gradients(p, ds, b, buffers.lse.data(), buffers.delta.data());
+    if (!measuring()) row_table<T>().gradients(p, ds, b, buffers.lse.data(), buffers.delta.data());
     const MatrixView<T> weights{p, b.width, 1}, scores{ds, b.width, 1};
     gemm(Gemm<T>{b.keys, columns, b.rows, turned(weights), g, dv_.at(i, 0), columns, 1, true});
     gemm(Gemm<T>{b.rows, depth, b.keys, scores, k, dq_.at(i, first), depth, scale_});
@@ -224,8 +242,8 @@ void attention_kernel(const Call& call, TensorImpl* const* outputs) {
 }  // namespace
 
 void add_attention_kernels(KernelTable& table) {
-  table.set(&ops::info<ops::Attention>, attention_kernel<Forward>);
-  table.set(&ops::info<ops::AttentionBackward>, attention_kernel<Backward>);
+  table.set(&ops::info<ops::Attention>, attention_kernel<Forward>, KernelTable::kScratch);
+  table.set(&ops::info<ops::AttentionBackward>, attention_kernel<Backward>, KernelTable::kScratch);
 }
 
 }  // namespace retrograd::cpu

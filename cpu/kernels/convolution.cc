@@ -5,7 +5,7 @@
 
 #include <numeric>
 
-#include "cpu/kernels/elementwise.h"
+#include "cpu/kernels/local_tensor.h"
 #include "cpu/kernels/table.h"
 #include "ops/convolution.h"
 
@@ -36,32 +36,9 @@ namespace {
 
 constexpr int64_t kFewFeatures = 4;  // per group: computed by lines
 
-using Cell = RefPtr<TensorImpl>;
-
-Cell make_cell(ScalarType dtype, const Shape& shape) {
-  Cell cell = TensorImpl::make();
-  cell->set_type(dtype, kCPU, shape);
-  cell->allocate();
-  return cell;
-}
-
 ScalarType compute_type(ScalarType dtype) {
   if (is_integral(dtype, true)) return kInt64;
   return dtype == kFloat64 ? kFloat64 : kFloat32;
-}
-
-// An operand, contiguous and in the type computed in.
-Cell converted(const TensorImpl* x, ScalarType dtype) {
-  if (!x) return {};
-  if (x->dtype() == dtype && x->is_contiguous()) return Cell(const_cast<TensorImpl*>(x));
-  Cell cell = make_cell(dtype, x->shape());
-  convert_copy(*x, *cell);
-  return cell;
-}
-
-template <class T>
-const T* values(const Cell& cell) {
-  return cell ? static_cast<const T*>(cell->data()) : nullptr;
 }
 
 template <class F>
@@ -77,10 +54,9 @@ void with_type(ScalarType type, F&& f) {
 // Calls f(out) with the result's memory in the type computed in, and rounds that to the output.
 template <class F>
 void with_result(TensorImpl& output, ScalarType type, F&& f) {
-  const bool direct = output.dtype() == type && output.is_contiguous();
-  const Cell cell = direct ? Cell(&output) : make_cell(type, output.shape());
-  f(cell->data());
-  if (!direct) convert_copy(*cell, output);
+  const LocalResult result(output, type);
+  f(result->data());
+  result.finish();
 }
 
 int64_t spatial_size(const Shape& shape, int d) {  // of dim d of three, counted from the last
@@ -154,14 +130,13 @@ void run_sweep(const Sweep& s, const SweepData<T>& data) {
 
 void convolution_kernel(const Call& call, TensorImpl* const* outputs) {
   const ScalarType type = compute_type(outputs[0]->dtype());
-  const Cell x = converted(call.operands[0], type), weight = converted(call.operands[1], type),
-             bias = converted(call.operands[2], type);
+  const LocalCopy x(call.operands[0], type), weight(call.operands[1], type), bias(call.operands[2], type);
   Sweep s =
       make_sweep(call.attrs_as<ops::ConvolutionAttrs>(), x->shape(), outputs[0]->shape(), weight->shape());
   merge_axes(s);
   with_result(*outputs[0], type, [&](void* out) {
     with_type(type, [&]<class T>(T) {
-      run_sweep<T>(s, {values<T>(x), values<T>(weight), values<T>(bias), static_cast<T*>(out), s.kernel(),
+      run_sweep<T>(s, {x.values<T>(), weight.values<T>(), bias.values<T>(), static_cast<T*>(out), s.kernel(),
                        s.in_channels * s.kernel()});
     });
   });
@@ -169,8 +144,7 @@ void convolution_kernel(const Call& call, TensorImpl* const* outputs) {
 
 void transpose_kernel(const Call& call, TensorImpl* const* outputs) {
   const ScalarType type = compute_type(outputs[0]->dtype());
-  const Cell x = converted(call.operands[0], type), weight = converted(call.operands[1], type),
-             bias = converted(call.operands[2], type);
+  const LocalCopy x(call.operands[0], type), weight(call.operands[1], type), bias(call.operands[2], type);
   Sweep forward =
       make_sweep(call.attrs_as<ops::ConvolutionAttrs>(), outputs[0]->shape(), x->shape(), weight->shape());
   merge_axes(forward);
@@ -179,7 +153,7 @@ void transpose_kernel(const Call& call, TensorImpl* const* outputs) {
   const auto remainders = [&](int d) { return std::min(forward.axis[d].stride, forward.axis[d].in); };
   with_result(*outputs[0], type, [&](void* out) {
     with_type(type, [&]<class T>(T) {
-      const SweepData<T> data{values<T>(x),         values<T>(weight),           values<T>(bias),
+      const SweepData<T> data{x.values<T>(),        weight.values<T>(),          bias.values<T>(),
                               static_cast<T*>(out), s.out_channels * s.kernel(), s.kernel()};
       for (int64_t z = 0; z < remainders(0); ++z)
         for (int64_t y = 0; y < remainders(1); ++y)
@@ -194,7 +168,7 @@ void transpose_kernel(const Call& call, TensorImpl* const* outputs) {
 
 void weight_kernel(const Call& call, TensorImpl* const* outputs) {
   const ScalarType type = compute_type(outputs[0]->dtype());
-  const Cell x = converted(call.operands[0], type), grad = converted(call.operands[1], type);
+  const LocalCopy x(call.operands[0], type), grad(call.operands[1], type);
   Sweep s =
       make_sweep(call.attrs_as<ops::ConvolutionAttrs>(), x->shape(), grad->shape(), outputs[0]->shape());
   merge_axes(s);
@@ -202,7 +176,7 @@ void weight_kernel(const Call& call, TensorImpl* const* outputs) {
   with_result(*outputs[0], type, [&](void* out) {
     const auto run = [&]<class T>(T) {
       const auto way = s.out_channels <= kFewFeatures ? weight_lines<T> : weight_tiles<T>;
-      way(s, values<T>(x), values<T>(grad), static_cast<T*>(out));
+      way(s, x.values<T>(), grad.values<T>(), static_cast<T*>(out));
     };
     if (type == kFloat64)
       run(double{});
@@ -214,9 +188,9 @@ void weight_kernel(const Call& call, TensorImpl* const* outputs) {
 }  // namespace
 
 void add_convolution_kernels(KernelTable& table) {
-  table.set(&ops::info<ops::Convolution>, convolution_kernel);
-  table.set(&ops::info<ops::ConvolutionTranspose>, transpose_kernel);
-  table.set(&ops::info<ops::ConvolutionWeight>, weight_kernel);
+  table.set(&ops::info<ops::Convolution>, convolution_kernel, KernelTable::kScratch);
+  table.set(&ops::info<ops::ConvolutionTranspose>, transpose_kernel, KernelTable::kScratch);
+  table.set(&ops::info<ops::ConvolutionWeight>, weight_kernel, KernelTable::kScratch);
 }
 
 }  // namespace retrograd::cpu

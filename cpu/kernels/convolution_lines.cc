@@ -104,7 +104,7 @@ class SweepLines {
  public:
   SweepLines(const Sweep& s, const SweepData<T>& data)
       : s_(s), data_(data), staging_(s, s.in_channels, sizeof(T)), offset_(s.in_channels * s.taps()) {
-    staging_.set_offsets(offset_.data());
+    if (!measuring()) staging_.set_offsets(offset_.data());
   }
 
   void run() const {
@@ -112,20 +112,23 @@ class SweepLines {
     const int64_t work =
         staging_.lines() * row * s_.out_channels * std::max<int64_t>(s_.in_channels * s_.taps(), 1);
     const int64_t grain = std::max<int64_t>(1, kChunkWork / std::max<int64_t>(work, 1));
-    parallel_range(s_.batch * s_.groups * bands, grain, [&](int64_t begin, int64_t end) {
-      const Scratch<ConvolutionRun> runs(staging_.runs());
-      const Scratch<T> staged(staging_.size() + kConvolutionPad), line(row),
-          weight(s_.in_channels * s_.taps());
+    const int64_t tasks = s_.batch * s_.groups * bands, chunks = count_chunks(tasks, grain);
+    const ThreadScratch<ConvolutionRun> all_runs(staging_.runs(), chunks);
+    const ThreadScratch<T> all_staged(staging_.size() + kConvolutionPad, chunks), lines(row, chunks),
+        weights(s_.in_channels * s_.taps(), chunks);
+    parallel_range(tasks, grain, [&](int64_t begin, int64_t end) {
+      ConvolutionRun* const runs = all_runs.mine();
+      T *const staged = all_staged.mine(), *const weight = weights.mine();
       for (int64_t i = begin; i < end; ++i) {
         const int64_t group = i / bands % s_.groups, sample = i / bands / s_.groups;
         const Staging::Band band = staging_.band(i % bands);
         staging_.stage(band, data_.in + sample * s_.in_sample() + group * s_.in_channels * s_.in_plane(),
-                       runs.data(), staged.data());
+                       runs, staged);
         for (int64_t k = 0; k < s_.out_channels; ++k) {
           const int64_t channel = group * s_.out_channels + k;
-          set_weight(group, k, weight.data());
-          compute(band, channel, data_.out + sample * s_.out_sample() + channel * s_.out_plane(),
-                  staged.data(), weight.data(), line.data());
+          set_weight(group, k, weight);
+          compute(band, channel, data_.out + sample * s_.out_sample() + channel * s_.out_plane(), staged,
+                  weight, lines.mine());
         }
       }
     });
@@ -174,24 +177,26 @@ class WeightLines {
  public:
   WeightLines(const Sweep& s, const T* in, const T* grad)
       : s_(s), in_(in), grad_(grad), taps_(s.taps()), staging_(s, 1, sizeof(T)), offset_(taps_) {
-    staging_.set_offsets(offset_.data());
+    if (!measuring()) staging_.set_offsets(offset_.data());
   }
 
   void run(T* result) const {
     const int64_t channels = s_.groups * s_.in_channels, sums = channels * s_.out_channels * taps_;
     const int64_t parts = std::clamp<int64_t>(ceil_div(kParts, std::max<int64_t>(channels, 1)), 1,
                                               std::max<int64_t>(s_.batch, 1));
-    const Scratch<T> partial(parts * sums);
-    std::fill_n(partial.data(), parts * sums, T(0));
     const int64_t work = ceil_div(s_.batch, parts) * s_.grid() * s_.out_channels * taps_;
     const int64_t grain = std::max<int64_t>(1, kChunkWork / std::max<int64_t>(work, 1));
+    const int64_t chunks = count_chunks(parts * channels, grain);
+    const Scratch<T> partial(parts * sums);
+    const ThreadScratch<ConvolutionRun> runs(staging_.runs(), chunks);
+    const ThreadScratch<T> staged(staging_.size() + kConvolutionPad, chunks),
+        lines(staging_.lines() * round_up(s_.axis[2].grid, kConvolutionPad), chunks);
+    if (measuring()) return;
+    std::fill_n(partial.data(), parts * sums, T(0));
     parallel_range(parts * channels, grain, [&](int64_t begin, int64_t end) {
-      const Scratch<ConvolutionRun> runs(staging_.runs());
-      const Scratch<T> staged(staging_.size() + kConvolutionPad),
-          lines(staging_.lines() * round_up(s_.axis[2].grid, kConvolutionPad));
       for (int64_t i = begin; i < end; ++i)
         compute(i % channels, i / channels * s_.batch / parts, (i / channels + 1) * s_.batch / parts,
-                partial.data() + i / channels * sums, {runs.data(), staged.data(), lines.data()});
+                partial.data() + i / channels * sums, {runs.mine(), staged.mine(), lines.mine()});
     });
     for (int64_t i = 0; i < sums; ++i) {
       T total = 0;

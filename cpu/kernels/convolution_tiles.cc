@@ -86,14 +86,17 @@ class SweepTiles {
         blocks >= kChunks / 2 ? 1 : std::min(most, ceil_div(kChunks, std::max<int64_t>(blocks, 1)));
     const int64_t part_panels = ceil_div(panels_, parts);
     const int64_t work = part_panels * kernel_.rows * columns_ * std::max<int64_t>(s_.in_channels * taps_, 1);
-    parallel_range(parts * blocks, std::max<int64_t>(1, kChunkWork / work), [&](int64_t begin, int64_t end) {
-      const Scratch<ConvolutionRun> runs(columns_);
-      const Scratch<T> strip(strip_channels_ * taps_ * pitch_), c(part_panels * kernel_.rows * pitch_);
+    const int64_t grain = std::max<int64_t>(1, kChunkWork / work),
+                  chunks = count_chunks(parts * blocks, grain);
+    const ThreadScratch<ConvolutionRun> runs(columns_, chunks);
+    const ThreadScratch<T> strip(strip_channels_ * taps_ * pitch_, chunks),
+        c(part_panels * kernel_.rows * pitch_, chunks);
+    parallel_range(parts * blocks, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t first = i / blocks * part_panels;
         if (first < panels_)
           compute({i / tiles % s_.groups, first, std::min(part_panels, panels_ - first), i % tiles},
-                  {runs.data(), strip.data(), c.data()});
+                  {runs.mine(), strip.mine(), c.mine()});
       }
     });
   }

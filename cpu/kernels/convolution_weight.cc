@@ -49,6 +49,9 @@ class WeightTiles {
         std::clamp<int64_t>(ceil_div(kChunks, pieces), 1, std::max<int64_t>(slab_ / kPartBlocks, 1));
     const Scratch<T> packed(s_.groups * slab_ * block_ * panels_ * kernel_.columns),
         sums(parts * s_.groups * rows_ * s_.out_channels);
+    const ThreadScratch<ConvolutionRun> runs(block_, pieces * parts);
+    const ThreadScratch<T> strips(piece_ * taps_ * pitch_, pieces * parts);
+    if (measuring()) return;
     if (blocks < parts) std::fill_n(sums.data(), parts * s_.groups * rows_ * s_.out_channels, T(0));
     for (int64_t first = 0; first < blocks; first += slab_) {
       const Slab slab{first, std::min(slab_, blocks - first), packed.data()};
@@ -56,7 +59,7 @@ class WeightTiles {
       parallel_for(pieces * parts, [&](int64_t i) {
         const int64_t part = i / pieces, group = i % s_.groups, channel = i % pieces / s_.groups * piece_;
         compute(slab, slab.blocks * part / parts, slab.blocks * (part + 1) / parts, group, channel,
-                sums.data() + part * s_.groups * rows_ * s_.out_channels);
+                sums.data() + part * s_.groups * rows_ * s_.out_channels, {runs.mine(), strips.mine()});
       });
     }
     turn(sums.data(), parts, result);
@@ -68,6 +71,10 @@ class WeightTiles {
   struct Slab {
     int64_t first, blocks;
     T* packed;
+  };
+  struct Buffers {
+    ConvolutionRun* runs;
+    T* strip;
   };
 
   // As many as leave the least of their row panels empty.
@@ -104,14 +111,13 @@ class WeightTiles {
   }
 
   // Adds the blocks [begin, end) of the slab to the sums of one piece.
-  void compute(const Slab& slab, int64_t begin, int64_t end, int64_t group, int64_t channel, T* sums) const {
-    const Scratch<ConvolutionRun> runs(block_);
-    const Scratch<T> strip(piece_ * taps_ * pitch_);
+  void compute(const Slab& slab, int64_t begin, int64_t end, int64_t group, int64_t channel, T* sums,
+               const Buffers& buffers) const {
     const int64_t channels = std::min(piece_, s_.in_channels - channel);
     GemmBlock<T> x{};
     x.m = channels * taps_;
     x.n = s_.out_channels;
-    x.a = strip.data();
+    x.a = buffers.strip;
     x.a_panel = kernel_.rows * pitch_;
     x.a_row = pitch_;
     x.a_column = 1;
@@ -122,9 +128,9 @@ class WeightTiles {
     for (int64_t b = slab.first + begin; b < slab.first + end; ++b) {
       const int64_t first = b * block_;
       x.k = std::min(block_, results_ - first);
-      fill_strip(group * s_.in_channels + channel, channels,
-                 {runs.data(), static_cast<size_t>(make_runs(s_, first, first + x.k, runs.data()))},
-                 strip.data());
+      const int64_t runs = make_runs(s_, first, first + x.k, buffers.runs);
+      fill_strip(group * s_.in_channels + channel, channels, {buffers.runs, static_cast<size_t>(runs)},
+                 buffers.strip);
       x.b = packed(slab, group, b);
       x.b_panel = kernel_.columns * x.k;
       x.b_last = x.b + x.n / kernel_.columns * x.b_panel;

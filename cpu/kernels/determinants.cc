@@ -2,7 +2,6 @@
 // that keeps the digits, else by cpu/kernels/cofactor.h.
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "cpu/kernels/cofactor.h"
 #include "cpu/kernels/matrix_items.h"
@@ -12,29 +11,32 @@
 namespace retrograd::cpu {
 namespace {
 
-// The sign of a permutation, by its cycles.
-bool is_odd(const int32_t* permutation, int64_t n) {
-  std::vector<bool> seen(static_cast<size_t>(n));
+// The sign of a permutation, by its cycles. `seen` has room for n.
+bool is_odd(const int32_t* permutation, int64_t n, bool* seen) {
+  std::fill_n(seen, n, false);
   bool odd = false;
   for (int64_t i = 0; i < n; ++i)
-    for (int64_t j = i; !seen[static_cast<size_t>(j)]; j = permutation[j]) {
-      seen[static_cast<size_t>(j)] = true;
+    for (int64_t j = i; !seen[j]; j = permutation[j]) {
+      seen[j] = true;
       odd ^= permutation[j] != i;
     }
   return odd;
 }
 
-// Calls f(batch entry, its LU, sign of its permutation).
+// Calls f(batch entry, its LU, its permutation, the sign of that).
 template <class T, class F>
 void for_determinants(const Call& call, const F& f) {
   const Items<T> lu(*call.operands[1], 2);
   const Items<int32_t> permutation(*call.operands[2], 1);
-  const int64_t n = lu.rows();
-  for_items(lu.count(), n * n, [&](int64_t begin, int64_t end) {
-    std::unique_ptr<T[]> factors;
-    std::unique_ptr<int32_t[]> rows;
-    for (int64_t i = begin; i < end; ++i)
-      f(i, lu.dense(i, factors), is_odd(permutation.dense(i, rows), n) ? T{-1} : T{1});
+  const int64_t n = lu.rows(), count = lu.count(), work = n * n;
+  const ItemRoom<T> factors(lu, count, work);
+  const ItemRoom<int32_t> rows(permutation, count, work);
+  const ItemRoom<bool> seen(n, count, work);
+  for_items(count, work, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int32_t* p = permutation.dense(i, rows.mine());
+      f(i, lu.dense(i, factors.mine()), p, is_odd(p, n, seen.mine()) ? T{-1} : T{1});
+    }
   });
 }
 
@@ -48,7 +50,8 @@ void lu_det_kernel(const Call& call, TensorImpl* const* outputs) {
   const int64_t n = call.operands[0]->shape().back().raw();
   with_type(call, [&]<class T>(T) {
     T* det = static_cast<T*>(outputs[0]->data());
-    for_determinants<T>(call, [&](int64_t i, const T* lu, T sign) { det[i] = determinant(lu, n, sign); });
+    for_determinants<T>(
+        call, [&](int64_t i, const T* lu, const int32_t*, T sign) { det[i] = determinant(lu, n, sign); });
   });
 }
 
@@ -56,7 +59,7 @@ void lu_slogdet_kernel(const Call& call, TensorImpl* const* outputs) {
   const int64_t n = call.operands[0]->shape().back().raw();
   with_type(call, [&]<class T>(T) {
     T *signs = static_cast<T*>(outputs[0]->data()), *logs = static_cast<T*>(outputs[1]->data());
-    for_determinants<T>(call, [&](int64_t i, const T* lu, T sign) {
+    for_determinants<T>(call, [&](int64_t i, const T* lu, const int32_t*, T sign) {
       T log = 0;
       for (int64_t k = 0; k < n; ++k) {
         const T pivot = lu[k * (n + 1)];
@@ -84,18 +87,16 @@ bool is_well_conditioned(const T* lu, int64_t n) {
 void cofactor_kernel(const Call& call, TensorImpl* const* outputs) {
   with_type(call, [&]<class T>(T) {
     const Items<T> a(*call.operands[0], 2), out(*outputs[0], 2);
-    const Items<int32_t> permutation(*call.operands[2], 1);
     const int64_t n = a.rows();
-    for_determinants<T>(call, [&](int64_t i, const T* lu, T sign) {
+    for_determinants<T>(call, [&](int64_t i, const T* lu, const int32_t* permutation, T sign) {
       T* c = out.at(i);
       if (!is_well_conditioned(lu, n)) {
         a.copy(i, c);
         cofactors(c, n);
         return;
       }
-      std::unique_ptr<int32_t[]> rows;
       set_identity(c, n);
-      factor_kernels<T>().lu_solve(lu, permutation.dense(i, rows), n, c, n, true);
+      factor_kernels<T>().lu_solve(lu, permutation, n, c, n, true);
       const T det = determinant(lu, n, sign);
       for (int64_t k = 0; k < n * n; ++k) c[k] *= det;
     });
@@ -105,11 +106,11 @@ void cofactor_kernel(const Call& call, TensorImpl* const* outputs) {
 void cofactor_derivative_kernel(const Call& call, TensorImpl* const* outputs) {
   with_type(call, [&]<class T>(T) {
     const Items<T> a(*call.operands[0], 2), e(*call.operands[1], 2), out(*outputs[0], 2);
+    const ItemRoom<T> room(a, a.count(), cube(a.rows()));
     for_items(a.count(), cube(a.rows()), [&](int64_t begin, int64_t end) {
-      std::unique_ptr<T[]> buffer;
       for (int64_t i = begin; i < end; ++i) {
         e.copy(i, out.at(i));
-        cofactor_derivative(a.dense(i, buffer), out.at(i), a.rows());
+        cofactor_derivative(a.dense(i, room.mine()), out.at(i), a.rows());
       }
     });
   });
@@ -118,10 +119,10 @@ void cofactor_derivative_kernel(const Call& call, TensorImpl* const* outputs) {
 }  // namespace
 
 void add_determinant_kernels(KernelTable& table) {
-  table.set(&ops::info<ops::LuDet>, lu_det_kernel);
-  table.set(&ops::info<ops::LuSlogdet>, lu_slogdet_kernel);
-  table.set(&ops::info<ops::Cofactor>, cofactor_kernel);
-  table.set(&ops::info<ops::CofactorDerivative>, cofactor_derivative_kernel);
+  table.set(&ops::info<ops::LuDet>, lu_det_kernel, KernelTable::kScratch);
+  table.set(&ops::info<ops::LuSlogdet>, lu_slogdet_kernel, KernelTable::kScratch);
+  table.set(&ops::info<ops::Cofactor>, cofactor_kernel, KernelTable::kScratch);
+  table.set(&ops::info<ops::CofactorDerivative>, cofactor_derivative_kernel, KernelTable::kScratch);
 }
 
 }  // namespace retrograd::cpu

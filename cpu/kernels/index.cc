@@ -9,22 +9,12 @@
 
 #include <fmt/format.h>
 
-#include "cpu/kernels/elementwise.h"
 #include "cpu/kernels/layout.h"
 #include "cpu/parallel.h"
 #include "ops/index_ops.h"
 #include "ops/indexing.h"
 
 namespace retrograd::cpu {
-
-RefPtr<TensorImpl> dense(TensorImpl* x) {
-  if (x->is_contiguous()) return RefPtr<TensorImpl>(x);
-  RefPtr<TensorImpl> copy = TensorImpl::make();
-  copy->set_type(x->dtype(), x->device(), x->shape());
-  copy->allocate();
-  convert_copy(*x, *copy);
-  return copy;
-}
 
 // Of an index in range neither p nor size - 1 - p has its sign bit.
 void check_range(const Call& call, const TensorImpl& index, int64_t size) {
@@ -76,7 +66,7 @@ void gather_lines(const Call& call, TensorImpl* const* outputs) {
   const int64_t dim = call.attrs_as<ops::DimAttrs>().dim;
   const TensorImpl& x = *call.operands[0];
   if (outputs[0]->numel().raw() == 0) return;
-  const RefPtr<TensorImpl> index = dense(call.operands[1]);
+  const LocalCopy index(call.operands[1]);
   TensorImpl& out = *outputs[0];
   check_range(call, *index, x.shape()[static_cast<int>(dim)].raw());
   const int64_t length = index->shape()[static_cast<int>(dim)].raw(), step = index->strides()[dim],
@@ -107,58 +97,54 @@ void scatter_lines(const TensorImpl& index, int64_t dim, const TensorImpl& src, 
   });
 }
 
-// A cell of the shape of `like` that shows one number everywhere.
-RefPtr<TensorImpl> constant(const TensorImpl& like, ScalarType dtype, Scalar value) {
-  RefPtr<TensorImpl> cell = TensorImpl::make();
-  cell->set_type(dtype, like.device(), {});
-  cell->allocate();
-  dispatch(dtype, [&]<class T>(std::type_identity<T>) {
-    T v;
-    if constexpr (std::is_integral_v<T>)
-      v = static_cast<T>(value.to_int());
-    else
-      v = static_cast<T>(value.to_double());
-    *static_cast<T*>(cell->data()) = v;
-  });
-  cell->mutable_shape() = like.shape();
-  std::fill_n(cell->mutable_strides(), like.rank(), 0);
-  return cell;
-}
+// A tensor of the shape of `like` that shows one number everywhere.
+class Constant : public LocalTensor {
+ public:
+  Constant(const TensorImpl& like, ScalarType dtype, Scalar value) : LocalTensor(dtype, {}) {
+    TensorImpl& cell = **this;
+    cell.mutable_shape() = like.shape();
+    std::fill_n(cell.mutable_strides(), like.rank(), 0);
+    if (measuring()) return;
+    dispatch(dtype, [&]<class T>(std::type_identity<T>) {
+      T v;
+      if constexpr (std::is_integral_v<T>)
+        v = static_cast<T>(value.to_int());
+      else
+        v = static_cast<T>(value.to_double());
+      *static_cast<T*>(cell.data()) = v;
+    });
+  }
+};
 
 void scatter_values(const Call& call, TensorImpl* const* outputs) {
   const ops::Scatter::Attrs& attrs = call.attrs_as<ops::Scatter::Attrs>();
-  const RefPtr<TensorImpl> index = dense(call.operands[1]);
+  const LocalCopy index(call.operands[1]);
   TensorImpl& out = *outputs[0];
   check_range(call, *index, out.shape()[static_cast<int>(attrs.dim)].raw());
-  const RefPtr<TensorImpl> src =
-      call.operands[2] ? RefPtr<TensorImpl>(call.operands[2]) : constant(*index, out.dtype(), attrs.scalar);
+  std::optional<Constant> number;
+  if (!call.operands[2]) number.emplace(*index, out.dtype(), attrs.scalar);
+  if (measuring()) return;
+  const TensorImpl* src = number ? &**number : call.operands[2];
   convert_copy(*call.operands[0], out);
   by_width(element_size(out.dtype()),
            [&]<class T>(T) { scatter_lines<T>(*index, attrs.dim, *src, out, [](T& to, T v) { to = v; }); });
 }
 
 // Small formats are summed in float32 and rounded once.
-RefPtr<TensorImpl> widened(const TensorImpl& x, ScalarType dtype) {
-  RefPtr<TensorImpl> wide = TensorImpl::make();
-  wide->set_type(dtype, x.device(), x.shape());
-  wide->allocate();
-  convert_copy(x, *wide);
-  return wide;
-}
-
 void scatter_add(const Call& call, TensorImpl* const* outputs) {
   const int64_t dim = call.attrs_as<ops::DimAttrs>().dim;
-  const RefPtr<TensorImpl> index = dense(call.operands[1]);
+  const LocalCopy index(call.operands[1]);
   TensorImpl& out = *outputs[0];
   check_range(call, *index, out.shape()[static_cast<int>(dim)].raw());
   const auto add = [](auto& to, auto v) { to = to + v; };
   dispatch(out.dtype(), [&]<class T>(std::type_identity<T>) {
     if constexpr (std::is_same_v<Accumulator<T>, T>) {
+      if (measuring()) return;
       convert_copy(*call.operands[0], out);
       scatter_lines<T>(*index, dim, *call.operands[2], out, add);
     } else {
-      const RefPtr<TensorImpl> sum = widened(*call.operands[0], kFloat32),
-                               src = widened(*call.operands[2], kFloat32);
+      const LocalCopy sum(call.operands[0], kFloat32), src(call.operands[2], kFloat32);
+      if (measuring()) return;
       scatter_lines<float>(*index, dim, *src, *sum, add);
       convert_copy(*sum, out);
     }
@@ -169,14 +155,16 @@ void scatter_add(const Call& call, TensorImpl* const* outputs) {
 
 void masked_fill(const Call& call, TensorImpl* const* outputs) {
   TensorImpl& out = *outputs[0];
-  const RefPtr<TensorImpl> x = dense(call.operands[0]), mask = dense(call.operands[1]);
+  const LocalCopy x(call.operands[0]), mask(call.operands[1]);
   const Scalar number = call.attrs_as<ops::MaskedFill::Attrs>().scalar;
-  const RefPtr<TensorImpl> value =
-      call.operands[2] ? dense(call.operands[2]) : constant(out, out.dtype(), number);
+  const LocalCopy given(call.operands[2]);
+  std::optional<Constant> constant;
+  if (!given) constant.emplace(out, out.dtype(), number);
+  const TensorImpl& value = given ? *given : **constant;
   const int64_t step = call.operands[2] ? 1 : 0, n = out.numel().raw();
   const bool* m = static_cast<const bool*>(mask->data());
   by_width(element_size(out.dtype()), [&]<class T>(T) {
-    const T *from = static_cast<const T*>(x->data()), *v = static_cast<const T*>(value->data());
+    const T *from = static_cast<const T*>(x->data()), *v = static_cast<const T*>(value.data());
     T* to = static_cast<T*>(out.data());
     parallel_range(n, kIndexGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) to[i] = m[i] ? v[i * step] : from[i];
@@ -190,7 +178,7 @@ void flat_index(const Call& call, TensorImpl* const* outputs) {
   auto* to = static_cast<int64_t*>(out.data());
   const int64_t n = out.numel().raw();
   for (size_t k = 0; k < call.operands.size(); ++k) {
-    const RefPtr<TensorImpl> index = dense(call.operands[k]);
+    const LocalCopy index(call.operands[k]);
     const int64_t size = sizes[static_cast<int>(k)].raw();
     const int64_t* p = positions(*index);
     std::atomic<bool> ok = true;
@@ -215,11 +203,11 @@ void flat_index(const Call& call, TensorImpl* const* outputs) {
 
 void add_index_kernels(KernelTable& table) {
   add_entry_kernels(table);
-  table.set(&ops::info<ops::Gather>, gather_lines);
-  table.set(&ops::info<ops::Scatter>, scatter_values);
-  table.set(&ops::info<ops::ScatterAdd>, scatter_add);
-  table.set(&ops::info<ops::MaskedFill>, masked_fill);
-  table.set(&ops::info<ops::FlatIndex>, flat_index);
+  table.set(&ops::info<ops::Gather>, gather_lines, KernelTable::kScratch);
+  table.set(&ops::info<ops::Scatter>, scatter_values, KernelTable::kScratch);
+  table.set(&ops::info<ops::ScatterAdd>, scatter_add, KernelTable::kScratch);
+  table.set(&ops::info<ops::MaskedFill>, masked_fill, KernelTable::kScratch);
+  table.set(&ops::info<ops::FlatIndex>, flat_index, KernelTable::kScratch);
 }
 
 }  // namespace retrograd::cpu

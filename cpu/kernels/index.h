@@ -3,14 +3,12 @@
 
 #include <type_traits>
 
+#include "cpu/kernels/local_tensor.h"
 #include "cpu/kernels/table.h"
 
 namespace retrograd::cpu {
 
 inline constexpr int64_t kIndexGrain = 16384;  // elements a chunk
-
-/// x itself when it is row-major, else a row-major copy.
-RefPtr<TensorImpl> dense(TensorImpl* x);
 
 /// Error(index_out_of_range) unless all of a dense index is in [0, size).
 void check_range(const Call& call, const TensorImpl& index, int64_t size);

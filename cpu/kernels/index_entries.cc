@@ -4,9 +4,7 @@
 // small formats, in float32, positions are grouped by the entry they name (Buckets). Every index is checked before anything is written.
 #include <algorithm>
 #include <cstring>
-#include <vector>
 
-#include "cpu/kernels/elementwise.h"
 #include "cpu/kernels/index.h"
 #include "cpu/parallel.h"
 #include "ops/embedding.h"
@@ -36,7 +34,7 @@ void select_range(int64_t begin, int64_t end, const int64_t* index, int64_t k, i
 
 void index_select(const Call& call, TensorImpl* const* outputs) {
   const int64_t dim = call.attrs_as<ops::DimAttrs>().dim;
-  const RefPtr<TensorImpl> x = dense(call.operands[0]), index = dense(call.operands[1]);
+  const LocalCopy x(call.operands[0]), index(call.operands[1]);
   const Entries e(x->shape(), dim);
   check_range(call, *index, e.entries);
   const size_t item = element_size(x->dtype());
@@ -60,10 +58,11 @@ void index_select(const Call& call, TensorImpl* const* outputs) {
 
 void index_copy(const Call& call, TensorImpl* const* outputs) {
   const int64_t dim = call.attrs_as<ops::DimAttrs>().dim;
-  const RefPtr<TensorImpl> index = dense(call.operands[1]), source = dense(call.operands[2]);
+  const LocalCopy index(call.operands[1]), source(call.operands[2]);
   TensorImpl& out = *outputs[0];
   const Entries e(out.shape(), dim);
   check_range(call, *index, e.entries);
+  if (measuring()) return;
   convert_copy(*call.operands[0], out);
   const int64_t k = index->numel().raw(), bytes = e.inner * static_cast<int64_t>(element_size(out.dtype()));
   const char* from = static_cast<const char*>(source->data());
@@ -77,47 +76,44 @@ void index_copy(const Call& call, TensorImpl* const* outputs) {
 
 // Which positions name an entry, in order: begin[r] .. begin[r + 1] of `order`. Positions with the index `skip` are left out.
 struct Buckets {
-  std::vector<int64_t> begin, order;
+  Scratch<int64_t> begin, order;
 
-  Buckets(const int64_t* index, int64_t count, int64_t entries, int64_t skip = -1)
-      : begin(static_cast<size_t>(entries) + 1) {
+  Buckets(const int64_t* index, int64_t count, int64_t entries, int64_t skip)
+      : begin(entries + 2), order(count) {
+    if (measuring()) return;
+    std::fill_n(begin.data(), entries + 2, 0);
     for (int64_t i = 0; i < count; ++i)
-      if (index[i] != skip) ++begin[static_cast<size_t>(index[i]) + 1];
-    for (size_t r = 1; r < begin.size(); ++r) begin[r] += begin[r - 1];
-    order.resize(static_cast<size_t>(begin.back()));
-    std::vector<int64_t> next(begin.begin(), begin.end() - 1);
+      if (index[i] != skip) ++begin[index[i] + 2];
+    for (int64_t r = 2; r <= entries; ++r) begin[r] += begin[r - 1];
+    // Where the next position of an entry goes is kept one place on: in the end, each is in its place.
     for (int64_t i = 0; i < count; ++i)
-      if (index[i] != skip) order[static_cast<size_t>(next[static_cast<size_t>(index[i])]++)] = i;
+      if (index[i] != skip) order[begin[index[i] + 1]++] = i;
   }
-  int64_t count(int64_t entry) const {
-    return begin[static_cast<size_t>(entry) + 1] - begin[static_cast<size_t>(entry)];
-  }
+  int64_t count(int64_t entry) const { return begin[entry + 1] - begin[entry]; }
 };
 
 // to[o, r, :] += the source entries of r's bucket, divided by their number when `mean`.
 template <class T>
 void add_entries(const Buckets& buckets, const Entries& e, int64_t k, const T* source, T* to, bool mean) {
   using A = Accumulator<T>;
-  parallel_range(e.outer * e.entries, std::max<int64_t>(1, kIndexGrain / std::max<int64_t>(e.inner, 1)),
-                 [&](int64_t begin, int64_t end) {
-                   std::vector<A> sum(static_cast<size_t>(e.inner));
-                   for (int64_t r = begin; r < end; ++r) {
-                     const int64_t entry = r % e.entries, o = r / e.entries, n = buckets.count(entry);
-                     if (n == 0) continue;
-                     T* row = to + r * e.inner;
-                     for (int64_t i = 0; i < e.inner; ++i)
-                       sum[static_cast<size_t>(i)] = static_cast<A>(row[i]);
-                     for (int64_t b = buckets.begin[static_cast<size_t>(entry)];
-                          b < buckets.begin[static_cast<size_t>(entry) + 1]; ++b) {
-                       const T* from = source + (o * k + buckets.order[static_cast<size_t>(b)]) * e.inner;
-                       for (int64_t i = 0; i < e.inner; ++i)
-                         sum[static_cast<size_t>(i)] = sum[static_cast<size_t>(i)] + static_cast<A>(from[i]);
-                     }
-                     for (int64_t i = 0; i < e.inner; ++i)
-                       row[i] = static_cast<T>(mean ? sum[static_cast<size_t>(i)] / static_cast<A>(n)
-                                                    : sum[static_cast<size_t>(i)]);
-                   }
-                 });
+  const int64_t rows = e.outer * e.entries,
+                grain = std::max<int64_t>(1, kIndexGrain / std::max<int64_t>(e.inner, 1));
+  const ThreadScratch<A> sums(e.inner, count_chunks(rows, grain));
+  parallel_range(rows, grain, [&](int64_t begin, int64_t end) {
+    A* const sum = sums.mine();
+    for (int64_t r = begin; r < end; ++r) {
+      const int64_t entry = r % e.entries, o = r / e.entries, n = buckets.count(entry);
+      if (n == 0) continue;
+      T* row = to + r * e.inner;
+      for (int64_t i = 0; i < e.inner; ++i) sum[i] = static_cast<A>(row[i]);
+      for (int64_t b = buckets.begin[entry]; b < buckets.begin[entry + 1]; ++b) {
+        const T* from = source + (o * k + buckets.order[b]) * e.inner;
+        for (int64_t i = 0; i < e.inner; ++i) sum[i] = sum[i] + static_cast<A>(from[i]);
+      }
+      for (int64_t i = 0; i < e.inner; ++i)
+        row[i] = static_cast<T>(mean ? sum[i] / static_cast<A>(n) : sum[i]);
+    }
+  });
 }
 
 // The same without buckets, position by position: parallel over the outer dims and over ranges of entries, of
@@ -156,18 +152,19 @@ void add_at(const Call& call, const TensorImpl& index, const TensorImpl& source,
 }
 
 void clear(TensorImpl& out) {
+  if (measuring()) return;
   std::memset(out.data(), 0, static_cast<size_t>(out.numel().raw()) * element_size(out.dtype()));
 }
 
 void index_add(const Call& call, TensorImpl* const* outputs) {
-  const RefPtr<TensorImpl> index = dense(call.operands[1]), source = dense(call.operands[2]);
-  convert_copy(*call.operands[0], *outputs[0]);
+  const LocalCopy index(call.operands[1]), source(call.operands[2]);
+  if (!measuring()) convert_copy(*call.operands[0], *outputs[0]);
   add_at(call, *index, *source, Entries(outputs[0]->shape(), call.attrs_as<ops::DimAttrs>().dim),
          *outputs[0]);
 }
 
 void index_select_backward(const Call& call, TensorImpl* const* outputs) {
-  const RefPtr<TensorImpl> g = dense(call.operands[0]), index = dense(call.operands[1]);
+  const LocalCopy g(call.operands[0]), index(call.operands[1]);
   clear(*outputs[0]);
   add_at(call, *index, *g, Entries(outputs[0]->shape(), call.attrs_as<ops::IndexSelectBackward::Attrs>().dim),
          *outputs[0]);
@@ -177,7 +174,7 @@ void index_select_backward(const Call& call, TensorImpl* const* outputs) {
 
 void embedding(const Call& call, TensorImpl* const* outputs) {
   const ops::EmbeddingAttrs& a = call.attrs_as<ops::EmbeddingAttrs>();
-  const RefPtr<TensorImpl> index = dense(call.operands[0]), weight = dense(call.operands[1]);
+  const LocalCopy index(call.operands[0]), weight(call.operands[1]);
   const int64_t rows = weight->shape()[0].raw(), width = weight->shape()[1].raw(), k = index->numel().raw();
   check_range(call, *index, rows);
   dispatch(weight->dtype(), [&]<class T>(std::type_identity<T>) {
@@ -198,7 +195,7 @@ void embedding(const Call& call, TensorImpl* const* outputs) {
 
 void embedding_backward(const Call& call, TensorImpl* const* outputs) {
   const ops::EmbeddingAttrs& a = call.attrs_as<ops::EmbeddingBackward::Attrs>().embedding;
-  const RefPtr<TensorImpl> index = dense(call.operands[0]), g = dense(call.operands[1]);
+  const LocalCopy index(call.operands[0]), g(call.operands[1]);
   clear(*outputs[0]);
   add_at(call, *index, *g, Entries(outputs[0]->shape(), 0), *outputs[0], a.padding_idx, a.scale_grad_by_freq);
 }
@@ -206,12 +203,12 @@ void embedding_backward(const Call& call, TensorImpl* const* outputs) {
 }  // namespace
 
 void add_entry_kernels(KernelTable& table) {
-  table.set(&ops::info<ops::IndexSelect>, index_select);
-  table.set(&ops::info<ops::IndexSelectBackward>, index_select_backward);
-  table.set(&ops::info<ops::IndexAdd>, index_add);
-  table.set(&ops::info<ops::IndexCopy>, index_copy);
-  table.set(&ops::info<ops::Embedding>, embedding);
-  table.set(&ops::info<ops::EmbeddingBackward>, embedding_backward);
+  table.set(&ops::info<ops::IndexSelect>, index_select, KernelTable::kScratch);
+  table.set(&ops::info<ops::IndexSelectBackward>, index_select_backward, KernelTable::kScratch);
+  table.set(&ops::info<ops::IndexAdd>, index_add, KernelTable::kScratch);
+  table.set(&ops::info<ops::IndexCopy>, index_copy, KernelTable::kScratch);
+  table.set(&ops::info<ops::Embedding>, embedding, KernelTable::kScratch);
+  table.set(&ops::info<ops::EmbeddingBackward>, embedding_backward, KernelTable::kScratch);
 }
 
 }  // namespace retrograd::cpu

@@ -191,8 +191,8 @@ void interpolate_backward(const Call& call, TensorImpl* const* outputs) {
 }  // namespace
 
 void add_interpolate_kernels(KernelTable& table) {
-  table.set(&ops::info<ops::Interpolate>, interpolate);
-  table.set(&ops::info<ops::InterpolateBackward>, interpolate_backward);
+  table.set(&ops::info<ops::Interpolate>, interpolate, KernelTable::kScratch);
+  table.set(&ops::info<ops::InterpolateBackward>, interpolate_backward, KernelTable::kScratch);
 }
 
 }  // namespace retrograd::cpu

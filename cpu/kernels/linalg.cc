@@ -62,18 +62,18 @@ void lu_solve_kernel(const Call& call, TensorImpl* const* outputs) {
   with_type(call, [&]<class T>(T) {
     const Items<T> lu(*call.operands[1], 2), b(*call.operands[3], 2), x(*outputs[0], 2);
     const Items<int32_t> permutation(*call.operands[2], 1);
-    const int64_t n = lu.rows();
-    for_items(b.count(), n * n * std::max<int64_t>(b.columns(), 1), [&](int64_t begin, int64_t end) {
-      std::unique_ptr<T[]> factors;
-      std::unique_ptr<int32_t[]> rows;
+    const int64_t n = lu.rows(), work = n * n * std::max<int64_t>(b.columns(), 1);
+    const ItemRoom<T> factors(lu, b.count(), work);
+    const ItemRoom<int32_t> rows(permutation, b.count(), work);
+    for_items(b.count(), work, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const T* f = lu.dense(i, factors);
+        const T* f = lu.dense(i, factors.mine());
         if (attrs.check && is_singular(f, n)) {
           singular.note(i);
           continue;
         }
         b.copy(i, x.at(i));
-        factor_kernels<T>().lu_solve(f, permutation.dense(i, rows), n, x.at(i), b.columns(),
+        factor_kernels<T>().lu_solve(f, permutation.dense(i, rows.mine()), n, x.at(i), b.columns(),
                                      attrs.transposed);
       }
     });
@@ -86,18 +86,20 @@ void inverse_kernel(const Call& call, TensorImpl* const* outputs) {
   with_type(call, [&]<class T>(T) {
     const Items<T> a(*call.operands[0], 2), y(*outputs[0], 2);
     const int64_t n = a.rows();
+    const ItemRoom<T> factors(n * n, a.count(), cube(n));
+    const ItemRoom<int32_t> rows(n, a.count(), cube(n));
     for_items(a.count(), cube(n), [&](int64_t begin, int64_t end) {
-      const auto lu = std::make_unique_for_overwrite<T[]>(static_cast<size_t>(n * n));
-      const auto permutation = std::make_unique_for_overwrite<int32_t[]>(static_cast<size_t>(n));
+      T* const lu = factors.mine();
+      int32_t* const permutation = rows.mine();
       for (int64_t i = begin; i < end; ++i) {
-        a.copy(i, lu.get());
-        factor_kernels<T>().lu(lu.get(), n, permutation.get());
-        if (is_singular(lu.get(), n)) {
+        a.copy(i, lu);
+        factor_kernels<T>().lu(lu, n, permutation);
+        if (is_singular(lu, n)) {
           singular.note(i);
           continue;
         }
         set_identity(y.at(i), n);
-        factor_kernels<T>().lu_solve(lu.get(), permutation.get(), n, y.at(i), n, false);
+        factor_kernels<T>().lu_solve(lu, permutation, n, y.at(i), n, false);
       }
     });
   });
@@ -137,13 +139,13 @@ void solve_triangular_kernel(const Call& call, TensorImpl* const* outputs) {
   const auto& attrs = call.attrs_as<ops::SolveTriangular::Attrs>();
   with_type(call, [&]<class T>(T) {
     const Items<T> a(*call.operands[0], 2), b(*call.operands[1], 2), x(*outputs[0], 2);
-    const int64_t n = a.rows();
-    for_items(b.count(), n * n * std::max<int64_t>(b.columns(), 1), [&](int64_t begin, int64_t end) {
-      std::unique_ptr<T[]> buffer;
+    const int64_t n = a.rows(), work = n * n * std::max<int64_t>(b.columns(), 1);
+    const ItemRoom<T> room(a, b.count(), work);
+    for_items(b.count(), work, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         b.copy(i, x.at(i));
-        factor_kernels<T>().triangular_solve(a.dense(i, buffer), n, attrs.upper, attrs.unitriangular, x.at(i),
-                                             b.columns());
+        factor_kernels<T>().triangular_solve(a.dense(i, room.mine()), n, attrs.upper, attrs.unitriangular,
+                                             x.at(i), b.columns());
       }
     });
   });
@@ -153,10 +155,10 @@ void solve_triangular_kernel(const Call& call, TensorImpl* const* outputs) {
 
 void add_linalg_kernels(KernelTable& table) {
   table.set(&ops::info<ops::LuFactor>, lu_factor_kernel);
-  table.set(&ops::info<ops::LuSolve>, lu_solve_kernel);
-  table.set(&ops::info<ops::Inverse>, inverse_kernel);
+  table.set(&ops::info<ops::LuSolve>, lu_solve_kernel, KernelTable::kScratch);
+  table.set(&ops::info<ops::Inverse>, inverse_kernel, KernelTable::kScratch);
   table.set(&ops::info<ops::Cholesky>, cholesky_kernel);
-  table.set(&ops::info<ops::SolveTriangular>, solve_triangular_kernel);
+  table.set(&ops::info<ops::SolveTriangular>, solve_triangular_kernel, KernelTable::kScratch);
 }
 
 }  // namespace retrograd::cpu

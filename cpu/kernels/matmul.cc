@@ -4,11 +4,10 @@
 #include "ops/matmul.h"
 
 #include <cstring>
-#include <vector>
 
 #include "cpu/gemm.h"
-#include "cpu/kernels/elementwise.h"
 #include "cpu/kernels/layout.h"
+#include "cpu/kernels/local_tensor.h"
 #include "cpu/kernels/table.h"
 #include "cpu/parallel.h"
 
@@ -17,22 +16,6 @@ namespace {
 
 constexpr int64_t kRowGrain = 32768;  // elements a chunk when rows are filled
 
-using Cell = RefPtr<TensorImpl>;
-
-Cell make_cell(ScalarType dtype, const Shape& shape) {
-  Cell cell = TensorImpl::make();
-  cell->set_type(dtype, kCPU, shape);
-  cell->allocate();
-  return cell;
-}
-
-Cell converted(const TensorImpl& x, ScalarType dtype) {
-  if (x.dtype() == dtype) return Cell(const_cast<TensorImpl*>(&x));
-  Cell cell = make_cell(dtype, x.shape());
-  convert_copy(x, *cell);
-  return cell;
-}
-
 ScalarType compute_type(ScalarType dtype) {
   if (is_integral(dtype, true)) return kInt64;
   return dtype == kFloat64 ? kFloat64 : kFloat32;
@@ -40,10 +23,11 @@ ScalarType compute_type(ScalarType dtype) {
 
 // A factor of a product: matrices in the last two dims, batch dims before them.
 struct Factor {
-  Cell cell;
+  LocalCopy cell;
   int64_t rows, columns, row, column;  // sizes and strides
 
-  Factor(const TensorImpl& x, ScalarType dtype) : cell(converted(x, dtype)) {
+  Factor(TensorImpl& x, ScalarType dtype) : Factor(x, dtype, x.dtype() != dtype) {}
+  Factor(TensorImpl& x, ScalarType dtype, bool copied) : cell(&x, dtype, copied) {
     const int r = x.rank();
     rows = r < 2 ? 1 : x.shape()[r - 2].raw();
     columns = r < 1 ? 1 : x.shape()[r - 1].raw();
@@ -64,6 +48,7 @@ struct Factor {
 
 // Integer arithmetic wraps around.
 void gemm(const Gemm<int64_t>& g) {
+  if (measuring()) return;
   for (int64_t i = 0; i < g.m; ++i)
     for (int64_t j = 0; j < g.n; ++j) {
       const int64_t *a = g.a.data + i * g.a.row, *b = g.b.data + j * g.b.column;
@@ -96,36 +81,17 @@ void with_compute_type(ScalarType type, F&& f) {
     f(int64_t{});
 }
 
-// Where the matrices of a batch lie. Dims before the last two are counted in row-major order.
-std::vector<BatchOffsets> batch_offsets(const Factor& a, const Factor& b, int64_t c_size) {
+// Dims before the last two are counted in row-major order.
+template <class T>
+void multiply_batch(Gemm<T> first, const Factor& a, const Factor& b) {
   const uint64_t dims = (uint64_t{1} << (a.cell->rank() - 2)) - 1;
   const Layout left(*a.cell, dims), right(*b.cell, dims);
-  std::vector<BatchOffsets> offsets(static_cast<size_t>(left.numel()));
-  int64_t i = 0;
-  for (BatchOffsets& at : offsets) {
-    at = {left.offset(i), right.offset(i), i * c_size};
-    ++i;
-  }
-  return offsets;
+  const int64_t count = left.numel();
+  const Scratch<BatchOffsets> offsets(count);
+  for (int64_t i = 0; i < count && !measuring(); ++i)
+    offsets[i] = {left.offset(i), right.offset(i), i * first.m * first.n};
+  gemm_batched(first, {offsets.data(), static_cast<size_t>(count)});
 }
-
-// The result in the compute type, contiguous: the output itself where it is that.
-class Result {
- public:
-  Result(TensorImpl& output, ScalarType dtype)
-      : output_(output),
-        cell_(output.dtype() == dtype && output.is_contiguous() ? Cell(&output)
-                                                                : make_cell(dtype, output.shape())) {}
-  ~Result() = default;
-  TensorImpl& cell() const { return *cell_; }
-  void finish() const {
-    if (cell_.get() != &output_) convert_copy(*cell_, output_);
-  }
-
- private:
-  TensorImpl& output_;
-  Cell cell_;
-};
 
 // out (+)= alpha * a b.
 void multiply(const Factor& a, const Factor& b, TensorImpl& out, Scalar alpha, bool accumulate) {
@@ -138,37 +104,40 @@ void multiply(const Factor& a, const Factor& b, TensorImpl& out, Scalar alpha, b
     if (a.cell->rank() == 2)
       gemm(first);
     else
-      gemm_batched(first, batch_offsets(a, b, a.rows * b.columns));
+      multiply_batch(first, a, b);
   });
 }
 
 void product_kernel(const Call& call, TensorImpl* const* outputs) {
   const ScalarType type = compute_type(outputs[0]->dtype());
-  const Result result(*outputs[0], type);
+  const LocalResult result(*outputs[0], type);
   const Factor a(*call.operands[0], type);
   Factor b(*call.operands[1], type);
   if (call.operands[1]->rank() == 1) b.transpose();  // mv: a column
-  multiply(a, b, result.cell(), 1, false);
+  multiply(a, b, *result, 1, false);
   result.finish();
 }
 
 void dot_kernel(const Call& call, TensorImpl* const* outputs) {
   const ScalarType type = compute_type(outputs[0]->dtype());
-  const Result result(*outputs[0], type);
+  const LocalResult result(*outputs[0], type);
   const Factor a(*call.operands[0], type), b(*call.operands[1], type);
   with_compute_type(type, [&]<class T>(T) {
-    T& out = *static_cast<T*>(result.cell().data());
+    T& out = *static_cast<T*>(result->data());
     const MatrixView<T> x = a.view<T>(), y = b.view<T>();
-    if constexpr (std::is_same_v<T, int64_t>)
+    if constexpr (std::is_same_v<T, int64_t>) {
       gemm(Gemm<T>{1, 1, a.columns, x, {y.data, y.column, 0}, &out, 1});
-    else
-      out = dot(x.data, x.column, y.data, y.column, a.columns);
+    } else {
+      const T sum = dot(x.data, x.column, y.data, y.column, a.columns);
+      if (!measuring()) out = sum;
+    }
   });
   result.finish();
 }
 
 // out = beta * start.
 void scaled_copy(const TensorImpl& start, Scalar beta, TensorImpl& out) {
+  if (measuring()) return;
   convert_copy(start, out);
   if (beta == Scalar(1)) return;
   with_compute_type(out.dtype(), [&]<class T>(T) {
@@ -184,34 +153,27 @@ void scaled_copy(const TensorImpl& start, Scalar beta, TensorImpl& out) {
 void add_product_kernel(const Call& call, TensorImpl* const* outputs) {
   const auto& attrs = call.attrs_as<ops::AddProduct::Attrs>();
   const ScalarType type = compute_type(outputs[0]->dtype());
-  const Result result(*outputs[0], type);
+  const LocalResult result(*outputs[0], type);
   const bool starts = !(attrs.beta == Scalar(0));
-  if (starts) scaled_copy(*call.operands[0], attrs.beta, result.cell());
-  multiply(Factor(*call.operands[1], type), Factor(*call.operands[2], type), result.cell(), attrs.alpha,
-           starts);
+  if (starts) scaled_copy(*call.operands[0], attrs.beta, *result);
+  multiply(Factor(*call.operands[1], type), Factor(*call.operands[2], type), *result, attrs.alpha, starts);
   result.finish();
 }
 
-// (..., k) as one matrix with rows at equal distances, copied where memory does not allow it.
-Factor tall(const TensorImpl& x, ScalarType type) {
-  Factor out(x, type);
-  const Layout rows(*out.cell, (uint64_t{1} << (x.rank() - 1)) - 1);
-  if (rows.rank > 1) {
-    out.cell = make_cell(type, x.shape());
-    convert_copy(x, *out.cell);
-    out.row = out.columns;
-    out.column = 1;
-  } else {
-    out.row = rows.stride[0];
-  }
-  out.rows = rows.numel();
-  return out;
-}
+bool is_tall(const TensorImpl& x) { return Layout(x, (uint64_t{1} << (x.rank() - 1)) - 1).rank == 1; }
 
-void fill_rows(const TensorImpl& bias, TensorImpl& out) {
+// (..., k) as one matrix with rows at equal distances, copied where memory does not allow it.
+struct TallFactor : Factor {
+  TallFactor(TensorImpl& x, ScalarType type) : Factor(x, type, x.dtype() != type || !is_tall(x)) {
+    const Layout all(*cell, (uint64_t{1} << (x.rank() - 1)) - 1);
+    rows = all.numel();
+    row = all.stride[0];
+  }
+};
+
+void fill_rows(TensorImpl& bias, TensorImpl& out) {
   const int64_t n = bias.numel().raw();
-  const Cell row = make_cell(out.dtype(), bias.shape());
-  convert_copy(bias, *row);
+  const LocalCopy row(&bias, out.dtype());
   const int64_t bytes = n * static_cast<int64_t>(element_size(out.dtype()));
   if (n == 0) return;
   parallel_range(out.numel().raw() / n, std::max<int64_t>(1, kRowGrain / n), [&](int64_t begin, int64_t end) {
@@ -222,13 +184,13 @@ void fill_rows(const TensorImpl& bias, TensorImpl& out) {
 
 void linear_kernel(const Call& call, TensorImpl* const* outputs) {
   const ScalarType type = compute_type(outputs[0]->dtype());
-  const Result result(*outputs[0], type);
-  const Factor x = tall(*call.operands[0], type);
+  const LocalResult result(*outputs[0], type);
+  const TallFactor x(*call.operands[0], type);
   Factor weight(*call.operands[1], type);
   weight.transpose();
-  if (call.operands[2]) fill_rows(*call.operands[2], result.cell());
+  if (call.operands[2]) fill_rows(*call.operands[2], *result);
   with_compute_type(type, [&]<class T>(T) {
-    T* c = static_cast<T*>(result.cell().data());
+    T* c = static_cast<T*>(result->data());
     gemm(Gemm<T>{x.rows, weight.columns, x.columns, x.view<T>(), weight.view<T>(), c, weight.columns, 1,
                  call.operands[2] != nullptr});
   });
@@ -238,13 +200,13 @@ void linear_kernel(const Call& call, TensorImpl* const* outputs) {
 }  // namespace
 
 void add_matmul_kernels(KernelTable& table) {
-  table.set(&ops::info<ops::Mm>, product_kernel);
-  table.set(&ops::info<ops::Bmm>, product_kernel);
-  table.set(&ops::info<ops::Mv>, product_kernel);
-  table.set(&ops::info<ops::Dot>, dot_kernel);
-  table.set(&ops::info<ops::Addmm>, add_product_kernel);
-  table.set(&ops::info<ops::Baddbmm>, add_product_kernel);
-  table.set(&ops::info<ops::Linear>, linear_kernel);
+  table.set(&ops::info<ops::Mm>, product_kernel, KernelTable::kScratch);
+  table.set(&ops::info<ops::Bmm>, product_kernel, KernelTable::kScratch);
+  table.set(&ops::info<ops::Mv>, product_kernel, KernelTable::kScratch);
+  table.set(&ops::info<ops::Dot>, dot_kernel, KernelTable::kScratch);
+  table.set(&ops::info<ops::Addmm>, add_product_kernel, KernelTable::kScratch);
+  table.set(&ops::info<ops::Baddbmm>, add_product_kernel, KernelTable::kScratch);
+  table.set(&ops::info<ops::Linear>, linear_kernel, KernelTable::kScratch);
 }
 
 }  // namespace retrograd::cpu

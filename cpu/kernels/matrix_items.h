@@ -4,12 +4,12 @@
 #pragma once
 
 #include <algorithm>
-#include <memory>
 
 #include "cpu/features.h"
 #include "cpu/kernels/factor.h"
 #include "cpu/kernels/layout.h"
 #include "cpu/parallel.h"
+#include "cpu/scratch.h"
 #include "ir/op.h"
 
 namespace retrograd::cpu {
@@ -56,15 +56,17 @@ class Items {
     }
   }
 
-  /// The item where it lies, if it is dense, else its copy in `buffer`.
-  const T* dense(int64_t item, std::unique_ptr<T[]>& buffer) const {
-    if ((column_ == 1 || columns_ <= 1) && (row_ == columns_ || rows_ <= 1)) return at(item);
-    if (!buffer) buffer = std::make_unique_for_overwrite<T[]>(static_cast<size_t>(size()));
-    copy(item, buffer.get());
-    return buffer.get();
+  /// The item where it lies, if it is dense, else its copy in `room`, which has room_size() elements.
+  const T* dense(int64_t item, T* room) const {
+    if (is_dense()) return at(item);
+    copy(item, room);
+    return room;
   }
+  int64_t room_size() const { return is_dense() ? 0 : size(); }
 
  private:
+  bool is_dense() const { return (column_ == 1 || columns_ <= 1) && (row_ == columns_ || rows_ <= 1); }
+
   T* data_;
   Layout batch_;
   int64_t rows_ = 1, columns_ = 1, row_ = 0, column_ = 0;
@@ -79,12 +81,26 @@ void with_type(const Call& call, const F& f) {
     f(float{});
 }
 
-/// Calls f(begin, end) for pieces of the batch; `work` is about what one item takes.
+/// Items of a chunk, if one takes about so much work.
+inline int64_t item_grain(int64_t work) {
+  constexpr int64_t kGrain = 65536;  // multiplications a chunk
+  return std::max<int64_t>(1, kGrain / std::max<int64_t>(work, 1));
+}
+
+/// Calls f(begin, end) for pieces of the batch.
 template <class F>
 void for_items(int64_t count, int64_t work, const F& f) {
-  constexpr int64_t kGrain = 65536;  // multiplications a chunk
-  parallel_range(count, std::max<int64_t>(1, kGrain / std::max<int64_t>(work, 1)), f);
+  parallel_range(count, item_grain(work), f);
 }
+
+/// Room for the copy of an item in each thread of such a loop.
+template <class T>
+class ItemRoom : public ThreadScratch<T> {
+ public:
+  ItemRoom(const Items<T>& items, int64_t count, int64_t work) : ItemRoom(items.room_size(), count, work) {}
+  ItemRoom(int64_t size, int64_t count, int64_t work)
+      : ThreadScratch<T>(size, count_chunks(count, item_grain(work))) {}
+};
 
 /// n^3, or what is as good.
 inline int64_t cube(int64_t n) { return n < 1 << 20 ? n * n * n : INT64_MAX; }

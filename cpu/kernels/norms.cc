@@ -3,6 +3,7 @@
 // fixed by sizes.
 #include "ops/norms.h"
 
+#include "cpu/kernels/local_tensor.h"
 #include "cpu/kernels/reduce_rows.h"
 #include "cpu/kernels/row_access.h"
 #include "cpu/kernels/rows.h"
@@ -11,22 +12,6 @@
 
 namespace retrograd::cpu {
 namespace {
-
-// A weight or bias as dense T; null when there is none.
-template <class T>
-std::vector<T> dense(const TensorImpl* p) {
-  if (!p) return {};
-  std::vector<T> values(static_cast<size_t>(p->numel().raw()));
-  const Rows rows(*p, ~uint64_t{0});
-  const T* from = rows.read(0, values.data());
-  if (from != values.data()) std::copy_n(from, values.size(), values.data());
-  return values;
-}
-
-template <class T>
-const T* pointer(const std::vector<T>& values) {
-  return values.empty() ? nullptr : values.data();
-}
 
 // mean and rstd are dense, in the compute type.
 template <class T>
@@ -38,20 +23,24 @@ template <class T>
 void normalize(const Call& call, TensorImpl* const* outputs) {
   const auto& a = call.attrs_as<ops::NormalizeAttrs>();
   const Rows in(*call.operands[0], a.dim), out(*outputs[0], a.dim);
-  const std::vector<T> weight = dense<T>(call.operands[1]), bias = dense<T>(call.operands[2]);
+  const LocalCopy weight(call.operands[1], dtype_of<T>()), bias(call.operands[2], dtype_of<T>());
   const int64_t n = in.length();
   T *mean = stat<T>(*outputs[1]), *rstd = stat<T>(*outputs[2]);
   if (n == 0) {  // rows without elements have statistics, too, which are saved
+    if (measuring()) return;
     std::fill_n(mean, in.count(), T(0));
     std::fill_n(rstd, in.count(), T(0));
     return;
   }
+  const int64_t chunks = count_chunks(in.count(), in.grain());
+  const RowRoom<T> x_room(in, chunks), y_room(out, chunks);
+  const T *scale = weight.values<T>(), *shift = bias.values<T>();
   parallel_range(in.count(), in.grain(), [&](int64_t begin, int64_t end) {
-    RowReader<T> x(in, end);
-    RowWriter<T> y(out, end);
+    RowReader<T> x(x_room, end);
+    RowWriter<T> y(y_room, end);
     for (int64_t row = begin; row < end; ++row) {
-      const RowStats stats = row_table<T>().normalize(x(row), pointer(weight), pointer(bias), n,
-                                                      a.eps.to_double(), a.center, y.target(row));
+      const RowStats stats =
+          row_table<T>().normalize(x(row), scale, shift, n, a.eps.to_double(), a.center, y.target(row));
       mean[row] = static_cast<T>(stats.mean);
       rstd[row] = static_cast<T>(stats.rstd);
       y.done(row);
@@ -67,52 +56,62 @@ class Backward {
         g_(*call.operands[0], attrs_.dim),
         x_(*call.operands[1], attrs_.dim),
         dx_(*outputs[0], attrs_.dim),
-        mean_(dense<T>(call.operands[2])),
-        rstd_(dense<T>(call.operands[3])),
-        weight_(dense<T>(call.operands[4])),
-        n_(x_.length()) {
-    if (attrs_.affine && weight_.empty()) weight_.assign(static_cast<size_t>(n_), T(1));
+        mean_(call.operands[2], dtype_of<T>()),
+        rstd_(call.operands[3], dtype_of<T>()),
+        weight_(call.operands[4], dtype_of<T>()),
+        n_(x_.length()),
+        ones_(attrs_.affine && !weight_ ? n_ : 0) {
+    if (ones_.data() && !measuring()) std::fill_n(ones_.data(), n_, T(1));
   }
 
-  void run(TensorImpl* const* outputs) {
+  void run(TensorImpl* const* outputs) const {
     if (n_ == 0) return;
     const int64_t block = attrs_.affine ? std::max<int64_t>(32, x_.grain()) : x_.grain();
     const int64_t blocks = (x_.count() + block - 1) / block;
-    std::vector<T> sums(attrs_.affine ? static_cast<size_t>(blocks * 2 * n_) : 0);
+    const Scratch<T> sums(attrs_.affine ? blocks * 2 * n_ : 0);
+    const Scratch<double> total(attrs_.affine ? n_ : 0);
+    const Rooms rooms{{g_, blocks}, {x_, blocks}, {dx_, blocks}};
+    if (measuring()) return;
     parallel_range(x_.count(), block, [&](int64_t begin, int64_t end) {
-      T* sum = attrs_.affine ? &sums[static_cast<size_t>(begin / block * 2 * n_)] : nullptr;
-      rows(begin, end, sum, sum ? sum + n_ : nullptr);
+      T* sum = attrs_.affine ? &sums[begin / block * 2 * n_] : nullptr;
+      if (sum) std::fill_n(sum, 2 * n_, T(0));
+      rows(rooms, begin, end, sum, sum ? sum + n_ : nullptr);
     });
     if (!attrs_.affine) return;
-    for (int i = 0; i < 2; ++i) store_sum(sums.data() + i * n_, blocks, *outputs[1 + i]);
+    for (int i = 0; i < 2; ++i) store_sum(sums.data() + i * n_, blocks, total.data(), *outputs[1 + i]);
   }
 
  private:
-  void rows(int64_t begin, int64_t end, T* dweight, T* dbias) {
-    RowReader<T> g(g_, end), x(x_, end);
-    RowWriter<T> dx(dx_, end);
+  struct Rooms {
+    RowRoom<T> g, x, dx;
+  };
+
+  void rows(const Rooms& rooms, int64_t begin, int64_t end, T* dweight, T* dbias) const {
+    RowReader<T> g(rooms.g, end), x(rooms.x, end);
+    RowWriter<T> dx(rooms.dx, end);
+    const T *mean = mean_.template values<T>(), *rstd = rstd_.template values<T>();
+    const T* weight = ones_.data() ? ones_.data() : weight_.template values<T>();
     for (int64_t row = begin; row < end; ++row) {
-      const RowStats stats{static_cast<double>(mean_[static_cast<size_t>(row)]),
-                           static_cast<double>(rstd_[static_cast<size_t>(row)])};
-      row_table<T>().normalize_backward(g(row), x(row), stats, pointer(weight_), n_, attrs_.center,
-                                        dx.target(row), dweight, dbias);
+      const RowStats stats{static_cast<double>(mean[row]), static_cast<double>(rstd[row])};
+      row_table<T>().normalize_backward(g(row), x(row), stats, weight, n_, attrs_.center, dx.target(row),
+                                        dweight, dbias);
       dx.done(row);
     }
   }
 
-  void store_sum(const T* sums, int64_t blocks, TensorImpl& out) const {
-    std::vector<double> total(static_cast<size_t>(n_));
-    reduce_table<T>().sum_columns(sums, blocks, 2 * n_, n_, total.data());
+  void store_sum(const T* sums, int64_t blocks, double* total, TensorImpl& out) const {
+    std::fill_n(total, n_, 0.0);
+    reduce_table<T>().sum_columns(sums, blocks, 2 * n_, n_, total);
     dispatch(out.dtype(), [&]<class To>(std::type_identity<To>) {
-      for (int64_t j = 0; j < n_; ++j)
-        static_cast<To*>(out.data())[j] = convert<To>(total[static_cast<size_t>(j)]);
+      for (int64_t j = 0; j < n_; ++j) static_cast<To*>(out.data())[j] = convert<To>(total[j]);
     });
   }
 
   const ops::NormalizeBackward::Attrs& attrs_;
   Rows g_, x_, dx_;
-  std::vector<T> mean_, rstd_, weight_;
+  LocalCopy mean_, rstd_, weight_;
   int64_t n_;
+  Scratch<T> ones_;  // the weight where there is none
 };
 
 void normalize_kernel(const Call& call, TensorImpl* const* outputs) {
@@ -128,8 +127,8 @@ void normalize_backward_kernel(const Call& call, TensorImpl* const* outputs) {
 }  // namespace
 
 void add_norm_kernels(KernelTable& table) {
-  table.set(&ops::info<ops::Normalize>, normalize_kernel);
-  table.set(&ops::info<ops::NormalizeBackward>, normalize_backward_kernel);
+  table.set(&ops::info<ops::Normalize>, normalize_kernel, KernelTable::kScratch);
+  table.set(&ops::info<ops::NormalizeBackward>, normalize_backward_kernel, KernelTable::kScratch);
 }
 
 }  // namespace retrograd::cpu

@@ -42,8 +42,9 @@ class MaxPooling {
     const int64_t bands = (values_.height() + band_ - 1) / band_;
     const int64_t items = values_.volumes() * values_.depth() * bands;
     const int64_t grain = std::max<int64_t>(1, kRowGrain / (band_ * row_cost_));
+    const AllRooms all(*this, count_chunks(items, grain));
     parallel_range(items, grain, [&](int64_t begin, int64_t end) {
-      Rooms rooms(*this);
+      const Rooms rooms = all.mine();
       for (int64_t item = begin; item < end; ++item) {
         const int64_t row = item % bands * band_, plane = item / bands;
         band(rooms, plane / values_.depth(), plane % values_.depth(), row,
@@ -55,22 +56,29 @@ class MaxPooling {
  private:
   // Memory of one thread. Row functions read a little beyond a row, hence rows are copied.
   struct Rooms {
-    explicit Rooms(const MaxPooling& m)
-        : lines(m.pitch_ * m.depth_.taps() * m.band_lines()),
-          result(m.values_.width()),
-          rows(static_cast<size_t>(std::max<int64_t>(1, m.depth_.taps() * m.height_.taps()))),
-          places(rows.size()) {}
-    Scratch<T> lines, result;
-    std::vector<const T*> rows;
-    std::vector<LaneOf<T>> places;
+    T *lines, *result;
+    const T** rows;
+    LaneOf<T>* places;
+  };
+  struct AllRooms {
+    AllRooms(const MaxPooling& m, int64_t chunks)
+        : lines(m.pitch_ * m.depth_.taps() * m.band_lines(), chunks),
+          result(m.values_.width(), chunks),
+          rows(m.window_rows(), chunks),
+          places(m.window_rows(), chunks) {}
+    Rooms mine() const { return {lines.mine(), result.mine(), rows.mine(), places.mine()}; }
+    ThreadScratch<T> lines, result;
+    ThreadScratch<const T*> rows;
+    ThreadScratch<LaneOf<T>> places;
   };
 
   int64_t band_lines() const { return height_.widest_band(band_); }
+  int64_t window_rows() const { return std::max<int64_t>(1, depth_.taps() * height_.taps()); }
 
-  void band(Rooms& rooms, int64_t volume, int64_t d, int64_t begin, int64_t end) const {
+  void band(const Rooms& rooms, int64_t volume, int64_t d, int64_t begin, int64_t end) const {
     const Axis::Reach rows = height_.reach(begin, end);
     const auto line = [&](int64_t plane, int64_t row) {
-      return rooms.lines.data() + (plane * (rows.end - rows.begin) + row - rows.begin) * pitch_;
+      return rooms.lines + (plane * (rows.end - rows.begin) + row - rows.begin) * pitch_;
     };
     for (int64_t p = 0; p < depth_.count[d]; ++p)
       for (int64_t row = rows.begin; row < rows.end; ++row)
@@ -84,8 +92,8 @@ class MaxPooling {
           rooms.places[count++] = place(depth_.first[d] + p * depth_.step, row);
         }
       T* in_place = values_.template direct<T>(volume, d, h);
-      T* values = in_place ? in_place : rooms.result.data();
-      window_table<T>().max_rows(rooms.rows.data(), rooms.places.data(), count, windows_.windows(), values,
+      T* values = in_place ? in_place : rooms.result;
+      window_table<T>().max_rows(rooms.rows, rooms.places, count, windows_.windows(), values,
                                  places_.template direct<int64_t>(volume, d, h));
       if (!in_place) values_.write(volume, d, h, values);
     }
@@ -145,16 +153,14 @@ void adaptive_max_pool(const Call& call, TensorImpl* const* outputs) {
 // sums[place] += g for all elements of a volume of gradients.
 template <class T>
 void add_at_places(const Call& call, const Grid& from, const Grid& places, int64_t volume, int64_t size,
-                   T* sums) {
+                   T* sums, T* g_room, int64_t* place_room) {
   if (from.width() == 0 || from.height() == 0) return;  // the depth may be anything
-  Scratch<T> g_room(from.width());
-  Scratch<int64_t> place_room(from.width());
   for (int64_t d = 0; d < from.depth(); ++d)
     for (int64_t h = 0; h < from.height(); ++h) {
       const T* g = from.direct<T>(volume, d, h);
       const int64_t* place = places.direct<int64_t>(volume, d, h);
-      if (!g) from.read(volume, d, h, g_room.data()), g = g_room.data();
-      if (!place) places.read(volume, d, h, place_room.data()), place = place_room.data();
+      if (!g) from.read(volume, d, h, g_room), g = g_room;
+      if (!place) places.read(volume, d, h, place_room), place = place_room;
       for (int64_t i = 0; i < from.width(); ++i) {
         if (place[i] < 0 || place[i] >= size)
           fail_call(call, Category::index_out_of_range,
@@ -172,17 +178,19 @@ void max_pool_backward(const Call& call, TensorImpl* const* outputs) {
   dispatch(outputs[0]->dtype(), [&]<class D>(std::type_identity<D>) {
     using T = ComputeOf<D>;
     D* data = static_cast<D*>(outputs[0]->data());
-    parallel_range(to.volumes(), std::max<int64_t>(1, kRowGrain / cost), [&](int64_t begin, int64_t end) {
-      Scratch<T> room(std::is_same_v<T, D> ? 0 : size);
+    const int64_t grain = std::max<int64_t>(1, kRowGrain / cost), chunks = count_chunks(to.volumes(), grain);
+    const ThreadScratch<T> room(std::is_same_v<T, D> ? 0 : size, chunks), g_room(from.width(), chunks);
+    const ThreadScratch<int64_t> place_room(from.width(), chunks);
+    parallel_range(to.volumes(), grain, [&](int64_t begin, int64_t end) {
       for (int64_t volume = begin; volume < end; ++volume) {
         D* result = data + volume * size;
         T* sums;
         if constexpr (std::is_same_v<T, D>)
           sums = result;
         else
-          sums = room.data();
+          sums = room.mine();
         std::fill_n(sums, size, T(0));
-        add_at_places(call, from, places, volume, size, sums);
+        add_at_places(call, from, places, volume, size, sums, g_room.mine(), place_room.mine());
         if constexpr (!std::is_same_v<T, D>)
           for (int64_t i = 0; i < size; ++i) result[i] = convert<D>(sums[i]);
       }
@@ -249,6 +257,7 @@ void average_backward(const Call& call, TensorImpl* const* outputs) {
   if (outputs[0]->numel().raw() == 0) return;
   const TensorImpl& g = *call.operands[0];
   if (g.numel().raw() == 0) {  // sums of nothing; its other sizes may be anything
+    if (measuring()) return;
     std::memset(outputs[0]->data(), 0,
                 static_cast<size_t>(outputs[0]->numel().raw()) * element_size(outputs[0]->dtype()));
     return;
@@ -261,13 +270,15 @@ void average_backward(const Call& call, TensorImpl* const* outputs) {
 }  // namespace
 
 void add_pooling_kernels(KernelTable& table) {
-  table.set(&ops::info<ops::MaxPool>, max_pool);
-  table.set(&ops::info<ops::AdaptiveMaxPool>, adaptive_max_pool);
-  table.set(&ops::info<ops::MaxPoolBackward>, max_pool_backward);
-  table.set(&ops::info<ops::AvgPool>, average<ops::AvgPoolAttrs, average_map>);
-  table.set(&ops::info<ops::AvgPoolBackward>, average_backward<ops::AvgPoolAttrs, average_map>);
-  table.set(&ops::info<ops::AdaptiveAvgPool>, average<ops::GridSize, adaptive_map>);
-  table.set(&ops::info<ops::AdaptiveAvgPoolBackward>, average_backward<ops::GridSize, adaptive_map>);
+  table.set(&ops::info<ops::MaxPool>, max_pool, KernelTable::kScratch);
+  table.set(&ops::info<ops::AdaptiveMaxPool>, adaptive_max_pool, KernelTable::kScratch);
+  table.set(&ops::info<ops::MaxPoolBackward>, max_pool_backward, KernelTable::kScratch);
+  table.set(&ops::info<ops::AvgPool>, average<ops::AvgPoolAttrs, average_map>, KernelTable::kScratch);
+  table.set(&ops::info<ops::AvgPoolBackward>, average_backward<ops::AvgPoolAttrs, average_map>,
+            KernelTable::kScratch);
+  table.set(&ops::info<ops::AdaptiveAvgPool>, average<ops::GridSize, adaptive_map>, KernelTable::kScratch);
+  table.set(&ops::info<ops::AdaptiveAvgPoolBackward>, average_backward<ops::GridSize, adaptive_map>,
+            KernelTable::kScratch);
 }
 
 }  // namespace retrograd::cpu

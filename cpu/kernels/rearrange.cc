@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cpu/kernels/elementwise.h"
 #include "cpu/kernels/layout.h"
+#include "cpu/kernels/local_tensor.h"
 #include "cpu/kernels/table.h"
 #include "cpu/parallel.h"
 #include "ops/copy.h"
@@ -93,29 +93,28 @@ void add_elements(const TensorImpl& g, TensorImpl& region) {
   });
 }
 
-void put(const TensorImpl& g, TensorImpl& out, TensorImpl& region) {
-  clear(out);
+void put(TensorImpl& g, TensorImpl& out, TensorImpl& region) {
+  const bool is_small = element_size(out.dtype()) < 4 && is_floating(out.dtype());
+  if (!measuring()) clear(out);
   region.set_storage(out.storage());
   if (region.numel().raw() == 0) return;
-  if (is_injective(region)) return convert_copy(g, region);
-  const bool is_small = element_size(out.dtype()) < 4 && is_floating(out.dtype());
-  if (!is_small) {
+  if (is_injective(region) || !is_small) {
+    if (measuring()) return;
+    if (is_injective(region)) return convert_copy(g, region);
     dispatch(out.dtype(), [&]<class T>(std::type_identity<T>) {
       if constexpr (sizeof(T) >= 4 || std::is_integral_v<T>) add_elements<T>(g, region);
     });
     return;
   }
   // Formats of 16 and 8 bits are summed in float32 and rounded once.
-  RefPtr<TensorImpl> wide_g = TensorImpl::make(), wide_out = TensorImpl::make(),
-                     wide_region = TensorImpl::make();
-  wide_g->set_type(kFloat32, g.device(), g.shape());
-  wide_g->allocate();
-  convert_copy(g, *wide_g);
-  wide_out->set_type(kFloat32, out.device(), out.shape());
-  wide_out->allocate();
+  const LocalCopy wide_g(&g, kFloat32);
+  const LocalTensor wide_out(kFloat32, out.shape());
+  if (measuring()) return;
   clear(*wide_out);
+  RefPtr<TensorImpl> wide_region = TensorImpl::make();
   wide_region->alias(region);
   wide_region->set_dtype(kFloat32, out.device());
+  wide_region->set_storage_offset(region.storage_offset() - out.storage_offset());
   wide_region->set_storage(wide_out->storage());
   add_elements<float>(*wide_g, *wide_region);
   convert_copy(*wide_out, out);
@@ -138,14 +137,17 @@ void as_strided_scatter(const Call& call, TensorImpl* const* outputs) {
   const ops::Geometry& g = call.attrs_as<ops::Geometry>();
   RefPtr<TensorImpl> region = TensorImpl::make(), memory = TensorImpl::make();
   memory->alias(out);
-  if (!g.base_is_dense) {  // as the base lies in memory, then copied to row-major order
-    int64_t extent = 1;
-    for (int i = 0; i < base.rank(); ++i) {
-      memory->mutable_strides()[i] = g.base_stride[i];
-      extent += (base.shape()[i].raw() - 1) * g.base_stride[i];
-    }
-    memory->set_storage(
-        Storage::allocate(std::max<int64_t>(extent, 1) * static_cast<int64_t>(element_size(out.dtype()))));
+  int64_t extent = 1;  // of the base as it lies in memory, if that is not row-major
+  for (int i = 0; i < base.rank() && !g.base_is_dense; ++i) {
+    memory->mutable_strides()[i] = g.base_stride[i];
+    extent += (base.shape()[i].raw() - 1) * g.base_stride[i];
+  }
+  const Scratch<std::byte> room(
+      g.base_is_dense ? 0 : std::max<int64_t>(extent, 1) * static_cast<int64_t>(element_size(out.dtype())));
+  if (measuring()) return;
+  if (!g.base_is_dense) {
+    memory->set_storage_offset(0);
+    memory->set_storage(Storage::wrap(room.data(), 0, nullptr, nullptr));
   }
   convert_copy(base, *memory);
   region->set_type(value.dtype(), value.device(), g.size);
@@ -163,12 +165,12 @@ void add_rearrange_kernels(KernelTable& table) {
   table.set(&ops::info<ops::Tril>, tril);
   table.set(&ops::info<ops::Triu>, triu);
   table.set(&ops::info<ops::Copy>, copy);
-  table.set(&ops::info<ops::Transposed<ops::Slice>>, transposed<ops::Slice>);
-  table.set(&ops::info<ops::Transposed<ops::Select>>, transposed<ops::Select>);
-  table.set(&ops::info<ops::Transposed<ops::Diagonal>>, transposed<ops::Diagonal>);
-  table.set(&ops::info<ops::Transposed<ops::Unfold>>, transposed<ops::Unfold>);
-  table.set(&ops::info<ops::Transposed<ops::AsStrided>>, transposed<ops::AsStrided>);
-  table.set(&ops::info<ops::AsStridedScatter>, as_strided_scatter);
+  table.set(&ops::info<ops::Transposed<ops::Slice>>, transposed<ops::Slice>, KernelTable::kScratch);
+  table.set(&ops::info<ops::Transposed<ops::Select>>, transposed<ops::Select>, KernelTable::kScratch);
+  table.set(&ops::info<ops::Transposed<ops::Diagonal>>, transposed<ops::Diagonal>, KernelTable::kScratch);
+  table.set(&ops::info<ops::Transposed<ops::Unfold>>, transposed<ops::Unfold>, KernelTable::kScratch);
+  table.set(&ops::info<ops::Transposed<ops::AsStrided>>, transposed<ops::AsStrided>, KernelTable::kScratch);
+  table.set(&ops::info<ops::AsStridedScatter>, as_strided_scatter, KernelTable::kScratch);
 }
 
 }  // namespace retrograd::cpu

@@ -111,13 +111,23 @@ class RowReducer {
   void run(const F& finish) const {
     const int64_t n = rows_.length(), count = rows_.count();
     if (n > kChunk && count > 0 && count < 64) return run_by_chunk(finish);
-    if (n * count <= kRowGrain) return run_rows(0, count, finish);
-    parallel_range(count, rows_.grain(), [&](int64_t begin, int64_t end) { run_rows(begin, end, finish); });
+    const int64_t grain = n * count <= kRowGrain ? std::max<int64_t>(count, 1) : rows_.grain();
+    const RowTiles<T> tiles = make_tiles(count_chunks(count, grain));
+    parallel_range(count, grain, [&](int64_t begin, int64_t end) {
+      typename RowTiles<T>::Mine tile(tiles);
+      run_rows(begin, end, tile[0], finish);
+    });
   }
 
  private:
+  // For a chunk of rows side by side that are not read where they lie.
+  RowTiles<T> make_tiles(int64_t chunks) const {
+    const int64_t most = rows_.most_neighbours(kMostRows);
+    return {most > 1 && !rows_.template is_across<T>() ? most : 0, std::min(kChunk, rows_.length()), chunks};
+  }
+
   // The chunk that begins at an element, of `count` rows side by side.
-  void chunk(int64_t row, int64_t count, int64_t begin, Partial<V>* found) const {
+  void chunk(int64_t row, int64_t count, int64_t begin, T* rows_tile, Partial<V>* found) const {
     const int64_t end = std::min(begin + kChunk, rows_.length()), n = end - begin;
     std::fill_n(found, count, Partial<V>{});
     if (count == 1) {
@@ -126,14 +136,13 @@ class RowReducer {
       reduce_table<T>().reduce(x, n, kind_, p_, found);
       return;
     }
-    RowTiles<T> tile(n, count);
     int64_t stride;
-    const T* x = rows_.read_across(row, count, begin, end, tile[0], &stride);
+    const T* x = rows_.read_across(row, count, begin, end, rows_tile, &stride);
     reduce_table<T>().reduce_columns(x, n, stride, count, kind_, p_, found);
   }
 
   template <class F>
-  void run_rows(int64_t begin, int64_t end, const F& finish) const {
+  void run_rows(int64_t begin, int64_t end, T* tile, const F& finish) const {
     constexpr int64_t kRun = kMostRows;
     Partial<V> found[kRun], more[kRun];
     for (int64_t first = begin; first < end;) {
@@ -143,7 +152,7 @@ class RowReducer {
                       rows = rows_.neighbours(row, std::min(end, first + kRun), kMostRows);
         if (rows_.length() == 0) std::fill_n(found + count, rows, nothing<V>(kind_));
         for (int64_t at = 0; at < rows_.length(); at += kChunk) {
-          chunk(row, rows, at, at ? more : found + count);
+          chunk(row, rows, at, tile, at ? more : found + count);
           for (int64_t k = 0; at && k < rows; ++k) merge(kind_, found[count + k], more[k]);
         }
         count += rows;
@@ -157,16 +166,20 @@ class RowReducer {
   template <class F>
   void run_by_chunk(const F& finish) const {
     const int64_t chunks = (rows_.length() + kChunk - 1) / kChunk, count = rows_.count();
-    std::vector<Partial<V>> found(static_cast<size_t>(count * chunks));  // of a chunk, row by row
-    parallel_range(chunks, std::max<int64_t>(1, 8 / count), [&](int64_t begin, int64_t end) {
+    const int64_t grain = std::max<int64_t>(1, 8 / count);
+    const Scratch<Partial<V>> found(count * chunks);  // of a chunk, row by row
+    const RowTiles<T> tiles = make_tiles(count_chunks(chunks, grain));
+    if (measuring()) return;
+    parallel_range(chunks, grain, [&](int64_t begin, int64_t end) {
+      typename RowTiles<T>::Mine tile(tiles);
       for (int64_t i = begin; i < end; ++i)
         for (int64_t row = 0, rows = 0; row < count; row += rows) {
           rows = rows_.neighbours(row, count, kMostRows);
-          chunk(row, rows, i * kChunk, &found[static_cast<size_t>(i * count + row)]);
+          chunk(row, rows, i * kChunk, tile[0], &found[i * count + row]);
         }
     });
     for (int64_t row = 0; row < count; ++row) {
-      Partial<V>* first = &found[static_cast<size_t>(row)];
+      Partial<V>* first = &found[row];
       for (int64_t i = 1; i < chunks; ++i) merge(kind_, *first, first[i * count]);
       finish(row, std::span<const Partial<V>>(first, 1));
     }
@@ -301,22 +314,22 @@ void merge_partials(Reduction kind, Partial<double>& into, const Partial<double>
 
 void add_reduce_kernels(KernelTable& table) {
   using namespace ops;
-  table.set(&info<Sum>, sum_kernel);
-  table.set(&info<Mean>, mean_kernel);
-  table.set(&info<Prod>, plain_kernel<Reduction::prod>);
-  table.set(&info<Amax>, plain_kernel<Reduction::max>);
-  table.set(&info<Amin>, plain_kernel<Reduction::min>);
-  table.set(&info<MaxAlong>, extreme_along_kernel<Reduction::argmax>);
-  table.set(&info<MinAlong>, extreme_along_kernel<Reduction::argmin>);
-  table.set(&info<Argmax>, index_kernel<Reduction::argmax>);
-  table.set(&info<Argmin>, index_kernel<Reduction::argmin>);
-  table.set(&info<Var>, variance_kernel<false>);
-  table.set(&info<Std>, variance_kernel<true>);
-  table.set(&info<LogSumExp>, logsumexp_kernel);
-  table.set(&info<VectorNorm>, norm_kernel);
-  table.set(&info<All>, truth_kernel<true>);
-  table.set(&info<Any>, truth_kernel<false>);
-  table.set(&info<CountNonzero>, plain_kernel<Reduction::nonzero>);
+  table.set(&info<Sum>, sum_kernel, KernelTable::kScratch);
+  table.set(&info<Mean>, mean_kernel, KernelTable::kScratch);
+  table.set(&info<Prod>, plain_kernel<Reduction::prod>, KernelTable::kScratch);
+  table.set(&info<Amax>, plain_kernel<Reduction::max>, KernelTable::kScratch);
+  table.set(&info<Amin>, plain_kernel<Reduction::min>, KernelTable::kScratch);
+  table.set(&info<MaxAlong>, extreme_along_kernel<Reduction::argmax>, KernelTable::kScratch);
+  table.set(&info<MinAlong>, extreme_along_kernel<Reduction::argmin>, KernelTable::kScratch);
+  table.set(&info<Argmax>, index_kernel<Reduction::argmax>, KernelTable::kScratch);
+  table.set(&info<Argmin>, index_kernel<Reduction::argmin>, KernelTable::kScratch);
+  table.set(&info<Var>, variance_kernel<false>, KernelTable::kScratch);
+  table.set(&info<Std>, variance_kernel<true>, KernelTable::kScratch);
+  table.set(&info<LogSumExp>, logsumexp_kernel, KernelTable::kScratch);
+  table.set(&info<VectorNorm>, norm_kernel, KernelTable::kScratch);
+  table.set(&info<All>, truth_kernel<true>, KernelTable::kScratch);
+  table.set(&info<Any>, truth_kernel<false>, KernelTable::kScratch);
+  table.set(&info<CountNonzero>, plain_kernel<Reduction::nonzero>, KernelTable::kScratch);
 }
 
 }  // namespace retrograd::cpu

@@ -39,30 +39,38 @@ class Resampler {
 
   void run() const {
     const int64_t bands = (to_.height() + band_ - 1) / band_, items = to_.volumes() * to_.depth() * bands;
-    parallel_range(
-        items, std::max<int64_t>(1, kRowGrain / (band_ * row_cost_)), [&](int64_t begin, int64_t end) {
-          Rooms rooms(*this);
-          for (int64_t item = begin; item < end; ++item) {
-            const int64_t row = item % bands * band_, plane = item / bands;
-            band(rooms, plane / to_.depth(), plane % to_.depth(), row, std::min(row + band_, to_.height()));
-          }
-        });
+    const int64_t grain = std::max<int64_t>(1, kRowGrain / (band_ * row_cost_));
+    const AllRooms all(*this, count_chunks(items, grain));
+    parallel_range(items, grain, [&](int64_t begin, int64_t end) {
+      const Rooms rooms = all.mine();
+      std::fill_n(rooms.row + from_.width(), kRowSlack, T(0));
+      for (int64_t item = begin; item < end; ++item) {
+        const int64_t row = item % bands * band_, plane = item / bands;
+        band(rooms, plane / to_.depth(), plane % to_.depth(), row, std::min(row + band_, to_.height()));
+      }
+    });
   }
 
  private:
   // Memory of one thread. The rows of a band are copied before they are added: memory is read in order
   // then, and faster than by overlapping or alternating rows.
   struct Rooms {
-    explicit Rooms(const Resampler& r)
-        : row(r.from_.width() + kRowSlack),
-          lines(r.line_length() * r.band_lines()),
-          planes(r.is_flat_ ? 0 : r.from_.width() * r.depth().taps),
-          result(r.to_.width()),
-          pointers(static_cast<size_t>(std::max(r.band_lines(), r.depth().taps))) {
-      std::fill_n(row.data() + r.from_.width(), kRowSlack, T(0));
+    T *row, *lines, *planes, *result;
+    const T **pointers, **plane_pointers;
+  };
+  struct AllRooms {
+    AllRooms(const Resampler& r, int64_t chunks)
+        : row(r.from_.width() + kRowSlack, chunks),
+          lines(r.line_length() * r.band_lines(), chunks),
+          planes(r.is_flat_ ? 0 : r.from_.width() * r.depth().taps, chunks),
+          result(r.to_.width(), chunks),
+          pointers(r.band_lines(), chunks),
+          plane_pointers(r.is_flat_ ? 0 : r.depth().taps, chunks) {}
+    Rooms mine() const {
+      return {row.mine(), lines.mine(), planes.mine(), result.mine(), pointers.mine(), plane_pointers.mine()};
     }
-    Scratch<T> row, lines, planes, result;
-    std::vector<const T*> pointers, plane_pointers;
+    ThreadScratch<T> row, lines, planes, result;
+    ThreadScratch<const T*> pointers, plane_pointers;
   };
 
   const Windows<T>& depth() const { return depth_.windows(); }
@@ -71,20 +79,20 @@ class Resampler {
   int64_t line_length() const { return width_first_ ? to_.width() : from_.width(); }
   int64_t band_lines() const { return map_.axes[1].widest_band(band_); }
 
-  void band(Rooms& rooms, int64_t volume, int64_t d, int64_t begin, int64_t end) const {
+  void band(const Rooms& rooms, int64_t volume, int64_t d, int64_t begin, int64_t end) const {
     const Axis& axis = map_.axes[1];
     const auto [top, bottom] = axis.reach(begin, end);
     for (int64_t i = 0; i < bottom - top; ++i) {
-      T* line = rooms.lines.data() + i * line_length();
-      rooms.pointers[static_cast<size_t>(i)] = line;
-      read(rooms, volume, d, top + i, width_first_ ? rooms.row.data() : line);
-      if (width_first_) window_table<T>().combine(rooms.row.data(), width(), line);
+      T* line = rooms.lines + i * line_length();
+      rooms.pointers[i] = line;
+      read(rooms, volume, d, top + i, width_first_ ? rooms.row : line);
+      if (width_first_) window_table<T>().combine(rooms.row, width(), line);
     }
     for (int64_t h = begin; h < end; ++h) {
       T* in_place = to_.template direct<T>(volume, d, h);
-      T* result = in_place ? in_place : rooms.result.data();
-      T* sum = width_first_ ? result : rooms.row.data();
-      window_table<T>().add_rows(rooms.pointers.data() + (axis.first[h] - top),
+      T* result = in_place ? in_place : rooms.result;
+      T* sum = width_first_ ? result : rooms.row;
+      window_table<T>().add_rows(rooms.pointers + (axis.first[h] - top),
                                  height().weight ? height().weight + h : nullptr, height().pitch,
                                  axis.count[h], line_length(), sum);
       if (!width_first_) window_table<T>().combine(sum, width(), result);
@@ -95,16 +103,15 @@ class Resampler {
   }
 
   // A row for depth d of the result: the sum over the depth of rows, divided before if that is asked for.
-  void read(Rooms& rooms, int64_t volume, int64_t d, int64_t h, T* to) const {
+  void read(const Rooms& rooms, int64_t volume, int64_t d, int64_t h, T* to) const {
     if (is_flat_) return read_divided(volume, d, h, to);
     const int64_t count = depth().count[d], n = from_.width();
-    rooms.plane_pointers.resize(static_cast<size_t>(count));
     for (int64_t k = 0; k < count; ++k) {
-      T* room = rooms.planes.data() + k * n;
+      T* room = rooms.planes + k * n;
       read_divided(volume, depth().first[d] + k, h, room);
       rooms.plane_pointers[k] = room;
     }
-    window_table<T>().add_rows(rooms.plane_pointers.data(), depth().weight ? depth().weight + d : nullptr,
+    window_table<T>().add_rows(rooms.plane_pointers, depth().weight ? depth().weight + d : nullptr,
                                depth().pitch, count, n, to);
   }
 

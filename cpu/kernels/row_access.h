@@ -3,7 +3,7 @@
 //
 // RowReader and RowWriter go through rows one after the other. Where neighbouring rows lie side by side, as
 // the columns of a matrix do, they move a block of rows at once, by a transpose: one by one, each row would
-// touch all cache lines of its neighbours.
+// touch all cache lines of its neighbours. Their memory, a RowRoom, stands in front of the loop that has them.
 #pragma once
 
 #include "cpu/kernels/layout.h"
@@ -58,6 +58,11 @@ class Rows {
   int64_t length() const { return length_; }
   const Layout& kept() const { return kept_; }
   const Layout& along() const { return along_; }
+  /// Each row lies in memory as T, one element behind the other.
+  template <class T>
+  bool is_direct() const {
+    return x_->dtype() == dtype_of<T>() && along_.rank == 1 && (along_.stride[0] == 1 || length_ <= 1);
+  }
 
   /// Elements [begin, end) of a row: in place where they lie behind each other as T, else copied to `tile`.
   template <class T>
@@ -103,6 +108,9 @@ class Rows {
     const int64_t size = kept_.size[kept_.rank - 1];
     return std::min({most, end - row, size - row % size});
   }
+  int64_t most_neighbours(int64_t most) const {
+    return side_by_side() ? std::min(most, kept_.size[kept_.rank - 1]) : 1;
+  }
   /// Elements [begin, end) of `count` neighbours, one row behind the other in `tile`. `spare` has as much room
   /// in bytes of the tensor's dtype.
   template <class T>
@@ -125,8 +133,7 @@ class Rows {
     const int64_t item = static_cast<int64_t>(element_size(x_->dtype()));
     const char* from = static_cast<const char*>(x_->data()) + kept_.offset(row) * item;
     *stride = along_.stride[0];
-    if (along_.rank == 1 && x_->dtype() == dtype_of<T>())
-      return reinterpret_cast<const T*>(from) + begin * *stride;
+    if (is_across<T>()) return reinterpret_cast<const T*>(from) + begin * *stride;
     const auto load = convert_table<T>().load[static_cast<int>(x_->dtype())];
     along_.for_runs(begin, end, [&](int64_t offset, int64_t step, int64_t n, int64_t at) {
       for (int64_t i = 0; i < n; ++i)
@@ -134,6 +141,11 @@ class Rows {
     });
     *stride = count;
     return tile;
+  }
+  /// Whether read_across() finds them in place.
+  template <class T>
+  bool is_across() const {
+    return along_.rank == 1 && x_->dtype() == dtype_of<T>();
   }
   /// The reverse of read_block, for whole rows.
   template <class T>
@@ -156,41 +168,67 @@ class Rows {
     const int last = kept_.rank - 1;
     return kept_.stride[last] == 1 && kept_.size[last] >= 4 && along_.stride[along_.rank - 1] != 1;
   }
-  template <class T>
-  bool is_direct() const {
-    return x_->dtype() == dtype_of<T>() && along_.rank == 1 && (along_.stride[0] == 1 || length_ <= 1);
-  }
 
   const TensorImpl* x_;
   Layout kept_, along_;
   int64_t count_, length_;
 };
 
-/// Room for `rows` rows of a length, on the stack when they are short.
+/// Room for `rows` rows of a length in each thread of a loop of `chunks` chunks. In a chunk:
+///   RowTiles<T>::Mine tile(tiles);
+/// which has short rows on the stack.
 template <class T>
 class RowTiles {
+  static constexpr int64_t kInline = 1024;
+
  public:
-  RowTiles(int64_t rows, int64_t length)
-      : length_(length), more_(rows * length > kInline ? rows * length : 0) {}
-  T* operator[](int64_t row) { return (more_.data() ? more_.data() : inline_) + row * length_; }
+  RowTiles(int64_t rows, int64_t length, int64_t chunks)
+      : length_(length), more_(rows * length > kInline ? rows * length : 0, chunks) {}
+
+  class Mine {
+   public:
+    explicit Mine(const RowTiles& tiles)
+        : length_(tiles.length_), rows_(tiles.more_.bytes() > 0 ? tiles.more_.mine() : inline_) {}
+    Mine(const Mine&) = delete;
+    T* operator[](int64_t row) { return rows_ + row * length_; }
+
+   private:
+    int64_t length_;
+    T* rows_;
+    T inline_[kInline];
+  };
 
  private:
-  static constexpr int64_t kInline = 1024;
   int64_t length_;
-  T inline_[kInline];
-  Scratch<T> more_;
+  ThreadScratch<T> more_;
+};
+
+/// What a RowReader or RowWriter of such rows needs in each thread of a loop of `chunks` chunks.
+template <class T>
+class RowRoom {
+ public:
+  RowRoom(const Rows& rows, int64_t chunks)
+      : rows_(rows),
+        tile_(rows.block() > 1 || !rows.is_direct<T>() ? rows.block() : 0, rows.length(), chunks),
+        spare_(rows.block() > 1 ? rows.block() * static_cast<int64_t>(sizeof(T)) : 0, rows.length(), chunks) {
+  }
+
+ private:
+  template <class>
+  friend class RowReader;
+  template <class>
+  friend class RowWriter;
+  const Rows& rows_;
+  RowTiles<T> tile_;
+  RowTiles<char> spare_;
 };
 
 /// Reads rows below `end` in ascending order.
 template <class T>
 class RowReader {
  public:
-  RowReader(const Rows& rows, int64_t end)
-      : rows_(rows),
-        end_(end),
-        block_(rows.block()),
-        tile_(block_, rows.length()),
-        spare_(block_ > 1 ? block_ * static_cast<int64_t>(sizeof(T)) : 0, rows.length()) {}
+  RowReader(const RowRoom<T>& room, int64_t end)
+      : rows_(room.rows_), end_(end), block_(rows_.block()), tile_(room.tile_), spare_(room.spare_) {}
 
   /// The row, valid until the next one is read.
   const T* operator()(int64_t row) {
@@ -206,20 +244,16 @@ class RowReader {
  private:
   const Rows& rows_;
   int64_t end_, block_, first_ = -1, count_ = 0;
-  RowTiles<T> tile_;
-  RowTiles<char> spare_;
+  typename RowTiles<T>::Mine tile_;
+  typename RowTiles<char>::Mine spare_;
 };
 
 /// Takes rows below `end` in ascending order.
 template <class T>
 class RowWriter {
  public:
-  RowWriter(const Rows& rows, int64_t end)
-      : rows_(rows),
-        end_(end),
-        block_(rows.block()),
-        tile_(block_, rows.length()),
-        spare_(block_ > 1 ? block_ * static_cast<int64_t>(sizeof(T)) : 0, rows.length()) {}
+  RowWriter(const RowRoom<T>& room, int64_t end)
+      : rows_(room.rows_), end_(end), block_(rows_.block()), tile_(room.tile_), spare_(room.spare_) {}
 
   /// Where the row is to be computed; then done() brings it to its place.
   T* target(int64_t row) {
@@ -240,8 +274,8 @@ class RowWriter {
  private:
   const Rows& rows_;
   int64_t end_, block_, first_ = -1, count_ = 0;
-  RowTiles<T> tile_;
-  RowTiles<char> spare_;
+  typename RowTiles<T>::Mine tile_;
+  typename RowTiles<char>::Mine spare_;
 };
 
 }  // namespace retrograd::cpu

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <vector>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -19,6 +19,7 @@
 #include "cpu/kernels/rows_random.h"
 #include "cpu/kernels/table.h"
 #include "cpu/parallel.h"
+#include "cpu/scratch.h"
 #include "engine/philox.h"
 
 namespace retrograd::cpu {
@@ -36,8 +37,9 @@ void randperm_kernel(const Call& call, TensorImpl* const* outputs) {
   TensorImpl& out = *outputs[0];
   const int64_t n = out.numel().raw();
   if (n == 0) return;
-  std::vector<int64_t> places(static_cast<size_t>(n));
-  std::iota(places.begin(), places.end(), 0);
+  const Scratch<int64_t> places(n);
+  if (measuring()) return;
+  std::iota(places.data(), places.data() + n, 0);
   constexpr int64_t kTile = 1024;
   uint32_t words[2 * kTile];
   for (int64_t at = 0; at + 1 < n; at += kTile) {
@@ -46,8 +48,7 @@ void randperm_kernel(const Call& call, TensorImpl* const* outputs) {
                          (count + 1) / 2, words);
     for (int64_t k = 0; k < count; ++k) {
       const uint64_t bits = uint64_t{words[2 * k]} << 32 | words[2 * k + 1];
-      std::swap(places[static_cast<size_t>(at + k)],
-                places[static_cast<size_t>(at + k + below(n - at - k, bits))]);
+      std::swap(places[at + k], places[at + k + below(n - at - k, bits)]);
     }
   }
   dispatch(out.dtype(), [&]<class T>(std::type_identity<T>) {
@@ -59,13 +60,14 @@ double uniform(const ops::Draw& draw, int64_t i) {
   return uniform_double(draw.seed_bits(), draw.offset_bits(), static_cast<uint64_t>(i));
 }
 
-// Working memory of a chunk of rows.
+// The weights of a row, and working memory of as many elements.
 struct Row {
-  std::vector<double> weights, keys;
-  std::vector<int64_t> places;
+  std::span<double> weights;
+  double* keys;
+  int64_t* places;
 };
 
-void check_weights(const Call& call, const std::vector<double>& weights) {
+void check_weights(const Call& call, std::span<const double> weights) {
   double sum = 0;
   for (double w : weights) {
     if (!(w >= 0 && std::isfinite(w)))
@@ -76,37 +78,35 @@ void check_weights(const Call& call, const std::vector<double>& weights) {
 }
 
 // Sample j is the first category whose running sum is above a number; a category of weight zero never is.
-void with_replacement(const ops::Draw& draw, int64_t first, Row& row, int64_t* samples, int64_t k) {
+void with_replacement(const ops::Draw& draw, int64_t first, const Row& row, int64_t* samples, int64_t k) {
   const auto n = static_cast<int64_t>(row.weights.size());
-  row.keys.resize(row.weights.size());
-  std::partial_sum(row.weights.begin(), row.weights.end(), row.keys.begin());
+  std::partial_sum(row.weights.begin(), row.weights.end(), row.keys);
   int64_t last = n - 1;
   while (row.weights[static_cast<size_t>(last)] == 0) --last;
   for (int64_t j = 0; j < k; ++j) {
-    const double at = uniform(draw, first + j) * row.keys.back();
-    const int64_t place = std::upper_bound(row.keys.begin(), row.keys.end(), at) - row.keys.begin();
+    const double at = uniform(draw, first + j) * row.keys[n - 1];
+    const int64_t place = std::upper_bound(row.keys, row.keys + n, at) - row.keys;
     samples[j] = std::min(place, last);  // rounding may give the whole sum
   }
 }
 
-void without_replacement(const Call& call, const ops::Draw& draw, int64_t first, Row& row, int64_t* samples,
-                         int64_t k) {
-  row.keys.resize(row.weights.size());
-  row.places.clear();
+void without_replacement(const Call& call, const ops::Draw& draw, int64_t first, const Row& row,
+                         int64_t* samples, int64_t k) {
+  int64_t count = 0;
   for (size_t i = 0; i < row.weights.size(); ++i) {
     if (row.weights[i] == 0) continue;
     row.keys[i] = -std::log1p(-uniform(draw, first + static_cast<int64_t>(i))) / row.weights[i];
-    row.places.push_back(static_cast<int64_t>(i));
+    row.places[count++] = static_cast<int64_t>(i);
   }
-  if (static_cast<int64_t>(row.places.size()) < k)
+  if (count < k)
     fail_call(call, Category::bad_argument,
-              fmt::format("{} samples without replacement of {} weights above zero", k, row.places.size()));
+              fmt::format("{} samples without replacement of {} weights above zero", k, count));
   const auto earlier = [&](int64_t a, int64_t b) {
-    const double x = row.keys[static_cast<size_t>(a)], y = row.keys[static_cast<size_t>(b)];
+    const double x = row.keys[a], y = row.keys[b];
     return x < y || (x == y && a < b);
   };
-  std::partial_sort(row.places.begin(), row.places.begin() + k, row.places.end(), earlier);
-  std::copy_n(row.places.begin(), k, samples);
+  std::partial_sort(row.places, row.places + k, row.places + count, earlier);
+  std::copy_n(row.places, k, samples);
 }
 
 template <class T>
@@ -117,9 +117,11 @@ void sample_rows(const Call& call, TensorImpl& out) {
   const int64_t n = weights.shape().back().raw(), k = out.shape().back().raw();
   const int64_t rows = weights.rank() == 2 ? weights.shape()[0].raw() : 1;
   if (rows > 0 && n == 0) fail_call(call, Category::bad_argument, "there are no weights");
-  parallel_range(rows, std::max<int64_t>(1, kGrain / (n + k)), [&](int64_t begin, int64_t end) {
-    Row row;
-    row.weights.resize(static_cast<size_t>(n));
+  const int64_t grain = std::max<int64_t>(1, kGrain / (n + k)), chunks = count_chunks(rows, grain);
+  const ThreadScratch<double> all_weights(n, chunks), keys(n, chunks);
+  const ThreadScratch<int64_t> places(n, chunks);
+  parallel_range(rows, grain, [&](int64_t begin, int64_t end) {
+    const Row row{{all_weights.mine(), static_cast<size_t>(n)}, keys.mine(), places.mine()};
     for (int64_t r = begin; r < end; ++r) {
       gather(static_cast<const T*>(weights.data()), layout, r * n, (r + 1) * n, row.weights.data());
       check_weights(call, row.weights);
@@ -141,8 +143,8 @@ void multinomial_kernel(const Call& call, TensorImpl* const* outputs) {
 }  // namespace
 
 void add_sampling_kernels(KernelTable& table) {
-  table.set(&ops::info<ops::RandPerm>, randperm_kernel);
-  table.set(&ops::info<ops::Multinomial>, multinomial_kernel);
+  table.set(&ops::info<ops::RandPerm>, randperm_kernel, KernelTable::kScratch);
+  table.set(&ops::info<ops::Multinomial>, multinomial_kernel, KernelTable::kScratch);
 }
 
 }  // namespace retrograd::cpu

@@ -73,9 +73,11 @@ void scan_kernel(const Call& call, TensorImpl* const* outputs) {
   const int64_t n = out.length();
   if (n == 0) return;
   dispatch_compute(outputs[0]->dtype(), [&]<class T>(std::type_identity<T>) {
+    const int64_t chunks = count_chunks(out.count(), out.grain());
+    const RowRoom<T> one_room(first, chunks), two_room(second, chunks), y_room(out, chunks);
     parallel_range(out.count(), out.grain(), [&](int64_t begin, int64_t end) {
-      RowReader<T> one(first, end), two(second, end);
-      RowWriter<T> y(out, end);
+      RowReader<T> one(one_room, end), two(two_room, end);
+      RowWriter<T> y(y_room, end);
       for (int64_t row = begin; row < end; ++row) {
         const T* x[2] = {one(row), call.operands.size() == 2 ? two(row) : nullptr};
         Row()(x, y.target(row), Direction{n, a.reverse}, a.exclusive);
@@ -88,10 +90,10 @@ void scan_kernel(const Call& call, TensorImpl* const* outputs) {
 }  // namespace
 
 void add_scan_kernels(KernelTable& table) {
-  table.set(&ops::info<ops::CumSum>, scan_kernel<SumRow>);
-  table.set(&ops::info<ops::CumProd>, scan_kernel<ProductRow>);
-  table.set(&ops::info<ops::Recurrence>, scan_kernel<RecurrenceRow>);
-  table.set(&ops::info<ops::Shift>, scan_kernel<ShiftRow>);
+  table.set(&ops::info<ops::CumSum>, scan_kernel<SumRow>, KernelTable::kScratch);
+  table.set(&ops::info<ops::CumProd>, scan_kernel<ProductRow>, KernelTable::kScratch);
+  table.set(&ops::info<ops::Recurrence>, scan_kernel<RecurrenceRow>, KernelTable::kScratch);
+  table.set(&ops::info<ops::Shift>, scan_kernel<ShiftRow>, KernelTable::kScratch);
 }
 
 }  // namespace retrograd::cpu

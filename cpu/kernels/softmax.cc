@@ -33,9 +33,11 @@ void for_rows(const Call& call, TensorImpl& output, const F& f) {
   const int64_t n = out.length();
   if (n == 0) return;
   dispatch_floating(output.dtype(), [&]<class T>(std::type_identity<T>) {
+    const int64_t chunks = count_chunks(out.count(), out.grain());
+    const RowRoom<T> x_room(first, chunks), more_room(second, chunks), y_room(out, chunks);
     parallel_range(out.count(), out.grain(), [&](int64_t begin, int64_t end) {
-      RowReader<T> x(first, end), more(second, end);
-      RowWriter<T> y(out, end);
+      RowReader<T> x(x_room, end), more(more_room, end);
+      RowWriter<T> y(y_room, end);
       for (int64_t row = begin; row < end; ++row) {
         f(row_table<T>(), x(row), call.operands.size() == 2 ? more(row) : nullptr, n, y.target(row));
         y.done(row);
@@ -70,10 +72,10 @@ void log_softmax_backward_kernel(const Call& call, TensorImpl* const* outputs) {
 }  // namespace
 
 void add_softmax_kernels(KernelTable& table) {
-  table.set(&ops::info<ops::Softmax>, softmax_kernel);
-  table.set(&ops::info<ops::LogSoftmax>, log_softmax_kernel);
-  table.set(&ops::info<ops::SoftmaxBackward>, softmax_backward_kernel);
-  table.set(&ops::info<ops::LogSoftmaxBackward>, log_softmax_backward_kernel);
+  table.set(&ops::info<ops::Softmax>, softmax_kernel, KernelTable::kScratch);
+  table.set(&ops::info<ops::LogSoftmax>, log_softmax_kernel, KernelTable::kScratch);
+  table.set(&ops::info<ops::SoftmaxBackward>, softmax_backward_kernel, KernelTable::kScratch);
+  table.set(&ops::info<ops::LogSoftmaxBackward>, log_softmax_backward_kernel, KernelTable::kScratch);
 }
 
 }  // namespace retrograd::cpu

@@ -12,7 +12,7 @@
 #include <bit>
 #include <utility>
 
-#include "cpu/kernels/elementwise.h"
+#include "cpu/kernels/local_tensor.h"
 #include "cpu/kernels/table.h"
 #include "cpu/parallel.h"
 #include "cpu/scratch.h"
@@ -94,20 +94,20 @@ E* sort_entries(E* entries, E* spare, int64_t n) {
   return n < kManyDigits ? sort_by_digits<8>(entries, spare, n) : sort_by_digits<11>(entries, spare, n);
 }
 
-/// One thread's room for lines of a length, and what is done in it.
+/// How lines of a length are sorted, and each thread's room for that.
 template <class T, class E>
 class Line {
  public:
-  Line(int64_t length, int64_t count, bool descending)
+  Line(int64_t length, int64_t count, bool descending, int64_t chunks)
       : length_(length),
         count_(count),
         descending_(descending),
         selects_(count < length / 4),
         room_(selects_ ? 4 * count + 64 : length),
-        entries_(room_),
-        spare_(selects_ ? 0 : room_) {}
+        entries_(room_, chunks),
+        spare_(selects_ || length < kShort ? 0 : room_, chunks) {}
 
-  void run(const T* x, T* values, int64_t* places) {
+  void run(const T* x, T* values, int64_t* places) const {
     const E* first = selects_ ? select(x) : sort(x);
     for (int64_t i = 0; i < count_; ++i) {
       places[i] = first[i].place();
@@ -120,12 +120,13 @@ class Line {
     const auto key = key_of(x[i]);
     return E::of(static_cast<typename E::Key>(descending_ ? ~key : key), i);
   }
-  const E* sort(const T* x) {
-    for (int64_t i = 0; i < length_; ++i) entries_[i] = entry(x, i);
-    return sort_entries(entries_.data(), spare_.data(), length_);
+  const E* sort(const T* x) const {
+    E* const entries = entries_.mine();
+    for (int64_t i = 0; i < length_; ++i) entries[i] = entry(x, i);
+    return sort_entries(entries, spare_.mine(), length_);
   }
-  const E* select(const T* x) {
-    E* const first = entries_.data();
+  const E* select(const T* x) const {
+    E* const first = entries_.mine();
     int64_t n = 0;
     typename E::Key last{};  // of the best count_ so far, once there are as many
     bool full = false;
@@ -147,7 +148,7 @@ class Line {
   int64_t length_, count_;
   bool descending_, selects_;
   int64_t room_;
-  Scratch<E> entries_, spare_;
+  ThreadScratch<E> entries_, spare_;
 };
 
 template <class T, class E>
@@ -156,12 +157,11 @@ void sort_lines(const TensorImpl& x, TensorImpl& values, TensorImpl& indices, bo
   const T* from = static_cast<const T*>(x.data());
   T* to = static_cast<T*>(values.data());
   auto* places = static_cast<int64_t*>(indices.data());
-  parallel_range(x.numel().raw() / length, std::max<int64_t>(1, kGrain / length),
-                 [&](int64_t begin, int64_t end) {
-                   Line<T, E> line(length, count, descending);
-                   for (int64_t l = begin; l < end; ++l)
-                     line.run(from + l * length, to + l * count, places + l * count);
-                 });
+  const int64_t lines = x.numel().raw() / length, grain = std::max<int64_t>(1, kGrain / length);
+  const Line<T, E> line(length, count, descending, count_chunks(lines, grain));
+  parallel_range(lines, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t l = begin; l < end; ++l) line.run(from + l * length, to + l * count, places + l * count);
+  });
 }
 
 /// `x` seen with a dim moved to the end.
@@ -175,40 +175,26 @@ RefPtr<TensorImpl> with_last(TensorImpl& x, int dim) {
   return view;
 }
 
-RefPtr<TensorImpl> dense_like(const TensorImpl& x) {
-  RefPtr<TensorImpl> cell = TensorImpl::make();
-  cell->set_type(x.dtype(), x.device(), x.shape());
-  cell->allocate();
-  return cell;
-}
-
 void sort(const Call& call, TensorImpl* const* outputs) {
   const ops::Sort::Attrs& a = call.attrs_as<ops::Sort::Attrs>();
   if (outputs[0]->numel().raw() == 0) return;
   const int dim = static_cast<int>(a.dim);
-  RefPtr<TensorImpl> x = with_last(*call.operands[0], dim), target[2], result[2];
-  if (!x->is_contiguous()) {
-    const RefPtr<TensorImpl> copy = dense_like(*x);
-    convert_copy(*x, *copy);
-    x = copy;
-  }
-  for (int i = 0; i < 2; ++i) {
-    target[i] = with_last(*outputs[i], dim);
-    result[i] = target[i]->is_contiguous() ? target[i] : dense_like(*target[i]);
-  }
+  const RefPtr<TensorImpl> operand = with_last(*call.operands[0], dim),
+                           target[2] = {with_last(*outputs[0], dim), with_last(*outputs[1], dim)};
+  const LocalCopy x(operand.get(), operand->dtype());
+  const LocalResult values(*target[0], target[0]->dtype()), indices(*target[1], kInt64);
   dispatch(x->dtype(), [&]<class T>(std::type_identity<T>) {
     if (sizeof(T) < 8 && x->shape().back().raw() < kMostPlaces)
-      sort_lines<T, std::conditional_t<sizeof(T) < 8, Packed, Wide>>(*x, *result[0], *result[1],
-                                                                     a.descending);
+      sort_lines<T, std::conditional_t<sizeof(T) < 8, Packed, Wide>>(*x, *values, *indices, a.descending);
     else
-      sort_lines<T, Wide>(*x, *result[0], *result[1], a.descending);
+      sort_lines<T, Wide>(*x, *values, *indices, a.descending);
   });
-  for (int i = 0; i < 2; ++i)
-    if (result[i].get() != target[i].get()) convert_copy(*result[i], *target[i]);
+  values.finish();
+  indices.finish();
 }
 
 }  // namespace
 
-void add_sort_kernels(KernelTable& table) { table.set(&ops::info<ops::Sort>, sort); }
+void add_sort_kernels(KernelTable& table) { table.set(&ops::info<ops::Sort>, sort, KernelTable::kScratch); }
 
 }  // namespace retrograd::cpu

@@ -17,15 +17,14 @@ class ColumnSum {
       : x_(static_cast<const D*>(x.data())),
         rows_(rows),
         divisor_(divisor),
-        out_(static_cast<D*>(out.data())) {
-    const Layout& kept = rows_.kept();
-    columns_ = kept.size[kept.rank - 1];
-    strips_ = (columns_ + kStrip - 1) / kStrip;
-    block_ = column_block(columns_);
-    blocks_ = (rows_.length() + block_ - 1) / block_;
-  }
+        out_(static_cast<D*>(out.data())),
+        columns_(rows.kept().size[rows.kept().rank - 1]),
+        strips_((columns_ + kStrip - 1) / kStrip),
+        block_(column_block(columns_)),
+        blocks_((rows_.length() + block_ - 1) / block_),
+        tile_(tile_size(), tasks()) {}
 
-  void run() {
+  void run() const {
     const int64_t groups = rows_.count() / columns_;
     if (blocks_ <= 1) return parallel_for(groups * strips_, [&](int64_t task) { single(task); });
     for (int64_t group = 0; group < groups; ++group) blocked(group);
@@ -37,8 +36,16 @@ class ColumnSum {
   };
   Strip strip(int64_t i) const { return {i * kStrip, std::min(kStrip, columns_ - i * kStrip)}; }
 
+  // Elements of a tile of one strip, where elements are converted.
+  int64_t tile_size() const {
+    const int64_t strip = std::min(kStrip, columns_);
+    return std::is_same_v<T, D> ? 0
+                                : std::min(std::max(kTile, strip), std::min(block_, rows_.length()) * strip);
+  }
+  int64_t tasks() const { return (blocks_ <= 1 ? rows_.count() / columns_ : blocks_) * strips_; }
+
   // out[j] += the sum of column first + j over elements [begin, end) of the reduced dims.
-  void add(int64_t group, Strip s, int64_t begin, int64_t end, double* out) const {
+  void add(int64_t group, Strip s, int64_t begin, int64_t end, T* tile, double* out) const {
     const D* base = x_ + rows_.kept().offset(group * columns_) + s.first;
     rows_.along().for_runs(begin, end, [&](int64_t offset, int64_t stride, int64_t count, int64_t) {
       if constexpr (std::is_same_v<T, D>) {
@@ -46,12 +53,11 @@ class ColumnSum {
       } else {
         const auto load = convert_table<T>().load[static_cast<int>(dtype_of<D>())];
         const int64_t rows = column_piece(s.count);
-        Scratch<T> tile(rows * s.count);
         for (int64_t i = 0; i < count; i += rows) {
           const int64_t n = std::min(rows, count - i);
           for (int64_t r = 0; r < n; ++r)
-            load(base + offset + (i + r) * stride, 1, s.count, tile.data() + r * s.count);
-          reduce_table<T>().sum_columns(tile.data(), n, s.count, s.count, out);
+            load(base + offset + (i + r) * stride, 1, s.count, tile + r * s.count);
+          reduce_table<T>().sum_columns(tile, n, s.count, s.count, out);
         }
       }
     });
@@ -66,22 +72,23 @@ class ColumnSum {
     double sums[kStrip];
     const Strip s = strip(task % strips_);
     std::fill_n(sums, s.count, 0.0);
-    add(task / strips_, s, 0, rows_.length(), sums);
+    add(task / strips_, s, 0, rows_.length(), tile_.mine(), sums);
     store(task / strips_, s, sums);
   }
 
   void blocked(int64_t group) const {
-    std::vector<double> sums(static_cast<size_t>(blocks_ * columns_));
+    const Scratch<double> sums(blocks_ * columns_);
+    if (measuring()) return;
+    std::fill_n(sums.data(), blocks_ * columns_, 0.0);
     parallel_for(blocks_ * strips_, [&](int64_t task) {
       const Strip s = strip(task % strips_);
       const int64_t begin = task / strips_ * block_;
-      add(group, s, begin, std::min(begin + block_, rows_.length()),
-          &sums[static_cast<size_t>(task / strips_ * columns_ + s.first)]);
+      add(group, s, begin, std::min(begin + block_, rows_.length()), tile_.mine(),
+          &sums[task / strips_ * columns_ + s.first]);
     });
     for (int64_t block = 1; block < blocks_; ++block)
-      for (int64_t j = 0; j < columns_; ++j)
-        sums[static_cast<size_t>(j)] += sums[static_cast<size_t>(block * columns_ + j)];
-    for (int64_t i = 0; i < strips_; ++i) store(group, strip(i), &sums[static_cast<size_t>(strip(i).first)]);
+      for (int64_t j = 0; j < columns_; ++j) sums[j] += sums[block * columns_ + j];
+    for (int64_t i = 0; i < strips_; ++i) store(group, strip(i), &sums[strip(i).first]);
   }
 
   const D* x_;
@@ -89,6 +96,7 @@ class ColumnSum {
   double divisor_;
   D* out_;
   int64_t columns_, strips_, block_, blocks_;
+  ThreadScratch<T> tile_;
 };
 
 }  // namespace

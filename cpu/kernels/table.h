@@ -15,10 +15,14 @@ class KernelTable {
     const OpInfo* op = nullptr;
     Kernel kernel = nullptr;
     const Spans* spans = nullptr;  // of an elementwise op
+    bool has_scratch = false;      // it may ask for temporary memory: cpu/scratch.h
   };
+  enum class Memory { scratch };
+  static constexpr Memory kScratch = Memory::scratch;
 
   KernelTable() : rows_(kSlots) {}
   void set(const OpInfo* op, Kernel kernel, const Spans* spans = nullptr) { row(op) = {op, kernel, spans}; }
+  void set(const OpInfo* op, Kernel kernel, Memory) { row(op) = {op, kernel, nullptr, true}; }
   /// The row of an op; an empty one when it has none.
   const Row& find(const OpInfo* op) const {
     size_t i = slot(op);

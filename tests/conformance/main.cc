@@ -3,6 +3,8 @@
 // Runs the cases of a suite and prints a line for each that fails or is unsupported, and a summary per mode;
 // see section 9 of suites/FORMAT.md. Start reading at case_runner.cc, then interpreter.h.
 //
+// The temporary memory of every kernel is checked as well (cpu/scratch_check.h).
+//
 // Exit code: 0 when all passed, 1 when one failed or (without --allow-unsupported) was unsupported, 2 when the
 // suite cannot be read or an argument is wrong.
 #include <cstdio>
@@ -12,6 +14,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "cpu/scratch_check.h"
 #include "tests/conformance/case_runner.h"
 
 namespace retrograd::conformance {
@@ -98,6 +101,7 @@ int main(int argc, char** argv) {
   app.add_flag("--list", options.list, "print the names of the cases and run none");
   app.add_flag("--allow-unsupported", options.allow_unsupported,
                "unsupported cases do not change the exit code");
+  const retrograd::cpu::CheckScratch every_launch;
   try {
     app.parse(argc, argv);
     return retrograd::conformance::run(options);

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "cpu/parallel.h"
+#include "cpu/scratch_check.h"
 #include "engine/runner.h"
 #include "ops/elementwise_list.h"
 #include "ops/reduce.h"
@@ -68,6 +69,7 @@ class GroupTest {
 
   /// Runs the group with 1, 2 and 3 threads.
   void check() const {
+    const cpu::CheckScratch memory;
     const std::unique_ptr<FusedKernel> kernel = fuse();
     REQUIRE(kernel);
     const int threads = cpu::get_num_threads();

@@ -1,8 +1,9 @@
 // Every op's derivatives: each row of the table is proved (table.h says what that is), and no op with a
-// derivative is without a row. What an op gives at the edges of its domain is in
-// tests/ops/edge_values_test.cc; values against PyTorch are in tests/conformance.
+// derivative is without a row. The temporary memory of all that runs is checked by the way. What an op gives at
+// the edges of its domain is in tests/ops/edge_values_test.cc; values against PyTorch are in tests/conformance.
 #include <catch2/catch.hpp>
 
+#include "cpu/scratch_check.h"
 #include "ops/all_ops.h"
 #include "tests/ops/derivatives/families.h"
 
@@ -13,8 +14,10 @@ namespace {
 const std::set<std::string_view>& covered_by(size_t family) {
   static std::array<std::set<std::string_view>, kFamilies.size()> covered;
   static std::array<bool, kFamilies.size()> checked{};
-  if (!std::exchange(checked[family], true))
+  if (!std::exchange(checked[family], true)) {
+    const retrograd::cpu::CheckScratch every_launch;
     for (const Row& row : kFamilies[family].rows()) check_row(row, covered[family]);
+  }
   return covered[family];
 }
 
