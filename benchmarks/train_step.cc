@@ -2,13 +2,15 @@
 // PyTorch and JAX in peers/train_steps.py and train_steps_jax.py.
 //   train_step MODEL MODE [--threads N] [--steps N] [--batch B] [--block T]
 //   MODEL  mlp, gpt-char, gpt-124m
-//   MODE   eager   loss.backward()
-//          traced  the backward through compile_backward()
-//          step    all of it through compile_step()
-// One first step, three to warm up, then N steps. Prints one JSON line, the peer's and one figure more:
+//   MODE   eager     loss.backward()
+//          traced    the backward through compile_backward()
+//          compiled  the loss through compile(): forward and backward are plans
+//          step      all of it through compile_step()
+// One first step, three to warm up, then N steps. Prints one JSON line, the peer's and two figures more:
 //   model, mode, threads
 //   step_ms, min_ms  median and least of the N steps
 //   first_s          the first step: what is captured or planned, and memory that is asked for the first time
+//   first_step_ms    the same in milliseconds
 //   tokens_per_s     predictions by the median
 //   peak_bytes       of tensor data, over all steps
 //   loss             after the steps; the data are random, so it only says that something is learnt
@@ -57,6 +59,17 @@ Step traced(Training& training) {
   };
 }
 
+Step compiled(Training& training) {
+  auto loss = rg::compile([&training] { return training.model->loss(); });
+  return [&training, loss = std::make_shared<decltype(loss)>(std::move(loss))] {
+    training.optimizer.zero_grad();
+    const rg::Tensor value = (*loss)();
+    value.backward();
+    training.optimizer.step();
+    return value;
+  };
+}
+
 Step step(Training& training) {
   auto compiled = rg::compile_step([run = eager(training)] { return run(); });
   return [step = std::make_shared<decltype(compiled)>(std::move(compiled))] { return (*step)(); };
@@ -68,7 +81,8 @@ struct Mode {
 };
 
 const std::vector<Mode>& modes() {
-  static const std::vector<Mode> all{{"eager", eager}, {"traced", traced}, {"step", step}};
+  static const std::vector<Mode> all{
+      {"eager", eager}, {"traced", traced}, {"compiled", compiled}, {"step", step}};
   return all;
 }
 
@@ -101,10 +115,10 @@ void measure(const Options& options) {
   const auto peak = static_cast<long long>(rg::memory::stats().peak_bytes);
   std::printf(
       "{\"model\":\"%s\",\"mode\":\"%s\",\"threads\":%d,\"step_ms\":%.3f,\"min_ms\":%.3f,\"first_s\":%.3f,"
-      "\"tokens_per_s\":%.0f,\"peak_bytes\":%lld,\"loss\":%.4f,\"gemm_ms\":%.3f}\n",
+      "\"tokens_per_s\":%.0f,\"peak_bytes\":%lld,\"loss\":%.4f,\"gemm_ms\":%.3f,\"first_step_ms\":%.3f}\n",
       options.model.c_str(), options.mode.c_str(), options.threads, median * 1e3, times[0] * 1e3, first,
       static_cast<double>(training.model->tokens()) / median, peak, loss.item<double>(),
-      best_seconds(training.model->products()) * 1e3);
+      best_seconds(training.model->products()) * 1e3, first * 1e3);
 }
 
 }  // namespace

@@ -21,19 +21,19 @@ has_keys() {
 
 for model in "mlp" "gpt-char --batch 2 --block 8"; do
   losses=""
-  for run in "eager 2" "eager 1" "traced 2"; do
+  for run in "eager 2" "eager 1" "traced 2" "compiled 2" "step 2"; do
     read -r mode threads <<<"$run"
     # shellcheck disable=SC2086
     line=$("$train_step" ${model%% *} "$mode" --threads "$threads" --steps 2 $([[ $model == *" "* ]] && echo "${model#* }")) ||
       fail "$model $run"
-    has_keys "$line" model mode threads step_ms min_ms first_s tokens_per_s peak_bytes loss gemm_ms
+    has_keys "$line" model mode threads step_ms min_ms first_s tokens_per_s peak_bytes loss gemm_ms first_step_ms
     losses+=$(grep -oE '"loss":[0-9.]+' <<<"$line")$'\n'
   done
   [[ $(sort -u <<<"$losses" | grep -c .) == 1 ]] || fail "$model: other losses in another mode: $losses"
 done
 
 error=$("$train_step" mlp sideways 2>&1) && fail "sideways is taken for a mode"
-[[ $error == *eager* && $error == *traced* ]] || fail "the modes are not listed: $error"
+[[ $error == *eager* && $error == *traced* && $error == *compiled* && $error == *step* ]] || fail "the modes are not listed: $error"
 
 has_keys "$("$engine_overhead")" forward_ns record_ns backward_ns replay_ns replay_ns_per_node capture_us_per_node location_ns
 exit "$failed"
