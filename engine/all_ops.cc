@@ -1,6 +1,8 @@
 // The list of all ops, made from the families' type lists. See ops/all_ops.h.
 #include "ops/all_ops.h"
 
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "ir/bookkeeping.h"
@@ -25,9 +27,13 @@ std::span<const OpInfo* const> all_ops() {
 }
 
 const OpInfo* find_op(std::string_view name) {
-  for (const OpInfo* op : all_ops())
-    if (op->name == name) return op;
-  return nullptr;
+  static const auto& by_name = *[] {
+    auto* ops = new std::unordered_map<std::string_view, const OpInfo*>;
+    for (const OpInfo* op : all_ops()) ops->emplace(op->name, op);
+    return ops;
+  }();
+  const auto it = by_name.find(name);
+  return it == by_name.end() ? nullptr : it->second;
 }
 
 }  // namespace retrograd::ops

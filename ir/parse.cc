@@ -24,6 +24,10 @@ namespace {
 class Parser {
  public:
   Parser(std::string_view text, OpLookup lookup) : in_(text), lookup_(lookup) {}
+  Parser(std::string_view text, OpLookup lookup, const SymbolTable& symbols) : Parser(text, lookup) {
+    graph_.symbols = symbols;
+    values_in_.expect_symbols();
+  }
 
   Graph run() {
     SymbolTable::Scope scope(&graph_.symbols);
@@ -278,5 +282,9 @@ void Parser::note(Node& node) {
 }  // namespace
 
 Graph parse(std::string_view text, OpLookup lookup) { return Parser(text, lookup).run(); }
+
+Graph parse(std::string_view text, OpLookup lookup, const SymbolTable& symbols) {
+  return Parser(text, lookup, symbols).run();
+}
 
 }  // namespace retrograd::ir

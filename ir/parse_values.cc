@@ -14,14 +14,27 @@
 
 namespace retrograd::ir {
 
+void ValueReader::expect_symbols() {
+  expects_ = true;
+  for (int32_t id = 0; id < symbols_.size(); ++id)
+    if (symbols_.expr(id).op == Arith::symbol) expected_.emplace(symbols_.text(id), id);
+}
+
 void ValueReader::symbol() {
   const std::string name(in_.word());
   if (name.size() < 2 || name[0] != 's' || name.find_first_not_of("0123456789", 1) != std::string::npos)
     in_.fail(fmt::format("a symbol is called s and a number, not {}", name));
   in_.expect("=");
   const Scalar value = number();
-  if (!names_.emplace(name, symbols_.add_symbol(value.number())).second)
-    in_.fail(fmt::format("the symbol {} is listed twice", name));
+  if (names_.contains(name)) in_.fail(fmt::format("the symbol {} is listed twice", name));
+  if (!expects_) {
+    names_.emplace(name, symbols_.add_symbol(value.number()));
+    return;
+  }
+  const auto expected = expected_.find(name);
+  if (expected == expected_.end() || symbols_.expr(expected->second).hint.kind != value.number().kind)
+    in_.fail(fmt::format("no symbol {} of this kind is expected", name));
+  names_.insert(*expected);
 }
 
 void ValueReader::guard() {

@@ -15,6 +15,8 @@ class ValueReader {
  public:
   ValueReader(TextCursor& in, SymbolTable& symbols) : in_(in), symbols_(symbols) {}
 
+  /// The symbols that the table has now are those of the text.
+  void expect_symbols();
   /// "s0 = 4" in the header.
   void symbol();
   /// "s0 < s1", which must hold.
@@ -50,6 +52,8 @@ class ValueReader {
   TextCursor& in_;
   SymbolTable& symbols_;
   std::map<std::string, int32_t, std::less<>> names_;
+  std::map<std::string, int32_t, std::less<>> expected_;  // not listed yet
+  bool expects_ = false;
 };
 
 }  // namespace retrograd::ir

@@ -11,6 +11,7 @@
 #include "ir/passes/pipeline.h"
 #include "ir/verify.h"
 #include "rewrites/rewrites.h"
+#include "tracer/plan_cache.h"
 
 namespace retrograd {
 namespace {
@@ -32,13 +33,19 @@ std::vector<ir::OutsideWrite> outside_writes(const RecordedFunction& recorded) {
 
 // The graph that is planned: what the passes make of the recorded one.
 ir::Graph optimised(const RecordedFunction& recorded) {
-  ir::Graph graph = recorded.graph.copy();
   const std::vector<ir::OutsideWrite> writes = outside_writes(recorded);
   ir::PassInput input = rewrites::all();
   input.writes = writes;
   input.executor = &cpu_executor();
-  ir::run_passes(graph, {.input = input, .off = ir::passes_named(std::getenv(ir::kPassesOffVariable))});
-  return graph;
+  const ir::PassSet off = ir::passes_named(std::getenv(ir::kPassesOffVariable));
+  std::string settings =
+      fmt::format("executor: {}\npasses off: {}\nwrites:", input.executor->name(), off.to_string());
+  for (const ir::OutsideWrite& w : writes) settings += fmt::format(" {}:{}", w.input, w.output);
+  return plan_cache::find_or_make(recorded.graph, settings, [&] {
+    ir::Graph graph = recorded.graph.copy();
+    ir::run_passes(graph, {.input = input, .off = off});
+    return graph;
+  });
 }
 
 std::unique_ptr<Plan> plan_of(const ir::Graph& graph, std::vector<Source>& sources,

@@ -63,4 +63,5 @@
 #include "tracer/log.h"
 #include "tracer/page.h"
 #include "tracer/peak_watch.h"
+#include "tracer/plan_cache.h"
 #include "tracer/profile.h"

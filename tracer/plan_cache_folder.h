@@ -1,0 +1,40 @@
+// The folder of the plan cache: small private files that other processes write at the same time.
+//
+// It must be a folder of this user that no one else may read or write (mode 0700), and so must each file be (0600). After it is open,
+// everything goes by its descriptor, and links are not followed: what its path leads to afterwards does not matter. A file is written under
+// another name and renamed, so it is there in whole or not at all; nothing is flushed to the disk, since readers check what they read.
+// No function throws but for memory.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace retrograd::plan_cache {
+
+class Folder {
+ public:
+  static constexpr std::string_view kEnding = ".plan";  // of the names of files
+
+  /// Opens it; makes it when only the last part of its path is missing.
+  explicit Folder(const std::string& path);
+  ~Folder();
+  Folder(const Folder&) = delete;
+
+  /// Why it cannot be used; empty when it can.
+  std::string problem() const;
+  std::string path_of(const std::string& name) const { return path_ + "/" + name; }
+
+  /// The bytes of a file, which counts as used now; none when it is not there. `problem`: why it may not be used.
+  std::optional<std::string> read(const std::string& name, std::string& problem) const;
+  /// Makes a file, or replaces it. False when it cannot be written: then nothing was changed, and errno says why.
+  bool write(const std::string& name, std::string_view text) const;
+  /// Removes all but the `most` files that were used last, and what processes that ended left unfinished.
+  void tidy(size_t most) const;
+
+ private:
+  const std::string path_;
+  int fd_, error_;
+};
+
+}  // namespace retrograd::plan_cache
