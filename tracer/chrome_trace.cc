@@ -121,15 +121,15 @@ class Writer {
     if (run.end == 0) return;
     const ir::Graph& graph = *run.graph;
     SymbolTable::Scope scope(const_cast<SymbolTable*>(&graph.symbols));  // for the texts of sizes
-    slice(kThread, "backward", "backward", run.begin, run.end,
+    slice(kThread, graph.name, "backward", run.begin, run.end,
           fmt::format("\"nodes\":{}", graph.nodes().size()));
     counter(run.begin, run.live_bytes);
     const std::vector<Mark> forward = forward_of(run);
-    for (const Profile::Step& s : run.steps)
-      if (s.end) step(graph, s, forward);
+    for (size_t i = 0; i < run.steps.size(); ++i)
+      if (run.steps[i].end) step(graph, run.steps[i], run.nodes_of(i).size() > 1, forward);
   }
 
-  void step(const ir::Graph& graph, const Profile::Step& s, const std::vector<Mark>& forward) {
+  void step(const ir::Graph& graph, const Profile::Step& s, bool is_fused, const std::vector<Mark>& forward) {
     const ir::Node& node = graph.nodes()[s.node];
     const ir::Origin* origin = node.origin >= 0 ? &graph.origin(node.origin) : nullptr;
     std::string args = fmt::format(R"("node":{},"text":{},"live_bytes":{})", s.node,
@@ -138,9 +138,13 @@ class Writer {
       args += fmt::format(R"(,"record":{},"of":{},"part":{})", origin->ordinal, quoted(origin->op),
                           quoted(origin->part));
     if (node.where) args += fmt::format(R"(,"where":{})", quoted(to_string(node.where)));
-    slice(kThread, s.frees ? "free" : node.op->name, s.frees ? "free" : "node", s.begin, s.end, args);
+    slice(kThread,
+          s.frees    ? "free"
+          : is_fused ? "fused"
+                     : node.op->name,
+          s.frees ? "free" : "node", s.begin, s.end, args);
     counter(s.end, s.live_bytes);
-    if (origin && !s.frees) arrow(forward[origin->ordinal], s.begin);
+    if (origin && !s.frees && origin->ordinal < forward.size()) arrow(forward[origin->ordinal], s.begin);
   }
 
   // Where the arrows of each record begin: at its call, or at a mark right before the run. Marks never

@@ -7,6 +7,7 @@
 #include "engine/inplace.h"
 #include "engine/runner.h"
 #include "tracer/function_capture.h"
+#include "tracer/profile.h"
 
 namespace retrograd {
 
@@ -50,7 +51,7 @@ FunctionCache::FunctionCache(FunctionCache&&) noexcept = default;
 FunctionCache& FunctionCache::operator=(FunctionCache&&) noexcept = default;
 
 Tensors FunctionCache::run(const Function& function, const Tensors& arguments, SourceLocation where) {
-  if (&Emitter::current() != &eager_emitter() || autograd::DetectAnomalyGuard::is_enabled() ||
+  if (&emitter_below_profiles() != &eager_emitter() || autograd::DetectAnomalyGuard::is_enabled() ||
       default_saved_tensor_hooks())
     return function(arguments);
   for (const Tensor& a : arguments) refresh_view(a.impl());

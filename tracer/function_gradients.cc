@@ -11,6 +11,7 @@
 #include "ir/bookkeeping.h"
 #include "ops/shape_ops.h"
 #include "tracer/function_saved.h"
+#include "tracer/profile.h"
 
 namespace retrograd {
 namespace {
@@ -185,6 +186,7 @@ void FunctionCapture::run_backward(Record& record, std::span<TensorImpl* const> 
     gradients = ir::replay(backward.recorded.graph, Emitter::current(),
                            capture.bind_backward(backward, operands, values), numbers);
   } else {
+    const ProfiledRun profiled(saved->capture, backward.planned, {}, numbers);
     gradients = backward.plan->run(capture.bind_backward(backward, operands, values), numbers);
   }
   for (size_t i = 0; i < gradients.size(); ++i)

@@ -11,6 +11,7 @@
 #include "engine/runner.h"
 #include "ops/shape_ops.h"
 #include "tracer/function_saved.h"
+#include "tracer/profile.h"
 
 namespace retrograd {
 namespace {
@@ -204,6 +205,7 @@ Tensors FunctionCapture::run(const Tensors& arguments, bool first, SourceLocatio
   if (!backwards_.empty()) keep = bindings_to_keep(bindings);
   {
     NoGradGuard no_grad;
+    const ProfiledRun profiled(shared_from_this(), planned_, {}, numbers);
     outputs = plan_->run(bindings, numbers);
     give_grads(arguments, outputs);
     write_back(bindings, outputs);

@@ -73,6 +73,19 @@ struct detail::Profiling {
   size_t run = kNone;  // the one that steps belong to
 };
 
+std::vector<uint32_t> Profile::Run::nodes_of(size_t i) const {
+  const std::vector<ir::Node>& nodes = graph->nodes();
+  const auto group_of = [&](uint32_t n) { return nodes[n].group; };
+  std::vector<uint32_t> all{steps[i].node};
+  const int32_t group = group_of(steps[i].node);
+  const auto is_of_group = [&](const Step& s) { return !s.frees && group_of(s.node) == group; };
+  const bool alone =
+      !(i > 0 && is_of_group(steps[i - 1])) && !(i + 1 < steps.size() && is_of_group(steps[i + 1]));
+  if (steps[i].frees || group < 0 || !alone) return all;
+  while (all.front() > 0 && group_of(all.front() - 1) == group) all.insert(all.begin(), all.front() - 1);
+  return all;
+}
+
 void Profile::clear() {
   runs_.clear();
   calls_.clear();
@@ -87,6 +100,13 @@ ProfileRegion::ProfileRegion(std::string_view name, SourceLocation where)
 ProfileRegion::~ProfileRegion() {
   if (!profiling_ || profiling_ != detail::profiling) return;  // the scope was closed meanwhile
   profiling_->calls().push_back({name_, where_, Profile::kNoRecord, begin_, now(), live_bytes(), {}});
+}
+
+Emitter& emitter_below_profiles() {
+  Emitter* emitter = &Emitter::current();
+  for (detail::Profiling* p = detail::profiling; p && emitter == &p->timer; p = p->outer)
+    emitter = &p->timer.below();
+  return *emitter;
 }
 
 void ProfiledRun::begin(std::shared_ptr<const ir::Graph> graph, std::span<Record* const> records,

@@ -1,6 +1,7 @@
 // Profile: what ran on a thread while a ProfileScope was open there, and when.
 //
-//   Run   a backward served by a plan, and its steps: node, time, live bytes of tensor data afterwards.
+//   Run   a backward, or a compiled function, served by a plan, and its steps: node, time, live bytes of
+//         tensor data afterwards.
 //   Call  an eager call: of a forward, an optimizer, an eager backward.
 //
 // Nodes lead back to the forward: a graph says for each node which record of the backward its rule belongs to
@@ -51,12 +52,16 @@ class Profile {
   };
   struct Run {
     std::shared_ptr<const ir::Graph> graph;
-    /// Those that the backward reached, the last made first: Origin::ordinal is an index.
+    /// Those that the backward reached, the last made first: Origin::ordinal is an index. None of a compiled function.
     std::vector<ForwardRecord> records;
     std::vector<Step> steps;
     int64_t begin, end;
     int64_t live_bytes;           // before it
     std::vector<Number> numbers;  // of the graph's expressions: what its symbols are in this run
+
+    /// The nodes that step i ran: its own, or all of a group that ran as one step (ir/passes/fuse.h), of which
+    /// its own is the last.
+    std::vector<uint32_t> nodes_of(size_t i) const;
   };
   struct Call {
     std::string_view op;
@@ -115,6 +120,10 @@ class ProfileRegion {
 };
 
 // For the tracer.
+
+/// Emitter::current(), or what is below it when it belongs to open profiles: who is asked whether code runs
+/// eagerly.
+Emitter& emitter_below_profiles();
 
 namespace detail {
 inline thread_local constinit Profiling* profiling [[gnu::tls_model("initial-exec")]] = nullptr;

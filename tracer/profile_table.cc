@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/passes/fuse.h"
 #include "tracer/profile.h"
 
 namespace retrograd {
@@ -47,13 +48,26 @@ class RunTypes {
   const Profile::Run& run_;
 };
 
+// What a group reads and writes besides the values that stay in it.
+Work work_of_group(const Profile::Run& run, const std::vector<uint32_t>& nodes,
+                   std::span<const int32_t> uses) {
+  const ir::GroupDescription group(*run.graph, nodes, uses, run.numbers);
+  const RunTypes types(run);
+  return {.bytes = bytes_of(types.of(group.inputs())) + bytes_of(types.of(group.outputs()))};
+}
+
 void add_steps(const Profile::Run& run, std::vector<Slice>& slices) {
   const RunTypes types(run);
-  for (const Profile::Step& s : run.steps) {
+  const std::vector<int32_t> uses = ir::count_uses(*run.graph);
+  for (size_t i = 0; i < run.steps.size(); ++i) {
+    const Profile::Step& s = run.steps[i];
     if (!s.end) continue;
     const ir::Node& node = run.graph->nodes()[s.node];
+    const std::vector<uint32_t> nodes = run.nodes_of(i);
     if (s.frees)
       slices.push_back({"free", s.begin, s.end, {}});
+    else if (nodes.size() > 1)
+      slices.push_back({"fused", s.begin, s.end, work_of_group(run, nodes, uses)});
     else
       slices.push_back({node.op->name, s.begin, s.end,
                         work_of(*node.op, types.of(run.graph->operands(node)), types.results_of(node))});

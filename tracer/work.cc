@@ -16,12 +16,6 @@ double numel(const TensorType& t) {
   for (Dim d : t.shape) n *= static_cast<double>(d.raw());
   return n;
 }
-double bytes(Types types) {
-  double sum = 0;
-  for (const TensorType& t : types)
-    if (t.dtype != ScalarType::Undefined) sum += numel(t) * static_cast<double>(element_size(t.dtype));
-  return sum;
-}
 // Size of a dim, counted from the end.
 double size(const TensorType& t, int from_end) {
   return static_cast<double>(t.shape[t.shape.rank() - from_end].raw());
@@ -67,9 +61,16 @@ constexpr Counter kCounters[] = {
 
 }  // namespace
 
+double bytes_of(Types types) {
+  double sum = 0;
+  for (const TensorType& t : types)
+    if (t.dtype != ScalarType::Undefined) sum += numel(t) * static_cast<double>(element_size(t.dtype));
+  return sum;
+}
+
 Work work_of(const OpInfo& op, Types operands, Types results) {
   if (op.is(Trait::view) || (op.is(Trait::bookkeeping) && &op != &ops::accumulate)) return {};
-  Work work{bytes(operands) + bytes(results), 0};
+  Work work{bytes_of(operands) + bytes_of(results), 0};
   for (const Counter& c : kCounters)
     if (c.op == &op) work.flops = c.flops(operands, results);
   return work;

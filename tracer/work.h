@@ -18,6 +18,7 @@ struct Work {
 };
 
 /// Types with sizes that are numbers; of an operand that is missing the dtype is undefined.
+double bytes_of(std::span<const TensorType> types);
 Work work_of(const OpInfo& op, std::span<const TensorType> operands, std::span<const TensorType> results);
 
 }  // namespace retrograd

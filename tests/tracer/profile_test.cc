@@ -207,3 +207,38 @@ TEST_CASE("an eager backward is seen as calls") {
   CHECK(std::ranges::count_if(profile.calls(),
                               [](const Profile::Call& c) { return c.record != Profile::kNoRecord; }) == 4);
 }
+
+TEST_CASE("compiled functions and steps are runs as well, and run as plans under a profile") {
+  const Tensor w = rg::ones({100}).requires_grad_(), x = rg::full({100}, 0.5);
+  auto f = rg::compile([&](const Tensor& t) { return rg::sum(rg::exp(t * w) * 2.0); });
+  auto step = rg::compile_step([&](const Tensor& t) { rg::sum(rg::tanh(t * w)).backward(); });
+  f(x).backward();
+  step(x);
+  Profile profile;
+  {
+    ProfileScope outer(profile);
+    ProfileScope scope(profile);
+    f(x).backward();
+    step(x);
+  }
+  CHECK(f.stats().captures == 1);
+  REQUIRE(profile.runs().size() == 3);
+  CHECK(profile.runs()[0].graph == f.graph());
+  CHECK(profile.runs()[1].graph->name == "backward");
+  CHECK(profile.runs()[2].graph == step.graph());
+  for (const Profile::Run& run : profile.runs()) {
+    CHECK(run.end > run.begin);
+    std::vector<uint32_t> ran;
+    for (size_t i = 0; i < run.steps.size(); ++i) {
+      if (run.steps[i].frees) continue;
+      const std::vector<uint32_t> nodes = run.nodes_of(i);
+      CHECK(nodes.back() == run.steps[i].node);
+      ran.insert(ran.end(), nodes.begin(), nodes.end());
+    }
+    std::vector<uint32_t> all(run.graph->nodes().size());
+    for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<uint32_t>(i);
+    CHECK(ran == all);
+  }
+  CHECK(profile.table().find("fused") != std::string::npos);
+  CHECK(json::parse(profile.chrome_trace()).contains("traceEvents"));
+}
