@@ -2,7 +2,7 @@
 // convolutions, each with a relu and a pooling layer behind it, and two linear layers.
 //
 // Data: examples/data/digits.csv; see examples/common/digits.h. Everything is the same, bit for bit, for
-// the same seed, whatever --threads and --backward say.
+// the same seed, whatever --threads and --mode say.
 // Start reading at train(). What all examples share is in examples/common; train_digits has the same task
 // for linear layers.
 #include <fmt/format.h>
@@ -41,7 +41,10 @@ void train(const examples::Options& options) {
   Net net;
   rg::optim::AdamW optimizer(net.parameters(), {.lr = 3e-3});
   const rg::optim::CosineSchedule schedule{.peak = 3e-3, .final = 3e-5, .warmup = 20, .steps = options.steps};
-  examples::Session session(options, net, kBatch, "images");
+  const auto loss = [&](const Tensor& pixels, const Tensor& digits) {
+    return rg::cross_entropy(net.forward(pixels), digits);
+  };
+  examples::Session session(options, net, kBatch, "images", {loss, [&] { optimizer.step(); }});
   const auto validate = [&] {
     rg::NoGradGuard no_grad;
     const examples::Marks marks = examples::marks(net.forward(data.test.pixels), data.test.digits);
@@ -51,13 +54,8 @@ void train(const examples::Options& options) {
 
   for (int64_t step = 1; step <= options.steps; ++step) {
     optimizer.set_lr(schedule.at(step - 1));
-    optimizer.zero_grad();
     const examples::Images batch = data.training.rows(rg::randint(0, data.training.size(), {kBatch}));
-    const Tensor loss =
-        session.forward([&] { return rg::cross_entropy(net.forward(batch.pixels), batch.digits); });
-    session.backward(loss);
-    session.update([&] { optimizer.step(); });
-    session.step_done(step, loss.item<double>());
+    session.step(batch.pixels, batch.digits);
     if (step % 500 == 0 && step < options.steps) validate();
   }
   validate();

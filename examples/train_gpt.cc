@@ -2,7 +2,7 @@
 // 64 characters, batches of 12, AdamW, 2,000 steps; a validation loss of about 1.9 after one or two minutes.
 //
 // The first nine tenths of the text are for training, the rest for validation. Everything is the same, bit for bit, for the same seed,
-// whatever --threads and --backward say. Start reading at train(); the model is in examples/gpt.h, what examples share in examples/common.
+// whatever --threads and --mode say. Start reading at train(); the model is in examples/gpt.h, what examples share in examples/common.
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -65,7 +65,12 @@ void train(const examples::Options& options) {
   rg::optim::AdamW optimizer = make_optimizer(model);
   const rg::optim::CosineSchedule schedule{
       .peak = 1e-3, .final = 1e-4, .warmup = 100, .steps = options.steps};
-  examples::Session session(options, model, kBatch * kBlock, "tokens");
+  const auto loss = [&](const Tensor& tokens, const Tensor& next) { return model.loss(tokens, next); };
+  const auto update = [&] {
+    rg::optim::clip_grad_norm_(model.parameters(), 1.0);
+    optimizer.step();
+  };
+  examples::Session session(options, model, kBatch * kBlock, "tokens", {loss, update});
   const auto validate = [&](int64_t batches) {
     session.validation(validation_loss(model, text, batches, options.seed),
                        fmt::format("over {} batches", batches));
@@ -73,15 +78,8 @@ void train(const examples::Options& options) {
 
   for (int64_t step = 1; step <= options.steps; ++step) {
     optimizer.set_lr(schedule.at(step - 1));
-    optimizer.zero_grad();
     const examples::TextBatch batch = examples::draw_batch(text.training_part(), kBatch, kBlock);
-    const Tensor loss = session.forward([&] { return model.loss(batch.tokens, batch.next); });
-    session.backward(loss);
-    session.update([&] {
-      rg::optim::clip_grad_norm_(model.parameters(), 1.0);
-      optimizer.step();
-    });
-    session.step_done(step, loss.item<double>());
+    session.step(batch.tokens, batch.next);
     if (step % 250 == 0 && step < options.steps) validate(20);
   }
   validate(200);

@@ -2,7 +2,7 @@
 // embedding, one recurrent layer, a linear layer; pieces of 64 characters, batches of 32, AdamW.
 //
 // Data: examples/data/tinyshakespeare.txt; see examples/common/text.h. Everything is the same, bit for bit,
-// for the same seed, whatever --threads and --backward say. What is written goes character by character
+// for the same seed, whatever --threads and --mode say. What is written goes character by character
 // with the state that the layer has reached, where a transformer (train_gpt) looks at all of its context
 // again.
 // Start reading at train(). What all examples share is in examples/common; the layers are in
@@ -35,9 +35,9 @@ struct Net : rg::nn::Module {
   explicit Net(int64_t vocabulary)
       : table(this, "table", vocabulary, kEmbedding), head(this, "head", kHidden, vocabulary) {}
 
-  Tensor loss(const examples::TextBatch& batch) const {
-    const Tensor scores = head(layer(table(batch.tokens)).output);
-    return rg::cross_entropy(rg::flatten(scores, 0, 1), batch.next.view({-1}));
+  Tensor loss(const Tensor& tokens, const Tensor& next) const {
+    const Tensor scores = head(layer(table(tokens)).output);
+    return rg::cross_entropy(rg::flatten(scores, 0, 1), next.view({-1}));
   }
 };
 
@@ -47,7 +47,8 @@ double validation_loss(const Net<Layer>& net, const examples::Text& text, int64_
   const examples::OwnStream stream(seed + 1);
   double sum = 0;
   for (int64_t i = 0; i < batches; ++i) {
-    sum += net.loss(examples::draw_batch(text.validation_part(), kBatch, kBlock)).template item<double>();
+    const examples::TextBatch batch = examples::draw_batch(text.validation_part(), kBatch, kBlock);
+    sum += net.loss(batch.tokens, batch.next).template item<double>();
     examples::check_interrupted();
   }
   return sum / static_cast<double>(batches);
@@ -77,7 +78,12 @@ void train(const examples::Options& options) {
   rg::optim::AdamW optimizer(net.parameters(), {.lr = 3e-3, .weight_decay = 0.01});
   const rg::optim::CosineSchedule schedule{
       .peak = 3e-3, .final = 1e-4, .warmup = 100, .steps = options.steps};
-  examples::Session session(options, net, kBatch * kBlock, "tokens");
+  const auto loss = [&](const Tensor& tokens, const Tensor& next) { return net.loss(tokens, next); };
+  const auto update = [&] {
+    rg::optim::clip_grad_norm_(net.parameters(), 1.0);
+    optimizer.step();
+  };
+  examples::Session session(options, net, kBatch * kBlock, "tokens", {loss, update});
   const auto validate = [&](int64_t batches) {
     session.validation(validation_loss(net, text, batches, options.seed),
                        fmt::format("over {} batches", batches));
@@ -85,15 +91,8 @@ void train(const examples::Options& options) {
 
   for (int64_t step = 1; step <= options.steps; ++step) {
     optimizer.set_lr(schedule.at(step - 1));
-    optimizer.zero_grad();
     const examples::TextBatch batch = examples::draw_batch(text.training_part(), kBatch, kBlock);
-    const Tensor loss = session.forward([&] { return net.loss(batch); });
-    session.backward(loss);
-    session.update([&] {
-      rg::optim::clip_grad_norm_(net.parameters(), 1.0);
-      optimizer.step();
-    });
-    session.step_done(step, loss.item<double>());
+    session.step(batch.tokens, batch.next);
     if (step % 250 == 0 && step < options.steps) validate(10);
   }
   validate(50);

@@ -12,8 +12,10 @@ namespace examples {
 namespace rg = retrograd;
 
 void add_flags(CLI::App& app, Options& o) {
-  app.add_option("--backward", o.backward, "how the backward runs")
-      ->check(CLI::IsMember({"eager", "traced"}))
+  app.add_option(
+         "--mode,--backward", o.mode,
+         "how a step runs: as it stands, its backward traced, forward and backward compiled, all of it")
+      ->check(CLI::IsMember({"eager", "traced", "compiled", "step"}))
       ->capture_default_str();
   app.add_option("--saved", o.saved, "what is kept of the forward for the backward")
       ->check(CLI::IsMember({"keep", "half", "fp8", "offload-file"}))
@@ -25,10 +27,11 @@ void add_flags(CLI::App& app, Options& o) {
       ->capture_default_str();
   app.add_option("--data", o.data, "file to train on; without it the one that comes with the example");
   app.add_option("--save", o.save, "safetensors file for the parameters");
-  app.add_option("--dot", o.dot, "file for the graph of the backward, in Graphviz's language");
+  app.add_option("--dot", o.dot,
+                 "file for the graph, in Graphviz's language; with --mode compiled that of the backward");
   app.add_option("--profile", o.profile,
                  "folder for a profile of some steps: a table, a Chrome trace, a chart of live memory");
-  app.add_flag("--print-graph", o.print_graph, "print the graph of the backward after the first step");
+  app.add_flag("--print-graph", o.print_graph, "print the graphs of a step after the first one");
   app.add_option("--steps", o.steps, "training steps")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))
       ->capture_default_str();
@@ -53,8 +56,8 @@ void check_device(const std::string& device) {
 
 void apply(const Options& o) {
   check_device(o.device);
-  if (!o.is_traced() && (o.print_graph || !o.dot.empty()))
-    throw CLI::ValidationError("--print-graph, --dot", "there is a graph only with --backward traced");
+  if (!o.has_graph() && (o.print_graph || !o.dot.empty()))
+    throw CLI::ValidationError("--print-graph, --dot", "there is no graph with --mode eager");
   if (!o.offload_dir.empty()) {
     if (o.saved != "offload-file")
       throw CLI::ValidationError("--offload-dir", "it needs --saved offload-file");

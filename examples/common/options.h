@@ -9,9 +9,9 @@
 namespace examples {
 
 struct Options {
-  std::string backward = "traced";  // or eager
-  std::string saved = "keep";       // or half, fp8, offload-file
-  std::string offload_dir;          // empty: a private temporary folder
+  std::string mode = "traced";  // or eager, compiled, step
+  std::string saved = "keep";   // or half, fp8, offload-file
+  std::string offload_dir;      // empty: a private temporary folder
   std::string device = "cpu";
   std::string data;  // empty: the file that comes with the example
   std::string save;  // empty: nothing is saved
@@ -23,7 +23,7 @@ struct Options {
   uint64_t seed = 1;
   int threads = 0;  // 0, which cannot be given: all processors
 
-  bool is_traced() const { return backward == "traced"; }
+  bool has_graph() const { return mode != "eager"; }
 };
 
 /// Declares the flags, with the values in `options` as defaults.

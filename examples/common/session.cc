@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -31,38 +32,36 @@ void write_file(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-Session::Session(const Options& options, const rg::nn::Module& model, int64_t items_per_step,
-                 std::string unit)
+Session::Session(const Options& options, rg::nn::Module& model, int64_t items_per_step, std::string unit,
+                 TrainingStep::Parts parts)
     : options_(options),
       parameters_(model.parameter_count()),
       items_per_step_(items_per_step),
       unit_(std::move(unit)),
       saved_(options, model.parameters()),
+      step_(options.mode, model, std::move(parts), saved_.hooks()),
       terminal_(::isatty(STDOUT_FILENO)) {}
 
-rg::Tensor Session::forward(const std::function<rg::Tensor()>& f) {
-  if (is_profiled(steps_ + 1)) profiling_.emplace(profile_);
-  step_began_ = Clock::now();
+void Session::step(const rg::Tensor& input, const rg::Tensor& target) {
+  std::optional<rg::ProfileScope> profiling;
+  if (is_profiled()) profiling.emplace(profile_);
+  const Clock::time_point begin = Clock::now();
   rg::memory::reset_peak();
-  if (!saved_.hooks()) return f();
-  rg::SavedTensorHooksGuard guard(saved_.hooks());
-  return f();
+  const double loss = step_(input, target).item<double>();
+  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  profiling.reset();
+  if (++steps_ == 1) {
+    first_step_seconds_ = seconds;
+    show_graphs();
+  }
+  step_done(loss, seconds);
 }
 
-void Session::backward(const rg::Tensor& loss) {
-  if (!options_.is_traced()) return loss.backward();
-  traced_(loss);
-  if (steps_ == 0) show_graph();
-}
-
-void Session::update(const std::function<void()>& f) {
-  const rg::ProfileRegion region("update");
-  f();
-}
-
-void Session::show_graph() const {
-  if (options_.print_graph) std::fputs(traced_.graph()->print().c_str(), stdout);
-  if (!options_.dot.empty()) write_file(options_.dot, traced_.graph()->dot());
+void Session::show_graphs() const {
+  const auto graphs = step_.graphs();
+  if (options_.print_graph)
+    for (const auto& graph : graphs) std::fputs(graph->print().c_str(), stdout);
+  if (!options_.dot.empty() && !graphs.empty()) write_file(options_.dot, graphs.back()->dot());
 }
 
 Session::~Session() { close_line(); }
@@ -82,9 +81,9 @@ void Session::print_line(const std::string& line, bool overwrite) {
 }
 
 // The first step captures; where there is no other, it has to do.
-bool Session::is_profiled(int64_t step) const {
+bool Session::is_profiled() const {
   constexpr int64_t kProfiled = 5;
-  return !options_.profile.empty() && (step > 1 || options_.steps == 1) && step <= 1 + kProfiled;
+  return !options_.profile.empty() && (steps_ > 0 || options_.steps == 1) && steps_ <= kProfiled;
 }
 
 void Session::show_profile() {
@@ -97,19 +96,16 @@ void Session::show_profile() {
   write_file(options_.profile + "/memory.svg", profile_.memory_svg());
 }
 
-void Session::step_done(int64_t step, double loss) {
-  const double seconds = std::chrono::duration<double>(Clock::now() - step_began_).count();
-  profiling_.reset();
-  if (steps_++ == 0) first_step_seconds_ = seconds;
+void Session::step_done(double loss, double seconds) {
   total_seconds_ += seconds;
   seconds_since_line_ += seconds;
   ++steps_since_line_;
   last_loss_ = loss;
   const rg::memory::Stats memory = rg::memory::stats();
   peak_bytes_ = std::max(peak_bytes_, memory.peak_bytes);
-  if (step % options_.log_every == 0 || step == 1 || step == options_.steps) {
+  if (steps_ % options_.log_every == 0 || steps_ == 1 || steps_ == options_.steps) {
     const double each = seconds_since_line_ / static_cast<double>(steps_since_line_);
-    print_line(fmt::format("step {} loss {}  {:.0f} {}/s  {:.2f} ms/step  live {}  peak {}", step,
+    print_line(fmt::format("step {} loss {}  {:.0f} {}/s  {:.2f} ms/step  live {}  peak {}", steps_,
                            exact(loss), static_cast<double>(items_per_step_) / each, unit_, each * 1e3,
                            megabytes(memory.live_bytes), megabytes(peak_bytes_)),
                true);
@@ -127,25 +123,23 @@ void Session::validation(double loss, const std::string& note) {
 }
 
 void Session::finish() {
-  const rg::CompiledBackward::Stats stats = traced_.stats();
+  const TrainingStep::Stats stats = step_.stats();
   const auto row = [&](const char* name, const std::string& value) {
     print_line(fmt::format("  {:<16}{}", name, value), false);
   };
-  const auto traced = [&](int64_t count) {
-    return options_.is_traced() ? fmt::format("{}", count) : std::string("-");
-  };
+  const auto count = [](int64_t n) { return n < 0 ? std::string("-") : fmt::format("{}", n); };
   close_line();
   show_profile();
   print_line("summary", false);
-  row("backward", options_.backward);
+  row("mode", options_.mode);
   row("saved", options_.saved);
   row("parameters", fmt::format("{}", parameters_));
   row("steps", fmt::format("{}", steps_));
   row("train loss", exact(last_loss_));
   row("val loss", exact(last_validation_));
-  row("captures", traced(stats.captures));
-  row("cache hits", traced(stats.hits));
-  row("unpacks", traced(stats.unpacks));
+  row("captures", count(stats.captures));
+  row("cache hits", count(stats.hits));
+  row("unpacks", count(stats.unpacks));
   row("peak bytes", fmt::format("{} ({})", peak_bytes_, megabytes(peak_bytes_)));
   row("first step", fmt::format("{:.2f} ms", first_step_seconds_ * 1e3));
   row("ms/step", fmt::format("{:.2f}", total_seconds_ / static_cast<double>(steps_) * 1e3));

@@ -31,10 +31,11 @@ wrong "--threads" --threads 0
 wrong "--threads" --threads 100000
 wrong "--log-every" --log-every 0
 wrong "--seed" --seed -x
-wrong "--backward" --backward sideways
+wrong "--mode" --mode sideways
+wrong "--mode" --backward sideways
 wrong "--saved" --saved nothing
 wrong "--device" --device cuda
-wrong "--print-graph" --backward eager --print-graph
+wrong "--print-graph" --mode eager --print-graph
 wrong "--offload-dir" --offload-dir "$folder"
 wrong "$folder/none: not a folder" --profile "$folder/none"
 wrong "$folder/none: not a folder" --saved offload-file --offload-dir "$folder/none"
@@ -79,5 +80,5 @@ else
 fi
 
 "$program" --help >"$folder/out" || { echo "FAILED: --help"; failed=1; }
-grep -q -- --backward "$folder/out" || { echo "FAILED: --help does not tell of --backward"; failed=1; }
+grep -q -- --mode "$folder/out" || { echo "FAILED: --help does not tell of --mode"; failed=1; }
 exit "$failed"

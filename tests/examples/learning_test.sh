@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # learning_test.sh PROGRAM accuracy|loss BOUND: a run with the default settings ends with at least this accuracy on held-out data in percent,
-# or with at most this validation loss. Two short runs with the same seed save the same bytes, whatever --threads and --backward say.
+# or with at most this validation loss. Two short runs with the same seed save the same bytes, whatever --threads and --mode say.
 #
 # Not tested here: how fast it learns (benchmarks), other seeds.
 set -euo pipefail
@@ -19,5 +19,5 @@ esac || { echo "FAILED: the bound is $bound"; exit 1; }
 [[ -s $folder/model ]] || { echo "FAILED: nothing was saved"; exit 1; }
 
 "$program" --steps 25 --save "$folder/a" >/dev/null
-"$program" --steps 25 --save "$folder/b" --threads 1 --backward eager >/dev/null
+"$program" --steps 25 --save "$folder/b" --threads 1 --mode eager >/dev/null
 cmp "$folder/a" "$folder/b" || { echo "FAILED: the same seed gave another model"; exit 1; }

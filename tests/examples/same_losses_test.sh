@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # same_losses_test.sh PROGRAM STEPS PEAK [SAVED...]: trains for STEPS steps under each choice of --saved. The losses of every step and of the
-# validation must be the same, as text with full precision, for --backward eager and traced and for --threads 1 and 2; one capture; a
-# traced backward peaks no higher than an eager one. With PEAK "lower", every other choice peaks lower than keep, which comes first ("any" for a
-# model whose activations are small beside its parameters).
+# validation must be the same, as text with full precision, in all four modes and for --threads 1 and 2; one capture in each mode that
+# captures; a traced backward peaks no higher than an eager one. With PEAK "lower", every other choice peaks lower than keep, which comes first
+# ("any" for a model whose activations are small beside its parameters). Modes compiled and step are run for the first choice, keep, alone.
 #
 # Not tested here: that the losses are good (learning_test.sh), the graph itself (tests/tracer).
 set -euo pipefail
@@ -18,18 +18,20 @@ losses() { grep -o -E '^(step [0-9]+|val) loss [^ ]+' "$1"; }
 peak_of() { awk '$1 == "peak" && $2 == "bytes" { print $3 }' "$1"; }
 
 for saved in "${@:-keep}"; do
-  for run in "eager 2" "traced 2" "traced 1"; do
-    read -r backward threads <<<"$run"
-    out=$folder/$saved.$backward.$threads
-    "$program" --steps "$steps" --log-every 1 --saved "$saved" --backward "$backward" --threads "$threads" >"$out"
+  runs=("eager 2" "traced 2" "traced 1")
+  [[ $saved != keep ]] || runs+=("compiled 2" "step 2" "step 1")
+  for run in "${runs[@]}"; do
+    read -r mode threads <<<"$run"
+    out=$folder/$saved.$mode.$threads
+    "$program" --steps "$steps" --log-every 1 --saved "$saved" --mode "$mode" --threads "$threads" >"$out"
     losses "$out" >"$out.losses"
     [[ $(grep -c '^step' "$out.losses") == "$steps" ]] || fail "$saved $run: not $steps lines of losses"
     grep -q '^val' "$out.losses" || fail "$saved $run: no validation loss"
     cmp "$out.losses" "$folder/$saved.eager.2.losses" || fail "$saved: other losses with $run than with eager 2"
+    [[ $mode == eager ]] || grep -q -E '^ +captures +1$' "$out" || fail "$saved $run: not one capture"
   done
   eager=$(peak_of "$folder/$saved.eager.2") traced=$(peak_of "$folder/$saved.traced.2")
   echo "$saved: peak bytes eager $eager, traced $traced"
-  grep -q -E '^ +captures +1$' "$folder/$saved.traced.2" || fail "$saved: not one capture"
   ((traced <= eager)) || fail "$saved: the traced backward peaks higher"
   if [[ $saved == keep ]]; then keep_peak=$traced
   elif [[ $peak == lower ]]; then ((traced < keep_peak)) || fail "$saved: peaks no lower than keep"
