@@ -102,84 +102,169 @@ int index_in(const Tensors& tensors, const TensorImpl* cell) {
 
 }  // namespace
 
-// Appends to `operands` what is saved and neither an argument nor a result.
-FunctionCall::Attrs FunctionCall::place_saved(AutogradContext& context, const Tensors& results,
-                                              std::vector<TensorImpl*>& operands, bool traceable,
-                                              std::string_view name, SourceLocation where) {
-  Attrs attrs{&context, nullptr, {}, 0, context.materialize_, traceable, 0, {}};
-  std::vector<uint64_t> words;
+namespace {
+
+int index_of(const std::vector<const Tensor*>& arguments, const TensorImpl* cell) {
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (arguments[i] && arguments[i]->get() == cell) return static_cast<int>(i);
+  return -1;
+}
+
+TensorType type_of(const Tensor* t) { return t && t->defined() ? t->impl().type() : TensorType{}; }
+
+constinit thread_local FunctionCall::Observer* current_observer = nullptr;
+
+}  // namespace
+
+FunctionCall::Observer* FunctionCall::Observer::current() { return current_observer; }
+FunctionCall::Observer::Scope::Scope(Observer* observer)
+    : outer_(std::exchange(current_observer, observer)) {}
+FunctionCall::Observer::Scope::~Scope() { current_observer = outer_; }
+
+// Finds where saved tensors are. What is neither an argument nor a result is an operand behind the arguments.
+void FunctionCall::place_saved(const Of& function, Ran& ran, const std::vector<const Tensor*>& arguments) {
+  AutogradContext& context = *ran.context;
   for (const Tensor& t : context.to_save_) {
     AutogradContext::SavedPlace place{false, -1};
     if (t.defined()) {
-      auto operand = std::ranges::find(operands, t.get());
-      const int result = index_in(results, t.get());
-      place.is_result = result >= 0 && operand == operands.end();
-      if (!place.is_result && operand == operands.end()) operand = operands.insert(operands.end(), t.get());
-      place.index = place.is_result ? result : static_cast<int>(operand - operands.begin());
-      if (place.index >= 64) fail(Category::bad_argument, name, "more than 64 tensors are saved", where);
-      (place.is_result ? attrs.saves.results : attrs.saves.operands) |= uint64_t{1} << place.index;
+      const int argument = index_of(arguments, t.get()), result = index_in(ran.results, t.get());
+      place.is_result = argument < 0 && result >= 0;
+      if (!place.is_result && argument < 0 && index_in(ran.others, t.get()) < 0) ran.others.push_back(t);
+      place.index = place.is_result ? result
+                    : argument >= 0 ? argument
+                                    : static_cast<int>(arguments.size()) + index_in(ran.others, t.get());
+      if (place.index >= 64)
+        fail(Category::bad_argument, function.op->name, "more than 64 tensors are saved", function.where);
     }
-    words.push_back(static_cast<uint64_t>(place.index + 1) << 1 | uint64_t{place.is_result});
     context.saved_.push_back(place);
   }
-  if (traceable)
+  context.to_save_.clear();
+}
+
+FunctionCall::Ran FunctionCall::run_forward(const Of& function, const std::vector<const Tensor*>& arguments,
+                                            const Forward& forward) {
+  Emitter& emitter = Emitter::current();
+  Ran ran;
+  ran.context = std::make_shared<AutogradContext>();
+  AutogradContext& context = *ran.context;
+  context.backward_ = function.backward;
+  context.arguments_ = arguments.size();
+  {
+    NoGradGuard no_grad;
+    const Observer::Scope is_one_call(nullptr);
+    Emitter::Scope plain(emitter.is_symbolic() ? emitter : eager_emitter());
+    ran.results = forward(&context);
+  }
+  for (const Tensor& d : context.dirty_) {
+    ran.dirty.emplace_back(d, index_in(ran.results, d.get()));
+    if (ran.dirty.back().second < 0)
+      fail(Category::bad_argument, function.op->name, "a tensor that is marked dirty must be a result, too",
+           function.where);
+  }
+  context.dirty_.clear();
+  place_saved(function, ran, arguments);
+  return ran;
+}
+
+FunctionCall::Signature FunctionCall::signature_of(const Of& function,
+                                                   const std::vector<const Tensor*>& arguments,
+                                                   const Ran& ran) {
+  const AutogradContext& context = *ran.context;
+  Signature s{function.op, {}, {}, {}, context.saved_, {}, {}, context.materialize_};
+  for (const Tensor* a : arguments) s.arguments.push_back(type_of(a));
+  for (const Tensor& r : ran.results) s.results.push_back(type_of(&r));
+  for (const Tensor& o : ran.others) s.others.push_back(type_of(&o));
+  for (const auto& [tensor, result] : ran.dirty)
+    s.dirty.emplace_back(index_of(arguments, tensor.get()), result);
+  for (size_t i = 0; i < ran.results.size(); ++i)
+    if (std::ranges::count(context.non_differentiable_, ran.results[i].get()))
+      s.non_differentiable.push_back(static_cast<int>(i));
+  return s;
+}
+
+FunctionCall::Attrs FunctionCall::attrs_of(const Of& function, const Ran& ran) {
+  AutogradContext& context = *ran.context;
+  Attrs attrs{&context, nullptr, {}, 0, context.materialize_, function.traceable, 0, {}};
+  std::vector<uint64_t> words;
+  for (const AutogradContext::SavedPlace& place : context.saved_) {
+    if (place.index >= 0)
+      (place.is_result ? attrs.saves.results : attrs.saves.operands) |= uint64_t{1} << place.index;
+    words.push_back(static_cast<uint64_t>(place.index + 1) << 1 | uint64_t{place.is_result});
+  }
+  if (function.traceable)
     for (const auto& [key, number] : context.saved_data) words.push_back(XXH3_64bits(key.data(), key.size()));
   attrs.layout = static_cast<int64_t>(XXH3_64bits(words.data(), words.size() * 8));
-  if (!traceable) return attrs;
+  if (!function.traceable) return attrs;
   if (context.saved_data.size() > Attrs::kNumbers)
-    fail(Category::bad_argument, name,
-         fmt::format("a traceable function saves at most {} numbers", Attrs::kNumbers), where);
+    fail(Category::bad_argument, function.op->name,
+         fmt::format("a traceable function saves at most {} numbers", Attrs::kNumbers), function.where);
   for (const auto& [key, number] : context.saved_data)
     attrs.number[static_cast<size_t>(attrs.numbers++)] = number;
   return attrs;
 }
 
-Tensors FunctionCall::apply(const OpInfo& op, Backward backward, bool traceable,
-                            const std::vector<const Tensor*>& arguments, const Forward& forward,
-                            SourceLocation where) {
-  Emitter& emitter = Emitter::current();
-  auto context = std::make_shared<AutogradContext>();
-  context->backward_ = backward;
-  context->arguments_ = arguments.size();
-  Tensors results;
-  {
-    NoGradGuard no_grad;
-    Emitter::Scope plain(emitter.is_symbolic() ? emitter : eager_emitter());
-    results = forward(context.get());
-  }
-  if (emitter.values() == Emitter::Values::of_backward)
-    return results;  // in a traceable hook: its ops were recorded
+Tensors FunctionCall::link(const Of& function, const std::vector<const Tensor*>& arguments, const Ran& ran) {
   std::vector<TensorImpl*> operands;
   for (const Tensor* a : arguments) operands.push_back(a ? a->get() : nullptr);
-  std::vector<int> dirty;
-  for (const Tensor& d : context->dirty_) {
-    dirty.push_back(index_in(results, d.get()));
-    if (dirty.back() < 0)
-      fail(Category::bad_argument, op.name, "a tensor that is marked dirty must be a result, too", where);
-  }
-  Attrs attrs = place_saved(*context, results, operands, traceable, op.name, where);
-  const Tensors computed = separate(results);
+  for (const Tensor& t : ran.others) operands.push_back(t.get());
+  Attrs attrs = attrs_of(function, ran);
+  const Tensors computed = separate(ran.results);
   attrs.results = &computed;
-  Tensors out(results.size());
-  emitter.emit({&op, operands, &attrs, effective_location(where), static_cast<int>(results.size())},
-               out.data());
-  context->to_save_.clear();
+  Tensors out(ran.results.size());
+  Emitter::current().emit(
+      {function.op, operands, &attrs, effective_location(function.where), static_cast<int>(out.size())},
+      out.data());
   for (size_t i = 0; i < out.size(); ++i) {
     if (!out[i].defined() || !out[i].impl().grad_fn) continue;
     TensorImpl& cell = out[i].impl();
-    cell.grad_fn->need_hooks().owned = context;
-    if (std::ranges::find(context->non_differentiable_, results[i].get()) ==
-        context->non_differentiable_.end())
-      continue;
+    cell.grad_fn->need_hooks().owned = ran.context;
+    if (!std::ranges::count(ran.context->non_differentiable_, ran.results[i].get())) continue;
     cell.grad_fn.reset();
     cell.requires_grad = false;
   }
-  for (size_t i = 0; i < dirty.size(); ++i) {
-    Tensor& result = out[static_cast<size_t>(dirty[i])];
-    take_over_history(context->dirty_[i], result, op.name, where);
-    result = context->dirty_[i];
+  for (const auto& [written, index] : ran.dirty) {
+    Tensor& result = out[static_cast<size_t>(index)];
+    take_over_history(written, result, function.op->name, function.where);
+    result = written;
   }
-  context->dirty_.clear();
+  return out;
+}
+
+Tensors FunctionCall::apply(const Of& function, const std::vector<const Tensor*>& arguments,
+                            const Forward& forward) {
+  Ran ran = run_forward(function, arguments, forward);
+  if (Emitter::current().values() == Emitter::Values::of_backward)
+    return std::move(ran.results);  // in a traceable hook: its ops were recorded
+  Tensors out = link(function, arguments, ran);
+  if (Observer* observer = Observer::current(); observer && !function.traceable)
+    observer->called(signature_of(function, arguments, ran));
+  return out;
+}
+
+// A tensor that forward writes to has its new value from the node.
+Tensors FunctionCall::apply_recorded(const Of& function, const std::vector<const Tensor*>& arguments,
+                                     const ForwardOf& forward) {
+  Observer& observer = *Observer::current();
+  std::vector<TensorType> types;
+  for (const Tensor* a : arguments) types.push_back(type_of(a));
+  const Signature& signature = observer.expected(function, types);
+  Ran ran;
+  ran.context = std::make_shared<AutogradContext>();
+  ran.context->backward_ = function.backward;
+  ran.context->arguments_ = arguments.size();
+  ran.context->saved_ = signature.saved;
+  ran.context->materialize_ = signature.materialize;
+  ran.results = observer.record(function, arguments, forward, signature, *ran.context);
+  ran.others.assign(ran.results.begin() + static_cast<std::ptrdiff_t>(signature.results.size()),
+                    ran.results.end());
+  ran.results.resize(signature.results.size());
+  for (int i : signature.non_differentiable)
+    ran.context->non_differentiable_.push_back(ran.results[static_cast<size_t>(i)].get());
+  for (const auto& [argument, result] : signature.dirty)
+    ran.dirty.emplace_back(*arguments[static_cast<size_t>(argument)], result);
+  Tensors out = link(function, arguments, ran);
+  for (const auto& [written, result] : ran.dirty)
+    Emitter::current().write(written.impl(), ran.results[static_cast<size_t>(result)], function.where);
   return out;
 }
 
@@ -262,7 +347,11 @@ int FunctionCall::arguments(const Record& record) {
 }
 
 void FunctionCall::run_backward(Record& record, std::span<TensorImpl* const> operands, Tensor* results) {
-  AutogradContext& context = *static_cast<Attrs*>(record.attrs())->context;
+  call_backward(*static_cast<Attrs*>(record.attrs())->context, record, operands, results);
+}
+
+void FunctionCall::call_backward(AutogradContext& context, const Record& record,
+                                 std::span<TensorImpl* const> operands, Tensor* results) {
   const Tensors grads = gradients(context, record, operands.first(record.outputs));
   Tensors saved, given;
   for (TensorImpl* x : operands.subspan(record.outputs))

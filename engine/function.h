@@ -15,7 +15,8 @@
 // version-checked, packed by hooks, unpacked before backward is called.
 // By default backward is opaque: a recorded graph calls it as one node, whatever it does. With `static constexpr bool is_traceable = true`
 // (libtorch's name) it promises to consist of tensor functions on its arguments, saved tensors and saved_data; then it is recorded through,
-// its saved tensors are unpacked where it asks for them, and the numbers of saved_data are inputs of the graph.
+// its saved tensors are unpacked where it asks for them, and the numbers of saved_data are inputs of the graph. While a whole function is
+// recorded (tracer/compile.h), forward of an opaque one is not called either: an Observer makes a node of the call.
 // An optional `static rg::Tensors jvp(ctx, tangents)` gives forward mode: one tangent per argument in, one per result out.
 #pragma once
 
@@ -23,6 +24,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <tuple>
 
 #include "engine/rule.h"
 
@@ -52,6 +54,7 @@ class AutogradContext {
   struct SavedPlace {
     bool is_result;
     int index;
+    friend bool operator==(const SavedPlace&, const SavedPlace&) = default;
   };
   Tensors to_save_, dirty_;
   std::vector<SavedPlace> saved_;
@@ -65,11 +68,77 @@ class AutogradContext {
 struct FunctionCall {
   using Forward = std::function<Tensors(AutogradContext*)>;
   using Backward = Tensors (*)(AutogradContext*, const Tensors&);
+  /// Forward with other tensors in place of those among its arguments; entries of what is no tensor are undefined.
+  using ForwardOf = std::function<Tensors(AutogradContext*, const Tensors&)>;
 
-  /// `arguments` has an entry per argument of forward, null for those that are no tensors.
-  static Tensors apply(const OpInfo& op, Backward backward, bool traceable,
-                       const std::vector<const Tensor*>& arguments, const Forward& forward,
-                       SourceLocation where);
+  /// A function, as it is called. `arguments` has an entry per argument of forward, null for those that are no tensors.
+  struct Of {
+    const OpInfo* op;
+    Backward backward;
+    bool traceable;
+    SourceLocation where;
+  };
+  static Tensors apply(const Of& function, const std::vector<const Tensor*>& arguments,
+                       const Forward& forward);
+
+  // ---- opaque functions in a function that is recorded
+  /// What is known of a call only when it has been made.
+  struct Signature {
+    const OpInfo* op;
+    std::vector<TensorType> arguments, results;  // undefined: no tensor
+    std::vector<TensorType> others;              // saved, but neither argument nor result
+    std::vector<AutogradContext::SavedPlace> saved;
+    std::vector<std::pair<int, int>> dirty;  // argument (-1: none of them), and the result that it is
+    std::vector<int> non_differentiable;     // results
+    bool materialize;
+    friend bool operator==(const Signature&, const Signature&) = default;
+  };
+  /// Is told of the calls of opaque functions on this thread, and takes them over while a function is recorded.
+  class Observer {
+   public:
+    virtual void called(Signature signature) = 0;
+    /// The results, then the others, as recorded values. `context` is that of the record; each run has one of its own.
+    virtual Tensors record(const Of& function, const std::vector<const Tensor*>& arguments,
+                           const ForwardOf& forward, const Signature& signature,
+                           const AutogradContext& context) = 0;
+    /// What a call gives, which is recorded now.
+    virtual const Signature& expected(const Of& function, const std::vector<TensorType>& arguments) = 0;
+
+    static Observer* current();
+    class Scope {
+     public:
+      explicit Scope(Observer* observer);
+      ~Scope();
+      Scope(const Scope&) = delete;
+
+     private:
+      Observer* outer_;
+    };
+
+   protected:
+    ~Observer() = default;
+  };
+  static bool is_recorded() {
+    return Emitter::current().values() == Emitter::Values::of_function && Observer::current();
+  }
+  static Tensors apply_recorded(const Of& function, const std::vector<const Tensor*>& arguments,
+                                const ForwardOf& forward);
+  /// A call without its record.
+  struct Ran {
+    std::shared_ptr<AutogradContext> context;
+    Tensors results, others;
+    std::vector<std::pair<Tensor, int>> dirty;  // what was written to, and the result that it is
+  };
+  static Ran run_forward(const Of& function, const std::vector<const Tensor*>& arguments,
+                         const Forward& forward);
+  static Signature signature_of(const Of& function, const std::vector<const Tensor*>& arguments,
+                                const Ran& ran);
+  /// Makes the record.
+  static Tensors link(const Of& function, const std::vector<const Tensor*>& arguments, const Ran& ran);
+  /// run_backward with another context than that of the record.
+  static void call_backward(AutogradContext& context, const Record& record,
+                            std::span<TensorImpl* const> operands, Tensor* results);
+
   static void vjp_traceable(RuleContext& rule);
   static void vjp_opaque(RuleContext& rule);
   static void jvp(TangentContext& rule, Backward jvp);
@@ -98,9 +167,8 @@ struct FunctionCall {
  private:
   friend class AutogradContext;
   struct Run;
-  static Attrs place_saved(AutogradContext& context, const Tensors& results,
-                           std::vector<TensorImpl*>& operands, bool traceable, std::string_view name,
-                           SourceLocation where);
+  static void place_saved(const Of& function, Ran& ran, const std::vector<const Tensor*>& arguments);
+  static Attrs attrs_of(const Of& function, const Ran& ran);
   static Tensors gradients(const AutogradContext& context, const Record& record,
                            std::span<TensorImpl* const> given);
   static void check(const AutogradContext& context, const Record& record, const Tensors& given,
@@ -167,22 +235,52 @@ class Function {
   static auto call(Where where, const Args&... args) {
     using Result = decltype(F::forward(static_cast<AutogradContext*>(nullptr), args...));
     const std::vector<const Tensor*> arguments{pointer(args)...};
-    const auto forward = [&](AutogradContext* ctx) -> Tensors {
-      if constexpr (std::is_same_v<Result, Tensor>)
-        return {F::forward(ctx, args...)};
-      else
-        return F::forward(ctx, args...);
-    };
-    Tensors results = FunctionCall::apply(op, F::backward, traceable(), arguments, forward, where);
+    const FunctionCall::Of function{&op, F::backward, traceable(), where};
+    Tensors results;
+    if (!traceable() && FunctionCall::is_recorded())
+      results = FunctionCall::apply_recorded(function, arguments, forward_of(args...));
+    else
+      results = FunctionCall::apply(function, arguments,
+                                    [&](AutogradContext* ctx) { return list(F::forward(ctx, args...)); });
     if constexpr (std::is_same_v<Result, Tensor>)
       return std::move(results[0]);
     else
       return results;
   }
-  static const Tensor* pointer(const Tensor& t) { return &t; }
+  static Tensors list(Tensors results) { return results; }
+  static Tensors list(Tensor result) { return {std::move(result)}; }
   template <class T>
-  static const Tensor* pointer(const T&) {
-    return nullptr;
+  static constexpr bool is_tensor = std::is_base_of_v<Tensor, T>;
+  template <class T>
+  static const Tensor* pointer(const T& x) {
+    if constexpr (is_tensor<T>)
+      return &x;
+    else
+      return nullptr;
+  }
+  // Forward, to be called later: what is no tensor is kept as it is now.
+  template <class... Args>
+  static FunctionCall::ForwardOf forward_of(const Args&... args) {
+    return [kept = std::make_tuple(kept_of(args)...)](AutogradContext* ctx, const Tensors& given) {
+      return [&]<size_t... I>(std::index_sequence<I...>) {
+        return list(F::forward(ctx, argument<Args>(given[I], std::get<I>(kept))...));
+      }
+      (std::index_sequence_for<Args...>());
+    };
+  }
+  template <class T>
+  static auto kept_of(const T& x) {
+    if constexpr (is_tensor<T>)
+      return nullptr;
+    else
+      return std::decay_t<const T>(x);
+  }
+  template <class T, class Kept>
+  static const auto& argument(const Tensor& given, const Kept& kept) {
+    if constexpr (is_tensor<T>)
+      return given;
+    else
+      return kept;
   }
   static constexpr bool traceable() {
     if constexpr (requires { F::is_traceable; })

@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include "ir/bookkeeping.h"
+
 namespace retrograd {
 namespace {
 
@@ -261,7 +263,7 @@ void pack(Slot& slot, TensorImpl& value, Record& owner, const RefPtr<SavedTensor
   RefPtr<TensorImpl> plain = TensorImpl::make();
   plain->alias(value);
   auto packed = std::make_unique<Packed>();
-  owner.was_packed = true;
+  if (!owner.was_packed) owner.was_packed = true;  // runs of a recorded function share its records
   packed->hooks = hooks;
   packed->type = value.type();
   if (value.meta) packed->tangents = value.meta->tangents;
@@ -270,8 +272,14 @@ void pack(Slot& slot, TensorImpl& value, Record& owner, const RefPtr<SavedTensor
     const detail::NoDefaultHooks no_hooks;
     CallScope::Suspend users_own_lines;
     const UnknownLayouts off(false);
-    Emitter::Scope eager(eager_emitter());
-    packed->payload = hooks->pack(Tensor(plain));
+    if (Emitter& emitter = Emitter::current(); emitter.values() == Emitter::Values::of_function) {
+      TensorImpl* operand = plain.get();
+      PackAttrs attrs{hooks.get(), &owner, &slot, &packed->payload};
+      emitter.emit({&ops::pack, {&operand, 1}, &attrs, owner.where, 0}, nullptr);
+    } else {
+      Emitter::Scope eager(eager_emitter());
+      packed->payload = hooks->pack(Tensor(plain));
+    }
   }
   if (value.storage() && value.storage()->version() != slot.version)
     fail(Category::hook_forbidden, owner.op->name, "a pack hook modified the saved tensor in place",
@@ -297,13 +305,15 @@ std::string slot_text(const Record& r, const Slot& slot) {
   return fmt::format("{} {} of {}", slot.is_result ? "result" : "operand", slot.index, r.op->name);
 }
 
-[[noreturn]] void fail_version(const Record& r, const Slot& slot, const Storage& memory, const TensorType& type) {
+[[noreturn]] void fail_version(const Record& r, const Slot& slot, const Storage& memory,
+                               const TensorType& type) {
   const std::string by = memory.written_at() ? " at " + to_string(memory.written_at()) : "";
   fail(Category::version_mismatch, r.op->name,
        fmt::format("a tensor needed for the gradient was modified in place{}: {} {}, saved at {}, is at "
                    "version {}, was saved at version {}. "
                    "Hint: clone it before writing to it",
-                   by, slot_text(r, slot), to_string(type), to_string(r.where), memory.version(), slot.version),
+                   by, slot_text(r, slot), to_string(type), to_string(r.where), memory.version(),
+                   slot.version),
        r.where);
 }
 

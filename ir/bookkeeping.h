@@ -37,9 +37,13 @@ struct FunctionBackwardAttrs {
   Record* record;
 };
 
-/// Packs what the record that made the results saved, slot by slot, if there is such a record and it is not packed yet.
+/// Packs what the record that made the results saved, slot by slot, if there is such a record and it is not packed yet. Of a function that is
+/// recorded: the operand is the value of one slot, and what unpack will be given goes to `payload`.
 struct PackAttrs {
   SavedTensorHooks* pair;
+  Record* owner = nullptr;
+  const Slot* slot = nullptr;
+  std::any* payload = nullptr;
 };
 
 namespace ops {

@@ -18,7 +18,7 @@ struct FunctionCache::State {
   std::list<std::shared_ptr<FunctionCapture>> captures;  // the last used first
   std::shared_ptr<FunctionCapture> last;
   Stats stats;
-  std::string reason;
+  std::string reason, eager_reason;
 
   std::shared_ptr<FunctionCapture> find(const CallLook& look, const Tensors& arguments, std::string& why) {
     std::lock_guard lock(mutex);
@@ -50,10 +50,36 @@ FunctionCache::~FunctionCache() = default;
 FunctionCache::FunctionCache(FunctionCache&&) noexcept = default;
 FunctionCache& FunctionCache::operator=(FunctionCache&&) noexcept = default;
 
+namespace {
+
+// Why a call cannot be recorded, nor run as a plan: something else wants to see each operation. Empty: nothing does.
+std::string_view why_eager() {
+  if (Emitter::current().values() == Emitter::Values::of_function) return "inside another recorded function";
+  if (&emitter_below_profiles() != &eager_emitter()) return "forward mode, or another emitter, is on";
+  if (autograd::DetectAnomalyGuard::is_enabled()) return "anomaly mode is on";
+  if (WriteWatcher::current) return "AllowMutationOnSavedTensors is to see each write in place";
+  return {};
+}
+
+}  // namespace
+
+// The function itself. A step's results have no history.
+Tensors FunctionCache::run_eagerly(const Function& function, const Tensors& arguments, std::string why) {
+  {
+    std::lock_guard lock(state_->mutex);
+    ++state_->stats.eager;
+    state_->eager_reason = std::move(why);
+  }
+  Tensors results = function(arguments);
+  if (state_->kind == FunctionKind::step && &Emitter::current() == &eager_emitter())
+    for (Tensor& t : results)
+      if (t.defined() && !t.is_leaf()) t = t.detach();
+  return results;
+}
+
 Tensors FunctionCache::run(const Function& function, const Tensors& arguments, SourceLocation where) {
-  if (&emitter_below_profiles() != &eager_emitter() || autograd::DetectAnomalyGuard::is_enabled() ||
-      default_saved_tensor_hooks())
-    return function(arguments);
+  if (const std::string_view why = why_eager(); !why.empty())
+    return run_eagerly(function, arguments, std::string(why));
   for (const Tensor& a : arguments) refresh_view(a.impl());
   const CallLook look(arguments, state_->kind);
   std::string why;
@@ -93,12 +119,18 @@ std::string FunctionCache::last_capture_reason() const {
   return state_->reason;
 }
 
+std::string FunctionCache::last_eager_reason() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->eager_reason;
+}
+
 void FunctionCache::reset() {
   std::lock_guard lock(state_->mutex);
   state_->captures.clear();
   state_->last.reset();
   state_->stats = {};
   state_->reason.clear();
+  state_->eager_reason.clear();
 }
 
 }  // namespace retrograd

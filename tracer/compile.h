@@ -45,6 +45,7 @@ class FunctionCache {
     int64_t hits = 0;       // calls served by one that was there
     int64_t evictions = 0;  // captures that had to go
     int64_t nodes = 0;      // of the last graph that ran
+    int64_t eager = 0;      // calls of the function itself, with neither; see last_eager_reason()
   };
 
   explicit FunctionCache(FunctionKind kind);
@@ -62,11 +63,15 @@ class FunctionCache {
   std::shared_ptr<const ir::Graph> backward_graph() const;
   /// Why the last recording was needed: "first call", or what was not as before.
   std::string last_capture_reason() const;
+  /// Why the last call that was none of a graph called the function itself; empty when there was none.
+  std::string last_eager_reason() const;
   /// Forgets all graphs and counts.
   void reset();
 
  private:
   struct State;
+  Tensors run_eagerly(const Function& function, const Tensors& arguments, std::string why);
+
   std::unique_ptr<State> state_;
 };
 

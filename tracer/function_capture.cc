@@ -27,7 +27,7 @@ std::vector<Number> hints(const ir::Graph& graph) {
 std::vector<ir::OutsideWrite> outside_writes(const RecordedFunction& recorded) {
   std::vector<ir::OutsideWrite> writes;
   for (const RecordedFunction::Write& w : recorded.writes)
-    if (!w.all_memory) writes.push_back({w.input, w.output});
+    if (w.may_lie_there()) writes.push_back({w.input, w.output});
   return writes;
 }
 
@@ -243,7 +243,7 @@ std::vector<WrittenInput> FunctionCapture::written_inputs(const Tensors& argumen
     const auto sharing = std::ranges::count_if(bindings, [&](const ir::Binding& b) {
       return b.tensor.defined() && b.tensor.impl().storage() == target.impl().storage();
     });
-    if (target.is_contiguous() && !w.all_memory && sharing == 1)
+    if (target.is_contiguous() && w.may_lie_there() && sharing == 1)
       written.push_back({planned_.inputs()[static_cast<size_t>(w.input)].value,
                          planned_.outputs()[static_cast<size_t>(w.output)]});
   }

@@ -48,8 +48,10 @@ struct ArgumentPlace {
 /// What a recording depends on, of a call.
 struct CallLook {
   std::vector<TensorLook> arguments;
-  std::vector<size_t> same_as;  // the first argument that is this tensor
-  bool gradients;               // gradient mode
+  std::vector<size_t> same_as;              // the first argument that is this tensor
+  bool gradients;                           // gradient mode
+  bool has_pair;                            // a default one of saved-tensor hooks, and
+  RefPtr<SavedTensorHooks> traceable_pair;  // which, if it is part of the graph
 
   CallLook(const Tensors& arguments, FunctionKind kind);
   /// What differs from `now`, in words; empty when nothing does.
@@ -118,7 +120,8 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
             SourceLocation where);
   void take_over(const Tensors& arguments, const Tensors& results, SourceLocation where) const;
   void attach_views(const Tensors& arguments, const Tensors& results) const;
-  Tensors replay_forward(const Saved& saved, const Record& record) const;
+  Tensors replay_backward(const Backward& backward, std::span<TensorImpl* const> cotangents,
+                          const Saved& saved, const Tensors& values, std::span<const Number> numbers) const;
   std::vector<ir::Binding> bind_backward(const Backward& backward, std::span<TensorImpl* const> cotangents,
                                          const Tensors& saved) const;
 

@@ -4,6 +4,8 @@
 // gradients are to be differentiated again, forward and backward graph are replayed into the current emitter. Then gradients of saved values
 // go to the arguments past hooks on the results.
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -53,19 +55,92 @@ constexpr OpInfo compiled_info() {
 }
 constinit const OpInfo compiled = compiled_info();
 
-// Replays a graph with gradient mode as it was when each node was recorded.
-class RecordedModes final : public PassThrough {
+// A cell for `value` with the place in the graph that `place` has.
+Tensor with_place_of(const Tensor& value, const Tensor& place) {
+  Tensor made = seen(value.impl());
+  TensorImpl &cell = made.impl(), &from = place.impl();
+  cell.requires_grad = from.requires_grad;
+  cell.grad_fn = from.grad_fn;
+  cell.output_nr = from.output_nr;
+  if (from.requires_grad && from.is_leaf())
+    cell.need_meta().stands_for =
+        from.meta && from.meta->stands_for ? from.meta->stands_for : RefPtr<TensorImpl>(&from);
+  return made;
+}
+
+// The nodes of a graph, in the order in which replay gives them to an emitter: it passes over hooks that were removed.
+class Nodes {
  public:
-  RecordedModes(Emitter& below, const std::vector<bool>& off)
-      : PassThrough("RecordedModes", below), off_(off) {}
+  Nodes(const ir::Graph& graph, const std::vector<ir::Binding>& bindings)
+      : graph_(graph), bindings_(bindings) {}
+  size_t next() {
+    while (is_removed(graph_.nodes()[next_])) ++next_;
+    return next_++;
+  }
+  const ir::Node& operator[](size_t number) const { return graph_.nodes()[number]; }
+
+ private:
+  bool is_removed(const ir::Node& node) const {
+    return node.op == &ops::hook && !bindings_[static_cast<size_t>(node.handle)].hook->is_live();
+  }
+  const ir::Graph& graph_;
+  const std::vector<ir::Binding>& bindings_;
+  size_t next_ = 0;
+};
+
+// Replays the graph of a forward with gradient mode as it was when each node was recorded. Parcels are those of the run, whose pack hooks are
+// not called once more; what the run wrote outside is there.
+class ForwardReplay final : public PassThrough {
+ public:
+  ForwardReplay(Emitter& below, const RecordedFunction& recorded, const std::vector<ir::Binding>& bindings,
+                const Tensors& saved, const std::set<ir::ValueId>& wanted)
+      : PassThrough("ForwardReplay", below), recorded_(recorded), nodes_(recorded.graph, bindings) {
+    for (ir::ValueId v : wanted) values_[v] = Tensor();
+    for (size_t i = 0; i < saved.size(); ++i)
+      saved_[recorded.graph.outputs()[static_cast<size_t>(recorded.saved[i].output)]] = saved[i];
+  }
   void emit(const Call& call, Tensor* results) override {
-    const AutoGradMode mode(!off_[next_++] && GradMode::is_enabled());
+    const size_t number = nodes_.next();
+    const ir::Node& node = nodes_[number];
+    const AutoGradMode mode(!recorded_.no_grad[number] && GradMode::is_enabled());
+    const auto known = saved_.find(node.first_result);
+    if (call.op == &host::give_grad || call.op == &host::write_out)
+      results[0] = Tensor(RefPtr<TensorImpl>(call.operands[call.op == &host::write_out]));
+    else if (call.op == &host::pack && known != saved_.end())
+      results[0] = known->second;
+    else
+      below().emit(call, results);
+    for (int i = 0; i < call.outputs; ++i)
+      if (const auto it = values_.find(node.first_result + i); it != values_.end()) it->second = results[i];
+  }
+  /// The wanted values that nodes have given.
+  std::map<ir::ValueId, Tensor>& values() { return values_; }
+
+ private:
+  const RecordedFunction& recorded_;
+  Nodes nodes_;
+  std::map<ir::ValueId, Tensor> saved_, values_;
+};
+
+// Replays the graph of a backward. What an unpack hook gave continues the graph where the value was that had been packed.
+class BackwardReplay final : public PassThrough {
+ public:
+  BackwardReplay(Emitter& below, const RecordedFunction& recorded, const std::vector<ir::Binding>& bindings,
+                 const std::map<ir::ValueId, Tensor>& packed)
+      : PassThrough("BackwardReplay", below), nodes_(recorded.graph, bindings) {
+    for (const auto& [unpacked, value] : recorded.straight) places_[unpacked] = packed.at(value);
+  }
+  void emit(const Call& call, Tensor* results) override {
+    const ir::Node& node = nodes_[nodes_.next()];
     below().emit(call, results);
+    for (int i = 0; i < call.outputs; ++i)
+      if (const auto it = places_.find(node.first_result + i); it != places_.end() && it->second.defined())
+        results[i] = with_place_of(results[i], it->second);
   }
 
  private:
-  const std::vector<bool>& off_;
-  size_t next_ = 0;
+  Nodes nodes_;
+  std::map<ir::ValueId, Tensor> places_;
 };
 
 }  // namespace
@@ -150,19 +225,36 @@ void FunctionCapture::Saved::release() {
   if (all) bindings.clear();
 }
 
-// The values that the backward needs, computed anew by differentiable operations.
-Tensors FunctionCapture::replay_forward(const Saved& saved, const Record& record) const {
-  for (size_t i = 0; i < saved.bindings.size(); ++i)
-    if (const Tensor& x = saved.bindings[i].tensor; x.defined() && x.version() != saved.binding_versions[i])
+void FunctionCapture::Saved::check_inputs(const Record& record) const {
+  for (size_t i = 0; i < bindings.size(); ++i)
+    if (const Tensor& x = bindings[i].tensor; x.defined() && x.version() != binding_versions[i])
       fail(Category::version_mismatch, "compiled",
            fmt::format("an input, {}, was written to before gradients of gradients were taken", describe(x)),
            record.where);
-  RecordedModes emitter(Emitter::current(), recorded_.no_grad);
-  const Tensors outputs = ir::replay(recorded_.graph, emitter, saved.bindings, saved.numbers);
-  Tensors values;
+}
+
+// Gradients that can be differentiated: the values that the backward needs are computed anew by differentiable operations.
+Tensors FunctionCapture::replay_backward(const Backward& backward, std::span<TensorImpl* const> cotangents,
+                                         const Saved& saved, const Tensors& values,
+                                         std::span<const Number> numbers) const {
+  const ir::Graph& graph = recorded_.graph;
+  std::set<ir::ValueId> wanted;
+  for (const auto& [unpacked, value] : backward.recorded.straight) wanted.insert(value);
+  ForwardReplay forward(Emitter::current(), recorded_, saved.bindings, values, wanted);
+  Tensors outputs;
+  {
+    const detail::NoDefaultHooks saves_nothing_new;
+    outputs = ir::replay(graph, forward, saved.bindings, saved.numbers);
+  }
+  for (size_t i = 0; i < graph.inputs().size(); ++i)
+    if (wanted.contains(graph.inputs()[i].value))
+      forward.values()[graph.inputs()[i].value] = saved.bindings[i].tensor;
+  Tensors again;
   for (const RecordedFunction::Saved& s : recorded_.saved)
-    values.push_back(outputs[static_cast<size_t>(s.output)]);
-  return values;
+    again.push_back(outputs[static_cast<size_t>(s.output)]);
+  const std::vector<ir::Binding> bindings = bind_backward(backward, cotangents, again);
+  BackwardReplay emitter(Emitter::current(), backward.recorded, bindings, forward.values());
+  return ir::replay(backward.recorded.graph, emitter, bindings, numbers);
 }
 
 void FunctionCapture::run_backward(Record& record, std::span<TensorImpl* const> operands, Tensor* results) {
@@ -182,9 +274,8 @@ void FunctionCapture::run_backward(Record& record, std::span<TensorImpl* const> 
   backward.recorded.graph.symbols.evaluate(numbers);
   Tensors gradients;
   if (GradMode::is_enabled()) {
-    values = capture.replay_forward(*saved, record);
-    gradients = ir::replay(backward.recorded.graph, Emitter::current(),
-                           capture.bind_backward(backward, operands, values), numbers);
+    saved->check_inputs(record);
+    gradients = capture.replay_backward(backward, operands, *saved, values, numbers);
   } else {
     const ProfiledRun profiled(saved->capture, backward.planned, {}, numbers);
     gradients = backward.plan->run(capture.bind_backward(backward, operands, values), numbers);

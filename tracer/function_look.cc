@@ -51,6 +51,9 @@ std::string TensorLook::text() const {
 }
 
 CallLook::CallLook(const Tensors& given, FunctionKind kind) : gradients(GradMode::is_enabled()) {
+  RefPtr<SavedTensorHooks> pair = default_saved_tensor_hooks();
+  has_pair = static_cast<bool>(pair);
+  if (pair && pair->traceable) traceable_pair = std::move(pair);
   for (const Tensor& t : given) {
     arguments.emplace_back(t.impl(), kind);
     same_as.push_back(static_cast<size_t>(std::ranges::find(given, t.get(), &Tensor::get) - given.begin()));
@@ -80,6 +83,9 @@ std::string CallLook::difference(const CallLook& now) const {
       return fmt::format("argument {} was {}, is {}", i, arguments[i].text(), now.arguments[i].text());
   if (same_as != now.same_as) return "arguments are the same tensor, or are no longer";
   if (gradients != now.gradients) return now.gradients ? "gradients are on" : "gradients are off";
+  if (has_pair != now.has_pair)
+    return fmt::format("there {} a default pair of saved-tensor hooks", now.has_pair ? "is" : "is no longer");
+  if (!(traceable_pair == now.traceable_pair)) return "another traceable pair of saved-tensor hooks";
   return {};
 }
 

@@ -244,7 +244,7 @@ ir::ValueId FunctionRecorder::value_of(const Tensor& tensor) {
   if (!tensor.defined()) return ir::kNoValue;
   TensorImpl& cell = tensor.impl();
   const bool is_own = cell.graph == id_ && cell.value_id != ir::kNoValue;
-  if (is_own && !has_written_) return cell.value_id;
+  if (is_own && (!has_written_ || !cell.has_layout())) return cell.value_id;
   if (forward_ && cell.graph == forward_->id_) {
     const int32_t index = forward_->saved_index(tensor);
     if (running_) users_.emplace_back(index, running_);
@@ -305,6 +305,7 @@ void FunctionRecorder::write(TensorImpl& self, const Tensor& result, SourceLocat
   else
     root.value = relate(ops::info<ops::AsStridedScatter>, root, self, computed(self.type(), value));
   root.is_written = has_written_ = true;
+  root.is_outside = false;
   root.views.clear();
   self.storage()->bump_version(where);
 }

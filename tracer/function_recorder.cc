@@ -53,10 +53,10 @@ void FunctionRecorder::emit(const Call& call, Tensor* results) {
 
 void FunctionRecorder::emit_call(const Call& call, Tensor* results) {
   if (call.op->is(Trait::bookkeeping)) return emit_bookkeeping(call, results);
-  if (call.op->run_on_host)
+  if (call.op->run_on_host && call.op->is(Trait::effect))
     return call.op->run_on_host(call, results);  // a function that has run: its results
   infer(call, results);
-  if (call.op->is(Trait::view)) {
+  if (call.op->is(Trait::view) && call.operands[0]->has_layout()) {
     TensorImpl& cell = results[0].impl();
     make_view(call, *call.operands[0], cell);  // first: it fails for a layout that does not allow the view
     append_node(call, results);
@@ -66,7 +66,7 @@ void FunctionRecorder::emit_call(const Call& call, Tensor* results) {
     return;
   }
   append_node(call, results);
-  for (int i = 0; i < call.outputs; ++i) lay_out(results[i].impl());
+  for (int i = 0; i < call.outputs && !call.op->is(Trait::view); ++i) lay_out(results[i].impl());
 }
 
 void FunctionRecorder::live_numbers(std::span<Scalar> out, const ReadNumbers& read) {
@@ -75,82 +75,15 @@ void FunctionRecorder::live_numbers(std::span<Scalar> out, const ReadNumbers& re
   for (Scalar& s : out) s = Scalar::symbol(graph_.symbols.add_symbol(s.number()), s.number());
 }
 
-// Unpacks, functions and what retain_grad keeps are code that runs on recorded values, as it would on others.
+// Functions and what retain_grad keeps are code that runs on recorded values, as it would on others.
 void FunctionRecorder::emit_bookkeeping(const Call& call, Tensor* results) {
   if (call.op == &ops::hook) return emit_hook(call, results);
+  if (call.op == &ops::pack) return emit_pack(call);
+  if (call.op == &ops::unpack) return emit_unpack(call, results);
   if (call.op == &ops::accumulate_grad)
     return accumulate(*call.attrs_as<AccumulateGradAttrs>().leaf,
                       Tensor(RefPtr<TensorImpl>(call.operands[0])));
   call.op->run_on_host(call, results);
-}
-
-void FunctionRecorder::emit_hook(const Call& call, Tensor* results) {
-  const HookAttrs& attrs = call.attrs_as<HookAttrs>();
-  if (forward_ && at_leaf_) {  // leaves are outside: their hooks run where the gradients go
-    for (int i = 0; i < call.outputs; ++i)
-      results[i] = Tensor(RefPtr<TensorImpl>(call.operands[static_cast<size_t>(i)]));
-    return;
-  }
-  if (attrs.hook->kind == Hook::Kind::post_accumulate)
-    throw Error(Category::unsupported,
-                "a post-accumulate hook cannot be recorded in a function. Hint: do its work in the function");
-  if (attrs.hook->traceable)
-    return run_hook(attrs, call.operands, {results, static_cast<size_t>(call.outputs)});
-  std::vector<TensorType> types;
-  for (int i = 0; i < call.outputs; ++i)
-    types.push_back(call.operands[static_cast<size_t>(i)] ? call.operands[static_cast<size_t>(i)]->type()
-                                                          : TensorType{});
-  Call plain = call;
-  plain.attrs = nullptr;
-  ir::Node& node = append(plain, types);
-  node.handle = graph_.add_handle(ir::Input::Kind::hook, {});
-  inputs_.push_back({.hook = RefPtr<Hook>(attrs.hook), .leaf = RefPtr<TensorImpl>(attrs.leaf)});
-  for (int i = 0; i < call.outputs; ++i) {
-    TensorImpl* operand = call.operands[static_cast<size_t>(i)];
-    if (operand) results[i] = computed(operand->type(), node.first_result + i);
-  }
-}
-
-// ---- gradients of leaves -------------------------------------------------------------------------------------------------------------
-
-FunctionRecorder::LeafGrad& FunctionRecorder::leaf_grad(TensorImpl& leaf, bool is_dropped) {
-  const auto it = std::ranges::find(grads_, &leaf, [](const LeafGrad& g) { return g.leaf.get(); });
-  if (it != grads_.end()) return *it;
-  grads_.push_back({RefPtr<TensorImpl>(&leaf), leaf.need_meta().grad, is_dropped});
-  return grads_.back();
-}
-
-void FunctionRecorder::grad_is_replaced(TensorImpl& leaf) { leaf_grad(leaf, true); }
-
-// From now on the gradient that a leaf has at the beginning is an input, whichever tensor that is in a run.
-void FunctionRecorder::grad_is_read(TensorImpl& leaf) {
-  if (leaf.graph) return;
-  const LeafGrad& g = leaf_grad(leaf, false);
-  TensorImpl* grad = leaf.need_meta().grad.get();
-  if (!grad || grad->graph || grad != g.before.get() || roots_.contains(grad->storage().get())) return;
-  inputs_[static_cast<size_t>(capture(*grad).input)].grad_of = RefPtr<TensorImpl>(&leaf);
-}
-
-// The value that has arrived becomes .grad, in a cell of its own; whether it needs memory of its own shows in the end.
-void FunctionRecorder::accumulate(TensorImpl& leaf, const Tensor& grad) {
-  if (!(grad.impl().type() == leaf.type()))
-    fail(Category::cotangent_mismatch, "accumulate_grad",
-         fmt::format("a gradient of type {} for a leaf of type {}", to_string(grad.impl().type()),
-                     to_string(leaf.type())));
-  for (const StandIn& s : stand_ins_)
-    if (s.leaf.get() == &leaf && s.tensor.get() != &leaf)
-      throw Error(
-          Category::unsupported,
-          "a recorded function runs a backward beyond its arguments. Hint: ask for gradients with grad()");
-  leaf_grad(leaf, false);
-  grad_is_read(leaf);
-  Tensor& sum = leaf.need_meta().grad;
-  if (!sum.defined())
-    sum = GradMode::is_enabled() ? clone(grad) : present_value(contiguous(grad).impl());
-  else if (GradMode::is_enabled())
-    sum = add(sum, grad);
-  else
-    sum.add_(grad);
 }
 
 // ---- the end -------------------------------------------------------------------------------------------------------------------------
@@ -161,7 +94,7 @@ std::vector<bool> FunctionRecorder::borrowed_values() const {
   for (const ir::Input& input : graph_.inputs())
     if (input.value != ir::kNoValue) borrowed[static_cast<size_t>(input.value)] = true;
   for (const ir::Node& node : graph_.nodes())
-    if (node.op->is(Trait::view) || node.handle >= 0)
+    if (node.op->is(Trait::view) || node.op->is(Trait::effect))
       for (int i = 0; i < node.results; ++i) borrowed[static_cast<size_t>(node.first_result + i)] = true;
   return borrowed;
 }
@@ -219,22 +152,6 @@ void FunctionRecorder::finish_saved(RecordedFunction& out) {
   }
 }
 
-void FunctionRecorder::finish_grads(RecordedFunction& out) {
-  for (const LeafGrad& g : grads_) {
-    const Tensor& grad = g.leaf->need_meta().grad;
-    const auto argument =
-        std::ranges::find(stand_ins_, g.leaf.get(), [](const StandIn& s) { return s.tensor.get(); });
-    RecordedFunction::Grad end{g.leaf, -1, g.is_dropped_first, g.before.defined(),
-                               RecordedFunction::Grad::kKept};
-    if (argument != stand_ins_.end()) end.argument = argument->argument;
-    if (!grad.defined())
-      end.output = RecordedFunction::Grad::kNone;
-    else if (grad.get() != g.before.get())
-      end.output = output(value_of(grad), true);
-    out.grads.push_back(std::move(end));
-  }
-}
-
 void FunctionRecorder::finish(const Tensors& results, RecordedFunction& out) {
   NoGradGuard no_grad;
   Emitter::Scope scope(*this);
@@ -250,7 +167,8 @@ void FunctionRecorder::finish(const Tensors& results, RecordedFunction& out) {
     Root& root = *root_order_[i];
     if (!root.is_written || root.input < 0) continue;
     check_alone(root);
-    out.writes.push_back({root.input, output(root.value, true), root.is_flat});
+    out.writes.push_back(
+        {root.input, root.is_outside ? -1 : output(root.value, true), root.is_flat, root.was_outside});
   }
   finish_saved(out);
   restore();
@@ -262,6 +180,8 @@ void FunctionRecorder::finish(const Tensors& results, RecordedFunction& out) {
   out.numbers = std::move(numbers_);
   out.unpacked = std::move(unpacked_);
   out.users = std::move(users_);
+  out.host = std::move(host_);
+  out.straight = std::move(straight_);
   no_grad_.resize(of_function);
   no_grad_.resize(graph_.nodes().size(), false);  // copies have the history of what they copy
   out.no_grad = std::move(no_grad_);

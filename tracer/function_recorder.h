@@ -18,15 +18,21 @@
 // back when the run is over; gradients of leaves that were replaced or accumulated become outputs. While recording nothing outside
 // changes: finish(), or the destructor, puts .grad of all leaves back.
 // An input that is not row-major, or that is seen beyond its ends, is written as a row: all of its memory.
-// Limits: a captured tensor has no history of its own; post-accumulate hooks and opaque functions are refused; hooks that look at data fail.
-// Start reading at emit, then value_of and write.
+//
+// Code of the user's that is not recorded becomes nodes that run on the host (tracer/host_node.h): packs and unpacks of opaque pairs, opaque
+// functions and hooks. Before each of them stand nodes that put outside what was written so far (publish), so that it finds there
+// what it would eagerly, and so that it is there when that code throws.
+// Limits: a captured tensor has no history of its own; traceable hooks that look at data fail.
+// Start reading at emit, then value_of and write; host code is in tracer/function_host.cc.
 #pragma once
 
 #include <functional>
 #include <unordered_map>
 
 #include "engine/driver.h"
+#include "ir/bookkeeping.h"
 #include "tracer/graph_emitter.h"
+#include "tracer/host_node.h"
 
 namespace retrograd {
 
@@ -57,8 +63,11 @@ struct RecordedFunction {
     int32_t output;         // or kNone: undefined in the end, kKept: the same tensor
   };
   struct Write {
-    int32_t input, output;  // what input is bound to gets the value of the output
+    int32_t input, output;  // what input is bound to gets the value of the output; -1: a node has written it
     bool all_memory;        // the output is all of its memory, as a row
+    bool was_written = false;  // by a node, before that
+    /// Whether the value may be computed in the memory of the input.
+    bool may_lie_there() const { return !all_memory && !was_written; }
   };
   /// Where a result or a saved value lies: in memory that the run computes, or in that of an input, seen with some geometry.
   struct Place {
@@ -86,7 +95,12 @@ struct RecordedFunction {
   /// The records whose slots a backward has unpacked, and by saved value, which of them it is for.
   std::vector<const Record*> unpacked;
   std::vector<std::pair<int32_t, const Record*>> users;
+  std::vector<RefPtr<HostCode>> host;  // of its nodes
+  /// Of a backward: a value that an unpack hook gave, and the value of the forward that was packed, whose gradient it has.
+  std::vector<std::pair<ir::ValueId, ir::ValueId>> straight;
 };
+
+class PostAccumulateCode;
 
 class FunctionRecorder final : public GraphEmitter {
  public:
@@ -136,13 +150,15 @@ class FunctionRecorder final : public GraphEmitter {
     RefPtr<TensorImpl> cell;  // how it lies; null: row-major, not asked for yet
     ir::ValueId value = ir::kNoValue;
     bool is_written = false;
-    int32_t input = -1;       // memory from outside: the input that it came in by
-    int32_t base_of = -1;     // the argument whose base this is; an input once it is needed
-    int32_t seen = -1;        // the same, or an argument that lies there; -1 of a computed value
-    int64_t seen_offset = 0;  // where that begins
-    int arguments = 0;        // that lie there
-    bool is_flat = false;     // value and cell are all of the memory, as a row
-    int32_t output = -1;      // that holds the value, once asked for
+    int32_t input = -1;        // memory from outside: the input that it came in by
+    int32_t base_of = -1;      // the argument whose base this is; an input once it is needed
+    int32_t seen = -1;         // the same, or an argument that lies there; -1 of a computed value
+    int64_t seen_offset = 0;   // where that begins
+    int arguments = 0;         // that lie there
+    bool is_flat = false;      // value and cell are all of the memory, as a row
+    bool is_outside = false;   // the value has been written where host code sees it
+    bool was_outside = false;  // it, or one before
+    int32_t output = -1;       // that holds the value, once asked for
     const Storage* outside = nullptr;
     RefPtr<TensorImpl> as_input;                                    // how the input lies
     std::vector<std::pair<RefPtr<TensorImpl>, ir::ValueId>> views;  // of the present value
@@ -151,6 +167,9 @@ class FunctionRecorder final : public GraphEmitter {
     RefPtr<TensorImpl> leaf;
     Tensor before;
     bool is_dropped_first;
+    ir::ValueId outside = ir::kNoValue;           // what host code finds there; kNoValue: `before`, or none
+    bool is_dropped_outside = false;              // none
+    std::vector<PostAccumulateCode*> hooks = {};  // that ran when it had been accumulated
   };
 
   Root& root_of(TensorImpl& cell);
@@ -163,6 +182,9 @@ class FunctionRecorder final : public GraphEmitter {
   void need_input(Root& root);
   void flatten(Root& root);
   RecordedFunction::Place place(const Tensor& tensor);
+  ir::ValueId input_value(const Root& root) const {
+    return graph_.inputs()[static_cast<size_t>(root.input)].value;
+  }
   void check_alone(const Root& root) const;
   ir::ValueId emit_geometry(const OpInfo& op, const TensorImpl& cell, ir::ValueId value,
                             const TensorImpl& part, const Tensor& with, int64_t bytes);
@@ -172,7 +194,23 @@ class FunctionRecorder final : public GraphEmitter {
   LeafGrad& leaf_grad(TensorImpl& leaf, bool is_dropped);
   void emit_call(const Call& call, Tensor* results);
   void emit_bookkeeping(const Call& call, Tensor* results);
+  void emit_pack(const Call& call);
+  void emit_unpack(const Call& call, Tensor* results);
   void emit_hook(const Call& call, Tensor* results);
+  void emit_post_accumulate(const HookAttrs& attrs, SourceLocation where);
+  ir::ValueId emit_host(const OpInfo& op, std::span<const ir::ValueId> operands, RefPtr<HostCode> code,
+                        SourceLocation where = {});
+  Tensor without_layout(const TensorType& type, ir::ValueId value) const { return make(type, value); }
+  void publish();
+  void publish_write(Root& root);
+  void publish_grad(LeafGrad& grad);
+  void lies_outside(const Tensor& tensor, ir::ValueId value);
+  // A leaf as host code finds it: one from outside, or the argument that is bound to the input with this value.
+  struct LeafOfRun {
+    RefPtr<TensorImpl> outside;
+    ir::ValueId argument;
+  };
+  LeafOfRun leaf_of_run(TensorImpl& leaf);
   void accumulate(TensorImpl& leaf, const Tensor& grad);
   std::vector<bool> borrowed_values() const;
   std::vector<ir::ValueId> shown_values() const;
@@ -181,7 +219,20 @@ class FunctionRecorder final : public GraphEmitter {
   int32_t output(ir::ValueId value, bool must_own);
   void restore();
 
+  // What was packed: by its slot.
+  struct PackedSlot {
+    ir::ValueId value;
+    RefPtr<Storage> memory;
+    uint32_t version;
+  };
+  const PackedSlot* packed(const Slot& slot) const;
+
   FunctionRecorder* forward_;
+  const RefPtr<SavedTensorHooks> pair_ =
+      default_saved_tensor_hooks();  // that each run has one of its own for
+  std::unordered_map<const Slot*, PackedSlot> packed_;
+  std::vector<RefPtr<HostCode>> host_;
+  std::vector<std::pair<ir::ValueId, ir::ValueId>> straight_;
   bool at_leaf_ = false;
   std::unordered_map<ir::ValueId, int32_t> saved_;  // values that a backward has asked for
   std::vector<RecordedFunction::Place> saved_places_;

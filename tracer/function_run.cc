@@ -100,23 +100,6 @@ Tensor tensor_at(const RecordedFunction::Place& place, const std::vector<ir::Bin
   return Tensor(std::move(cell));
 }
 
-// All memory of a tensor as a row.
-Tensor row_of(const TensorImpl& x) {
-  RefPtr<TensorImpl> row = TensorImpl::make();
-  row->set_type(x.dtype(), x.device(),
-                {x.storage()->nbytes() / static_cast<int64_t>(element_size(x.dtype()))});
-  contiguous_strides(row->shape(), row->mutable_strides());
-  row->set_storage(x.storage());
-  return Tensor(std::move(row));
-}
-
-// A cell of its own for the memory of x.
-Tensor seen(const Tensor& x) {
-  RefPtr<TensorImpl> cell = TensorImpl::make();
-  cell->alias(x.impl());
-  return Tensor(std::move(cell));
-}
-
 // A cell for `x`, with the same place in the graph, that does not change when x is written to; on other memory if that is given.
 Tensor kept(const Tensor& x, const RefPtr<Storage>& memory) {
   TensorImpl& from = x.impl();
@@ -135,6 +118,7 @@ Tensor kept(const Tensor& x, const RefPtr<Storage>& memory) {
 
 void FunctionCapture::write_back(const std::vector<ir::Binding>& bindings, const Tensors& outputs) const {
   for (const RecordedFunction::Write& w : recorded_.writes) {
+    if (w.output < 0) continue;
     TensorImpl* value = outputs[static_cast<size_t>(w.output)].get();
     const Tensor& target = bindings[static_cast<size_t>(w.input)].tensor;
     if (value->storage() == target.impl().storage())  // computed there
@@ -171,7 +155,7 @@ std::shared_ptr<FunctionCapture::Saved> FunctionCapture::save(const std::vector<
   saved->capture = shared_from_this();
   for (const RecordedFunction::Saved& s : recorded_.saved) {
     saved->values.push_back(s.place.defined() ? tensor_at(s.place, bindings, outputs)
-                                              : seen(outputs[static_cast<size_t>(s.output)]));
+                                              : seen(outputs[static_cast<size_t>(s.output)].impl()));
     saved->versions.push_back(saved->values.back().version());
   }
   saved->bindings = bindings;

@@ -33,6 +33,8 @@ struct FunctionCapture::Saved final : SavedElsewhere {
   void release() override;
   /// Error(backward_twice_freed) or Error(version_mismatch) when `backward` can no longer run.
   void check(const Backward& backward, const Record& record) const;
+  /// Error(version_mismatch) when the run cannot be computed anew.
+  void check_inputs(const Record& record) const;
 };
 
 }  // namespace retrograd

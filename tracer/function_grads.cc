@@ -1,0 +1,182 @@
+// Gradients of leaves in a recorded function: see tracer/function_recorder.h.
+//
+// While it records, .grad of a leaf is a recorded value, and LeafGrad remembers what it was; restore() puts that back. Where host code comes, a
+// node puts .grad where it is eagerly at that place (publish_grad); at the end the rest becomes outputs (finish_grads).
+// A hook behind the accumulation may write to the gradient and to the leaf, which are read where they lie. It may also drop .grad or put
+// another tensor there: that stays so, and what is recorded after it reads what the hook left. A step that reads a gradient which the hook
+// dropped in a run fails there, since eagerly it would have done something else.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "ops/arithmetic.h"
+#include "ops/shape_ops.h"
+#include "tracer/function_recorder.h"
+
+namespace retrograd {
+
+namespace {
+
+// .grad of a leaf gets the operand, or is dropped.
+class GiveGradCode final : public HostCode {
+ public:
+  GiveGradCode(const TensorType& type, RefPtr<TensorImpl> leaf, bool is_dropped)
+      : leaf_(std::move(leaf)), is_dropped_(is_dropped) {
+    types = {type};
+  }
+  void run(std::span<TensorImpl* const> operands, Tensor* results) override {
+    TensorImpl& leaf = leaf_ ? *leaf_ : *operands.back();
+    leaf.need_meta().grad = is_dropped_ ? Tensor() : seen(*operands[0]);
+    results[0] = seen(*operands[0]);
+  }
+
+ private:
+  const RefPtr<TensorImpl> leaf_;  // null: the last operand
+  const bool is_dropped_;
+};
+
+}  // namespace
+
+// A hook that is called with a leaf; what .grad is then.
+class PostAccumulateCode final : public HostCode {
+ public:
+  PostAccumulateCode(const TensorType& type, RefPtr<Hook> hook, RefPtr<TensorImpl> leaf)
+      : hook_(std::move(hook)), leaf_(std::move(leaf)) {
+    types = {type};
+  }
+  void run(std::span<TensorImpl* const> operands, Tensor* results) override {
+    TensorImpl& leaf = leaf_ ? *leaf_ : *operands.back();
+    if (hook_->is_live()) run_hook({hook_.get(), &leaf}, {}, {});
+    const Tensor& left = leaf.need_meta().grad;
+    const bool is_there = left.defined() && left.impl().type() == types[0];
+    if (!is_there && is_read)
+      throw Error(
+          Category::unsupported,
+          "a post-accumulate hook dropped .grad of a leaf, which the recorded function reads later. Hint: "
+          "set_traceable(), or drop it in the function");
+    results[0] = is_there ? seen(contiguous(left).impl()) : seen(*operands[0]);
+  }
+
+  bool is_read = false;  // by what is recorded after it
+
+ private:
+  const RefPtr<Hook> hook_;
+  const RefPtr<TensorImpl> leaf_;
+};
+
+// ---- accumulation --------------------------------------------------------------------------------------------------------------------
+
+FunctionRecorder::LeafGrad& FunctionRecorder::leaf_grad(TensorImpl& leaf, bool is_dropped) {
+  const auto it = std::ranges::find(grads_, &leaf, [](const LeafGrad& g) { return g.leaf.get(); });
+  if (it != grads_.end()) return *it;
+  grads_.push_back({RefPtr<TensorImpl>(&leaf), leaf.need_meta().grad, is_dropped});
+  return grads_.back();
+}
+
+void FunctionRecorder::grad_is_replaced(TensorImpl& leaf) { leaf_grad(leaf, true); }
+
+// From now on the gradient that a leaf has at the beginning is an input, whichever tensor that is in a run.
+void FunctionRecorder::grad_is_read(TensorImpl& leaf) {
+  for (const LeafGrad& g : grads_)
+    if (g.leaf.get() == &leaf)
+      for (PostAccumulateCode* hook : g.hooks) hook->is_read = true;
+  if (leaf.graph) return;
+  const LeafGrad& g = leaf_grad(leaf, false);
+  TensorImpl* grad = leaf.need_meta().grad.get();
+  if (!grad || grad->graph || grad != g.before.get() || roots_.contains(grad->storage().get())) return;
+  inputs_[static_cast<size_t>(capture(*grad).input)].grad_of = RefPtr<TensorImpl>(&leaf);
+}
+
+// The value that has arrived becomes .grad, in a cell of its own; whether it needs memory of its own shows in the end.
+void FunctionRecorder::accumulate(TensorImpl& leaf, const Tensor& grad) {
+  if (!(grad.impl().type() == leaf.type()))
+    fail(Category::cotangent_mismatch, "accumulate_grad",
+         fmt::format("a gradient of type {} for a leaf of type {}", to_string(grad.impl().type()),
+                     to_string(leaf.type())));
+  for (const StandIn& s : stand_ins_)
+    if (s.leaf.get() == &leaf && s.tensor.get() != &leaf)
+      throw Error(
+          Category::unsupported,
+          "a recorded function runs a backward beyond its arguments. Hint: ask for gradients with grad()");
+  leaf_grad(leaf, false);
+  grad_is_read(leaf);
+  Tensor& sum = leaf.need_meta().grad;
+  if (!sum.defined())
+    sum = GradMode::is_enabled() ? clone(grad) : present_value(contiguous(grad).impl());
+  else if (GradMode::is_enabled())
+    sum = add(sum, grad);
+  else
+    sum.add_(grad);
+}
+
+// ---- what host code sees -------------------------------------------------------------------------------------------------------------
+
+FunctionRecorder::LeafOfRun FunctionRecorder::leaf_of_run(TensorImpl& leaf) {
+  for (const StandIn& s : stand_ins_)
+    if (s.tensor.get() == &leaf) return {{}, graph_.inputs()[static_cast<size_t>(input_of(s.tensor))].value};
+  return {RefPtr<TensorImpl>(&leaf), ir::kNoValue};
+}
+
+void FunctionRecorder::publish_grad(LeafGrad& g) {
+  const Tensor grad = g.leaf->need_meta().grad;
+  const bool is_first = g.outside == ir::kNoValue && !g.is_dropped_outside;  // host code has seen none
+  if (!grad.defined()) {
+    if (g.is_dropped_outside || (is_first && (g.is_dropped_first || !g.before.defined()))) return;
+  } else if (is_first ? grad.get() == g.before.get() : value_of(grad) == g.outside) {
+    return;
+  }
+  const LeafOfRun leaf = leaf_of_run(*g.leaf);
+  std::vector<ir::ValueId> operands{grad.defined() ? value_of(grad) : input_value(root_of(*g.leaf))};
+  if (leaf.argument != ir::kNoValue) operands.push_back(leaf.argument);
+  g.is_dropped_outside = !grad.defined();
+  g.outside = emit_host(
+      host::give_grad, operands,
+      RefPtr<HostCode>::adopt(new GiveGradCode(g.leaf->type(), leaf.outside, g.is_dropped_outside)));
+  if (grad.defined())
+    lies_outside(grad, g.outside);
+  else
+    g.outside = ir::kNoValue;
+}
+
+// What host code has been given, or has given: the tensor has this value now.
+void FunctionRecorder::lies_outside(const Tensor& tensor, ir::ValueId value) {
+  Root& root = root_of(tensor.impl());
+  if (root.input >= 0) return;  // it lay there before
+  root.value = value;
+  root.is_written = has_written_ = true;
+  root.views.clear();
+}
+
+void FunctionRecorder::emit_post_accumulate(const HookAttrs& attrs, SourceLocation where) {
+  publish();
+  LeafGrad& g = leaf_grad(*attrs.leaf, false);
+  const Tensor grad = attrs.leaf->need_meta().grad;
+  const LeafOfRun leaf = leaf_of_run(*attrs.leaf);
+  auto* code = new PostAccumulateCode(attrs.leaf->type(), RefPtr<Hook>(attrs.hook), leaf.outside);
+  g.hooks.push_back(code);
+  std::vector<ir::ValueId> operands{value_of(grad)};
+  if (leaf.argument != ir::kNoValue) operands.push_back(leaf.argument);
+  g.outside = emit_host(host::post_accumulate, operands, RefPtr<HostCode>::adopt(code), where);
+  lies_outside(grad, g.outside);
+}
+
+// ---- the end -------------------------------------------------------------------------------------------------------------------------
+
+void FunctionRecorder::finish_grads(RecordedFunction& out) {
+  for (const LeafGrad& g : grads_) {
+    const Tensor& grad = g.leaf->need_meta().grad;
+    const auto argument =
+        std::ranges::find(stand_ins_, g.leaf.get(), [](const StandIn& s) { return s.tensor.get(); });
+    RecordedFunction::Grad end{g.leaf, -1, g.is_dropped_first, g.before.defined(),
+                               RecordedFunction::Grad::kKept};
+    if (argument != stand_ins_.end()) end.argument = argument->argument;
+    const bool is_first = g.outside == ir::kNoValue && !g.is_dropped_outside;
+    if (!grad.defined())
+      end.output = g.is_dropped_outside ? RecordedFunction::Grad::kKept : RecordedFunction::Grad::kNone;
+    else if (is_first ? grad.get() != g.before.get() : value_of(grad) != g.outside)
+      end.output = output(value_of(grad), true);
+    out.grads.push_back(std::move(end));
+  }
+}
+
+}  // namespace retrograd
