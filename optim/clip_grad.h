@@ -1,17 +1,35 @@
 // Clipping of gradients, in place. Sums are taken in double over chunks of fixed size, in a fixed order: the same bits on any number of
-// threads. Parameters without a gradient are passed over.
+// threads. Parameters without a gradient are passed over. Both functions can be recorded (tracer/compile.h): the norm is a node then, and the
+// rest made of tensor functions.
 #pragma once
 
 #include "engine/tensor.h"
 
 namespace retrograd::optim {
 
+/// A norm: a number, and a tensor. While a function is recorded there is no number yet: reading it is an Error(bad_argument) that names the
+/// line of the call.
+class GradNorm {
+ public:
+  explicit GradNorm(double value) : value_(value) {}
+  GradNorm(Tensor recorded, SourceLocation where) : recorded_(std::move(recorded)), where_(where) {}
+
+  operator double() const;
+  /// A float64 tensor of no dims, without a gradient.
+  Tensor tensor() const;
+
+ private:
+  double value_ = 0;
+  Tensor recorded_;
+  SourceLocation where_;
+};
+
 /// Scales all gradients together so that their norm is at most max_norm, as PyTorch does: by min(1, max_norm / (norm + 1e-6)). Returns the
 /// norm before: (sum |g|^norm_type)^(1/norm_type), for an infinite norm_type the largest |g|.
 /// Errors: bad_argument for max_norm < 0, norm_type <= 0, and, with error_if_nonfinite, for a norm that is infinite or nan;
 /// dtype_mismatch for gradients that are not float32 or float64.
-double clip_grad_norm_(const Tensors& parameters, double max_norm, double norm_type = 2,
-                       bool error_if_nonfinite = false, SourceLocation where = SourceLocation::current());
+GradNorm clip_grad_norm_(const Tensors& parameters, double max_norm, double norm_type = 2,
+                         bool error_if_nonfinite = false, SourceLocation where = SourceLocation::current());
 
 /// Clamps every element of the gradients to [-clip_value, clip_value]. Error(bad_argument) for clip_value < 0.
 void clip_grad_value_(const Tensors& parameters, double clip_value,

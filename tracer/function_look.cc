@@ -15,13 +15,17 @@ namespace {
 uint64_t hooks_of(const TensorImpl& x) {
   if (!x.meta || !x.meta->has_hooks()) return 0;
   uint64_t hash = 1;
+  bool any = false;
   for (const HookList* list :
        {&x.meta->tensor_hooks, &x.meta->pre_hooks, &x.meta->post_hooks, &x.meta->post_accumulate_hooks}) {
     for (const RefPtr<Hook>& h : list->all())
-      if (h->is_live()) hash = hash * 0x9E3779B97F4A7C15u + reinterpret_cast<uintptr_t>(h.get());
+      if (h->is_live()) {
+        hash = hash * 0x9E3779B97F4A7C15u + reinterpret_cast<uintptr_t>(h.get());
+        any = true;
+      }
     hash = hash * 31 + 7;
   }
-  return hash;
+  return any ? hash : 0;
 }
 
 }  // namespace
