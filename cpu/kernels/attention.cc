@@ -181,10 +181,11 @@ class Backward {
     const auto in_block = [&](int64_t first) { block(0, first, Buffers(blocks_, v_.columns())); };
     const ScratchRoom room(blocks_.measure(q_.count(), in_block), q_.count());
     parallel_for(q_.count(), [&](int64_t i) {
-      const ScratchArea area = room.lend();
-      const Buffers buffers(blocks_, v_.columns());
       std::fill_n(dk_.at(i, 0), k_.rows() * k_.columns(), T(0));
       std::fill_n(dv_.at(i, 0), v_.rows() * v_.columns(), T(0));
+      if (blocks_.queries() == 0) return;
+      const ScratchArea area = room.lend();
+      const Buffers buffers(blocks_, v_.columns());
       for (int64_t first = 0; first < blocks_.queries(); first += blocks_.rows()) block(i, first, buffers);
     });
   }
