@@ -22,11 +22,11 @@ struct Stats {
 Stats stats();
 /// peak_bytes becomes live_bytes, or `at_least` if that is higher. Returns what it was.
 int64_t reset_peak(int64_t at_least = 0);
-/// Refuses an allocation of tensor data that would lift live_bytes above `bytes` (OutOfMemory); 0: no limit.
+/// Refuses an allocation that would lift live_bytes above `bytes` (OutOfMemory); 0: no limit.
 void set_limit(int64_t bytes);
 /// Gives what is kept for reuse back to the system: large blocks, and slabs of the pool without a block in use.
 void empty_cache();
-/// For tests: the allocation of tensor data `count` calls from now fails once; 0 switches it off.
+/// For tests: the counted allocation `count` calls from now fails once; 0 switches it off.
 void fail_allocation_after(int64_t count);
 
 }  // namespace memory
@@ -35,8 +35,7 @@ namespace detail {
 [[noreturn]] void fail_allocation(size_t bytes);  // throws OutOfMemory
 void* allocate_block(size_t bytes);  // not counted: small ones from the pool, large ones from the cache
 void free_block(void* block, size_t bytes) noexcept;
-void* allocate_data(size_t bytes,
-                    size_t header);  // header + bytes, without the header counted; throws OutOfMemory
+void* allocate_data(size_t bytes, size_t header);  // header + bytes, which are counted; throws OutOfMemory
 void free_data(void* block, size_t bytes, size_t header) noexcept;
 void count_tensor(int delta);
 }  // namespace detail
