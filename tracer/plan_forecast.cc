@@ -23,6 +23,8 @@ class Plan::Forecast {
         memory_(cells_->at.size(), kNotOurs),
         live_(memory::stats().live_bytes),
         peak_(live_) {
+    const RefPtr<Storage> nowhere = storage_without_memory();
+    for (const RefPtr<TensorImpl>& cell : cells_->own) cell->set_storage(nowhere);
     find_ours();
   }
 

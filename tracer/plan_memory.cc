@@ -54,6 +54,7 @@ class Outlines {
     RefPtr<TensorImpl> cell = TensorImpl::make();
     cell->set_type(t.dtype, t.device, t.shape);
     contiguous_strides(t.shape, cell->mutable_strides());
+    cell->set_storage(nowhere_);
     return cell;
   }
   // Layouts depend on the first operand alone.
@@ -65,6 +66,7 @@ class Outlines {
   const ir::Graph& graph_;
   const std::vector<TensorType>& types_;
   std::function<void*(const ir::Node&)> attrs_of_;
+  const RefPtr<Storage> nowhere_ = storage_without_memory();
   std::vector<RefPtr<TensorImpl>> cells_;
   std::vector<int32_t> producers_;
 };

@@ -3,12 +3,19 @@
 //   Run     what the run was given, and where it is: the loop and its steps in plan_run.cc, leaving the graph in plan_leave.cc.
 #pragma once
 
+#include <limits>
+
 #include "tracer/peak_watch.h"
 #include "tracer/plan.h"
 
 namespace retrograd {
 
 inline constexpr int kMaxSpanOperands = 3;
+
+/// For cells of which only the layout is asked: views of any extent fit in.
+inline RefPtr<Storage> storage_without_memory() {
+  return Storage::wrap(nullptr, std::numeric_limits<int64_t>::max(), nullptr, nullptr);
+}
 
 /// Of a type without symbols.
 inline int64_t bytes_of(const TensorType& type) {
