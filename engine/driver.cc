@@ -156,6 +156,7 @@ void Driver::run_rule(Record& record, uint32_t ordinal, const Lists& hooks, std:
     list_hooks(hooks.pre, grads, {});
   }
   origin(record, ordinal, "rule");
+  if (record.hooks && record.hooks->saved) record.hooks->saved->begin(!request_.retain_graph);
   RuleContext context(record, emitter_, grads.data());
   {
     const CallScope at(record.where);

@@ -91,6 +91,8 @@ struct GradBox : RefCounted {
 /// What a record has saved beside its slots.
 struct SavedElsewhere {
   virtual ~SavedElsewhere() = default;
+  /// The record's rule is about to run. `released`: release() comes behind it, so each value may go with its last use.
+  virtual void begin(bool released) = 0;
   virtual void release() = 0;
 };
 

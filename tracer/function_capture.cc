@@ -49,11 +49,12 @@ ir::Graph optimised(const RecordedFunction& recorded) {
 }
 
 std::unique_ptr<Plan> plan_of(const ir::Graph& graph, std::vector<Source>& sources,
-                              std::span<const Number> numbers, std::span<const WrittenInput> writes) {
+                              std::span<const Number> numbers, std::span<const WrittenInput> writes,
+                              Plan::Arena arena) {
   static const DriveLog no_log;
   static const std::vector<RuleRun> no_rules;
   sources.resize(graph.inputs().size(), Source{Source::Kind::constant});
-  return std::make_unique<Plan>(graph, sources, no_rules, no_log, numbers, cpu_executor(), writes);
+  return std::make_unique<Plan>(graph, sources, no_rules, no_log, numbers, cpu_executor(), writes, arena);
 }
 
 }  // namespace
@@ -73,7 +74,8 @@ FunctionCapture::FunctionCapture(const Function& function, const Tensors& argume
       outside_.emplace_back(input.captured.get(), TensorLook(input.captured.impl(), kind));
   numbers_ = hints(recorded_.graph);
   planned_ = optimised(recorded_);
-  plan_ = plan_of(planned_, sources_, numbers_, written_inputs(arguments));
+  plan_ = plan_of(planned_, sources_, numbers_, written_inputs(arguments),
+                  kind == FunctionKind::step ? Plan::Arena::large : Plan::Arena::small);
 }
 
 FunctionCapture::~FunctionCapture() = default;
@@ -225,7 +227,7 @@ std::unique_ptr<FunctionCapture::Backward> FunctionCapture::record_backward(
   ir::verify(backward->recorded.graph);
   backward->numbers = hints(backward->recorded.graph);
   backward->planned = optimised(backward->recorded);
-  backward->plan = plan_of(backward->planned, backward->sources, backward->numbers, {});
+  backward->plan = plan_of(backward->planned, backward->sources, backward->numbers, {}, Plan::Arena::small);
   for (const auto& [value, user] : backward->recorded.users) {
     users_.resize(std::max(users_.size(), static_cast<size_t>(value) + 1));
     std::vector<const Record*>& users = users_[static_cast<size_t>(value)];

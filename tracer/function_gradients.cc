@@ -179,7 +179,7 @@ FunctionCapture::Backward& FunctionCapture::backward_for(std::span<TensorImpl* c
 
 std::vector<ir::Binding> FunctionCapture::bind_backward(const Backward& backward,
                                                         std::span<TensorImpl* const> cotangents,
-                                                        const Tensors& saved) const {
+                                                        Tensors saved) const {
   std::vector<ir::Binding> bindings;
   for (const RecordedFunction::Input& input : backward.recorded.inputs) {
     ir::Binding b;
@@ -209,20 +209,41 @@ void FunctionCapture::Saved::check(const Backward& backward, const Record& recor
   }
 }
 
+void FunctionCapture::Saved::begin(bool released) {
+  std::lock_guard lock(mutex);
+  goes = released;
+}
+
+std::vector<bool> FunctionCapture::Saved::find_unused() const {
+  std::vector<bool> unused(values.size(), true);
+  for (size_t i = 0; i < std::min(values.size(), capture->users_.size()); ++i)
+    unused[i] =
+        std::ranges::all_of(capture->users_[i], [&](const Record* r) { return released.contains(r); });
+  return unused;
+}
+
+Tensors FunctionCapture::Saved::take(const Backward& backward) {
+  last = &backward;
+  if (!std::exchange(goes, false)) return values;
+  std::lock_guard users_lock(capture->mutex_);
+  released.insert(backward.recorded.unpacked.begin(), backward.recorded.unpacked.end());
+  const std::vector<bool> unused = find_unused();
+  Tensors taken = values;
+  for (size_t i = 0; i < values.size(); ++i)
+    if (unused[i]) values[i].reset();
+  return taken;
+}
+
 void FunctionCapture::Saved::release() {
   std::lock_guard lock(mutex);
   if (!last) return;
   std::lock_guard users_lock(capture->mutex_);
   released.insert(last->recorded.unpacked.begin(), last->recorded.unpacked.end());
   last = nullptr;
-  bool all = true;
-  for (size_t i = 0; i < capture->users_.size(); ++i) {
-    if (!std::ranges::all_of(capture->users_[i], [&](const Record* r) { return released.contains(r); }))
-      all = false;
-    else
-      values[i].reset();
-  }
-  if (all) bindings.clear();
+  const std::vector<bool> unused = find_unused();
+  for (size_t i = 0; i < values.size(); ++i)
+    if (unused[i]) values[i].reset();
+  if (std::ranges::find(unused, false) == unused.end()) bindings.clear();
 }
 
 void FunctionCapture::Saved::check_inputs(const Record& record) const {
@@ -265,8 +286,7 @@ void FunctionCapture::run_backward(Record& record, std::span<TensorImpl* const> 
   {
     std::lock_guard lock(saved->mutex);
     saved->check(backward, record);
-    values = saved->values;
-    saved->last = &backward;
+    values = saved->take(backward);
   }
   std::vector<Number> numbers = backward.numbers;
   for (const auto& [there, here] : backward.recorded.forward_numbers)
@@ -278,7 +298,7 @@ void FunctionCapture::run_backward(Record& record, std::span<TensorImpl* const> 
     gradients = capture.replay_backward(backward, operands, *saved, values, numbers);
   } else {
     const ProfiledRun profiled(saved->capture, backward.planned, {}, numbers);
-    gradients = backward.plan->run(capture.bind_backward(backward, operands, values), numbers);
+    gradients = backward.plan->run(capture.bind_backward(backward, operands, std::move(values)), numbers);
   }
   for (size_t i = 0; i < gradients.size(); ++i)
     if (record.edge(static_cast<int>(i))) results[i] = std::move(gradients[i]);

@@ -26,13 +26,19 @@ struct FunctionCapture::Saved final : SavedElsewhere {
   std::vector<uint32_t> binding_versions;
   std::vector<Number> numbers;
   std::mutex mutex;
+  bool goes = false;               // values may go with their last use in the next backward
   const Backward* last = nullptr;  // that ran: the one to be released
   std::set<const Record*> released;
 
+  void begin(bool released) override;
   /// Drops what the last backward has unpacked, save for what other records need.
   void release() override;
+  /// The values for a run of `backward`, handed over if they may go and no other record needs them.
+  Tensors take(const Backward& backward);
   /// Error(backward_twice_freed) or Error(version_mismatch) when `backward` can no longer run.
   void check(const Backward& backward, const Record& record) const;
+  // The values that only records already released have asked for. With both mutexes locked.
+  std::vector<bool> find_unused() const;
   /// Error(version_mismatch) when the run cannot be computed anew.
   void check_inputs(const Record& record) const;
 };

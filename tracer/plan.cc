@@ -39,7 +39,7 @@ struct Plan::Groups {
 
 Plan::Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std::vector<RuleRun>& rules,
            const DriveLog& log, std::span<const Number> values, Executor& executor,
-           std::span<const WrittenInput> writes)
+           std::span<const WrittenInput> writes, Arena arena)
     : graph_(graph), sources_(sources), log_(log), executor_(executor), bound_index_(sources.size(), -1) {
   for (size_t i = 0; i < sources.size(); ++i) {
     if (sources[i].kind == Source::Kind::slot) continue;
@@ -64,7 +64,7 @@ Plan::Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std
       if (rule->leaves_slots) steps_.push_back(release);
     }
   }
-  assign_registers(writes);
+  assign_registers(writes, arena);
   choose_spans();
   if (!log_.may_leave) fold_unpacks();
 }

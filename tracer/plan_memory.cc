@@ -9,7 +9,7 @@
 namespace retrograd {
 namespace {
 
-constexpr int64_t kSmallBytes = 4096;  // of a value in the arena of a plan that empties slots
+constexpr int64_t kSmallBytes = 4096;  // of a value in a small arena
 
 // Cells for values of a graph that have types and layouts, but no memory: what a kernel can be asked with. Inputs count as row-major.
 class Outlines {
@@ -74,7 +74,7 @@ class Outlines {
 }  // namespace
 
 // What only kernels see gets its place.
-void Plan::place_in_arena(RegisterFile& file) {
+void Plan::place_in_arena(RegisterFile& file, Arena arena) {
   std::vector<ir::ValueId> values(static_cast<size_t>(graph_.value_count()));
   std::iota(values.begin(), values.end(), 0);
   std::vector<PlacedStep> placed;
@@ -96,11 +96,11 @@ void Plan::place_in_arena(RegisterFile& file) {
   ask_for_scratch(steps, placed);
   std::vector<int64_t> bytes;
   for (const TensorType& t : cell_types_) bytes.push_back(bytes_of(t));
-  const bool empties_slots = std::ranges::any_of(steps, [](Step* s) { return s->kind == Kind::unpack; });
-  const Placement placement = place_values(
-      {graph_, placed, file.last(), bytes, empties_slots ? kSmallBytes : std::numeric_limits<int64_t>::max(),
-       [&](ir::ValueId v) { return file.target_of(v) != ir::kNoValue; },
-       [&](size_t step, int o, int r) { return may_lie_over(*steps[step], o, r); }});
+  const Placement placement =
+      place_values({graph_, placed, file.last(), bytes,
+                    arena == Arena::small ? kSmallBytes : std::numeric_limits<int64_t>::max(),
+                    [&](ir::ValueId v) { return file.target_of(v) != ir::kNoValue; },
+                    [&](size_t step, int o, int r) { return may_lie_over(*steps[step], o, r); }});
   arena_bytes_ = placement.arena_bytes;
   arena_offsets_ = file.place(placement);
   for (size_t i = 0; i < placed.size(); ++i) {

@@ -341,6 +341,7 @@ void Plan::Run::function(const Step& s) {
   const int32_t* r = registers(s);
   Tensors operands, out(s.results);
   const std::vector<TensorImpl*> cells = give_operands(s, operands);
+  if (record.hooks && record.hooks->saved) record.hooks->saved->begin(!request.retain_graph);
   record.op->host_backward(record, cells, out.data());
   bool all_given = true;
   for (int i = 0; i < FunctionCall::arguments(record); ++i)

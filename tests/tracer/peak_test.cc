@@ -95,6 +95,50 @@ TEST_CASE("a step takes what was planned") {
   check(watch.report(), 3);
 }
 
+TEST_CASE("compiled functions and steps take no more than eager ones") {
+  const auto peak_of = [](const std::function<void()>& f) {
+    f();  // the first time, there is something to record
+    rg::memory::reset_peak();
+    f();
+    return rg::memory::stats().peak_bytes;
+  };
+  const Tensors w = parameters();
+  const Tensor x = rg::randn({kRows, kWidth});
+  rg::optim::AdamW optimizer(w, {});
+  auto loss = rg::compile([&](const Tensor& batch) { return model(batch, w); });
+  const auto train = [&](const std::function<Tensor(const Tensor&)>& f) {
+    optimizer.zero_grad();
+    const Tensor value = f(x);
+    value.backward();
+    optimizer.step();
+    return value;
+  };
+  const int64_t eager = peak_of([&] { train([&](const Tensor& batch) { return model(batch, w); }); });
+  CHECK(peak_of([&] { train([&](const Tensor& batch) { return loss(batch); }); }) <= eager);
+  auto step = rg::compile_step([&](const Tensor&) {
+    return train([&](const Tensor& batch) { return model(batch, w); });
+  });
+  optimizer.zero_grad();
+  CHECK(peak_of([&] { step(x); }) <= eager);
+}
+
+TEST_CASE("saved values of a compiled function go as its backward uses them") {
+  const Tensors w = parameters();
+  auto loss = rg::compile([&](const Tensor& batch) { return model(batch, w); });
+  const Tensor x = rg::randn({kRows, kWidth});
+  const auto peak_of = [&](bool retain) {
+    const Tensor value = loss(x);
+    rg::memory::reset_peak();
+    value.backward({}, retain);
+    if (!retain) CHECK_THROWS_AS(value.backward(), rg::Error);
+    if (retain) value.backward();
+    return rg::memory::stats().peak_bytes;
+  };
+  peak_of(false);
+  const int64_t released = peak_of(false);
+  CHECK(released < peak_of(true));
+}
+
 TEST_CASE("what hooks allocate has a line of its own") {
   constexpr int64_t kBytes = kRows * kWidth * 4;
   rg::CompiledBackward backward = rg::compile_backward();
