@@ -116,6 +116,14 @@ constinit thread_local FunctionCall::Observer* current_observer = nullptr;
 
 }  // namespace
 
+Tensors FunctionCall::Observer::record(const Of& function, const std::vector<const Tensor*>&,
+                                       const ForwardOf&, const Signature&, const AutogradContext&) {
+  throw InternalError(std::string(function.op->name) + " is recorded by nobody");
+}
+const FunctionCall::Signature& FunctionCall::Observer::expected(const Of& function,
+                                                                const std::vector<TensorType>&) {
+  throw InternalError(std::string(function.op->name) + " is recorded by nobody");
+}
 FunctionCall::Observer* FunctionCall::Observer::current() { return current_observer; }
 FunctionCall::Observer::Scope::Scope(Observer* observer)
     : outer_(std::exchange(current_observer, observer)) {}

@@ -96,13 +96,14 @@ struct FunctionCall {
   /// Is told of the calls of opaque functions on this thread, and takes them over while a function is recorded.
   class Observer {
    public:
-    virtual void called(Signature signature) = 0;
+    virtual void called(Signature) {}
+    // While a function is recorded:
     /// The results, then the others, as recorded values. `context` is that of the record; each run has one of its own.
     virtual Tensors record(const Of& function, const std::vector<const Tensor*>& arguments,
                            const ForwardOf& forward, const Signature& signature,
-                           const AutogradContext& context) = 0;
+                           const AutogradContext& context);
     /// What a call gives, which is recorded now.
-    virtual const Signature& expected(const Of& function, const std::vector<TensorType>& arguments) = 0;
+    virtual const Signature& expected(const Of& function, const std::vector<TensorType>& arguments);
 
     static Observer* current();
     class Scope {

@@ -19,6 +19,7 @@ struct FunctionCache::State {
   std::shared_ptr<FunctionCapture> last;
   Stats stats;
   std::string reason, eager_reason;
+  std::list<std::pair<CallLook, FunctionRecorder::Signatures>> rehearsals;  // the last made first
 
   std::shared_ptr<FunctionCapture> find(const CallLook& look, const Tensors& arguments, std::string& why) {
     std::lock_guard lock(mutex);
@@ -33,6 +34,12 @@ struct FunctionCache::State {
       if (it == captures.begin()) why = std::move(misfit);
     }
     return nullptr;
+  }
+  std::optional<FunctionRecorder::Signatures> rehearsed(const CallLook& look) {
+    std::lock_guard lock(mutex);
+    for (const auto& [known, signatures] : rehearsals)
+      if (known.difference(look).empty()) return signatures;
+    return {};
   }
   void keep(std::shared_ptr<FunctionCapture> capture, std::string why) {
     std::lock_guard lock(mutex);
@@ -57,11 +64,35 @@ std::string_view why_eager() {
   if (Emitter::current().values() == Emitter::Values::of_function) return "inside another recorded function";
   if (&emitter_below_profiles() != &eager_emitter()) return "forward mode, or another emitter, is on";
   if (autograd::DetectAnomalyGuard::is_enabled()) return "anomaly mode is on";
+  if (FunctionCall::Observer::current()) return "inside another function that is called as it is";
   if (WriteWatcher::current) return "AllowMutationOnSavedTensors is to see each write in place";
   return {};
 }
 
+// Notes what the opaque functions give that are called.
+class Rehearsal final : public FunctionCall::Observer {
+ public:
+  FunctionRecorder::Signatures signatures;
+
+  void called(FunctionCall::Signature signature) override { signatures.push_back(std::move(signature)); }
+};
+
 }  // namespace
+
+Tensors FunctionCache::rehearse(const Function& function, const Tensors& arguments, std::string why) {
+  CallLook look(arguments, state_->kind);
+  Rehearsal rehearsal;
+  Tensors results;
+  {
+    FunctionCall::Observer::Scope scope(&rehearsal);
+    results = run_eagerly(function, arguments, std::move(why));
+  }
+  std::lock_guard lock(state_->mutex);
+  std::erase_if(state_->rehearsals, [&](const auto& r) { return r.first.difference(look).empty(); });
+  state_->rehearsals.emplace_front(std::move(look), std::move(rehearsal.signatures));
+  if (state_->rehearsals.size() > kCaptures) state_->rehearsals.pop_back();
+  return results;
+}
 
 // The function itself. A step's results have no history.
 Tensors FunctionCache::run_eagerly(const Function& function, const Tensors& arguments, std::string why) {
@@ -86,7 +117,13 @@ Tensors FunctionCache::run(const Function& function, const Tensors& arguments, S
   std::shared_ptr<FunctionCapture> capture = state_->find(look, arguments, why);
   const bool first = !capture;
   if (first) {
-    capture = std::make_shared<FunctionCapture>(function, arguments, look, state_->kind);
+    const std::optional<FunctionRecorder::Signatures> known = state_->rehearsed(look);
+    try {
+      capture = std::make_shared<FunctionCapture>(function, arguments, look, state_->kind,
+                                                  known ? &*known : nullptr);
+    } catch (const RehearsalNeeded& e) {
+      return rehearse(function, arguments, e.what());
+    }
     state_->keep(capture, std::move(why));
   }
   {
@@ -131,6 +168,7 @@ void FunctionCache::reset() {
   state_->stats = {};
   state_->reason.clear();
   state_->eager_reason.clear();
+  state_->rehearsals.clear();
 }
 
 }  // namespace retrograd

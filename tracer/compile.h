@@ -71,6 +71,7 @@ class FunctionCache {
  private:
   struct State;
   Tensors run_eagerly(const Function& function, const Tensors& arguments, std::string why);
+  Tensors rehearse(const Function& function, const Tensors& arguments, std::string why);
 
   std::unique_ptr<State> state_;
 };

@@ -60,14 +60,14 @@ std::unique_ptr<Plan> plan_of(const ir::Graph& graph, std::vector<Source>& sourc
 }  // namespace
 
 FunctionCapture::FunctionCapture(const Function& function, const Tensors& arguments, CallLook look,
-                                 FunctionKind kind)
+                                 FunctionKind kind, const FunctionRecorder::Signatures* known)
     : kind_(kind), look_(std::move(look)) {
   for (size_t i = 0; i < arguments.size(); ++i)
     if (kind == FunctionKind::step && (!look_.arguments[i].is_leaf || look_.arguments[i].hooks))
       throw Error(Category::unsupported, fmt::format("argument {} of a recorded step has {}. Hint: detach it",
                                                      i, look_.arguments[i].is_leaf ? "hooks" : "a history"));
   recorded_.graph.name = kind == FunctionKind::step ? "step" : "function";
-  record(function, arguments);
+  record(function, arguments, known);
   ir::verify(recorded_.graph);
   for (const RecordedFunction::Input& input : recorded_.inputs)
     if (input.captured.defined())
@@ -80,15 +80,18 @@ FunctionCapture::FunctionCapture(const Function& function, const Tensors& argume
 
 FunctionCapture::~FunctionCapture() = default;
 
-void FunctionCapture::record(const Function& function, const Tensors& arguments) {
-  recorder_ = std::make_unique<FunctionRecorder>(recorded_.graph);
+void FunctionCapture::record(const Function& function, const Tensors& arguments,
+                             const FunctionRecorder::Signatures* known) {
+  recorder_ = std::make_unique<FunctionRecorder>(recorded_.graph, nullptr, known);
   const Tensors stand_ins = recorder_->arguments(arguments);
   Tensors results;
   {
     Taper taper(*recorder_);
     Emitter::Scope scope(taper);
     BackwardRunner::Scope eager(nullptr);
+    FunctionCall::Observer::Scope functions(recorder_.get());
     results = function(stand_ins);
+    recorder_->check_rehearsed();
     look_at_results(stand_ins, std::move(results));
   }
   if (std::ranges::any_of(ends_, &End::is_differentiable)) {

@@ -62,8 +62,9 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
  public:
   using Function = std::function<Tensors(const Tensors&)>;
 
-  /// Records the function for arguments like these.
-  FunctionCapture(const Function& function, const Tensors& arguments, CallLook look, FunctionKind kind);
+  /// Records the function for arguments like these. `known`: of the opaque functions that it calls; RehearsalNeeded where that is not so.
+  FunctionCapture(const Function& function, const Tensors& arguments, CallLook look, FunctionKind kind,
+                  const FunctionRecorder::Signatures* known);
   ~FunctionCapture();
   FunctionCapture(const FunctionCapture&) = delete;
 
@@ -99,7 +100,7 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   };
 
   std::string misplaced(const Tensors& arguments) const;
-  void record(const Function& function, const Tensors& arguments);
+  void record(const Function& function, const Tensors& arguments, const FunctionRecorder::Signatures* known);
   void look_at_results(const Tensors& given, Tensors results);
   void find_base(size_t end);
   void find_written();

@@ -104,10 +104,10 @@ class ForwardReplay final : public PassThrough {
     const ir::Node& node = nodes_[number];
     const AutoGradMode mode(!recorded_.no_grad[number] && GradMode::is_enabled());
     const auto known = saved_.find(node.first_result);
-    if (call.op == &host::give_grad || call.op == &host::write_out)
-      results[0] = Tensor(RefPtr<TensorImpl>(call.operands[call.op == &host::write_out]));
-    else if (call.op == &host::pack && known != saved_.end())
+    if (call.op == &host::pack && known != saved_.end())
       results[0] = known->second;
+    else if (HostCode* code = code_of(call))
+      code->replay(call.operands, results);
     else
       below().emit(call, results);
     for (int i = 0; i < call.outputs; ++i)

@@ -29,6 +29,9 @@ class GiveGradCode final : public HostCode {
     leaf.need_meta().grad = is_dropped_ ? Tensor() : seen(*operands[0]);
     results[0] = seen(*operands[0]);
   }
+  void replay(std::span<TensorImpl* const> operands, Tensor* results) override {
+    results[0] = Tensor(RefPtr<TensorImpl>(operands[0]));
+  }
 
  private:
   const RefPtr<TensorImpl> leaf_;  // null: the last operand
@@ -55,6 +58,10 @@ class PostAccumulateCode final : public HostCode {
           "a post-accumulate hook dropped .grad of a leaf, which the recorded function reads later. Hint: "
           "set_traceable(), or drop it in the function");
     results[0] = is_there ? seen(contiguous(left).impl()) : seen(*operands[0]);
+  }
+
+  void replay(std::span<TensorImpl* const> operands, Tensor* results) override {
+    results[0] = Tensor(RefPtr<TensorImpl>(operands[0]));
   }
 
   bool is_read = false;  // by what is recorded after it

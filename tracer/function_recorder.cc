@@ -75,11 +75,12 @@ void FunctionRecorder::live_numbers(std::span<Scalar> out, const ReadNumbers& re
   for (Scalar& s : out) s = Scalar::symbol(graph_.symbols.add_symbol(s.number()), s.number());
 }
 
-// Functions and what retain_grad keeps are code that runs on recorded values, as it would on others.
+// Traceable functions and what retain_grad keeps are code that runs on recorded values, as it would on others.
 void FunctionRecorder::emit_bookkeeping(const Call& call, Tensor* results) {
   if (call.op == &ops::hook) return emit_hook(call, results);
   if (call.op == &ops::pack) return emit_pack(call);
   if (call.op == &ops::unpack) return emit_unpack(call, results);
+  if (call.op == &ops::function_backward) return emit_function_backward(call, results);
   if (call.op == &ops::accumulate_grad)
     return accumulate(*call.attrs_as<AccumulateGradAttrs>().leaf,
                       Tensor(RefPtr<TensorImpl>(call.operands[0])));

@@ -23,13 +23,14 @@
 // functions and hooks. Before each of them stand nodes that put outside what was written so far (publish), so that it finds there
 // what it would eagerly, and so that it is there when that code throws.
 // Limits: a captured tensor has no history of its own; traceable hooks that look at data fail.
-// Start reading at emit, then value_of and write; host code is in tracer/function_host.cc.
+// Start reading at emit, then value_of and write; host code is in tracer/function_host.cc, function_grads.cc and function_opaque.cc.
 #pragma once
 
 #include <functional>
 #include <unordered_map>
 
 #include "engine/driver.h"
+#include "engine/function.h"
 #include "ir/bookkeeping.h"
 #include "tracer/graph_emitter.h"
 #include "tracer/host_node.h"
@@ -102,10 +103,20 @@ struct RecordedFunction {
 
 class PostAccumulateCode;
 
-class FunctionRecorder final : public GraphEmitter {
+/// Thrown where an opaque function is called of which nothing is known: the function around it is to be run as it is first.
+class RehearsalNeeded : public Error {
  public:
-  explicit FunctionRecorder(ir::Graph& graph, FunctionRecorder* forward = nullptr)
-      : GraphEmitter(graph), forward_(forward) {}
+  RehearsalNeeded() : Error(Category::unsupported, "what its opaque functions give is not known yet") {}
+};
+
+class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observer {
+ public:
+  using Signatures = std::vector<FunctionCall::Signature>;
+
+  /// `known`: of the opaque functions that the function calls, in order.
+  explicit FunctionRecorder(ir::Graph& graph, FunctionRecorder* forward = nullptr,
+                            const Signatures* known = nullptr)
+      : GraphEmitter(graph), forward_(forward), known_(known) {}
   ~FunctionRecorder();
   FunctionRecorder(const FunctionRecorder&) = delete;
 
@@ -129,6 +140,10 @@ class FunctionRecorder final : public GraphEmitter {
   Tensor cotangent(const TensorType& type, int result);
   /// The leaves from outside that want a gradient, and the number of the input of each.
   std::vector<std::pair<Tensor, int32_t>> captured_leaves() const;
+  /// Throws RehearsalNeeded if the function met one, even if it caught that.
+  void check_rehearsed() const {
+    if (needs_rehearsal_ || (known_ && functions_seen_ != known_->size())) throw RehearsalNeeded();
+  }
   /// After the function, and after its first backward: outputs and all else of `out` but the graph, into which it was recorded.
   void finish(const Tensors& results, RecordedFunction& out);
 
@@ -143,6 +158,12 @@ class FunctionRecorder final : public GraphEmitter {
   void grad_is_replaced(TensorImpl& leaf) override;
   void grad_is_read(TensorImpl& leaf) override;
   ir::ValueId value_of(const Tensor& tensor) override;
+
+  const FunctionCall::Signature& expected(const FunctionCall::Of& function,
+                                          const std::vector<TensorType>& arguments) override;
+  Tensors record(const FunctionCall::Of& function, const std::vector<const Tensor*>& arguments,
+                 const FunctionCall::ForwardOf& forward, const FunctionCall::Signature& signature,
+                 const AutogradContext& context) override;
 
  private:
   struct Root {
@@ -198,6 +219,8 @@ class FunctionRecorder final : public GraphEmitter {
   void emit_unpack(const Call& call, Tensor* results);
   void emit_hook(const Call& call, Tensor* results);
   void emit_post_accumulate(const HookAttrs& attrs, SourceLocation where);
+  void emit_function_backward(const Call& call, Tensor* results);
+  const Tensor* parcel_of(const Record& record) const;
   ir::ValueId emit_host(const OpInfo& op, std::span<const ir::ValueId> operands, RefPtr<HostCode> code,
                         SourceLocation where = {});
   Tensor without_layout(const TensorType& type, ir::ValueId value) const { return make(type, value); }
@@ -231,6 +254,10 @@ class FunctionRecorder final : public GraphEmitter {
   const RefPtr<SavedTensorHooks> pair_ =
       default_saved_tensor_hooks();  // that each run has one of its own for
   std::unordered_map<const Slot*, PackedSlot> packed_;
+  const Signatures* known_;
+  size_t functions_seen_ = 0;
+  bool needs_rehearsal_ = false;
+  std::unordered_map<const AutogradContext*, Tensor> contexts_;  // of opaque functions: the parcels
   std::vector<RefPtr<HostCode>> host_;
   std::vector<std::pair<ir::ValueId, ir::ValueId>> straight_;
   bool at_leaf_ = false;

@@ -50,6 +50,12 @@ ir::Node& append_host_node(ir::Graph& graph, const OpInfo& op, std::span<const i
   return graph.append(op, operands, &attrs, code.types);
 }
 
+HostCode* code_of(const Call& call) {
+  return call.op->run_on_host == run_code ? call.attrs_as<HostAttrs>().code : nullptr;
+}
+
+Tensor shown(TensorImpl& x) { return x.requires_grad ? Tensor(RefPtr<TensorImpl>(&x)) : seen(x); }
+
 Tensor seen(const TensorImpl& x) {
   RefPtr<TensorImpl> cell = TensorImpl::make();
   cell->alias(x);

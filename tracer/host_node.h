@@ -25,6 +25,8 @@ class HostCode : public RefCounted {
   virtual ~HostCode() = default;
   /// Gives a defined tensor of each of `types`. The operands are the cells of the run: what is to be kept or shown gets a cell of its own.
   virtual void run(std::span<TensorImpl* const> operands, Tensor* results) = 0;
+  /// The same when a forward is computed once more, with operands that have a history: nothing outside is changed.
+  virtual void replay(std::span<TensorImpl* const> operands, Tensor* results) { run(operands, results); }
   static void destroy(HostCode* code) noexcept { delete code; }
 
   std::vector<TensorType> types;  // of the results
@@ -42,9 +44,15 @@ extern const OpInfo pack, unpack, function, function_backward, post_accumulate, 
 ir::Node& append_host_node(ir::Graph& graph, const OpInfo& op, std::span<const ir::ValueId> operands,
                            HostCode& code);
 
+/// What the node of a call runs; null for another call.
+HostCode* code_of(const Call& call);
+
 /// A cell of its own for the memory of x; one for all of that memory, as a row.
 Tensor seen(const TensorImpl& x);
 Tensor row_of(const TensorImpl& x);
+
+/// What code of the user's is shown of an operand: itself if it has a history, which no register of a plan has; else as seen().
+Tensor shown(TensorImpl& x);
 
 /// The type of every parcel.
 TensorType parcel_type();

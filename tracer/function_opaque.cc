@@ -1,0 +1,195 @@
+// Opaque functions of the user's (engine/function.h) in a recorded function: see tracer/function_recorder.h.
+//
+// What such a function gives is known only when it has been called, so a function that calls one runs as it is at first, and what was
+// seen is kept (Rehearsal in tracer/compile.cc). Then the call is a node `function`, whose results have the types that were seen, and of its
+// record the ordinary rule makes a node `function_backward`. The context, which forward makes anew in each run, travels from one to the other as
+// a parcel. A run in which the function gives something else, or no gradient where one was to come, is an error: what comes behind it
+// cannot be changed any more.
+// Results are handed on row-major. An argument that forward marks as dirty is copied before it, and has a new value then.
+#include <algorithm>
+
+#include "engine/function.h"
+#include "ops/shape_ops.h"
+#include "tracer/function_recorder.h"
+
+namespace retrograd {
+namespace {
+
+class FunctionCode final : public HostCode {
+ public:
+  FunctionCode(const FunctionCall::Of& function, FunctionCall::ForwardOf forward,
+               FunctionCall::Signature signature)
+      : function_(function), forward_(std::move(forward)), signature_(std::move(signature)) {
+    types = {parcel_type()};
+    for (const auto* list : {&signature_.results, &signature_.others})
+      for (const TensorType& type : *list)
+        if (type.dtype != ScalarType::Undefined) types.push_back(type);
+  }
+
+  void run(std::span<TensorImpl* const> operands, Tensor* results) override {
+    const Tensors given = arguments(operands);
+    FunctionCall::Ran ran = call(given);
+    give(ran, ran.results, results);
+  }
+
+  // The record is made as if the function were called here.
+  void replay(std::span<TensorImpl* const> operands, Tensor* results) override {
+    const Tensors given = arguments(operands);
+    FunctionCall::Ran ran = call(given);
+    ran.dirty.clear();
+    const Tensors linked = FunctionCall::link(function_, pointers(given), ran);
+    give(ran, linked, results);
+  }
+
+ private:
+  Tensors arguments(std::span<TensorImpl* const> operands) const {
+    Tensors given;
+    size_t next = 0;
+    for (const TensorType& type : signature_.arguments)
+      given.push_back(type.dtype == ScalarType::Undefined ? Tensor() : shown(*operands[next++]));
+    for (const auto& [argument, result] : signature_.dirty) {
+      Tensor& t = given[static_cast<size_t>(argument)];
+      t = clone(t);
+    }
+    return given;
+  }
+  std::vector<const Tensor*> pointers(const Tensors& given) const {
+    std::vector<const Tensor*> pointers;
+    for (const Tensor& t : given) pointers.push_back(t.defined() ? &t : nullptr);
+    return pointers;
+  }
+  FunctionCall::Ran call(const Tensors& given) const {
+    FunctionCall::Ran ran = FunctionCall::run_forward(
+        function_, pointers(given), [&](AutogradContext* context) { return forward_(context, given); });
+    if (!(FunctionCall::signature_of(function_, pointers(given), ran) == signature_))
+      fail(Category::unsupported, function_.op->name,
+           "it gives or saves something else than when the function around it was recorded. Hint: leave it "
+           "out of "
+           "the compiled function",
+           function_.where);
+    return ran;
+  }
+  static void give(const FunctionCall::Ran& ran, const Tensors& made, Tensor* results) {
+    *results++ = make_parcel(ran.context);
+    for (const Tensor& t : made)
+      if (t.defined()) *results++ = row_major(t);
+    for (const Tensor& t : ran.others) *results++ = row_major(t);
+  }
+  static Tensor row_major(const Tensor& t) { return contiguous(shown(t.impl())); }
+
+  const FunctionCall::Of function_;
+  const FunctionCall::ForwardOf forward_;
+  const FunctionCall::Signature signature_;
+};
+
+class FunctionBackwardCode final : public HostCode {
+ public:
+  FunctionBackwardCode(Record& record, std::vector<bool> is_given)
+      : record_(&record), is_given_(std::move(is_given)) {
+    for (int i = 0; i < record.operands; ++i)
+      if (is_wanted(i)) types.push_back(record.operand_type(i));
+  }
+  bool is_wanted(int i) const { return i < FunctionCall::arguments(*record_) && record_->edge(i); }
+
+  void run(std::span<TensorImpl* const> operands, Tensor* results) override {
+    auto& context = *static_cast<AutogradContext*>(open_parcel(*operands[0]).get());
+    Tensors held;
+    std::vector<TensorImpl*> given;
+    size_t next = 1;
+    for (const bool is_there : is_given_) {
+      held.push_back(is_there ? shown(*operands[next++]) : Tensor());
+      given.push_back(held.back().get());
+    }
+    Tensors out(record_->operands);
+    FunctionCall::call_backward(context, *record_, given, out.data());
+    for (int i = 0; i < record_->operands; ++i) {
+      if (!is_wanted(i)) continue;
+      Tensor& gradient = out[static_cast<size_t>(i)];
+      if (!gradient.defined())
+        fail(Category::unsupported, record_->op->name,
+             "backward gives no gradient for argument " + std::to_string(i) +
+                 ", which wants one: a recorded function has no way to pass over what lies behind it. Hint: "
+                 "give zeros, "
+                 "or mark the function as is_traceable",
+             record_->where);
+      *results++ = shown(gradient.impl());
+    }
+  }
+
+ private:
+  const RefPtr<Record> record_;  // of the recorded tape
+  const std::vector<bool> is_given_;
+};
+
+}  // namespace
+
+const FunctionCall::Signature& FunctionRecorder::expected(const FunctionCall::Of& function,
+                                                          const std::vector<TensorType>& arguments) {
+  const size_t number = functions_seen_++;
+  if (!known_ || number >= known_->size() || (*known_)[number].op != function.op ||
+      (*known_)[number].arguments != arguments) {
+    needs_rehearsal_ = true;
+    throw RehearsalNeeded();
+  }
+  const FunctionCall::Signature& s = (*known_)[number];
+  const auto refuse = [&](std::string_view why) {
+    fail(Category::unsupported, function.op->name, why, function.where);
+  };
+  if (s.results.size() + s.others.size() >= kMaxOutputs)
+    refuse("an opaque function in a recorded one gives and saves at most 7 tensors beside its arguments");
+  if (std::ranges::none_of(s.arguments, [](const TensorType& t) { return t.dtype != ScalarType::Undefined; }))
+    refuse("an opaque function in a recorded one needs a tensor among its arguments");
+  for (const auto& [argument, result] : s.dirty)
+    if (argument < 0) refuse("an opaque function in a recorded one marks only arguments as dirty");
+  return s;
+}
+
+Tensors FunctionRecorder::record(const FunctionCall::Of& function,
+                                 const std::vector<const Tensor*>& arguments,
+                                 const FunctionCall::ForwardOf& forward,
+                                 const FunctionCall::Signature& signature, const AutogradContext& context) {
+  publish();
+  std::vector<ir::ValueId> operands;
+  for (const Tensor* a : arguments)
+    if (a && a->defined()) operands.push_back(value_of(*a));
+  ir::ValueId next = emit_host(host::function, operands,
+                               RefPtr<HostCode>::adopt(new FunctionCode(function, forward, signature)),
+                               effective_location(function.where));
+  contexts_[&context] = computed(parcel_type(), next++);
+  Tensors given;
+  for (const auto* list : {&signature.results, &signature.others})
+    for (const TensorType& type : *list)
+      given.push_back(type.dtype == ScalarType::Undefined ? Tensor() : computed(type, next++));
+  return given;
+}
+
+// Of a record whose function is a node; null of one that was recorded through.
+const Tensor* FunctionRecorder::parcel_of(const Record& record) const {
+  if (record.op->host_backward != FunctionCall::run_backward) return nullptr;
+  const auto it = contexts_.find(static_cast<const FunctionCall::Attrs*>(record.attrs())->context);
+  if (it != contexts_.end()) return &it->second;
+  return forward_ ? forward_->parcel_of(record) : nullptr;
+}
+
+void FunctionRecorder::emit_function_backward(const Call& call, Tensor* results) {
+  Record& record = *call.attrs_as<FunctionBackwardAttrs>().record;
+  const Tensor* parcel = parcel_of(record);
+  if (!parcel) return call.op->run_on_host(call, results);
+  if (GradMode::is_enabled())
+    fail(Category::unsupported, record.op->name,
+         "gradients of gradients of an opaque function cannot be recorded. Hint: mark it as is_traceable",
+         record.where);
+  publish();
+  std::vector<ir::ValueId> operands{value_of(*parcel)};
+  std::vector<bool> is_given;
+  for (TensorImpl* x : call.operands) {
+    is_given.push_back(x);
+    if (x) operands.push_back(value_of(Tensor(RefPtr<TensorImpl>(x))));
+  }
+  auto* code = new FunctionBackwardCode(record, std::move(is_given));
+  ir::ValueId next = emit_host(host::function_backward, operands, RefPtr<HostCode>::adopt(code), call.where);
+  for (int i = 0; i < call.outputs; ++i)
+    if (code->is_wanted(i)) results[i] = without_layout(record.operand_type(i), next++);
+}
+
+}  // namespace retrograd
