@@ -80,7 +80,7 @@ class Rehearsal final : public FunctionCall::Observer {
 }  // namespace
 
 Tensors FunctionCache::rehearse(const Function& function, const Tensors& arguments, std::string why) {
-  CallLook look(arguments, state_->kind);
+  CallLook look(arguments);
   Rehearsal rehearsal;
   Tensors results;
   {
@@ -112,7 +112,7 @@ Tensors FunctionCache::run(const Function& function, const Tensors& arguments, S
   if (const std::string_view why = why_eager(); !why.empty())
     return run_eagerly(function, arguments, std::string(why));
   for (const Tensor& a : arguments) refresh_view(a.impl());
-  const CallLook look(arguments, state_->kind);
+  const CallLook look(arguments);
   std::string why;
   std::shared_ptr<FunctionCapture> capture = state_->find(look, arguments, why);
   const bool first = !capture;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/anomaly.h"
 #include "engine/runner.h"
 #include "engine/taper.h"
 #include "ir/passes/pipeline.h"
@@ -57,21 +58,36 @@ std::unique_ptr<Plan> plan_of(const ir::Graph& graph, std::vector<Source>& sourc
   return std::make_unique<Plan>(graph, sources, no_rules, no_log, numbers, cpu_executor(), writes, arena);
 }
 
+// Runs the backwards of a function that is recorded, and notes the leaves that they reach.
+class OwnBackwards final : public BackwardRunner {
+ public:
+  std::vector<RefPtr<TensorImpl>> leaves;
+
+  Tensors run(const BackwardRequest& request) override {
+    Walk walk = request.walk();
+    for (const Walk::Leaf& l : walk.leaves())
+      if (l.wanted && !std::ranges::count(leaves, l.leaf, &RefPtr<TensorImpl>::get)) leaves.emplace_back(l.leaf);
+    if (!autograd::DetectAnomalyGuard::is_enabled()) return run_backward(request, walk, Emitter::current());
+    Watcher watcher(Emitter::current());
+    return run_backward(request, walk, watcher);
+  }
+};
+
 }  // namespace
 
 FunctionCapture::FunctionCapture(const Function& function, const Tensors& arguments, CallLook look,
                                  FunctionKind kind, const FunctionRecorder::Signatures* known)
     : kind_(kind), look_(std::move(look)) {
   for (size_t i = 0; i < arguments.size(); ++i)
-    if (kind == FunctionKind::step && (!look_.arguments[i].is_leaf || look_.arguments[i].hooks))
-      throw Error(Category::unsupported, fmt::format("argument {} of a recorded step has {}. Hint: detach it",
-                                                     i, look_.arguments[i].is_leaf ? "hooks" : "a history"));
+    if (kind == FunctionKind::step && !look_.arguments[i].is_leaf)
+      throw Error(Category::unsupported,
+                  fmt::format("argument {} of a recorded step has a history. Hint: detach it", i));
   recorded_.graph.name = kind == FunctionKind::step ? "step" : "function";
   record(function, arguments, known);
   ir::verify(recorded_.graph);
   for (const RecordedFunction::Input& input : recorded_.inputs)
     if (input.captured.defined())
-      outside_.emplace_back(input.captured.get(), TensorLook(input.captured.impl(), kind));
+      outside_.emplace_back(input.captured.get(), TensorLook(input.captured.impl()));
   numbers_ = hints(recorded_.graph);
   planned_ = optimised(recorded_);
   plan_ = plan_of(planned_, sources_, numbers_, written_inputs(arguments),
@@ -88,11 +104,13 @@ void FunctionCapture::record(const Function& function, const Tensors& arguments,
   {
     Taper taper(*recorder_);
     Emitter::Scope scope(taper);
-    BackwardRunner::Scope eager(nullptr);
+    OwnBackwards backwards;
+    BackwardRunner::Scope own(&backwards);
     FunctionCall::Observer::Scope functions(recorder_.get());
     results = function(stand_ins);
     recorder_->check_rehearsed();
     look_at_results(stand_ins, std::move(results));
+    for (const RefPtr<TensorImpl>& leaf : backwards.leaves) note_reached(leaf);
   }
   if (std::ranges::any_of(ends_, &End::is_differentiable)) {
     find_inputs();
@@ -106,6 +124,13 @@ void FunctionCapture::record(const Function& function, const Tensors& arguments,
   if (!backwards_.empty()) return;
   recorder_.reset();
   for (End& e : ends_) e.recorded.reset();
+}
+
+void FunctionCapture::note_reached(const RefPtr<TensorImpl>& leaf) {
+  const uint64_t hooks = ReachedLeaf::hooks_of(*leaf);
+  if (!leaf->graph) return reached_.push_back({leaf, -1, hooks});
+  for (const FunctionRecorder::StandIn& s : recorder_->stand_ins())
+    if (s.tensor.get() == leaf.get() && s.argument >= 0) reached_.push_back({{}, s.argument, hooks});
 }
 
 void FunctionCapture::look_at_results(const Tensors& given, Tensors results) {

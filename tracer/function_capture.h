@@ -28,11 +28,19 @@ struct TensorLook {
   TensorType type;
   IntList strides;
   bool requires_grad, is_leaf, is_multi_output_view, is_no_grad_view;
-  uint64_t hooks;  // of a leaf in a step, where they are part of the graph
 
-  TensorLook(const TensorImpl& x, FunctionKind kind);
+  explicit TensorLook(const TensorImpl& x);
   bool operator==(const TensorLook& o) const;
   std::string text() const;
+};
+
+/// A leaf that a backward of the function's own reaches: its hooks are recorded as the objects that they are.
+struct ReachedLeaf {
+  RefPtr<TensorImpl> outside;  // null: an argument
+  int argument;
+  uint64_t hooks;
+
+  static uint64_t hooks_of(const TensorImpl& leaf);
 };
 
 /// Where an argument lies: what a recording depends on that writes to arguments.
@@ -53,7 +61,7 @@ struct CallLook {
   bool has_pair;                            // a default one of saved-tensor hooks, and
   RefPtr<SavedTensorHooks> traceable_pair;  // which, if it is part of the graph
 
-  CallLook(const Tensors& arguments, FunctionKind kind);
+  explicit CallLook(const Tensors& arguments);
   /// What differs from `now`, in words; empty when nothing does.
   std::string difference(const CallLook& now) const;
 };
@@ -101,6 +109,7 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
 
   std::string misplaced(const Tensors& arguments) const;
   void record(const Function& function, const Tensors& arguments, const FunctionRecorder::Signatures* known);
+  void note_reached(const RefPtr<TensorImpl>& leaf);
   void look_at_results(const Tensors& given, Tensors results);
   void find_base(size_t end);
   void find_written();
@@ -132,6 +141,7 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   RecordedFunction recorded_;  // its graph as recorded: gradients of gradients replay it
   ir::Graph planned_;
   std::vector<std::pair<TensorImpl*, TensorLook>> outside_;  // kept alive by recorded_
+  std::vector<ReachedLeaf> reached_;
   std::vector<Number> numbers_;
   std::vector<Source> sources_;
   std::unique_ptr<Plan> plan_;

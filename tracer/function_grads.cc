@@ -101,7 +101,7 @@ void FunctionRecorder::accumulate(TensorImpl& leaf, const Tensor& grad) {
          fmt::format("a gradient of type {} for a leaf of type {}", to_string(grad.impl().type()),
                      to_string(leaf.type())));
   for (const StandIn& s : stand_ins_)
-    if (s.leaf.get() == &leaf && s.tensor.get() != &leaf)
+    if (s.leaf.get() == &leaf && (s.tensor.get() != &leaf || s.argument < 0))
       throw Error(
           Category::unsupported,
           "a recorded function runs a backward beyond its arguments. Hint: ask for gradients with grad()");

@@ -9,10 +9,7 @@ namespace retrograd {
 
 // ---- what a recording depends on -----------------------------------------------------------------------------------------------------
 
-namespace {
-
-// In a step, hooks are recorded as the objects that they are.
-uint64_t hooks_of(const TensorImpl& x) {
+uint64_t ReachedLeaf::hooks_of(const TensorImpl& x) {
   if (!x.meta || !x.meta->has_hooks()) return 0;
   uint64_t hash = 1;
   bool any = false;
@@ -28,38 +25,34 @@ uint64_t hooks_of(const TensorImpl& x) {
   return any ? hash : 0;
 }
 
-}  // namespace
-
-TensorLook::TensorLook(const TensorImpl& x, FunctionKind kind)
+TensorLook::TensorLook(const TensorImpl& x)
     : type(x.type()),
       requires_grad(x.requires_grad),
       is_leaf(x.is_leaf()),
       is_multi_output_view(x.is_multi_output_view),
-      is_no_grad_view(x.is_no_grad_view),
-      hooks(kind == FunctionKind::step ? hooks_of(x) : 0) {
+      is_no_grad_view(x.is_no_grad_view) {
   for (int i = 0; i < x.rank(); ++i) strides.push_back(x.strides()[i]);
 }
 
 bool TensorLook::operator==(const TensorLook& o) const {
   return type == o.type && std::ranges::equal(strides, o.strides) && requires_grad == o.requires_grad &&
          is_leaf == o.is_leaf && is_multi_output_view == o.is_multi_output_view &&
-         is_no_grad_view == o.is_no_grad_view && hooks == o.hooks;
+         is_no_grad_view == o.is_no_grad_view;
 }
 
 std::string TensorLook::text() const {
   return to_string(type) +
          (!is_leaf        ? ", with a history"
           : requires_grad ? ", requires a gradient"
-                          : "") +
-         (hooks ? ", hooked" : "");
+                          : "");
 }
 
-CallLook::CallLook(const Tensors& given, FunctionKind kind) : gradients(GradMode::is_enabled()) {
+CallLook::CallLook(const Tensors& given) : gradients(GradMode::is_enabled()) {
   RefPtr<SavedTensorHooks> pair = default_saved_tensor_hooks();
   has_pair = static_cast<bool>(pair);
   if (pair && pair->traceable) traceable_pair = std::move(pair);
   for (const Tensor& t : given) {
-    arguments.emplace_back(t.impl(), kind);
+    arguments.emplace_back(t.impl());
     same_as.push_back(static_cast<size_t>(std::ranges::find(given, t.get(), &Tensor::get) - given.begin()));
   }
 }
@@ -74,7 +67,7 @@ std::vector<ArgumentPlace> ArgumentPlace::of(const Tensors& arguments) {
     places.push_back({first(std::ranges::find(arguments, memory_of(t), memory_of)),
                       first(std::ranges::find(arguments, &base, base_of)), t.impl().storage_offset(),
                       base.storage_offset(), memory_of(t)->nbytes(),
-                      TensorLook(base, FunctionKind::function)});
+                      TensorLook(base)});
   }
   return places;
 }

@@ -100,6 +100,12 @@ void FunctionRecorder::link_stand_in(StandIn& made) {
   if (!like.requires_grad && !(like.base && like.base->requires_grad)) return;
   if (like.requires_grad && like.is_leaf()) {
     made.leaf = made.tensor;
+    if (!like.meta || !like.meta->has_hooks()) return;
+    AutogradMeta& meta = cell.need_meta();
+    meta.tensor_hooks = like.meta->tensor_hooks;
+    meta.pre_hooks = like.meta->pre_hooks;
+    meta.post_hooks = like.meta->post_hooks;
+    meta.post_accumulate_hooks = like.meta->post_accumulate_hooks;
     return;
   }
   made.leaf = make(like.type(), ir::kNoValue);

@@ -28,8 +28,12 @@ AutogradMeta& meta_of(const RecordedFunction::Grad& g, const Tensors& arguments)
 std::string FunctionCapture::misfit(const CallLook& look, const Tensors& arguments) const {
   if (std::string why = look_.difference(look); !why.empty()) return why;
   for (const auto& [cell, before] : outside_)
-    if (const TensorLook now(*cell, kind_); !(now == before))
+    if (const TensorLook now(*cell); !(now == before))
       return fmt::format("a tensor from outside was {}, is {}", before.text(), now.text());
+  for (const ReachedLeaf& leaf : reached_)
+    if (ReachedLeaf::hooks_of(leaf.outside ? *leaf.outside
+                                           : arguments[static_cast<size_t>(leaf.argument)].impl()) != leaf.hooks)
+      return "a leaf has other hooks";
   if (places_ && !misplaced(arguments).empty()) return misplaced(arguments);
   for (const RecordedFunction::Grad& g : recorded_.grads)
     if (!g.is_dropped_first && meta_of(g, arguments).grad.defined() != g.was_defined)

@@ -272,3 +272,48 @@ TEST_CASE("hooks that are removed or added between steps") {
   CHECK(plain.events.size() == 2);
   CHECK(step.stats().captures == 2);
 }
+
+TEST_CASE("hooks of a leaf that is an argument are those of the recorded call, others are recorded anew") {
+  struct OneSide {
+    Events events;
+    rg::HookHandle add(const Tensor& leaf, const std::string& name) {
+      leaf.register_post_accumulate_grad_hook([this, name](const Tensor& t) {
+        events.push_back(name + " has " + first_of(t.grad()));
+        rg::NoGradGuard off;
+        t.grad().mul_(0.5);
+      });
+      return leaf.register_hook([this, name](const Tensor& g) {
+        events.push_back(name + " " + first_of(g));
+        return g * 3.0;
+      });
+    }
+  } plain, recorded;
+  const auto body = [](const Tensor& leaf, const Tensor& x) {
+    leaf.set_grad({});
+    const Tensor loss = rg::sum(rg::exp(leaf * x));
+    loss.backward();
+    return leaf.grad() * 2.0;
+  };
+  auto step = rg::compile_step(body);
+  auto function = rg::compile(body);
+  const Tensor a = parameter({rg::Dim(3)}, 1), b = parameter({rg::Dim(3)}, 1), c = parameter({rg::Dim(3)}, 1);
+  OneSide third;
+  const auto all = [&](int i) {
+    const Tensor x = spread({rg::Dim(3)}, i), expected = body(a, x);
+    check_same({expected, a.grad()}, {step(b, x), b.grad()});
+    check_same({expected, a.grad()}, {function(c, x), c.grad()});
+    CHECK(plain.events == recorded.events);
+    CHECK(plain.events == third.events);
+  };
+  all(0);
+  plain.add(a, "first"), recorded.add(b, "first"), third.add(c, "first");
+  for (int i : {1, 2}) all(i);
+  CHECK(plain.events.size() == 4);
+  CHECK(step.stats().captures == 2);
+  CHECK(step.last_capture_reason() == "a leaf has other hooks");
+  rg::HookHandle h = plain.add(a, "second"), k = recorded.add(b, "second"), l = third.add(c, "second");
+  all(3);
+  h.remove(), k.remove(), l.remove();
+  all(4);
+  CHECK(function.stats().captures == 4);
+}
