@@ -66,7 +66,8 @@ class OwnBackwards final : public BackwardRunner {
   Tensors run(const BackwardRequest& request) override {
     Walk walk = request.walk();
     for (const Walk::Leaf& l : walk.leaves())
-      if (l.wanted && !std::ranges::count(leaves, l.leaf, &RefPtr<TensorImpl>::get)) leaves.emplace_back(l.leaf);
+      if (l.wanted && !std::ranges::count(leaves, l.leaf, &RefPtr<TensorImpl>::get))
+        leaves.emplace_back(l.leaf);
     if (!autograd::DetectAnomalyGuard::is_enabled()) return run_backward(request, walk, Emitter::current());
     Watcher watcher(Emitter::current());
     return run_backward(request, walk, watcher);

@@ -41,10 +41,7 @@ bool TensorLook::operator==(const TensorLook& o) const {
 }
 
 std::string TensorLook::text() const {
-  return to_string(type) +
-         (!is_leaf        ? ", with a history"
-          : requires_grad ? ", requires a gradient"
-                          : "");
+  return to_string(type) + (!is_leaf ? ", with a history" : requires_grad ? ", requires a gradient" : "");
 }
 
 CallLook::CallLook(const Tensors& given) : gradients(GradMode::is_enabled()) {
@@ -66,8 +63,7 @@ std::vector<ArgumentPlace> ArgumentPlace::of(const Tensors& arguments) {
     const TensorImpl& base = *base_of(t);
     places.push_back({first(std::ranges::find(arguments, memory_of(t), memory_of)),
                       first(std::ranges::find(arguments, &base, base_of)), t.impl().storage_offset(),
-                      base.storage_offset(), memory_of(t)->nbytes(),
-                      TensorLook(base)});
+                      base.storage_offset(), memory_of(t)->nbytes(), TensorLook(base)});
   }
   return places;
 }

@@ -302,9 +302,15 @@ Tensor FunctionRecorder::present_value(TensorImpl& self) {
 void FunctionRecorder::write(TensorImpl& self, const Tensor& result, SourceLocation where) {
   const ir::ValueId value = value_of(result);
   Root& root = root_of(self);
-  if (!self.graph && GradMode::is_enabled() && result.requires_grad())
+  if (!self.graph && GradMode::is_enabled() && result.requires_grad()) {
+    for (TensorImpl* cell : {&self, self.base.get()}) {  // it has that already
+      if (!cell) continue;
+      cell->grad_fn.reset();
+      cell->requires_grad = false;
+    }
     fail(Category::unsupported, "write",
          "a recorded function gives a tensor from outside a history. Hint: use no_grad, or detach", where);
+  }
   need_input(root);
   if (same_geometry(self, *root.cell))
     root.value = value;

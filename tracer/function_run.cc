@@ -31,8 +31,9 @@ std::string FunctionCapture::misfit(const CallLook& look, const Tensors& argumen
     if (const TensorLook now(*cell); !(now == before))
       return fmt::format("a tensor from outside was {}, is {}", before.text(), now.text());
   for (const ReachedLeaf& leaf : reached_)
-    if (ReachedLeaf::hooks_of(leaf.outside ? *leaf.outside
-                                           : arguments[static_cast<size_t>(leaf.argument)].impl()) != leaf.hooks)
+    if (ReachedLeaf::hooks_of(leaf.outside
+                                  ? *leaf.outside
+                                  : arguments[static_cast<size_t>(leaf.argument)].impl()) != leaf.hooks)
       return "a leaf has other hooks";
   if (places_ && !misplaced(arguments).empty()) return misplaced(arguments);
   for (const RecordedFunction::Grad& g : recorded_.grads)
