@@ -16,7 +16,8 @@ program is dropped. After a backward that fails, gradients are not compared: whi
 Left out as well is what only PyTorch's way of doing it decides (docs/design.md, section 12): strides of results that
 are not row-major and of dims of size 1, as_strided beyond the memory that its operand shows, operands of two dtypes
 where a gradient needs one of them, indices and sources that a backward does not need and that are written to later,
-retain_grad of views, a second backward where nothing was kept, and cotangents that became a .grad.
+retain_grad of views, a second backward where nothing was kept, cotangents that became a .grad, and gradients of
+gradients with respect to what was read before it wanted one.
 """
 
 import argparse

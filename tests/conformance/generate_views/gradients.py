@@ -17,7 +17,7 @@ def backward(p):
         return False
     statement = {"do": "backward", "roots": roots, "cotangents": [p.cotangent(r) for r in roots],
                  "retain_graph": p.random.random() < 0.8}
-    if p.random.random() < 0.1:
+    if p.random.random() < 0.1 and not p.late:
         statement["create_graph"] = True
         statement["retain_graph"] = True
     p.emit(statement)
@@ -33,7 +33,7 @@ def grad(p):
     if not inputs:
         return False
     inputs = p.random.sample(inputs, min(len(inputs), p.random.randint(1, 2)))
-    create = p.random.random() < 0.4
+    create = p.random.random() < 0.4 and not p.late
     p.emit({"do": "grad", "roots": roots, "cotangents": [p.cotangent(r) for r in roots], "inputs": inputs,
             "out": [p.fresh("g") for _ in inputs], "retain_graph": True, "create_graph": create,
             "allow_unused": True})
@@ -46,7 +46,9 @@ def requires_grad(p):
     name = p.pick(lambda t: sum(overlap.same_memory(t, o) for o in tensors) == 1)
     if not name:
         return False
-    p.emit({"do": "requires_grad", "var": name, "value": p.random.random() < 0.7})
+    value = p.random.random() < 0.7
+    p.late |= value and name in p.read and not p.tensor(name).requires_grad
+    p.emit({"do": "requires_grad", "var": name, "value": value})
     return True
 
 

@@ -63,7 +63,8 @@ def writes_through_views(roots):
 
 def keeps_numbers(roots):
     """Whether a product with a number is among the nodes: PyTorch keeps the number as a tensor, which is freed."""
-    return any(re.match("MulB|DivB", n.name()) and n.next_functions[1][0] is None for n in nodes(roots))
+    return any(re.match("MulB|DivB", n.name()) and any(not made for made, _ in n.next_functions[1:])
+               for n in nodes(roots))
 
 
 def peculiar(error, roots):

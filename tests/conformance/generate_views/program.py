@@ -38,6 +38,8 @@ class Program:
         self.name, self.count, self.failed = name, 0, False
         self.create_graph = False  # then whether a zero gradient has a history is up to the engine
         self.derived = []          # gradients, whose strides are up to the engine
+        self.read = set()          # names that an op has read
+        self.late = False          # one of them wants a gradient since
         shape = self.random.choice(SHAPES if self.random.random() < 0.95 else EMPTY)
         self.shapes = [shape, shape, self.random.choice(SHAPES + EMPTY)]
         for _ in range(self.random.randint(2, 4)):
@@ -100,6 +102,7 @@ class Program:
             return False
         self.body.append(statement)
         self.create_graph |= statement.get("create_graph", False)
+        self.read.update(statement.get("in", []))
         if statement.get("do") == "grad":
             self.derived += [self.tensor(n) for n in statement["out"] if n in self.oracle.names]
         if any(too_large(t) for t in self.oracle.names.values() if t is not None):
