@@ -57,6 +57,8 @@ Tensor To::transpose(RuleContext& c, int, const Tensor& g) { return to(g, c.type
 void Expand::infer(const Call& call, TensorImpl* const* outputs) {
   const Shape& from = call.operands[0]->shape();
   const Shape& size = call.attrs_as<Attrs>().size;
+  for (Dim d : size)
+    if (d.hint() < 0) fail_call(call, Category::bad_argument, "a size is negative");
   const int skip = size.rank() - from.rank();
   bool fits = skip >= 0;
   for (int i = 0; fits && i < from.rank(); ++i) fits = from[i].raw() == 1 || from[i] == size[i + skip];

@@ -188,8 +188,10 @@ namespace {
 // Elements from the first to behind the last of a tensor with these strides.
 Dim extent(const Shape& size, const IntList& stride) {
   Dim n = 1;
-  for (int i = 0; i < size.rank(); ++i)
+  for (int i = 0; i < size.rank(); ++i) {
+    if (size[i].raw() == 0) return 0;
     if (stride[i] != 0) n += (size[i] - 1) * stride[i];
+  }
   return n;
 }
 

@@ -116,7 +116,8 @@ void sample_rows(const Call& call, TensorImpl& out) {
   const Layout layout(weights);
   const int64_t n = weights.shape().back().raw(), k = out.shape().back().raw();
   const int64_t rows = weights.rank() == 2 ? weights.shape()[0].raw() : 1;
-  if (rows > 0 && n == 0) fail_call(call, Category::bad_argument, "there are no weights");
+  if (rows == 0) return;  // then any number of samples is allowed
+  if (n == 0) fail_call(call, Category::bad_argument, "there are no weights");
   const int64_t grain = std::max<int64_t>(1, kGrain / (n + k)), chunks = count_chunks(rows, grain);
   const ThreadScratch<double> all_weights(n, chunks), keys(n, chunks);
   const ThreadScratch<int64_t> places(n, chunks);

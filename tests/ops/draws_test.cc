@@ -259,6 +259,7 @@ TEST_CASE("multinomial with replacement") {
   CHECK(select(two, 0, 0).to_vector() != one.to_vector());
   for (ScalarType dtype : kFloats) CHECK(multinomial(to(weights, dtype), 3).sizes() == IntArray{3});
   CHECK(multinomial(ones({0, 3}), 2).sizes() == IntArray{0, 2});
+  CHECK(multinomial(ones({0, 1}), INT64_MAX, true).sizes() == IntArray{0, INT64_MAX});
 }
 
 TEST_CASE("multinomial without replacement draws one after the other") {
