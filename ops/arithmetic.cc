@@ -5,23 +5,32 @@
 #include <fmt/format.h>
 
 #include "engine/runner.h"
+#include "ops/copy.h"
 #include "ops/shape_ops.h"
 
 namespace retrograd {
 
-Tensor add(const Operand& a, const Operand& b, Scalar alpha) {
-  const ops::Function<ops::Add> plain;
+namespace {
+
+// a + alpha * b, or a - alpha * b. The product is in the dtype of the result: that of b alone may be too narrow.
+template <class Op>
+Tensor with_alpha(const Operand& a, const Operand& b, Scalar alpha) {
+  const ops::Function<Op> plain;
   if (!alpha.is_symbolic() && alpha.number() == Number::of(int64_t{1})) return plain(a, b);
+  const Operand both[] = {a, b};
+  const ScalarType dtype = ops::compute_dtype(ops::typing<Op>, both, a.where());
+  if (alpha.is_floating() && !is_floating(dtype))
+    fail(Category::bad_argument, Op::name,
+         fmt::format("alpha is {}, and the result holds no fractions", to_string(alpha)), a.where());
   if (b.is_scalar()) return plain(a, Operand(b.scalar() * alpha, a.where()));
-  return plain(a, mul(Operand(b.tensor(), a.where()), alpha));
+  const Tensor wide = to(Operand(b.tensor(), a.where()), dtype);
+  return plain(a, mul(Operand(wide, a.where()), dtype == kBool ? Scalar(alpha.to_int() != 0) : alpha));
 }
 
-Tensor sub(const Operand& a, const Operand& b, Scalar alpha) {
-  const ops::Function<ops::Sub> plain;
-  if (!alpha.is_symbolic() && alpha.number() == Number::of(int64_t{1})) return plain(a, b);
-  if (b.is_scalar()) return plain(a, Operand(b.scalar() * alpha, a.where()));
-  return plain(a, mul(Operand(b.tensor(), a.where()), alpha));
-}
+}  // namespace
+
+Tensor add(const Operand& a, const Operand& b, Scalar alpha) { return with_alpha<ops::Add>(a, b, alpha); }
+Tensor sub(const Operand& a, const Operand& b, Scalar alpha) { return with_alpha<ops::Sub>(a, b, alpha); }
 
 Tensor div(Operand a, Operand b, std::string_view rounding_mode) {
   if (rounding_mode.empty()) return ops::Function<ops::Div>()(a, b);

@@ -227,7 +227,7 @@ class Einsum {
     if (!nothing_own) return ops::product(x, y, {});
     if (x.dim() == 2) return dot(reshape_to(x, {x.impl().shape()[1]}), reshape_to(y, {y.impl().shape()[0]}));
     const Tensor turned = transpose(y, -2, -1);
-    return sum(mul(x, turned), -1);
+    return sum(mul(x, turned), -1, false, x.dtype());
   }
 
   // The dims of three groups: the first group as batch dims, each of the others as one dim.
@@ -324,9 +324,9 @@ Tensor tensordot(Operand a, const Tensor& b, const IntList& dims_a, const IntLis
     const int64_t d = left.contracted[i], e = right.contracted[i];
     const Dim m = left.size(d), n = right.size(e);
     if (m.raw() == 1)
-      right.tensor = sum(right.tensor, e, true);
+      right.tensor = sum(right.tensor, e, true, right.tensor.dtype());
     else if (n.raw() == 1)
-      left.tensor = sum(left.tensor, d, true);
+      left.tensor = sum(left.tensor, d, true, left.tensor.dtype());
     else if (!(m == n))
       fail(Category::shape_mismatch, "tensordot",
            fmt::format("sizes {} and {} of dims {} and {} differ", to_string(m), to_string(n), d, e));

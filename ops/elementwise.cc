@@ -46,6 +46,14 @@ TypeCategory category(Scalar s) {
                                          : TypeCategory::Bool;
 }
 
+// A number as the tensors' dtype holds it: one beyond an integer's range wraps around.
+Scalar fitted(Scalar s, ScalarType dtype) {
+  if (s.is_symbolic() || s.kind() != Number::Kind::Int) return s;
+  if (dtype == kUInt8) return Scalar(int64_t{static_cast<uint8_t>(s.to_int())});
+  if (dtype == kInt32) return Scalar(int64_t{static_cast<int32_t>(s.to_int())});
+  return s;
+}
+
 std::string operand_text(std::span<const Operand> operands) {
   std::string text;
   for (const Operand& x : operands)
@@ -65,6 +73,7 @@ ScalarType compute_dtype(const Typing& t, std::span<const Operand> operands, Sou
   }
   ScalarType dtype = join.result();
   if (t.promotion == Promotion::floating && is_integral(dtype, true)) dtype = kFloat32;
+  if (t.promotion == Promotion::number && dtype == kBool) dtype = kInt64;
   const bool refused = dtype == ScalarType::Undefined || is_float8(dtype) ||
                        (is_integral(dtype, true) && !t.integers) || (dtype == kBool && !t.booleans);
   if (refused)
@@ -93,7 +102,7 @@ void prepare(Prepared& out, const Typing& t, std::span<const Operand> operands, 
   bool number_allowed = t.op.has_scalar_operand;
   for (size_t i = 0; i < operands.size(); ++i) {
     if (operands[i].is_scalar() && number_allowed) {
-      out.scalar = operands[i].scalar();
+      out.scalar = fitted(operands[i].scalar(), dtype);
       number_allowed = false;  // the attribute holds one
       continue;
     }
@@ -117,9 +126,7 @@ Tensor repeat_to(const Tensor& tangent, const Shape& shape, SourceLocation where
 
 Tensor multiply(const Tensor& g, Operand factor) { return mul(Operand(g, factor.where()), factor); }
 
-Tensor plus(const Tensor& a, const Tensor& b) {
-  return a.defined() ? add(a, b) : b;
-}
+Tensor plus(const Tensor& a, const Tensor& b) { return a.defined() ? add(a, b) : b; }
 
 namespace op_detail {
 

@@ -27,6 +27,7 @@ enum class Promotion : uint8_t {
   same,      // computed in and giving the common dtype
   floating,  // integers become float32 first
   boolean,   // computed in the common dtype, gives bool
+  number,    // as `same`; bool becomes int64 first
 };
 
 /// The common dtype, the broadcast shape. Error(dtype_mismatch), Error(shape_mismatch).

@@ -313,6 +313,7 @@ Tensor index_add(Operand x, int64_t dim, const Tensor& index, const Tensor& sour
   const Tensor i = lift(ops::as_index(index, "index_add", x.where()), x.where());
   const Lifted into(x, dim, "index_add");
   Tensor from = lift(source, x.where());
+  if (!is_floating(source.dtype())) alpha = Scalar(alpha.to_int());
   if (alpha.is_symbolic() || alpha.to_double() != 1) from = mul(Operand(from, x.where()), alpha);
   return lower(ops::emit<ops::IndexAdd>({into.get(), i.get(), from.get()}, {into.dim}, x.where()),
                shape_of(x), x.where());

@@ -75,7 +75,7 @@ Tensor binary_cross_entropy_with_logits(Operand x, const Tensor& target, const T
 
 // The logarithm of a zero target is not taken.
 Tensor kl_div(Operand x, const Tensor& target, std::string_view reduction, bool log_target) {
-  const bool by_batch = reduction == "batchmean";
+  const bool by_batch = reduction == "batchmean", has_batch = x.tensor().dim() > 0;
   const auto averaging = parse_reduction(by_batch ? "sum" : reduction, "kl_div", x.where());
   Tensor loss;
   if (log_target) {
@@ -85,7 +85,7 @@ Tensor kl_div(Operand x, const Tensor& target, std::string_view reduction, bool 
     loss = sub(where(eq(target, 0), 0.0, mul(target, log(target))), mul(target, x));
   }
   const Tensor reduced = reduce_loss(loss, averaging);
-  return by_batch ? div(reduced, Scalar(x.tensor().impl().shape()[0])) : reduced;
+  return by_batch && has_batch ? div(reduced, Scalar(x.tensor().impl().shape()[0])) : reduced;
 }
 
 namespace {

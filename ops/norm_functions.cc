@@ -1,5 +1,5 @@
 // The public functions of ops/norms.h: each brings its input into the form of `normalize`.
-#include <cmath>
+#include <algorithm>
 #include <limits>
 
 #include <fmt/format.h>
@@ -46,14 +46,38 @@ IntList last_dims(Operand x, const Shape& normalized_shape, std::string_view op)
   return dims_from(skip, shape.rank());
 }
 
+// Of the numbers that are computed with: floats of 16 bits are accumulated in float32.
 double machine_epsilon(ScalarType dtype) {
-  switch (dtype) {
-    case kFloat64: return std::numeric_limits<double>::epsilon();
-    case kFloat16: return 0x1p-10;
-    case kBFloat16: return 0x1p-7;
-    default: return std::numeric_limits<float>::epsilon();
-  }
+  return dtype == kFloat64 ? std::numeric_limits<double>::epsilon()
+                           : double{std::numeric_limits<float>::epsilon()};
 }
+
+// An input beside its parameters, in the dtype to compute in: its own, which the parameters share, or float32
+// when it has 16 bits and they have float32. `back` gives the result the input's dtype.
+class Wide {
+ public:
+  Wide(Operand x, std::initializer_list<const Tensor*> parameters, std::string_view op)
+      : tensor_(x.tensor()), where_(x.where()), dtype_(tensor_.dtype()) {
+    const auto all_have = [&](ScalarType dtype) {
+      return std::ranges::all_of(parameters,
+                                 [&](const Tensor* p) { return !p->defined() || p->dtype() == dtype; });
+    };
+    if (all_have(dtype_)) return;
+    if ((dtype_ != kFloat16 && dtype_ != kBFloat16) || !all_have(kFloat32))
+      fail(Category::dtype_mismatch, op,
+           fmt::format("the parameters of {} are neither all of its dtype nor, beside 16 bits, float32",
+                       describe(tensor_)),
+           where_);
+    tensor_ = to(x, kFloat32);
+  }
+  Operand input() const { return Operand(tensor_, where_); }
+  Tensor back(const Tensor& y) const { return to(Operand(y, where_), dtype_); }
+
+ private:
+  Tensor tensor_;
+  SourceLocation where_;
+  ScalarType dtype_;
+};
 
 // A parameter of one value per channel, beside an input [N, C, ...].
 class Channels {
@@ -103,13 +127,12 @@ void move_towards(const Tensor& running, const Tensor& value, Scalar momentum) {
 }
 
 Tensor normalize_by(Operand x, const Channels& channels, const Tensor& mean, const Tensor& variance,
-                    const Tensor& weight, const Tensor& bias, Scalar eps, std::string_view op) {
+                    Scalar eps, std::string_view op) {
   if (!mean.defined() || !variance.defined())
     fail(Category::bad_argument, op, "there are no running statistics", x.where());
   const ScalarType dtype = x.tensor().dtype();
   const Tensor scale = rsqrt(add(channels.spread(detach(variance)), eps));
-  const Tensor y = mul(sub(x, to(channels.spread(detach(mean)), dtype)), to(scale, dtype));
-  return channels.affine(y, weight, bias);
+  return mul(sub(x, to(channels.spread(detach(mean)), dtype)), to(scale, dtype));
 }
 
 // Statistics of an [N, C, ...] input over `dims`, and the running ones moved towards them, averaged over
@@ -118,9 +141,10 @@ Tensor normalize_by_input(Operand x, const Channels& channels, const IntList& di
                           const Tensor& running_mean, const Tensor& running_var, Scalar momentum, Scalar eps,
                           std::string_view op) {
   const Dim n = ops::reduced_numel(x.tensor().impl().shape(), dims);
-  if (n <= Dim(1))
+  if (n == Dim(1))
     fail(Category::bad_argument, op, "more than one value per channel is needed to train", x.where());
   const Normalized normalized = normalize(x.tensor(), {}, {}, {dims, eps, true}, x.where());
+  if (n == Dim(0)) return normalized.y;  // nothing was seen: the running statistics stay
   NoGradGuard no_grad;
   const auto by_channel = [&](const Tensor& stat) {  // kept dims are of size 1, or samples
     return mean(reshape_to(stat, {stat.impl().shape()[0], channels.count()}), {0});
@@ -135,16 +159,21 @@ Tensor normalize_by_input(Operand x, const Channels& channels, const IntList& di
 
 Tensor layer_norm(Operand x, const Shape& normalized_shape, const Tensor& weight, const Tensor& bias,
                   Scalar eps) {
-  return normalize(x.tensor(), weight, bias, {last_dims(x, normalized_shape, "layer_norm"), eps, true},
-                   x.where())
-      .y;
+  const IntList dims = last_dims(x, normalized_shape, "layer_norm");
+  const Wide wide(x, {&weight, &bias}, "layer_norm");
+  return wide.back(normalize(wide.input().tensor(), weight, bias, {dims, eps, true}, x.where()).y);
 }
 
+// The weight has any floating dtype.
 Tensor rms_norm(Operand x, const Shape& normalized_shape, const Tensor& weight, std::optional<Scalar> eps) {
   const IntList dims = last_dims(x, normalized_shape, "rms_norm");
-  return normalize(x.tensor(), weight, {},
-                   {dims, eps.value_or(machine_epsilon(x.tensor().dtype())), false, false}, x.where())
-      .y;
+  const ScalarType dtype = x.tensor().dtype();
+  const ops::NormalizeAttrs attrs{dims, eps.value_or(machine_epsilon(dtype)), false, false};
+  if (!weight.defined() || weight.dtype() == dtype || !is_floating(dtype) || !is_floating(weight.dtype()))
+    return normalize(x.tensor(), weight, {}, attrs, x.where()).y;
+  const ScalarType common = promote_types(promote_types(dtype, weight.dtype()), kFloat32);
+  const Tensor y = normalize(to(x, common), to(Operand(weight, x.where()), common), {}, attrs, x.where()).y;
+  return to(Operand(y, x.where()), dtype);
 }
 
 // [N, C, ...] as [N, groups, C / groups, ...] has the groups' elements behind each other.
@@ -156,42 +185,55 @@ Tensor group_norm(Operand x, int64_t num_groups, const Tensor& weight, const Ten
          x.where());
   channels.check(weight, "weight");
   channels.check(bias, "bias");
+  const Wide wide(x, {&weight, &bias}, "group_norm");
   const Shape shape = x.tensor().impl().shape();
   Dim group = channels.count() / Dim(num_groups);
   for (int d = 2; d < shape.rank(); ++d) group *= shape[d];
-  const Tensor rows = reshape_to(x, {shape[0], num_groups, group});
-  return channels.affine(reshape_to(normalize(rows, {}, {}, {{2}, eps, true, false}, x.where()).y, shape),
-                         weight, bias);
+  const Tensor rows = reshape_to(wide.input(), {shape[0], num_groups, group});
+  const Tensor y = reshape_to(normalize(rows, {}, {}, {{2}, eps, true, false}, x.where()).y, shape);
+  return wide.back(channels.affine(y, weight, bias));
 }
+
+namespace {
+
+struct ChannelParameters {
+  const Tensor &running_mean, &running_var, &weight, &bias;
+};
+
+// batch_norm and instance_norm: `dims` are those that the input's own statistics are taken over, if they are.
+Tensor normalize_channels(Operand x, const ChannelParameters& p, std::optional<IntList> dims, Scalar momentum,
+                          Scalar eps, std::string_view op) {
+  const Channels channels(x, op);
+  channels.check(p.running_mean, "running_mean");
+  channels.check(p.running_var, "running_var");
+  channels.check(p.weight, "weight");
+  channels.check(p.bias, "bias");
+  const Wide wide(x, {&p.running_mean, &p.running_var, &p.weight, &p.bias}, op);
+  const Operand in = wide.input();
+  const Tensor y =
+      dims ? normalize_by_input(in, channels, *dims, p.running_mean, p.running_var, momentum, eps, op)
+           : normalize_by(in, channels, p.running_mean, p.running_var, eps, op);
+  return wide.back(channels.affine(y, p.weight, p.bias));
+}
+
+}  // namespace
 
 Tensor batch_norm(Operand x, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
                   const Tensor& bias, bool training, Scalar momentum, Scalar eps) {
-  const Channels channels(x, "batch_norm");
-  channels.check(running_mean, "running_mean");
-  channels.check(running_var, "running_var");
-  channels.check(weight, "weight");
-  channels.check(bias, "bias");
-  if (!training) return normalize_by(x, channels, running_mean, running_var, weight, bias, eps, "batch_norm");
-  IntList dims = dims_from(1, x.tensor().impl().rank());
-  dims[0] = 0;
-  return channels.affine(
-      normalize_by_input(x, channels, dims, running_mean, running_var, momentum, eps, "batch_norm"), weight,
-      bias);
+  std::optional<IntList> dims;
+  if (training) {
+    dims = dims_from(1, std::max(x.tensor().impl().rank(), 2));
+    (*dims)[0] = 0;
+  }
+  return normalize_channels(x, {running_mean, running_var, weight, bias}, dims, momentum, eps, "batch_norm");
 }
 
 Tensor instance_norm(Operand x, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
                      const Tensor& bias, bool use_input_stats, Scalar momentum, Scalar eps) {
-  const Channels channels(x, "instance_norm");
-  channels.check(running_mean, "running_mean");
-  channels.check(running_var, "running_var");
-  channels.check(weight, "weight");
-  channels.check(bias, "bias");
-  if (!use_input_stats)
-    return normalize_by(x, channels, running_mean, running_var, weight, bias, eps, "instance_norm");
-  const IntList dims = dims_from(2, x.tensor().impl().rank());
-  return channels.affine(
-      normalize_by_input(x, channels, dims, running_mean, running_var, momentum, eps, "instance_norm"),
-      weight, bias);
+  std::optional<IntList> dims;
+  if (use_input_stats) dims = dims_from(2, x.tensor().impl().rank());
+  return normalize_channels(x, {running_mean, running_var, weight, bias}, dims, momentum, eps,
+                            "instance_norm");
 }
 
 }  // namespace retrograd

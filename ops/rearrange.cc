@@ -195,7 +195,6 @@ namespace {
 // The entry that position i (before 0 or behind n - 1) of a padded dim shows.
 int64_t padded_entry(int64_t i, int64_t n, std::string_view mode) {
   if (mode == "replicate") return std::clamp<int64_t>(i, 0, n - 1);
-  if (mode == "circular") return (i % n + n) % n;
   return i < 0 ? -i : i >= n ? 2 * n - 2 - i : i;  // reflect
 }
 
@@ -228,7 +227,13 @@ Tensor pad_dim_by_index(Operand x, int d, int64_t before, int64_t after, std::st
   const int64_t count = (Dim(n) + before + after).value();
   const Tensor entries = empty({count}, {kInt64}, x.where());
   int64_t* entry = entries.data_ptr<int64_t>(x.where());
-  for (int64_t i = 0; i < count; ++i) entry[i] = padded_entry(i - before, n, mode);
+  if (mode == "circular") {  // what is cut off does not come back
+    const int64_t first = std::max<int64_t>(-before, 0), kept = n - first - std::max<int64_t>(-after, 0);
+    if (kept <= 0 && count > 0) fail(Category::bad_argument, "pad", "nothing is left to go round", x.where());
+    for (int64_t i = 0; i < count; ++i) entry[i] = first + (i - std::max<int64_t>(before, 0) + kept) % kept;
+  } else {
+    for (int64_t i = 0; i < count; ++i) entry[i] = padded_entry(i - before, n, mode);
+  }
   return index_select(x, d, entries);
 }
 

@@ -14,10 +14,12 @@ namespace retrograd {
 
 Tensor where(Operand condition, Operand input, Operand other) {
   const SourceLocation at = condition.where();
-  if (condition.tensor().dtype() != kBool)
+  const ScalarType kind = condition.tensor().dtype();
+  if (kind != kBool && kind != kUInt8)
     fail(Category::dtype_mismatch, "where",
          fmt::format("the condition {} is not bool", describe(condition.tensor())), at);
-  const Operand all[] = {condition, input, other};
+  const Tensor holds = to(condition, kBool);
+  const Operand all[] = {Operand(holds, at), input, other};
   ops::Prepared p;
   ops::Typing typing = ops::typing<ops::Where>;
   typing.first = 1;

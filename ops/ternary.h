@@ -84,7 +84,7 @@ using TernaryOps = OpList<Where, Lerp, Addcmul, Addcdiv>;
 
 }  // namespace ops
 
-/// input where `condition` (bool), else other; all broadcast, input and other promote. Error(dtype_mismatch)
+/// input where `condition` (bool or uint8), else other; all broadcast, input and other promote. Error(dtype_mismatch)
 /// for another condition.
 Tensor where(Operand condition, Operand input, Operand other);
 /// input + weight * (end - input). All tensors have one floating dtype: Error(dtype_mismatch).

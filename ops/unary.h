@@ -24,7 +24,7 @@ struct Abs : Smooth<Abs> {
 
 struct Square : Smooth<Square> {
   static constexpr std::string_view name = "square", doc = "x^2";
-  static constexpr Promotion promotion = Promotion::same;
+  static constexpr Promotion promotion = Promotion::number;
   static constexpr bool integers = true;
   template <class V>
   static V fwd(V x, const Attrs&) {

@@ -122,6 +122,11 @@ TEST_CASE("derivatives of losses between tensors") {
             {x, input({1, 2}, 0.5, 1, 8)});
 }
 
+TEST_CASE("kl_div without a batch is not averaged over one") {
+  const Tensor x = tensor({-1.0}, {kFloat64}).view({}), target = tensor({0.5}, {kFloat64}).view({});
+  CHECK(kl_div(x, target, "batchmean").item() == kl_div(x, target, "sum").item());
+}
+
 TEST_CASE("refused losses") {
   const Tensor x = zeros({2, 3}), t = classes({0, 1}, {2});
   CHECK(category_of([&] { cross_entropy(x, classes({0, 3}, {2})); }) == Category::index_out_of_range);

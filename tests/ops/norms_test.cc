@@ -204,6 +204,18 @@ TEST_CASE("rows without elements have statistics, and gradients") {
   CHECK(g[1].sizes() == IntArray{0});
 }
 
+TEST_CASE("training on no values leaves the running statistics as they are") {
+  const Tensor mean = full({2}, 3.0), var = full({2}, 4.0);
+  for (const Shape& shape : {Shape{3, 2, 3, 0}, Shape{0, 2}, Shape{0, 2, 4}}) {
+    const Tensor x = zeros(shape).requires_grad_();
+    const Tensor y = batch_norm(x, mean, var, ones({2}), {}, true);
+    CHECK(y.impl().shape() == shape);
+    CHECK(autograd::grad({sum(y)}, {x})[0].impl().shape() == shape);
+  }
+  CHECK(mean.to_vector() == std::vector<double>{3, 3});
+  CHECK(var.to_vector() == std::vector<double>{4, 4});
+}
+
 TEST_CASE("empty inputs and refusals") {
   CHECK(layer_norm(zeros({0, 3}), {3}).sizes() == IntArray{0, 3});
   CHECK(group_norm(zeros({0, 4, 2}), 2).sizes() == IntArray{0, 4, 2});

@@ -122,6 +122,9 @@ TEST_CASE("padding") {
   CHECK(values(pad(x, {2, 1}, "reflect")) == std::vector<double>{2, 1, 0, 1, 2, 1, 5, 4, 3, 4, 5, 4});
   CHECK(values(pad(x, {1, 2}, "replicate")) == std::vector<double>{0, 0, 1, 2, 2, 2, 3, 3, 4, 5, 5, 5});
   CHECK(values(pad(x, {1, 1}, "circular")) == std::vector<double>{2, 0, 1, 2, 0, 5, 3, 4, 5, 3});
+  CHECK(values(pad(x, {-1, 1}, "circular")) == std::vector<double>{1, 2, 1, 4, 5, 4});
+  CHECK(values(pad(count({1, 4}), {2, -1}, "circular")) == std::vector<double>{1, 2, 0, 1, 2});
+  CHECK(pad(x, {-2, -1}, "circular").sizes() == IntArray{2, 0});
 }
 
 TEST_CASE("derivatives of views") {
@@ -191,6 +194,14 @@ TEST_CASE("derivatives of as_strided: what it shows of the memory around its ope
   for (const int64_t offset : {2, 6}) check(places, input({3, 2}), {3, 2}, {6, 1}, offset);
 }
 
+TEST_CASE("views of nothing, however strided, have tangents after a write") {
+  const Tensor base = detach(as_strided(zeros({12}), {0, 0, 3, 2}, {12, 12, 4, 2}));
+  const Tensor turned = base.transpose(0, 1), row = base.select(2, 2);
+  autograd::DualLevel level;
+  turned.copy_(level.make_dual(ones({0, 0, 3, 2}), ones({0, 0, 3, 2})));
+  CHECK(level.tangent(row).sizes() == IntArray{0, 0, 2});
+}
+
 TEST_CASE("derivatives of joins and rearrangements") {
   const Tensors two{input({2, 3}), input({2, 2}, -1, 1, 2)};
   gradcheck(
@@ -249,6 +260,8 @@ TEST_CASE("views refuse") {
   CHECK(category_of([&] { tril(count({3})); }) == Category::bad_dim);
   CHECK(category_of([&] { pad(x, {6, 0}, "reflect"); }) == Category::bad_argument);
   CHECK(category_of([&] { pad(x, {1}, "constant"); }) == Category::bad_argument);
+  CHECK(category_of([&] { pad(x, {-6, 1}, "circular"); }) == Category::bad_argument);
+  CHECK(category_of([&] { expand_to(count({1}), Shape{-1, 2, -3, 1}); }) == Category::bad_argument);
 }
 
 }  // namespace
