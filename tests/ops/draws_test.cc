@@ -1,70 +1,17 @@
 // Draws beyond those of tests/ops/random_test.cc: into tensors (uniform_, normal_, exponential_, bernoulli_,
-// random_), with parameters that are tensors, permutations and multinomial, dropout of channels and with
-// selu's limit. Distributions are compared with what they should be by moments and by chi-square at fixed
-// seeds; further: threads, layouts, gradients, the version, errors.
-#include <cmath>
-#include <numeric>
-#include <set>
-
+// random_) and with parameters that are tensors. Distributions are compared with what they should be by moments and
+// by chi-square at fixed seeds (tests/ops/distributions.h); further: threads, layouts, gradients, the version,
+// errors of all functions that draw. Choices and dropouts: choices_test.cc, dropouts_test.cc.
 #include "ops/all_ops.h"
 #include "ops/views.h"
 #include "retrograd/retrograd.h"
+#include "tests/ops/distributions.h"
 #include "tests/ops/gradcheck.h"
 
 namespace retrograd {
 namespace {
 
-template <class F>
-Category category_of(const F& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.category();
-  }
-  FAIL("nothing was thrown");
-  return Category::unsupported;
-}
-
-struct Moments {
-  double mean = 0, variance = 0;
-};
-
-Moments moments(const Tensor& x) {
-  Moments m;
-  const std::vector<double> v = x.to_vector();
-  const double n = static_cast<double>(v.size());
-  for (double a : v) m.mean += a / n;
-  for (double a : v) m.variance += (a - m.mean) * (a - m.mean) / n;
-  return m;
-}
-
-// Pearson's statistic of counts against expected shares. With 2 to 24 cells a value below `cells + 5 sqrt(2
-// cells)` is no surprise.
-bool fits(const std::vector<double>& counts, const std::vector<double>& shares) {
-  const double n = std::accumulate(counts.begin(), counts.end(), 0.0);
-  double sum = 0;
-  for (size_t i = 0; i < counts.size(); ++i)
-    if (shares[i] > 0)
-      sum += (counts[i] - n * shares[i]) * (counts[i] - n * shares[i]) / (n * shares[i]);
-    else if (counts[i] > 0)
-      return false;
-  const double cells = static_cast<double>(counts.size());
-  INFO("chi-square " << sum << " of " << cells << " cells");
-  CHECK(sum < cells + 5 * std::sqrt(2 * cells));
-  return sum < cells + 5 * std::sqrt(2 * cells);
-}
-
-std::vector<double> histogram(const Tensor& x, size_t cells, double from = 0, double width = 1) {
-  std::vector<double> counts(cells);
-  for (double v : x.to_vector()) {
-    const double cell = std::floor((v - from) / width);
-    REQUIRE((cell >= 0 && cell < static_cast<double>(cells)));
-    ++counts[static_cast<size_t>(cell)];
-  }
-  return counts;
-}
-
-const ScalarType kFloats[] = {kFloat64, kFloat32, kFloat16, kBFloat16};
+using namespace testing;
 
 TEST_CASE("uniform_, normal_ and exponential_ have their moments and cells") {
   manual_seed(3);
@@ -218,148 +165,6 @@ TEST_CASE("draws like a tensor") {
   CHECK(b.dtype() == kInt32);
   CHECK(fits(histogram(b, 2), {0.75, 0.25}));
   CHECK(category_of([] { rand_like(zeros({2}, {kInt64})); }) == Category::dtype_mismatch);
-}
-
-TEST_CASE("randperm gives permutations, all equally often") {
-  manual_seed(2);
-  for (int64_t n : {0, 1, 2, 1000}) {
-    const std::vector<double> p = randperm(n).to_vector();
-    const std::set<double> all(p.begin(), p.end());
-    CHECK((static_cast<int64_t>(all.size()) == n && (n == 0 || *all.rbegin() == static_cast<double>(n - 1))));
-  }
-  std::vector<double> counts(24);
-  for (int i = 0; i < 6000; ++i) {
-    const std::vector<double> p = randperm(4).to_vector();
-    size_t rank = 0;
-    for (size_t a = 0; a < 4; ++a) {
-      size_t smaller = 0;
-      for (size_t b = a + 1; b < 4; ++b) smaller += p[b] < p[a];
-      rank = rank * (4 - a) + smaller;
-    }
-    ++counts[rank];
-  }
-  CHECK(fits(counts, std::vector<double>(24, 1 / 24.0)));
-  CHECK(randperm(256, {kByte}).dtype() == kByte);
-  CHECK(category_of([] { randperm(257, {kByte}); }) == Category::bad_argument);
-  CHECK(category_of([] { randperm(2050, {kHalf}); }) == Category::bad_argument);
-  CHECK(category_of([] { randperm(-1); }) == Category::bad_argument);
-  CHECK(category_of([] { randperm(2, {kBool}); }) == Category::dtype_mismatch);
-}
-
-TEST_CASE("multinomial with replacement") {
-  manual_seed(7);
-  const Tensor weights = tensor({1, 0, 3, 4, 0, 2, 0}), turned = stack({weights, flip(weights, {0})}, 1).t();
-  const Tensor one = multinomial(weights, 20'000, true);
-  CHECK(one.dtype() == kInt64);
-  const std::vector<double> shares{0.1, 0, 0.3, 0.4, 0, 0.2, 0};
-  CHECK(fits(histogram(one, 7), shares));
-  const Tensor two = multinomial(turned, 20'000, true);
-  CHECK(fits(histogram(select(two, 0, 0), 7), shares));
-  CHECK(fits(histogram(select(two, 0, 1), 7), {shares.rbegin(), shares.rend()}));
-  CHECK(select(two, 0, 0).to_vector() != one.to_vector());
-  for (ScalarType dtype : kFloats) CHECK(multinomial(to(weights, dtype), 3).sizes() == IntArray{3});
-  CHECK(multinomial(ones({0, 3}), 2).sizes() == IntArray{0, 2});
-  CHECK(multinomial(ones({0, 1}), INT64_MAX, true).sizes() == IntArray{0, INT64_MAX});
-}
-
-TEST_CASE("multinomial without replacement draws one after the other") {
-  manual_seed(9);
-  const std::vector<double> w{1, 2, 3, 4};
-  const Tensor rows = expand(tensor({1, 2, 3, 4, 0}), {30'000, 5});
-  const std::vector<double> pairs = multinomial(rows, 2).to_vector();
-  std::vector<double> counts(16), shares(16);
-  for (size_t i = 0; i < pairs.size(); i += 2) {
-    REQUIRE(pairs[i] != pairs[i + 1]);
-    REQUIRE((pairs[i] < 4 && pairs[i + 1] < 4));
-    ++counts[static_cast<size_t>(pairs[i] * 4 + pairs[i + 1])];
-  }
-  for (size_t a = 0; a < 4; ++a)
-    for (size_t b = 0; b < 4; ++b)
-      if (a != b) shares[a * 4 + b] = w[a] / 10 * w[b] / (10 - w[a]);
-  CHECK(fits(counts, shares));
-  const std::vector<double> all = multinomial(ones({50}), 50).to_vector();
-  CHECK(std::set<double>(all.begin(), all.end()).size() == 50);
-}
-
-TEST_CASE("choices do not depend on threads, and repeat with the seed") {
-  const int before = cpu::get_num_threads();
-  std::vector<std::vector<double>> all;
-  for (int threads : {1, 4}) {
-    cpu::set_num_threads(threads);
-    manual_seed(12);
-    const Tensor weights = rand({500, 100});
-    const Tensor mixed = cat({multinomial(weights, 30), multinomial(weights, 200, true)}, 1);
-    all.push_back(cat({flatten(mixed), randperm(10'000)}).to_vector());
-  }
-  cpu::set_num_threads(before);
-  CHECK(all[0] == all[1]);
-}
-
-TEST_CASE("dropout of channels keeps or drops whole channels") {
-  manual_seed(13);
-  const Tensor x = ones({50, 40, 3, 2}).requires_grad_();
-  const Tensor y = dropout2d(x, 0.25), channels = sum(y, {2, 3});
-  std::vector<double> counts(2);
-  for (double c : channels.to_vector()) {
-    REQUIRE((c == 0 || c == Approx(6 / 0.75)));
-    ++counts[c > 0];
-  }
-  CHECK(fits(counts, {0.25, 0.75}));
-  sum(y).backward();
-  CHECK(x.grad().to_vector() == y.to_vector());
-  CHECK(dropout1d(ones({4, 5}), 0.5).sizes() == IntArray{4, 5});
-  CHECK(sum(dropout1d(ones({4, 50}), 0.5), {1}).to_vector().size() == 4);
-  for (double c : sum(dropout1d(ones({4, 50}), 0.5), {1}).to_vector()) CHECK((c == 0 || c == 100));
-  CHECK(dropout3d(ones({2, 2, 2, 2}), 0.5).dim() == 4);
-  CHECK(category_of([] { dropout1d(ones({3}), 0.5); }) == Category::bad_dim);
-  CHECK(category_of([] { dropout3d(ones({3, 3}), 0.5); }) == Category::bad_dim);
-  CHECK(category_of([] { feature_dropout(ones({3}), 0.5); }) == Category::bad_dim);
-}
-
-TEST_CASE("alpha_dropout keeps mean and variance") {
-  manual_seed(14);
-  for (double p : {0.1, 0.5}) {
-    const Moments m = moments(alpha_dropout(randn({200'000}), p));
-    CHECK(m.mean == Approx(0).margin(0.02));
-    CHECK(m.variance == Approx(1).margin(0.03));
-  }
-  const Tensor y = feature_alpha_dropout(ones({30, 20, 4}), 0.5);
-  const Tensor spread = amax(y, {2}) - amin(y, {2});
-  CHECK(amax(spread).item<double>() == 0);
-  CHECK(alpha_dropout(ones({5}), 1).to_vector() == std::vector<double>(5, 0));
-  const std::vector<double> values = alpha_dropout(ones({500}), 0.5).to_vector();
-  for (double v : values) CHECK((v == Approx(1.6655973) || v == Approx(-0.7791939)));
-}
-
-TEST_CASE("derivatives of dropouts") {
-  using testing::gradcheck;
-  using testing::input;
-  const auto seeded = [](Tensor (*form)(Operand, double, bool)) {
-    return [form](const Tensors& in) {
-      manual_seed(21);
-      return form(in[0] * in[0], 0.4, true);
-    };
-  };
-  for (auto* form : {dropout, feature_dropout, dropout1d, alpha_dropout, feature_alpha_dropout})
-    gradcheck(seeded(form), {input({3, 4, 2})});
-}
-
-TEST_CASE("dropouts in place") {
-  const Tensor x = ones({40, 3}).requires_grad_();
-  for (auto* form : {dropout_, feature_dropout_, alpha_dropout_, feature_alpha_dropout_}) {
-    const Tensor y = x * 2.0;
-    const uint32_t version = y.version();
-    manual_seed(15);
-    CHECK(&form(y, 0.5, true, SourceLocation::current()) == &y);
-    CHECK(y.version() > version);
-    const std::vector<double> g = autograd::grad({sum(y)}, {x})[0].to_vector(), v = y.to_vector();
-    for (size_t i = 0; i < g.size(); ++i) CHECK((g[i] == 0) == (v[i] <= 0));
-    const Tensor z = x * 2.0;
-    form(z, 0.5, false, SourceLocation::current());
-    CHECK(z.version() == version);
-    CHECK(category_of([&] { form(x, 0.5, true, SourceLocation::current()); }) == Category::leaf_inplace);
-    CHECK(category_of([&] { form(z, 1.5, false, SourceLocation::current()); }) == Category::bad_argument);
-  }
 }
 
 TEST_CASE("parameters outside their domain are refused") {
