@@ -102,7 +102,7 @@ Tensors FunctionCache::run_eagerly(const Function& function, const Tensors& argu
     state_->eager_reason = std::move(why);
   }
   Tensors results = function(arguments);
-  if (state_->kind == FunctionKind::step && &Emitter::current() == &eager_emitter())
+  if (state_->kind == FunctionKind::step && &emitter_below_profiles() == &eager_emitter())
     for (Tensor& t : results)
       if (t.defined() && !t.is_leaf()) t = t.detach();
   return results;
