@@ -7,6 +7,11 @@
 namespace retrograd::cpu {
 namespace {
 
+std::string_view wanted_level() {
+  const char* text = std::getenv("RETROGRAD_ISA");
+  return text ? text : "";
+}
+
 Level detect() {
   Level best = Level::baseline;
 #if defined(__x86_64__)
@@ -17,8 +22,7 @@ Level detect() {
                       __builtin_cpu_supports("avx512vl");
   best = avx512 ? Level::avx512 : avx2 ? Level::avx2 : Level::baseline;
 #endif
-  const char* text = std::getenv("RETROGRAD_ISA");
-  const std::string_view wanted = text ? text : "";
+  const std::string_view wanted = wanted_level();
   if (wanted == "baseline") return Level::baseline;
   if (wanted == "avx2" && best > Level::avx2) return Level::avx2;
   return best;
@@ -29,6 +33,16 @@ Level detect() {
 Level level() {
   static const Level found = detect();
   return found;
+}
+
+bool has_bfloat16() {
+#if defined(__x86_64__)
+  static const bool found =
+      level() == Level::avx512 && __builtin_cpu_supports("avx512bf16") && wanted_level() != "avx512";
+  return found;
+#else
+  return false;
+#endif
 }
 
 }  // namespace retrograd::cpu

@@ -1,5 +1,5 @@
 // Matrix products of float and double on the CPU: C (+)= alpha A B, single or batched, over operands of any
-// strides.
+// strides; of bfloat16 into float, where the machine has instructions for that.
 //
 // A transposed operand is one whose strides are swapped; nothing is copied for it. The kernels are in
 // cpu/kernels/gemm.cc, one set per instruction-set level; gemm.cc cuts the work. Cuts depend on sizes and
@@ -10,6 +10,9 @@
 
 #include <cstdint>
 #include <span>
+#include <type_traits>
+
+#include "engine/float_formats.h"
 
 namespace retrograd::cpu {
 
@@ -21,20 +24,27 @@ struct MatrixView {
 };
 
 /// Product of A (m, k) and B (k, n) into C (m, n), whose rows are c_row elements apart and contiguous in
-/// themselves.
+/// themselves. C of bfloat16 operands is float.
 template <class T>
 struct Gemm {
+  using Sum = std::conditional_t<std::is_same_v<T, BFloat16>, float, T>;
   int64_t m, n, k;
   MatrixView<T> a, b;
-  T* c;
+  Sum* c;
   int64_t c_row;
-  T alpha = 1;
+  Sum alpha = 1;
   bool accumulate = false;  // add to C instead of replacing it
 };
 
 /// Computes it, on the pool when it is large. With k = 0 the product is zero.
 void gemm(const Gemm<float>& product);
 void gemm(const Gemm<double>& product);
+
+/// Whether bfloat16 operands are worth multiplying as they are: the machine has instructions for it and
+/// neither m nor n is very small. Else they have to be converted. gemm() is not to be called otherwise. These
+/// instructions take subnormal numbers for zeros; sums are float, each product added with two roundings.
+bool multiplies_bfloat16(int64_t m, int64_t n);
+void gemm(const Gemm<BFloat16>& product);
 
 /// Where the matrices of one product of a batch lie, relative to those of the first, in elements.
 struct BatchOffsets {
@@ -44,6 +54,7 @@ struct BatchOffsets {
 /// gemm() for every entry of `offsets`, small ones in parallel. No two may write the same memory.
 void gemm_batched(const Gemm<float>& first, std::span<const BatchOffsets> offsets);
 void gemm_batched(const Gemm<double>& first, std::span<const BatchOffsets> offsets);
+void gemm_batched(const Gemm<BFloat16>& first, std::span<const BatchOffsets> offsets);
 
 /// Sum of x[i * x_step] * y[i * y_step] for i < n, in blocks, so that the error does not grow with n.
 float dot(const float* x, int64_t x_step, const float* y, int64_t y_step, int64_t n);

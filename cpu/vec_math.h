@@ -2,12 +2,12 @@
 //
 // This header adds hypot, fmod, remainder and the rounding divisions to cpu/vec_exp.h, cpu/vec_trig.h,
 // cpu/vec_special.h and cpu/vec_polygamma.h, and is the one to include. All functions are computed by vector code of our own, equal on all lanes, except: pow,
-// lgamma and fmod of doubles, lgamma and fmod of floats, and sin, cos, tan beyond |x| = 1e5, which call libm
-// lane by lane (4-50 ns each).
+// lgamma and fmod of doubles, fmod of floats with a large quotient, and sin, cos, tan beyond |x| = 1e5, which call
+// libm lane by lane (4-50 ns each).
 //
 // Worst errors in ulp of the result, over the ranges of tests/cpu/vec_math_test.cc:
 // - float: exp, log 1; tanh 1.3; sin, cos, erf 1.6; exp2 1.1; log2 1.7; sigmoid 2.2. All others are computed
-//   in double and rounded once, 0.51 (lgamma: libm's).
+//   in double and rounded once, 0.51.
 // - double: exp, exp2, log, log1p, sin, cos 1; tanh, erf, cosh, acos 1.5; expm1, log2, log10, sinh, asinh,
 //   atan 1.8; asin, acosh, atanh, tan, sigmoid 2.3; atan2 2.5; erfc 3; erfinv 4. digamma: 4e-15 of
 //   max(1, |result|).

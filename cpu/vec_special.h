@@ -3,7 +3,7 @@
 // Near zero erf is a polynomial. Beyond 0.92, float uses erf x = 1 - exp(P(x)), double 1 - erfc x with
 // erfc x = exp(-x^2) F(t) / (1 + 2x) and one polynomial F over all of [0.5, 27.5] in t = (x - 4) / (x + 4)
 // (the substitution of Shepherd and Laframboise, Math. Comp. 36, 1981). x^2 is split so that its rounding
-// error does not reach the exponent. lgamma calls libm lane by lane.
+// error does not reach the exponent. lgamma of doubles calls libm lane by lane.
 #pragma once
 
 #include "cpu/vec_exp.h"
@@ -106,8 +106,31 @@ inline Vec<double> erfinv(Vec<double> y) {
   return copysign(select(a < 1, x, end), y);
 }
 
+/// The same for floats in double: y times a polynomial of w = -log(1 - y^2), or of its root where it is large (the
+/// variables of M. Giles, Approximating the erfinv function, 2010), good to 2e-10 up to 1 - 2^-24.
+inline Vec<double> erfinv_of_float(Vec<double> y) {
+  static constexpr double central[] = {
+      1.5014093511388078,     0.24664027679066095,     -0.004177318131330305,   -0.001252708100480676,
+      0.00021825124688243757, -4.995866595524789e-06,  -3.4175220528637405e-06, 4.786394607133855e-07,
+      1.3816774440372998e-08, -1.0853547368826586e-08, 8.149116679747337e-10,   1.2297984288969083e-10,
+      -2.0256112999799504e-11};
+  static constexpr double tail[] = {3.0015268115722904,    1.0042970102990119,     0.006403721630861644,
+                                    -0.004692718444308036, 0.0032864299206187813,  -0.002205920732919931,
+                                    0.001157220550856929,  -0.0003574134975054021, -4.0006036512977405e-05,
+                                    0.000124157708603173,  -5.893343535296967e-05, -5.813600573486958e-06,
+                                    1.0149120797070728e-05};
+  const Vec<double> w = -log((1 - y) * (1 + y));
+  Vec<double> ratio = polynomial(w - 2.5, central);
+  const Mask<double> far = !(w < 5);  // NaN, too
+  if (any(far)) {
+    ratio = select(far, polynomial(sqrt(w) - 3.1680339887498947, tail), ratio);
+    ratio = select(isinf(w), w, ratio);
+  }
+  return y * ratio;
+}
+
 inline Vec<float> erfinv(Vec<float> y) {
-  return through_double([](Vec<double> w) { return erfinv(w); }, y);
+  return through_double([](Vec<double> w) { return erfinv_of_float(w); }, y);
 }
 
 /// log |Gamma(x)|.
@@ -116,9 +139,49 @@ inline Vec<double> lgamma(Vec<double> x) {
   return map_lanes([&](double a) { return __builtin_lgamma_r(a, &sign); }, x);
 }
 
+/// log Gamma(a) for values of floats, a >= 0, in double. Up to 2.5 it is t times a polynomial in t = a - 2 on
+/// [-0.5, 0.5], by Gamma(a + 1) = a Gamma(a) for smaller a: so the zeros at 1 and 2 keep their digits. Beyond, it
+/// is Stirling's series from 8 on (DLMF 5.11.1).
+inline Vec<double> lgamma_small(Vec<double> a) {
+  static constexpr double ratio[] = {0.4227843350997846,     0.32246703340687355,    -0.06735230143319973,
+                                     0.02058080993433963,    -0.007385533331847202,  0.0028904723206376855,
+                                     -0.0011930539144543069, 0.0005100811857037604,  -0.00022087344760379768,
+                                     9.73091286824157e-05,   -5.278141035258699e-05, 2.5736593842307087e-05};
+  const Vec<double> factor = select(a < 1.5, a, 1) * select(a < 0.5, a + 1, 1);
+  const Vec<double> t = a + select(a < 1.5, 1, 0) + select(a < 0.5, 1, 0) - 2;
+  return t * polynomial(t, ratio) - log(factor);
+}
+
+inline Vec<double> lgamma_large(Vec<double> a) {
+  static constexpr double series[] = {0.08333333333333333,    -0.002777777777777778, 0.0007936507936507937,
+                                      -0.0005952380952380953, 0.0008417508417508417, -0.0019175269175269176};
+  constexpr double half_log_two_pi = 0.9189385332046728;
+  Vec<double> z = a, factor = 1;
+  for (int i = 0; i < 6; ++i) {
+    const Mask<double> low = z < 8;
+    factor = select(low, factor * z, factor);
+    z = select(low, z + 1, z);
+  }
+  const Vec<double> inverse = 1 / z;
+  return (z - 0.5) * log(z) - z + half_log_two_pi + inverse * polynomial(inverse * inverse, series) -
+         log(factor);
+}
+
+// Negative x by reflection: Gamma(x) Gamma(1 - x) = pi / sin(pi x), with Gamma(1 + a) = a Gamma(a).
+inline Vec<double> lgamma_of_float(Vec<double> x) {
+  const Vec<double> a = abs(x);
+  Vec<double> result = lgamma_small(a);
+  const Mask<double> large = a > 2.5;
+  if (any(large)) result = select(large, lgamma_large(a), result);
+  if (any(signbit(x) & (x != 0))) {
+    const Vec<double> sine = abs(sin(2 * kHalfPi * (a - nearbyint(a))));
+    result = select(x < 0, log(2 * kHalfPi / (a * sine)) - result, result);
+  }
+  return select(isinf(x), a, result);
+}
+
 inline Vec<float> lgamma(Vec<float> x) {
-  int sign;
-  return map_lanes([&](float a) { return __builtin_lgammaf_r(a, &sign); }, x);
+  return through_double([](Vec<double> a) { return lgamma_of_float(a); }, x);
 }
 
 /// d/dx log |Gamma(x)|: -inf at +0, +inf at -0, NaN at negative integers (as torch.digamma).

@@ -28,7 +28,12 @@ _LEVELS = {
     ],
 }
 
-def isa_cc_library(name, srcs, hdrs = [], deps = [], copts = [], visibility = None, **kwargs):
+# Beyond avx512, for the few files that have something to gain from it.
+_MORE_LEVELS = {
+    "avx512bf16": _LEVELS["avx512"] + ["-mavx512bf16"],
+}
+
+def isa_cc_library(name, srcs, hdrs = [], deps = [], copts = [], more = [], visibility = None, **kwargs):
     """A cc_library that holds `srcs` at every level that the target CPU has: three on x86-64, else baseline.
 
     Args:
@@ -37,10 +42,12 @@ def isa_cc_library(name, srcs, hdrs = [], deps = [], copts = [], visibility = No
       hdrs: compiled never, given to each level and to dependents.
       deps: of each level and of dependents.
       copts: added for each level.
+      more: names of further levels; with these, `srcs` are compiled for them alone.
       visibility: of NAME; the levels are private.
       **kwargs: other attributes of the levels' cc_library.
     """
-    for level, flags in _LEVELS.items():
+    levels = {level: _MORE_LEVELS[level] for level in more} or _LEVELS
+    for level, flags in levels.items():
         native.cc_library(
             name = name + "_" + level,
             srcs = srcs,
@@ -51,12 +58,12 @@ def isa_cc_library(name, srcs, hdrs = [], deps = [], copts = [], visibility = No
             deps = deps,
             **kwargs
         )
-    beyond_baseline = [":{}_{}".format(name, level) for level in _LEVELS if level != "baseline"]
+    beyond_baseline = [":{}_{}".format(name, level) for level in levels if level != "baseline"]
     native.cc_library(
         name = name,
         hdrs = hdrs,
         visibility = visibility,
-        deps = deps + [":{}_baseline".format(name)] +
+        deps = deps + ([":{}_baseline".format(name)] if "baseline" in levels else []) +
                select({"//tools:x86_64": beyond_baseline, "//conditions:default": []}),
     )
     native.filegroup(

@@ -32,15 +32,13 @@ constexpr int64_t kPartPanels = 4;  // row panels of a part of the features, at 
 void integer_block(const GemmBlock<int64_t>& x) {
   constexpr int64_t rows = 4, columns = 8;
   for (int64_t j = 0; j < x.n; j += columns) {
-    const bool last = x.n - j < columns;
-    const int64_t* b = last ? x.b_last : x.b + j / columns * x.b_panel;
-    const int64_t b_row = last ? x.b_last_row : x.b_row;
+    const int64_t* b = x.b + j / columns * x.b_panel;
     for (int64_t i = 0; i < x.m; ++i) {
       const int64_t* a = x.a + i / rows * x.a_panel + i % rows * x.a_row;
       uint64_t sum[columns] = {};
       for (int64_t l = 0; l < x.k; ++l)
         for (int64_t q = 0; q < columns; ++q)
-          sum[q] += static_cast<uint64_t>(a[l * x.a_column]) * static_cast<uint64_t>(b[l * b_row + q]);
+          sum[q] += static_cast<uint64_t>(a[l * x.a_column]) * static_cast<uint64_t>(b[l * x.b_row + q]);
       int64_t* c = x.c + i * x.c_row + j;
       for (int64_t q = 0; q < std::min(columns, x.n - j); ++q)
         c[q] = static_cast<int64_t>(sum[q] + static_cast<uint64_t>(x.accumulate ? c[q] : 0));
@@ -173,8 +171,8 @@ class SweepTiles {
     x.a_column = kernel_.rows;
     x.b = buffers.strip;
     x.b_panel = kernel_.columns;
-    x.b_row = x.b_last_row = x.c_row = pitch_;
-    x.b_last = buffers.strip + x.n / kernel_.columns * kernel_.columns;
+    x.b_row = x.c_row = pitch_;
+    x.b_padded = true;
     x.c = buffers.c;
     x.alpha = 1;
     if (s_.in_channels * taps_ == 0) std::fill_n(x.c, x.m * pitch_, T(0));

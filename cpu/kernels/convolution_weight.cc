@@ -121,7 +121,8 @@ class WeightTiles {
     x.a_panel = kernel_.rows * pitch_;
     x.a_row = pitch_;
     x.a_column = 1;
-    x.b_row = x.b_last_row = kernel_.columns;
+    x.b_row = kernel_.columns;
+    x.b_padded = true;
     x.c = sums + (group * rows_ + channel * taps_) * s_.out_channels;
     x.c_row = s_.out_channels;
     x.alpha = 1;
@@ -133,7 +134,6 @@ class WeightTiles {
                  buffers.strip);
       x.b = packed(slab, group, b);
       x.b_panel = kernel_.columns * x.k;
-      x.b_last = x.b + x.n / kernel_.columns * x.b_panel;
       x.accumulate = slab.first > 0 || b > slab.first + begin;
       kernel_.block(x);
     }

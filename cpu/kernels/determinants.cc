@@ -32,12 +32,17 @@ void for_determinants(const Call& call, const F& f) {
   const ItemRoom<T> factors(lu, count, work);
   const ItemRoom<int32_t> rows(permutation, count, work);
   const ItemRoom<bool> seen(n, count, work);
+  FirstFailure unordered;
   for_items(count, work, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int32_t* p = permutation.dense(i, rows.mine());
-      f(i, lu.dense(i, factors.mine()), p, is_odd(p, n, seen.mine()) ? T{-1} : T{1});
+      if (is_permutation(p, n, seen.mine()))
+        f(i, lu.dense(i, factors.mine()), p, is_odd(p, n, seen.mine()) ? T{-1} : T{1});
+      else
+        unordered.note(i);
     }
   });
+  unordered.report(call, Category::bad_argument, kNoPermutation);
 }
 
 template <class T>

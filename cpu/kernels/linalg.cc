@@ -3,7 +3,6 @@
 // not.
 #include "ops/linalg.h"
 
-#include <atomic>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,29 +11,26 @@
 #include "cpu/kernels/table.h"
 
 namespace retrograd::cpu {
+
+void FirstFailure::report(const Call& call, Category category, std::string_view text) const {
+  const int64_t item = first_.load();
+  if (item == kNone) return;
+  const bool batched = call.operands[0]->rank() > 2;
+  fail_call(
+      call, category,
+      batched ? fmt::format("matrix {} of the batch {}", item, text) : fmt::format("the matrix {}", text));
+}
+
+bool is_permutation(const int32_t* p, int64_t n, bool* seen) {
+  std::fill_n(seen, n, false);
+  for (int64_t i = 0; i < n; ++i) {
+    if (p[i] < 0 || p[i] >= n || seen[p[i]]) return false;
+    seen[p[i]] = true;
+  }
+  return true;
+}
+
 namespace {
-
-// The first of the items that went wrong, whichever thread found one.
-class FirstFailure {
- public:
-  void note(int64_t item) {
-    int64_t seen = first_.load(std::memory_order_relaxed);
-    while (item < seen && !first_.compare_exchange_weak(seen, item, std::memory_order_relaxed)) {
-    }
-  }
-  void report(const Call& call, Category category, std::string_view text) const {
-    const int64_t item = first_.load();
-    if (item == kNone) return;
-    const bool batched = call.operands[0]->rank() > 2;
-    fail_call(
-        call, category,
-        batched ? fmt::format("matrix {} of the batch {}", item, text) : fmt::format("the matrix {}", text));
-  }
-
- private:
-  static constexpr int64_t kNone = INT64_MAX;
-  std::atomic<int64_t> first_{kNone};
-};
 
 template <class T>
 bool is_singular(const T* lu, int64_t n) {
@@ -58,26 +54,32 @@ void lu_factor_kernel(const Call& call, TensorImpl* const* outputs) {
 
 void lu_solve_kernel(const Call& call, TensorImpl* const* outputs) {
   const auto& attrs = call.attrs_as<ops::LuSolve::Attrs>();
-  FirstFailure singular;
+  FirstFailure singular, unordered;
   with_type(call, [&]<class T>(T) {
     const Items<T> lu(*call.operands[1], 2), b(*call.operands[3], 2), x(*outputs[0], 2);
     const Items<int32_t> permutation(*call.operands[2], 1);
     const int64_t n = lu.rows(), work = n * n * std::max<int64_t>(b.columns(), 1);
     const ItemRoom<T> factors(lu, b.count(), work);
     const ItemRoom<int32_t> rows(permutation, b.count(), work);
+    const ItemRoom<bool> seen(n, b.count(), work);
     for_items(b.count(), work, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const T* f = lu.dense(i, factors.mine());
+        const int32_t* p = permutation.dense(i, rows.mine());
+        if (!is_permutation(p, n, seen.mine())) {
+          unordered.note(i);
+          continue;
+        }
         if (attrs.check && is_singular(f, n)) {
           singular.note(i);
           continue;
         }
         b.copy(i, x.at(i));
-        factor_kernels<T>().lu_solve(f, permutation.dense(i, rows.mine()), n, x.at(i), b.columns(),
-                                     attrs.transposed);
+        factor_kernels<T>().lu_solve(f, p, n, x.at(i), b.columns(), attrs.transposed);
       }
     });
   });
+  unordered.report(call, Category::bad_argument, kNoPermutation);
   singular.report(call, Category::singular_matrix, "is singular");
 }
 

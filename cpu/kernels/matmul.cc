@@ -1,5 +1,6 @@
 // Matrix products on the CPU: operands become MatrixViews for cpu/gemm.h.
-// float16 and bfloat16 operands are converted to float32, multiplied, and the result is rounded once.
+// float16 and bfloat16 operands are converted to float32, multiplied, and the result is rounded once; where the
+// machine multiplies bfloat16 itself, larger ones are taken as they are.
 // Integers have a plain loop of their own.
 #include "ops/matmul.h"
 
@@ -71,6 +72,17 @@ void gemm_batched(const Gemm<int64_t>& first, std::span<const BatchOffsets> offs
   }
 }
 
+// The type that the factors of a product of dtype `dtype` with m rows and n columns are read in.
+ScalarType factor_type(ScalarType dtype, int64_t m, int64_t n) {
+  return dtype == kBFloat16 && multiplies_bfloat16(m, n) ? kBFloat16 : compute_type(dtype);
+}
+ScalarType factor_type(const TensorImpl& a, const TensorImpl& b) {
+  const auto size = [](const TensorImpl& x, int from_last) {
+    return x.rank() < from_last ? 1 : x.shape()[x.rank() - from_last].raw();
+  };
+  return b.rank() < 2 ? compute_type(a.dtype()) : factor_type(a.dtype(), size(a, 2), size(b, 1));
+}
+
 template <class F>
 void with_compute_type(ScalarType type, F&& f) {
   if (type == kFloat32)
@@ -79,6 +91,13 @@ void with_compute_type(ScalarType type, F&& f) {
     f(double{});
   else
     f(int64_t{});
+}
+template <class F>
+void with_factor_type(ScalarType type, F&& f) {
+  if (type == kBFloat16)
+    f(BFloat16{});
+  else
+    with_compute_type(type, f);
 }
 
 // Dims before the last two are counted in row-major order.
@@ -95,10 +114,11 @@ void multiply_batch(Gemm<T> first, const Factor& a, const Factor& b) {
 
 // out (+)= alpha * a b.
 void multiply(const Factor& a, const Factor& b, TensorImpl& out, Scalar alpha, bool accumulate) {
-  with_compute_type(out.dtype(), [&]<class T>(T) {
-    const T factor =
-        std::is_same_v<T, int64_t> ? static_cast<T>(alpha.to_int()) : static_cast<T>(alpha.to_double());
-    T* c = static_cast<T*>(out.data());
+  with_factor_type(a.cell->dtype(), [&]<class T>(T) {
+    using Sum = typename Gemm<T>::Sum;
+    const Sum factor =
+        std::is_same_v<T, int64_t> ? static_cast<Sum>(alpha.to_int()) : static_cast<Sum>(alpha.to_double());
+    Sum* c = static_cast<Sum*>(out.data());
     const Gemm<T> first{a.rows, b.columns, a.columns, a.view<T>(), b.view<T>(),
                         c,      b.columns, factor,    accumulate};
     if (a.cell->rank() == 2)
@@ -111,8 +131,9 @@ void multiply(const Factor& a, const Factor& b, TensorImpl& out, Scalar alpha, b
 void product_kernel(const Call& call, TensorImpl* const* outputs) {
   const ScalarType type = compute_type(outputs[0]->dtype());
   const LocalResult result(*outputs[0], type);
-  const Factor a(*call.operands[0], type);
-  Factor b(*call.operands[1], type);
+  const ScalarType factors = factor_type(*call.operands[0], *call.operands[1]);
+  const Factor a(*call.operands[0], factors);
+  Factor b(*call.operands[1], factors);
   if (call.operands[1]->rank() == 1) b.transpose();  // mv: a column
   multiply(a, b, *result, 1, false);
   result.finish();
@@ -156,7 +177,9 @@ void add_product_kernel(const Call& call, TensorImpl* const* outputs) {
   const LocalResult result(*outputs[0], type);
   const bool starts = !(attrs.beta == Scalar(0));
   if (starts) scaled_copy(*call.operands[0], attrs.beta, *result);
-  multiply(Factor(*call.operands[1], type), Factor(*call.operands[2], type), *result, attrs.alpha, starts);
+  const ScalarType factors = factor_type(*call.operands[1], *call.operands[2]);
+  multiply(Factor(*call.operands[1], factors), Factor(*call.operands[2], factors), *result, attrs.alpha,
+           starts);
   result.finish();
 }
 
@@ -185,12 +208,15 @@ void fill_rows(TensorImpl& bias, TensorImpl& out) {
 void linear_kernel(const Call& call, TensorImpl* const* outputs) {
   const ScalarType type = compute_type(outputs[0]->dtype());
   const LocalResult result(*outputs[0], type);
-  const TallFactor x(*call.operands[0], type);
-  Factor weight(*call.operands[1], type);
+  TensorImpl& w = *call.operands[1];
+  const int64_t n = w.shape()[0].raw();
+  const ScalarType factors = factor_type(w.dtype(), outputs[0]->numel().raw() / std::max<int64_t>(n, 1), n);
+  const TallFactor x(*call.operands[0], factors);
+  Factor weight(w, factors);
   weight.transpose();
   if (call.operands[2]) fill_rows(*call.operands[2], *result);
-  with_compute_type(type, [&]<class T>(T) {
-    T* c = static_cast<T*>(result->data());
+  with_factor_type(factors, [&]<class T>(T) {
+    auto* c = static_cast<typename Gemm<T>::Sum*>(result->data());
     gemm(Gemm<T>{x.rows, weight.columns, x.columns, x.view<T>(), weight.view<T>(), c, weight.columns, 1,
                  call.operands[2] != nullptr});
   });

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
+#include <string_view>
 
 #include "cpu/features.h"
 #include "cpu/kernels/factor.h"
@@ -71,6 +73,27 @@ class Items {
   Layout batch_;
   int64_t rows_ = 1, columns_ = 1, row_ = 0, column_ = 0;
 };
+
+/// The first of the items that went wrong, whichever thread found one.
+class FirstFailure {
+ public:
+  void note(int64_t item) {
+    int64_t seen = first_.load(std::memory_order_relaxed);
+    while (item < seen && !first_.compare_exchange_weak(seen, item, std::memory_order_relaxed)) {
+    }
+  }
+  /// Throws if there is one: "the matrix `text`", with its number where there is a batch.
+  void report(const Call& call, Category category, std::string_view text) const;
+
+ private:
+  static constexpr int64_t kNone = INT64_MAX;
+  std::atomic<int64_t> first_{kNone};
+};
+
+/// Factors come from operands, which anybody may have made: whether p holds each of 0 to n - 1 once. Products
+/// with anything else would not end. `seen` has room for n.
+bool is_permutation(const int32_t* p, int64_t n, bool* seen);
+inline constexpr std::string_view kNoPermutation = "has row numbers, operand 2, that are no permutation";
 
 /// Calls f with a number of operand 0's type.
 template <class F>

@@ -1,13 +1,18 @@
 // Matrix products against three nested loops in double: sizes around every cut, all strides, batches,
-// accumulation, numbers of threads. Not tested here: speed, and the instruction-set levels that RETROGRAD_ISA
-// does not choose (tests run with one of them at a time).
+// accumulation, numbers of threads; products of bfloat16 where the machine has instructions for them. Not tested
+// here: speed, and the instruction-set levels that RETROGRAD_ISA
+// does not choose (tests run with one of them at a time). Each product asks for the temporary memory that it was
+// measured to ask for (cpu/scratch_check.h).
 #include "cpu/gemm.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cfloat>
 #include <cmath>
 #include <vector>
 
 #include "cpu/parallel.h"
+#include "cpu/scratch_check.h"
 
 namespace retrograd::cpu {
 namespace {
@@ -18,7 +23,7 @@ std::vector<T> numbers(int64_t n, uint64_t seed) {
   std::vector<T> out(static_cast<size_t>(n));
   for (T& x : out) {
     seed = seed * 6364136223846793005u + 1442695040888963407u;
-    x = static_cast<T>(static_cast<int>(seed >> 60) - 8);
+    x = static_cast<T>(static_cast<float>(static_cast<int>(seed >> 60) - 8));
   }
   return out;
 }
@@ -31,38 +36,45 @@ struct Case {
 
 template <class T>
 struct Problem {
+  using Sum = typename Gemm<T>::Sum;
   Case c;
-  std::vector<T> a, b, out;
+  std::vector<T> a, b;
+  std::vector<Sum> out;
   MatrixView<T> a_view, b_view;
 
   explicit Problem(const Case& c)
       : c(c),
         a(numbers<T>(c.m * c.k * c.gap + 1, 1)),
         b(numbers<T>(c.k * c.n * c.gap + 1, 2)),
-        out(numbers<T>(c.m * (c.n + 3), 3)),
+        out(numbers<Sum>(c.m * (c.n + 3), 3)),
         a_view{a.data(), c.a_turned ? c.gap : c.k * c.gap, c.a_turned ? c.m * c.gap : c.gap},
         b_view{b.data(), c.b_turned ? c.gap : c.n * c.gap, c.b_turned ? c.k * c.gap : c.gap} {}
 
-  Gemm<T> gemm(T alpha, bool accumulate) {
+  Gemm<T> gemm(Sum alpha, bool accumulate) {
     return {c.m, c.n, c.k, a_view, b_view, out.data(), c.n + 3, alpha, accumulate};
   }
 
-  T expected(const std::vector<T>& before, int64_t i, int64_t j, T alpha, bool accumulate) const {
+  Sum expected(const std::vector<Sum>& before, int64_t i, int64_t j, Sum alpha, bool accumulate) const {
     double sum = 0;
     for (int64_t l = 0; l < c.k; ++l)
       sum += static_cast<double>(a_view.data[i * a_view.row + l * a_view.column]) *
              static_cast<double>(b_view.data[l * b_view.row + j * b_view.column]);
-    return static_cast<T>(
+    return static_cast<Sum>(
         static_cast<double>(alpha) * sum +
         (accumulate ? static_cast<double>(before[static_cast<size_t>(i * (c.n + 3) + j)]) : 0));
   }
 };
 
+template <class F>
+void check_and_run(F product) {
+  run_checked("product", measure_scratch(product), product);
+}
+
 template <class T>
-int wrong_elements(const Case& c, T alpha, bool accumulate) {
+int wrong_elements(const Case& c, typename Gemm<T>::Sum alpha, bool accumulate) {
   Problem<T> p(c);
-  const std::vector<T> before = p.out;
-  gemm(p.gemm(alpha, accumulate));
+  const auto before = p.out;
+  check_and_run([&] { gemm(p.gemm(alpha, accumulate)); });
   int wrong = 0;
   for (int64_t i = 0; i < c.m; ++i)
     for (int64_t j = 0; j < c.n + 3; ++j) {
@@ -88,7 +100,7 @@ TEST_CASE("products of all sizes and strides are exact on small integers") {
 
 TEST_CASE("products beyond one tile, one block of k and one small operand") {
   for (const Case& c : {Case{130, 530, 70}, Case{200, 65, 600}, Case{65, 300, 513}, Case{7, 1100, 300},
-                        Case{1030, 9, 257}, Case{24, 40, 3000}})
+                        Case{1030, 9, 257}, Case{24, 40, 3000}, Case{300, 200, 300}, Case{60, 2100, 40}})
     for (int turned = 0; turned < 4; ++turned) {
       const Case t{c.m, c.n, c.k, (turned & 1) != 0, (turned & 2) != 0, 1};
       INFO(c.m << " x " << c.n << " x " << c.k << " turned " << turned);
@@ -118,8 +130,82 @@ TEST_CASE("a batch is as many products") {
     offsets.push_back({i * m * k, 0, i * m * n});
     gemm(Gemm<float>{m, n, k, {a.data() + i * m * k, k, 1}, {b.data(), n, 1}, alone.data() + i * m * n, n});
   }
-  gemm_batched(Gemm<float>{m, n, k, {a.data(), k, 1}, {b.data(), n, 1}, together.data(), n}, offsets);
+  const Gemm<float> first{m, n, k, {a.data(), k, 1}, {b.data(), n, 1}, together.data(), n};
+  check_and_run([&] { gemm_batched(first, offsets); });
   CHECK(together == alone);
+  check_and_run([&] { gemm_batched(first, {}); });
+}
+
+TEST_CASE("products of a batch ask for memory, small and large ones") {
+  for (int64_t size : {70, 250}) {
+    const std::vector<float> a = numbers<float>(size * size, 4);
+    std::vector<float> alone(a.size()), c(3 * a.size());
+    std::vector<BatchOffsets> offsets;
+    for (int64_t i = 0; i < 3; ++i) offsets.push_back({0, 0, i * size * size});
+    const auto product = [&](float* to) {
+      return Gemm<float>{size, size, size, {a.data(), 1, size}, {a.data(), 1, size}, to, size};
+    };
+    gemm(product(alone.data()));
+    CHECK(measure_scratch([&] { gemm_batched(product(c.data()), offsets); }) > 0);
+    check_and_run([&] { gemm_batched(product(c.data()), offsets); });
+    for (size_t i = 0; i < c.size(); i += alone.size())
+      CHECK(std::equal(alone.begin(), alone.end(), c.begin() + static_cast<int64_t>(i)));
+    check_and_run([&] { gemm_batched(product(c.data()), {}); });
+  }
+}
+
+TEST_CASE("products of bfloat16: all sizes and strides are exact on small integers") {
+  if (!multiplies_bfloat16(4, 4)) return;  // converted to float, tests/ops/matmul_test.cc
+  const int64_t sizes[] = {1, 4, 13, 14, 15, 31, 32, 33};
+  for (int64_t m : sizes)
+    for (int64_t n : sizes)
+      for (int64_t k : {0, 1, 2, 3, 7, 8, 21})
+        for (int turned = 0; turned < 4; ++turned)
+          for (int64_t gap : {1, 2}) {
+            const Case c{m, n, k, (turned & 1) != 0, (turned & 2) != 0, gap};
+            INFO(m << " x " << n << " x " << k << " turned " << turned << " gap " << gap);
+            REQUIRE(wrong_elements<BFloat16>(c, 1, false) == 0);
+            REQUIRE(wrong_elements<BFloat16>(c, -2, true) == 0);
+          }
+  for (const Case& c : {Case{130, 530, 70}, Case{200, 65, 1301}, Case{65, 300, 513}, Case{7, 1100, 515},
+                        Case{1030, 9, 1024}, Case{24, 40, 3001}})
+    for (int turned = 0; turned < 4; ++turned) {
+      const Case t{c.m, c.n, c.k, (turned & 1) != 0, (turned & 2) != 0, 1};
+      INFO(c.m << " x " << c.n << " x " << c.k << " turned " << turned);
+      CHECK(wrong_elements<BFloat16>(t, 1, false) == 0);
+      CHECK(wrong_elements<BFloat16>(t, 2, true) == 0);
+    }
+}
+
+// vdpbf16ps rounds after each product, as a loop in float does: k roundings of sums that are at most that of
+// the magnitudes. Subnormal numbers are zeros to it: what a product loses is at most the smallest normal number
+// times the other factor.
+TEST_CASE("products of bfloat16 are as near as sums of float, but for subnormal numbers") {
+  if (!multiplies_bfloat16(4, 4)) return;
+  const int64_t m = 30, n = 70, k = 1100;
+  std::vector<BFloat16> a, b;
+  for (int64_t i = 0; i < m * k; ++i)
+    a.push_back(BFloat16(static_cast<float>(std::sin(i)) * (i % 7 == 0   ? 1e-38f
+                                                            : i % 5 == 0 ? 1e15f
+                                                                         : 1.0f)));
+  for (int64_t i = 0; i < k * n; ++i)
+    b.push_back(BFloat16(static_cast<float>(std::cos(i)) * (i % 3 == 0 ? 1e20f : 1e-5f)));
+  std::vector<float> c(static_cast<size_t>(m * n));
+  gemm(Gemm<BFloat16>{m, n, k, {a.data(), k, 1}, {b.data(), n, 1}, c.data(), n});
+  int far = 0;
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; ++j) {
+      double sum = 0, magnitude = 0, lost = 0;
+      for (int64_t l = 0; l < k; ++l) {
+        const double x = a[static_cast<size_t>(i * k + l)], y = b[static_cast<size_t>(l * n + j)];
+        sum += x * y;
+        magnitude += std::abs(x * y);
+        lost += FLT_MIN * (1 + std::abs(x) + std::abs(y));
+      }
+      const double error = std::abs(c[static_cast<size_t>(i * n + j)] - sum);
+      far += !(error <= static_cast<double>(k) * FLT_EPSILON * magnitude + lost);
+    }
+  CHECK(far == 0);
 }
 
 // Fractions, so that another order of summation would show.
@@ -132,6 +218,13 @@ std::vector<float> product_with(int threads) {
   for (size_t i = 0; i < a.size(); ++i) a[i] = std::sin(static_cast<float>(i));
   for (size_t i = 0; i < b.size(); ++i) b[i] = std::cos(static_cast<float>(i));
   gemm(Gemm<float>{m, n, k, {a.data(), k, 1}, {b.data(), 1, k}, c.data(), n});
+  if (multiplies_bfloat16(m, n)) {
+    std::vector<BFloat16> x(a.size()), y(b.size());
+    std::transform(a.begin(), a.end(), x.begin(), [](float v) { return BFloat16(v); });
+    std::transform(b.begin(), b.end(), y.begin(), [](float v) { return BFloat16(v); });
+    c.resize(static_cast<size_t>(2 * m * n));
+    gemm(Gemm<BFloat16>{m, n, k, {x.data(), k, 1}, {y.data(), 1, k}, c.data() + m * n, n});
+  }
   c.push_back(dot(a.data(), 1, b.data(), 1, std::min<int64_t>(m * k, n * k)));
   set_num_threads(before);
   return c;

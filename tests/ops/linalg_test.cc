@@ -3,6 +3,7 @@
 // against PyTorch: tests/conformance.
 #include "ops/linalg.h"
 
+#include "ops/linalg_parts.h"
 #include "ops/matmul.h"
 #include "ops/rearrange.h"
 #include "ops/unary.h"
@@ -158,6 +159,40 @@ TEST_CASE("errors name the category and the batch entry") {
   CHECK(category_of([] { cholesky(full({1, 1}, NAN)); }) == Category::not_positive_definite);
   CHECK(category_of([] { inverse(ones({40, 40})); }) == Category::singular_matrix);
   CHECK(category_of([] { matrix_power(zeros({2, 2}), -1); }) == Category::singular_matrix);
+}
+
+template <class Op>
+Tensors results_of(std::initializer_list<TensorImpl*> operands, int8_t outputs) {
+  const std::vector<TensorImpl*> list(operands);
+  Tensors results(static_cast<size_t>(outputs));
+  ops::NoAttrs attrs;
+  Emitter::current().emit({&ops::info<Op>, list, &attrs, SourceLocation{}, outputs}, results.data());
+  return results;
+}
+
+// Factors are saved for a backward, where a hook may change them, and are operands in the text of a graph.
+TEST_CASE("row numbers that are no permutation are refused") {
+  const Tensor a = regular({2}, 3), b = input({2, 3, 2}).detach();
+  const Tensor lu = results_of<ops::LuFactor>({a.get()}, 2)[0];
+  const auto with = [&](const std::vector<double>& rows) {
+    const Tensor p = tensor(rows, {2, 3}, {kInt32});
+    const ops::Factors f{a, lu, p};
+    const auto category = [&]<class Op>(Op, int8_t outputs) {
+      return category_of([&] { results_of<Op>({a.get(), lu.get(), p.get()}, outputs); });
+    };
+    for (const bool transposed : {false, true}) {
+      const Error error = error_of([&] { ops::lu_solve(f, b, {transposed, false}, SourceLocation{}); });
+      CHECK(error.category() == Category::bad_argument);
+      CHECK_THAT(error.what(), Catch::Matchers::Contains("matrix 1 of the batch has row numbers"));
+    }
+    CHECK(category(ops::LuDet{}, 1) == Category::bad_argument);
+    CHECK(category(ops::LuSlogdet{}, 2) == Category::bad_argument);
+    CHECK(category(ops::Cofactor{}, 1) == Category::bad_argument);
+  };
+  with({0, 1, 2, 0, 0, 0});
+  with({0, 1, 2, 1, 2, 1});
+  with({0, 1, 2, 0, 1, 3});
+  with({0, 1, 2, 0, -1, 2});
 }
 
 TEST_CASE("systems that do not fit are refused") {

@@ -1,0 +1,67 @@
+// Matrix products of bfloat16 by AVX-512 BF16, a level of its own beside the three of cpu/kernels/gemm.cc: see
+// cpu/kernels/gemm_kernels.h.
+//
+// Two steps of k become one packed element, low half first: vdpbf16ps adds both products to a float. It takes
+// subnormal operands for zeros, gives zeros for subnormal sums, and rounds after each product: results lie
+// within a few float roundings of exact sums, far inside the rounding to bfloat16, but for products with
+// subnormal numbers. An odd last step has a zero beside it.
+#include "cpu/kernels/gemm_pack.h"
+#include "engine/float_formats.h"
+
+#ifndef __AVX512BF16__
+#error "this file needs AVX-512 BF16"
+#endif
+
+namespace retrograd::cpu::RG_ISA {
+namespace {
+
+constexpr int kColumns = kVectors * kLanes<BFloat16>;
+
+[[gnu::always_inline]] inline uint32_t pair(BFloat16 low, BFloat16 high) {
+  return low.bits | static_cast<uint32_t>(high.bits) << 16;
+}
+
+// Rows of the panel's width, one for each element of k, become one row for two.
+template <int Width>
+void pack_across(const BFloat16* x, int64_t along, int64_t pairs, uint32_t* out) {
+  for (int64_t l = 0; l < pairs; ++l, out += Width) {
+    const BFloat16 *low = x + 2 * l * along, *high = low + along;
+#pragma GCC unroll 32
+    for (int i = 0; i < Width; ++i) out[i] = pair(low[i], high[i]);
+  }
+}
+
+void pack_pairs(const BFloat16* x, int64_t across, int64_t along, int64_t count, int64_t width, int64_t pairs,
+                uint32_t* out) {
+  const char* const bytes = reinterpret_cast<const char*>(x);
+  if (count == width && along == 1)
+    return width == kRows ? pack_along<uint32_t, kRows>(bytes, 2 * across, pairs, out)
+                          : pack_along<uint32_t, kColumns>(bytes, 2 * across, pairs, out);
+  if (count == width && across == 1)
+    return width == kRows ? pack_across<kRows>(x, along, pairs, out)
+                          : pack_across<kColumns>(x, along, pairs, out);
+  if (along == 1) return pack_rows<uint32_t, 0>(bytes, 2 * across, count, width, pairs, out);
+  for (int64_t l = 0; l < pairs; ++l, out += width) {
+    const BFloat16 *low = x + 2 * l * along, *high = low + along;
+    for (int64_t i = 0; i < count; ++i) out[i] = pair(low[i * across], high[i * across]);
+    for (int64_t i = count; i < width; ++i) out[i] = 0;
+  }
+}
+
+void pack(const BFloat16* x, int64_t across, int64_t along, int64_t count, int64_t width, int64_t k,
+          uint32_t* out) {
+  const int64_t pairs = k / 2;
+  pack_pairs(x, across, along, count, width, pairs, out);
+  if (k % 2 == 0) return;
+  x += 2 * pairs * along;
+  out += pairs * width;
+  for (int64_t i = 0; i < width; ++i) out[i] = i < count ? x[i * across].bits : 0;
+}
+
+constexpr GemmKernels<BFloat16> kKernels{kRows, kColumns, block<BFloat16>, pack, nullptr, nullptr};
+
+}  // namespace
+
+const GemmKernels<BFloat16>& gemm_kernels() { return kKernels; }
+
+}  // namespace retrograd::cpu::RG_ISA
