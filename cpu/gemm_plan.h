@@ -30,12 +30,16 @@ inline constexpr int64_t kDepth = 256;            // of one block of k, in packe
 inline constexpr int64_t kTileRowPanels = 16;     // rows of a tile of C: 96 (224 with AVX-512)
 inline constexpr int64_t kAllRowPanels = 24;      // of a C whose rows all belong to a tile
 inline constexpr int64_t kAllColumnPanels = 24;   // of a C whose columns all belong to a tile
+inline constexpr int64_t kGroupPanels = 4;        // of a B of contiguous rows, packed together within a tile
 inline constexpr int64_t kTileBytes = 2048;       // columns of a tile of C: 512 floats
 inline constexpr int64_t kTileWork = 1 << 20;     // multiplications below which a tile is not made smaller
+inline constexpr int64_t kPackWork = 1 << 15;     // elements packed by a chunk, at least
 inline constexpr int64_t kTiles = 16;             // number above which tiles are not made smaller
 inline constexpr int64_t kSmallBytes = 32 << 10;  // a B of this size stays in the first-level cache
 inline constexpr int64_t kFarBytes = 1024;        // steps along k from which reading A where it lies is slow
-inline constexpr int64_t kSlabBytes = int64_t{64} << 20;  // of packed operands: a larger k is done in slabs
+inline constexpr int64_t kSlabBytes = int64_t{64} << 20;  // of packed operands: a larger k is done in slabs,
+inline constexpr int64_t kNearSlabBytes = 4 << 20;        // earlier beside a C that stays in a cache
+inline constexpr int64_t kNearBytes = 1 << 20;            // of this size
 
 template <class T>
 using Packed = typename GemmTypes<T>::Packed;
@@ -64,7 +68,8 @@ struct Plan {
         tile_columns(
             std::min(kTileBytes / static_cast<int64_t>(sizeof(Packed<T>)) / kernel.columns, column_panels)) {
     const bool packs_a = worth_packing_a(g), packs_b = worth_packing_b(g);
-    const bool all_rows = packs_b && row_panels <= kAllRowPanels && column_panels >= kTiles / 2;
+    const int64_t least = g.b.column == 1 ? kTiles * kGroupPanels : kTiles / 2;
+    const bool all_rows = packs_b && row_panels <= kAllRowPanels && column_panels >= least;
     const bool all_columns =
         packs_a && !all_rows && column_panels <= kAllColumnPanels && row_panels >= kTiles / 2;
     if (all_rows) tile_rows = row_panels;
@@ -122,7 +127,7 @@ class Slab {
     const int64_t down = plan_.tiles_down(), tiles = plan_.tiles();
     const int64_t deepest = groups(std::min(kBlockDepth<T>, g_.k)),
                   a_size = plan_.a == Packing::within ? plan_.tile_rows * plan_.kernel.rows * deepest : 0,
-                  b_size = plan_.b == Packing::within ? plan_.kernel.columns * deepest : 0;
+                  b_size = plan_.b == Packing::within ? group() * plan_.kernel.columns * deepest : 0;
     const ThreadScratch<Packed<T>> a(a_size, tiles), b(b_size, tiles);
     parallel_for(tiles, [&](int64_t tile) {
       compute(tile % down * plan_.tile_rows, tile / down * plan_.tile_columns, {a.mine(), b.mine()});
@@ -137,30 +142,30 @@ class Slab {
 
   static int64_t groups(int64_t k) { return ceil_div(k, kGroup<T>); }
 
-  // An operand packed before is a sequence of blocks of k, each a sequence of panels.
+  // An operand packed before is a sequence of blocks of k, each a sequence of panels; packed in that order, so
+  // that neighbours in memory are read at about the same time.
   void pack_before() const {
     const int64_t a_panels = plan_.a == Packing::before ? plan_.row_panels : 0,
-                  b_panels = plan_.b == Packing::before ? plan_.column_panels : 0;
-    const int64_t work = plan_.kernel.columns * std::max<int64_t>(g_.k, 1);
-    parallel_range(a_panels + b_panels, std::max<int64_t>(1, kTileWork / 64 / work),
+                  b_panels = plan_.b == Packing::before ? plan_.column_panels : 0,
+                  panels = a_panels + b_panels;
+    const int64_t work = plan_.kernel.columns * std::min(kBlockDepth<T>, g_.k);
+    parallel_range(panels * ceil_div(g_.k, kBlockDepth<T>), ceil_div(kPackWork, work),
                    [&](int64_t begin, int64_t end) {
-                     for (int64_t p = begin; p < end; ++p) {
+                     for (int64_t i = begin; i < end; ++i) {
+                       const int64_t p = i % panels, l = i / panels * kBlockDepth<T>;
+                       const int64_t depth = std::min(kBlockDepth<T>, g_.k - l);
                        if (p < a_panels)
-                         pack_all(p, a_panels, a_.data(), &Slab::pack_a);
+                         pack_a(p, l, depth, place(a_, plan_.kernel.rows, a_panels, p, l, depth));
                        else
-                         pack_all(p - a_panels, b_panels, b_.data(), &Slab::pack_b);
+                         pack_b(p - a_panels, l, depth,
+                                place(b_, plan_.kernel.columns, b_panels, p - a_panels, l, depth));
                      }
                    });
   }
 
-  using PackPanel = void (Slab::*)(int64_t panel, int64_t l, int64_t depth, Packed<T>* out) const;
-
-  void pack_all(int64_t panel, int64_t panels, Packed<T>* out, PackPanel pack) const {
-    const int width = pack == &Slab::pack_a ? plan_.kernel.rows : plan_.kernel.columns;
-    for (int64_t l = 0; l < g_.k; l += kBlockDepth<T>) {
-      const int64_t depth = std::min(kBlockDepth<T>, g_.k - l);
-      (this->*pack)(panel, l, depth, out + width * (groups(l) * panels + panel * groups(depth)));
-    }
+  static Packed<T>* place(const Scratch<Packed<T>>& to, int width, int64_t panels, int64_t panel, int64_t l,
+                          int64_t depth) {
+    return to.data() + width * (groups(l) * panels + panel * groups(depth));
   }
 
   void pack_a(int64_t panel, int64_t l, int64_t depth, Packed<T>* out) const {
@@ -227,18 +232,20 @@ class Slab {
     x.b_row = x.b_padded ? columns : g_.b.row;
   }
 
-  // A panel of B is packed right before it is used.
+  // A panel of B is packed right before it is used, or a few together whose rows are neighbours in memory.
+  int64_t group() const { return g_.b.column == 1 ? kGroupPanels : 1; }
+
   void by_panels(const GemmBlock<T>& all, int64_t panel, int64_t l, int64_t depth, Packed<T>* own) const {
     const int columns = plan_.kernel.columns;
     GemmBlock<T> x = all;
     x.b = own;
-    x.b_panel = 0;
+    x.b_panel = columns * all.k;
     x.b_row = columns;
     x.b_padded = true;
-    for (int64_t j = 0; j < all.n; j += columns, ++panel) {
-      pack_b(panel, l, depth, own);
-      x.n = std::min<int64_t>(columns, all.n - j);
+    for (int64_t j = 0; j < all.n; j += group() * columns, panel += group()) {
+      x.n = std::min(group() * columns, all.n - j);
       x.c = all.c + j;
+      for (int64_t p = 0; p < ceil_div(x.n, columns); ++p) pack_b(panel + p, l, depth, own + p * x.b_panel);
       plan_.kernel.block(x);
     }
   }
@@ -261,7 +268,9 @@ class Slab {
 template <class T>
 void run_tiles(const Gemm<T>& g, const Plan<T>& plan) {
   const int64_t across = (plan.a == Packing::before ? g.m : 0) + (plan.b == Packing::before ? g.n : 0);
-  const int64_t most = kSlabBytes / static_cast<int64_t>(sizeof(T)) / std::max<int64_t>(across, 1);
+  const bool near = g.m * g.n * static_cast<int64_t>(sizeof(typename Gemm<T>::Sum)) <= kNearBytes;
+  const int64_t most =
+      (near ? kNearSlabBytes : kSlabBytes) / static_cast<int64_t>(sizeof(T)) / std::max<int64_t>(across, 1);
   const int64_t slab = std::max<int64_t>(1, most / kBlockDepth<T>) * kBlockDepth<T>;
   Gemm<T> part = g;
   for (int64_t l = 0; l < g.k; l += slab) {

@@ -113,12 +113,19 @@ template <class P, int Width>
 
 template <class P, int Width>
 void pack_along(const char* x, int64_t across, int64_t k, P* out) {
+  [[maybe_unused]] constexpr int64_t bytes = sizeof(P);
 #if defined(__AVX512F__)
-  if constexpr (sizeof(P) == 4)
-    for (; k >= 16; k -= 16, x += 16 * sizeof(P), out += 16 * Width) {
-      turn_sixteen<(Width < 16 ? Width : 16)>(x, across, out, Width);
-      if constexpr (Width > 16) turn_sixteen<Width - 16>(x + 16 * across, across, out + 16, Width);
-    }
+  if constexpr (sizeof(P) == 4) {
+    const int64_t whole = k / 16 * 16;
+    for (int64_t l = 0; l < whole; l += 16)
+      turn_sixteen<(Width < 16 ? Width : 16)>(x + l * bytes, across, out + l * Width, Width);
+    if constexpr (Width > 16)
+      for (int64_t l = 0; l < whole; l += 16)
+        turn_sixteen<Width - 16>(x + 16 * across + l * bytes, across, out + l * Width + 16, Width);
+    x += whole * bytes;
+    out += whole * Width;
+    k -= whole;
+  }
 #endif
   pack_rows<P, Width>(x, across, Width, Width, k, out);
 }

@@ -18,6 +18,7 @@ namespace {
 
 constexpr int kRows = kVectorBytes == 64 ? 14 : 6;
 constexpr int kVectors = 2;
+constexpr int64_t kFarSteps = 64;  // of k, from which on C is fetched ahead
 
 // Operands of type T as the tiles see them.
 template <class T>
@@ -105,10 +106,11 @@ void micro(const MicroTile<T>& t) {
   for (int i = 0; i < R; i += kShared) a[i / kShared] = t.a + i * (InPanel ? 1 : t.a_row);
   const Packed<T>* b = t.b;
   const int64_t a_row = InPanel ? 1 : t.a_row, a_column = InPanel ? kRows : t.a_column, b_row = t.b_row;
+  if (t.k >= kFarSteps)
 #pragma GCC unroll 16
-  for (int i = 0; i < R; ++i)
+    for (int i = 0; i < R; ++i)
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) __builtin_prefetch(t.c + i * t.c_row + v * L, 1);
+      for (int v = 0; v < V; ++v) __builtin_prefetch(t.c + i * t.c_row + v * L, 1);
   for (int64_t l = t.k; l > 0; --l) {
     Register<T> right[V];
 #pragma GCC unroll 4
