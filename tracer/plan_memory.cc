@@ -9,6 +9,8 @@
 namespace retrograd {
 namespace {
 
+constexpr int64_t kMiddle =
+    int64_t{1} << 40;  // of a storage: a view may begin before its base, which may be a view itself
 constexpr int64_t kSmallBytes = 4096;  // of a value in a small arena
 
 // Cells for values of a graph that have types and layouts, but no memory: what a kernel can be asked with. Inputs count as row-major.
@@ -55,6 +57,7 @@ class Outlines {
     cell->set_type(t.dtype, t.device, t.shape);
     contiguous_strides(t.shape, cell->mutable_strides());
     cell->set_storage(nowhere_);
+    cell->set_storage_offset(kMiddle);
     return cell;
   }
   // Layouts depend on the first operand alone.
