@@ -17,13 +17,17 @@ PeakWatch::PeakWatch() : outer_(std::exchange(watch, this)) {}
 PeakWatch::~PeakWatch() { watch = outer_; }
 PeakWatch* PeakWatch::current() { return watch; }
 
+void PeakReport::add(const PeakReport& other) {
+  runs += other.runs;
+  differing += other.differing;
+  hook_bytes = std::max(hook_bytes, other.hook_bytes);
+  if (std::max(other.planned_bytes, other.measured_bytes) <= std::max(planned_bytes, measured_bytes)) return;
+  planned_bytes = other.planned_bytes;
+  measured_bytes = other.measured_bytes;
+}
+
 void PeakWatch::add(int64_t planned, int64_t measured, int64_t hook_bytes) {
-  ++report_.runs;
-  report_.differing += planned != measured;
-  report_.hook_bytes = std::max(report_.hook_bytes, hook_bytes);
-  if (std::max(planned, measured) <= std::max(report_.planned_bytes, report_.measured_bytes)) return;
-  report_.planned_bytes = planned;
-  report_.measured_bytes = measured;
+  report_.add({1, planned != measured, planned, measured, hook_bytes});
 }
 
 WatchedRun::WatchedRun(int64_t planned)

@@ -20,6 +20,9 @@ struct PeakReport {
   int64_t planned_bytes = 0;   // of the run with the highest peak
   int64_t measured_bytes = 0;  // of the same
   int64_t hook_bytes = 0;      // the most that code of the user's had allocated in a run
+
+  /// What both have seen.
+  void add(const PeakReport& other);
 };
 
 class PeakWatch {

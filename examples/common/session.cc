@@ -30,6 +30,8 @@ void write_file(const std::string& path, const std::string& text) {
   file.commit();
 }
 
+constexpr int64_t kWatched = 3;  // steps whose plans' peaks are compared with what they said
+
 }  // namespace
 
 Session::Session(const Options& options, rg::nn::Module& model, int64_t items_per_step, std::string unit,
@@ -45,11 +47,14 @@ Session::Session(const Options& options, rg::nn::Module& model, int64_t items_pe
 void Session::step(const rg::Tensor& input, const rg::Tensor& target) {
   std::optional<rg::ProfileScope> profiling;
   if (is_profiled()) profiling.emplace(profile_);
+  std::optional<rg::PeakWatch> watch;
+  if (steps_ < kWatched) watch.emplace();
   const Clock::time_point begin = Clock::now();
   rg::memory::reset_peak();
   const double loss = step_(input, target).item<double>();
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   profiling.reset();
+  if (watch) watched_.add(watch->report());
   if (++steps_ == 1) {
     first_step_seconds_ = seconds;
     show_graphs();
@@ -141,6 +146,11 @@ void Session::finish() {
   row("cache hits", count(stats.hits));
   row("unpacks", count(stats.unpacks));
   row("peak bytes", fmt::format("{} ({})", peak_bytes_, megabytes(peak_bytes_)));
+  const auto planned = [&](int64_t n) { return watched_.runs ? fmt::format("{}", n) : std::string("-"); };
+  row("planned peak", planned(watched_.planned_bytes));
+  row("met", watched_.differing ? fmt::format("not in {} of {} runs", watched_.differing, watched_.runs)
+                                : planned(watched_.measured_bytes));
+  row("in hooks", planned(watched_.hook_bytes));
   row("first step", fmt::format("{:.2f} ms", first_step_seconds_ * 1e3));
   row("ms/step", fmt::format("{:.2f}", total_seconds_ / static_cast<double>(steps_) * 1e3));
 }

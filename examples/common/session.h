@@ -4,6 +4,7 @@
 //                  --log-every steps, and the graphs after the first step if asked to
 //   validation()   prints "val loss X ..."
 //   finish()       prints the summary
+// finish() also says which peak plans said before they ran, in the first steps, and which one was met.
 // With --profile a few steps after the first are looked at (tracer/profile.h); finish() prints a table of
 // what took how long, and writes it, a Chrome trace and a chart of live memory into the folder. These steps
 // are a little slower. Losses are printed with as many digits as it takes to read the same float back. On a
@@ -54,6 +55,7 @@ class Session {
   double total_seconds_ = 0, first_step_seconds_ = 0, seconds_since_line_ = 0;
   int64_t steps_ = 0, steps_since_line_ = 0;  // done
   int64_t peak_bytes_ = 0;
+  retrograd::PeakReport watched_;  // of plans, in the first steps
   double last_loss_ = 0, last_validation_ = 0;
 };
 

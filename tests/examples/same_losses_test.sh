@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # same_losses_test.sh PROGRAM STEPS PEAK [SAVED...]: trains for STEPS steps under each choice of --saved. The losses of every step and of the
 # validation must be the same, as text with full precision, in all four modes and for --threads 1 and 2; one capture in each mode that
-# captures; a traced backward peaks no higher than an eager one. With PEAK "lower", every other choice peaks lower than keep, which comes first
+# captures; each plan takes the bytes that it said before, and neither a traced backward nor a compiled step peaks higher than an eager one. With PEAK "lower", every other choice peaks lower than keep, which comes first
 # ("any" for a model whose activations are small beside its parameters). Modes compiled and step are run for the first choice, keep, alone.
 #
 # Not tested here: that the losses are good (learning_test.sh), the graph itself (tests/tracer).
@@ -15,7 +15,7 @@ keep_peak=0
 
 fail() { echo "FAILED: $*" >&2; exit 1; }
 losses() { grep -o -E '^(step [0-9]+|val) loss [^ ]+' "$1"; }
-peak_of() { awk '$1 == "peak" && $2 == "bytes" { print $3 }' "$1"; }
+value_of() { sed -n -E "s/^  $2 +([^ ]+).*/\\1/p" "$1"; }
 
 for saved in "${@:-keep}"; do
   runs=("eager 2" "traced 2" "traced 1")
@@ -28,11 +28,16 @@ for saved in "${@:-keep}"; do
     [[ $(grep -c '^step' "$out.losses") == "$steps" ]] || fail "$saved $run: not $steps lines of losses"
     grep -q '^val' "$out.losses" || fail "$saved $run: no validation loss"
     cmp "$out.losses" "$folder/$saved.eager.2.losses" || fail "$saved: other losses with $run than with eager 2"
-    [[ $mode == eager ]] || grep -q -E '^ +captures +1$' "$out" || fail "$saved $run: not one capture"
+    [[ $mode != eager ]] || continue
+    grep -q -E '^ +captures +1$' "$out" || fail "$saved $run: not one capture"
+    planned=$(value_of "$out" "planned peak") met=$(value_of "$out" met)
+    [[ $planned == [1-9]* && $planned == "$met" ]] || fail "$saved $run: planned peak $planned, met: $met"
+    [[ $saved != keep || $(value_of "$out" "in hooks") == 0 ]] || fail "$saved $run: bytes in hooks"
+    eager=$(value_of "$folder/$saved.eager.2" "peak bytes") here=$(value_of "$out" "peak bytes")
+    echo "$saved $run: peak bytes $here, eager $eager; of the plans $planned"
+    ((here <= eager)) || fail "$saved $run: peaks higher than eager"
   done
-  eager=$(peak_of "$folder/$saved.eager.2") traced=$(peak_of "$folder/$saved.traced.2")
-  echo "$saved: peak bytes eager $eager, traced $traced"
-  ((traced <= eager)) || fail "$saved: the traced backward peaks higher"
+  traced=$(value_of "$folder/$saved.traced.2" "peak bytes")
   if [[ $saved == keep ]]; then keep_peak=$traced
   elif [[ $peak == lower ]]; then ((traced < keep_peak)) || fail "$saved: peaks no lower than keep"
   fi
