@@ -195,11 +195,6 @@ int get_num_threads() {
 
 int loop_threads() { return loop_thread.inside ? 1 : std::min(get_num_threads(), loop_thread.most); }
 
-ThreadLimit::ThreadLimit(int64_t chunks)
-    : threads_(static_cast<int>(std::clamp<int64_t>(chunks, 1, loop_threads()))), before_(loop_thread.most) {
-  if (chunks > 1) loop_thread.most = threads_;  // one chunk runs here, and its own loops are none of ours
-}
-
 void run_chunks(int64_t count, ChunkFunction function) {
   if (loop_thread.measures) return;
   const int helpers = static_cast<int>(std::min<int64_t>(loop_threads(), count)) - 1;

@@ -10,8 +10,8 @@
 // pool is taken, and loops of more than 2^31 - 1 chunks. A child process after fork gets a fresh pool; fork inside a chunk
 // is only good for exec or _exit. The pool is never destroyed.
 //
-// The header has only templates over the caller's function, so that files built for different instruction
-// sets may share it.
+// Files that are built for several instruction sets do not include this: the linker would choose one of their
+// copies of an inline function for all.
 #pragma once
 
 #include <cstdint>
@@ -41,13 +41,17 @@ int loop_threads();
 /// if set_num_threads() is called meanwhile.
 class ThreadLimit {
  public:
-  explicit ThreadLimit(int64_t chunks);
+  explicit ThreadLimit(int64_t chunks) : before_(loop_thread.most) {
+    if (chunks <= 1) return;  // one chunk runs here, and its own loops are none of ours
+    const int most = loop_threads();
+    loop_thread.most = threads_ = chunks < most ? static_cast<int>(chunks) : most;
+  }
   ~ThreadLimit() { loop_thread.most = before_; }
   ThreadLimit(const ThreadLimit&) = delete;
   int threads() const { return threads_; }
 
  private:
-  int threads_, before_;
+  int threads_ = 1, before_;
 };
 
 /// A chunk function without its type: run(context, chunk).

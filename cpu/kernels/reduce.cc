@@ -111,12 +111,15 @@ class RowReducer {
   void run(const F& finish) const {
     const int64_t n = rows_.length(), count = rows_.count();
     if (n > kChunk && count > 0 && count < 64) return run_by_chunk(finish);
-    const int64_t grain = n * count <= kRowGrain ? std::max<int64_t>(count, 1) : rows_.grain();
-    const RowTiles<T> tiles = make_tiles(count_chunks(count, grain));
-    parallel_range(count, grain, [&](int64_t begin, int64_t end) {
+    const bool is_small = n * count <= kRowGrain;
+    const RowTiles<T> tiles = make_tiles(is_small ? 1 : count_chunks(count, rows_.grain()));
+    if (measuring()) return;
+    const auto run = [&](int64_t begin, int64_t end) {
       typename RowTiles<T>::Mine tile(tiles);
       run_rows(begin, end, tile[0], finish);
-    });
+    };
+    if (is_small) return run(0, count);
+    parallel_range(count, rows_.grain(), run);
   }
 
  private:
