@@ -1,8 +1,8 @@
-// The memory of a recorded function: stand-ins of arguments, roots, and what cells hold. See tracer/function_recorder.h; start reading at
-// value_of and write.
+// The memory of a recorded function: roots, and what cells hold. See tracer/function_recorder.h; start reading at value_of and write.
 //
-// A root is found by the storage that a cell has. The stand-ins of arguments that share memory share a storage, hence a root, which begins as
-// the base among them, or as the first of them. As long as nothing is written there each argument has the value of its own input.
+// A root is found by the storage that a cell has. A read of a cell whose geometry is the root's gives the root's value, another one a view of
+// it (as_strided); a write replaces the value, or the part of it that the cell shows (as_strided_scatter). Values without a layout, which
+// opaque hooks give, have no root: nobody writes to them. Inputs are made in tracer/function_inputs.cc.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -13,9 +13,6 @@
 
 namespace retrograd {
 namespace {
-
-// As if it had so many bytes: a recorded value has it for its version, and for who shares it.
-RefPtr<Storage> no_memory(int64_t bytes) { return Storage::wrap(nullptr, bytes, nullptr, nullptr); }
 
 bool same_geometry(const TensorImpl& a, const TensorImpl& b) {
   if (a.dtype() != b.dtype() || !(a.shape() == b.shape()) || a.storage_offset() != b.storage_offset())
@@ -43,103 +40,6 @@ int64_t width(const TensorImpl& x) { return static_cast<int64_t>(element_size(x.
 
 }  // namespace
 
-// ---- arguments -------------------------------------------------------------------------------------------------------------------------
-
-Tensors FunctionRecorder::arguments(const Tensors& given) {
-  for (size_t i = 0; i < given.size(); ++i)
-    if (!given[i].impl().base) stand_in(given[i].impl(), static_cast<int>(i), -1);
-  for (size_t i = 0; i < given.size(); ++i) {
-    TensorImpl& cell = given[i].impl();
-    if (!cell.base) continue;
-    const Tensor base = stand_in(*cell.base, -1, static_cast<int>(i));
-    stand_in(cell, static_cast<int>(i), -1).impl().base = base.ref();
-  }
-  Tensors made;
-  for (const Tensor& g : given)
-    made.push_back(std::ranges::find(stand_ins_, g.get(), &StandIn::stands_for)->tensor);
-  return made;
-}
-
-Tensor FunctionRecorder::stand_in(TensorImpl& like, int argument, int base_of) {
-  for (const StandIn& s : stand_ins_)
-    if (s.stands_for == &like) return s.tensor;
-  const auto number = static_cast<int32_t>(argument >= 0 ? inputs_.size() : -1);
-  Tensor made = make(like.type(), argument >= 0 ? graph_.add_tensor_input(like.type()) : ir::kNoValue);
-  TensorImpl& cell = made.impl();
-  std::copy_n(like.strides(), cell.rank(), cell.mutable_strides());
-  cell.set_storage_offset(like.storage_offset());
-  cell.is_multi_output_view = like.is_multi_output_view;
-  cell.is_no_grad_view = like.is_no_grad_view;
-  RefPtr<Storage>& memory = argument_memory_[like.storage().get()];
-  const bool is_first = !memory;
-  if (is_first) memory = no_memory(like.storage()->nbytes());
-  cell.set_storage(memory);
-  if (argument >= 0) inputs_.push_back({.argument = argument});
-  Root& root = is_first ? new_root(cell, cell.value_id) : roots_.at(memory.get());
-  if (is_first) {
-    root.cell = root.as_input = present_geometry(cell);
-    root.input = number;
-    root.base_of = base_of;
-    root.outside = like.storage().get();
-  }
-  if (argument >= 0) ++root.arguments;
-  if (argument >= 0 && root.seen < 0) {
-    root.seen = number;
-    root.seen_offset = cell.storage_offset();
-  }
-  stand_ins_.push_back({&like, made, {}, argument, base_of, {}});
-  link_stand_in(stand_ins_.back());
-  return made;
-}
-
-// The place in the recorded tape. A view whose base alone has a gradient has none of its own, though it counts as having one.
-void FunctionRecorder::link_stand_in(StandIn& made) {
-  const TensorImpl& like = *made.stands_for;
-  TensorImpl& cell = made.tensor.impl();
-  cell.requires_grad = like.requires_grad;
-  if (!like.requires_grad && !(like.base && like.base->requires_grad)) return;
-  if (like.requires_grad && like.is_leaf()) {
-    made.leaf = made.tensor;
-    if (!like.meta || !like.meta->has_hooks()) return;
-    AutogradMeta& meta = cell.need_meta();
-    meta.tensor_hooks = like.meta->tensor_hooks;
-    meta.pre_hooks = like.meta->pre_hooks;
-    meta.post_hooks = like.meta->post_hooks;
-    meta.post_accumulate_hooks = like.meta->post_accumulate_hooks;
-    return;
-  }
-  made.leaf = make(like.type(), ir::kNoValue);
-  made.leaf.impl().requires_grad = true;
-  if (!like.requires_grad) return;
-  TensorImpl* operand = made.leaf.get();
-  cell.grad_fn = Record::make({&ops::info<ops::Alias>, {&operand, 1}, nullptr, {}, 1}, &made.tensor, 1);
-  cell.output_nr = 0;
-  made.history = cell.grad_fn;
-}
-
-int32_t FunctionRecorder::input_of(const Tensor& stand_in) {
-  const StandIn& s =
-      *std::ranges::find(stand_ins_, stand_in.get(), [](const StandIn& x) { return x.tensor.get(); });
-  if (s.argument >= 0)
-    return static_cast<int32_t>(std::ranges::find(inputs_, s.argument, &RecordedFunction::Input::argument) -
-                                inputs_.begin());
-  Root& root = root_of(stand_in.impl());
-  need_input(root);
-  return root.input;
-}
-
-void FunctionRecorder::need_input(Root& root) {
-  if (root.input >= 0 || root.base_of < 0) return;
-  root.input = static_cast<int32_t>(inputs_.size());
-  root.value = graph_.add_tensor_input(root.as_input->type());
-  inputs_.push_back({.base_of = root.base_of});
-}
-
-Tensor FunctionRecorder::cotangent(const TensorType& type, int result) {
-  inputs_.push_back({.argument = result});
-  return computed(type, graph_.add_tensor_input(type));
-}
-
 // ---- roots -----------------------------------------------------------------------------------------------------------------------------
 
 FunctionRecorder::Root& FunctionRecorder::new_root(TensorImpl& cell, ir::ValueId value) {
@@ -156,23 +56,6 @@ RefPtr<TensorImpl> FunctionRecorder::present_geometry(const TensorImpl& cell) co
   copy->alias(cell);
   copy->set_storage({});
   return copy;
-}
-
-FunctionRecorder::Root& FunctionRecorder::capture(TensorImpl& cell) {
-  TensorImpl& base = cell.base ? *cell.base : cell;
-  if (base.graph) throw Error(Category::bad_argument, "a value of another recorded graph was used");
-  if (base.grad_fn)
-    throw Error(Category::unsupported,
-                fmt::format("a recorded function uses a tensor from outside, {}, that has a history. Hint: "
-                            "make it an argument, or detach it",
-                            to_string(base.type())));
-  Root& root = new_root(base, graph_.add_tensor_input(base.type()));
-  root.cell = root.as_input = present_geometry(base);
-  root.input = root.seen = static_cast<int32_t>(inputs_.size());
-  root.seen_offset = base.storage_offset();
-  root.outside = base.storage().get();
-  inputs_.push_back({.captured = Tensor(RefPtr<TensorImpl>(&base))});
-  return root;
 }
 
 FunctionRecorder::Root& FunctionRecorder::root_of(TensorImpl& cell) {
@@ -203,7 +86,7 @@ ir::ValueId FunctionRecorder::emit_geometry(const OpInfo& op, const TensorImpl& 
   Tensor from = make(cell.type(), value), result;
   std::copy_n(cell.strides(), cell.rank(), from.impl().mutable_strides());
   from.impl().set_storage_offset(cell.storage_offset());
-  from.impl().set_storage(no_memory(bytes));
+  from.impl().set_storage(memory_without_data(bytes));
   new_root(from.impl(), value);
   TensorImpl* operands[] = {from.get(), with.get()};
   emit({&op, {operands, with.defined() ? size_t{2} : size_t{1}}, &geometry, {}, 1}, &result);
@@ -281,20 +164,12 @@ int32_t FunctionRecorder::saved_index(const Tensor& tensor) {
   return it->second;
 }
 
-std::vector<std::pair<Tensor, int32_t>> FunctionRecorder::captured_leaves() const {
-  std::vector<std::pair<Tensor, int32_t>> leaves;
-  for (size_t i = 0; i < inputs_.size(); ++i)
-    if (inputs_[i].captured.defined() && inputs_[i].captured.requires_grad())
-      leaves.emplace_back(inputs_[i].captured, static_cast<int32_t>(i));
-  return leaves;
-}
-
 Tensor FunctionRecorder::present_value(TensorImpl& self) {
   Tensor value = make(self.type(), value_of(Tensor(RefPtr<TensorImpl>(&self))));
   TensorImpl& cell = value.impl();
   std::copy_n(self.strides(), self.rank(), cell.mutable_strides());
   cell.set_storage_offset(self.storage_offset());
-  cell.set_storage(no_memory(self.storage()->nbytes()));
+  cell.set_storage(memory_without_data(self.storage()->nbytes()));
   new_root(cell, cell.value_id).cell = present_geometry(cell);
   return value;
 }
@@ -331,7 +206,8 @@ Tensor FunctionRecorder::computed(const TensorType& type, ir::ValueId value) {
 
 void FunctionRecorder::lay_out(TensorImpl& cell) {
   contiguous_strides(cell.shape(), cell.mutable_strides());
-  cell.set_storage(no_memory(cell.numel().raw() * static_cast<int64_t>(element_size(cell.dtype()))));
+  cell.set_storage(
+      memory_without_data(cell.numel().raw() * static_cast<int64_t>(element_size(cell.dtype()))));
   new_root(cell, cell.value_id);
 }
 

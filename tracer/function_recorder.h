@@ -193,6 +193,10 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
     std::vector<PostAccumulateCode*> hooks = {};  // that ran when it had been accumulated
   };
 
+  // As if it had so many bytes: a recorded value has it for its version, and for who shares it.
+  static RefPtr<Storage> memory_without_data(int64_t bytes) {
+    return Storage::wrap(nullptr, bytes, nullptr, nullptr);
+  }
   Root& root_of(TensorImpl& cell);
   Root& capture(TensorImpl& cell);
   int32_t saved_index(const Tensor& tensor);
