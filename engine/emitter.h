@@ -11,6 +11,7 @@
 #pragma once
 
 #include <functional>
+#include <unordered_set>
 
 #include "ir/op.h"
 
@@ -35,7 +36,7 @@ class Emitter {
   enum class Values : uint8_t {
     computed,     // Runner: they have data
     of_backward,  // Recorder: sizes and numbers may be symbols, layouts are not known, nothing can be written to
-    of_function   // FunctionRecorder: sizes and layouts are known, data is not; a write makes a new value
+    of_function  // FunctionRecorder: sizes and layouts are known, data is not; a write makes a new value
   };
   virtual Values values() const = 0;
   bool is_symbolic() const { return values() != Values::computed; }
@@ -101,8 +102,21 @@ Emitter& eager_emitter();
 Emitter& eager_runner();
 
 namespace detail {
+/// While a function is recorded: memory from outside that it has written to, and that does not hold the new value yet.
+class RecordedWrites {
+ public:
+  using Memory = std::unordered_set<const Storage*>;
+  explicit RecordedWrites(const Memory& written) : outer_(std::exchange(current, &written)) {}
+  ~RecordedWrites() { current = outer_; }
+  RecordedWrites(const RecordedWrites&) = delete;
+  static bool contain(const Storage& memory) { return current && current->contains(&memory); }
+
+ private:
+  static inline thread_local constinit const Memory* current [[gnu::tls_model("initial-exec")]] = nullptr;
+  const Memory* outer_;
+};
 inline thread_local constinit Emitter* current_emitter [[gnu::tls_model("initial-exec")]] = nullptr;
-}
+}  // namespace detail
 inline Emitter& Emitter::current() {
   return detail::current_emitter ? *detail::current_emitter : eager_emitter();
 }

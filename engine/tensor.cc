@@ -42,6 +42,12 @@ void* Tensor::raw_data(SourceLocation where) const {
     fail(Category::bad_argument, "data_ptr",
          "a value of a recorded graph has no data. Hint: a rule or traced function may not read values",
          where);
+  if (detail::RecordedWrites::contain(*impl().storage()))
+    fail(Category::bad_argument, "data_ptr",
+         "the function that is recorded has written to this tensor: the new value is there when it has run. "
+         "Hint: "
+         "read it behind the function",
+         where);
   return impl().data();
 }
 
@@ -108,7 +114,8 @@ void Tensor::set_grad(const Tensor& grad, SourceLocation where) const {
     fail(Category::cotangent_mismatch, "set_grad",
          fmt::format("{} as the gradient of {}", describe(grad), describe(*this)), where);
   if (grad.is_same(*this))
-    fail(Category::bad_argument, "set_grad", "a tensor cannot be its own gradient: it would hold itself", where);
+    fail(Category::bad_argument, "set_grad", "a tensor cannot be its own gradient: it would hold itself",
+         where);
   AutogradMeta& meta = impl().need_meta();
   if (!meta.retained) Emitter::current().grad_is_replaced(impl());
   (meta.retained ? meta.retained->grad : meta.grad) = grad;

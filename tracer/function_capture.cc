@@ -108,6 +108,7 @@ void FunctionCapture::record(const Function& function, const Tensors& arguments,
     OwnBackwards backwards;
     BackwardRunner::Scope own(&backwards);
     FunctionCall::Observer::Scope functions(recorder_.get());
+    const detail::RecordedWrites cannot_be_read(recorder_->outside_writes());
     results = function(stand_ins);
     recorder_->check_rehearsed();
     look_at_results(stand_ins, std::move(results));

@@ -194,6 +194,7 @@ void FunctionRecorder::write(TensorImpl& self, const Tensor& result, SourceLocat
   root.is_written = has_written_ = true;
   root.is_outside = false;
   root.views.clear();
+  if (!self.graph) outside_writes_.insert(self.storage().get());
   self.storage()->bump_version(where);
 }
 

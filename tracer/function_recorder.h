@@ -28,6 +28,7 @@
 
 #include <functional>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "engine/driver.h"
 #include "engine/function.h"
@@ -140,6 +141,8 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   Tensor cotangent(const TensorType& type, int result);
   /// The leaves from outside that want a gradient, and the number of the input of each.
   std::vector<std::pair<Tensor, int32_t>> captured_leaves() const;
+  /// Memory from outside that was written to.
+  const std::unordered_set<const Storage*>& outside_writes() const { return outside_writes_; }
   /// Throws RehearsalNeeded if the function met one, even if it caught that.
   void check_rehearsed() const {
     if (needs_rehearsal_ || (known_ && functions_seen_ != known_->size())) throw RehearsalNeeded();
@@ -264,6 +267,7 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   std::unordered_map<const AutogradContext*, Tensor> contexts_;  // of opaque functions: the parcels
   std::vector<RefPtr<HostCode>> host_;
   std::vector<std::pair<ir::ValueId, ir::ValueId>> straight_;
+  std::unordered_set<const Storage*> outside_writes_;
   bool at_leaf_ = false;
   std::unordered_map<ir::ValueId, int32_t> saved_;  // values that a backward has asked for
   std::vector<RecordedFunction::Place> saved_places_;

@@ -76,6 +76,25 @@ TEST_CASE("refused: looking at a value, with the line that does") {
              names_line);
 }
 
+TEST_CASE("refused: looking at a tensor from outside that the function has written to") {
+  const Tensor buffer = rg::ones({2, 3});
+  auto step = rg::compile_step([&](const Tensor& x) {
+    const double before = buffer.to_vector()[0];
+    rg::NoGradGuard off;
+    buffer.add_(x);
+    return x * (before + rg::select(buffer.view({1, 6}), 0, 0).to_vector()[0]);
+  });
+  CHECK_THROWS_WITH(step(rg::ones({2, 3})), Contains("compile_refused_test.cc"));
+  auto after = rg::compile_step([&](const Tensor& x) {
+    rg::NoGradGuard off;
+    buffer.add_(x);
+    return x * buffer.to_vector()[0];
+  });
+  CHECK_THROWS_WITH(after(rg::ones({2, 3})),
+                    Contains("has written to this tensor") && Contains("compile_refused_test.cc"));
+  CHECK(buffer.to_vector() == std::vector<double>(6, 1));
+}
+
 TEST_CASE("refused: what has a history outside") {
   const Tensor w = parameter({2, 3}, 3), h = w * 2.0;
   CHECK_THAT(refusal([&](const Tensor& x) { return x * h; }),
