@@ -30,7 +30,16 @@ Tensor with_alpha(const Operand& a, const Operand& b, Scalar alpha) {
 }  // namespace
 
 Tensor add(const Operand& a, const Operand& b, Scalar alpha) { return with_alpha<ops::Add>(a, b, alpha); }
-Tensor sub(const Operand& a, const Operand& b, Scalar alpha) { return with_alpha<ops::Sub>(a, b, alpha); }
+
+Tensor sub(const Operand& a, const Operand& b, Scalar alpha) {
+  const auto is_bool = [](const Operand& x) {
+    return x.is_scalar() ? x.scalar().kind() == Number::Kind::Bool : x.tensor().dtype() == kBool;
+  };
+  if (is_bool(a) || is_bool(b))
+    fail(Category::dtype_mismatch, "sub", "bools are not subtracted; use logical_xor or logical_not",
+         a.where());
+  return with_alpha<ops::Sub>(a, b, alpha);
+}
 
 Tensor div(Operand a, Operand b, std::string_view rounding_mode) {
   if (rounding_mode.empty()) return ops::Function<ops::Div>()(a, b);

@@ -257,6 +257,8 @@ Tensor cross_entropy(Operand x, const Tensor& target, const Tensor& weight, int6
 
 Tensor nll_loss(Operand x, const Tensor& target, const Tensor& weight, int64_t ignore_index,
                 std::string_view reduction) {
+  if (weight.defined() && weight.dtype() != x.tensor().dtype())
+    fail(Category::dtype_mismatch, "nll_loss", "input and weight have different dtypes", x.where());
   const ClassReduction r(x, target, weight, ignore_index, reduction, "nll_loss");
   return r.weighted(ops::nll(x.tensor(), target, r.attrs(), x.where()));
 }

@@ -23,16 +23,33 @@ void check_same_shape(Operand x, const Tensor& target, std::string_view op) {
          fmt::format("input {} and target {} have different shapes", to_string(a), to_string(b)), x.where());
 }
 
+// A weight broadcasts to the losses, and not the other way round.
+void check_weight(Operand x, const Tensor& weight, std::string_view op) {
+  if (!weight.defined()) return;
+  const Shape& shape = x.tensor().impl().shape();
+  if (!(broadcast_shapes(shape, weight.impl().shape(), op, x.where()) == shape))
+    fail(Category::shape_mismatch, op,
+         fmt::format("a weight {} does not broadcast to {}", describe(weight), describe(x.tensor())),
+         x.where());
+}
+
+// input - target in the wider dtype, whatever the numbers of their dims: both are broadcast first.
+Tensor difference(Operand x, const Tensor& target) {
+  const ScalarType a = x.tensor().dtype(), b = target.dtype();
+  const ScalarType common = a == b ? a : promote_types(a, b);
+  return sub(Operand(to(x, common), x.where()), Operand(to(Operand(target, x.where()), common), x.where()));
+}
+
 }  // namespace
 
 Tensor mse_loss(Operand x, const Tensor& target, std::string_view reduction) {
   const auto averaging = parse_reduction(reduction, "mse_loss", x.where());
-  return reduce_loss(square(sub(x, target)), averaging);
+  return reduce_loss(square(difference(x, target)), averaging);
 }
 
 Tensor l1_loss(Operand x, const Tensor& target, std::string_view reduction) {
   const auto averaging = parse_reduction(reduction, "l1_loss", x.where());
-  return reduce_loss(abs(sub(x, target)), averaging);
+  return reduce_loss(abs(difference(x, target)), averaging);
 }
 
 Tensor smooth_l1_loss(Operand x, const Tensor& target, std::string_view reduction, Scalar beta) {
@@ -41,7 +58,7 @@ Tensor smooth_l1_loss(Operand x, const Tensor& target, std::string_view reductio
     fail(Category::bad_argument, "smooth_l1_loss", fmt::format("beta {} is negative", to_string(beta)),
          x.where());
   if (beta == Scalar(0)) return l1_loss(x, target, reduction);
-  const Tensor d = sub(x, target);
+  const Tensor d = difference(x, target);
   return reduce_loss(div(ops::emit<ops::Huber>({d.get()}, {beta}, x.where()), beta), averaging);
 }
 
@@ -50,7 +67,7 @@ Tensor huber_loss(Operand x, const Tensor& target, std::string_view reduction, S
   if (delta <= Scalar(0))
     fail(Category::bad_argument, "huber_loss", fmt::format("delta {} is not positive", to_string(delta)),
          x.where());
-  const Tensor d = sub(x, target);
+  const Tensor d = difference(x, target);
   return reduce_loss(ops::emit<ops::Huber>({d.get()}, {delta}, x.where()), averaging);
 }
 
@@ -58,6 +75,7 @@ Tensor binary_cross_entropy(Operand x, const Tensor& target, const Tensor& weigh
                             std::string_view reduction) {
   const auto averaging = parse_reduction(reduction, "binary_cross_entropy", x.where());
   check_same_shape(x, target, "binary_cross_entropy");
+  check_weight(x, weight, "binary_cross_entropy");
   const Tensor loss = ops::Function<ops::BinaryCrossEntropy>()(x, target);
   return reduce_loss(weight.defined() ? mul(loss, weight) : loss, averaging);
 }
@@ -67,6 +85,8 @@ Tensor binary_cross_entropy_with_logits(Operand x, const Tensor& target, const T
                                         const Tensor& pos_weight, std::string_view reduction) {
   const auto averaging = parse_reduction(reduction, "binary_cross_entropy_with_logits", x.where());
   check_same_shape(x, target, "binary_cross_entropy_with_logits");
+  check_weight(x, weight, "binary_cross_entropy_with_logits");
+  check_weight(x, pos_weight, "binary_cross_entropy_with_logits");
   Tensor positive = logsigmoid(x);
   if (pos_weight.defined()) positive = mul(positive, add(mul(sub(pos_weight, 1), target), 1));
   const Tensor loss = sub(mul(sub(1, target), x), positive);

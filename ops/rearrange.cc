@@ -82,11 +82,11 @@ Tensor roll(Operand x, const IntArray& shifts, const IntArray& dims) {
   if (shifts.empty() || shifts.size() != dims.size())
     fail(Category::bad_argument, "roll", fmt::format("{} shifts for {} dims", shifts.size(), dims.size()),
          x.where());
+  if (shape_of(x).rank() == 0) fail(Category::bad_dim, "roll", "the operand has no dims", x.where());
   Tensor y = x.tensor();
   bool moved = false;
   for (size_t i = 0; i < dims.size(); ++i) {
     const int d = wrap_dim(dims[i], shape_of(x).rank(), "roll");
-    if (shape_of(x).rank() == 0) continue;
     const int64_t n = shape_of(x)[d].value(), rest = n == 0 ? 0 : shifts[i] % n,
                   shift = rest < 0 ? rest + n : rest;
     if (shift == 0) continue;

@@ -43,6 +43,8 @@ Tensor addcmul(Operand input, Operand tensor1, Operand tensor2, Scalar value) {
 }
 
 Tensor addcdiv(Operand input, Operand tensor1, Operand tensor2, Scalar value) {
+  if (is_integral(tensor1.tensor().dtype(), true) && is_integral(tensor2.tensor().dtype(), true))
+    fail(Category::dtype_mismatch, "addcdiv", "integers are not divided by integers", input.where());
   return ops::Function<ops::Addcdiv>()(input, tensor1, tensor2, {value});
 }
 

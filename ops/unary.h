@@ -14,7 +14,7 @@ namespace ops {
 struct Abs : Smooth<Abs> {
   static constexpr std::string_view name = "abs", doc = "|x|; derivative sign(x)";
   static constexpr Promotion promotion = Promotion::same;
-  static constexpr bool integers = true;
+  static constexpr bool integers = true, booleans = false;
   template <class V>
   static V fwd(V x, const Attrs&) {
     return math::abs(x);
@@ -320,6 +320,7 @@ struct Sign : Step<Sign> {
 
 struct Floor : Step<Floor> {
   static constexpr std::string_view name = "floor", doc = "largest integer not above x";
+  static constexpr bool booleans = false;
   template <class V>
   static V fwd(V x, const NoAttrs&) {
     return math::floor(x);
@@ -328,6 +329,7 @@ struct Floor : Step<Floor> {
 
 struct Ceil : Step<Ceil> {
   static constexpr std::string_view name = "ceil", doc = "smallest integer not below x";
+  static constexpr bool booleans = false;
   template <class V>
   static V fwd(V x, const NoAttrs&) {
     return math::ceil(x);
@@ -336,6 +338,7 @@ struct Ceil : Step<Ceil> {
 
 struct Trunc : Step<Trunc> {
   static constexpr std::string_view name = "trunc", doc = "integer part of x";
+  static constexpr bool booleans = false;
   template <class V>
   static V fwd(V x, const NoAttrs&) {
     return math::trunc(x);
@@ -348,6 +351,7 @@ struct Round : Step<Round> {
     void visit(AttrVisitor& v) { v.field("decimals", decimals); }
   };
   static constexpr std::string_view name = "round", doc = "nearest multiple of 10^-decimals, ties to even";
+  static constexpr bool booleans = false;
   template <class V>
   static V fwd(V x, const Attrs& a) {
     return math::round_decimals(x, a.decimals);

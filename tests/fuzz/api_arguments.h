@@ -80,6 +80,8 @@ class Arguments {
   std::string equation();
   /// Tensors for a closure that may live as long as the round.
   std::shared_ptr<const Tensors> lend(Tensors tensors);
+  /// Leaves outside of the pool that results refer to: the end of a round clears their gradients as well.
+  void remember(const Tensors& leaves) { pooled_.insert(pooled_.end(), leaves.begin(), leaves.end()); }
 
   /// Tensors of the pool that want a gradient.
   Tensors wanting(int64_t most);
@@ -123,7 +125,7 @@ class Arguments {
   rg::ScalarType main_dtype_;
   std::vector<Tensor> pool_;
   Tensors results_;
-  Tensors pooled_;               // all that were ever in the pool
+  Tensors pooled_;               // all that were ever in the pool, and what remember() was given
   std::deque<Tensor> operands_;  // what Operands point to
   std::vector<std::shared_ptr<Tensors>> lent_;
   std::string text_;

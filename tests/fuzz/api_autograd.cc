@@ -10,6 +10,14 @@ using MaybeBool = std::optional<bool>;
 using MaybeTensors = std::optional<Tensors>;
 namespace autograd = rg::autograd;
 
+// Roots, inputs and cotangents that fit together: of tensors drawn at random hardly any do.
+void choose_what_wants(Arguments& a, Tensors& roots, Tensors& inputs, Tensors& cotangents) {
+  roots = a.wanting(2);
+  inputs = a.wanting(5);
+  cotangents.clear();
+  for (const Tensor& root : roots) cotangents.push_back(rg::ones_like(root));
+}
+
 void add_gradients(ApiTable& t) {
   add(
       t, "requires_grad_", +[](Tensor x, bool on) { x.requires_grad_(on); });
@@ -29,13 +37,12 @@ void add_backwards(ApiTable& t) {
       t, "autograd::backward", +[](Tensors x, Tensors g, MaybeBool retain, bool create, MaybeTensors inputs) {
         autograd::backward(x, g, retain, create, inputs);
       });
-  add(t, "autograd::grad", autograd::grad);
   add(
-      t, "autograd::grad of what wants it", +[](Arguments& a, MaybeBool retain, bool create, bool zeros) {
-        const Tensors roots = a.wanting(2);
-        Tensors cotangents;
-        for (const Tensor& root : roots) cotangents.push_back(rg::ones_like(root));
-        return autograd::grad(roots, a.wanting(5), cotangents, retain, create, !zeros, zeros);
+      t, "autograd::grad",
+      +[](Arguments& a, Tensors x, Tensors inputs, Tensors g, MaybeBool retain, bool create, bool unused,
+          bool zeros) {
+        if (unused) choose_what_wants(a, x, inputs, g);
+        return autograd::grad(x, inputs, g, retain, create, unused, zeros);
       });
 }
 
@@ -50,7 +57,10 @@ void add_captured_backwards(ApiTable& t) {
   add(
       t, "CompiledBackward::grad",
       +[](Arguments& a, Tensors x, Tensors inputs, Tensors g, MaybeBool retain, bool create, bool unused,
-          bool zeros) { return a.compiled.grad(x, inputs, g, retain, create, unused, zeros); });
+          bool zeros) {
+        if (unused) choose_what_wants(a, x, inputs, g);
+        return a.compiled.grad(x, inputs, g, retain, create, unused, zeros);
+      });
   add(
       t, "CompiledBackward, asked", +[](Arguments& a, Tensors x, Tensors g) {
         (void)a.compiled.knows(x, g), (void)a.compiled.stats(), (void)a.compiled.explain();

@@ -17,7 +17,8 @@ namespace nn = rg::nn;
 namespace optim = rg::optim;
 
 template <class M>
-Tensor trained(M& module, Operand x, bool training) {
+Tensor trained(Arguments& a, M& module, Operand x, bool training) {
+  a.remember(module.parameters());
   module.train(training);
   const Tensor y = module(x);
   (void)module.parameter_count(), (void)module.named_parameters(), module.zero_grad(training);
@@ -27,36 +28,36 @@ Tensor trained(M& module, Operand x, bool training) {
 void add_layers(ApiTable& t) {
   add(
       t, "nn::Linear",
-      +[](int64_t in, int64_t out, bool bias, Operand x, bool training) {
+      +[](Arguments& a, int64_t in, int64_t out, bool bias, Operand x, bool training) {
         nn::Linear m(nullptr, "m", in, out, {bias});
-        return trained(m, x, training);
+        return trained(a, m, x, training);
       },
       "#m; #p; n m");
   add(
       t, "nn::Embedding",
-      +[](int64_t rows, int64_t width, Operand x, bool training) {
+      +[](Arguments& a, int64_t rows, int64_t width, Operand x, bool training) {
         nn::Embedding m(nullptr, "m", rows, width);
-        return trained(m, x, training);
+        return trained(a, m, x, training);
       },
       "#n; #m; k:n");
   add(
       t, "nn::LayerNorm",
-      +[](IntArray shape, double eps, bool bias, Operand x, bool training) {
+      +[](Arguments& a, IntArray shape, double eps, bool bias, Operand x, bool training) {
         nn::LayerNorm m(nullptr, "m", shape, {eps, bias});
-        return trained(m, x, training);
+        return trained(a, m, x, training);
       },
       "=m; n m");
   add(
       t, "nn::CausalSelfAttention",
-      +[](int64_t width, int64_t heads, bool bias, Operand x, bool training) {
+      +[](Arguments& a, int64_t width, int64_t heads, bool bias, Operand x, bool training) {
         nn::CausalSelfAttention m(nullptr, "m", width, heads, {bias});
-        return trained(m, x, training);
+        return trained(a, m, x, training);
       },
       "#d; b n d");
   add(
-      t, "nn::Dropout", +[](double p, Operand x, bool training) {
+      t, "nn::Dropout", +[](Arguments& a, double p, Operand x, bool training) {
         nn::Dropout m(nullptr, "m", p);
-        return trained(m, x, training);
+        return trained(a, m, x, training);
       });
   add(
       t, "nn::ReLU", +[](Operand x) { return nn::ReLU()(x); });
@@ -69,10 +70,10 @@ template <class M>
 void add_convolution(ApiTable& t, std::string_view name, std::string_view pattern) {
   add(
       t, name,
-      +[](int64_t in, int64_t out, IntList kernel, IntList stride, rg::ConvPadding padding, IntList dilation,
-          int64_t groups, bool bias, Operand x) {
+      +[](Arguments& a, int64_t in, int64_t out, IntList kernel, IntList stride, rg::ConvPadding padding,
+          IntList dilation, int64_t groups, bool bias, Operand x) {
         M m(nullptr, "m", in, out, kernel, {stride, padding, dilation, groups, bias});
-        return trained(m, x, true);
+        return trained(a, m, x, true);
       },
       pattern);
 }
@@ -80,10 +81,10 @@ template <class M>
 void add_transposed_convolution(ApiTable& t, std::string_view name, std::string_view pattern) {
   add(
       t, name,
-      +[](int64_t in, int64_t out, IntList kernel, IntList stride, IntList padding, IntList more,
-          int64_t groups, bool bias, IntList dilation, Operand x) {
+      +[](Arguments& a, int64_t in, int64_t out, IntList kernel, IntList stride, IntList padding,
+          IntList more, int64_t groups, bool bias, IntList dilation, Operand x) {
         M m(nullptr, "m", in, out, kernel, {stride, padding, more, groups, bias, dilation});
-        return trained(m, x, true);
+        return trained(a, m, x, true);
       },
       pattern);
 }
@@ -134,7 +135,7 @@ void add_state(ApiTable& t) {
         return root.parameters();
       });
   add(
-      t, "nn::ModuleList", +[](int64_t in, int64_t out, Tensor x) {
+      t, "nn::ModuleList", +[](Arguments& a, int64_t in, int64_t out, Tensor x) {
         nn::ModuleList<nn::Linear> list;
         list.emplace_back(2, 3);
         try {
@@ -142,6 +143,7 @@ void add_state(ApiTable& t) {
         } catch (const rg::Error&) {  // the list is as it was
         }
         (void)list.named_parameters();
+        a.remember(list.parameters());
         return list[list.size() - 1](x);
       });
   add(
@@ -182,10 +184,10 @@ void use(Optimizer& optimizer, double lr, const Tensors& state, std::string_view
 void add_optimizers(ApiTable& t) {
   add(
       t, "optim::SGD",
-      +[](Tensors params, double lr, Fraction momentum, double dampening, double decay, bool nesterov,
+      +[](Tensors params, Fraction lr, Fraction momentum, double dampening, Fraction decay, bool nesterov,
           bool maximize, Tensors state, std::string_view word) {
-        optim::SGD sgd(params, {lr, momentum.value, dampening, decay, nesterov, maximize});
-        use(sgd, lr, state, word);
+        optim::SGD sgd(params, {lr.value, momentum.value, dampening, decay.value, nesterov, maximize});
+        use(sgd, lr.value, state, word);
       });
   add(
       t, "optim::AdamW",

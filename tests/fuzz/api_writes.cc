@@ -88,7 +88,13 @@ void add_elementwise(ApiTable& t) {
 }
 
 void add_others(ApiTable& t) {
-  add_write(t, "masked_fill_", rg::masked_fill), add_write(t, "masked_scatter_", rg::masked_scatter);
+  add_write(t, "masked_fill_", rg::masked_fill);
+  add_write(
+      t, "masked_scatter_",
+      +[](rg::Operand x, Tensor mask, Tensor source) {
+        return rg::masked_scatter(x, rg::to(mask, rg::kBool), source);
+      },
+      "n m; n m; n m");
   add_write(t, "scatter_", rg::scatter, "n m; n m:n; n m"),
       add_write(t, "scatter_add_", rg::scatter_add, "n m; n m:n; n m");
   add_write(t, "index_add_", rg::index_add, "n m; k:n; k m"),

@@ -142,6 +142,10 @@ TEST_CASE("refused losses") {
   CHECK(category_of([&] { smooth_l1_loss(x, x, "mean", -1.0); }) == Category::bad_argument);
   CHECK(category_of([&] { binary_cross_entropy(x, zeros({3})); }) == Category::shape_mismatch);
   CHECK(category_of([&] { nll_loss(zeros({}), classes({0}, {})); }) == Category::bad_dim);
+  const Tensor wide = ones({4, 2, 3});
+  CHECK(category_of([&] { binary_cross_entropy(x, x, wide); }) == Category::shape_mismatch);
+  CHECK(category_of([&] { binary_cross_entropy_with_logits(x, x, wide); }) == Category::shape_mismatch);
+  CHECK(category_of([&] { binary_cross_entropy_with_logits(x, x, {}, wide); }) == Category::shape_mismatch);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "ops/comparison.h"
 #include "ops/contraction.h"
 #include "ops/index_ops.h"
+#include "ops/losses.h"
 #include "ops/norms.h"
 #include "ops/ternary.h"
 #include "ops/unary.h"
@@ -59,6 +60,28 @@ TEST_CASE("a number beyond the dtype of an integer tensor wraps around") {
   check(lt(ints, int64_t{1} << 40), kBool, {0, 1, 0});
   check(add(bytes, 300), kUInt8, {45, 244, 43});
   CHECK(category_of([&] { fmod(bytes, 256); }) == Category::bad_argument);
+}
+
+TEST_CASE("what PyTorch does not define for bools or integers is refused") {
+  const Tensor yes_no = of({1, 0}, kBool), ints = of({5, -5}, kInt32), x = of({1.5, 2}, kFloat32);
+  const auto refused = [](auto f) { CHECK(category_of(f) == Category::dtype_mismatch); };
+  refused([&] { sub(x, yes_no); });
+  refused([&] { sub(yes_no, x, 2); });
+  refused([&] { sub(x, true); });
+  refused([&] { abs(yes_no); });
+  refused([&] { floor(yes_no); });
+  refused([&] { round(yes_no); });
+  refused([&] { addcdiv(x, ints, ints); });
+  refused([&] { nll_loss(reshape(x, {1, 2}), of({0}, kInt64), of({1, 1}, kFloat64)); });
+  check(addcdiv(x, ints, x), kFloat32, {1.5f + 5 / 1.5f, -0.5});
+}
+
+// Both are broadcast before they promote: a 0-dim target counts like any other.
+TEST_CASE("losses promote whatever the numbers of dims") {
+  const Tensor x = of({1, 3}, kFloat32), target = reshape(of({2}, kFloat64), {});
+  check(mse_loss(x, target), kFloat64, {1});
+  check(l1_loss(x, target, "none"), kFloat64, {1, 1});
+  check(smooth_l1_loss(reshape(of({2}, kFloat16), {}), of({1, 4}, kBFloat16)), kFloat32, {1});
 }
 
 TEST_CASE("bools and bytes as numbers and as conditions") {

@@ -256,6 +256,7 @@ TEST_CASE("views refuse") {
   CHECK(category_of([&] { stack({x, t(x)}); }) == Category::shape_mismatch);
   CHECK(category_of([&] { flip(x, {0, 0}); }) == Category::bad_dim);
   CHECK(category_of([&] { roll(x, {1, 2}, {0}); }) == Category::bad_argument);
+  CHECK(category_of([&] { roll(scalar_tensor(1.0), {1}, {0}); }) == Category::bad_dim);
   CHECK(category_of([&] { repeat(x, {2}); }) == Category::bad_dim);
   CHECK(category_of([&] { tril(count({3})); }) == Category::bad_dim);
   CHECK(category_of([&] { pad(x, {6, 0}, "reflect"); }) == Category::bad_argument);
