@@ -186,6 +186,12 @@ Vec<T> clamp(Vec<T> x, Operand<T> low, Operand<T> high) {
   return Vec<T>(native_max(low.v, native_min(high.v, x.v)));
 }
 
+/// The smaller of x and high; NaN stays NaN.
+template <class T>
+Vec<T> at_most(Vec<T> x, Operand<T> high) {
+  return Vec<T>(native_min(high.v, x.v));
+}
+
 /// Rounds to an integer in the same type, ties to even; a zero result keeps the sign of x.
 template <class T>
 Vec<T> nearbyint(Vec<T> x) {

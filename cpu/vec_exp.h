@@ -2,10 +2,10 @@
 // log2, log10, log1p, sigmoid, sinh, cosh, tanh, asinh, acosh, atanh, pow. Error bounds: cpu/vec_math.h.
 //
 // Two cores carry the file. ExpParts: e^x = 2^n * y with |r| = |x - n ln 2| <= ln(2)/2 and y from a
-// polynomial; scale() multiplies by 2^n in two steps, so that overflow goes to inf and underflow is gradual,
-// rounded once. LogParts: x = 2^k * m with m in [sqrt(1/2), sqrt(2)), and log m from the odd series in s =
-// (m-1)/(m+1) (the form of FreeBSD's msun, which needs no extra precision). Constants split in two ("high"
-// with trailing zeros, so that k * high is exact). Rare float functions are computed in double and rounded
+// polynomial; scale() multiplies by 2^n, so that overflow goes to inf and underflow is gradual, rounded once.
+// LogParts: x = 2^k * m with m in [sqrt(1/2), sqrt(2)), and log m from the odd series in s = (m-1)/(m+1)
+// (the form of FreeBSD's msun, which needs no extra precision). Constants split in two ("high" with trailing
+// zeros, so that k * high is exact). Rare float functions are computed in double and rounded
 // once. pow for double calls libm lane by lane.
 #pragma once
 
@@ -88,13 +88,34 @@ struct Rounded {
   typename Vec<T>::Bits bits;
 };
 
-/// y * 2^n for |n| < 2 * bias, rounded once: the first product is exact for y near 1.
+/// The exponent of a power of 2: as Rounded, but a zero may be negative.
 template <class T>
-[[gnu::always_inline]] inline Vec<T> scale(Vec<T> y, typename Vec<T>::Bits n) {
-  using Bits = typename Vec<T>::Bits;
-  const Bits biased = n + 2 * Format<T>::bias;
-  const Bits half = biased >> 1;
-  return y * Vec<T>(half << Format<T>::mantissa) * Vec<T>((biased - half) << Format<T>::mantissa);
+struct Exponent {
+  explicit Exponent(Vec<T> x) : value(nearest(x)), bits(Rounded<T>(x).bits) {}
+
+  static Vec<T> nearest(Vec<T> x) {
+    if constexpr (kScales)
+      return Vec<T>(native_nearest(x.v));
+    else
+      return Rounded<T>(x).value;
+  }
+
+  Vec<T> value;
+  typename Vec<T>::Bits bits;
+};
+
+/// y * 2^(n + shift) for |n + shift| < 2 * bias, rounded once. Where no instruction does it, in two steps, of
+/// which the first is exact for y near 1.
+template <class T>
+[[gnu::always_inline]] inline Vec<T> scale(Vec<T> y, const Exponent<T>& n, int shift = 0) {
+  if constexpr (kScales) {
+    return Vec<T>(native_scale(y.v, (shift == 0 ? n.value : n.value + static_cast<T>(shift)).v));
+  } else {
+    using Bits = typename Vec<T>::Bits;
+    const Bits biased = n.bits + (2 * Format<T>::bias + shift);
+    const Bits half = biased >> 1;
+    return y * Vec<T>(half << Format<T>::mantissa) * Vec<T>((biased - half) << Format<T>::mantissa);
+  }
 }
 
 /// e^x = 2^n * (1 + fraction), |fraction| < 0.42; x must lie within [exp_min, exp_max] or be NaN.
@@ -108,14 +129,17 @@ struct ExpParts {
     fraction = high + fused(r * r, polynomial(r, C::exp_tail), -low);
   }
 
-  Rounded<T> n;
+  Exponent<T> n;
   Vec<T> fraction;
 };
 
 /// y * 2^n where 2^n is a normal number.
 template <class T>
-Vec<T> scale_normal(Vec<T> y, typename Vec<T>::Bits n) {
-  return y * Vec<T>((n + Format<T>::bias) << Format<T>::mantissa);
+Vec<T> scale_normal(Vec<T> y, const Exponent<T>& n) {
+  if constexpr (kScales)
+    return scale(y, n);
+  else
+    return y * Vec<T>((n.bits + Format<T>::bias) << Format<T>::mantissa);
 }
 
 /// e^x * 2^shift, for small shifts: e^x / 2 does not overflow where sinh and cosh do not.
@@ -123,23 +147,23 @@ template <class T>
 Vec<T> exp_shifted(Vec<T> x, int shift) {
   using C = ExpLogConstants<T>;
   const ExpParts<T> e(clamp(x, C::exp_min, C::exp_max + 1));
-  return scale(1 + e.fraction, e.n.bits + shift);
+  return scale(1 + e.fraction, e.n, shift);
 }
 
 template <class T>
 [[gnu::always_inline]] inline Vec<T> exp(Vec<T> x) {
   using C = ExpLogConstants<T>;
   const ExpParts<T> e(clamp(x, C::exp_min, C::exp_max));
-  return scale(1 + e.fraction, e.n.bits);
+  return scale(1 + e.fraction, e.n);
 }
 
 template <class T>
 Vec<T> exp2(Vec<T> x) {
   constexpr T limit = Format<T>::bias + 1;
   x = clamp(x, -limit - Format<T>::mantissa, limit);
-  const Rounded<T> n(x);
+  const Exponent<T> n(x);
   const Vec<T> r = (x - n.value) * static_cast<T>(0x1.62e42fefa39efp-1);
-  return scale(1 + (r + r * r * polynomial(r, ExpLogConstants<T>::exp_tail)), n.bits);
+  return scale(1 + (r + r * r * polynomial(r, ExpLogConstants<T>::exp_tail)), n);
 }
 
 inline Vec<double> expm1(Vec<double> x) {
@@ -147,7 +171,7 @@ inline Vec<double> expm1(Vec<double> x) {
   const ExpParts<double> e(clamp(x, -40.0, ExpLogConstants<double>::exp_max));
   const Vec<double> inverse((Format<double>::bias - e.n.bits) << Format<double>::mantissa);
   const Vec<double> rest = 1 - select(e.n.value > 100, 0, inverse);
-  return select(x == 0, x, scale(e.fraction + rest, e.n.bits));
+  return select(x == 0, x, scale(e.fraction + rest, e.n));
 }
 
 inline Vec<float> expm1(Vec<float> x) {
@@ -242,11 +266,11 @@ template <class T>
 
 template <class T>
 [[gnu::always_inline]] inline Vec<T> tanh(Vec<T> x) {
-  const Vec<T> a = clamp(abs(x), 0, 20);  // tanh(20) rounds to 1
+  const Vec<T> a = at_most(abs(x), 20);  // tanh(20) rounds to 1
   const Vec<T> z = a * a;
   const Vec<T> small = a + a * z * polynomial(z, ExpLogConstants<T>::tanh_tail);
   const ExpParts<T> e(a + a);
-  const Vec<T> large = 1 - 2 / (scale_normal(1 + e.fraction, e.n.bits) + 1);
+  const Vec<T> large = 1 - 2 / (scale_normal(1 + e.fraction, e.n) + 1);
   return copysign(select(a < 0.625, small, large), x);
 }
 

@@ -2,8 +2,8 @@
 //
 // A level has three native types of kVectorBytes: floats, doubles and the integers that masks are made of.
 // min and max are the instructions: the second operand where either is NaN. A part is the first `count` lanes;
-// memory beyond them is not touched. The masked AVX-512 forms stand in
-// for the plain ones, about which GCC 12 warns. Only cpu/vec.h includes this file.
+// memory beyond them is not touched. kScales: the level has native_nearest and native_scale. The masked
+// AVX-512 forms stand in for the plain ones, about which GCC 12 warns. Only cpu/vec.h includes this file.
 #pragma once
 
 #include <immintrin.h>
@@ -32,6 +32,12 @@ inline __m512 native_min(__m512 a, __m512 b) { return _mm512_maskz_min_ps(0xffff
 inline __m512d native_min(__m512d a, __m512d b) { return _mm512_maskz_min_pd(0xff, a, b); }
 inline __m512 native_max(__m512 a, __m512 b) { return _mm512_maskz_max_ps(0xffff, a, b); }
 inline __m512d native_max(__m512d a, __m512d b) { return _mm512_maskz_max_pd(0xff, a, b); }
+// x rounded to an integer, ties to even; y * 2^n for a whole n, rounded once.
+inline constexpr bool kScales = true;
+inline __m512 native_nearest(__m512 x) { return _mm512_maskz_roundscale_ps(0xffff, x, 8); }
+inline __m512d native_nearest(__m512d x) { return _mm512_maskz_roundscale_pd(0xff, x, 8); }
+inline __m512 native_scale(__m512 y, __m512 n) { return _mm512_maskz_scalef_ps(0xffff, y, n); }
+inline __m512d native_scale(__m512d y, __m512d n) { return _mm512_maskz_scalef_pd(0xff, y, n); }
 inline bool native_any(__m512i mask) { return _mm512_movepi8_mask(mask) != 0; }
 inline __mmask16 native_part_16(int64_t count) {
   return count >= 16 ? static_cast<__mmask16>(0xffff) : static_cast<__mmask16>((1u << count) - 1);
@@ -71,6 +77,7 @@ inline __m512 native_join(__m512d low, __m512d high) {
 #elif defined(__AVX2__)
 
 inline constexpr int kVectorBytes = 32;
+inline constexpr bool kScales = false;
 
 inline __m256 native_fused(__m256 a, __m256 b, __m256 c) { return _mm256_fmadd_ps(a, b, c); }
 inline __m256 native_sqrt(__m256 x) { return _mm256_sqrt_ps(x); }
@@ -117,6 +124,7 @@ inline __m256 native_join(__m256d low, __m256d high) {
 #else
 
 inline constexpr int kVectorBytes = 16;
+inline constexpr bool kScales = false;
 
 inline __m128 native_fused(__m128 a, __m128 b, __m128 c) { return a * b + c; }
 inline __m128 native_sqrt(__m128 x) { return _mm_sqrt_ps(x); }

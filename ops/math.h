@@ -64,9 +64,9 @@ struct Named {
   First operator()(First first, Rest... rest) const;
 };
 inline constexpr Named abs, exp, exp2, expm1, log, log2, log10, log1p, sqrt, sin, cos, tan, asin, acos, atan,
-    sinh, cosh, tanh, asinh, acosh, atanh, erf, erfc, erfinv, sigmoid, lgamma, digamma, polygamma, floor,
-    ceil, trunc, nearbyint, round_decimals, pow, power, atan2, hypot, fmod, remainder, maximum, minimum,
-    copysign, floor_divide, trunc_divide, isnan, isinf, isfinite, select, clamp;
+    sinh, cosh, tanh, asinh, acosh, atanh, erf, erfc, normal_cdf, erfinv, sigmoid, lgamma, digamma, polygamma,
+    floor, ceil, trunc, nearbyint, round_decimals, pow, power, atan2, hypot, fmod, remainder, maximum,
+    minimum, copysign, floor_divide, trunc_divide, isnan, isinf, isfinite, select, clamp;
 template <class V>
 V number(const Scalar& s);
 

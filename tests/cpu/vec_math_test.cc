@@ -256,6 +256,18 @@ TEST_CASE("error functions") {
   check_function("erf", 1.6, 1.5, {{-1, 1}, {-6, 6}, {-100, 0, true}}, [](auto x) { return erf(x); });
   check_function("erfc", 0.51, 3.2, {{-1, 1}, {-4, 10.5}}, [](auto x) { return erfc(x); });
   check_double_range("erfc", 3.2, {0, 27.2}, [](auto x) { return erfc(x); });
+  const auto check_below = []<class T>(T x, double bound) {
+    const Long want = std::erfc(-static_cast<Long>(x) * 0.7071067811865475244008443621048490393L) / 2;
+    CHECK(std::fabs(static_cast<Long>(normal_cdf(Vec<T>(x)).v[0]) - want) <= bound);
+  };
+  for (double x = -14; x < 14; x += 0.0078) {
+    check_below(x, 0x1p-51);
+    check_below(static_cast<float>(x), 0x1p-22);
+  }
+  CHECK(normal_cdf(Vec<float>(-10)).v[0] == 0);
+  CHECK(normal_cdf(Vec<float>(-HUGE_VALF)).v[0] == 0);
+  CHECK(normal_cdf(Vec<float>(HUGE_VALF)).v[0] == 1);
+  CHECK(std::isnan(normal_cdf(Vec<float>(NAN)).v[0]));
   const auto own_erfinv = [](auto x) { return erfinv(x); };
   for (const Range range : {Range{-0.99, 0.99}, Range{0.99, 0.999999}, Range{-100, -1, true}}) {
     check_range<float>("erfinv", 0.51, own_erfinv, erfinv_reference, range);
