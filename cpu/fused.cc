@@ -14,9 +14,12 @@ namespace {
 constexpr int64_t kPanel =
     512;  // columns that are summed at once; more would not stay in the second-level cache
 
-// Elements that one chunk of a parallel loop takes: fewer of a longer program.
+// Elements that one chunk of a parallel loop takes: fewer of a longer program, and more of large tensors, which
+// then come from memory in long streams.
 int64_t grain_of(const FusedProgram& p) {
-  return kRowGrain / std::clamp<int64_t>(static_cast<int64_t>(p.code.size()) / 2, 1, 8);
+  constexpr int64_t kChunks = 128, kMostGrains = 16;
+  const int64_t grain = kRowGrain / std::clamp<int64_t>(static_cast<int64_t>(p.code.size()) / 2, 1, 8);
+  return std::clamp(p.numel / kChunks / kChunk * kChunk, grain, kMostGrains * grain);
 }
 
 // Memory for the kept values of a panel of so many elements, in each thread.

@@ -96,7 +96,7 @@ void add_patterns(std::vector<Pattern>& all) {
   });
 }
 template <class... Lists>
-std::vector<Pattern> patterns_of() {
+std::vector<Pattern> patterns_of(ListOfLists<Lists...>) {
   std::vector<Pattern> all;
   (add_patterns<Lists>(all), ...);
   std::ranges::stable_sort(all, [](const Pattern& a, const Pattern& b) { return a.ops > b.ops; });
@@ -104,10 +104,7 @@ std::vector<Pattern> patterns_of() {
 }
 
 const std::vector<Pattern>& all_patterns() {
-  static const std::vector<Pattern> all =
-      patterns_of<Numbers, OfProduct, OfSum, OfDifference, OfNegative, OfTimesNumber, OfPlusNumber,
-                  OfNumberMinus, TakenAway, Triples, CheapGradients, Choices, ChosenBy<ops::Gt>,
-                  ChosenBy<ops::Ge>, ChosenBy<ops::Lt>, ChosenBy<ops::Le>, ChosenBy<ops::Eq>>();
+  static const std::vector<Pattern> all = patterns_of(AllPatterns());
   return all;
 }
 

@@ -7,9 +7,9 @@
 // of its ops one by one; nothing is written for it by hand. A fused group uses the patterns that fit it
 // (cpu/fused_patterns.cc): each saves a pass over a tile, which for a cheap op is all that it costs. The
 // lists are for groups of training graphs: products and sums in pairs, numbers as operands, conditions,
-// gradients of activations with what comes before them.
+// gradients of activations with what comes before them, functions of sums and products.
 //
-// To add one, add it to a list. Operands In<0>, In<1>, ... are numbered as they stand, each once, at most
+// To add one, add it to a list; a list to AllPatterns, and to a spans_patterns*.cc. Operands In<0>, In<1>, ... are numbered as they stand, each once, at most
 // kMaxSpanInputs of them.
 #pragma once
 
@@ -102,7 +102,8 @@ using Triples =
            AddTo<AddTo<Product>>, MulBy<AddTo<Product>>, PlusNumberOf<TimesNumberOf<Product>>,
            MulBy<PlusNumberOf<Product>>, SubFrom<TimesNumberOf<Product>>,
            Apply<Sub, Product, Apply<Mul, In<2>, Num>>, Apply<Add, Product, Apply<Mul, In<2>, Num>>,
-           Apply<Add, TimesNumber, Apply<Mul, In<1>, Num>>>;
+           Apply<Add, TimesNumber, Apply<Mul, In<1>, Num>>, AddTo<NegOf<Product>>, MulBy<NegOf<Product>>,
+           MulBy<TimesNumberOf<Negative>>, AddTo<TimesNumberOf<Negative>>>;
 
 // A gradient of an activation, the product before it or behind it.
 template <class F>
@@ -110,8 +111,14 @@ using GradientOf = Apply<ops::Backward<F>, In<0>, In<1>>;
 template <class F>
 using GradientOfProduct = Apply<ops::Backward<F>, Product, In<2>>;
 template <class... F>
-using Gradients = OpList<GradientOfProduct<F>..., MulBy<GradientOf<F>>..., AddTo<GradientOf<F>>...>;
+using Gradients = OpList<GradientOfProduct<F>..., MulBy<GradientOf<F>>..., AddTo<GradientOf<F>>...,
+                         MulBy<GradientOfProduct<F>>..., AddTo<GradientOfProduct<F>>...>;
 using CheapGradients = Gradients<ops::Tanh, ops::Sigmoid, ops::Relu>;
+
+// An elementary function of what a cheap op gives.
+template <class F>
+using FunctionOf = OpList<Apply<F, Product>, Apply<F, Sum>, Apply<F, Difference>, Apply<F, Negative>,
+                          Apply<F, TimesNumber>, Apply<F, PlusNumber>>;
 
 // Conditions.
 template <class Op>
@@ -120,5 +127,13 @@ using ChosenBy =
            Apply<Where, Apply<Op, In<0>, Num>, In<1>, In<2>>, Apply<Where, Apply<Op, In<0>, Num>, In<1>, Num>,
            Apply<Where, Apply<Op, In<0>, Num>, Num, In<1>>>;
 using Choices = OpList<Apply<Where, In<0>, In<1>, Num>, Apply<Where, In<0>, Num, In<1>>>;
+
+template <class... Lists>
+struct ListOfLists {};
+using AllPatterns =
+    ListOfLists<Numbers, OfProduct, OfSum, OfDifference, OfNegative, OfTimesNumber, OfPlusNumber,
+                OfNumberMinus, TakenAway, Triples, CheapGradients, FunctionOf<ops::Exp>,
+                FunctionOf<ops::Tanh>, FunctionOf<ops::Sigmoid>, Choices, ChosenBy<ops::Gt>,
+                ChosenBy<ops::Ge>, ChosenBy<ops::Lt>, ChosenBy<ops::Le>, ChosenBy<ops::Eq>>;
 
 }  // namespace retrograd::cpu::patterns

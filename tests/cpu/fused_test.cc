@@ -1,7 +1,10 @@
 // Fused groups of elementwise ops against the same ops one by one, bit for bit: every op and dtype in random
-// chains, sizes around tiles, operands of all layouts, conversions, conditions, outputs on the memory of
+// chains, every pattern, sizes around tiles, operands of all layouts, conversions, conditions, outputs on the memory of
 // inputs, 1 to 3 threads. Not tested here: reductions (fused_reduce_test.cc), which nodes become a group
 // (tests/ir/fuse_test.cc), speed.
+#include <utility>
+
+#include "cpu/kernels/patterns.h"
 #include "ir/bookkeeping.h"
 #include "ir/each_field.h"
 #include "ops/full.h"
@@ -169,6 +172,48 @@ TEST_CASE("every op in every dtype, with each kind of operand") {
       t.check();
     }
 }
+
+// The nodes of a pattern: see cpu/kernels/patterns.h.
+template <class E>
+struct PatternNodes;
+template <int K>
+struct PatternNodes<cpu::patterns::In<K>> {
+  static int32_t add(GroupTest& t, Random& random, bool condition, ScalarType dtype) {
+    return t.input(numbers(random, {300}, condition ? kBool : dtype));
+  }
+};
+template <>
+struct PatternNodes<cpu::patterns::Num> {
+  static int32_t add(GroupTest&, Random&, bool, ScalarType) { return GroupTest::kNone; }
+};
+template <class Op, class... Args>
+struct PatternNodes<cpu::patterns::Apply<Op, Args...>> {
+  static int32_t add(GroupTest& t, Random& random, bool, ScalarType dtype) {
+    bool condition = std::is_same_v<Op, ops::Where>;  // the first operand alone
+    std::vector<int32_t> operands;
+    (operands.push_back(PatternNodes<Args>::add(t, random, std::exchange(condition, false), dtype)), ...);
+    typename Op::Attrs attrs;
+    if constexpr (requires { attrs.scalar; }) attrs.scalar = 0.7;
+    return t.node(ops::info<Op>, operands, &attrs);
+  }
+};
+
+template <class... Lists>
+void check_patterns(cpu::patterns::ListOfLists<Lists...>) {
+  Random random(5);
+  const auto check_list = [&]<class List>(std::type_identity<List>) {
+    List::for_each([&]<class E>() {
+      for (ScalarType dtype : {kFloat32, kFloat64}) {
+        GroupTest t;
+        t.output(PatternNodes<E>::add(t, random, false, dtype));
+        t.check();
+      }
+    });
+  };
+  (check_list(std::type_identity<Lists>()), ...);
+}
+
+TEST_CASE("every pattern") { check_patterns(cpu::patterns::AllPatterns()); }
 
 TEST_CASE("random chains") {
   const IntArray shapes[] = {{},           {0},    {1},         {7},         {63},     {64},
