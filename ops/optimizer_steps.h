@@ -25,6 +25,7 @@ struct AdamWStep : UpdateOp {
   struct Attrs {
     Scalar lr, beta1, beta2, eps, weight_decay, step;
     bool maximize = false;
+    bool operator==(const Attrs&) const = default;
     void visit(AttrVisitor& v) {
       v.field("lr", lr);
       v.field("beta1", beta1);
@@ -53,6 +54,7 @@ struct SGDStep : UpdateOp {
   struct Attrs {
     Scalar lr, weight_decay, momentum, keep, fresh;
     bool nesterov = false, maximize = false;
+    bool operator==(const Attrs&) const = default;
     void visit(AttrVisitor& v) {
       v.field("lr", lr);
       v.field("weight_decay", weight_decay);
@@ -74,8 +76,61 @@ struct SGDStep : UpdateOp {
 
 using OptimizerOps = OpList<AdamWStep, SGDStep>;
 
-/// Replaces the values of the first tensors of `operands`, those before the last that are defined, by what the step gives: in their
-/// memory, or as new values while a function is recorded. `attrs` is Op::Attrs.
-void run_update(const OpInfo& op, std::span<TensorImpl* const> operands, void* attrs, SourceLocation where);
+/// What an UpdateList holds, apart from numbers.
+class UpdateBatch {
+ public:
+  UpdateBatch(const OpInfo& op, SourceLocation where) : op_(op), where_(effective_location(where)) {}
+
+  /// While a function is recorded: makes a node, writes its results to the operands. Else false.
+  bool record(std::span<const Tensor> operands, void* attrs) const;
+  /// Whether a step has what those in the batch have: the dtype, and the same operands left out.
+  bool fits(std::span<const Tensor> operands) const;
+  void append(std::span<const Tensor> operands);
+  void run(void* attrs);
+
+ private:
+  bool is_independent() const;
+  void launch(std::span<const Tensor> operands, void* attrs) const;
+
+  const OpInfo& op_;
+  const SourceLocation where_;
+  Tensors operands_;  // of all steps
+};
+
+/// Steps of optimizers: the values of the first tensors of each, those before the last that are defined, are replaced.
+/// While a function is recorded each is a node at once. Otherwise those with the same numbers that follow each other are
+/// computed in one pass over the memory of all of them, at the latest when the list is gone, with results as if they
+/// were computed in order.
+///
+/// The kernel gets them as one call: the operands of each step one after the other, results alike, one set of attributes.
+template <class Op>
+class UpdateList {
+ public:
+  using Attrs = typename Op::Attrs;
+
+  explicit UpdateList(SourceLocation where) : batch_(info<Op>, where) {}
+  UpdateList(const UpdateList&) = delete;
+  /// What was added is computed when an error ended the loop that adds, too: its steps are counted.
+  ~UpdateList() {
+    try {
+      run();
+    } catch (...) {  // while another error is on its way
+    }
+  }
+
+  /// `operands` of the op, which are kept alive.
+  void add(std::span<const Tensor> operands, Attrs attrs) {
+    if (batch_.record(operands, &attrs)) return;
+    if (!batch_.fits(operands) || !(attrs == attrs_)) run();
+    attrs_ = attrs;
+    batch_.append(operands);
+  }
+  /// Computes what was added.
+  void run() { batch_.run(&attrs_); }
+
+ private:
+  UpdateBatch batch_;
+  Attrs attrs_ = {};
+};
 
 }  // namespace retrograd::ops

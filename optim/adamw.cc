@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "ops/optimizer_steps.h"
 #include "ops/shape_ops.h"
 
 namespace retrograd::optim {
@@ -21,21 +20,19 @@ void AdamWAlgorithm::check(const Options& o, SourceLocation where) {
     if (!(beta >= 0 && beta < 1)) refuse("a beta", "in [0, 1)", beta);
 }
 
-void AdamWAlgorithm::update(const Options& options, State& state, const Tensor& param, SourceLocation where) {
+void AdamWAlgorithm::update(const Options& options, State& state, const Tensor& param, Updates& updates) {
   detail::need_state(state.exp_avg, param);
   detail::need_state(state.exp_avg_sq, param);
   if (options.amsgrad) detail::need_state(state.max_exp_avg_sq, param);
+  const Tensor operands[] = {param, state.exp_avg, state.exp_avg_sq,
+                             options.amsgrad ? state.max_exp_avg_sq : Tensor(), contiguous(param.grad())};
   Scalar n[6];
   Emitter::current().live_numbers(n, [&options, &state](std::span<Scalar> out) {
     const double now[] = {options.lr,  options.betas[0],     options.betas[1],
                           options.eps, options.weight_decay, static_cast<double>(++state.step)};
     std::copy(std::begin(now), std::end(now), out.begin());
   });
-  ops::AdamWStep::Attrs attrs{n[0], n[1], n[2], n[3], n[4], n[5], options.maximize};
-  const Tensor grad = contiguous(param.grad());
-  TensorImpl* operands[] = {param.get(), state.exp_avg.get(), state.exp_avg_sq.get(),
-                            options.amsgrad ? state.max_exp_avg_sq.get() : nullptr, grad.get()};
-  ops::run_update(ops::info<ops::AdamWStep>, operands, &attrs, where);
+  updates.add(operands, {n[0], n[1], n[2], n[3], n[4], n[5], options.maximize});
 }
 
 }  // namespace retrograd::optim

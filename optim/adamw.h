@@ -20,6 +20,7 @@ struct AdamWOptions {
 };
 
 struct AdamWAlgorithm {
+  using Updates = ops::UpdateList<ops::AdamWStep>;
   using Options = AdamWOptions;
   static constexpr std::string_view name = "AdamW";
   struct State {
@@ -27,7 +28,7 @@ struct AdamWAlgorithm {
     Tensor exp_avg, exp_avg_sq, max_exp_avg_sq;
   };
   static void check(const Options& options, SourceLocation where);
-  static void update(const Options& options, State& state, const Tensor& param, SourceLocation where);
+  static void update(const Options& options, State& state, const Tensor& param, Updates& updates);
   template <class F>
   static void visit(State& state, F&& f) {
     f("exp_avg", state.exp_avg);

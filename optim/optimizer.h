@@ -4,8 +4,9 @@
 //   optim::SGD optimizer({{weights, {.lr = 0.1, .momentum = 0.9}}, {biases, {.lr = 0.1}}});
 //
 // Data: OptimizerOf<Algorithm> holds groups of {params, Algorithm::Options} and one Algorithm::State a parameter, in order of the groups.
-// A step is an op for each parameter that has a gradient (ops/optimizer_steps.h), one pass over its memory, so it can be recorded
-// (tracer/compile_step.h). A parameter without a gradient is passed over, its state included, as in PyTorch. Options may be changed between
+// A step is an op for each parameter that has a gradient (ops/optimizer_steps.h), so it can be recorded (tracer/compile.h). Those of
+// parameters whose numbers are the same are done together: one pass over the memory of all, shared out among the threads.
+// A parameter without a gradient is passed over, its state included, as in PyTorch. Options may be changed between
 // steps through groups() or set_lr(), which a recorded step follows; groups must not be added to an optimizer whose steps are recorded.
 // Limits: parameters are float32 or float64 and contiguous; the optimizer writes their memory, so they must not be replaced.
 // Start reading at OptimizerOf::step, then optim/sgd.h or optim/adamw.h.
@@ -14,6 +15,7 @@
 #include "engine/emitter.h"
 #include "io/state_dict.h"
 #include "ops/creation.h"
+#include "ops/optimizer_steps.h"
 
 namespace retrograd::optim {
 
@@ -57,8 +59,9 @@ int64_t take_step(StateDict& rest, size_t index, SourceLocation where);
 }  // namespace detail
 
 /// Algorithm: Options with lr; State; static constexpr name; and as static functions
+///   Updates                                    the ops::UpdateList of its op
 ///   check(options, where)                      Error(bad_argument) for options outside their domain
-///   update(options, state, param, where)       makes missing state, counts the step, emits it
+///   update(options, state, param, updates)     makes missing state, counts the step, adds it
 ///   visit(state, f)                            f("exp_avg", tensor) for each tensor of the state
 template <class Algorithm>
 class OptimizerOf : public Optimizer {
@@ -91,14 +94,16 @@ class OptimizerOf : public Optimizer {
 
   void step(SourceLocation where = SourceLocation::current()) override {
     NoGradGuard no_grad;
+    typename Algorithm::Updates updates(where);
     size_t index = 0;
     for (const Group& group : groups_) {
       Algorithm::check(group.options, where);
       for (const Tensor& param : group.params) {
         auto& state = states_[index++];
-        if (param.grad().defined()) Algorithm::update(group.options, state, param, where);
+        if (param.grad().defined()) Algorithm::update(group.options, state, param, updates);
       }
     }
+    updates.run();
   }
 
   StateDict state_dict() const override {

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "ops/optimizer_steps.h"
 #include "ops/shape_ops.h"
 
 namespace retrograd::optim {
@@ -21,8 +20,10 @@ void SGDAlgorithm::check(const Options& o, SourceLocation where) {
     fail(Category::bad_argument, name, "nesterov needs a momentum and no dampening", where);
 }
 
-void SGDAlgorithm::update(const Options& options, State& state, const Tensor& param, SourceLocation where) {
+void SGDAlgorithm::update(const Options& options, State& state, const Tensor& param, Updates& updates) {
   if (options.momentum != 0) detail::need_state(state.momentum_buffer, param);
+  const Tensor operands[] = {param, options.momentum != 0 ? state.momentum_buffer : Tensor(),
+                             contiguous(param.grad())};
   Scalar n[5];
   Emitter::current().live_numbers(n, [&options, &state](std::span<Scalar> out) {
     const bool first = ++state.step == 1;  // the buffer becomes the gradient
@@ -30,11 +31,7 @@ void SGDAlgorithm::update(const Options& options, State& state, const Tensor& pa
                           first ? 1.0 : 1 - options.dampening};
     std::copy(std::begin(now), std::end(now), out.begin());
   });
-  ops::SGDStep::Attrs attrs{n[0], n[1], n[2], n[3], n[4], options.nesterov, options.maximize};
-  const Tensor grad = contiguous(param.grad());
-  TensorImpl* operands[] = {param.get(), options.momentum != 0 ? state.momentum_buffer.get() : nullptr,
-                            grad.get()};
-  ops::run_update(ops::info<ops::SGDStep>, operands, &attrs, where);
+  updates.add(operands, {n[0], n[1], n[2], n[3], n[4], options.nesterov, options.maximize});
 }
 
 }  // namespace retrograd::optim

@@ -18,6 +18,7 @@ struct SGDOptions {
 };
 
 struct SGDAlgorithm {
+  using Updates = ops::UpdateList<ops::SGDStep>;
   using Options = SGDOptions;
   static constexpr std::string_view name = "SGD";
   struct State {
@@ -25,7 +26,7 @@ struct SGDAlgorithm {
     Tensor momentum_buffer;
   };
   static void check(const Options& options, SourceLocation where);
-  static void update(const Options& options, State& state, const Tensor& param, SourceLocation where);
+  static void update(const Options& options, State& state, const Tensor& param, Updates& updates);
   template <class F>
   static void visit(State& state, F&& f) {
     f("momentum_buffer", state.momentum_buffer);

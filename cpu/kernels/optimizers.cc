@@ -1,5 +1,7 @@
-// Steps of optimizers on the CPU: numbers from attributes, the elements cut into chunks by their number alone, then the loops of
-// cpu/kernels/rows_optimizers.h. A chunk is small enough to share out, large enough to pay for it.
+// Steps of optimizers on the CPU: numbers from attributes, the elements of all parameters of a call cut into chunks, then the loops of
+// cpu/kernels/rows_optimizers.h. Parameters stand one after the other for that, each beginning at a multiple of kAlign elements, so that
+// one large and many small ones keep all threads busy and registers do not cross lines of the cache.
+#include <algorithm>
 #include <cmath>
 
 #include "cpu/features.h"
@@ -11,7 +13,16 @@
 namespace retrograd::cpu {
 namespace {
 
-constexpr int64_t kChunk = 1 << 14;  // elements
+constexpr int64_t kLeastChunk = 1 << 14, kMostChunk = 1 << 18;  // elements
+constexpr int64_t kAlign = 64;
+
+// Enough chunks to share out; as long as that allows, since a chunk is as many streams from memory as there are
+// tensors in a step.
+int64_t chunk_of(int64_t elements) {
+  constexpr int64_t kChunksOfThread = 4;
+  return std::clamp(elements / (kChunksOfThread * get_num_threads()) / kAlign * kAlign, kLeastChunk,
+                    kMostChunk);
+}
 
 template <class T>
 const OptimizerTable<T>& best_table() {
@@ -30,6 +41,38 @@ T* memory(TensorImpl* x) {
   return x ? static_cast<T*>(x->data()) : nullptr;
 }
 
+// The steps of a call, and which elements they are in the row of all.
+class Steps {
+ public:
+  explicit Steps(const Call& call)
+      : call_(call),
+        arity_(static_cast<size_t>(call.op->arity)),
+        results_(static_cast<size_t>(call.outputs) / (call.operands.size() / arity_)) {
+    begins_.push_back(0);
+    for (size_t i = 0; i < call.operands.size(); i += arity_)
+      begins_.push_back(begins_.back() + (call.operands[i]->numel().raw() + kAlign - 1) / kAlign * kAlign);
+  }
+
+  /// f(operands, first result, begin, end) for pieces of steps, on all threads.
+  template <class F>
+  void for_pieces(TensorImpl* const* outputs, const F& f) const {
+    parallel_range(begins_.back(), chunk_of(begins_.back()), [&](int64_t begin, int64_t end) {
+      auto step = static_cast<size_t>(std::ranges::upper_bound(begins_, begin) - begins_.begin()) - 1;
+      for (; step + 1 < begins_.size() && begins_[step] < end; ++step) {
+        TensorImpl* const* in = call_.operands.data() + step * arity_;
+        const int64_t from = std::max<int64_t>(begin - begins_[step], 0),
+                      to = std::min(end - begins_[step], in[0]->numel().raw());
+        if (from < to) f(in, outputs + step * results_, from, to);
+      }
+    });
+  }
+
+ private:
+  const Call& call_;
+  size_t arity_, results_;
+  std::vector<int64_t> begins_;
+};
+
 template <class T>
 void adamw(const Call& call, TensorImpl* const* outputs) {
   const auto& a = call.attrs_as<ops::AdamWStep::Attrs>();
@@ -44,13 +87,13 @@ void adamw(const Call& call, TensorImpl* const* outputs) {
                                 static_cast<T>(lr / correction1),
                                 static_cast<T>(1 / std::sqrt(correction2)),
                                 static_cast<T>(a.eps.to_double())};
-  const auto& in = call.operands;
-  const AdamWState<T> state{
-      memory<T>(in[0]),      memory<T>(in[1]),      memory<T>(in[2]),
-      memory<T>(in[3]),      memory<T>(in[4]),      memory<T>(outputs[0]),
-      memory<T>(outputs[1]), memory<T>(outputs[2]), in[3] ? memory<T>(outputs[3]) : nullptr};
-  parallel_range(in[0]->numel().raw(), kChunk,
-                 [&](int64_t begin, int64_t end) { best_table<T>().adamw(numbers, state, begin, end); });
+  Steps(call).for_pieces(
+      outputs, [&](TensorImpl* const* in, TensorImpl* const* out, int64_t begin, int64_t end) {
+        const AdamWState<T> state{memory<T>(in[0]),  memory<T>(in[1]),  memory<T>(in[2]),
+                                  memory<T>(in[3]),  memory<T>(in[4]),  memory<T>(out[0]),
+                                  memory<T>(out[1]), memory<T>(out[2]), in[3] ? memory<T>(out[3]) : nullptr};
+        best_table<T>().adamw(numbers, state, begin, end);
+      });
 }
 
 template <class T>
@@ -63,11 +106,12 @@ void sgd(const Call& call, TensorImpl* const* outputs) {
                               static_cast<T>(a.keep.to_double()),
                               static_cast<T>(a.fresh.to_double()),
                               a.nesterov};
-  const auto& in = call.operands;
-  const SGDState<T> state{memory<T>(in[0]), memory<T>(in[1]), memory<T>(in[2]), memory<T>(outputs[0]),
-                          in[1] ? memory<T>(outputs[1]) : nullptr};
-  parallel_range(in[0]->numel().raw(), kChunk,
-                 [&](int64_t begin, int64_t end) { best_table<T>().sgd(numbers, state, begin, end); });
+  Steps(call).for_pieces(outputs,
+                         [&](TensorImpl* const* in, TensorImpl* const* out, int64_t begin, int64_t end) {
+                           const SGDState<T> state{memory<T>(in[0]), memory<T>(in[1]), memory<T>(in[2]),
+                                                   memory<T>(out[0]), in[1] ? memory<T>(out[1]) : nullptr};
+                           best_table<T>().sgd(numbers, state, begin, end);
+                         });
 }
 
 template <void (*F32)(const Call&, TensorImpl* const*), void (*F64)(const Call&, TensorImpl* const*)>

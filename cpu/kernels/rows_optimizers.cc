@@ -35,8 +35,10 @@ template <class T, class F>
 }
 
 template <class T>
-void adamw(const AdamWNumbers<T>& a, const AdamWState<T>& s, int64_t begin, int64_t end) {
+void adamw(const AdamWNumbers<T>& numbers, const AdamWState<T>& state, int64_t begin, int64_t end) {
   using V = Vec<T>;
+  const AdamWNumbers<T> a = numbers;  // here, where no store of the loop can change them
+  const AdamWState<T> s = state;
   for_lanes<T>(begin, end, [&](const Lanes<T>& at) {
     const V g = V(a.sign) * at.load(s.g), m_old = at.load(s.m);
     const V m = m_old + (g - m_old) * V(a.fresh1);
@@ -54,8 +56,10 @@ void adamw(const AdamWNumbers<T>& a, const AdamWState<T>& s, int64_t begin, int6
 }
 
 template <class T>
-void sgd(const SGDNumbers<T>& a, const SGDState<T>& s, int64_t begin, int64_t end) {
+void sgd(const SGDNumbers<T>& numbers, const SGDState<T>& state, int64_t begin, int64_t end) {
   using V = Vec<T>;
+  const SGDNumbers<T> a = numbers;
+  const SGDState<T> s = state;
   for_lanes<T>(begin, end, [&](const Lanes<T>& at) {
     const V p = at.load(s.p);
     V g = V(a.sign) * at.load(s.g) + V(a.decay) * p;

@@ -1,4 +1,5 @@
-// SGD and AdamW against a naive reference in double; groups, missing gradients, state, schedules, clipping, refusals, threads.
+// SGD and AdamW against a naive reference in double; groups, missing gradients, parameters
+// together and alone, state, schedules, clipping, refusals, threads.
 //
 // Not tested here: other optimizers (there are none), learning (tests/examples). The reference is PyTorch's algorithm as it documents it,
 // written out per element; real PyTorch results are in the conformance suite "optim".
@@ -178,6 +179,61 @@ TEST_CASE("a loaded state goes on with the same bits") {
   CHECK(category_of([&] {
           second.load_state_dict({{"0.other", rg::zeros({50})}});
         }) == Category::bad_argument);
+}
+
+// One optimizer of all parameters against one of each: what is computed together has the bits of one by one.
+template <class Optimizer>
+void check_together(const typename Optimizer::Options& options) {
+  const int64_t sizes[] = {5, 0, 1000, 64, 1, 40'000, 17};
+  rg::Tensors together, alone;
+  for (size_t i = 0; i < std::size(sizes); ++i)
+    for (rg::Tensors* list : {&together, &alone})
+      list->push_back(parameter(sizes[i], i == 3 ? rg::kFloat64 : rg::kFloat32));
+  Optimizer all(together, options);
+  std::vector<Optimizer> each;
+  for (const Tensor& p : alone) each.emplace_back(rg::Tensors{p}, options);
+  for (int64_t step = 1; step <= 3; ++step) {
+    for (size_t i = 0; i < alone.size(); ++i) {
+      const bool has_gradient = step != 2 || i != 2;  // from then on its steps are others
+      together[i].set_grad(has_gradient ? gradient(step, together[i]) : Tensor());
+      alone[i].set_grad(has_gradient ? gradient(step, alone[i]) : Tensor());
+      each[i].step();
+    }
+    all.step();
+    for (size_t i = 0; i < alone.size(); ++i) CHECK(together[i].to_vector() == alone[i].to_vector());
+  }
+}
+
+TEST_CASE("parameters are updated together as they are alone") {
+  check_together<optim::AdamW>({.lr = 0.1});
+  check_together<optim::AdamW>({.lr = 0.1, .amsgrad = true});
+  check_together<optim::SGD>({.lr = 0.1});
+  check_together<optim::SGD>({.lr = 0.1, .momentum = 0.9});
+}
+
+TEST_CASE("parameters that share memory are updated one after the other") {
+  const Tensor p = parameter(30'000), q = p.detach().requires_grad_(), alone = parameter(30'000);
+  optim::SGD both(rg::Tensors{p, q}, {.lr = 0.1, .weight_decay = 0.5}),
+      one({alone}, {.lr = 0.1, .weight_decay = 0.5});
+  p.set_grad(gradient(1, p));
+  q.set_grad(gradient(2, q));
+  both.step();
+  for (int64_t step : {1, 2}) {
+    alone.set_grad(gradient(step, alone));
+    one.step();
+  }
+  CHECK(p.to_vector() == alone.to_vector());
+}
+
+TEST_CASE("an error in a later group leaves the steps of earlier ones done") {
+  const Tensor a = parameter(3), b = parameter(3);
+  optim::SGD optimizer({{{a}, {.lr = 1}}, {{b}, {.lr = 1}}});
+  const Vector start = a.to_vector();
+  for (const Tensor& p : {a, b}) p.set_grad(rg::ones({3}, {rg::kFloat64}));
+  optimizer.groups()[1].options.lr = -1;
+  CHECK(category_of([&] { optimizer.step(); }) == Category::bad_argument);
+  CHECK(a.to_vector()[0] == Approx(start[0] - 1));
+  CHECK(b.to_vector()[0] == start[0]);
 }
 
 TEST_CASE("a step raises the version of what it writes") {
