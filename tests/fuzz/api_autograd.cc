@@ -52,6 +52,7 @@ void add_captured_backwards(ApiTable& t) {
   add(
       t, "CompiledBackward::backward",
       +[](Arguments& a, Tensors x, Tensors g, MaybeBool retain, bool create, MaybeTensors inputs) {
+        if (inputs && create) choose_what_wants(a, x, *inputs, g);
         a.compiled.backward(x, g, retain, create, inputs);
       });
   add(

@@ -88,7 +88,12 @@ void add_elementwise(ApiTable& t) {
 }
 
 void add_others(ApiTable& t) {
-  add_write(t, "masked_fill_", rg::masked_fill);
+  add_write(
+      t, "masked_fill_",
+      +[](rg::Operand x, Tensor mask, rg::Operand value) {
+        return rg::masked_fill(x, rg::to(mask, rg::kBool), value);
+      },
+      "n m; n m");
   add_write(
       t, "masked_scatter_",
       +[](rg::Operand x, Tensor mask, Tensor source) {

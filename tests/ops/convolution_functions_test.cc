@@ -70,6 +70,8 @@ TEST_CASE("nothing to sum, and nothing to compute") {
   CHECK(conv2d(ones({0, 2, 5, 5}), ones({3, 2, 3, 3})).sizes() == IntArray{0, 3, 3, 3});
   CHECK(conv1d(ones({2, 0, 5}), ones({3, 0, 3}), ones({3})).to_vector() == std::vector<double>(18, 1.0));
   CHECK(conv_transpose2d(ones({0, 2, 5, 5}), ones({2, 3, 3, 3})).sizes() == IntArray{0, 3, 7, 7});
+  const Tensor far = conv_transpose2d(ones({0, 2, 5, 5}), ones({2, 3, 3, 3}), {}, {1, INT32_MAX});
+  CHECK(far.sizes() == IntArray{0, 3, 7, 4 * int64_t{INT32_MAX} + 3});
   const Tensor x = ones({0, 2, 5}, kFloat64).requires_grad_(), w = input({3, 2, 3}), b = input({3});
   sum(conv1d(x, w, b)).backward();
   CHECK(x.grad().sizes() == IntArray{0, 2, 5});
