@@ -12,7 +12,7 @@ namespace retrograd {
 
 namespace {
 
-// a + alpha * b, or a - alpha * b. The product is in the dtype of the result: that of b alone may be too narrow.
+// a + alpha * b, or a - alpha * b. The product is in the dtype of the result: that of b may be too narrow.
 template <class Op>
 Tensor with_alpha(const Operand& a, const Operand& b, Scalar alpha) {
   const ops::Function<Op> plain;

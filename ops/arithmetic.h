@@ -99,7 +99,8 @@ using ArithmeticOps = OpList<Neg, Add, Sub, Mul, Div, DivTrunc, DivFloor>;
 inline constexpr ops::Function<ops::Neg> neg;
 inline constexpr ops::Function<ops::Mul> mul;
 
-/// a + alpha * b and a - alpha * b. Error(bad_argument) for an alpha with a fraction beside integers or bools.
+/// a + alpha * b and a - alpha * b. Error(bad_argument) for a floating alpha beside integers or bools;
+/// Error(dtype_mismatch) where bools are subtracted.
 Tensor add(const Operand& a, const Operand& b, Scalar alpha = 1);
 Tensor sub(const Operand& a, const Operand& b, Scalar alpha = 1);
 /// a / b; integers give float32. rounding_mode "trunc" or "floor" rounds the quotient and keeps integers; ""

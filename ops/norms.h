@@ -79,7 +79,8 @@ using NormOps = OpList<Normalize, NormalizeBackward>;
 
 }  // namespace ops
 
-// Weights and biases may be undefined, and have the input's dtype. Errors: dtype_mismatch for integers;
+// Weights, biases and running statistics may be undefined; they have the input's dtype, or all float32 beside
+// an input of 16 bits: then the result is rounded once. Errors: dtype_mismatch for other dtypes;
 // shape_mismatch for a weight, bias or running statistic of another shape; bad_argument where there is
 // nothing to normalise.
 
@@ -87,7 +88,8 @@ using NormOps = OpList<Normalize, NormalizeBackward>;
 /// Error(shape_mismatch) otherwise.
 Tensor layer_norm(Operand input, const Shape& normalized_shape, const Tensor& weight = {},
                   const Tensor& bias = {}, Scalar eps = 1e-5);
-/// x / sqrt(mean(x^2) + eps) * weight over the last dims. Without eps: the machine epsilon of the dtype.
+/// x / sqrt(mean(x^2) + eps) * weight over the last dims. Without eps: the machine epsilon of the numbers
+/// computed with, float32 for 16 bits. The weight has any floating dtype; the result has the input's.
 Tensor rms_norm(Operand input, const Shape& normalized_shape, const Tensor& weight = {},
                 std::optional<Scalar> eps = {});
 /// Input [N, C, ...]: over groups of C / num_groups channels and all further dims. weight, bias: [C].
