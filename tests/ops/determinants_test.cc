@@ -1,5 +1,5 @@
-// Determinants against sums over permutations and known values, with their derivatives: cofactors, also of singular
-// matrices.
+// Determinants against sums over permutations and known values, with their derivatives: cofactors, also of
+// singular matrices.
 #include "ops/linalg.h"
 
 #include "ops/matmul.h"

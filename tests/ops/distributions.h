@@ -1,5 +1,5 @@
-// What tests of random numbers share: moments, cells and chi-square of what was drawn at a fixed seed, and the category
-// of a refusal.
+// What tests of random numbers share: moments, cells and chi-square of what was drawn at a fixed seed, and
+// the category of a refusal.
 #pragma once
 
 #include <catch2/catch.hpp>

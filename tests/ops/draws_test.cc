@@ -1,7 +1,8 @@
-// Draws beyond those of tests/ops/random_test.cc: into tensors (uniform_, normal_, exponential_, bernoulli_,
-// random_) and with parameters that are tensors. Distributions are compared with what they should be by moments and
-// by chi-square at fixed seeds (tests/ops/distributions.h); further: threads, layouts, gradients, the version,
-// errors of all functions that draw. Choices and dropouts: choices_test.cc, dropouts_test.cc.
+// Draws beyond those of tests/ops/random_test.cc: into tensors (uniform_, normal_, exponential_,
+// bernoulli_, random_) and with parameters that are tensors. Distributions are compared with what they
+// should be by moments and by chi-square at fixed seeds (tests/ops/distributions.h); further: threads,
+// layouts, gradients, the version, errors of all functions that draw. Choices and dropouts:
+// choices_test.cc, dropouts_test.cc.
 #include "ops/all_ops.h"
 #include "ops/views.h"
 #include "retrograd/retrograd.h"

@@ -1,4 +1,5 @@
-// Derivatives of linear algebra to second order against differences, what cholesky's look like, and traced backwards.
+// Derivatives of linear algebra to second order against differences, what cholesky's look like, and traced
+// backwards.
 #include "ops/linalg.h"
 
 #include "ops/matmul.h"

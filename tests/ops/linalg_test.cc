@@ -1,6 +1,6 @@
-// Linear algebra: residuals of every function (A inverse(A) = 1, L L' = A, A X = B), layouts, sizes of zero, saved
-// factors, threads, errors. Derivatives and determinants: linalg_derivatives_test.cc, determinants_test.cc. Results
-// against PyTorch: tests/conformance.
+// Linear algebra: residuals of every function (A inverse(A) = 1, L L' = A, A X = B), layouts, sizes of
+// zero, saved factors, threads, errors. Derivatives and determinants: linalg_derivatives_test.cc,
+// determinants_test.cc. Results against PyTorch: tests/conformance.
 #include "ops/linalg.h"
 
 #include "ops/linalg_parts.h"

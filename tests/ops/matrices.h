@@ -1,5 +1,5 @@
-// What tests of linear algebra share: matrices far from singular, distances, layouts of the same values, and the error
-// that a call gives.
+// What tests of linear algebra share: matrices far from singular, distances, layouts of the same values,
+// and the error that a call gives.
 #pragma once
 
 #include <catch2/catch.hpp>

@@ -1,6 +1,6 @@
-// Operands, numbers and parameters of several dtypes, beside what tests/ops/elementwise_test.cc and the conformance
-// suites have of promotion: where a product comes before a sum, where a number does not fit the dtype, and where
-// parameters are wider than their input. All numbers are PyTorch's.
+// Operands, numbers and parameters of several dtypes, beside what tests/ops/elementwise_test.cc and the
+// conformance suites have of promotion: where a product comes before a sum, where a number does not fit the
+// dtype, and where parameters are wider than their input. All numbers are PyTorch's.
 #include "ops/arithmetic.h"
 #include "ops/binary.h"
 #include "ops/comparison.h"
