@@ -19,6 +19,7 @@ import hashlib
 import json
 import os
 import re
+import resource
 import sys
 import time
 from pathlib import Path
@@ -118,7 +119,8 @@ def main():
         if not options.filter or any(f in key[0] for f in options.filter):
             print(f"{key[0]}: no such mutant any more: {key[3]}")
     percent = report(found, results, equivalent)
-    print(f"{time.monotonic() - begin:.0f} s")
+    used = sum(r.ru_utime + r.ru_stime for r in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
+    print(f"{time.monotonic() - begin:.0f} s, {used:.0f} s of processors")
     sys.exit(percent < options.least)
 
 
