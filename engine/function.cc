@@ -243,10 +243,11 @@ Tensors FunctionCall::apply(const Of& function, const std::vector<const Tensor*>
   Ran ran = run_forward(function, arguments, forward);
   if (Emitter::current().values() == Emitter::Values::of_backward)
     return std::move(ran.results);  // in a traceable hook: its ops were recorded
-  Tensors out = link(function, arguments, ran);
-  if (Observer* observer = Observer::current(); observer && !function.traceable)
-    observer->called(signature_of(function, arguments, ran));
-  return out;
+  if (Observer* observer = Observer::current(); observer && !function.traceable) {
+    ran.context->missing_ = std::make_shared<std::atomic<uint64_t>>(0);
+    observer->called(signature_of(function, arguments, ran), ran.context->missing_);
+  }
+  return link(function, arguments, ran);
 }
 
 // A tensor that forward writes to has its new value from the node.
@@ -371,6 +372,9 @@ void FunctionCall::call_backward(AutogradContext& context, const Record& record,
     given = context.backward_(&context, grads);
   }
   check(context, record, given, [&](int i) { return record.operand_type(i); });
+  if (context.missing_)
+    for (size_t i = 0; i < std::min<size_t>(given.size(), 64); ++i)
+      if (record.edge(static_cast<int>(i)) && !given[i].defined()) *context.missing_ |= uint64_t{1} << i;
   for (size_t i = 0; i < given.size(); ++i)
     if (record.edge(i)) results[i] = std::move(given[i]);
 }

@@ -21,6 +21,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <map>
 #include <string>
@@ -60,6 +61,7 @@ class AutogradContext {
   std::vector<SavedPlace> saved_;
   std::vector<const TensorImpl*> non_differentiable_;
   bool materialize_ = true;
+  std::shared_ptr<std::atomic<uint64_t>> missing_;  // where an observer learns what backward does not give
   Tensors (*backward_)(AutogradContext*, const Tensors&) = nullptr;
   size_t arguments_ = 0;
 };
@@ -96,7 +98,8 @@ struct FunctionCall {
   /// Is told of the calls of opaque functions on this thread, and takes them over while a function is recorded.
   class Observer {
    public:
-    virtual void called(Signature) {}
+    /// `missing`: bit i will be set when backward gives no gradient for argument i, which wants one.
+    virtual void called(Signature, std::shared_ptr<std::atomic<uint64_t>> /*missing*/) {}
     // While a function is recorded:
     /// The results, then the others, as recorded values. `context` is that of the record; each run has one of its own.
     virtual Tensors record(const Of& function, const std::vector<const Tensor*>& arguments,

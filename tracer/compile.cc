@@ -19,7 +19,7 @@ struct FunctionCache::State {
   std::shared_ptr<FunctionCapture> last;
   Stats stats;
   std::string reason, eager_reason;
-  std::list<std::pair<CallLook, FunctionRecorder::Signatures>> rehearsals;  // the last made first
+  std::list<std::pair<CallLook, FunctionRecorder::KnownCalls>> rehearsals;  // the last made first
 
   std::shared_ptr<FunctionCapture> find(const CallLook& look, const Tensors& arguments, std::string& why) {
     std::lock_guard lock(mutex);
@@ -35,10 +35,10 @@ struct FunctionCache::State {
     }
     return nullptr;
   }
-  std::optional<FunctionRecorder::Signatures> rehearsed(const CallLook& look) {
+  std::optional<FunctionRecorder::KnownCalls> rehearsed(const CallLook& look) {
     std::lock_guard lock(mutex);
-    for (const auto& [known, signatures] : rehearsals)
-      if (known.difference(look).empty()) return signatures;
+    for (const auto& [known, calls] : rehearsals)
+      if (known.difference(look).empty()) return calls;
     return {};
   }
   void keep(std::shared_ptr<FunctionCapture> capture, std::string why) {
@@ -72,9 +72,11 @@ std::string_view why_eager() {
 // Notes what the opaque functions give that are called.
 class Rehearsal final : public FunctionCall::Observer {
  public:
-  FunctionRecorder::Signatures signatures;
+  FunctionRecorder::KnownCalls calls;
 
-  void called(FunctionCall::Signature signature) override { signatures.push_back(std::move(signature)); }
+  void called(FunctionCall::Signature signature, std::shared_ptr<std::atomic<uint64_t>> missing) override {
+    calls.push_back({std::move(signature), std::move(missing)});
+  }
 };
 
 }  // namespace
@@ -89,7 +91,7 @@ Tensors FunctionCache::rehearse(const Function& function, const Tensors& argumen
   }
   std::lock_guard lock(state_->mutex);
   std::erase_if(state_->rehearsals, [&](const auto& r) { return r.first.difference(look).empty(); });
-  state_->rehearsals.emplace_front(std::move(look), std::move(rehearsal.signatures));
+  state_->rehearsals.emplace_front(std::move(look), std::move(rehearsal.calls));
   if (state_->rehearsals.size() > kCaptures) state_->rehearsals.pop_back();
   return results;
 }
@@ -117,7 +119,7 @@ Tensors FunctionCache::run(const Function& function, const Tensors& arguments, S
   std::shared_ptr<FunctionCapture> capture = state_->find(look, arguments, why);
   const bool first = !capture;
   if (first) {
-    const std::optional<FunctionRecorder::Signatures> known = state_->rehearsed(look);
+    const std::optional<FunctionRecorder::KnownCalls> known = state_->rehearsed(look);
     try {
       capture = std::make_shared<FunctionCapture>(function, arguments, look, state_->kind,
                                                   known ? &*known : nullptr);

@@ -77,7 +77,7 @@ class OwnBackwards final : public BackwardRunner {
 }  // namespace
 
 FunctionCapture::FunctionCapture(const Function& function, const Tensors& arguments, CallLook look,
-                                 FunctionKind kind, const FunctionRecorder::Signatures* known)
+                                 FunctionKind kind, const FunctionRecorder::KnownCalls* known)
     : kind_(kind), look_(std::move(look)) {
   for (size_t i = 0; i < arguments.size(); ++i)
     if (kind == FunctionKind::step && !look_.arguments[i].is_leaf)
@@ -98,7 +98,7 @@ FunctionCapture::FunctionCapture(const Function& function, const Tensors& argume
 FunctionCapture::~FunctionCapture() = default;
 
 void FunctionCapture::record(const Function& function, const Tensors& arguments,
-                             const FunctionRecorder::Signatures* known) {
+                             const FunctionRecorder::KnownCalls* known) {
   recorder_ = std::make_unique<FunctionRecorder>(recorded_.graph, nullptr, known);
   const Tensors stand_ins = recorder_->arguments(arguments);
   Tensors results;

@@ -72,7 +72,7 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
 
   /// Records the function for arguments like these. `known`: of the opaque functions that it calls; RehearsalNeeded where that is not so.
   FunctionCapture(const Function& function, const Tensors& arguments, CallLook look, FunctionKind kind,
-                  const FunctionRecorder::Signatures* known);
+                  const FunctionRecorder::KnownCalls* known);
   ~FunctionCapture();
   FunctionCapture(const FunctionCapture&) = delete;
 
@@ -108,7 +108,7 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   };
 
   std::string misplaced(const Tensors& arguments) const;
-  void record(const Function& function, const Tensors& arguments, const FunctionRecorder::Signatures* known);
+  void record(const Function& function, const Tensors& arguments, const FunctionRecorder::KnownCalls* known);
   void note_reached(const RefPtr<TensorImpl>& leaf);
   void look_at_results(const Tensors& given, Tensors results);
   void find_base(size_t end);

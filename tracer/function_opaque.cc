@@ -3,10 +3,12 @@
 // What such a function gives is known only when it has been called, so a function that calls one runs as it is at first, and what was
 // seen is kept (Rehearsal in tracer/compile.cc). Then the call is a node `function`, whose results have the types that were seen, and of its
 // record the ordinary rule makes a node `function_backward`. The context, which forward makes anew in each run, travels from one to the other as
-// a parcel. A run in which the function gives something else, or no gradient where one was to come, is an error: what comes behind it
-// cannot be changed any more.
+// a parcel. Where backward gave no gradient before, though one is wanted, nothing goes on from there. A run in which the function
+// gives something else is an error: what comes behind it cannot be changed any more.
 // Results are handed on row-major. An argument that forward marks as dirty is copied before it, and has a new value then.
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "engine/function.h"
 #include "ops/shape_ops.h"
@@ -84,12 +86,14 @@ class FunctionCode final : public HostCode {
 
 class FunctionBackwardCode final : public HostCode {
  public:
-  FunctionBackwardCode(Record& record, std::vector<bool> is_given)
-      : record_(&record), is_given_(std::move(is_given)) {
+  FunctionBackwardCode(Record& record, std::vector<bool> is_given, uint64_t missing)
+      : record_(&record), is_given_(std::move(is_given)), missing_(missing) {
     for (int i = 0; i < record.operands; ++i)
       if (is_wanted(i)) types.push_back(record.operand_type(i));
+    if (types.empty()) types = {parcel_type()};  // a node has a result
   }
-  bool is_wanted(int i) const { return i < FunctionCall::arguments(*record_) && record_->edge(i); }
+  /// Whether it is a result.
+  bool is_wanted(int i) const { return has_edge(i) && !(missing_ >> (i & 63) & 1); }
 
   void run(std::span<TensorImpl* const> operands, Tensor* results) override {
     auto& context = *static_cast<AutogradContext*>(open_parcel(*operands[0]).get());
@@ -100,25 +104,28 @@ class FunctionBackwardCode final : public HostCode {
       held.push_back(is_there ? shown(*operands[next++]) : Tensor());
       given.push_back(held.back().get());
     }
+    results[0] = seen(*operands[0]);
     Tensors out(record_->operands);
     FunctionCall::call_backward(context, *record_, given, out.data());
     for (int i = 0; i < record_->operands; ++i) {
-      if (!is_wanted(i)) continue;
-      Tensor& gradient = out[static_cast<size_t>(i)];
-      if (!gradient.defined())
+      const Tensor& gradient = out[static_cast<size_t>(i)];
+      if (has_edge(i) && gradient.defined() != is_wanted(i))
         fail(Category::unsupported, record_->op->name,
-             "backward gives no gradient for argument " + std::to_string(i) +
-                 ", which wants one: a recorded function has no way to pass over what lies behind it. Hint: "
-                 "give zeros, "
-                 "or mark the function as is_traceable",
+             fmt::format(
+                 "backward gives {} for argument {}, unlike before: a recorded function cannot change what "
+                 "lies behind it. Hint: give zeros, or mark the function as is_traceable",
+                 gradient.defined() ? "a gradient" : "no gradient", i),
              record_->where);
-      *results++ = shown(gradient.impl());
+      if (is_wanted(i)) *results++ = shown(gradient.impl());
     }
   }
 
  private:
+  bool has_edge(int i) const { return i < FunctionCall::arguments(*record_) && record_->edge(i); }
+
   const RefPtr<Record> record_;  // of the recorded tape
   const std::vector<bool> is_given_;
+  const uint64_t missing_;
 };
 
 }  // namespace
@@ -126,12 +133,12 @@ class FunctionBackwardCode final : public HostCode {
 const FunctionCall::Signature& FunctionRecorder::expected(const FunctionCall::Of& function,
                                                           const std::vector<TensorType>& arguments) {
   const size_t number = functions_seen_++;
-  if (!known_ || number >= known_->size() || (*known_)[number].op != function.op ||
-      (*known_)[number].arguments != arguments) {
+  if (!known_ || number >= known_->size() || (*known_)[number].signature.op != function.op ||
+      (*known_)[number].signature.arguments != arguments) {
     needs_rehearsal_ = true;
     throw RehearsalNeeded();
   }
-  const FunctionCall::Signature& s = (*known_)[number];
+  const FunctionCall::Signature& s = (*known_)[number].signature;
   const auto refuse = [&](std::string_view why) {
     fail(Category::unsupported, function.op->name, why, function.where);
   };
@@ -155,7 +162,7 @@ Tensors FunctionRecorder::record(const FunctionCall::Of& function,
   ir::ValueId next = emit_host(host::function, operands,
                                RefPtr<HostCode>::adopt(new FunctionCode(function, forward, signature)),
                                effective_location(function.where));
-  contexts_[&context] = computed(parcel_type(), next++);
+  opaque_calls_[&context] = {computed(parcel_type(), next++), (*known_)[functions_seen_ - 1].missing->load()};
   Tensors given;
   for (const auto* list : {&signature.results, &signature.others})
     for (const TensorType& type : *list)
@@ -164,29 +171,29 @@ Tensors FunctionRecorder::record(const FunctionCall::Of& function,
 }
 
 // Of a record whose function is a node; null of one that was recorded through.
-const Tensor* FunctionRecorder::parcel_of(const Record& record) const {
+const FunctionRecorder::OpaqueCall* FunctionRecorder::opaque_call(const Record& record) const {
   if (record.op->host_backward != FunctionCall::run_backward) return nullptr;
-  const auto it = contexts_.find(static_cast<const FunctionCall::Attrs*>(record.attrs())->context);
-  if (it != contexts_.end()) return &it->second;
-  return forward_ ? forward_->parcel_of(record) : nullptr;
+  const auto it = opaque_calls_.find(static_cast<const FunctionCall::Attrs*>(record.attrs())->context);
+  if (it != opaque_calls_.end()) return &it->second;
+  return forward_ ? forward_->opaque_call(record) : nullptr;
 }
 
 void FunctionRecorder::emit_function_backward(const Call& call, Tensor* results) {
   Record& record = *call.attrs_as<FunctionBackwardAttrs>().record;
-  const Tensor* parcel = parcel_of(record);
-  if (!parcel) return call.op->run_on_host(call, results);
+  const OpaqueCall* known = opaque_call(record);
+  if (!known) return call.op->run_on_host(call, results);
   if (GradMode::is_enabled())
     fail(Category::unsupported, record.op->name,
          "gradients of gradients of an opaque function cannot be recorded. Hint: mark it as is_traceable",
          record.where);
   publish();
-  std::vector<ir::ValueId> operands{value_of(*parcel)};
+  std::vector<ir::ValueId> operands{value_of(known->parcel)};
   std::vector<bool> is_given;
   for (TensorImpl* x : call.operands) {
     is_given.push_back(x);
     if (x) operands.push_back(value_of(Tensor(RefPtr<TensorImpl>(x))));
   }
-  auto* code = new FunctionBackwardCode(record, std::move(is_given));
+  auto* code = new FunctionBackwardCode(record, std::move(is_given), known->missing);
   ir::ValueId next = emit_host(host::function_backward, operands, RefPtr<HostCode>::adopt(code), call.where);
   for (int i = 0; i < call.outputs; ++i)
     if (code->is_wanted(i)) results[i] = without_layout(record.operand_type(i), next++);

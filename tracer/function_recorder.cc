@@ -187,6 +187,7 @@ void FunctionRecorder::finish(const Tensors& results, RecordedFunction& out) {
   no_grad_.resize(graph_.nodes().size(), false);  // copies have the history of what they copy
   out.no_grad = std::move(no_grad_);
   is_finished_ = true;
+  known_ = nullptr;
   end();
 }
 

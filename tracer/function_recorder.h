@@ -112,11 +112,16 @@ class RehearsalNeeded : public Error {
 
 class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observer {
  public:
-  using Signatures = std::vector<FunctionCall::Signature>;
+  /// A call of an opaque function, as it was when it was made before.
+  struct KnownCall {
+    FunctionCall::Signature signature;
+    std::shared_ptr<const std::atomic<uint64_t>> missing;  // gradients that its backward did not give
+  };
+  using KnownCalls = std::vector<KnownCall>;
 
   /// `known`: of the opaque functions that the function calls, in order.
   explicit FunctionRecorder(ir::Graph& graph, FunctionRecorder* forward = nullptr,
-                            const Signatures* known = nullptr)
+                            const KnownCalls* known = nullptr)
       : GraphEmitter(graph), forward_(forward), known_(known) {}
   ~FunctionRecorder();
   FunctionRecorder(const FunctionRecorder&) = delete;
@@ -196,6 +201,11 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
     std::vector<PostAccumulateCode*> hooks = {};  // that ran when it had been accumulated
   };
 
+  struct OpaqueCall {
+    Tensor parcel;
+    uint64_t missing;  // arguments that backward gives no gradient for
+  };
+
   // As if it had so many bytes: a recorded value has it for its version, and for who shares it.
   static RefPtr<Storage> memory_without_data(int64_t bytes) {
     return Storage::wrap(nullptr, bytes, nullptr, nullptr);
@@ -227,7 +237,7 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   void emit_hook(const Call& call, Tensor* results);
   void emit_post_accumulate(const HookAttrs& attrs, SourceLocation where);
   void emit_function_backward(const Call& call, Tensor* results);
-  const Tensor* parcel_of(const Record& record) const;
+  const OpaqueCall* opaque_call(const Record& record) const;
   ir::ValueId emit_host(const OpInfo& op, std::span<const ir::ValueId> operands, RefPtr<HostCode> code,
                         SourceLocation where = {});
   Tensor without_layout(const TensorType& type, ir::ValueId value) const { return make(type, value); }
@@ -261,10 +271,10 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   const RefPtr<SavedTensorHooks> pair_ =
       default_saved_tensor_hooks();  // that each run has one of its own for
   std::unordered_map<const Slot*, PackedSlot> packed_;
-  const Signatures* known_;
+  const KnownCalls* known_;
   size_t functions_seen_ = 0;
   bool needs_rehearsal_ = false;
-  std::unordered_map<const AutogradContext*, Tensor> contexts_;  // of opaque functions: the parcels
+  std::unordered_map<const AutogradContext*, OpaqueCall> opaque_calls_;
   std::vector<RefPtr<HostCode>> host_;
   std::vector<std::pair<ir::ValueId, ir::ValueId>> straight_;
   std::unordered_set<const Storage*> outside_writes_;

@@ -246,7 +246,49 @@ TEST_CASE("a function that gives another shape than before, or no gradient, is a
   CHECK_THROWS_WITH(compiled(leaf({1, 2, 3})), Catch::Contains("gives or saves something else"));
   auto one = rg::compile([](const Tensor& x) { return rg::sum(Positive::apply(x)); });
   one(leaf({1, -2, -1}));
-  CHECK_THROWS_WITH(one(leaf({1, -2, -3})).backward(), Catch::Contains("gives no gradient for argument 0"));
+  CHECK_THROWS_WITH(one(leaf({1, -2, -3})).backward(),
+                    Catch::Contains("gives no gradient for argument 0, unlike before"));
+}
+
+TEST_CASE("where a function gives no gradient, what lies behind it is passed over, as it is eagerly") {
+  struct First : rg::Function<First> {
+    static Tensor forward(rg::AutogradContext*, const Tensor& a, const Tensor& b) {
+      return a * b.to_vector()[0];
+    }
+    static Tensors backward(rg::AutogradContext*, const Tensors& grads) { return {grads[0] * 2.0, {}}; }
+  };
+  const Tensor w = parameter({rg::Dim(4)}, 9);
+  w.register_hook([](const Tensor& g) {
+    note("w");
+    return g;
+  });
+  struct Nothing : rg::Function<Nothing> {
+    static Tensor forward(rg::AutogradContext*, const Tensor& a) { return a + a.to_vector()[0]; }
+    static Tensors backward(rg::AutogradContext*, const Tensors&) {
+      note("nothing");
+      return {Tensor()};
+    }
+  };
+  const auto body = [&](const Tensor& x) {
+    return rg::sum(First::apply(rg::exp(x), rg::sin(w)) * Nothing::apply(rg::cos(x)));
+  };
+  auto compiled = rg::compile(body);
+  auto step = rg::compile_step([&](const Tensor& x) {
+    x.set_grad({});
+    w.set_grad({});
+    const Tensor y = body(x);
+    y.backward();
+    return y;
+  });
+  for (int i = 0; i < 4; ++i) {
+    const Run eager = run(body, w, i);
+    CHECK_FALSE(eager.tensors[2].defined());
+    check_equal(eager, run(compiled, w, i));
+    const Tensor x = parameter({rg::Dim(4)}, i), y = step(x);
+    check_same(eager.tensors, {y, x.grad(), w.grad()});
+  }
+  CHECK(compiled.stats().captures == 1);
+  CHECK(step.stats().captures == 1);
 }
 
 TEST_CASE("a traceable function is recorded through, at the first call") {
