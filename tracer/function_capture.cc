@@ -257,6 +257,9 @@ std::unique_ptr<FunctionCapture::Backward> FunctionCapture::record_backward(
   ir::verify(backward->recorded.graph);
   backward->numbers = hints(backward->recorded.graph);
   backward->planned = optimised(backward->recorded);
+  backward->runs_code = std::ranges::any_of(backward->planned.nodes(), [](const ir::Node& n) {
+    return n.op->is(Trait::effect) && n.op->run_on_host;
+  });
   backward->plan = plan_of(backward->planned, backward->sources, backward->numbers, {}, Plan::Arena::small);
   for (const auto& [value, user] : backward->recorded.users) {
     users_.resize(std::max(users_.size(), static_cast<size_t>(value) + 1));

@@ -224,7 +224,7 @@ std::vector<bool> FunctionCapture::Saved::find_unused() const {
 
 Tensors FunctionCapture::Saved::take(const Backward& backward) {
   last = &backward;
-  if (!std::exchange(goes, false)) return values;
+  if (!std::exchange(goes, false) || backward.runs_code) return values;
   std::lock_guard users_lock(capture->mutex_);
   released.insert(backward.recorded.unpacked.begin(), backward.recorded.unpacked.end());
   const std::vector<bool> unused = find_unused();

@@ -15,6 +15,7 @@ struct FunctionCapture::Backward {
   std::vector<Number> numbers;
   std::unique_ptr<Plan> plan;
   std::optional<Error> error;
+  bool runs_code = false;  // of the user's: it may throw, and then values must still be there
 };
 
 /// What a run leaves for its backwards.
@@ -33,7 +34,7 @@ struct FunctionCapture::Saved final : SavedElsewhere {
   void begin(bool released) override;
   /// Drops what the last backward has unpacked, save for what other records need.
   void release() override;
-  /// The values for a run of `backward`, handed over if they may go and no other record needs them.
+  /// The values for a run of `backward`, handed over if they may go, no other record needs them, and nothing in the run will throw.
   Tensors take(const Backward& backward);
   /// Error(backward_twice_freed) or Error(version_mismatch) when `backward` can no longer run.
   void check(const Backward& backward, const Record& record) const;
