@@ -293,26 +293,18 @@ struct Gelu : Activation<Gelu> {
   static constexpr double kTanhFactor = 0.79788456080286535588, kCube = 0.044715;  // sqrt(2/pi)
   template <class V>
   static V fwd(V x, const Attrs& a) {
-    if (a.tanh) return 0.5 * x * (1 + tanh_of(x));
+    if (a.tanh) return x / (1 + math::exp(V(-2 * kTanhFactor) * (x + V(kCube) * x * x * x)));
     return x * math::normal_cdf(x);
   }
   template <class V>
   static V backward(V g, V x, const Attrs& a) {
     if (a.tanh) {
-      const V t = tanh_of(x);
-      const V inner = V(kTanhFactor) * (1 + V(3 * kCube) * x * x);
-      return g * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * inner);
+      const V x2 = x * x, s = 1 / (1 + math::exp(V(-2 * kTanhFactor) * (x + V(kCube) * x2 * x)));
+      return g * (s + x * s * (1 - s) * (V(2 * kTanhFactor) + V(6 * kTanhFactor * kCube) * x2));
     }
     return g * (math::normal_cdf(x) + x * math::exp(-0.5 * x * x) * V(kPdfFactor));
   }
   static Tensor curvature(const Tensor& x, const Attrs& a);
-
- private:
-  // tanh(kTanhFactor * (x + kCube * x^3)); since 1 is added to it, it need not be good near 0.
-  template <class V>
-  static V tanh_of(V x) {
-    return 2 / (1 + math::exp(V(-2 * kTanhFactor) * (x + V(kCube) * x * x * x))) - 1;
-  }
 };
 
 /// elu, celu and selu are one function with other numbers.
