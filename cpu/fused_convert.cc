@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "cpu/features.h"
 #include "cpu/kernels/rows_copy.h"
+#include "cpu/kernels/spans_stream.h"
 
 namespace retrograd::cpu {
 namespace {
@@ -37,6 +39,17 @@ void change_width(void* out, const void* const* in, int64_t n, const void*) {
 Span store_span(bool wide, ScalarType to) {
   return dispatch(
       to, [&]<class D>(std::type_identity<D>) -> Span { return wide ? store<double, D> : store<float, D>; });
+}
+
+Span best_stream_span(bool wide) {
+#if defined(__x86_64__)
+  switch (level()) {
+    case Level::avx512: return wide ? avx512::stream_span<double> : avx512::stream_span<float>;
+    case Level::avx2: return wide ? avx2::stream_span<double> : avx2::stream_span<float>;
+    case Level::baseline: break;
+  }
+#endif
+  return wide ? baseline::stream_span<double> : baseline::stream_span<float>;
 }
 
 Span round_span(ScalarType to) {

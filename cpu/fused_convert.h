@@ -10,6 +10,8 @@ namespace retrograd::cpu {
 
 /// A tile to elements of a dtype.
 Span store_span(bool wide, ScalarType to);
+/// A tile as it is to memory, past the caches. finish_streams() (cpu/kernels/spans_stream.h) comes afterwards.
+Span best_stream_span(bool wide);
 /// A tile of floats rounded to a narrower dtype, as floats. In place, too.
 Span round_span(ScalarType to);
 /// Floats to doubles when `to_wide`, else doubles to floats. Not in place.

@@ -11,6 +11,9 @@
 namespace retrograd::cpu {
 namespace {
 
+// Outputs of so many bytes are streamed: no cache would hold them until they are read.
+constexpr int64_t kStreamedBytes = int64_t{1} << 25;
+
 bool is_native(ScalarType dtype) { return dtype == kFloat32 || dtype == kFloat64; }
 bool is_computed(ScalarType dtype) { return is_floating(dtype) && !is_float8(dtype); }
 
@@ -54,6 +57,7 @@ class Lowering {
   bool run() {
     for (node_ = 0; node_ < static_cast<int>(group_.nodes.size()); ++node_)
       if (!lower_node()) return false;
+    streams_ = output_bytes() >= kStreamedBytes;
     for (size_t o = 0; o < group_.outputs.size(); ++o) give_output(static_cast<int>(o));
     for (FusedDraft::Reduction& r : draft_.reductions) {
       ++value(r.value).uses;
@@ -90,6 +94,7 @@ class Lowering {
   int rounded(int v, ScalarType dtype) {
     return is_native(dtype) ? v : convert(round_span(dtype), v, false, true);
   }
+  int64_t output_bytes() const;
   void give_output(int output);
   void keep(int& v);
 
@@ -97,7 +102,7 @@ class Lowering {
   const KernelTable& table_;
   FusedDraft& draft_;
   int node_ = 0;
-  bool has_shape_ = false;
+  bool has_shape_ = false, streams_ = false;
   std::vector<int> result_;  // value of each node, -1 of a reduction
 };
 
@@ -206,12 +211,23 @@ void Lowering::lower_reduction() {
   if (r.output >= 0) draft_.reductions.push_back(r);
 }
 
+int64_t Lowering::output_bytes() const {
+  int64_t bytes = 0;
+  for (int32_t n : group_.outputs) {
+    const TensorType& t = group_.nodes[static_cast<size_t>(n)].type;
+    bytes += t.shape.numel().raw() * static_cast<int64_t>(element_size(t.dtype));
+  }
+  return bytes;
+}
+
 void Lowering::give_output(int output) {
   const auto n = static_cast<size_t>(group_.outputs[static_cast<size_t>(output)]);
   int v = result_[n];
   if (v < 0) return;  // of a reduction
   const ScalarType dtype = group_.nodes[n].type.dtype;
-  if (!is_native(dtype) || value(v).kind != FusedDraft::Value::Kind::result || value(v).output >= 0)
+  if (is_native(dtype) && streams_)
+    v = convert(best_stream_span(value(v).wide), v, value(v).wide, false);
+  else if (!is_native(dtype) || value(v).kind != FusedDraft::Value::Kind::result || value(v).output >= 0)
     v = convert(store_span(value(v).wide, dtype), v, value(v).wide, false);
   value(v).output = output;
   ++value(v).uses;

@@ -10,6 +10,7 @@
 
 #include "cpu/fused_program.h"
 #include "cpu/kernels/layout.h"
+#include "cpu/kernels/spans_stream.h"
 
 namespace retrograd::cpu {
 
@@ -66,6 +67,7 @@ int64_t most_tile(const FusedProgram& program);
 class FusedTiles {
  public:
   explicit FusedTiles(const FusedRun& run);
+  ~FusedTiles() { finish_streams(); }
   FusedTiles(const FusedTiles&) = delete;
 
   /// Where kept value i begins: that of the first element of a range.

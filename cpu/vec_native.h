@@ -2,7 +2,7 @@
 //
 // A level has three native types of kVectorBytes: floats, doubles and the integers that masks are made of.
 // min and max are the instructions: the second operand where either is NaN. A part is the first `count` lanes;
-// memory beyond them is not touched. kScales: the level has native_nearest and native_scale. The masked
+// memory beyond them is not touched. native_stream stores past the caches, aligned. kScales: the level has native_nearest and native_scale. The masked
 // AVX-512 forms stand in for the plain ones, about which GCC 12 warns. Only cpu/vec.h includes this file.
 #pragma once
 
@@ -38,6 +38,8 @@ inline __m512 native_nearest(__m512 x) { return _mm512_maskz_roundscale_ps(0xfff
 inline __m512d native_nearest(__m512d x) { return _mm512_maskz_roundscale_pd(0xff, x, 8); }
 inline __m512 native_scale(__m512 y, __m512 n) { return _mm512_maskz_scalef_ps(0xffff, y, n); }
 inline __m512d native_scale(__m512d y, __m512d n) { return _mm512_maskz_scalef_pd(0xff, y, n); }
+inline void native_stream(float* p, __m512 v) { _mm512_stream_ps(p, v); }
+inline void native_stream(double* p, __m512d v) { _mm512_stream_pd(p, v); }
 inline bool native_any(__m512i mask) { return _mm512_movepi8_mask(mask) != 0; }
 inline __mmask16 native_part_16(int64_t count) {
   return count >= 16 ? static_cast<__mmask16>(0xffff) : static_cast<__mmask16>((1u << count) - 1);
@@ -87,6 +89,8 @@ inline __m256 native_min(__m256 a, __m256 b) { return _mm256_min_ps(a, b); }
 inline __m256d native_min(__m256d a, __m256d b) { return _mm256_min_pd(a, b); }
 inline __m256 native_max(__m256 a, __m256 b) { return _mm256_max_ps(a, b); }
 inline __m256d native_max(__m256d a, __m256d b) { return _mm256_max_pd(a, b); }
+inline void native_stream(float* p, __m256 v) { _mm256_stream_ps(p, v); }
+inline void native_stream(double* p, __m256d v) { _mm256_stream_pd(p, v); }
 inline bool native_any(__m256i mask) { return _mm256_movemask_epi8(mask) != 0; }
 inline __m256i native_part_4(int64_t count) {
   return _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3));
@@ -134,6 +138,8 @@ inline __m128 native_min(__m128 a, __m128 b) { return _mm_min_ps(a, b); }
 inline __m128d native_min(__m128d a, __m128d b) { return _mm_min_pd(a, b); }
 inline __m128 native_max(__m128 a, __m128 b) { return _mm_max_ps(a, b); }
 inline __m128d native_max(__m128d a, __m128d b) { return _mm_max_pd(a, b); }
+inline void native_stream(float* p, __m128 v) { _mm_stream_ps(p, v); }
+inline void native_stream(double* p, __m128d v) { _mm_stream_pd(p, v); }
 inline bool native_any(__m128i mask) { return _mm_movemask_epi8(mask) != 0; }
 template <class T, class V>
 V native_load_part(const T* p, int64_t count, V v) {

@@ -91,6 +91,16 @@ TEST_CASE("operands that broadcast, over rows and columns") {
       }
 }
 
+TEST_CASE("sums of outputs that go past the caches") {
+  for (int64_t dim : {0, 1}) {
+    GroupTest t;
+    const int32_t x = t.input(randn({4100, 2100})), product = t.node<ops::Mul>({x, x});
+    t.output(product);
+    t.output(t.node<ops::Sum>({product}, over({dim})));
+    t.check();
+  }
+}
+
 TEST_CASE("reductions that are left to their kernels") {
   const auto fused = [](const IntArray& sizes, std::initializer_list<int64_t> dims, const OpInfo& op) {
     GroupTest t;

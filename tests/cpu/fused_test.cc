@@ -1,7 +1,7 @@
 // Fused groups of elementwise ops against the same ops one by one, bit for bit: every op and dtype in random
-// chains, every pattern, sizes around tiles, operands of all layouts, conversions, conditions, outputs on the memory of
-// inputs, 1 to 3 threads. Not tested here: reductions (fused_reduce_test.cc), which nodes become a group
-// (tests/ir/fuse_test.cc), speed.
+// chains, every pattern, sizes around tiles and beyond caches, operands of all layouts, conversions,
+// conditions, outputs on the memory of inputs, 1 to 3 threads. Not tested here: reductions
+// (fused_reduce_test.cc), which nodes become a group (tests/ir/fuse_test.cc), speed.
 #include <utility>
 
 #include "cpu/kernels/patterns.h"
@@ -231,6 +231,24 @@ TEST_CASE("chains over several chunks of a parallel loop") {
   Random random(11);
   for (const IntArray& sizes : {IntArray{100003}, IntArray{70, 1501}, IntArray{1501, 70}})
     for (int round = 0; round < 3; ++round) Chain{random, sizes}.run(12);
+}
+
+// So many bytes that they go past the caches; of sizes and layouts at which lines are cut.
+TEST_CASE("large outputs") {
+  Random random(13);
+  for (const auto& [sizes, dtype] :
+       {std::pair{IntArray{(1 << 22) + 5}, kFloat32}, std::pair{IntArray{1111, 2003}, kFloat64}}) {
+    GroupTest t;
+    const Tensor x = randn(sizes, {dtype});
+    const int32_t a = t.input(x),
+                  b = t.input(slice(randn({sizes.back() + 3}, {dtype}), 0, 3, sizes.back() + 3, 1));
+    const int32_t sum = t.node<ops::Add>({a, b}), product = t.node<ops::Mul>({sum, a});
+    t.output(sum);
+    t.output(product);
+    t.output(t.node<ops::Square>({product}));
+    t.output(t.node<ops::Clone>({a}));
+    t.check();
+  }
 }
 
 TEST_CASE("numbers of a run are those that it is given") {
