@@ -66,6 +66,7 @@ enum class Trait : uint32_t {
   bookkeeping = 64,  // unpack, hook, accumulate_grad...: Taper and Dual treat it by its name, never by a rule
   random = 128,      // draws from a generator: never merged with another
   updates = 256,     // result k may be computed into the memory of operand k
+  fresh = 1024,      // of an op that runs on the host: results have memory of their own, and no operand is kept
   checks = 512,      // fails for some values of its operands (an index, a singular matrix): runs though nobody uses the result
 };
 constexpr uint32_t operator|(Trait a, Trait b) { return static_cast<uint32_t>(a) | static_cast<uint32_t>(b); }

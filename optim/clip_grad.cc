@@ -119,7 +119,7 @@ struct TotalNorm {
   static constexpr std::string_view name = "total_norm", doc = "norm of all operands together",
                                     no_derivative = "gradients are clipped without gradients";
   static constexpr int8_t arity = -1;
-  static constexpr uint32_t traits = Trait::pure | Trait::checks;
+  static constexpr uint32_t traits = Trait::pure | Trait::checks | Trait::fresh;
   static void infer(const Call& call, TensorImpl* const* outputs) {
     outputs[0]->set_type(kFloat64, call.operands[0]->device(), {});
   }

@@ -92,7 +92,7 @@ FunctionCapture::FunctionCapture(const Function& function, const Tensors& argume
   numbers_ = hints(recorded_.graph);
   planned_ = optimised(recorded_);
   plan_ = plan_of(planned_, sources_, numbers_, written_inputs(arguments),
-                  kind == FunctionKind::step ? Plan::Arena::large : Plan::Arena::small);
+                  kind == FunctionKind::step ? Plan::Arena::whole : Plan::Arena::none);
 }
 
 FunctionCapture::~FunctionCapture() = default;
@@ -260,7 +260,7 @@ std::unique_ptr<FunctionCapture::Backward> FunctionCapture::record_backward(
   backward->runs_code = std::ranges::any_of(backward->planned.nodes(), [](const ir::Node& n) {
     return n.op->is(Trait::effect) && n.op->run_on_host;
   });
-  backward->plan = plan_of(backward->planned, backward->sources, backward->numbers, {}, Plan::Arena::small);
+  backward->plan = plan_of(backward->planned, backward->sources, backward->numbers, {}, Plan::Arena::none);
   for (const auto& [value, user] : backward->recorded.users) {
     users_.resize(std::max(users_.size(), static_cast<size_t>(value) + 1));
     std::vector<const Record*>& users = users_[static_cast<size_t>(value)];

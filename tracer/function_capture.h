@@ -133,7 +133,7 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   Tensors replay_backward(const Backward& backward, std::span<TensorImpl* const> cotangents,
                           const Saved& saved, const Tensors& values, std::span<const Number> numbers) const;
   std::vector<ir::Binding> bind_backward(const Backward& backward, std::span<TensorImpl* const> cotangents,
-                                         Tensors saved) const;
+                                         const Tensors& saved) const;
 
   const FunctionKind kind_;
   CallLook look_;

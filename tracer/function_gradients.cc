@@ -179,7 +179,7 @@ FunctionCapture::Backward& FunctionCapture::backward_for(std::span<TensorImpl* c
 
 std::vector<ir::Binding> FunctionCapture::bind_backward(const Backward& backward,
                                                         std::span<TensorImpl* const> cotangents,
-                                                        Tensors saved) const {
+                                                        const Tensors& saved) const {
   std::vector<ir::Binding> bindings;
   for (const RecordedFunction::Input& input : backward.recorded.inputs) {
     ir::Binding b;
@@ -298,7 +298,9 @@ void FunctionCapture::run_backward(Record& record, std::span<TensorImpl* const> 
     gradients = capture.replay_backward(backward, operands, *saved, values, numbers);
   } else {
     const ProfiledRun profiled(saved->capture, backward.planned, {}, numbers);
-    gradients = backward.plan->run(capture.bind_backward(backward, operands, std::move(values)), numbers);
+    std::vector<ir::Binding> bindings = capture.bind_backward(backward, operands, values);
+    values.clear();  // the run alone holds them now
+    gradients = backward.plan->run(std::move(bindings), numbers);
   }
   for (size_t i = 0; i < gradients.size(); ++i)
     if (record.edge(static_cast<int>(i))) results[i] = std::move(gradients[i]);

@@ -47,12 +47,13 @@ class Placer {
   void look(const PlacedStep& step) {
     if (step.kind == PlacedStep::Kind::view) {
       base_[at(step.results[0])] = base(step.operands[0]);
-    } else if (step.kind == PlacedStep::Kind::other) {
-      for (ValueId v : step.operands) open(v);
+    } else if (step.kind != PlacedStep::Kind::kernel) {
+      for (ValueId v : step.operands)
+        if (step.kind == PlacedStep::Kind::other) open(v);
       for (ValueId v : step.results) open(v);
     } else {
       for (ValueId v : step.results)
-        if (bytes(v) == 0 || bytes(v) > plan_.most_bytes || plan_.is_outside(v)) open(v);
+        if (bytes(v) == 0 || plan_.is_outside(v)) open(v);
     }
   }
 
@@ -68,8 +69,7 @@ class Placer {
       block.last = std::max(last_[at(result)], node);
       block.escapes = block.escapes || open_[at(result)];
     }
-    if (step.scratch_bytes > 0 && step.scratch_bytes <= plan_.most_bytes)
-      add(scratch_[number], step.scratch_bytes, node, node);
+    if (step.scratch_bytes > 0) add(scratch_[number], step.scratch_bytes, node, node);
   }
 
   bool lay_over_operand(size_t number, size_t r) {

@@ -19,7 +19,7 @@ namespace retrograd {
 
 /// One step of a plan, as far as memory is concerned.
 struct PlacedStep {
-  enum class Kind : uint8_t { kernel, view, other };
+  enum class Kind : uint8_t { kernel, view, reader, other };  // reader: gives other memory, keeps nothing
   Kind kind;
   uint32_t node;  // the last one of the step
   std::span<const ir::ValueId> operands, results;
@@ -32,7 +32,6 @@ struct PlacedPlan {
   std::span<const PlacedStep> steps;
   std::span<const int32_t> last;   // of each value, the last node of the last step that needs it
   std::span<const int64_t> bytes;  // of each type of the graph
-  int64_t most_bytes;              // of a value in the arena
   /// Whether a value has memory of another kind, such as a written input's.
   std::function<bool(ir::ValueId)> is_outside;
   /// Whether result `r` of a kernel may be laid over its operand `o`, which is of the same type.

@@ -9,8 +9,8 @@
 // (tracer/placement.h): such a register has its memory from the start to the end. The memory of all others is allocated when the value is
 // computed and freed at its last use. An elementwise step takes over the register of an operand that dies in it, and writes over its memory
 // when nobody else sees that. An unpacked value is the saved cell itself: nothing is copied.
-// A small arena has only small values. It is that of backwards, which free saved values as they go, and of forwards, whose results pile up:
-// beside either a large one would stand from the beginning to the end, and the peak would be above that of an eager run.
+// Only a whole step has an arena. Backwards free saved values as they go, and results of forwards pile up: beside either an arena would stand
+// from the beginning to the end, and the peak would be above that of an eager run.
 // A span step is an elementwise step on few contiguous elements of one type: it calls the kernel's inner loop and nothing else. An unpack
 // directly before it whose value only it uses is folded into it: it reads the saved cell where it is.
 // What a recorded function writes to memory from outside is computed there, when nothing reads the old value any more (**written input**).
@@ -43,11 +43,11 @@ struct WrittenInput {
 
 class Plan {
  public:
-  enum class Arena : uint8_t { small, large };
+  enum class Arena : uint8_t { none, whole };
   /// `values`: of every expression of graph.symbols at these sizes. Graph, sources and rules must outlive the plan.
   Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std::vector<RuleRun>& rules,
        const DriveLog& log, std::span<const Number> values, Executor& executor,
-       std::span<const WrittenInput> writes = {}, Arena arena = Arena::small);
+       std::span<const WrittenInput> writes = {}, Arena arena = Arena::none);
   ~Plan();
   Plan(const Plan&) = delete;
 
@@ -143,6 +143,7 @@ class Plan {
   void find_patches(const ir::Node& node, Attrs& attrs);
   void assign_registers(std::span<const WrittenInput> writes, Arena arena);
   void place_in_arena(RegisterFile& file, Arena arena);
+  PlacedStep placed_step(const Step& step, std::span<const ir::ValueId> values) const;
   void ask_for_scratch(std::span<Step* const> steps, std::span<PlacedStep> placed) const;
   Fused& fused_of(const Step& s) { return fused_[static_cast<size_t>(s.bound)]; }
   const Fused& fused_of(const Step& s) const { return fused_[static_cast<size_t>(s.bound)]; }

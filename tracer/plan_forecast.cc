@@ -130,6 +130,7 @@ class Plan::Forecast {
       case Kind::release: return release(s);
       case Kind::host:
         if (plan_.graph_.nodes()[s.node].op == &ops::info<ops::Contiguous>) return contiguous(s);
+        if (plan_.graph_.nodes()[s.node].op->is(Trait::fresh)) return fresh(s);
         [[fallthrough]];
       default:
         for (int i = 0; i < s.operands; ++i)
@@ -215,6 +216,13 @@ class Plan::Forecast {
     keep(r[0]);
     hold(result, memory_[at(r[0])]);
     cells_->at[at(result)] = cells_->at[at(r[0])];
+  }
+
+  void fresh(const Step& s) {
+    for (int i = 0; i < s.results; ++i) {
+      const int32_t r = run_.registers(s)[s.operands + i];
+      hold_result(r, allocate(bytes_of(r)));
+    }
   }
 
   void unpack(const Step& s) {

@@ -11,7 +11,6 @@ namespace {
 
 constexpr int64_t kMiddle =
     int64_t{1} << 40;  // of a storage: a view may begin before its base, which may be a view itself
-constexpr int64_t kSmallBytes = 4096;  // of a value in a small arena
 
 // Cells for values of a graph that have types and layouts, but no memory: what a kernel can be asked with. Inputs count as row-major.
 class Outlines {
@@ -76,7 +75,7 @@ class Outlines {
 
 }  // namespace
 
-// What only kernels see gets its place.
+// What each kernel needs for itself, and in an arena the place of that and of what only kernels see.
 void Plan::place_in_arena(RegisterFile& file, Arena arena) {
   std::vector<ir::ValueId> values(static_cast<size_t>(graph_.value_count()));
   std::iota(values.begin(), values.end(), 0);
@@ -85,33 +84,37 @@ void Plan::place_in_arena(RegisterFile& file, Arena arena) {
   for (Step& s : steps_) {
     if (s.kind == Kind::release) continue;
     steps.push_back(&s);
-    const ir::Node& node = graph_.nodes()[s.node];
-    const auto results = std::span(values).subspan(static_cast<size_t>(node.first_result), s.results);
-    using enum PlacedStep::Kind;
-    if (s.kind == Kind::fused)
-      placed.push_back({kernel, s.node, fused_of(s).inputs, fused_of(s).outputs, 0});
-    else
-      placed.push_back({s.kind == Kind::kernel ? kernel
-                        : s.kind == Kind::view ? view
-                                               : other,
-                        s.node, graph_.operands(node), results, 0});
+    placed.push_back(placed_step(s, values));
   }
   ask_for_scratch(steps, placed);
-  std::vector<int64_t> bytes;
-  for (const TensorType& t : cell_types_) bytes.push_back(bytes_of(t));
-  const Placement placement =
-      place_values({graph_, placed, file.last(), bytes,
-                    arena == Arena::small ? kSmallBytes : std::numeric_limits<int64_t>::max(),
-                    [&](ir::ValueId v) { return file.target_of(v) != ir::kNoValue; },
-                    [&](size_t step, int o, int r) { return may_lie_over(*steps[step], o, r); }});
-  arena_bytes_ = placement.arena_bytes;
-  arena_offsets_ = file.place(placement);
+  Placement placement;
+  if (arena == Arena::whole) {
+    std::vector<int64_t> bytes;
+    for (const TensorType& t : cell_types_) bytes.push_back(bytes_of(t));
+    placement = place_values({graph_, placed, file.last(), bytes,
+                              [&](ir::ValueId v) { return file.target_of(v) != ir::kNoValue; },
+                              [&](size_t step, int o, int r) { return may_lie_over(*steps[step], o, r); }});
+    arena_bytes_ = placement.arena_bytes;
+    arena_offsets_ = file.place(placement);
+  }
   for (size_t i = 0; i < placed.size(); ++i) {
     if (placed[i].scratch_bytes == 0) continue;
     (steps[i]->kind == Kind::fused ? fused_of(*steps[i]).room : steps[i]->room) =
         static_cast<int32_t>(rooms_.size());
-    rooms_.push_back({placed[i].scratch_bytes, placement.scratch[i]});
+    rooms_.push_back({placed[i].scratch_bytes, arena == Arena::whole ? placement.scratch[i] : -1});
   }
+}
+
+PlacedStep Plan::placed_step(const Step& s, std::span<const ir::ValueId> values) const {
+  using enum PlacedStep::Kind;
+  const ir::Node& node = graph_.nodes()[s.node];
+  if (s.kind == Kind::fused) return {kernel, s.node, fused_of(s).inputs, fused_of(s).outputs, 0};
+  return {s.kind == Kind::kernel      ? kernel
+          : s.kind == Kind::view      ? view
+          : node.op->is(Trait::fresh) ? reader
+                                      : other,
+          s.node, graph_.operands(node), values.subspan(static_cast<size_t>(node.first_result), s.results),
+          0};
 }
 
 void Plan::ask_for_scratch(std::span<Step* const> steps, std::span<PlacedStep> placed) const {

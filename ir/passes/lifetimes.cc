@@ -92,7 +92,7 @@ class Finder {
       const Node& node = graph_.nodes()[i];
       const bool pure = node.op->is(Trait::pure), stays = !pure && node.results == 0;
       int32_t last = stays ? end() : place_[i];
-      if (pure && node.op->run_on_host)
+      if (pure && node.op->run_on_host && !makes_memory(*node.op))
         for (int r = 0; r < node.results; ++r)
           last = std::max(last, draft(block(node.first_result + r)).block.last);
       for (ValueId v : graph_.operands(node)) need(v, last);

@@ -30,7 +30,7 @@ struct OutsideWrite {
 
 /// A pure op whose results are new, row-major memory.
 inline bool makes_memory(const OpInfo& op) {
-  return op.is(Trait::pure) && !op.is(Trait::view) && !op.run_on_host;
+  return op.is(Trait::pure) && !op.is(Trait::view) && (!op.run_on_host || op.is(Trait::fresh));
 }
 /// An op that looks at the elements of its operands.
 inline bool reads_memory(const OpInfo& op) { return !op.is(Trait::view); }

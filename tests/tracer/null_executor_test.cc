@@ -106,16 +106,18 @@ TEST_CASE("a value with two uses keeps its memory until the last") {
   executor.clear();
   planned.run();
   // 3 g is used twice: the product that comes first lies in the memory of sin(y), whose slot is emptied, the
-  // other one in that of 3 g. These end as gradients of leaves; only the cosines lie in the arena.
-  CHECK(executor.text() == R"(arena of 64 bytes
-allocate f32[2,3]
+  // other one in that of 3 g.
+  CHECK(executor.text() == R"(allocate f32[2,3]
 launch mul#0 f32[2,3]
 launch mul#1 f32[2,3] over operand 1
 launch mul#2 f32[2,3] over operand 0
 free 24 bytes
-launch cos#3 f32[2,3] at 0
+allocate f32[2,3]
+launch cos#3 f32[2,3]
 launch mul#4 f32[2,3] over operand 0
-launch cos#5 f32[2,3] at 0
+free 24 bytes
+allocate f32[2,3]
+launch cos#5 f32[2,3]
 launch mul#6 f32[2,3] over operand 0
 )");
 }
@@ -129,11 +131,11 @@ TEST_CASE("the order of launches is that of the graph, spans of small tensors in
   planned.run();
   CHECK(launched(executor.text()) == planned.nodes_to_launch());
   // What is given back is the result of tanh, with the slot that it was saved in.
-  CHECK(executor.text() == R"(arena of 128 bytes
-launch mm#0 f32[4,5] at 0
+  CHECK(executor.text() == R"(allocate f32[4,5]
+launch mm#0 f32[4,5]
 allocate f32[5,2]
 launch mm#1 f32[5,2]
-launch tanh_backward#2 f32[4,5] at 0 over operand 0
+launch tanh_backward#2 f32[4,5] over operand 0
 free 80 bytes
 allocate f32[1,5]
 launch sum#3 f32[1,5]

@@ -21,7 +21,8 @@ std::string run(const std::string& body) {
   const std::vector<rg::RuleRun> no_rules;
   const rg::DriveLog no_log;
   rg::NullExecutor executor;
-  const rg::Plan plan(graph, sources, no_rules, no_log, std::vector<rg::Number>(1), executor);
+  const rg::Plan plan(graph, sources, no_rules, no_log, std::vector<rg::Number>(1), executor, {},
+                      rg::Plan::Arena::whole);
   const Tensor input = rg::ones({4, 4});
   std::vector<ir::Binding> bindings(1);
   bindings[0].tensor = input;
