@@ -11,6 +11,8 @@ namespace {
 
 using ir::ValueId;
 
+constexpr int64_t kSmall = 4096;
+
 // A base and its views share memory; `last` and `open` stand at the base. A block is the memory of one base, or of several that were laid
 // over one another. If one of them is open, the block is none of the arena: so the chain of results that ends in a gradient of a leaf needs
 // no second piece of memory.
@@ -101,16 +103,24 @@ class Placer {
     lifetimes_.blocks.push_back({size, first, last, false});
   }
 
+  // Whether an arena costs little: it stands beside what gets memory of its own from the beginning to the end.
+  bool pays(const ir::MemoryPlan& memory) const {
+    ir::Lifetimes outside;
+    outside.nodes = lifetimes_.nodes;
+    std::ranges::copy_if(lifetimes_.blocks, std::back_inserter(outside.blocks), &ir::Block::escapes);
+    return memory.arena_bytes + outside.peak_bytes() <= memory.peak_bytes + memory.peak_bytes / 64 + kSmall;
+  }
+
   Placement collect() {
     for (const auto& [value, block] : laid_) block_[at(value)] = block;
+    lifetimes_.nodes = static_cast<int32_t>(plan_.graph.nodes().size());
+    const ir::MemoryPlan memory = ir::plan_memory(lifetimes_);
     Placement placement;
-    if (std::ranges::all_of(lifetimes_.blocks, &ir::Block::escapes)) {
+    if (!pays(memory)) {
       placement.offsets.resize(block_.size(), -1);
       placement.scratch.resize(scratch_.size(), -1);
       return placement;
     }
-    lifetimes_.nodes = static_cast<int32_t>(plan_.graph.nodes().size());
-    const ir::MemoryPlan memory = ir::plan_memory(lifetimes_);
     placement.arena_bytes = memory.arena_bytes;
     const auto offset = [&](int32_t block) { return block < 0 ? -1 : memory.offsets[at(block)]; };
     for (int32_t b : block_) placement.offsets.push_back(offset(b));

@@ -6,6 +6,8 @@
 // What a kernel needs for itself while it runs (Executor::scratch_bytes) is a piece of the arena, too. So all of them are found at addresses
 // that are known when a run begins.
 //
+// Where an arena would lift the peak, because much that has memory of its own piles up beside it, nothing is placed.
+//
 // Start reading at place_values(). Offsets come from ir/passes/memory_plan.h. A value without elements is not placed.
 #pragma once
 

@@ -35,11 +35,11 @@ Tensor TrainingStep::operator()(const Tensor& input, const Tensor& target) {
 }
 
 Tensor TrainingStep::run(const Tensor& input, const Tensor& target) {
-  model_.zero_grad();
   const Tensor loss = forward(input, target);
   backward(loss);
   const rg::ProfileRegion region("update");
   parts_.update();
+  model_.zero_grad();  // here, so that no gradient outlives a recorded step
   return loss;
 }
 
