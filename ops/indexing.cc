@@ -325,25 +325,42 @@ Tensor take_along_dim(Operand x, const Tensor& indices, std::optional<int64_t> d
   return gather(Operand(wide, x.where()), d, expand_to(Operand(indices, x.where()), common));
 }
 
+namespace {
+
+// Writes the places of all elements that are not zero, line by line of the last dim. Every element is written and
+// kept or overwritten, so that chance costs nothing.
+template <class T>
+void write_places(const T* x, const IntArray& size, int64_t count, int64_t* out) {
+  const size_t rank = size.size();
+  const int64_t columns = rank == 0 ? 1 : size.back();
+  int64_t before[kMaxRank] = {};  // the place of a line
+  for (int64_t k = 0; k < count; x += columns) {
+    for (int64_t j = 0; j < columns && k < count; ++j) {
+      int64_t* const place = out + k * static_cast<int64_t>(rank);
+      for (size_t d = 0; d + 1 < rank; ++d) place[d] = before[d];
+      if (rank > 0) place[rank - 1] = j;
+      k += x[j] != T(0);
+    }
+    for (size_t d = rank < 2 ? 0 : rank - 1; d > 0; --d) {
+      if (++before[d - 1] < size[d - 1]) break;
+      before[d - 1] = 0;
+    }
+  }
+}
+
+}  // namespace
+
 Tensor nonzero(Operand x) {
   x.tensor().raw_data(x.where());
   NoGradGuard no_grad;
   const Tensor dense = contiguous(x);
-  const IntArray size = dense.sizes();
-  std::vector<int64_t> found;
+  Tensor out;
   dispatch(dense.dtype(), [&]<class T>(std::type_identity<T>) {
     const T* p = static_cast<const T*>(dense.raw_data(x.where()));
-    for (int64_t i = 0, n = dense.numel(); i < n; ++i)
-      if (p[i] != T(0)) found.push_back(i);
+    const int64_t count = dense.numel() - std::count(p, p + dense.numel(), T(0));
+    out = empty({count, dense.dim()}, {kInt64}, x.where());
+    write_places(p, dense.sizes(), count, static_cast<int64_t*>(out.raw_data(x.where())));
   });
-  const int64_t count = static_cast<int64_t>(found.size()), rank = dense.dim();
-  Tensor out = empty({count, rank}, {kInt64}, x.where());
-  auto* p = static_cast<int64_t*>(out.raw_data(x.where()));
-  for (int64_t k = 0; k < count; ++k)
-    for (int64_t d = rank - 1, rest = found[static_cast<size_t>(k)]; d >= 0; --d) {
-      p[k * rank + d] = rest % size[static_cast<size_t>(d)];
-      rest /= size[static_cast<size_t>(d)];
-    }
   return out;
 }
 

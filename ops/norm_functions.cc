@@ -8,6 +8,7 @@
 #include "ops/norms.h"
 #include "ops/reduce.h"
 #include "ops/shape_ops.h"
+#include "ops/ternary.h"
 #include "ops/unary.h"
 
 namespace retrograd {
@@ -126,13 +127,19 @@ void move_towards(const Tensor& running, const Tensor& value, Scalar momentum) {
   running.add_(reshape_to(to(value.detach(), running.dtype()), running.impl().shape()), momentum);
 }
 
+// x * scale + shift: one pass over x, in float for 16-bit formats.
 Tensor normalize_by(Operand x, const Channels& channels, const Tensor& mean, const Tensor& variance,
-                    Scalar eps, std::string_view op) {
+                    const Tensor& weight, const Tensor& bias, Scalar eps, std::string_view op) {
   if (!mean.defined() || !variance.defined())
     fail(Category::bad_argument, op, "there are no running statistics", x.where());
-  const ScalarType dtype = x.tensor().dtype();
-  const Tensor scale = rsqrt(add(channels.spread(detach(variance)), eps));
-  return mul(sub(x, to(channels.spread(detach(mean)), dtype)), to(scale, dtype));
+  const ScalarType dtype = x.tensor().dtype(), wide = dtype == kFloat64 ? kFloat64 : kFloat32;
+  const auto spread = [&](const Tensor& t) { return to(channels.spread(t), wide); };
+  Tensor scale = rsqrt(add(spread(detach(variance)), eps));
+  if (weight.defined()) scale = mul(scale, spread(weight));
+  const Tensor back = mul(spread(detach(mean)), scale);
+  const Tensor shift = bias.defined() ? sub(spread(bias), back) : neg(back);
+  const Tensor y = addcmul(Operand(shift, x.where()), to(x, wide), scale);
+  return to(Operand(y, x.where()), dtype);
 }
 
 // Statistics of an [N, C, ...] input over `dims`, and the running ones moved towards them, averaged over
@@ -210,9 +217,9 @@ Tensor normalize_channels(Operand x, const ChannelParameters& p, std::optional<I
   channels.check(p.bias, "bias");
   const Wide wide(x, {&p.running_mean, &p.running_var, &p.weight, &p.bias}, op);
   const Operand in = wide.input();
-  const Tensor y =
-      dims ? normalize_by_input(in, channels, *dims, p.running_mean, p.running_var, momentum, eps, op)
-           : normalize_by(in, channels, p.running_mean, p.running_var, eps, op);
+  if (!dims)
+    return wide.back(normalize_by(in, channels, p.running_mean, p.running_var, p.weight, p.bias, eps, op));
+  const Tensor y = normalize_by_input(in, channels, *dims, p.running_mean, p.running_var, momentum, eps, op);
   return wide.back(channels.affine(y, p.weight, p.bias));
 }
 

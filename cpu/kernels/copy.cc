@@ -48,6 +48,7 @@ namespace {
 
 constexpr int64_t kGrain = 32768;  // elements a chunk
 constexpr int64_t kTile = 512;
+constexpr int64_t kShortRun = 32;
 constexpr int64_t kSquare = 64;  // of a transpose
 
 struct Axis {
@@ -123,20 +124,19 @@ class Cursor {
   int64_t index_[kMaxRank + 1];
 };
 
-/// Calls run(to, from, count) for the runs of the last dim, in parallel.
+/// Calls run(to, from, count) for the runs of the last dim, in parallel; about `grain` elements a chunk.
 template <class F>
-void for_runs(Axes axes, const F& run) {
+void for_runs(Axes axes, int64_t grain, const F& run) {
   const Axis last = axes.take(axes.rank - 1);
-  const int64_t piece = std::min(last.size, kGrain), pieces = (last.size + piece - 1) / piece;
-  parallel_range(
-      axes.numel() * pieces, std::max<int64_t>(1, kGrain / piece), [&](int64_t begin, int64_t end) {
-        Cursor at(axes, begin / pieces);
-        for (int64_t task = begin; task < end; ++task) {
-          const int64_t skip = task % pieces * piece;
-          run(at.to + skip * last.to, at.from + skip * last.from, std::min(piece, last.size - skip));
-          if (task % pieces == pieces - 1) at.next();
-        }
-      });
+  const int64_t piece = std::min(last.size, grain), pieces = (last.size + piece - 1) / piece;
+  parallel_range(axes.numel() * pieces, std::max<int64_t>(1, grain / piece), [&](int64_t begin, int64_t end) {
+    Cursor at(axes, begin / pieces);
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t skip = task % pieces * piece;
+      run(at.to + skip * last.to, at.from + skip * last.from, std::min(piece, last.size - skip));
+      if (task % pieces == pieces - 1) at.next();
+    }
+  });
 }
 
 /// The dim along which the source lies, where a transpose pays: -1 if there is none.
@@ -161,12 +161,23 @@ void transpose(Axes axes, int dim, int width, char* to, const char* from) {
   });
 }
 
+// Short runs in one call for a dim of them.
+void move_short(Axes axes, int width, char* to, const char* from) {
+  const Axis last = axes.take(axes.rank - 1), next = axes.last();
+  const auto runs = move_table().runs[width];
+  for_runs(axes, kGrain / last.size, [&](int64_t to_offset, int64_t from_offset, int64_t count) {
+    runs(from + from_offset * (1 << width), next.from, last.from, count, last.size, to + (to_offset << width),
+         next.to);
+  });
+}
+
 void move(const Axes& axes, int width, char* to, const char* from) {
   const int dim = source_dim(axes);
   if (dim >= 0) return transpose(axes, dim, width, to, from);
   const Axis last = axes.last();
+  if (axes.rank > 1 && last.size <= kShortRun && last.to == 1) return move_short(axes, width, to, from);
   const auto run = move_table().move[width];
-  for_runs(axes, [&](int64_t to_offset, int64_t from_offset, int64_t count) {
+  for_runs(axes, kGrain, [&](int64_t to_offset, int64_t from_offset, int64_t count) {
     run(from + from_offset * (1 << width), last.from, count, to + (to_offset << width), last.to);
   });
 }
@@ -181,7 +192,7 @@ void convert_runs(const Axes& axes, const TensorImpl& from, TensorImpl& to) {
   char* target = static_cast<char*>(to.data());
   const Axis last = axes.last();
   const bool in_place = from.dtype() == dtype_of<T>() && last.from == 1;
-  for_runs(axes, [&](int64_t to_offset, int64_t from_offset, int64_t count) {
+  for_runs(axes, kGrain, [&](int64_t to_offset, int64_t from_offset, int64_t count) {
     T tile[kTile];
     for (int64_t at = 0; at < count; at += kTile) {
       const int64_t n = std::min(kTile, count - at);

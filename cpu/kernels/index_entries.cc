@@ -22,6 +22,8 @@ struct Entries {
   }
 };
 
+constexpr int64_t kManyOuter = 16;  // from so many on it pays to look for runs of positions
+
 // to[r] = from[r / k * entries + index[r % k]] for elements or whole entries, which copy(r, source) moves.
 template <class Copy>
 void select_range(int64_t begin, int64_t end, const int64_t* index, int64_t k, int64_t entries,
@@ -32,6 +34,58 @@ void select_range(int64_t begin, int64_t end, const int64_t* index, int64_t k, i
   }
 }
 
+// Positions in runs of neighbours, as of a padded dim: [first, first + size) of the index, from `from` on.
+struct PositionRun {
+  int64_t first, from, size;
+};
+
+// The runs of an index of k positions; none where they are short.
+class PositionRuns {
+ public:
+  explicit PositionRuns(int64_t k) : k_(k), runs_(k / kLeast + 1) {}
+
+  /// Reads the index.
+  void find(const int64_t* index) {
+    for (int64_t i = 0; i < k_; ++i) {
+      if (i > 0 && index[i] == index[i - 1] + 1) {
+        ++runs_[count_ - 1].size;
+        continue;
+      }
+      if (count_ * kLeast > k_) {
+        count_ = 0;
+        return;
+      }
+      runs_[count_++] = {i, index[i], 1};
+    }
+  }
+  bool empty() const { return count_ == 0; }
+  const PositionRun* begin() const { return runs_.data(); }
+  const PositionRun* end() const { return runs_.data() + count_; }
+
+ private:
+  static constexpr int64_t kLeast = 8;  // positions of a run, on the average
+
+  int64_t k_, count_ = 0;
+  Scratch<PositionRun> runs_;
+};
+
+// Each run of each outer entry is one move.
+template <class T>
+void select_runs(const PositionRuns& runs, const Entries& e, int64_t k, const T* from, T* to) {
+  parallel_range(e.outer, std::max<int64_t>(1, kIndexGrain / (k * e.inner)), [&](int64_t begin, int64_t end) {
+    for (int64_t o = begin; o < end; ++o)
+      for (const PositionRun& run : runs) {
+        const T* source = from + (o * e.entries + run.from) * e.inner;
+        T* target = to + (o * k + run.first) * e.inner;
+        const int64_t n = run.size * e.inner;
+        if (n == 1)  // a border of one element, not worth a call
+          *target = *source;
+        else
+          std::memcpy(target, source, static_cast<size_t>(n) * sizeof(T));
+      }
+  });
+}
+
 void index_select(const Call& call, TensorImpl* const* outputs) {
   const int64_t dim = call.attrs_as<ops::DimAttrs>().dim;
   const LocalCopy x(call.operands[0]), index(call.operands[1]);
@@ -39,7 +93,16 @@ void index_select(const Call& call, TensorImpl* const* outputs) {
   check_range(call, *index, e.entries);
   const size_t item = element_size(x->dtype());
   const int64_t k = index->numel().raw(), bytes = e.inner * static_cast<int64_t>(item);
-  if (bytes == 0) return;
+  if (bytes == 0 || k == 0) return;
+  if (e.outer >= kManyOuter) {
+    PositionRuns runs(k);
+    if (measuring()) return;
+    runs.find(positions(*index));
+    if (!runs.empty())
+      return by_width(item, [&]<class T>(T) {
+        select_runs(runs, e, k, static_cast<const T*>(x->data()), static_cast<T*>(outputs[0]->data()));
+      });
+  }
   parallel_range(e.outer * k, std::max<int64_t>(1, kIndexGrain / e.inner), [&](int64_t begin, int64_t end) {
     if (e.inner == 1)
       return by_width(item, [&]<class T>(T) {

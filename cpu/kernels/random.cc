@@ -236,7 +236,10 @@ void dropout_kernel(const Call& call, TensorImpl* const* outputs) {
       float u[kTile];
       gather(static_cast<const T*>(x.data()), from, at, at + count, tile);
       uniforms(attrs.draw, at, count, u);
-      for (int64_t i = 0; i < count; ++i) tile[i] = u[i] < least ? C{0} : tile[i] * scale;
+      for (int64_t i = 0; i < count; ++i) {
+        const C kept = tile[i] * scale;  // of all, so that there is no branch
+        tile[i] = u[i] < least ? C{0} : kept;
+      }
       scatter(tile, static_cast<T*>(outputs[0]->data()), to, at, at + count);
     });
   });

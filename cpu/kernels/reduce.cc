@@ -144,8 +144,27 @@ class RowReducer {
     reduce_table<T>().reduce_columns(x, n, stride, count, kind_, p_, found);
   }
 
+  // Rows behind each other are summed by one call.
+  bool are_short_sums() const {
+    return kind_ == Reduction::sum && reduce_table<T>().sum_rows && rows_.length() <= kChunk &&
+           rows_.length() > 0 && rows_.template lie_behind<T>();
+  }
+
+  template <class F>
+  void run_short_sums(int64_t begin, int64_t end, const F& finish) const {
+    Partial<V> found[kMostRows];
+    const int64_t stride = rows_.kept().stride[0];
+    for (int64_t first = begin; first < end; first += kMostRows) {
+      const int64_t count = std::min<int64_t>(kMostRows, end - first);
+      T* const unused = nullptr;
+      reduce_table<T>().sum_rows(rows_.read(first, unused), count, stride, rows_.length(), found);
+      finish(first, std::span<const Partial<V>>(found, static_cast<size_t>(count)));
+    }
+  }
+
   template <class F>
   void run_rows(int64_t begin, int64_t end, T* tile, const F& finish) const {
+    if (are_short_sums()) return run_short_sums(begin, end, finish);
     constexpr int64_t kRun = kMostRows;
     Partial<V> found[kRun], more[kRun];
     for (int64_t first = begin; first < end;) {

@@ -111,6 +111,15 @@ void reduce(const T* x, int64_t n, Reduction kind, double p, Partial<double>* ou
   if (kind == Reduction::argmax || kind == Reduction::argmin) out->index = find(x, n, extreme);
 }
 
+// Many short rows in one call: the sums that reduce() gives.
+template <class T>
+void sum_rows(const T* x, int64_t rows, int64_t stride, int64_t n, Partial<double>* out) {
+  for (int64_t i = 0; i < rows; ++i) {
+    out[i].value = sum_of(x + i * stride, n, [](Vec<T> v) { return v; });
+    out[i].count = n;
+  }
+}
+
 // A chunk that comes in pieces: chains of registers lie in memory between the pieces. The sums of Sweep, and
 // those of fold().
 template <class T>
@@ -189,8 +198,8 @@ void sum_columns(const T* x, int64_t rows, int64_t stride, int64_t columns, doub
 
 template <class T>
 const ReduceTable<T>& reduce_table() {
-  static constexpr ReduceTable<T> table{reduce<T>,        reduce_columns<T>, sum_columns<T>,
-                                        Pieces<T>::begin, Pieces<T>::add,    Pieces<T>::end};
+  static constexpr ReduceTable<T> table{reduce<T>,      reduce_columns<T>, sum_columns<T>, Pieces<T>::begin,
+                                        Pieces<T>::add, Pieces<T>::end,    sum_rows<T>};
   return table;
 }
 template const ReduceTable<float>& reduce_table<float>();

@@ -69,6 +69,8 @@ struct ReduceTable {
   void (*begin_pieces)(Reduction kind, T* lanes);
   void (*add_piece)(const T* x, int64_t n, Reduction kind, T* lanes);
   void (*end_pieces)(const T* lanes, Reduction kind, Partial<double>* out);
+  /// The sums of rows of n elements, 1 <= n <= kChunk: as `reduce` gives them, without a call a row.
+  void (*sum_rows)(const T* x, int64_t rows, int64_t stride, int64_t n, Partial<V>* out);
 };
 
 namespace baseline {

@@ -69,7 +69,8 @@ void reduce_columns(const int64_t* x, int64_t rows, int64_t stride, int64_t colu
 
 template <>
 const ReduceTable<int64_t>& reduce_table<int64_t>() {
-  static constexpr ReduceTable<int64_t> table{reduce, reduce_columns, nullptr, nullptr, nullptr, nullptr};
+  static constexpr ReduceTable<int64_t> table{reduce,  reduce_columns, nullptr, nullptr,
+                                              nullptr, nullptr,        nullptr};
   return table;
 }
 

@@ -97,6 +97,12 @@ class Rows {
     return (least + block() - 1) / block() * block();
   }
 
+  /// Whether rows lie in place as T, one at a fixed distance from the next.
+  template <class T>
+  bool lie_behind() const {
+    return is_direct<T>() && kept_.rank == 1 && !side_by_side();
+  }
+
   /// How many rows are moved at once.
   int64_t block() const {
     if (!side_by_side() || length_ < 4 || length_ > kLongest) return 1;

@@ -35,18 +35,34 @@ struct RowTable {
   void (*scaled_softmax)(const T* x, double lse, double g, int64_t n, T* dx);
 };
 
+/// The same for `columns` rows side by side: element i of row j is x[i * x_stride + j] (cpu/kernels/rows_down.cc).
+template <class T>
+struct RowsDownTable {
+  using Forward = void (*)(const T* x, int64_t x_stride, int64_t n, int64_t columns, T* y, int64_t y_stride);
+  using Backward = void (*)(const T* g, int64_t g_stride, const T* y, int64_t y_stride, int64_t n,
+                            int64_t columns, T* dx, int64_t dx_stride);
+  Forward softmax, log_softmax;
+  Backward softmax_backward, log_softmax_backward;
+};
+
 namespace baseline {
 template <class T>
 const RowTable<T>& row_table();
-}
+template <class T>
+const RowsDownTable<T>& rows_down_table();
+}  // namespace baseline
 namespace avx2 {
 template <class T>
 const RowTable<T>& row_table();
-}
+template <class T>
+const RowsDownTable<T>& rows_down_table();
+}  // namespace avx2
 namespace avx512 {
 template <class T>
 const RowTable<T>& row_table();
-}
+template <class T>
+const RowsDownTable<T>& rows_down_table();
+}  // namespace avx512
 
 /// The table of the best level that this machine has, for T float and double.
 template <class T>

@@ -48,6 +48,12 @@ void move_bytes(const char* from, int64_t n, char* to) {
   __builtin_memcpy(to + n - 16, &last, 16);
 }
 
+/// A number that the compiler knows.
+template <int64_t value>
+struct Constant {
+  operator int64_t() const { return value; }
+};
+
 template <class Bits>
 void move(const void* source, int64_t step, int64_t n, void* target, int64_t to_step) {
   const Bits* from = static_cast<const Bits*>(source);
@@ -67,6 +73,39 @@ void move(const void* source, int64_t step, int64_t n, void* target, int64_t to_
   } else {
     for (int64_t i = 0; i < n; ++i) to[i] = from[i * step];
   }
+}
+
+// Runs of one length, known to the compiler where N is not 0.
+template <class Bits, int N, class Step>
+[[gnu::always_inline]] inline void runs_of(const Bits* from, int64_t stride, Step step, int64_t runs,
+                                           int64_t n, Bits* to, int64_t to_stride) {
+  for (int64_t j = 0; j < runs; ++j, from += stride, to += to_stride)
+    for (int64_t i = 0; i < (N ? N : n); ++i) to[i] = from[i * step];
+}
+
+template <class Bits>
+void runs(const void* source, int64_t stride, int64_t step, int64_t runs, int64_t n, void* target,
+          int64_t to_stride) {
+  const Bits* from = static_cast<const Bits*>(source);
+  Bits* to = static_cast<Bits*>(target);
+  using One = Constant<1>;
+  using Zero = Constant<0>;
+  if (step == 1) {
+    if (n == 16) return runs_of<Bits, 16>(from, stride, One(), runs, n, to, to_stride);
+    if (n == 8) return runs_of<Bits, 8>(from, stride, One(), runs, n, to, to_stride);
+    if (n == 4) return runs_of<Bits, 4>(from, stride, One(), runs, n, to, to_stride);
+    const int64_t bytes = n * static_cast<int64_t>(sizeof(Bits));
+    for (int64_t j = 0; j < runs; ++j, from += stride, to += to_stride)
+      move_bytes(reinterpret_cast<const char*>(from), bytes, reinterpret_cast<char*>(to));
+    return;
+  }
+  if (step == 0 && n == 2) return runs_of<Bits, 2>(from, stride, Zero(), runs, n, to, to_stride);
+  if (step == 0 && n == 3) return runs_of<Bits, 3>(from, stride, Zero(), runs, n, to, to_stride);
+  if (step == 0 && n == 4) return runs_of<Bits, 4>(from, stride, Zero(), runs, n, to, to_stride);
+  if (n == 2) return runs_of<Bits, 2>(from, stride, step, runs, n, to, to_stride);
+  if (n == 3) return runs_of<Bits, 3>(from, stride, step, runs, n, to, to_stride);
+  if (n == 4) return runs_of<Bits, 4>(from, stride, step, runs, n, to, to_stride);
+  runs_of<Bits, 0>(from, stride, step, runs, n, to, to_stride);
 }
 
 template <class Bits>
@@ -166,7 +205,8 @@ const MoveTable& move_table() {
   static constexpr MoveTable table{
       {move<uint8_t>, move<uint16_t>, move<uint32_t>, move<uint64_t>},
       {fill<uint8_t>, fill<uint16_t>, fill<uint32_t>, fill<uint64_t>},
-      {transpose<uint8_t>, transpose<uint16_t>, transpose<uint32_t>, transpose<uint64_t>}};
+      {transpose<uint8_t>, transpose<uint16_t>, transpose<uint32_t>, transpose<uint64_t>},
+      {runs<uint8_t>, runs<uint16_t>, runs<uint32_t>, runs<uint64_t>}};
   return table;
 }
 

@@ -28,6 +28,9 @@ struct MoveTable {
   /// to[j * to_stride + i] = from[i * stride + j] for i < rows, j < columns.
   void (*transpose[4])(const void* from, int64_t stride, int64_t rows, int64_t columns, void* to,
                        int64_t to_stride);
+  /// Runs one after the other: to[j * to_stride + i] = from[j * stride + i * step] for j < runs, i < n.
+  void (*runs[4])(const void* from, int64_t stride, int64_t step, int64_t runs, int64_t n, void* to,
+                  int64_t to_stride);
 };
 
 namespace baseline {

@@ -11,19 +11,47 @@ constexpr int kLanes = 16;
 
 /// Words 0 to 3 of kLanes blocks.
 struct Words {
-  uint32_t w[4][kLanes];
+  alignas(64) uint32_t w[4][kLanes];
 };
 
-// Philox4x32-10 as in engine/philox.h.
-[[gnu::always_inline]] inline void philox(PhiloxKey key, uint64_t first, Words& x) {
-  for (int k = 0; k < kLanes; ++k) {
-    const uint64_t counter = first + static_cast<uint64_t>(k);
-    x.w[0][k] = static_cast<uint32_t>(counter);
-    x.w[1][k] = static_cast<uint32_t>(counter >> 32);
-    x.w[2][k] = static_cast<uint32_t>(key.offset);
-    x.w[3][k] = static_cast<uint32_t>(key.offset >> 32);
+#if defined(__AVX512F__)
+// The upper and lower halves of the products of all lanes with m: even and odd lanes are multiplied apart.
+struct Products {
+  __m512i high, low;
+
+  Products(__m512i x, uint32_t m) {
+    const __m512i factor = _mm512_set1_epi64(m);
+    const __m512i even = _mm512_mul_epu32(x, factor),
+                  odd = _mm512_mul_epu32(_mm512_srli_epi64(x, 32), factor);
+    high = _mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
+    low = _mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32));
   }
-  auto key0 = static_cast<uint32_t>(key.seed), key1 = static_cast<uint32_t>(key.seed >> 32);
+};
+
+[[gnu::always_inline]] inline __m512i exclusive_or(__m512i a, __m512i b, __m512i c) {
+  return _mm512_ternarylogic_epi32(a, b, c, 0x96);
+}
+
+// The rounds of philox() below in one register a word.
+[[gnu::always_inline]] inline void rounds(uint32_t key0, uint32_t key1, Words& x) {
+  __m512i w[4];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) w[i] = _mm512_load_si512(x.w[i]);
+#pragma GCC unroll 10
+  for (int round = 0; round < 10; ++round) {
+    const Products a(w[0], 0xd2511f53), b(w[2], 0xcd9e8d57);
+    w[0] = exclusive_or(b.high, w[1], _mm512_set1_epi32(static_cast<int>(key0)));
+    w[2] = exclusive_or(a.high, w[3], _mm512_set1_epi32(static_cast<int>(key1)));
+    w[1] = b.low;
+    w[3] = a.low;
+    key0 += 0x9e3779b9;
+    key1 += 0xbb67ae85;
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) _mm512_store_si512(x.w[i], w[i]);
+}
+#else
+[[gnu::always_inline]] inline void rounds(uint32_t key0, uint32_t key1, Words& x) {
   for (int round = 0; round < 10; ++round) {
     for (int k = 0; k < kLanes; ++k) {
       const uint64_t a = uint64_t{0xd2511f53} * x.w[0][k], b = uint64_t{0xcd9e8d57} * x.w[2][k];
@@ -35,6 +63,19 @@ struct Words {
     key0 += 0x9e3779b9;
     key1 += 0xbb67ae85;
   }
+}
+#endif
+
+// Philox4x32-10 as in engine/philox.h.
+[[gnu::always_inline]] inline void philox(PhiloxKey key, uint64_t first, Words& x) {
+  for (int k = 0; k < kLanes; ++k) {
+    const uint64_t counter = first + static_cast<uint64_t>(k);
+    x.w[0][k] = static_cast<uint32_t>(counter);
+    x.w[1][k] = static_cast<uint32_t>(counter >> 32);
+    x.w[2][k] = static_cast<uint32_t>(key.offset);
+    x.w[3][k] = static_cast<uint32_t>(key.offset >> 32);
+  }
+  rounds(static_cast<uint32_t>(key.seed), static_cast<uint32_t>(key.seed >> 32), x);
 }
 
 // put(k, count, words) for every kLanes blocks, of which `count` are wanted.
@@ -51,11 +92,36 @@ template <class F>
   put(at, static_cast<int>(blocks - at), x);
 }
 
+// out[4 * k + i] = x[i][k] for k < count. Four words of 4 bytes each move as squares within 16 bytes, and these
+// among registers.
+template <class T>
+[[gnu::always_inline]] inline void interleave(const T (&x)[4][kLanes], int count, T* out) {
+#if defined(__AVX512F__)
+  if (count == kLanes) {
+    __m512i w[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) w[i] = _mm512_loadu_si512(x[i]);
+    const __m512i a = _mm512_unpacklo_epi32(w[0], w[1]), b = _mm512_unpackhi_epi32(w[0], w[1]),
+                  c = _mm512_unpacklo_epi32(w[2], w[3]), d = _mm512_unpackhi_epi32(w[2], w[3]);
+    const __m512i u[4] = {_mm512_unpacklo_epi64(a, c), _mm512_unpackhi_epi64(a, c),
+                          _mm512_unpacklo_epi64(b, d), _mm512_unpackhi_epi64(b, d)};
+    const __m512i low = _mm512_shuffle_i32x4(u[0], u[1], 0x44), low2 = _mm512_shuffle_i32x4(u[2], u[3], 0x44),
+                  high = _mm512_shuffle_i32x4(u[0], u[1], 0xee),
+                  high2 = _mm512_shuffle_i32x4(u[2], u[3], 0xee);
+    _mm512_storeu_si512(out, _mm512_shuffle_i32x4(low, low2, 0x88));
+    _mm512_storeu_si512(out + 16, _mm512_shuffle_i32x4(low, low2, 0xdd));
+    _mm512_storeu_si512(out + 32, _mm512_shuffle_i32x4(high, high2, 0x88));
+    _mm512_storeu_si512(out + 48, _mm512_shuffle_i32x4(high, high2, 0xdd));
+    return;
+  }
+#endif
+  for (int k = 0; k < count; ++k)
+    for (int i = 0; i < 4; ++i) out[4 * k + i] = x[i][k];
+}
+
 void words(PhiloxKey key, uint64_t first, int64_t blocks, uint32_t* out) {
-  for_blocks(key, first, blocks, [&](int64_t at, int count, const Words& x) {
-    for (int k = 0; k < count; ++k)
-      for (int i = 0; i < 4; ++i) out[4 * (at + k) + i] = x.w[i][k];
-  });
+  for_blocks(key, first, blocks,
+             [&](int64_t at, int count, const Words& x) { interleave(x.w, count, out + 4 * at); });
 }
 
 float uniform(uint32_t word) { return static_cast<float>(static_cast<int32_t>(word >> 8)) * 0x1p-24f; }
@@ -66,8 +132,10 @@ double uniform(uint32_t high, uint32_t low) {
 
 void uniform_floats(PhiloxKey key, uint64_t first, int64_t blocks, float* out) {
   for_blocks(key, first, blocks, [&](int64_t at, int count, const Words& x) {
-    for (int k = 0; k < count; ++k)
-      for (int i = 0; i < 4; ++i) out[4 * (at + k) + i] = uniform(x.w[i][k]);
+    float u[4][kLanes];
+    for (int i = 0; i < 4; ++i)
+      for (int k = 0; k < kLanes; ++k) u[i][k] = uniform(x.w[i][k]);
+    interleave(u, count, out + 4 * at);
   });
 }
 
@@ -100,8 +168,7 @@ void normal_floats(PhiloxKey key, uint64_t first, int64_t blocks, float* out) {
       }
       box_muller(pair[i], pair[i + 1]);
     }
-    for (int k = 0; k < count; ++k)
-      for (int i = 0; i < 4; ++i) out[4 * (at + k) + i] = pair[i][k];
+    interleave(pair, count, out + 4 * at);
   });
 }
 

@@ -1,4 +1,7 @@
 // Softmax and log-softmax on the CPU: the row functions of cpu/kernels/rows.h over rows along a dim.
+//
+// Rows that lie side by side, such as columns, are computed together, a lane for each. So are short rows that lie
+// behind each other, turned in blocks of kTogether. A row's bits depend on its length and on which of these it is.
 #include "ops/softmax.h"
 
 #include "cpu/features.h"
@@ -25,57 +28,176 @@ template const RowTable<double>& row_table<double>();
 
 namespace {
 
-// f(inputs, n, output) for each row along the dim of the attributes.
-template <class F>
-void for_rows(const Call& call, TensorImpl& output, const F& f) {
-  const uint64_t along = output.rank() ? uint64_t{1} << call.attrs_as<ops::SoftmaxAttrs>().dim : 0;
-  const Rows out(output, along), first(*call.operands[0], along), second(*call.operands.back(), along);
-  const int64_t n = out.length();
-  if (n == 0) return;
-  dispatch_floating(output.dtype(), [&]<class T>(std::type_identity<T>) {
-    const int64_t chunks = count_chunks(out.count(), out.grain());
-    const RowRoom<T> x_room(first, chunks), more_room(second, chunks), y_room(out, chunks);
-    parallel_range(out.count(), out.grain(), [&](int64_t begin, int64_t end) {
+constexpr int64_t kShort = 32;  // rows up to this length are turned
+constexpr int64_t kTogether = 64;
+
+template <class T>
+const RowsDownTable<T>& rows_down_table() {
+#if defined(__x86_64__)
+  switch (level()) {
+    case Level::avx512: return avx512::rows_down_table<T>();
+    case Level::avx2: return avx2::rows_down_table<T>();
+    case Level::baseline: break;
+  }
+#endif
+  return baseline::rows_down_table<T>();
+}
+
+// Element i of row j, of some neighbouring rows, is at p[i * stride + j].
+template <class T>
+struct Side {
+  T* p;
+  int64_t stride;
+};
+
+// One operand of T, and its rows.
+template <class T>
+class RowsOf {
+ public:
+  RowsOf(const TensorImpl& x, uint64_t along) : x_(x), rows_(x, along) {}
+  const Rows& rows() const { return rows_; }
+  /// Side by side in memory.
+  bool lies_down() const {
+    return x_.dtype() == dtype_of<T>() && rows_.along().rank == 1 && rows_.block() > 1;
+  }
+  /// Behind each other in memory, and short.
+  bool is_short() const {
+    return x_.dtype() == dtype_of<T>() && x_.is_contiguous() && rows_.length() <= kShort &&
+           rows_.length() > 1 && rows_.along().stride[0] == 1;
+  }
+  T* row(int64_t i) const { return static_cast<T*>(x_.data()) + rows_.kept().offset(i); }
+  Side<T> down(int64_t i) const { return {row(i), rows_.along().stride[0]}; }
+  /// The rows [i, i + count) turned, into `tile` and from there.
+  void turn(int64_t i, int64_t count, T* tile) const {
+    const int64_t n = rows_.length();
+    move_table().transpose[width_index(x_.dtype())](row(0) + i * n, n, count, n, tile, kTogether);
+  }
+  void turn_back(int64_t i, int64_t count, const T* tile) const {
+    const int64_t n = rows_.length();
+    move_table().transpose[width_index(x_.dtype())](tile, kTogether, n, count, row(0) + i * n, n);
+  }
+
+ private:
+  const TensorImpl& x_;
+  Rows rows_;
+};
+
+// An op of the family: how a row is computed, and neighbours. A forward op has one input; `more` is not read.
+struct Softmax {
+  static constexpr bool is_backward = false;
+  template <class T>
+  static void along(const RowTable<T>& table, const T* x, const T*, int64_t n, T* y) {
+    table.softmax(x, n, y);
+  }
+  template <class T>
+  static void down(const RowsDownTable<T>& table, Side<T> x, Side<T>, int64_t n, int64_t rows, Side<T> y) {
+    table.softmax(x.p, x.stride, n, rows, y.p, y.stride);
+  }
+};
+struct LogSoftmax {
+  static constexpr bool is_backward = false;
+  template <class T>
+  static void along(const RowTable<T>& table, const T* x, const T*, int64_t n, T* y) {
+    table.log_softmax(x, n, y);
+  }
+  template <class T>
+  static void down(const RowsDownTable<T>& table, Side<T> x, Side<T>, int64_t n, int64_t rows, Side<T> y) {
+    table.log_softmax(x.p, x.stride, n, rows, y.p, y.stride);
+  }
+};
+struct SoftmaxBackward {
+  static constexpr bool is_backward = true;
+  template <class T>
+  static void along(const RowTable<T>& table, const T* g, const T* y, int64_t n, T* dx) {
+    table.softmax_backward(g, y, n, dx);
+  }
+  template <class T>
+  static void down(const RowsDownTable<T>& table, Side<T> g, Side<T> y, int64_t n, int64_t rows, Side<T> dx) {
+    table.softmax_backward(g.p, g.stride, y.p, y.stride, n, rows, dx.p, dx.stride);
+  }
+};
+struct LogSoftmaxBackward {
+  static constexpr bool is_backward = true;
+  template <class T>
+  static void along(const RowTable<T>& table, const T* g, const T* y, int64_t n, T* dx) {
+    table.log_softmax_backward(g, y, n, dx);
+  }
+  template <class T>
+  static void down(const RowsDownTable<T>& table, Side<T> g, Side<T> y, int64_t n, int64_t rows, Side<T> dx) {
+    table.log_softmax_backward(g.p, g.stride, y.p, y.stride, n, rows, dx.p, dx.stride);
+  }
+};
+
+template <class T, class Op>
+class Task {
+ public:
+  Task(const Call& call, TensorImpl& output, uint64_t along)
+      : x_(*call.operands[0], along), more_(*call.operands.back(), along), y_(output, along) {}
+
+  void run() const {
+    if (y_.rows().length() == 0) return;
+    const int64_t count = y_.rows().count(), grain = y_.rows().grain();
+    if (x_.lies_down() && more_.lies_down() && y_.lies_down())
+      parallel_range(count, grain, [&](int64_t begin, int64_t end) { go_down(begin, end); });
+    else if (x_.is_short() && more_.is_short() && y_.is_short())
+      parallel_range(count, grain, [&](int64_t begin, int64_t end) { turn(begin, end); });
+    else
+      go_along(count, grain);
+  }
+
+ private:
+  void go_down(int64_t begin, int64_t end) const {
+    for (int64_t row = begin, count = 0; row < end; row += count) {
+      count = std::min({x_.rows().neighbours(row, end, end), more_.rows().neighbours(row, end, end),
+                        y_.rows().neighbours(row, end, end)});
+      Op::down(rows_down_table<T>(), x_.down(row), more_.down(row), y_.rows().length(), count, y_.down(row));
+    }
+  }
+
+  void turn(int64_t begin, int64_t end) const {
+    T x[kShort * kTogether], more[kShort * kTogether], y[kShort * kTogether];
+    for (int64_t row = begin; row < end; row += kTogether) {
+      const int64_t count = std::min(kTogether, end - row);
+      x_.turn(row, count, x);
+      if (Op::is_backward) more_.turn(row, count, more);
+      Op::down(rows_down_table<T>(), Side<T>{x, kTogether}, Side<T>{more, kTogether}, y_.rows().length(),
+               count, Side<T>{y, kTogether});
+      y_.turn_back(row, count, y);
+    }
+  }
+
+  void go_along(int64_t count, int64_t grain) const {
+    const int64_t chunks = count_chunks(count, grain);
+    const RowRoom<T> x_room(x_.rows(), chunks), more_room(more_.rows(), chunks), y_room(y_.rows(), chunks);
+    parallel_range(count, grain, [&](int64_t begin, int64_t end) {
       RowReader<T> x(x_room, end), more(more_room, end);
       RowWriter<T> y(y_room, end);
       for (int64_t row = begin; row < end; ++row) {
-        f(row_table<T>(), x(row), call.operands.size() == 2 ? more(row) : nullptr, n, y.target(row));
+        Op::along(row_table<T>(), x(row), Op::is_backward ? more(row) : nullptr, y_.rows().length(),
+                  y.target(row));
         y.done(row);
       }
     });
-  });
-}
+  }
 
-void softmax_kernel(const Call& call, TensorImpl* const* outputs) {
-  for_rows(call, *outputs[0],
-           [](const auto& table, const auto* x, const auto*, int64_t n, auto* y) { table.softmax(x, n, y); });
-}
+  RowsOf<T> x_, more_, y_;
+};
 
-void log_softmax_kernel(const Call& call, TensorImpl* const* outputs) {
-  for_rows(call, *outputs[0], [](const auto& table, const auto* x, const auto*, int64_t n, auto* y) {
-    table.log_softmax(x, n, y);
-  });
-}
-
-void softmax_backward_kernel(const Call& call, TensorImpl* const* outputs) {
-  for_rows(call, *outputs[0], [](const auto& table, const auto* g, const auto* y, int64_t n, auto* dx) {
-    table.softmax_backward(g, y, n, dx);
-  });
-}
-
-void log_softmax_backward_kernel(const Call& call, TensorImpl* const* outputs) {
-  for_rows(call, *outputs[0], [](const auto& table, const auto* g, const auto* y, int64_t n, auto* dx) {
-    table.log_softmax_backward(g, y, n, dx);
-  });
+template <class Op>
+void kernel(const Call& call, TensorImpl* const* outputs) {
+  TensorImpl& output = *outputs[0];
+  const uint64_t along = output.rank() ? uint64_t{1} << call.attrs_as<ops::SoftmaxAttrs>().dim : 0;
+  dispatch_floating(output.dtype(),
+                    [&]<class T>(std::type_identity<T>) { Task<T, Op>(call, output, along).run(); });
 }
 
 }  // namespace
 
 void add_softmax_kernels(KernelTable& table) {
-  table.set(&ops::info<ops::Softmax>, softmax_kernel, KernelTable::kScratch);
-  table.set(&ops::info<ops::LogSoftmax>, log_softmax_kernel, KernelTable::kScratch);
-  table.set(&ops::info<ops::SoftmaxBackward>, softmax_backward_kernel, KernelTable::kScratch);
-  table.set(&ops::info<ops::LogSoftmaxBackward>, log_softmax_backward_kernel, KernelTable::kScratch);
+  table.set(&ops::info<ops::Softmax>, kernel<Softmax>, KernelTable::kScratch);
+  table.set(&ops::info<ops::LogSoftmax>, kernel<LogSoftmax>, KernelTable::kScratch);
+  table.set(&ops::info<ops::SoftmaxBackward>, kernel<SoftmaxBackward>, KernelTable::kScratch);
+  table.set(&ops::info<ops::LogSoftmaxBackward>, kernel<LogSoftmaxBackward>, KernelTable::kScratch);
 }
 
 }  // namespace retrograd::cpu
