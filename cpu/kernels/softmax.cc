@@ -1,10 +1,12 @@
 // Softmax and log-softmax on the CPU: the row functions of cpu/kernels/rows.h over rows along a dim.
 //
-// Rows that lie side by side, such as columns, are computed together, a lane for each. So are short rows that lie
-// behind each other, turned in blocks of kTogether. A row's bits depend on its length and on which of these it is.
+// Float and double rows of a dim before the last are computed together, a lane for each, going down their
+// elements. So are short rows of the last dim, turned in blocks of kTogether. Shape, dim and dtype alone decide:
+// an operand that lies otherwise is copied first, so that a row's bits do not depend on where it lies.
 #include "ops/softmax.h"
 
 #include "cpu/features.h"
+#include "cpu/kernels/local_tensor.h"
 #include "cpu/kernels/row_access.h"
 #include "cpu/kernels/rows.h"
 #include "cpu/kernels/table.h"
@@ -50,37 +52,41 @@ struct Side {
   int64_t stride;
 };
 
-// One operand of T, and its rows.
+// An operand and its rows, dense T where they are not read along.
 template <class T>
 class RowsOf {
  public:
-  RowsOf(const TensorImpl& x, uint64_t along) : x_(x), rows_(x, along) {}
+  RowsOf(TensorImpl* x, uint64_t along, bool copies)
+      : x_(x, dtype_of<T>(), copies && !x->is_contiguous()), rows_(*x_, along) {}
   const Rows& rows() const { return rows_; }
-  /// Side by side in memory.
-  bool lies_down() const {
-    return x_.dtype() == dtype_of<T>() && rows_.along().rank == 1 && rows_.block() > 1;
-  }
-  /// Behind each other in memory, and short.
-  bool is_short() const {
-    return x_.dtype() == dtype_of<T>() && x_.is_contiguous() && rows_.length() <= kShort &&
-           rows_.length() > 1 && rows_.along().stride[0] == 1;
-  }
-  T* row(int64_t i) const { return static_cast<T*>(x_.data()) + rows_.kept().offset(i); }
   Side<T> down(int64_t i) const { return {row(i), rows_.along().stride[0]}; }
   /// The rows [i, i + count) turned, into `tile` and from there.
   void turn(int64_t i, int64_t count, T* tile) const {
     const int64_t n = rows_.length();
-    move_table().transpose[width_index(x_.dtype())](row(0) + i * n, n, count, n, tile, kTogether);
+    move_table().transpose[width_index(x_->dtype())](row(0) + i * n, n, count, n, tile, kTogether);
   }
   void turn_back(int64_t i, int64_t count, const T* tile) const {
     const int64_t n = rows_.length();
-    move_table().transpose[width_index(x_.dtype())](tile, kTogether, n, count, row(0) + i * n, n);
+    move_table().transpose[width_index(x_->dtype())](tile, kTogether, n, count, row(0) + i * n, n);
   }
 
  private:
-  const TensorImpl& x_;
+  T* row(int64_t i) const { return static_cast<T*>(x_->data()) + rows_.kept().offset(i); }
+
+  LocalCopy x_;
   Rows rows_;
 };
+
+enum class Way { along, down, turned };
+
+template <class T>
+Way way_of(const TensorImpl& y, uint64_t along) {
+  if (y.dtype() != dtype_of<T>()) return Way::along;
+  const Rows rows(y, along);
+  if (rows.block() > 1) return Way::down;
+  return rows.length() > 1 && rows.length() <= kShort && rows.along().stride[0] == 1 ? Way::turned
+                                                                                     : Way::along;
+}
 
 // An op of the family: how a row is computed, and neighbours. A forward op has one input; `more` is not read.
 struct Softmax {
@@ -131,15 +137,19 @@ struct LogSoftmaxBackward {
 template <class T, class Op>
 class Task {
  public:
+  /// The output is contiguous.
   Task(const Call& call, TensorImpl& output, uint64_t along)
-      : x_(*call.operands[0], along), more_(*call.operands.back(), along), y_(output, along) {}
+      : way_(way_of<T>(output, along)),
+        x_(call.operands[0], along, way_ != Way::along),
+        more_(call.operands.back(), along, Op::is_backward && way_ != Way::along),
+        y_(&output, along, false) {}
 
   void run() const {
     if (y_.rows().length() == 0) return;
     const int64_t count = y_.rows().count(), grain = y_.rows().grain();
-    if (x_.lies_down() && more_.lies_down() && y_.lies_down())
+    if (way_ == Way::down)
       parallel_range(count, grain, [&](int64_t begin, int64_t end) { go_down(begin, end); });
-    else if (x_.is_short() && more_.is_short() && y_.is_short())
+    else if (way_ == Way::turned)
       parallel_range(count, grain, [&](int64_t begin, int64_t end) { turn(begin, end); });
     else
       go_along(count, grain);
@@ -148,8 +158,7 @@ class Task {
  private:
   void go_down(int64_t begin, int64_t end) const {
     for (int64_t row = begin, count = 0; row < end; row += count) {
-      count = std::min({x_.rows().neighbours(row, end, end), more_.rows().neighbours(row, end, end),
-                        y_.rows().neighbours(row, end, end)});
+      count = y_.rows().neighbours(row, end, end);
       Op::down(rows_down_table<T>(), x_.down(row), more_.down(row), y_.rows().length(), count, y_.down(row));
     }
   }
@@ -180,15 +189,17 @@ class Task {
     });
   }
 
+  Way way_;
   RowsOf<T> x_, more_, y_;
 };
 
 template <class Op>
 void kernel(const Call& call, TensorImpl* const* outputs) {
-  TensorImpl& output = *outputs[0];
-  const uint64_t along = output.rank() ? uint64_t{1} << call.attrs_as<ops::SoftmaxAttrs>().dim : 0;
-  dispatch_floating(output.dtype(),
-                    [&]<class T>(std::type_identity<T>) { Task<T, Op>(call, output, along).run(); });
+  const LocalResult result(*outputs[0], outputs[0]->dtype());
+  const uint64_t along = result->rank() ? uint64_t{1} << call.attrs_as<ops::SoftmaxAttrs>().dim : 0;
+  dispatch_floating(result->dtype(),
+                    [&]<class T>(std::type_identity<T>) { Task<T, Op>(call, *result, along).run(); });
+  result.finish();
 }
 
 }  // namespace

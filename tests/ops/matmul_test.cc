@@ -101,7 +101,7 @@ TEST_CASE("dtypes: integers multiply, small floats round once") {
   for (ScalarType small : {kBFloat16, kHalf}) {
     // Eighths have exact sums, whatever their order.
     const auto eighths = [&](const IntArray& sizes, int seed) {
-      return to(floor(input(sizes, 0, 8, seed).detach()) / 8.0, small);
+      return to(mul(floor(Operand(input(sizes, 0, 8, seed).detach())), 0.125), small);
     };
     const Tensor a = eighths({6, 300}, 1), b = eighths({300, 5}, 2);
     const Tensor once = to(mm(to(a, kFloat32), to(b, kFloat32)), small);

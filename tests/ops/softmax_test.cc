@@ -29,23 +29,38 @@ std::vector<double> reference(const std::vector<double>& x, size_t outer, size_t
 
 TEST_CASE("softmax along each dim, for lengths around the width of a register and of a chunk") {
   for (ScalarType dtype : {kFloat64, kFloat32, kBFloat16, kFloat16})
-    for (int64_t n : {1, 3, 8, 17, 64, 4099}) {
+    for (const auto& [n, width] : {std::pair<int64_t, int64_t>{1, 3},
+                                  {3, 3},
+                                  {8, 3},
+                                  {17, 3},
+                                  {64, 3},
+                                  {4099, 3},
+                                  {3, 5},
+                                  {4, 4},
+                                  {9, 37},
+                                  {300, 70}}) {
       const double tolerance = dtype == kFloat64   ? 1e-14
                                : dtype == kFloat32 ? 2e-6
                                : dtype == kFloat16 ? 2e-3
                                                    : 1e-2;
-      const Tensor x = to(input({2, n, 3}, -4, 4, 2).detach(), dtype);
+      const Tensor x = to(input({2, n, width}, -4, 4, 2).detach(), dtype);
       for (bool log : {false, true}) {
         const auto f = [&](const Tensor& t, int64_t dim) {
           return log ? log_softmax(t, dim) : softmax(t, dim);
         };
         const Tensor y = f(x, 1);
-        const std::vector<double> want = reference(x.to_vector(), 2, static_cast<size_t>(n), 3, log),
+        CHECK(y.is_contiguous());
+        const std::vector<double> want = reference(x.to_vector(), 2, static_cast<size_t>(n),
+                                                   static_cast<size_t>(width), log),
                                   got = y.to_vector();
         for (size_t i = 0; i < want.size(); ++i)
           REQUIRE(std::abs(got[i] - want[i]) <= tolerance * std::max(1.0, std::abs(want[i])));
-        const Tensor last = f(transpose(x, 1, 2).contiguous(), 2);
-        CHECK(transpose(last, 1, 2).contiguous().to_vector() == got);
+        const Tensor last = f(transpose(x, 1, 2).contiguous(), 2),
+                     turned = f(transpose(transpose(x, 1, 2).contiguous(), 1, 2), 1);
+        CHECK(turned.to_vector() == got);  // wherever the operand lies
+        const std::vector<double> along = transpose(last, 1, 2).contiguous().to_vector();
+        for (size_t i = 0; i < want.size(); ++i)
+          REQUIRE(std::abs(along[i] - want[i]) <= tolerance * std::max(1.0, std::abs(want[i])));
       }
     }
 }
