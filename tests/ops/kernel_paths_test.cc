@@ -73,6 +73,84 @@ TEST_CASE("copies of permuted, flipped, stepped and repeated tensors, converted 
   }
 }
 
+TEST_CASE("short runs of every length, step and width") {
+  manual_seed(21);
+  for (const ScalarType dtype : kDtypes)
+    for (const int64_t n : {1, 2, 3, 4, 5, 8, 15, 16, 17, 31, 32, 33}) {
+      const Tensor x = numbers({37, 70}, dtype), windows = unfold(x, 1, n, 3);
+      const Values from = x.to_vector(), to = contiguous(windows).to_vector(),
+                   repeated = repeat_interleave(x, n, 1).to_vector(),
+                   strided = contiguous(slice(narrow(x, 1, 0, 2 * n), 1, 0, std::nullopt, 2)).to_vector();
+      const int64_t across = windows.size(1);
+      int64_t wrong = 0;
+      for (int64_t i = 0; i < 37; ++i) {
+        for (int64_t w = 0; w < across; ++w)
+          for (int64_t k = 0; k < n; ++k)
+            wrong += to[static_cast<size_t>((i * across + w) * n + k)] !=
+                     from[static_cast<size_t>(i * 70 + w * 3 + k)];
+        for (int64_t j = 0; j < 70 * n; ++j)
+          wrong += repeated[static_cast<size_t>(i * 70 * n + j)] != from[static_cast<size_t>(i * 70 + j / n)];
+        for (int64_t k = 0; k < n; ++k)
+          wrong += strided[static_cast<size_t>(i * n + k)] != from[static_cast<size_t>(i * 70 + 2 * k)];
+      }
+      INFO(n);
+      CHECK(wrong == 0);
+    }
+}
+
+TEST_CASE("entries at positions in runs are those at positions one by one") {
+  manual_seed(22);
+  for (const int64_t outer : {3, 16, 40})
+    for (const int64_t inner : {1, 3}) {
+      const Tensor x = numbers({outer, 50, inner}, kFloat32);
+      for (const int64_t before : {0, 1, 7}) {
+        Values places;
+        for (int64_t i = 0; i < before; ++i) places.push_back(static_cast<double>(before - i));
+        for (int64_t i = 0; i < 50; ++i) places.push_back(static_cast<double>(i));
+        const auto k = static_cast<int64_t>(places.size());
+        const Values from = x.to_vector(), to = index_select(x, 1, tensor(places, {k}, {kInt64})).to_vector();
+        int64_t wrong = 0;
+        for (int64_t o = 0; o < outer; ++o)
+          for (int64_t j = 0; j < k * inner; ++j) {
+            const auto place = static_cast<int64_t>(places[static_cast<size_t>(j / inner)]);
+            wrong += to[static_cast<size_t>(o * k * inner + j)] !=
+                     from[static_cast<size_t>((o * 50 + place) * inner + j % inner)];
+          }
+        CHECK(wrong == 0);
+      }
+    }
+}
+
+TEST_CASE("places of elements that are not zero, of any rank") {
+  manual_seed(23);
+  for (const IntArray& size : {IntArray{}, IntArray{0}, IntArray{70}, IntArray{9, 7}, IntArray{3, 4, 5},
+                               IntArray{2, 1, 3, 2}, IntArray{3, 0, 2}}) {
+    const Tensor x = numbers(Shape(size), kBool);
+    const Values from = x.to_vector(), found = nonzero(x).to_vector();
+    Values want;
+    for (size_t i = 0; i < from.size(); ++i) {
+      if (from[i] == 0) continue;
+      Values place(size.size());
+      int64_t rest = static_cast<int64_t>(i);
+      for (size_t d = size.size(); d-- > 0; rest /= size[d]) place[d] = static_cast<double>(rest % size[d]);
+      want.insert(want.end(), place.begin(), place.end());
+    }
+    CHECK(found == want);
+    CHECK(nonzero(x).size(0) == static_cast<int64_t>(std::count(from.begin(), from.end(), 1.0)));
+  }
+}
+
+TEST_CASE("sums of short rows are those of the rows alone") {
+  manual_seed(24);
+  for (const ScalarType dtype : {kFloat32, kFloat64, kInt64})
+    for (const int64_t n : {1, 2, 3, 15, 16, 17, 49, 130}) {
+      const Tensor x = dtype == kInt64 ? numbers({200, n}, dtype) : randn({200, n}, {dtype});
+      const Values all = sum(x, {1}).to_vector();
+      for (int64_t i = 0; i < 200; i += 19)
+        CHECK(sum(select(x, 0, i)).item<double>() == all[static_cast<size_t>(i)]);
+    }
+}
+
 TEST_CASE("operands that broadcast give what their copies give") {
   manual_seed(3);
   for (const ScalarType dtype : {kFloat32, kFloat64, kBFloat16, kInt64, kBool})
