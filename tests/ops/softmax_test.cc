@@ -30,15 +30,15 @@ std::vector<double> reference(const std::vector<double>& x, size_t outer, size_t
 TEST_CASE("softmax along each dim, for lengths around the width of a register and of a chunk") {
   for (ScalarType dtype : {kFloat64, kFloat32, kBFloat16, kFloat16})
     for (const auto& [n, width] : {std::pair<int64_t, int64_t>{1, 3},
-                                  {3, 3},
-                                  {8, 3},
-                                  {17, 3},
-                                  {64, 3},
-                                  {4099, 3},
-                                  {3, 5},
-                                  {4, 4},
-                                  {9, 37},
-                                  {300, 70}}) {
+                                   {3, 3},
+                                   {8, 3},
+                                   {17, 3},
+                                   {64, 3},
+                                   {4099, 3},
+                                   {3, 5},
+                                   {4, 4},
+                                   {9, 37},
+                                   {300, 70}}) {
       const double tolerance = dtype == kFloat64   ? 1e-14
                                : dtype == kFloat32 ? 2e-6
                                : dtype == kFloat16 ? 2e-3
