@@ -15,8 +15,10 @@
 #include "engine/runner.h"
 #include "ops/arithmetic.h"
 #include "ops/attention.h"
+#include "ops/index_ops.h"
 #include "ops/matmul.h"
 #include "ops/reduce.h"
+#include "ops/softmax.h"
 #include "ops/sort.h"
 #include "retrograd/retrograd.h"
 
@@ -323,6 +325,10 @@ std::vector<Launch> launches() {
           Launch::of<ops::Mm>({transpose(b, 0, 1), transpose(a, 0, 1)}),
           Launch::of<ops::Sort>({wide}, first_dim),
           Launch::of<ops::Sum>({half}, over_rows),
+          Launch::of<ops::Softmax>({transpose(wide, 0, 1)}, {0}),
+          Launch::of<ops::SoftmaxBackward>({transpose(batch, 0, 2), transpose(batch, 0, 2)}, {3}),
+          Launch::of<ops::Softmax>({half}, {0}),
+          Launch::of<ops::IndexSelect>({wide, arange(200)}, {1}),
           Launch::of<ops::Attention>({batch, batch, batch}, masked)};
 }
 
