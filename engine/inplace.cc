@@ -431,10 +431,14 @@ bool write_directly(const OpInfo& op, const Tensor& self, std::span<TensorImpl* 
   return true;
 }
 
+bool is_outdated(const TensorImpl& view) {
+  return view.base && (view.is_multi_output_view || view.is_no_grad_view) &&
+         (view.grad_fn || view.base->requires_grad) && view.storage()->version() != view.made_at_version();
+}
+
 void refresh_view(TensorImpl& view) {
   if (!view.base) return;
-  if ((view.is_multi_output_view || view.is_no_grad_view) && (view.grad_fn || view.base->requires_grad) &&
-      view.storage()->version() != view.made_at_version())
+  if (is_outdated(view))
     fail(Category::view_inplace_forbidden, "view",
          fmt::format(
              "{}, {}, is used after its memory was written to. Hint: {}", to_string(view.type()),

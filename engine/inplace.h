@@ -44,4 +44,7 @@ void take_over_history(const Tensor& self, const Tensor& result, std::string_vie
 /// when its memory was written to and it is one of split, chunk or unbind, or was made under no_grad.
 void refresh_view(TensorImpl& view);
 
+/// Whether refresh_view would refuse it.
+bool is_outdated(const TensorImpl& view);
+
 }  // namespace retrograd

@@ -113,7 +113,8 @@ Tensors FunctionCache::run_eagerly(const Function& function, const Tensors& argu
 Tensors FunctionCache::run(const Function& function, const Tensors& arguments, SourceLocation where) {
   if (const std::string_view why = why_eager(); !why.empty())
     return run_eagerly(function, arguments, std::string(why));
-  for (const Tensor& a : arguments) refresh_view(a.impl());
+  for (const Tensor& a : arguments)
+    if (!is_outdated(a.impl())) refresh_view(a.impl());  // else it is refused where it is used
   const CallLook look(arguments);
   std::string why;
   std::shared_ptr<FunctionCapture> capture = state_->find(look, arguments, why);

@@ -27,7 +27,7 @@ namespace retrograd {
 struct TensorLook {
   TensorType type;
   IntList strides;
-  bool requires_grad, is_leaf, is_multi_output_view, is_no_grad_view;
+  bool requires_grad, is_leaf, is_multi_output_view, is_no_grad_view, is_outdated;
 
   explicit TensorLook(const TensorImpl& x);
   bool operator==(const TensorLook& o) const;

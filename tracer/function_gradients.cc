@@ -258,6 +258,10 @@ void FunctionCapture::Saved::check_inputs(const Record& record) const {
 Tensors FunctionCapture::replay_backward(const Backward& backward, std::span<TensorImpl* const> cotangents,
                                          const Saved& saved, const Tensors& values,
                                          std::span<const Number> numbers) const {
+  if (!backward.needs_forward()) {
+    const std::vector<ir::Binding> bindings = bind_backward(backward, cotangents, {});
+    return ir::replay(backward.recorded.graph, Emitter::current(), bindings, numbers);
+  }
   const ir::Graph& graph = recorded_.graph;
   std::set<ir::ValueId> wanted;
   for (const auto& [unpacked, value] : backward.recorded.straight) wanted.insert(value);
@@ -294,7 +298,7 @@ void FunctionCapture::run_backward(Record& record, std::span<TensorImpl* const> 
   backward.recorded.graph.symbols.evaluate(numbers);
   Tensors gradients;
   if (GradMode::is_enabled()) {
-    saved->check_inputs(record);
+    if (backward.needs_forward()) saved->check_inputs(record);
     gradients = capture.replay_backward(backward, operands, *saved, values, numbers);
   } else {
     const ProfiledRun profiled(saved->capture, backward.planned, {}, numbers);

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/inplace.h"
 #include "ops/views.h"
 #include "tracer/function_recorder.h"
 
@@ -61,13 +62,15 @@ Tensor FunctionRecorder::stand_in(TensorImpl& like, int argument, int base_of) {
   return made;
 }
 
-// The place in the recorded tape. A view whose base alone has a gradient has none of its own, though it counts as having one.
+// The place in the recorded tape. A view whose base alone has a gradient has none of its own, though it counts as having one. One that is out of
+// date has no leaf: where a gradient would go there, its use is refused.
 void FunctionRecorder::link_stand_in(StandIn& made) {
   const TensorImpl& like = *made.stands_for;
   TensorImpl& cell = made.tensor.impl();
   cell.requires_grad = like.requires_grad;
   if (!like.requires_grad && !(like.base && like.base->requires_grad)) return;
-  if (like.requires_grad && like.is_leaf()) {
+  const bool is_refused = is_outdated(like);
+  if (like.requires_grad && like.is_leaf() && !is_refused) {
     made.leaf = made.tensor;
     if (!like.meta || !like.meta->has_hooks()) return;
     AutogradMeta& meta = cell.need_meta();
@@ -77,10 +80,14 @@ void FunctionRecorder::link_stand_in(StandIn& made) {
     meta.post_accumulate_hooks = like.meta->post_accumulate_hooks;
     return;
   }
-  made.leaf = make(like.type(), ir::kNoValue);
-  made.leaf.impl().requires_grad = true;
+  const Tensor leaf = make(like.type(), ir::kNoValue);
+  leaf.impl().requires_grad = true;
+  if (is_refused)
+    cell.set_made_at_version(cell.storage()->version() - 1);
+  else
+    made.leaf = leaf;
   if (!like.requires_grad) return;
-  TensorImpl* operand = made.leaf.get();
+  TensorImpl* operand = leaf.get();
   cell.grad_fn = Record::make({&ops::info<ops::Alias>, {&operand, 1}, nullptr, {}, 1}, &made.tensor, 1);
   cell.output_nr = 0;
   made.history = cell.grad_fn;

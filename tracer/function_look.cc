@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/inplace.h"
 #include "tracer/function_capture.h"
 
 namespace retrograd {
@@ -30,18 +31,20 @@ TensorLook::TensorLook(const TensorImpl& x)
       requires_grad(x.requires_grad),
       is_leaf(x.is_leaf()),
       is_multi_output_view(x.is_multi_output_view),
-      is_no_grad_view(x.is_no_grad_view) {
+      is_no_grad_view(x.is_no_grad_view),
+      is_outdated(retrograd::is_outdated(x)) {
   for (int i = 0; i < x.rank(); ++i) strides.push_back(x.strides()[i]);
 }
 
 bool TensorLook::operator==(const TensorLook& o) const {
   return type == o.type && std::ranges::equal(strides, o.strides) && requires_grad == o.requires_grad &&
          is_leaf == o.is_leaf && is_multi_output_view == o.is_multi_output_view &&
-         is_no_grad_view == o.is_no_grad_view;
+         is_no_grad_view == o.is_no_grad_view && is_outdated == o.is_outdated;
 }
 
 std::string TensorLook::text() const {
-  return to_string(type) + (!is_leaf ? ", with a history" : requires_grad ? ", requires a gradient" : "");
+  return to_string(type) + (!is_leaf ? ", with a history" : requires_grad ? ", requires a gradient" : "") +
+         (is_outdated ? ", out of date" : "");
 }
 
 CallLook::CallLook(const Tensors& given) : gradients(GradMode::is_enabled()) {

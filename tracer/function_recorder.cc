@@ -59,6 +59,12 @@ void FunctionRecorder::emit_call(const Call& call, Tensor* results) {
   if (call.op->is(Trait::view) && call.operands[0]->has_layout()) {
     TensorImpl& cell = results[0].impl();
     make_view(call, *call.operands[0], cell);  // first: it fails for a layout that does not allow the view
+    if (call.op == &ops::info<ops::AsStrided> && has_written_ && root_of(cell).is_written) {
+      const size_t before = graph_.nodes().size();
+      cell.value_id = value_of(results[0]);  // of the memory: the operand's value may lie in another way
+      if (graph_.nodes().size() > before) no_grad_.back() = !GradMode::is_enabled();
+      return;
+    }
     append_node(call, results);
     if (!has_written_) return;
     if (Root& root = root_of(cell); root.is_written)

@@ -1,6 +1,7 @@
 // What tracer/function_*.cc share: the backward graphs of a recorded function, and what a run leaves for them.
 #pragma once
 
+#include <algorithm>
 #include <set>
 
 #include "tracer/function_capture.h"
@@ -16,6 +17,12 @@ struct FunctionCapture::Backward {
   std::unique_ptr<Plan> plan;
   std::optional<Error> error;
   bool runs_code = false;  // of the user's: it may throw, and then values must still be there
+
+  /// Whether its gradients depend on values of the forward.
+  bool needs_forward() const {
+    return !recorded.straight.empty() ||
+           std::ranges::any_of(recorded.inputs, [](const auto& input) { return input.saved >= 0; });
+  }
 };
 
 /// What a run leaves for its backwards.
