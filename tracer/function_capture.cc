@@ -162,11 +162,25 @@ void FunctionCapture::look_at_results(const Tensors& given, Tensors results) {
     e.is_outdated = cell.base && cell.made_at_version() != cell.storage()->version();
     if (!e.is_outdated || !(cell.is_multi_output_view || cell.is_no_grad_view))
       gradient_edge(e.recorded.impl());  // of a view that is out of date, made anew
-    e.is_differentiable = look_.gradients && cell.requires_grad && cell.grad_fn;
+    e.follows_base = e.base_argument >= 0 && is_view_of_written(cell);
+    e.is_differentiable = look_.gradients && cell.requires_grad && cell.grad_fn && !e.follows_base;
     e.is_leaf = cell.requires_grad && !cell.grad_fn;
     e.is_multi_output_view = cell.is_multi_output_view;
     e.is_no_grad_view = cell.is_no_grad_view;
   }
+}
+
+// Whether a result shows the new value of an argument, or of its base, and nothing looks at the gradient in between: it goes to the new value.
+bool FunctionCapture::is_view_of_written(const TensorImpl& view) const {
+  const auto written =
+      std::ranges::find(ends_, view.base.get(), [](const End& e) { return e.recorded.get(); });
+  if (written == ends_.end() || written->rewrites < 0) return false;
+  const Record* record = view.grad_fn.get();
+  while (record && record != view.base->grad_fn.get()) {
+    if (!record->op->is(Trait::view) || record->operands != 1 || record->hooks) return false;
+    record = record->edge(0).record();
+  }
+  return record;
 }
 
 // The base of a view: an argument or its base, another result, a tensor from outside, or else a hidden end.

@@ -99,11 +99,12 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
     Tensor outside = {};            // a tensor from outside,
     int same_as = -1;               // or an end before
     bool is_differentiable = false, is_leaf = false, is_multi_output_view = false, is_no_grad_view = false;
-    bool is_outdated = false;  // a view whose memory was written to since it was made
-    int base = -1;             // of a view: the end that is its base; or the base of
-    int base_argument = -1;    // this argument, or the argument itself; or
-    Tensor base_outside = {};  // this tensor
-    int rewrites = -1;         // the argument whose history this becomes, or that of its base
+    bool is_outdated = false;   // a view whose memory was written to since it was made
+    bool follows_base = false;  // a view that has its gradient through its base, which was written to
+    int base = -1;              // of a view: the end that is its base; or the base of
+    int base_argument = -1;     // this argument, or the argument itself; or
+    Tensor base_outside = {};   // this tensor
+    int rewrites = -1;          // the argument whose history this becomes, or that of its base
     bool rewrites_base = false;
   };
 
@@ -112,6 +113,7 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   void note_reached(const RefPtr<TensorImpl>& leaf);
   void look_at_results(const Tensors& given, Tensors results);
   void find_base(size_t end);
+  bool is_view_of_written(const TensorImpl& view) const;
   void find_written();
   void find_inputs();
   void record_backwards();

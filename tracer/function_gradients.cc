@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/inplace.h"
 #include "engine/rule.h"
 #include "ir/bookkeeping.h"
 #include "ops/shape_ops.h"
@@ -65,6 +66,16 @@ Tensor with_place_of(const Tensor& value, const Tensor& place) {
   if (from.requires_grad && from.is_leaf())
     cell.need_meta().stands_for =
         from.meta && from.meta->stands_for ? from.meta->stands_for : RefPtr<TensorImpl>(&from);
+  return made;
+}
+
+// An operand of the record as it was before the run: where that has written to what the view shows, the view is out of date only from now on.
+Tensor as_before(const Tensor& operand) {
+  if (!operand.defined() || !is_outdated(operand.impl())) return operand;
+  Tensor made = with_place_of(operand, operand);
+  TensorImpl& cell = made.impl();
+  cell.base = operand.impl().base;
+  if (operand.impl().meta) cell.need_meta().base_epoch = operand.impl().meta->base_epoch;
   return made;
 }
 
@@ -147,8 +158,12 @@ class BackwardReplay final : public PassThrough {
 
 void FunctionCapture::link(Tensors& results, const std::vector<ir::Binding>& bindings,
                            std::shared_ptr<Saved> saved, SourceLocation where) {
+  Tensors held;
   std::vector<TensorImpl*> operands;
-  for (int32_t input : inputs_) operands.push_back(bindings[static_cast<size_t>(input)].tensor.get());
+  for (int32_t input : inputs_) {
+    held.push_back(as_before(bindings[static_cast<size_t>(input)].tensor));
+    operands.push_back(held.back().get());
+  }
   const Tensors computed = results;
   CompiledAttrs attrs{&computed};
   eager_emitter().emit({&compiled, operands, &attrs, where, static_cast<int>(results.size())},

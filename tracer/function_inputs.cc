@@ -16,14 +16,18 @@ namespace retrograd {
 // ---- arguments -------------------------------------------------------------------------------------------------------------------------
 
 Tensors FunctionRecorder::arguments(const Tensors& given) {
-  for (size_t i = 0; i < given.size(); ++i)
-    if (!given[i].impl().base) stand_in(given[i].impl(), static_cast<int>(i), -1);
-  for (size_t i = 0; i < given.size(); ++i) {
-    TensorImpl& cell = given[i].impl();
-    if (!cell.base) continue;
-    const Tensor base = stand_in(*cell.base, -1, static_cast<int>(i));
-    stand_in(cell, static_cast<int>(i), -1).impl().base = base.ref();
-  }
+  const auto base_of = [](const Tensor& t) { return t.impl().base.get(); };
+  const auto each = [&](auto&& wanted, auto&& make) {
+    for (size_t i = 0; i < given.size(); ++i)
+      if (wanted(given[i])) make(given[i].impl(), static_cast<int>(i));
+  };
+  const auto as_argument = [&](TensorImpl& cell, int i) { stand_in(cell, i, -1); };
+  each([&](const Tensor& t) { return std::ranges::count(given, t.get(), base_of) > 0; }, as_argument);
+  each(base_of, [&](TensorImpl& cell, int i) { stand_in(*cell.base, -1, i); });
+  each([&](const Tensor& t) { return !base_of(t); }, as_argument);
+  each(base_of, [&](TensorImpl& cell, int i) {
+    stand_in(cell, i, -1).impl().base = stand_in(*cell.base, -1, i).ref();
+  });
   Tensors made;
   for (const Tensor& g : given)
     made.push_back(std::ranges::find(stand_ins_, g.get(), &StandIn::stands_for)->tensor);
@@ -101,7 +105,14 @@ int32_t FunctionRecorder::input_of(const Tensor& stand_in) {
                                 inputs_.begin());
   Root& root = root_of(stand_in.impl());
   need_input(root);
-  return root.input;
+  if (root.base_of == s.base_of) return root.input;
+  const auto known = std::ranges::find(inputs_, s.base_of, &RecordedFunction::Input::base_of);
+  if (known == inputs_.end()) {  // its memory begins as that of another tensor
+    graph_.add_tensor_input(stand_in.impl().type());
+    inputs_.push_back({.base_of = s.base_of});
+    return static_cast<int32_t>(inputs_.size()) - 1;
+  }
+  return static_cast<int32_t>(known - inputs_.begin());
 }
 
 void FunctionRecorder::need_input(Root& root) {

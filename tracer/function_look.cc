@@ -43,7 +43,10 @@ bool TensorLook::operator==(const TensorLook& o) const {
 }
 
 std::string TensorLook::text() const {
-  return to_string(type) + (!is_leaf ? ", with a history" : requires_grad ? ", requires a gradient" : "") +
+  return to_string(type) +
+         (!is_leaf        ? ", with a history"
+          : requires_grad ? ", requires a gradient"
+                          : "") +
          (is_outdated ? ", out of date" : "");
 }
 

@@ -241,9 +241,11 @@ void FunctionCapture::attach_views(const Tensors& arguments, const Tensors& resu
       base = argument.impl().base ? argument.impl().base : argument.ref();
     }
     if (!base) continue;
-    if (base->meta && base->meta->epoch) results[i].impl().need_meta().base_epoch = base->meta->epoch;
+    if (base->meta && base->meta->epoch && !e.follows_base)
+      results[i].impl().need_meta().base_epoch = base->meta->epoch;
     results[i].impl().base = std::move(base);
     results[i].impl().set_made_at_version(results[i].version() - (e.is_outdated ? 1 : 0));
+    if (e.follows_base) refresh_view(results[i].impl());
   }
 }
 
