@@ -133,7 +133,8 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   void take_over(const Tensors& arguments, const Tensors& results, SourceLocation where) const;
   void attach_views(const Tensors& arguments, const Tensors& results) const;
   Tensors replay_backward(const Backward& backward, std::span<TensorImpl* const> cotangents,
-                          const Saved& saved, const Tensors& values, std::span<const Number> numbers) const;
+                          const Saved& saved, const Tensors& values, std::span<const Number> numbers,
+                          SourceLocation where) const;
   std::vector<ir::Binding> bind_backward(const Backward& backward, std::span<TensorImpl* const> cotangents,
                                          const Tensors& saved) const;
 

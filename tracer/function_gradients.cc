@@ -272,11 +272,17 @@ void FunctionCapture::Saved::check_inputs(const Record& record) const {
 // Gradients that can be differentiated: the values that the backward needs are computed anew by differentiable operations.
 Tensors FunctionCapture::replay_backward(const Backward& backward, std::span<TensorImpl* const> cotangents,
                                          const Saved& saved, const Tensors& values,
-                                         std::span<const Number> numbers) const {
+                                         std::span<const Number> numbers, SourceLocation where) const {
   if (!backward.needs_forward()) {
     const std::vector<ir::Binding> bindings = bind_backward(backward, cotangents, {});
     return ir::replay(backward.recorded.graph, Emitter::current(), bindings, numbers);
   }
+  if (recorded_.has_two_histories)
+    fail(Category::unsupported, "compiled",
+         "gradients of gradients of a recorded function that writes to memory which it uses with and without "
+         "a "
+         "gradient. Hint: clone() what is detached, or is written to under no_grad",
+         where);
   const ir::Graph& graph = recorded_.graph;
   std::set<ir::ValueId> wanted;
   for (const auto& [unpacked, value] : backward.recorded.straight) wanted.insert(value);
@@ -314,7 +320,7 @@ void FunctionCapture::run_backward(Record& record, std::span<TensorImpl* const> 
   Tensors gradients;
   if (GradMode::is_enabled()) {
     if (backward.needs_forward()) saved->check_inputs(record);
-    gradients = capture.replay_backward(backward, operands, *saved, values, numbers);
+    gradients = capture.replay_backward(backward, operands, *saved, values, numbers, record.where);
   } else {
     const ProfiledRun profiled(saved->capture, backward.planned, {}, numbers);
     std::vector<ir::Binding> bindings = capture.bind_backward(backward, operands, values);

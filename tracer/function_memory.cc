@@ -145,12 +145,43 @@ ir::ValueId FunctionRecorder::value_of(const Tensor& tensor) {
   Root& root = root_of(cell);
   if (!root.is_written && is_own) return cell.value_id;
   need_input(root);
+  if (root.is_written && GradMode::is_enabled()) note_read(root, cell);
   if (same_geometry(cell, *root.cell)) return root.value;
   for (const auto& [view, value] : root.views)
     if (same_geometry(cell, *view)) return value;
   const ir::ValueId value = relate(ops::info<ops::AsStrided>, root, cell, {});
   root.views.emplace_back(present_geometry(cell), value);
   return value;
+}
+
+// The graph has one value for all cells that show memory. Where one of them has another history, a replay of the graph would be wrong.
+void FunctionRecorder::note_read(const Root& root, const TensorImpl& cell) {
+  if (!is_floating(cell.dtype())) return;
+  if (!cell.requires_grad)
+    without_history_.push_back(root.value);
+  else if (!root.history || (root.history.get() != (cell.base ? cell.base.get() : &cell) &&
+                             !(root.history->grad_fn == cell.grad_fn)))
+    has_two_histories_ = true;
+}
+
+// Whether one of the values that were read without a gradient has one in the graph.
+bool FunctionRecorder::have_histories() const {
+  std::vector<bool> has(static_cast<size_t>(graph_.value_count()));
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    if (inputs_[i].captured.defined() && graph_.inputs()[i].value != ir::kNoValue)
+      has[static_cast<size_t>(graph_.inputs()[i].value)] = inputs_[i].captured.requires_grad();
+  for (const StandIn& s : stand_ins_)
+    if (s.leaf.defined() && s.tensor.impl().value_id != ir::kNoValue)
+      has[static_cast<size_t>(s.tensor.impl().value_id)] = true;
+  for (size_t n = 0; n < graph_.nodes().size(); ++n) {
+    const ir::Node& node = graph_.nodes()[n];
+    const bool goes_on =
+        node.op->vjp && !no_grad_[n] && std::ranges::any_of(graph_.operands(node), [&](ir::ValueId v) {
+          return v != ir::kNoValue && has[static_cast<size_t>(v)];
+        });
+    for (int i = 0; i < node.results; ++i) has[static_cast<size_t>(node.first_result + i)] = goes_on;
+  }
+  return std::ranges::any_of(without_history_, [&](ir::ValueId v) { return has[static_cast<size_t>(v)]; });
 }
 
 // Of a forward: which of the saved values that of `tensor` is. What a later backward saves, the first one did.
@@ -160,6 +191,7 @@ int32_t FunctionRecorder::saved_index(const Tensor& tensor) {
   RG_ASSERT(!(fresh && is_finished_));
   if (!fresh) return it->second;
   const Root& root = root_of(tensor.impl());
+  if (root.is_written) note_read(root, tensor.impl());
   saved_places_.push_back(root.is_written && root.seen >= 0 ? place(tensor) : RecordedFunction::Place());
   return it->second;
 }
@@ -193,6 +225,9 @@ void FunctionRecorder::write(TensorImpl& self, const Tensor& result, SourceLocat
     root.value = relate(ops::info<ops::AsStridedScatter>, root, self, computed(self.type(), value));
   root.is_written = has_written_ = true;
   root.is_outside = false;
+  root.history.reset();
+  if (GradMode::is_enabled() && result.requires_grad())
+    root.history = self.base ? self.base : RefPtr<TensorImpl>(&self);
   root.views.clear();
   if (!self.graph) outside_writes_.insert(self.storage().get());
   self.storage()->bump_version(where);

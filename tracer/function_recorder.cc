@@ -178,6 +178,7 @@ void FunctionRecorder::finish(const Tensors& results, RecordedFunction& out) {
         {root.input, root.is_outside ? -1 : output(root.value, true), root.is_flat, root.was_outside});
   }
   finish_saved(out);
+  out.has_two_histories = has_two_histories_ || have_histories();
   restore();
   graph_.set_outputs(std::move(outputs_));
   for (RecordedFunction::Input& input : inputs_)

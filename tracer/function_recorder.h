@@ -93,6 +93,8 @@ struct RecordedFunction {
   };
   std::vector<Saved> saved;   // what a backward needs
   std::vector<bool> no_grad;  // by node: recorded while gradient mode was off
+  /// A written value was read where its history is another one than that of what was written: replayed, it would have the wrong gradient.
+  bool has_two_histories = false;
   std::vector<Place> results;
   /// The records whose slots a backward has unpacked, and by saved value, which of them it is for.
   std::vector<const Record*> unpacked;
@@ -179,15 +181,16 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
     RefPtr<TensorImpl> cell;  // how it lies; null: row-major, not asked for yet
     ir::ValueId value = ir::kNoValue;
     bool is_written = false;
-    int32_t input = -1;        // memory from outside: the input that it came in by
-    int32_t base_of = -1;      // the argument whose base this is; an input once it is needed
-    int32_t seen = -1;         // the same, or an argument that lies there; -1 of a computed value
-    int64_t seen_offset = 0;   // where that begins
-    int arguments = 0;         // that lie there
-    bool is_flat = false;      // value and cell are all of the memory, as a row
-    bool is_outside = false;   // the value has been written where host code sees it
-    bool was_outside = false;  // it, or one before
-    int32_t output = -1;       // that holds the value, once asked for
+    RefPtr<TensorImpl> history;  // once written: the base whose history the value has; null: none
+    int32_t input = -1;          // memory from outside: the input that it came in by
+    int32_t base_of = -1;        // the argument whose base this is; an input once it is needed
+    int32_t seen = -1;           // the same, or an argument that lies there; -1 of a computed value
+    int64_t seen_offset = 0;     // where that begins
+    int arguments = 0;           // that lie there
+    bool is_flat = false;        // value and cell are all of the memory, as a row
+    bool is_outside = false;     // the value has been written where host code sees it
+    bool was_outside = false;    // it, or one before
+    int32_t output = -1;         // that holds the value, once asked for
     const Storage* outside = nullptr;
     RefPtr<TensorImpl> as_input;                                    // how the input lies
     std::vector<std::pair<RefPtr<TensorImpl>, ir::ValueId>> views;  // of the present value
@@ -255,6 +258,8 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   std::vector<bool> borrowed_values() const;
   std::vector<ir::ValueId> shown_values() const;
   void finish_saved(RecordedFunction& out);
+  void note_read(const Root& root, const TensorImpl& cell);
+  bool have_histories() const;
   void finish_grads(RecordedFunction& out);
   int32_t output(ir::ValueId value, bool must_own);
   void restore();
@@ -282,6 +287,8 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   std::unordered_map<ir::ValueId, int32_t> saved_;  // values that a backward has asked for
   std::vector<RecordedFunction::Place> saved_places_;
   bool is_finished_ = false;
+  bool has_two_histories_ = false;
+  std::vector<ir::ValueId> without_history_;               // written values that were read without a gradient
   std::unordered_map<int32_t, ir::ValueId> saved_inputs_;  // of a backward
   std::unordered_map<int32_t, int32_t> forward_numbers_;   // of a backward: symbols
   std::vector<std::byte> attrs_;                           // of the record at hand

@@ -145,3 +145,47 @@ TEST_CASE("a result that a write has made useless is given, and refused where it
     CHECK(values(x.grad()) == values(rg::sin(x.detach()) * -2.0));
   }
 }
+
+TEST_CASE("memory that is used with two histories: gradients are right, gradients of gradients are refused") {
+  const auto detached = [](const Tensor& a) {
+    const Tensor b = a * 1.0, d = b.detach();
+    b.mul_(2.0);
+    return rg::sum(d * b * b);
+  };
+  const auto without_gradients = [](const Tensor& a) {
+    const Tensor b = a * 1.0;
+    {
+      rg::NoGradGuard guard;
+      b.mul_(2.0);
+    }
+    return rg::sum(b * b * b);
+  };
+  const auto check = [](const auto& f) {
+    const Tensor x = parameter({3});
+    auto compiled = rg::compile(f);
+    check_same(rg::autograd::grad({f(x)}, {x}), rg::autograd::grad({compiled(x)}, {x}));
+    const Tensor y = compiled(x);
+    CHECK(category_of([&] { rg::autograd::grad({y}, {x}, {}, true, true); }) == Category::unsupported);
+  };
+  check(detached);
+  check(without_gradients);
+}
+
+TEST_CASE("gradients of gradients through writes with one history") {
+  same([](const auto& call) {
+    const Tensor x = parameter({2, 3}), w = parameter({3}, 1), buffer = rg::ones({3});
+    const Tensor y = call(
+        [](const Tensor& a, const Tensor& b, const Tensor& c) {
+          c.mul_(0.5);
+          const Tensor s = rg::sin(a);
+          s.select(0, 1).mul_(b);
+          s.mul_(s + c);
+          c.add_(rg::sum(s.detach(), 0));
+          return rg::sum(s * s * b);
+        },
+        x, w, buffer);
+    const Tensor g = rg::autograd::grad({y}, {x}, {}, true, true)[0];
+    const Tensors second = rg::autograd::grad({rg::sum(g * g)}, {x, w});
+    return Tensors{g.detach(), second[0], second[1], buffer};
+  });
+}
