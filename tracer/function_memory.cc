@@ -130,12 +130,17 @@ void FunctionRecorder::flatten(Root& root) {
 // ---- values ----------------------------------------------------------------------------------------------------------------------------
 
 ir::ValueId FunctionRecorder::value_of(const Tensor& tensor) {
+  return read(tensor, tensor.defined() && tensor.requires_grad());
+}
+
+// `has_history`: whoever reads it has a gradient for it.
+ir::ValueId FunctionRecorder::read(const Tensor& tensor, bool has_history) {
   if (!tensor.defined()) return ir::kNoValue;
   TensorImpl& cell = tensor.impl();
   const bool is_own = cell.graph == id_ && cell.value_id != ir::kNoValue;
   if (is_own && (!has_written_ || !cell.has_layout())) return cell.value_id;
   if (forward_ && cell.graph == forward_->id_) {
-    const int32_t index = forward_->saved_index(tensor);
+    const int32_t index = forward_->saved_index(tensor, running_);
     if (running_) users_.emplace_back(index, running_);
     const auto [it, fresh] = saved_inputs_.try_emplace(index, ir::kNoValue);
     if (!fresh) return it->second;
@@ -146,6 +151,12 @@ ir::ValueId FunctionRecorder::value_of(const Tensor& tensor) {
   if (!root.is_written && is_own) return cell.value_id;
   need_input(root);
   if (root.is_written && GradMode::is_enabled()) note_read(root, cell);
+  const ir::ValueId value = shown(root, cell);
+  return root.history && !has_history && is_floating(cell.dtype()) ? detached(value) : value;
+}
+
+// What a cell shows of the present value of its root.
+ir::ValueId FunctionRecorder::shown(Root& root, const TensorImpl& cell) {
   if (same_geometry(cell, *root.cell)) return root.value;
   for (const auto& [view, value] : root.views)
     if (same_geometry(cell, *view)) return value;
@@ -154,14 +165,24 @@ ir::ValueId FunctionRecorder::value_of(const Tensor& tensor) {
   return value;
 }
 
+// The value without the history that it has in a replay of the graph.
+ir::ValueId FunctionRecorder::detached(ir::ValueId value) {
+  if (const auto known = detached_.find(value); known != detached_.end()) return known->second;
+  const Tensor from = computed(graph_.type(value), value);
+  TensorImpl* operand = from.get();
+  Tensor result;
+  emit({&ops::info<ops::Detach>, {&operand, 1}, nullptr, {}, 1}, &result);
+  return detached_[value] = result.impl().value_id;
+}
+
 // The graph has one value for all cells that show memory. Where one of them has another history, a replay of the graph would be wrong.
 void FunctionRecorder::note_read(const Root& root, const TensorImpl& cell) {
   if (!is_floating(cell.dtype())) return;
-  if (!cell.requires_grad)
-    without_history_.push_back(root.value);
-  else if (!root.history || (root.history.get() != (cell.base ? cell.base.get() : &cell) &&
-                             !(root.history->grad_fn == cell.grad_fn)))
-    has_two_histories_ = true;
+  const TensorImpl* history = root.history.get();
+  if (!cell.requires_grad && !history) without_history_.push_back(root.value);
+  if (!cell.requires_grad) return;
+  const TensorImpl* base = cell.base ? cell.base.get() : &cell;
+  has_two_histories_ |= !history || (history != base && !(history->grad_fn == cell.grad_fn));
 }
 
 // Whether one of the values that were read without a gradient has one in the graph.
@@ -185,13 +206,16 @@ bool FunctionRecorder::have_histories() const {
 }
 
 // Of a forward: which of the saved values that of `tensor` is. What a later backward saves, the first one did.
-int32_t FunctionRecorder::saved_index(const Tensor& tensor) {
-  const ir::ValueId value = value_of(tensor);
+int32_t FunctionRecorder::saved_index(const Tensor& tensor, const Record* user) {
+  bool has_history = tensor.requires_grad();
+  for (int i = 0; user && i < user->slots; ++i)
+    if (const Slot& slot = user->slot(i); slot.value.get() == tensor.get())
+      has_history = slot.is_result || user->edge(slot.index);
+  const ir::ValueId value = read(tensor, has_history);
   const auto [it, fresh] = saved_.try_emplace(value, static_cast<int32_t>(saved_.size()));
   RG_ASSERT(!(fresh && is_finished_));
   if (!fresh) return it->second;
   const Root& root = root_of(tensor.impl());
-  if (root.is_written) note_read(root, tensor.impl());
   saved_places_.push_back(root.is_written && root.seen >= 0 ? place(tensor) : RecordedFunction::Place());
   return it->second;
 }

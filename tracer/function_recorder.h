@@ -215,7 +215,8 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   }
   Root& root_of(TensorImpl& cell);
   Root& capture(TensorImpl& cell);
-  int32_t saved_index(const Tensor& tensor);
+  int32_t saved_index(const Tensor& tensor, const Record* user);
+  ir::ValueId read(const Tensor& tensor, bool has_history);
   Root& new_root(TensorImpl& cell, ir::ValueId value);
   RefPtr<TensorImpl> present_geometry(const TensorImpl& cell) const;
   Tensor stand_in(TensorImpl& like, int argument, int base_of);
@@ -258,6 +259,8 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   std::vector<bool> borrowed_values() const;
   std::vector<ir::ValueId> shown_values() const;
   void finish_saved(RecordedFunction& out);
+  ir::ValueId shown(Root& root, const TensorImpl& cell);
+  ir::ValueId detached(ir::ValueId value);
   void note_read(const Root& root, const TensorImpl& cell);
   bool have_histories() const;
   void finish_grads(RecordedFunction& out);
@@ -288,6 +291,7 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   std::vector<RecordedFunction::Place> saved_places_;
   bool is_finished_ = false;
   bool has_two_histories_ = false;
+  std::unordered_map<ir::ValueId, ir::ValueId> detached_;
   std::vector<ir::ValueId> without_history_;               // written values that were read without a gradient
   std::unordered_map<int32_t, ir::ValueId> saved_inputs_;  // of a backward
   std::unordered_map<int32_t, int32_t> forward_numbers_;   // of a backward: symbols
