@@ -10,7 +10,6 @@
 namespace retrograd::ir {
 namespace {
 
-constexpr double kWaste = 0.01;
 constexpr int kMostTries = 24;
 constexpr int64_t kMostVisits = 200;  // of an item, on average
 
@@ -112,7 +111,7 @@ class Packer {
   // By this order, and then with what lies at the top first, as long as there is something to gain.
   void improve(std::vector<int32_t> order, int64_t bound) {
     for (int tries = 0; tries < kMostTries && visits_ < most_visits_ && !order.empty(); ++tries) {
-      if (static_cast<double>(best_size_) <= static_cast<double>(bound) * (1 + kWaste)) return;
+      if (best_size_ <= bound) return;
       keep_better(pack_by_size(order));
       const auto top = std::ranges::max_element(order, {}, [&](int32_t i) { return item(i).top(); });
       std::rotate(order.begin(), top, top + 1);
