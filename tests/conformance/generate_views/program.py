@@ -197,7 +197,7 @@ class Program:
         with_float32 = any(t.dtype == torch.float32 for t in self.data.values())
         tolerance = {"tolerance": {"rtol": 1e-4, "atol": 1e-5}} if with_float32 else {}
         inputs = [{**e, "tensor": suite.key(self.data[e["name"]])} for e in self.inputs]
-        return {"name": self.name, "modes": ["eager", "traced"], "inputs": inputs,
+        return {"name": self.name, "inputs": inputs,
                 "ops": [stored(s) for s in self.case_body], **tolerance}
 
 
