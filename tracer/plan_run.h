@@ -1,6 +1,7 @@
 // A run of a plan, for tracer/plan*.cc only.
 //   Frame   the registers of one run, leased from the plan.
-//   Run     what the run was given, and where it is: the loop and its steps in plan_run.cc, leaving the graph in plan_leave.cc.
+//   Run     what the run was given, and where it is: the loop and its steps in plan_run.cc, launches in plan_launch.cc, leaving the graph in
+//           plan_leave.cc.
 #pragma once
 
 #include <limits>
