@@ -123,6 +123,7 @@ void reduce_long_rows(const FusedProgram& p, const FusedRun* run) {
     ChunkReducer reducer(p);
     for (int64_t task = begin; task < end; ++task) {
       const int64_t from = task / chunks * n + task % chunks * kChunk;
+      std::fill_n(&found[task * count], count, Partial<double>{});  // not all kinds set all of it
       reducer.run(tiles, from, std::min(from + kChunk, (task / chunks + 1) * n), &found[task * count]);
     }
   });
