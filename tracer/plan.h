@@ -142,9 +142,12 @@ class Plan {
   Attrs plan_attrs(const ir::Node& node, std::span<const Number> values);
   void find_patches(const ir::Node& node, Attrs& attrs);
   void assign_registers(std::span<const WrittenInput> writes, Arena arena);
-  void place_in_arena(RegisterFile& file, Arena arena);
+  void place_in_arena(RegisterFile& file);
   PlacedStep placed_step(const Step& step, std::span<const ir::ValueId> values) const;
-  void ask_for_scratch(std::span<Step* const> steps, std::span<PlacedStep> placed) const;
+  void ask_for_scratch();
+  int32_t room_of(const Step& s) const {
+    return s.kind == Kind::fused ? fused_of(s).room : s.kind == Kind::kernel ? s.room : -1;
+  }
   Fused& fused_of(const Step& s) { return fused_[static_cast<size_t>(s.bound)]; }
   const Fused& fused_of(const Step& s) const { return fused_[static_cast<size_t>(s.bound)]; }
   bool may_lie_over(const Step& step, int operand, int result) const;

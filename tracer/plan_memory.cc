@@ -1,6 +1,5 @@
 // The arena of a plan: which steps its placement is about (tracer/placement.h), and what their kernels need while they run.
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include "tracer/plan_run.h"
@@ -75,64 +74,64 @@ class Outlines {
 
 }  // namespace
 
-// What each kernel needs for itself, and in an arena the place of that and of what only kernels see.
-void Plan::place_in_arena(RegisterFile& file, Arena arena) {
+// What only kernels see gets its place, and what they need for themselves.
+void Plan::place_in_arena(RegisterFile& file) {
   std::vector<ir::ValueId> values(static_cast<size_t>(graph_.value_count()));
   std::iota(values.begin(), values.end(), 0);
   std::vector<PlacedStep> placed;
-  std::vector<Step*> steps;
-  for (Step& s : steps_) {
+  std::vector<const Step*> steps;
+  for (const Step& s : steps_) {
     if (s.kind == Kind::release) continue;
     steps.push_back(&s);
     placed.push_back(placed_step(s, values));
   }
-  ask_for_scratch(steps, placed);
-  Placement placement;
-  if (arena == Arena::whole) {
-    std::vector<int64_t> bytes;
-    for (const TensorType& t : cell_types_) bytes.push_back(bytes_of(t));
-    placement = place_values({graph_, placed, file.last(), bytes,
-                              [&](ir::ValueId v) { return file.target_of(v) != ir::kNoValue; },
-                              [&](size_t step, int o, int r) { return may_lie_over(*steps[step], o, r); }});
-    arena_bytes_ = placement.arena_bytes;
-    arena_offsets_ = file.place(placement);
-  }
-  for (size_t i = 0; i < placed.size(); ++i) {
-    if (placed[i].scratch_bytes == 0) continue;
-    (steps[i]->kind == Kind::fused ? fused_of(*steps[i]).room : steps[i]->room) =
-        static_cast<int32_t>(rooms_.size());
-    rooms_.push_back({placed[i].scratch_bytes, arena == Arena::whole ? placement.scratch[i] : -1});
-  }
+  std::vector<int64_t> bytes;
+  for (const TensorType& t : cell_types_) bytes.push_back(bytes_of(t));
+  const Placement placement = place_values(
+      {graph_, placed, file.last(), bytes, [&](ir::ValueId v) { return file.target_of(v) != ir::kNoValue; },
+       [&](size_t step, int o, int r) { return may_lie_over(*steps[step], o, r); }});
+  arena_bytes_ = placement.arena_bytes;
+  arena_offsets_ = file.place(placement);
+  for (size_t i = 0; i < steps.size(); ++i)
+    if (const int32_t room = room_of(*steps[i]); room >= 0)
+      rooms_[static_cast<size_t>(room)].offset = placement.scratch[i];
 }
 
 PlacedStep Plan::placed_step(const Step& s, std::span<const ir::ValueId> values) const {
   using enum PlacedStep::Kind;
   const ir::Node& node = graph_.nodes()[s.node];
-  if (s.kind == Kind::fused) return {kernel, s.node, fused_of(s).inputs, fused_of(s).outputs, 0};
+  const int32_t room = room_of(s);
+  const int64_t scratch = room < 0 ? 0 : rooms_[static_cast<size_t>(room)].bytes;
+  if (s.kind == Kind::fused) return {kernel, s.node, fused_of(s).inputs, fused_of(s).outputs, scratch};
   return {s.kind == Kind::kernel      ? kernel
           : s.kind == Kind::view      ? view
           : node.op->is(Trait::fresh) ? reader
                                       : other,
           s.node, graph_.operands(node), values.subspan(static_cast<size_t>(node.first_result), s.results),
-          0};
+          scratch};
 }
 
-void Plan::ask_for_scratch(std::span<Step* const> steps, std::span<PlacedStep> placed) const {
+// What each kernel needs for itself; nothing of it has a place so far.
+void Plan::ask_for_scratch() {
   Outlines outlines(graph_, cell_types_, [&](const ir::Node& node) {
     const auto number = static_cast<uint32_t>(&node - graph_.nodes().data());
     const Attrs& attrs = std::ranges::lower_bound(steps_, number, {}, &Step::node)->attrs;
-    return attrs.is_patched ? const_cast<std::byte*>(patched_attrs_.data()) + attrs.patched_at : attrs.fixed;
+    return attrs.is_patched ? patched_attrs_.data() + attrs.patched_at : attrs.fixed;
   });
-  for (size_t i = 0; i < steps.size(); ++i) {
-    const Step& s = *steps[i];
-    if (s.kind == Kind::fused) placed[i].scratch_bytes = fused_of(s).kernel->scratch_bytes();
+  const auto make_room = [&](int32_t& room, int64_t bytes) {
+    if (bytes == 0) return;
+    room = static_cast<int32_t>(rooms_.size());
+    rooms_.push_back({bytes, -1});
+  };
+  for (Step& s : steps_) {
+    if (s.kind == Kind::fused) make_room(fused_of(s).room, fused_of(s).kernel->scratch_bytes());
     const ir::Node& node = graph_.nodes()[s.node];
     if (s.kind != Kind::kernel || !executor_.has_scratch(node.op)) continue;
     std::vector<TensorImpl*> operands, results;
-    for (ir::ValueId v : placed[i].operands) operands.push_back(outlines.cell(v));
-    for (ir::ValueId v : placed[i].results) results.push_back(outlines.cell(v));
+    for (ir::ValueId v : graph_.operands(node)) operands.push_back(outlines.cell(v));
+    for (int i = 0; i < s.results; ++i) results.push_back(outlines.cell(node.first_result + i));
     const Call call{node.op, operands, outlines.attrs_of(node), node.where, s.results};
-    placed[i].scratch_bytes = executor_.scratch_bytes(s.kernel, call, results.data());
+    make_room(s.room, executor_.scratch_bytes(s.kernel, call, results.data()));
   }
 }
 
