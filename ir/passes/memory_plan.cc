@@ -12,13 +12,18 @@ namespace {
 
 constexpr int kMostTries = 24;
 constexpr int64_t kMostVisits = 200;  // of an item, on average
+constexpr int kMostHoles = 8;         // looked at for one item
 
 struct Item {
-  int64_t size;
+  int64_t size, alignment;
   int32_t first, last;
   int64_t offset = -1;
   int64_t top() const { return offset + size; }
 };
+
+int64_t aligned(int64_t offset, int64_t alignment) {
+  return (offset + alignment - 1) / alignment * alignment;
+}
 
 // The items that have been placed, by time. Those that live at a moment are found on the path to it in a
 // tree of intervals, those that begin later in a list for each moment.
@@ -146,7 +151,7 @@ class Packer {
       x.offset = 0;
       for (const auto& [begin, end] : taken) {
         if (begin - x.offset >= x.size) break;
-        x.offset = std::max(x.offset, end);
+        x.offset = std::max(x.offset, aligned(end, x.alignment));
       }
       placed.add(order[n]);
       size = std::max(size, x.top());
@@ -165,7 +170,7 @@ class Packer {
     for (int32_t i : begins) {
       for (; ending != ends.end() && item(*ending).last < item(i).first; ++ending)
         holes.give(item(*ending).offset, item(*ending).size);
-      item(i).offset = holes.take(item(i).size, size);
+      item(i).offset = holes.take(item(i), size);
       size = std::max(size, item(i).top());
     }
     return size;
@@ -173,20 +178,19 @@ class Packer {
 
   class Holes {
    public:
-    /// The place of a piece of this size: in a hole, or at `top`, where a hole below it is made use of.
-    int64_t take(int64_t size, int64_t top) {
-      auto fits = by_size_.lower_bound({size, 0});
-      if (fits == by_size_.end()) {
-        if (by_offset_.empty()) return top;
-        const auto [offset, length] = *by_offset_.rbegin();
-        if (offset + length != top) return top;
-        erase(offset, length);
-        return offset;
+    /// The place of an item: in a hole, or at `top`, where a hole below it is made use of.
+    int64_t take(const Item& x, int64_t top) {
+      auto fits = by_size_.lower_bound({x.size, 0});
+      for (int tries = 0; fits != by_size_.end() && tries < kMostHoles; ++fits, ++tries) {
+        const auto [length, offset] = *fits;
+        if (aligned(offset, x.alignment) + x.size <= offset + length)
+          return cut(x, offset, length, offset + length);
       }
-      const auto [length, offset] = *fits;
-      erase(offset, length);
-      if (length > size) add(offset + size, length - size);
-      return offset;
+      if (!by_offset_.empty()) {
+        const auto [offset, length] = *by_offset_.rbegin();
+        if (offset + length == top) return cut(x, offset, length, top);
+      }
+      return cut(x, top, 0, top);
     }
     void give(int64_t offset, int64_t size) {
       if (size == 0) return;
@@ -207,6 +211,14 @@ class Packer {
     }
 
    private:
+    // Puts the item into a hole of this length, 0 for none, which it may outgrow at the end; gives back what lies before and after.
+    int64_t cut(const Item& x, int64_t offset, int64_t length, int64_t end) {
+      if (length > 0) erase(offset, length);
+      const int64_t at = aligned(offset, x.alignment);
+      if (at > offset) add(offset, at - offset);
+      if (end > at + x.size) add(at + x.size, end - at - x.size);
+      return at;
+    }
     void add(int64_t offset, int64_t length) {
       by_offset_.emplace(offset, length);
       by_size_.emplace(length, offset);
@@ -228,11 +240,14 @@ class Packer {
 
 }  // namespace
 
+int64_t MemoryPlan::alignment_of(int64_t bytes) {
+  return bytes == 0 || bytes >= kLarge ? kAlignment : std::min(kAlignment, bytes & -bytes);
+}
+
 MemoryPlan plan_memory(const Lifetimes& lifetimes) {
-  constexpr int64_t kUnit = MemoryPlan::kAlignment;
   std::vector<Item> items;
   for (const Block& b : lifetimes.blocks)
-    if (!b.escapes) items.push_back({(b.bytes + kUnit - 1) / kUnit * kUnit, b.first, b.last});
+    if (!b.escapes) items.push_back({b.bytes, MemoryPlan::alignment_of(b.bytes), b.first, b.last});
   Packer packer(std::move(items), lifetimes.nodes);
   MemoryPlan plan;
   plan.lower_bound = packer.lower_bound();

@@ -21,11 +21,14 @@
 namespace retrograd::ir {
 
 struct MemoryPlan {
-  static constexpr int64_t kAlignment = 64;
+  static constexpr int64_t kAlignment = 64, kLarge = 4096;
+  /// Of a block of this many bytes. Large ones begin with a cache line, for the sake of wide loads; the others where the largest power of
+  /// two that divides their size has it, so that small ones need not fill lines.
+  static int64_t alignment_of(int64_t bytes);
 
   std::vector<int64_t> offsets;  // of each block, in bytes; -1: it escapes, the allocator gives its memory
   int64_t arena_bytes = 0;
-  int64_t lower_bound = 0;  // no arena can be smaller: sizes are rounded up to the alignment
+  int64_t lower_bound = 0;  // no arena can be smaller
   int64_t peak_bytes = 0;   // of all blocks, escaping ones included, as they are
 
   /// How much larger the arena is than it had to be at least: 0.02 is 2 percent.

@@ -40,7 +40,7 @@ void check_plan(const ir::Lifetimes& lifetimes, const ir::MemoryPlan& plan) {
     const ir::Block& b = lifetimes.blocks[i];
     REQUIRE(b.escapes == (plan.offsets[i] < 0));
     if (b.escapes) continue;
-    REQUIRE(plan.offsets[i] % ir::MemoryPlan::kAlignment == 0);
+    REQUIRE(plan.offsets[i] % ir::MemoryPlan::alignment_of(b.bytes) == 0);
     REQUIRE(plan.offsets[i] + b.bytes <= plan.arena_bytes);
     order.push_back(i);
   }
@@ -72,7 +72,10 @@ int64_t best_arena(const ir::Lifetimes& lifetimes) {
   std::vector<size_t> order;
   for (size_t i = 0; i < lifetimes.blocks.size(); ++i)
     if (!lifetimes.blocks[i].escapes) order.push_back(i);
-  const auto rounded = [](int64_t n) { return (n + 63) / 64 * 64; };
+  const auto aligned = [](int64_t at, int64_t bytes) {
+    const int64_t unit = ir::MemoryPlan::alignment_of(bytes);
+    return (at + unit - 1) / unit * unit;
+  };
   int64_t best = INT64_MAX;
   do {
     std::vector<int64_t> offsets(lifetimes.blocks.size(), -1);
@@ -85,14 +88,14 @@ int64_t best_arena(const ir::Lifetimes& lifetimes) {
         for (size_t k = 0; k < offsets.size(); ++k) {
           const ir::Block& b = lifetimes.blocks[k];
           if (offsets[k] < 0 || !overlap(a, b)) continue;
-          if (at < offsets[k] + rounded(b.bytes) && offsets[k] < at + rounded(a.bytes)) {
-            at = offsets[k] + rounded(b.bytes);
+          if (at < offsets[k] + b.bytes && offsets[k] < at + a.bytes) {
+            at = aligned(offsets[k] + b.bytes, a.bytes);
             moved = true;
           }
         }
       }
       offsets[i] = at;
-      size = std::max(size, at + rounded(a.bytes));
+      size = std::max(size, at + a.bytes);
     }
     best = std::min(best, size);
   } while (std::ranges::next_permutation(order).found);
@@ -168,7 +171,23 @@ TEST_CASE("peaks count all that is live at one node") {
   CHECK(ir::lifetimes(graph, {.in_place = false}).peak_bytes() == 120);
   const std::vector<rg::Number> values = {rg::Number::of(int64_t{100}), rg::Number::of(int64_t{200})};
   CHECK(ir::lifetimes(graph, {.values = values}).peak_bytes() == 1200);
-  CHECK(ir::plan_memory(ir::lifetimes(graph)).arena_bytes == 192);  // 64 and 128
+  CHECK(ir::plan_memory(ir::lifetimes(graph)).arena_bytes == 120);  // 40 and 80
+}
+
+TEST_CASE("small blocks fill no lines, large ones begin with one") {
+  using ir::MemoryPlan;
+  CHECK(MemoryPlan::alignment_of(4) == 4);
+  CHECK(MemoryPlan::alignment_of(40) == 8);
+  CHECK(MemoryPlan::alignment_of(128) == 64);
+  CHECK(MemoryPlan::alignment_of(4095) == 1);
+  CHECK(MemoryPlan::alignment_of(4100) == 64);
+  ir::Lifetimes lifetimes;
+  lifetimes.nodes = 1;
+  for (const int64_t bytes : {4, 40, 40, 8192, 4}) lifetimes.blocks.push_back({bytes, 0, 0, false});
+  const MemoryPlan plan = ir::plan_memory(lifetimes);
+  check_plan(lifetimes, plan);
+  CHECK(plan.arena_bytes == 8280);
+  CHECK(plan.lower_bound == 8280);
 }
 
 TEST_CASE("random blocks never overlap, and little is wasted") {
