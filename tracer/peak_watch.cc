@@ -43,14 +43,14 @@ WatchedRun::~WatchedRun() {
 
 void WatchedRun::before_step() { before_ = memory::stats().live_bytes; }
 
-void WatchedRun::after_step(bool is_code, int64_t held) {
+void WatchedRun::after_step(bool is_code, int64_t beside) {
   const int64_t peak = memory::reset_peak();
   most_ = std::max(most_, peak);
   if (is_code)
-    hook_bytes_ = std::max(hook_bytes_, peak - before_ + held_);
+    hook_bytes_ = std::max(hook_bytes_, peak - before_ + beside_);
   else
-    measured_ = std::max(measured_, peak - held_);
-  held_ = held;
+    measured_ = std::max(measured_, peak - beside_);
+  beside_ = beside;
 }
 
 }  // namespace retrograd

@@ -51,13 +51,13 @@ class WatchedRun {
   WatchedRun(const WatchedRun&) = delete;
 
   void before_step();
-  /// `is_code`: what the step ran was code of the user's. `held`: bytes of what such code gave and the run still holds.
-  void after_step(bool is_code, int64_t held);
+  /// `is_code`: what the step ran was code of the user's. `beside`: bytes that are live because of such code; negative if it freed some.
+  void after_step(bool is_code, int64_t beside);
 
  private:
   PeakWatch* const watch_;
   const int64_t planned_, outer_peak_;
-  int64_t most_ = 0, measured_ = 0, hook_bytes_ = 0, before_ = 0, held_ = 0;
+  int64_t most_ = 0, measured_ = 0, hook_bytes_ = 0, before_ = 0, beside_ = 0;
 };
 
 }  // namespace retrograd

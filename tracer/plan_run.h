@@ -132,7 +132,8 @@ struct Plan::Run {
   }
 };
 
-// A run that is measured (tracer/peak_watch.h). The memory that code of the user's gave is told apart as long as the run has not freed it.
+// A run that is measured (tracer/peak_watch.h). What code of the user's allocated and freed is told apart, and so is the run's freeing of what
+// such code gave: of neither the forecast can know.
 class Plan::Watch {
  public:
   explicit Watch(const Run& run) : run_(run), measured_(run.forecast()) {}
@@ -146,10 +147,13 @@ class Plan::Watch {
     bool is_given_away;  // it is not freed by the run
   };
   bool holds(const Storage* memory) const;
+  void note_given(int32_t r);
   const Run& run_;
   WatchedRun measured_;
   bool is_code_ = false;
-  int64_t live_ = 0;
+  int64_t live_ = 0;  // before the step
+  int64_t beside_ =
+      0;  // bytes that are live beside those that the forecast counts; less than none, where code freed them
   std::vector<Given> given_;
 };
 

@@ -28,16 +28,23 @@ void Plan::Watch::before(const Step& s) {
 }
 
 void Plan::Watch::after(const Step& s) {
-  const int64_t grown = memory::stats().live_bytes - live_;
-  for (int i = 0; is_code_ && grown > 0 && i < s.results; ++i)
-    if (const TensorImpl* x = run_.frame->at[static_cast<size_t>(run_.registers(s)[s.operands + i])]) {
-      given_.push_back({x->storage().get(), grown, false});
-      break;
-    }
-  std::erase_if(given_, [&](const Given& g) { return !g.is_given_away && !holds(g.memory); });
-  int64_t held = 0;
-  for (const Given& g : given_) held += g.bytes;
-  measured_.after_step(is_code_, held);
+  if (is_code_) {
+    beside_ += memory::stats().live_bytes - live_;
+    for (int i = 0; i < s.results; ++i) note_given(run_.registers(s)[s.operands + i]);
+  }
+  std::erase_if(given_, [&](const Given& g) {
+    const bool is_freed = !g.is_given_away && !holds(g.memory);
+    if (is_freed) beside_ -= g.bytes;
+    return is_freed;
+  });
+  measured_.after_step(is_code_, beside_);
+}
+
+// Memory that only this register holds: it will be freed when the run lets go of it.
+void Plan::Watch::note_given(int32_t r) {
+  const TensorImpl* x = run_.frame->at[static_cast<size_t>(r)];
+  if (!x || !x->storage() || x->ref_count() != 1 || x->storage()->ref_count() != 1) return;
+  given_.push_back({x->storage().get(), x->storage()->nbytes(), false});
 }
 
 }  // namespace retrograd

@@ -150,3 +150,20 @@ TEST_CASE("what hooks allocate has a line of its own") {
   CHECK(watch.report().differing == 0);
   CHECK(watch.report().hook_bytes == kBytes);
 }
+
+TEST_CASE("what hooks free is told apart, too") {
+  rg::CompiledBackward backward = rg::compile_backward();
+  const Tensor x = rg::randn({kRows, kWidth});
+  const Tensors w = parameters();
+  for (const auto& pair : {rg::save_as_half(w), rg::save_as_fp8(w)}) {
+    const PeakWatch watch;
+    for (int i = 0; i < 2; ++i) {
+      rg::SavedTensorHooksGuard guard(pair);
+      backward(model(x, w));
+    }
+    CHECK(watch.report().runs == 2);
+    CHECK(watch.report().differing == 0);
+    CHECK(watch.report().planned_bytes == watch.report().measured_bytes);
+    CHECK(watch.report().hook_bytes > 0);
+  }
+}

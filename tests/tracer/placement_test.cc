@@ -116,7 +116,7 @@ TEST_CASE("places are used again by other types") {
   %5 = mm %4, %0 : f32[4,4]
   %6 = sum %5 {dim=[0], keepdim=false} : f32[4]
   return %6
-)") == R"(arena of 128 bytes
+)") == R"(arena of 80 bytes
 launch mm#0 f32[4,4] at 0
 launch sum#1 f32[4] at 64
 launch exp#2 f32[4] at 64 over operand 0
