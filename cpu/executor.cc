@@ -55,6 +55,7 @@ class CpuExecutor final : public Executor {
     add_pooling_kernels(table_);
     add_interpolate_kernels(table_);
     add_optimizer_kernels(table_);
+    add_total_norm_kernels(table_);
   }
   std::string_view name() const override { return "cpu"; }
   Kernel find(const OpInfo* op) const override { return table_.find(op).kernel; }

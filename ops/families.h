@@ -31,6 +31,7 @@
 #include "ops/softmax.h"
 #include "ops/sort.h"
 #include "ops/ternary.h"
+#include "ops/total_norm.h"
 #include "ops/unary.h"
 #include "ops/views.h"
 
@@ -71,6 +72,7 @@ void for_each_family(F&& f) {
   f.template operator()<PoolingOps>("pooling.h");
   f.template operator()<InterpolateOps>("interpolate.h");
   f.template operator()<OptimizerOps>("optimizer_steps.h");
+  f.template operator()<TotalNormOps>("total_norm.h");
 }
 
 }  // namespace retrograd::ops

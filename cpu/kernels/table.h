@@ -61,5 +61,6 @@ void add_determinant_kernels(KernelTable& table);
 void add_pooling_kernels(KernelTable& table);
 void add_interpolate_kernels(KernelTable& table);
 void add_optimizer_kernels(KernelTable& table);
+void add_total_norm_kernels(KernelTable& table);
 
 }  // namespace retrograd::cpu

@@ -1,0 +1,35 @@
+// See ops/total_norm.h.
+#include "ops/total_norm.h"
+
+#include "engine/emitter.h"
+#include "ops/shape_ops.h"
+
+namespace retrograd {
+namespace ops {
+
+void TotalNorm::infer(const Call& call, TensorImpl* const* outputs) {
+  for (const TensorImpl* x : call.operands)
+    if (x->dtype() != kFloat32 && x->dtype() != kFloat64)
+      fail_call(call, Category::dtype_mismatch, "operands are float32 or float64");
+  outputs[0]->set_type(kFloat64, call.operands[0]->device(), {});
+}
+
+}  // namespace ops
+
+Tensor total_norm(const Tensors& tensors, Scalar norm_type, bool error_if_nonfinite, SourceLocation where) {
+  if (tensors.empty()) fail(Category::bad_argument, "total_norm", "there are no tensors", where);
+  const NoGradGuard no_grad;
+  Tensors dense;
+  std::vector<TensorImpl*> operands;
+  for (const Tensor& x : tensors) {
+    dense.push_back(contiguous(Operand(x, where)));
+    operands.push_back(dense.back().get());
+  }
+  ops::TotalNorm::Attrs attrs{norm_type, error_if_nonfinite};
+  Tensor result;
+  Emitter::current().emit({&ops::info<ops::TotalNorm>, operands, &attrs, effective_location(where), 1},
+                          &result);
+  return result;
+}
+
+}  // namespace retrograd
