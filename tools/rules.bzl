@@ -15,6 +15,6 @@ def rg_cc_test(name, srcs, deps = [], size = "small", **kwargs):
         name = name,
         size = size,
         srcs = srcs,
-        deps = deps + ["//tests:catch_main"],
+        deps = deps + ["//tests:catch_main", "//tests:errors"],
         **kwargs
     )

@@ -16,19 +16,10 @@
 #include <catch2/catch.hpp>
 
 #include "cpu/parallel.h"
+#include "tests/cpu/threads.h"
 
 namespace retrograd::cpu {
 namespace {
-
-/// Sets the number of threads for one test.
-class Threads {
- public:
-  explicit Threads(int count) : before_(get_num_threads()) { set_num_threads(count); }
-  ~Threads() { set_num_threads(before_); }
-
- private:
-  int before_;
-};
 
 /// How often each of `count` chunks ran.
 std::vector<int> runs_of_chunks(int64_t count) {

@@ -21,18 +21,10 @@
 #include "ops/softmax.h"
 #include "ops/sort.h"
 #include "retrograd/retrograd.h"
+#include "tests/cpu/threads.h"
 
 namespace retrograd::cpu {
 namespace {
-
-class Threads {
- public:
-  explicit Threads(int count) : before_(get_num_threads()) { set_num_threads(count); }
-  ~Threads() { set_num_threads(before_); }
-
- private:
-  int before_;
-};
 
 int64_t live() { return memory::stats().live_bytes; }
 int64_t allocations() { return memory::stats().allocations; }

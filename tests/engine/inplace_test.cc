@@ -10,6 +10,7 @@
 #include "ops/unary.h"
 #include "ops/views.h"
 #include "tests/ops/gradcheck.h"
+#include "tests/errors.h"
 
 namespace retrograd {
 namespace {
@@ -26,16 +27,6 @@ std::vector<double> values(const Tensor& t) { return t.to_vector(); }
 const Tensor& square_(const Tensor& x) {
   return apply_inplace(
       x, [](const Tensor& old) { return mul(old, old); }, "square_");
-}
-
-Category category_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.category();
-  }
-  FAIL("nothing was thrown");
-  return Category::unsupported;
 }
 
 TEST_CASE("a write is seen through every view and raises one version") {

@@ -11,6 +11,7 @@
 #include "ops/ternary.h"
 #include "ops/views.h"
 #include "tests/ops/gradcheck.h"
+#include "tests/errors.h"
 
 namespace retrograd {
 namespace {
@@ -19,16 +20,6 @@ using testing::gradcheck;
 using testing::input;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-Category category_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.category();
-  }
-  FAIL("nothing was thrown");
-  return Category::unsupported;
-}
 
 double worst_difference(const Tensor& got, const Tensor& want) {
   REQUIRE(got.sizes() == want.sizes());

@@ -4,22 +4,13 @@
 #include "ops/rearrange.h"
 #include "ops/views.h"
 #include "tests/ops/gradcheck.h"
+#include "tests/errors.h"
 
 namespace retrograd {
 namespace {
 
 using testing::gradcheck;
 using testing::input;
-
-Category category_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.category();
-  }
-  FAIL("nothing was thrown");
-  return Category::unsupported;
-}
 
 double worst_difference(const Tensor& got, const Tensor& want) {
   REQUIRE(got.sizes() == want.sizes());

@@ -7,22 +7,12 @@
 #include <limits>
 
 #include "retrograd/retrograd.h"
+#include "tests/errors.h"
 
 namespace retrograd {
 namespace {
 
 using Values = std::vector<double>;
-
-template <class F>
-Category category_of(const F& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.category();
-  }
-  FAIL("nothing was thrown");
-  return Category::unsupported;
-}
 
 TEST_CASE("arange: dtype, length and values as in PyTorch") {
   CHECK(arange(5).to_vector() == Values{0, 1, 2, 3, 4});

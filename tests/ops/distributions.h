@@ -7,20 +7,9 @@
 #include <numeric>
 
 #include "retrograd/retrograd.h"
+#include "tests/errors.h"
 
 namespace retrograd::testing {
-
-/// The category of the Error that f throws.
-template <class F>
-Category category_of(const F& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.category();
-  }
-  FAIL("nothing was thrown");
-  return Category::unsupported;
-}
 
 /// Of all elements of a tensor.
 struct Moments {

@@ -9,6 +9,7 @@
 #include "ops/indexing.h"
 #include "ops/sort.h"
 #include "tests/ops/gradcheck.h"
+#include "tests/errors.h"
 
 namespace retrograd {
 namespace {
@@ -28,16 +29,6 @@ Tensor ints(const std::vector<double>& v) { return ints(v, {static_cast<int64_t>
 Tensor mask(const std::vector<double>& v, const Shape& shape) { return tensor(v, shape, {kBool}); }
 
 std::vector<double> values(const Tensor& t) { return t.to_vector(); }
-
-Category category_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.category();
-  }
-  FAIL("nothing was thrown");
-  return Category::unsupported;
-}
 
 TEST_CASE("gather and scatter") {
   const Tensor x = count({2, 3});

@@ -7,6 +7,7 @@
 #include "ops/unary.h"
 #include "ops/views.h"
 #include "tests/ops/gradcheck.h"
+#include "tests/errors.h"
 
 namespace retrograd {
 namespace {
@@ -16,15 +17,6 @@ using testing::input;
 
 Tensor classes(std::initializer_list<double> values, const Shape& shape) {
   return tensor(std::vector<double>(values), shape, {kInt64});
-}
-
-Category category_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.category();
-  }
-  return Category::unsupported;
 }
 
 TEST_CASE("cross_entropy is the negative logarithm of the target's probability") {

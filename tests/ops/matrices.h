@@ -10,24 +10,9 @@
 #include "ops/views.h"
 #include "retrograd/retrograd.h"
 #include "tests/ops/gradcheck.h"
+#include "tests/errors.h"
 
 namespace retrograd::testing {
-
-template <class F>
-Error error_of(const F& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e;
-  }
-  FAIL("nothing was thrown");
-  return Error(Category::unsupported, "");
-}
-
-template <class F>
-Category category_of(const F& f) {
-  return error_of(f).category();
-}
 
 inline double largest(const Tensor& x) {
   double m = 0;

@@ -12,6 +12,7 @@
 #include "ops/unary.h"
 #include "ops/views.h"
 #include "tests/ops/gradcheck.h"
+#include "tests/errors.h"
 
 namespace retrograd {
 namespace {
@@ -25,16 +26,6 @@ Tensor of(const Values& values, ScalarType dtype) {
 void check(const Tensor& got, ScalarType dtype, const Values& want) {
   CHECK(got.dtype() == dtype);
   CHECK(got.to_vector() == want);
-}
-
-template <class F>
-Category category_of(F f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.category();
-  }
-  return Category::unsupported;
 }
 
 TEST_CASE("alpha multiplies in the dtype of the sum") {

@@ -9,9 +9,11 @@
 #include "engine/philox.h"
 #include "ops/all_ops.h"
 #include "retrograd/retrograd.h"
+#include "tests/errors.h"
 
 namespace rg = retrograd;
 using rg::Category;
+using rg::category_of;
 using rg::Tensor;
 
 namespace {
@@ -31,17 +33,6 @@ Moments moments(const Tensor& x) {
   for (double a : v) m.deviation += (a - m.mean) * (a - m.mean) / static_cast<double>(v.size());
   m.deviation = std::sqrt(m.deviation);
   return m;
-}
-
-template <class F>
-Category category_of(F&& f) {
-  try {
-    f();
-  } catch (const rg::Error& e) {
-    return e.category();
-  }
-  FAIL("no Error was thrown");
-  return {};
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "cpu/parallel.h"
 #include "ops/views.h"
 #include "tests/ops/gradcheck.h"
+#include "tests/errors.h"
 
 namespace retrograd {
 namespace {
@@ -19,15 +20,6 @@ using testing::input;
 const double kInf = std::numeric_limits<double>::infinity();
 
 std::vector<double> values(const Tensor& t) { return t.to_vector(); }
-
-Category category_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.category();
-  }
-  return Category::unsupported;
-}
 
 Tensor plain(const Shape& shape, int seed = 3, ScalarType dtype = kFloat64) {
   return to(input(shape, -2, 2, seed).detach(), dtype);

@@ -5,6 +5,7 @@
 #include "ops/join.h"
 #include "ops/rearrange.h"
 #include "tests/ops/gradcheck.h"
+#include "tests/errors.h"
 
 namespace retrograd {
 namespace {
@@ -19,16 +20,6 @@ Tensor count(const Shape& shape, ScalarType dtype = kFloat64) {
 }
 
 std::vector<double> values(const Tensor& t) { return t.to_vector(); }
-
-Category category_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.category();
-  }
-  FAIL("nothing was thrown");
-  return Category::unsupported;
-}
 
 TEST_CASE("a tensor without dims has no size or stride to ask for") {
   for (const int64_t dim : {0, -1}) {

@@ -9,10 +9,12 @@
 #include <cstring>
 
 #include "retrograd/retrograd.h"
+#include "tests/errors.h"
 
 namespace rg = retrograd;
 namespace optim = retrograd::optim;
 using rg::Category;
+using rg::category_of;
 using rg::Tensor;
 
 namespace {
@@ -80,17 +82,6 @@ void check_trajectory(const typename Optimizer::Options& options,
           got[i] ==
           Approx(naive(start[i], options, 7, i)).epsilon(dtype == rg::kFloat64 ? 1e-12 : 2e-5).margin(1e-6));
   }
-}
-
-template <class F>
-Category category_of(F&& f) {
-  try {
-    f();
-  } catch (const rg::Error& e) {
-    return e.category();
-  }
-  FAIL("no Error was thrown");
-  return {};
 }
 
 }  // namespace

@@ -5,9 +5,11 @@
 #include <functional>
 
 #include "retrograd/retrograd.h"
+#include "tests/errors.h"
 
 namespace rg = retrograd;
 using rg::Category;
+using rg::category_of;
 using rg::Tensor;
 using rg::Tensors;
 
@@ -209,16 +211,6 @@ TEST_CASE("control flow that looks at values is an error that names the line") {
 }
 
 namespace {
-
-Category category_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const rg::Error& e) {
-    return e.category();
-  }
-  FAIL("no error");
-  return {};
-}
 
 // body(y, x) with y = x * 1.5, eager and compiled, twice: x, y, results and gradients of all that wants one.
 template <class F>
