@@ -1,18 +1,13 @@
-// Reductions on the CPU.
-//
-// Every reduction but the column sums below runs over rows (cpu/kernels/row_access.h): chunks of kChunk
-// elements give Partials (by the functions of cpu/kernels/reduce_rows.h),
-// rows that lie side by side together, which are merged in order and handed to a `finish` that writes the results. Start reading at RowReducer.
-// Order and cuts follow from sizes alone, whatever the number of threads.
+// Kernels of reductions: which elements of the rows are looked for (cpu/kernels/row_reducer.h), and what the results
+// are made of them. Sums down columns go by cpu/kernels/sum_columns.cc where they can.
 #include "cpu/kernels/reduce.h"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "cpu/features.h"
+#include "cpu/kernels/row_reducer.h"
 #include "cpu/kernels/table.h"
-#include "cpu/parallel.h"
 #include "ops/reduce.h"
 
 namespace retrograd::cpu {
@@ -33,184 +28,6 @@ template const ReduceTable<double>& reduce_table<double>();
 template const ReduceTable<int64_t>& reduce_table<int64_t>();
 
 namespace {
-
-bool is_extreme(Reduction kind) {
-  return kind == Reduction::max || kind == Reduction::min || kind == Reduction::argmax ||
-         kind == Reduction::argmin || kind == Reduction::abs_max || kind == Reduction::abs_min;
-}
-bool takes_larger(Reduction kind) {
-  return kind == Reduction::max || kind == Reduction::argmax || kind == Reduction::abs_max;
-}
-
-// What no elements give.
-template <class V>
-Partial<V> nothing(Reduction kind) {
-  Partial<V> p;
-  if (kind == Reduction::prod) p.value = 1;
-  if constexpr (std::is_same_v<V, double>) {
-    if (kind == Reduction::logsumexp) p.value = -std::numeric_limits<double>::infinity();
-    if (kind == Reduction::moments) p.value = std::numeric_limits<double>::quiet_NaN();
-  }
-  return p;
-}
-
-// Chan's formula for the moments of a union; sums of exponentials are brought to the larger of the two
-// maxima.
-void merge_moments(Partial<double>& a, const Partial<double>& b) {
-  const double n = static_cast<double>(a.count + b.count), share = static_cast<double>(b.count) / n,
-               delta = b.value - a.value;
-  a.value += delta * share;
-  a.second += b.second + delta * delta * static_cast<double>(a.count) * share;
-}
-
-void merge_exponentials(Partial<double>& a, const Partial<double>& b) {
-  if (a.value == b.value) {
-    a.second += b.second;
-    return;
-  }
-  const Partial<double>&high = b.value < a.value || std::isnan(a.value) ? a : b, &low = &high == &a ? b : a;
-  a.second = high.second + low.second * std::exp(low.value - high.value);
-  a.value = high.value;
-}
-
-/// Adds to `a` what was found in the elements behind it.
-template <class V>
-void merge(Reduction kind, Partial<V>& a, const Partial<V>& b) {
-  if (is_extreme(kind)) {
-    const bool nan = b.value != b.value;
-    if (a.value == a.value && (nan || (takes_larger(kind) ? b.value > a.value : b.value < a.value))) {
-      a.value = b.value;
-      a.index = a.count + b.index;
-    }
-  } else if (kind == Reduction::prod) {
-    a.value *= b.value;
-  } else if (kind == Reduction::moments || kind == Reduction::logsumexp) {
-    if constexpr (std::is_same_v<V, double>) {
-      if (kind == Reduction::moments)
-        merge_moments(a, b);
-      else
-        merge_exponentials(a, b);
-    }
-  } else {
-    a.value += b.value;
-  }
-  a.count += b.count;
-}
-
-// V is the accumulation type: double for floating operands, int64_t for the others.
-template <class T>
-class RowReducer {
- public:
-  using V = typename Accumulated<T>::Type;
-
-  RowReducer(const TensorImpl& x, const IntList& dims, Reduction kind, double p)
-      : rows_(x, dims), kind_(kind), p_(p) {}
-
-  /// Calls finish(first, partials) for runs of rows.
-  template <class F>
-  void run(const F& finish) const {
-    const int64_t n = rows_.length(), count = rows_.count();
-    if (n > kChunk && count > 0 && count < 64) return run_by_chunk(finish);
-    const bool is_small = n * count <= kRowGrain;
-    const RowTiles<T> tiles = make_tiles(is_small ? 1 : count_chunks(count, rows_.grain()));
-    if (measuring()) return;
-    const auto run = [&](int64_t begin, int64_t end) {
-      typename RowTiles<T>::Mine tile(tiles);
-      run_rows(begin, end, tile[0], finish);
-    };
-    if (is_small) return run(0, count);
-    parallel_range(count, rows_.grain(), run);
-  }
-
- private:
-  // For a chunk of rows side by side that are not read where they lie.
-  RowTiles<T> make_tiles(int64_t chunks) const {
-    const int64_t most = rows_.most_neighbours(kMostRows);
-    return {most > 1 && !rows_.template is_across<T>() ? most : 0, std::min(kChunk, rows_.length()), chunks};
-  }
-
-  // The chunk that begins at an element, of `count` rows side by side.
-  void chunk(int64_t row, int64_t count, int64_t begin, T* rows_tile, Partial<V>* found) const {
-    const int64_t end = std::min(begin + kChunk, rows_.length()), n = end - begin;
-    std::fill_n(found, count, Partial<V>{});
-    if (count == 1) {
-      T tile[kChunk];
-      const T* x = rows_.read(row, begin, end, tile);
-      reduce_table<T>().reduce(x, n, kind_, p_, found);
-      return;
-    }
-    int64_t stride;
-    const T* x = rows_.read_across(row, count, begin, end, rows_tile, &stride);
-    reduce_table<T>().reduce_columns(x, n, stride, count, kind_, p_, found);
-  }
-
-  // Rows behind each other are summed by one call.
-  bool are_short_sums() const {
-    return kind_ == Reduction::sum && reduce_table<T>().sum_rows && rows_.length() <= kChunk &&
-           rows_.length() > 0 && rows_.template lie_behind<T>();
-  }
-
-  template <class F>
-  void run_short_sums(int64_t begin, int64_t end, const F& finish) const {
-    Partial<V> found[kMostRows];
-    const int64_t stride = rows_.kept().stride[0];
-    for (int64_t first = begin; first < end; first += kMostRows) {
-      const int64_t count = std::min<int64_t>(kMostRows, end - first);
-      T* const unused = nullptr;
-      reduce_table<T>().sum_rows(rows_.read(first, unused), count, stride, rows_.length(), found);
-      finish(first, std::span<const Partial<V>>(found, static_cast<size_t>(count)));
-    }
-  }
-
-  template <class F>
-  void run_rows(int64_t begin, int64_t end, T* tile, const F& finish) const {
-    if (are_short_sums()) return run_short_sums(begin, end, finish);
-    constexpr int64_t kRun = kMostRows;
-    Partial<V> found[kRun], more[kRun];
-    for (int64_t first = begin; first < end;) {
-      int64_t count = 0;  // rows of this run so far
-      while (count < kRun && first + count < end) {
-        const int64_t row = first + count,
-                      rows = rows_.neighbours(row, std::min(end, first + kRun), kMostRows);
-        if (rows_.length() == 0) std::fill_n(found + count, rows, nothing<V>(kind_));
-        for (int64_t at = 0; at < rows_.length(); at += kChunk) {
-          chunk(row, rows, at, tile, at ? more : found + count);
-          for (int64_t k = 0; at && k < rows; ++k) merge(kind_, found[count + k], more[k]);
-        }
-        count += rows;
-      }
-      finish(first, std::span<const Partial<V>>(found, static_cast<size_t>(count)));
-      first += count;
-    }
-  }
-
-  // Few long rows: their chunks are spread over the threads.
-  template <class F>
-  void run_by_chunk(const F& finish) const {
-    const int64_t chunks = (rows_.length() + kChunk - 1) / kChunk, count = rows_.count();
-    const int64_t grain = std::max<int64_t>(1, 8 / count);
-    const Scratch<Partial<V>> found(count * chunks);  // of a chunk, row by row
-    const RowTiles<T> tiles = make_tiles(count_chunks(chunks, grain));
-    if (measuring()) return;
-    parallel_range(chunks, grain, [&](int64_t begin, int64_t end) {
-      typename RowTiles<T>::Mine tile(tiles);
-      for (int64_t i = begin; i < end; ++i)
-        for (int64_t row = 0, rows = 0; row < count; row += rows) {
-          rows = rows_.neighbours(row, count, kMostRows);
-          chunk(row, rows, i * kChunk, tile[0], &found[i * count + row]);
-        }
-    });
-    for (int64_t row = 0; row < count; ++row) {
-      Partial<V>* first = &found[row];
-      for (int64_t i = 1; i < chunks; ++i) merge(kind_, *first, first[i * count]);
-      finish(row, std::span<const Partial<V>>(first, 1));
-    }
-  }
-
-  Rows rows_;
-  Reduction kind_;
-  double p_;
-};
 
 // Reduces and stores value(partial) for each row.
 template <class T, class F>

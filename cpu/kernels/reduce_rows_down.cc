@@ -1,12 +1,9 @@
 // Reductions of neighbouring rows whose elements of one place lie behind each other, such as the columns of a
-// matrix: each lane of a register belongs to one row and goes down its elements. See cpu/kernels/reduce_rows.h.
-// Sums run in lanes of T over kSum elements and in double beyond.
-#include "cpu/kernels/row_lanes.h"
+// matrix (cpu/kernels/lanes_down.h). See cpu/kernels/reduce_rows.h.
+#include "cpu/kernels/lanes_down.h"
 
 namespace retrograd::cpu::RG_ISA {
 namespace {
-
-constexpr int64_t kSum = 128;
 
 /// Some rows as columns of memory: element i of row j is x[i * stride + j].
 template <class T>
@@ -14,63 +11,27 @@ struct Columns {
   const T* x;
   int64_t rows, stride, columns;  // how many elements each, from one to the next, how many rows
 
-  Vec<T> load(int64_t i, int64_t j, int64_t count) const {
-    const T* p = x + i * stride + j;
-    return count == Vec<T>::size ? Vec<T>::load(p) : load_part(p, count, T(0));
-  }
-  /// Calls f(j, count) for the registers of rows.
+  /// Calls f(down, j) for the registers of rows, of which j is the first one's number.
   template <class F>
-  [[gnu::always_inline]] void for_registers(const F& f) const {
-    for (int64_t j = 0; j < columns; j += Vec<T>::size)
-      f(j, columns - j < Vec<T>::size ? columns - j : Vec<T>::size);
+  [[gnu::always_inline]] void for_downs(const F& f) const {
+    for_registers<T>(columns, [&](int64_t j, int64_t count) { f(Down<T>{x + j, stride, count}, j); });
   }
 };
 
-// put(j, the sum over row j's elements v of f(v)).
-template <class T, class F, class Put>
-[[gnu::always_inline]] inline void sum_down(const Columns<T>& c, int64_t j, int64_t count, const F& f,
-                                            const Put& put) {
-  using V = Vec<T>;
-  double total[V::size] = {};
-  for (int64_t first = 0; first < c.rows; first += kSum) {
-    const int64_t last = c.rows - first < kSum ? c.rows : first + kSum;
-    V acc[4] = {V(T(0)), V(T(0)), V(T(0)), V(T(0))};
-    int64_t i = first;
-    for (; i + 4 <= last; i += 4)
-      for (int k = 0; k < 4; ++k) acc[k] += f(c.load(i + k, j, count));
-    for (; i < last; ++i) acc[0] += f(c.load(i, j, count));
-    T lanes[V::size];
-    ((acc[0] + acc[1]) + (acc[2] + acc[3])).store(lanes);
-    for (int k = 0; k < V::size; ++k) total[k] += static_cast<double>(lanes[k]);
-  }
-  for (int64_t k = 0; k < count; ++k) put(j + k, total[k]);
-}
-
 template <class T, class F>
 void sums(const Columns<T>& c, const F& f, Partial<double>* out) {
-  c.for_registers([&](int64_t j, int64_t count) {
-    sum_down(c, j, count, f, [&](int64_t row, double sum) { out[row].value = sum; });
+  c.for_downs([&](const Down<T>& x, int64_t j) {
+    const DownSums<T> found(c.rows, [&](int64_t i) { return f(x.load(i)); });
+    for (int64_t k = 0; k < x.count; ++k) out[j + k].value = found.lanes[k];
   });
 }
 
 template <class T, class F, class G>
-[[gnu::always_inline]] inline Vec<T> fold_down(const Columns<T>& c, int64_t j, int64_t count, T first,
-                                               const F& f, const G& g) {
-  using V = Vec<T>;
-  V acc[4] = {V(first), V(first), V(first), V(first)};
-  int64_t i = 0;
-  for (; i + 4 <= c.rows; i += 4)
-    for (int k = 0; k < 4; ++k) acc[k] = f(acc[k], g(c.load(i + k, j, count)));
-  for (; i < c.rows; ++i) acc[0] = f(acc[0], g(c.load(i, j, count)));
-  return f(f(acc[0], acc[1]), f(acc[2], acc[3]));
-}
-
-template <class T, class F, class G>
 void folds(const Columns<T>& c, T first, const F& f, const G& g, Partial<double>* out) {
-  c.for_registers([&](int64_t j, int64_t count) {
+  c.for_downs([&](const Down<T>& x, int64_t j) {
     T lanes[Vec<T>::size];
-    fold_down(c, j, count, first, f, g).store(lanes);
-    for (int64_t k = 0; k < count; ++k) out[j + k].value = static_cast<double>(lanes[k]);
+    fold_down(x, c.rows, first, f, g).store(lanes);
+    for (int64_t k = 0; k < x.count; ++k) out[j + k].value = static_cast<double>(lanes[k]);
   });
 }
 
@@ -78,10 +39,10 @@ void folds(const Columns<T>& c, T first, const F& f, const G& g, Partial<double>
 template <class T, bool larger>
 void extremes(const Columns<T>& c, Partial<double>* out) {
   using V = Vec<T>;
-  c.for_registers([&](int64_t j, int64_t count) {
-    V best = c.load(0, j, count), place = V(T(0));  // places up to kChunk are exact in T
+  c.for_downs([&](const Down<T>& x, int64_t j) {
+    V best = x.load(0), place = V(T(0));  // places up to kChunk are exact in T
     for (int64_t i = 1; i < c.rows; ++i) {
-      const V v = c.load(i, j, count);
+      const V v = x.load(i);
       const Mask<T> better = (!isnan(best)) & ((larger ? v > best : v < best) | isnan(v));
       best = select(better, v, best);
       place = select(better, V(static_cast<T>(i)), place);
@@ -89,7 +50,7 @@ void extremes(const Columns<T>& c, Partial<double>* out) {
     T values[V::size], places[V::size];
     best.store(values);
     place.store(places);
-    for (int64_t k = 0; k < count; ++k) {
+    for (int64_t k = 0; k < x.count; ++k) {
       out[j + k].value = static_cast<double>(values[k]);
       out[j + k].index = static_cast<int64_t>(places[k]);
     }
@@ -109,41 +70,33 @@ void products(const Columns<T>& c, Partial<double>* out) {
 template <class T>
 void moments(const Columns<T>& c, Partial<double>* out) {
   const double n = static_cast<double>(c.rows);
-  c.for_registers([&](int64_t j, int64_t count) {
-    T mean[Vec<T>::size] = {};
-    double first[Vec<T>::size] = {};
-    sum_down(
-        c, j, count, [](Vec<T> v) { return v; },
-        [&](int64_t row, double sum) { mean[row - j] = static_cast<T>(sum / n); });
-    const Vec<T> shift = Vec<T>::load(mean);
-    sum_down(
-        c, j, count, [&](Vec<T> v) { return v - shift; },
-        [&](int64_t row, double sum) { first[row - j] = sum; });
-    sum_down(
-        c, j, count, [&](Vec<T> v) { return (v - shift) * (v - shift); },
-        [&](int64_t row, double sum) {
-          const double rest = first[row - j] / n;
-          out[row].value = static_cast<double>(mean[row - j]) + rest;
-          out[row].second = sum - rest * first[row - j];
-        });
+  c.for_downs([&](const Down<T>& x, int64_t j) {
+    const Vec<T> shift =
+        DownSums<T>(c.rows, [&](int64_t i) { return x.load(i); }).map([n](double sum) { return sum / n; });
+    const DownSums<T> first(c.rows, [&](int64_t i) { return x.load(i) - shift; });
+    const DownSums<T> second(c.rows, [&](int64_t i) { return (x.load(i) - shift) * (x.load(i) - shift); });
+    T mean[Vec<T>::size];
+    shift.store(mean);
+    for (int64_t k = 0; k < x.count; ++k) {
+      const double rest = first.lanes[k] / n;
+      out[j + k].value = static_cast<double>(mean[k]) + rest;
+      out[j + k].second = second.lanes[k] - rest * first.lanes[k];
+    }
   });
 }
 
 template <class T>
 void exponentials(const Columns<T>& c, Partial<double>* out) {
-  const T inf = static_cast<T>(__builtin_inf());
-  c.for_registers([&](int64_t j, int64_t count) {
-    const Vec<T> shift = fold_down(
-        c, j, count, -inf, [](Vec<T> a, Vec<T> b) { return maximum(a, b); }, [](Vec<T> v) { return v; });
+  c.for_downs([&](const Down<T>& x, int64_t j) {
+    const Vec<T> shift = max_down(x, c.rows);
+    const DownSums<T> found(c.rows, [&](int64_t i) { return exp(x.load(i) - shift); });
     T m[Vec<T>::size];
     shift.store(m);
-    sum_down(
-        c, j, count, [&](Vec<T> v) { return exp(v - shift); },
-        [&](int64_t row, double sum) {
-          const T most = m[row - j];
-          out[row].value = static_cast<double>(most);
-          out[row].second = most - most == 0 ? sum : most > 0 ? 1 : 0;  // infinite, or NaN
-        });
+    for (int64_t k = 0; k < x.count; ++k) {
+      const T most = m[k];
+      out[j + k].value = static_cast<double>(most);
+      out[j + k].second = most - most == 0 ? found.lanes[k] : most > 0 ? 1 : 0;  // infinite, or NaN
+    }
   });
 }
 

@@ -1,0 +1,97 @@
+// Ops by mask (ops/indexing.h): the places of elements that are not zero, and what is read or written there. Their
+// number is known only when the mask is read.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "ops/creation.h"
+#include "ops/index_ops.h"
+#include "ops/indexing.h"
+#include "ops/views.h"
+
+namespace retrograd {
+namespace {
+
+const Shape& shape_of(const Tensor& x) { return x.impl().shape(); }
+
+Tensor flat(const Tensor& x, SourceLocation where) {
+  return reshape_to(Operand(x, where), {x.impl().numel()});
+}
+
+Tensor flat_positions(const Tensor& mask, SourceLocation where) {
+  const Tensor positions = nonzero(Operand(flat(mask, where), where));
+  return select(Operand(positions, where), 1, 0);
+}
+
+void check_mask(const Tensor& mask, std::string_view op, SourceLocation where) {
+  if (mask.dtype() != kBool)
+    fail(Category::dtype_mismatch, op, fmt::format("a mask must be bool, this is {}", describe(mask)), where);
+}
+
+}  // namespace
+
+Tensor masked_select(Operand x, const Tensor& mask) {
+  check_mask(mask, "masked_select", x.where());
+  const Shape shape = broadcast_shapes(shape_of(x.tensor()), shape_of(mask), "masked_select");
+  const Tensor from = flat(expand_to(x, shape), x.where());
+  return index_select(Operand(from, x.where()), 0,
+                      flat_positions(expand_to(Operand(mask, x.where()), shape), x.where()));
+}
+
+Tensor masked_scatter(Operand x, const Tensor& mask, const Tensor& source) {
+  check_mask(mask, "masked_scatter", x.where());
+  if (source.dtype() != x.tensor().dtype())
+    fail(Category::dtype_mismatch, "masked_scatter",
+         fmt::format("{} into {}", describe(source), describe(x.tensor())), x.where());
+  const Shape shape = broadcast_shapes(shape_of(x.tensor()), shape_of(mask), "masked_scatter");
+  const Tensor positions = flat_positions(expand_to(Operand(mask, x.where()), shape), x.where());
+  const Tensor from = flat(source, x.where());
+  if (from.impl().numel() < shape_of(positions)[0])
+    fail(Category::shape_mismatch, "masked_scatter",
+         fmt::format("the source has {} elements, the mask marks {}", from.numel(), positions.numel()),
+         x.where());
+  const Tensor into = flat(expand_to(x, shape), x.where());
+  const Tensor values = narrow(Operand(from, x.where()), 0, 0, shape_of(positions)[0]);
+  return reshape_to(Operand(index_copy(Operand(into, x.where()), 0, positions, values), x.where()), shape);
+}
+
+namespace {
+
+// Writes the places of all elements that are not zero, line by line of the last dim. Every element is written and
+// kept or overwritten, so that chance costs nothing.
+template <class T>
+void write_places(const T* x, const IntArray& size, int64_t count, int64_t* out) {
+  const size_t rank = size.size();
+  const int64_t columns = rank == 0 ? 1 : size.back();
+  int64_t before[kMaxRank] = {};  // the place of a line
+  for (int64_t k = 0; k < count; x += columns) {
+    for (int64_t j = 0; j < columns && k < count; ++j) {
+      int64_t* const place = out + k * static_cast<int64_t>(rank);
+      for (size_t d = 0; d + 1 < rank; ++d) place[d] = before[d];
+      if (rank > 0) place[rank - 1] = j;
+      k += x[j] != T(0);
+    }
+    for (size_t d = rank < 2 ? 0 : rank - 1; d > 0; --d) {
+      if (++before[d - 1] < size[d - 1]) break;
+      before[d - 1] = 0;
+    }
+  }
+}
+
+}  // namespace
+
+Tensor nonzero(Operand x) {
+  x.tensor().raw_data(x.where());
+  NoGradGuard no_grad;
+  const Tensor dense = contiguous(x);
+  Tensor out;
+  dispatch(dense.dtype(), [&]<class T>(std::type_identity<T>) {
+    const T* p = static_cast<const T*>(dense.raw_data(x.where()));
+    const int64_t count = dense.numel() - std::count(p, p + dense.numel(), T(0));
+    out = empty({count, dense.dim()}, {kInt64}, x.where());
+    write_places(p, dense.sizes(), count, static_cast<int64_t*>(out.raw_data(x.where())));
+  });
+  return out;
+}
+
+}  // namespace retrograd
