@@ -8,7 +8,7 @@
 //
 // So element i of a draw depends on (seed, offset, i) alone: not on threads, on the order of work, or on how
 // many elements the tensor has. Kernels that walk whole blocks use the *_block functions; the others pick one
-// element and give the same values.
+// element and give the same values. Choices by a chance take 16 bits each (is_chosen).
 //
 // Limits: a float uniform has 24 random bits and is a multiple of 2^-24; a float normal lies within +-6.7, a
 // double one within +-8.6. Normals go through the C library's log, cos and sin: same bits on one platform
@@ -102,6 +102,28 @@ inline float normal_float(uint64_t seed, uint64_t offset, uint64_t element) {
 /// Standard normal of one element.
 inline double normal_double(uint64_t seed, uint64_t offset, uint64_t element) {
   return normal_double_block(seed, offset, element / 2)[element % 2];
+}
+
+/// A probability as 16 bits and, where these do not settle a choice, 32 more.
+struct Chance {
+  uint32_t high, low;  // high up to 2^16
+};
+
+/// p rounded up to a multiple of 2^-48.
+constexpr Chance chance_of(double p) {
+  const double scaled = p * 0x1p48;
+  const auto floor = static_cast<uint64_t>(scaled);
+  const uint64_t bits = floor + (static_cast<double>(floor) < scaled);
+  return {static_cast<uint32_t>(bits >> 32), static_cast<uint32_t>(bits)};
+}
+
+/// True with that chance. Elements 8 * block .. 8 * block + 7 share a block, lower halves of words first; one in
+/// 2^16 needs a word of a block beyond all others.
+constexpr bool is_chosen(uint64_t seed, uint64_t offset, uint64_t element, Chance chance) {
+  const uint32_t word = philox(seed, element / 8, offset)[element / 2 % 4];
+  const uint32_t bits = element % 2 ? word >> 16 : word & 0xffff;
+  if (bits != chance.high) return bits < chance.high;
+  return philox(seed, element / 4 | uint64_t{1} << 63, offset)[element % 4] < chance.low;
 }
 
 }  // namespace retrograd

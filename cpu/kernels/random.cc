@@ -11,6 +11,7 @@
 #include "cpu/kernels/rows_random.h"
 #include "cpu/kernels/table.h"
 #include "cpu/parallel.h"
+#include "engine/philox.h"
 #include "ops/dropout.h"
 
 namespace retrograd::cpu {
@@ -222,25 +223,40 @@ void bernoulli_kernel(const Call& call, TensorImpl* const* outputs) {
   });
 }
 
-// The mask comes from the float stream for every dtype. A tile is read before it is written: the output may lie on the operand.
+void drop(PhiloxKey key, int64_t at, int64_t count, DropChance chance, const float* x, float scale,
+          float* y) {
+  random_table().dropout_floats(key, static_cast<uint64_t>(at) / 8, count, chance, x, scale, y);
+}
+void drop(PhiloxKey key, int64_t at, int64_t count, DropChance chance, const double* x, double scale,
+          double* y) {
+  random_table().dropout_doubles(key, static_cast<uint64_t>(at) / 8, count, chance, x, scale, y);
+}
+
+// In tiles where elements are converted or lie apart: read before they are written, since the output may lie on the
+// operand.
 void dropout_kernel(const Call& call, TensorImpl* const* outputs) {
   const auto& attrs = call.attrs_as<ops::Dropout::Attrs>();
   const TensorImpl& x = *call.operands[0];
-  const Layout from(x), to(*outputs[0]);
+  TensorImpl& out = *outputs[0];
+  const Layout from(x), to(out);
   const double p = attrs.p.to_double();
+  const Chance chance = chance_of(p);
+  const DropChance dropped{chance.high, chance.low};
+  const PhiloxKey key = key_of(attrs.draw);
   dispatch_floating(x.dtype(), [&]<class T, class C>(T, C) {
-    const float least = threshold(p);
     const C scale = p < 1 ? static_cast<C>(1 / (1 - p)) : C{0};
+    const T* const source = static_cast<const T*>(x.data());
+    T* const target = static_cast<T*>(out.data());
+    if constexpr (std::is_same_v<T, C>)
+      if (x.is_contiguous() && out.is_contiguous())
+        return parallel_range(from.numel(), kGrain, [&](int64_t begin, int64_t end) {
+          drop(key, begin, end - begin, dropped, source + begin, scale, target + begin);
+        });
     for_tiles(from.numel(), [&](int64_t at, int64_t count) {
       C tile[kTile];
-      float u[kTile];
-      gather(static_cast<const T*>(x.data()), from, at, at + count, tile);
-      uniforms(attrs.draw, at, count, u);
-      for (int64_t i = 0; i < count; ++i) {
-        const C kept = tile[i] * scale;  // of all, so that there is no branch
-        tile[i] = u[i] < least ? C{0} : kept;
-      }
-      scatter(tile, static_cast<T*>(outputs[0]->data()), to, at, at + count);
+      gather(source, from, at, at + count, tile);
+      drop(key, at, count, dropped, tile, scale, tile);
+      scatter(tile, target, to, at, at + count);
     });
   });
 }

@@ -185,10 +185,53 @@ void normal_doubles(PhiloxKey key, uint64_t first, int64_t blocks, double* out) 
   });
 }
 
+// Choices of dropout: 0 where an element is dropped. One in 2^16 needs a word more.
+constexpr int64_t kChoices = 2048;
+
+void settle(PhiloxKey key, uint64_t element, uint32_t low, uint16_t* choice) {
+  Words x;
+  philox(key, element / 4 | uint64_t{1} << 63, x);
+  *choice = x.w[element % 4][0] < low ? 0 : 1;
+}
+
+void choose(PhiloxKey key, uint64_t first, int64_t n, DropChance chance, uint16_t* choices) {
+  alignas(64) uint32_t bits[kChoices / 2];
+  words(key, first, (n + 7) / 8, bits);
+  if (chance.high > 0xffff) {  // all
+    for (int64_t i = 0; i < n; ++i) choices[i] = 0;
+    return;
+  }
+  typedef uint16_t Half __attribute__((may_alias));
+  const Half* const halves = reinterpret_cast<const Half*>(bits);
+  const auto high = static_cast<uint16_t>(chance.high);
+  uint16_t open = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    choices[i] = halves[i] >= high ? 0xffff : 0;
+    open |= halves[i] == high ? 0xffff : 0;
+  }
+  if (!open) return;
+  for (int64_t i = 0; i < n; ++i)
+    if (halves[i] == high) settle(key, 8 * first + static_cast<uint64_t>(i), chance.low, choices + i);
+}
+
+template <class T>
+void dropout(PhiloxKey key, uint64_t first, int64_t n, DropChance chance, const T* x, T scale, T* y) {
+  alignas(64) uint16_t kept[kChoices];
+  for (int64_t begin = 0; begin < n; begin += kChoices) {
+    const int64_t count = n - begin < kChoices ? n - begin : kChoices;
+    choose(key, first + static_cast<uint64_t>(begin / 8), count, chance, kept);
+    for (int64_t i = 0; i < count; ++i) {
+      const T scaled = x[begin + i] * scale;  // of all, so that there is no branch
+      y[begin + i] = kept[i] ? scaled : T(0);
+    }
+  }
+}
+
 }  // namespace
 
 const RandomTable& random_table() {
-  static constexpr RandomTable table{words, uniform_floats, uniform_doubles, normal_floats, normal_doubles};
+  static constexpr RandomTable table{words,          uniform_floats, uniform_doubles, normal_floats,
+                                     normal_doubles, dropout<float>, dropout<double>};
   return table;
 }
 

@@ -14,13 +14,24 @@ struct PhiloxKey {
   uint64_t seed, offset;
 };
 
-/// Each function takes whole blocks from block `first` on: of four words or floats, or two doubles.
+/// Which elements are dropped: see Chance in engine/philox.h.
+struct DropChance {
+  uint32_t high, low;
+};
+
+/// Each function takes whole blocks from block `first` on: of four words or floats, two doubles, or eight elements
+/// of dropout, of which the last one may have fewer.
 struct RandomTable {
   void (*words)(PhiloxKey key, uint64_t first, int64_t blocks, uint32_t* out);
   void (*uniform_floats)(PhiloxKey key, uint64_t first, int64_t blocks, float* out);
   void (*uniform_doubles)(PhiloxKey key, uint64_t first, int64_t blocks, double* out);
   void (*normal_floats)(PhiloxKey key, uint64_t first, int64_t blocks, float* out);
   void (*normal_doubles)(PhiloxKey key, uint64_t first, int64_t blocks, double* out);
+  /// y[i] = x[i] * scale, or 0 where element i is dropped, for i < n. y may be x.
+  void (*dropout_floats)(PhiloxKey key, uint64_t first, int64_t n, DropChance chance, const float* x,
+                         float scale, float* y);
+  void (*dropout_doubles)(PhiloxKey key, uint64_t first, int64_t n, DropChance chance, const double* x,
+                          double scale, double* y);
 };
 
 namespace baseline {

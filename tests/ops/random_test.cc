@@ -103,6 +103,22 @@ TEST_CASE("dropout keeps the scale, and the gradient has the same mask") {
   CHECK(y.grad_fn().saved_count() == 0);
 }
 
+TEST_CASE("what is dropped follows from the place in the stream, also where 16 bits do not settle it") {
+  // With this chance an element in 2^16 needs the further bits, and half of those are dropped.
+  const double p = 0.25 + 0x1p-17;
+  for (rg::ScalarType dtype : {rg::kFloat32, rg::kFloat64, rg::kBFloat16}) {
+    rg::manual_seed(5);
+    const std::vector<double> y = rg::dropout(rg::ones({200'003}, {dtype}), p).to_vector();
+    const rg::Chance chance = rg::chance_of(p);
+    CHECK((chance.high == 0x4000 && chance.low == 0x80000000));
+    size_t wrong = 0;
+    for (size_t i = 0; i < y.size(); ++i) wrong += (y[i] == 0) != rg::is_chosen(5, 0, i, chance);
+    CHECK(wrong == 0);
+  }
+  CHECK(rg::chance_of(1).high == 0x10000);
+  CHECK((rg::chance_of(0x1p-60).high == 0 && rg::chance_of(0x1p-60).low == 1));
+}
+
 TEST_CASE("dropout of a strided tensor has the mask of its contiguous copy") {
   const Tensor x = rg::randn({30, 40}).t();
   rg::manual_seed(4);
