@@ -48,6 +48,7 @@ class CpuExecutor final : public Executor {
     add_sampling_kernels(table_);
     add_join_kernels(table_);
     add_rearrange_kernels(table_);
+    add_padding_kernels(table_);
     add_index_kernels(table_);
     add_sort_kernels(table_);
     add_linalg_kernels(table_);

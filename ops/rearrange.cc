@@ -1,4 +1,4 @@
-// See ops/rearrange.h.
+// See ops/rearrange.h. Padding is in ops/padding.cc.
 #include "ops/rearrange.h"
 
 #include <algorithm>
@@ -186,81 +186,6 @@ Tensor diag(Operand x, int64_t k) {
          x.where());
   const Dim n = k < 0 ? shape[0] - Dim(k) : shape[0] + Dim(k);
   return ops::emit<ops::Transposed<ops::Diagonal>>({x.tensor().get()}, {{k, 0, 1}, {n, n}}, x.where());
-}
-
-// ---- pad --------------------------------------------------------------------------------------------------------------------------
-
-namespace {
-
-// The entry that position i (before 0 or behind n - 1) of a padded dim shows.
-int64_t padded_entry(int64_t i, int64_t n, std::string_view mode) {
-  if (mode == "replicate") return std::clamp<int64_t>(i, 0, n - 1);
-  return i < 0 ? -i : i >= n ? 2 * n - 2 - i : i;  // reflect
-}
-
-Tensor pad_dim_constant(Operand x, int d, int64_t before, int64_t after, Scalar value) {
-  Tensor y = x.tensor();
-  if (before < 0 || after < 0) {
-    const Dim cut = before < 0 ? Dim(0) - before : Dim(0), cut_end = after < 0 ? Dim(0) - after : Dim(0);
-    y = narrow(x, d, cut, shape_of(x)[d] - cut - cut_end);
-  }
-  auto border = [&](int64_t n) {
-    Shape shape = y.impl().shape();
-    shape[d] = n;
-    return full(shape, value, {y.dtype(), y.device()}, x.where());
-  };
-  Tensors parts;
-  if (before > 0) parts.push_back(border(before));
-  parts.push_back(y);
-  if (after > 0) parts.push_back(border(after));
-  return parts.size() > 1 ? cat(parts, d, x.where()) : y;
-}
-
-Tensor pad_dim_by_index(Operand x, int d, int64_t before, int64_t after, std::string_view mode) {
-  const int64_t n = shape_of(x)[d].value(), widest = mode == "reflect"    ? n - 1
-                                                     : mode == "circular" ? n
-                                                                          : INT64_MAX;
-  if (before > widest || after > widest || n == 0)
-    fail(Category::bad_argument, "pad",
-         fmt::format("{} padding of {} and {} is too wide for a dim of {}", mode, before, after, n),
-         x.where());
-  const int64_t count = (Dim(n) + before + after).value();
-  const Tensor entries = empty({count}, {kInt64}, x.where());
-  int64_t* entry = entries.data_ptr<int64_t>(x.where());
-  if (mode == "circular") {  // what is cut off does not come back
-    const int64_t first = std::max<int64_t>(-before, 0), kept = n - first - std::max<int64_t>(-after, 0);
-    if (kept <= 0 && count > 0) fail(Category::bad_argument, "pad", "nothing is left to go round", x.where());
-    for (int64_t i = 0; i < count; ++i) entry[i] = first + (i - std::max<int64_t>(before, 0) + kept) % kept;
-  } else {
-    for (int64_t i = 0; i < count; ++i) entry[i] = padded_entry(i - before, n, mode);
-  }
-  return index_select(x, d, entries);
-}
-
-}  // namespace
-
-Tensor pad(Operand x, const IntArray& pad, std::string_view mode, std::optional<Scalar> value) {
-  const int rank = shape_of(x).rank();
-  const bool constant = mode == "constant";
-  if (!constant && mode != "reflect" && mode != "replicate" && mode != "circular")
-    fail(Category::bad_argument, "pad", fmt::format("there is no mode \"{}\"", mode), x.where());
-  if (pad.size() % 2 != 0 || static_cast<int>(pad.size() / 2) > rank)
-    fail(Category::bad_argument, "pad",
-         fmt::format("{} amounts for a tensor of {} dimensions", pad.size(), rank), x.where());
-  if (value && !constant)
-    fail(Category::bad_argument, "pad", fmt::format("mode {} takes no value", mode), x.where());
-  Tensor y = x.tensor();
-  for (size_t i = 0; i < pad.size() / 2; ++i) {
-    const int d = rank - 1 - static_cast<int>(i);
-    const int64_t before = pad[2 * i], after = pad[2 * i + 1];
-    if (before == 0 && after == 0) continue;
-    if (!(shape_of(x)[d] + before + after >= 0))
-      fail(Category::bad_argument, "pad", fmt::format("padding cuts more than dim {} has", d), x.where());
-    const Operand at(y, x.where());
-    y = constant ? pad_dim_constant(at, d, before, after, value.value_or(0))
-                 : pad_dim_by_index(at, d, before, after, mode);
-  }
-  return y.impl().storage() == x.tensor().impl().storage() ? clone(Operand(y, x.where())) : y;
 }
 
 }  // namespace retrograd

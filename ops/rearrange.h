@@ -1,4 +1,4 @@
-// Copies of elements in another order or number: flip, tril, triu, and what is made of these, of views and of cat.
+// Copies of elements in another order or number: flip, tril, triu, pad, and what is made of these, of views and of cat.
 #pragma once
 
 #include "ops/op.h"
@@ -47,7 +47,46 @@ struct Triu : Triangle {
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
 };
 
-using RearrangeOps = OpList<Flip, Tril, Triu>;
+/// Amounts of each dim that are added in front and behind, or cut where negative, and what the additions show.
+struct PadAttrs {
+  enum Mode : int64_t { reflect, replicate, circular };
+  IntList before, after;
+  int64_t mode;
+  void visit(AttrVisitor& v) {
+    v.field("before", before);
+    v.field("after", after);
+    v.field("mode", mode);
+  }
+};
+
+/// The operand continued at the ends of its dims.
+struct Pad : Rearrangement {
+  using Attrs = PadAttrs;
+  static constexpr std::string_view name = "pad",
+                                    doc = "dims continued at both ends by the entries near them";
+  static constexpr std::string_view example = "f32[2,3] {before=[0,1], after=[0,2], mode=1} : f32[2,6]";
+  static void infer(const Call& call, TensorImpl* const* outputs);
+  static Tensor transpose(RuleContext& c, int, const Tensor& g);
+};
+
+/// The transpose: each entry of g added to the one that it shows, of a tensor of `size`.
+struct PadBackward : Rearrangement {
+  struct Attrs : PadAttrs {
+    Shape size;
+    void visit(AttrVisitor& v) {
+      PadAttrs::visit(v);
+      v.field("size", size);
+    }
+  };
+  static constexpr std::string_view name = "pad_backward", doc = "entries added to those that they continue";
+  static constexpr std::string_view operands = "g";
+  static constexpr std::string_view example =
+      "f32[2,6] {before=[0,1], after=[0,2], mode=1, size=[2,3]} : f32[2,3]";
+  static void infer(const Call& call, TensorImpl* const* outputs);
+  static Tensor transpose(RuleContext& c, int, const Tensor& g);
+};
+
+using RearrangeOps = OpList<Flip, Tril, Triu, Pad, PadBackward>;
 
 }  // namespace ops
 

@@ -54,6 +54,7 @@ void add_random_kernels(KernelTable& table);
 void add_sampling_kernels(KernelTable& table);
 void add_join_kernels(KernelTable& table);
 void add_rearrange_kernels(KernelTable& table);
+void add_padding_kernels(KernelTable& table);
 void add_index_kernels(KernelTable& table);
 void add_sort_kernels(KernelTable& table);
 void add_linalg_kernels(KernelTable& table);

@@ -3,6 +3,7 @@
 #include "ops/views.h"
 
 #include "ops/join.h"
+#include "ops/binary.h"
 #include "ops/rearrange.h"
 #include "tests/ops/gradcheck.h"
 #include "tests/errors.h"
@@ -118,6 +119,49 @@ TEST_CASE("padding") {
   CHECK(pad(x, {-2, -1}, "circular").sizes() == IntArray{2, 0});
 }
 
+// The entry of a dim of n that entry i of a padded one shows.
+int64_t shown(const std::string& mode, int64_t i, int64_t n) {
+  if (mode == "replicate") return std::clamp<int64_t>(i, 0, n - 1);
+  if (mode == "circular") return (i % n + n) % n;
+  return i < 0 ? -i : i >= n ? 2 * n - 2 - i : i;
+}
+
+TEST_CASE("padding of several dims, and its gradient") {
+  const Shape shapes[] = {{3, 4, 5}, {70, 6, 100}, {5, 300, 7}};
+  const IntArray amounts[] = {
+      {1, 2}, {1, 0, 2, 3}, {0, 0, 3, 1}, {2, -1, -2, 2, 1, 1}, {-1, -2, 0, 0, 2, 2}, {0, 0, 0, 0, 1, 2}};
+  for (const char* mode : {"reflect", "replicate", "circular"})
+    for (const Shape& shape : shapes)
+      for (const IntArray& amount : amounts)
+        for (const ScalarType dtype : {kFloat32, kFloat64, kBFloat16}) {
+          if (std::string(mode) == "circular" && std::ranges::any_of(amount, [](int64_t n) { return n < 0; }))
+            continue;
+          if (std::string(mode) == "reflect" && amount.size() > 5 && shape[0] == 3 && amount[5] > 2) continue;
+          const Tensor x = to(retrograd::remainder(count(shape), 128), dtype).requires_grad_();
+          const Tensor y = pad(x, amount, mode);
+          const Tensor g = to(retrograd::remainder(count(y.impl().shape()), 8), dtype);
+          const std::vector<double> from = x.to_vector(), to = y.to_vector(), cotangent = g.to_vector();
+          std::vector<double> sums(from.size(), 0);
+          for (size_t place = 0; place < to.size(); ++place) {
+            int64_t rest = static_cast<int64_t>(place), at = 0, pitch = 1;
+            for (int d = 2; d >= 0; --d) {
+              const size_t pair = static_cast<size_t>(2 - d) * 2;
+              const int64_t before = pair < amount.size() ? amount[pair] : 0, n = y.impl().shape()[d].raw();
+              at += shown(mode, rest % n - before, shape[d].raw()) * pitch;
+              rest /= n;
+              pitch *= shape[d].raw();
+            }
+            REQUIRE(to[place] == from[static_cast<size_t>(at)]);
+            sums[static_cast<size_t>(at)] += cotangent[place];
+          }
+          REQUIRE(autograd::grad({y}, {x}, {g})[0].to_vector() == sums);
+        }
+  CHECK(category_of([] { pad(zeros({2, 3}), {3, 0}, "reflect"); }) == Category::bad_argument);
+  CHECK(category_of([] { pad(zeros({2, 3}), {0, 4}, "circular"); }) == Category::bad_argument);
+  CHECK(category_of([] { pad(zeros({2, 0}), {0, 1}, "replicate"); }) == Category::bad_argument);
+  CHECK(category_of([] { pad(zeros({2, 3}), {-4, 0}, "replicate"); }) == Category::bad_argument);
+}
+
 TEST_CASE("derivatives of views") {
   const Tensors x{input({3, 4})};
   gradcheck([](const Tensors& in) { return mul(narrow(in[0], 1, 1, 2), narrow(in[0], 1, 0, 2)); }, x);
@@ -162,8 +206,8 @@ TEST_CASE("derivatives of as_strided: overlapping windows, other layouts, repeat
 TEST_CASE("derivatives of as_strided: what it shows of the memory around its operand is constant") {
   const Tensor above = input({2, 4}, -1, 1, 2).detach(), below = input({1, 4}, -1, 1, 3).detach(),
                between = input({3, 2}, -1, 1, 4).detach();
-  const auto check = [](const Function& operand, const Tensor& x, const IntArray& size, const IntArray& stride,
-                        int64_t offset) {
+  const auto check = [](const Function& operand, const Tensor& x, const IntArray& size,
+                        const IntArray& stride, int64_t offset) {
     gradcheck(
         [&](const Tensors& in) {
           const Tensor y = as_strided(operand(in), size, stride, offset);

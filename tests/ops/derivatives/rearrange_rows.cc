@@ -25,6 +25,12 @@ void add_padding(Rows& rows) {
                          return rg::pad(x[0], {1, 2}, mode);
                        },
                        {{real({2, 3, 4})}, {transposed({1, 2, 3})}}));
+  for (const char* mode : {"reflect", "replicate", "circular"})
+    rows.push_back(row(std::string("pad two dims ") + mode,
+                       [mode](const Tensors& x) {
+                         return rg::pad(x[0], {1, 0, 2, 1}, mode);
+                       },
+                       {{real({2, 3, 2})}, {transposed({3, 4})}, {expanded({3, 4})}}));
   rows.push_back(row(
       "pad with a number",
       [](const Tensors& x) {
