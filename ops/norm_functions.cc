@@ -107,12 +107,6 @@ class Channels {
     return reshape_to(parameter, shape);
   }
 
-  Tensor affine(Tensor y, const Tensor& weight, const Tensor& bias) const {
-    if (weight.defined()) y = mul(Operand(y, x_.where()), spread(weight));
-    if (bias.defined()) y = add(Operand(y, x_.where()), spread(bias));
-    return y;
-  }
-
  private:
   Operand x_;
   std::string_view op_;
@@ -142,23 +136,27 @@ Tensor normalize_by(Operand x, const Channels& channels, const Tensor& mean, con
   return to(Operand(y, x.where()), dtype);
 }
 
-// Statistics of an [N, C, ...] input over `dims`, and the running ones moved towards them, averaged over
+struct ChannelParameters {
+  const Tensor &running_mean, &running_var, &weight, &bias;
+};
+
+// Normalises an [N, C, ...] input over `dims`, and moves the running statistics towards its own, averaged over
 // samples.
 Tensor normalize_by_input(Operand x, const Channels& channels, const IntList& dims,
-                          const Tensor& running_mean, const Tensor& running_var, Scalar momentum, Scalar eps,
-                          std::string_view op) {
+                          const ChannelParameters& p, Scalar momentum, Scalar eps, std::string_view op) {
   const Dim n = ops::reduced_numel(x.tensor().impl().shape(), dims);
   if (n == Dim(1))
     fail(Category::bad_argument, op, "more than one value per channel is needed to train", x.where());
-  const Normalized normalized = normalize(x.tensor(), {}, {}, {dims, eps, true}, x.where());
+  const Normalized normalized =
+      normalize(x.tensor(), p.weight, p.bias, {dims, eps, true, true, {1}}, x.where());
   if (n == Dim(0)) return normalized.y;  // nothing was seen: the running statistics stay
   NoGradGuard no_grad;
   const auto by_channel = [&](const Tensor& stat) {  // kept dims are of size 1, or samples
     return mean(reshape_to(stat, {stat.impl().shape()[0], channels.count()}), {0});
   };
-  if (running_mean.defined()) move_towards(running_mean, by_channel(normalized.mean), momentum);
-  if (running_var.defined())
-    move_towards(running_var, by_channel(var(x.tensor().detach(), dims, 1, true)), momentum);
+  if (p.running_mean.defined()) move_towards(p.running_mean, by_channel(normalized.mean), momentum);
+  if (p.running_var.defined())
+    move_towards(p.running_var, by_channel(var(x.tensor().detach(), dims, 1, true)), momentum);
   return normalized.y;
 }
 
@@ -168,14 +166,15 @@ Tensor layer_norm(Operand x, const Shape& normalized_shape, const Tensor& weight
                   Scalar eps) {
   const IntList dims = last_dims(x, normalized_shape, "layer_norm");
   const Wide wide(x, {&weight, &bias}, "layer_norm");
-  return wide.back(normalize(wide.input().tensor(), weight, bias, {dims, eps, true}, x.where()).y);
+  return wide.back(
+      normalize(wide.input().tensor(), weight, bias, {dims, eps, true, true, dims}, x.where()).y);
 }
 
 // The weight has any floating dtype.
 Tensor rms_norm(Operand x, const Shape& normalized_shape, const Tensor& weight, std::optional<Scalar> eps) {
   const IntList dims = last_dims(x, normalized_shape, "rms_norm");
   const ScalarType dtype = x.tensor().dtype();
-  const ops::NormalizeAttrs attrs{dims, eps.value_or(machine_epsilon(dtype)), false, false};
+  const ops::NormalizeAttrs attrs{dims, eps.value_or(machine_epsilon(dtype)), false, false, dims};
   if (!weight.defined() || weight.dtype() == dtype || !is_floating(dtype) || !is_floating(weight.dtype()))
     return normalize(x.tensor(), weight, {}, attrs, x.where()).y;
   const ScalarType common = promote_types(promote_types(dtype, weight.dtype()), kFloat32);
@@ -183,7 +182,7 @@ Tensor rms_norm(Operand x, const Shape& normalized_shape, const Tensor& weight, 
   return to(Operand(y, x.where()), dtype);
 }
 
-// [N, C, ...] as [N, groups, C / groups, ...] has the groups' elements behind each other.
+// Over the last two dims of [N, groups, C / groups, ...].
 Tensor group_norm(Operand x, int64_t num_groups, const Tensor& weight, const Tensor& bias, Scalar eps) {
   const Channels channels(x, "group_norm");
   if (num_groups <= 0 || !(channels.count() % Dim(num_groups) == Dim(0)))
@@ -194,18 +193,18 @@ Tensor group_norm(Operand x, int64_t num_groups, const Tensor& weight, const Ten
   channels.check(bias, "bias");
   const Wide wide(x, {&weight, &bias}, "group_norm");
   const Shape shape = x.tensor().impl().shape();
-  Dim group = channels.count() / Dim(num_groups);
-  for (int d = 2; d < shape.rank(); ++d) group *= shape[d];
-  const Tensor rows = reshape_to(wide.input(), {shape[0], num_groups, group});
-  const Tensor y = reshape_to(normalize(rows, {}, {}, {{2}, eps, true, false}, x.where()).y, shape);
-  return wide.back(channels.affine(y, weight, bias));
+  const Shape by_group{num_groups, channels.count() / Dim(num_groups)};
+  Shape grouped{shape[0], by_group[0], by_group[1]};
+  Dim rest = 1;
+  for (int d = 2; d < shape.rank(); ++d) rest *= shape[d];
+  grouped.push_back(rest);
+  const auto spread = [&](const Tensor& p) { return p.defined() ? reshape_to(p, by_group) : p; };
+  const Normalized normalized = normalize(reshape_to(wide.input(), grouped), spread(weight), spread(bias),
+                                          {{2, 3}, eps, true, false, {1, 2}}, x.where());
+  return wide.back(reshape_to(normalized.y, shape));
 }
 
 namespace {
-
-struct ChannelParameters {
-  const Tensor &running_mean, &running_var, &weight, &bias;
-};
 
 // batch_norm and instance_norm: `dims` are those that the input's own statistics are taken over, if they are.
 Tensor normalize_channels(Operand x, const ChannelParameters& p, std::optional<IntList> dims, Scalar momentum,
@@ -217,10 +216,9 @@ Tensor normalize_channels(Operand x, const ChannelParameters& p, std::optional<I
   channels.check(p.bias, "bias");
   const Wide wide(x, {&p.running_mean, &p.running_var, &p.weight, &p.bias}, op);
   const Operand in = wide.input();
-  if (!dims)
-    return wide.back(normalize_by(in, channels, p.running_mean, p.running_var, p.weight, p.bias, eps, op));
-  const Tensor y = normalize_by_input(in, channels, *dims, p.running_mean, p.running_var, momentum, eps, op);
-  return wide.back(channels.affine(y, p.weight, p.bias));
+  return wide.back(
+      dims ? normalize_by_input(in, channels, *dims, p, momentum, eps, op)
+           : normalize_by(in, channels, p.running_mean, p.running_var, p.weight, p.bias, eps, op));
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // Type rules and derivatives of ops/norms.h. The public functions are in ops/norm_functions.cc.
 #include "ops/norms.h"
 
+#include <algorithm>
+
 #include "ops/arithmetic.h"
 #include "ops/reduce.h"
 #include "ops/shape_ops.h"
@@ -12,10 +14,27 @@ namespace {
 
 ScalarType stats_dtype(ScalarType dtype) { return dtype == kFloat64 ? kFloat64 : kFloat32; }
 
-Shape normalized_dims(const Shape& shape, const IntList& dim) {
+// The shape of weight and bias beside x.
+Shape affine_shape(const Shape& x, const IntList& affine_dim) {
   Shape out;
-  for (int64_t d : dim) out.push_back(shape[static_cast<int>(d)]);
+  for (int64_t d : affine_dim) out.push_back(x[static_cast<int>(d)]);
   return out;
+}
+
+// Weight or bias as it broadcasts to x.
+Tensor beside(const Tensor& v, const Shape& x, const IntList& affine_dim) {
+  Shape shape;
+  for (int d = 0; d < x.rank(); ++d) shape.push_back(1);
+  for (int64_t d : affine_dim) shape[static_cast<int>(d)] = x[static_cast<int>(d)];
+  return reshape_to(v, shape);
+}
+
+// The reverse for gradients: v, in the shape of x, summed over all other dims.
+Tensor sum_to_affine(const Tensor& v, const IntList& affine_dim, SourceLocation where) {
+  IntArray others;
+  for (int d = 0; d < v.impl().shape().rank(); ++d)
+    if (std::find(affine_dim.begin(), affine_dim.end(), d) == affine_dim.end()) others.push_back(d);
+  return others.empty() ? v : sum(Operand(v, where), others);
 }
 
 TensorImpl* cell(const Tensor& t) { return t.get(); }
@@ -54,8 +73,9 @@ class NormPoint {
     xhat_ = mul(centered, rstd_);
   }
 
-  /// A value per row, or per element of a row, in the shape of x.
+  /// A value per row in the shape of x, and a value of weight or bias.
   Tensor spread(const Tensor& v) const { return expand_to(v, shape_); }
+  Tensor spread_affine(const Tensor& v) const { return spread(beside(v, shape_, attrs_.affine_dim)); }
   Tensor average(const Tensor& v) const { return spread(mean(v, attrs_.dim, true)); }
   /// rstd * (v - E[v] - xhat * E[v * xhat]): the derivative of xhat in the direction v, and its own
   /// transpose.
@@ -78,7 +98,7 @@ void check_affine(const Call& call, const TensorImpl* p, const Shape& shape) {
   if (p->dtype() != call.operands[0]->dtype())
     fail_call(call, Category::dtype_mismatch, "input, weight and bias have different dtypes");
   if (!(p->shape() == shape))
-    fail_call(call, Category::shape_mismatch, "weight and bias must have the normalised shape");
+    fail_call(call, Category::shape_mismatch, "weight and bias must have the sizes of their dims");
 }
 
 }  // namespace
@@ -88,7 +108,8 @@ void Normalize::infer(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl& x = *call.operands[0];
   const Attrs& a = call.attrs_as<Attrs>();
   check_dims(call, a.dim);
-  const Shape sizes = normalized_dims(x.shape(), a.dim);
+  check_dims(call, a.affine_dim);
+  const Shape sizes = affine_shape(x.shape(), a.affine_dim);
   check_affine(call, call.operands[1], sizes);
   check_affine(call, call.operands[2], sizes);
   outputs[0]->set_type(x.dtype(), x.device(), x.shape());
@@ -112,7 +133,9 @@ void Normalize::vjp(RuleContext& c) {
 void Normalize::jvp(TangentContext& c) {
   const Attrs& a = c.attrs<Attrs>();
   const Tensor x = c.in(0).tensor();
-  const auto spread = [shape = c.out_type().shape](const Tensor& v) { return expand_to(v, shape); };
+  const auto spread = [&a, shape = c.out_type().shape](const Tensor& v) {
+    return expand_to(beside(v, shape, a.affine_dim), shape);
+  };
   Tensor t;
   if (c.needs(0)) {
     t = normalize_backward(c.tangent(0), x, c.out(1), c.out(2), {}, a, false, c.where()).dx;
@@ -130,13 +153,14 @@ void NormalizeBackward::infer(const Call& call, TensorImpl* const* outputs) {
     fail_call(call, Category::shape_mismatch, "gradient and input have different types");
   const Attrs& a = call.attrs_as<Attrs>();
   check_dims(call, a.dim);
+  check_dims(call, a.affine_dim);
   if (call.outputs != (a.affine ? 3 : 1))
     fail_call(call, Category::bad_argument, "it gives three gradients if affine, else one");
   const TensorType stats{stats_dtype(x.dtype()), x.device(), reduced_shape(x.shape(), a.dim, true)};
   if (!(call.operands[2]->type() == stats && call.operands[3]->type() == stats))
     fail_call(call, Category::dtype_mismatch, "mean and rstd have other types than normalize gives");
   outputs[0]->set_type(x.dtype(), x.device(), x.shape());
-  const Shape sizes = normalized_dims(x.shape(), a.dim);
+  const Shape sizes = affine_shape(x.shape(), a.affine_dim);
   check_affine(call, call.operands[4], sizes);
   for (int i = 1; i < call.outputs; ++i) outputs[i]->set_type(x.dtype(), x.device(), sizes);
 }
@@ -151,7 +175,7 @@ void NormalizeBackward::vjp(RuleContext& c) {
   const Tensor g = c.in(0).tensor(), x = c.in(1).tensor(),
                weight = c.has_operand(4) ? c.in(4).tensor() : Tensor();
   const NormPoint point(x, c.in(2).tensor(), c.in(3).tensor(), c.attrs<Attrs>());
-  const auto spread = [&](const Tensor& v) { return point.spread(v); };
+  const auto spread = [&](const Tensor& v) { return point.spread_affine(v); };
   const bool affine = c.attrs<Attrs>().affine;
   const Tensor vweight = affine && c.grad(1).defined() ? spread(c.grad(1)) : Tensor();
   const Tensor &xhat = point.xhat(), &rstd = point.rstd();
@@ -160,7 +184,7 @@ void NormalizeBackward::vjp(RuleContext& c) {
     const Tensor v = c.grad(0), h = weight.defined() ? mul(g, spread(weight)) : g;
     const Tensor dh = point.project(v);
     dg = weight.defined() ? mul(dh, spread(weight)) : dh;
-    if (weight.defined()) dweight = sum_to(mul(dh, g), weight.impl().shape(), c.where());
+    if (weight.defined()) dweight = sum_to_affine(mul(dh, g), c.attrs<Attrs>().affine_dim, c.where());
     const Tensor a = point.average(mul(v, xhat)), b = point.average(mul(h, xhat));
     Tensor q = sub(point.average(mul(v, h)), mul(a, b));
     if (point.center()) q = sub(q, mul(point.average(v), point.average(h)));
@@ -184,7 +208,7 @@ void NormalizeBackward::jvp(TangentContext& c) {
                weight = c.has_operand(4) ? c.in(4).tensor() : Tensor();
   const NormPoint point(x, c.in(2).tensor(), c.in(3).tensor(), c.attrs<Attrs>());
   const auto scaled = [&](const Tensor& v, const Tensor& w) {
-    return w.defined() ? mul(v, point.spread(w)) : v;
+    return w.defined() ? mul(v, point.spread_affine(w)) : v;
   };
   const bool affine = c.attrs<Attrs>().affine;
   const Tensor& xhat = point.xhat();
@@ -201,9 +225,9 @@ void NormalizeBackward::jvp(TangentContext& c) {
   }
   c.give(0, tdx);
   if (!affine) return;
-  const Shape sizes = c.out_type(1).shape;
-  if (tweight.defined()) c.give(1, sum_to(tweight, sizes, c.where()));
-  if (c.needs(0)) c.give(2, sum_to(c.tangent(0), sizes, c.where()));
+  const IntList& affine_dim = c.attrs<Attrs>().affine_dim;
+  if (tweight.defined()) c.give(1, sum_to_affine(tweight, affine_dim, c.where()));
+  if (c.needs(0)) c.give(2, sum_to_affine(c.tangent(0), affine_dim, c.where()));
 }
 
 }  // namespace ops

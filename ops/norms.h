@@ -1,9 +1,10 @@
 // Normalisation: one op that all of layer_norm, rms_norm, group_norm, batch_norm and instance_norm are made
 // of.
 //
-//   normalize(x, weight, bias) -> (y, mean, rstd)     over dims `dim`:   xhat = (x - mean) * rstd,   y = xhat
-//   * weight + bias
-// where rstd = 1 / sqrt(variance + eps) and, with center = false (rms_norm), the mean counts as 0. mean and
+//   normalize(x, weight, bias) -> (y, mean, rstd)
+//   over dims `dim`:   xhat = (x - mean) * rstd,   y = xhat * weight + bias
+// where weight and bias have the sizes of dims `affine_dim` of x and are the same along all others (layer_norm: `dim`,
+// batch_norm: the channels), = 1 / sqrt(variance + eps) and, with center = false (rms_norm), the mean counts as 0. mean and
 // rstd are kept for the backward op and never handed out: y and dx are differentiated as functions of x
 // alone, so nothing flows through them. Backward, with h = g * weight and E the mean over the dims:
 //   dx = rstd * (h - E[h] - xhat * E[h * xhat])       dweight = sum(g * xhat)       dbias = sum(g)
@@ -22,15 +23,17 @@ namespace retrograd {
 namespace ops {
 
 struct NormalizeAttrs {
-  IntList dim;  // wrapped and sorted; with a weight or bias: the last dims
+  IntList dim;  // wrapped and sorted
   Scalar eps = 1e-5;
   bool center = true;
   bool constant_stats = true;  // for derivatives of the second derivative
+  IntList affine_dim = {};     // sorted; of weight and bias, if there is one
   void visit(AttrVisitor& v) {
     v.field("dim", dim);
     v.field("eps", eps);
     v.field("center", center);
     v.field("constant_stats", constant_stats);
+    v.field("affine_dim", affine_dim);
   }
 };
 
@@ -41,8 +44,8 @@ struct Normalize {
                                     doc = "(x - mean) / sqrt(variance + eps) * weight + bias over dims";
   static constexpr std::string_view operands = "x, weight, bias";
   static constexpr std::string_view example =
-      "f32[2,3], f32[3], f32[3] {dim=[1], eps=1e-05, center=true, constant_stats=false} : f32[2,3], "
-      "f32[2,1], f32[2,1]";
+      "f32[2,3], f32[3], f32[3] {dim=[1], eps=1e-05, center=true, constant_stats=false, affine_dim=[1]} : "
+      "f32[2,3], f32[2,1], f32[2,1]";
   static constexpr int8_t arity = 3, outputs = 3;
   static constexpr uint8_t optional = 6;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
@@ -65,7 +68,7 @@ struct NormalizeBackward {
   static constexpr std::string_view operands = "g, x, mean, rstd, weight";
   static constexpr std::string_view example =
       "f32[2,3], f32[2,3], f32[2,1], f32[2,1], f32[3] {dim=[1], eps=1e-05, center=true, "
-      "constant_stats=false, affine=true} : f32[2,3], f32[3], f32[3]";
+      "constant_stats=false, affine_dim=[1], affine=true} : f32[2,3], f32[3], f32[3]";
   static constexpr int8_t arity = 5, outputs = -1;
   static constexpr uint8_t optional = 16;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);

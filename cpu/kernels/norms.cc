@@ -1,8 +1,12 @@
 // Normalisation on the CPU: the row functions of cpu/kernels/rows.h over the rows of any dims.
-// Gradients of weight and bias are summed over blocks of rows in T, and over blocks in double, in an order
-// fixed by sizes.
+//
+// Weight and bias along a row are one number for each segment of it: of a whole row where they belong to kept dims
+// (batch_norm), of an element where they belong to the last ones (layer_norm). Where the rows lie side by side, as
+// the columns of a matrix, and have a number each, neighbours are computed together. Gradients of weight and bias
+// are summed in T over a row, or a block of rows that share them, and in double beyond, in an order fixed by sizes.
 #include "ops/norms.h"
 
+#include "cpu/kernels/affine_layout.h"
 #include "cpu/kernels/local_tensor.h"
 #include "cpu/kernels/reduce_rows.h"
 #include "cpu/kernels/row_access.h"
@@ -19,109 +23,279 @@ T* stat(const TensorImpl& x) {
   return static_cast<T*>(x.data());
 }
 
+// Whether rows are computed together. Shape, dims and dtype alone decide: an operand that lies otherwise is copied
+// first, so that a row's bits do not depend on where it lies.
 template <class T>
-void normalize(const Call& call, TensorImpl* const* outputs) {
-  const auto& a = call.attrs_as<ops::NormalizeAttrs>();
-  const Rows in(*call.operands[0], a.dim), out(*outputs[0], a.dim);
-  const LocalCopy weight(call.operands[1], dtype_of<T>()), bias(call.operands[2], dtype_of<T>());
-  const int64_t n = in.length();
-  T *mean = stat<T>(*outputs[1]), *rstd = stat<T>(*outputs[2]);
-  if (n == 0) {  // rows without elements have statistics, too, which are saved
-    if (measuring()) return;
-    std::fill_n(mean, in.count(), T(0));
-    std::fill_n(rstd, in.count(), T(0));
-    return;
-  }
-  const int64_t chunks = count_chunks(in.count(), in.grain());
-  const RowRoom<T> x_room(in, chunks), y_room(out, chunks);
-  const T *scale = weight.values<T>(), *shift = bias.values<T>();
-  parallel_range(in.count(), in.grain(), [&](int64_t begin, int64_t end) {
-    RowReader<T> x(x_room, end);
-    RowWriter<T> y(y_room, end);
-    for (int64_t row = begin; row < end; ++row) {
-      const RowStats stats =
-          row_table<T>().normalize(x(row), scale, shift, n, a.eps.to_double(), a.center, y.target(row));
-      mean[row] = static_cast<T>(stats.mean);
-      rstd[row] = static_cast<T>(stats.rstd);
-      y.done(row);
-    }
-  });
+bool goes_down(const TensorImpl& y, const IntList& dim, const AffineLayout& affine) {
+  if (y.dtype() != dtype_of<T>() || affine.count() > 1) return false;
+  return Rows(y, dim).block() > 1 && Rows(y, dim).along().rank == 1;
 }
+
+constexpr int64_t kTogether = 512;  // rows
+
+// The rows from one on that lie side by side.
+template <class T>
+T* side_by_side(const TensorImpl& x, const Rows& rows, int64_t row) {
+  return static_cast<T*>(x.data()) + rows.kept().offset(row);
+}
+
+template <class T>
+class Forward {
+ public:
+  Forward(const Call& call, TensorImpl* const* outputs)
+      : attrs_(call.attrs_as<ops::NormalizeAttrs>()),
+        layout_(*call.operands[0], attrs_),
+        down_(goes_down<T>(*outputs[0], attrs_.dim, layout_)),
+        x_(call.operands[0], call.operands[0]->dtype(), down_ && !call.operands[0]->is_contiguous()),
+        weight_(call.operands[1], dtype_of<T>()),
+        bias_(call.operands[2], dtype_of<T>()),
+        in_(*x_, attrs_.dim),
+        y_(*outputs[0]),
+        out_(y_, attrs_.dim),
+        mean_(stat<T>(*outputs[1])),
+        rstd_(stat<T>(*outputs[2])) {}
+
+  void run() const {
+    if (in_.length() == 0) {  // rows without elements have statistics, too, which are saved
+      if (measuring()) return;
+      std::fill_n(mean_, in_.count(), T(0));
+      std::fill_n(rstd_, in_.count(), T(0));
+    } else if (down_) {
+      down();
+    } else {
+      along();
+    }
+  }
+
+ private:
+  void down() const {
+    const double eps = attrs_.eps.to_double();
+    parallel_range(in_.count(), in_.grain(), [&](int64_t begin, int64_t end) {
+      T weight[kTogether], bias[kTogether];
+      for (int64_t row = begin, count = 0; row < end; row += count) {
+        count = in_.neighbours(row, end, kTogether);
+        rows_down_table<T>().normalize(side_by_side<T>(*x_, in_, row), in_.along().stride[0],
+                                       layout_.of_rows(weight_.values<T>(), row, count, weight),
+                                       layout_.of_rows(bias_.values<T>(), row, count, bias), in_.length(),
+                                       count, eps, attrs_.center, side_by_side<T>(y_, out_, row),
+                                       out_.along().stride[0], mean_ + row, rstd_ + row);
+      }
+    });
+  }
+
+  void along() const {
+    const int64_t n = in_.length(), segments = layout_.count(),
+                  chunks = count_chunks(in_.count(), in_.grain());
+    const RowRoom<T> x_room(in_, chunks), y_room(out_, chunks);
+    const ThreadScratch<T> numbers(2 * layout_.tile(), chunks);
+    const double eps = attrs_.eps.to_double();
+    parallel_range(in_.count(), in_.grain(), [&](int64_t begin, int64_t end) {
+      RowReader<T> x(x_room, end);
+      RowWriter<T> y(y_room, end);
+      T* const tile = numbers.mine();
+      for (int64_t row = begin; row < end; ++row) {
+        const T *weight = layout_.of_row(weight_.values<T>(), row, tile),
+                *bias = layout_.of_row(bias_.values<T>(), row, tile + layout_.tile());
+        const RowStats stats =
+            segments == n || !(weight || bias)
+                ? row_table<T>().normalize(x(row), weight, bias, n, eps, attrs_.center, y.target(row))
+                : row_table<T>().normalize_segments(x(row), weight, bias, n, n / segments, eps, attrs_.center,
+                                                    y.target(row));
+        mean_[row] = static_cast<T>(stats.mean);
+        rstd_[row] = static_cast<T>(stats.rstd);
+        y.done(row);
+      }
+    });
+  }
+
+  const ops::NormalizeAttrs& attrs_;
+  AffineLayout layout_;
+  bool down_;
+  LocalCopy x_, weight_, bias_;
+  Rows in_;
+  const TensorImpl& y_;
+  Rows out_;
+  T *mean_, *rstd_;
+};
 
 template <class T>
 class Backward {
  public:
   Backward(const Call& call, TensorImpl* const* outputs)
       : attrs_(call.attrs_as<ops::NormalizeBackward::Attrs>()),
-        g_(*call.operands[0], attrs_.dim),
-        x_(*call.operands[1], attrs_.dim),
-        dx_(*outputs[0], attrs_.dim),
+        outputs_(outputs),
+        layout_(*call.operands[1], attrs_),
+        down_(goes_down<T>(*outputs[0], attrs_.dim, layout_)),
+        g_(call.operands[0], call.operands[0]->dtype(), down_ && !call.operands[0]->is_contiguous()),
+        x_(call.operands[1], call.operands[1]->dtype(), down_ && !call.operands[1]->is_contiguous()),
         mean_(call.operands[2], dtype_of<T>()),
         rstd_(call.operands[3], dtype_of<T>()),
         weight_(call.operands[4], dtype_of<T>()),
-        n_(x_.length()),
-        ones_(attrs_.affine && !weight_ ? n_ : 0) {
-    if (ones_.data() && !measuring()) std::fill_n(ones_.data(), n_, T(1));
-  }
+        g_rows_(*g_, attrs_.dim),
+        x_rows_(*x_, attrs_.dim),
+        dx_rows_(*outputs[0], attrs_.dim),
+        n_(x_rows_.length()),
+        count_(x_rows_.count()) {}
 
-  void run(TensorImpl* const* outputs) const {
-    if (n_ == 0) return;
-    const int64_t block = attrs_.affine ? std::max<int64_t>(32, x_.grain()) : x_.grain();
-    const int64_t blocks = (x_.count() + block - 1) / block;
-    const Scratch<T> sums(attrs_.affine ? blocks * 2 * n_ : 0);
-    const Scratch<double> total(attrs_.affine ? n_ : 0);
-    const Rooms rooms{{g_, blocks}, {x_, blocks}, {dx_, blocks}};
-    if (measuring()) return;
-    parallel_range(x_.count(), block, [&](int64_t begin, int64_t end) {
-      T* sum = attrs_.affine ? &sums[begin / block * 2 * n_] : nullptr;
-      if (sum) std::fill_n(sum, 2 * n_, T(0));
-      rows(rooms, begin, end, sum, sum ? sum + n_ : nullptr);
-    });
-    if (!attrs_.affine) return;
-    for (int i = 0; i < 2; ++i) store_sum(sums.data() + i * n_, blocks, total.data(), *outputs[1 + i]);
+  void run() const {
+    const bool wants_sums = attrs_.affine || weight_;
+    if (n_ == 0 || count_ == 0)
+      store_sums([](double*, double*) {});
+    else if (down_)
+      down();
+    else if (!wants_sums)
+      plain();
+    else if (layout_.is_shared() && layout_.count() == n_)
+      shared();
+    else
+      by_row();
   }
 
  private:
   struct Rooms {
     RowRoom<T> g, x, dx;
   };
+  Rooms rooms(int64_t chunks) const { return {{g_rows_, chunks}, {x_rows_, chunks}, {dx_rows_, chunks}}; }
 
-  void rows(const Rooms& rooms, int64_t begin, int64_t end, T* dweight, T* dbias) const {
+  // f(row, g, x, statistics, dx) for each row.
+  template <class F>
+  void for_rows(const Rooms& rooms, int64_t begin, int64_t end, const F& f) const {
     RowReader<T> g(rooms.g, end), x(rooms.x, end);
     RowWriter<T> dx(rooms.dx, end);
     const T *mean = mean_.template values<T>(), *rstd = rstd_.template values<T>();
-    const T* weight = ones_.data() ? ones_.data() : weight_.template values<T>();
     for (int64_t row = begin; row < end; ++row) {
       const RowStats stats{static_cast<double>(mean[row]), static_cast<double>(rstd[row])};
-      row_table<T>().normalize_backward(g(row), x(row), stats, weight, n_, attrs_.center, dx.target(row),
-                                        dweight, dbias);
+      f(row, g(row), x(row), stats, dx.target(row));
       dx.done(row);
     }
   }
 
-  void store_sum(const T* sums, int64_t blocks, double* total, TensorImpl& out) const {
-    std::fill_n(total, n_, 0.0);
-    reduce_table<T>().sum_columns(sums, blocks, 2 * n_, n_, total);
-    dispatch(out.dtype(), [&]<class To>(std::type_identity<To>) {
-      for (int64_t j = 0; j < n_; ++j) static_cast<To*>(out.data())[j] = convert<To>(total[j]);
+  void plain() const {
+    const Rooms rooms = this->rooms(count_chunks(count_, x_rows_.grain()));
+    parallel_range(count_, x_rows_.grain(), [&](int64_t begin, int64_t end) {
+      for_rows(rooms, begin, end, [&](int64_t, const T* g, const T* x, RowStats stats, T* dx) {
+        row_table<T>().normalize_backward(g, x, stats, nullptr, n_, attrs_.center, dx, nullptr, nullptr);
+      });
     });
   }
 
+  // All rows have one weight, with a number for each element: blocks of rows add to the same sums.
+  void shared() const {
+    const int64_t block = std::max<int64_t>(32, x_rows_.grain()), blocks = (count_ + block - 1) / block;
+    const Scratch<T> sums(blocks * 2 * n_);
+    const Ones ones(weight_, n_);
+    const Rooms rooms = this->rooms(blocks);
+    parallel_range(count_, block, [&](int64_t begin, int64_t end) {
+      T* const sum = &sums[begin / block * 2 * n_];
+      std::fill_n(sum, 2 * n_, T(0));
+      for_rows(rooms, begin, end, [&](int64_t, const T* g, const T* x, RowStats stats, T* dx) {
+        row_table<T>().normalize_backward(g, x, stats, ones.weight, n_, attrs_.center, dx, sum, sum + n_);
+      });
+    });
+    store_sums([&](double* dweight, double* dbias) {
+      reduce_table<T>().sum_columns(sums.data(), blocks, 2 * n_, n_, dweight);
+      reduce_table<T>().sum_columns(sums.data() + n_, blocks, 2 * n_, n_, dbias);
+    });
+  }
+
+  // Each row has its own sums, one for each segment.
+  struct Found {
+    Found(int64_t rows, int64_t segments) : dweight(rows * segments), dbias(rows * segments) {}
+    Scratch<T> dweight, dbias;
+  };
+
+  void store_found(const Found& found) const {
+    store_sums([&](double* dweight, double* dbias) {
+      for (int64_t row = 0; row < count_; ++row) {
+        layout_.add(&found.dweight[row * layout_.count()], row, dweight);
+        layout_.add(&found.dbias[row * layout_.count()], row, dbias);
+      }
+    });
+  }
+
+  void by_row() const {
+    const int64_t segments = layout_.count(), chunks = count_chunks(count_, x_rows_.grain());
+    const Found found(count_, segments);
+    const Ones ones(weight_, segments == n_ ? n_ : 0);
+    const Rooms rooms = this->rooms(chunks);
+    const ThreadScratch<T> numbers(layout_.tile(), chunks);
+    parallel_range(count_, x_rows_.grain(), [&](int64_t begin, int64_t end) {
+      for_rows(rooms, begin, end, [&](int64_t row, const T* g, const T* x, RowStats stats, T* dx) {
+        T *dweight = &found.dweight[row * segments], *dbias = &found.dbias[row * segments];
+        const T* weight = layout_.of_row(weight_.template values<T>(), row, numbers.mine());
+        if (segments < n_)
+          return row_table<T>().normalize_segments_backward(g, x, stats, weight, n_, n_ / segments,
+                                                            attrs_.center, dx, dweight, dbias);
+        std::fill_n(dweight, n_, T(0));
+        std::fill_n(dbias, n_, T(0));
+        row_table<T>().normalize_backward(g, x, stats, weight ? weight : ones.weight, n_, attrs_.center, dx,
+                                          dweight, dbias);
+      });
+    });
+    store_found(found);
+  }
+
+  void down() const {
+    const Found found(count_, 1);
+    const T *mean = mean_.template values<T>(), *rstd = rstd_.template values<T>();
+    parallel_range(count_, x_rows_.grain(), [&](int64_t begin, int64_t end) {
+      T weight[kTogether];
+      for (int64_t row = begin, count = 0; row < end; row += count) {
+        count = x_rows_.neighbours(row, end, kTogether);
+        rows_down_table<T>().normalize_backward(
+            side_by_side<T>(*g_, g_rows_, row), g_rows_.along().stride[0], side_by_side<T>(*x_, x_rows_, row),
+            x_rows_.along().stride[0], mean + row, rstd + row,
+            layout_.of_rows(weight_.template values<T>(), row, count, weight), n_, count, attrs_.center,
+            side_by_side<T>(*outputs_[0], dx_rows_, row), dx_rows_.along().stride[0], &found.dweight[row],
+            &found.dbias[row]);
+      }
+    });
+    store_found(found);
+  }
+
+  // The weight, or as many ones.
+  struct Ones {
+    Ones(const LocalCopy& given, int64_t n)
+        : ones(given ? 0 : n), weight(given ? given.values<T>() : ones.data()) {
+      if (!given && !measuring()) std::fill_n(ones.data(), n, T(1));
+    }
+    Scratch<T> ones;
+    const T* weight;
+  };
+
+  // add(dweight, dbias) adds to sums that begin with 0, which then are stored, if they are wanted.
+  template <class Add>
+  void store_sums(const Add& add) const {
+    if (!attrs_.affine) return;
+    const int64_t size = layout_.size();
+    const Scratch<double> sums(2 * size);
+    if (measuring()) return;
+    std::fill_n(sums.data(), 2 * size, 0.0);
+    add(sums.data(), sums.data() + size);
+    for (int i = 0; i < 2; ++i)
+      dispatch(outputs_[1 + i]->dtype(), [&]<class To>(std::type_identity<To>) {
+        for (int64_t j = 0; j < size; ++j)
+          static_cast<To*>(outputs_[1 + i]->data())[j] = convert<To>(sums[i * size + j]);
+      });
+  }
+
   const ops::NormalizeBackward::Attrs& attrs_;
-  Rows g_, x_, dx_;
-  LocalCopy mean_, rstd_, weight_;
-  int64_t n_;
-  Scratch<T> ones_;  // the weight where there is none
+  TensorImpl* const* outputs_;
+  AffineLayout layout_;
+  bool down_;
+  LocalCopy g_, x_, mean_, rstd_, weight_;
+  Rows g_rows_, x_rows_, dx_rows_;
+  int64_t n_, count_;
 };
 
 void normalize_kernel(const Call& call, TensorImpl* const* outputs) {
   dispatch_floating(outputs[0]->dtype(),
-                    [&]<class T>(std::type_identity<T>) { normalize<T>(call, outputs); });
+                    [&]<class T>(std::type_identity<T>) { Forward<T>(call, outputs).run(); });
 }
 
 void normalize_backward_kernel(const Call& call, TensorImpl* const* outputs) {
   dispatch_floating(outputs[0]->dtype(),
-                    [&]<class T>(std::type_identity<T>) { Backward<T>(call, outputs).run(outputs); });
+                    [&]<class T>(std::type_identity<T>) { Backward<T>(call, outputs).run(); });
 }
 
 }  // namespace

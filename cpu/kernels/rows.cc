@@ -84,13 +84,23 @@ struct Moments {
     if (center) rest = squares.sums[0] / count;
     rstd = 1 / __builtin_sqrt(squares.sums[1] / count - rest * rest + eps);
   }
+  RowStats stats() const { return {static_cast<double>(shift) + rest, rstd}; }
+};
+
+// How statistics normalise.
+template <class T>
+struct Normal {
+  Vec<T> shift, rest, rstd;
+
+  explicit Normal(const Moments<T>& m)
+      : shift(m.shift), rest(static_cast<T>(m.rest)), rstd(static_cast<T>(m.rstd)) {}
+  Vec<T> operator()(Vec<T> v) const { return ((v - shift) - rest) * rstd; }
 };
 
 template <class T>
 RowStats normalize(const T* x, const T* weight, const T* bias, int64_t n, double eps, bool center, T* y) {
   const Moments<T> m(x, n, eps, center);
-  const auto xhat = [shift = Vec<T>(m.shift), rest = Vec<T>(static_cast<T>(m.rest)),
-                     rstd = Vec<T>(static_cast<T>(m.rstd))](Vec<T> v) { return ((v - shift) - rest) * rstd; };
+  const Normal<T> xhat(m);
   if (weight && bias) {
     Sweep<T, 3, 1, 0> sweep;
     sweep.run({x, weight, bias}, {y}, n,
@@ -105,7 +115,21 @@ RowStats normalize(const T* x, const T* weight, const T* bias, int64_t n, double
     Sweep<T, 1, 1, 0> sweep;
     sweep.run({x}, {y}, n, [=](const auto& v, auto& out, auto&) { out[0] = xhat(v[0]); });
   }
-  return {static_cast<double>(m.shift) + m.rest, m.rstd};
+  return m.stats();
+}
+
+template <class T>
+RowStats normalize_segments(const T* x, const T* weight, const T* bias, int64_t n, int64_t segment,
+                            double eps, bool center, T* y) {
+  const Moments<T> m(x, n, eps, center);
+  const Normal<T> xhat(m);
+  for (int64_t at = 0, s = 0; at < n; at += segment, ++s) {
+    const Vec<T> scale = weight ? weight[s] : T(1), shift = bias ? bias[s] : T(0);
+    Sweep<T, 1, 1, 0> sweep;
+    sweep.run({x + at}, {y + at}, segment,
+              [=](const auto& v, auto& out, auto&) { out[0] = xhat(v[0]) * scale + shift; });
+  }
+  return m.stats();
 }
 
 // With h = g * weight and xhat = (x - mean) * rstd: dx = rstd * (h - mean(h) - xhat * mean(h * xhat)).
@@ -169,6 +193,35 @@ void normalize_backward(const T* g, const T* x, RowStats stats, const T* weight,
     row.plain();
 }
 
+// The sums of each segment first, of which those of the row are made.
+template <class T>
+void normalize_segments_backward(const T* g, const T* x, RowStats stats, const T* weight, int64_t n,
+                                 int64_t segment, bool center, T* dx, T* dweight, T* dbias) {
+  const Vec<T> mean = static_cast<T>(stats.mean), rstd = static_cast<T>(stats.rstd);
+  double sum = 0, dot = 0;
+  for (int64_t at = 0, s = 0; at < n; at += segment, ++s) {
+    Sweep<T, 2, 0, 2> sweep;
+    sweep.run({g + at, x + at}, {nullptr}, segment, [=](const auto& v, auto&, auto& term) {
+      term[0] = v[0];
+      term[1] = v[0] * ((v[1] - mean) * rstd);
+    });
+    const double w = weight ? static_cast<double>(weight[s]) : 1;
+    sum += w * sweep.sums[0];
+    dot += w * sweep.sums[1];
+    dbias[s] = static_cast<T>(sweep.sums[0]);
+    dweight[s] = static_cast<T>(sweep.sums[1]);
+  }
+  const Vec<T> a = static_cast<T>(center ? sum / static_cast<double>(n) : 0),
+               b = static_cast<T>(dot / static_cast<double>(n));
+  for (int64_t at = 0, s = 0; at < n; at += segment, ++s) {
+    const Vec<T> scale = weight ? weight[s] : T(1);
+    Sweep<T, 2, 1, 0> sweep;
+    sweep.run({g + at, x + at}, {dx + at}, segment, [=](const auto& v, auto& out, auto&) {
+      out[0] = rstd * ((v[0] * scale - a) - (v[1] - mean) * rstd * b);
+    });
+  }
+}
+
 template <class T>
 double log_sum_exp(const T* x, int64_t n) {
   const LogSum<T> sum(x, n);
@@ -188,8 +241,9 @@ void scaled_softmax(const T* x, double lse, double g, int64_t n, T* dx) {
 template <class T>
 const RowTable<T>& row_table() {
   static constexpr RowTable<T> table{
-      softmax<T>,   log_softmax<T>,        softmax_backward<T>, log_softmax_backward<T>,
-      normalize<T>, normalize_backward<T>, log_sum_exp<T>,      scaled_softmax<T>};
+      softmax<T>,     log_softmax<T>,        softmax_backward<T>,   log_softmax_backward<T>,
+      normalize<T>,   normalize_backward<T>, normalize_segments<T>, normalize_segments_backward<T>,
+      log_sum_exp<T>, scaled_softmax<T>};
   return table;
 }
 template const RowTable<float>& row_table<float>();

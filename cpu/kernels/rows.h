@@ -29,6 +29,12 @@ struct RowTable {
   /// dx, and dweight += g * xhat, dbias += g; or dx alone where all three are null.
   void (*normalize_backward)(const T* g, const T* x, RowStats stats, const T* weight, int64_t n, bool center,
                              T* dx, T* dweight, T* dbias);
+  /// The same with a weight and a bias for each `segment` elements.
+  RowStats (*normalize_segments)(const T* x, const T* weight, const T* bias, int64_t n, int64_t segment,
+                                 double eps, bool center, T* y);
+  /// dx, and for each segment dweight = sum of g * xhat and dbias = sum of g. Without a weight: all 1.
+  void (*normalize_segments_backward)(const T* g, const T* x, RowStats stats, const T* weight, int64_t n,
+                                      int64_t segment, bool center, T* dx, T* dweight, T* dbias);
   /// log(sum(exp(x))).
   double (*log_sum_exp)(const T* x, int64_t n);
   /// dx = g * exp(x - lse).
@@ -43,6 +49,13 @@ struct RowsDownTable {
                             int64_t columns, T* dx, int64_t dx_stride);
   Forward softmax, log_softmax;
   Backward softmax_backward, log_softmax_backward;
+  /// As normalize and normalize_backward, with an element of weight, bias, statistics and gradients for each row;
+  /// weight and bias may be null.
+  void (*normalize)(const T* x, int64_t x_stride, const T* weight, const T* bias, int64_t n, int64_t columns,
+                    double eps, bool center, T* y, int64_t y_stride, T* mean, T* rstd);
+  void (*normalize_backward)(const T* g, int64_t g_stride, const T* x, int64_t x_stride, const T* mean,
+                             const T* rstd, const T* weight, int64_t n, int64_t columns, bool center, T* dx,
+                             int64_t dx_stride, T* dweight, T* dbias);
 };
 
 namespace baseline {
@@ -67,5 +80,7 @@ const RowsDownTable<T>& rows_down_table();
 /// The table of the best level that this machine has, for T float and double.
 template <class T>
 const RowTable<T>& row_table();
+template <class T>
+const RowsDownTable<T>& rows_down_table();
 
 }  // namespace retrograd::cpu

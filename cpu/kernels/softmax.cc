@@ -28,11 +28,6 @@ const RowTable<T>& row_table() {
 template const RowTable<float>& row_table<float>();
 template const RowTable<double>& row_table<double>();
 
-namespace {
-
-constexpr int64_t kShort = 32;  // rows up to this length are turned
-constexpr int64_t kTogether = 64;
-
 template <class T>
 const RowsDownTable<T>& rows_down_table() {
 #if defined(__x86_64__)
@@ -44,6 +39,13 @@ const RowsDownTable<T>& rows_down_table() {
 #endif
   return baseline::rows_down_table<T>();
 }
+template const RowsDownTable<float>& rows_down_table<float>();
+template const RowsDownTable<double>& rows_down_table<double>();
+
+namespace {
+
+constexpr int64_t kShort = 32;  // rows up to this length are turned
+constexpr int64_t kTogether = 64;
 
 // Element i of row j, of some neighbouring rows, is at p[i * stride + j].
 template <class T>

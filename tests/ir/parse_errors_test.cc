@@ -209,7 +209,7 @@ TEST_CASE("operands and results are as many as the op has") {
   check_line("%1 = accumulate_grad @l, %b : f32[s0]", "accumulate_grad gives 0 results, not 1");
   check_line(
       "normalize_backward %a, %a, %a, %a, none {dim=[1], eps=0.1, "
-      "center=true, constant_stats=false, "
+      "center=true, constant_stats=false, affine_dim=[], "
       "affine=false}",
       "normalize_backward gives at least one result, not 0");
   check_line("%1 = neg 2.0 : f32[s0]", "expected a value or none at \"2.0 : f32[s0]\"");

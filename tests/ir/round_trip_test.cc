@@ -57,7 +57,7 @@ TEST_CASE("every kind of attribute and operand") {
   %7 = slice %0 {dim=0, start=1, length=(s0-2), step=1} : f32[(s0-2),s1]
   %8 = where %2, %0, -1 : f32[s0,s1]
   %9 = sub 2.5, %0 : f32[s0,s1]
-  %10, %11, %12 = normalize %0, none, none {dim=[1], eps=1e-05, center=true, constant_stats=false} : f32[s0,s1], f32[s0,1], f32[s0,1]
+  %10, %11, %12 = normalize %0, none, none {dim=[1], eps=1e-05, center=true, constant_stats=false, affine_dim=[]} : f32[s0,s1], f32[s0,1], f32[s0,1]
   %13 = cat %0, %0, %0 {dim=0} : f32[((s0+s0)+s0),s1]
   %14 = uniform {size=[2], from=0.0, to=1.0, dtype=f32, seed=-7, offset=9223372036854775807} : f32[2]
   return %13, none, %11

@@ -79,6 +79,68 @@ TEST_CASE("group_norm of one group per channel is instance_norm, and of one grou
   CHECK_FALSE(close(group_norm(x, 2), instance_norm(x)));
 }
 
+// Values and gradients of a normalisation with weight and bias by channel, and of the same as ops behind each other.
+void check_by_channel(const Function& norm, const Tensor& x, double tolerance) {
+  const Dim channels = x.impl().shape()[1];
+  const auto parameter = [&](int seed) {
+    return to(input({channels}, 0.5, 2, seed).detach(), x.dtype()).requires_grad_();
+  };
+  Shape beside{1, channels};
+  beside.resize(x.impl().rank());
+  const Function apart = [&](const Tensors& in) {
+    return add(mul(norm({in[0]}), reshape_to(in[1], beside)), reshape_to(in[2], beside));
+  };
+  const Tensors in{x, parameter(2), parameter(3)};
+  std::vector<Tensors> found;
+  for (const Function& f : {norm, apart}) {
+    const Tensor y = f(in);
+    const Tensor g = to(input(y.impl().shape(), -1, 1, 9).detach(), x.dtype());
+    found.push_back(autograd::grad({y}, in, {g}));
+    found.back().push_back(y.detach());
+  }
+  for (size_t i = 0; i < 4; ++i) {
+    const std::vector<double> a = found[0][i].to_vector(), b = found[1][i].to_vector();
+    REQUIRE(a.size() == b.size());
+    for (size_t k = 0; k < a.size(); ++k) REQUIRE(std::abs(a[k] - b[k]) <= tolerance * (1 + std::abs(b[k])));
+  }
+}
+
+TEST_CASE("weights by channel are as products and sums behind the normalisation") {
+  const auto of = [](const Tensors& in, size_t i) { return in.size() > 1 ? in[i] : Tensor(); };
+  const std::vector<Function> norms{
+      [&](const Tensors& in) { return group_norm(in[0], 2, of(in, 1), of(in, 2)); },
+      [&](const Tensors& in) { return group_norm(in[0], 4, of(in, 1), of(in, 2)); },
+      [&](const Tensors& in) { return group_norm(in[0], 1, of(in, 1), of(in, 2)); },
+      [&](const Tensors& in) { return batch_norm(in[0], {}, {}, of(in, 1), of(in, 2), true); },
+      [&](const Tensors& in) {
+        return in[0].dim() > 2 ? instance_norm(in[0], {}, {}, of(in, 1), of(in, 2)) : in[0] * 1;
+      }};
+  for (const Shape& shape : {Shape{5, 8}, Shape{90, 72}, Shape{3, 4, 2}, Shape{2, 8, 5}, Shape{2, 4, 17, 3},
+                             Shape{2, 12, 4, 40}, Shape{0, 4, 3}, Shape{2, 4, 0}})
+    for (size_t i = 0; i + (shape.rank() == 2) < norms.size(); ++i)
+      for (ScalarType dtype : {kFloat64, kFloat32}) {
+        const Tensor x = to(input(shape, 1, 3, 7).detach(), dtype).requires_grad_();
+        const double tolerance = dtype == kFloat64 ? 1e-10 : 2e-4;
+        check_by_channel(norms[i], x, tolerance);
+        IntArray turned(static_cast<size_t>(shape.rank()));
+        for (size_t d = 0; d < turned.size(); ++d) turned[d] = static_cast<int64_t>(turned.size() - 1 - d);
+        const Tensor strided = permute(contiguous(permute(x.detach(), turned)), turned);
+        check_by_channel(norms[i], strided.requires_grad_(), tolerance);
+      }
+}
+
+TEST_CASE("16-bit inputs with weights by channel are rounded once") {
+  const Tensor x = to(input({2, 4, 6}, -2, 3, 7).detach(), kBFloat16),
+               w = to(input({4}, 0.5, 2, 2).detach(), kBFloat16),
+               b = to(input({4}, -1, 1, 3).detach(), kBFloat16);
+  const auto wide = [](const Tensor& t) { return to(t, kFloat32); };
+  const auto same = [](const Tensor& y, const Tensor& exact) {
+    return y.to_vector() == to(exact, kBFloat16).to_vector();
+  };
+  CHECK(same(group_norm(x, 2, w, b), group_norm(wide(x), 2, wide(w), wide(b))));
+  CHECK(same(batch_norm(x, {}, {}, w, b, true), batch_norm(wide(x), {}, {}, wide(w), wide(b), true)));
+}
+
 TEST_CASE("derivatives of normalisations") {
   const Tensor x = input({2, 3, 4}), w = input({4}, 0.5, 2, 2), b = input({4}, -1, 1, 3),
                w2 = input({3, 4}, 0.5, 2, 4);
