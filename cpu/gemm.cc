@@ -7,6 +7,7 @@
 #include "cpu/gemm.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "cpu/features.h"
 #include "cpu/gemm_plan.h"
@@ -85,10 +86,17 @@ void thin(const Gemm<T>& g) {
   }
 }
 
+// C before anything is added to it.
 template <class T>
-void clear(const Gemm<T>& g) {
-  if (g.accumulate || measuring()) return;
-  for (int64_t i = 0; i < g.m; ++i) std::fill_n(g.c + i * g.c_row, g.n, typename Gemm<T>::Sum(0));
+void begin(const Gemm<T>& g) {
+  if (measuring() || (g.accumulate && !g.start)) return;
+  for (int64_t i = 0; i < g.m; ++i) {
+    auto* const row = g.c + i * g.c_row;
+    if (g.start)
+      std::copy_n(g.start + i * g.start_row, g.n, row);
+    else
+      std::fill_n(row, g.n, typename Gemm<T>::Sum(0));
+  }
 }
 
 // Those without tiles: nothing to add up, or thin.
@@ -100,8 +108,12 @@ bool is_special(const Gemm<T>& g) {
 template <class T>
 void run_special(const Gemm<T>& g) {
   if (g.m == 0 || g.n == 0) return;
-  if (g.k == 0) return clear(g);
-  if constexpr (kGroup<T> == 1) thin(g);
+  if (g.k == 0 || g.start) begin(g);
+  if (g.k == 0) return;
+  Gemm<T> rest = g;
+  if (g.start) rest.accumulate = true;
+  rest.start = nullptr;
+  if constexpr (kGroup<T> == 1) thin(rest);
 }
 
 template <class T>
@@ -117,7 +129,8 @@ template <class T>
 void run_batch(const Gemm<T>& first, std::span<const BatchOffsets> offsets) {
   if (first.m == 0 || first.n == 0) return;
   const bool special = is_special(first);
-  const Plan<T> plan(first);
+  std::optional<Plan<T>> plan;
+  if (!special) plan.emplace(first);
   const int64_t count = static_cast<int64_t>(offsets.size());
   const auto one = [&](int64_t i) {
     Gemm<T> g = first;
@@ -130,7 +143,7 @@ void run_batch(const Gemm<T>& first, std::span<const BatchOffsets> offsets) {
     if (special)
       run_special(g);
     else
-      run_tiles(g, plan);
+      run_tiles(g, *plan);
   };
   const double work =
       static_cast<double>(first.m) * static_cast<double>(first.n) * static_cast<double>(first.k);

@@ -1,5 +1,6 @@
-// Matrix products of float and double on the CPU: C (+)= alpha A B, single or batched, over operands of any
-// strides; of bfloat16 into float, where the machine has instructions for that.
+// Matrix products of float and double on the CPU: C = alpha A B, added to C or to another matrix if wanted,
+// single or batched, over operands of any strides; of bfloat16 into float, where the machine has instructions
+// for that.
 //
 // A transposed operand is one whose strides are swapped; nothing is copied for it. The kernels are in
 // cpu/kernels/gemm.cc, one set per instruction-set level; gemm.cc cuts the work. Cuts depend on sizes and
@@ -34,6 +35,10 @@ struct Gemm {
   int64_t c_row;
   Sum alpha = 1;
   bool accumulate = false;  // add to C instead of replacing it
+  /// What C is taken to be before the product is added, unless null: a matrix whose rows are start_row elements
+  /// apart, 0 for a row that is added to all.
+  const Sum* start = nullptr;
+  int64_t start_row = 0;
 };
 
 /// Computes it, on the pool when it is large. With k = 0 the product is zero.
@@ -51,7 +56,8 @@ struct BatchOffsets {
   int64_t a, b, c;
 };
 
-/// gemm() for every entry of `offsets`, small ones in parallel. No two may write the same memory.
+/// gemm() for every entry of `offsets`, small ones in parallel. No two may write the same memory; `start` has to be
+/// null.
 void gemm_batched(const Gemm<float>& first, std::span<const BatchOffsets> offsets);
 void gemm_batched(const Gemm<double>& first, std::span<const BatchOffsets> offsets);
 void gemm_batched(const Gemm<BFloat16>& first, std::span<const BatchOffsets> offsets);

@@ -1,8 +1,9 @@
 // How one matrix product is cut and packed, and its tiles computed: the part of cpu/gemm.cc between the public
 // functions and the kernels of an instruction-set level (cpu/kernels/gemm_kernels.h).
 //
-// C is cut into tiles, the chunks of a parallel loop. Within a tile k runs in blocks of kDepth, so that a
-// column panel of B stays in the first-level cache while the rows of the tile pass by. An operand is read
+// C is cut into tiles, the chunks of a parallel loop. Within a tile k runs in blocks of about equal depth, at
+// most kDepth, so that a column panel of B stays in the first-level cache while the rows of the tile pass by. An
+// operand is read
 // - where it lies, when it lies well or is used little;
 // - from panels that every tile packs for itself, when each of its panels is used by one tile: they never
 //   leave the caches of a core;
@@ -27,6 +28,7 @@ namespace gemm_detail {
 inline int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }
 
 inline constexpr int64_t kDepth = 256;            // of one block of k, in packed elements
+inline constexpr int64_t kDepthStep = 16;         // which the depth of a block is a multiple of, for the packing
 inline constexpr int64_t kTileRowPanels = 16;     // rows of a tile of C: 96 (224 with AVX-512)
 inline constexpr int64_t kAllRowPanels = 24;      // of a C whose rows all belong to a tile
 inline constexpr int64_t kAllColumnPanels = 24;   // of a C whose columns all belong to a tile
@@ -45,8 +47,13 @@ template <class T>
 using Packed = typename GemmTypes<T>::Packed;
 template <class T>
 inline constexpr int64_t kGroup = GemmTypes<T>::group;
+
+/// Elements of a block of k > 0, but for the last one.
 template <class T>
-inline constexpr int64_t kBlockDepth = kDepth* kGroup<T>;  // in elements of T
+int64_t block_depth(int64_t k) {
+  const int64_t most = kDepth * kGroup<T>, step = kDepthStep * kGroup<T>;
+  return ceil_div(ceil_div(k, ceil_div(k, most)), step) * step;
+}
 
 template <class T>
 MatrixView<T> transposed(MatrixView<T> x) {
@@ -59,6 +66,7 @@ template <class T>
 struct Plan {
   const GemmKernels<T>& kernel = gemm_kernels<T>();
   int64_t row_panels, column_panels, tile_rows, tile_columns;  // in panels
+  int64_t depth;                                               // of a block of k, in elements of T
   Packing a = Packing::none, b = Packing::none;
 
   explicit Plan(const Gemm<T>& g)
@@ -66,7 +74,8 @@ struct Plan {
         column_panels(ceil_div(g.n, kernel.columns)),
         tile_rows(std::min(kTileRowPanels, row_panels)),
         tile_columns(
-            std::min(kTileBytes / static_cast<int64_t>(sizeof(Packed<T>)) / kernel.columns, column_panels)) {
+            std::min(kTileBytes / static_cast<int64_t>(sizeof(Packed<T>)) / kernel.columns, column_panels)),
+        depth(block_depth<T>(g.k)) {
     const bool packs_a = worth_packing_a(g), packs_b = worth_packing_b(g);
     const int64_t least = g.b.column == 1 ? kTiles * kGroupPanels : kTiles / 2;
     const bool all_rows = packs_b && row_panels <= kAllRowPanels && column_panels >= least;
@@ -125,7 +134,7 @@ class Slab {
   void run() const {
     pack_before();
     const int64_t down = plan_.tiles_down(), tiles = plan_.tiles();
-    const int64_t deepest = groups(std::min(kBlockDepth<T>, g_.k)),
+    const int64_t deepest = groups(std::min(plan_.depth, g_.k)),
                   a_size = plan_.a == Packing::within ? plan_.tile_rows * plan_.kernel.rows * deepest : 0,
                   b_size = plan_.b == Packing::within ? group() * plan_.kernel.columns * deepest : 0;
     const ThreadScratch<Packed<T>> a(a_size, tiles), b(b_size, tiles);
@@ -148,12 +157,12 @@ class Slab {
     const int64_t a_panels = plan_.a == Packing::before ? plan_.row_panels : 0,
                   b_panels = plan_.b == Packing::before ? plan_.column_panels : 0,
                   panels = a_panels + b_panels;
-    const int64_t work = plan_.kernel.columns * std::min(kBlockDepth<T>, g_.k);
-    parallel_range(panels * ceil_div(g_.k, kBlockDepth<T>), ceil_div(kPackWork, work),
+    const int64_t work = plan_.kernel.columns * std::min(plan_.depth, g_.k);
+    parallel_range(panels * ceil_div(g_.k, plan_.depth), ceil_div(kPackWork, work),
                    [&](int64_t begin, int64_t end) {
                      for (int64_t i = begin; i < end; ++i) {
-                       const int64_t p = i % panels, l = i / panels * kBlockDepth<T>;
-                       const int64_t depth = std::min(kBlockDepth<T>, g_.k - l);
+                       const int64_t p = i % panels, l = i / panels * plan_.depth;
+                       const int64_t depth = std::min(plan_.depth, g_.k - l);
                        if (p < a_panels)
                          pack_a(p, l, depth, place(a_, plan_.kernel.rows, a_panels, p, l, depth));
                        else
@@ -190,11 +199,13 @@ class Slab {
     x.n = std::min(plan_.tile_columns * columns, g_.n - j);
     x.c = g_.c + i * g_.c_row + j;
     x.c_row = g_.c_row;
+    x.start_row = g_.start_row;
     x.alpha = g_.alpha;
-    for (int64_t l = 0; l < g_.k; l += kBlockDepth<T>) {
-      const int64_t depth = std::min(kBlockDepth<T>, g_.k - l);
+    for (int64_t l = 0; l < g_.k; l += plan_.depth) {
+      const int64_t depth = std::min(plan_.depth, g_.k - l);
       x.k = groups(depth);
       x.accumulate = g_.accumulate || l > 0;
+      x.start = l == 0 && g_.start ? g_.start + i * g_.start_row + j : nullptr;
       set_a(x, row_panel, l, depth, own.a);
       if (plan_.b == Packing::within) {
         by_panels(x, column_panel, l, depth, own.b);
@@ -245,6 +256,7 @@ class Slab {
     for (int64_t j = 0; j < all.n; j += group() * columns, panel += group()) {
       x.n = std::min(group() * columns, all.n - j);
       x.c = all.c + j;
+      x.start = all.start ? all.start + j : nullptr;
       for (int64_t p = 0; p < ceil_div(x.n, columns); ++p) pack_b(panel + p, l, depth, own + p * x.b_panel);
       plan_.kernel.block(x);
     }
@@ -271,13 +283,14 @@ void run_tiles(const Gemm<T>& g, const Plan<T>& plan) {
   const bool near = g.m * g.n * static_cast<int64_t>(sizeof(typename Gemm<T>::Sum)) <= kNearBytes;
   const int64_t most =
       (near ? kNearSlabBytes : kSlabBytes) / static_cast<int64_t>(sizeof(T)) / std::max<int64_t>(across, 1);
-  const int64_t slab = std::max<int64_t>(1, most / kBlockDepth<T>) * kBlockDepth<T>;
+  const int64_t slab = std::max<int64_t>(1, most / plan.depth) * plan.depth;
   Gemm<T> part = g;
   for (int64_t l = 0; l < g.k; l += slab) {
     part.k = std::min(slab, g.k - l);
     part.a.data = g.a.data + l * g.a.column;
     part.b.data = g.b.data + l * g.b.row;
     part.accumulate = g.accumulate || l > 0;
+    part.start = l > 0 ? nullptr : g.start;
     Slab<T>(part, plan).run();
   }
 }

@@ -33,7 +33,8 @@ struct GemmTypes<BFloat16> {
   static constexpr int64_t group = 2;
 };
 
-/// c[i * c_row + j] (+)= alpha * sum over l of A[i, l] B[l, j], for i < m and j < n, in packed elements.
+/// c[i * c_row + j] = alpha * sum over l of A[i, l] B[l, j], for i < m and j < n, in packed elements; and to it
+/// is added start[i * start_row + j] where start is not null, else what was in c if that is wanted.
 template <class T>
 struct GemmBlock {
   using Packed = typename GemmTypes<T>::Packed;
@@ -48,6 +49,8 @@ struct GemmBlock {
   int64_t c_row;
   Sum alpha;
   bool accumulate;
+  const Sum* start = nullptr;
+  int64_t start_row = 0;
 };
 
 template <class T>

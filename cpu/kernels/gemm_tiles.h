@@ -68,28 +68,45 @@ struct MicroTile {
   int64_t a_row, a_column, b_row;
   Sum<T>* c;
   int64_t c_row;
+  const Sum<T>* start;  // added to the product, unless null
+  int64_t start_row;
   Sum<T> alpha;
-  bool accumulate;
   int columns;  // written, of the tile's
 };
 
+// The sums to their places. Whether the tile is full and what is added are the same for all of it: stores have
+// no conditions between them.
+template <class T, bool Full, bool Starts, int R, int V>
+[[gnu::always_inline]] inline void write_as(const MicroTile<T>& t, const Register<T> (&sum)[R][V]) {
+  constexpr int L = kLanes<T>;
+  const Register<T> alpha = t.alpha - Register<T>{};
+  const int64_t c_row = t.c_row, start_row = t.start_row;
+  [[maybe_unused]] const int last = t.columns - (V - 1) * L;
+  Sum<T>* c = t.c;
+  [[maybe_unused]] const Sum<T>* start = t.start;
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i, c += c_row) {
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) {
+      const bool whole = Full || v < V - 1;
+      Register<T> x = sum[i][v] * alpha;
+      if constexpr (Starts)
+        x += whole ? load<T>(start + v * L) : native_load_part(start + v * L, last, Register<T>{});
+      if (whole)
+        store<T>(c + v * L, x);
+      else
+        native_store_part(c + v * L, last, x);
+    }
+    if constexpr (Starts) start += start_row;
+  }
+}
+
 template <class T, int R, int V>
 [[gnu::always_inline]] inline void write(const MicroTile<T>& t, const Register<T> (&sum)[R][V]) {
-  constexpr int L = kLanes<T>;
-  const bool full = t.columns == V * L;
-#pragma GCC unroll 16
-  for (int i = 0; i < R; ++i) {
-    Sum<T>* c = t.c + i * t.c_row;
-#pragma GCC unroll 4
-    for (int v = 0; v < V; ++v, c += L) {
-      const Register<T> x = sum[i][v] * t.alpha;
-      if (full || v < V - 1)
-        store<T>(c, t.accumulate ? load<T>(c) + x : x);
-      else
-        native_store_part(c, t.columns - v * L,
-                          t.accumulate ? native_load_part(c, t.columns - v * L, Register<T>{}) + x : x);
-    }
-  }
+  if (t.columns == V * kLanes<T>)
+    t.start ? write_as<T, true, true>(t, sum) : write_as<T, true, false>(t, sum);
+  else
+    t.start ? write_as<T, false, true>(t, sum) : write_as<T, false, false>(t, sum);
 }
 
 // How operands lie: in packed panels, whose strides are in the code; A in place; both in place, where the last
@@ -141,9 +158,11 @@ void micro_rows(const MicroTile<T>& t, int64_t rows) {
 
 template <class T, Lie lie>
 void column_panel(const GemmBlock<T>& x, MicroTile<T>& t, int64_t j) {
+  const Sum<T>* start = x.start ? x.start : x.accumulate ? x.c : nullptr;
   for (int64_t i = 0; i < x.m; i += kRows) {
     t.a = x.a + i / kRows * x.a_panel;
     t.c = x.c + i * x.c_row + j;
+    if (start) t.start = start + i * t.start_row + j;
     micro_rows<T, lie>(t, x.m - i < kRows ? x.m - i : kRows);
   }
 }
@@ -152,8 +171,15 @@ template <class T>
 void block(const GemmBlock<T>& x) {
   constexpr int columns = kVectors * kLanes<T>;
   const bool in_panel = x.a_row == 1 && x.a_column == kRows;
-  MicroTile<T> t{x.k,     nullptr, nullptr, x.a_row,      x.a_column, x.b_row,
-                 nullptr, x.c_row, x.alpha, x.accumulate, columns};
+  MicroTile<T> t{};
+  t.k = x.k;
+  t.a_row = x.a_row;
+  t.a_column = x.a_column;
+  t.b_row = x.b_row;
+  t.c_row = x.c_row;
+  t.start_row = x.start ? x.start_row : x.c_row;
+  t.alpha = x.alpha;
+  t.columns = columns;
   for (int64_t j = 0; j < x.n; j += columns) {
     t.b = x.b + j / columns * x.b_panel;
     if (x.n - j < columns) t.columns = static_cast<int>(x.n - j);

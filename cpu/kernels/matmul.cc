@@ -57,8 +57,8 @@ void gemm(const Gemm<int64_t>& g) {
       for (int64_t l = 0; l < g.k; ++l)
         sum += static_cast<uint64_t>(a[l * g.a.column]) * static_cast<uint64_t>(b[l * g.b.row]);
       int64_t& c = g.c[i * g.c_row + j];
-      c = static_cast<int64_t>(static_cast<uint64_t>(g.accumulate ? c : 0) +
-                               static_cast<uint64_t>(g.alpha) * sum);
+      const int64_t start = g.start ? g.start[i * g.start_row + j] : g.accumulate ? c : 0;
+      c = static_cast<int64_t>(static_cast<uint64_t>(start) + static_cast<uint64_t>(g.alpha) * sum);
     }
 }
 
@@ -194,17 +194,6 @@ struct TallFactor : Factor {
   }
 };
 
-void fill_rows(TensorImpl& bias, TensorImpl& out) {
-  const int64_t n = bias.numel().raw();
-  const LocalCopy row(&bias, out.dtype());
-  const int64_t bytes = n * static_cast<int64_t>(element_size(out.dtype()));
-  if (n == 0) return;
-  parallel_range(out.numel().raw() / n, std::max<int64_t>(1, kRowGrain / n), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      std::memcpy(static_cast<char*>(out.data()) + i * bytes, row->data(), static_cast<size_t>(bytes));
-  });
-}
-
 void linear_kernel(const Call& call, TensorImpl* const* outputs) {
   const ScalarType type = compute_type(outputs[0]->dtype());
   const LocalResult result(*outputs[0], type);
@@ -214,11 +203,17 @@ void linear_kernel(const Call& call, TensorImpl* const* outputs) {
   const TallFactor x(*call.operands[0], factors);
   Factor weight(w, factors);
   weight.transpose();
-  if (call.operands[2]) fill_rows(*call.operands[2], *result);
+  const LocalCopy bias(call.operands[2], type);
   with_factor_type(factors, [&]<class T>(T) {
-    auto* c = static_cast<typename Gemm<T>::Sum*>(result->data());
-    gemm(Gemm<T>{x.rows, weight.columns, x.columns, x.view<T>(), weight.view<T>(), c, weight.columns, 1,
-                 call.operands[2] != nullptr});
+    using Sum = typename Gemm<T>::Sum;
+    gemm(Gemm<T>{.m = x.rows,
+                 .n = n,
+                 .k = x.columns,
+                 .a = x.view<T>(),
+                 .b = weight.view<T>(),
+                 .c = static_cast<Sum*>(result->data()),
+                 .c_row = n,
+                 .start = bias.values<const Sum>()});
   });
   result.finish();
 }
