@@ -32,16 +32,19 @@ std::vector<ir::OutsideWrite> outside_writes(const RecordedFunction& recorded) {
   return writes;
 }
 
-// The graph that is planned: what the passes make of the recorded one.
-ir::Graph optimised(const RecordedFunction& recorded) {
+// The graph that is planned: what the passes make of the recorded one. `given`: see ir::PassInput.
+ir::Graph optimised(const RecordedFunction& recorded, std::span<const int32_t> given = {}) {
   const std::vector<ir::OutsideWrite> writes = outside_writes(recorded);
   ir::PassInput input = rewrites::all();
   input.writes = writes;
+  input.given = given;
   input.executor = &cpu_executor();
   const ir::PassSet off = ir::passes_named(std::getenv(ir::kPassesOffVariable));
   std::string settings =
       fmt::format("executor: {}\npasses off: {}\nwrites:", input.executor->name(), off.to_string());
   for (const ir::OutsideWrite& w : writes) settings += fmt::format(" {}:{}", w.input, w.output);
+  settings += "\ngiven:";
+  for (int32_t i : given) settings += fmt::format(" {}", i);
   return plan_cache::find_or_make(recorded.graph, settings, [&] {
     ir::Graph graph = recorded.graph.copy();
     ir::run_passes(graph, {.input = input, .off = off});
@@ -270,7 +273,7 @@ std::unique_ptr<FunctionCapture::Backward> FunctionCapture::record_backward(
   recorder.finish(retrograd::run_backward(request, walk, recorder), backward->recorded);
   ir::verify(backward->recorded.graph);
   backward->numbers = hints(backward->recorded.graph);
-  backward->planned = optimised(backward->recorded);
+  backward->planned = optimised(backward->recorded, given_inputs(backward->recorded));
   backward->runs_code = std::ranges::any_of(backward->planned.nodes(), [](const ir::Node& n) {
     return n.op->is(Trait::effect) && n.op->run_on_host;
   });
@@ -281,6 +284,26 @@ std::unique_ptr<FunctionCapture::Backward> FunctionCapture::record_backward(
     if (!std::ranges::count(users, user)) users.push_back(user);
   }
   return backward;
+}
+
+// The inputs of a backward whose memory goes with their last use, as far as this function knows: values that it has computed, that are no
+// results, and that share memory with no other saved one.
+std::vector<int32_t> FunctionCapture::given_inputs(const RecordedFunction& backward) const {
+  ir::MemoryClasses classes(recorded_.graph);
+  const std::vector<ir::ValueId> saved = recorder_->saved_values();
+  std::map<ir::ValueId, int> holders;
+  for (ir::ValueId v : saved) ++holders[classes.representative(v)];
+  for (const End& e : ends_)
+    if (e.recorded.defined() && e.recorded.impl().value_id != ir::kNoValue)
+      ++holders[classes.representative(e.recorded.impl().value_id)];
+  std::vector<int32_t> given;
+  for (size_t i = 0; i < backward.inputs.size(); ++i) {
+    if (backward.inputs[i].saved < 0) continue;
+    const ir::ValueId v = saved[static_cast<size_t>(backward.inputs[i].saved)];
+    if (classes.is_private(v) && holders[classes.representative(v)] == 1)
+      given.push_back(static_cast<int32_t>(i));
+  }
+  return given;
 }
 
 // Row-major memory that nothing else is bound to.

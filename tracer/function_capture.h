@@ -118,6 +118,7 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   void find_inputs();
   void record_backwards();
   std::unique_ptr<Backward> record_backward(const std::vector<bool>& has_gradient);
+  std::vector<int32_t> given_inputs(const RecordedFunction& backward) const;
   Backward& backward_for(std::span<TensorImpl* const> cotangents);
   std::vector<Number> read_numbers(bool first) const;
   std::vector<ir::Binding> bind(const Tensors& arguments) const;

@@ -140,6 +140,12 @@ bool FunctionRecorder::depends_on_places() const {
   return false;
 }
 
+std::vector<ir::ValueId> FunctionRecorder::saved_values() const {
+  std::vector<ir::ValueId> values(saved_.size());
+  for (const auto& [value, index] : saved_) values[static_cast<size_t>(index)] = value;
+  return values;
+}
+
 // What an input held before it was written to is kept in memory of its own, if a backward needs it.
 void FunctionRecorder::finish_saved(RecordedFunction& out) {
   std::vector<bool> is_overwritten(static_cast<size_t>(graph_.value_count()));

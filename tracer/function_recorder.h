@@ -136,6 +136,8 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
     int argument, base_of;
     RefPtr<Record> history;  // before the function ran
   };
+  /// Of a forward: what backwards have asked for so far, in the order in which it is saved.
+  std::vector<ir::ValueId> saved_values() const;
   /// Stand-ins for the arguments; one for an argument that is given twice.
   Tensors arguments(const Tensors& given);
   /// Of the arguments and their bases.

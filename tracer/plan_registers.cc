@@ -15,7 +15,7 @@ void Plan::assign_registers(std::span<const WrittenInput> writes, Arena arena) {
   for (size_t i = 0; i < graph_.inputs().size(); ++i) {
     const ir::Input& input = graph_.inputs()[i];
     if (input.kind != ir::Input::Kind::tensor) continue;
-    file.take(input.value);
+    if (log_.may_leave || file.is_used(input.value)) file.take(input.value);
     tensor_inputs_.push_back({static_cast<uint32_t>(bound_index_[i]), file.at(input.value)});
   }
   if (log_.may_leave) {

@@ -25,7 +25,8 @@ Plan::Run::Run(const Plan& p, const BackwardRequest& request, const Reached& rea
     *reinterpret_cast<Scalar*>(frame->patched.data() + p.at) =
         Scalar(numbers[static_cast<size_t>(p.expression)]);
   for (const auto& [binding, r] : plan.tensor_inputs_)
-    frame->set_foreign(r, std::move(bindings[binding].tensor).take());
+    if (Tensor value = std::move(bindings[binding].tensor); r >= 0)  // else nobody uses it
+      frame->set_foreign(r, std::move(value).take());
 }
 
 void Plan::Frame::take_arena(const Plan& plan) {

@@ -45,6 +45,8 @@ class RegisterFile {
   std::span<const int32_t> last() const { return last_; }
   /// Gives the values of an arena their registers, before all others. Returns where each of these registers lies.
   std::vector<int64_t> place(const Placement& placement);
+  /// Whether a step or an output needs `v`.
+  bool is_used(ir::ValueId v) const { return last_[static_cast<size_t>(v)] >= 0; }
   /// Whether `v` lies in the arena.
   bool is_placed(ir::ValueId v) const { return is_placed_[static_cast<size_t>(v)]; }
   /// The written input into which `v` is computed; kNoValue: none.

@@ -11,14 +11,20 @@
 // must be private. Views of one memory lie there anyway: they are merged unless one is handed out, as an
 // output or to an effect, where the cell counts, too. What `contiguous` gives may be a copy: there it
 // must not be handed out through a view either.
+//
+// The peak (lifetimes.h): the first value is held from its last use up to the second node. Where that is more than the
+// peak, both nodes stay, and later ones are compared with the second.
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <optional>
 
 #include <xxhash.h>
 
 #include "ir/each_field.h"
+#include "ir/passes/lifetimes.h"
 #include "ir/passes/pass.h"
+#include "ir/passes/peak_profile.h"
 
 namespace retrograd::ir {
 namespace {
@@ -138,14 +144,65 @@ bool may_be_one(const Node& first, const Node& second, MemoryClasses& classes, c
   return true;
 }
 
+// Keeps account of what is live, while values are made to live longer.
+class Holds {
+ public:
+  Holds(const Graph& graph, const PassInput& input) : graph_(graph), input_(input) {}
+
+  /// The results of `first` stand for those of `second`, at this place, from now on. False, with nothing done, if that
+  /// takes more than there was.
+  bool extend(const Node& first, const Node& second, int32_t place) {
+    if (!profile_) begin();
+    for (int r = 0; r < first.results; ++r)
+      if (!hold(block(first, r), place)) {
+        while (r-- > 0) let_go(block(first, r), place);
+        return false;
+      }
+    for (int r = 0; r < first.results; ++r)
+      if (Block* b = block(first, r)) b->last = std::max(b->last, block(second, r)->last);
+    return true;
+  }
+
+ private:
+  void begin() {
+    LifetimeOptions options{.values = input_.values, .writes = input_.writes, .given = input_.given};
+    profile_.emplace(lifetimes(graph_, options).live_bytes());
+    most_ = profile_->most();
+    options.in_place = false;
+    alone_ = lifetimes(graph_, options);
+  }
+  // Of a result that is no view: that lies where its operand does, which is there at both places.
+  Block* block(const Node& node, int r) {
+    const int32_t b = alone_.block_of[static_cast<size_t>(node.first_result + r)];
+    return node.op->is(Trait::view) ? nullptr : &alone_.blocks[static_cast<size_t>(b)];
+  }
+  // From the last use on, since what was laid over it there needs another place.
+  bool hold(const Block* b, int32_t place) {
+    if (!b || b->last >= place) return true;
+    if (profile_->most(b->last, place - 1) + b->bytes > most_) return false;
+    profile_->add(b->last, place - 1, b->bytes);
+    return true;
+  }
+  void let_go(const Block* b, int32_t place) {
+    if (b && b->last < place) profile_->add(b->last, place - 1, -b->bytes);
+  }
+
+  const Graph& graph_;
+  const PassInput& input_;
+  std::optional<PeakProfile> profile_;
+  Lifetimes alone_;  // each value in a block of its own
+  int64_t most_ = 0;
+};
+
 }  // namespace
 
-bool cse(Graph& graph, const PassInput&, Remap& remap) {
+bool cse(Graph& graph, const PassInput& input, Remap& remap) {
   const auto& nodes = graph.nodes();
   MemoryClasses classes(graph);
   Keys keys(graph, classes);
   const HandedOut out(graph);
   Rewriter rewriter(graph);
+  Holds holds(graph, input);
   std::vector<size_t> node_of_key;
   std::vector<ValueId> operands, sorted;
   bool changed = false;
@@ -155,8 +212,14 @@ bool cse(Graph& graph, const PassInput&, Remap& remap) {
     for (ValueId v : graph.operands(node)) operands.push_back(rewriter.now(v));
     sorted = operands;
     const int32_t same = may_be_merged(node) ? keys.find_or_add(i, sorted) : -1;
-    if (same >= 0 && may_be_one(nodes[node_of_key[static_cast<size_t>(same)]], node, classes, out)) {
-      const Node& first = nodes[node_of_key[static_cast<size_t>(same)]];
+    const Node* equal = same < 0 ? nullptr : &nodes[node_of_key[static_cast<size_t>(same)]];
+    if (equal && !may_be_one(*equal, node, classes, out)) equal = nullptr;
+    if (equal && !holds.extend(*equal, node, static_cast<int32_t>(i))) {
+      node_of_key[static_cast<size_t>(same)] = i;
+      equal = nullptr;
+    }
+    if (equal) {
+      const Node& first = *equal;
       for (int r = 0; r < node.results; ++r) {
         classes.merge(first.first_result + r, node.first_result + r);
         rewriter.replace(node.first_result + r, rewriter.now(first.first_result + r));

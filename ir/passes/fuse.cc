@@ -5,7 +5,6 @@
 
 #include "ir/bookkeeping.h"
 #include "ir/each_field.h"
-#include "ir/passes/pass.h"
 #include "ir/replay.h"
 
 namespace retrograd::ir {
@@ -57,7 +56,7 @@ class Grouper {
     for (size_t i = 0; i < graph_.nodes().size(); ++i) {
       const Node& node = graph_.nodes()[i];
       if (options_.stops && options_.stops(i)) let_all_go();
-      if (const FusedRole role = role_of(node); role != FusedRole::none) {
+      if (const FusedRole role = fused_role(graph_, node, options_.executor); role != FusedRole::none) {
         join(static_cast<uint32_t>(i), role);
         continue;
       }
@@ -76,17 +75,6 @@ class Grouper {
   }
   int32_t group_of(ValueId v) const { return v == kNoValue ? -1 : waits_in_[static_cast<size_t>(v)]; }
   Waiting& waiting(int32_t g) { return waiting_[static_cast<size_t>(g)]; }
-
-  FusedRole role_of(const Node& node) const {
-    constexpr size_t kMost = 4;
-    const auto operands = graph_.operands(node);
-    if (!node.op->is(Trait::pure) || node.results != 1 || operands.size() > kMost) return FusedRole::none;
-    TensorType types[kMost];
-    for (size_t k = 0; k < operands.size(); ++k)
-      if (operands[k] != kNoValue) types[k] = graph_.type(operands[k]);
-    return options_.executor.fused_role(*node.op, node.attrs, {types, operands.size()},
-                                        graph_.type(node.first_result));
-  }
 
   void emit(uint32_t node, int32_t group) {
     result_.order.push_back(node);
@@ -204,6 +192,16 @@ class Grouper {
 
 }  // namespace
 
+FusedRole fused_role(const Graph& graph, const Node& node, const Executor& executor) {
+  constexpr size_t kMost = 4;
+  const auto operands = graph.operands(node);
+  if (!node.op->is(Trait::pure) || node.results != 1 || operands.size() > kMost) return FusedRole::none;
+  TensorType types[kMost];
+  for (size_t k = 0; k < operands.size(); ++k)
+    if (operands[k] != kNoValue) types[k] = graph.type(operands[k]);
+  return executor.fused_role(*node.op, node.attrs, {types, operands.size()}, graph.type(node.first_result));
+}
+
 Grouping find_groups(const Graph& graph, const FuseOptions& options) { return Grouper(graph, options).run(); }
 
 std::vector<int32_t> count_uses(const Graph& graph) {
@@ -252,17 +250,6 @@ GroupDescription::GroupDescription(const Graph& graph, std::span<const uint32_t>
     outputs_.push_back(static_cast<int32_t>(i));
     output_values_.push_back(result);
   }
-}
-
-bool fuse(Graph& graph, const PassInput& input, Remap& remap) {
-  if (!input.executor) return false;
-  const Grouping grouping = find_groups(graph, {.executor = *input.executor});
-  if (grouping.groups == 0) return false;
-  Rewriter rewriter(graph);
-  for (uint32_t node : grouping.order) rewriter.keep(node);
-  remap = rewriter.finish();
-  for (size_t n = 0; n < grouping.group.size(); ++n) graph.set_group(n, grouping.group[n]);
-  return true;
 }
 
 }  // namespace retrograd::ir

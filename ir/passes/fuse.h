@@ -40,6 +40,9 @@ struct Grouping {
 
 Grouping find_groups(const Graph& graph, const FuseOptions& options);
 
+/// What a node may be in a group.
+FusedRole fused_role(const Graph& graph, const Node& node, const Executor& executor);
+
 /// How often each value is used: as an operand, as an output of the graph.
 std::vector<int32_t> count_uses(const Graph& graph);
 

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include <fmt/format.h>
 
+#include "ir/passes/lifetimes.h"
 #include "ir/verify.h"
 
 namespace retrograd::ir {
@@ -49,26 +51,67 @@ void verify_after(const Pass& pass, const Graph& graph) {
 
 }  // namespace
 
-PassReport run_passes(Graph& graph, const PassOptions& options) {
-  using Clock = std::chrono::steady_clock;
-  PassReport report;
-  report.remap = Remap::identity(graph);
-  for (size_t i = 0; i < kPassCount; ++i) {
-    if (options.off[i]) continue;
-    const std::string before = options.dump ? graph.print() : "";
-    Remap remap;
-    PassReport::Run& run = report.runs[i];
-    const auto start = Clock::now();
-    run.changed = kPasses[i].run(graph, options.input, remap);
-    run.nanoseconds = std::chrono::nanoseconds(Clock::now() - start).count();
-    run.nodes = graph.nodes().size();
-    if (!run.changed) continue;
-    report.remap.then(remap);
-    if (options.verify) verify_after(kPasses[i], graph);
-    if (options.dump) options.dump(kPasses[i], before, graph.print());
-  }
-  return report;
+namespace {
+
+constexpr size_t kRules = 2,
+                 kClean = 4;  // the passes that apply rules, those after which nothing is left to drop
+
+int64_t peak_of(const Graph& graph, const PassInput& input) {
+  return lifetimes(graph, {.values = input.values, .writes = input.writes, .given = input.given})
+      .peak_bytes();
 }
+
+class Pipeline {
+ public:
+  Pipeline(Graph& graph, const PassOptions& options) : graph_(graph), options_(options) { begin(); }
+
+  PassReport run() {
+    const bool rules = !options_.off[0] || !options_.off[1];
+    std::optional<Graph> recorded;
+    if (rules) recorded = graph_.copy();
+    run(0, kClean);
+    const bool changed = report_.runs[0].changed || report_.runs[1].changed;
+    if (changed && peak_of(graph_, options_.input) > peak_of(*recorded, options_.input)) {
+      graph_ = std::move(*recorded);
+      begin();
+      run(kRules, kClean);
+    }
+    run(kClean, kPassCount);
+    return std::move(report_);
+  }
+
+ private:
+  void begin() {
+    report_ = {};
+    report_.remap = Remap::identity(graph_);
+  }
+
+  void run(size_t first, size_t end) {
+    using Clock = std::chrono::steady_clock;
+    for (size_t i = first; i < end; ++i) {
+      if (options_.off[i]) continue;
+      const std::string before = options_.dump ? graph_.print() : "";
+      Remap remap;
+      PassReport::Run& run = report_.runs[i];
+      const auto start = Clock::now();
+      run.changed = kPasses[i].run(graph_, options_.input, remap);
+      run.nanoseconds = std::chrono::nanoseconds(Clock::now() - start).count();
+      run.nodes = graph_.nodes().size();
+      if (!run.changed) continue;
+      report_.remap.then(remap);
+      if (options_.verify) verify_after(kPasses[i], graph_);
+      if (options_.dump) options_.dump(kPasses[i], before, graph_.print());
+    }
+  }
+
+  Graph& graph_;
+  const PassOptions& options_;
+  PassReport report_;
+};
+
+}  // namespace
+
+PassReport run_passes(Graph& graph, const PassOptions& options) { return Pipeline(graph, options).run(); }
 
 std::string PassReport::text() const {
   std::string text;

@@ -1,17 +1,19 @@
-// schedule: pure nodes move to where less memory is held at the peak. Effects keep their order. If the
-// new order has no clearly lower peak, the old one stays.
+// schedule: pure nodes move to where less memory is held at the peak. Effects keep their order, the nodes of a
+// group stay together. If the new order has no clearly lower peak, the old one stays.
 //
-// List scheduling from the end of the graph: a node is ready when all that must come after it has been
-// placed, and of the ready ones that is placed next (before all placed so far) which adds least to the
-// memory that is live before it: the bytes of operands that were not live yet, less those of its results,
-// which are not live before it. Of equal ones the last in the old order. Going backwards, nodes come as
-// late as they are needed: a constant directly before its use, and what makes much of little after what
-// makes little of much. The ready ones lie in a heap, a node again when an operand of it became live: O(e
-// log e) for e operands.
+// List scheduling from the end of the graph, of units, which are groups and nodes that are in none: a unit is
+// ready when all that must come after it has been placed, and of the ready ones that is placed next (before
+// all placed so far) which adds least to the memory that is live before it: the bytes of operands that were
+// not live yet, less those of its results, which are not live before it. Of equal ones the last in the old
+// order. Going backwards, units come as late as they are needed: a constant directly before its use, and what
+// makes much of little after what makes little of much. The ready ones lie in a heap, a unit again when an
+// operand of it became live: O(e log e) for e operands.
 //
 // Peaks are those of ir/passes/lifetimes.h; what must come before what is said in
 // ir/passes/order_constraints.h.
 #include <algorithm>
+#include <numeric>
+#include <optional>
 #include <queue>
 
 #include "ir/passes/lifetimes.h"
@@ -21,33 +23,57 @@
 namespace retrograd::ir {
 namespace {
 
+// What is moved as one: unit u is the nodes from begins[u] to begins[u + 1].
+struct Units {
+  std::vector<int32_t> begins, of;  // of: each node
+
+  explicit Units(const Graph& graph) {
+    int32_t group = -1;
+    for (const Node& node : graph.nodes()) {
+      if (node.group < 0 || node.group != group) begins.push_back(static_cast<int32_t>(of.size()));
+      group = node.group;
+      of.push_back(static_cast<int32_t>(begins.size()) - 1);
+    }
+    begins.push_back(static_cast<int32_t>(of.size()));
+  }
+  size_t size() const { return begins.size() - 1; }
+  std::span<const Node> nodes(const Graph& graph, int32_t unit) const {
+    const auto begin = static_cast<size_t>(begins[static_cast<size_t>(unit)]);
+    return {graph.nodes().data() + begin, static_cast<size_t>(begins[static_cast<size_t>(unit) + 1]) - begin};
+  }
+};
+
 class Scheduler {
  public:
   Scheduler(const Graph& graph, const Lifetimes& lifetimes, std::span<const OutsideWrite> writes)
       : graph_(graph),
         lifetimes_(lifetimes),
-        before_(graph.nodes().size(), order_constraints(graph, writes)),
+        units_(graph),
+        before_(units_.size(), constraints(writes)),
         users_(lifetimes.blocks.size(), uses()),
-        waits_for_(graph.nodes().size()),
-        cost_(waits_for_.size()),
-        live_(lifetimes.blocks.size()) {}
+        waits_for_(units_.size()),
+        cost_(units_.size()),
+        live_(lifetimes.blocks.size()),
+        seen_(lifetimes.blocks.size(), -1) {}
 
   /// The nodes in their new order.
   std::vector<int32_t> run() {
     for (size_t b = 0; b < live_.size(); ++b) live_[b] = lifetimes_.blocks[b].last == lifetimes_.nodes;
-    for (size_t i = 0; i < waits_for_.size(); ++i)
-      for (int32_t earlier : before_[i]) ++waits_for_[static_cast<size_t>(earlier)];
-    for (size_t i = 0; i < waits_for_.size(); ++i)
-      if (waits_for_[i] == 0) push(static_cast<int32_t>(i));
+    for (size_t u = 0; u < units_.size(); ++u)
+      for (int32_t earlier : before_[u]) ++waits_for_[static_cast<size_t>(earlier)];
+    for (size_t u = 0; u < units_.size(); ++u)
+      if (waits_for_[u] == 0) push(static_cast<int32_t>(u));
     std::vector<int32_t> order;
     while (!ready_.empty()) {
       const Entry next = ready_.top();
       ready_.pop();
-      if (waits_for_[static_cast<size_t>(next.node)] != 0 ||
-          cost_[static_cast<size_t>(next.node)] != next.cost)
+      if (waits_for_[static_cast<size_t>(next.unit)] != 0 ||
+          cost_[static_cast<size_t>(next.unit)] != next.cost)
         continue;
-      place(next.node);
-      order.push_back(next.node);
+      place(next.unit);
+      for (int32_t n = units_.begins[static_cast<size_t>(next.unit) + 1];
+           n-- > units_.begins[static_cast<size_t>(next.unit)];)
+        order.push_back(n);
     }
     std::ranges::reverse(order);
     return order;
@@ -57,69 +83,100 @@ class Scheduler {
   static constexpr int kPlaced = -1;
   struct Entry {
     int64_t cost;
-    int32_t node;
+    int32_t unit;
     bool operator<(const Entry& other) const {  // the heap gives the greatest
-      return cost != other.cost ? cost > other.cost : node < other.node;
+      return cost != other.cost ? cost > other.cost : unit < other.unit;
     }
   };
 
   int32_t block(ValueId v) const { return v == kNoValue ? -1 : lifetimes_.block_of[static_cast<size_t>(v)]; }
   int64_t bytes(int32_t b) const { return lifetimes_.blocks[static_cast<size_t>(b)].bytes; }
 
-  /// (block, a node that uses it).
+  Pairs constraints(std::span<const OutsideWrite> writes) const {
+    Pairs pairs = order_constraints(graph_, writes);
+    for (auto& [unit, earlier] : pairs) {
+      unit = units_.of[static_cast<size_t>(unit)];
+      earlier = units_.of[static_cast<size_t>(earlier)];
+    }
+    std::erase_if(pairs, [](const auto& pair) { return pair.first == pair.second; });
+    return pairs;
+  }
+  /// (block, a unit that uses it).
   Pairs uses() const {
     Pairs pairs;
     for (size_t i = 0; i < graph_.nodes().size(); ++i)
       for (ValueId v : graph_.operands(graph_.nodes()[i]))
-        if (const int32_t b = block(v); b >= 0) pairs.push_back({b, static_cast<int32_t>(i)});
+        if (const int32_t b = block(v); b >= 0) pairs.push_back({b, units_.of[i]});
     return pairs;
   }
-  static bool makes_block(const OpInfo& op) { return op.is(Trait::pure) && !op.is(Trait::view); }
 
-  int64_t cost(int32_t number) const {
-    const Node& node = graph_.nodes()[static_cast<size_t>(number)];
-    const auto operands = graph_.operands(node);
+  // f(block) for each block that the unit makes.
+  template <class F>
+  void for_each_made(int32_t unit, F f) const {
+    for (const Node& node : units_.nodes(graph_, unit))
+      for (int r = 0; r < node.results && node.op->is(Trait::pure) && !node.op->is(Trait::view); ++r)
+        if (const int32_t b = block(node.first_result + r); b >= 0) f(b);
+  }
+  // f(block) for each block that it needs before it, once.
+  template <class F>
+  void for_each_needed(int32_t unit, F f) {
+    const int32_t mark = ++mark_;
+    for_each_made(unit, [&](int32_t b) { seen_[static_cast<size_t>(b)] = mark; });
+    for (const Node& node : units_.nodes(graph_, unit))
+      for (ValueId v : graph_.operands(node))
+        if (const int32_t b = block(v); b >= 0 && std::exchange(seen_[static_cast<size_t>(b)], mark) != mark)
+          f(b);
+  }
+
+  int64_t cost(int32_t unit) {
     int64_t sum = 0;
-    for (size_t k = 0; k < operands.size(); ++k) {
-      const int32_t b = block(operands[k]);
-      const auto is_same = [&](ValueId other) { return block(other) == b; };
-      if (b >= 0 && !live_[static_cast<size_t>(b)] && std::ranges::none_of(operands.first(k), is_same))
-        sum += bytes(b);
-    }
-    for (int r = 0; r < node.results && makes_block(*node.op); ++r)
-      if (const int32_t b = block(node.first_result + r); live_[static_cast<size_t>(b)]) sum -= bytes(b);
+    for_each_needed(unit, [&](int32_t b) { sum += live_[static_cast<size_t>(b)] ? 0 : bytes(b); });
+    for_each_made(unit, [&](int32_t b) { sum -= live_[static_cast<size_t>(b)] ? bytes(b) : 0; });
     return sum;
   }
 
-  void push(int32_t node) {
-    cost_[static_cast<size_t>(node)] = cost(node);
-    ready_.push({cost_[static_cast<size_t>(node)], node});
+  void push(int32_t unit) {
+    cost_[static_cast<size_t>(unit)] = cost(unit);
+    ready_.push({cost_[static_cast<size_t>(unit)], unit});
   }
 
-  void place(int32_t number) {
-    const Node& node = graph_.nodes()[static_cast<size_t>(number)];
-    waits_for_[static_cast<size_t>(number)] = kPlaced;
-    for (int r = 0; r < node.results && makes_block(*node.op); ++r)
-      live_[static_cast<size_t>(block(node.first_result + r))] = 0;
-    for (ValueId v : graph_.operands(node)) {
-      const int32_t b = block(v);
-      if (b < 0 || live_[static_cast<size_t>(b)]) continue;
-      live_[static_cast<size_t>(b)] = 1;
+  void place(int32_t unit) {
+    waits_for_[static_cast<size_t>(unit)] = kPlaced;
+    for_each_made(unit, [&](int32_t b) { live_[static_cast<size_t>(b)] = 0; });
+    needed_.clear();
+    for_each_needed(unit, [&](int32_t b) {
+      if (!std::exchange(live_[static_cast<size_t>(b)], 1)) needed_.push_back(b);
+    });
+    for (int32_t b : needed_)
       for (int32_t user : users_[static_cast<size_t>(b)])
         if (waits_for_[static_cast<size_t>(user)] == 0) push(user);
-    }
-    for (int32_t earlier : before_[static_cast<size_t>(number)])
+    for (int32_t earlier : before_[static_cast<size_t>(unit)])
       if (--waits_for_[static_cast<size_t>(earlier)] == 0) push(earlier);
   }
 
   const Graph& graph_;
   const Lifetimes& lifetimes_;
+  const Units units_;
   Lists before_, users_;
-  std::vector<int32_t> waits_for_;  // how many that must come after a node are not placed; kPlaced
-  std::vector<int64_t> cost_;       // of ready nodes: entries with another cost are out of date
-  std::vector<uint8_t> live_;       // of each block, before all that is placed
+  std::vector<int32_t> waits_for_;      // how many that must come after a unit are not placed; kPlaced
+  std::vector<int64_t> cost_;           // of ready units: entries with another cost are out of date
+  std::vector<uint8_t> live_;           // of each block, before all that is placed
+  std::vector<int32_t> seen_, needed_;  // blocks: the last mark, those that become live
+  int32_t mark_ = 0;
   std::priority_queue<Entry> ready_;
 };
+
+// Groups are numbered in their order.
+void number_groups(Graph& graph) {
+  int32_t before = -1, now = -1;
+  for (size_t n = 0; n < graph.nodes().size(); ++n) {
+    const int32_t group = graph.nodes()[n].group;
+    if (group < 0) continue;
+    now += group != before;
+    before = group;
+    graph.set_group(n, now);
+  }
+}
 
 }  // namespace
 
@@ -128,7 +185,10 @@ class Scheduler {
 constexpr int64_t kGain = 50;
 
 bool schedule(Graph& graph, const PassInput& input, Remap& remap) {
-  LifetimeOptions options{.values = input.values, .writes = input.writes};
+  std::optional<GroupMemories> groups;
+  if (input.executor) groups.emplace(graph, *input.executor, input.values);
+  LifetimeOptions options{.values = input.values, .writes = input.writes, .given = input.given};
+  options.groups = groups ? &*groups : nullptr;
   const int64_t peak = lifetimes(graph, options).peak_bytes();
   options.in_place = false;
   const std::vector<int32_t> order = Scheduler(graph, lifetimes(graph, options), input.writes).run();
@@ -140,6 +200,7 @@ bool schedule(Graph& graph, const PassInput& input, Remap& remap) {
   Rewriter rewriter(graph);
   for (int32_t node : order) rewriter.keep(static_cast<size_t>(node));
   remap = rewriter.finish();
+  number_groups(graph);
   return true;
 }
 

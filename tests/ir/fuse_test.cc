@@ -1,7 +1,8 @@
 // The pass fuse: which nodes become groups, in which order, and that groups run as the graph does, bit for bit. Graphs are texts, and captured
 // backwards. Not tested here: the kernels of groups (tests/cpu/fused_test.cc), groups in plans.
-#include "ir/passes/fuse.h"
+#include "ir/passes/fuse_within.h"
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <functional>
@@ -36,6 +37,12 @@ std::string text_of(const ir::Graph& graph, const ir::Grouping& grouping) {
 std::string grouped(const std::string& inputs, const std::string& nodes, ir::FuseOptions options = {rg::cpu_executor()}) {
   const ir::Graph graph = ir_test::parse("graph @g(" + inputs + ") {\n" + nodes + "}\n");
   return text_of(graph, ir::find_groups(graph, options));
+}
+
+// The same, with a peak not above that of the nodes one by one.
+std::string grouped_within_peak(const std::string& inputs, const std::string& nodes, ir::LifetimeOptions memory = {}) {
+  const ir::Graph graph = ir_test::parse("graph @g(" + inputs + ") {\n" + nodes + "}\n");
+  return text_of(graph, ir::find_groups_within_peak(graph, {rg::cpu_executor()}, memory));
 }
 
 // Every node once, operands before their users, effects in their order, groups together and numbered in order.
@@ -264,6 +271,39 @@ TEST_CASE("a group goes before a node where the caller says so") {
                 "%1 = neg %0 : f32[4]\n%2 = exp %1 : f32[4]\n%3 = neg %2 : f32[4]\n%4 = exp %3 : f32[4]\nreturn %4\n",
                 {.executor = rg::cpu_executor(), .stops = [](size_t node) { return node == 2; }}) ==
         "[neg exp] [neg exp]");
+}
+
+TEST_CASE("a group that holds its operands over the peak is cut there") {
+  const std::string inputs = "%0: f32[100], %1: f32[100,1], %2: f32[1,100]";
+  const std::string nodes =
+      "%3 = flip %0 {dims=[0]} : f32[100]\n"
+      "%4 = flip %0 {dims=[]} : f32[100]\n"
+      "%5 = mul %3, %4 : f32[100]\n"  // of two blocks one is left
+      "%6 = add %1, %2 : f32[100,100]\n"
+      "%7 = exp %6 : f32[100,100]\n"
+      "%8 = sum %7 {dim=[0,1], keepdim=false} : f32[]\n"
+      "%9 = add %5, %8 : f32[100]\n"
+      "return %9, %7\n";
+  CHECK(grouped(inputs, nodes) == "flip flip [add exp sum] [mul add]");
+  CHECK(grouped_within_peak(inputs, nodes) == "flip flip mul [add exp sum] add");
+  // Where the peak is elsewhere, groups are left alone.
+  std::string other = nodes;
+  other.replace(other.find("return"), std::string::npos,
+                "%10 = cat %7, %7 {dim=0} : f32[200,100]\n%11 = neg %10 : f32[200,100]\nreturn %9, %11\n");
+  CHECK(grouped_within_peak(inputs, other) == "flip flip [add exp sum] [mul add] cat neg");
+}
+
+TEST_CASE("inputs that go with their last use count where a group holds them") {
+  const std::string inputs = "%0: f32[100], %1: f32[100], %2: f32[100,1], %3: f32[1,100]";
+  const std::string nodes =
+      "%4 = mul %0, %1 : f32[100]\n"
+      "%5 = add %2, %3 : f32[100,100]\n"
+      "%6 = exp %5 : f32[100,100]\n"
+      "%7 = sum %6 {dim=[0,1], keepdim=false} : f32[]\n"
+      "%8 = add %4, %7 : f32[100]\n"
+      "return %8, %6\n";
+  CHECK(grouped_within_peak(inputs, nodes) == "[add exp sum] [mul add]");
+  CHECK(grouped_within_peak(inputs, nodes, {.given = std::array<int32_t, 2>{0, 1}}) == "mul [add exp sum] add");
 }
 
 TEST_CASE("captured backwards run in groups as they do node by node, bit for bit") {

@@ -1,0 +1,94 @@
+// See ir/passes/fuse_within.h. Here is the pass `fuse`, too.
+#include "ir/passes/fuse_within.h"
+
+#include "ir/passes/pass.h"
+
+namespace retrograd::ir {
+namespace {
+
+constexpr int kRounds = 10;      // then steps are cut into single nodes
+constexpr int kMostRounds = 24;  // then there are no groups
+
+// Nodes before which all groups go.
+class Cuts {
+ public:
+  explicit Cuts(size_t nodes) : cut_(nodes + 1) {}
+  bool operator[](size_t node) const { return cut_[node] != 0; }
+
+  /// Cuts the step of these nodes, by number; `all`: into nodes. False if there is nothing left to cut.
+  bool add(std::span<const uint32_t> step, bool all) {
+    const size_t first = step.front(), behind = step.back() + size_t{1};
+    if (all) return cut_each(first, behind);
+    const bool apart = cut(first) | cut(behind);
+    return apart || (step.size() > 1 && cut(step[step.size() / 2]));
+  }
+
+ private:
+  bool cut(size_t node) { return !std::exchange(cut_[node], 1); }
+  bool cut_each(size_t first, size_t last) {
+    bool any = false;
+    for (size_t n = first; n <= last; ++n) any |= cut(n);
+    return any;
+  }
+  std::vector<uint8_t> cut_;
+};
+
+// Cuts each step at which more than `most` is live.
+enum class Fit { yes, cut, no };
+Fit cut_steps(const Grouping& grouping, std::span<const int64_t> live, int64_t most, bool all, Cuts& cuts) {
+  Fit fit = Fit::yes;
+  const std::span<const uint32_t> order = grouping.order;
+  for (size_t first = 0, next = 0; first < order.size(); first = next) {
+    bool above = false;
+    do above |= live[next++] > most;
+    while (next < order.size() && grouping.group[first] >= 0 &&
+           grouping.group[next] == grouping.group[first]);
+    if (!above) continue;
+    if (cuts.add(order.subspan(first, next - first), all))
+      fit = Fit::cut;
+    else if (fit == Fit::yes)
+      fit = Fit::no;
+  }
+  return fit;
+}
+
+}  // namespace
+
+Grouping find_groups_within_peak(const Graph& graph, const FuseOptions& options, LifetimeOptions memory) {
+  Grouping grouping = find_groups(graph, options);
+  if (grouping.groups == 0) return grouping;
+  GroupMemories kernels(graph, options.executor, memory.values);
+  memory.groups = &kernels;
+  const std::vector<int32_t> no_groups(graph.nodes().size(), -1);
+  memory.group = no_groups;
+  const int64_t most = lifetimes(graph, memory).peak_bytes();
+  Cuts cuts(graph.nodes().size());
+  FuseOptions cut_options = options;
+  cut_options.stops = [&](size_t node) { return cuts[node] || (options.stops && options.stops(node)); };
+  for (int round = 0; round < kMostRounds; ++round) {
+    const std::vector<int32_t> order(grouping.order.begin(), grouping.order.end());
+    memory.order = order;
+    memory.group = grouping.group;
+    const std::vector<int64_t> live = lifetimes(graph, memory).live_bytes();
+    const Fit fit = cut_steps(grouping, live, most, round >= kRounds, cuts);
+    if (fit == Fit::yes) return grouping;
+    if (fit == Fit::no) break;
+    grouping = find_groups(graph, cut_options);
+  }
+  return {};
+}
+
+bool fuse(Graph& graph, const PassInput& input, Remap& remap) {
+  if (!input.executor) return false;
+  const Grouping grouping =
+      find_groups_within_peak(graph, {.executor = *input.executor},
+                              {.values = input.values, .writes = input.writes, .given = input.given});
+  if (grouping.groups == 0) return false;
+  Rewriter rewriter(graph);
+  for (uint32_t node : grouping.order) rewriter.keep(node);
+  remap = rewriter.finish();
+  for (size_t n = 0; n < grouping.group.size(); ++n) graph.set_group(n, grouping.group[n]);
+  return true;
+}
+
+}  // namespace retrograd::ir

@@ -1,0 +1,42 @@
+// See ir/passes/group_memory.h.
+#include "ir/passes/group_memory.h"
+
+#include <algorithm>
+
+namespace retrograd::ir {
+
+bool GroupMemory::may_overwrite(ValueId input, ValueId output) const {
+  const auto index_of = [](const auto& list, ValueId v) {
+    return static_cast<int>(std::ranges::find(list, v) - list.begin());
+  };
+  const int in = index_of(inputs, input), out = index_of(outputs, output);
+  return kernel && in < static_cast<int>(inputs.size()) && out < static_cast<int>(outputs.size()) &&
+         kernel->may_overwrite(in, out);
+}
+
+GroupMemories::GroupMemories(const Graph& graph, const Executor& executor, std::span<const Number> values)
+    : graph_(graph), executor_(executor), values_(values.begin(), values.end()), uses_(count_uses(graph)) {
+  for (auto id = static_cast<int32_t>(values_.size()); id < graph.symbols.size(); ++id)
+    values_.push_back(graph.symbols.expr(id).hint);
+  if (values_.empty()) values_.resize(1);
+}
+
+const GroupMemory& GroupMemories::of(std::span<const uint32_t> nodes) {
+  for (auto [it, end] = known_.equal_range(nodes[0]); it != end; ++it)
+    if (std::ranges::equal(it->second.nodes, nodes)) return *it->second.memory;
+  const GroupDescription description(graph_, nodes, uses_, values_);
+  auto memory = std::make_unique<GroupMemory>();
+  memory->kernel = executor_.fuse(description.group());
+  memory->inputs.assign(description.inputs().begin(), description.inputs().end());
+  memory->outputs.assign(description.outputs().begin(), description.outputs().end());
+  if (memory->kernel) memory->scratch_bytes = memory->kernel->scratch_bytes();
+  const auto it = known_.emplace(nodes[0], Known{{nodes.begin(), nodes.end()}, std::move(memory)});
+  return *it->second.memory;
+}
+
+int64_t GroupMemories::scratch_bytes(uint32_t node) {
+  const FusedRole role = fused_role(graph_, graph_.nodes()[node], executor_);
+  return role == FusedRole::none || role == FusedRole::elementwise ? 0 : of({&node, 1}).scratch_bytes;
+}
+
+}  // namespace retrograd::ir

@@ -1,0 +1,125 @@
+// The peak that is planned after any set of passes is not above that of the graph as it was recorded: random
+// graphs, backwards captured from random programs, recorded steps, networks with wide branches. Peaks are
+// those of ir/passes/lifetimes.h, groups with what their kernels need. With "[.figures]" a table.
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cstdio>
+
+#include "engine/runner.h"
+#include "ir/passes/fuse_within.h"
+#include "tests/fuzz/generator.h"
+#include "tests/fuzz/machine.h"
+#include "tests/ir/passes/graph_run.h"
+#include "tests/ir/passes/passes_test.h"
+#include "tests/ir/passes/random_graph.h"
+#include "tests/ir/passes/recorded_steps.h"
+
+namespace rg = retrograd;
+namespace ir = rg::ir;
+using recorded_steps::Step;
+
+namespace {
+
+struct Case {
+  const ir::Graph& graph;
+  std::span<const ir::OutsideWrite> writes = {};
+  std::vector<int32_t> given = {};
+
+  int64_t peak(const ir::Graph& of) const {
+    ir::GroupMemories kernels(of, rg::cpu_executor());
+    return ir::lifetimes(of, {.writes = writes, .given = given, .groups = &kernels}).peak_bytes();
+  }
+  ir::Graph after(ir::PassSet off) const {
+    ir::Graph copy = graph.copy();
+    ir::PassInput input = rg::rewrites::all();
+    input.writes = writes;
+    input.given = given;
+    input.executor = &rg::cpu_executor();
+    ir::run_passes(copy, {.input = input, .off = off, .verify = true});
+    return copy;
+  }
+};
+
+struct Counts {
+  int graphs = 0, lower = 0, above = 0;
+};
+
+void check_all_sets(const Case& c, const std::string& name, Counts& counts) {
+  const int64_t before = c.peak(c.graph);
+  ++counts.graphs;
+  counts.lower += c.peak(c.after({})) < before;
+  for (uint64_t set = 0; set < uint64_t{1} << ir::kPassCount; ++set) {
+    const ir::Graph now = c.after(ir::PassSet(set));
+    if (c.peak(now) <= before) continue;
+    ++counts.above;
+    FAIL_CHECK(name << ", passes off " << ir::PassSet(set) << ": " << before << " became " << c.peak(now) << "\n"
+                    << c.graph.print() << "became\n"
+                    << now.print());
+    return;
+  }
+}
+
+// All inputs that are tensors.
+std::vector<int32_t> tensor_inputs(const ir::Graph& graph) {
+  std::vector<int32_t> all;
+  for (size_t i = 0; i < graph.inputs().size(); ++i)
+    if (graph.inputs()[i].kind == ir::Input::Kind::tensor) all.push_back(static_cast<int32_t>(i));
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("peaks of random graphs") {
+  Counts counts;
+  for (uint64_t seed = 1; seed <= 1500 && counts.above < 3; ++seed) {
+    const ir::Graph graph = random_graph::make(seed);
+    check_all_sets({graph}, "seed " + std::to_string(seed), counts);
+    check_all_sets({graph, {}, tensor_inputs(graph)}, "inputs given, seed " + std::to_string(seed), counts);
+  }
+  WARN("lower in " << counts.lower << " of " << counts.graphs);
+}
+
+TEST_CASE("peaks of backwards of random programs") {
+  Counts counts;
+  for (uint64_t seed = 1; seed <= 200 && counts.above < 3; ++seed) {
+    rg::CompiledBackward compiled;
+    const rg::CompiledBackwardScope scope(compiled);
+    const fuzz::Program program = fuzz::generate(seed);
+    fuzz::Machine machine(program);
+    machine.after_backward = [&] {
+      if (const auto graph = compiled.graph())
+        check_all_sets({*graph}, "program " + std::to_string(seed), counts);
+    };
+    machine.run();
+  }
+  CHECK(counts.graphs > 100);
+  WARN("lower in " << counts.lower << " of " << counts.graphs);
+}
+
+TEST_CASE("peaks of recorded steps") {
+  Counts counts;
+  for (const Step& step : recorded_steps::all_small()) check_all_sets({step.graph, step.writes}, step.name, counts);
+}
+
+TEST_CASE("figures of peaks", "[.figures]") {
+  std::vector<Step> steps = recorded_steps::all_small();
+  steps.push_back(recorded_steps::gpt(12, 768, 4, 64));
+  steps.push_back(recorded_steps::gpt(12, 768, 4, 64, true));
+  steps.push_back(recorded_steps::gpt(100, 16, 2, 8));
+  steps.push_back(recorded_steps::gpt(1000, 16, 2, 8));
+  for (const Step& step : steps) {
+    const Case c{step.graph, step.writes};
+    const auto start = std::chrono::steady_clock::now();
+    const ir::Graph now = c.after({});
+    const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    const ir::Graph plain = c.after(ir::passes_named("fuse"));
+    size_t grouped = 0;
+    for (const ir::Node& n : now.nodes()) grouped += n.group >= 0;
+    const auto free = ir::find_groups(plain, {rg::cpu_executor()});
+    std::printf("%-40s %7zu nodes, peak %10.3f -> %10.3f unfused, %10.3f MB; groups %d of %d, %zu of %td nodes; %.1f ms\n",
+                step.name.c_str(), now.nodes().size(), static_cast<double>(c.peak(step.graph)) / 1e6,
+                static_cast<double>(c.peak(plain)) / 1e6, static_cast<double>(c.peak(now)) / 1e6,
+                1 + std::ranges::max(now.nodes(), {}, &ir::Node::group).group, free.groups, grouped,
+                std::ranges::count_if(free.group, [](int32_t g) { return g >= 0; }), ms);
+  }
+}
