@@ -25,7 +25,7 @@
 namespace retrograd::ir {
 
 struct FuseOptions {
-  const Executor& executor;
+  Executor& executor;
   /// Lets all groups go before a node (by number): where a run may leave the graph, or before an unpack that
   /// calls code of the user's.
   std::function<bool(size_t node)> stops = {};

@@ -2,6 +2,9 @@
 #include "ir/passes/group_memory.h"
 
 #include <algorithm>
+#include <limits>
+
+#include "ir/replay.h"
 
 namespace retrograd::ir {
 
@@ -14,7 +17,7 @@ bool GroupMemory::may_overwrite(ValueId input, ValueId output) const {
          kernel->may_overwrite(in, out);
 }
 
-GroupMemories::GroupMemories(const Graph& graph, const Executor& executor, std::span<const Number> values)
+GroupMemories::GroupMemories(const Graph& graph, Executor& executor, std::span<const Number> values)
     : graph_(graph), executor_(executor), values_(values.begin(), values.end()), uses_(count_uses(graph)) {
   for (auto id = static_cast<int32_t>(values_.size()); id < graph.symbols.size(); ++id)
     values_.push_back(graph.symbols.expr(id).hint);
@@ -34,9 +37,25 @@ const GroupMemory& GroupMemories::of(std::span<const uint32_t> nodes) {
   return *it->second.memory;
 }
 
-int64_t GroupMemories::scratch_bytes(uint32_t node) {
-  const FusedRole role = fused_role(graph_, graph_.nodes()[node], executor_);
-  return role == FusedRole::none || role == FusedRole::elementwise ? 0 : of({&node, 1}).scratch_bytes;
+int64_t GroupMemories::scratch_bytes(uint32_t number) {
+  const Node& node = graph_.nodes()[number];
+  const FusedRole role = fused_role(graph_, node, executor_);
+  if (role == FusedRole::none || role == FusedRole::elementwise || !executor_.has_scratch(node.op)) return 0;
+  std::vector<RefPtr<TensorImpl>> cells;
+  std::vector<TensorImpl*> operands;
+  const auto outline = [&](ValueId v) {
+    const TensorType type = concrete_type(graph_.type(v), values_);
+    cells.push_back(TensorImpl::make());
+    cells.back()->set_type(type.dtype, type.device, type.shape);
+    contiguous_strides(type.shape, cells.back()->mutable_strides());
+    cells.back()->set_storage(Storage::wrap(nullptr, std::numeric_limits<int64_t>::max(), nullptr, nullptr));
+    return cells.back().get();
+  };
+  for (ValueId v : graph_.operands(node)) operands.push_back(v == kNoValue ? nullptr : outline(v));
+  TensorImpl* result = outline(node.first_result);
+  std::vector<std::byte> copy;
+  void* attrs = node.attrs ? concrete_attrs(*node.op, node.attrs, values_, copy) : nullptr;
+  return executor_.scratch_bytes(executor_.find(node.op), {node.op, operands, attrs, node.where, 1}, &result);
 }
 
 }  // namespace retrograd::ir

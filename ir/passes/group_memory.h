@@ -26,12 +26,12 @@ struct GroupMemory {
 class GroupMemories {
  public:
   /// `values`: of all symbols; without them those at capture. Graph and executor must outlive this.
-  GroupMemories(const Graph& graph, const Executor& executor, std::span<const Number> values = {});
+  GroupMemories(const Graph& graph, Executor& executor, std::span<const Number> values = {});
 
   /// Of nodes, by number, in an order in which they may run. The reference stays good.
   const GroupMemory& of(std::span<const uint32_t> nodes);
-  /// What a node in no group needs for itself, if it could be in one: what it would need as a group of its own. Of other
-  /// nodes 0: no group reaches over them, so it is beside the same values with groups and without.
+  /// What a node in no group needs for itself, if it could be in one; operands count as row-major. Of other
+  /// nodes 0: no group reaches over them, so they are beside the same values with groups and without.
   int64_t scratch_bytes(uint32_t node);
 
  private:
@@ -40,7 +40,7 @@ class GroupMemories {
     std::unique_ptr<GroupMemory> memory;
   };
   const Graph& graph_;
-  const Executor& executor_;
+  Executor& executor_;
   std::vector<Number> values_;
   std::vector<int32_t> uses_;
   std::unordered_multimap<uint32_t, Known> known_;  // by the first node

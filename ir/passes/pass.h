@@ -13,8 +13,8 @@ struct PassInput {
   std::span<const Rewrite> simplify = {}, broadcast = {};  // the rules of these passes
   std::span<const Number> values = {};  // of all symbols, for sizes in bytes; without them those at capture
   std::span<const OutsideWrite> writes = {};  // `schedule` leaves them in place
-  std::span<const int32_t> given = {};  // inputs whose memory goes with their last use, by number
-  const Executor* executor = nullptr;         // says what `fuse` may fuse; without it nothing
+  std::span<const int32_t> given = {};        // inputs whose memory goes with their last use, by number
+  Executor* executor = nullptr;               // says what `fuse` may fuse; without it nothing
 };
 
 struct Pass {

@@ -1,9 +1,11 @@
 // The memory plan: lifetimes of small graphs by hand, random blocks that must not overlap, small cases
 // against the best plan there is, and how much is wasted on graphs as they occur.
+#include <array>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <random>
 
+#include "engine/runner.h"
 #include "ir/passes/memory_plan.h"
 #include "tests/ir/ir_test.h"
 
@@ -13,9 +15,11 @@ namespace ir = rg::ir;
 namespace {
 
 // "0:400 1-3 escapes" of the block of each value, "-" for none.
-std::string blocks_of(const std::string& text, bool in_place = true) {
+std::string blocks_of(const std::string& text, ir::LifetimeOptions options = {}) {
   const ir::Graph graph = ir_test::parse(text);
-  const ir::Lifetimes found = ir::lifetimes(graph, {.in_place = in_place});
+  ir::GroupMemories groups(graph, rg::cpu_executor());
+  options.groups = &groups;
+  const ir::Lifetimes found = ir::lifetimes(graph, options);
   std::string all;
   for (const int32_t b : found.block_of) {
     all += all.empty() ? "" : ", ";
@@ -117,7 +121,8 @@ TEST_CASE("lifetimes: views, values in place, what escapes") {
   %8 = cos %0 : f32[10,10]
   accumulate_grad @2, %8
 }
-)") == "-, 0:400 0-5, 0:400 0-5, 0:400 0-5, 1:4 3-4, 0:400 0-5, 2:400 5-6 escapes, -, 3:400 8-10 escapes");
+)") == "-, 0:400 0-6 escapes, 0:400 0-6 escapes, 0:400 0-6 escapes, 1:4 3-4, 0:400 0-6 escapes, 0:400 0-6 escapes, -, "
+        "2:400 8-10 escapes");
   CHECK(blocks_of(R"(graph @g(%0: f32[4]) {
   %1 = flip %0 {dims=[0]} : f32[4]
   %2 = neg %1 : f32[4]
@@ -126,7 +131,7 @@ TEST_CASE("lifetimes: views, values in place, what escapes") {
   return %4
 }
 )",
-                  false) == "-, 0:16 0-2, 1:16 1-2, 2:16 2-3, 3:16 3-4 escapes");
+                  {.in_place = false}) == "-, 0:16 0-2, 1:16 1-2, 2:16 2-3, 3:16 3-4 escapes");
 }
 
 TEST_CASE(
@@ -156,6 +161,47 @@ TEST_CASE("lifetimes: contiguous may give its operand or a copy") {
   return %7
 }
 )") == "-, 0:64 0-4, 0:64 0-4, 1:64 2-4, 1:64 2-4, 2:4 4-6, 2:4 4-6, 3:4 6-7 escapes");
+}
+
+TEST_CASE("lifetimes: the nodes of a group are one step, and values inside it have no block") {
+  CHECK(blocks_of(R"(graph @g(%0: f32[4,4]) {
+  %1 = flip %0 {dims=[0]} : f32[4,4]
+  %2 = flip %0 {dims=[1]} : f32[4,4]
+  group {
+    %3 = neg %1 : f32[4,4]
+    %4 = mul %3, %2 : f32[4,4]
+    %5 = exp %4 : f32[4,4]
+  }
+  %6 = flip %5 {dims=[0]} : f32[4,4]
+  %7 = mm %6, %4 : f32[4,4]
+  return %7
+}
+)") == "-, 0:64 0-6, 1:64 1-5, -, 0:64 0-6, 1:64 1-5, 2:64 5-6, 3:64 6-7 escapes");
+  // Not over an operand that is read when the output has been written.
+  CHECK(blocks_of(R"(graph @g(%0: f32[4,4]) {
+  %1 = flip %0 {dims=[0]} : f32[4,4]
+  group {
+    %2 = neg %1 : f32[4,4]
+    %3 = mul %1, %2 : f32[4,4]
+  }
+  %4 = mm %2, %3 : f32[4,4]
+  return %4
+}
+)") == "-, 0:64 0-3, 1:64 1-3, 0:64 0-3, 2:64 3-4 escapes");
+}
+
+TEST_CASE("lifetimes: inputs whose memory goes with their last use") {
+  const std::array<int32_t, 3> all = {0, 1, 2};
+  CHECK(blocks_of(R"(graph @g(%0: f32[4], %1: f32[4], %2: f32[4], $3: hook) {
+  %3 = neg %0 : f32[4]
+  %4 = cat %1, %3 {dim=0} : f32[8]
+  %5 = hook $3, %1 : f32[4]
+  %6 = exp %1 : f32[4]
+  return %4, %6
+}
+)",
+                  {.given = all}) ==
+        "0:16 0-1 escapes, 1:16 0-3 escapes, 2:0 0-0 escapes, 0:16 0-1 escapes, 3:32 1-4 escapes, -, 4:16 3-4 escapes");
 }
 
 TEST_CASE("peaks count all that is live at one node") {
