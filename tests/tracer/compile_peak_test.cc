@@ -30,7 +30,9 @@ Tensors leaves(int count, const rg::IntArray& sizes) {
 
 // Branches that all begin at x and meet at the end.
 Net wide(int branches, int64_t rows, int64_t width) {
-  return {"wide, " + std::to_string(branches) + " branches", {rows, width}, leaves(branches, {width}),
+  return {"wide, " + std::to_string(branches) + " branches",
+          {rows, width},
+          leaves(branches, {width}),
           [](const Tensor& x, const Tensors& w) {
             Tensors ends;
             for (const Tensor& v : w) ends.push_back(rg::tanh(x * v) * rg::sigmoid(x + v));
@@ -44,20 +46,25 @@ Net wide(int branches, int64_t rows, int64_t width) {
 Net mixed(int branches, int64_t rows, int64_t width) {
   Tensors w = leaves(branches, {rows, 1});
   for (const Tensor& t : leaves(branches, {1, width})) w.push_back(t);
-  return {"mixed, " + std::to_string(branches) + " branches", {rows, width}, w,
+  return {"mixed, " + std::to_string(branches) + " branches",
+          {rows, width},
+          w,
           [branches](const Tensor& x, const Tensors& v) {
             Tensor total = rg::zeros({1});
             for (int i = 0; i < branches; ++i) {
               const Tensor &column = v[static_cast<size_t>(i)], &row = v[static_cast<size_t>(branches + i)];
               const Tensor outer = rg::exp(-rg::square(rg::tanh(column) + rg::tanh(row))) * x;
-              total = total + rg::mean(rg::sum(outer, {0}) * rg::sigmoid(row)) + rg::mean(rg::softmax(outer, -1) * x);
+              total = total + rg::mean(rg::sum(outer, {0}) * rg::sigmoid(row)) +
+                      rg::mean(rg::softmax(outer, -1) * x);
             }
             return rg::sum(total);
           }};
 }
 
 Net residual(int layers, int64_t rows, int64_t width) {
-  return {"residual, " + std::to_string(layers) + " layers", {rows, width}, leaves(layers, {width, width}),
+  return {"residual, " + std::to_string(layers) + " layers",
+          {rows, width},
+          leaves(layers, {width, width}),
           [width](const Tensor& x, const Tensors& w) {
             Tensor h = x;
             for (const Tensor& weight : w) h = h + rg::gelu(rg::mm(rg::layer_norm(h, {width}), weight));
@@ -67,12 +74,14 @@ Net residual(int layers, int64_t rows, int64_t width) {
 
 Net attention(int layers, int64_t rows, int64_t width) {
   Tensors w = leaves(layers, {width, 3 * width});
-  return {"attention, " + std::to_string(layers) + " layers", {rows, width}, w,
+  return {"attention, " + std::to_string(layers) + " layers",
+          {rows, width},
+          w,
           [rows, width](const Tensor& x, const Tensors& weights) {
             Tensor h = x;
             for (const Tensor& weight : weights) {
-              const Tensor qkv = rg::mm(h, weight).view({rows, 3, 4, width / 4}).permute({1, 2, 0, 3});
-              const Tensor q = qkv.select(0, 0), k = qkv.select(0, 1), v = qkv.select(0, 2);
+              const Tensor qkv = rg::permute(rg::mm(h, weight).view({rows, 3, 4, width / 4}), {1, 2, 0, 3});
+              const Tensor q = rg::select(qkv, 0, 0), k = rg::select(qkv, 0, 1), v = rg::select(qkv, 0, 2);
               const Tensor scores = rg::softmax(rg::matmul(q, k.transpose(-1, -2)) * 0.25, -1);
               h = h + rg::matmul(scores, v).transpose(0, 1).reshape({rows, width}) * rg::sigmoid(h);
             }
@@ -82,7 +91,9 @@ Net attention(int layers, int64_t rows, int64_t width) {
 
 // Shares saved values between records, views them, and has branches that live side by side.
 Net branched(int64_t rows, int64_t width) {
-  return {"branched", {rows, width}, {leaf({width, width}), leaf({width}), leaf({width}), leaf({width})},
+  return {"branched",
+          {rows, width},
+          {leaf({width, width}), leaf({width}), leaf({width}), leaf({width})},
           [rows, width](const Tensor& x, const Tensors& w) {
             const Tensor h = rg::gelu(rg::mm(x, w[0]) + w[1]);
             const Tensor n = rg::layer_norm(h, {width}, w[2], w[3]);
@@ -153,9 +164,9 @@ TEST_CASE("compiled functions and steps hold no more than eager ones") {
 TEST_CASE("figures of compiled peaks", "[.figures]") {
   for (const Net& net : nets()) {
     const Peaks p = peaks_of(net);
-    std::printf("%-24s %4d x %-4d  eager %9.1f  compiled %9.1f KB   eager step %9.1f  step %9.1f KB\n", net.name.c_str(),
-                static_cast<int>(net.input[0]), static_cast<int>(net.input[1]), static_cast<double>(p.eager) / 1e3,
-                static_cast<double>(p.compiled) / 1e3, static_cast<double>(p.eager_step) / 1e3,
-                static_cast<double>(p.step) / 1e3);
+    std::printf("%-24s %4d x %-4d  eager %9.1f  compiled %9.1f KB   eager step %9.1f  step %9.1f KB\n",
+                net.name.c_str(), static_cast<int>(net.input[0]), static_cast<int>(net.input[1]),
+                static_cast<double>(p.eager) / 1e3, static_cast<double>(p.compiled) / 1e3,
+                static_cast<double>(p.eager_step) / 1e3, static_cast<double>(p.step) / 1e3);
   }
 }
