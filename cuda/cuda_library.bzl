@@ -136,3 +136,34 @@ def cuda_library(name, srcs, absent, hdrs = [], deps = [], copts = [], visibilit
         actual = select({"//cuda:on": name + "_nvcc", "//conditions:default": name + "_absent"}),
         visibility = visibility,
     )
+
+def on_host_library(name, srcs, hdrs, deps, copts = [], testonly = False):
+    """The same .cu files compiled by the host's compiler, with //cuda:on_host in the device's place.
+
+    Args:
+      name: of the cc_library.
+      srcs: .cu files.
+      hdrs: their common headers.
+      deps: with //cuda:on_host among them.
+      copts: for the compiler.
+      testonly: as of any rule.
+    """
+    sources = []
+    for src in srcs:
+        out = "on_host_sources/" + src.replace(".cu", ".cc")
+        native.genrule(
+            name = name + "_" + src.replace("/", "_"),
+            testonly = testonly,
+            srcs = [src],
+            outs = [out],
+            cmd = "{ echo '#include \"cuda/on_host/device_on_host.h\"'; cat $<; } > $@",
+        )
+        sources.append(out)
+    native.cc_library(
+        name = name,
+        testonly = testonly,
+        srcs = sources,
+        hdrs = hdrs,
+        copts = copts + ["-Wno-unknown-pragmas"],
+        deps = deps,
+    )

@@ -37,7 +37,7 @@ Tensor laid_out(const Tensor& grad, const TensorImpl& leaf) {
   if (GradMode::is_enabled() || leaf.is_contiguous() || !is_dense_without_overlap(leaf)) return clone(grad);
   RefPtr<TensorImpl> cell = TensorImpl::make();
   cell->set_type(leaf.dtype(), leaf.device(), leaf.shape());
-  cell->allocate();
+  executor_of(leaf.device()).allocate(*cell);
   std::copy_n(leaf.strides(), leaf.rank(), cell->mutable_strides());
   TensorImpl* operand = grad.get();
   Tensor copy(std::move(cell));

@@ -122,7 +122,7 @@ class StandIn {
   void keep_privately() {
     TensorImpl& cell = tensor_.impl();
     const int64_t bytes = cell.storage()->nbytes();
-    RefPtr<Storage> block = Storage::allocate(bytes);
+    RefPtr<Storage> block = executor_of(cell.device()).allocate_memory(bytes);
     RefPtr<TensorImpl> copy = TensorImpl::make();
     copy->alias(cell);
     copy->set_storage(block);

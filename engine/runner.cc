@@ -19,8 +19,14 @@ void make_view(const Call& call, TensorImpl& operand, TensorImpl& output) {
     output.need_meta().base_epoch = meta->epoch;
 }
 
+Device device_of(const Call& call, const TensorImpl* const* outputs) {
+  const Device device = call.outputs > 0 ? outputs[0]->device() : Device();
+  if (device.type != DeviceType::CPU || call.operands.empty() || !call.operands[0]) return device;
+  return call.operands[0]->device();
+}
+
 void run_into(const Call& call, const Tensor& destination) {
-  Executor& executor = cpu_executor();
+  Executor& executor = executor_of(destination.device());
   const Kernel kernel = executor.find(call.op);
   if (!kernel) fail_call(call, Category::unsupported, "it cannot run in place");
   TensorImpl* output = destination.get();
@@ -59,13 +65,15 @@ void Runner::emit(const Call& call, Tensor* results) {
   }
   if (!in_place) op.infer(call, outputs);
   if (op.is(Trait::view)) return make_view(call, *call.operands[0], *outputs[0]);
-  const Kernel kernel = executor_->find(&op);
+  const Device device = device_of(call, outputs);
+  Executor& executor = device.type == DeviceType::CPU ? *executor_ : executor_of(device);
+  const Kernel kernel = executor.find(&op);
   if (!kernel)
     fail_call(call, Category::unsupported,
-              fmt::format("the {} executor has no kernel for it", executor_->name()));
+              fmt::format("the {} executor has no kernel for it", executor.name()));
   if (!in_place)
-    for (int i = 0; i < call.outputs; ++i) executor_->allocate(*outputs[i]);
-  executor_->launch(kernel, call, outputs);
+    for (int i = 0; i < call.outputs; ++i) executor.allocate(*outputs[i]);
+  executor.launch(kernel, call, outputs);
 }
 
 }  // namespace retrograd

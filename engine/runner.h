@@ -1,4 +1,5 @@
-// Runner: the emitter that runs each call at once on an executor. Eager execution, and the reference that every optimisation is compared with.
+// Runner: the emitter that runs each call at once: on the executor it is given, or, where tensors are on another device than the CPU, on that
+// device's. Eager execution, and the reference that every optimisation is compared with.
 #pragma once
 
 #include "engine/emitter.h"
@@ -17,8 +18,14 @@ class Runner final : public Emitter {
   Executor* executor_;
 };
 
-/// The executor of the CPU.
+/// The executor of the CPU, and of a CUDA device: Error(bad_argument) when there is no such device; the text says why.
 Executor& cpu_executor();
+Executor& cuda_executor(int index);
+inline Executor& executor_of(Device device) {
+  return device.type == DeviceType::CPU ? cpu_executor() : cuda_executor(device.index);
+}
+/// The device that a call runs on: that of its results, or, when it brings them to the CPU, of its first operand.
+Device device_of(const Call& call, const TensorImpl* const* outputs);
 
 /// Runs an elementwise call at once, with `destination` as its output: how in-place ops write. The destination has the call's result type;
 /// its version is raised. Records nothing.

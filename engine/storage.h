@@ -1,5 +1,5 @@
 // Storage: a counted block of element memory, shared by a tensor, its views and its detaches, with the version counter they share.
-// One allocation: this 64-byte header, then the data. Memory of others (from_blob) is wrapped by a header that points elsewhere.
+// One allocation: this 64-byte header, then the data. Memory of a device, and of others (from_blob), has a header that points elsewhere.
 // The version is raised by every in-place operation; a slot compares it at unpack with what it was at save. Where the last one was made is
 // kept for the error.
 #pragma once
@@ -30,6 +30,8 @@ class Storage : public RefCounted {
  public:
   /// Uninitialised memory on the CPU.
   static RefPtr<Storage> allocate(int64_t bytes);
+  /// Memory of a device, this storage's alone: `release(context)` gives it back when the last user is gone.
+  static RefPtr<Storage> own(void* data, int64_t bytes, void (*release)(void*), void* context);
   /// Memory owned by somebody else; `release(context)` is called when the last user is gone.
   static RefPtr<Storage> wrap(void* data, int64_t bytes, void (*release)(void*), void* context);
   static void destroy(Storage* storage) noexcept;
@@ -41,7 +43,7 @@ class Storage : public RefCounted {
   int64_t nbytes() const { return nbytes_; }
   uint32_t version() const { return version_.load(std::memory_order_relaxed); }
   /// Memory that belongs to somebody else.
-  bool is_external() const { return external_; }
+  bool is_external() const { return external_ && !owned_; }
   /// To be called before a write that will raise the version.
   void will_be_written() const {
     if (WriteWatcher::current) WriteWatcher::current->before_write(*this);
@@ -62,7 +64,8 @@ class Storage : public RefCounted {
   void (*release_)(void*) = nullptr;
   void* context_ = nullptr;
   SourceLocation written_at_;
-  bool external_ = false;
+  bool external_ = false;  // the data is not behind this header
+  bool owned_ = false;     // external data, but nobody else's
 };
 
 inline constexpr size_t kStorageHeader = 64;

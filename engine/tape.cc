@@ -72,6 +72,9 @@ class HashVisitor final : public AttrVisitor {
     for (int64_t i : v) w_.add_structure(static_cast<uint64_t>(i));
   }
   void field(std::string_view, ScalarType& v) override { w_.add_structure(static_cast<uint64_t>(v)); }
+  void field(std::string_view, Device& v) override {
+    w_.add_structure(static_cast<uint64_t>(v.type) << 8 | static_cast<uint8_t>(v.index));
+  }
 
  private:
   HashWords& w_;

@@ -57,11 +57,20 @@ void Tensor::check_dtype(ScalarType wanted, SourceLocation where) const {
          fmt::format("{} wanted, the tensor is {}", name(wanted), describe(*this)), where);
 }
 
+// With its values on the CPU, without history.
+Tensor Tensor::on_host(SourceLocation where) const {
+  raw_data(where);  // refuses what has no data
+  if (device() == kCPU) return *this;
+  NoGradGuard no_grad;
+  return to(kCPU, where);
+}
+
 Scalar Tensor::item(SourceLocation where) const {
   if (impl().numel().hint() != 1)
     fail(Category::bad_argument, "item",
          fmt::format("a tensor of one element is needed, this is {}", describe(*this)), where);
-  const void* p = raw_data(where);
+  const Tensor host = on_host(where);
+  const void* p = host.raw_data(where);
   return dispatch(dtype(), [&]<class T>(std::type_identity<T>) -> Scalar {
     const T v = *static_cast<const T*>(p);
     if constexpr (std::is_same_v<T, bool>)
@@ -78,7 +87,7 @@ std::vector<double> Tensor::to_vector(SourceLocation where) const {
   Tensor dense;
   {
     NoGradGuard no_grad;
-    dense = retrograd::contiguous(Operand(*this, where));
+    dense = retrograd::contiguous(Operand(on_host(where), where));
   }
   std::vector<double> out(static_cast<size_t>(numel()));
   dispatch(dtype(), [&]<class T>(std::type_identity<T>) {

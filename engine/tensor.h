@@ -46,7 +46,8 @@ class Tensor {
   bool is_floating_point() const { return is_floating(dtype()); }
   uint32_t version() const { return impl().storage()->version(); }
 
-  // Data. Typed access checks the dtype (Error dtype_mismatch) and refuses values of a graph.
+  // Data: an address of the tensor's device. Typed access checks the dtype (Error dtype_mismatch) and refuses values of a graph. item() and
+  // to_vector() bring the values to the CPU.
   void* raw_data(SourceLocation where = SourceLocation::current()) const;
   template <class T>
   T* data_ptr(SourceLocation where = SourceLocation::current()) const {
@@ -101,6 +102,9 @@ class Tensor {
 
   // The most used ops as methods; all are functions in ops/ too.
   Tensor to(ScalarType dtype, SourceLocation where = SourceLocation::current()) const;
+  Tensor to(Device device, SourceLocation where = SourceLocation::current()) const;
+  Tensor cpu(SourceLocation where = SourceLocation::current()) const { return to(kCPU, where); }
+  Tensor cuda(SourceLocation where = SourceLocation::current()) const { return to(kCUDA, where); }
   Tensor clone(SourceLocation where = SourceLocation::current()) const;
   Tensor contiguous(SourceLocation where = SourceLocation::current()) const;
   Tensor sum(SourceLocation where = SourceLocation::current()) const;
@@ -150,6 +154,7 @@ class Tensor {
  private:
   [[noreturn]] static void undefined_used();
   const Record* gradient_record() const;
+  Tensor on_host(SourceLocation where) const;
   void check_dtype(ScalarType wanted, SourceLocation where) const;
 
   RefPtr<TensorImpl> impl_;

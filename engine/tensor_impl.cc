@@ -50,6 +50,12 @@ RefPtr<Storage> Storage::wrap(void* data, int64_t bytes, void (*release)(void*),
   return RefPtr<Storage>::adopt(storage);
 }
 
+RefPtr<Storage> Storage::own(void* data, int64_t bytes, void (*release)(void*), void* context) {
+  RefPtr<Storage> storage = wrap(data, bytes, release, context);
+  storage->owned_ = true;
+  return storage;
+}
+
 void Storage::rewrap(void* data, int64_t bytes, void (*release)(void*), void* context) {
   RG_ASSERT(external_);
   if (release_) release_(context_);

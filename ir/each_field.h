@@ -22,6 +22,7 @@ class EachField final : public AttrVisitor {
   void field(std::string_view name, Shape& value) override { call(name, value); }
   void field(std::string_view name, IntList& value) override { call(name, value); }
   void field(std::string_view name, ScalarType& value) override { call(name, value); }
+  void field(std::string_view name, Device& value) override { call(name, value); }
 
  private:
   template <class T>

@@ -51,6 +51,7 @@ class AttrVisitor {
   virtual void field(std::string_view name, Shape& value) = 0;    // sizes
   virtual void field(std::string_view name, IntList& value) = 0;  // structure
   virtual void field(std::string_view name, ScalarType& value) = 0;
+  virtual void field(std::string_view name, Device& value) = 0;  // the CPU is neither printed nor asked for
 
  protected:
   ~AttrVisitor() = default;

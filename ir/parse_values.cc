@@ -225,6 +225,7 @@ void ValueReader::read(Scalar& v) { v = expression(); }
 void ValueReader::read(Shape& v) { v = shape(); }
 void ValueReader::read(IntList& v) { v = list(); }
 void ValueReader::read(ScalarType& v) { v = dtype(); }
+void ValueReader::read(Device& v) { v = device(); }
 
 std::vector<std::byte> ValueReader::attributes(const OpInfo& op, Scalar scalar) {
   std::vector<std::byte> attrs(op.attrs_size);
@@ -250,8 +251,8 @@ std::vector<std::byte> ValueReader::attributes(const OpInfo& op, Scalar scalar) 
       });
       if (!is_given(name)) in_.fail(fmt::format("{} has no attribute {}", op.name, name));
     }
-  for_each_field(op, attrs.data(), [&](std::string_view name, auto&) {
-    if (!is_given(name)) in_.fail(fmt::format("the attribute {} of {} is missing", name, op.name));
+  for_each_field(op, attrs.data(), [&](std::string_view name, auto& field) {
+    if (!is_given(name) && !std::is_same_v<decltype(field), Device&>) in_.fail(fmt::format("the attribute {} of {} is missing", name, op.name));
   });
   return attrs;
 }

@@ -48,6 +48,7 @@ class ValueReader {
   void read(Shape& v);
   void read(IntList& v);
   void read(ScalarType& v);
+  void read(Device& v);
 
   TextCursor& in_;
   SymbolTable& symbols_;

@@ -29,6 +29,9 @@ class AttrPrinter final : public AttrVisitor {
     add(name, "[" + list + "]");
   }
   void field(std::string_view name, ScalarType& v) override { add(name, short_name(v)); }
+  void field(std::string_view name, Device& v) override {
+    if (!(v == kCPU)) add(name, to_string(v));
+  }
 
  private:
   void add(std::string_view name, std::string_view value) {

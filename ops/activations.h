@@ -52,7 +52,7 @@ struct Backward : Elementwise<2>, ChainRule<Backward<F>> {
   static constexpr std::string_view name{backward_name<F>.data(), backward_name<F>.size()};
   static constexpr std::string_view doc = "the gradient of the activation", operands = "g, v";
   template <class V>
-  static V fwd(V g, V v, const Attrs& a) {
+  RG_HD static V fwd(V g, V v, const Attrs& a) {
     return F::backward(g, v, a);
   }
   static SaveSet saves_for(const Call&, uint64_t wants) {
@@ -78,11 +78,11 @@ struct Backward : Elementwise<2>, ChainRule<Backward<F>> {
 struct Sigmoid : Activation<Sigmoid, Saves::result> {
   static constexpr std::string_view name = "sigmoid", doc = "1 / (1 + e^-x)";
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return math::sigmoid(x);
   }
   template <class V>
-  static V backward(V g, V y, const Attrs&) {
+  RG_HD static V backward(V g, V y, const Attrs&) {
     return g * (1 - y) * y;
   }
   static Tensor curvature(const Tensor& y, const Attrs&);
@@ -91,11 +91,11 @@ struct Sigmoid : Activation<Sigmoid, Saves::result> {
 struct Tanh : Activation<Tanh, Saves::result> {
   static constexpr std::string_view name = "tanh", doc = "hyperbolic tangent";
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return math::tanh(x);
   }
   template <class V>
-  static V backward(V g, V y, const Attrs&) {
+  RG_HD static V backward(V g, V y, const Attrs&) {
     return g * (1 - y * y);
   }
   static Tensor curvature(const Tensor& y, const Attrs&);
@@ -106,11 +106,11 @@ struct Relu : Activation<Relu, Saves::result> {
   static constexpr Promotion promotion = Promotion::same;
   static constexpr bool integers = true, booleans = false;
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return math::maximum(x, V(0));
   }
   template <class V>
-  static V backward(V g, V y, const Attrs&) {
+  RG_HD static V backward(V g, V y, const Attrs&) {
     return math::select(y <= 0, 0, g);
   }
 };
@@ -122,11 +122,11 @@ struct LeakyRelu : Activation<LeakyRelu> {
   };
   static constexpr std::string_view name = "leaky_relu", doc = "x if x > 0, else negative_slope * x";
   template <class V>
-  static V fwd(V x, const Attrs& a) {
+  RG_HD static V fwd(V x, const Attrs& a) {
     return math::select(x > 0, x, x * math::number<V>(a.negative_slope));
   }
   template <class V>
-  static V backward(V g, V x, const Attrs& a) {
+  RG_HD static V backward(V g, V x, const Attrs& a) {
     return math::select(x > 0, g, g * math::number<V>(a.negative_slope));
   }
 };
@@ -143,11 +143,11 @@ struct Threshold : Activation<Threshold> {
   static constexpr Promotion promotion = Promotion::same;
   static constexpr bool integers = true, booleans = false;
   template <class V>
-  static V fwd(V x, const Attrs& a) {
+  RG_HD static V fwd(V x, const Attrs& a) {
     return math::select(x <= math::number<V>(a.threshold), math::number<V>(a.value), x);
   }
   template <class V>
-  static V backward(V g, V x, const Attrs& a) {
+  RG_HD static V backward(V g, V x, const Attrs& a) {
     return math::select(x <= math::number<V>(a.threshold), 0, g);
   }
 };
@@ -165,11 +165,11 @@ struct Hardtanh : Activation<Hardtanh> {
   static constexpr Promotion promotion = Promotion::same;
   static constexpr bool integers = true, booleans = false;
   template <class V>
-  static V fwd(V x, const Attrs& a) {
+  RG_HD static V fwd(V x, const Attrs& a) {
     return math::clamp(x, math::number<V>(a.min_val), math::number<V>(a.max_val));
   }
   template <class V>
-  static V backward(V g, V x, const Attrs& a) {
+  RG_HD static V backward(V g, V x, const Attrs& a) {
     return math::select((x <= math::number<V>(a.min_val)) | (x >= math::number<V>(a.max_val)), 0, g);
   }
 };
@@ -187,11 +187,11 @@ struct Clamp : Activation<Clamp> {
   static constexpr Promotion promotion = Promotion::same;
   static constexpr bool integers = true, booleans = false;
   template <class V>
-  static V fwd(V x, const Attrs& a) {
+  RG_HD static V fwd(V x, const Attrs& a) {
     return math::minimum(math::maximum(x, math::number<V>(a.min)), math::number<V>(a.max));
   }
   template <class V>
-  static V backward(V g, V x, const Attrs& a) {
+  RG_HD static V backward(V g, V x, const Attrs& a) {
     return math::select((x > math::number<V>(a.min)) & (x < math::number<V>(a.max)), g, 0);
   }
 };
@@ -199,11 +199,11 @@ struct Clamp : Activation<Clamp> {
 struct Hardsigmoid : Activation<Hardsigmoid> {
   static constexpr std::string_view name = "hardsigmoid", doc = "(x + 3) / 6 within [0, 1]";
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return math::clamp(x + 3, V(0), V(6)) / 6;
   }
   template <class V>
-  static V backward(V g, V x, const Attrs&) {
+  RG_HD static V backward(V g, V x, const Attrs&) {
     // PyTorch's factor, 1/6 in float32, for float64 as well.
     return math::select((x > -3) & (x < 3), g * V(1.0f / 6.0f), 0);
   }
@@ -212,11 +212,11 @@ struct Hardsigmoid : Activation<Hardsigmoid> {
 struct Hardswish : Activation<Hardswish> {
   static constexpr std::string_view name = "hardswish", doc = "x * hardsigmoid(x)";
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return x * math::clamp(x + 3, V(0), V(6)) / 6;
   }
   template <class V>
-  static V backward(V g, V x, const Attrs&) {
+  RG_HD static V backward(V g, V x, const Attrs&) {
     return math::select(x <= -3, 0, math::select(x < 3, g * (x / 3 + 0.5), g));
   }
   static Tensor curvature(const Tensor& x, const Attrs&);
@@ -225,11 +225,11 @@ struct Hardswish : Activation<Hardswish> {
 struct Softsign : Activation<Softsign> {
   static constexpr std::string_view name = "softsign", doc = "x / (1 + |x|)";
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return x / (1 + math::abs(x));
   }
   template <class V>
-  static V backward(V g, V x, const Attrs&) {
+  RG_HD static V backward(V g, V x, const Attrs&) {
     const V d = 1 + math::abs(x);
     return g / (d * d);
   }
@@ -239,11 +239,11 @@ struct Softsign : Activation<Softsign> {
 struct LogSigmoid : Activation<LogSigmoid> {
   static constexpr std::string_view name = "logsigmoid", doc = "log(sigmoid(x))";
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return math::minimum(x, V(0)) - math::log1p(math::exp(-math::abs(x)));
   }
   template <class V>
-  static V backward(V g, V x, const Attrs&) {
+  RG_HD static V backward(V g, V x, const Attrs&) {
     return g * math::sigmoid(-x);
   }
   static Tensor curvature(const Tensor& x, const Attrs&);
@@ -252,11 +252,11 @@ struct LogSigmoid : Activation<LogSigmoid> {
 struct Silu : Activation<Silu> {
   static constexpr std::string_view name = "silu", doc = "x * sigmoid(x)";
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return x * math::sigmoid(x);
   }
   template <class V>
-  static V backward(V g, V x, const Attrs&) {
+  RG_HD static V backward(V g, V x, const Attrs&) {
     const V s = math::sigmoid(x);
     return g * s * (1 + x * (1 - s));
   }
@@ -267,13 +267,13 @@ struct Mish : Activation<Mish> {
   static constexpr std::string_view name = "mish", doc = "x * tanh(log(1 + e^x))";
   // With e = e^x: tanh(log(1 + e)) = n / (n + 2) for n = e (e + 2). Beyond x = 20 it rounds to 1.
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     const V e = math::exp(math::minimum(x, V(20)));
     const V n = e * (e + 2);
     return x * (n / (n + 2));
   }
   template <class V>
-  static V backward(V g, V x, const Attrs&) {
+  RG_HD static V backward(V g, V x, const Attrs&) {
     const V low = math::minimum(x, V(20)), e = math::exp(low);
     const V n = e * (e + 2), d = n + 2;
     return g * (n / d + low * (e / (1 + e)) * (4 * (n + 1) / (d * d)));
@@ -292,12 +292,12 @@ struct Gelu : Activation<Gelu> {
   static constexpr double kPdfFactor = 0.39894228040143267794;                     // 1/sqrt(2 pi)
   static constexpr double kTanhFactor = 0.79788456080286535588, kCube = 0.044715;  // sqrt(2/pi)
   template <class V>
-  static V fwd(V x, const Attrs& a) {
+  RG_HD static V fwd(V x, const Attrs& a) {
     if (a.tanh) return x / (1 + math::exp(V(-2 * kTanhFactor) * (x + V(kCube) * x * x * x)));
     return x * math::normal_cdf(x);
   }
   template <class V>
-  static V backward(V g, V x, const Attrs& a) {
+  RG_HD static V backward(V g, V x, const Attrs& a) {
     if (a.tanh) {
       const V x2 = x * x, s = 1 / (1 + math::exp(V(-2 * kTanhFactor) * (x + V(kCube) * x2 * x)));
       return g * (s + x * s * (1 - s) * (V(2 * kTanhFactor) + V(6 * kTanhFactor * kCube) * x2));
@@ -321,12 +321,12 @@ struct Elu : Activation<Elu> {
                                     doc =
                                         "scale * x if x > 0, else scale * alpha * (e^(input_scale * x) - 1)";
   template <class V>
-  static V fwd(V x, const Attrs& a) {
+  RG_HD static V fwd(V x, const Attrs& a) {
     const V scale = math::number<V>(a.scale), input_scale = math::number<V>(a.input_scale);
     return math::select(x <= 0, math::expm1(x * input_scale) * (math::number<V>(a.alpha) * scale), x * scale);
   }
   template <class V>
-  static V backward(V g, V x, const Attrs& a) {
+  RG_HD static V backward(V g, V x, const Attrs& a) {
     const V scale = math::number<V>(a.scale), input_scale = math::number<V>(a.input_scale);
     const V below = g * (input_scale * math::number<V>(a.alpha) * scale) * math::exp(x * input_scale);
     return math::select(x <= 0, below, g * scale);
@@ -345,12 +345,12 @@ struct Softplus : Activation<Softplus> {
   static constexpr std::string_view name = "softplus",
                                     doc = "log(1 + e^(beta x)) / beta, and x where beta x > threshold";
   template <class V>
-  static V fwd(V x, const Attrs& a) {
+  RG_HD static V fwd(V x, const Attrs& a) {
     const V beta = math::number<V>(a.beta), z = x * beta;
     return math::select(z > math::number<V>(a.threshold), x, math::log1p(math::exp(z)) / beta);
   }
   template <class V>
-  static V backward(V g, V x, const Attrs& a) {
+  RG_HD static V backward(V g, V x, const Attrs& a) {
     const V z = x * math::number<V>(a.beta);
     return math::select(z > math::number<V>(a.threshold), g, g * math::sigmoid(z));
   }

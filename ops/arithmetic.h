@@ -12,7 +12,7 @@ struct Neg : Elementwise<1>, ChainRule<Neg> {
   static constexpr std::string_view name = "neg", doc = "-x";
   static constexpr bool integers = true, booleans = false;
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return -x;
   }
   static Tensor chain(const Point&, int, const Tensor& t);
@@ -23,7 +23,7 @@ struct Add : Binary, ChainRule<Add> {
   static constexpr uint32_t traits = Trait::pure | Trait::elementwise | Trait::commutative;
   static constexpr bool integers = true;
   template <class V>
-  static V fwd(V a, V b, const Attrs&) {
+  RG_HD static V fwd(V a, V b, const Attrs&) {
     return a + b;
   }
   static Tensor chain(const Point&, int, const Tensor& t) { return t; }
@@ -33,7 +33,7 @@ struct Sub : Binary, ChainRule<Sub> {
   static constexpr std::string_view name = "sub", doc = "a - b";
   static constexpr bool integers = true, booleans = false;
   template <class V>
-  static V fwd(V a, V b, const Attrs&) {
+  RG_HD static V fwd(V a, V b, const Attrs&) {
     return a - b;
   }
   static Tensor chain(const Point&, int i, const Tensor& t);
@@ -48,7 +48,7 @@ struct Mul : Binary, ChainRule<Mul> {
     return {(wants & 1) << 1 | (wants >> 1 & 1), 0};
   }
   template <class V>
-  static V fwd(V a, V b, const Attrs&) {
+  RG_HD static V fwd(V a, V b, const Attrs&) {
     return a * b;
   }
   static Tensor chain(const Point& p, int i, const Tensor& t);
@@ -63,7 +63,7 @@ struct Div : Binary, ChainRule<Div> {
     return {uint64_t{2} | (call.operands[0] ? wants >> 1 & 1 : 0), 0};
   }
   template <class V>
-  static V fwd(V a, V b, const Attrs&) {
+  RG_HD static V fwd(V a, V b, const Attrs&) {
     return a / b;
   }
   static Tensor chain(const Point& p, int i, const Tensor& t);
@@ -79,7 +79,7 @@ struct RoundedQuotient : Binary, ChainRule<F> {
 struct DivTrunc : RoundedQuotient<DivTrunc> {
   static constexpr std::string_view name = "div_trunc", doc = "a / b rounded toward zero";
   template <class V>
-  static V fwd(V a, V b, const Attrs&) {
+  RG_HD static V fwd(V a, V b, const Attrs&) {
     return math::trunc_divide(a, b);
   }
 };
@@ -87,7 +87,7 @@ struct DivTrunc : RoundedQuotient<DivTrunc> {
 struct DivFloor : RoundedQuotient<DivFloor> {
   static constexpr std::string_view name = "div_floor", doc = "a / b rounded down";
   template <class V>
-  static V fwd(V a, V b, const Attrs&) {
+  RG_HD static V fwd(V a, V b, const Attrs&) {
     return math::floor_divide(a, b);
   }
 };

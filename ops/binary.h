@@ -20,7 +20,7 @@ struct Pow : Binary, ChainRule<Pow> {
   static constexpr bool integers = true, booleans = false;
   static constexpr Saves saves = Saves::both;
   template <class V>
-  static V fwd(V a, V b, const Attrs&) {
+  RG_HD static V fwd(V a, V b, const Attrs&) {
     return math::pow(a, b);
   }
   static Tensor chain(const Point& p, int i, const Tensor& t);
@@ -30,7 +30,7 @@ struct Atan2 : SmoothBinary<Atan2> {
   static constexpr std::string_view name = "atan2", doc = "angle of the point (b, a), in radians";
   static constexpr Promotion promotion = Promotion::floating;
   template <class V>
-  static V fwd(V a, V b, const Attrs&) {
+  RG_HD static V fwd(V a, V b, const Attrs&) {
     return math::atan2(a, b);
   }
   static Tensor chain(const Point& p, int i, const Tensor& t);
@@ -41,7 +41,7 @@ struct Hypot : SmoothBinary<Hypot> {
   static constexpr Promotion promotion = Promotion::floating;
   static constexpr Saves saves = Saves::both;
   template <class V>
-  static V fwd(V a, V b, const Attrs&) {
+  RG_HD static V fwd(V a, V b, const Attrs&) {
     return math::hypot(a, b);
   }
   static Tensor chain(const Point& p, int i, const Tensor& t);
@@ -51,7 +51,7 @@ struct Logaddexp : SmoothBinary<Logaddexp> {
   static constexpr std::string_view name = "logaddexp", doc = "log(e^a + e^b)";
   static constexpr Promotion promotion = Promotion::floating;
   template <class V>
-  static V fwd(V a, V b, const Attrs&) {
+  RG_HD static V fwd(V a, V b, const Attrs&) {
     // Equal infinities would give inf - inf.
     const V distance = math::select(a == b, 0, math::abs(a - b));
     return math::maximum(a, b) + math::log1p(math::exp(-distance));
@@ -63,7 +63,7 @@ struct Maximum : SmoothBinary<Maximum> {
   static constexpr std::string_view name = "maximum", doc = "the larger of a and b; NaN if either is";
   static constexpr bool integers = true;
   template <class V>
-  static V fwd(V a, V b, const Attrs&) {
+  RG_HD static V fwd(V a, V b, const Attrs&) {
     return math::maximum(a, b);
   }
   static Tensor chain(const Point& p, int i, const Tensor& t);
@@ -73,7 +73,7 @@ struct Minimum : SmoothBinary<Minimum> {
   static constexpr std::string_view name = "minimum", doc = "the smaller of a and b; NaN if either is";
   static constexpr bool integers = true;
   template <class V>
-  static V fwd(V a, V b, const Attrs&) {
+  RG_HD static V fwd(V a, V b, const Attrs&) {
     return math::minimum(a, b);
   }
   static Tensor chain(const Point& p, int i, const Tensor& t);
@@ -87,7 +87,7 @@ struct ExtremumBackward : Elementwise<3>, ChainRule<ExtremumBackward> {
   static constexpr Saves saves = Saves::operands;
   static SaveSet saves_for(const Call&, uint64_t wants) { return {wants & 1 ? uint64_t{6} : 0, 0}; }
   template <class V>
-  static V fwd(V g, V a, V b, const Attrs&) {
+  RG_HD static V fwd(V g, V a, V b, const Attrs&) {
     return math::select(a < b, 0, math::select(a == b, g * V(0.5), g));
   }
   static Tensor chain(const Point& p, int i, const Tensor& t);
@@ -104,7 +104,7 @@ struct Fmod : RemainderOf<Fmod> {
   static constexpr std::string_view name = "fmod",
                                     doc = "what a / b leaves, rounded toward zero; the sign of a";
   template <class V>
-  static V fwd(V a, V b, const Attrs&) {
+  RG_HD static V fwd(V a, V b, const Attrs&) {
     return math::fmod(a, b);
   }
   static Tensor chain(const Point& p, int i, const Tensor& t);
@@ -114,7 +114,7 @@ struct Remainder : RemainderOf<Remainder> {
   static constexpr std::string_view name = "remainder",
                                     doc = "what a / b leaves, rounded down; the sign of b";
   template <class V>
-  static V fwd(V a, V b, const Attrs&) {
+  RG_HD static V fwd(V a, V b, const Attrs&) {
     return math::remainder(a, b);
   }
   static Tensor chain(const Point& p, int i, const Tensor& t);

@@ -10,7 +10,7 @@ namespace ops {
 struct Eq : Comparison {
   static constexpr std::string_view name = "eq", doc = "a == b";
   template <class V>
-  static auto fwd(V a, V b, const Attrs&) {
+  RG_HD static auto fwd(V a, V b, const Attrs&) {
     return a == b;
   }
 };
@@ -18,7 +18,7 @@ struct Eq : Comparison {
 struct Ne : Comparison {
   static constexpr std::string_view name = "ne", doc = "a != b";
   template <class V>
-  static auto fwd(V a, V b, const Attrs&) {
+  RG_HD static auto fwd(V a, V b, const Attrs&) {
     return a != b;
   }
 };
@@ -26,7 +26,7 @@ struct Ne : Comparison {
 struct Lt : Comparison {
   static constexpr std::string_view name = "lt", doc = "a < b";
   template <class V>
-  static auto fwd(V a, V b, const Attrs&) {
+  RG_HD static auto fwd(V a, V b, const Attrs&) {
     return a < b;
   }
 };
@@ -34,7 +34,7 @@ struct Lt : Comparison {
 struct Le : Comparison {
   static constexpr std::string_view name = "le", doc = "a <= b";
   template <class V>
-  static auto fwd(V a, V b, const Attrs&) {
+  RG_HD static auto fwd(V a, V b, const Attrs&) {
     return a <= b;
   }
 };
@@ -42,7 +42,7 @@ struct Le : Comparison {
 struct Gt : Comparison {
   static constexpr std::string_view name = "gt", doc = "a > b";
   template <class V>
-  static auto fwd(V a, V b, const Attrs&) {
+  RG_HD static auto fwd(V a, V b, const Attrs&) {
     return a > b;
   }
 };
@@ -50,7 +50,7 @@ struct Gt : Comparison {
 struct Ge : Comparison {
   static constexpr std::string_view name = "ge", doc = "a >= b";
   template <class V>
-  static auto fwd(V a, V b, const Attrs&) {
+  RG_HD static auto fwd(V a, V b, const Attrs&) {
     return a >= b;
   }
 };
@@ -58,7 +58,7 @@ struct Ge : Comparison {
 struct LogicalAnd : Comparison {
   static constexpr std::string_view name = "logical_and", doc = "both are nonzero";
   template <class V>
-  static auto fwd(V a, V b, const Attrs&) {
+  RG_HD static auto fwd(V a, V b, const Attrs&) {
     return (a != 0) & (b != 0);
   }
 };
@@ -66,7 +66,7 @@ struct LogicalAnd : Comparison {
 struct LogicalOr : Comparison {
   static constexpr std::string_view name = "logical_or", doc = "one is nonzero";
   template <class V>
-  static auto fwd(V a, V b, const Attrs&) {
+  RG_HD static auto fwd(V a, V b, const Attrs&) {
     return (a != 0) | (b != 0);
   }
 };
@@ -74,7 +74,7 @@ struct LogicalOr : Comparison {
 struct LogicalXor : Comparison {
   static constexpr std::string_view name = "logical_xor", doc = "exactly one is nonzero";
   template <class V>
-  static auto fwd(V a, V b, const Attrs&) {
+  RG_HD static auto fwd(V a, V b, const Attrs&) {
     return (a != 0) ^ (b != 0);
   }
 };

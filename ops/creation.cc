@@ -8,6 +8,7 @@
 
 #include "engine/runner.h"
 #include "ops/full.h"
+#include "ops/shape_ops.h"
 #include "ops/views.h"
 
 namespace retrograd {
@@ -22,9 +23,7 @@ void check_type(const Shape& size, ScalarType dtype, std::string_view op, Source
 }
 
 Tensor finish(Tensor t, const TensorOptions& options, SourceLocation where) {
-  if (!(options.device == kCPU))
-    fail(Category::bad_argument, "factory", fmt::format("there is no device {}", to_string(options.device)),
-         where);
+  if (!(t.device() == options.device)) t = to(Operand(t, where), options.device);
   if (options.requires_grad) t.requires_grad_(true, where);
   return t;
 }
@@ -53,7 +52,7 @@ Tensor fresh(const Shape& size, const TensorOptions& options, std::string_view o
 
 Tensor full(const Shape& size, Scalar value, TensorOptions options, SourceLocation where) {
   check_type(size, options.dtype, "full", where);
-  return finish(ops::emit<ops::Full>({}, {size, value, options.dtype}, where), options, where);
+  return finish(ops::emit<ops::Full>({}, {size, value, options.dtype, options.device}, where), options, where);
 }
 
 Tensor zeros(const Shape& size, TensorOptions options, SourceLocation where) {
@@ -68,7 +67,11 @@ Tensor scalar_tensor(Scalar value, TensorOptions options, SourceLocation where) 
 
 Tensor empty(const Shape& size, TensorOptions options, SourceLocation where) {
   if (options.dtype == kBool) return zeros(size, options, where);  // not every byte is a bool
-  return finish(fresh(size, options, "empty", where), options, where);
+  check_type(size, options.dtype, "empty", where);
+  RefPtr<TensorImpl> cell = TensorImpl::make();
+  cell->set_type(options.dtype, options.device, size);
+  executor_of(options.device).allocate(*cell);
+  return finish(Tensor(std::move(cell)), options, where);
 }
 
 Tensor tensor(const std::vector<double>& values, const Shape& size, TensorOptions options,
@@ -236,7 +239,7 @@ Tensor from_blob(void* data, const Shape& size, TensorOptions options, void (*re
                  SourceLocation where) {
   check_type(size, options.dtype, "from_blob", where);
   RefPtr<TensorImpl> cell = TensorImpl::make();
-  cell->set_type(options.dtype, kCPU, size);
+  cell->set_type(options.dtype, options.device, size);
   contiguous_strides(size, cell->mutable_strides());
   const int64_t bytes =
       Dim::checked_mul(size.numel().value(), static_cast<int64_t>(element_size(options.dtype)));

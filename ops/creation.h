@@ -1,6 +1,6 @@
 // Factories. They have no operands: what they make is made by the current emitter, so inside a traced
 // function it is a node of the graph. Sequences and lists of indices are data of the host, as what tensor()
-// makes.
+// makes; for another device they are copied there. Error(bad_argument) when there is no such device.
 #pragma once
 
 #include <optional>
@@ -55,7 +55,7 @@ Tensor triu_indices(int64_t row, int64_t col, int64_t offset = 0, TensorOptions 
 /// (n, m): ones on the diagonal, else zeros; m is n unless given.
 Tensor eye(Dim n, std::optional<Dim> m = {}, TensorOptions options = {},
            SourceLocation where = SourceLocation::current());
-/// Memory of the caller, kept until `release(context)` is called.
+/// Memory of the caller on options.device, kept until `release(context)` is called.
 Tensor from_blob(void* data, const Shape& size, TensorOptions options = {}, void (*release)(void*) = nullptr,
                  void* context = nullptr, SourceLocation where = SourceLocation::current());
 

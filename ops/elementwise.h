@@ -13,11 +13,16 @@
 // All of an op is in one file, the header of its family: a struct, a word in the family's list, a line
 // `inline constexpr ops::Function<...> name`, and the body of `chain`. Bodies use functions of all families,
 // hence they stand at the end of the header, in a section that only the family's .cc file compiles
-// (RETROGRAD_UNARY_DERIVATIVES and so on): there the includes that they need cost nobody else.
+// (RETROGRAD_UNARY_DERIVATIVES and so on): there the includes that they need cost nobody else. A device's compiler
+// reads the formulas alone, without the engine: RG_FORMULAS, see ops/formulas.h.
 #pragma once
 
-#include "ops/math.h"
+#ifdef RG_FORMULAS
+#include "ops/formulas.h"
+#else
 #include "ops/op.h"
+#endif
+#include "ops/math.h"
 
 namespace retrograd {
 namespace ops {
@@ -51,6 +56,7 @@ struct Unary : Elementwise<1> {
   static constexpr Promotion promotion = Promotion::floating;
 };
 
+#ifndef RG_FORMULAS
 /// The point at which an elementwise derivative is taken: what RuleContext and TangentContext have in common.
 class Point {
  public:
@@ -101,6 +107,8 @@ struct ChainRule {
   }
 };
 
+#endif  // RG_FORMULAS
+
 /// A differentiable op of one operand, which saves it unless S says otherwise.
 template <class F, Saves S = Saves::operands>
 struct Smooth : Unary, ChainRule<F> {
@@ -127,6 +135,7 @@ struct Comparison : Binary {
   static constexpr std::string_view no_derivative = "it gives bool";
 };
 
+#ifndef RG_FORMULAS
 /// Operands made ready for an elementwise call: promoted; at most one is a number.
 struct Prepared {
   static constexpr int kMax = 3;
@@ -190,6 +199,8 @@ struct Function {
     return attrs;
   }
 };
+
+#endif  // RG_FORMULAS
 
 }  // namespace ops
 }  // namespace retrograd

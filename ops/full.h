@@ -11,10 +11,12 @@ struct Full {
     Shape size;
     Scalar value;
     ScalarType dtype = kFloat32;
+    Device device = kCPU;
     void visit(AttrVisitor& v) {
       v.field("size", size);
       v.field("value", value);
       v.field("dtype", dtype);
+      v.field("device", device);
     }
   };
   static constexpr std::string_view name = "full", doc = "a tensor of one value",
@@ -24,7 +26,7 @@ struct Full {
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
   static void infer(const Call& call, TensorImpl* const* outputs) {
     const Attrs& a = call.attrs_as<Attrs>();
-    outputs[0]->set_type(a.dtype, kCPU, a.size);
+    outputs[0]->set_type(a.dtype, a.device, a.size);
   }
 };
 

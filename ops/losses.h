@@ -98,7 +98,7 @@ struct Huber : Smooth<Huber> {
   };
   static constexpr std::string_view name = "huber", doc = "x^2 / 2 within delta, linear beyond";
   template <class V>
-  static V fwd(V x, const Attrs& a) {
+  RG_HD static V fwd(V x, const Attrs& a) {
     const V size = math::abs(x), delta = math::number<V>(a.delta);
     return math::select(size < delta, x * x * 0.5, delta * (size - delta * 0.5));
   }
@@ -111,7 +111,7 @@ struct BinaryCrossEntropy : Elementwise<2>, ChainRule<BinaryCrossEntropy> {
   static constexpr std::string_view operands = "x, target";
   static constexpr Saves saves = Saves::operands;
   template <class V>
-  static V fwd(V x, V t, const Attrs&) {
+  RG_HD static V fwd(V x, V t, const Attrs&) {
     const V least = -100;
     return (t - 1) * math::maximum(math::log1p(-x), least) - t * math::maximum(math::log(x), least);
   }

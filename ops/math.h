@@ -1,20 +1,34 @@
 // retrograd::math: the vocabulary of scalar formulas. A formula is a template over its number type V and
 // calls math::exp(x), never exp(x) (the public op of that name would be found instead). In kernel files of
-// the CPU (RG_ISA is defined) V is a vector register and the functions are those of cpu/vec_math.h. Elsewhere
+// the CPU (RG_ISA is defined) V is a vector register and the functions are those of cpu/vec_math.h. For a
+// device's compiler (RG_FORMULAS) V is one number, with the functions of ops/scalar_math.h. Elsewhere
 // formulas are only named, never instantiated: declarations suffice.
 #pragma once
 
+#include "ops/host_device.h"
+#ifndef RG_FORMULAS
 #include "engine/symbols.h"
+#endif
 
+#if defined(RG_ISA) || defined(RG_FORMULAS)
 #ifdef RG_ISA
-#include "cpu/integers.h"
 #include "cpu/vec_math.h"
+#include "ops/integers.h"
 namespace retrograd::math {
 using namespace retrograd::cpu::RG_ISA;
+}
+#else
+#include "ops/scalar_math.h"
+namespace retrograd::math {
+using namespace retrograd::scalar;
+}
+#endif
+
+namespace retrograd::math {
 
 /// A number among the attributes, as V.
 template <class V>
-[[gnu::always_inline]] inline V number(const Scalar& s) {
+RG_HD [[gnu::always_inline]] inline V number(const Scalar& s) {
   if constexpr (__is_same(V, Int))
     return V(s.to_int());
   else
@@ -23,7 +37,7 @@ template <class V>
 
 /// x^exponent, one exponent for all elements; the usual ones without pow.
 template <class V>
-[[gnu::always_inline]] inline V power(V x, const Scalar& exponent) {
+RG_HD [[gnu::always_inline]] inline V power(V x, const Scalar& exponent) {
   if constexpr (__is_same(V, Int)) {
     return pow(x, Int(exponent.to_int()));
   } else {
@@ -42,7 +56,7 @@ template <class V>
 
 /// x rounded to a multiple of 10^-decimals, ties to even; integers stay as they are.
 template <class V>
-[[gnu::always_inline]] inline V round_decimals(V x, int64_t decimals) {
+RG_HD [[gnu::always_inline]] inline V round_decimals(V x, int64_t decimals) {
   if constexpr (__is_same(V, Int)) {
     return x;
   } else {

@@ -11,6 +11,9 @@ namespace retrograd {
 Tensor Tensor::to(ScalarType dtype, SourceLocation where) const {
   return retrograd::to(Operand(*this, where), dtype);
 }
+Tensor Tensor::to(Device device, SourceLocation where) const {
+  return retrograd::to(Operand(*this, where), device);
+}
 Tensor Tensor::clone(SourceLocation where) const { return retrograd::clone(Operand(*this, where)); }
 Tensor Tensor::contiguous(SourceLocation where) const { return retrograd::contiguous(Operand(*this, where)); }
 Tensor Tensor::sum(SourceLocation where) const { return retrograd::sum(Operand(*this, where)); }
@@ -77,7 +80,7 @@ const Tensor& Tensor::copy_(const Tensor& source, SourceLocation where) const {
 }
 
 const Tensor& Tensor::fill_(Scalar value, SourceLocation where) const {
-  ops::Full::Attrs attrs{impl().shape(), value, dtype()};
+  ops::Full::Attrs attrs{impl().shape(), value, dtype(), device()};
   if (is_contiguous() && write_directly(ops::info<ops::Full>, *this, {}, &attrs, where)) return *this;
   return apply_inplace(
       *this, [&](const Tensor& x) { return fill(Operand(x, where), Operand(value, where)); }, "fill_", where);

@@ -3,7 +3,7 @@
 //   struct Tan : ops::Unary, ops::ChainRule<Tan> {     // arity and kind of the formula, kind of the derivative
 //     static constexpr auto name = "tan";
 //     static constexpr auto saves = Saves::result;     // or a function saves_for(call, wants)
-//     template <class V> static V fwd(V x, const Attrs&) { return math::tan(x); }         // one formula for every device
+//     template <class V> RG_HD static V fwd(V x, const Attrs&) { return math::tan(x); }   // one formula for every device
 //     static Tensor chain(const Point& p, int i, const Tensor& t);                        // t * d result / d operand i
 //     static constexpr auto doc = "...";
 //   };

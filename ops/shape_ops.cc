@@ -54,6 +54,13 @@ void To::infer(const Call& call, TensorImpl* const* outputs) {
 
 Tensor To::transpose(RuleContext& c, int, const Tensor& g) { return to(g, c.type(0).dtype); }
 
+void ToDevice::infer(const Call& call, TensorImpl* const* outputs) {
+  const TensorImpl& x = *call.operands[0];
+  outputs[0]->set_type(x.dtype(), call.attrs_as<Attrs>().device, x.shape());
+}
+
+Tensor ToDevice::transpose(RuleContext& c, int, const Tensor& g) { return to(g, c.type(0).device); }
+
 void Expand::infer(const Call& call, TensorImpl* const* outputs) {
   const Shape& from = call.operands[0]->shape();
   const Shape& size = call.attrs_as<Attrs>().size;
@@ -202,6 +209,12 @@ Tensor contiguous(Operand x) {
 Tensor to(Operand x, ScalarType dtype) {
   if (x.tensor().dtype() == dtype) return x.tensor();
   return ops::emit<ops::To>({x.tensor().get()}, {dtype}, x.where());
+}
+
+Tensor to(Operand x, Device device) {
+  if (x.tensor().device() == device) return x.tensor();
+  const Tensor dense = contiguous(x);
+  return ops::emit<ops::ToDevice>({dense.get()}, {device}, x.where());
 }
 
 Tensor expand_to(Operand x, const Shape& shape) {

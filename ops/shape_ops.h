@@ -99,7 +99,21 @@ struct To {
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
 };
 
-using ShapeOps = OpList<Alias, Detach, Expand, Reshape, Permute, Clone, Contiguous, To>;
+/// Copies row-major memory between devices.
+struct ToDevice {
+  struct Attrs {
+    Device device;
+    void visit(AttrVisitor& v) { v.field("device", device); }
+  };
+  static constexpr std::string_view name = "to_device", doc = "a copy on another device; without one: on the CPU";
+  static constexpr std::string_view example = "f32[2,3] cuda:0 : f32[2,3]";
+  static constexpr int8_t arity = 1;
+  static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
+  static void infer(const Call& call, TensorImpl* const* outputs);
+  static Tensor transpose(RuleContext& c, int, const Tensor& g);
+};
+
+using ShapeOps = OpList<Alias, Detach, Expand, Reshape, Permute, Clone, Contiguous, To, ToDevice>;
 
 }  // namespace ops
 
@@ -109,6 +123,8 @@ Tensor clone(Operand input);
 Tensor contiguous(Operand input);
 /// Converted to `dtype`; the tensor itself when it has it.
 Tensor to(Operand input, ScalarType dtype);
+/// On another device; the tensor itself when it is there. Error(bad_argument) when there is no such device.
+Tensor to(Operand input, Device device);
 /// Repeats dims of size 1 up to `size`; -1 keeps a dim. Error(shape_mismatch) otherwise.
 Tensor expand(Operand input, const IntArray& size);
 Tensor expand_to(Operand input, const Shape& shape);

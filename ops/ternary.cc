@@ -12,6 +12,12 @@
 
 namespace retrograd {
 
+void ops::Where::infer(const Call& call, TensorImpl* const* outputs) {
+  if (call.operands[0]->dtype() != kBool)
+    fail_call(call, Category::dtype_mismatch, "the condition is not bool");
+  infer_elementwise_from(1, call, outputs);
+}
+
 Tensor where(Operand condition, Operand input, Operand other) {
   const SourceLocation at = condition.where();
   const ScalarType kind = condition.tensor().dtype();

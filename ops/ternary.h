@@ -18,14 +18,10 @@ struct Where : Elementwise<3>, ChainRule<Where> {
   static constexpr std::string_view example = "bool[2,3], f32[2,3], f32[2,3] : f32[2,3]";
   static constexpr bool integers = true;
   static constexpr uint8_t optional = 6;
-  static void infer(const Call& call, TensorImpl* const* outputs) {
-    if (call.operands[0]->dtype() != kBool)
-      fail_call(call, Category::dtype_mismatch, "the condition is not bool");
-    infer_elementwise_from(1, call, outputs);
-  }
+  static void infer(const Call& call, TensorImpl* const* outputs);
   static SaveSet saves_for(const Call&, uint64_t) { return {1, 0}; }
   template <class V>
-  static V fwd(V condition, V a, V b, const Attrs&) {
+  RG_HD static V fwd(V condition, V a, V b, const Attrs&) {
     return math::select(condition != 0, a, b);
   }
   static Tensor chain(const Point& p, int i, const Tensor& t);
@@ -42,7 +38,7 @@ struct Lerp : Elementwise<3>, ChainRule<Lerp> {
     return {wants & 4 ? uint64_t{7} : 4, 0};
   }
   template <class V>
-  static V fwd(V a, V b, V w, const Attrs&) {
+  RG_HD static V fwd(V a, V b, V w, const Attrs&) {
     return math::select(math::abs(w) < 0.5, a + w * (b - a), b - (b - a) * (1 - w));
   }
   static Tensor chain(const Point& p, int i, const Tensor& t);
@@ -62,7 +58,7 @@ struct Addcmul : Elementwise<3>, ChainRule<Addcmul> {
     return {(wants >> 2 & 1) << 1 | (wants >> 1 & 1) << 2, 0};
   }
   template <class V>
-  static V fwd(V x, V a, V b, const Attrs& attrs) {
+  RG_HD static V fwd(V x, V a, V b, const Attrs& attrs) {
     return x + math::number<V>(attrs.value) * a * b;
   }
   static Tensor chain(const Point& p, int i, const Tensor& t);
@@ -74,7 +70,7 @@ struct Addcdiv : Elementwise<3>, ChainRule<Addcdiv> {
   static constexpr std::string_view operands = "input, tensor1, tensor2";
   static SaveSet saves_for(const Call&, uint64_t wants) { return {(wants >> 2 & 1) << 1 | 4, 0}; }
   template <class V>
-  static V fwd(V x, V a, V b, const Attrs& attrs) {
+  RG_HD static V fwd(V x, V a, V b, const Attrs& attrs) {
     return x + math::number<V>(attrs.value) * a / b;
   }
   static Tensor chain(const Point& p, int i, const Tensor& t);

@@ -16,7 +16,7 @@ struct Abs : Smooth<Abs> {
   static constexpr Promotion promotion = Promotion::same;
   static constexpr bool integers = true, booleans = false;
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return math::abs(x);
   }
   static Tensor chain(const Point& p, int, const Tensor& t);
@@ -27,7 +27,7 @@ struct Square : Smooth<Square> {
   static constexpr Promotion promotion = Promotion::number;
   static constexpr bool integers = true;
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return x * x;
   }
   static Tensor chain(const Point& p, int, const Tensor& t);
@@ -36,7 +36,7 @@ struct Square : Smooth<Square> {
 struct Exp : Smooth<Exp, Saves::result> {
   static constexpr std::string_view name = "exp", doc = "e^x";
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return math::exp(x);
   }
   static Tensor chain(const Point& p, int, const Tensor& t);
@@ -45,7 +45,7 @@ struct Exp : Smooth<Exp, Saves::result> {
 struct Exp2 : Smooth<Exp2, Saves::result> {
   static constexpr std::string_view name = "exp2", doc = "2^x";
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return math::exp2(x);
   }
   static Tensor chain(const Point& p, int, const Tensor& t);
@@ -54,7 +54,7 @@ struct Exp2 : Smooth<Exp2, Saves::result> {
 struct Expm1 : Smooth<Expm1, Saves::result> {
   static constexpr std::string_view name = "expm1", doc = "e^x - 1, exact near 0";
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return math::expm1(x);
   }
   static Tensor chain(const Point& p, int, const Tensor& t);
@@ -63,7 +63,7 @@ struct Expm1 : Smooth<Expm1, Saves::result> {
 struct Log : Smooth<Log> {
   static constexpr std::string_view name = "log", doc = "natural logarithm";
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return math::log(x);
   }
   static Tensor chain(const Point& p, int, const Tensor& t);
@@ -72,7 +72,7 @@ struct Log : Smooth<Log> {
 struct Log2 : Smooth<Log2> {
   static constexpr std::string_view name = "log2", doc = "logarithm to base 2";
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return math::log2(x);
   }
   static Tensor chain(const Point& p, int, const Tensor& t);
@@ -81,7 +81,7 @@ struct Log2 : Smooth<Log2> {
 struct Log10 : Smooth<Log10> {
   static constexpr std::string_view name = "log10", doc = "logarithm to base 10";
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return math::log10(x);
   }
   static Tensor chain(const Point& p, int, const Tensor& t);
@@ -90,7 +90,7 @@ struct Log10 : Smooth<Log10> {
 struct Log1p : Smooth<Log1p> {
   static constexpr std::string_view name = "log1p", doc = "log(1 + x), exact near 0";
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return math::log1p(x);
   }
   static Tensor chain(const Point& p, int, const Tensor& t);
@@ -99,7 +99,7 @@ struct Log1p : Smooth<Log1p> {
 struct Sqrt : Smooth<Sqrt, Saves::result> {
   static constexpr std::string_view name = "sqrt", doc = "square root";
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return math::sqrt(x);
   }
   static Tensor chain(const Point& p, int, const Tensor& t);
@@ -108,7 +108,7 @@ struct Sqrt : Smooth<Sqrt, Saves::result> {
 struct Rsqrt : Smooth<Rsqrt, Saves::result> {
   static constexpr std::string_view name = "rsqrt", doc = "1 / sqrt(x)";
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return 1 / math::sqrt(x);
   }
   static Tensor chain(const Point& p, int, const Tensor& t);
@@ -117,7 +117,7 @@ struct Rsqrt : Smooth<Rsqrt, Saves::result> {
 struct Reciprocal : Smooth<Reciprocal, Saves::result> {
   static constexpr std::string_view name = "reciprocal", doc = "1 / x";
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return 1 / x;
   }
   static Tensor chain(const Point& p, int, const Tensor& t);
@@ -126,7 +126,7 @@ struct Reciprocal : Smooth<Reciprocal, Saves::result> {
 struct Sin : Smooth<Sin> {
   static constexpr std::string_view name = "sin", doc = "sine, x in radians";
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return math::sin(x);
   }
   static Tensor chain(const Point& p, int, const Tensor& t);
@@ -135,7 +135,7 @@ struct Sin : Smooth<Sin> {
 struct Cos : Smooth<Cos> {
   static constexpr std::string_view name = "cos", doc = "cosine, x in radians";
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return math::cos(x);
   }
   static Tensor chain(const Point& p, int, const Tensor& t);
@@ -144,7 +144,7 @@ struct Cos : Smooth<Cos> {
 struct Tan : Smooth<Tan, Saves::result> {
   static constexpr std::string_view name = "tan", doc = "tangent, x in radians";
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return math::tan(x);
   }
   static Tensor chain(const Point& p, int, const Tensor& t);
@@ -153,7 +153,7 @@ struct Tan : Smooth<Tan, Saves::result> {
 struct Asin : Smooth<Asin> {
   static constexpr std::string_view name = "asin", doc = "arc sine";
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return math::asin(x);
   }
   static Tensor chain(const Point& p, int, const Tensor& t);
@@ -162,7 +162,7 @@ struct Asin : Smooth<Asin> {
 struct Acos : Smooth<Acos> {
   static constexpr std::string_view name = "acos", doc = "arc cosine";
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return math::acos(x);
   }
   static Tensor chain(const Point& p, int, const Tensor& t);
@@ -171,7 +171,7 @@ struct Acos : Smooth<Acos> {
 struct Atan : Smooth<Atan> {
   static constexpr std::string_view name = "atan", doc = "arc tangent";
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return math::atan(x);
   }
   static Tensor chain(const Point& p, int, const Tensor& t);
@@ -180,7 +180,7 @@ struct Atan : Smooth<Atan> {
 struct Sinh : Smooth<Sinh> {
   static constexpr std::string_view name = "sinh", doc = "hyperbolic sine";
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return math::sinh(x);
   }
   static Tensor chain(const Point& p, int, const Tensor& t);
@@ -189,7 +189,7 @@ struct Sinh : Smooth<Sinh> {
 struct Cosh : Smooth<Cosh> {
   static constexpr std::string_view name = "cosh", doc = "hyperbolic cosine";
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return math::cosh(x);
   }
   static Tensor chain(const Point& p, int, const Tensor& t);
@@ -198,7 +198,7 @@ struct Cosh : Smooth<Cosh> {
 struct Asinh : Smooth<Asinh> {
   static constexpr std::string_view name = "asinh", doc = "inverse of sinh";
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return math::asinh(x);
   }
   static Tensor chain(const Point& p, int, const Tensor& t);
@@ -207,7 +207,7 @@ struct Asinh : Smooth<Asinh> {
 struct Acosh : Smooth<Acosh> {
   static constexpr std::string_view name = "acosh", doc = "inverse of cosh";
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return math::acosh(x);
   }
   static Tensor chain(const Point& p, int, const Tensor& t);
@@ -216,7 +216,7 @@ struct Acosh : Smooth<Acosh> {
 struct Atanh : Smooth<Atanh> {
   static constexpr std::string_view name = "atanh", doc = "inverse of tanh";
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return math::atanh(x);
   }
   static Tensor chain(const Point& p, int, const Tensor& t);
@@ -225,7 +225,7 @@ struct Atanh : Smooth<Atanh> {
 struct Erf : Smooth<Erf> {
   static constexpr std::string_view name = "erf", doc = "error function";
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return math::erf(x);
   }
   static Tensor chain(const Point& p, int, const Tensor& t);
@@ -234,7 +234,7 @@ struct Erf : Smooth<Erf> {
 struct Erfc : Smooth<Erfc> {
   static constexpr std::string_view name = "erfc", doc = "1 - erf(x), exact for large x";
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return math::erfc(x);
   }
   static Tensor chain(const Point& p, int, const Tensor& t);
@@ -243,7 +243,7 @@ struct Erfc : Smooth<Erfc> {
 struct Erfinv : Smooth<Erfinv> {
   static constexpr std::string_view name = "erfinv", doc = "inverse of erf";
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return math::erfinv(x);
   }
   static Tensor chain(const Point& p, int, const Tensor& t);
@@ -252,7 +252,7 @@ struct Erfinv : Smooth<Erfinv> {
 struct Lgamma : Smooth<Lgamma> {
   static constexpr std::string_view name = "lgamma", doc = "log |Gamma(x)|";
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return math::lgamma(x);
   }
   static Tensor chain(const Point& p, int, const Tensor& t);
@@ -261,7 +261,7 @@ struct Lgamma : Smooth<Lgamma> {
 struct Digamma : Smooth<Digamma> {
   static constexpr std::string_view name = "digamma", doc = "derivative of log Gamma";
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return math::digamma(x);
   }
   static Tensor chain(const Point& p, int, const Tensor& t);
@@ -275,7 +275,7 @@ struct Polygamma : Smooth<Polygamma> {
   };
   static constexpr std::string_view name = "polygamma", doc = "n-th derivative of digamma";
   template <class V>
-  static V fwd(V x, const Attrs& a) {
+  RG_HD static V fwd(V x, const Attrs& a) {
     return math::polygamma(static_cast<int>(a.n), x);
   }
   static Tensor chain(const Point& p, int, const Tensor& t);
@@ -295,7 +295,7 @@ struct PowScalar : Smooth<PowScalar> {
   static constexpr Promotion promotion = Promotion::same;
   static constexpr bool integers = true, booleans = false;
   template <class V>
-  static V fwd(V x, const Attrs& a) {
+  RG_HD static V fwd(V x, const Attrs& a) {
     if (a.coefficient.to_double() == 0) return V(0);
     return math::number<V>(a.coefficient) * math::power(x, a.exponent);
   }
@@ -313,7 +313,7 @@ struct Step : Smooth<F, Saves::nothing> {
 struct Sign : Step<Sign> {
   static constexpr std::string_view name = "sign", doc = "-1, 0 or 1; 0 for NaN";
   template <class V>
-  static V fwd(V x, const NoAttrs&) {
+  RG_HD static V fwd(V x, const NoAttrs&) {
     return math::select(x > 0, 1, math::select(x < 0, -1, 0));
   }
 };
@@ -322,7 +322,7 @@ struct Floor : Step<Floor> {
   static constexpr std::string_view name = "floor", doc = "largest integer not above x";
   static constexpr bool booleans = false;
   template <class V>
-  static V fwd(V x, const NoAttrs&) {
+  RG_HD static V fwd(V x, const NoAttrs&) {
     return math::floor(x);
   }
 };
@@ -331,7 +331,7 @@ struct Ceil : Step<Ceil> {
   static constexpr std::string_view name = "ceil", doc = "smallest integer not below x";
   static constexpr bool booleans = false;
   template <class V>
-  static V fwd(V x, const NoAttrs&) {
+  RG_HD static V fwd(V x, const NoAttrs&) {
     return math::ceil(x);
   }
 };
@@ -340,7 +340,7 @@ struct Trunc : Step<Trunc> {
   static constexpr std::string_view name = "trunc", doc = "integer part of x";
   static constexpr bool booleans = false;
   template <class V>
-  static V fwd(V x, const NoAttrs&) {
+  RG_HD static V fwd(V x, const NoAttrs&) {
     return math::trunc(x);
   }
 };
@@ -353,7 +353,7 @@ struct Round : Step<Round> {
   static constexpr std::string_view name = "round", doc = "nearest multiple of 10^-decimals, ties to even";
   static constexpr bool booleans = false;
   template <class V>
-  static V fwd(V x, const Attrs& a) {
+  RG_HD static V fwd(V x, const Attrs& a) {
     return math::round_decimals(x, a.decimals);
   }
 };
@@ -362,7 +362,7 @@ struct Frac : Smooth<Frac, Saves::nothing> {
   static constexpr std::string_view name = "frac", doc = "x - trunc(x)";
   static constexpr Promotion promotion = Promotion::same;
   template <class V>
-  static V fwd(V x, const Attrs&) {
+  RG_HD static V fwd(V x, const Attrs&) {
     return x - math::trunc(x);
   }
   static Tensor chain(const Point&, int, const Tensor& t) { return t; }
@@ -379,7 +379,7 @@ struct Test : Elementwise<1> {
 struct IsNan : Test {
   static constexpr std::string_view name = "isnan", doc = "x is NaN";
   template <class V>
-  static auto fwd(V x, const Attrs&) {
+  RG_HD static auto fwd(V x, const Attrs&) {
     return math::isnan(x);
   }
 };
@@ -387,7 +387,7 @@ struct IsNan : Test {
 struct IsInf : Test {
   static constexpr std::string_view name = "isinf", doc = "x is +inf or -inf";
   template <class V>
-  static auto fwd(V x, const Attrs&) {
+  RG_HD static auto fwd(V x, const Attrs&) {
     return math::isinf(x);
   }
 };
@@ -395,7 +395,7 @@ struct IsInf : Test {
 struct IsFinite : Test {
   static constexpr std::string_view name = "isfinite", doc = "x is neither infinite nor NaN";
   template <class V>
-  static auto fwd(V x, const Attrs&) {
+  RG_HD static auto fwd(V x, const Attrs&) {
     return math::isfinite(x);
   }
 };
@@ -403,7 +403,7 @@ struct IsFinite : Test {
 struct LogicalNot : Test {
   static constexpr std::string_view name = "logical_not", doc = "x is zero or false";
   template <class V>
-  static auto fwd(V x, const Attrs&) {
+  RG_HD static auto fwd(V x, const Attrs&) {
     return x == 0;
   }
 };
@@ -421,7 +421,7 @@ struct NanToNum : Smooth<NanToNum> {
   static constexpr Promotion promotion = Promotion::same;
   static constexpr bool integers = true;
   template <class V>
-  static V fwd(V x, const Attrs& a) {
+  RG_HD static V fwd(V x, const Attrs& a) {
     const V finite = math::select(math::isnan(x), math::number<V>(a.nan), x);
     return math::select(math::isinf(x),
                         math::select(x > 0, math::number<V>(a.posinf), math::number<V>(a.neginf)), finite);

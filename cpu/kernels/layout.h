@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "cpu/kernels/convert.h"
+#include "ops/convert.h"
 #include "cpu/kernels/rows_copy.h"
 #include "engine/tensor_impl.h"
 

@@ -5,7 +5,7 @@
 // i and i + N/2, ... exchange interleaved halves, which is the perfect shuffle of Eklundh's algorithm.
 #include "cpu/kernels/rows_copy.h"
 
-#include "cpu/kernels/convert.h"
+#include "ops/convert.h"
 #include "cpu/vec.h"
 
 namespace retrograd::cpu::RG_ISA {

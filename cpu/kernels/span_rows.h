@@ -3,10 +3,10 @@
 // be minutes). Only plain loops here: nothing of the standard library, no throw (tools/isa.bzl says why).
 #pragma once
 
-#include "cpu/integers.h"
 #include "cpu/kernels/spans.h"
 #include "cpu/vec_math.h"
 #include "ops/elementwise.h"
+#include "ops/integers.h"
 
 namespace retrograd::cpu::RG_ISA {
 

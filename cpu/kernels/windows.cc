@@ -108,7 +108,7 @@ template class WindowArrays<int64_t>;
 
 namespace {
 
-// Integers wrap around, as in cpu/integers.h.
+// Integers wrap around, as in ops/integers.h.
 int64_t sum(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
 }

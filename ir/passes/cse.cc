@@ -67,7 +67,7 @@ class Keys {
   void put_attributes(const Node& node) {
     for_each_field(*node.op, node.attrs,
                    Fields{[&](auto, bool& v) { put(v); }, [&](auto, int64_t& v) { put(v); },
-                          [&](auto, ScalarType& v) { put(v); }, [&](auto, Dim& v) { put(v.raw()); },
+                          [&](auto, ScalarType& v) { put(v); }, [&](auto, Device& v) { put(v); }, [&](auto, Dim& v) { put(v.raw()); },
                           [&](auto, Scalar& v) {
                             put(v.id());
                             put(v.kind());

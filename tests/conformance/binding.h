@@ -76,6 +76,7 @@ class AttrReader final : public AttrVisitor {
   void field(std::string_view name, Shape& value) override { value = arguments_[name].as<IntArray>(); }
   void field(std::string_view name, IntList& value) override { value = arguments_[name].as<IntArray>(); }
   void field(std::string_view name, ScalarType& value) override { value = arguments_[name].as<ScalarType>(); }
+  void field(std::string_view, Device&) override {}  // cases name no device
 
  private:
   const Arguments& arguments_;

@@ -1,9 +1,10 @@
-// The device query links, runs and is consistent in every build and on every machine.
+// The device query links, runs and is consistent in every build and on every machine; and says the right thing for each code.
 // Not tested here: that a device which exists is found, where there is none to find.
 #include "cuda/device.h"
 
 #include <catch2/catch.hpp>
-#include <string>
+
+#include "tests/cuda/host_driver.h"
 
 using namespace retrograd;
 
@@ -17,5 +18,26 @@ TEST_CASE("either there is a device or there is a reason why not") {
 
 TEST_CASE("asking twice gives the same answer") {
   CHECK(cuda::device_count() == cuda::device_count());
-  CHECK(std::string(cuda::unavailable_reason()) == cuda::unavailable_reason());
+  CHECK(cuda::unavailable_reason() == cuda::unavailable_reason());
+}
+
+TEST_CASE("a stub, no driver and a driver without a device are all no device") {
+  cuda::HostDriver driver;
+  for (const int code : {34, 35, 100}) {
+    driver.count_status = code;
+    CHECK(cuda::device_count(&driver) == 0);
+    CHECK(cuda::unavailable_reason(&driver).starts_with("no CUDA device: "));
+  }
+  driver.count_status = 3;
+  CHECK(cuda::device_count(&driver) == 0);
+  CHECK(cuda::unavailable_reason(&driver) == "something failed");
+  CHECK(cuda::unavailable_reason(nullptr) == "no CUDA device: built without CUDA");
+}
+
+TEST_CASE("a driver with devices gives no reason") {
+  cuda::HostDriver driver(1 << 20, 2);
+  CHECK(cuda::device_count(&driver) == 2);
+  CHECK(cuda::unavailable_reason(&driver).empty());
+  driver.devices = 0;
+  CHECK(cuda::unavailable_reason(&driver) == "no CUDA device");
 }

@@ -1,17 +1,18 @@
-// One element in another type. Inlined always: files compiled for different instruction sets include this.
+// One element in another type, the same on all devices. Inlined always: files compiled for different instruction sets include this.
 #pragma once
 
 #include <cstdint>
 #include <type_traits>
 
 #include "engine/float_formats.h"
+#include "ops/host_device.h"
 
-namespace retrograd::cpu {
+namespace retrograd {
 
 /// Floats become integers by truncation (out of range: the smallest integer), float64 reaches the formats of
 /// 16 and 8 bits through float32.
 template <class To, class From>
-[[gnu::always_inline]] inline To convert(From v) {
+RG_HD [[gnu::always_inline]] inline To convert(From v) {
   if constexpr (std::is_same_v<To, bool>)
     return v != static_cast<From>(0);
   else if constexpr (std::is_integral_v<To> && !std::is_integral_v<From>) {
@@ -24,4 +25,4 @@ template <class To, class From>
     return static_cast<To>(v);
 }
 
-}  // namespace retrograd::cpu
+}  // namespace retrograd

@@ -1,0 +1,63 @@
+// Driver: the calls of the CUDA runtime that the library makes on the host.
+//
+// Everything of the device layer (streams, allocator, pinned memory, errors) is written against this table, for two reasons: it is tested
+// with a stand-in on machines without a device, and cuda_runtime_api.h is included in one file, cuda/driver_cudart.cc. In a build without
+// the toolkit cuda/driver_absent.cc takes its place. Kernels are not launched through it but by the code that nvcc makes of them
+// (cuda/kernels/launch.h); whether a launch was accepted is asked here, by last_error().
+//
+// A Status is a cudaError_t as a number; 0 is success. No function throws. Handles are the runtime's own pointers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+struct CUstream_st;
+struct CUevent_st;
+
+namespace retrograd::cuda {
+
+using Status = int;
+using StreamHandle = CUstream_st*;
+using EventHandle = CUevent_st*;
+
+// The codes that the library tells apart.
+inline constexpr Status kSuccess = 0, kMemoryAllocation = 2, kStubLibrary = 34, kInsufficientDriver = 35,
+                        kNoDevice = 100, kNotReady = 600;
+
+class Driver {
+ public:
+  virtual ~Driver() = default;
+  virtual Status device_count(int* count) = 0;
+  virtual const char* text(Status status) = 0;
+  /// Makes a device the one that this thread's calls are about.
+  virtual Status use(int device) = 0;
+  virtual Status memory_info(size_t* free, size_t* total) = 0;
+
+  virtual Status allocate(void** memory, size_t bytes) = 0;
+  virtual Status free(void* memory) = 0;
+  virtual Status allocate_pinned(void** memory, size_t bytes) = 0;
+  virtual Status free_pinned(void* memory) = 0;
+
+  virtual Status create_stream(StreamHandle* stream) = 0;
+  virtual Status destroy_stream(StreamHandle stream) = 0;
+  virtual Status synchronize(StreamHandle stream) = 0;
+
+  virtual Status create_event(EventHandle* event) = 0;
+  virtual Status destroy_event(EventHandle event) = 0;
+  virtual Status record(EventHandle event, StreamHandle stream) = 0;
+  /// What is put on `stream` from now on begins when `event` has fired.
+  virtual Status wait(StreamHandle stream, EventHandle event) = 0;
+  /// kSuccess when it has fired, else kNotReady.
+  virtual Status query(EventHandle event) = 0;
+  virtual Status synchronize(EventHandle event) = 0;
+
+  /// Between any two memories of device and pinned host.
+  virtual Status copy(void* to, const void* from, size_t bytes, StreamHandle stream) = 0;
+  /// The error of the last call or launch of this thread, which is then forgotten.
+  virtual Status last_error() = 0;
+};
+
+/// The CUDA runtime; null in a build without it.
+Driver* runtime_driver();
+
+}  // namespace retrograd::cuda

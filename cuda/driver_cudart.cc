@@ -1,0 +1,74 @@
+// The CUDA runtime as a Driver, in a build with the toolkit; cuda/driver_absent.cc is its twin. The runtime is linked statically and looks
+// for the driver at its first call: such a program starts on a machine without one, and each call here then gives kInsufficientDriver.
+//
+// After an error the runtime remembers it, and a later launch would be blamed: each function that can fail for a reason of its own (no
+// memory, no device, an event that has not fired) forgets it again.
+#include <cuda_runtime_api.h>
+
+#include "cuda/driver.h"
+
+namespace retrograd::cuda {
+namespace {
+
+static_assert(kMemoryAllocation == cudaErrorMemoryAllocation && kStubLibrary == cudaErrorStubLibrary &&
+              kInsufficientDriver == cudaErrorInsufficientDriver && kNoDevice == cudaErrorNoDevice &&
+              kNotReady == cudaErrorNotReady);
+
+Status forgotten(cudaError_t status) {
+  if (status != cudaSuccess) cudaGetLastError();
+  return status;
+}
+
+class RuntimeDriver final : public Driver {
+ public:
+  Status device_count(int* count) override {
+    *count = 0;  // the runtime leaves it unwritten after an error
+    const Status status = forgotten(cudaGetDeviceCount(count));
+    if (status != kSuccess) *count = 0;
+    return status;
+  }
+  const char* text(Status status) override { return cudaGetErrorString(static_cast<cudaError_t>(status)); }
+  Status use(int device) override { return forgotten(cudaSetDevice(device)); }
+  Status memory_info(size_t* free, size_t* total) override { return forgotten(cudaMemGetInfo(free, total)); }
+
+  Status allocate(void** memory, size_t bytes) override { return forgotten(cudaMalloc(memory, bytes)); }
+  Status free(void* memory) override { return forgotten(cudaFree(memory)); }
+  Status allocate_pinned(void** memory, size_t bytes) override {
+    return forgotten(cudaHostAlloc(memory, bytes, cudaHostAllocDefault));
+  }
+  Status free_pinned(void* memory) override { return forgotten(cudaFreeHost(memory)); }
+
+  // Not ordered with the default stream, which nothing here uses.
+  Status create_stream(StreamHandle* stream) override {
+    return forgotten(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking));
+  }
+  Status destroy_stream(StreamHandle stream) override { return forgotten(cudaStreamDestroy(stream)); }
+  Status synchronize(StreamHandle stream) override { return forgotten(cudaStreamSynchronize(stream)); }
+
+  Status create_event(EventHandle* event) override {
+    return forgotten(cudaEventCreateWithFlags(event, cudaEventDisableTiming));
+  }
+  Status destroy_event(EventHandle event) override { return forgotten(cudaEventDestroy(event)); }
+  Status record(EventHandle event, StreamHandle stream) override {
+    return forgotten(cudaEventRecord(event, stream));
+  }
+  Status wait(StreamHandle stream, EventHandle event) override {
+    return forgotten(cudaStreamWaitEvent(stream, event, 0));
+  }
+  Status query(EventHandle event) override { return forgotten(cudaEventQuery(event)); }
+  Status synchronize(EventHandle event) override { return forgotten(cudaEventSynchronize(event)); }
+
+  Status copy(void* to, const void* from, size_t bytes, StreamHandle stream) override {
+    return forgotten(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
+  }
+  Status last_error() override { return cudaGetLastError(); }
+};
+
+}  // namespace
+
+Driver* runtime_driver() {
+  static RuntimeDriver* driver = new RuntimeDriver;  // never destroyed: tensors of static lifetime
+  return driver;
+}
+
+}  // namespace retrograd::cuda

@@ -1,0 +1,89 @@
+// See cuda/gpu.h.
+#include "cuda/gpu.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+namespace retrograd::cuda {
+namespace {
+
+constinit thread_local Gpu* current_gpu = nullptr;
+
+// Pinned memory of a copy: larger ones go in pieces of this size.
+constexpr int64_t kPiece = int64_t{32} << 20;
+
+bool use_now(Driver& driver, Health& health, int index) {
+  health.check(driver.use(index), "choosing the device");
+  return true;
+}
+
+bool debug_is_asked_for() {
+  const char* text = std::getenv("RETROGRAD_CUDA_DEBUG");
+  return text && *text && std::strcmp(text, "0") != 0;
+}
+
+}  // namespace
+
+Gpu::Gpu(Driver& driver, int index, const Launchers& launchers)
+    : driver_(driver),
+      index_(index),
+      launchers_(launchers),
+      health_(driver, index),
+      in_use_(use_now(driver, health_, index)),
+      memory_(driver, health_),
+      pinned_(driver, health_),
+      compute_(driver, health_),
+      to_device_(driver, health_),
+      to_host_(driver, health_),
+      debug_(debug_is_asked_for()) {}
+
+void Gpu::begin() {
+  health_.require();
+  health_.check(driver_.use(index_), "choosing the device");
+}
+
+void Gpu::launched(std::string_view op) {
+  health_.check(driver_.last_error(), op);
+  if (debug_.load(std::memory_order_relaxed)) compute_.synchronize(op);
+}
+
+void Gpu::upload(void* device, const void* host, int64_t bytes) {
+  for (int64_t at = 0; at < bytes; at += kPiece) {
+    const auto n = static_cast<size_t>(std::min(kPiece, bytes - at));
+    const PinnedPool::Block block = pinned_.take(n);
+    std::memcpy(block.data, static_cast<const char*>(host) + at, n);
+    health_.check(driver_.copy(static_cast<char*>(device) + at, block.data, n, compute_.handle()),
+                  "copying to the device");
+    pinned_.give(block, compute_);
+  }
+}
+
+void Gpu::download(void* host, const void* device, int64_t bytes) {
+  for (int64_t at = 0; at < bytes; at += kPiece) {
+    const auto n = static_cast<size_t>(std::min(kPiece, bytes - at));
+    const PinnedPool::Block block = pinned_.take(n);
+    const Status status =
+        driver_.copy(block.data, static_cast<const char*>(device) + at, n, compute_.handle());
+    health_.check(status, "copying to the host");
+    compute_.synchronize("copying to the host");
+    std::memcpy(static_cast<char*>(host) + at, block.data, n);
+    pinned_.give(block);
+  }
+}
+
+void Gpu::copy(void* to, const void* from, int64_t bytes) {
+  if (bytes == 0) return;
+  const Status status = driver_.copy(to, from, static_cast<size_t>(bytes), compute_.handle());
+  health_.check(status, "copying on the device");
+}
+
+Gpu& Gpu::current() {
+  RG_ASSERT(current_gpu);
+  return *current_gpu;
+}
+
+Gpu::Scope::Scope(Gpu& gpu) : before_(std::exchange(current_gpu, &gpu)) {}
+Gpu::Scope::~Scope() { current_gpu = before_; }
+
+}  // namespace retrograd::cuda

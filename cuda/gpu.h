@@ -1,0 +1,74 @@
+// Gpu: one device and what belongs to it: streams, memory, pinned memory, health, and the code of its kernels.
+//
+// What is put on the compute stream runs in the order in which it was put there; copies between host and device wait for it. Kernels do not
+// get the Gpu as an argument: Gpu::current() is the one whose call this thread is running (set by the executor).
+//
+// Debug mode (set_debug, or RETROGRAD_CUDA_DEBUG=1 in the environment): behind each launch the device is waited for, so that an error has
+// the name of the op that caused it.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "cuda/allocator.h"
+#include "cuda/pinned.h"
+
+namespace retrograd::cuda {
+
+struct Launchers;
+
+class Gpu {
+ public:
+  /// The device `index` of the driver. DeviceError when it cannot be used.
+  Gpu(Driver& driver, int index, const Launchers& launchers);
+  Gpu(const Gpu&) = delete;
+
+  int index() const { return index_; }
+  Driver& driver() { return driver_; }
+  Health& health() { return health_; }
+  const Launchers& launchers() const { return launchers_; }
+  Allocator& memory() { return memory_; }
+  PinnedPool& pinned() { return pinned_; }
+  Stream& compute() { return compute_; }
+  Stream& to_device() { return to_device_; }
+  Stream& to_host() { return to_host_; }
+
+  /// To be called before work is given to the device on this thread: makes it the thread's device; DeviceError when it is lost.
+  void begin();
+  /// To be called behind a launch on the compute stream, with the name of the op. DeviceError.
+  void launched(std::string_view op);
+  void synchronize() { compute_.synchronize(); }
+  void set_debug(bool on) { debug_ = on; }
+
+  /// Copies on the compute stream, through pinned memory; host memory may be of any kind. upload() returns when the host's memory has been
+  /// read, download() when it has been written.
+  void upload(void* device, const void* host, int64_t bytes);
+  void download(void* host, const void* device, int64_t bytes);
+  /// Within the device.
+  void copy(void* to, const void* from, int64_t bytes);
+
+  /// The Gpu whose call this thread is running.
+  static Gpu& current();
+  class Scope {
+   public:
+    explicit Scope(Gpu& gpu);
+    ~Scope();
+    Scope(const Scope&) = delete;
+
+   private:
+    Gpu* before_;
+  };
+
+ private:
+  Driver& driver_;
+  const int index_;
+  const Launchers& launchers_;
+  Health health_;
+  const bool in_use_;  // the device is this thread's before streams are made on it
+  Allocator memory_;
+  PinnedPool pinned_;
+  Stream compute_, to_device_, to_host_;
+  std::atomic<bool> debug_;
+};
+
+}  // namespace retrograd::cuda

@@ -1,0 +1,52 @@
+// Copies and constants on a device: clone, to another dtype, between host and device, full.
+//
+// What is dense on both sides and of one dtype is copied as memory. Between host and device both sides are dense: the public function sees
+// to the operand, the executor allocates the result.
+#include "cuda/executor.h"
+#include "cuda/kernels/elementwise.h"
+#include "cuda/kernels/launchers.h"
+#include "cuda/kernels/table.h"
+#include "ops/full.h"
+#include "ops/shape_ops.h"
+
+namespace retrograd::cuda {
+namespace {
+
+int64_t bytes_of(const TensorImpl& x) {
+  return x.numel().raw() * static_cast<int64_t>(element_size(x.dtype()));
+}
+
+void copy_kernel(const Call& call, TensorImpl* const* outputs) {
+  const TensorImpl& from = *call.operands[0];
+  TensorImpl& to = *outputs[0];
+  if (from.dtype() == to.dtype() && from.is_contiguous() && to.is_contiguous())
+    return Gpu::current().copy(to.data(), from.data(), bytes_of(to));
+  convert_copy(from, to);
+}
+
+void to_device_kernel(const Call& call, TensorImpl* const* outputs) {
+  const TensorImpl& from = *call.operands[0];
+  TensorImpl& to = *outputs[0];
+  RG_ASSERT(from.is_contiguous() && to.is_contiguous());
+  Gpu& here = Gpu::current();
+  const int64_t bytes = bytes_of(to);
+  if (from.device() == kCPU) return here.upload(to.data(), from.data(), bytes);
+  if (to.device() == kCPU) return here.download(to.data(), from.data(), bytes);
+  if (from.device().index != here.index()) gpu_of(from.device().index).synchronize();
+  here.copy(to.data(), from.data(), bytes);
+}
+
+void full_kernel(const Call& call, TensorImpl* const* outputs) {
+  fill(call, *outputs[0], call.attrs_as<ops::Full::Attrs>().value);
+}
+
+}  // namespace
+
+void add_copy_kernels(KernelTable& table) {
+  table.set(&ops::info<ops::Clone>, copy_kernel);
+  table.set(&ops::info<ops::To>, copy_kernel);
+  table.set(&ops::info<ops::ToDevice>, to_device_kernel);
+  table.set(&ops::info<ops::Full>, full_kernel);
+}
+
+}  // namespace retrograd::cuda

@@ -1,0 +1,175 @@
+// Kernels of elementwise ops, made of the ops' formulas, two of each:
+//
+//   direct   operands dense and of one type, float32, float64, float16 or bfloat16: each thread reads and writes 16 bytes at a time
+//   any      any layouts, by strides, and any types, which are converted to what is computed in (float, double, int64_t)
+//
+// Both call the same formula, so an element's bits do not depend on where it lies (this is compiled with --fmad=false).
+// rows<List>() gives the launchers of a list of ops; each elementwise_*.cu instantiates some lists.
+#pragma once
+
+#include <cstring>
+
+#include "cuda/kernels/launch.h"
+// Behind it, since they ask for the target.
+#include "cuda/kernels/elements.h"
+#include "cuda/kernels/strided.h"
+#include "ops/elementwise.h"
+
+namespace retrograd::cuda::RG_TARGET {
+
+// How an element is computed that is stored as T: in numbers of type V.
+template <class T>
+struct Computed {
+  using Type = float;
+};
+template <>
+struct Computed<double> {
+  using Type = double;
+};
+template <>
+struct Computed<int64_t> {
+  using Type = int64_t;
+};
+template <class C>
+struct NumberOf {
+  using Type = scalar::Lane<C>;
+};
+template <>
+struct NumberOf<int64_t> {
+  using Type = scalar::Int;
+};
+
+template <class T>
+RG_HD inline bool truth(scalar::Mask<T> m) {
+  return m.v;
+}
+RG_HD inline bool truth(bool b) { return b; }
+
+template <class Op, class V>
+RG_HD inline auto apply(const V* x, const typename Op::Attrs& attrs) {
+  if constexpr (Op::arity == 1)
+    return Op::fwd(x[0], attrs);
+  else if constexpr (Op::arity == 2)
+    return Op::fwd(x[0], x[1], attrs);
+  else
+    return Op::fwd(x[0], x[1], x[2], attrs);
+}
+
+template <class Op>
+inline constexpr bool gives_bool = Op::promotion == ops::Promotion::boolean;
+
+template <class T, int arity>
+struct DirectCall {
+  void* out;
+  const T* in[arity];  // null: the number
+  typename Computed<T>::Type number;
+  int64_t numel;
+};
+
+// Elements [at, at + n) of one thread, n <= N; all N at once where they are there.
+template <class Op, class T, int N>
+__global__ void __launch_bounds__(kThreads)
+    direct_kernel(const DirectCall<T, Op::arity> call, const typename Op::Attrs attrs) {
+  using C = typename Computed<T>::Type;
+  using V = typename NumberOf<C>::Type;
+  using Out = std::conditional_t<gives_bool<Op>, bool, T>;
+  const int64_t at = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * N;
+  if (at >= call.numel) return;
+  const bool whole = at + N <= call.numel;
+  const int n = whole ? N : static_cast<int>(call.numel - at);
+  Pack<T, N> in[Op::arity];
+  for (int k = 0; k < Op::arity; ++k) {
+    if (!call.in[k]) continue;
+    if (whole)
+      in[k] = *reinterpret_cast<const Pack<T, N>*>(call.in[k] + at);
+    else
+      for (int i = 0; i < n; ++i) in[k].v[i] = call.in[k][at + i];
+  }
+  Pack<Out, N> out;
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    if (i >= n) break;
+    V x[Op::arity];
+    for (int k = 0; k < Op::arity; ++k) x[k] = V(call.in[k] ? converted<C>(in[k].v[i]) : call.number);
+    if constexpr (gives_bool<Op>)
+      out.v[i] = truth(apply<Op>(x, attrs));
+    else
+      out.v[i] = converted<T>(apply<Op>(x, attrs).v);
+  }
+  Out* to = static_cast<Out*>(call.out) + at;
+  if (whole)
+    *reinterpret_cast<Pack<Out, N>*>(to) = out;
+  else
+    for (int i = 0; i < n; ++i) to[i] = out.v[i];
+}
+
+template <class Op, class C>
+__global__ void __launch_bounds__(kThreads)
+    any_kernel(const StridedCall<C, Op::arity> call, const typename Op::Attrs attrs) {
+  using V = typename NumberOf<C>::Type;
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < call.grid.numel;
+       i += step) {
+    const Offsets<Op::arity + 1> at(call.grid, i);
+    V x[Op::arity];
+    for (int k = 0; k < Op::arity; ++k)
+      x[k] = V(call.in[k].data ? load<C>(call.in[k].data, call.in[k].element, at[k + 1]) : call.number);
+    if constexpr (gives_bool<Op>)
+      store<bool>(call.out.data, call.out.element, at[0], truth(apply<Op>(x, attrs)));
+    else
+      store<C>(call.out.data, call.out.element, at[0], apply<Op>(x, attrs).v);
+  }
+}
+
+template <class Op>
+typename Op::Attrs attrs_of(const ElementwiseCall& call) {
+  typename Op::Attrs attrs{};
+  if constexpr (!std::is_same_v<typename Op::Attrs, ops::NoAttrs>)
+    if (call.attrs) std::memcpy(&attrs, call.attrs, sizeof(attrs));
+  return attrs;
+}
+
+template <class Op, class T>
+void launch_direct(const ElementwiseCall& call, StreamHandle stream) {
+  constexpr int N = 16 / sizeof(T);
+  DirectCall<T, Op::arity> direct{
+      call.out.data, {}, static_cast<typename Computed<T>::Type>(call.number), call.numel};
+  for (int k = 0; k < Op::arity; ++k) direct.in[k] = static_cast<const T*>(call.in[k].data);
+  launch(direct_kernel<Op, T, N>, threads_for((call.numel + N - 1) / N), stream, direct, attrs_of<Op>(call));
+}
+
+template <class Op, class C>
+void launch_any(const ElementwiseCall& call, StreamHandle stream) {
+  launch(any_kernel<Op, C>, threads_for(call.numel), stream, StridedCall<C, Op::arity>(call),
+         attrs_of<Op>(call));
+}
+
+template <class Op>
+constexpr ElementwiseRow row_of() {
+  using Attrs = typename Op::Attrs;
+  ElementwiseRow row{std::is_same_v<Attrs, ops::NoAttrs> ? 0 : sizeof(Attrs),
+                     launch_direct<Op, float>,
+                     launch_direct<Op, double>,
+                     launch_direct<Op, Half>,
+                     launch_direct<Op, BFloat16>,
+                     launch_any<Op, float>,
+                     launch_any<Op, double>,
+                     nullptr};
+  if constexpr (Op::integers) row.any_i64 = launch_any<Op, int64_t>;
+  return row;
+}
+
+template <class List>
+struct Rows;
+template <class... Ops>
+struct Rows<ops::OpList<Ops...>> {
+  static constexpr ElementwiseRow rows[] = {row_of<Ops>()...};
+};
+
+/// A row per op of the list.
+template <class List>
+const ElementwiseRow* rows() {
+  return Rows<List>::rows;
+}
+
+}  // namespace retrograd::cuda::RG_TARGET

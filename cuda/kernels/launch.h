@@ -1,0 +1,57 @@
+// Launches: how a kernel's source is compiled for its two targets, and started.
+//
+// A file cuda/kernels/NAME.cu is compiled by nvcc, into namespace retrograd::cuda::device_code, and by the host's compiler with
+// cuda/on_host/device_on_host.h before it, into retrograd::cuda::host_code, where blocks and threads are run one after the other: that is
+// how kernels are tested without a device, sanitizers included. Such a file includes neither the engine nor Eigen nor fmt. It holds kernels
+// and their launchers over plain pointers and sizes; what a call means is settled before, in the NAME.cc beside it.
+//
+// `<<<>>>` is no C++: kernels are started by launch(). Errors of a launch are asked for behind it, by Gpu::launched().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+struct CUstream_st;
+
+#if defined(__CUDACC__)
+#define RG_TARGET device_code
+#define RG_DYNAMIC_SHARED(T, name)                      \
+  extern __shared__ __align__(16) char name##_shared[]; \
+  T* const name = reinterpret_cast<T*>(name##_shared)
+#else
+#define RG_TARGET host_code
+#endif
+
+namespace retrograd::cuda {
+
+using StreamHandle = CUstream_st*;
+
+namespace RG_TARGET {
+
+/// Threads of a block where a kernel does not need another number.
+inline constexpr int kThreads = 256;
+
+struct Shape3 {
+  unsigned blocks = 1, blocks_y = 1, threads = kThreads;
+  size_t shared = 0;  // bytes of dynamic shared memory
+};
+
+/// Blocks for so many threads, at most 2^30: kernels go on in strides of the grid.
+inline Shape3 threads_for(int64_t n) {
+  const int64_t blocks = (n + kThreads - 1) / kThreads;
+  return {static_cast<unsigned>(blocks < (1 << 30) ? blocks : 1 << 30)};
+}
+
+template <class... P, class... A>
+void launch(void (*kernel)(P...), const Shape3& shape, StreamHandle stream, const A&... arguments) {
+#if defined(__CUDACC__)
+  kernel<<<dim3(shape.blocks, shape.blocks_y), shape.threads, shape.shared, stream>>>(arguments...);
+#else
+  (void)stream;
+  on_host::launch({{shape.blocks, shape.blocks_y}, {shape.threads}, shape.shared},
+                  [&] { kernel(arguments...); });
+#endif
+}
+
+}  // namespace RG_TARGET
+}  // namespace retrograd::cuda

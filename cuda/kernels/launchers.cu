@@ -1,0 +1,31 @@
+// See cuda/kernels/launchers.h.
+#include "cuda/kernels/launchers.h"
+
+#include "cuda/kernels/launch.h"
+#include "ops/activations.h"
+#include "ops/arithmetic.h"
+#include "ops/binary.h"
+#include "ops/comparison.h"
+#include "ops/losses.h"
+#include "ops/ternary.h"
+#include "ops/unary.h"
+
+namespace retrograd::cuda::RG_TARGET {
+
+template <class List>
+const ElementwiseRow* rows();
+const ElementwiseRow& copy_row();
+
+const Launchers& launchers() {
+  static const Launchers all{.arithmetic = rows<ops::ArithmeticOps>(),
+                             .unary = rows<ops::UnaryOps>(),
+                             .activations = rows<ops::ActivationOps>(),
+                             .binary = rows<ops::BinaryOps>(),
+                             .comparison = rows<ops::ComparisonOps>(),
+                             .ternary = rows<ops::TernaryOps>(),
+                             .losses = rows<ops::LossOps>(),
+                             .copy = &copy_row()};
+  return all;
+}
+
+}  // namespace retrograd::cuda::RG_TARGET

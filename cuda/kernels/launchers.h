@@ -1,0 +1,25 @@
+// Launchers: the entrances of all compiled kernels, for one target: code for devices, or the same source compiled for the host (see
+// cuda/kernels/launch.h). A family of kernels is a field here, filled in cuda/kernels/launchers.cu.
+#pragma once
+
+#include "cuda/kernels/elementwise_call.h"
+
+namespace retrograd::cuda {
+
+struct Launchers {
+  // Elementwise ops: a row per op of ops::ArithmeticOps, ops::UnaryOps and so on, in the order of the list.
+  const ElementwiseRow *arithmetic = nullptr, *unary = nullptr, *activations = nullptr, *binary = nullptr,
+                       *comparison = nullptr, *ternary = nullptr, *losses = nullptr;
+  const ElementwiseRow* copy = nullptr;  // of one operand: itself
+};
+
+/// Without launchers in a build without CUDA.
+namespace device_code {
+const Launchers& launchers();
+}
+/// For tests.
+namespace host_code {
+const Launchers& launchers();
+}
+
+}  // namespace retrograd::cuda

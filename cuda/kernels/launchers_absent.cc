@@ -1,0 +1,11 @@
+// Stands in for the kernels in a build without the CUDA toolkit.
+#include "cuda/kernels/launchers.h"
+
+namespace retrograd::cuda::device_code {
+
+const Launchers& launchers() {
+  static const Launchers none;
+  return none;
+}
+
+}  // namespace retrograd::cuda::device_code

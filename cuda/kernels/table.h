@@ -1,0 +1,27 @@
+// The kernels of CUDA devices, by op. Each family in cuda/kernels fills in its own rows; an op without a row is reported as unsupported.
+// A kernel is a function on a Call, as on the CPU: it works out sizes and strides, launches on Gpu::current() and returns.
+#pragma once
+
+#include <unordered_map>
+
+#include "engine/executor.h"
+
+namespace retrograd::cuda {
+
+class KernelTable {
+ public:
+  void set(const OpInfo* op, Kernel kernel) { kernels_[op] = kernel; }
+  /// Null when there is none.
+  Kernel find(const OpInfo* op) const {
+    const auto it = kernels_.find(op);
+    return it == kernels_.end() ? nullptr : it->second;
+  }
+
+ private:
+  std::unordered_map<const OpInfo*, Kernel> kernels_;
+};
+
+void add_elementwise_kernels(KernelTable& table);
+void add_copy_kernels(KernelTable& table);
+
+}  // namespace retrograd::cuda

@@ -1,0 +1,77 @@
+// The execution model of a kernel, on the host: blocks, threads, barriers, shuffles. For tests, without a device.
+//
+// One block runs at a time, on the calling thread; its threads are fibers. A fiber runs threads to their end, one after the other; only when
+// one waits (__syncthreads, __syncwarp, a shuffle) does another fiber start. A kernel that never waits never switches. Launch::seed
+// shuffles blocks and threads, so that a kernel whose result depends on their order shows it. A barrier that some live thread of the
+// group never reaches is an exception, not a hang.
+//
+// Under ThreadSanitizer each thread has its own fiber, and only barriers, shuffles and launches order threads: a missing __syncthreads() is
+// reported as a data race. Under AddressSanitizer fibers are announced, so that its checks hold inside kernels.
+//
+// Limits: blocks that wait for each other, races between blocks and streams are not modelled. x86-64 only.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <functional>
+#include <stdexcept>
+
+struct uint3 {
+  unsigned x, y, z;
+};
+struct dim3 {
+  unsigned x, y, z;
+  constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+};
+
+namespace on_host {
+
+inline constexpr unsigned kWarp = 32;
+
+/// The thread that runs.
+struct Thread {
+  uint3 id;
+  unsigned lane;
+};
+/// The block that runs.
+struct Place {
+  uint3 id;
+  dim3 dim, grid;
+  char* shared;  // dynamic shared memory, filled with NaN at the start of a block
+};
+const Thread& thread();
+const Place& place();
+
+struct Launch {
+  dim3 grid, block;
+  size_t shared = 0;  // bytes
+  unsigned seed = 0;
+};
+/// Calls kernel() once for each thread of the grid; rethrows what a thread throws. One launch at a time.
+void launch(const Launch& at, std::function<void()> kernel);
+
+/// For the launches of this process that name no seed.
+void set_seed(unsigned seed);
+
+void wait_block();
+/// `mask`: the lanes that take part, this one among them.
+void wait_warp(unsigned mask);
+
+/// The lanes of this warp that have not ended, and what they show one another.
+unsigned live_lanes();
+void show(const void* value, size_t bytes);
+void look(void* value, size_t bytes, unsigned lane);
+
+template <class T>
+T exchange(unsigned mask, T v, unsigned from) {
+  static_assert(sizeof(T) <= 8);
+  show(&v, sizeof(T));
+  wait_warp(mask);
+  if (from >= kWarp || !((mask & live_lanes()) >> from & 1))
+    throw std::logic_error("a shuffle reads a lane that takes no part");
+  look(&v, sizeof(T), from);
+  wait_warp(mask);
+  return v;
+}
+
+}  // namespace on_host

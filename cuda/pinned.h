@@ -1,0 +1,49 @@
+// PinnedPool: memory of the host that a device can copy from and to while the host goes on.
+//
+// Making such memory takes milliseconds, so it is never given back before the end: blocks of powers of two, from 4 KiB, are kept. A block that
+// copies still use rests until its event has fired. All functions may be called from several threads.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "cuda/stream.h"
+
+namespace retrograd::cuda {
+
+class PinnedPool {
+ public:
+  struct Block {
+    void* data;
+    size_t size;
+  };
+  PinnedPool(Driver& driver, Health& health) : driver_(driver), health_(health) {}
+  ~PinnedPool();
+  PinnedPool(const PinnedPool&) = delete;
+
+  /// At least `bytes`. DeviceError when the driver has none.
+  Block take(size_t bytes);
+  /// The block is free once what `stream` has been given so far is done.
+  void give(Block block, Stream& stream);
+  /// It is free now.
+  void give(Block block) noexcept;
+  /// Bytes taken from the driver.
+  int64_t reserved_bytes() const;
+
+ private:
+  struct Resting {
+    Block block;
+    Event until;
+  };
+  void wake_fired() noexcept;
+
+  Driver& driver_;
+  Health& health_;
+  mutable std::mutex mutex_;
+  std::map<size_t, std::vector<void*>> free_;  // by size
+  std::vector<Resting> resting_;
+  int64_t reserved_ = 0;
+};
+
+}  // namespace retrograd::cuda

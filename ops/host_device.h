@@ -1,0 +1,12 @@
+// RG_HD: a function that the device's compilers take for host and device; nothing to the host's own. Formulas (fwd, backward) have it, and
+// the mathematics that they call. RG_HD_CALL: the same, never inlined on a device, for long functions, of which each kernel would else hold a
+// copy for every element that a thread computes.
+#pragma once
+
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define RG_HD __host__ __device__
+#define RG_HD_CALL __host__ __device__ __noinline__
+#else
+#define RG_HD
+#define RG_HD_CALL
+#endif

@@ -1,0 +1,106 @@
+// Streams, pinned memory, errors and copies of a device, with a driver that stands in for one.
+#include "cuda/gpu.h"
+
+#include <catch2/catch.hpp>
+
+#include "cuda/kernels/launchers.h"
+#include "tests/cuda/host_driver.h"
+
+using namespace retrograd;
+using cuda::Gpu;
+
+namespace {
+
+struct Fixture {
+  cuda::HostDriver driver;
+  cuda::Launchers none;
+  Gpu gpu{driver, 0, none};
+};
+
+std::string text_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Exception& e) {
+    return e.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("copies go through pinned memory on the compute stream, in pieces") {
+  Fixture f;
+  std::vector<char> host(size_t{70} << 20, 'x'), back(host.size());
+  cuda::Allocator::Block* block = f.gpu.memory().allocate(static_cast<int64_t>(host.size()), "test");
+  f.gpu.upload(block->data, host.data(), static_cast<int64_t>(host.size()));
+  f.gpu.download(back.data(), block->data, static_cast<int64_t>(host.size()));
+  CHECK(host == back);
+  CHECK(f.driver.pinned_made == 2);  // 32 MiB, used again, and 8 MiB
+  CHECK(f.driver.log.find("copy 6291456 on 1\n") != std::string::npos);
+  CHECK(f.driver.log.find(" on 2") == std::string::npos);
+}
+
+TEST_CASE("pinned memory that a copy still reads is not used again") {
+  Fixture f;
+  f.driver.holds_events = true;
+  const auto a = f.gpu.pinned().take(5000);
+  CHECK(a.size == 8192);
+  f.gpu.pinned().give(a, f.gpu.to_device());
+  const auto b = f.gpu.pinned().take(8192);
+  CHECK(b.data != a.data);
+  f.driver.fire_all();
+  const auto c = f.gpu.pinned().take(8000);
+  CHECK(c.data == a.data);
+  f.gpu.pinned().give(b);
+  f.gpu.pinned().give(c);
+  CHECK(f.gpu.pinned().reserved_bytes() == 2 * 8192);
+}
+
+TEST_CASE("a stream follows another by an event") {
+  Fixture f;
+  f.driver.log.clear();
+  f.gpu.to_host().follow(f.gpu.compute());
+  CHECK(f.driver.log == "record e1 on 1\nwait e1 on 3\n");
+}
+
+TEST_CASE("the error of a launch has the name of the op, and only that work fails") {
+  Fixture f;
+  f.driver.next_launch = 9;  // cudaErrorInvalidConfiguration
+  const std::string text = text_of([&] { f.gpu.launched("mul"); });
+  CHECK(text == "cuda:0: mul: something failed (CUDA error 9)");
+  f.gpu.begin();
+  f.gpu.launched("add");
+}
+
+TEST_CASE("after a sticky error all work is refused, with the first error") {
+  Fixture f;
+  f.driver.next_synchronize = 700;  // cudaErrorIllegalAddress
+  const std::string first = text_of([&] { f.gpu.synchronize(); });
+  CHECK(first.find("CUDA error 700") != std::string::npos);
+  CHECK(f.gpu.health().is_lost());
+  CHECK(text_of([&] { f.gpu.begin(); }) == first);
+  f.driver.next_launch = 719;
+  CHECK(text_of([&] { f.gpu.launched("mul"); }) == first);
+  try {
+    f.gpu.begin();
+  } catch (const cuda::DeviceError& e) {
+    CHECK(e.code == 700);
+    CHECK(e.is_sticky);
+  }
+}
+
+TEST_CASE("in the debug mode the device is waited for behind each launch, and the error has the op's name") {
+  Fixture f;
+  f.gpu.launched("mul");
+  CHECK(f.driver.synchronizations == 0);
+  f.gpu.set_debug(true);
+  f.gpu.launched("mul");
+  CHECK(f.driver.synchronizations == 1);
+  f.driver.next_synchronize = 719;
+  CHECK(text_of([&] { f.gpu.launched("gather"); }).find("cuda:0: gather: ") == 0);
+}
+
+TEST_CASE("faults of kernels and of the hardware are sticky, running out of memory is not") {
+  for (const int code : {700, 710, 714, 719, 214}) CHECK(cuda::is_sticky(code));
+  for (const int code : {1, 2, 9, 35, 100, 600}) CHECK(!cuda::is_sticky(code));
+}
