@@ -19,6 +19,7 @@ KernelTable make_table() {
   KernelTable table;
   add_elementwise_kernels(table);
   add_copy_kernels(table);
+  add_reduce_kernels(table);
   return table;
 }
 

@@ -15,6 +15,7 @@ namespace retrograd::cuda::RG_TARGET {
 template <class List>
 const ElementwiseRow* rows();
 const ElementwiseRow& copy_row();
+const ReduceRow* reduce_rows();
 
 const Launchers& launchers() {
   static const Launchers all{.arithmetic = rows<ops::ArithmeticOps>(),
@@ -24,7 +25,8 @@ const Launchers& launchers() {
                              .comparison = rows<ops::ComparisonOps>(),
                              .ternary = rows<ops::TernaryOps>(),
                              .losses = rows<ops::LossOps>(),
-                             .copy = &copy_row()};
+                             .copy = &copy_row(),
+                             .reduce = reduce_rows()};
   return all;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cuda/kernels/elementwise_call.h"
+#include "cuda/kernels/reduce_call.h"
 
 namespace retrograd::cuda {
 
@@ -11,6 +12,7 @@ struct Launchers {
   const ElementwiseRow *arithmetic = nullptr, *unary = nullptr, *activations = nullptr, *binary = nullptr,
                        *comparison = nullptr, *ternary = nullptr, *losses = nullptr;
   const ElementwiseRow* copy = nullptr;  // of one operand: itself
+  const ReduceRow* reduce = nullptr;     // a row per Reduction
 };
 
 /// Without launchers in a build without CUDA.

@@ -23,5 +23,6 @@ class KernelTable {
 
 void add_elementwise_kernels(KernelTable& table);
 void add_copy_kernels(KernelTable& table);
+void add_reduce_kernels(KernelTable& table);
 
 }  // namespace retrograd::cuda
