@@ -15,12 +15,15 @@ namespace retrograd {
 namespace cuda {
 namespace {
 
-KernelTable make_table() {
-  KernelTable table;
-  add_elementwise_kernels(table);
-  add_copy_kernels(table);
-  add_reduce_kernels(table);
-  return table;
+const KernelTable& table() {
+  static const KernelTable& all = *[] {
+    auto* made = new KernelTable;
+    add_elementwise_kernels(*made);
+    add_copy_kernels(*made);
+    add_reduce_kernels(*made);
+    return made;
+  }();
+  return all;
 }
 
 struct Memory {
@@ -41,9 +44,10 @@ class CudaExecutor final : public Executor {
   Gpu& gpu() { return gpu_; }
   std::string_view name() const override { return "cuda"; }
 
+  // A graph may have nodes on the CPU between those on the device: launch() hands them on.
   Kernel find(const OpInfo* op) const override {
-    static const KernelTable table = make_table();
-    return table.find(op);
+    const Kernel kernel = table().find(op);
+    return kernel ? kernel : cpu_executor().find(op);
   }
 
   // In the order of the compute stream: memory that was freed may be given away again though its kernels have not run.
@@ -57,10 +61,14 @@ class CudaExecutor final : public Executor {
         Dim::checked_mul(cell.numel().raw(), static_cast<int64_t>(element_size(cell.dtype()))), "tensor"));
   }
 
-  void launch(Kernel kernel, const Call& call, TensorImpl* const* outputs, std::span<std::byte>) override {
+  void launch(Kernel, const Call& call, TensorImpl* const* outputs, std::span<std::byte>) override {
+    if (device_of(call, outputs) == kCPU)
+      return cpu_executor().launch(cpu_executor().find(call.op), call, outputs);
     check_devices(call, outputs);
     gpu_.begin();
     const Gpu::Scope scope(gpu_);
+    const Kernel kernel = table().find(call.op);
+    if (!kernel) fail_call(call, Category::unsupported, "the cuda executor has no kernel for it");
     kernel(call, outputs);
   }
 

@@ -38,7 +38,7 @@ ir::Graph optimised(const RecordedFunction& recorded, std::span<const int32_t> g
   ir::PassInput input = rewrites::all();
   input.writes = writes;
   input.given = given;
-  input.executor = &cpu_executor();
+  input.executor = &executor_for(recorded.graph);
   const ir::PassSet off = ir::passes_named(std::getenv(ir::kPassesOffVariable));
   std::string settings =
       fmt::format("executor: {}\npasses off: {}\nwrites:", input.executor->name(), off.to_string());
@@ -58,7 +58,7 @@ std::unique_ptr<Plan> plan_of(const ir::Graph& graph, std::vector<Source>& sourc
   static const DriveLog no_log;
   static const std::vector<RuleRun> no_rules;
   sources.resize(graph.inputs().size(), Source{Source::Kind::constant});
-  return std::make_unique<Plan>(graph, sources, no_rules, no_log, numbers, cpu_executor(), writes, arena);
+  return std::make_unique<Plan>(graph, sources, no_rules, no_log, numbers, executor_for(graph), writes, arena);
 }
 
 // Runs the backwards of a function that is recorded, and notes the leaves that they reach.

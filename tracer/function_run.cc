@@ -134,14 +134,34 @@ void FunctionCapture::write_back(const std::vector<ir::Binding>& bindings, const
   }
 }
 
+namespace {
+
+// The bytes of a memory, wherever it is.
+Tensor bytes_of(const RefPtr<Storage>& memory, Device device) {
+  RefPtr<TensorImpl> cell = TensorImpl::make();
+  cell->set_type(kUInt8, device, {memory->nbytes()});
+  contiguous_strides(cell->shape(), cell->mutable_strides());
+  cell->set_storage(memory);
+  return Tensor(std::move(cell));
+}
+
+RefPtr<Storage> copy_of(const RefPtr<Storage>& memory, Device device) {
+  RefPtr<Storage> copy = executor_of(device).allocate_memory(memory->nbytes());
+  const Tensor from = bytes_of(memory, device);
+  TensorImpl* operand = from.get();
+  run_into({&ops::info<ops::Clone>, {&operand, 1}, nullptr, {}, 1}, bytes_of(copy, device));
+  return copy;
+}
+
+}  // namespace
+
 // Before the run: what the bindings hold, for gradients that are differentiated again. What will be written over is copied.
 Tensors FunctionCapture::bindings_to_keep(const std::vector<ir::Binding>& bindings) const {
   std::map<const Storage*, RefPtr<Storage>> copies;
   for (const RecordedFunction::Write& w : recorded_.writes) {
     const RefPtr<Storage>& memory = bindings[static_cast<size_t>(w.input)].tensor.impl().storage();
     RefPtr<Storage>& copy = copies[memory.get()];
-    copy = Storage::allocate(memory->nbytes());
-    std::memcpy(copy->data(), memory->data(), static_cast<size_t>(memory->nbytes()));
+    copy = copy_of(memory, bindings[static_cast<size_t>(w.input)].tensor.device());
   }
   Tensors keep;
   for (const ir::Binding& b : bindings) {

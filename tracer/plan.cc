@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "ir/bookkeeping.h"
+#include "engine/runner.h"
 #include "ir/each_field.h"
 #include "ir/passes/fuse.h"
 #include "tracer/plan_run.h"
@@ -36,6 +37,12 @@ struct Plan::Groups {
     return end;
   }
 };
+
+Executor& executor_for(const ir::Graph& graph) {
+  for (const TensorType& type : graph.types())
+    if (type.device.type != DeviceType::CPU) return executor_of(type.device);
+  return cpu_executor();
+}
 
 Plan::Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std::vector<RuleRun>& rules,
            const DriveLog& log, std::span<const Number> values, Executor& executor,

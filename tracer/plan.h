@@ -16,7 +16,7 @@
 // What a recorded function writes to memory from outside is computed there, when nothing reads the old value any more (**written input**).
 // A fused step is a group of nodes (ir/passes/fuse.h): values inside it have no register.
 // Numbers in attributes that are symbols are filled in at each run, in copies that belong to the frame.
-// Limits: one executor.
+// Limits: one executor, hence one device beside the CPU.
 #pragma once
 
 #include <atomic>
@@ -32,6 +32,10 @@ namespace retrograd {
 
 /// What an input of a captured graph is bound to in one run.
 ir::Binding bind_source(const Source& source, const BackwardRequest& request, const Reached& reached);
+
+/// The executor that a plan of this graph is made for: that of the device on which values are, else the CPU's. It also runs what such a graph
+/// has on the CPU.
+Executor& executor_for(const ir::Graph& graph);
 
 class RegisterFile;
 struct PlacedStep;

@@ -146,3 +146,59 @@ TEST_CASE_METHOD(Device0, "an op without a kernel is refused by name") {
   CHECK(text_of([&] { cumsum(ones({2}, there), 0); }).find("the cuda executor has no kernel for it") !=
         std::string::npos);
 }
+
+namespace {
+
+// A loss whose parameters are on the device, and what its gradient is.
+Tensor loss_of(const Tensor& w, const Tensor& x) { return sum(square(tanh(w * x) - 0.25)); }
+
+}  // namespace
+
+TEST_CASE_METHOD(Device0, "a captured backward runs on the device and gives the bits of the eager one") {
+  CompiledBackward backward = compile_backward();
+  for (double value : {0.5, -1.5, 2.0}) {
+    const Tensor w = full({3, 5}, value, there).requires_grad_(), x = full({5}, 0.75, there);
+    const Tensor v = w.detach().clone().requires_grad_();
+    loss_of(v, x).backward();
+    backward(loss_of(w, x));
+    CHECK(w.grad().device() == Device(kCUDA));
+    CHECK(w.grad().to_vector() == v.grad().to_vector());
+  }
+  CHECK(backward.stats().captures == 1);
+}
+
+TEST_CASE_METHOD(Device0, "a captured backward goes through both devices") {
+  CompiledBackward backward = compile_backward();
+  for (double value : {0.5, -1.5}) {
+    const Tensor w = full({3}, value).requires_grad_(), v = full({3}, value).requires_grad_();
+    const auto loss = [&](const Tensor& p) {
+      return loss_of(exp(p).to(kCUDA), full({3}, 0.5, there)).cpu() * 2;
+    };
+    loss(v).backward();
+    backward(loss(w));
+    CHECK(w.grad().to_vector() == v.grad().to_vector());
+  }
+  CHECK(backward.graph()->print().find("to_device {device=cuda:0}") != std::string::npos);
+}
+
+TEST_CASE_METHOD(Device0, "a compiled step runs on the device") {
+  const Tensor w = full({4}, 2, there).requires_grad_(), v = full({4}, 2, there).requires_grad_();
+  const auto step_of = [](const Tensor& p) {
+    return [p](const Tensor& x) {
+      p.set_grad({});
+      const Tensor loss = loss_of(p, x);
+      loss.backward();
+      NoGradGuard no_grad;
+      p.add_(p.grad(), -0.125);
+      return loss;
+    };
+  };
+  auto compiled = compile_step(step_of(w));
+  const auto eager = step_of(v);
+  for (int i = 0; i < 3; ++i) {
+    const Tensor x = full({4}, 0.5 + i, there);
+    CHECK(compiled(x).to_vector() == eager(x).to_vector());
+  }
+  CHECK(w.to_vector() == v.to_vector());
+  CHECK(w.device() == Device(kCUDA));
+}

@@ -37,6 +37,7 @@ class Fields final : public rg::AttrVisitor {
     add(name, "[" + list + "]");
   }
   void field(std::string_view name, rg::ScalarType& v) override { add(name, std::string(rg::short_name(v))); }
+  void field(std::string_view, rg::Device&) override {}
 
  private:
   void add(std::string_view name, std::string value) { all.emplace_back(name, std::move(value)); }
@@ -60,6 +61,7 @@ class NumberAt final : public rg::AttrVisitor {
   void field(std::string_view, rg::Shape&) override {}
   void field(std::string_view, rg::IntList&) override {}
   void field(std::string_view, rg::ScalarType&) override {}
+  void field(std::string_view, rg::Device&) override {}
 
  private:
   void look(std::string_view name, const void* at) {

@@ -54,6 +54,7 @@ class Kinds final : public rg::AttrVisitor {
   void field(std::string_view name, rg::Shape&) override { add(name, "sizes"); }
   void field(std::string_view name, rg::IntList&) override { add(name, "ints"); }
   void field(std::string_view name, rg::ScalarType&) override { add(name, "dtype"); }
+  void field(std::string_view name, rg::Device&) override { add(name, "device"); }
 
  private:
   void add(std::string_view name, std::string_view kind) {

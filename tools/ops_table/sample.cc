@@ -71,6 +71,7 @@ class DtypeAttrs final : public rg::AttrVisitor {
   void field(std::string_view, rg::Scalar&) override {}
   void field(std::string_view, rg::Shape&) override {}
   void field(std::string_view, rg::IntList&) override {}
+  void field(std::string_view, rg::Device&) override {}
 
  private:
   rg::ScalarType from_, to_;
