@@ -7,6 +7,7 @@
 #include "ir/bookkeeping.h"
 #include "ir/each_field.h"
 #include "ops/elementwise_list.h"
+#include "ops/shape_ops.h"
 
 namespace retrograd::cuda {
 namespace {

@@ -94,11 +94,11 @@ TEST_CASE_METHOD(Device0, "views and writes in place stay on the device") {
 
 TEST_CASE_METHOD(Device0, "gradients are computed where their tensors are, and go back to the CPU") {
   const Tensor w = tensor({0.5, -1, 2}).requires_grad_();
-  const Tensor y = tanh(w.to(kCUDA)) * w.to(kCUDA);
+  const Tensor y = retrograd::tanh(w.to(kCUDA)) * w.to(kCUDA);
   y.backward(ones({3}, there));
   CHECK(w.grad().device() == Device(kCPU));
   const Tensor v = tensor({0.5, -1, 2}).requires_grad_();
-  (tanh(v) * v).backward(ones({3}));
+  (retrograd::tanh(v) * v).backward(ones({3}));
   const Values a = w.grad().to_vector(), b = v.grad().to_vector();
   for (size_t i = 0; i < 3; ++i) CHECK(is_near(a[i], b[i], 1e-6));
   const Tensor leaf = tensor({1, 2}, there).requires_grad_();
@@ -150,7 +150,7 @@ TEST_CASE_METHOD(Device0, "an op without a kernel is refused by name") {
 namespace {
 
 // A loss whose parameters are on the device, and what its gradient is.
-Tensor loss_of(const Tensor& w, const Tensor& x) { return sum(square(tanh(w * x) - 0.25)); }
+Tensor loss_of(const Tensor& w, const Tensor& x) { return sum(square(retrograd::tanh(w * x) - 0.25)); }
 
 }  // namespace
 
@@ -172,7 +172,7 @@ TEST_CASE_METHOD(Device0, "a captured backward goes through both devices") {
   for (double value : {0.5, -1.5}) {
     const Tensor w = full({3}, value).requires_grad_(), v = full({3}, value).requires_grad_();
     const auto loss = [&](const Tensor& p) {
-      return loss_of(exp(p).to(kCUDA), full({3}, 0.5, there)).cpu() * 2;
+      return loss_of(retrograd::exp(p).to(kCUDA), full({3}, 0.5, there)).cpu() * 2;
     };
     loss(v).backward();
     backward(loss(w));

@@ -140,7 +140,7 @@ TEST_CASE("losses") { try_family<ops::LossOps>(); }
 
 TEST_CASE("an integer divided by the number 0 is refused") {
   device_on_host();
-  CHECK_THROWS_AS(remainder(arange(5).to(kCUDA), 0), Error);
+  CHECK_THROWS_AS(retrograd::remainder(arange(5).to(kCUDA), 0), Error);
 }
 
 TEST_CASE("more elements than blocks of one dim have threads, in dims that do not merge") {
