@@ -117,7 +117,7 @@ void add_others(ApiTable& t) {
   add_write(t, "transpose_", rg::transpose);
   add_write(
       t, "expand_", +[](Operand x, IntArray size) { return rg::expand(x, size); });
-  add_write(t, "to_", rg::to);
+  add_write(t, "to_", static_cast<Tensor (*)(Operand, rg::ScalarType)>(rg::to));
 }
 
 }  // namespace
