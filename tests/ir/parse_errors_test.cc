@@ -114,7 +114,8 @@ TEST_CASE("groups") {
   check_line("group", "there is no op group");
   const std::string graph = "graph @g(%a: f32[2], !s: slot f32[2]) {\n  group {\n    ";
   check_refused(graph + "%b = unpack !s : f32[2]\n  }\n}\n", 3, "a node of a group is pure");
-  check_refused(graph + "%b, %c = max %a {dim=[0], keepdim=false} : f32[], i64[]\n  }\n}\n", 3, "has one result");
+  check_refused(graph + "%b, %c = max %a {dim=[0], keepdim=false} : f32[], i64[]\n  }\n}\n", 3,
+                "has one result");
   check_refused(graph + "%b = neg %a : f32[2]\n  } %b\n}\n", 4, "expected the end of the line");
   check_refused(graph + "return %a\n  }\n}\n", 3, "expected \"}\"");
   check_refused(graph + "group {\n  }\n}\n", 3, "there is no op group");
@@ -295,7 +296,7 @@ TEST_CASE("dtypes that a kernel does not have") {
   check_line("%1 = cross_entropy_backward %i, %a, %i, %b" + loss,
              "it is defined for float64, float32, float16 and bfloat16");
   const std::string norm =
-      " {dim=[1], eps=1e-05, center=true, constant_stats=true, affine=false} : f32[s0,s1]";
+      " {dim=[1], eps=1e-05, center=true, constant_stats=true, affine_dim=[], affine=false} : f32[s0,s1]";
   check_line("%1 = normalize_backward %a, %a, %b, %b, none" + norm,
              "mean and rstd have other types than normalize gives");
 }
@@ -344,10 +345,10 @@ TEST_CASE("dims are dims of the operand") {
       "dim 9 is out of range");
   check_line(
       "%1, %2, %3 = normalize %a, none, none {dim=[4], eps=0.1, center=true, "
-      "constant_stats=false} : f32[s0,s1], f32[s0,1], f32[s0,1]",
+      "constant_stats=false, affine_dim=[]} : f32[s0,s1], f32[s0,1], f32[s0,1]",
       "its dims are not dims of the operand");
   check_line(
       "%1, %2 = normalize_backward %a, %a, %a, %a, none {dim=[1], eps=0.1, "
-      "center=true, constant_stats=false, affine=false} : f32[s0,s1], f32[s1]",
+      "center=true, constant_stats=false, affine_dim=[], affine=false} : f32[s0,s1], f32[s1]",
       "three gradients if affine, else one");
 }
