@@ -1,7 +1,7 @@
 // Matrix products by the kernels of one instruction-set level.
 //
 // There are two ways, chosen by sizes and strides alone: thin, for m or n of at most kThin, where the big operand
-// is read once, by dot products or by sums of scaled rows; and tiles (cpu/gemm_plan.h). A batch of small products
+// is read once, by dot products or by sums of scaled rows; and tiles (cpu/gemm_plan.h, cpu/gemm_slab.h). A batch of small products
 // is a parallel loop over them, a batch of large ones a loop over parallel products. Dot products are summed in
 // blocks, these in pairs.
 #include "cpu/gemm.h"
@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "cpu/features.h"
-#include "cpu/gemm_plan.h"
+#include "cpu/gemm_slab.h"
 
 namespace retrograd::cpu {
 
@@ -21,6 +21,8 @@ namespace {
 constexpr int64_t kThin = 3;
 constexpr int64_t kStreamBytes = 256 << 10;  // of the big operand, in a chunk of a thin product
 constexpr int64_t kDotBlock = 512;
+constexpr int64_t kParallelWork =
+    1 << 23;  // multiplications of a product of a batch that is done in parallel
 
 }  // namespace
 
@@ -147,7 +149,7 @@ void run_batch(const Gemm<T>& first, std::span<const BatchOffsets> offsets) {
   };
   const double work =
       static_cast<double>(first.m) * static_cast<double>(first.n) * static_cast<double>(first.k);
-  if (work > static_cast<double>(kTiles / 2 * kTileWork)) {
+  if (work > static_cast<double>(kParallelWork)) {
     for (int64_t i = 0; i < (measuring() ? std::min<int64_t>(count, 1) : count); ++i) one(i);
     return;
   }

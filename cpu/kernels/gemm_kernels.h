@@ -45,12 +45,18 @@ struct GemmBlock {
   const Packed* b;
   int64_t b_panel, b_row;  // B[l, j] is at b[j / columns * b_panel + l * b_row + j % columns]
   bool b_padded;           // the last panel may be read in full, whatever n
+  /// B where it lies, if not null, with contiguous elements of a row: the first row panel leaves it packed in
+  /// `keep`, which has room for one column panel, for the others. There have to be others, and n has to be a multiple
+  /// of the panel's columns, k a multiple of a group.
+  const T* rows;
+  int64_t rows_step;
+  Packed* keep;
   Sum* c;
   int64_t c_row;
   Sum alpha;
   bool accumulate;
-  const Sum* start = nullptr;
-  int64_t start_row = 0;
+  const Sum* start;
+  int64_t start_row;
 };
 
 template <class T>

@@ -18,7 +18,8 @@ namespace {
 
 constexpr int kRows = kVectorBytes == 64 ? 14 : 6;
 constexpr int kVectors = 2;
-constexpr int64_t kFarSteps = 64;  // of k, from which on C is fetched ahead
+constexpr int64_t kFarSteps = 64;   // of k, from which on C is fetched ahead
+constexpr int64_t kRowsAhead = 16;  // distance at which rows of B in place are fetched
 
 // Operands of type T as the tiles see them.
 template <class T>
@@ -35,19 +36,35 @@ template <class T>
   return *static_cast<const typename Format<Sum<T>>::Unaligned*>(p);
 }
 template <class T>
-[[gnu::always_inline]] inline void store(Sum<T>* p, Register<T> v) {
-  *reinterpret_cast<typename Format<Sum<T>>::Unaligned*>(p) = v;
+[[gnu::always_inline]] inline void store(void* p, Register<T> v) {
+  *static_cast<typename Format<Sum<T>>::Unaligned*>(p) = v;
 }
 
 // One packed element in all lanes.
 template <class T>
-[[gnu::always_inline]] inline Register<T> spread(Packed<T> value) {
+[[gnu::always_inline]] inline Register<T> spread(const Packed<T>* p) {
 #if defined(__AVX512BF16__)
-  if constexpr (GemmTypes<T>::group == 2)
-    return _mm512_castsi512_ps(_mm512_set1_epi32(static_cast<int>(value)));
-  else
+  if constexpr (GemmTypes<T>::group == 2) {
+    int pair;  // at any even address, where A lies in place
+    __builtin_memcpy(&pair, p, sizeof(pair));
+    return _mm512_castsi512_ps(_mm512_set1_epi32(pair));
+  } else
 #endif
-    return static_cast<Sum<T>>(value) - Register<T>{};
+    return static_cast<Sum<T>>(*p) - Register<T>{};
+}
+
+// Register v of a packed row, from B where it lies: `rows` is at the first row and column of it.
+template <class T>
+[[gnu::always_inline]] inline Register<T> pack_row(const T* rows, [[maybe_unused]] int64_t step, int v) {
+#if defined(__AVX512BF16__)
+  if constexpr (GemmTypes<T>::group == 2) {  // neighbours are the two rows of a pair
+    const __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows + v * 16)),
+                  high = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows + step + v * 16));
+    return _mm512_castsi512_ps(
+        _mm512_or_si512(_mm512_cvtepu16_epi32(low), _mm512_slli_epi32(_mm512_cvtepu16_epi32(high), 16)));
+  } else
+#endif
+    return load<T>(rows + v * kLanes<T>);
 }
 
 // a * b + c; both products of a pair.
@@ -66,6 +83,9 @@ struct MicroTile {
   int64_t k;
   const Packed<T>*a, *b;
   int64_t a_row, a_column, b_row;
+  const T* rows;  // of B, where it lies
+  int64_t rows_step;
+  Packed<T>* keep;  // the panel that is made of them
   Sum<T>* c;
   int64_t c_row;
   const Sum<T>* start;  // added to the product, unless null
@@ -109,91 +129,162 @@ template <class T, int R, int V>
     t.start ? write_as<T, false, true>(t, sum) : write_as<T, false, false>(t, sum);
 }
 
-// How operands lie: in packed panels, whose strides are in the code; A in place; both in place, where the last
-// columns of B may be the last of the memory. In place, five rows of A share a pointer: an address may add a
-// register times 1, 2, 4 or 8.
-enum class Lie { packed, a_in_place, in_place };
+// How A lies: in a packed panel, whose strides are in the code; in place, where five rows share a pointer: an
+// address may add a register times 1, 2, 4 or 8.
+enum class Left { panel, in_place };
+// How B lies: in a panel, or in place with all columns of a panel; its last columns in place, which may be the last
+// of the memory; in place, and left packed.
+enum class Right { panel, part, rows };
 
-template <class T, int R, int V, Lie lie>
+template <class T, Right lie, int V>
+[[gnu::always_inline]] inline void load_right(const MicroTile<T>& t, const Packed<T>* b,
+                                              Register<T> (&right)[V]) {
+  constexpr int L = kLanes<T>;
+#pragma GCC unroll 4
+  for (int v = 0; v < V; ++v)
+    if constexpr (lie == Right::part)
+      right[v] =
+          v < V - 1 ? load<T>(b + v * L) : native_load_part(b + v * L, t.columns - v * L, Register<T>{});
+    else
+      right[v] = load<T>(b + v * L);
+}
+
+template <class T, int R, int V>
+[[gnu::always_inline]] inline void fetch_c(const MicroTile<T>& t) {
+  if (t.k < kFarSteps) return;
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i)
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) __builtin_prefetch(t.c + i * t.c_row + v * kLanes<T>, 1);
+}
+
+template <class T, int R, int V, Left left_lie, Right right_lie>
 void micro(const MicroTile<T>& t) {
   constexpr int kShared = 5, L = kLanes<T>;
-  constexpr bool InPanel = lie == Lie::packed;
+  constexpr bool InPanel = left_lie == Left::panel;
   Register<T> sum[R][V] = {};
   const Packed<T>* a[(R + kShared - 1) / kShared];
   for (int i = 0; i < R; i += kShared) a[i / kShared] = t.a + i * (InPanel ? 1 : t.a_row);
-  const Packed<T>* b = t.b;
-  const int64_t a_row = InPanel ? 1 : t.a_row, a_column = InPanel ? kRows : t.a_column, b_row = t.b_row;
-  if (t.k >= kFarSteps)
-#pragma GCC unroll 16
-    for (int i = 0; i < R; ++i)
-#pragma GCC unroll 4
-      for (int v = 0; v < V; ++v) __builtin_prefetch(t.c + i * t.c_row + v * L, 1);
+  const int64_t a_row = InPanel ? 1 : t.a_row, a_column = InPanel ? kRows : t.a_column;
+  [[maybe_unused]] const Packed<T>* b = t.b;
+  [[maybe_unused]] const int64_t b_row = t.b_row;
+  [[maybe_unused]] const T* rows = t.rows;
+  [[maybe_unused]] Packed<T>* keep = t.keep;
+  fetch_c<T, R, V>(t);
   for (int64_t l = t.k; l > 0; --l) {
     Register<T> right[V];
+    if constexpr (right_lie == Right::rows) {
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v)
-      if constexpr (lie == Lie::in_place)
-        right[v] =
-            v < V - 1 ? load<T>(b + v * L) : native_load_part(b + v * L, t.columns - v * L, Register<T>{});
-      else
-        right[v] = load<T>(b + v * L);
+      for (int v = 0; v < V; ++v) {
+        right[v] = pack_row<T>(rows, t.rows_step, v);
+        store<T>(keep + v * L, right[v]);
+      }
+      const T* ahead = rows + kRowsAhead * t.rows_step;
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v)
+        __builtin_prefetch(GemmTypes<T>::group == 1 ? ahead + v * L : ahead + v * t.rows_step);
+      rows += GemmTypes<T>::group * t.rows_step;
+      keep += V * L;
+    } else {
+      load_right<T, right_lie, V>(t, b, right);
+      b += b_row;
+    }
 #pragma GCC unroll 16
     for (int i = 0; i < R; ++i) {
-      const Register<T> left = spread<T>(a[i / kShared][i % kShared * a_row]);
+      const Register<T> left = spread<T>(a[i / kShared] + i % kShared * a_row);
 #pragma GCC unroll 4
       for (int v = 0; v < V; ++v) sum[i][v] = multiply_add<T>(left, right[v], sum[i][v]);
     }
 #pragma GCC unroll 4
     for (int i = 0; i < R; i += kShared) a[i / kShared] += a_column;
-    b += b_row;
   }
   write<T, R, V>(t, sum);
 }
 
-template <class T, Lie lie, int R = kRows>
+template <class T, Left left, Right right, int R = kRows>
 void micro_rows(const MicroTile<T>& t, int64_t rows) {
-  if (rows == R) return t.columns > kLanes<T> ? micro<T, R, kVectors, lie>(t) : micro<T, R, 1, lie>(t);
-  if constexpr (R > 1) micro_rows<T, lie, R - 1>(t, rows);
+  if (rows == R)
+    return t.columns > kLanes<T> ? micro<T, R, kVectors, left, right>(t) : micro<T, R, 1, left, right>(t);
+  if constexpr (R > 1) micro_rows<T, left, right, R - 1>(t, rows);
 }
 
-template <class T, Lie lie>
-void column_panel(const GemmBlock<T>& x, MicroTile<T>& t, int64_t j) {
-  const Sum<T>* start = x.start ? x.start : x.accumulate ? x.c : nullptr;
-  for (int64_t i = 0; i < x.m; i += kRows) {
-    t.a = x.a + i / kRows * x.a_panel;
-    t.c = x.c + i * x.c_row + j;
-    if (start) t.start = start + i * t.start_row + j;
-    micro_rows<T, lie>(t, x.m - i < kRows ? x.m - i : kRows);
+// The row panels of a column panel, beginning at column j.
+template <class T>
+class ColumnPanel {
+ public:
+  ColumnPanel(const GemmBlock<T>& x, MicroTile<T>& t, int64_t j)
+      : x_(x),
+        t_(t),
+        j_(j),
+        start_(x.start        ? x.start
+               : x.accumulate ? x.c
+                              : nullptr) {}
+
+  template <Left left>
+  void run() {
+    if (x_.rows) {
+      place(0);
+      micro<T, kRows, kVectors, left, Right::rows>(t_);
+      t_.b = x_.keep;
+      t_.b_row = kVectors * kLanes<T>;
+      return panels<left, Right::panel>(kRows);
+    }
+    panels<left, Right::panel>(0);
   }
+
+  template <Left left, Right right>
+  void panels(int64_t i) {
+    for (; i < x_.m; i += kRows) {
+      place(i);
+      micro_rows<T, left, right>(t_, x_.m - i < kRows ? x_.m - i : kRows);
+    }
+  }
+
+ private:
+  void place(int64_t i) {
+    t_.a = x_.a + i / kRows * x_.a_panel;
+    t_.c = x_.c + i * x_.c_row + j_;
+    if (start_) t_.start = start_ + i * t_.start_row + j_;
+  }
+
+  const GemmBlock<T>& x_;
+  MicroTile<T>& t_;
+  const int64_t j_;
+  const Sum<T>* start_;
+};
+
+template <class T>
+MicroTile<T> first_tile(const GemmBlock<T>& x) {
+  MicroTile<T> t{};
+  t.k = x.k;
+  t.a_row = x.a_row;
+  t.a_column = x.a_column;
+  t.b_row = x.b_row;
+  t.rows_step = x.rows_step;
+  t.keep = x.keep;
+  t.c_row = x.c_row;
+  t.start_row = x.start ? x.start_row : x.c_row;
+  t.alpha = x.alpha;
+  t.columns = kVectors * kLanes<T>;
+  return t;
 }
 
 template <class T>
 void block(const GemmBlock<T>& x) {
   constexpr int columns = kVectors * kLanes<T>;
   const bool in_panel = x.a_row == 1 && x.a_column == kRows;
-  MicroTile<T> t{};
-  t.k = x.k;
-  t.a_row = x.a_row;
-  t.a_column = x.a_column;
-  t.b_row = x.b_row;
-  t.c_row = x.c_row;
-  t.start_row = x.start ? x.start_row : x.c_row;
-  t.alpha = x.alpha;
-  t.columns = columns;
+  MicroTile<T> t = first_tile(x);
   for (int64_t j = 0; j < x.n; j += columns) {
     t.b = x.b + j / columns * x.b_panel;
+    t.rows = x.rows + j;
     if (x.n - j < columns) t.columns = static_cast<int>(x.n - j);
-    if constexpr (GemmTypes<T>::group == 1) {
+    ColumnPanel<T> panel(x, t, j);
+    if constexpr (GemmTypes<T>::group == 1)
       if (t.columns < columns && !x.b_padded) {
-        column_panel<T, Lie::in_place>(x, t, j);
+        panel.template panels<Left::in_place, Right::part>(0);
         continue;
       }
-      if (!in_panel) {
-        column_panel<T, Lie::a_in_place>(x, t, j);
-        continue;
-      }
-    }
-    column_panel<T, Lie::packed>(x, t, j);
+    in_panel ? panel.template run<Left::panel>() : panel.template run<Left::in_place>();
   }
 }
 

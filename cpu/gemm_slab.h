@@ -1,0 +1,213 @@
+// Carries out the plan of a matrix product (cpu/gemm_plan.h): packs what is packed before, runs the tiles, in slabs
+// of k where the packed operands would be too large.
+#pragma once
+
+#include "cpu/gemm_plan.h"
+#include "cpu/scratch.h"
+
+namespace retrograd::cpu {
+
+namespace gemm_detail {
+
+inline constexpr int64_t kPackWork = 1 << 15;  // elements packed by a chunk, at least
+inline constexpr int64_t kGroupPanels = 4;     // of a B of contiguous rows, packed together within a tile
+inline constexpr int64_t kSlabBytes = int64_t{64} << 20;  // of packed operands: a larger k is done in slabs,
+inline constexpr int64_t kNearSlabBytes = 4 << 20;        // earlier beside a C that stays in a cache
+inline constexpr int64_t kNearBytes = 1 << 20;            // of this size
+
+/// One slab of k: what is packed before, and the tiles computed.
+template <class T>
+class Slab {
+ public:
+  Slab(const Gemm<T>& g, const Plan<T>& plan)
+      : g_(g),
+        plan_(plan),
+        a_(plan.a == Packing::before ? plan.rows.size * plan.kernel.rows * groups(g.k) : 0),
+        b_(plan.b == Packing::before ? plan.columns.size * plan.kernel.columns * groups(g.k) : 0) {}
+
+  void run() const {
+    pack_before();
+    const Pieces& rows = plan_.rows;
+    const int64_t deepest = groups(std::min(plan_.depth, g_.k)),
+                  a_size = plan_.a == Packing::within ? rows.largest() * plan_.kernel.rows * deepest : 0,
+                  b_panels = plan_.b == Packing::within       ? group()
+                             : plan_.b == Packing::on_the_way ? 1
+                                                              : 0;
+    const ThreadScratch<Packed<T>> a(a_size, plan_.tiles()),
+        b(b_panels * plan_.kernel.columns * deepest, plan_.tiles());
+    parallel_for(plan_.tiles(), [&](int64_t tile) {
+      compute(tile % rows.count, tile / rows.count, {a.mine(), b.mine()});
+    });
+  }
+
+ private:
+  // Panels of a thread, for what is packed within tiles.
+  struct Own {
+    Packed<T>*a, *b;
+  };
+
+  static int64_t groups(int64_t k) { return ceil_div(k, kGroup<T>); }
+
+  // An operand packed before is a sequence of blocks of k, each a sequence of panels; packed in that order, so
+  // that neighbours in memory are read at about the same time.
+  void pack_before() const {
+    const int64_t a_panels = plan_.a == Packing::before ? plan_.rows.size : 0,
+                  b_panels = plan_.b == Packing::before ? plan_.columns.size : 0,
+                  panels = a_panels + b_panels;
+    const int64_t work = plan_.kernel.columns * std::min(plan_.depth, g_.k);
+    parallel_range(panels * ceil_div(g_.k, plan_.depth), ceil_div(kPackWork, work),
+                   [&](int64_t begin, int64_t end) {
+                     for (int64_t i = begin; i < end; ++i) {
+                       const int64_t p = i % panels, l = i / panels * plan_.depth;
+                       const int64_t depth = std::min(plan_.depth, g_.k - l);
+                       if (p < a_panels)
+                         pack_a(p, l, depth, place(a_, plan_.kernel.rows, a_panels, p, l, depth));
+                       else
+                         pack_b(p - a_panels, l, depth,
+                                place(b_, plan_.kernel.columns, b_panels, p - a_panels, l, depth));
+                     }
+                   });
+  }
+
+  static Packed<T>* place(const Scratch<Packed<T>>& to, int width, int64_t panels, int64_t panel, int64_t l,
+                          int64_t depth) {
+    return to.data() + width * (groups(l) * panels + panel * groups(depth));
+  }
+
+  void pack_a(int64_t panel, int64_t l, int64_t depth, Packed<T>* out) const {
+    pack_panel(g_.a, panel, plan_.kernel.rows, g_.m, l, depth, out);
+  }
+  void pack_b(int64_t panel, int64_t l, int64_t depth, Packed<T>* out) const {
+    pack_panel(transposed(g_.b), panel, plan_.kernel.columns, g_.n, l, depth, out);
+  }
+  void pack_panel(MatrixView<T> x, int64_t panel, int width, int64_t size, int64_t l, int64_t depth,
+                  Packed<T>* out) const {
+    const int64_t count = std::min<int64_t>(width, size - panel * width);
+    plan_.kernel.pack(x.data + panel * width * x.row + l * x.column, x.row, x.column, count, width, depth,
+                      out);
+  }
+
+  void compute(int64_t row_piece, int64_t column_piece, Own own) const {
+    const Pieces &down = plan_.rows, &across = plan_.columns;
+    const int64_t row_panel = down.begin(row_piece), column_panel = across.begin(column_piece);
+    const int64_t i = row_panel * plan_.kernel.rows, j = column_panel * plan_.kernel.columns;
+    GemmBlock<T> x{};
+    x.m = std::min(down.begin(row_piece + 1) * plan_.kernel.rows, g_.m) - i;
+    x.n = std::min(across.begin(column_piece + 1) * plan_.kernel.columns, g_.n) - j;
+    x.c = g_.c + i * g_.c_row + j;
+    x.c_row = g_.c_row;
+    x.start_row = g_.start_row;
+    x.alpha = g_.alpha;
+    for (int64_t l = 0; l < g_.k; l += plan_.depth) {
+      const int64_t depth = std::min(plan_.depth, g_.k - l);
+      x.k = groups(depth);
+      x.accumulate = g_.accumulate || l > 0;
+      x.start = l == 0 && g_.start ? g_.start + i * g_.start_row + j : nullptr;
+      set_a(x, row_panel, l, depth, own.a);
+      if (plan_.b == Packing::within || plan_.b == Packing::on_the_way) {
+        by_panels(x, column_panel, l, depth, own.b);
+      } else {
+        set_b(x, column_panel, l);
+        plan_.kernel.block(x);
+      }
+    }
+  }
+
+  void set_a(GemmBlock<T>& x, int64_t panel, int64_t l, int64_t depth, Packed<T>* own) const {
+    const int rows = plan_.kernel.rows;
+    x.a_panel = rows * x.k;
+    x.a_row = 1;
+    x.a_column = rows;
+    if (plan_.a == Packing::before) {
+      x.a = a_.data() + rows * (groups(l) * plan_.rows.size + panel * x.k);
+    } else if (plan_.a == Packing::within) {
+      x.a = own;
+      for (int64_t p = 0; p < ceil_div(x.m, rows); ++p) pack_a(panel + p, l, depth, own + p * x.a_panel);
+    } else {
+      x.a = in_place(g_.a, panel * rows, l);
+      x.a_panel = rows * g_.a.row;
+      x.a_row = g_.a.row;
+      x.a_column = g_.a.column;
+    }
+  }
+
+  void set_b(GemmBlock<T>& x, int64_t panel, int64_t l) const {
+    const int columns = plan_.kernel.columns;
+    x.b_padded = plan_.b == Packing::before;
+    x.b = x.b_padded ? b_.data() + columns * (groups(l) * plan_.columns.size + panel * x.k)
+                     : in_place(g_.b, l, panel * columns);
+    x.b_panel = x.b_padded ? columns * x.k : columns;
+    x.b_row = x.b_padded ? columns : g_.b.row;
+  }
+
+  // A panel of B is packed right before it is used, or a few together whose rows are neighbours in memory.
+  int64_t group() const { return plan_.b == Packing::within && g_.b.column == 1 ? kGroupPanels : 1; }
+
+  void by_panels(const GemmBlock<T>& all, int64_t panel, int64_t l, int64_t depth, Packed<T>* own) const {
+    const int columns = plan_.kernel.columns;
+    GemmBlock<T> x = all;
+    x.b = own;
+    x.b_panel = columns * all.k;
+    x.b_row = columns;
+    x.b_padded = true;
+    int64_t at = 0;
+    if (plan_.b == Packing::on_the_way) {
+      x.n = columns;
+      x.keep = own;
+      x.rows_step = g_.b.row;
+      for (; at + columns <= all.n; at += columns, ++panel) {
+        x.rows = g_.b.data + l * g_.b.row + panel * columns;
+        place(x, all, at);
+        plan_.kernel.block(x);
+      }
+      x.rows = nullptr;
+    }
+    for (; at < all.n; at += group() * columns, panel += group()) {
+      x.n = std::min(group() * columns, all.n - at);
+      place(x, all, at);
+      for (int64_t p = 0; p < ceil_div(x.n, columns); ++p) pack_b(panel + p, l, depth, own + p * x.b_panel);
+      plan_.kernel.block(x);
+    }
+  }
+
+  // Of C and what it starts from, the columns from `at` on.
+  static void place(GemmBlock<T>& x, const GemmBlock<T>& all, int64_t at) {
+    x.c = all.c + at;
+    x.start = all.start ? all.start + at : nullptr;
+  }
+
+  // Only what is not grouped is read where it lies.
+  static const Packed<T>* in_place(MatrixView<T> x, int64_t row, int64_t column) {
+    if constexpr (kGroup<T> == 1)
+      return x.data + row * x.row + column * x.column;
+    else
+      return nullptr;
+  }
+
+  const Gemm<T>& g_;
+  const Plan<T>& plan_;
+  const Scratch<Packed<T>> a_, b_;
+};
+
+/// In slabs of k, so that what is packed before has a limit. The plan is that of a product of these sizes and
+/// strides, none of which is zero.
+template <class T>
+void run_tiles(const Gemm<T>& g, const Plan<T>& plan) {
+  const int64_t across = (plan.a == Packing::before ? g.m : 0) + (plan.b == Packing::before ? g.n : 0);
+  const bool near = g.m * g.n * static_cast<int64_t>(sizeof(typename Gemm<T>::Sum)) <= kNearBytes;
+  const int64_t most =
+      (near ? kNearSlabBytes : kSlabBytes) / static_cast<int64_t>(sizeof(T)) / std::max<int64_t>(across, 1);
+  const int64_t slab = std::max<int64_t>(1, most / plan.depth) * plan.depth;
+  Gemm<T> part = g;
+  for (int64_t l = 0; l < g.k; l += slab) {
+    part.k = std::min(slab, g.k - l);
+    part.a.data = g.a.data + l * g.a.column;
+    part.b.data = g.b.data + l * g.b.row;
+    part.accumulate = g.accumulate || l > 0;
+    part.start = l > 0 ? nullptr : g.start;
+    Slab<T>(part, plan).run();
+  }
+}
+
+}  // namespace gemm_detail
+}  // namespace retrograd::cpu
