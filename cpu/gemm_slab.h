@@ -158,6 +158,7 @@ class Slab {
       for (; at + columns <= all.n; at += columns, ++panel) {
         x.rows = g_.b.data + l * g_.b.row + panel * columns;
         place(x, all, at);
+        x.ahead = next(all, panel, at, 1, l);
         plan_.kernel.block(x);
       }
       x.rows = nullptr;
@@ -165,9 +166,31 @@ class Slab {
     for (; at < all.n; at += group() * columns, panel += group()) {
       x.n = std::min(group() * columns, all.n - at);
       place(x, all, at);
+      x.ahead = next(all, panel, at, group(), l);
       for (int64_t p = 0; p < ceil_div(x.n, columns); ++p) pack_b(panel + p, l, depth, own + p * x.b_panel);
       plan_.kernel.block(x);
     }
+  }
+
+  // What a tile reads of B after `panels` panels that begin at column `at` of it: the next ones, or the first ones of
+  // the next block of k.
+  Ahead next(const GemmBlock<T>& tile, int64_t panel, int64_t at, int64_t panels, int64_t l) const {
+    const int columns = plan_.kernel.columns;
+    if (at + panels * columns < tile.n) {
+      panel += panels;
+      at += panels * columns;
+    } else {
+      panel -= at / columns;
+      at = 0;
+      l += plan_.depth;
+    }
+    if (l >= g_.k) return {};
+    const int64_t k = std::min(plan_.depth, g_.k - l), n = std::min(panels * columns, tile.n - at),
+                  size = sizeof(T);
+    const T* data = g_.b.data + l * g_.b.row + panel * columns * g_.b.column;
+    if (g_.b.column == 1) return {data, k, n * size, g_.b.row * size};
+    if (g_.b.row == 1) return {data, n, k * size, g_.b.column * size};
+    return {};
   }
 
   // Of C and what it starts from, the columns from `at` on.

@@ -33,6 +33,12 @@ struct GemmTypes<BFloat16> {
   static constexpr int64_t group = 2;
 };
 
+/// Memory that will be read next: `count` pieces of `bytes`, `step` bytes apart.
+struct Ahead {
+  const void* data;
+  int64_t count, bytes, step;
+};
+
 /// c[i * c_row + j] = alpha * sum over l of A[i, l] B[l, j], for i < m and j < n, in packed elements; and to it
 /// is added start[i * start_row + j] where start is not null, else what was in c if that is wanted.
 template <class T>
@@ -57,6 +63,7 @@ struct GemmBlock {
   bool accumulate;
   const Sum* start;
   int64_t start_row;
+  Ahead ahead;  // brought to the second-level cache meanwhile
 };
 
 template <class T>

@@ -19,7 +19,7 @@ namespace {
 constexpr int kRows = kVectorBytes == 64 ? 14 : 6;
 constexpr int kVectors = 2;
 constexpr int64_t kFarSteps = 64;   // of k, from which on C is fetched ahead
-constexpr int64_t kRowsAhead = 16;  // distance at which rows of B in place are fetched
+constexpr int64_t kFetchSteps = 4;  // of k, between fetches of what is read next
 
 // Operands of type T as the tiles see them.
 template <class T>
@@ -91,7 +91,9 @@ struct MicroTile {
   const Sum<T>* start;  // added to the product, unless null
   int64_t start_row;
   Sum<T> alpha;
-  int columns;  // written, of the tile's
+  int columns;                // written, of the tile's
+  mutable const char* ahead;  // fetched with every kFetchSteps steps of k, moving on by:
+  int64_t ahead_step;
 };
 
 // The sums to their places. Whether the tile is full and what is added are the same for all of it: stores have
@@ -172,6 +174,11 @@ void micro(const MicroTile<T>& t) {
   [[maybe_unused]] Packed<T>* keep = t.keep;
   fetch_c<T, R, V>(t);
   for (int64_t l = t.k; l > 0; --l) {
+    if constexpr (R == kRows && V == kVectors)
+      if (l % kFetchSteps == 0) {
+        __builtin_prefetch(t.ahead, 0, 2);
+        t.ahead += t.ahead_step;
+      }
     Register<T> right[V];
     if constexpr (right_lie == Right::rows) {
 #pragma GCC unroll 4
@@ -179,10 +186,6 @@ void micro(const MicroTile<T>& t) {
         right[v] = pack_row<T>(rows, t.rows_step, v);
         store<T>(keep + v * L, right[v]);
       }
-      const T* ahead = rows + kRowsAhead * t.rows_step;
-#pragma GCC unroll 4
-      for (int v = 0; v < V; ++v)
-        __builtin_prefetch(GemmTypes<T>::group == 1 ? ahead + v * L : ahead + v * t.rows_step);
       rows += GemmTypes<T>::group * t.rows_step;
       keep += V * L;
     } else {
@@ -208,13 +211,37 @@ void micro_rows(const MicroTile<T>& t, int64_t rows) {
   if constexpr (R > 1) micro_rows<T, left, right, R - 1>(t, rows);
 }
 
+// Shares out what is read next among register tiles: each fetches the lines at the same place in some pieces,
+// which is as many as there are visits to it.
+class Fetch {
+ public:
+  Fetch(const Ahead& ahead, int64_t visits) : x_(ahead), visits_(visits) {}
+  template <class T>
+  void next(MicroTile<T>& t) {
+    const bool some = at_ < x_.bytes && x_.count > 0;
+    t.ahead = some ? static_cast<const char*>(x_.data) + piece_ * x_.step + at_
+                   : reinterpret_cast<const char*>(t.a);
+    t.ahead_step = some ? x_.step : 0;
+    piece_ += visits_;
+    if (piece_ < x_.count) return;
+    piece_ = 0;
+    at_ += 64;
+  }
+
+ private:
+  const Ahead x_;
+  const int64_t visits_;
+  int64_t piece_ = 0, at_ = 0;
+};
+
 // The row panels of a column panel, beginning at column j.
 template <class T>
 class ColumnPanel {
  public:
-  ColumnPanel(const GemmBlock<T>& x, MicroTile<T>& t, int64_t j)
+  ColumnPanel(const GemmBlock<T>& x, MicroTile<T>& t, Fetch& fetch, int64_t j)
       : x_(x),
         t_(t),
+        fetch_(fetch),
         j_(j),
         start_(x.start        ? x.start
                : x.accumulate ? x.c
@@ -245,10 +272,12 @@ class ColumnPanel {
     t_.a = x_.a + i / kRows * x_.a_panel;
     t_.c = x_.c + i * x_.c_row + j_;
     if (start_) t_.start = start_ + i * t_.start_row + j_;
+    fetch_.next(t_);
   }
 
   const GemmBlock<T>& x_;
   MicroTile<T>& t_;
+  Fetch& fetch_;
   const int64_t j_;
   const Sum<T>* start_;
 };
@@ -274,11 +303,12 @@ void block(const GemmBlock<T>& x) {
   constexpr int columns = kVectors * kLanes<T>;
   const bool in_panel = x.a_row == 1 && x.a_column == kRows;
   MicroTile<T> t = first_tile(x);
+  Fetch fetch(x.ahead, x.k / kFetchSteps);
   for (int64_t j = 0; j < x.n; j += columns) {
     t.b = x.b + j / columns * x.b_panel;
     t.rows = x.rows + j;
     if (x.n - j < columns) t.columns = static_cast<int>(x.n - j);
-    ColumnPanel<T> panel(x, t, j);
+    ColumnPanel<T> panel(x, t, fetch, j);
     if constexpr (GemmTypes<T>::group == 1)
       if (t.columns < columns && !x.b_padded) {
         panel.template panels<Left::in_place, Right::part>(0);
