@@ -10,6 +10,7 @@ namespace retrograd::cpu {
 namespace gemm_detail {
 
 inline constexpr int64_t kPackWork = 1 << 15;  // elements packed by a chunk, at least
+inline constexpr int64_t kPackSteps = 16;      // of k, packed of all row panels of a tile
 inline constexpr int64_t kGroupPanels = 4;     // of a B of contiguous rows, packed together within a tile
 inline constexpr int64_t kSlabBytes = int64_t{64} << 20;  // of packed operands: a larger k is done in slabs,
 inline constexpr int64_t kNearSlabBytes = 4 << 20;        // earlier beside a C that stays in a cache
@@ -122,13 +123,23 @@ class Slab {
       x.a = a_.data() + rows * (groups(l) * plan_.rows.size + panel * x.k);
     } else if (plan_.a == Packing::within) {
       x.a = own;
-      for (int64_t p = 0; p < ceil_div(x.m, rows); ++p) pack_a(panel + p, l, depth, own + p * x.a_panel);
+      pack_rows(x, panel, l, depth, own);
     } else {
       x.a = in_place(g_.a, panel * rows, l);
       x.a_panel = rows * g_.a.row;
       x.a_row = g_.a.row;
       x.a_column = g_.a.column;
     }
+  }
+
+  // The row panels of a tile. Where the elements of a column of A are neighbours, those of all panels are packed before
+  // the next steps of k, so that lines that panels share are read once.
+  void pack_rows(const GemmBlock<T>& x, int64_t panel, int64_t l, int64_t depth, Packed<T>* own) const {
+    const int rows = plan_.kernel.rows;
+    const int64_t steps = g_.a.row == 1 ? kPackSteps * kGroup<T> : depth;
+    for (int64_t at = 0; at < depth; at += steps)
+      for (int64_t p = 0; p < ceil_div(x.m, rows); ++p)
+        pack_a(panel + p, l + at, std::min(steps, depth - at), own + p * x.a_panel + groups(at) * rows);
   }
 
   void set_b(GemmBlock<T>& x, int64_t panel, int64_t l) const {

@@ -5,11 +5,21 @@
 namespace retrograd::cpu::RG_ISA {
 namespace {
 
+// `count` neighbours across a panel.
 template <class T, int Width>
-void pack_across(const T* x, int64_t along, int64_t k, T* out) {
-  for (int64_t l = 0; l < k; ++l, out += Width)
-#pragma GCC unroll 32
-    for (int i = 0; i < Width; ++i) out[i] = x[i + l * along];
+void pack_across(const T* x, int64_t along, int64_t count, int64_t k, T* out) {
+  constexpr int L = kLanes<T>;
+  for (int64_t l = 0; l < k; ++l, x += along, out += Width)
+    if constexpr (kVectorBytes == 64) {
+#pragma GCC unroll 4
+      for (int i = 0; i < Width; i += L) {
+        const int64_t some = count < i ? 0 : count - i;
+        native_store_part(out + i, Width - i, native_load_part(x + i, some, Register<T>{}));
+      }
+    } else {
+#pragma GCC unroll 16
+      for (int i = 0; i < Width; ++i) out[i] = i < count ? x[i] : 0;
+    }
 }
 
 template <class T>
@@ -20,9 +30,9 @@ void pack(const T* x, int64_t across, int64_t along, int64_t count, int64_t widt
   if (count == width && along == 1)
     return width == kRows ? pack_along<T, kRows>(bytes, step, k, out)
                           : pack_along<T, columns>(bytes, step, k, out);
-  if (count == width && across == 1)
-    return width == kRows ? pack_across<T, kRows>(x, along, k, out)
-                          : pack_across<T, columns>(x, along, k, out);
+  if (across == 1)
+    return width == kRows ? pack_across<T, kRows>(x, along, count, k, out)
+                          : pack_across<T, columns>(x, along, count, k, out);
   if (along == 1) return pack_rows<T, 0>(bytes, step, count, width, k, out);
   for (int64_t l = 0; l < k; ++l, out += width) {
     for (int64_t i = 0; i < count; ++i) out[i] = x[i * across + l * along];
