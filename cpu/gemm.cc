@@ -1,6 +1,7 @@
 // Matrix products by the kernels of one instruction-set level.
 //
-// There are two ways, chosen by sizes and strides alone: thin, for m or n of at most kThin, where the big operand
+// There are three ways, chosen by sizes and strides alone: narrow, for m or n of at most kNarrow where both operands are
+// contiguous along k, by dot products of few rows with many; thin, for m or n of at most kThin, where the big operand
 // is read once, by dot products or by sums of scaled rows; and tiles (cpu/gemm_plan.h, cpu/gemm_slab.h). A batch of small products
 // is a parallel loop over them, a batch of large ones a loop over parallel products. Dot products are summed in
 // blocks, these in pairs.
@@ -19,7 +20,8 @@ using namespace gemm_detail;
 namespace {
 
 constexpr int64_t kThin = 3;
-constexpr int64_t kStreamBytes = 256 << 10;  // of the big operand, in a chunk of a thin product
+constexpr int64_t kNarrow = 12, kNarrowDepth = 12;  // with k of at least kNarrowDepth times as much
+constexpr int64_t kStreamBytes = 256 << 10;         // of the big operand, in a chunk of a thin product
 constexpr int64_t kDotBlock = 512;
 constexpr int64_t kParallelWork =
     1 << 23;  // multiplications of a product of a batch that is done in parallel
@@ -101,10 +103,32 @@ void begin(const Gemm<T>& g) {
   }
 }
 
-// Those without tiles: nothing to add up, or thin.
+template <class T>
+bool is_narrow(const Gemm<T>& g) {
+  const int64_t least = std::min(g.m, g.n);
+  return least <= kNarrow && g.k >= kNarrowDepth * least && g.a.column == 1 && g.b.row == 1;
+}
+
+template <class T>
+void narrow(const Gemm<T>& g) {
+  if (measuring()) return;
+  const bool few_rows = g.m <= g.n;
+  const MatrixView<T> few = few_rows ? g.a : transposed(g.b), many = few_rows ? transposed(g.b) : g.a;
+  const int64_t row_bytes = static_cast<int64_t>(sizeof(T)) * g.k,
+                grain = std::max<int64_t>(8, kStreamBytes / row_bytes / 8 * 8);
+  const int64_t c_row = few_rows ? 1 : g.c_row, c_column = few_rows ? g.c_row : 1;
+  parallel_range(few_rows ? g.n : g.m, grain, [&](int64_t begin, int64_t end) {
+    gemm_kernels<T>().narrow({end - begin, few_rows ? g.m : g.n, g.k, many.data + begin * many.row, many.row,
+                              few.data, few.row, g.c + begin * c_row, c_row, c_column, g.alpha,
+                              g.accumulate});
+  });
+}
+
+// Those without tiles: nothing to add up, thin or narrow.
 template <class T>
 bool is_special(const Gemm<T>& g) {
-  return g.m == 0 || g.n == 0 || g.k == 0 || (kGroup<T> == 1 && std::min(g.m, g.n) <= kThin);
+  return g.m == 0 || g.n == 0 || g.k == 0 ||
+         (kGroup<T> == 1 && (std::min(g.m, g.n) <= kThin || is_narrow(g)));
 }
 
 template <class T>
@@ -115,7 +139,7 @@ void run_special(const Gemm<T>& g) {
   Gemm<T> rest = g;
   if (g.start) rest.accumulate = true;
   rest.start = nullptr;
-  if constexpr (kGroup<T> == 1) thin(rest);
+  if constexpr (kGroup<T> == 1) is_narrow(rest) ? narrow(rest) : thin(rest);
 }
 
 template <class T>

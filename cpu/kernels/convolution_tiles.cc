@@ -52,7 +52,7 @@ void integer_pack(const int64_t* x, int64_t across, int64_t along, int64_t count
     for (int64_t i = 0; i < width; ++i) out[i] = i < count ? x[i * across + l * along] : 0;
 }
 
-constexpr GemmKernels<int64_t> kIntegerKernels{4, 8, integer_block, integer_pack, nullptr, nullptr};
+constexpr GemmKernels<int64_t> kIntegerKernels{4, 8, integer_block, integer_pack, nullptr, nullptr, nullptr};
 
 template <class T>
 const GemmKernels<T>& block_kernels() {

@@ -27,13 +27,12 @@ void pack(const T* x, int64_t across, int64_t along, int64_t count, int64_t widt
   constexpr int columns = kVectors * kLanes<T>;
   const char* const bytes = reinterpret_cast<const char*>(x);
   const int64_t step = across * static_cast<int64_t>(sizeof(T));
-  if (count == width && along == 1)
-    return width == kRows ? pack_along<T, kRows>(bytes, step, k, out)
-                          : pack_along<T, columns>(bytes, step, k, out);
+  if (along == 1)
+    return width == kRows ? pack_along<T, kRows>(bytes, step, count, k, out)
+                          : pack_along<T, columns>(bytes, step, count, k, out);
   if (across == 1)
     return width == kRows ? pack_across<T, kRows>(x, along, count, k, out)
                           : pack_across<T, columns>(x, along, count, k, out);
-  if (along == 1) return pack_rows<T, 0>(bytes, step, count, width, k, out);
   for (int64_t l = 0; l < k; ++l, out += width) {
     for (int64_t i = 0; i < count; ++i) out[i] = x[i * across + l * along];
     for (int64_t i = count; i < width; ++i) out[i] = 0;
@@ -91,6 +90,110 @@ void dots(const T* a, int64_t a_row, int64_t a_column, const T* x, int64_t m, in
   }
 }
 
+template <class T>
+using Lanes = typename Format<T>::Ints;
+template <class T>
+[[gnu::always_inline]] inline Lanes<T> count_lanes() {
+  Lanes<T> lane;
+  for (int j = 0; j < kLanes<T>; ++j) lane[j] = j;
+  return lane;
+}
+
+// The sum of a register's lanes, by halves.
+template <class T>
+[[gnu::always_inline]] inline T fold(Register<T> x, int half = kLanes<T> / 2) {
+  for (; half > 0; half /= 2) x += __builtin_shuffle(x, count_lanes<T>() + half);
+  return x[0];
+}
+
+// The same of four registers, which share the work.
+template <class T>
+[[gnu::always_inline]] inline void fold_four(const Register<T>* x, T* out) {
+  constexpr int L = kLanes<T>;
+  const Lanes<T> lane = count_lanes<T>();
+  if constexpr (L < 4) {
+    for (int i = 0; i < 4; ++i) out[i] = fold<T>(x[i]);
+  } else {
+    // Lane j of a sum of two: of the first one if j is in the lower half; of four, by quarters.
+    const Lanes<T> by_half = lane + (lane & (L / 2)), by_quarter = lane + (lane & (L / 4)) + (lane & (L / 2));
+    const auto add =
+        [](Register<T> a, Register<T> b, Lanes<T> low, int distance) __attribute__((always_inline)) {
+      return __builtin_shuffle(a, b, low) + __builtin_shuffle(a, b, low + distance);
+    };
+    const Register<T> low = add(x[0], x[1], by_half, L / 2), high = add(x[2], x[3], by_half, L / 2);
+    Register<T> all = add(low, high, by_quarter, L / 4);
+    for (int half = L / 8; half > 0; half /= 2) all += __builtin_shuffle(all, lane + half);
+    for (int i = 0; i < 4; ++i) out[i] = all[i * (L / 4)];
+  }
+}
+
+// Dot products of R rows of a and C rows of b, each in a register of its own. Rows of a before `first` are left out of
+// the result.
+template <class T, int R, int C>
+void dot_tile(const GemmDots<T>& x, int64_t i, int64_t j, int64_t first) {
+  constexpr int L = kLanes<T>;
+  const T *a = x.a + i * x.a_row, *b = x.b + j * x.b_row;
+  Register<T> sum[R][C] = {};
+  const auto add = [&](auto load) __attribute__((always_inline)) {
+    Register<T> right[C];
+#pragma GCC unroll 8
+    for (int q = 0; q < C; ++q) right[q] = load(b + q * x.b_row);
+#pragma GCC unroll 8
+    for (int p = 0; p < R; ++p) {
+      const Register<T> left = load(a + p * x.a_row);
+#pragma GCC unroll 8
+      for (int q = 0; q < C; ++q) sum[p][q] = native_fused(left, right[q], sum[p][q]);
+    }
+  };
+  int64_t l = x.k;
+  for (; l >= L; l -= L, a += L, b += L) add([](const T* p) { return load<T>(p); });
+  if (l > 0) add([l](const T* p) { return native_load_part(p, l, Register<T>{}); });
+  T dots[R * C];
+  constexpr int fours = R * C / 4 * 4;
+#pragma GCC unroll 8
+  for (int i = 0; i < fours; i += 4) fold_four<T>(&sum[0][0] + i, dots + i);
+  for (int i = fours; i < R * C; ++i) dots[i] = fold<T>((&sum[0][0])[i]);
+  for (int p = first - i; p < R; ++p)
+    for (int q = 0; q < C; ++q) {
+      T& out = x.c[(i + p) * x.c_row + (j + q) * x.c_column];
+      const T dot = x.alpha * dots[p * C + q];
+      out = x.accumulate ? out + dot : dot;
+    }
+}
+
+constexpr int kDotColumns = kVectorBytes == 64 ? 6 : 3;  // of a tile
+
+// Of C rows of b. The last tile of rows of a begins so that it is full, if there are enough.
+template <class T, int C>
+void dot_columns(const GemmDots<T>& x, int64_t i, int64_t rows, int64_t j) {
+  constexpr int R = kVectorBytes == 64 ? (C <= 2 ? 8 : 24 / C) : C == 1 ? 8 : 4 - C / 3;
+  const int64_t end = i + rows;
+  int64_t row = i;
+  for (; row + R <= end; row += R) dot_tile<T, R, C>(x, row, j, row);
+  if (row < end && rows >= R) return dot_tile<T, R, C>(x, end - R, j, row);
+  for (; row < end; ++row) dot_tile<T, 1, C>(x, row, j, row);
+}
+
+template <class T, int C = kDotColumns>
+void dot_columns(int64_t columns, const GemmDots<T>& x, int64_t i, int64_t rows, int64_t j) {
+  if (columns == C) return dot_columns<T, C>(x, i, rows, j);
+  if constexpr (C > 1) dot_columns<T, C - 1>(columns, x, i, rows, j);
+}
+
+// Some rows of a at a time, so that they are in the first-level cache for all rows of b.
+template <class T>
+void narrow(const GemmDots<T>& x) {
+  constexpr int64_t kRowsAtOnce = 24;
+  const int64_t pieces = (x.n + kDotColumns - 1) / kDotColumns;
+  for (int64_t i = 0; i < x.m; i += kRowsAtOnce) {
+    const int64_t rows = x.m - i < kRowsAtOnce ? x.m - i : kRowsAtOnce;
+    for (int64_t q = 0; q < pieces; ++q) {
+      const int64_t j = x.n * q / pieces;
+      dot_columns<T>(x.n * (q + 1) / pieces - j, x, i, rows, j);
+    }
+  }
+}
+
 // Strips of y small enough for the first-level cache take up four scaled rows of b at a time.
 template <class T>
 void combine(const T* x, const T* b, int64_t b_row, int64_t n, int64_t k, T* y, int64_t y_step, T alpha,
@@ -116,7 +219,8 @@ void combine(const T* x, const T* b, int64_t b_row, int64_t n, int64_t k, T* y, 
 }
 
 template <class T>
-constexpr GemmKernels<T> kernels{kRows, kVectors* kLanes<T>, block<T>, pack<T>, dots<T>, combine<T>};
+constexpr GemmKernels<T> kernels{kRows,   kVectors* kLanes<T>, block<T>, pack<T>,
+                                 dots<T>, combine<T>,          narrow<T>};
 
 }  // namespace
 

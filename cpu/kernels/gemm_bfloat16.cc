@@ -34,13 +34,12 @@ void pack_across(const BFloat16* x, int64_t along, int64_t pairs, uint32_t* out)
 void pack_pairs(const BFloat16* x, int64_t across, int64_t along, int64_t count, int64_t width, int64_t pairs,
                 uint32_t* out) {
   const char* const bytes = reinterpret_cast<const char*>(x);
-  if (count == width && along == 1)
-    return width == kRows ? pack_along<uint32_t, kRows>(bytes, 2 * across, pairs, out)
-                          : pack_along<uint32_t, kColumns>(bytes, 2 * across, pairs, out);
+  if (along == 1)
+    return width == kRows ? pack_along<uint32_t, kRows>(bytes, 2 * across, count, pairs, out)
+                          : pack_along<uint32_t, kColumns>(bytes, 2 * across, count, pairs, out);
   if (count == width && across == 1)
     return width == kRows ? pack_across<kRows>(x, along, pairs, out)
                           : pack_across<kColumns>(x, along, pairs, out);
-  if (along == 1) return pack_rows<uint32_t, 0>(bytes, 2 * across, count, width, pairs, out);
   for (int64_t l = 0; l < pairs; ++l, out += width) {
     const BFloat16 *low = x + 2 * l * along, *high = low + along;
     for (int64_t i = 0; i < count; ++i) out[i] = pair(low[i * across], high[i * across]);
@@ -58,7 +57,7 @@ void pack(const BFloat16* x, int64_t across, int64_t along, int64_t count, int64
   for (int64_t i = 0; i < width; ++i) out[i] = i < count ? x[i * across].bits : 0;
 }
 
-constexpr GemmKernels<BFloat16> kKernels{kRows, kColumns, block<BFloat16>, pack, nullptr, nullptr};
+constexpr GemmKernels<BFloat16> kKernels{kRows, kColumns, block<BFloat16>, pack, nullptr, nullptr, nullptr};
 
 }  // namespace
 

@@ -66,6 +66,21 @@ struct GemmBlock {
   Ahead ahead;  // brought to the second-level cache meanwhile
 };
 
+/// c[i * c_row + j * c_column] (+)= alpha * sum over l < k of a[i * a_row + l] b[j * b_row + l], for i < m and j < n,
+/// of which n is small.
+template <class T>
+struct GemmDots {
+  int64_t m, n, k;
+  const T* a;
+  int64_t a_row;
+  const T* b;
+  int64_t b_row;
+  T* c;
+  int64_t c_row, c_column;
+  T alpha;
+  bool accumulate;
+};
+
 template <class T>
 struct GemmKernels {
   int rows, columns;  // of the register tile
@@ -77,10 +92,11 @@ struct GemmKernels {
   /// y[i * y_step] (+)= alpha * sum over l < k of a[i * a_row + l * a_column] x[l], for i < m; quick when
   /// a_column is 1.
   void (*dots)(const T* a, int64_t a_row, int64_t a_column, const T* x, int64_t m, int64_t k, T* y,
-               int64_t y_step, T alpha, bool accumulate);  // null for bfloat16, and so the next
+               int64_t y_step, T alpha, bool accumulate);  // null for bfloat16, and so what follows
   /// y[j * y_step] (+)= alpha * sum over l < k of x[l] b[l * b_row + j], for j < n.
   void (*combine)(const T* x, const T* b, int64_t b_row, int64_t n, int64_t k, T* y, int64_t y_step, T alpha,
                   bool accumulate);
+  void (*narrow)(const GemmDots<T>& x);
 };
 
 namespace avx512bf16 {

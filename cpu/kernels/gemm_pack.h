@@ -41,14 +41,16 @@ struct Quad<8> {
   }
 };
 
-// Sixteen steps of `Count` rows, at most 16, turned: four squares of 4 x 4 elements in each register, then the
-// squares among registers.
+// Sixteen steps of `count` rows turned, with zeros for the other rows, at most 16 in all: four squares of 4 x 4
+// elements in each register, then the squares among registers.
 #if defined(__AVX512F__)
-template <int Count>
-[[gnu::always_inline]] inline void turn_sixteen(const char* x, int64_t across, void* out, int64_t width) {
+template <int Rows>
+[[gnu::always_inline]] inline void turn_sixteen(const char* x, int64_t across, int64_t count, void* out,
+                                                int64_t width) {
   __m512 rows[16], pairs[16], quads[16];
 #pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) rows[i] = i < Count ? _mm512_loadu_ps(x + i * across) : _mm512_setzero_ps();
+  for (int i = 0; i < 16; ++i)
+    rows[i] = i < Rows && i < count ? _mm512_loadu_ps(x + i * across) : _mm512_setzero_ps();
 #pragma GCC unroll 8
   for (int i = 0; i < 16; i += 2) {
     pairs[i] = _mm512_unpacklo_ps(rows[i], rows[i + 1]);
@@ -68,7 +70,7 @@ template <int Count>
     quads[i + 3] = high(pairs[i + 1], pairs[i + 3]);
   }
   const auto put = [&](int l, __m512 v) {
-    _mm512_mask_storeu_ps(static_cast<float*>(out) + l * width, static_cast<__mmask16>((1u << Count) - 1), v);
+    _mm512_mask_storeu_ps(static_cast<float*>(out) + l * width, static_cast<__mmask16>((1u << Rows) - 1), v);
   };
 #pragma GCC unroll 4
   for (int j = 0; j < 4; ++j) {
@@ -111,23 +113,28 @@ template <class P, int Width>
     for (int64_t i = 0; i < width; ++i) out[i] = i < count ? element<P>(x + i * across + l * bytes) : P(0);
 }
 
+// A panel of Width rows, `count` of which are there.
 template <class P, int Width>
-void pack_along(const char* x, int64_t across, int64_t k, P* out) {
+void pack_along(const char* x, int64_t across, int64_t count, int64_t k, P* out) {
   [[maybe_unused]] constexpr int64_t bytes = sizeof(P);
 #if defined(__AVX512F__)
   if constexpr (sizeof(P) == 4) {
     const int64_t whole = k / 16 * 16;
     for (int64_t l = 0; l < whole; l += 16)
-      turn_sixteen<(Width < 16 ? Width : 16)>(x + l * bytes, across, out + l * Width, Width);
+      turn_sixteen<(Width < 16 ? Width : 16)>(x + l * bytes, across, count, out + l * Width, Width);
     if constexpr (Width > 16)
       for (int64_t l = 0; l < whole; l += 16)
-        turn_sixteen<Width - 16>(x + 16 * across + l * bytes, across, out + l * Width + 16, Width);
+        turn_sixteen<Width - 16>(x + 16 * across + l * bytes, across, count - 16, out + l * Width + 16,
+                                 Width);
     x += whole * bytes;
     out += whole * Width;
     k -= whole;
   }
 #endif
-  pack_rows<P, Width>(x, across, Width, Width, k, out);
+  if (count == Width)
+    pack_rows<P, Width>(x, across, Width, Width, k, out);
+  else
+    pack_rows<P, 0>(x, across, count, Width, k, out);
 }
 
 }  // namespace

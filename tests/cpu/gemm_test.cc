@@ -121,6 +121,62 @@ TEST_CASE("thin products with long operands") {
     }
 }
 
+TEST_CASE("few rows or columns whose operands are contiguous along k") {
+  for (int64_t few = 1; few <= 13; ++few)
+    for (int64_t many : {1, 3, 5, 7, 8, 25, 60})
+      for (int64_t k : {150, 160, 171}) {
+        INFO(few << " and " << many << ", k " << k);
+        REQUIRE(wrong_elements<float>({few, many, k, false, true}, 1, false) == 0);
+        REQUIRE(wrong_elements<float>({many, few, k, false, true}, -1, true) == 0);
+        REQUIRE(wrong_elements<double>({many, few, k, false, true}, 2, false) == 0);
+      }
+}
+
+// Columns of B around those of a panel, rows of A around those of a few panels.
+TEST_CASE("products whose first rows pack B") {
+  for (int64_t m : {12, 14, 15, 28, 29, 61, 350})
+    for (int64_t n : {31, 32, 33, 64, 95, 130})
+      for (int64_t k : {60, 300, 517}) {
+        INFO(m << " x " << n << " x " << k);
+        CHECK(wrong_elements<float>({m, n, k}, 1, true) == 0);
+        CHECK(wrong_elements<float>({m, n, k, true}, 2, false) == 0);
+        CHECK(wrong_elements<double>({m, n, k}, 1, false) == 0);
+      }
+}
+
+// The product of c with c.start added: a matrix, or a row for all.
+template <class T>
+void check_start(const Case& c, bool row) {
+  using Sum = typename Gemm<T>::Sum;
+  Problem<T> alone(c), added(c);
+  const int64_t step = row ? 0 : c.n + 1;
+  const std::vector<Sum> start = numbers<Sum>(c.m * (c.n + 1), 7);
+  gemm(alone.gemm(2, false));
+  Gemm<T> g = added.gemm(2, true);  // what is in C does not count
+  g.start = start.data();
+  g.start_row = step;
+  check_and_run([&] { gemm(g); });
+  int wrong = 0;
+  for (int64_t i = 0; i < c.m; ++i)
+    for (int64_t j = 0; j < c.n; ++j) {
+      const size_t at = static_cast<size_t>(i * (c.n + 3) + j);
+      wrong += added.out[at] != alone.out[at] + start[static_cast<size_t>(i * step + j)];
+    }
+  INFO(c.m << " x " << c.n << " x " << c.k << " row " << row);
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a matrix or a row is added to a product") {
+  for (const Case& c :
+       {Case{5, 40, 0}, Case{2, 40, 30}, Case{40, 3, 30}, Case{40, 9, 200, false, true}, Case{30, 70, 20},
+        Case{130, 530, 300}, Case{65, 300, 513, true, true}, Case{40, 100, 70000}})
+    for (bool row : {false, true}) {
+      check_start<float>(c, row);
+      if (c.k < 1000) check_start<double>(c, row);
+      if (c.k < 1000 && multiplies_bfloat16(c.m, c.n)) check_start<BFloat16>(c, row);
+    }
+}
+
 TEST_CASE("a batch is as many products") {
   const int64_t m = 9, n = 20, k = 5, count = 70;
   const std::vector<float> a = numbers<float>(m * k * count, 4), b = numbers<float>(k * n, 5);
