@@ -108,8 +108,10 @@ RG_HD Partial<typename Accumulated<C>::Type> of_one(C x, int64_t index, double p
 template <class V>
 RG_HD V finished(const ReduceCall& call, const Partial<V>& p) {
   const double n = static_cast<double>(call.along.numel), value = static_cast<double>(p.value);
-  const double freedom = n - call.parameter,
-               variance = static_cast<double>(p.second) / (freedom > 0 ? freedom : 0);
+  const double freedom = n - call.parameter, nan = scalar::kInfinity - scalar::kInfinity;
+  // Of numbers that are not all finite there is none.
+  const double variance =
+      value - value == 0 ? static_cast<double>(p.second) / (freedom > 0 ? freedom : 0) : nan;
   switch (call.finish) {
     case Finish::value: return p.value;
     case Finish::mean: return static_cast<V>(value / n);

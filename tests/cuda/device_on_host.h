@@ -47,7 +47,8 @@ inline Tensor emit(const OpInfo& op, const Tensors& operands, void* attrs) {
   return result;
 }
 
-/// What two ways of rounding may differ by, relative to the larger of the value and 1e-3 (near zeros of a function the error is absolute).
+/// What two ways of rounding may differ by, relative to the larger of the value and 0.05: near the zeros of a formula, where terms cancel,
+/// the error is theirs.
 inline double tolerance(ScalarType dtype) {
   switch (dtype) {
     case kFloat64: return 1e-13;
@@ -61,7 +62,7 @@ inline double tolerance(ScalarType dtype) {
 inline bool is_near(double a, double b, double tolerance) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
   if (a == b) return true;
-  return std::abs(a - b) <= tolerance * std::max(std::abs(b), 1e-3);
+  return std::abs(a - b) <= tolerance * std::max(std::abs(b), 0.05);
 }
 
 inline void expect_same(const Tensor& expected, const Tensor& found, double scale = 1) {

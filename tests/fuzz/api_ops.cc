@@ -83,8 +83,8 @@ void add_views(ApiTable& t) {
   add(t, "detach", rg::detach), add(t, "clone", rg::clone), add(t, "contiguous", rg::contiguous);
   add(t, "copy", rg::copy), add(t, "fill", rg::fill), add(t, "zero", rg::zero);
   add(t, "expand_to", rg::expand_to), add(t, "reshape_to", rg::reshape_to);
-  add(t, "to", static_cast<Tensor (*)(Operand, rg::ScalarType)>(rg::to)), add(t, "expand", rg::expand),
-      add(t, "view", rg::view);
+  add(t, "to", static_cast<Tensor (*)(Operand, rg::ScalarType)>(rg::to));
+  add(t, "expand", rg::expand), add(t, "view", rg::view);
   add(t, "reshape", rg::reshape), add(t, "permute", rg::permute), add(t, "transpose", rg::transpose);
   add(t, "t", rg::t);
 }

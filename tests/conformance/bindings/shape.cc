@@ -14,13 +14,11 @@ Tensors split_by(Operand x, const Json& sizes, int64_t dim) {
 
 Tensor squeeze_of(Operand x, std::optional<IntArray> dim) { return dim ? squeeze(x, *dim) : squeeze(x); }
 
-Tensor to_dtype(Operand x, ScalarType dtype) { return to(x, dtype); }
-
 constexpr Binding kBindings[] = {
     {"detach", call<detach>},
     {"clone", call<clone>},
     {"contiguous", call<contiguous>},
-    {"to", call<to_dtype>},
+    {"to", call<static_cast<Tensor (*)(Operand, ScalarType)>(to)>},
     {"expand", call<expand>},
     {"broadcast_to", call<broadcast_to>},
     {"view", call<view>},
