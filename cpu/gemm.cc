@@ -164,7 +164,8 @@ void run_batch(const Gemm<T>& first, std::span<const BatchOffsets> offsets) {
       const BatchOffsets& at = offsets[static_cast<size_t>(i)];
       g.a.data += at.a;
       g.b.data += at.b;
-      g.c += at.c;
+      if (g.c) g.c += at.c;
+      if (g.rounded) g.rounded += at.c;
     }
     if (special)
       run_special(g);
@@ -212,6 +213,7 @@ T run_dot(const T* x, int64_t x_step, const T* y, int64_t y_step, int64_t n) {
 
 void gemm(const Gemm<float>& product) { run(product); }
 void gemm(const Gemm<double>& product) { run(product); }
+bool sums_in_parts(int64_t k) { return k > 0 && block_depth<BFloat16>(k) < k; }
 bool multiplies_bfloat16(int64_t m, int64_t n) { return has_bfloat16() && std::min(m, n) > kThin; }
 void gemm_batched(const Gemm<float>& first, std::span<const BatchOffsets> offsets) {
   run_batch(first, offsets);

@@ -39,6 +39,10 @@ struct Gemm {
   /// apart, 0 for a row that is added to all.
   const Sum* start = nullptr;
   int64_t start_row = 0;
+  /// Where the result of bfloat16 operands is rounded to, unless null, instead of C, with k > 0. C is for partial sums
+  /// then; it may be null unless sums_in_parts(k).
+  BFloat16* rounded = nullptr;
+  int64_t rounded_row = 0;
 };
 
 /// Computes it, on the pool when it is large. With k = 0 the product is zero.
@@ -49,6 +53,8 @@ void gemm(const Gemm<double>& product);
 /// neither m nor n is very small. Else they have to be converted. gemm() is not to be called otherwise. These
 /// instructions take subnormal numbers for zeros; sums are float, each product added with two roundings.
 bool multiplies_bfloat16(int64_t m, int64_t n);
+/// Whether products of bfloat16 operands have partial sums.
+bool sums_in_parts(int64_t k);
 void gemm(const Gemm<BFloat16>& product);
 
 /// Where the matrices of one product of a batch lie, relative to those of the first, in elements.

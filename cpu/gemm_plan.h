@@ -79,7 +79,8 @@ struct Plan {
     rows.count = ceil_div(rows.size, kRowPanels);
     if (g.k > depth) columns.count = ceil_div(columns.size, kColumnPanels);
     cut(g.k, loop_threads(), b != Packing::within || rows.count > 1);
-    if (b == Packing::on_the_way && rows.size / rows.count < 2) b = Packing::none;
+    if (b == Packing::on_the_way && rows.size / rows.count < 2)
+      b = kGroup<T> > 1 ? Packing::within : Packing::none;
     if (b == Packing::within && rows.count > 1) b = Packing::before;
     if (worth_packing_a(g)) a = columns.count <= 2 ? Packing::within : Packing::before;
   }
@@ -97,7 +98,8 @@ struct Plan {
   }
   bool worth_packing_a(const Gemm<T>& g) const {
     const int64_t step = std::max(bytes(g.a.column), g.a.column == 1 ? bytes(g.a.row) / 4 : 0);
-    return kGroup<T> > 1 || (g.n > 4 * kernel.columns && step >= kFarBytes);
+    if (kGroup < T >> 1 && (g.a.column != 1 || g.a.row % kGroup<T> != 0 || g.k % kGroup<T> != 0)) return true;
+    return g.n > 4 * kernel.columns && step >= kFarBytes;
   }
 
   // Into more tiles for several threads, while each is still worth a chunk; first across unless `any`.

@@ -95,8 +95,9 @@ class Slab {
     GemmBlock<T> x{};
     x.m = std::min(down.begin(row_piece + 1) * plan_.kernel.rows, g_.m) - i;
     x.n = std::min(across.begin(column_piece + 1) * plan_.kernel.columns, g_.n) - j;
-    x.c = g_.c + i * g_.c_row + j;
+    x.c = g_.c ? g_.c + i * g_.c_row + j : nullptr;
     x.c_row = g_.c_row;
+    x.rounded_row = g_.rounded_row;
     x.start_row = g_.start_row;
     x.alpha = g_.alpha;
     for (int64_t l = 0; l < g_.k; l += plan_.depth) {
@@ -104,6 +105,7 @@ class Slab {
       x.k = groups(depth);
       x.accumulate = g_.accumulate || l > 0;
       x.start = l == 0 && g_.start ? g_.start + i * g_.start_row + j : nullptr;
+      x.rounded = l + depth == g_.k && g_.rounded ? g_.rounded + i * g_.rounded_row + j : nullptr;
       set_a(x, row_panel, l, depth, own.a);
       if (plan_.b == Packing::within || plan_.b == Packing::on_the_way) {
         by_panels(x, column_panel, l, depth, own.b);
@@ -126,8 +128,8 @@ class Slab {
       pack_rows(x, panel, l, depth, own);
     } else {
       x.a = in_place(g_.a, panel * rows, l);
-      x.a_panel = rows * g_.a.row;
-      x.a_row = g_.a.row;
+      x.a_panel = rows * g_.a.row / kGroup<T>;
+      x.a_row = g_.a.row / kGroup<T>;
       x.a_column = g_.a.column;
     }
   }
@@ -206,16 +208,14 @@ class Slab {
 
   // Of C and what it starts from, the columns from `at` on.
   static void place(GemmBlock<T>& x, const GemmBlock<T>& all, int64_t at) {
-    x.c = all.c + at;
+    x.c = all.c ? all.c + at : nullptr;
     x.start = all.start ? all.start + at : nullptr;
+    x.rounded = all.rounded ? all.rounded + at : nullptr;
   }
 
-  // Only what is not grouped is read where it lies.
+  // Groups lie in place where they are neighbours.
   static const Packed<T>* in_place(MatrixView<T> x, int64_t row, int64_t column) {
-    if constexpr (kGroup<T> == 1)
-      return x.data + row * x.row + column * x.column;
-    else
-      return nullptr;
+    return reinterpret_cast<const Packed<T>*>(x.data + row * x.row + column * x.column);
   }
 
   const Gemm<T>& g_;
@@ -239,6 +239,7 @@ void run_tiles(const Gemm<T>& g, const Plan<T>& plan) {
     part.b.data = g.b.data + l * g.b.row;
     part.accumulate = g.accumulate || l > 0;
     part.start = l > 0 ? nullptr : g.start;
+    part.rounded = l + part.k == g.k ? g.rounded : nullptr;
     Slab<T>(part, plan).run();
   }
 }

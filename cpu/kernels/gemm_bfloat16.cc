@@ -21,14 +21,18 @@ constexpr int kColumns = kVectors * kLanes<BFloat16>;
   return low.bits | static_cast<uint32_t>(high.bits) << 16;
 }
 
-// Rows of the panel's width, one for each element of k, become one row for two.
+// Rows of `count` neighbours across a panel, one for each element of k, become one row for two.
 template <int Width>
-void pack_across(const BFloat16* x, int64_t along, int64_t pairs, uint32_t* out) {
-  for (int64_t l = 0; l < pairs; ++l, out += Width) {
-    const BFloat16 *low = x + 2 * l * along, *high = low + along;
-#pragma GCC unroll 32
-    for (int i = 0; i < Width; ++i) out[i] = pair(low[i], high[i]);
-  }
+void pack_across(const BFloat16* x, int64_t along, int64_t count, int64_t pairs, uint32_t* out) {
+  constexpr int L = kLanes<BFloat16>;
+  for (int64_t l = 0; l < pairs; ++l, x += 2 * along, out += Width)
+#pragma GCC unroll 2
+    for (int i = 0; i < Width; i += L) {
+      const __mmask16 some = native_part_16(count < i ? 0 : count - i);
+      const __m256i low = _mm256_maskz_loadu_epi16(some, x + i),
+                    high = _mm256_maskz_loadu_epi16(some, x + along + i);
+      _mm512_mask_storeu_epi32(out + i, native_part_16(Width - i), join(low, high));
+    }
 }
 
 void pack_pairs(const BFloat16* x, int64_t across, int64_t along, int64_t count, int64_t width, int64_t pairs,
@@ -37,9 +41,9 @@ void pack_pairs(const BFloat16* x, int64_t across, int64_t along, int64_t count,
   if (along == 1)
     return width == kRows ? pack_along<uint32_t, kRows>(bytes, 2 * across, count, pairs, out)
                           : pack_along<uint32_t, kColumns>(bytes, 2 * across, count, pairs, out);
-  if (count == width && across == 1)
-    return width == kRows ? pack_across<kRows>(x, along, pairs, out)
-                          : pack_across<kColumns>(x, along, pairs, out);
+  if (across == 1)
+    return width == kRows ? pack_across<kRows>(x, along, count, pairs, out)
+                          : pack_across<kColumns>(x, along, count, pairs, out);
   for (int64_t l = 0; l < pairs; ++l, out += width) {
     const BFloat16 *low = x + 2 * l * along, *high = low + along;
     for (int64_t i = 0; i < count; ++i) out[i] = pair(low[i * across], high[i * across]);

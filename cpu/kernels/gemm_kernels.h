@@ -40,7 +40,8 @@ struct Ahead {
 };
 
 /// c[i * c_row + j] = alpha * sum over l of A[i, l] B[l, j], for i < m and j < n, in packed elements; and to it
-/// is added start[i * start_row + j] where start is not null, else what was in c if that is wanted.
+/// is added start[i * start_row + j] where start is not null, else what was in c if that is wanted. Sums of bfloat16
+/// products are rounded into rounded[i * rounded_row + j] instead of c where that is not null.
 template <class T>
 struct GemmBlock {
   using Packed = typename GemmTypes<T>::Packed;
@@ -63,6 +64,8 @@ struct GemmBlock {
   bool accumulate;
   const Sum* start;
   int64_t start_row;
+  BFloat16* rounded;
+  int64_t rounded_row;
   Ahead ahead;  // brought to the second-level cache meanwhile
 };
 

@@ -53,6 +53,13 @@ template <class T>
     return static_cast<Sum<T>>(*p) - Register<T>{};
 }
 
+#if defined(__AVX512BF16__)
+// Pairs of 16 numbers each.
+[[gnu::always_inline]] inline __m512i join(__m256i low, __m256i high) {
+  return _mm512_or_si512(_mm512_cvtepu16_epi32(low), _mm512_slli_epi32(_mm512_cvtepu16_epi32(high), 16));
+}
+#endif
+
 // Register v of a packed row, from B where it lies: `rows` is at the first row and column of it.
 template <class T>
 [[gnu::always_inline]] inline Register<T> pack_row(const T* rows, [[maybe_unused]] int64_t step, int v) {
@@ -60,8 +67,7 @@ template <class T>
   if constexpr (GemmTypes<T>::group == 2) {  // neighbours are the two rows of a pair
     const __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows + v * 16)),
                   high = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows + step + v * 16));
-    return _mm512_castsi512_ps(
-        _mm512_or_si512(_mm512_cvtepu16_epi32(low), _mm512_slli_epi32(_mm512_cvtepu16_epi32(high), 16)));
+    return _mm512_castsi512_ps(join(low, high));
   } else
 #endif
     return load<T>(rows + v * kLanes<T>);
@@ -90,6 +96,8 @@ struct MicroTile {
   int64_t c_row;
   const Sum<T>* start;  // added to the product, unless null
   int64_t start_row;
+  BFloat16* rounded;  // where sums go instead of to c, unless null
+  int64_t rounded_row;
   Sum<T> alpha;
   int columns;                // written, of the tile's
   mutable const char* ahead;  // fetched with every kFetchSteps steps of k, moving on by:
@@ -123,8 +131,31 @@ template <class T, bool Full, bool Starts, int R, int V>
   }
 }
 
+#if defined(__AVX512BF16__)
+template <class T, bool Starts, int R, int V>
+[[gnu::always_inline]] inline void write_rounded(const MicroTile<T>& t, const Register<T> (&sum)[R][V]) {
+  constexpr int L = kLanes<T>;
+  const Register<T> alpha = t.alpha - Register<T>{};
+  const int last = t.columns - (V - 1) * L;
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i)
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) {
+      const int count = v < V - 1 ? L : last;
+      Register<T> x = sum[i][v] * alpha;
+      if constexpr (Starts) x += native_load_part(t.start + i * t.start_row + v * L, count, Register<T>{});
+      _mm256_mask_storeu_epi16(t.rounded + i * t.rounded_row + v * L, native_part_16(count),
+                               reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x)));
+    }
+}
+#endif
+
 template <class T, int R, int V>
 [[gnu::always_inline]] inline void write(const MicroTile<T>& t, const Register<T> (&sum)[R][V]) {
+#if defined(__AVX512BF16__)
+  if constexpr (GemmTypes<T>::group == 2)
+    if (t.rounded) return t.start ? write_rounded<T, true>(t, sum) : write_rounded<T, false>(t, sum);
+#endif
   if (t.columns == V * kLanes<T>)
     t.start ? write_as<T, true, true>(t, sum) : write_as<T, true, false>(t, sum);
   else
@@ -151,13 +182,20 @@ template <class T, Right lie, int V>
       right[v] = load<T>(b + v * L);
 }
 
-template <class T, int R, int V>
-[[gnu::always_inline]] inline void fetch_c(const MicroTile<T>& t) {
-  if (t.k < kFarSteps) return;
+template <int R, int V, class S>
+[[gnu::always_inline]] inline void fetch_rows(const S* rows, int64_t step, int lanes) {
 #pragma GCC unroll 16
   for (int i = 0; i < R; ++i)
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) __builtin_prefetch(t.c + i * t.c_row + v * kLanes<T>, 1);
+    for (int v = 0; v < V; ++v) __builtin_prefetch(rows + i * step + v * lanes, 1);
+}
+
+template <class T, int R, int V>
+[[gnu::always_inline]] inline void fetch_c(const MicroTile<T>& t) {
+  if (t.k < kFarSteps) return;
+  if constexpr (GemmTypes<T>::group == 2)
+    if (t.rounded) return fetch_rows<R, V>(t.rounded, t.rounded_row, kLanes<T>);
+  fetch_rows<R, V>(t.c, t.c_row, kLanes<T>);
 }
 
 template <class T, int R, int V, Left left_lie, Right right_lie>
@@ -270,7 +308,9 @@ class ColumnPanel {
  private:
   void place(int64_t i) {
     t_.a = x_.a + i / kRows * x_.a_panel;
-    t_.c = x_.c + i * x_.c_row + j_;
+    if (x_.c) t_.c = x_.c + i * x_.c_row + j_;
+    if constexpr (GemmTypes<T>::group == 2)
+      if (x_.rounded) t_.rounded = x_.rounded + i * x_.rounded_row + j_;
     if (start_) t_.start = start_ + i * t_.start_row + j_;
     fetch_.next(t_);
   }
@@ -292,6 +332,7 @@ MicroTile<T> first_tile(const GemmBlock<T>& x) {
   t.rows_step = x.rows_step;
   t.keep = x.keep;
   t.c_row = x.c_row;
+  t.rounded_row = x.rounded_row;
   t.start_row = x.start ? x.start_row : x.c_row;
   t.alpha = x.alpha;
   t.columns = kVectors * kLanes<T>;

@@ -4,7 +4,7 @@
 // Integers have a plain loop of their own.
 #include "ops/matmul.h"
 
-#include <cstring>
+#include <optional>
 
 #include "cpu/gemm.h"
 #include "cpu/kernels/layout.h"
@@ -100,6 +100,33 @@ void with_factor_type(ScalarType type, F&& f) {
     with_compute_type(type, f);
 }
 
+// The result of a product, in the type that it is computed in, and then in its own. Products of bfloat16 factors are
+// rounded as they are computed; then there are sums for a k of several parts only.
+class Result {
+ public:
+  Result(TensorImpl& out, ScalarType factors, int64_t k)
+      : rounded_(factors == kBFloat16 && k > 0 && out.is_contiguous() ? &out : nullptr) {
+    if (!rounded_)
+      whole_.emplace(out, compute_type(out.dtype()));
+    else if (sums_in_parts(k))
+      sums_.emplace(kFloat32, out.shape());
+  }
+  template <class Sum>
+  Sum* sums() const {
+    if (whole_) return static_cast<Sum*>((**whole_).data());
+    return sums_ ? static_cast<Sum*>((*sums_)->data()) : nullptr;
+  }
+  BFloat16* rounded() const { return rounded_ ? static_cast<BFloat16*>(rounded_->data()) : nullptr; }
+  void finish() const {
+    if (whole_) whole_->finish();
+  }
+
+ private:
+  TensorImpl* rounded_;
+  std::optional<LocalResult> whole_;
+  std::optional<LocalTensor> sums_;
+};
+
 // Dims before the last two are counted in row-major order.
 template <class T>
 void multiply_batch(Gemm<T> first, const Factor& a, const Factor& b) {
@@ -112,30 +139,32 @@ void multiply_batch(Gemm<T> first, const Factor& a, const Factor& b) {
   gemm_batched(first, {offsets.data(), static_cast<size_t>(count)});
 }
 
-// out (+)= alpha * a b.
-void multiply(const Factor& a, const Factor& b, TensorImpl& out, Scalar alpha, bool accumulate) {
-  with_factor_type(a.cell->dtype(), [&]<class T>(T) {
-    using Sum = typename Gemm<T>::Sum;
-    const Sum factor =
-        std::is_same_v<T, int64_t> ? static_cast<Sum>(alpha.to_int()) : static_cast<Sum>(alpha.to_double());
-    Sum* c = static_cast<Sum*>(out.data());
-    const Gemm<T> first{a.rows, b.columns, a.columns, a.view<T>(), b.view<T>(),
-                        c,      b.columns, factor,    accumulate};
-    if (a.cell->rank() == 2)
-      gemm(first);
-    else
-      multiply_batch(first, a, b);
-  });
+// c (+)= alpha * a b, where c is what `first` has of a product.
+template <class T>
+void multiply(const Factor& a, const Factor& b, Gemm<T> first) {
+  first.m = a.rows;
+  first.n = first.c_row = first.rounded_row = b.columns;
+  first.k = a.columns;
+  first.a = a.view<T>();
+  first.b = b.view<T>();
+  if (a.cell->rank() == 2)
+    gemm(first);
+  else
+    multiply_batch(first, a, b);
 }
 
 void product_kernel(const Call& call, TensorImpl* const* outputs) {
-  const ScalarType type = compute_type(outputs[0]->dtype());
-  const LocalResult result(*outputs[0], type);
   const ScalarType factors = factor_type(*call.operands[0], *call.operands[1]);
   const Factor a(*call.operands[0], factors);
   Factor b(*call.operands[1], factors);
   if (call.operands[1]->rank() == 1) b.transpose();  // mv: a column
-  multiply(a, b, *result, 1, false);
+  const Result result(*outputs[0], factors, a.columns);
+  with_factor_type(factors, [&]<class T>(T) {
+    Gemm<T> product{};
+    product.c = result.sums<typename Gemm<T>::Sum>();
+    product.rounded = result.rounded();
+    multiply(a, b, product);
+  });
   result.finish();
 }
 
@@ -178,8 +207,16 @@ void add_product_kernel(const Call& call, TensorImpl* const* outputs) {
   const bool starts = !(attrs.beta == Scalar(0));
   if (starts) scaled_copy(*call.operands[0], attrs.beta, *result);
   const ScalarType factors = factor_type(*call.operands[1], *call.operands[2]);
-  multiply(Factor(*call.operands[1], factors), Factor(*call.operands[2], factors), *result, attrs.alpha,
-           starts);
+  const Factor a(*call.operands[1], factors), b(*call.operands[2], factors);
+  with_factor_type(factors, [&]<class T>(T) {
+    using Sum = typename Gemm<T>::Sum;
+    Gemm<T> product{};
+    product.c = static_cast<Sum*>(result->data());
+    product.alpha = std::is_same_v<T, int64_t> ? static_cast<Sum>(attrs.alpha.to_int())
+                                               : static_cast<Sum>(attrs.alpha.to_double());
+    product.accumulate = starts;
+    multiply(a, b, product);
+  });
   result.finish();
 }
 
@@ -196,7 +233,6 @@ struct TallFactor : Factor {
 
 void linear_kernel(const Call& call, TensorImpl* const* outputs) {
   const ScalarType type = compute_type(outputs[0]->dtype());
-  const LocalResult result(*outputs[0], type);
   TensorImpl& w = *call.operands[1];
   const int64_t n = w.shape()[0].raw();
   const ScalarType factors = factor_type(w.dtype(), outputs[0]->numel().raw() / std::max<int64_t>(n, 1), n);
@@ -204,6 +240,7 @@ void linear_kernel(const Call& call, TensorImpl* const* outputs) {
   Factor weight(w, factors);
   weight.transpose();
   const LocalCopy bias(call.operands[2], type);
+  const Result result(*outputs[0], factors, x.columns);
   with_factor_type(factors, [&]<class T>(T) {
     using Sum = typename Gemm<T>::Sum;
     gemm(Gemm<T>{.m = x.rows,
@@ -211,9 +248,11 @@ void linear_kernel(const Call& call, TensorImpl* const* outputs) {
                  .k = x.columns,
                  .a = x.view<T>(),
                  .b = weight.view<T>(),
-                 .c = static_cast<Sum*>(result->data()),
+                 .c = result.sums<Sum>(),
                  .c_row = n,
-                 .start = bias.values<const Sum>()});
+                 .start = bias.values<const Sum>(),
+                 .rounded = result.rounded(),
+                 .rounded_row = n});
   });
   result.finish();
 }

@@ -98,6 +98,17 @@ TEST_CASE("dtypes: integers multiply, small floats round once") {
     const Tensor once = to(mm(to(a, kFloat32), to(b, kFloat32)), small);
     CHECK(mm(a, b).dtype() == small);
     CHECK(worst_difference(mm(a, b), once) == 0);
+    const Tensor row = eighths({40}, 3), turned = transpose(eighths({40, 1100}, 5), 0, 1);
+    for (const int64_t k : {9, 64, 300, 1100}) {  // one part of the sums, or several
+      const Tensor x = eighths({33, k}, 4), y = slice(turned, 0, 0, k);
+      const Tensor product = mm(to(x, kFloat32), to(y, kFloat32));
+      CHECK(worst_difference(mm(x, y), to(product, small)) == 0);
+      CHECK(worst_difference(mm(x, contiguous(y)), to(product, small)) == 0);
+      CHECK(worst_difference(mm(t(contiguous(t(x))), contiguous(y)), to(product, small)) == 0);
+      CHECK(worst_difference(linear(x, t(y), row), to(product + to(row, kFloat32), small)) == 0);
+      CHECK(worst_difference(bmm(expand(x, {3, 33, k}), expand(y, {3, k, 40})),
+                             to(expand(product, {3, 33, 40}), small)) == 0);
+    }
     CHECK(worst_difference(addmm(full({5}, 1.0, small), a, b),
                            to(mm(to(a, kFloat32), to(b, kFloat32)) + 1.0, small)) == 0);
   }
