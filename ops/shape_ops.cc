@@ -245,11 +245,27 @@ Tensor reshape(Operand x, const IntArray& size) {
   return reshape_to(x, infer_size(size, x.tensor().impl().numel(), "reshape", x.where()));
 }
 
+// Whether shapes differ by dims of size 1 alone: such a view has any layout. Symbols are compared as they stand, without
+// a guard.
+static bool differ_by_ones(const Shape& a, const Shape& b) {
+  const auto skip = [](const Shape& s, int i) {
+    while (i < s.rank() && !s[i].is_symbolic() && s[i].raw() == 1) ++i;
+    return i;
+  };
+  int i = skip(a, 0), j = skip(b, 0);
+  if (i == a.rank()) return false;  // one element
+  for (; i < a.rank() && j < b.rank(); i = skip(a, i + 1), j = skip(b, j + 1))
+    if (a[i].raw() != b[j].raw()) return false;
+  return i == a.rank() && j == b.rank();
+}
+
 // A layout that allows no view is copied first. A recorded value has no layout yet: `contiguous` decides when it runs.
 Tensor reshape_to(Operand x, const Shape& shape) {
   const TensorImpl& impl = x.tensor().impl();
-  if (!impl.has_layout() || UnknownLayouts::is_enabled())
-    return ops::emit<ops::Reshape>({contiguous(x).get()}, {shape}, x.where());
+  if (!impl.has_layout() || UnknownLayouts::is_enabled()) {
+    const Tensor from = differ_by_ones(impl.shape(), shape) ? x.tensor() : contiguous(x);
+    return ops::emit<ops::Reshape>({from.get()}, {shape}, x.where());
+  }
   if (impl.is_contiguous()) return ops::emit<ops::Reshape>({x.tensor().get()}, {shape}, x.where());
   try {
     return ops::emit<ops::Reshape>({x.tensor().get()}, {shape}, x.where());

@@ -141,7 +141,8 @@ void for_runs(Axes axes, int64_t grain, const F& run) {
 
 /// The dim along which the source lies, where a transpose pays: -1 if there is none.
 int source_dim(const Axes& axes) {
-  if (axes.last().to != 1 || axes.last().from == 1 || axes.last().size < 4) return -1;
+  const int64_t step = axes.last().from;
+  if (axes.last().to != 1 || step == 1 || step == 0 || axes.last().size < 4) return -1;
   for (int i = 0; i + 1 < axes.rank; ++i)
     if (axes.axis[i].from == 1 && axes.axis[i].size >= 4) return i;
   return -1;

@@ -38,10 +38,11 @@ class Side {
   int64_t run() const { return layout_.size[layout_.rank - 1]; }
   bool in_place() const { return same_ && (step() == 1 || run() == 1); }
 
-  /// Elements [at, at + count), which lie in one run: where they are, or copied to `tile`. `filled` is the
-  /// element that the tile repeats since the last call, and how often.
-  const T* read_run(int64_t at, int64_t count, T* tile, const char*& filled) const {
-    const char* from = base_ + layout_.offset(at) * item_;
+  const char* element(int64_t at) const { return base_ + layout_.offset(at) * item_; }
+  /// From an element on, that lies `skip` behind one of the same run, `count` elements: where they are, or copied
+  /// to `tile`. `filled` is the element that the tile repeats since the last call.
+  const T* read_run(const char* first, int64_t skip, int64_t count, T* tile, const char*& filled) const {
+    const char* from = first + skip * step() * item_;
     if (in_place()) return reinterpret_cast<const T*>(from);
     if (step() == 0) {
       if (filled != from) load_(from, 0, std::min(kTile, run()), tile);
@@ -92,24 +93,38 @@ class TiledRun {
     const char* filled[kMaxOperands] = {};
     for (size_t k = 0; k < call_.operands.size(); ++k)
       if (!call_.operands[k]) std::fill_n(tiles[k], std::min(kTile, end - begin), scalar_);
-    const bool by_run = run_ >= kLongRun;
-    for (int64_t at = begin; at < end;) {
-      int64_t count = std::min(kTile, end - at);
-      if (by_run) count = std::min(count, run_ - at % run_);
-      const void* in[kMaxOperands];
-      size_t side = 0;
-      for (size_t k = 0; k < call_.operands.size(); ++k) {
-        in[k] = tiles[k];
-        if (!call_.operands[k]) continue;
-        const Side<T>& s = sides_[side++];
-        in[k] = by_run ? s.read_run(at, count, tiles[k], filled[k]) : s.read(at, count, tiles[k]);
-      }
-      write(in, at, count);
-      at += count;
-    }
+    if (run_ >= kLongRun)
+      for (int64_t at = begin; at < end;)
+        at += one_run(at, std::min(end - at, run_ - at % run_), tiles, filled);
+    else
+      for (int64_t at = begin; at < end; at += kTile) mixed(at, std::min(kTile, end - at), tiles);
   }
 
  private:
+  // Elements [begin, begin + n) of one run of each operand; gives n.
+  int64_t one_run(int64_t begin, int64_t n, T (*tiles)[kTile], const char** filled) const {
+    const char* first[kMaxOperands];
+    for (size_t side = 0; side < sides_.size(); ++side) first[side] = sides_[side].element(begin);
+    for (int64_t at = 0; at < n; at += kTile) {
+      const int64_t count = std::min(kTile, n - at);
+      write_for_sides(begin + at, count, tiles, [&](size_t side, size_t k) {
+        return sides_[side].read_run(first[side], at, count, tiles[k], filled[k]);
+      });
+    }
+    return n;
+  }
+  // Elements of several runs.
+  void mixed(int64_t at, int64_t count, T (*tiles)[kTile]) const {
+    write_for_sides(at, count, tiles,
+                    [&](size_t side, size_t k) { return sides_[side].read(at, count, tiles[k]); });
+  }
+  template <class Read>
+  void write_for_sides(int64_t at, int64_t count, T (*tiles)[kTile], const Read& read) const {
+    const void* in[kMaxOperands];
+    size_t side = 0;
+    for (size_t k = 0; k < call_.operands.size(); ++k) in[k] = call_.operands[k] ? read(side++, k) : tiles[k];
+    write(in, at, count);
+  }
   void write(const void* const* in, int64_t at, int64_t count) const {
     const bool in_place = output_.dtype() == dtype_of<Out>() && output_.is_contiguous();
     if (in_place) return span_(static_cast<Out*>(output_.data()) + at, in, count, call_.attrs);

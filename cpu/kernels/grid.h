@@ -31,6 +31,14 @@ class Grid {
     return fits ? static_cast<T*>(x_->data()) + offset(volume, d, h) : nullptr;
   }
 
+  /// The same where so many elements behind the row can be read, too.
+  template <class T>
+  const T* direct(int64_t volume, int64_t d, int64_t h, int64_t slack) const {
+    const T* const row = direct<T>(volume, d, h);
+    const char* const end = static_cast<const char*>(x_->storage()->data()) + x_->storage()->nbytes();
+    return row && reinterpret_cast<const char*>(row + size_[2] + slack) <= end ? row : nullptr;
+  }
+
   /// Copies a row to `to`.
   template <class T>
   void read(int64_t volume, int64_t d, int64_t h, T* to) const {

@@ -39,28 +39,54 @@ namespace {
 
 // ---- lines -------------------------------------------------------------------------------------------------------------------------
 
-// Calls f(index offset, a's offset, b's offset) for the first element of every line of `index` along `dim`.
-template <class F>
-void for_lines(const TensorImpl& index, int64_t dim, const TensorImpl& a, const TensorImpl& b, F&& f) {
-  const int rank = index.rank();
-  const int64_t n = index.numel().raw();
-  if (n == 0) return;
-  const int64_t length = index.shape()[static_cast<int>(dim)].raw();
-  parallel_range(n / length, std::max<int64_t>(1, kIndexGrain / length), [&](int64_t begin, int64_t end) {
-    for (int64_t line = begin; line < end; ++line) {
-      int64_t rest = line, at_index = 0, at_a = 0, at_b = 0;
-      for (int d = rank - 1; d >= 0; --d) {
-        if (d == dim) continue;
-        const int64_t size = index.shape()[d].raw(), i = rest % size;
-        rest /= size;
-        at_index += i * index.strides()[d];
-        at_a += i * a.strides()[d];
-        at_b += i * b.strides()[d];
-      }
-      f(at_index, at_a, at_b);
+constexpr int64_t kTogether = 16;  // lines that lie side by side
+
+// The lines of `index` along a dim, and of two tensors beside it. Lines that lie side by side in all three, as the
+// columns of matrices do, are taken together: one by one, each would touch all cache lines of its neighbours.
+class Lines {
+ public:
+  Lines(const TensorImpl& index, int64_t dim, const TensorImpl& a, const TensorImpl& b)
+      : index_(index), a_(a), b_(b), dim_(static_cast<int>(dim)), last_(index.rank() - 1) {
+    length_ = index.shape()[dim_].raw();
+    count_ = length_ > 0 ? index.numel().raw() / length_ : 0;
+    if (last_ == dim_ || index.strides()[last_] != 1 || a.strides()[last_] != 1 || b.strides()[last_] != 1)
+      return;
+    width_ = index.shape()[last_].raw();
+    together_ = std::min(width_, kTogether);
+  }
+
+  /// Calls f(index offset, a's offset, b's offset, lines) for the first elements of neighbouring lines, in parallel.
+  template <class F>
+  void run(const F& f) const {
+    const int64_t pieces = (width_ + together_ - 1) / together_, work = length_ * together_;
+    parallel_range(count_ / width_ * pieces, std::max<int64_t>(1, kIndexGrain / std::max<int64_t>(1, work)),
+                   [&](int64_t begin, int64_t end) {
+                     for (int64_t task = begin; task < end; ++task) {
+                       const int64_t skip = task % pieces * together_;
+                       place(task / pieces * width_ + skip, std::min(together_, width_ - skip), f);
+                     }
+                   });
+  }
+
+ private:
+  template <class F>
+  void place(int64_t line, int64_t lines, const F& f) const {
+    int64_t at_index = 0, at_a = 0, at_b = 0;
+    for (int d = last_; d >= 0; --d) {
+      if (d == dim_) continue;
+      const int64_t size = index_.shape()[d].raw(), i = line % size;
+      line /= size;
+      at_index += i * index_.strides()[d];
+      at_a += i * a_.strides()[d];
+      at_b += i * b_.strides()[d];
     }
-  });
-}
+    f(at_index, at_a, at_b, lines);
+  }
+
+  const TensorImpl &index_, &a_, &b_;
+  int dim_, last_;
+  int64_t length_, count_, width_ = 1, together_ = 1;
+};
 
 void gather_lines(const Call& call, TensorImpl* const* outputs) {
   const int64_t dim = call.attrs_as<ops::DimAttrs>().dim;
@@ -74,9 +100,14 @@ void gather_lines(const Call& call, TensorImpl* const* outputs) {
   by_width(element_size(x.dtype()), [&]<class T>(T) {
     const T* from = static_cast<const T*>(x.data());
     T* to = static_cast<T*>(out.data());
-    for_lines(*index, dim, x, out, [&](int64_t at_index, int64_t at_x, int64_t at_out) {
+    Lines(*index, dim, x, out).run([&](int64_t at_index, int64_t at_x, int64_t at_out, int64_t lines) {
       const int64_t* p = positions(*index) + at_index;
-      for (int64_t i = 0; i < length; ++i) to[at_out + i * step] = from[at_x + p[i * step] * x_step];
+      if (lines == 1)
+        for (int64_t i = 0; i < length; ++i) to[at_out + i * step] = from[at_x + p[i * step] * x_step];
+      else
+        for (int64_t i = 0; i < length; ++i)
+          for (int64_t k = 0; k < lines; ++k)
+            to[at_out + i * step + k] = from[at_x + p[i * step + k] * x_step + k];
     });
   });
 }
@@ -90,10 +121,15 @@ void scatter_lines(const TensorImpl& index, int64_t dim, const TensorImpl& src, 
                 src_step = src.strides()[d];
   T* to = static_cast<T*>(out.data());
   const T* from = static_cast<const T*>(src.data());
-  for_lines(index, dim, src, out, [&](int64_t at_index, int64_t at_src, int64_t at_out) {
+  Lines(index, dim, src, out).run([&](int64_t at_index, int64_t at_src, int64_t at_out, int64_t lines) {
     const int64_t* p = positions(index) + at_index;
-    for (int64_t i = 0; i < length; ++i)
-      put(to[at_out + p[i * step] * out_step], from[at_src + i * src_step]);
+    if (lines == 1)
+      for (int64_t i = 0; i < length; ++i)
+        put(to[at_out + p[i * step] * out_step], from[at_src + i * src_step]);
+    else
+      for (int64_t i = 0; i < length; ++i)
+        for (int64_t k = 0; k < lines; ++k)
+          put(to[at_out + p[i * step + k] * out_step + k], from[at_src + i * src_step + k]);
   });
 }
 
@@ -163,11 +199,21 @@ void masked_fill(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl& value = given ? *given : **constant;
   const int64_t step = call.operands[2] ? 1 : 0, n = out.numel().raw();
   const bool* m = static_cast<const bool*>(mask->data());
+  if (n == 0) return;
   by_width(element_size(out.dtype()), [&]<class T>(T) {
     const T *from = static_cast<const T*>(x->data()), *v = static_cast<const T*>(value.data());
     T* to = static_cast<T*>(out.data());
     parallel_range(n, kIndexGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) to[i] = m[i] ? v[i * step] : from[i];
+      const auto fill = [&](const auto& value) {
+        for (int64_t i = begin; i < end; ++i) {
+          const T kept = from[i], bits = static_cast<T>(0 - static_cast<T>(m[i]));  // no branch
+          to[i] = static_cast<T>(kept ^ ((kept ^ value(i)) & bits));
+        }
+      };
+      if (step == 0)
+        fill([first = *v](int64_t) { return first; });
+      else
+        fill([v](int64_t i) { return v[i]; });
     });
   });
 }

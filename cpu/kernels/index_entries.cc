@@ -180,10 +180,10 @@ void add_entries(const Buckets& buckets, const Entries& e, int64_t k, const T* s
 }
 
 // The same without buckets, position by position: parallel over the outer dims and over ranges of entries, of
-// which each task takes its own from all positions.
+// which each task takes its own from all positions. As many ranges as threads: an entry's sum is the same in any.
 template <class T>
 void add_in_order(const int64_t* index, const Entries& e, int64_t k, const T* source, T* to, int64_t skip) {
-  const int64_t ranges = std::clamp<int64_t>(e.inner < 16 ? 1 : k * e.inner / kIndexGrain, 1, 16);
+  const int64_t ranges = std::clamp<int64_t>(e.inner < 16 ? 1 : k * e.inner / kIndexGrain, 1, loop_threads());
   const int64_t range = (e.entries + ranges - 1) / ranges;
   parallel_range(e.outer * ranges, std::max<int64_t>(1, kIndexGrain / std::max<int64_t>(1, k * e.inner)),
                  [&](int64_t begin, int64_t end) {

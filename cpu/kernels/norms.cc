@@ -2,12 +2,14 @@
 //
 // Weight and bias along a row are one number for each segment of it: of a whole row where they belong to kept dims
 // (batch_norm), of an element where they belong to the last ones (layer_norm). Where the rows lie side by side, as
-// the columns of a matrix, and have a number each, neighbours are computed together. Gradients of weight and bias
+// the columns of a matrix, and have a number each, they are computed together (norms_columns.h). Shape, dims and dtype
+// alone decide: an operand that lies otherwise is copied first. Gradients of weight and bias
 // are summed in T over a row, or a block of rows that share them, and in double beyond, in an order fixed by sizes.
 #include "ops/norms.h"
 
 #include "cpu/kernels/affine_layout.h"
 #include "cpu/kernels/local_tensor.h"
+#include "cpu/kernels/norms_columns.h"
 #include "cpu/kernels/reduce_rows.h"
 #include "cpu/kernels/row_access.h"
 #include "cpu/kernels/rows.h"
@@ -23,30 +25,14 @@ T* stat(const TensorImpl& x) {
   return static_cast<T*>(x.data());
 }
 
-// Whether rows are computed together. Shape, dims and dtype alone decide: an operand that lies otherwise is copied
-// first, so that a row's bits do not depend on where it lies.
-template <class T>
-bool goes_down(const TensorImpl& y, const IntList& dim, const AffineLayout& affine) {
-  if (y.dtype() != dtype_of<T>() || affine.count() > 1) return false;
-  return Rows(y, dim).block() > 1 && Rows(y, dim).along().rank == 1;
-}
-
-constexpr int64_t kTogether = 512;  // rows
-
-// The rows from one on that lie side by side.
-template <class T>
-T* side_by_side(const TensorImpl& x, const Rows& rows, int64_t row) {
-  return static_cast<T*>(x.data()) + rows.kept().offset(row);
-}
-
 template <class T>
 class Forward {
  public:
   Forward(const Call& call, TensorImpl* const* outputs)
       : attrs_(call.attrs_as<ops::NormalizeAttrs>()),
         layout_(*call.operands[0], attrs_),
-        down_(goes_down<T>(*outputs[0], attrs_.dim, layout_)),
-        x_(call.operands[0], call.operands[0]->dtype(), down_ && !call.operands[0]->is_contiguous()),
+        columns_(are_columns<T>(*outputs[0], attrs_.dim, layout_)),
+        x_(call.operands[0], call.operands[0]->dtype(), columns_ && !call.operands[0]->is_contiguous()),
         weight_(call.operands[1], dtype_of<T>()),
         bias_(call.operands[2], dtype_of<T>()),
         in_(*x_, attrs_.dim),
@@ -60,29 +46,14 @@ class Forward {
       if (measuring()) return;
       std::fill_n(mean_, in_.count(), T(0));
       std::fill_n(rstd_, in_.count(), T(0));
-    } else if (down_) {
-      down();
+    } else if (columns_) {
+      normalize_columns<T>(*x_, attrs_, layout_, weight_.values<T>(), bias_.values<T>(), y_, mean_, rstd_);
     } else {
       along();
     }
   }
 
  private:
-  void down() const {
-    const double eps = attrs_.eps.to_double();
-    parallel_range(in_.count(), in_.grain(), [&](int64_t begin, int64_t end) {
-      T weight[kTogether], bias[kTogether];
-      for (int64_t row = begin, count = 0; row < end; row += count) {
-        count = in_.neighbours(row, end, kTogether);
-        rows_down_table<T>().normalize(side_by_side<T>(*x_, in_, row), in_.along().stride[0],
-                                       layout_.of_rows(weight_.values<T>(), row, count, weight),
-                                       layout_.of_rows(bias_.values<T>(), row, count, bias), in_.length(),
-                                       count, eps, attrs_.center, side_by_side<T>(y_, out_, row),
-                                       out_.along().stride[0], mean_ + row, rstd_ + row);
-      }
-    });
-  }
-
   void along() const {
     const int64_t n = in_.length(), segments = layout_.count(),
                   chunks = count_chunks(in_.count(), in_.grain());
@@ -110,7 +81,7 @@ class Forward {
 
   const ops::NormalizeAttrs& attrs_;
   AffineLayout layout_;
-  bool down_;
+  bool columns_;
   LocalCopy x_, weight_, bias_;
   Rows in_;
   const TensorImpl& y_;
@@ -125,9 +96,9 @@ class Backward {
       : attrs_(call.attrs_as<ops::NormalizeBackward::Attrs>()),
         outputs_(outputs),
         layout_(*call.operands[1], attrs_),
-        down_(goes_down<T>(*outputs[0], attrs_.dim, layout_)),
-        g_(call.operands[0], call.operands[0]->dtype(), down_ && !call.operands[0]->is_contiguous()),
-        x_(call.operands[1], call.operands[1]->dtype(), down_ && !call.operands[1]->is_contiguous()),
+        columns_(are_columns<T>(*outputs[0], attrs_.dim, layout_)),
+        g_(call.operands[0], call.operands[0]->dtype(), columns_ && !call.operands[0]->is_contiguous()),
+        x_(call.operands[1], call.operands[1]->dtype(), columns_ && !call.operands[1]->is_contiguous()),
         mean_(call.operands[2], dtype_of<T>()),
         rstd_(call.operands[3], dtype_of<T>()),
         weight_(call.operands[4], dtype_of<T>()),
@@ -141,8 +112,8 @@ class Backward {
     const bool wants_sums = attrs_.affine || weight_;
     if (n_ == 0 || count_ == 0)
       store_sums([](double*, double*) {});
-    else if (down_)
-      down();
+    else if (columns_)
+      columns();
     else if (!wants_sums)
       plain();
     else if (layout_.is_shared() && layout_.count() == n_)
@@ -235,21 +206,11 @@ class Backward {
     store_found(found);
   }
 
-  void down() const {
+  void columns() const {
     const Found found(count_, 1);
-    const T *mean = mean_.template values<T>(), *rstd = rstd_.template values<T>();
-    parallel_range(count_, x_rows_.grain(), [&](int64_t begin, int64_t end) {
-      T weight[kTogether];
-      for (int64_t row = begin, count = 0; row < end; row += count) {
-        count = x_rows_.neighbours(row, end, kTogether);
-        rows_down_table<T>().normalize_backward(
-            side_by_side<T>(*g_, g_rows_, row), g_rows_.along().stride[0], side_by_side<T>(*x_, x_rows_, row),
-            x_rows_.along().stride[0], mean + row, rstd + row,
-            layout_.of_rows(weight_.template values<T>(), row, count, weight), n_, count, attrs_.center,
-            side_by_side<T>(*outputs_[0], dx_rows_, row), dx_rows_.along().stride[0], &found.dweight[row],
-            &found.dbias[row]);
-      }
-    });
+    normalize_columns_backward<T>(*g_, *x_, attrs_, layout_, mean_.template values<T>(),
+                                  rstd_.template values<T>(), weight_.template values<T>(), *outputs_[0],
+                                  found.dweight.data(), found.dbias.data());
     store_found(found);
   }
 
@@ -282,7 +243,7 @@ class Backward {
   const ops::NormalizeBackward::Attrs& attrs_;
   TensorImpl* const* outputs_;
   AffineLayout layout_;
-  bool down_;
+  bool columns_;
   LocalCopy g_, x_, mean_, rstd_, weight_;
   Rows g_rows_, x_rows_, dx_rows_;
   int64_t n_, count_;

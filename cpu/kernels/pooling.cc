@@ -54,7 +54,7 @@ class MaxPooling {
   }
 
  private:
-  // Memory of one thread. Row functions read a little beyond a row, hence rows are copied.
+  // Memory of one thread. Row functions read a little beyond a row: rows that do not lie so are copied.
   struct Rooms {
     T *lines, *result;
     const T** rows;
@@ -80,22 +80,26 @@ class MaxPooling {
     const auto line = [&](int64_t plane, int64_t row) {
       return rooms.lines + (plane * (rows.end - rows.begin) + row - rows.begin) * pitch_;
     };
+    const auto in_place = [&](int64_t plane, int64_t row) {
+      return from_.template direct<T>(volume, depth_.first[d] + plane * depth_.step, row, kRowSlack);
+    };
     for (int64_t p = 0; p < depth_.count[d]; ++p)
       for (int64_t row = rows.begin; row < rows.end; ++row)
-        from_.read(volume, depth_.first[d] + p * depth_.step, row, line(p, row));
+        if (!in_place(p, row)) from_.read(volume, depth_.first[d] + p * depth_.step, row, line(p, row));
     for (int64_t h = begin; h < end; ++h) {
       int64_t count = 0;
       rooms.places[0] = place(depth_.first[d], height_.first[h]);
       for (int64_t p = 0; p < depth_.count[d]; ++p)
         for (int64_t k = 0, row = height_.first[h]; k < height_.count[h]; ++k, row += height_.step) {
-          rooms.rows[count] = line(p, row);
+          const T* const direct = in_place(p, row);
+          rooms.rows[count] = direct ? direct : line(p, row);
           rooms.places[count++] = place(depth_.first[d] + p * depth_.step, row);
         }
-      T* in_place = values_.template direct<T>(volume, d, h);
-      T* values = in_place ? in_place : rooms.result;
+      T* const target = values_.template direct<T>(volume, d, h);
+      T* const values = target ? target : rooms.result;
       window_table<T>().max_rows(rooms.rows, rooms.places, count, windows_.windows(), values,
                                  places_.template direct<int64_t>(volume, d, h));
-      if (!in_place) values_.write(volume, d, h, values);
+      if (!target) values_.write(volume, d, h, values);
     }
   }
 

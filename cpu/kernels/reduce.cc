@@ -126,8 +126,50 @@ void norm_kernel(const Call& call, TensorImpl* const* outputs) {
   });
 }
 
+// Bools that lie beside each other are joined row by row, as the bytes 0 and 1 that they are. False, and nothing done, of
+// others.
+template <bool every>
+bool join_columns(const TensorImpl& x, const IntList& dims, TensorImpl& out) {
+  constexpr int64_t kStrip = 4096;
+  if (x.dtype() != kBool || x.numel().raw() == 0) return false;
+  const Rows rows(x, dims);
+  const Layout& kept = rows.kept();
+  const int64_t columns = kept.size[kept.rank - 1], n = rows.length();
+  if (kept.stride[kept.rank - 1] != 1 || columns < 16) return false;
+  const int64_t block = std::max<int64_t>(64, 2 * kRowGrain / std::min(columns, kStrip)),
+                blocks = count_chunks(n, block);
+  const int64_t strips = count_chunks(columns, kStrip);
+  const Scratch<uint8_t> found(blocks * rows.count());
+  const auto join = [](const uint8_t* from, int64_t count, uint8_t* to) {
+    for (int64_t j = 0; j < count; ++j) to[j] = every ? to[j] & from[j] : to[j] | from[j];
+  };
+  // f(the first row's number, rows) for each strip.
+  const auto for_strips = [&](int64_t pieces, const auto& f) {
+    parallel_for(rows.count() / columns * strips * pieces, [&](int64_t task) {
+      const int64_t strip = task / pieces, skip = strip % strips * kStrip;
+      f(strip / strips * columns + skip, std::min(kStrip, columns - skip), task % pieces);
+    });
+  };
+  for_strips(blocks, [&](int64_t first, int64_t count, int64_t i) {
+    uint8_t* const to = &found[i * rows.count() + first];
+    std::fill_n(to, count, every);
+    const uint8_t* const from = static_cast<const uint8_t*>(x.data()) + kept.offset(first);
+    rows.along().for_runs(i * block, std::min(n, (i + 1) * block),
+                          [&](int64_t offset, int64_t stride, int64_t run, int64_t) {
+                            for (int64_t k = 0; k < run; ++k) join(from + offset + k * stride, count, to);
+                          });
+  });
+  for_strips(1, [&](int64_t first, int64_t count, int64_t) {
+    uint8_t* const to = static_cast<uint8_t*>(out.data()) + first;
+    std::copy_n(&found[first], count, to);
+    for (int64_t i = 1; i < blocks; ++i) join(&found[i * rows.count() + first], count, to);
+  });
+  return true;
+}
+
 template <bool every>
 void truth_kernel(const Call& call, TensorImpl* const* outputs) {
+  if (join_columns<every>(*call.operands[0], dims_of(call), *outputs[0])) return;
   const int64_t n = ops::reduced_numel(call.operands[0]->shape(), dims_of(call)).raw();
   reduce_into(*call.operands[0], dims_of(call), Reduction::nonzero, 0, *outputs[0], [n](const auto& p) {
     const int64_t count = static_cast<int64_t>(p.value);

@@ -64,6 +64,17 @@ class Rows {
     return x_->dtype() == dtype_of<T>() && along_.rank == 1 && (along_.stride[0] == 1 || length_ <= 1);
   }
 
+  /// Each row lies in memory as T in runs of the last of its dims, one element behind the other.
+  template <class T>
+  bool lies_in_runs() const {
+    return x_->dtype() == dtype_of<T>() && along_.stride[along_.rank - 1] == 1;
+  }
+  /// The first element of a row that lies as T.
+  template <class T>
+  const T* first(int64_t row) const {
+    return static_cast<const T*>(x_->data()) + kept_.offset(row);
+  }
+
   /// Elements [begin, end) of a row: in place where they lie behind each other as T, else copied to `tile`.
   template <class T>
   const T* read(int64_t row, int64_t begin, int64_t end, T* tile) const {

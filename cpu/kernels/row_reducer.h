@@ -115,6 +115,7 @@ class RowReducer {
   void chunk(int64_t row, int64_t count, int64_t begin, T* rows_tile, Partial<V>* found) const {
     const int64_t end = std::min(begin + kChunk, rows_.length()), n = end - begin;
     std::fill_n(found, count, Partial<V>{});
+    if (count == 1 && comes_in_pieces()) return pieces(row, begin, end, found);
     if (count == 1) {
       T tile[kChunk];
       const T* x = rows_.read(row, begin, end, tile);
@@ -124,6 +125,28 @@ class RowReducer {
     int64_t stride;
     const T* x = rows_.read_across(row, count, begin, end, rows_tile, &stride);
     reduce_table<T>().reduce_columns(x, n, stride, count, kind_, p_, found);
+  }
+
+  // A row that lies in place in runs of whole pieces need not be copied for what can be found piece by piece.
+  bool comes_in_pieces() const {
+    if constexpr (std::is_same_v<T, int64_t>) return false;
+    const Layout& along = rows_.along();
+    const int last = along.rank - 1;
+    return (kind_ == Reduction::sum || kind_ == Reduction::max || kind_ == Reduction::min) && last > 0 &&
+           rows_.template lies_in_runs<T>() && along.size[last] % kPieceLanes == 0 && along.size[last] >= 512;
+  }
+  void pieces(int64_t row, int64_t begin, int64_t end, Partial<V>* found) const {
+    if constexpr (!std::is_same_v<T, int64_t>) {
+      T lanes[kPieceLanes];
+      const ReduceTable<T>& table = reduce_table<T>();
+      const T* const base = rows_.template first<T>(row);
+      table.begin_pieces(kind_, lanes);
+      rows_.along().for_runs(begin, end, [&](int64_t offset, int64_t, int64_t n, int64_t) {
+        table.add_piece(base + offset, n, kind_, lanes);
+      });
+      table.end_pieces(lanes, kind_, found);
+      found->count = end - begin;
+    }
   }
 
   // Rows behind each other are summed by one call.

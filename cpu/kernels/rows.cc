@@ -6,6 +6,17 @@
 #include "cpu/kernels/row_lanes.h"
 
 namespace retrograd::cpu::RG_ISA {
+
+// In cpu/kernels/rows_short.cc.
+template <class T>
+void short_softmax(const T* x, int64_t rows, int64_t n, T* y);
+template <class T>
+void short_log_softmax(const T* x, int64_t rows, int64_t n, T* y);
+template <class T>
+void short_softmax_backward(const T* g, const T* y, int64_t rows, int64_t n, T* dx);
+template <class T>
+void short_log_softmax_backward(const T* g, const T* y, int64_t rows, int64_t n, T* dx);
+
 namespace {
 
 template <class T>
@@ -240,10 +251,21 @@ void scaled_softmax(const T* x, double lse, double g, int64_t n, T* dx) {
 
 template <class T>
 const RowTable<T>& row_table() {
-  static constexpr RowTable<T> table{
-      softmax<T>,     log_softmax<T>,        softmax_backward<T>,   log_softmax_backward<T>,
-      normalize<T>,   normalize_backward<T>, normalize_segments<T>, normalize_segments_backward<T>,
-      log_sum_exp<T>, scaled_softmax<T>};
+  static constexpr RowTable<T> table{softmax<T>,
+                                     log_softmax<T>,
+                                     softmax_backward<T>,
+                                     log_softmax_backward<T>,
+                                     normalize<T>,
+                                     normalize_backward<T>,
+                                     normalize_segments<T>,
+                                     normalize_segments_backward<T>,
+                                     Vec<T>::size,
+                                     short_softmax<T>,
+                                     short_log_softmax<T>,
+                                     short_softmax_backward<T>,
+                                     short_log_softmax_backward<T>,
+                                     log_sum_exp<T>,
+                                     scaled_softmax<T>};
   return table;
 }
 template const RowTable<float>& row_table<float>();

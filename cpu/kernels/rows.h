@@ -35,13 +35,20 @@ struct RowTable {
   /// dx, and for each segment dweight = sum of g * xhat and dbias = sum of g. Without a weight: all 1.
   void (*normalize_segments_backward)(const T* g, const T* x, RowStats stats, const T* weight, int64_t n,
                                       int64_t segment, bool center, T* dx, T* dweight, T* dbias);
+  /// The first four for `rows` rows one behind the other, of at most `lanes` elements each.
+  int64_t lanes;
+  void (*short_softmax)(const T* x, int64_t rows, int64_t n, T* y);
+  void (*short_log_softmax)(const T* x, int64_t rows, int64_t n, T* y);
+  void (*short_softmax_backward)(const T* g, const T* y, int64_t rows, int64_t n, T* dx);
+  void (*short_log_softmax_backward)(const T* g, const T* y, int64_t rows, int64_t n, T* dx);
   /// log(sum(exp(x))).
   double (*log_sum_exp)(const T* x, int64_t n);
   /// dx = g * exp(x - lse).
   void (*scaled_softmax)(const T* x, double lse, double g, int64_t n, T* dx);
 };
 
-/// The same for `columns` rows side by side: element i of row j is x[i * x_stride + j] (cpu/kernels/rows_down.cc).
+/// The same for `columns` rows side by side: element i of row j is x[i * x_stride + j] (cpu/kernels/rows_down.cc,
+/// rows_columns.cc).
 template <class T>
 struct RowsDownTable {
   using Forward = void (*)(const T* x, int64_t x_stride, int64_t n, int64_t columns, T* y, int64_t y_stride);
@@ -49,13 +56,20 @@ struct RowsDownTable {
                             int64_t columns, T* dx, int64_t dx_stride);
   Forward softmax, log_softmax;
   Backward softmax_backward, log_softmax_backward;
-  /// As normalize and normalize_backward, with an element of weight, bias, statistics and gradients for each row;
-  /// weight and bias may be null.
-  void (*normalize)(const T* x, int64_t x_stride, const T* weight, const T* bias, int64_t n, int64_t columns,
-                    double eps, bool center, T* y, int64_t y_stride, T* mean, T* rstd);
-  void (*normalize_backward)(const T* g, int64_t g_stride, const T* x, int64_t x_stride, const T* mean,
-                             const T* rstd, const T* weight, int64_t n, int64_t columns, bool center, T* dx,
-                             int64_t dx_stride, T* dweight, T* dbias);
+  /// Parts of the normalisation of columns: `n` rows of x, from one to the next x_stride, of `columns` elements each; all
+  /// else has an element for each column. sums += x - shift, squares += (x - shift)^2.
+  void (*moments)(const T* x, int64_t x_stride, int64_t n, int64_t columns, const T* shift, double* sums,
+                  double* squares);
+  /// y = ((x - shift) - rest) * scale + bias.
+  void (*normalize)(const T* x, int64_t x_stride, int64_t n, int64_t columns, const T* shift, const T* rest,
+                    const T* scale, const T* bias, T* y, int64_t y_stride);
+  /// sums += g, dots += g * xhat, where xhat = (x - mean) * rstd.
+  void (*gradient_sums)(const T* g, int64_t g_stride, const T* x, int64_t x_stride, int64_t n,
+                        int64_t columns, const T* mean, const T* rstd, double* sums, double* dots);
+  /// dx = rstd * ((g * weight - a) - xhat * b).
+  void (*normalize_backward)(const T* g, int64_t g_stride, const T* x, int64_t x_stride, int64_t n,
+                             int64_t columns, const T* mean, const T* rstd, const T* weight, const T* a,
+                             const T* b, T* dx, int64_t dx_stride);
 };
 
 namespace baseline {

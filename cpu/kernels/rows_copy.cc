@@ -48,6 +48,22 @@ void move_bytes(const char* from, int64_t n, char* to) {
   __builtin_memcpy(to + n - 16, &last, 16);
 }
 
+// n times a value. From the first line of the cache on in whole ones: stores across two cost twice.
+template <class Bits>
+void fill_run(Bits value, int64_t n, Bits* to) {
+  constexpr int64_t kLine = 64 / sizeof(Bits);
+  int64_t i = 0;
+  if (n >= 4 * kLine) {
+    const int64_t skip = static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) % 64 / sizeof(Bits));
+    for (; i < (kLine - skip) % kLine; ++i) to[i] = value;
+    Bits* const lines = static_cast<Bits*>(__builtin_assume_aligned(to + i, 64));
+    const int64_t whole = (n - i) / kLine * kLine;
+    for (int64_t k = 0; k < whole; ++k) lines[k] = value;
+    i += whole;
+  }
+  for (; i < n; ++i) to[i] = value;
+}
+
 /// A number that the compiler knows.
 template <int64_t value>
 struct Constant {
@@ -64,8 +80,7 @@ void move(const void* source, int64_t step, int64_t n, void* target, int64_t to_
     move_bytes(static_cast<const char*>(source), n * static_cast<int64_t>(sizeof(Bits)),
                static_cast<char*>(target));
   } else if (step == 0) {
-    const Bits value = *from;
-    for (int64_t i = 0; i < n; ++i) to[i] = value;
+    fill_run(*from, n, to);
   } else if (step == -1) {
     for (int64_t i = 0; i < n; ++i) to[i] = from[-i];
   } else if (step == 2) {
@@ -110,9 +125,7 @@ void runs(const void* source, int64_t stride, int64_t step, int64_t runs, int64_
 
 template <class Bits>
 void fill(const void* value, int64_t n, void* target) {
-  const Bits v = *static_cast<const Bits*>(value);
-  Bits* to = static_cast<Bits*>(target);
-  for (int64_t i = 0; i < n; ++i) to[i] = v;
+  fill_run(*static_cast<const Bits*>(value), n, static_cast<Bits*>(target));
 }
 
 // Registers for a block of an element's type: all of the level's width for four and eight bytes.

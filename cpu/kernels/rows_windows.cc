@@ -40,15 +40,27 @@ struct Block {
   Mask<T> live(int64_t k) const { return Mask<T>(count > static_cast<LaneOf<T>>(k)); }
 
   // For each result the element `shift` behind its first; in lanes that are not live, anything.
-  [[gnu::always_inline]] V pick(const T* x, int64_t shift, Mask<T> live) const {
+  [[gnu::always_inline]] V pick(const T* x, int64_t shift, Mask<T> live, bool all) const {
     const T* from = x + base + shift;
     if (span < V::size) return V(__builtin_shuffle(V::load(from).v, offset));
     if (span < 2 * V::size) return V(__builtin_shuffle(V::load(from).v, V::load(from + V::size).v, offset));
+    return all ? pick_all(from, offset) : pick_live(from, offset, live);
+  }
+  [[gnu::noinline]] static V pick_all(const T* from, Ints offset) {
+    T lanes[V::size];
+    LaneOf<T> places[V::size];
+    V(offset).store(reinterpret_cast<T*>(places));
+    for (int i = 0; i < V::size; ++i) lanes[i] = from[places[i]];
+    return V::load(lanes);
+  }
+  [[gnu::noinline]] static V pick_live(const T* from, Ints offset, Mask<T> live) {
     V lanes = T(0);
     for (int i = 0; i < V::size; ++i)
       if (live.v[i]) lanes.v[i] = from[offset[i]];
     return lanes;
   }
+  // Whether two neighbouring registers have the elements for each of `taps` taps, and each result has these.
+  bool is_plain(int64_t taps) const { return span < 2 * V::size && (sure == taps || all(live(taps - 1))); }
 
   // Calls f(k, live lanes, whether these are all) for each tap that some result has.
   template <class F>
@@ -77,7 +89,7 @@ void combine(const T* x, const Windows<T>& w, T* y) {
     const Block<T> block(w, j);
     V sum = T(0);
     block.for_taps(w.taps, [&](int64_t k, Mask<T> live, bool all) {
-      V v = block.pick(x, k * w.step, live);
+      V v = block.pick(x, k * w.step, live, all);
       if (w.weight) v *= V::load(w.weight + k * w.pitch + j);
       if (k > 0) v = sum + v;
       sum = all ? v : select(live, v, sum);
@@ -113,30 +125,71 @@ void divide(const T* x, const T* by, T scale, int64_t n, T* y) {
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] / (by[i] * scale);
 }
 
+// The largest elements so far, and their places.
+template <class T>
+struct Largest {
+  using V = Vec<T>;
+  V best = -static_cast<T>(__builtin_inf());
+  typename V::Ints place;
+
+  // Where v is larger, in `live` lanes, it is from now on, at `first`.
+  [[gnu::always_inline]] void meet(V v, typename V::Ints first) { take((v > best) | isnan(v), v, first); }
+  [[gnu::always_inline]] void meet(V v, typename V::Ints first, Mask<T> live) {
+    take(((v > best) | isnan(v)) & live, v, first);
+  }
+
+ private:
+  [[gnu::always_inline]] void take(Mask<T> better, V v, typename V::Ints first) {
+    best = select(better, v, best);
+    place = better.v ? first : place;
+  }
+};
+
+template <class T>
+[[gnu::always_inline]] inline void max_block(const Block<T>& block, const T* const* rows,
+                                             const LaneOf<T>* place, int64_t count, const Windows<T>& w,
+                                             Largest<T>* largest) {
+  for (int64_t r = 0; r < count; ++r)
+    block.for_taps(w.taps, [&](int64_t k, Mask<T> live, bool all) {
+      largest->meet(block.pick(rows[r], k * w.step, live, all),
+                    block.first + static_cast<LaneOf<T>>(place[r] + k * w.step), live);
+    });
+}
+
+template <class T>
+[[gnu::always_inline]] inline void max_plain_block(const Block<T>& block, const T* const* rows,
+                                                   const LaneOf<T>* place, int64_t count, const Windows<T>& w,
+                                                   Largest<T>* largest) {
+  using V = Vec<T>;
+  for (int64_t r = 0; r < count; ++r)
+    for (int64_t k = 0; k < w.taps; ++k) {
+      const T* const from = rows[r] + block.base + k * w.step;
+      largest->meet(V(__builtin_shuffle(V::load(from).v, V::load(from + V::size).v, block.offset)),
+                    block.first + static_cast<LaneOf<T>>(place[r] + k * w.step));
+    }
+}
+
 template <class T>
 void max_rows(const T* const* rows, const LaneOf<T>* place, int64_t count, const Windows<T>& w, T* values,
               int64_t* places) {
   using V = Vec<T>;
   for (int64_t j = 0; j < w.out; j += V::size) {
     const Block<T> block(w, j);
-    V best = -static_cast<T>(__builtin_inf());
-    auto at = block.first + place[0];
-    for (int64_t r = 0; r < count; ++r)
-      block.for_taps(w.taps, [&](int64_t k, Mask<T> live, bool all) {
-        const V v = block.pick(rows[r], k * w.step, live);
-        Mask<T> better = (v > best) | isnan(v);
-        if (!all) better = better & live;
-        best = select(better, v, best);
-        at = better.v ? block.first + static_cast<LaneOf<T>>(place[r] + k * w.step) : at;
-      });
-    const int64_t part = w.out - j < V::size ? w.out - j : V::size;
-    if (part == V::size)
-      best.store(values + j);
+    Largest<T> largest;
+    largest.place = block.first + place[0];
+    if (block.is_plain(w.taps))
+      max_plain_block(block, rows, place, count, w, &largest);
     else
-      store_part(best, values + j, part);
+      max_block(block, rows, place, count, w, &largest);
     LaneOf<T> lanes[V::size];
-    V(at).store(reinterpret_cast<T*>(lanes));
-    for (int64_t i = 0; i < part; ++i) places[j + i] = lanes[i];
+    V(largest.place).store(reinterpret_cast<T*>(lanes));
+    if (j + V::size <= w.out) {
+      largest.best.store(values + j);
+      for (int i = 0; i < V::size; ++i) places[j + i] = lanes[i];
+    } else {
+      store_part(largest.best, values + j, w.out - j);
+      for (int64_t i = 0; i < w.out - j; ++i) places[j + i] = lanes[i];
+    }
   }
 }
 

@@ -1,7 +1,7 @@
 // Softmax and log-softmax on the CPU: the row functions of cpu/kernels/rows.h over rows along a dim.
 //
 // Float and double rows of a dim before the last are computed together, a lane for each, going down their
-// elements. So are short rows of the last dim, turned in blocks of kTogether. Shape, dim and dtype alone decide:
+// elements. So are short rows of the last dim, turned in blocks of kTogether, unless a row about fills a register. Shape, dim and dtype alone decide:
 // an operand that lies otherwise is copied first, so that a row's bits do not depend on where it lies.
 #include "ops/softmax.h"
 
@@ -72,22 +72,23 @@ class RowsOf {
     move_table().transpose[width_index(x_->dtype())](tile, kTogether, n, count, row(0) + i * n, n);
   }
 
- private:
   T* row(int64_t i) const { return static_cast<T*>(x_->data()) + rows_.kept().offset(i); }
 
+ private:
   LocalCopy x_;
   Rows rows_;
 };
 
-enum class Way { along, down, turned };
+enum class Way { along, down, turned, in_register };
 
 template <class T>
 Way way_of(const TensorImpl& y, uint64_t along) {
   if (y.dtype() != dtype_of<T>()) return Way::along;
   const Rows rows(y, along);
   if (rows.block() > 1) return Way::down;
-  return rows.length() > 1 && rows.length() <= kShort && rows.along().stride[0] == 1 ? Way::turned
-                                                                                     : Way::along;
+  const int64_t n = rows.length(), lanes = row_table<T>().lanes;
+  if (n < 2 || n > std::max(kShort, lanes) || rows.along().stride[0] != 1) return Way::along;
+  return n > lanes / 2 && n <= lanes ? Way::in_register : Way::turned;
 }
 
 // An op of the family: how a row is computed, and neighbours. A forward op has one input; `more` is not read.
@@ -101,6 +102,10 @@ struct Softmax {
   static void down(const RowsDownTable<T>& table, Side<T> x, Side<T>, int64_t n, int64_t rows, Side<T> y) {
     table.softmax(x.p, x.stride, n, rows, y.p, y.stride);
   }
+  template <class T>
+  static void in_register(const RowTable<T>& table, const T* x, const T*, int64_t rows, int64_t n, T* y) {
+    table.short_softmax(x, rows, n, y);
+  }
 };
 struct LogSoftmax {
   static constexpr bool is_backward = false;
@@ -111,6 +116,10 @@ struct LogSoftmax {
   template <class T>
   static void down(const RowsDownTable<T>& table, Side<T> x, Side<T>, int64_t n, int64_t rows, Side<T> y) {
     table.log_softmax(x.p, x.stride, n, rows, y.p, y.stride);
+  }
+  template <class T>
+  static void in_register(const RowTable<T>& table, const T* x, const T*, int64_t rows, int64_t n, T* y) {
+    table.short_log_softmax(x, rows, n, y);
   }
 };
 struct SoftmaxBackward {
@@ -123,6 +132,10 @@ struct SoftmaxBackward {
   static void down(const RowsDownTable<T>& table, Side<T> g, Side<T> y, int64_t n, int64_t rows, Side<T> dx) {
     table.softmax_backward(g.p, g.stride, y.p, y.stride, n, rows, dx.p, dx.stride);
   }
+  template <class T>
+  static void in_register(const RowTable<T>& table, const T* g, const T* y, int64_t rows, int64_t n, T* dx) {
+    table.short_softmax_backward(g, y, rows, n, dx);
+  }
 };
 struct LogSoftmaxBackward {
   static constexpr bool is_backward = true;
@@ -133,6 +146,10 @@ struct LogSoftmaxBackward {
   template <class T>
   static void down(const RowsDownTable<T>& table, Side<T> g, Side<T> y, int64_t n, int64_t rows, Side<T> dx) {
     table.log_softmax_backward(g.p, g.stride, y.p, y.stride, n, rows, dx.p, dx.stride);
+  }
+  template <class T>
+  static void in_register(const RowTable<T>& table, const T* g, const T* y, int64_t rows, int64_t n, T* dx) {
+    table.short_log_softmax_backward(g, y, rows, n, dx);
   }
 };
 
@@ -153,6 +170,11 @@ class Task {
       parallel_range(count, grain, [&](int64_t begin, int64_t end) { go_down(begin, end); });
     else if (way_ == Way::turned)
       parallel_range(count, grain, [&](int64_t begin, int64_t end) { turn(begin, end); });
+    else if (way_ == Way::in_register)
+      parallel_range(count, grain, [&](int64_t begin, int64_t end) {
+        Op::in_register(row_table<T>(), x_.row(begin), Op::is_backward ? more_.row(begin) : nullptr,
+                        end - begin, y_.rows().length(), y_.row(begin));
+      });
     else
       go_along(count, grain);
   }

@@ -2,7 +2,7 @@
 //
 // A value becomes an unsigned key in the order wanted: nan is the largest value, -0 equals 0, and descending
 // keys are inverted. An entry is a key and its place in the line; ordered by (key, place) entries are stable
-// however they are found. Short lines are sorted by comparing, longer ones by their digits, least significant
+// however they are found. Short lines are ranked or sorted by comparing, longer ones by their digits, least significant
 // first, counted from the least key on, so that a small range has few digits. topk keeps the best entries of what it has seen and drops
 // what comes behind the last of them at once.
 // Lines lie behind each other: along another dim than the last they are transposed into such and back.
@@ -12,7 +12,9 @@
 #include <bit>
 #include <utility>
 
+#include "cpu/features.h"
 #include "cpu/kernels/local_tensor.h"
+#include "cpu/kernels/rows_rank.h"
 #include "cpu/kernels/table.h"
 #include "cpu/parallel.h"
 #include "cpu/scratch.h"
@@ -94,6 +96,17 @@ E* sort_entries(E* entries, E* spare, int64_t n) {
   return n < kManyDigits ? sort_by_digits<8>(entries, spare, n) : sort_by_digits<11>(entries, spare, n);
 }
 
+Rank best_rank() {
+#if defined(__x86_64__)
+  switch (level()) {
+    case Level::avx512: return avx512::rank;
+    case Level::avx2: return avx2::rank;
+    case Level::baseline: break;
+  }
+#endif
+  return baseline::rank;
+}
+
 /// How lines of a length are sorted, and each thread's room for that.
 template <class T, class E>
 class Line {
@@ -103,11 +116,13 @@ class Line {
         count_(count),
         descending_(descending),
         selects_(count < length / 4),
-        room_(selects_ ? 4 * count + 64 : length),
+        room_(selects_ ? 2 * count + 16 : length),
         entries_(room_, chunks),
         spare_(selects_ || length < kShort ? 0 : room_, chunks) {}
 
   void run(const T* x, T* values, int64_t* places) const {
+    if constexpr (std::is_same_v<E, Packed>)
+      if (!selects_ && length_ <= kMostRanked && rank(x, values, places)) return;
     const E* first = selects_ ? select(x) : sort(x);
     for (int64_t i = 0; i < count_; ++i) {
       places[i] = first[i].place();
@@ -119,6 +134,17 @@ class Line {
   E entry(const T* x, int64_t i) const {
     const auto key = key_of(x[i]);
     return E::of(static_cast<typename E::Key>(descending_ ? ~key : key), i);
+  }
+  bool rank(const T* x, T* values, int64_t* places) const {
+    uint64_t keys[kMostRanked] = {}, ranks[kMostRanked];
+    for (int64_t i = 0; i < length_; ++i) keys[i] = entry(x, i).bits;
+    if (!rank_(keys, length_, ranks)) return false;
+    for (int64_t i = 0; i < length_; ++i) {
+      if (ranks[i] >= static_cast<uint64_t>(count_)) continue;
+      places[ranks[i]] = i;
+      values[ranks[i]] = x[i];
+    }
+    return true;
   }
   const E* sort(const T* x) const {
     E* const entries = entries_.mine();
@@ -147,6 +173,7 @@ class Line {
 
   int64_t length_, count_;
   bool descending_, selects_;
+  Rank rank_ = best_rank();
   int64_t room_;
   ThreadScratch<E> entries_, spare_;
 };

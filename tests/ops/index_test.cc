@@ -5,9 +5,12 @@
 #include <limits>
 
 #include "cpu/parallel.h"
+#include "ops/arithmetic.h"
+#include "ops/binary.h"
 #include "ops/embedding.h"
 #include "ops/indexing.h"
 #include "ops/sort.h"
+#include "ops/views.h"
 #include "tests/ops/gradcheck.h"
 #include "tests/errors.h"
 
@@ -41,6 +44,42 @@ TEST_CASE("gather and scatter") {
   CHECK(values(scatter_add(x, 1, i, ones({2, 3}, {kFloat64}))) == std::vector<double>{1, 1, 3, 3, 6, 5});
   CHECK(gather(x, 1, ints({}, {2, 0})).sizes() == IntArray{2, 0});
   CHECK(values(gather(scalar_tensor(3.0), 0, ints({0, 0}))) == std::vector<double>{3, 3});
+}
+
+TEST_CASE("lines that lie side by side are as each on its own") {
+  for (const Shape& shape : {Shape{70, 37}, Shape{3, 50, 20}, Shape{5, 9, 16}, Shape{2, 300, 1}}) {
+    const int d = shape.rank() - 2;
+    const Tensor x = count(shape, kFloat32), src = count(shape, kFloat32) + 0.5;
+    const Tensor index = remainder(count(shape, kInt64) * 7919, shape[d].raw());
+    const auto turned = [&](const Tensor& t) { return contiguous(transpose(t, -2, -1)); };
+    const auto back = [](const Tensor& t) { return values(transpose(t, -2, -1)); };
+    CHECK(values(gather(x, d, index)) == back(gather(turned(x), -1, turned(index))));
+    CHECK(values(scatter_add(x, d, index, src)) ==
+          back(scatter_add(turned(x), -1, turned(index), turned(src))));
+    CHECK(values(scatter(x, d, index, src)) == back(scatter(turned(x), -1, turned(index), turned(src))));
+    CHECK(values(scatter(x, d, index, -1)) == back(scatter(turned(x), -1, turned(index), -1)));
+  }
+}
+
+TEST_CASE("short lines are sorted, equal ones in order, for lengths around a register") {
+  for (int64_t n : {1, 2, 7, 8, 31, 32, 33, 100, 159, 160, 161, 300})
+    for (ScalarType dtype : {kFloat32, kInt32, kFloat64})
+      for (bool descending : {false, true}) {
+        const Tensor x = to(remainder(count({3, n}) * 7919, 13) - 6, dtype);
+        const SortResult all = sort(x, -1, descending);
+        const std::vector<double> from = values(x), found = values(all.values), places = values(all.indices);
+        for (size_t i = 0; i + 1 < found.size(); ++i) {
+          const auto line = i / static_cast<size_t>(n) * static_cast<size_t>(n);
+          REQUIRE(found[i] == from[line + static_cast<size_t>(places[i])]);
+          if ((i + 1) % static_cast<size_t>(n) == 0) continue;
+          REQUIRE((descending ? found[i] > found[i + 1] : found[i] < found[i + 1]) +
+                      (found[i] == found[i + 1]) ==
+                  1);
+          if (found[i] == found[i + 1]) REQUIRE(places[i] < places[i + 1]);
+        }
+        const int64_t k = (n + 1) / 2;
+        CHECK(values(topk(x, k, -1, descending).values) == values(narrow(all.values, 1, 0, k)));
+      }
 }
 
 TEST_CASE("whole entries") {
@@ -82,7 +121,8 @@ TEST_CASE("additions to small formats in the middle of a tensor") {
   CHECK(add(kBFloat16) == add(kFloat32));
   const auto gradient = [&](ScalarType dtype) {
     const Tensor leaf = to(x, dtype).requires_grad_();
-    return values(to(autograd::grad({index_select(leaf, 1, index)}, {leaf}, {to(source, dtype)})[0], kBFloat16));
+    return values(
+        to(autograd::grad({index_select(leaf, 1, index)}, {leaf}, {to(source, dtype)})[0], kBFloat16));
   };
   CHECK(gradient(kBFloat16) == gradient(kFloat32));
 }

@@ -115,8 +115,8 @@ TEST_CASE("weights by channel are as products and sums behind the normalisation"
       [&](const Tensors& in) {
         return in[0].dim() > 2 ? instance_norm(in[0], {}, {}, of(in, 1), of(in, 2)) : in[0] * 1;
       }};
-  for (const Shape& shape : {Shape{5, 8}, Shape{90, 72}, Shape{3, 4, 2}, Shape{2, 8, 5}, Shape{2, 4, 17, 3},
-                             Shape{2, 12, 4, 40}, Shape{0, 4, 3}, Shape{2, 4, 0}})
+  for (const Shape& shape : {Shape{5, 8}, Shape{90, 72}, Shape{1100, 72}, Shape{3, 4, 2}, Shape{2, 8, 5},
+                             Shape{2, 4, 17, 3}, Shape{2, 12, 4, 40}, Shape{0, 4, 3}, Shape{2, 4, 0}})
     for (size_t i = 0; i + (shape.rank() == 2) < norms.size(); ++i)
       for (ScalarType dtype : {kFloat64, kFloat32}) {
         const Tensor x = to(input(shape, 1, 3, 7).detach(), dtype).requires_grad_();

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "cpu/parallel.h"
+#include "ops/comparison.h"
 #include "ops/views.h"
 #include "tests/ops/gradcheck.h"
 #include "tests/errors.h"
@@ -91,6 +92,33 @@ TEST_CASE("columns are summed for every floating dtype, with several reduced dim
   }
   const Tensor middle = sum(plain({3, 700, 33}), {1});
   CHECK(values(middle)[40] == Approx(sum(plain({3, 700, 33}).select(0, 1).select(1, 7)).item<double>()));
+}
+
+TEST_CASE("rows that lie in runs are reduced as they would be in one piece") {
+  for (ScalarType dtype : {kFloat32, kFloat64}) {
+    const Tensor x = plain({9, 3, 1088}, 5, dtype),
+                 rows = reshape_to(contiguous(transpose(x, 0, 1)), {3, 9 * 1088});
+    CHECK(values(sum(x, {0, 2})) == values(sum(rows, {1})));
+    CHECK(values(amax(x, {0, 2})) == values(amax(rows, {1})));
+    CHECK(values(amin(x, {0, 2})) == values(amin(rows, {1})));
+    CHECK(values(mean(x, {0, 2})) == values(mean(rows, {1})));
+  }
+}
+
+TEST_CASE("any and all of columns of bools") {
+  for (const Shape& shape : {Shape{700, 40}, Shape{3, 70, 5000}, Shape{2, 9, 16}, Shape{1, 33}}) {
+    const Tensor numbers = plain(shape);
+    for (double cut : {-1.999, 1.999, 0.0}) {
+      const Tensor x = gt(numbers, cut), counted = to(x, kInt64);
+      for (const IntArray& dims : {IntArray{0}, IntArray{shape.rank() - 2}, IntArray{0, shape.rank() - 2}}) {
+        if (dims.size() > 1 && shape.rank() == 2) continue;
+        const Tensor found = sum(counted, dims);
+        const double n = static_cast<double>(shape.numel().raw()) / static_cast<double>(found.numel());
+        CHECK(values(any(x, dims)) == values(gt(found, 0)));
+        CHECK(values(all(x, dims)) == values(eq(found, n)));
+      }
+    }
+  }
 }
 
 TEST_CASE("dtypes of results") {

@@ -38,6 +38,8 @@ TEST_CASE("softmax along each dim, for lengths around the width of a register an
                                    {3, 5},
                                    {4, 4},
                                    {9, 37},
+                                   {12, 5},
+                                   {16, 70},
                                    {300, 70}}) {
       const double tolerance = dtype == kFloat64   ? 1e-14
                                : dtype == kFloat32 ? 2e-6
@@ -79,8 +81,26 @@ TEST_CASE("derivatives of softmax") {
     gradcheck([=](const Tensors& in) { return softmax(in[0], dim); }, {x});
     gradcheck([=](const Tensors& in) { return log_softmax(in[0], dim); }, {x});
   }
+  for (int64_t n : {7, 8, 9}) {
+    gradcheck([=](const Tensors& in) { return softmax(in[0], 1); }, {input({3, n})});
+    gradcheck([=](const Tensors& in) { return log_softmax(in[0], 1); }, {input({3, n})});
+  }
   gradcheck([](const Tensors& in) { return log_softmax(in[0], 0); }, {input({})});
   gradcheck([](const Tensors& in) { return softmax(to(in[0], kFloat64), -1, kFloat64); }, {x});
+}
+
+TEST_CASE("gradients of short rows in float32 are those in float64") {
+  for (int64_t n : {2, 8, 9, 15, 16, 17, 32, 33})
+    for (bool log : {false, true}) {
+      std::vector<std::vector<double>> found;
+      for (ScalarType dtype : {kFloat64, kFloat32}) {
+        const Tensor x = to(input({75, n}, -3, 3, 4).detach(), dtype).requires_grad_();
+        const Tensor y = log ? log_softmax(x, 1) : softmax(x, 1);
+        found.push_back(
+            autograd::grad({y}, {x}, {to(input({75, n}, -1, 1, 5).detach(), dtype)})[0].to_vector());
+      }
+      for (size_t i = 0; i < found[0].size(); ++i) REQUIRE(std::abs(found[0][i] - found[1][i]) <= 1e-5);
+    }
 }
 
 TEST_CASE("dtype, empty rows and refusals") {
