@@ -26,7 +26,8 @@ int64_t grain_of(const FusedProgram& p) {
 class Kept {
  public:
   Kept(const FusedProgram& p, int64_t elements, int64_t chunks)
-      : item_(elements * 8), memory_(item_ * static_cast<int64_t>(p.kept_wide.size()), chunks) {}
+      : item_(elements * (std::ranges::count(p.kept_wide, true) > 0 ? 8 : 4)),
+        memory_(item_ * static_cast<int64_t>(p.kept_wide.size()), chunks) {}
   void give(FusedTiles& tiles, const FusedProgram& p, int64_t offset = 0) const {
     for (size_t k = 0; k < p.kept_wide.size(); ++k)
       tiles.set_kept(static_cast<int>(k), at(static_cast<int>(k)) + offset * (p.kept_wide[k] ? 8 : 4));
@@ -148,7 +149,7 @@ class ColumnPanels {
         block_(column_block(p_.columns)),
         blocks_((p_.rows + block_ - 1) / block_),
         sums_(blocks_ * p_.columns * static_cast<int64_t>(p_.reductions.size())),
-        kept_(p_, kRows * strip_, blocks_ * strips_) {}
+        kept_(p_, std::min(kRows, p_.rows) * strip_, blocks_ * strips_) {}
 
   void run() const {
     if (measuring()) return;

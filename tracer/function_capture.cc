@@ -2,17 +2,13 @@
 #include "tracer/function_saved.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include <fmt/format.h>
 
 #include "engine/anomaly.h"
 #include "engine/runner.h"
 #include "engine/taper.h"
-#include "ir/passes/pipeline.h"
 #include "ir/verify.h"
-#include "rewrites/rewrites.h"
-#include "tracer/plan_cache.h"
 
 namespace retrograd {
 namespace {
@@ -22,43 +18,6 @@ std::vector<Number> hints(const ir::Graph& graph) {
   for (int32_t i = 0; i < graph.symbols.size(); ++i) numbers.push_back(graph.symbols.expr(i).hint);
   if (numbers.empty()) numbers.resize(1);
   return numbers;
-}
-
-// What is to be computed in the memory of an input, for the passes.
-std::vector<ir::OutsideWrite> outside_writes(const RecordedFunction& recorded) {
-  std::vector<ir::OutsideWrite> writes;
-  for (const RecordedFunction::Write& w : recorded.writes)
-    if (w.may_lie_there()) writes.push_back({w.input, w.output});
-  return writes;
-}
-
-// The graph that is planned: what the passes make of the recorded one. `given`: see ir::PassInput.
-ir::Graph optimised(const RecordedFunction& recorded, std::span<const int32_t> given = {}) {
-  const std::vector<ir::OutsideWrite> writes = outside_writes(recorded);
-  ir::PassInput input = rewrites::all();
-  input.writes = writes;
-  input.given = given;
-  input.executor = &executor_for(recorded.graph);
-  const ir::PassSet off = ir::passes_named(std::getenv(ir::kPassesOffVariable));
-  std::string settings =
-      fmt::format("executor: {}\npasses off: {}\nwrites:", input.executor->name(), off.to_string());
-  for (const ir::OutsideWrite& w : writes) settings += fmt::format(" {}:{}", w.input, w.output);
-  settings += "\ngiven:";
-  for (int32_t i : given) settings += fmt::format(" {}", i);
-  return plan_cache::find_or_make(recorded.graph, settings, [&] {
-    ir::Graph graph = recorded.graph.copy();
-    ir::run_passes(graph, {.input = input, .off = off});
-    return graph;
-  });
-}
-
-std::unique_ptr<Plan> plan_of(const ir::Graph& graph, std::vector<Source>& sources,
-                              std::span<const Number> numbers, std::span<const WrittenInput> writes,
-                              Plan::Arena arena) {
-  static const DriveLog no_log;
-  static const std::vector<RuleRun> no_rules;
-  sources.resize(graph.inputs().size(), Source{Source::Kind::constant});
-  return std::make_unique<Plan>(graph, sources, no_rules, no_log, numbers, executor_for(graph), writes, arena);
 }
 
 // Runs the backwards of a function that is recorded, and notes the leaves that they reach.
@@ -93,9 +52,9 @@ FunctionCapture::FunctionCapture(const Function& function, const Tensors& argume
     if (input.captured.defined())
       outside_.emplace_back(input.captured.get(), TensorLook(input.captured.impl()));
   numbers_ = hints(recorded_.graph);
-  planned_ = optimised(recorded_);
-  plan_ = plan_of(planned_, sources_, numbers_, written_inputs(arguments),
-                  kind == FunctionKind::step ? Plan::Arena::whole : Plan::Arena::none);
+  plan_forward(arguments);
+  for (auto& [ends, backward] : backwards_)
+    if (!backward->error) plan_backward(*backward);
 }
 
 FunctionCapture::~FunctionCapture() = default;
@@ -273,37 +232,8 @@ std::unique_ptr<FunctionCapture::Backward> FunctionCapture::record_backward(
   recorder.finish(retrograd::run_backward(request, walk, recorder), backward->recorded);
   ir::verify(backward->recorded.graph);
   backward->numbers = hints(backward->recorded.graph);
-  backward->planned = optimised(backward->recorded, given_inputs(backward->recorded));
-  backward->runs_code = std::ranges::any_of(backward->planned.nodes(), [](const ir::Node& n) {
-    return n.op->is(Trait::effect) && n.op->run_on_host;
-  });
-  backward->plan = plan_of(backward->planned, backward->sources, backward->numbers, {}, Plan::Arena::none);
-  for (const auto& [value, user] : backward->recorded.users) {
-    users_.resize(std::max(users_.size(), static_cast<size_t>(value) + 1));
-    std::vector<const Record*>& users = users_[static_cast<size_t>(value)];
-    if (!std::ranges::count(users, user)) users.push_back(user);
-  }
+  for (const auto& [value, user] : backward->recorded.users) note_user(static_cast<size_t>(value), user);
   return backward;
-}
-
-// The inputs of a backward whose memory goes with their last use, as far as this function knows: values that it has computed, that are no
-// results, and that share memory with no other saved one.
-std::vector<int32_t> FunctionCapture::given_inputs(const RecordedFunction& backward) const {
-  ir::MemoryClasses classes(recorded_.graph);
-  const std::vector<ir::ValueId> saved = recorder_->saved_values();
-  std::map<ir::ValueId, int> holders;
-  for (ir::ValueId v : saved) ++holders[classes.representative(v)];
-  for (const End& e : ends_)
-    if (e.recorded.defined() && e.recorded.impl().value_id != ir::kNoValue)
-      ++holders[classes.representative(e.recorded.impl().value_id)];
-  std::vector<int32_t> given;
-  for (size_t i = 0; i < backward.inputs.size(); ++i) {
-    if (backward.inputs[i].saved < 0) continue;
-    const ir::ValueId v = saved[static_cast<size_t>(backward.inputs[i].saved)];
-    if (classes.is_private(v) && holders[classes.representative(v)] == 1)
-      given.push_back(static_cast<int32_t>(i));
-  }
-  return given;
 }
 
 // Row-major memory that nothing else is bound to.

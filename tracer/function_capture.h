@@ -17,6 +17,7 @@
 #include <mutex>
 #include <optional>
 
+#include "ir/passes/recompute.h"
 #include "tracer/compile.h"
 #include "tracer/function_recorder.h"
 #include "tracer/plan.h"
@@ -118,7 +119,12 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   void find_inputs();
   void record_backwards();
   std::unique_ptr<Backward> record_backward(const std::vector<bool>& has_gradient);
+  void note_user(size_t saved, const Record* user);
+  void plan_forward(const Tensors& arguments);
+  void find_recompute();
+  ir::Graph graph_to_plan(const RecordedFunction& backward) const;
   std::vector<int32_t> given_inputs(const RecordedFunction& backward) const;
+  void plan_backward(Backward& backward);
   Backward& backward_for(std::span<TensorImpl* const> cotangents);
   std::vector<Number> read_numbers(bool first) const;
   std::vector<ir::Binding> bind(const Tensors& arguments) const;
@@ -158,6 +164,7 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   std::unique_ptr<FunctionRecorder> recorder_;
   std::mutex mutex_;
   std::map<std::vector<bool>, std::unique_ptr<Backward>> backwards_;  // by which ends have a gradient
+  ir::Recompute recompute_;
   std::vector<std::vector<const Record*>> users_;  // of each saved value: the records whose rules ask for it
 };
 

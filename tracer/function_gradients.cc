@@ -186,6 +186,7 @@ FunctionCapture::Backward& FunctionCapture::backward_for(std::span<TensorImpl* c
   std::unique_ptr<Backward>& backward = backwards_[has_gradient];
   if (!backward) {
     auto made = record_backward(has_gradient);
+    plan_backward(*made);
     backward = std::move(made);
   }
   if (backward->error) throw Error(*backward->error);

@@ -28,12 +28,15 @@ PassSet passes_named(const char* names) {
     const auto* pass = std::ranges::find(kPasses, name, &Pass::name);
     if (pass != std::end(kPasses))
       set.set(static_cast<size_t>(pass - kPasses));
+    else if (name == kRecompute)
+      set.set(kPassCount);
     else if (name == "all")
       set.set();
     else if (!name.empty()) {
       std::string known;
       for (const Pass& p : kPasses) known += fmt::format(" {}", p.name);
-      throw Error(Category::bad_argument, fmt::format("there is no pass \"{}\"; there are{}", name, known));
+      throw Error(Category::bad_argument,
+                  fmt::format("there is no pass \"{}\"; there are{} {}", name, known, kRecompute));
     }
   }
   return set;

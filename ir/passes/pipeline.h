@@ -32,13 +32,16 @@ inline constexpr Pass kPasses[] = {
 };
 inline constexpr size_t kPassCount = std::size(kPasses);
 
-using PassSet = std::bitset<kPassCount>;
+/// What is done to a function and its backward before the passes (ir/passes/recompute.h). It is switched off like them.
+inline constexpr std::string_view kRecompute = "recompute";
+
+using PassSet = std::bitset<kPassCount + 1>;  // the last: kRecompute
 
 /// The environment variable that names passes to be switched off. The library's user-facing part reads it
 /// once.
 inline constexpr const char* kPassesOffVariable = "RETROGRAD_PASSES_OFF";
-/// "cse,dce" as a set; none for null and "". "all" names all passes. Error(bad_argument) for a name that
-/// is no pass.
+/// "cse,dce" as a set; none for null and "". "all" names all of them. Error(bad_argument) for a name that
+/// is none.
 PassSet passes_named(const char* names);
 
 struct PassOptions {

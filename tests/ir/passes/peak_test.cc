@@ -52,7 +52,8 @@ void check_all_sets(const Case& c, const std::string& name, Counts& counts) {
     const ir::Graph now = c.after(ir::PassSet(set));
     if (c.peak(now) <= before) continue;
     ++counts.above;
-    FAIL_CHECK(name << ", passes off " << ir::PassSet(set) << ": " << before << " became " << c.peak(now) << "\n"
+    FAIL_CHECK(name << ", passes off " << ir::PassSet(set) << ": " << before << " became " << c.peak(now)
+                    << "\n"
                     << c.graph.print() << "became\n"
                     << now.print());
     return;
@@ -98,7 +99,8 @@ TEST_CASE("peaks of backwards of random programs") {
 
 TEST_CASE("peaks of recorded steps") {
   Counts counts;
-  for (const Step& step : recorded_steps::all_small()) check_all_sets({step.graph, step.writes}, step.name, counts);
+  for (const Step& step : recorded_steps::all_small())
+    check_all_sets({step.graph, step.writes}, step.name, counts);
 }
 
 TEST_CASE("figures of peaks", "[.figures]") {
@@ -111,15 +113,18 @@ TEST_CASE("figures of peaks", "[.figures]") {
     const Case c{step.graph, step.writes};
     const auto start = std::chrono::steady_clock::now();
     const ir::Graph now = c.after({});
-    const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    const double ms =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     const ir::Graph plain = c.after(ir::passes_named("fuse"));
     size_t grouped = 0;
     for (const ir::Node& n : now.nodes()) grouped += n.group >= 0;
     const auto free = ir::find_groups(plain, {rg::cpu_executor()});
-    std::printf("%-40s %7zu nodes, peak %10.3f -> %10.3f unfused, %10.3f MB; groups %d of %d, %zu of %td nodes; %.1f ms\n",
-                step.name.c_str(), now.nodes().size(), static_cast<double>(c.peak(step.graph)) / 1e6,
-                static_cast<double>(c.peak(plain)) / 1e6, static_cast<double>(c.peak(now)) / 1e6,
-                1 + std::ranges::max(now.nodes(), {}, &ir::Node::group).group, free.groups, grouped,
-                std::ranges::count_if(free.group, [](int32_t g) { return g >= 0; }), ms);
+    std::printf(
+        "%-40s %7zu nodes, peak %10.3f -> %10.3f unfused, %10.3f MB; groups %d of %d, %zu of %td nodes; %.1f "
+        "ms\n",
+        step.name.c_str(), now.nodes().size(), static_cast<double>(c.peak(step.graph)) / 1e6,
+        static_cast<double>(c.peak(plain)) / 1e6, static_cast<double>(c.peak(now)) / 1e6,
+        1 + std::ranges::max(now.nodes(), {}, &ir::Node::group).group, free.groups, grouped,
+        std::ranges::count_if(free.group, [](int32_t g) { return g >= 0; }), ms);
   }
 }
