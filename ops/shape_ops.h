@@ -106,7 +106,7 @@ struct ToDevice {
     void visit(AttrVisitor& v) { v.field("device", device); }
   };
   static constexpr std::string_view name = "to_device", doc = "a copy on another device; without one: on the CPU";
-  static constexpr std::string_view example = "f32[2,3] cuda:0 : f32[2,3]";
+  static constexpr std::string_view example = "f32[2,3] : f32[2,3]";
   static constexpr int8_t arity = 1;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
   static void infer(const Call& call, TensorImpl* const* outputs);

@@ -239,6 +239,7 @@ void convert_copy(const TensorImpl& from, TensorImpl& to) {
 void add_copy_kernels(KernelTable& table) {
   table.set(&ops::info<ops::Clone>, copy_kernel);
   table.set(&ops::info<ops::To>, copy_kernel);
+  table.set(&ops::info<ops::ToDevice>, copy_kernel);  // from the CPU to the CPU
   table.set(&ops::info<ops::Full>, full_kernel);
 }
 

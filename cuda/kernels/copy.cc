@@ -2,6 +2,7 @@
 //
 // What is dense on both sides and of one dtype is copied as memory. Between host and device both sides are dense: the public function sees
 // to the operand, the executor allocates the result.
+#include "ops/copy.h"
 #include "cuda/executor.h"
 #include "cuda/kernels/elementwise.h"
 #include "cuda/kernels/launchers.h"
@@ -22,6 +23,13 @@ void copy_kernel(const Call& call, TensorImpl* const* outputs) {
   if (from.dtype() == to.dtype() && from.is_contiguous() && to.is_contiguous())
     return Gpu::current().copy(to.data(), from.data(), bytes_of(to));
   convert_copy(from, to);
+}
+
+// (old, source): the source.
+void replace_kernel(const Call& call, TensorImpl* const* outputs) {
+  Call of_source = call;
+  of_source.operands = call.operands.subspan(1);
+  copy_kernel(of_source, outputs);
 }
 
 void to_device_kernel(const Call& call, TensorImpl* const* outputs) {
@@ -45,6 +53,7 @@ void full_kernel(const Call& call, TensorImpl* const* outputs) {
 void add_copy_kernels(KernelTable& table) {
   table.set(&ops::info<ops::Clone>, copy_kernel);
   table.set(&ops::info<ops::To>, copy_kernel);
+  table.set(&ops::info<ops::Copy>, replace_kernel);
   table.set(&ops::info<ops::ToDevice>, to_device_kernel);
   table.set(&ops::info<ops::Full>, full_kernel);
 }

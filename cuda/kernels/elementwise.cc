@@ -167,9 +167,7 @@ void fill(const Call& call, TensorImpl& output, Scalar value) {
   of_one.operands = {&none, 1};
   ElementwiseCall c;
   set_number(c, value);
-  // Floating numbers come from double, whatever the output is: rounded once.
-  const ScalarType type = is_integral(output.dtype(), true) ? kInt64 : kFloat64;
-  launch_row(of_one, c, output, *Gpu::current().launchers().copy, type, output.dtype());
+  launch_row(of_one, c, output, *Gpu::current().launchers().copy, output.dtype(), output.dtype());
 }
 
 void add_elementwise_kernels(KernelTable& table) {

@@ -22,7 +22,7 @@ double any_number(ScalarType dtype, bool nonzero) {
     const double v = std::floor(dtype == kUInt8 ? uniform(0, 20) : uniform(-20, 20));
     return nonzero && (v == 0 || dtype == kBool) ? 3 : v;
   }
-  constexpr double kSpecial[] = {0., -0., 1, -1, 0.5, -2, 1e-3, 30, -30, 1e4, INFINITY, -INFINITY, NAN};
+  constexpr double kSpecial[] = {0., -0., 1, -1, 0.5, -2, 1e-3, 20, -20, INFINITY, -INFINITY, NAN};
   if (random_bits() % 5 == 0) return kSpecial[random_bits() % std::size(kSpecial)];
   return random_bits() % 2 ? uniform(-1, 1) : uniform(-6, 6);
 }
@@ -77,8 +77,8 @@ ScalarType operand_dtype(const Case& c, int k, ScalarType dtype) {
 void compare(const Case& c, const Tensors& operands, void* attrs) {
   Tensors there;
   for (const Tensor& x : operands) there.push_back(with_layout_on_device(x));
-  // Functions of a large argument differ by what its rounding makes of it.
-  expect_same(emit(c.op, operands, attrs), emit(c.op, there, attrs), 4);
+  // Where terms cancel, results differ by the errors of the terms.
+  expect_same(emit(c.op, operands, attrs), emit(c.op, there, attrs), c.arity == 1 ? 4 : 16);
 }
 
 void try_dtype(const Case& c, ScalarType dtype) {

@@ -37,7 +37,9 @@ class Fields final : public rg::AttrVisitor {
     add(name, "[" + list + "]");
   }
   void field(std::string_view name, rg::ScalarType& v) override { add(name, std::string(rg::short_name(v))); }
-  void field(std::string_view, rg::Device&) override {}
+  void field(std::string_view name, rg::Device& v) override {
+    if (!(v == rg::kCPU)) add(name, rg::to_string(v));
+  }
 
  private:
   void add(std::string_view name, std::string value) { all.emplace_back(name, std::move(value)); }

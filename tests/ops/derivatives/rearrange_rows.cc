@@ -93,6 +93,12 @@ Rows rearrange_rows() {
   Rows rows;
   add_conversions(rows);
   rows.push_back(row(
+      "to_device",
+      [](const Tensors& x) {
+        return rg::ops::emit<rg::ops::ToDevice>({x[0].get()}, {rg::kCPU}, {});
+      },
+      matrices()));
+  rows.push_back(row(
       "flip",
       [](const Tensors& x) {
         return rg::flip(x[0], {0, -1});
