@@ -32,7 +32,7 @@ ir::Graph optimised(const ir::Graph& graph, std::span<const ir::OutsideWrite> wr
   ir::PassInput input = rewrites::all();
   input.writes = writes;
   input.given = given;
-  input.executor = &executor_for(recorded.graph);
+  input.executor = &executor_for(graph);
   const ir::PassSet off = passes_off();
   std::string settings =
       fmt::format("executor: {}\npasses off: {}\nwrites:", input.executor->name(), off.to_string());
