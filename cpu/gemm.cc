@@ -178,8 +178,7 @@ void run_batch(const Gemm<T>& first, std::span<const BatchOffsets> offsets) {
     for (int64_t i = 0; i < (measuring() ? std::min<int64_t>(count, 1) : count); ++i) one(i);
     return;
   }
-  const int64_t grain =
-      std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(kTileWork / 2) / std::max(work, 1.0)));
+  const int64_t grain = std::max<int64_t>(1, static_cast<int64_t>(kTileWork / std::max(work, 1.0)));
   const int64_t chunks = count_chunks(count, grain);
   const ScratchRoom room(measure_chunk(chunks, [&] { one(0); }), chunks);
   parallel_range(count, grain, [&](int64_t begin, int64_t end) {

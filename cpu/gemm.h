@@ -3,10 +3,10 @@
 // for that.
 //
 // A transposed operand is one whose strides are swapped; nothing is copied for it. The kernels are in
-// cpu/kernels/gemm.cc, one set per instruction-set level; gemm.cc cuts the work. Cuts depend on sizes and
+// cpu/kernels/gemm.cc, one set per instruction-set level; gemm.cc cuts the work. How k is cut depends on sizes and
 // strides alone and each element of C is summed by one thread in a fixed order: results do not depend on the
-// number of threads. They differ in bits between instruction-set levels. Memory that overlaps between C and
-// an operand is not allowed. Start reading at gemm().
+// number of threads, though the tiles that threads take do. They differ in bits between instruction-set levels.
+// Memory that overlaps between C and an operand is not allowed. Start reading at gemm().
 #pragma once
 
 #include <cstdint>

@@ -28,14 +28,16 @@ namespace gemm_detail {
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }
 
-inline constexpr int64_t kDepth = 256;         // of one block of k, in packed elements
-inline constexpr int64_t kDepthStep = 16;      // which the depth of a block is a multiple of, for the packing
-inline constexpr int64_t kRowPanels = 24;      // of a tile: 144 rows (336 with AVX-512)
-inline constexpr int64_t kColumnPanels = 48;   // of a tile, if there are several blocks of k
-inline constexpr int64_t kTileWork = 1 << 20;  // multiplications below which a tile is not made smaller
-inline constexpr int64_t kTilesAThread = 4;    // number above which tiles are not made smaller
+inline constexpr int64_t kDepth = 256;        // of one block of k, in packed elements
+inline constexpr int64_t kDepthStep = 16;     // which the depth of a block is a multiple of, for the packing
+inline constexpr int64_t kRowPanels = 24;     // of a tile: 144 rows (336 with AVX-512)
+inline constexpr int64_t kColumnPanels = 48;  // of a tile, if there are several blocks of k
+inline constexpr double kTileWork = 1 << 19;  // multiplications of a tile, at least
+inline constexpr int64_t kTilesAThread = 4;   // at most, where they could be larger
 inline constexpr int64_t kSmallBytes = 32 << 10;  // a B of this size stays in the first-level cache
-inline constexpr int64_t kFarBytes = 1024;        // steps along k from which reading A where it lies is slow
+// Time to pack a panel, or a panel of B on the way, and what threads lose to others in the time of a tile.
+inline constexpr double kTimePacked = 0.5, kTimeOnTheWay = 0.2, kTimeUneven = 0.04;
+inline constexpr int64_t kFarBytes = 1024;  // steps along k from which reading A where it lies is slow
 
 template <class T>
 using Packed = typename GemmTypes<T>::Packed;
@@ -78,7 +80,7 @@ struct Plan {
     b = packing_of_b(g);
     rows.count = ceil_div(rows.size, kRowPanels);
     if (g.k > depth) columns.count = ceil_div(columns.size, kColumnPanels);
-    cut(g.k, loop_threads(), b != Packing::within || rows.count > 1);
+    cut(g.k, loop_threads());
     if (b == Packing::on_the_way && rows.size / rows.count < 2)
       b = kGroup<T> > 1 ? Packing::within : Packing::none;
     if (b == Packing::within && rows.count > 1) b = Packing::before;
@@ -102,18 +104,40 @@ struct Plan {
     return g.n > 4 * kernel.columns && step >= kFarBytes;
   }
 
-  // Into more tiles for several threads, while each is still worth a chunk; first across unless `any`.
-  void cut(int64_t k, int64_t threads, bool any) {
+  // For several threads: into the numbers of pieces for which the last thread is done first, in time units of a row
+  // panel times a column panel.
+  void cut(int64_t k, int64_t threads) {
     const double work = static_cast<double>(rows.size * kernel.rows) *
                         static_cast<double>(columns.size * kernel.columns) * static_cast<double>(k);
-    while (threads > 1 && tiles() < kTilesAThread * threads &&
-           work >= static_cast<double>(2 * kTileWork * tiles())) {
-      const bool down = 2 * rows.count <= rows.size, across = 2 * columns.count <= columns.size;
-      if (!down && !across) break;
-      const bool wide = columns.largest() * kernel.columns >= rows.largest() * kernel.rows;
-      Pieces& side = across && (wide || !down || !any) ? columns : rows;
-      side.count *= 2;
-    }
+    if (threads == 1 || work < 2 * kTileWork) return;
+    const int64_t most = static_cast<int64_t>(
+        std::min(work / kTileWork, static_cast<double>(std::max(kTilesAThread * threads, 2 * tiles()))));
+    Pieces best_rows = rows, best_columns = columns;
+    double best = time(rows, columns, threads);
+    for (Pieces c = columns; c.count <= c.size && c.count <= most; ++c.count)
+      for (Pieces r = rows; r.count <= r.size && r.count * c.count <= most; ++r.count) {
+        const double cost = time(r, c, threads);
+        if (cost >= best) continue;
+        best = cost;
+        best_rows = r;
+        best_columns = c;
+      }
+    rows = best_rows;
+    columns = best_columns;
+  }
+
+  // Packing is part of it. More tiles even out what threads lose to others.
+  double time(const Pieces& r, const Pieces& c, int64_t threads) const {
+    const auto row_panels = static_cast<double>(r.largest()),
+               column_panels = static_cast<double>(c.largest());
+    const bool before = b == Packing::within && r.count > 1;
+    const double packed = b == Packing::on_the_way          ? kTimeOnTheWay
+                          : b == Packing::within && !before ? kTimePacked
+                                                            : 0;
+    const int64_t rounds = ceil_div(r.count * c.count, threads);
+    const double tile = row_panels * column_panels + packed * column_panels + kTimePacked * row_panels;
+    return static_cast<double>(rounds) * tile * (1 + kTimeUneven / static_cast<double>(rounds)) +
+           (before ? kTimePacked * static_cast<double>(c.size) / static_cast<double>(threads) + 1 : 0);
   }
 };
 
