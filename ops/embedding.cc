@@ -87,7 +87,7 @@ Tensor one_hot(Operand index, int64_t num_classes) {
   }
   Shape shape = i.impl().shape();
   shape.push_back(num_classes);
-  const Tensor none = full(shape, 0, {kInt64, i.device()}, index.where());
+  const Tensor none = expand_to(full({}, 0, {kInt64, i.device()}, index.where()), shape);
   return scatter(Operand(none, index.where()), -1, unsqueeze(index, -1), Operand(Scalar(1), index.where()));
 }
 

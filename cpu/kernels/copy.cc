@@ -48,7 +48,7 @@ namespace {
 
 constexpr int64_t kGrain = 32768;  // elements a chunk
 constexpr int64_t kTile = 512;
-constexpr int64_t kShortRun = 32;
+constexpr int64_t kShortRun = 64;
 constexpr int64_t kSquare = 64;  // of a transpose
 
 struct Axis {

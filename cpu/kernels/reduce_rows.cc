@@ -21,11 +21,11 @@ template <class T, class F>
   return sweep.sums[0];
 }
 
-// Sixteen interleaved products in double: wide enough that partial products of floats neither overflow nor
+// Interleaved products in double: wide enough that partial products of floats neither overflow nor
 // vanish early.
 template <class T>
 double product(const T* x, int64_t n) {
-  constexpr int kLanes = 16;
+  constexpr int kLanes = 32;
   double p[kLanes];
   for (double& v : p) v = 1;
   int64_t i = 0;

@@ -33,19 +33,26 @@ void store(const T* from, int64_t n, void* target, int64_t step) {
     for (int64_t i = 0; i < n; ++i) to[i * step] = convert<To>(from[i]);
 }
 
-// Short runs without a call: words of 16 bytes, the last one again from the end.
-void move_bytes(const char* from, int64_t n, char* to) {
+// n bytes in words of a size, the last one again from the end.
+template <int size>
+[[gnu::always_inline]] inline void move_words(const char* from, int64_t n, char* to) {
   struct Word {
-    char bytes[16];
+    char bytes[size];
   };
-  if (n < 16 || n > 256) {
-    __builtin_memcpy(to, from, static_cast<size_t>(n));
-    return;
-  }
   Word last;
-  __builtin_memcpy(&last, from + n - 16, 16);
-  for (int64_t i = 0; i + 16 <= n; i += 16) __builtin_memcpy(to + i, from + i, 16);
-  __builtin_memcpy(to + n - 16, &last, 16);
+  __builtin_memcpy(&last, from + n - size, size);
+  for (int64_t i = 0; i + size <= n; i += size) __builtin_memcpy(to + i, from + i, size);
+  __builtin_memcpy(to + n - size, &last, size);
+}
+
+// Short runs without a call.
+void move_bytes(const char* from, int64_t n, char* to) {
+  if (n < 16 || n > 512)
+    __builtin_memcpy(to, from, static_cast<size_t>(n));
+  else if (n < 64)
+    move_words<16>(from, n, to);
+  else
+    move_words<64>(from, n, to);
 }
 
 // n times a value. From the first line of the cache on in whole ones: stores across two cost twice.

@@ -59,12 +59,10 @@ void add_matrices(Rows& rows) {
         [upper](const Tensors& x) { return rg::cholesky(x[0] + rg::transpose(x[0], -2, -1), upper); },
         regular_cases()));
   // The power 0 is a constant.
-  for (const int n : {-2, -1, 1, 2, 3, 5}) {
-    const Tensor batch = transposed({2, 3, 3}, {0.1, 0.9});
-    rows.push_back(row("matrix_power " + std::to_string(n),
-                       [n](const Tensors& x) { return rg::matrix_power(x[0], n); },
-                       {{regular(real({2, 2}, {-1, 0}))}, {n < 0 ? regular(batch) : batch}, {real({0, 0})}}));
-  }
+  for (const int n : {-2, -1, 1, 2, 3, 5})
+    rows.push_back(
+        row("matrix_power " + std::to_string(n), [n](const Tensors& x) { return rg::matrix_power(x[0], n); },
+            {{regular(real({2, 2}, {-1, 0}))}, {regular(transposed({2, 3, 3}))}, {real({0, 0})}}));
   rows.push_back(row("trace", [](const Tensors& x) { return rg::trace(x[0]); },
                      {{real({3, 3})}, {transposed({2, 4})}, {strided({3, 2})}, {real({0, 2})}}));
 }
