@@ -59,7 +59,6 @@ struct Block : Place {
   std::vector<unsigned> order;
   std::vector<Warp> warps;
   Barrier barrier;
-  std::vector<std::unique_ptr<Fiber>> fibers;
   Fiber scheduler, *current = &scheduler;
   std::exception_ptr error;
   char start, end;
@@ -68,6 +67,8 @@ struct Block : Place {
 Block* block = nullptr;
 Running* self = nullptr;
 std::mutex one_launch;
+std::vector<std::unique_ptr<Fiber>>& fibers =
+    *new std::vector<std::unique_ptr<Fiber>>;  // kept for all launches
 std::atomic<unsigned> seed_of_all{0};
 
 // ---- fibers ----
@@ -90,27 +91,37 @@ ON_HOST_QUIET void switch_to(Fiber& to) {
 #endif
   on_host_switch(&from.sp, to.sp);
 #if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(from.fake, nullptr, nullptr);
+  // A fiber is always come to from the scheduler, of this launch or of a later one.
+  Fiber& scheduler = block->scheduler;
+  const bool is_fiber = &from != &scheduler;
+  __sanitizer_finish_switch_fiber(from.fake, is_fiber ? &scheduler.bottom : nullptr,
+                                  is_fiber ? &scheduler.size : nullptr);
 #endif
 }
 
-ON_HOST_QUIET void run_next_thread(Fiber& me) {
+ON_HOST_QUIET void begin_next_thread(Fiber& me) {
+  Quiet quiet;
   const unsigned t = block->order[block->next++];
   const dim3 d = block->dim;
   Warp& warp = block->warps[t / kWarp];
   me.thread = {{{t % d.x, t / d.x % d.y, t / (d.x * d.y)}, t % kWarp}, &warp};
   self = &me.thread;
   me.busy = me.used = true;
+}
+
+ON_HOST_QUIET void run_next_thread(Fiber& me) {
+  begin_next_thread(me);
   __tsan_acquire(&block->start);
   try {
     block->kernel();
   } catch (...) {
+    Quiet quiet;
     if (!block->error) block->error = std::current_exception();
   }
   __tsan_release(&block->end);
   me.busy = false;
   block->live--;
-  warp.live &= ~(1u << me.thread.lane);
+  me.thread.warp->live &= ~(1u << me.thread.lane);
 }
 
 ON_HOST_QUIET void fiber_main() {
@@ -125,9 +136,9 @@ ON_HOST_QUIET void fiber_main() {
 }
 
 ON_HOST_QUIET Fiber& idle_fiber() {
-  for (auto& f : block->fibers)
+  for (auto& f : fibers)
     if (!f->busy && !(kFiberPerThread && f->used)) return *f;
-  Fiber& f = *block->fibers.emplace_back(new Fiber);
+  Fiber& f = *fibers.emplace_back(new Fiber);
   f.stack.reset(new char[kStack]);
   f.bottom = f.stack.get();
   f.size = kStack;
@@ -180,15 +191,15 @@ ON_HOST_QUIET void begin_block(Block& b, unsigned i, size_t shared) {
   std::memset(b.shared, 0xff, shared);
   b.warps.assign((b.total + kWarp - 1) / kWarp, {});
   for (unsigned t = 0; t < b.total; t++) b.warps[t / kWarp].live |= 1u << t % kWarp;
-  for (auto& f : b.fibers) f->used = false;
+  for (auto& f : fibers) f->used = false;
   __tsan_release(&b.start);
 }
 
 // Lets every thread go on that can. False when none could.
 ON_HOST_QUIET bool advance(Block& b) {
   bool moved = false;
-  for (size_t f = 0; f < b.fibers.size(); f++) {
-    Fiber& fiber = *b.fibers[f];
+  for (size_t f = 0; f < fibers.size(); f++) {
+    Fiber& fiber = *fibers[f];
     const Running& t = fiber.thread;
     if (fiber.busy && (b.error || t.waits->generation != t.seen)) switch_to(fiber), moved = true;
   }
@@ -247,9 +258,6 @@ ON_HOST_QUIET void launch(const Launch& at, std::function<void()> kernel) {
   b.scheduler.tsan = __tsan_get_current_fiber();
 #endif
   run_grid(b, at);
-#if defined(__SANITIZE_THREAD__)
-  for (auto& f : b.fibers) __tsan_destroy_fiber(f->tsan);
-#endif
   block = nullptr;
   self = nullptr;
   if (b.error) std::rethrow_exception(b.error);
