@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/error.h"
+#include "engine/ref.h"
 
 namespace retrograd {
 namespace {
@@ -22,23 +23,13 @@ constexpr int64_t kMostBytes = int64_t{1} << 48;
 constinit std::atomic<int64_t> live_bytes{0}, peak_bytes{0}, limit_bytes{0};
 constinit std::atomic<int64_t> fail_countdown{0};
 
-// A counter that only its thread writes and any thread reads: no locked instruction.
-class OwnCounter {
- public:
-  void add(int64_t n) { value_.store(get() + n, std::memory_order_relaxed); }
-  int64_t get() const { return value_.load(std::memory_order_relaxed); }
+using detail::Counts;
 
- private:
-  std::atomic<int64_t> value_{0};
-};
-
-struct Counts;
-
-// All threads' counts, and what threads that ended had counted. Never destroyed, as LargeCache.
+// All threads' counts, and what was counted on threads that were not listed. Never destroyed, as LargeCache.
 struct CountsList {
   std::mutex mutex;
   std::vector<const Counts*> all;
-  std::atomic<int64_t> allocations{0}, tensors{0};
+  Counts others;  // changed under the lock
 
   static CountsList& instance() {
     static CountsList* list = new CountsList;
@@ -46,30 +37,23 @@ struct CountsList {
   }
 };
 
-// `closed` is set when the thread ends: what objects of static lifetime do after that is counted in the list.
-struct Counts {
-  OwnCounter allocations, tensors;
-  bool closed = false;
-
-  Counts() {
+// Lists its thread's counts. What objects of static lifetime do when it is gone is counted among the others.
+struct Listed {
+  Listed() {
     CountsList& list = CountsList::instance();
     std::lock_guard lock(list.mutex);
-    list.all.push_back(this);
+    list.all.push_back(&detail::counts);
+    detail::counts.is_listed = true;
   }
-  ~Counts() {
-    closed = true;
+  ~Listed() {
     CountsList& list = CountsList::instance();
     std::lock_guard lock(list.mutex);
-    std::erase(list.all, this);
-    list.allocations += allocations.get();
-    list.tensors += tensors.get();
+    std::erase(list.all, &detail::counts);
+    list.others.allocations.add(detail::counts.allocations.get());
+    list.others.tensors.add(detail::counts.tensors.get());
+    detail::counts.is_listed = false;
   }
 };
-
-Counts& counts() {
-  static thread_local Counts instance;
-  return instance;
-}
 
 // Large blocks by rounded size: classes at eighths of powers of two, so that at most 1/8 is wasted. Never destroyed: tensors of static
 // lifetime may be freed after it would have been.
@@ -120,23 +104,37 @@ struct LargeCache {
 };
 
 void count_allocation(int64_t bytes) {
-  Counts& c = counts();
-  if (c.closed)
-    ++CountsList::instance().allocations;
-  else
-    c.allocations.add(1);
+  detail::count(&Counts::allocations, 1);
   if (fail_countdown.load(std::memory_order_relaxed) > 0 && fail_countdown.fetch_sub(1) == 1)
     throw OutOfMemory(bytes, live_bytes, limit_bytes);
   if (bytes > kMostBytes) throw OutOfMemory(bytes, live_bytes, limit_bytes);
-  const int64_t live = live_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  const int64_t live = add_relaxed(live_bytes, bytes);
   const int64_t limit = limit_bytes.load(std::memory_order_relaxed);
   if (limit > 0 && live > limit) {
-    live_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+    add_relaxed(live_bytes, -bytes);
     throw OutOfMemory(bytes, live - bytes, limit);
   }
   int64_t peak = peak_bytes.load(std::memory_order_relaxed);
   while (live > peak && !peak_bytes.compare_exchange_weak(peak, live, std::memory_order_relaxed)) {
   }
+}
+
+void* allocate_large(size_t bytes) {
+  if (bytes > kLargest) detail::fail_allocation(bytes);
+  if (!kPooling) return pool_allocate(bytes);
+  const size_t size = LargeCache::rounded(bytes);
+  if (void* block = LargeCache::instance().take(size)) return block;
+  try {
+    return pool_allocate(size);
+  } catch (const OutOfMemory&) {
+    memory::empty_cache();
+    return pool_allocate(size);
+  }
+}
+
+void free_large(void* block, size_t bytes) noexcept {
+  if (!kPooling) return pool_free(block, bytes);
+  if (!LargeCache::instance().give(block, LargeCache::rounded(bytes))) std::free(block);
 }
 
 }  // namespace
@@ -148,44 +146,37 @@ void fail_allocation(size_t bytes) {
 }
 
 void* allocate_block(size_t bytes) {
-  if (bytes > kLargest) fail_allocation(bytes);
-  if (!kPooling || bytes <= kPoolLargest) return pool_allocate(bytes);
-  const size_t size = LargeCache::rounded(bytes);
-  if (void* block = LargeCache::instance().take(size)) return block;
-  try {
-    return pool_allocate(size);
-  } catch (const OutOfMemory&) {
-    memory::empty_cache();
-    return pool_allocate(size);
-  }
+  return bytes <= kPoolLargest ? pool_allocate(bytes) : allocate_large(bytes);
 }
 
 void free_block(void* block, size_t bytes) noexcept {
-  if (!kPooling || bytes <= kPoolLargest) return pool_free(block, bytes);
-  if (!LargeCache::instance().give(block, LargeCache::rounded(bytes))) std::free(block);
+  bytes <= kPoolLargest ? pool_free(block, bytes) : free_large(block, bytes);
 }
 
 void* allocate_data(size_t bytes, size_t header) {
   count_allocation(static_cast<int64_t>(bytes));
+  const size_t all = header + bytes;
   try {
-    return allocate_block(header + bytes);
+    return all <= kPoolLargest ? pool_allocate(all) : allocate_large(all);
   } catch (...) {
-    live_bytes.fetch_sub(static_cast<int64_t>(bytes), std::memory_order_relaxed);
+    add_relaxed(live_bytes, -static_cast<int64_t>(bytes));
     throw;
   }
 }
 
 void free_data(void* block, size_t bytes, size_t header) noexcept {
-  live_bytes.fetch_sub(static_cast<int64_t>(bytes), std::memory_order_relaxed);
+  add_relaxed(live_bytes, -static_cast<int64_t>(bytes));
   free_block(block, header + bytes);
 }
 
-void count_tensor(int delta) {
-  Counts& c = counts();
-  if (c.closed)
-    CountsList::instance().tensors += delta;
-  else
-    c.tensors.add(delta);
+constinit thread_local Counts counts [[gnu::tls_model("initial-exec")]];
+
+void count_unlisted(OwnCounter Counts::*counter, int64_t n) {
+  static thread_local Listed listed;
+  if (counts.is_listed) return (counts.*counter).add(n);
+  CountsList& list = CountsList::instance();
+  std::lock_guard lock(list.mutex);
+  (list.others.*counter).add(n);
 }
 
 }  // namespace detail
@@ -195,7 +186,7 @@ namespace memory {
 Stats stats() {
   CountsList& list = CountsList::instance();
   std::lock_guard lock(list.mutex);
-  Stats s{live_bytes, peak_bytes, list.allocations, list.tensors};
+  Stats s{live_bytes, peak_bytes, list.others.allocations.get(), list.others.tensors.get()};
   for (const Counts* c : list.all) {
     s.allocations += c->allocations.get();
     s.live_tensors += c->tensors.get();

@@ -6,6 +6,8 @@
 // Under a sanitizer every block goes straight to malloc and free, so that it sees each lifetime.
 #pragma once
 
+#include <atomic>
+
 #include "engine/pool.h"
 
 namespace retrograd {
@@ -37,7 +39,33 @@ void* allocate_block(size_t bytes);  // not counted: small ones from the pool, l
 void free_block(void* block, size_t bytes) noexcept;
 void* allocate_data(size_t bytes, size_t header);  // header + bytes, which are counted; throws OutOfMemory
 void free_data(void* block, size_t bytes, size_t header) noexcept;
-void count_tensor(int delta);
+
+// A counter that only its thread writes and any thread reads: no locked instruction.
+class OwnCounter {
+ public:
+  void add(int64_t n) { value_.store(get() + n, std::memory_order_relaxed); }
+  int64_t get() const { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<int64_t> value_{0};
+};
+
+// What a thread counts while it is listed: from its first count to its end.
+struct Counts {
+  OwnCounter allocations, tensors;
+  bool is_listed = false;
+};
+extern constinit thread_local Counts counts [[gnu::tls_model("initial-exec")]];
+void count_unlisted(OwnCounter Counts::*counter, int64_t n);
+
+inline void count(OwnCounter Counts::*counter, int64_t n) {
+  if (counts.is_listed) [[likely]]
+    (counts.*counter).add(n);
+  else
+    count_unlisted(counter, n);
+}
+inline void count_tensor(int delta) { count(&Counts::tensors, delta); }
+
 }  // namespace detail
 
 }  // namespace retrograd

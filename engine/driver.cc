@@ -1,6 +1,8 @@
 // See engine/driver.h. Driver::run is the loop; start reading there.
 #include "engine/driver.h"
 
+#include <optional>
+
 #include <fmt/format.h>
 
 #include "engine/rule.h"
@@ -18,7 +20,7 @@ class Driver {
   Tensors run() {
     captured_.resize(request_.input_edges.size());
     for (size_t i = 0; i < request_.roots.size(); ++i)
-      receive(request_.root_edges[i], request_.cotangents[i]);
+      receive(request_.root_edges[i], Tensor(request_.cotangents[i]));
     run_leaves(Walk::kBeforeAll);
     return run_from(0);
   }
@@ -46,10 +48,6 @@ class Driver {
   struct Lists {
     Hooks tensor, pre, post;
   };
-  static Lists hooks_of(const Record& record) {
-    if (!record.hooks) return {};
-    return {record.hooks->tensor.snapshot(), record.hooks->pre.snapshot(), {}};
-  }
 
   template <class F>
   static void with_context(const Record& record, const F& f) {
@@ -61,20 +59,27 @@ class Driver {
       throw;
     }
   }
+  // A long tape lies far away in memory: the records to come are fetched while others run.
+  static void prefetch(const Record* record) {
+    for (size_t line = 0; line < sizeof(Record) + 96; line += 64)
+      __builtin_prefetch(reinterpret_cast<const char*>(record) + line);
+  }
   Tensors run_from(size_t k) {
+    constexpr size_t kAhead = 4;
     const auto& order = walk_.order();
     for (; k < order.size(); ++k) {
+      if (k + kAhead < order.size()) prefetch(order[k + kAhead].record);
       if (order[k].runs || order[k].captured) run_record(order[k], static_cast<uint32_t>(k));
       run_leaves(static_cast<int32_t>(k));
     }
     return std::move(captured_);
   }
   void run_record(const Walk::Item& item, uint32_t ordinal);
-  void run_rule(Record& record, uint32_t ordinal, const Lists& hooks, std::span<Tensor> grads);
+  void run_rule(Record& record, uint32_t ordinal, const Hooks* pre_hooks, std::span<Tensor> grads);
   void finish_rule(Record& record, uint32_t ordinal, std::span<Tensor> grads, std::span<Tensor> given);
   void run_leaves(int32_t after);
   void run_leaf(const Walk::Leaf& item, uint32_t index);
-  void receive(const Edge& edge, const Tensor& grad);
+  void receive(const Edge& edge, Tensor&& grad);
   void capture(const Edge& edge, const Tensor& grad);
   void capture_results(Record& record, std::span<Tensor> grads);
   void tensor_hooks(const Hooks& hooks, std::span<Tensor> grads, bool by_output);
@@ -93,13 +98,13 @@ class Driver {
   size_t next_leaf_ = 0;
 };
 
-void Driver::receive(const Edge& edge, const Tensor& grad) {
+void Driver::receive(const Edge& edge, Tensor&& grad) {
   if (!grad.defined()) return;
   const uint32_t at = walk_.target(edge);
   if (at == SeqMap::kNone) return;
   Tensor& sum = grads_[at];
   if (!sum.defined()) {
-    sum = grad;
+    sum = std::move(grad);
   } else {
     TensorImpl* operands[] = {sum.get(), grad.get()};
     Tensor result;
@@ -133,11 +138,12 @@ void Driver::run_record(const Walk::Item& item, uint32_t ordinal) {
   for (const Tensor& g : grads) any |= g.defined();
   if (!any) return;
   if (observer_) observer_->record_begins(ordinal);
-  const Lists hooks = hooks_of(record);
   if (item.captured && item.runs) capture_results(record, grads);
+  std::optional<Lists> hooks;  // few records have any
   if (record.hooks) {
+    hooks = Lists{record.hooks->tensor.snapshot(), record.hooks->pre.snapshot(), {}};
     origin(record, ordinal, "tensor hook");
-    tensor_hooks(hooks.tensor, grads, true);
+    tensor_hooks(hooks->tensor, grads, true);
     for (auto& [output_nr, box] : record.hooks->retained) {
       if (!grads[output_nr].defined()) continue;
       RetainGradAttrs attrs{box.get()};
@@ -146,14 +152,15 @@ void Driver::run_record(const Walk::Item& item, uint32_t ordinal) {
     }
   }
   if (item.captured && !item.runs) capture_results(record, grads);
-  if (item.runs) with_context(record, [&] { run_rule(record, ordinal, hooks, grads); });
+  if (item.runs)
+    with_context(record, [&] { run_rule(record, ordinal, hooks ? &hooks->pre : nullptr, grads); });
   for (Tensor& g : grads) g.reset();
 }
 
-void Driver::run_rule(Record& record, uint32_t ordinal, const Lists& hooks, std::span<Tensor> grads) {
-  if (!hooks.pre.empty()) {
+void Driver::run_rule(Record& record, uint32_t ordinal, const Hooks* pre_hooks, std::span<Tensor> grads) {
+  if (pre_hooks && !pre_hooks->empty()) {
     origin(record, ordinal, "pre hook");
-    list_hooks(hooks.pre, grads, {});
+    list_hooks(*pre_hooks, grads, {});
   }
   origin(record, ordinal, "rule");
   if (record.hooks && record.hooks->saved) record.hooks->saved->begin(!request_.retain_graph);
@@ -177,7 +184,7 @@ void Driver::finish_rule(Record& record, uint32_t ordinal, std::span<Tensor> gra
     list_hooks(record.hooks->post.snapshot(), given, grads);
   }
   for (int i = 0; i < record.operands; ++i)
-    if (record.edge(i)) receive(record.edge(i), given[i]);
+    if (record.edge(i)) receive(record.edge(i), std::move(given[i]));
 }
 
 void Driver::run_leaves(int32_t after) {

@@ -61,11 +61,12 @@ inline constexpr ScalarType kByte = kUInt8;
 /// Number of dtypes, Undefined not counted; valid dtypes are 0 .. kScalarTypeCount - 1.
 inline constexpr int kScalarTypeCount = static_cast<int>(ScalarType::Undefined);
 
-/// Bytes of one element; 0 for Undefined.
-constexpr size_t element_size(ScalarType dtype) {
-  constexpr size_t sizes[kScalarTypeCount + 1] = {8, 4, 2, 2, 1, 1, 8, 4, 1, 1, 0};
-  return sizes[static_cast<int>(dtype)];
+namespace detail {
+inline constexpr uint8_t kElementSizes[kScalarTypeCount + 1] = {8, 4, 2, 2, 1, 1, 8, 4, 1, 1, 0};
 }
+
+/// Bytes of one element; 0 for Undefined.
+constexpr size_t element_size(ScalarType dtype) { return detail::kElementSizes[static_cast<int>(dtype)]; }
 
 /// True for the six floating types, float8 among them.
 constexpr bool is_floating(ScalarType dtype) { return dtype <= kFloat8_e5m2; }

@@ -34,8 +34,9 @@ void set_tangent(TensorImpl& cell, uint64_t level, Tensor tangent) {
 // Gives the tangent to the slot in which a record keeps this result of its own.
 void Dual::note_in_slots(TensorImpl& result, const Tensor& tangent) {
   Record* record = result.grad_fn.get();
-  if (!record || !(record->saved_results >> result.output_nr & 1)) return;
-  Slot& slot = record->slot(record->slot_of_result(static_cast<int>(result.output_nr)));
+  const int nr = record ? record->slot_of_result(static_cast<int>(result.output_nr)) : -1;
+  if (nr < 0) return;
+  Slot& slot = record->slot(nr);
   if (slot.value)
     set_tangent(*slot.value, level_, tangent);
   else if (slot.packed)

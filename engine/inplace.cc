@@ -321,8 +321,9 @@ void write_history(TensorImpl& self, const Tensor& result, bool recorded) {
 // A record that saved its result shall see later writes to self.
 void saved_result_is_self(const TensorImpl& self, const TensorImpl& result) {
   Record* record = result.grad_fn.get();
-  if (!record || !(record->saved_results >> result.output_nr & 1)) return;
-  Slot& slot = record->slot(record->slot_of_result(static_cast<int>(result.output_nr)));
+  const int nr = record ? record->slot_of_result(static_cast<int>(result.output_nr)) : -1;
+  if (nr < 0) return;
+  Slot& slot = record->slot(nr);
   if (!slot.value || !(slot.value->storage() == result.storage())) return;
   slot.value->alias(self);
   slot.version = self.storage()->version();

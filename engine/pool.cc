@@ -1,10 +1,11 @@
-// See engine/pool.h. Order: Slab, Heap (locked), Lists (of a thread), the four functions. A free block's first words are its links.
+// See engine/pool.h. Order: the system, Slab, Heap (locked), what a thread has, the functions. A free block's first words are its links.
 #include "engine/pool.h"
 
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <mutex>
 #include <utility>
@@ -15,26 +16,19 @@
 namespace retrograd {
 namespace {
 
-constexpr size_t kGranule = 64, kSlab = size_t{2} << 20, kClasses = kPoolLargest / kGranule + 1;
-constexpr size_t kKept = size_t{1} << 30;  // free bytes in the heap that are not given back
+using Block = detail::PoolBlock;
+using List = detail::PoolList;
+using detail::pool_class;
+using detail::pool_lists;
+
+constexpr size_t kGranule = kPoolGranule, kClasses = kPoolClasses;
+constexpr size_t kHuge = size_t{2} << 20, kSlab = kHuge;  // a page of the large kind
+constexpr size_t kKept = size_t{1} << 30;                 // free bytes in the heap that are not given back
 constexpr uint32_t kListBytes = 256 << 10;
 
-constexpr size_t class_of(size_t bytes) { return (bytes + kGranule - 1) / kGranule; }
 constexpr uint32_t list_length(size_t cls) {
   return static_cast<uint32_t>(kListBytes / (std::max<size_t>(cls, 1) * kGranule));
 }
-
-void* system_allocate(size_t bytes) {
-  void* p = std::aligned_alloc(kGranule, class_of(bytes) * kGranule);
-  if (!p) detail::fail_allocation(bytes);
-  return p;
-}
-
-struct Block {
-  Block* next;
-  Block* next_list;  // of the first block of a list that lies in the heap
-  uint32_t length;   // the same
-};
 
 // The head of a slab; blocks begin one granule behind it.
 struct Slab {
@@ -72,8 +66,9 @@ class Heap {
     trim_locked();
     next_trim_ = std::max(kKept, 2 * free_);
   }
-  /// A list, or null.
+  /// A list, or null. Looks before it locks: whoever cuts new blocks asks for each of them.
   Block* take(size_t cls) {
+    if (!lists_[cls].load(std::memory_order_relaxed)) return nullptr;
     std::lock_guard lock(mutex_);
     Block* first = lists_[cls];
     if (!first) return nullptr;
@@ -158,9 +153,8 @@ class Heap {
   size_t trim_locked() noexcept {
     for (size_t cls = 0; cls < kClasses; ++cls)
       for_each_block(lists_[cls], [&](Block* b) { Slab::of(b)->free += cls * kGranule; });
-    const auto lists = std::exchange(lists_, {});
     free_ = 0;
-    for (size_t cls = 0; cls < kClasses; ++cls) keep_used(cls, lists[cls]);
+    for (size_t cls = 0; cls < kClasses; ++cls) keep_used(cls, lists_[cls].exchange(nullptr));
     const size_t before = slabs_.size();
     std::erase_if(slabs_, [](Slab* slab) {
       const bool goes = slab->is_unused();
@@ -172,121 +166,95 @@ class Heap {
   }
 
   std::mutex mutex_;
-  std::array<Block*, kClasses> lists_{};
+  std::array<std::atomic<Block*>, kClasses> lists_{};  // changed under the lock
   std::vector<Slab*> slabs_;
   std::vector<Range> left_;
   size_t free_ = 0, next_trim_ = kKept;
 };
 
-// All zero at first and after the thread's end: then `room` sends the first free, and `first` the first allocation, to the slow path.
-struct Lists {
-  struct List {
-    Block* first;
-    Block* full;  // a second list of full length, or null
-    uint32_t room;
-  };
-  List of[kClasses];
+// The rest of what a thread has. All zero at first.
+struct OfThread {
   Range range;
   bool is_ready, is_closed;
-
-  void* allocate(size_t cls) {
-    List& list = of[cls];
-    Block* block = list.first;
-    if (!block) [[unlikely]]
-      return refill(cls);
-    list.first = block->next;
-    ++list.room;
-    return block;
-  }
-  void free(void* p, size_t cls) noexcept {
-    List& list = of[cls];
-    if (!list.room) [[unlikely]]
-      return free_into_full(p, cls);
-    --list.room;
-    auto* block = static_cast<Block*>(p);
-    block->next = list.first;
-    list.first = block;
-  }
-  /// Hands all blocks to the heap.
-  void give_back() noexcept;
-
- private:
-  void* refill(size_t cls);
-  void free_into_full(void* p, size_t cls) noexcept;
-  void get_ready();
 };
+constinit thread_local OfThread of_thread [[gnu::tls_model("initial-exec")]]{};
 
-constinit thread_local Lists lists [[gnu::tls_model("initial-exec")]]{};
-
-void Lists::get_ready() {
-  struct AtEnd {
-    ~AtEnd() {
-      lists.give_back();
-      Heap::instance().leave(lists.range);
-      lists = {};
-      lists.is_closed = true;
-    }
-  };
-  static thread_local AtEnd at_end;
-  for (size_t cls = 0; cls < kClasses; ++cls) of[cls].room = list_length(cls);
-  is_ready = true;
-}
-
-void* Lists::refill(size_t cls) {
-  if (is_closed) return Heap::instance().allocate_one(cls);
-  if (!is_ready) get_ready();
-  List& list = of[cls];
-  if (list.full) {
-    list.first = std::exchange(list.full, nullptr);
-    list.room = 0;
-    return allocate(cls);
-  }
-  if (Block* taken = Heap::instance().take(cls)) {
-    list.first = taken;
-    list.room = list_length(cls) - taken->length;
-    return allocate(cls);
-  }
-  const size_t size = cls * kGranule;
-  if (!range.has(size)) range = Heap::instance().exchange_range(std::exchange(range, {}), size);
-  return range.cut(size);
-}
-
-void Lists::free_into_full(void* p, size_t cls) noexcept {
-  if (is_closed) {
-    static_cast<Block*>(p)->next = nullptr;
-    return Heap::instance().give(cls, static_cast<Block*>(p), 1);
-  }
-  if (!is_ready) get_ready();
-  List& list = of[cls];
-  if (list.first) {
-    if (list.full) Heap::instance().give(cls, list.full, list_length(cls));
-    list.full = std::exchange(list.first, nullptr);
-    list.room = list_length(cls);
-  }
-  free(p, cls);
-}
-
-void Lists::give_back() noexcept {
+/// Hands all blocks to the heap.
+void give_back() noexcept {
   for (size_t cls = 0; cls < kClasses; ++cls) {
-    List& list = of[cls];
+    List& list = pool_lists[cls];
     if (list.first) Heap::instance().give(cls, list.first, list_length(cls) - list.room);
     if (list.full) Heap::instance().give(cls, list.full, list_length(cls));
     list = {nullptr, nullptr, list_length(cls)};
   }
 }
 
+void get_ready() {
+  struct AtEnd {
+    ~AtEnd() {
+      give_back();
+      Heap::instance().leave(of_thread.range);
+      of_thread = {{}, false, true};
+      std::ranges::fill(pool_lists, List{});
+    }
+  };
+  static thread_local AtEnd at_end;
+  for (size_t cls = 0; cls < kClasses; ++cls) pool_lists[cls].room = list_length(cls);
+  of_thread.is_ready = true;
+}
+
 }  // namespace
 
-void* pool_allocate(size_t bytes) {
-  return kPooling && bytes <= kPoolLargest ? lists.allocate(class_of(bytes)) : system_allocate(bytes);
+constinit thread_local List detail::pool_lists[kClasses] [[gnu::tls_model("initial-exec")]]{};
+
+void* detail::pool_refill(size_t cls) {
+  if (of_thread.is_closed) return Heap::instance().allocate_one(cls);
+  if (!of_thread.is_ready) get_ready();
+  const size_t size = cls * kGranule;
+  List& list = pool_lists[cls];
+  if (list.full) {
+    list.first = std::exchange(list.full, nullptr);
+    list.room = 0;
+    return pool_allocate(size);
+  }
+  if (Block* taken = Heap::instance().take(cls)) {
+    list.first = taken;
+    list.room = list_length(cls) - taken->length;
+    return pool_allocate(size);
+  }
+  Range& range = of_thread.range;
+  if (!range.has(size)) range = Heap::instance().exchange_range(std::exchange(range, {}), size);
+  return range.cut(size);
 }
 
-void pool_free(void* block, size_t bytes) noexcept {
-  return kPooling && bytes <= kPoolLargest ? lists.free(block, class_of(bytes)) : std::free(block);
+void detail::pool_free_into_full(void* p, size_t cls) noexcept {
+  if (of_thread.is_closed) {
+    static_cast<Block*>(p)->next = nullptr;
+    return Heap::instance().give(cls, static_cast<Block*>(p), 1);
+  }
+  if (!of_thread.is_ready) get_ready();
+  List& list = pool_lists[cls];
+  if (list.first) {
+    if (list.full) Heap::instance().give(cls, list.full, list_length(cls));
+    list.full = std::exchange(list.first, nullptr);
+    list.room = list_length(cls);
+  }
+  pool_free(p, cls * kGranule);
 }
+
+// A block that is worth pages of the large kind lies at the beginning of one: fewer faults and misses of the page table.
+void* detail::allocate_from_system(size_t bytes) {
+  const size_t alignment = bytes >= 2 * kHuge ? kHuge : kGranule;
+  void* p = std::aligned_alloc(alignment, pool_class(bytes) * kGranule);
+  if (!p) fail_allocation(bytes);
+  if (bytes >= 2 * kHuge) madvise(p, bytes / kHuge * kHuge, MADV_HUGEPAGE);
+  return p;
+}
+
+void detail::free_to_system(void* block) noexcept { std::free(block); }
 
 size_t pool_trim() {
-  if (lists.is_ready) lists.give_back();
+  if (of_thread.is_ready) give_back();
   return Heap::instance().trim();
 }
 

@@ -14,7 +14,8 @@
 
 namespace retrograd {
 
-inline constexpr size_t kPoolLargest = 4096;
+inline constexpr size_t kPoolLargest = 4096, kPoolGranule = 64;
+inline constexpr size_t kPoolClasses = kPoolLargest / kPoolGranule + 1;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kPooling = false;
@@ -22,9 +23,54 @@ inline constexpr bool kPooling = false;
 inline constexpr bool kPooling = true;
 #endif
 
+namespace detail {
+
+// A free block.
+struct PoolBlock {
+  PoolBlock* next;
+  PoolBlock* next_list;  // of the first block of a list that lies in the heap
+  uint32_t length;       // the same
+};
+
+// The free blocks of a class. All zero at first and after the thread's end: then `room` sends the first free, and `first` the first
+// allocation, to the slow path.
+struct PoolList {
+  PoolBlock* first;
+  PoolBlock* full;  // a second list of full length, or null
+  uint32_t room;    // for blocks that may still be freed into the first
+};
+extern constinit thread_local PoolList pool_lists[kPoolClasses] [[gnu::tls_model("initial-exec")]];
+
+constexpr size_t pool_class(size_t bytes) { return (bytes + kPoolGranule - 1) / kPoolGranule; }
+void* pool_refill(size_t cls);
+void pool_free_into_full(void* block, size_t cls) noexcept;
+void* allocate_from_system(size_t bytes);
+void free_to_system(void* block) noexcept;
+
+}  // namespace detail
+
 /// 64-byte aligned; more than kPoolLargest bytes come from malloc. Throws OutOfMemory.
-void* pool_allocate(size_t bytes);
-void pool_free(void* block, size_t bytes) noexcept;
+inline void* pool_allocate(size_t bytes) {
+  if (!kPooling || bytes > kPoolLargest) return detail::allocate_from_system(bytes);
+  detail::PoolList& list = detail::pool_lists[detail::pool_class(bytes)];
+  detail::PoolBlock* block = list.first;
+  if (!block) [[unlikely]]
+    return detail::pool_refill(detail::pool_class(bytes));
+  list.first = block->next;
+  ++list.room;
+  return block;
+}
+
+inline void pool_free(void* p, size_t bytes) noexcept {
+  if (!kPooling || bytes > kPoolLargest) return detail::free_to_system(p);
+  detail::PoolList& list = detail::pool_lists[detail::pool_class(bytes)];
+  if (!list.room) [[unlikely]]
+    return detail::pool_free_into_full(p, detail::pool_class(bytes));
+  --list.room;
+  auto* block = static_cast<detail::PoolBlock*>(p);
+  block->next = list.first;
+  list.first = block;
+}
 
 /// Gives slabs without a block in use back to the system; counts as free what this thread and the heap hold. Returns their bytes.
 size_t pool_trim();

@@ -1,6 +1,7 @@
 // RefPtr<T>: an intrusive, atomically counted pointer, and RefCounted, the counter.
 // Locked instructions are skipped where they are not needed: by the only owner, who drops the last reference, and as long as the process
 // has one thread (glibc keeps track of that, for the same use in std::shared_ptr). T provides `static void destroy(T*) noexcept`.
+// add_relaxed() is such an addition for other counters.
 #pragma once
 
 #include <sys/single_threaded.h>
@@ -11,14 +12,18 @@
 
 namespace retrograd {
 
+/// The new value.
+template <class T>
+T add_relaxed(std::atomic<T>& counter, T n) {
+  if (!__libc_single_threaded) return counter.fetch_add(n, std::memory_order_relaxed) + n;
+  const T value = counter.load(std::memory_order_relaxed) + n;
+  counter.store(value, std::memory_order_relaxed);
+  return value;
+}
+
 class RefCounted {
  public:
-  void add_ref() const {
-    if (__libc_single_threaded)
-      refs_.store(refs_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    else
-      refs_.fetch_add(1, std::memory_order_relaxed);
-  }
+  void add_ref() const { add_relaxed(refs_, uint32_t{1}); }
   /// True when the last reference went away.
   bool drop_ref() const {
     const uint32_t refs = refs_.load(std::memory_order_acquire);

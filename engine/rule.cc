@@ -11,8 +11,17 @@ Tensor RuleContext::grad_or_zeros(int i) const {
   return grads_[i].defined() ? grads_[i] : zeros_of(out_type(i), record_.where);
 }
 
+bool RuleContext::is_repeated(int i) const {
+  const TypeMeta &x = record_.types()[i], &result = record_.types()[record_.operands];
+  if (x.rank != result.rank) return true;
+  const Dim *from = record_.dims() + x.first_dim, *to = record_.dims() + result.first_dim;
+  for (int k = 0; k < x.rank && from != to; ++k)
+    if (from[k].raw() == 1 && to[k].raw() != 1) return true;
+  return false;
+}
+
 const Tensor& RuleContext::value(int slot) {
-  RG_ASSERT(slot < record_.slots);
+  RG_ASSERT(slot >= 0);  // it was saved
   Tensor& value = values_[slot];
   if (!value.defined()) {
     UnpackAttrs attrs{&record_, slot};

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 
 #include "engine/tape.h"
 
@@ -14,9 +15,11 @@ namespace retrograd {
 /// A short list of tensors; the first few without allocation.
 class TensorList {
  public:
-  explicit TensorList(int size) : size_(size), more_(size > kInline ? static_cast<size_t>(size) : 0) {}
+  explicit TensorList(int size)
+      : size_(size),
+        more_(size > kInline ? std::make_unique<Tensor[]>(static_cast<size_t>(size)) : nullptr) {}
   int size() const { return size_; }
-  Tensor* data() { return size_ > kInline ? more_.data() : inline_.data(); }
+  Tensor* data() { return more_ ? more_.get() : inline_.data(); }
   Tensor& operator[](int i) { return data()[i]; }
   std::span<Tensor> span() { return {data(), static_cast<size_t>(size_)}; }
 
@@ -24,7 +27,7 @@ class TensorList {
   static constexpr int kInline = 4;
   int size_;
   std::array<Tensor, kInline> inline_;
-  Tensors more_;
+  std::unique_ptr<Tensor[]> more_;
 };
 
 class RuleContext {
@@ -40,14 +43,10 @@ class RuleContext {
   /// Operand i as saved (or the number that stands for it).
   Operand in(int i) {
     if (is_number(i)) return Operand(number(), record_.where);
-    RG_ASSERT(record_.saved_operands >> i & 1);
     return Operand(value(record_.slot_of_operand(i)), record_.where);
   }
   /// Result i as saved.
-  const Tensor& out(int i = 0) {
-    RG_ASSERT(record_.saved_results >> i & 1);
-    return value(record_.slot_of_result(i));
-  }
+  const Tensor& out(int i = 0) { return value(record_.slot_of_result(i)); }
   template <class A>
   const A& attrs() const {
     return *static_cast<const A*>(attrs_ptr());
@@ -58,6 +57,9 @@ class RuleContext {
   /// Type of operand i and of result i; sizes may be symbols.
   TensorType type(int i) const { return emitter_.type_of(record_, i); }
   TensorType out_type(int i = 0) const { return emitter_.type_of(record_, record_.operands + i); }
+  /// Whether operand i is repeated to the shape of the result, with which it broadcasts: a matter of ranks and of sizes that are 1, so the
+  /// answer is that of every record with this structure.
+  bool is_repeated(int i) const;
   bool has_operand(int i) const { return record_.types()[i].dtype != ScalarType::Undefined; }
   SourceLocation where() const { return record_.where; }
   const OpInfo& op() const { return *record_.op; }
@@ -107,6 +109,9 @@ class TangentContext {
   int operands() const { return static_cast<int>(call_.operands.size()); }
   TensorType type(int i) const { return call_.operands[i]->type(); }
   TensorType out_type(int i = 0) const { return results_[i].impl().type(); }
+  /// Whether operand i is repeated to the shape of the result, with which it broadcasts: a matter of ranks and of sizes that are 1, so the
+  /// answer is that of every record with this structure.
+  bool is_repeated(int i) const;
   bool has_operand(int i) const { return call_.operands[i] != nullptr; }
   SourceLocation where() const { return call_.where; }
   const Call& call() const { return call_; }

@@ -52,9 +52,10 @@ void Runner::emit(const Call& call, Tensor* results) {
   const OpInfo& op = *call.op;
   if (op.run_on_host) return op.run_on_host(call, results);
   for (size_t i = 0; i < call.operands.size(); ++i) {
-    if (!call.operands[i] && op.arity > 0 && !(op.optional >> i & 1))
+    const TensorImpl* x = call.operands[i];
+    if (!x && op.arity > 0 && !(op.optional >> i & 1)) [[unlikely]]
       fail_call(call, Category::bad_argument, fmt::format("operand {} is undefined", i));
-    if (call.operands[i] && call.operands[i]->graph)
+    if (x && x->graph) [[unlikely]]
       fail_call(call, Category::bad_argument, "a value of a recorded graph has no data");
   }
   TensorImpl* outputs[kMaxOutputs];

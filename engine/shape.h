@@ -78,6 +78,13 @@ class Shape {
       if (!(a.dims_[i] == b.dims_[i])) return false;
     return true;
   }
+  /// The same integers and symbols: unlike ==, it asks no symbol for its value.
+  bool is_same(const Shape& other) const {
+    if (rank_ != other.rank_) return false;
+    for (int i = 0; i < rank_; ++i)
+      if (dims_[i].raw() != other.dims_[i].raw()) return false;
+    return true;
+  }
 
  private:
   void copy(const Shape& other) {
@@ -109,14 +116,17 @@ inline void check_extent(const Shape& shape) {
     if (!d.is_symbolic() && d.raw() > 1) n = Dim::checked_mul(n, d.raw());
 }
 
-/// Row-major strides of `shape`, in elements. Error(bad_argument) as for check_extent.
-inline void contiguous_strides(const Shape& shape, int64_t* strides) {
+/// Row-major strides of `shape`, in elements; returns the number of elements. Error(bad_argument) as for check_extent.
+inline int64_t contiguous_strides(const Shape& shape, int64_t* strides) {
   int64_t step = 1;
+  bool is_empty = false;
   for (int i = shape.rank() - 1; i >= 0; --i) {
     strides[i] = step;
     const int64_t size = shape[i].value();
-    step = Dim::checked_mul(step, size > 1 ? size : 1);
+    is_empty |= size == 0;
+    if (size > 1) step = Dim::checked_mul(step, size);
   }
+  return is_empty ? 0 : step;
 }
 
 /// The shape that `a` and `b` broadcast to (NumPy's rule). Error(shape_mismatch) otherwise.

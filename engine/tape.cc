@@ -2,11 +2,11 @@
 #include "engine/tape.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <new>
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include "ir/bookkeeping.h"
 
@@ -35,126 +35,132 @@ uint64_t draw_seq(uint64_t after) {
 // ---- hashes -------------------------------------------------------------------------------------------------------------------
 // Structure: op, attributes without sizes and numbers, dtypes, ranks, which dims are 0 or 1, which operands want a gradient.
 // Sizes: everything else that a plan depends on. Numbers (Scalar) are in neither: they are inputs of the captured graph.
-struct HashWords {
-  uint64_t structure[64], size[64];
-  int structures = 0, sizes = 0;
-  void add_structure(uint64_t w) {
-    if (structures == 64) fold(structure, structures);
-    structure[structures++] = w;
-  }
-  void add_size(uint64_t w) {
-    if (sizes == 64) fold(size, sizes);
-    size[sizes++] = w;
-  }
-  static void fold(uint64_t* words, int& n) {
-    words[0] = XXH3_64bits(words, static_cast<size_t>(n) * 8);
-    n = 1;
-  }
-  void add_dim(Dim d) {
-    add_structure(d.raw() == 0 || d.raw() == 1 ? static_cast<uint64_t>(d.raw()) : 2);
-    add_size(static_cast<uint64_t>(d.raw()));
-  }
-};
+void fold_dim(Record& r, Dim d) {
+  r.structure_hash =
+      fold_hash(r.structure_hash, static_cast<uint64_t>(d.raw() == 0 || d.raw() == 1 ? d.raw() : 2));
+  r.size_hash = fold_hash(r.size_hash, static_cast<uint64_t>(d.raw()));
+}
 
 class HashVisitor final : public AttrVisitor {
  public:
-  explicit HashVisitor(HashWords& words) : w_(words) {}
-  void field(std::string_view, bool& v) override { w_.add_structure(v); }
-  void field(std::string_view, int64_t& v) override { w_.add_structure(static_cast<uint64_t>(v)); }
-  void field(std::string_view, Dim& v) override { w_.add_dim(v); }
-  void field(std::string_view, Scalar& v) override { w_.add_structure(static_cast<uint64_t>(v.kind())); }
+  explicit HashVisitor(Record& record) : r_(record) {}
+  void field(std::string_view, bool& v) override { fold(v); }
+  void field(std::string_view, int64_t& v) override { fold(static_cast<uint64_t>(v)); }
+  void field(std::string_view, Dim& v) override { fold_dim(r_, v); }
+  void field(std::string_view, Scalar& v) override { fold(static_cast<uint64_t>(v.kind())); }
   void field(std::string_view, Shape& v) override {
-    w_.add_structure(static_cast<uint64_t>(v.rank()));
-    for (Dim d : v) w_.add_dim(d);
+    fold(static_cast<uint64_t>(v.rank()));
+    for (Dim d : v) fold_dim(r_, d);
   }
   void field(std::string_view, IntList& v) override {
-    w_.add_structure(static_cast<uint64_t>(v.size()));
-    for (int64_t i : v) w_.add_structure(static_cast<uint64_t>(i));
+    fold(static_cast<uint64_t>(v.size()));
+    for (int64_t i : v) fold(static_cast<uint64_t>(i));
   }
-  void field(std::string_view, ScalarType& v) override { w_.add_structure(static_cast<uint64_t>(v)); }
+  void field(std::string_view, ScalarType& v) override { fold(static_cast<uint64_t>(v)); }
   void field(std::string_view, Device& v) override {
-    w_.add_structure(static_cast<uint64_t>(v.type) << 8 | static_cast<uint8_t>(v.index));
+    fold(static_cast<uint64_t>(v.type) << 8 | static_cast<uint8_t>(v.index));
   }
 
  private:
-  HashWords& w_;
+  void fold(uint64_t word) { r_.structure_hash = fold_hash(r_.structure_hash, word); }
+
+  Record& r_;
 };
 
-// One word per type: dtype, device, rank and two bits a dim.
-void hash_type(HashWords& words, const TypeMeta& t, const Dim* dims) {
-  uint64_t w = static_cast<uint64_t>(t.dtype) | static_cast<uint64_t>(t.device.type) << 8 |
-               static_cast<uint64_t>(static_cast<uint8_t>(t.device.index)) << 16 |
-               static_cast<uint64_t>(t.rank) << 24;
-  for (int i = 0; i < t.rank; ++i) {
-    const int64_t d = dims[t.first_dim + i].raw();
-    w |= static_cast<uint64_t>(d == 0 ? 1 : d == 1 ? 2 : 3) << (32 + 2 * i);
-    words.add_size(static_cast<uint64_t>(d));
-  }
-  words.add_structure(w);
-}
-
 void hash_record(Record& r, uint64_t wants) {
-  HashWords words;
-  words.add_structure(reinterpret_cast<uintptr_t>(r.op));
-  words.add_structure(wants);
-  words.add_structure(uint64_t{r.operands} | uint64_t{r.outputs} << 16);
-  for (int i = 0; i < r.operands + r.outputs; ++i) hash_type(words, r.types()[i], r.dims());
-  if (r.op->visit_attrs) {
-    HashVisitor visitor(words);
-    r.op->visit_attrs(r.attrs(), visitor);
+  uint64_t structure = reinterpret_cast<uintptr_t>(r.op), size = 0;
+  structure = fold_hash(structure, wants);
+  structure = fold_hash(structure, uint64_t{r.operands} | uint64_t{r.outputs} << 16);
+  const TypeMeta* types = r.types();
+  const Dim* dims = r.dims();
+  for (int i = 0; i < r.type_count(); ++i) {
+    // One word per type: dtype, device, rank and two bits a dim.
+    const TypeMeta& t = types[i];
+    uint64_t word = static_cast<uint64_t>(t.dtype) | static_cast<uint64_t>(t.device.type) << 8 |
+                    static_cast<uint64_t>(static_cast<uint8_t>(t.device.index)) << 16 |
+                    static_cast<uint64_t>(t.rank) << 24;
+    for (int k = 0; k < t.rank; ++k) {
+      const int64_t d = dims[t.first_dim + static_cast<uint32_t>(k)].raw();
+      word |= static_cast<uint64_t>(d == 0 ? 1 : d == 1 ? 2 : 3) << (32 + 2 * k);
+      size = fold_hash(size, static_cast<uint64_t>(d));
+    }
+    structure = fold_hash(structure, word);
   }
-  r.structure_hash = XXH3_64bits(words.structure, static_cast<size_t>(words.structures) * 8);
-  r.size_hash = XXH3_64bits(words.size, static_cast<size_t>(words.sizes) * 8);
+  r.structure_hash = structure;
+  r.size_hash = size;
+  if (!r.op->visit_attrs) return;
+  HashVisitor visitor(r);
+  r.op->visit_attrs(r.attrs(), visitor);
 }
 
-// ---- layout of a record's block --------------------------------------------------------------------------------------------------
-constexpr size_t align_up(size_t n, size_t a = 16) { return (n + a - 1) / a * a; }
-
-constexpr size_t attrs_offset(size_t operands, size_t slots) {
-  return align_up(sizeof(Record) + operands * sizeof(Edge) + slots * sizeof(Slot));
+// ---- a record's block ---------------------------------------------------------------------------------------------------------
+// Operands, then results.
+const TensorImpl* value_of(const Call& call, const Tensor* results, size_t i) {
+  return i < call.operands.size() ? call.operands[i] : results[i - call.operands.size()].get();
 }
 
-int count_dims(const Call& call, const Tensor* results) {
-  int n = 0;
-  for (TensorImpl* x : call.operands) n += x ? x->rank() : 0;
-  for (int i = 0; i < call.outputs; ++i) n += results[i].defined() ? results[i].impl().rank() : 0;
+// Which values have a shape that is not that of the value before (bit i; of value 63 and above always), and the sizes of these shapes.
+struct NewShapes {
+  uint64_t values = 0;
+  size_t dims = 0;
+  bool has(size_t i) const { return i >= 63 || values >> i & 1; }
+
+  NewShapes(const Call& call, const Tensor* results) {
+    const Shape* before = nullptr;
+    for (size_t i = 0; i < call.operands.size() + static_cast<size_t>(call.outputs); ++i) {
+      const TensorImpl* x = value_of(call, results, i);
+      if (!x || (before && i < 63 && before->is_same(x->shape()))) continue;
+      before = &x->shape();
+      dims += static_cast<size_t>(before->rank());
+      values |= uint64_t{1} << (i & 63);
+    }
+  }
+};
+
+// Few bits are set: counting them one by one is shorter than what the compiler calls where a machine may have no instruction for it.
+size_t slot_count(const SaveSet& saves) {
+  size_t n = 0;
+  for (uint64_t set : {saves.operands, saves.results})
+    for (; set; set &= set - 1) ++n;
   return n;
 }
 
-RefPtr<Record> allocate_record(const Call& call, const Tensor* results, SaveSet saves) {
+RefPtr<Record> allocate_record(const Call& call, SaveSet saves, size_t dims) {
   const size_t operands = call.operands.size(), outputs = static_cast<size_t>(call.outputs);
-  const size_t slots =
-      static_cast<size_t>(__builtin_popcountll(saves.operands) + __builtin_popcountll(saves.results));
-  const size_t at_attrs = attrs_offset(operands, slots);
-  const size_t at_types = align_up(at_attrs + call.op->attrs_size);
-  const size_t at_dims = align_up(at_types + (operands + outputs) * sizeof(TypeMeta), alignof(Dim));
-  const size_t size = at_dims + static_cast<size_t>(count_dims(call, results)) * sizeof(Dim);
+  const size_t slots = slot_count(saves);
+  const size_t types = operands + outputs > Record::kFewTypes ? operands + outputs : 0;
+  const size_t attrs = (call.op->attrs_size + sizeof(Dim) - 1) / sizeof(Dim);
+  const size_t size = sizeof(Record) + operands * sizeof(Edge) + slots * sizeof(Slot) +
+                      types * sizeof(TypeMeta) + (attrs + dims) * sizeof(Dim);
   auto* r = new (pool_allocate(size)) Record;
-  r->op = call.op;
   r->block_size = static_cast<uint32_t>(size);
+  r->op = call.op;
+  r->where = call.where;
   r->operands = static_cast<uint16_t>(operands);
   r->outputs = static_cast<uint16_t>(outputs);
   r->slots = static_cast<uint16_t>(slots);
-  r->saved_operands = saves.operands;
-  r->saved_results = saves.results;
-  r->at_types = static_cast<uint32_t>(at_types);
-  r->at_dims = static_cast<uint32_t>(at_dims);
   for (int i = 0; i < r->operands; ++i) new (&r->edge(i)) Edge;
   for (int i = 0; i < r->slots; ++i) new (&r->slot(i)) Slot;
   if (call.op->attrs_size) std::memcpy(r->attrs(), call.attrs, call.op->attrs_size);
   return RefPtr<Record>::adopt(r);
 }
 
-void set_types(Record& r, const Call& call, const Tensor* results) {
-  uint32_t next = 0;
-  auto set = [&](int i, const TensorImpl* x) {
-    r.types()[i] = x ? TypeMeta{x->dtype(), x->device(), static_cast<uint8_t>(x->rank()), next}
-                     : TypeMeta{ScalarType::Undefined, {}, 0, next};
-    if (x)
-      for (Dim d : x->shape()) r.dims()[next++] = d;
-  };
-  for (int i = 0; i < r.operands; ++i) set(i, call.operands[i]);
-  for (int i = 0; i < r.outputs; ++i) set(r.operands + i, results[i].get());
+void set_types(Record& r, const Call& call, const Tensor* results, const NewShapes& shapes) {
+  TypeMeta* types = r.types();
+  Dim* dims = r.dims();
+  uint32_t first = 0, next = 0;
+  for (size_t i = 0; i < static_cast<size_t>(r.type_count()); ++i) {
+    const TensorImpl* x = value_of(call, results, i);
+    if (!x) {
+      types[i] = {ScalarType::Undefined, {}, 0, 0};
+      continue;
+    }
+    if (shapes.has(i)) {
+      first = next;
+      for (Dim d : x->shape()) dims[next++] = d;
+    }
+    types[i] = {x->dtype(), x->device(), static_cast<uint8_t>(x->rank()), first};
+  }
 }
 
 // What a slot keeps of a value: the cell itself, or an alias without the link that would make a cycle (its own edge, its base).
@@ -175,33 +181,38 @@ void copy_tangents(const TensorImpl& from, TensorImpl& to) {
 
 RefPtr<Record> Record::make(const Call& call, const Tensor* results, uint64_t wants) {
   const SaveSet saves = call.op->saves ? call.op->saves(call, wants) : SaveSet{};
-  RefPtr<Record> r = allocate_record(call, results, saves);
+  const NewShapes shapes(call, results);
+  RefPtr<Record> r = allocate_record(call, saves, shapes.dims);
   uint64_t after = 0;
   for (int i = 0; i < r->operands; ++i) {
-    TensorImpl* x = call.operands[i];
+    TensorImpl* x = call.operands[static_cast<size_t>(i)];
     if (!x || !(i >= 64 || wants >> i & 1) || !x->requires_grad) continue;
-    r->edge(i) = gradient_edge(*x);
-    if (r->edge(i).record()) after = std::max(after, r->edge(i).record()->seq);
+    Edge edge = gradient_edge(*x);
+    if (edge.record()) after = std::max(after, edge.record()->seq);
+    r->edge(i) = std::move(edge);
   }
-  set_types(*r, call, results);
+  set_types(*r, call, results, shapes);
   r->seq = draw_seq(after);
-  r->where = call.where;
   hash_record(*r, wants);
   const RefPtr<SavedTensorHooks> hooks = r->slots ? default_saved_tensor_hooks() : RefPtr<SavedTensorHooks>();
   int next = 0;
-  auto save = [&](uint64_t set, bool is_result, auto&& value_of) {
-    for (int i = 0; set >> i; ++i) {
-      if (!(set >> i & 1)) continue;
-      Slot& slot = r->slot(next++);
-      slot.index = static_cast<uint8_t>(i);
-      slot.is_result = is_result;
-      if (TensorImpl* value = value_of(i)) pack(slot, *value, *r, hooks);
-      if (i == 63) break;
-    }
+  auto save = [&](int i, bool is_result, TensorImpl* value) {
+    Slot& slot = r->slot(next++);
+    slot.index = static_cast<uint8_t>(i);
+    slot.is_result = is_result;
+    if (value) pack(slot, *value, *r, hooks);
   };
-  save(saves.operands, false, [&](int i) { return call.operands[i]; });
-  save(saves.results, true, [&](int i) { return results[i].get(); });
+  for (uint64_t set = saves.operands; set; set &= set - 1)
+    save(std::countr_zero(set), false, call.operands[static_cast<size_t>(std::countr_zero(set))]);
+  for (uint64_t set = saves.results; set; set &= set - 1)
+    save(std::countr_zero(set), true, results[std::countr_zero(set)].get());
   return r;
+}
+
+int Record::dim_count() const {
+  uint32_t end = 0;
+  for (int i = 0; i < type_count(); ++i) end = std::max(end, types()[i].first_dim + types()[i].rank);
+  return static_cast<int>(end);
 }
 
 // Dropping a record drops its edges and slots, which may drop further records: these queue up on the thread instead of recursing.
@@ -224,8 +235,6 @@ void Record::destroy(Record* record) noexcept {
   running = false;
 }
 
-void* Record::attrs() const { return begin() + attrs_offset(operands, slots); }
-
 TensorType Record::type(int i) const {
   const TypeMeta& t = types()[i];
   return {t.dtype, t.device, Shape(std::span<const Dim>(dims() + t.first_dim, t.rank))};
@@ -238,10 +247,10 @@ RecordHooks& Record::need_hooks() {
 }
 
 void Record::release_slots() {
-  for (int i = 0; i < slots; ++i) {
-    slot(i).value.reset();
-    slot(i).packed.reset();
-    slot(i).released = true;
+  for (Slot& s : std::span(&slot(0), slots)) {
+    s.value.reset();
+    s.packed.reset();
+    s.released = true;
   }
   if (hooks && hooks->saved) hooks->saved->release();
 }

@@ -5,7 +5,8 @@
 //   Edge     where a gradient goes: result `output_nr` of a record, or a leaf.
 //   Slot     a saved value, or what a pack hook made of it. Remembers the version of the memory it holds.
 //
-// A record is one pooled block: header, edges, slots, types and sizes behind each other. Sequence numbers grow from producer to consumer,
+// A record is one pooled block: header, edges, slots, attributes, types and sizes behind each other, 192 bytes for a product of two matrices:
+// of a long tape, the memory that is touched costs more than what is computed. Sequence numbers grow from producer to consumer,
 // also across threads: each thread draws from its own block of numbers and takes a new block when an operand's number is higher.
 // No cycles: a slot of the record's own result holds an alias cell without the edge; a saved view is held by an alias without its base.
 // Dropping a chain of a million records is iterative (Record::destroy).
@@ -117,12 +118,13 @@ struct TypeMeta {
 // The last fields and the first two edges, which lie directly behind the record, share a cache line: recognising a graph looks at nothing
 // else (tracer/trail.h).
 struct Record : RefCounted {
+  static constexpr int kFewTypes = 3;
+
   uint32_t block_size;
-  uint32_t at_types, at_dims;  // offsets from the record
   std::unique_ptr<RecordHooks> hooks;
   const OpInfo* op;
   SourceLocation where;
-  uint64_t saved_operands, saved_results;  // bit i: value i has a slot; slots lie in this order
+  TypeMeta few_types[kFewTypes];  // where there are not more
   uint64_t structure_hash, size_hash;
   uint64_t seq;
   uint16_t operands, outputs, slots;
@@ -138,18 +140,25 @@ struct Record : RefCounted {
   const Edge& edge(int i) const { return edges()[i]; }
   Slot& slot(int i) { return reinterpret_cast<Slot*>(reinterpret_cast<Edge*>(this + 1) + operands)[i]; }
   const Slot& slot(int i) const { return const_cast<Record*>(this)->slot(i); }
-  void* attrs() const;
+  void* attrs() const { return const_cast<Slot*>(&slot(slots)); }
   /// Of the operands, then of the results.
-  TypeMeta* types() const { return reinterpret_cast<TypeMeta*>(begin() + at_types); }
-  Dim* dims() const { return reinterpret_cast<Dim*>(begin() + at_dims); }
+  int type_count() const { return operands + outputs; }
+  TypeMeta* types() const {
+    return type_count() <= kFewTypes ? const_cast<TypeMeta*>(few_types)
+                                     : reinterpret_cast<TypeMeta*>(behind_attrs());
+  }
+  /// The sizes that the types refer to. A shape that is also that of the type before is there once.
+  Dim* dims() const {
+    return reinterpret_cast<Dim*>(
+        type_count() <= kFewTypes ? behind_attrs() : reinterpret_cast<char*>(types() + type_count()));
+  }
+  int dim_count() const;
 
   TensorType operand_type(int i) const { return type(i); }
   TensorType output_type(int i) const { return type(operands + i); }
-  int slot_of_operand(int i) const { return __builtin_popcountll(saved_operands & ((uint64_t{1} << i) - 1)); }
-  int slot_of_result(int i) const {
-    return __builtin_popcountll(saved_operands) +
-           __builtin_popcountll(saved_results & ((uint64_t{1} << i) - 1));
-  }
+  /// Number of the slot that keeps operand or result i, -1 when none does.
+  int slot_of_operand(int i) const { return slot_of(i, false); }
+  int slot_of_result(int i) const { return slot_of(i, true); }
   RecordHooks& need_hooks();
   /// False when a saved value was written to since: the rule fails if it asks for it.
   bool is_unchanged() const;
@@ -157,10 +166,23 @@ struct Record : RefCounted {
   void release_slots();
 
  private:
+  int slot_of(int i, bool is_result) const {
+    for (int n = 0; n < slots; ++n)
+      if (slot(n).index == i && slot(n).is_result == is_result) return n;
+    return -1;
+  }
   TensorType type(int i) const;
-  char* begin() const { return reinterpret_cast<char*>(const_cast<Record*>(this)); }
+  char* behind_attrs() const {
+    return static_cast<char*>(attrs()) + (op->attrs_size + alignof(Dim) - 1) / alignof(Dim) * alignof(Dim);
+  }
 };
-static_assert(sizeof(Edge) == 16 && sizeof(Record) == 96);
+static_assert(sizeof(Edge) == 16 && sizeof(Slot) == 24 && sizeof(Record) == 96);
+
+/// A step of a hash: `word` folded into it.
+inline uint64_t fold_hash(uint64_t hash, uint64_t word) {
+  const unsigned __int128 product = static_cast<unsigned __int128>(hash ^ word) * 0x9E3779B97F4A7C15u;
+  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+}
 
 inline Edge::Edge(Record* record, uint32_t output_nr) : target_(record), output_nr_(output_nr) {
   if (record) record->add_ref();

@@ -12,6 +12,7 @@ class Taper final : public PassThrough {
   void emit(const Call& call, Tensor* results) override;
 
  private:
+  void emit_unrecorded(const Call& call, Tensor* results);
   void emit_unpack(const Call& call, Tensor* results);
 };
 

@@ -208,7 +208,7 @@ HookHandle Tensor::register_accumulate_grad_posthook(
 }
 
 Edge gradient_edge(TensorImpl& tensor) {
-  refresh_view(tensor);
+  if (tensor.base) refresh_view(tensor);
   if (tensor.grad_fn) return {tensor.grad_fn.get(), tensor.output_nr};
   if (!tensor.requires_grad) return {};
   if (tensor.meta && tensor.meta->stands_for) return Edge(tensor.meta->stands_for.get());

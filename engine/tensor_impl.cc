@@ -21,9 +21,9 @@ void TensorImpl::destroy(TensorImpl* impl) noexcept {
 }
 
 void TensorImpl::allocate() {
-  contiguous_strides(shape_, strides_);
+  const int64_t count = contiguous_strides(shape_, strides_);
   offset_ = 0;
-  storage_ = Storage::allocate(Dim::checked_mul(numel().raw(), static_cast<int64_t>(element_size(dtype_))));
+  storage_ = Storage::allocate(Dim::checked_mul(count, static_cast<int64_t>(element_size(dtype_))));
 }
 
 void TensorImpl::alias(const TensorImpl& other) {

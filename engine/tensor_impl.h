@@ -45,15 +45,17 @@ class TensorImpl : public RefCounted {
   int64_t* mutable_strides() { return strides_; }
   int64_t storage_offset() const { return offset_; }
   void set_storage_offset(int64_t offset) { offset_ = offset; }
-  bool is_contiguous() const {
-    int64_t expected = 1;
+  bool is_contiguous() const { return contiguous_numel() >= 0; }
+  /// The number of elements when they lie in row-major order without gaps, else -1.
+  int64_t contiguous_numel() const {
+    int64_t n = 1;
     for (int i = rank() - 1; i >= 0; --i) {
       const int64_t size = shape_[i].raw();
-      if (size == 0) return true;
-      if (size != 1 && strides_[i] != expected) return false;
-      if (__builtin_mul_overflow(expected, size, &expected)) return false;
+      if (size == 0) return 0;
+      if (size != 1 && strides_[i] != n) return -1;
+      if (__builtin_mul_overflow(n, size, &n)) return -1;
     }
-    return true;
+    return n;
   }
 
   const RefPtr<Storage>& storage() const { return storage_; }

@@ -5,18 +5,14 @@
 
 namespace retrograd {
 
-uint32_t& SeqMap::at(uint64_t seq) {
-  const uint64_t key = seq >> kBits;
-  if (key != last_key_) {
-    std::unique_ptr<Page>& page = pages_[key];
-    if (!page) {
-      page = std::make_unique<Page>();
-      std::fill(std::begin(page->entry), std::end(page->entry), kNone);
-    }
-    last_key_ = key;
-    last_ = page.get();
+void SeqMap::turn_to(uint64_t key) {
+  std::unique_ptr<Page>& page = pages_[key];
+  if (!page) {
+    page = std::make_unique_for_overwrite<Page>();
+    std::fill(std::begin(page->entry), std::end(page->entry), kNone);
   }
-  return last_->entry[seq & ((1 << kBits) - 1)];
+  last_key_ = key;
+  last_ = page.get();
 }
 
 bool SeqMap::next_below(uint64_t& seq) {
@@ -54,17 +50,16 @@ Walk::Walk(std::span<const Edge> roots, const std::vector<Edge>* inputs, bool ru
     touch(edge, kBeforeAll);
   }
   while (index_.next_below(seq)) {
-    uint32_t& entry = index_.at(seq);
-    Record& record = *touched_[entry].record;
+    uint64_t& entry = index_.at(seq);
+    Record& record = *reinterpret_cast<Record*>(entry);
+    entry = order_.size();
     const auto place = static_cast<int32_t>(order_.size());
-    order_.push_back(touched_[entry]);
-    entry = static_cast<uint32_t>(place);
+    order_.push_back({&record, grads_});
+    grads_ += record.outputs;
     for (int i = record.operands; i-- > 0;)
       if (record.edge(i)) touch(record.edge(i), place);
   }
   if (roots.size() == 1 && !inputs) lone_root_ = roots[0];
-  touched_.clear();
-  touched_.shrink_to_fit();
   if (inputs) {
     mark_wanted(*inputs, run_inputs);
     visit_lone_root(roots);
@@ -77,11 +72,8 @@ Walk::Walk(std::span<const Edge> roots, const std::vector<Edge>* inputs, bool ru
 
 void Walk::touch(const Edge& edge, int32_t from) {
   if (edge.record()) {
-    uint32_t& entry = index_.at(edge.record()->seq);
-    if (entry != SeqMap::kNone) return;
-    entry = static_cast<uint32_t>(touched_.size());
-    touched_.push_back({edge.record(), grads_});
-    grads_ += edge.record()->outputs;
+    uint64_t& entry = index_.at(edge.record()->seq);
+    if (entry == SeqMap::kNone) entry = reinterpret_cast<uintptr_t>(edge.record());
     return;
   }
   if (!edge.leaf()) return;
@@ -98,7 +90,7 @@ void Walk::mark_wanted(const std::vector<Edge>& inputs, bool run_inputs) {
   for (Item& item : order_) item.runs = false;
   for (const Edge& edge : inputs) {
     if (edge.record()) {
-      const uint32_t at = index_.at(edge.record()->seq);
+      const uint64_t at = index_.at(edge.record()->seq);
       if (at != SeqMap::kNone) (run_inputs ? order_[at].runs : order_[at].captured) = true;
     } else if (auto it = leaf_index_.find(edge.leaf()); edge.leaf() && it != leaf_index_.end()) {
       leaves_[it->second].wanted = true;
@@ -129,7 +121,7 @@ void Walk::visit_lone_root(std::span<const Edge> roots) {
 }
 
 uint32_t Walk::record_target(const Edge& edge) {
-  const uint32_t at = index_.at(edge.record()->seq);
+  const uint64_t at = index_.at(edge.record()->seq);
   if (at == SeqMap::kNone || !(order_[at].runs || order_[at].captured)) return SeqMap::kNone;
   return order_[at].first_grad + edge.output_nr();
 }
@@ -140,7 +132,7 @@ uint32_t Walk::leaf_target(const TensorImpl* leaf) const {
 }
 
 uint32_t Walk::place(const Edge& edge) {
-  if (edge.record()) return index_.at(edge.record()->seq);
+  if (edge.record()) return static_cast<uint32_t>(index_.at(edge.record()->seq));
   const auto it = leaf_index_.find(edge.leaf());
   return it == leaf_index_.end() ? SeqMap::kNone : it->second;
 }
@@ -157,7 +149,7 @@ Reached Walk::reached() const {
 }
 
 bool Walk::reaches(uint64_t seq) {
-  const uint32_t at = index_.at(seq);
+  const uint64_t at = index_.at(seq);
   return at != SeqMap::kNone && (order_[at].runs || order_[at].captured) &&
          lone_root_.record() != order_[at].record;
 }

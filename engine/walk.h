@@ -16,20 +16,26 @@
 
 namespace retrograd {
 
-/// A map from sequence number to a small index, made for walking numbers downwards: pages of a thousand, the last one at hand.
+/// A map from sequence number to a word, made for walking numbers downwards: pages of a thousand, the last one at hand.
 class SeqMap {
  public:
   static constexpr uint32_t kNone = ~uint32_t{0};
   /// The entry of `seq`, kNone when it was never set.
-  uint32_t& at(uint64_t seq);
+  uint64_t& at(uint64_t seq) {
+    if (seq >> kBits != last_key_) [[unlikely]]
+      turn_to(seq >> kBits);
+    return last_->entry[seq & ((1 << kBits) - 1)];
+  }
   /// Moves `seq` down to the next entry that is set and below it; false at the end.
   bool next_below(uint64_t& seq);
 
  private:
   static constexpr int kBits = 10;
   struct Page {
-    uint32_t entry[1 << kBits];
+    uint64_t entry[1 << kBits];
   };
+  void turn_to(uint64_t key);
+
   std::map<uint64_t, std::unique_ptr<Page>> pages_;
   uint64_t last_key_ = ~uint64_t{0};
   Page* last_ = nullptr;
@@ -41,10 +47,7 @@ struct Reached {
   std::vector<TensorImpl*> leaves;
   uint64_t sizes = 0;  // of the size hashes of the records, in order
 
-  void add_size(uint64_t size_hash) {
-    const unsigned __int128 product = static_cast<unsigned __int128>(sizes ^ size_hash) * 0x9E3779B97F4A7C15u;
-    sizes = static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
-  }
+  void add_size(uint64_t size_hash) { sizes = fold_hash(sizes, size_hash); }
 };
 
 class Walk {
@@ -89,10 +92,9 @@ class Walk {
   void mark_wanted(const std::vector<Edge>& inputs, bool run_inputs);
   void visit_lone_root(std::span<const Edge> roots);
 
-  std::vector<Item> touched_;  // in order of touching, until the constructor has put them into order_
   std::vector<Item> order_;
   std::vector<Leaf> leaves_;
-  SeqMap index_;  // of records, in order_
+  SeqMap index_;  // of records, in order_; of those that are not there yet, their address
   std::unordered_map<const TensorImpl*, uint32_t> leaf_index_;
   std::vector<Edge> roots_;  // keeps the graph alive
   Edge lone_root_;           // an only root that reaches() does not count

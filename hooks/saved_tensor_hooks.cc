@@ -17,14 +17,9 @@ Stack& stack() {
   return instance;
 }
 
-// Read on every save: kept apart from Stack so that the common "no hooks" costs one thread-local load.
-constinit thread_local SavedTensorHooks* innermost = nullptr;
+using detail::innermost;
 
 }  // namespace
-
-RefPtr<SavedTensorHooks> default_saved_tensor_hooks() {
-  return innermost ? RefPtr<SavedTensorHooks>(innermost) : RefPtr<SavedTensorHooks>();
-}
 
 SavedTensorHooksGuard::SavedTensorHooksGuard(RefPtr<SavedTensorHooks> hooks, SourceLocation where) {
   if (stack().disabled) fail(Category::hook_forbidden, "SavedTensorHooksGuard", stack().message, where);

@@ -73,10 +73,9 @@ class DisableSavedTensorHooks {
   bool was_disabled_;
 };
 
-/// The default pair of this thread, or null.
-RefPtr<SavedTensorHooks> default_saved_tensor_hooks();
-
 namespace detail {
+// Read on every save: kept apart from the stack so that the common "no hooks" costs one thread-local load.
+inline constinit thread_local SavedTensorHooks* innermost [[gnu::tls_model("initial-exec")]] = nullptr;
 /// While pack or unpack runs, there is no default pair: what they save is not packed by themselves, without end.
 class NoDefaultHooks {
  public:
@@ -85,5 +84,10 @@ class NoDefaultHooks {
   NoDefaultHooks(const NoDefaultHooks&) = delete;
 };
 }  // namespace detail
+
+/// The default pair of this thread, or null.
+inline RefPtr<SavedTensorHooks> default_saved_tensor_hooks() {
+  return RefPtr<SavedTensorHooks>(detail::innermost);
+}
 
 }  // namespace retrograd

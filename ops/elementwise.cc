@@ -12,32 +12,28 @@
 namespace retrograd::ops {
 namespace {
 
-// Operands of an elementwise node have one dtype: the public function saw to it, a hook's or a user's node
-// may not have.
-const TensorImpl& common_operand(const Call& call, int from) {
-  const TensorImpl* first = nullptr;
-  for (const TensorImpl* x : call.operands.subspan(static_cast<size_t>(from))) {
-    if (!x) continue;
-    if (!first)
-      first = x;
-    else if (x->dtype() != first->dtype())
-      fail_call(call, Category::dtype_mismatch, "operands have different dtypes");
-    else if (!(x->device() == first->device()))
-      fail_call(call, Category::bad_argument, "operands are on different devices");
-  }
-  if (!first) fail_call(call, Category::bad_argument, "at least one operand must be a tensor");
-  return *first;
-}
-
-void set_type(const Call& call, ScalarType dtype, const TensorImpl& value, TensorImpl& output) {
+// Sets the type of the output: the shape that all operands broadcast to, and `dtype`, or that of the operands from number `from` where it
+// is undefined. These have one dtype: the public function saw to it, a hook's or a user's node may not have.
+void infer(const Call& call, size_t from, ScalarType dtype, TensorImpl& output) {
+  const TensorImpl* const* first = call.operands.data() + from;
+  const TensorImpl* const* const end = call.operands.data() + call.operands.size();
+  while (first < end && !*first) ++first;
+  if (first >= end) fail_call(call, Category::bad_argument, "at least one operand must be a tensor");
+  const TensorImpl& value = **first;
   const Shape* common = &value.shape();
   Shape joined;
-  for (const TensorImpl* x : call.operands) {
-    if (!x || x->shape() == *common) continue;
+  for (const TensorImpl* const* at = call.operands.data(); at < end; ++at) {
+    const TensorImpl* x = *at;
+    if (!x || x == &value) continue;
+    if (at > first && x->dtype() != value.dtype())
+      fail_call(call, Category::dtype_mismatch, "operands have different dtypes");
+    if (at > first && !(x->device() == value.device()))
+      fail_call(call, Category::bad_argument, "operands are on different devices");
+    if (x->shape() == *common) continue;
     joined = broadcast_shapes(*common, x->shape(), call.op->name, call.where);
     common = &joined;
   }
-  output.set_type(dtype, value.device(), *common);
+  output.set_type(dtype == ScalarType::Undefined ? value.dtype() : dtype, value.device(), *common);
 }
 
 TypeCategory category(Scalar s) {
@@ -83,17 +79,14 @@ ScalarType compute_dtype(const Typing& t, std::span<const Operand> operands, Sou
 }
 
 void infer_elementwise_from(int first, const Call& call, TensorImpl* const* outputs) {
-  const TensorImpl& x = common_operand(call, first);
-  set_type(call, x.dtype(), x, *outputs[0]);
+  infer(call, static_cast<size_t>(first), ScalarType::Undefined, *outputs[0]);
 }
 
 void infer_elementwise(const Call& call, TensorImpl* const* outputs) {
-  infer_elementwise_from(0, call, outputs);
+  infer(call, 0, ScalarType::Undefined, *outputs[0]);
 }
 
-void infer_boolean(const Call& call, TensorImpl* const* outputs) {
-  set_type(call, kBool, common_operand(call, 0), *outputs[0]);
-}
+void infer_boolean(const Call& call, TensorImpl* const* outputs) { infer(call, 0, kBool, *outputs[0]); }
 
 void prepare(Prepared& out, const Typing& t, std::span<const Operand> operands, SourceLocation where) {
   const ScalarType dtype = compute_dtype(t, operands, where);
@@ -116,8 +109,8 @@ void prepare(Prepared& out, const Typing& t, std::span<const Operand> operands, 
 
 Tensor zero_chain(const Point& point, int i) { return zeros_of(point.type(i), point.where()); }
 
-Tensor sum_over_repeats(const Tensor& gradient, const Shape& shape, SourceLocation where) {
-  return sum_to(gradient, shape, where);
+Tensor sum_over_repeats(Tensor gradient, const Shape& shape, SourceLocation where) {
+  return sum_to(std::move(gradient), shape, where);
 }
 
 Tensor repeat_to(const Tensor& tangent, const Shape& shape, SourceLocation where) {

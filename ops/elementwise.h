@@ -79,7 +79,7 @@ class Point {
 };
 
 /// sum_to and expand_to of ops/shape_ops.h.
-Tensor sum_over_repeats(const Tensor& gradient, const Shape& shape, SourceLocation where);
+Tensor sum_over_repeats(Tensor gradient, const Shape& shape, SourceLocation where);
 Tensor repeat_to(const Tensor& tangent, const Shape& shape, SourceLocation where);
 
 /// Derivative of an elementwise op F with F::chain(point, i, t): t times the derivative of the result by
@@ -103,7 +103,8 @@ struct ChainRule {
 
  private:
   static Tensor reduced(Tensor gradient, RuleContext& c, int i) {
-    return F::arity == 1 ? gradient : sum_over_repeats(gradient, c.type(i).shape, c.where());
+    if (F::arity == 1 || !c.is_repeated(i)) return gradient;
+    return sum_over_repeats(std::move(gradient), c.type(i).shape, c.where());
   }
 };
 

@@ -117,6 +117,7 @@ constexpr OpInfo make_op_info() {
   using Attrs = typename Op::Attrs;
   static_assert(std::is_trivially_destructible_v<Attrs>,
                 "attributes are copied as bytes and never destroyed");
+  static_assert(alignof(Attrs) <= 8, "a tape record keeps them at a multiple of 8");
   if constexpr (!std::is_same_v<Attrs, NoAttrs>) {
     info.attrs_size = sizeof(Attrs);
     info.visit_attrs = op_detail::visit<Op>;
@@ -143,11 +144,17 @@ template <class Op>
 inline constexpr OpInfo info = make_op_info<Op>();
 
 /// Emits `Op` on the operands (null: none, or a number in the attributes) into the current emitter.
+/// The attributes are not copied: to copy what has just been written field by field stalls until all of it is in the cache.
 template <class Op>
-Tensor emit(std::initializer_list<TensorImpl*> operands, typename Op::Attrs attrs, SourceLocation where) {
+Tensor emit(std::initializer_list<TensorImpl*> operands, const typename Op::Attrs& attrs,
+            SourceLocation where) {
   Tensor result;
-  Emitter::current().emit(
-      {&info<Op>, {operands.begin(), operands.size()}, &attrs, effective_location(where), 1}, &result);
+  Emitter::current().emit({&info<Op>,
+                           {operands.begin(), operands.size()},
+                           const_cast<typename Op::Attrs*>(&attrs),
+                           effective_location(where),
+                           1},
+                          &result);
   return result;
 }
 

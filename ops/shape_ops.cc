@@ -103,7 +103,10 @@ void Reshape::layout(const Call& call, TensorImpl& output) {
   output.set_storage_offset(x.storage_offset());
   const Shape &from = x.shape(), &to = output.shape();
   int64_t* strides = output.mutable_strides();
-  if (x.is_contiguous() || from.numel().raw() == 0) return contiguous_strides(to, strides);
+  if (x.is_contiguous() || from.numel().raw() == 0) {
+    contiguous_strides(to, strides);
+    return;
+  }
   int at = to.rank() - 1;
   int64_t base = x.rank() ? x.strides()[x.rank() - 1] : 1, old_run = 1, new_run = 1;
   for (int d = x.rank() - 1; d >= 0; --d) {
@@ -310,8 +313,9 @@ Tensor t(Operand x) {
   return rank < 2 ? alias(x) : permute(x, {1, 0});
 }
 
-Tensor sum_to(const Tensor& g, const Shape& shape, SourceLocation where) {
+Tensor sum_to(Tensor g, const Shape& shape, SourceLocation where) {
   const Shape& from = g.impl().shape();
+  if (from.is_same(shape)) return g;
   const int skip = from.rank() - shape.rank();
   IntArray dims;
   for (int i = 0; i < from.rank(); ++i)

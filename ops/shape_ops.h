@@ -137,6 +137,6 @@ Tensor transpose(Operand input, int64_t dim0, int64_t dim1);
 /// The transpose of a matrix; a tensor of fewer dims is itself.
 Tensor t(Operand input);
 /// Sums away what broadcasting to g's shape added: the transpose of expand.
-Tensor sum_to(const Tensor& g, const Shape& shape, SourceLocation where);
+Tensor sum_to(Tensor g, const Shape& shape, SourceLocation where);
 
 }  // namespace retrograd

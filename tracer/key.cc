@@ -40,7 +40,7 @@ void fold_record(Fold& fold, Walk& walk, const Walk::Item& item) {
   const Record& r = *item.record;
   fold.add(r.structure_hash);
   fold.add(annotations_of(r));
-  // Gradients are numbered as the walk touches them: which number is whose is part of the wiring.
+  // Which number of a gradient is whose is part of the wiring.
   fold.add(uint64_t{item.first_grad} << 2 | uint64_t{item.runs} << 1 | uint64_t{item.captured});
   for (int i = 0; i < r.operands; ++i)
     if (r.edge(i))

@@ -65,9 +65,7 @@ void Trail::add_portrait(const Record& r) {
                         static_cast<uint32_t>(attrs_.size()), r.operands});
   const int types = r.operands + r.outputs;
   types_.insert(types_.end(), r.types(), r.types() + types);
-  if (types)
-    dims_.insert(dims_.end(), r.dims(),
-                 r.dims() + r.types()[types - 1].first_dim + r.types()[types - 1].rank);
+  dims_.insert(dims_.end(), r.dims(), r.dims() + r.dim_count());
   const auto* attrs = static_cast<const std::byte*>(r.attrs());
   attrs_.insert(attrs_.end(), attrs, attrs + r.op->attrs_size);
   attrs_.resize((attrs_.size() + 15) / 16 * 16);

@@ -15,11 +15,9 @@ std::string portrait_text(const OpInfo& op, const TypeMeta* types, const Dim* di
                           const void* attrs) {
   std::string text(op.name);
   if (const std::string list = ir::attrs_text(op, attrs); !list.empty()) text += " {" + list + "}";
-  const uint32_t first = types[0].first_dim;
   for (int i = 0; i < operands + outputs; ++i) {
     const TypeMeta& t = types[i];
-    const TensorType type{t.dtype, t.device,
-                          Shape(std::span<const Dim>(dims + (t.first_dim - first), t.rank))};
+    const TensorType type{t.dtype, t.device, Shape(std::span<const Dim>(dims + t.first_dim, t.rank))};
     text += i == 0 && operands ? " (" : i == operands ? (operands ? ") -> " : " -> ") : ", ";
     text += t.dtype == ScalarType::Undefined ? "none" : to_string(type);
   }

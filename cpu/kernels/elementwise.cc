@@ -165,25 +165,51 @@ void tiled(const Call& call, TensorImpl& output, Span span, bool boolean) {
     go(TiledRun<T, T>(call, output, span));
 }
 
-// All operands and the output contiguous in `dtype`: no tiles.
-bool all_direct(const Call& call, const TensorImpl& output, ScalarType dtype) {
-  if (output.dtype() != dtype || !output.is_contiguous()) return false;
-  for (const TensorImpl* x : call.operands)
-    if (!x || x->dtype() != dtype || !(x->shape() == output.shape()) || !x->is_contiguous()) return false;
+bool has_shape_and_strides(const TensorImpl& x, const TensorImpl& of) {
+  if (x.rank() != of.rank()) return false;
+  for (int i = 0; i < x.rank(); ++i) {
+    const int64_t size = x.shape()[i].raw();
+    if (size != of.shape()[i].raw() || (size > 1 && x.strides()[i] != of.strides()[i])) return false;
+  }
   return true;
 }
 
-void direct(const Call& call, TensorImpl& output, Span span, int64_t item) {
-  const void* in[kMaxOperands];
-  for (size_t k = 0; k < call.operands.size(); ++k) in[k] = call.operands[k]->data();
-  const int64_t n = output.numel().raw();
-  if (n <= kGrain) return span(output.data(), in, n, call.attrs);
+void direct_chunks(const Call& call, void* out, const void* const* in, int64_t n, Span span, int64_t item) {
   parallel_range(n, kGrain, [&](int64_t begin, int64_t end) {
     const void* part[kMaxOperands];
     for (size_t k = 0; k < call.operands.size(); ++k)
       part[k] = static_cast<const char*>(in[k]) + begin * item;
-    span(static_cast<char*>(output.data()) + begin * item, part, end - begin, call.attrs);
+    span(static_cast<char*>(out) + begin * item, part, end - begin, call.attrs);
   });
+}
+
+// Without tiles, where all operands and the output are contiguous in `dtype`; false where they are not. What a small op costs are
+// questions like these, hence operands are compared with the output and not looked at each for itself.
+bool direct(const Call& call, TensorImpl& output, ScalarType dtype, Span span) {
+  if (output.dtype() != dtype) return false;
+  const int64_t n = output.contiguous_numel();
+  if (n < 0) return false;
+  const void* in[kMaxOperands];
+  for (size_t k = 0; k < call.operands.size(); ++k) {
+    const TensorImpl* x = call.operands[k];
+    if (!x || x->dtype() != dtype || !has_shape_and_strides(*x, output)) return false;
+    in[k] = x->data();
+  }
+  if (n <= kGrain)
+    span(output.data(), in, n, call.attrs);
+  else
+    direct_chunks(call, output.data(), in, n, span, static_cast<int64_t>(element_size(dtype)));
+  return true;
+}
+
+void tiled(const Call& call, TensorImpl& output, ScalarType type, Span span, bool boolean) {
+  if (output.numel().raw() == 0) return;
+  if (type == kFloat32)
+    tiled<float>(call, output, span, boolean);
+  else if (type == kFloat64)
+    tiled<double>(call, output, span, boolean);
+  else
+    tiled<int64_t>(call, output, span, boolean);
 }
 
 }  // namespace
@@ -213,21 +239,14 @@ void refuse_zero_divisors(const Call& call) {
 void elementwise(const Call& call, TensorImpl& output, const Spans& spans) {
   // The last operand that is a tensor has the dtype that is computed in; an earlier one may be the condition
   // of `where`.
-  const TensorImpl* value = nullptr;
-  for (const TensorImpl* x : call.operands) value = x ? x : value;
-  if (spans.b8 && all_direct(call, output, kBool)) return direct(call, output, spans.b8, 1);
+  size_t last = call.operands.size() - 1;
+  while (!call.operands[last]) --last;
+  const TensorImpl* value = call.operands[last];
+  if (spans.b8 && direct(call, output, kBool, spans.b8)) return;
   const ScalarType type = compute_type(value->dtype());
   const Span span = type == kFloat32 ? spans.f32 : type == kFloat64 ? spans.f64 : spans.i64;
   if (!span) fail_call(call, Category::dtype_mismatch, "it is not defined for this dtype");
-  if (type != kInt64 && all_direct(call, output, type))
-    return direct(call, output, span, type == kFloat32 ? 4 : 8);
-  if (output.numel().raw() == 0) return;
-  if (type == kFloat32)
-    tiled<float>(call, output, span, spans.boolean);
-  else if (type == kFloat64)
-    tiled<double>(call, output, span, spans.boolean);
-  else
-    tiled<int64_t>(call, output, span, spans.boolean);
+  if (type == kInt64 || !direct(call, output, type, span)) tiled(call, output, type, span, spans.boolean);
 }
 
 }  // namespace retrograd::cpu

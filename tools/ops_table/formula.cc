@@ -265,9 +265,9 @@ Rule rule_of(const Sample& sample) {
                                                            ? writer.formula(recorder.value_of(gradients[i]))
                                                            : "none");
   for (int i = 0; i < sample.operands(); ++i)
-    if (record.saved_operands >> i & 1) rule.saved.push_back(sample.name(i));
+    if (record.slot_of_operand(i) >= 0) rule.saved.push_back(sample.name(i));
   for (int i = 0; i < sample.results(); ++i)
-    if (record.saved_results >> i & 1)
+    if (record.slot_of_result(i) >= 0)
       rule.saved.push_back(sample.results() == 1 ? "result" : fmt::format("result{}", i));
   return rule;
 }
