@@ -70,13 +70,16 @@ class Driver {
     for (; k < order.size(); ++k) {
       if (k + kAhead < order.size()) prefetch(order[k + kAhead].record);
       if (order[k].runs || order[k].captured) run_record(order[k], static_cast<uint32_t>(k));
-      run_leaves(static_cast<int32_t>(k));
+      if (leaf_is_due(static_cast<int32_t>(k))) run_leaves(static_cast<int32_t>(k));
     }
     return std::move(captured_);
   }
   void run_record(const Walk::Item& item, uint32_t ordinal);
   void run_rule(Record& record, uint32_t ordinal, const Hooks* pre_hooks, std::span<Tensor> grads);
   void finish_rule(Record& record, uint32_t ordinal, std::span<Tensor> grads, std::span<Tensor> given);
+  bool leaf_is_due(int32_t after) const {
+    return next_leaf_ < walk_.leaves().size() && walk_.leaves()[next_leaf_].after == after;
+  }
   void run_leaves(int32_t after);
   void run_leaf(const Walk::Leaf& item, uint32_t index);
   void receive(const Edge& edge, Tensor&& grad);
@@ -189,7 +192,7 @@ void Driver::finish_rule(Record& record, uint32_t ordinal, std::span<Tensor> gra
 
 void Driver::run_leaves(int32_t after) {
   const auto& leaves = walk_.leaves();
-  for (; next_leaf_ < leaves.size() && leaves[next_leaf_].after == after; ++next_leaf_)
+  for (; leaf_is_due(after); ++next_leaf_)
     if (leaves[next_leaf_].wanted) run_leaf(leaves[next_leaf_], static_cast<uint32_t>(next_leaf_));
 }
 

@@ -14,8 +14,9 @@ Tensor RuleContext::grad_or_zeros(int i) const {
 bool RuleContext::is_repeated(int i) const {
   const TypeMeta &x = record_.types()[i], &result = record_.types()[record_.operands];
   if (x.rank != result.rank) return true;
+  if (x.first_dim == result.first_dim) return false;  // one shape, kept once
   const Dim *from = record_.dims() + x.first_dim, *to = record_.dims() + result.first_dim;
-  for (int k = 0; k < x.rank && from != to; ++k)
+  for (int k = 0; k < x.rank; ++k)
     if (from[k].raw() == 1 && to[k].raw() != 1) return true;
   return false;
 }

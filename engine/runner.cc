@@ -49,8 +49,11 @@ bool accumulate_in_place(const Call& call, Tensor* results) {
 }  // namespace
 
 void Runner::emit(const Call& call, Tensor* results) {
+  return call.op->run_on_host ? call.op->run_on_host(call, results) : run(call, results);
+}
+
+void Runner::run(const Call& call, Tensor* results) {
   const OpInfo& op = *call.op;
-  if (op.run_on_host) return op.run_on_host(call, results);
   for (size_t i = 0; i < call.operands.size(); ++i) {
     const TensorImpl* x = call.operands[i];
     if (!x && op.arity > 0 && !(op.optional >> i & 1)) [[unlikely]]

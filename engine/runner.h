@@ -15,6 +15,8 @@ class Runner final : public Emitter {
   Values values() const override { return Values::computed; }
 
  private:
+  void run(const Call& call, Tensor* results);
+
   Executor* executor_;
 };
 

@@ -36,15 +36,16 @@ bool same_edge(const TensorImpl& cell, const Edge& edge) {
 
 }  // namespace
 
-void Taper::emit_unrecorded(const Call& call, Tensor* results) {
+// With gradients off this is a jump: what recording needs is kept apart, so that nothing is prepared for it.
+void Taper::emit(const Call& call, Tensor* results) {
+  if (GradMode::is_enabled()) return emit_and_record(call, results);
   if (!call.op->is(Trait::view)) return below().emit(call, results);
   below().emit(call, results);
   results[0].impl().is_no_grad_view = true;
 }
 
-void Taper::emit(const Call& call, Tensor* results) {
+void Taper::emit_and_record(const Call& call, Tensor* results) {
   const OpInfo& op = *call.op;
-  if (!GradMode::is_enabled()) return emit_unrecorded(call, results);
   if (op.is(Trait::bookkeeping))
     return &op == &ops::unpack ? emit_unpack(call, results) : below().emit(call, results);
   const Wants wants = op.vjp ? wants_of(call) : Wants();

@@ -12,7 +12,7 @@ class Taper final : public PassThrough {
   void emit(const Call& call, Tensor* results) override;
 
  private:
-  void emit_unrecorded(const Call& call, Tensor* results);
+  [[gnu::noinline]] void emit_and_record(const Call& call, Tensor* results);
   void emit_unpack(const Call& call, Tensor* results);
 };
 

@@ -15,19 +15,9 @@ void SeqMap::turn_to(uint64_t key) {
   last_ = page.get();
 }
 
-bool SeqMap::next_below(uint64_t& seq) {
+bool SeqMap::next_on_other_page(uint64_t& seq) {
   if (seq == 0) return false;
-  // Nearly always the next entry is on the page of the last access.
-  if ((seq - 1) >> kBits == last_key_) {
-    const uint64_t base = last_key_ << kBits;
-    for (uint64_t s = seq; s-- > base;)
-      if (last_->entry[s - base] != kNone) {
-        seq = s;
-        return true;
-      }
-    seq = base;
-  }
-  auto it = pages_.upper_bound(seq == 0 ? 0 : (seq - 1) >> kBits);
+  auto it = pages_.upper_bound((seq - 1) >> kBits);
   while (it != pages_.begin()) {
     --it;
     const uint64_t base = it->first << kBits;
@@ -40,6 +30,23 @@ bool SeqMap::next_below(uint64_t& seq) {
       }
   }
   return false;
+}
+
+void Walk::touch_leaf(TensorImpl* leaf, int32_t from) {
+  auto [it, fresh] = leaf_index_.try_emplace(leaf, static_cast<uint32_t>(leaves_.size()));
+  if (fresh) leaves_.push_back({leaf, grads_++, from, rank_++});
+  Leaf& reached = leaves_[it->second];
+  reached.after = from;
+  reached.rank = rank_++;
+}
+
+inline void Walk::touch(const Edge& edge, int32_t from) {
+  if (Record* record = edge.record()) {
+    uint64_t& entry = index_.at(record->seq);
+    if (entry == SeqMap::kNone) entry = reinterpret_cast<uintptr_t>(record);
+  } else if (edge.leaf()) {
+    touch_leaf(edge.leaf(), from);
+  }
 }
 
 Walk::Walk(std::span<const Edge> roots, const std::vector<Edge>* inputs, bool run_inputs)
@@ -56,8 +63,7 @@ Walk::Walk(std::span<const Edge> roots, const std::vector<Edge>* inputs, bool ru
     const auto place = static_cast<int32_t>(order_.size());
     order_.push_back({&record, grads_});
     grads_ += record.outputs;
-    for (int i = record.operands; i-- > 0;)
-      if (record.edge(i)) touch(record.edge(i), place);
+    for (int i = record.operands; i-- > 0;) touch(record.edge(i), place);
   }
   if (roots.size() == 1 && !inputs) lone_root_ = roots[0];
   if (inputs) {
@@ -68,20 +74,6 @@ Walk::Walk(std::span<const Edge> roots, const std::vector<Edge>* inputs, bool ru
     return a.after != b.after ? a.after < b.after : a.rank < b.rank;
   });
   for (uint32_t i = 0; i < leaves_.size(); ++i) leaf_index_[leaves_[i].leaf] = i;
-}
-
-void Walk::touch(const Edge& edge, int32_t from) {
-  if (edge.record()) {
-    uint64_t& entry = index_.at(edge.record()->seq);
-    if (entry == SeqMap::kNone) entry = reinterpret_cast<uintptr_t>(edge.record());
-    return;
-  }
-  if (!edge.leaf()) return;
-  auto [it, fresh] = leaf_index_.try_emplace(edge.leaf(), static_cast<uint32_t>(leaves_.size()));
-  if (fresh) leaves_.push_back({edge.leaf(), grads_++, from, rank_++});
-  Leaf& leaf = leaves_[it->second];
-  leaf.after = from;
-  leaf.rank = rank_++;
 }
 
 // Only what leads to an input runs. Producers come later in the order, so one pass backwards decides for all.
@@ -118,12 +110,6 @@ void Walk::visit_lone_root(std::span<const Edge> roots) {
   if (root.runs || root.captured) return;
   root.captured = true;
   lone_root_ = edge;
-}
-
-uint32_t Walk::record_target(const Edge& edge) {
-  const uint64_t at = index_.at(edge.record()->seq);
-  if (at == SeqMap::kNone || !(order_[at].runs || order_[at].captured)) return SeqMap::kNone;
-  return order_[at].first_grad + edge.output_nr();
 }
 
 uint32_t Walk::leaf_target(const TensorImpl* leaf) const {

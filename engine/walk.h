@@ -27,7 +27,16 @@ class SeqMap {
     return last_->entry[seq & ((1 << kBits) - 1)];
   }
   /// Moves `seq` down to the next entry that is set and below it; false at the end.
-  bool next_below(uint64_t& seq);
+  bool next_below(uint64_t& seq) {
+    uint64_t s = seq - 1;
+    for (; s >> kBits == last_key_; --s)  // nearly always it is on the page of the last access
+      if (last_->entry[s & ((1 << kBits) - 1)] != kNone) {
+        seq = s;
+        return true;
+      }
+    seq = s + 1;
+    return next_on_other_page(seq);
+  }
 
  private:
   static constexpr int kBits = 10;
@@ -35,6 +44,7 @@ class SeqMap {
     uint64_t entry[1 << kBits];
   };
   void turn_to(uint64_t key);
+  bool next_on_other_page(uint64_t& seq);
 
   std::map<uint64_t, std::unique_ptr<Page>> pages_;
   uint64_t last_key_ = ~uint64_t{0};
@@ -86,9 +96,14 @@ class Walk {
   bool reaches(const TensorImpl* leaf) const;
 
  private:
-  uint32_t record_target(const Edge& edge);
+  uint32_t record_target(const Edge& edge) {
+    const uint64_t at = index_.at(edge.record()->seq);
+    if (at == SeqMap::kNone || !(order_[at].runs || order_[at].captured)) return SeqMap::kNone;
+    return order_[at].first_grad + edge.output_nr();
+  }
   uint32_t leaf_target(const TensorImpl* leaf) const;
   void touch(const Edge& edge, int32_t from);
+  void touch_leaf(TensorImpl* leaf, int32_t from);
   void mark_wanted(const std::vector<Edge>& inputs, bool run_inputs);
   void visit_lone_root(std::span<const Edge> roots);
 
