@@ -2,6 +2,7 @@
 #include "ir/passes/fuse.h"
 
 #include <algorithm>
+#include <queue>
 
 #include "ir/bookkeeping.h"
 #include "ir/each_field.h"
@@ -25,6 +26,7 @@ IntList reduced_dims(const Node& node) {
 
 // A group that waits.
 struct Waiting {
+  int32_t id;  // no other group has it
   Shape shape;
   std::vector<uint32_t> nodes;
   std::vector<ValueId> inputs;
@@ -32,9 +34,6 @@ struct Waiting {
   IntList dims;  // that it reduces
 
   bool reads(ValueId v) const { return std::ranges::find(inputs, v) != inputs.end(); }
-  void read(ValueId v) {
-    if (!reads(v)) inputs.push_back(v);
-  }
   bool may_reduce(FusedRole role, const IntList& over) const {
     return reduces == FusedRole::none || role == FusedRole::elementwise ||
            (reduces == role && std::ranges::equal(dims, over));
@@ -47,7 +46,8 @@ class Grouper {
       : graph_(graph),
         options_(options),
         waits_in_(static_cast<size_t>(graph.value_count()), -1),
-        reduced_(waits_in_.size()) {
+        reduced_(waits_in_.size()),
+        reader_(waits_in_.size(), -1) {
     result_.order.reserve(graph.nodes().size());
     result_.group.reserve(graph.nodes().size());
   }
@@ -91,11 +91,13 @@ class Grouper {
       waits_in_[static_cast<size_t>(graph_.nodes()[n].first_result)] = -1;
     }
     w.nodes.clear();
+    free_.push(g);
   }
   void let_all_go() {
     for (size_t g = 0; g < waiting_.size(); ++g)
       if (!waiting_[g].nodes.empty()) let_go(static_cast<int32_t>(g));
     waiting_.clear();
+    free_ = {};
   }
 
   // Of the groups that give operands, those of the node's space that have room become one, which it joins.
@@ -128,7 +130,7 @@ class Grouper {
     Waiting& w = waiting(g);
     w.nodes.push_back(n);
     for (ValueId v : graph_.operands(node))
-      if (v != kNoValue && group_of(v) != g) w.read(v);
+      if (v != kNoValue && group_of(v) != g) read(g, v);
     waits_in_[static_cast<size_t>(node.first_result)] = g;
     if (role == FusedRole::elementwise) return;
     reduced_[static_cast<size_t>(node.first_result)] = true;
@@ -140,26 +142,45 @@ class Grouper {
     return w.nodes.size() < options_.most_nodes && w.inputs.size() + more.size() <= options_.most_inputs;
   }
 
-  // A group that reads one of the operands, of the whole space.
+  void read(int32_t g, ValueId v) {
+    Waiting& w = waiting(g);
+    if (w.reads(v)) return;
+    w.inputs.push_back(v);
+    int32_t& head = reader_[static_cast<size_t>(v)];
+    readers_.push_back({g, w.id, head});
+    head = static_cast<int32_t>(readers_.size()) - 1;
+  }
+
+  // A group that reads one of the operands, of the whole space. Of a value, the last kMostReaders groups are looked at.
   int32_t neighbour(std::span<const ValueId> operands, const Shape& space, FusedRole role,
                     const IntList& dims) {
-    for (size_t g = 0; g < waiting_.size(); ++g) {
-      const Waiting& w = waiting_[g];
-      if (w.nodes.empty() || !same_shape(w.shape, space) || !w.may_reduce(role, dims) ||
-          !has_room(w, operands))
-        continue;
-      for (ValueId v : operands)
-        if (v != kNoValue && w.reads(v) && same_shape(graph_.type(v).shape, space))
-          return static_cast<int32_t>(g);
+    int32_t found = -1;
+    for (ValueId v : operands) {
+      if (v == kNoValue || !same_shape(graph_.type(v).shape, space)) continue;
+      int32_t at = reader_[static_cast<size_t>(v)];
+      for (int n = 0; at >= 0 && n < kMostReaders; ++n) {
+        const auto [g, id, next] = readers_[static_cast<size_t>(at)];
+        at = next;
+        if (static_cast<size_t>(g) >= waiting_.size()) continue;
+        const Waiting& w = waiting(g);
+        if (w.id == id && !w.nodes.empty() && (found < 0 || g < found) && same_shape(w.shape, space) &&
+            w.may_reduce(role, dims) && has_room(w, operands))
+          found = g;
+      }
     }
-    return -1;
+    return found;
   }
 
   int32_t new_group(const Shape& space) {
-    auto it = std::ranges::find_if(waiting_, [](const Waiting& w) { return w.nodes.empty(); });
-    if (it == waiting_.end()) it = waiting_.insert(waiting_.end(), Waiting{});
-    *it = {space, {}, {}, FusedRole::none, {}};
-    return static_cast<int32_t>(it - waiting_.begin());
+    auto g = static_cast<int32_t>(waiting_.size());
+    if (free_.empty()) {
+      waiting_.emplace_back();
+    } else {
+      g = free_.top();
+      free_.pop();
+    }
+    waiting(g) = {next_id_++, space, {}, {}, FusedRole::none, {}};
+    return g;
   }
 
   // Group b becomes part of a, if there is room for both and for a node with these operands.
@@ -173,20 +194,30 @@ class Grouper {
       into.nodes.push_back(n);
       waits_in_[static_cast<size_t>(graph_.nodes()[n].first_result)] = a;
     }
-    for (ValueId v : from.inputs) into.read(v);
+    for (ValueId v : from.inputs) read(a, v);
     if (from.reduces != FusedRole::none) {
       into.reduces = from.reduces;
       into.dims = from.dims;
     }
     from.nodes.clear();
+    free_.push(b);
     return true;
   }
+
+  static constexpr int kMostReaders = 64;
+  struct Reader {
+    int32_t group, id, next;  // next: of the same value
+  };
 
   const Graph& graph_;
   const FuseOptions& options_;
   std::vector<int32_t> waits_in_;  // of each value: the group whose node gives it and has not gone
   std::vector<uint8_t> reduced_;   // of each value: a reduction in a group gives it
   std::vector<Waiting> waiting_;   // without nodes: free
+  std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>> free_;
+  int32_t next_id_ = 0;
+  std::vector<int32_t> reader_;  // of each value: the last group that reads it, in readers_; -1: none
+  std::vector<Reader> readers_;
   Grouping result_;
 };
 

@@ -1,6 +1,8 @@
 // See ir/passes/fuse_within.h. Here is the pass `fuse`, too.
 #include "ir/passes/fuse_within.h"
 
+#include <algorithm>
+
 #include "ir/passes/pass.h"
 
 namespace retrograd::ir {
@@ -12,7 +14,8 @@ constexpr int kMostRounds = 24;  // then there are no groups
 // Nodes before which all groups go.
 class Cuts {
  public:
-  explicit Cuts(size_t nodes) : cut_(nodes + 1) {}
+  Cuts(const Graph& graph, const Executor& executor)
+      : graph_(graph), executor_(executor), cut_(graph.nodes().size() + 1) {}
   bool operator[](size_t node) const { return cut_[node] != 0; }
 
   /// Cuts the step of these nodes, by number; `all`: into nodes. False if there is nothing left to cut.
@@ -20,16 +23,26 @@ class Cuts {
     const size_t first = step.front(), behind = step.back() + size_t{1};
     if (all) return cut_each(first, behind);
     const bool apart = cut(first) | cut(behind);
-    return apart || (step.size() > 1 && cut(step[step.size() / 2]));
+    return apart || (step.size() > 1 && cut(step[middle(step)]));
   }
 
  private:
+  // Where its first reduction is, whose panels may be what is too much; else in the middle.
+  size_t middle(std::span<const uint32_t> step) const {
+    const auto reduces = [&](uint32_t n) {
+      return fused_role(graph_, graph_.nodes()[n], executor_) != FusedRole::elementwise;
+    };
+    const auto first = static_cast<size_t>(std::ranges::find_if(step, reduces) - step.begin());
+    return first == 0 || first == step.size() ? step.size() / 2 : first;
+  }
   bool cut(size_t node) { return !std::exchange(cut_[node], 1); }
   bool cut_each(size_t first, size_t last) {
     bool any = false;
     for (size_t n = first; n <= last; ++n) any |= cut(n);
     return any;
   }
+  const Graph& graph_;
+  const Executor& executor_;
   std::vector<uint8_t> cut_;
 };
 
@@ -62,7 +75,7 @@ Grouping find_groups_within_peak(const Graph& graph, const FuseOptions& options,
   const std::vector<int32_t> no_groups(graph.nodes().size(), -1);
   memory.group = no_groups;
   const int64_t most = lifetimes(graph, memory).peak_bytes();
-  Cuts cuts(graph.nodes().size());
+  Cuts cuts(graph, options.executor);
   FuseOptions cut_options = options;
   cut_options.stops = [&](size_t node) { return cuts[node] || (options.stops && options.stops(node)); };
   for (int round = 0; round < kMostRounds; ++round) {

@@ -4,7 +4,7 @@
 //
 // Cutting: groups are found, and where more is live (ir/passes/lifetimes.h) than before there were groups, the
 // step that runs there is kept by itself: all groups go before its first node, and behind its last one. If it
-// is still there in the next round, it is cut in its middle. So a round costs what finding groups and
+// is still there in the next round, it is cut before its first reduction, or in its middle. So a round costs what finding groups and
 // lifetimes cost, and there are about as many as the logarithm of a group's size. What is cut down to single
 // nodes runs in the old order, with what was live then; so the end is never above the beginning.
 #pragma once

@@ -144,3 +144,35 @@ TEST_CASE("what contiguous gives may be a copy: it is shared unless a view of it
 }
 )")) == "unchanged");
 }
+
+TEST_CASE("two equal nodes stay where the first one's value would be held over the peak") {
+  // %1 would be held while %3 and %4 are made, which is the peak without it.
+  const std::string text = R"(graph @g(%0: f32[100]) {
+  %1 = full {size=[100], value=1.0, dtype=f32} : f32[100]
+  %2 = sum %1 {dim=[0], keepdim=false} : f32[]
+  %3 = flip %0 {dims=[0]} : f32[100]
+  %4 = cat %3, %3 {dim=0} : f32[200]
+  %5 = sum %4 {dim=[0], keepdim=false} : f32[]
+  %6 = full {size=[100], value=1.0, dtype=f32} : f32[100]
+  %7 = add %6, %5 : f32[100]
+  %8 = full {size=[100], value=1.0, dtype=f32} : f32[100]
+  %9 = mul %8, %2 : f32[100]
+  %10 = cat %7, %9 {dim=0} : f32[200]
+  return %10
+}
+)";
+  // The third is the second one: there it is not the peak.
+  CHECK(after("cse", text) == R"(graph @g(%0: f32[100]) {
+  %1 = full {size=[100], value=1.0, dtype=f32} : f32[100]
+  %2 = sum %1 {dim=[0], keepdim=false} : f32[]
+  %3 = flip %0 {dims=[0]} : f32[100]
+  %4 = cat %3, %3 {dim=0} : f32[200]
+  %5 = sum %4 {dim=[0], keepdim=false} : f32[]
+  %6 = full {size=[100], value=1.0, dtype=f32} : f32[100]
+  %7 = add %6, %5 : f32[100]
+  %8 = mul %6, %2 : f32[100]
+  %9 = cat %7, %8 {dim=0} : f32[200]
+  return %9
+}
+)");
+}

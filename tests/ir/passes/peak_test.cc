@@ -7,6 +7,11 @@
 
 #include "engine/runner.h"
 #include "ir/passes/fuse_within.h"
+#include "ops/arithmetic.h"
+#include "ops/binary.h"
+#include "ops/rearrange.h"
+#include "ops/reduce.h"
+#include "ops/unary.h"
 #include "tests/fuzz/generator.h"
 #include "tests/fuzz/machine.h"
 #include "tests/ir/passes/graph_run.h"
@@ -101,6 +106,43 @@ TEST_CASE("peaks of recorded steps") {
   Counts counts;
   for (const Step& step : recorded_steps::all_small())
     check_all_sets({step.graph, step.writes}, step.name, counts);
+}
+
+TEST_CASE("a hundred thousand nodes take no more than seconds, also where groups are cut") {
+  constexpr int kNodes = 100000;
+  const rg::TensorType row{rg::kFloat32, rg::kCPU, {1, 100}}, column{rg::kFloat32, rg::kCPU, {100, 1}},
+      whole{rg::kFloat32, rg::kCPU, {100, 100}};
+  ir::Graph apart, repeated;  // each of its own input; groups that are all above the peak
+  const auto node = [](ir::Graph& graph, const rg::OpInfo& op, std::vector<ir::ValueId> operands,
+                       const void* attrs, const rg::TensorType& type) {
+    return graph.append(op, operands, attrs, {&type, 1}).first_result;
+  };
+  std::vector<ir::ValueId> outputs;
+  for (int i = 0; i < kNodes; ++i)
+    outputs.push_back(node(apart, rg::ops::info<rg::ops::Neg>, {apart.add_tensor_input(row)}, nullptr, row));
+  apart.set_outputs(outputs);
+  const ir::ValueId side = repeated.add_tensor_input(column);
+  ir::ValueId x = repeated.add_tensor_input(row);
+  const rg::ops::Flip::Attrs first{rg::IntList{0}};
+  const rg::ops::Sum::Attrs columns{{0}, true};
+  const rg::ops::Mul::Attrs product{};
+  for (int i = 0; i < kNodes / 7; ++i) {
+    const ir::ValueId a = node(repeated, rg::ops::info<rg::ops::Flip>, {x}, &first, row);
+    const ir::ValueId b = node(repeated, rg::ops::info<rg::ops::Flip>, {a}, &first, row);
+    const ir::ValueId waits = node(repeated, rg::ops::info<rg::ops::Mul>, {a, b}, &product, row);
+    const ir::ValueId outer = node(repeated, rg::ops::info<rg::ops::Mul>, {side, x}, &product, whole);
+    const ir::ValueId exp = node(repeated, rg::ops::info<rg::ops::Exp>, {outer}, nullptr, whole);
+    const ir::ValueId sum = node(repeated, rg::ops::info<rg::ops::Sum>, {exp}, &columns, row);
+    x = node(repeated, rg::ops::info<rg::ops::Mul>, {waits, sum}, &product, row);
+  }
+  repeated.set_outputs({x});
+  for (const ir::Graph* graph : {&apart, &repeated}) {
+    const Case c{*graph};
+    const auto start = std::chrono::steady_clock::now();
+    const ir::Graph now = c.after({});
+    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(20));
+    CHECK(c.peak(now) <= c.peak(*graph));
+  }
 }
 
 TEST_CASE("figures of peaks", "[.figures]") {

@@ -90,3 +90,29 @@ TEST_CASE("a node that may fail stays between its effects, so that these have ru
 )");
   CHECK(text == "unchanged");  // %6 reads memory of others behind the hook, and so cannot come before it
 }
+
+TEST_CASE("a group moves as one") {
+  CHECK(after("schedule", R"(graph @g(%0: f32[100], %1: f32[10,10]) {
+  group {
+    %2 = add %0, 1.0 : f32[100]
+    %3 = exp %2 : f32[100]
+  }
+  %4 = flip %0 {dims=[0]} : f32[100]
+  %5 = flip %4 {dims=[]} : f32[100]
+  %6 = sum %5 {dim=[0], keepdim=false} : f32[]
+  %7 = mul %3, %6 : f32[100]
+  return %7
+}
+)") == R"(graph @g(%0: f32[100], %1: f32[10,10]) {
+  %2 = flip %0 {dims=[0]} : f32[100]
+  %3 = flip %2 {dims=[]} : f32[100]
+  %4 = sum %3 {dim=[0], keepdim=false} : f32[]
+  group {
+    %5 = add %0, 1.0 : f32[100]
+    %6 = exp %5 : f32[100]
+  }
+  %7 = mul %6, %4 : f32[100]
+  return %7
+}
+)");
+}
