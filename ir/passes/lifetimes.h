@@ -45,9 +45,9 @@ struct LifetimeOptions {
   std::span<const Number> values = {};  // of all symbols; without them those at capture
   std::span<const int32_t> order = {};  // of the nodes, by number; without it that of the graph
   std::span<const OutsideWrite> writes = {};
-  std::span<const int32_t> given = {};   // numbers of inputs
-  GroupMemories* groups = nullptr;       // without it each node runs by itself, and scratch is not asked
-  std::span<const int32_t> group = {};   // of each place in the order, -1: none; without it that of the nodes
+  std::span<const int32_t> given = {};  // numbers of inputs
+  GroupMemories* groups = nullptr;      // without it each node runs by itself, and scratch is not asked
+  std::span<const int32_t> group = {};  // of each place in the order, -1: none; without it that of the nodes
   bool in_place = true;
 };
 

@@ -34,13 +34,15 @@ std::string text_of(const ir::Graph& graph, const ir::Grouping& grouping) {
   return text + (group >= 0 ? "]" : "");
 }
 
-std::string grouped(const std::string& inputs, const std::string& nodes, ir::FuseOptions options = {rg::cpu_executor()}) {
+std::string grouped(const std::string& inputs, const std::string& nodes,
+                    ir::FuseOptions options = {rg::cpu_executor()}) {
   const ir::Graph graph = ir_test::parse("graph @g(" + inputs + ") {\n" + nodes + "}\n");
   return text_of(graph, ir::find_groups(graph, options));
 }
 
 // The same, with a peak not above that of the nodes one by one.
-std::string grouped_within_peak(const std::string& inputs, const std::string& nodes, ir::LifetimeOptions memory = {}) {
+std::string grouped_within_peak(const std::string& inputs, const std::string& nodes,
+                                ir::LifetimeOptions memory = {}) {
   const ir::Graph graph = ir_test::parse("graph @g(" + inputs + ") {\n" + nodes + "}\n");
   return text_of(graph, ir::find_groups_within_peak(graph, {rg::cpu_executor()}, memory));
 }
@@ -77,14 +79,19 @@ void check_order(const ir::Graph& graph, const ir::Grouping& grouping) {
 class GroupedRun {
  public:
   GroupedRun(const ir::Graph& graph, std::span<const ir::Binding> bindings)
-      : graph_(graph), bindings_(bindings), sizes_(ir::symbol_values(graph, bindings)), values_(static_cast<size_t>(graph.value_count())) {}
+      : graph_(graph),
+        bindings_(bindings),
+        sizes_(ir::symbol_values(graph, bindings)),
+        values_(static_cast<size_t>(graph.value_count())) {}
 
   Tensors run(const ir::Grouping& grouping) {
     for (size_t i = 0; i < graph_.inputs().size(); ++i)
       if (graph_.inputs()[i].value != ir::kNoValue) value(graph_.inputs()[i].value) = bindings_[i].tensor;
     for (size_t i = 0; i < grouping.order.size();) {
       size_t end = i + 1;
-      while (grouping.group[i] >= 0 && end < grouping.order.size() && grouping.group[end] == grouping.group[i]) ++end;
+      while (grouping.group[i] >= 0 && end < grouping.order.size() &&
+             grouping.group[end] == grouping.group[i])
+        ++end;
       if (grouping.group[i] < 0)
         node(graph_.nodes()[grouping.order[i]]);
       else
@@ -182,7 +189,8 @@ TEST_CASE("a chain is a group; unpacks between come before it") {
 
 TEST_CASE("one node is no group") {
   CHECK(grouped("%0: f32[2]", "%1 = neg %0 : f32[2]\nreturn %1\n") == "neg");
-  CHECK(grouped("%0: f32[2], %1: f32[3]", "%2 = neg %0 : f32[2]\n%3 = neg %1 : f32[3]\nreturn %2, %3\n") == "neg neg");
+  CHECK(grouped("%0: f32[2], %1: f32[3]", "%2 = neg %0 : f32[2]\n%3 = neg %1 : f32[3]\nreturn %2, %3\n") ==
+        "neg neg");
 }
 
 TEST_CASE("no group reaches over an effect, save unpack, or over another kernel") {
@@ -268,7 +276,8 @@ TEST_CASE("a group has limits") {
 
 TEST_CASE("a group goes before a node where the caller says so") {
   CHECK(grouped("%0: f32[4]",
-                "%1 = neg %0 : f32[4]\n%2 = exp %1 : f32[4]\n%3 = neg %2 : f32[4]\n%4 = exp %3 : f32[4]\nreturn %4\n",
+                "%1 = neg %0 : f32[4]\n%2 = exp %1 : f32[4]\n%3 = neg %2 : f32[4]\n%4 = exp %3 : "
+                "f32[4]\nreturn %4\n",
                 {.executor = rg::cpu_executor(), .stops = [](size_t node) { return node == 2; }}) ==
         "[neg exp] [neg exp]");
 }
@@ -303,7 +312,8 @@ TEST_CASE("inputs that go with their last use count where a group holds them") {
       "%8 = add %4, %7 : f32[100]\n"
       "return %8, %6\n";
   CHECK(grouped_within_peak(inputs, nodes) == "[add exp sum] [mul add]");
-  CHECK(grouped_within_peak(inputs, nodes, {.given = std::array<int32_t, 2>{0, 1}}) == "mul [add exp sum] add");
+  CHECK(grouped_within_peak(inputs, nodes, {.given = std::array<int32_t, 2>{0, 1}}) ==
+        "mul [add exp sum] add");
 }
 
 TEST_CASE("captured backwards run in groups as they do node by node, bit for bit") {

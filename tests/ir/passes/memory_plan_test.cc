@@ -121,8 +121,9 @@ TEST_CASE("lifetimes: views, values in place, what escapes") {
   %8 = cos %0 : f32[10,10]
   accumulate_grad @2, %8
 }
-)") == "-, 0:400 0-6 escapes, 0:400 0-6 escapes, 0:400 0-6 escapes, 1:4 3-4, 0:400 0-6 escapes, 0:400 0-6 escapes, -, "
-        "2:400 8-10 escapes");
+)") == "-, 0:400 0-6 escapes, 0:400 0-6 escapes, 0:400 0-6 escapes, 1:4 3-4, 0:400 0-6 escapes, 0:400 0-6 "
+       "escapes, -, "
+       "2:400 8-10 escapes");
   CHECK(blocks_of(R"(graph @g(%0: f32[4]) {
   %1 = flip %0 {dims=[0]} : f32[4]
   %2 = neg %1 : f32[4]
@@ -201,7 +202,8 @@ TEST_CASE("lifetimes: inputs whose memory goes with their last use") {
 }
 )",
                   {.given = all}) ==
-        "0:16 0-1 escapes, 1:16 0-3 escapes, 2:0 0-0 escapes, 0:16 0-1 escapes, 3:32 1-4 escapes, -, 4:16 3-4 escapes");
+        "0:16 0-1 escapes, 1:16 0-3 escapes, 2:0 0-0 escapes, 0:16 0-1 escapes, 3:32 1-4 escapes, -, 4:16 "
+        "3-4 escapes");
 }
 
 TEST_CASE("peaks count all that is live at one node") {

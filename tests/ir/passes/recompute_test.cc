@@ -71,8 +71,9 @@ TEST_CASE("no more than some nodes lead to a value") {
 }
 
 TEST_CASE("what runs on the host is saved") {
-  CHECK(Saved("%0: f32[4]", "%1 = contiguous %0 : f32[4]\n%2 = neg %1 : f32[4]\nreturn %0, %1, %2\n", {0, 1, 2}).text() ==
-        "2 <- 1");
+  CHECK(
+      Saved("%0: f32[4]", "%1 = contiguous %0 : f32[4]\n%2 = neg %1 : f32[4]\nreturn %0, %1, %2\n", {0, 1, 2})
+          .text() == "2 <- 1");
 }
 
 TEST_CASE("outputs and inputs keep their numbers; values are computed before their first use") {
@@ -135,7 +136,8 @@ TEST_CASE("compiled functions save less, and their gradients are eager's bit for
   for (int i = 0; i < 2; ++i) {
     const rg::Tensors found = grads(compiled, held);
     for (size_t k = 0; k < found.size(); ++k)
-      CHECK(std::memcmp(found[k].raw_data(), expected[k].raw_data(), static_cast<size_t>(found[k].nbytes())) == 0);
+      CHECK(std::memcmp(found[k].raw_data(), expected[k].raw_data(),
+                        static_cast<size_t>(found[k].nbytes())) == 0);
   }
   CHECK(held < eager_held / 4);
   // Kept for another backward; and once more differentiated.
