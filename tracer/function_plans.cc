@@ -55,12 +55,18 @@ std::vector<int32_t> saved_outputs(const RecordedFunction& recorded) {
 
 std::unique_ptr<Plan> plan_of(const ir::Graph& graph, std::vector<Source>& sources,
                               std::span<const Number> numbers, std::span<const WrittenInput> writes,
-                              Plan::Arena arena) {
+                              int64_t arena_peak) {
   static const DriveLog no_log;
   static const std::vector<RuleRun> no_rules;
   sources.resize(graph.inputs().size(), Source{Source::Kind::constant});
   return std::make_unique<Plan>(graph, sources, no_rules, no_log, numbers, executor_for(graph), writes,
-                                arena);
+                                arena_peak);
+}
+
+// What is live at most when the nodes run one by one, each result in memory of its own: an eager run.
+int64_t eager_peak(const RecordedFunction& recorded) {
+  const std::vector<ir::OutsideWrite> writes = outside_writes(recorded);
+  return ir::lifetimes(recorded.graph, {.writes = writes, .in_place = false}).peak_bytes();
 }
 
 int64_t peak_of(const ir::Graph& graph, std::span<const int32_t> given) {
@@ -76,7 +82,7 @@ void FunctionCapture::plan_forward(const Tensors& arguments) {
   recompute_.replace_outputs(graph, saved_outputs(recorded_));
   planned_ = optimised(graph, outside_writes(recorded_), {});
   plan_ = plan_of(planned_, sources_, numbers_, written_inputs(arguments),
-                  kind_ == FunctionKind::step ? Plan::Arena::whole : Plan::Arena::none);
+                  kind_ == FunctionKind::step ? eager_peak(recorded_) : 0);
 }
 
 // Values whose memory somebody else may hold or write to are saved. So is everything where code of the user's runs in between, and where there
@@ -160,7 +166,7 @@ void FunctionCapture::plan_backward(Backward& backward) {
   backward.runs_code = std::ranges::any_of(backward.planned.nodes(), [](const ir::Node& n) {
     return n.op->is(Trait::effect) && n.op->run_on_host;
   });
-  backward.plan = plan_of(backward.planned, backward.sources, backward.numbers, {}, Plan::Arena::none);
+  backward.plan = plan_of(backward.planned, backward.sources, backward.numbers, {}, 0);
 }
 
 }  // namespace retrograd

@@ -11,8 +11,6 @@ namespace {
 
 using ir::ValueId;
 
-constexpr int64_t kSmall = 4096;
-
 // A base and its views share memory; `last` and `open` stand at the base. A block is the memory of one base, or of several that were laid
 // over one another. If one of them is open, the block is none of the arena: so the chain of results that ends in a gradient of a leaf needs
 // no second piece of memory.
@@ -103,12 +101,12 @@ class Placer {
     lifetimes_.blocks.push_back({size, first, last, false});
   }
 
-  // Whether an arena costs little: it stands beside what gets memory of its own from the beginning to the end.
+  // An arena stands beside what gets memory of its own from the beginning to the end.
   bool pays(const ir::MemoryPlan& memory) const {
     ir::Lifetimes outside;
     outside.nodes = lifetimes_.nodes;
     std::ranges::copy_if(lifetimes_.blocks, std::back_inserter(outside.blocks), &ir::Block::escapes);
-    return memory.arena_bytes + outside.peak_bytes() <= memory.peak_bytes + memory.peak_bytes / 64 + kSmall;
+    return memory.arena_bytes + outside.peak_bytes() <= plan_.most_bytes;
   }
 
   Placement collect() {

@@ -6,7 +6,8 @@
 // What a kernel needs for itself while it runs (Executor::scratch_bytes) is a piece of the arena, too. So all of them are found at addresses
 // that are known when a run begins.
 //
-// Where an arena would lift the peak, because much that has memory of its own piles up beside it, nothing is placed.
+// Where more would be live with an arena than the caller allows, because much that has memory of its own piles up beside it, nothing is
+// placed.
 //
 // Start reading at place_values(). Offsets come from ir/passes/memory_plan.h. A value without elements is not placed.
 #pragma once
@@ -38,6 +39,7 @@ struct PlacedPlan {
   std::function<bool(ir::ValueId)> is_outside;
   /// Whether result `r` of a kernel may be laid over its operand `o`, which is of the same type.
   std::function<bool(size_t step, int o, int r)> may_overwrite;
+  int64_t most_bytes;  // that may be live at once
 };
 
 struct Placement {

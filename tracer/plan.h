@@ -47,11 +47,11 @@ struct WrittenInput {
 
 class Plan {
  public:
-  enum class Arena : uint8_t { none, whole };
   /// `values`: of every expression of graph.symbols at these sizes. Graph, sources and rules must outlive the plan.
+  /// `arena_peak`: what only kernels see lies in an arena if no more bytes are live with it; 0: in none.
   Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std::vector<RuleRun>& rules,
        const DriveLog& log, std::span<const Number> values, Executor& executor,
-       std::span<const WrittenInput> writes = {}, Arena arena = Arena::none);
+       std::span<const WrittenInput> writes = {}, int64_t arena_peak = 0);
   ~Plan();
   Plan(const Plan&) = delete;
 
@@ -145,8 +145,8 @@ class Plan {
   bool plan_group(size_t begin, size_t end, const Groups& groups);
   Attrs plan_attrs(const ir::Node& node, std::span<const Number> values);
   void find_patches(const ir::Node& node, Attrs& attrs);
-  void assign_registers(std::span<const WrittenInput> writes, Arena arena);
-  void place_in_arena(RegisterFile& file);
+  void assign_registers(std::span<const WrittenInput> writes, int64_t arena_peak);
+  void place_in_arena(RegisterFile& file, int64_t most_bytes);
   PlacedStep placed_step(const Step& step, std::span<const ir::ValueId> values) const;
   void ask_for_scratch();
   int32_t room_of(const Step& s) const {
