@@ -112,7 +112,7 @@ struct NewShapes {
       if (!x || (before && i < 63 && before->is_same(x->shape()))) continue;
       before = &x->shape();
       dims += static_cast<size_t>(before->rank());
-      values |= uint64_t{1} << (i & 63);
+      if (i < 63) values |= uint64_t{1} << i;
     }
   }
 };
