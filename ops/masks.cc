@@ -1,5 +1,5 @@
-// Ops by mask (ops/indexing.h): the places of elements that are not zero, and what is read or written there. Their
-// number is known only when the mask is read.
+// Ops by mask (ops/indexing.h): the places of elements that are not zero, and what is read or written there.
+// Their number is known only when the mask is read.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -57,8 +57,8 @@ Tensor masked_scatter(Operand x, const Tensor& mask, const Tensor& source) {
 
 namespace {
 
-// Writes the places of all elements that are not zero, line by line of the last dim. Every element is written and
-// kept or overwritten, so that chance costs nothing.
+// Writes the places of all elements that are not zero, line by line of the last dim. Every element is written
+// and kept or overwritten, so that chance costs nothing.
 template <class T>
 void write_places(const T* x, const IntArray& size, int64_t count, int64_t* out) {
   const size_t rank = size.size();

@@ -140,8 +140,8 @@ struct ChannelParameters {
   const Tensor &running_mean, &running_var, &weight, &bias;
 };
 
-// Normalises an [N, C, ...] input over `dims`, and moves the running statistics towards its own, averaged over
-// samples.
+// Normalises an [N, C, ...] input over `dims`, and moves the running statistics towards its own, averaged
+// over samples.
 Tensor normalize_by_input(Operand x, const Channels& channels, const IntList& dims,
                           const ChannelParameters& p, Scalar momentum, Scalar eps, std::string_view op) {
   const Dim n = ops::reduced_numel(x.tensor().impl().shape(), dims);

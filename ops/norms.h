@@ -3,10 +3,11 @@
 //
 //   normalize(x, weight, bias) -> (y, mean, rstd)
 //   over dims `dim`:   xhat = (x - mean) * rstd,   y = xhat * weight + bias
-// where weight and bias have the sizes of dims `affine_dim` of x and are the same along all others (layer_norm: `dim`,
-// batch_norm: the channels), = 1 / sqrt(variance + eps) and, with center = false (rms_norm), the mean counts as 0. mean and
-// rstd are kept for the backward op and never handed out: y and dx are differentiated as functions of x
-// alone, so nothing flows through them. Backward, with h = g * weight and E the mean over the dims:
+// where weight and bias have the sizes of dims `affine_dim` of x and are the same along all others
+// (layer_norm: `dim`, batch_norm: the channels), = 1 / sqrt(variance + eps) and, with center = false
+// (rms_norm), the mean counts as 0. mean and rstd are kept for the backward op and never handed out: y and dx
+// are differentiated as functions of x alone, so nothing flows through them. Backward, with h = g * weight
+// and E the mean over the dims:
 //   dx = rstd * (h - E[h] - xhat * E[h * xhat])       dweight = sum(g * xhat)       dbias = sum(g)
 // Statistics are computed and kept in float32 for 16-bit inputs.
 // Limit: third derivatives. PyTorch's formula for the second derivative of layer_norm, batch_norm and

@@ -1,5 +1,5 @@
-// Padding (ops/rearrange.h). The borders of mode constant are tensors of their own, joined dim by dim; the other modes are
-// one op for all dims together.
+// Padding (ops/rearrange.h). The borders of mode constant are tensors of their own, joined dim by dim; the
+// other modes are one op for all dims together.
 #include <algorithm>
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
-// Copies of elements in another order or number: flip, tril, triu, pad, and what is made of these, of views and of cat.
+// Copies of elements in another order or number: flip, tril, triu, pad, and what is made of these, of views
+// and of cat.
 #pragma once
 
 #include "ops/op.h"
@@ -47,7 +48,8 @@ struct Triu : Triangle {
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
 };
 
-/// Amounts of each dim that are added in front and behind, or cut where negative, and what the additions show.
+/// Amounts of each dim that are added in front and behind, or cut where negative, and what the additions
+/// show.
 struct PadAttrs {
   enum Mode : int64_t { reflect, replicate, circular };
   IntList before, after;
@@ -107,8 +109,8 @@ Tensor tril(Operand input, int64_t diagonal = 0);
 Tensor triu(Operand input, int64_t diagonal = 0);
 /// A vector as a diagonal matrix, or a copy of a matrix's diagonal.
 Tensor diag(Operand input, int64_t diagonal = 0);
-/// `pad` = (before, after) of the last dim, of the last but one, ...; negative amounts cut. mode: constant (with `value`, default 0),
-/// reflect, replicate, circular.
+/// `pad` = (before, after) of the last dim, of the last but one, ...; negative amounts cut. mode: constant
+/// (with `value`, default 0), reflect, replicate, circular.
 Tensor pad(Operand input, const IntArray& pad, std::string_view mode = "constant",
            std::optional<Scalar> value = {});
 

@@ -97,7 +97,8 @@ void Reshape::infer(const Call& call, TensorImpl* const* outputs) {
   typed(call, outputs, size);
 }
 
-// Dims of the new shape are matched, from the back, with runs of old dims that lie behind each other in memory (PyTorch: computeStride).
+// Dims of the new shape are matched, from the back, with runs of old dims that lie behind each other in
+// memory (PyTorch: computeStride).
 void Reshape::layout(const Call& call, TensorImpl& output) {
   const TensorImpl& x = *call.operands[0];
   output.set_storage_offset(x.storage_offset());
@@ -248,8 +249,8 @@ Tensor reshape(Operand x, const IntArray& size) {
   return reshape_to(x, infer_size(size, x.tensor().impl().numel(), "reshape", x.where()));
 }
 
-// Whether shapes differ by dims of size 1 alone: such a view has any layout. Symbols are compared as they stand, without
-// a guard.
+// Whether shapes differ by dims of size 1 alone: such a view has any layout. Symbols are compared as they
+// stand, without a guard.
 static bool differ_by_ones(const Shape& a, const Shape& b) {
   const auto skip = [](const Shape& s, int i) {
     while (i < s.rank() && !s[i].is_symbolic() && s[i].raw() == 1) ++i;
@@ -262,7 +263,8 @@ static bool differ_by_ones(const Shape& a, const Shape& b) {
   return i == a.rank() && j == b.rank();
 }
 
-// A layout that allows no view is copied first. A recorded value has no layout yet: `contiguous` decides when it runs.
+// A layout that allows no view is copied first. A recorded value has no layout yet: `contiguous` decides when
+// it runs.
 Tensor reshape_to(Operand x, const Shape& shape) {
   const TensorImpl& impl = x.tensor().impl();
   if (!impl.has_layout() || UnknownLayouts::is_enabled()) {

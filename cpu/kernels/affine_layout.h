@@ -1,8 +1,8 @@
 // AffineLayout: weight and bias of a normalisation (ops/norms.h) as its rows see them.
 //
-// A row is cut into segments: the longest runs of its elements that have one number. There is one where weight and bias
-// belong to kept dims, as many as elements where they belong to the last dims, and something between where they belong
-// to the first dims of a row (group_norm).
+// A row is cut into segments: the longest runs of its elements that have one number. There is one where
+// weight and bias belong to kept dims, as many as elements where they belong to the last dims, and something
+// between where they belong to the first dims of a row (group_norm).
 #pragma once
 
 #include "cpu/kernels/row_access.h"
@@ -36,7 +36,8 @@ class AffineLayout {
   int64_t tile() const {
     return count() == 1 || (segments_.rank == 1 && segments_.stride[0] == 1) ? 0 : count();
   }
-  /// The numbers of a row's segments, and of some rows of one segment each: in place, or gathered into `tile`.
+  /// The numbers of a row's segments, and of some rows of one segment each: in place, or gathered into
+  /// `tile`.
   template <class T>
   const T* of_row(const T* p, int64_t row, T* tile) const {
     if (!p) return nullptr;

@@ -23,8 +23,8 @@ ScalarType compute_type(ScalarType dtype) {
   return is_floating(dtype) ? kFloat32 : kInt64;
 }
 
-// One operand, or the output as an operand: how the elements of a tile are reached. In a layout of one run per
-// row (rank 1: of a single one) a tile lies at a constant stride from its first element.
+// One operand, or the output as an operand: how the elements of a tile are reached. In a layout of one run
+// per row (rank 1: of a single one) a tile lies at a constant stride from its first element.
 template <class T>
 class Side {
  public:
@@ -39,8 +39,8 @@ class Side {
   bool in_place() const { return same_ && (step() == 1 || run() == 1); }
 
   const char* element(int64_t at) const { return base_ + layout_.offset(at) * item_; }
-  /// From an element on, that lies `skip` behind one of the same run, `count` elements: where they are, or copied
-  /// to `tile`. `filled` is the element that the tile repeats since the last call.
+  /// From an element on, that lies `skip` behind one of the same run, `count` elements: where they are, or
+  /// copied to `tile`. `filled` is the element that the tile repeats since the last call.
   const T* read_run(const char* first, int64_t skip, int64_t count, T* tile, const char*& filled) const {
     const char* from = first + skip * step() * item_;
     if (in_place()) return reinterpret_cast<const T*>(from);

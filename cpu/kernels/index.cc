@@ -1,7 +1,9 @@
-// Kernels of ops that read and write at positions held by another tensor, element by element: gather, scatter, masked_fill, FlatIndex.
+// Kernels of ops that read and write at positions held by another tensor, element by element: gather,
+// scatter, masked_fill, FlatIndex.
 //
-// gather and scatter go along lines: the elements of a dim, for one choice of the other dims; lines never meet, so they run in parallel and
-// each one in order. Every index is checked before anything is written. Ops on whole entries are in cpu/kernels/index_entries.cc.
+// gather and scatter go along lines: the elements of a dim, for one choice of the other dims; lines never
+// meet, so they run in parallel and each one in order. Every index is checked before anything is written. Ops
+// on whole entries are in cpu/kernels/index_entries.cc.
 #include "cpu/kernels/index.h"
 
 #include <algorithm>
@@ -41,8 +43,9 @@ namespace {
 
 constexpr int64_t kTogether = 16;  // lines that lie side by side
 
-// The lines of `index` along a dim, and of two tensors beside it. Lines that lie side by side in all three, as the
-// columns of matrices do, are taken together: one by one, each would touch all cache lines of its neighbours.
+// The lines of `index` along a dim, and of two tensors beside it. Lines that lie side by side in all three,
+// as the columns of matrices do, are taken together: one by one, each would touch all cache lines of its
+// neighbours.
 class Lines {
  public:
   Lines(const TensorImpl& index, int64_t dim, const TensorImpl& a, const TensorImpl& b)
@@ -55,7 +58,8 @@ class Lines {
     together_ = std::min(width_, kTogether);
   }
 
-  /// Calls f(index offset, a's offset, b's offset, lines) for the first elements of neighbouring lines, in parallel.
+  /// Calls f(index offset, a's offset, b's offset, lines) for the first elements of neighbouring lines, in
+  /// parallel.
   template <class F>
   void run(const F& f) const {
     const int64_t pieces = (width_ + together_ - 1) / together_, work = length_ * together_;

@@ -1,7 +1,9 @@
-// Kernels of ops that read and write whole entries of a dim at positions held by another tensor (ops/index_ops.h, ops/embedding.h).
+// Kernels of ops that read and write whole entries of a dim at positions held by another tensor
+// (ops/index_ops.h, ops/embedding.h).
 //
-// They see a tensor as [outer, entries, inner]. Additions to an entry happen in order of position, whatever the number of threads; for
-// small formats, in float32, positions are grouped by the entry they name (Buckets). Every index is checked before anything is written.
+// They see a tensor as [outer, entries, inner]. Additions to an entry happen in order of position, whatever
+// the number of threads; for small formats, in float32, positions are grouped by the entry they name
+// (Buckets). Every index is checked before anything is written.
 #include <algorithm>
 #include <cstring>
 
@@ -137,7 +139,8 @@ void index_copy(const Call& call, TensorImpl* const* outputs) {
                   static_cast<size_t>(bytes));
 }
 
-// Which positions name an entry, in order: begin[r] .. begin[r + 1] of `order`. Positions with the index `skip` are left out.
+// Which positions name an entry, in order: begin[r] .. begin[r + 1] of `order`. Positions with the index
+// `skip` are left out.
 struct Buckets {
   Scratch<int64_t> begin, order;
 
@@ -180,7 +183,8 @@ void add_entries(const Buckets& buckets, const Entries& e, int64_t k, const T* s
 }
 
 // The same without buckets, position by position: parallel over the outer dims and over ranges of entries, of
-// which each task takes its own from all positions. As many ranges as threads: an entry's sum is the same in any.
+// which each task takes its own from all positions. As many ranges as threads: an entry's sum is the same in
+// any.
 template <class T>
 void add_in_order(const int64_t* index, const Entries& e, int64_t k, const T* source, T* to, int64_t skip) {
   const int64_t ranges = std::clamp<int64_t>(e.inner < 16 ? 1 : k * e.inner / kIndexGrain, 1, loop_threads());

@@ -1,7 +1,7 @@
-// Neighbouring rows whose elements of one place lie behind each other, such as the columns of a matrix: each lane
-// of a register belongs to one row and goes down its elements. For files compiled once per instruction-set level
-// (cpu/vec.h). Sums run in lanes of T over kDownSum elements and in double beyond, in an order that depends on
-// the number of elements alone.
+// Neighbouring rows whose elements of one place lie behind each other, such as the columns of a matrix: each
+// lane of a register belongs to one row and goes down its elements. For files compiled once per
+// instruction-set level (cpu/vec.h). Sums run in lanes of T over kDownSum elements and in double beyond, in
+// an order that depends on the number of elements alone.
 #pragma once
 
 #include "cpu/kernels/row_lanes.h"

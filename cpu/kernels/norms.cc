@@ -1,10 +1,11 @@
 // Normalisation on the CPU: the row functions of cpu/kernels/rows.h over the rows of any dims.
 //
-// Weight and bias along a row are one number for each segment of it: of a whole row where they belong to kept dims
-// (batch_norm), of an element where they belong to the last ones (layer_norm). Where the rows lie side by side, as
-// the columns of a matrix, and have a number each, they are computed together (norms_columns.h). Shape, dims and dtype
-// alone decide: an operand that lies otherwise is copied first. Gradients of weight and bias
-// are summed in T over a row, or a block of rows that share them, and in double beyond, in an order fixed by sizes.
+// Weight and bias along a row are one number for each segment of it: of a whole row where they belong to kept
+// dims (batch_norm), of an element where they belong to the last ones (layer_norm). Where the rows lie side
+// by side, as the columns of a matrix, and have a number each, they are computed together (norms_columns.h).
+// Shape, dims and dtype alone decide: an operand that lies otherwise is copied first. Gradients of weight and
+// bias are summed in T over a row, or a block of rows that share them, and in double beyond, in an order
+// fixed by sizes.
 #include "ops/norms.h"
 
 #include "cpu/kernels/affine_layout.h"

@@ -1,8 +1,9 @@
 // See cpu/kernels/norms_columns.h.
 //
-// A group is a matrix whose columns are rows of the normalisation. It is cut into strips of columns and blocks of lines,
-// by sizes alone. Each phase goes over all blocks of a strip, whose sums are then added in order, before the next one
-// begins. Where there is one block, a strip goes through all phases while it is in a cache.
+// A group is a matrix whose columns are rows of the normalisation. It is cut into strips of columns and
+// blocks of lines, by sizes alone. Each phase goes over all blocks of a strip, whose sums are then added in
+// order, before the next one begins. Where there is one block, a strip goes through all phases while it is in
+// a cache.
 #include "cpu/kernels/norms_columns.h"
 
 #include <cmath>
@@ -118,7 +119,8 @@ const T* or_all(const T* p, T value, int64_t count, T* tile) {
 
 }  // namespace
 
-// As the Moments of a row: the mean is rounded to T before it is subtracted, and what that loses is made up for.
+// As the Moments of a row: the mean is rounded to T before it is subtracted, and what that loses is made up
+// for.
 template <class T>
 void normalize_columns(const TensorImpl& x, const ops::NormalizeAttrs& attrs, const AffineLayout& affine,
                        const T* weight, const T* bias, const TensorImpl& y, T* mean, T* rstd) {

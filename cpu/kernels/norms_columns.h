@@ -1,13 +1,13 @@
-// Normalisation of rows that lie side by side, as the columns of a matrix do (batch_norm of [N, C]): their elements are
-// read and written as they lie in memory, a line of neighbours after the other.
+// Normalisation of rows that lie side by side, as the columns of a matrix do (batch_norm of [N, C]): their
+// elements are read and written as they lie in memory, a line of neighbours after the other.
 #pragma once
 
 #include "cpu/kernels/affine_layout.h"
 
 namespace retrograd::cpu {
 
-/// Whether rows of a normalisation along `dim` with result y lie so, and have one weight and bias each: then all tensors of
-/// y's shape must be row-major.
+/// Whether rows of a normalisation along `dim` with result y lie so, and have one weight and bias each: then
+/// all tensors of y's shape must be row-major.
 template <class T>
 bool are_columns(const TensorImpl& y, const IntList& dim, const AffineLayout& affine) {
   if (y.dtype() != dtype_of<T>() || affine.count() > 1 || !y.is_contiguous() || y.numel().raw() == 0)

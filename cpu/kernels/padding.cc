@@ -1,8 +1,8 @@
 // Kernels of pad and its backward (ops/rearrange.h), but for mode constant.
 //
-// Each entry of a padded dim shows one of the operand's: the maps say which. A row of the last dim is a border, a run of
-// neighbours and another border; rows go by the maps of the other dims. Backward, a row of the operand is the sum of the
-// gradient's rows that show it, in order, float16 and bfloat16 in float32.
+// Each entry of a padded dim shows one of the operand's: the maps say which. A row of the last dim is a
+// border, a run of neighbours and another border; rows go by the maps of the other dims. Backward, a row of
+// the operand is the sum of the gradient's rows that show it, in order, float16 and bfloat16 in float32.
 #include <algorithm>
 
 #include "cpu/kernels/index.h"
@@ -26,8 +26,8 @@ int64_t shown_entry(const ops::PadAttrs& a, int d, int64_t n, int64_t i) {
   return first + modulo(i - std::max<int64_t>(a.before[d], 0), kept);
 }
 
-// The dims of a padded tensor, and what shows what. Dims that are not padded are merged with their neighbours. Behind the
-// last padded dim there are `inner` elements for each entry.
+// The dims of a padded tensor, and what shows what. Dims that are not padded are merged with their
+// neighbours. Behind the last padded dim there are `inner` elements for each entry.
 class Padding {
  public:
   Padding(const ops::PadAttrs& a, const Shape& small, const Shape& large)

@@ -1,6 +1,7 @@
-// Kernels of the random ops. Elements are numbered in row-major order whatever the strides, and element i takes its number from place i of
-// the draw's Philox stream, block by block; chunks are cut at multiples of a block, so threads cannot show.
-// float16 and bfloat16 take their numbers from the float stream, float64 from one of its own.
+// Kernels of the random ops. Elements are numbered in row-major order whatever the strides, and element i
+// takes its number from place i of the draw's Philox stream, block by block; chunks are cut at multiples of a
+// block, so threads cannot show. float16 and bfloat16 take their numbers from the float stream, float64 from
+// one of its own.
 #include <cmath>
 #include <limits>
 
@@ -232,8 +233,8 @@ void drop(PhiloxKey key, int64_t at, int64_t count, DropChance chance, const dou
   random_table().dropout_doubles(key, static_cast<uint64_t>(at) / 8, count, chance, x, scale, y);
 }
 
-// In tiles where elements are converted or lie apart: read before they are written, since the output may lie on the
-// operand.
+// In tiles where elements are converted or lie apart: read before they are written, since the output may lie
+// on the operand.
 void dropout_kernel(const Call& call, TensorImpl* const* outputs) {
   const auto& attrs = call.attrs_as<ops::Dropout::Attrs>();
   const TensorImpl& x = *call.operands[0];

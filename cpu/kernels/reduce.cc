@@ -1,5 +1,5 @@
-// Kernels of reductions: which elements of the rows are looked for (cpu/kernels/row_reducer.h), and what the results
-// are made of them. Sums down columns go by cpu/kernels/sum_columns.cc where they can.
+// Kernels of reductions: which elements of the rows are looked for (cpu/kernels/row_reducer.h), and what the
+// results are made of them. Sums down columns go by cpu/kernels/sum_columns.cc where they can.
 #include "cpu/kernels/reduce.h"
 
 #include <algorithm>
@@ -126,8 +126,8 @@ void norm_kernel(const Call& call, TensorImpl* const* outputs) {
   });
 }
 
-// Bools that lie beside each other are joined row by row, as the bytes 0 and 1 that they are. False, and nothing done, of
-// others.
+// Bools that lie beside each other are joined row by row, as the bytes 0 and 1 that they are. False, and
+// nothing done, of others.
 template <bool every>
 bool join_columns(const TensorImpl& x, const IntList& dims, TensorImpl& out) {
   constexpr int64_t kStrip = 4096;

@@ -66,7 +66,8 @@ void products(const Columns<T>& c, Partial<double>* out) {
   for (int64_t j = 0; j < c.columns; ++j) out[j].value = p[j];
 }
 
-// As moments() of a row: the mean is rounded to T before it is subtracted, and what that loses is made up for.
+// As moments() of a row: the mean is rounded to T before it is subtracted, and what that loses is made up
+// for.
 template <class T>
 void moments(const Columns<T>& c, Partial<double>* out) {
   const double n = static_cast<double>(c.rows);

@@ -3,7 +3,8 @@
 //
 // RowReader and RowWriter go through rows one after the other. Where neighbouring rows lie side by side, as
 // the columns of a matrix do, they move a block of rows at once, by a transpose: one by one, each row would
-// touch all cache lines of its neighbours. Their memory, a RowRoom, stands in front of the loop that has them.
+// touch all cache lines of its neighbours. Their memory, a RowRoom, stands in front of the loop that has
+// them.
 #pragma once
 
 #include "cpu/kernels/layout.h"
@@ -128,8 +129,8 @@ class Rows {
   int64_t most_neighbours(int64_t most) const {
     return side_by_side() ? std::min(most, kept_.size[kept_.rank - 1]) : 1;
   }
-  /// Elements [begin, end) of `count` neighbours, one row behind the other in `tile`. `spare` has as much room
-  /// in bytes of the tensor's dtype.
+  /// Elements [begin, end) of `count` neighbours, one row behind the other in `tile`. `spare` has as much
+  /// room in bytes of the tensor's dtype.
   template <class T>
   void read_block(int64_t row, int64_t count, int64_t begin, int64_t end, T* tile, char* spare) const {
     const int64_t n = end - begin, item = static_cast<int64_t>(element_size(x_->dtype()));
@@ -142,8 +143,8 @@ class Rows {
     });
     if (!same) convert_table<T>().load[static_cast<int>(x_->dtype())](spare, 1, count * n, tile);
   }
-  /// Elements [begin, end) of `count` neighbours as they lie: element i of row k is result[i * *stride + k]. In
-  /// place, or copied to `tile`.
+  /// Elements [begin, end) of `count` neighbours as they lie: element i of row k is result[i * *stride + k].
+  /// In place, or copied to `tile`.
   template <class T>
   const T* read_across(int64_t row, int64_t count, int64_t begin, int64_t end, T* tile,
                        int64_t* stride) const {

@@ -1,8 +1,8 @@
 // RowReducer: a tensor reduced over some of its dims, for any dtype and strides.
 //
-// Chunks of kChunk elements of a row give Partials (cpu/kernels/reduce_rows.h), rows that lie side by side together;
-// the Partials of a row are merged in order and handed to a `finish` that writes the results. Order and cuts follow
-// from sizes alone, whatever the number of threads. Start reading at RowReducer::run.
+// Chunks of kChunk elements of a row give Partials (cpu/kernels/reduce_rows.h), rows that lie side by side
+// together; the Partials of a row are merged in order and handed to a `finish` that writes the results. Order
+// and cuts follow from sizes alone, whatever the number of threads. Start reading at RowReducer::run.
 #pragma once
 
 #include <algorithm>

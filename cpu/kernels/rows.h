@@ -47,8 +47,8 @@ struct RowTable {
   void (*scaled_softmax)(const T* x, double lse, double g, int64_t n, T* dx);
 };
 
-/// The same for `columns` rows side by side: element i of row j is x[i * x_stride + j] (cpu/kernels/rows_down.cc,
-/// rows_columns.cc).
+/// The same for `columns` rows side by side: element i of row j is x[i * x_stride + j]
+/// (cpu/kernels/rows_down.cc, rows_columns.cc).
 template <class T>
 struct RowsDownTable {
   using Forward = void (*)(const T* x, int64_t x_stride, int64_t n, int64_t columns, T* y, int64_t y_stride);
@@ -56,8 +56,8 @@ struct RowsDownTable {
                             int64_t columns, T* dx, int64_t dx_stride);
   Forward softmax, log_softmax;
   Backward softmax_backward, log_softmax_backward;
-  /// Parts of the normalisation of columns: `n` rows of x, from one to the next x_stride, of `columns` elements each; all
-  /// else has an element for each column. sums += x - shift, squares += (x - shift)^2.
+  /// Parts of the normalisation of columns: `n` rows of x, from one to the next x_stride, of `columns`
+  /// elements each; all else has an element for each column. sums += x - shift, squares += (x - shift)^2.
   void (*moments)(const T* x, int64_t x_stride, int64_t n, int64_t columns, const T* shift, double* sums,
                   double* squares);
   /// y = ((x - shift) - rest) * scale + bias.

@@ -1,8 +1,8 @@
-// Normalisation of the columns of a matrix, row by row: see RowsDownTable in cpu/kernels/rows.h. Only plain loops here:
-// nothing of the standard library, no throw (tools/isa.bzl says why).
+// Normalisation of the columns of a matrix, row by row: see RowsDownTable in cpu/kernels/rows.h. Only plain
+// loops here: nothing of the standard library, no throw (tools/isa.bzl says why).
 //
-// Rows are taken kRows at a time, so that what belongs to a column is read once for all of them. Sums run in T over
-// kSum rows and in double beyond, for kColumns columns at a time.
+// Rows are taken kRows at a time, so that what belongs to a column is read once for all of them. Sums run in
+// T over kSum rows and in double beyond, for kColumns columns at a time.
 #include <cstdint>
 
 namespace retrograd::cpu::RG_ISA {
@@ -23,7 +23,8 @@ template <class F>
   for (; i < end; ++i) f(i, Group<1>());
 }
 
-// sums[j] and more[j] += the sums over n rows of what add(i, rows, j, sum, other) adds for rows [i, i + rows).
+// sums[j] and more[j] += the sums over n rows of what add(i, rows, j, sum, other) adds for rows [i, i +
+// rows).
 template <class T, class F>
 [[gnu::always_inline]] inline void add_columns(int64_t n, int64_t columns, double* sums, double* more,
                                                const F& add) {

@@ -1,5 +1,5 @@
-// Softmax and its backward of neighbouring rows whose elements of one place lie behind each other, such as the
-// columns of a matrix (cpu/kernels/lanes_down.h). See cpu/kernels/rows.h.
+// Softmax and its backward of neighbouring rows whose elements of one place lie behind each other, such as
+// the columns of a matrix (cpu/kernels/lanes_down.h). See cpu/kernels/rows.h.
 #include "cpu/kernels/lanes_down.h"
 #include "cpu/kernels/rows.h"
 

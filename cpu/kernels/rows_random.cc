@@ -92,8 +92,8 @@ template <class F>
   put(at, static_cast<int>(blocks - at), x);
 }
 
-// out[4 * k + i] = x[i][k] for k < count. Four words of 4 bytes each move as squares within 16 bytes, and these
-// among registers.
+// out[4 * k + i] = x[i][k] for k < count. Four words of 4 bytes each move as squares within 16 bytes, and
+// these among registers.
 template <class T>
 [[gnu::always_inline]] inline void interleave(const T (&x)[4][kLanes], int count, T* out) {
 #if defined(__AVX512F__)

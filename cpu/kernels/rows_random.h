@@ -19,8 +19,8 @@ struct DropChance {
   uint32_t high, low;
 };
 
-/// Each function takes whole blocks from block `first` on: of four words or floats, two doubles, or eight elements
-/// of dropout, of which the last one may have fewer.
+/// Each function takes whole blocks from block `first` on: of four words or floats, two doubles, or eight
+/// elements of dropout, of which the last one may have fewer.
 struct RandomTable {
   void (*words)(PhiloxKey key, uint64_t first, int64_t blocks, uint32_t* out);
   void (*uniform_floats)(PhiloxKey key, uint64_t first, int64_t blocks, float* out);

@@ -1,5 +1,6 @@
-// See cpu/kernels/rows_rank.h. Only plain loops here: nothing of the standard library, no throw (tools/isa.bzl says why).
-// Two registers of numbers are compared with each number in turn; lanes beyond the last number count for nobody.
+// See cpu/kernels/rows_rank.h. Only plain loops here: nothing of the standard library, no throw
+// (tools/isa.bzl says why). Two registers of numbers are compared with each number in turn; lanes beyond the
+// last number count for nobody.
 #include "cpu/kernels/rows_rank.h"
 
 #include "cpu/vec.h"

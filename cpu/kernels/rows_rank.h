@@ -8,8 +8,8 @@ namespace retrograd::cpu {
 /// Numbers that are ranked at once at the most; beyond, the work, a square, is more than that of sorting.
 inline constexpr int64_t kMostRanked = 160;
 
-/// ranks[i] = how many of the n numbers are smaller than keys[i]. Both arrays have room for kMostRanked. False, and
-/// nothing done, at a level whose registers would take longer than sorting.
+/// ranks[i] = how many of the n numbers are smaller than keys[i]. Both arrays have room for kMostRanked.
+/// False, and nothing done, at a level whose registers would take longer than sorting.
 using Rank = bool (*)(const uint64_t* keys, int64_t n, uint64_t* ranks);
 
 namespace baseline {

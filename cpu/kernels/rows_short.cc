@@ -1,5 +1,6 @@
-// Softmax and its backward of rows that fit a register, for one instruction-set level: see cpu/kernels/rows.h. Only plain
-// loops here: nothing of the standard library, no throw (tools/isa.bzl says why).
+// Softmax and its backward of rows that fit a register, for one instruction-set level: see
+// cpu/kernels/rows.h. Only plain loops here: nothing of the standard library, no throw (tools/isa.bzl says
+// why).
 #include "cpu/kernels/row_lanes.h"
 
 namespace retrograd::cpu::RG_ISA {

@@ -1,8 +1,9 @@
 // Softmax and log-softmax on the CPU: the row functions of cpu/kernels/rows.h over rows along a dim.
 //
 // Float and double rows of a dim before the last are computed together, a lane for each, going down their
-// elements. So are short rows of the last dim, turned in blocks of kTogether, unless a row about fills a register. Shape, dim and dtype alone decide:
-// an operand that lies otherwise is copied first, so that a row's bits do not depend on where it lies.
+// elements. So are short rows of the last dim, turned in blocks of kTogether, unless a row about fills a
+// register. Shape, dim and dtype alone decide: an operand that lies otherwise is copied first, so that a
+// row's bits do not depend on where it lies.
 #include "ops/softmax.h"
 
 #include "cpu/features.h"

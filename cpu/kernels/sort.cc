@@ -2,10 +2,10 @@
 //
 // A value becomes an unsigned key in the order wanted: nan is the largest value, -0 equals 0, and descending
 // keys are inverted. An entry is a key and its place in the line; ordered by (key, place) entries are stable
-// however they are found. Short lines are ranked or sorted by comparing, longer ones by their digits, least significant
-// first, counted from the least key on, so that a small range has few digits. topk keeps the best entries of what it has seen and drops
-// what comes behind the last of them at once.
-// Lines lie behind each other: along another dim than the last they are transposed into such and back.
+// however they are found. Short lines are ranked or sorted by comparing, longer ones by their digits, least
+// significant first, counted from the least key on, so that a small range has few digits. topk keeps the best
+// entries of what it has seen and drops what comes behind the last of them at once. Lines lie behind each
+// other: along another dim than the last they are transposed into such and back.
 #include "ops/sort.h"
 
 #include <algorithm>
@@ -63,7 +63,8 @@ auto key_of(T v) {
   }
 }
 
-/// Sorts n entries, given in the order of their places, by their digits of so many bits; `spare` has room for n. Returns where the result is.
+/// Sorts n entries, given in the order of their places, by their digits of so many bits; `spare` has room for
+/// n. Returns where the result is.
 template <int bits, class E>
 E* sort_by_digits(E* entries, E* spare, int64_t n) {
   constexpr int kValues = 1 << bits;

@@ -1,4 +1,5 @@
-// The CPU's kernels, by op. Each family in cpu/kernels fills in its own rows; an op without a row is reported as unsupported.
+// The CPU's kernels, by op. Each family in cpu/kernels fills in its own rows; an op without a row is reported
+// as unsupported.
 #pragma once
 
 #include <vector>
