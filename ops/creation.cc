@@ -105,6 +105,26 @@ Tensor sequence(int64_t n, const TensorOptions& options, std::string_view op, So
   return finish(std::move(t), options, where);
 }
 
+// The points of linear_point() in loops without conversions of 64-bit integers.
+Tensor linspace_floats(double start, double end, int64_t steps, const TensorOptions& options,
+                       SourceLocation where) {
+  constexpr int kRun = 4096;
+  Tensor t = fresh({steps}, options, "linspace", where);
+  float* const out = static_cast<float*>(t.raw_data(where));
+  const double step = (end - start) / static_cast<double>(steps - 1);
+  // Elements [begin, end) are from + step * (i - origin).
+  const auto fill = [&](int64_t begin, int64_t end, double from, int64_t origin) {
+    for (int64_t at = begin; at < end; at += kRun) {
+      const double first = static_cast<double>(at - origin);
+      const int count = static_cast<int>(std::min<int64_t>(kRun, end - at));
+      for (int i = 0; i < count; ++i) out[at + i] = static_cast<float>(from + step * (first + i));
+    }
+  };
+  fill(0, steps / 2, start, 0);
+  fill(steps / 2, steps, end, steps - 1);
+  return finish(std::move(t), options, where);
+}
+
 int64_t difference(int64_t a, int64_t b, SourceLocation where) {
   int64_t d;
   if (__builtin_sub_overflow(a, b, &d))
@@ -208,6 +228,7 @@ Tensor arange(Scalar end, std::optional<TensorOptions> options, SourceLocation w
 Tensor linspace(Scalar start, Scalar end, int64_t steps, TensorOptions options, SourceLocation where) {
   check_space("linspace", steps, options, where);
   const double from = start.to_double(), to = end.to_double();
+  if (options.dtype == kFloat32 && steps > 1) return linspace_floats(from, to, steps, options, where);
   return sequence(steps, options, "linspace", where,
                   [&](int64_t i) { return linear_point(from, to, steps, i); });
 }
