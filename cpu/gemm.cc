@@ -1,10 +1,10 @@
 // Matrix products by the kernels of one instruction-set level.
 //
-// There are three ways, chosen by sizes and strides alone: narrow, for m or n of at most kNarrow where both operands are
-// contiguous along k, by dot products of few rows with many; thin, for m or n of at most kThin, where the big operand
-// is read once, by dot products or by sums of scaled rows; and tiles (cpu/gemm_plan.h, cpu/gemm_slab.h). A batch of small products
-// is a parallel loop over them, a batch of large ones a loop over parallel products. Dot products are summed in
-// blocks, these in pairs.
+// There are three ways, chosen by sizes and strides alone: narrow, for m or n of at most kNarrow where both
+// operands are contiguous along k, by dot products of few rows with many; thin, for m or n of at most kThin,
+// where the big operand is read once, by dot products or by sums of scaled rows; and tiles (cpu/gemm_plan.h,
+// cpu/gemm_slab.h). A batch of small products is a parallel loop over them, a batch of large ones a loop over
+// parallel products. Dot products are summed in blocks, these in pairs.
 #include "cpu/gemm.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ using namespace gemm_detail;
 
 namespace {
 
-constexpr int64_t kThin = 3;
+constexpr int64_t kThin = 3, kThinSize = 2048;      // with more elements of the big operand
 constexpr int64_t kNarrow = 12, kNarrowDepth = 12;  // with k of at least kNarrowDepth times as much
 constexpr int64_t kStreamBytes = 256 << 10;         // of the big operand, in a chunk of a thin product
 constexpr int64_t kDotBlock = 512;
@@ -124,11 +124,17 @@ void narrow(const Gemm<T>& g) {
   });
 }
 
+// A small one is no better off so where tiles need not pack.
+template <class T>
+bool is_thin(const Gemm<T>& g) {
+  const int64_t least = std::min(g.m, g.n), most = std::max(g.m, g.n);
+  return least <= kThin && (g.b.column != 1 || most > kThinSize || g.k > kThinSize / most);
+}
+
 // Those without tiles: nothing to add up, thin or narrow.
 template <class T>
 bool is_special(const Gemm<T>& g) {
-  return g.m == 0 || g.n == 0 || g.k == 0 ||
-         (kGroup<T> == 1 && (std::min(g.m, g.n) <= kThin || is_narrow(g)));
+  return g.m == 0 || g.n == 0 || g.k == 0 || (kGroup<T> == 1 && (is_thin(g) || is_narrow(g)));
 }
 
 template <class T>
@@ -144,10 +150,31 @@ void run_special(const Gemm<T>& g) {
 
 template <class T>
 void run(const Gemm<T>& g) {
-  if (is_special(g))
-    run_special(g);
-  else
-    run_tiles(g, Plan<T>(g));
+  if (is_special(g)) return run_special(g);
+  const Plan<T> plan(g);
+  if constexpr (kGroup<T> == 1)
+    if (is_one_block(g, plan)) {
+      if (!measuring()) plan.kernel.block(one_block(g, plan));
+      return;
+    }
+  run_tiles(g, plan);
+}
+
+// Small products of a batch, each by one call of the kernel.
+template <class T>
+void run_blocks(const Gemm<T>& first, const Plan<T>& plan, std::span<const BatchOffsets> offsets,
+                int64_t grain) {
+  const GemmBlock<T> block = one_block(first, plan);
+  parallel_range(static_cast<int64_t>(offsets.size()), grain, [&](int64_t begin, int64_t end) {
+    GemmBlock<T> x = block;
+    for (int64_t i = begin; i < end; ++i) {
+      const BatchOffsets& at = offsets[static_cast<size_t>(i)];
+      x.a = block.a + at.a;
+      x.b = block.b + at.b;
+      x.c = block.c + at.c;
+      plan.kernel.block(x);
+    }
+  });
 }
 
 // A batch of large products is run one after the other, each in parallel.
@@ -179,6 +206,8 @@ void run_batch(const Gemm<T>& first, std::span<const BatchOffsets> offsets) {
     return;
   }
   const int64_t grain = std::max<int64_t>(1, static_cast<int64_t>(kTileWork / std::max(work, 1.0)));
+  if constexpr (kGroup<T> == 1)
+    if (plan && is_one_block(first, *plan)) return run_blocks(first, *plan, offsets, grain);
   const int64_t chunks = count_chunks(count, grain);
   const ScratchRoom room(measure_chunk(chunks, [&] { one(0); }), chunks);
   parallel_range(count, grain, [&](int64_t begin, int64_t end) {

@@ -1,5 +1,5 @@
-// Carries out the plan of a matrix product (cpu/gemm_plan.h): packs what is packed before, runs the tiles, in slabs
-// of k where the packed operands would be too large.
+// Carries out the plan of a matrix product (cpu/gemm_plan.h): packs what is packed before, runs the tiles, in
+// slabs of k where the packed operands would be too large.
 #pragma once
 
 #include "cpu/gemm_plan.h"
@@ -49,8 +49,8 @@ class Slab {
 
   static int64_t groups(int64_t k) { return ceil_div(k, kGroup<T>); }
 
-  // An operand packed before is a sequence of blocks of k, each a sequence of panels; packed in that order, so
-  // that neighbours in memory are read at about the same time.
+  // An operand packed before is a sequence of blocks of k, each a sequence of panels; packed in that order,
+  // so that neighbours in memory are read at about the same time.
   void pack_before() const {
     const int64_t a_panels = plan_.a == Packing::before ? plan_.rows.size : 0,
                   b_panels = plan_.b == Packing::before ? plan_.columns.size : 0,
@@ -134,8 +134,8 @@ class Slab {
     }
   }
 
-  // The row panels of a tile. Where the elements of a column of A are neighbours, those of all panels are packed before
-  // the next steps of k, so that lines that panels share are read once.
+  // The row panels of a tile. Where the elements of a column of A are neighbours, those of all panels are
+  // packed before the next steps of k, so that lines that panels share are read once.
   void pack_rows(const GemmBlock<T>& x, int64_t panel, int64_t l, int64_t depth, Packed<T>* own) const {
     const int rows = plan_.kernel.rows;
     const int64_t steps = g_.a.row == 1 ? kPackSteps * kGroup<T> : depth;
@@ -185,8 +185,8 @@ class Slab {
     }
   }
 
-  // What a tile reads of B after `panels` panels that begin at column `at` of it: the next ones, or the first ones of
-  // the next block of k.
+  // What a tile reads of B after `panels` panels that begin at column `at` of it: the next ones, or the first
+  // ones of the next block of k.
   Ahead next(const GemmBlock<T>& tile, int64_t panel, int64_t at, int64_t panels, int64_t l) const {
     const int columns = plan_.kernel.columns;
     if (at + panels * columns < tile.n) {
@@ -242,6 +242,36 @@ void run_tiles(const Gemm<T>& g, const Plan<T>& plan) {
     part.rounded = l + part.k == g.k ? g.rounded : nullptr;
     Slab<T>(part, plan).run();
   }
+}
+
+/// Whether one call of the kernel computes it, from operands where they lie.
+template <class T>
+bool is_one_block(const Gemm<T>& g, const Plan<T>& plan) {
+  return kGroup<T> == 1 && plan.tiles() == 1 && plan.a == Packing::none && plan.b == Packing::none &&
+         g.k <= plan.depth;
+}
+
+template <class T>
+GemmBlock<T> one_block(const Gemm<T>& g, const Plan<T>& plan) {
+  static_assert(kGroup<T> == 1);
+  GemmBlock<T> x{};
+  x.m = g.m;
+  x.n = g.n;
+  x.k = g.k;
+  x.a = g.a.data;
+  x.a_panel = plan.kernel.rows * g.a.row;
+  x.a_row = g.a.row;
+  x.a_column = g.a.column;
+  x.b = g.b.data;
+  x.b_panel = plan.kernel.columns;
+  x.b_row = g.b.row;
+  x.c = g.c;
+  x.c_row = g.c_row;
+  x.alpha = g.alpha;
+  x.accumulate = g.accumulate;
+  x.start = g.start;
+  x.start_row = g.start_row;
+  return x;
 }
 
 }  // namespace gemm_detail
