@@ -3,17 +3,21 @@
 //   gemm [--threads N...] [--dtype float32|bfloat16...] [--shapes squares|mlp|gpt-char|gpt-124m...]
 //   [--seconds S]
 // Shapes are squares of 64 to 4096 and what a training step of a model multiplies (train/models.h). All sides
-// take turns. A JSON line a shape, dtype and number of threads:
+// take turns; with several threads each turn begins with a rest, since the threads of a side wait in loops for
+// some milliseconds after its turn, and with runs that do not count. A JSON line a shape, dtype and number of
+// threads:
 //   shapes, m, n, k, layout  "nn"; "tn" where A lies transposed in memory, "nt" where B does
 //   dtype, threads
-//   retrograd, eigen, ...    billions of multiplications and additions a second, by the median time; null
+//   retrograd, eigen, ...    billions of multiplications and additions a second, by the least time; null
 //                            without a kernel
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <limits>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "benchmarks/gemm_sides/side.h"
@@ -57,11 +61,11 @@ class Race {
       side.set_threads(threads);
       runs_.push_back(side.prepare(problem));
     }
-    times_.resize(sides.size());
+    best_.resize(sides.size(), std::numeric_limits<double>::infinity());
     threads_ = threads;
     const Product& p = problem.product;
     work_ = 2e-9 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
-    turns_ = static_cast<int>(std::max(1.0, kTurn * kGuess / work_));
+    turns_ = static_cast<int>(std::max(1.0, (threads > 1 ? kThreadsTurn : kTurn) * kGuess / work_));
   }
 
   void run(double seconds) {
@@ -71,35 +75,39 @@ class Race {
       round(&spent);
   }
 
-  /// By the median; 0 for a side that has no kernel.
+  /// By the least time; 0 for a side that has no kernel.
   double rate(size_t side) {
     if (!runs_[side]) return 0;
-    std::ranges::sort(times_[side]);
-    return work_ / times_[side][times_[side].size() / 2];
+    return work_ / best_[side];
   }
 
  private:
   static constexpr int kLeastRounds = 3;
-  static constexpr double kTurn = 200e-6,
+  static constexpr double kTurn = 200e-6, kThreadsTurn = 1e-3,
                           kGuess = 100;  // seconds that a turn takes at least, and at what rate
+  static constexpr auto kRest = std::chrono::milliseconds(25);
 
   // A turn for each side; its time counts if there is something to add it to.
   void round(double* spent) {
     for (size_t i = 0; i < sides_.size(); ++i) {
       if (!runs_[i]) continue;
       sides_[i].set_threads(threads_);
+      if (threads_ > 1) {
+        std::this_thread::sleep_for(kRest);
+        for (int t = 0; t < turns_ / 2 + 1; ++t) runs_[i]();
+      }
       const auto begin = std::chrono::steady_clock::now();
       for (int t = 0; t < turns_; ++t) runs_[i]();
       const double time = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
       if (!spent) continue;
-      times_[i].push_back(time / turns_);
+      best_[i] = std::min(best_[i], time / turns_);
       *spent += time;
     }
   }
 
   const std::vector<Side>& sides_;
   std::vector<std::function<void()>> runs_;
-  std::vector<std::vector<double>> times_;
+  std::vector<double> best_;
   int threads_, turns_;
   double work_;
 };

@@ -3,10 +3,11 @@
 // for that.
 //
 // A transposed operand is one whose strides are swapped; nothing is copied for it. The kernels are in
-// cpu/kernels/gemm.cc, one set per instruction-set level; gemm.cc cuts the work. How k is cut depends on sizes and
-// strides alone and each element of C is summed by one thread in a fixed order: results do not depend on the
-// number of threads, though the tiles that threads take do. They differ in bits between instruction-set levels.
-// Memory that overlaps between C and an operand is not allowed. Start reading at gemm().
+// cpu/kernels/gemm.cc, one set per instruction-set level; gemm.cc cuts the work. How k is cut depends on
+// sizes and strides alone and each element of C is summed by one thread in a fixed order: results do not
+// depend on the number of threads, though the tiles that threads take do. They differ in bits between
+// instruction-set levels. Memory that overlaps between C and an operand is not allowed. Start reading at
+// gemm().
 #pragma once
 
 #include <cstdint>
@@ -35,12 +36,12 @@ struct Gemm {
   int64_t c_row;
   Sum alpha = 1;
   bool accumulate = false;  // add to C instead of replacing it
-  /// What C is taken to be before the product is added, unless null: a matrix whose rows are start_row elements
-  /// apart, 0 for a row that is added to all.
+  /// What C is taken to be before the product is added, unless null: a matrix whose rows are start_row
+  /// elements apart, 0 for a row that is added to all.
   const Sum* start = nullptr;
   int64_t start_row = 0;
-  /// Where the result of bfloat16 operands is rounded to, unless null, instead of C, with k > 0. C is for partial sums
-  /// then; it may be null unless sums_in_parts(k).
+  /// Where the result of bfloat16 operands is rounded to, unless null, instead of C, with k > 0. C is for
+  /// partial sums then; it may be null unless sums_in_parts(k).
   BFloat16* rounded = nullptr;
   int64_t rounded_row = 0;
 };
@@ -62,8 +63,8 @@ struct BatchOffsets {
   int64_t a, b, c;
 };
 
-/// gemm() for every entry of `offsets`, small ones in parallel. No two may write the same memory; `start` has to be
-/// null.
+/// gemm() for every entry of `offsets`, small ones in parallel. No two may write the same memory; `start` has
+/// to be null.
 void gemm_batched(const Gemm<float>& first, std::span<const BatchOffsets> offsets);
 void gemm_batched(const Gemm<double>& first, std::span<const BatchOffsets> offsets);
 void gemm_batched(const Gemm<BFloat16>& first, std::span<const BatchOffsets> offsets);

@@ -2,17 +2,18 @@
 // carries them out.
 //
 // C is cut into tiles, the chunks of a parallel loop. Within a tile k runs in blocks of about equal depth, at
-// most kDepth, so that a column panel of B stays in the first-level cache while the row panels of the tile pass
-// by, which are in the second-level cache. An operand is read
+// most kDepth, so that a column panel of B stays in the first-level cache while the row panels of the tile
+// pass by, which are in the second-level cache. An operand is read
 // - where it lies, when it lies well or is used little;
-// - B of contiguous rows: where it lies by the first row panel of a tile, which leaves it packed for the others;
-// - from panels that every tile packs for itself, when few tiles use a panel: they never leave the caches of a
-//   core;
+// - B of contiguous rows: where it lies by the first row panel of a tile, which leaves it packed for the
+//   others;
+// - from panels that every tile packs for itself, when few tiles use a panel: they never leave the caches of
+//   a core;
 // - else from panels that are packed before the tiles, by a parallel loop of its own.
 //
 // Tiles are of about equal size. With one thread they are as large as the caches allow; the number of threads
-// changes no result: blocks of k depend on k alone. However a product is cut across, each element of C is the sum
-// over k in the same blocks and the same order.
+// changes no result: blocks of k depend on k alone. However a product is cut across, each element of C is the
+// sum over k in the same blocks and the same order.
 #pragma once
 
 #include <algorithm>
@@ -104,8 +105,8 @@ struct Plan {
     return g.n > 4 * kernel.columns && step >= kFarBytes;
   }
 
-  // For several threads: into the numbers of pieces for which the last thread is done first, in time units of a row
-  // panel times a column panel.
+  // For several threads: into the numbers of pieces for which the last thread is done first, in time units of
+  // a row panel times a column panel.
   void cut(int64_t k, int64_t threads) {
     const double work = static_cast<double>(rows.size * kernel.rows) *
                         static_cast<double>(columns.size * kernel.columns) * static_cast<double>(k);

@@ -127,8 +127,8 @@ template <class T>
   }
 }
 
-// Dot products of R rows of a and C rows of b, each in a register of its own. Rows of a before `first` are left out of
-// the result.
+// Dot products of R rows of a and C rows of b, each in a register of its own. Rows of a before `first` are
+// left out of the result.
 template <class T, int R, int C>
 void dot_tile(const GemmDots<T>& x, int64_t i, int64_t j, int64_t first) {
   constexpr int L = kLanes<T>;

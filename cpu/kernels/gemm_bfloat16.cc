@@ -1,5 +1,5 @@
-// Matrix products of bfloat16 by AVX-512 BF16, a level of its own beside the three of cpu/kernels/gemm.cc: see
-// cpu/kernels/gemm_kernels.h.
+// Matrix products of bfloat16 by AVX-512 BF16, a level of its own beside the three of cpu/kernels/gemm.cc:
+// see cpu/kernels/gemm_kernels.h.
 //
 // Two steps of k become one packed element, low half first: vdpbf16ps adds both products to a float. It takes
 // subnormal operands for zeros, gives zeros for subnormal sums, and rounds after each product: results lie

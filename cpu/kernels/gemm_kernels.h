@@ -2,9 +2,9 @@
 // tiles, and dot products. cpu/gemm.cc cuts a product into such blocks and decides what is packed.
 //
 // A register tile is `rows` x `columns` elements of C, held in registers while k runs. Operands come in
-// panels: a row panel of A has `rows` rows, a column panel of B `columns` columns. A packed panel has that many
-// consecutive elements for each step of k, padded with zeros; an operand that lies well already is read where
-// it is, through its strides.
+// panels: a row panel of A has `rows` rows, a column panel of B `columns` columns. A packed panel has that
+// many consecutive elements for each step of k, padded with zeros; an operand that lies well already is read
+// where it is, through its strides.
 //
 // A step of k is one element of float and double, and a pair of bfloat16 operands: their instruction
 // multiplies pairs and adds both products to a float. A packed element holds all that a step has of a row or
@@ -39,9 +39,9 @@ struct Ahead {
   int64_t count, bytes, step;
 };
 
-/// c[i * c_row + j] = alpha * sum over l of A[i, l] B[l, j], for i < m and j < n, in packed elements; and to it
-/// is added start[i * start_row + j] where start is not null, else what was in c if that is wanted. Sums of bfloat16
-/// products are rounded into rounded[i * rounded_row + j] instead of c where that is not null.
+/// c[i * c_row + j] = alpha * sum over l of A[i, l] B[l, j], for i < m and j < n, in packed elements; and to
+/// it is added start[i * start_row + j] where start is not null, else what was in c if that is wanted. Sums
+/// of bfloat16 products are rounded into rounded[i * rounded_row + j] instead of c where that is not null.
 template <class T>
 struct GemmBlock {
   using Packed = typename GemmTypes<T>::Packed;
@@ -53,8 +53,8 @@ struct GemmBlock {
   int64_t b_panel, b_row;  // B[l, j] is at b[j / columns * b_panel + l * b_row + j % columns]
   bool b_padded;           // the last panel may be read in full, whatever n
   /// B where it lies, if not null, with contiguous elements of a row: the first row panel leaves it packed in
-  /// `keep`, which has room for one column panel, for the others. There have to be others, and n has to be a multiple
-  /// of the panel's columns, k a multiple of a group.
+  /// `keep`, which has room for one column panel, for the others. There have to be others, and n has to be a
+  /// multiple of the panel's columns, k a multiple of a group.
   const T* rows;
   int64_t rows_step;
   Packed* keep;
@@ -69,8 +69,8 @@ struct GemmBlock {
   Ahead ahead;  // brought to the second-level cache meanwhile
 };
 
-/// c[i * c_row + j * c_column] (+)= alpha * sum over l < k of a[i * a_row + l] b[j * b_row + l], for i < m and j < n,
-/// of which n is small.
+/// c[i * c_row + j * c_column] (+)= alpha * sum over l < k of a[i * a_row + l] b[j * b_row + l], for i < m
+/// and j < n, of which n is small.
 template <class T>
 struct GemmDots {
   int64_t m, n, k;

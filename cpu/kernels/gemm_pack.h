@@ -1,9 +1,10 @@
 // Packing of matrix products, for the kernel files of one instruction-set level: see
-// cpu/kernels/gemm_kernels.h. Pointers to operands are to bytes, since a pair of bfloat16 may begin at any even
-// address. P is the packed element, of 4 or 8 bytes.
+// cpu/kernels/gemm_kernels.h. Pointers to operands are to bytes, since a pair of bfloat16 may begin at any
+// even address. P is the packed element, of 4 or 8 bytes.
 //
 // Elements that lie behind each other along k are turned by squares: of 16 vector registers with AVX-512 and
-// elements of 4 bytes, else of 16-byte registers. Neighbours across a panel are copied, others read one by one.
+// elements of 4 bytes, else of 16-byte registers. Neighbours across a panel are copied, others read one by
+// one.
 #pragma once
 
 #include "cpu/kernels/gemm_tiles.h"
@@ -41,8 +42,8 @@ struct Quad<8> {
   }
 };
 
-// Sixteen steps of `count` rows turned, with zeros for the other rows, at most 16 in all: four squares of 4 x 4
-// elements in each register, then the squares among registers.
+// Sixteen steps of `count` rows turned, with zeros for the other rows, at most 16 in all: four squares of 4 x
+// 4 elements in each register, then the squares among registers.
 #if defined(__AVX512F__)
 template <int Rows>
 [[gnu::always_inline]] inline void turn_sixteen(const char* x, int64_t across, int64_t count, void* out,
@@ -93,8 +94,8 @@ template <class P>
   return value;
 }
 
-// `count` rows that are `across` bytes apart, k elements of each behind each other. Width is the panel's where
-// it is known and full, else 0.
+// `count` rows that are `across` bytes apart, k elements of each behind each other. Width is the panel's
+// where it is known and full, else 0.
 template <class P, int Width>
 [[gnu::always_inline]] inline void pack_rows(const char* x, int64_t across, int64_t given_count,
                                              int64_t given_width, int64_t k, P* out) {

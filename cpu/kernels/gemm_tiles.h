@@ -1,88 +1,20 @@
 // Register tiles of matrix products, for the kernel files of one instruction-set level: see
-// cpu/kernels/gemm_kernels.h.
-// Products are added by fused multiply-add where the level has it (AVX2 and up), so sums differ in bits
-// between levels; pairs of bfloat16 by vdpbf16ps, which takes subnormal numbers for zeros and rounds after
-// each of the two products. Only plain loops and pointers: nothing of the standard library, no throw
-// (tools/isa.bzl says why).
+// cpu/kernels/gemm_kernels.h, and cpu/kernels/gemm_registers.h for the arithmetic.
 //
 // The tile of micro() keeps R x V vector registers of sums, V of B and one of A: 12 + 3 of 16 registers, 28 +
 // 3 of 32 with AVX-512. Each sum runs over k in order, so an element's bits depend on k and on how the caller
-// cuts k, not on its place.
+// cuts k, not on its place. While k runs, C and what is read next are fetched: a product would wait for them
+// else. block() runs the tiles of a column panel one after the other, the columns of B staying in the
+// first-level cache. Start reading at block().
 #pragma once
 
-#include "cpu/kernels/gemm_kernels.h"
-#include "cpu/vec.h"
+#include "cpu/kernels/gemm_registers.h"
 
 namespace retrograd::cpu::RG_ISA {
 namespace {
 
-constexpr int kRows = kVectorBytes == 64 ? 14 : 6;
-constexpr int kVectors = 2;
 constexpr int64_t kFarSteps = 64;   // of k, from which on C is fetched ahead
 constexpr int64_t kFetchSteps = 4;  // of k, between fetches of what is read next
-
-// Operands of type T as the tiles see them.
-template <class T>
-using Packed = typename GemmTypes<T>::Packed;
-template <class T>
-using Sum = typename GemmTypes<T>::Sum;
-template <class T>
-using Register = typename Format<Sum<T>>::Native;  // of sums, or the same number of packed elements
-template <class T>
-constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(Sum<T>));
-
-template <class T>
-[[gnu::always_inline]] inline Register<T> load(const void* p) {
-  return *static_cast<const typename Format<Sum<T>>::Unaligned*>(p);
-}
-template <class T>
-[[gnu::always_inline]] inline void store(void* p, Register<T> v) {
-  *static_cast<typename Format<Sum<T>>::Unaligned*>(p) = v;
-}
-
-// One packed element in all lanes.
-template <class T>
-[[gnu::always_inline]] inline Register<T> spread(const Packed<T>* p) {
-#if defined(__AVX512BF16__)
-  if constexpr (GemmTypes<T>::group == 2) {
-    int pair;  // at any even address, where A lies in place
-    __builtin_memcpy(&pair, p, sizeof(pair));
-    return _mm512_castsi512_ps(_mm512_set1_epi32(pair));
-  } else
-#endif
-    return static_cast<Sum<T>>(*p) - Register<T>{};
-}
-
-#if defined(__AVX512BF16__)
-// Pairs of 16 numbers each.
-[[gnu::always_inline]] inline __m512i join(__m256i low, __m256i high) {
-  return _mm512_or_si512(_mm512_cvtepu16_epi32(low), _mm512_slli_epi32(_mm512_cvtepu16_epi32(high), 16));
-}
-#endif
-
-// Register v of a packed row, from B where it lies: `rows` is at the first row and column of it.
-template <class T>
-[[gnu::always_inline]] inline Register<T> pack_row(const T* rows, [[maybe_unused]] int64_t step, int v) {
-#if defined(__AVX512BF16__)
-  if constexpr (GemmTypes<T>::group == 2) {  // neighbours are the two rows of a pair
-    const __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows + v * 16)),
-                  high = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows + step + v * 16));
-    return _mm512_castsi512_ps(join(low, high));
-  } else
-#endif
-    return load<T>(rows + v * kLanes<T>);
-}
-
-// a * b + c; both products of a pair.
-template <class T>
-[[gnu::always_inline]] inline Register<T> multiply_add(Register<T> a, Register<T> b, Register<T> c) {
-#if defined(__AVX512BF16__)
-  if constexpr (GemmTypes<T>::group == 2)
-    return _mm512_dpbf16_ps(c, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
-  else
-#endif
-    return native_fused(a, b, c);
-}
 
 template <class T>
 struct MicroTile {
@@ -104,8 +36,8 @@ struct MicroTile {
   int64_t ahead_step;
 };
 
-// The sums to their places. Whether the tile is full and what is added are the same for all of it: stores have
-// no conditions between them.
+// The sums to their places. Whether the tile is full and what is added are the same for all of it: stores
+// have no conditions between them.
 template <class T, bool Full, bool Starts, int R, int V>
 [[gnu::always_inline]] inline void write_as(const MicroTile<T>& t, const Register<T> (&sum)[R][V]) {
   constexpr int L = kLanes<T>;
@@ -165,8 +97,8 @@ template <class T, int R, int V>
 // How A lies: in a packed panel, whose strides are in the code; in place, where five rows share a pointer: an
 // address may add a register times 1, 2, 4 or 8.
 enum class Left { panel, in_place };
-// How B lies: in a panel, or in place with all columns of a panel; its last columns in place, which may be the last
-// of the memory; in place, and left packed.
+// How B lies: in a panel, or in place with all columns of a panel; its last columns in place, which may be
+// the last of the memory; in place, and left packed.
 enum class Right { panel, part, rows };
 
 template <class T, Right lie, int V>

@@ -1,7 +1,6 @@
-// Matrix products on the CPU: operands become MatrixViews for cpu/gemm.h.
-// float16 and bfloat16 operands are converted to float32, multiplied, and the result is rounded once; where the
-// machine multiplies bfloat16 itself, larger ones are taken as they are.
-// Integers have a plain loop of their own.
+// Matrix products on the CPU: operands become MatrixViews for cpu/gemm.h. float16 and bfloat16 operands are
+// converted to float32, multiplied, and the result is rounded once; where the machine multiplies bfloat16
+// itself, larger ones are taken as they are. Integers have a plain loop of their own.
 #include "ops/matmul.h"
 
 #include <optional>
@@ -100,8 +99,8 @@ void with_factor_type(ScalarType type, F&& f) {
     with_compute_type(type, f);
 }
 
-// The result of a product, in the type that it is computed in, and then in its own. Products of bfloat16 factors are
-// rounded as they are computed; then there are sums for a k of several parts only.
+// The result of a product, in the type that it is computed in, and then in its own. Products of bfloat16
+// factors are rounded as they are computed; then there are sums for a k of several parts only.
 class Result {
  public:
   Result(TensorImpl& out, ScalarType factors, int64_t k)

@@ -1,8 +1,8 @@
 // Matrix products against three nested loops in double: sizes around every cut, all strides, batches,
-// accumulation, numbers of threads; products of bfloat16 where the machine has instructions for them. Not tested
-// here: speed, and the instruction-set levels that RETROGRAD_ISA
-// does not choose (tests run with one of them at a time). Each product asks for the temporary memory that it was
-// measured to ask for (cpu/scratch_check.h).
+// accumulation, numbers of threads; products of bfloat16 where the machine has instructions for them. Not
+// tested here: speed, and the instruction-set levels that RETROGRAD_ISA does not choose (tests run with one
+// of them at a time). Each product asks for the temporary memory that it was measured to ask for
+// (cpu/scratch_check.h).
 #include "cpu/gemm.h"
 
 #include <algorithm>
@@ -234,8 +234,8 @@ TEST_CASE("products of bfloat16: all sizes and strides are exact on small intege
 }
 
 // vdpbf16ps rounds after each product, as a loop in float does: k roundings of sums that are at most that of
-// the magnitudes. Subnormal numbers are zeros to it: what a product loses is at most the smallest normal number
-// times the other factor.
+// the magnitudes. Subnormal numbers are zeros to it: what a product loses is at most the smallest normal
+// number times the other factor.
 TEST_CASE("products of bfloat16 are as near as sums of float, but for subnormal numbers") {
   if (!multiplies_bfloat16(4, 4)) return;
   const int64_t m = 30, n = 70, k = 1100;
