@@ -1,7 +1,6 @@
 // See engine/pool.h. Order: the system, Slab, Heap (locked), what a thread has, the functions. A free block's first words are its links.
 #include "engine/pool.h"
 
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
@@ -22,7 +21,7 @@ using detail::pool_class;
 using detail::pool_lists;
 
 constexpr size_t kGranule = kPoolGranule, kClasses = kPoolClasses;
-constexpr size_t kHuge = size_t{2} << 20, kSlab = kHuge;  // a page of the large kind
+constexpr size_t kSlab = size_t{2} << 20;
 constexpr size_t kKept = size_t{1} << 30;                 // free bytes in the heap that are not given back
 constexpr uint32_t kListBytes = 256 << 10;
 
@@ -90,8 +89,6 @@ class Heap {
     left_.reserve(slabs_.size() + 1);  // so that leave() need not allocate
     void* p = std::aligned_alloc(kSlab, kSlab);
     if (!p) detail::fail_allocation(kSlab);
-    // The first stays in small pages: a small program touches little of it.
-    if (!slabs_.empty()) madvise(p, kSlab, MADV_HUGEPAGE);
     slabs_.push_back(new (p) Slab);
     return {static_cast<char*>(p) + kGranule, static_cast<char*>(p) + kSlab};
   }
@@ -242,12 +239,9 @@ void detail::pool_free_into_full(void* p, size_t cls) noexcept {
   pool_free(p, cls * kGranule);
 }
 
-// A block that is worth pages of the large kind lies at the beginning of one: fewer faults and misses of the page table.
 void* detail::allocate_from_system(size_t bytes) {
-  const size_t alignment = bytes >= 2 * kHuge ? kHuge : kGranule;
-  void* p = std::aligned_alloc(alignment, pool_class(bytes) * kGranule);
+  void* p = std::aligned_alloc(kGranule, pool_class(bytes) * kGranule);
   if (!p) fail_allocation(bytes);
-  if (bytes >= 2 * kHuge) madvise(p, bytes / kHuge * kHuge, MADV_HUGEPAGE);
   return p;
 }
 

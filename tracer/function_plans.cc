@@ -55,23 +55,24 @@ std::vector<int32_t> saved_outputs(const RecordedFunction& recorded) {
 
 std::unique_ptr<Plan> plan_of(const ir::Graph& graph, std::vector<Source>& sources,
                               std::span<const Number> numbers, std::span<const WrittenInput> writes,
-                              int64_t arena_peak) {
+                              std::optional<int64_t> arena_waste) {
   static const DriveLog no_log;
   static const std::vector<RuleRun> no_rules;
   sources.resize(graph.inputs().size(), Source{Source::Kind::constant});
   return std::make_unique<Plan>(graph, sources, no_rules, no_log, numbers, executor_for(graph), writes,
-                                arena_peak);
+                                arena_waste);
 }
 
-// What is live at most when the nodes run one by one, each result in memory of its own: an eager run.
-int64_t eager_peak(const RecordedFunction& recorded) {
-  const std::vector<ir::OutsideWrite> writes = outside_writes(recorded);
-  return ir::lifetimes(recorded.graph, {.writes = writes, .in_place = false}).peak_bytes();
-}
-
-int64_t peak_of(const ir::Graph& graph, std::span<const int32_t> given) {
+int64_t peak_of(const ir::Graph& graph, std::span<const ir::OutsideWrite> writes,
+                std::span<const int32_t> given) {
   ir::GroupMemories groups(graph, executor_for(graph));
-  return ir::lifetimes(graph, {.given = given, .groups = &groups}).peak_bytes();
+  return ir::lifetimes(graph, {.writes = writes, .given = given, .groups = &groups}).peak_bytes();
+}
+
+// What the passes have saved, so that with it the peak is not above an eager run's.
+int64_t arena_waste(const RecordedFunction& recorded, const ir::Graph& planned) {
+  const std::vector<ir::OutsideWrite> writes = outside_writes(recorded);
+  return std::max<int64_t>(0, peak_of(recorded.graph, writes, {}) - peak_of(planned, writes, {}));
 }
 
 }  // namespace
@@ -81,8 +82,9 @@ void FunctionCapture::plan_forward(const Tensors& arguments) {
   ir::Graph graph = recorded_.graph.copy();
   recompute_.replace_outputs(graph, saved_outputs(recorded_));
   planned_ = optimised(graph, outside_writes(recorded_), {});
-  plan_ = plan_of(planned_, sources_, numbers_, written_inputs(arguments),
-                  kind_ == FunctionKind::step ? eager_peak(recorded_) : 0);
+  plan_ =
+      plan_of(planned_, sources_, numbers_, written_inputs(arguments),
+              kind_ == FunctionKind::step ? std::optional(arena_waste(recorded_, planned_)) : std::nullopt);
 }
 
 // Values whose memory somebody else may hold or write to are saved. So is everything where code of the user's runs in between, and where there
@@ -113,7 +115,7 @@ void FunctionCapture::find_recompute() {
   backward.planned = optimised(backward.recorded.graph, {}, given);
   recompute_ = std::move(recompute);
   ir::Graph anew = optimised(graph_to_plan(backward.recorded), {}, given);
-  if (peak_of(anew, given) > peak_of(backward.planned, given)) {
+  if (peak_of(anew, {}, given) > peak_of(backward.planned, {}, given)) {
     recompute_ = {};
     return;
   }
@@ -166,7 +168,7 @@ void FunctionCapture::plan_backward(Backward& backward) {
   backward.runs_code = std::ranges::any_of(backward.planned.nodes(), [](const ir::Node& n) {
     return n.op->is(Trait::effect) && n.op->run_on_host;
   });
-  backward.plan = plan_of(backward.planned, backward.sources, backward.numbers, {}, 0);
+  backward.plan = plan_of(backward.planned, backward.sources, backward.numbers, {}, {});
 }
 
 }  // namespace retrograd

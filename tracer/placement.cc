@@ -106,7 +106,7 @@ class Placer {
     ir::Lifetimes outside;
     outside.nodes = lifetimes_.nodes;
     std::ranges::copy_if(lifetimes_.blocks, std::back_inserter(outside.blocks), &ir::Block::escapes);
-    return memory.arena_bytes + outside.peak_bytes() <= plan_.most_bytes;
+    return memory.arena_bytes + outside.peak_bytes() <= memory.peak_bytes + plan_.most_waste;
   }
 
   Placement collect() {

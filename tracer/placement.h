@@ -39,7 +39,7 @@ struct PlacedPlan {
   std::function<bool(ir::ValueId)> is_outside;
   /// Whether result `r` of a kernel may be laid over its operand `o`, which is of the same type.
   std::function<bool(size_t step, int o, int r)> may_overwrite;
-  int64_t most_bytes;  // that may be live at once
+  int64_t most_waste;  // bytes that may be live beyond those that are without an arena
 };
 
 struct Placement {

@@ -46,7 +46,7 @@ Executor& executor_for(const ir::Graph& graph) {
 
 Plan::Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std::vector<RuleRun>& rules,
            const DriveLog& log, std::span<const Number> values, Executor& executor,
-           std::span<const WrittenInput> writes, int64_t arena_peak)
+           std::span<const WrittenInput> writes, std::optional<int64_t> arena_waste)
     : graph_(graph), sources_(sources), log_(log), executor_(executor), bound_index_(sources.size(), -1) {
   for (size_t i = 0; i < sources.size(); ++i) {
     if (sources[i].kind == Source::Kind::slot) continue;
@@ -71,7 +71,7 @@ Plan::Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std
       if (rule->leaves_slots) steps_.push_back(release);
     }
   }
-  assign_registers(writes, arena_peak);
+  assign_registers(writes, arena_waste);
   choose_spans();
   if (!log_.may_leave) fold_unpacks();
 }

@@ -21,6 +21,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "engine/executor.h"
@@ -48,10 +49,11 @@ struct WrittenInput {
 class Plan {
  public:
   /// `values`: of every expression of graph.symbols at these sizes. Graph, sources and rules must outlive the plan.
-  /// `arena_peak`: what only kernels see lies in an arena if no more bytes are live with it; 0: in none.
+  /// `arena_waste`: what only kernels see lies in an arena if at most so many more bytes are live with it than without; else, or if not
+  /// given, in none.
   Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std::vector<RuleRun>& rules,
        const DriveLog& log, std::span<const Number> values, Executor& executor,
-       std::span<const WrittenInput> writes = {}, int64_t arena_peak = 0);
+       std::span<const WrittenInput> writes = {}, std::optional<int64_t> arena_waste = {});
   ~Plan();
   Plan(const Plan&) = delete;
 
@@ -145,8 +147,8 @@ class Plan {
   bool plan_group(size_t begin, size_t end, const Groups& groups);
   Attrs plan_attrs(const ir::Node& node, std::span<const Number> values);
   void find_patches(const ir::Node& node, Attrs& attrs);
-  void assign_registers(std::span<const WrittenInput> writes, int64_t arena_peak);
-  void place_in_arena(RegisterFile& file, int64_t most_bytes);
+  void assign_registers(std::span<const WrittenInput> writes, std::optional<int64_t> arena_waste);
+  void place_in_arena(RegisterFile& file, int64_t most_waste);
   PlacedStep placed_step(const Step& step, std::span<const ir::ValueId> values) const;
   void ask_for_scratch();
   int32_t room_of(const Step& s) const {

@@ -75,7 +75,7 @@ class Outlines {
 }  // namespace
 
 // What only kernels see gets its place, and what they need for themselves.
-void Plan::place_in_arena(RegisterFile& file, int64_t most_bytes) {
+void Plan::place_in_arena(RegisterFile& file, int64_t most_waste) {
   std::vector<ir::ValueId> values(static_cast<size_t>(graph_.value_count()));
   std::iota(values.begin(), values.end(), 0);
   std::vector<PlacedStep> placed;
@@ -89,7 +89,7 @@ void Plan::place_in_arena(RegisterFile& file, int64_t most_bytes) {
   for (const TensorType& t : cell_types_) bytes.push_back(bytes_of(t));
   const Placement placement = place_values(
       {graph_, placed, file.last(), bytes, [&](ir::ValueId v) { return file.target_of(v) != ir::kNoValue; },
-       [&](size_t step, int o, int r) { return may_lie_over(*steps[step], o, r); }, most_bytes});
+       [&](size_t step, int o, int r) { return may_lie_over(*steps[step], o, r); }, most_waste});
   arena_bytes_ = placement.arena_bytes;
   arena_offsets_ = file.place(placement);
   for (size_t i = 0; i < steps.size(); ++i)

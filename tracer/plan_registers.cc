@@ -6,12 +6,12 @@
 
 namespace retrograd {
 
-void Plan::assign_registers(std::span<const WrittenInput> writes, int64_t arena_peak) {
+void Plan::assign_registers(std::span<const WrittenInput> writes, std::optional<int64_t> arena_waste) {
   RegisterFile file(graph_, register_types_, step_ends_);
   if (log_.may_leave) file.keep_arrived(log_);
   file.reserve(writes, [&](int32_t step_end, const WrittenInput& w) { return may_overwrite(step_end, w); });
   ask_for_scratch();
-  if (arena_peak > 0) place_in_arena(file, arena_peak);
+  if (arena_waste) place_in_arena(file, *arena_waste);
   for (size_t i = 0; i < graph_.inputs().size(); ++i) {
     const ir::Input& input = graph_.inputs()[i];
     if (input.kind != ir::Input::Kind::tensor) continue;

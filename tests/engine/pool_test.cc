@@ -56,14 +56,6 @@ TEST_CASE("blocks are aligned, do not overlap, and are used again") {
   CHECK(rg::pool_bytes() == before);
 }
 
-TEST_CASE("a block of many megabytes begins at a page of the large kind") {
-  const size_t bytes = (size_t{5} << 20) + 100;
-  void* block = rg::pool_allocate(bytes);
-  CHECK(reinterpret_cast<uintptr_t>(block) % (size_t{2} << 20) == 0);
-  std::memset(block, 1, bytes);
-  rg::pool_free(block, bytes);
-}
-
 TEST_CASE("blocks freed by another thread are used again") {
   std::vector<Held> held;
   size_t before = 0;

@@ -15,13 +15,13 @@ using rg::Tensor;
 namespace {
 
 // What a run of the graph tells the executor.
-std::string run(const std::string& body, int64_t most_bytes = 1 << 20) {
+std::string run(const std::string& body, int64_t most_waste = 1 << 10) {
   const ir::Graph graph = ir::parse("graph @g(%0: f32[4,4]) {\n" + body + "}\n", rg::ops::find_op);
   const std::vector<rg::Source> sources(graph.inputs().size(), rg::Source{rg::Source::Kind::constant});
   const std::vector<rg::RuleRun> no_rules;
   const rg::DriveLog no_log;
   rg::NullExecutor executor;
-  const rg::Plan plan(graph, sources, no_rules, no_log, std::vector<rg::Number>(1), executor, {}, most_bytes);
+  const rg::Plan plan(graph, sources, no_rules, no_log, std::vector<rg::Number>(1), executor, {}, most_waste);
   const Tensor input = rg::ones({4, 4});
   std::vector<ir::Binding> bindings(1);
   bindings[0].tensor = input;
@@ -126,12 +126,12 @@ launch sum#4 f32[4]
 }
 
 TEST_CASE("nothing is placed where more would be live with an arena than may be") {
-  // 64 bytes of %1, then as many of %2, which is given away, and 16 of %3: with an arena for %1 144.
+  // 64 bytes of %1, then as many of %2, which is given away, and 16 of %3: at most 128 at once, with an arena for %1 144.
   const std::string body = R"(  %1 = mm %0, %0 : f32[4,4]
   %2 = mm %1, %0 : f32[4,4]
   %3 = sum %2 {dim=[0], keepdim=false} : f32[4]
   return %2, %3
 )";
-  CHECK(run(body, 144).starts_with("arena of 64 bytes\n"));
-  CHECK(run(body, 143).find("arena") == std::string::npos);
+  CHECK(run(body, 16).starts_with("arena of 64 bytes\n"));
+  CHECK(run(body, 15).find("arena") == std::string::npos);
 }
