@@ -21,6 +21,11 @@ const KernelTable& table() {
     add_elementwise_kernels(*made);
     add_copy_kernels(*made);
     add_reduce_kernels(*made);
+    add_softmax_kernels(*made);
+    add_norm_kernels(*made);
+    add_class_loss_kernels(*made);
+    add_scan_kernels(*made);
+    add_random_kernels(*made);
     return made;
   }();
   return all;

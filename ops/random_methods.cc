@@ -17,6 +17,7 @@ namespace {
 template <class Op>
 const Tensor& draw_in_place(const Tensor& self, typename Op::Attrs attrs, std::string_view name,
                             SourceLocation where) {
+  attrs.device = self.device();
   if (write_directly(ops::info<Op>, self, {}, &attrs, where)) return self;
   return apply_inplace(
       self, [&](const Tensor& x) { return copy(Operand(x, where), ops::emit<Op>({}, attrs, where)); }, name,

@@ -69,8 +69,6 @@ void check_deviation(std::string_view op, double std, SourceLocation where) {
 
 void check_request(std::string_view op, const Shape& size, const TensorOptions& options, bool dtype_ok,
                    SourceLocation where) {
-  if (!(options.device == kCPU))
-    fail(Category::bad_argument, op, fmt::format("there is no device {}", to_string(options.device)), where);
   for (Dim d : size)
     if (d.hint() < 0)
       fail(Category::bad_argument, op, fmt::format("a size is negative: {}", to_string(size)), where);
@@ -113,7 +111,7 @@ namespace {
 template <class Op>
 Tensor draw(std::string_view op, const Shape& size, Scalar a, Scalar b, const TensorOptions& options,
             SourceLocation where) {
-  Tensor result = emit<Op>({}, {size, a, b, options.dtype, reserve_draw(op, where)}, where);
+  Tensor result = emit<Op>({}, {size, a, b, options.dtype, reserve_draw(op, where), options.device}, where);
   if (options.requires_grad) result.requires_grad_(true, where);
   return result;
 }
@@ -122,7 +120,7 @@ template <class Op>
 void draw_into(const Tensor& x, double a, double b, std::string_view op, SourceLocation where) {
   if (!is_drawn_floating(x.dtype()))
     fail(Category::dtype_mismatch, op, fmt::format("it does not draw {}", name(x.dtype())), where);
-  typename Op::Attrs attrs{x.impl().shape(), a, b, x.dtype(), reserve_draw(op, where)};
+  typename Op::Attrs attrs{x.impl().shape(), a, b, x.dtype(), reserve_draw(op, where), x.device()};
   if (Emitter& emitter = Emitter::current(); emitter.values() == Emitter::Values::of_function)
     return emitter.write(x.impl(), emit<Op>({}, attrs, where), where);
   x.raw_data(where);  // refuses a value of a graph
@@ -178,7 +176,7 @@ Tensor bernoulli(Operand x, double p) {
   ops::check_probability("bernoulli", p, x.where());
   const TensorImpl& like = x.tensor().impl();
   const Tensor drawn = ops::emit<ops::BernoulliNumber>(
-      {}, {like.shape(), p, like.dtype(), ops::reserve_draw("bernoulli", x.where())}, x.where());
+      {}, {like.shape(), p, like.dtype(), ops::reserve_draw("bernoulli", x.where()), like.device()}, x.where());
   return copy(x, drawn);
 }
 

@@ -47,9 +47,9 @@ struct NewDraw : Random {
   static constexpr std::string_view no_derivative = "it has no operands";
   /// The type of a draw. Error(dtype_mismatch) unless `is_drawn`, of the attribute dtype.
   static void set_drawn(const Call& call, TensorImpl& out, ScalarType dtype, const Shape& size,
-                        bool is_drawn) {
+                        bool is_drawn, Device device = kCPU) {
     if (!is_drawn) fail_call(call, Category::dtype_mismatch, "it does not draw numbers of this dtype");
-    out.set_type(dtype, kCPU, size);
+    out.set_type(dtype, device, size);
   }
 };
 
@@ -61,17 +61,19 @@ struct Distribution : NewDraw {
     Scalar a, b;
     ScalarType dtype = kFloat32;
     Draw draw;
+    Device device = kCPU;
     void visit(AttrVisitor& v) {
       v.field("size", size);
       v.field(F::name_of_a, a);
       v.field(F::name_of_b, b);
       v.field("dtype", dtype);
       draw.visit(v);
+      v.field("device", device);
     }
   };
   static void infer(const Call& call, TensorImpl* const* outputs) {
     const Attrs& attrs = call.attrs_as<Attrs>();
-    set_drawn(call, *outputs[0], attrs.dtype, attrs.size, F::takes(attrs.dtype));
+    set_drawn(call, *outputs[0], attrs.dtype, attrs.size, F::takes(attrs.dtype), attrs.device);
   }
 };
 
@@ -83,16 +85,18 @@ struct OneParameter : NewDraw {
     Scalar a;
     ScalarType dtype = kFloat32;
     Draw draw;
+    Device device = kCPU;
     void visit(AttrVisitor& v) {
       v.field("size", size);
       v.field(F::name_of_a, a);
       v.field("dtype", dtype);
       draw.visit(v);
+      v.field("device", device);
     }
   };
   static void infer(const Call& call, TensorImpl* const* outputs) {
     const Attrs& attrs = call.attrs_as<Attrs>();
-    set_drawn(call, *outputs[0], attrs.dtype, attrs.size, F::takes(attrs.dtype));
+    set_drawn(call, *outputs[0], attrs.dtype, attrs.size, F::takes(attrs.dtype), attrs.device);
   }
 };
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "ops/reduce.h"
+#include "ops/shape_ops.h"
 
 namespace retrograd {
 namespace ops {
@@ -31,6 +32,7 @@ Tensor randperm(int64_t n, TensorOptions options, SourceLocation where) {
     fail(Category::bad_argument, "randperm", fmt::format("{} numbers in {}", n, name(options.dtype)), where);
   Tensor result =
       ops::emit<ops::RandPerm>({}, {n, options.dtype, ops::reserve_draw("randperm", where)}, where);
+  if (!(options.device == kCPU)) result = to(Operand(result, where), options.device);
   if (options.requires_grad) result.requires_grad_(true, where);
   return result;
 }

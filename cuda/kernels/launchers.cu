@@ -16,6 +16,12 @@ template <class List>
 const ElementwiseRow* rows();
 const ElementwiseRow& copy_row();
 const ReduceRow* reduce_rows();
+const SoftmaxLauncher* softmax_launchers();
+const NormLaunchers& norm_launchers();
+void launch_check(const CheckCall& call, CUstream_st* stream);
+const ClassLossLaunchers& class_loss_launchers();
+const ScanRow* scan_rows();
+const RandomLaunchers& random_launchers();
 
 const Launchers& launchers() {
   static const Launchers all{.arithmetic = rows<ops::ArithmeticOps>(),
@@ -26,7 +32,13 @@ const Launchers& launchers() {
                              .ternary = rows<ops::TernaryOps>(),
                              .losses = rows<ops::LossOps>(),
                              .copy = &copy_row(),
-                             .reduce = reduce_rows()};
+                             .reduce = reduce_rows(),
+                             .softmax = softmax_launchers(),
+                             .norms = &norm_launchers(),
+                             .check = launch_check,
+                             .class_losses = &class_loss_launchers(),
+                             .scan = scan_rows(),
+                             .random = &random_launchers()};
   return all;
 }
 

@@ -2,8 +2,14 @@
 // cuda/kernels/launch.h). A family of kernels is a field here, filled in cuda/kernels/launchers.cu.
 #pragma once
 
+#include "cuda/kernels/check_call.h"
+#include "cuda/kernels/class_losses_call.h"
 #include "cuda/kernels/elementwise_call.h"
+#include "cuda/kernels/norms_call.h"
+#include "cuda/kernels/random_call.h"
 #include "cuda/kernels/reduce_call.h"
+#include "cuda/kernels/scan_call.h"
+#include "cuda/kernels/softmax_call.h"
 
 namespace retrograd::cuda {
 
@@ -11,8 +17,14 @@ struct Launchers {
   // Elementwise ops: a row per op of ops::ArithmeticOps, ops::UnaryOps and so on, in the order of the list.
   const ElementwiseRow *arithmetic = nullptr, *unary = nullptr, *activations = nullptr, *binary = nullptr,
                        *comparison = nullptr, *ternary = nullptr, *losses = nullptr;
-  const ElementwiseRow* copy = nullptr;  // of one operand: itself
-  const ReduceRow* reduce = nullptr;     // a row per Reduction
+  const ElementwiseRow* copy = nullptr;      // of one operand: itself
+  const ReduceRow* reduce = nullptr;         // a row per Reduction
+  const SoftmaxLauncher* softmax = nullptr;  // by SoftmaxKind
+  const NormLaunchers* norms = nullptr;
+  CheckLauncher check = nullptr;
+  const ClassLossLaunchers* class_losses = nullptr;
+  const ScanRow* scan = nullptr;  // a row per ScanKind
+  const RandomLaunchers* random = nullptr;
 };
 
 /// Without launchers in a build without CUDA.

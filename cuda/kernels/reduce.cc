@@ -6,6 +6,7 @@
 #include "cuda/kernels/elementwise.h"
 #include "cuda/kernels/launchers.h"
 #include "cuda/kernels/reduce_call.h"
+#include "cuda/kernels/rows.h"
 #include "cuda/kernels/table.h"
 #include "cuda/scratch.h"
 #include "ops/reduce.h"
@@ -16,31 +17,6 @@ namespace {
 constexpr int kThreadsOfBlock = 256;
 constexpr int64_t kBlocks = 512;      // with fewer, long rows are split
 constexpr int64_t kLeastOfLane = 16;  // elements of a thread in a part of a row
-
-void add_dim(Dims& dims, int64_t size, int64_t stride) {
-  dims.numel *= size;
-  if (size == 1) return;
-  const int last = dims.rank - 1;
-  if (dims.rank > 0 && dims.stride[last] == size * stride) {
-    dims.size[last] *= size;
-    dims.stride[last] = stride;
-  } else {
-    dims.size[dims.rank] = size;
-    dims.stride[dims.rank++] = stride;
-  }
-}
-
-void set_dims(const TensorImpl& x, const IntList& reduced, ReduceCall& c) {
-  for (int d = 0; d < x.rank(); ++d) {
-    const bool along = std::find(reduced.begin(), reduced.end(), d) != reduced.end();
-    add_dim(along ? c.along : c.rows, x.shape()[d].raw(), x.strides()[d]);
-  }
-  for (Dims* dims : {&c.rows, &c.along}) {
-    if (dims->rank > 0) continue;
-    dims->size[0] = 1;
-    dims->rank = 1;
-  }
-}
 
 // By sizes and strides alone: results do not depend on the device.
 void cut(ReduceCall& c) {
@@ -69,7 +45,9 @@ void reduce(const Call& call, TensorImpl* const* outputs, const Result& result) 
   if (call.outputs > 1) c.index = static_cast<int64_t*>(outputs[1]->data());
   c.finish = result.finish;
   c.parameter = result.parameter;
-  set_dims(x, call.attrs_as<ops::ReduceAttrs>().dim, c);
+  const RowSide side = row_side(x, mask_of(call.attrs_as<ops::ReduceAttrs>().dim));
+  c.rows = side.rows;
+  c.along = side.along;
   if (c.rows.numel == 0) return;
   cut(c);
   std::optional<Scratch> partials;

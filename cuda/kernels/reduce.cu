@@ -134,16 +134,6 @@ RG_HD void write(const ReduceCall& call, int64_t row, const Partial<V>& p) {
   if (call.index) call.index[row] = p.index;
 }
 
-StridedGrid<1> grid_of(const Dims& dims) {
-  StridedGrid<1> grid{dims.numel, dims.rank, dims.numel >= (int64_t{1} << 31), {}, {}, {}};
-  for (int d = 0; d < dims.rank; ++d) {
-    grid.size[d] = dims.size[d];
-    if (!grid.is_wide && dims.size[d] > 0) grid.divider[d] = Divider(static_cast<uint32_t>(dims.size[d]));
-    grid.stride[d][0] = dims.stride[d];
-  }
-  return grid;
-}
-
 // Block (x, y): rows [x * rows of a block, ...), part y.
 template <Reduction kind, class C>
 __global__ void __launch_bounds__(kThreads)

@@ -6,6 +6,7 @@
 
 #include "cuda/kernels/elements.h"
 #include "cuda/kernels/elementwise_call.h"
+#include "cuda/kernels/reduce_call.h"
 
 namespace retrograd::cuda::RG_TARGET {
 
@@ -55,6 +56,17 @@ class Offsets {
   }
   int64_t at_[Sides];
 };
+
+/// The dims of one tensor.
+inline StridedGrid<1> grid_of(const Dims& dims) {
+  StridedGrid<1> grid{dims.numel, dims.rank, dims.numel >= (int64_t{1} << 31), {}, {}, {}};
+  for (int d = 0; d < dims.rank; ++d) {
+    grid.size[d] = dims.size[d];
+    if (!grid.is_wide && dims.size[d] > 0) grid.divider[d] = Divider(static_cast<uint32_t>(dims.size[d]));
+    grid.stride[d][0] = dims.stride[d];
+  }
+  return grid;
+}
 
 /// An elementwise call computed in C, as a kernel takes it. Side 0 is the result.
 template <class C, int arity>

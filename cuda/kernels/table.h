@@ -24,5 +24,10 @@ class KernelTable {
 void add_elementwise_kernels(KernelTable& table);
 void add_copy_kernels(KernelTable& table);
 void add_reduce_kernels(KernelTable& table);
+void add_softmax_kernels(KernelTable& table);
+void add_norm_kernels(KernelTable& table);
+void add_class_loss_kernels(KernelTable& table);
+void add_scan_kernels(KernelTable& table);
+void add_random_kernels(KernelTable& table);
 
 }  // namespace retrograd::cuda

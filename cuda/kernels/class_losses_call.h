@@ -1,0 +1,28 @@
+// Losses over classes in plain data: what cuda/kernels/class_losses.cc makes of a Call, and what the
+// launchers of cuda/kernels/class_losses.cu take.
+#pragma once
+
+#include "cuda/kernels/rows_call.h"
+
+namespace retrograd::cuda {
+
+/// Rows are along the classes; of a target, a gradient of a loss, and lse a row is one element. A target that
+/// is not a class counts for nothing: which of these are errors has been looked at before.
+struct ClassLossCall {
+  RowSide x, target, g, lse, dx;
+  int64_t ignored = -100;
+  RowCut cut;
+  // Results of each row, one behind the other.
+  void *loss = nullptr, *lse_out = nullptr;
+};
+
+using ClassLossLauncher = void (*)(const ClassLossCall&, CUstream_st* stream);
+
+struct ClassLossLaunchers {
+  ClassLossLauncher nll;             // x, target: loss
+  ClassLossLauncher nll_backward;    // g, target: dx
+  ClassLossLauncher cross_entropy;   // x, target: loss, lse_out
+  ClassLossLauncher cross_backward;  // g, x, target, lse: dx
+};
+
+}  // namespace retrograd::cuda

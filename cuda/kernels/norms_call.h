@@ -1,0 +1,41 @@
+// Normalisation in plain data: what cuda/kernels/norms.cc makes of a Call, and what the launchers of
+// cuda/kernels/norms.cu take.
+#pragma once
+
+#include "cuda/kernels/rows_call.h"
+
+namespace retrograd::cuda {
+
+/// Rows are along the dims that are normalised. Weight and bias, with the strides of their own dims and 0
+/// along the others, may be absent.
+struct NormCall {
+  RowSide x, weight, bias, y;
+  void *mean = nullptr, *rstd = nullptr;  // of each row, one behind the other, in the compute type
+  double eps = 0;
+  bool center = true;
+  RowCut cut;
+  Pair* partials = nullptr;  // of each part of each row, if cut.splits > 1
+};
+
+struct NormBackwardCall {
+  RowSide g, x, mean, rstd, weight, dx;
+  bool center = true;
+  RowCut cut;
+  Pair* partials = nullptr;
+};
+
+/// Rows are the entries of weight and bias, along all other dims; mean and rstd are repeated to x.
+struct AffineGradientCall {
+  RowSide g, x, mean, rstd;
+  void *dweight = nullptr, *dbias = nullptr;  // of x's element type
+  RowCut cut;
+  Pair* partials = nullptr;
+};
+
+struct NormLaunchers {
+  void (*forward)(const NormCall&, CUstream_st* stream);
+  void (*backward)(const NormBackwardCall&, CUstream_st* stream);
+  void (*affine)(const AffineGradientCall&, CUstream_st* stream);
+};
+
+}  // namespace retrograd::cuda

@@ -1,0 +1,211 @@
+// Draws. A thread takes a Philox block and the elements that it serves: 4 floats, 2 doubles or integers, 8
+// choices of dropout. What is computed in which type, and from which stream, is as in cpu/kernels/random.cc:
+// integers, choices and uniforms are the same bits; normals and exponentials differ from the CPU's in the
+// last bits, as log, sin and cos do.
+#include "cuda/kernels/random_call.h"
+
+#include "cuda/kernels/rows.cuh"
+#include "engine/philox.h"
+
+namespace retrograd::cuda::RG_TARGET {
+namespace {
+
+template <class C>
+using Number = scalar::Lane<C>;
+
+// The uniforms of a block.
+template <class C>
+__device__ void uniforms(const RandomCall& call, int64_t block, C (&u)[kPack<C>]) {
+  const auto w = philox(call.seed, static_cast<uint64_t>(block), call.offset);
+  for (size_t k = 0; k < kPack<C>; ++k) {
+    if constexpr (sizeof(C) == 8)
+      u[k] = uniform_from_bits(w[2 * k], w[2 * k + 1]);
+    else
+      u[k] = uniform_from_bits(w[k]);
+  }
+}
+
+// Box-Muller pairs.
+template <class C>
+__device__ void normals(const RandomCall& call, int64_t block, C (&z)[kPack<C>]) {
+  const auto w = philox(call.seed, static_cast<uint64_t>(block), call.offset);
+  for (size_t k = 0; k < kPack<C>; k += 2) {
+    C u, turn;
+    if constexpr (sizeof(C) == 8) {
+      u = 1.0 - uniform_from_bits(w[0], w[1]);
+      turn = uniform_from_bits(w[2], w[3]);
+    } else {
+      u = (static_cast<float>(w[k]) + 1.0f) * 0x1p-32f;
+      turn = uniform_from_bits(w[k + 1]);
+    }
+    const Number<C> angle = turn * static_cast<C>(2 * scalar::kPi),
+                    radius = scalar::sqrt(scalar::log(Number<C>(u)) * -2);
+    z[k] = (radius * scalar::cos(angle)).v;
+    z[k + 1] = (radius * scalar::sin(angle)).v;
+  }
+}
+
+// A uniform with so many bits that rounding it to the element type cannot give 1.
+template <class C>
+RG_HD C shortened(C u, Element element) {
+  if (element != Element::f16 && element != Element::bf16) return u;
+  const C bits = element == Element::f16 ? C(0x1p11) : C(0x1p8);
+  return scalar::floor(Number<C>(u * bits)).v / bits;
+}
+
+// What rounding to the element type makes of v.
+template <class C>
+RG_HD C rounded(C v, Element element) {
+  if (element == Element::f16) return converted<C>(converted<Half>(v));
+  if (element == Element::bf16) return converted<C>(converted<BFloat16>(v));
+  return v;
+}
+
+// The values of a block, from the parameters of each element.
+template <Distribution kind, class C, int N>
+__device__ void draw(const RandomCall& call, int64_t block, const C (&a)[N], const C (&b)[N], C (&v)[N]) {
+  if constexpr (kind == Distribution::normal)
+    normals<C>(call, block, v);
+  else
+    uniforms<C>(call, block, v);
+  const Element element = call.out.element;
+  for (int k = 0; k < N; ++k) {
+    if constexpr (kind == Distribution::normal) v[k] = a[k] + b[k] * v[k];
+    if constexpr (kind == Distribution::exponential) v[k] = -scalar::log1p(Number<C>(-v[k])).v / a[k];
+    if constexpr (kind == Distribution::bernoulli) v[k] = v[k] < a[k] ? 1 : 0;
+    if constexpr (kind == Distribution::uniform) {
+      v[k] = a[k] + (b[k] - a[k]) * shortened(v[k], element);
+      if (!(rounded(v[k], element) < b[k])) v[k] = a[k];  // what rounding has made b
+    }
+  }
+}
+
+// What numbers the tensor gives to a pack, or the number.
+template <class C>
+__device__ void read_parameter(const StridedRows<C>& side, double number, int64_t i, C (&v)[kPack<C>]) {
+  if (side.exists())
+    side.row(0).read(i, v);
+  else
+    for (int k = 0; k < kPack<C>; ++k) v[k] = static_cast<C>(number);
+}
+
+template <Distribution kind, class Rows>
+__global__ void __launch_bounds__(kThreads)
+    draw_kernel(const Rows out, const StridedRows<typename Rows::C> as,
+                const StridedRows<typename Rows::C> bs, const RandomCall call, const int64_t n) {
+  using C = typename Rows::C;
+  constexpr int N = Rows::N;
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+  for (int64_t block = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; block * N < n;
+       block += step) {
+    C a[N], b[N], v[N];
+    read_parameter(as, call.a, block * N, a);
+    read_parameter(bs, call.b, block * N, b);
+    draw<kind>(call, block, a, b, v);
+    out.row(0).write(block * N, v);
+  }
+}
+
+// The upper half of a 128-bit product.
+RG_HD inline uint64_t upper_product(uint64_t a, uint64_t b) {
+#if defined(__CUDA_ARCH__)
+  return __umul64hi(a, b);
+#else
+  return static_cast<uint64_t>(static_cast<unsigned __int128>(a) * b >> 64);
+#endif
+}
+
+__global__ void __launch_bounds__(kThreads)
+    integers_kernel(const StridedRows<int64_t> out, const RandomCall call, const int64_t n) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+  for (int64_t block = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; block * 2 < n;
+       block += step) {
+    const auto w = philox(call.seed, static_cast<uint64_t>(block), call.offset);
+    int64_t v[2];
+    for (size_t k = 0; k < 2; ++k) {
+      const uint64_t bits = uint64_t{w[2 * k]} << 32 | w[2 * k + 1];
+      v[k] = static_cast<int64_t>(call.low + upper_product(bits, call.range));
+    }
+    out.row(0).write(block * 2, v);
+  }
+}
+
+// Lower halves of words first; where 16 bits do not settle a choice, is_chosen() does.
+template <class Rows>
+__global__ void __launch_bounds__(kThreads)
+    dropout_kernel(const Rows out, const Rows x, const RandomCall call, const int64_t n) {
+  using C = typename Rows::C;
+  constexpr int N = Rows::N;
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+  const Chance chance{call.chance_high, call.chance_low};
+  const C scale = static_cast<C>(call.b);
+  for (int64_t block = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; block * 8 < n;
+       block += step) {
+    const auto w = philox(call.seed, static_cast<uint64_t>(block), call.offset);
+    for (unsigned first = 0; first < 8; first += N) {
+      const int64_t i = block * 8 + first;
+      if (i >= n) break;
+      C v[N];
+      x.row(0).read(i, v);
+      for (unsigned k = 0; k < N; ++k) {
+        const uint32_t word = w[(first + k) / 2], bits = k % 2 ? word >> 16 : word & 0xffff;
+        const bool is_dropped = bits != chance.high
+                                    ? bits < chance.high
+                                    : is_chosen(call.seed, call.offset, static_cast<uint64_t>(i) + k, chance);
+        v[k] = is_dropped ? C(0) : v[k] * scale;
+      }
+      out.row(0).write(i, v);
+    }
+  }
+}
+
+Shape3 blocks_of(const RandomCall& call, int64_t elements_of_thread) {
+  return threads_for((call.out.along.numel + elements_of_thread - 1) / elements_of_thread);
+}
+
+template <Distribution kind, class Rows>
+void launch_draw_in(const RandomCall& call, StreamHandle stream) {
+  using Numbers = StridedRows<typename Rows::C>;
+  launch(draw_kernel<kind, Rows>, blocks_of(call, Rows::N), stream, Rows(call.out), Numbers(call.a_side),
+         Numbers(call.b_side), call, call.out.along.numel);
+}
+
+template <Distribution kind>
+void launch_draw(const RandomCall& call, StreamHandle stream) {
+  with_rows(call.out.element, call.out.is_dense,
+            [&]<class Rows>() { launch_draw_in<kind, Rows>(call, stream); });
+}
+
+// In double for every dtype, from the double stream: else the tail would end at 24 bits.
+void launch_exponential(const RandomCall& call, StreamHandle stream) {
+  launch_draw_in<Distribution::exponential, StridedRows<double>>(call, stream);
+}
+
+// A chance that is a number is compared with the float stream for every dtype.
+void launch_bernoulli(const RandomCall& call, StreamHandle stream) {
+  if (call.a_side.data) return launch_draw<Distribution::bernoulli>(call, stream);
+  launch_draw_in<Distribution::bernoulli, StridedRows<float>>(call, stream);
+}
+
+void launch_integers(const RandomCall& call, StreamHandle stream) {
+  launch(integers_kernel, blocks_of(call, 2), stream, StridedRows<int64_t>(call.out), call,
+         call.out.along.numel);
+}
+
+void launch_dropout(const RandomCall& call, StreamHandle stream) {
+  with_rows(call.out.element, call.out.is_dense && call.a_side.is_dense, [&]<class Rows>() {
+    launch(dropout_kernel<Rows>, blocks_of(call, 8), stream, Rows(call.out), Rows(call.a_side), call,
+           call.out.along.numel);
+  });
+}
+
+}  // namespace
+
+const RandomLaunchers& random_launchers() {
+  using enum Distribution;
+  static constexpr RandomLaunchers all{{launch_draw<uniform>, launch_draw<normal>, launch_exponential,
+                                        launch_bernoulli, launch_integers, launch_dropout}};
+  return all;
+}
+
+}  // namespace retrograd::cuda::RG_TARGET

@@ -1,0 +1,36 @@
+// Draws in plain data: what cuda/kernels/random.cc makes of a Call, and what the launchers of
+// cuda/kernels/random.cu take.
+//
+// Elements are numbered in row-major order whatever the strides; element i takes its number from place i of
+// the draw's Philox stream (engine/philox.h), as on the CPU.
+#pragma once
+
+#include "cuda/kernels/rows_call.h"
+
+namespace retrograd::cuda {
+
+enum class Distribution : uint8_t {
+  uniform,      // a + (b - a) u
+  normal,       // a + b z, where a and b may be tensors
+  exponential,  // -log(1 - u) / a
+  bernoulli,    // u < a, where a may be a tensor
+  integers,     // low + floor(range * bits / 2^64)
+  dropout,      // x or 0, x given as the tensor a; a number b its scale
+};
+inline constexpr int kDistributions = 6;
+
+struct RandomCall {
+  RowSide out;             // one row
+  RowSide a_side, b_side;  // the same, repeated to the result; without data the number
+  double a = 0, b = 0;
+  uint64_t low = 0, range = 0;               // of integers
+  uint32_t chance_high = 0, chance_low = 0;  // of being dropped
+  uint64_t seed = 0, offset = 0;
+};
+using RandomLauncher = void (*)(const RandomCall&, CUstream_st* stream);
+
+struct RandomLaunchers {
+  RandomLauncher draw[kDistributions];
+};
+
+}  // namespace retrograd::cuda

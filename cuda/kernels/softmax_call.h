@@ -1,0 +1,19 @@
+// Softmax in plain data: what cuda/kernels/softmax.cc makes of a Call, and what the launchers of
+// cuda/kernels/softmax.cu take.
+#pragma once
+
+#include "cuda/kernels/rows_call.h"
+
+namespace retrograd::cuda {
+
+/// In the order of ops::SoftmaxOps.
+enum class SoftmaxKind : uint8_t { softmax, log_softmax, softmax_backward, log_softmax_backward };
+inline constexpr int kSoftmaxKinds = 4;
+
+struct SoftmaxCall {
+  RowSide x, y, out;  // (x, none) or (g, y) and the result
+  RowCut cut;
+};
+using SoftmaxLauncher = void (*)(const SoftmaxCall&, CUstream_st* stream);
+
+}  // namespace retrograd::cuda

@@ -1,0 +1,100 @@
+// Draws on a device: the CPU's numbers for the same place in the random stream, in any dtype and layout.
+#include "cuda/on_host/scheduler.h"
+#include "ops/dropout.h"
+#include "tests/cuda/against_cpu.h"
+
+using namespace retrograd;
+
+namespace {
+
+const ops::Draw kDraw{int64_t{1234567890123}, int64_t{42}};
+
+template <class Op>
+Tensor drawn(typename Op::Attrs attrs, Device device) {
+  attrs.device = device;
+  return results_of<Op>({}, attrs, 1)[0];
+}
+
+template <class Op>
+void try_draw(const typename Op::Attrs& attrs, double scale) {
+  device_on_host();
+  INFO(Op::name << " " << name(attrs.dtype) << " " << to_string(attrs.size));
+  expect_same(drawn<Op>(attrs, kCPU), drawn<Op>(attrs, kCUDA), scale);
+}
+
+}  // namespace
+
+TEST_CASE("draws: uniform, normal, exponential") {
+  for (const Shape& size : {Shape{0}, Shape{}, Shape{1}, Shape{7}, Shape{33, 41}, Shape{64, 100}})
+    for (ScalarType dtype : {kFloat32, kFloat64, kFloat16, kBFloat16}) {
+      try_draw<ops::Uniform>({size, -1.5, 2.5, dtype, kDraw}, 0);
+      try_draw<ops::Normal>({size, 1.0, 2.0, dtype, kDraw}, 10);
+      try_draw<ops::Exponential>({size, 2.0, dtype, kDraw}, 10);
+    }
+}
+
+TEST_CASE("draws: integers and choices in every dtype") {
+  for (const Shape& size : {Shape{5}, Shape{33, 41}}) {
+    for (ScalarType dtype : {kFloat32, kFloat64, kFloat16, kInt64, kInt32, kUInt8})
+      try_draw<ops::RandInt>({size, 3, 117, dtype, kDraw}, 0);
+    try_draw<ops::RandInt>({size, INT64_MIN, INT64_MAX, kInt64, kDraw}, 0);
+    for (ScalarType dtype : {kFloat32, kFloat64, kInt64, kBool})
+      for (double p : {0.0, 0.3, 1.0}) try_draw<ops::BernoulliNumber>({size, p, dtype, kDraw}, 0);
+  }
+}
+
+TEST_CASE("draws: parameters that are tensors") {
+  device_on_host();
+  for (ScalarType dtype : {kFloat32, kFloat64, kFloat16}) {
+    const Tensor p = rand({30, 7}, {dtype});
+    against_cpu<ops::Bernoulli>({p}, {kDraw}, 1, 0);
+    against_cpu<ops::Bernoulli>({p.transpose(0, 1)}, {kDraw}, 1, 0);
+    against_cpu<ops::NormalAround>({p, p.narrow(0, 3, 1)}, {0.0, 0.0, kDraw}, 1, 20);
+    against_cpu<ops::NormalAround>({{}, p}, {1.0, 0.0, kDraw}, 1, 20);
+    against_cpu<ops::NormalAround>({p, {}}, {0.0, 2.0, kDraw}, 1, 20);
+  }
+}
+
+TEST_CASE("draws: parameters out of range") {
+  device_on_host();
+  CHECK_THROWS_WITH(bernoulli(tensor({0.5, 1.5}).to(kCUDA)), Catch::Contains("1.5 is outside [0, 1]"));
+  CHECK_THROWS_WITH(normal(0.0, tensor({0.5, -1.0}).to(kCUDA)), Catch::Contains("-1 is negative"));
+  CHECK_THROWS_WITH(bernoulli(tensor({NAN}).to(kCUDA)), Catch::Contains("is outside [0, 1]"));
+}
+
+TEST_CASE("dropout: the same elements in every dtype and layout, the same way back") {
+  device_on_host();
+  for (double p : {0.1, 0.5, 1.0})
+    for (ScalarType dtype : {kFloat32, kFloat64, kFloat16, kBFloat16}) {
+      const Tensor x = random_numbers({40, 1000}, dtype);
+      for (const Tensor& y : {x, x.transpose(0, 1), x.narrow(1, 1, 997), x.narrow(1, 0, 0)})
+        against_cpu<ops::Dropout>({y}, {p, kDraw}, 1, 0);
+    }
+  // A chance whose 16 upper bits never settle it.
+  against_cpu<ops::Dropout>({random_numbers({50'000}, kFloat32)}, {0x1p-17, kDraw}, 1, 0);
+}
+
+TEST_CASE("draws: public functions on the device") {
+  device_on_host();
+  const auto both = [](auto f) {
+    manual_seed(7);
+    const Tensor expected = f(Device(kCPU));
+    manual_seed(7);
+    expect_same(expected, f(Device(kCUDA)), 10);
+  };
+  both([](Device d) { return rand({3, 5}, {kFloat32, d}); });
+  both([](Device d) { return randn({3, 5}, {kFloat64, d}); });
+  both([](Device d) { return randint(10, {3, 5}, {kInt64, d}); });
+  both([](Device d) { return randperm(20, {kInt64, d}); });
+  both([](Device d) { return bernoulli(zeros({40}, {kFloat32, d}), 0.5); });
+  both([](Device d) { return dropout(ones({3, 50}, {kFloat32, d})); });
+  both([](Device d) { return alpha_dropout(ones({3, 50}, {kFloat32, d})); });
+  both([](Device d) { return feature_dropout(ones({3, 50, 2}, {kFloat32, d})); });
+  both([](Device d) {
+    const Tensor x = zeros({4, 6}, {kFloat32, d}).transpose(0, 1);
+    fill_uniform(x, 0, 1);
+    fill_normal(x.narrow(0, 0, 3), 0, 1);
+    return x;
+  });
+  both([](Device d) { return rand_like(zeros({3}, {kFloat32, d})); });
+}
