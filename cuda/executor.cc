@@ -26,6 +26,10 @@ const KernelTable& table() {
     add_class_loss_kernels(*made);
     add_scan_kernels(*made);
     add_random_kernels(*made);
+    add_rearrange_kernels(*made);
+    add_index_kernels(*made);
+    add_sort_kernels(*made);
+    add_optimizer_kernels(*made);
     return made;
   }();
   return all;

@@ -45,7 +45,9 @@ void Gpu::begin() {
 
 void Gpu::launched(std::string_view op) {
   health_.check(driver_.last_error(), op);
-  if (debug_.load(std::memory_order_relaxed)) compute_.synchronize(op);
+  if (!debug_.load(std::memory_order_relaxed)) return;
+  compute_.synchronize(op);
+  faults_.look();
 }
 
 void Gpu::upload(void* device, const void* host, int64_t bytes) {
@@ -60,6 +62,11 @@ void Gpu::upload(void* device, const void* host, int64_t bytes) {
 }
 
 void Gpu::download(void* host, const void* device, int64_t bytes) {
+  read(host, device, bytes);
+  faults_.look();
+}
+
+void Gpu::read(void* host, const void* device, int64_t bytes) {
   for (int64_t at = 0; at < bytes; at += kPiece) {
     const auto n = static_cast<size_t>(std::min(kPiece, bytes - at));
     const PinnedPool::Block block = pinned_.take(n);

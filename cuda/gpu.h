@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "cuda/allocator.h"
+#include "cuda/faults.h"
 #include "cuda/pinned.h"
 
 namespace retrograd::cuda {
@@ -29,6 +30,7 @@ class Gpu {
   const Launchers& launchers() const { return launchers_; }
   Allocator& memory() { return memory_; }
   PinnedPool& pinned() { return pinned_; }
+  Faults& faults() { return faults_; }
   Stream& compute() { return compute_; }
   Stream& to_device() { return to_device_; }
   Stream& to_host() { return to_host_; }
@@ -37,13 +39,19 @@ class Gpu {
   void begin();
   /// To be called behind a launch on the compute stream, with the name of the op. DeviceError.
   void launched(std::string_view op);
-  void synchronize() { compute_.synchronize(); }
+  /// Waits for the compute stream. DeviceError; Error(index_out_of_range) of a kernel.
+  void synchronize() {
+    compute_.synchronize();
+    faults_.look();
+  }
   void set_debug(bool on) { debug_ = on; }
 
   /// Copies on the compute stream, through pinned memory; host memory may be of any kind. upload() returns when the host's memory has been
   /// read, download() when it has been written.
   void upload(void* device, const void* host, int64_t bytes);
   void download(void* host, const void* device, int64_t bytes);
+  /// download() without a look at errors of indices.
+  void read(void* host, const void* device, int64_t bytes);
   /// Within the device.
   void copy(void* to, const void* from, int64_t bytes);
 
@@ -68,6 +76,7 @@ class Gpu {
   Allocator memory_;
   PinnedPool pinned_;
   Stream compute_, to_device_, to_host_;
+  Faults faults_{*this};
   std::atomic<bool> debug_;
 };
 

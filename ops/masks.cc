@@ -83,7 +83,8 @@ void write_places(const T* x, const IntArray& size, int64_t count, int64_t* out)
 Tensor nonzero(Operand x) {
   x.tensor().raw_data(x.where());
   NoGradGuard no_grad;
-  const Tensor dense = contiguous(x);
+  const Device device = x.tensor().device();
+  const Tensor dense = device == kCPU ? contiguous(x) : to(x, kCPU);
   Tensor out;
   dispatch(dense.dtype(), [&]<class T>(std::type_identity<T>) {
     const T* p = static_cast<const T*>(dense.raw_data(x.where()));
@@ -91,7 +92,7 @@ Tensor nonzero(Operand x) {
     out = empty({count, dense.dim()}, {kInt64}, x.where());
     write_places(p, dense.sizes(), count, static_cast<int64_t*>(out.raw_data(x.where())));
   });
-  return out;
+  return device == kCPU ? out : to(Operand(out, x.where()), device);
 }
 
 }  // namespace retrograd

@@ -51,7 +51,8 @@ bool UpdateBatch::record(std::span<const Tensor> operands, void* attrs) const {
 
 bool UpdateBatch::fits(std::span<const Tensor> operands) const {
   if (operands_.empty()) return true;
-  if (operands[0].dtype() != operands_[0].dtype()) return false;
+  if (operands[0].dtype() != operands_[0].dtype() || !(operands[0].device() == operands_[0].device()))
+    return false;
   for (size_t i = 0; i < operands.size(); ++i)
     if (operands[i].defined() != operands_[i].defined()) return false;
   return true;
@@ -77,7 +78,7 @@ void UpdateBatch::launch(std::span<const Tensor> operands, void* attrs) const {
   const std::vector<TensorImpl*> cells = cells_of(operands),
                                  targets = updated(cells, static_cast<size_t>(op_.arity));
   const Call call{&op_, cells, attrs, where_, static_cast<int>(targets.size())};
-  Executor& executor = cpu_executor();
+  Executor& executor = executor_of(targets[0]->device());
   for (TensorImpl* t : targets) t->storage()->will_be_written();
   executor.launch(executor.find(&op_), call, targets.data());
   for (TensorImpl* t : targets) t->storage()->bump_version(call.where);

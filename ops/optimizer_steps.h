@@ -83,7 +83,7 @@ class UpdateBatch {
 
   /// While a function is recorded: makes a node, writes its results to the operands. Else false.
   bool record(std::span<const Tensor> operands, void* attrs) const;
-  /// Whether a step has what those in the batch have: the dtype, and the same operands left out.
+  /// Whether a step has what those in the batch have: dtype, device, and the same operands left out.
   bool fits(std::span<const Tensor> operands) const;
   void append(std::span<const Tensor> operands);
   void run(void* attrs);

@@ -165,7 +165,8 @@ Tensor repeat_interleave(Operand x, const Tensor& repeats, std::optional<int64_t
   const Tensor rows = empty({total}, {kInt64}, x.where());
   int64_t* row = rows.data_ptr<int64_t>(x.where());
   for (int64_t i = 0; i < n; ++i) row = std::fill_n(row, repeats_of(i), i);
-  return index_select(Operand(from, x.where()), d, rows);
+  const Tensor index = from.device() == kCPU ? rows : to(Operand(rows, x.where()), from.device());
+  return index_select(Operand(from, x.where()), d, index);
 }
 
 Tensor tril(Operand x, int64_t diagonal) {

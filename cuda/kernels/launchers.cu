@@ -22,6 +22,10 @@ void launch_check(const CheckCall& call, CUstream_st* stream);
 const ClassLossLaunchers& class_loss_launchers();
 const ScanRow* scan_rows();
 const RandomLaunchers& random_launchers();
+const RearrangeLaunchers& rearrange_launchers();
+const IndexLaunchers& index_launchers();
+const SortLaunchers& sort_launchers();
+const OptimizerLaunchers& optimizer_launchers();
 
 const Launchers& launchers() {
   static const Launchers all{.arithmetic = rows<ops::ArithmeticOps>(),
@@ -38,7 +42,11 @@ const Launchers& launchers() {
                              .check = launch_check,
                              .class_losses = &class_loss_launchers(),
                              .scan = scan_rows(),
-                             .random = &random_launchers()};
+                             .random = &random_launchers(),
+                             .rearrange = &rearrange_launchers(),
+                             .index = &index_launchers(),
+                             .sort = &sort_launchers(),
+                             .optimizers = &optimizer_launchers()};
   return all;
 }
 

@@ -5,11 +5,15 @@
 #include "cuda/kernels/check_call.h"
 #include "cuda/kernels/class_losses_call.h"
 #include "cuda/kernels/elementwise_call.h"
+#include "cuda/kernels/index_call.h"
 #include "cuda/kernels/norms_call.h"
+#include "cuda/kernels/optimizers_call.h"
 #include "cuda/kernels/random_call.h"
+#include "cuda/kernels/rearrange_call.h"
 #include "cuda/kernels/reduce_call.h"
 #include "cuda/kernels/scan_call.h"
 #include "cuda/kernels/softmax_call.h"
+#include "cuda/kernels/sort_call.h"
 
 namespace retrograd::cuda {
 
@@ -25,6 +29,10 @@ struct Launchers {
   const ClassLossLaunchers* class_losses = nullptr;
   const ScanRow* scan = nullptr;  // a row per ScanKind
   const RandomLaunchers* random = nullptr;
+  const RearrangeLaunchers* rearrange = nullptr;
+  const IndexLaunchers* index = nullptr;
+  const SortLaunchers* sort = nullptr;
+  const OptimizerLaunchers* optimizers = nullptr;
 };
 
 /// Without launchers in a build without CUDA.

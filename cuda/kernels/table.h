@@ -29,5 +29,9 @@ void add_norm_kernels(KernelTable& table);
 void add_class_loss_kernels(KernelTable& table);
 void add_scan_kernels(KernelTable& table);
 void add_random_kernels(KernelTable& table);
+void add_rearrange_kernels(KernelTable& table);
+void add_index_kernels(KernelTable& table);
+void add_sort_kernels(KernelTable& table);
+void add_optimizer_kernels(KernelTable& table);
 
 }  // namespace retrograd::cuda

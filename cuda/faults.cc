@@ -1,0 +1,40 @@
+// See cuda/faults.h.
+#include "cuda/faults.h"
+
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "cuda/gpu.h"
+#include "ir/op.h"
+
+namespace retrograd::cuda {
+
+Fault* Faults::note() {
+  {
+    std::lock_guard lock(mutex_);
+    if (!block_) {
+      Allocator::Block* const block = gpu_.memory().allocate(sizeof(Fault), "index errors");
+      const Fault none{};
+      gpu_.upload(block->data, &none, sizeof(none));
+      block_ = block;
+    }
+  }
+  is_noted_.store(true, std::memory_order_relaxed);
+  return reinterpret_cast<Fault*>(block_->data);
+}
+
+void Faults::look() {
+  if (!is_noted_.exchange(false, std::memory_order_relaxed)) return;
+  Fault found;
+  gpu_.read(&found, block_->data, sizeof(found));
+  if (!found.is_taken) return;
+  const Fault none{};
+  gpu_.upload(block_->data, &none, sizeof(none));
+  const auto* op = reinterpret_cast<const OpInfo*>(found.op);
+  fail(Category::index_out_of_range, op->name,
+       fmt::format("index {} is out of range for {} entries (found on cuda:{} since it was last waited for)",
+                   found.index, found.entries, gpu_.index()));
+}
+
+}  // namespace retrograd::cuda

@@ -1,0 +1,34 @@
+// Axes: the dims of a launch with the strides of its tensors, in plain data: what a NAME.cc makes of cells
+// and a NAME.cu makes a StridedGrid of. Dims of size 1 are left out, neighbours merged where the strides of
+// all sides allow; finish() leaves at least one.
+#pragma once
+
+#include <cstdint>
+
+namespace retrograd::cuda {
+
+template <int Sides>
+struct Axes {
+  int64_t numel = 1;
+  int rank = 0;
+  int64_t size[8] = {}, stride[8][Sides] = {};
+
+  /// The next dim, behind those that are there.
+  void add(int64_t n, const int64_t (&strides)[Sides]) {
+    numel *= n;
+    if (n == 1) return;
+    const int last = rank - 1;
+    bool merges = rank > 0;
+    for (int s = 0; merges && s < Sides; ++s) merges = stride[last][s] == n * strides[s];
+    if (merges)
+      size[last] *= n;
+    else
+      size[rank++] = n;
+    for (int s = 0; s < Sides; ++s) stride[rank - 1][s] = strides[s];
+  }
+  void finish() {
+    if (rank == 0) size[rank++] = 1;
+  }
+};
+
+}  // namespace retrograd::cuda

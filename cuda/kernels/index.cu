@@ -1,0 +1,163 @@
+// Kernels that read and write at positions held by a tensor: see cuda/kernels/index_call.h. An index out of
+// range reads as zero, writes nothing and is noted (cuda/faults.h). Additions are made by the thread whose
+// position is the first of its target, in order; floats are never added by atomics. Which of several
+// positions writes last is found by the maximum of integers, the same in any order.
+#include "cuda/kernels/index_call.h"
+
+#include "cuda/kernels/launch.h"
+// Behind it, since it asks for the target.
+#include "cuda/kernels/grid.h"
+
+namespace retrograd::cuda::RG_TARGET {
+namespace {
+
+__device__ inline bool is_in_range(int64_t index, int64_t entries, Fault* fault, uint64_t op) {
+  if (index >= 0 && index < entries) return true;
+  if (atomicCAS(&fault->is_taken, 0u, 1u) == 0u) {
+    fault->index = index;
+    fault->entries = entries;
+    fault->op = op;
+  }
+  return false;
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads) gather_kernel(const GatherCall call, const StridedGrid<2> grid) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < grid.numel; i += step) {
+    const Offsets<2> at(grid, i);
+    const int64_t entry = call.index[at[0]];
+    T v{};
+    if (is_in_range(entry, call.entries, call.fault, call.op) && entry != call.blank)
+      v = static_cast<const T*>(call.x)[at[1] + entry * call.step];
+    static_cast<T*>(call.out)[i] = v;
+  }
+}
+
+void launch_gather(const GatherCall& call, StreamHandle stream) {
+  by_width(call.width, [&](auto bits) {
+    launch(gather_kernel<decltype(bits)>, threads_for(call.dims.numel), stream, call, grid_of(call.dims));
+  });
+}
+
+__global__ void __launch_bounds__(kThreads) target_kernel(const TargetCall call, const StridedGrid<2> grid) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+  for (int64_t p = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; p < grid.numel; p += step) {
+    const Offsets<2> at(grid, p);
+    int64_t target = at[1];
+    if (call.index) {
+      const int64_t entry = call.index[at[0]];
+      const bool goes = is_in_range(entry, call.entries, call.fault, call.op) && entry != call.skip;
+      target = goes ? target + entry * call.step : kNowhere;
+    }
+    call.target[p] = target;
+  }
+}
+
+void launch_target(const TargetCall& call, StreamHandle stream) {
+  launch(target_kernel, threads_for(call.positions.numel), stream, call, grid_of(call.positions));
+}
+
+__global__ void __launch_bounds__(kThreads) flat_kernel(const FlatCall call, const StridedGrid<1> grid) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < grid.numel; i += step) {
+    const int64_t given = call.index[Offsets<1>(grid, i)[0]], entry = given < 0 ? given + call.size : given;
+    const bool is_there = entry >= 0 && entry < call.size;
+    if (!is_there) is_in_range(given, call.size, call.fault, call.op);
+    call.out[i] = (call.is_first ? 0 : call.out[i] * call.size) + (is_there ? entry : 0);
+  }
+}
+
+void launch_flat(const FlatCall& call, StreamHandle stream) {
+  launch(flat_kernel, threads_for(call.dims.numel), stream, call, grid_of(call.dims));
+}
+
+// ---- writing ----------------------------------------------------------------------------------------------
+
+__global__ void __launch_bounds__(kThreads) clear_kernel(unsigned* words, int64_t n) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += step) words[i] = 0;
+}
+
+__global__ void __launch_bounds__(kThreads) claim_kernel(const PutCall call) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+  for (int64_t p = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; p < call.positions.numel;
+       p += step)
+    if (call.target[p] >= 0) atomicMax(call.winner + call.target[p], static_cast<unsigned>(p + 1));
+}
+
+// Threads are numbered by position and, within one, by the elements of a part.
+struct PutGrid {
+  StridedGrid<1> positions;
+  StridedGrid<2> rest;
+  Quotient part;
+  int64_t numel;
+};
+
+PutGrid put_grid(const PutCall& call) {
+  const int64_t numel = call.positions.numel * call.rest.numel;
+  return {grid_of(call.positions), grid_of(call.rest), Quotient(call.rest.numel, numel), numel};
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads) write_kernel(const PutCall call, const PutGrid grid, T number) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < grid.numel; i += step) {
+    const int64_t p = grid.part(i), target = call.target[p];
+    if (target < 0 || (call.winner && call.winner[target] != p + 1)) continue;
+    const Offsets<2> at(grid.rest, i - p * grid.rest.numel);
+    static_cast<T*>(call.out)[target * call.unit + at[0]] =
+        call.src ? static_cast<const T*>(call.src)[Offsets<1>(grid.positions, p)[0] + at[1]] : number;
+  }
+}
+
+void launch_write(const PutCall& call, StreamHandle stream) {
+  if (call.winner) {
+    launch(clear_kernel, threads_for(call.targets), stream, call.winner, call.targets);
+    launch(claim_kernel, threads_for(call.positions.numel), stream, call);
+  }
+  const PutGrid grid = put_grid(call);
+  by_width(call.width, [&](auto number) {
+    if constexpr (sizeof(number) <= 8) {
+      std::memcpy(&number, &call.number, sizeof(number));
+      launch(write_kernel<decltype(number)>, threads_for(grid.numel), stream, call, grid, number);
+    }
+  });
+}
+
+template <class C>
+__global__ void __launch_bounds__(kThreads) add_kernel(const PutCall call, const PutGrid grid) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < grid.numel; i += step) {
+    const int64_t first = grid.part(i), position = call.order ? call.order[first] : first,
+                  target = call.target[position];
+    if (target < 0 || (call.order && first > 0 && call.target[call.order[first - 1]] == target)) continue;
+    const Offsets<2> at(grid.rest, i - first * grid.rest.numel);
+    const int64_t place = target * call.unit + at[0];
+    C sum = load<C>(call.out, call.element, place);
+    int64_t p = first, next = position;
+    do {
+      sum += load<C>(call.src, call.element, Offsets<1>(grid.positions, next)[0] + at[1]);
+      if (++p >= call.positions.numel || !call.order) break;
+      next = call.order[p];
+    } while (call.target[next] == target);
+    if (call.mean) sum /= static_cast<C>(p - first);
+    store<C>(call.out, call.element, place, sum);
+  }
+}
+
+template <class C>
+void launch_add(const PutCall& call, StreamHandle stream) {
+  const PutGrid grid = put_grid(call);
+  launch(add_kernel<C>, threads_for(grid.numel), stream, call, grid);
+}
+
+}  // namespace
+
+const IndexLaunchers& index_launchers() {
+  static constexpr IndexLaunchers all{launch_gather,     launch_target,      launch_flat,        launch_write,
+                                      launch_add<float>, launch_add<double>, launch_add<int64_t>};
+  return all;
+}
+
+}  // namespace retrograd::cuda::RG_TARGET

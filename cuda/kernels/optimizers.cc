@@ -1,0 +1,138 @@
+// Steps of optimizers and the norm of many tensors on a device: tables of tensors and numbers from
+// attributes, for the launchers of cuda/kernels/optimizers_call.h.
+#include "cuda/kernels/optimizers_call.h"
+
+#include <cmath>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "cuda/kernels/launchers.h"
+#include "cuda/kernels/table.h"
+#include "cuda/scratch.h"
+#include "ops/optimizer_steps.h"
+#include "ops/total_norm.h"
+
+namespace retrograd::cuda {
+namespace {
+
+void require_dense(const Call& call) {
+  for (const TensorImpl* x : call.operands)
+    if (x && !x->is_contiguous()) fail_call(call, Category::bad_argument, "an operand is not contiguous");
+}
+
+// Rows of a table, and the number of blocks of all of them.
+template <class Row>
+class Table {
+ public:
+  explicit Table(int elements_of_block) : elements_(elements_of_block) {}
+
+  void add(Row row) {
+    if (row.numel == 0) return;
+    row.first_block = blocks_;
+    blocks_ += (row.numel + elements_ - 1) / elements_;
+    rows_.push_back(row);
+  }
+  int64_t blocks() const { return blocks_; }
+  int count() const { return static_cast<int>(rows_.size()); }
+  int64_t bytes() const { return std::ssize(rows_) * static_cast<int64_t>(sizeof(Row)); }
+  const Row* upload(const Scratch& to) const {
+    Gpu::current().upload(to.data(), rows_.data(), bytes());
+    return static_cast<const Row*>(to.data());
+  }
+
+ private:
+  const int elements_;
+  int64_t blocks_ = 0;
+  std::vector<Row> rows_;
+};
+
+// The steps of a call: operands of each one after the other, results alike.
+Table<StepTensors> steps_of(const Call& call, TensorImpl* const* outputs) {
+  const auto arity = static_cast<size_t>(call.op->arity);
+  Table<StepTensors> steps(kStepElements);
+  for (size_t i = 0; i < call.operands.size(); i += arity) {
+    StepTensors s{};
+    uintptr_t places = 0;
+    for (size_t k = 0; k < arity; ++k) {
+      const TensorImpl* x = call.operands[i + k];
+      if (!x) continue;
+      s.in[k] = x->data();
+      places |= reinterpret_cast<uintptr_t>(s.in[k]);
+      if (k + 1 == arity) continue;  // the gradient has no result
+      s.out[k] = (*outputs++)->data();
+      places |= reinterpret_cast<uintptr_t>(s.out[k]);
+    }
+    s.numel = call.operands[i]->numel().raw();
+    s.is_aligned = places % 16 == 0;
+    steps.add(s);
+  }
+  return steps;
+}
+
+template <class Numbers>
+void run(const Call& call, TensorImpl* const* outputs, const Numbers& numbers,
+         void (*launcher)(const StepList&, const Numbers&, CUstream_st*)) {
+  require_dense(call);
+  const Table<StepTensors> steps = steps_of(call, outputs);
+  if (steps.count() == 0) return;
+  const Scratch table(steps.bytes(), call.op->name);
+  Gpu& gpu = Gpu::current();
+  launcher({steps.upload(table), steps.count(), steps.blocks()}, numbers, gpu.compute().handle());
+  gpu.launched(call.op->name);
+}
+
+void adamw(const Call& call, TensorImpl* const* outputs) {
+  const auto& a = call.attrs_as<ops::AdamWStep::Attrs>();
+  const double lr = a.lr.to_double(), beta1 = a.beta1.to_double(), beta2 = a.beta2.to_double(),
+               t = a.step.to_double();
+  const double correction1 = 1 - std::pow(beta1, t), correction2 = 1 - std::pow(beta2, t);
+  const AdamWNumbers numbers{
+      a.maximize ? -1.0 : 1.0, 1 - lr * a.weight_decay.to_double(), 1 - beta1,        beta2, 1 - beta2,
+      lr / correction1,        1 / std::sqrt(correction2),          a.eps.to_double()};
+  const OptimizerLaunchers& all = *Gpu::current().launchers().optimizers;
+  run(call, outputs, numbers, call.operands[0]->dtype() == kFloat64 ? all.adamw_f64 : all.adamw_f32);
+}
+
+void sgd(const Call& call, TensorImpl* const* outputs) {
+  const auto& a = call.attrs_as<ops::SGDStep::Attrs>();
+  const SGDNumbers numbers{
+      a.maximize ? -1.0 : 1.0, a.weight_decay.to_double(), a.lr.to_double(), a.momentum.to_double(),
+      a.keep.to_double(),      a.fresh.to_double(),        a.nesterov};
+  const OptimizerLaunchers& all = *Gpu::current().launchers().optimizers;
+  run(call, outputs, numbers, call.operands[0]->dtype() == kFloat64 ? all.sgd_f64 : all.sgd_f32);
+}
+
+// An error that depends on the norm is given at once, as on the CPU: it is waited for then.
+void total_norm(const Call& call, TensorImpl* const* outputs) {
+  const auto& attrs = call.attrs_as<ops::TotalNorm::Attrs>();
+  require_dense(call);
+  Table<NormTensor> tensors(kNormElements);
+  for (const TensorImpl* x : call.operands)
+    tensors.add({x->data(), static_cast<Element>(x->dtype()), x->numel().raw(), 0});
+  const Scratch table(tensors.bytes(), call.op->name), parts(tensors.blocks() * 8, call.op->name);
+  Gpu& gpu = Gpu::current();
+  NormCall c;
+  c.tensors = tensors.upload(table);
+  c.count = tensors.count();
+  c.blocks = tensors.blocks();
+  c.norm_type = attrs.norm_type.to_double();
+  c.parts = static_cast<double*>(parts.data());
+  c.out = static_cast<double*>(outputs[0]->data());
+  gpu.launchers().optimizers->total_norm(c, gpu.compute().handle());
+  gpu.launched(call.op->name);
+  if (!attrs.error_if_nonfinite) return;
+  double norm;
+  gpu.download(&norm, c.out, sizeof(norm));
+  if (!std::isfinite(norm)) fail_call(call, Category::bad_argument, fmt::format("the norm is {}", norm));
+}
+
+}  // namespace
+
+void add_optimizer_kernels(KernelTable& table) {
+  table.set(&ops::info<ops::AdamWStep>, adamw);
+  table.set(&ops::info<ops::SGDStep>, sgd);
+  table.set(&ops::info<ops::TotalNorm>, total_norm);
+}
+
+}  // namespace retrograd::cuda

@@ -1,0 +1,208 @@
+// Reading and writing at positions on a device against the CPU: dtypes, layouts, positions named more than
+// once, none at all; transposes of views; errors of indices, which come when the device is waited for.
+#include <random>
+
+#include "cuda/on_host/scheduler.h"
+#include "ops/embedding.h"
+#include "ops/index_ops.h"
+#include "ops/indexing.h"
+#include "ops/views.h"
+#include "tests/cuda/device_on_host.h"
+#include "tests/errors.h"
+
+using namespace retrograd;
+
+namespace {
+
+std::mt19937 random_bits(3);
+
+Tensor numbers(const IntArray& size, ScalarType dtype) {
+  int64_t n = 1;
+  for (int64_t s : size) n *= s;
+  std::vector<double> values(static_cast<size_t>(n));
+  for (double& v : values)
+    v = is_integral(dtype, true) ? static_cast<double>(random_bits() % 3)
+                                 : std::uniform_real_distribution<double>(-2, 2)(random_bits);
+  return tensor(values, size, dtype);
+}
+
+Tensor positions(const IntArray& size, int64_t below) {
+  int64_t n = 1;
+  for (int64_t s : size) n *= s;
+  std::vector<double> values(static_cast<size_t>(n));
+  for (double& v : values) v = static_cast<double>(random_bits() % static_cast<unsigned>(below));
+  return tensor(values, size, kInt64);
+}
+
+const ScalarType kAll[] = {kFloat32, kFloat64, kFloat16, kBFloat16, kInt64, kInt32, kUInt8, kBool};
+
+// f of the operands on the CPU and on the device.
+template <class F>
+void compare(const Tensors& operands, const F& f) {
+  NoGradGuard no_grad;
+  Tensors there;
+  for (const Tensor& x : operands) there.push_back(with_layout_on_device(x));
+  expect_same(f(operands), f(there), 4);
+}
+
+// The same for x in several layouts.
+template <class F>
+void compare_layouts(const Tensor& x, Tensors others, const F& f) {
+  others.insert(others.begin(), x);
+  compare(others, f);
+  others[0] = clone(x.transpose(0, x.dim() - 1)).transpose(0, x.dim() - 1);
+  compare(others, f);
+}
+
+}  // namespace
+
+TEST_CASE("gather and index_select") {
+  device_on_host();
+  for (ScalarType dtype : kAll)
+    for (int64_t dim : {0, 1, 2}) {
+      INFO(name(dtype) << " dim " << dim);
+      const Tensor x = numbers({5, 4, 8}, dtype);
+      compare_layouts(x, {positions({4, 3, 7}, x.size(dim))},
+                      [&](const Tensors& t) { return gather(t[0], dim, t[1]); });
+      compare_layouts(x, {positions({7, 3, 4}, x.size(dim)).transpose(0, 2)},
+                      [&](const Tensors& t) { return gather(t[0], dim, t[1]); });
+      compare_layouts(x, {positions({9}, x.size(dim))},
+                      [&](const Tensors& t) { return index_select(t[0], dim, t[1]); });
+    }
+  const Tensor x = numbers({3, 4}, kFloat32);
+  compare({x, positions({0}, 3)}, [](const Tensors& t) { return index_select(t[0], 0, t[1]); });
+  compare({x, positions({0, 4}, 3)}, [](const Tensors& t) { return gather(t[0], 0, t[1]); });
+  compare({numbers({}, kFloat32), positions({}, 1)}, [](const Tensors& t) { return gather(t[0], 0, t[1]); });
+  // Whole rows of 16 bytes, and rows that begin between them.
+  compare({numbers({6, 16}, kFloat16), positions({5}, 6)},
+          [](const Tensors& t) { return index_select(t[0], 0, t[1]); });
+  compare({numbers({6, 16}, kFloat16).narrow(1, 3, 8), positions({5}, 6)},
+          [](const Tensors& t) { return index_select(t[0], 0, t[1]); });
+}
+
+TEST_CASE("scatter: of writes to one place the last one stays") {
+  device_on_host();
+  for (ScalarType dtype : kAll)
+    for (int64_t dim : {0, 1, 2}) {
+      INFO(name(dtype) << " dim " << dim);
+      const Tensor x = numbers({5, 4, 6}, dtype), index = positions({4, 3, 5}, x.size(dim));
+      compare_layouts(x, {index, numbers({4, 4, 6}, dtype)},
+                      [&](const Tensors& t) { return scatter(t[0], dim, t[1], t[2]); });
+      compare_layouts(x, {index}, [&](const Tensors& t) { return scatter(t[0], dim, t[1], Scalar(1)); });
+      compare_layouts(x, {index, numbers({4, 4, 6}, dtype)},
+                      [&](const Tensors& t) { return scatter_add(t[0], dim, t[1], t[2]); });
+    }
+  compare({numbers({4, 9}, kFloat32), positions({4, 1}, 9), numbers({4, 1}, kFloat32)},
+          [](const Tensors& t) { return scatter_add(t[0], 1, t[1], t[2]); });
+  compare({numbers({4, 9}, kFloat32), positions({0, 9}, 4), numbers({2, 9}, kFloat32)},
+          [](const Tensors& t) { return scatter_add(t[0], 0, t[1], t[2]); });
+}
+
+TEST_CASE("index_add and index_copy") {
+  device_on_host();
+  for (ScalarType dtype : kAll)
+    for (int64_t dim : {0, 1, 2}) {
+      INFO(name(dtype) << " dim " << dim);
+      IntArray size = {5, 4, 6};
+      const Tensor x = numbers(size, dtype), index = positions({11}, x.size(dim));
+      size[static_cast<size_t>(dim)] = 11;
+      const Tensor source = numbers(size, dtype);
+      compare_layouts(x, {index, source}, [&](const Tensors& t) { return index_add(t[0], dim, t[1], t[2]); });
+      compare_layouts(x, {index, source},
+                      [&](const Tensors& t) { return index_copy(t[0], dim, t[1], t[2]); });
+    }
+  // More positions than a block sorts, most of them for few places.
+  compare({numbers({3, 2}, kFloat32), positions({5000}, 3), numbers({5000, 2}, kFloat32)},
+          [](const Tensors& t) { return index_add(t[0], 0, t[1], t[2]); });
+}
+
+TEST_CASE("embedding and its transpose") {
+  device_on_host();
+  for (ScalarType dtype : {kFloat32, kFloat64, kFloat16, kBFloat16})
+    for (bool scaled : {false, true})
+      for (int64_t padding : {-1, 2}) {
+        const Tensor weight = numbers({7, 8}, dtype), index = positions({3, 5}, 7);
+        ops::EmbeddingBackward::Attrs attrs{{padding, scaled, padding >= 0}, 7};
+        compare({index, weight},
+                [&](const Tensors& t) { return emit(ops::info<ops::Embedding>, t, &attrs.embedding); });
+        compare({index.transpose(0, 1), weight.narrow(1, 1, 5)},
+                [&](const Tensors& t) { return emit(ops::info<ops::Embedding>, t, &attrs.embedding); });
+        compare({index, numbers({3, 5, 8}, dtype)},
+                [&](const Tensors& t) { return emit(ops::info<ops::EmbeddingBackward>, t, &attrs); });
+      }
+  compare({positions({3, 4}, 5)}, [](const Tensors& t) { return one_hot(t[0], 5); });
+  compare({positions({3, 4}, 5)}, [](const Tensors& t) { return one_hot(t[0]); });
+}
+
+TEST_CASE("masks, take, and Python's indexing") {
+  device_on_host();
+  for (ScalarType dtype : kAll) {
+    const Tensor x = numbers({5, 6}, dtype), mask = numbers({5, 6}, kBool), row = numbers({6}, kBool);
+    compare_layouts(x, {mask}, [](const Tensors& t) { return masked_fill(t[0], t[1], Scalar(1)); });
+    compare_layouts(x, {row}, [](const Tensors& t) { return masked_fill(t[0], t[1], Scalar(0)); });
+    compare_layouts(x, {mask}, [](const Tensors& t) { return masked_select(t[0], t[1]); });
+    compare_layouts(x, {mask, numbers({30}, dtype)},
+                    [](const Tensors& t) { return masked_scatter(t[0], t[1], t[2]); });
+    compare_layouts(x, {}, [](const Tensors& t) { return nonzero(t[0]); });
+    compare_layouts(x, {positions({4}, 30)}, [](const Tensors& t) { return take(t[0], t[1]); });
+    compare_layouts(x, {positions({4}, 5), positions({4}, 6)}, [](const Tensors& t) {
+      return getitem(t[0], {t[1], t[2]});
+    });
+    compare_layouts(x, {positions({4}, 5), positions({4}, 6), numbers({4}, dtype)}, [](const Tensors& t) {
+      return index_put(t[0], {t[1], t[2]}, t[3], true);
+    });
+  }
+  const Tensor from_the_end = tensor({-1.0, 0.0, -5.0}, {3}, kInt64);
+  compare({numbers({5, 6}, kFloat32), from_the_end}, [](const Tensors& t) { return getitem(t[0], {t[1]}); });
+  compare({numbers({5, 6}, kFloat32), positions({5}, 3)},
+          [](const Tensors& t) { return repeat_interleave(t[0], t[1], 0); });
+}
+
+TEST_CASE("transposes of views, which add where the view shows an element more than once") {
+  device_on_host();
+  for (ScalarType dtype : {kFloat32, kFloat64, kFloat16, kBFloat16, kInt64}) {
+    ops::Transposed<ops::Slice>::Attrs sliced{{1, 1, 3, 2}, {4, 7}};
+    compare({numbers({4, 3}, dtype)},
+            [&](const Tensors& t) { return emit(ops::info<ops::Transposed<ops::Slice>>, t, &sliced); });
+    ops::Transposed<ops::AsStrided>::Attrs strided{{{3, 4}, {2, 1}, 1, {}, true}, {12}};
+    compare({numbers({4, 3}, dtype).transpose(0, 1)},
+            [&](const Tensors& t) { return emit(ops::info<ops::Transposed<ops::AsStrided>>, t, &strided); });
+    ops::Geometry place{{2, 2}, {1, 3}, 2, {1, 3}, false};
+    compare({numbers({3, 3}, dtype), numbers({2, 2}, dtype)},
+            [&](const Tensors& t) { return emit(ops::info<ops::AsStridedScatter>, t, &place); });
+  }
+}
+
+TEST_CASE("an index out of range is reported when the device is waited for") {
+  device_on_host();
+  const Tensor x = numbers({3, 4}, kFloat32).to(kCUDA);
+  const auto far = [](double at) { return tensor({0.0, at}, {2}, kInt64).to(kCUDA); };
+  for (double at : {3.0, -1.0}) {
+    const Tensor y = index_select(x, 0, far(at));
+    CHECK(category_of([&] { y.to_vector(); }) == Category::index_out_of_range);
+    CHECK(y.to_vector().size() == 8);  // reported once
+  }
+  const Tensor added = index_add(x, 0, far(7), numbers({2, 4}, kFloat32).to(kCUDA));
+  CHECK(category_of([] { cuda::gpu_of(0).synchronize(); }) == Category::index_out_of_range);
+  CHECK(category_of([&] { getitem(x, {far(-4)}).to_vector(); }) == Category::index_out_of_range);
+  CHECK(category_of([&] { scatter(x, 0, unsqueeze(far(9), 1), Scalar(1)).to_vector(); }) ==
+        Category::index_out_of_range);
+
+  cuda::gpu_of(0).set_debug(true);
+  CHECK(category_of([&] { index_select(x, 0, far(3)); }) == Category::index_out_of_range);
+  cuda::gpu_of(0).set_debug(false);
+}
+
+TEST_CASE("bits of sums do not depend on the order of blocks and threads") {
+  device_on_host();
+  const Tensor x = numbers({5, 3}, kFloat32).to(kCUDA), index = positions({700}, 5).to(kCUDA),
+               source = numbers({700, 3}, kFloat32).to(kCUDA);
+  const auto added = index_add(x, 0, index, source).to_vector(),
+             copied = index_copy(x, 0, index, source).to_vector();
+  for (unsigned seed : {1u, 2u, 3u}) {
+    on_host::set_seed(seed);
+    CHECK(index_add(x, 0, index, source).to_vector() == added);
+    CHECK(index_copy(x, 0, index, source).to_vector() == copied);
+  }
+  on_host::set_seed(0);
+}
