@@ -10,6 +10,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+
+#include "cuda/blas.h"
 
 struct CUstream_st;
 struct CUevent_st;
@@ -55,6 +58,9 @@ class Driver {
   virtual Status copy(void* to, const void* from, size_t bytes, StreamHandle stream) = 0;
   /// The error of the last call or launch of this thread, which is then forgotten.
   virtual Status last_error() = 0;
+
+  /// The library of products for the device in use; null: there is none.
+  virtual std::unique_ptr<Blas> open_blas() = 0;
 };
 
 /// The CUDA runtime; null in a build without it.

@@ -62,6 +62,7 @@ class RuntimeDriver final : public Driver {
     return forgotten(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
   }
   Status last_error() override { return cudaGetLastError(); }
+  std::unique_ptr<Blas> open_blas() override { return open_cublaslt(); }
 };
 
 }  // namespace

@@ -30,6 +30,10 @@ const KernelTable& table() {
     add_index_kernels(*made);
     add_sort_kernels(*made);
     add_optimizer_kernels(*made);
+    add_matmul_kernels(*made);
+    add_attention_kernels(*made);
+    add_convolution_kernels(*made);
+    add_grid_kernels(*made);
     return made;
   }();
   return all;

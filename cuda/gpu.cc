@@ -18,8 +18,8 @@ bool use_now(Driver& driver, Health& health, int index) {
   return true;
 }
 
-bool debug_is_asked_for() {
-  const char* text = std::getenv("RETROGRAD_CUDA_DEBUG");
+bool is_asked_for(const char* variable) {
+  const char* text = std::getenv(variable);
   return text && *text && std::strcmp(text, "0") != 0;
 }
 
@@ -36,7 +36,8 @@ Gpu::Gpu(Driver& driver, int index, const Launchers& launchers)
       compute_(driver, health_),
       to_device_(driver, health_),
       to_host_(driver, health_),
-      debug_(debug_is_asked_for()) {}
+      debug_(is_asked_for("RETROGRAD_CUDA_DEBUG")),
+      allows_tf32_(is_asked_for("RETROGRAD_CUDA_TF32")) {}
 
 void Gpu::begin() {
   health_.require();
@@ -48,6 +49,15 @@ void Gpu::launched(std::string_view op) {
   if (!debug_.load(std::memory_order_relaxed)) return;
   compute_.synchronize(op);
   faults_.look();
+}
+
+Gpu::Products Gpu::products() {
+  std::call_once(opens_blas_, [this] {
+    std::unique_ptr<Blas> blas = driver_.open_blas();
+    if (blas) workspace_ = memory_.allocate(Blas::kWorkspace, "workspace of products");
+    blas_ = std::move(blas);
+  });
+  return {blas_.get(), workspace_ ? workspace_->data : nullptr};
 }
 
 void Gpu::upload(void* device, const void* host, int64_t bytes) {

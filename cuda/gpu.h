@@ -3,12 +3,15 @@
 // What is put on the compute stream runs in the order in which it was put there; copies between host and device wait for it. Kernels do not
 // get the Gpu as an argument: Gpu::current() is the one whose call this thread is running (set by the executor).
 //
+// float32 products may be computed in TensorFloat-32, with 13 bits fewer, where that is allowed: allow_tf32, or RETROGRAD_CUDA_TF32=1.
+//
 // Debug mode (set_debug, or RETROGRAD_CUDA_DEBUG=1 in the environment): behind each launch the device is waited for, so that an error has
 // the name of the op that caused it.
 #pragma once
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 
 #include "cuda/allocator.h"
 #include "cuda/faults.h"
@@ -45,6 +48,15 @@ class Gpu {
     faults_.look();
   }
   void set_debug(bool on) { debug_ = on; }
+  void allow_tf32(bool allowed) { allows_tf32_ = allowed; }
+  bool allows_tf32() const { return allows_tf32_.load(std::memory_order_relaxed); }
+
+  /// The library of products, opened by the first call, and Blas::kWorkspace bytes for its use on the compute stream.
+  struct Products {
+    Blas* blas;  // null: there is none
+    void* workspace;
+  };
+  Products products();
 
   /// Copies on the compute stream, through pinned memory; host memory may be of any kind. upload() returns when the host's memory has been
   /// read, download() when it has been written.
@@ -78,6 +90,10 @@ class Gpu {
   Stream compute_, to_device_, to_host_;
   Faults faults_{*this};
   std::atomic<bool> debug_;
+  std::atomic<bool> debug_, allows_tf32_;
+  std::once_flag opens_blas_;
+  std::unique_ptr<Blas> blas_;
+  Allocator::Block* workspace_ = nullptr;
 };
 
 }  // namespace retrograd::cuda

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "cpu/kernels/resample.h"
+#include "cpu/kernels/grid_maps.h"
 #include "cpu/kernels/row_access.h"
 #include "cpu/kernels/table.h"
 
@@ -161,8 +161,9 @@ Axis axis_of(int64_t in, int64_t out, const AxisOptions& o) {
   return nearest_axis(in, out, o);
 }
 
-// The map from x to y.
-GridMap interpolation(const ops::InterpolateAttrs& a, const TensorImpl& x, const TensorImpl& y) {
+}  // namespace
+
+GridMap interpolation_map(const ops::InterpolateAttrs& a, const TensorImpl& x, const TensorImpl& y) {
   GridMap map;
   map.dims = a.size.rank();
   for (int i = 3 - map.dims; i < 3; ++i) {
@@ -174,16 +175,18 @@ GridMap interpolation(const ops::InterpolateAttrs& a, const TensorImpl& x, const
   return map;
 }
 
+namespace {
+
 void interpolate(const Call& call, TensorImpl* const* outputs) {
   if (outputs[0]->numel().raw() == 0) return;
   const TensorImpl& x = *call.operands[0];
-  resample(x, interpolation(call.attrs_as<ops::InterpolateAttrs>(), x, *outputs[0]), *outputs[0]);
+  resample(x, interpolation_map(call.attrs_as<ops::InterpolateAttrs>(), x, *outputs[0]), *outputs[0]);
 }
 
 void interpolate_backward(const Call& call, TensorImpl* const* outputs) {
   if (outputs[0]->numel().raw() == 0) return;
   const TensorImpl& g = *call.operands[0];
-  GridMap map = interpolation(call.attrs_as<ops::InterpolateAttrs>(), *outputs[0], g);
+  GridMap map = interpolation_map(call.attrs_as<ops::InterpolateAttrs>(), *outputs[0], g);
   for (Axis& axis : map.axes) axis = transposed(axis);
   resample(g, map, *outputs[0]);
 }

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "cpu/kernels/grid.h"
-#include "cpu/kernels/resample.h"
+#include "cpu/kernels/grid_maps.h"
 #include "cpu/kernels/row_access.h"
 #include "cpu/kernels/table.h"
 #include "cpu/parallel.h"
@@ -134,23 +134,28 @@ void fill_axes(Axis (&axes)[3], const TensorImpl& x, const TensorImpl& y, int di
     axes[3 - dims + i] = f(x.shape()[x.rank() - dims + i].raw(), y.shape()[y.rank() - dims + i].raw(), i);
 }
 
-void max_pool(const Call& call, TensorImpl* const* outputs) {
-  if (outputs[0]->numel().raw() == 0) return;
-  const auto& a = call.attrs_as<ops::MaxPool::Attrs>();
+}  // namespace
+
+int max_pool_axes(const ops::MaxPool::Attrs& a, const TensorImpl& x, const TensorImpl& y, Axis (&axes)[3]) {
   const int dims = a.kernel_size.size();
-  Axis axes[3];
-  fill_axes(axes, *call.operands[0], *outputs[0], dims, [&](int64_t in, int64_t out, int i) {
+  fill_axes(axes, x, y, dims, [&](int64_t in, int64_t out, int i) {
     return window_axis(in, out, a.kernel_size[i], a.stride[i], a.padding[i], a.dilation[i]);
   });
-  max_pooling(*call.operands[0], axes, dims, outputs);
+  return dims;
 }
 
-void adaptive_max_pool(const Call& call, TensorImpl* const* outputs) {
+int max_pool_axes(const ops::GridSize& a, const TensorImpl& x, const TensorImpl& y, Axis (&axes)[3]) {
+  fill_axes(axes, x, y, a.size.rank(), [](int64_t in, int64_t out, int) { return adaptive_axis(in, out); });
+  return a.size.rank();
+}
+
+namespace {
+
+template <class Attrs>
+void max_pool(const Call& call, TensorImpl* const* outputs) {
   if (outputs[0]->numel().raw() == 0) return;
-  const int dims = call.attrs_as<ops::GridSize>().size.rank();
   Axis axes[3];
-  fill_axes(axes, *call.operands[0], *outputs[0], dims,
-            [](int64_t in, int64_t out, int) { return adaptive_axis(in, out); });
+  const int dims = max_pool_axes(call.attrs_as<Attrs>(), *call.operands[0], *outputs[0], axes);
   max_pooling(*call.operands[0], axes, dims, outputs);
 }
 
@@ -215,7 +220,8 @@ std::vector<double> window_lengths(const ops::AvgPoolAttrs& a, int i, const Axis
   return lengths;
 }
 
-// The map from x, the larger grid, to y.
+}  // namespace
+
 GridMap average_map(const ops::AvgPoolAttrs& a, const TensorImpl& x, const TensorImpl& y) {
   GridMap map;
   map.dims = a.size.rank();
@@ -249,6 +255,8 @@ void turn(GridMap& map) {
   map.division = GridMap::Division::before;
 }
 
+namespace {
+
 template <class Attrs, GridMap (*MapOf)(const Attrs&, const TensorImpl&, const TensorImpl&)>
 void average(const Call& call, TensorImpl* const* outputs) {
   if (outputs[0]->numel().raw() == 0) return;
@@ -274,8 +282,8 @@ void average_backward(const Call& call, TensorImpl* const* outputs) {
 }  // namespace
 
 void add_pooling_kernels(KernelTable& table) {
-  table.set(&ops::info<ops::MaxPool>, max_pool, KernelTable::kScratch);
-  table.set(&ops::info<ops::AdaptiveMaxPool>, adaptive_max_pool, KernelTable::kScratch);
+  table.set(&ops::info<ops::MaxPool>, max_pool<ops::MaxPool::Attrs>, KernelTable::kScratch);
+  table.set(&ops::info<ops::AdaptiveMaxPool>, max_pool<ops::GridSize>, KernelTable::kScratch);
   table.set(&ops::info<ops::MaxPoolBackward>, max_pool_backward, KernelTable::kScratch);
   table.set(&ops::info<ops::AvgPool>, average<ops::AvgPoolAttrs, average_map>, KernelTable::kScratch);
   table.set(&ops::info<ops::AvgPoolBackward>, average_backward<ops::AvgPoolAttrs, average_map>,

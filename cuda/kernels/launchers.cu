@@ -26,6 +26,10 @@ const RearrangeLaunchers& rearrange_launchers();
 const IndexLaunchers& index_launchers();
 const SortLaunchers& sort_launchers();
 const OptimizerLaunchers& optimizer_launchers();
+const MatmulRow& matmul_row();
+const AttentionRow& attention_row();
+const ConvolutionRow* convolution_rows();
+const GridRow& grid_row();
 
 const Launchers& launchers() {
   static const Launchers all{.arithmetic = rows<ops::ArithmeticOps>(),
@@ -46,7 +50,11 @@ const Launchers& launchers() {
                              .rearrange = &rearrange_launchers(),
                              .index = &index_launchers(),
                              .sort = &sort_launchers(),
-                             .optimizers = &optimizer_launchers()};
+                             .optimizers = &optimizer_launchers(),
+                             .matmul = &matmul_row(),
+                             .attention = &attention_row(),
+                             .convolution = convolution_rows(),
+                             .grids = &grid_row()};
   return all;
 }
 

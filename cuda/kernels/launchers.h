@@ -2,10 +2,14 @@
 // cuda/kernels/launch.h). A family of kernels is a field here, filled in cuda/kernels/launchers.cu.
 #pragma once
 
+#include "cuda/kernels/attention_call.h"
 #include "cuda/kernels/check_call.h"
 #include "cuda/kernels/class_losses_call.h"
+#include "cuda/kernels/convolution_call.h"
 #include "cuda/kernels/elementwise_call.h"
+#include "cuda/kernels/grid_call.h"
 #include "cuda/kernels/index_call.h"
+#include "cuda/kernels/matmul_call.h"
 #include "cuda/kernels/norms_call.h"
 #include "cuda/kernels/optimizers_call.h"
 #include "cuda/kernels/random_call.h"
@@ -33,6 +37,10 @@ struct Launchers {
   const IndexLaunchers* index = nullptr;
   const SortLaunchers* sort = nullptr;
   const OptimizerLaunchers* optimizers = nullptr;
+  const MatmulRow* matmul = nullptr;
+  const AttentionRow* attention = nullptr;
+  const ConvolutionRow* convolution = nullptr;  // a row per ConvolutionWanted
+  const GridRow* grids = nullptr;
 };
 
 /// Without launchers in a build without CUDA.

@@ -33,5 +33,9 @@ void add_rearrange_kernels(KernelTable& table);
 void add_index_kernels(KernelTable& table);
 void add_sort_kernels(KernelTable& table);
 void add_optimizer_kernels(KernelTable& table);
+void add_matmul_kernels(KernelTable& table);
+void add_attention_kernels(KernelTable& table);
+void add_convolution_kernels(KernelTable& table);
+void add_grid_kernels(KernelTable& table);
 
 }  // namespace retrograd::cuda

@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -110,6 +111,9 @@ class HostDriver final : public Driver {
     return kSuccess;
   }
   Status last_error() override { return std::exchange(next_launch, kSuccess); }
+  std::unique_ptr<Blas> open_blas() override { return make_blas ? make_blas() : nullptr; }
+
+  std::function<std::unique_ptr<Blas>()> make_blas;  // what open_blas() gives
 
   int pinned_made = 0;
 

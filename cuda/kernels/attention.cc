@@ -1,0 +1,85 @@
+// Attention on a device, forward and backward: from a Call to strides. See cuda/kernels/attention.cu.
+#include "ops/attention.h"
+
+#include "cuda/kernels/attention_call.h"
+#include "cuda/kernels/launchers.h"
+#include "cuda/kernels/table.h"
+#include "cuda/scratch.h"
+
+namespace retrograd::cuda {
+namespace {
+
+// (..., rows, columns); with `is_column` (..., rows).
+void set_side(AttentionCall& c, int side, const TensorImpl& x, bool is_column = false) {
+  BatchMatrix& m = c.side[side];
+  const int last = x.rank() - 1, row = is_column ? last : last - 1;
+  m.data = x.data();
+  m.row = x.strides()[row];
+  m.column = is_column ? 0 : x.strides()[last];
+  for (int d = 0; d < row; ++d) m.batch[d] = x.strides()[d];
+}
+
+// There is at least one batch dim.
+void set_sizes(AttentionCall& c, const Call& call) {
+  const auto& attrs = call.attrs_as<ops::AttentionAttrs>();
+  const TensorImpl &q = *call.operands[0], &v = *call.operands[2];
+  const int rank = q.rank();
+  c.queries = q.shape()[rank - 2].raw();
+  c.depth = q.shape()[rank - 1].raw();
+  c.keys = v.shape()[rank - 2].raw();
+  c.width = v.shape()[rank - 1].raw();
+  c.is_causal = attrs.is_causal;
+  c.scale = attrs.scale.to_double();
+  for (int d = 0; d < rank - 2; ++d) {
+    c.batch_size[d] = q.shape()[d].raw();
+    c.batches *= c.batch_size[d];
+  }
+  c.batch_rank = rank - 2;
+  set_side(c, AttentionCall::kQuery, q);
+  set_side(c, AttentionCall::kKey, *call.operands[1]);
+  set_side(c, AttentionCall::kValue, v);
+}
+
+void launch(const Call& call, const AttentionCall& c, AttentionLauncher f32, AttentionLauncher f64) {
+  Gpu& gpu = Gpu::current();
+  (call.operands[0]->dtype() == kFloat64 ? f64 : f32)(c, gpu.compute().handle());
+  gpu.launched(call.op->name);
+}
+
+void forward_kernel(const Call& call, TensorImpl* const* outputs) {
+  for (int i = 0; i < 2; ++i) RG_ASSERT(outputs[i]->is_contiguous());
+  AttentionCall c;
+  set_sizes(c, call);
+  if (c.batches * c.queries == 0) return;
+  set_side(c, AttentionCall::kOut, *outputs[0]);
+  set_side(c, AttentionCall::kLse, *outputs[1], true);
+  const AttentionRow& row = *Gpu::current().launchers().attention;
+  launch(call, c, row.forward_f32, row.forward_f64);
+}
+
+void backward_kernel(const Call& call, TensorImpl* const* outputs) {
+  for (int i = 0; i < 3; ++i) RG_ASSERT(outputs[i]->is_contiguous());
+  AttentionCall c;
+  set_sizes(c, call);
+  if (c.batches == 0) return;
+  set_side(c, AttentionCall::kOut, *call.operands[3]);
+  set_side(c, AttentionCall::kLse, *call.operands[4], true);
+  set_side(c, AttentionCall::kG, *call.operands[5]);
+  c.query_gradient = outputs[0]->data();
+  c.key_gradient = outputs[1]->data();
+  c.value_gradient = outputs[2]->data();
+  const Scratch delta(c.batches * c.queries * static_cast<int64_t>(element_size(outputs[0]->dtype())),
+                      call.op->name);
+  c.delta = delta.data();
+  const AttentionRow& row = *Gpu::current().launchers().attention;
+  launch(call, c, row.backward_f32, row.backward_f64);
+}
+
+}  // namespace
+
+void add_attention_kernels(KernelTable& table) {
+  table.set(&ops::info<ops::Attention>, forward_kernel);
+  table.set(&ops::info<ops::AttentionBackward>, backward_kernel);
+}
+
+}  // namespace retrograd::cuda

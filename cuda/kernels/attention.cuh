@@ -1,0 +1,106 @@
+// What the passes of attention have in common: its call as kernels take it, and products with matrices and with tiles of weights.
+//
+// A tile of weights lies in shared memory term by term, as multiply_tiles() takes its left factor.
+#pragma once
+
+#include "cuda/kernels/attention_call.h"
+#include "cuda/kernels/launch.h"
+#include "cuda/kernels/strided.h"
+#include "cuda/kernels/tiles.h"
+#include "ops/scalar_math.h"
+
+namespace retrograd::cuda::RG_TARGET {
+
+template <class C>
+RG_HD C exponential(C x) {
+  return scalar::exp(scalar::Lane<C>(x)).v;
+}
+
+// By what fits into 48 KiB of shared memory.
+template <class C>
+using AttentionTiles = Tiles<C, sizeof(C) == 4 ? 64 : 32>;
+
+template <class C>
+struct Attention {
+  AttentionCall call;
+  StridedGrid<AttentionCall::kSides> batch;
+  C scale;
+
+  explicit Attention(const AttentionCall& c) : call(c), scale(static_cast<C>(c.scale)) {
+    batch.numel = c.batches;
+    batch.rank = c.batch_rank;
+    batch.is_wide = c.batches >= (int64_t{1} << 31);
+    for (int d = 0; d < c.batch_rank; ++d) {
+      batch.size[d] = c.batch_size[d];
+      if (!batch.is_wide) batch.divider[d] = Divider(static_cast<uint32_t>(c.batch_size[d]));
+      for (int s = 0; s < AttentionCall::kSides; ++s) batch.stride[d][s] = c.side[s].batch[d];
+    }
+  }
+  using Places = Offsets<AttentionCall::kSides>;
+};
+
+// Rows of a matrix from `begin` on as the places of a tile, its columns as terms; or, turned, columns as places and rows as terms.
+template <class C>
+struct MatrixSource {
+  const C* data;
+  int64_t places, terms, place_step, term_step;
+  bool terms_first;
+
+  RG_HD C operator()(int place, int64_t term) const {
+    return place < places && term < terms ? data[place * place_step + term * term_step] : C(0);
+  }
+};
+template <class C>
+__device__ MatrixSource<C> rows_of(const Attention<C>& a, const typename Attention<C>::Places& base, int side,
+                                   int64_t begin, int64_t rows, int64_t columns) {
+  const BatchMatrix& m = a.call.side[side];
+  return {static_cast<const C*>(m.data) + base[side] + begin * m.row,
+          rows - begin,
+          columns,
+          m.row,
+          m.column,
+          m.column == 1};
+}
+template <class C>
+__device__ MatrixSource<C> columns_of(const Attention<C>& a, const typename Attention<C>::Places& base,
+                                      int side, int64_t row, int64_t begin, int64_t rows, int64_t columns) {
+  const BatchMatrix& m = a.call.side[side];
+  return {static_cast<const C*>(m.data) + base[side] + row * m.row + begin * m.column,
+          columns - begin,
+          rows - row,
+          m.column,
+          m.row,
+          m.row == 1};
+}
+
+// sum += weights matrix, where the tile of weights is in shared memory, a row of it for each of the kTile terms.
+template <class T, class C>
+__device__ void multiply_weights(const C* weights, const MatrixSource<C>& matrix, T& tiles,
+                                 typename T::Own& sum) {
+  const int thread = static_cast<int>(threadIdx.x);
+  for (int term = 0; term < T::kTile; term += T::kDepth) {
+    Fetched<T> of_matrix;
+    of_matrix.read(matrix, thread, term);
+    of_matrix.put(tiles.right);
+    __syncthreads();
+    multiply_tiles<T>(weights + term * T::kStep, tiles.right, thread / T::kAcross, thread % T::kAcross, sum);
+    __syncthreads();
+  }
+}
+
+template <class C>
+RG_HD bool sees(const AttentionCall& call, int64_t query, int64_t key) {
+  return query < call.queries && key < call.keys && !(call.is_causal && key > query);
+}
+
+template <class C>
+Shape3 tiles_of(int64_t rows, int64_t columns, int64_t batches) {
+  constexpr int64_t tile = AttentionTiles<C>::kTile;
+  return {static_cast<unsigned>((rows + tile - 1) / tile * batches),
+          static_cast<unsigned>((columns + tile - 1) / tile)};
+}
+
+void attention_backward_f32(const AttentionCall& call, StreamHandle stream);
+void attention_backward_f64(const AttentionCall& call, StreamHandle stream);
+
+}  // namespace retrograd::cuda::RG_TARGET

@@ -1,0 +1,15 @@
+// BatchMatrix: the matrices of a tensor (..., rows, columns), as kernels take them. Strides are in elements, 0 where something is repeated or
+// of size 1.
+#pragma once
+
+#include <cstdint>
+
+namespace retrograd::cuda {
+
+struct BatchMatrix {
+  void* data = nullptr;
+  int64_t row = 0, column = 0;
+  int64_t batch[8] = {};  // of each batch dim
+};
+
+}  // namespace retrograd::cuda

@@ -1,0 +1,128 @@
+// Convolutions on a device: which side is wanted, how its sums are cut. See cuda/kernels/convolution_call.h.
+#include "ops/convolution.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "cuda/kernels/convolution_call.h"
+#include "cuda/kernels/elementwise.h"
+#include "cuda/kernels/launchers.h"
+#include "cuda/kernels/table.h"
+#include "cuda/scratch.h"
+
+namespace retrograd::cuda {
+namespace {
+
+constexpr int kThreadsOfBlock = 256;
+constexpr int64_t kTile = 64;
+constexpr int64_t kFewRows = 4;       // computed one by one
+constexpr int64_t kBlocks = 512;      // with fewer, long sums are cut
+constexpr int64_t kLeastTerms = 256;  // of a part, for each thread or tile that goes through them
+constexpr int64_t kLeastOfLane = 16;  // terms of a thread in a part
+
+ConvolutionSide side_of(const TensorImpl& x) {
+  ConvolutionSide s{x.data(), x.strides()[0], x.strides()[1], {}};
+  for (int d = 2; d < x.rank(); ++d) s.place[3 - x.rank() + d] = x.strides()[d];
+  return s;
+}
+
+void set_places(const TensorImpl& x, int64_t (&size)[3]) {
+  for (int d = 2; d < x.rank(); ++d) size[3 - x.rank() + d] = x.shape()[d].raw();
+}
+int64_t places(const int64_t (&size)[3]) { return size[0] * size[1] * size[2]; }
+
+void set_sizes(ConvolutionCall& c, const Call& call, const TensorImpl& x, const TensorImpl& g,
+               const TensorImpl& w) {
+  const auto& attrs = call.attrs_as<ops::ConvolutionAttrs>();
+  c.element = static_cast<Element>(x.dtype());
+  c.x = side_of(x);
+  c.g = side_of(g);
+  c.w = side_of(w);
+  c.batch = x.shape()[0].raw();
+  c.groups = attrs.groups;
+  c.channels = x.shape()[1].raw() / attrs.groups;
+  c.features = g.shape()[1].raw() / attrs.groups;
+  set_places(x, c.large);
+  set_places(g, c.small);
+  set_places(w, c.kernel);
+  const int dims = attrs.stride.size();
+  for (int d = 0; d < dims; ++d) {
+    c.stride[3 - dims + d] = attrs.stride[d];
+    c.padding[3 - dims + d] = attrs.padding[d];
+    c.dilation[3 - dims + d] = attrs.dilation[d];
+  }
+}
+
+void set_matrices(ConvolutionCall& c) {
+  const int64_t kernel = places(c.kernel), small = c.batch * places(c.small);
+  const bool is_large = c.wanted == ConvolutionWanted::large;
+  c.rows = is_large ? c.channels : c.features;
+  c.columns = is_large ? c.batch * places(c.large) : small;
+  c.terms = (is_large ? c.features : c.channels) * kernel;
+  if (c.wanted == ConvolutionWanted::weight) std::swap(c.columns, c.terms);
+}
+
+// By sizes alone: results do not depend on the device.
+void cut(ConvolutionCall& c) {
+  const int64_t results = c.rows * c.columns * c.groups;
+  int64_t blocks, most;
+  if (c.rows <= kFewRows) {
+    c.lanes = c.wanted == ConvolutionWanted::weight ? kThreadsOfBlock : 1;
+    blocks = (results * c.lanes + kThreadsOfBlock - 1) / kThreadsOfBlock;
+    most = c.terms / (c.lanes == 1 ? kLeastTerms : c.lanes * kLeastOfLane);
+  } else {
+    blocks = (c.rows + kTile - 1) / kTile * ((c.columns + kTile - 1) / kTile) * c.groups;
+    most = c.terms / kLeastTerms;
+  }
+  c.splits = static_cast<int>(std::clamp<int64_t>(std::min(kBlocks / blocks, most), 1, kBlocks));
+}
+
+void convolve(const Call& call, ConvolutionCall& c, ConvolutionWanted wanted, ScalarType dtype) {
+  c.wanted = wanted;
+  set_matrices(c);
+  if (c.rows * c.columns * c.groups == 0) return;
+  if (wanted != ConvolutionWanted::weight)
+    if (const TensorImpl* bias = call.operands[2]) {
+      c.bias = bias->data();
+      c.bias_step = bias->strides()[0];
+    }
+  cut(c);
+  std::optional<Scratch> partials;
+  if (c.splits > 1)
+    c.partials = partials.emplace(c.rows * c.columns * c.groups * c.splits * 8, call.op->name).data();
+  Gpu& gpu = Gpu::current();
+  const ConvolutionRow& row = gpu.launchers().convolution[static_cast<int>(wanted)];
+  const ScalarType type = compute_type(dtype);
+  const ConvolutionLauncher launcher = type == kFloat32 ? row.f32 : type == kFloat64 ? row.f64 : row.i64;
+  if (!launcher) fail_call(call, Category::dtype_mismatch, "it is not defined for this dtype");
+  launcher(c, gpu.compute().handle());
+  gpu.launched(call.op->name);
+}
+
+void convolution_kernel(const Call& call, TensorImpl* const* outputs) {
+  ConvolutionCall c;
+  set_sizes(c, call, *call.operands[0], *outputs[0], *call.operands[1]);
+  convolve(call, c, ConvolutionWanted::small, outputs[0]->dtype());
+}
+
+void transpose_kernel(const Call& call, TensorImpl* const* outputs) {
+  ConvolutionCall c;
+  set_sizes(c, call, *outputs[0], *call.operands[0], *call.operands[1]);
+  convolve(call, c, ConvolutionWanted::large, outputs[0]->dtype());
+}
+
+void weight_kernel(const Call& call, TensorImpl* const* outputs) {
+  ConvolutionCall c;
+  set_sizes(c, call, *call.operands[0], *call.operands[1], *outputs[0]);
+  convolve(call, c, ConvolutionWanted::weight, outputs[0]->dtype());
+}
+
+}  // namespace
+
+void add_convolution_kernels(KernelTable& table) {
+  table.set(&ops::info<ops::Convolution>, convolution_kernel);
+  table.set(&ops::info<ops::ConvolutionTranspose>, transpose_kernel);
+  table.set(&ops::info<ops::ConvolutionWeight>, weight_kernel);
+}
+
+}  // namespace retrograd::cuda

@@ -1,0 +1,292 @@
+// Products of matrices on a device: from a Call to strides, and by whom it is multiplied: by the vendor's library (cuda/blas.h) where it
+// takes the product, else by the kernels of cuda/kernels/matmul.cu, which take any.
+//
+// Batch dims are merged where all sides allow it, and folded into the rows of a where b is the same for all of them: so linear over (..., k)
+// is one product. The library has one batch dim; the others are a loop over calls.
+#include "ops/matmul.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "cuda/blas.h"
+#include "cuda/kernels/elementwise.h"
+#include "cuda/kernels/launchers.h"
+#include "cuda/kernels/matmul_call.h"
+#include "cuda/kernels/table.h"
+#include "cuda/scratch.h"
+
+namespace retrograd::cuda {
+namespace {
+
+constexpr int kThreadsOfBlock = 256;
+constexpr int64_t kBlocks = 512;         // with fewer, long sums are cut
+constexpr int64_t kLeastOfLane = 16;     // terms of a thread in a part of a sum
+constexpr int64_t kLeastOfBlock = 2048;  // terms that a whole block shares
+constexpr int64_t kLibraryCalls = 64;    // at most, for one product
+
+// The size and the stride of the dim that is number `from_last` counted from the last, 1; where there is none, it is repeated.
+int64_t size(const TensorImpl& x, int from_last) {
+  return x.rank() < from_last ? 1 : x.shape()[x.rank() - from_last].raw();
+}
+int64_t stride(const TensorImpl& x, int from_last) {
+  return size(x, from_last) == 1 ? 0 : x.strides()[x.rank() - from_last];
+}
+
+// (..., rows, columns); a vector is a row.
+void set_side(MatmulCall& c, int side, const TensorImpl& x) {
+  c.side[side].data = x.data();
+  c.side[side].row = stride(x, 2);
+  c.side[side].column = stride(x, 1);
+}
+void turn(BatchMatrix& side) { std::swap(side.row, side.column); }
+
+void add_batch_dim(MatmulCall& c, int64_t n, const int64_t (&strides)[MatmulCall::kSides]) {
+  int d = c.batch_rank - 1;
+  bool merges = d >= 0;
+  for (int s = 0; merges && s < MatmulCall::kSides; ++s) merges = c.side[s].batch[d] == n * strides[s];
+  if (merges)
+    c.batch_size[d] *= n;
+  else
+    c.batch_size[d = c.batch_rank++] = n;
+  for (int s = 0; s < MatmulCall::kSides; ++s) c.side[s].batch[d] = strides[s];
+}
+
+// The dims of `out` before the last two; an operand without them is repeated. operand[side]: null where it is not in them.
+void set_batch(MatmulCall& c, const TensorImpl& out, const TensorImpl* const (&operand)[MatmulCall::kSides]) {
+  for (int from_last = out.rank(); from_last > 2; --from_last) {
+    const int64_t n = size(out, from_last);
+    c.batches *= n;
+    if (n == 1) continue;
+    int64_t strides[MatmulCall::kSides];
+    for (int s = 0; s < MatmulCall::kSides; ++s) strides[s] = operand[s] ? stride(*operand[s], from_last) : 0;
+    add_batch_dim(c, n, strides);
+  }
+}
+
+// The last batch dim as more rows, where b is repeated along it.
+bool fold_batch_dim(MatmulCall& c) {
+  if (c.batch_rank == 0) return false;
+  const int d = c.batch_rank - 1;
+  if (c.side[MatmulCall::kB].batch[d] != 0) return false;
+  for (int s : {MatmulCall::kOut, MatmulCall::kA, MatmulCall::kStart})
+    if (c.m > 1 && c.side[s].batch[d] != c.m * c.side[s].row) return false;
+  if (c.m == 1)
+    for (int s : {MatmulCall::kOut, MatmulCall::kA, MatmulCall::kStart}) c.side[s].row = c.side[s].batch[d];
+  c.m *= c.batch_size[d];
+  c.batches /= c.batch_size[d];
+  for (BatchMatrix& side : c.side) side.batch[d] = 0;
+  --c.batch_rank;
+  return true;
+}
+
+// By sizes and strides alone: results do not depend on the device.
+void cut(MatmulCall& c) {
+  c.is_thin = c.m == 1 || c.n == 1;
+  if (!c.is_thin) return;
+  const BatchMatrix &a = c.side[MatmulCall::kA], &b = c.side[MatmulCall::kB];
+  c.outputs_first = c.m == 1 ? c.n > 1 && b.row != 1 : a.column != 1;
+  c.lanes = c.outputs_first ? 8 : c.k >= kLeastOfBlock ? kThreadsOfBlock : 32;
+  const int64_t of_block = kThreadsOfBlock / c.lanes;
+  const int64_t blocks = (c.m * c.n * c.batches + of_block - 1) / of_block;
+  c.splits = static_cast<int>(
+      std::clamp<int64_t>(std::min(kBlocks / blocks, c.k / (c.lanes * kLeastOfLane)), 1, kBlocks));
+}
+
+// The product as the library takes it, or nothing.
+class LibraryProduct {
+ public:
+  /// `start`: what side[kStart] is of, or null; `out`: the result.
+  LibraryProduct(const MatmulCall& c, const TensorImpl* start, TensorImpl& out) : c_(c) {
+    const std::optional<BlasType> type = type_of(out.dtype());
+    if (!type || c.k == 0 || c.m * c.n == 1) return;
+    p_.type = *type;
+    p_.m = c.m;
+    p_.n = c.n;
+    p_.k = c.k;
+    p_.alpha = c.alpha;
+    p_.tf32 = Gpu::current().allows_tf32();
+    item_ = static_cast<int64_t>(element_size(out.dtype()));
+    is_taken_ = set_batches() && set_matrix(p_.a, MatmulCall::kA, c.m, c.k) &&
+                set_matrix(p_.b, MatmulCall::kB, c.k, c.n) && set_out() && set_start(start, out);
+  }
+
+  bool run() const {
+    Gpu& gpu = Gpu::current();
+    if (!is_taken_) return false;
+    const Gpu::Products library = gpu.products();
+    if (!library.blas) return false;
+    for (int64_t i = 0; i < c_.batches / p_.batches; ++i)
+      if (!library.blas->multiply(at(i), library.workspace, gpu.compute().handle())) return false;
+    return true;
+  }
+
+ private:
+  static std::optional<BlasType> type_of(ScalarType dtype) {
+    switch (dtype) {
+      case kFloat32: return BlasType::f32;
+      case kFloat64: return BlasType::f64;
+      case kFloat16: return BlasType::f16;
+      case kBFloat16: return BlasType::bf16;
+      default: return {};
+    }
+  }
+
+  // The largest batch dim is the library's.
+  bool set_batches() {
+    for (int d = 0; d < c_.batch_rank; ++d)
+      if (batch_dim_ < 0 || c_.batch_size[d] > c_.batch_size[batch_dim_]) batch_dim_ = d;
+    p_.batches = batch_dim_ < 0 ? 1 : c_.batch_size[batch_dim_];
+    return c_.batches / p_.batches <= kLibraryCalls;
+  }
+  int64_t batch_step(int side) const { return batch_dim_ < 0 ? 0 : c_.side[side].batch[batch_dim_]; }
+
+  bool set_matrix(BlasMatrix& matrix, int side, int64_t rows, int64_t columns) {
+    const BatchMatrix& s = c_.side[side];
+    matrix = {s.data, false, rows == 1 ? columns : s.row, batch_step(side)};
+    if ((columns == 1 || s.column == 1) && matrix.step >= columns) return true;
+    matrix.turned = true;
+    matrix.step = columns == 1 ? rows : s.column;
+    return (rows == 1 || s.row == 1) && matrix.step >= rows;
+  }
+
+  bool set_out() {
+    BlasMatrix out;
+    if (!set_matrix(out, MatmulCall::kOut, c_.m, c_.n) || out.turned) return false;
+    p_.out = c_.side[MatmulCall::kOut].data;
+    p_.out_step = out.step;
+    p_.out_batch = out.batch;
+    return true;
+  }
+
+  // As a bias, as it is, or, where it is neither, copied to where the result will be.
+  bool set_start(const TensorImpl* from, TensorImpl& out) {
+    const BatchMatrix& start = c_.side[MatmulCall::kStart];
+    if (!start.data) return true;
+    const bool is_row = start.row == 0 && (c_.n == 1 || start.column == 1);
+    if (is_row && c_.beta == 1 && std::count(start.batch, start.batch + c_.batch_rank, 0) == c_.batch_rank) {
+      p_.bias = start.data;
+      return true;
+    }
+    p_.beta = c_.beta;
+    if (set_matrix(p_.start, MatmulCall::kStart, c_.m, c_.n) && !p_.start.turned) return true;
+    if (!Gpu::current().products().blas) return false;
+    convert_copy(*from, out);
+    p_.start = {p_.out, false, p_.out_step, p_.out_batch};
+    start_is_out_ = true;
+    return true;
+  }
+
+  // The product of the i-th places in all batch dims but the library's.
+  BlasProduct at(int64_t i) const {
+    int64_t place[MatmulCall::kSides] = {};
+    for (int d = c_.batch_rank - 1; d >= 0; --d) {
+      if (d == batch_dim_) continue;
+      for (int s = 0; s < MatmulCall::kSides; ++s) place[s] += i % c_.batch_size[d] * c_.side[s].batch[d];
+      i /= c_.batch_size[d];
+    }
+    BlasProduct p = p_;
+    move(p.a.data, place[MatmulCall::kA]);
+    move(p.b.data, place[MatmulCall::kB]);
+    move(p.start.data, place[start_is_out_ ? MatmulCall::kOut : MatmulCall::kStart]);
+    p.out = static_cast<char*>(p.out) + place[MatmulCall::kOut] * item_;
+    return p;
+  }
+  void move(const void*& data, int64_t elements) const {
+    if (data) data = static_cast<const char*>(data) + elements * item_;
+  }
+
+  const MatmulCall& c_;
+  BlasProduct p_;
+  bool is_taken_ = false, start_is_out_ = false;
+  int batch_dim_ = -1;
+  int64_t item_ = 1;
+};
+
+void launch_kernels(const Call& call, MatmulCall& c, ScalarType dtype) {
+  cut(c);
+  std::optional<Scratch> partials;
+  if (c.splits > 1) c.partials = partials.emplace(c.m * c.n * c.batches * c.splits * 8, call.op->name).data();
+  const MatmulRow& row = *Gpu::current().launchers().matmul;
+  const ScalarType type = compute_type(dtype);
+  const MatmulLauncher launcher = type == kFloat32 ? row.f32 : type == kFloat64 ? row.f64 : row.i64;
+  launcher(c, Gpu::current().compute().handle());
+}
+
+// `c` has its sides; the batch dims are those of `out`.
+void multiply(const Call& call, MatmulCall& c, TensorImpl& out, const TensorImpl* start = nullptr) {
+  if (c.m * c.n * c.batches == 0) return;
+  while (fold_batch_dim(c)) {
+  }
+  c.element = static_cast<Element>(out.dtype());
+  if (!LibraryProduct(c, start, out).run()) {
+    if (c.batch_rank == 0) c.batch_size[c.batch_rank++] = 1;
+    launch_kernels(call, c, out.dtype());
+  }
+  Gpu::current().launched(call.op->name);
+}
+
+void set_factors(MatmulCall& c, const TensorImpl& a, const TensorImpl& b, const TensorImpl& out) {
+  set_side(c, MatmulCall::kOut, out);
+  set_side(c, MatmulCall::kA, a);
+  set_side(c, MatmulCall::kB, b);
+  c.m = size(a, 2);
+  c.k = size(a, 1);
+  c.n = size(b, 1);
+}
+
+void product_kernel(const Call& call, TensorImpl* const* outputs) {
+  const TensorImpl &a = *call.operands[0], &b = *call.operands[1];
+  MatmulCall c;
+  set_factors(c, a, b, *outputs[0]);
+  set_batch(c, *outputs[0], {outputs[0], &a, &b, nullptr});
+  multiply(call, c, *outputs[0]);
+}
+
+// (m, k) x (k) and (k) x (k): the vector is a column, and so is the result.
+void vector_kernel(const Call& call, TensorImpl* const* outputs) {
+  MatmulCall c;
+  set_factors(c, *call.operands[0], *call.operands[1], *outputs[0]);
+  turn(c.side[MatmulCall::kB]);
+  turn(c.side[MatmulCall::kOut]);
+  c.n = 1;
+  multiply(call, c, *outputs[0]);
+}
+
+void add_product_kernel(const Call& call, TensorImpl* const* outputs) {
+  const auto& attrs = call.attrs_as<ops::AddProduct::Attrs>();
+  const TensorImpl &start = *call.operands[0], &a = *call.operands[1], &b = *call.operands[2];
+  MatmulCall c;
+  set_factors(c, a, b, *outputs[0]);
+  if (!(attrs.beta == Scalar(0))) set_side(c, MatmulCall::kStart, start);
+  set_batch(c, *outputs[0], {outputs[0], &a, &b, c.side[MatmulCall::kStart].data ? &start : nullptr});
+  c.alpha = attrs.alpha.to_double();
+  c.beta = attrs.beta.to_double();
+  c.integer_alpha = attrs.alpha.to_int();
+  c.integer_beta = attrs.beta.to_int();
+  multiply(call, c, *outputs[0], &start);
+}
+
+void linear_kernel(const Call& call, TensorImpl* const* outputs) {
+  const TensorImpl &x = *call.operands[0], &weight = *call.operands[1];
+  MatmulCall c;
+  set_factors(c, x, weight, *outputs[0]);
+  turn(c.side[MatmulCall::kB]);
+  c.n = size(weight, 2);
+  if (call.operands[2]) set_side(c, MatmulCall::kStart, *call.operands[2]);
+  set_batch(c, *outputs[0], {outputs[0], &x, nullptr, nullptr});
+  multiply(call, c, *outputs[0], call.operands[2]);
+}
+
+}  // namespace
+
+void add_matmul_kernels(KernelTable& table) {
+  table.set(&ops::info<ops::Mm>, product_kernel);
+  table.set(&ops::info<ops::Bmm>, product_kernel);
+  table.set(&ops::info<ops::Mv>, vector_kernel);
+  table.set(&ops::info<ops::Dot>, vector_kernel);
+  table.set(&ops::info<ops::Addmm>, add_product_kernel);
+  table.set(&ops::info<ops::Baddbmm>, add_product_kernel);
+  table.set(&ops::info<ops::Linear>, linear_kernel);
+}
+
+}  // namespace retrograd::cuda

@@ -1,0 +1,120 @@
+// Sums of products by tiles, in shared memory and registers: what products, attention and convolutions have in common.
+//
+// A block of kThreads threads computes kTile x kTile sums, a thread kOwn x kOwn of them in registers. Of both factors, tiles of kDepth terms
+// go through shared memory, while the next ones are on their way from memory. A factor is a Source:
+//
+//   S operator()(int place, int64_t term) const   the element for the tile's row or column `place`, 0 outside the factor
+//   bool terms_first                              neighbouring terms are neighbours in memory: neighbouring threads fetch them
+#pragma once
+
+#include "cuda/kernels/launch.h"
+#include "ops/host_device.h"
+
+namespace retrograd::cuda::RG_TARGET {
+
+RG_HD inline float multiply_add(float a, float b, float c) {
+#if defined(__CUDA_ARCH__)
+  return ::fmaf(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+RG_HD inline double multiply_add(double a, double b, double c) {
+#if defined(__CUDA_ARCH__)
+  return ::fma(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+RG_HD inline uint64_t multiply_add(uint64_t a, uint64_t b, uint64_t c) { return a * b + c; }
+
+/// What sums of C are kept in: integers wrap around.
+template <class C>
+struct Summed {
+  using Type = C;
+};
+template <>
+struct Summed<int64_t> {
+  using Type = uint64_t;
+};
+template <class C>
+using Sum = typename Summed<C>::Type;
+
+template <class S, int tile>
+struct Tiles {
+  static constexpr int kTile = tile, kDepth = 16;
+  static constexpr int kAcross = 16, kOwn = kTile / kAcross;  // threads across a tile; sums of each
+  static constexpr int kStep = kTile + 4;                     // other banks for the next term, still 16 bytes
+  static constexpr int kFetched = kTile * kDepth / kThreads;  // elements of a factor that a thread fetches
+  static_assert(kAcross * kAcross == kThreads);
+  using Number = S;
+  using Own = S[kOwn][kOwn];
+
+  alignas(16) S left[kDepth * kStep];
+  alignas(16) S right[kDepth * kStep];
+};
+
+/// A thread's share of a tile of a factor.
+template <class T>
+class Fetched {
+ public:
+  template <class Source>
+  __device__ void read(const Source& source, int thread, int64_t term) {
+#pragma unroll
+    for (int e = 0; e < T::kFetched; ++e) {
+      const int at = thread + e * kThreads;
+      place_[e] = source.terms_first ? at / T::kDepth : at % T::kTile;
+      depth_[e] = source.terms_first ? at % T::kDepth : at / T::kTile;
+      value_[e] = source(place_[e], term + depth_[e]);
+    }
+  }
+  __device__ void put(typename T::Number* tile) const {
+#pragma unroll
+    for (int e = 0; e < T::kFetched; ++e) tile[depth_[e] * T::kStep + place_[e]] = value_[e];
+  }
+
+ private:
+  typename T::Number value_[T::kFetched];
+  int place_[T::kFetched], depth_[T::kFetched];
+};
+
+/// sum += left right over T::kDepth terms in shared memory, for the sums of thread (y, x).
+template <class T, class S>
+__device__ void multiply_tiles(const S* left, const S* right, int y, int x, typename T::Own& sum) {
+#pragma unroll
+  for (int l = 0; l < T::kDepth; ++l) {
+    S a[T::kOwn], b[T::kOwn];
+#pragma unroll
+    for (int r = 0; r < T::kOwn; ++r) {
+      a[r] = left[l * T::kStep + y * T::kOwn + r];
+      b[r] = right[l * T::kStep + x * T::kOwn + r];
+    }
+#pragma unroll
+    for (int r = 0; r < T::kOwn; ++r)
+#pragma unroll
+      for (int c = 0; c < T::kOwn; ++c) sum[r][c] = multiply_add(a[r], b[c], sum[r][c]);
+  }
+}
+
+/// sum += the products of terms [begin, end). All threads of the block; `tiles` may be used again behind it.
+template <class T, class Left, class Right>
+__device__ void multiply_terms(const Left& left, const Right& right, int64_t begin, int64_t end, T& tiles,
+                               typename T::Own& sum) {
+  const int thread = static_cast<int>(threadIdx.x), y = thread / T::kAcross, x = thread % T::kAcross;
+  Fetched<T> of_left, of_right;
+  of_left.read(left, thread, begin);
+  of_right.read(right, thread, begin);
+  for (int64_t term = begin; term < end; term += T::kDepth) {
+    of_left.put(tiles.left);
+    of_right.put(tiles.right);
+    __syncthreads();
+    if (term + T::kDepth < end) {
+      of_left.read(left, thread, term + T::kDepth);
+      of_right.read(right, thread, term + T::kDepth);
+    }
+    multiply_tiles<T>(tiles.left, tiles.right, y, x, sum);
+    __syncthreads();
+  }
+}
+
+}  // namespace retrograd::cuda::RG_TARGET
