@@ -14,7 +14,7 @@ namespace {
 
 template <class T>
 std::vector<T> elements(const Tensor& tensor) {
-  const Tensor packed = contiguous(detach(tensor));
+  const Tensor packed = contiguous(detach(tensor)).cpu();
   std::vector<T> values(static_cast<size_t>(packed.numel()));
   dispatch(packed.dtype(), [&]<class Stored>(std::type_identity<Stored>) {
     const Stored* data = values.empty() ? nullptr : packed.data_ptr<Stored>();

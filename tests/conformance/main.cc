@@ -16,12 +16,13 @@
 
 #include "cpu/scratch_check.h"
 #include "tests/conformance/case_runner.h"
+#include "tests/conformance/device.h"
 
 namespace retrograd::conformance {
 namespace {
 
 struct Options {
-  std::string suite, mode = "eager", filter;
+  std::string suite, mode = "eager", filter, device = "cpu";
   bool list = false, allow_unsupported = false;
 };
 
@@ -71,7 +72,8 @@ Counts run_mode(const Suite& suite, Mode mode, const std::string& filter) {
 }
 
 int run(const Options& options) {
-  const Suite suite(find_suite(options.suite));
+  if (options.device == "cuda") prepare_device();
+  const Suite suite(find_suite(options.suite), options.device == "cuda" ? kCUDA : kCPU);
   if (options.list) {
     for (const Json& test_case : suite.cases())
       if (const std::string name = test_case.value("name", "?");
@@ -97,6 +99,8 @@ int main(int argc, char** argv) {
   app.add_option("suite", options.suite, "SUITE.json; its tensors lie beside it")->required();
   app.add_option("--mode", options.mode, "eager, traced, compiled or all")
       ->check(CLI::IsMember({"eager", "traced", "compiled", "all"}));
+  app.add_option("--device", options.device, "cpu or cuda: where the suite's tensors are")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
   app.add_option("--filter", options.filter, "only cases whose name contains this");
   app.add_flag("--list", options.list, "print the names of the cases and run none");
   app.add_flag("--allow-unsupported", options.allow_unsupported,

@@ -53,11 +53,24 @@ Tensor strided_leaf(const TensorEntry& entry, const std::byte* bytes, const Json
   return Tensor(impl);
 }
 
+// `x` on a device, in memory of the same layout.
+Tensor with_layout_on(const Tensor& x, Device device) {
+  if (device == kCPU) return x;
+  const Storage& memory = *x.impl().storage();
+  const Tensor bytes = from_blob(memory.data(), {memory.nbytes()}, {kUInt8}).to(device);
+  const auto impl = TensorImpl::make();
+  impl->alias(x.impl());
+  impl->set_dtype(x.dtype(), device);
+  impl->set_storage(bytes.impl().storage());
+  return Tensor(impl);
+}
+
 }  // namespace
 
-Suite::Suite(const std::string& path)
+Suite::Suite(const std::string& path, Device device)
     : manifest_(read_manifest(path)),
       name_(manifest_["suite"]),
+      device_(device),
       tensors_(beside(path, manifest_["tensors"])) {}
 
 const TensorEntry& Suite::entry(const Json& key) const {
@@ -70,14 +83,15 @@ Tensor Suite::tensor(const Json& key) const {
   const TensorEntry& from = entry(key);
   const Tensor made = empty(from.shape, from.dtype);
   if (from.nbytes) std::memcpy(made.raw_data(), tensors_.bytes(from).data(), from.nbytes);
-  return made;
+  return made.to(device_);
 }
 
 Tensor Suite::leaf(const Json& input, bool differentiable) const {
   const Json* layout = find(input, "layout");
   const TensorEntry& from = entry(input["tensor"]);
-  const Tensor made =
-      layout ? strided_leaf(from, tensors_.bytes(from).data(), *layout) : tensor(input["tensor"]);
+  const Tensor made = layout
+                          ? with_layout_on(strided_leaf(from, tensors_.bytes(from).data(), *layout), device_)
+                          : tensor(input["tensor"]);
   if (differentiable && optional_bool(input, "requires_grad").value_or(false)) made.requires_grad_();
   return made;
 }

@@ -18,8 +18,8 @@ struct Tolerance {
 
 class Suite {
  public:
-  /// Reads the manifest and the tensor file beside it. Throws BadManifest or FileError.
-  explicit Suite(const std::string& path);
+  /// Reads the manifest and the tensor file beside it. Its tensors will be on `device`. Throws BadManifest or FileError.
+  explicit Suite(const std::string& path, Device device = kCPU);
 
   const std::string& name() const { return name_; }
   const Json& cases() const { return manifest_["cases"]; }
@@ -37,6 +37,7 @@ class Suite {
 
   Json manifest_;
   std::string name_;
+  Device device_;
   SafetensorsFile tensors_;
 };
 

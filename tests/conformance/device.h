@@ -1,0 +1,10 @@
+// The device that --device cuda names: the machine's first one, or, in the runner that is linked with device_on_host.cc, kernels that are
+// compiled for the host and run in its memory, so that suites run where there is no device.
+#pragma once
+
+namespace retrograd::conformance {
+
+/// To be called before cuda:0 is used.
+void prepare_device();
+
+}  // namespace retrograd::conformance
