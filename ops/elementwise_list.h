@@ -20,8 +20,19 @@ struct Join<OpList<A...>> {
 template <class... A, class... B, class... Rest>
 struct Join<OpList<A...>, OpList<B...>, Rest...> : Join<OpList<A..., B...>, Rest...> {};
 
-using ElementwiseOps =
-    Join<ArithmeticOps, UnaryOps, ActivationOps, BinaryOps, ComparisonOps, TernaryOps, LossOps>::type;
+template <class... Lists>
+struct Families {
+  using Ops = typename Join<Lists...>::type;
+  /// Calls f.template operator()<Op, List>() for each op and the list that it is in.
+  template <class F>
+  static void for_each(F&& f) {
+    (Lists::for_each([&]<class Op>() { f.template operator()<Op, Lists>(); }), ...);
+  }
+};
+
+using ElementwiseFamilies =
+    Families<ArithmeticOps, UnaryOps, ActivationOps, BinaryOps, ComparisonOps, TernaryOps, LossOps>;
+using ElementwiseOps = ElementwiseFamilies::Ops;
 
 /// Place of Op in a list.
 template <class Op, class List>

@@ -20,21 +20,11 @@ void add_op(KernelTable& table, const OpInfo* op) {
   table.set(op, elementwise_kernel<Op, List>, &best_spans<List>()[ops::index_of<Op, List>]);
 }
 
-template <class List>
-void add_family(KernelTable& table) {
-  List::for_each([&]<class Op>() { add_op<Op, List>(table, &ops::info<Op>); });
-}
-
 }  // namespace
 
 void add_elementwise_kernels(KernelTable& table) {
-  add_family<ops::ArithmeticOps>(table);
-  add_family<ops::UnaryOps>(table);
-  add_family<ops::ActivationOps>(table);
-  add_family<ops::BinaryOps>(table);
-  add_family<ops::ComparisonOps>(table);
-  add_family<ops::TernaryOps>(table);
-  add_family<ops::LossOps>(table);
+  ops::ElementwiseFamilies::for_each(
+      [&]<class Op, class List>() { add_op<Op, List>(table, &ops::info<Op>); });
   add_op<ops::Add, ops::ArithmeticOps>(table, &ops::accumulate);
 }
 

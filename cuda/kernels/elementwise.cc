@@ -128,11 +128,6 @@ void elementwise_kernel(const Call& call, TensorImpl* const* outputs) {
   elementwise(call, *outputs[0], row);
 }
 
-template <class List>
-void add_family(KernelTable& table) {
-  List::for_each([&]<class Op>() { table.set(&ops::info<Op>, elementwise_kernel<Op, List>); });
-}
-
 }  // namespace
 
 ScalarType compute_type(ScalarType dtype) {
@@ -171,13 +166,8 @@ void fill(const Call& call, TensorImpl& output, Scalar value) {
 }
 
 void add_elementwise_kernels(KernelTable& table) {
-  add_family<ops::ArithmeticOps>(table);
-  add_family<ops::UnaryOps>(table);
-  add_family<ops::ActivationOps>(table);
-  add_family<ops::BinaryOps>(table);
-  add_family<ops::ComparisonOps>(table);
-  add_family<ops::TernaryOps>(table);
-  add_family<ops::LossOps>(table);
+  ops::ElementwiseFamilies::for_each(
+      [&]<class Op, class List>() { table.set(&ops::info<Op>, elementwise_kernel<Op, List>); });
   table.set(&ops::accumulate, elementwise_kernel<ops::Add, ops::ArithmeticOps>);
 }
 
