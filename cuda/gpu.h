@@ -89,7 +89,6 @@ class Gpu {
   PinnedPool pinned_;
   Stream compute_, to_device_, to_host_;
   Faults faults_{*this};
-  std::atomic<bool> debug_;
   std::atomic<bool> debug_, allows_tf32_;
   std::once_flag opens_blas_;
   std::unique_ptr<Blas> blas_;

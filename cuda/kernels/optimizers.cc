@@ -112,7 +112,7 @@ void total_norm(const Call& call, TensorImpl* const* outputs) {
     tensors.add({x->data(), static_cast<Element>(x->dtype()), x->numel().raw(), 0});
   const Scratch table(tensors.bytes(), call.op->name), parts(tensors.blocks() * 8, call.op->name);
   Gpu& gpu = Gpu::current();
-  NormCall c;
+  TotalNormCall c;
   c.tensors = tensors.upload(table);
   c.count = tensors.count();
   c.blocks = tensors.blocks();

@@ -141,7 +141,7 @@ __device__ inline double joined_block(Power power, double mine) {
   return found[0];
 }
 
-__global__ void __launch_bounds__(kThreads) norm_kernel(const NormCall call, const Power power) {
+__global__ void __launch_bounds__(kThreads) norm_kernel(const TotalNormCall call, const Power power) {
   const int64_t block = static_cast<int64_t>(blockIdx.x);
   const NormTensor t = call.tensors[row_of_block(call.tensors, call.count, block)];
   const int64_t begin = (block - t.first_block) * kNormElements;
@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(kThreads) norm_kernel(const NormCall call, con
   if (threadIdx.x == 0) call.parts[block] = all;
 }
 
-__global__ void __launch_bounds__(kThreads) join_norms_kernel(const NormCall call, const Power power) {
+__global__ void __launch_bounds__(kThreads) join_norms_kernel(const TotalNormCall call, const Power power) {
   double mine = 0;
   for (int64_t i = threadIdx.x; i < call.blocks; i += kThreads) mine = joined(power, mine, call.parts[i]);
   const double all = joined_block(power, mine);
@@ -162,7 +162,7 @@ __global__ void __launch_bounds__(kThreads) join_norms_kernel(const NormCall cal
   *call.out = power == Power::two ? ::sqrt(all) : power == Power::any ? ::pow(all, 1 / call.norm_type) : all;
 }
 
-void launch_total_norm(const NormCall& call, StreamHandle stream) {
+void launch_total_norm(const TotalNormCall& call, StreamHandle stream) {
   const double p = call.norm_type < 0 ? -call.norm_type : call.norm_type;
   const Power power = call.norm_type == 2 ? Power::two : p == scalar::kInfinity ? Power::largest : Power::any;
   if (call.blocks > 0) launch(norm_kernel, {static_cast<unsigned>(call.blocks)}, stream, call, power);

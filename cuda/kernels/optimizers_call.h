@@ -45,7 +45,7 @@ struct NormTensor {
   int64_t numel, first_block;
 };
 
-struct NormCall {
+struct TotalNormCall {
   const NormTensor* tensors = nullptr;  // memory of the device
   int count = 0;
   int64_t blocks = 0;
@@ -58,7 +58,7 @@ struct OptimizerLaunchers {
   void (*adamw_f64)(const StepList&, const AdamWNumbers&, CUstream_st* stream);
   void (*sgd_f32)(const StepList&, const SGDNumbers&, CUstream_st* stream);
   void (*sgd_f64)(const StepList&, const SGDNumbers&, CUstream_st* stream);
-  void (*total_norm)(const NormCall&, CUstream_st* stream);
+  void (*total_norm)(const TotalNormCall&, CUstream_st* stream);
 };
 
 }  // namespace retrograd::cuda
