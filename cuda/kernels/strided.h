@@ -67,50 +67,55 @@ inline StridedGrid<1> grid_of(const Dims& dims) {
   }
   return grid;
 }
+
+/// Numbers in row-major order over `outer` grids of three dims: the place in the grid, and which of the grids it is in.
 struct Grid3 {
   int64_t size[3];
   Divider divider[3];
   bool is_wide;
+
   Grid3(const int64_t (&sizes)[3], int64_t outer) : is_wide(false) {
     int64_t all = outer;
     for (int d = 0; d < 3; ++d) all *= size[d] = sizes[d];
     is_wide = all >= (int64_t{1} << 31);
     for (int d = 0; d < 3; ++d)
       if (!is_wide && size[d] > 0) divider[d] = Divider(static_cast<uint32_t>(size[d]));
-    RG_HD int64_t split(int64_t i, int64_t(&at)[3]) const {
-      for (int d = 2; d >= 0; --d) {
-        const int64_t q = is_wide ? i / size[d] : divider[d].quotient(static_cast<uint32_t>(i));
-        at[d] = i - q * size[d];
-        i = q;
-        return i;
-      };
+  }
+  RG_HD int64_t split(int64_t i, int64_t (&at)[3]) const {
+    for (int d = 2; d >= 0; --d) {
+      const int64_t q = is_wide ? i / size[d] : divider[d].quotient(static_cast<uint32_t>(i));
+      at[d] = i - q * size[d];
+      i = q;
+    }
+    return i;
+  }
+};
 
-      /// An elementwise call computed in C, as a kernel takes it. Side 0 is the result.
-      template <class C, int arity>
-      struct StridedCall {
-        struct Tensor {
-          void* data;
-          Element element;
-        };
-        StridedGrid<arity + 1> grid;
-        Tensor out, in[arity];
-        C number;
+/// An elementwise call computed in C, as a kernel takes it. Side 0 is the result.
+template <class C, int arity>
+struct StridedCall {
+  struct Tensor {
+    void* data;
+    Element element;
+  };
+  StridedGrid<arity + 1> grid;
+  Tensor out, in[arity];
+  C number;
 
-        explicit StridedCall(const ElementwiseCall& call)
-            : out{call.out.data, call.out.element},
-              number(std::is_same_v<C, int64_t> ? static_cast<C>(call.integer)
-                                                : static_cast<C>(call.number)) {
-          grid.numel = call.numel;
-          grid.rank = call.rank;
-          grid.is_wide = call.numel >= (int64_t{1} << 31);
-          for (int k = 0; k < arity; ++k) in[k] = {call.in[k].data, call.in[k].element};
-          for (int d = 0; d < call.rank; ++d) {
-            grid.size[d] = call.size[d];
-            if (!grid.is_wide) grid.divider[d] = Divider(static_cast<uint32_t>(call.size[d]));
-            grid.stride[d][0] = call.out.stride[d];
-            for (int k = 0; k < arity; ++k) grid.stride[d][k + 1] = call.in[k].stride[d];
-          }
-        }
-      };
+  explicit StridedCall(const ElementwiseCall& call)
+      : out{call.out.data, call.out.element},
+        number(std::is_same_v<C, int64_t> ? static_cast<C>(call.integer) : static_cast<C>(call.number)) {
+    grid.numel = call.numel;
+    grid.rank = call.rank;
+    grid.is_wide = call.numel >= (int64_t{1} << 31);
+    for (int k = 0; k < arity; ++k) in[k] = {call.in[k].data, call.in[k].element};
+    for (int d = 0; d < call.rank; ++d) {
+      grid.size[d] = call.size[d];
+      if (!grid.is_wide) grid.divider[d] = Divider(static_cast<uint32_t>(call.size[d]));
+      grid.stride[d][0] = call.out.stride[d];
+      for (int k = 0; k < arity; ++k) grid.stride[d][k + 1] = call.in[k].stride[d];
+    }
+  }
+};
 
-    }  // namespace retrograd::cuda::RG_TARGET
+}  // namespace retrograd::cuda::RG_TARGET
