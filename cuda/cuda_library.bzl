@@ -41,6 +41,9 @@ def _compile(ctx, cc, context, src):
     args = ctx.actions.args()
     args.add_all(["-c", src, "-o", obj, "-O3", "-Xcompiler=-fPIC", "-Xcudafe=--display_error_number"])
     args.add("-ccbin", cc.compiler_executable)
+
+    # In a sandbox every nvcc has the same process number, and so the same names for temporary files in /tmp.
+    args.add("--objdir-as-tempdir")
     args.add_all(ctx.attr._architectures[_Architectures].names, map_each = _gencode)
     args.add_all(ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts, map_each = _host_flag)
     args.add_all(context.defines, format_each = "-D%s")
