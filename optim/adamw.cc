@@ -20,10 +20,13 @@ void AdamWAlgorithm::check(const Options& o, SourceLocation where) {
     if (!(beta >= 0 && beta < 1)) refuse("a beta", "in [0, 1)", beta);
 }
 
-void AdamWAlgorithm::update(const Options& options, State& state, const Tensor& param, Updates& updates) {
+void AdamWAlgorithm::make(const Options& options, State& state, const Tensor& param) {
   detail::need_state(state.exp_avg, param);
   detail::need_state(state.exp_avg_sq, param);
   if (options.amsgrad) detail::need_state(state.max_exp_avg_sq, param);
+}
+
+void AdamWAlgorithm::update(const Options& options, State& state, const Tensor& param, Updates& updates) {
   const Tensor operands[] = {param, state.exp_avg, state.exp_avg_sq,
                              options.amsgrad ? state.max_exp_avg_sq : Tensor(), contiguous(param.grad())};
   Scalar n[6];

@@ -28,6 +28,7 @@ struct AdamWAlgorithm {
     Tensor exp_avg, exp_avg_sq, max_exp_avg_sq;
   };
   static void check(const Options& options, SourceLocation where);
+  static void make(const Options& options, State& state, const Tensor& param);
   static void update(const Options& options, State& state, const Tensor& param, Updates& updates);
   template <class F>
   static void visit(State& state, F&& f) {

@@ -44,7 +44,7 @@ void check_params(const Tensors& params, std::string_view optimizer, SourceLocat
 void need_state(Tensor& state, const Tensor& param) {
   if (state.defined()) return;
   Emitter::Scope now(eager_runner());
-  state = zeros(param.sizes(), {param.dtype()});
+  state = zeros(param.sizes(), {param.dtype(), param.device()});
 }
 
 void take_over(Tensor& now, const Tensor& loaded) {

@@ -6,6 +6,7 @@
 // Data: OptimizerOf<Algorithm> holds groups of {params, Algorithm::Options} and one Algorithm::State a parameter, in order of the groups.
 // A step is an op for each parameter that has a gradient (ops/optimizer_steps.h), so it can be recorded (tracer/compile.h). Those of
 // parameters whose numbers are the same are done together: one pass over the memory of all, shared out among the threads.
+// State is made, zero, with the optimizer: the first step takes no memory that later ones do not, and too little memory shows before training.
 // A parameter without a gradient is passed over, its state included, as in PyTorch. Options may be changed between
 // steps through groups() or set_lr(), which a recorded step follows; groups must not be added to an optimizer whose steps are recorded.
 // Limits: parameters are float32 or float64 and contiguous; the optimizer writes their memory, so they must not be replaced.
@@ -61,7 +62,8 @@ int64_t take_step(StateDict& rest, size_t index, SourceLocation where);
 /// Algorithm: Options with lr; State; static constexpr name; and as static functions
 ///   Updates                                    the ops::UpdateList of its op
 ///   check(options, where)                      Error(bad_argument) for options outside their domain
-///   update(options, state, param, updates)     makes missing state, counts the step, adds it
+///   make(options, state, param)                makes missing state
+///   update(options, state, param, updates)     counts the step and adds it
 ///   visit(state, f)                            f("exp_avg", tensor) for each tensor of the state
 template <class Algorithm>
 class OptimizerOf : public Optimizer {
@@ -77,6 +79,7 @@ class OptimizerOf : public Optimizer {
     for (const Group& group : groups_) Algorithm::check(group.options, where);
     detail::check_params(parameters(), Algorithm::name, where);
     states_.resize(parameters().size());
+    make_states();
   }
 
   std::vector<Group>& groups() { return groups_; }
@@ -100,7 +103,9 @@ class OptimizerOf : public Optimizer {
       Algorithm::check(group.options, where);
       for (const Tensor& param : group.params) {
         auto& state = states_[index++];
-        if (param.grad().defined()) Algorithm::update(group.options, state, param, updates);
+        if (!param.grad().defined()) continue;
+        Algorithm::make(group.options, state, param);  // options may ask for more than when it was made
+        Algorithm::update(group.options, state, param, updates);
       }
     }
     updates.run();
@@ -110,9 +115,10 @@ class OptimizerOf : public Optimizer {
     StateDict out;
     for (size_t i = 0; i < states_.size(); ++i) {
       typename Algorithm::State state = states_[i];
+      if (state.step == 0) continue;  // as if it were not there yet
       Algorithm::visit(
           state, [&](std::string_view name, Tensor& value) { detail::save_state(out, i, name, value); });
-      if (state.step > 0) detail::save_state(out, i, "step", scalar_tensor(state.step, {kInt64}));
+      detail::save_state(out, i, "step", scalar_tensor(state.step, {kInt64}));
     }
     return out;
   }
@@ -140,6 +146,12 @@ class OptimizerOf : public Optimizer {
   }
 
  private:
+  void make_states() {
+    size_t index = 0;
+    for (const Group& group : groups_)
+      for (const Tensor& param : group.params) Algorithm::make(group.options, states_[index++], param);
+  }
+
   std::vector<Group> groups_;
   std::vector<typename Algorithm::State> states_;  // of the parameters, in order of the groups
 };

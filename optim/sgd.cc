@@ -20,8 +20,11 @@ void SGDAlgorithm::check(const Options& o, SourceLocation where) {
     fail(Category::bad_argument, name, "nesterov needs a momentum and no dampening", where);
 }
 
-void SGDAlgorithm::update(const Options& options, State& state, const Tensor& param, Updates& updates) {
+void SGDAlgorithm::make(const Options& options, State& state, const Tensor& param) {
   if (options.momentum != 0) detail::need_state(state.momentum_buffer, param);
+}
+
+void SGDAlgorithm::update(const Options& options, State& state, const Tensor& param, Updates& updates) {
   const Tensor operands[] = {param, options.momentum != 0 ? state.momentum_buffer : Tensor(),
                              contiguous(param.grad())};
   Scalar n[5];

@@ -26,6 +26,7 @@ struct SGDAlgorithm {
     Tensor momentum_buffer;
   };
   static void check(const Options& options, SourceLocation where);
+  static void make(const Options& options, State& state, const Tensor& param);
   static void update(const Options& options, State& state, const Tensor& param, Updates& updates);
   template <class F>
   static void visit(State& state, F&& f) {

@@ -142,6 +142,20 @@ TEST_CASE("a parameter without a gradient is passed over, and its steps are not 
   CHECK_FALSE(a.grad().defined());
 }
 
+TEST_CASE("state is made with the optimizer, and shows from the first step on") {
+  const Tensor a = parameter(1000);
+  const int64_t without = rg::memory::stats().live_bytes;
+  optim::AdamW optimizer(rg::Tensors{a});
+  const int64_t with = rg::memory::stats().live_bytes;
+  CHECK(with - without == 2 * 1000 * 8);
+  CHECK(optimizer.state_dict().empty());
+  a.set_grad(gradient(1, a));
+  const int64_t before = rg::memory::stats().live_bytes;
+  optimizer.step();
+  CHECK(rg::memory::stats().live_bytes == before);
+  CHECK(optimizer.state_dict().size() == 3);
+}
+
 TEST_CASE("a loaded state goes on with the same bits") {
   const Tensor a = parameter(50, rg::kFloat32), b = parameter(50, rg::kFloat32);
   optim::AdamW first(rg::Tensors{a}, {.lr = 0.1, .amsgrad = true}),
