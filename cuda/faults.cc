@@ -10,18 +10,18 @@
 
 namespace retrograd::cuda {
 
-Fault* Faults::note() {
+FaultNote Faults::note(const OpInfo& op) {
   {
     std::lock_guard lock(mutex_);
     if (!block_) {
-      Allocator::Block* const block = gpu_.memory().allocate(sizeof(Fault), "index errors");
+      Allocator::Block* const block = gpu_.memory().allocate(sizeof(Fault), "faults");
       const Fault none{};
       gpu_.upload(block->data, &none, sizeof(none));
       block_ = block;
     }
   }
   is_noted_.store(true, std::memory_order_relaxed);
-  return reinterpret_cast<Fault*>(block_->data);
+  return {reinterpret_cast<Fault*>(block_->data), reinterpret_cast<uint64_t>(&op)};
 }
 
 void Faults::look() {
@@ -32,9 +32,13 @@ void Faults::look() {
   const Fault none{};
   gpu_.upload(block_->data, &none, sizeof(none));
   const auto* op = reinterpret_cast<const OpInfo*>(found.op);
-  fail(Category::index_out_of_range, op->name,
-       fmt::format("index {} is out of range for {} entries (found on cuda:{} since it was last waited for)",
-                   found.index, found.entries, gpu_.index()));
+  const std::string where = fmt::format("found on cuda:{} since it was last waited for", gpu_.index());
+  if (found.is_index)
+    fail(Category::index_out_of_range, op->name,
+         fmt::format("index {} is out of range for {} entries ({})", found.index, found.entries, where));
+  fail(
+      Category::bad_argument, op->name,
+      fmt::format("the value {} is not between {} and {} ({})", found.value, found.least, found.most, where));
 }
 
 }  // namespace retrograd::cuda

@@ -1,11 +1,12 @@
-// Faults: indices out of range, which a kernel finds after its launch has returned.
+// Faults: values that an op must not be given, which a kernel finds after its launch has returned: indices
+// out of range, targets that are no class, probabilities above one.
 //
-// A kernel that reads an index checks it. One out of range reads as zero and writes nothing, and the first of
-// them is noted in a Fault in the device's memory. The note is read when the host waits for the device
-// anyway: synchronize(), and each copy to the host (item(), to_vector(), printing). There it becomes the
-// error that the CPU gives, Error(index_out_of_range) with the op's name; what was computed from such an
-// index is not to be used. In debug mode it is read behind each launch. The device can be used on, unlike
-// after an assertion in a kernel.
+// A kernel that reads such a value checks it (cuda/kernels/note.h). A bad index reads as zero and writes
+// nothing, and the first fault is noted in the device's memory. The note is read when the host waits for the
+// device anyway: synchronize(), and each copy to the host (item(), to_vector(), printing). There it becomes
+// the error that the CPU gives, Error(index_out_of_range or bad_argument) with the op's name; what was
+// computed from such a value is not to be used. In debug mode it is read behind each launch. The device can
+// be used on, unlike after an assertion in a kernel.
 #pragma once
 
 #include <atomic>
@@ -14,7 +15,11 @@
 #include "cuda/allocator.h"
 #include "cuda/fault.h"
 
-namespace retrograd::cuda {
+namespace retrograd {
+
+struct OpInfo;
+
+namespace cuda {
 
 class Gpu;
 
@@ -24,8 +29,8 @@ class Faults {
   Faults(const Faults&) = delete;
 
   /// For a kernel that is about to be launched on the compute stream.
-  Fault* note();
-  /// Waits for the kernels launched with note() since the last look. Error(index_out_of_range).
+  FaultNote note(const OpInfo& op);
+  /// Waits for the kernels launched with note() since the last look. Error(index_out_of_range, bad_argument).
   void look();
 
  private:
@@ -35,4 +40,6 @@ class Faults {
   std::atomic<bool> is_noted_ = false;
 };
 
-}  // namespace retrograd::cuda
+}  // namespace cuda
+
+}  // namespace retrograd

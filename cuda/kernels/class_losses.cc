@@ -1,9 +1,5 @@
-// Losses over classes on a device. Targets are looked at before a forward op, for which the host waits; the
-// backward ops get those of a forward one. See cuda/kernels/class_losses_call.h.
-#include <fmt/format.h>
-
+// Losses over classes on a device. See cuda/kernels/class_losses_call.h.
 #include "cuda/gpu.h"
-#include "cuda/kernels/check.h"
 #include "cuda/kernels/class_losses_call.h"
 #include "cuda/kernels/launchers.h"
 #include "cuda/kernels/rows.h"
@@ -25,17 +21,6 @@ ClassLossCall call_of(const Call& call, const TensorImpl& x, const TensorImpl& t
 
 uint64_t classes(const Call& call) { return uint64_t{1} << call.attrs_as<ops::ClassLossAttrs>().dim; }
 
-void check_targets(const Call& call, const TensorImpl& target, const ClassLossCall& c) {
-  CheckCall bounds;
-  bounds.most = c.cut.length - 1;
-  bounds.ignored = c.ignored;
-  const BadValue bad = first_bad(call, target, bounds);
-  if (bad.place >= 0)
-    fail_call(
-        call, Category::index_out_of_range,
-        fmt::format("target {} at place {} is not one of {} classes", bad.integer, bad.place, c.cut.length));
-}
-
 void start(const Call& call, ClassLossLauncher ClassLossLaunchers::*which, const ClassLossCall& c) {
   if (c.cut.rows == 0) return;
   Gpu& gpu = Gpu::current();
@@ -46,7 +31,7 @@ void start(const Call& call, ClassLossLauncher ClassLossLaunchers::*which, const
 void nll_kernel(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl &x = *call.operands[0], &target = *call.operands[1];
   ClassLossCall c = call_of(call, x, target);
-  check_targets(call, target, c);
+  c.note = Gpu::current().faults().note(*call.op);
   c.x = row_side(x, classes(call));
   c.loss = outputs[0]->data();
   start(call, &ClassLossLaunchers::nll, c);
@@ -62,7 +47,7 @@ void nll_backward_kernel(const Call& call, TensorImpl* const* outputs) {
 void cross_entropy_kernel(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl &x = *call.operands[0], &target = *call.operands[1];
   ClassLossCall c = call_of(call, x, target);
-  check_targets(call, target, c);
+  c.note = Gpu::current().faults().note(*call.op);
   c.x = row_side(x, classes(call));
   c.loss = outputs[0]->data();
   c.lse_out = outputs[1]->data();

@@ -3,25 +3,30 @@
 #include "cuda/kernels/class_losses_call.h"
 
 #include "cuda/kernels/rows.cuh"
+// Behind it, since it asks for the target.
+#include "cuda/kernels/note.h"
 
 namespace retrograd::cuda::RG_TARGET {
 namespace {
 
 constexpr int64_t kNone = -1;
 
-// The class of a row, or kNone.
-RG_HD inline int64_t class_of(const StridedRows<int64_t>& targets, int64_t row, int64_t ignored, int64_t n) {
+// The class of a row, or kNone; a bad one is noted if there is a place for that.
+__device__ inline int64_t class_of(const StridedRows<int64_t>& targets, int64_t row, int64_t ignored,
+                                   int64_t n, const FaultNote& note = {}) {
   const int64_t t = targets.row(row).at(0);
-  return t == ignored || t < 0 || t >= n ? kNone : t;
+  if (t == ignored) return kNone;
+  if (!note.fault) return t < 0 || t >= n ? kNone : t;
+  return is_in_range(t, n, note) ? t : kNone;
 }
 
 template <class C>
 __global__ void __launch_bounds__(kThreads)
     nll_kernel(const StridedRows<C> xs, const StridedRows<int64_t> targets, const RowCut cut,
-               const int64_t ignored, void* loss, const Element element) {
+               const int64_t ignored, const FaultNote note, void* loss, const Element element) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (row >= cut.rows) return;
-  const int64_t t = class_of(targets, row, ignored, cut.length);
+  const int64_t t = class_of(targets, row, ignored, cut.length, note);
   store<C>(loss, element, row, t == kNone ? C(0) : -xs.row(row).at(t));
 }
 
@@ -44,7 +49,8 @@ __global__ void __launch_bounds__(kThreads)
 template <class Rows>
 __global__ void __launch_bounds__(kThreads)
     cross_entropy_kernel(const Rows xs, const StridedRows<int64_t> targets, const RowCut cut,
-                         const int64_t ignored, void* loss, const Element element, void* lse) {
+                         const int64_t ignored, const FaultNote note, void* loss, const Element element,
+                         void* lse) {
   using C = typename Rows::C;
   const Team team = Team::of<Rows::N>(cut);
   const int64_t row = team.safe_row(cut);
@@ -53,7 +59,7 @@ __global__ void __launch_bounds__(kThreads)
   const double sum = row_sum<Rows>(team, x, [max](C v) { return exponential(v - max); });
   if (team.lane > 0 || team.row >= cut.rows) return;
   const double log_sum = static_cast<double>(max) + ::log(sum);
-  const int64_t t = class_of(targets, row, ignored, cut.length);
+  const int64_t t = class_of(targets, row, ignored, cut.length, note);
   static_cast<C*>(lse)[row] = static_cast<C>(log_sum);
   store<double>(loss, element, row, t == kNone ? 0.0 : log_sum - static_cast<double>(x.at(t)));
 }
@@ -82,7 +88,7 @@ __global__ void __launch_bounds__(kThreads)
 template <class C>
 void launch_nll_in(const ClassLossCall& call, StreamHandle stream) {
   launch(nll_kernel<C>, threads_for(call.cut.rows), stream, StridedRows<C>(call.x),
-         StridedRows<int64_t>(call.target), call.cut, call.ignored, call.loss, call.x.element);
+         StridedRows<int64_t>(call.target), call.cut, call.ignored, call.note, call.loss, call.x.element);
 }
 
 void launch_nll(const ClassLossCall& call, StreamHandle stream) {
@@ -100,7 +106,7 @@ void launch_nll_backward(const ClassLossCall& call, StreamHandle stream) {
 void launch_cross_entropy(const ClassLossCall& call, StreamHandle stream) {
   with_rows(call.x.element, call.x.is_dense, [&]<class Rows>() {
     launch(cross_entropy_kernel<Rows>, row_shape(call.cut), stream, Rows(call.x),
-           StridedRows<int64_t>(call.target), call.cut, call.ignored, call.loss, call.x.element,
+           StridedRows<int64_t>(call.target), call.cut, call.ignored, call.note, call.loss, call.x.element,
            call.lse_out);
   });
 }

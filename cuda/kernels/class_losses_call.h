@@ -2,15 +2,17 @@
 // launchers of cuda/kernels/class_losses.cu take.
 #pragma once
 
+#include "cuda/fault.h"
 #include "cuda/kernels/rows_call.h"
 
 namespace retrograd::cuda {
 
 /// Rows are along the classes; of a target, a gradient of a loss, and lse a row is one element. A target that
-/// is not a class counts for nothing: which of these are errors has been looked at before.
+/// is not a class counts for nothing, and is noted by forward ops if it is not `ignored`.
 struct ClassLossCall {
   RowSide x, target, g, lse, dx;
   int64_t ignored = -100;
+  FaultNote note;
   RowCut cut;
   // Results of each row, one behind the other.
   void *loss = nullptr, *lse_out = nullptr;

@@ -28,8 +28,7 @@ const int64_t* positions(const TensorImpl& index) { return static_cast<const int
 template <class C>
 void set_index(const Call& call, const TensorImpl& index, C& c) {
   c.index = positions(index);
-  c.fault = Gpu::current().faults().note();
-  c.op = reinterpret_cast<uint64_t>(call.op);
+  c.note = Gpu::current().faults().note(*call.op);
 }
 
 // ---- reading ----------------------------------------------------------------------------------------------

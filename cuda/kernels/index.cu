@@ -7,19 +7,10 @@
 #include "cuda/kernels/launch.h"
 // Behind it, since it asks for the target.
 #include "cuda/kernels/grid.h"
+#include "cuda/kernels/note.h"
 
 namespace retrograd::cuda::RG_TARGET {
 namespace {
-
-__device__ inline bool is_in_range(int64_t index, int64_t entries, Fault* fault, uint64_t op) {
-  if (index >= 0 && index < entries) return true;
-  if (atomicCAS(&fault->is_taken, 0u, 1u) == 0u) {
-    fault->index = index;
-    fault->entries = entries;
-    fault->op = op;
-  }
-  return false;
-}
 
 template <class T>
 __global__ void __launch_bounds__(kThreads) gather_kernel(const GatherCall call, const StridedGrid<2> grid) {
@@ -28,7 +19,7 @@ __global__ void __launch_bounds__(kThreads) gather_kernel(const GatherCall call,
     const Offsets<2> at(grid, i);
     const int64_t entry = call.index[at[0]];
     T v{};
-    if (is_in_range(entry, call.entries, call.fault, call.op) && entry != call.blank)
+    if (is_in_range(entry, call.entries, call.note) && entry != call.blank)
       v = static_cast<const T*>(call.x)[at[1] + entry * call.step];
     static_cast<T*>(call.out)[i] = v;
   }
@@ -47,7 +38,7 @@ __global__ void __launch_bounds__(kThreads) target_kernel(const TargetCall call,
     int64_t target = at[1];
     if (call.index) {
       const int64_t entry = call.index[at[0]];
-      const bool goes = is_in_range(entry, call.entries, call.fault, call.op) && entry != call.skip;
+      const bool goes = is_in_range(entry, call.entries, call.note) && entry != call.skip;
       target = goes ? target + entry * call.step : kNowhere;
     }
     call.target[p] = target;
@@ -63,7 +54,7 @@ __global__ void __launch_bounds__(kThreads) flat_kernel(const FlatCall call, con
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < grid.numel; i += step) {
     const int64_t given = call.index[Offsets<1>(grid, i)[0]], entry = given < 0 ? given + call.size : given;
     const bool is_there = entry >= 0 && entry < call.size;
-    if (!is_there) is_in_range(given, call.size, call.fault, call.op);
+    if (!is_there) is_in_range(given, call.size, call.note);
     call.out[i] = (call.is_first ? 0 : call.out[i] * call.size) + (is_there ? entry : 0);
   }
 }

@@ -28,8 +28,7 @@ struct GatherCall {
   Axes<2> dims;   // of the result, with the strides of index and x; x's is 0 where the index stands
   int64_t entries = 0, step = 0;  // of the dim that the index is about
   int64_t blank = kNowhere;       // reads as zero
-  Fault* fault = nullptr;
-  uint64_t op = 0;
+  FaultNote note;
 };
 
 /// target[p] = place of position p + index * step.
@@ -39,8 +38,7 @@ struct TargetCall {
   Axes<2> positions;  // strides of index and of places
   int64_t entries = 0, step = 0;
   int64_t skip = kNowhere;  // an index that goes nowhere
-  Fault* fault = nullptr;
-  uint64_t op = 0;
+  FaultNote note;
 };
 
 /// Parts of src written or added to out at target * unit. A part is `rest`, from where a position of
@@ -69,8 +67,7 @@ struct FlatCall {
   Axes<1> dims;
   int64_t size = 0;
   bool is_first = false;
-  Fault* fault = nullptr;
-  uint64_t op = 0;
+  FaultNote note;
 };
 
 struct IndexLaunchers {

@@ -18,7 +18,6 @@ const ElementwiseRow& copy_row();
 const ReduceRow* reduce_rows();
 const SoftmaxLauncher* softmax_launchers();
 const NormLaunchers& norm_launchers();
-void launch_check(const CheckCall& call, CUstream_st* stream);
 const ClassLossLaunchers& class_loss_launchers();
 const ScanRow* scan_rows();
 const RandomLaunchers& random_launchers();
@@ -43,7 +42,6 @@ const Launchers& launchers() {
                              .reduce = reduce_rows(),
                              .softmax = softmax_launchers(),
                              .norms = &norm_launchers(),
-                             .check = launch_check,
                              .class_losses = &class_loss_launchers(),
                              .scan = scan_rows(),
                              .random = &random_launchers(),

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "cuda/kernels/attention_call.h"
-#include "cuda/kernels/check_call.h"
 #include "cuda/kernels/class_losses_call.h"
 #include "cuda/kernels/convolution_call.h"
 #include "cuda/kernels/elementwise_call.h"
@@ -29,7 +28,6 @@ struct Launchers {
   const ReduceRow* reduce = nullptr;         // a row per Reduction
   const SoftmaxLauncher* softmax = nullptr;  // by SoftmaxKind
   const NormLaunchers* norms = nullptr;
-  CheckLauncher check = nullptr;
   const ClassLossLaunchers* class_losses = nullptr;
   const ScanRow* scan = nullptr;  // a row per ScanKind
   const RandomLaunchers* random = nullptr;

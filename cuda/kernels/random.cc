@@ -1,12 +1,10 @@
 // Draws on a device. See cuda/kernels/random_call.h. Probabilities and deviations that a tensor gives are
 // looked at before, for which the host waits.
 #include <cmath>
-#include <limits>
 
 #include <fmt/format.h>
 
 #include "cuda/gpu.h"
-#include "cuda/kernels/check.h"
 #include "cuda/kernels/launchers.h"
 #include "cuda/kernels/random_call.h"
 #include "cuda/kernels/rows.h"
@@ -32,15 +30,6 @@ void start(const Call& call, Distribution kind, const RandomCall& c) {
   Gpu& gpu = Gpu::current();
   gpu.launchers().random->draw[static_cast<int>(kind)](c, gpu.compute().handle());
   gpu.launched(call.op->name);
-}
-
-// Error(bad_argument) for the first value that is not between least and most.
-void check_values(const Call& call, const TensorImpl& x, double least, double most, const char* text) {
-  CheckCall bounds;
-  bounds.lowest = least;
-  bounds.highest = most;
-  const BadValue bad = first_bad(call, x, bounds);
-  if (bad.place >= 0) fail_call(call, Category::bad_argument, fmt::format(fmt::runtime(text), bad.value));
 }
 
 template <class Op, Distribution kind>
@@ -82,20 +71,19 @@ void bernoulli_number_kernel(const Call& call, TensorImpl* const* outputs) {
 
 void bernoulli_kernel(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl& p = *call.operands[0];
-  check_values(call, p, 0, 1, "the probability {} is outside [0, 1]");
   RandomCall c = call_of(call.attrs_as<ops::Bernoulli::Attrs>().draw, *outputs[0]);
   c.a_side = row_side(p, kAllDims);
+  c.note = Gpu::current().faults().note(*call.op);
   start(call, Distribution::bernoulli, c);
 }
 
 void normal_around_kernel(const Call& call, TensorImpl* const* outputs) {
   const auto& attrs = call.attrs_as<ops::NormalAround::Attrs>();
   const TensorImpl &out = *outputs[0], *std = call.operands[1];
-  if (std && out.numel().raw() > 0)
-    check_values(call, *std, 0, std::numeric_limits<double>::infinity(), "the std {} is negative");
   RandomCall c = call_of(attrs.draw, out);
   c.a_side = row_side(call.operands[0], out.shape(), kAllDims);
   c.b_side = row_side(std, out.shape(), kAllDims);
+  c.note = Gpu::current().faults().note(*call.op);
   c.a = attrs.mean.to_double();
   c.b = attrs.std.to_double();
   start(call, Distribution::normal, c);

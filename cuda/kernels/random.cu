@@ -4,7 +4,11 @@
 // last bits, as log, sin and cos do.
 #include "cuda/kernels/random_call.h"
 
+#include <limits>
+
 #include "cuda/kernels/rows.cuh"
+// Behind it, since it asks for the target.
+#include "cuda/kernels/note.h"
 #include "engine/philox.h"
 
 namespace retrograd::cuda::RG_TARGET {
@@ -89,6 +93,17 @@ __device__ void read_parameter(const StridedRows<C>& side, double number, int64_
     for (int k = 0; k < kPack<C>; ++k) v[k] = static_cast<C>(number);
 }
 
+// Those that a tensor gives.
+template <Distribution kind, class C, int N>
+__device__ void check_parameters(const RandomCall& call, const C (&a)[N], const C (&b)[N]) {
+  for (int k = 0; k < N; ++k) {
+    if constexpr (kind == Distribution::bernoulli)
+      if (call.a_side.data) is_between(a[k], 0, 1, call.note);
+    if constexpr (kind == Distribution::normal)
+      if (call.b_side.data) is_between(b[k], 0, std::numeric_limits<double>::infinity(), call.note);
+  }
+}
+
 template <Distribution kind, class Rows>
 __global__ void __launch_bounds__(kThreads)
     draw_kernel(const Rows out, const StridedRows<typename Rows::C> as,
@@ -101,6 +116,7 @@ __global__ void __launch_bounds__(kThreads)
     C a[N], b[N], v[N];
     read_parameter(as, call.a, block * N, a);
     read_parameter(bs, call.b, block * N, b);
+    check_parameters<kind>(call, a, b);
     draw<kind>(call, block, a, b, v);
     out.row(0).write(block * N, v);
   }

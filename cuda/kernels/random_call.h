@@ -5,6 +5,7 @@
 // the draw's Philox stream (engine/philox.h), as on the CPU.
 #pragma once
 
+#include "cuda/fault.h"
 #include "cuda/kernels/rows_call.h"
 
 namespace retrograd::cuda {
@@ -26,6 +27,7 @@ struct RandomCall {
   uint64_t low = 0, range = 0;               // of integers
   uint32_t chance_high = 0, chance_low = 0;  // of being dropped
   uint64_t seed = 0, offset = 0;
+  FaultNote note;  // of probabilities and deviations that a tensor gives
 };
 using RandomLauncher = void (*)(const RandomCall&, CUstream_st* stream);
 

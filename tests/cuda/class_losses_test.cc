@@ -48,22 +48,16 @@ TEST_CASE("class losses: dims, layouts, dtypes") {
   }
 }
 
-TEST_CASE("class losses: a target that is no class") {
+TEST_CASE("class losses: a target that is no class is reported when the device is waited for") {
   device_on_host();
   const Tensor x = random_numbers({3, 5}, kFloat32).to(kCUDA);
   for (int64_t bad : {int64_t{5}, int64_t{-1}}) {
-    const Tensor t = tensor({0.0, static_cast<double>(bad), 7.0}, {3}, kInt64).to(kCUDA);
-    CHECK_THROWS_WITH(cross_entropy(x, t), Catch::Contains("target " + std::to_string(bad) + " at place 1"));
-    CHECK_THROWS_WITH(nll_loss(x, t), Catch::Contains("is not one of 5 classes"));
+    const Tensor t = tensor({0.0, static_cast<double>(bad), 2.0}, {3}, kInt64).to(kCUDA);
+    const std::string text = "index " + std::to_string(bad) + " is out of range for 5 entries";
+    CHECK_THROWS_WITH(cross_entropy(x, t).item(), Catch::Contains(text));
+    CHECK_THROWS_WITH(nll_loss(x, t).item(), Catch::Contains(text));
+    CHECK_NOTHROW(cross_entropy(x, t, {}, bad).item());
   }
-}
-
-TEST_CASE("class losses: the first bad target of many") {
-  device_on_host();
-  std::vector<double> values(30'000, 1);
-  values[20'001] = values[9'000] = values[29'999] = 3;
-  const Tensor t = tensor(values, {30'000}, kInt64).to(kCUDA);
-  CHECK_THROWS_WITH(nll_loss(zeros({30'000, 3}, {kFloat32, kCUDA}), t), Catch::Contains("at place 9000"));
 }
 
 TEST_CASE("class losses: the loss and its gradient on the device") {

@@ -1,0 +1,39 @@
+// What a kernel does about a value that it must not take: the first is noted (cuda/faults.h), all are told to
+// the caller, who reads zero or writes nothing.
+//
+// Behind cuda/kernels/launch.h.
+#pragma once
+
+#include "cuda/fault.h"
+
+namespace retrograd::cuda::RG_TARGET {
+
+/// Whether this thread is the one that fills in the fault.
+__device__ inline bool takes_note(const FaultNote& note, bool is_index) {
+  if (atomicCAS(&note.fault->is_taken, 0u, 1u) != 0u) return false;
+  note.fault->is_index = is_index;
+  note.fault->op = note.op;
+  return true;
+}
+
+__device__ inline bool is_in_range(int64_t index, int64_t entries, const FaultNote& note) {
+  if (index >= 0 && index < entries) return true;
+  if (takes_note(note, true)) {
+    note.fault->index = index;
+    note.fault->entries = entries;
+  }
+  return false;
+}
+
+/// Not so of nan.
+__device__ inline bool is_between(double value, double least, double most, const FaultNote& note) {
+  if (value >= least && value <= most) return true;
+  if (takes_note(note, false)) {
+    note.fault->value = value;
+    note.fault->least = least;
+    note.fault->most = most;
+  }
+  return false;
+}
+
+}  // namespace retrograd::cuda::RG_TARGET
