@@ -2,6 +2,7 @@
 #include "cuda/on_host/scheduler.h"
 #include "ops/dropout.h"
 #include "tests/cuda/against_cpu.h"
+#include "tests/errors.h"
 
 using namespace retrograd;
 
