@@ -3,8 +3,8 @@
 //   gemm [--threads N...] [--dtype float32|bfloat16...] [--shapes squares|mlp|gpt-char|gpt-124m...]
 //   [--seconds S]
 // Shapes are squares of 64 to 4096 and what a training step of a model multiplies (train/models.h). All sides
-// take turns; with several threads each turn begins with a rest, since the threads of a side wait in loops for
-// some milliseconds after its turn, and with runs that do not count. A JSON line a shape, dtype and number of
+// take turns; with several threads each turn begins with a rest, since the threads of a side wait in loops after
+// its turn (OpenBLAS's for 2^26 cycles), and with runs that do not count. A JSON line a shape, dtype and number of
 // threads:
 //   shapes, m, n, k, layout  "nn"; "tn" where A lies transposed in memory, "nt" where B does
 //   dtype, threads
@@ -85,7 +85,7 @@ class Race {
   static constexpr int kLeastRounds = 3;
   static constexpr double kTurn = 200e-6, kThreadsTurn = 1e-3,
                           kGuess = 100;  // seconds that a turn takes at least, and at what rate
-  static constexpr auto kRest = std::chrono::milliseconds(25);
+  static constexpr auto kRest = std::chrono::milliseconds(80);
 
   // A turn for each side; its time counts if there is something to add it to.
   void round(double* spent) {
