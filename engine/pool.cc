@@ -1,6 +1,9 @@
 // See engine/pool.h. Order: the system, Slab, Heap (locked), what a thread has, the functions. A free block's first words are its links.
 #include "engine/pool.h"
 
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 
 #include <algorithm>
 #include <array>
@@ -22,7 +25,8 @@ using detail::pool_lists;
 
 constexpr size_t kGranule = kPoolGranule, kClasses = kPoolClasses;
 constexpr size_t kSlab = size_t{2} << 20;
-constexpr size_t kKept = size_t{1} << 30;                 // free bytes in the heap that are not given back
+constexpr size_t kFewSlabs = 4;  // beyond them, a thread that has filled one is taken to fill the next, too
+constexpr size_t kKept = size_t{1} << 30;  // free bytes in the heap that are not given back
 constexpr uint32_t kListBytes = 256 << 10;
 
 constexpr uint32_t list_length(size_t cls) {
@@ -49,6 +53,15 @@ struct Range {
   char* cut(size_t size) { return std::exchange(next, next + size); }
   bool has(size_t size) const { return static_cast<size_t>(end - next) >= size; }
 };
+
+// Has the system give all of a slab's memory at once, for less than a fault of each page costs. A kernel that cannot refuses, and pages come
+// one by one.
+void populate([[maybe_unused]] void* slab) {
+#ifdef __linux__
+  constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE of Linux 5.14, which headers may not have yet
+  madvise(slab, kSlab, kPopulateWrite);
+#endif
+}
 
 // Never destroyed: blocks of static lifetime are freed after it would have been.
 class Heap {
@@ -77,7 +90,7 @@ class Heap {
   }
   /// Where to cut, in exchange for a range in which `size` bytes have no room.
   Range exchange_range(Range old, size_t size) {
-    std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     if (old.next) close(old);
     while (!left_.empty()) {
       const Range range = left_.back();
@@ -90,6 +103,9 @@ class Heap {
     void* p = std::aligned_alloc(kSlab, kSlab);
     if (!p) detail::fail_allocation(kSlab);
     slabs_.push_back(new (p) Slab);
+    const bool will_be_filled = old.next && slabs_.size() > kFewSlabs;
+    lock.unlock();
+    if (will_be_filled) populate(p);
     return {static_cast<char*>(p) + kGranule, static_cast<char*>(p) + kSlab};
   }
   /// For a thread that is past its end, without its lists.

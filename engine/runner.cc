@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "ir/bookkeeping.h"
+#include "ops/elementwise.h"
 
 namespace retrograd {
 
@@ -46,10 +47,48 @@ bool accumulate_in_place(const Call& call, Tensor* results) {
   return true;
 }
 
+constexpr int64_t kFewElements = 2048;  // beyond them a kernel's own cutting into chunks is worth its start
+constexpr size_t kFewOperands = 3;
+
+bool has_type_and_strides(const TensorImpl& x, const TensorImpl& of) {
+  if (x.dtype() != of.dtype() || !(x.device() == of.device()) || x.rank() != of.rank()) return false;
+  for (int i = 0; i < x.rank(); ++i) {
+    const int64_t size = x.shape()[i].raw();
+    if (size != of.shape()[i].raw() || (size > 1 && x.strides()[i] != of.strides()[i])) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 void Runner::emit(const Call& call, Tensor* results) {
-  return call.op->run_on_host ? call.op->run_on_host(call, results) : run(call, results);
+  if (call.op->run_on_host) return call.op->run_on_host(call, results);
+  if (call.op->infer != ops::infer_elementwise || !run_on_few(call, *results)) run(call, results);
+}
+
+// An elementwise op on a few elements of operands that are alike, one behind the other: its result is like them, and the inner loop of the
+// kernel is all that runs. What a small op costs are the questions of its type rule, of the executor and of the kernel, which mostly have
+// this answer. False with nothing done where they have another.
+bool Runner::run_on_few(const Call& call, Tensor& result) {
+  if (call.operands.empty() || call.operands.size() > kFewOperands) return false;
+  const TensorImpl* first = call.operands[0];
+  if (!first || first->graph || first->device().type != DeviceType::CPU) return false;
+  const int64_t elements = first->contiguous_numel();
+  if (elements < 0 || elements > kFewElements) return false;
+  const void* in[kFewOperands] = {first->data()};
+  for (size_t i = 1; i < call.operands.size(); ++i) {
+    const TensorImpl* x = call.operands[i];
+    if (!x || x->graph || !has_type_and_strides(*x, *first)) return false;
+    in[i] = x->data();
+  }
+  const SpanKernel span = executor_->find_span(call.op, first->dtype());
+  if (!span) return false;
+  RefPtr<TensorImpl> cell = TensorImpl::make();
+  cell->set_type(first->dtype(), first->device(), first->shape());
+  executor_->allocate(*cell);
+  span(cell->data(), in, elements, call.attrs);
+  result = Tensor(std::move(cell));
+  return true;
 }
 
 void Runner::run(const Call& call, Tensor* results) {

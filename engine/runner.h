@@ -15,6 +15,7 @@ class Runner final : public Emitter {
   Values values() const override { return Values::computed; }
 
  private:
+  bool run_on_few(const Call& call, Tensor& result);
   void run(const Call& call, Tensor* results);
 
   Executor* executor_;
