@@ -178,26 +178,47 @@ inline Vec<float> expm1(Vec<float> x) {
   return through_double([](Vec<double> w) { return expm1(w); }, x);
 }
 
+/// log(1 + f) - f for |f| < 0.42.
+template <class T>
+[[gnu::always_inline]] inline Vec<T> log_tail(Vec<T> f) {
+  const Vec<T> s = f / (2 + f);
+  const Vec<T> z = s * s;
+  const Vec<T> half_square = 0.5 * f * f;
+  return s * (half_square + z * polynomial(z, ExpLogConstants<T>::log_tail)) - half_square;
+}
+
+/// Normal x = 2^k * (1 + f) > 0 with |f| < 0.42.
+template <class T>
+struct BinaryParts {
+  using Bits = typename Vec<T>::Bits;
+
+  [[gnu::always_inline]] explicit BinaryParts(Vec<T> x) {
+    constexpr int mantissa = Format<T>::mantissa;
+    const Bits root_half = Vec<T>(static_cast<T>(0x1.6a09e667f3bcdp-1)).bits();
+    const Bits shifted = x.bits() + (Vec<T>(1).bits() - root_half);
+    f = Vec<T>((shifted & (((Bits{} + 1) << mantissa) - 1)) + root_half) - 1;
+    exponent = shifted >> mantissa;
+    // An integer in the low bits of 2^mantissa becomes a floating point number by one subtraction.
+    const Vec<T> two_to_mantissa = static_cast<T>(int64_t{1} << mantissa);
+    biased = Vec<T>(exponent | two_to_mantissa.bits()) - two_to_mantissa;
+  }
+
+  Bits exponent;  // k + bias
+  Vec<T> biased;
+  Vec<T> f;
+};
+
 /// x = 2^k * (1 + f) for finite x > 0, and log(1 + f) = f + tail with |f| < 0.42.
 template <class T>
 struct LogParts {
   [[gnu::always_inline]] explicit LogParts(Vec<T> x) {
     using Bits = typename Vec<T>::Bits;
     constexpr int mantissa = Format<T>::mantissa;
-    const Bits lowest_exponent = (Bits{} + 1) << mantissa;
-    const Mask<T> subnormal = x < Vec<T>(lowest_exponent);
-    x = select(subnormal, x * static_cast<T>(int64_t{1} << (mantissa + 1)), x);
-    const Bits root_half = Vec<T>(static_cast<T>(0x1.6a09e667f3bcdp-1)).bits();
-    const Bits shifted = x.bits() + (Vec<T>(1).bits() - root_half);
-    f = Vec<T>((shifted & (lowest_exponent - 1)) + root_half) - 1;
-    // An integer in the low bits of 2^mantissa becomes a floating point number by one subtraction.
-    const Vec<T> two_to_mantissa = static_cast<T>(int64_t{1} << mantissa);
-    const Vec<T> exponent = Vec<T>((shifted >> mantissa) | two_to_mantissa.bits()) - two_to_mantissa;
-    k = exponent - select(subnormal, Format<T>::bias + mantissa + 1, Format<T>::bias);
-    const Vec<T> s = f / (2 + f);
-    const Vec<T> z = s * s;
-    const Vec<T> half_square = 0.5 * f * f;
-    tail = s * (half_square + z * polynomial(z, ExpLogConstants<T>::log_tail)) - half_square;
+    const Mask<T> subnormal = x < Vec<T>((Bits{} + 1) << mantissa);
+    const BinaryParts<T> p(select(subnormal, x * static_cast<T>(int64_t{1} << (mantissa + 1)), x));
+    k = p.biased - select(subnormal, Format<T>::bias + mantissa + 1, Format<T>::bias);
+    f = p.f;
+    tail = log_tail(f);
   }
 
   Vec<T> k;
@@ -253,8 +274,17 @@ inline Vec<double> log1p(Vec<double> x) {
   return select(x == 0, x, result);
 }
 
+/// With 2^k near 1 + x: k log 2 + log(1 + f) for f = 2^-k (1 + x) - 1, rounded once.
 inline Vec<float> log1p(Vec<float> x) {
-  return through_double([](Vec<double> w) { return log1p(w); }, x);
+  using C = ExpLogConstants<float>;
+  constexpr uint32_t bias = Format<float>::bias;
+  const Vec<float> u = 1 + x;
+  const BinaryParts<float> p(u);
+  const Vec<float> inverse((2 * bias - p.exponent) << Format<float>::mantissa);  // of 2^k, for k < bias
+  const Vec<float> f = select(x < 0x1p30f, fused(x, inverse, inverse - 1), p.f);
+  const Vec<float> k = p.biased - static_cast<float>(bias);
+  const Vec<float> result = k * C::ln2_high + (f + (log_tail(f) + k * C::ln2_low));
+  return copysign(log_ends(u, result), x);
 }
 
 /// 1 / (1 + e^-x), written with e^-|x| so that it neither overflows nor loses small results.
@@ -318,13 +348,12 @@ inline Vec<float> acosh(Vec<float> x) {
   return through_double([](Vec<double> w) { return acosh(w); }, x);
 }
 
-inline Vec<double> atanh(Vec<double> x) {
-  const Vec<double> a = abs(x);
-  return copysign(0.5 * log1p((a + a) / (1 - a)), x);
-}
-
-inline Vec<float> atanh(Vec<float> x) {
-  return through_double([](Vec<double> w) { return atanh(w); }, x);
+template <class T>
+Vec<T> atanh(Vec<T> x) {
+  const Vec<T> a = abs(x);
+  const Vec<T> twice = a + a;
+  const Vec<T> y = fused(twice, a / (1 - a), twice);  // 2 a / (1 - a)
+  return select(a > 1, static_cast<T>(__builtin_nan("")), copysign(static_cast<T>(0.5) * log1p(y), x));
 }
 
 /// C's pow, special cases included (pow(x, 0) = pow(1, y) = 1 also for NaN).

@@ -217,7 +217,7 @@ TEST_CASE("logarithms") {
   check_function("log2", 1.8, 1.8, ranges, [](auto x) { return log2(x); });
   check_function("log10", 0.51, 1.8, ranges, [](auto x) { return log10(x); });
   check_double_range("log", 1.0, {-1074, 1023, true}, [](auto x) { return log(x); });
-  check_function("log1p", 0.51, 1.0, {{-1, 2}, {-126, 0, true}, {0, 1e10}}, [](auto x) { return log1p(x); });
+  check_function("log1p", 1.5, 1.0, {{-1, 2}, {-126, 0, true}, {0, 1e10}}, [](auto x) { return log1p(x); });
 }
 
 TEST_CASE("hyperbolic functions") {
@@ -228,7 +228,7 @@ TEST_CASE("hyperbolic functions") {
   check_function("tanh", 1.5, 1.5, {{-2, 2}, {-21, 21}, {-126, 0, true}}, [](auto x) { return tanh(x); });
   check_function("asinh", 0.51, 1.8, {{-2, 2}, {-120, 120, true}}, [](auto x) { return asinh(x); });
   check_function("acosh", 0.51, 2.3, {{1, 3}, {1, 1e12}}, [](auto x) { return acosh(x); });
-  check_function("atanh", 0.51, 2.0, {{-1, 1}, {-100, 0, true}}, [](auto x) { return atanh(x); });
+  check_function("atanh", 1.9, 2.0, {{-1, 1}, {-100, 0, true}}, [](auto x) { return atanh(x); });
 }
 
 TEST_CASE("circular functions") {
