@@ -34,6 +34,7 @@ const KernelTable& table() {
     add_attention_kernels(*made);
     add_convolution_kernels(*made);
     add_grid_kernels(*made);
+    add_cpu_kernels(*made);
     return made;
   }();
   return all;

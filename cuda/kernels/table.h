@@ -37,5 +37,6 @@ void add_matmul_kernels(KernelTable& table);
 void add_attention_kernels(KernelTable& table);
 void add_convolution_kernels(KernelTable& table);
 void add_grid_kernels(KernelTable& table);
+void add_cpu_kernels(KernelTable& table);
 
 }  // namespace retrograd::cuda

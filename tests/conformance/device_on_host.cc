@@ -1,14 +1,28 @@
-// The host in a device's place: see tests/conformance/device.h.
+// The host in a device's place: see tests/conformance/device.h. Its memory is guarded: what the CPU touches of it is an error, as on a machine
+// with a device.
 #include "cuda/executor.h"
 #include "cuda/kernels/launchers.h"
+#include "cuda/on_host/scheduler.h"
 #include "tests/conformance/device.h"
 #include "tests/cuda/host_driver.h"
 
 namespace retrograd::conformance {
+namespace {
+
+struct Driver final : on_host::Gate {
+  cuda::HostDriver memory;
+  void open() override { memory.open(); }
+  void close() override { memory.close(); }
+};
+
+}  // namespace
 
 void prepare_device() {
-  static cuda::HostDriver* driver = new cuda::HostDriver;  // never destroyed, as the devices
-  cuda::use_driver(*driver, cuda::host_code::launchers());
+  static Driver& driver = *new Driver;  // never destroyed, as the devices
+  driver.memory.guard();
+  on_host::set_gate(driver);
+  cuda::use_driver(driver.memory, cuda::host_code::launchers());
+  cuda::gpu_of(0).set_debug(true);
 }
 
 }  // namespace retrograd::conformance
