@@ -90,13 +90,13 @@ __global__ void __launch_bounds__(kThreads) claim_kernel(const PutCall call) {
 struct PutGrid {
   StridedGrid<1> positions;
   StridedGrid<2> rest;
-  Quotient part;
+  Divider part;
   int64_t numel;
 };
 
 PutGrid put_grid(const PutCall& call) {
   const int64_t numel = call.positions.numel * call.rest.numel;
-  return {grid_of(call.positions), grid_of(call.rest), Quotient(call.rest.numel, numel), numel};
+  return {grid_of(call.positions), grid_of(call.rest), Divider(call.rest.numel, numel), numel};
 }
 
 template <class T>

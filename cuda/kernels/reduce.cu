@@ -144,8 +144,8 @@ __global__ void __launch_bounds__(kThreads)
   const int lane = call.rows_first ? thread / rows_of_block : thread % call.lanes;
   const int row_of_block = call.rows_first ? thread % rows_of_block : thread / call.lanes;
   const int64_t row = static_cast<int64_t>(blockIdx.x) * rows_of_block + row_of_block;
-  const int64_t part = (along.numel + call.splits - 1) / call.splits, begin = blockIdx.y * part;
-  const int64_t end = begin + part < along.numel ? begin + part : along.numel;
+  const int64_t begin = blockIdx.y * call.part;
+  const int64_t end = begin + call.part < along.numel ? begin + call.part : along.numel;
 
   Partial<V> mine = nothing<kind, V>();
   if (row < rows.numel) {

@@ -119,9 +119,8 @@ template <ScanKind kind, class C, class F>
 __device__ Step<Accumulated<C>> walk(const Team& team, const RowCut& cut, const Elements<kind, C>& row,
                                      const F& f) {
   using A = Accumulated<C>;
-  const int64_t first = team.begin - int64_t{team.lane} * kPack<C>, n = cut.length;
-  const int64_t packs = (n + kPack<C> - 1) / kPack<C>, part = (packs + cut.splits - 1) / cut.splits;
-  const int64_t last = first + part * kPack<C> < n ? first + part * kPack<C> : n;
+  const int64_t first = team.begin - int64_t{team.lane} * kPack<C>;
+  const int64_t last = first + cut.part < cut.length ? first + cut.part : cut.length;
   const bool is_there = team.row < cut.rows;
   Step<A> carry = no_step<kind, A>();
   for (int64_t base = first; base < last; base += team.step) {

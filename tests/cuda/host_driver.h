@@ -16,6 +16,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cuda/driver.h"
 
@@ -54,7 +55,10 @@ class HostDriver final : public Driver {
   const char* text(Status status) override {
     return status == kMemoryAllocation ? "out of memory" : "something failed";
   }
-  Status use(int) override { return kSuccess; }
+  Status use(int device) override {
+    used_devices.push_back(device);
+    return kSuccess;
+  }
   Status memory_info(size_t* free, size_t* total) override {
     *free = capacity - used;
     *total = capacity;
@@ -131,6 +135,7 @@ class HostDriver final : public Driver {
   std::function<std::unique_ptr<Blas>()> make_blas;  // what open_blas() gives
 
   int pinned_made = 0;
+  std::vector<int> used_devices;  // of the calls of use()
 
  private:
   static constexpr size_t kPage = 4096;
