@@ -1,4 +1,4 @@
-// Ops that a device leaves to the CPU: factorisations of matrices and what is made of them, and draws of places by weight.
+// Ops that a device leaves to the CPU: factorisations of matrices and what is made of them.
 //
 // Operands go to the CPU, its kernel runs, results come back: two waits of the host for the device. These are chains of small dependent
 // steps, of which a device has a library (cuSOLVER), not kernels that are read in a page; none is linked. Errors are the CPU's own, at once.
@@ -8,7 +8,6 @@
 #include "cuda/gpu.h"
 #include "engine/runner.h"
 #include "ops/linalg.h"
-#include "ops/sampling.h"
 #include "ops/shape_ops.h"
 
 namespace retrograd::cuda {
@@ -56,9 +55,6 @@ void set_all(KernelTable& table, ops::OpList<Ops...>) {
 
 }  // namespace
 
-void add_cpu_kernels(KernelTable& table) {
-  set_all(table, ops::LinalgOps{});
-  set_all(table, ops::OpList<ops::Multinomial>{});
-}
+void add_linalg_kernels(KernelTable& table) { set_all(table, ops::LinalgOps{}); }
 
 }  // namespace retrograd::cuda
