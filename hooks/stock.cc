@@ -108,7 +108,7 @@ struct Int8Format {
   static Tensor in_blocks(const Tensor& x) {
     const int64_t n = x.numel(), blocks = (n + kInt8Block - 1) / kInt8Block;
     if (n % kInt8Block == 0) return reshape(x, {blocks, kInt8Block});
-    const Tensor filled = zeros({blocks, kInt8Block}, {kFloat32, x.device()});
+    const Tensor filled = zeros({blocks, kInt8Block});
     view(narrow(view(filled, {-1}), 0, 0, n), x.sizes()).copy_(x);
     return filled;
   }

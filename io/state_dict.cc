@@ -19,7 +19,7 @@ void save(const StateDict& state, const std::string& path, const SafetensorsMeta
   for (const auto& [name, tensor] : state) {
     if (!tensor.defined())
       fail(Category::bad_argument, "save", fmt::format("{} is undefined", printable(name)), where);
-    dense.push_back(contiguous(Operand(tensor, where)).cpu());
+    dense.push_back(contiguous(Operand(tensor, where)));
     sources.push_back({name, tensor.dtype(), tensor.sizes(), dense.back().raw_data(where)});
   }
   write_safetensors(path, sources, metadata);

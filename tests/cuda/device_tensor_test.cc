@@ -129,12 +129,22 @@ TEST_CASE_METHOD(Device0, "out of memory leaves everything as it was") {
   CHECK((x * 2).to_vector()[999] == 2);
 }
 
+TEST_CASE_METHOD(Device0, "tensors of two devices are not mixed") {
+  const Tensor a = ones({2}, there), b = ones({2});
+  CHECK(text_of([&] { a + b; }).find("different devices") != std::string::npos);
+}
+
 TEST_CASE_METHOD(Device0, "a device that is not there is refused with the reason") {
   CHECK(text_of([&] { ones({2}).to(Device(kCUDA, 5)); }).find("there are 1 devices") != std::string::npos);
   driver.count_status = 35;
   CHECK(text_of([&] { ones({2}).to(Device(kCUDA, 1)); }).find("no CUDA device: no driver") !=
         std::string::npos);
   driver.count_status = 0;
+}
+
+TEST_CASE_METHOD(Device0, "an op without a kernel is refused by name") {
+  CHECK(text_of([&] { cumsum(ones({2}, there), 0); }).find("the cuda executor has no kernel for it") !=
+        std::string::npos);
 }
 
 namespace {

@@ -111,24 +111,3 @@ TEST_CASE_METHOD(Device0, "all other mixtures are refused, before anything is re
   CHECK(is_refused([&] { compile([](const Tensor& a, const Tensor& b) { return cat({a, b}); })(host, x); }));
   CHECK(is_refused([&] { x.add_(host); }));
 }
-
-namespace {
-
-struct Strange {
-  using Attrs = ops::NoAttrs;
-  static constexpr std::string_view name = "strange", doc = "nothing that anybody computes",
-                                    no_derivative = "there is none", example = "f32[3] : f32[3]";
-  static constexpr uint32_t traits = Trait::pure | Trait::checks;
-  static constexpr int8_t arity = 1;
-  static void infer(const Call& call, TensorImpl* const* outputs) {
-    const TensorImpl& x = *call.operands[0];
-    outputs[0]->set_type(x.dtype(), x.device(), x.shape());
-  }
-};
-
-}  // namespace
-
-TEST_CASE_METHOD(Device0, "an op without a kernel is refused by name") {
-  CHECK_THROWS_WITH(emit(ops::info<Strange>, {x}, nullptr),
-                    Catch::Contains("the cuda executor has no kernel for it"));
-}
