@@ -45,7 +45,8 @@ cat "$@" | c++filt | awk -v limits="$limits" '
     sub(/\047 for .*/, "", name)
     registers = spilled = stack = 0
   }
-  /bytes stack frame/ { stack = $1; spilled = $5 + $9 }
+  # Of the kernel and of functions that it calls.
+  /bytes stack frame/ { if ($1 > stack) stack = $1 + 0; spilled += $5 + $9 }
   /Used [0-9]+ registers/ { match($0, /Used [0-9]+/); registers = substr($0, RSTART + 5, RLENGTH - 5) + 0 }
   END {
     finish()
