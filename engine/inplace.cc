@@ -235,8 +235,8 @@ void check_result(const TensorImpl& self, const Tensor& result, std::string_view
     refuse(Category::shape_mismatch, name,
            fmt::format("the result is {}, which does not fit", describe(result)), self, where);
   if (!(result.device() == self.device()))
-    refuse(Category::bad_argument, name,
-           fmt::format("the result is {}, on another device", describe(result)), self, where);
+    refuse(Category::bad_argument, name, fmt::format("the result is {}, on another device", describe(result)),
+           self, where);
 }
 
 // ---- history ---------------------------------------------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ __device__ void weigh(C* scores, RowSums<C, T>& rows) {
 
 // Blocks: tiles of queries and matrices; parts of the value's columns.
 template <class C>
-__global__ void __launch_bounds__(kThreads) forward_kernel(const Attention<C> a) {
+__global__ void __launch_bounds__(kThreads, kLeastBlocks) forward_kernel(const Attention<C> a) {
   using T = AttentionTiles<C>;
   __shared__ T tiles;
   __shared__ C weights[T::kTile * T::kStep];

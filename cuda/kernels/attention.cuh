@@ -27,7 +27,11 @@ struct Attention {
   Divider of_matrix;  // queries by those of a matrix
   C scale;
 
-  explicit Attention(const AttentionCall& c) : call(c), batch(c.batches), of_matrix(c.queries, c.queries * c.batches), scale(static_cast<C>(c.scale)) {
+  explicit Attention(const AttentionCall& c)
+      : call(c),
+        batch(c.batches),
+        of_matrix(c.queries, c.queries * c.batches),
+        scale(static_cast<C>(c.scale)) {
     for (int d = 0; d < c.batch_rank; ++d) {
       int64_t stride[AttentionCall::kSides];
       for (int s = 0; s < AttentionCall::kSides; ++s) stride[s] = c.side[s].batch[d];

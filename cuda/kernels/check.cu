@@ -13,7 +13,8 @@ RG_HD inline bool is_good(const CheckCall& call, int64_t v) {
 RG_HD inline bool is_good(const CheckCall& call, double v) { return v >= call.lowest && v <= call.highest; }
 
 template <class C>
-__global__ void __launch_bounds__(kThreads) check_kernel(const CheckCall call, const StridedGrid<1> grid) {
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
+    check_kernel(const CheckCall call, const StridedGrid<1> grid) {
   constexpr int64_t kNone = INT64_MAX;
   __shared__ int64_t first[kThreads];
   const auto thread = static_cast<int>(threadIdx.x);

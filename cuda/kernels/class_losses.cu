@@ -16,7 +16,7 @@ RG_HD inline int64_t class_of(const StridedRows<int64_t>& targets, int64_t row, 
 }
 
 template <class C>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
     nll_kernel(const StridedRows<C> xs, const StridedRows<int64_t> targets, const RowCut cut,
                const int64_t ignored, void* loss, const Element element) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <class Rows>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
     nll_backward_kernel(const StridedRows<typename Rows::C> gs, const StridedRows<int64_t> targets,
                         const Rows dxs, const RowCut cut, const int64_t ignored) {
   using C = typename Rows::C;
@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <class Rows>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
     cross_entropy_kernel(const Rows xs, const StridedRows<int64_t> targets, const RowCut cut,
                          const int64_t ignored, void* loss, const Element element, void* lse) {
   using C = typename Rows::C;
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <class Rows>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
     cross_backward_kernel(const StridedRows<typename Rows::C> gs, const Rows xs,
                           const StridedRows<int64_t> targets, const StridedRows<typename Rows::C> lses,
                           const Rows dxs, const RowCut cut, const int64_t ignored) {

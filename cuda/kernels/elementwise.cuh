@@ -82,7 +82,7 @@ __device__ void write_some(const Pack<T, N>& pack, int n, T* to) {
 
 // Elements [at, at + n) of one thread, n <= N; all N at once where they are there.
 template <class Op, class T, int N>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
     direct_kernel(const DirectCall<T, Op::arity> call, const typename Op::Attrs attrs) {
   using C = typename Computed<T>::Type;
   using V = typename NumberOf<C>::Type;
@@ -119,21 +119,20 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <class Op, class C>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
     any_kernel(const StridedCall<C, Op::arity> call, const typename Op::Attrs attrs) {
   using V = typename NumberOf<C>::Type;
-  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
-  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < call.grid.numel;
-       i += step) {
-    const Offsets<Op::arity + 1> at(call.grid, i);
-    V x[Op::arity];
-    for (int k = 0; k < Op::arity; ++k)
-      x[k] = V(call.in[k].data ? load<C>(call.in[k].data, call.in[k].element, at[k + 1]) : call.number);
-    if constexpr (gives_bool<Op>)
-      store<bool>(call.out.data, call.out.element, at[0], truth(apply<Op>(x, attrs)));
-    else
-      store<C>(call.out.data, call.out.element, at[0], apply<Op>(x, attrs).v);
-  }
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= call.grid.numel) return;
+  const Offsets<Op::arity + 1> at(call.grid, i);
+  V x[Op::arity];
+#pragma unroll
+  for (int k = 0; k < Op::arity; ++k)
+    x[k] = V(call.in[k].data ? load<C>(call.in[k].data, call.in[k].element, at[k + 1]) : call.number);
+  if constexpr (gives_bool<Op>)
+    store<bool>(call.out.data, call.out.element, at[0], truth(apply<Op>(x, attrs)));
+  else
+    store<C>(call.out.data, call.out.element, at[0], apply<Op>(x, attrs).v);
 }
 
 template <class Op>

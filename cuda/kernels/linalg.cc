@@ -1,11 +1,12 @@
 // Ops that a device leaves to the CPU: factorisations of matrices and what is made of them.
 //
-// Operands go to the CPU, its kernel runs, results come back: two waits of the host for the device. These are chains of small dependent
-// steps, of which a device has a library (cuSOLVER), not kernels that are read in a page; none is linked. Errors are the CPU's own, at once.
+// Operands go to the CPU, its kernel runs, results come back: two waits of the host for the device. These are
+// chains of small dependent steps, of which a device has a library (cuSOLVER), not kernels that are read in a
+// page; none is linked. Errors are the CPU's own, at once.
 #include <vector>
 
-#include "cuda/kernels/table.h"
 #include "cuda/gpu.h"
+#include "cuda/kernels/table.h"
 #include "engine/runner.h"
 #include "ops/linalg.h"
 #include "ops/shape_ops.h"
@@ -43,8 +44,9 @@ void cpu_kernel(const Call& call, TensorImpl* const* outputs) {
   cpu.launch(cpu.find(call.op), there, results.data());
   for (int i = 0; i < call.outputs; ++i) {
     RG_ASSERT(outputs[i]->is_contiguous());
-    Gpu::current().upload(outputs[i]->data(), results[static_cast<size_t>(i)]->data(),
-                          outputs[i]->numel().raw() * static_cast<int64_t>(element_size(outputs[i]->dtype())));
+    Gpu::current().upload(
+        outputs[i]->data(), results[static_cast<size_t>(i)]->data(),
+        outputs[i]->numel().raw() * static_cast<int64_t>(element_size(outputs[i]->dtype())));
   }
 }
 

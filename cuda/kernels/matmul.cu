@@ -21,10 +21,8 @@ struct Product {
   Divider of_matrix, of_row;  // by the results of a matrix, of a row
   Sum<C> alpha, beta;
 
-  explicit Product(const MatmulCall& c) : call(c),
-                                          batch(c.batches),
-                                          of_matrix(c.m * c.n, c.m * c.n * c.batches),
-                                          of_row(c.n, c.m * c.n) {
+  explicit Product(const MatmulCall& c)
+      : call(c), batch(c.batches), of_matrix(c.m * c.n, c.m * c.n * c.batches), of_row(c.n, c.m * c.n) {
     for (int d = 0; d < c.batch_rank; ++d) {
       int64_t stride[MatmulCall::kSides];
       for (int s = 0; s < MatmulCall::kSides; ++s) stride[s] = c.side[s].batch[d];
@@ -67,7 +65,7 @@ struct Factor {
 
 // Blocks: tiles of a row of tiles, rows of tiles, matrices.
 template <class C>
-__global__ void __launch_bounds__(kThreads) tile_kernel(const Product<C> p) {
+__global__ void __launch_bounds__(kThreads, kLeastBlocks) tile_kernel(const Product<C> p) {
   using T = Tiles<Sum<C>, kTile>;
   __shared__ T tiles;
   const MatmulCall& call = p.call;
@@ -105,7 +103,7 @@ struct Result {
 
 // Block (x, y): results [x * results of a block, ...), part y.
 template <class C>
-__global__ void __launch_bounds__(kThreads) thin_kernel(const Product<C> p) {
+__global__ void __launch_bounds__(kThreads, kLeastBlocks) thin_kernel(const Product<C> p) {
   using S = Sum<C>;
   __shared__ S found[kThreads];
   const MatmulCall& call = p.call;
@@ -141,7 +139,7 @@ __global__ void __launch_bounds__(kThreads) thin_kernel(const Product<C> p) {
 }
 
 template <class C>
-__global__ void __launch_bounds__(kThreads) add_parts_kernel(const Product<C> p) {
+__global__ void __launch_bounds__(kThreads, kLeastBlocks) add_parts_kernel(const Product<C> p) {
   const int64_t result = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (result >= p.call.m * p.call.n * p.call.batches) return;
   const Sum<C>* parts = static_cast<const Sum<C>*>(p.call.partials) + result * p.call.splits;

@@ -90,7 +90,7 @@ __device__ void read_parameter(const StridedRows<C>& side, double number, int64_
 }
 
 template <Distribution kind, class Rows>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
     draw_kernel(const Rows out, const StridedRows<typename Rows::C> as,
                 const StridedRows<typename Rows::C> bs, const RandomCall call, const int64_t n) {
   using C = typename Rows::C;
@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
     integers_kernel(const StridedRows<int64_t> out, const RandomCall call, const int64_t n) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t block = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; block * 2 < n;
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // Lower halves of words first; where 16 bits do not settle a choice, is_chosen() does.
 template <class Rows>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
     dropout_kernel(const Rows out, const Rows x, const RandomCall call, const int64_t n) {
   using C = typename Rows::C;
   constexpr int N = Rows::N;

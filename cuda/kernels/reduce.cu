@@ -136,7 +136,7 @@ RG_HD void write(const ReduceCall& call, int64_t row, const Partial<V>& p) {
 
 // Block (x, y): rows [x * rows of a block, ...), part y.
 template <Reduction kind, class C>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
     reduce_kernel(const ReduceCall call, const StridedGrid<1> rows, const StridedGrid<1> along) {
   using V = typename Accumulated<C>::Type;
   __shared__ Partial<V> found[kThreads];
@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <Reduction kind, class V>
-__global__ void __launch_bounds__(kThreads) merge_kernel(const ReduceCall call) {
+__global__ void __launch_bounds__(kThreads, kLeastBlocks) merge_kernel(const ReduceCall call) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (row >= call.rows.numel) return;
   const Partial<V>* parts = static_cast<const Partial<V>*>(call.partials) + row * call.splits;

@@ -1,6 +1,6 @@
-// multinomial on a device: running sums, or arrival times that are sorted (cuda/kernels/sampling.cu). Weights are looked at before, for which
-// the host waits. The numbers are the CPU's; sums are added in another order, so that a number at the border of two places may fall to the
-// other one.
+// multinomial on a device: running sums, or arrival times that are sorted (cuda/kernels/sampling.cu). Weights
+// are looked at before, for which the host waits. The numbers are the CPU's; sums are added in another order,
+// so that a number at the border of two places may fall to the other one.
 #include "ops/sampling.h"
 
 #include <algorithm>
@@ -35,7 +35,8 @@ Tensor made(const Call& call, const Tensor& x, typename Op::Attrs attrs, Tensor*
 // The weights as rows of dense doubles.
 Tensor weights_of(const Call& call) {
   const Tensor given{RefPtr<TensorImpl>(call.operands[0])};
-  return given.dtype() == kFloat64 ? made<ops::Clone>(call, given, {}) : made<ops::To>(call, given, {kFloat64});
+  return given.dtype() == kFloat64 ? made<ops::Clone>(call, given, {})
+                                   : made<ops::To>(call, given, {kFloat64});
 }
 
 void check_weights(const Call& call, const Tensor& weights) {
@@ -43,7 +44,8 @@ void check_weights(const Call& call, const Tensor& weights) {
   finite.highest = std::numeric_limits<double>::max();
   const BadValue bad = first_bad(call, weights.impl(), finite);
   if (bad.place >= 0)
-    fail_call(call, Category::bad_argument, fmt::format("the weight {} is negative, nan or infinite", bad.value));
+    fail_call(call, Category::bad_argument,
+              fmt::format("the weight {} is negative, nan or infinite", bad.value));
 }
 
 // How many weights of each row are above zero: at least one, and without replacement one for each sample.
@@ -54,8 +56,9 @@ void check_counts(const Call& call, const Tensor& weights) {
   for (const double count : counts.to_vector()) least = std::min(least, static_cast<int64_t>(count));
   if (least == 0) fail_call(call, Category::bad_argument, "the weights of a row sum to zero");
   if (!attrs.replacement && least < attrs.samples.raw())
-    fail_call(call, Category::bad_argument,
-              fmt::format("{} samples without replacement of {} weights above zero", attrs.samples.raw(), least));
+    fail_call(
+        call, Category::bad_argument,
+        fmt::format("{} samples without replacement of {} weights above zero", attrs.samples.raw(), least));
 }
 
 void multinomial(const Call& call, TensorImpl* const* outputs) {
@@ -94,8 +97,6 @@ void multinomial(const Call& call, TensorImpl* const* outputs) {
 
 }  // namespace
 
-void add_sampling_kernels(KernelTable& table) {
-  table.set(&ops::info<ops::Multinomial>, multinomial);
-}
+void add_sampling_kernels(KernelTable& table) { table.set(&ops::info<ops::Multinomial>, multinomial); }
 
 }  // namespace retrograd::cuda

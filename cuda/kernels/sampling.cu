@@ -1,5 +1,6 @@
-// Choices among places by weights; the method is that of cpu/kernels/sampling.cc. With replacement a thread looks up the number of a sample in
-// the running sums; without, a thread gives a category its arrival time, and the times are sorted elsewhere.
+// Choices among places by weights; the method is that of cpu/kernels/sampling.cc. With replacement a thread
+// looks up the number of a sample in the running sums; without, a thread gives a category its arrival time,
+// and the times are sorted elsewhere.
 #include "cuda/kernels/sampling_call.h"
 
 #include "cuda/kernels/launch.h"
@@ -11,13 +12,13 @@
 namespace retrograd::cuda::RG_TARGET {
 namespace {
 
-__global__ void __launch_bounds__(kThreads) find_kernel(const SamplingCall call, const Divider of_row) {
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
+    find_kernel(const SamplingCall call, const Divider of_row) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= call.rows * call.samples) return;
   const int64_t start = of_row(i) * call.length;
   const double* const sums = call.sums + start;
-  const double at =
-      uniform_double(call.seed, call.offset, static_cast<uint64_t>(i)) * sums[call.length - 1];
+  const double at = uniform_double(call.seed, call.offset, static_cast<uint64_t>(i)) * sums[call.length - 1];
   int64_t low = 0, high = call.length;
   while (low < high) {
     const int64_t middle = (low + high) / 2;
@@ -32,7 +33,7 @@ __global__ void __launch_bounds__(kThreads) find_kernel(const SamplingCall call,
 }
 
 // A category of weight zero never arrives.
-__global__ void __launch_bounds__(kThreads) arrive_kernel(const SamplingCall call) {
+__global__ void __launch_bounds__(kThreads, kLeastBlocks) arrive_kernel(const SamplingCall call) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= call.rows * call.length) return;
   const double weight = call.weights[i];

@@ -133,7 +133,7 @@ __device__ Step<Accumulated<C>> walk(const Team& team, const RowCut& cut, const 
 }
 
 template <ScanKind kind, class C>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
     parts_kernel(const ScanSides<kind, C> sides, const RowCut cut, Step<Accumulated<C>>* partials) {
   const Team team = Team::of<kPack<C>>(cut);
   const auto row = sides.row(team.safe_row(cut), cut.length);
@@ -142,7 +142,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <ScanKind kind, class C>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
     scan_kernel(const ScanSides<kind, C> sides, const RowCut cut, const Step<Accumulated<C>>* partials) {
   using A = Accumulated<C>;
   const Team team = Team::of<kPack<C>>(cut);
@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // y[i] = x[i - 1] in the direction of the scan.
 template <class C>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
     shift_kernel(const ScanSides<ScanKind::shift, C> sides, const RowCut cut) {
   const Team team = Team::of<kPack<C>>(cut);
   const auto row = sides.row(team.safe_row(cut), cut.length);

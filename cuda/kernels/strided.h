@@ -1,8 +1,9 @@
 // Strided tensors in a kernel: from the number of an element to its place in each of several tensors.
 //
-// An index is taken apart by division by the sizes, and a division is a multiplication by a number that is found before the launch (Granlund
-// and Montgomery, Division by invariant integers using multiplication, 1994): of 32 bits below 2^31 elements, of 64 bits beyond. The device
-// has no 64-bit division: it would be a function call, for which registers are spilled.
+// An index is taken apart by division by the sizes, and a division is a multiplication by a number that is
+// found before the launch (Granlund and Montgomery, Division by invariant integers using multiplication,
+// 1994): of 32 bits below 2^31 elements, of 64 bits beyond. The device has no 64-bit division: it would be a
+// function call, for which registers are spilled.
 #pragma once
 
 #include "cuda/kernels/elements.h"

@@ -117,8 +117,9 @@ __device__ void multiply_terms(const Left& left, const Right& right, int64_t beg
   }
 }
 
-/// Calls f(row, column, sum) for the thread's sums, by their places in the tile. f may be large: its code is there once, and sums are picked
-/// by comparing, since an array with an index that is not known to the compiler would lie in memory.
+/// Calls f(row, column, sum) for the thread's sums, by their places in the tile. f may be large: its code is
+/// there once, and sums are picked by comparing, since an array with an index that is not known to the
+/// compiler would lie in memory.
 template <class T, class F>
 __device__ void for_sums(const typename T::Own& sum, const F& f) {
   const int thread = static_cast<int>(threadIdx.x), y = thread / T::kAcross, x = thread % T::kAcross;
@@ -134,7 +135,8 @@ __device__ void for_sums(const typename T::Own& sum, const F& f) {
   }
 }
 
-/// Which tile of which matrix of a batch a block computes: blockIdx.x counts tiles along rows, then rows of tiles, then matrices.
+/// Which tile of which matrix of a batch a block computes: blockIdx.x counts tiles along rows, then rows of
+/// tiles, then matrices.
 struct TilePlace {
   int64_t row, column, matrix;
 };

@@ -1,5 +1,6 @@
-// The host in a device's place: see tests/conformance/device.h. Its memory is guarded: what the CPU touches of it is an error, as on a machine
-// with a device. Not under AddressSanitizer, which looks for pointers in all memory at the end.
+// The host in a device's place: see tests/conformance/device.h. Its memory is guarded: what the CPU touches
+// of it is an error, as on a machine with a device. Not under AddressSanitizer, which looks for pointers in
+// all memory at the end.
 #include "cuda/executor.h"
 #include "cuda/kernels/launchers.h"
 #include "cuda/on_host/scheduler.h"

@@ -1,5 +1,5 @@
-// Tensors of several devices in one call: what is brought to the device of the others, as in PyTorch, and what is refused. The device is the
-// host's memory.
+// Tensors of several devices in one call: what is brought to the device of the others, as in PyTorch, and
+// what is refused. The device is the host's memory.
 #include "ops/indexing.h"
 #include "tests/cuda/device_on_host.h"
 

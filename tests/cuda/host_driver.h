@@ -1,11 +1,12 @@
-// HostDriver: a Driver without a device, for tests. Memory is the host's, of a size that the test chooses; copies run at once; each call can
-// be made to fail. Events fire when they are recorded, or, with `holds_events`, when the test lets them.
+// HostDriver: a Driver without a device, for tests. Memory is the host's, of a size that the test chooses;
+// copies run at once; each call can be made to fail. Events fire when they are recorded, or, with
+// `holds_events`, when the test lets them.
 //
-// With guard() the memory is accessible within copies, and between open() and close(), alone: what touches it elsewhere ends with a
-// segmentation fault, as it would if a device's memory were meant.
+// With guard() the memory is accessible within copies, and between open() and close(), alone: what touches it
+// elsewhere ends with a segmentation fault, as it would if a device's memory were meant.
 //
-// `log` has what was asked of streams, a line each ("copy 16 on 1", "record e0 on 2", "wait e0 on 1"): streams and events go by the order in
-// which they were made.
+// `log` has what was asked of streams, a line each ("copy 16 on 1", "record e0 on 2", "wait e0 on 1"):
+// streams and events go by the order in which they were made.
 #pragma once
 
 #include <sys/mman.h>
@@ -142,7 +143,8 @@ class HostDriver final : public Driver {
 
   void protect(int access) {
     if (!is_guarded_) return;
-    for (const auto& [memory, bytes] : sizes_) ::mprotect(memory, (bytes + kPage - 1) / kPage * kPage, access);
+    for (const auto& [memory, bytes] : sizes_)
+      ::mprotect(memory, (bytes + kPage - 1) / kPage * kPage, access);
   }
 
   template <class H>
