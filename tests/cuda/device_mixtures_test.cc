@@ -111,3 +111,13 @@ TEST_CASE_METHOD(Device0, "all other mixtures are refused, before anything is re
   CHECK(is_refused([&] { compile([](const Tensor& a, const Tensor& b) { return cat({a, b}); })(host, x); }));
   CHECK(is_refused([&] { x.add_(host); }));
 }
+
+TEST_CASE_METHOD(Device0, "gradcheck and jacobian work where their inputs are") {
+  const Tensor a = tensor({0.5, -1, 2, 1.5}, {2, 2}, {kFloat64, kCUDA}).t().requires_grad_();
+  const Tensor b = tensor({0.25, 3}, {kFloat64, kCUDA}).requires_grad_();
+  const auto f = [](const Tensors& x) { return Tensors{retrograd::tanh(mv(x[0], x[1])) * x[1]}; };
+  CHECK(autograd::gradcheck(f, {a, b}).passed);
+  CHECK(autograd::gradgradcheck(f, {a, b}).passed);
+  const auto wrong = [&](const Tensors& x) { return Tensors{f(x)[0] + x[1].detach()}; };
+  CHECK(!autograd::gradcheck(wrong, {a, b}, {.raise = false}).passed);
+}
