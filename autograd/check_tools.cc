@@ -20,16 +20,16 @@ double Numbers::next() {
   return z & 1 ? size : -size;
 }
 
-Tensor Numbers::like(const Shape& shape) {
+Tensor Numbers::like(const Shape& shape, Device device) {
   std::vector<double> values(static_cast<size_t>(shape.numel().value()));
   for (double& v : values) v = next();
-  return tensor(values, shape, {kFloat64});
+  return tensor(values, shape, {kFloat64, device});
 }
 
-Tensor unit(const Shape& shape, size_t at) {
+Tensor unit(const Shape& shape, size_t at, Device device) {
   std::vector<double> values(static_cast<size_t>(shape.numel().value()));
   values[at] = 1;
-  return tensor(values, shape, {kFloat64});
+  return tensor(values, shape, {kFloat64, device});
 }
 
 std::string index_text(const Tensor& t, size_t element) {
@@ -50,7 +50,7 @@ bool same_bits(const Tensor& a, const Tensor& b) {
   if (a.defined() != b.defined()) return false;
   if (!a.defined()) return true;
   if (!(a.impl().type() == b.impl().type())) return false;
-  const Tensor x = a.detach().contiguous(), y = b.detach().contiguous();
+  const Tensor x = a.detach().contiguous().cpu(), y = b.detach().contiguous().cpu();
   return std::memcmp(x.raw_data(), y.raw_data(), static_cast<size_t>(x.nbytes())) == 0;
 }
 
@@ -73,7 +73,7 @@ Tensor strided_leaf(const Tensor& input) {
   const std::vector<double> values = input.detach().to_vector();
   std::vector<double> memory(static_cast<size_t>(extent));
   for (size_t e = 0; e < places.size(); ++e) memory[static_cast<size_t>(places[e])] = values[e];
-  const Tensor buffer = tensor(memory, {extent}, {kFloat64});
+  const Tensor buffer = tensor(memory, {extent}, {kFloat64, input.device()});
   return as_strided(buffer, input.sizes(), input.strides(), 0).detach().requires_grad_();
 }
 

@@ -16,14 +16,14 @@ class Numbers {
   /// Of either sign, between 0.5 and 1.5 in size, with many bits set.
   double next();
   /// Contiguous float64.
-  Tensor like(const Shape& shape);
+  Tensor like(const Shape& shape, Device device);
 
  private:
   uint64_t state_;
 };
 
 /// Float64: 1 at one place in row-major order, 0 elsewhere.
-Tensor unit(const Shape& shape, size_t at);
+Tensor unit(const Shape& shape, size_t at, Device device);
 /// "[1,2]": the place of an element in row-major order.
 std::string index_text(const Tensor& t, size_t element);
 /// The numbers of a derivative; zeros where it is undefined.
@@ -32,7 +32,7 @@ std::vector<double> values_of(const Tensor& t, const Tensor& like);
 bool same_bits(const Tensor& a, const Tensor& b);
 /// Offset in memory, from the first element, of each element in row-major order.
 std::vector<int64_t> places_of(const Tensor& t);
-/// A float64 leaf with the values and strides of `input`, on memory of its own.
+/// A float64 leaf with the values, strides and device of `input`, on memory of its own.
 Tensor strided_leaf(const Tensor& input);
 
 }  // namespace retrograd::autograd::check

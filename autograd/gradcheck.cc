@@ -19,11 +19,12 @@ std::vector<std::string> numbered(std::string_view what, size_t count) {
   return names;
 }
 
-Tensor random_cotangent(Numbers& numbers, const Shape& shape, bool non_contiguous) {
-  if (!non_contiguous || shape.rank() < 2) return numbers.like(shape);
+Tensor random_cotangent(Numbers& numbers, const Tensor& y, bool non_contiguous) {
+  const Shape& shape = y.impl().shape();
+  if (!non_contiguous || shape.rank() < 2) return numbers.like(shape, y.device());
   Shape swapped = shape;
   std::swap(swapped[0], swapped[shape.rank() - 1]);
-  return transpose(numbers.like(swapped), 0, -1);
+  return transpose(numbers.like(swapped, y.device()), 0, -1);
 }
 
 }  // namespace
@@ -49,9 +50,8 @@ GradcheckResult gradgradcheck(const VectorFunction& f, const Tensors& inputs, co
       if (!cotangents.empty() && nth >= cotangents.size())
         fail(Category::cotangent_mismatch, "gradgradcheck",
              fmt::format("{} cotangents are too few", cotangents.size()), where);
-      const Tensor w = cotangents.empty()
-                           ? random_cotangent(numbers, y[o].impl().shape(), options.non_contiguous_cotangents)
-                           : cotangents[nth];
+      const Tensor w = cotangents.empty() ? random_cotangent(numbers, y[o], options.non_contiguous_cotangents)
+                                          : cotangents[nth];
       point.push_back(w.detach().requires_grad_());
       names.inputs.push_back(fmt::format("the cotangent of output {}", o));
       outputs.push_back(o);

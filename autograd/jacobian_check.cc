@@ -147,13 +147,14 @@ Jacobian JacobianCheck::by_differences(const Tensors& y) {
     double* memory = v.x.data_ptr<double>();
     for (size_t e = 0; e < v.places.size(); ++e) {
       if (v.first[e] != e) continue;
-      double& number = memory[v.places[e]];
-      const double at = number;
-      number = at + options_.eps;
+      // Not a view of x: what has saved x is not to see that it was written to.
+      const Tensor number = from_blob(memory + v.places[e], {}, {kFloat64, v.x.device()});
+      const double at = number.item<double>();
+      number.fill_(at + options_.eps);
       const auto above = values();
-      number = at - options_.eps;
+      number.fill_(at - options_.eps);
       const auto below = values();
-      number = at;
+      number.fill_(at);
       for (size_t o = 0; o < y.size(); ++o)
         for (size_t r = 0; r < above[o].size(); ++r)
           jacobian[o][k].at(r, e) = (above[o][r] - below[o][r]) / (2 * options_.eps);
@@ -166,7 +167,7 @@ Jacobian JacobianCheck::by_reverse(const Tensors& y) {
   Jacobian jacobian = empty_jacobian(y);
   for (size_t o = 0; o < y.size(); ++o)
     for (size_t r = 0; r < static_cast<size_t>(y[o].numel()); ++r) {
-      const Tensors row = gradients({y[o]}, {unit(y[o].impl().shape(), r)});
+      const Tensors row = gradients({y[o]}, {unit(y[o].impl().shape(), r, y[o].device())});
       for (size_t k = 0; k < row.size(); ++k) {
         const std::vector<double> values = values_of(row[k], variables_[k].x);
         std::copy(values.begin(), values.end(), jacobian[o][k].values.begin() + r * values.size());
@@ -180,7 +181,7 @@ Jacobian JacobianCheck::by_forward(const Tensors& y) {
   for (size_t k = 0; k < variables_.size(); ++k)
     for (size_t e = 0; e < variables_[k].places.size(); ++e) {
       Tensors directions(inputs_.size());
-      directions[variables_[k].input] = unit(variables_[k].x.impl().shape(), e);
+      directions[variables_[k].input] = unit(variables_[k].x.impl().shape(), e, variables_[k].x.device());
       const JvpResult column = jvp(f_, inputs_, directions, where_);
       for (size_t o = 0; o < y.size(); ++o) {
         const std::vector<double> values = values_of(column.tangents[outputs_[o]], y[o]);
@@ -216,8 +217,8 @@ void JacobianCheck::compare(Jacobian analytic, Jacobian& numeric, const Tensors&
 
 void JacobianCheck::check_dot(const Tensors& y, Jacobian& jacobian) {
   Tensors w, t(inputs_.size());
-  for (const Tensor& output : y) w.push_back(numbers_.like(output.impl().shape()));
-  for (const Variable& v : variables_) t[v.input] = numbers_.like(v.x.impl().shape());
+  for (const Tensor& output : y) w.push_back(numbers_.like(output.impl().shape(), output.device()));
+  for (const Variable& v : variables_) t[v.input] = numbers_.like(v.x.impl().shape(), v.x.device());
   const Tensors reverse = gradients(y, w);
   const JvpResult forward = jvp(f_, inputs_, t, where_);
   double w_jt = 0, jw_t = 0, size = 0;
@@ -242,7 +243,7 @@ void JacobianCheck::check_undefined(const Tensors& y) {
   for (size_t o = 0; o < y.size() && y.size() > 1; ++o) {
     Tensors w;
     for (const Tensor& output : y)
-      w.push_back(w.size() == o ? numbers_.like(output.impl().shape()) : zeros_like(output));
+      w.push_back(w.size() == o ? numbers_.like(output.impl().shape(), output.device()) : zeros_like(output));
     const Tensors alone = gradients({y[o]}, {w[o]}), with_zeros = gradients(y, w);
     for (size_t k = 0; k < variables_.size(); ++k) {
       const Variable& v = variables_[k];
@@ -259,7 +260,7 @@ void JacobianCheck::check_undefined(const Tensors& y) {
 
 void JacobianCheck::check_repeatable(const Tensors& y) {
   Tensors w;
-  for (const Tensor& output : y) w.push_back(numbers_.like(output.impl().shape()));
+  for (const Tensor& output : y) w.push_back(numbers_.like(output.impl().shape(), output.device()));
   const Tensors again = evaluate();
   for (size_t o = 0; o < y.size(); ++o)
     if (!same_bits(y[o], again[o]))

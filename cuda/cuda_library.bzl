@@ -35,11 +35,25 @@ def _gencode(name):
 def _host_flag(flag):
     return flag if flag.startswith("-std=") else "-Xcompiler=" + flag.replace(",", "\\,")
 
+# Runs its arguments but the first, a file that keeps what is printed: all is shown but ptxas' notes on kernels.
+_RUN_NVCC = """
+log=$1
+shift
+"$@" 2>"$log"
+status=$?
+grep -vE '^ptxas info|bytes stack frame|^$' "$log" >&2
+exit $status
+"""
+
 def _compile(ctx, cc, context, src):
-    """One nvcc action; gives the object file."""
+    """One nvcc action; gives the object file, and ptxas' notes: registers and spilled bytes of each kernel."""
     obj = ctx.actions.declare_file("_objs/{}/{}.o".format(ctx.label.name, src.basename))
+    notes = ctx.actions.declare_file("_objs/{}/{}.ptxas".format(ctx.label.name, src.basename))
     args = ctx.actions.args()
+    args.add(notes)
+    args.add(CUDA_PATH + "/bin/nvcc")
     args.add_all(["-c", src, "-o", obj, "-O3", "-Xcompiler=-fPIC", "-Xcudafe=--display_error_number"])
+    args.add("--resource-usage")
     args.add("-ccbin", cc.compiler_executable)
 
     # In a sandbox every nvcc has the same process number, and so the same names for temporary files in /tmp.
@@ -53,16 +67,16 @@ def _compile(ctx, cc, context, src):
     args.add_all(context.system_includes, before_each = "-isystem")
     args.add_all(ctx.attr.copts)
     inputs = [src, ctx.file._version] + ctx.files.hdrs
-    ctx.actions.run(
-        executable = CUDA_PATH + "/bin/nvcc",
+    ctx.actions.run_shell(
+        command = _RUN_NVCC,
         arguments = [args],
         inputs = depset(inputs, transitive = [context.headers, cc.all_files]),
-        outputs = [obj],
+        outputs = [obj, notes],
         env = {"PATH": "/usr/bin:/bin"},
         mnemonic = "Nvcc",
         progress_message = "Compiling {} with nvcc".format(src.short_path),
     )
-    return obj
+    return struct(object = obj, notes = notes)
 
 def _impl(ctx):
     if not CUDA_PATH:
@@ -71,7 +85,8 @@ def _impl(ctx):
     cc = ctx.attr._cc_toolchain[cc_common.CcToolchainInfo]
     dep_infos = [dep[CcInfo] for dep in ctx.attr.deps]
     context = cc_common.merge_cc_infos(cc_infos = dep_infos).compilation_context
-    objects = depset([_compile(ctx, cc, context, src) for src in ctx.files.srcs])
+    compiled = [_compile(ctx, cc, context, src) for src in ctx.files.srcs]
+    objects = depset([c.object for c in compiled])
     features = cc_common.configure_features(
         ctx = ctx,
         cc_toolchain = cc,
@@ -90,7 +105,8 @@ def _impl(ctx):
     compilation_context = cc_common.create_compilation_context(headers = depset(ctx.files.hdrs))
     own = CcInfo(compilation_context = compilation_context, linking_context = linking_context)
     merged = cc_common.merge_cc_infos(direct_cc_infos = [own], cc_infos = dep_infos)
-    return [DefaultInfo(files = objects), merged]
+    notes = OutputGroupInfo(ptxas = depset([c.notes for c in compiled]))
+    return [DefaultInfo(files = objects), notes, merged]
 
 _cuda_library = rule(
     implementation = _impl,

@@ -26,6 +26,7 @@ const KernelTable& table() {
     add_class_loss_kernels(*made);
     add_scan_kernels(*made);
     add_random_kernels(*made);
+    add_sampling_kernels(*made);
     add_rearrange_kernels(*made);
     add_index_kernels(*made);
     add_sort_kernels(*made);
@@ -34,6 +35,7 @@ const KernelTable& table() {
     add_attention_kernels(*made);
     add_convolution_kernels(*made);
     add_grid_kernels(*made);
+    add_linalg_kernels(*made);
     return made;
   }();
   return all;

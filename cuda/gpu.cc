@@ -9,6 +9,7 @@ namespace retrograd::cuda {
 namespace {
 
 constinit thread_local Gpu* current_gpu = nullptr;
+constinit thread_local const Gpu* device_of_thread = nullptr;  // what cudaSetDevice was called for
 
 // Pinned memory of a copy: larger ones go in pieces of this size.
 constexpr int64_t kPiece = int64_t{32} << 20;
@@ -37,11 +38,15 @@ Gpu::Gpu(Driver& driver, int index, const Launchers& launchers)
       to_device_(driver, health_),
       to_host_(driver, health_),
       debug_(is_asked_for("RETROGRAD_CUDA_DEBUG")),
-      allows_tf32_(is_asked_for("RETROGRAD_CUDA_TF32")) {}
+      allows_tf32_(is_asked_for("RETROGRAD_CUDA_TF32")) {
+  device_of_thread = this;
+}
 
 void Gpu::begin() {
   health_.require();
+  if (device_of_thread == this) return;
   health_.check(driver_.use(index_), "choosing the device");
+  device_of_thread = this;
 }
 
 void Gpu::launched(std::string_view op) {

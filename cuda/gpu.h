@@ -38,7 +38,9 @@ class Gpu {
   Stream& to_device() { return to_device_; }
   Stream& to_host() { return to_host_; }
 
-  /// To be called before work is given to the device on this thread: makes it the thread's device; DeviceError when it is lost.
+  /// To be called before work is given to the device on this thread: makes it the thread's device, unless
+  /// this function made it that before; DeviceError when it is lost. Other code that calls cudaSetDevice on
+  /// this thread puts the device back, as libraries do.
   void begin();
   /// To be called behind a launch on the compute stream, with the name of the op. DeviceError.
   void launched(std::string_view op);

@@ -234,6 +234,9 @@ void check_result(const TensorImpl& self, const Tensor& result, std::string_view
   if (!(result.impl().shape() == self.shape()))
     refuse(Category::shape_mismatch, name,
            fmt::format("the result is {}, which does not fit", describe(result)), self, where);
+  if (!(result.device() == self.device()))
+    refuse(Category::bad_argument, name, fmt::format("the result is {}, on another device", describe(result)),
+           self, where);
 }
 
 // ---- history ---------------------------------------------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ class Original {
     fail(Category::hook_bad_result, "recompute", text);
   }
   uint64_t hash(const Tensor& tensor) const {
-    const Tensor block = contiguous(order_.flatten(tensor));
+    const Tensor block = contiguous(order_.flatten(tensor)).cpu();
     return XXH3_64bits(block.raw_data(), static_cast<size_t>(block.nbytes()));
   }
 

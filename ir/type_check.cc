@@ -120,6 +120,7 @@ std::string TypeChecker::handle_problem(const Node& node) const {
 }
 
 void infer_types(const Call& call, TensorImpl* const* results) {
+  check_devices(call);
   if (call.op->infer)
     call.op->infer(call, results);
   else

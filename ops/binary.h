@@ -157,7 +157,8 @@ namespace retrograd::ops {
 Tensor Pow::chain(const Point& p, int i, const Tensor& t) {
   const Operand a = p.in(0), b = p.in(1);
   if (i == 0) return where(eq(b, 0), 0, t * (b * pow(a, b - 1)));
-  const Tensor base = a.is_scalar() ? scalar_tensor(a.scalar(), p.type(1).dtype, p.where()) : a.tensor();
+  const Tensor base =
+      a.is_scalar() ? scalar_tensor(a.scalar(), {p.type(1).dtype, p.type(1).device}, p.where()) : a.tensor();
   return t * where(logical_and(eq(base, 0), ge(b, 0)), 0, p.out() * log(base));
 }
 

@@ -57,6 +57,13 @@ std::string operand_text(std::span<const Operand> operands) {
   return text;
 }
 
+// Where a call is computed: on the device of the first tensor that is not on the CPU.
+Device device_of(std::span<const Operand> operands) {
+  for (const Operand& x : operands)
+    if (!x.is_scalar() && !(x.tensor().device() == kCPU)) return x.tensor().device();
+  return kCPU;
+}
+
 }  // namespace
 
 ScalarType compute_dtype(const Typing& t, std::span<const Operand> operands, SourceLocation where) {
@@ -92,6 +99,7 @@ void prepare(Prepared& out, const Typing& t, std::span<const Operand> operands, 
   const ScalarType dtype = compute_dtype(t, operands, where);
   if (std::ranges::all_of(operands, &Operand::is_scalar))
     fail(Category::bad_argument, t.op.name, "at least one operand must be a tensor", where);
+  const Device device = device_of(operands);
   bool number_allowed = t.op.has_scalar_operand;
   for (size_t i = 0; i < operands.size(); ++i) {
     if (operands[i].is_scalar() && number_allowed) {
@@ -99,9 +107,10 @@ void prepare(Prepared& out, const Typing& t, std::span<const Operand> operands, 
       number_allowed = false;  // the attribute holds one
       continue;
     }
-    Tensor x =
-        operands[i].is_scalar() ? scalar_tensor(operands[i].scalar(), dtype, where) : operands[i].tensor();
+    Tensor x = operands[i].is_scalar() ? scalar_tensor(operands[i].scalar(), {dtype, device}, where)
+                                       : operands[i].tensor();
     if (x.dtype() != dtype && static_cast<int>(i) >= t.first) x = to(Operand(x, where), dtype);
+    if (x.dim() == 0 && x.device() == kCPU) x = to(Operand(x, where), device);
     out.tensors[i] = std::move(x);
     out.operands[i] = out.tensors[i].get();
   }

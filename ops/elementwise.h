@@ -137,7 +137,7 @@ struct Comparison : Binary {
 };
 
 #ifndef RG_FORMULAS
-/// Operands made ready for an elementwise call: promoted; at most one is a number.
+/// Operands made ready for an elementwise call: promoted, and on one device; at most one is a number.
 struct Prepared {
   static constexpr int kMax = 3;
   Tensor tensors[kMax];
@@ -156,12 +156,14 @@ inline constexpr Typing typing{info<Op>, Op::promotion, Op::integers, Op::boolea
 /// The dtype that an op computes in. Error(dtype_mismatch) for operands that do not promote or that it is not
 /// defined for.
 ScalarType compute_dtype(const Typing& typing, std::span<const Operand> operands, SourceLocation where);
-/// Promotes. Error(dtype_mismatch) as above.
+/// Promotes, and brings tensors of the CPU without dims to the device of the others. Error(dtype_mismatch) as
+/// above.
 void prepare(Prepared& out, const Typing& typing, std::span<const Operand> operands, SourceLocation where);
 
 /// True when two tensors can go into a call as they are.
 inline bool is_ready(const TensorImpl& a, const TensorImpl& b) {
-  return a.dtype() == b.dtype() && is_floating(a.dtype()) && !is_float8(a.dtype());
+  return a.dtype() == b.dtype() && a.device() == b.device() && is_floating(a.dtype()) &&
+         !is_float8(a.dtype());
 }
 
 /// The public function of an elementwise op: rg::tanh(x), rg::mul(a, b), rg::leaky_relu(x, 0.2).

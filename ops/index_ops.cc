@@ -338,7 +338,8 @@ Tensor masked_fill(Operand x, const Tensor& mask, Operand value) {
     if (shape_of(value).rank() != 0)
       fail(Category::bad_dim, "masked_fill",
            fmt::format("the value is {}, not a number", describe(value.tensor())), x.where());
-    v = expand_to(Operand(to(Operand(value.tensor(), x.where()), from.dtype()), x.where()), shape);
+    const Tensor cast = to(Operand(value.tensor(), x.where()), from.dtype());
+    v = expand_to(Operand(to(Operand(cast, x.where()), from.device()), x.where()), shape);
   }
   const ops::MaskedFill::Attrs attrs{value.is_scalar() ? value.scalar() : Scalar(0)};
   return ops::emit<ops::MaskedFill>({from.get(), where_to.get(), v.get()}, attrs, x.where());

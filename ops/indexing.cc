@@ -48,17 +48,22 @@ struct DimIndices {
   }
 };
 
-// Puts the item `index` at dim `d` of a tensor of `shape`; returns how many dims it takes.
-int place_index(DimIndices& dims, const Shape& shape, int d, const Tensor& index, SourceLocation where) {
+// Puts the item `index` at dim `d` of a tensor of `shape`; returns how many dims it takes. An item on the CPU
+// serves tensors of any device.
+int place_index(DimIndices& dims, const TensorImpl& x, int d, const Tensor& index, SourceLocation where) {
+  const auto here = [&](const Tensor& t) {
+    return t.device() == kCPU ? to(Operand(t, where), x.device()) : t;
+  };
   if (index.dtype() != kBool) {
-    dims.of[static_cast<size_t>(d)] = ops::as_index(index, "index", where);
+    dims.of[static_cast<size_t>(d)] = here(ops::as_index(index, "index", where));
     return 1;
   }
+  const Shape& shape = x.shape();
   for (int i = 0; i < index.dim(); ++i)
     if (!(shape_of(index)[i] == shape[d + i]))
       fail(Category::shape_mismatch, "index",
            fmt::format("the mask is {}, the dims there are {}", describe(index), to_string(shape)), where);
-  const Tensor positions = nonzero(Operand(index, where));
+  const Tensor positions = here(nonzero(Operand(index, where)));
   for (int i = 0; i < index.dim(); ++i)
     dims.of[static_cast<size_t>(d + i)] = select(Operand(positions, where), 1, i);
   return static_cast<int>(index.dim());
@@ -112,7 +117,7 @@ Resolved resolve(Operand x, const Indices& index, std::string_view op) {
     }
   }
   Resolved r{y, {Tensors(static_cast<size_t>(y.impl().rank()))}};
-  for (const auto& [dim, t] : tensors) place_index(r.dims, shape_of(y), dim, t, x.where());
+  for (const auto& [dim, t] : tensors) place_index(r.dims, y.impl(), dim, t, x.where());
   if (y.is_same(x.tensor()) && !r.dims.any()) r.view = alias(x);
   return r;
 }
@@ -234,6 +239,7 @@ const Tensor& setitem_(const Tensor& self, const Indices& index, Operand value) 
     from = scalar_tensor(value.scalar(), {self.dtype(), self.device()}, where);
   else
     from = without_leading_ones(to(Operand(value.tensor(), where), self.dtype()), where);
+  if (from.dim() == 0) from = to(Operand(from, where), self.device());
   if (r.dims.any()) {
     apply_inplace(
         r.view, [&](const Tensor& old) { return Indexed(old, r.dims, where).write(from, false); },

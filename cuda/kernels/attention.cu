@@ -52,14 +52,15 @@ __device__ void weigh(C* scores, RowSums<C, T>& rows) {
 
 // Blocks: tiles of queries and matrices; parts of the value's columns.
 template <class C>
-__global__ void __launch_bounds__(kThreads) forward_kernel(const Attention<C> a) {
+__global__ void __launch_bounds__(kThreads, kLeastBlocks) forward_kernel(const Attention<C> a) {
   using T = AttentionTiles<C>;
   __shared__ T tiles;
   __shared__ C weights[T::kTile * T::kStep];
   __shared__ RowSums<C, T> rows;
   const AttentionCall& call = a.call;
-  const int64_t down = (call.queries + T::kTile - 1) / T::kTile, first = blockIdx.x % down * T::kTile;
-  const int64_t matrix = blockIdx.x / down, column = static_cast<int64_t>(blockIdx.y) * T::kTile;
+  const TilePlace place = tile_of_block<T>(call.queries, 1);
+  const int64_t first = place.row, matrix = place.matrix;
+  const int64_t column = static_cast<int64_t>(blockIdx.y) * T::kTile;
   const typename Attention<C>::Places base(a.batch, matrix);
   const int thread = static_cast<int>(threadIdx.x), y = thread / T::kAcross, x = thread % T::kAcross;
   const int64_t keys = call.is_causal && first + T::kTile < call.keys ? first + int64_t{T::kTile} : call.keys;

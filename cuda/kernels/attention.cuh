@@ -24,16 +24,18 @@ template <class C>
 struct Attention {
   AttentionCall call;
   StridedGrid<AttentionCall::kSides> batch;
+  Divider of_matrix;  // queries by those of a matrix
   C scale;
 
-  explicit Attention(const AttentionCall& c) : call(c), scale(static_cast<C>(c.scale)) {
-    batch.numel = c.batches;
-    batch.rank = c.batch_rank;
-    batch.is_wide = c.batches >= (int64_t{1} << 31);
+  explicit Attention(const AttentionCall& c)
+      : call(c),
+        batch(c.batches),
+        of_matrix(c.queries, c.queries * c.batches),
+        scale(static_cast<C>(c.scale)) {
     for (int d = 0; d < c.batch_rank; ++d) {
-      batch.size[d] = c.batch_size[d];
-      if (!batch.is_wide) batch.divider[d] = Divider(static_cast<uint32_t>(c.batch_size[d]));
-      for (int s = 0; s < AttentionCall::kSides; ++s) batch.stride[d][s] = c.side[s].batch[d];
+      int64_t stride[AttentionCall::kSides];
+      for (int s = 0; s < AttentionCall::kSides; ++s) stride[s] = c.side[s].batch[d];
+      batch.add(c.batch_size[d], stride);
     }
   }
   using Places = Offsets<AttentionCall::kSides>;

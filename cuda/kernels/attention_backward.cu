@@ -13,13 +13,13 @@ namespace {
 
 // A warp for each query: g . out.
 template <class C>
-__global__ void __launch_bounds__(kThreads) delta_kernel(const Attention<C> a) {
+__global__ void __launch_bounds__(kThreads, kLeastBlocks) delta_kernel(const Attention<C> a) {
   const AttentionCall& call = a.call;
   const int64_t query = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x % 32);
   if (query >= call.batches * call.queries) return;  // all lanes of a warp
-  const typename Attention<C>::Places base(a.batch, query / call.queries);
-  const int64_t row = query % call.queries;
+  const int64_t matrix = a.of_matrix(query), row = query - matrix * call.queries;
+  const typename Attention<C>::Places base(a.batch, matrix);
   const BatchMatrix &g = call.side[AttentionCall::kG], &out = call.side[AttentionCall::kOut];
   const C* const left = static_cast<const C*>(g.data) + base[AttentionCall::kG] + row * g.row;
   const C* const right = static_cast<const C*>(out.data) + base[AttentionCall::kOut] + row * out.row;
@@ -72,7 +72,7 @@ __device__ void backward_weights(const Attention<C>& a, const typename Attention
 
 // Blocks: tiles of the operand's rows and matrices; parts of its columns.
 template <class C, Of of>
-__global__ void __launch_bounds__(kThreads) backward_kernel(const Attention<C> a, C* result) {
+__global__ void __launch_bounds__(kThreads, kLeastBlocks) backward_kernel(const Attention<C> a, C* result) {
   using T = AttentionTiles<C>;
   __shared__ T tiles;
   __shared__ C weights[T::kTile * T::kStep];
@@ -83,8 +83,9 @@ __global__ void __launch_bounds__(kThreads) backward_kernel(const Attention<C> a
                                          : AttentionCall::kG;
   const int64_t rows = by_query ? call.queries : call.keys, others = by_query ? call.keys : call.queries;
   const int64_t columns = of == Of::value ? call.width : call.depth;
-  const int64_t down = (rows + T::kTile - 1) / T::kTile, first = blockIdx.x % down * T::kTile;
-  const int64_t matrix = blockIdx.x / down, column = static_cast<int64_t>(blockIdx.y) * T::kTile;
+  const TilePlace place = tile_of_block<T>(rows, 1);
+  const int64_t first = place.row, matrix = place.matrix;
+  const int64_t column = static_cast<int64_t>(blockIdx.y) * T::kTile;
   const typename Attention<C>::Places base(a.batch, matrix);
   int64_t begin = 0, end = others;
   if (call.is_causal && by_query && first + T::kTile < end) end = first + T::kTile;

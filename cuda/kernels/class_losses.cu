@@ -21,7 +21,7 @@ __device__ inline int64_t class_of(const StridedRows<int64_t>& targets, int64_t 
 }
 
 template <class C>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
     nll_kernel(const StridedRows<C> xs, const StridedRows<int64_t> targets, const RowCut cut,
                const int64_t ignored, const FaultNote note, void* loss, const Element element) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <class Rows>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
     nll_backward_kernel(const StridedRows<typename Rows::C> gs, const StridedRows<int64_t> targets,
                         const Rows dxs, const RowCut cut, const int64_t ignored) {
   using C = typename Rows::C;
@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <class Rows>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
     cross_entropy_kernel(const Rows xs, const StridedRows<int64_t> targets, const RowCut cut,
                          const int64_t ignored, const FaultNote note, void* loss, const Element element,
                          void* lse) {
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <class Rows>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
     cross_backward_kernel(const StridedRows<typename Rows::C> gs, const Rows xs,
                           const StridedRows<int64_t> targets, const StridedRows<typename Rows::C> lses,
                           const Rows dxs, const RowCut cut, const int64_t ignored) {

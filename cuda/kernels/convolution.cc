@@ -75,6 +75,7 @@ void cut(ConvolutionCall& c) {
     most = c.terms / kLeastTerms;
   }
   c.splits = static_cast<int>(std::clamp<int64_t>(std::min(kBlocks / blocks, most), 1, kBlocks));
+  c.part = (c.terms + c.splits - 1) / c.splits;
 }
 
 void convolve(const Call& call, ConvolutionCall& c, ConvolutionWanted wanted, ScalarType dtype) {

@@ -24,12 +24,17 @@ template <class C>
 struct Convolution {
   ConvolutionCall call;
   Grid3 kernel, small, large;
+  Divider of_row, of_group, stride[3];  // results by their columns, rows of results by those of a group
 
   explicit Convolution(const ConvolutionCall& c)
       : call(c),
         kernel(c.kernel, c.channels > c.features ? c.channels : c.features),
         small(c.small, c.batch),
-        large(c.large, c.batch) {}
+        large(c.large, c.batch),
+        of_row(c.columns, c.columns * c.rows * c.groups),
+        of_group(c.rows, c.rows * c.groups) {
+    for (int d = 0; d < 3; ++d) stride[d] = Divider(c.stride[d], c.large[d] + c.padding[d]);
+  }
 
   RG_HD static int64_t offset(const ConvolutionSide& s, int64_t first, int64_t second,
                               const int64_t (&at)[3]) {
@@ -43,6 +48,7 @@ struct Convolution {
   RG_HD Sum<C> read_large(int64_t group, int64_t n, int64_t c, const int64_t (&o)[3],
                           const int64_t (&t)[3]) const {
     int64_t i[3];
+#pragma unroll
     for (int d = 0; d < 3; ++d) {
       i[d] = o[d] * call.stride[d] + t[d] * call.dilation[d] - call.padding[d];
       if (i[d] < 0 || i[d] >= call.large[d]) return 0;
@@ -52,10 +58,12 @@ struct Convolution {
   RG_HD Sum<C> read_small(int64_t group, int64_t n, int64_t k, const int64_t (&i)[3],
                           const int64_t (&t)[3]) const {
     int64_t o[3];
+#pragma unroll
     for (int d = 0; d < 3; ++d) {
       const int64_t scaled = i[d] + call.padding[d] - t[d] * call.dilation[d];
-      o[d] = call.stride[d] == 1 ? scaled : scaled / call.stride[d];
-      if (scaled < 0 || o[d] * call.stride[d] != scaled || o[d] >= call.small[d]) return 0;
+      if (scaled < 0) return 0;
+      o[d] = stride[d](scaled);
+      if (o[d] * call.stride[d] != scaled || o[d] >= call.small[d]) return 0;
     }
     return read(call.g, offset(call.g, n, group * call.features + k, o));
   }
@@ -142,40 +150,37 @@ struct Range {
   int64_t begin, end;
 };
 RG_HD inline Range part_of(const ConvolutionCall& call, int64_t part) {
-  const int64_t size = (call.terms + call.splits - 1) / call.splits, begin = part * size;
-  return {begin, begin + size < call.terms ? begin + size : call.terms};
+  const int64_t begin = part * call.part, end = begin + call.part;
+  return {begin, end < call.terms ? end : call.terms};
 }
 
 // Block (x, y): tiles of a row of tiles, rows of tiles, groups; part y.
 template <class C, Wanted wanted>
-__global__ void __launch_bounds__(kThreads) convolution_tile_kernel(const Convolution<C> p) {
+__global__ void __launch_bounds__(kThreads, kLeastBlocks) convolution_tile_kernel(const Convolution<C> p) {
   using T = Tiles<Sum<C>, kTile>;
   __shared__ T tiles;
   const ConvolutionCall& call = p.call;
-  const int64_t across = (call.columns + kTile - 1) / kTile, down = (call.rows + kTile - 1) / kTile;
-  const int64_t block = blockIdx.x, column = block % across * kTile, row = block / across % down * kTile;
-  const int64_t group = block / (across * down);
+  const TilePlace at = tile_of_block<T>(call.rows, call.columns);
   const Range terms = part_of(call, blockIdx.y);
   Sum<C> sum[T::kOwn][T::kOwn] = {};
-  multiply_terms(LeftSource<C, wanted>{p, group, row, terms.end},
-                 RightSource<C, wanted>{p, group, column, terms.end}, terms.begin, terms.end, tiles, sum);
-  const int y = static_cast<int>(threadIdx.x) / T::kAcross, x = static_cast<int>(threadIdx.x) % T::kAcross;
-  for (int r = 0; r < T::kOwn; ++r)
-    for (int c = 0; c < T::kOwn; ++c) {
-      const int64_t i = row + y * T::kOwn + r, j = column + x * T::kOwn + c;
-      if (i < call.rows && j < call.columns) p.template finish<wanted>(group, i, j, blockIdx.y, sum[r][c]);
-    }
+  multiply_terms(LeftSource<C, wanted>{p, at.matrix, at.row, terms.end},
+                 RightSource<C, wanted>{p, at.matrix, at.column, terms.end}, terms.begin, terms.end, tiles,
+                 sum);
+  for_sums<T>(sum, [&](int i, int j, Sum<C> s) {
+    if (at.row + i < call.rows && at.column + j < call.columns)
+      p.template finish<wanted>(at.matrix, at.row + i, at.column + j, blockIdx.y, s);
+  });
 }
 
 // Block (x, y): results [x * results of a block, ...), part y.
 template <class C, Wanted wanted>
-__global__ void __launch_bounds__(kThreads) convolution_thin_kernel(const Convolution<C> p) {
+__global__ void __launch_bounds__(kThreads, kLeastBlocks) convolution_thin_kernel(const Convolution<C> p) {
   __shared__ Sum<C> found[kThreads];
   const ConvolutionCall& call = p.call;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % call.lanes, own = thread / call.lanes;
   const int64_t result = static_cast<int64_t>(blockIdx.x) * (kThreads / call.lanes) + own;
-  const int64_t column = result % call.columns, row = result / call.columns % call.rows;
-  const int64_t group = result / call.columns / call.rows;
+  const int64_t line = p.of_row(result), group = p.of_group(line);
+  const int64_t column = result - line * call.columns, row = line - group * call.rows;
   const Range terms = part_of(call, blockIdx.y);
   Sum<C> sum = 0;
   if (group < call.groups)
@@ -193,11 +198,11 @@ __global__ void __launch_bounds__(kThreads) convolution_thin_kernel(const Convol
 }
 
 template <class C, Wanted wanted>
-__global__ void __launch_bounds__(kThreads) convolution_parts_kernel(const Convolution<C> p) {
+__global__ void __launch_bounds__(kThreads, kLeastBlocks) convolution_parts_kernel(const Convolution<C> p) {
   const ConvolutionCall& call = p.call;
   const int64_t result = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  const int64_t column = result % call.columns, row = result / call.columns % call.rows;
-  const int64_t group = result / call.columns / call.rows;
+  const int64_t line = p.of_row(result), group = p.of_group(line);
+  const int64_t column = result - line * call.columns, row = line - group * call.rows;
   if (group >= call.groups) return;
   const Sum<C>* parts = static_cast<const Sum<C>*>(call.partials) + result * call.splits;
   Sum<C> sum = parts[0];

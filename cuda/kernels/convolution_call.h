@@ -37,6 +37,7 @@ struct ConvolutionCall {
   // How it is cut, by sizes alone.
   int lanes = 0;             // threads of a result; 0: by tiles
   int splits = 1;            // parts of a sum, which blocks of their own compute
+  int64_t part = 0;          // terms of a part
   void* partials = nullptr;  // 8 bytes for each part of each result, if splits > 1
 };
 

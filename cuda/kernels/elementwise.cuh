@@ -66,9 +66,23 @@ struct DirectCall {
   int64_t numel;
 };
 
+// Part of a pack. No index is left to be found at run time: the pack would lie in memory, not in registers.
+template <class T, int N>
+__device__ void read_some(const T* from, int n, Pack<T, N>& pack) {
+#pragma unroll
+  for (int i = 0; i < N; ++i)
+    if (i < n) pack.v[i] = from[i];
+}
+template <class T, int N>
+__device__ void write_some(const Pack<T, N>& pack, int n, T* to) {
+#pragma unroll
+  for (int i = 0; i < N; ++i)
+    if (i < n) to[i] = pack.v[i];
+}
+
 // Elements [at, at + n) of one thread, n <= N; all N at once where they are there.
 template <class Op, class T, int N>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
     direct_kernel(const DirectCall<T, Op::arity> call, const typename Op::Attrs attrs) {
   using C = typename Computed<T>::Type;
   using V = typename NumberOf<C>::Type;
@@ -77,19 +91,20 @@ __global__ void __launch_bounds__(kThreads)
   if (at >= call.numel) return;
   const bool whole = at + N <= call.numel;
   const int n = whole ? N : static_cast<int>(call.numel - at);
-  Pack<T, N> in[Op::arity];
+  Pack<T, N> in[Op::arity] = {};
+#pragma unroll
   for (int k = 0; k < Op::arity; ++k) {
     if (!call.in[k]) continue;
     if (whole)
       in[k] = *reinterpret_cast<const Pack<T, N>*>(call.in[k] + at);
     else
-      for (int i = 0; i < n; ++i) in[k].v[i] = call.in[k][at + i];
+      read_some(call.in[k] + at, n, in[k]);
   }
   Pack<Out, N> out;
 #pragma unroll
   for (int i = 0; i < N; ++i) {
-    if (i >= n) break;
     V x[Op::arity];
+#pragma unroll
     for (int k = 0; k < Op::arity; ++k) x[k] = V(call.in[k] ? converted<C>(in[k].v[i]) : call.number);
     if constexpr (gives_bool<Op>)
       out.v[i] = truth(apply<Op>(x, attrs));
@@ -100,25 +115,24 @@ __global__ void __launch_bounds__(kThreads)
   if (whole)
     *reinterpret_cast<Pack<Out, N>*>(to) = out;
   else
-    for (int i = 0; i < n; ++i) to[i] = out.v[i];
+    write_some(out, n, to);
 }
 
 template <class Op, class C>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
     any_kernel(const StridedCall<C, Op::arity> call, const typename Op::Attrs attrs) {
   using V = typename NumberOf<C>::Type;
-  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
-  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < call.grid.numel;
-       i += step) {
-    const Offsets<Op::arity + 1> at(call.grid, i);
-    V x[Op::arity];
-    for (int k = 0; k < Op::arity; ++k)
-      x[k] = V(call.in[k].data ? load<C>(call.in[k].data, call.in[k].element, at[k + 1]) : call.number);
-    if constexpr (gives_bool<Op>)
-      store<bool>(call.out.data, call.out.element, at[0], truth(apply<Op>(x, attrs)));
-    else
-      store<C>(call.out.data, call.out.element, at[0], apply<Op>(x, attrs).v);
-  }
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= call.grid.numel) return;
+  const Offsets<Op::arity + 1> at(call.grid, i);
+  V x[Op::arity];
+#pragma unroll
+  for (int k = 0; k < Op::arity; ++k)
+    x[k] = V(call.in[k].data ? load<C>(call.in[k].data, call.in[k].element, at[k + 1]) : call.number);
+  if constexpr (gives_bool<Op>)
+    store<bool>(call.out.data, call.out.element, at[0], truth(apply<Op>(x, attrs)));
+  else
+    store<C>(call.out.data, call.out.element, at[0], apply<Op>(x, attrs).v);
 }
 
 template <class Op>

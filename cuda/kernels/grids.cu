@@ -18,15 +18,8 @@ struct GridOp {
   StridedGrid<1> outer;
 
   explicit GridOp(const GridCall& c)
-      : call(c), results({c.axis[0].out, c.axis[1].out, c.axis[2].out}, c.volumes) {
-    outer.numel = c.volumes;
-    outer.rank = c.outer_rank;
-    outer.is_wide = c.volumes >= (int64_t{1} << 31);
-    for (int d = 0; d < c.outer_rank; ++d) {
-      outer.size[d] = c.outer_size[d];
-      if (!outer.is_wide) outer.divider[d] = Divider(static_cast<uint32_t>(c.outer_size[d]));
-      outer.stride[d][0] = c.outer_stride[d];
-    }
+      : call(c), results({c.axis[0].out, c.axis[1].out, c.axis[2].out}, c.volumes), outer(c.volumes) {
+    for (int d = 0; d < c.outer_rank; ++d) outer.add(c.outer_size[d], {c.outer_stride[d]});
   }
   RG_HD int64_t numel() const {
     return call.volumes * call.axis[0].out * call.axis[1].out * call.axis[2].out;
@@ -69,7 +62,7 @@ RG_HD C row_sum(const GridOp<C>& op, int64_t offset, const int64_t (&from)[3], i
 }
 
 template <class C>
-__global__ void __launch_bounds__(kThreads) resample_kernel(const GridOp<C> op) {
+__global__ void __launch_bounds__(kThreads, kLeastBlocks) resample_kernel(const GridOp<C> op) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= op.numel()) return;
   const GridAxis &depth = op.call.axis[0], &height = op.call.axis[1];
@@ -97,7 +90,7 @@ RG_HD C least() {
 
 // Of equal elements the first counts, of NaN the last.
 template <class C>
-__global__ void __launch_bounds__(kThreads) max_kernel(const GridOp<C> op) {
+__global__ void __launch_bounds__(kThreads, kLeastBlocks) max_kernel(const GridOp<C> op) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= op.numel()) return;
   const GridAxis(&axis)[3] = op.call.axis;
@@ -124,7 +117,8 @@ __global__ void __launch_bounds__(kThreads) max_kernel(const GridOp<C> op) {
 }
 
 template <class C>
-__global__ void __launch_bounds__(kThreads) places_kernel(const PlacesCall call, const StridedGrid<2> grid) {
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
+    places_kernel(const PlacesCall call, const StridedGrid<2> grid) {
   __shared__ int64_t places[kThreads];
   __shared__ C values[kThreads];
   const int thread = static_cast<int>(threadIdx.x);
@@ -169,12 +163,8 @@ void largest(const GridCall& call, StreamHandle stream) {
 template <class C>
 void add_at_places(const PlacesCall& call, StreamHandle stream) {
   const int64_t numel = call.volumes * call.elements;
-  StridedGrid<2> grid{numel, call.rank, numel >= (int64_t{1} << 31), {}, {}, {}};
-  for (int d = 0; d < call.rank; ++d) {
-    grid.size[d] = call.size[d];
-    if (!grid.is_wide && call.size[d] > 0) grid.divider[d] = Divider(static_cast<uint32_t>(call.size[d]));
-    for (int s = 0; s < 2; ++s) grid.stride[d][s] = call.stride[d][s];
-  }
+  StridedGrid<2> grid(numel);
+  for (int d = 0; d < call.rank; ++d) grid.add(call.size[d], call.stride[d]);
   launch(places_kernel<C>, Shape3{static_cast<unsigned>(call.volumes)}, stream, call, grid);
 }
 

@@ -30,17 +30,17 @@ namespace RG_TARGET {
 
 /// Threads of a block where a kernel does not need another number.
 inline constexpr int kThreads = 256;
+/// Blocks that a multiprocessor is to have room for. With one, ptxas gives a kernel the registers that it
+/// needs; left to itself it spills some for more blocks.
+inline constexpr int kLeastBlocks = 1;
 
 struct Shape3 {
   unsigned blocks = 1, blocks_y = 1, threads = kThreads;
   size_t shared = 0;  // bytes of dynamic shared memory
 };
 
-/// Blocks for so many threads, at most 2^30: kernels go on in strides of the grid.
-inline Shape3 threads_for(int64_t n) {
-  const int64_t blocks = (n + kThreads - 1) / kThreads;
-  return {static_cast<unsigned>(blocks < (1 << 30) ? blocks : 1 << 30)};
-}
+/// Blocks for so many threads. There are never more than 2^31 blocks: that would be 2^39 elements.
+inline Shape3 threads_for(int64_t n) { return {static_cast<unsigned>((n + kThreads - 1) / kThreads)}; }
 
 template <class... P, class... A>
 void launch(void (*kernel)(P...), const Shape3& shape, StreamHandle stream, const A&... arguments) {

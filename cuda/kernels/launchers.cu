@@ -29,6 +29,7 @@ const MatmulRow& matmul_row();
 const AttentionRow& attention_row();
 const ConvolutionRow* convolution_rows();
 const GridRow& grid_row();
+const SamplingLaunchers& sampling_launchers();
 
 const Launchers& launchers() {
   static const Launchers all{.arithmetic = rows<ops::ArithmeticOps>(),
@@ -52,7 +53,8 @@ const Launchers& launchers() {
                              .matmul = &matmul_row(),
                              .attention = &attention_row(),
                              .convolution = convolution_rows(),
-                             .grids = &grid_row()};
+                             .grids = &grid_row(),
+                             .sampling = &sampling_launchers()};
   return all;
 }
 

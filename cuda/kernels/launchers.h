@@ -14,6 +14,7 @@
 #include "cuda/kernels/random_call.h"
 #include "cuda/kernels/rearrange_call.h"
 #include "cuda/kernels/reduce_call.h"
+#include "cuda/kernels/sampling_call.h"
 #include "cuda/kernels/scan_call.h"
 #include "cuda/kernels/softmax_call.h"
 #include "cuda/kernels/sort_call.h"
@@ -39,6 +40,7 @@ struct Launchers {
   const AttentionRow* attention = nullptr;
   const ConvolutionRow* convolution = nullptr;  // a row per ConvolutionWanted
   const GridRow* grids = nullptr;
+  const SamplingLaunchers* sampling = nullptr;
 };
 
 /// Without launchers in a build without CUDA.

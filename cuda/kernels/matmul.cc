@@ -90,6 +90,7 @@ void cut(MatmulCall& c) {
   const int64_t blocks = (c.m * c.n * c.batches + of_block - 1) / of_block;
   c.splits = static_cast<int>(
       std::clamp<int64_t>(std::min(kBlocks / blocks, c.k / (c.lanes * kLeastOfLane)), 1, kBlocks));
+  c.part = (c.k + c.splits - 1) / c.splits;
 }
 
 // The product as the library takes it, or nothing.

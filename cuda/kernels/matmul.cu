@@ -18,16 +18,15 @@ template <class C>
 struct Product {
   MatmulCall call;
   StridedGrid<MatmulCall::kSides> batch;
+  Divider of_matrix, of_row;  // by the results of a matrix, of a row
   Sum<C> alpha, beta;
 
-  explicit Product(const MatmulCall& c) : call(c) {
-    batch.numel = c.batches;
-    batch.rank = c.batch_rank;
-    batch.is_wide = c.batches >= (int64_t{1} << 31);
+  explicit Product(const MatmulCall& c)
+      : call(c), batch(c.batches), of_matrix(c.m * c.n, c.m * c.n * c.batches), of_row(c.n, c.m * c.n) {
     for (int d = 0; d < c.batch_rank; ++d) {
-      batch.size[d] = c.batch_size[d];
-      if (!batch.is_wide) batch.divider[d] = Divider(static_cast<uint32_t>(c.batch_size[d]));
-      for (int s = 0; s < MatmulCall::kSides; ++s) batch.stride[d][s] = c.side[s].batch[d];
+      int64_t stride[MatmulCall::kSides];
+      for (int s = 0; s < MatmulCall::kSides; ++s) stride[s] = c.side[s].batch[d];
+      batch.add(c.batch_size[d], stride);
     }
     const bool integers = std::is_same_v<C, int64_t>;
     alpha = integers ? static_cast<Sum<C>>(c.integer_alpha) : static_cast<Sum<C>>(c.alpha);
@@ -66,13 +65,13 @@ struct Factor {
 
 // Blocks: tiles of a row of tiles, rows of tiles, matrices.
 template <class C>
-__global__ void __launch_bounds__(kThreads) tile_kernel(const Product<C> p) {
+__global__ void __launch_bounds__(kThreads, kLeastBlocks) tile_kernel(const Product<C> p) {
   using T = Tiles<Sum<C>, kTile>;
   __shared__ T tiles;
   const MatmulCall& call = p.call;
-  const int64_t across = (call.n + kTile - 1) / kTile, down = (call.m + kTile - 1) / kTile;
-  const int64_t block = blockIdx.x, row = block / across % down * kTile, column = block % across * kTile;
-  const typename Product<C>::Places base(p.batch, block / (across * down));
+  const TilePlace at = tile_of_block<T>(call.m, call.n);
+  const int64_t row = at.row, column = at.column;
+  const typename Product<C>::Places base(p.batch, at.matrix);
   const BatchMatrix &a = call.side[MatmulCall::kA], &b = call.side[MatmulCall::kB];
   const Factor<C> left{a.data,       call.element, base[MatmulCall::kA] + row * a.row,
                        call.m - row, call.k,       a.row,
@@ -82,44 +81,47 @@ __global__ void __launch_bounds__(kThreads) tile_kernel(const Product<C> p) {
                         b.row,           b.row == 1};
   Sum<C> sum[T::kOwn][T::kOwn] = {};
   multiply_terms(left, right, 0, call.k, tiles, sum);
-  const int y = static_cast<int>(threadIdx.x) / T::kAcross, x = static_cast<int>(threadIdx.x) % T::kAcross;
-  for (int r = 0; r < T::kOwn; ++r)
-    for (int c = 0; c < T::kOwn; ++c) {
-      const int64_t i = row + y * T::kOwn + r, j = column + x * T::kOwn + c;
-      if (i < call.m && j < call.n) p.write(base, i, j, sum[r][c]);
-    }
+  for_sums<T>(sum, [&](int i, int j, Sum<C> s) {
+    if (row + i < call.m && column + j < call.n) p.write(base, row + i, column + j, s);
+  });
 }
 
-// The result with this number, counted over rows and columns.
+// The place of the result with this number, counted over rows and columns.
 template <class C>
-RG_HD void finish(const Product<C>& p, int64_t result, Sum<C> sum) {
-  const int64_t of_matrix = p.call.m * p.call.n, within = result % of_matrix;
-  const typename Product<C>::Places base(p.batch, result / of_matrix);
-  p.write(base, within / p.call.n, within % p.call.n, sum);
-}
+struct Result {
+  typename Product<C>::Places base;
+  int64_t row, column;
+
+  RG_HD Result(const Product<C>& p, int64_t number) : Result(p, p.of_matrix(number), number) {}
+
+ private:
+  RG_HD Result(const Product<C>& p, int64_t matrix, int64_t number)
+      : base(p.batch, matrix), row(p.of_row(number - matrix * p.call.m * p.call.n)) {
+    column = number - (matrix * p.call.m + row) * p.call.n;
+  }
+};
 
 // Block (x, y): results [x * results of a block, ...), part y.
 template <class C>
-__global__ void __launch_bounds__(kThreads) thin_kernel(const Product<C> p) {
+__global__ void __launch_bounds__(kThreads, kLeastBlocks) thin_kernel(const Product<C> p) {
   using S = Sum<C>;
   __shared__ S found[kThreads];
   const MatmulCall& call = p.call;
   const int thread = static_cast<int>(threadIdx.x), of_block = kThreads / call.lanes;
   const int lane = call.outputs_first ? thread / of_block : thread % call.lanes;
   const int own = call.outputs_first ? thread % of_block : thread / call.lanes;
-  const int64_t of_matrix = call.m * call.n, results = of_matrix * call.batches;
+  const int64_t results = call.m * call.n * call.batches;
   const int64_t result = static_cast<int64_t>(blockIdx.x) * of_block + own;
-  const int64_t part = (call.k + call.splits - 1) / call.splits, begin = blockIdx.y * part;
-  const int64_t end = begin + part < call.k ? begin + part : call.k;
+  const int64_t begin = blockIdx.y * call.part;
+  const int64_t end = begin + call.part < call.k ? begin + call.part : call.k;
 
   S sum = 0;
   if (result < results) {
-    const typename Product<C>::Places base(p.batch, result / of_matrix);
-    const int64_t i = result % of_matrix / call.n, j = result % of_matrix % call.n;
+    const Result<C> at(p, result);
 #pragma unroll 4
     for (int64_t l = begin + lane; l < end; l += call.lanes)
-      sum = multiply_add(p.read(MatmulCall::kA, base[MatmulCall::kA], i, l),
-                         p.read(MatmulCall::kB, base[MatmulCall::kB], l, j), sum);
+      sum = multiply_add(p.read(MatmulCall::kA, at.base[MatmulCall::kA], at.row, l),
+                         p.read(MatmulCall::kB, at.base[MatmulCall::kB], l, at.column), sum);
   }
   S* const of_result = found + own * call.lanes;
   of_result[lane] = sum;
@@ -128,20 +130,23 @@ __global__ void __launch_bounds__(kThreads) thin_kernel(const Product<C> p) {
     if (lane < half) of_result[lane] += of_result[lane + half];
   }
   if (lane > 0 || result >= results) return;
-  if (call.splits > 1)
+  if (call.splits > 1) {
     static_cast<S*>(call.partials)[result * call.splits + blockIdx.y] = of_result[0];
-  else
-    finish(p, result, of_result[0]);
+    return;
+  }
+  const Result<C> at(p, result);
+  p.write(at.base, at.row, at.column, of_result[0]);
 }
 
 template <class C>
-__global__ void __launch_bounds__(kThreads) add_parts_kernel(const Product<C> p) {
+__global__ void __launch_bounds__(kThreads, kLeastBlocks) add_parts_kernel(const Product<C> p) {
   const int64_t result = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (result >= p.call.m * p.call.n * p.call.batches) return;
   const Sum<C>* parts = static_cast<const Sum<C>*>(p.call.partials) + result * p.call.splits;
   Sum<C> sum = parts[0];
   for (int s = 1; s < p.call.splits; ++s) sum += parts[s];
-  finish(p, result, sum);
+  const Result<C> at(p, result);
+  p.write(at.base, at.row, at.column, sum);
 }
 
 template <class C>

@@ -30,6 +30,7 @@ struct MatmulCall {
   bool outputs_first = false;  // neighbouring threads take neighbouring results, not neighbouring terms
   int lanes = 32;              // threads of a result
   int splits = 1;              // parts of a sum, which blocks of their own compute
+  int64_t part = 0;            // terms of a part
   void* partials = nullptr;    // 8 bytes for each part of each result, if splits > 1
 };
 

@@ -32,7 +32,7 @@ __device__ inline void put_part(const Team& team, const RowCut& cut, Pair* parti
 }
 
 template <class Rows>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
     moments_kernel(const Rows xs, const bool center, const RowCut cut, Pair* partials) {
   const Team team = Team::of<Rows::N>(cut);
   const auto x = xs.row(team.safe_row(cut));
@@ -47,7 +47,7 @@ struct NormNumbers {
 };
 
 template <class Rows>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
     normalize_kernel(const Rows xs, const StridedRows<typename Rows::C> weights,
                      const StridedRows<typename Rows::C> biases, const Rows ys, const NormNumbers numbers,
                      const RowCut cut) {
@@ -134,14 +134,14 @@ struct BackwardSides {
 };
 
 template <class Rows>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
     gradient_sums_kernel(const BackwardSides<Rows> sides, const RowCut cut, Pair* partials) {
   const Team team = Team::of<Rows::N>(cut);
   put_part(team, cut, partials, gradient_sums(team, sides.row(team.safe_row(cut))));
 }
 
 template <class Rows>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
     normalize_backward_kernel(const BackwardSides<Rows> sides, const bool center, const Pair* partials,
                               const RowCut cut) {
   using C = typename Rows::C;
@@ -167,7 +167,7 @@ struct AffineSides {
 };
 
 template <class C>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
     affine_sums_kernel(const AffineSides<C> sides, const RowCut cut, Pair* partials) {
   constexpr int N = kPack<C>;
   const Team team = Team::of<N>(cut);
@@ -191,7 +191,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <class C>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
     affine_store_kernel(const Pair* partials, const RowCut cut, Element element, void* dweight, void* dbias) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (row >= cut.rows) return;

@@ -105,7 +105,7 @@ __device__ void check_parameters(const RandomCall& call, const C (&a)[N], const 
 }
 
 template <Distribution kind, class Rows>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
     draw_kernel(const Rows out, const StridedRows<typename Rows::C> as,
                 const StridedRows<typename Rows::C> bs, const RandomCall call, const int64_t n) {
   using C = typename Rows::C;
@@ -122,16 +122,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// The upper half of a 128-bit product.
-RG_HD inline uint64_t upper_product(uint64_t a, uint64_t b) {
-#if defined(__CUDA_ARCH__)
-  return __umul64hi(a, b);
-#else
-  return static_cast<uint64_t>(static_cast<unsigned __int128>(a) * b >> 64);
-#endif
-}
-
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
     integers_kernel(const StridedRows<int64_t> out, const RandomCall call, const int64_t n) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t block = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; block * 2 < n;
@@ -148,7 +139,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // Lower halves of words first; where 16 bits do not settle a choice, is_chosen() does.
 template <class Rows>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
     dropout_kernel(const Rows out, const Rows x, const RandomCall call, const int64_t n) {
   using C = typename Rows::C;
   constexpr int N = Rows::N;
@@ -158,11 +149,13 @@ __global__ void __launch_bounds__(kThreads)
   for (int64_t block = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; block * 8 < n;
        block += step) {
     const auto w = philox(call.seed, static_cast<uint64_t>(block), call.offset);
+#pragma unroll
     for (unsigned first = 0; first < 8; first += N) {
       const int64_t i = block * 8 + first;
-      if (i >= n) break;
+      if (i >= n) continue;
       C v[N];
       x.row(0).read(i, v);
+#pragma unroll
       for (unsigned k = 0; k < N; ++k) {
         const uint32_t word = w[(first + k) / 2], bits = k % 2 ? word >> 16 : word & 0xffff;
         const bool is_dropped = bits != chance.high

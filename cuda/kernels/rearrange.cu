@@ -12,9 +12,9 @@ namespace retrograd::cuda::RG_TARGET {
 namespace {
 
 template <class T>
-__global__ void __launch_bounds__(kThreads)
-    triangle_kernel(const TriangleCall call, const StridedGrid<1> grid, const Quotient columns,
-                    const Quotient rows) {
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
+    triangle_kernel(const TriangleCall call, const StridedGrid<1> grid, const Divider columns,
+                    const Divider rows) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < grid.numel; i += step) {
     const int64_t line = columns(i), column = i - line * call.columns, row = line - rows(line) * call.rows;
@@ -29,28 +29,33 @@ void launch_triangle(const TriangleCall& call, StreamHandle stream) {
   by_width(call.width, [&](auto bits) {
     using T = decltype(bits);
     if constexpr (sizeof(T) <= 8)
-      launch(triangle_kernel<T>, threads_for(n), stream, call, grid_of(call.dims), Quotient(call.columns, n),
-             Quotient(call.rows, n));
+      launch(triangle_kernel<T>, threads_for(n), stream, call, grid_of(call.dims), Divider(call.columns, n),
+             Divider(call.rows, n));
   });
 }
 
-// The dims of a PadCall by which the result's elements are numbered.
+// The dims of a PadCall by which the result's elements are numbered. Of circular ones: entry i shows entry
+// (i + turn) % kept of those that are shown.
 struct PadGrid {
-  Quotient size[kMaxDims];
+  Divider size[kMaxDims], kept[kMaxDims];
+  int64_t turn[kMaxDims];
 };
 
-// The entry of a dim that entry i of the padded one shows.
-RG_HD int64_t shown_entry(const PadDim& d, PadMode mode, int64_t i) {
+// The entry of dim k that entry i of the padded one shows.
+RG_HD int64_t shown_entry(const PadCall& call, const PadGrid& grid, int k, int64_t i) {
+  const PadDim& d = call.dim[k];
   const int64_t at = i - d.before, last = d.small - 1;
-  if (mode == PadMode::replicate) return at < 0 ? 0 : at > last ? last : at;
-  if (mode == PadMode::reflect) return at < 0 ? -at : at > last ? 2 * last - at : at;
-  const int64_t beyond = (i - (d.before > 0 ? d.before : 0)) % d.kept;
-  return d.first + (beyond < 0 ? beyond + d.kept : beyond);
+  if (call.mode == PadMode::replicate) return at < 0 ? 0 : at > last ? last : at;
+  if (call.mode == PadMode::reflect) return at < 0 ? -at : at > last ? 2 * last - at : at;
+  const int64_t turned = i + grid.turn[k];
+  return d.first + turned - grid.kept[k](turned) * d.kept;
 }
 
-// The first entry of the padded dim behind `behind` (-1, or one of them) that shows s; d.large when there is
+// The first entry of padded dim k behind `behind` (-1, or one of them) that shows s; its size when there is
 // none.
-RG_HD int64_t next_showing(const PadDim& d, PadMode mode, int64_t s, int64_t behind) {
+RG_HD int64_t next_showing(const PadCall& call, const PadGrid& grid, int k, int64_t s, int64_t behind) {
+  const PadDim& d = call.dim[k];
+  const PadMode mode = call.mode;
   const int64_t last = d.small - 1;
   int64_t found = d.large;
   if (mode == PadMode::replicate) {
@@ -61,8 +66,8 @@ RG_HD int64_t next_showing(const PadDim& d, PadMode mode, int64_t s, int64_t beh
   }
   if (mode == PadMode::circular) {
     if (s < d.first || s >= d.first + d.kept) return d.large;
-    const int64_t start = (s - d.first + (d.before > 0 ? d.before : 0)) % d.kept;
-    found = behind < 0 ? start : behind + d.kept;
+    const int64_t turned = s - d.first + d.kept - grid.turn[k];  // turn <= kept
+    found = behind < 0 ? turned - grid.kept[k](turned) * d.kept : behind + d.kept;
     return found < d.large ? found : d.large;
   }
   const int64_t mirrored[3] = {s > 0 ? d.before - s : -1, d.before + s,
@@ -73,13 +78,13 @@ RG_HD int64_t next_showing(const PadDim& d, PadMode mode, int64_t s, int64_t beh
 }
 
 template <class T>
-__global__ void __launch_bounds__(kThreads) pad_kernel(const PadCall call, const PadGrid grid) {
+__global__ void __launch_bounds__(kThreads, kLeastBlocks) pad_kernel(const PadCall call, const PadGrid grid) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < call.numel; i += step) {
     int64_t rest = i, from = 0;
     for (int d = call.rank - 1; d >= 0; --d) {
       const int64_t q = grid.size[d](rest);
-      from += shown_entry(call.dim[d], call.mode, rest - q * call.dim[d].large) * call.dim[d].stride;
+      from += shown_entry(call, grid, d, rest - q * call.dim[d].large) * call.dim[d].stride;
       rest = q;
     }
     static_cast<T*>(call.out)[i] = static_cast<const T*>(call.x)[from];
@@ -87,7 +92,8 @@ __global__ void __launch_bounds__(kThreads) pad_kernel(const PadCall call, const
 }
 
 template <class C>
-__global__ void __launch_bounds__(kThreads) pad_backward_kernel(const PadCall call, const PadGrid grid) {
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
+    pad_backward_kernel(const PadCall call, const PadGrid grid) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < call.numel; i += step) {
     int64_t entry[kMaxDims], at[kMaxDims], rest = i, from = 0;
@@ -96,7 +102,7 @@ __global__ void __launch_bounds__(kThreads) pad_backward_kernel(const PadCall ca
       const int64_t q = grid.size[d](rest);
       entry[d] = rest - q * call.dim[d].small;
       rest = q;
-      at[d] = next_showing(call.dim[d], call.mode, entry[d], -1);
+      at[d] = next_showing(call, grid, d, entry[d], -1);
       is_shown = is_shown && at[d] < call.dim[d].large;
       from += at[d] * call.dim[d].stride;
     }
@@ -104,9 +110,9 @@ __global__ void __launch_bounds__(kThreads) pad_backward_kernel(const PadCall ca
     for (int d = 0; is_shown && d >= 0;) {
       sum += load<C>(call.x, call.element, from);
       for (d = call.rank - 1; d >= 0; --d) {
-        int64_t next = next_showing(call.dim[d], call.mode, entry[d], at[d]);
+        int64_t next = next_showing(call, grid, d, entry[d], at[d]);
         const bool is_over = next >= call.dim[d].large;
-        if (is_over) next = next_showing(call.dim[d], call.mode, entry[d], -1);
+        if (is_over) next = next_showing(call, grid, d, entry[d], -1);
         from += (next - at[d]) * call.dim[d].stride;
         at[d] = next;
         if (!is_over) break;
@@ -117,8 +123,15 @@ __global__ void __launch_bounds__(kThreads) pad_backward_kernel(const PadCall ca
 }
 
 PadGrid pad_grid(const PadCall& call, int64_t PadDim::*size) {
-  PadGrid grid;
-  for (int d = 0; d < call.rank; ++d) grid.size[d] = Quotient(call.dim[d].*size, call.numel);
+  PadGrid grid{};
+  for (int k = 0; k < call.rank; ++k) {
+    const PadDim& d = call.dim[k];
+    grid.size[k] = Divider(d.*size, call.numel);
+    if (call.mode != PadMode::circular || d.kept == 0) continue;
+    const int64_t before = d.before > 0 ? d.before : 0;
+    grid.turn[k] = (d.kept - before % d.kept) % d.kept;
+    grid.kept[k] = Divider(d.kept, d.large + d.small + d.kept);
+  }
   return grid;
 }
 

@@ -27,6 +27,7 @@ void cut(ReduceCall& c) {
   const int64_t blocks = (c.rows.numel + rows_of_block - 1) / rows_of_block;
   const int64_t most = c.along.numel / (c.lanes * kLeastOfLane);
   c.splits = static_cast<int>(std::clamp<int64_t>(std::min(kBlocks / blocks, most), 1, kBlocks));
+  c.part = (c.along.numel + c.splits - 1) / c.splits;
 }
 
 struct Result {

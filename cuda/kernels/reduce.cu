@@ -136,7 +136,7 @@ RG_HD void write(const ReduceCall& call, int64_t row, const Partial<V>& p) {
 
 // Block (x, y): rows [x * rows of a block, ...), part y.
 template <Reduction kind, class C>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
     reduce_kernel(const ReduceCall call, const StridedGrid<1> rows, const StridedGrid<1> along) {
   using V = typename Accumulated<C>::Type;
   __shared__ Partial<V> found[kThreads];
@@ -144,8 +144,8 @@ __global__ void __launch_bounds__(kThreads)
   const int lane = call.rows_first ? thread / rows_of_block : thread % call.lanes;
   const int row_of_block = call.rows_first ? thread % rows_of_block : thread / call.lanes;
   const int64_t row = static_cast<int64_t>(blockIdx.x) * rows_of_block + row_of_block;
-  const int64_t part = (along.numel + call.splits - 1) / call.splits, begin = blockIdx.y * part;
-  const int64_t end = begin + part < along.numel ? begin + part : along.numel;
+  const int64_t begin = blockIdx.y * call.part;
+  const int64_t end = begin + call.part < along.numel ? begin + call.part : along.numel;
 
   Partial<V> mine = nothing<kind, V>();
   if (row < rows.numel) {
@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <Reduction kind, class V>
-__global__ void __launch_bounds__(kThreads) merge_kernel(const ReduceCall call) {
+__global__ void __launch_bounds__(kThreads, kLeastBlocks) merge_kernel(const ReduceCall call) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (row >= call.rows.numel) return;
   const Partial<V>* parts = static_cast<const Partial<V>*>(call.partials) + row * call.splits;

@@ -70,6 +70,7 @@ struct ReduceCall {
   bool rows_first = false;   // neighbouring threads take neighbouring rows, not neighbouring elements
   int lanes = 32;            // threads of a row
   int splits = 1;            // parts of a row, which blocks of their own reduce
+  int64_t part = 0;          // elements of a part
   void* partials = nullptr;  // for a Partial of each part of each row, if splits > 1
 };
 

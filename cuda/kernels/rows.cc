@@ -9,6 +9,7 @@ namespace {
 constexpr int64_t kThreadsOfBlock = 256;
 constexpr int64_t kBlocks = 512;        // with fewer, long rows are split
 constexpr int64_t kLeastOfPart = 4096;  // elements
+constexpr int64_t kPack = 4;            // elements of the largest pack
 
 void add_dim(Dims& dims, int64_t size, int64_t stride) {
   dims.numel *= size;
@@ -89,6 +90,8 @@ RowCut cut_rows(const RowSide& side, int64_t most_splits) {
   const int64_t blocks = std::max<int64_t>(1, (cut.rows + rows_of_block - 1) / rows_of_block);
   const int64_t most = std::min(kBlocks / blocks, cut.length * rows_of_block / kLeastOfPart);
   cut.splits = static_cast<int>(std::clamp<int64_t>(most, 1, most_splits));
+  const int64_t packs = (cut.length + kPack - 1) / kPack;
+  cut.part = (packs + cut.splits - 1) / cut.splits * kPack;
   return cut;
 }
 

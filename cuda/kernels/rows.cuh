@@ -108,11 +108,10 @@ struct Team {
     t.lane = t.rows_first ? t.thread / rows_of_block : t.thread % cut.lanes;
     t.row = static_cast<int64_t>(blockIdx.x) * rows_of_block +
             (t.rows_first ? t.thread % rows_of_block : t.thread / cut.lanes);
-    const int64_t packs = (cut.length + N - 1) / N, part = (packs + cut.splits - 1) / cut.splits;
-    const int64_t first = blockIdx.y * part, last = first + part < packs ? first + part : packs;
+    const int64_t first = blockIdx.y * cut.part, last = first + cut.part;
     t.step = int64_t{t.lanes} * N;
-    t.begin = (first + t.lane) * N;
-    t.end = t.row < cut.rows ? last * N : t.begin;
+    t.begin = first + int64_t{t.lane} * N;
+    t.end = t.row >= cut.rows ? t.begin : last < cut.length ? last : cut.length;
     return t;
   }
   /// A row that is there, to read from where this one is not.

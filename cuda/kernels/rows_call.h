@@ -22,6 +22,7 @@ struct RowCut {
   bool rows_first = false;  // neighbouring threads take neighbouring rows, not neighbouring elements
   int lanes = 32;           // threads of a row: 8, 32 or 256; with rows_first 8; of scans also 1
   int splits = 1;           // parts of a row, which blocks of their own take
+  int64_t part = 0;         // elements of a part, whole packs
 };
 
 /// Two sums over a row, or over a part of one.

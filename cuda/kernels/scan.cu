@@ -119,9 +119,8 @@ template <ScanKind kind, class C, class F>
 __device__ Step<Accumulated<C>> walk(const Team& team, const RowCut& cut, const Elements<kind, C>& row,
                                      const F& f) {
   using A = Accumulated<C>;
-  const int64_t first = team.begin - int64_t{team.lane} * kPack<C>, n = cut.length;
-  const int64_t packs = (n + kPack<C> - 1) / kPack<C>, part = (packs + cut.splits - 1) / cut.splits;
-  const int64_t last = first + part * kPack<C> < n ? first + part * kPack<C> : n;
+  const int64_t first = team.begin - int64_t{team.lane} * kPack<C>;
+  const int64_t last = first + cut.part < cut.length ? first + cut.part : cut.length;
   const bool is_there = team.row < cut.rows;
   Step<A> carry = no_step<kind, A>();
   for (int64_t base = first; base < last; base += team.step) {
@@ -134,7 +133,7 @@ __device__ Step<Accumulated<C>> walk(const Team& team, const RowCut& cut, const 
 }
 
 template <ScanKind kind, class C>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
     parts_kernel(const ScanSides<kind, C> sides, const RowCut cut, Step<Accumulated<C>>* partials) {
   const Team team = Team::of<kPack<C>>(cut);
   const auto row = sides.row(team.safe_row(cut), cut.length);
@@ -143,7 +142,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <ScanKind kind, class C>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
     scan_kernel(const ScanSides<kind, C> sides, const RowCut cut, const Step<Accumulated<C>>* partials) {
   using A = Accumulated<C>;
   const Team team = Team::of<kPack<C>>(cut);
@@ -166,7 +165,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // y[i] = x[i - 1] in the direction of the scan.
 template <class C>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
     shift_kernel(const ScanSides<ScanKind::shift, C> sides, const RowCut cut) {
   const Team team = Team::of<kPack<C>>(cut);
   const auto row = sides.row(team.safe_row(cut), cut.length);

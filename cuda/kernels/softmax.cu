@@ -34,7 +34,7 @@ __device__ double sum_of(const Team& team, const typename Rows::Row& x, const ty
 }
 
 template <SoftmaxKind kind, class Rows>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
     softmax_kernel(const Rows xs, const Rows ys, const Rows outs, const RowCut cut) {
   using C = typename Rows::C;
   constexpr int N = Rows::N;

@@ -65,20 +65,21 @@ RG_HD uint64_t key_of(const SortCall& call, int64_t at) {
 // How lines are cut, in numbers that are known before the launch.
 struct SortGrid {
   StridedGrid<2> lines;
-  Quotient runs;  // of a line
-  int64_t run, pitch, all_runs;
+  Divider runs;  // of a line
+  int64_t run, pitch, runs_of_line, all_runs;
 };
 
 // Block b: entries [b * kSortTile, ...) of all runs, one behind the other, each filled up to its whole
 // length.
 template <class E>
-__global__ void __launch_bounds__(kThreads) tile_kernel(const SortCall call, const SortGrid grid) {
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
+    tile_kernel(const SortCall call, const SortGrid grid) {
   __shared__ E tile[kSortTile];
   const int run = static_cast<int>(grid.run);
   const int64_t first = static_cast<int64_t>(blockIdx.x) * (kSortTile / run);
   for (int s = static_cast<int>(threadIdx.x); s < kSortTile; s += kThreads) {
     const int64_t r = first + s / run, line = r < grid.all_runs ? grid.runs(r) : 0;
-    const int64_t at = (r - line * grid.runs.divisor) * grid.run + s % run;
+    const int64_t at = (r - line * grid.runs_of_line) * grid.run + s % run;
     E e = E::last();
     if (r < grid.all_runs && at < call.length)
       e = E::of(key_of(call, Offsets<2>(grid.lines, line)[0] + at * call.x_step), at);
@@ -109,7 +110,7 @@ struct Merge {
   const void* from;
   void* to;
   int64_t length, span, pitch, runs, merged_pitch, merged_runs, numel;
-  Quotient of_run, of_line;
+  Divider of_run, of_line;
 
   RG_HD int64_t entries_of(int64_t run) const {
     const int64_t rest = length - run * span, own = rest < span ? rest : span;
@@ -118,7 +119,7 @@ struct Merge {
 };
 
 template <class E>
-__global__ void __launch_bounds__(kThreads) merge_kernel(const Merge merge) {
+__global__ void __launch_bounds__(kThreads, kLeastBlocks) merge_kernel(const Merge merge) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < merge.numel; i += step) {
     const int64_t run = merge.of_run(i), line = merge.of_line(run), r = run - line * merge.runs;
@@ -143,8 +144,8 @@ __global__ void __launch_bounds__(kThreads) merge_kernel(const Merge merge) {
 }
 
 template <class E>
-__global__ void __launch_bounds__(kThreads)
-    finish_kernel(const SortCall call, const SortGrid grid, const void* entries, const Quotient of_line) {
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
+    finish_kernel(const SortCall call, const SortGrid grid, const void* entries, const Divider of_line) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads, numel = grid.lines.numel * call.count;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < numel; i += step) {
     const int64_t line = of_line(i);
@@ -165,8 +166,8 @@ __global__ void __launch_bounds__(kThreads)
 template <class E>
 void sort_lines(const SortCall& call, StreamHandle stream) {
   const int64_t lines = call.lines.numel, all_runs = lines * call.runs(), of_block = kSortTile / call.run();
-  const SortGrid grid{grid_of(call.lines), Quotient(call.runs(), all_runs), call.run(), call.pitch(),
-                      all_runs};
+  const SortGrid grid{
+      grid_of(call.lines), Divider(call.runs(), all_runs), call.run(), call.pitch(), call.runs(), all_runs};
   launch(tile_kernel<E>, {static_cast<unsigned>((all_runs + of_block - 1) / of_block)}, stream, call, grid);
   int from = 0;
   Merge merge{};
@@ -179,15 +180,15 @@ void sort_lines(const SortCall& call, StreamHandle stream) {
     merge.merged_runs = (merge.runs + 1) / 2;
     merge.merged_pitch = 2 * merge.pitch < call.count ? 2 * merge.pitch : call.count;
     merge.numel = lines * merge.runs * merge.pitch;
-    merge.of_run = Quotient(merge.pitch, merge.numel);
-    merge.of_line = Quotient(merge.runs, lines * merge.runs);
+    merge.of_run = Divider(merge.pitch, merge.numel);
+    merge.of_line = Divider(merge.runs, lines * merge.runs);
     launch(merge_kernel<E>, threads_for(merge.numel), stream, merge);
     merge.span *= 2;
     merge.pitch = merge.merged_pitch;
   }
   const int64_t numel = lines * call.count;
   const void* sorted = call.entries[from];
-  launch(finish_kernel<E>, threads_for(numel), stream, call, grid, sorted, Quotient(call.count, numel));
+  launch(finish_kernel<E>, threads_for(numel), stream, call, grid, sorted, Divider(call.count, numel));
 }
 
 void launch_sort(const SortCall& call, StreamHandle stream) {

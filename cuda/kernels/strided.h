@@ -1,7 +1,9 @@
 // Strided tensors in a kernel: from the number of an element to its place in each of several tensors.
 //
-// An index is taken apart by division by the sizes. Below 2^31 elements a division is a multiplication by a number that is found before the
-// launch (Granlund and Montgomery, Division by invariant integers using multiplication, 1994); beyond, it is a division.
+// An index is taken apart by division by the sizes, and a division is a multiplication by a number that is
+// found before the launch (Granlund and Montgomery, Division by invariant integers using multiplication,
+// 1994): of 32 bits below 2^31 elements, of 64 bits beyond. The device has no 64-bit division: it would be a
+// function call, for which registers are spilled.
 #pragma once
 
 #include "cuda/kernels/elements.h"
@@ -10,29 +12,57 @@
 
 namespace retrograd::cuda::RG_TARGET {
 
-/// n / divisor for n < 2^31, 1 <= divisor < 2^31.
-struct Divider {
-  uint32_t multiplier = 1, shift = 0;
+/// The upper half of the product.
+RG_HD inline uint64_t upper_product(uint64_t a, uint64_t b) {
+#if defined(__CUDA_ARCH__)
+  return __umul64hi(a, b);
+#else
+  return static_cast<uint64_t>(static_cast<unsigned __int128>(a) * b >> 64);
+#endif
+}
 
+/// n / divisor for 0 <= n < `numbers`, divisor >= 1 (0 counts as 1).
+class Divider {
+ public:
   Divider() = default;
-  explicit Divider(uint32_t divisor) {
-    while ((uint64_t{1} << shift) < divisor) ++shift;
-    multiplier = static_cast<uint32_t>((((uint64_t{1} << shift) - divisor) << 32) / divisor + 1);
+  Divider(int64_t divisor, int64_t numbers)
+      : is_wide_(numbers > (int64_t{1} << 31) || divisor >= (int64_t{1} << 31)) {
+    const auto d = static_cast<uint64_t>(divisor > 1 ? divisor : 1);
+    while ((uint64_t{1} << shift_) < d) ++shift_;
+    const auto rest = static_cast<unsigned __int128>((uint64_t{1} << shift_) - d);
+    multiplier_ = static_cast<uint64_t>((rest << (is_wide_ ? 64 : 32)) / d + 1);
   }
-  RG_HD uint32_t quotient(uint32_t n) const {
-    return (static_cast<uint32_t>((uint64_t{n} * multiplier) >> 32) + n) >> shift;
+  RG_HD int64_t operator()(int64_t n) const {
+    const auto wide = static_cast<uint64_t>(n);
+    if (is_wide_) return static_cast<int64_t>((upper_product(wide, multiplier_) + wide) >> shift_);
+    const auto narrow = static_cast<uint32_t>(n);
+    const uint64_t product = uint64_t{narrow} * static_cast<uint32_t>(multiplier_);
+    return (static_cast<uint32_t>(product >> 32) + narrow) >> shift_;
   }
+
+ private:
+  uint64_t multiplier_ = 1;
+  uint32_t shift_ = 0;
+  bool is_wide_ = false;
 };
 
 /// The dims of a call, and the strides of its `Sides` tensors.
 template <int Sides>
 struct StridedGrid {
   int64_t numel;
-  int rank;
-  bool is_wide;  // 2^31 elements or more
-  int64_t size[kMaxDims];
+  int rank = 0;
+  int64_t size[kMaxDims] = {};
   Divider divider[kMaxDims];
-  int64_t stride[kMaxDims][Sides];
+  int64_t stride[kMaxDims][Sides] = {};
+
+  explicit StridedGrid(int64_t numel = 1) : numel(numel) {}
+  /// The next dim, behind those that are there.
+  void add(int64_t n, const int64_t (&strides)[Sides]) {
+    size[rank] = n;
+    divider[rank] = Divider(n, numel);
+    for (int s = 0; s < Sides; ++s) stride[rank][s] = strides[s];
+    ++rank;
+  }
 };
 
 /// Where element i is in each tensor.
@@ -42,7 +72,7 @@ class Offsets {
   RG_HD Offsets(const StridedGrid<Sides>& grid, int64_t i) {
     for (int s = 0; s < Sides; ++s) at_[s] = 0;
     for (int d = grid.rank - 1; d > 0; --d) {
-      const int64_t q = grid.is_wide ? i / grid.size[d] : grid.divider[d].quotient(static_cast<uint32_t>(i));
+      const int64_t q = grid.divider[d](i);
       add(grid, d, i - q * grid.size[d]);
       i = q;
     }
@@ -59,31 +89,25 @@ class Offsets {
 
 /// The dims of one tensor.
 inline StridedGrid<1> grid_of(const Dims& dims) {
-  StridedGrid<1> grid{dims.numel, dims.rank, dims.numel >= (int64_t{1} << 31), {}, {}, {}};
-  for (int d = 0; d < dims.rank; ++d) {
-    grid.size[d] = dims.size[d];
-    if (!grid.is_wide && dims.size[d] > 0) grid.divider[d] = Divider(static_cast<uint32_t>(dims.size[d]));
-    grid.stride[d][0] = dims.stride[d];
-  }
+  StridedGrid<1> grid(dims.numel);
+  for (int d = 0; d < dims.rank; ++d) grid.add(dims.size[d], {dims.stride[d]});
   return grid;
 }
 
-/// Numbers in row-major order over `outer` grids of three dims: the place in the grid, and which of the grids it is in.
+/// `outer` volumes of three dims.
 struct Grid3 {
   int64_t size[3];
   Divider divider[3];
-  bool is_wide;
 
-  Grid3(const int64_t (&sizes)[3], int64_t outer) : is_wide(false) {
-    int64_t all = outer;
-    for (int d = 0; d < 3; ++d) all *= size[d] = sizes[d];
-    is_wide = all >= (int64_t{1} << 31);
-    for (int d = 0; d < 3; ++d)
-      if (!is_wide && size[d] > 0) divider[d] = Divider(static_cast<uint32_t>(size[d]));
+  Grid3(const int64_t (&sizes)[3], int64_t outer) {
+    const int64_t all = outer * sizes[0] * sizes[1] * sizes[2];
+    for (int d = 0; d < 3; ++d) divider[d] = Divider(size[d] = sizes[d], all);
   }
+  /// The place of element i in its volume; gives the volume.
   RG_HD int64_t split(int64_t i, int64_t (&at)[3]) const {
+#pragma unroll
     for (int d = 2; d >= 0; --d) {
-      const int64_t q = is_wide ? i / size[d] : divider[d].quotient(static_cast<uint32_t>(i));
+      const int64_t q = divider[d](i);
       at[d] = i - q * size[d];
       i = q;
     }
@@ -103,17 +127,14 @@ struct StridedCall {
   C number;
 
   explicit StridedCall(const ElementwiseCall& call)
-      : out{call.out.data, call.out.element},
+      : grid(call.numel),
+        out{call.out.data, call.out.element},
         number(std::is_same_v<C, int64_t> ? static_cast<C>(call.integer) : static_cast<C>(call.number)) {
-    grid.numel = call.numel;
-    grid.rank = call.rank;
-    grid.is_wide = call.numel >= (int64_t{1} << 31);
     for (int k = 0; k < arity; ++k) in[k] = {call.in[k].data, call.in[k].element};
     for (int d = 0; d < call.rank; ++d) {
-      grid.size[d] = call.size[d];
-      if (!grid.is_wide) grid.divider[d] = Divider(static_cast<uint32_t>(call.size[d]));
-      grid.stride[d][0] = call.out.stride[d];
-      for (int k = 0; k < arity; ++k) grid.stride[d][k + 1] = call.in[k].stride[d];
+      int64_t stride[arity + 1] = {call.out.stride[d]};
+      for (int k = 0; k < arity; ++k) stride[k + 1] = call.in[k].stride[d];
+      grid.add(call.size[d], stride);
     }
   }
 };

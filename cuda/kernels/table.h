@@ -29,6 +29,7 @@ void add_norm_kernels(KernelTable& table);
 void add_class_loss_kernels(KernelTable& table);
 void add_scan_kernels(KernelTable& table);
 void add_random_kernels(KernelTable& table);
+void add_sampling_kernels(KernelTable& table);
 void add_rearrange_kernels(KernelTable& table);
 void add_index_kernels(KernelTable& table);
 void add_sort_kernels(KernelTable& table);
@@ -37,5 +38,6 @@ void add_matmul_kernels(KernelTable& table);
 void add_attention_kernels(KernelTable& table);
 void add_convolution_kernels(KernelTable& table);
 void add_grid_kernels(KernelTable& table);
+void add_linalg_kernels(KernelTable& table);
 
 }  // namespace retrograd::cuda

@@ -117,4 +117,36 @@ __device__ void multiply_terms(const Left& left, const Right& right, int64_t beg
   }
 }
 
+/// Calls f(row, column, sum) for the thread's sums, by their places in the tile. f may be large: its code is
+/// there once, and sums are picked by comparing, since an array with an index that is not known to the
+/// compiler would lie in memory.
+template <class T, class F>
+__device__ void for_sums(const typename T::Own& sum, const F& f) {
+  const int thread = static_cast<int>(threadIdx.x), y = thread / T::kAcross, x = thread % T::kAcross;
+#pragma unroll 1
+  for (int e = 0; e < T::kOwn * T::kOwn; ++e) {
+    typename T::Number s = 0;
+#pragma unroll
+    for (int r = 0; r < T::kOwn; ++r)
+#pragma unroll
+      for (int c = 0; c < T::kOwn; ++c)
+        if (e == r * T::kOwn + c) s = sum[r][c];
+    f(y * T::kOwn + e / T::kOwn, x * T::kOwn + e % T::kOwn, s);
+  }
+}
+
+/// Which tile of which matrix of a batch a block computes: blockIdx.x counts tiles along rows, then rows of
+/// tiles, then matrices.
+struct TilePlace {
+  int64_t row, column, matrix;
+};
+template <class T>
+__device__ TilePlace tile_of_block(int64_t rows, int64_t columns) {
+  constexpr unsigned tile = T::kTile;
+  const auto across = static_cast<unsigned>((columns + tile - 1) / tile);
+  const auto down = static_cast<unsigned>((rows + tile - 1) / tile);
+  const unsigned line = blockIdx.x / across, matrix = line / down;
+  return {int64_t{line - matrix * down} * tile, int64_t{blockIdx.x - line * across} * tile, matrix};
+}
+
 }  // namespace retrograd::cuda::RG_TARGET

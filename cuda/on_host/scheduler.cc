@@ -70,6 +70,7 @@ std::mutex one_launch;
 std::vector<std::unique_ptr<Fiber>>& fibers =
     *new std::vector<std::unique_ptr<Fiber>>;  // kept for all launches
 std::atomic<unsigned> seed_of_all{0};
+Gate* gate = nullptr;
 
 // ---- fibers ----
 
@@ -242,6 +243,7 @@ ON_HOST_QUIET void run_grid(Block& b, const Launch& at) {
 const Thread& thread() { return *self; }
 const Place& place() { return *block; }
 void set_seed(unsigned seed) { seed_of_all = seed; }
+void set_gate(Gate& g) { gate = &g; }
 
 ON_HOST_QUIET void launch(const Launch& at, std::function<void()> kernel) {
   std::lock_guard lock(one_launch);
@@ -257,7 +259,9 @@ ON_HOST_QUIET void launch(const Launch& at, std::function<void()> kernel) {
 #if defined(__SANITIZE_THREAD__)
   b.scheduler.tsan = __tsan_get_current_fiber();
 #endif
+  if (gate) gate->open();
   run_grid(b, at);
+  if (gate) gate->close();
   block = nullptr;
   self = nullptr;
   if (b.error) std::rethrow_exception(b.error);

@@ -53,6 +53,17 @@ void launch(const Launch& at, std::function<void()> kernel);
 /// For the launches of this process that name no seed.
 void set_seed(unsigned seed);
 
+/// What a launch does before and behind its kernel: makes the device's memory accessible, say.
+struct Gate {
+  virtual void open() = 0;
+  virtual void close() = 0;
+
+ protected:
+  ~Gate() = default;
+};
+/// For the launches of this process. It must live as long as there are any.
+void set_gate(Gate& gate);
+
 void wait_block();
 /// `mask`: the lanes that take part, this one among them.
 void wait_warp(unsigned mask);

@@ -4,7 +4,8 @@
 
 namespace retrograd::conformance {
 
-/// To be called before cuda:0 is used.
+/// To be called before cuda:0 is used. Each launch is waited for: the errors of indices are those of the
+/// statement.
 void prepare_device();
 
 }  // namespace retrograd::conformance

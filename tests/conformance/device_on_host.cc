@@ -1,14 +1,31 @@
-// The host in a device's place: see tests/conformance/device.h.
+// The host in a device's place: see tests/conformance/device.h. Its memory is guarded: what the CPU touches
+// of it is an error, as on a machine with a device. Not under AddressSanitizer, which looks for pointers in
+// all memory at the end.
 #include "cuda/executor.h"
 #include "cuda/kernels/launchers.h"
+#include "cuda/on_host/scheduler.h"
 #include "tests/conformance/device.h"
 #include "tests/cuda/host_driver.h"
 
 namespace retrograd::conformance {
+namespace {
+
+struct Driver final : on_host::Gate {
+  cuda::HostDriver memory;
+  void open() override { memory.open(); }
+  void close() override { memory.close(); }
+};
+
+}  // namespace
 
 void prepare_device() {
-  static cuda::HostDriver* driver = new cuda::HostDriver;  // never destroyed, as the devices
-  cuda::use_driver(*driver, cuda::host_code::launchers());
+  static Driver& driver = *new Driver;  // never destroyed, as the devices
+#if !defined(__SANITIZE_ADDRESS__)
+  driver.memory.guard();
+  on_host::set_gate(driver);
+#endif
+  cuda::use_driver(driver.memory, cuda::host_code::launchers());
+  cuda::gpu_of(0).set_debug(true);
 }
 
 }  // namespace retrograd::conformance

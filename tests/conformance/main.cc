@@ -1,4 +1,5 @@
 // conformance SUITE.json [--mode eager|traced|compiled|all] [--filter SUBSTRING] [--list] [--allow-unsupported]
+//             [--device cpu|cuda] [--every N]
 //
 // Runs the cases of a suite and prints a line for each that fails or is unsupported, and a summary per mode;
 // see section 9 of suites/FORMAT.md. Start reading at case_runner.cc, then interpreter.h.
@@ -23,6 +24,7 @@ namespace {
 
 struct Options {
   std::string suite, mode = "eager", filter, device = "cpu";
+  int every = 1;
   bool list = false, allow_unsupported = false;
 };
 
@@ -47,11 +49,14 @@ std::string one_line(std::string text) {
   return text;
 }
 
-Counts run_mode(const Suite& suite, Mode mode, const std::string& filter) {
+Counts run_mode(const Suite& suite, Mode mode, const std::string& filter, int every) {
   Counts counts;
+  int passed_over = 0;
   for (const Json& test_case : suite.cases()) {
     const std::string name = test_case.value("name", "?");
     if (name.find(filter) == std::string::npos || !applies(test_case, mode)) continue;
+    if (++passed_over < every) continue;
+    passed_over = 0;
     const CaseResult result = run_case(suite, test_case, mode);
     for (const CaseLog::Failure& failure : result.failures)
       fmt::print("FAIL {}:{} [{}] {}: {}\n", suite.name(), name, to_string(mode), failure.what,
@@ -84,7 +89,7 @@ int run(const Options& options) {
   bool good = true;
   for (Mode mode : kModes) {
     if (options.mode != "all" && options.mode != to_string(mode)) continue;
-    const Counts counts = run_mode(suite, mode, options.filter);
+    const Counts counts = run_mode(suite, mode, options.filter, options.every);
     good = good && counts.fail == 0 && (options.allow_unsupported || counts.unsupported == 0);
   }
   return good ? 0 : 1;
@@ -102,6 +107,7 @@ int main(int argc, char** argv) {
   app.add_option("--device", options.device, "cpu or cuda: where the suite's tensors are")
       ->check(CLI::IsMember({"cpu", "cuda"}));
   app.add_option("--filter", options.filter, "only cases whose name contains this");
+  app.add_option("--every", options.every, "only each N-th of these cases")->check(CLI::PositiveNumber);
   app.add_flag("--list", options.list, "print the names of the cases and run none");
   app.add_flag("--allow-unsupported", options.allow_unsupported,
                "unsupported cases do not change the exit code");

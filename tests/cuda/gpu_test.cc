@@ -2,6 +2,7 @@
 #include "cuda/gpu.h"
 
 #include <catch2/catch.hpp>
+#include <thread>
 
 #include "cuda/kernels/launchers.h"
 #include "tests/cuda/host_driver.h"
@@ -61,6 +62,17 @@ TEST_CASE("a stream follows another by an event") {
   f.driver.log.clear();
   f.gpu.to_host().follow(f.gpu.compute());
   CHECK(f.driver.log == "record e1 on 1\nwait e1 on 3\n");
+}
+
+TEST_CASE("the device is chosen on a thread when it changes") {
+  cuda::HostDriver driver;
+  cuda::Launchers none;
+  Gpu a(driver, 0, none), b(driver, 1, none);
+  driver.used_devices.clear();
+  for (Gpu* gpu : {&a, &a, &b, &b, &a}) gpu->begin();
+  CHECK(driver.used_devices == std::vector<int>{0, 1, 0});
+  std::thread([&] { a.begin(); }).join();
+  CHECK(driver.used_devices == std::vector<int>{0, 1, 0, 0});
 }
 
 TEST_CASE("the error of a launch has the name of the op, and only that work fails") {

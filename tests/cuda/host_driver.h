@@ -1,9 +1,15 @@
-// HostDriver: a Driver without a device, for tests. Memory is the host's, of a size that the test chooses; copies run at once; each call can
-// be made to fail. Events fire when they are recorded, or, with `holds_events`, when the test lets them.
+// HostDriver: a Driver without a device, for tests. Memory is the host's, of a size that the test chooses;
+// copies run at once; each call can be made to fail. Events fire when they are recorded, or, with
+// `holds_events`, when the test lets them.
 //
-// `log` has what was asked of streams, a line each ("copy 16 on 1", "record e0 on 2", "wait e0 on 1"): streams and events go by the order in
-// which they were made.
+// With guard() the memory is accessible within copies, and between open() and close(), alone: what touches it
+// elsewhere ends with a segmentation fault, as it would if a device's memory were meant.
+//
+// `log` has what was asked of streams, a line each ("copy 16 on 1", "record e0 on 2", "wait e0 on 1"):
+// streams and events go by the order in which they were made.
 #pragma once
+
+#include <sys/mman.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +17,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cuda/driver.h"
 
@@ -29,6 +36,11 @@ class HostDriver final : public Driver {
   std::string log;
   int synchronizations = 0;
 
+  /// To be called before memory is allocated.
+  void guard() { is_guarded_ = true; }
+  void open() { protect(PROT_READ | PROT_WRITE); }
+  void close() { protect(PROT_NONE); }
+
   /// Lets the events fire that were held back.
   void fire_all() {
     for (auto& [event, fired] : fired_) fired = true;
@@ -44,7 +56,10 @@ class HostDriver final : public Driver {
   const char* text(Status status) override {
     return status == kMemoryAllocation ? "out of memory" : "something failed";
   }
-  Status use(int) override { return kSuccess; }
+  Status use(int device) override {
+    used_devices.push_back(device);
+    return kSuccess;
+  }
   Status memory_info(size_t* free, size_t* total) override {
     *free = capacity - used;
     *total = capacity;
@@ -52,15 +67,18 @@ class HostDriver final : public Driver {
   }
   Status allocate(void** memory, size_t bytes) override {
     if (used + bytes > capacity) return kMemoryAllocation;
-    *memory = std::aligned_alloc(512, (bytes + 511) / 512 * 512);
+    *memory = std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage);
     used += bytes;
     sizes_[*memory] = bytes;
+    close();
     return kSuccess;
   }
   Status free(void* memory) override {
+    open();
     used -= sizes_.at(memory);
     sizes_.erase(memory);
     std::free(memory);
+    close();
     return kSuccess;
   }
   Status allocate_pinned(void** memory, size_t bytes) override {
@@ -106,7 +124,9 @@ class HostDriver final : public Driver {
     return kSuccess;
   }
   Status copy(void* to, const void* from, size_t bytes, StreamHandle stream) override {
+    open();
     std::memcpy(to, from, bytes);
+    close();
     note("copy " + std::to_string(bytes) + " on " + number(stream));
     return kSuccess;
   }
@@ -116,14 +136,24 @@ class HostDriver final : public Driver {
   std::function<std::unique_ptr<Blas>()> make_blas;  // what open_blas() gives
 
   int pinned_made = 0;
+  std::vector<int> used_devices;  // of the calls of use()
 
  private:
+  static constexpr size_t kPage = 4096;
+
+  void protect(int access) {
+    if (!is_guarded_) return;
+    for (const auto& [memory, bytes] : sizes_)
+      ::mprotect(memory, (bytes + kPage - 1) / kPage * kPage, access);
+  }
+
   template <class H>
   static std::string number(H* handle) {
     return std::to_string(reinterpret_cast<uintptr_t>(handle));
   }
   void note(const std::string& line) { log += line + "\n"; }
 
+  bool is_guarded_ = false;
   uintptr_t streams_ = 0, made_ = 0;
   std::map<EventHandle, bool> fired_;
   std::map<void*, size_t> sizes_;

@@ -1,0 +1,26 @@
+// Choices among places by weights, in plain data: what cuda/kernels/sampling.cc makes of a Call, and what the
+// launchers of sampling.cu take. All sides are dense: `rows` rows of `length` weights, or of `samples`.
+#pragma once
+
+#include <cstdint>
+
+struct CUstream_st;
+
+namespace retrograd::cuda {
+
+struct SamplingCall {
+  const double* weights = nullptr;
+  const double* sums = nullptr;  // with replacement: the running sums of the weights of a row
+  double* times = nullptr;       // without: when a category arrives
+  int64_t* places = nullptr;     // with replacement: the result
+  int64_t rows = 0, length = 0, samples = 0;
+  uint64_t seed = 0, offset = 0;
+};
+using SamplingLauncher = void (*)(const SamplingCall&, CUstream_st* stream);
+
+struct SamplingLaunchers {
+  SamplingLauncher find;    // places by their running sums
+  SamplingLauncher arrive;  // times by weights
+};
+
+}  // namespace retrograd::cuda
