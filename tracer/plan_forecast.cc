@@ -4,6 +4,7 @@
 // ours if nobody but registers and slots that this run empties holds it; it is freed with its last holder. All else stays as it is: parameters,
 // saved values that the user still has, what is given away. Layouts of views are computed, since memory is taken over only by what is dense.
 // What code of the user's does is left out (tracer/peak_watch.h). Cost: a hash map of the slots, and a step of the same order as a replayed one.
+#include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -16,9 +17,11 @@ namespace retrograd {
 
 class Plan::Forecast {
  public:
-  explicit Forecast(const Run& run)
+  /// `unpacks`: whose values are not counted, but when they go.
+  explicit Forecast(const Run& run, std::span<const UnpackStep> unpacks = {})
       : run_(run),
         plan_(run.plan),
+        unpacks_(unpacks),
         cells_(plan_.new_frame()),
         memory_(cells_->at.size(), kNotOurs),
         live_(memory::stats().live_bytes),
@@ -29,13 +32,21 @@ class Plan::Forecast {
   }
 
   int64_t peak() {
-    for (const Step& s : plan_.steps_) {
-      step(s);
-      if (s.kind == Kind::release) continue;
-      const int32_t* dying = run_.registers(s) + s.operands + s.results;
-      for (int i = 0; i < s.dying; ++i) hold(dying[i], kNotOurs);
-    }
+    for (const Step& s : plan_.steps_) whole_step(s);
     return peak_;
+  }
+
+  Run::Outlook outlook() {
+    Run::Outlook found;
+    found.last.resize(unpacks_.size(), plan_.steps_.size() - 1);
+    last_ = &found.last;
+    for (const Step& s : plan_.steps_) {
+      peak_ = live_;
+      whole_step(s);
+      found.live.push_back(peak_);
+      ++number_;
+    }
+    return found;
   }
 
  private:
@@ -43,6 +54,7 @@ class Plan::Forecast {
   struct Memory {
     int64_t bytes;
     int holders;
+    int32_t unpack = -1;  // into unpacks_: whose value it holds
   };
   static size_t at(int32_t i) { return static_cast<size_t>(i); }
 
@@ -82,8 +94,17 @@ class Plan::Forecast {
     return it == memory_of_storage_.end() ? kNotOurs : it->second;
   }
 
+  void whole_step(const Step& s) {
+    step(s);
+    if (s.kind == Kind::release) return;
+    const int32_t* dying = run_.registers(s) + s.operands + s.results;
+    for (int i = 0; i < s.dying; ++i) hold(dying[i], kNotOurs);
+  }
+
   void let_go(int32_t memory) {
-    if (memory != kNotOurs && --memories_[at(memory)].holders == 0) live_ -= memories_[at(memory)].bytes;
+    if (memory == kNotOurs || --memories_[at(memory)].holders > 0) return;
+    live_ -= memories_[at(memory)].bytes;
+    if (const int32_t unpack = memories_[at(memory)].unpack; unpack >= 0) (*last_)[at(unpack)] = number_;
   }
   // The register holds this memory now, which has been counted for it.
   void hold(int32_t r, int32_t memory) { let_go(std::exchange(memory_[at(r)], memory)); }
@@ -96,7 +117,9 @@ class Plan::Forecast {
   }
   // What code of the user's gives: taken to be held by nobody else, and not counted.
   int32_t unknown() {
-    memories_.push_back({0, 1});
+    const auto found = std::ranges::lower_bound(unpacks_, number_, {}, &UnpackStep::step);
+    const bool is_unpack = found != unpacks_.end() && found->step == number_;
+    memories_.push_back({0, 1, is_unpack ? static_cast<int32_t>(found - unpacks_.begin()) : -1});
     return static_cast<int32_t>(memories_.size()) - 1;
   }
   int64_t bytes_of(int32_t r) const {
@@ -259,6 +282,9 @@ class Plan::Forecast {
 
   const Run& run_;
   const Plan& plan_;
+  const std::span<const UnpackStep> unpacks_;
+  size_t number_ = 0;                    // of the step, for them
+  std::vector<size_t>* last_ = nullptr;  // of each of them
   const std::unique_ptr<Frame> cells_;  // layouts; no memory
   std::unordered_map<const Storage*, int32_t> memory_of_storage_;
   std::vector<Memory> memories_;
@@ -269,5 +295,8 @@ class Plan::Forecast {
 };
 
 int64_t Plan::Run::forecast() const { return Forecast(*this).peak(); }
+Plan::Run::Outlook Plan::Run::outlook(std::span<const UnpackStep> unpacks) const {
+  return Forecast(*this, unpacks).outlook();
+}
 
 }  // namespace retrograd
