@@ -11,6 +11,7 @@
 #include "engine/allocator.h"
 #include "ir/bookkeeping.h"
 #include "ops/shape_ops.h"
+#include "tracer/host_node.h"
 #include "tracer/plan_run.h"
 
 namespace retrograd {
@@ -156,10 +157,15 @@ class Plan::Forecast {
         if (plan_.graph_.nodes()[s.node].op->is(Trait::fresh)) return fresh(s);
         [[fallthrough]];
       default:
-        for (int i = 0; i < s.operands; ++i)
+        for (int i = 0; i < s.operands && !is_packed_away(s); ++i)
           if (r[i] >= 0) keep(r[i]);
         for (int i = 0; i < s.results; ++i) hold_own(r[s.operands + i], unknown());
     }
+  }
+
+  // For an outlook: pairs that bring values back have copies of them.
+  bool is_packed_away(const Step& s) const {
+    return last_ && s.kind == Kind::host && plan_.graph_.nodes()[s.node].op == &host::pack;
   }
 
   // Somebody else holds it now, to the end.
