@@ -48,6 +48,7 @@ class PinnedCopy final : public HostCopy {
   // Behind the last copy that uses the memory: one back comes behind the one there. On a lost device nothing runs any more.
   void give_back() noexcept {
     try {
+      gpu_.begin();
       gpu_.pinned().give(host_, comes_back_ ? gpu_.to_device() : gpu_.to_host());
     } catch (const Exception&) {
       gpu_.pinned().give(host_);

@@ -90,19 +90,15 @@ class Offloaded {
   }
   void drop() noexcept {
     std::lock_guard lock(mutex_);
-    if (!coming_.defined()) return;
     try {
-      land();                     // else its memory were handed on while the copy writes to it
-    } catch (const Exception&) {  // the device is lost: nothing runs there any more
+      if (coming_.defined()) land();
+    } catch (const Exception&) {
+      // The device is lost: nothing runs there any more.
     }
-    coming_.reset();
   }
   Tensor take() {
     std::lock_guard lock(mutex_);
-    if (coming_.defined()) {
-      land();
-      return std::exchange(coming_, Tensor());
-    }
+    if (coming_.defined()) return land();
     Tensor back = bring();
     counters().comes_back(bytes_, false);
     if (copy_) copy_->wait();
@@ -111,9 +107,12 @@ class Offloaded {
 
  private:
   Executor& executor() const { return executor_of(block_.device); }
-  void land() {
+  // Also of what is not used: else its memory were handed on while the copy writes to it.
+  Tensor land() {
+    Tensor back = std::exchange(coming_, Tensor());
     counters().landed(bytes_);
     if (copy_) copy_->wait();
+    return back;
   }
   // In memory of its own, in the layout that it had.
   Tensor bring() const {

@@ -27,9 +27,9 @@ std::vector<size_t> PrefetchSchedule::add(std::span<const Arrival> arrivals) {
 }
 
 size_t PrefetchSchedule::begin_of(const Arrival& a, int64_t peak) const {
-  const int64_t most = peak + a.options.room_bytes - a.bytes;
   size_t begin = a.step;
-  for (int nodes = 0; nodes < a.options.nodes && begin > a.earliest && live_[begin - 1] <= most;)
+  const auto has_room = [&] { return live_[begin - 1] + a.bytes - peak <= a.options.room_bytes; };
+  for (int nodes = 0; nodes < a.options.nodes && begin > a.earliest && has_room();)
     nodes += computes_[--begin];
   return begin;
 }

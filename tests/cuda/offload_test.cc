@@ -2,6 +2,7 @@
 // backwards that bring values back ahead of their use. The device is the host's memory (tests/cuda/device_on_host.h).
 //
 // Streams are numbered as they are made: 1 computes, 2 copies to the device, 3 to the host.
+#include "cuda/host_copy.h"
 #include "tests/cuda/device_on_host.h"
 #include "tests/hooks/pairs.h"
 
@@ -117,6 +118,29 @@ TEST_CASE_METHOD(Fixture, "memory that a copy to the host reads rests until the 
   const Tensor other = zeros({kRows, kWidth}, there);
   CHECK(gpu.memory().stats().resting_bytes == 0);
   CHECK(hooks->unpack(payload).to_vector() == std::vector<double>(kRows * kWidth, 2.0));
+}
+
+TEST_CASE("a copy on a device that is lost is refused, and goes without an error") {
+  cuda::HostDriver driver;
+  const cuda::Launchers none{};
+  cuda::Gpu gpu(driver, 0, none);
+  cuda::Allocator::Block* block = gpu.memory().allocate(2048, "test");
+  RefPtr<TensorImpl> cell = TensorImpl::make();
+  cell->set_type(kFloat32, kCUDA, {512});
+  contiguous_strides(cell->shape(), cell->mutable_strides());
+  cell->set_storage(Storage::wrap(block->data, 2048, nullptr, nullptr));
+  std::unique_ptr<HostCopy> copy = cuda::copy_to_host(gpu, *cell, *block);
+  copy->begin(*cell);
+  driver.next_synchronize = 700;  // cudaErrorIllegalAddress
+  CHECK_THROWS_AS(gpu.synchronize(), cuda::DeviceError);
+  CHECK_THROWS_AS(copy->wait(), cuda::DeviceError);
+  CHECK_THROWS_AS(copy->begin(*cell), cuda::DeviceError);
+  CHECK_THROWS_AS(cuda::copy_to_host(gpu, *cell, *block), cuda::DeviceError);
+  copy.reset();
+  const cuda::PinnedPool::Block again = gpu.pinned().take(2048);
+  CHECK(driver.pinned_made == 1);
+  gpu.pinned().give(again);
+  gpu.memory().free(block);
 }
 
 TEST_CASE_METHOD(Fixture, "layouts, dtypes and expanded tensors come back") {

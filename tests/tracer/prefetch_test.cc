@@ -48,6 +48,9 @@ TEST_CASE("a value is begun as many nodes ahead as its pair asks for, as far as 
   CHECK(schedule().add(near) == Steps{0, 4});
   const Arrival roomy[] = {arrival(3, 8, {.nodes = 64}), arrival(7, 8, {.nodes = 64, .room_bytes = 8})};
   CHECK(schedule().add(roomy) == Steps{0, 0});
+  const Arrival unlimited[] = {arrival(3, 8, {.nodes = 64}),
+                               arrival(7, 8, {.nodes = 64, .room_bytes = INT64_MAX})};
+  CHECK(schedule().add(unlimited) == Steps{0, 0});
   const Arrival nearly[] = {arrival(3, 8, {.nodes = 64}), arrival(7, 8, {.nodes = 64, .room_bytes = 7})};
   CHECK(schedule().add(nearly) == Steps{0, 4});
 }
