@@ -26,28 +26,27 @@ class Plan::Forecast {
         cells_(plan_.new_frame()),
         memory_(cells_->at.size(), kNotOurs),
         live_(memory::stats().live_bytes),
-        peak_(live_) {
+        most_(live_) {
     const RefPtr<Storage> nowhere = storage_without_memory();
     for (const RefPtr<TensorImpl>& cell : cells_->own) cell->set_storage(nowhere);
     find_ours();
   }
 
   int64_t peak() {
-    for (const Step& s : plan_.steps_) whole_step(s);
-    return peak_;
+    int64_t most = live_;
+    for (int64_t live : outlook().live) most = std::max(most, live);
+    return most;
   }
-
   Run::Outlook outlook() {
-    Run::Outlook found;
-    found.last.resize(unpacks_.size(), plan_.steps_.size() - 1);
-    last_ = &found.last;
+    found_.last.resize(unpacks_.size(), plan_.steps_.size() - 1);
     for (const Step& s : plan_.steps_) {
-      peak_ = live_;
-      whole_step(s);
-      found.live.push_back(peak_);
-      ++number_;
+      most_ = live_;
+      step(s);
+      const int32_t* dying = run_.registers(s) + s.operands + s.results;
+      for (int i = 0; i < s.dying; ++i) hold(dying[i], kNotOurs);
+      found_.live.push_back(most_);
     }
-    return found;
+    return std::move(found_);
   }
 
  private:
@@ -58,6 +57,7 @@ class Plan::Forecast {
     int32_t unpack = -1;  // into unpacks_: whose value it holds
   };
   static size_t at(int32_t i) { return static_cast<size_t>(i); }
+  size_t number() const { return found_.live.size(); }  // of the step
 
   void find_ours() {
     std::unordered_map<TensorImpl*, int> holders;
@@ -95,21 +95,14 @@ class Plan::Forecast {
     return it == memory_of_storage_.end() ? kNotOurs : it->second;
   }
 
-  void whole_step(const Step& s) {
-    step(s);
-    if (s.kind == Kind::release) return;
-    const int32_t* dying = run_.registers(s) + s.operands + s.results;
-    for (int i = 0; i < s.dying; ++i) hold(dying[i], kNotOurs);
-  }
-
   void let_go(int32_t memory) {
     if (memory == kNotOurs || --memories_[at(memory)].holders > 0) return;
     live_ -= memories_[at(memory)].bytes;
-    if (const int32_t unpack = memories_[at(memory)].unpack; unpack >= 0) (*last_)[at(unpack)] = number_;
+    if (const int32_t unpack = memories_[at(memory)].unpack; unpack >= 0) found_.last[at(unpack)] = number();
   }
   // The register holds this memory now, which has been counted for it.
   void hold(int32_t r, int32_t memory) { let_go(std::exchange(memory_[at(r)], memory)); }
-  void need(int64_t bytes) { peak_ = std::max(peak_, live_ + bytes); }
+  void need(int64_t bytes) { most_ = std::max(most_, live_ + bytes); }
   int32_t allocate(int64_t bytes) {
     live_ += bytes;
     need(0);
@@ -118,8 +111,8 @@ class Plan::Forecast {
   }
   // What code of the user's gives: taken to be held by nobody else, and not counted.
   int32_t unknown() {
-    const auto found = std::ranges::lower_bound(unpacks_, number_, {}, &UnpackStep::step);
-    const bool is_unpack = found != unpacks_.end() && found->step == number_;
+    const auto found = std::ranges::lower_bound(unpacks_, number(), {}, &UnpackStep::step);
+    const bool is_unpack = found != unpacks_.end() && found->step == number();
     memories_.push_back({0, 1, is_unpack ? static_cast<int32_t>(found - unpacks_.begin()) : -1});
     return static_cast<int32_t>(memories_.size()) - 1;
   }
@@ -163,9 +156,9 @@ class Plan::Forecast {
     }
   }
 
-  // For an outlook: pairs that bring values back have copies of them.
+  // Pairs that bring values back have copies of them.
   bool is_packed_away(const Step& s) const {
-    return last_ && s.kind == Kind::host && plan_.graph_.nodes()[s.node].op == &host::pack;
+    return !unpacks_.empty() && s.kind == Kind::host && plan_.graph_.nodes()[s.node].op == &host::pack;
   }
 
   // Somebody else holds it now, to the end.
@@ -282,22 +275,20 @@ class Plan::Forecast {
     if (s.dying && memory != kNotOurs && memories_[at(memory)].holders == 1 &&
         has_layout_of_grad(*cells_->at[at(r)], leaf))
       return keep(r);
-    live_ += bytes_of(r);
-    need(0);
+    allocate(bytes_of(r));
   }
 
   const Run& run_;
   const Plan& plan_;
   const std::span<const UnpackStep> unpacks_;
-  size_t number_ = 0;                    // of the step, for them
-  std::vector<size_t>* last_ = nullptr;  // of each of them
   const std::unique_ptr<Frame> cells_;  // layouts; no memory
   std::unordered_map<const Storage*, int32_t> memory_of_storage_;
   std::vector<Memory> memories_;
   std::vector<int32_t> memory_;                  // of each register, into memories_
   std::unordered_set<const Slot*> emptied_;      // so far
   std::unordered_set<const TensorImpl*> given_;  // leaves that have their first gradient
-  int64_t live_, peak_;
+  int64_t live_, most_;                          // now, during the step
+  Run::Outlook found_;
 };
 
 int64_t Plan::Run::forecast() const { return Forecast(*this).peak(); }
