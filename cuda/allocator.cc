@@ -97,16 +97,17 @@ void Allocator::make_free(Block* block) noexcept {
 
 // ---- resting blocks ----
 
-// An event on a lost device counts as fired: nothing runs there any more.
+// Oldest first, up to one that still rests: asking each of many would cost more than it finds. An event on a lost device counts as fired:
+// nothing runs there any more.
 void Allocator::wake_fired() noexcept {
-  std::erase_if(resting_, [&](Block* block) {
+  for (; !resting_.empty(); resting_.pop_front()) {
+    Block* block = resting_.front();
     for (const Event& event : block->other_uses)
-      if (driver_.query(event.handle()) == kNotReady) return false;
+      if (driver_.query(event.handle()) == kNotReady) return;
     block->other_uses.clear();
     stats_.resting_bytes -= block->size;
     make_free(block);
-    return true;
-  });
+  }
 }
 
 void Allocator::wake_oldest() {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "cuda/device.h"
+#include "cuda/host_copy.h"
 #include "cuda/kernels/launchers.h"
 #include "cuda/kernels/table.h"
 #include "engine/runner.h"
@@ -88,6 +89,10 @@ class CudaExecutor final : public Executor {
   }
 
   void synchronize() override { gpu_.synchronize(); }
+
+  std::unique_ptr<HostCopy> keep_on_host(const TensorImpl& x) override {
+    return copy_to_host(gpu_, x, *static_cast<Memory*>(x.storage()->owner())->block);
+  }
 
  private:
   RefPtr<Storage> allocate(int64_t bytes, std::string_view what) {

@@ -49,6 +49,10 @@ class Stream {
   void follow(Stream& other) {
     const Event event(driver_, health_);  // the runtime keeps it until it has fired
     other.record(event);
+    wait(event);
+  }
+  /// What is put here from now on begins when `event` has fired.
+  void wait(const Event& event) {
     health_.check(driver_.wait(handle_, event.handle()), "waiting for an event");
   }
   void synchronize(std::string_view what = "synchronize") {

@@ -58,6 +58,16 @@ class FusedKernel {
   virtual bool may_overwrite(int input, int output) const = 0;
 };
 
+/// The elements of a tensor in the host's memory: what a device that has memory of its own makes of one (Executor::keep_on_host).
+class HostCopy {
+ public:
+  virtual ~HostCopy() = default;
+  /// Begins to copy them to `to`, allocated and row-major on the device, and returns.
+  virtual void begin(TensorImpl& to) = 0;
+  /// What is launched from now on finds what was begun.
+  virtual void wait() = 0;
+};
+
 class Executor {
  public:
   virtual ~Executor() = default;
@@ -88,6 +98,9 @@ class Executor {
                       std::span<std::byte> scratch = {}) = 0;
   /// Waits for everything launched.
   virtual void synchronize() {}
+  /// Begins to copy `x`, row-major and never written to again, into the host's memory, and returns; x may be dropped at once. Null: that is
+  /// where the executor's tensors are.
+  virtual std::unique_ptr<HostCopy> keep_on_host(const TensorImpl& /*x*/) { return nullptr; }
 };
 
 }  // namespace retrograd

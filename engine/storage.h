@@ -42,6 +42,8 @@ class Storage : public RefCounted {
   void* data() const { return data_; }
   int64_t nbytes() const { return nbytes_; }
   uint32_t version() const { return version_.load(std::memory_order_relaxed); }
+  /// Of memory that was given to own(): its context; else null.
+  void* owner() const { return owned_ ? context_ : nullptr; }
   /// Memory that belongs to somebody else.
   bool is_external() const { return external_ && !owned_; }
   /// To be called before a write that will raise the version.

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "ops/shape_ops.h"
+#include "ops/views.h"
 
 namespace retrograd {
 
@@ -19,6 +20,13 @@ MemoryOrder::MemoryOrder(const Tensor& tensor)
 Tensor MemoryOrder::flatten(const Tensor& tensor) const { return permute(tensor, to_memory_); }
 Tensor MemoryOrder::restore(const Tensor& block) const { return permute(block, back_); }
 Tensor MemoryOrder::copy(const Tensor& tensor) const { return restore(clone(flatten(tensor))); }
+
+Tensor without_repeats(const Tensor& tensor) {
+  Tensor once = tensor;
+  for (int64_t dim = 0; dim < tensor.dim(); ++dim)
+    if (tensor.stride(dim) == 0 && tensor.size(dim) > 1) once = narrow(once, dim, 0, 1);
+  return once;
+}
 
 bool fills_a_block(const Tensor& tensor) { return MemoryOrder(tensor).flatten(tensor).is_contiguous(); }
 

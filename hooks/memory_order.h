@@ -27,4 +27,7 @@ class MemoryOrder {
 /// Every element of a block of memory, each once.
 bool fills_a_block(const Tensor& tensor);
 
+/// A view with one entry in each dim of stride 0: what an expanded tensor repeats, once.
+Tensor without_repeats(const Tensor& tensor);
+
 }  // namespace retrograd

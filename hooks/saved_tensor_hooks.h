@@ -15,6 +15,8 @@
 
 namespace retrograd {
 
+class Prefetcher;
+
 class SavedTensorHooks : public RefCounted {
  public:
   virtual ~SavedTensorHooks() = default;
@@ -22,6 +24,8 @@ class SavedTensorHooks : public RefCounted {
   virtual Tensor unpack(const std::any& payload) = 0;
   bool traceable = false;
   static void destroy(SavedTensorHooks* hooks) noexcept { delete hooks; }
+  /// For pairs that bring values from elsewhere (hooks/prefetch.h); null: unpack has nothing to begin beforehand.
+  virtual Prefetcher* prefetcher() { return nullptr; }
 };
 
 namespace detail {

@@ -1,13 +1,13 @@
 // See hooks/stock.h. One class, Stock, decides what is packed; the Formats say how.
 #include "hooks/stock.h"
 
-#include <algorithm>
 #include <cfloat>
 #include <cmath>
 #include <memory>
-#include <vector>
 
+#include "hooks/kept_memory.h"
 #include "hooks/memory_order.h"
+#include "hooks/offload.h"
 #include "hooks/saved_file.h"
 #include "ops/arithmetic.h"
 #include "ops/creation.h"
@@ -25,13 +25,10 @@ namespace {
 template <class Format>
 class Stock final : public SavedTensorHooks {
  public:
-  Stock(Format format, const Tensors& keep) : format_(std::move(format)) {
-    for (const Tensor& t : keep) kept_.push_back(t.impl().storage());
-    std::sort(kept_.begin(), kept_.end(), [](const auto& a, const auto& b) { return a.get() < b.get(); });
-  }
+  Stock(Format format, const Tensors& keep) : format_(std::move(format)), kept_(keep) {}
 
   std::any pack(const Tensor& tensor) override {
-    if (format_.takes(tensor) && !is_kept(tensor))
+    if (format_.takes(tensor) && !kept_.holds(tensor))
       if (auto packed = format_.pack(tensor)) return std::any(std::move(*packed));
     return std::any(tensor);
   }
@@ -42,13 +39,8 @@ class Stock final : public SavedTensorHooks {
   }
 
  private:
-  bool is_kept(const Tensor& tensor) const {
-    return std::binary_search(kept_.begin(), kept_.end(), tensor.impl().storage(),
-                              [](const auto& a, const auto& b) { return a.get() < b.get(); });
-  }
-
   Format format_;
-  std::vector<RefPtr<Storage>> kept_;  // sorted; held, so that no other storage gets such an address
+  KeptMemory kept_;
 };
 
 bool is_worth_it(const Tensor& x) {
@@ -114,20 +106,21 @@ struct Int8Format {
   }
 };
 
-// Dims of stride 0 are kept with one entry.
 struct CpuFormat {
   struct Packed {
-    Tensor copy;
+    Tensor block;  // on the CPU
+    MemoryOrder order;
     IntArray sizes;
+    Device device;
   };
-  bool takes(const Tensor&) const { return true; }
+  bool takes(const Tensor& x) const { return is_worth_moving(x); }
   std::optional<Packed> pack(const Tensor& x) const {
-    Tensor once = x;
-    for (int64_t dim = 0; dim < x.dim(); ++dim)
-      if (x.stride(dim) == 0 && x.size(dim) > 1) once = narrow(once, dim, 0, 1);
-    return Packed{MemoryOrder(once).copy(once), x.sizes()};
+    const Tensor once = without_repeats(x);
+    const MemoryOrder order(once);
+    const Tensor block = order.flatten(once);
+    return Packed{x.device() == kCPU ? clone(block) : to(block, kCPU), order, x.sizes(), x.device()};
   }
-  Tensor unpack(const Packed& p) const { return expand(p.copy, p.sizes); }
+  Tensor unpack(const Packed& p) const { return expand(p.order.restore(to(p.block, p.device)), p.sizes); }
 };
 
 struct FileFormat {
@@ -148,7 +141,9 @@ RefPtr<SavedTensorHooks> make(Format format, const Tensors& keep) {
 RefPtr<SavedTensorHooks> save_as_half(const Tensors& keep) { return make(HalfFormat{}, keep); }
 RefPtr<SavedTensorHooks> save_as_fp8(const Tensors& keep) { return make(Fp8Format{}, keep); }
 RefPtr<SavedTensorHooks> save_as_int8(const Tensors& keep) { return make(Int8Format{}, keep); }
-RefPtr<SavedTensorHooks> save_on_cpu(bool, const Tensors& keep) { return make(CpuFormat{}, keep); }
+RefPtr<SavedTensorHooks> save_on_cpu(bool pinned, const Tensors& keep, PrefetchOptions prefetch) {
+  return pinned ? make_offload(keep, prefetch) : make(CpuFormat{}, keep);
+}
 RefPtr<SavedTensorHooks> save_to_file(std::string folder, const Tensors& keep) {
   return make(FileFormat{std::move(folder)}, keep);
 }

@@ -7,11 +7,14 @@
 // dtypes and small tensors; tensors that share memory with one of `keep` (a packed parameter would be one
 // copy more, since the parameter stays); expanded tensors, which have less memory than elements. What is left
 // as it is aliases the saved memory, so a write to it in place is still detected. save_on_cpu changes all
-// tensors but those of `keep`. A tensor that is saved twice is packed twice. The pairs may be used from
-// several threads, and outlive the guard that they were given to.
+// tensors but those of `keep`, and those on a device that have less than kSmallestOffloaded bytes. A tensor
+// that is saved twice is packed twice. The pairs may be used from several threads, and outlive the guard that
+// they were given to.
 #pragma once
 
 #include <string>
+
+#include "hooks/prefetch.h"
 
 #include "hooks/saved_tensor_hooks.h"
 
@@ -35,9 +38,27 @@ RefPtr<SavedTensorHooks> save_as_int8(const Tensors& keep = {});
 
 /// Each tensor is kept as a copy in the host's memory. Bits come back, and strides where the elements fill a
 /// block of memory, in whatever order of dims; gaps of a view are closed, and what an expanded tensor repeats
-/// is kept once. Later writes to the saved tensor do not reach the copy. `pinned` asks for memory that a
-/// device can copy asynchronously; tensors of the CPU have no use for it.
-RefPtr<SavedTensorHooks> save_on_cpu(bool pinned = false, const Tensors& keep = {});
+/// is kept once. Later writes to the saved tensor do not reach the copy.
+///
+/// `pinned`: in memory that a device copies to and from while host and device go on. The memory of a tensor of
+/// a device is free when its copy is there, without anybody waiting for it; a backward that runs a plan
+/// (compile_backward, compile, compile_step) begins to bring a copy back as `prefetch` says, ahead of its use.
+/// With a tensor of the CPU all is the same but the waiting: it is copied there and back at once.
+inline constexpr int64_t kSmallestOffloaded = 1024;
+RefPtr<SavedTensorHooks> save_on_cpu(bool pinned = false, const Tensors& keep = {},
+                                     PrefetchOptions prefetch = {});
+
+/// What the pairs save_on_cpu(true) of this process have copied since the last reset. A copy back is in flight
+/// from where it is begun, ahead of its use, to its use.
+struct OffloadStats {
+  int64_t bytes_to_host = 0, bytes_back = 0;
+  int64_t early = 0;  // copies back that were begun ahead of their use
+  int64_t in_flight = 0, bytes_in_flight = 0;
+  int64_t most_in_flight = 0, most_bytes_in_flight = 0;
+};
+OffloadStats offload_stats();
+/// What is in flight stays counted.
+void reset_offload_stats();
 
 /// Each tensor goes to a file of its own in `folder` and is read back when it is needed; the file goes when
 /// the saved value is dropped. Folder and file problems (full disk, a file that vanished or changed) are

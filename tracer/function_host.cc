@@ -56,6 +56,7 @@ class PackCode final : public HostCode {
     retrograd::pack(packed->slot, *operands[0], *record_, pair);
     results[0] = make_parcel(std::move(packed));
   }
+  SavedTensorHooks* pair() const override { return pair_ ? pair_.get() : default_saved_tensor_hooks().get(); }
 
  private:
   const RefPtr<SavedTensorHooks> pair_;  // null: the default one of the run
@@ -76,6 +77,10 @@ class UnpackCode final : public HostCode {
            "it before writing to it",
            packed.record->where());
     results[0] = retrograd::unpack(*packed.record, packed.slot);
+  }
+  std::weak_ptr<Slot> slot(std::span<TensorImpl* const> operands) const override {
+    const std::shared_ptr<void>& content = open_parcel(*operands[0]);
+    return std::shared_ptr<Slot>(content, &static_cast<PackedValue*>(content.get())->slot);
   }
 
  private:

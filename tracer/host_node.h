@@ -16,6 +16,7 @@
 #pragma once
 
 #include "engine/emitter.h"
+#include "engine/tape.h"
 #include "ir/graph.h"
 
 namespace retrograd {
@@ -27,6 +28,10 @@ class HostCode : public RefCounted {
   virtual void run(std::span<TensorImpl* const> operands, Tensor* results) = 0;
   /// The same when a forward is computed once more, with operands that have a history: nothing outside is changed.
   virtual void replay(std::span<TensorImpl* const> operands, Tensor* results) { run(operands, results); }
+  /// Of `pack`: the pair that a run calls now. Null of other code.
+  virtual SavedTensorHooks* pair() const { return nullptr; }
+  /// Of `unpack`: what the run gives the parcel for; it lives as long as the parcel. Null of other code.
+  virtual std::weak_ptr<Slot> slot(std::span<TensorImpl* const> /*operands*/) const { return {}; }
   static void destroy(HostCode* code) noexcept { delete code; }
 
   std::vector<TensorType> types;  // of the results

@@ -39,6 +39,8 @@ class NullExecutor final : public Executor {
   std::string text() const;
   int64_t allocations() const { return allocations_; }
   int64_t launches() const { return launches_; }
+  /// A line of somebody else's, at its place among the others.
+  void note(std::string line) { lines_.push_back(std::move(line)); }
   /// Forgets what happened, numbers included; memory that is given back from now on is noted.
   void clear();
 

@@ -74,6 +74,7 @@ Plan::Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std
   assign_registers(writes, arena_waste);
   choose_spans();
   if (!log_.may_leave) fold_unpacks();
+  find_unpacks();
 }
 
 Plan::~Plan() { delete spare_.load(); }

@@ -38,6 +38,7 @@ ir::Binding bind_source(const Source& source, const BackwardRequest& request, co
 /// has on the CPU.
 Executor& executor_for(const ir::Graph& graph);
 
+class HostCode;
 class RegisterFile;
 struct PlacedStep;
 
@@ -75,6 +76,7 @@ class Plan {
   struct Run;
   class Forecast;
   class Watch;
+  class Early;
   enum class Kind : uint8_t {
     span,
     kernel,
@@ -163,6 +165,7 @@ class Plan {
   void place_with_drops(RegisterFile& file);
   void choose_spans();
   void fold_unpacks();
+  void find_unpacks();
   bool run_steps(Run& run) const;
   std::unique_ptr<Frame> new_frame() const;
 
@@ -170,7 +173,13 @@ class Plan {
   const std::vector<Source>& sources_;
   const DriveLog& log_;
   Executor& executor_;
+  // A step that calls an unpack hook.
+  struct UnpackStep {
+    uint32_t step, earliest;   // earliest: before which its payload is there
+    const HostCode* pack;      // that makes the payload in this plan; null: it is there beforehand
+  };
   std::vector<Step> steps_;
+  std::vector<UnpackStep> unpacks_;
   std::vector<Fused> fused_;
   std::vector<uint32_t> step_ends_;  // of each node, the last of its step; empty: each is one
   std::vector<int32_t> registers_;   // operand -1: none; below: a slot, number -2 - r of folded_

@@ -4,38 +4,49 @@
 // ours if nobody but registers and slots that this run empties holds it; it is freed with its last holder. All else stays as it is: parameters,
 // saved values that the user still has, what is given away. Layouts of views are computed, since memory is taken over only by what is dense.
 // What code of the user's does is left out (tracer/peak_watch.h). Cost: a hash map of the slots, and a step of the same order as a replayed one.
+#include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "engine/allocator.h"
 #include "ir/bookkeeping.h"
 #include "ops/shape_ops.h"
+#include "tracer/host_node.h"
 #include "tracer/plan_run.h"
 
 namespace retrograd {
 
 class Plan::Forecast {
  public:
-  explicit Forecast(const Run& run)
+  /// `unpacks`: whose values are not counted, but when they go.
+  explicit Forecast(const Run& run, std::span<const UnpackStep> unpacks = {})
       : run_(run),
         plan_(run.plan),
+        unpacks_(unpacks),
         cells_(plan_.new_frame()),
         memory_(cells_->at.size(), kNotOurs),
         live_(memory::stats().live_bytes),
-        peak_(live_) {
+        most_(live_) {
     const RefPtr<Storage> nowhere = storage_without_memory();
     for (const RefPtr<TensorImpl>& cell : cells_->own) cell->set_storage(nowhere);
     find_ours();
   }
 
   int64_t peak() {
+    int64_t most = live_;
+    for (int64_t live : outlook().live) most = std::max(most, live);
+    return most;
+  }
+  Run::Outlook outlook() {
+    found_.last.resize(unpacks_.size(), plan_.steps_.size() - 1);
     for (const Step& s : plan_.steps_) {
+      most_ = live_;
       step(s);
-      if (s.kind == Kind::release) continue;
       const int32_t* dying = run_.registers(s) + s.operands + s.results;
       for (int i = 0; i < s.dying; ++i) hold(dying[i], kNotOurs);
+      found_.live.push_back(most_);
     }
-    return peak_;
+    return std::move(found_);
   }
 
  private:
@@ -43,8 +54,10 @@ class Plan::Forecast {
   struct Memory {
     int64_t bytes;
     int holders;
+    int32_t unpack = -1;  // into unpacks_: whose value it holds
   };
   static size_t at(int32_t i) { return static_cast<size_t>(i); }
+  size_t number() const { return found_.live.size(); }  // of the step
 
   void find_ours() {
     std::unordered_map<TensorImpl*, int> holders;
@@ -83,11 +96,13 @@ class Plan::Forecast {
   }
 
   void let_go(int32_t memory) {
-    if (memory != kNotOurs && --memories_[at(memory)].holders == 0) live_ -= memories_[at(memory)].bytes;
+    if (memory == kNotOurs || --memories_[at(memory)].holders > 0) return;
+    live_ -= memories_[at(memory)].bytes;
+    if (const int32_t unpack = memories_[at(memory)].unpack; unpack >= 0) found_.last[at(unpack)] = number();
   }
   // The register holds this memory now, which has been counted for it.
   void hold(int32_t r, int32_t memory) { let_go(std::exchange(memory_[at(r)], memory)); }
-  void need(int64_t bytes) { peak_ = std::max(peak_, live_ + bytes); }
+  void need(int64_t bytes) { most_ = std::max(most_, live_ + bytes); }
   int32_t allocate(int64_t bytes) {
     live_ += bytes;
     need(0);
@@ -96,7 +111,9 @@ class Plan::Forecast {
   }
   // What code of the user's gives: taken to be held by nobody else, and not counted.
   int32_t unknown() {
-    memories_.push_back({0, 1});
+    const auto found = std::ranges::lower_bound(unpacks_, number(), {}, &UnpackStep::step);
+    const bool is_unpack = found != unpacks_.end() && found->step == number();
+    memories_.push_back({0, 1, is_unpack ? static_cast<int32_t>(found - unpacks_.begin()) : -1});
     return static_cast<int32_t>(memories_.size()) - 1;
   }
   int64_t bytes_of(int32_t r) const {
@@ -133,10 +150,15 @@ class Plan::Forecast {
         if (plan_.graph_.nodes()[s.node].op->is(Trait::fresh)) return fresh(s);
         [[fallthrough]];
       default:
-        for (int i = 0; i < s.operands; ++i)
+        for (int i = 0; i < s.operands && !is_packed_away(s); ++i)
           if (r[i] >= 0) keep(r[i]);
         for (int i = 0; i < s.results; ++i) hold_own(r[s.operands + i], unknown());
     }
+  }
+
+  // Pairs that bring values back have copies of them.
+  bool is_packed_away(const Step& s) const {
+    return !unpacks_.empty() && s.kind == Kind::host && plan_.graph_.nodes()[s.node].op == &host::pack;
   }
 
   // Somebody else holds it now, to the end.
@@ -253,21 +275,25 @@ class Plan::Forecast {
     if (s.dying && memory != kNotOurs && memories_[at(memory)].holders == 1 &&
         has_layout_of_grad(*cells_->at[at(r)], leaf))
       return keep(r);
-    live_ += bytes_of(r);
-    need(0);
+    allocate(bytes_of(r));
   }
 
   const Run& run_;
   const Plan& plan_;
+  const std::span<const UnpackStep> unpacks_;
   const std::unique_ptr<Frame> cells_;  // layouts; no memory
   std::unordered_map<const Storage*, int32_t> memory_of_storage_;
   std::vector<Memory> memories_;
   std::vector<int32_t> memory_;                  // of each register, into memories_
   std::unordered_set<const Slot*> emptied_;      // so far
   std::unordered_set<const TensorImpl*> given_;  // leaves that have their first gradient
-  int64_t live_, peak_;
+  int64_t live_, most_;                          // now, during the step
+  Run::Outlook found_;
 };
 
 int64_t Plan::Run::forecast() const { return Forecast(*this).peak(); }
+Plan::Run::Outlook Plan::Run::outlook(std::span<const UnpackStep> unpacks) const {
+  return Forecast(*this, unpacks).outlook();
+}
 
 }  // namespace retrograd

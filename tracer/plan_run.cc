@@ -155,12 +155,21 @@ void Plan::Run::drop_dying(const Step& s) {
 bool Plan::Run::all() {
   const size_t count = plan.steps_.size();
   detail::Profiling* const profiling = detail::profiling;
+  if (!plan.unpacks_.empty()) early = Early::of(*this);
+  one_by_one |= early != nullptr;
   std::optional<Watch> watch;
   if (PeakWatch::current()) watch.emplace(*this);
   while (next < count) {
     const Step& s = plan.steps_[next];
     if (leave_at != kStay && s.node >= plan.log_.events[leave_at].node && s.kind != Kind::release)
       return false;
+    if (early && early->is_due(next)) {
+      const auto begin = [this] { early->before(next); };
+      if (watch)
+        watch->beside(begin);
+      else
+        begin();
+    }
     const ProfiledStep profiled(profiling, s.node, s.kind >= Kind::release);
     const size_t before = next;
     if (watch) watch->before(s);

@@ -4,10 +4,12 @@
 //           plan_leave.cc.
 #pragma once
 
+#include <functional>
 #include <limits>
 
 #include "tracer/peak_watch.h"
 #include "tracer/plan.h"
+#include "tracer/prefetch.h"
 
 namespace retrograd {
 
@@ -73,6 +75,47 @@ struct Plan::Frame {
   }
 };
 
+// What a run brings back ahead of its use (tracer/plan_prefetch.cc).
+class Plan::Early {
+ public:
+  /// Null where no pair asks for it.
+  static std::unique_ptr<Early> of(const Run& run);
+  ~Early();
+  bool is_due(size_t step) const { return step >= due_; }
+  /// Begins what is to be begun before a step.
+  void before(size_t step);
+
+ private:
+  struct Waiting {
+    UnpackStep at;
+    size_t last;  // that needs its memory
+  };
+  // A slot outside of a tape lives as long as its parcel.
+  struct Payload {
+    Slot* slot;
+    std::weak_ptr<Slot> parcel;
+    Packed* packed() const;
+  };
+  struct Beginning {
+    size_t step;
+    Payload payload;
+  };
+  Early(const Run& run, std::vector<UnpackStep> unpacks);
+  static Payload payload_of(const Run& run, const UnpackStep& unpack);
+  static Prefetcher* prefetcher_of(const Run& run, const UnpackStep& unpack);
+  std::span<const Waiting> next_batch() const;
+  void plan_next();
+  void find_due();
+
+  const Run& run_;
+  std::vector<Waiting> waiting_;  // in order of steps
+  size_t planned_ = 0;            // of them
+  PrefetchSchedule schedule_;
+  std::vector<Beginning> beginnings_;  // in order of steps
+  size_t begun_ = 0;                   // of them
+  size_t due_ = 0;
+};
+
 // One run: what it was given, and the frame that it leased.
 struct Plan::Run {
   const Plan& plan;
@@ -86,6 +129,7 @@ struct Plan::Run {
   size_t leave_at = kStay;  // event of the log at which the graph is left
   Tensors function_gave;    // what a function gave, if that is why
   bool one_by_one;          // what span steps do is looked at after each
+  std::unique_ptr<Early> early;
 
   /// `bindings`: of the inputs in plan.bound_.
   Run(const Plan& plan, const BackwardRequest& request, const Reached& reached, const Trail* trail,
@@ -95,6 +139,13 @@ struct Plan::Run {
   bool all();
   /// The most bytes that will be live during the run, what code of the user's allocates aside.
   int64_t forecast() const;
+  /// Of each step the most bytes that will be live during it, without the values of `unpacks`; of each of these, the last step that needs its
+  /// memory.
+  struct Outlook {
+    std::vector<int64_t> live;
+    std::vector<size_t> last;
+  };
+  Outlook outlook(std::span<const UnpackStep> unpacks) const;
   const int32_t* registers(const Step& s) const { return plan.registers_.data() + s.first_register; }
   Tensors outputs();
   /// Goes on eagerly from there.
@@ -139,6 +190,8 @@ class Plan::Watch {
   explicit Watch(const Run& run) : run_(run), measured_(run.forecast()) {}
   void before(const Step& s);
   void after(const Step& s);
+  /// Runs code of the user's between two steps.
+  void beside(const std::function<void()>& code);
 
  private:
   struct Given {

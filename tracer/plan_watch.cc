@@ -40,6 +40,14 @@ void Plan::Watch::after(const Step& s) {
   measured_.after_step(is_code_, beside_);
 }
 
+void Plan::Watch::beside(const std::function<void()>& code) {
+  const int64_t live = memory::stats().live_bytes;
+  measured_.before_step();
+  code();
+  beside_ += memory::stats().live_bytes - live;
+  measured_.after_step(true, beside_);
+}
+
 // Memory that only this register holds: it will be freed when the run lets go of it.
 void Plan::Watch::note_given(int32_t r) {
   const TensorImpl* x = run_.frame->at[static_cast<size_t>(r)];

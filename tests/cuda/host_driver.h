@@ -33,6 +33,7 @@ class HostDriver final : public Driver {
   Status next_launch = kSuccess;  // what last_error() gives once
   Status next_synchronize = kSuccess;
   bool holds_events = false;
+  bool logs_launches = false;
   std::string log;
   int synchronizations = 0;
 
@@ -130,7 +131,10 @@ class HostDriver final : public Driver {
     note("copy " + std::to_string(bytes) + " on " + number(stream));
     return kSuccess;
   }
-  Status last_error() override { return std::exchange(next_launch, kSuccess); }
+  Status last_error() override {
+    if (logs_launches) note("launch");
+    return std::exchange(next_launch, kSuccess);
+  }
   std::unique_ptr<Blas> open_blas() override { return make_blas ? make_blas() : nullptr; }
 
   std::function<std::unique_ptr<Blas>()> make_blas;  // what open_blas() gives

@@ -1,0 +1,190 @@
+// See hooks/stock.h and hooks/offload.h.
+//
+//   Offloaded   a payload: the tensor's elements in the host's memory, once each, row by row of the order in which they lay in memory; and,
+//               from begin() to unpack, the tensor that they are copied back to.
+//   Offload     the pair.
+//
+// What goes to the host is a copy of the tensor, made on the device in the order of the program: the tensor may be written to, or its memory
+// be handed on by a plan, before the way to the host is done. It costs a few percent of that way, and takes memory only as long.
+//
+// Devices copy as their executor says (Executor::keep_on_host); the CPU keeps the first copy and makes another one of it.
+#include "hooks/offload.h"
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+
+#include "engine/runner.h"
+#include "hooks/kept_memory.h"
+#include "hooks/memory_order.h"
+#include "hooks/stock.h"
+#include "ops/shape_ops.h"
+
+namespace retrograd {
+namespace {
+
+class Counters {
+ public:
+  OffloadStats get() const {
+    std::lock_guard lock(mutex_);
+    return stats_;
+  }
+  void reset() {
+    std::lock_guard lock(mutex_);
+    stats_ = {.in_flight = stats_.in_flight,
+              .bytes_in_flight = stats_.bytes_in_flight,
+              .most_in_flight = stats_.in_flight,
+              .most_bytes_in_flight = stats_.bytes_in_flight};
+  }
+  void went(int64_t bytes) {
+    std::lock_guard lock(mutex_);
+    stats_.bytes_to_host += bytes;
+  }
+  void comes_back(int64_t bytes, bool is_early) {
+    std::lock_guard lock(mutex_);
+    stats_.bytes_back += bytes;
+    if (!is_early) return;
+    ++stats_.early;
+    stats_.most_in_flight = std::max(stats_.most_in_flight, ++stats_.in_flight);
+    stats_.bytes_in_flight += bytes;
+    stats_.most_bytes_in_flight = std::max(stats_.most_bytes_in_flight, stats_.bytes_in_flight);
+  }
+  void landed(int64_t bytes) {
+    std::lock_guard lock(mutex_);
+    --stats_.in_flight;
+    stats_.bytes_in_flight -= bytes;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  OffloadStats stats_;
+};
+
+Counters& counters() {
+  static Counters all;
+  return all;
+}
+
+class Offloaded {
+ public:
+  explicit Offloaded(const Tensor& x) : type_(x.impl().type()) {
+    const Tensor once = without_repeats(x);
+    const MemoryOrder order(once);
+    kept_ = clone(order.flatten(once));
+    bytes_ = kept_.nbytes();
+    block_ = kept_.impl().type();
+    strides_ = expand(order.restore(kept_), x.sizes()).strides();
+    copy_ = executor().keep_on_host(kept_.impl());
+    if (copy_) kept_.reset();
+    counters().went(bytes_);
+  }
+  ~Offloaded() { drop(); }
+  Offloaded(const Offloaded&) = delete;
+
+  int64_t bytes() const { return bytes_; }
+  void begin() {
+    std::lock_guard lock(mutex_);
+    if (coming_.defined()) return;
+    coming_ = bring();
+    counters().comes_back(bytes_, true);
+  }
+  void drop() noexcept {
+    std::lock_guard lock(mutex_);
+    try {
+      if (coming_.defined()) land();
+    } catch (const Exception&) {
+      // The device is lost: nothing runs there any more.
+    }
+  }
+  Tensor take() {
+    std::lock_guard lock(mutex_);
+    if (coming_.defined()) return land();
+    Tensor back = bring();
+    counters().comes_back(bytes_, false);
+    if (copy_) copy_->wait();
+    return back;
+  }
+
+ private:
+  Executor& executor() const { return executor_of(block_.device); }
+  // Also of what is not used: else its memory were handed on while the copy writes to it.
+  Tensor land() {
+    Tensor back = std::exchange(coming_, Tensor());
+    counters().landed(bytes_);
+    if (copy_) copy_->wait();
+    return back;
+  }
+  // In memory of its own, in the layout that it had.
+  Tensor bring() const {
+    RefPtr<TensorImpl> cell = TensorImpl::make();
+    if (copy_) {
+      cell->set_type(block_.dtype, block_.device, block_.shape);
+      executor().allocate(*cell);
+      copy_->begin(*cell);
+    } else {
+      cell->set_storage(clone(kept_).impl().storage());
+    }
+    cell->set_type(type_.dtype, type_.device, type_.shape);
+    std::ranges::copy(strides_, cell->mutable_strides());
+    return Tensor(std::move(cell));
+  }
+
+  const TensorType type_;  // of what was saved
+  TensorType block_;       // of its elements, once each
+  IntArray strides_;
+  int64_t bytes_ = 0;
+  std::unique_ptr<HostCopy> copy_;
+  Tensor kept_;  // without it, where the host's memory is the device's
+  std::mutex mutex_;
+  Tensor coming_;
+};
+
+class Offload final : public SavedTensorHooks, private Prefetcher {
+ public:
+  Offload(const Tensors& keep, PrefetchOptions prefetch) : kept_(keep), options_(prefetch) {}
+
+  std::any pack(const Tensor& tensor) override {
+    if (kept_.holds(tensor) || !is_worth_moving(tensor)) return std::any(tensor);
+    return std::any(std::make_shared<Offloaded>(tensor));
+  }
+  Tensor unpack(const std::any& payload) override {
+    if (const Tensor* as_it_is = std::any_cast<Tensor>(&payload)) return *as_it_is;
+    return offloaded(payload)->take();
+  }
+  Prefetcher* prefetcher() override { return this; }
+
+ private:
+  static Offloaded* offloaded(const std::any& payload) {
+    const auto* found = std::any_cast<std::shared_ptr<Offloaded>>(&payload);
+    return found ? found->get() : nullptr;
+  }
+  PrefetchOptions options() const override { return options_; }
+  int64_t bytes(const std::any& payload) const override {
+    const Offloaded* found = offloaded(payload);
+    return found ? found->bytes() : 0;
+  }
+  void begin(const std::any& payload) override {
+    if (Offloaded* found = offloaded(payload)) found->begin();
+  }
+  void drop(const std::any& payload) noexcept override {
+    if (Offloaded* found = offloaded(payload)) found->drop();
+  }
+
+  const KeptMemory kept_;
+  const PrefetchOptions options_;
+};
+
+}  // namespace
+
+bool is_worth_moving(const Tensor& tensor) {
+  return tensor.device() == kCPU || without_repeats(tensor).nbytes() >= kSmallestOffloaded;
+}
+
+RefPtr<SavedTensorHooks> make_offload(const Tensors& keep, PrefetchOptions prefetch) {
+  return RefPtr<SavedTensorHooks>::adopt(new Offload(keep, prefetch));
+}
+
+OffloadStats offload_stats() { return counters().get(); }
+void reset_offload_stats() { counters().reset(); }
+
+}  // namespace retrograd
