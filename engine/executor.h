@@ -58,6 +58,20 @@ class FusedKernel {
   virtual bool may_overwrite(int input, int output) const = 0;
 };
 
+/// Launches that are recorded once and then started together. It has parts, one behind the other; a part can be recorded again without the
+/// others. What the launches read and write must lie where it lay when it is started; their temporary memory is the graph's.
+class LaunchGraph {
+ public:
+  virtual ~LaunchGraph() = default;
+  /// What this thread launches from here to end() becomes this part, in place of what it was, and does not run. Parts are 0, 1, ...
+  virtual void begin(size_t part) = 0;
+  virtual void end() = 0;
+  /// In place of end(): the part stays what it was.
+  virtual void cancel() noexcept = 0;
+  /// Puts all parts on the device, in their order.
+  virtual void start() = 0;
+};
+
 class Executor {
  public:
   virtual ~Executor() = default;
@@ -88,6 +102,15 @@ class Executor {
                       std::span<std::byte> scratch = {}) = 0;
   /// Waits for everything launched.
   virtual void synchronize() {}
+  /// Whether launches can be recorded.
+  virtual bool records_launches() const { return false; }
+  /// A graph without parts. Only where launches can be recorded.
+  virtual std::unique_ptr<LaunchGraph> new_graph() { return nullptr; }
+  /// What the host has to do with a launch, so that it cannot be recorded; empty: nothing. Sizes are no symbols.
+  virtual std::string_view host_work(const OpInfo&, const void* /*attrs*/, std::span<const TensorType> /*operands*/,
+                                     std::span<const TensorType> /*results*/) const {
+    return {};
+  }
 };
 
 }  // namespace retrograd
