@@ -62,6 +62,36 @@ class RuntimeDriver final : public Driver {
     return forgotten(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
   }
   Status last_error() override { return cudaGetLastError(); }
+
+  // Relaxed: memory may be taken from the driver meanwhile.
+  Status begin_capture(StreamHandle stream) override {
+    return forgotten(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+  }
+  Status end_capture(StreamHandle stream, GraphHandle* graph) override {
+    *graph = nullptr;
+    return forgotten(cudaStreamEndCapture(stream, graph));
+  }
+  Status create_graph(GraphHandle* graph) override { return forgotten(cudaGraphCreate(graph, 0)); }
+  Status destroy_graph(GraphHandle graph) override { return forgotten(cudaGraphDestroy(graph)); }
+  Status count_nodes(GraphHandle graph, size_t* count) override {
+    *count = 0;
+    return forgotten(cudaGraphGetNodes(graph, nullptr, count));
+  }
+  Status add_child(GraphHandle graph, GraphNodeHandle after, GraphHandle child,
+                   GraphNodeHandle* node) override {
+    return forgotten(cudaGraphAddChildGraphNode(node, graph, after ? &after : nullptr, after ? 1 : 0, child));
+  }
+  Status instantiate(GraphHandle graph, GraphExecHandle* exec) override {
+    return forgotten(cudaGraphInstantiate(exec, graph, 0));
+  }
+  Status replace_child(GraphExecHandle exec, GraphNodeHandle node, GraphHandle child) override {
+    return forgotten(cudaGraphExecChildGraphNodeSetParams(exec, node, child));
+  }
+  Status launch(GraphExecHandle exec, StreamHandle stream) override {
+    return forgotten(cudaGraphLaunch(exec, stream));
+  }
+  Status destroy_exec(GraphExecHandle exec) override { return forgotten(cudaGraphExecDestroy(exec)); }
+
   std::unique_ptr<Blas> open_blas() override { return open_cublaslt(); }
 };
 

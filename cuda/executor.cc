@@ -1,7 +1,10 @@
 // See cuda/executor.h.
 #include "cuda/executor.h"
 
+#include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -11,6 +14,7 @@
 #include "cuda/kernels/table.h"
 #include "engine/runner.h"
 #include "ops/shape_ops.h"
+#include "ops/total_norm.h"
 
 namespace retrograd {
 namespace cuda {
@@ -53,6 +57,17 @@ void release(void* memory) {
   delete m;
 }
 
+// The host waits for what it gives, and looks at it.
+bool looks_at_result(const OpInfo& op, const void* attrs) {
+  return &op == &ops::info<ops::TotalNorm> &&
+         static_cast<const ops::TotalNorm::Attrs*>(attrs)->error_if_nonfinite;
+}
+
+bool is_switched_off(const char* variable) {
+  const char* text = std::getenv(variable);
+  return text && std::strcmp(text, "0") == 0;
+}
+
 class CudaExecutor final : public Executor {
  public:
   CudaExecutor(Driver& driver, int index, const Launchers& launchers) : gpu_(driver, index, launchers) {}
@@ -93,6 +108,20 @@ class CudaExecutor final : public Executor {
   std::unique_ptr<HostCopy> keep_on_host(const TensorImpl& x) override {
     return copy_to_host(gpu_, x, *static_cast<Memory*>(x.storage()->owner())->block);
   }
+  bool records_launches() const override { return records_ && !gpu_.is_debugged(); }
+  std::unique_ptr<LaunchGraph> new_graph() override { return std::make_unique<Graph>(gpu_); }
+  std::string_view host_work(const OpInfo& op, const void* attrs, std::span<const TensorType> operands,
+                             std::span<const TensorType> results) const override {
+    const auto is_on_cpu = [](const TensorType& t) {
+      return t.dtype != ScalarType::Undefined && t.device == kCPU;
+    };
+    if (std::ranges::any_of(results, is_on_cpu))
+      return &op == &ops::info<ops::ToDevice> ? "the host waits for what it reads"
+                                              : "it is computed on the CPU";
+    if (std::ranges::any_of(operands, is_on_cpu)) return "it reads memory of the host";
+    if (!table().find(&op)) return "it is computed on the CPU";
+    return looks_at_result(op, attrs) ? "the host looks at its result" : "";
+  }
 
  private:
   RefPtr<Storage> allocate(int64_t bytes, std::string_view what) {
@@ -112,6 +141,7 @@ class CudaExecutor final : public Executor {
   }
 
   Gpu gpu_;
+  const bool records_ = !is_switched_off("RETROGRAD_CUDA_GRAPHS");
 };
 
 // The devices, and where they come from.

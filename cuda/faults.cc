@@ -24,6 +24,11 @@ FaultNote Faults::note(const OpInfo& op) {
   return {reinterpret_cast<Fault*>(block_->data), reinterpret_cast<uint64_t>(&op)};
 }
 
+void Faults::note_again() {
+  std::lock_guard lock(mutex_);
+  if (block_) is_noted_.store(true, std::memory_order_relaxed);
+}
+
 void Faults::look() {
   if (!is_noted_.exchange(false, std::memory_order_relaxed)) return;
   Fault found;

@@ -30,6 +30,8 @@ class Faults {
 
   /// For a kernel that is about to be launched on the compute stream.
   FaultNote note(const OpInfo& op);
+  /// What was launched with note() before is started once more.
+  void note_again();
   /// Waits for the kernels launched with note() since the last look. Error(index_out_of_range, bad_argument).
   void look();
 

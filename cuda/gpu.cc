@@ -70,9 +70,12 @@ void Gpu::upload(void* device, const void* host, int64_t bytes) {
     const auto n = static_cast<size_t>(std::min(kPiece, bytes - at));
     const PinnedPool::Block block = pinned_.take(n);
     std::memcpy(block.data, static_cast<const char*>(host) + at, n);
-    health_.check(driver_.copy(static_cast<char*>(device) + at, block.data, n, compute_.handle()),
+    health_.check(driver_.copy(static_cast<char*>(device) + at, block.data, n, compute().handle()),
                   "copying to the device");
-    pinned_.give(block, compute_);
+    if (Recording* recording = Recording::of(*this))
+      recording->keep(block);
+    else
+      pinned_.give(block, compute_);
   }
 }
 
@@ -86,9 +89,9 @@ void Gpu::read(void* host, const void* device, int64_t bytes) {
     const auto n = static_cast<size_t>(std::min(kPiece, bytes - at));
     const PinnedPool::Block block = pinned_.take(n);
     const Status status =
-        driver_.copy(block.data, static_cast<const char*>(device) + at, n, compute_.handle());
+        driver_.copy(block.data, static_cast<const char*>(device) + at, n, compute().handle());
     health_.check(status, "copying to the host");
-    compute_.synchronize("copying to the host");
+    compute().synchronize("copying to the host");
     std::memcpy(static_cast<char*>(host) + at, block.data, n);
     pinned_.give(block);
   }
@@ -96,7 +99,7 @@ void Gpu::read(void* host, const void* device, int64_t bytes) {
 
 void Gpu::copy(void* to, const void* from, int64_t bytes) {
   if (bytes == 0) return;
-  const Status status = driver_.copy(to, from, static_cast<size_t>(bytes), compute_.handle());
+  const Status status = driver_.copy(to, from, static_cast<size_t>(bytes), compute().handle());
   health_.check(status, "copying on the device");
 }
 

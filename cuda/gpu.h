@@ -15,6 +15,7 @@
 
 #include "cuda/allocator.h"
 #include "cuda/faults.h"
+#include "cuda/graph.h"
 #include "cuda/pinned.h"
 
 namespace retrograd::cuda {
@@ -34,7 +35,12 @@ class Gpu {
   Allocator& memory() { return memory_; }
   PinnedPool& pinned() { return pinned_; }
   Faults& faults() { return faults_; }
-  Stream& compute() { return compute_; }
+  Rooms& rooms() { return rooms_; }
+  /// While this thread records launches, the stream that they are captured from.
+  Stream& compute() {
+    Recording* recording = Recording::of(*this);
+    return recording ? recording->stream() : compute_;
+  }
   Stream& to_device() { return to_device_; }
   Stream& to_host() { return to_host_; }
 
@@ -50,6 +56,7 @@ class Gpu {
     faults_.look();
   }
   void set_debug(bool on) { debug_ = on; }
+  bool is_debugged() const { return debug_.load(std::memory_order_relaxed); }
   void allow_tf32(bool allowed) { allows_tf32_ = allowed; }
   bool allows_tf32() const { return allows_tf32_.load(std::memory_order_relaxed); }
 
@@ -91,6 +98,7 @@ class Gpu {
   PinnedPool pinned_;
   Stream compute_, to_device_, to_host_;
   Faults faults_{*this};
+  Rooms rooms_{memory_};
   std::atomic<bool> debug_, allows_tf32_;
   std::once_flag opens_blas_;
   std::unique_ptr<Blas> blas_;

@@ -68,6 +68,20 @@ class HostCopy {
   virtual void wait() = 0;
 };
 
+/// Launches that are recorded once and then started together. It has parts, one behind the other; a part can be recorded again without the
+/// others. What the launches read and write must lie where it lay when it is started; their temporary memory is the graph's.
+class LaunchGraph {
+ public:
+  virtual ~LaunchGraph() = default;
+  /// What this thread launches from here to end() becomes this part, in place of what it was, and does not run. Parts are 0, 1, ...
+  virtual void begin(size_t part) = 0;
+  virtual void end() = 0;
+  /// In place of end(): the part stays what it was.
+  virtual void cancel() noexcept = 0;
+  /// Puts all parts on the device, in their order.
+  virtual void start() = 0;
+};
+
 class Executor {
  public:
   virtual ~Executor() = default;
@@ -101,6 +115,16 @@ class Executor {
   /// Begins to copy `x`, row-major and never written to again, into the host's memory, and returns; x may be dropped at once. Null: that is
   /// where the executor's tensors are.
   virtual std::unique_ptr<HostCopy> keep_on_host(const TensorImpl& /*x*/) { return nullptr; }
+  /// Whether launches can be recorded.
+  virtual bool records_launches() const { return false; }
+  /// A graph without parts. Only where launches can be recorded.
+  virtual std::unique_ptr<LaunchGraph> new_graph() { return nullptr; }
+  /// What the host has to do with a launch, so that it cannot be recorded; empty: nothing. Sizes are no symbols.
+  virtual std::string_view host_work(const OpInfo&, const void* /*attrs*/,
+                                     std::span<const TensorType> /*operands*/,
+                                     std::span<const TensorType> /*results*/) const {
+    return {};
+  }
 };
 
 }  // namespace retrograd

@@ -47,6 +47,7 @@ struct FunctionCache::State {
     reason = std::move(why);
     captures.push_front(std::move(capture));
     if (captures.size() <= kCaptures) return;
+    stats.launches.add(captures.back()->plan().launch_stats());
     captures.pop_back();
     ++stats.evictions;
   }
@@ -139,7 +140,15 @@ Tensors FunctionCache::run(const Function& function, const Tensors& arguments, S
 
 FunctionCache::Stats FunctionCache::stats() const {
   std::lock_guard lock(state_->mutex);
-  return state_->stats;
+  Stats stats = state_->stats;
+  for (const auto& capture : state_->captures) stats.launches.add(capture->plan().launch_stats());
+  stats.launches.segments = state_->last ? state_->last->plan().launch_stats().segments : 0;
+  return stats;
+}
+
+std::string FunctionCache::segments() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->last ? state_->last->plan().segments_text() : "";
 }
 
 std::shared_ptr<const ir::Graph> FunctionCache::graph() const {

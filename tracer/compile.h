@@ -32,6 +32,7 @@
 #include <type_traits>
 
 #include "tracer/compile_backward.h"
+#include "tracer/segments.h"
 
 namespace retrograd {
 
@@ -49,6 +50,7 @@ class FunctionCache {
     int64_t evictions = 0;  // captures that had to go
     int64_t nodes = 0;      // of the last graph that ran
     int64_t eager = 0;      // calls of the function itself, with neither; see last_eager_reason()
+    LaunchStats launches = {};  // of its plans, where their executor records launches; else 0
   };
 
   explicit FunctionCache(FunctionKind kind);
@@ -68,6 +70,8 @@ class FunctionCache {
   std::string last_capture_reason() const;
   /// Why the last call that was none of a graph called the function itself; empty when there was none.
   std::string last_eager_reason() const;
+  /// Of the plan that ran last: its segments, which are started as graphs, and why they are cut, a line each (tracer/segments.h).
+  std::string segments() const;
   /// Forgets all graphs and counts.
   void reset();
 

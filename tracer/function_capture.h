@@ -83,6 +83,7 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   Tensors run(const Tensors& arguments, bool first, SourceLocation where);
 
   const ir::Graph& graph() const { return planned_; }
+  const Plan& plan() const { return *plan_; }
   /// Of the results all of which have a gradient; null when there is none.
   const ir::Graph* backward_graph() const;
 

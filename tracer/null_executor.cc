@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "ops/shape_ops.h"
+
 namespace retrograd {
 namespace {
 
@@ -18,6 +20,32 @@ int overwritten_operand(const Call& call, TensorImpl* const* outputs) {
 }
 
 }  // namespace
+
+// A note of what it is told.
+class NullExecutor::Graph final : public LaunchGraph {
+ public:
+  explicit Graph(NullExecutor& executor) : executor_(executor), number_(executor.graphs_++) {}
+  void begin(size_t part) override { note(fmt::format("record part {} of graph {}", part, number_)); }
+  void end() override { note("end"); }
+  void cancel() noexcept override { note("cancel"); }
+  void start() override { note(fmt::format("start graph {}", number_)); }
+
+ private:
+  void note(std::string line) {
+    executor_.note_freed();
+    executor_.lines_.push_back(std::move(line));
+  }
+  NullExecutor& executor_;
+  const int number_;
+};
+
+std::unique_ptr<LaunchGraph> NullExecutor::new_graph() { return std::make_unique<Graph>(*this); }
+
+// There is one memory; the op that goes between two stands for the host's looking at it.
+std::string_view NullExecutor::host_work(const OpInfo& op, const void*, std::span<const TensorType>,
+                                         std::span<const TensorType>) const {
+  return &op == &ops::info<ops::ToDevice> ? "the host waits for what it reads" : "";
+}
 
 Kernel NullExecutor::find(const OpInfo*) const {
   return [](const Call&, TensorImpl* const*) {};

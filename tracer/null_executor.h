@@ -12,6 +12,14 @@
 // A launch has its number and the types of its results; "over" says that they lie in an operand's memory, "at"
 // where in the arena of the run, so that nothing was allocated for them. Memory is real and zeroed, since hooks and host ops read it.
 //
+// One that records launches (NullExecutor executor(true)) has graphs of them, numbered in the order in which they were made. What is launched
+// between "record" and "end" is in the graph and does not run:
+//
+//   record part 0 of graph 0
+//   launch mul#6 f32[2,2] at 0
+//   end
+//   start graph 0
+//
 // An executor is not told of memory that is given back, by a plan or by anybody. It sees at the next event
 // that less tensor data is live than before (memory::stats); what others took meanwhile hides as much of it.
 //
@@ -28,12 +36,19 @@ namespace retrograd {
 
 class NullExecutor final : public Executor {
  public:
+  explicit NullExecutor(bool records_launches = false) : records_(records_launches) {}
+
   std::string_view name() const override { return "null"; }
   Kernel find(const OpInfo* op) const override;
   void allocate(TensorImpl& cell) override;
   RefPtr<Storage> allocate_memory(int64_t bytes) override;
   void launch(Kernel kernel, const Call& call, TensorImpl* const* outputs,
               std::span<std::byte> scratch) override;
+
+  bool records_launches() const override { return records_; }
+  std::unique_ptr<LaunchGraph> new_graph() override;
+  std::string_view host_work(const OpInfo& op, const void*, std::span<const TensorType>,
+                             std::span<const TensorType>) const override;
 
   /// What happened so far, a line each.
   std::string text() const;
@@ -45,10 +60,13 @@ class NullExecutor final : public Executor {
   void clear();
 
  private:
+  class Graph;
   void note_freed();
   std::string place(const Call& call, TensorImpl* const* outputs) const;
 
+  const bool records_;
   std::vector<std::string> lines_;
+  int graphs_ = 0;
   int64_t allocations_ = 0, launches_ = 0;
   const std::byte* arena_ = nullptr;  // the last
   int64_t arena_bytes_ = 0;

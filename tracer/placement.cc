@@ -77,7 +77,8 @@ class Placer {
     const ValueId result = step.results[r];
     for (size_t o = 0; o < step.operands.size(); ++o) {
       const ValueId v = step.operands[o];
-      if (!may_go(v, step) || plan_.graph.type_index(v) != plan_.graph.type_index(result) ||
+      if (!may_go(v, step) || (plan_.keeps_arena && open_[at(result)] != open_[at(v)]) ||
+          plan_.graph.type_index(v) != plan_.graph.type_index(result) ||
           !plan_.may_overwrite(number, static_cast<int>(o), static_cast<int>(r)))
         continue;
       block_[at(result)] = std::exchange(block_[at(v)], -1);

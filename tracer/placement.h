@@ -40,6 +40,8 @@ struct PlacedPlan {
   /// Whether result `r` of a kernel may be laid over its operand `o`, which is of the same type.
   std::function<bool(size_t step, int o, int r)> may_overwrite;
   int64_t most_waste;  // bytes that may be live beyond those that are without an arena
+  /// What has memory of its own and what has not are never laid over one another.
+  bool keeps_arena = false;
 };
 
 struct Placement {

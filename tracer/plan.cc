@@ -47,7 +47,12 @@ Executor& executor_for(const ir::Graph& graph) {
 Plan::Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std::vector<RuleRun>& rules,
            const DriveLog& log, std::span<const Number> values, Executor& executor,
            std::span<const WrittenInput> writes, std::optional<int64_t> arena_waste)
-    : graph_(graph), sources_(sources), log_(log), executor_(executor), bound_index_(sources.size(), -1) {
+    : graph_(graph),
+      sources_(sources),
+      log_(log),
+      executor_(executor),
+      bound_index_(sources.size(), -1),
+      records_(arena_waste && executor.records_launches()) {
   for (size_t i = 0; i < sources.size(); ++i) {
     if (sources[i].kind == Source::Kind::slot) continue;
     bound_index_[i] = static_cast<int32_t>(bound_.size());
@@ -75,6 +80,7 @@ Plan::Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std
   choose_spans();
   if (!log_.may_leave) fold_unpacks();
   find_unpacks();
+  if (records_) find_segments();
 }
 
 Plan::~Plan() { delete spare_.load(); }

@@ -16,17 +16,21 @@
 // What a recorded function writes to memory from outside is computed there, when nothing reads the old value any more (**written input**).
 // A fused step is a group of nodes (ir/passes/fuse.h): values inside it have no register.
 // Numbers in attributes that are symbols are filled in at each run, in copies that belong to the frame.
+// The plan of a whole step whose executor records launches runs as graphs of launches (tracer/segments.h, tracer/plan_graphs.h). Its frames keep
+// the arena, whatever it wastes, and results do not take over the memory of operands: all lies where it lay in the run before.
 // Limits: one executor, hence one device beside the CPU.
 #pragma once
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "engine/executor.h"
 #include "ir/replay.h"
 #include "tracer/recorder.h"
+#include "tracer/segments.h"
 #include "tracer/trail.h"
 
 namespace retrograd {
@@ -71,8 +75,14 @@ class Plan {
   /// Of a recorded function: `bindings` parallel to the graph's inputs, none of which is a slot. Nothing leaves the graph.
   Tensors run(std::vector<ir::Binding> bindings, std::span<const Number> numbers) const;
 
+  LaunchStats launch_stats() const;
+  /// Its segments and the reasons of its cuts, a line each; why there are none, if so.
+  std::string segments_text() const;
+
  private:
   struct Frame;
+  struct Recordings;
+  struct RecordedLaunch;
   struct Run;
   class Forecast;
   class Watch;
@@ -166,6 +176,10 @@ class Plan {
   void choose_spans();
   void fold_unpacks();
   void find_unpacks();
+  void find_segments();
+  SegmentStep segment_step(const Step& s) const;
+  std::string_view host_work(const Step& s) const;
+  bool has_numbers(const Step& s) const;
   bool run_steps(Run& run) const;
   std::unique_ptr<Frame> new_frame() const;
 
@@ -175,8 +189,8 @@ class Plan {
   Executor& executor_;
   // A step that calls an unpack hook.
   struct UnpackStep {
-    uint32_t step, earliest;   // earliest: before which its payload is there
-    const HostCode* pack;      // that makes the payload in this plan; null: it is there beforehand
+    uint32_t step, earliest;  // earliest: before which its payload is there
+    const HostCode* pack;     // that makes the payload in this plan; null: it is there beforehand
   };
   std::vector<Step> steps_;
   std::vector<UnpackStep> unpacks_;
@@ -201,6 +215,11 @@ class Plan {
   std::vector<std::unique_ptr<std::byte[]>> attrs_;
   std::vector<Patch> patches_;
   std::vector<std::byte> patched_attrs_;  // what a frame's copies start from
+  const bool records_;                    // launches are recorded
+  Segments segments_;
+  mutable std::mutex stats_mutex_;
+  mutable LaunchStats stats_;
+  mutable std::vector<std::string> notes_;  // of each segment, why it is not a graph though it could be
   mutable std::atomic<Frame*> spare_{nullptr};
 };
 

@@ -62,7 +62,7 @@ void Plan::Run::kernel(const Step& s, const Call& call, const int32_t* results) 
       continue;
     }
     outputs[i] = frame->own[r].get();
-    plan.executor_.allocate(*outputs[i]);
+    give_memory(r);
     frame->at[r] = outputs[i];
   }
   plan.executor_.launch(kernel_of(s, call), call, outputs, room(s.kind == Kind::kernel ? s.room : -1));
@@ -109,7 +109,7 @@ TensorImpl* Plan::Run::fused_output(const Step& s, size_t o, TensorImpl** inputs
       donor = kept.get();
     }
   }
-  plan.executor_.allocate(*own);
+  give_memory(r);
   return own;
 }
 

@@ -11,6 +11,8 @@ namespace {
 constexpr int64_t kMiddle =
     int64_t{1} << 40;  // of a storage: a view may begin before its base, which may be a view itself
 
+constexpr int64_t kAnyWaste = int64_t{1} << 60;
+
 // Cells for values of a graph that have types and layouts, but no memory: what a kernel can be asked with. Inputs count as row-major.
 class Outlines {
  public:
@@ -89,7 +91,8 @@ void Plan::place_in_arena(RegisterFile& file, int64_t most_waste) {
   for (const TensorType& t : cell_types_) bytes.push_back(bytes_of(t));
   const Placement placement = place_values(
       {graph_, placed, file.last(), bytes, [&](ir::ValueId v) { return file.target_of(v) != ir::kNoValue; },
-       [&](size_t step, int o, int r) { return may_lie_over(*steps[step], o, r); }, most_waste});
+       [&](size_t step, int o, int r) { return may_lie_over(*steps[step], o, r); },
+       records_ ? kAnyWaste : most_waste, records_});
   arena_bytes_ = placement.arena_bytes;
   arena_offsets_ = file.place(placement);
   for (size_t i = 0; i < steps.size(); ++i)

@@ -9,6 +9,7 @@ namespace retrograd {
 void Plan::assign_registers(std::span<const WrittenInput> writes, std::optional<int64_t> arena_waste) {
   RegisterFile file(graph_, register_types_, step_ends_);
   if (log_.may_leave) file.keep_arrived(log_);
+  if (records_) file.keep_viewed();
   file.reserve(writes, [&](int32_t step_end, const WrittenInput& w) { return may_overwrite(step_end, w); });
   ask_for_scratch();
   if (arena_waste) place_in_arena(file, *arena_waste);
@@ -83,7 +84,7 @@ void Plan::place_fused(Step& s, RegisterFile& file) {
     }
   for (size_t o = 0; o < f.outputs.size(); ++o) {
     const ir::ValueId value = f.outputs[o];
-    for (size_t k = 0; k < f.inputs.size() && f.takes[o] < 0 && !f.into[o]; ++k)
+    for (size_t k = 0; k < f.inputs.size() && f.takes[o] < 0 && !f.into[o] && !records_; ++k)
       if (file.dies(f.inputs[k], s.node) && graph_.type_index(f.inputs[k]) == graph_.type_index(value) &&
           f.kernel->may_overwrite(static_cast<int>(k), static_cast<int>(o))) {
         f.takes[o] = static_cast<int8_t>(k);
@@ -111,7 +112,7 @@ void Plan::place(Step& s, RegisterFile& file) {
     if (input != ir::kNoValue || file.is_placed(value)) s.into |= static_cast<uint8_t>(1u << i);
   }
   for (size_t k = 0; k < operands.size() && s.kind == Kind::kernel && node.op->is(Trait::elementwise) &&
-                     s.takes < 0 && !s.into;
+                     s.takes < 0 && !s.into && !records_;
        ++k)
     if (file.dies(operands[k], s.node) &&
         graph_.type_index(operands[k]) == graph_.type_index(node.first_result)) {

@@ -18,9 +18,10 @@ Plan::Run::Run(const Plan& p, const BackwardRequest& request, const Reached& rea
       trail(trail),
       bindings(std::move(bound)),
       frame(p.spare_.exchange(nullptr, std::memory_order_acquire)),
-      one_by_one(detail::profiling || PeakWatch::current()) {
+      one_by_one(detail::profiling || PeakWatch::current()),
+      stop(p.steps_.size()) {
   if (!frame) frame = plan.new_frame();
-  if (plan.arena_bytes_ > 0) frame->take_arena(plan);
+  if (plan.arena_bytes_ > 0 && !frame->arena) frame->take_arena(plan);
   for (const Patch& p : plan.patches_)
     *reinterpret_cast<Scalar*>(frame->patched.data() + p.at) =
         Scalar(numbers[static_cast<size_t>(p.expression)]);
@@ -42,6 +43,7 @@ void Plan::Frame::take_arena(const Plan& plan) {
 
 // On any way out the registers are emptied and the frame is kept for the next run.
 Plan::Run::~Run() {
+  count_launches();
   frame->clear(plan.arena_offsets_.size());
   delete plan.spare_.exchange(frame.release(), std::memory_order_release);
 }
@@ -138,7 +140,7 @@ void Plan::Run::spans() {
   const View view{frame->at.data(),    frame->own.data(),      plan.registers_.data(),
                   plan.folded_.data(), reached.records.data(), frame->patched.data(),
                   plan.executor_,      !request.retain_graph};
-  const size_t count = one_by_one || leave_at != kStay ? next + 1 : plan.steps_.size();
+  const size_t count = one_by_one || leave_at != kStay ? next + 1 : stop;
   const Step* s = plan.steps_.data() + next;
   const Step* const end = plan.steps_.data() + count;
   for (; s != end && s->kind == Kind::span && span(*s, view); ++s, ++next) {
@@ -153,13 +155,12 @@ void Plan::Run::drop_dying(const Step& s) {
 }
 
 bool Plan::Run::all() {
-  const size_t count = plan.steps_.size();
   detail::Profiling* const profiling = detail::profiling;
   if (!plan.unpacks_.empty()) early = Early::of(*this);
   one_by_one |= early != nullptr;
   std::optional<Watch> watch;
   if (PeakWatch::current()) watch.emplace(*this);
-  while (next < count) {
+  while (next < stop) {
     const Step& s = plan.steps_[next];
     if (leave_at != kStay && s.node >= plan.log_.events[leave_at].node && s.kind != Kind::release)
       return false;
@@ -267,7 +268,8 @@ Tensors Plan::run(std::vector<ir::Binding> bindings, std::span<const Number> num
 
 bool Plan::run_steps(Run& run) const {
   try {
-    return run.all();
+    // What is watched, and what brings values back ahead of their use, is launched step by step.
+    return records_ && !run.one_by_one && unpacks_.empty() ? run.with_graphs() : run.all();
   } catch (Exception& e) {
     ir::add_context(e, graph_, graph_.nodes()[steps_[run.next].node]);
     throw;

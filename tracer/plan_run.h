@@ -1,7 +1,7 @@
 // A run of a plan, for tracer/plan*.cc only.
 //   Frame   the registers of one run, leased from the plan.
-//   Run     what the run was given, and where it is: the loop and its steps in plan_run.cc, launches in plan_launch.cc, leaving the graph in
-//           plan_leave.cc.
+//   Run     what the run was given, and where it is: the loop and its steps in plan_run.cc, launches in plan_launch.cc, graphs of launches in
+//           plan_graphs.cc, leaving the graph in plan_leave.cc.
 #pragma once
 
 #include <functional>
@@ -33,8 +33,11 @@ struct Plan::Frame {
   std::vector<RefPtr<TensorImpl>> foreign;
   std::vector<std::byte> patched;  // attributes with the numbers of the run
   RefPtr<Storage> arena;
-  const void* arena_data = nullptr;  // where the cells of the arena lie
+  const void* arena_data = nullptr;        // where the cells of the arena lie
+  std::unique_ptr<Recordings> recordings;  // of a plan whose launches are recorded
 
+  Frame();
+  ~Frame();
   bool is_in_arena(const TensorImpl& x) const {
     const auto* begin = static_cast<const std::byte*>(arena_data);
     const auto* data = static_cast<const std::byte*>(x.storage()->data());
@@ -57,7 +60,7 @@ struct Plan::Frame {
   }
   // Whatever a run that was broken off has left; and the arena.
   void clear(size_t in_arena) {
-    arena.reset();
+    if (!recordings) arena.reset();
     for (size_t i = in_arena; i < at.size(); ++i) {
       at[i] = nullptr;
       foreign[i].reset();
@@ -130,13 +133,16 @@ struct Plan::Run {
   Tensors function_gave;    // what a function gave, if that is why
   bool one_by_one;          // what span steps do is looked at after each
   std::unique_ptr<Early> early;
+  size_t stop;  // the step before which all() ends
 
   /// `bindings`: of the inputs in plan.bound_.
   Run(const Plan& plan, const BackwardRequest& request, const Reached& reached, const Trail* trail,
       std::vector<ir::Binding> bindings, std::span<const Number> numbers);
   ~Run();
-  /// Runs to the end, or to where the graph must be left: then false.
+  /// Runs to `stop`, or to where the graph must be left: then false.
   bool all();
+  /// Runs to the end, segments as graphs where they can be.
+  bool with_graphs();
   /// The most bytes that will be live during the run, what code of the user's allocates aside.
   int64_t forecast() const;
   /// Of each step the most bytes that will be live during it, without the values of `unpacks`; of each of these, the last step that needs its
@@ -148,6 +154,7 @@ struct Plan::Run {
   Outlook outlook(std::span<const UnpackStep> unpacks) const;
   const int32_t* registers(const Step& s) const { return plan.registers_.data() + s.first_register; }
   Tensors outputs();
+  Recordings* recording = nullptr;  // while launches are recorded
   /// Goes on eagerly from there.
   Tensors leave();
 
@@ -176,6 +183,25 @@ struct Plan::Run {
   void* attrs_of(const Attrs& attrs) {
     return attrs.is_patched ? frame->patched.data() + attrs.patched_at : attrs.fixed;
   }
+  // Of graphs: tracer/plan_graphs.cc.
+  struct SlotsInPlace;
+  bool start(size_t number);
+  bool look_at_reads(size_t number);
+  bool take_memory(size_t number);
+  void fill_slots(size_t number);
+  void record(size_t number);
+  void record_part(size_t number, size_t part);
+  template <class F>
+  void for_numbers(const Step& s, F f) const;
+  void note_numbers(const Step& s);
+  void renew_numbers(size_t number);
+  bool has_new_numbers(const Step& s) const;
+  void launch_again(const RecordedLaunch& launch);
+  void finish(size_t number);
+  RefPtr<Storage> memory_for(const TensorType& type) const;
+  Tensor copy_of(TensorImpl* x);
+  void give_memory(size_t r);
+  void count_launches() const;
   void hook(const Step& s);
   void accumulate(const Step& s);
   Kernel kernel_of(const Step& s, const Call& call) const {

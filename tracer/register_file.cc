@@ -62,6 +62,12 @@ void RegisterFile::reserve(std::span<const WrittenInput> writes,
   }
 }
 
+void RegisterFile::keep_viewed() {
+  is_kept_.resize(register_.size());
+  for (const ir::Node& node : graph_.nodes())
+    if (node.op->is(Trait::view)) is_kept_[static_cast<size_t>(graph_.operands(node)[0])] = true;
+}
+
 std::vector<int64_t> RegisterFile::place(const Placement& placement) {
   std::vector<int64_t> offsets;
   std::vector<std::unordered_map<int64_t, int32_t>> at(graph_.types().size());

@@ -41,6 +41,8 @@ class RegisterFile {
   /// may_overwrite: whether the step that ends at a node may read the input while it computes the value in its memory.
   void reserve(std::span<const WrittenInput> writes,
                const std::function<bool(int32_t step_end, const WrittenInput&)>& may_overwrite);
+  /// The registers of values that have views are no other value's.
+  void keep_viewed();
   /// Of each value, the last node of the last step that needs it.
   std::span<const int32_t> last() const { return last_; }
   /// Gives the values of an arena their registers, before all others. Returns where each of these registers lies.
@@ -110,7 +112,8 @@ class RegisterFile {
   }
   int32_t free(ir::ValueId v) {
     last(v) = -1;  // once only
-    free_[static_cast<size_t>(graph_.type_index(v))].push_back(at(v));
+    if (is_kept_.empty() || !is_kept_[static_cast<size_t>(v)])
+      free_[static_cast<size_t>(graph_.type_index(v))].push_back(at(v));
     return at(v);
   }
 
@@ -124,6 +127,7 @@ class RegisterFile {
   std::vector<int32_t>& types_;
   std::vector<int32_t> register_, last_;  // of values; last: the node of the last use
   std::vector<bool> is_placed_;           // in the arena
+  std::vector<bool> is_kept_;             // its register is no other value's; empty: none
   std::vector<std::vector<int32_t>> free_;
   std::unordered_map<int32_t, std::vector<ir::ValueId>> ends_at_;  // filled by keep_arrived only
   std::unordered_map<ir::ValueId, ir::ValueId> targets_;           // new value of a written input: the input

@@ -47,9 +47,8 @@ void launch(void (*kernel)(P...), const Shape3& shape, StreamHandle stream, cons
 #if defined(__CUDACC__)
   kernel<<<dim3(shape.blocks, shape.blocks_y), shape.threads, shape.shared, stream>>>(arguments...);
 #else
-  (void)stream;
-  on_host::launch({{shape.blocks, shape.blocks_y}, {shape.threads}, shape.shared},
-                  [&] { kernel(arguments...); });
+  on_host::launch({{shape.blocks, shape.blocks_y}, {shape.threads}, shape.shared, 0, stream},
+                  [=] { kernel(arguments...); });
 #endif
 }
 

@@ -46,9 +46,13 @@ struct Launch {
   dim3 grid, block;
   size_t shared = 0;  // bytes
   unsigned seed = 0;
+  const void* stream = nullptr;
 };
 /// Calls kernel() once for each thread of the grid; rethrows what a thread throws. One launch at a time.
 void launch(const Launch& at, std::function<void()> kernel);
+
+/// What this thread launches on `stream` from now on is not run but given to `keep`, as what would run it. An empty function: it runs again.
+void keep_launches(const void* stream, std::function<void(std::function<void()>)> keep);
 
 /// For the launches of this process that name no seed.
 void set_seed(unsigned seed);

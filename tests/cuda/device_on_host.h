@@ -11,14 +11,25 @@
 
 #include "cuda/executor.h"
 #include "cuda/kernels/launchers.h"
+#include "cuda/on_host/scheduler.h"
 #include "engine/runner.h"
 #include "tests/cuda/host_driver.h"
 
 namespace retrograd {
 
+/// What HostDriver::on_capture is to do, so that kernels are captured, too.
+inline std::function<void(cuda::StreamHandle)> keeps_launches(cuda::HostDriver& driver) {
+  return [&driver](cuda::StreamHandle stream) {
+    std::function<void(std::function<void()>)> keep;
+    if (stream) keep = [&driver](std::function<void()> run) { driver.capture(std::move(run)); };
+    on_host::keep_launches(stream, std::move(keep));
+  };
+}
+
 inline cuda::HostDriver& device_on_host() {
   static cuda::HostDriver& driver = *[] {
     auto* d = new cuda::HostDriver;  // never destroyed, as the devices
+    d->on_capture = keeps_launches(*d);
     cuda::use_driver(*d, cuda::host_code::launchers());
     return d;
   }();

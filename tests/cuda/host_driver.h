@@ -5,8 +5,11 @@
 // With guard() the memory is accessible within copies, and between open() and close(), alone: what touches it
 // elsewhere ends with a segmentation fault, as it would if a device's memory were meant.
 //
-// `log` has what was asked of streams, a line each ("copy 16 on 1", "record e0 on 2", "wait e0 on 1"):
-// streams and events go by the order in which they were made.
+// What is put on a stream that is captured is kept and not run: copies here, kernels by what `on_capture` arranges (tests/cuda/device_on_host.h).
+// As on a device, such a stream can neither be waited for nor recorded by an event, and a capture with such a try is an error at its end.
+//
+// `log` has what was asked of streams, a line each ("copy 16 on 1", "record e0 on 2", "wait e0 on 1"): streams and events go by the order in
+// which they were made, and so do graphs ("capture on 4", "graph g1 of 3", "instantiate g2", "launch x1 on 1").
 #pragma once
 
 #include <sys/mman.h>
@@ -32,6 +35,7 @@ class HostDriver final : public Driver {
   Status count_status = kSuccess;
   Status next_launch = kSuccess;  // what last_error() gives once
   Status next_synchronize = kSuccess;
+  Status next_instantiate = kSuccess, next_graph_launch = kSuccess;
   bool holds_events = false;
   bool logs_launches = false;
   std::string log;
@@ -96,7 +100,8 @@ class HostDriver final : public Driver {
     return kSuccess;
   }
   Status destroy_stream(StreamHandle) override { return kSuccess; }
-  Status synchronize(StreamHandle) override {
+  Status synchronize(StreamHandle stream) override {
+    if (breaks_capture(stream)) return kCaptureUnsupported;
     ++synchronizations;
     return std::exchange(next_synchronize, kSuccess);
   }
@@ -110,6 +115,7 @@ class HostDriver final : public Driver {
     return kSuccess;
   }
   Status record(EventHandle event, StreamHandle stream) override {
+    if (breaks_capture(stream)) return kCaptureUnsupported;
     fired_[event] = !holds_events;
     note("record e" + number(event) + " on " + number(stream));
     return kSuccess;
@@ -125,6 +131,10 @@ class HostDriver final : public Driver {
     return kSuccess;
   }
   Status copy(void* to, const void* from, size_t bytes, StreamHandle stream) override {
+    if (stream == captured_) {
+      capture([=] { std::memcpy(to, from, bytes); });
+      return kSuccess;
+    }
     open();
     std::memcpy(to, from, bytes);
     close();
@@ -135,6 +145,73 @@ class HostDriver final : public Driver {
     if (logs_launches) note("launch");
     return std::exchange(next_launch, kSuccess);
   }
+  Status begin_capture(StreamHandle stream) override {
+    if (captured_) return kCaptureUnsupported;
+    captured_ = stream;
+    is_broken_ = false;
+    work_.clear();
+    if (on_capture) on_capture(stream);
+    note("capture on " + number(stream));
+    return kSuccess;
+  }
+  Status end_capture(StreamHandle stream, GraphHandle* graph) override {
+    *graph = nullptr;
+    if (on_capture) on_capture(nullptr);
+    if (std::exchange(captured_, nullptr) != stream || is_broken_) {
+      note("capture failed");
+      return kCaptureInvalidated;
+    }
+    create_graph(graph);
+    graphs_[*graph].work = std::move(work_);
+    note("graph g" + number(*graph) + " of " + std::to_string(graphs_[*graph].work.size()));
+    return kSuccess;
+  }
+  Status create_graph(GraphHandle* graph) override {
+    *graph = reinterpret_cast<GraphHandle>(++graphs_made_);
+    graphs_[*graph];
+    return kSuccess;
+  }
+  Status destroy_graph(GraphHandle graph) override { return graphs_.erase(graph) ? kSuccess : kInvalidValue; }
+  Status count_nodes(GraphHandle graph, size_t* count) override {
+    *count = graphs_.at(graph).work.size() + graphs_.at(graph).children.size();
+    return kSuccess;
+  }
+  Status add_child(GraphHandle graph, GraphNodeHandle after, GraphHandle child,
+                   GraphNodeHandle* node) override {
+    auto& children = graphs_.at(graph).children;
+    if (reinterpret_cast<uintptr_t>(after) != children.size()) return kInvalidValue;  // a chain
+    children.push_back(graphs_.at(child).work);
+    *node = reinterpret_cast<GraphNodeHandle>(children.size());
+    return kSuccess;
+  }
+  Status instantiate(GraphHandle graph, GraphExecHandle* exec) override {
+    if (next_instantiate != kSuccess) return std::exchange(next_instantiate, kSuccess);
+    *exec = reinterpret_cast<GraphExecHandle>(++execs_made_);
+    execs_[*exec] = graphs_.at(graph).children;
+    note("instantiate g" + number(graph) + " as x" + number(*exec));
+    return kSuccess;
+  }
+  Status replace_child(GraphExecHandle exec, GraphNodeHandle node, GraphHandle child) override {
+    Work& old = execs_.at(exec).at(reinterpret_cast<uintptr_t>(node) - 1);
+    if (old.size() != graphs_.at(child).work.size()) return kUpdateFailure;
+    old = graphs_.at(child).work;
+    note("replace child " + number(node) + " of x" + number(exec));
+    return kSuccess;
+  }
+  Status launch(GraphExecHandle exec, StreamHandle stream) override {
+    if (next_graph_launch != kSuccess) return std::exchange(next_graph_launch, kSuccess);
+    note("launch x" + number(exec) + " on " + number(stream));
+    for (const Work& child : execs_.at(exec))
+      for (const auto& run : child) run();
+    return kSuccess;
+  }
+  Status destroy_exec(GraphExecHandle exec) override { return execs_.erase(exec) ? kSuccess : kInvalidValue; }
+
+  /// To be called by a kernel in place of running, while its stream is captured.
+  void capture(std::function<void()> run) { work_.push_back(std::move(run)); }
+  std::function<void(StreamHandle)> on_capture;  // null: it ends
+  size_t graphs() const { return graphs_.size() + execs_.size(); }
+
   std::unique_ptr<Blas> open_blas() override { return make_blas ? make_blas() : nullptr; }
 
   std::function<std::unique_ptr<Blas>()> make_blas;  // what open_blas() gives
@@ -156,9 +233,26 @@ class HostDriver final : public Driver {
     return std::to_string(reinterpret_cast<uintptr_t>(handle));
   }
   void note(const std::string& line) { log += line + "\n"; }
+  bool breaks_capture(StreamHandle stream) {
+    if (!captured_ || stream != captured_) return false;
+    return is_broken_ = true;
+  }
+
+  static constexpr Status kInvalidValue = 1, kCaptureUnsupported = 900, kCaptureInvalidated = 901,
+                          kUpdateFailure = 910;
+  using Work = std::vector<std::function<void()>>;
+  struct HostGraph {
+    Work work;
+    std::vector<Work> children;
+  };
 
   bool is_guarded_ = false;
-  uintptr_t streams_ = 0, made_ = 0;
+  uintptr_t streams_ = 0, made_ = 0, graphs_made_ = 0, execs_made_ = 0;
+  StreamHandle captured_ = nullptr;
+  bool is_broken_ = false;
+  Work work_;
+  std::map<GraphHandle, HostGraph> graphs_;
+  std::map<GraphExecHandle, std::vector<Work>> execs_;
   std::map<EventHandle, bool> fired_;
   std::map<void*, size_t> sizes_;
 };

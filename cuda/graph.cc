@@ -1,0 +1,163 @@
+// See cuda/graph.h.
+#include "cuda/graph.h"
+
+#include <algorithm>
+
+#include "cuda/gpu.h"
+
+namespace retrograd::cuda {
+namespace {
+
+constinit thread_local Recording* current_recording = nullptr;
+
+}  // namespace
+
+Recording::Recording(const Gpu& gpu, Stream& stream, std::vector<PinnedPool::Block>& pinned)
+    : gpu_(gpu), stream_(stream), pinned_(pinned) {
+  RG_ASSERT(!current_recording);
+  current_recording = this;
+}
+
+Recording::~Recording() { current_recording = nullptr; }
+
+Recording* Recording::of(const Gpu& gpu) {
+  return current_recording && &current_recording->gpu_ == &gpu ? current_recording : nullptr;
+}
+
+// ---- temporary memory ------------------------------------------------------------------------------------------------------------------
+
+Allocator::Block* Rooms::take(int64_t bytes, std::string_view op) {
+  std::lock_guard lock(mutex_);
+  free_.reserve(free_.size() + ++taken_);  // give() takes no memory
+  auto best = free_.end();
+  for (auto it = free_.begin(); it != free_.end(); ++it)
+    if ((*it)->size >= bytes && (best == free_.end() || (*it)->size < (*best)->size)) best = it;
+  if (best == free_.end()) return memory_.allocate(bytes, op);
+  Allocator::Block* block = *best;
+  free_.erase(best);
+  return block;
+}
+
+void Rooms::give(Allocator::Block* block) noexcept {
+  std::lock_guard lock(mutex_);
+  --taken_;
+  free_.push_back(block);
+}
+
+void Rooms::add_graph() {
+  std::lock_guard lock(mutex_);
+  ++graphs_;
+}
+
+void Rooms::drop_graph() noexcept {
+  std::lock_guard lock(mutex_);
+  if (--graphs_ > 0) return;
+  for (Allocator::Block* block : free_) memory_.free(block);
+  free_.clear();
+}
+
+// ---- recording -------------------------------------------------------------------------------------------------------------------------
+
+Graph::Graph(Gpu& gpu) : gpu_(gpu), stream_(gpu.driver(), gpu.health()) { gpu.rooms().add_graph(); }
+
+Graph::~Graph() {
+  cancel();
+  gpu_.health().note(gpu_.driver().synchronize(gpu_.compute().handle()), "letting go of a graph");
+  take_apart();
+  for (Part& part : parts_) {
+    if (part.graph) gpu_.driver().destroy_graph(part.graph);
+    for (PinnedPool::Block block : part.pinned) gpu_.pinned().give(block);
+  }
+  gpu_.rooms().drop_graph();
+}
+
+void Graph::begin(size_t part) {
+  gpu_.begin();
+  RG_ASSERT(!recording_ && part <= parts_.size());
+  gpu_.health().check(gpu_.driver().begin_capture(stream_.handle()), "recording launches");
+  recorded_ = part;
+  recording_ = std::make_unique<Recording>(gpu_, stream_, pinned_);
+}
+
+void Graph::end() {
+  recording_.reset();
+  GraphHandle graph = nullptr;
+  size_t nodes = 0;
+  Status status = gpu_.driver().end_capture(stream_.handle(), &graph);
+  if (status == kSuccess) status = gpu_.driver().count_nodes(graph, &nodes);
+  if (status != kSuccess) {
+    if (graph) gpu_.driver().destroy_graph(graph);
+    let_go(pinned_);
+    gpu_.health().check(status, "recording launches");
+  }
+  if (recorded_ == parts_.size()) parts_.emplace_back();
+  Part& part = parts_[recorded_];
+  if (part.graph) gpu_.driver().destroy_graph(part.graph);
+  part.graph = graph;
+  std::swap(part.pinned, pinned_);
+  let_go(pinned_);
+  if (exec_ && (!part.node ? nodes > 0 : gpu_.driver().replace_child(exec_, part.node, graph) != kSuccess))
+    take_apart();
+}
+
+void Graph::cancel() noexcept {
+  if (!recording_) return;
+  recording_.reset();
+  GraphHandle graph = nullptr;
+  gpu_.driver().end_capture(stream_.handle(), &graph);  // broken off: an error of it tells nothing
+  if (graph) gpu_.driver().destroy_graph(graph);
+  let_go(pinned_);
+}
+
+// Launches of the graph that are under way may read it.
+void Graph::let_go(std::vector<PinnedPool::Block>& pinned) noexcept {
+  for (PinnedPool::Block block : pinned) try {
+      gpu_.pinned().give(block, gpu_.compute());
+    } catch (const std::exception&) {  // the device is lost: nobody asks for it any more
+    }
+  pinned.clear();
+}
+
+// ---- starting --------------------------------------------------------------------------------------------------------------------------
+
+void Graph::start() {
+  gpu_.begin();
+  if (!exec_) put_together();
+  gpu_.faults().note_again();
+  gpu_.health().check(gpu_.driver().launch(exec_, gpu_.compute().handle()), "starting a graph");
+  gpu_.launched("a graph");
+}
+
+void Graph::put_together() {
+  Driver& driver = gpu_.driver();
+  const auto check = [&](Status status) {
+    if (status == kSuccess) return;
+    take_apart();
+    gpu_.health().check(status, "making a graph");
+  };
+  check(driver.create_graph(&whole_));
+  GraphNodeHandle last = nullptr;
+  for (Part& part : parts_) {
+    size_t nodes = 0;
+    check(driver.count_nodes(part.graph, &nodes));
+    if (nodes == 0) continue;
+    check(driver.add_child(whole_, last, part.graph, &part.node));
+    last = part.node;
+  }
+  check(driver.instantiate(whole_, &exec_));
+}
+
+// The executable graph may be under way.
+void Graph::take_apart() noexcept {
+  Driver& driver = gpu_.driver();
+  if (exec_) {
+    gpu_.health().note(driver.synchronize(gpu_.compute().handle()), "letting go of a graph");
+    driver.destroy_exec(exec_);
+  }
+  if (whole_) driver.destroy_graph(whole_);
+  exec_ = nullptr;
+  whole_ = nullptr;
+  for (Part& part : parts_) part.node = nullptr;
+}
+
+}  // namespace retrograd::cuda

@@ -1,0 +1,95 @@
+// Graph: launches recorded as CUDA graphs (engine/executor.h: LaunchGraph), and what a recording needs of the device.
+//
+//   part      a stretch of launches, captured by itself; a child of the whole graph. Recorded again, it takes its place in the executable
+//             graph (replace_child); only if it has other nodes than before the executable graph is made anew.
+//   Recording the part that this thread captures now. Launches find it through Gpu::compute(), which is its stream then, so that what other
+//             threads put on the device is not captured. It keeps the pinned memory that uploads are to read whenever the graph runs.
+//   Rooms     temporary memory of captured launches (cuda/scratch.h), the same for all graphs of a device: they run one after the other on the
+//             compute stream, and so do their kernels. It goes back to the allocator with the last graph.
+//
+// Why parts, and not updates of single kernels: a launch may be several kernels and copies, and which of them hold a number only it knows; captured
+// again it says so itself. Numbers reach kernels as arguments, as they do without graphs.
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include "cuda/allocator.h"
+#include "cuda/pinned.h"
+#include "engine/executor.h"
+
+namespace retrograd::cuda {
+
+class Gpu;
+
+class Rooms {
+ public:
+  explicit Rooms(Allocator& memory) : memory_(memory) {}
+  Rooms(const Rooms&) = delete;
+
+  /// At least `bytes`: a free one, or new memory. OutOfMemory.
+  Allocator::Block* take(int64_t bytes, std::string_view op);
+  void give(Allocator::Block* block) noexcept;
+  void add_graph();
+  void drop_graph() noexcept;
+
+ private:
+  Allocator& memory_;
+  std::mutex mutex_;
+  int graphs_ = 0;
+  size_t taken_ = 0;
+  std::vector<Allocator::Block*> free_;
+};
+
+class Recording {
+ public:
+  /// Begins with this thread's; ends with the object.
+  Recording(const Gpu& gpu, Stream& stream, std::vector<PinnedPool::Block>& pinned);
+  ~Recording();
+  Recording(const Recording&) = delete;
+  Stream& stream() { return stream_; }
+  /// The block is read by the graph as long as it has this part.
+  void keep(PinnedPool::Block block) { pinned_.push_back(block); }
+
+  /// Of this thread on this device; null: there is none.
+  static Recording* of(const Gpu& gpu);
+
+ private:
+  const Gpu& gpu_;
+  Stream& stream_;
+  std::vector<PinnedPool::Block>& pinned_;
+};
+
+class Graph final : public LaunchGraph {
+ public:
+  explicit Graph(Gpu& gpu);
+  /// Waits for the device.
+  ~Graph() override;
+  /// DeviceError.
+  void begin(size_t part) override;
+  /// DeviceError also where a launch did what cannot be captured, such as waiting for the device.
+  void end() override;
+  void cancel() noexcept override;
+  void start() override;
+
+ private:
+  struct Part {
+    GraphHandle graph = nullptr;
+    GraphNodeHandle node = nullptr;  // in whole_; null: the part is empty
+    std::vector<PinnedPool::Block> pinned;
+  };
+  void put_together();
+  void take_apart() noexcept;
+  void let_go(std::vector<PinnedPool::Block>& pinned) noexcept;
+
+  Gpu& gpu_;
+  Stream stream_;  // on which launches are captured
+  std::vector<Part> parts_;
+  size_t recorded_ = 0;                    // the part that is recorded
+  std::vector<PinnedPool::Block> pinned_;  // that it reads
+  std::unique_ptr<Recording> recording_;
+  GraphHandle whole_ = nullptr;  // kept as long as exec_, which is told of children by its nodes
+  GraphExecHandle exec_ = nullptr;
+};
+
+}  // namespace retrograd::cuda

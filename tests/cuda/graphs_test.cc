@@ -1,0 +1,355 @@
+// Training steps as graphs of launches on the host in a device's place: they compute what the CPU computes eagerly, from the second step on by
+// started graphs; and what happens when a graph cannot be recorded, made or started, or when code of the user's throws in between.
+#include "tests/cuda/device_on_host.h"
+#include "tracer/plan.h"
+
+using namespace retrograd;
+
+namespace {
+
+struct Net {
+  Tensors parameters;
+
+  explicit Net(Device device) {
+    for (const auto& [rows, columns] :
+         {std::pair(6, 16), std::pair(1, 16), std::pair(16, 3), std::pair(1, 3)})
+      parameters.push_back((randn({rows, columns}) * 0.3).to(device).requires_grad_());
+  }
+  Tensor forward(const Tensor& x) const {
+    return mm(retrograd::tanh(mm(x, parameters[0]) + parameters[1]), parameters[2]) + parameters[3];
+  }
+};
+
+Tensor batch(int64_t n, int64_t k, int seed) {
+  Generator& g = default_generator();
+  const GeneratorState before = g.state();
+  manual_seed(static_cast<uint64_t>(seed));
+  Tensor x = randn({n, k});
+  g.set_state(before);
+  return x;
+}
+
+// A device that nobody has used.
+cuda::HostDriver& new_device() {
+  auto* driver = new cuda::HostDriver;  // never destroyed, as devices
+  driver->on_capture = keeps_launches(*driver);
+  cuda::use_driver(*driver, cuda::host_code::launchers());
+  return *driver;
+}
+
+// A net on the CPU, trained eagerly, and one on the device, whose step is compiled. body(net, optimizer, x, y) is the step.
+template <class Body>
+class Pair {
+ public:
+  explicit Pair(Body body, cuda::HostDriver& device = new_device()) : driver(device), body_(std::move(body)) {
+    manual_seed(1);
+    plain.emplace(kCPU);
+    manual_seed(1);
+    recorded.emplace(kCUDA);
+    plain_optimizer.emplace(plain->parameters, options());
+    recorded_optimizer.emplace(recorded->parameters, options());
+  }
+  static optim::AdamWOptions options() { return {.lr = 0.05, .weight_decay = 0.01}; }
+
+  Tensor eager(const Tensor& x, const Tensor& y) { return body_(*plain, *plain_optimizer, x, y).detach(); }
+  Tensors on_device(const Tensors& a) { return {body_(*recorded, *recorded_optimizer, a[0], a[1])}; }
+
+  /// A step of both, from batches of step `i`, and that they agree.
+  void step(int i, double scale = 8) {
+    INFO("step " << i << "\n" << cache.segments());
+    const Tensor x = batch(5, 6, i), y = batch(5, 3, 100 + i);
+    manual_seed(static_cast<uint64_t>(i));
+    const Tensor expected = eager(x, y);
+    manual_seed(static_cast<uint64_t>(i));
+    const Tensor found =
+        cache.run([this](const Tensors& a) { return on_device(a); }, {x.to(kCUDA), y.to(kCUDA)})[0];
+    expect_same(expected, found.to(kCUDA), scale);
+    for (size_t k = 0; k < plain->parameters.size(); ++k)
+      expect_same(plain->parameters[k].detach(), recorded->parameters[k].detach(), scale);
+  }
+  LaunchStats stats() const { return cache.stats().launches; }
+
+  cuda::HostDriver& driver;
+  std::optional<Net> plain, recorded;
+  std::optional<optim::AdamW> plain_optimizer, recorded_optimizer;
+  FunctionCache cache{FunctionKind::step};
+
+ private:
+  Body body_;
+};
+
+const auto train = [](Net& net, auto& optimizer, const Tensor& x, const Tensor& y) {
+  optimizer.zero_grad();
+  const Tensor loss = mean(square(net.forward(x) - y));
+  loss.backward();
+  optimizer.step();
+  return loss;
+};
+
+}  // namespace
+
+TEST_CASE("a whole step runs as one graph, and trains as the CPU does") {
+  Pair pair(train);
+  for (int i = 0; i < 6; ++i) pair.step(i);
+  CHECK(pair.cache.segments() == "segment 0: 22 launches as a graph of 2 parts\n");
+  const LaunchStats stats = pair.stats();
+  CHECK(stats.segments == 1);
+  CHECK(stats.launches == 22);
+  CHECK(stats.recordings == 1);
+  CHECK(stats.graph_launches == 5);
+  CHECK(stats.given_up == 0);
+}
+
+TEST_CASE("what the driver is asked for: the first step, the recording, a step from then on") {
+  Pair pair(train);
+  const Tensor x = batch(5, 6, 1).to(kCUDA), y = batch(5, 3, 2).to(kCUDA);
+  const auto log_of_step = [&] {
+    pair.driver.log.clear();
+    pair.cache.run([&](const Tensors& a) { return pair.on_device(a); }, {x, y});
+    return pair.driver.log;
+  };
+  CHECK(log_of_step() == R"(copy 96 on 1
+record e7 on 1
+copy 96 on 1
+record e8 on 1
+copy 96 on 1
+record e9 on 1
+copy 96 on 1
+record e10 on 1
+)");
+  CHECK(log_of_step() == R"(capture on 4
+graph g1 of 18
+capture on 4
+graph g2 of 8
+instantiate g3 as x1
+launch x1 on 1
+)");
+  CHECK(log_of_step() == R"(capture on 4
+graph g4 of 8
+record e11 on 1
+record e12 on 1
+record e13 on 1
+record e14 on 1
+replace child 2 of x1
+launch x1 on 1
+)");
+  CHECK(log_of_step() == R"(capture on 4
+graph g5 of 8
+record e15 on 1
+record e16 on 1
+record e17 on 1
+record e18 on 1
+replace child 2 of x1
+launch x1 on 1
+)");
+}
+
+TEST_CASE("numbers of the run reach a graph: learning rate and count of steps") {
+  Pair pair(train);
+  for (int i = 0; i < 6; ++i) {
+    pair.plain_optimizer->set_lr(0.05 / (1 + i));
+    pair.recorded_optimizer->set_lr(0.05 / (1 + i));
+    pair.step(i);
+  }
+  CHECK(pair.stats().graph_launches == 5);
+}
+
+TEST_CASE("places of random draws reach a graph") {
+  Pair pair([](Net& net, auto& optimizer, const Tensor& x, const Tensor& y) {
+    optimizer.zero_grad();
+    const Tensor loss = mean(square(net.forward(dropout(x, 0.3)) - y));
+    loss.backward();
+    optimizer.step();
+    return loss;
+  });
+  for (int i = 0; i < 5; ++i) pair.step(i);
+  CHECK(pair.stats().graph_launches == 4);
+  CHECK(pair.stats().given_up == 0);
+}
+
+TEST_CASE("gradients that stay, and results that are kept, are copied out") {
+  Pair pair([](Net& net, auto& optimizer, const Tensor& x, const Tensor& y) {
+    const Tensor loss = mean(square(net.forward(x) - y));
+    loss.backward();
+    optimizer.step();
+    return loss;
+  });
+  Tensors losses, expected;
+  for (int i = 0; i < 6; ++i) pair.step(i);
+  const LaunchStats before = pair.stats();
+  for (int i = 0; i < 3; ++i) {
+    const Tensor x = batch(5, 6, i), y = batch(5, 3, 100 + i);
+    expected.push_back(pair.eager(x, y));
+    losses.push_back(
+        pair.cache.run([&](const Tensors& a) { return pair.on_device(a); }, {x.to(kCUDA), y.to(kCUDA)})[0]);
+  }
+  for (size_t i = 0; i < losses.size(); ++i) expect_same(expected[i], losses[i], 8);
+  CHECK(pair.stats().graph_launches == before.graph_launches + 3);
+  CHECK(pair.stats().copies > before.copies);
+  CHECK(pair.stats().given_up == 0);
+}
+
+TEST_CASE("a pair of hooks in the middle of a step") {
+  int packs = 0;
+  const auto hooks = saved_tensor_hooks(
+      [&](const Tensor& t) {
+        ++packs;
+        return t * 2.0;
+      },
+      [](const Tensor& t) { return t / 2.0; });
+  Pair pair([&](Net& net, auto& optimizer, const Tensor& x, const Tensor& y) {
+    optimizer.zero_grad();
+    Tensor h = mm(x, net.parameters[0]) + net.parameters[1];
+    {
+      SavedTensorHooksGuard guard(hooks);
+      h = retrograd::tanh(h);
+    }
+    const Tensor loss = mean(square(mm(h, net.parameters[2]) + net.parameters[3] - y));
+    loss.backward();
+    optimizer.step();
+    return loss;
+  });
+  for (int i = 0; i < 5; ++i) pair.step(i);
+  CHECK(packs == 2 * 5);
+  CHECK(pair.cache.segments() == R"(segment 0: 3 launches as a graph of 1 part
+cut at pack: it calls code of the user's
+segment 1: 9 launches as a graph of 1 part
+cut at give_grad: it puts a value where code of the user's sees it
+segment 2: 3 launches as a graph of 1 part
+cut at give_grad: it puts a value where code of the user's sees it
+cut at unpack: it calls code of the user's
+segment 3: 7 launches as a graph of 2 parts
+)");
+  CHECK(pair.stats().graph_launches == 4 * 4);
+  CHECK(pair.stats().given_up == 0);
+}
+
+TEST_CASE("the host reads in the middle of a step") {
+  Pair pair([](Net& net, auto& optimizer, const Tensor& x, const Tensor& y) {
+    optimizer.zero_grad();
+    const Tensor loss = mean(square(net.forward(x) - y));
+    const Tensor read = loss.to(kCPU);
+    loss.backward();
+    optimizer.step();
+    return read;
+  });
+  for (int i = 0; i < 4; ++i) pair.step(i);
+  CHECK(pair.cache.segments() == R"(segment 0: 8 launches as a graph of 1 part
+cut at to_device: the host waits for what it reads
+segment 1: 14 launches as a graph of 2 parts
+)");
+  CHECK(pair.stats().given_up == 0);
+}
+
+// Both are compiled: a step that is broken off counts in either.
+TEST_CASE("a hook that throws between two segments leaves the next step as it should be") {
+  bool throws = false;
+  Pair pair([&](Net& net, auto& optimizer, const Tensor& x, const Tensor& y) {
+    optimizer.zero_grad();
+    const Tensor h = net.forward(x);
+    h.register_hook([&](const Tensor& g) {
+      if (std::exchange(throws, false)) throw std::range_error("by the hook");
+      return g * 0.5;
+    });
+    const Tensor loss = mean(square(h - y));
+    loss.backward();
+    optimizer.step();
+    return loss;
+  });
+  FunctionCache on_cpu(FunctionKind::step);
+  for (int i = 0; i < 7; ++i) {
+    const Tensor x = batch(5, 6, i), y = batch(5, 3, 100 + i);
+    const auto expected = [&] {
+      return on_cpu.run([&](const Tensors& a) -> Tensors { return {pair.eager(a[0], a[1])}; }, {x, y});
+    };
+    const auto found = [&] {
+      return pair.cache.run([&](const Tensors& a) { return pair.on_device(a); }, {x.to(kCUDA), y.to(kCUDA)});
+    };
+    if (i != 3) {
+      expect_same(expected()[0], found()[0], 8);
+      continue;
+    }
+    throws = true;
+    CHECK_THROWS_AS(expected(), std::range_error);
+    throws = true;
+    CHECK_THROWS_AS(found(), std::range_error);
+  }
+  CHECK(pair.stats().given_up == 0);
+  CHECK(pair.stats().graph_launches == 2 * 6 - 1);
+}
+
+TEST_CASE("a graph that cannot be made is launched step by step, and says why") {
+  Pair pair(train);
+  pair.step(0);
+  pair.driver.next_instantiate = 801;
+  for (int i = 1; i < 4; ++i) pair.step(i);
+  CHECK(pair.stats().given_up == 1);
+  CHECK(pair.stats().graph_launches == 0);
+  CHECK(pair.stats().launches == 4 * 22);
+  CHECK(pair.cache.segments() ==
+        "segment 0: 22 launches, one by one: cuda:0: making a graph: something failed (CUDA error 801)\n");
+}
+
+TEST_CASE("a graph that cannot be started once is not tried again") {
+  Pair pair(train);
+  for (int i = 0; i < 3; ++i) pair.step(i);
+  pair.driver.next_graph_launch = 2;
+  for (int i = 3; i < 6; ++i) pair.step(i);
+  CHECK(pair.stats().given_up == 1);
+  CHECK(pair.stats().graph_launches == 2);
+}
+
+TEST_CASE("graphs go with the function, and their memory") {
+  cuda::HostDriver& driver = new_device();
+  cuda::Gpu& gpu = cuda::gpu_of(0);
+  const size_t graphs = driver.graphs();
+  const int64_t bytes = gpu.memory().stats().live_bytes;
+  {
+    Pair pair(train, driver);
+    for (int i = 0; i < 3; ++i) pair.step(i);
+    CHECK(driver.graphs() > graphs);
+  }
+  CHECK(driver.graphs() == graphs);
+  CHECK(gpu.memory().stats().live_bytes == bytes);
+}
+
+TEST_CASE("an index out of range in a graph is reported when the host waits") {
+  new_device();
+  const Tensor table = (ones({4, 2}) * 0.5).to(kCUDA);
+  FunctionCache cache(FunctionKind::step);
+  const auto body = [&](const Tensors& a) -> Tensors {
+    return {retrograd::exp(embedding(a[0], table) * 2.0)};
+  };
+  const Tensor good = tensor({0, 3}, {kInt64}).to(kCUDA), bad = tensor({0, 4}, {kInt64}).to(kCUDA);
+  for (int i = 0; i < 3; ++i) CHECK(cache.run(body, {good})[0].to_vector().size() == 4);
+  const Tensor result = cache.run(body, {bad})[0];
+  CHECK(cache.stats().launches.graph_launches == 3);
+  CHECK_THROWS_AS(result.to_vector(), Error);
+  CHECK(cache.run(body, {good})[0].to_vector().size() == 4);
+}
+
+TEST_CASE("graphs can be switched off") {
+  setenv("RETROGRAD_CUDA_GRAPHS", "0", 1);
+  Pair pair(train);
+  for (int i = 0; i < 3; ++i) pair.step(i);
+  unsetenv("RETROGRAD_CUDA_GRAPHS");
+  CHECK(pair.stats().graph_launches == 0);
+  CHECK(pair.cache.segments() == "no segments: the cuda executor records no launches\n");
+}
+
+TEST_CASE("on a device that is lost a step is refused with the first error") {
+  Pair pair(train);
+  for (int i = 0; i < 3; ++i) pair.step(i);
+  const Tensor x = batch(5, 6, 3).to(kCUDA), y = batch(5, 3, 3).to(kCUDA);
+  pair.driver.next_graph_launch = 700;
+  for (int i = 0; i < 2; ++i) {
+    std::string text;
+    try {
+      pair.cache.run([&](const Tensors& a) { return pair.on_device(a); }, {x, y});
+    } catch (const cuda::DeviceError& e) {
+      CHECK(e.is_sticky);
+      text = e.what();
+    }
+    CHECK(text.find("starting a graph") != std::string::npos);
+  }
+}

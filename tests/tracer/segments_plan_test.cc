@@ -1,0 +1,317 @@
+// Whole steps on an executor that computes nothing but records launches: which segments a plan has and why, in which order parts are recorded,
+// graphs started and code of the user's called. What graphs compute is tested in tests/cuda/graphs_test.cc.
+#include <catch2/catch.hpp>
+
+#include "ir/text.h"
+#include "ops/all_ops.h"
+#include "retrograd/retrograd.h"
+#include "tracer/null_executor.h"
+#include "tracer/plan.h"
+
+namespace rg = retrograd;
+using rg::Tensor;
+using rg::Tensors;
+
+namespace {
+
+// The graph of a step, recorded on the CPU, planned for a NullExecutor. New values of optimizers are computed in the memory of the old ones.
+class Planned {
+ public:
+  template <class F>
+  Planned(F function, const Tensors& arguments, bool records_launches = true) : executor(records_launches) {
+    step_.run(function, arguments);
+    graph_ = step_.graph()->copy();
+    make_plan();
+  }
+  explicit Planned(std::string_view text) : executor(true), graph_(rg::ir::parse(text, rg::ops::find_op)) {
+    make_plan();
+  }
+
+  /// What the executor was told in one run.
+  std::string run() {
+    executor.clear();
+    plan_->run(bindings_, numbers_);
+    return executor.text();
+  }
+  Tensors results() { return plan_->run(bindings_, numbers_); }
+  std::string segments() const { return plan_->segments_text(); }
+  rg::LaunchStats stats() const { return plan_->launch_stats(); }
+  /// Other numbers in later runs.
+  void change_numbers() {
+    for (rg::Number& n : numbers_)
+      if (n.kind == rg::Number::Kind::Float) n = rg::Number::of(n.as_double() * 0.5);
+  }
+  /// A new tensor for the first input of this type.
+  void replace_input(const rg::TensorType& type) {
+    for (size_t i = 0; i < bindings_.size(); ++i)
+      if (graph_.type(graph_.inputs()[i].value) == type) {
+        replaced_.push_back(std::exchange(bindings_[i].tensor, {}));
+        bindings_[i] = binding_of(graph_.inputs()[i]);
+        return;
+      }
+  }
+
+  rg::NullExecutor executor;
+
+ private:
+  void make_plan() {
+    sources_.resize(graph_.inputs().size(), rg::Source{rg::Source::Kind::constant});
+    for (int32_t id = 0; id < graph_.symbols.size(); ++id) numbers_.push_back(graph_.symbols.expr(id).hint);
+    plan_ =
+        std::make_unique<rg::Plan>(graph_, sources_, rules_, log_, numbers_, executor, writes(), int64_t{0});
+    for (const rg::ir::Input& input : graph_.inputs()) bindings_.push_back(binding_of(input));
+  }
+
+  rg::ir::Binding binding_of(const rg::ir::Input& input) const {
+    rg::ir::Binding b;
+    if (input.kind != rg::ir::Input::Kind::tensor) return b;
+    const rg::TensorType type = graph_.type(input.value);
+    b.tensor = rg::zeros(type.shape, {type.dtype});
+    return b;
+  }
+  std::vector<rg::WrittenInput> writes() const {
+    std::vector<rg::WrittenInput> writes;
+    for (const rg::ir::Node& node : graph_.nodes())
+      if (node.op->is(rg::Trait::updates)) {
+        int result = 0;
+        for (rg::ir::ValueId v : graph_.operands(node))
+          if (v != rg::ir::kNoValue && result < node.results)
+            writes.push_back({v, node.first_result + result++});
+      }
+    return writes;
+  }
+
+  rg::FunctionCache step_{rg::FunctionKind::step};  // keeps what host nodes call
+  rg::ir::Graph graph_;
+  std::vector<rg::Source> sources_;
+  std::vector<rg::RuleRun> rules_;
+  rg::DriveLog log_;
+  std::vector<rg::Number> numbers_;
+  std::unique_ptr<rg::Plan> plan_;
+  std::vector<rg::ir::Binding> bindings_;
+  Tensors replaced_;
+};
+
+Tensor parameter(int rows, int columns) { return rg::full({rows, columns}, 0.5).requires_grad_(); }
+
+struct Net {
+  Tensor w = parameter(4, 8), v = parameter(8, 2);
+  rg::optim::SGD optimizer{Tensors{w, v}, {.lr = 0.1, .momentum = 0.9}};
+  Tensor x = rg::full({3, 4}, 0.25);
+};
+
+}  // namespace
+
+TEST_CASE("a whole step") {
+  Net net;
+  Planned step(
+      [&](const Tensors& a) -> Tensors {
+        net.optimizer.zero_grad();
+        const Tensor loss = rg::sum(rg::mm(rg::tanh(rg::mm(a[0], net.w)), net.v));
+        loss.backward();
+        net.optimizer.step();
+        return {loss};
+      },
+      {net.x});
+  CHECK(step.segments() == "segment 0: 11 launches as a graph of 2 parts\n");
+  CHECK(step.run() == R"(arena of 196 bytes
+launch mm#0 f32[3,8] at 0
+launch tanh#1 f32[3,8] at 0 over operand 0
+launch mm#2 f32[3,2] at 96
+allocate f32[]
+launch sum#3 f32[]
+launch full#4 f32[] at 192
+launch mm#5 f32[3,8] at 96
+allocate f32[8,2]
+launch mm#6 f32[8,2]
+launch tanh_backward#7 f32[3,8] at 96 over operand 0
+allocate f32[4,8]
+launch mm#8 f32[4,8]
+launch sgd_step#9 f32[4,8], f32[4,8] over operand 0
+launch sgd_step#10 f32[8,2], f32[8,2] over operand 0
+)");
+  CHECK(step.run() == R"(allocate f32[]
+allocate f32[8,2]
+allocate f32[4,8]
+record part 0 of graph 0
+launch mm#0 f32[3,8] at 0
+launch tanh#1 f32[3,8] at 0 over operand 0
+launch mm#2 f32[3,2] at 96
+launch sum#3 f32[]
+launch full#4 f32[] at 192
+launch mm#5 f32[3,8] at 96
+launch mm#6 f32[8,2]
+launch tanh_backward#7 f32[3,8] at 96 over operand 0
+launch mm#8 f32[4,8]
+end
+record part 1 of graph 0
+launch sgd_step#9 f32[4,8], f32[4,8] over operand 0
+launch sgd_step#10 f32[8,2], f32[8,2] over operand 0
+end
+start graph 0
+)");
+  CHECK(step.run() == "start graph 0\n");
+  step.change_numbers();
+  CHECK(step.run() == R"(record part 1 of graph 0
+launch sgd_step#0 f32[4,8], f32[4,8]
+launch sgd_step#1 f32[8,2], f32[8,2]
+end
+start graph 0
+)");
+  CHECK(step.run() == "start graph 0\n");
+  step.replace_input({rg::kFloat32, {}, {3, 4}});
+  CHECK(step.run() == R"(allocate f32[3,4]
+launch clone#0 f32[12]
+record part 0 of graph 0
+launch mm#1 f32[3,8] at 0
+launch tanh#2 f32[3,8] at 0 over operand 0
+launch mm#3 f32[3,2] at 96
+launch sum#4 f32[]
+launch full#5 f32[] at 192
+launch mm#6 f32[3,8] at 96
+launch mm#7 f32[8,2]
+launch tanh_backward#8 f32[3,8] at 96 over operand 0
+launch mm#9 f32[4,8]
+end
+record part 1 of graph 0
+launch sgd_step#10 f32[4,8], f32[4,8] over operand 0
+launch sgd_step#11 f32[8,2], f32[8,2] over operand 0
+end
+start graph 0
+)");
+  step.replace_input({rg::kFloat32, {}, {3, 4}});
+  CHECK(step.run() == R"(launch clone#0 f32[12]
+start graph 0
+)");
+  const rg::LaunchStats stats = step.stats();
+  CHECK(stats.segments == 1);
+  CHECK(stats.launches == 11);
+  CHECK(stats.recordings == 1);
+  CHECK(stats.graph_launches == 6);
+  CHECK(stats.updates == 1 + 2);
+  CHECK(stats.copies == 2);
+  CHECK(stats.given_up == 0);
+}
+
+TEST_CASE("a result that is still held is copied from then on") {
+  Net net;
+  Planned step([&](const Tensors& a) -> Tensors { return {rg::exp(rg::mm(a[0], net.w.detach()))}; }, {net.x});
+  Tensors kept;
+  for (int i = 0; i < 3; ++i) kept.push_back(step.results()[0]);
+  CHECK(step.run() == R"(start graph 0
+allocate f32[3,8]
+launch clone#0 f32[3,8]
+)");
+  CHECK(step.run() == R"(start graph 0
+allocate f32[3,8]
+launch clone#0 f32[3,8]
+)");
+  for (size_t i = 1; i < kept.size(); ++i) CHECK_FALSE(kept[i].is_same(kept[0]));
+}
+
+TEST_CASE("a step with a pair of opaque hooks in the middle") {
+  Net net;
+  const auto pair = rg::saved_tensor_hooks([](const Tensor& t) { return t * 1.0; },
+                                           [](const Tensor& t) { return t * 1.0; });
+  Planned step(
+      [&](const Tensors& a) -> Tensors {
+        Tensor h = rg::mm(a[0], net.w);
+        {
+          rg::SavedTensorHooksGuard guard(pair);
+          h = rg::tanh(h);
+        }
+        const Tensor loss = rg::sum(rg::mm(h, net.v));
+        loss.backward();
+        net.optimizer.step();
+        net.optimizer.zero_grad();
+        return {loss};
+      },
+      {net.x});
+  CHECK(step.segments() == R"(segment 0: 2 launches as a graph of 1 part
+cut at pack: it calls code of the user's
+segment 1: 4 launches as a graph of 1 part
+cut at give_grad: it puts a value where code of the user's sees it
+cut at unpack: it calls code of the user's
+segment 2: 5 launches as a graph of 4 parts
+)");
+  for (int i = 0; i < 3; ++i) {
+    step.run();
+    net.v.set_grad({});
+  }
+  CHECK(step.run() == R"(start graph 0
+start graph 1
+launch clone#0 f32[24]
+start graph 2
+)");
+}
+
+TEST_CASE("a step in which the host reads") {
+  Planned step(R"(graph @g(%0: f32[4,4]) {
+  %1 = exp %0 : f32[4,4]
+  %2 = neg %1 : f32[4,4]
+  %3 = to_device %2 : f32[4,4]
+  %4 = sin %1 : f32[4,4]
+  return %3, %4
+}
+)");
+  CHECK(step.segments() == R"(segment 0: 2 launches as a graph of 1 part
+cut at to_device: the host waits for what it reads
+segment 1: 1 launch, which is not worth a graph
+)");
+  CHECK(step.run() == R"(arena of 128 bytes
+launch exp#0 f32[4,4] at 0
+launch neg#1 f32[4,4] at 64
+allocate f32[4,4]
+launch to_device#2 f32[4,4]
+allocate f32[4,4]
+launch sin#3 f32[4,4]
+)");
+  CHECK(step.run() == R"(record part 0 of graph 0
+launch exp#0 f32[4,4] at 0
+launch neg#1 f32[4,4] at 64
+end
+start graph 0
+allocate f32[4,4]
+launch to_device#2 f32[4,4]
+allocate f32[4,4]
+launch sin#3 f32[4,4]
+)");
+  CHECK(step.run() == R"(start graph 0
+allocate f32[4,4]
+launch to_device#0 f32[4,4]
+allocate f32[4,4]
+launch sin#1 f32[4,4]
+)");
+}
+
+TEST_CASE("what lies elsewhere in each run and is written to cannot be started as a graph") {
+  Net net;
+  Planned step(
+      [&](const Tensors& a) -> Tensors {
+        const Tensor loss = rg::sum(rg::mm(rg::tanh(rg::mm(a[0], net.w)), net.v));
+        net.optimizer.zero_grad();
+        loss.backward();
+        net.optimizer.step();
+        return {};
+      },
+      {net.x});
+  for (int i = 0; i < 10; ++i) {
+    step.run();
+    step.replace_input({rg::kFloat32, {}, {4, 8}});
+  }
+  CHECK(step.stats().given_up == 1);
+  CHECK(step.stats().graph_launches == 5);
+  CHECK(step.segments() ==
+        "segment 0: 9 launches, one by one: what it reads and writes lies elsewhere in each run\n");
+}
+
+TEST_CASE("an executor that records no launches has no segments") {
+  Net net;
+  Planned step([&](const Tensors& a) -> Tensors { return {rg::exp(rg::mm(a[0], net.w.detach()))}; }, {net.x},
+               false);
+  CHECK(step.segments() == "no segments: the null executor records no launches\n");
+  CHECK(step.stats().segments == 0);
+  const std::string first = step.run();
+  CHECK(step.run() == first);
+  CHECK(first.find("record") == std::string::npos);
+}

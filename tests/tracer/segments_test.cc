@@ -1,0 +1,138 @@
+// Segments of made-up steps: where they end, what is recorded by itself, and what their registers need behind a graph.
+#include "tracer/segments.h"
+
+#include <catch2/catch.hpp>
+
+using namespace retrograd;
+
+namespace {
+
+using Registers = std::vector<int32_t>;
+
+// A step with registers of its own.
+struct Made {
+  SegmentStep::Kind kind;
+  Registers operands, results, dying = {};
+  bool changes = false;
+  uint64_t into = 0;
+};
+
+constexpr auto launch = SegmentStep::Kind::launch, view = SegmentStep::Kind::view,
+               host = SegmentStep::Kind::host;
+
+Segments segments_of(const std::vector<Made>& made, int32_t arena = 10) {
+  std::vector<SegmentStep> steps;
+  for (const Made& m : made) {
+    SegmentStep s{m.kind, m.changes};
+    if (m.kind == host) {
+      s.name = "hook";
+      s.why = "somebody is called";
+    }
+    s.operands = m.operands;
+    s.results = m.results;
+    s.dying = m.dying;
+    s.into = m.into;
+    steps.push_back(s);
+  }
+  return find_segments(steps, arena);
+}
+
+Registers read_by(const Segment& s) {
+  Registers all;
+  for (const Segment::Read& r : s.reads) all.push_back(r.at);
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a step of the host ends a segment, and one launch is no graph") {
+  const Segments s = segments_of({{launch, {}, {0}},
+                                  {launch, {0}, {1}},
+                                  {host, {1}, {20}},
+                                  {launch, {20}, {2}},
+                                  {host, {2}, {}},
+                                  {view, {2}, {30}},
+                                  {host, {30}, {}}});
+  REQUIRE(s.list.size() == 2);
+  CHECK(s.list[0].parts.size() == 1);
+  CHECK(s.list[1].parts.empty());
+  CHECK(to_text(s) == R"(segment 0: 2 launches as a graph of 1 part
+cut at hook: somebody is called
+segment 1: 1 launch, which is not worth a graph
+cut at hook: somebody is called
+cut at hook: somebody is called
+)");
+  const std::string notes[] = {"it failed", ""};
+  CHECK(to_text(s, notes).find("segment 0: 2 launches, one by one: it failed\n") == 0);
+}
+
+TEST_CASE("steps without launches are no segment, and no steps have none") {
+  CHECK(segments_of({{view, {10}, {11}}, {host, {11}, {}}}).list.empty());
+  CHECK(to_text(segments_of({})).empty());
+}
+
+TEST_CASE("launches with numbers of the run are parts of their own") {
+  const Segments s = segments_of({{view, {10}, {11}},
+                                  {launch, {11}, {0}},
+                                  {launch, {0}, {1}},
+                                  {view, {1}, {12}},
+                                  {launch, {12}, {2}, {}, true},
+                                  {launch, {2}, {3}, {}, true},
+                                  {launch, {3}, {4}},
+                                  {view, {4}, {13}},
+                                  {launch, {13}, {5}},
+                                  {view, {5}, {14}}});
+  REQUIRE(s.list.size() == 1);
+  const auto& parts = s.list[0].parts;
+  REQUIRE(parts.size() == 3);
+  const uint32_t begins[] = {0, 3, 6}, ends[] = {3, 6, 9};
+  for (size_t p = 0; p < 3; ++p) {
+    CHECK(parts[p].begin == begins[p]);
+    CHECK(parts[p].end == ends[p]);
+    CHECK(parts[p].changes == (p == 1));
+  }
+}
+
+TEST_CASE("what comes from outside is read, what is computed gets memory, the arena is neither") {
+  const Segments s = segments_of({{launch, {10, -1, 3}, {20}},
+                                  {launch, {20, 11}, {12}, {11}, false, 1},
+                                  {launch, {20}, {21}, {20}},
+                                  {launch, {10, 12}, {4}, {10}}});
+  REQUIRE(s.list.size() == 1);
+  const Segment& segment = s.list[0];
+  CHECK(read_by(segment) == Registers{10, 11, 12});
+  CHECK_FALSE(segment.reads[1].is_written);
+  CHECK(segment.reads[2].is_written);
+  CHECK(segment.memory == Registers{20, 21});
+  CHECK(segment.dead == Registers{20});
+  CHECK(segment.drops == Registers{11, 10});
+}
+
+TEST_CASE("a register that is taken again belongs to the new value") {
+  const Segments s =
+      segments_of({{launch, {10}, {20}, {10}}, {launch, {20}, {10}, {20}}, {launch, {10}, {20}}});
+  const Segment& segment = s.list.at(0);
+  CHECK(read_by(segment) == Registers{10});
+  CHECK(segment.memory == Registers{20, 10});
+  CHECK(segment.dead.empty());
+  CHECK(segment.drops.empty());
+}
+
+TEST_CASE("views that are used behind the segment are made again, with what they are views of") {
+  const Segments s = segments_of({{launch, {}, {0}},
+                                  {view, {0}, {20}},
+                                  {view, {20}, {21}, {20}},
+                                  {view, {0}, {22}},
+                                  {launch, {22}, {1}, {22}},
+                                  {host, {21}, {}}});
+  const Segment& segment = s.list.at(0);
+  CHECK(segment.views == std::vector<uint32_t>{1, 2});
+  CHECK(segment.dead == Registers{20});
+}
+
+TEST_CASE("a view in a register that another view had") {
+  const Segments s = segments_of(
+      {{launch, {}, {0}}, {view, {0}, {20}}, {launch, {20}, {1}, {20}}, {view, {1}, {20}}, {host, {20}, {}}});
+  CHECK(s.list.at(0).views == std::vector<uint32_t>{3});
+  CHECK(s.list.at(0).dead.empty());
+}
