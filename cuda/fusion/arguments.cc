@@ -12,7 +12,7 @@
 namespace retrograd::cuda::fusion {
 namespace {
 
-constexpr int kMostRegisters = 32;  // of a thread, for the elements that it has read
+constexpr int kMostElements = 32;  // that a thread reads and writes: they are in registers at once
 
 size_t padded(size_t bytes) { return (bytes + 7) / 8 * 8; }
 
@@ -109,20 +109,20 @@ void Placement::merge_dims() {
   each([&](size_t k) { merged_[k].push_back(0); });
 }
 
-// By the widest type that is read or written, 16 bytes; fewer of many inputs, which all are in registers at once.
+// By the widest type that is read or written, 16 bytes; fewer where there are many.
 int Placement::widest_pack() const {
   if (group_.reduces != FusedRole::none) return 1;
   size_t widest = 2;
-  int read = 0;
-  const auto see = [&](ScalarType dtype) { widest = std::max(widest, element_size(dtype)); };
+  int sides = 0;
+  const auto see = [&](ScalarType dtype) {
+    widest = std::max(widest, element_size(dtype));
+    ++sides;
+  };
   for (size_t k = 0; k < group_.inputs.size(); ++k)
-    if (variant_.inputs[k] != Access::number) {
-      see(group_.inputs[k].dtype);
-      ++read;
-    }
+    if (variant_.inputs[k] != Access::number) see(group_.inputs[k].dtype);
   for (size_t o = 0; o < group_.outputs.size(); ++o) see(group_.output(o).type.dtype);
   int pack = static_cast<int>(16 / widest);
-  while (pack > 1 && pack * read > kMostRegisters) pack /= 2;
+  while (pack > 1 && pack * sides > kMostElements) pack /= 2;
   return pack;
 }
 

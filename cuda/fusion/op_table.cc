@@ -95,9 +95,11 @@ const Formula* formula_of(const OpInfo& op) {
 }
 
 const Reducing* reducing_of(const OpInfo& op) {
-  static constexpr Reducing sum{Reduction::sum, Finish::value, "Reduction::sum"},
-      mean{Reduction::sum, Finish::mean, "Reduction::sum"}, prod{Reduction::prod, Finish::value, "Reduction::prod"},
-      max{Reduction::max, Finish::value, "Reduction::max"}, min{Reduction::min, Finish::value, "Reduction::min"};
+  static constexpr Reducing sum{Reduction::sum, Finish::value, "Reduction::sum", "Finish::value"},
+      mean{Reduction::sum, Finish::mean, "Reduction::sum", "Finish::mean"},
+      prod{Reduction::prod, Finish::value, "Reduction::prod", "Finish::value"},
+      max{Reduction::max, Finish::value, "Reduction::max", "Finish::value"},
+      min{Reduction::min, Finish::value, "Reduction::min", "Finish::value"};
   return &op == &ops::info<ops::Sum>    ? &sum
          : &op == &ops::info<ops::Mean> ? &mean
          : &op == &ops::info<ops::Prod> ? &prod

@@ -21,7 +21,7 @@ const Formula* formula_of(const OpInfo& op);
 struct Reducing {
   Reduction kind;
   Finish finish;
-  std::string_view name;  // "Reduction::sum"
+  std::string_view kind_name, finish_name;  // "Reduction::sum", "Finish::value"
 };
 const Reducing* reducing_of(const OpInfo& op);
 

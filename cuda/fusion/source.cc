@@ -14,6 +14,9 @@
 namespace retrograd::cuda::fusion {
 namespace {
 
+constexpr size_t kReadAtOnce = 4;  // elements of all inputs, by a thread of a reduction
+
+
 std::string_view type_name(ScalarType dtype) {
   switch (dtype) {
     case kFloat64: return "double";
@@ -32,6 +35,12 @@ std::string_view type_name(ScalarType dtype) {
 std::string_view computed_name(ScalarType dtype) { return type_name(compute_type(dtype)); }
 
 bool goes_by_strides(Access a) { return a != Access::dense && a != Access::number; }
+
+// Of the kernel that merges the parts of rows.
+std::string merge_name(std::string_view kernel, const Reducing& r) {
+  const auto last = [](std::string_view name) { return name.substr(name.rfind(':') + 1); };
+  return fmt::format("{}_merge_{}_{}", kernel, last(r.kind_name), last(r.finish_name));
+}
 
 class Writer {
  public:
@@ -126,9 +135,9 @@ class Writer {
     line(1, "const ReduceCall& cut = call.reduce{};", first);
     line(1, "const RowPart part(cut);");
     for_each_reduction([&](size_t i, const Group::Node& n) {
-      line(1, "Partial<double> r{} = nothing<{}, double>();", i, n.reducing->name);
+      line(1, "Partial<double> r{} = nothing<{}, double>();", i, n.reducing->kind_name);
     });
-    line(0, "#pragma unroll 4");
+    line(0, "#pragma unroll {}", std::max<size_t>(1, kReadAtOnce / std::max<size_t>(1, g_.inputs.size())));
     line(1, "for (int64_t k = part.begin; k < part.end; k += cut.lanes) {{");
     line(2, "const int64_t i = part.row * cut.rows.stride[0] + k * cut.along.stride[0];");
     if (sides_ > 0) line(2, "const Offsets<{}> at(call.grid, i);", sides_);
@@ -136,19 +145,23 @@ class Writer {
     nodes(2, "");
     for_each_output([&](size_t o, const Group::Node&) { line(2, "call.out{}[i] = v{};", o, g_.outputs[o]); });
     for_each_reduction([&](size_t i, const Group::Node& n) {
-      line(2, "merge<{0}>(r{1}, of_one<{0}>(converted<{2}>({3}), k, 0.0));", n.reducing->name, i,
+      line(2, "merge<{0}>(r{1}, of_one<{0}>(converted<{2}>({3}), k, 0.0));", n.reducing->kind_name, i,
            computed_name(g_.type_of(n.operands[0]).dtype), value(n.operands[0], ""));
     });
     line(1, "}}");
     bool is_first = true;
     for_each_reduction([&](size_t i, const Group::Node& n) {
       if (!std::exchange(is_first, false)) line(1, "__syncthreads();");
-      line(1, "end_row<{0}>(call.reduce{1}, part, found, r{1});", n.reducing->name, i);
+      line(1, "end_row<{0}>(call.reduce{1}, {2}, part, found, r{1});", n.reducing->kind_name, i,
+           n.reducing->finish_name);
     });
     line(0, "}}\n");
-    for_each_reduction([&](size_t i, const Group::Node& n) {
-      line(0, "extern \"C\" __global__ void __launch_bounds__(kThreads) {}_merge{}(const ReduceCall call) {{", name_, i);
-      line(1, "merge_parts<{}, double>(call);", n.reducing->name);
+    std::set<const Reducing*> merged;
+    for_each_reduction([&](size_t, const Group::Node& n) {
+      if (!merged.insert(n.reducing).second) return;
+      line(0, "extern \"C\" __global__ void __launch_bounds__(kThreads) {}(const ReduceCall call) {{",
+           merge_name(name_, *n.reducing));
+      line(1, "merge_parts<{}, double>(call, {});", n.reducing->kind_name, n.reducing->finish_name);
       line(0, "}}\n");
     });
   }
@@ -226,8 +239,8 @@ Source write_source(const Group& group, const Variant& variant) {
   Source made;
   made.name = fmt::format("{}_{}", name_of(group), io::digest(plain).substr(0, 16));
   made.text = Writer(group, variant, made.name).run();
-  for (size_t i = 0; i < group.nodes.size(); ++i)
-    if (group.nodes[i].reducing) made.merges.push_back(fmt::format("{}_merge{}", made.name, i));
+  for (const Group::Node& n : group.nodes)
+    if (n.reducing) made.merges.push_back(merge_name(made.name, *n.reducing));
   return made;
 }
 

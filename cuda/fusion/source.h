@@ -36,7 +36,7 @@ struct Variant {
 struct Source {
   std::string name;                 // of the kernel
   std::string text;
-  std::vector<std::string> merges;  // kernels that merge the parts of rows, of each reduction
+  std::vector<std::string> merges;  // of each reduction, the kernel that merges the parts of rows
 };
 
 Source write_source(const Group& group, const Variant& variant);

@@ -26,12 +26,12 @@ __global__ void __launch_bounds__(kThreads)
       merge<kind>(mine, of_one<kind>(load<C>(call.x, call.element, start + Offsets<1>(along, i)[0]), i,
                                      call.parameter));
   }
-  end_row<kind>(call, part, found, mine);
+  end_row<kind>(call, call.finish, part, found, mine);
 }
 
 template <Reduction kind, class V>
 __global__ void __launch_bounds__(kThreads) merge_kernel(const ReduceCall call) {
-  merge_parts<kind, V>(call);
+  merge_parts<kind, V>(call, call.finish);
 }
 
 template <Reduction kind, class C>

@@ -6,7 +6,7 @@
 //   Partial<double> mine = nothing<Reduction::sum, double>();
 //   for (int64_t i = part.begin; i < part.end; i += call.lanes)
 //     merge<Reduction::sum>(mine, of_one<Reduction::sum>(element i of row part.row, i, call.parameter));
-//   end_row<Reduction::sum>(call, part, found, mine);                // all threads of the block; found: in shared memory
+//   end_row<Reduction::sum>(call, call.finish, part, found, mine);   // all threads of the block; found: in shared memory
 #pragma once
 
 #include "cuda/kernels/elements.h"
@@ -108,13 +108,13 @@ RG_HD Partial<typename Accumulated<C>::Type> of_one(C x, int64_t index, double p
 }
 
 template <class V>
-RG_HD V finished(const ReduceCall& call, const Partial<V>& p) {
+RG_HD V finished(const ReduceCall& call, Finish finish, const Partial<V>& p) {
   const double n = static_cast<double>(call.along.numel), value = static_cast<double>(p.value);
   const double freedom = n - call.parameter, nan = scalar::kInfinity - scalar::kInfinity;
   // Of numbers that are not all finite there is none.
   const double variance =
       value - value == 0 ? static_cast<double>(p.second) / (freedom > 0 ? freedom : 0) : nan;
-  switch (call.finish) {
+  switch (finish) {
     case Finish::value: return p.value;
     case Finish::mean: return static_cast<V>(value / n);
     case Finish::index: return static_cast<V>(p.index);
@@ -131,8 +131,8 @@ RG_HD V finished(const ReduceCall& call, const Partial<V>& p) {
 }
 
 template <class V>
-RG_HD void write(const ReduceCall& call, int64_t row, const Partial<V>& p) {
-  store<V>(call.out, call.out_element, row, finished(call, p));
+RG_HD void write(const ReduceCall& call, Finish finish, int64_t row, const Partial<V>& p) {
+  store<V>(call.out, call.out_element, row, finished(call, finish, p));
   if (call.index) call.index[row] = p.index;
 }
 
@@ -155,8 +155,10 @@ struct RowPart {
 };
 
 /// Merges what the threads of each row have found, as a tree, and writes the row's number, or its Partial if the row has several parts.
+/// `finish`: that of the call, for kernels that know it when they are compiled.
 template <Reduction kind, class V>
-__device__ void end_row(const ReduceCall& call, const RowPart& part, Partial<V>* found, const Partial<V>& mine) {
+__device__ void end_row(const ReduceCall& call, Finish finish, const RowPart& part, Partial<V>* found,
+                        const Partial<V>& mine) {
   Partial<V>* const of_row = found + part.row_of_block * call.lanes;
   of_row[part.lane] = mine;
   for (int half = call.lanes / 2; half > 0; half /= 2) {
@@ -167,18 +169,18 @@ __device__ void end_row(const ReduceCall& call, const RowPart& part, Partial<V>*
   if (call.splits > 1)
     static_cast<Partial<V>*>(call.partials)[part.row * call.splits + blockIdx.y] = of_row[0];
   else
-    write(call, part.row, of_row[0]);
+    write(call, finish, part.row, of_row[0]);
 }
 
 /// One thread for each row: merges its parts in order and writes its number.
 template <Reduction kind, class V>
-__device__ void merge_parts(const ReduceCall& call) {
+__device__ void merge_parts(const ReduceCall& call, Finish finish) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (row >= call.rows.numel) return;
   const Partial<V>* parts = static_cast<const Partial<V>*>(call.partials) + row * call.splits;
   Partial<V> all = parts[0];
   for (int s = 1; s < call.splits; ++s) merge<kind>(all, parts[s]);
-  write(call, row, all);
+  write(call, finish, row, all);
 }
 
 }  // namespace retrograd::cuda::RG_TARGET

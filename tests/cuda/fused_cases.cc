@@ -88,9 +88,10 @@ class Chain {
     std::vector<int32_t> operands(arity);
     for (int32_t& k : operands) k = any();
     operands[random_.below(arity)] = recent();
-    if (op.has_condition && !conditions_.empty()) operands[0] = conditions_.back();
+    if (op.has_condition)
+      operands = {conditions_.empty() ? case_.input(random_.numbers(size_, kBool)) : conditions_.back(), any(), recent()};
     if (op.info->has_scalar_operand && random_.below(4) == 0) {
-      operands[0] = recent();
+      operands[arity - 2] = recent();
       operands[arity - 1] = FusedCase::kNone;
     }
     std::vector<std::byte> attrs = attributes(*op.info);

@@ -111,9 +111,33 @@ class HostDriver final : public Driver {
     return kSuccess;
   }
   Status last_error() override { return std::exchange(next_launch, kSuccess); }
+  Status architecture(int, int* number) override {
+    *number = 90;
+    return kSuccess;
+  }
+  Status load(CodeHandle* code, const void*) override {
+    *code = nullptr;
+    return next_load;
+  }
+  Status find_kernel(KernelHandle* kernel, CodeHandle, const char* name) override {
+    const auto found = kernels.find(name);
+    if (found == kernels.end()) return kNoSuchKernel;
+    *kernel = reinterpret_cast<KernelHandle>(&found->second);
+    return kSuccess;
+  }
+  Status launch(KernelHandle kernel, const LaunchShape& shape, void** arguments, StreamHandle) override {
+    (*reinterpret_cast<const HostKernel*>(kernel))(shape, arguments[0]);
+    return kSuccess;
+  }
   std::unique_ptr<Blas> open_blas() override { return make_blas ? make_blas() : nullptr; }
 
   std::function<std::unique_ptr<Blas>()> make_blas;  // what open_blas() gives
+
+  /// What stands for the kernels of loaded code, by name; of one parameter.
+  using HostKernel = std::function<void(const LaunchShape&, const void* parameter)>;
+  static constexpr Status kNoSuchKernel = 500;
+  std::map<std::string, HostKernel, std::less<>> kernels;
+  Status next_load = kSuccess;
 
   int pinned_made = 0;
 
