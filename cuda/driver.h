@@ -69,6 +69,9 @@ class Driver {
   /// The error of the last call or launch of this thread, which is then forgotten.
   virtual Status last_error() = 0;
 
+  /// The library of products for the device in use; null: there is none.
+  virtual std::unique_ptr<Blas> open_blas() = 0;
+
   /// The device's architecture: 90 for compute capability 9.0.
   virtual Status architecture(int device, int* number) = 0;
   /// Machine code as the compiler gave it; the image is copied. It stays loaded.
@@ -76,9 +79,6 @@ class Driver {
   virtual Status find_kernel(KernelHandle* kernel, CodeHandle code, const char* name) = 0;
   /// `arguments`: the address of each of the kernel's parameters.
   virtual Status launch(KernelHandle kernel, const LaunchShape& shape, void** arguments, StreamHandle stream) = 0;
-
-  /// The library of products for the device in use; null: there is none.
-  virtual std::unique_ptr<Blas> open_blas() = 0;
 };
 
 /// The CUDA runtime; null in a build without it.

@@ -145,6 +145,7 @@ struct Devices {
 Gpu& gpu_of(int index) { return Devices::instance().at(index).gpu(); }
 
 void use_driver(Driver& driver, const Launchers& launchers) {
+  fusion::use_compiler(nullptr);
   Devices& devices = Devices::instance();
   std::lock_guard lock(devices.mutex);
   devices.driver = &driver;

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "cuda/fusion/fused_kernel.h"
 
@@ -10,25 +11,29 @@ namespace retrograd::cuda {
 namespace fusion {
 namespace {
 
-// Never destroyed, as the devices; at exit its threads are waited for.
+// Never destroyed, as the devices; at exit its threads are waited for. The compiler is looked for when it is first asked about.
 struct Stores {
   std::mutex mutex;
+  bool is_decided = false;
   std::unique_ptr<KernelStore> store;
   std::string problem;
 
-  Stores() {
+  // With the lock held.
+  void decide() {
+    if (is_decided) return;
     const char* wanted = std::getenv("RETROGRAD_CUDA_FUSION");
     if (wanted && std::strcmp(wanted, "0") == 0)
-      problem = "RETROGRAD_CUDA_FUSION=0";
+      use(nullptr, "RETROGRAD_CUDA_FUSION=0");
     else
-      use(nvrtc());
-    std::atexit([] {
-      if (KernelStore* kernels = fusion::store()) kernels->stop();
-    });
+      use(nvrtc(), nvrtc_problem());
   }
-  void use(Compiler* compiler) {
+  void use(Compiler* compiler, std::string why_not) {
     store = compiler ? std::make_unique<KernelStore>(*compiler) : nullptr;
-    problem = compiler ? "" : nvrtc_problem();
+    problem = compiler ? "" : std::move(why_not);
+    if (!std::exchange(is_decided, true)) std::atexit(stop);
+  }
+  static void stop() {
+    if (instance().store) instance().store->stop();
   }
   static Stores& instance() {
     static Stores* stores = new Stores;
@@ -41,6 +46,7 @@ struct Stores {
 KernelStore* store() {
   Stores& stores = Stores::instance();
   std::lock_guard lock(stores.mutex);
+  stores.decide();
   return stores.store.get();
 }
 
@@ -52,7 +58,7 @@ RunCounts& run_counts() {
 void use_compiler(Compiler* compiler) {
   Stores& stores = Stores::instance();
   std::lock_guard lock(stores.mutex);
-  stores.use(compiler);
+  stores.use(compiler, "no compiler");
 }
 
 bool is_available() { return store() != nullptr; }
@@ -84,6 +90,7 @@ FusionStats fusion_stats() {
 std::string fusion_problem() {
   fusion::Stores& stores = fusion::Stores::instance();
   std::lock_guard lock(stores.mutex);
+  stores.decide();
   return stores.problem;
 }
 

@@ -72,14 +72,18 @@ class FusedCase {
   std::optional<cuda::fusion::Group> group() const {
     return with_group([](const FusedGroup& g) { return cuda::fusion::read_group(g); });
   }
-  /// The text for inputs in these layouts.
-  cuda::fusion::Source source() const {
+  /// The text for inputs in these layouts, or the one that serves all.
+  cuda::fusion::Source source(bool any_layout = false) const {
     const cuda::fusion::Group g = group().value();
     std::vector<TensorImpl*> in, out;
     for (const Tensor& x : inputs_) in.push_back(x.get());
     for (size_t o = 0; o < outputs(); ++o) out.push_back(output_value(o).get());
-    return cuda::fusion::write_source(g, cuda::fusion::Placement(g, in.data(), out.data()).variant());
+    cuda::fusion::Placement placement(g, in.data(), out.data());
+    if (any_layout) placement.generalize();
+    return cuda::fusion::write_source(g, placement.variant());
   }
+  /// Whether tests have the kernel that serves all layouts.
+  bool serves_all_layouts() const { return name_.ends_with("7x33"); }
 
  private:
   struct Node {

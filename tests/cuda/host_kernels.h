@@ -11,6 +11,6 @@ namespace retrograd::cuda {
 
 using HostKernels = std::map<std::string, std::function<void(const LaunchShape&, const void* parameter)>, std::less<>>;
 
-void add_fused_kernels(HostKernels& kernels);
+HostKernels fused_kernels();
 
 }  // namespace retrograd::cuda
