@@ -36,21 +36,6 @@ Placement::Placement(const Group& group, TensorImpl* const* inputs, TensorImpl* 
   choose(false);
 }
 
-Placement::Placement(const Group& group)
-    : group_(group), strides_(group.inputs.size()), address_(group.inputs.size()), out_address_(group.outputs.size()) {
-  const int rank = group.shape.rank();
-  for (size_t k = 0; k < group.inputs.size(); ++k) {
-    const Shape& shape = group.inputs[k].shape;
-    int64_t stride = 1;
-    for (int own = shape.rank() - 1; own >= 0; --own) {
-      const int64_t size = shape[own].raw();
-      strides_[k][static_cast<size_t>(own + rank - shape.rank())] = size == 1 ? 0 : stride;
-      stride *= size;
-    }
-  }
-  choose(false);
-}
-
 void Placement::generalize() { choose(true); }
 
 void Placement::choose(bool any_layout) {

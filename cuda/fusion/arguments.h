@@ -12,14 +12,11 @@
 
 namespace retrograd::cuda::fusion {
 
-/// The tensors of a run, or those that are expected.
+/// Where the tensors of a run lie.
 class Placement {
  public:
   /// Inputs of any layout with the group's types; outputs are contiguous.
   Placement(const Group& group, TensorImpl* const* inputs, TensorImpl* const* outputs);
-  /// Of contiguous inputs that begin at multiples of 16 bytes.
-  explicit Placement(const Group& group);
-
   /// The kernel that reads these tensors best.
   const Variant& variant() const { return variant_; }
   /// From now on variant() is the one that serves all layouts.

@@ -24,11 +24,6 @@ bool is_dead_after(const Group::Node& node, size_t n) {
 CudaFusedKernel::CudaFusedKernel(Gpu& gpu, Group group) : gpu_(gpu), group_(std::move(group)) {
   for (size_t n = 0; n < group_.nodes.size(); ++n)
     if (group_.nodes[n].reducing) reductions_.push_back(n);
-  ++run_counts().groups;
-  if (group_.numel == 0) return;
-  Placement expected(group_);
-  name_ = write_source(group_, expected.variant()).name;
-  kernel_for(expected);
 }
 
 bool CudaFusedKernel::may_overwrite(int input, int output) const {
@@ -73,6 +68,7 @@ const LoadedKernel* CudaFusedKernel::kernel_for(Placement& placement) const {
   if (known == made_.end()) {
     KernelStore* kernels = store();
     const Source source = write_source(group_, placement.variant());
+    run_counts().groups += made_.empty();
     made_.push_back({placement.variant(), kernels ? kernels->get(gpu_, source) : nullptr});
     known = made_.end() - 1;
   }
@@ -84,26 +80,26 @@ void CudaFusedKernel::launch(const LoadedKernel& kernel, const Placement& placem
   const StreamHandle stream = gpu_.compute().handle();
   const auto start = [&](KernelHandle handle, unsigned blocks, unsigned blocks_y, void* argument) {
     const LaunchShape shape{blocks, blocks_y, kThreads};
-    gpu_.health().check(gpu_.driver().launch(handle, shape, &argument, stream), name_);
+    gpu_.health().check(gpu_.driver().launch(handle, shape, &argument, stream), "a fused group");
   };
   if (reductions_.empty()) {
     Arguments arguments(placement, inputs, outputs, attrs, {});
     const int pack = placement.variant().pack;
     start(kernel.kernel(), blocks_for((group_.numel + pack - 1) / pack), 1, arguments.data());
-    return gpu_.launched(name_);
+    return gpu_.launched("a fused group");
   }
   const ReduceCall cut = reduce_call(group_, group_.nodes[reductions_[0]]);
   std::vector<std::unique_ptr<Scratch>> memory;
   std::vector<void*> partials;
   for (size_t i = 0; i < reductions_.size() && cut.splits > 1; ++i) {
     const int64_t bytes = group_.rows * cut.splits * static_cast<int64_t>(sizeof(Partial<double>));
-    partials.push_back(memory.emplace_back(std::make_unique<Scratch>(bytes, name_))->data());
+    partials.push_back(memory.emplace_back(std::make_unique<Scratch>(bytes, "a fused group"))->data());
   }
   Arguments arguments(placement, inputs, outputs, attrs, partials);
   start(kernel.kernel(), blocks_for(group_.rows * cut.lanes), static_cast<unsigned>(cut.splits), arguments.data());
   for (size_t i = 0; i < partials.size(); ++i)
     start(kernel.merge(i), blocks_for(group_.rows), 1, arguments.reduction(i));
-  gpu_.launched(name_);
+  gpu_.launched("a fused group");
 }
 
 // An output may lie on the memory of an input, which a later node may still read: it is computed elsewhere first.

@@ -15,13 +15,12 @@ struct RunCounts {
 };
 RunCounts& run_counts();
 
-/// A group of which each run launches the kernel for the layouts that it has. Tensors of other layouts than those that were expected have
-/// a kernel of their own, compiled when they are first seen; after kMostVariants such, one serves all.
+/// A group of which each run launches the kernel for the layouts that its tensors have. That kernel begins to be compiled when such layouts
+/// are first seen, not before: whoever makes plans asks for groups that are then cut otherwise. After kMostVariants, one serves all layouts.
 class CudaFusedKernel final : public FusedKernel {
  public:
   static constexpr size_t kMostVariants = 4;
 
-  /// Begins to compile the kernel for contiguous inputs.
   CudaFusedKernel(Gpu& gpu, Group group);
 
   /// None that the caller could give: memory of a device comes from its allocator.
@@ -46,7 +45,6 @@ class CudaFusedKernel final : public FusedKernel {
   Gpu& gpu_;
   const Group group_;
   std::vector<size_t> reductions_;  // nodes
-  std::string name_;                // of the first kernel, for messages
   mutable std::mutex mutex_;
   mutable std::vector<Made> made_;
 };

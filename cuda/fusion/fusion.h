@@ -8,8 +8,8 @@
 //   kernel_store.h  compiling in the background, each text once per process; code_cache.h  and once per machine
 //   arguments.h   what a run gives to the kernel
 //
-// A group's kernel begins to be compiled when its plan is made. Until it is ready, and where it cannot be compiled, a run launches the kernels
-// of the nodes one by one: the bits are the same. Nobody waits, save finish_compiling().
+// A group's kernel begins to be compiled when the group is first run. Until it is ready, and where it cannot be compiled, a run launches the
+// kernels of the nodes one by one: the bits are the same. Nobody waits, save finish_compiling().
 //
 // Compiled kernels may be kept in a folder from one process to the next. This is off until a folder is named, by set_kernel_cache() or in the
 // environment: RETROGRAD_KERNEL_CACHE, or else RETROGRAD_PLAN_CACHE, the folder of the plan cache. RETROGRAD_CUDA_FUSION=0 switches all fusion
@@ -25,7 +25,7 @@ namespace retrograd::cuda {
 
 /// Since the start of the process.
 struct FusionStats {
-  int64_t groups = 0;      // fused kernels that plans were given
+  int64_t groups = 0;      // groups of plans that were run
   int64_t compiled = 0;    // texts that were compiled
   int64_t cache_hits = 0;  // texts whose kernel came from the folder
   int64_t failed = 0;      // texts that could not be compiled or loaded

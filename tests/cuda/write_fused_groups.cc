@@ -35,8 +35,7 @@ Sources of_step() {
   Recorder recorder;
   cuda::fusion::use_compiler(&recorder);
   FusedStep step;
-  CompiledBackward backward = compile_backward();
-  step.gradients(&backward);
+  step.gradients(compile([&](const Tensor& x) { return step.loss(x); }));
   cuda::finish_compiling();
   cuda::fusion::use_compiler(nullptr);
   return recorder.sources;
