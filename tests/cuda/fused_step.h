@@ -4,8 +4,6 @@
 
 #include <retrograd/retrograd.h>
 
-#include <functional>
-
 #include "cuda/fusion/fusion.h"
 
 namespace retrograd {
@@ -29,7 +27,8 @@ class FusedStep {
     return sum(square(tanh(n) - target_)) * 0.125;
   }
   /// Of `f`, which is loss() or that compiled; the loss is the last.
-  Tensors gradients(const std::function<Tensor(const Tensor&)>& f) const {
+  template <class F>
+  Tensors gradients(F&& f) const {
     for (const Tensor& p : parameters_) p.set_grad({});
     const Tensor value = f(x_);
     value.backward();
