@@ -2,8 +2,9 @@
 //
 // Everything of the device layer (streams, allocator, pinned memory, errors) is written against this table, for two reasons: it is tested
 // with a stand-in on machines without a device, and cuda_runtime_api.h is included in one file, cuda/driver_cudart.cc. In a build without
-// the toolkit cuda/driver_absent.cc takes its place. Kernels are not launched through it but by the code that nvcc makes of them
-// (cuda/kernels/launch.h); whether a launch was accepted is asked here, by last_error().
+// the toolkit cuda/driver_absent.cc takes its place. The library's own kernels are not launched through it but by the code that nvcc makes of
+// them (cuda/kernels/launch.h); whether a launch was accepted is asked here, by last_error(). Kernels that were compiled while the program
+// runs (cuda/fusion) are loaded and launched here.
 //
 // A Status is a cudaError_t as a number; 0 is success. No function throws. Handles are the runtime's own pointers.
 #pragma once
@@ -19,6 +20,8 @@ struct CUevent_st;
 struct CUgraph_st;
 struct CUgraphNode_st;
 struct CUgraphExec_st;
+struct CUlib_st;
+struct CUkern_st;
 
 namespace retrograd::cuda {
 
@@ -28,10 +31,17 @@ using EventHandle = CUevent_st*;
 using GraphHandle = CUgraph_st*;
 using GraphNodeHandle = CUgraphNode_st*;
 using GraphExecHandle = CUgraphExec_st*;
+using CodeHandle = CUlib_st*;
+using KernelHandle = CUkern_st*;
 
 // The codes that the library tells apart.
 inline constexpr Status kSuccess = 0, kMemoryAllocation = 2, kStubLibrary = 34, kInsufficientDriver = 35,
                         kNoDevice = 100, kNotReady = 600;
+
+/// Blocks of a grid, threads of a block.
+struct LaunchShape {
+  unsigned blocks, blocks_y, threads;
+};
 
 class Driver {
  public:
@@ -86,6 +96,15 @@ class Driver {
 
   /// The library of products for the device in use; null: there is none.
   virtual std::unique_ptr<Blas> open_blas() = 0;
+
+  /// The device's architecture: 90 for compute capability 9.0.
+  virtual Status architecture(int device, int* number) = 0;
+  /// Machine code as the compiler gave it; the image is copied. It stays loaded.
+  virtual Status load(CodeHandle* code, const void* image) = 0;
+  virtual Status find_kernel(KernelHandle* kernel, CodeHandle code, const char* name) = 0;
+  /// `arguments`: the address of each of the kernel's parameters.
+  virtual Status launch(KernelHandle kernel, const LaunchShape& shape, void** arguments,
+                        StreamHandle stream) = 0;
 };
 
 /// The CUDA runtime; null in a build without it.

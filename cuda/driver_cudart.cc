@@ -92,6 +92,28 @@ class RuntimeDriver final : public Driver {
   }
   Status destroy_exec(GraphExecHandle exec) override { return forgotten(cudaGraphExecDestroy(exec)); }
 
+  Status architecture(int device, int* number) override {
+    int major = 0, minor = 0;
+    Status status = forgotten(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+    if (status == kSuccess)
+      status = forgotten(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
+    *number = 10 * major + minor;
+    return status;
+  }
+  Status load(CodeHandle* code, const void* image) override {
+    return forgotten(cudaLibraryLoadData(code, image, nullptr, nullptr, 0, nullptr, nullptr, 0));
+  }
+  Status find_kernel(KernelHandle* kernel, CodeHandle code, const char* name) override {
+    return forgotten(cudaLibraryGetKernel(kernel, code, name));
+  }
+  Status launch(KernelHandle kernel, const LaunchShape& shape, void** arguments,
+                StreamHandle stream) override {
+    cudaLaunchConfig_t config{};
+    config.gridDim = dim3(shape.blocks, shape.blocks_y);
+    config.blockDim = dim3(shape.threads);
+    config.stream = stream;
+    return forgotten(cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(kernel), arguments));
+  }
   std::unique_ptr<Blas> open_blas() override { return open_cublaslt(); }
 };
 

@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 
 #include "cuda/device.h"
+#include "cuda/fusion/fusion.h"
+#include "cuda/fusion/op_table.h"
 #include "cuda/host_copy.h"
 #include "cuda/kernels/launchers.h"
 #include "cuda/kernels/table.h"
@@ -81,6 +83,15 @@ class CudaExecutor final : public Executor {
     return kernel ? kernel : cpu_executor().find(op);
   }
 
+  FusedRole fused_role(const OpInfo& op, const void* attrs, std::span<const TensorType> operands,
+                       const TensorType& result) const override {
+    const bool is_here = result.device == Device(kCUDA, static_cast<int8_t>(gpu_.index()));
+    return is_here && fusion::is_available() ? fusion::role_of(op, attrs, operands, result) : FusedRole::none;
+  }
+  std::unique_ptr<FusedKernel> fuse(const FusedGroup& group) const override {
+    return fusion::fuse(gpu_, group);
+  }
+
   // In the order of the compute stream: memory that was freed may be given away again though its kernels have not run.
   RefPtr<Storage> allocate_memory(int64_t bytes) override { return allocate(bytes, "arena"); }
 
@@ -140,7 +151,7 @@ class CudaExecutor final : public Executor {
     for (int i = 0; i < call.outputs; ++i) RG_ASSERT(outputs[i]->device() == here);
   }
 
-  Gpu gpu_;
+  mutable Gpu gpu_;  // a fused kernel runs on it
   const bool records_ = !is_switched_off("RETROGRAD_CUDA_GRAPHS");
 };
 
@@ -173,6 +184,7 @@ struct Devices {
 Gpu& gpu_of(int index) { return Devices::instance().at(index).gpu(); }
 
 void use_driver(Driver& driver, const Launchers& launchers) {
+  fusion::use_compiler(nullptr);
   Devices& devices = Devices::instance();
   std::lock_guard lock(devices.mutex);
   devices.driver = &driver;

@@ -9,7 +9,8 @@ namespace retrograd::cuda {
 /// The device `index`. Error(bad_argument) when there is none; the text says why.
 Gpu& gpu_of(int index);
 
-/// For tests: devices of this driver, with kernels of these launchers, instead of the machine's. To be called before a device is used.
+/// For tests: devices of this driver, with kernels of these launchers, instead of the machine's; without fusion, until a test gives it a
+/// compiler (cuda/fusion/fusion.h). To be called before a device is used.
 void use_driver(Driver& driver, const Launchers& launchers);
 
 }  // namespace retrograd::cuda

@@ -35,11 +35,13 @@ enum class Promotion : uint8_t {
   number,    // as `same`; bool becomes int64 first
 };
 
+#ifndef RG_FORMULAS
 /// The common dtype, the broadcast shape. Error(dtype_mismatch), Error(shape_mismatch).
 void infer_elementwise(const Call& call, TensorImpl* const* outputs);
 /// The same where operands before number `first` are of any dtype.
 void infer_elementwise_from(int first, const Call& call, TensorImpl* const* outputs);
 void infer_boolean(const Call& call, TensorImpl* const* outputs);
+#endif
 
 template <int Arity>
 struct Elementwise {

@@ -87,6 +87,10 @@ inline namespace formulas {
 
 enum class Saves : uint8_t { nothing, operands, result, both, other };
 
+// Functions elsewhere, whose address a device's code cannot take.
+struct Rule {};
+inline constexpr Rule infer_elementwise{}, infer_boolean{};
+
 struct NoAttrs {
   void visit(AttrVisitor&) {}
 };

@@ -1,4 +1,4 @@
-"""rg_cc_test: a Catch2 test."""
+"""rg_cc_test: a Catch2 test. written_source: a source file that a program of this build writes."""
 
 def rg_cc_test(name, srcs, deps = [], size = "small", **kwargs):
     """A cc_test with Catch2's main, which is compiled once, in //tests:catch_main.
@@ -18,3 +18,24 @@ def rg_cc_test(name, srcs, deps = [], size = "small", **kwargs):
         deps = deps + ["//tests:catch_main", "//tests:errors"],
         **kwargs
     )
+
+def _written_source_impl(ctx):
+    ctx.actions.run_shell(
+        tools = [ctx.executable.tool],
+        outputs = [ctx.outputs.out],
+        command = "{0} > {1} 2> {1}.log || {{ cat {1}.log >&2; exit 1; }}; rm -f {1}.log".format(
+            ctx.executable.tool.path,
+            ctx.outputs.out.path,
+        ),
+        env = {"ASAN_OPTIONS": "detect_leaks=0"},
+        progress_message = "Writing {}".format(ctx.outputs.out.short_path),
+    )
+
+# As a genrule, but the tool is built as everything else is: a genrule would build the library a second time.
+written_source = rule(
+    implementation = _written_source_impl,
+    attrs = {
+        "tool": attr.label(executable = True, cfg = "target", mandatory = True),
+        "out": attr.output(mandatory = True),
+    },
+)

@@ -1,10 +1,9 @@
-// See tracer/plan_cache.h. Order: what is asked (question_of), the text of an entry (answer_in), find_or_make(). The folder is in
-// tracer/plan_cache_folder.h.
+// See tracer/plan_cache.h. Order: what is asked (question_of), find_or_make(). The folder is in io/private_folder.h, the text of an entry in
+// io/cache_entry.h.
 #include "tracer/plan_cache.h"
 
 #include <link.h>
 #include <sys/stat.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -18,15 +17,16 @@
 #include <fmt/format.h>
 
 #include "engine/error.h"
+#include "io/cache_entry.h"
+#include "io/private_folder.h"
 #include "ir/text.h"
 #include "ops/all_ops.h"
-#include "tracer/plan_cache_folder.h"
 
 namespace retrograd::plan_cache {
 namespace {
 
 constexpr std::string_view kMagic = "retrograd plan cache 1\n";
-constexpr size_t kDigest = 32;  // hexadecimal digits
+constexpr std::string_view kEnding = ".plan";  // of the names of files
 
 struct State {
   std::mutex mutex;
@@ -51,11 +51,6 @@ void warn(const std::string& what) {
     state().last_warning = what;
   }
   std::fputs(fmt::format("[retrograd] plan cache: {}\n", what).c_str(), stderr);
-}
-
-std::string digest(std::string_view text) {
-  const XXH128_hash_t h = XXH3_128bits(text.data(), text.size());
-  return fmt::format("{:016x}{:016x}", h.high64, h.low64);
 }
 
 // ---- the question ------------------------------------------------------------------------------------------------------------------------
@@ -111,31 +106,6 @@ bool can_be_kept(const ir::Graph& graph) {
                              [](const ir::Node& n) { return ops::find_op(n.op->name) == n.op; });
 }
 
-// ---- the text of an entry ----------------------------------------------------------------------------------------------------------------
-
-// Magic, digest of what follows, length of the question, question, answer.
-std::string entry_text(const std::string& question, const std::string& answer) {
-  const std::string body = fmt::format("{}\n{}{}", question.size(), question, answer);
-  return fmt::format("{}{}\n{}", kMagic, digest(body), body);
-}
-
-// The answer in an entry, or why there is none.
-struct Answer {
-  std::string_view text, problem;
-};
-
-Answer answer_in(std::string_view entry, const std::string& question) {
-  if (!entry.starts_with(kMagic)) return {{}, "it is no entry of this version"};
-  entry.remove_prefix(kMagic.size());
-  if (entry.size() <= kDigest || entry[kDigest] != '\n') return {{}, "it is cut off"};
-  const std::string_view body = entry.substr(kDigest + 1);
-  if (entry.substr(0, kDigest) != digest(body)) return {{}, "its checksum does not hold"};
-  const std::string head = fmt::format("{}\n", question.size());
-  if (!body.starts_with(head) || !body.substr(head.size()).starts_with(question))
-    return {{}, "it answers another question"};
-  return {body.substr(head.size() + question.size()), {}};
-}
-
 bool same_interface(const ir::Graph& a, const ir::Graph& b) {
   const auto same_input = [&](const ir::Input& x, const ir::Input& y) {
     return x.kind == y.kind && ir::same_type(a.type(x), b.type(y));
@@ -159,14 +129,14 @@ ir::Graph graph_of(std::string_view answer, const ir::Graph& recorded) {
 // ---- asking ------------------------------------------------------------------------------------------------------------------------------
 
 // The answer in the folder, or none, with a warning when there is one that does not count.
-std::optional<ir::Graph> find(const Folder& folder, const std::string& name, const std::string& question,
+std::optional<ir::Graph> find(const io::PrivateFolder& folder, const std::string& name, const std::string& question,
                               const ir::Graph& recorded) {
   std::string problem;
   const std::optional<std::string> entry = folder.read(name, problem);
   if (!entry && problem.empty()) return count(&Stats::misses), std::nullopt;
   try {
     if (entry) {
-      const Answer answer = answer_in(*entry, question);
+      const io::CachedAnswer answer = io::cached_answer(*entry, kMagic, question);
       if (answer.problem.empty()) {
         ir::Graph graph = graph_of(answer.text, recorded);
         count(&Stats::hits);
@@ -213,19 +183,19 @@ ir::Graph find_or_make(const ir::Graph& recorded, std::string_view settings,
   const std::string path = folder();
   if (path.empty()) return make();
   if (!can_be_kept(recorded)) return count(&Stats::skipped), make();
-  const Folder folder(path);
+  const io::PrivateFolder folder(path);
   if (const std::string problem = folder.problem(); !problem.empty() || build().empty()) {
     warn(fmt::format("{} is not used: {}", path, problem.empty() ? "this build cannot be told" : problem));
     count(&Stats::failed);
     return make();
   }
   const std::string question = question_of(recorded, settings);
-  const std::string name = digest(question) + std::string(Folder::kEnding);
+  const std::string name = io::digest(question) + std::string(kEnding);
   if (std::optional<ir::Graph> found = find(folder, name, question, recorded)) return std::move(*found);
   ir::Graph made = make();
-  if (folder.write(name, entry_text(question, made.print()))) {
+  if (folder.write(name, io::cache_entry(kMagic, question, made.print()))) {
     count(&Stats::stored);
-    folder.tidy(kEntries);
+    folder.tidy(kEnding, kEntries);
   } else {
     warn(fmt::format("{} cannot be written: {}", folder.path_of(name), std::strerror(errno)));
     count(&Stats::failed);

@@ -5,7 +5,8 @@
 // how kernels are tested without a device, sanitizers included. Such a file includes neither the engine nor Eigen nor fmt. It holds kernels
 // and their launchers over plain pointers and sizes; what a call means is settled before, in the NAME.cc beside it.
 //
-// `<<<>>>` is no C++: kernels are started by launch(). Errors of a launch are asked for behind it, by Gpu::launched().
+// `<<<>>>` is no C++: kernels are started by launch(). Errors of a launch are asked for behind it, by Gpu::launched(). Kernels that are
+// compiled while the program runs (cuda/fusion) include this, too, but are started from outside.
 #pragma once
 
 #include <cstddef>
@@ -42,6 +43,7 @@ struct Shape3 {
 /// Blocks for so many threads. There are never more than 2^31 blocks: that would be 2^39 elements.
 inline Shape3 threads_for(int64_t n) { return {static_cast<unsigned>((n + kThreads - 1) / kThreads)}; }
 
+#if !defined(__CUDACC_RTC__)
 template <class... P, class... A>
 void launch(void (*kernel)(P...), const Shape3& shape, StreamHandle stream, const A&... arguments) {
 #if defined(__CUDACC__)
@@ -51,6 +53,7 @@ void launch(void (*kernel)(P...), const Shape3& shape, StreamHandle stream, cons
                   [=] { kernel(arguments...); });
 #endif
 }
+#endif
 
 }  // namespace RG_TARGET
 }  // namespace retrograd::cuda

@@ -5,7 +5,7 @@
 
 #include "cuda/kernels/elementwise.h"
 #include "cuda/kernels/launchers.h"
-#include "cuda/kernels/reduce_call.h"
+#include "cuda/kernels/reduce.h"
 #include "cuda/kernels/rows.h"
 #include "cuda/kernels/table.h"
 #include "cuda/scratch.h"
@@ -17,18 +17,6 @@ namespace {
 constexpr int kThreadsOfBlock = 256;
 constexpr int64_t kBlocks = 512;      // with fewer, long rows are split
 constexpr int64_t kLeastOfLane = 16;  // elements of a thread in a part of a row
-
-// By sizes and strides alone: results do not depend on the device.
-void cut(ReduceCall& c) {
-  const int64_t row_step = c.rows.stride[c.rows.rank - 1], step = c.along.stride[c.along.rank - 1];
-  c.rows_first = c.rows.numel > 1 && row_step == 1 && step != 1;
-  c.lanes = c.rows_first ? 8 : c.along.numel >= 512 ? kThreadsOfBlock : 32;
-  const int64_t rows_of_block = kThreadsOfBlock / c.lanes;
-  const int64_t blocks = (c.rows.numel + rows_of_block - 1) / rows_of_block;
-  const int64_t most = c.along.numel / (c.lanes * kLeastOfLane);
-  c.splits = static_cast<int>(std::clamp<int64_t>(std::min(kBlocks / blocks, most), 1, kBlocks));
-  c.part = (c.along.numel + c.splits - 1) / c.splits;
-}
 
 struct Result {
   Reduction kind;
@@ -87,6 +75,17 @@ void norm_kernel(const Call& call, TensorImpl* const* outputs) {
 }
 
 }  // namespace
+
+void cut(ReduceCall& c) {
+  const int64_t row_step = c.rows.stride[c.rows.rank - 1], step = c.along.stride[c.along.rank - 1];
+  c.rows_first = c.rows.numel > 1 && row_step == 1 && step != 1;
+  c.lanes = c.rows_first ? 8 : c.along.numel >= 512 ? kThreadsOfBlock : 32;
+  const int64_t rows_of_block = kThreadsOfBlock / c.lanes;
+  const int64_t blocks = (c.rows.numel + rows_of_block - 1) / rows_of_block;
+  const int64_t most = c.along.numel / (c.lanes * kLeastOfLane);
+  c.splits = static_cast<int>(std::clamp<int64_t>(std::min(kBlocks / blocks, most), 1, kBlocks));
+  c.part = (c.along.numel + c.splits - 1) / c.splits;
+}
 
 void add_reduce_kernels(KernelTable& table) {
   using enum Reduction;

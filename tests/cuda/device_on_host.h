@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "cuda/executor.h"
+#include "cuda/fusion/fusion.h"
 #include "cuda/kernels/launchers.h"
 #include "cuda/on_host/scheduler.h"
 #include "engine/runner.h"
@@ -31,6 +32,7 @@ inline cuda::HostDriver& device_on_host() {
     auto* d = new cuda::HostDriver;  // never destroyed, as the devices
     d->on_capture = keeps_launches(*d);
     cuda::use_driver(*d, cuda::host_code::launchers());
+    cuda::fusion::use_compiler(nullptr);  // the host cannot run what NVRTC makes
     return d;
   }();
   return driver;

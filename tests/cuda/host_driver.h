@@ -212,9 +212,37 @@ class HostDriver final : public Driver {
   std::function<void(StreamHandle)> on_capture;  // null: it ends
   size_t graphs() const { return graphs_.size() + execs_.size(); }
 
+  Status architecture(int, int* number) override {
+    *number = 90;
+    return kSuccess;
+  }
+  Status load(CodeHandle* code, const void*) override {
+    *code = nullptr;
+    return next_load;
+  }
+  Status find_kernel(KernelHandle* kernel, CodeHandle, const char* name) override {
+    const auto found = kernels.find(name);
+    if (found == kernels.end()) return kNoSuchKernel;
+    *kernel = reinterpret_cast<KernelHandle>(&found->second);
+    return kSuccess;
+  }
+  Status launch(KernelHandle kernel, const LaunchShape& shape, void** arguments,
+                StreamHandle stream) override {
+    const auto& run = *reinterpret_cast<const HostKernel*>(kernel);
+    if (stream == captured_)
+      return kCaptureUnsupported;  // the parameter's size is not known here: tests of graphs launch other kernels
+    run(shape, arguments[0]);
+    return kSuccess;
+  }
   std::unique_ptr<Blas> open_blas() override { return make_blas ? make_blas() : nullptr; }
 
   std::function<std::unique_ptr<Blas>()> make_blas;  // what open_blas() gives
+
+  /// What stands for the kernels of loaded code, by name; of one parameter.
+  using HostKernel = std::function<void(const LaunchShape&, const void* parameter)>;
+  static constexpr Status kNoSuchKernel = 500;
+  std::map<std::string, HostKernel, std::less<>> kernels;
+  Status next_load = kSuccess;
 
   int pinned_made = 0;
   std::vector<int> used_devices;  // of the calls of use()

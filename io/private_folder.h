@@ -1,4 +1,4 @@
-// The folder of the plan cache: small private files that other processes write at the same time.
+// A folder of small private files that other processes write at the same time: the plan cache's, and that of compiled kernels.
 //
 // It must be a folder of this user that no one else may read or write (mode 0700), and so must each file be (0600). After it is open,
 // everything goes by its descriptor, and links are not followed: what its path leads to afterwards does not matter. A file is written under
@@ -10,16 +10,14 @@
 #include <string>
 #include <string_view>
 
-namespace retrograd::plan_cache {
+namespace retrograd::io {
 
-class Folder {
+class PrivateFolder {
  public:
-  static constexpr std::string_view kEnding = ".plan";  // of the names of files
-
   /// Opens it; makes it when only the last part of its path is missing.
-  explicit Folder(const std::string& path);
-  ~Folder();
-  Folder(const Folder&) = delete;
+  explicit PrivateFolder(const std::string& path);
+  ~PrivateFolder();
+  PrivateFolder(const PrivateFolder&) = delete;
 
   /// Why it cannot be used; empty when it can.
   std::string problem() const;
@@ -29,12 +27,13 @@ class Folder {
   std::optional<std::string> read(const std::string& name, std::string& problem) const;
   /// Makes a file, or replaces it. False when it cannot be written: then nothing was changed, and errno says why.
   bool write(const std::string& name, std::string_view text) const;
-  /// Removes all but the `most` files that were used last, and what processes that ended left unfinished.
-  void tidy(size_t most) const;
+  /// Removes all but the `most` files that were used last, of those whose names end in `ending`; and what processes that ended left
+  /// unfinished.
+  void tidy(std::string_view ending, size_t most) const;
 
  private:
   const std::string path_;
   int fd_, error_;
 };
 
-}  // namespace retrograd::plan_cache
+}  // namespace retrograd::io

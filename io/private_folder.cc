@@ -1,5 +1,5 @@
-// See tracer/plan_cache_folder.h.
-#include "tracer/plan_cache_folder.h"
+// See io/private_folder.h.
+#include "io/private_folder.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 
 #include <fmt/format.h>
 
-namespace retrograd::plan_cache {
+namespace retrograd::io {
 namespace {
 
 constexpr off_t kLargest = off_t{256} << 20;  // bytes of a file
@@ -48,21 +48,21 @@ std::string_view problem_of(int fd, mode_t type) {
 
 }  // namespace
 
-Folder::Folder(const std::string& path) : path_(path) {
+PrivateFolder::PrivateFolder(const std::string& path) : path_(path) {
   ::mkdir(path.c_str(), S_IRWXU);
   fd_ = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   error_ = errno;
 }
 
-Folder::~Folder() {
+PrivateFolder::~PrivateFolder() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-std::string Folder::problem() const {
+std::string PrivateFolder::problem() const {
   return fd_ < 0 ? std::strerror(error_) : std::string(problem_of(fd_, S_IFDIR));
 }
 
-std::optional<std::string> Folder::read(const std::string& name, std::string& problem) const {
+std::optional<std::string> PrivateFolder::read(const std::string& name, std::string& problem) const {
   const Descriptor file(::openat(fd_, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!file.is_open()) {
     if (errno != ENOENT) problem = std::strerror(errno);
@@ -85,7 +85,7 @@ std::optional<std::string> Folder::read(const std::string& name, std::string& pr
   return text;
 }
 
-bool Folder::write(const std::string& name, std::string_view text) const {
+bool PrivateFolder::write(const std::string& name, std::string_view text) const {
   static std::atomic<uint64_t> number{0};
   const std::string unfinished = fmt::format("{}.{}.{}{}", name, ::getpid(), ++number, kUnfinished);
   const Descriptor file(::openat(fd_, unfinished.c_str(),
@@ -108,7 +108,7 @@ bool Folder::write(const std::string& name, std::string_view text) const {
   return true;
 }
 
-void Folder::tidy(size_t most) const {
+void PrivateFolder::tidy(std::string_view ending, size_t most) const {
   const int again = ::openat(fd_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR* list = again < 0 ? nullptr : ::fdopendir(again);
   if (!list) return;
@@ -118,7 +118,7 @@ void Folder::tidy(size_t most) const {
     const std::string_view name = item->d_name;
     struct stat s;
     if (::fstatat(fd_, item->d_name, &s, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    if (name.ends_with(kEnding)) entries.emplace_back(s.st_mtime, name);
+    if (name.ends_with(ending)) entries.emplace_back(s.st_mtime, name);
     if (name.ends_with(kUnfinished) && s.st_mtime + kAbandoned < now) ::unlinkat(fd_, item->d_name, 0);
   }
   ::closedir(list);
@@ -128,4 +128,4 @@ void Folder::tidy(size_t most) const {
   for (const auto& [time, name] : entries) ::unlinkat(fd_, name.c_str(), 0);
 }
 
-}  // namespace retrograd::plan_cache
+}  // namespace retrograd::io

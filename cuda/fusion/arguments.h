@@ -1,0 +1,77 @@
+// From the tensors of a run to what a fused kernel takes: how each input is read (Variant), and the bytes of the kernel's parameter in the
+// order that cuda/fusion/source.h gives.
+//
+// Inputs that lie as the iteration space does, and single elements, need no strides. For the others the dims of the space are merged where
+// all of them allow; a pack of neighbours then lies within the last dim, whose size it divides.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "cuda/fusion/source.h"
+
+namespace retrograd::cuda::fusion {
+
+/// Where the tensors of a run lie.
+class Placement {
+ public:
+  /// Inputs of any layout with the group's types; outputs are contiguous.
+  Placement(const Group& group, TensorImpl* const* inputs, TensorImpl* const* outputs);
+  /// The kernel that reads these tensors best.
+  const Variant& variant() const { return variant_; }
+  /// From now on variant() is the one that serves all layouts.
+  void generalize();
+
+  const Group& group() const { return group_; }
+  const std::vector<int64_t>& size() const { return size_; }
+  /// Input k's, by the merged dims.
+  const std::vector<int64_t>& stride(size_t k) const { return merged_[k]; }
+
+ private:
+  using Strides = std::array<int64_t, kMaxRank>;
+
+  void choose(bool any_layout);
+  bool is_dense(size_t k) const;
+  bool is_number(size_t k) const;
+  void merge_dims();
+  int widest_pack() const;
+  bool allows(int pack) const;
+  Access access(size_t k, int pack) const;
+
+  const Group& group_;
+  std::vector<Strides> strides_;                // of each input, by the dims of the group's shape; 0 where it is repeated
+  std::vector<uintptr_t> address_, out_address_;  // of inputs and outputs
+  Variant variant_;
+  std::vector<int64_t> size_;
+  std::vector<std::vector<int64_t>> merged_;
+};
+
+/// The bytes of a kernel's parameter.
+class Arguments {
+ public:
+  static constexpr size_t kMost = 4096;  // what a launch may take
+
+  /// partials[i]: memory for the parts of reduction i, where there are several. attrs: of each node.
+  Arguments(const Placement& placement, TensorImpl* const* inputs, TensorImpl* const* outputs,
+            const void* const* attrs, std::span<void* const> partials);
+  void* data() { return bytes_.data(); }
+  /// Reduction i alone, which its second kernel takes.
+  void* reduction(size_t i) { return bytes_.data() + reductions_[i]; }
+
+ private:
+  void add(const void* bytes, size_t size);
+  template <int Sides>
+  void add_grid(const Placement& placement);
+
+  alignas(16) std::array<std::byte, kMost> bytes_;
+  size_t size_ = 0;
+  std::vector<size_t> reductions_;
+};
+
+/// Whether a kernel's parameter has room for all of the group.
+bool has_room(const Group& group);
+
+/// How reduction n of the group is cut; without memory.
+ReduceCall reduce_call(const Group& group, const Group::Node& node);
+
+}  // namespace retrograd::cuda::fusion

@@ -1,0 +1,110 @@
+// See cuda/fusion/fusion.h.
+#include "cuda/fusion/fusion.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "cuda/fusion/fused_kernel.h"
+
+namespace retrograd::cuda {
+namespace fusion {
+namespace {
+
+// Never destroyed, as the devices; at exit its threads are waited for. The compiler is looked for when it is first asked about.
+struct Stores {
+  std::mutex mutex;
+  bool is_decided = false;
+  std::unique_ptr<KernelStore> store;
+  std::string problem;
+
+  // With the lock held.
+  void decide() {
+    if (is_decided) return;
+    const char* wanted = std::getenv("RETROGRAD_CUDA_FUSION");
+    if (wanted && std::strcmp(wanted, "0") == 0)
+      use(nullptr, "RETROGRAD_CUDA_FUSION=0");
+    else
+      use(nvrtc(), nvrtc_problem());
+  }
+  void use(Compiler* compiler, std::string why_not) {
+    store = compiler ? std::make_unique<KernelStore>(*compiler) : nullptr;
+    problem = compiler ? "" : std::move(why_not);
+    if (!std::exchange(is_decided, true)) std::atexit(stop);
+  }
+  static void stop() {
+    if (instance().store) instance().store->stop();
+  }
+  static Stores& instance() {
+    static Stores* stores = new Stores;
+    return *stores;
+  }
+};
+
+}  // namespace
+
+KernelStore* store() {
+  Stores& stores = Stores::instance();
+  std::lock_guard lock(stores.mutex);
+  stores.decide();
+  return stores.store.get();
+}
+
+RunCounts& run_counts() {
+  static RunCounts counts;
+  return counts;
+}
+
+void use_compiler(Compiler* compiler) {
+  Stores& stores = Stores::instance();
+  std::lock_guard lock(stores.mutex);
+  stores.use(compiler, "no compiler");
+}
+
+bool is_available() { return store() != nullptr; }
+
+std::unique_ptr<FusedKernel> fuse(Gpu& gpu, const FusedGroup& group) {
+  if (!is_available()) return nullptr;
+  std::optional<Group> read = read_group(group);
+  if (!read || !has_room(*read)) return nullptr;
+  return std::make_unique<CudaFusedKernel>(gpu, *std::move(read));
+}
+
+}  // namespace fusion
+
+FusionStats fusion_stats() {
+  const fusion::RunCounts& runs = fusion::run_counts();
+  FusionStats stats;
+  stats.groups = runs.groups;
+  stats.launches = runs.launches;
+  stats.one_by_one = runs.one_by_one;
+  if (const fusion::KernelStore* kernels = fusion::store()) {
+    const fusion::KernelStore::Counts counts = kernels->counts();
+    stats.compiled = counts.compiled;
+    stats.cache_hits = counts.cache_hits;
+    stats.failed = counts.failed;
+  }
+  return stats;
+}
+
+std::string fusion_problem() {
+  fusion::Stores& stores = fusion::Stores::instance();
+  std::lock_guard lock(stores.mutex);
+  stores.decide();
+  return stores.problem;
+}
+
+std::string last_fusion_note() {
+  const fusion::KernelStore* kernels = fusion::store();
+  return kernels ? kernels->last_note() : "";
+}
+
+void finish_compiling() {
+  if (fusion::KernelStore* kernels = fusion::store()) kernels->finish();
+}
+
+void set_kernel_cache(std::string_view folder) {
+  if (fusion::KernelStore* kernels = fusion::store()) kernels->set_cache(std::string(folder));
+}
+
+}  // namespace retrograd::cuda

@@ -1,0 +1,58 @@
+// Fused groups on CUDA devices (FusedKernel, engine/executor.h): chains of elementwise ops, with reductions at their end, each group one kernel
+// that is compiled while the program runs.
+//
+//   op_table.h    what a node may be in a group
+//   group.h       a group, checked
+//   source.h      its text, made of the ops' own formulas
+//   compiler.h    NVRTC, opened at run time
+//   kernel_store.h  compiling in the background, each text once per process; code_cache.h  and once per machine
+//   arguments.h   what a run gives to the kernel
+//
+// A group's kernel begins to be compiled when the group is first run. Until it is ready, and where it cannot be compiled, a run launches the
+// kernels of the nodes one by one: the bits are the same. Nobody waits, save finish_compiling().
+//
+// Compiled kernels may be kept in a folder from one process to the next. This is off until a folder is named, by set_kernel_cache() or in the
+// environment: RETROGRAD_KERNEL_CACHE, or else RETROGRAD_PLAN_CACHE, the folder of the plan cache. RETROGRAD_CUDA_FUSION=0 switches all fusion
+// off.
+#pragma once
+
+#include <string>
+
+#include "cuda/gpu.h"
+#include "engine/executor.h"
+
+namespace retrograd::cuda {
+
+/// Since the start of the process.
+struct FusionStats {
+  int64_t groups = 0;      // groups of plans that were run
+  int64_t compiled = 0;    // texts that were compiled
+  int64_t cache_hits = 0;  // texts whose kernel came from the folder
+  int64_t failed = 0;      // texts that could not be compiled or loaded
+  int64_t launches = 0;    // runs of a group as one kernel
+  int64_t one_by_one = 0;  // runs whose kernel was not ready, or there was none for these layouts
+};
+FusionStats fusion_stats();
+
+/// Why groups are not fused on this machine; empty when they are.
+std::string fusion_problem();
+/// The last failure to compile, load or keep a kernel, in words; empty when there was none. Each is also a line on stderr.
+std::string last_fusion_note();
+/// Waits until nothing is being compiled.
+void finish_compiling();
+/// Where compiled kernels are kept from now on, in a folder of this user alone that is made when it is needed. "": nowhere.
+void set_kernel_cache(std::string_view folder);
+
+namespace fusion {
+
+class Compiler;
+
+/// For tests: this compiler instead of NVRTC, null for none. Waits for what is being compiled.
+void use_compiler(Compiler* compiler);
+
+bool is_available();
+/// Executor::fuse for a device.
+std::unique_ptr<FusedKernel> fuse(Gpu& gpu, const FusedGroup& group);
+
+}  // namespace fusion
+}  // namespace retrograd::cuda

@@ -1,0 +1,45 @@
+// A fused group as fusion works with it: a FusedGroup (engine/executor.h) that has been checked and copied, with what its nodes are.
+//
+// The iteration space of a group has the shape of its elementwise nodes. Inputs broadcast to it. Where the group reduces, the space is also
+// `rows` times `length`: element k of a row r is element r * row_step + k * step of the space.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "cuda/fusion/op_table.h"
+
+namespace retrograd::cuda::fusion {
+
+/// Groups with more inputs or nodes are left to single kernels.
+inline constexpr size_t kMostInputs = 16, kMostNodes = 64;
+
+struct Group {
+  struct Node {
+    const OpInfo* op;
+    std::vector<int32_t> operands;  // as FusedNode::operands
+    TensorType type;
+    FusedRole role;
+    const Formula* formula = nullptr;    // of a node that is computed by one
+    const Reducing* reducing = nullptr;  // of a reduction
+    uint32_t attrs_offset = 0, attrs_size = 0;  // the bytes of its attributes that a kernel takes
+    int last_use = -1;                          // the last node that reads its result
+    bool is_output = false;
+  };
+
+  std::vector<TensorType> inputs;
+  std::vector<Node> nodes;
+  std::vector<int32_t> outputs;
+  Shape shape;
+  int64_t numel = 0;
+  FusedRole reduces = FusedRole::none;  // reduce_rows or reduce_columns
+  int64_t rows = 0, length = 0, row_step = 0, step = 0;
+
+  const TensorType& type_of(int32_t operand) const;
+  const Node& output(size_t o) const { return nodes[static_cast<size_t>(outputs[o])]; }
+};
+
+/// Nothing when such a group is not run as one kernel.
+std::optional<Group> read_group(const FusedGroup& group);
+
+}  // namespace retrograd::cuda::fusion

@@ -1,0 +1,87 @@
+// The compiled kernels of a process: each text is compiled once for each device, on threads of the store's own.
+//
+// get() gives a LoadedKernel at once; it becomes ready later, or fails. Both are final. What is ready stays loaded until the process ends, since
+// launches may still be under way when a plan goes; texts depend on forms of groups and not on sizes, so there are few. Beyond kMost nothing
+// more is compiled, and get() gives null.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+
+#include "cuda/fusion/code_cache.h"
+#include "cuda/gpu.h"
+
+namespace retrograd::cuda::fusion {
+
+/// A kernel, and those that merge the parts of its reductions. The handles are there when is_ready().
+class LoadedKernel {
+ public:
+  bool is_ready() const { return ready_.load(std::memory_order_acquire); }
+  KernelHandle kernel() const { return kernel_; }
+  KernelHandle merge(size_t reduction) const { return merges_[reduction]; }
+
+ private:
+  friend class KernelStore;
+  std::atomic<bool> ready_{false};
+  KernelHandle kernel_ = nullptr;
+  std::vector<KernelHandle> merges_;
+};
+
+class KernelStore {
+ public:
+  static constexpr size_t kMost = 4096;
+
+  explicit KernelStore(Compiler& compiler) : compiler_(compiler) {}
+  /// Waits for what is being compiled; what waits its turn is dropped.
+  ~KernelStore() { stop(); }
+  KernelStore(const KernelStore&) = delete;
+
+  /// The kernel of a text on a device.
+  std::shared_ptr<const LoadedKernel> get(Gpu& gpu, const Source& source);
+  void set_cache(std::string folder);
+  /// Waits until nothing is being compiled or waits for it.
+  void finish();
+  /// No more is compiled.
+  void stop();
+
+  struct Counts {
+    int64_t compiled = 0, cache_hits = 0, failed = 0;
+  };
+  Counts counts() const;
+  std::string last_note() const;
+
+ private:
+  struct Job {
+    Gpu* gpu;
+    Source source;
+    std::shared_ptr<LoadedKernel> kernel;
+  };
+
+  void start_threads();
+  void work();
+  void make(const Job& job, const CodeCache& cache);
+  bool load_kept(const Job& job, const std::string& question, const CodeCache& cache);
+  std::string load(const Job& job, const std::string& code);
+  void failed(const Job& job, std::string_view problem);
+  void count(int64_t Counts::*counter);
+  void note(const std::string& text);
+
+  Compiler& compiler_;
+  mutable std::mutex mutex_;
+  std::condition_variable has_work_, is_idle_;
+  std::unordered_map<std::string, std::shared_ptr<LoadedKernel>> kernels_;  // by device and text
+  std::deque<Job> queue_;
+  std::vector<std::thread> threads_;
+  std::string cache_folder_ = CodeCache::folder_of_environment();
+  int running_ = 0;
+  bool stops_ = false;
+  Counts counts_;
+  std::string last_note_;
+};
+
+}  // namespace retrograd::cuda::fusion

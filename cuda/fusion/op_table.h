@@ -1,0 +1,37 @@
+// What fusion knows of each op: its name in C++ and the header of its formula, or which reduction it is; and what a node may be in a group.
+#pragma once
+
+#include <string>
+
+#include "cuda/kernels/reduce_call.h"
+#include "engine/executor.h"
+
+namespace retrograd::cuda::fusion {
+
+/// An op with a formula.
+struct Formula {
+  std::string name;         // "ops::Tanh", in namespace retrograd
+  std::string_view header;  // "ops/unary.h"
+  bool gives_bool, integers, booleans, divides;
+};
+/// Null when the op has none.
+const Formula* formula_of(const OpInfo& op);
+
+/// An op that reduces what a group computes, with one result.
+struct Reducing {
+  Reduction kind;
+  Finish finish;
+  std::string_view kind_name, finish_name;  // "Reduction::sum", "Finish::value"
+};
+const Reducing* reducing_of(const OpInfo& op);
+
+/// The dtype of the operands that an op computes: of the last one that is there; an earlier one may be the condition of `where`.
+ScalarType computed_dtype(std::span<const TensorType> operands);
+
+/// What Executor::fused_role says of a node whose result is on a CUDA device. Sizes may be symbols.
+FusedRole role_of(const OpInfo& op, const void* attrs, std::span<const TensorType> operands, const TensorType& result);
+
+/// The dims that a reduction is over.
+IntList dims_of(const OpInfo& op, const void* attrs);
+
+}  // namespace retrograd::cuda::fusion
