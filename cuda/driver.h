@@ -27,6 +27,14 @@ using EventHandle = CUevent_st*;
 inline constexpr Status kSuccess = 0, kMemoryAllocation = 2, kStubLibrary = 34, kInsufficientDriver = 35,
                         kNoDevice = 100, kNotReady = 600;
 
+/// What a device is.
+struct DeviceDescription {
+  char name[256] = "";
+  int major = 0, minor = 0;  // compute capability
+  int multiprocessors = 0;
+  size_t memory_bytes = 0, l2_bytes = 0;
+};
+
 class Driver {
  public:
   virtual ~Driver() = default;
@@ -61,6 +69,8 @@ class Driver {
 
   /// The library of products for the device in use; null: there is none.
   virtual std::unique_ptr<Blas> open_blas() = 0;
+
+  virtual Status describe(int device, DeviceDescription* description) = 0;
 };
 
 /// The CUDA runtime; null in a build without it.

@@ -39,6 +39,12 @@ Gpu::Gpu(Driver& driver, int index, const Launchers& launchers)
       debug_(is_asked_for("RETROGRAD_CUDA_DEBUG")),
       allows_tf32_(is_asked_for("RETROGRAD_CUDA_TF32")) {}
 
+DeviceDescription Gpu::description() {
+  DeviceDescription result;
+  health_.check(driver_.describe(index_, &result), "asking what the device is");
+  return result;
+}
+
 void Gpu::begin() {
   health_.require();
   health_.check(driver_.use(index_), "choosing the device");

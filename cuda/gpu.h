@@ -28,6 +28,7 @@ class Gpu {
   Gpu(const Gpu&) = delete;
 
   int index() const { return index_; }
+  DeviceDescription description();
   Driver& driver() { return driver_; }
   Health& health() { return health_; }
   const Launchers& launchers() const { return launchers_; }

@@ -30,7 +30,8 @@ void Copy::jvp(TangentContext& c) { c.give(0, c.tangent_or_zeros(1)); }
 Tensor copy(Operand self, const Tensor& source) {
   const Tensor& old = self.tensor();
   const Tensor cast = to(Operand(source, self.where()), old.dtype());
-  const Tensor wide = expand_to(Operand(cast, self.where()), old.impl().shape());
+  const Tensor here = to(Operand(cast, self.where()), old.device());
+  const Tensor wide = expand_to(Operand(here, self.where()), old.impl().shape());
   return ops::emit<ops::Copy>({old.get(), wide.get()}, {}, self.where());
 }
 

@@ -24,7 +24,7 @@ using CopyOps = OpList<Copy>;
 
 }  // namespace ops
 
-/// `source`, broadcast to the shape and cast to the dtype of `self`. Error(shape_mismatch).
+/// `source`, broadcast to the shape, cast to the dtype and brought to the device of `self`. Error(shape_mismatch).
 Tensor copy(Operand self, const Tensor& source);
 /// A tensor like `self` of one value, a number or a 0-dim tensor.
 Tensor fill(Operand self, Operand value);
