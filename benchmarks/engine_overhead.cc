@@ -70,7 +70,7 @@ rg::Tensor chain(const rg::Tensor& x, const rg::Tensor& w) {
 
 struct Eager {
   const Place& place;
-  std::vector<double> forward, record, backward;
+  std::vector<double> forward{}, record{}, backward{};
 
   void round(const rg::Tensor& x, const rg::Tensor& w) {
     rg::Tensor y = x;
@@ -85,7 +85,7 @@ struct Eager {
 struct Traced {
   const Place& place;
   rg::CompiledBackward captured = rg::compile_backward(), fresh = rg::compile_backward();
-  std::vector<double> replay, capture;
+  std::vector<double> replay{}, capture{};
 
   void round(const rg::Tensor& x, const rg::Tensor& w) {
     for (auto [backward, times] : {std::pair(&fresh, &capture), std::pair(&captured, &replay)}) {

@@ -8,7 +8,7 @@
 //   bench fusion  eager_ms, traced_ms (the backward through compile_backward()), traced_first_s, compiled_ms (the loss
 //                 through compile()), step_ms (loss and backward in one compile_step()), step_first_s; share is that of
 //                 step_ms: two arrays are read, one is written
-//   bench chain   mode eager or compiled, chain_ms: x w + 0.5, times x, less w; two arrays are read, one is written
+//   bench chain   mode eager or compiled, step_ms: x w + 0.5, times x, less w; two arrays are read, one is written
 //   bench adamw   mode, step_ms: four arrays are read, three are written
 #include <CLI/CLI.hpp>
 #include <functional>
@@ -72,7 +72,7 @@ class Benchmark {
     const Tensor x = numbers(elements_), w = numbers(elements_);
     const auto measure = [&](const char* mode, const std::function<void()>& run) {
       const double ms = median_ms(run);
-      line("chain", 3, ms).text("mode", mode).number("chain_ms", ms, 3).print();
+      line("chain", 3, ms).text("mode", mode).number("step_ms", ms, 3).print();
     };
     auto compiled = rg::compile(chain);
     measure("eager", [&] { chain(x, w); });

@@ -87,6 +87,7 @@ step() {
   # Figures of a step that failed later are figures all the same.
   sed -n "s/^{/{\"part\":\"$part\",\"step\":$(quoted "$name" | sed 's/[&/\]/\\&/g'),/p" "$work/stdout" >>"$out/gpu.jsonl"
   detail=$(cat "$work/stdout" "$work/stderr" | grep -v '^{' | grep -v '^[[:space:]]*$' | tail -1)
+  ((code <= 128 || code == 137)) || detail="ended by SIG$(kill -l $((code - 128))); $detail"
   [[ $status != timeout ]] || detail="stopped after $limit s; last: $detail"
   [[ $status != fail ]] || detail+="; first: $(cat "$work/stdout" "$work/stderr" | grep -m1 -iE 'fail|error|unsupported')"
   record "$name" "$status" "$code" $((SECONDS - begin)) "$detail"
@@ -95,8 +96,8 @@ step() {
 
 # The file of a CUDA library, wherever one is installed: beside the toolkit, for the loader, or among Python's packages.
 library() {
-  local name=$1 folder
-  for folder in ${LD_LIBRARY_PATH//:/ } /usr/local/cuda/lib64 /usr/local/cuda/targets/x86_64-linux/lib; do
+  local name=$1 folder paths=${LD_LIBRARY_PATH:-}
+  for folder in ${paths//:/ } /usr/local/cuda/lib64 /usr/local/cuda/targets/x86_64-linux/lib; do
     [[ ! -e $folder/$name ]] || { echo "$folder/$name"; return; }
   done
   { ldconfig -p 2>/dev/null || /sbin/ldconfig -p 2>/dev/null; } | awk -v name="$name" '$1 == name { print $NF; found = 1; exit } END { exit !found }' && return
@@ -115,7 +116,7 @@ of_gpu() { nvidia-smi --query-gpu="$1" --format=csv,noheader 2>/dev/null | head 
 
 # Looks for what the machine has, once, and lets the programs find it.
 look_around() {
-  local name file
+  local file
   packages=$("$python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])' 2>/dev/null)
   blas=$(library libcublasLt.so.13) nvrtc=$(library libnvrtc.so.13) cudnn=$(library libcudnn.so.9)
   for file in "$blas" "$nvrtc" "$cudnn"; do
