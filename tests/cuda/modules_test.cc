@@ -52,10 +52,10 @@ TEST_CASE("a module moves to a device with its gradients; who holds a parameter 
   Net net, twin;
   twin.load_state_dict(net.state_dict());
   const Tensor held = net.first.weight, x = input();
-  optim::AdamW optimizer(net.parameters()), other(twin.parameters());
   net.loss(x).backward();
   twin.loss(x).backward();
   net.to(kCUDA);
+  optim::AdamW optimizer(net.parameters()), other(twin.parameters());
   CHECK(held.device() == Device(kCUDA));
   CHECK(held.is_leaf());
   CHECK(held.requires_grad());
