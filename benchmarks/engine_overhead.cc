@@ -1,8 +1,8 @@
 // Cost of the engine itself: a chain y = y * w of 1,000 one-element float32 ops on one thread, as in
 // peers/engine_overhead.cpp.
 //   engine_overhead [--device cpu|cuda]
-// Prints one JSON line, medians of 200 rounds; on a device times include the wait for it. As in the peer, a round
-// does these three in turn:
+// Prints one JSON line, medians of 200 rounds; on a device times include the wait for it. As in the peer, a
+// round does these three in turn:
 //   record_ns    an op with a record, the user's line included            (peer: "forward recording")
 //   backward_ns  a record in an eager backward, the cotangent made anew   (peer: "backward")
 //   forward_ns   an op without a record                                   (peer: "forward no-grad")
@@ -12,7 +12,8 @@
 //   replay_ns_per_node   the same for a graph node (there are an unpack and a mul per record)
 //   capture_us_per_node  a graph node in the first such backward: walk, key, recording, planning and its run
 //   location_ns          of record_ns, what it takes to carry the user's file and line
-// On a device follows a line for a whole compiled step (bench replay) of mlp and of gpt-char (train/models.h), in us:
+// On a device follows a line for a whole compiled step (bench replay) of mlp and of gpt-char
+// (train/models.h), in us:
 //   launch_us   until the call of a step returns, the device idle before: an upper bound of what a step costs beyond
 //               its kernels, since these run meanwhile
 //   alone_us    until the device has done with it, too

@@ -1,8 +1,8 @@
-// Memory-bound work, as in peers/fusion.py: a pointwise loss, forward and backward, a chain of elementwise ops, and
-// a step of AdamW. All stand beside a copy of an array of that size, which is what memory allows.
+// Memory-bound work, as in peers/fusion.py: a pointwise loss, forward and backward, a chain of elementwise
+// ops, and a step of AdamW. All stand beside a copy of an array of that size, which is what memory allows.
 //   fusion [--threads N] [--device cpu|cuda] [--elements N]
-// 2^22 float32 values as a rule, on a device 2^26, which no cache holds. Prints JSON lines, times in milliseconds,
-// medians of 15 runs (common/place.h). All have bench, device, elements, copy_ms and
+// 2^22 float32 values as a rule, on a device 2^26, which no cache holds. Prints JSON lines, times in
+// milliseconds, medians of 15 runs (common/place.h). All have bench, device, elements, copy_ms and
 //   share         the bytes that must be read and written once, per second, of those of the copy; more than 1 where a
 //                 cache holds what it does not hold of the copy's
 //   bench fusion  eager_ms, traced_ms (the backward through compile_backward()), traced_first_s, compiled_ms (the loss

@@ -1,11 +1,12 @@
-// Rates of matrix products: ours beside other libraries' (gemm_sides/side.h): on the CPU Eigen's, and OpenBLAS and
-// oneDNN where the machine has them; on a device cuBLASLt, called directly.
+// Rates of matrix products: ours beside other libraries' (gemm_sides/side.h): on the CPU Eigen's, and
+// OpenBLAS and oneDNN where the machine has them; on a device cuBLASLt, called directly.
 //   gemm [--threads N...] [--dtype float32|bfloat16...] [--shapes squares|mlp|gpt-char|gpt-124m...]
 //   [--seconds S] [--batch B] [--block T] [--device cpu|cuda]
 // Shapes are squares of 64 to 4096, on a device to 8192, and what a training step of a model multiplies
-// (train/models.h). All sides take turns; with several threads each turn begins with a rest, since the threads of a
-// side wait in loops for some milliseconds after its turn, and with runs that do not count. A turn on a device is
-// many runs between two waits for it. A JSON line a shape, dtype and number of threads, which a device has not:
+// (train/models.h). All sides take turns; with several threads each turn begins with a rest, since the
+// threads of a side wait in loops for some milliseconds after its turn, and with runs that do not count. A
+// turn on a device is many runs between two waits for it. A JSON line a shape, dtype and number of threads,
+// which a device has not:
 //   shapes, m, n, k, layout  "nn"; "tn" where A lies transposed in memory, "nt" where B does
 //   dtype, threads, device
 //   retrograd, eigen, ...    billions of multiplications and additions a second, by the least time; null

@@ -8,8 +8,8 @@
 //          compiled  the loss through compile(): forward and backward are plans
 //          step      all of it through compile_step()
 // One first step, three to warm up, then N steps, each waited for. With --dtype bf16 the model computes in
-// bfloat16, and parameters, their gradients and AdamW's state stay float32 (train/models.h); the peer's counterpart
-// is autocast. Prints one JSON line, the peer's and some figures more:
+// bfloat16, and parameters, their gradients and AdamW's state stay float32 (train/models.h); the peer's
+// counterpart is autocast. Prints one JSON line, the peer's and some figures more:
 //   model, mode, threads, dtype
 //   device            cpu, or the device's own name
 //   step_ms, min_ms   median and least of the N steps

@@ -86,6 +86,8 @@ class CudaExecutor final : public Executor {
   }
 
   void synchronize() override { gpu_.synchronize(); }
+  int64_t live_bytes() const override { return gpu_.memory().stats().live_bytes; }
+  int64_t reset_peak(int64_t at_least) override { return gpu_.memory().reset_peak(at_least); }
 
  private:
   RefPtr<Storage> allocate(int64_t bytes, std::string_view what) {

@@ -33,6 +33,7 @@ class Gpu {
   Health& health() { return health_; }
   const Launchers& launchers() const { return launchers_; }
   Allocator& memory() { return memory_; }
+  const Allocator& memory() const { return memory_; }
   PinnedPool& pinned() { return pinned_; }
   Faults& faults() { return faults_; }
   Stream& compute() { return compute_; }

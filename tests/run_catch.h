@@ -1,4 +1,5 @@
-// Runs the test cases that are linked into a program: main() of every test (catch_main.cc), or a part of a program that has others.
+// Runs the test cases that are linked into a program: main() of every test (catch_main.cc), or a part of a
+// program that has others.
 #pragma once
 
 namespace retrograd {

@@ -1,8 +1,9 @@
 // Where a benchmark computes: the CPU, or a CUDA device.
 //
-// What is launched on a device runs behind the program's back, so a clock says something only when the device has been waited for.
-// median_seconds() puts several runs between two readings of the clock and waits at both: what it takes to launch is hidden behind the
-// device's work, as in a program that does not look at every result, and the wait is shared by all of them.
+// What is launched on a device runs behind the program's back, so a clock says something only when the device
+// has been waited for. median_seconds() puts several runs between two readings of the clock and waits at
+// both: what it takes to launch is hidden behind the device's work, as in a program that does not look at
+// every result, and the wait is shared by all of them.
 #pragma once
 
 #include <functional>
@@ -17,7 +18,8 @@ namespace rg = retrograd;
 class Place {
  public:
   Place() = default;  // the CPU
-  /// "cpu", "cuda", "cuda:1". std::invalid_argument for anything else, rg::Error for a device that is not there, with the reason.
+  /// "cpu", "cuda", "cuda:1". std::invalid_argument for anything else, rg::Error for a device that is not
+  /// there, with the reason.
   explicit Place(const std::string& text);
 
   rg::Device device() const { return device_; }

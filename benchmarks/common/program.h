@@ -9,8 +9,8 @@
 
 namespace bench {
 
-/// Parses the flags of `app`, --device among them, then runs `body` there. The exit code: 0; CLI11's for wrong flags; 2 with one line on
-/// stderr for a device that is not there and for other errors.
+/// Parses the flags of `app`, --device among them, then runs `body` there. The exit code: 0; CLI11's for
+/// wrong flags; 2 with one line on stderr for a device that is not there and for other errors.
 int run_program(CLI::App& app, int argc, char** argv, const std::function<void(const Place&)>& body);
 
 }  // namespace bench

@@ -1,6 +1,6 @@
-// cuBLASLt: descriptors, layouts and algorithm are made once for a problem, and each run is one call on the device's compute stream. It
-// counts in columns: what it computes is C' = B' A', whose columns are the rows of C. The header is there in a build with the toolkit, the
-// library is looked for where a program runs.
+// cuBLASLt: descriptors, layouts and algorithm are made once for a problem, and each run is one call on the
+// device's compute stream. It counts in columns: what it computes is C' = B' A', whose columns are the rows
+// of C. The header is there in a build with the toolkit, the library is looked for where a program runs.
 #include "benchmarks/gemm_sides/side.h"
 
 #if __has_include(<cublasLt.h>)

@@ -1,9 +1,10 @@
 // Time of a piece of work, and the limits of the machine that it is held against.
 //
 // A time is a median over runs. Work of less than kBatch is run several times between two readings of the
-// clock; a device is waited for at both. Limits are measured in the same process with the same number of threads:
-// how fast memory of a size is copied (a copy of b bytes reads and writes 2 b), and how many multiplications and
-// additions of float32 the widest registers do; of a device, how many a large product of matrices does.
+// clock; a device is waited for at both. Limits are measured in the same process with the same number of
+// threads: how fast memory of a size is copied (a copy of b bytes reads and writes 2 b), and how many
+// multiplications and additions of float32 the widest registers do; of a device, how many a large product of
+// matrices does.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +27,8 @@ class Meter {
 
   /// The median time of a run, in seconds, within about `budget` seconds of measuring.
   double median_seconds(const Work& work, double budget) const;
-  /// Bytes read and written per second when `bytes` are read and written by a copy, for their class of size: a
-  /// power of four.
+  /// Bytes read and written per second when `bytes` are read and written by a copy, for their class of size:
+  /// a power of four.
   double copy_rate(double bytes) const;
   /// float32 operations per second of all threads, or of the device.
   double peak_flops() const;

@@ -9,9 +9,10 @@
 // A model keeps one batch of random data, which every step uses. It also lists the matrix products of a step,
 // forward and backward, so that they can be timed alone.
 //
-// Parameters are float32, and so are their gradients and what an optimizer keeps. In a dtype of 16 bits all that
-// lies between them is computed in that dtype: each parameter is rounded where it is used, save the rows of an
-// embedding, which are looked up first. Reductions inside ops, the norms' and the loss's among them, sum in float32.
+// Parameters are float32, and so are their gradients and what an optimizer keeps. In a dtype of 16 bits all
+// that lies between them is computed in that dtype: each parameter is rounded where it is used, save the rows
+// of an embedding, which are looked up first. Reductions inside ops, the norms' and the loss's among them,
+// sum in float32.
 #pragma once
 
 #include <memory>

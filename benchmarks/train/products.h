@@ -33,7 +33,8 @@ double flops_of(const std::vector<Product>& list);
 
 /// Seconds that all of them take one after the other, each at the best rate seen, in a dtype.
 double best_seconds(const std::vector<Product>& list, const Place& place, rg::ScalarType dtype);
-/// Multiplications and additions per second of a product that is large enough for the machine: what no step can exceed.
+/// Multiplications and additions per second of a product that is large enough for the machine: what no step
+/// can exceed.
 double peak_flops(const Place& place, rg::ScalarType dtype);
 
 }  // namespace bench

@@ -26,7 +26,8 @@ struct Options {
   int threads = 0;  // 0, which cannot be given: all processors
 
   bool has_graph() const { return mode != "eager"; }
-  /// Where model and data are. CLI::ValidationError for what is no device, and for one that is not there, with the reason.
+  /// Where model and data are. CLI::ValidationError for what is no device, and for one that is not there,
+  /// with the reason.
   retrograd::Device place() const;
 };
 

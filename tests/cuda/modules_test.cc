@@ -1,4 +1,5 @@
-// Modules, optimizers, saved states and the stock pairs of hooks on a device against the CPU: what training there is made of beside ops.
+// Modules, optimizers, saved states and the stock pairs of hooks on a device against the CPU: what training
+// there is made of beside ops.
 #include <unistd.h>
 
 #include <filesystem>

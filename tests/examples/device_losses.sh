@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# device_losses.sh STEPS TOLERANCE MODE:SAVED,... PROGRAM [ARGUMENT...]: trains for STEPS steps with --device cuda in each mode and choice of
-# --saved, and eagerly on the CPU with the same choice. The losses of every step and of the validation must agree within TOLERANCE,
-# relative to the CPU's (ten times that where the choice rounds what is saved), and be the same bits in all modes of a choice on the device;
-# the summary names the device, and there is one capture where a mode captures. The last line says how far they were apart.
+# device_losses.sh STEPS TOLERANCE MODE:SAVED,... PROGRAM [ARGUMENT...]: trains for STEPS steps with --device
+# cuda in each mode and choice of --saved, and eagerly on the CPU with the same choice. The losses of every
+# step and of the validation must agree within TOLERANCE, relative to the CPU's (ten times that where the
+# choice rounds what is saved), and be the same bits in all modes of a choice on the device; the summary names
+# the device, and there is one capture where a mode captures. The last line says how far they were apart.
 #
 # Not tested here: that the losses are good (learning_test.sh), what single ops give (tests/cuda).
 set -uo pipefail

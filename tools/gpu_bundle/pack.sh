@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# pack.sh PROGRAMS FOLDER: packs the bundle for a machine with a GPU into FOLDER (README.md): run.sh, report.awk, `about`, which says what it was
-# made of, and files.tar.gz with the stripped programs, the libraries that they need beside glibc, suites, data, and the peers' programs.
-# Fails when it comes to 40 MiB.
+# pack.sh PROGRAMS FOLDER: packs the bundle for a machine with a GPU into FOLDER (README.md): run.sh,
+# report.awk, `about`, which says what it was made of, and files.tar.gz with the stripped programs, the
+# libraries that they need beside glibc, suites, data, and the peers' programs. Fails when it comes to 40 MiB.
 #
-# It is run where its runfiles are (./bazelw run //tools/gpu_bundle -- FOLDER); a relative FOLDER is one of the caller's.
+# It is run where its runfiles are (./bazelw run //tools/gpu_bundle -- FOLDER); a relative FOLDER is one of
+# the caller's.
 set -euo pipefail
 
 (($# == 2)) || { echo "usage: gpu_bundle FOLDER" >&2; exit 2; }

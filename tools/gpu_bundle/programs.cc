@@ -1,10 +1,11 @@
-// All programs of the bundle for a machine with a GPU in one file, since each alone has the library and the kernels in it.
+// All programs of the bundle for a machine with a GPU in one file, since each alone has the library and the
+// kernels in it.
 //
 //   programs NAME [ARGUMENT...]    as the program of that name; exit code 2 where there is none
 //   programs                       the names
 //
-// The main() of each is compiled under another name (BUILD.bazel). `device` and `parity` are here: what cuda:0 is, with a small computation
-// on it; and the cases of tests/cuda, by Catch2's flags.
+// The main() of each is compiled under another name (BUILD.bazel). `device` and `parity` are here: what
+// cuda:0 is, with a small computation on it; and the cases of tests/cuda, by Catch2's flags.
 #include <cstdio>
 #include <cstring>
 #include <exception>

@@ -1,8 +1,8 @@
-# awk -f report.awk gpu.jsonl... > gpu-report.md: a page of what run.sh wrote. Of a step that was run again the
-# later result counts.
+# awk -f report.awk gpu.jsonl... > gpu-report.md: a page of what run.sh wrote. Of a step that was run again
+# the later result counts.
 #
-# Every line is a flat object of texts and numbers, as run.sh and the benchmarks print them. Nothing is computed
-# but ratios of figures that were measured; what was not measured is said to be missing.
+# Every line is a flat object of texts and numbers, as run.sh and the benchmarks print them. Nothing is
+# computed but ratios of figures that were measured; what was not measured is said to be missing.
 #
 # Data: kept[list, i] are lines, i = 1 .. size[list], in the order of their first appearance. The lists: step,
 # train, gemm, memory (fusion, chain, adamw), replay, overhead, op. `machine` and `device` are single lines.

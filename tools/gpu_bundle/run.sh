@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# run.sh PART...: runs parts of the bundle on this machine, each in at most 8 minutes, and tells what came of them.
+# run.sh PART...: runs parts of the bundle on this machine, each in at most 8 minutes, and tells what came of
+# them.
 #
 #   smoke        what the machine has; whether the device computes; one of everything
 #   parity       every op and dtype on the device against the CPU
@@ -9,15 +10,17 @@
 #   torch        training steps beside PyTorch's, in turns, where this machine has PyTorch
 #   sanitizer    compute-sanitizer over parity, where this machine has it
 #
-# A part is a row of steps. Each runs under a time limit of its own; what fails, crashes or takes too long is told, and the next one follows.
-# Everything is written as it goes, appended to two files in $OUT (./out unless set):
+# A part is a row of steps. Each runs under a time limit of its own; what fails, crashes or takes too long is
+# told, and the next one follows. Everything is written as it goes, appended to two files in $OUT (./out
+# unless set):
 #   gpu.jsonl  a line of JSON for each step: {"part","step","status","code","seconds","detail"}, status pass, fail, timeout or skip; for each
 #              figure that a step prints: {"part","step",...}; and one for the machine at the beginning of each part: {"part","machine",...}
 #   gpu.log    what the steps print
-# report.awk makes a page of gpu.jsonl. Exit code: 0 when no step failed or ran out of time, else 1; 2 for wrong arguments.
+# report.awk makes a page of gpu.jsonl. Exit code: 0 when no step failed or ran out of time, else 1; 2 for
+# wrong arguments.
 #
-# Environment: OUT; BUDGET, seconds for a part (480); PROGRAMS, another binary than the bundle's; PYTHON (python3).
-# It needs bash, coreutils, awk, tar and gzip, nothing else.
+# Environment: OUT; BUDGET, seconds for a part (480); PROGRAMS, another binary than the bundle's; PYTHON
+# (python3). It needs bash, coreutils, awk, tar and gzip, nothing else.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
@@ -94,7 +97,8 @@ step() {
   [[ $status == pass ]]
 }
 
-# The file of a CUDA library, wherever one is installed: beside the toolkit, for the loader, or among Python's packages.
+# The file of a CUDA library, wherever one is installed: beside the toolkit, for the loader, or among Python's
+# packages.
 library() {
   local name=$1 folder paths=${LD_LIBRARY_PATH:-}
   for folder in ${paths//:/ } /usr/local/cuda/lib64 /usr/local/cuda/targets/x86_64-linux/lib; do
