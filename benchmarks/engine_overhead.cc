@@ -1,6 +1,6 @@
 // Cost of the engine itself: a chain y = y * w of 1,000 one-element float32 ops on one thread, as in
 // peers/engine_overhead.cpp.
-//   engine_overhead [--device cpu|cuda]
+//   engine_overhead [--device cpu|cuda] [--rounds N] [--batch B]
 // Prints one JSON line, medians of 200 rounds; on a device times include the wait for it. As in the peer, a
 // round does these three in turn:
 //   record_ns    an op with a record, the user's line included            (peer: "forward recording")
@@ -13,7 +13,7 @@
 //   capture_us_per_node  a graph node in the first such backward: walk, key, recording, planning and its run
 //   location_ns          of record_ns, what it takes to carry the user's file and line
 // On a device follows a line for a whole compiled step (bench replay) of mlp and of gpt-char
-// (train/models.h), in us:
+// (train/models.h), with batches of B, in us:
 //   launch_us   until the call of a step returns, the device idle before: an upper bound of what a step costs beyond
 //               its kernels, since these run meanwhile
 //   alone_us    until the device has done with it, too
@@ -36,7 +36,12 @@ using Clock = std::chrono::steady_clock;
 namespace bench {
 namespace {
 
-constexpr int kNodes = 1000, kReps = 200;
+constexpr int kNodes = 1000;
+
+struct Options {
+  int rounds = 200;
+  BatchSize size;
+};
 
 double ns_of(const Place& place, const std::function<void()>& work) {
   place.synchronize();
@@ -98,14 +103,14 @@ struct Traced {
   double nodes_per_record() const { return static_cast<double>(captured.stats().nodes) / kNodes; }
 };
 
-void measure_chain(const Place& place) {
+void measure_chain(const Place& place, int rounds) {
   const rg::Tensor x = ones(place).requires_grad_(), w = ones(place) * 0.999;
   Eager eager{place};
-  for (int r = 0; r < kReps; ++r) eager.round(x, w);
+  for (int r = 0; r < rounds; ++r) eager.round(x, w);
   Traced traced{place};
-  for (int r = 0; r < kReps; ++r) traced.round(x, w);
+  for (int r = 0; r < rounds; ++r) traced.round(x, w);
   std::vector<double> unlocated, located;
-  for (int r = 0; r < kReps; ++r) {
+  for (int r = 0; r < rounds; ++r) {
     rg::Tensor y = x, z = x;
     located.push_back(ns_of(place, [&] { extend(y, w); }));
     unlocated.push_back(ns_of(place, [&] { extend_without_location(z, w); }));
@@ -123,8 +128,8 @@ void measure_chain(const Place& place) {
       .print();
 }
 
-void measure_replay(const Place& place, const std::string& name) {
-  const auto model = make_model(name, {}, rg::kFloat32, place.device());
+void measure_replay(const Place& place, const std::string& name, const Options& options) {
+  const auto model = make_model(name, options.size, rg::kFloat32, place.device());
   rg::optim::AdamW optimizer(model->parameters());
   auto step = rg::compile_step([&] {
     optimizer.zero_grad();
@@ -139,7 +144,7 @@ void measure_replay(const Place& place, const std::string& name) {
   };
   for (int i = 0; i < 3; ++i) run();
   std::vector<double> launch, alone;
-  for (int r = 0; r < kReps; ++r) {
+  for (int r = 0; r < options.rounds; ++r) {
     place.synchronize();
     const auto begin = Clock::now();
     run();
@@ -147,14 +152,14 @@ void measure_replay(const Place& place, const std::string& name) {
     place.synchronize();
     alone.push_back(us_since(begin));
   }
-  constexpr int kSamples = 15;
+  const int samples = std::min(options.rounds, 15);
   Line()
       .text("bench", "replay")
       .text("device", place.name())
       .text("model", name)
       .number("launch_us", median(launch), 1)
       .number("alone_us", median(alone), 1)
-      .number("stream_us", median_seconds(place, run, kSamples) * 1e6, 1)
+      .number("stream_us", median_seconds(place, run, samples) * 1e6, 1)
       .print();
 }
 
@@ -162,12 +167,16 @@ void measure_replay(const Place& place, const std::string& name) {
 }  // namespace bench
 
 int main(int argc, char** argv) {
+  bench::Options options;
   CLI::App app("Cost of the engine itself");
-  return bench::run_program(app, argc, argv, [](const bench::Place& place) {
+  app.add_option("--rounds", options.rounds, "to take the median of")->check(CLI::PositiveNumber);
+  app.add_option("--batch", options.size.batch, "sequences or images of a replayed step")
+      ->check(CLI::PositiveNumber);
+  return bench::run_program(app, argc, argv, [&](const bench::Place& place) {
     rg::cpu::set_num_threads(1);
     rg::manual_seed(0);
-    bench::measure_chain(place);
+    bench::measure_chain(place, options.rounds);
     if (place.is_cpu()) return;
-    for (const char* model : {"mlp", "gpt-char"}) bench::measure_replay(place, model);
+    for (const char* model : {"mlp", "gpt-char"}) bench::measure_replay(place, model, options);
   });
 }

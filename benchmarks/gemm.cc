@@ -1,7 +1,7 @@
 // Rates of matrix products: ours beside other libraries' (gemm_sides/side.h): on the CPU Eigen's, and
 // OpenBLAS and oneDNN where the machine has them; on a device cuBLASLt, called directly.
 //   gemm [--threads N...] [--dtype float32|bfloat16...] [--shapes squares|mlp|gpt-char|gpt-124m...]
-//   [--seconds S] [--batch B] [--block T] [--device cpu|cuda]
+//   [--seconds S] [--largest N] [--batch B] [--block T] [--device cpu|cuda]
 // Shapes are squares of 64 to 4096, on a device to 8192, and what a training step of a model multiplies
 // (train/models.h). All sides take turns; with several threads each turn begins with a rest, since the
 // threads of a side wait in loops for some milliseconds after its turn, and with runs that do not count. A
@@ -33,18 +33,20 @@ struct Options {
   std::vector<std::string> dtypes{"float32", "bfloat16"};
   std::vector<std::string> shapes{"squares", "mlp", "gpt-char", "gpt-124m"};
   double seconds = 0.2;  // for a side and a shape
+  int64_t largest = 0;   // of the squares; 0: as the machine is
   BatchSize size;
 };
 
-std::vector<Product> products_of(const std::string& shapes, BatchSize size, const Place& place) {
+std::vector<Product> products_of(const std::string& shapes, const Options& options, const Place& place) {
   if (shapes == "squares") {
+    const int64_t largest = options.largest ? options.largest : place.is_cpu() ? 4096 : 8192;
     std::vector<Product> squares;
-    for (int64_t n = 64; n <= (place.is_cpu() ? 4096 : 8192); n *= 2) squares.push_back({n, n, n});
+    for (int64_t n = 64; n <= largest; n *= 2) squares.push_back({n, n, n});
     return squares;
   }
   // Each once, those of attention apart: they are batches of small ones.
   std::set<Product> seen;
-  for (const Product& p : make_model(shapes, size)->products())
+  for (const Product& p : make_model(shapes, options.size)->products())
     if (p.batch == 1) seen.insert(p);
   return {seen.begin(), seen.end()};
 }
@@ -92,7 +94,7 @@ class Race {
   static constexpr int kLeastRounds = 3;
   // Seconds that a turn takes at least, and at what rate.
   static constexpr double kTurn = 200e-6, kThreadsTurn = 1e-3, kGuess = 100;
-  static constexpr double kDeviceTurn = 5e-3, kDeviceGuess = 50'000, kMostTurns = 1000;
+  static constexpr double kDeviceTurn = 5e-3, kDeviceGuess = 50'000, kMostTurns = 200;
   static constexpr auto kRest = std::chrono::milliseconds(25);
 
   // A turn for each side; its time counts if there is something to add it to.
@@ -144,7 +146,7 @@ void measure(const Options& options, const Place& place) {
   sides.insert(sides.end(), others.begin(), others.end());
   const std::vector<int> threads = place.is_cpu() ? options.threads : std::vector<int>{1};
   for (const std::string& shapes : options.shapes)
-    for (const Product& p : products_of(shapes, options.size, place))
+    for (const Product& p : products_of(shapes, options, place))
       for (const std::string& dtype : options.dtypes) {
         const Problem problem =
             make_problem(p, dtype == "float32" ? rg::kFloat32 : rg::kBFloat16, place.device());
@@ -168,6 +170,7 @@ int main(int argc, char** argv) {
   app.add_option("--shapes", options.shapes, "which shapes")->check(CLI::IsMember(shapes));
   app.add_option("--seconds", options.seconds, "time spent on a shape and a side")
       ->check(CLI::PositiveNumber);
+  app.add_option("--largest", options.largest, "side of the largest square")->check(CLI::PositiveNumber);
   app.add_option("--batch", options.size.batch, "sequences or images of a model's step")
       ->check(CLI::PositiveNumber);
   app.add_option("--block", options.size.block, "tokens of a sequence")->check(CLI::PositiveNumber);

@@ -71,9 +71,12 @@ double best_seconds(const std::vector<Product>& list, const Place& place, rg::Sc
 }
 
 double peak_flops(const Place& place, rg::ScalarType dtype) {
-  const int64_t n = place.is_cpu() ? 1024 : 8192;
-  const std::vector<Product> large{{n, n, n}};
-  return flops_of(large) / best_seconds(large, place, dtype);
+  constexpr double kLong = 1e-3;  // seconds of a product that fills the machine
+  for (int64_t n = place.is_cpu() ? 1024 : 128;; n *= 2) {
+    const std::vector<Product> square{{n, n, n}};
+    const double seconds = best_seconds(square, place, dtype);
+    if (seconds > kLong || n >= 8192) return flops_of(square) / seconds;
+  }
 }
 
 }  // namespace bench

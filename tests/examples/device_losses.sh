@@ -41,7 +41,7 @@ for run in ${runs//,/ }; do
   allowed=$tolerance
   [[ $saved == keep || $saved == offload-file ]] || allowed=$(awk -v t="$tolerance" 'BEGIN { print 10 * t }')
   awk -v d="$apart" -v t="$allowed" 'BEGIN { exit !(d <= t) }' || fail "$run: the losses are $apart apart"
-  worst=$(awk -v a="$worst" -v b="$apart" 'BEGIN { print a > b ? a : b }')
+  worst=$(awk -v a="$worst" -v b="$apart" 'BEGIN { print (a + 0 > b + 0 ? a : b) }')
 done
 echo "losses apart from the CPU's: at most $worst"
 exit "$failed"

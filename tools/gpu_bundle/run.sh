@@ -153,7 +153,7 @@ smoke() {
   step "conformance of matmul, eager" 60 "$programs" conformance ops.json --filter matmul --device cuda
   step "conformance of matmul, compiled" 60 "$programs" conformance ops.json --filter matmul --device cuda --mode compiled
   step "train_digits" 60 bash tests/examples/device_losses.sh 5 1e-3 "step:keep" "$programs" train_digits
-  step "train_step mlp step" 60 "$programs" train_step mlp step --device cuda --steps 3
+  step "train_step mlp step" 60 "$programs" train_step mlp step --device cuda --batch 8 --steps 3
 }
 
 # A family at a time: what one breaks on the device, the next does not meet.
