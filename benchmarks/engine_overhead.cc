@@ -1,6 +1,8 @@
 // Cost of the engine itself: a chain y = y * w of 1,000 one-element float32 ops on one thread, as in
-// peers/engine_overhead.cpp. Prints one JSON line, medians of 200 rounds. As in the peer, a round does these
-// three in turn:
+// peers/engine_overhead.cpp.
+//   engine_overhead [--device cpu|cuda] [--rounds N] [--batch B]
+// Prints one JSON line, medians of 200 rounds; on a device times include the wait for it. As in the peer, a
+// round does these three in turn:
 //   record_ns    an op with a record, the user's line included            (peer: "forward recording")
 //   backward_ns  a record in an eager backward, the cotangent made anew   (peer: "backward")
 //   forward_ns   an op without a record                                   (peer: "forward no-grad")
@@ -10,26 +12,42 @@
 //   replay_ns_per_node   the same for a graph node (there are an unpack and a mul per record)
 //   capture_us_per_node  a graph node in the first such backward: walk, key, recording, planning and its run
 //   location_ns          of record_ns, what it takes to carry the user's file and line
+// On a device follows a line for a whole compiled step (bench replay) of mlp and of gpt-char
+// (train/models.h), with batches of B, in us:
+//   launch_us   until the call of a step returns, the device idle before: an upper bound of what a step costs beyond
+//               its kernels, since these run meanwhile
+//   alone_us    until the device has done with it, too
+//   stream_us   of a step among many that are not waited for
 // The sides of a comparison must alternate on a shared machine.
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <functional>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "retrograd/retrograd.h"
+#include "benchmarks/common/line.h"
+#include "benchmarks/common/program.h"
+#include "benchmarks/train/models.h"
 
 namespace rg = retrograd;
 using Clock = std::chrono::steady_clock;
 
+namespace bench {
 namespace {
 
-constexpr int kNodes = 1000, kReps = 200;
+constexpr int kNodes = 1000;
 
-double ns_of(const std::function<void()>& work) {
+struct Options {
+  int rounds = 200;
+  BatchSize size;
+};
+
+double ns_of(const Place& place, const std::function<void()>& work) {
+  place.synchronize();
   const auto begin = Clock::now();
   work();
+  place.synchronize();
   return std::chrono::duration<double, std::nano>(Clock::now() - begin).count() / kNodes;
 }
 
@@ -37,6 +55,8 @@ double median(std::vector<double>& times) {
   std::ranges::sort(times);
   return times[times.size() / 2];
 }
+
+rg::Tensor ones(const Place& place) { return rg::ones({1}, {rg::kFloat32, place.device()}); }
 
 // y becomes y * w, kNodes times.
 void extend(rg::Tensor& y, const rg::Tensor& w) {
@@ -55,51 +75,108 @@ rg::Tensor chain(const rg::Tensor& x, const rg::Tensor& w) {
 }
 
 struct Eager {
-  std::vector<double> forward, record, backward;
+  const Place& place;
+  std::vector<double> forward{}, record{}, backward{};
 
   void round(const rg::Tensor& x, const rg::Tensor& w) {
     rg::Tensor y = x;
-    record.push_back(ns_of([&] { extend(y, w); }));
-    backward.push_back(ns_of([&] { y.backward(rg::ones({1})); }));
+    record.push_back(ns_of(place, [&] { extend(y, w); }));
+    backward.push_back(ns_of(place, [&] { y.backward(ones(place)); }));
     rg::NoGradGuard no_grad;
     rg::Tensor z = w;
-    forward.push_back(ns_of([&] { extend(z, w); }));
+    forward.push_back(ns_of(place, [&] { extend(z, w); }));
   }
 };
 
 struct Traced {
+  const Place& place;
   rg::CompiledBackward captured = rg::compile_backward(), fresh = rg::compile_backward();
-  std::vector<double> replay, capture;
+  std::vector<double> replay{}, capture{};
 
   void round(const rg::Tensor& x, const rg::Tensor& w) {
     for (auto [backward, times] : {std::pair(&fresh, &capture), std::pair(&captured, &replay)}) {
       const rg::Tensor y = chain(x, w);
-      times->push_back(ns_of([&] { backward->backward({y}, {rg::ones({1})}); }));
+      times->push_back(ns_of(place, [&] { backward->backward({y}, {ones(place)}); }));
     }
     fresh.reset();
   }
   double nodes_per_record() const { return static_cast<double>(captured.stats().nodes) / kNodes; }
 };
 
-}  // namespace
-
-int main() {
-  rg::cpu::set_num_threads(1);
-  const rg::Tensor x = rg::ones({1}).requires_grad_(), w = rg::full({1}, 0.999);
-  Eager eager;
-  for (int r = 0; r < kReps; ++r) eager.round(x, w);
-  Traced traced;
-  for (int r = 0; r < kReps; ++r) traced.round(x, w);
+void measure_chain(const Place& place, int rounds) {
+  const rg::Tensor x = ones(place).requires_grad_(), w = ones(place) * 0.999;
+  Eager eager{place};
+  for (int r = 0; r < rounds; ++r) eager.round(x, w);
+  Traced traced{place};
+  for (int r = 0; r < rounds; ++r) traced.round(x, w);
   std::vector<double> unlocated, located;
-  for (int r = 0; r < kReps; ++r) {
+  for (int r = 0; r < rounds; ++r) {
     rg::Tensor y = x, z = x;
-    located.push_back(ns_of([&] { extend(y, w); }));
-    unlocated.push_back(ns_of([&] { extend_without_location(z, w); }));
+    located.push_back(ns_of(place, [&] { extend(y, w); }));
+    unlocated.push_back(ns_of(place, [&] { extend_without_location(z, w); }));
   }
   const double replay = median(traced.replay), nodes = traced.nodes_per_record();
-  std::printf(
-      "{\"forward_ns\":%.1f,\"record_ns\":%.1f,\"backward_ns\":%.1f,\"replay_ns\":%.1f,"
-      "\"replay_ns_per_node\":%.1f,\"capture_us_per_node\":%.3f,\"location_ns\":%.1f}\n",
-      median(eager.forward), median(eager.record), median(eager.backward), replay, replay / nodes,
-      median(traced.capture) / nodes / 1000, median(located) - median(unlocated));
+  Line()
+      .text("device", place.name())
+      .number("forward_ns", median(eager.forward), 1)
+      .number("record_ns", median(eager.record), 1)
+      .number("backward_ns", median(eager.backward), 1)
+      .number("replay_ns", replay, 1)
+      .number("replay_ns_per_node", replay / nodes, 1)
+      .number("capture_us_per_node", median(traced.capture) / nodes / 1000, 3)
+      .number("location_ns", median(located) - median(unlocated), 1)
+      .print();
+}
+
+void measure_replay(const Place& place, const std::string& name, const Options& options) {
+  const auto model = make_model(name, options.size, rg::kFloat32, place.device());
+  rg::optim::AdamW optimizer(model->parameters());
+  auto step = rg::compile_step([&] {
+    optimizer.zero_grad();
+    const rg::Tensor loss = model->loss();
+    loss.backward();
+    optimizer.step();
+    return loss;
+  });
+  const auto run = [&] { step(); };
+  const auto us_since = [](Clock::time_point begin) {
+    return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+  };
+  for (int i = 0; i < 3; ++i) run();
+  std::vector<double> launch, alone;
+  for (int r = 0; r < options.rounds; ++r) {
+    place.synchronize();
+    const auto begin = Clock::now();
+    run();
+    launch.push_back(us_since(begin));
+    place.synchronize();
+    alone.push_back(us_since(begin));
+  }
+  const int samples = std::min(options.rounds, 15);
+  Line()
+      .text("bench", "replay")
+      .text("device", place.name())
+      .text("model", name)
+      .number("launch_us", median(launch), 1)
+      .number("alone_us", median(alone), 1)
+      .number("stream_us", median_seconds(place, run, samples) * 1e6, 1)
+      .print();
+}
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char** argv) {
+  bench::Options options;
+  CLI::App app("Cost of the engine itself");
+  app.add_option("--rounds", options.rounds, "to take the median of")->check(CLI::PositiveNumber);
+  app.add_option("--batch", options.size.batch, "sequences or images of a replayed step")
+      ->check(CLI::PositiveNumber);
+  return bench::run_program(app, argc, argv, [&](const bench::Place& place) {
+    rg::cpu::set_num_threads(1);
+    rg::manual_seed(0);
+    bench::measure_chain(place, options.rounds);
+    if (place.is_cpu()) return;
+    for (const char* model : {"mlp", "gpt-char"}) bench::measure_replay(place, model, options);
+  });
 }

@@ -1,5 +1,5 @@
 // What each op costs, forward and backward, on its own: benchmarks/op_rows has the table.
-//   ops [--threads N] [--filter TEXT] [--size N] [--backward] [--json] [--seconds S]
+//   ops [--threads N] [--filter TEXT] [--size N] [--backward] [--json] [--seconds S] [--device cpu|cuda]
 // The filter is a part of the names of the rows wanted; --size takes one of the sizes of row.h, or 0 for the
 // rows that have their own; --backward leaves out the forward passes. A figure has
 //   op, inputs, n    the row, its operands (op_rows/row.h), the number of elements of a row without fixed sizes
@@ -17,6 +17,8 @@
 #include <cstdio>
 #include <string>
 
+#include "benchmarks/common/line.h"
+#include "benchmarks/common/program.h"
 #include "benchmarks/op_rows/measure.h"
 #include "benchmarks/op_rows/row.h"
 
@@ -35,79 +37,96 @@ double bytes_of(const rg::Tensor& x) {
   return static_cast<double>(x.numel()) * static_cast<double>(rg::element_size(x.dtype()));
 }
 
-/// One figure, printed.
-class Report {
+/// A row, measured at its sizes.
+class Measured {
  public:
-  Report(const Options& options, const Row& row, int64_t n) : options_(options), row_(row), n_(n) {}
+  Measured(const Options& options, const Meter& meter, const Row& row)
+      : options_(options), meter_(meter), row_(row) {}
 
-  void print(const char* pass, double seconds, double work, bool is_flops) const {
-    const double rate = work / seconds / 1e9;
-    const double limit = (is_flops ? peak_flops() : copy_rate(work)) / 1e9;
-    const char* unit = is_flops ? "GF/s" : "GB/s";
-    const std::string inputs(row_.inputs), name(row_.name);
-    if (options_.json)
-      std::printf(
-          "{\"op\":\"%s\",\"inputs\":\"%s\",\"n\":%lld,\"pass\":\"%s\",\"threads\":%d,\"us\":%.3f,"
-          "\"rate\":%.3f,\"unit\":\"%s\",\"share\":%.3f}\n",
-          name.c_str(), inputs.c_str(), static_cast<long long>(n_), pass, options_.threads, seconds * 1e6,
-          rate, unit, rate / limit);
-    else
-      std::printf("%-22s %-8s %9lld %13.2f us %9.2f %s %6.1f %%   %s\n", name.c_str(), pass,
-                  static_cast<long long>(n_), seconds * 1e6, rate, unit, 100 * rate / limit, inputs.c_str());
-    std::fflush(stdout);
+  void forward(int64_t n) const {
+    const Operands operands = make(n, false);
+    double bytes = bytes_of(row_.forward(operands));
+    for (const rg::Tensor& x : operands) bytes += bytes_of(x);
+    const Work work{[](int64_t) {}, [&](int64_t) { row_.forward(operands); }};
+    print(n, "forward", meter_.median_seconds(work, options_.seconds), bytes, row_.flops);
+  }
+
+  void backward(int64_t n) const {
+    const Operands operands = make(n, true);
+    rg::Tensors wanted;
+    for (const rg::Tensor& x : operands)
+      if (x.requires_grad()) wanted.push_back(x);
+    if (wanted.empty()) return;
+    const rg::Tensor cotangent = rg::randn_like(row_.forward(operands).detach());
+    double bytes = bytes_of(cotangent);
+    for (const rg::Tensor& x : wanted) bytes += bytes_of(x);
+    rg::Tensors results;
+    const Work work{
+        [&](int64_t count) {
+          results.clear();
+          for (int64_t i = 0; i < count; ++i) results.push_back(row_.forward(operands));
+        },
+        [&](int64_t i) { rg::autograd::grad({results[static_cast<size_t>(i)]}, wanted, {cotangent}); }};
+    const double flops = row_.flops * static_cast<double>(wanted.size() > 1 ? 2 : 1);
+    print(n, "backward", meter_.median_seconds(work, options_.seconds), bytes, flops);
   }
 
  private:
+  Operands make(int64_t n, bool gradients) const {
+    return make_operands(row_, n, gradients, meter_.place().device());
+  }
+
+  void print(int64_t n, const char* pass, double seconds, double bytes, double flops) const {
+    const double rate = (flops > 0 ? flops : bytes) / seconds / 1e9;
+    const double limit = (flops > 0 ? meter_.peak_flops() : meter_.copy_rate(bytes)) / 1e9;
+    const char* unit = flops > 0 ? "GF/s" : "GB/s";
+    if (options_.json) {
+      Line()
+          .text("op", row_.name)
+          .text("inputs", row_.inputs)
+          .count("n", n)
+          .text("pass", pass)
+          .text("device", meter_.place().name())
+          .count("threads", options_.threads)
+          .number("us", seconds * 1e6, 3)
+          .number("rate", rate, 3)
+          .text("unit", unit)
+          .number("share", rate / limit, 3)
+          .print();
+      return;
+    }
+    const std::string inputs(row_.inputs), name(row_.name);
+    std::printf("%-22s %-8s %9lld %13.2f us %9.2f %s %6.1f %%   %s\n", name.c_str(), pass,
+                static_cast<long long>(n), seconds * 1e6, rate, unit, 100 * rate / limit, inputs.c_str());
+    std::fflush(stdout);
+  }
+
   const Options& options_;
+  const Meter& meter_;
   const Row& row_;
-  int64_t n_;
 };
 
-void measure_forward(const Options& options, const Row& row, int64_t n) {
-  const Operands operands = make_operands(row, n, false);
-  double bytes = bytes_of(row.forward(operands));
-  for (const rg::Tensor& x : operands) bytes += bytes_of(x);
-  const double seconds =
-      median_seconds({[](int64_t) {}, [&](int64_t) { row.forward(operands); }}, options.seconds);
-  Report(options, row, n).print("forward", seconds, row.flops > 0 ? row.flops : bytes, row.flops > 0);
-}
-
-void measure_backward(const Options& options, const Row& row, int64_t n) {
-  const Operands operands = make_operands(row, n, true);
-  rg::Tensors wanted;
-  for (const rg::Tensor& x : operands)
-    if (x.requires_grad()) wanted.push_back(x);
-  if (wanted.empty()) return;
-  const rg::Tensor cotangent = rg::randn_like(row.forward(operands).detach());
-  double bytes = bytes_of(cotangent);
-  for (const rg::Tensor& x : wanted) bytes += bytes_of(x);
-  rg::Tensors results;
-  const Work work{
-      [&](int64_t count) {
-        results.clear();
-        for (int64_t i = 0; i < count; ++i) results.push_back(row.forward(operands));
-      },
-      [&](int64_t i) { rg::autograd::grad({results[static_cast<size_t>(i)]}, wanted, {cotangent}); }};
-  const double seconds = median_seconds(work, options.seconds);
-  const double flops = row.flops * static_cast<double>(wanted.size() > 1 ? 2 : 1);
-  Report(options, row, n).print("backward", seconds, flops > 0 ? flops : bytes, flops > 0);
-}
-
-void measure(const Options& options, const Row& row) {
+void measure(const Options& options, const Meter& meter, const Row& row) {
+  const Measured measured(options, meter, row);
   for (const int64_t n : kSizes) {
     const int64_t size = is_scaled(row) ? n : 0;
     if (options.size >= 0 && options.size != size) continue;
-    if (!options.backward_only) measure_forward(options, row, size);
-    measure_backward(options, row, size);
+    try {
+      if (!options.backward_only) measured.forward(size);
+      measured.backward(size);
+    } catch (const rg::Error& e) {  // a device may have no kernel for an op
+      std::fprintf(stderr, "%s: %s\n", std::string(row.name).c_str(), e.what());
+      return;
+    }
     if (size == 0) return;
   }
 }
 
-void measure_all(const Options& options) {
+void measure_all(const Options& options, const Meter& meter) {
   for (const auto family :
        {elementwise_rows, reduction_rows, row_rows, index_rows, layout_rows, window_rows, matrix_rows})
     for (const Row& row : family())
-      if (row.name.find(options.filter) != std::string_view::npos) measure(options, row);
+      if (row.name.find(options.filter) != std::string_view::npos) measure(options, meter, row);
 }
 
 }  // namespace
@@ -122,7 +141,8 @@ int main(int argc, char** argv) {
   app.add_flag("--backward", options.backward_only, "no forward passes");
   app.add_flag("--json", options.json, "a line of JSON for each figure, no table");
   app.add_option("--seconds", options.seconds, "time spent on a figure")->check(CLI::PositiveNumber);
-  CLI11_PARSE(app, argc, argv);
-  retrograd::cpu::set_num_threads(options.threads);
-  bench::measure_all(options);
+  return bench::run_program(app, argc, argv, [&](const bench::Place& place) {
+    retrograd::cpu::set_num_threads(options.threads);
+    bench::measure_all(options, bench::Meter(place));
+  });
 }

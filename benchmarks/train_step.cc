@@ -1,31 +1,40 @@
 // Time of a training step: zero_grad, forward, backward, AdamW. The models are in train/, the same work for
 // PyTorch and JAX in peers/train_steps.py and train_steps_jax.py.
-//   train_step MODEL MODE [--threads N] [--steps N] [--batch B] [--block T]
+//   train_step MODEL MODE [--threads N] [--steps N] [--batch B] [--block T] [--dtype fp32|bf16]
+//                         [--device cpu|cuda] [--peak-tflops X]
 //   MODEL  mlp, gpt-char, gpt-124m
 //   MODE   eager     loss.backward()
 //          traced    the backward through compile_backward()
 //          compiled  the loss through compile(): forward and backward are plans
 //          step      all of it through compile_step()
-// One first step, three to warm up, then N steps. Prints one JSON line, the peer's and two figures more:
-//   model, mode, threads
-//   step_ms, min_ms  median and least of the N steps
-//   first_s          the first step: what is captured or planned, and memory that is asked for the first time
-//   first_step_ms    the same in milliseconds
-//   tokens_per_s     predictions by the median
-//   peak_bytes       of tensor data, over all steps
-//   loss             after the steps; the data are random, so it only says that something is learnt
-//   gemm_ms          the step's matrix products alone, each at the best rate seen in this run: what a step
-//                    cannot do without on these kernels
+// One first step, three to warm up, then N steps, each waited for. With --dtype bf16 the model computes in
+// bfloat16, and parameters, their gradients and AdamW's state stay float32 (train/models.h); the peer's
+// counterpart is autocast. Prints one JSON line, the peer's and some figures more:
+//   model, mode, threads, dtype
+//   device            cpu, or the device's own name
+//   step_ms, min_ms   median and least of the N steps
+//   first_s           the first step: what is captured or planned, and memory that is asked for the first time
+//   first_step_ms     the same in milliseconds
+//   tokens_per_s      predictions by the median
+//   peak_bytes        of tensor data on the device, over all steps
+//   planned_bytes     what plans said before they ran, in the steps that warm up, would be the peak; -1 without plans
+//   loss              after the steps; the data are random, so it only says that something is learnt
+//   gemm_ms           the step's matrix products alone, each at the best rate seen in this run: what a step
+//                     cannot do without on these kernels
+//   tflops            multiplications and additions of these products, attention's as full squares, by the
+//                     median; of all of a step
+//   peak_tflops       of one large product in this dtype, measured in this run, or what --peak-tflops says
+//   share             tflops of peak_tflops
 // The sides of a comparison must alternate on a shared machine.
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "benchmarks/common/line.h"
+#include "benchmarks/common/program.h"
 #include "benchmarks/train/models.h"
 
 namespace bench {
@@ -87,38 +96,70 @@ const std::vector<Mode>& modes() {
 }
 
 struct Options {
-  std::string model, mode;
+  std::string model, mode, dtype = "fp32";
   int threads = 2;
   int steps = 30;
+  double peak_tflops = 0;  // 0: to be measured
   BatchSize size;
+  rg::ScalarType scalar_type() const { return dtype == "bf16" ? rg::kBFloat16 : rg::kFloat32; }
 };
 
-double seconds_of(const Step& step, rg::Tensor& loss) {
-  const auto begin = std::chrono::steady_clock::now();
-  loss = step();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+struct Times {
+  double first, median, least;
+  int64_t peak_bytes, planned_bytes;
+  double loss;
+};
+
+Times run(const Options& options, const Place& place, const Step& step) {
+  rg::Tensor loss;
+  const auto one = [&] { loss = step(); };
+  place.reset_peak();
+  Times times{};
+  times.first = seconds_of(place, one);
+  {
+    const rg::PeakWatch watch;
+    for (int i = 0; i < 3; ++i) one();
+    times.planned_bytes = watch.report().runs > 0 ? watch.report().planned_bytes : -1;
+  }
+  std::vector<double> seconds;
+  for (int i = 0; i < options.steps; ++i) seconds.push_back(seconds_of(place, one));
+  std::ranges::sort(seconds);
+  times.median = seconds[seconds.size() / 2];
+  times.least = seconds[0];
+  times.peak_bytes = place.peak_bytes();
+  times.loss = loss.item<double>();
+  return times;
 }
 
-void measure(const Options& options) {
+void measure(const Options& options, const Place& place) {
   rg::cpu::set_num_threads(options.threads);
   rg::manual_seed(0);
-  Training training{make_model(options.model, options.size)};
+  const rg::ScalarType dtype = options.scalar_type();
+  Training training{make_model(options.model, options.size, dtype, place.device())};
+  const Model& model = *training.model;
   const auto mode = std::ranges::find(modes(), options.mode, &Mode::name);
-  const Step step = mode->make(training);
-  rg::Tensor loss;
-  const double first = seconds_of(step, loss);
-  for (int i = 0; i < 3; ++i) step();
-  std::vector<double> times;
-  for (int i = 0; i < options.steps; ++i) times.push_back(seconds_of(step, loss));
-  std::ranges::sort(times);
-  const double median = times[times.size() / 2];
-  const auto peak = static_cast<long long>(rg::memory::stats().peak_bytes);
-  std::printf(
-      "{\"model\":\"%s\",\"mode\":\"%s\",\"threads\":%d,\"step_ms\":%.3f,\"min_ms\":%.3f,\"first_s\":%.3f,"
-      "\"tokens_per_s\":%.0f,\"peak_bytes\":%lld,\"loss\":%.4f,\"gemm_ms\":%.3f,\"first_step_ms\":%.3f}\n",
-      options.model.c_str(), options.mode.c_str(), options.threads, median * 1e3, times[0] * 1e3, first,
-      static_cast<double>(training.model->tokens()) / median, peak, loss.item<double>(),
-      best_seconds(training.model->products()) * 1e3, first * 1e3);
+  const Times times = run(options, place, mode->make(training));
+  const double tflops = flops_of(model.products()) / times.median * 1e-12;
+  const double peak = options.peak_tflops > 0 ? options.peak_tflops : peak_flops(place, dtype) * 1e-12;
+  Line()
+      .text("model", options.model)
+      .text("mode", options.mode)
+      .count("threads", options.threads)
+      .text("dtype", options.dtype)
+      .text("device", place.name())
+      .number("step_ms", times.median * 1e3, 3)
+      .number("min_ms", times.least * 1e3, 3)
+      .number("first_s", times.first, 3)
+      .number("tokens_per_s", static_cast<double>(model.tokens()) / times.median, 0)
+      .count("peak_bytes", times.peak_bytes)
+      .count("planned_bytes", times.planned_bytes)
+      .number("loss", times.loss, 4)
+      .number("gemm_ms", best_seconds(model.products(), place, dtype) * 1e3, 3)
+      .number("first_step_ms", times.first * 1e3, 3)
+      .number("tflops", tflops, 3)
+      .number("peak_tflops", peak, 3)
+      .number("share", tflops / peak, 3)
+      .print();
 }
 
 }  // namespace
@@ -137,6 +178,11 @@ int main(int argc, char** argv) {
   app.add_option("--steps", options.steps, "steps to take the median of")->check(CLI::PositiveNumber);
   app.add_option("--batch", options.size.batch, "sequences or images of a step")->check(CLI::PositiveNumber);
   app.add_option("--block", options.size.block, "tokens of a sequence")->check(CLI::PositiveNumber);
-  CLI11_PARSE(app, argc, argv);
-  bench::measure(options);
+  app.add_option("--dtype", options.dtype, "what the model computes in")
+      ->check(CLI::IsMember({"fp32", "bf16"}));
+  app.add_option("--peak-tflops", options.peak_tflops,
+                 "the machine's, where it is known better than measured")
+      ->check(CLI::PositiveNumber);
+  return bench::run_program(app, argc, argv,
+                            [&](const bench::Place& place) { bench::measure(options, place); });
 }

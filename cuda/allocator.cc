@@ -214,9 +214,9 @@ Allocator::Stats Allocator::stats() const {
   return stats_;
 }
 
-int64_t Allocator::reset_peak() {
+int64_t Allocator::reset_peak(int64_t at_least) {
   std::lock_guard lock(mutex_);
-  return std::exchange(stats_.peak_bytes, stats_.live_bytes);
+  return std::exchange(stats_.peak_bytes, std::max(stats_.live_bytes, at_least));
 }
 
 void Allocator::set_limit(int64_t bytes) {

@@ -68,8 +68,8 @@ class Allocator {
   void note_use(Block* block, Stream& stream);
 
   Stats stats() const;
-  /// peak_bytes becomes live_bytes. Returns what it was.
-  int64_t reset_peak();
+  /// peak_bytes becomes live_bytes, or `at_least` if that is higher. Returns what it was.
+  int64_t reset_peak(int64_t at_least = 0);
   /// Refuses what would lift live_bytes above `bytes`; 0: no limit.
   void set_limit(int64_t bytes);
   /// Gives segments without a block in use back to the driver. Returns their bytes.

@@ -43,6 +43,14 @@ struct LaunchShape {
   unsigned blocks, blocks_y, threads;
 };
 
+/// What a device is.
+struct DeviceDescription {
+  char name[256] = "";
+  int major = 0, minor = 0;  // compute capability
+  int multiprocessors = 0;
+  size_t memory_bytes = 0, l2_bytes = 0;
+};
+
 class Driver {
  public:
   virtual ~Driver() = default;
@@ -105,6 +113,7 @@ class Driver {
   /// `arguments`: the address of each of the kernel's parameters.
   virtual Status launch(KernelHandle kernel, const LaunchShape& shape, void** arguments,
                         StreamHandle stream) = 0;
+  virtual Status describe(int device, DeviceDescription* description) = 0;
 };
 
 /// The CUDA runtime; null in a build without it.

@@ -5,6 +5,8 @@
 // memory, no device, an event that has not fired) forgets it again.
 #include <cuda_runtime_api.h>
 
+#include <cstring>
+
 #include "cuda/driver.h"
 
 namespace retrograd::cuda {
@@ -115,6 +117,19 @@ class RuntimeDriver final : public Driver {
     return forgotten(cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(kernel), arguments));
   }
   std::unique_ptr<Blas> open_blas() override { return open_cublaslt(); }
+
+  Status describe(int device, DeviceDescription* d) override {
+    cudaDeviceProp p;
+    const Status status = forgotten(cudaGetDeviceProperties(&p, device));
+    if (status != kSuccess) return status;
+    std::memcpy(d->name, p.name, sizeof(d->name));
+    d->major = p.major;
+    d->minor = p.minor;
+    d->multiprocessors = p.multiProcessorCount;
+    d->memory_bytes = p.totalGlobalMem;
+    d->l2_bytes = static_cast<size_t>(p.l2CacheSize);
+    return status;
+  }
 };
 
 }  // namespace

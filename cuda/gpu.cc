@@ -42,6 +42,12 @@ Gpu::Gpu(Driver& driver, int index, const Launchers& launchers)
   device_of_thread = this;
 }
 
+DeviceDescription Gpu::description() {
+  DeviceDescription result;
+  health_.check(driver_.describe(index_, &result), "asking what the device is");
+  return result;
+}
+
 void Gpu::begin() {
   health_.require();
   if (device_of_thread == this) return;

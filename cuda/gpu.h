@@ -29,10 +29,12 @@ class Gpu {
   Gpu(const Gpu&) = delete;
 
   int index() const { return index_; }
+  DeviceDescription description();
   Driver& driver() { return driver_; }
   Health& health() { return health_; }
   const Launchers& launchers() const { return launchers_; }
   Allocator& memory() { return memory_; }
+  const Allocator& memory() const { return memory_; }
   PinnedPool& pinned() { return pinned_; }
   Faults& faults() { return faults_; }
   Rooms& rooms() { return rooms_; }

@@ -11,6 +11,7 @@
 #include <span>
 #include <string_view>
 
+#include "engine/allocator.h"
 #include "ir/op.h"
 
 namespace retrograd {
@@ -125,6 +126,11 @@ class Executor {
                                      std::span<const TensorType> /*results*/) const {
     return {};
   }
+
+  /// Bytes that are live in the memory it allocates from.
+  virtual int64_t live_bytes() const { return memory::stats().live_bytes; }
+  /// The most of these since the last call becomes what is live, or `at_least` if that is higher. Returns what it was.
+  virtual int64_t reset_peak(int64_t at_least = 0) { return memory::reset_peak(at_least); }
 };
 
 }  // namespace retrograd

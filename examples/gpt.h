@@ -56,9 +56,15 @@ struct Gpt : retrograd::nn::Module {
 
   /// tokens int64 [batch, length], length <= block -> scores of the next token [batch, length, vocabulary].
   retrograd::Tensor forward(const retrograd::Tensor& tokens) const {
-    retrograd::Tensor h = wte(tokens) + wpe(retrograd::arange(0, tokens.size(1)));
+    retrograd::Tensor h = wte(tokens) + wpe(positions(tokens));
     for (const auto& block : blocks.items()) h = block->forward(h);
     return retrograd::linear(lnf(h), wte.weight);
+  }
+
+  /// Those of the tokens: 0, 1, ..., on their device.
+  static retrograd::Tensor positions(const retrograd::Tensor& tokens) {
+    return retrograd::arange(0, tokens.size(1), 1,
+                             retrograd::TensorOptions(retrograd::kInt64, tokens.device()));
   }
 
   /// The mean cross entropy of `next` [batch, length], in nats.

@@ -28,8 +28,9 @@ struct Net : rg::nn::Module {
 };
 
 void train(const examples::Options& options) {
-  const examples::Digits data(examples::find_data(options.data, "digits.csv"));
+  const examples::Digits data(examples::find_data(options.data, "digits.csv"), options.place());
   Net net;
+  net.to(options.place());
   rg::optim::AdamW optimizer(net.parameters(), {.lr = 3e-3});
   const rg::optim::CosineSchedule schedule{.peak = 3e-3, .final = 3e-5, .warmup = 20, .steps = options.steps};
   const auto loss = [&](const Tensor& pixels, const Tensor& digits) {

@@ -24,11 +24,12 @@ constexpr int64_t kBlock = 64, kBatch = 12, kSampled = 500;
 double validation_loss(const examples::Gpt& model, const examples::Text& text, int64_t batches,
                        uint64_t seed) {
   rg::NoGradGuard no_grad;
+  const rg::Device place = model.wte.weight.device();
   const examples::OwnStream stream(seed + 1);
   double sum = 0;
   for (int64_t i = 0; i < batches; ++i) {
     const examples::TextBatch batch = examples::draw_batch(text.validation_part(), kBatch, kBlock);
-    sum += model.loss(batch.tokens, batch.next).item<double>();
+    sum += model.loss(batch.tokens.to(place), batch.next.to(place)).item<double>();
     examples::check_interrupted();
   }
   return sum / static_cast<double>(batches);
@@ -41,7 +42,8 @@ std::string write(const examples::Gpt& model, const examples::Text& text, uint64
   std::vector<double> context{0};  // the first character of the vocabulary: in a text, the line break
   for (int64_t i = 0; i < kSampled; ++i) {
     const auto length = static_cast<int64_t>(context.size());
-    const Tensor scores = model.forward(rg::tensor(context, {1, length}, {rg::kInt64}));
+    const Tensor scores =
+        model.forward(rg::tensor(context, {1, length}, {rg::kInt64, model.wte.weight.device()}));
     const size_t next = examples::draw_index(scores.select(0, 0).select(0, length - 1).to_vector());
     written += text.characters[next];
     context.push_back(static_cast<double>(next));
@@ -62,6 +64,7 @@ rg::optim::AdamW make_optimizer(const rg::nn::Module& model) {
 void train(const examples::Options& options) {
   const examples::Text text(examples::find_data(options.data, "tinyshakespeare.txt"), kBlock);
   examples::Gpt model({.vocabulary = text.vocabulary(), .block = kBlock});
+  model.to(options.place());
   rg::optim::AdamW optimizer = make_optimizer(model);
   const rg::optim::CosineSchedule schedule{
       .peak = 1e-3, .final = 1e-4, .warmup = 100, .steps = options.steps};

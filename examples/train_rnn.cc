@@ -44,11 +44,12 @@ struct Net : rg::nn::Module {
 template <class Layer>
 double validation_loss(const Net<Layer>& net, const examples::Text& text, int64_t batches, uint64_t seed) {
   rg::NoGradGuard no_grad;
+  const rg::Device place = net.head.weight.device();
   const examples::OwnStream stream(seed + 1);
   double sum = 0;
   for (int64_t i = 0; i < batches; ++i) {
     const examples::TextBatch batch = examples::draw_batch(text.validation_part(), kBatch, kBlock);
-    sum += net.loss(batch.tokens, batch.next).template item<double>();
+    sum += net.loss(batch.tokens.to(place), batch.next.to(place)).template item<double>();
     examples::check_interrupted();
   }
   return sum / static_cast<double>(batches);
@@ -59,13 +60,14 @@ std::string write(const Net<Layer>& net, const examples::Text& text, uint64_t se
   rg::NoGradGuard no_grad;
   const examples::OwnStream stream(seed + 2);
   std::string written;
+  const rg::TensorOptions index(rg::kInt64, net.head.weight.device());
   // The first character of the vocabulary: in a text, the line break.
-  auto now = net.layer(net.table(rg::zeros({1, 1}, {rg::kInt64})));
+  auto now = net.layer(net.table(rg::zeros({1, 1}, index)));
   for (int64_t i = 0; i < kSampled; ++i) {
     const auto& [output, state] = now;
     const size_t next = examples::draw_index(net.head(output).to_vector());
     written += text.characters[next];
-    now = net.layer(net.table(rg::full({1, 1}, static_cast<int64_t>(next), {rg::kInt64})), state);
+    now = net.layer(net.table(rg::full({1, 1}, static_cast<int64_t>(next), index)), state);
     examples::check_interrupted();
   }
   return written;
@@ -75,6 +77,7 @@ template <class Layer>
 void train(const examples::Options& options) {
   const examples::Text text(examples::find_data(options.data, "tinyshakespeare.txt"), kBlock);
   Net<Layer> net(text.vocabulary());
+  net.to(options.place());
   rg::optim::AdamW optimizer(net.parameters(), {.lr = 3e-3, .weight_decay = 0.01});
   const rg::optim::CosineSchedule schedule{
       .peak = 3e-3, .final = 1e-4, .warmup = 100, .steps = options.steps};

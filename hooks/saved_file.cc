@@ -36,7 +36,7 @@ void SavedFile::fail(const char* action) const {
 SavedFile::SavedFile(const std::string& folder, const Tensor& tensor)
     : path_(folder + "/saved-XXXXXX"), type_(tensor.impl().type()) {
   NoGradGuard no_grad;
-  const Tensor dense = contiguous(tensor);
+  const Tensor dense = contiguous(tensor.cpu());
   Descriptor file{::mkostemp(path_.data(), O_CLOEXEC)};
   if (file.fd < 0) fail("create a file for");
   try {
@@ -84,7 +84,7 @@ Tensor SavedFile::read() const {
   }
   if (XXH3_64bits(result.raw_data(), static_cast<size_t>(result.nbytes())) != hash_)
     throw FileError(path_ + ": a saved tensor was changed: its hash is another one");
-  return result;
+  return result.to(type_.device);
 }
 
 }  // namespace retrograd

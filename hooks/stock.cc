@@ -87,7 +87,8 @@ struct Int8Format {
     const Tensor largest = amax(abs(blocks), {1}, true);
     if (!std::isfinite(amax(largest).item<double>())) return {};
     const Tensor steps = clamp(largest / 127.0, FLT_MIN);
-    return Packed{to(addcdiv(scalar_tensor(128.5), blocks, steps), kUInt8), steps, x.impl().type()};
+    return Packed{to(addcdiv(scalar_tensor(128.5, {kFloat32, x.device()}), blocks, steps), kUInt8), steps,
+                  x.impl().type()};
   }
   Tensor unpack(const Packed& p) const {
     Tensor x = to(p.codes, kFloat32);
@@ -100,7 +101,7 @@ struct Int8Format {
   static Tensor in_blocks(const Tensor& x) {
     const int64_t n = x.numel(), blocks = (n + kInt8Block - 1) / kInt8Block;
     if (n % kInt8Block == 0) return reshape(x, {blocks, kInt8Block});
-    const Tensor filled = zeros({blocks, kInt8Block});
+    const Tensor filled = zeros({blocks, kInt8Block}, {kFloat32, x.device()});
     view(narrow(view(filled, {-1}), 0, 0, n), x.sizes()).copy_(x);
     return filled;
   }

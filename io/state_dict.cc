@@ -14,12 +14,12 @@ namespace retrograd {
 void save(const StateDict& state, const std::string& path, const SafetensorsMetadata& metadata,
           SourceLocation where) {
   NoGradGuard no_grad;
-  Tensors dense;  // keeps copies of strided tensors until they are written
+  Tensors dense;  // keeps copies of strided tensors, and of those on other devices, until they are written
   std::vector<TensorSource> sources;
   for (const auto& [name, tensor] : state) {
     if (!tensor.defined())
       fail(Category::bad_argument, "save", fmt::format("{} is undefined", printable(name)), where);
-    dense.push_back(contiguous(Operand(tensor, where)));
+    dense.push_back(contiguous(Operand(tensor.cpu(where), where)));
     sources.push_back({name, tensor.dtype(), tensor.sizes(), dense.back().raw_data(where)});
   }
   write_safetensors(path, sources, metadata);

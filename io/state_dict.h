@@ -14,12 +14,12 @@ namespace retrograd {
 /// Tensors by name.
 using StateDict = std::map<std::string, Tensor, std::less<>>;
 
-/// Writes the tensors and the metadata to `path`, all or nothing: after an error the old file is still there. Any dtype, shape and strides.
+/// Writes the tensors and the metadata to `path`, all or nothing: after an error the old file is still there. Any dtype, device, shape and strides.
 /// Throws FileError; Error(bad_argument) for an undefined tensor.
 void save(const StateDict& state, const std::string& path, const SafetensorsMetadata& metadata = {},
           SourceLocation where = SourceLocation::current());
 
-/// Reads all tensors of a file, each into memory of its own, and its metadata if asked for. Throws FileError.
+/// Reads all tensors of a file, each into memory of its own on the CPU, and its metadata if asked for. Throws FileError.
 StateDict load(const std::string& path, SafetensorsMetadata* metadata = nullptr);
 
 }  // namespace retrograd

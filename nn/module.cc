@@ -77,6 +77,22 @@ void Module::zero_grad(bool set_to_none) {
   }
 }
 
+void Module::to(Device device, SourceLocation where) {
+  NoGradGuard no_grad;
+  struct Moved {
+    Tensor parameter, value, grad;
+  };
+  std::vector<Moved> all;
+  for (const Tensor& p : parameters()) {
+    const Tensor grad = p.grad();
+    all.push_back({p, p.detach().to(device, where), grad.defined() ? grad.to(device, where) : grad});
+  }
+  for (const auto& [parameter, value, grad] : all) {
+    parameter.impl().alias(value.impl());
+    if (grad.defined()) parameter.set_grad(grad, where);
+  }
+}
+
 StateDict Module::state_dict() const {
   StateDict state;
   for (const NamedParameter& p : named_parameters()) state.emplace(p.name, p.tensor.detach());

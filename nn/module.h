@@ -62,6 +62,11 @@ class Module {
   /// Drops all gradients, or fills those that are there with zeros.
   void zero_grad(bool set_to_none = true);
 
+  /// Moves the parameters and their gradients to a device, all or nothing. They stay the same leaves: whoever holds
+  /// one holds the moved one. Views of them, and the state of an optimizer, stay where they were made.
+  /// Error(bad_argument) when there is no such device.
+  void to(Device device, SourceLocation where = SourceLocation::current());
+
   /// The parameters, detached: they share the memory of the module.
   StateDict state_dict() const;
   /// Copies `state` into the parameters, converting dtypes; all or nothing. Errors: bad_argument for a key that is missing or, when strict,

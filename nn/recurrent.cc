@@ -100,7 +100,7 @@ Recurrent::Result Recurrent::run_batch(const Tensor& x, const Tensors& state) co
     for (int64_t d = 0; d < directions(); ++d) {
       Tensors begin;
       for (int64_t k = 0; k < config_.states; ++k)
-        begin.push_back(state.empty() ? zeros({x.size(1), size_of_state(k)}, {x.dtype()})
+        begin.push_back(state.empty() ? zeros({x.size(1), size_of_state(k)}, {x.dtype(), x.device()})
                                       : state[static_cast<size_t>(k)].select(0, layer * directions() + d));
       Result result = run_direction(sequence, std::move(begin), weights(layer, d == 1), d == 1);
       outputs.push_back(result.output);

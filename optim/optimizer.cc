@@ -74,7 +74,7 @@ Tensor take_state(StateDict& rest, size_t index, std::string_view name, const Te
          "load_state_dict",
          fmt::format("{} for \"{}\" of a parameter {}", describe(value), it->first, describe(param)), where);
   rest.erase(it);
-  return clone(value);
+  return value.device() == param.device() ? clone(value) : value.to(param.device(), where);
 }
 
 int64_t take_step(StateDict& rest, size_t index, SourceLocation where) {

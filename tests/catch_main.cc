@@ -1,3 +1,4 @@
-// main() of every test program. Catch2 2.13 is one header, and compiling its main takes 20 s: here, once.
-#define CATCH_CONFIG_MAIN
-#include <catch2/catch.hpp>
+// main() of every test program.
+#include "tests/run_catch.h"
+
+int main(int argc, char** argv) { return retrograd::run_catch(argc, argv); }

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/allocator.h"
-
 namespace retrograd {
 namespace {
 
@@ -30,21 +28,24 @@ void PeakWatch::add(int64_t planned, int64_t measured, int64_t hook_bytes) {
   report_.add({1, planned != measured, planned, measured, hook_bytes});
 }
 
-WatchedRun::WatchedRun(int64_t planned)
-    : watch_(std::exchange(watch, nullptr)), planned_(planned), outer_peak_(memory::reset_peak()) {
-  measured_ = memory::stats().live_bytes;
+WatchedRun::WatchedRun(int64_t planned, Executor& executor)
+    : watch_(std::exchange(watch, nullptr)),
+      executor_(executor),
+      planned_(planned),
+      outer_peak_(executor.reset_peak()) {
+  measured_ = executor_.live_bytes();
 }
 
 WatchedRun::~WatchedRun() {
-  memory::reset_peak(std::max(outer_peak_, most_));
+  executor_.reset_peak(std::max(outer_peak_, most_));
   watch = watch_;
   watch_->add(planned_, measured_, hook_bytes_);
 }
 
-void WatchedRun::before_step() { before_ = memory::stats().live_bytes; }
+void WatchedRun::before_step() { before_ = executor_.live_bytes(); }
 
 void WatchedRun::after_step(bool is_code, int64_t beside) {
-  const int64_t peak = memory::reset_peak();
+  const int64_t peak = executor_.reset_peak();
   most_ = std::max(most_, peak);
   if (is_code)
     hook_bytes_ = std::max(hook_bytes_, peak - before_ + beside_);

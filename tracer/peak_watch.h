@@ -1,8 +1,9 @@
 // PeakWatch: are plans' peaks what was said before the runs?
 //
 // While a PeakWatch lives, each run of a plan on its thread first forecasts the most bytes of tensor data that will be live during it
-// (Plan::Run::forecast), then notes how many were, and both go into the report. Counted is all that memory::stats counts in the process:
-// tensors, arenas, scratch memory of kernels. What code of the user's allocates inside a run, such as an unpack hook, nobody can foresee:
+// (Plan::Run::forecast), then notes how many were, and both go into the report. Counted is all in the memory of the plan's executor
+// (Executor::live_bytes): on the CPU all that memory::stats counts in the process, on a device what its allocator gave out. That is tensors,
+// arenas, and scratch memory of kernels, which of a device's kernels no forecast knows. What code of the user's allocates inside a run, such as an unpack hook, nobody can foresee:
 // it has a line of its own, and is part of neither of the two figures.
 //
 // Limits: other threads that allocate meanwhile, and other runs that begin inside hooks, are counted as if they were this run's. Runs inside
@@ -11,6 +12,8 @@
 
 #include <cstdint>
 #include <string>
+
+#include "engine/executor.h"
 
 namespace retrograd {
 
@@ -46,7 +49,7 @@ class PeakWatch {
 /// For plans: measures one run, step by step, while it lives.
 class WatchedRun {
  public:
-  explicit WatchedRun(int64_t planned);
+  WatchedRun(int64_t planned, Executor& executor);
   ~WatchedRun();
   WatchedRun(const WatchedRun&) = delete;
 
@@ -56,6 +59,7 @@ class WatchedRun {
 
  private:
   PeakWatch* const watch_;
+  Executor& executor_;
   const int64_t planned_, outer_peak_;
   int64_t most_ = 0, measured_ = 0, hook_bytes_ = 0, before_ = 0, beside_ = 0;
 };

@@ -3,12 +3,12 @@
 // It goes through the steps as the run will, but for memory's sake only: who holds which memory, and when the last holder lets go. Memory is
 // ours if nobody but registers and slots that this run empties holds it; it is freed with its last holder. All else stays as it is: parameters,
 // saved values that the user still has, what is given away. Layouts of views are computed, since memory is taken over only by what is dense.
-// What code of the user's does is left out (tracer/peak_watch.h). Cost: a hash map of the slots, and a step of the same order as a replayed one.
+// What code of the user's does is left out (tracer/peak_watch.h), and, of a plan for a device, what lies on the CPU. Cost: a hash map of the
+// slots, and a step of the same order as a replayed one.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 
-#include "engine/allocator.h"
 #include "ir/bookkeeping.h"
 #include "ops/shape_ops.h"
 #include "tracer/host_node.h"
@@ -25,8 +25,10 @@ class Plan::Forecast {
         unpacks_(unpacks),
         cells_(plan_.new_frame()),
         memory_(cells_->at.size(), kNotOurs),
-        live_(memory::stats().live_bytes),
+        live_(plan_.executor_.live_bytes()),
         most_(live_) {
+    for (const TensorType& type : plan_.cell_types_)
+      if (!(type.device == kCPU)) device_ = type.device;
     const RefPtr<Storage> nowhere = storage_without_memory();
     for (const RefPtr<TensorImpl>& cell : cells_->own) cell->set_storage(nowhere);
     find_ours();
@@ -75,7 +77,7 @@ class Plan::Forecast {
       if (!cell->storage() || cell->ref_count() != static_cast<uint32_t>(count)) continue;
       auto& [cells, memory] = memories[cell->storage().get()];
       ++cells;
-      memory = {cell->storage()->nbytes(), memory.holders + count};
+      memory = {cell->device() == device_ ? cell->storage()->nbytes() : 0, memory.holders + count};
     }
     for (const auto& [cell, count] : holders) {
       const auto found = memories.find(cell->storage().get());
@@ -117,7 +119,8 @@ class Plan::Forecast {
     return static_cast<int32_t>(memories_.size()) - 1;
   }
   int64_t bytes_of(int32_t r) const {
-    return retrograd::bytes_of(plan_.cell_types_[at(plan_.register_types_[at(r)])]);
+    const TensorType& type = plan_.cell_types_[at(plan_.register_types_[at(r)])];
+    return type.device == device_ ? retrograd::bytes_of(type) : 0;
   }
   // The register's own cell, in new memory or in that of another register's.
   void hold_own(int32_t r, int32_t memory) {
@@ -289,6 +292,7 @@ class Plan::Forecast {
   std::unordered_set<const TensorImpl*> given_;  // leaves that have their first gradient
   int64_t live_, most_;                          // now, during the step
   Run::Outlook found_;
+  Device device_;  // whose memory is counted
 };
 
 int64_t Plan::Run::forecast() const { return Forecast(*this).peak(); }

@@ -213,7 +213,7 @@ struct Plan::Run {
 // such code gave: of neither the forecast can know.
 class Plan::Watch {
  public:
-  explicit Watch(const Run& run) : run_(run), measured_(run.forecast()) {}
+  explicit Watch(const Run& run) : run_(run), measured_(run.forecast(), run.plan.executor_) {}
   void before(const Step& s);
   void after(const Step& s);
   /// Runs code of the user's between two steps.

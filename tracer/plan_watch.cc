@@ -1,7 +1,6 @@
 // Measuring a run of a plan: see tracer/peak_watch.h.
 #include <algorithm>
 
-#include "engine/allocator.h"
 #include "ops/shape_ops.h"
 #include "tracer/plan_run.h"
 
@@ -23,13 +22,13 @@ void Plan::Watch::before(const Step& s) {
       const TensorImpl* x = r < 0 ? nullptr : run_.frame->at[static_cast<size_t>(r)];
       for (Given& g : given_) g.is_given_away |= x && x->storage().get() == g.memory;
     }
-  live_ = memory::stats().live_bytes;
+  live_ = run_.plan.executor_.live_bytes();
   measured_.before_step();
 }
 
 void Plan::Watch::after(const Step& s) {
   if (is_code_) {
-    beside_ += memory::stats().live_bytes - live_;
+    beside_ += run_.plan.executor_.live_bytes() - live_;
     for (int i = 0; i < s.results; ++i) note_given(run_.registers(s)[s.operands + i]);
   }
   std::erase_if(given_, [&](const Given& g) {

@@ -1,13 +1,16 @@
 // Time of a piece of work, and the limits of the machine that it is held against.
 //
 // A time is a median over runs. Work of less than kBatch is run several times between two readings of the
-// clock. Limits are measured in the same process with the same number of threads: how fast memory of a size is
-// copied (a copy of b bytes reads and writes 2 b), and how many multiplications and additions of float32 the
-// widest registers do.
+// clock; a device is waited for at both. Limits are measured in the same process with the same number of
+// threads: how fast memory of a size is copied (a copy of b bytes reads and writes 2 b), and how many
+// multiplications and additions of float32 the widest registers do; of a device, how many a large product of
+// matrices does.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+
+#include "benchmarks/common/place.h"
 
 namespace bench {
 
@@ -17,14 +20,23 @@ struct Work {
   std::function<void(int64_t i)> run;
 };
 
-/// The median time of a run, in seconds, within about `budget` seconds of measuring.
-double median_seconds(const Work& work, double budget);
+class Meter {
+ public:
+  explicit Meter(const Place& place) : place_(place) {}
+  const Place& place() const { return place_; }
 
-/// Bytes read and written per second when `bytes` are read and written by a copy, for their class of size: a
-/// power of four.
-double copy_rate(double bytes);
+  /// The median time of a run, in seconds, within about `budget` seconds of measuring.
+  double median_seconds(const Work& work, double budget) const;
+  /// Bytes read and written per second when `bytes` are read and written by a copy, for their class of size:
+  /// a power of four.
+  double copy_rate(double bytes) const;
+  /// float32 operations per second of all threads, or of the device.
+  double peak_flops() const;
 
-/// float32 operations per second of all threads.
-double peak_flops();
+ private:
+  double copy_seconds(int64_t bytes) const;
+  double cpu_peak_flops() const;
+  const Place& place_;
+};
 
 }  // namespace bench

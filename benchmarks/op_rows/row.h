@@ -18,15 +18,15 @@
 #include <string_view>
 #include <vector>
 
-#include "retrograd/retrograd.h"
+#include "benchmarks/common/place.h"
 
 namespace bench {
 
-namespace rg = retrograd;
-
-/// The operands of a row, and the size that it is measured at.
+/// The operands of a row, the size that it is measured at, and where.
 struct Operands : rg::Tensors {
   int64_t n = 0;
+  rg::Device device = rg::kCPU;
+  rg::TensorOptions options(rg::ScalarType dtype = rg::kFloat32) const { return {dtype, device}; }
 };
 using In = const Operands&;
 
@@ -49,7 +49,7 @@ Table matrix_rows();  // products, decompositions, attention
 
 /// Whether the sizes of a row's operands depend on n.
 bool is_scaled(const Row& row);
-/// Fresh operands of a row; those that have a gradient want one if `gradients`.
-Operands make_operands(const Row& row, int64_t n, bool gradients);
+/// Fresh operands of a row on a device; those that have a gradient want one if `gradients`.
+Operands make_operands(const Row& row, int64_t n, bool gradients, rg::Device device = rg::kCPU);
 
 }  // namespace bench

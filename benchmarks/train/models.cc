@@ -5,14 +5,27 @@
 namespace bench {
 namespace {
 
+// Layers in the dtype of their input.
+rg::Tensor linear(const rg::nn::Linear& layer, const rg::Tensor& x) {
+  return rg::linear(x, layer.weight.to(x.dtype()), layer.bias.to(x.dtype()));
+}
+rg::Tensor norm(const rg::nn::LayerNorm& layer, const rg::Tensor& x) {
+  return rg::layer_norm(x, {x.size(-1)}, layer.weight.to(x.dtype()), layer.bias.to(x.dtype()));
+}
+
 class Mlp : public Model {
  public:
-  explicit Mlp(BatchSize size)
+  Mlp(BatchSize size, rg::ScalarType dtype, rg::Device device)
       : batch_(size.batch ? size.batch : 128),
-        x_(rg::randn({batch_, kIn})),
-        y_(rg::randint(0, kClasses, {batch_})) {}
+        x_(rg::randn({batch_, kIn}).to(dtype).to(device)),
+        y_(rg::randint(0, kClasses, {batch_}).to(device)) {
+    to(device);
+  }
 
-  rg::Tensor loss() const override { return rg::cross_entropy(fc3(rg::relu(fc2(rg::relu(fc1(x_))))), y_); }
+  rg::Tensor loss() const override {
+    const rg::Tensor hidden = rg::relu(linear(fc2, rg::relu(linear(fc1, x_))));
+    return rg::cross_entropy(linear(fc3, hidden), y_);
+  }
   std::vector<Product> products() const override {
     std::vector<Product> list;
     add_linear(list, batch_, kIn, kWidth, false);
@@ -36,43 +49,55 @@ struct GptSizes {
 
 struct Block : rg::nn::Module {
   rg::nn::LayerNorm ln1, ln2;
-  rg::nn::CausalSelfAttention attn;
-  rg::nn::Linear fc, out;
+  rg::nn::Linear qkv, proj, fc, out;
+  int64_t heads;
 
   Block(Module* parent, std::string name, int64_t width, int64_t heads)
       : Module(parent, std::move(name)),
         ln1(this, "ln1", {width}),
         ln2(this, "ln2", {width}),
-        attn(this, "attn", width, heads),
+        qkv(this, "qkv", width, 3 * width),
+        proj(this, "proj", width, width),
         fc(this, "fc", width, 4 * width),
-        out(this, "out", 4 * width, width) {
-    for (const rg::nn::Linear* layer : {&attn.qkv, &attn.proj, &fc, &out})
+        out(this, "out", 4 * width, width),
+        heads(heads) {
+    for (const rg::nn::Linear* layer : {&qkv, &proj, &fc, &out})
       rg::nn::init::normal_(layer->weight, 0, 0.02);
   }
+  rg::Tensor attention(const rg::Tensor& x) const {
+    const int64_t batch = x.size(0), length = x.size(1), width = x.size(2);
+    rg::Tensors parts = rg::split(linear(qkv, x), {width, width, width}, 2);
+    for (rg::Tensor& part : parts) part = part.view({batch, length, heads, width / heads}).transpose(1, 2);
+    const rg::Tensor mixed = rg::scaled_dot_product_attention(parts[0], parts[1], parts[2], {}, true);
+    return linear(proj, mixed.transpose(1, 2).reshape({batch, length, width}));
+  }
   rg::Tensor forward(const rg::Tensor& x) const {
-    const rg::Tensor y = x + attn(ln1(x));
-    return y + out(rg::gelu(fc(ln2(y)), "tanh"));
+    const rg::Tensor y = x + attention(norm(ln1, x));
+    return y + linear(out, rg::gelu(linear(fc, norm(ln2, y)), "tanh"));
   }
 };
 
 class Gpt : public Model {
  public:
-  explicit Gpt(const GptSizes& s)
+  Gpt(const GptSizes& s, rg::ScalarType dtype, rg::Device device)
       : sizes_(s),
+        dtype_(dtype),
         wte(this, "wte", s.vocabulary, s.width),
         wpe(this, "wpe", s.block, s.width),
         lnf(this, "lnf", {s.width}) {
     rg::nn::init::normal_(wte.weight, 0, 0.02);
     rg::nn::init::normal_(wpe.weight, 0, 0.02);
     for (int64_t i = 0; i < s.layers; ++i) blocks.emplace_back(s.width, s.heads);
-    tokens_ = rg::randint(0, s.vocabulary, {s.batch, s.block});
-    next_ = rg::randint(0, s.vocabulary, {s.batch, s.block});
+    tokens_ = rg::randint(0, s.vocabulary, {s.batch, s.block}).to(device);
+    next_ = rg::randint(0, s.vocabulary, {s.batch, s.block}).to(device);
+    positions_ = rg::arange(0, s.block).to(device);
+    to(device);
   }
 
   rg::Tensor loss() const override {
-    rg::Tensor h = wte(tokens_) + wpe(rg::arange(0, sizes_.block));
+    rg::Tensor h = (wte(tokens_) + wpe(positions_)).to(dtype_);
     for (const auto& block : blocks.items()) h = block->forward(h);
-    const rg::Tensor scores = rg::linear(lnf(h), wte.weight);
+    const rg::Tensor scores = rg::linear(norm(lnf, h), wte.weight.to(dtype_));
     return rg::cross_entropy(scores.view({-1, sizes_.vocabulary}), next_.view({-1}));
   }
   std::vector<Product> products() const override {
@@ -90,10 +115,11 @@ class Gpt : public Model {
 
  private:
   const GptSizes sizes_;
+  const rg::ScalarType dtype_;
   rg::nn::Embedding wte, wpe;
   rg::nn::ModuleList<Block> blocks{this, "blocks"};
   rg::nn::LayerNorm lnf;
-  rg::Tensor tokens_, next_;
+  rg::Tensor tokens_, next_, positions_;
 };
 
 }  // namespace
@@ -103,8 +129,9 @@ const std::vector<std::string>& model_names() {
   return names;
 }
 
-std::unique_ptr<Model> make_model(const std::string& name, BatchSize size) {
-  if (name == "mlp") return std::make_unique<Mlp>(size);
+std::unique_ptr<Model> make_model(const std::string& name, BatchSize size, rg::ScalarType dtype,
+                                  rg::Device device) {
+  if (name == "mlp") return std::make_unique<Mlp>(size, dtype, device);
   GptSizes sizes;
   if (name == "gpt-char")
     sizes = {.vocabulary = 65, .block = 64, .layers = 4, .heads = 4, .width = 128, .batch = 12};
@@ -114,7 +141,7 @@ std::unique_ptr<Model> make_model(const std::string& name, BatchSize size) {
     throw std::invalid_argument("unknown model: " + name);
   if (size.batch) sizes.batch = size.batch;
   if (size.block) sizes.block = size.block;
-  return std::make_unique<Gpt>(sizes);
+  return std::make_unique<Gpt>(sizes, dtype, device);
 }
 
 }  // namespace bench

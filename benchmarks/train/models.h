@@ -8,18 +8,21 @@
 //
 // A model keeps one batch of random data, which every step uses. It also lists the matrix products of a step,
 // forward and backward, so that they can be timed alone.
+//
+// Parameters are float32, and so are their gradients and what an optimizer keeps. In a dtype of 16 bits all
+// that lies between them is computed in that dtype: each parameter is rounded where it is used, save the rows
+// of an embedding, which are looked up first. Reductions inside ops, the norms' and the loss's among them,
+// sum in float32.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "benchmarks/common/place.h"
 #include "benchmarks/train/products.h"
-#include "retrograd/retrograd.h"
 
 namespace bench {
-
-namespace rg = retrograd;
 
 class Model : public rg::nn::Module {
  public:
@@ -38,7 +41,8 @@ struct BatchSize {
 
 const std::vector<std::string>& model_names();
 
-/// One of the names.
-std::unique_ptr<Model> make_model(const std::string& name, BatchSize size);
+/// One of the names, with its batch, on the device; `dtype` is what it computes in.
+std::unique_ptr<Model> make_model(const std::string& name, BatchSize size,
+                                  rg::ScalarType dtype = rg::kFloat32, rg::Device device = rg::kCPU);
 
 }  // namespace bench

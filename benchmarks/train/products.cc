@@ -1,15 +1,10 @@
 #include "benchmarks/train/products.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <map>
 
-#include "retrograd/retrograd.h"
-
 namespace bench {
-
-namespace rg = retrograd;
 
 void add_linear(std::vector<Product>& list, int64_t rows, int64_t in, int64_t out, bool input_gradient) {
   list.push_back({.m = rows, .n = out, .k = in, .b_transposed = true});
@@ -34,39 +29,54 @@ namespace {
 constexpr double kBudget = 0.1;  // seconds for a shape
 constexpr int kLeastRuns = 3;
 
-rg::Tensor operand(const Product& p, int64_t rows, int64_t columns, bool transposed) {
-  const rg::Tensor x =
-      transposed ? rg::randn({p.batch, columns, rows}).transpose(1, 2) : rg::randn({p.batch, rows, columns});
-  return p.batch == 1 ? x.select(0, 0) : x;
-}
-
-double measure(const Product& p) {
-  using Clock = std::chrono::steady_clock;
-  const auto since = [](Clock::time_point t) {
-    return std::chrono::duration<double>(Clock::now() - t).count();
+double measure(const Product& p, const Place& place, rg::ScalarType dtype) {
+  const auto operand = [&](int64_t rows, int64_t columns, bool transposed) {
+    const rg::Tensor x = rg::randn({p.batch, transposed ? columns : rows, transposed ? rows : columns},
+                                   {rg::kFloat32, place.device()})
+                             .to(dtype);
+    const rg::Tensor turned = transposed ? x.transpose(1, 2) : x;
+    return p.batch == 1 ? turned.select(0, 0) : turned;
   };
-  const rg::Tensor a = operand(p, p.m, p.k, p.a_transposed), b = operand(p, p.k, p.n, p.b_transposed);
-  double best = std::numeric_limits<double>::infinity();
-  const auto begin = Clock::now();
-  for (int runs = 0; runs < kLeastRuns || since(begin) < kBudget; ++runs) {
-    const auto start = Clock::now();
-    rg::matmul(a, b);
-    best = std::min(best, since(start));
+  const rg::Tensor a = operand(p.m, p.k, p.a_transposed), b = operand(p.k, p.n, p.b_transposed);
+  const auto run = [&] { rg::matmul(a, b); };
+  double best = std::numeric_limits<double>::infinity(), spent = 0;
+  for (int runs = 0; runs < kLeastRuns || spent < kBudget; ++runs) {
+    // On a device a sample is many runs: one says little.
+    const double seconds = place.is_cpu() ? seconds_of(place, run) : median_seconds(place, run, 1);
+    best = std::min(best, seconds);
+    spent += place.is_cpu() ? seconds : kBudget / kLeastRuns;
   }
   return best;
 }
 
 }  // namespace
 
-double best_seconds(const std::vector<Product>& list) {
+double flops_of(const std::vector<Product>& list) {
+  double sum = 0;
+  for (const Product& p : list)
+    sum += 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) *
+           static_cast<double>(p.batch);
+  return sum;
+}
+
+double best_seconds(const std::vector<Product>& list, const Place& place, rg::ScalarType dtype) {
   rg::NoGradGuard no_grad;
   std::map<Product, double> known;
   double sum = 0;
   for (const Product& p : list) {
-    if (!known.contains(p)) known[p] = measure(p);
+    if (!known.contains(p)) known[p] = measure(p, place, dtype);
     sum += known[p];
   }
   return sum;
+}
+
+double peak_flops(const Place& place, rg::ScalarType dtype) {
+  constexpr double kLong = 1e-3;  // seconds of a product that fills the machine
+  for (int64_t n = place.is_cpu() ? 1024 : 128;; n *= 2) {
+    const std::vector<Product> square{{n, n, n}};
+    const double seconds = best_seconds(square, place, dtype);
+    if (seconds > kLong || n >= 8192) return flops_of(square) / seconds;
+  }
 }
 
 }  // namespace bench

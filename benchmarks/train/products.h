@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "benchmarks/common/place.h"
+
 namespace bench {
 
 struct Product {
@@ -26,7 +28,13 @@ void add_linear(std::vector<Product>& list, int64_t rows, int64_t in, int64_t ou
 /// Those of attention of `length` places to each other, `width` numbers a head, over `heads` heads in all.
 void add_attention(std::vector<Product>& list, int64_t heads, int64_t length, int64_t width);
 
-/// Seconds that all of them take one after the other, each at the best rate seen.
-double best_seconds(const std::vector<Product>& list);
+/// Multiplications and additions of all of them.
+double flops_of(const std::vector<Product>& list);
+
+/// Seconds that all of them take one after the other, each at the best rate seen, in a dtype.
+double best_seconds(const std::vector<Product>& list, const Place& place, rg::ScalarType dtype);
+/// Multiplications and additions per second of a product that is large enough for the machine: what no step
+/// can exceed.
+double peak_flops(const Place& place, rg::ScalarType dtype);
 
 }  // namespace bench

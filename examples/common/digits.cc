@@ -65,15 +65,16 @@ Images with_moved(const Images& images) {
 }  // namespace
 
 Images Images::rows(const Tensor& index) const {
-  return {rg::index_select(pixels, 0, index), rg::index_select(digits, 0, index)};
+  const Tensor here = index.to(pixels.device());
+  return {rg::index_select(pixels, 0, here), rg::index_select(digits, 0, here)};
 }
 
-Digits::Digits(const std::string& path) {
+Digits::Digits(const std::string& path, rg::Device device) {
   const Images all = read_images(path);
   const Tensor order = rg::argsort(rg::rand({all.size()}));
   const int64_t held_out = all.size() / 5, count = all.size() - held_out;
-  training = with_moved(all.rows(order.narrow(0, 0, count)));
-  test = all.rows(order.narrow(0, count, held_out));
+  training = with_moved(all.rows(order.narrow(0, 0, count))).to(device);
+  test = all.rows(order.narrow(0, count, held_out)).to(device);
 }
 
 Marks marks(const Tensor& scores, const Tensor& digits) {

@@ -15,15 +15,16 @@ struct Images {
   retrograd::Tensor digits;  // int64 [n]
   int64_t size() const { return digits.size(0); }
   Images rows(const retrograd::Tensor& index) const;
+  Images to(retrograd::Device device) const { return {pixels.to(device), digits.to(device)}; }
 };
 
 struct Digits {
   Images training, test;
 
   /// Reads a file. Each training image is there five times: as it is, and moved by a pixel to the left,
-  /// right, up and down, since where a digit lies says nothing about which one it is. FileError for what is
-  /// no such file.
-  explicit Digits(const std::string& path);
+  /// right, up and down, since where a digit lies says nothing about which one it is. All are on `device`.
+  /// FileError for what is no such file.
+  Digits(const std::string& path, retrograd::Device device);
 };
 
 /// Of all images: the mean cross entropy of the scores [n, 10], and the share of digits that have the

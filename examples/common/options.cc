@@ -1,11 +1,12 @@
 // See examples/common/options.h.
 #include "examples/common/options.h"
 
+#include <charconv>
 #include <filesystem>
+#include <string_view>
 
-#include "cuda/device.h"
+#include "cuda/executor.h"
 #include "io/atomic_file.h"
-#include "retrograd/retrograd.h"
 
 namespace examples {
 
@@ -22,8 +23,7 @@ void add_flags(CLI::App& app, Options& o) {
       ->capture_default_str();
   app.add_option("--offload-dir", o.offload_dir,
                  "folder of --saved offload-file; without it a private one, removed at exit");
-  app.add_option("--device", o.device, "where to compute")
-      ->check(CLI::IsMember({"cpu", "cuda"}))
+  app.add_option("--device", o.device, "where to compute: cpu, cuda or, of several devices, cuda:N")
       ->capture_default_str();
   app.add_option("--data", o.data, "file to train on; without it the one that comes with the example");
   app.add_option("--save", o.save, "safetensors file for the parameters");
@@ -43,19 +43,29 @@ void add_flags(CLI::App& app, Options& o) {
       ->check(CLI::Range(1, 1024));
 }
 
-namespace {
-
-void check_device(const std::string& device) {
-  if (device == "cpu") return;
-  if (rg::cuda::device_count() == 0)
-    throw CLI::ValidationError("--device cuda", rg::cuda::unavailable_reason());
-  throw CLI::ValidationError("--device cuda", "the examples compute on the CPU only");
+rg::Device Options::place() const {
+  if (device == "cpu") return rg::kCPU;
+  constexpr std::string_view kName = "cuda";
+  std::string_view number = device;
+  if (!number.starts_with(kName)) throw CLI::ValidationError("--device", device + " is neither cpu nor cuda");
+  number.remove_prefix(kName.size());
+  int8_t index = 0;
+  if (!number.empty()) {
+    const char* const end = number.data() + number.size();
+    const auto [next, error] = std::from_chars(number.data() + 1, end, index);
+    if (number[0] != ':' || error != std::errc() || next != end || index < 0)
+      throw CLI::ValidationError("--device", device + ": cuda:0, cuda:1 and so on are wanted");
+  }
+  try {
+    rg::cuda::gpu_of(index);
+  } catch (const rg::Exception& e) {
+    throw CLI::ValidationError("--device", e.what());
+  }
+  return {rg::kCUDA, index};
 }
 
-}  // namespace
-
 void apply(const Options& o) {
-  check_device(o.device);
+  o.place();
   if (!o.has_graph() && (o.print_graph || !o.dot.empty()))
     throw CLI::ValidationError("--print-graph, --dot", "there is no graph with --mode eager");
   if (!o.offload_dir.empty()) {

@@ -6,15 +6,17 @@
 
 #include <CLI/CLI.hpp>
 
+#include "retrograd/retrograd.h"
+
 namespace examples {
 
 struct Options {
   std::string mode = "traced";  // or eager, compiled, step
   std::string saved = "keep";   // or half, fp8, offload-file
   std::string offload_dir;      // empty: a private temporary folder
-  std::string device = "cpu";
-  std::string data;  // empty: the file that comes with the example
-  std::string save;  // empty: nothing is saved
+  std::string device = "cpu";   // or cuda, cuda:1, ...
+  std::string data;             // empty: the file that comes with the example
+  std::string save;             // empty: nothing is saved
   std::string dot;
   std::string profile;  // folder for what was seen of some steps; empty: nothing is looked at
   bool print_graph = false;
@@ -24,6 +26,9 @@ struct Options {
   int threads = 0;  // 0, which cannot be given: all processors
 
   bool has_graph() const { return mode != "eager"; }
+  /// Where model and data are. CLI::ValidationError for what is no device, and for one that is not there,
+  /// with the reason.
+  retrograd::Device place() const;
 };
 
 /// Declares the flags, with the values in `options` as defaults.

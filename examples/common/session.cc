@@ -37,6 +37,7 @@ constexpr int64_t kWatched = 3;  // steps whose plans' peaks are compared with w
 Session::Session(const Options& options, rg::nn::Module& model, int64_t items_per_step, std::string unit,
                  TrainingStep::Parts parts)
     : options_(options),
+      place_(options.place()),
       parameters_(model.parameter_count()),
       items_per_step_(items_per_step),
       unit_(std::move(unit)),
@@ -50,8 +51,8 @@ void Session::step(const rg::Tensor& input, const rg::Tensor& target) {
   std::optional<rg::PeakWatch> watch;
   if (steps_ < kWatched) watch.emplace();
   const Clock::time_point begin = Clock::now();
-  rg::memory::reset_peak();
-  const double loss = step_(input, target).item<double>();
+  reset_peak(place_);
+  const double loss = step_(input.to(place_), target.to(place_)).item<double>();
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   profiling.reset();
   if (watch) watched_.add(watch->report());
@@ -106,7 +107,7 @@ void Session::step_done(double loss, double seconds) {
   seconds_since_line_ += seconds;
   ++steps_since_line_;
   last_loss_ = loss;
-  const rg::memory::Stats memory = rg::memory::stats();
+  const DeviceMemory memory = memory_of(place_);
   peak_bytes_ = std::max(peak_bytes_, memory.peak_bytes);
   if (steps_ % options_.log_every == 0 || steps_ == 1 || steps_ == options_.steps) {
     const double each = seconds_since_line_ / static_cast<double>(steps_since_line_);
@@ -136,6 +137,7 @@ void Session::finish() {
   close_line();
   show_profile();
   print_line("summary", false);
+  row("device", rg::to_string(place_));
   row("mode", options_.mode);
   row("saved", options_.saved);
   row("parameters", fmt::format("{}", parameters_));

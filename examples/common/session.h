@@ -1,7 +1,8 @@
 // Session: what the training loops of the examples share, so that each shows only its own part.
 //
-//   step(batch)    a training step in the chosen mode (training_step.h); prints "step N loss X ..." every
-//                  --log-every steps, and the graphs after the first step if asked to
+//   step(batch)    brings the batch to the chosen device; a training step in the chosen mode
+//                  (training_step.h); prints "step N loss X ..." every --log-every steps, and the graphs after
+//                  the first step if asked to
 //   validation()   prints "val loss X ..."
 //   finish()       prints the summary
 // finish() also says which peak plans said before they ran, in the first steps, and which one was met.
@@ -9,11 +10,12 @@
 // what took how long, and writes it, a Chrome trace and a chart of live memory into the folder. These steps
 // are a little slower. Losses are printed with as many digits as it takes to read the same float back. On a
 // terminal the step lines overwrite each other. Time and peak memory are those of the training steps: what
-// validation takes is not counted. Bytes are those of tensor data.
+// validation takes is not counted. Bytes are those of tensor data on the device (device_memory.h).
 #pragma once
 
 #include <chrono>
 
+#include "examples/common/device_memory.h"
 #include "examples/common/options.h"
 #include "examples/common/saved_choice.h"
 #include "examples/common/training_step.h"
@@ -46,6 +48,7 @@ class Session {
   void print_line(const std::string& line, bool overwrite);
 
   const Options& options_;
+  const retrograd::Device place_;
   int64_t parameters_, items_per_step_;
   std::string unit_;
   SavedChoice saved_;

@@ -26,7 +26,8 @@ for model in "mlp" "gpt-char --batch 2 --block 8"; do
     # shellcheck disable=SC2086
     line=$("$train_step" ${model%% *} "$mode" --threads "$threads" --steps 2 $([[ $model == *" "* ]] && echo "${model#* }")) ||
       fail "$model $run"
-    has_keys "$line" model mode threads step_ms min_ms first_s tokens_per_s peak_bytes loss gemm_ms first_step_ms
+    has_keys "$line" model mode threads dtype device step_ms min_ms first_s tokens_per_s peak_bytes planned_bytes loss gemm_ms \
+      first_step_ms tflops peak_tflops share
     losses+=$(grep -oE '"loss":[0-9.]+' <<<"$line")$'\n'
   done
   [[ $(sort -u <<<"$losses" | grep -c .) == 1 ]] || fail "$model: other losses in another mode: $losses"
@@ -35,5 +36,15 @@ done
 error=$("$train_step" mlp sideways 2>&1) && fail "sideways is taken for a mode"
 [[ $error == *eager* && $error == *traced* && $error == *compiled* && $error == *step* ]] || fail "the modes are not listed: $error"
 
-has_keys "$("$engine_overhead")" forward_ns record_ns backward_ns replay_ns replay_ns_per_node capture_us_per_node location_ns
+line=$("$train_step" mlp step --dtype bf16 --batch 32 --peak-tflops 0.5 --steps 2) || fail "bf16"
+has_keys "$line" dtype loss share
+[[ $line == *'"dtype":"bf16"'* && $line == *'"peak_tflops":0.500'* ]] || fail "bf16: $line"
+
+for program in "$train_step mlp step" "$engine_overhead"; do
+  # shellcheck disable=SC2086
+  error=$($program --device cuda:99 2>&1)
+  [[ $? == 2 && $error == *cuda:99* ]] || fail "$program: a device that is not there: $error"
+done
+
+has_keys "$("$engine_overhead")" device forward_ns record_ns backward_ns replay_ns replay_ns_per_node capture_us_per_node location_ns
 exit "$failed"

@@ -2,6 +2,7 @@
 // of it is an error, as on a machine with a device. Not under AddressSanitizer, which looks for pointers in
 // all memory at the end.
 #include "cuda/executor.h"
+#include "cuda/fusion/fusion.h"
 #include "cuda/kernels/launchers.h"
 #include "cuda/on_host/scheduler.h"
 #include "tests/conformance/device.h"
@@ -25,6 +26,7 @@ void prepare_device() {
   on_host::set_gate(driver);
 #endif
   cuda::use_driver(driver.memory, cuda::host_code::launchers());
+  cuda::fusion::use_compiler(nullptr);  // the host cannot run what NVRTC makes
   cuda::gpu_of(0).set_debug(true);
 }
 

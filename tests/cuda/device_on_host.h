@@ -1,6 +1,6 @@
-// The device cuda:0 of tests without a device: HostDriver's memory, and the kernels' source compiled for the host.
+// An op on the device of tests against the same on the CPU.
 //
-//   const cuda::HostDriver& driver = device_on_host();      // once or more often; from then on cuda:0 is there
+//   device_on_host();      // once or more often; from then on cuda:0 is there (tests/cuda/test_device.h)
 //   expect_same(emit(op, cpu operands), emit(op, the same on cuda:0))
 #pragma once
 
@@ -10,33 +10,11 @@
 #include <cmath>
 
 #include "cuda/executor.h"
-#include "cuda/fusion/fusion.h"
 #include "cuda/kernels/launchers.h"
-#include "cuda/on_host/scheduler.h"
 #include "engine/runner.h"
-#include "tests/cuda/host_driver.h"
+#include "tests/cuda/test_device.h"
 
 namespace retrograd {
-
-/// What HostDriver::on_capture is to do, so that kernels are captured, too.
-inline std::function<void(cuda::StreamHandle)> keeps_launches(cuda::HostDriver& driver) {
-  return [&driver](cuda::StreamHandle stream) {
-    std::function<void(std::function<void()>)> keep;
-    if (stream) keep = [&driver](std::function<void()> run) { driver.capture(std::move(run)); };
-    on_host::keep_launches(stream, std::move(keep));
-  };
-}
-
-inline cuda::HostDriver& device_on_host() {
-  static cuda::HostDriver& driver = *[] {
-    auto* d = new cuda::HostDriver;  // never destroyed, as the devices
-    d->on_capture = keeps_launches(*d);
-    cuda::use_driver(*d, cuda::host_code::launchers());
-    cuda::fusion::use_compiler(nullptr);  // the host cannot run what NVRTC makes
-    return d;
-  }();
-  return driver;
-}
 
 /// `x` on cuda:0 in the same layout: what its storage holds is copied whole.
 inline Tensor with_layout_on_device(const Tensor& x) {

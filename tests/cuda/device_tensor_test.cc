@@ -50,7 +50,7 @@ TEST_CASE_METHOD(Device0, "factories make tensors on the device") {
   CHECK(zeros({2}, {kFloat32, kCUDA, true}).requires_grad());
 }
 
-TEST_CASE_METHOD(Device0, "full is written on the device: nothing is copied there") {
+TEST_CASE_METHOD(Device0, "full is written on the device: nothing is copied there", "[host]") {
   driver.log.clear();
   const Tensor x = zeros({100}, there);
   CHECK(driver.log.empty());
@@ -134,7 +134,7 @@ TEST_CASE_METHOD(Device0, "tensors of two devices are not mixed") {
   CHECK(text_of([&] { a + b; }).find("different devices") != std::string::npos);
 }
 
-TEST_CASE_METHOD(Device0, "a device that is not there is refused with the reason") {
+TEST_CASE_METHOD(Device0, "a device that is not there is refused with the reason", "[host]") {
   CHECK(text_of([&] { ones({2}).to(Device(kCUDA, 5)); }).find("there are 1 devices") != std::string::npos);
   driver.count_status = 35;
   CHECK(text_of([&] { ones({2}).to(Device(kCUDA, 1)); }).find("no CUDA device: no driver") !=

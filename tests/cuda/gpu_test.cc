@@ -57,6 +57,13 @@ TEST_CASE("pinned memory that a copy still reads is not used again") {
   CHECK(f.gpu.pinned().reserved_bytes() == 2 * 8192);
 }
 
+TEST_CASE("a device tells what it is") {
+  Fixture f;
+  const cuda::DeviceDescription d = f.gpu.description();
+  CHECK(std::string(d.name) == "the host in a device's place");
+  CHECK(d.memory_bytes == f.driver.capacity);
+}
+
 TEST_CASE("a stream follows another by an event") {
   Fixture f;
   f.driver.log.clear();

@@ -1,6 +1,7 @@
 // Training steps as graphs of launches on the host in a device's place: they compute what the CPU computes eagerly, from the second step on by
 // started graphs; and what happens when a graph cannot be recorded, made or started, or when code of the user's throws in between.
 #include "tests/cuda/device_on_host.h"
+#include "tests/cuda/keeps_launches.h"
 #include "tracer/plan.h"
 
 using namespace retrograd;

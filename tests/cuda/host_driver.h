@@ -235,6 +235,10 @@ class HostDriver final : public Driver {
     return kSuccess;
   }
   std::unique_ptr<Blas> open_blas() override { return make_blas ? make_blas() : nullptr; }
+  Status describe(int, DeviceDescription* d) override {
+    *d = {.name = "the host in a device's place", .memory_bytes = capacity};
+    return kSuccess;
+  }
 
   std::function<std::unique_ptr<Blas>()> make_blas;  // what open_blas() gives
 

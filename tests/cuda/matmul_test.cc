@@ -165,9 +165,8 @@ struct WithLibrary {
 
  private:
   static void renew(std::function<std::unique_ptr<cuda::Blas>()> make) {
-    cuda::HostDriver& driver = device_on_host();
-    driver.make_blas = std::move(make);
-    cuda::use_driver(driver, cuda::host_code::launchers());
+    device_on_host().make_blas = std::move(make);
+    renew_device();
   }
 };
 
@@ -177,13 +176,13 @@ TEST_CASE("products by the kernels, of floats") { try_all({kFloat32, kFloat64});
 TEST_CASE("products by the kernels, of 16 bits") { try_all({kFloat16, kBFloat16}); }
 TEST_CASE("products by the kernels, of integers") { try_all({kInt64, kInt32, kUInt8}); }
 
-TEST_CASE("products through a library") {
+TEST_CASE("products through a library", "[host]") {
   WithLibrary library;
   try_all({kFloat32, kFloat64, kFloat16, kBFloat16});
   CHECK(library.calls > 200);
 }
 
-TEST_CASE("what a library is told") {
+TEST_CASE("what a library is told", "[host]") {
   WithLibrary library;
   NoGradGuard no_grad;
   const auto there = [](const IntArray& size) { return numbers(size, kFloat32).to(kCUDA); };

@@ -137,7 +137,7 @@ TEST_CASE("counts and truths") {
   try_op<ops::CountNonzero>({kFloat32, kInt32, kBool});
 }
 
-TEST_CASE("bits do not depend on the order of blocks and threads") {
+TEST_CASE("bits of reductions do not depend on the order of blocks and threads") {
   device_on_host();
   const Tensor x = numbers({3, 20000}, kFloat32).to(kCUDA);
   const std::vector<double> first = sum(x, {1}).to_vector();

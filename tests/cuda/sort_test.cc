@@ -70,7 +70,7 @@ TEST_CASE("numbers at the ends of integers") {
   for (bool descending : {false, true}) compare(x, 7, 0, descending);
 }
 
-TEST_CASE("bits do not depend on the order of blocks and threads") {
+TEST_CASE("bits of sorts do not depend on the order of blocks and threads") {
   device_on_host();
   const Tensor x = numbers({5000}, kFloat32).to(kCUDA);
   const std::vector<double> first = argsort(x).to_vector();

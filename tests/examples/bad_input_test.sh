@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # bad_input_test.sh PROGRAM: flags, files and folders that are wrong end with one line on stderr that says what is wrong, and exit code 2.
 #
-# Not tested here: a machine with a CUDA device, running out of memory, disks that are really full: the file size limit of the process
+# Not tested here: running out of memory, disks that are really full: the file size limit of the process
 # stands in for one (a write fails at the same place), and /dev/full for output. Where those are missing the case is skipped, loudly.
 set -uo pipefail
 
@@ -34,7 +34,16 @@ wrong "--seed" --seed -x
 wrong "--mode" --mode sideways
 wrong "--mode" --backward sideways
 wrong "--saved" --saved nothing
-wrong "--device" --device cuda
+wrong "--device" --device gpu
+wrong "--device" --device cuda:x
+wrong "--device" --device cuda:-1
+wrong "--device" --device cuda:1x
+wrong "--device" --device cuda:99 # a machine with so many would be new
+if [[ ! -e /dev/nvidia0 ]]; then
+  wrong "no CUDA device" --device cuda
+else
+  echo "SKIPPED: --device cuda where there is no device"
+fi
 wrong "--print-graph" --mode eager --print-graph
 wrong "--offload-dir" --offload-dir "$folder"
 wrong "$folder/none: not a folder" --profile "$folder/none"

@@ -108,6 +108,16 @@ TEST_CASE("zero_grad drops gradients, or fills them with zeros") {
   CHECK_FALSE(layer.bias.grad().defined());
 }
 
+TEST_CASE("a module is where it was after to() the same device, or one that is not there") {
+  nn::Linear layer(nullptr, "", 3, 2);
+  const void* memory = layer.weight.raw_data();
+  layer.to(rg::kCPU);
+  CHECK(layer.weight.raw_data() == memory);
+  CHECK(error_of([&] { layer.to(rg::Device(rg::kCUDA, 99)); }).first == Category::bad_argument);
+  CHECK(layer.weight.device() == rg::kCPU);
+  CHECK(layer.weight.raw_data() == memory);
+}
+
 TEST_CASE("state_dict shares memory, load_state_dict copies and is all or nothing") {
   Net a, b;
   const rg::StateDict state = a.state_dict();

@@ -56,14 +56,14 @@ def make_units(builder, mutated):
     """The test programs, and their parts."""
     tests = ROOT / "tests/ops"
     relative = lambda paths: [str(p.relative_to(ROOT)) for p in sorted(paths)]
-    main = builder.object_of("tests/catch_main.cc", mutated=False)
+    main = builder.objects_of(["tests/catch_main.cc", "tests/run_catch.cc"], mutated=False)
     table = builder.objects_of(relative(tests.glob("derivatives/*.cc")), mutated=False)
-    program = builder.link("derivatives", [*mutated, *table, main])
+    program = builder.link("derivatives", [*mutated, *table, *main])
     families = re.findall(r'Family\{"(\w+)"', (tests / "derivatives/families.h").read_text())
     units = [Unit(f"derivatives of {f}", program, ["-a", "derivatives are right", "-c", f], True) for f in families]
     others = relative([*tests.glob("edges/*_test.cc"), *tests.glob("*_test.cc")])
     for file, made in zip(others, builder.objects_of(others, mutated=False)):
-        units.append(Unit(file, builder.link(Path(file).stem, [*mutated, made, main]), ["-a"], False))
+        units.append(Unit(file, builder.link(Path(file).stem, [*mutated, made, *main]), ["-a"], False))
     return units
 
 

@@ -1,0 +1,87 @@
+// See benchmarks/common/place.h.
+#include "benchmarks/common/place.h"
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+#include <vector>
+
+#include "cuda/executor.h"
+
+namespace bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kSample = 5e-3;  // seconds that a sample on a device takes, if kMostRuns suffice
+constexpr double kMostRuns = 1000;
+constexpr int kWarmUps = 2;
+
+double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+double seconds_each(const Place& place, const std::function<void()>& run, int64_t count) {
+  place.synchronize();
+  const auto begin = Clock::now();
+  for (int64_t i = 0; i < count; ++i) run();
+  place.synchronize();
+  return since(begin) / static_cast<double>(count);
+}
+
+int8_t index_of(const std::string& text) {
+  if (text == "cuda") return 0;
+  const std::string number = text.substr(0, 5) == "cuda:" ? text.substr(5) : "";
+  if (number.empty() || number.size() > 2 || number.find_first_not_of("0123456789") != number.npos)
+    throw std::invalid_argument("--device " + text + ": cpu, cuda, cuda:1 and so on are wanted");
+  return static_cast<int8_t>(std::stoi(number));
+}
+
+}  // namespace
+
+Place::Place(const std::string& text) {
+  if (text == "cpu") return;
+  device_ = {rg::kCUDA, index_of(text)};
+  name_ = rg::cuda::gpu_of(device_.index).description().name;
+}
+
+void Place::synchronize() const {
+  if (!is_cpu()) rg::cuda::gpu_of(device_.index).synchronize();
+}
+
+int64_t Place::peak_bytes() const {
+  return is_cpu() ? rg::memory::stats().peak_bytes
+                  : rg::cuda::gpu_of(device_.index).memory().stats().peak_bytes;
+}
+
+void Place::reset_peak() const {
+  if (is_cpu())
+    rg::memory::reset_peak();
+  else
+    rg::cuda::gpu_of(device_.index).memory().reset_peak();
+}
+
+double seconds_of(const Place& place, const std::function<void()>& run) {
+  return seconds_each(place, run, 1);
+}
+
+double median_seconds(const Place& place, const std::function<void()>& run, int samples) {
+  double once = 0;
+  for (int i = 0; i < kWarmUps; ++i) once = seconds_of(place, run);
+  const auto count =
+      place.is_cpu() ? int64_t{1} : static_cast<int64_t>(std::clamp(kSample / once, 1.0, kMostRuns));
+  std::vector<double> times;
+  for (int i = 0; i < samples; ++i) times.push_back(seconds_each(place, run, count));
+  std::ranges::sort(times);
+  return times[times.size() / 2];
+}
+
+double copy_rate(const Place& place, int64_t elements) {
+  rg::NoGradGuard no_grad;
+  const rg::TensorOptions there(rg::kFloat32, place.device());
+  const rg::Tensor from = rg::randn({elements}, there), to = rg::empty({elements}, there);
+  constexpr int kSamples = 15;
+  const double seconds = median_seconds(
+      place, [&] { to.copy_(from); }, kSamples);
+  return 2.0 * static_cast<double>(from.nbytes()) / seconds;
+}
+
+}  // namespace bench

@@ -1,0 +1,9 @@
+#include "benchmarks/gemm_sides/side.h"
+
+namespace bench {
+
+std::vector<Side> other_sides(const Place& place) {
+  return place.is_cpu() ? std::vector<Side>() : cublaslt_side(place);
+}
+
+}  // namespace bench

@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# gpu_bundle_test.sh PACK PROGRAMS PROGRAMS_ON_HOST: the bundle is packed and runs where there is no device.
+#
+#   - it is smaller than 40 MiB and its programs want no library but glibc's (pack.sh refuses else)
+#   - without a device every part says so, and fails
+#   - with the host in a device's place smoke passes, and what it wrote is a line of JSON each
+#   - of programs that fail, hang or crash the step is told, and the next one is run; what is over the time of a part is skipped
+#   - the report has what was run
+#
+# Not tested here: a device; compute-sanitizer and PyTorch beside one.
+set -uo pipefail
+
+# What sanitizers need is not in the bundle.
+[[ -z ${ASAN_OPTIONS:-}${TSAN_OPTIONS:-} ]] || { echo "SKIPPED: a bundle of a sanitizer's build"; exit 0; }
+
+pack=$1 programs=$2 on_host=$PWD/$3
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+failed=0
+fail() { echo "FAILED: $*"; failed=1; }
+
+"$pack" "$programs" "$folder/bundle" || { fail "packing"; exit 1; }
+run=$folder/bundle/run.sh
+
+# run_part NAME PART [VARIABLE=VALUE...]: its output and files are below $folder/NAME; the exit code.
+run_part() {
+  mkdir -p "$folder/$1"
+  env "OUT=$folder/$1" PYTHON=no-python "${@:3}" "$run" "$2" >"$folder/$1/stdout" 2>&1
+}
+
+# has NAME TEXT...: gpu.jsonl has a line with all of them.
+has() {
+  local lines text name=$1
+  shift
+  lines=$(cat "$folder/$name/gpu.jsonl")
+  for text in "$@"; do lines=$(grep -F -- "$text" <<<"$lines"); done
+  [[ -n $lines ]] || { fail "$name: no line with $*"; cat "$folder/$name/gpu.jsonl"; }
+}
+
+run_part wrong sideways
+[[ $? == 2 ]] || fail "a part that is none"
+
+if [[ ! -e /dev/nvidia0 ]]; then
+  run_part none parity && fail "parity passes without a device"
+  has none '"step":"device"' '"status":"fail"' '"code":2' "no CUDA device"
+  grep -qx "SUMMARY parity pass=0 fail=1 timeout=0 skip=0" "$folder/none/stdout" || fail "no summary without a device"
+fi
+
+run_part host smoke "PROGRAMS=$on_host" || { fail "smoke on the host"; cat "$folder/host/stdout"; }
+has host '"machine":' '"commit":' '"glibc":'
+has host '"step":"device"' "\"device\":\"the host in a device's place\""
+has host '"step":"train_step mlp step"' '"tokens_per_s":' '"share":'
+has host '"step":"parity of elementwise ops"' '"status":"pass"' "test cases"
+has host '"step":"train_digits"' '"status":"pass"' "losses apart from the CPU's"
+grep -vE '^\{("[a-z0-9_]+":("([^"\\]|\\.)*"|-?[0-9.]+|null),?)+\}$' "$folder/host/gpu.jsonl" && fail "these lines are no flat objects"
+grep -q "^SUMMARY smoke pass=7 fail=0 timeout=0 skip=0$" "$folder/host/stdout" || fail "smoke: no summary"
+
+# Programs that go wrong.
+cat >"$folder/wrong.sh" <<'WRONG'
+#!/usr/bin/env bash
+case "$*" in
+  device) echo '{"device":"none","multiprocessors":0}' ;;
+  "parity -# -t"*) printf '  1  [#%s]\n' a_passes b_fails c_hangs d_crashes e_passes ;;
+  *a_passes*) echo 'Passed all 3 test cases with 5 assertions.' ;;
+  *b_fails*) echo 'x.cc:7: failed: "a \ b"'; echo 'Failed 1 test case, failed 2 assertions.'; exit 2 ;;
+  *c_hangs*) echo '{"figure":1}'; sleep 1000 ;;
+  *d_crashes*) kill -SEGV $$ ;;
+  *e_passes*) echo 'Passed all 1 test case with 1 assertion.' ;;
+esac
+WRONG
+chmod +x "$folder/wrong.sh"
+run_part goes_wrong parity "PROGRAMS=$folder/wrong.sh" BUDGET=14 && fail "parity passes with programs that go wrong"
+has goes_wrong '"step":"[#a_passes]"' '"status":"pass"' "Passed all 3 test cases"
+has goes_wrong '"step":"[#b_fails]"' '"status":"fail"' '"code":2' 'failed: \"a \\ b\"'
+has goes_wrong '"step":"[#c_hangs]"' '"status":"timeout"'
+has goes_wrong '"part":"parity","step":"[#c_hangs]","figure":1}'
+has goes_wrong '"step":"[#d_crashes]"' '"status":"skip"' "no time was left"
+grep -q "^SUMMARY parity pass=2 fail=1 timeout=1 skip=2$" "$folder/goes_wrong/stdout" || { fail "programs that go wrong: no summary"; cat "$folder/goes_wrong/stdout"; }
+grep -q '^fail: parity: \[#b_fails\]: Failed 1 test case' "$folder/goes_wrong/stdout" || fail "the failure is not told at the end"
+sed -i 's/ c_hangs//' "$folder/wrong.sh"
+run_part crashes parity "PROGRAMS=$folder/wrong.sh"
+has crashes '"step":"[#d_crashes]"' '"status":"fail"' '"code":139' "ended by SIGSEGV"
+has crashes '"step":"[#e_passes]"' '"status":"pass"'
+
+# The page.
+report=$folder/report.md
+awk -f "$folder/bundle/report.awk" "$folder/host/gpu.jsonl" "$folder/goes_wrong/gpu.jsonl" >"$report" || fail "report.awk"
+for line in "| smoke | 7 | 0 | 0 | 0 |" "| parity | 2 | 1 | 1 | 2 |" "| launching a replayed step, us | 15 | not measured |  |" \
+  "- parity, [#b_fails]: fail, Failed 1 test case, failed 2 assertions.; first: x.cc:7: failed: \"a \\ b\""; do
+  grep -qxF -- "$line" "$report" || { fail "the report has no line $line"; cat "$report"; }
+done
+grep -q '^| train_step mlp step | [0-9.]* | [0-9]* |' "$report" || fail "the report has no row of the training step"
+exit "$failed"

@@ -1,0 +1,88 @@
+// All programs of the bundle for a machine with a GPU in one file, since each alone has the library and the
+// kernels in it.
+//
+//   programs NAME [ARGUMENT...]    as the program of that name; exit code 2 where there is none
+//   programs                       the names
+//
+// The main() of each is compiled under another name (BUILD.bazel). `device` and `parity` are here: what
+// cuda:0 is, with a small computation on it; and the cases of tests/cuda, by Catch2's flags.
+#include <cstdio>
+#include <cstring>
+#include <exception>
+
+#include "benchmarks/common/line.h"
+#include "cuda/executor.h"
+#include "retrograd/retrograd.h"
+#include "tests/run_catch.h"
+
+int train_cnn_main(int argc, char** argv);
+int train_digits_main(int argc, char** argv);
+int train_gpt_main(int argc, char** argv);
+int train_rnn_main(int argc, char** argv);
+int engine_overhead_main(int argc, char** argv);
+int fusion_main(int argc, char** argv);
+int gemm_main(int argc, char** argv);
+int ops_main(int argc, char** argv);
+int train_step_main(int argc, char** argv);
+int conformance_main(int argc, char** argv);
+
+namespace {
+
+namespace rg = retrograd;
+
+int device_main(int, char**) {
+  try {
+    rg::cuda::Gpu& gpu = rg::cuda::gpu_of(0);
+    const rg::cuda::DeviceDescription d = gpu.description();
+    const rg::Tensor x = rg::arange(1000, {rg::kFloat32});
+    const bool computes = (x.cuda() * 2 + 1).to_vector() == (x * 2 + 1).to_vector();
+    bench::Line()
+        .text("device", d.name)
+        .count("major", d.major)
+        .count("minor", d.minor)
+        .count("multiprocessors", d.multiprocessors)
+        .count("memory_bytes", static_cast<int64_t>(d.memory_bytes))
+        .count("l2_bytes", static_cast<int64_t>(d.l2_bytes))
+        .text("products_by", gpu.products().blas ? "cuBLASLt" : "own kernels: cuBLASLt was not found")
+        .print();
+    if (!computes) std::fputs("device: it computes something else than the CPU\n", stderr);
+    return computes ? 0 : 1;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "device: %s\n", e.what());
+    return 2;
+  }
+}
+
+struct Program {
+  const char* name;
+  int (*main)(int argc, char** argv);
+};
+
+constexpr Program kPrograms[] = {
+    {"device", device_main},
+    {"parity", rg::run_catch},
+    {"conformance", conformance_main},
+    {"train_cnn", train_cnn_main},
+    {"train_digits", train_digits_main},
+    {"train_gpt", train_gpt_main},
+    {"train_rnn", train_rnn_main},
+    {"engine_overhead", engine_overhead_main},
+    {"fusion", fusion_main},
+    {"gemm", gemm_main},
+    {"ops", ops_main},
+    {"train_step", train_step_main},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  for (const Program& program : kPrograms) {
+    if (argc < 2)
+      std::puts(program.name);
+    else if (std::strcmp(argv[1], program.name) == 0)
+      return program.main(argc - 1, argv + 1);
+  }
+  if (argc < 2) return 0;
+  std::fprintf(stderr, "programs: there is no program %s\n", argv[1]);
+  return 2;
+}

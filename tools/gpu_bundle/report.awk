@@ -1,0 +1,196 @@
+# awk -f report.awk gpu.jsonl... > gpu-report.md: a page of what run.sh wrote. Of a step that was run again
+# the later result counts.
+#
+# Every line is a flat object of texts and numbers, as run.sh and the benchmarks print them. Nothing is
+# computed but ratios of figures that were measured; what was not measured is said to be missing.
+#
+# Data: kept[list, i] are lines, i = 1 .. size[list], in the order of their first appearance. The lists: step,
+# train, gemm, memory (fusion, chain, adamw), replay, overhead, op. `machine` and `device` are single lines.
+
+# The value of a key, text or number; "" without it.
+function value(line, key,    at, rest) {
+  at = index(line, "\"" key "\":")
+  if (!at) return ""
+  rest = substr(line, at + length(key) + 3)
+  if (substr(rest, 1, 1) != "\"") {
+    match(rest, /^[^,}]*/)
+    return substr(rest, 1, RLENGTH)
+  }
+  match(rest, /^"([^"\\]|\\.)*"/)
+  rest = substr(rest, 2, RLENGTH - 2)
+  gsub(/\\"/, "\"", rest)
+  gsub(/\\\\/, "\\", rest)
+  return rest
+}
+# The values of keys, as cells of a table.
+function values(line, keys,    names, n, i, text, v) {
+  n = split(keys, names, " ")
+  for (i = 1; i <= n; ++i) {
+    v = value(line, names[i])
+    gsub(/\|/, "/", v)
+    text = text (i > 1 ? " | " : "") v
+  }
+  return text
+}
+# `key`: keys whose values tell the lines of a list apart.
+function keep(list, keys,    id) {
+  id = list SUBSEP values($0, keys)
+  if (!(id in place)) place[id] = ++size[list]
+  kept[list, place[id]] = $0
+}
+function row(text) { print "| " text " |" }
+function head(title, columns,    n, i, names, line) {
+  print "\n## " title "\n"
+  row(columns)
+  n = split(columns, names, /\|/)
+  for (i = 1; i <= n; ++i) line = line "|---"
+  print line "|"
+}
+# A table of a list; nothing where there is none.
+function table(list, title, columns, keys,    i) {
+  if (!size[list]) return
+  head(title, columns)
+  for (i = 1; i <= size[list]; ++i) row(values(kept[list, i], keys))
+}
+# A figure that is wanted. `holds` counts only where it was measured.
+function wanted(what, bound, measured, holds) {
+  row(what " | " bound " | " (measured == "" ? "not measured" : measured) " | " \
+      (measured == "" ? "" : holds ? "yes" : "**no**"))
+}
+function is_peer(line) { return value(line, "step") ~ /^torch/ }
+
+index($0, "\"machine\":") { machine = $0; next }
+index($0, "\"multiprocessors\":") { device = $0; next }
+index($0, "\"status\":") { keep("step", "part step"); next }
+value($0, "bench") == "replay" { keep("replay", "model"); next }
+index($0, "\"bench\":") { keep("memory", "step bench mode"); next }
+index($0, "\"cublaslt\":") { keep("gemm", "m n k layout dtype"); next }
+index($0, "\"op\":") { keep("op", "op inputs pass"); next }
+index($0, "\"forward_ns\":") { keep("overhead", "part"); next }
+index($0, "\"tokens_per_s\":") { keep("train", "step") }
+
+function tell_machine() {
+  row("what | value")
+  print "|---|---|"
+  row("device | " (device == "" ? value(machine, "gpu") " (not used)" : value(device, "device") \
+      ", compute capability " value(device, "major") "." value(device, "minor")))
+  row("driver | " value(machine, "driver"))
+  row("date | " value(machine, "date"))
+  row("commit | " value(machine, "commit") ", packed " value(machine, "packed"))
+  row("machine | " value(machine, "machine") ", " value(machine, "processors") " processors, " value(machine, "glibc"))
+  row("products by | " value(device, "products_by") " " value(machine, "cublaslt"))
+  row("NVRTC | " value(machine, "nvrtc"))
+  row("PyTorch | " value(machine, "torch"))
+}
+
+function tell_steps(    i, line, part, count, parts, number, open) {
+  for (i = 1; i <= size["step"]; ++i) {
+    part = value(kept["step", i], "part")
+    if (!((part, "all") in number)) parts[++count] = part
+    ++number[part, "all"]
+    ++number[part, value(kept["step", i], "status")]
+  }
+  head("Steps", "part | pass | fail | timeout | skip")
+  for (i = 1; i <= count; ++i)
+    row(parts[i] " | " number[parts[i], "pass"] + 0 " | " number[parts[i], "fail"] + 0 " | " \
+        number[parts[i], "timeout"] + 0 " | " number[parts[i], "skip"] + 0)
+  print "\nWhat did not pass:\n"
+  for (i = 1; i <= size["step"]; ++i) {
+    line = kept["step", i]
+    if (value(line, "status") == "pass") continue
+    ++open
+    print "- " value(line, "part") ", " value(line, "step") ": " value(line, "status") ", " value(line, "detail")
+  }
+  if (!open) print "- nothing"
+}
+
+# Of the details SUMMARY SUITE MODE pass=N fail=N unsupported=N.
+function want_conformance(    i, n, runs, pass, fail, unsupported, detail) {
+  for (i = 1; i <= size["step"]; ++i) {
+    detail = value(kept["step", i], "detail")
+    if (value(kept["step", i], "part") != "conformance") continue
+    if (!match(detail, /pass=[0-9]+ fail=[0-9]+ unsupported=[0-9]+/)) continue
+    split(substr(detail, RSTART, RLENGTH), n, /[^0-9]+/)
+    pass += n[2]
+    fail += n[3]
+    unsupported += n[4]
+    ++runs
+  }
+  wanted("conformance, " runs + 0 " runs of suites", "fail=0 unsupported=0", \
+         runs ? "pass=" pass " fail=" fail " unsupported=" unsupported : "", fail + unsupported == 0)
+}
+
+# The worst shape.
+function want_products(dtype,    i, line, ratio, worst) {
+  for (i = 1; i <= size["gemm"]; ++i) {
+    line = kept["gemm", i]
+    if (value(line, "dtype") != dtype || value(line, "cublaslt") + 0 == 0) continue
+    ratio = value(line, "retrograd") / value(line, "cublaslt")
+    if (worst == "" || ratio < worst) worst = ratio
+  }
+  wanted("products in " dtype ", of cuBLASLt's rate, worst shape", "0.9", worst, worst >= 0.9)
+}
+
+function want_share(bench, mode, what,    i, line, share) {
+  for (i = 1; i <= size["memory"]; ++i) {
+    line = kept["memory", i]
+    if (value(line, "bench") == bench && value(line, "mode") == mode && !is_peer(line)) share = value(line, "share")
+  }
+  wanted(what ", of the copy's rate", "0.9", share, share >= 0.9)
+}
+
+function want_replay(    i, us, most) {
+  for (i = 1; i <= size["replay"]; ++i) {
+    us = value(kept["replay", i], "launch_us")
+    if (most == "" || us + 0 > most + 0) most = us
+  }
+  wanted("launching a replayed step, us", "15", most, most <= 15)
+}
+
+# The best speeds of both sides.
+function want_gpt(    i, line, speed, ours, theirs) {
+  for (i = 1; i <= size["train"]; ++i) {
+    line = kept["train", i]
+    speed = value(line, "tokens_per_s") + 0
+    if (value(line, "model") != "gpt-124m") continue
+    if (is_peer(line) && speed > theirs + 0) theirs = speed
+    if (!is_peer(line) && speed > ours + 0) ours = speed
+  }
+  wanted("gpt-124m, bf16, 16 x 1024, tokens/s of PyTorch's best", "above 1", \
+         ours && theirs ? sprintf("%.3f (%d of %d)", ours / theirs, ours, theirs) : "", ours > theirs)
+}
+
+function tell_wanted() {
+  head("What is wanted", "what | wanted | measured | holds")
+  want_conformance()
+  want_products("float32")
+  want_products("bfloat16")
+  want_share("chain", "compiled", "a fused chain")
+  want_share("adamw", "eager", "AdamW")
+  want_replay()
+  want_gpt()
+}
+
+END {
+  print "# Report of a GPU\n"
+  if (machine == "") {
+    print "Nothing was run."
+    exit
+  }
+  print "Made by `tools/gpu_bundle/report.awk` of what `run.sh` wrote"
+  print "([tools/gpu_bundle/README.md](../tools/gpu_bundle/README.md)).\n"
+  tell_machine()
+  tell_steps()
+  tell_wanted()
+  table("train", "Training steps", "step | step ms | tokens/s | first s | tflops | of peak | products ms | peak bytes | planned", \
+        "step step_ms tokens_per_s first_s tflops share gemm_ms peak_bytes planned_bytes")
+  table("memory", "Memory-bound work", "step | bench | mode | elements | copy ms | eager ms | loss compiled ms | torch.compile ms | step ms | of the copy's rate", \
+        "step bench mode elements copy_ms eager_ms compiled_ms compile_ms step_ms share")
+  table("gemm", "Products of matrices, GF/s", "m | n | k | layout | dtype | retrograd | cuBLASLt", \
+        "m n k layout dtype retrograd cublaslt")
+  table("replay", "Replay of a compiled step, us", "model | launch | alone | in a stream", \
+        "model launch_us alone_us stream_us")
+  table("overhead", "One-element ops, ns each, the device waited for", "forward | recording | backward | replay", \
+        "forward_ns record_ns backward_ns replay_ns")
+  table("op", "Single ops", "op | inputs | pass | us | rate | unit | of the limit", "op inputs pass us rate unit share")
+}

@@ -1,0 +1,253 @@
+#!/usr/bin/env bash
+# run.sh PART...: runs parts of the bundle on this machine, each in at most 8 minutes, and tells what came of
+# them.
+#
+#   smoke        what the machine has; whether the device computes; one of everything
+#   parity       every op and dtype on the device against the CPU
+#   conformance  the suites with PyTorch's numbers, in all modes, on the device
+#   examples     losses of the examples on the device against those on the CPU; a whole training
+#   benchmarks   training steps, copies and fused chains, matrix products, replay, single ops
+#   torch        training steps beside PyTorch's, in turns, where this machine has PyTorch
+#   sanitizer    compute-sanitizer over parity, where this machine has it
+#
+# A part is a row of steps. Each runs under a time limit of its own; what fails, crashes or takes too long is
+# told, and the next one follows. Everything is written as it goes, appended to two files in $OUT (./out
+# unless set):
+#   gpu.jsonl  a line of JSON for each step: {"part","step","status","code","seconds","detail"}, status pass, fail, timeout or skip; for each
+#              figure that a step prints: {"part","step",...}; and one for the machine at the beginning of each part: {"part","machine",...}
+#   gpu.log    what the steps print
+# report.awk makes a page of gpu.jsonl. Exit code: 0 when no step failed or ran out of time, else 1; 2 for
+# wrong arguments.
+#
+# Environment: OUT; BUDGET, seconds for a part (480); PROGRAMS, another binary than the bundle's; PYTHON
+# (python3). It needs bash, coreutils, awk, tar and gzip, nothing else.
+set -uo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
+parts=(smoke parity conformance examples benchmarks torch sanitizer)
+budget=${BUDGET:-480}
+python=${PYTHON:-python3}
+
+usage() {
+  echo "usage: run.sh PART..., PART one of: ${parts[*]}" >&2
+  exit 2
+}
+(($#)) || usage
+for part in "$@"; do
+  [[ " ${parts[*]} " == *" $part "* ]] || usage
+done
+
+mkdir -p "${OUT:=out}" || exit 2
+out=$(cd "$OUT" && pwd -P)
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM HUP
+tar -xzf "$here/files.tar.gz" -C "$work" || { echo "run.sh: files.tar.gz cannot be unpacked" >&2; exit 2; }
+programs=${PROGRAMS:-$work/programs}
+[[ $programs == /* ]] || programs=$PWD/$programs
+cd "$work" || exit 2
+
+# Text as a JSON string, on one line, at most 400 characters of it.
+quoted() {
+  local text
+  text=$(tr '\n\t\r' '   ' <<<"$1" | tr -d '\000-\037' | cut -c1-400)
+  text=${text%"${text##*[! ]}"}
+  text=${text//\\/\\\\}
+  printf '"%s"' "${text//\"/\\\"}"
+}
+
+write() { printf '%s\n' "$1" >>"$out/gpu.jsonl"; }
+
+# record STEP STATUS CODE SECONDS DETAIL
+record() {
+  write "{\"part\":\"$part\",\"step\":$(quoted "$1"),\"status\":\"$2\",\"code\":$3,\"seconds\":$4,\"detail\":$(quoted "$5")}"
+  printf '%-12s %-48s %-8s %5s s  %s\n' "$part" "$1" "$2" "$4" "$(cut -c1-100 <<<"$5")"
+  results+=("$2")
+  [[ $2 != fail && $2 != timeout ]] || { failures+=("$2: $part: $1: $5"); exit_code=1; }
+}
+
+count() { printf '%s\n' "${results[@]}" | grep -cx "$1"; }
+
+skip() { record "$1" skip 0 0 "$2"; }
+
+# step NAME LIMIT COMMAND...: lines that begin with { are figures; of the others the last one is the detail.
+step() {
+  local name=$1 limit=$2 begin=$SECONDS left code status detail
+  shift 2
+  left=$((deadline - SECONDS))
+  ((left >= 5)) || { skip "$name" "no time was left in this part"; return 1; }
+  ((limit <= left)) || limit=$left
+  printf '\n== %s: %s\n$ %s\n' "$part" "$name" "$*" >>"$out/gpu.log"
+  timeout -k 5 "$limit" "$@" >"$work/stdout" 2>"$work/stderr" </dev/null
+  code=$?
+  tail -c 200000 "$work/stdout" >>"$out/gpu.log"
+  tail -c 50000 "$work/stderr" >>"$out/gpu.log"
+  case $code in
+    0) status=pass ;;
+    124 | 137) status=timeout ;;
+    *) status=fail ;;
+  esac
+  # Figures of a step that failed later are figures all the same.
+  sed -n "s/^{/{\"part\":\"$part\",\"step\":$(quoted "$name" | sed 's/[&/\]/\\&/g'),/p" "$work/stdout" >>"$out/gpu.jsonl"
+  detail=$(cat "$work/stdout" "$work/stderr" | grep -v '^{' | grep -v '^[[:space:]]*$' | tail -1)
+  ((code <= 128 || code == 137)) || detail="ended by SIG$(kill -l $((code - 128))); $detail"
+  [[ $status != timeout ]] || detail="stopped after $limit s; last: $detail"
+  [[ $status != fail ]] || detail+="; first: $(cat "$work/stdout" "$work/stderr" | grep -m1 -iE 'fail|error|unsupported')"
+  record "$name" "$status" "$code" $((SECONDS - begin)) "$detail"
+  [[ $status == pass ]]
+}
+
+# The file of a CUDA library, wherever one is installed: beside the toolkit, for the loader, or among Python's
+# packages.
+library() {
+  local name=$1 folder paths=${LD_LIBRARY_PATH:-}
+  for folder in ${paths//:/ } /usr/local/cuda/lib64 /usr/local/cuda/targets/x86_64-linux/lib; do
+    [[ ! -e $folder/$name ]] || { echo "$folder/$name"; return; }
+  done
+  { ldconfig -p 2>/dev/null || /sbin/ldconfig -p 2>/dev/null; } | awk -v name="$name" '$1 == name { print $NF; found = 1; exit } END { exit !found }' && return
+  [[ -z $packages ]] || find "$packages/nvidia" -name "$name" 2>/dev/null | head -1
+}
+
+find_sanitizer() {
+  command -v compute-sanitizer && return
+  local tool
+  for tool in /usr/local/cuda/bin/compute-sanitizer /usr/local/cuda/compute-sanitizer/compute-sanitizer; do
+    [[ ! -x $tool ]] || { echo "$tool"; return; }
+  done
+}
+
+of_gpu() { nvidia-smi --query-gpu="$1" --format=csv,noheader 2>/dev/null | head -1; }
+
+# Looks for what the machine has, once, and lets the programs find it.
+look_around() {
+  local file
+  packages=$("$python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])' 2>/dev/null)
+  blas=$(library libcublasLt.so.13) nvrtc=$(library libnvrtc.so.13) cudnn=$(library libcudnn.so.9)
+  for file in "$blas" "$nvrtc" "$cudnn"; do
+    [[ -z $file ]] || LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$(dirname "$file")
+  done
+  export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}
+  checker=$(find_sanitizer)
+  torch=$("$python" -c 'import torch; print(torch.__version__)' 2>/dev/null)
+  device=$(of_gpu name) driver=$(of_gpu driver_version)
+}
+
+about() { sed -n "s/^$1=//p" "$here/about" 2>/dev/null; }
+
+write_machine() {
+  local line="{\"part\":\"$part\",\"machine\":$(quoted "$(uname -srm)")" key
+  line+=",\"date\":\"$(date -u +%Y-%m-%dT%H:%MZ)\",\"commit\":$(quoted "$(about commit)"),\"packed\":$(quoted "$(about date)")"
+  line+=",\"gpu\":$(quoted "$device"),\"driver\":$(quoted "$driver"),\"processors\":$(nproc)"
+  line+=",\"glibc\":$(quoted "$(getconf GNU_LIBC_VERSION 2>/dev/null)"),\"cublaslt\":$(quoted "$blas"),\"nvrtc\":$(quoted "$nvrtc")"
+  line+=",\"cudnn\":$(quoted "$cudnn"),\"sanitizer\":$(quoted "$checker"),\"torch\":$(quoted "$torch")}"
+  write "$line"
+}
+
+# Nothing else makes sense without it: says why there is none.
+need_device() { step device 60 "$programs" device; }
+
+smoke() {
+  step "programs start" 30 "$programs" || return
+  need_device || return
+  step "parity of elementwise ops" 120 "$programs" parity -r compact -# '[#elementwise_test]~[host]'
+  step "conformance of matmul, eager" 60 "$programs" conformance ops.json --filter matmul --device cuda
+  step "conformance of matmul, compiled" 60 "$programs" conformance ops.json --filter matmul --device cuda --mode compiled
+  step "train_digits" 60 bash tests/examples/device_losses.sh 5 1e-3 "step:keep" "$programs" train_digits
+  step "train_step mlp step" 60 "$programs" train_step mlp step --device cuda --batch 8 --steps 3
+}
+
+# A family at a time: what one breaks on the device, the next does not meet.
+families() { "$programs" parity -# -t '~[host]' | grep -oE '\[#[a-z0-9_]+\]' | sort -u; }
+
+parity() {
+  need_device || return
+  local family
+  for family in $(families); do
+    step "$family" 150 "$programs" parity -r compact -# "$family~[host]"
+  done
+}
+
+conformance() {
+  need_device || return
+  local suite mode
+  for suite in ops programs views_inplace hooks errors optim checkpoint views_random; do
+    for mode in eager traced compiled; do
+      step "$suite $mode" 120 "$programs" conformance "$suite.json" --mode "$mode" --device cuda
+    done
+  done
+}
+
+examples() {
+  need_device || return
+  local example all=eager:keep,traced:keep,compiled:keep,step:keep,traced:half,traced:fp8,traced:offload-file
+  for example in train_digits train_cnn train_gpt train_rnn; do
+    step "$example" 90 bash tests/examples/device_losses.sh 10 1e-2 "$all" "$programs" "$example"
+  done
+  step "train_gpt, all of it" 200 "$programs" train_gpt --device cuda --mode step --log-every 500
+}
+
+gpt() { echo train_step gpt-124m "$1" --device cuda --batch 16 --block 1024 --dtype bf16 --steps 20; }
+
+benchmarks() {
+  need_device || return
+  local mode model
+  for mode in step compiled eager; do
+    # shellcheck disable=SC2046
+    step "gpt-124m $mode, bf16, 16 x 1024" 120 "$programs" $(gpt "$mode")
+  done
+  step "fusion" 90 "$programs" fusion --device cuda
+  step "gemm, squares" 90 "$programs" gemm --device cuda --shapes squares --seconds 0.1
+  step "gemm, gpt-124m" 90 "$programs" gemm --device cuda --shapes gpt-124m --batch 16 --block 1024 --seconds 0.1
+  step "engine_overhead" 60 "$programs" engine_overhead --device cuda
+  for model in mlp gpt-char; do
+    for mode in eager traced compiled step; do
+      step "$model $mode" 30 "$programs" train_step "$model" "$mode" --device cuda --steps 50
+    done
+  done
+  step "ops" 200 "$programs" ops --device cuda --json --seconds 0.01 --size 10000000
+  step "ops of their own sizes" 100 "$programs" ops --device cuda --json --seconds 0.01 --size 0
+}
+
+torch() {
+  need_device || return
+  [[ -n $torch ]] || { skip "train_steps.py" "this machine has no PyTorch"; return; }
+  local round mode common="--device cuda --batch 16 --block 1024 --dtype bf16 --steps 20"
+  for round in 1 2; do
+    # shellcheck disable=SC2046
+    step "ours, gpt-124m step, round $round" 100 "$programs" $(gpt step)
+    for mode in eager compile; do
+      # shellcheck disable=SC2086
+      step "torch, gpt-124m $mode, round $round" 150 "$python" benchmarks/peers/train_steps.py gpt-124m "$mode" $common
+    done
+  done
+  step "torch, fusion" 100 "$python" benchmarks/peers/fusion.py --device cuda
+  for mode in eager compile; do
+    step "torch, gpt-char $mode" 60 "$python" benchmarks/peers/train_steps.py gpt-char "$mode" --device cuda
+    step "torch, mlp $mode" 60 "$python" benchmarks/peers/train_steps.py mlp "$mode" --device cuda
+  done
+}
+
+sanitizer() {
+  need_device || return
+  [[ -n $checker ]] || { skip "compute-sanitizer" "this machine has none"; return; }
+  local tool family
+  for tool in memcheck racecheck synccheck; do
+    for family in $(families); do
+      [[ $tool == memcheck || $family != *elementwise* ]] || continue  # its kernels share nothing
+      step "$tool $family" 60 "$checker" --tool "$tool" --error-exitcode 86 "$programs" parity -r compact -# "$family~[host]"
+    done
+  done
+}
+
+exit_code=0
+look_around
+failures=()
+for part in "$@"; do
+  results=() deadline=$((SECONDS + budget))
+  write_machine
+  "$part"
+  echo "SUMMARY $part pass=$(count pass) fail=$(count fail) timeout=$(count timeout) skip=$(count skip)"
+done
+printf '%s\n' "${failures[@]}" | cut -c1-300
+echo "written: $out/gpu.jsonl, $out/gpu.log"
+exit "$exit_code"
