@@ -15,6 +15,7 @@
 #include "cuda/kernels/launchers.h"
 #include "cuda/kernels/table.h"
 #include "engine/runner.h"
+#include "ops/sampling.h"
 #include "ops/shape_ops.h"
 #include "ops/total_norm.h"
 
@@ -61,8 +62,9 @@ void release(void* memory) {
 
 // The host waits for what it gives, and looks at it.
 bool looks_at_result(const OpInfo& op, const void* attrs) {
-  return &op == &ops::info<ops::TotalNorm> &&
-         static_cast<const ops::TotalNorm::Attrs*>(attrs)->error_if_nonfinite;
+  return &op == &ops::info<ops::Multinomial> ||
+         (&op == &ops::info<ops::TotalNorm> &&
+          static_cast<const ops::TotalNorm::Attrs*>(attrs)->error_if_nonfinite);
 }
 
 bool is_switched_off(const char* variable) {

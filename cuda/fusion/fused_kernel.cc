@@ -75,8 +75,9 @@ const LoadedKernel* CudaFusedKernel::kernel_for(Placement& placement) const {
   return known->kernel && known->kernel->is_ready() ? known->kernel.get() : nullptr;
 }
 
-void CudaFusedKernel::launch(const LoadedKernel& kernel, const Placement& placement, TensorImpl* const* inputs,
-                             TensorImpl* const* outputs, const void* const* attrs) const {
+void CudaFusedKernel::launch(const LoadedKernel& kernel, const Placement& placement,
+                             TensorImpl* const* inputs, TensorImpl* const* outputs,
+                             const void* const* attrs) const {
   const StreamHandle stream = gpu_.compute().handle();
   const auto start = [&](KernelHandle handle, unsigned blocks, unsigned blocks_y, void* argument) {
     const LaunchShape shape{blocks, blocks_y, kThreads};
@@ -96,7 +97,8 @@ void CudaFusedKernel::launch(const LoadedKernel& kernel, const Placement& placem
     partials.push_back(memory.emplace_back(std::make_unique<Scratch>(bytes, "a fused group"))->data());
   }
   Arguments arguments(placement, inputs, outputs, attrs, partials);
-  start(kernel.kernel(), blocks_for(group_.rows * cut.lanes), static_cast<unsigned>(cut.splits), arguments.data());
+  start(kernel.kernel(), blocks_for(group_.rows * cut.lanes), static_cast<unsigned>(cut.splits),
+        arguments.data());
   for (size_t i = 0; i < partials.size(); ++i)
     start(kernel.merge(i), blocks_for(group_.rows), 1, arguments.reduction(i));
   gpu_.launched("a fused group");
@@ -106,7 +108,9 @@ void CudaFusedKernel::launch(const LoadedKernel& kernel, const Placement& placem
 void CudaFusedKernel::run_one_by_one(TensorImpl* const* inputs, TensorImpl* const* outputs,
                                      const void* const* attrs) const {
   Executor& executor = cuda_executor(gpu_.index());
+  const Gpu::Scope scope(gpu_);
   std::vector<RefPtr<TensorImpl>> results(group_.nodes.size());
+  std::vector<std::unique_ptr<Scratch>> memory(group_.nodes.size());  // of values inside the group
   const auto lies_on_input = [&](const TensorImpl& x) {
     for (size_t k = 0; k < group_.inputs.size(); ++k)
       if (inputs[k]->storage() == x.storage()) return true;
@@ -118,22 +122,28 @@ void CudaFusedKernel::run_one_by_one(TensorImpl* const* inputs, TensorImpl* cons
     const Group::Node& node = group_.nodes[n];
     std::vector<TensorImpl*> operands;
     for (int32_t k : node.operands)
-      operands.push_back(k == FusedNode::kNone ? nullptr : k >= 0 ? inputs[k] : results[static_cast<size_t>(~k)].get());
+      operands.push_back(k == FusedNode::kNone ? nullptr
+                         : k >= 0              ? inputs[k]
+                                               : results[static_cast<size_t>(~k)].get());
     if (!results[n]) {
       results[n] = TensorImpl::make();
       results[n]->set_type(node.type.dtype, node.type.device, node.type.shape);
-      executor.allocate(*results[n]);
+      contiguous_strides(results[n]->shape(), results[n]->mutable_strides());
+      const int64_t bytes = results[n]->numel().raw() * static_cast<int64_t>(element_size(node.type.dtype));
+      memory[n] = std::make_unique<Scratch>(bytes, "a fused group");
+      results[n]->set_storage(Storage::wrap(memory[n]->data(), bytes, nullptr, nullptr));
     }
     TensorImpl* output = results[n].get();
     executor.launch(executor.find(node.op), {node.op, operands, const_cast<void*>(attrs[n]), {}, 1}, &output);
     for (int32_t k : node.operands)  // what nobody needs any more
       if (k < 0 && k != FusedNode::kNone && is_dead_after(group_.nodes[static_cast<size_t>(~k)], n))
-        results[static_cast<size_t>(~k)].reset();
+        memory[static_cast<size_t>(~k)].reset();
   }
   for (size_t o = 0; o < group_.outputs.size(); ++o) {
     const TensorImpl& made = *results[static_cast<size_t>(group_.outputs[o])];
     if (&made != outputs[o])
-      gpu_.copy(outputs[o]->data(), made.data(), made.numel().raw() * static_cast<int64_t>(element_size(made.dtype())));
+      gpu_.copy(outputs[o]->data(), made.data(),
+                made.numel().raw() * static_cast<int64_t>(element_size(made.dtype())));
   }
 }
 

@@ -1,5 +1,5 @@
 // multinomial on a device: running sums, or arrival times that are sorted (cuda/kernels/sampling.cu). Weights
-// are looked at before, for which the host waits. The numbers are the CPU's; sums are added in another order,
+// are looked at first, for which the host waits. The numbers are the CPU's; sums are added in another order,
 // so that a number at the border of two places may fall to the other one.
 #include "ops/sampling.h"
 
@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "cuda/gpu.h"
-#include "cuda/kernels/check.h"
 #include "cuda/kernels/launchers.h"
 #include "cuda/kernels/sampling_call.h"
 #include "cuda/kernels/table.h"
@@ -40,12 +39,11 @@ Tensor weights_of(const Call& call) {
 }
 
 void check_weights(const Call& call, const Tensor& weights) {
-  CheckCall finite;
-  finite.highest = std::numeric_limits<double>::max();
-  const BadValue bad = first_bad(call, weights.impl(), finite);
-  if (bad.place >= 0)
+  const double lowest = made<ops::Amin>(call, weights, {{}, false}).item();
+  const double highest = made<ops::Amax>(call, weights, {{}, false}).item();
+  if (!(lowest >= 0 && highest <= std::numeric_limits<double>::max()))
     fail_call(call, Category::bad_argument,
-              fmt::format("the weight {} is negative, nan or infinite", bad.value));
+              fmt::format("the weight {} is negative, nan or infinite", lowest >= 0 ? highest : lowest));
 }
 
 // How many weights of each row are above zero: at least one, and without replacement one for each sample.
