@@ -23,6 +23,7 @@ constexpr int64_t kThin = 3, kThinSize = 2048;      // with more elements of the
 constexpr int64_t kNarrow = 12, kNarrowDepth = 12;  // with k of at least kNarrowDepth times as much
 constexpr int64_t kStreamBytes = 256 << 10;         // of the big operand, in a chunk of a thin product
 constexpr int64_t kDotBlock = 512;
+constexpr int64_t kCopied = 256;  // elements of B
 constexpr int64_t kParallelWork =
     1 << 23;  // multiplications of a product of a batch that is done in parallel
 
@@ -160,17 +161,34 @@ void run(const Gemm<T>& g) {
   run_tiles(g, plan);
 }
 
+// B of few elements whose rows are not contiguous is copied for each product of a batch.
+template <class T>
+bool is_copied(const Gemm<T>& g) {
+  return g.b.column != 1 && g.n <= kCopied && g.k <= kCopied && g.n * g.k <= kCopied;
+}
+template <class T>
+Gemm<T> with_copied(Gemm<T> g) {
+  g.b = {g.b.data, g.n, 1};
+  return g;
+}
+
 // Small products of a batch, each by one call of the kernel.
 template <class T>
 void run_blocks(const Gemm<T>& first, const Plan<T>& plan, std::span<const BatchOffsets> offsets,
                 int64_t grain) {
-  const GemmBlock<T> block = one_block(first, plan);
+  const bool copies = is_copied(first);
+  const GemmBlock<T> block = one_block(copies ? with_copied(first) : first, plan);
   parallel_range(static_cast<int64_t>(offsets.size()), grain, [&](int64_t begin, int64_t end) {
     GemmBlock<T> x = block;
+    T copy[kCopied];
     for (int64_t i = begin; i < end; ++i) {
       const BatchOffsets& at = offsets[static_cast<size_t>(i)];
+      const T* const b = first.b.data + at.b;
+      for (int64_t j = 0; copies && j < first.n; ++j)
+        for (int64_t l = 0; l < first.k; ++l)
+          copy[l * first.n + j] = b[l * first.b.row + j * first.b.column];
       x.a = block.a + at.a;
-      x.b = block.b + at.b;
+      x.b = copies ? copy : b;
       x.c = block.c + at.c;
       plan.kernel.block(x);
     }
@@ -207,7 +225,10 @@ void run_batch(const Gemm<T>& first, std::span<const BatchOffsets> offsets) {
   }
   const int64_t grain = std::max<int64_t>(1, static_cast<int64_t>(kTileWork / std::max(work, 1.0)));
   if constexpr (kGroup<T> == 1)
-    if (plan && is_one_block(first, *plan)) return run_blocks(first, *plan, offsets, grain);
+    if (plan) {
+      const Plan<T> in_place = is_copied(first) ? Plan<T>(with_copied(first)) : *plan;
+      if (is_one_block(first, in_place)) return run_blocks(first, in_place, offsets, grain);
+    }
   const int64_t chunks = count_chunks(count, grain);
   const ScratchRoom room(measure_chunk(chunks, [&] { one(0); }), chunks);
   parallel_range(count, grain, [&](int64_t begin, int64_t end) {

@@ -117,8 +117,17 @@ Tensor Lerp::chain(const Point& p, int i, const Tensor& t) {
   return i == 1 ? t * p.in(2) : t * (p.in(1) - p.in(0));
 }
 
+namespace {
+
+// A number of a graph may be another one in its next run.
+bool is_one(Scalar x) { return !x.is_symbolic() && x == Scalar(1); }
+
+}  // namespace
+
 Tensor Addcmul::chain(const Point& p, int i, const Tensor& t) {
-  return i == 0 ? t : t * (p.in(3 - i) * p.attrs<Attrs>().value);
+  if (i == 0) return t;
+  const Scalar value = p.attrs<Attrs>().value;
+  return is_one(value) ? t * p.in(3 - i) : t * (p.in(3 - i) * value);
 }
 
 Tensor Addcdiv::chain(const Point& p, int i, const Tensor& t) {

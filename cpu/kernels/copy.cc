@@ -192,8 +192,11 @@ void convert_runs(const Axes& axes, const TensorImpl& from, TensorImpl& to) {
   const char* source = static_cast<const char*>(from.data());
   char* target = static_cast<char*>(to.data());
   const Axis last = axes.last();
-  const bool in_place = from.dtype() == dtype_of<T>() && last.from == 1;
+  const bool in_place = from.dtype() == dtype_of<T>() && last.from == 1,
+             to_place = to.dtype() == dtype_of<T>() && last.to == 1;
   for_runs(axes, kGrain, [&](int64_t to_offset, int64_t from_offset, int64_t count) {
+    if (to_place)
+      return load(source + from_offset * from_item, last.from, count, reinterpret_cast<T*>(target) + to_offset);
     T tile[kTile];
     for (int64_t at = 0; at < count; at += kTile) {
       const int64_t n = std::min(kTile, count - at);

@@ -23,18 +23,37 @@ template <class T, class F>
 
 // Interleaved products in double: wide enough that partial products of floats neither overflow nor
 // vanish early.
-template <class T>
-double product(const T* x, int64_t n) {
-  constexpr int kLanes = 32;
-  double p[kLanes];
-  for (double& v : p) v = 1;
+inline double product_of_lanes(Vec<double> x) {
+  return fold_lanes<Vec<double>::size / 2>(x, [](Vec<double> a, Vec<double> b) { return a * b; }).v[0];
+}
+double product(const double* x, int64_t n) {
+  Chains<double> chains(1);
+  for (int64_t i = 0; i < n; i += Vec<double>::size) {
+    const int64_t count = n - i;
+    chains.acc[i / Vec<double>::size % 4] *=
+        count < Vec<double>::size ? load_part(x + i, count, 1.0) : Vec<double>::load(x + i);
+  }
+  const Vec<double>* acc = chains.acc;
+  return product_of_lanes((acc[0] * acc[1]) * (acc[2] * acc[3]));
+}
+double product(const float* x, int64_t n) {
+  constexpr int64_t size = Vec<float>::size;
+  constexpr int kChains = 4;
+  WidePair p[kChains];
+  for (WidePair& chain : p) chain = {Vec<double>(1.0), Vec<double>(1.0)};
+  const auto multiply = [](WidePair& by, Vec<float> v) __attribute__((always_inline)) {
+    const WidePair wide = widen(v);
+    by.low *= wide.low;
+    by.high *= wide.high;
+  };
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (int k = 0; k < kLanes; ++k) p[k] *= static_cast<double>(x[i + k]);
-  for (int k = 0; i + k < n; ++k) p[k] *= static_cast<double>(x[i + k]);
-  for (int half = kLanes / 2; half > 0; half /= 2)
-    for (int k = 0; k < half; ++k) p[k] *= p[k + half];
-  return p[0];
+  for (; i + kChains * size <= n; i += kChains * size)
+#pragma GCC unroll 4
+    for (int c = 0; c < kChains; ++c) multiply(p[c], Vec<float>::load(x + i + c * size));
+  for (; i < n; i += size) multiply(p[0], load_part(x + i, n - i < size ? n - i : size, 1.0f));
+  const Vec<double> low = (p[0].low * p[1].low) * (p[2].low * p[3].low),
+                    high = (p[0].high * p[1].high) * (p[2].high * p[3].high);
+  return product_of_lanes(low * high);
 }
 
 // The first place of `value`, or of a NaN when that is what it is.
@@ -165,13 +184,15 @@ struct Pieces {
   }
 };
 
+// Columns of a block: long lines are read, and the running sums stay in the first-level cache.
+constexpr int64_t kSumColumns = 1024;
+
 // Eight rows are added pairwise before they meet the running sums of a block of columns, and every kRows rows
 // these go into double.
 template <class T>
 void sum_block(const T* x, int64_t rows, int64_t stride, int64_t columns, double* out) {
   constexpr int64_t kRows = 128;
-  constexpr int kColumns = 256;
-  T acc[kColumns];
+  T acc[kSumColumns];
   for (int64_t first = 0; first < rows; first += kRows) {
     const int64_t last = rows - first < kRows ? rows : first + kRows;
     for (int64_t j = 0; j < columns; ++j) acc[j] = 0;
@@ -190,8 +211,8 @@ void sum_block(const T* x, int64_t rows, int64_t stride, int64_t columns, double
 
 template <class T>
 void sum_columns(const T* x, int64_t rows, int64_t stride, int64_t columns, double* out) {
-  for (int64_t j = 0; j < columns; j += 256)
-    sum_block(x + j, rows, stride, columns - j < 256 ? columns - j : 256, out + j);
+  for (int64_t j = 0; j < columns; j += kSumColumns)
+    sum_block(x + j, rows, stride, columns - j < kSumColumns ? columns - j : kSumColumns, out + j);
 }
 
 }  // namespace

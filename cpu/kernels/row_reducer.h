@@ -127,23 +127,38 @@ class RowReducer {
     reduce_table<T>().reduce_columns(x, n, stride, count, kind_, p_, found);
   }
 
-  // A row that lies in place in runs of whole pieces need not be copied for what can be found piece by piece.
+  // A row that lies in place in long runs need not be copied for what can be found piece by piece.
   bool comes_in_pieces() const {
     if constexpr (std::is_same_v<T, int64_t>) return false;
     const Layout& along = rows_.along();
     const int last = along.rank - 1;
     return (kind_ == Reduction::sum || kind_ == Reduction::max || kind_ == Reduction::min) && last > 0 &&
-           rows_.template lies_in_runs<T>() && along.size[last] % kPieceLanes == 0 && along.size[last] >= 512;
+           rows_.template lies_in_runs<T>() && along.size[last] >= 4 * kPieceLanes;
   }
   void pieces(int64_t row, int64_t begin, int64_t end, Partial<V>* found) const {
     if constexpr (!std::is_same_v<T, int64_t>) {
-      T lanes[kPieceLanes];
+      T lanes[kPieceLanes], joint[kPieceLanes];  // the end of a run and the beginning of the next one
+      int64_t joined = 0;
       const ReduceTable<T>& table = reduce_table<T>();
       const T* const base = rows_.template first<T>(row);
+      const auto join = [&](const T* x, int64_t n) {
+        std::copy_n(x, n, joint + joined);
+        joined += n;
+      };
       table.begin_pieces(kind_, lanes);
       rows_.along().for_runs(begin, end, [&](int64_t offset, int64_t, int64_t n, int64_t) {
-        table.add_piece(base + offset, n, kind_, lanes);
+        const T* const x = base + offset;
+        const int64_t first = joined > 0 ? std::min(n, kPieceLanes - joined) : 0;
+        join(x, first);
+        if (joined == kPieceLanes) {
+          table.add_piece(joint, kPieceLanes, kind_, lanes);
+          joined = 0;
+        }
+        const int64_t rest = (n - first) % kPieceLanes;
+        table.add_piece(x + first, n - first - rest, kind_, lanes);
+        join(x + n - rest, rest);
       });
+      table.add_piece(joint, joined, kind_, lanes);
       table.end_pieces(lanes, kind_, found);
       found->count = end - begin;
     }
