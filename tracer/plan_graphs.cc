@@ -172,9 +172,9 @@ void Plan::Run::fill_slots(size_t number) {
 void Plan::Run::finish(size_t number) {
   const Segment& segment = plan.segments_.list[number];
   const Recordings& all_recorded = *frame->recordings;
+  for (int32_t r : segment.replaced) frame->drop(r);
   for (int32_t m : segment.memory) {
     const auto r = static_cast<size_t>(m);
-    frame->foreign[r].reset();
     put_memory(r, all_recorded);
     frame->at[r] = frame->own[r].get();
     if (!all_recorded.is_copied[r]) continue;
@@ -183,7 +183,6 @@ void Plan::Run::finish(size_t number) {
   }
   for (uint32_t i : segment.views) {
     const Step& s = plan.steps_[i];
-    frame->foreign[static_cast<size_t>(registers(s)[s.operands])].reset();
     step(s, attrs_of(s.attrs));
   }
   for (int32_t r : segment.dead) frame->drop(r);
