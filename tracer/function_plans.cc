@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "engine/runner.h"
+#include "ir/passes/late_reads.h"
 #include "ir/passes/lifetimes.h"
 #include "ir/passes/pipeline.h"
 #include "rewrites/rewrites.h"
@@ -35,13 +36,15 @@ ir::Graph optimised(const ir::Graph& graph, std::span<const ir::OutsideWrite> wr
   input.executor = &executor_for(graph);
   const ir::PassSet off = passes_off();
   std::string settings =
-      fmt::format("executor: {}\npasses off: {}\nwrites:", input.executor->name(), off.to_string());
+      fmt::format("executor: {}{}\npasses off: {}\nwrites:", input.executor->name(),
+                  input.executor->records_launches() ? ", which records launches" : "", off.to_string());
   for (const ir::OutsideWrite& w : writes) settings += fmt::format(" {}:{}", w.input, w.output);
   settings += "\ngiven:";
   for (int32_t i : given) settings += fmt::format(" {}", i);
   return plan_cache::find_or_make(graph, settings, [&] {
     ir::Graph made = graph.copy();
     ir::run_passes(made, {.input = input, .off = off});
+    if (input.executor->records_launches()) ir::late_reads(made);
     return made;
   });
 }

@@ -8,10 +8,8 @@
 #include "tracer/plan_graphs.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "ops/shape_ops.h"
-#include "tracer/host_node.h"
 
 namespace retrograd {
 namespace {
@@ -76,6 +74,7 @@ bool Plan::Run::start(size_t number) {
     r.graph->start();
     ++all_recorded.stats.graph_launches;
   } catch (const std::exception& e) {
+    r = {};
     r.is_given_up = true;
     ++all_recorded.stats.given_up;
     std::lock_guard lock(plan.stats_mutex_);
@@ -86,8 +85,8 @@ bool Plan::Run::start(size_t number) {
   return true;
 }
 
-// Whether one lies elsewhere than before, after a value that moves has got its slot. What the run has computed has memory of its own, which
-// does not move from run to run; memory that is written to is not copied.
+// Whether one lies elsewhere than before, after a value that keeps moving has got its slot: a batch does, a parameter is put elsewhere once. What
+// the run has computed has memory of its own, which does not move from run to run; memory that is written to is not copied.
 bool Plan::Run::look_at_reads(size_t number) {
   const Segment& segment = plan.segments_.list[number];
   bool has_moved = false;
@@ -99,9 +98,10 @@ bool Plan::Run::look_at_reads(size_t number) {
         x && std::ranges::equal(seen.strides, std::span(x->strides(), static_cast<size_t>(x->rank())));
     if (!x || (seen.slot ? lies_alike : seen.data == x->data() && lies_alike)) continue;
     has_moved = true;
-    const bool may_be_copied = seen.data && lies_alike && frame->foreign[r] && !segment.reads[i].is_written;
+    if (seen.data) ++seen.moves;
+    const bool may_be_copied = lies_alike && frame->foreign[r] && !segment.reads[i].is_written;
     seen.slot.reset();
-    if (may_be_copied && is_dense(*x)) {
+    if (seen.moves >= Recordings::kMovesToCopy && may_be_copied && is_dense(*x)) {
       seen.slot = TensorImpl::make();
       seen.slot->alias(*x);
       seen.slot->set_storage(memory_for(x->type()));
@@ -172,10 +172,10 @@ void Plan::Run::fill_slots(size_t number) {
 void Plan::Run::finish(size_t number) {
   const Segment& segment = plan.segments_.list[number];
   const Recordings& all_recorded = *frame->recordings;
+  for (int32_t r : segment.replaced) frame->drop(r);
   for (int32_t m : segment.memory) {
     const auto r = static_cast<size_t>(m);
-    frame->foreign[r].reset();
-    frame->own[r]->set_storage(all_recorded.memory[r]);
+    put_memory(r, all_recorded);
     frame->at[r] = frame->own[r].get();
     if (!all_recorded.is_copied[r]) continue;
     frame->set_foreign(m, copy_of(frame->at[r]).take());
@@ -183,7 +183,6 @@ void Plan::Run::finish(size_t number) {
   }
   for (uint32_t i : segment.views) {
     const Step& s = plan.steps_[i];
-    frame->foreign[static_cast<size_t>(registers(s)[s.operands])].reset();
     step(s, attrs_of(s.attrs));
   }
   for (int32_t r : segment.dead) frame->drop(r);

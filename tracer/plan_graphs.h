@@ -4,7 +4,7 @@
 //   arena     kept by the frame
 //   memory    of values that others may see: kept per register. Where somebody still holds what an earlier run gave, new memory is taken, and
 //             from then on a copy is given in its place.
-//   reads     values from outside: found at the address of the recording, or, once one has moved, copied into a slot of its own
+//   reads     values from outside: found at the address of the recording, or, where one has moved twice, copied into a slot of its own
 //   numbers   the attributes that change from run to run, as they were recorded
 // Where an address is another one after all, the segment is recorded again; after kMostMoves times in a row it is given up.
 #pragma once
@@ -20,11 +20,13 @@ struct Plan::RecordedLaunch {
 };
 
 struct Plan::Recordings {
-  static constexpr int kMostMoves = 4;
+  static constexpr int kMostMoves = 4;  // of a segment, in a row
+  static constexpr int kMovesToCopy = 2;
 
   /// A value from outside.
   struct Seen {
     const void* data = nullptr;  // null: not seen yet
+    int moves = 0;
     std::vector<int64_t> strides;
     RefPtr<TensorImpl>
         slot;  // what the graph reads in its place, laid out alike; null: it is read where it is

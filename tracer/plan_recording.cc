@@ -46,9 +46,17 @@ struct Plan::Run::SlotsInPlace {
   const std::vector<TensorImpl*> before;
 };
 
+// A register may have been a view's before.
+void Plan::Run::put_memory(size_t r, const Recordings& recordings) {
+  TensorImpl& own = *frame->own[r];
+  own.set_storage(recordings.memory[r]);
+  own.set_storage_offset(0);
+  contiguous_strides(own.shape(), own.mutable_strides());
+}
+
 void Plan::Run::give_memory(size_t r) {
   if (recording)
-    frame->own[r]->set_storage(recording->memory[r]);
+    put_memory(r, *recording);
   else
     plan.executor_.allocate(*frame->own[r]);
 }

@@ -200,6 +200,7 @@ struct Plan::Run {
   void finish(size_t number);
   RefPtr<Storage> memory_for(const TensorType& type) const;
   Tensor copy_of(TensorImpl* x);
+  void put_memory(size_t r, const Recordings& recordings);
   void give_memory(size_t r);
   void count_launches() const;
   void hook(const Step& s);

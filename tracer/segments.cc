@@ -63,7 +63,7 @@ class Finder {
   void make(int32_t r, bool has_memory) {
     if (is_fixed(r)) return;
     registers_[r] = {true, true};
-    std::erase(segment_.drops, r);
+    if (std::erase(segment_.drops, r)) segment_.replaced.push_back(r);
     if (has_memory && std::ranges::find(segment_.memory, r) == segment_.memory.end())
       segment_.memory.push_back(r);
   }

@@ -47,8 +47,9 @@ struct Segment {
   std::vector<int32_t> memory;  // registers whose own cells it gives memory
   std::vector<uint32_t>
       views;  // steps: views that are used behind the segment, and those that they are views of
-  std::vector<int32_t> dead;   // of `memory` and of the results of `views`: not used behind it
-  std::vector<int32_t> drops;  // of `reads`: used here for the last time, and not made anew
+  std::vector<int32_t> dead;      // of `memory` and of the results of `views`: not used behind it
+  std::vector<int32_t> drops;     // of `reads`: used here for the last time
+  std::vector<int32_t> replaced;  // the same, of registers that belong to values of the segment from then on
 };
 
 struct Cut {

@@ -159,6 +159,9 @@ end
 start graph 0
 )");
   CHECK(step.run() == "start graph 0\n");
+  // A value that moves is read where it lies at first, from its second move on in a slot.
+  step.replace_input({rg::kFloat32, {}, {3, 4}});
+  CHECK(step.run().find("clone") == std::string::npos);
   step.replace_input({rg::kFloat32, {}, {3, 4}});
   CHECK(step.run() == R"(allocate f32[3,4]
 launch clone#0 f32[12]
@@ -187,8 +190,8 @@ start graph 0
   CHECK(stats.segments == 1);
   CHECK(stats.launches == 11);
   CHECK(stats.recordings == 1);
-  CHECK(stats.graph_launches == 6);
-  CHECK(stats.updates == 1 + 2);
+  CHECK(stats.graph_launches == 7);
+  CHECK(stats.updates == 1 + 2 * 2);
   CHECK(stats.copies == 2);
   CHECK(stats.given_up == 0);
 }

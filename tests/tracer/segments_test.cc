@@ -116,6 +116,13 @@ TEST_CASE("a register that is taken again belongs to the new value") {
   CHECK(segment.memory == Registers{20, 10});
   CHECK(segment.dead.empty());
   CHECK(segment.drops.empty());
+  CHECK(segment.replaced == Registers{10});
+}
+
+TEST_CASE("what was read is let go, too, where a value came in its place that nobody uses") {
+  const Segments s = segments_of({{launch, {10}, {0}, {10}}, {view, {0}, {10}, {10}}, {launch, {0}, {1}}});
+  CHECK(s.list.at(0).replaced == Registers{10});
+  CHECK(s.list.at(0).views.empty());
 }
 
 TEST_CASE("views that are used behind the segment are made again, with what they are views of") {
