@@ -15,6 +15,7 @@
 // directly before it whose value only it uses is folded into it: it reads the saved cell where it is.
 // What a recorded function writes to memory from outside is computed there, when nothing reads the old value any more (**written input**).
 // A fused step is a group of nodes (ir/passes/fuse.h): values inside it have no register.
+// What unpack hooks bring from elsewhere is begun some steps before they are called (tracer/prefetch.h).
 // Numbers in attributes that are symbols are filled in at each run, in copies that belong to the frame.
 // The plan of a whole step whose executor records launches runs as graphs of launches (tracer/segments.h, tracer/plan_graphs.h). Its frames keep
 // the arena, whatever it wastes, and results do not take over the memory of operands: all lies where it lay in the run before.

@@ -73,6 +73,10 @@ constexpr Scope kScopes[] = {
     {"save_as_int8", [](Arguments&, const Call& call) { with_pair(rg::save_as_int8(), call); }},
     {"save_on_cpu",
      [](Arguments& a, const Call& call) { with_pair(rg::save_on_cpu(false, a.pool()), call); }},
+    {"save_on_cpu, pinned",
+     [](Arguments& a, const Call& call) {
+       with_pair(rg::save_on_cpu(true, a.pool(), {.nodes = 3, .room_bytes = 1000}), call);
+     }},
     {"save_to_file",
      [](Arguments&, const Call& call) {
        const char* folder = std::getenv("TEST_TMPDIR");

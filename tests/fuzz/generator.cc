@@ -121,7 +121,7 @@ void Generator::add_in_place() {
 }
 
 Words Generator::pair_words() {
-  static constexpr std::array<std::string_view, 4> kPairs = {"scaling", "half", "traceable_pair", "scaling"};
+  static constexpr std::array<std::string_view, 4> kPairs = {"scaling", "half", "traceable_pair", "offload"};
   return {features_.failures && random_.chance(0.1) ? "failing" : random_.pick(kPairs)};
 }
 

@@ -125,6 +125,8 @@ rg::RefPtr<rg::SavedTensorHooks> Machine::make_pair(const Step& step) {
           log_pack("unpack", p.first);
           return p.first.to(p.second);
         });
+  if (step.has("offload"))
+    return rg::save_on_cpu(true, {}, {.nodes = step.id % 5, .room_bytes = step.id % 3 ? 1 << 20 : 0});
   const bool fails = step.has("failing");
   return rg::saved_tensor_hooks(
       [log_pack, scale](const Tensor& t) {
