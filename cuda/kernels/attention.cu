@@ -50,9 +50,10 @@ __device__ void weigh(C* scores, RowSums<C, T>& rows) {
   rows.sum[row] = sum;
 }
 
-// Blocks: tiles of queries and matrices; parts of the value's columns.
+// Blocks: tiles of queries and matrices; parts of the value's columns. Two of them on a multiprocessor: while one
+// weighs, the other multiplies.
 template <class C>
-__global__ void __launch_bounds__(kThreads, kLeastBlocks) forward_kernel(const Attention<C> a) {
+__global__ void __launch_bounds__(kThreads, 2) forward_kernel(const Attention<C> a) {
   using T = AttentionTiles<C>;
   __shared__ T tiles;
   __shared__ C weights[T::kTile * T::kStep];

@@ -15,7 +15,7 @@ namespace retrograd::cuda::RG_TARGET {
 namespace {
 
 template <class C>
-using Number = scalar::Lane<C>;
+using Lane = scalar::Lane<C>;
 
 // The uniforms of a block.
 template <class C>
@@ -42,8 +42,8 @@ __device__ void normals(const RandomCall& call, int64_t block, C (&z)[kPack<C>])
       u = (static_cast<float>(w[k]) + 1.0f) * 0x1p-32f;
       turn = uniform_from_bits(w[k + 1]);
     }
-    const Number<C> angle = turn * static_cast<C>(2 * scalar::kPi),
-                    radius = scalar::sqrt(scalar::log(Number<C>(u)) * -2);
+    const Lane<C> angle = turn * static_cast<C>(2 * scalar::kPi),
+                  radius = scalar::sqrt(scalar::log(Lane<C>(u)) * -2);
     z[k] = (radius * scalar::cos(angle)).v;
     z[k + 1] = (radius * scalar::sin(angle)).v;
   }
@@ -54,7 +54,7 @@ template <class C>
 RG_HD C shortened(C u, Element element) {
   if (element != Element::f16 && element != Element::bf16) return u;
   const C bits = element == Element::f16 ? C(0x1p11) : C(0x1p8);
-  return scalar::floor(Number<C>(u * bits)).v / bits;
+  return scalar::floor(Lane<C>(u * bits)).v / bits;
 }
 
 // What rounding to the element type makes of v.
@@ -64,6 +64,29 @@ RG_HD C rounded(C v, Element element) {
   if (element == Element::bf16) return converted<C>(converted<BFloat16>(v));
   return v;
 }
+
+// What numbers are drawn with: those of the call for all elements, or those that tensors give to each.
+template <class C>
+struct Numbers {
+  C a, b;
+
+  explicit Numbers(const RandomCall& call) : a(static_cast<C>(call.a)), b(static_cast<C>(call.b)) {}
+  __device__ void read(int64_t, C (&as)[kPack<C>], C (&bs)[kPack<C>]) const {
+    for (int k = 0; k < kPack<C>; ++k) as[k] = a, bs[k] = b;
+  }
+};
+template <class C>
+struct Parameters {
+  Numbers<C> numbers;
+  StridedRows<C> as, bs;
+
+  explicit Parameters(const RandomCall& call) : numbers(call), as(call.a_side), bs(call.b_side) {}
+  __device__ void read(int64_t i, C (&a)[kPack<C>], C (&b)[kPack<C>]) const {
+    numbers.read(i, a, b);
+    if (as.exists()) as.row(0).read(i, a);
+    if (bs.exists()) bs.row(0).read(i, b);
+  }
+};
 
 // The values of a block, from the parameters of each element.
 template <Distribution kind, class C, int N>
@@ -75,22 +98,13 @@ __device__ void draw(const RandomCall& call, int64_t block, const C (&a)[N], con
   const Element element = call.out.element;
   for (int k = 0; k < N; ++k) {
     if constexpr (kind == Distribution::normal) v[k] = a[k] + b[k] * v[k];
-    if constexpr (kind == Distribution::exponential) v[k] = -scalar::log1p(Number<C>(-v[k])).v / a[k];
+    if constexpr (kind == Distribution::exponential) v[k] = -scalar::log1p(Lane<C>(-v[k])).v / a[k];
     if constexpr (kind == Distribution::bernoulli) v[k] = v[k] < a[k] ? 1 : 0;
     if constexpr (kind == Distribution::uniform) {
       v[k] = a[k] + (b[k] - a[k]) * shortened(v[k], element);
       if (!(rounded(v[k], element) < b[k])) v[k] = a[k];  // what rounding has made b
     }
   }
-}
-
-// What numbers the tensor gives to a pack, or the number.
-template <class C>
-__device__ void read_parameter(const StridedRows<C>& side, double number, int64_t i, C (&v)[kPack<C>]) {
-  if (side.exists())
-    side.row(0).read(i, v);
-  else
-    for (int k = 0; k < kPack<C>; ++k) v[k] = static_cast<C>(number);
 }
 
 // Those that a tensor gives.
@@ -104,22 +118,18 @@ __device__ void check_parameters(const RandomCall& call, const C (&a)[N], const 
   }
 }
 
-template <Distribution kind, class Rows>
+template <Distribution kind, class Rows, class Of>
 __global__ void __launch_bounds__(kThreads, kLeastBlocks)
-    draw_kernel(const Rows out, const StridedRows<typename Rows::C> as,
-                const StridedRows<typename Rows::C> bs, const RandomCall call, const int64_t n) {
+    draw_kernel(const Rows out, const Of parameters, const RandomCall call, const int64_t n) {
   using C = typename Rows::C;
   constexpr int N = Rows::N;
-  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
-  for (int64_t block = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; block * N < n;
-       block += step) {
-    C a[N], b[N], v[N];
-    read_parameter(as, call.a, block * N, a);
-    read_parameter(bs, call.b, block * N, b);
-    check_parameters<kind>(call, a, b);
-    draw<kind>(call, block, a, b, v);
-    out.row(0).write(block * N, v);
-  }
+  const int64_t block = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (block * N >= n) return;
+  C a[N], b[N], v[N];
+  parameters.read(block * N, a, b);
+  check_parameters<kind>(call, a, b);
+  draw<kind>(call, block, a, b, v);
+  out.row(0).write(block * N, v);
 }
 
 __global__ void __launch_bounds__(kThreads, kLeastBlocks)
@@ -172,28 +182,41 @@ Shape3 blocks_of(const RandomCall& call, int64_t elements_of_thread) {
   return threads_for((call.out.along.numel + elements_of_thread - 1) / elements_of_thread);
 }
 
-template <Distribution kind, class Rows>
+template <Distribution kind, template <class> class Of, class Rows>
 void launch_draw_in(const RandomCall& call, StreamHandle stream) {
-  using Numbers = StridedRows<typename Rows::C>;
-  launch(draw_kernel<kind, Rows>, blocks_of(call, Rows::N), stream, Rows(call.out), Numbers(call.a_side),
-         Numbers(call.b_side), call, call.out.along.numel);
+  using Given = Of<typename Rows::C>;
+  launch(draw_kernel<kind, Rows, Given>, blocks_of(call, Rows::N), stream, Rows(call.out), Given(call), call,
+         call.out.along.numel);
+}
+
+// With tensors for parameters the result is taken as strided, too: what they are costs more than where it is.
+template <Distribution kind>
+void launch_draw_from(const RandomCall& call, StreamHandle stream) {
+  if (call.out.element == Element::f64)
+    return launch_draw_in<kind, Parameters, StridedRows<double>>(call, stream);
+  launch_draw_in<kind, Parameters, StridedRows<float>>(call, stream);
 }
 
 template <Distribution kind>
 void launch_draw(const RandomCall& call, StreamHandle stream) {
   with_rows(call.out.element, call.out.is_dense,
-            [&]<class Rows>() { launch_draw_in<kind, Rows>(call, stream); });
+            [&]<class Rows>() { launch_draw_in<kind, Numbers, Rows>(call, stream); });
+}
+
+void launch_normal(const RandomCall& call, StreamHandle stream) {
+  if (call.a_side.data || call.b_side.data) return launch_draw_from<Distribution::normal>(call, stream);
+  launch_draw<Distribution::normal>(call, stream);
 }
 
 // In double for every dtype, from the double stream: else the tail would end at 24 bits.
 void launch_exponential(const RandomCall& call, StreamHandle stream) {
-  launch_draw_in<Distribution::exponential, StridedRows<double>>(call, stream);
+  launch_draw_in<Distribution::exponential, Numbers, StridedRows<double>>(call, stream);
 }
 
 // A chance that is a number is compared with the float stream for every dtype.
 void launch_bernoulli(const RandomCall& call, StreamHandle stream) {
-  if (call.a_side.data) return launch_draw<Distribution::bernoulli>(call, stream);
-  launch_draw_in<Distribution::bernoulli, StridedRows<float>>(call, stream);
+  if (call.a_side.data) return launch_draw_from<Distribution::bernoulli>(call, stream);
+  launch_draw_in<Distribution::bernoulli, Numbers, StridedRows<float>>(call, stream);
 }
 
 void launch_integers(const RandomCall& call, StreamHandle stream) {
@@ -212,7 +235,7 @@ void launch_dropout(const RandomCall& call, StreamHandle stream) {
 
 const RandomLaunchers& random_launchers() {
   using enum Distribution;
-  static constexpr RandomLaunchers all{{launch_draw<uniform>, launch_draw<normal>, launch_exponential,
+  static constexpr RandomLaunchers all{{launch_draw<uniform>, launch_normal, launch_exponential,
                                         launch_bernoulli, launch_integers, launch_dropout}};
   return all;
 }

@@ -44,11 +44,15 @@ void launch_reduce(const ReduceCall& call, StreamHandle stream) {
     launch(merge_kernel<kind, typename Accumulated<C>::Type>, threads_for(call.rows.numel), stream, call);
 }
 
+constexpr bool is_of_integers(Reduction kind) {
+  using enum Reduction;
+  return kind == sum || kind == prod || kind == max || kind == min || kind == nonzero;
+}
+
 template <Reduction kind>
 constexpr ReduceRow row_of() {
   ReduceRow row{launch_reduce<kind, float>, launch_reduce<kind, double>, nullptr};
-  if constexpr (kind != Reduction::moments && kind != Reduction::logsumexp && kind != Reduction::power_sum)
-    row.i64 = launch_reduce<kind, int64_t>;
+  if constexpr (is_of_integers(kind)) row.i64 = launch_reduce<kind, int64_t>;
   return row;
 }
 

@@ -12,13 +12,18 @@
 namespace retrograd::cuda::RG_TARGET {
 namespace {
 
+__device__ double uniform_of(const SamplingCall& call, int64_t i) {
+  const auto pair = uniform_double_block(call.seed, call.offset, static_cast<uint64_t>(i) / 2);
+  return i % 2 ? pair[1] : pair[0];
+}
+
 __global__ void __launch_bounds__(kThreads, kLeastBlocks)
     find_kernel(const SamplingCall call, const Divider of_row) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= call.rows * call.samples) return;
   const int64_t start = of_row(i) * call.length;
   const double* const sums = call.sums + start;
-  const double at = uniform_double(call.seed, call.offset, static_cast<uint64_t>(i)) * sums[call.length - 1];
+  const double at = uniform_of(call, i) * sums[call.length - 1];
   int64_t low = 0, high = call.length;
   while (low < high) {
     const int64_t middle = (low + high) / 2;
@@ -37,7 +42,7 @@ __global__ void __launch_bounds__(kThreads, kLeastBlocks) arrive_kernel(const Sa
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= call.rows * call.length) return;
   const double weight = call.weights[i];
-  const double u = uniform_double(call.seed, call.offset, static_cast<uint64_t>(i));
+  const double u = uniform_of(call, i);
   call.times[i] = weight == 0 ? scalar::kInfinity : -scalar::log1p(scalar::Lane<double>(-u)).v / weight;
 }
 

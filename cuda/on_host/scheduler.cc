@@ -240,6 +240,19 @@ ON_HOST_QUIET void run_grid(Block& b, const Launch& at) {
   }
 }
 
+// What a device would refuse: cudaErrorInvalidConfiguration.
+void check_launch(const Launch& at) {
+  constexpr uint64_t kMostBlocks = (uint64_t{1} << 31) - 1, kMostAcross = 65535;
+  constexpr size_t kMostShared = 48 << 10;  // of what is asked for without an attribute of the kernel
+  const uint64_t threads = uint64_t{at.block.x} * at.block.y * at.block.z;
+  if (threads == 0 || threads > 1024) throw std::invalid_argument("a block has 1 to 1024 threads");
+  if (uint64_t{at.grid.x} * at.grid.y * at.grid.z == 0)
+    throw std::invalid_argument("a grid has at least one block");
+  if (at.grid.x > kMostBlocks || at.grid.y > kMostAcross || at.grid.z > kMostAcross)
+    throw std::invalid_argument("a grid has at most 2^31 - 1, 65535 and 65535 blocks");
+  if (at.shared > kMostShared) throw std::invalid_argument("a block has at most 48 KiB of shared memory");
+}
+
 }  // namespace
 
 const Thread& thread() { return *self; }
@@ -253,6 +266,7 @@ void keep_launches(const void* stream, std::function<void(std::function<void()>)
 }
 
 ON_HOST_QUIET void launch(const Launch& at, std::function<void()> kernel) {
+  check_launch(at);
   if (keep && at.stream == kept_stream) return keep([at, kernel] { launch(at, kernel); });
   std::lock_guard lock(one_launch);
   Quiet quiet;
@@ -261,7 +275,6 @@ ON_HOST_QUIET void launch(const Launch& at, std::function<void()> kernel) {
   b.grid = at.grid;
   b.kernel = std::move(kernel);
   b.total = at.block.x * at.block.y * at.block.z;
-  if (b.total - 1 >= 1024) throw std::invalid_argument("a block has 1 to 1024 threads");
   b.order.resize(b.total);
   block = &b;
 #if defined(__SANITIZE_THREAD__)

@@ -103,6 +103,25 @@ TEST_CASE("blocks have up to 1024 threads") {
   CHECK_THROWS_AS(on_host::launch({1, 0}, [] {}), std::invalid_argument);
 }
 
+TEST_CASE("a grid and its shared memory are what a device takes") {
+  CHECK_THROWS_AS(on_host::launch({0, 32}, [] {}), std::invalid_argument);
+  CHECK_THROWS_AS(on_host::launch({dim3(1, 0), 32}, [] {}), std::invalid_argument);
+  CHECK_THROWS_AS(on_host::launch({dim3(1, 65536), 32}, [] {}), std::invalid_argument);
+  CHECK_THROWS_AS(on_host::launch({1, 32, (48 << 10) + 1}, [] {}), std::invalid_argument);
+  on_host::launch({1, 32, 48 << 10}, [] {});
+}
+
+TEST_CASE("a gate is open while a kernel runs") {
+  struct : on_host::Gate {
+    int opened = 0, closed = 0;
+    void open() override { ++opened; }
+    void close() override { ++closed; }
+  } static gate;
+  on_host::set_gate(gate);
+  on_host::launch({1, 1}, [] { CHECK(gate.opened == gate.closed + 1); });
+  CHECK(gate.closed == 1);
+}
+
 TEST_CASE("threads and blocks are numbered in three dims") {
   std::vector<int> seen(2 * 3 * 4 * 5);
   on_host::launch({dim3(2, 3), dim3(4, 5)},

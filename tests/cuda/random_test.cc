@@ -1,6 +1,7 @@
 // Draws on a device: the CPU's numbers for the same place in the random stream, in any dtype and layout.
 #include "cuda/on_host/scheduler.h"
 #include "ops/dropout.h"
+#include "ops/sampling.h"
 #include "tests/cuda/against_cpu.h"
 #include "tests/errors.h"
 
@@ -103,4 +104,33 @@ TEST_CASE("draws: public functions on the device") {
     return x;
   });
   both([](Device d) { return rand_like(zeros({3}, {kFloat32, d})); });
+}
+
+TEST_CASE("multinomial: the CPU's places") {
+  device_on_host();
+  for (ScalarType dtype : {kFloat32, kFloat64, kFloat16}) {
+    const Tensor row = tensor({0, 3, 1, 0, 2.5, 0.25, 0}, {dtype}), rows = rand({5, 1000}, {dtype});
+    for (const Tensor& x : {row, rows, rows.transpose(0, 1), rows.narrow(0, 0, 0), row.narrow(0, 1, 1)}) {
+      const int64_t most = x.is_same(row) ? 4 : std::min<int64_t>(x.size(-1), 200);
+      against_cpu<ops::Multinomial>({x}, {50, true, kDraw}, 1, 0);
+      against_cpu<ops::Multinomial>({x}, {most, false, kDraw}, 1, 0);
+      against_cpu<ops::Multinomial>({x}, {1, false, kDraw}, 1, 0);
+    }
+  }
+}
+
+TEST_CASE("multinomial: weights that cannot be drawn by") {
+  device_on_host();
+  const auto text_of = [](std::vector<double> weights, int64_t samples, bool replacement) -> std::string {
+    try {
+      multinomial(tensor(weights).to(kCUDA), samples, replacement);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  CHECK_THAT(text_of({1, -2}, 1, true), Catch::Contains("the weight -2 is negative"));
+  CHECK_THAT(text_of({1, INFINITY}, 1, true), Catch::Contains("the weight inf is negative"));
+  CHECK_THAT(text_of({0, 0}, 1, true), Catch::Contains("sum to zero"));
+  CHECK_THAT(text_of({0, 1, 2}, 3, false), Catch::Contains("3 samples without replacement of 2 weights"));
 }
