@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "cuda/fusion/fusion.h"
 #include "cuda/gpu.h"
 
 namespace retrograd::cuda {
@@ -73,7 +72,6 @@ Graph::~Graph() {
 }
 
 void Graph::begin(size_t part) {
-  finish_compiling();  // a group that is recorded one by one would stay so
   gpu_.begin();
   RG_ASSERT(!recording_ && part <= parts_.size());
   gpu_.health().check(gpu_.driver().begin_capture(stream_.handle()), "recording launches");

@@ -146,18 +146,13 @@ void Arguments::add(const void* bytes, size_t size) {
 
 template <int Sides>
 void Arguments::add_grid(const Placement& p) {
-  using parameters::Divider;
-  parameters::StridedGrid<Sides> grid{};
-  grid.numel = p.group().numel;
-  grid.rank = static_cast<int>(p.size().size());
-  grid.is_wide = grid.numel >= (int64_t{1} << 31);
-  for (int d = 0; d < grid.rank; ++d) {
-    const auto at = static_cast<size_t>(d);
-    grid.size[d] = p.size()[at];
-    if (!grid.is_wide) grid.divider[d] = Divider(static_cast<uint32_t>(grid.size[d]));
+  parameters::StridedGrid<Sides> grid(p.group().numel);
+  for (size_t d = 0; d < p.size().size(); ++d) {
+    int64_t stride[Sides];
     int side = 0;
     for (size_t k = 0; k < p.group().inputs.size(); ++k)
-      if (by_strides(p.variant().inputs[k])) grid.stride[d][side++] = p.stride(k)[at];
+      if (by_strides(p.variant().inputs[k])) stride[side++] = p.stride(k)[d];
+    grid.add(p.size()[d], stride);
   }
   add(&grid, sizeof grid);
 }

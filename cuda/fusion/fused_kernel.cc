@@ -15,6 +15,10 @@ unsigned blocks_for(int64_t threads) {
   return static_cast<unsigned>(std::min<int64_t>((threads + kThreads - 1) / kThreads, 1 << 30));
 }
 
+int64_t bytes_of(const TensorType& type) {
+  return type.shape.numel().raw() * static_cast<int64_t>(element_size(type.dtype));
+}
+
 bool is_dead_after(const Group::Node& node, size_t n) {
   return !node.is_output && node.last_use == static_cast<int>(n);
 }
@@ -35,14 +39,12 @@ void CudaFusedKernel::run(TensorImpl* const* inputs, TensorImpl* const* outputs,
                           std::span<std::byte>) const {
   if (group_.numel == 0) return;
   Placement placement(group_, inputs, outputs);
-  const LoadedKernel* kernel = is_reduced_as_it_lies(placement) ? kernel_for(placement) : nullptr;
-  if (!kernel) {
-    ++run_counts().one_by_one;
-    return run_one_by_one(inputs, outputs, attrs);
-  }
-  ++run_counts().launches;
+  std::shared_ptr<const LoadedKernel> kernel;
+  if (is_reduced_as_it_lies(placement)) kernel = kernel_for(placement);
+  ++(kernel ? run_counts().launches : run_counts().one_by_one);
   gpu_.begin();
   const Gpu::Scope scope(gpu_);
+  if (!kernel) return run_one_by_one(inputs, outputs, attrs);
   launch(*kernel, placement, inputs, outputs, attrs);
 }
 
@@ -54,8 +56,15 @@ bool CudaFusedKernel::is_reduced_as_it_lies(const Placement& placement) const {
   });
 }
 
-// Null while it is compiled, and where it cannot be.
-const LoadedKernel* CudaFusedKernel::kernel_for(Placement& placement) const {
+// Null while it is compiled, and where it cannot be. A launch that is recorded is worth waiting for: it will be started again and again.
+std::shared_ptr<const LoadedKernel> CudaFusedKernel::kernel_for(Placement& placement) const {
+  const std::shared_ptr<const LoadedKernel> kernel = asked_for(placement);
+  if (!kernel) return nullptr;
+  if (KernelStore* kernels = store(); kernels && Recording::of(gpu_)) kernels->wait_for(*kernel);
+  return kernel->is_ready() ? kernel : nullptr;
+}
+
+std::shared_ptr<const LoadedKernel> CudaFusedKernel::asked_for(Placement& placement) const {
   std::lock_guard lock(mutex_);
   const auto find = [&] {
     return std::ranges::find_if(made_, [&](const Made& m) { return m.variant == placement.variant(); });
@@ -72,12 +81,11 @@ const LoadedKernel* CudaFusedKernel::kernel_for(Placement& placement) const {
     made_.push_back({placement.variant(), kernels ? kernels->get(gpu_, source) : nullptr});
     known = made_.end() - 1;
   }
-  return known->kernel && known->kernel->is_ready() ? known->kernel.get() : nullptr;
+  return known->kernel;
 }
 
-void CudaFusedKernel::launch(const LoadedKernel& kernel, const Placement& placement,
-                             TensorImpl* const* inputs, TensorImpl* const* outputs,
-                             const void* const* attrs) const {
+void CudaFusedKernel::launch(const LoadedKernel& kernel, const Placement& placement, TensorImpl* const* inputs,
+                             TensorImpl* const* outputs, const void* const* attrs) const {
   const StreamHandle stream = gpu_.compute().handle();
   const auto start = [&](KernelHandle handle, unsigned blocks, unsigned blocks_y, void* argument) {
     const LaunchShape shape{blocks, blocks_y, kThreads};
@@ -97,23 +105,22 @@ void CudaFusedKernel::launch(const LoadedKernel& kernel, const Placement& placem
     partials.push_back(memory.emplace_back(std::make_unique<Scratch>(bytes, "a fused group"))->data());
   }
   Arguments arguments(placement, inputs, outputs, attrs, partials);
-  start(kernel.kernel(), blocks_for(group_.rows * cut.lanes), static_cast<unsigned>(cut.splits),
-        arguments.data());
+  start(kernel.kernel(), blocks_for(group_.rows * cut.lanes), static_cast<unsigned>(cut.splits), arguments.data());
   for (size_t i = 0; i < partials.size(); ++i)
     start(kernel.merge(i), blocks_for(group_.rows), 1, arguments.reduction(i));
   gpu_.launched("a fused group");
 }
 
-// An output may lie on the memory of an input, which a later node may still read: it is computed elsewhere first.
+// An output may lie on the memory of an input, which a later node may still read: it is computed elsewhere first. Values that only nodes see
+// are in temporary memory, since launches may be recorded.
 void CudaFusedKernel::run_one_by_one(TensorImpl* const* inputs, TensorImpl* const* outputs,
                                      const void* const* attrs) const {
   Executor& executor = cuda_executor(gpu_.index());
-  const Gpu::Scope scope(gpu_);
   std::vector<RefPtr<TensorImpl>> results(group_.nodes.size());
-  std::vector<std::unique_ptr<Scratch>> memory(group_.nodes.size());  // of values inside the group
+  std::vector<std::unique_ptr<Scratch>> memory(group_.nodes.size());
   const auto lies_on_input = [&](const TensorImpl& x) {
     for (size_t k = 0; k < group_.inputs.size(); ++k)
-      if (inputs[k]->storage() == x.storage()) return true;
+      if (inputs[k]->data() == x.data()) return true;
     return false;
   };
   for (size_t o = 0; o < group_.outputs.size(); ++o)
@@ -122,15 +129,13 @@ void CudaFusedKernel::run_one_by_one(TensorImpl* const* inputs, TensorImpl* cons
     const Group::Node& node = group_.nodes[n];
     std::vector<TensorImpl*> operands;
     for (int32_t k : node.operands)
-      operands.push_back(k == FusedNode::kNone ? nullptr
-                         : k >= 0              ? inputs[k]
-                                               : results[static_cast<size_t>(~k)].get());
+      operands.push_back(k == FusedNode::kNone ? nullptr : k >= 0 ? inputs[k] : results[static_cast<size_t>(~k)].get());
     if (!results[n]) {
       results[n] = TensorImpl::make();
       results[n]->set_type(node.type.dtype, node.type.device, node.type.shape);
-      contiguous_strides(results[n]->shape(), results[n]->mutable_strides());
-      const int64_t bytes = results[n]->numel().raw() * static_cast<int64_t>(element_size(node.type.dtype));
-      memory[n] = std::make_unique<Scratch>(bytes, "a fused group");
+      contiguous_strides(node.type.shape, results[n]->mutable_strides());
+      const int64_t bytes = bytes_of(node.type);
+      memory[n] = std::make_unique<Scratch>(bytes, node.op->name);
       results[n]->set_storage(Storage::wrap(memory[n]->data(), bytes, nullptr, nullptr));
     }
     TensorImpl* output = results[n].get();
@@ -142,8 +147,7 @@ void CudaFusedKernel::run_one_by_one(TensorImpl* const* inputs, TensorImpl* cons
   for (size_t o = 0; o < group_.outputs.size(); ++o) {
     const TensorImpl& made = *results[static_cast<size_t>(group_.outputs[o])];
     if (&made != outputs[o])
-      gpu_.copy(outputs[o]->data(), made.data(),
-                made.numel().raw() * static_cast<int64_t>(element_size(made.dtype())));
+      gpu_.copy(outputs[o]->data(), made.data(), bytes_of(group_.output(o).type));
   }
 }
 

@@ -36,7 +36,8 @@ class CudaFusedKernel final : public FusedKernel {
     std::shared_ptr<const LoadedKernel> kernel;  // null: none is made
   };
 
-  const LoadedKernel* kernel_for(Placement& placement) const;
+  std::shared_ptr<const LoadedKernel> kernel_for(Placement& placement) const;
+  std::shared_ptr<const LoadedKernel> asked_for(Placement& placement) const;
   bool is_reduced_as_it_lies(const Placement& placement) const;
   void launch(const LoadedKernel& kernel, const Placement& placement, TensorImpl* const* inputs,
               TensorImpl* const* outputs, const void* const* attrs) const;

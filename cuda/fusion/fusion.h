@@ -9,7 +9,8 @@
 //   arguments.h   what a run gives to the kernel
 //
 // A group's kernel begins to be compiled when the group is first run. Until it is ready, and where it cannot be compiled, a run launches the
-// kernels of the nodes one by one: the bits are the same. Nobody waits, save finish_compiling().
+// kernels of the nodes one by one: the bits are the same. Nobody waits, save finish_compiling() and launches that are recorded for a graph
+// (cuda/graph.h), which would else be started one by one for ever.
 //
 // Compiled kernels may be kept in a folder from one process to the next. This is off until a folder is named, by set_kernel_cache() or in the
 // environment: RETROGRAD_KERNEL_CACHE, or else RETROGRAD_PLAN_CACHE, the folder of the plan cache. RETROGRAD_CUDA_FUSION=0 switches all fusion
@@ -29,7 +30,7 @@ struct FusionStats {
   int64_t compiled = 0;    // texts that were compiled
   int64_t cache_hits = 0;  // texts whose kernel came from the folder
   int64_t failed = 0;      // texts that could not be compiled or loaded
-  int64_t launches = 0;    // runs of a group as one kernel
+  int64_t launches = 0;    // runs of a group as one kernel; a graph that starts it again is none
   int64_t one_by_one = 0;  // runs whose kernel was not ready, or there was none for these layouts
 };
 FusionStats fusion_stats();

@@ -40,7 +40,8 @@ void KernelStore::work() {
     lock.unlock();
     make(job, cache);
     lock.lock();
-    if (--running_ == 0 && queue_.empty()) is_idle_.notify_all();
+    --running_;
+    is_done_.notify_all();
   }
 }
 
@@ -64,6 +65,7 @@ void KernelStore::make(const Job& job, const CodeCache& cache) {
 }
 
 void KernelStore::failed(const Job& job, std::string_view problem) {
+  job.kernel->state_.store(LoadedKernel::State::failed, std::memory_order_release);
   count(&Counts::failed);
   note(fmt::format("{} is not used: {}", job.source.name, problem));
 }
@@ -92,7 +94,7 @@ std::string KernelStore::load(const Job& job, const std::string& code) {
     status = driver.find_kernel(&kernel.merges_.emplace_back(), handle, name.c_str());
   }
   if (status != kSuccess) return driver.text(status);
-  kernel.ready_.store(true, std::memory_order_release);
+  kernel.state_.store(LoadedKernel::State::ready, std::memory_order_release);
   return {};
 }
 
@@ -103,7 +105,12 @@ void KernelStore::set_cache(std::string folder) {
 
 void KernelStore::finish() {
   std::unique_lock lock(mutex_);
-  is_idle_.wait(lock, [this] { return stops_ || (queue_.empty() && running_ == 0); });
+  is_done_.wait(lock, [this] { return stops_ || (queue_.empty() && running_ == 0); });
+}
+
+void KernelStore::wait_for(const LoadedKernel& kernel) {
+  std::unique_lock lock(mutex_);
+  is_done_.wait(lock, [&] { return stops_ || kernel.state() != LoadedKernel::State::waiting; });
 }
 
 void KernelStore::stop() {
@@ -115,7 +122,7 @@ void KernelStore::stop() {
     threads.swap(threads_);
   }
   has_work_.notify_all();
-  is_idle_.notify_all();
+  is_done_.notify_all();
   for (std::thread& t : threads) t.join();
 }
 

@@ -21,13 +21,15 @@ namespace retrograd::cuda::fusion {
 /// A kernel, and those that merge the parts of its reductions. The handles are there when is_ready().
 class LoadedKernel {
  public:
-  bool is_ready() const { return ready_.load(std::memory_order_acquire); }
+  enum class State : uint8_t { waiting, ready, failed };
+  bool is_ready() const { return state() == State::ready; }
+  State state() const { return state_.load(std::memory_order_acquire); }
   KernelHandle kernel() const { return kernel_; }
   KernelHandle merge(size_t reduction) const { return merges_[reduction]; }
 
  private:
   friend class KernelStore;
-  std::atomic<bool> ready_{false};
+  std::atomic<State> state_{State::waiting};
   KernelHandle kernel_ = nullptr;
   std::vector<KernelHandle> merges_;
 };
@@ -46,6 +48,8 @@ class KernelStore {
   void set_cache(std::string folder);
   /// Waits until nothing is being compiled or waits for it.
   void finish();
+  /// Waits until the kernel is ready or has failed.
+  void wait_for(const LoadedKernel& kernel);
   /// No more is compiled.
   void stop();
 
@@ -73,7 +77,7 @@ class KernelStore {
 
   Compiler& compiler_;
   mutable std::mutex mutex_;
-  std::condition_variable has_work_, is_idle_;
+  std::condition_variable has_work_, is_done_;
   std::unordered_map<std::string, std::shared_ptr<LoadedKernel>> kernels_;  // by device and text
   std::deque<Job> queue_;
   std::vector<std::thread> threads_;
