@@ -183,7 +183,7 @@ examples() {
   need_device || return
   local example all=eager:keep,traced:keep,compiled:keep,step:keep,traced:half,traced:fp8,traced:offload-file
   for example in train_digits train_cnn train_gpt train_rnn; do
-    step "$example" 90 bash tests/examples/device_losses.sh 10 1e-2 "$all" "$programs" "$example"
+    step "$example" 150 bash tests/examples/device_losses.sh 10 1e-2 "$all" "$programs" "$example"
   done
   step "train_gpt, all of it" 200 "$programs" train_gpt --device cuda --mode step --log-every 500
 }
