@@ -40,10 +40,10 @@ void Plan::Watch::after(const Step& s) {
 }
 
 void Plan::Watch::beside(const std::function<void()>& code) {
-  const int64_t live = memory::stats().live_bytes;
+  const int64_t live = run_.plan.executor_.live_bytes();
   measured_.before_step();
   code();
-  beside_ += memory::stats().live_bytes - live;
+  beside_ += run_.plan.executor_.live_bytes() - live;
   measured_.after_step(true, beside_);
 }
 
