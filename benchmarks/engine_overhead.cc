@@ -18,6 +18,8 @@
 //               its kernels, since these run meanwhile
 //   alone_us    until the device has done with it, too
 //   stream_us   of a step among many that are not waited for
+//   segments    of the plan that are started as graphs of launches; graph_launches, launches and copies are
+//               how often one was started, a kernel was launched alone, and memory was copied for it, a step
 // The sides of a comparison must alternate on a shared machine.
 #include <algorithm>
 #include <chrono>
@@ -142,7 +144,11 @@ void measure_replay(const Place& place, const std::string& name, const Options& 
   const auto us_since = [](Clock::time_point begin) {
     return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
   };
-  for (int i = 0; i < 3; ++i) run();
+  for (int i = 0; i < 3; ++i) {
+    run();
+    place.settle();
+  }
+  const rg::LaunchStats before = step.stats().launches;
   std::vector<double> launch, alone;
   for (int r = 0; r < options.rounds; ++r) {
     place.synchronize();
@@ -152,6 +158,8 @@ void measure_replay(const Place& place, const std::string& name, const Options& 
     place.synchronize();
     alone.push_back(us_since(begin));
   }
+  const rg::LaunchStats after = step.stats().launches;
+  const auto each = [&](int64_t n) { return static_cast<double>(n) / options.rounds; };
   const int samples = std::min(options.rounds, 15);
   Line()
       .text("bench", "replay")
@@ -160,6 +168,10 @@ void measure_replay(const Place& place, const std::string& name, const Options& 
       .number("launch_us", median(launch), 1)
       .number("alone_us", median(alone), 1)
       .number("stream_us", median_seconds(place, run, samples) * 1e6, 1)
+      .count("segments", after.segments)
+      .number("graph_launches", each(after.graph_launches - before.graph_launches), 2)
+      .number("launches", each(after.launches - before.launches), 2)
+      .number("copies", each(after.copies - before.copies), 2)
       .print();
 }
 

@@ -118,7 +118,10 @@ Times run(const Options& options, const Place& place, const Step& step) {
   times.first = seconds_of(place, one);
   {
     const rg::PeakWatch watch;
-    for (int i = 0; i < 3; ++i) one();
+    for (int i = 0; i < 3; ++i) {
+      one();
+      place.settle();
+    }
     times.planned_bytes = watch.report().runs > 0 ? watch.report().planned_bytes : -1;
   }
   std::vector<double> seconds;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cuda/executor.h"
+#include "cuda/fusion/fusion.h"
 
 namespace bench {
 namespace {
@@ -15,7 +16,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kSample = 5e-3;  // seconds that a sample on a device takes, if kMostRuns suffice
 constexpr double kMostRuns = 1000;
-constexpr int kWarmUps = 2;
+constexpr int kWarmUps = 3;
 
 double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
@@ -47,6 +48,10 @@ void Place::synchronize() const {
   if (!is_cpu()) rg::cuda::gpu_of(device_.index).synchronize();
 }
 
+void Place::settle() const {
+  if (!is_cpu()) rg::cuda::finish_compiling();
+}
+
 int64_t Place::peak_bytes() const {
   return is_cpu() ? rg::memory::stats().peak_bytes
                   : rg::cuda::gpu_of(device_.index).memory().stats().peak_bytes;
@@ -65,7 +70,10 @@ double seconds_of(const Place& place, const std::function<void()>& run) {
 
 double median_seconds(const Place& place, const std::function<void()>& run, int samples) {
   double once = 0;
-  for (int i = 0; i < kWarmUps; ++i) once = seconds_of(place, run);
+  for (int i = 0; i < kWarmUps; ++i) {
+    once = seconds_of(place, run);
+    place.settle();
+  }
   const auto count =
       place.is_cpu() ? int64_t{1} : static_cast<int64_t>(std::clamp(kSample / once, 1.0, kMostRuns));
   std::vector<double> times;

@@ -28,6 +28,8 @@ class Place {
   const std::string& name() const { return name_; }
   /// Waits for all that was launched.
   void synchronize() const;
+  /// Waits until no kernel is being compiled: from then on runs use what was compiled behind earlier ones.
+  void settle() const;
   /// The most bytes of tensor data that were live there since the last reset_peak().
   int64_t peak_bytes() const;
   void reset_peak() const;
@@ -37,7 +39,7 @@ class Place {
   std::string name_ = "cpu";
 };
 
-/// Of `samples` samples, after two that do not count. On the CPU each is one run.
+/// Of `samples` samples, after three that do not count. On the CPU each is one run.
 double median_seconds(const Place& place, const std::function<void()>& run, int samples);
 /// One run, waited for.
 double seconds_of(const Place& place, const std::function<void()>& run);

@@ -6,6 +6,9 @@
 # Not tested here: the figures, which say nothing of a device; cuBLASLt.
 set -uo pipefail
 
+# A thousand times slower there, and kernels are checked in tests/cuda.
+[[ -z ${TSAN_OPTIONS:-} ]] || { echo "SKIPPED: figures under ThreadSanitizer"; exit 0; }
+
 programs=$1
 failed=0
 fail() { echo "FAILED: $*"; failed=1; }

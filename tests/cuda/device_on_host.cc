@@ -19,6 +19,8 @@ cuda::HostDriver& device_on_host() {
   return driver;
 }
 
+bool is_on_host() { return true; }
+
 void renew_device() { cuda::use_driver(device_on_host(), cuda::host_code::launchers()); }
 
 }  // namespace retrograd

@@ -14,6 +14,8 @@ namespace retrograd {
 /// Makes cuda:0 what it is in this program. The driver that stands behind it, or in :parity one that nothing
 /// uses.
 cuda::HostDriver& device_on_host();
+/// Whether cuda:0 is the host in a device's place; false in :parity.
+bool is_on_host();
 /// Makes the device anew, with what the driver now has. In :parity nothing.
 void renew_device();
 

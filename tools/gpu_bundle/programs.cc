@@ -12,6 +12,7 @@
 
 #include "benchmarks/common/line.h"
 #include "cuda/executor.h"
+#include "cuda/fusion/fusion.h"
 #include "retrograd/retrograd.h"
 #include "tests/run_catch.h"
 
@@ -35,6 +36,7 @@ int device_main(int, char**) {
     rg::cuda::Gpu& gpu = rg::cuda::gpu_of(0);
     const rg::cuda::DeviceDescription d = gpu.description();
     const rg::Tensor x = rg::arange(1000, {rg::kFloat32});
+    const std::string problem = rg::cuda::fusion_problem();
     const bool computes = (x.cuda() * 2 + 1).to_vector() == (x * 2 + 1).to_vector();
     bench::Line()
         .text("device", d.name)
@@ -43,6 +45,7 @@ int device_main(int, char**) {
         .count("multiprocessors", d.multiprocessors)
         .count("memory_bytes", static_cast<int64_t>(d.memory_bytes))
         .count("l2_bytes", static_cast<int64_t>(d.l2_bytes))
+        .text("fusion", problem.empty() ? "by NVRTC" : problem)
         .text("products_by", gpu.products().blas ? "cuBLASLt" : "own kernels: cuBLASLt was not found")
         .print();
     if (!computes) std::fputs("device: it computes something else than the CPU\n", stderr);

