@@ -152,8 +152,9 @@ void Capture::release_slots(const Reached& reached, size_t ran) const {
 }
 
 std::shared_ptr<const Capture::Entry> Capture::make_plan(const Key& sizes, std::vector<Number> values) const {
-  auto plan =
-      is_replayed_ ? nullptr : std::make_unique<Plan>(graph_, sources_, rules_, log_, values, executor_for(graph_));
+  auto plan = is_replayed_
+                  ? nullptr
+                  : std::make_unique<Plan>(graph_, sources_, rules_, log_, values, executor_for(graph_));
   return std::make_shared<const Entry>(Entry{sizes, std::move(values), std::move(plan)});
 }
 

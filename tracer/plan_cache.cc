@@ -129,8 +129,8 @@ ir::Graph graph_of(std::string_view answer, const ir::Graph& recorded) {
 // ---- asking ------------------------------------------------------------------------------------------------------------------------------
 
 // The answer in the folder, or none, with a warning when there is one that does not count.
-std::optional<ir::Graph> find(const io::PrivateFolder& folder, const std::string& name, const std::string& question,
-                              const ir::Graph& recorded) {
+std::optional<ir::Graph> find(const io::PrivateFolder& folder, const std::string& name,
+                              const std::string& question, const ir::Graph& recorded) {
   std::string problem;
   const std::optional<std::string> entry = folder.read(name, problem);
   if (!entry && problem.empty()) return count(&Stats::misses), std::nullopt;

@@ -46,10 +46,7 @@ bool calls_user(const Walk& walk) {
 }  // namespace
 
 Recorder::Recorder(ir::Graph& graph, Walk& walk, const SavedTensorHooks* pair)
-    : GraphEmitter(graph),
-      walk_(walk),
-      keeps_log_(calls_user(walk)),
-      pair_(pair) {
+    : GraphEmitter(graph), walk_(walk), keeps_log_(calls_user(walk)), pair_(pair) {
   const size_t records = walk.order().size(), others = walk.leaves().size() * 2 + 8;
   graph.reserve(records * 2 + others);
   sources.reserve(records + others);

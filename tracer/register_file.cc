@@ -22,8 +22,8 @@ class Aliases {
       for (int i = 0; i < node.results; ++i) {
         producer_[static_cast<size_t>(node.first_result + i)] = static_cast<int32_t>(n);
         const size_t from = node.op->is(Trait::view) ? 0 : static_cast<size_t>(i);
-        if ((node.op->is(Trait::view) || (node.op->run_on_host && !node.op->is(Trait::fresh))) && from < operands.size() &&
-            operands[from] != ir::kNoValue)
+        if ((node.op->is(Trait::view) || (node.op->run_on_host && !node.op->is(Trait::fresh))) &&
+            from < operands.size() && operands[from] != ir::kNoValue)
           root_[static_cast<size_t>(node.first_result + i)] = root_[static_cast<size_t>(operands[from])];
       }
     }

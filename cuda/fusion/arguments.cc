@@ -131,8 +131,10 @@ Access Placement::access(size_t k, int pack) const {
   if (pack == 1) return Access::run;
   const std::vector<int64_t>& stride = merged_[k];
   if (stride.back() == 0) return Access::repeated;
-  const bool is_aligned = address_[k] % (static_cast<size_t>(pack) * element_size(group_.inputs[k].dtype)) == 0;
-  const bool in_step = std::all_of(stride.begin(), stride.end() - 1, [&](int64_t s) { return s % pack == 0; });
+  const bool is_aligned =
+      address_[k] % (static_cast<size_t>(pack) * element_size(group_.inputs[k].dtype)) == 0;
+  const bool in_step =
+      std::all_of(stride.begin(), stride.end() - 1, [&](int64_t s) { return s % pack == 0; });
   return stride.back() == 1 && is_aligned && in_step ? Access::run : Access::gathered;
 }
 
@@ -170,13 +172,13 @@ Arguments::Arguments(const Placement& p, TensorImpl* const* inputs, TensorImpl* 
     if (g.output(o).role == FusedRole::elementwise) add(&data, sizeof data);
   }
   const auto sides = std::ranges::count_if(p.variant().inputs, by_strides);
-  [&]<int... S>(std::integer_sequence<int, S...>) {
-    ((sides == S + 1 ? add_grid<S + 1>(p) : void()), ...);
-  }(std::make_integer_sequence<int, kMostInputs>());
+  [&]<int... S>(std::integer_sequence<int, S...>) { ((sides == S + 1 ? add_grid<S + 1>(p) : void()), ...); }
+  (std::make_integer_sequence<int, kMostInputs>());
   for (size_t n = 0; n < g.nodes.size(); ++n) {
     if (!g.nodes[n].reducing) continue;
     ReduceCall call = reduce_call(g, g.nodes[n]);
-    const auto o = static_cast<size_t>(std::ranges::find(g.outputs, static_cast<int32_t>(n)) - g.outputs.begin());
+    const auto o =
+        static_cast<size_t>(std::ranges::find(g.outputs, static_cast<int32_t>(n)) - g.outputs.begin());
     call.out = outputs[o]->data();
     if (call.splits > 1) call.partials = partials[reductions_.size()];
     reductions_.push_back(size_);

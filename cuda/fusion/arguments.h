@@ -39,7 +39,7 @@ class Placement {
   Access access(size_t k, int pack) const;
 
   const Group& group_;
-  std::vector<Strides> strides_;                // of each input, by the dims of the group's shape; 0 where it is repeated
+  std::vector<Strides> strides_;  // of each input, by the dims of the group's shape; 0 where it is repeated
   std::vector<uintptr_t> address_, out_address_;  // of inputs and outputs
   Variant variant_;
   std::vector<int64_t> size_;

@@ -60,9 +60,10 @@ std::string CodeCache::keep(const std::string& question, std::string_view code) 
   return {};
 }
 
-std::string question_of(const Source& source, const std::vector<std::string>& options, const Compiler& compiler) {
-  return fmt::format("compiler: {}\noptions: {}\nheaders: {}\n{}", compiler.version(), fmt::join(options, " "),
-                     digest_of_headers(), source.text);
+std::string question_of(const Source& source, const std::vector<std::string>& options,
+                        const Compiler& compiler) {
+  return fmt::format("compiler: {}\noptions: {}\nheaders: {}\n{}", compiler.version(),
+                     fmt::join(options, " "), digest_of_headers(), source.text);
 }
 
 }  // namespace retrograd::cuda::fusion

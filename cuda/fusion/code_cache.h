@@ -31,6 +31,7 @@ class CodeCache {
   const std::string folder_;
 };
 
-std::string question_of(const Source& source, const std::vector<std::string>& options, const Compiler& compiler);
+std::string question_of(const Source& source, const std::vector<std::string>& options,
+                        const Compiler& compiler);
 
 }  // namespace retrograd::cuda::fusion

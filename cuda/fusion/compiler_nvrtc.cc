@@ -52,10 +52,11 @@ class Nvrtc final : public Compiler {
     for (const std::string& option : options) flags.push_back(option.c_str());
     Program program{f_};
     const std::string file = source.name + ".cu";
-    if (f_.create(&program.handle, source.text.c_str(), file.c_str(), static_cast<int>(names.size()), texts.data(),
-                  names.data()) != NVRTC_SUCCESS)
+    if (f_.create(&program.handle, source.text.c_str(), file.c_str(), static_cast<int>(names.size()),
+                  texts.data(), names.data()) != NVRTC_SUCCESS)
       return {{}, "nvrtc makes no program of the text"};
-    const bool done = f_.compile(program.handle, static_cast<int>(flags.size()), flags.data()) == NVRTC_SUCCESS;
+    const bool done =
+        f_.compile(program.handle, static_cast<int>(flags.size()), flags.data()) == NVRTC_SUCCESS;
     Result result;
     result.log = text(program.handle, f_.log_size, f_.log).c_str();  // which ends in a zero
     if (done) result.code = text(program.handle, f_.code_size, f_.code);
@@ -94,15 +95,16 @@ Opened open() {
   void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char* path = std::getenv("CUDA_PATH");
-    library = dlopen(fmt::format("{}/lib64/{}", path ? path : "/usr/local/cuda", name).c_str(), RTLD_NOW | RTLD_LOCAL);
+    library = dlopen(fmt::format("{}/lib64/{}", path ? path : "/usr/local/cuda", name).c_str(),
+                     RTLD_NOW | RTLD_LOCAL);
   }
   if (!library) return {nullptr, fmt::format("{} is not found", name)};
   Functions f;
-  const bool all = find(library, "nvrtcVersion", f.version) && find(library, "nvrtcCreateProgram", f.create) &&
-                   find(library, "nvrtcDestroyProgram", f.destroy) &&
-                   find(library, "nvrtcCompileProgram", f.compile) &&
-                   find(library, "nvrtcGetCUBINSize", f.code_size) && find(library, "nvrtcGetCUBIN", f.code) &&
-                   find(library, "nvrtcGetProgramLogSize", f.log_size) && find(library, "nvrtcGetProgramLog", f.log);
+  const bool all =
+      find(library, "nvrtcVersion", f.version) && find(library, "nvrtcCreateProgram", f.create) &&
+      find(library, "nvrtcDestroyProgram", f.destroy) && find(library, "nvrtcCompileProgram", f.compile) &&
+      find(library, "nvrtcGetCUBINSize", f.code_size) && find(library, "nvrtcGetCUBIN", f.code) &&
+      find(library, "nvrtcGetProgramLogSize", f.log_size) && find(library, "nvrtcGetProgramLog", f.log);
   if (!all) return {nullptr, fmt::format("{} lacks functions", name)};
   return {new Nvrtc(f), {}};  // never destroyed, and the library stays open
 }

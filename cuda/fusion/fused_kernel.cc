@@ -84,8 +84,9 @@ std::shared_ptr<const LoadedKernel> CudaFusedKernel::asked_for(Placement& placem
   return known->kernel;
 }
 
-void CudaFusedKernel::launch(const LoadedKernel& kernel, const Placement& placement, TensorImpl* const* inputs,
-                             TensorImpl* const* outputs, const void* const* attrs) const {
+void CudaFusedKernel::launch(const LoadedKernel& kernel, const Placement& placement,
+                             TensorImpl* const* inputs, TensorImpl* const* outputs,
+                             const void* const* attrs) const {
   const StreamHandle stream = gpu_.compute().handle();
   const auto start = [&](KernelHandle handle, unsigned blocks, unsigned blocks_y, void* argument) {
     const LaunchShape shape{blocks, blocks_y, kThreads};
@@ -105,7 +106,8 @@ void CudaFusedKernel::launch(const LoadedKernel& kernel, const Placement& placem
     partials.push_back(memory.emplace_back(std::make_unique<Scratch>(bytes, "a fused group"))->data());
   }
   Arguments arguments(placement, inputs, outputs, attrs, partials);
-  start(kernel.kernel(), blocks_for(group_.rows * cut.lanes), static_cast<unsigned>(cut.splits), arguments.data());
+  start(kernel.kernel(), blocks_for(group_.rows * cut.lanes), static_cast<unsigned>(cut.splits),
+        arguments.data());
   for (size_t i = 0; i < partials.size(); ++i)
     start(kernel.merge(i), blocks_for(group_.rows), 1, arguments.reduction(i));
   gpu_.launched("a fused group");
@@ -129,7 +131,9 @@ void CudaFusedKernel::run_one_by_one(TensorImpl* const* inputs, TensorImpl* cons
     const Group::Node& node = group_.nodes[n];
     std::vector<TensorImpl*> operands;
     for (int32_t k : node.operands)
-      operands.push_back(k == FusedNode::kNone ? nullptr : k >= 0 ? inputs[k] : results[static_cast<size_t>(~k)].get());
+      operands.push_back(k == FusedNode::kNone ? nullptr
+                         : k >= 0              ? inputs[k]
+                                               : results[static_cast<size_t>(~k)].get());
     if (!results[n]) {
       results[n] = TensorImpl::make();
       results[n]->set_type(node.type.dtype, node.type.device, node.type.shape);
@@ -146,8 +150,7 @@ void CudaFusedKernel::run_one_by_one(TensorImpl* const* inputs, TensorImpl* cons
   }
   for (size_t o = 0; o < group_.outputs.size(); ++o) {
     const TensorImpl& made = *results[static_cast<size_t>(group_.outputs[o])];
-    if (&made != outputs[o])
-      gpu_.copy(outputs[o]->data(), made.data(), bytes_of(group_.output(o).type));
+    if (&made != outputs[o]) gpu_.copy(outputs[o]->data(), made.data(), bytes_of(group_.output(o).type));
   }
 }
 

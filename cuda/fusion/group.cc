@@ -20,7 +20,8 @@ class Reader {
     for (const FusedNode& node : from_.nodes)
       if (!add(node)) return false;
     for (int32_t n : group.outputs) group.nodes[static_cast<size_t>(n)].is_output = true;
-    if (!std::ranges::all_of(group.nodes, [](const Group::Node& n) { return n.is_output || !n.reducing; })) return false;
+    if (!std::ranges::all_of(group.nodes, [](const Group::Node& n) { return n.is_output || !n.reducing; }))
+      return false;
     group.numel = group.shape.numel().raw();
     return has_shape_ && cut();
   }
@@ -72,8 +73,8 @@ class Reader {
     if (node.op != &ops::info<ops::Full>) return;
     ir::for_each_field(*node.op, const_cast<void*>(attrs), [&](std::string_view name, Scalar& number) {
       if (name != "value") return;
-      node.attrs_offset = static_cast<uint32_t>(reinterpret_cast<const char*>(&number) -
-                                                static_cast<const char*>(attrs));
+      node.attrs_offset =
+          static_cast<uint32_t>(reinterpret_cast<const char*>(&number) - static_cast<const char*>(attrs));
       node.attrs_size = sizeof(Scalar);
     });
   }

@@ -20,8 +20,8 @@ struct Group {
     std::vector<int32_t> operands;  // as FusedNode::operands
     TensorType type;
     FusedRole role;
-    const Formula* formula = nullptr;    // of a node that is computed by one
-    const Reducing* reducing = nullptr;  // of a reduction
+    const Formula* formula = nullptr;           // of a node that is computed by one
+    const Reducing* reducing = nullptr;         // of a reduction
     uint32_t attrs_offset = 0, attrs_size = 0;  // the bytes of its attributes that a kernel takes
     int last_use = -1;                          // the last node that reads its result
     bool is_output = false;

@@ -43,12 +43,8 @@ const Formulas& formulas() {
     auto* made = new Formulas;
     ops::ElementwiseFamilies::for_each([&]<class Op, class List>() {
       const bool divides = requires { Op::divides; };
-      (*made)[&ops::info<Op>] = {name_of<Op>(),
-                                 header_of<List>(),
-                                 Op::promotion == ops::Promotion::boolean,
-                                 Op::integers,
-                                 Op::booleans,
-                                 divides};
+      (*made)[&ops::info<Op>] = {name_of<Op>(), header_of<List>(), Op::promotion == ops::Promotion::boolean,
+                                 Op::integers,  Op::booleans,      divides};
     });
     (*made)[&ops::accumulate] = made->at(&ops::info<ops::Add>);
     return made;
@@ -119,8 +115,7 @@ FusedRole role_of(const OpInfo& op, const void* attrs, std::span<const TensorTyp
   for (const TensorType& t : operands)
     if (t.dtype != ScalarType::Undefined && !(t.device == result.device)) return FusedRole::none;
   const auto when = [](bool holds) { return holds ? FusedRole::elementwise : FusedRole::none; };
-  if (&op == &ops::info<ops::Full> || &op == &ops::info<ops::To>)
-    return when(is_computed(result.dtype));
+  if (&op == &ops::info<ops::Full> || &op == &ops::info<ops::To>) return when(is_computed(result.dtype));
   if (&op == &ops::info<ops::Clone>) return when(is_computed(result.dtype) || result.dtype == kBool);
   if (const Formula* formula = formula_of(op)) return when(is_elementwise(*formula, operands, result.dtype));
   if (!reducing_of(op) || !is_computed(operands[0].dtype)) return FusedRole::none;

@@ -29,7 +29,8 @@ const Reducing* reducing_of(const OpInfo& op);
 ScalarType computed_dtype(std::span<const TensorType> operands);
 
 /// What Executor::fused_role says of a node whose result is on a CUDA device. Sizes may be symbols.
-FusedRole role_of(const OpInfo& op, const void* attrs, std::span<const TensorType> operands, const TensorType& result);
+FusedRole role_of(const OpInfo& op, const void* attrs, std::span<const TensorType> operands,
+                  const TensorType& result);
 
 /// The dims that a reduction is over.
 IntList dims_of(const OpInfo& op, const void* attrs);

@@ -16,7 +16,6 @@ namespace {
 
 constexpr size_t kReadAtOnce = 4;  // elements of all inputs, by a thread of a reduction
 
-
 std::string_view type_name(ScalarType dtype) {
   switch (dtype) {
     case kFloat64: return "double";
@@ -81,8 +80,10 @@ class Writer {
   void parameters() {
     line(0, "struct {}_call {{", name_);
     if (g_.reduces == FusedRole::none) line(1, "int64_t numel;");
-    for (size_t k = 0; k < g_.inputs.size(); ++k) line(1, "const {}* in{};", type_name(g_.inputs[k].dtype), k);
-    for_each_output([&](size_t o, const Group::Node& n) { line(1, "{}* out{};", type_name(n.type.dtype), o); });
+    for (size_t k = 0; k < g_.inputs.size(); ++k)
+      line(1, "const {}* in{};", type_name(g_.inputs[k].dtype), k);
+    for_each_output(
+        [&](size_t o, const Group::Node& n) { line(1, "{}* out{};", type_name(n.type.dtype), o); });
     if (sides_ > 0) line(1, "StridedGrid<{}> grid;", sides_);
     for_each_reduction([&](size_t i, const Group::Node&) { line(1, "ReduceCall reduce{};", i); });
     for (size_t i = 0; i < g_.nodes.size(); ++i)
@@ -100,14 +101,16 @@ class Writer {
     line(2, "const int count = in_pack<{}>(i, call.numel);", n);
     if (sides_ > 0) line(2, "const Offsets<{}> at(call.grid, i);", sides_);
     for (size_t k = 0; k < g_.inputs.size(); ++k) line(2, "const auto in{} = {};", k, packed_input(k));
-    for_each_output(
-        [&](size_t o, const Group::Node& node) { line(2, "Pack<{}, {}> out{};", type_name(node.type.dtype), n, o); });
+    for_each_output([&](size_t o, const Group::Node& node) {
+      line(2, "Pack<{}, {}> out{};", type_name(node.type.dtype), n, o);
+    });
     line(0, "#pragma unroll");
     line(2, "for (int k = 0; k < {}; ++k) {{", n);
     nodes(3, ".v[k]");
     for_each_output([&](size_t o, const Group::Node&) { line(3, "out{}.v[k] = v{};", o, g_.outputs[o]); });
     line(2, "}}");
-    for_each_output([&](size_t o, const Group::Node&) { line(2, "write<{}>(call.out{}, i, count, out{});", n, o, o); });
+    for_each_output(
+        [&](size_t o, const Group::Node&) { line(2, "write<{}>(call.out{}, i, count, out{});", n, o, o); });
     line(1, "}}");
     line(0, "}}\n");
   }
@@ -120,7 +123,8 @@ class Writer {
       case Access::run: return fmt::format("read<{}>(call.in{}, at[{}], {})", n, k, s, n);
       case Access::repeated: return fmt::format("repeat<{}>(call.in{}, at[{}])", n, k, s);
       case Access::gathered:
-        return fmt::format("gather<{}>(call.in{}, at[{}], call.grid.stride[call.grid.rank - 1][{}])", n, k, s, s);
+        return fmt::format("gather<{}>(call.in{}, at[{}], call.grid.stride[call.grid.rank - 1][{}])", n, k, s,
+                           s);
     }
     return {};
   }
@@ -192,7 +196,8 @@ class Writer {
     }
     std::vector<TensorType> types;
     for (int32_t k : n.operands) types.push_back(g_.type_of(k));
-    std::string text = fmt::format("node<{}, {}, {}>(", n.formula->name, computed_name(computed_dtype(types)), to);
+    std::string text =
+        fmt::format("node<{}, {}, {}>(", n.formula->name, computed_name(computed_dtype(types)), to);
     text += n.attrs_size > 0 ? fmt::format("call.node{}", i) : "{}";
     for (int32_t k : n.operands)
       text += k == FusedNode::kNone ? fmt::format(", call.node{}.scalar", i) : ", " + value(k, of_pack);

@@ -34,7 +34,7 @@ struct Variant {
 };
 
 struct Source {
-  std::string name;                 // of the kernel
+  std::string name;  // of the kernel
   std::string text;
   std::vector<std::string> merges;  // of each reduction, the kernel that merges the parts of rows
 };

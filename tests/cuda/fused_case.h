@@ -48,7 +48,8 @@ class FusedCase {
 
   /// The result on the CPU.
   const Tensor& value(int32_t operand) const {
-    return operand >= 0 ? inputs_[static_cast<size_t>(operand)] : nodes_[static_cast<size_t>(~operand)].result;
+    return operand >= 0 ? inputs_[static_cast<size_t>(operand)]
+                        : nodes_[static_cast<size_t>(~operand)].result;
   }
   const Tensors& inputs() const { return inputs_; }
   size_t nodes() const { return nodes_.size(); }

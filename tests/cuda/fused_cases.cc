@@ -16,14 +16,17 @@ class Random {
  public:
   explicit Random(uint32_t seed) : bits_(seed) {}
   size_t below(size_t n) { return bits_() % n; }
-  double uniform(double low, double high) { return low + (high - low) * (static_cast<double>(bits_()) / 4294967296.0); }
+  double uniform(double low, double high) {
+    return low + (high - low) * (static_cast<double>(bits_()) / 4294967296.0);
+  }
   Tensor numbers(const IntArray& size, ScalarType dtype) {
     int64_t n = 1;
     for (int64_t s : size) n *= s;
     std::vector<double> values(static_cast<size_t>(n));
     for (double& v : values)
-      v = is_integral(dtype, true) ? static_cast<double>(below(7)) - (dtype == kInt64 || dtype == kInt32 ? 3 : 0)
-                                   : uniform(-2, 2);
+      v = is_integral(dtype, true)
+              ? static_cast<double>(below(7)) - (dtype == kInt64 || dtype == kInt32 ? 3 : 0)
+              : uniform(-2, 2);
     return tensor(values, size, dtype);
   }
   /// Broadcast to `size`, in one of several layouts.
@@ -89,7 +92,8 @@ class Chain {
     for (int32_t& k : operands) k = any();
     operands[random_.below(arity)] = recent();
     if (op.has_condition)
-      operands = {conditions_.empty() ? case_.input(random_.numbers(size_, kBool)) : conditions_.back(), any(), recent()};
+      operands = {conditions_.empty() ? case_.input(random_.numbers(size_, kBool)) : conditions_.back(),
+                  any(), recent()};
     if (op.info->has_scalar_operand && random_.below(4) == 0) {
       operands[arity - 2] = recent();
       operands[arity - 1] = FusedCase::kNone;
@@ -124,8 +128,8 @@ struct Make {
   bool is_turned;  // the inputs are transposed views
 
   FusedCase named(const char* name) const {
-    return FusedCase(std::string(name) + " " + std::string(retrograd::name(dtype)) + " " + std::to_string(size[0]) + "x" +
-                     std::to_string(size[1]) + (is_turned ? " turned" : ""));
+    return FusedCase(std::string(name) + " " + std::string(retrograd::name(dtype)) + " " +
+                     std::to_string(size[0]) + "x" + std::to_string(size[1]) + (is_turned ? " turned" : ""));
   }
   Tensor whole(ScalarType type) const {
     return is_turned ? random.numbers({size[1], size[0]}, type).t() : random.numbers(size, type);
@@ -151,7 +155,8 @@ FusedCase bias_gelu_backward(const Make& m) {
 FusedCase dropout_residual(const Make& m) {
   FusedCase c = m.named("dropout_residual");
   const int32_t x = c.input(m.whole()), y = c.input(m.whole()), mask = c.input(m.whole(kBool));
-  const int32_t kept = c.with_number<ops::Mul>(c.node<ops::Where>({mask, x, c.input(m.random.numbers({}, m.dtype))}), 1.25);
+  const int32_t kept =
+      c.with_number<ops::Mul>(c.node<ops::Where>({mask, x, c.input(m.random.numbers({}, m.dtype))}), 1.25);
   c.output(c.node<ops::Add>({kept, y}));
   return c;
 }
@@ -167,7 +172,8 @@ FusedCase squared_error(const Make& m) {
 // (x - mean) * deviation * weight + bias, and what its gradient sums over rows.
 FusedCase normalised(const Make& m) {
   FusedCase c = m.named("normalised");
-  const int32_t x = c.input(m.whole()), g = c.input(m.whole()), mean = c.input(m.column()), inverse = c.input(m.column());
+  const int32_t x = c.input(m.whole()), g = c.input(m.whole()), mean = c.input(m.column()),
+                inverse = c.input(m.column());
   const int32_t weight = c.input(m.row()), bias = c.input(m.row());
   const int32_t hat = c.node<ops::Mul>({c.node<ops::Sub>({x, mean}), inverse});
   c.output(c.node<ops::Add>({c.node<ops::Mul>({hat, weight}), bias}));
@@ -233,7 +239,8 @@ std::vector<FusedCase> every_op() {
     std::erase_if(list, [&](const Op& op) { return !takes(op, dtype); });
     random.shuffle(list);
     for (size_t at = 0; at < list.size(); at += kLength) {
-      Chain chain(random, dtype, {6, 16}, std::string(list[at].info->name) + "... " + std::string(name(dtype)));
+      Chain chain(random, dtype, {6, 16},
+                  std::string(list[at].info->name) + "... " + std::string(name(dtype)));
       const size_t end = std::min(list.size(), at + kLength);
       for (size_t i = at; i < end; ++i) chain.add(list[i], i + 1 == end);
       cases.push_back(chain.take());
@@ -246,8 +253,8 @@ std::vector<FusedCase> training_groups() {
   Random random(21);
   std::vector<FusedCase> cases;
   const auto add = [&](const Make& m) {
-    for (auto make : {bias_gelu_backward, dropout_residual, squared_error, normalised, row_extremes, column_means, mixed,
-                      entropy})
+    for (auto make : {bias_gelu_backward, dropout_residual, squared_error, normalised, row_extremes,
+                      column_means, mixed, entropy})
       cases.push_back(make(m));
   };
   for (ScalarType dtype : {kFloat32, kBFloat16, kFloat64, kFloat16}) add({random, {6, 64}, dtype, false});

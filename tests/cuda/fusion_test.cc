@@ -92,12 +92,14 @@ Tensor memory_for(const Tensor& like) {
 }
 
 // With output `onto` in the memory of input `donor`, unless that is -1.
-Tensors run(const FusedKernel& kernel, const FusedCase& c, const Tensors& inputs, int donor = -1, size_t onto = 0) {
+Tensors run(const FusedKernel& kernel, const FusedCase& c, const Tensors& inputs, int donor = -1,
+            size_t onto = 0) {
   Tensors outputs;
   std::vector<TensorImpl*> in, out;
   for (const Tensor& x : inputs) in.push_back(x.get());
   for (size_t o = 0; o < c.outputs(); ++o) {
-    outputs.push_back(donor >= 0 && o == onto ? inputs[static_cast<size_t>(donor)] : memory_for(c.output_value(o)));
+    outputs.push_back(donor >= 0 && o == onto ? inputs[static_cast<size_t>(donor)]
+                                              : memory_for(c.output_value(o)));
     out.push_back(outputs.back().get());
   }
   kernel.run(in.data(), out.data(), c.attrs().data());
@@ -229,7 +231,8 @@ TEST_CASE("inputs in other layouts have kernels of their own, and after some one
   const FusionStats before = fusion.stats();
   try_inputs({inner(inputs[0]), turned(inputs[1]), inner(inputs[2]), inputs[3]});
   try_inputs({turned(inputs[0]), inner(inputs[1]), inner(inputs[2]), inputs[3]});
-  CHECK(fusion.stats().launches == before.launches + 3);  // but for the first run, which was compiled meanwhile
+  CHECK(fusion.stats().launches ==
+        before.launches + 3);  // but for the first run, which was compiled meanwhile
   CHECK(fusion.stats().one_by_one == before.one_by_one + 1);
 }
 
@@ -429,7 +432,8 @@ TEST_CASE("a damaged or foreign entry is passed over and replaced") {
   const std::string file = folder.only_file(), bytes = bytes_of(file);
   std::string flipped = bytes;
   flipped.back() ^= 1;
-  for (const std::string& bad : {std::string(), bytes.substr(0, bytes.size() / 2), flipped, std::string("x") + bytes}) {
+  for (const std::string& bad :
+       {std::string(), bytes.substr(0, bytes.size() / 2), flipped, std::string("x") + bytes}) {
     write_bytes(file, bad);
     CHECK(use_folder(folder).compiled == 1);
     CHECK(bytes_of(file) == bytes);
@@ -455,7 +459,8 @@ TEST_CASE("the text of a small group") {
   c.output(c.node<ops::Tanh>({sum}));
   const fusion::Source source = c.source();
   std::string text = source.text;
-  for (size_t at; (at = text.find(source.name)) != std::string::npos;) text.replace(at, source.name.size(), "NAME");
+  for (size_t at; (at = text.find(source.name)) != std::string::npos;)
+    text.replace(at, source.name.size(), "NAME");
   CHECK(source.name.starts_with("fused_add_mul_tanh_"));
   CHECK(text == R"(#include "cuda/fusion/fused.cuh"
 #include "ops/activations.h"
@@ -498,7 +503,8 @@ extern "C" __global__ void __launch_bounds__(kThreads) NAME(const NAME_call call
 TEST_CASE("the text of a group with reductions") {
   const fusion::Source source = named("squared_error bfloat16 6x64").source();
   std::string text = source.text;
-  for (size_t at; (at = text.find(source.name)) != std::string::npos;) text.replace(at, source.name.size(), "NAME");
+  for (size_t at; (at = text.find(source.name)) != std::string::npos;)
+    text.replace(at, source.name.size(), "NAME");
   CHECK(text.find(R"(  for (int64_t k = part.begin; k < part.end; k += cut.lanes) {
     const int64_t i = part.row * cut.rows.stride[0] + k * cut.along.stride[0];
     const auto in0 = call.in0[i];

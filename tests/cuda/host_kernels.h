@@ -10,7 +10,8 @@
 namespace retrograd::cuda {
 
 using HostKernels =
-    std::map<std::string, std::function<void(const LaunchShape&, const void* parameter, StreamHandle)>, std::less<>>;
+    std::map<std::string, std::function<void(const LaunchShape&, const void* parameter, StreamHandle)>,
+             std::less<>>;
 
 HostKernels fused_kernels();
 

@@ -34,7 +34,9 @@ Used compiled(const FusedCase& c, const fusion::Source& source) {
   options.push_back("--ptxas-options=-v");
   const fusion::Compiler::Result result = fusion::nvrtc()->compile(source, options);
   INFO(c.name() << "\n" << source.text << "\n" << result.log);
-  REQUIRE(result.code.starts_with("\x7f" "ELF"));
+  REQUIRE(
+      result.code.starts_with("\x7f"
+                              "ELF"));
   const Used u = used(result.log);
   REQUIRE(u.kernels == 1 + static_cast<int>(std::set(source.merges.begin(), source.merges.end()).size()));
   return u;
@@ -90,8 +92,8 @@ TEST_CASE("a chain of 16 ops stays in registers") {
 
 TEST_CASE("what is wrong with a text is in the log") {
   if (is_absent()) return;
-  const fusion::Compiler::Result result =
-      fusion::nvrtc()->compile({"broken", "#include \"cuda/fusion/fused.cuh\"\nint x = y;\n", {}}, fusion::compile_options(90));
+  const fusion::Compiler::Result result = fusion::nvrtc()->compile(
+      {"broken", "#include \"cuda/fusion/fused.cuh\"\nint x = y;\n", {}}, fusion::compile_options(90));
   CHECK(result.code.empty());
   CHECK(result.log.find("\"y\" is undefined") != std::string::npos);
 }

@@ -45,15 +45,17 @@ void add_cases(const std::vector<FusedCase>& cases, Sources& sources) {
   for (const FusedCase& c : cases)
     if (c.group())
       for (bool any_layout : {false, true})
-        if (Source s = c.source(any_layout); !any_layout || c.serves_all_layouts()) sources.emplace(s.name, s);
+        if (Source s = c.source(any_layout); !any_layout || c.serves_all_layouts())
+          sources.emplace(s.name, s);
 }
 
 // The parameter is copied: a launch that is captured runs later.
 void write_entry(const std::string& kernel, const std::string& parameter) {
-  std::cout << "      {\"" << kernel << "\",\n       [](const LaunchShape& s, const void* p, StreamHandle stream) {\n"
+  std::cout << "      {\"" << kernel
+            << "\",\n       [](const LaunchShape& s, const void* p, StreamHandle stream) {\n"
             << "         on_host::launch({{s.blocks, s.blocks_y}, {s.threads}, 0, 0, stream},\n"
-            << "                         [call = *static_cast<const " << parameter << "*>(p)] { host_code::" << kernel
-            << "(call); });\n       }},\n";
+            << "                         [call = *static_cast<const " << parameter
+            << "*>(p)] { host_code::" << kernel << "(call); });\n       }},\n";
 }
 
 }  // namespace
