@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include "ir/bookkeeping.h"
-#include "ir/type_check.h"
 #include "ops/elementwise.h"
 
 namespace retrograd {
@@ -101,7 +100,7 @@ void Runner::run(const Call& call, Tensor* results) {
     if (x && x->graph) [[unlikely]]
       fail_call(call, Category::bad_argument, "a value of a recorded graph has no data");
   }
-  ir::check_devices(call);
+  check_devices(call);
   TensorImpl* outputs[kMaxOutputs];
   const bool in_place = accumulate_in_place(call, results);
   for (int i = 0; i < call.outputs; ++i) {

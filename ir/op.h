@@ -131,4 +131,15 @@ struct OpInfo {
 /// "matmul: inner sizes differ. Operands f32[32,64], f32[65,10] (called at mlp.cc:44)" as an Error.
 [[noreturn]] void fail_call(const Call& call, Category category, std::string_view text);
 
+/// Error(bad_argument) unless all operands of a call are on one device.
+inline void check_devices(const Call& call) {
+  const TensorImpl* first = nullptr;
+  for (const TensorImpl* x : call.operands) {
+    if (!x) continue;
+    if (!first) first = x;
+    if (!(x->device() == first->device())) [[unlikely]]
+      fail_call(call, Category::bad_argument, "operands are on different devices");
+  }
+}
+
 }  // namespace retrograd

@@ -21,17 +21,6 @@ namespace retrograd::ir {
 /// number, with a guard. Rules test for these numbers, since sizes of 0 and 1 are never symbols.
 void infer_types(const Call& call, TensorImpl* const* results);
 
-/// Error(bad_argument) unless all operands of a call are on one device.
-inline void check_devices(const Call& call) {
-  const TensorImpl* first = nullptr;
-  for (const TensorImpl* x : call.operands) {
-    if (!x) continue;
-    if (!first) first = x;
-    if (!(x->device() == first->device())) [[unlikely]]
-      fail_call(call, Category::bad_argument, "operands are on different devices");
-  }
-}
-
 class TypeChecker {
  public:
   explicit TypeChecker(const Graph& graph);
