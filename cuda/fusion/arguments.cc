@@ -21,7 +21,7 @@ bool by_strides(Access a) { return a != Access::dense && a != Access::number; }
 }  // namespace
 
 Placement::Placement(const Group& group, TensorImpl* const* inputs, TensorImpl* const* outputs)
-    : group_(group), strides_(group.inputs.size()) {
+    : group_(group), outputs_(outputs) {
   const int rank = group.shape.rank();
   for (size_t k = 0; k < group.inputs.size(); ++k) {
     const TensorImpl& x = *inputs[k];
@@ -29,10 +29,8 @@ Placement::Placement(const Group& group, TensorImpl* const* inputs, TensorImpl* 
       const int own = d - (rank - x.rank());
       strides_[k][static_cast<size_t>(d)] = own < 0 || x.shape()[own].raw() == 1 ? 0 : x.strides()[own];
     }
-    address_.push_back(reinterpret_cast<uintptr_t>(x.data()));
+    address_[k] = reinterpret_cast<uintptr_t>(x.data());
   }
-  for (size_t o = 0; o < group.outputs.size(); ++o)
-    out_address_.push_back(reinterpret_cast<uintptr_t>(outputs[o]->data()));
   choose(false);
 }
 
@@ -54,7 +52,8 @@ void Placement::choose(bool any_layout) {
 }
 
 bool Placement::is_number(size_t k) const {
-  return std::ranges::all_of(strides_[k], [](int64_t s) { return s == 0; });
+  const auto rank = static_cast<size_t>(group_.shape.rank());
+  return std::ranges::all_of(std::span(strides_[k]).first(rank), [](int64_t s) { return s == 0; });
 }
 
 bool Placement::is_dense(size_t k) const {
@@ -69,29 +68,24 @@ bool Placement::is_dense(size_t k) const {
 
 // The dims that the inputs with strides have together; at least one.
 void Placement::merge_dims() {
-  size_.clear();
-  merged_.assign(group_.inputs.size(), {});
+  rank_ = 0;
   const auto each = [&](auto f) {
-    for (size_t k = 0; k < merged_.size(); ++k)
+    for (size_t k = 0; k < group_.inputs.size(); ++k)
       if (by_strides(variant_.inputs[k])) f(k);
   };
   for (int d = 0; d < group_.shape.rank(); ++d) {
     const int64_t size = group_.shape[d].raw();
     if (size == 1) continue;
     const auto at = static_cast<size_t>(d);
-    bool merges = !size_.empty();
-    each([&](size_t k) { merges = merges && merged_[k].back() == size * strides_[k][at]; });
-    if (merges) {
-      size_.back() *= size;
-      each([&](size_t k) { merged_[k].back() = strides_[k][at]; });
-    } else {
-      size_.push_back(size);
-      each([&](size_t k) { merged_[k].push_back(strides_[k][at]); });
-    }
+    bool merges = rank_ > 0;
+    each([&](size_t k) { merges = merges && merged_[k][rank_ - 1] == size * strides_[k][at]; });
+    if (!merges) size_[rank_++] = 1;
+    size_[rank_ - 1] *= size;
+    each([&](size_t k) { merged_[k][rank_ - 1] = strides_[k][at]; });
   }
-  if (!size_.empty()) return;
-  size_.push_back(1);
-  each([&](size_t k) { merged_[k].push_back(0); });
+  if (rank_ > 0) return;
+  size_[rank_++] = 1;
+  each([&](size_t k) { merged_[k][0] = 0; });
 }
 
 // By the widest type that is read or written, 16 bytes; fewer where there are many.
@@ -117,19 +111,19 @@ bool Placement::allows(int pack) const {
   const auto is_aligned = [&](uintptr_t address, ScalarType dtype) {
     return address % (static_cast<size_t>(pack) * element_size(dtype)) == 0;
   };
-  for (size_t o = 0; o < out_address_.size(); ++o)
-    if (!is_aligned(out_address_[o], group_.output(o).type.dtype)) return false;
-  for (size_t k = 0; k < address_.size(); ++k) {
+  for (size_t o = 0; o < group_.outputs.size(); ++o)
+    if (!is_aligned(reinterpret_cast<uintptr_t>(outputs_[o]->data()), group_.output(o).type.dtype)) return false;
+  for (size_t k = 0; k < group_.inputs.size(); ++k) {
     const Access a = variant_.inputs[k];
     if (a == Access::dense && !is_aligned(address_[k], group_.inputs[k].dtype)) return false;
-    if (by_strides(a) && size_.back() % pack != 0) return false;
+    if (by_strides(a) && size_[rank_ - 1] % pack != 0) return false;
   }
   return true;
 }
 
 Access Placement::access(size_t k, int pack) const {
   if (pack == 1) return Access::run;
-  const std::vector<int64_t>& stride = merged_[k];
+  const std::span<const int64_t> stride = std::span(merged_[k]).first(rank_);
   if (stride.back() == 0) return Access::repeated;
   const bool is_aligned =
       address_[k] % (static_cast<size_t>(pack) * element_size(group_.inputs[k].dtype)) == 0;
@@ -149,12 +143,12 @@ void Arguments::add(const void* bytes, size_t size) {
 template <int Sides>
 void Arguments::add_grid(const Placement& p) {
   parameters::StridedGrid<Sides> grid(p.group().numel);
-  for (size_t d = 0; d < p.size().size(); ++d) {
+  for (size_t d = 0; d < p.rank(); ++d) {
     int64_t stride[Sides];
     int side = 0;
     for (size_t k = 0; k < p.group().inputs.size(); ++k)
-      if (by_strides(p.variant().inputs[k])) stride[side++] = p.stride(k)[d];
-    grid.add(p.size()[d], stride);
+      if (by_strides(p.variant().inputs[k])) stride[side++] = p.stride(k, d);
+    grid.add(p.size(d), stride);
   }
   add(&grid, sizeof grid);
 }

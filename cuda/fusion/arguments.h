@@ -23,9 +23,10 @@ class Placement {
   void generalize();
 
   const Group& group() const { return group_; }
-  const std::vector<int64_t>& size() const { return size_; }
-  /// Input k's, by the merged dims.
-  const std::vector<int64_t>& stride(size_t k) const { return merged_[k]; }
+  /// The merged dims, and input k's strides by them.
+  size_t rank() const { return rank_; }
+  int64_t size(size_t d) const { return size_[d]; }
+  int64_t stride(size_t k, size_t d) const { return merged_[k][d]; }
 
  private:
   using Strides = std::array<int64_t, kMaxRank>;
@@ -38,12 +39,15 @@ class Placement {
   bool allows(int pack) const;
   Access access(size_t k, int pack) const;
 
+  // By inputs and dims, in place: this is made for each launch.
   const Group& group_;
-  std::vector<Strides> strides_;  // of each input, by the dims of the group's shape; 0 where it is repeated
-  std::vector<uintptr_t> address_, out_address_;  // of inputs and outputs
+  std::array<Strides, kMostInputs> strides_;  // by the dims of the group's shape; 0 where an input is repeated
+  std::array<Strides, kMostInputs> merged_;   // by the merged dims, of inputs that go by strides
+  std::array<uintptr_t, kMostInputs> address_;
+  TensorImpl* const* outputs_;
+  Strides size_;
+  size_t rank_ = 0;
   Variant variant_;
-  std::vector<int64_t> size_;
-  std::vector<std::vector<int64_t>> merged_;
 };
 
 /// The bytes of a kernel's parameter.

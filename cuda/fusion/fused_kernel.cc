@@ -60,7 +60,8 @@ bool CudaFusedKernel::is_reduced_as_it_lies(const Placement& placement) const {
 std::shared_ptr<const LoadedKernel> CudaFusedKernel::kernel_for(Placement& placement) const {
   const std::shared_ptr<const LoadedKernel> kernel = asked_for(placement);
   if (!kernel) return nullptr;
-  if (KernelStore* kernels = store(); kernels && Recording::of(gpu_)) kernels->wait_for(*kernel);
+  if (Recording::of(gpu_))
+    if (KernelStore* kernels = store()) kernels->wait_for(*kernel);
   return kernel->is_ready() ? kernel : nullptr;
 }
 
