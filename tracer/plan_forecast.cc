@@ -253,8 +253,8 @@ class Plan::Forecast {
   void unpack(const Step& s) {
     const int32_t r = run_.registers(s)[0];
     const Slot& from = slot(s.place, s.slot);
-    hold_own(r, from.packed ? unknown() : is_emptied(from) ? empty(from) : kNotOurs);
-    if (from.value && !from.packed) cells_->at[at(r)] = from.value();
+    hold_own(r, from.packed() ? unknown() : is_emptied(from) ? empty(from) : kNotOurs);
+    if (from.value()) cells_->at[at(r)] = from.value();
   }
 
   void release(const Step& s) {

@@ -52,7 +52,7 @@ void Plan::find_unpacks() {
 Packed* Plan::Early::Payload::packed() const {
   const std::shared_ptr<Slot> held = parcel.lock();
   const Slot* found = slot ? slot : held.get();
-  return found ? found->packed.get() : nullptr;
+  return found ? found->packed() : nullptr;
 }
 
 Plan::Early::Payload Plan::Early::payload_of(const Run& run, const UnpackStep& unpack) {

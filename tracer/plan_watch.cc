@@ -15,7 +15,7 @@ void Plan::Watch::before(const Step& s) {
   const OpInfo& op = *run_.plan.graph_.nodes()[s.node].op;
   is_code_ = s.kind == Kind::hook || s.kind == Kind::function ||
              (s.kind == Kind::host && &op != &ops::info<ops::Contiguous> && !op.is(Trait::fresh)) ||
-             (s.kind == Kind::unpack && run_.reached.records[s.place]->slot(static_cast<int>(s.slot)).packed);
+             (s.kind == Kind::unpack && run_.reached.records[s.place]->slot(static_cast<int>(s.slot)).packed());
   if (is_code_ || s.kind == Kind::accumulate_grad || s.kind == Kind::retain_grad)
     for (int i = 0; i < s.operands; ++i) {
       const int32_t r = run_.registers(s)[i];
@@ -40,10 +40,10 @@ void Plan::Watch::after(const Step& s) {
 }
 
 void Plan::Watch::beside(const std::function<void()>& code) {
-  const int64_t live = memory::stats().live_bytes;
+  const int64_t live = run_.plan.executor_.live_bytes();
   measured_.before_step();
   code();
-  beside_ += memory::stats().live_bytes - live;
+  beside_ += run_.plan.executor_.live_bytes() - live;
   measured_.after_step(true, beside_);
 }
 
