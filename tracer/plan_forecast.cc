@@ -254,7 +254,7 @@ class Plan::Forecast {
     const int32_t r = run_.registers(s)[0];
     const Slot& from = slot(s.place, s.slot);
     hold_own(r, from.packed() ? unknown() : is_emptied(from) ? empty(from) : kNotOurs);
-    if (from.value() && !from.packed()) cells_->at[at(r)] = from.value();
+    if (from.value()) cells_->at[at(r)] = from.value();
   }
 
   void release(const Step& s) {
