@@ -15,7 +15,12 @@ namespace {
 class Driver {
  public:
   Driver(const BackwardRequest& request, Walk& walk, Emitter& emitter, DriverObserver* observer = nullptr)
-      : request_(request), walk_(walk), emitter_(emitter), observer_(observer), grads_(walk.grad_count()) {}
+      : request_(request),
+        walk_(walk),
+        emitter_(emitter),
+        observer_(observer),
+        is_noted_(emitter.is_symbolic()),
+        grads_(walk.grad_count()) {}
 
   Tensors run() {
     captured_.resize(request_.input_edges.size());
@@ -55,13 +60,13 @@ class Driver {
       f();
     } catch (Exception& e) {
       e.add_context(
-          fmt::format("while differentiating {} made at {}", record.op->name, to_string(record.where)));
+          fmt::format("while differentiating {} made at {}", record.op->name, to_string(record.where())));
       throw;
     }
   }
   // A long tape lies far away in memory: the records to come are fetched while others run.
   static void prefetch(const Record* record) {
-    for (size_t line = 0; line < sizeof(Record) + 96; line += 64)
+    for (size_t line = 0; line < 2 * sizeof(Record); line += 64)
       __builtin_prefetch(reinterpret_cast<const char*>(record) + line);
   }
   Tensors run_from(size_t k) {
@@ -89,13 +94,14 @@ class Driver {
   void list_hooks(const Hooks& hooks, std::span<Tensor> grads, std::span<Tensor> grad_outputs);
   void emit_hook(HookAttrs attrs, std::span<TensorImpl* const> operands, std::span<Tensor> results);
   void origin(const Record& record, uint32_t ordinal, std::string_view part) {
-    emitter_.at({&record, ordinal, part});
+    if (is_noted_) emitter_.at({&record, ordinal, part});
   }
 
   const BackwardRequest& request_;
   Walk& walk_;
   Emitter& emitter_;
   DriverObserver* observer_;
+  bool is_noted_;  // the emitter wants to know what is being done
   Tensors grads_;
   Tensors captured_;
   size_t next_leaf_ = 0;
@@ -112,7 +118,7 @@ void Driver::receive(const Edge& edge, Tensor&& grad) {
     TensorImpl* operands[] = {sum.get(), grad.get()};
     Tensor result;
     emitter_.emit(
-        {&ops::accumulate, operands, nullptr, edge.record() ? edge.record()->where : SourceLocation{}, 1},
+        {&ops::accumulate, operands, nullptr, edge.record() ? edge.record()->where() : SourceLocation{}, 1},
         &result);
     sum = std::move(result);
   }
@@ -151,7 +157,7 @@ void Driver::run_record(const Walk::Item& item, uint32_t ordinal) {
       if (!grads[output_nr].defined()) continue;
       RetainGradAttrs attrs{box.get()};
       TensorImpl* operand = grads[output_nr].get();
-      emitter_.emit({&ops::retain_grad, {&operand, 1}, &attrs, record.where, 0}, nullptr);
+      emitter_.emit({&ops::retain_grad, {&operand, 1}, &attrs, record.where(), 0}, nullptr);
     }
   }
   if (item.captured && !item.runs) capture_results(record, grads);
@@ -169,7 +175,7 @@ void Driver::run_rule(Record& record, uint32_t ordinal, const Hooks* pre_hooks, 
   if (record.hooks && record.hooks->saved) record.hooks->saved->begin(!request_.retain_graph);
   RuleContext context(record, emitter_, grads.data());
   {
-    const CallScope at(record.where);
+    const CallScope at(record.where());
     const UnknownLayouts as_when_recorded(true);
     record.op->vjp(context);
     context.unpack_the_rest();
@@ -200,7 +206,7 @@ void Driver::run_leaf(const Walk::Leaf& item, uint32_t index) {
   TensorImpl& leaf = *item.leaf;
   Tensor& grad = grads_[item.grad];
   if (!grad.defined()) return;
-  emitter_.at({nullptr, index, "leaf"});
+  if (is_noted_) emitter_.at({nullptr, index, "leaf"});
   if (observer_) observer_->leaf_begins(index);
   Lists hooks;
   Hooks post_accumulate;

@@ -37,10 +37,10 @@ void Dual::note_in_slots(TensorImpl& result, const Tensor& tangent) {
   const int nr = record ? record->slot_of_result(static_cast<int>(result.output_nr)) : -1;
   if (nr < 0) return;
   Slot& slot = record->slot(nr);
-  if (slot.value)
-    set_tangent(*slot.value, level_, tangent);
-  else if (slot.packed)
-    slot.packed->tangents.push_back({level_, tangent});
+  if (slot.value())
+    set_tangent(*slot.value(), level_, tangent);
+  else if (slot.packed())
+    slot.packed()->tangents.push_back({level_, tangent});
 }
 
 // Cells lead to their tangents, these to records, records to slots with cells: circles, if a record keeps a cell that its tangent depends
@@ -64,8 +64,8 @@ Dual::~Dual() {
     Record& record = *reached[k];
     for (int i = 0; i < record.slots; ++i) {
       Slot& slot = record.slot(i);
-      if (slot.value && slot.value->meta) forget(slot.value->meta->tangents);
-      if (slot.packed) forget(slot.packed->tangents);
+      if (slot.value() && slot.value()->meta) forget(slot.value()->meta->tangents);
+      if (slot.packed()) forget(slot.packed()->tangents);
     }
     for (int i = 0; i < record.operands; ++i) reach(record.edge(i).record());
   }

@@ -44,6 +44,7 @@ class Emitter {
   /// Attributes and types of a record as a rule may see them: with symbols for sizes and numbers while tracing.
   virtual const void* attrs_of(const Record& record);
   virtual TensorType type_of(const Record& record, int i);  // operands, then outputs
+  /// What the driver does next: told where is_symbolic().
   virtual void at(const Origin&) {}
 
   /// Numbers that the host gives anew each time: a learning rate, a count of steps, a place in a random stream. Read now, or before each run

@@ -287,7 +287,7 @@ Tensors FunctionCall::gradients(const AutogradContext& context, const Record& re
       grads.push_back(Tensor(RefPtr<TensorImpl>(g)));
     else
       grads.push_back(context.materialize_ && type.dtype != ScalarType::Undefined
-                          ? zeros_of(type, record.where)
+                          ? zeros_of(type, record.where())
                           : Tensor());
   }
   return grads;
@@ -300,18 +300,18 @@ void FunctionCall::check(const AutogradContext& context, const Record& record, c
          fmt::format("backward gave {} gradients, forward has {} arguments. Hint: an undefined tensor where "
                      "there is no gradient",
                      given.size(), context.arguments_),
-         record.where);
+         record.where());
   for (size_t i = 0; i < given.size(); ++i) {
     if (!given[i].defined()) continue;
     const TensorType wanted = type_of(static_cast<int>(i));
     if (wanted.dtype == ScalarType::Undefined)
       fail(Category::bad_argument, record.op->name,
-           fmt::format("backward gave a gradient for argument {}, which is no tensor", i), record.where);
+           fmt::format("backward gave a gradient for argument {}, which is no tensor", i), record.where());
     if (!(given[i].impl().type() == wanted))
       fail(Category::cotangent_mismatch, record.op->name,
            fmt::format("backward gave {} for argument {}, which is {}", describe(given[i]), i,
                        to_string(wanted)),
-           record.where);
+           record.where());
   }
 }
 
@@ -345,7 +345,7 @@ void FunctionCall::vjp_opaque(RuleContext& rule) {
   for (const Tensor& t : held) operands.push_back(t.get());
   FunctionBackwardAttrs attrs{&record};
   TensorList results(record.operands);
-  Emitter::current().emit({&ops::function_backward, operands, &attrs, record.where, record.operands},
+  Emitter::current().emit({&ops::function_backward, operands, &attrs, record.where(), record.operands},
                           results.data());
   for (int i = 0; i < record.operands; ++i) rule.give(i, results[i]);
 }

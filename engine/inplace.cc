@@ -261,7 +261,7 @@ void leave_slots(TensorImpl& cell, Record& record) {
     Record& r = *pending.back();
     pending.pop_back();
     for (int i = 0; i < r.slots; ++i)
-      if (r.slot(i).value.get() == &cell) r.slot(i).value = stays;
+      if (r.slot(i).value() == &cell) r.slot(i).keep(stays);
     for (int i = 0; i < r.operands; ++i) {
       Record* next = r.edge(i).record();
       if (next && next->seq > made && seen.insert(next).second) pending.push_back(next);
@@ -324,8 +324,8 @@ void saved_result_is_self(const TensorImpl& self, const TensorImpl& result) {
   const int nr = record ? record->slot_of_result(static_cast<int>(result.output_nr)) : -1;
   if (nr < 0) return;
   Slot& slot = record->slot(nr);
-  if (!slot.value || !(slot.value->storage() == result.storage())) return;
-  slot.value->alias(self);
+  if (!slot.value() || !(slot.value()->storage() == result.storage())) return;
+  slot.value()->alias(self);
   slot.version = self.storage()->version();
 }
 
@@ -356,7 +356,7 @@ void bring_up_to_date(TensorImpl& view) {
   const Call call{&ops::info<ops::AsStrided>,
                   {&operand, 1},
                   &geometry,
-                  base.grad_fn ? base.grad_fn->where : SourceLocation(),
+                  base.grad_fn ? base.grad_fn->where() : SourceLocation(),
                   1};
   if (has_tangents(base) || has_tangents(view)) {
     EnableGradGuard records;

@@ -8,11 +8,11 @@
 namespace retrograd {
 
 Tensor RuleContext::grad_or_zeros(int i) const {
-  return grads_[i].defined() ? grads_[i] : zeros_of(out_type(i), record_.where);
+  return grads_[i].defined() ? grads_[i] : zeros_of(out_type(i), record_.where());
 }
 
 bool RuleContext::is_repeated(int i) const {
-  const TypeMeta &x = record_.types()[i], &result = record_.types()[record_.operands];
+  const TypeMeta &x = record_.type_meta(i), &result = record_.type_meta(record_.operands);
   if (x.rank != result.rank) return true;
   if (x.first_dim == result.first_dim) return false;  // one shape, kept once
   const Dim *from = record_.dims() + x.first_dim, *to = record_.dims() + result.first_dim;
@@ -26,14 +26,14 @@ const Tensor& RuleContext::value(int slot) {
   Tensor& value = values_[slot];
   if (!value.defined()) {
     UnpackAttrs attrs{&record_, slot};
-    emitter_.emit({&ops::unpack, {}, &attrs, record_.where, 1}, &value);
+    emitter_.emit({&ops::unpack, {}, &attrs, record_.where(), 1}, &value);
   }
   return value;
 }
 
 void RuleContext::unpack_the_rest() {
   for (int i = 0; i < record_.slots; ++i)
-    if (record_.slot(i).is_hooked()) value(i);
+    if (record_.slot(i).packed()) value(i);
 }
 
 Scalar RuleContext::number() const { return ir::scalar_operand(*record_.op, const_cast<void*>(attrs_ptr())); }

@@ -5,7 +5,7 @@
 // against "a context" serves both. A rule may not read data or branch on values; sizes and numbers it branches on become guards.
 #pragma once
 
-#include <array>
+#include <cstddef>
 #include <memory>
 
 #include "engine/tape.h"
@@ -16,18 +16,26 @@ namespace retrograd {
 class TensorList {
  public:
   explicit TensorList(int size)
-      : size_(size),
-        more_(size > kInline ? std::make_unique<Tensor[]>(static_cast<size_t>(size)) : nullptr) {}
-  int size() const { return size_; }
-  Tensor* data() { return more_ ? more_.get() : inline_.data(); }
-  Tensor& operator[](int i) { return data()[i]; }
-  std::span<Tensor> span() { return {data(), static_cast<size_t>(size_)}; }
+      : size_(static_cast<size_t>(size)), data_(size_ <= kInline ? few_ : new Tensor[size_]), few_{} {}
+  ~TensorList() {
+    if (size_ > kInline)
+      delete[] data_;
+    else
+      std::destroy_n(few_, size_);  // behind these, none was given anything
+  }
+  TensorList(const TensorList&) = delete;
+  int size() const { return static_cast<int>(size_); }
+  Tensor* data() { return data_; }
+  Tensor& operator[](int i) { return data_[i]; }
+  std::span<Tensor> span() { return {data_, size_}; }
 
  private:
-  static constexpr int kInline = 4;
-  int size_;
-  std::array<Tensor, kInline> inline_;
-  std::unique_ptr<Tensor[]> more_;
+  static constexpr size_t kInline = 4;
+  size_t size_;
+  Tensor* data_;
+  union {
+    Tensor few_[kInline];
+  };
 };
 
 class RuleContext {
@@ -42,8 +50,8 @@ class RuleContext {
   bool needs(int i) const { return static_cast<bool>(record_.edge(i)); }
   /// Operand i as saved (or the number that stands for it).
   Operand in(int i) {
-    if (is_number(i)) return Operand(number(), record_.where);
-    return Operand(value(record_.slot_of_operand(i)), record_.where);
+    if (is_number(i)) return Operand(number(), record_.where());
+    return Operand(value(record_.slot_of_operand(i)), record_.where());
   }
   /// Result i as saved.
   const Tensor& out(int i = 0) { return value(record_.slot_of_result(i)); }
@@ -60,8 +68,8 @@ class RuleContext {
   /// Whether operand i is repeated to the shape of the result, with which it broadcasts: a matter of ranks and of sizes that are 1, so the
   /// answer is that of every record with this structure.
   bool is_repeated(int i) const;
-  bool has_operand(int i) const { return record_.types()[i].dtype != ScalarType::Undefined; }
-  SourceLocation where() const { return record_.where; }
+  bool has_operand(int i) const { return record_.type_meta(i).dtype != ScalarType::Undefined; }
+  SourceLocation where() const { return record_.where(); }
   const OpInfo& op() const { return *record_.op; }
 
   /// Hands the gradient of operand i onward; an undefined one is allowed.

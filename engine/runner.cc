@@ -70,10 +70,11 @@ void Runner::emit(const Call& call, Tensor* results) {
 // kernel is all that runs. What a small op costs are the questions of its type rule, of the executor and of the kernel, which mostly have
 // this answer. False with nothing done where they have another.
 bool Runner::run_on_few(const Call& call, Tensor& result) {
+  if (call.operands.empty() || call.operands.size() > kFewOperands) return false;
   const TensorImpl* first = call.operands[0];
   if (!first || first->graph || first->device().type != DeviceType::CPU) return false;
   const int64_t elements = first->contiguous_numel();
-  if (elements < 0 || elements > kFewElements || call.operands.size() > kFewOperands) return false;
+  if (elements < 0 || elements > kFewElements) return false;
   const void* in[kFewOperands] = {first->data()};
   for (size_t i = 1; i < call.operands.size(); ++i) {
     const TensorImpl* x = call.operands[i];

@@ -32,6 +32,56 @@ uint64_t draw_seq(uint64_t after) {
   return r.next++;
 }
 
+// ---- types of a call's values -------------------------------------------------------------------------------------------------
+// Operands, then results.
+const TensorImpl* value_of(const Call& call, const Tensor* results, size_t i) {
+  return i < call.operands.size() ? call.operands[i] : results[i - call.operands.size()].get();
+}
+
+// What the types of a call's values have in common.
+struct ValueTypes {
+  uint64_t absent = 0;  // bit i: operand i is not there; where alike
+  // Bit i: value i has a shape that is not that of the value before; value 63 and above always have.
+  uint64_t new_shapes = 0;
+  size_t dims = 0;  // of these shapes
+  bool alike;       // all values have one type, but for some of the first operands, which are not there
+
+  ValueTypes(const Call& call, const Tensor* results) : alike(are_alike(call, results)) {
+    if (alike) {
+      new_shapes = ~absent & (absent + 1);
+      dims = static_cast<size_t>(results[0].get()->rank());
+    } else {
+      find_new_shapes(call, results);
+    }
+  }
+  bool has_new_shape(size_t i) const { return i >= 63 || new_shapes >> i & 1; }
+
+ private:
+  bool are_alike(const Call& call, const Tensor* results) {
+    const TensorImpl* result = results[0].get();
+    if (!result || call.outputs != 1) return false;
+    for (size_t i = 0; i < call.operands.size(); ++i) {
+      const TensorImpl* x = call.operands[i];
+      if (!x && i < size_t{Record::kAbsentBits})
+        absent |= uint64_t{1} << i;
+      else if (!x || x->dtype() != result->dtype() || !(x->device() == result->device()) ||
+               !x->shape().is_same(result->shape()))
+        return false;
+    }
+    return true;
+  }
+  void find_new_shapes(const Call& call, const Tensor* results) {
+    const Shape* before = nullptr;
+    for (size_t i = 0; i < call.operands.size() + static_cast<size_t>(call.outputs); ++i) {
+      const TensorImpl* x = value_of(call, results, i);
+      if (!x || (before && i < 63 && before->is_same(x->shape()))) continue;
+      before = &x->shape();
+      dims += static_cast<size_t>(before->rank());
+      if (i < 63) new_shapes |= uint64_t{1} << i;
+    }
+  }
+};
+
 // ---- hashes -------------------------------------------------------------------------------------------------------------------
 // Structure: op, attributes without sizes and numbers, dtypes, ranks, which dims are 0 or 1, which operands want a gradient.
 // Sizes: everything else that a plan depends on. Numbers (Scalar) are in neither: they are inputs of the captured graph.
@@ -67,56 +117,41 @@ class HashVisitor final : public AttrVisitor {
   Record& r_;
 };
 
-void hash_record(Record& r, uint64_t wants) {
-  uint64_t structure = reinterpret_cast<uintptr_t>(r.op), size = 0;
-  structure = fold_hash(structure, wants);
-  structure = fold_hash(structure, uint64_t{r.operands} | uint64_t{r.outputs} << 16);
+// One word per type: dtype, device, rank and two bits a dim.
+uint64_t type_word(const TypeMeta& t, const Dim* dims) {
+  uint64_t word = static_cast<uint64_t>(t.dtype) | static_cast<uint64_t>(t.device.type) << 8 |
+                  static_cast<uint64_t>(static_cast<uint8_t>(t.device.index)) << 16 |
+                  static_cast<uint64_t>(t.rank) << 24;
+  for (int k = 0; k < t.rank; ++k) {
+    const int64_t d = dims[t.first_dim + static_cast<uint32_t>(k)].raw();
+    word |= static_cast<uint64_t>(d == 0 ? 1 : d == 1 ? 2 : 3) << (32 + 2 * k);
+  }
+  return word;
+}
+
+void hash_record(Record& r, uint64_t wants, const ValueTypes& values) {
   const TypeMeta* types = r.types();
   const Dim* dims = r.dims();
-  for (int i = 0; i < r.type_count(); ++i) {
-    // One word per type: dtype, device, rank and two bits a dim.
-    const TypeMeta& t = types[i];
-    uint64_t word = static_cast<uint64_t>(t.dtype) | static_cast<uint64_t>(t.device.type) << 8 |
-                    static_cast<uint64_t>(static_cast<uint8_t>(t.device.index)) << 16 |
-                    static_cast<uint64_t>(t.rank) << 24;
-    for (int k = 0; k < t.rank; ++k) {
-      const int64_t d = dims[t.first_dim + static_cast<uint32_t>(k)].raw();
-      word |= static_cast<uint64_t>(d == 0 ? 1 : d == 1 ? 2 : 3) << (32 + 2 * k);
-      size = fold_hash(size, static_cast<uint64_t>(d));
-    }
+  uint64_t structure = reinterpret_cast<uintptr_t>(r.op), size = values.new_shapes;
+  structure = fold_hash(structure, wants);
+  structure = fold_hash(structure, uint64_t{r.operands} | uint64_t{r.outputs} << 16);
+  if (r.alike) {
+    const uint64_t word = type_word(types[0], dims), none = type_word(kNoType, dims);
+    for (int i = 0; i < r.operands; ++i)
+      structure = fold_hash(structure, i < Record::kAbsentBits && r.absent >> i & 1 ? none : word);
     structure = fold_hash(structure, word);
+  } else {
+    for (int i = 0; i < r.type_count(); ++i) structure = fold_hash(structure, type_word(types[i], dims));
   }
+  for (size_t k = 0; k < values.dims; ++k) size = fold_hash(size, static_cast<uint64_t>(dims[k].raw()));
   r.structure_hash = structure;
   r.size_hash = size;
-  if (!r.op->visit_attrs) return;
+  if (!r.has_attrs || !r.op->visit_attrs) return;
   HashVisitor visitor(r);
   r.op->visit_attrs(r.attrs(), visitor);
 }
 
 // ---- a record's block ---------------------------------------------------------------------------------------------------------
-// Operands, then results.
-const TensorImpl* value_of(const Call& call, const Tensor* results, size_t i) {
-  return i < call.operands.size() ? call.operands[i] : results[i - call.operands.size()].get();
-}
-
-// Which values have a shape that is not that of the value before (bit i; of value 63 and above always), and the sizes of these shapes.
-struct NewShapes {
-  uint64_t values = 0;
-  size_t dims = 0;
-  bool has(size_t i) const { return i >= 63 || values >> i & 1; }
-
-  NewShapes(const Call& call, const Tensor* results) {
-    const Shape* before = nullptr;
-    for (size_t i = 0; i < call.operands.size() + static_cast<size_t>(call.outputs); ++i) {
-      const TensorImpl* x = value_of(call, results, i);
-      if (!x || (before && i < 63 && before->is_same(x->shape()))) continue;
-      before = &x->shape();
-      dims += static_cast<size_t>(before->rank());
-      if (i < 63) values |= uint64_t{1} << i;
-    }
-  }
-};
-
 // Few bits are set: counting them one by one is shorter than what the compiler calls where a machine may have no instruction for it.
 size_t slot_count(const SaveSet& saves) {
   size_t n = 0;
@@ -125,41 +160,69 @@ size_t slot_count(const SaveSet& saves) {
   return n;
 }
 
-RefPtr<Record> allocate_record(const Call& call, SaveSet saves, size_t dims) {
+// The number that may stand for an operand is all of some ops' attributes, and says nothing when all operands are there.
+bool has_attrs(const Call& call) {
+  if (!call.op->has_scalar_operand || call.op->attrs_size != sizeof(Scalar)) return call.op->attrs_size > 0;
+  return std::find(call.operands.begin(), call.operands.end(), nullptr) != call.operands.end();
+}
+
+// Without edges and slots as yet.
+RefPtr<Record> allocate_record(const Call& call, size_t slots, const ValueTypes& values) {
   const size_t operands = call.operands.size(), outputs = static_cast<size_t>(call.outputs);
-  const size_t slots = slot_count(saves);
-  const size_t types = operands + outputs > Record::kFewTypes ? operands + outputs : 0;
-  const size_t attrs = (call.op->attrs_size + sizeof(Dim) - 1) / sizeof(Dim);
+  const size_t types = values.alike ? 1 : operands + outputs;
+  const bool keeps_attrs = has_attrs(call);
+  const size_t attrs = keeps_attrs ? (call.op->attrs_size + sizeof(Dim) - 1) / sizeof(Dim) : 0;
   const size_t size = sizeof(Record) + operands * sizeof(Edge) + slots * sizeof(Slot) +
-                      types * sizeof(TypeMeta) + (attrs + dims) * sizeof(Dim);
+                      types * sizeof(TypeMeta) + (attrs + values.dims) * sizeof(Dim);
   auto* r = new (pool_allocate(size)) Record;
-  r->block_size = static_cast<uint32_t>(size);
+  r->line = call.where.line;
+  r->file = call.where.file;
   r->op = call.op;
-  r->where = call.where;
-  r->operands = static_cast<uint16_t>(operands);
+  r->operands = 0;
   r->outputs = static_cast<uint16_t>(outputs);
-  r->slots = static_cast<uint16_t>(slots);
-  for (int i = 0; i < r->operands; ++i) new (&r->edge(i)) Edge;
-  for (int i = 0; i < r->slots; ++i) new (&r->slot(i)) Slot;
-  if (call.op->attrs_size) std::memcpy(r->attrs(), call.attrs, call.op->attrs_size);
+  r->slots = 0;
+  r->granules = static_cast<uint8_t>(std::min(detail::pool_class(size), kPoolClasses));
+  r->alike = values.alike;
+  r->absent = values.absent & ((1 << Record::kAbsentBits) - 1);
+  r->has_attrs = keeps_attrs;
   return RefPtr<Record>::adopt(r);
 }
 
-void set_types(Record& r, const Call& call, const Tensor* results, const NewShapes& shapes) {
-  TypeMeta* types = r.types();
+// Gives the highest number of a producer. When a view cannot be brought up to date, the record is dropped with the edges it has.
+uint64_t add_edges(Record& r, const Call& call, uint64_t wants) {
+  uint64_t highest = 0;
+  for (size_t i = 0; i < call.operands.size(); ++i) {
+    TensorImpl* x = call.operands[i];
+    const bool is_wanted = x && x->requires_grad && wants >> std::min<size_t>(i, 63) & 1;
+    const auto* edge = new (&r.edge(static_cast<int>(i))) Edge(is_wanted ? gradient_edge(*x) : Edge());
+    r.operands = static_cast<uint16_t>(i + 1);
+    if (const Record* producer = edge->record()) highest = std::max(highest, producer->seq);
+  }
+  return highest;
+}
+
+void add_slots(Record& r, size_t count) {
+  for (size_t i = 0; i < count; ++i) new (&r.slot(static_cast<int>(i))) Slot;
+  r.slots = static_cast<uint8_t>(count);
+}
+
+void set_types(Record& r, const Call& call, const Tensor* results, const ValueTypes& values) {
+  TypeMeta* type = r.types();
   Dim* dims = r.dims();
   uint32_t first = 0, next = 0;
-  for (size_t i = 0; i < static_cast<size_t>(r.type_count()); ++i) {
-    const TensorImpl* x = value_of(call, results, i);
-    if (!x) {
-      types[i] = {ScalarType::Undefined, {}, 0, 0};
-      continue;
-    }
-    if (shapes.has(i)) {
+  const auto add = [&](const TensorImpl& x, bool has_new_shape) {
+    if (has_new_shape) {
       first = next;
-      for (Dim d : x->shape()) dims[next++] = d;
+      for (Dim d : x.shape()) dims[next++] = d;
     }
-    types[i] = {x->dtype(), x->device(), static_cast<uint8_t>(x->rank()), first};
+    *type++ = {x.dtype(), x.device(), static_cast<uint8_t>(x.rank()), first};
+  };
+  if (values.alike) return add(results[0].impl(), true);
+  for (size_t i = 0; i < static_cast<size_t>(r.type_count()); ++i) {
+    if (const TensorImpl* x = value_of(call, results, i))
+      add(*x, values.has_new_shape(i));
+    else
+      *type++ = kNoType;
   }
 }
 
@@ -173,105 +236,16 @@ RefPtr<TensorImpl> kept_cell(TensorImpl& value, bool is_result) {
   return cell;
 }
 
-}  // namespace
-
-void copy_tangents(const TensorImpl& from, TensorImpl& to) {
-  if (from.meta && !from.meta->tangents.empty()) to.need_meta().tangents = from.meta->tangents;
-}
-
-RefPtr<Record> Record::make(const Call& call, const Tensor* results, uint64_t wants) {
-  const SaveSet saves = call.op->saves ? call.op->saves(call, wants) : SaveSet{};
-  const NewShapes shapes(call, results);
-  RefPtr<Record> r = allocate_record(call, saves, shapes.dims);
-  uint64_t after = 0;
-  for (int i = 0; i < r->operands; ++i) {
-    TensorImpl* x = call.operands[static_cast<size_t>(i)];
-    if (!x || !(i >= 64 || wants >> i & 1) || !x->requires_grad) continue;
-    Edge edge = gradient_edge(*x);
-    if (edge.record()) after = std::max(after, edge.record()->seq);
-    r->edge(i) = std::move(edge);
-  }
-  set_types(*r, call, results, shapes);
-  r->seq = draw_seq(after);
-  hash_record(*r, wants);
-  const RefPtr<SavedTensorHooks> hooks = r->slots ? default_saved_tensor_hooks() : RefPtr<SavedTensorHooks>();
-  int next = 0;
-  auto save = [&](int i, bool is_result, TensorImpl* value) {
-    Slot& slot = r->slot(next++);
-    slot.index = static_cast<uint8_t>(i);
-    slot.is_result = is_result;
-    if (value) pack(slot, *value, *r, hooks);
-  };
-  for (uint64_t set = saves.operands; set; set &= set - 1)
-    save(std::countr_zero(set), false, call.operands[static_cast<size_t>(std::countr_zero(set))]);
-  for (uint64_t set = saves.results; set; set &= set - 1)
-    save(std::countr_zero(set), true, results[std::countr_zero(set)].get());
-  return r;
-}
-
-int Record::dim_count() const {
-  uint32_t end = 0;
-  for (int i = 0; i < type_count(); ++i) end = std::max(end, types()[i].first_dim + types()[i].rank);
-  return static_cast<int>(end);
-}
-
-// Dropping a record drops its edges and slots, which may drop further records: these queue up on the thread instead of recursing.
-void Record::destroy(Record* record) noexcept {
-  static constinit thread_local Record* pending = nullptr;
-  static constinit thread_local bool running = false;
-  // The queue is linked through `seq`, which a dead record no longer needs.
-  record->seq = reinterpret_cast<uint64_t>(pending);
-  pending = record;
-  if (running) return;
-  running = true;
-  while (Record* r = pending) {
-    pending = reinterpret_cast<Record*>(r->seq);
-    const size_t size = r->block_size;
-    for (int i = 0; i < r->slots; ++i) r->slot(i).~Slot();
-    for (int i = 0; i < r->operands; ++i) r->edge(i).~Edge();
-    r->~Record();
-    pool_free(r, size);
-  }
-  running = false;
-}
-
-TensorType Record::type(int i) const {
-  const TypeMeta& t = types()[i];
-  return {t.dtype, t.device, Shape(std::span<const Dim>(dims() + t.first_dim, t.rank))};
-}
-
-RecordHooks& Record::need_hooks() {
-  if (!hooks) hooks = std::make_unique<RecordHooks>();
-  has_hooks = true;
-  return *hooks;
-}
-
-void Record::release_slots() {
-  for (Slot& s : std::span(&slot(0), slots)) {
-    s.value.reset();
-    s.packed.reset();
-    s.released = true;
-  }
-  if (hooks && hooks->saved) hooks->saved->release();
-}
-
-bool Record::is_unchanged() const {
-  for (int i = 0; i < slots; ++i) {
-    const Slot& s = slot(i);
-    const Storage* memory = s.packed ? s.packed->aliased.get() : s.value ? s.value->storage().get() : nullptr;
-    if (memory && memory->version() != s.version) return false;
-  }
-  return true;
-}
-
-void pack(Slot& slot, TensorImpl& value, Record& owner, const RefPtr<SavedTensorHooks>& hooks) {
+void keep(Slot& slot, TensorImpl& value) {
   slot.version = value.storage() ? value.storage()->version() : 0;
-  if (!hooks) {
-    slot.value = kept_cell(value, slot.is_result);
-    if (slot.value.get() == &value && !value.was_saved.load(std::memory_order_relaxed))
-      value.was_saved.store(true, std::memory_order_relaxed);
-    return;
-  }
+  RefPtr<TensorImpl> cell = kept_cell(value, slot.is_result);
+  if (cell.get() == &value && !value.was_saved.load(std::memory_order_relaxed))
+    value.was_saved.store(true, std::memory_order_relaxed);
+  slot.keep(std::move(cell));
+}
+
+void pack_hooked(Slot& slot, TensorImpl& value, Record& owner, const RefPtr<SavedTensorHooks>& hooks) {
+  slot.version = value.storage() ? value.storage()->version() : 0;
   RefPtr<TensorImpl> plain = TensorImpl::make();
   plain->alias(value);
   auto packed = std::make_unique<Packed>();
@@ -287,7 +261,7 @@ void pack(Slot& slot, TensorImpl& value, Record& owner, const RefPtr<SavedTensor
     if (Emitter& emitter = Emitter::current(); emitter.values() == Emitter::Values::of_function) {
       TensorImpl* operand = plain.get();
       PackAttrs attrs{hooks.get(), &owner, &slot, &packed->payload};
-      emitter.emit({&ops::pack, {&operand, 1}, &attrs, owner.where, 0}, nullptr);
+      emitter.emit({&ops::pack, {&operand, 1}, &attrs, owner.where(), 0}, nullptr);
     } else {
       Emitter::Scope eager(eager_emitter());
       packed->payload = hooks->pack(Tensor(plain));
@@ -295,20 +269,112 @@ void pack(Slot& slot, TensorImpl& value, Record& owner, const RefPtr<SavedTensor
   }
   if (value.storage() && value.storage()->version() != slot.version)
     fail(Category::hook_forbidden, owner.op->name, "a pack hook modified the saved tensor in place",
-         owner.where);
+         owner.where());
   if (const Tensor* payload = std::any_cast<Tensor>(&packed->payload);
       payload && payload->defined() && payload->impl().storage() == value.storage())
     packed->aliased = value.storage();
-  slot.packed = std::move(packed);
+  slot.keep(std::move(packed));
+}
+
+}  // namespace
+
+constinit Scalar Record::no_number{};
+
+void copy_tangents(const TensorImpl& from, TensorImpl& to) {
+  if (from.meta && !from.meta->tangents.empty()) to.need_meta().tangents = from.meta->tangents;
+}
+
+RefPtr<Record> Record::make(const Call& call, const Tensor* results, uint64_t wants) {
+  const SaveSet saves = call.op->saves ? call.op->saves(call, wants) : SaveSet{};
+  const size_t slots = slot_count(saves);
+  const ValueTypes values(call, results);
+  RefPtr<Record> r = allocate_record(call, slots, values);
+  r->seq = draw_seq(add_edges(*r, call, wants));
+  add_slots(*r, slots);
+  if (r->has_attrs) std::memcpy(r->attrs(), call.attrs, call.op->attrs_size);
+  set_types(*r, call, results, values);
+  hash_record(*r, wants, values);
+  if (!slots) return r;
+  const RefPtr<SavedTensorHooks> hooks = default_saved_tensor_hooks();
+  Slot* slot = &r->slot(0);
+  const auto save = [&](int i, bool is_result, TensorImpl* value) {
+    slot->index = static_cast<uint8_t>(i);
+    slot->is_result = is_result;
+    if (value) hooks ? pack_hooked(*slot, *value, *r, hooks) : keep(*slot, *value);
+    ++slot;
+  };
+  for (uint64_t set = saves.operands; set; set &= set - 1)
+    save(std::countr_zero(set), false, call.operands[static_cast<size_t>(std::countr_zero(set))]);
+  for (uint64_t set = saves.results; set; set &= set - 1)
+    save(std::countr_zero(set), true, results[std::countr_zero(set)].get());
+  return r;
+}
+
+int Record::dim_count() const {
+  uint32_t end = 0;
+  for (int i = 0; i < type_count(); ++i) end = std::max(end, type_meta(i).first_dim + type_meta(i).rank);
+  return static_cast<int>(end);
+}
+
+// Dropping a record drops its edges and slots, which may drop further records: these queue up on the thread instead of recursing.
+void Record::destroy(Record* record) noexcept {
+  static constinit thread_local Record* pending = nullptr;
+  static constinit thread_local bool running = false;
+  // The queue is linked through `seq`, which a dead record no longer needs.
+  record->seq = reinterpret_cast<uint64_t>(pending);
+  pending = record;
+  if (running) return;
+  running = true;
+  while (Record* r = pending) {
+    pending = reinterpret_cast<Record*>(r->seq);
+    const size_t size = r->block_size();
+    for (int i = 0; i < r->slots; ++i) r->slot(i).~Slot();
+    for (int i = 0; i < r->operands; ++i) r->edge(i).~Edge();
+    r->~Record();
+    pool_free(r, size);
+  }
+  running = false;
+}
+
+TensorType Record::type(int i) const {
+  const TypeMeta& t = type_meta(i);
+  return {t.dtype, t.device, Shape(std::span<const Dim>(dims() + t.first_dim, t.rank))};
+}
+
+RecordHooks& Record::need_hooks() {
+  if (!hooks) hooks = std::make_unique<RecordHooks>();
+  return *hooks;
+}
+
+void Record::release_slots() {
+  for (Slot& s : std::span(&slot(0), slots)) {
+    s.clear();
+    s.released = true;
+  }
+  if (hooks && hooks->saved) hooks->saved->release();
+}
+
+bool Record::is_unchanged() const {
+  for (int i = 0; i < slots; ++i) {
+    const Slot& s = slot(i);
+    const Storage* memory = s.packed()  ? s.packed()->aliased.get()
+                            : s.value() ? s.value()->storage().get()
+                                        : nullptr;
+    if (memory && memory->version() != s.version) return false;
+  }
+  return true;
+}
+
+void pack(Slot& slot, TensorImpl& value, Record& owner, const RefPtr<SavedTensorHooks>& hooks) {
+  hooks ? pack_hooked(slot, value, owner, hooks) : keep(slot, value);
 }
 
 void pack_slot(Record& owner, Slot& slot, const RefPtr<SavedTensorHooks>& hooks) {
-  const RefPtr<TensorImpl> value = slot.value;
+  const RefPtr<TensorImpl> value(slot.value());
   if (!value) return;
   const uint32_t version = slot.version;
   pack(slot, *value, owner, hooks);
-  slot.value.reset();
-  if (slot.packed->aliased) slot.version = version;  // what was written since the save still counts
+  if (slot.packed()->aliased) slot.version = version;  // what was written since the save still counts
 }
 
 namespace {
@@ -324,13 +390,13 @@ std::string slot_text(const Record& r, const Slot& slot) {
        fmt::format("a tensor needed for the gradient was modified in place{}: {} {}, saved at {}, is at "
                    "version {}, was saved at version {}. "
                    "Hint: clone it before writing to it",
-                   by, slot_text(r, slot), to_string(type), to_string(r.where), memory.version(),
+                   by, slot_text(r, slot), to_string(type), to_string(r.where()), memory.version(),
                    slot.version),
-       r.where);
+       r.where());
 }
 
 Tensor unpack_hooked(Record& r, Slot& slot) {
-  Packed& packed = *slot.packed;
+  Packed& packed = *slot.packed();
   if (packed.aliased && packed.aliased->version() != slot.version)
     fail_version(r, slot, *packed.aliased, packed.type);
   Tensor value;
@@ -345,7 +411,7 @@ Tensor unpack_hooked(Record& r, Slot& slot) {
     fail(Category::hook_bad_result, r.op->name,
          fmt::format("an unpack hook gave {} for {}, which was {}", describe(value), slot_text(r, slot),
                      to_string(packed.type)),
-         r.where);
+         r.where());
   if (packed.tangents.empty()) return value;
   RefPtr<TensorImpl> cell = TensorImpl::make();
   cell->alias(value.impl());
@@ -360,23 +426,23 @@ Tensor unpack(Record& r, Slot& slot) {
     fail(Category::backward_twice_freed, r.op->name,
          "backward a second time through a graph whose saved values are freed. Hint: pass retain_graph=true "
          "to the first backward",
-         r.where);
-  if (slot.packed) return unpack_hooked(r, slot);
-  if (!slot.value) return {};
-  if (slot.value->storage() && slot.value->storage()->version() != slot.version)
-    fail_version(r, slot, *slot.value->storage(), slot.value->type());
-  return Tensor(slot.value);
+         r.where());
+  if (slot.packed()) return unpack_hooked(r, slot);
+  TensorImpl* value = slot.value();
+  if (!value) return {};
+  if (value->storage() && value->storage()->version() != slot.version)
+    fail_version(r, slot, *value->storage(), value->type());
+  return Tensor(RefPtr<TensorImpl>(value));
 }
 
 Tensor unpack_and_release(Record& r, Slot& slot) {
   if (!r.is_unchanged()) return unpack(r, slot);
   Tensor value;
-  if (slot.value && !slot.packed) {
-    value = Tensor(std::move(slot.value));
+  if (slot.value()) {
+    value = Tensor(slot.take());
   } else {
     value = unpack(r, slot);
-    slot.value.reset();
-    slot.packed.reset();
+    slot.clear();
   }
   slot.released = true;
   return value;
@@ -410,12 +476,12 @@ void Node::register_saved_tensor_hooks(int index, RefPtr<SavedTensorHooks> hooks
     fail(Category::hook_forbidden, "register_saved_tensor_hooks",
          fmt::format("there is no saved value {}", index), where);
   Slot& slot = record_->slot(index);
-  if (slot.packed)
+  if (slot.packed())
     fail(Category::hook_forbidden, "register_saved_tensor_hooks",
          "hooks were registered for this saved value before", where);
   if (slot.released)
     fail(Category::hook_forbidden, "register_saved_tensor_hooks", "the saved value is freed", where);
-  if (!slot.value)
+  if (!slot.value())
     fail(Category::hook_forbidden, "register_saved_tensor_hooks", "the saved value is undefined", where);
   ++annotation_changes;
   pack_slot(*record_, slot, hooks);

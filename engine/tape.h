@@ -5,8 +5,8 @@
 //   Edge     where a gradient goes: result `output_nr` of a record, or a leaf.
 //   Slot     a saved value, or what a pack hook made of it. Remembers the version of the memory it holds.
 //
-// A record is one pooled block: header, edges, slots, attributes, types and sizes behind each other, 192 bytes for a product of two matrices:
-// of a long tape, the memory that is touched costs more than what is computed. Sequence numbers grow from producer to consumer,
+// A record is one pooled block: header, edges, slots, types, attributes and sizes behind each other, two cache lines for most elementwise
+// ops: of a long tape, the memory that is touched costs more than what is computed. Sequence numbers grow from producer to consumer,
 // also across threads: each thread draws from its own block of numbers and takes a new block when an operand's number is higher.
 // No cycles: a slot of the record's own result holds an alias cell without the edge; a saved view is held by an alias without its base.
 // Dropping a chain of a million records is iterative (Record::destroy).
@@ -22,39 +22,42 @@
 
 namespace retrograd {
 
-/// Where a gradient goes: to result `output_nr` of a record, to a leaf, or nowhere. Keeps what it leads to. 16 bytes: a tape has many.
+/// Where a gradient goes: to result `output_nr` of a record, to a leaf, or nowhere. Keeps what it leads to.
+/// One word, since a tape has many: an address has 48 bits in user space and is even, so the number stands above it and bit 0 tells a leaf.
 class Edge {
  public:
   static constexpr uint32_t kLeaf = ~uint32_t{0};
 
   Edge() = default;
+  /// `output_nr` below 2^16.
   Edge(Record* record, uint32_t output_nr);
   explicit Edge(TensorImpl* leaf);
   Edge(const Edge& o);
-  Edge(Edge&& o) noexcept : target_(std::exchange(o.target_, nullptr)), output_nr_(o.output_nr_) {}
+  Edge(Edge&& o) noexcept : word_(std::exchange(o.word_, 0)) {}
   Edge& operator=(Edge o) noexcept {
-    std::swap(target_, o.target_);
-    std::swap(output_nr_, o.output_nr_);
+    std::swap(word_, o.word_);
     return *this;
   }
   ~Edge() {
-    if (target_) drop();
+    if (word_) drop();
   }
 
-  Record* record() const { return output_nr_ == kLeaf ? nullptr : static_cast<Record*>(target_); }
-  TensorImpl* leaf() const { return output_nr_ == kLeaf ? static_cast<TensorImpl*>(target_) : nullptr; }
+  Record* record() const { return is_leaf() ? nullptr : reinterpret_cast<Record*>(address()); }
+  TensorImpl* leaf() const { return is_leaf() ? reinterpret_cast<TensorImpl*>(address()) : nullptr; }
   /// What it leads to, as an address to compare.
-  const void* target() const { return target_; }
+  const void* target() const { return reinterpret_cast<const void*>(address()); }
   /// kLeaf for a leaf.
-  uint32_t output_nr() const { return output_nr_; }
-  explicit operator bool() const { return target_; }
+  uint32_t output_nr() const { return is_leaf() ? kLeaf : static_cast<uint32_t>(word_ >> kAddressBits); }
+  explicit operator bool() const { return word_; }
   friend bool operator==(const Edge&, const Edge&) = default;
 
  private:
+  static constexpr int kAddressBits = 48;
+  bool is_leaf() const { return word_ & 1; }
+  uintptr_t address() const { return word_ & ((uintptr_t{1} << kAddressBits) - 2); }
   void drop();
 
-  void* target_ = nullptr;
-  uint32_t output_nr_ = 0;
+  uintptr_t word_ = 0;
 };
 
 /// The derivative of a value in forward mode, at one level (engine/dual.h).
@@ -73,14 +76,44 @@ struct Packed {
   std::vector<Tangent> tangents;
 };
 
-struct Slot {
-  RefPtr<TensorImpl> value;  // null when packed, released or never given
-  std::unique_ptr<Packed> packed;
+class Slot {
+ public:
+  Slot() = default;
+  ~Slot() { clear(); }
+  Slot(const Slot&) = delete;
+
+  /// Null when packed, released or never given.
+  TensorImpl* value() const { return is_packed_ ? nullptr : static_cast<TensorImpl*>(held_); }
+  /// What the pack hook gave; null when there was none, or released.
+  Packed* packed() const { return is_packed_ ? static_cast<Packed*>(held_) : nullptr; }
+  void keep(RefPtr<TensorImpl> value) {
+    clear();
+    held_ = value.release();
+  }
+  void keep(std::unique_ptr<Packed> packed) {
+    clear();
+    held_ = packed.release();
+    is_packed_ = true;
+  }
+  /// The value, which the slot does not keep any longer.
+  RefPtr<TensorImpl> take() {
+    return RefPtr<TensorImpl>::adopt(static_cast<TensorImpl*>(std::exchange(held_, nullptr)));
+  }
+  /// Drops what it keeps.
+  void clear() {
+    if (held_) drop();
+  }
+
   uint32_t version = 0;
   uint8_t index = 0;  // of the operand or result
   bool is_result = false;
   bool released = false;
-  bool is_hooked() const { return packed != nullptr; }
+
+ private:
+  void drop();
+
+  bool is_packed_ = false;
+  void* held_ = nullptr;
 };
 
 /// A cell that outlives tensors: where retain_grad keeps the gradient of a non-leaf.
@@ -114,43 +147,53 @@ struct TypeMeta {
   uint8_t rank;
   uint32_t first_dim;
 };
+/// Of an operand that is not there.
+inline constexpr TypeMeta kNoType{ScalarType::Undefined, {}, 0, 0};
 
-// The last fields and the first two edges, which lie directly behind the record, share a cache line: recognising a graph looks at nothing
-// else (tracer/trail.h).
+// The header is a cache line, which with the first edges behind it is all that recognising a graph looks at (tracer/trail.h).
+// The types of the values stand behind the slots; one type in place of all where those that are there have the same (`alike`).
+// Of an op whose attributes are the number that may stand for an operand, a record with all operands has none.
 struct Record : RefCounted {
-  static constexpr int kFewTypes = 3;
+  static constexpr int kAbsentBits = 6;
 
-  uint32_t block_size;
-  std::unique_ptr<RecordHooks> hooks;
+  int line;
+  const char* file;
   const OpInfo* op;
-  SourceLocation where;
-  TypeMeta few_types[kFewTypes];  // where there are not more
+  std::unique_ptr<RecordHooks> hooks;
   uint64_t structure_hash, size_hash;
   uint64_t seq;
-  uint16_t operands, outputs, slots;
+  uint16_t operands, outputs;
+  uint8_t slots;
+  uint8_t granules;         // of the pool, that the block takes; more than the pool has: of the system
   bool was_packed = false;  // a slot was given to a pack hook
-  bool has_hooks = false;
+  bool alike : 1;
+  bool has_attrs : 1;
+  uint8_t absent : kAbsentBits;  // bit i: of a record with one type, operand i is not there
 
   /// Appends nothing anywhere: links the record to the producers of the operands. `wants`: which operands want a gradient.
   static RefPtr<Record> make(const Call& call, const Tensor* results, uint64_t wants);
   static void destroy(Record* record) noexcept;
 
+  SourceLocation where() const { return {file, line}; }
+  size_t block_size() const { return granules * kPoolGranule; }
   const Edge* edges() const { return reinterpret_cast<const Edge*>(this + 1); }
   Edge& edge(int i) { return reinterpret_cast<Edge*>(this + 1)[i]; }
   const Edge& edge(int i) const { return edges()[i]; }
   Slot& slot(int i) { return reinterpret_cast<Slot*>(reinterpret_cast<Edge*>(this + 1) + operands)[i]; }
   const Slot& slot(int i) const { return const_cast<Record*>(this)->slot(i); }
-  void* attrs() const { return const_cast<Slot*>(&slot(slots)); }
+  /// Where the types stand: one, or as many as there are values.
+  TypeMeta* types() const { return reinterpret_cast<TypeMeta*>(const_cast<Slot*>(&slot(slots))); }
+  void* attrs() const { return has_attrs ? static_cast<void*>(behind_types()) : &no_number; }
   /// Of the operands, then of the results.
   int type_count() const { return operands + outputs; }
-  TypeMeta* types() const {
-    return type_count() <= kFewTypes ? const_cast<TypeMeta*>(few_types)
-                                     : reinterpret_cast<TypeMeta*>(behind_attrs());
+  const TypeMeta& type_meta(int i) const {
+    if (!alike) return types()[i];
+    return i < kAbsentBits && absent >> i & 1 ? kNoType : types()[0];
   }
   /// The sizes that the types refer to. A shape that is also that of the type before is there once.
   Dim* dims() const {
-    return reinterpret_cast<Dim*>(
-        type_count() <= kFewTypes ? behind_attrs() : reinterpret_cast<char*>(types() + type_count()));
+    const size_t attrs = has_attrs ? (op->attrs_size + sizeof(Dim) - 1) / sizeof(Dim) : 0;
+    return reinterpret_cast<Dim*>(behind_types()) + attrs;
   }
   int dim_count() const;
 
@@ -166,17 +209,17 @@ struct Record : RefCounted {
   void release_slots();
 
  private:
+  static constinit Scalar no_number;
+
   int slot_of(int i, bool is_result) const {
     for (int n = 0; n < slots; ++n)
       if (slot(n).index == i && slot(n).is_result == is_result) return n;
     return -1;
   }
   TensorType type(int i) const;
-  char* behind_attrs() const {
-    return static_cast<char*>(attrs()) + (op->attrs_size + alignof(Dim) - 1) / alignof(Dim) * alignof(Dim);
-  }
+  TypeMeta* behind_types() const { return types() + (alike ? 1 : type_count()); }
 };
-static_assert(sizeof(Edge) == 16 && sizeof(Slot) == 24 && sizeof(Record) == 96);
+static_assert(sizeof(Edge) == 8 && sizeof(Slot) == 16 && sizeof(TypeMeta) == 8 && sizeof(Record) == 64);
 
 /// A step of a hash: `word` folded into it.
 inline uint64_t fold_hash(uint64_t hash, uint64_t word) {
@@ -184,13 +227,17 @@ inline uint64_t fold_hash(uint64_t hash, uint64_t word) {
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
 
-inline Edge::Edge(Record* record, uint32_t output_nr) : target_(record), output_nr_(output_nr) {
-  if (record) record->add_ref();
+inline Edge::Edge(Record* record, uint32_t output_nr) {
+  if (!record) return;
+  record->add_ref();
+  word_ = reinterpret_cast<uintptr_t>(record) | uintptr_t{output_nr} << kAddressBits;
 }
-inline Edge::Edge(TensorImpl* leaf) : target_(leaf), output_nr_(kLeaf) {
-  if (leaf) leaf->add_ref();
+inline Edge::Edge(TensorImpl* leaf) {
+  if (!leaf) return;
+  leaf->add_ref();
+  word_ = reinterpret_cast<uintptr_t>(leaf) | 1;
 }
-inline Edge::Edge(const Edge& o) : target_(o.target_), output_nr_(o.output_nr_) {
+inline Edge::Edge(const Edge& o) : word_(o.word_) {
   if (Record* r = o.record()) r->add_ref();
   if (TensorImpl* l = o.leaf()) l->add_ref();
 }
@@ -200,6 +247,13 @@ inline void Edge::drop() {
   } else if (leaf()->drop_ref()) {
     TensorImpl::destroy(leaf());
   }
+}
+inline void Slot::drop() {
+  void* const held = std::exchange(held_, nullptr);
+  if (std::exchange(is_packed_, false))
+    delete static_cast<Packed*>(held);
+  else
+    RefPtr<TensorImpl>::adopt(static_cast<TensorImpl*>(held)).reset();
 }
 
 /// Gives `to` the tangents of `from`.
@@ -244,7 +298,7 @@ class Node {
   explicit Node(RefPtr<Record> record) : record_(std::move(record)) {}
   bool defined() const { return static_cast<bool>(record_); }
   std::string_view name() const { return record_ ? record_->op->name : std::string_view(); }
-  SourceLocation where() const { return record_ ? record_->where : SourceLocation(); }
+  SourceLocation where() const { return record_ ? record_->where() : SourceLocation(); }
   /// Runs before the rule with the gradients of the results; a non-empty answer replaces them.
   HookHandle register_prehook(std::function<Tensors(const Tensors&)> hook) const;
   /// Runs after the rule with (grad_inputs, grad_outputs); a non-empty answer replaces grad_inputs.

@@ -55,7 +55,7 @@ void Taper::emit_and_record(const Call& call, Tensor* results) {
   for (int i = 0; i < call.outputs; ++i) {
     if (!results[i].defined() || !is_floating(results[i].dtype())) continue;
     TensorImpl& cell = results[i].impl();
-    cell.grad_fn = record;
+    cell.grad_fn = i + 1 < call.outputs ? record : std::move(record);
     cell.output_nr = static_cast<uint32_t>(i);
     cell.requires_grad = true;
   }
@@ -70,7 +70,7 @@ void Taper::emit_unpack(const Call& call, Tensor* results) {
   const Slot& slot = record.slot(attrs.slot);
   const Edge edge = slot.is_result ? Edge(&record, slot.index) : record.edge(slot.index);
   if (edge ? same_edge(results[0].impl(), edge) : !results[0].requires_grad()) return;
-  if (edge.leaf() && !slot.is_hooked() &&
+  if (edge.leaf() && !slot.packed() &&
       !results[0].impl().meta) {  // a leaf saved through an alias: the leaf itself has the same memory
     results[0] = Tensor(RefPtr<TensorImpl>(edge.leaf()));
     return;

@@ -89,7 +89,7 @@ int64_t Capture::size_at(const SymbolUse& use, const BackwardRequest& request, c
     return request.cotangents[use.place].impl().shape()[static_cast<int>(use.dim)].raw();
   const Record& record = *reached.records[use.place];
   if (use.kind == SymbolUse::Kind::type_dim)
-    return record.dims()[record.types()[use.index].first_dim + use.dim].raw();
+    return record.dims()[record.type_meta(static_cast<int>(use.index)).first_dim + use.dim].raw();
   return attr_at<Dim>(record, use.index).raw();
 }
 

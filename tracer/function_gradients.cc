@@ -36,7 +36,7 @@ void compiled_vjp(RuleContext& rule) {
   for (const Tensor& t : held) operands.push_back(t.get());
   FunctionBackwardAttrs attrs{&record};
   Tensors results(record.operands);
-  Emitter::current().emit({&ops::function_backward, operands, &attrs, record.where, record.operands},
+  Emitter::current().emit({&ops::function_backward, operands, &attrs, record.where(), record.operands},
                           results.data());
   for (int i = 0; i < record.operands; ++i)
     if (rule.needs(i)) rule.give(i, std::move(results[static_cast<size_t>(i)]));
@@ -213,7 +213,7 @@ void FunctionCapture::Saved::check(const Backward& backward, const Record& recor
   for (const Record* r : backward.recorded.unpacked)
     if (released.contains(r))
       fail(Category::backward_twice_freed, r->op->name,
-           "its saved values were released by an earlier backward. Hint: retain_graph", record.where);
+           "its saved values were released by an earlier backward. Hint: retain_graph", record.where());
   for (const RecordedFunction::Input& input : backward.recorded.inputs) {
     if (input.saved < 0) continue;
     const auto i = static_cast<size_t>(input.saved);
@@ -221,7 +221,7 @@ void FunctionCapture::Saved::check(const Backward& backward, const Record& recor
       fail(Category::version_mismatch, "compiled",
            fmt::format("a saved value, {}, was written to: version {}, saved at {}", describe(values[i]),
                        values[i].version(), versions[i]),
-           record.where);
+           record.where());
   }
 }
 
@@ -267,7 +267,7 @@ void FunctionCapture::Saved::check_inputs(const Record& record) const {
     if (const Tensor& x = bindings[i].tensor; x.defined() && x.version() != binding_versions[i])
       fail(Category::version_mismatch, "compiled",
            fmt::format("an input, {}, was written to before gradients of gradients were taken", describe(x)),
-           record.where);
+           record.where());
 }
 
 // Gradients that can be differentiated: the values that the backward needs are computed anew by differentiable operations.
@@ -321,7 +321,7 @@ void FunctionCapture::run_backward(Record& record, std::span<TensorImpl* const> 
   Tensors gradients;
   if (GradMode::is_enabled()) {
     if (backward.needs_forward()) saved->check_inputs(record);
-    gradients = capture.replay_backward(backward, operands, *saved, values, numbers, record.where);
+    gradients = capture.replay_backward(backward, operands, *saved, values, numbers, record.where());
   } else {
     const ProfiledRun profiled(saved->capture, backward.planned, {}, numbers);
     std::vector<ir::Binding> bindings = capture.bind_backward(backward, operands, values);

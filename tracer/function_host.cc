@@ -69,12 +69,12 @@ class UnpackCode final : public HostCode {
   UnpackCode(const TensorType& type, bool is_stale) : is_stale_(is_stale) { types = {type}; }
   void run(std::span<TensorImpl* const> operands, Tensor* results) override {
     PackedValue& packed = *static_cast<PackedValue*>(open_parcel(*operands[0]).get());
-    if (is_stale_ && packed.slot.packed->aliased)
+    if (is_stale_ && packed.slot.packed()->aliased)
       fail(Category::version_mismatch, packed.record->op->name,
            "a tensor needed for the gradient was modified in place behind the place where it was saved. "
            "Hint: clone "
            "it before writing to it",
-           packed.record->where);
+           packed.record->where());
     results[0] = retrograd::unpack(*packed.record, packed.slot);
   }
 
@@ -136,7 +136,7 @@ void FunctionRecorder::emit_pack(const Call& call) {
 
 // Null of a slot that was not packed here.
 const FunctionRecorder::PackedSlot* FunctionRecorder::packed(const Slot& slot) const {
-  if (!slot.is_hooked()) return nullptr;
+  if (!slot.packed()) return nullptr;
   if (const auto it = packed_.find(&slot); it != packed_.end()) return &it->second;
   return forward_ ? forward_->packed(slot) : nullptr;
 }
@@ -145,16 +145,16 @@ void FunctionRecorder::emit_unpack(const Call& call, Tensor* results) {
   const UnpackAttrs& attrs = call.attrs_as<UnpackAttrs>();
   const Slot& slot = attrs.record->slot(attrs.slot);
   const PackedSlot* from = packed(slot);
-  if (!from || slot.packed->hooks->traceable) {
+  if (!from || slot.packed()->hooks->traceable) {
     call.op->run_on_host(call, results);
   } else {
     publish();
     const bool is_stale = from->memory && from->memory->version() != from->version;
-    const ir::ValueId operands[] = {value_of(std::any_cast<const Tensor&>(slot.packed->payload))};
+    const ir::ValueId operands[] = {value_of(std::any_cast<const Tensor&>(slot.packed()->payload))};
     results[0] = without_layout(
-        slot.packed->type,
+        slot.packed()->type,
         emit_host(host::unpack, operands,
-                  RefPtr<HostCode>::adopt(new UnpackCode(slot.packed->type, is_stale)), call.where));
+                  RefPtr<HostCode>::adopt(new UnpackCode(slot.packed()->type, is_stale)), call.where));
   }
   if (forward_ && from) straight_.emplace_back(value_of(results[0]), from->value);
 }

@@ -209,7 +209,7 @@ bool FunctionRecorder::have_histories() const {
 int32_t FunctionRecorder::saved_index(const Tensor& tensor, const Record* user) {
   bool has_history = tensor.requires_grad();
   for (int i = 0; user && i < user->slots; ++i)
-    if (const Slot& slot = user->slot(i); slot.value.get() == tensor.get())
+    if (const Slot& slot = user->slot(i); slot.value() == tensor.get())
       has_history = slot.is_result || user->edge(slot.index);
   const ir::ValueId value = read(tensor, has_history);
   const auto [it, fresh] = saved_.try_emplace(value, static_cast<int32_t>(saved_.size()));

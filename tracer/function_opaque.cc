@@ -115,7 +115,7 @@ class FunctionBackwardCode final : public HostCode {
                  "backward gives {} for argument {}, unlike before: a recorded function cannot change what "
                  "lies behind it. Hint: give zeros, or mark the function as is_traceable",
                  gradient.defined() ? "a gradient" : "no gradient", i),
-             record_->where);
+             record_->where());
       if (is_wanted(i)) *results++ = shown(gradient.impl());
     }
   }
@@ -185,7 +185,7 @@ void FunctionRecorder::emit_function_backward(const Call& call, Tensor* results)
   if (GradMode::is_enabled())
     fail(Category::unsupported, record.op->name,
          "gradients of gradients of an opaque function cannot be recorded. Hint: mark it as is_traceable",
-         record.where);
+         record.where());
   publish();
   std::vector<ir::ValueId> operands{value_of(known->parcel)};
   std::vector<bool> is_given;

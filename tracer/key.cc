@@ -32,7 +32,7 @@ class Fold {
 
 uint64_t packed_slots(const Record& record) {
   uint64_t packed = 0;
-  for (int i = 0; i < record.slots; ++i) packed |= uint64_t{record.slot(i).packed != nullptr} << i;
+  for (int i = 0; i < record.slots; ++i) packed |= uint64_t{record.slot(i).packed() != nullptr} << i;
   return packed;
 }
 
@@ -52,7 +52,7 @@ void fold_record(Fold& fold, Walk& walk, const Walk::Item& item) {
 
 uint64_t annotations_of(const Record& r) {
   const uint64_t packed = r.was_packed ? packed_slots(r) : 0;
-  if (!r.has_hooks) return packed;
+  if (!r.hooks) return packed;
   Fold fold;
   fold.add(packed);
   fold.add_hooks(r.hooks->tensor);

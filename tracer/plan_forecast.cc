@@ -56,7 +56,7 @@ class Plan::Forecast {
     }
     for (Record* record : run_.reached.records)
       for (int i = 0; !run_.request.retain_graph && i < record->slots; ++i)
-        if (TensorImpl* cell = record->slot(i).value.get()) ++holders[cell];
+        if (TensorImpl* cell = record->slot(i).value()) ++holders[cell];
     std::unordered_map<const Storage*, std::pair<uint32_t, Memory>> memories;  // how many cells, all ours
     for (const auto& [cell, count] : holders) {
       if (!cell->storage() || cell->ref_count() != static_cast<uint32_t>(count)) continue;
@@ -115,7 +115,7 @@ class Plan::Forecast {
   Slot& slot(uint64_t place, uint32_t index) const {
     return run_.reached.records[place]->slot(static_cast<int>(index));
   }
-  bool is_emptied(const Slot& s) const { return !run_.request.retain_graph && s.value && !s.packed; }
+  bool is_emptied(const Slot& s) const { return !run_.request.retain_graph && s.value(); }
 
   void step(const Step& s) {
     const int32_t* r = run_.registers(s);
@@ -155,7 +155,7 @@ class Plan::Forecast {
     for (int i = 0; i < s.operands; ++i) {
       if (r[i] >= -1) continue;
       const SlotRef& ref = plan_.folded_[at(-2 - r[i])];
-      folded_cell = slot(ref.place, ref.slot).value.get();
+      folded_cell = slot(ref.place, ref.slot).value();
       if (is_emptied(slot(ref.place, ref.slot))) folded = empty(slot(ref.place, ref.slot));
     }
     for (int i = 0; i < s.results; ++i) {
@@ -228,8 +228,8 @@ class Plan::Forecast {
   void unpack(const Step& s) {
     const int32_t r = run_.registers(s)[0];
     const Slot& from = slot(s.place, s.slot);
-    hold_own(r, from.packed ? unknown() : is_emptied(from) ? empty(from) : kNotOurs);
-    if (from.value && !from.packed) cells_->at[at(r)] = from.value.get();
+    hold_own(r, from.packed() ? unknown() : is_emptied(from) ? empty(from) : kNotOurs);
+    if (from.value()) cells_->at[at(r)] = from.value();
   }
 
   void release(const Step& s) {
@@ -241,7 +241,7 @@ class Plan::Forecast {
   }
   int32_t empty(const Slot& s) {
     emptied_.insert(&s);
-    return memory_of(*s.value);
+    return memory_of(*s.value());
   }
 
   // The first gradient of a leaf is taken over or copied, others are added to it.

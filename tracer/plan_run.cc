@@ -105,8 +105,8 @@ struct Plan::Run::View {
       const SlotRef* ref = v.folded - 2 - r[i];
       slot = v.slot(*ref);
       __builtin_prefetch(v.slot(ref[kAhead]));
-      x = slot->value.get();
-      if (!x || slot->packed || slot->version != x->storage()->version()) return false;
+      x = slot->value();
+      if (!x || slot->version != x->storage()->version()) return false;
       if (const Record& record = *v.records[ref->place];
           v.releases && record.slots > 1 && !record.is_unchanged())
         return false;
@@ -127,7 +127,7 @@ struct Plan::Run::View {
   s.span(static_cast<char*>(own->storage()->data()) + own->storage_offset() * s.item, in, s.elements,
          s.attrs.is_patched ? v.patched + s.attrs.patched_at : s.attrs.fixed);
   if (slot && v.releases) {
-    slot->value.reset();
+    slot->clear();
     slot->released = true;
   }
   return true;

@@ -113,7 +113,7 @@ void ProfiledRun::begin(std::shared_ptr<const ir::Graph> graph, std::span<Record
                         std::span<const Number> numbers) {
   Profile::Run run;
   run.numbers.assign(numbers.begin(), numbers.end());
-  for (const Record* r : records) run.records.push_back({r->seq, r->op->name, r->where});
+  for (const Record* r : records) run.records.push_back({r->seq, r->op->name, r->where()});
   run.steps.reserve(graph->nodes().size());
   run.graph = std::move(graph);
   run.live_bytes = live_bytes();

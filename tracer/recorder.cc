@@ -271,10 +271,10 @@ void Recorder::emit_unpack(const Call& call, Tensor* results) {
         Category::hook_forbidden,
         "a traceable hook started a backward of its own while it was recorded. Hint: register it as opaque");
   const Slot& slot = attrs.record->slot(attrs.slot);
-  if (!slot.value && !slot.packed && !slot.released)
+  if (!slot.value() && !slot.packed() && !slot.released)
     return;  // never given: undefined in every run of this structure
-  user_ran_ |= slot.is_hooked();
-  log.may_leave |= slot.is_hooked();
+  user_ran_ |= slot.packed() != nullptr;
+  log.may_leave |= slot.packed() != nullptr;
   const TensorType type =
       type_of(*attrs.record, slot.is_result ? attrs.record->operands + slot.index : slot.index);
   const int32_t input = graph_.add_handle(ir::Input::Kind::slot, type);

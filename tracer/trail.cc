@@ -63,8 +63,7 @@ Trail::Trail(const BackwardRequest& request, Walk& walk)
 void Trail::add_portrait(const Record& r) {
   portraits_.push_back({r.op, static_cast<uint32_t>(types_.size()), static_cast<uint32_t>(dims_.size()),
                         static_cast<uint32_t>(attrs_.size()), r.operands});
-  const int types = r.operands + r.outputs;
-  types_.insert(types_.end(), r.types(), r.types() + types);
+  for (int i = 0; i < r.type_count(); ++i) types_.push_back(r.type_meta(i));
   dims_.insert(dims_.end(), r.dims(), r.dims() + r.dim_count());
   const auto* attrs = static_cast<const std::byte*>(r.attrs());
   attrs_.insert(attrs_.end(), attrs, attrs + r.op->attrs_size);
@@ -105,9 +104,10 @@ bool Trail::matches(const BackwardRequest& request, Reached& reached) const {
     const auto address = reinterpret_cast<intptr_t>(&r);
     const auto* guess =
         reinterpret_cast<const char*>(address + (address - std::exchange(last, address)) * kAhead);
-    __builtin_prefetch(guess + sizeof(Record) - 1);
+    __builtin_prefetch(guess);
+    __builtin_prefetch(guess + sizeof(Record));  // the edges
     if (r.structure_hash != steps_[k].structure || r.seq >= above) return false;
-    if ((r.has_hooks || r.was_packed ? annotations_of(r) : 0) != steps_[k].annotations) return false;
+    if ((r.hooks || r.was_packed ? annotations_of(r) : 0) != steps_[k].annotations) return false;
     above = r.seq;
     reached.add_size(r.size_hash);
     const Edge* edges = r.edges();

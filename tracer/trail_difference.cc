@@ -25,7 +25,9 @@ std::string portrait_text(const OpInfo& op, const TypeMeta* types, const Dim* di
 }
 
 std::string record_text(const Record& r) {
-  return portrait_text(*r.op, r.types(), r.dims(), r.operands, r.outputs, r.attrs());
+  std::vector<TypeMeta> types;
+  for (int i = 0; i < r.type_count(); ++i) types.push_back(r.type_meta(i));
+  return portrait_text(*r.op, types.data(), r.dims(), r.operands, r.outputs, r.attrs());
 }
 
 // Adds "2 pre-hooks" to a list.
@@ -50,7 +52,7 @@ std::string count_text(bool any, size_t count) { return any ? fmt::format("{}", 
 
 std::string Trail::annotation_text(const Record& r) {
   std::string list;
-  if (r.has_hooks) {
+  if (r.hooks) {
     count_hooks(list, r.hooks->tensor, "tensor hook");
     count_hooks(list, r.hooks->pre, "pre-hook");
     count_hooks(list, r.hooks->post, "post-hook");
@@ -59,7 +61,7 @@ std::string Trail::annotation_text(const Record& r) {
   }
   std::string packed;
   for (int i = 0; i < r.slots; ++i)
-    if (r.slot(i).packed) packed += fmt::format("{}{}", packed.empty() ? "" : " ", i);
+    if (r.slot(i).packed()) packed += fmt::format("{}{}", packed.empty() ? "" : " ", i);
   if (!packed.empty()) list += fmt::format("{}packed slots {}", list.empty() ? "" : ", ", packed);
   return list;
 }
