@@ -40,11 +40,11 @@ const TensorImpl* value_of(const Call& call, const Tensor* results, size_t i) {
 
 // What the types of a call's values have in common.
 struct ValueTypes {
-  bool alike;           // all values have one type, but for some of the first operands, which are not there
   uint64_t absent = 0;  // bit i: operand i is not there; where alike
   // Bit i: value i has a shape that is not that of the value before; value 63 and above always have.
   uint64_t new_shapes = 0;
   size_t dims = 0;  // of these shapes
+  bool alike;       // all values have one type, but for some of the first operands, which are not there
 
   ValueTypes(const Call& call, const Tensor* results) : alike(are_alike(call, results)) {
     if (alike) {

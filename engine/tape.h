@@ -48,11 +48,17 @@ class Edge {
   const void* target() const { return reinterpret_cast<const void*>(address()); }
   /// kLeaf for a leaf.
   uint32_t output_nr() const { return is_leaf() ? kLeaf : static_cast<uint32_t>(word_ >> kAddressBits); }
+  bool leads_to(const Record& record, uint32_t output_nr) const { return word_ == word(record, output_nr); }
+  bool leads_to(const TensorImpl& leaf) const { return word_ == word(leaf); }
   explicit operator bool() const { return word_; }
   friend bool operator==(const Edge&, const Edge&) = default;
 
  private:
   static constexpr int kAddressBits = 48;
+  static uintptr_t word(const Record& record, uint32_t output_nr) {
+    return reinterpret_cast<uintptr_t>(&record) | uintptr_t{output_nr} << kAddressBits;
+  }
+  static uintptr_t word(const TensorImpl& leaf) { return reinterpret_cast<uintptr_t>(&leaf) | 1; }
   bool is_leaf() const { return word_ & 1; }
   uintptr_t address() const { return word_ & ((uintptr_t{1} << kAddressBits) - 2); }
   void drop();
@@ -230,12 +236,12 @@ inline uint64_t fold_hash(uint64_t hash, uint64_t word) {
 inline Edge::Edge(Record* record, uint32_t output_nr) {
   if (!record) return;
   record->add_ref();
-  word_ = reinterpret_cast<uintptr_t>(record) | uintptr_t{output_nr} << kAddressBits;
+  word_ = word(*record, output_nr);
 }
 inline Edge::Edge(TensorImpl* leaf) {
   if (!leaf) return;
   leaf->add_ref();
-  word_ = reinterpret_cast<uintptr_t>(leaf) | 1;
+  word_ = word(*leaf);
 }
 inline Edge::Edge(const Edge& o) : word_(o.word_) {
   if (Record* r = o.record()) r->add_ref();

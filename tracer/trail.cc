@@ -87,11 +87,11 @@ bool Trail::matches(const BackwardRequest& request, Reached& reached) const {
     if (target.output_nr == Edge::kLeaf) {
       TensorImpl*& at = reached.leaves[target.place];
       if (!at) at = edge.leaf();
-      return at && at == edge.leaf();
+      return at && edge.leads_to(*at);
     }
     Record*& at = reached.records[target.place];
     if (!at) at = edge.record();
-    return at && at == edge.record() && edge.output_nr() == target.output_nr;
+    return at && edge.leads_to(*at, target.output_nr);
   };
   for (size_t i = 0; i < roots_.size(); ++i)
     if (!leads_to(request.root_edges[i], roots_[i])) return false;
