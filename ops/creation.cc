@@ -284,6 +284,9 @@ Tensor empty_like(Operand input) {
 Tensor zeros_of(const TensorType& type, SourceLocation where) {
   return full(type.shape, 0, {type.dtype, type.device}, where);
 }
+Tensor repeated_zero(const TensorType& type, SourceLocation where) {
+  return expand_to(Operand(zeros_of({type.dtype, type.device, {}}, where), where), type.shape);
+}
 Tensor ones_of(const TensorType& type, SourceLocation where) {
   return full(type.shape, 1, {type.dtype, type.device}, where);
 }

@@ -67,6 +67,8 @@ Tensor empty_like(Operand input);
 
 /// Zeros and ones of a type.
 Tensor zeros_of(const TensorType& type, SourceLocation where);
+/// The same as one zero that is repeated: for ops that copy it before they write.
+Tensor repeated_zero(const TensorType& type, SourceLocation where);
 Tensor ones_of(const TensorType& type, SourceLocation where);
 
 }  // namespace retrograd

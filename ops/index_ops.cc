@@ -89,8 +89,8 @@ void Gather::infer(const Call& call, TensorImpl* const* outputs) {
 }
 
 void Gather::vjp(RuleContext& c) {
-  c.give(0, scatter_add(at(zeros_of_operand(c, 0), c.where()), c.attrs<Attrs>().dim, c.in(1).tensor(),
-                        c.grad()));
+  c.give(0, scatter_add(at(repeated_zero(c.type(0), c.where()), c.where()), c.attrs<Attrs>().dim,
+                        c.in(1).tensor(), c.grad()));
 }
 
 void Gather::jvp(TangentContext& c) {

@@ -141,9 +141,9 @@ Tensor product_of_others(const Tensor& x, const IntList& dims, const Shape& shap
 
 template <class C>
 Tensor Prod::slope(C& c) {
-  const Tensor x = c.in(0).tensor();
+  const Tensor x = c.in(0).tensor(), is_zero = eq(x, 0);
   const Tensor others = product_of_others(x, c.template attrs<Attrs>().dim, c.type(0).shape);
-  return where(eq(x, 0), others, div(restored(c, c.out()), one_where_zero(x)));
+  return where(is_zero, others, div(restored(c, c.out()), where(is_zero, 1.0, x)));
 }
 
 void Prod::vjp(RuleContext& c) { c.give(0, mul(restored(c, c.grad()), slope(c))); }
@@ -185,7 +185,7 @@ void ExtremeAlong::vjp(RuleContext& c) {
   if (type.shape.empty()) return c.give(0, c.grad());
   const Shape kept = reduced_shape(type.shape, a.dim, true);
   const Tensor index = reshape_to(c.out(1), kept), g = reshape_to(c.grad(), kept);
-  c.give(0, scatter_add(zeros_of(type, c.where()), a.dim[0], index, g));
+  c.give(0, scatter_add(repeated_zero(type, c.where()), a.dim[0], index, g));
 }
 
 void ExtremeAlong::jvp(TangentContext& c) {

@@ -26,8 +26,8 @@ void Sort::infer(const Call& call, TensorImpl* const* outputs) {
 
 void Sort::vjp(RuleContext& c) {
   if (!c.grad().defined()) return;
-  c.give(0, scatter_add(Operand(zeros_of(c.type(0), c.where()), c.where()), c.attrs<Attrs>().dim, c.out(1),
-                        c.grad()));
+  c.give(0, scatter_add(Operand(repeated_zero(c.type(0), c.where()), c.where()), c.attrs<Attrs>().dim,
+                        c.out(1), c.grad()));
 }
 
 void Sort::jvp(TangentContext& c) {

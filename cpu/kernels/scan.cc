@@ -1,7 +1,13 @@
 // Scans along a dim on the CPU, row by row; floats accumulate in double.
 #include "ops/scan.h"
 
+#include <cmath>
+#include <utility>
+
+#include "cpu/features.h"
+#include "cpu/kernels/reduce_rows.h"
 #include "cpu/kernels/row_access.h"
+#include "cpu/kernels/rows_scan.h"
 #include "cpu/kernels/table.h"
 #include "cpu/parallel.h"
 
@@ -34,35 +40,60 @@ struct SumRow {
     accumulate<AccOf<T>>(x[0], y, at, exclusive, AccOf<T>(0), [](auto a, auto b) { return a + b; });
   }
 };
+void scan_products(const float* x, float* y, int64_t n, ScanWay way) {
+#if defined(__x86_64__)
+  switch (level()) {
+    case Level::avx512: return avx512::scan_products(x, y, n, way);
+    case Level::avx2: return avx2::scan_products(x, y, n, way);
+    case Level::baseline: break;
+  }
+#endif
+  baseline::scan_products(x, y, n, way);
+}
+
 struct ProductRow {
   template <class T>
   void operator()(const T* const* x, T* y, Direction at, bool exclusive) const {
-    if constexpr (std::is_same_v<T, float>) return by_fours(x[0], y, at, exclusive);
+    if constexpr (std::is_same_v<T, float>) return scan_products(x[0], y, at.n, {at.reverse, exclusive});
     accumulate<AccOf<T>>(x[0], y, at, exclusive, AccOf<T>(1), [](auto a, auto b) { return a * b; });
   }
-  static void by_fours(const float* x, float* y, Direction at, bool exclusive);
 };
-// Four at a time, so that one multiplication and not four waits for what came before. In double no product of four
-// floats is out of range.
-void ProductRow::by_fours(const float* x, float* y, Direction at, bool exclusive) {
-  double acc = 1;
-  int64_t i = 0;
-  const auto put = [&](int64_t k, double v) { y[at(i + k)] = static_cast<float>(v); };
-  for (; i + 4 <= at.n; i += 4) {
-    const double a = x[at(i)], ab = a * x[at(i + 1)], c = x[at(i + 2)], d = x[at(i + 3)];
-    const double abc = ab * c, next = acc * (ab * (c * d));
-    if (exclusive) put(0, acc);
-    put(exclusive ? 1 : 0, acc * a);
-    put(exclusive ? 2 : 1, acc * ab);
-    put(exclusive ? 3 : 2, acc * abc);
-    if (!exclusive) put(3, next);
-    acc = next;
+
+// The products of few long rows of floats, by pieces: what lies in front of each one is multiplied first. False where that is 0 or not
+// finite in some place, since then the order counts, and nothing is done, or where there are no such rows.
+bool scan_pieces(const Call& call, const Rows& from, const Rows& to) {
+  const auto& a = call.attrs_as<ops::ScanAttrs>();
+  const int64_t n = to.length(), rows = to.count(), pieces = count_chunks(n, kChunk);
+  if (pieces < 4 || rows >= 8 || !from.is_direct<float>() || !to.is_direct<float>()) return false;
+  const Scratch<Partial<double>> found(rows * pieces);
+  if (measuring()) return false;
+  float* const unused = nullptr;
+  const auto piece = [&](int64_t task, const auto& f) {
+    const int64_t row = task / pieces, begin = task % pieces * kChunk, size = std::min(kChunk, n - begin);
+    f(from.read(row, unused) + begin, to.target(row, unused) + begin, size, found[task].value);
+  };
+  parallel_for(rows * pieces, [&](int64_t task) {
+    piece(task, [](const float* x, float*, int64_t size, double& product) {
+      Partial<double> all;
+      reduce_table<float>().reduce(x, size, Reduction::prod, 0, &all);
+      product = all.value;
+    });
+  });
+  for (int64_t row = 0; row < rows; ++row) {
+    double before = 1;
+    for (int64_t i = 0; i < pieces; ++i) {
+      double& here = found[row * pieces + (a.reverse ? pieces - 1 - i : i)].value;
+      const double next = before * here;
+      if (!std::isnormal(next)) return false;
+      here = std::exchange(before, next);
+    }
   }
-  for (; i < at.n; ++i) {
-    const double before = acc;
-    acc *= x[at(i)];
-    put(0, exclusive ? before : acc);
-  }
+  parallel_for(rows * pieces, [&](int64_t task) {
+    piece(task, [&](const float* x, float* y, int64_t size, double before) {
+      scan_products(x, y, size, {a.reverse, a.exclusive, before});
+    });
+  });
+  return true;
 }
 
 struct RecurrenceRow {
@@ -97,6 +128,7 @@ void scan_kernel(const Call& call, TensorImpl* const* outputs) {
   const Rows out(*outputs[0], along), first(*call.operands[0], along), second(*call.operands.back(), along);
   const int64_t n = out.length();
   if (n == 0) return;
+  if (std::is_same_v<Row, ProductRow> && scan_pieces(call, first, out)) return;
   dispatch_compute(outputs[0]->dtype(), [&]<class T>(std::type_identity<T>) {
     const int64_t chunks = count_chunks(out.count(), out.grain());
     const RowRoom<T> one_room(first, chunks), two_room(second, chunks), y_room(out, chunks);
