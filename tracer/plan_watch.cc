@@ -13,9 +13,10 @@ bool Plan::Watch::holds(const Storage* memory) const {
 
 void Plan::Watch::before(const Step& s) {
   const OpInfo& op = *run_.plan.graph_.nodes()[s.node].op;
-  is_code_ = s.kind == Kind::hook || s.kind == Kind::function ||
-             (s.kind == Kind::host && &op != &ops::info<ops::Contiguous> && !op.is(Trait::fresh)) ||
-             (s.kind == Kind::unpack && run_.reached.records[s.place]->slot(static_cast<int>(s.slot)).packed());
+  is_code_ =
+      s.kind == Kind::hook || s.kind == Kind::function ||
+      (s.kind == Kind::host && &op != &ops::info<ops::Contiguous> && !op.is(Trait::fresh)) ||
+      (s.kind == Kind::unpack && run_.reached.records[s.place]->slot(static_cast<int>(s.slot)).packed());
   if (is_code_ || s.kind == Kind::accumulate_grad || s.kind == Kind::retain_grad)
     for (int i = 0; i < s.operands; ++i) {
       const int32_t r = run_.registers(s)[i];
