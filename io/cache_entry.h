@@ -1,5 +1,6 @@
-// The text of a file in a cache: an answer, and the question that it answers. A file counts only if its checksum holds and its question is the
-// one that is asked, to the letter; so neither a damaged file nor two questions of one name can give a wrong answer.
+// The text of a file in a cache: an answer, and the question that it answers. A file counts only if its
+// checksum holds and its question is the one that is asked, to the letter; so neither a damaged file nor two
+// questions of one name can give a wrong answer.
 //
 //   magic                      one line, which names cache and version
 //   digest of what follows

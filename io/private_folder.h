@@ -1,9 +1,11 @@
-// A folder of small private files that other processes write at the same time: the plan cache's, and that of compiled kernels.
+// A folder of small private files that other processes write at the same time: the plan cache's, and that of
+// compiled kernels.
 //
-// It must be a folder of this user that no one else may read or write (mode 0700), and so must each file be (0600). After it is open,
-// everything goes by its descriptor, and links are not followed: what its path leads to afterwards does not matter. A file is written under
-// another name and renamed, so it is there in whole or not at all; nothing is flushed to the disk, since readers check what they read.
-// No function throws but for memory.
+// It must be a folder of this user that no one else may read or write (mode 0700), and so must each file be
+// (0600). After it is open, everything goes by its descriptor, and links are not followed: what its path
+// leads to afterwards does not matter. A file is written under another name and renamed, so it is there in
+// whole or not at all; nothing is flushed to the disk, since readers check what they read. No function throws
+// but for memory.
 #pragma once
 
 #include <optional>
@@ -23,12 +25,14 @@ class PrivateFolder {
   std::string problem() const;
   std::string path_of(const std::string& name) const { return path_ + "/" + name; }
 
-  /// The bytes of a file, which counts as used now; none when it is not there. `problem`: why it may not be used.
+  /// The bytes of a file, which counts as used now; none when it is not there. `problem`: why it may not be
+  /// used.
   std::optional<std::string> read(const std::string& name, std::string& problem) const;
-  /// Makes a file, or replaces it. False when it cannot be written: then nothing was changed, and errno says why.
+  /// Makes a file, or replaces it. False when it cannot be written: then nothing was changed, and errno says
+  /// why.
   bool write(const std::string& name, std::string_view text) const;
-  /// Removes all but the `most` files that were used last, of those whose names end in `ending`; and what processes that ended left
-  /// unfinished.
+  /// Removes all but the `most` files that were used last, of those whose names end in `ending`; and what
+  /// processes that ended left unfinished.
   void tidy(std::string_view ending, size_t most) const;
 
  private:

@@ -112,7 +112,8 @@ bool Placement::allows(int pack) const {
     return address % (static_cast<size_t>(pack) * element_size(dtype)) == 0;
   };
   for (size_t o = 0; o < group_.outputs.size(); ++o)
-    if (!is_aligned(reinterpret_cast<uintptr_t>(outputs_[o]->data()), group_.output(o).type.dtype)) return false;
+    if (!is_aligned(reinterpret_cast<uintptr_t>(outputs_[o]->data()), group_.output(o).type.dtype))
+      return false;
   for (size_t k = 0; k < group_.inputs.size(); ++k) {
     const Access a = variant_.inputs[k];
     if (a == Access::dense && !is_aligned(address_[k], group_.inputs[k].dtype)) return false;

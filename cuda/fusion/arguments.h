@@ -1,8 +1,9 @@
-// From the tensors of a run to what a fused kernel takes: how each input is read (Variant), and the bytes of the kernel's parameter in the
-// order that cuda/fusion/source.h gives.
+// From the tensors of a run to what a fused kernel takes: how each input is read (Variant), and the bytes of
+// the kernel's parameter in the order that cuda/fusion/source.h gives.
 //
-// Inputs that lie as the iteration space does, and single elements, need no strides. For the others the dims of the space are merged where
-// all of them allow; a pack of neighbours then lies within the last dim, whose size it divides.
+// Inputs that lie as the iteration space does, and single elements, need no strides. For the others the dims
+// of the space are merged where all of them allow; a pack of neighbours then lies within the last dim, whose
+// size it divides.
 #pragma once
 
 #include <array>
@@ -41,8 +42,9 @@ class Placement {
 
   // By inputs and dims, in place: this is made for each launch.
   const Group& group_;
-  std::array<Strides, kMostInputs> strides_;  // by the dims of the group's shape; 0 where an input is repeated
-  std::array<Strides, kMostInputs> merged_;   // by the merged dims, of inputs that go by strides
+  std::array<Strides, kMostInputs>
+      strides_;                              // by the dims of the group's shape; 0 where an input is repeated
+  std::array<Strides, kMostInputs> merged_;  // by the merged dims, of inputs that go by strides
   std::array<uintptr_t, kMostInputs> address_;
   TensorImpl* const* outputs_;
   Strides size_;

@@ -1,8 +1,10 @@
-// Machine code of fused kernels, kept in a folder from one process to the next: see cuda/fusion/fusion.h for which folder.
+// Machine code of fused kernels, kept in a folder from one process to the next: see cuda/fusion/fusion.h for
+// which folder.
 //
-// An entry is a file named by the hash of its question: the text of the kernel, a hash of the headers that it includes, options (the
-// architecture among them) and the compiler's version. Folder and files are private to this user, and nothing in them is trusted: see
-// io/private_folder.h and io/cache_entry.h. What does not count is passed over with a note, and replaced. At most kEntries are kept.
+// An entry is a file named by the hash of its question: the text of the kernel, a hash of the headers that it
+// includes, options (the architecture among them) and the compiler's version. Folder and files are private to
+// this user, and nothing in them is trusted: see io/private_folder.h and io/cache_entry.h. What does not
+// count is passed over with a note, and replaced. At most kEntries are kept.
 #pragma once
 
 #include "cuda/fusion/compiler.h"

@@ -1,5 +1,5 @@
-// Compiler: from the text of a kernel to machine code, while the program runs. NVRTC is one, opened when it is first asked for; tests have
-// their own.
+// Compiler: from the text of a kernel to machine code, while the program runs. NVRTC is one, opened when it
+// is first asked for; tests have their own.
 #pragma once
 
 #include "cuda/fusion/source.h"
@@ -19,14 +19,16 @@ class Compiler {
   virtual Result compile(const Source& source, const std::vector<std::string>& options) = 0;
 };
 
-/// Machine code for one architecture (90), computed as by the kernels that nvcc compiled: no fused multiply-add that is not written.
+/// Machine code for one architecture (90), computed as by the kernels that nvcc compiled: no fused
+/// multiply-add that is not written.
 std::vector<std::string> compile_options(int architecture);
 
 /// NVRTC of the toolkit that the library was built with; null: nvrtc_problem() says why there is none.
 Compiler* nvrtc();
 std::string nvrtc_problem();
 
-/// The headers that texts include, by name: those of the kernels and of the ops' formulas, and stand-ins for the standard library's.
+/// The headers that texts include, by name: those of the kernels and of the ops' formulas, and stand-ins for
+/// the standard library's.
 struct Header {
   const char *name, *text;
 };

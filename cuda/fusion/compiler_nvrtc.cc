@@ -1,6 +1,6 @@
-// NVRTC as a Compiler, in a build with the toolkit; cuda/fusion/compiler_absent.cc is its twin. Its header is used, its functions are looked up
-// when it is opened. Another version than the toolkit's would have other mathematical functions, and fused kernels other bits than the
-// library's own: only the same is opened.
+// NVRTC as a Compiler, in a build with the toolkit; cuda/fusion/compiler_absent.cc is its twin. Its header is
+// used, its functions are looked up when it is opened. Another version than the toolkit's would have other
+// mathematical functions, and fused kernels other bits than the library's own: only the same is opened.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <nvrtc.h>

@@ -1,6 +1,6 @@
 #!/bin/sh
-# embed_headers.sh HEADER...: writes C++ that defines headers() of cuda/fusion/compiler.h, with each header's text under its path. The standard
-# library's are cuda/fusion/standard.h.
+# embed_headers.sh HEADER...: writes C++ that defines headers() of cuda/fusion/compiler.h, with each header's
+# text under its path. The standard library's are cuda/fusion/standard.h.
 standard="array bit cmath cstddef cstdint cstring initializer_list optional string_view type_traits"
 cat <<'EOF'
 #include <span>

@@ -1,9 +1,10 @@
-// What the text of a fused kernel is made of (cuda/fusion/source.h writes it): nodes of the group, and ways to read and write elements that
-// are neighbours in the group's iteration space.
+// What the text of a fused kernel is made of (cuda/fusion/source.h writes it): nodes of the group, and ways
+// to read and write elements that are neighbours in the group's iteration space.
 //
-// The text is compiled by NVRTC while the program runs, from these same headers, which the library carries as strings; and by the host's
-// compiler for tests. A value is held as what a single kernel would have stored: a node converts its operands to what its op computes in,
-// and the result back. So the bits are those of the nodes run one by one.
+// The text is compiled by NVRTC while the program runs, from these same headers, which the library carries as
+// strings; and by the host's compiler for tests. A value is held as what a single kernel would have stored: a
+// node converts its operands to what its op computes in, and the result back. So the bits are those of the
+// nodes run one by one.
 #pragma once
 
 #include "cuda/kernels/launch.h"

@@ -48,7 +48,8 @@ void CudaFusedKernel::run(TensorImpl* const* inputs, TensorImpl* const* outputs,
   launch(*kernel, placement, inputs, outputs, attrs);
 }
 
-// How the reduction of a tensor is cut depends on its strides: that of an input which is not contiguous is left to its own kernel.
+// How the reduction of a tensor is cut depends on its strides: that of an input which is not contiguous is
+// left to its own kernel.
 bool CudaFusedKernel::is_reduced_as_it_lies(const Placement& placement) const {
   return std::ranges::all_of(reductions_, [&](size_t n) {
     const int32_t operand = group_.nodes[n].operands[0];
@@ -56,7 +57,8 @@ bool CudaFusedKernel::is_reduced_as_it_lies(const Placement& placement) const {
   });
 }
 
-// Null while it is compiled, and where it cannot be. A launch that is recorded is worth waiting for: it will be started again and again.
+// Null while it is compiled, and where it cannot be. A launch that is recorded is worth waiting for: it will
+// be started again and again.
 std::shared_ptr<const LoadedKernel> CudaFusedKernel::kernel_for(Placement& placement) const {
   const std::shared_ptr<const LoadedKernel> kernel = asked_for(placement);
   if (!kernel) return nullptr;
@@ -114,8 +116,8 @@ void CudaFusedKernel::launch(const LoadedKernel& kernel, const Placement& placem
   gpu_.launched("a fused group");
 }
 
-// An output may lie on the memory of an input, which a later node may still read: it is computed elsewhere first. Values that only nodes see
-// are in temporary memory, since launches may be recorded.
+// An output may lie on the memory of an input, which a later node may still read: it is computed elsewhere
+// first. Values that only nodes see are in temporary memory, since launches may be recorded.
 void CudaFusedKernel::run_one_by_one(TensorImpl* const* inputs, TensorImpl* const* outputs,
                                      const void* const* attrs) const {
   Executor& executor = cuda_executor(gpu_.index());

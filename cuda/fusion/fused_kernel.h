@@ -15,8 +15,9 @@ struct RunCounts {
 };
 RunCounts& run_counts();
 
-/// A group of which each run launches the kernel for the layouts that its tensors have. That kernel begins to be compiled when such layouts
-/// are first seen, not before: whoever makes plans asks for groups that are then cut otherwise. After kMostVariants, one serves all layouts.
+/// A group of which each run launches the kernel for the layouts that its tensors have. That kernel begins to
+/// be compiled when such layouts are first seen, not before: whoever makes plans asks for groups that are
+/// then cut otherwise. After kMostVariants, one serves all layouts.
 class CudaFusedKernel final : public FusedKernel {
  public:
   static constexpr size_t kMostVariants = 4;

@@ -11,7 +11,8 @@ namespace retrograd::cuda {
 namespace fusion {
 namespace {
 
-// Never destroyed, as the devices; at exit its threads are waited for. The compiler is looked for when it is first asked about.
+// Never destroyed, as the devices; at exit its threads are waited for. The compiler is looked for when it is
+// first asked about.
 struct Stores {
   std::mutex mutex;
   bool is_decided = false;

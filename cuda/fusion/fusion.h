@@ -1,20 +1,22 @@
-// Fused groups on CUDA devices (FusedKernel, engine/executor.h): chains of elementwise ops, with reductions at their end, each group one kernel
-// that is compiled while the program runs.
+// Fused groups on CUDA devices (FusedKernel, engine/executor.h): chains of elementwise ops, with reductions
+// at their end, each group one kernel that is compiled while the program runs.
 //
-//   op_table.h    what a node may be in a group
-//   group.h       a group, checked
-//   source.h      its text, made of the ops' own formulas
-//   compiler.h    NVRTC, opened at run time
-//   kernel_store.h  compiling in the background, each text once per process; code_cache.h  and once per machine
-//   arguments.h   what a run gives to the kernel
+//   op_table.h      what a node may be in a group
+//   group.h         a group, checked
+//   source.h        its text, made of the ops' own formulas
+//   compiler.h      NVRTC, opened at run time
+//   kernel_store.h  compiling in the background, each text once per process
+//   code_cache.h    and once per machine
+//   arguments.h     what a run gives to the kernel
 //
-// A group's kernel begins to be compiled when the group is first run. Until it is ready, and where it cannot be compiled, a run launches the
-// kernels of the nodes one by one: the bits are the same. Nobody waits, save finish_compiling() and launches that are recorded for a graph
-// (cuda/graph.h), which would else be started one by one for ever.
+// A group's kernel begins to be compiled when the group is first run. Until it is ready, and where it cannot
+// be compiled, a run launches the kernels of the nodes one by one: the bits are the same. Nobody waits, save
+// finish_compiling() and launches that are recorded for a graph (cuda/graph.h), which would else be started
+// one by one for ever.
 //
-// Compiled kernels may be kept in a folder from one process to the next. This is off until a folder is named, by set_kernel_cache() or in the
-// environment: RETROGRAD_KERNEL_CACHE, or else RETROGRAD_PLAN_CACHE, the folder of the plan cache. RETROGRAD_CUDA_FUSION=0 switches all fusion
-// off.
+// Compiled kernels may be kept in a folder from one process to the next. This is off until a folder is named,
+// by set_kernel_cache() or in the environment: RETROGRAD_KERNEL_CACHE, or else RETROGRAD_PLAN_CACHE, the
+// folder of the plan cache. RETROGRAD_CUDA_FUSION=0 switches all fusion off.
 #pragma once
 
 #include <string>
@@ -37,11 +39,13 @@ FusionStats fusion_stats();
 
 /// Why groups are not fused on this machine; empty when they are.
 std::string fusion_problem();
-/// The last failure to compile, load or keep a kernel, in words; empty when there was none. Each is also a line on stderr.
+/// The last failure to compile, load or keep a kernel, in words; empty when there was none. Each is also a
+/// line on stderr.
 std::string last_fusion_note();
 /// Waits until nothing is being compiled.
 void finish_compiling();
-/// Where compiled kernels are kept from now on, in a folder of this user alone that is made when it is needed. "": nowhere.
+/// Where compiled kernels are kept from now on, in a folder of this user alone that is made when it is
+/// needed. "": nowhere.
 void set_kernel_cache(std::string_view folder);
 
 namespace fusion {

@@ -1,7 +1,9 @@
-// A fused group as fusion works with it: a FusedGroup (engine/executor.h) that has been checked and copied, with what its nodes are.
+// A fused group as fusion works with it: a FusedGroup (engine/executor.h) that has been checked and copied,
+// with what its nodes are.
 //
-// The iteration space of a group has the shape of its elementwise nodes. Inputs broadcast to it. Where the group reduces, the space is also
-// `rows` times `length`: element k of a row r is element r * row_step + k * step of the space.
+// The iteration space of a group has the shape of its elementwise nodes. Inputs broadcast to it. Where the
+// group reduces, the space is also `rows` times `length`: element k of a row r is element r * row_step + k *
+// step of the space.
 #pragma once
 
 #include <optional>

@@ -1,8 +1,10 @@
-// The compiled kernels of a process: each text is compiled once for each device, on threads of the store's own.
+// The compiled kernels of a process: each text is compiled once for each device, on threads of the store's
+// own.
 //
-// get() gives a LoadedKernel at once; it becomes ready later, or fails. Both are final. What is ready stays loaded until the process ends, since
-// launches may still be under way when a plan goes; texts depend on forms of groups and not on sizes, so there are few. Beyond kMost nothing
-// more is compiled, and get() gives null.
+// get() gives a LoadedKernel at once; it becomes ready later, or fails. Both are final. What is ready stays
+// loaded until the process ends, since launches may still be under way when a plan goes; texts depend on
+// forms of groups and not on sizes, so there are few. Beyond kMost nothing more is compiled, and get() gives
+// null.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// What fusion knows of each op: its name in C++ and the header of its formula, or which reduction it is; and what a node may be in a group.
+// What fusion knows of each op: its name in C++ and the header of its formula, or which reduction it is; and
+// what a node may be in a group.
 #pragma once
 
 #include <string>
@@ -25,7 +26,8 @@ struct Reducing {
 };
 const Reducing* reducing_of(const OpInfo& op);
 
-/// The dtype of the operands that an op computes: of the last one that is there; an earlier one may be the condition of `where`.
+/// The dtype of the operands that an op computes: of the last one that is there; an earlier one may be the
+/// condition of `where`.
 ScalarType computed_dtype(std::span<const TensorType> operands);
 
 /// What Executor::fused_role says of a node whose result is on a CUDA device. Sizes may be symbols.

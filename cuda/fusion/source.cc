@@ -1,4 +1,5 @@
-// See cuda/fusion/source.h. write_source() writes the text twice: the kernel's name ends in a hash of the text with another name.
+// See cuda/fusion/source.h. write_source() writes the text twice: the kernel's name ends in a hash of the
+// text with another name.
 #include "cuda/fusion/source.h"
 
 #include <algorithm>

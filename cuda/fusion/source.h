@@ -1,8 +1,9 @@
-// The text of a fused kernel: CUDA C++ made of a group's nodes, with each op's own formula (cuda/fusion/fused.cuh).
+// The text of a fused kernel: CUDA C++ made of a group's nodes, with each op's own formula
+// (cuda/fusion/fused.cuh).
 //
-// A text depends on ops, dtypes and on how each input is read, not on sizes, numbers or strides: those are parameters. So layers of one form
-// share a kernel, and the same group gives the same text in every process. Its parameter is one struct. All members of it begin at multiples
-// of 8 bytes, in this order:
+// A text depends on ops, dtypes and on how each input is read, not on sizes, numbers or strides: those are
+// parameters. So layers of one form share a kernel, and the same group gives the same text in every process.
+// Its parameter is one struct. All members of it begin at multiples of 8 bytes, in this order:
 //
 //   int64_t numel                without reductions
 //   const T* in0, in1, ...       the inputs

@@ -1,5 +1,6 @@
-// The standard library for NVRTC, which has none: what the formulas' headers (ops/formulas.h) and the kernels' ask for, in a few lines. NVRTC
-// gets this text under the names of the standard headers (cuda/fusion/headers.h). std::initializer_list is its own.
+// The standard library for NVRTC, which has none: what the formulas' headers (ops/formulas.h) and the
+// kernels' ask for, in a few lines. NVRTC gets this text under the names of the standard headers
+// (cuda/fusion/headers.h). std::initializer_list is its own.
 #pragma once
 
 using int8_t = signed char;

@@ -1,5 +1,6 @@
-// An op's formula on one element: the numbers that it is computed in, and what its result is stored as. For the kernels of single ops
-// (cuda/kernels/elementwise.cuh) and for those of fused groups (cuda/fusion/fused.cuh), which therefore give the same bits.
+// An op's formula on one element: the numbers that it is computed in, and what its result is stored as. For
+// the kernels of single ops (cuda/kernels/elementwise.cuh) and for those of fused groups
+// (cuda/fusion/fused.cuh), which therefore give the same bits.
 #pragma once
 
 #include "cuda/kernels/elements.h"

@@ -1,12 +1,13 @@
-// What a thread of a reduction does, but for where the elements come from: its share of a row, how elements and parts are merged, which
-// number a row gives. For the kernels of single reductions (cuda/kernels/reduce.cu) and for those of fused groups (cuda/fusion/fused.cuh),
-// which merge in the same order and therefore give the same bits.
+// What a thread of a reduction does, but for where the elements come from: its share of a row, how elements
+// and parts are merged, which number a row gives. For the kernels of single reductions
+// (cuda/kernels/reduce.cu) and for those of fused groups (cuda/fusion/fused.cuh), which merge in the same
+// order and therefore give the same bits.
 //
 //   const RowPart part(call);                                        // of this thread
 //   Partial<double> mine = nothing<Reduction::sum, double>();
 //   for (int64_t i = part.begin; i < part.end; i += call.lanes)
 //     merge<Reduction::sum>(mine, of_one<Reduction::sum>(element i of row part.row, i, call.parameter));
-//   end_row<Reduction::sum>(call, call.finish, part, found, mine);   // all threads of the block; found: in shared memory
+//   end_row<Reduction::sum>(call, call.finish, part, found, mine);   // all threads; found: shared memory
 #pragma once
 
 #include "cuda/kernels/elements.h"
@@ -136,8 +137,8 @@ RG_HD void write(const ReduceCall& call, Finish finish, int64_t row, const Parti
   if (call.index) call.index[row] = p.index;
 }
 
-/// Block (x, y) of a grid: rows [x * rows of a block, ...), part y of each. The elements that a thread takes: begin, begin + lanes, ... below
-/// end; none of a row beyond the last.
+/// Block (x, y) of a grid: rows [x * rows of a block, ...), part y of each. The elements that a thread takes:
+/// begin, begin + lanes, ... below end; none of a row beyond the last.
 struct RowPart {
   int lane, row_of_block;
   int64_t row, begin, end;
@@ -153,8 +154,8 @@ struct RowPart {
   }
 };
 
-/// Merges what the threads of each row have found, as a tree, and writes the row's number, or its Partial if the row has several parts.
-/// `finish`: that of the call, for kernels that know it when they are compiled.
+/// Merges what the threads of each row have found, as a tree, and writes the row's number, or its Partial if
+/// the row has several parts. `finish`: that of the call, for kernels that know it when they are compiled.
 template <Reduction kind, class V>
 __device__ void end_row(const ReduceCall& call, Finish finish, const RowPart& part, Partial<V>* found,
                         const Partial<V>& mine) {

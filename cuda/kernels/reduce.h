@@ -1,12 +1,13 @@
-// How a reduction is cut into threads, rows and parts: for single reductions and for those at the end of fused groups.
+// How a reduction is cut into threads, rows and parts: for single reductions and for those at the end of
+// fused groups.
 #pragma once
 
 #include "cuda/kernels/reduce_call.h"
 
 namespace retrograd::cuda {
 
-/// Sets rows_first, lanes and splits of a call by its dims: by sizes and strides alone, so that results do not depend on the device.
-/// rows.numel > 0.
+/// Sets rows_first, lanes and splits of a call by its dims: by sizes and strides alone, so that results do
+/// not depend on the device. rows.numel > 0.
 void cut(ReduceCall& call);
 
 }  // namespace retrograd::cuda

@@ -1,5 +1,5 @@
-// A fused group for tests of fusion on devices: nodes are added one by one and run at once on the CPU. Of it come the group as an executor
-// wants it, on cuda:0, and its tensors there.
+// A fused group for tests of fusion on devices: nodes are added one by one and run at once on the CPU. Of it
+// come the group as an executor wants it, on cuda:0, and its tensors there.
 #pragma once
 
 #include <retrograd/retrograd.h>
@@ -106,10 +106,11 @@ class FusedCase {
   std::vector<int32_t> outputs_;
 };
 
-/// Chains of random ops that together have every elementwise op in every dtype that it is defined for. The same in every process.
+/// Chains of random ops that together have every elementwise op in every dtype that it is defined for. The
+/// same in every process.
 std::vector<FusedCase> every_op();
-/// Groups as they come in training: activations and their gradients, losses, residuals, normalisation, with sums over rows and columns.
-/// In various layouts and sizes.
+/// Groups as they come in training: activations and their gradients, losses, residuals, normalisation, with
+/// sums over rows and columns. In various layouts and sizes.
 std::vector<FusedCase> training_groups();
 
 }  // namespace retrograd

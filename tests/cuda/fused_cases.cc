@@ -78,7 +78,8 @@ bool takes(const Op& op, ScalarType dtype) {
   return op.integers && !op.divides && (dtype != kBool || op.booleans);
 }
 
-// A chain of the ops of a list in one dtype. One operand of each is a value of the whole size, the others are such or inputs of any layout.
+// A chain of the ops of a list in one dtype. One operand of each is a value of the whole size, the others are
+// such or inputs of any layout.
 class Chain {
  public:
   Chain(Random& random, ScalarType dtype, const IntArray& size, std::string name)

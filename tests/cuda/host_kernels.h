@@ -1,4 +1,5 @@
-// Kernels of fused groups compiled for the host, by name: written by tests/cuda/write_fused_groups.cc, for HostDriver::kernels.
+// Kernels of fused groups compiled for the host, by name: written by tests/cuda/write_fused_groups.cc, for
+// HostDriver::kernels.
 #pragma once
 
 #include <functional>

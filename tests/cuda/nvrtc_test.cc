@@ -1,5 +1,6 @@
-// The text of fused kernels: what it looks like, and all of it compiled by the real NVRTC, for which no device is needed: every elementwise op
-// in every dtype, and the groups of training. What the assembler says of registers and spilled memory is held to limits.
+// The text of fused kernels: what it looks like, and all of it compiled by the real NVRTC, for which no
+// device is needed: every elementwise op in every dtype, and the groups of training. What the assembler says
+// of registers and spilled memory is held to limits.
 #include <catch2/catch.hpp>
 #include <regex>
 #include <set>
@@ -40,6 +41,12 @@ Used compiled(const FusedCase& c, const fusion::Source& source) {
   const Used u = used(result.log);
   REQUIRE(u.kernels == 1 + static_cast<int>(std::set(source.merges.begin(), source.merges.end()).size()));
   return u;
+}
+
+FusedCase squared_error() {
+  for (FusedCase& c : training_groups())
+    if (c.name() == "squared_error bfloat16 6x64") return std::move(c);
+  throw std::logic_error("no such group");
 }
 
 // With a note, without the toolkit.
@@ -96,4 +103,72 @@ TEST_CASE("what is wrong with a text is in the log") {
       {"broken", "#include \"cuda/fusion/fused.cuh\"\nint x = y;\n", {}}, fusion::compile_options(90));
   CHECK(result.code.empty());
   CHECK(result.log.find("\"y\" is undefined") != std::string::npos);
+}
+
+TEST_CASE("the text of a small group") {
+  FusedCase c("small");
+  const int32_t x = c.input(ones({4, 8})), bias = c.input(ones({8}));
+  const int32_t sum = c.with_number<ops::Mul>(c.node<ops::Add>({x, bias}), 0.5);
+  c.output(c.node<ops::Tanh>({sum}));
+  const fusion::Source source = c.source();
+  std::string text = source.text;
+  for (size_t at; (at = text.find(source.name)) != std::string::npos;)
+    text.replace(at, source.name.size(), "NAME");
+  CHECK(source.name.starts_with("fused_add_mul_tanh_"));
+  CHECK(text == R"(#include "cuda/fusion/fused.cuh"
+#include "ops/activations.h"
+#include "ops/arithmetic.h"
+
+namespace retrograd::cuda::RG_TARGET {
+
+struct NAME_call {
+  int64_t numel;
+  const float* in0;
+  const float* in1;
+  float* out0;
+  StridedGrid<1> grid;
+  alignas(8) ops::Add::Attrs node0;
+  alignas(8) ops::Mul::Attrs node1;
+};
+
+extern "C" __global__ void __launch_bounds__(kThreads) NAME(const NAME_call call) {
+  for (int64_t i = first_pack<4>(); i < call.numel; i += pack_step<4>()) {
+    const int count = in_pack<4>(i, call.numel);
+    const Offsets<1> at(call.grid, i);
+    const auto in0 = read<4>(call.in0, i, count);
+    const auto in1 = read<4>(call.in1, at[0], 4);
+    Pack<float, 4> out0;
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const float v0 = node<ops::Add, float, float>(call.node0, in0.v[k], in1.v[k]);
+      const float v1 = node<ops::Mul, float, float>(call.node1, v0, call.node1.scalar);
+      const float v2 = node<ops::Tanh, float, float>({}, v1);
+      out0.v[k] = v2;
+    }
+    write<4>(call.out0, i, count, out0);
+  }
+}
+
+}  // namespace retrograd::cuda::RG_TARGET
+)");
+}
+
+TEST_CASE("the text of a group with reductions") {
+  const fusion::Source source = squared_error().source();
+  std::string text = source.text;
+  for (size_t at; (at = text.find(source.name)) != std::string::npos;)
+    text.replace(at, source.name.size(), "NAME");
+  CHECK(text.find(R"(  for (int64_t k = part.begin; k < part.end; k += cut.lanes) {
+    const int64_t i = part.row * cut.rows.stride[0] + k * cut.along.stride[0];
+    const auto in0 = call.in0[i];
+    const auto in1 = call.in1[i];
+    const BFloat16 v0 = node<ops::Sub, float, BFloat16>(call.node0, in0, in1);
+    const BFloat16 v1 = node<ops::Square, float, BFloat16>({}, v0);
+    const BFloat16 v3 = node<ops::Mul, float, BFloat16>(call.node3, v0, call.node3.scalar);
+    call.out1[i] = v3;
+    merge<Reduction::sum>(r2, of_one<Reduction::sum>(converted<float>(v1), k, 0.0));
+  }
+  end_row<Reduction::sum>(call.reduce2, Finish::mean, part, found, r2);
+)") != std::string::npos);
+  CHECK(source.merges == std::vector<std::string>{source.name + "_merge_sum_mean"});
 }

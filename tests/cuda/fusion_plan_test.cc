@@ -1,0 +1,138 @@
+// Plans with fused groups on the device of tests, and compiled code that is kept from one process to the
+// next.
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "tests/cuda/fused_step.h"
+#include "tests/cuda/fusion_fixture.h"
+
+using namespace retrograd;
+using namespace retrograd::cuda;
+
+TEST_CASE("a compiled function runs its groups as kernels, with the bits of the eager one") {
+  Fusion fusion;
+  FusedStep step;
+  const auto loss = [&](const Tensor& x) { return step.loss(x); };
+  const Tensors expected = step.gradients(loss);
+  auto compiled = compile(loss);
+  fusion.compiler.hold();
+  require_same_bits(expected, step.gradients(compiled));
+  const FusionStats first = fusion.stats();
+  CHECK(first.groups > 1);
+  CHECK(first.one_by_one == first.groups);
+  fusion.compiler.release();
+  finish_compiling();
+  for (int i = 0; i < 3; ++i) require_same_bits(expected, step.gradients(compiled));
+  CHECK(fusion.stats().launches >= first.groups);  // those that are recorded run without being asked for
+  CHECK(fusion.stats().one_by_one == first.groups);
+  CHECK(fusion_stats().failed == 0);
+  CHECK(compiled.stats().captures == 1);
+}
+
+TEST_CASE("a launch that is recorded waits for its kernel") {
+  Fusion fusion;
+  FusedStep step;
+  const auto loss = [&](const Tensor& x) { return step.loss(x); };
+  const Tensors expected = step.gradients(loss);
+  auto compiled = compile(loss);
+  fusion.compiler.hold();
+  step.gradients(compiled);  // launches step by step
+  std::thread late([&] { fusion.compiler.release(); });
+  for (int i = 0; i < 2; ++i) require_same_bits(expected, step.gradients(compiled));
+  late.join();
+  CHECK(fusion.stats().launches + fusion.stats().one_by_one >= 2 * fusion.stats().groups);
+  CHECK(fusion_stats().failed == 0);
+}
+
+// ---- kept code ----
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct TestFolder {
+  std::string top, path;
+  TestFolder() : top((fs::temp_directory_path() / "kernel-cache-XXXXXX").string()) {
+    REQUIRE(::mkdtemp(top.data()));
+    path = top + "/kernels";
+  }
+  ~TestFolder() {
+    std::error_code ignored;
+    fs::remove_all(top, ignored);
+  }
+  std::string only_file() const {
+    std::vector<std::string> all;
+    for (const auto& item : fs::directory_iterator(path)) all.push_back(item.path().string());
+    REQUIRE(all.size() == 1);
+    return all[0];
+  }
+};
+
+// As a new process would: compiled or found, then run.
+FusionStats use_folder(const TestFolder& folder, const std::string& version = "test 1") {
+  const FusedCase c = named("dropout_residual float32 6x64");
+  Fusion fusion;
+  fusion.compiler.version_ = version;
+  set_kernel_cache(folder.path);
+  expect_same(c.output_value(0), run_fused(*fused(c), c, on_device(c.inputs()))[0], 16);
+  CHECK(fusion.stats().launches == 1);
+  CHECK(fusion_stats().compiled == fusion.compiler.compiled);
+  return fusion_stats();
+}
+
+void write_bytes(const std::string& path, const std::string& bytes) {
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+std::string bytes_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+}  // namespace
+
+TEST_CASE("code is kept in a private folder and found there") {
+  const TestFolder folder;
+  CHECK(use_folder(folder).compiled == 1);
+  struct stat s;
+  REQUIRE(::stat(folder.only_file().c_str(), &s) == 0);
+  CHECK((s.st_mode & 0777) == 0600);
+  REQUIRE(::stat(folder.path.c_str(), &s) == 0);
+  CHECK((s.st_mode & 0777) == 0700);
+  const FusionStats second = use_folder(folder);
+  CHECK(second.compiled == 0);
+  CHECK(second.cache_hits == 1);
+}
+
+TEST_CASE("another compiler's code does not count") {
+  const TestFolder folder;
+  use_folder(folder);
+  CHECK(use_folder(folder, "test 2").compiled == 1);
+}
+
+TEST_CASE("a damaged or foreign entry is passed over and replaced") {
+  const TestFolder folder;
+  use_folder(folder);
+  const std::string file = folder.only_file(), bytes = bytes_of(file);
+  std::string flipped = bytes;
+  flipped.back() ^= 1;
+  for (const std::string& bad :
+       {std::string(), bytes.substr(0, bytes.size() / 2), flipped, std::string("x") + bytes}) {
+    write_bytes(file, bad);
+    CHECK(use_folder(folder).compiled == 1);
+    CHECK(bytes_of(file) == bytes);
+    CHECK(use_folder(folder).cache_hits == 1);
+  }
+  REQUIRE(::chmod(file.c_str(), 0644) == 0);  // others could have written it
+  CHECK(use_folder(folder).compiled == 1);
+}
+
+TEST_CASE("a folder that others may use is not used") {
+  const TestFolder folder;
+  use_folder(folder);
+  REQUIRE(::chmod(folder.path.c_str(), 0755) == 0);
+  CHECK(use_folder(folder).compiled == 1);
+}
