@@ -61,6 +61,27 @@ class FusedCase {
     return list;
   }
 
+  /// The outputs for inputs on a device, node by node.
+  Tensors run_singly(const Tensors& inputs) const {
+    NoGradGuard no_grad;
+    Tensors results, found;
+    for (const Node& n : nodes_) {
+      std::vector<TensorImpl*> cells;
+      for (int32_t k : n.operands)
+        cells.push_back(k == kNone ? nullptr
+                        : k >= 0   ? inputs[static_cast<size_t>(k)].get()
+                                   : results[static_cast<size_t>(~k)].get());
+      std::vector<std::byte> attrs = n.attrs;
+      Tensor& result = results.emplace_back();
+      if (cells.empty())
+        result = n.result.to(inputs[0].device());  // a constant
+      else
+        eager_runner().emit({n.op, cells, attrs.data(), {}, 1}, &result);
+    }
+    for (int32_t n : outputs_) found.push_back(results[static_cast<size_t>(n)]);
+    return found;
+  }
+
   /// Calls f with the group as it is on cuda:0.
   template <class F>
   auto with_group(F f) const {

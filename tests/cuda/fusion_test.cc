@@ -24,6 +24,7 @@ void check_bits(const FusedCase& c) {
   const Tensors together = run(*kernel, c, inputs);
   REQUIRE(fusion.stats().launches == 1);
   require_same_bits(single, together);
+  require_same_bits(c.run_singly(inputs), together);
   for (size_t o = 0; o < together.size(); ++o) REQUIRE(together[o].dtype() == c.output_value(o).dtype());
 }
 
