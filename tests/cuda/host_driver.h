@@ -18,6 +18,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,6 +63,7 @@ class HostDriver final : public Driver {
     return status == kMemoryAllocation ? "out of memory" : "something failed";
   }
   Status use(int device) override {
+    std::lock_guard lock(uses_);  // threads that compile use it, too
     used_devices.push_back(device);
     return kSuccess;
   }
@@ -249,6 +251,7 @@ class HostDriver final : public Driver {
   std::vector<int> used_devices;  // of the calls of use()
 
  private:
+  std::mutex uses_;
   static constexpr size_t kPage = 4096;
 
   void protect(int access) {
