@@ -57,6 +57,8 @@ class FusedKernel {
   /// Whether `output` may lie on the memory of `input`, a contiguous tensor of the same type that nothing needs afterwards. Of several
   /// outputs that may lie on one input, only one does.
   virtual bool may_overwrite(int input, int output) const = 0;
+  /// Whether run() works as it will from now on; not so while something is compiled for it.
+  virtual bool is_settled() const { return true; }
 };
 
 /// The elements of a tensor in the host's memory: what a device that has memory of its own makes of one (Executor::keep_on_host).
@@ -118,6 +120,8 @@ class Executor {
   virtual std::unique_ptr<HostCopy> keep_on_host(const TensorImpl& /*x*/) { return nullptr; }
   /// Whether launches can be recorded.
   virtual bool records_launches() const { return false; }
+  /// What is launched from now on may write to memory that this executor gave: it comes behind copies that still read it.
+  virtual void reuse(Storage& /*memory*/) {}
   /// A graph without parts. Only where launches can be recorded.
   virtual std::unique_ptr<LaunchGraph> new_graph() { return nullptr; }
   /// What the host has to do with a launch, so that it cannot be recorded; empty: nothing. Sizes are no symbols.

@@ -61,16 +61,19 @@ bool Plan::Run::start(size_t number) {
   if (plan.segments_.list[number].parts.empty() || r.is_given_up) return false;
   const bool has_moved = look_at_reads(number);
   if (!all_recorded.is_warm) return false;
+  if (early) early->before(plan.segments_.list[number].end - 1);  // it goes on beside the graph
   try {
     const bool is_elsewhere = take_memory(number) || has_moved;
     r.moves = r.graph && is_elsewhere ? r.moves + 1 : 0;
     if (r.moves > Recordings::kMostMoves)
       throw RuntimeError("what it reads and writes lies elsewhere in each run");
     fill_slots(number);
-    if (!r.graph || is_elsewhere)
+    if (!r.graph || is_elsewhere || (r.is_provisional && is_settled(number))) {
       record(number);
-    else
+      r.is_provisional = !is_settled(number);
+    } else {
       renew_numbers(number);
+    }
     r.graph->start();
     ++all_recorded.stats.graph_launches;
   } catch (const std::exception& e) {
@@ -82,6 +85,14 @@ bool Plan::Run::start(size_t number) {
     return false;
   }
   finish(number);
+  return true;
+}
+
+bool Plan::Run::is_settled(size_t number) const {
+  const Segment& s = plan.segments_.list[number];
+  for (size_t i = s.begin; i < s.end; ++i)
+    if (plan.steps_[i].kind == Kind::fused && !plan.fused_of(plan.steps_[i]).kernel->is_settled())
+      return false;
   return true;
 }
 
@@ -126,7 +137,10 @@ bool Plan::Run::take_memory(size_t number) {
       all_recorded.is_copied[r] = true;
       memory.reset();
     }
-    if (!memory) memory = memory_for(plan.cell_types_[static_cast<size_t>(plan.register_types_[r])]);
+    if (memory)
+      plan.executor_.reuse(*memory);
+    else
+      memory = memory_for(plan.cell_types_[static_cast<size_t>(plan.register_types_[r])]);
     const void*& recorded_at = all_recorded.segments[number].memory[i];
     has_moved |= recorded_at != memory->data();
     recorded_at = memory->data();

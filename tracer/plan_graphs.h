@@ -38,6 +38,7 @@ struct Plan::Recordings {
     std::vector<std::vector<RecordedLaunch>> launches;  // of each part; none where its numbers do not change
     int moves = 0;                                      // recordings in a row for other addresses
     bool is_given_up = false;
+    bool is_provisional = false;  // something was being compiled when it was recorded
   };
 
   explicit Recordings(const Plan& plan);

@@ -156,8 +156,6 @@ void Plan::Run::drop_dying(const Step& s) {
 
 bool Plan::Run::all() {
   detail::Profiling* const profiling = detail::profiling;
-  if (!plan.unpacks_.empty()) early = Early::of(*this);
-  one_by_one |= early != nullptr;
   std::optional<Watch> watch;
   if (PeakWatch::current()) watch.emplace(*this);
   while (next < stop) {
@@ -269,7 +267,10 @@ Tensors Plan::run(std::vector<ir::Binding> bindings, std::span<const Number> num
 bool Plan::run_steps(Run& run) const {
   try {
     // What is watched, and what brings values back ahead of their use, is launched step by step.
-    return records_ && !run.one_by_one && unpacks_.empty() ? run.with_graphs() : run.all();
+    if (!unpacks_.empty()) run.early = Early::of(run);
+    if (records_ && !run.one_by_one) return run.with_graphs();
+    run.one_by_one |= run.early != nullptr;
+    return run.all();
   } catch (Exception& e) {
     ir::add_context(e, graph_, graph_.nodes()[steps_[run.next].node]);
     throw;

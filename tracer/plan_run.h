@@ -186,6 +186,7 @@ struct Plan::Run {
   // Of graphs: tracer/plan_graphs.cc.
   struct SlotsInPlace;
   bool start(size_t number);
+  bool is_settled(size_t number) const;
   bool look_at_reads(size_t number);
   bool take_memory(size_t number);
   void fill_slots(size_t number);

@@ -31,6 +31,11 @@ bool CudaFusedKernel::may_overwrite(int input, int output) const {
          group_.inputs[static_cast<size_t>(input)].shape == group_.shape;
 }
 
+bool CudaFusedKernel::is_settled() const {
+  std::lock_guard lock(mutex_);
+  return std::ranges::all_of(made_, [](const Made& m) { return !m.kernel || m.kernel->is_settled(); });
+}
+
 void CudaFusedKernel::run(TensorImpl* const* inputs, TensorImpl* const* outputs, const void* const* attrs,
                           std::span<std::byte>) const {
   if (group_.numel == 0) return;

@@ -29,6 +29,7 @@ class CudaFusedKernel final : public FusedKernel {
            std::span<std::byte> scratch) const override;
   /// A thread reads all of its elements before it writes one.
   bool may_overwrite(int input, int output) const override;
+  bool is_settled() const override;
 
  private:
   struct Made {

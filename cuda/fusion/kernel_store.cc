@@ -66,6 +66,7 @@ void KernelStore::make(const Job& job, const CodeCache& cache) {
 void KernelStore::failed(const Job& job, std::string_view problem) {
   count(&Counts::failed);
   note(fmt::format("{} is not used: {}", job.source.name, problem));
+  job.kernel->failed_.store(true, std::memory_order_release);
 }
 
 // From the folder. What does not load is compiled anew.

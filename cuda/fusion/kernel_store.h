@@ -22,12 +22,14 @@ namespace retrograd::cuda::fusion {
 class LoadedKernel {
  public:
   bool is_ready() const { return ready_.load(std::memory_order_acquire); }
+  /// It is ready, or will never be.
+  bool is_settled() const { return is_ready() || failed_.load(std::memory_order_acquire); }
   KernelHandle kernel() const { return kernel_; }
   KernelHandle merge(size_t reduction) const { return merges_[reduction]; }
 
  private:
   friend class KernelStore;
-  std::atomic<bool> ready_{false};
+  std::atomic<bool> ready_{false}, failed_{false};
   KernelHandle kernel_ = nullptr;
   std::vector<KernelHandle> merges_;
 };
