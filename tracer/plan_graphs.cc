@@ -61,7 +61,6 @@ bool Plan::Run::start(size_t number) {
   if (plan.segments_.list[number].parts.empty() || r.is_given_up) return false;
   const bool has_moved = look_at_reads(number);
   if (!all_recorded.is_warm) return false;
-  if (early) early->before(plan.segments_.list[number].end - 1);  // it goes on beside the graph
   try {
     const bool is_elsewhere = take_memory(number) || has_moved;
     r.moves = r.graph && is_elsewhere ? r.moves + 1 : 0;

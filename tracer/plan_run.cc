@@ -266,11 +266,9 @@ Tensors Plan::run(std::vector<ir::Binding> bindings, std::span<const Number> num
 
 bool Plan::run_steps(Run& run) const {
   try {
-    // What is watched, and what brings values back ahead of their use, is launched step by step.
     if (!unpacks_.empty()) run.early = Early::of(run);
-    if (records_ && !run.one_by_one) return run.with_graphs();
     run.one_by_one |= run.early != nullptr;
-    return run.all();
+    return records_ && !run.one_by_one ? run.with_graphs() : run.all();
   } catch (Exception& e) {
     ir::add_context(e, graph_, graph_.nodes()[steps_[run.next].node]);
     throw;
