@@ -209,6 +209,15 @@ void Allocator::note_use(Block* block, Stream& stream) {
   block->other_uses.push_back(std::move(event));
 }
 
+void Allocator::follow_uses(Block* block, Stream& stream) {
+  std::vector<Event> uses;
+  {
+    std::lock_guard lock(mutex_);
+    uses.swap(block->other_uses);
+  }
+  for (const Event& event : uses) stream.wait(event);
+}
+
 Allocator::Stats Allocator::stats() const {
   std::lock_guard lock(mutex_);
   return stats_;

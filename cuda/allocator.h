@@ -66,6 +66,8 @@ class Allocator {
   void free(Block* block) noexcept;
   /// `stream`, not compute, has been given work on the block.
   void note_use(Block* block, Stream& stream);
+  /// What is put on `stream` from now on comes behind the uses that were noted, which are then forgotten.
+  void follow_uses(Block* block, Stream& stream);
 
   Stats stats() const;
   /// peak_bytes becomes live_bytes, or `at_least` if that is higher. Returns what it was.

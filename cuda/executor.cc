@@ -52,11 +52,15 @@ const KernelTable& table() {
 struct Memory {
   Gpu* gpu;
   Allocator::Block* block;
+  bool is_recorded;  // it belongs to launches that are recorded
 };
 
 void release(void* memory) {
   auto* m = static_cast<Memory*>(memory);
-  m->gpu->memory().free(m->block);
+  if (m->is_recorded)
+    m->gpu->rooms().give(m->block);
+  else
+    m->gpu->memory().free(m->block);
   delete m;
 }
 
@@ -123,6 +127,10 @@ class CudaExecutor final : public Executor {
   std::unique_ptr<HostCopy> keep_on_host(const TensorImpl& x) override {
     return copy_to_host(gpu_, x, *static_cast<Memory*>(x.storage()->owner())->block);
   }
+  void reuse(Storage& memory) override {
+    if (const auto* m = static_cast<const Memory*>(memory.owner()))
+      gpu_.memory().follow_uses(m->block, gpu_.compute());
+  }
   bool records_launches() const override { return records_ && !gpu_.is_debugged(); }
   std::unique_ptr<LaunchGraph> new_graph() override { return std::make_unique<Graph>(gpu_); }
   std::string_view host_work(const OpInfo& op, const void* attrs, std::span<const TensorType> operands,
@@ -141,7 +149,9 @@ class CudaExecutor final : public Executor {
  private:
   RefPtr<Storage> allocate(int64_t bytes, std::string_view what) {
     gpu_.begin();
-    auto memory = std::make_unique<Memory>(&gpu_, gpu_.memory().allocate(bytes, what));
+    const bool is_recorded = Recording::of(gpu_);
+    auto memory = std::make_unique<Memory>(&gpu_, nullptr, is_recorded);
+    memory->block = is_recorded ? gpu_.rooms().take(bytes, what) : gpu_.memory().allocate(bytes, what);
     void* data = memory->block->data;
     return Storage::own(data, bytes, release, memory.release());
   }

@@ -126,7 +126,10 @@ bool Plan::Run::take_memory(size_t number) {
       all_recorded.is_copied[r] = true;
       memory.reset();
     }
-    if (!memory) memory = memory_for(plan.cell_types_[static_cast<size_t>(plan.register_types_[r])]);
+    if (memory)
+      plan.executor_.reuse(*memory);
+    else
+      memory = memory_for(plan.cell_types_[static_cast<size_t>(plan.register_types_[r])]);
     const void*& recorded_at = all_recorded.segments[number].memory[i];
     has_moved |= recorded_at != memory->data();
     recorded_at = memory->data();

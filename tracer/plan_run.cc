@@ -267,7 +267,6 @@ Tensors Plan::run(std::vector<ir::Binding> bindings, std::span<const Number> num
 bool Plan::run_steps(Run& run) const {
   try {
     if (!unpacks_.empty()) run.early = Early::of(run);
-    // What is watched, and what brings values back ahead of their use, is launched step by step.
     run.one_by_one |= run.early != nullptr;
     return records_ && !run.one_by_one ? run.with_graphs() : run.all();
   } catch (Exception& e) {
