@@ -62,7 +62,7 @@ RG_HD C row_sum(const GridOp<C>& op, int64_t offset, const int64_t (&from)[3], i
 }
 
 template <class C>
-__global__ void __launch_bounds__(kThreads) resample_kernel(const GridOp<C> op) {
+__global__ void __launch_bounds__(kThreads, kLeastBlocks) resample_kernel(const GridOp<C> op) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= op.numel()) return;
   const GridAxis &depth = op.call.axis[0], &height = op.call.axis[1];
