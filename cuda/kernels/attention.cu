@@ -53,16 +53,16 @@ __device__ void weigh(C* scores, RowSums<C, T>& rows) {
 // Blocks: tiles of queries and matrices; parts of the value's columns. Two of them on a multiprocessor: while one
 // weighs, the other multiplies.
 template <class C>
-__global__ void __launch_bounds__(kThreads, 2) forward_kernel(const Attention<C> a) {
+__global__ void __launch_bounds__(kThreads) forward_kernel(const Attention<C> a) {
   using T = AttentionTiles<C>;
   __shared__ T tiles;
   __shared__ C weights[T::kTile * T::kStep];
   __shared__ RowSums<C, T> rows;
   const AttentionCall& call = a.call;
   const TilePlace place = tile_of_block<T>(call.queries, 1);
-  const int64_t first = place.row, matrix = place.matrix;
+  const int64_t first = place.row;
   const int64_t column = static_cast<int64_t>(blockIdx.y) * T::kTile;
-  const typename Attention<C>::Places base(a.batch, matrix);
+  const typename Attention<C>::Places base(a.batch, place.matrix);
   const int thread = static_cast<int>(threadIdx.x), y = thread / T::kAcross, x = thread % T::kAcross;
   const int64_t keys = call.is_causal && first + T::kTile < call.keys ? first + int64_t{T::kTile} : call.keys;
   if (thread < T::kTile) {
@@ -90,7 +90,8 @@ __global__ void __launch_bounds__(kThreads, 2) forward_kernel(const Attention<C>
                      tiles, out);
   }
   __syncthreads();
-  C* const result = static_cast<C*>(call.side[AttentionCall::kOut].data) + matrix * call.queries * call.width;
+  C* const result =
+      static_cast<C*>(call.side[AttentionCall::kOut].data) + place.matrix * call.queries * call.width;
   for (int r = 0; r < T::kOwn; ++r)
     for (int c = 0; c < T::kOwn; ++c) {
       const int64_t i = first + y * T::kOwn + r, j = column + x * T::kOwn + c;
@@ -99,7 +100,7 @@ __global__ void __launch_bounds__(kThreads, 2) forward_kernel(const Attention<C>
         result[i * call.width + j] = sum == 0 ? C(0) : out[r][c] * (1 / sum);
     }
   if (blockIdx.y == 0 && thread < T::kTile && first + thread < call.queries)
-    static_cast<C*>(call.side[AttentionCall::kLse].data)[matrix * call.queries + first + thread] =
+    static_cast<C*>(call.side[AttentionCall::kLse].data)[place.matrix * call.queries + first + thread] =
         rows.largest[thread] + scalar::log(scalar::Lane<C>(rows.sum[thread])).v;
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 // A warp for each query: g . out.
 template <class C>
-__global__ void __launch_bounds__(kThreads, kLeastBlocks) delta_kernel(const Attention<C> a) {
+__global__ void __launch_bounds__(kThreads) delta_kernel(const Attention<C> a) {
   const AttentionCall& call = a.call;
   const int64_t query = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -72,7 +72,7 @@ __device__ void backward_weights(const Attention<C>& a, const typename Attention
 
 // Blocks: tiles of the operand's rows and matrices; parts of its columns.
 template <class C, Of of>
-__global__ void __launch_bounds__(kThreads, kLeastBlocks) backward_kernel(const Attention<C> a, C* result) {
+__global__ void __launch_bounds__(kThreads) backward_kernel(const Attention<C> a, C* result) {
   using T = AttentionTiles<C>;
   __shared__ T tiles;
   __shared__ C weights[T::kTile * T::kStep];

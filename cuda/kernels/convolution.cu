@@ -156,7 +156,7 @@ RG_HD inline Range part_of(const ConvolutionCall& call, int64_t part) {
 
 // Block (x, y): tiles of a row of tiles, rows of tiles, groups; part y.
 template <class C, Wanted wanted>
-__global__ void __launch_bounds__(kThreads, kLeastBlocks) convolution_tile_kernel(const Convolution<C> p) {
+__global__ void __launch_bounds__(kThreads) convolution_tile_kernel(const Convolution<C> p) {
   using T = Tiles<Sum<C>, kTile>;
   __shared__ T tiles;
   const ConvolutionCall& call = p.call;
@@ -174,7 +174,7 @@ __global__ void __launch_bounds__(kThreads, kLeastBlocks) convolution_tile_kerne
 
 // Block (x, y): results [x * results of a block, ...), part y.
 template <class C, Wanted wanted>
-__global__ void __launch_bounds__(kThreads, kLeastBlocks) convolution_thin_kernel(const Convolution<C> p) {
+__global__ void __launch_bounds__(kThreads) convolution_thin_kernel(const Convolution<C> p) {
   __shared__ Sum<C> found[kThreads];
   const ConvolutionCall& call = p.call;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % call.lanes, own = thread / call.lanes;
@@ -198,7 +198,7 @@ __global__ void __launch_bounds__(kThreads, kLeastBlocks) convolution_thin_kerne
 }
 
 template <class C, Wanted wanted>
-__global__ void __launch_bounds__(kThreads, kLeastBlocks) convolution_parts_kernel(const Convolution<C> p) {
+__global__ void __launch_bounds__(kThreads) convolution_parts_kernel(const Convolution<C> p) {
   const ConvolutionCall& call = p.call;
   const int64_t result = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   const int64_t line = p.of_row(result), group = p.of_group(line);

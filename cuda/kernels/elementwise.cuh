@@ -40,7 +40,7 @@ __device__ void write_some(const Pack<T, N>& pack, int n, T* to) {
 
 // Elements [at, at + n) of one thread, n <= N; all N at once where they are there.
 template <class Op, class T, int N>
-__global__ void __launch_bounds__(kThreads, kLeastBlocks)
+__global__ void __launch_bounds__(kThreads)
     direct_kernel(const DirectCall<T, Op::arity> call, const typename Op::Attrs attrs) {
   using C = typename Computed<T>::Type;
   using V = typename NumberOf<C>::Type;
@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(kThreads, kLeastBlocks)
 }
 
 template <class Op, class C>
-__global__ void __launch_bounds__(kThreads, kLeastBlocks)
+__global__ void __launch_bounds__(kThreads)
     any_kernel(const StridedCall<C, Op::arity> call, const typename Op::Attrs attrs) {
   using V = typename NumberOf<C>::Type;
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;

@@ -90,7 +90,7 @@ RG_HD C least() {
 
 // Of equal elements the first counts, of NaN the last.
 template <class C>
-__global__ void __launch_bounds__(kThreads, kLeastBlocks) max_kernel(const GridOp<C> op) {
+__global__ void __launch_bounds__(kThreads) max_kernel(const GridOp<C> op) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= op.numel()) return;
   const GridAxis(&axis)[3] = op.call.axis;
@@ -117,8 +117,7 @@ __global__ void __launch_bounds__(kThreads, kLeastBlocks) max_kernel(const GridO
 }
 
 template <class C>
-__global__ void __launch_bounds__(kThreads, kLeastBlocks)
-    places_kernel(const PlacesCall call, const StridedGrid<2> grid) {
+__global__ void __launch_bounds__(kThreads) places_kernel(const PlacesCall call, const StridedGrid<2> grid) {
   __shared__ int64_t places[kThreads];
   __shared__ C values[kThreads];
   const int thread = static_cast<int>(threadIdx.x);

@@ -13,8 +13,7 @@ namespace retrograd::cuda::RG_TARGET {
 namespace {
 
 template <class T>
-__global__ void __launch_bounds__(kThreads, kLeastBlocks)
-    gather_kernel(const GatherCall call, const StridedGrid<2> grid) {
+__global__ void __launch_bounds__(kThreads) gather_kernel(const GatherCall call, const StridedGrid<2> grid) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < grid.numel; i += step) {
     const Offsets<2> at(grid, i);
@@ -32,8 +31,7 @@ void launch_gather(const GatherCall& call, StreamHandle stream) {
   });
 }
 
-__global__ void __launch_bounds__(kThreads, kLeastBlocks)
-    target_kernel(const TargetCall call, const StridedGrid<2> grid) {
+__global__ void __launch_bounds__(kThreads) target_kernel(const TargetCall call, const StridedGrid<2> grid) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t p = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; p < grid.numel; p += step) {
     const Offsets<2> at(grid, p);
@@ -51,8 +49,7 @@ void launch_target(const TargetCall& call, StreamHandle stream) {
   launch(target_kernel, threads_for(call.positions.numel), stream, call, grid_of(call.positions));
 }
 
-__global__ void __launch_bounds__(kThreads, kLeastBlocks)
-    flat_kernel(const FlatCall call, const StridedGrid<1> grid) {
+__global__ void __launch_bounds__(kThreads) flat_kernel(const FlatCall call, const StridedGrid<1> grid) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < grid.numel; i += step) {
     const int64_t given = call.index[Offsets<1>(grid, i)[0]], entry = given < 0 ? given + call.size : given;
@@ -68,12 +65,12 @@ void launch_flat(const FlatCall& call, StreamHandle stream) {
 
 // ---- writing ----------------------------------------------------------------------------------------------
 
-__global__ void __launch_bounds__(kThreads, kLeastBlocks) clear_kernel(unsigned* words, int64_t n) {
+__global__ void __launch_bounds__(kThreads) clear_kernel(unsigned* words, int64_t n) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += step) words[i] = 0;
 }
 
-__global__ void __launch_bounds__(kThreads, kLeastBlocks) claim_kernel(const PutCall call) {
+__global__ void __launch_bounds__(kThreads) claim_kernel(const PutCall call) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t p = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; p < call.positions.numel;
        p += step)
@@ -94,8 +91,7 @@ PutGrid put_grid(const PutCall& call) {
 }
 
 template <class T>
-__global__ void __launch_bounds__(kThreads, kLeastBlocks)
-    write_kernel(const PutCall call, const PutGrid grid, T number) {
+__global__ void __launch_bounds__(kThreads) write_kernel(const PutCall call, const PutGrid grid, T number) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < grid.numel; i += step) {
     const int64_t p = grid.part(i), target = call.target[p];
@@ -121,7 +117,7 @@ void launch_write(const PutCall& call, StreamHandle stream) {
 }
 
 template <class C>
-__global__ void __launch_bounds__(kThreads, kLeastBlocks) add_kernel(const PutCall call, const PutGrid grid) {
+__global__ void __launch_bounds__(kThreads) add_kernel(const PutCall call, const PutGrid grid) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < grid.numel; i += step) {
     const int64_t first = grid.part(i), position = call.order ? call.order[first] : first,

@@ -31,8 +31,8 @@ namespace RG_TARGET {
 
 /// Threads of a block where a kernel does not need another number.
 inline constexpr int kThreads = 256;
-/// Blocks that a multiprocessor is to have room for. With one, ptxas gives a kernel the registers that it
-/// needs; left to itself it spills some for more blocks.
+/// For kernels of which ptxas spills registers so that more blocks fit a multiprocessor:
+/// __launch_bounds__(kThreads, kLeastBlocks) lets them have what they need.
 inline constexpr int kLeastBlocks = 1;
 
 struct Shape3 {

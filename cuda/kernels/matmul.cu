@@ -65,7 +65,7 @@ struct Factor {
 
 // Blocks: tiles of a row of tiles, rows of tiles, matrices.
 template <class C>
-__global__ void __launch_bounds__(kThreads, kLeastBlocks) tile_kernel(const Product<C> p) {
+__global__ void __launch_bounds__(kThreads) tile_kernel(const Product<C> p) {
   using T = Tiles<Sum<C>, kTile>;
   __shared__ T tiles;
   const MatmulCall& call = p.call;
@@ -139,7 +139,7 @@ __global__ void __launch_bounds__(kThreads, kLeastBlocks) thin_kernel(const Prod
 }
 
 template <class C>
-__global__ void __launch_bounds__(kThreads, kLeastBlocks) add_parts_kernel(const Product<C> p) {
+__global__ void __launch_bounds__(kThreads) add_parts_kernel(const Product<C> p) {
   const int64_t result = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (result >= p.call.m * p.call.n * p.call.batches) return;
   const Sum<C>* parts = static_cast<const Sum<C>*>(p.call.partials) + result * p.call.splits;

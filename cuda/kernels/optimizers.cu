@@ -95,7 +95,7 @@ RG_HD void step_elements(const Rule& rule, const StepTensors& s, int64_t at) {
 }
 
 template <class T, class Rule>
-__global__ void __launch_bounds__(kThreads, kLeastBlocks) step_kernel(const StepList list, const Rule rule) {
+__global__ void __launch_bounds__(kThreads) step_kernel(const StepList list, const Rule rule) {
   constexpr int N = 16 / sizeof(T);
   const int64_t block = static_cast<int64_t>(blockIdx.x);
   const StepTensors s = list.steps[row_of_block(list.steps, list.count, block)];
@@ -141,8 +141,7 @@ __device__ inline double joined_block(Power power, double mine) {
   return found[0];
 }
 
-__global__ void __launch_bounds__(kThreads, kLeastBlocks)
-    norm_kernel(const TotalNormCall call, const Power power) {
+__global__ void __launch_bounds__(kThreads) norm_kernel(const TotalNormCall call, const Power power) {
   const int64_t block = static_cast<int64_t>(blockIdx.x);
   const NormTensor t = call.tensors[row_of_block(call.tensors, call.count, block)];
   const int64_t begin = (block - t.first_block) * kNormElements;
@@ -155,8 +154,7 @@ __global__ void __launch_bounds__(kThreads, kLeastBlocks)
   if (threadIdx.x == 0) call.parts[block] = all;
 }
 
-__global__ void __launch_bounds__(kThreads, kLeastBlocks)
-    join_norms_kernel(const TotalNormCall call, const Power power) {
+__global__ void __launch_bounds__(kThreads) join_norms_kernel(const TotalNormCall call, const Power power) {
   double mine = 0;
   for (int64_t i = threadIdx.x; i < call.blocks; i += kThreads) mine = joined(power, mine, call.parts[i]);
   const double all = joined_block(power, mine);

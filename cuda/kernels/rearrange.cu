@@ -12,7 +12,7 @@ namespace retrograd::cuda::RG_TARGET {
 namespace {
 
 template <class T>
-__global__ void __launch_bounds__(kThreads, kLeastBlocks)
+__global__ void __launch_bounds__(kThreads)
     triangle_kernel(const TriangleCall call, const StridedGrid<1> grid, const Divider columns,
                     const Divider rows) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
@@ -78,7 +78,7 @@ RG_HD int64_t next_showing(const PadCall& call, const PadGrid& grid, int k, int6
 }
 
 template <class T>
-__global__ void __launch_bounds__(kThreads, kLeastBlocks) pad_kernel(const PadCall call, const PadGrid grid) {
+__global__ void __launch_bounds__(kThreads) pad_kernel(const PadCall call, const PadGrid grid) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < call.numel; i += step) {
     int64_t rest = i, from = 0;
@@ -92,8 +92,7 @@ __global__ void __launch_bounds__(kThreads, kLeastBlocks) pad_kernel(const PadCa
 }
 
 template <class C>
-__global__ void __launch_bounds__(kThreads, kLeastBlocks)
-    pad_backward_kernel(const PadCall call, const PadGrid grid) {
+__global__ void __launch_bounds__(kThreads) pad_backward_kernel(const PadCall call, const PadGrid grid) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < call.numel; i += step) {
     int64_t entry[kMaxDims], at[kMaxDims], rest = i, from = 0;

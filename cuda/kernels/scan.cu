@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(kThreads, kLeastBlocks)
 
 // y[i] = x[i - 1] in the direction of the scan.
 template <class C>
-__global__ void __launch_bounds__(kThreads, kLeastBlocks)
+__global__ void __launch_bounds__(kThreads)
     shift_kernel(const ScanSides<ScanKind::shift, C> sides, const RowCut cut) {
   const Team team = Team::of<kPack<C>>(cut);
   const auto row = sides.row(team.safe_row(cut), cut.length);

@@ -72,8 +72,7 @@ struct SortGrid {
 // Block b: entries [b * kSortTile, ...) of all runs, one behind the other, each filled up to its whole
 // length.
 template <class E>
-__global__ void __launch_bounds__(kThreads, kLeastBlocks)
-    tile_kernel(const SortCall call, const SortGrid grid) {
+__global__ void __launch_bounds__(kThreads) tile_kernel(const SortCall call, const SortGrid grid) {
   __shared__ E tile[kSortTile];
   const int run = static_cast<int>(grid.run);
   const int64_t first = static_cast<int64_t>(blockIdx.x) * (kSortTile / run);
@@ -119,7 +118,7 @@ struct Merge {
 };
 
 template <class E>
-__global__ void __launch_bounds__(kThreads, kLeastBlocks) merge_kernel(const Merge merge) {
+__global__ void __launch_bounds__(kThreads) merge_kernel(const Merge merge) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < merge.numel; i += step) {
     const int64_t run = merge.of_run(i), line = merge.of_line(run), r = run - line * merge.runs;
@@ -144,7 +143,7 @@ __global__ void __launch_bounds__(kThreads, kLeastBlocks) merge_kernel(const Mer
 }
 
 template <class E>
-__global__ void __launch_bounds__(kThreads, kLeastBlocks)
+__global__ void __launch_bounds__(kThreads)
     finish_kernel(const SortCall call, const SortGrid grid, const void* entries, const Divider of_line) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads, numel = grid.lines.numel * call.count;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < numel; i += step) {

@@ -138,7 +138,8 @@ __device__ void for_sums(const typename T::Own& sum, const F& f) {
 /// Which tile of which matrix of a batch a block computes: blockIdx.x counts tiles along rows, then rows of
 /// tiles, then matrices.
 struct TilePlace {
-  int64_t row, column, matrix;
+  int64_t row, column;
+  unsigned matrix;
 };
 template <class T>
 __device__ TilePlace tile_of_block(int64_t rows, int64_t columns) {
