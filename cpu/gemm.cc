@@ -185,8 +185,7 @@ void run_blocks(const Gemm<T>& first, const Plan<T>& plan, std::span<const Batch
       const BatchOffsets& at = offsets[static_cast<size_t>(i)];
       const T* const b = first.b.data + at.b;
       for (int64_t j = 0; copies && j < first.n; ++j)
-        for (int64_t l = 0; l < first.k; ++l)
-          copy[l * first.n + j] = b[l * first.b.row + j * first.b.column];
+        for (int64_t l = 0; l < first.k; ++l) copy[l * first.n + j] = b[l * first.b.row + j * first.b.column];
       x.a = block.a + at.a;
       x.b = copies ? copy : b;
       x.c = block.c + at.c;

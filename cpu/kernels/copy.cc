@@ -196,7 +196,8 @@ void convert_runs(const Axes& axes, const TensorImpl& from, TensorImpl& to) {
              to_place = to.dtype() == dtype_of<T>() && last.to == 1;
   for_runs(axes, kGrain, [&](int64_t to_offset, int64_t from_offset, int64_t count) {
     if (to_place)
-      return load(source + from_offset * from_item, last.from, count, reinterpret_cast<T*>(target) + to_offset);
+      return load(source + from_offset * from_item, last.from, count,
+                  reinterpret_cast<T*>(target) + to_offset);
     T tile[kTile];
     for (int64_t at = 0; at < count; at += kTile) {
       const int64_t n = std::min(kTile, count - at);

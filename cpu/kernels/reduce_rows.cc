@@ -41,7 +41,7 @@ double product(const float* x, int64_t n) {
   constexpr int kChains = 4;
   WidePair p[kChains];
   for (WidePair& chain : p) chain = {Vec<double>(1.0), Vec<double>(1.0)};
-  const auto multiply = [](WidePair& by, Vec<float> v) __attribute__((always_inline)) {
+  const auto multiply = [](WidePair & by, Vec<float> v) __attribute__((always_inline)) {
     const WidePair wide = widen(v);
     by.low *= wide.low;
     by.high *= wide.high;
