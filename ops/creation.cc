@@ -52,7 +52,8 @@ Tensor fresh(const Shape& size, const TensorOptions& options, std::string_view o
 
 Tensor full(const Shape& size, Scalar value, TensorOptions options, SourceLocation where) {
   check_type(size, options.dtype, "full", where);
-  return finish(ops::emit<ops::Full>({}, {size, value, options.dtype, options.device}, where), options, where);
+  return finish(ops::emit<ops::Full>({}, {size, value, options.dtype, options.device}, where), options,
+                where);
 }
 
 Tensor zeros(const Shape& size, TensorOptions options, SourceLocation where) {

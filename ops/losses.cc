@@ -33,18 +33,23 @@ void check_weight(Operand x, const Tensor& weight, std::string_view op) {
          x.where());
 }
 
-// input - target in the wider dtype, whatever the numbers of their dims: both are broadcast first.
-Tensor difference(Operand x, const Tensor& target) {
+// f(input, target) in the wider dtype, whatever the numbers of their dims: both are broadcast first.
+template <class F>
+Tensor in_wider_dtype(const F& f, Operand x, const Tensor& target) {
   const ScalarType a = x.tensor().dtype(), b = target.dtype();
   const ScalarType common = a == b ? a : promote_types(a, b);
-  return sub(Operand(to(x, common), x.where()), Operand(to(Operand(target, x.where()), common), x.where()));
+  return f(Operand(to(x, common), x.where()), Operand(to(Operand(target, x.where()), common), x.where()));
+}
+
+Tensor difference(Operand x, const Tensor& target) {
+  return in_wider_dtype([](const Operand& a, const Operand& b) { return sub(a, b); }, x, target);
 }
 
 }  // namespace
 
 Tensor mse_loss(Operand x, const Tensor& target, std::string_view reduction) {
   const auto averaging = parse_reduction(reduction, "mse_loss", x.where());
-  return reduce_loss(square(difference(x, target)), averaging);
+  return reduce_loss(in_wider_dtype(ops::Function<ops::SquaredDifference>(), x, target), averaging);
 }
 
 Tensor l1_loss(Operand x, const Tensor& target, std::string_view reduction) {

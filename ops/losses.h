@@ -8,7 +8,7 @@
 //   the logits once each way and keeps
 //                             one number per sample beside them. lse is kept for the backward op, which
 //                             counts as a function of x alone.
-// Losses between tensors are made of the elementwise ops, the two below included.
+// Losses between tensors are made of the elementwise ops, those below included.
 #pragma once
 
 #include "ops/elementwise.h"
@@ -118,7 +118,32 @@ struct BinaryCrossEntropy : Elementwise<2>, ChainRule<BinaryCrossEntropy> {
   static Tensor chain(const Point& p, int i, const Tensor& t);
 };
 
-using LossOps = OpList<Huber, BinaryCrossEntropy>;
+/// (a - b)^2, and its derivative by a in the direction of t.
+struct SquaredDifference : Elementwise<2>, ChainRule<SquaredDifference> {
+  static constexpr std::string_view name = "squared_difference", doc = "(a - b)^2";
+  static constexpr bool integers = true, booleans = false;
+  static constexpr Saves saves = Saves::operands;
+  template <class V>
+  RG_HD static V fwd(V a, V b, const Attrs&) {
+    const V d = a - b;
+    return d * d;
+  }
+  static Tensor chain(const Point& p, int i, const Tensor& t);
+};
+struct SquaredDifferenceBackward : Elementwise<3>, ChainRule<SquaredDifferenceBackward> {
+  static constexpr std::string_view name = "squared_difference_backward", doc = "2 t (a - b)";
+  static constexpr std::string_view operands = "t, a, b";
+  static constexpr bool integers = true, booleans = false;
+  static constexpr Saves saves = Saves::operands;
+  template <class V>
+  RG_HD static V fwd(V t, V a, V b, const Attrs&) {
+    const V d = a - b;
+    return t * (d + d);
+  }
+  static Tensor chain(const Point& p, int i, const Tensor& s);
+};
+
+using LossOps = OpList<Huber, BinaryCrossEntropy, SquaredDifference, SquaredDifferenceBackward>;
 
 }  // namespace ops
 
@@ -171,6 +196,19 @@ namespace retrograd::ops {
 Tensor Huber::chain(const Point& p, int, const Tensor& t) {
   const Scalar delta = p.attrs<Attrs>().delta;
   return t * clamp(p.in(0), -delta, delta);
+}
+
+Tensor SquaredDifference::chain(const Point& p, int i, const Tensor& t) {
+  const Tensor by_a = emit<SquaredDifferenceBackward>(
+      {t.get(), p.in(0).tensor().get(), p.in(1).tensor().get()}, {}, p.where());
+  return i == 0 ? by_a : -by_a;
+}
+
+Tensor SquaredDifferenceBackward::chain(const Point& p, int i, const Tensor& s) {
+  if (i == 0)
+    return emit<SquaredDifferenceBackward>({s.get(), p.in(1).tensor().get(), p.in(2).tensor().get()}, {},
+                                           p.where());
+  return s * (p.in(0) * (i == 1 ? 2 : -2));
 }
 
 // By x: (x - t) / (x (1 - x)), the denominator no less than 1e-12. By t: log(1 - x) - log(x), as in the

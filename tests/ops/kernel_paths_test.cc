@@ -8,7 +8,9 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
+#include "ops/scan.h"
 #include "retrograd/retrograd.h"
 
 namespace retrograd {
@@ -195,6 +197,45 @@ void check_columns(const Tensor& x) {
   check([](const Tensor& y, int64_t d) { return sum(softmax(y, d), d); });
   check([](const Tensor& y, int64_t d) { return select(log_softmax(y, d), d, 0); });
   check([](const Tensor& y, int64_t d) { return select(cumsum(y, d), d, -1); });
+}
+
+// Long rows are scanned by pieces, unless a product leaves the range of double: 0 times infinity must not come in.
+TEST_CASE("running products of long rows are those of one element after the other") {
+  manual_seed(10);
+  const int64_t n = 20'001;
+  const Tensor x = exp(randn({2, n}) * 0.01), with_zero = clone(x),
+               vanishing = cat({full({1, n}, 0.01), full({1, n}, 10.0)}, 1);
+  with_zero.select(1, 9'000).mul_(0.0);
+  for (const Tensor& t : {x, with_zero, vanishing})
+    for (const bool reverse : {false, true})
+      for (const bool exclusive : {false, true}) {
+        const Tensor one = reverse ? flip(t, {1}) : t;
+        const ops::ScanAttrs attrs{1, reverse, exclusive};
+        const auto scan = [&] { return ops::emit<ops::CumProd>({t.get()}, attrs, SourceLocation{}); };
+        const Values in = one.to_vector(), out = (reverse ? flip(scan(), {1}) : scan()).to_vector();
+        const auto length = static_cast<size_t>(t.sizes()[1]);
+        double product = 1;
+        int64_t wrong = 0;
+        for (size_t i = 0; i < in.size(); ++i) {
+          if (i % length == 0) product = 1;
+          const double before = std::exchange(product, product * in[i]);
+          const auto want = static_cast<double>(static_cast<float>(exclusive ? before : product));
+          wrong += !(out[i] == want || std::abs(out[i] - want) <= 1e-6 * std::abs(want));
+        }
+        CHECK(wrong == 0);
+        check_threads(scan);
+      }
+}
+
+TEST_CASE("products of many small matrices, whichever way they lie") {
+  manual_seed(11);
+  for (const int64_t k : {4, 5, 16})
+    for (const int64_t n : {4, 7, 16}) {
+      const Tensor a = randn({50, 6, k}), b = randn({50, n, k});
+      const Values across = bmm(a, transpose(b, 1, 2)).to_vector(),
+                   along = bmm(a, contiguous(transpose(b, 1, 2))).to_vector();
+      CHECK(across == along);
+    }
 }
 
 TEST_CASE("columns are reduced as rows are") {
