@@ -1,7 +1,7 @@
 // The pool: blocks of up to 4 KiB, for cells, tape records and the data of small tensors, in 64-byte classes.
 //
 //   slab     2 MiB at a multiple of 2 MiB, cut from front to back into blocks of any class, so that what is made together lies together.
-//            Huge pages are asked for: a tape of a million records is else bound by page faults and by misses of the page table.
+//            A thread that fills slabs has the system give the next all its memory at once: faults page by page take longer.
 //   lists    of each thread, per class: one that is used and one full in reserve. No lock, no count shared between threads.
 //   heap     what threads have too much of, in whole lists; and slabs that a thread that ended left half cut.
 //

@@ -1,5 +1,7 @@
-// Runner: the emitter that runs each call at once: on the executor it is given, or, where tensors are on another device than the CPU, on that
-// device's. Eager execution, and the reference that every optimisation is compared with.
+// Runner: the emitter that runs each call at once: on the executor it is given, or, where tensors are on another device
+// than the CPU, on that device's. Eager execution, and the reference that every optimisation is compared with. What a
+// small op costs are questions about types and layouts: an elementwise op on few elements of operands that are alike
+// goes straight to the inner loop of its kernel, as in a plan.
 #pragma once
 
 #include "engine/emitter.h"

@@ -5,9 +5,10 @@
 //   Edge     where a gradient goes: result `output_nr` of a record, or a leaf.
 //   Slot     a saved value, or what a pack hook made of it. Remembers the version of the memory it holds.
 //
-// A record is one pooled block: header, edges, slots, types, attributes and sizes behind each other, two cache lines for most elementwise
-// ops: of a long tape, the memory that is touched costs more than what is computed. Sequence numbers grow from producer to consumer,
-// also across threads: each thread draws from its own block of numbers and takes a new block when an operand's number is higher.
+// A record is one pooled block: header, edges, slots, types, attributes and sizes behind each other, two cache lines
+// for an elementwise op that saves one value: of a long tape, the memory that is touched costs more than what is
+// computed. Sequence numbers grow from producer to consumer, also across threads: each thread draws from its own block
+// of numbers and takes a new block when an operand's number is higher.
 // No cycles: a slot of the record's own result holds an alias cell without the edge; a saved view is held by an alias without its base.
 // Dropping a chain of a million records is iterative (Record::destroy).
 #pragma once
