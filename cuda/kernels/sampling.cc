@@ -39,8 +39,9 @@ Tensor weights_of(const Call& call) {
 }
 
 void check_weights(const Call& call, const Tensor& weights) {
-  const double lowest = made<ops::Amin>(call, weights, {{}, false}).item<double>();
-  const double highest = made<ops::Amax>(call, weights, {{}, false}).item<double>();
+  const IntList all = ops::reduction_dims({}, static_cast<int>(weights.dim()), call.op->name);
+  const double lowest = made<ops::Amin>(call, weights, {all, false}).item<double>();
+  const double highest = made<ops::Amax>(call, weights, {all, false}).item<double>();
   if (!(lowest >= 0 && highest <= std::numeric_limits<double>::max()))
     fail_call(call, Category::bad_argument,
               fmt::format("the weight {} is negative, nan or infinite", lowest >= 0 ? highest : lowest));
