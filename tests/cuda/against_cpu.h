@@ -23,6 +23,29 @@ inline Tensor random_numbers(const IntArray& size, ScalarType dtype, bool specia
   return tensor(values, size, dtype);
 }
 
+/// What unit_numbers() draws from; to be seeded where the same numbers are wanted again.
+inline std::mt19937 unit_bits(9);
+
+/// Numbers from -1 to 1, integers from 0 to 8: sums of products of them stay small.
+inline Tensor unit_numbers(const IntArray& size, ScalarType dtype) {
+  int64_t n = 1;
+  for (int64_t s : size) n *= s;
+  std::vector<double> values(static_cast<size_t>(n));
+  for (double& v : values)
+    v = is_integral(dtype, true) ? static_cast<double>(unit_bits() % 9)
+                                 : std::uniform_real_distribution<double>(-1, 1)(unit_bits);
+  return tensor(values, size, dtype);
+}
+
+/// An op of one result on the device and on the CPU; `attrs` are its own. `scale`: of expect_same().
+inline void expect_like_cpu(const OpInfo& op, const Tensors& operands, void* attrs, double scale) {
+  NoGradGuard no_grad;
+  INFO(op.name);
+  Tensors there;
+  for (const Tensor& x : operands) there.push_back(with_layout_on_device(x));
+  expect_same(emit(op, operands, attrs), emit(op, there, attrs), scale);
+}
+
 template <class Op>
 Tensors results_of(const Tensors& operands, typename Op::Attrs attrs, int outputs) {
   NoGradGuard no_grad;

@@ -1,33 +1,17 @@
 // Convolutions on a device against the CPU: forward, transposed and by the weight; strides, paddings, dilations, groups, one to three dims,
 // layouts, dtypes, nothing at all.
-#include <random>
-
-#include "cuda/on_host/scheduler.h"
 #include "ops/convolution.h"
-#include "tests/cuda/device_on_host.h"
+#include "cuda/on_host/scheduler.h"
+#include "tests/cuda/against_cpu.h"
 
 using namespace retrograd;
 
 namespace {
 
-std::mt19937 random_bits(9);
-
-Tensor numbers(const IntArray& size, ScalarType dtype) {
-  int64_t n = 1;
-  for (int64_t s : size) n *= s;
-  std::vector<double> values(static_cast<size_t>(n));
-  for (double& v : values)
-    v = is_integral(dtype, true) ? static_cast<double>(random_bits() % 9)
-                                 : std::uniform_real_distribution<double>(-1, 1)(random_bits);
-  return tensor(values, size, dtype);
-}
+constexpr auto numbers = unit_numbers;
 
 void compare(const OpInfo& op, const Tensors& operands, ops::ConvolutionAttrs& attrs) {
-  NoGradGuard no_grad;
-  INFO(op.name);
-  Tensors there;
-  for (const Tensor& x : operands) there.push_back(with_layout_on_device(x));
-  expect_same(emit(op, operands, &attrs), emit(op, there, &attrs), 200);
+  expect_like_cpu(op, operands, &attrs, 200);
 }
 
 struct Case {
@@ -100,7 +84,7 @@ TEST_CASE("convolutions of nothing") { try_case({{6}, {3}, 0, 2, 3, 1, {1}, {1},
 TEST_CASE("gradients of a convolution on a device") {
   device_on_host();
   const auto gradients = [](Device device) {
-    random_bits.seed(4);
+    unit_bits.seed(4);
     const Tensor x = numbers({2, 3, 8, 7}, kFloat32).to(device).requires_grad_(true);
     const Tensor w = numbers({6, 3, 3, 3}, kFloat32).to(device).requires_grad_(true);
     const Tensor y = conv2d(x, w, {}, 2, 1);

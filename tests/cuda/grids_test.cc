@@ -1,48 +1,21 @@
 // Pooling and interpolation on a device against the CPU: every mode, windows that overlap, skip and reach over the border, one to three dims,
 // layouts, dtypes, NaN, nothing at all.
-#include <random>
-
 #include "cuda/on_host/scheduler.h"
 #include "ops/interpolate.h"
 #include "ops/pooling.h"
-#include "tests/cuda/device_on_host.h"
+#include "tests/cuda/against_cpu.h"
 
 using namespace retrograd;
 
 namespace {
 
-std::mt19937 random_bits(13);
-
-Tensor numbers(const IntArray& size, ScalarType dtype) {
-  int64_t n = 1;
-  for (int64_t s : size) n *= s;
-  std::vector<double> values(static_cast<size_t>(n));
-  for (double& v : values)
-    v = is_integral(dtype, true) ? static_cast<double>(random_bits() % 9)
-                                 : std::uniform_real_distribution<double>(-1, 1)(random_bits);
-  return tensor(values, size, dtype);
-}
-
-template <class Op>
-Tensors results(const Tensors& operands, typename Op::Attrs attrs, int outputs) {
-  std::vector<TensorImpl*> cells;
-  for (const Tensor& x : operands) cells.push_back(x.get());
-  Tensors all(static_cast<size_t>(outputs));
-  eager_runner().emit({&ops::info<Op>, cells, &attrs, {}, static_cast<int8_t>(outputs)}, all.data());
-  return all;
-}
+constexpr auto numbers = unit_numbers;
 
 /// The CPU's results.
 template <class Op>
 Tensors compare(const Tensors& operands, const typename Op::Attrs& attrs, int outputs = 1) {
   device_on_host();
-  NoGradGuard no_grad;
-  INFO(Op::name);
-  Tensors there;
-  for (const Tensor& x : operands) there.push_back(with_layout_on_device(x));
-  const Tensors expected = results<Op>(operands, attrs, outputs), found = results<Op>(there, attrs, outputs);
-  for (size_t i = 0; i < expected.size(); ++i) expect_same(expected[i], found[i], 20);
-  return expected;
+  return against_cpu<Op>(operands, attrs, outputs, 20);
 }
 
 // Tensors with a grid of two dims, in several layouts.
@@ -150,8 +123,8 @@ TEST_CASE("gradients of many elements at one place, in one order") {
   const Tensor g = numbers({2, 30, 30}, kFloat32), places = numbers({2, 30, 30}, kInt64);
   compare<ops::MaxPoolBackward>({g, places}, size);
   const Tensors there{g.to(kCUDA), places.to(kCUDA)};
-  const std::vector<double> first = results<ops::MaxPoolBackward>(there, size, 1)[0].to_vector();
+  const std::vector<double> first = results_of<ops::MaxPoolBackward>(there, size, 1)[0].to_vector();
   on_host::set_seed(3);
-  CHECK(results<ops::MaxPoolBackward>(there, size, 1)[0].to_vector() == first);
+  CHECK(results_of<ops::MaxPoolBackward>(there, size, 1)[0].to_vector() == first);
   on_host::set_seed(0);
 }

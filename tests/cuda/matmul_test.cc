@@ -1,34 +1,18 @@
 // Products of matrices on a device against the CPU: every op, dtype and layout, sizes around those of a tile, none at all; by the kernels
 // alone, and through a library of products, whose stand-in here multiplies what it is told to in the plainest way.
-#include <random>
-
-#include "cuda/on_host/scheduler.h"
 #include "ops/matmul.h"
-#include "tests/cuda/device_on_host.h"
+#include "cuda/on_host/scheduler.h"
+#include "tests/cuda/against_cpu.h"
 
 using namespace retrograd;
 
 namespace {
 
-std::mt19937 random_bits(5);
-
-Tensor numbers(const IntArray& size, ScalarType dtype) {
-  int64_t n = 1;
-  for (int64_t s : size) n *= s;
-  std::vector<double> values(static_cast<size_t>(n));
-  for (double& v : values)
-    v = is_integral(dtype, true) ? static_cast<double>(random_bits() % 9)
-                                 : std::uniform_real_distribution<double>(-1, 1)(random_bits);
-  return tensor(values, size, dtype);
-}
+constexpr auto numbers = unit_numbers;
 
 // Sums cancel: an error is measured against what a sum of so many terms comes to.
 void compare(const OpInfo& op, const Tensors& operands, void* attrs = nullptr) {
-  NoGradGuard no_grad;
-  INFO(op.name);
-  Tensors there;
-  for (const Tensor& x : operands) there.push_back(with_layout_on_device(x));
-  expect_same(emit(op, operands, attrs), emit(op, there, attrs), 100);
+  expect_like_cpu(op, operands, attrs, 100);
 }
 
 void try_sizes(ScalarType dtype, int64_t m, int64_t n, int64_t k) {
@@ -216,7 +200,7 @@ TEST_CASE("gradients of products on a device") {
   device_on_host();
   const auto gradients = [](Device device) {
     std::mt19937 same(3);
-    random_bits = same;
+    unit_bits = same;
     const Tensor x = numbers({4, 5, 7}, kFloat32).to(device).requires_grad_(true);
     const Tensor w = numbers({6, 7}, kFloat32).to(device).requires_grad_(true);
     const Tensor b = numbers({6}, kFloat32).to(device).requires_grad_(true);
