@@ -8,9 +8,9 @@
 
 #include <algorithm>
 
-#include "ops/convert.h"
 #include "cpu/kernels/rows_copy.h"
 #include "engine/tensor_impl.h"
+#include "ops/convert.h"
 
 namespace retrograd::cpu {
 
@@ -112,6 +112,24 @@ void scatter(const From* tile, To* base, const Layout& layout, int64_t begin, in
   layout.for_runs(begin, end, [&](int64_t offset, int64_t stride, int64_t count, int64_t at) {
     store(tile + at, count, base + offset, stride);
   });
+}
+
+/// True when no two indices of the region show one element: sorted by stride, each dim steps over all smaller ones.
+inline bool is_injective(const TensorImpl& region) {
+  int order[kMaxRank], count = 0;
+  for (int i = 0; i < region.rank(); ++i) {
+    if (region.shape()[i].raw() == 1) continue;
+    int at = count++;
+    for (; at > 0 && region.strides()[order[at - 1]] > region.strides()[i]; --at) order[at] = order[at - 1];
+    order[at] = i;
+  }
+  int64_t reach = 0;
+  for (int k = 0; k < count; ++k) {
+    const int64_t stride = region.strides()[order[k]];
+    if (stride <= reach) return false;
+    reach += stride * (region.shape()[order[k]].raw() - 1);
+  }
+  return true;
 }
 
 }  // namespace retrograd::cpu

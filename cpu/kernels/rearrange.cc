@@ -63,24 +63,6 @@ void clear(TensorImpl& out) {
   std::memset(out.data(), 0, static_cast<size_t>(out.numel().raw()) * element_size(out.dtype()));
 }
 
-// True when no two indices of the region show one element: sorted by stride, each dim steps over all smaller ones.
-bool is_injective(const TensorImpl& region) {
-  int order[kMaxRank], count = 0;
-  for (int i = 0; i < region.rank(); ++i) {
-    if (region.shape()[i].raw() == 1) continue;
-    int at = count++;
-    for (; at > 0 && region.strides()[order[at - 1]] > region.strides()[i]; --at) order[at] = order[at - 1];
-    order[at] = i;
-  }
-  int64_t reach = 0;
-  for (int k = 0; k < count; ++k) {
-    const int64_t stride = region.strides()[order[k]];
-    if (stride <= reach) return false;
-    reach += stride * (region.shape()[order[k]].raw() - 1);
-  }
-  return true;
-}
-
 // region += g, one element after the other.
 template <class T>
 void add_elements(const TensorImpl& g, TensorImpl& region) {

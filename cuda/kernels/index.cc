@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 
+#include "cpu/kernels/layout.h"
 #include "cuda/kernels/elementwise.h"
 #include "cuda/kernels/launchers.h"
 #include "cuda/kernels/sort.h"
@@ -280,25 +281,6 @@ void masked_fill(const Call& call, TensorImpl* const* outputs) {
 
 // ---- transposes of views ----------------------------------------------------------------------------------
 
-// True when no two indices of the region show one element: sorted by stride, each dim steps over all smaller
-// ones.
-bool is_injective(const TensorImpl& region) {
-  int order[kMaxRank], count = 0;
-  for (int i = 0; i < region.rank(); ++i) {
-    if (region.shape()[i].raw() == 1) continue;
-    int at = count++;
-    for (; at > 0 && region.strides()[order[at - 1]] > region.strides()[i]; --at) order[at] = order[at - 1];
-    order[at] = i;
-  }
-  int64_t reach = 0;
-  for (int k = 0; k < count; ++k) {
-    const int64_t stride = region.strides()[order[k]];
-    if (stride <= reach) return false;
-    reach += stride * (region.shape()[order[k]].raw() - 1);
-  }
-  return true;
-}
-
 template <class V>
 void transposed(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl& g = *call.operands[0];
@@ -312,7 +294,7 @@ void transposed(const Call& call, TensorImpl* const* outputs) {
   region->set_storage(out.storage());
   fill(call, out, 0);
   if (region->numel().raw() == 0) return;
-  if (is_injective(*region)) return convert_copy(g, *region);
+  if (cpu::is_injective(*region)) return convert_copy(g, *region);
   Putting p(out, &g);
   p.put.out = region->data();
   for (int d = 0; d < region->rank(); ++d) {
