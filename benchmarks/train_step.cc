@@ -1,5 +1,6 @@
-// Time of a training step: zero_grad, forward, backward, AdamW. The models are in train/, the same work for
-// PyTorch and JAX in peers/train_steps.py and train_steps_jax.py.
+// Time of a training step: forward, backward, AdamW, zero_grad. The models are in train/, the same work for
+// PyTorch and JAX in peers/train_steps.py and train_steps_jax.py, where zero_grad comes first: here it comes last, so that
+// no gradient outlives the step, and a plan may free each where it was used.
 //   train_step MODEL MODE [--threads N] [--steps N] [--batch B] [--block T] [--dtype fp32|bf16]
 //                         [--device cpu|cuda] [--peak-tflops X]
 //   MODEL  mlp, gpt-char, gpt-124m
@@ -50,20 +51,20 @@ using Step = std::function<rg::Tensor()>;
 
 Step eager(Training& training) {
   return [&training] {
-    training.optimizer.zero_grad();
     const rg::Tensor loss = training.model->loss();
     loss.backward();
     training.optimizer.step();
+    training.optimizer.zero_grad();
     return loss;
   };
 }
 
 Step traced(Training& training) {
   return [&training, backward = std::make_shared<rg::CompiledBackward>()] {
-    training.optimizer.zero_grad();
     const rg::Tensor loss = training.model->loss();
     (*backward)(loss);
     training.optimizer.step();
+    training.optimizer.zero_grad();
     return loss;
   };
 }
@@ -71,10 +72,10 @@ Step traced(Training& training) {
 Step compiled(Training& training) {
   auto loss = rg::compile([&training] { return training.model->loss(); });
   return [&training, loss = std::make_shared<decltype(loss)>(std::move(loss))] {
-    training.optimizer.zero_grad();
     const rg::Tensor value = (*loss)();
     value.backward();
     training.optimizer.step();
+    training.optimizer.zero_grad();
     return value;
   };
 }

@@ -175,6 +175,7 @@ struct Devices {
   Driver* driver = runtime_driver();
   const Launchers* launchers = &device_code::launchers();
   std::array<CudaExecutor*, 128> executors{};
+  std::vector<CudaExecutor*> replaced;  // of earlier drivers: tensors may still lie there
 
   static Devices& instance() {
     static Devices* devices = new Devices;
@@ -203,7 +204,8 @@ void use_driver(Driver& driver, const Launchers& launchers) {
   std::lock_guard lock(devices.mutex);
   devices.driver = &driver;
   devices.launchers = &launchers;
-  devices.executors = {};
+  for (CudaExecutor*& executor : devices.executors)
+    if (executor) devices.replaced.push_back(std::exchange(executor, nullptr));
 }
 
 }  // namespace cuda

@@ -31,12 +31,20 @@ void Embedding::jvp(TangentContext& c) {
   c.give(0, emit<Embedding>({c.call().operands[0], c.tangent(1).get()}, c.attrs<Attrs>(), c.where()));
 }
 
-void EmbeddingBackward::infer(const Call& call, TensorImpl* const* outputs) {
-  const TensorImpl &index = *call.operands[0], &g = *call.operands[1];
+namespace {
+
+void check_rows(const Call& call, const TensorImpl& index, const TensorImpl& g) {
   Shape expected = index.shape();
   expected.push_back(g.rank() ? g.shape().back() : Dim(0));
   if (!(g.shape() == expected))
     fail_call(call, Category::shape_mismatch, "gradient and index do not fit together");
+}
+
+}  // namespace
+
+void EmbeddingBackward::infer(const Call& call, TensorImpl* const* outputs) {
+  const TensorImpl& g = *call.operands[1];
+  check_rows(call, *call.operands[0], g);
   outputs[0]->set_type(g.dtype(), g.device(), {call.attrs_as<Attrs>().rows, g.shape().back()});
 }
 
@@ -48,6 +56,33 @@ void EmbeddingBackward::vjp(RuleContext& c) {
 
 void EmbeddingBackward::jvp(TangentContext& c) {
   c.give(0, emit<EmbeddingBackward>({c.call().operands[0], c.tangent(1).get()}, c.attrs<Attrs>(), c.where()));
+}
+
+void EmbeddingAdd::infer(const Call& call, TensorImpl* const* outputs) {
+  const TensorImpl &x = *call.operands[0], &g = *call.operands[2];
+  check_rows(call, *call.operands[1], g);
+  if (x.rank() != 2 || x.dtype() != g.dtype() || x.shape()[1].raw() != g.shape().back().raw())
+    fail_call(call, Category::shape_mismatch, "table and gradient do not fit together");
+  outputs[0]->set_type(x.dtype(), x.device(), x.shape());
+}
+
+void EmbeddingAdd::vjp(RuleContext& c) {
+  if (c.needs(0)) c.give(0, c.grad());
+  if (!c.needs(2)) return;
+  EmbeddingAttrs attrs = c.attrs<Attrs>();
+  attrs.without_padding = true;
+  c.give(2, emit<Embedding>({c.in(1).tensor().get(), c.grad().get()}, attrs, c.where()));
+}
+
+void EmbeddingAdd::jvp(TangentContext& c) {
+  TensorImpl* const index = c.call().operands[1];
+  const EmbeddingAttrs& attrs = c.attrs<Attrs>();
+  if (!c.needs(2))
+    c.give(0, c.tangent(0));
+  else if (c.needs(0))
+    c.give(0, emit<EmbeddingAdd>({c.tangent(0).get(), index, c.tangent(2).get()}, attrs, c.where()));
+  else
+    c.give(0, emit<EmbeddingBackward>({index, c.tangent(2).get()}, {attrs, c.type(0).shape[0]}, c.where()));
 }
 
 }  // namespace ops

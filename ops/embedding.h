@@ -33,7 +33,8 @@ struct Embedding {
 };
 
 /// (index, g): g added at rows of zeros, in order of position. As in PyTorch its own derivative leaves the scaling by frequency out, so
-/// that second derivatives under scale_grad_by_freq are PyTorch's rather than the mathematical ones.
+/// that second derivatives under scale_grad_by_freq are PyTorch's rather than the mathematical ones. Unused it may go: the index is one
+/// that an embedding has checked.
 struct EmbeddingBackward {
   struct Attrs {
     EmbeddingAttrs embedding;
@@ -49,14 +50,31 @@ struct EmbeddingBackward {
       "i64[2,3], f32[2,3,4] {padding_idx=-1, scale_grad_by_freq=false, without_padding=false, rows=5} : "
       "f32[5,4]";
   static constexpr int8_t arity = 2;
-  static constexpr uint32_t traits = Trait::pure | Trait::checks;
+  static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
   static SaveSet saves_for(const Call&, uint64_t) { return {uint64_t{1}, 0}; }
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
 };
 
-using EmbeddingOps = OpList<Embedding, EmbeddingBackward>;
+/// (x, index, g): x + embedding_backward(index, g), with the same bits, where the table of zeros never exists. What the passes make of a
+/// table's gradients as an embedding and as a matrix; x is as large as the table, and the result may lie where it does.
+struct EmbeddingAdd {
+  using Attrs = EmbeddingAttrs;
+  static constexpr std::string_view name = "embedding_add", doc = "sums of rows added to a table";
+  static constexpr std::string_view operands = "x, index, g";
+  static constexpr std::string_view example =
+      "f32[5,4], i64[2,3], f32[2,3,4] {padding_idx=-1, scale_grad_by_freq=false, without_padding=false} : "
+      "f32[5,4]";
+  static constexpr int8_t arity = 3;
+  static constexpr uint32_t traits = Trait::pure | Trait::updates;
+  static SaveSet saves_for(const Call&, uint64_t) { return {uint64_t{2}, 0}; }
+  static void infer(const Call& call, TensorImpl* const* outputs);
+  static void vjp(RuleContext& c);
+  static void jvp(TangentContext& c);
+};
+
+using EmbeddingOps = OpList<Embedding, EmbeddingBackward, EmbeddingAdd>;
 
 }  // namespace ops
 

@@ -8,8 +8,9 @@ namespace retrograd::rewrites {
 
 std::span<const Rewrite> simplifications() {
   static const std::vector<Rewrite>* all = [] {
-    auto* rules = new std::vector<Rewrite>(number_rules().begin(), number_rules().end());
-    rules->insert(rules->end(), shape_rules().begin(), shape_rules().end());
+    auto* rules = new std::vector<Rewrite>;
+    for (const auto some : {number_rules(), shape_rules(), table_rules()})
+      rules->insert(rules->end(), some.begin(), some.end());
     return rules;
   }();
   return *all;

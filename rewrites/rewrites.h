@@ -10,7 +10,7 @@
 
 namespace retrograd::rewrites {
 
-/// Of arithmetic, conversions and choices; of views and copies.
+/// Of arithmetic, conversions and choices; of views and copies; of sums over rows of tables.
 std::span<const ir::Rewrite> simplifications();
 /// Elementwise ops before the repetition of their operands.
 std::span<const ir::Rewrite> broadcasts();

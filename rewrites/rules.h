@@ -34,5 +34,6 @@ bool is_shape_of(const Match& m, ValueId v, const Shape& size);
 
 std::span<const Rewrite> number_rules();
 std::span<const Rewrite> shape_rules();
+std::span<const Rewrite> table_rules();
 
 }  // namespace retrograd::rewrites

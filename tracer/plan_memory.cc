@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/passes/memory_classes.h"
 #include "tracer/plan_run.h"
 #include "tracer/register_file.h"
 
@@ -141,7 +142,8 @@ void Plan::ask_for_scratch() {
 // Whether a result may be computed in the memory of an operand.
 bool Plan::may_lie_over(const Step& s, int operand, int result) const {
   if (s.kind == Kind::fused) return fused_of(s).kernel->may_overwrite(operand, result);
-  return graph_.nodes()[s.node].op->is(Trait::elementwise);
+  const ir::Node& node = graph_.nodes()[s.node];
+  return ir::may_lie_over(*node.op, graph_.operands(node), static_cast<size_t>(operand), result);
 }
 
 }  // namespace retrograd

@@ -25,16 +25,25 @@ std::vector<TensorImpl*> pointers(const std::vector<RefPtr<TensorImpl>>& cells) 
 
 }  // namespace
 
-// While it lives, launches read slots in place of what was copied there, and results lie in memory that is kept.
+// While it lives, launches read slots in place of what was copied there, and results lie in memory that is kept. What was computed before the
+// segment stays where it is: its register may get another value while the segment is recorded, and the graph has not read it yet.
 struct Plan::Run::SlotsInPlace {
   SlotsInPlace(Run& r, size_t n) : run(r), number(n), before(r.frame->at) {
     const Segment& segment = run.plan.segments_.list[number];
-    for (size_t i = 0; i < segment.reads.size(); ++i)
-      if (const auto& slot = run.frame->recordings->segments[number].reads[i].slot)
-        run.frame->at[static_cast<size_t>(segment.reads[i].at)] = slot.get();
+    for (size_t i = 0; i < segment.reads.size(); ++i) {
+      const auto at = static_cast<size_t>(segment.reads[i].at);
+      TensorImpl*& now = run.frame->at[at];
+      if (now && now == run.frame->own[at].get()) {
+        computed.emplace_back(at, TensorImpl::make());
+        computed.back().second->alias(*now);
+        now = computed.back().second.get();
+      }
+      if (const auto& slot = run.frame->recordings->segments[number].reads[i].slot) now = slot.get();
+    }
     run.recording = run.frame->recordings.get();
   }
   ~SlotsInPlace() {
+    for (const auto& [at, value] : computed) run.frame->own[at]->alias(*value);
     for (const Segment::Read& read : run.plan.segments_.list[number].reads)
       run.frame->at[static_cast<size_t>(read.at)] = before[static_cast<size_t>(read.at)];
     run.recording = nullptr;
@@ -44,6 +53,7 @@ struct Plan::Run::SlotsInPlace {
   Run& run;
   const size_t number;
   const std::vector<TensorImpl*> before;
+  std::vector<std::pair<size_t, RefPtr<TensorImpl>>> computed;  // registers, and cells on what they held
 };
 
 // A register may have been a view's before.

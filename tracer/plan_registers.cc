@@ -1,6 +1,7 @@
 // Which register each value of a plan has: see tracer/plan.h and tracer/register_file.h. Start reading at assign_registers().
 #include <algorithm>
 
+#include "ir/passes/memory_classes.h"
 #include "tracer/plan_run.h"
 #include "tracer/register_file.h"
 
@@ -29,7 +30,7 @@ void Plan::assign_registers(std::span<const WrittenInput> writes, std::optional<
   if (log_.may_leave) value_registers_ = std::move(file).registers();
 }
 
-// Whether a step may read the input where it computes the value: element by element.
+// Whether a step may read the input where it computes the value.
 bool Plan::may_overwrite(int32_t step_end, const WrittenInput& w) const {
   const auto step = std::ranges::lower_bound(steps_, static_cast<uint32_t>(step_end), {}, &Step::node);
   const auto index_of = [](const auto& list, ir::ValueId v) {
@@ -40,14 +41,10 @@ bool Plan::may_overwrite(int32_t step_end, const WrittenInput& w) const {
     return f.kernel->may_overwrite(index_of(f.inputs, w.input), index_of(f.outputs, w.value));
   }
   const ir::Node& node = graph_.nodes()[step->node];
-  if (node.op->is(Trait::elementwise)) return true;
-  if (!node.op->is(Trait::updates)) return false;
   const auto operands = graph_.operands(node);
-  int updated = 0;
-  for (ir::ValueId v : operands)
-    if (v != ir::kNoValue && updated++ == w.value - node.first_result)
-      return v == w.input && std::ranges::count(operands, v) == 1;
-  return false;
+  const auto operand = static_cast<size_t>(index_of(operands, w.input));
+  if (operand == operands.size()) return node.op->is(Trait::elementwise);  // a view of the input is read
+  return ir::may_lie_over(*node.op, operands, operand, w.value - node.first_result);
 }
 
 void Plan::place_with_drops(RegisterFile& file) {
@@ -111,10 +108,10 @@ void Plan::place(Step& s, RegisterFile& file) {
     if (input != ir::kNoValue) file.take_over(value, input);
     if (input != ir::kNoValue || file.is_placed(value)) s.into |= static_cast<uint8_t>(1u << i);
   }
-  for (size_t k = 0; k < operands.size() && s.kind == Kind::kernel && node.op->is(Trait::elementwise) &&
-                     s.takes < 0 && !s.into && !records_;
+  for (size_t k = 0;
+       k < operands.size() && s.kind == Kind::kernel && s.results == 1 && s.takes < 0 && !s.into && !records_;
        ++k)
-    if (file.dies(operands[k], s.node) &&
+    if (file.dies(operands[k], s.node) && ir::may_lie_over(*node.op, operands, k, 0) &&
         graph_.type_index(operands[k]) == graph_.type_index(node.first_result)) {
       s.takes = static_cast<int8_t>(k);
       file.take_over(node.first_result, operands[k]);

@@ -5,7 +5,9 @@
 // the number of threads; for small formats, in float32, positions are grouped by the entry they name
 // (Buckets). Every index is checked before anything is written.
 #include <algorithm>
+#include <bit>
 #include <cstring>
+#include <span>
 
 #include "cpu/kernels/index.h"
 #include "cpu/parallel.h"
@@ -267,6 +269,72 @@ void embedding_backward(const Call& call, TensorImpl* const* outputs) {
   add_at(call, *index, *g, Entries(outputs[0]->shape(), 0), *outputs[0], a.padding_idx, a.scale_grad_by_freq);
 }
 
+// Row r of a table plus the sum of the rows of g that name it, as if that sum had stood in a table of zeros: added in order of position from
+// 0 on, divided and rounded before it is added. So where no row names r, 0 is added, which makes 0 of -0; as that is seldom there, it is
+// looked for, and nothing is written.
+template <class T>
+class RowSums {
+ public:
+  RowSums(const Buckets& buckets, const T* g, int64_t width, bool mean, std::span<Accumulator<T>> sum)
+      : buckets_(buckets), g_(g), width_(width), mean_(mean), sum_(sum) {}
+
+  void add_to(T* row, int64_t r) const {
+    const int64_t n = buckets_.count(r);
+    if (n == 0) return add_zero(row);
+    std::ranges::fill(sum_, A(0));
+    for (int64_t b = buckets_.begin[r]; b < buckets_.begin[r + 1]; ++b) {
+      const T* from = g_ + buckets_.order[b] * width_;
+      for (int64_t i = 0; i < width_; ++i) sum_[i] = sum_[i] + static_cast<A>(from[i]);
+    }
+    for (int64_t i = 0; i < width_; ++i) {
+      const T sum = static_cast<T>(mean_ ? sum_[i] / static_cast<A>(n) : sum_[i]);
+      row[i] = static_cast<T>(static_cast<A>(row[i]) + static_cast<A>(sum));
+    }
+  }
+
+ private:
+  using A = Accumulator<T>;
+
+  void add_zero(T* row) const {
+    if constexpr (!std::is_integral_v<T>) {
+      bool any = false;
+      for (int64_t i = 0; i < width_; ++i) any |= is_minus_zero(row[i]);
+      for (int64_t i = 0; i < width_ && any; ++i) row[i] = is_minus_zero(row[i]) ? T(0) : row[i];
+    }
+  }
+  static bool is_minus_zero(T x) {
+    using Narrow = std::conditional_t<sizeof(T) == 1, uint8_t, uint16_t>;
+    using Wide = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+    using Bits = std::conditional_t<sizeof(T) <= 2, Narrow, Wide>;
+    return std::bit_cast<Bits>(x) == static_cast<Bits>(Bits{1} << (8 * sizeof(T) - 1));
+  }
+
+  const Buckets& buckets_;
+  const T* g_;
+  int64_t width_;
+  bool mean_;
+  std::span<A> sum_;
+};
+
+void embedding_add(const Call& call, TensorImpl* const* outputs) {
+  const ops::EmbeddingAttrs& a = call.attrs_as<ops::EmbeddingAttrs>();
+  const LocalCopy index(call.operands[1]), g(call.operands[2]);
+  TensorImpl& out = *outputs[0];
+  const int64_t rows = out.shape()[0].raw(), width = out.shape()[1].raw(), k = index->numel().raw();
+  check_range(call, *index, rows);
+  if (!measuring() && out.data() != call.operands[0]->data()) convert_copy(*call.operands[0], out);
+  dispatch(out.dtype(), [&]<class T>(std::type_identity<T>) {
+    const Buckets buckets(positions(*index), k, rows, a.padding_idx);
+    const int64_t grain = std::max<int64_t>(1, kIndexGrain / std::max<int64_t>(width, 1));
+    const ThreadScratch<Accumulator<T>> sums(width, count_chunks(rows, grain));
+    parallel_range(rows, grain, [&](int64_t begin, int64_t end) {
+      const RowSums<T> all(buckets, static_cast<const T*>(g->data()), width, a.scale_grad_by_freq,
+                           {sums.mine(), static_cast<size_t>(width)});
+      for (int64_t r = begin; r < end; ++r) all.add_to(static_cast<T*>(out.data()) + r * width, r);
+    });
+  });
+}
+
 }  // namespace
 
 void add_entry_kernels(KernelTable& table) {
@@ -276,6 +344,7 @@ void add_entry_kernels(KernelTable& table) {
   table.set(&ops::info<ops::IndexCopy>, index_copy, KernelTable::kScratch);
   table.set(&ops::info<ops::Embedding>, embedding, KernelTable::kScratch);
   table.set(&ops::info<ops::EmbeddingBackward>, embedding_backward, KernelTable::kScratch);
+  table.set(&ops::info<ops::EmbeddingAdd>, embedding_add, KernelTable::kScratch);
 }
 
 }  // namespace retrograd::cpu

@@ -250,11 +250,9 @@ void index_select_backward(const Call& call, TensorImpl* const* outputs) {
   entries(call, *outputs[0], *call.operands[1], dim, *call.operands[0]).run(call, Put::add);
 }
 
-void embedding_backward(const Call& call, TensorImpl* const* outputs) {
-  const ops::EmbeddingAttrs& a = call.attrs_as<ops::EmbeddingBackward::Attrs>().embedding;
-  const TensorImpl &index = *call.operands[0], &g = *call.operands[1];
-  TensorImpl& out = *outputs[0];
-  fill(call, out, 0);
+// g's rows put at the rows of `out` that the index names.
+Putting table_rows(const Call& call, TensorImpl& out, const TensorImpl& index, const TensorImpl& g,
+                   const ops::EmbeddingAttrs& a) {
   Putting p(out, &g);
   for (int d = 0; d < index.rank(); ++d) {
     p.to.positions.add(index.shape()[d].raw(), {index.strides()[d], 0});
@@ -266,6 +264,26 @@ void embedding_backward(const Call& call, TensorImpl* const* outputs) {
   p.put.unit = out.strides()[0];
   p.put.rest.add(out.shape()[1].raw(), {out.strides()[1], g.strides()[g.rank() - 1]});
   set_index(call, index, p.to);
+  return p;
+}
+
+void embedding_backward(const Call& call, TensorImpl* const* outputs) {
+  const ops::EmbeddingAttrs& a = call.attrs_as<ops::EmbeddingBackward::Attrs>().embedding;
+  fill(call, *outputs[0], 0);
+  table_rows(call, *outputs[0], *call.operands[0], *call.operands[1], a)
+      .run(call, a.scale_grad_by_freq ? Put::mean : Put::add);
+}
+
+// x + 0, as it is where no row is added, and then the sums.
+void embedding_add(const Call& call, TensorImpl* const* outputs) {
+  const ops::EmbeddingAttrs& a = call.attrs_as<ops::EmbeddingAttrs>();
+  TensorImpl& out = *outputs[0];
+  ops::ScalarOperand zero{0.0};
+  TensorImpl* operands[] = {call.operands[0], nullptr};
+  elementwise({&ops::info<ops::Add>, operands, &zero, call.where, 1}, out,
+              Gpu::current().launchers().arithmetic[ops::index_of<ops::Add, ops::ArithmeticOps>]);
+  Putting p = table_rows(call, out, *call.operands[1], *call.operands[2], a);
+  p.put.apart = true;
   p.run(call, a.scale_grad_by_freq ? Put::mean : Put::add);
 }
 
@@ -347,6 +365,7 @@ void add_index_kernels(KernelTable& table) {
   table.set(&ops::info<ops::IndexCopy>, put_entries<Put::write>);
   table.set(&ops::info<ops::IndexSelectBackward>, index_select_backward);
   table.set(&ops::info<ops::EmbeddingBackward>, embedding_backward);
+  table.set(&ops::info<ops::EmbeddingAdd>, embedding_add);
   table.set(&ops::info<ops::MaskedFill>, masked_fill);
   table.set(&ops::info<ops::Transposed<ops::Slice>>, transposed<ops::Slice>);
   table.set(&ops::info<ops::Transposed<ops::Select>>, transposed<ops::Select>);

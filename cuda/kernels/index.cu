@@ -125,7 +125,8 @@ __global__ void __launch_bounds__(kThreads) add_kernel(const PutCall call, const
     if (target < 0 || (call.order && first > 0 && call.target[call.order[first - 1]] == target)) continue;
     const Offsets<2> at(grid.rest, i - first * grid.rest.numel);
     const int64_t place = target * call.unit + at[0];
-    C sum = load<C>(call.out, call.element, place);
+    const C before = load<C>(call.out, call.element, place);
+    C sum = call.apart ? C(0) : before;
     int64_t p = first, next = position;
     do {
       sum += load<C>(call.src, call.element, Offsets<1>(grid.positions, next)[0] + at[1]);
@@ -134,6 +135,8 @@ __global__ void __launch_bounds__(kThreads) add_kernel(const PutCall call, const
     } while (call.target[next] == target);
     if (call.mean) sum /= static_cast<C>(p - first);
     store<C>(call.out, call.element, place, sum);
+    if (call.apart)  // what was stored is the sum as rounded
+      store<C>(call.out, call.element, place, before + load<C>(call.out, call.element, place));
   }
 }
 

@@ -57,6 +57,7 @@ struct PutCall {
       nullptr;          // of writes: for 1 + the last position of each target; null when all write the same
   int64_t targets = 0;  // the length of `winner`
   bool mean = false;    // sums are divided by their number of parts
+  bool apart = false;   // a sum begins at 0, is rounded, and then added to what is there
   uint64_t number = 0;  // its bits
 };
 

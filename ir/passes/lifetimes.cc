@@ -179,8 +179,12 @@ class Finder {
       return;
     }
     const Node& node = node_at(step.first);
-    if (node.op->is(Trait::elementwise) && makes_memory(*node.op) && node.results == 1)
-      lay_over_operand(step, node.first_result, graph_.operands(node), [](ValueId) { return true; });
+    const auto operands = graph_.operands(node);
+    if (makes_memory(*node.op) && node.results == 1)
+      lay_over_operand(step, node.first_result, operands, [&](ValueId v) {
+        return may_lie_over(*node.op, operands,
+                            static_cast<size_t>(std::ranges::find(operands, v) - operands.begin()), 0);
+      });
   }
 
   // Not where another operand is a view of the one that dies: it would be read at other places than are

@@ -17,6 +17,8 @@
 // the graph, and union-find.
 #pragma once
 
+#include <algorithm>
+
 #include "ir/graph.h"
 
 namespace retrograd::ir {
@@ -32,6 +34,14 @@ struct OutsideWrite {
 inline bool makes_memory(const OpInfo& op) {
   return op.is(Trait::pure) && !op.is(Trait::view) && (!op.run_on_host || op.is(Trait::fresh));
 }
+/// Whether result r of a node may be computed in the memory of operand o, if they have one type: element by element, or because the op
+/// says so (Trait::updates counts the operands that are there).
+inline bool may_lie_over(const OpInfo& op, std::span<const ValueId> operands, size_t o, int r) {
+  if (op.is(Trait::elementwise)) return true;
+  return op.is(Trait::updates) && std::ranges::count(operands, operands[o]) == 1 &&
+         static_cast<int64_t>(o) - std::ranges::count(operands.first(o), kNoValue) == r;
+}
+
 /// An op that looks at the elements of its operands.
 inline bool reads_memory(const OpInfo& op) { return !op.is(Trait::view); }
 

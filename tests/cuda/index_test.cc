@@ -129,6 +129,10 @@ TEST_CASE("embedding and its transpose") {
                 [&](const Tensors& t) { return emit(ops::info<ops::Embedding>, t, &attrs.embedding); });
         compare({index, numbers({3, 5, 8}, dtype)},
                 [&](const Tensors& t) { return emit(ops::info<ops::EmbeddingBackward>, t, &attrs); });
+        attrs.embedding.without_padding = false;
+        compare_layouts(weight, {index, numbers({3, 5, 8}, dtype)}, [&](const Tensors& t) {
+          return emit(ops::info<ops::EmbeddingAdd>, t, &attrs.embedding);
+        });
       }
   compare({positions({3, 4}, 5)}, [](const Tensors& t) { return one_hot(t[0], 5); });
   compare({positions({3, 4}, 5)}, [](const Tensors& t) { return one_hot(t[0]); });

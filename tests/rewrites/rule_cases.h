@@ -108,6 +108,37 @@ inline const std::vector<Case> kSimplified = {
     {{"f32"}, "%1 = logical_not %n : bool[2,3]\n %2 = logical_not %1 : bool[2,3]\n return %2", "return %n"},
     {kNumbers, "%1 = copy %x, %q : D[2,3]\n return %1", "return %q"},
     {kNumbers, "%1 = clone %p : D[2,3]\n %2 = clone %1 : D[2,3]\n return %2", "return %p"},
+    // rows of tables: entries that are named twice, once and never, -0 among them
+    {kFloats,
+     "%i = to %n {dtype=i64} : i64[2,3]\n %g = view %p {size=[2,3,1]} : D[2,3,1]\n "
+     "%t = amin %q {dim=[1], keepdim=true} : D[2,1]\n "
+     "%e = embedding_backward %i, %g {padding_idx=-1, scale_grad_by_freq=false, without_padding=false, "
+     "rows=2} : D[2,1]\n "
+     "%s = accumulate %t, %e : D[2,1]\n return %s",
+     "%i = to %n {dtype=i64} : i64[2,3]\n %g = view %p {size=[2,3,1]} : D[2,3,1]\n "
+     "%t = amin %q {dim=[1], keepdim=true} : D[2,1]\n "
+     "%s = embedding_add %t, %i, %g {padding_idx=-1, scale_grad_by_freq=false, without_padding=false} : "
+     "D[2,1]\n return %s"},
+    {kFloats,
+     "%i = to %n {dtype=i64} : i64[2,3]\n %g = view %p {size=[2,3,1]} : D[2,3,1]\n "
+     "%t = amin %q {dim=[1], keepdim=true} : D[2,1]\n "
+     "%e = embedding_backward %i, %g {padding_idx=0, scale_grad_by_freq=true, without_padding=false, rows=2} "
+     ": D[2,1]\n "
+     "%s = add %e, %t : D[2,1]\n return %s",
+     "%i = to %n {dtype=i64} : i64[2,3]\n %g = view %p {size=[2,3,1]} : D[2,3,1]\n "
+     "%t = amin %q {dim=[1], keepdim=true} : D[2,1]\n "
+     "%s = embedding_add %t, %i, %g {padding_idx=0, scale_grad_by_freq=true, without_padding=false} : "
+     "D[2,1]\n return %s"},
+    {kFloats,
+     "%i = to %n {dtype=i64} : i64[2,3]\n %g = view %p {size=[2,3,1]} : D[2,3,1]\n "
+     "%t = amin %q {dim=[1], keepdim=true} : D[2,1]\n "
+     "%e = embedding_backward %i, %g {padding_idx=1, scale_grad_by_freq=false, without_padding=false, "
+     "rows=2} : D[2,1]\n "
+     "%s = accumulate %e, %t : D[2,1]\n return %s",
+     "%i = to %n {dtype=i64} : i64[2,3]\n %g = view %p {size=[2,3,1]} : D[2,3,1]\n "
+     "%t = amin %q {dim=[1], keepdim=true} : D[2,1]\n "
+     "%s = embedding_add %t, %i, %g {padding_idx=1, scale_grad_by_freq=false, without_padding=false} : "
+     "D[2,1]\n return %s"},
     // views
     {kNumbers, "%1 = alias %x : D[2,3]\n return %1", "return %x"},
     {kNumbers, "%1 = expand %x {size=[2,3]} : D[2,3]\n return %1", "return %x"},

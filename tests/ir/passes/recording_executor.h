@@ -31,6 +31,7 @@ class RecordingExecutor final : public Executor {
   void launch(Kernel kernel, const Call& call, TensorImpl* const* outputs,
               std::span<std::byte> scratch) override {
     if (!*recorded_) return cpu().launch(kernel, call, outputs, scratch);
+    if (launches_to_failure > 0 && --launches_to_failure == 0) throw RuntimeError("not recorded");
     auto cells = std::make_shared<Cells>(call.operands.data(), call.operands.size(), outputs, call.outputs);
     auto attrs = std::make_shared<Bytes>(call.attrs, call.op->attrs_size);
     (*recorded_)->push_back([kernel, call, cells, attrs, scratch] {
@@ -40,6 +41,8 @@ class RecordingExecutor final : public Executor {
   }
   bool records_launches() const override { return true; }
   std::unique_ptr<LaunchGraph> new_graph() override { return std::make_unique<Graph>(recorded_); }
+
+  int launches_to_failure = 0;  // this recorded launch throws; 0: none
 
  private:
   using Work = std::vector<std::function<void()>>;

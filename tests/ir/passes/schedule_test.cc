@@ -59,6 +59,33 @@ TEST_CASE("much that becomes little does so before more is made") {
 )");
 }
 
+TEST_CASE("what needs much for a moment comes when least is live beside it") {
+  // %4 and %5 lie there behind the hook; %5 is small, and so is what becomes of it. What reads %2 cannot come before the hook.
+  CHECK(after("schedule", R"(graph @g(%0: f32[200], %1: f32[60], %2: f32[1], $3: hook) {
+  %4 = flip %0 {dims=[0]} : f32[200]
+  %5 = flip %1 {dims=[0]} : f32[60]
+  hook $3
+  %6 = cat %4, %4, %4, %4, %4, %2 {dim=0} : f32[1001]
+  %7 = sum %6 {dim=[0], keepdim=false} : f32[]
+  %8 = cat %5, %5, %5, %2 {dim=0} : f32[181]
+  %9 = sum %8 {dim=[0], keepdim=false} : f32[]
+  %10 = add %7, %9 : f32[]
+  return %10
+}
+)") == R"(graph @g(%0: f32[200], %1: f32[60], %2: f32[1], $3: hook) {
+  %3 = flip %1 {dims=[0]} : f32[60]
+  %4 = flip %0 {dims=[0]} : f32[200]
+  hook $3
+  %5 = cat %3, %3, %3, %2 {dim=0} : f32[181]
+  %6 = sum %5 {dim=[0], keepdim=false} : f32[]
+  %7 = cat %4, %4, %4, %4, %4, %2 {dim=0} : f32[1001]
+  %8 = sum %7 {dim=[0], keepdim=false} : f32[]
+  %9 = add %8, %6 : f32[]
+  return %9
+}
+)");
+}
+
 TEST_CASE("a node that reads memory of others stays between its effects") {
   CHECK(after("schedule", R"(graph @g(%0: f32[100], $1: hook) {
   %1 = flip %0 {dims=[0]} : f32[100]

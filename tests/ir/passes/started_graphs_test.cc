@@ -1,5 +1,6 @@
 // Random graphs, planned for an executor that records launches, give in each run what a plan without graphs gives, bit for bit: with inputs that
-// stay, move or lie otherwise, results that are let go or kept, numbers that change, and hooks in between, which keep what they are given.
+// stay, move or lie otherwise, results that are let go or kept, numbers that change, recordings that fail, and hooks in between, which keep what
+// they are given.
 #include <catch2/catch.hpp>
 
 #include <cstring>
@@ -40,6 +41,7 @@ class Runs {
     sources_.resize(graph_.inputs().size(), rg::Source{rg::Source::Kind::constant});
     for (int32_t id = 0; id < graph_.symbols.size(); ++id) numbers_.push_back(graph_.symbols.expr(id).hint);
     rg::RecordingExecutor recording;
+    if (random_.chance(0.2)) recording.launches_to_failure = 1 + static_cast<int>(random_.below(12));
     const rg::Plan plain = plan_for(rg::cpu_executor(), {}), started = plan_for(recording, 0);
     for (const rg::ir::Input& input : graph_.inputs()) bindings_.push_back(binding(input));
     for (int i = 0; i < 8; ++i) {
@@ -147,4 +149,5 @@ TEST_CASE("started graphs give what their steps give") {
   CHECK(stats.graph_launches > 1000);
   CHECK(stats.copies > 100);
   CHECK(stats.updates > 100);
+  CHECK(stats.given_up > 50);
 }

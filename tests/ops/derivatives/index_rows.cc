@@ -104,12 +104,18 @@ void add_tables(Rows& rows) {
   const Tensor index = ints({1, 0, 1, 2}, {2, 2});
   rows.push_back(row(
       "embedding", [](const Tensors& x) { return rg::embedding(x[1], x[0]); }, each_layout({3, 2}, {index})));
-  rows.push_back(row(
-      "embedding_backward with padding",
-      [](const Tensors& x) {
-        return rg::ops::emit<rg::ops::EmbeddingBackward>({x[1].get(), x[0].get()}, {{.padding_idx = 1}, 3}, {});
-      },
-      {{real({2, 2, 2}), index}}));
+  rows.push_back(row("embedding_backward with padding",
+                     [](const Tensors& x) {
+                       return rg::ops::emit<rg::ops::EmbeddingBackward>({x[1].get(), x[0].get()},
+                                                                        {{.padding_idx = 1}, 3}, {});
+                     },
+                     {{real({2, 2, 2}), index}}));
+  rows.push_back(row("embedding_add with padding",
+                     [](const Tensors& x) {
+                       return rg::ops::emit<rg::ops::EmbeddingAdd>({x[0].get(), x[2].get(), x[1].get()},
+                                                                   {.padding_idx = 1}, {});
+                     },
+                     {{real({3, 2}), real({2, 2, 2}), index}, {transposed({3, 2}), real({2, 2, 2}), index}}));
   rows.push_back(row(
       "embedding of one index", [](const Tensors& x) { return rg::embedding(x[1], x[0]); },
       each_layout({3, 2}, {ints({1}, {})})));
