@@ -33,6 +33,11 @@ struct Pairs {
   int bits;
 };
 
+struct Sorted {
+  int status;  // a cudaError_t
+  int side;    // in which of the two memories the result is
+};
+
 }  // namespace retrograd::cuda::RG_TARGET
 
 #if defined(__CUDACC__)
@@ -61,14 +66,14 @@ struct TeamSort {
   }
 };
 
-/// Does nothing but set `bytes` where room is null. Returns in which of the two memories the result is.
-/// Errors are the runtime's last error.
+/// Does nothing but set `bytes` where room is null.
 template <class Key>
-int sort_pairs(void* room, size_t& bytes, const Pairs<Key>& pairs, StreamHandle stream) {
+Sorted sort_pairs(void* room, size_t& bytes, const Pairs<Key>& pairs, StreamHandle stream) {
   cub::DoubleBuffer<Key> keys(pairs.keys[0], pairs.keys[1]);
   cub::DoubleBuffer<uint32_t> numbers(pairs.numbers[0], pairs.numbers[1]);
-  cub::DeviceRadixSort::SortPairs(room, bytes, keys, numbers, pairs.n, 0, pairs.bits, stream);
-  return numbers.selector;
+  const int status =
+      cub::DeviceRadixSort::SortPairs(room, bytes, keys, numbers, pairs.n, 0, pairs.bits, stream);
+  return {status, numbers.selector};
 }
 
 }  // namespace retrograd::cuda::RG_TARGET

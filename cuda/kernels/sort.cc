@@ -42,7 +42,7 @@ void sort_groups(const SortCall& c, std::string_view op) {
   SortGroup group;
   group.lines = most;
   group.line_bits = std::bit_width(static_cast<uint64_t>(most - 1));
-  group.room_bytes = launchers.room(c, group);
+  group.room_bytes = std::max<int64_t>(1, launchers.room(c, group));
   const int64_t n = most * c.length, key_bytes = group.key_bytes(c);
   const Scratch keys(2 * n * key_bytes, op), numbers(2 * n * 4, op), room(group.room_bytes, op);
   for (int side = 0; side < 2; ++side) {
@@ -52,7 +52,7 @@ void sort_groups(const SortCall& c, std::string_view op) {
   group.room = room.data();
   for (; group.first < lines; group.first += most) {
     group.lines = std::min(most, lines - group.first);
-    launchers.sort(c, group, gpu.compute().handle());
+    gpu.health().check(launchers.sort(c, group, gpu.compute().handle()), op);
     gpu.launched(op);
   }
 }

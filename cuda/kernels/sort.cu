@@ -193,28 +193,32 @@ Pairs<Key> pairs_of(const SortGroup& group, int64_t n, int bits, int from) {
 }
 
 template <class Key>
-void sort_group(const SortCall& call, const SortGroup& group, StreamHandle stream) {
+int sort_group(const SortCall& call, const SortGroup& group, StreamHandle stream) {
   const int64_t n = group.lines * call.length, results = group.lines * call.count;
   const GroupGrid grid{grid_of(call.lines), Divider(call.length, n), group.first, call.length, n};
   auto bytes = static_cast<size_t>(group.room_bytes);
   const bool joined = group.is_joined(call);
   const auto pairs = pairs_of<Key>(group, n, call.bits + (joined ? group.line_bits : 0), 0);
   launch(keys_kernel<Key>, threads_for(n), stream, call, grid, pairs.keys[0], pairs.numbers[0], joined);
-  int now = sort_pairs(group.room, bytes, pairs, stream);
-  if (!joined) {
+  Sorted sorted = sort_pairs(group.room, bytes, pairs, stream);
+  if (sorted.status == 0 && !joined) {
+    const int now = sorted.side;
     const auto lines = pairs_of<uint32_t>(group, n, group.line_bits, now);
-    const uint32_t* numbers = lines.numbers[0];
-    launch(line_keys_kernel, threads_for(n), stream, grid, numbers, lines.keys[0]);
-    now ^= sort_pairs(group.room, bytes, lines, stream);
+    const uint32_t* by_key = lines.numbers[0];
+    launch(line_keys_kernel, threads_for(n), stream, grid, by_key, lines.keys[0]);
+    sorted = sort_pairs(group.room, bytes, lines, stream);
+    sorted.side ^= now;
   }
-  const uint32_t* numbers = group.numbers[now];
+  if (sorted.status != 0) return sorted.status;
+  const uint32_t* numbers = group.numbers[sorted.side];
   launch(finish_kernel, threads_for(results), stream, call, grid, numbers, Divider(call.count, results),
          results);
+  return 0;
 }
 
-void launch_sort(const SortCall& call, const SortGroup& group, StreamHandle stream) {
-  group.key_bytes(call) == 4 ? sort_group<uint32_t>(call, group, stream)
-                             : sort_group<uint64_t>(call, group, stream);
+int launch_sort(const SortCall& call, const SortGroup& group, StreamHandle stream) {
+  return group.key_bytes(call) == 4 ? sort_group<uint32_t>(call, group, stream)
+                                    : sort_group<uint64_t>(call, group, stream);
 }
 
 template <class Key>

@@ -71,7 +71,8 @@ struct SortLaunchers {
   void (*choose)(const SortCall&, const SortRound&, CUstream_st* stream);
   /// Bytes of room for a group of so many lines.
   int64_t (*room)(const SortCall&, const SortGroup&);
-  void (*sort)(const SortCall&, const SortGroup&, CUstream_st* stream);
+  /// Gives a cudaError_t.
+  int (*sort)(const SortCall&, const SortGroup&, CUstream_st* stream);
 };
 
 }  // namespace retrograd::cuda

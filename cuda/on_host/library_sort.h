@@ -35,14 +35,14 @@ void sort_pairs_kernel(Pairs<Key> pairs, char* room, size_t bytes, int result) {
 }
 
 template <class Key>
-int sort_pairs(void* room, size_t& bytes, const Pairs<Key>& pairs, StreamHandle stream) {
+Sorted sort_pairs(void* room, size_t& bytes, const Pairs<Key>& pairs, StreamHandle stream) {
   constexpr int kDigit = 8;
   const int result = (pairs.bits + kDigit - 1) / kDigit % 2;
   if (room)
     launch(sort_pairs_kernel<Key>, {1, 1, 1}, stream, pairs, static_cast<char*>(room), bytes, result);
   else
     bytes = size_t{pairs.n} / 16 + 1;
-  return result;
+  return {0, result};
 }
 
 }  // namespace retrograd::cuda::RG_TARGET
