@@ -199,7 +199,8 @@ int sort_group(const SortCall& call, const SortGroup& group, StreamHandle stream
   auto bytes = static_cast<size_t>(group.room_bytes);
   const bool joined = group.is_joined(call);
   const auto pairs = pairs_of<Key>(group, n, call.bits + (joined ? group.line_bits : 0), 0);
-  launch(keys_kernel<Key>, threads_for(n), stream, call, grid, pairs.keys[0], pairs.numbers[0], joined);
+  launch(keys_kernel<Key>, threads_for(n), stream, call, grid, pairs.keys[0], pairs.numbers[0],
+         joined && group.line_bits > 0);
   Sorted sorted = sort_pairs(group.room, bytes, pairs, stream);
   if (sorted.status == 0 && !joined) {
     const int now = sorted.side;
