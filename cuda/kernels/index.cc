@@ -166,7 +166,7 @@ struct Putting {
     std::optional<Scratch> order;
     if (!is_single) {
       auto* const sorted = static_cast<int64_t*>(order.emplace(n * 8, call.op->name).data());
-      sort_places(put.target, n, put.targets, sorted, call.op->name);
+      sort_places(call, put.target, n, put.targets, sorted);
       put.order = sorted;
     }
     put.mean = how == Put::mean;

@@ -14,6 +14,8 @@ namespace {
 
 constexpr int64_t kMostSplits = 128;
 constexpr int64_t kBytesOfPart = 16;
+// Rows of int64 that are scanned one by one over the whole device.
+constexpr int64_t kLongRow = int64_t{1} << 18, kMostLongRows = 8;
 
 // A thread a row where rows are short or neighbours in memory, else a warp or a block.
 RowCut cut_of(const RowSide& y, ScanKind kind) {
@@ -25,6 +27,35 @@ RowCut cut_of(const RowSide& y, ScanKind kind) {
   }
   if (cut.lanes == 8) cut.lanes = 1;
   return cut;
+}
+
+// Where row r begins.
+int64_t start_of(const Dims& rows, int64_t r) {
+  int64_t start = 0;
+  for (int d = rows.rank - 1; d >= 0; --d) {
+    start += r % rows.size[d] * rows.stride[d];
+    r /= rows.size[d];
+  }
+  return start;
+}
+
+void scan_integers(const Call& call, const ScanCall& c, IntegerScan scan) {
+  Gpu& gpu = Gpu::current();
+  IntegerRow row;
+  row.length = c.cut.length;
+  row.exclusive = c.exclusive;
+  row.x_step = c.reverse ? -c.x.along.stride[0] : c.x.along.stride[0];
+  row.y_step = c.reverse ? -c.y.along.stride[0] : c.y.along.stride[0];
+  size_t bytes = 0;
+  gpu.health().check(scan(nullptr, bytes, row, nullptr), call.op->name);
+  const Scratch room(static_cast<int64_t>(bytes), call.op->name);
+  const int64_t last = c.reverse ? row.length - 1 : 0;
+  for (int64_t r = 0; r < c.cut.rows; ++r) {
+    row.x = static_cast<const int64_t*>(c.x.data) + start_of(c.x.rows, r) + last * c.x.along.stride[0];
+    row.y = static_cast<int64_t*>(c.y.data) + start_of(c.y.rows, r) + last * c.y.along.stride[0];
+    gpu.health().check(scan(room.data(), bytes, row, gpu.compute().handle()), call.op->name);
+    gpu.launched(call.op->name);
+  }
 }
 
 template <ScanKind kind>
@@ -40,11 +71,13 @@ void kernel(const Call& call, TensorImpl* const* outputs) {
   c.exclusive = attrs.exclusive;
   c.cut = cut_of(c.y, kind);
   if (c.cut.rows == 0 || c.cut.length == 0) return;
+  Gpu& gpu = Gpu::current();
+  const ScanRow& row = gpu.launchers().scan[static_cast<int>(kind)];
+  if (row.integers && y.dtype() == kInt64 && c.cut.rows <= kMostLongRows && c.cut.length >= kLongRow)
+    return scan_integers(call, c, row.integers);
   std::optional<Scratch> partials;
   if (c.cut.splits > 1)
     c.partials = partials.emplace(c.cut.rows * c.cut.splits * kBytesOfPart, call.op->name).data();
-  Gpu& gpu = Gpu::current();
-  const ScanRow& row = gpu.launchers().scan[static_cast<int>(kind)];
   const ScalarType type = compute_type(y.dtype());
   (type == kFloat32 ? row.f32 : type == kFloat64 ? row.f64 : row.i64)(c, gpu.compute().handle());
   gpu.launched(call.op->name);

@@ -5,15 +5,19 @@
 //   recurrence  y -> a y + b     then c, d: y -> c a y + (c b + d)
 //
 // A team goes down its row in pieces: each thread combines the elements of a pack, the team combines packs in
-// order, by shuffles and then over warps, and a second walk over the pack writes. Where a row is split, a
+// order (CUB's scans over a warp or a block), and a second walk over the pack writes. Where a row is split, a
 // first kernel finds the step of each part, and each part begins with all before it. Floats are in double,
-// integers wrap around. No order depends on the device.
+// integers wrap around. No order depends on the device. Few long rows of int64 are CUB's alone.
 //
 // Limit: a product of many elements on its way into the result may leave the range of double where the same
 // elements one after the other would not, which takes more than 8 neighbouring floats near the end of theirs.
 #include "cuda/kernels/scan_call.h"
 
+#include <iterator>
+
 #include "cuda/kernels/rows.cuh"
+// Behind it, since it asks for the target.
+#include "cuda/kernels/library_scan.h"
 
 namespace retrograd::cuda::RG_TARGET {
 namespace {
@@ -22,24 +26,37 @@ template <class C>
 using Accumulated = std::conditional_t<std::is_same_v<C, int64_t>, uint64_t, double>;
 
 template <class A>
-struct Step {
-  A a, b;  // b: of a recurrence
+struct One {
+  A a;
 };
+template <class A>
+struct Two {
+  A a, b;
+};
+template <ScanKind kind, class C>
+using Step = std::conditional_t<kind == ScanKind::recurrence, Two<Accumulated<C>>, One<Accumulated<C>>>;
 
-template <ScanKind kind, class A>
-RG_HD Step<A> no_step() {
-  return {static_cast<A>(kind == ScanKind::sum ? 0 : 1), A(0)};
+template <ScanKind kind, class C>
+RG_HD Step<kind, C> no_step() {
+  using A = Accumulated<C>;
+  if constexpr (kind == ScanKind::sum) return {A(0)};
+  if constexpr (kind == ScanKind::product) return {A(1)};
+  if constexpr (kind == ScanKind::recurrence) return {A(1), A(0)};
 }
-template <ScanKind kind, class A>
-RG_HD Step<A> combined(const Step<A>& first, const Step<A>& then) {
-  if constexpr (kind == ScanKind::sum) return {first.a + then.a, A(0)};
-  if constexpr (kind == ScanKind::product) return {first.a * then.a, A(0)};
-  return {first.a * then.a, then.a * first.b + then.b};
+template <ScanKind kind, class S>
+RG_HD S combined(const S& first, const S& then) {
+  if constexpr (kind == ScanKind::sum) return {first.a + then.a};
+  if constexpr (kind == ScanKind::product) return {first.a * then.a};
+  if constexpr (kind == ScanKind::recurrence) return {first.a * then.a, then.a * first.b + then.b};
 }
 /// What a scan gives behind a step from the beginning of the row.
-template <ScanKind kind, class A>
-RG_HD A value_of(const Step<A>& s) {
-  return kind == ScanKind::recurrence ? s.b : s.a;
+template <class A>
+RG_HD A value_of(const One<A>& s) {
+  return s.a;
+}
+template <class A>
+RG_HD A value_of(const Two<A>& s) {
+  return s.b;
 }
 
 // A row in the direction of the scan.
@@ -50,50 +67,17 @@ struct Elements {
   bool reverse;
 
   RG_HD int64_t at(int64_t i) const { return reverse ? n - 1 - i : i; }
-  RG_HD Step<Accumulated<C>> step(int64_t i) const {
+  RG_HD Step<kind, C> step(int64_t i) const {
     using A = Accumulated<C>;
-    if constexpr (kind != ScanKind::recurrence) return {static_cast<A>(x.at(at(i))), A(0)};
-    // The factor between this element and the one before in the direction of the scan; the first has none.
-    const int64_t link = reverse ? at(i) + 1 : i;
-    return {i == 0 ? A(0) : static_cast<A>(x.at(link)), static_cast<A>(b.at(at(i)))};
+    if constexpr (kind == ScanKind::recurrence) {
+      // The factor between this element and the one before in the direction of the scan; the first has none.
+      const int64_t link = reverse ? at(i) + 1 : i;
+      return {i == 0 ? A(0) : static_cast<A>(x.at(link)), static_cast<A>(b.at(at(i)))};
+    } else {
+      return {static_cast<A>(x.at(at(i)))};
+    }
   }
 };
-
-template <class A>
-__device__ Step<A> shuffled_up(const Step<A>& s, int delta, int width) {
-  return {__shfl_up_sync(~0u, s.a, static_cast<unsigned>(delta), width),
-          __shfl_up_sync(~0u, s.b, static_cast<unsigned>(delta), width)};
-}
-
-// What a team has before each of its threads, and in all.
-template <class A>
-struct Scanned {
-  Step<A> before, all;
-};
-
-template <ScanKind kind, class A>
-__device__ Scanned<A> scan_team(const Team& team, const Step<A>& mine) {
-  if (team.lanes == 1) return {no_step<kind, A>(), mine};
-  __shared__ Step<A> of_warp[kThreads / 32];
-  constexpr int kWarp = 32;
-  Step<A> upto = mine;
-  for (int delta = 1; delta < kWarp; delta *= 2) {
-    const Step<A> lower = shuffled_up(upto, delta, kWarp);
-    if (team.lane % kWarp >= delta) upto = combined<kind>(lower, upto);
-  }
-  Step<A> before = shuffled_up(upto, 1, kWarp);
-  if (team.lane % kWarp == 0) before = no_step<kind, A>();
-  const int warp = team.thread / kWarp, first = team.lanes == kWarp ? warp : 0;
-  if (team.thread % kWarp == kWarp - 1) of_warp[warp] = upto;
-  __syncthreads();
-  Step<A> earlier = no_step<kind, A>(), all = of_warp[first];
-  for (int w = 0; w < team.lanes / kWarp; ++w) {
-    if (w > 0) all = combined<kind>(all, of_warp[first + w]);
-    if (first + w < warp) earlier = all;
-  }
-  __syncthreads();
-  return {combined<kind>(earlier, before), all};
-}
 
 template <ScanKind kind, class C>
 struct ScanSides {
@@ -106,35 +90,40 @@ struct ScanSides {
 
 // The steps of the pack of elements from i on.
 template <ScanKind kind, class C>
-__device__ Step<Accumulated<C>> of_pack(const Elements<kind, C>& row, int64_t i, int64_t end) {
-  Step<Accumulated<C>> all = no_step<kind, Accumulated<C>>();
+__device__ Step<kind, C> of_pack(const Elements<kind, C>& row, int64_t i, int64_t end) {
+  Step<kind, C> all = no_step<kind, C>();
   for (int k = 0; k < kPack<C>; ++k)
     if (i + k < end) all = combined<kind>(all, row.step(i + k));
   return all;
 }
 
-// Calls f(i, before) for each pack of a part of a row, with all steps of the part before it; gives the step
-// of the part. The whole block calls it: all threads make as many rounds.
+// Calls f(i, last, before) for each pack of a part of a row, with all steps of the part before it; gives the
+// step of the part. The whole block calls it: all threads make as many rounds.
 template <ScanKind kind, class C, class F>
-__device__ Step<Accumulated<C>> walk(const Team& team, const RowCut& cut, const Elements<kind, C>& row,
-                                     const F& f) {
-  using A = Accumulated<C>;
+__device__ Step<kind, C> walk(const Team& team, const RowCut& cut, const Elements<kind, C>& row, const F& f) {
+  using S = Step<kind, C>;
+  using Scan = TeamScan<S>;
+  __shared__ typename Scan::Room room;
+  const auto then = [](const S& a, const S& b) { return combined<kind>(a, b); };
   const int64_t first = team.begin - int64_t{team.lane} * kPack<C>;
   const int64_t last = first + cut.part < cut.length ? first + cut.part : cut.length;
   const bool is_there = team.row < cut.rows;
-  Step<A> carry = no_step<kind, A>();
+  const S none = no_step<kind, C>();
+  S carry = none;
   for (int64_t base = first; base < last; base += team.step) {
     const int64_t i = base + int64_t{team.lane} * kPack<C>;
-    const Scanned<A> scanned = scan_team<kind>(team, of_pack(row, i, is_there ? last : i));
-    if (is_there && i < last) f(i, last, combined<kind>(carry, scanned.before));
-    carry = combined<kind>(carry, scanned.all);
+    const S mine = of_pack(row, i, is_there ? last : i);
+    S before = none, all = mine;
+    if (team.lanes > 1) Scan::run(room, team.lanes, mine, none, then, before, all);
+    if (is_there && i < last) f(i, last, then(carry, before));
+    carry = then(carry, all);
   }
   return carry;
 }
 
 template <ScanKind kind, class C>
 __global__ void __launch_bounds__(kThreads, kLeastBlocks)
-    parts_kernel(const ScanSides<kind, C> sides, const RowCut cut, Step<Accumulated<C>>* partials) {
+    parts_kernel(const ScanSides<kind, C> sides, const RowCut cut, Step<kind, C>* partials) {
   const Team team = Team::of<kPack<C>>(cut);
   const auto row = sides.row(team.safe_row(cut), cut.length);
   const auto all = walk(team, cut, row, [](int64_t, int64_t, const auto&) {});
@@ -143,22 +132,22 @@ __global__ void __launch_bounds__(kThreads, kLeastBlocks)
 
 template <ScanKind kind, class C>
 __global__ void __launch_bounds__(kThreads, kLeastBlocks)
-    scan_kernel(const ScanSides<kind, C> sides, const RowCut cut, const Step<Accumulated<C>>* partials) {
-  using A = Accumulated<C>;
+    scan_kernel(const ScanSides<kind, C> sides, const RowCut cut, const Step<kind, C>* partials) {
+  using S = Step<kind, C>;
   const Team team = Team::of<kPack<C>>(cut);
   const int64_t r = team.safe_row(cut);
   const auto row = sides.row(r, cut.length);
-  Step<A> earlier = no_step<kind, A>();
+  S earlier = no_step<kind, C>();
   for (unsigned s = 0; partials && s < blockIdx.y; ++s)
     earlier = combined<kind>(earlier, partials[r * cut.splits + s]);
   const bool exclusive = sides.exclusive;
-  walk(team, cut, row, [&](int64_t i, int64_t last, const Step<A>& in_part) {
-    Step<A> state = combined<kind>(earlier, in_part);
+  walk(team, cut, row, [&](int64_t i, int64_t last, const S& in_part) {
+    S state = combined<kind>(earlier, in_part);
     for (int k = 0; k < kPack<C>; ++k) {
       if (i + k >= last) break;
-      const Step<A> before = state;
+      const S before = state;
       state = combined<kind>(state, row.step(i + k));
-      row.y.put(row.at(i + k), static_cast<C>(value_of<kind>(exclusive ? before : state)));
+      row.y.put(row.at(i + k), static_cast<C>(value_of(exclusive ? before : state)));
     }
   });
 }
@@ -182,15 +171,67 @@ void launch_scan(const ScanCall& call, StreamHandle stream) {
   if constexpr (kind == ScanKind::shift) {
     launch(shift_kernel<C>, shape, stream, sides, call.cut);
   } else {
-    auto* const partials = static_cast<Step<Accumulated<C>>*>(call.partials);
+    auto* const partials = static_cast<Step<kind, C>*>(call.partials);
     if (partials) launch(parts_kernel<kind, C>, shape, stream, sides, call.cut, partials);
     launch(scan_kernel<kind, C>, shape, stream, sides, call.cut, partials);
   }
 }
 
+// ---- rows of int64 ----------------------------------------------------------------------------------------
+
+// Elements in the direction of the scan, as iterators of the library: read, for an exclusive scan one later,
+// and written.
+struct Given {
+  using iterator_category = std::random_access_iterator_tag;
+  using value_type = uint64_t;
+  using difference_type = int64_t;
+  using pointer = const uint64_t*;
+  using reference = uint64_t;
+
+  const uint64_t* data;
+  int64_t step, at;
+  bool exclusive;
+  uint64_t none;  // what comes before the first
+
+  RG_HD uint64_t operator[](int64_t i) const {
+    const int64_t from = at + i - exclusive;
+    return from < 0 ? none : data[from * step];
+  }
+  RG_HD uint64_t operator*() const { return (*this)[0]; }
+  RG_HD Given operator+(int64_t n) const { return {data, step, at + n, exclusive, none}; }
+};
+struct Found {
+  using iterator_category = std::random_access_iterator_tag;
+  using value_type = uint64_t;
+  using difference_type = int64_t;
+  using pointer = uint64_t*;
+  using reference = uint64_t&;
+
+  uint64_t* data;
+  int64_t step;
+
+  RG_HD uint64_t& operator[](int64_t i) const { return data[i * step]; }
+  RG_HD Found operator+(int64_t n) const { return {data + n * step, step}; }
+};
+
+template <ScanKind kind>
+struct Combine {
+  RG_HD uint64_t operator()(uint64_t a, uint64_t b) const { return kind == ScanKind::sum ? a + b : a * b; }
+};
+
+template <ScanKind kind>
+int scan_integers(void* room, size_t& bytes, const IntegerRow& row, StreamHandle stream) {
+  const Given in{static_cast<const uint64_t*>(row.x), row.x_step, 0, row.exclusive,
+                 kind == ScanKind::product};
+  const Found out{static_cast<uint64_t*>(row.y), row.y_step};
+  return scan_row(room, bytes, in, out, Combine<kind>(), row.length, stream);
+}
+
 template <ScanKind kind>
 constexpr ScanRow row_of() {
-  return {launch_scan<kind, float>, launch_scan<kind, double>, launch_scan<kind, int64_t>};
+  IntegerScan integers = nullptr;
+  if constexpr (kind == ScanKind::sum || kind == ScanKind::product) integers = scan_integers<kind>;
+  return {launch_scan<kind, float>, launch_scan<kind, double>, launch_scan<kind, int64_t>, integers};
 }
 
 }  // namespace

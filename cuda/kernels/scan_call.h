@@ -18,9 +18,20 @@ struct ScanCall {
 };
 using ScanLauncher = void (*)(const ScanCall&, CUstream_st* stream);
 
+/// Elements of a row of int64 in the direction of the scan.
+struct IntegerRow {
+  const void* x = nullptr;
+  void* y = nullptr;
+  int64_t x_step = 1, y_step = 1, length = 0;
+  bool exclusive = false;
+};
+/// Does nothing but set `bytes` where room is null. Gives a cudaError_t.
+using IntegerScan = int (*)(void* room, size_t& bytes, const IntegerRow&, CUstream_st* stream);
+
 /// By what is computed in.
 struct ScanRow {
   ScanLauncher f32, f64, i64;
+  IntegerScan integers;  // of a row; null: there is none
 };
 
 }  // namespace retrograd::cuda

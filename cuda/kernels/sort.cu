@@ -1,19 +1,69 @@
-// Sorting of lines: see cuda/kernels/sort_call.h. A block sorts a run, or several short lines, by Batcher's
-// bitonic network in shared memory (Sorting networks and their applications, 1968). Runs are merged by rank:
-// an entry's place in the merged run is its place in its own and the number of entries of the other that come
-// before it, found by bisection. All of it depends on sizes alone.
+// Sorting of lines: see cuda/kernels/sort_call.h. What sorts is CUB (cuda/kernels/library_sort.h); kernels
+// here make keys of elements and put results in their places.
 #include "cuda/kernels/sort_call.h"
 
 #include "cuda/kernels/launch.h"
-// Behind it, since it asks for the target.
+// Behind it, since they ask for the target.
 #include "cuda/kernels/grid.h"
+#include "cuda/kernels/library_sort.h"
 
 namespace retrograd::cuda::RG_TARGET {
 namespace {
 
+// Nan is the largest, -0 is 0. `infinity`: the largest number's bits.
+template <class U>
+RG_HD uint64_t key_of_float(const void* x, int64_t at, U infinity) {
+  constexpr U sign = static_cast<U>(U{1} << (8 * sizeof(U) - 1));
+  const U bits = static_cast<const U*>(x)[at], magnitude = bits & static_cast<U>(~sign);
+  if (magnitude > infinity) return static_cast<U>(~U{0});
+  if (magnitude == 0) return sign;
+  return bits & sign ? static_cast<U>(~bits) : static_cast<U>(bits | sign);
+}
+
+RG_HD uint64_t ascending_key(const SortCall& call, int64_t at) {
+  const void* const x = call.x;
+  switch (call.element) {
+    case Element::f64: return key_of_float<uint64_t>(x, at, uint64_t{0x7ff} << 52);
+    case Element::f32: return key_of_float<uint32_t>(x, at, 0x7f800000u);
+    case Element::f16: return key_of_float<uint16_t>(x, at, 0x7c00);
+    case Element::bf16: return key_of_float<uint16_t>(x, at, 0x7f80);
+    case Element::f8e4m3: return key_of_float<uint8_t>(x, at, 0x7e);
+    case Element::f8e5m2: return key_of_float<uint8_t>(x, at, 0x7c);
+    case Element::i64: {
+      const uint64_t v = static_cast<const uint64_t*>(x)[at];
+      return call.is_plain ? v + 1 : v ^ (uint64_t{1} << 63);
+    }
+    case Element::i32: return static_cast<const uint32_t*>(x)[at] ^ (uint32_t{1} << 31);
+    case Element::u8:
+    case Element::b8: return static_cast<const uint8_t*>(x)[at];
+  }
+  return 0;
+}
+
+RG_HD uint64_t key_of(const SortCall& call, int64_t at) {
+  const uint64_t key = ascending_key(call, at);
+  return call.descending ? ~key & (~uint64_t{0} >> (64 - call.bits)) : key;
+}
+
+// The k-th entry of a line that begins at at[0] in x and at at[1] in the results.
+RG_HD void put(const SortCall& call, const Offsets<2>& at, int64_t k, int64_t place) {
+  const int64_t to = at[1] + k * call.result_step, from = at[0] + place * call.x_step;
+  call.places[to] = place;
+  if (!call.values) return;
+  switch (call.width) {
+    case 1: static_cast<uint8_t*>(call.values)[to] = static_cast<const uint8_t*>(call.x)[from]; break;
+    case 2: static_cast<uint16_t*>(call.values)[to] = static_cast<const uint16_t*>(call.x)[from]; break;
+    case 4: static_cast<uint32_t*>(call.values)[to] = static_cast<const uint32_t*>(call.x)[from]; break;
+    default: static_cast<uint64_t*>(call.values)[to] = static_cast<const uint64_t*>(call.x)[from];
+  }
+}
+
+// ---- choosing ---------------------------------------------------------------------------------------------
+
+// Entries of keys of up to 32 bits, and of longer ones. No two are equal.
 struct Narrow {
   uint64_t bits;
-  RG_HD static Narrow of(uint64_t key, int64_t place) { return {(key << 32) | static_cast<uint64_t>(place)}; }
+  RG_HD static Narrow of(uint64_t key, int64_t place) { return {key << 32 | static_cast<uint64_t>(place)}; }
   RG_HD static Narrow last() { return {~uint64_t{0}}; }
   RG_HD int64_t place() const { return static_cast<int64_t>(bits & 0xffffffffu); }
   RG_HD bool operator<(const Narrow& b) const { return bits < b.bits; }
@@ -27,177 +77,170 @@ struct Wide {
   RG_HD bool operator<(const Wide& b) const { return key != b.key ? key < b.key : where < b.where; }
 };
 
-// Nan is the largest, -0 is 0.
-template <class U, class T>
-RG_HD U key_of_float(T v) {
-  constexpr U sign = U{1} << (8 * sizeof(U) - 1);
-  if (v != v) return static_cast<U>(~U{0});
-  if (v == 0) return sign;
-  U bits;
-  std::memcpy(&bits, &v, sizeof(bits));
-  return bits & sign ? static_cast<U>(~bits) : static_cast<U>(bits | sign);
-}
-
-RG_HD uint64_t key_of(const SortCall& call, int64_t at) {
-  constexpr uint64_t low = 0xffffffffu;
-  uint64_t key, all = low;
-  switch (call.element) {
-    case Element::f64:
-      key = key_of_float<uint64_t>(static_cast<const double*>(call.x)[at]);
-      all = ~uint64_t{0};
-      break;
-    case Element::i64:
-      key = static_cast<uint64_t>(static_cast<const int64_t*>(call.x)[at]);
-      if (call.is_plain) return key & low;
-      key ^= uint64_t{1} << 63;
-      all = ~uint64_t{0};
-      break;
-    case Element::i32:
-    case Element::u8:
-    case Element::b8:
-      key = static_cast<uint64_t>(load<int64_t>(call.x, call.element, at) + (int64_t{1} << 31));
-      break;
-    default: key = key_of_float<uint32_t>(load<float>(call.x, call.element, at));
-  }
-  return call.descending ? ~key & all : key;
-}
-
 // How lines are cut, in numbers that are known before the launch.
-struct SortGrid {
+struct TileGrid {
   StridedGrid<2> lines;
-  Divider runs;  // of a line
-  int64_t run, pitch, runs_of_line, all_runs;
+  Divider of_line;
+  int64_t tiles_of_line, tiles;
 };
 
-// Block b: entries [b * kSortTile, ...) of all runs, one behind the other, each filled up to its whole
-// length.
-template <class E>
-__global__ void __launch_bounds__(kThreads) tile_kernel(const SortCall call, const SortGrid grid) {
-  __shared__ E tile[kSortTile];
-  const int run = static_cast<int>(grid.run);
-  const int64_t first = static_cast<int64_t>(blockIdx.x) * (kSortTile / run);
-  for (int s = static_cast<int>(threadIdx.x); s < kSortTile; s += kThreads) {
-    const int64_t r = first + s / run, line = r < grid.all_runs ? grid.runs(r) : 0;
-    const int64_t at = (r - line * grid.runs_of_line) * grid.run + s % run;
+template <int T>
+constexpr int kThreadsOfTeams = T > 32 ? T : kThreads;
+
+template <class E, int T>
+__global__ void __launch_bounds__(kThreadsOfTeams<T>)
+    choose_kernel(const SortCall call, const SortRound round, const TileGrid grid) {
+  using Sort = TeamSort<E, T>;
+  constexpr int kTeams = kThreadsOfTeams<T> / T, kTile = T * kSortItems;
+  __shared__ typename Sort::Room rooms[kTeams];
+  const int team = static_cast<int>(threadIdx.x) / T, lane = static_cast<int>(threadIdx.x) % T;
+  E* const own = rooms[team].tile;
+  const int64_t tile = static_cast<int64_t>(blockIdx.x) * kTeams + team;
+  const bool is_there = tile < grid.tiles;
+  const int64_t line = is_there ? grid.of_line(tile) : 0;
+  const int64_t first = (tile - line * grid.tiles_of_line) * kTile;
+  const Offsets<2> at(grid.lines, line);
+  for (int s = lane; s < kTile; s += T) {
+    const int64_t i = first + s;
     E e = E::last();
-    if (r < grid.all_runs && at < call.length)
-      e = E::of(key_of(call, Offsets<2>(grid.lines, line)[0] + at * call.x_step), at);
-    tile[s] = e;
+    if (is_there && i < round.length)
+      e = round.from ? static_cast<const E*>(round.from)[line * round.length + i]
+                     : E::of(key_of(call, at[0] + i * call.x_step), i);
+    own[s] = e;
   }
-  for (int size = 2; size <= run; size *= 2)
-    for (int stride = size / 2; stride > 0; stride /= 2) {
-      __syncthreads();
-      for (int pair = static_cast<int>(threadIdx.x); pair < kSortTile / 2; pair += kThreads) {
-        const int low = 2 * pair - (pair & (stride - 1)), high = low + stride;
-        const bool ascends = (low & (run - 1) & size) == 0;
-        const E a = tile[low], b = tile[high];
-        if ((b < a) != ascends) continue;
-        tile[low] = b;
-        tile[high] = a;
-      }
-    }
   __syncthreads();
-  E* const out = static_cast<E*>(call.entries[0]);
-  for (int s = static_cast<int>(threadIdx.x); s < kSortTile; s += kThreads) {
-    const int64_t r = first + s / run;
-    if (r < grid.all_runs && s % run < grid.pitch) out[r * grid.pitch + s % run] = tile[s];
-  }
+  Sort::run(rooms[team], lane);
+  __syncthreads();
+  if (!is_there) return;
+  for (int s = lane; s < kTile && s < call.count; s += T)
+    if (round.to)
+      static_cast<E*>(round.to)[tile * call.count + s] = own[s];
+    else
+      put(call, at, s, own[s].place());
 }
 
-// A pass of merging. `span`: elements of the line that a run is of; `pitch`: its place in memory.
-struct Merge {
-  const void* from;
-  void* to;
-  int64_t length, span, pitch, runs, merged_pitch, merged_runs, numel;
-  Divider of_run, of_line;
+template <class E, int T>
+void choose_tiles(const SortCall& call, const SortRound& round, StreamHandle stream) {
+  constexpr int kTeams = kThreadsOfTeams<T> / T;
+  const int64_t of_line = round.tiles(), tiles = call.lines.numel * of_line;
+  const TileGrid grid{grid_of(call.lines), Divider(of_line, tiles), of_line, tiles};
+  launch(choose_kernel<E, T>,
+         {static_cast<unsigned>((tiles + kTeams - 1) / kTeams), 1, static_cast<unsigned>(kThreadsOfTeams<T>)},
+         stream, call, round, grid);
+}
 
-  RG_HD int64_t entries_of(int64_t run) const {
-    const int64_t rest = length - run * span, own = rest < span ? rest : span;
-    return own < pitch ? own : pitch;
-  }
+template <class E>
+void choose_entries(const SortCall& call, const SortRound& round, StreamHandle stream) {
+  if (round.length <= 4 * kSortItems) return choose_tiles<E, 4>(call, round, stream);
+  if (round.length <= 16 * kSortItems) return choose_tiles<E, 16>(call, round, stream);
+  if (round.length <= 64 * kSortItems) return choose_tiles<E, 64>(call, round, stream);
+  static_assert(256 * kSortItems == kSortTile);
+  choose_tiles<E, 256>(call, round, stream);
+}
+
+void launch_choose(const SortCall& call, const SortRound& round, StreamHandle stream) {
+  call.entry_bytes() == 8 ? choose_entries<Narrow>(call, round, stream)
+                          : choose_entries<Wide>(call, round, stream);
+}
+
+// ---- sorting ----------------------------------------------------------------------------------------------
+
+// Elements of a group, line by line.
+struct GroupGrid {
+  StridedGrid<2> lines;
+  Divider of_line;
+  int64_t first, length, numel;
 };
 
-template <class E>
-__global__ void __launch_bounds__(kThreads) merge_kernel(const Merge merge) {
-  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
-  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < merge.numel; i += step) {
-    const int64_t run = merge.of_run(i), line = merge.of_line(run), r = run - line * merge.runs;
-    const int64_t at = i - run * merge.pitch;
-    if (at >= merge.entries_of(r)) continue;
-    const E* const all = static_cast<const E*>(merge.from);
-    const E e = all[i];
-    const int64_t mate = r ^ 1;
-    const E* const others = all + (line * merge.runs + mate) * merge.pitch;
-    int64_t low = 0, high = mate < merge.runs ? merge.entries_of(mate) : 0;
-    while (low < high) {
-      const int64_t middle = (low + high) / 2;
-      if (others[middle] < e)
-        low = middle + 1;
-      else
-        high = middle;
-    }
-    const int64_t rank = at + low;
-    if (rank < merge.merged_pitch)
-      static_cast<E*>(merge.to)[(line * merge.merged_runs + r / 2) * merge.merged_pitch + rank] = e;
-  }
-}
-
-template <class E>
+template <class Key>
 __global__ void __launch_bounds__(kThreads)
-    finish_kernel(const SortCall call, const SortGrid grid, const void* entries, const Divider of_line) {
-  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads, numel = grid.lines.numel * call.count;
-  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < numel; i += step) {
-    const int64_t line = of_line(i);
-    const Offsets<2> at(grid.lines, line);
-    const int64_t place = static_cast<const E*>(entries)[i].place();
-    const int64_t to = at[1] + (i - line * call.count) * call.result_step, from = at[0] + place * call.x_step;
-    call.places[to] = place;
-    if (!call.values) continue;
-    switch (call.width) {
-      case 1: static_cast<uint8_t*>(call.values)[to] = static_cast<const uint8_t*>(call.x)[from]; break;
-      case 2: static_cast<uint16_t*>(call.values)[to] = static_cast<const uint16_t*>(call.x)[from]; break;
-      case 4: static_cast<uint32_t*>(call.values)[to] = static_cast<const uint32_t*>(call.x)[from]; break;
-      default: static_cast<uint64_t*>(call.values)[to] = static_cast<const uint64_t*>(call.x)[from];
-    }
-  }
+    keys_kernel(const SortCall call, const GroupGrid grid, Key* keys, uint32_t* numbers, bool has_line) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= grid.numel) return;
+  const int64_t line = grid.of_line(i), place = i - line * grid.length;
+  uint64_t key = key_of(call, Offsets<2>(grid.lines, grid.first + line)[0] + place * call.x_step);
+  if (has_line) key |= static_cast<uint64_t>(line) << call.bits;
+  keys[i] = static_cast<Key>(key);
+  numbers[i] = static_cast<uint32_t>(i);
 }
 
-template <class E>
-void sort_lines(const SortCall& call, StreamHandle stream) {
-  const int64_t lines = call.lines.numel, all_runs = lines * call.runs(), of_block = kSortTile / call.run();
-  const SortGrid grid{
-      grid_of(call.lines), Divider(call.runs(), all_runs), call.run(), call.pitch(), call.runs(), all_runs};
-  launch(tile_kernel<E>, {static_cast<unsigned>((all_runs + of_block - 1) / of_block)}, stream, call, grid);
-  int from = 0;
-  Merge merge{};
-  merge.length = call.length;
-  merge.span = call.run();
-  merge.pitch = call.pitch();
-  for (merge.runs = call.runs(); merge.runs > 1; merge.runs = merge.merged_runs, from = 1 - from) {
-    merge.from = call.entries[from];
-    merge.to = call.entries[1 - from];
-    merge.merged_runs = (merge.runs + 1) / 2;
-    merge.merged_pitch = 2 * merge.pitch < call.count ? 2 * merge.pitch : call.count;
-    merge.numel = lines * merge.runs * merge.pitch;
-    merge.of_run = Divider(merge.pitch, merge.numel);
-    merge.of_line = Divider(merge.runs, lines * merge.runs);
-    launch(merge_kernel<E>, threads_for(merge.numel), stream, merge);
-    merge.span *= 2;
-    merge.pitch = merge.merged_pitch;
-  }
-  const int64_t numel = lines * call.count;
-  const void* sorted = call.entries[from];
-  launch(finish_kernel<E>, threads_for(numel), stream, call, grid, sorted, Divider(call.count, numel));
+__global__ void __launch_bounds__(kThreads)
+    line_keys_kernel(const GroupGrid grid, const uint32_t* numbers, uint32_t* keys) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i < grid.numel) keys[i] = static_cast<uint32_t>(grid.of_line(numbers[i]));
 }
 
-void launch_sort(const SortCall& call, StreamHandle stream) {
-  call.is_wide ? sort_lines<Wide>(call, stream) : sort_lines<Narrow>(call, stream);
+// Of each line of `numbers`, in order, the first call.count.
+__global__ void __launch_bounds__(kThreads)
+    finish_kernel(const SortCall call, const GroupGrid grid, const uint32_t* numbers, const Divider of_result,
+                  int64_t results) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= results) return;
+  const int64_t line = of_result(i), k = i - line * call.count, start = line * grid.length;
+  put(call, Offsets<2>(grid.lines, grid.first + line), k, numbers[start + k] - start);
+}
+
+template <class Key>
+Pairs<Key> pairs_of(const SortGroup& group, int64_t n, int bits, int from) {
+  Pairs<Key> pairs{};
+  for (int side = 0; side < 2; ++side) {
+    pairs.keys[side] = static_cast<Key*>(group.keys[side]);
+    pairs.numbers[side] = group.numbers[side ^ from];
+  }
+  pairs.n = static_cast<uint32_t>(n);
+  pairs.bits = bits;
+  return pairs;
+}
+
+template <class Key>
+int sort_group(const SortCall& call, const SortGroup& group, StreamHandle stream) {
+  const int64_t n = group.lines * call.length, results = group.lines * call.count;
+  const GroupGrid grid{grid_of(call.lines), Divider(call.length, n), group.first, call.length, n};
+  auto bytes = static_cast<size_t>(group.room_bytes);
+  const bool joined = group.is_joined(call);
+  const auto pairs = pairs_of<Key>(group, n, call.bits + (joined ? group.line_bits : 0), 0);
+  launch(keys_kernel<Key>, threads_for(n), stream, call, grid, pairs.keys[0], pairs.numbers[0],
+         joined && group.line_bits > 0);
+  Sorted sorted = sort_pairs(group.room, bytes, pairs, stream);
+  if (sorted.status == 0 && !joined) {
+    const int now = sorted.side;
+    const auto lines = pairs_of<uint32_t>(group, n, group.line_bits, now);
+    const uint32_t* by_key = lines.numbers[0];
+    launch(line_keys_kernel, threads_for(n), stream, grid, by_key, lines.keys[0]);
+    sorted = sort_pairs(group.room, bytes, lines, stream);
+    sorted.side ^= now;
+  }
+  if (sorted.status != 0) return sorted.status;
+  const uint32_t* numbers = group.numbers[sorted.side];
+  launch(finish_kernel, threads_for(results), stream, call, grid, numbers, Divider(call.count, results),
+         results);
+  return 0;
+}
+
+int launch_sort(const SortCall& call, const SortGroup& group, StreamHandle stream) {
+  return group.key_bytes(call) == 4 ? sort_group<uint32_t>(call, group, stream)
+                                    : sort_group<uint64_t>(call, group, stream);
+}
+
+template <class Key>
+int64_t room_for(int64_t n, int bits) {
+  size_t bytes = 0;
+  sort_pairs(nullptr, bytes, pairs_of<Key>(SortGroup(), n, bits, 0), nullptr);
+  return static_cast<int64_t>(bytes);
+}
+
+int64_t room(const SortCall& call, const SortGroup& group) {
+  const int64_t n = group.lines * call.length;
+  if (group.key_bytes(call) == 4) return room_for<uint32_t>(n, call.bits + group.line_bits);
+  if (group.is_joined(call)) return room_for<uint64_t>(n, call.bits + group.line_bits);
+  const int64_t first = room_for<uint64_t>(n, call.bits), second = room_for<uint32_t>(n, group.line_bits);
+  return first > second ? first : second;
 }
 
 }  // namespace
 
 const SortLaunchers& sort_launchers() {
-  static constexpr SortLaunchers all{launch_sort};
+  static constexpr SortLaunchers all{launch_choose, room, launch_sort};
   return all;
 }
 

@@ -1,10 +1,18 @@
 // Sorting lines of a tensor in plain data: what cuda/kernels/sort.cc makes of a Call, and what the launchers
 // of sort.cu take.
 //
-// An entry is a key, unsigned and in the order wanted, and the place of its element in the line: 8 bytes, or
-// 16 where key or place need more than 32 bits. No two entries are equal, so the order is the same, and
-// stable, however they are sorted. A line is cut into runs that a block sorts; then runs are merged by pairs,
-// from one memory into the other. When only the first `count` are wanted runs are cut to that length.
+// A value becomes a key: an unsigned number of `bits` bits in the order wanted, whatever its dtype. Entries
+// with equal keys stay in the order of their places, so there is one result, however it is found. By sizes
+// alone it is found in one of two ways:
+//
+//   choose  lines of at most kSortTile elements, and longer ones of which few are wanted. A team of threads
+//           sorts a tile of entries (key, place) in its registers. Where a line has several tiles, the first
+//           `count` of each are the line of the next round. Short lines take one launch and no memory.
+//   sort    other lines, a group of them at once, by the library's radix sort over the device: of keys with
+//           the number of the line in front of them, or, where that is more than 64 bits, first by key and
+//           then by line. Beside a key goes the number of its element in the group.
+//
+// Limit: a line has fewer than kMostOfLine elements.
 #pragma once
 
 #include "cuda/kernels/axes.h"
@@ -15,8 +23,9 @@ namespace retrograd::cuda {
 
 enum class Element : uint8_t;
 
-/// Entries that a block sorts.
-inline constexpr int kSortTile = 2048;
+/// The most entries of a team, and the most that are wanted of a line of several tiles.
+inline constexpr int kSortTile = 2048, kMostChosen = kSortTile / 8;
+inline constexpr int64_t kMostOfLine = (int64_t{1} << 32) - 1;
 
 struct SortCall {
   const void* x = nullptr;
@@ -25,36 +34,45 @@ struct SortCall {
   Axes<2> lines;                                    // strides of x and of the results
   int64_t length = 0, x_step = 0, result_step = 0;  // of a line
   int64_t count = 0;                                // of it, in order
+  int bits = 0;                                     // of a key
   bool descending = false;
-  bool is_wide = false;   // entries have 16 bytes
-  bool is_plain = false;  // x is int64 from -1 on; its low 32 bits, unsigned, are keys
-  // Memory for room() entries each; the second one if runs() > 1.
-  void* entries[2] = {nullptr, nullptr};
+  bool is_plain = false;   // x is int64 from -1 on, and keys are its numbers from 0 on
   void* values = nullptr;  // null: only the places are wanted
   int64_t* places = nullptr;
 
-  /// Of a line: sizes of a run in entries, and in memory; runs.
-  int64_t run() const {
-    int64_t n = 1;
-    while (n < length && n < kSortTile) n *= 2;
-    return n;
-  }
-  int64_t pitch() const { return run() < count ? run() : count; }
-  int64_t runs() const { return (length + run() - 1) / run(); }
-  /// The most that any pass has in memory, where the last run of a line takes as much as a whole one.
-  int64_t room() const {
-    int64_t most = runs() * pitch();
-    for (int64_t n = runs(), size = pitch(); n > 1;) {
-      n = (n + 1) / 2;
-      size = 2 * size < count ? 2 * size : count;
-      if (n * size > most) most = n * size;
-    }
-    return lines.numel * most;
-  }
+  bool chooses() const { return length <= kSortTile || count <= kMostChosen; }
+  int64_t entry_bytes() const { return bits <= 32 ? 8 : 16; }
+};
+
+/// A round of choosing.
+struct SortRound {
+  int64_t length = 0;          // of a line
+  const void* from = nullptr;  // its entries; null: it is the tensor's
+  void* to = nullptr;          // for `count` entries of each tile; null: the results
+
+  int64_t tiles() const { return (length + kSortTile - 1) / kSortTile; }
+};
+
+/// Lines [first, first + lines) of a call, and memory for them.
+struct SortGroup {
+  int64_t first = 0, lines = 0;
+  int line_bits = 0;                          // of a line's number
+  void* keys[2] = {nullptr, nullptr};         // for key_bytes() each element
+  uint32_t* numbers[2] = {nullptr, nullptr};  // of elements
+  void* room = nullptr;                       // the library's
+  int64_t room_bytes = 0;
+
+  /// Whether number and key of an element are one key.
+  bool is_joined(const SortCall& call) const { return call.bits + line_bits <= 64; }
+  int key_bytes(const SortCall& call) const { return call.bits + line_bits <= 32 ? 4 : 8; }
 };
 
 struct SortLaunchers {
-  void (*sort)(const SortCall&, CUstream_st* stream);
+  void (*choose)(const SortCall&, const SortRound&, CUstream_st* stream);
+  /// Bytes of room for a group of so many lines.
+  int64_t (*room)(const SortCall&, const SortGroup&);
+  /// Gives a cudaError_t.
+  int (*sort)(const SortCall&, const SortGroup&, CUstream_st* stream);
 };
 
 }  // namespace retrograd::cuda

@@ -47,6 +47,45 @@ TEST_CASE("scans: rows that are split, along either dim") {
   try_all(random_numbers({9'000, 1200}, kInt64).narrow(1, 0, 2), 0);
 }
 
+TEST_CASE("scans: few long rows of integers, which are scanned over the whole device") {
+  constexpr int64_t n = (1 << 18) + 77;
+  try_all(random_numbers({n}, kInt64), 0);
+  try_all(random_numbers({3, n}, kInt64).narrow(0, 1, 2), 1);
+  try_all(random_numbers({n, 2, 2}, kInt64).transpose(1, 2), 0);
+  device_on_host();
+  against_cpu<ops::CumSum>({random_numbers({n}, kInt32)}, {0, true, false});
+  against_cpu<ops::CumSum>({full({n}, INT64_MAX / 3, {kInt64})}, {0, false, true});
+  against_cpu<ops::CumProd>({full({n}, 3, {kInt64})}, {0, false, false});
+}
+
+TEST_CASE("scans: rows of a million floats") {
+  try_all(random_numbers({1'000'003}, kFloat32), 0);
+  try_all(random_numbers({1'000'003}, kBFloat16), 0);
+}
+
+TEST_CASE("scans: many rows") {
+  try_all(random_numbers({20'000, 3}, kFloat32), 1);
+  try_all(random_numbers({3, 20'000}, kInt32), 0);
+  try_all(random_numbers({700, 50}, kFloat16), 1);
+}
+
+TEST_CASE("scans: within a compiled step", "[host]") {
+  device_on_host();
+  FunctionCache cache{FunctionKind::step};
+  for (int i = 0; i < 4; ++i) {
+    const Tensor x = random_numbers({300'000}, kInt64), y = random_numbers({2, 9000}, kFloat32);
+    const Tensors found = cache.run(
+        [](const Tensors& a) {
+          return Tensors{cumsum(a[0], 0), cumsum(a[1], 1)};
+        },
+        {x.to(kCUDA), y.to(kCUDA)});
+    INFO(cache.segments());
+    expect_same(cumsum(x, 0), found[0]);
+    expect_same(cumsum(y, 1), found[1], 50);
+  }
+  CHECK(cache.stats().launches.graph_launches > 0);
+}
+
 TEST_CASE("scans: no dims; NaN and infinities; zeros in a product; integers wrap around") {
   try_all(random_numbers({}, kFloat32), 0);
   device_on_host();

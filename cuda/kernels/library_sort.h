@@ -1,0 +1,83 @@
+// What the library's kernels ask of CUB for sorting. CUB is nvcc's alone: in code for the host the same
+// functions are made of the standard library (cuda/on_host/library_sort.h), so that all round them is tested
+// without a device.
+//
+//   TeamSort     T threads of a block sort kSortItems * T entries, which lie in shared memory
+//   sort_pairs   pairs of key and number over the whole device, by digits: stable
+//
+// Taken are warp- and block-wise merge sorts, and DeviceRadixSort, which is put on the stream without waiting
+// and may be captured. Not taken is DeviceSegmentedSort: from 500 segments on it waits for the device.
+// DeviceSegmentedRadixSort, a block a segment, reads all twice a digit and leaves the device empty where
+// segments are few; the number of the segment in front of the key costs a digit or two.
+//
+// Behind cuda/kernels/launch.h.
+#pragma once
+
+#if defined(__CUDACC__)
+#include <cub/block/block_merge_sort.cuh>
+#include <cub/device/device_radix_sort.cuh>
+#include <cub/warp/warp_merge_sort.cuh>
+#endif
+
+namespace retrograd::cuda::RG_TARGET {
+
+/// Entries of a thread in a team.
+inline constexpr int kSortItems = 8;
+
+/// n pairs in the first of two memories each, to be sorted by the lowest `bits` of their keys.
+template <class Key>
+struct Pairs {
+  Key* keys[2];
+  uint32_t* numbers[2];
+  uint32_t n;
+  int bits;
+};
+
+struct Sorted {
+  int status;  // a cudaError_t
+  int side;    // in which of the two memories the result is
+};
+
+}  // namespace retrograd::cuda::RG_TARGET
+
+#if defined(__CUDACC__)
+
+namespace retrograd::cuda::RG_TARGET {
+
+template <class E, int T>
+struct TeamSort {
+  using Library = std::conditional_t<(T <= 32), cub::WarpMergeSort<E, kSortItems, (T <= 32 ? T : 1)>,
+                                     cub::BlockMergeSort<E, T, kSortItems>>;
+  union Room {
+    E tile[T * kSortItems];
+    typename Library::TempStorage library;
+  };
+  struct Less {
+    __device__ bool operator()(const E& a, const E& b) const { return a < b; }
+  };
+
+  /// Sorts room.tile. All threads of the block call it, and wait for each other before and behind it.
+  __device__ static void run(Room& room, int lane) {
+    E own[kSortItems];
+    for (int k = 0; k < kSortItems; ++k) own[k] = room.tile[k * T + lane];  // in any order
+    Library(room.library).Sort(own, Less());  // begins to write when all of the team have read
+    __syncthreads();
+    for (int k = 0; k < kSortItems; ++k) room.tile[lane * kSortItems + k] = own[k];
+  }
+};
+
+/// Does nothing but set `bytes` where room is null.
+template <class Key>
+Sorted sort_pairs(void* room, size_t& bytes, const Pairs<Key>& pairs, StreamHandle stream) {
+  cub::DoubleBuffer<Key> keys(pairs.keys[0], pairs.keys[1]);
+  cub::DoubleBuffer<uint32_t> numbers(pairs.numbers[0], pairs.numbers[1]);
+  const int status =
+      cub::DeviceRadixSort::SortPairs(room, bytes, keys, numbers, pairs.n, 0, pairs.bits, stream);
+  return {status, numbers.selector};
+}
+
+}  // namespace retrograd::cuda::RG_TARGET
+
+#else
+#include "cuda/on_host/library_sort.h"
+#endif

@@ -1,0 +1,48 @@
+// Stand-in for CUB's sorts on the host: see cuda/kernels/library_sort.h, which includes it.
+//
+// As CUB it leaves the result in the second memory after an odd number of digits, and in the first after an
+// even one. It writes to all of its room, so that a room that is too small is found.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+namespace retrograd::cuda::RG_TARGET {
+
+template <class E, int T>
+struct TeamSort {
+  struct Room {
+    E tile[T * kSortItems];
+  };
+  static void run(Room& room, int lane) {
+    if (lane == 0) std::sort(room.tile, room.tile + T * kSortItems);
+    __syncthreads();
+  }
+};
+
+template <class Key>
+void sort_pairs_kernel(Pairs<Key> pairs, char* room, size_t bytes, int result) {
+  std::fill(room, room + bytes, char{1});
+  const Key mask = static_cast<Key>(~Key{0} >> (8 * sizeof(Key) - static_cast<size_t>(pairs.bits)));
+  std::vector<std::pair<Key, uint32_t>> all(pairs.n);
+  for (size_t i = 0; i < all.size(); ++i) all[i] = {pairs.keys[0][i], pairs.numbers[0][i]};
+  std::stable_sort(all.begin(), all.end(),
+                   [&](const auto& a, const auto& b) { return (a.first & mask) < (b.first & mask); });
+  for (size_t i = 0; i < all.size(); ++i) {
+    pairs.keys[result][i] = all[i].first;
+    pairs.numbers[result][i] = all[i].second;
+  }
+}
+
+template <class Key>
+Sorted sort_pairs(void* room, size_t& bytes, const Pairs<Key>& pairs, StreamHandle stream) {
+  constexpr int kDigit = 8;
+  const int result = (pairs.bits + kDigit - 1) / kDigit % 2;
+  if (room)
+    launch(sort_pairs_kernel<Key>, {1, 1, 1}, stream, pairs, static_cast<char*>(room), bytes, result);
+  else
+    bytes = size_t{pairs.n} / 16 + 1;
+  return {0, result};
+}
+
+}  // namespace retrograd::cuda::RG_TARGET
