@@ -214,10 +214,6 @@ class HostDriver final : public Driver {
   std::function<void(StreamHandle)> on_capture;  // null: it ends
   size_t graphs() const { return graphs_.size() + execs_.size(); }
 
-  Status architecture(int, int* number) override {
-    *number = 90;
-    return kSuccess;
-  }
   Status load(CodeHandle* code, const void*) override {
     *code = nullptr;
     return next_load;
@@ -235,7 +231,7 @@ class HostDriver final : public Driver {
   }
   std::unique_ptr<Blas> open_blas() override { return make_blas ? make_blas() : nullptr; }
   Status describe(int, DeviceDescription* d) override {
-    *d = {.name = "the host in a device's place", .memory_bytes = capacity};
+    *d = {.name = "the host in a device's place", .major = 9, .memory_bytes = capacity};
     return kSuccess;
   }
 
