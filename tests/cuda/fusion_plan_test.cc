@@ -47,6 +47,51 @@ TEST_CASE("a launch that is recorded waits for its kernel") {
   CHECK(fusion_stats().failed == 0);
 }
 
+TEST_CASE("planned peaks are met while kernels are compiled, when they are there, and without a kernel") {
+  Fusion fusion;
+  const FusedStep step;
+  const auto loss = [&](const Tensor& x) { return step.loss(x); };
+  auto function = compile(loss);
+  auto whole = compile_step([&](const Tensor& x) {
+    const Tensor value = step.loss(x);
+    value.backward();
+    return value;
+  });
+  CompiledBackward backward = compile_backward();
+  struct Kind {
+    const char* name;
+    std::function<void()> run;
+  };
+  const std::vector<Kind> kinds = {{"function", [&] { step.gradients(function); }},
+                                   {"captured",
+                                    [&] {
+                                      const CompiledBackwardScope scope(backward);
+                                      step.gradients(loss);
+                                    }},
+                                   {"step", [&] { step.run(whole); }}};
+  const auto peak = [](const Kind& kind) {
+    const PeakWatch watch;
+    kind.run();
+    INFO(kind.name);
+    CHECK(watch.report().runs > 0);
+    CHECK(watch.report().differing == 0);
+    return watch.report().measured_bytes;
+  };
+  for (const Kind& kind : kinds) {
+    fusion.compiler.hold();
+    const int64_t first = peak(kind), alone = fusion.stats().one_by_one;
+    CHECK(alone > 0);
+    fusion.compiler.release();
+    finish_compiling();
+    CHECK(peak(kind) <= first);
+    CHECK(fusion.stats().one_by_one == alone);
+    CHECK(fusion.stats().launches > 0);
+    fusion::use_compiler(&fusion.compiler);  // forgets the kernels
+    fusion.compiler.hold();
+    fusion.before.one_by_one += alone;
+  }
+}
+
 // ---- captured backwards ----
 
 namespace {
