@@ -108,8 +108,6 @@ class Driver {
   /// The library of convolutions for the device in use; null: there is none, and `problem` says why.
   virtual std::unique_ptr<Dnn> open_dnn(std::string& problem) = 0;
 
-  /// The device's architecture: 90 for compute capability 9.0.
-  virtual Status architecture(int device, int* number) = 0;
   /// Machine code as the compiler gave it; the image is copied. It stays loaded.
   virtual Status load(CodeHandle* code, const void* image) = 0;
   virtual Status find_kernel(KernelHandle* kernel, CodeHandle code, const char* name) = 0;

@@ -94,14 +94,6 @@ class RuntimeDriver final : public Driver {
   }
   Status destroy_exec(GraphExecHandle exec) override { return forgotten(cudaGraphExecDestroy(exec)); }
 
-  Status architecture(int device, int* number) override {
-    int major = 0, minor = 0;
-    Status status = forgotten(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-    if (status == kSuccess)
-      status = forgotten(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
-    *number = 10 * major + minor;
-    return status;
-  }
   Status load(CodeHandle* code, const void* image) override {
     return forgotten(cudaLibraryLoadData(code, image, nullptr, nullptr, 0, nullptr, nullptr, 0));
   }

@@ -54,6 +54,21 @@ class FusedKernel {
   /// taken from `scratch`, which begins at a multiple of 64 bytes, and from the allocator what does not fit.
   virtual void run(TensorImpl* const* inputs, TensorImpl* const* outputs, const void* const* attrs,
                    std::span<std::byte> scratch = {}) const = 0;
+  /// What a run that begins now takes from the allocator besides `scratch`. Where a kernel is still being made, the nodes run one by one, with
+  /// what lies between them in memory. An output that lies on the memory of an input is the same cell, or at the same place; cells may have
+  /// no memory.
+  struct Temporary {
+    int64_t bytes = 0;
+    bool is_one_by_one = false;
+  };
+  virtual Temporary temporary(TensorImpl* const* /*inputs*/, TensorImpl* const* /*outputs*/) const {
+    return {};
+  }
+  /// The same as run(): node by node, where temporary() has said so, though the kernel may be there by now.
+  virtual void run_one_by_one(TensorImpl* const* inputs, TensorImpl* const* outputs,
+                              const void* const* attrs) const {
+    run(inputs, outputs, attrs);
+  }
   /// Whether `output` may lie on the memory of `input`, a contiguous tensor of the same type that nothing needs afterwards. Of several
   /// outputs that may lie on one input, only one does.
   virtual bool may_overwrite(int input, int output) const = 0;

@@ -12,6 +12,7 @@ namespace retrograd {
 
 struct PrefetchOptions {
   /// A value is begun when so many nodes that compute lie between there and its use, at the most; 0: where it is used, as in an eager backward.
+  /// What is started together, as a graph of launches, counts as one.
   int nodes = 1;
   /// By how much that may lift the peak of a backward. What does not fit is begun later, at its use at the latest.
   int64_t room_bytes = 0;

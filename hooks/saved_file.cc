@@ -48,7 +48,8 @@ SavedFile::SavedFile(const std::string& folder, const Tensor& tensor)
     ::unlink(path_.c_str());
     throw;
   }
-  hash_ = XXH3_64bits(dense.raw_data(), static_cast<size_t>(dense.nbytes()));
+  bytes_ = dense.nbytes();
+  hash_ = XXH3_64bits(dense.raw_data(), static_cast<size_t>(bytes_));
 }
 
 SavedFile::~SavedFile() { ::unlink(path_.c_str()); }
@@ -64,17 +65,24 @@ void SavedFile::write(int fd, const void* data, size_t size) {
   }
 }
 
+Tensor SavedFile::memory() const { return empty(type_.shape, {type_.dtype}); }
+
 Tensor SavedFile::read() const {
+  const Tensor result = memory();
+  read_into(result.raw_data());
+  return placed(result);
+}
+
+void SavedFile::read_into(void* memory) const {
   const Descriptor file{::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.fd < 0) fail("read back");
-  const Tensor result = empty(type_.shape, {type_.dtype});
   struct stat status;
   if (::fstat(file.fd, &status) != 0) fail("read back");
-  if (!S_ISREG(status.st_mode) || status.st_size != result.nbytes())
-    throw FileError(fmt::format("{}: a saved tensor of {} bytes was changed: it has {}", path_,
-                                result.nbytes(), status.st_size));
-  char* next = static_cast<char*>(result.raw_data());
-  for (size_t left = static_cast<size_t>(result.nbytes()); left > 0;) {
+  if (!S_ISREG(status.st_mode) || status.st_size != bytes_)
+    throw FileError(
+        fmt::format("{}: a saved tensor of {} bytes was changed: it has {}", path_, bytes_, status.st_size));
+  char* next = static_cast<char*>(memory);
+  for (auto left = static_cast<size_t>(bytes_); left > 0;) {
     const ssize_t count = ::read(file.fd, next, left);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) fail("read back");
@@ -82,9 +90,8 @@ Tensor SavedFile::read() const {
     next += count;
     left -= static_cast<size_t>(count);
   }
-  if (XXH3_64bits(result.raw_data(), static_cast<size_t>(result.nbytes())) != hash_)
+  if (XXH3_64bits(memory, static_cast<size_t>(bytes_)) != hash_)
     throw FileError(path_ + ": a saved tensor was changed: its hash is another one");
-  return result.to(type_.device);
 }
 
 }  // namespace retrograd

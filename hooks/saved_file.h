@@ -18,6 +18,11 @@ class SavedFile {
 
   /// The tensor, in new memory. Throws FileError when the file is gone, short, or not what was written.
   Tensor read() const;
+  /// The same in three steps: memory on the CPU, its bytes, which any thread may read, and the way to the tensor's device.
+  Tensor memory() const;
+  void read_into(void* memory) const;
+  Tensor placed(const Tensor& memory) const { return memory.to(type_.device); }
+  int64_t bytes() const { return bytes_; }
   const std::string& path() const { return path_; }
 
  private:
@@ -26,6 +31,7 @@ class SavedFile {
 
   std::string path_;
   TensorType type_;
+  int64_t bytes_ = 0;
   uint64_t hash_ = 0;
 };
 

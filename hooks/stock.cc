@@ -1,14 +1,14 @@
-// See hooks/stock.h. One class, Stock, decides what is packed; the Formats say how.
+// See hooks/stock.h. One class, Stock, decides what is packed; the Formats say how. The pairs that bring values back ahead are in
+// hooks/offload.cc and hooks/file_offload.cc.
 #include "hooks/stock.h"
 
 #include <cfloat>
 #include <cmath>
-#include <memory>
 
+#include "hooks/file_offload.h"
 #include "hooks/kept_memory.h"
 #include "hooks/memory_order.h"
 #include "hooks/offload.h"
-#include "hooks/saved_file.h"
 #include "ops/arithmetic.h"
 #include "ops/creation.h"
 #include "ops/reduce.h"
@@ -43,17 +43,12 @@ class Stock final : public SavedTensorHooks {
   KeptMemory kept_;
 };
 
-bool is_worth_it(const Tensor& x) {
-  const bool is_expanded = x.nbytes() > x.impl().storage()->nbytes();
-  return x.is_floating_point() && x.numel() >= kSmallestPacked && !is_expanded;
-}
-
 struct HalfFormat {
   struct Packed {
     Tensor half;
     ScalarType dtype;
   };
-  bool takes(const Tensor& x) const { return is_worth_it(x) && element_size(x.dtype()) > 2; }
+  bool takes(const Tensor& x) const { return is_worth_packing(x) && element_size(x.dtype()) > 2; }
   std::optional<Packed> pack(const Tensor& x) const { return Packed{to(x, kFloat16), x.dtype()}; }
   Tensor unpack(const Packed& p) const { return to(p.half, p.dtype); }
 };
@@ -65,7 +60,7 @@ struct Fp8Format {
     double scale;
     ScalarType dtype;
   };
-  bool takes(const Tensor& x) const { return is_worth_it(x) && element_size(x.dtype()) > 1; }
+  bool takes(const Tensor& x) const { return is_worth_packing(x) && element_size(x.dtype()) > 1; }
   std::optional<Packed> pack(const Tensor& x) const {
     const double largest = amax(abs(x)).item<double>();
     const double scale = largest == 0 ? 1 : static_cast<double>(static_cast<float>(largest / kLargest));
@@ -81,7 +76,7 @@ struct Int8Format {
     Tensor codes, steps;  // [blocks, kInt8Block], the last block filled up with zeros; [blocks, 1]
     TensorType type;
   };
-  bool takes(const Tensor& x) const { return is_worth_it(x) && element_size(x.dtype()) > 1; }
+  bool takes(const Tensor& x) const { return is_worth_packing(x) && element_size(x.dtype()) > 1; }
   std::optional<Packed> pack(const Tensor& x) const {
     const Tensor blocks = in_blocks(to(x, kFloat32));
     const Tensor largest = amax(abs(blocks), {1}, true);
@@ -124,14 +119,6 @@ struct CpuFormat {
   Tensor unpack(const Packed& p) const { return expand(p.order.restore(to(p.block, p.device)), p.sizes); }
 };
 
-struct FileFormat {
-  std::string folder;
-  using Packed = std::shared_ptr<const SavedFile>;
-  bool takes(const Tensor& x) const { return is_worth_it(x); }
-  std::optional<Packed> pack(const Tensor& x) const { return std::make_shared<const SavedFile>(folder, x); }
-  Tensor unpack(const Packed& file) const { return file->read(); }
-};
-
 template <class Format>
 RefPtr<SavedTensorHooks> make(Format format, const Tensors& keep) {
   return RefPtr<SavedTensorHooks>::adopt(new Stock<Format>(std::move(format), keep));
@@ -145,8 +132,8 @@ RefPtr<SavedTensorHooks> save_as_int8(const Tensors& keep) { return make(Int8For
 RefPtr<SavedTensorHooks> save_on_cpu(bool pinned, const Tensors& keep, PrefetchOptions prefetch) {
   return pinned ? make_offload(keep, prefetch) : make(CpuFormat{}, keep);
 }
-RefPtr<SavedTensorHooks> save_to_file(std::string folder, const Tensors& keep) {
-  return make(FileFormat{std::move(folder)}, keep);
+RefPtr<SavedTensorHooks> save_to_file(std::string folder, const Tensors& keep, PrefetchOptions prefetch) {
+  return make_file_offload(std::move(folder), keep, prefetch);
 }
 
 }  // namespace retrograd

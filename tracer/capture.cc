@@ -80,6 +80,7 @@ std::shared_ptr<Capture> Capture::record(const BackwardRequest& request, Walk& w
     (use.kind == SymbolUse::Kind::attr_number ? capture->numbers_ : capture->sizes_).push_back(use);
   for (const Source& s : capture->sources_) capture->unpacks_ += s.kind == Source::Kind::slot;
   capture->is_replayed_ = request.create_graph;
+  if (!capture->is_replayed_) capture->fuse(request, walk);
   ir::verify(capture->graph_);
   return capture;
 }

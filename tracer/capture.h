@@ -1,5 +1,7 @@
 // Capture: one recorded backward with what binds it to a run, and its plans, one per set of sizes.
 //
+// On a device, what can run as one step stands together in the graph (tracer/capture_fusion.cc).
+//
 // Immutable but for the list of plans, which the owner guards. Captures and plans are shared pointers: one that is evicted or forgotten
 // stays alive until its runs are over.
 #pragma once
@@ -51,6 +53,7 @@ class Capture {
 
  private:
   int64_t size_at(const SymbolUse& use, const BackwardRequest& request, const Reached& reached) const;
+  void fuse(const BackwardRequest& request, const Walk& walk);
 
   ir::Graph graph_;
   std::vector<Source> sources_;

@@ -57,25 +57,30 @@ std::vector<int32_t> saved_outputs(const RecordedFunction& recorded) {
 }
 
 std::unique_ptr<Plan> plan_of(const ir::Graph& graph, std::vector<Source>& sources,
-                              std::span<const Number> numbers, std::span<const WrittenInput> writes,
-                              std::optional<int64_t> arena_waste) {
+                              std::span<const Number> numbers, std::span<const WrittenInput> writes = {},
+                              std::optional<int64_t> arena_waste = {}, ir::GroupMemories* groups = nullptr) {
   static const DriveLog no_log;
   static const std::vector<RuleRun> no_rules;
   sources.resize(graph.inputs().size(), Source{Source::Kind::constant});
   return std::make_unique<Plan>(graph, sources, no_rules, no_log, numbers, executor_for(graph), writes,
-                                arena_waste);
+                                arena_waste, groups);
+}
+
+int64_t peak_of(const ir::Graph& graph, std::span<const ir::OutsideWrite> writes,
+                std::span<const int32_t> given, ir::GroupMemories& groups) {
+  return ir::lifetimes(graph, {.writes = writes, .given = given, .groups = &groups}).peak_bytes();
 }
 
 int64_t peak_of(const ir::Graph& graph, std::span<const ir::OutsideWrite> writes,
                 std::span<const int32_t> given) {
   ir::GroupMemories groups(graph, executor_for(graph));
-  return ir::lifetimes(graph, {.writes = writes, .given = given, .groups = &groups}).peak_bytes();
+  return peak_of(graph, writes, given, groups);
 }
 
-// What the passes have saved, so that with it the peak is not above an eager run's.
-int64_t arena_waste(const RecordedFunction& recorded, const ir::Graph& planned) {
+// What the passes have saved, so that with it the peak is not above an eager run's. `groups`: of `planned`.
+int64_t arena_waste(const RecordedFunction& recorded, const ir::Graph& planned, ir::GroupMemories& groups) {
   const std::vector<ir::OutsideWrite> writes = outside_writes(recorded);
-  return std::max<int64_t>(0, peak_of(recorded.graph, writes, {}) - peak_of(planned, writes, {}));
+  return std::max<int64_t>(0, peak_of(recorded.graph, writes, {}) - peak_of(planned, writes, {}, groups));
 }
 
 }  // namespace
@@ -85,9 +90,10 @@ void FunctionCapture::plan_forward(const Tensors& arguments) {
   ir::Graph graph = recorded_.graph.copy();
   recompute_.replace_outputs(graph, saved_outputs(recorded_));
   planned_ = optimised(graph, outside_writes(recorded_), {});
-  plan_ =
-      plan_of(planned_, sources_, numbers_, written_inputs(arguments),
-              kind_ == FunctionKind::step ? std::optional(arena_waste(recorded_, planned_)) : std::nullopt);
+  ir::GroupMemories groups(planned_, executor_for(planned_), numbers_);
+  std::optional<int64_t> waste;
+  if (kind_ == FunctionKind::step) waste = arena_waste(recorded_, planned_, groups);
+  plan_ = plan_of(planned_, sources_, numbers_, written_inputs(arguments), waste, &groups);
 }
 
 // Values whose memory somebody else may hold or write to are saved. So is everything where code of the user's runs in between, and where there
@@ -171,7 +177,7 @@ void FunctionCapture::plan_backward(Backward& backward) {
   backward.runs_code = std::ranges::any_of(backward.planned.nodes(), [](const ir::Node& n) {
     return n.op->is(Trait::effect) && n.op->run_on_host;
   });
-  backward.plan = plan_of(backward.planned, backward.sources, backward.numbers, {}, {});
+  backward.plan = plan_of(backward.planned, backward.sources, backward.numbers);
 }
 
 }  // namespace retrograd

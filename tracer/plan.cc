@@ -8,7 +8,6 @@
 #include "engine/runner.h"
 #include "ir/bookkeeping.h"
 #include "ir/each_field.h"
-#include "ir/passes/fuse.h"
 #include "tracer/plan_run.h"
 
 namespace retrograd {
@@ -16,27 +15,20 @@ namespace {
 
 constexpr int64_t kSpanElements = 2048;  // beyond it a kernel's own cutting into chunks is worth its start
 
+bool has_groups(const ir::Graph& graph) {
+  return std::ranges::any_of(graph.nodes(), [](const ir::Node& n) { return n.group >= 0; });
+}
+
+// Behind the last node of the group that begins at n; n: none does.
+size_t end_of_group(const ir::Graph& graph, size_t n) {
+  const auto& nodes = graph.nodes();
+  if (nodes[n].group < 0 || (n > 0 && nodes[n - 1].group == nodes[n].group)) return n;
+  size_t end = n;
+  while (end < nodes.size() && nodes[end].group == nodes[n].group) ++end;
+  return end;
+}
+
 }  // namespace
-
-// The groups of a graph, if it has any.
-struct Plan::Groups {
-  const ir::Graph& graph;
-  std::span<const Number> values;
-  std::vector<int32_t> uses;
-
-  Groups(const ir::Graph& g, std::span<const Number> v) : graph(g), values(v) {
-    if (std::ranges::any_of(g.nodes(), [](const ir::Node& n) { return n.group >= 0; }))
-      uses = ir::count_uses(g);
-  }
-  /// Behind the last node of the group that begins at n; n: none does.
-  size_t end(size_t n) const {
-    const auto& nodes = graph.nodes();
-    if (uses.empty() || nodes[n].group < 0 || (n > 0 && nodes[n - 1].group == nodes[n].group)) return n;
-    size_t end = n;
-    while (end < nodes.size() && nodes[end].group == nodes[n].group) ++end;
-    return end;
-  }
-};
 
 Executor& executor_for(const ir::Graph& graph) {
   for (const TensorType& type : graph.types())
@@ -46,7 +38,8 @@ Executor& executor_for(const ir::Graph& graph) {
 
 Plan::Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std::vector<RuleRun>& rules,
            const DriveLog& log, std::span<const Number> values, Executor& executor,
-           std::span<const WrittenInput> writes, std::optional<int64_t> arena_waste)
+           std::span<const WrittenInput> writes, std::optional<int64_t> arena_waste,
+           ir::GroupMemories* groups)
     : graph_(graph),
       sources_(sources),
       log_(log),
@@ -59,15 +52,27 @@ Plan::Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std
     bound_.push_back(static_cast<uint32_t>(i));
   }
   for (const TensorType& t : graph.types()) cell_types_.push_back(ir::concrete_type(t, values));
-  steps_.reserve(graph.nodes().size() + 8);
-  registers_.reserve(graph.nodes().size() * 4);
+  plan_nodes(rules, values, groups);
+  assign_registers(writes, arena_waste);
+  choose_spans();
+  if (!log_.may_leave) fold_unpacks();
+  find_unpacks();
+  if (records_) find_segments();
+}
+
+void Plan::plan_nodes(const std::vector<RuleRun>& rules, std::span<const Number> values,
+                      ir::GroupMemories* groups) {
+  const auto& nodes = graph_.nodes();
+  steps_.reserve(nodes.size() + 8);
+  registers_.reserve(nodes.size() * 4);
+  std::optional<ir::GroupMemories> own;
+  if (!groups && has_groups(graph_)) groups = &own.emplace(graph_, executor_, values, log_.values());
   auto rule = rules.begin();
-  const Groups groups(graph, values);
-  for (size_t n = 0; n < graph.nodes().size(); ++n) {
-    if (const size_t end = groups.end(n); end > n + 1 && plan_group(n, end, groups))
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    if (const size_t end = end_of_group(graph_, n); end > n + 1 && plan_group(n, end, values, *groups))
       n = end - 1;
     else
-      plan_step(graph.nodes()[n], values);
+      plan_step(nodes[n], values);
     for (; rule != rules.end() && rule->end_node <= steps_.back().node + 1; ++rule) {
       Step release{};
       release.kind = Kind::release;
@@ -76,11 +81,6 @@ Plan::Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std
       if (rule->leaves_slots) steps_.push_back(release);
     }
   }
-  assign_registers(writes, arena_waste);
-  choose_spans();
-  if (!log_.may_leave) fold_unpacks();
-  find_unpacks();
-  if (records_) find_segments();
 }
 
 Plan::~Plan() { delete spare_.load(); }
@@ -97,16 +97,16 @@ Plan::Kind Plan::kind_of(const ir::Node& node) const {
 }
 
 // One step for the nodes from `begin` on. False when the executor has no kernel for them.
-bool Plan::plan_group(size_t begin, size_t end, const Groups& groups) {
+bool Plan::plan_group(size_t begin, size_t end, std::span<const Number> values, ir::GroupMemories& groups) {
   std::vector<uint32_t> nodes(end - begin);
   std::iota(nodes.begin(), nodes.end(), static_cast<uint32_t>(begin));
-  const ir::GroupDescription description(graph_, nodes, groups.uses, groups.values);
+  ir::GroupMemory made = groups.take(nodes);
+  if (!made.kernel) return false;
   Fused fused;
-  fused.kernel = executor_.fuse(description.group());
-  if (!fused.kernel) return false;
-  for (uint32_t n : nodes) fused.attrs.push_back(plan_attrs(graph_.nodes()[n], groups.values));
-  fused.inputs.assign(description.inputs().begin(), description.inputs().end());
-  fused.outputs.assign(description.outputs().begin(), description.outputs().end());
+  fused.kernel = std::move(made.kernel);
+  fused.inputs = std::move(made.inputs);
+  fused.outputs = std::move(made.outputs);
+  for (uint32_t n : nodes) fused.attrs.push_back(plan_attrs(graph_.nodes()[n], values));
   fused.takes.resize(fused.outputs.size(), -1);
   fused.into.resize(fused.outputs.size());
   RG_ASSERT(nodes.size() <= kMostFused && fused.inputs.size() <= kMostFused &&

@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "engine/executor.h"
+#include "ir/passes/group_memory.h"
 #include "ir/replay.h"
 #include "tracer/recorder.h"
 #include "tracer/segments.h"
@@ -56,10 +57,11 @@ class Plan {
  public:
   /// `values`: of every expression of graph.symbols at these sizes. Graph, sources and rules must outlive the plan.
   /// `arena_waste`: what only kernels see lies in an arena if at most so many more bytes are live with it than without; else, or if not
-  /// given, in none.
+  /// given, in none. `groups`: kernels of the graph's groups that are made already; the plan takes them.
   Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std::vector<RuleRun>& rules,
        const DriveLog& log, std::span<const Number> values, Executor& executor,
-       std::span<const WrittenInput> writes = {}, std::optional<int64_t> arena_waste = {});
+       std::span<const WrittenInput> writes = {}, std::optional<int64_t> arena_waste = {},
+       ir::GroupMemories* groups = nullptr);
   ~Plan();
   Plan(const Plan&) = delete;
 
@@ -148,7 +150,6 @@ class Plan {
   struct Room {
     int64_t bytes, offset;  // in the arena; -1: the kernel allocates it
   };
-  struct Groups;
   // A number of an attribute that is filled in at each run.
   struct Patch {
     uint32_t at;  // in a frame's bytes
@@ -157,7 +158,9 @@ class Plan {
 
   Kind kind_of(const ir::Node& node) const;
   void plan_step(const ir::Node& node, std::span<const Number> values);
-  bool plan_group(size_t begin, size_t end, const Groups& groups);
+  void plan_nodes(const std::vector<RuleRun>& rules, std::span<const Number> values,
+                  ir::GroupMemories* groups);
+  bool plan_group(size_t begin, size_t end, std::span<const Number> values, ir::GroupMemories& groups);
   Attrs plan_attrs(const ir::Node& node, std::span<const Number> values);
   void find_patches(const ir::Node& node, Attrs& attrs);
   void assign_registers(std::span<const WrittenInput> writes, std::optional<int64_t> arena_waste);
@@ -174,6 +177,7 @@ class Plan {
   void place(Step& step, RegisterFile& file);
   void place_fused(Step& step, RegisterFile& file);
   void place_with_drops(RegisterFile& file);
+  std::vector<ir::ValueId> ending_before(const Step& step, RegisterFile& file) const;
   void choose_spans();
   void fold_unpacks();
   void find_unpacks();

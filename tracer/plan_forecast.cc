@@ -25,6 +25,7 @@ class Plan::Forecast {
         unpacks_(unpacks),
         cells_(plan_.new_frame()),
         memory_(cells_->at.size(), kNotOurs),
+        groups_one_by_one_(plan_.fused_.size()),
         live_(plan_.executor_.live_bytes()),
         most_(live_) {
     for (const TensorType& type : plan_.cell_types_)
@@ -50,6 +51,8 @@ class Plan::Forecast {
     }
     return std::move(found_);
   }
+  /// Of plan.fused_, which are taken to run node by node.
+  std::vector<bool> groups_one_by_one() && { return std::move(groups_one_by_one_); }
 
  private:
   static constexpr int32_t kNotOurs = -1;
@@ -203,18 +206,31 @@ class Plan::Forecast {
     const int32_t* r = run_.registers(s);
     const Fused& f = plan_.fused_[at(s.bound)];
     std::vector<std::pair<int32_t, int32_t>> made;  // register, memory
+    std::vector<TensorImpl*> inputs, outputs;
+    for (int i = 0; i < s.operands; ++i) inputs.push_back(cells_->at[at(r[i])]);
     for (size_t o = 0; o < s.results; ++o) {
-      if (f.into[o]) continue;
       const int32_t result = r[s.operands + o], donor = f.takes[o] < 0 ? -1 : r[f.takes[o]];
+      outputs.push_back(f.into[o] ? cells_->at[at(result)] : cells_->own[at(result)].get());
+      if (f.into[o]) continue;
       if (donor >= 0 && may_lie_on(memory_[at(donor)], *cells_->at[at(donor)])) {
         ++memories_[at(memory_[at(donor)])].holders;
         made.emplace_back(result, memory_[at(donor)]);
+        outputs.back() = inputs[at(f.takes[o])];
       } else {
         made.emplace_back(result, allocate(bytes_of(result)));
       }
     }
-    scratch(f.room);
+    temporary(s, inputs, outputs);
     for (const auto& [result, memory] : made) hold_result(result, memory);
+  }
+
+  void temporary(const Step& s, const std::vector<TensorImpl*>& inputs,
+                 const std::vector<TensorImpl*>& outputs) {
+    const Fused& f = plan_.fused_[at(s.bound)];
+    const FusedKernel::Temporary more = f.kernel->temporary(inputs.data(), outputs.data());
+    groups_one_by_one_[at(s.bound)] = more.is_one_by_one;
+    need(more.bytes);
+    if (!more.is_one_by_one) scratch(f.room);
   }
 
   // Beside the arena: where it does not lie in it.
@@ -290,12 +306,18 @@ class Plan::Forecast {
   std::vector<int32_t> memory_;                  // of each register, into memories_
   std::unordered_set<const Slot*> emptied_;      // so far
   std::unordered_set<const TensorImpl*> given_;  // leaves that have their first gradient
+  std::vector<bool> groups_one_by_one_;          // of plan.fused_
   int64_t live_, most_;                          // now, during the step
   Run::Outlook found_;
   Device device_;  // whose memory is counted
 };
 
-int64_t Plan::Run::forecast() const { return Forecast(*this).peak(); }
+int64_t Plan::Run::forecast() {
+  Forecast forecast(*this);
+  const int64_t peak = forecast.peak();
+  groups_one_by_one = std::move(forecast).groups_one_by_one();
+  return peak;
+}
 Plan::Run::Outlook Plan::Run::outlook(std::span<const UnpackStep> unpacks) const {
   return Forecast(*this, unpacks).outlook();
 }

@@ -123,7 +123,10 @@ void Plan::Run::fused(const Step& s) {
   for (int i = 0; i < s.operands; ++i) inputs[i] = frame->at[static_cast<size_t>(r[i])];
   for (size_t n = 0; n < f.attrs.size(); ++n) attrs[n] = attrs_of(f.attrs[n]);
   for (size_t o = 0; o < s.results; ++o) outputs[o] = fused_output(s, o, inputs, kept[o]);
-  f.kernel->run(inputs, outputs, attrs, room(f.room));
+  if (!groups_one_by_one.empty() && groups_one_by_one[static_cast<size_t>(s.bound)])
+    f.kernel->run_one_by_one(inputs, outputs, attrs);
+  else
+    f.kernel->run(inputs, outputs, attrs, room(f.room));
   for (size_t o = 0; o < s.results; ++o) {
     if (f.into[o]) continue;
     const auto out = static_cast<size_t>(r[s.operands + o]);

@@ -47,11 +47,19 @@ bool Plan::may_overwrite(int32_t step_end, const WrittenInput& w) const {
   return ir::may_lie_over(*node.op, operands, operand, w.value - node.first_result);
 }
 
+std::vector<ir::ValueId> Plan::ending_before(const Step& s, RegisterFile& file) const {
+  const ir::Node& node = graph_.nodes()[s.node];
+  if (s.kind != Kind::fused) return file.ending_before(s.node, graph_.operands(node), node.first_result);
+  const Fused& f = fused_of(s);
+  const ir::Node& first = graph_.nodes()[s.node + 1 - f.attrs.size()];
+  return file.ending_before(s.node, f.inputs, first.first_result);
+}
+
 void Plan::place_with_drops(RegisterFile& file) {
   std::vector<Step> placed;
   for (Step& s : steps_) {
     if (s.kind != Kind::release) {
-      if (const auto ending = file.ending_before(graph_.nodes()[s.node], s.node); !ending.empty()) {
+      if (const auto ending = ending_before(s, file); !ending.empty()) {
         Step drop{};
         drop.kind = Kind::drop;
         drop.node = s.node;

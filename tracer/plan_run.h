@@ -133,7 +133,9 @@ struct Plan::Run {
   Tensors function_gave;    // what a function gave, if that is why
   bool one_by_one;          // what span steps do is looked at after each
   std::unique_ptr<Early> early;
-  size_t stop;  // the step before which all() ends
+  std::vector<bool>
+      groups_one_by_one;  // of plan.fused_, as the forecast has taken them; empty: there is none
+  size_t stop;            // the step before which all() ends
 
   /// `bindings`: of the inputs in plan.bound_.
   Run(const Plan& plan, const BackwardRequest& request, const Reached& reached, const Trail* trail,
@@ -143,8 +145,9 @@ struct Plan::Run {
   bool all();
   /// Runs to the end, segments as graphs where they can be.
   bool with_graphs();
-  /// The most bytes that will be live during the run, what code of the user's allocates aside.
-  int64_t forecast() const;
+  /// The most bytes that will be live during the run, what code of the user's allocates aside. Groups whose kernels are not there yet then
+  /// run node by node in this run.
+  int64_t forecast();
   /// Of each step the most bytes that will be live during it, without the values of `unpacks`; of each of these, the last step that needs its
   /// memory.
   struct Outlook {
@@ -214,7 +217,7 @@ struct Plan::Run {
 // such code gave: of neither the forecast can know.
 class Plan::Watch {
  public:
-  explicit Watch(const Run& run) : run_(run), measured_(run.forecast(), run.plan.executor_) {}
+  explicit Watch(Run& run) : run_(run), measured_(run.forecast(), run.plan.executor_) {}
   void before(const Step& s);
   void after(const Step& s);
   /// Runs code of the user's between two steps.

@@ -45,6 +45,13 @@ bool calls_user(const Walk& walk) {
 
 }  // namespace
 
+std::vector<ir::ValueId> DriveLog::values() const {
+  std::vector<ir::ValueId> all(lists.begin(), lists.end());
+  for (const Event& e : events)
+    if (e.kind == Kind::arrived || e.kind == Kind::captured) all.push_back(e.value);
+  return all;
+}
+
 Recorder::Recorder(ir::Graph& graph, Walk& walk, const SavedTensorHooks* pair)
     : GraphEmitter(graph), walk_(walk), keeps_log_(calls_user(walk)), pair_(pair) {
   const size_t records = walk.order().size(), others = walk.leaves().size() * 2 + 8;

@@ -62,6 +62,8 @@ struct DriveLog {
     uint32_t index;
     int32_t value;
   };
+  /// The values among it.
+  std::vector<ir::ValueId> values() const;
   std::vector<Event> events;
   std::vector<int32_t> lists;  // value ids
   bool may_leave = false;      // the graph calls code of the user's: only then it is kept

@@ -73,8 +73,10 @@ class RegisterFile {
   // that calls code of the user's was given and gave, until its post-hooks.
   void keep_arrived(const DriveLog& log) {
     std::vector<ir::ValueId> arrived;
-    const auto keep_value = [&](ir::ValueId v, uint32_t node) {
-      if (v != ir::kNoValue) last(v) = std::max(last(v), static_cast<int32_t>(node));
+    const auto nodes = static_cast<int32_t>(graph_.nodes().size());
+    const auto keep_value = [&](ir::ValueId v, uint32_t number) {
+      const auto node = static_cast<int32_t>(number);
+      if (v != ir::kNoValue) last(v) = std::max(last(v), node < nodes ? step_end(node) : node);
     };
     const auto keep = [&](size_t grad, uint32_t node) {
       if (grad < arrived.size()) keep_value(std::exchange(arrived[grad], ir::kNoValue), node);
@@ -94,14 +96,14 @@ class RegisterFile {
     }
     for (size_t v = 0; v < last_.size(); ++v) ends_at_[last_[v]].push_back(static_cast<ir::ValueId>(v));
   }
-  // Values kept until this node begins though it does not use them.
-  std::vector<ir::ValueId> ending_before(const ir::Node& node, uint32_t number) {
+  // Values kept until the step that ends at node `number` begins, though it does not use them. `first_result`: of its nodes.
+  std::vector<ir::ValueId> ending_before(uint32_t number, std::span<const ir::ValueId> operands,
+                                         ir::ValueId first_result) {
     std::vector<ir::ValueId> ending;
     const auto it = ends_at_.find(static_cast<int32_t>(number));
     if (it == ends_at_.end()) return ending;
-    const auto operands = graph_.operands(node);
     for (ir::ValueId v : it->second)
-      if (dies(v, number) && v < node.first_result && std::ranges::find(operands, v) == operands.end())
+      if (dies(v, number) && v < first_result && std::ranges::find(operands, v) == operands.end())
         ending.push_back(v);
     return ending;
   }

@@ -2,7 +2,10 @@
 #include "cuda/fusion/fused_kernel.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "cuda/kernels/reduce.h"
+#include "cuda/kernels/rows.h"
 #include "cuda/scratch.h"
 #include "engine/runner.h"
 
@@ -19,8 +22,16 @@ int64_t bytes_of(const TensorType& type) {
   return type.shape.numel().raw() * static_cast<int64_t>(element_size(type.dtype));
 }
 
-bool is_dead_after(const Group::Node& node, size_t n) {
-  return !node.is_output && node.last_use == static_cast<int>(n);
+// How the reduction is cut when it runs by itself: an input may lie in any way.
+ReduceCall single_call(const Group& group, const Group::Node& node, TensorImpl* const* inputs) {
+  const int32_t operand = node.operands[0];
+  ReduceCall call = reduce_call(group, node);
+  if (operand < 0) return call;
+  const RowSide side = row_side(*inputs[operand], mask_of(group.dims));
+  call.rows = side.rows;
+  call.along = side.along;
+  cut(call);
+  return call;
 }
 
 }  // namespace
@@ -39,13 +50,38 @@ void CudaFusedKernel::run(TensorImpl* const* inputs, TensorImpl* const* outputs,
                           std::span<std::byte>) const {
   if (group_.numel == 0) return;
   Placement placement(group_, inputs, outputs);
+  const bool has_kernel = is_reduced_as_it_lies(placement);
   std::shared_ptr<const LoadedKernel> kernel;
-  if (is_reduced_as_it_lies(placement)) kernel = kernel_for(placement);
-  ++(kernel ? run_counts().launches : run_counts().one_by_one);
+  if (has_kernel) kernel = kernel_for(placement, Recording::of(gpu_) != nullptr);
+  if (!kernel) {
+    try {
+      return run_one_by_one(inputs, outputs, attrs);
+    } catch (const OutOfMemory&) {
+      if (has_kernel) kernel = kernel_for(placement, true);
+      if (!kernel) throw;
+    }
+  }
+  ++run_counts().launches;
   gpu_.begin();
   const Gpu::Scope scope(gpu_);
-  if (!kernel) return run_one_by_one(inputs, outputs, attrs);
   launch(*kernel, placement, inputs, outputs, attrs);
+}
+
+void CudaFusedKernel::run_one_by_one(TensorImpl* const* inputs, TensorImpl* const* outputs,
+                                     const void* const* attrs) const {
+  if (group_.numel == 0) return;
+  gpu_.begin();
+  const Gpu::Scope scope(gpu_);
+  run_nodes(inputs, outputs, attrs);
+  ++run_counts().one_by_one;
+}
+
+FusedKernel::Temporary CudaFusedKernel::temporary(TensorImpl* const* inputs,
+                                                  TensorImpl* const* outputs) const {
+  if (group_.numel == 0) return {};
+  Placement placement(group_, inputs, outputs);
+  if (is_reduced_as_it_lies(placement) && kernel_for(placement, false)) return {bytes_of_partials(), false};
+  return {bytes_one_by_one(inputs, outputs), true};
 }
 
 // How the reduction of a tensor is cut depends on its strides: that of an input which is not contiguous is
@@ -57,12 +93,12 @@ bool CudaFusedKernel::is_reduced_as_it_lies(const Placement& placement) const {
   });
 }
 
-// Null while it is compiled, and where it cannot be. A launch that is recorded is worth waiting for: it will
-// be started again and again.
-std::shared_ptr<const LoadedKernel> CudaFusedKernel::kernel_for(Placement& placement) const {
+// Null while it is compiled, unless the caller waits, and where it cannot be. A launch that is recorded is
+// worth waiting for: it will be started again and again.
+std::shared_ptr<const LoadedKernel> CudaFusedKernel::kernel_for(Placement& placement, bool waits) const {
   const std::shared_ptr<const LoadedKernel> kernel = asked_for(placement);
   if (!kernel) return nullptr;
-  if (Recording::of(gpu_))
+  if (waits)
     if (KernelStore* kernels = store()) kernels->wait_for(*kernel);
   return kernel->is_ready() ? kernel : nullptr;
 }
@@ -104,10 +140,9 @@ void CudaFusedKernel::launch(const LoadedKernel& kernel, const Placement& placem
   const ReduceCall cut = reduce_call(group_, group_.nodes[reductions_[0]]);
   std::vector<std::unique_ptr<Scratch>> memory;
   std::vector<void*> partials;
-  for (size_t i = 0; i < reductions_.size() && cut.splits > 1; ++i) {
-    const int64_t bytes = group_.rows * cut.splits * static_cast<int64_t>(sizeof(Partial<double>));
-    partials.push_back(memory.emplace_back(std::make_unique<Scratch>(bytes, "a fused group"))->data());
-  }
+  for (size_t i = 0; i < reductions_.size() && cut.splits > 1; ++i)
+    partials.push_back(
+        memory.emplace_back(std::make_unique<Scratch>(partial_bytes(cut), "a fused group"))->data());
   Arguments arguments(placement, inputs, outputs, attrs, partials);
   start(kernel.kernel(), blocks_for(group_.rows * cut.lanes), static_cast<unsigned>(cut.splits),
         arguments.data());
@@ -116,20 +151,30 @@ void CudaFusedKernel::launch(const LoadedKernel& kernel, const Placement& placem
   gpu_.launched("a fused group");
 }
 
+bool CudaFusedKernel::lies_on_input(TensorImpl* const* inputs, const TensorImpl& x) const {
+  return std::any_of(inputs, inputs + group_.inputs.size(), [&](const TensorImpl* input) {
+    return input == &x || (x.data() && input->data() == x.data());
+  });
+}
+
+// What nobody needs any more, of what nodes have given.
+bool CudaFusedKernel::is_dead_after(int32_t operand, size_t node) const {
+  if (operand >= 0 || operand == FusedNode::kNone) return false;
+  const Group::Node& of = group_.nodes[static_cast<size_t>(~operand)];
+  return !of.is_output && of.last_use == static_cast<int>(node);
+}
+
 // An output may lie on the memory of an input, which a later node may still read: it is computed elsewhere
-// first. Values that only nodes see are in temporary memory, since launches may be recorded.
-void CudaFusedKernel::run_one_by_one(TensorImpl* const* inputs, TensorImpl* const* outputs,
-                                     const void* const* attrs) const {
+// first. Values that only nodes see are in temporary memory, since launches may be recorded. See
+// bytes_one_by_one() for how much that is.
+void CudaFusedKernel::run_nodes(TensorImpl* const* inputs, TensorImpl* const* outputs,
+                                const void* const* attrs) const {
   Executor& executor = cuda_executor(gpu_.index());
   std::vector<RefPtr<TensorImpl>> results(group_.nodes.size());
   std::vector<std::unique_ptr<Scratch>> memory(group_.nodes.size());
-  const auto lies_on_input = [&](const TensorImpl& x) {
-    for (size_t k = 0; k < group_.inputs.size(); ++k)
-      if (inputs[k]->data() == x.data()) return true;
-    return false;
-  };
   for (size_t o = 0; o < group_.outputs.size(); ++o)
-    if (!lies_on_input(*outputs[o])) results[static_cast<size_t>(group_.outputs[o])] = RefPtr(outputs[o]);
+    if (!lies_on_input(inputs, *outputs[o]))
+      results[static_cast<size_t>(group_.outputs[o])] = RefPtr(outputs[o]);
   for (size_t n = 0; n < group_.nodes.size(); ++n) {
     const Group::Node& node = group_.nodes[n];
     std::vector<TensorImpl*> operands;
@@ -147,14 +192,36 @@ void CudaFusedKernel::run_one_by_one(TensorImpl* const* inputs, TensorImpl* cons
     }
     TensorImpl* output = results[n].get();
     executor.launch(executor.find(node.op), {node.op, operands, const_cast<void*>(attrs[n]), {}, 1}, &output);
-    for (int32_t k : node.operands)  // what nobody needs any more
-      if (k < 0 && k != FusedNode::kNone && is_dead_after(group_.nodes[static_cast<size_t>(~k)], n))
-        memory[static_cast<size_t>(~k)].reset();
+    for (int32_t k : node.operands)
+      if (is_dead_after(k, n)) memory[static_cast<size_t>(~k)].reset();
   }
   for (size_t o = 0; o < group_.outputs.size(); ++o) {
     const TensorImpl& made = *results[static_cast<size_t>(group_.outputs[o])];
     if (&made != outputs[o]) gpu_.copy(outputs[o]->data(), made.data(), bytes_of(group_.output(o).type));
   }
+}
+
+// The most that is live at once in run_nodes(), with what the kernels of reductions take.
+int64_t CudaFusedKernel::bytes_one_by_one(TensorImpl* const* inputs, TensorImpl* const* outputs) const {
+  std::vector<int64_t> held(group_.nodes.size());
+  for (size_t n = 0; n < held.size(); ++n) held[n] = bytes_of(group_.nodes[n].type);
+  for (size_t o = 0; o < group_.outputs.size(); ++o)
+    if (!lies_on_input(inputs, *outputs[o])) held[static_cast<size_t>(group_.outputs[o])] = 0;
+  int64_t live = 0, most = 0;
+  for (size_t n = 0; n < held.size(); ++n) {
+    const Group::Node& node = group_.nodes[n];
+    live += held[n];
+    most = std::max(most, live + (node.reducing ? partial_bytes(single_call(group_, node, inputs)) : 0));
+    for (int32_t k : node.operands)
+      if (is_dead_after(k, n)) live -= std::exchange(held[static_cast<size_t>(~k)], 0);
+  }
+  return most;
+}
+
+int64_t CudaFusedKernel::bytes_of_partials() const {
+  int64_t bytes = 0;
+  for (size_t n : reductions_) bytes += partial_bytes(reduce_call(group_, group_.nodes[n]));
+  return bytes;
 }
 
 }  // namespace retrograd::cuda::fusion

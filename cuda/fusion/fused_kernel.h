@@ -17,7 +17,8 @@ RunCounts& run_counts();
 
 /// A group of which each run launches the kernel for the layouts that its tensors have. That kernel begins to
 /// be compiled when such layouts are first seen, not before: whoever makes plans asks for groups that are
-/// then cut otherwise. After kMostVariants, one serves all layouts.
+/// then cut otherwise. After kMostVariants, one serves all layouts. A run whose kernel is being compiled takes
+/// more memory, and waits for it where there is not enough.
 class CudaFusedKernel final : public FusedKernel {
  public:
   static constexpr size_t kMostVariants = 4;
@@ -28,6 +29,9 @@ class CudaFusedKernel final : public FusedKernel {
   int64_t scratch_bytes() const override { return 0; }
   void run(TensorImpl* const* inputs, TensorImpl* const* outputs, const void* const* attrs,
            std::span<std::byte> scratch) const override;
+  Temporary temporary(TensorImpl* const* inputs, TensorImpl* const* outputs) const override;
+  void run_one_by_one(TensorImpl* const* inputs, TensorImpl* const* outputs,
+                      const void* const* attrs) const override;
   /// A thread reads all of its elements before it writes one.
   bool may_overwrite(int input, int output) const override;
 
@@ -37,12 +41,16 @@ class CudaFusedKernel final : public FusedKernel {
     std::shared_ptr<const LoadedKernel> kernel;  // null: none is made
   };
 
-  std::shared_ptr<const LoadedKernel> kernel_for(Placement& placement) const;
+  std::shared_ptr<const LoadedKernel> kernel_for(Placement& placement, bool waits) const;
   std::shared_ptr<const LoadedKernel> asked_for(Placement& placement) const;
   bool is_reduced_as_it_lies(const Placement& placement) const;
+  int64_t bytes_of_partials() const;
+  int64_t bytes_one_by_one(TensorImpl* const* inputs, TensorImpl* const* outputs) const;
+  bool lies_on_input(TensorImpl* const* inputs, const TensorImpl& x) const;
+  bool is_dead_after(int32_t operand, size_t node) const;
   void launch(const LoadedKernel& kernel, const Placement& placement, TensorImpl* const* inputs,
               TensorImpl* const* outputs, const void* const* attrs) const;
-  void run_one_by_one(TensorImpl* const* inputs, TensorImpl* const* outputs, const void* const* attrs) const;
+  void run_nodes(TensorImpl* const* inputs, TensorImpl* const* outputs, const void* const* attrs) const;
 
   Gpu& gpu_;
   const Group group_;

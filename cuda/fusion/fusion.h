@@ -12,7 +12,7 @@
 // A group's kernel begins to be compiled when the group is first run. Until it is ready, and where it cannot
 // be compiled, a run launches the kernels of the nodes one by one: the bits are the same. Nobody waits, save
 // finish_compiling() and launches that are recorded for a graph (cuda/graph.h), which would else be started
-// one by one for ever.
+// one by one for ever, and runs that find no memory for what lies between the nodes.
 //
 // Compiled kernels may be kept in a folder from one process to the next. This is off until a folder is named,
 // by set_kernel_cache() or in the environment: RETROGRAD_KERNEL_CACHE, or else RETROGRAD_PLAN_CACHE, the

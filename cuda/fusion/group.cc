@@ -61,10 +61,10 @@ class Reader {
     return group.shape == shape;
   }
   bool set_dims(FusedRole role, const IntList& dims) {
-    if (group.reduces == FusedRole::none) dims_ = dims;
+    if (group.reduces == FusedRole::none) group.dims = dims;
     if (group.reduces != FusedRole::none && group.reduces != role) return false;
     group.reduces = role;
-    return std::ranges::equal(dims_, dims);
+    return std::ranges::equal(group.dims, dims);
   }
 
   // All of a formula's attributes; of a constant its number.
@@ -83,7 +83,7 @@ class Reader {
   bool cut() {
     if (group.reduces == FusedRole::none) return true;
     group.length = 1;
-    for (int64_t d : dims_) group.length *= group.shape[static_cast<int>(d)].raw();
+    for (int64_t d : group.dims) group.length *= group.shape[static_cast<int>(d)].raw();
     if (group.numel == 0 || group.length == 1) return false;
     group.rows = group.numel / group.length;
     const bool down = group.reduces == FusedRole::reduce_columns;
@@ -94,7 +94,6 @@ class Reader {
 
   const FusedGroup& from_;
   bool has_shape_ = false;
-  IntList dims_;
 };
 
 }  // namespace

@@ -35,6 +35,7 @@ struct Group {
   Shape shape;
   int64_t numel = 0;
   FusedRole reduces = FusedRole::none;  // reduce_rows or reduce_columns
+  IntList dims;                         // that are reduced
   int64_t rows = 0, length = 0, row_step = 0, step = 0;
 
   const TensorType& type_of(int32_t operand) const;

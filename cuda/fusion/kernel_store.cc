@@ -48,10 +48,8 @@ void KernelStore::work() {
 // A failure is a note: the group's nodes go on running one by one.
 void KernelStore::make(const Job& job, const CodeCache& cache) {
   try {
-    int architecture = 0;
-    const Status status = job.gpu->driver().architecture(job.gpu->index(), &architecture);
-    if (status != kSuccess) return failed(job, job.gpu->driver().text(status));
-    const std::vector<std::string> options = compile_options(architecture);
+    const DeviceDescription device = job.gpu->description();
+    const std::vector<std::string> options = compile_options(10 * device.major + device.minor);
     const std::string question = cache.is_on() ? question_of(job.source, options, compiler_) : "";
     if (load_kept(job, question, cache)) return;
     const Compiler::Result made = compiler_.compile(job.source, options);

@@ -40,11 +40,7 @@ void reduce(const Call& call, TensorImpl* const* outputs, const Result& result) 
   if (c.rows.numel == 0) return;
   cut(c);
   std::optional<Scratch> partials;
-  if (c.splits > 1)
-    c.partials =
-        partials
-            .emplace(c.rows.numel * c.splits * static_cast<int64_t>(sizeof(Partial<double>)), call.op->name)
-            .data();
+  if (const int64_t bytes = partial_bytes(c)) c.partials = partials.emplace(bytes, call.op->name).data();
   const ReduceRow& row = Gpu::current().launchers().reduce[static_cast<int>(result.kind)];
   const ScalarType type = compute_type(x.dtype());
   const ReduceLauncher launcher = type == kFloat32 ? row.f32 : type == kFloat64 ? row.f64 : row.i64;
@@ -85,6 +81,10 @@ void cut(ReduceCall& c) {
   const int64_t most = c.along.numel / (c.lanes * kLeastOfLane);
   c.splits = static_cast<int>(std::clamp<int64_t>(std::min(kBlocks / blocks, most), 1, kBlocks));
   c.part = (c.along.numel + c.splits - 1) / c.splits;
+}
+
+int64_t partial_bytes(const ReduceCall& c) {
+  return c.splits > 1 ? c.rows.numel * c.splits * static_cast<int64_t>(sizeof(Partial<double>)) : 0;
 }
 
 void add_reduce_kernels(KernelTable& table) {

@@ -9,5 +9,7 @@ namespace retrograd::cuda {
 /// Sets rows_first, lanes and splits of a call by its dims: by sizes and strides alone, so that results do
 /// not depend on the device. rows.numel > 0.
 void cut(ReduceCall& call);
+/// The bytes of call.partials that a call which is cut needs.
+int64_t partial_bytes(const ReduceCall& call);
 
 }  // namespace retrograd::cuda

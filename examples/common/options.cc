@@ -19,7 +19,7 @@ void add_flags(CLI::App& app, Options& o) {
       ->check(CLI::IsMember({"eager", "traced", "compiled", "step"}))
       ->capture_default_str();
   app.add_option("--saved", o.saved, "what is kept of the forward for the backward")
-      ->check(CLI::IsMember({"keep", "half", "fp8", "offload-file"}))
+      ->check(CLI::IsMember({"keep", "half", "fp8", "offload", "offload-file"}))
       ->capture_default_str();
   app.add_option("--offload-dir", o.offload_dir,
                  "folder of --saved offload-file; without it a private one, removed at exit");

@@ -12,7 +12,7 @@ namespace examples {
 
 struct Options {
   std::string mode = "traced";  // or eager, compiled, step
-  std::string saved = "keep";   // or half, fp8, offload-file
+  std::string saved = "keep";   // or half, fp8, offload, offload-file
   std::string offload_dir;      // empty: a private temporary folder
   std::string device = "cpu";   // or cuda, cuda:1, ...
   std::string data;             // empty: the file that comes with the example

@@ -26,8 +26,11 @@ class SavedChoice {
   SavedChoice(const Options& options, const retrograd::Tensors& parameters);
   /// The pair to run the forward under; null to keep tensors as they are.
   const retrograd::RefPtr<retrograd::SavedTensorHooks>& hooks() const { return hooks_; }
+  /// What it does, in a few words.
+  const std::string& description() const { return description_; }
 
  private:
+  std::string description_;
   std::unique_ptr<TemporaryFolder> folder_;
   retrograd::RefPtr<retrograd::SavedTensorHooks> hooks_;
 };

@@ -139,7 +139,7 @@ void Session::finish() {
   print_line("summary", false);
   row("device", rg::to_string(place_));
   row("mode", options_.mode);
-  row("saved", options_.saved);
+  row("saved", saved_.description());
   row("parameters", fmt::format("{}", parameters_));
   row("steps", fmt::format("{}", steps_));
   row("train loss", exact(last_loss_));

@@ -235,13 +235,22 @@ FusedRole fused_role(const Graph& graph, const Node& node, const Executor& execu
 
 Grouping find_groups(const Graph& graph, const FuseOptions& options) { return Grouper(graph, options).run(); }
 
-std::vector<int32_t> count_uses(const Graph& graph) {
+Remap regroup(Graph& graph, const Grouping& grouping) {
+  Rewriter rewriter(graph);
+  for (uint32_t node : grouping.order) rewriter.keep(node);
+  Remap remap = rewriter.finish();
+  for (size_t n = 0; n < grouping.group.size(); ++n) graph.set_group(n, grouping.group[n]);
+  return remap;
+}
+
+std::vector<int32_t> count_uses(const Graph& graph, std::span<const ValueId> kept) {
   std::vector<int32_t> uses(static_cast<size_t>(graph.value_count()));
   const auto use = [&](ValueId v) {
     if (v != kNoValue) ++uses[static_cast<size_t>(v)];
   };
   for (const Node& node : graph.nodes()) std::ranges::for_each(graph.operands(node), use);
   std::ranges::for_each(graph.outputs(), use);
+  std::ranges::for_each(kept, use);
   return uses;
 }
 

@@ -20,7 +20,7 @@
 #include <functional>
 
 #include "engine/executor.h"
-#include "ir/graph.h"
+#include "ir/rewriter.h"
 
 namespace retrograd::ir {
 
@@ -29,6 +29,7 @@ struct FuseOptions {
   /// Lets all groups go before a node (by number): where a run may leave the graph, or before an unpack that
   /// calls code of the user's.
   std::function<bool(size_t node)> stops = {};
+  std::span<const ValueId> kept = {};        // values that somebody needs beside nodes and outputs
   size_t most_nodes = 40, most_inputs = 16;  // of a group
 };
 
@@ -40,11 +41,14 @@ struct Grouping {
 
 Grouping find_groups(const Graph& graph, const FuseOptions& options);
 
+/// Puts the nodes of a graph in that order, with the numbers of their groups.
+Remap regroup(Graph& graph, const Grouping& grouping);
+
 /// What a node may be in a group.
 FusedRole fused_role(const Graph& graph, const Node& node, const Executor& executor);
 
-/// How often each value is used: as an operand, as an output of the graph.
-std::vector<int32_t> count_uses(const Graph& graph);
+/// How often each value is used: as an operand, as an output of the graph, or in `kept`.
+std::vector<int32_t> count_uses(const Graph& graph, std::span<const ValueId> kept = {});
 
 /// A group of a graph as an executor wants it, at given sizes.
 class GroupDescription {

@@ -70,7 +70,7 @@ Fit cut_steps(const Grouping& grouping, std::span<const int64_t> live, int64_t m
 Grouping find_groups_within_peak(const Graph& graph, const FuseOptions& options, LifetimeOptions memory) {
   Grouping grouping = find_groups(graph, options);
   if (grouping.groups == 0) return grouping;
-  GroupMemories kernels(graph, options.executor, memory.values);
+  GroupMemories kernels(graph, options.executor, memory.values, options.kept);
   memory.groups = &kernels;
   const std::vector<int32_t> no_groups(graph.nodes().size(), -1);
   memory.group = no_groups;
@@ -97,10 +97,7 @@ bool fuse(Graph& graph, const PassInput& input, Remap& remap) {
       find_groups_within_peak(graph, {.executor = *input.executor},
                               {.values = input.values, .writes = input.writes, .given = input.given});
   if (grouping.groups == 0) return false;
-  Rewriter rewriter(graph);
-  for (uint32_t node : grouping.order) rewriter.keep(node);
-  remap = rewriter.finish();
-  for (size_t n = 0; n < grouping.group.size(); ++n) graph.set_group(n, grouping.group[n]);
+  remap = regroup(graph, grouping);
   return true;
 }
 

@@ -17,24 +17,37 @@ bool GroupMemory::may_overwrite(ValueId input, ValueId output) const {
          kernel->may_overwrite(in, out);
 }
 
-GroupMemories::GroupMemories(const Graph& graph, Executor& executor, std::span<const Number> values)
-    : graph_(graph), executor_(executor), values_(values.begin(), values.end()), uses_(count_uses(graph)) {
+GroupMemories::GroupMemories(const Graph& graph, Executor& executor, std::span<const Number> values,
+                             std::span<const ValueId> kept)
+    : graph_(graph),
+      executor_(executor),
+      values_(values.begin(), values.end()),
+      uses_(count_uses(graph, kept)) {
   for (auto id = static_cast<int32_t>(values_.size()); id < graph.symbols.size(); ++id)
     values_.push_back(graph.symbols.expr(id).hint);
   if (values_.empty()) values_.resize(1);
 }
 
-const GroupMemory& GroupMemories::of(std::span<const uint32_t> nodes) {
+const GroupMemory& GroupMemories::of(std::span<const uint32_t> nodes) { return *known(nodes).memory; }
+
+GroupMemory GroupMemories::take(std::span<const uint32_t> nodes) {
+  Known& found = known(nodes);
+  GroupMemory given = std::move(*found.memory);
+  const auto [begin, end] = known_.equal_range(nodes[0]);
+  known_.erase(std::find_if(begin, end, [&](const auto& entry) { return &entry.second == &found; }));
+  return given;
+}
+
+GroupMemories::Known& GroupMemories::known(std::span<const uint32_t> nodes) {
   for (auto [it, end] = known_.equal_range(nodes[0]); it != end; ++it)
-    if (std::ranges::equal(it->second.nodes, nodes)) return *it->second.memory;
+    if (std::ranges::equal(it->second.nodes, nodes)) return it->second;
   const GroupDescription description(graph_, nodes, uses_, values_);
   auto memory = std::make_unique<GroupMemory>();
   memory->kernel = executor_.fuse(description.group());
   memory->inputs.assign(description.inputs().begin(), description.inputs().end());
   memory->outputs.assign(description.outputs().begin(), description.outputs().end());
   if (memory->kernel) memory->scratch_bytes = memory->kernel->scratch_bytes();
-  const auto it = known_.emplace(nodes[0], Known{{nodes.begin(), nodes.end()}, std::move(memory)});
-  return *it->second.memory;
+  return known_.emplace(nodes[0], Known{{nodes.begin(), nodes.end()}, std::move(memory)})->second;
 }
 
 int64_t GroupMemories::scratch_bytes(uint32_t number) {

@@ -25,11 +25,14 @@ struct GroupMemory {
 
 class GroupMemories {
  public:
-  /// `values`: of all symbols; without them those at capture. Graph and executor must outlive this.
-  GroupMemories(const Graph& graph, Executor& executor, std::span<const Number> values = {});
+  /// `values`: of all symbols; without them those at capture. `kept`: as in FuseOptions. Graph and executor must outlive this.
+  GroupMemories(const Graph& graph, Executor& executor, std::span<const Number> values = {},
+                std::span<const ValueId> kept = {});
 
   /// Of nodes, by number, in an order in which they may run. The reference stays good.
   const GroupMemory& of(std::span<const uint32_t> nodes);
+  /// The same, given away: with the kernel that was made for looking.
+  GroupMemory take(std::span<const uint32_t> nodes);
   /// What a node in no group needs for itself, if it could be in one; operands count as row-major. Of other
   /// nodes 0: no group reaches over them, so they are beside the same values with groups and without.
   int64_t scratch_bytes(uint32_t node);
@@ -39,6 +42,8 @@ class GroupMemories {
     std::vector<uint32_t> nodes;
     std::unique_ptr<GroupMemory> memory;
   };
+  Known& known(std::span<const uint32_t> nodes);
+
   const Graph& graph_;
   Executor& executor_;
   std::vector<Number> values_;

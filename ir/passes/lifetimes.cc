@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/bookkeeping.h"
+
 namespace retrograd::ir {
 namespace {
 
@@ -105,13 +107,23 @@ class Finder {
     return static_cast<int32_t>(drafts_.size()) - 1;
   }
 
+  std::vector<ValueId> given_values() const {
+    std::vector<ValueId> of_inputs, given;
+    for (const Input& input : graph_.inputs()) of_inputs.push_back(input.value);
+    for (const Node& node : graph_.nodes())
+      if (node.op == &ops::unpack) of_inputs[static_cast<size_t>(node.handle)] = node.first_result;
+    for (int32_t input : options_.given)
+      if (const ValueId v = of_inputs[static_cast<size_t>(input)]; v != kNoValue) given.push_back(v);
+    return given;
+  }
+
   void make_blocks() {
     for (const TensorType& type : graph_.types())
       bytes_.push_back(bytes_of(type, graph_.symbols, options_.values));
     MemoryClasses classes(graph_);
     block_of_.assign(static_cast<size_t>(graph_.value_count()), -1);
-    for (int32_t input : options_.given) {
-      const ValueId v = graph_.inputs()[static_cast<size_t>(input)].value;
+    const std::vector<ValueId> given = given_values();
+    for (ValueId v : given) {
       block_of_[static_cast<size_t>(v)] = add_block(v, 0, true, true);
       draft(block(v)).block.last = -1;
     }

@@ -4,7 +4,8 @@
 // A value of a pure op that is no view gets a block; views lie in their operand's. An elementwise result
 // lies in the block of an operand of its type that dies there, if the block holds that operand alone (in
 // place). Inputs and results of effects have no block: their memory is the caller's. An input that is *given*
-// has one: it is the caller's last hold on the memory, which goes with the last use. What is given away,
+// has one: it is the caller's last hold on the memory, which goes with the last use; of a slot it is that of the
+// value which is unpacked. What is given away,
 // to an effect or as an output, *escapes*: its memory must come from the allocator, since it may outlive
 // the run. After that it counts as live to the end if an effect without results took it (`.grad`) or it
 // is an output.
@@ -45,7 +46,7 @@ struct LifetimeOptions {
   std::span<const Number> values = {};  // of all symbols; without them those at capture
   std::span<const int32_t> order = {};  // of the nodes, by number; without it that of the graph
   std::span<const OutsideWrite> writes = {};
-  std::span<const int32_t> given = {};  // numbers of inputs
+  std::span<const int32_t> given = {};  // numbers of inputs: tensors, slots
   GroupMemories* groups = nullptr;      // without it each node runs by itself, and scratch is not asked
   std::span<const int32_t> group = {};  // of each place in the order, -1: none; without it that of the nodes
   bool in_place = true;

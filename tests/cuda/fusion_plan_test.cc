@@ -47,6 +47,162 @@ TEST_CASE("a launch that is recorded waits for its kernel") {
   CHECK(fusion_stats().failed == 0);
 }
 
+TEST_CASE("planned peaks are met while kernels are compiled, when they are there, and without a kernel") {
+  Fusion fusion;
+  const FusedStep step;
+  const auto loss = [&](const Tensor& x) { return step.loss(x); };
+  auto function = compile(loss);
+  auto whole = compile_step([&](const Tensor& x) {
+    const Tensor value = step.loss(x);
+    value.backward();
+    return value;
+  });
+  CompiledBackward backward = compile_backward();
+  struct Kind {
+    const char* name;
+    std::function<void()> run;
+  };
+  const std::vector<Kind> kinds = {{"function", [&] { step.gradients(function); }},
+                                   {"captured",
+                                    [&] {
+                                      const CompiledBackwardScope scope(backward);
+                                      step.gradients(loss);
+                                    }},
+                                   {"step", [&] { step.run(whole); }}};
+  const auto peak = [](const Kind& kind) {
+    const PeakWatch watch;
+    kind.run();
+    INFO(kind.name);
+    CHECK(watch.report().runs > 0);
+    CHECK(watch.report().differing == 0);
+    return watch.report().measured_bytes;
+  };
+  for (const Kind& kind : kinds) {
+    fusion.compiler.hold();
+    const int64_t first = peak(kind), alone = fusion.stats().one_by_one;
+    CHECK(alone > 0);
+    fusion.compiler.release();
+    finish_compiling();
+    CHECK(peak(kind) <= first);
+    CHECK(fusion.stats().one_by_one == alone);
+    CHECK(fusion.stats().launches > 0);
+    fusion::use_compiler(&fusion.compiler);  // forgets the kernels
+    fusion.compiler.hold();
+    fusion.before.one_by_one += alone;
+  }
+}
+
+// ---- captured backwards ----
+
+namespace {
+
+struct Traced : Fusion {
+  FusedStep step;
+  CompiledBackward backward = compile_backward();
+
+  template <class F>
+  Tensors gradients(const FusedStep& of, F&& f) {
+    const CompiledBackwardScope scope(backward);
+    return of.gradients(f);
+  }
+  template <class F>
+  Tensors gradients(F&& f) {
+    return gradients(step, f);
+  }
+  int64_t groups() const {
+    const auto graph = backward.graph();
+    int32_t last = -1;
+    for (const ir::Node& node : graph->nodes()) last = std::max(last, node.group);
+    return last + 1;
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(Traced, "a captured backward runs its groups as kernels, with the bits of the eager one") {
+  const auto loss = [&](const Tensor& x) { return step.loss(x); };
+  const Tensors expected = step.gradients(loss);
+  compiler.hold();
+  require_same_bits(expected, gradients(loss));
+  CHECK(groups() > 2);
+  CHECK(stats().groups == groups());
+  CHECK(stats().one_by_one == groups());
+  compiler.release();
+  finish_compiling();
+  require_same_bits(expected, gradients(loss));
+  CHECK(stats().launches == groups());
+  CHECK(stats().one_by_one == groups());
+  CHECK(fusion_stats().failed == 0);
+}
+
+TEST_CASE_METHOD(Traced, "the groups of a captured backward are those of all sizes") {
+  const auto check = [&](const FusedStep& of) {
+    const auto loss = [&](const Tensor& x) { return of.loss(x); };
+    require_same_bits(of.gradients(loss), gradients(of, loss));
+    finish_compiling();
+    const FusionStats now = stats();
+    require_same_bits(of.gradients(loss), gradients(of, loss));
+    CHECK(stats().launches == now.launches + groups());
+  };
+  check(step);
+  check(FusedStep(6));
+  CHECK(backward.stats().captures == 1);
+  CHECK(backward.stats().plans == 2);
+}
+
+TEST_CASE_METHOD(Traced, "a captured backward with groups may be left behind a hook, between records") {
+  const auto loss = [&](const Tensor& x) { return step.hooked_loss(x); };
+  const Tensors expected = step.gradients(loss);
+  for (int i = 0; i < 3; ++i) {
+    require_same_bits(expected, gradients(loss));
+    finish_compiling();
+  }
+  CHECK(groups() > 0);
+  CHECK(backward.stats().left == 3);
+  CHECK(backward.stats().captures == 1);
+  CHECK(stats().launches >= 1);
+}
+
+TEST_CASE_METHOD(Traced, "saved values that come back from elsewhere are read by groups") {
+  const auto loss = [&](const Tensor& x) { return step.loss(x); };
+  const Tensors expected = step.gradients(loss);
+  const SavedTensorHooksGuard guard(save_on_cpu());
+  for (int i = 0; i < 2; ++i) {
+    require_same_bits(expected, gradients(loss));
+    finish_compiling();
+  }
+  CHECK(groups() > 0);
+  CHECK(backward.stats().left == 0);
+  CHECK(stats().launches >= groups());
+}
+
+TEST_CASE_METHOD(Traced, "no captured backward is fused where the pass is switched off") {
+  ::setenv("RETROGRAD_PASSES_OFF", "fuse", 1);
+  const auto loss = [&](const Tensor& x) { return step.loss(x); };
+  require_same_bits(step.gradients(loss), gradients(loss));
+  ::unsetenv("RETROGRAD_PASSES_OFF");
+  CHECK(groups() == 0);
+  CHECK(stats().groups == 0);
+}
+
+TEST_CASE_METHOD(Traced,
+                 "the planned peak of a captured backward with groups is met, and not above that without") {
+  const auto loss = [&](const Tensor& x) { return step.loss(x); };
+  gradients(loss);
+  finish_compiling();
+  const auto peak = [&] {
+    const PeakWatch watch;
+    gradients(loss);
+    CHECK(watch.report().runs == 1);
+    CHECK(watch.report().differing == 0);
+    return watch.report().measured_bytes;
+  };
+  const int64_t fused = peak();
+  fusion::use_compiler(nullptr);
+  backward.reset();
+  CHECK(fused <= peak());
+}
+
 // ---- kept code ----
 
 namespace {

@@ -46,6 +46,43 @@ TEST_CASE("groups of training give the bits of the single kernels, and the numbe
   }
 }
 
+TEST_CASE("a run without memory for what lies between its nodes waits for its kernel") {
+  const FusedCase c = named("dropout_residual float32 6x64");
+  Fusion fusion;
+  fusion.compiler.hold();
+  const std::unique_ptr<FusedKernel> kernel = fused(c);
+  const Tensors inputs = on_device(c.inputs());
+  const Tensor out = memory_for(c.output_value(0));
+  std::vector<TensorImpl*> in;
+  for (const Tensor& x : inputs) in.push_back(x.get());
+  TensorImpl* cell = out.get();
+  Allocator& memory = gpu_of(0).memory();
+  memory.set_limit(memory.stats().live_bytes);
+  std::thread late([&] { fusion.compiler.release(); });
+  kernel->run(in.data(), &cell, c.attrs().data());
+  memory.set_limit(0);
+  late.join();
+  CHECK(fusion.stats().launches == 1);
+  CHECK(fusion.stats().one_by_one == 0);
+  require_same_bits(c.run_singly(inputs), {out});
+}
+
+TEST_CASE("without memory, and without a kernel, it is an error") {
+  const FusedCase c = named("dropout_residual float32 6x64");
+  Fusion fusion;
+  fusion.compiler.fails = true;
+  const std::unique_ptr<FusedKernel> kernel = fused(c);
+  const Tensors inputs = on_device(c.inputs());
+  Allocator& memory = gpu_of(0).memory();
+  const Tensor out = memory_for(c.output_value(0));
+  std::vector<TensorImpl*> in;
+  for (const Tensor& x : inputs) in.push_back(x.get());
+  TensorImpl* cell = out.get();
+  memory.set_limit(memory.stats().live_bytes);
+  CHECK_THROWS_AS(kernel->run(in.data(), &cell, c.attrs().data()), OutOfMemory);
+  memory.set_limit(0);
+}
+
 TEST_CASE("rows of one element and of none are left to the single kernels") {
   Fusion fusion;
   FusedCase one("one");

@@ -215,10 +215,6 @@ class HostDriver final : public Driver {
   std::function<void(StreamHandle)> on_capture;  // null: it ends
   size_t graphs() const { return graphs_.size() + execs_.size(); }
 
-  Status architecture(int, int* number) override {
-    *number = 90;
-    return kSuccess;
-  }
   Status load(CodeHandle* code, const void*) override {
     *code = nullptr;
     return next_load;
@@ -241,7 +237,7 @@ class HostDriver final : public Driver {
     return nullptr;
   }
   Status describe(int, DeviceDescription* d) override {
-    *d = {.name = "the host in a device's place", .memory_bytes = capacity};
+    *d = {.name = "the host in a device's place", .major = 9, .memory_bytes = capacity};
     return kSuccess;
   }
 

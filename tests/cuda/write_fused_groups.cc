@@ -1,6 +1,6 @@
 // Writes kernels of fused groups as C++ for the host's compiler, with a table of them by name: the same texts
 // that NVRTC gets on a machine with a device. Compiled, they stand in for its code in fusion_test.cc. They
-// are those of tests/cuda/fused_case.h, and what the plan of tests/cuda/fused_step.h asks for.
+// are those of tests/cuda/fused_case.h, and what the plans of tests/cuda/fused_step.h ask for.
 #include <iostream>
 #include <mutex>
 #include <set>
@@ -34,8 +34,7 @@ Sources of_step() {
   device_on_host();
   Recorder recorder;
   cuda::fusion::use_compiler(&recorder);
-  FusedStep step;
-  step.gradients(compile([&](const Tensor& x) { return step.loss(x); }));
+  run_fused_steps();
   cuda::finish_compiling();
   cuda::fusion::use_compiler(nullptr);
   return recorder.sources;

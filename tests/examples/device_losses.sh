@@ -39,7 +39,7 @@ for run in ${runs//,/ }; do
   apart=$(paste "$folder/cpu.eager.$saved.losses" "$here.losses" |
     awk '{ d = ($1 - $2) / $1; if (d < 0) d = -d; if (!(d <= most)) most = d } END { print most + 0 }')
   allowed=$tolerance
-  [[ $saved == keep || $saved == offload-file ]] || allowed=$(awk -v t="$tolerance" 'BEGIN { print 10 * t }')
+  [[ $saved == keep || $saved == offload* ]] || allowed=$(awk -v t="$tolerance" 'BEGIN { print 10 * t }')
   awk -v d="$apart" -v t="$allowed" 'BEGIN { exit !(d <= t) }' || fail "$run: the losses are $apart apart"
   worst=$(awk -v a="$worst" -v b="$apart" 'BEGIN { print (a + 0 > b + 0 ? a : b) }')
 done

@@ -83,6 +83,8 @@ TEMPLATE_TEST_CASE("losses on a device, in every mode", "", SmallGpt, Recurrent)
 
 TEMPLATE_TEST_CASE("losses on a device, with every choice of what is saved", "", SmallGpt, Recurrent) {
   retrograd::device_on_host();
+  for (const char* mode : {"eager", "traced", "compiled", "step"})
+    expect_same_losses<TestType>(mode, "offload", 1e-5);
   expect_same_losses<TestType>("traced", "offload-file", 1e-5);
   // What is rounded for the backward may be rounded to the neighbouring number.
   expect_same_losses<TestType>("traced", "half", 1e-4);

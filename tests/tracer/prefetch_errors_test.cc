@@ -1,5 +1,7 @@
 // Backwards that bring values back ahead of their use and end otherwise than usual: saved tensors that were written to, hooks that throw or change
 // what is to come, allocations that fail.
+#include <cstring>
+#include <filesystem>
 #include <stdexcept>
 
 #include <catch2/catch.hpp>
@@ -82,6 +84,83 @@ TEST_CASE("a hook that throws loses nothing: what was begun is dropped, and come
     }
     middle = {};
     CHECK(rg::memory::stats().live_bytes == live);
+  }
+}
+
+namespace {
+
+// A folder for files of saved tensors, whose files can be put aside and put back.
+struct Folder {
+  std::string path = (std::filesystem::temp_directory_path() / "read-ahead-XXXXXX").string();
+  Folder() { REQUIRE(::mkdtemp(path.data())); }
+  ~Folder() { std::filesystem::remove_all(path); }
+  void rename(const char* from, const char* to) const {
+    std::vector<std::filesystem::path> files;
+    for (const auto& f : std::filesystem::directory_iterator(path)) files.push_back(f.path());
+    for (const auto& f : files) {
+      const std::string name = f.filename().string();
+      if (name.starts_with(from))
+        std::filesystem::rename(f, path + "/" + to + name.substr(std::strlen(from)));
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("files are read ahead, and what is wrong with one is said where it is unpacked") {
+  const Model model;
+  const Tensors want = model.plain_grads();
+  rg::CompiledBackward backward = rg::compile_backward();
+  int64_t least = 0;  // live in the hook when nothing is read ahead
+  for (const PrefetchOptions& options : kOptions) {
+    INFO(options.nodes << " nodes, room " << options.room_bytes);
+    const Folder folder;
+    bool hides = false, was_hooked = false;
+    int64_t live = 0;
+    const auto loss_of = [&] {
+      rg::SavedTensorHooksGuard guard(rg::save_to_file(folder.path, model.weights, options));
+      Tensor h = model.x;
+      for (size_t i = 0; i < model.weights.size(); ++i) {
+        h = rg::gelu(rg::mm(h, model.weights[i])) + h.narrow(1, 0, kWidth);
+        if (i != 2) continue;
+        h.register_hook([&](const Tensor&) -> Tensor {
+          if (hides) folder.rename("saved", "hidden");
+          was_hooked = true;
+          live = rg::memory::stats().live_bytes;
+          return {};
+        });
+      }
+      return rg::mean(rg::square(h) * rg::sigmoid(h));
+    };
+    const Tensor loss = loss_of();
+    backward.backward({loss}, {}, true);
+    CHECK(same(model.take_grads(), want));
+    if (options.nodes == 0) least = live;
+    if (options.nodes == 64 && options.room_bytes > 0) CHECK(live > least);  // they have memory already
+    // Vanished before the backward: the error comes at the first unpack.
+    folder.rename("saved", "hidden");
+    was_hooked = false;
+    CHECK_THROWS_AS(backward.backward({loss}, {}, true), rg::FileError);
+    CHECK_FALSE(was_hooked);
+    model.take_grads();
+    folder.rename("hidden", "saved");
+    // Vanished when some are unpacked and others begun. Nothing is lost by an error.
+    hides = true;
+    bool is_there = true;
+    try {
+      backward.backward({loss}, {}, true);
+      CHECK(same(model.take_grads(), want));
+    } catch (const rg::FileError&) {
+      is_there = false;
+      CHECK(was_hooked);
+      model.take_grads();
+    }
+    if (options.nodes == 0) CHECK_FALSE(is_there);
+    hides = false;
+    folder.rename("hidden", "saved");
+    backward(loss);
+    CHECK(same(model.take_grads(), want));
+    CHECK(std::filesystem::is_empty(folder.path));
   }
 }
 

@@ -181,7 +181,7 @@ conformance() {
 
 examples() {
   need_device || return
-  local example all=eager:keep,traced:keep,compiled:keep,step:keep,traced:half,traced:fp8,traced:offload-file
+  local example all=eager:keep,traced:keep,compiled:keep,step:keep,traced:half,traced:fp8,traced:offload,step:offload,traced:offload-file
   for example in train_digits train_cnn train_gpt train_rnn; do
     step "$example" 150 bash tests/examples/device_losses.sh 10 1e-2 "$all" "$programs" "$example"
   done

@@ -1,0 +1,17 @@
+// save_to_file, of which hooks/stock.h tells users.
+#pragma once
+
+#include <string>
+
+#include "hooks/prefetch.h"
+#include "hooks/saved_tensor_hooks.h"
+
+namespace retrograd {
+
+RefPtr<SavedTensorHooks> make_file_offload(std::string folder, const Tensors& keep, PrefetchOptions prefetch);
+
+/// Whether packing a tensor in another form gains something: floating ones with enough elements, each in memory
+/// of its own.
+bool is_worth_packing(const Tensor& tensor);
+
+}  // namespace retrograd

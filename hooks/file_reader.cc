@@ -1,0 +1,36 @@
+// See hooks/file_reader.h.
+#include "hooks/file_reader.h"
+
+namespace retrograd {
+
+FileReader::~FileReader() {
+  {
+    std::lock_guard lock(mutex_);
+    stops_ = true;
+  }
+  has_work_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+std::future<void> FileReader::begin(std::function<void()> read) {
+  std::lock_guard lock(mutex_);
+  if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
+  std::future<void> done = requests_.emplace_back(std::move(read)).get_future();
+  has_work_.notify_one();
+  return done;
+}
+
+void FileReader::work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    has_work_.wait(lock, [this] { return stops_ || !requests_.empty(); });
+    if (requests_.empty()) return;
+    std::packaged_task<void()> next = std::move(requests_.front());
+    requests_.pop_front();
+    lock.unlock();
+    next();
+    lock.lock();
+  }
+}
+
+}  // namespace retrograd

@@ -1,0 +1,84 @@
+// Fused groups of captured backwards (Capture::fuse): on a device, where every kernel is a launch, what can run as one step stands
+// together in the graph. It is the pass `fuse` (ir/passes/fuse.h) that finds the groups, and RETROGRAD_PASSES_OFF switches it off here, too;
+// the kernels are those of compiled functions. No other pass sees a captured backward, and none on the CPU: there a capture is to cost
+// microseconds a node, and kernels need no launch.
+//
+// Groups are those of all sizes, since what a node may be in a group depends on symbols and dtypes. That they do not lift the peak is
+// known for the sizes of the capture, with the saved values that this backward frees.
+//
+// A graph that calls code of the user's may be left between two records, and between a rule and its post-hooks (tracer/plan_leave.cc).
+// There, and before an unpack that calls such code, no group waits: the state is the driver's. So groups lie within one rule then, and
+// what the driver would have at hand is an output of its group. Elsewhere groups reach over records, up to the next effect.
+#include <algorithm>
+#include <cstdlib>
+
+#include "engine/runner.h"
+#include "ir/bookkeeping.h"
+#include "ir/passes/fuse_within.h"
+#include "ir/passes/pipeline.h"
+#include "tracer/capture.h"
+
+namespace retrograd {
+namespace {
+
+bool fuses(const Executor& executor) {
+  if (&executor == &cpu_executor()) return false;
+  const auto fuse =
+      static_cast<size_t>(std::ranges::find(ir::kPasses, "fuse", &ir::Pass::name) - ir::kPasses);
+  return !ir::passes_named(std::getenv(ir::kPassesOffVariable))[fuse];
+}
+
+Slot& slot_of(const Source& source, const Walk& walk) {
+  return walk.order()[source.place].record->slot(static_cast<int>(source.index));
+}
+
+// Of each node, whether all groups go before it.
+std::vector<bool> stops_of(const ir::Graph& graph, const std::vector<Source>& sources, const DriveLog& log,
+                           const Walk& walk) {
+  std::vector<bool> stops(graph.nodes().size() + 1);
+  for (const DriveLog::Event& e : log.events)
+    if (e.kind != DriveLog::Kind::arrived && e.kind != DriveLog::Kind::captured) stops[e.node] = true;
+  for (size_t n = 0; n < graph.nodes().size(); ++n)
+    if (const ir::Node& node = graph.nodes()[n]; node.op == &ops::unpack)
+      if (slot_of(sources[static_cast<size_t>(node.handle)], walk).packed()) stops[n] = true;
+  return stops;
+}
+
+// The slots whose memory goes with what is unpacked.
+std::vector<int32_t> freed_slots(const std::vector<Source>& sources, const BackwardRequest& request,
+                                 const Walk& walk) {
+  std::vector<int32_t> freed;
+  for (size_t i = 0; i < sources.size() && !request.retain_graph; ++i) {
+    if (sources[i].kind != Source::Kind::slot) continue;
+    const TensorImpl* value = slot_of(sources[i], walk).value();
+    if (value && value->is_unshared()) freed.push_back(static_cast<int32_t>(i));
+  }
+  return freed;
+}
+
+void follow(const ir::Remap& remap, std::vector<RuleRun>& rules, DriveLog& log) {
+  const auto follow_value = [&](int32_t& v) {
+    if (v != ir::kNoValue) v = remap.values[static_cast<size_t>(v)];
+  };
+  for (RuleRun& rule : rules) rule.end_node = static_cast<uint32_t>(remap.places[rule.end_node]);
+  for (int32_t& v : log.lists) follow_value(v);
+  for (DriveLog::Event& e : log.events)
+    if (e.kind == DriveLog::Kind::arrived || e.kind == DriveLog::Kind::captured) follow_value(e.value);
+}
+
+}  // namespace
+
+// Where groups stop nodes stay before or behind the place, so the log's numbers of nodes still hold.
+void Capture::fuse(const BackwardRequest& request, const Walk& walk) {
+  Executor& executor = executor_for(graph_);
+  if (!fuses(executor)) return;
+  const std::vector<bool> stops = stops_of(graph_, sources_, log_, walk);
+  const std::vector<ir::ValueId> kept = log_.values();
+  const std::vector<int32_t> freed = freed_slots(sources_, request, walk);
+  const ir::Grouping grouping = ir::find_groups_within_peak(
+      graph_, {.executor = executor, .stops = [&](size_t node) { return stops[node]; }, .kept = kept},
+      {.given = freed});
+  if (grouping.groups > 0) follow(ir::regroup(graph_, grouping), rules_, log_);
+}
+
+}  // namespace retrograd
