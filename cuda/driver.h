@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "cuda/blas.h"
+#include "cuda/dnn.h"
 
 struct CUstream_st;
 struct CUevent_st;
@@ -104,6 +105,8 @@ class Driver {
 
   /// The library of products for the device in use; null: there is none.
   virtual std::unique_ptr<Blas> open_blas() = 0;
+  /// The library of convolutions for the device in use; null: there is none, and `problem` says why.
+  virtual std::unique_ptr<Dnn> open_dnn(std::string& problem) = 0;
 
   /// The device's architecture: 90 for compute capability 9.0.
   virtual Status architecture(int device, int* number) = 0;

@@ -5,4 +5,9 @@ namespace retrograd::cuda {
 
 Driver* runtime_driver() { return nullptr; }
 
+std::unique_ptr<Dnn> open_cudnn(std::string& problem, void*) {
+  problem = "this was built without the CUDA toolkit";
+  return nullptr;
+}
+
 }  // namespace retrograd::cuda

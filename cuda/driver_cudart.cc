@@ -117,6 +117,7 @@ class RuntimeDriver final : public Driver {
     return forgotten(cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(kernel), arguments));
   }
   std::unique_ptr<Blas> open_blas() override { return open_cublaslt(); }
+  std::unique_ptr<Dnn> open_dnn(std::string& problem) override { return open_cudnn(problem); }
 
   Status describe(int device, DeviceDescription* d) override {
     cudaDeviceProp p;

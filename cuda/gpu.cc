@@ -24,6 +24,13 @@ bool is_asked_for(const char* variable) {
   return text && *text && std::strcmp(text, "0") != 0;
 }
 
+DnnUse dnn_use_asked_for() {
+  const char* text = std::getenv("RETROGRAD_CUDA_DNN");
+  if (!text || !*text) return DnnUse::where_it_wins;
+  if (std::strcmp(text, "all") == 0) return DnnUse::wherever_it_can;
+  return std::strcmp(text, "0") == 0 ? DnnUse::never : DnnUse::where_it_wins;
+}
+
 }  // namespace
 
 Gpu::Gpu(Driver& driver, int index, const Launchers& launchers)
@@ -38,7 +45,8 @@ Gpu::Gpu(Driver& driver, int index, const Launchers& launchers)
       to_device_(driver, health_),
       to_host_(driver, health_),
       debug_(is_asked_for("RETROGRAD_CUDA_DEBUG")),
-      allows_tf32_(is_asked_for("RETROGRAD_CUDA_TF32")) {
+      allows_tf32_(is_asked_for("RETROGRAD_CUDA_TF32")),
+      dnn_use_(dnn_use_asked_for()) {
   device_of_thread = this;
 }
 
@@ -69,6 +77,11 @@ Gpu::Products Gpu::products() {
     blas_ = std::move(blas);
   });
   return {blas_.get(), workspace_ ? workspace_->data : nullptr};
+}
+
+Dnn* Gpu::dnn() {
+  std::call_once(opens_dnn_, [this] { dnn_ = driver_.open_dnn(dnn_problem_); });
+  return dnn_.get();
 }
 
 void Gpu::upload(void* device, const void* host, int64_t bytes) {

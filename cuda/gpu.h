@@ -3,7 +3,8 @@
 // What is put on the compute stream runs in the order in which it was put there; copies between host and device wait for it. Kernels do not
 // get the Gpu as an argument: Gpu::current() is the one whose call this thread is running (set by the executor).
 //
-// float32 products may be computed in TensorFloat-32, with 13 bits fewer, where that is allowed: allow_tf32, or RETROGRAD_CUDA_TF32=1.
+// float32 products and convolutions may be computed in TensorFloat-32, with 13 bits fewer, where that is allowed: allow_tf32, or
+// RETROGRAD_CUDA_TF32=1. Which convolutions the vendor's library computes: use_dnn, or RETROGRAD_CUDA_DNN (cuda/dnn.h).
 //
 // Debug mode (set_debug, or RETROGRAD_CUDA_DEBUG=1 in the environment): behind each launch the device is waited for, so that an error has
 // the name of the op that caused it.
@@ -69,6 +70,17 @@ class Gpu {
   };
   Products products();
 
+  /// The library of convolutions, opened by the first call; null: there is none, and dnn_problem() says why.
+  Dnn* dnn();
+  const std::string& dnn_problem() {
+    dnn();
+    return dnn_problem_;
+  }
+  void use_dnn(DnnUse use) { dnn_use_ = use; }
+  DnnUse dnn_use() const { return dnn_use_.load(std::memory_order_relaxed); }
+  DnnStats dnn_stats() const { return {dnn_computed_, dnn_declined_}; }
+  void count_dnn(bool computed) { ++(computed ? dnn_computed_ : dnn_declined_); }
+
   /// Copies on the compute stream, through pinned memory; host memory may be of any kind. upload() returns when the host's memory has been
   /// read, download() when it has been written.
   void upload(void* device, const void* host, int64_t bytes);
@@ -105,6 +117,11 @@ class Gpu {
   std::once_flag opens_blas_;
   std::unique_ptr<Blas> blas_;
   Allocator::Block* workspace_ = nullptr;
+  std::once_flag opens_dnn_;
+  std::unique_ptr<Dnn> dnn_;
+  std::string dnn_problem_;
+  std::atomic<DnnUse> dnn_use_;
+  std::atomic<int64_t> dnn_computed_{0}, dnn_declined_{0};
 };
 
 }  // namespace retrograd::cuda

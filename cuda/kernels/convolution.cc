@@ -1,10 +1,11 @@
-// Convolutions on a device: which side is wanted, how its sums are cut. See cuda/kernels/convolution_call.h.
+// Convolutions on a device: which side is wanted, and by whom it is computed: by the vendor's library (convolution_library.h) where that takes
+// it, else by the kernels of convolution.cu, which take any; how those cut the sums. See cuda/kernels/convolution_call.h.
 #include "ops/convolution.h"
 
 #include <algorithm>
 #include <optional>
 
-#include "cuda/kernels/convolution_call.h"
+#include "cuda/kernels/convolution_library.h"
 #include "cuda/kernels/elementwise.h"
 #include "cuda/kernels/launchers.h"
 #include "cuda/kernels/table.h"
@@ -31,8 +32,8 @@ void set_places(const TensorImpl& x, int64_t (&size)[3]) {
 }
 int64_t places(const int64_t (&size)[3]) { return size[0] * size[1] * size[2]; }
 
-void set_sizes(ConvolutionCall& c, const Call& call, const TensorImpl& x, const TensorImpl& g,
-               const TensorImpl& w) {
+void set_sizes(ConvolutionCall& c, const Call& call, const ConvolutionTensors& sides) {
+  const TensorImpl &x = *sides.x, &g = *sides.g, &w = *sides.w;
   const auto& attrs = call.attrs_as<ops::ConvolutionAttrs>();
   c.element = static_cast<Element>(x.dtype());
   c.x = side_of(x);
@@ -78,44 +79,45 @@ void cut(ConvolutionCall& c) {
   c.part = (c.terms + c.splits - 1) / c.splits;
 }
 
-void convolve(const Call& call, ConvolutionCall& c, ConvolutionWanted wanted, ScalarType dtype) {
-  c.wanted = wanted;
-  set_matrices(c);
-  if (c.rows * c.columns * c.groups == 0) return;
-  if (wanted != ConvolutionWanted::weight)
-    if (const TensorImpl* bias = call.operands[2]) {
-      c.bias = bias->data();
-      c.bias_step = bias->strides()[0];
-    }
+void launch_kernels(const Call& call, ConvolutionCall& c, const TensorImpl* bias, ScalarType dtype) {
+  if (bias) {
+    c.bias = bias->data();
+    c.bias_step = bias->strides()[0];
+  }
   cut(c);
   std::optional<Scratch> partials;
   if (c.splits > 1)
     c.partials = partials.emplace(c.rows * c.columns * c.groups * c.splits * 8, call.op->name).data();
   Gpu& gpu = Gpu::current();
-  const ConvolutionRow& row = gpu.launchers().convolution[static_cast<int>(wanted)];
+  const ConvolutionRow& row = gpu.launchers().convolution[static_cast<int>(c.wanted)];
   const ScalarType type = compute_type(dtype);
   const ConvolutionLauncher launcher = type == kFloat32 ? row.f32 : type == kFloat64 ? row.f64 : row.i64;
   if (!launcher) fail_call(call, Category::dtype_mismatch, "it is not defined for this dtype");
   launcher(c, gpu.compute().handle());
-  gpu.launched(call.op->name);
+}
+
+void convolve(const Call& call, const ConvolutionTensors& sides, ConvolutionWanted wanted) {
+  ConvolutionCall c;
+  c.wanted = wanted;
+  set_sizes(c, call, sides);
+  set_matrices(c);
+  if (c.rows * c.columns * c.groups == 0) return;
+  const TensorImpl* bias = wanted == ConvolutionWanted::weight ? nullptr : call.operands[2];
+  if (c.terms == 0 || !convolve_by_library(call, c, sides, bias))
+    launch_kernels(call, c, bias, sides.x->dtype());
+  Gpu::current().launched(call.op->name);
 }
 
 void convolution_kernel(const Call& call, TensorImpl* const* outputs) {
-  ConvolutionCall c;
-  set_sizes(c, call, *call.operands[0], *outputs[0], *call.operands[1]);
-  convolve(call, c, ConvolutionWanted::small, outputs[0]->dtype());
+  convolve(call, {call.operands[0], outputs[0], call.operands[1]}, ConvolutionWanted::small);
 }
 
 void transpose_kernel(const Call& call, TensorImpl* const* outputs) {
-  ConvolutionCall c;
-  set_sizes(c, call, *outputs[0], *call.operands[0], *call.operands[1]);
-  convolve(call, c, ConvolutionWanted::large, outputs[0]->dtype());
+  convolve(call, {outputs[0], call.operands[0], call.operands[1]}, ConvolutionWanted::large);
 }
 
 void weight_kernel(const Call& call, TensorImpl* const* outputs) {
-  ConvolutionCall c;
-  set_sizes(c, call, *call.operands[0], *call.operands[1], *outputs[0]);
-  convolve(call, c, ConvolutionWanted::weight, outputs[0]->dtype());
+  convolve(call, {call.operands[0], call.operands[1], outputs[0]}, ConvolutionWanted::weight);
 }
 
 }  // namespace

@@ -209,6 +209,7 @@ class HostDriver final : public Driver {
   }
   Status destroy_exec(GraphExecHandle exec) override { return execs_.erase(exec) ? kSuccess : kInvalidValue; }
 
+  bool captures(StreamHandle stream) const { return captured_ && stream == captured_; }
   /// To be called by a kernel in place of running, while its stream is captured.
   void capture(std::function<void()> run) { work_.push_back(std::move(run)); }
   std::function<void(StreamHandle)> on_capture;  // null: it ends
@@ -234,12 +235,18 @@ class HostDriver final : public Driver {
     return kSuccess;
   }
   std::unique_ptr<Blas> open_blas() override { return make_blas ? make_blas() : nullptr; }
+  std::unique_ptr<Dnn> open_dnn(std::string& problem) override {
+    if (make_dnn) return make_dnn(problem);
+    problem = "the host has none";
+    return nullptr;
+  }
   Status describe(int, DeviceDescription* d) override {
     *d = {.name = "the host in a device's place", .memory_bytes = capacity};
     return kSuccess;
   }
 
-  std::function<std::unique_ptr<Blas>()> make_blas;  // what open_blas() gives
+  std::function<std::unique_ptr<Blas>()> make_blas;                     // what open_blas() gives
+  std::function<std::unique_ptr<Dnn>(std::string& problem)> make_dnn;  // and open_dnn()
 
   /// What stands for the kernels of loaded code, by name; of one parameter.
   using HostKernel = std::function<void(const LaunchShape&, const void* parameter, StreamHandle)>;

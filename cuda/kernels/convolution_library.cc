@@ -1,0 +1,121 @@
+// See cuda/kernels/convolution_library.h.
+//
+// A side that is not row-major, or not at an address that the library takes, is copied to temporary memory and, if it is the result, back: so
+// who computes depends on sizes and dtypes alone, and not on where a plan has placed a value. A copy costs little beside a convolution.
+//
+// A bias is what the result begins with, and the library adds to it: so a sum of 16-bit floats is rounded once.
+#include "cuda/kernels/convolution_library.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "cuda/dnn.h"
+#include "cuda/kernels/elementwise.h"
+#include "cuda/scratch.h"
+
+namespace retrograd::cuda {
+namespace {
+
+std::optional<DnnType> type_of(ScalarType dtype) {
+  switch (dtype) {
+    case kFloat32: return DnnType::f32;
+    case kFloat64: return DnnType::f64;
+    case kFloat16: return DnnType::f16;
+    case kBFloat16: return DnnType::bf16;
+    default: return {};
+  }
+}
+
+// With a channel a group, as in depthwise convolutions, sums are short and the library's own kernels are bound by memory.
+bool is_wanted(DnnUse use, const ConvolutionCall& c) {
+  return use == DnnUse::wherever_it_can ||
+         (use == DnnUse::where_it_wins && (c.groups == 1 || c.channels > 1));
+}
+
+DnnConvolution without_sides(const ConvolutionCall& c, DnnType type, int spatial_dims) {
+  DnnConvolution d;
+  d.wanted = static_cast<DnnWanted>(c.wanted);
+  d.type = type;
+  d.tf32 = Gpu::current().allows_tf32();
+  d.dims = std::max(spatial_dims, 2);
+  d.batch = c.batch;
+  d.groups = c.groups;
+  d.channels = c.channels;
+  d.features = c.features;
+  std::copy_n(c.large, 3, d.large);
+  std::copy_n(c.small, 3, d.small);
+  std::copy_n(c.kernel, 3, d.kernel);
+  std::copy_n(c.stride, 3, d.stride);
+  std::copy_n(c.padding, 3, d.padding);
+  std::copy_n(c.dilation, 3, d.dilation);
+  return d;
+}
+
+// A tensor where the library takes it: where it is, or in temporary memory.
+class DenseSide {
+ public:
+  DenseSide(TensorImpl& x, std::string_view op) : there_(x) {
+    if (x.is_contiguous() && reinterpret_cast<uintptr_t>(x.data()) % Dnn::kAlignment == 0) return;
+    room_.emplace(x.numel().raw() * static_cast<int64_t>(element_size(x.dtype())), op);
+    copy_ = TensorImpl::make();
+    copy_->alias(x);
+    int64_t step = 1;
+    for (int d = x.rank() - 1; d >= 0; step *= x.shape()[d--].raw()) copy_->mutable_strides()[d] = step;
+    copy_->set_storage_offset(0);
+    copy_->set_storage(Storage::wrap(room_->data(), 0, nullptr, nullptr));
+  }
+  TensorImpl& here() { return copy_ ? *copy_ : there_; }
+  void bring() {
+    if (copy_) convert_copy(there_, *copy_);
+  }
+  void take_back() {
+    if (copy_) convert_copy(*copy_, there_);
+  }
+
+ private:
+  TensorImpl& there_;
+  std::optional<Scratch> room_;
+  RefPtr<TensorImpl> copy_;
+};
+
+// (channels) at every place of (batch, channels, places).
+void spread(const TensorImpl& bias, TensorImpl& out) {
+  const RefPtr<TensorImpl> repeated = TensorImpl::make();
+  repeated->alias(bias);
+  repeated->mutable_shape() = out.shape();
+  for (int d = 0; d < out.rank(); ++d) repeated->mutable_strides()[d] = d == 1 ? bias.strides()[0] : 0;
+  convert_copy(*repeated, out);
+}
+
+}  // namespace
+
+bool convolve_by_library(const Call& call, const ConvolutionCall& c, const ConvolutionTensors& sides,
+                         const TensorImpl* bias) {
+  Gpu& gpu = Gpu::current();
+  const std::optional<DnnType> type = type_of(sides.x->dtype());
+  if (!type || !is_wanted(gpu.dnn_use(), c)) return false;
+  Dnn* library = gpu.dnn();
+  if (!library) return false;
+  DnnConvolution d = without_sides(c, *type, sides.x->rank() - 2);
+  const std::optional<int64_t> bytes = library->workspace(d);
+  bool is_done = false;
+  if (bytes) {
+    DenseSide x(*sides.x, call.op->name), g(*sides.g, call.op->name), w(*sides.w, call.op->name);
+    DenseSide& out = c.wanted == ConvolutionWanted::small ? g : c.wanted == ConvolutionWanted::large ? x : w;
+    for (DenseSide* side : {&x, &g, &w})
+      if (side != &out) side->bring();
+    if (bias) spread(*bias, out.here());
+    d.adds = bias;
+    d.x = x.here().data();
+    d.g = g.here().data();
+    d.w = w.here().data();
+    std::optional<Scratch> workspace;
+    if (*bytes > 0) workspace.emplace(*bytes, call.op->name);
+    is_done = library->convolve(d, workspace ? workspace->data() : nullptr, *bytes, gpu.compute().handle());
+    if (is_done) out.take_back();
+  }
+  gpu.count_dnn(is_done);
+  return is_done;
+}
+
+}  // namespace retrograd::cuda
