@@ -178,8 +178,8 @@ TEST_CASE("a library's convolutions in graphs of launches", "[host]") {
     const Tensor loss = mean(square(conv2d(input, w, b, 1, 1)));
     const Tensors g = autograd::grad({loss}, {w, b});
     NoGradGuard no_grad;
-    w.sub_(g[0] * 0.1);
-    b.sub_(g[1] * 0.1);
+    w.add_(g[0], -0.1);
+    b.add_(g[1], -0.1);
     return loss.detach();
   };
   const auto parameter = [](const Tensor& values, Device device) {
