@@ -1,7 +1,8 @@
 // What each op costs, forward and backward, on its own: benchmarks/op_rows has the table.
-//   ops [--threads N] [--filter TEXT] [--size N] [--backward] [--json] [--seconds S] [--device cpu|cuda]
+//   ops [--threads N] [--filter TEXT] [--size N] [--dtype D] [--backward] [--json] [--seconds S] [--device cpu|cuda]
 // The filter is a part of the names of the rows wanted; --size takes one of the sizes of row.h, or 0 for the
-// rows that have their own; --backward leaves out the forward passes. A figure has
+// rows that have their own; --dtype is what operands have in place of float32; --backward leaves out the
+// forward passes. A figure has
 //   op, inputs, n    the row, its operands (op_rows/row.h), the number of elements of a row without fixed sizes
 //   pass             forward, nothing recorded; or backward: the gradients of all operands that want one, of
 //                    a graph that was just recorded, the recording not timed
@@ -10,7 +11,8 @@
 //                    once, which are operands and result forward, gradients of both backward
 //   share            of the machine's limit, measured in this run: the multiplications and additions that all
 //                    threads can do, or a copy of as many bytes; more than 1 where a cache holds what it does
-//                    not hold of the copy's
+//                    not hold of the copy's. Arithmetic is held against that of float32
+//   dnn              1 where the vendor's library computed convolutions on the device (RETROGRAD_CUDA_DNN)
 // A table for people, or with --json a line of JSON a figure. Medians; the sides of a comparison must
 // alternate on a shared machine (benchmarks/peers/compare_ops.py does).
 #include <CLI/CLI.hpp>
@@ -27,7 +29,7 @@ namespace {
 
 struct Options {
   int threads = rg::cpu::get_num_threads();
-  std::string filter;
+  std::string filter, dtype = "float32";
   int64_t size = -1;  // all
   bool backward_only = false, json = false;
   double seconds = 0.05;
@@ -36,6 +38,18 @@ struct Options {
 double bytes_of(const rg::Tensor& x) {
   return static_cast<double>(x.numel()) * static_cast<double>(rg::element_size(x.dtype()));
 }
+
+rg::ScalarType dtype_of(const std::string& name) {
+  if (name == "float64") return rg::kFloat64;
+  if (name == "bfloat16") return rg::kBFloat16;
+  return name == "float16" ? rg::kFloat16 : rg::kFloat32;
+}
+
+/// Median seconds, and whether convolutions were computed by the device's library.
+struct Figure {
+  double seconds;
+  bool by_library;
+};
 
 /// A row, measured at its sizes.
 class Measured {
@@ -48,7 +62,7 @@ class Measured {
     double bytes = bytes_of(row_.forward(operands));
     for (const rg::Tensor& x : operands) bytes += bytes_of(x);
     const Work work{[](int64_t) {}, [&](int64_t) { row_.forward(operands); }};
-    print(n, "forward", meter_.median_seconds(work, options_.seconds), bytes, row_.flops);
+    print(n, "forward", measure(work), bytes, row_.flops);
   }
 
   void backward(int64_t n) const {
@@ -68,15 +82,22 @@ class Measured {
         },
         [&](int64_t i) { rg::autograd::grad({results[static_cast<size_t>(i)]}, wanted, {cotangent}); }};
     const double flops = row_.flops * static_cast<double>(wanted.size() > 1 ? 2 : 1);
-    print(n, "backward", meter_.median_seconds(work, options_.seconds), bytes, flops);
+    print(n, "backward", measure(work), bytes, flops);
   }
 
  private:
   Operands make(int64_t n, bool gradients) const {
-    return make_operands(row_, n, gradients, meter_.place().device());
+    return make_operands(row_, n, gradients, meter_.place().device(), dtype_of(options_.dtype));
   }
 
-  void print(int64_t n, const char* pass, double seconds, double bytes, double flops) const {
+  Figure measure(const Work& work) const {
+    const int64_t before = meter_.place().library_convolutions();
+    const double seconds = meter_.median_seconds(work, options_.seconds);
+    return {seconds, meter_.place().library_convolutions() > before};
+  }
+
+  void print(int64_t n, const char* pass, Figure figure, double bytes, double flops) const {
+    const double seconds = figure.seconds;
     const double rate = (flops > 0 ? flops : bytes) / seconds / 1e9;
     const double limit = (flops > 0 ? meter_.peak_flops() : meter_.copy_rate(bytes)) / 1e9;
     const char* unit = flops > 0 ? "GF/s" : "GB/s";
@@ -86,12 +107,14 @@ class Measured {
           .text("inputs", row_.inputs)
           .count("n", n)
           .text("pass", pass)
+          .text("dtype", options_.dtype)
           .text("device", meter_.place().name())
           .count("threads", options_.threads)
           .number("us", seconds * 1e6, 3)
           .number("rate", rate, 3)
           .text("unit", unit)
           .number("share", rate / limit, 3)
+          .count("dnn", figure.by_library)
           .print();
       return;
     }
@@ -138,6 +161,8 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads, "threads to use")->check(CLI::Range(1, 1024));
   app.add_option("--filter", options.filter, "a part of the names of the ops to measure");
   app.add_option("--size", options.size, "one size only; 0: the rows with their own");
+  app.add_option("--dtype", options.dtype, "what operands have in place of float32")
+      ->check(CLI::IsMember({"float32", "float64", "float16", "bfloat16"}));
   app.add_flag("--backward", options.backward_only, "no forward passes");
   app.add_flag("--json", options.json, "a line of JSON for each figure, no table");
   app.add_option("--seconds", options.seconds, "time spent on a figure")->check(CLI::PositiveNumber);

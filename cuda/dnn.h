@@ -28,9 +28,9 @@ enum class DnnWanted : uint8_t { small, large, weight };
 struct DnnConvolution {
   DnnWanted wanted{};
   DnnType type{};
-  bool tf32 = false;  // float32 factors may lose 13 bits
-  bool adds = false;  // to what the result's memory holds
-  int dims = 2;       // 2 or 3
+  bool tf32 = false;                                          // float32 factors may lose 13 bits
+  bool adds = false;                                          // to what the result's memory holds
+  int dims = 2;                                               // 2 or 3
   int64_t batch = 1, groups = 1, channels = 1, features = 1;  // the last two of a group
   int64_t large[3] = {1, 1, 1}, small[3] = {1, 1, 1}, kernel[3] = {1, 1, 1};
   int64_t stride[3] = {1, 1, 1}, padding[3] = {}, dilation[3] = {1, 1, 1};  // padding: in front

@@ -1,7 +1,7 @@
-// cuDNN as a Dnn: its header is used where the toolkit has it, its functions are looked up when it is opened.
+// cuDNN as a Dnn: its header is used where the toolkit has it, its functions are looked up when it is opened (cuda/cudnn_functions.h).
 //
 // The functions of cudnn_cnn.h are used, and not the graphs of operations that cuDNN recommends since version 9 and calls these deprecated for.
-// They take all dtypes wanted here, say of each algorithm whether it is deterministic, and need a tenth of the code.
+// They take all dtypes wanted here, say of each algorithm whether it is deterministic, and need far less code.
 //
 // A plan is everything that a call needs but its pointers: descriptors and the first algorithm in the order of the library's heuristic (no
 // kernel is run for the choice) that is deterministic, needs at most Dnn::kWorkspace and sums products of the operands as they are.
@@ -12,74 +12,20 @@
 #include "cuda/dnn.h"
 
 #if __has_include(<cudnn.h>)
-#include <cudnn.h>
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <vector>
 
+#include "cuda/cudnn_functions.h"
+
 namespace retrograd::cuda {
 namespace {
 
+using Functions = CudnnFunctions;
+
 constexpr size_t kPlans = 4096;
-
-void* find_library(std::string& problem) {
-  const std::string name = "libcudnn.so." + std::to_string(CUDNN_MAJOR);
-  if (void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
-  const char* path = std::getenv("CUDA_PATH");
-  void* library =
-      dlopen(((path ? path : "/usr/local/cuda") + ("/lib64/" + name)).c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library) problem = name + " is not found";
-  return library;
-}
-
-// The library stays open.
-class Functions {
- public:
-  explicit Functions(void* library) : library_(library) {}
-  /// The first function that the library does not have.
-  const char* missing() const { return missing_; }
-
- private:
-  template <class F>
-  F find(const char* name) {
-    void* found = dlsym(library_, name);
-    if (!found && !missing_) missing_ = name;
-    return reinterpret_cast<F>(found);
-  }
-  void* const library_;
-  const char* missing_ = nullptr;
-
- public:
-#define RG_FUNCTION(name) decltype(&::cudnn##name) const name = find<decltype(&::cudnn##name)>("cudnn" #name)
-  RG_FUNCTION(GetVersion);
-  RG_FUNCTION(GetErrorString);
-  RG_FUNCTION(Create);
-  RG_FUNCTION(Destroy);
-  RG_FUNCTION(SetStream);
-  RG_FUNCTION(CreateTensorDescriptor);
-  RG_FUNCTION(DestroyTensorDescriptor);
-  RG_FUNCTION(SetTensorNdDescriptor);
-  RG_FUNCTION(CreateFilterDescriptor);
-  RG_FUNCTION(DestroyFilterDescriptor);
-  RG_FUNCTION(SetFilterNdDescriptor);
-  RG_FUNCTION(CreateConvolutionDescriptor);
-  RG_FUNCTION(DestroyConvolutionDescriptor);
-  RG_FUNCTION(SetConvolutionNdDescriptor);
-  RG_FUNCTION(SetConvolutionGroupCount);
-  RG_FUNCTION(SetConvolutionMathType);
-  RG_FUNCTION(GetConvolutionForwardAlgorithm_v7);
-  RG_FUNCTION(GetConvolutionBackwardDataAlgorithm_v7);
-  RG_FUNCTION(GetConvolutionBackwardFilterAlgorithm_v7);
-  RG_FUNCTION(ConvolutionForward);
-  RG_FUNCTION(ConvolutionBackwardData);
-  RG_FUNCTION(ConvolutionBackwardFilter);
-#undef RG_FUNCTION
-};
 
 bool succeeds(cudnnStatus_t status) { return status == CUDNN_STATUS_SUCCESS; }
 
@@ -231,11 +177,10 @@ class Plan {
                                                            most, count, list);
         });
       case DnnWanted::weight:
-        return choose<cudnnConvolutionBwdFilterAlgoPerf_t>(
-            c, filter_, [&](int most, int* count, auto* list) {
-              return f_.GetConvolutionBackwardFilterAlgorithm_v7(handle, large_, small_, convolution_,
-                                                                 weight_, most, count, list);
-            });
+        return choose<cudnnConvolutionBwdFilterAlgoPerf_t>(c, filter_, [&](int most, int* count, auto* list) {
+          return f_.GetConvolutionBackwardFilterAlgorithm_v7(handle, large_, small_, convolution_, weight_,
+                                                             most, count, list);
+        });
     }
     return false;
   }
@@ -312,7 +257,7 @@ class Cudnn final : public Dnn {
 }  // namespace
 
 std::unique_ptr<Dnn> open_cudnn(std::string& problem, void* library) {
-  if (!library) library = find_library(problem);
+  if (!library) library = find_cudnn(problem);
   if (!library) return nullptr;
   const Functions f(library);
   if (f.missing()) {

@@ -57,6 +57,10 @@ int64_t Place::peak_bytes() const {
                   : rg::cuda::gpu_of(device_.index).memory().stats().peak_bytes;
 }
 
+int64_t Place::library_convolutions() const {
+  return is_cpu() ? 0 : rg::cuda::gpu_of(device_.index).dnn_stats().computed;
+}
+
 void Place::reset_peak() const {
   if (is_cpu())
     rg::memory::reset_peak();

@@ -33,6 +33,8 @@ class Place {
   /// The most bytes of tensor data that were live there since the last reset_peak().
   int64_t peak_bytes() const;
   void reset_peak() const;
+  /// Convolutions that the vendor's library has computed so far (cuda/dnn.h).
+  int64_t library_convolutions() const;
 
  private:
   rg::Device device_ = rg::kCPU;

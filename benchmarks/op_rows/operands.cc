@@ -51,7 +51,7 @@ rg::Tensor values(const std::string& kind, const rg::Shape& shape, int64_t n) {
 
 bool is_scaled(const Row& row) { return row.inputs.find_first_of("nrc") != std::string_view::npos; }
 
-Operands make_operands(const Row& row, int64_t n, bool gradients, rg::Device device) {
+Operands make_operands(const Row& row, int64_t n, bool gradients, rg::Device device, rg::ScalarType dtype) {
   Operands operands;
   operands.n = n;
   operands.device = device;
@@ -62,6 +62,7 @@ Operands make_operands(const Row& row, int64_t n, bool gradients, rg::Device dev
     const size_t begin = constant ? 1 : 0, colon = word.find(':');
     rg::Tensor x =
         values(word.substr(begin, colon - begin), shape_of(word.substr(colon + 1), n), n).to(device);
+    if (x.dtype() == rg::kFloat32) x = x.to(dtype);
     if (gradients && !constant && rg::is_floating(x.dtype())) x.requires_grad_();
     operands.push_back(x);
   }

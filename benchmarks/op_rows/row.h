@@ -49,7 +49,8 @@ Table matrix_rows();  // products, decompositions, attention
 
 /// Whether the sizes of a row's operands depend on n.
 bool is_scaled(const Row& row);
-/// Fresh operands of a row on a device; those that have a gradient want one if `gradients`.
-Operands make_operands(const Row& row, int64_t n, bool gradients, rg::Device device = rg::kCPU);
+/// Fresh operands of a row on a device; those that have a gradient want one if `gradients`. `dtype`: instead of float32.
+Operands make_operands(const Row& row, int64_t n, bool gradients, rg::Device device = rg::kCPU,
+                       rg::ScalarType dtype = rg::kFloat32);
 
 }  // namespace bench

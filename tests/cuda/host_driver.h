@@ -245,7 +245,7 @@ class HostDriver final : public Driver {
     return kSuccess;
   }
 
-  std::function<std::unique_ptr<Blas>()> make_blas;                     // what open_blas() gives
+  std::function<std::unique_ptr<Blas>()> make_blas;                    // what open_blas() gives
   std::function<std::unique_ptr<Dnn>(std::string& problem)> make_dnn;  // and open_dnn()
 
   /// What stands for the kernels of loaded code, by name; of one parameter.

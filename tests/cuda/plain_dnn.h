@@ -64,17 +64,14 @@ void compute(const cuda::DnnConvolution& c) {
   const int64_t planes = c.batch * c.groups, filters = c.groups * c.features * c.channels;
   switch (c.wanted) {
     case cuda::DnnWanted::small:
-      return give(c.g, planes * c.features * volume(c.small), [&](int64_t x, int64_t g, int64_t w) {
-        sum(g) += value(c.x, x) * value(c.w, w);
-      });
+      return give(c.g, planes * c.features * volume(c.small),
+                  [&](int64_t x, int64_t g, int64_t w) { sum(g) += value(c.x, x) * value(c.w, w); });
     case cuda::DnnWanted::large:
-      return give(c.x, planes * c.channels * volume(c.large), [&](int64_t x, int64_t g, int64_t w) {
-        sum(x) += value(c.g, g) * value(c.w, w);
-      });
+      return give(c.x, planes * c.channels * volume(c.large),
+                  [&](int64_t x, int64_t g, int64_t w) { sum(x) += value(c.g, g) * value(c.w, w); });
     case cuda::DnnWanted::weight:
-      return give(c.w, filters * volume(c.kernel), [&](int64_t x, int64_t g, int64_t w) {
-        sum(w) += value(c.x, x) * value(c.g, g);
-      });
+      return give(c.w, filters * volume(c.kernel),
+                  [&](int64_t x, int64_t g, int64_t w) { sum(w) += value(c.x, x) * value(c.g, g); });
   }
 }
 

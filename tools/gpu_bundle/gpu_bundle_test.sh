@@ -49,6 +49,7 @@ fi
 run_part host smoke "PROGRAMS=$on_host" || { fail "smoke on the host"; cat "$folder/host/stdout"; }
 has host '"machine":' '"commit":' '"glibc":'
 has host '"step":"device"' "\"device\":\"the host in a device's place\""
+has host '"convolutions_by":"own kernels: the host has none"'
 has host '"step":"train_step mlp step"' '"tokens_per_s":' '"share":'
 has host '"step":"parity of elementwise ops"' '"status":"pass"' "test cases"
 has host '"step":"train_digits"' '"status":"pass"' "losses apart from the CPU's"
@@ -90,4 +91,19 @@ for line in "| smoke | 7 | 0 | 0 | 0 |" "| parity | 2 | 1 | 1 | 2 |" "| launchin
   grep -qxF -- "$line" "$report" || { fail "the report has no line $line"; cat "$report"; }
 done
 grep -q '^| train_step mlp step | [0-9.]* | [0-9]* |' "$report" || fail "the report has no row of the training step"
+
+# Convolutions beside each other: of steps by our kernels and by the library.
+figure() { echo "{\"part\":\"benchmarks\",\"step\":\"convolutions by $1\",\"op\":\"$2\",\"inputs\":\"x:1\",\"pass\":\"forward\",\"dtype\":\"float32\",\"us\":$3,\"dnn\":$4}"; }
+{
+  echo "{\"part\":\"benchmarks\",\"machine\":\"x\"}"
+  figure "the library, float32" conv1d 2.000 1
+  figure "the library, float32" conv3d 7.000 0
+  figure "our kernels, float32" conv1d 5.000 0
+  figure "our kernels, float32" conv3d 6.000 0
+  figure "the library, TF32" conv1d 1.000 1
+} >"$folder/convolutions.jsonl"
+awk -f "$folder/bundle/report.awk" "$folder/convolutions.jsonl" >"$report" || fail "report.awk of convolutions"
+for line in "| conv1d | x:1 | forward | float32 | 5.000 | 2.000 | 2.50 | 1.000 |" "| conv3d | x:1 | forward | float32 | 6.000 | declined |  | not measured |"; do
+  grep -qxF -- "$line" "$report" || { fail "the report has no line $line"; cat "$report"; }
+done
 exit "$failed"

@@ -47,6 +47,7 @@ int device_main(int, char**) {
         .count("l2_bytes", static_cast<int64_t>(d.l2_bytes))
         .text("fusion", problem.empty() ? "by NVRTC" : problem)
         .text("products_by", gpu.products().blas ? "cuBLASLt" : "own kernels: cuBLASLt was not found")
+        .text("convolutions_by", gpu.dnn() ? gpu.dnn()->name() : "own kernels: " + gpu.dnn_problem())
         .print();
     if (!computes) std::fputs("device: it computes something else than the CPU\n", stderr);
     return computes ? 0 : 1;

@@ -5,7 +5,8 @@
 # computed but ratios of figures that were measured; what was not measured is said to be missing.
 #
 # Data: kept[list, i] are lines, i = 1 .. size[list], in the order of their first appearance. The lists: step,
-# train, gemm, memory (fusion, chain, adamw), replay, overhead, op. `machine` and `device` are single lines.
+# train, gemm, memory (fusion, chain, adamw), replay, overhead, op, convolution. `machine` and `device` are
+# single lines.
 
 # The value of a key, text or number; "" without it.
 function value(line, key,    at, rest) {
@@ -65,6 +66,7 @@ index($0, "\"status\":") { keep("step", "part step"); next }
 value($0, "bench") == "replay" { keep("replay", "model"); next }
 index($0, "\"bench\":") { keep("memory", "step bench mode"); next }
 index($0, "\"cublaslt\":") { keep("gemm", "m n k layout dtype"); next }
+value($0, "step") ~ /^convolutions/ { keep("convolution", "step op inputs pass"); next }
 index($0, "\"op\":") { keep("op", "op inputs pass"); next }
 index($0, "\"forward_ns\":") { keep("overhead", "part"); next }
 index($0, "\"tokens_per_s\":") { keep("train", "step") }
@@ -79,6 +81,7 @@ function tell_machine() {
   row("commit | " value(machine, "commit") ", packed " value(machine, "packed"))
   row("machine | " value(machine, "machine") ", " value(machine, "processors") " processors, " value(machine, "glibc"))
   row("products by | " value(device, "products_by") " " value(machine, "cublaslt"))
+  row("convolutions by | " value(device, "convolutions_by") " " value(machine, "cudnn"))
   row("fusion | " value(device, "fusion") " " value(machine, "nvrtc"))
   row("PyTorch | " value(machine, "torch"))
 }
@@ -160,6 +163,31 @@ function want_gpt(    i, line, speed, ours, theirs) {
          ours && theirs ? sprintf("%.3f (%d of %d)", ours / theirs, ours, theirs) : "", ours > theirs)
 }
 
+# us of a convolution whose other keys are those of `line`, in the step by the library in some arithmetic.
+function library_us(line, arithmetic,    i, other, keys) {
+  keys = "op inputs pass"
+  for (i = 1; i <= size["convolution"]; ++i) {
+    other = kept["convolution", i]
+    if (value(other, "step") != "convolutions by the library, " arithmetic) continue
+    if (values(other, keys) == values(line, keys)) return value(other, "dnn") + 0 ? value(other, "us") : "declined"
+  }
+  return "not measured"
+}
+
+function tell_convolutions(    i, line, dtype, ours, theirs) {
+  if (!size["convolution"]) return
+  head("Convolutions, us", "op | inputs | pass | dtype | our kernels | library | ours / library | library in TF32")
+  for (i = 1; i <= size["convolution"]; ++i) {
+    line = kept["convolution", i]
+    if (value(line, "step") !~ /our kernels/) continue
+    dtype = value(line, "dtype")
+    ours = value(line, "us")
+    theirs = library_us(line, dtype)
+    row(values(line, "op inputs pass dtype us") " | " theirs " | " (theirs + 0 ? sprintf("%.2f", ours / theirs) : "") \
+        " | " (dtype == "float32" ? library_us(line, "TF32") : ""))
+  }
+}
+
 function tell_wanted() {
   head("What is wanted", "what | wanted | measured | holds")
   want_conformance()
@@ -192,5 +220,6 @@ END {
         "model launch_us alone_us stream_us segments graph_launches launches copies")
   table("overhead", "One-element ops, ns each, the device waited for", "forward | recording | backward | replay", \
         "forward_ns record_ns backward_ns replay_ns")
+  tell_convolutions()
   table("op", "Single ops", "op | inputs | pass | us | rate | unit | of the limit", "op inputs pass us rate unit share")
 }

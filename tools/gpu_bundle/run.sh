@@ -190,6 +190,19 @@ examples() {
 
 gpt() { echo train_step gpt-124m "$1" --device cuda --batch 16 --block 1024 --dtype bf16 --steps 20; }
 
+# By the vendor's library wherever it can, and by our kernels: where does it win?
+convolutions() {
+  local dtype all="ops --device cuda --json --filter conv --size 0 --seconds 0.02"
+  for dtype in float32 bfloat16; do
+    # shellcheck disable=SC2086
+    step "convolutions by the library, $dtype" 30 env RETROGRAD_CUDA_DNN=all "$programs" $all --dtype "$dtype"
+    # shellcheck disable=SC2086
+    step "convolutions by our kernels, $dtype" 30 env RETROGRAD_CUDA_DNN=0 "$programs" $all --dtype "$dtype"
+  done
+  # shellcheck disable=SC2086
+  step "convolutions by the library, TF32" 30 env RETROGRAD_CUDA_DNN=all RETROGRAD_CUDA_TF32=1 "$programs" $all
+}
+
 benchmarks() {
   need_device || return
   local mode model
@@ -206,6 +219,7 @@ benchmarks() {
       step "$model $mode" 30 "$programs" train_step "$model" "$mode" --device cuda --steps 50
     done
   done
+  convolutions
   step "ops" 200 "$programs" ops --device cuda --json --seconds 0.01 --size 10000000
   step "ops of their own sizes" 100 "$programs" ops --device cuda --json --seconds 0.01 --size 0
 }

@@ -1,0 +1,67 @@
+// The functions of cuDNN that cuda/dnn_cudnn.cc calls, looked up in a library that was opened. Only where cudnn.h is there.
+#pragma once
+
+#include <cudnn.h>
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <string>
+
+namespace retrograd::cuda {
+
+/// The machine's, of the header's major version; null: `problem` says so.
+inline void* find_cudnn(std::string& problem) {
+  const std::string name = "libcudnn.so." + std::to_string(CUDNN_MAJOR);
+  if (void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+  const char* path = std::getenv("CUDA_PATH");
+  void* library =
+      dlopen(((path ? path : "/usr/local/cuda") + ("/lib64/" + name)).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) problem = name + " is not found";
+  return library;
+}
+
+/// Of a library as dlopen() gives it, which stays open.
+class CudnnFunctions {
+ public:
+  explicit CudnnFunctions(void* library) : library_(library) {}
+  /// The first function that the library does not have.
+  const char* missing() const { return missing_; }
+
+ private:
+  template <class F>
+  F find(const char* name) {
+    void* found = dlsym(library_, name);
+    if (!found && !missing_) missing_ = name;
+    return reinterpret_cast<F>(found);
+  }
+  void* const library_;
+  const char* missing_ = nullptr;
+
+ public:
+#define RG_FUNCTION(name) decltype(&::cudnn##name) const name = find<decltype(&::cudnn##name)>("cudnn" #name)
+  RG_FUNCTION(GetVersion);
+  RG_FUNCTION(GetErrorString);
+  RG_FUNCTION(Create);
+  RG_FUNCTION(Destroy);
+  RG_FUNCTION(SetStream);
+  RG_FUNCTION(CreateTensorDescriptor);
+  RG_FUNCTION(DestroyTensorDescriptor);
+  RG_FUNCTION(SetTensorNdDescriptor);
+  RG_FUNCTION(CreateFilterDescriptor);
+  RG_FUNCTION(DestroyFilterDescriptor);
+  RG_FUNCTION(SetFilterNdDescriptor);
+  RG_FUNCTION(CreateConvolutionDescriptor);
+  RG_FUNCTION(DestroyConvolutionDescriptor);
+  RG_FUNCTION(SetConvolutionNdDescriptor);
+  RG_FUNCTION(SetConvolutionGroupCount);
+  RG_FUNCTION(SetConvolutionMathType);
+  RG_FUNCTION(GetConvolutionForwardAlgorithm_v7);
+  RG_FUNCTION(GetConvolutionBackwardDataAlgorithm_v7);
+  RG_FUNCTION(GetConvolutionBackwardFilterAlgorithm_v7);
+  RG_FUNCTION(ConvolutionForward);
+  RG_FUNCTION(ConvolutionBackwardData);
+  RG_FUNCTION(ConvolutionBackwardFilter);
+#undef RG_FUNCTION
+};
+
+}  // namespace retrograd::cuda

@@ -1,0 +1,25 @@
+// cuDNN's functions of convolutions, for tests without a device: those of cuda/dnn_cudnn.cc. Descriptors note what they are told, answers about
+// algorithms are a list with all that is to be passed over in front, and a convolution is computed on the host (plain_dnn.h) from what the
+// descriptors say, with cuDNN's own checks of them.
+//
+// A program with fake_cudnn.cc exports them (-rdynamic): dlopen(nullptr) is the library. Only where cudnn.h is there.
+#pragma once
+
+#include <cudnn.h>
+
+namespace retrograd::fake_cudnn {
+
+struct World {
+  int live = 0;                   // handles and descriptors
+  int questions = 0;              // about algorithms
+  cudnnMathType_t asked{};        // in the last one
+  int algorithm = -1;             // of the last convolution
+  cudnnMathType_t math{};         // of the last convolution
+  cudaStream_t stream = nullptr;  // of the last convolution
+  bool has_none = false;          // no algorithm that will do
+};
+inline World world;
+
+inline constexpr int64_t kBytes = 64;  // of workspace
+
+}  // namespace retrograd::fake_cudnn
