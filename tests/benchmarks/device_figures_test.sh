@@ -3,7 +3,7 @@
 # its lines of JSON with the keys that the report of a GPU looks for, and the device's name in each. A step's loss is
 # near that of the same step on the CPU.
 #
-# Not tested here: the figures, which say nothing of a device; cuBLASLt.
+# Not tested here: the figures, which say nothing of a device; cuBLASLt, cuDNN.
 set -uo pipefail
 
 # A thousand times slower there, and kernels are checked in tests/cuda.
@@ -40,7 +40,8 @@ run 1 'dtype":"bf16" share' train_step mlp step --batch 4 --steps 1 --dtype bf16
 
 run 5 "bench elements copy_ms share step_ms" fusion --elements 4096
 run 1 "shapes m n k layout dtype retrograd" gemm --shapes squares --largest 64 --dtype float32 --seconds 0.001
-run 2 "op inputs pass us rate share" ops --json --filter logsigmoid --size 1000 --seconds 0.001
+run 2 "op inputs pass dtype us rate share dnn" ops --json --filter logsigmoid --size 1000 --seconds 0.001
+run 2 'dtype":"bfloat16" dnn":0' ops --json --filter conv2d_small --size 0 --dtype bfloat16 --seconds 0.001
 run 3 "" engine_overhead --rounds 1 --batch 1
 [[ $lines == *forward_ns*replay_ns*'"bench":"replay"'*mlp*launch_us*alone_us*stream_us*gpt-char* ]] || fail "engine_overhead: $lines"
 exit "$failed"
