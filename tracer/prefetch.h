@@ -1,10 +1,11 @@
 // PrefetchSchedule: before which step of a plan a run begins to bring back a value that a later step unpacks.
 //
-// A value is begun so many steps that compute ahead as its pair asks for (PrefetchOptions::nodes), but not before its payload is there, and
-// only where its memory has room from then on: at none of the steps in between may more be live than at most in the whole run without any
-// prefetching, and what room the pair gives. So without room the peak is the same, and with 0 nodes each value is begun where it is used.
-// Values are seen to in the order in which they are unpacked: one that is needed sooner has the room. Nothing is begun between steps that are
-// started together, as a graph; such a graph counts as one step that computes.
+// A value is begun so many steps that compute ahead as its pair asks for (PrefetchOptions::nodes), but not
+// before its payload is there, and only where its memory has room from then on: at none of the steps in
+// between may more be live than at most in the whole run without any prefetching, and what room the pair
+// gives. So without room the peak is the same, and with 0 nodes each value is begun where it is used. Values
+// are seen to in the order in which they are unpacked: one that is needed sooner has the room. Nothing is
+// begun between steps that are started together, as a graph; such a graph counts as one step that computes.
 //
 // It knows nothing of plans and executors: figures in, steps out (tracer/plan_prefetch.cc runs it). Cost: for each value the steps that it is
 // begun ahead.
