@@ -54,9 +54,9 @@ class FusedKernel {
   /// taken from `scratch`, which begins at a multiple of 64 bytes, and from the allocator what does not fit.
   virtual void run(TensorImpl* const* inputs, TensorImpl* const* outputs, const void* const* attrs,
                    std::span<std::byte> scratch = {}) const = 0;
-  /// What a run that begins now takes from the allocator besides `scratch`. Where a kernel is still being made, the nodes run one by one, with
-  /// what lies between them in memory. An output that lies on the memory of an input is the same cell, or at the same place; cells may have
-  /// no memory.
+  /// What a run that begins now takes from the allocator besides `scratch`. Where a kernel is still being
+  /// made, the nodes run one by one, with what lies between them in memory. An output that lies on the memory
+  /// of an input is the same cell, or at the same place; cells may have no memory.
   struct Temporary {
     int64_t bytes = 0;
     bool is_one_by_one = false;

@@ -3,9 +3,10 @@
 //   OnDisk        a payload: the tensor's file; and, from begin() to unpack, the memory that it is read into.
 //   FileOffload   the pair, with the thread that reads ahead.
 //
-// Reading ahead is SavedFile::read() in two halves: memory is taken where the plan has room for it, on the thread that runs the
-// backward; the file is read, and its hash looked at, on the reader's. An error is thrown by the unpack, where it would be without. The
-// file stays, so an unpack that comes later reads it again.
+// Reading ahead is SavedFile::read() in two halves: memory is taken where the plan has room for it, on the
+// thread that runs the backward; the file is read, and its hash looked at, on the reader's. An error is
+// thrown by the unpack, where it would be without. The file stays, so an unpack that comes later reads it
+// again.
 #include "hooks/file_offload.h"
 
 #include <memory>

@@ -1,6 +1,6 @@
-// FileReader: a thread that reads what is asked for, one after the other: files that will be wanted soon, while
-// others compute. The thread begins with the first request and ends with the object, when all requests are
-// done.
+// FileReader: a thread that reads what is asked for, one after the other: files that will be wanted soon,
+// while others compute. The thread begins with the first request and ends with the object, when all requests
+// are done.
 #pragma once
 
 #include <condition_variable>
@@ -18,7 +18,8 @@ class FileReader {
   ~FileReader();
   FileReader(const FileReader&) = delete;
 
-  /// Runs `read` on the thread. What it throws is the future's. std::system_error when there can be no thread.
+  /// Runs `read` on the thread. What it throws is the future's. std::system_error when there can be no
+  /// thread.
   std::future<void> begin(std::function<void()> read);
 
  private:

@@ -18,7 +18,8 @@ class SavedFile {
 
   /// The tensor, in new memory. Throws FileError when the file is gone, short, or not what was written.
   Tensor read() const;
-  /// The same in three steps: memory on the CPU, its bytes, which any thread may read, and the way to the tensor's device.
+  /// The same in three steps: memory on the CPU, its bytes, which any thread may read, and the way to the
+  /// tensor's device.
   Tensor memory() const;
   void read_into(void* memory) const;
   Tensor placed(const Tensor& memory) const { return memory.to(type_.device); }

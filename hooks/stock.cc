@@ -1,5 +1,5 @@
-// See hooks/stock.h. One class, Stock, decides what is packed; the Formats say how. The pairs that bring values back ahead are in
-// hooks/offload.cc and hooks/file_offload.cc.
+// See hooks/stock.h. One class, Stock, decides what is packed; the Formats say how. The pairs that bring
+// values back ahead are in hooks/offload.cc and hooks/file_offload.cc.
 #include "hooks/stock.h"
 
 #include <cfloat>

@@ -62,8 +62,8 @@ void reset_offload_stats();
 
 /// Each tensor goes to a file of its own in `folder` and is read back when it is needed; the file goes when
 /// the saved value is dropped. Folder and file problems (full disk, a file that vanished or changed) are
-/// FileErrors that name the path. A backward that runs a plan begins to read as `prefetch` says, on a thread of
-/// the pair's own; what is wrong with a file is said by the unpack all the same.
+/// FileErrors that name the path. A backward that runs a plan begins to read as `prefetch` says, on a thread
+/// of the pair's own; what is wrong with a file is said by the unpack all the same.
 RefPtr<SavedTensorHooks> save_to_file(std::string folder, const Tensors& keep = {},
                                       PrefetchOptions prefetch = {.nodes = 0});
 

@@ -1,14 +1,16 @@
-// Fused groups of captured backwards (Capture::fuse): on a device, where every kernel is a launch, what can run as one step stands
-// together in the graph. It is the pass `fuse` (ir/passes/fuse.h) that finds the groups, and RETROGRAD_PASSES_OFF switches it off here, too;
-// the kernels are those of compiled functions. No other pass sees a captured backward, and none on the CPU: there a capture is to cost
-// microseconds a node, and kernels need no launch.
+// Fused groups of captured backwards (Capture::fuse): on a device, where every kernel is a launch, what can
+// run as one step stands together in the graph. It is the pass `fuse` (ir/passes/fuse.h) that finds the
+// groups, and RETROGRAD_PASSES_OFF switches it off here, too; the kernels are those of compiled functions. No
+// other pass sees a captured backward, and none on the CPU: there a capture is to cost microseconds a node,
+// and kernels need no launch.
 //
-// Groups are those of all sizes, since what a node may be in a group depends on symbols and dtypes. That they do not lift the peak is
-// known for the sizes of the capture, with the saved values that this backward frees.
+// Groups are those of all sizes, since what a node may be in a group depends on symbols and dtypes. That they
+// do not lift the peak is known for the sizes of the capture, with the saved values that this backward frees.
 //
-// A graph that calls code of the user's may be left between two records, and between a rule and its post-hooks (tracer/plan_leave.cc).
-// There, and before an unpack that calls such code, no group waits: the state is the driver's. So groups lie within one rule then, and
-// what the driver would have at hand is an output of its group. Elsewhere groups reach over records, up to the next effect.
+// A graph that calls code of the user's may be left between two records, and between a rule and its
+// post-hooks (tracer/plan_leave.cc). There, and before an unpack that calls such code, no group waits: the
+// state is the driver's. So groups lie within one rule then, and what the driver would have at hand is an
+// output of its group. Elsewhere groups reach over records, up to the next effect.
 #include <algorithm>
 #include <cstdlib>
 

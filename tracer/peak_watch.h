@@ -1,10 +1,12 @@
 // PeakWatch: are plans' peaks what was said before the runs?
 //
-// While a PeakWatch lives, each run of a plan on its thread first forecasts the most bytes of tensor data that will be live during it
-// (Plan::Run::forecast), then notes how many were, and both go into the report. Counted is all in the memory of the plan's executor
-// (Executor::live_bytes): on the CPU all that memory::stats counts in the process, on a device what its allocator gave out. That is tensors,
-// arenas, and scratch memory of kernels, which of a device's single kernels no forecast knows. What code of the user's allocates inside a run, such as an unpack hook, nobody can foresee:
-// it has a line of its own, and is part of neither of the two figures.
+// While a PeakWatch lives, each run of a plan on its thread first forecasts the most bytes of tensor data
+// that will be live during it (Plan::Run::forecast), then notes how many were, and both go into the report.
+// Counted is all in the memory of the plan's executor (Executor::live_bytes): on the CPU all that
+// memory::stats counts in the process, on a device what its allocator gave out. That is tensors, arenas, and
+// scratch memory of kernels, which of a device's single kernels no forecast knows. What code of the user's
+// allocates inside a run, such as an unpack hook, nobody can foresee: it has a line of its own, and is part
+// of neither of the two figures.
 //
 // Limits: other threads that allocate meanwhile, and other runs that begin inside hooks, are counted as if they were this run's. Runs inside
 // runs are not watched. Without an open watch a run costs one test of a thread-local pointer.

@@ -41,6 +41,7 @@ bool Plan::Run::with_graphs() {
     const Segment& s = plan.segments_.list[i];
     stop = s.begin;
     all();
+    if (early && early->is_due(next)) early->before(next);
     if (start(i)) {
       next = s.end;
       continue;

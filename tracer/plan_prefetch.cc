@@ -4,6 +4,8 @@
 // that of a compiled function, the payloads are there when the run begins. In a step that is recorded whole they are made by it: values are
 // planned in **batches**, each when the last payload of it has been packed, before the first of them is unpacked.
 //
+// In a step that runs as graphs of launches, values are begun between the graphs.
+//
 // Only begun is what will come: errors, version checks and the order of hooks stay at the unpacks. What was begun and not unpacked, since an
 // exception ended the run, is dropped with the run, and its payload is as before. Where memory is short, nothing more is begun.
 #include <algorithm>
@@ -92,7 +94,11 @@ Plan::Early::Early(const Run& run, std::vector<UnpackStep> unpacks) : run_(run),
   for (const Step& s : run.plan.steps_)
     computes.push_back(s.kind == Kind::span || s.kind == Kind::kernel || s.kind == Kind::fused ||
                        s.kind == Kind::hook || s.kind == Kind::function);
-  schedule_ = PrefetchSchedule(std::move(outlook.live), std::move(computes));
+  std::vector<PrefetchSchedule::Together> graphs;
+  if (run.plan.records_ && !run.one_by_one)
+    for (const Segment& s : run.plan.segments_.list)
+      if (!s.parts.empty()) graphs.push_back({s.begin, s.end});
+  schedule_ = PrefetchSchedule(std::move(outlook.live), std::move(computes), graphs);
   find_due();
 }
 

@@ -267,8 +267,9 @@ Tensors Plan::run(std::vector<ir::Binding> bindings, std::span<const Number> num
 bool Plan::run_steps(Run& run) const {
   try {
     if (!unpacks_.empty()) run.early = Early::of(run);
+    if (records_ && !run.one_by_one) return run.with_graphs();
     run.one_by_one |= run.early != nullptr;
-    return records_ && !run.one_by_one ? run.with_graphs() : run.all();
+    return run.all();
   } catch (Exception& e) {
     ir::add_context(e, graph_, graph_.nodes()[steps_[run.next].node]);
     throw;

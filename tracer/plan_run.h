@@ -145,8 +145,8 @@ struct Plan::Run {
   bool all();
   /// Runs to the end, segments as graphs where they can be.
   bool with_graphs();
-  /// The most bytes that will be live during the run, what code of the user's allocates aside. Groups whose kernels are not there yet then
-  /// run node by node in this run.
+  /// The most bytes that will be live during the run, what code of the user's allocates aside. Groups whose
+  /// kernels are not there yet then run node by node in this run.
   int64_t forecast();
   /// Of each step the most bytes that will be live during it, without the values of `unpacks`; of each of these, the last step that needs its
   /// memory.

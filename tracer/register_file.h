@@ -96,7 +96,8 @@ class RegisterFile {
     }
     for (size_t v = 0; v < last_.size(); ++v) ends_at_[last_[v]].push_back(static_cast<ir::ValueId>(v));
   }
-  // Values kept until the step that ends at node `number` begins, though it does not use them. `first_result`: of its nodes.
+  // Values kept until the step that ends at node `number` begins, though it does not use them.
+  // `first_result`: of its nodes.
   std::vector<ir::ValueId> ending_before(uint32_t number, std::span<const ir::ValueId> operands,
                                          ir::ValueId first_result) {
     std::vector<ir::ValueId> ending;

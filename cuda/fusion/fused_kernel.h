@@ -17,8 +17,8 @@ RunCounts& run_counts();
 
 /// A group of which each run launches the kernel for the layouts that its tensors have. That kernel begins to
 /// be compiled when such layouts are first seen, not before: whoever makes plans asks for groups that are
-/// then cut otherwise. After kMostVariants, one serves all layouts. A run whose kernel is being compiled takes
-/// more memory, and waits for it where there is not enough.
+/// then cut otherwise. After kMostVariants, one serves all layouts. A run whose kernel is being compiled
+/// takes more memory, and waits for it where there is not enough.
 class CudaFusedKernel final : public FusedKernel {
  public:
   static constexpr size_t kMostVariants = 4;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "cuda/blas.h"
 #include "cuda/kernels/elementwise.h"
@@ -97,7 +98,8 @@ void cut(MatmulCall& c) {
 class LibraryProduct {
  public:
   /// `start`: what side[kStart] is of, or null; `out`: the result.
-  LibraryProduct(const MatmulCall& c, const TensorImpl* start, TensorImpl& out) : c_(c) {
+  LibraryProduct(const MatmulCall& c, const TensorImpl* start, TensorImpl& out)
+      : c_(c), start_(start), out_(out) {
     const std::optional<BlasType> type = type_of(out.dtype());
     if (!type || c.k == 0 || c.m * c.n == 1) return;
     p_.type = *type;
@@ -108,20 +110,28 @@ class LibraryProduct {
     p_.tf32 = Gpu::current().allows_tf32();
     item_ = static_cast<int64_t>(element_size(out.dtype()));
     is_taken_ = set_batches() && set_matrix(p_.a, MatmulCall::kA, c.m, c.k) &&
-                set_matrix(p_.b, MatmulCall::kB, c.k, c.n) && set_out() && set_start(start, out);
+                set_matrix(p_.b, MatmulCall::kB, c.k, c.n) && set_out() && set_start();
   }
 
-  bool run() const {
+  // A bias that it does not take, as of some types, comes as a start.
+  bool run() {
+    if (!is_taken_ || !Gpu::current().products().blas) return false;
+    if (multiply()) return true;
+    if (!std::exchange(p_.bias, nullptr)) return false;
+    p_.beta = 1;
+    copy_start();
+    return multiply();
+  }
+
+ private:
+  bool multiply() const {
     Gpu& gpu = Gpu::current();
-    if (!is_taken_) return false;
     const Gpu::Products library = gpu.products();
-    if (!library.blas) return false;
     for (int64_t i = 0; i < c_.batches / p_.batches; ++i)
       if (!library.blas->multiply(at(i), library.workspace, gpu.compute().handle())) return false;
     return true;
   }
 
- private:
   static std::optional<BlasType> type_of(ScalarType dtype) {
     switch (dtype) {
       case kFloat32: return BlasType::f32;
@@ -160,7 +170,7 @@ class LibraryProduct {
   }
 
   // As a bias, as it is, or, where it is neither, copied to where the result will be.
-  bool set_start(const TensorImpl* from, TensorImpl& out) {
+  bool set_start() {
     const BatchMatrix& start = c_.side[MatmulCall::kStart];
     if (!start.data) return true;
     const bool is_row = start.row == 0 && (c_.n == 1 || start.column == 1);
@@ -171,10 +181,13 @@ class LibraryProduct {
     p_.beta = c_.beta;
     if (set_matrix(p_.start, MatmulCall::kStart, c_.m, c_.n) && !p_.start.turned) return true;
     if (!Gpu::current().products().blas) return false;
-    convert_copy(*from, out);
+    copy_start();
+    return true;
+  }
+  void copy_start() {
+    convert_copy(*start_, out_);
     p_.start = {p_.out, false, p_.out_step, p_.out_batch};
     start_is_out_ = true;
-    return true;
   }
 
   // The product of the i-th places in all batch dims but the library's.
@@ -197,6 +210,8 @@ class LibraryProduct {
   }
 
   const MatmulCall& c_;
+  const TensorImpl* const start_;
+  TensorImpl& out_;
   BlasProduct p_;
   bool is_taken_ = false, start_is_out_ = false;
   int batch_dim_ = -1;

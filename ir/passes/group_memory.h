@@ -25,7 +25,8 @@ struct GroupMemory {
 
 class GroupMemories {
  public:
-  /// `values`: of all symbols; without them those at capture. `kept`: as in FuseOptions. Graph and executor must outlive this.
+  /// `values`: of all symbols; without them those at capture. `kept`: as in FuseOptions. Graph and executor
+  /// must outlive this.
   GroupMemories(const Graph& graph, Executor& executor, std::span<const Number> values = {},
                 std::span<const ValueId> kept = {});
 

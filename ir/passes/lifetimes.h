@@ -1,14 +1,13 @@
 // Lifetimes: for each value of a graph the block of memory that it lies in, and from which node to which
 // that is needed. What the memory plan and the pass `schedule` count with.
 //
-// A value of a pure op that is no view gets a block; views lie in their operand's. An elementwise result
-// lies in the block of an operand of its type that dies there, if the block holds that operand alone (in
-// place). Inputs and results of effects have no block: their memory is the caller's. An input that is *given*
-// has one: it is the caller's last hold on the memory, which goes with the last use; of a slot it is that of the
-// value which is unpacked. What is given away,
-// to an effect or as an output, *escapes*: its memory must come from the allocator, since it may outlive
-// the run. After that it counts as live to the end if an effect without results took it (`.grad`) or it
-// is an output.
+// A value of a pure op that is no view gets a block; views lie in their operand's. An elementwise result lies
+// in the block of an operand of its type that dies there, if the block holds that operand alone (in place).
+// Inputs and results of effects have no block: their memory is the caller's. An input that is *given* has
+// one: it is the caller's last hold on the memory, which goes with the last use; of a slot it is that of the
+// value which is unpacked. What is given away, to an effect or as an output, *escapes*: its memory must come
+// from the allocator, since it may outlive the run. After that it counts as live to the end if an effect
+// without results took it (`.grad`) or it is an output.
 //
 // Nodes of a group are one step (ir/passes/group_memory.h): from its first node to its last one there are its
 // inputs, its outputs and what its kernel needs; values inside it have no block.

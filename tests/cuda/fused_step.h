@@ -1,5 +1,5 @@
-// A training step on cuda:0 whose plans, compiled or captured, have fused groups: run by the tests, and before by
-// the tool that writes down the kernels which its groups ask for.
+// A training step on cuda:0 whose plans, compiled or captured, have fused groups: run by the tests, and
+// before by the tool that writes down the kernels which its groups ask for.
 #pragma once
 
 #include <functional>

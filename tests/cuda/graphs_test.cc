@@ -245,7 +245,7 @@ TEST_CASE(
     return loss;
   });
   for (int i = 0; i < 5; ++i) pair.step(i, 32);
-  CHECK((pair.stats().graph_launches > 4) == (nodes == 0));
+  CHECK(pair.stats().graph_launches > 4);
   CHECK(pair.stats().given_up == 0);
   CHECK(offload_stats().bytes_to_host > 0);
   CHECK((offload_stats().early > 0) == (nodes > 0));

@@ -97,13 +97,15 @@ void try_all(std::initializer_list<ScalarType> dtypes) {
   }
 }
 
-// A library of products: takes everything, and remembers the last one.
+// A library of products: takes everything, a bias only where it is to, and remembers the last one.
 class PlainBlas final : public cuda::Blas {
  public:
-  explicit PlainBlas(cuda::BlasProduct& last, int& calls) : last_(last), calls_(calls) {}
+  PlainBlas(cuda::BlasProduct& last, int& calls, const bool& takes_bias)
+      : last_(last), calls_(calls), takes_bias_(takes_bias) {}
 
   bool multiply(const cuda::BlasProduct& p, void* workspace, CUstream_st*) override {
     REQUIRE(workspace);
+    if (p.bias && !takes_bias_) return false;
     last_ = p;
     ++calls_;
     switch (p.type) {
@@ -136,14 +138,16 @@ class PlainBlas final : public cuda::Blas {
   }
   cuda::BlasProduct& last_;
   int& calls_;
+  const bool& takes_bias_;
 };
 
 // Devices of before keep what they had: a library is met by those that are made from now on.
 struct WithLibrary {
   cuda::BlasProduct last;
   int calls = 0;
+  bool takes_bias = true;
   WithLibrary() {
-    renew([this] { return std::make_unique<PlainBlas>(last, calls); });
+    renew([this] { return std::make_unique<PlainBlas>(last, calls, takes_bias); });
   }
   ~WithLibrary() { renew({}); }
 
@@ -166,6 +170,13 @@ TEST_CASE("products through a library", "[host]") {
   CHECK(library.calls > 200);
 }
 
+TEST_CASE("products through a library that adds no bias", "[host]") {
+  WithLibrary library;
+  library.takes_bias = false;
+  try_all({kFloat32, kFloat64, kFloat16, kBFloat16});
+  CHECK(library.calls > 200);
+}
+
 TEST_CASE("what a library is told", "[host]") {
   WithLibrary library;
   NoGradGuard no_grad;
@@ -177,6 +188,13 @@ TEST_CASE("what a library is told", "[host]") {
     CHECK(library.last.bias != nullptr);
     CHECK(library.last.b.turned);
     CHECK_FALSE(library.last.tf32);
+  }
+  SECTION("a bias that the library does not take is where the result begins") {
+    library.takes_bias = false;
+    linear(there({3, 2, 5, 8}), there({6, 8}), there({6}));
+    CHECK(library.calls == 1);
+    CHECK(library.last.start.data == library.last.out);
+    CHECK(library.last.beta == 1);
   }
   SECTION("heads of attention: a batch, and a loop over the smaller dim") {
     const Tensor q = there({2, 5, 3, 8}).transpose(1, 2);

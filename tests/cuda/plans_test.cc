@@ -75,6 +75,30 @@ TEST_CASE("fused groups on a device give the bits of single kernels") {
   CHECK(after.launches > before.launches);
 }
 
+TEST_CASE("captured backwards with fused groups give the bits of eager ones, also where they are left") {
+  device_on_host();
+  const FusedStep step;
+  CompiledBackward backward = compile_backward();
+  const cuda::FusionStats before = cuda::fusion_stats();
+  const std::function<Tensor(const Tensor&)> losses[] = {
+      [&](const Tensor& x) { return step.loss(x); }, [&](const Tensor& x) { return step.hooked_loss(x); }};
+  for (const auto& loss : losses) {
+    Tensors expected;
+    for (const Tensor& x : step.gradients(loss)) expected.push_back(x.clone());
+    for (int i = 0; i < 3; ++i) {
+      const CompiledBackwardScope scope(backward);
+      expect_bits(expected, step.gradients(loss));
+      cuda::finish_compiling();
+    }
+  }
+  CHECK(backward.stats().left == 3);
+  if (is_on_host()) return;
+  INFO(cuda::fusion_problem() << " " << cuda::last_fusion_note());
+  const cuda::FusionStats after = cuda::fusion_stats();
+  CHECK(after.failed == before.failed);
+  CHECK(after.launches > before.launches);
+}
+
 TEST_CASE("steps on a device as graphs of launches give the bits of eager steps") {
   device_on_host();
   LaunchStats launches;

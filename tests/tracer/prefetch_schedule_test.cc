@@ -76,6 +76,22 @@ TEST_CASE("room does not add up over batches") {
   CHECK(s.add(second) == Steps{3, 3, 7});
 }
 
+TEST_CASE("nothing is begun between steps that are started together, which count as one") {
+  const PrefetchSchedule::Together graphs[] = {{1, 4}, {5, 8}};
+  const auto begins = [&](const Arrival& a, std::vector<int64_t> live = std::vector<int64_t>(10)) {
+    PrefetchSchedule s(std::move(live), std::vector<bool>(10, true), graphs);
+    return s.add({&a, 1}).front();
+  };
+  CHECK(begins(arrival(8, 8, {.nodes = 1})) == 5);
+  CHECK(begins(arrival(8, 8, {.nodes = 2})) == 4);
+  CHECK(begins(arrival(8, 8, {.nodes = 3})) == 1);
+  CHECK(begins(arrival(9, 8, {.nodes = 1})) == 8);
+  CHECK(begins(arrival(8, 8, {.nodes = 64}, 5)) == 5);
+  CHECK(begins(arrival(8, 8, {.nodes = 64}, 6)) == 8);  // the payload comes too late
+  CHECK(begins(arrival(8, 8, {.nodes = 64}), {9, 9, 9, 9, 9, 0, 9, 0, 0, 0}) ==
+        8);  // no room for all of a graph
+}
+
 // ---- the order of a plan -------------------------------------------------------------------------------------------------------------
 
 namespace {

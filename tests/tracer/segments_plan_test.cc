@@ -1,6 +1,7 @@
 // Whole steps on an executor that computes nothing but records launches: which segments a plan has and why, in which order parts are recorded,
 // graphs started and code of the user's called. What graphs compute is tested in tests/cuda/graphs_test.cc.
 #include <catch2/catch.hpp>
+#include <sstream>
 
 #include "ir/text.h"
 #include "ops/all_ops.h"
@@ -245,6 +246,102 @@ segment 2: 5 launches as a graph of 4 parts
 start graph 1
 launch clone#0 f32[24]
 start graph 2
+)");
+}
+
+namespace {
+
+// Keeps a copy, and notes when it is begun and when it is unpacked, by number.
+class NotingPair final : public rg::SavedTensorHooks, private rg::Prefetcher {
+ public:
+  explicit NotingPair(rg::PrefetchOptions options) : options_(options) {}
+
+  std::any pack(const Tensor& tensor) override { return std::any(std::pair{tensor.clone(), packed_++ % 2}); }
+  Tensor unpack(const std::any& payload) override {
+    note("unpack", payload);
+    return of(payload).first.clone();
+  }
+  rg::Prefetcher* prefetcher() override { return this; }
+  rg::NullExecutor* notes = nullptr;
+
+ private:
+  static const std::pair<Tensor, int>& of(const std::any& payload) {
+    return std::any_cast<const std::pair<Tensor, int>&>(payload);
+  }
+  void note(const std::string& what, const std::any& payload) {
+    if (notes) notes->note(what + " " + std::to_string(of(payload).second));
+  }
+  rg::PrefetchOptions options() const override { return options_; }
+  int64_t bytes(const std::any& payload) const override { return of(payload).first.nbytes(); }
+  void begin(const std::any& payload) override { note("begin", payload); }
+  void drop(const std::any&) noexcept override {}
+
+  const rg::PrefetchOptions options_;
+  int packed_ = 0;
+};
+
+// The beginnings, unpacks and graphs of a step that saves two values elsewhere, when it is warm.
+std::string order_with(rg::PrefetchOptions options) {
+  Net net;
+  const auto pair = rg::RefPtr<NotingPair>::adopt(new NotingPair(options));
+  const auto tanh_elsewhere = [&](const Tensor& h) {
+    rg::SavedTensorHooksGuard guard(rg::RefPtr<rg::SavedTensorHooks>(pair.get()));
+    return rg::tanh(h);
+  };
+  Planned step(
+      [&](const Tensors& a) -> Tensors {
+        const Tensor h = tanh_elsewhere(rg::mm(a[0], net.w));
+        const Tensor loss = rg::sum(tanh_elsewhere(rg::exp(rg::mm(h, net.v))));
+        loss.backward();
+        net.optimizer.step();
+        net.optimizer.zero_grad();
+        return {loss};
+      },
+      {net.x});
+  for (int i = 0; i < 3; ++i) {
+    step.run();
+    net.v.set_grad({});
+    net.w.set_grad({});
+  }
+  pair->notes = &step.executor;
+  std::istringstream lines(step.run());
+  std::string text;
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("begin") || line.starts_with("unpack") || line.starts_with("start"))
+      text += line + "\n";
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("values of a step that are brought back ahead are begun between graphs") {
+  CHECK(order_with({.nodes = 0}) == R"(start graph 0
+start graph 1
+start graph 2
+unpack 1
+start graph 3
+unpack 0
+start graph 4
+)");
+  CHECK(order_with({.nodes = 1, .room_bytes = 1 << 20}) == R"(start graph 0
+start graph 1
+begin 1
+start graph 2
+unpack 1
+begin 0
+start graph 3
+unpack 0
+start graph 4
+)");
+  CHECK(order_with({.nodes = 64, .room_bytes = 1 << 20}) == R"(start graph 0
+start graph 1
+begin 1
+begin 0
+start graph 2
+unpack 1
+start graph 3
+unpack 0
+start graph 4
 )");
 }
 
