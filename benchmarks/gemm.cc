@@ -1,7 +1,7 @@
 // Rates of matrix products: ours beside other libraries' (gemm_sides/side.h): on the CPU Eigen's, and
 // OpenBLAS and oneDNN where the machine has them; on a device cuBLASLt, called directly.
 //   gemm [--threads N...] [--dtype float32|bfloat16...] [--shapes squares|mlp|gpt-char|gpt-124m...]
-//   [--seconds S] [--largest N] [--batch B] [--block T] [--device cpu|cuda]
+//   [--beside SIDE...] [--seconds S] [--largest N] [--batch B] [--block T] [--device cpu|cuda]
 // Shapes are squares of 64 to 4096, on a device to 8192, and what a training step of a model multiplies
 // (train/models.h). All sides take turns, on the CPU each in a process of its own, one of which runs at a time
 // (gemm_sides/turns.h); they compute from the same operands, and their results are compared. A turn on a
@@ -14,6 +14,7 @@
 //   to_best                  the first of them by the largest of the others; null without others
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -33,8 +34,9 @@ struct Options {
   std::vector<int> threads{1, 2};
   std::vector<std::string> dtypes{"float32", "bfloat16"};
   std::vector<std::string> shapes{"squares", "mlp", "gpt-char", "gpt-124m"};
-  double seconds = 0.2;  // for a side and a shape
-  int64_t largest = 0;   // of the squares; 0: as the machine is
+  std::vector<std::string> beside;  // none: all that there are
+  double seconds = 0.2;             // for a side and a shape
+  int64_t largest = 0;              // of the squares; 0: as the machine is
   BatchSize size;
 };
 
@@ -74,9 +76,10 @@ class Race {
   }
 
   void run(double seconds) {
-    double spent = 0;
-    for (int i = 0; i < kLeastRounds || spent < seconds * static_cast<double>(contenders_.size()); ++i)
-      spent += round();
+    using Clock = std::chrono::steady_clock;
+    const auto end =
+        Clock::now() + std::chrono::duration<double>(seconds * static_cast<double>(contenders_.size()));
+    for (int i = 0; i < kLeastRounds || Clock::now() < end; ++i) round();
   }
 
   /// By the least time; NaN for a side that has no kernel.
@@ -96,16 +99,10 @@ class Race {
   static constexpr double kTurn = 1e-3, kGuess = 100;
   static constexpr double kDeviceTurn = 5e-3, kDeviceGuess = 50'000, kMostRuns = 200;
 
-  // A turn for each side; the time of all.
-  double round() {
-    double spent = 0;
-    for (size_t i = 0; i < contenders_.size(); ++i) {
-      if (!contenders_[i].turn) continue;
-      const double time = contenders_[i].turn(runs_);
-      best_[i] = std::min(best_[i], time);
-      spent += time * runs_;
-    }
-    return spent;
+  // A turn for each side.
+  void round() {
+    for (size_t i = 0; i < contenders_.size(); ++i)
+      if (contenders_[i].turn) best_[i] = std::min(best_[i], contenders_[i].turn(runs_));
   }
 
   std::vector<Contender> contenders_;
@@ -129,8 +126,8 @@ void print(const std::string& shapes, const Problem& problem, const Place& place
 void measure(const Options& options, const Place& place) {
   rg::NoGradGuard no_grad;
   std::vector<Side> sides{retrograd_side()};
-  const std::vector<Side> others = other_sides(place);
-  sides.insert(sides.end(), others.begin(), others.end());
+  for (const Side& other : other_sides(place))
+    if (options.beside.empty() || std::ranges::count(options.beside, other.name)) sides.push_back(other);
   const auto run = [&](const std::string& shapes, const Problem& problem, int threads) {
     std::vector<Contender> contenders;
     for (const Side& side : sides)
@@ -160,6 +157,7 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads, "numbers of threads")->check(CLI::Range(1, 1024));
   app.add_option("--dtype", options.dtypes, "dtypes")->check(CLI::IsMember(dtypes));
   app.add_option("--shapes", options.shapes, "which shapes")->check(CLI::IsMember(shapes));
+  app.add_option("--beside", options.beside, "which of the others: eigen, openblas, onednn, cublaslt");
   app.add_option("--seconds", options.seconds, "time spent on a shape and a side")
       ->check(CLI::PositiveNumber);
   app.add_option("--largest", options.largest, "side of the largest square")->check(CLI::PositiveNumber);

@@ -26,6 +26,8 @@ namespace {
 
 using Run = std::function<rg::Tensor()>;
 
+constexpr double kLongTurn = 20e-3;  // seconds after which a turn ends, however many runs it was to have
+
 using Clock = std::chrono::steady_clock;
 
 double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
@@ -41,9 +43,10 @@ double mean_of_turn(const Run& run, int runs, const Place& place) {
 }
 
 double least_of_turn(const Run& run, int runs) {
-  for (int i = 0; i < runs / 2 + 1; ++i) run();
+  const auto turn = Clock::now();
+  for (int i = 0; i == 0 || (i < runs / 2 && since(turn) < kLongTurn / 2); ++i) run();
   double least = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < runs; ++i) {
+  for (int i = 0; i == 0 || (i < runs && since(turn) < kLongTurn); ++i) {
     const auto begin = Clock::now();
     run();
     least = std::min(least, since(begin));
