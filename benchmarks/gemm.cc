@@ -1,28 +1,30 @@
 // Rates of matrix products: ours beside other libraries' (gemm_sides/side.h): on the CPU Eigen's, and
 // OpenBLAS and oneDNN where the machine has them; on a device cuBLASLt, called directly.
 //   gemm [--threads N...] [--dtype float32|bfloat16...] [--shapes squares|mlp|gpt-char|gpt-124m...]
-//   [--seconds S] [--largest N] [--batch B] [--block T] [--device cpu|cuda]
+//   [--beside SIDE...] [--seconds S] [--largest N] [--batch B] [--block T] [--device cpu|cuda]
 // Shapes are squares of 64 to 4096, on a device to 8192, and what a training step of a model multiplies
-// (train/models.h). All sides take turns; with several threads each turn begins with a rest, since the
-// threads of a side wait in loops after its turn (OpenBLAS's for 2^26 cycles), and with runs that do not count. A
-// turn on a device is many runs between two waits for it. A JSON line a shape, dtype and number of threads,
-// which a device has not:
+// (train/models.h). All sides take turns, on the CPU each in a process of its own, one of which runs at a time
+// (gemm_sides/turns.h); they compute from the same operands, and their results are compared. A turn on a
+// device is many runs between two waits for it. A JSON line a shape, dtype and number of threads, which a
+// device has not:
 //   shapes, m, n, k, layout  "nn"; "tn" where A lies transposed in memory, "nt" where B does
 //   dtype, threads, device
 //   retrograd, eigen, ...    billions of multiplications and additions a second, by the least time; null
 //                            without a kernel
+//   to_best                  the first of them by the largest of the others; null without others
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 #include <set>
 #include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include "benchmarks/common/line.h"
 #include "benchmarks/common/program.h"
-#include "benchmarks/gemm_sides/side.h"
+#include "benchmarks/gemm_sides/turns.h"
 #include "benchmarks/train/models.h"
 
 namespace bench {
@@ -32,8 +34,9 @@ struct Options {
   std::vector<int> threads{1, 2};
   std::vector<std::string> dtypes{"float32", "bfloat16"};
   std::vector<std::string> shapes{"squares", "mlp", "gpt-char", "gpt-124m"};
-  double seconds = 0.2;  // for a side and a shape
-  int64_t largest = 0;   // of the squares; 0: as the machine is
+  std::vector<std::string> beside;  // none: all that there are
+  double seconds = 0.2;             // for a side and a shape
+  int64_t largest = 0;              // of the squares; 0: as the machine is
   BatchSize size;
 };
 
@@ -60,101 +63,87 @@ Problem make_problem(const Product& p, rg::ScalarType dtype, rg::Device device) 
           rg::empty({p.m, p.n}, {dtype, device})};
 }
 
+// The sides on one problem.
 class Race {
  public:
-  Race(const std::vector<Side>& sides, const Problem& problem, const Place& place, int threads)
-      : sides_(sides), place_(place) {
-    for (const Side& side : sides) {
-      side.set_threads(threads);
-      runs_.push_back(side.prepare(problem));
-    }
-    best_.resize(sides.size(), std::numeric_limits<double>::infinity());
-    threads_ = threads;
+  Race(std::vector<Contender> contenders, const Problem& problem, const Place& place)
+      : contenders_(std::move(contenders)),
+        best_(contenders_.size(), std::numeric_limits<double>::infinity()) {
     const Product& p = problem.product;
     work_ = 2e-9 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
-    const double turn =
-        !place.is_cpu() ? kDeviceTurn * kDeviceGuess : (threads > 1 ? kThreadsTurn : kTurn) * kGuess;
-    turns_ = static_cast<int>(std::clamp(turn / work_, 1.0, kMostTurns));
+    const double turn = place.is_cpu() ? kTurn * kGuess : kDeviceTurn * kDeviceGuess;
+    runs_ = static_cast<int>(std::clamp(turn / work_, 1.0, kMostRuns));
   }
 
   void run(double seconds) {
-    round(nullptr);
-    double spent = 0;
-    for (int i = 0; i < kLeastRounds || spent < seconds * static_cast<double>(sides_.size()); ++i)
-      round(&spent);
+    using Clock = std::chrono::steady_clock;
+    const auto end =
+        Clock::now() + std::chrono::duration<double>(seconds * static_cast<double>(contenders_.size()));
+    for (int i = 0; i < kLeastRounds || Clock::now() < end; ++i) round();
   }
 
-  /// By the least time; 0 for a side that has no kernel.
-  double rate(size_t side) {
-    if (!runs_[side]) return 0;
-    return work_ / best_[side];
+  /// By the least time; NaN for a side that has no kernel.
+  double rate(size_t side) const {
+    return contenders_[side].turn ? work_ / best_[side] : std::numeric_limits<double>::quiet_NaN();
+  }
+  /// The first side's beside the best of the others; NaN without any.
+  double to_best() const {
+    double best = std::numeric_limits<double>::quiet_NaN();
+    for (size_t i = 1; i < contenders_.size(); ++i) best = std::fmax(best, rate(i));
+    return rate(0) / best;
   }
 
  private:
   static constexpr int kLeastRounds = 3;
   // Seconds that a turn takes at least, and at what rate.
-  static constexpr double kTurn = 200e-6, kThreadsTurn = 1e-3, kGuess = 100;
-  static constexpr double kDeviceTurn = 5e-3, kDeviceGuess = 50'000, kMostTurns = 200;
-  static constexpr auto kRest = std::chrono::milliseconds(80);
+  static constexpr double kTurn = 1e-3, kGuess = 100;
+  static constexpr double kDeviceTurn = 5e-3, kDeviceGuess = 50'000, kMostRuns = 200;
 
-  // A turn for each side; its time counts if there is something to add it to.
-  void round(double* spent) {
-    for (size_t i = 0; i < sides_.size(); ++i) {
-      if (!runs_[i]) continue;
-      sides_[i].set_threads(threads_);
-      if (threads_ > 1 && place_.is_cpu()) {
-        std::this_thread::sleep_for(kRest);
-        for (int t = 0; t < turns_ / 2 + 1; ++t) runs_[i]();
-      }
-      place_.synchronize();
-      const auto begin = std::chrono::steady_clock::now();
-      for (int t = 0; t < turns_; ++t) runs_[i]();
-      place_.synchronize();
-      const double time = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-      if (!spent) continue;
-      best_[i] = std::min(best_[i], time / turns_);
-      *spent += time;
-    }
+  // A turn for each side.
+  void round() {
+    for (size_t i = 0; i < contenders_.size(); ++i)
+      if (contenders_[i].turn) best_[i] = std::min(best_[i], contenders_[i].turn(runs_));
   }
 
-  const std::vector<Side>& sides_;
-  const Place& place_;
-  std::vector<std::function<void()>> runs_;
+  std::vector<Contender> contenders_;
   std::vector<double> best_;
-  int threads_, turns_;
+  int runs_;
   double work_;
 };
 
-void print(const std::string& shapes, const Problem& problem, const std::string& dtype, const Place& place,
-           int threads, const std::vector<Side>& sides, Race& race) {
+void print(const std::string& shapes, const Problem& problem, const Place& place, int threads,
+           const std::vector<Side>& sides, const Race& race) {
   const Product& p = problem.product;
   const std::string layout{p.a_transposed ? 't' : 'n', p.b_transposed ? 't' : 'n'};
   Line line;
   line.text("shapes", shapes).count("m", p.m).count("n", p.n).count("k", p.k).text("layout", layout);
-  line.text("dtype", dtype).count("threads", threads).text("device", place.name());
-  for (size_t i = 0; i < sides.size(); ++i) {
-    const double rate = race.rate(i);
-    line.number(sides[i].name, rate > 0 ? rate : std::numeric_limits<double>::quiet_NaN(), 1);
-  }
-  line.print();
+  line.text("dtype", problem.dtype() == rg::kFloat32 ? "float32" : "bfloat16");
+  line.count("threads", threads).text("device", place.name());
+  for (size_t i = 0; i < sides.size(); ++i) line.number(sides[i].name, race.rate(i), 1);
+  line.number("to_best", race.to_best(), 3).print();
 }
 
 void measure(const Options& options, const Place& place) {
   rg::NoGradGuard no_grad;
   std::vector<Side> sides{retrograd_side()};
-  const std::vector<Side> others = other_sides(place);
-  sides.insert(sides.end(), others.begin(), others.end());
-  const std::vector<int> threads = place.is_cpu() ? options.threads : std::vector<int>{1};
+  for (const Side& other : other_sides(place))
+    if (options.beside.empty() || std::ranges::count(options.beside, other.name)) sides.push_back(other);
+  const auto run = [&](const std::string& shapes, const Problem& problem, int threads) {
+    std::vector<Contender> contenders;
+    for (const Side& side : sides)
+      contenders.push_back(place.is_cpu() ? contender_in_process(side, problem, threads)
+                                          : contender_here(side, problem, place));
+    check_results(contenders, problem);
+    Race race(std::move(contenders), problem, place);
+    race.run(options.seconds);
+    print(shapes, problem, place, threads, sides, race);
+  };
   for (const std::string& shapes : options.shapes)
     for (const Product& p : products_of(shapes, options, place))
       for (const std::string& dtype : options.dtypes) {
         const Problem problem =
             make_problem(p, dtype == "float32" ? rg::kFloat32 : rg::kBFloat16, place.device());
-        for (const int n : threads) {
-          Race race(sides, problem, place, n);
-          race.run(options.seconds);
-          print(shapes, problem, dtype, place, n, sides, race);
-        }
+        for (const int n : place.is_cpu() ? options.threads : std::vector<int>{1}) run(shapes, problem, n);
       }
 }
 
@@ -168,6 +157,7 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads, "numbers of threads")->check(CLI::Range(1, 1024));
   app.add_option("--dtype", options.dtypes, "dtypes")->check(CLI::IsMember(dtypes));
   app.add_option("--shapes", options.shapes, "which shapes")->check(CLI::IsMember(shapes));
+  app.add_option("--beside", options.beside, "which of the others: eigen, openblas, onednn, cublaslt");
   app.add_option("--seconds", options.seconds, "time spent on a shape and a side")
       ->check(CLI::PositiveNumber);
   app.add_option("--largest", options.largest, "side of the largest square")->check(CLI::PositiveNumber);

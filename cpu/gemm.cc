@@ -115,10 +115,13 @@ void narrow(const Gemm<T>& g) {
   if (measuring()) return;
   const bool few_rows = g.m <= g.n;
   const MatrixView<T> few = few_rows ? g.a : transposed(g.b), many = few_rows ? transposed(g.b) : g.a;
-  const int64_t row_bytes = static_cast<int64_t>(sizeof(T)) * g.k,
-                grain = std::max<int64_t>(8, kStreamBytes / row_bytes / 8 * 8);
+  const int64_t size = few_rows ? g.n : g.m, row_bytes = static_cast<int64_t>(sizeof(T)) * g.k;
+  const double work = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
+  const int64_t chunks = std::max({int64_t{1}, static_cast<int64_t>(work / kTileWork),
+                                   size / std::max<int64_t>(1, kStreamBytes / row_bytes)}),
+                grain = ceil_div(ceil_div(size, chunks), 8) * 8;
   const int64_t c_row = few_rows ? 1 : g.c_row, c_column = few_rows ? g.c_row : 1;
-  parallel_range(few_rows ? g.n : g.m, grain, [&](int64_t begin, int64_t end) {
+  parallel_range(size, grain, [&](int64_t begin, int64_t end) {
     gemm_kernels<T>().narrow({end - begin, few_rows ? g.m : g.n, g.k, many.data + begin * many.row, many.row,
                               few.data, few.row, g.c + begin * c_row, c_row, c_column, g.alpha,
                               g.accumulate});

@@ -33,12 +33,14 @@ inline constexpr int64_t kDepth = 256;        // of one block of k, in packed el
 inline constexpr int64_t kDepthStep = 16;     // which the depth of a block is a multiple of, for the packing
 inline constexpr int64_t kRowPanels = 24;     // of a tile: 144 rows (336 with AVX-512)
 inline constexpr int64_t kColumnPanels = 48;  // of a tile, if there are several blocks of k
-inline constexpr double kTileWork = 1 << 19;  // multiplications of a tile, at least
+inline constexpr double kTileWork = 1 << 17;  // multiplications of a tile, at least
 inline constexpr int64_t kTilesAThread = 4;   // at most, where they could be larger
 inline constexpr int64_t kSmallBytes = 32 << 10;  // a B of this size stays in the first-level cache
 // Time to pack a panel, or a panel of B on the way, and what threads lose to others in the time of a tile.
-inline constexpr double kTimePacked = 0.5, kTimeOnTheWay = 0.2, kTimeUneven = 0.04;
-inline constexpr int64_t kFarBytes = 1024;  // steps along k from which reading A where it lies is slow
+inline constexpr double kTimePacked = 0.5, kTimeOnTheWay = 1, kTimeUneven = 0.04;
+inline constexpr double kHandOut = 1 << 14;  // multiplications in the time that it takes to hand out a tile
+inline constexpr int64_t kLeastRows = 4;     // of a panel, whose time is that of fewer
+inline constexpr int64_t kFarBytes = 1024;   // steps along k from which reading A where it lies is slow
 
 template <class T>
 using Packed = typename GemmTypes<T>::Packed;
@@ -57,7 +59,7 @@ MatrixView<T> transposed(MatrixView<T> x) {
   return {x.data, x.column, x.row};
 }
 
-/// `size` panels in `count` pieces that differ by at most one panel.
+/// `size` rows or panels in `count` pieces that differ by at most one.
 struct Pieces {
   int64_t size, count;
   int64_t begin(int64_t piece) const { return size * piece / count; }
@@ -69,35 +71,40 @@ enum class Packing : uint8_t { none, on_the_way, within, before };
 template <class T>
 struct Plan {
   const GemmKernels<T>& kernel = gemm_kernels<T>();
-  Pieces rows, columns;  // of C, in panels
+  Pieces rows, columns;  // of C, in rows and in column panels
   int64_t depth;         // of a block of k, in elements of T
   Packing a = Packing::none, b = Packing::none;
 
   /// Of a product whose sizes are not zero.
   explicit Plan(const Gemm<T>& g)
-      : rows{ceil_div(g.m, kernel.rows), 1},
+      : rows{g.m, 1},
         columns{ceil_div(g.n, kernel.columns), 1},
-        depth(block_depth<T>(g.k)) {
+        depth(block_depth<T>(g.k)),
+        groups_(ceil_div(g.k, kGroup<T>)) {
     b = packing_of_b(g);
-    rows.count = ceil_div(rows.size, kRowPanels);
+    rows.count = ceil_div(g.m, kRowPanels * kernel.rows);
     if (g.k > depth) columns.count = ceil_div(columns.size, kColumnPanels);
-    cut(g.k, loop_threads());
-    if (b == Packing::on_the_way && rows.size / rows.count < 2)
+    cut(loop_threads());
+    if (b == Packing::on_the_way && rows.size / rows.count <= kernel.rows)
       b = kGroup<T> > 1 ? Packing::within : Packing::none;
-    if (b == Packing::within && rows.count > 1) b = Packing::before;
+    if (b == Packing::within && rows.count > 1 && loop_threads() == 1) b = Packing::before;
     if (worth_packing_a(g)) a = columns.count <= 2 ? Packing::within : Packing::before;
   }
 
   int64_t tiles() const { return rows.count * columns.count; }
+  /// Of a piece of rows, counted from its first row; the largest has so many.
+  int64_t row_panels() const { return ceil_div(rows.largest(), kernel.rows); }
 
  private:
+  int64_t groups_;  // steps of k
+
   static int64_t bytes(int64_t n) { return std::abs(n) * static_cast<int64_t>(sizeof(T)); }
 
   // What must be grouped is packed always.
   Packing packing_of_b(const Gemm<T>& g) const {
     if (kGroup < T >> 1 || g.b.column != 1) return Packing::within;
     const bool small = g.n <= kSmallBytes && g.k <= kSmallBytes && bytes(g.n * g.k) <= kSmallBytes;
-    return small || rows.size == 1 ? Packing::none : Packing::on_the_way;
+    return small || g.m <= kernel.rows ? Packing::none : Packing::on_the_way;
   }
   bool worth_packing_a(const Gemm<T>& g) const {
     const int64_t step = std::max(bytes(g.a.column), g.a.column == 1 ? bytes(g.a.row) / 4 : 0);
@@ -107,16 +114,17 @@ struct Plan {
 
   // For several threads: into the numbers of pieces for which the last thread is done first, in time units of
   // a row panel times a column panel.
-  void cut(int64_t k, int64_t threads) {
-    const double work = static_cast<double>(rows.size * kernel.rows) *
-                        static_cast<double>(columns.size * kernel.columns) * static_cast<double>(k);
+  void cut(int64_t threads) {
+    const double work = static_cast<double>(rows.size) * static_cast<double>(columns.size * kernel.columns) *
+                        static_cast<double>(groups_ * kGroup<T>);
     if (threads == 1 || work < 2 * kTileWork) return;
     const int64_t most = static_cast<int64_t>(
         std::min(work / kTileWork, static_cast<double>(std::max(kTilesAThread * threads, 2 * tiles()))));
     Pieces best_rows = rows, best_columns = columns;
     double best = time(rows, columns, threads);
+    const int64_t most_rows = ceil_div(rows.size, kernel.rows);
     for (Pieces c = columns; c.count <= c.size && c.count <= most; ++c.count)
-      for (Pieces r = rows; r.count <= r.size && r.count * c.count <= most; ++r.count) {
+      for (Pieces r = rows; r.count <= most_rows && r.count * c.count <= most; ++r.count) {
         const double cost = time(r, c, threads);
         if (cost >= best) continue;
         best = cost;
@@ -127,18 +135,23 @@ struct Plan {
     columns = best_columns;
   }
 
+  // A panel of very few rows takes as long as one of kLeastRows: sums wait for each other.
+  double panels_in_time(int64_t rows) const {
+    const int64_t rest = rows % kernel.rows, whole = rows - rest;
+    return static_cast<double>(whole + (rest ? std::max(rest, kLeastRows) : 0)) / kernel.rows;
+  }
+
   // Packing is part of it. More tiles even out what threads lose to others.
   double time(const Pieces& r, const Pieces& c, int64_t threads) const {
-    const auto row_panels = static_cast<double>(r.largest()),
-               column_panels = static_cast<double>(c.largest());
-    const bool before = b == Packing::within && r.count > 1;
-    const double packed = b == Packing::on_the_way          ? kTimeOnTheWay
-                          : b == Packing::within && !before ? kTimePacked
-                                                            : 0;
+    const double row_panels = panels_in_time(r.largest()), column_panels = static_cast<double>(c.largest());
+    const double packed = b == Packing::on_the_way ? kTimeOnTheWay * kGroup<T>
+                          : b == Packing::within   ? kTimePacked
+                                                   : 0;
     const int64_t rounds = ceil_div(r.count * c.count, threads);
-    const double tile = row_panels * column_panels + packed * column_panels + kTimePacked * row_panels;
-    return static_cast<double>(rounds) * tile * (1 + kTimeUneven / static_cast<double>(rounds)) +
-           (before ? kTimePacked * static_cast<double>(c.size) / static_cast<double>(threads) + 1 : 0);
+    const double handed_out = kHandOut / static_cast<double>(kernel.rows * kernel.columns * groups_);
+    const double tile =
+        row_panels * column_panels + packed * column_panels + kTimePacked * row_panels + handed_out;
+    return static_cast<double>(rounds) * tile * (1 + kTimeUneven / static_cast<double>(rounds));
   }
 };
 

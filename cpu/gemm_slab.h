@@ -23,14 +23,14 @@ class Slab {
   Slab(const Gemm<T>& g, const Plan<T>& plan)
       : g_(g),
         plan_(plan),
-        a_(plan.a == Packing::before ? plan.rows.size * plan.kernel.rows * groups(g.k) : 0),
+        a_(plan.a == Packing::before ? a_panels() * plan.kernel.rows * groups(g.k) : 0),
         b_(plan.b == Packing::before ? plan.columns.size * plan.kernel.columns * groups(g.k) : 0) {}
 
   void run() const {
     pack_before();
     const Pieces& rows = plan_.rows;
     const int64_t deepest = groups(std::min(plan_.depth, g_.k)),
-                  a_size = plan_.a == Packing::within ? rows.largest() * plan_.kernel.rows * deepest : 0,
+                  a_size = plan_.a == Packing::within ? plan_.row_panels() * plan_.kernel.rows * deepest : 0,
                   b_panels = plan_.b == Packing::within       ? group()
                              : plan_.b == Packing::on_the_way ? 1
                                                               : 0;
@@ -52,22 +52,21 @@ class Slab {
   // An operand packed before is a sequence of blocks of k, each a sequence of panels; packed in that order,
   // so that neighbours in memory are read at about the same time.
   void pack_before() const {
-    const int64_t a_panels = plan_.a == Packing::before ? plan_.rows.size : 0,
-                  b_panels = plan_.b == Packing::before ? plan_.columns.size : 0,
-                  panels = a_panels + b_panels;
+    const int64_t a_count = plan_.a == Packing::before ? a_panels() : 0,
+                  b_count = plan_.b == Packing::before ? plan_.columns.size : 0, panels = a_count + b_count;
     const int64_t work = plan_.kernel.columns * std::min(plan_.depth, g_.k);
-    parallel_range(panels * ceil_div(g_.k, plan_.depth), ceil_div(kPackWork, work),
-                   [&](int64_t begin, int64_t end) {
-                     for (int64_t i = begin; i < end; ++i) {
-                       const int64_t p = i % panels, l = i / panels * plan_.depth;
-                       const int64_t depth = std::min(plan_.depth, g_.k - l);
-                       if (p < a_panels)
-                         pack_a(p, l, depth, place(a_, plan_.kernel.rows, a_panels, p, l, depth));
-                       else
-                         pack_b(p - a_panels, l, depth,
-                                place(b_, plan_.kernel.columns, b_panels, p - a_panels, l, depth));
-                     }
-                   });
+    parallel_range(
+        panels * ceil_div(g_.k, plan_.depth), ceil_div(kPackWork, work), [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            const int64_t p = i % panels, l = i / panels * plan_.depth;
+            const int64_t depth = std::min(plan_.depth, g_.k - l);
+            if (p < a_count)
+              pack_a(p / plan_.row_panels(), p % plan_.row_panels(), l, depth,
+                     place(a_, plan_.kernel.rows, a_count, p, l, depth));
+            else
+              pack_b(p - a_count, l, depth, place(b_, plan_.kernel.columns, b_count, p - a_count, l, depth));
+          }
+        });
   }
 
   static Packed<T>* place(const Scratch<Packed<T>>& to, int width, int64_t panels, int64_t panel, int64_t l,
@@ -75,25 +74,30 @@ class Slab {
     return to.data() + width * (groups(l) * panels + panel * groups(depth));
   }
 
-  void pack_a(int64_t panel, int64_t l, int64_t depth, Packed<T>* out) const {
-    pack_panel(g_.a, panel, plan_.kernel.rows, g_.m, l, depth, out);
+  // Pieces of rows have panels of their own, all as many as the largest: some may be empty.
+  int64_t a_panels() const { return plan_.rows.count * plan_.row_panels(); }
+  void pack_a(int64_t piece, int64_t panel, int64_t l, int64_t depth, Packed<T>* out) const {
+    const int64_t begin = plan_.rows.begin(piece) + panel * plan_.kernel.rows;
+    pack_panel(g_.a, begin, plan_.rows.begin(piece + 1) - begin, plan_.kernel.rows, l, depth, out);
   }
   void pack_b(int64_t panel, int64_t l, int64_t depth, Packed<T>* out) const {
-    pack_panel(transposed(g_.b), panel, plan_.kernel.columns, g_.n, l, depth, out);
+    const int64_t begin = panel * plan_.kernel.columns;
+    pack_panel(transposed(g_.b), begin, g_.n - begin, plan_.kernel.columns, l, depth, out);
   }
-  void pack_panel(MatrixView<T> x, int64_t panel, int width, int64_t size, int64_t l, int64_t depth,
+  // Of rows from `begin` on, `size` of which there are.
+  void pack_panel(MatrixView<T> x, int64_t begin, int64_t size, int width, int64_t l, int64_t depth,
                   Packed<T>* out) const {
-    const int64_t count = std::min<int64_t>(width, size - panel * width);
-    plan_.kernel.pack(x.data + panel * width * x.row + l * x.column, x.row, x.column, count, width, depth,
-                      out);
+    if (size <= 0) return;
+    plan_.kernel.pack(x.data + begin * x.row + l * x.column, x.row, x.column, std::min<int64_t>(width, size),
+                      width, depth, out);
   }
 
   void compute(int64_t row_piece, int64_t column_piece, Own own) const {
     const Pieces &down = plan_.rows, &across = plan_.columns;
-    const int64_t row_panel = down.begin(row_piece), column_panel = across.begin(column_piece);
-    const int64_t i = row_panel * plan_.kernel.rows, j = column_panel * plan_.kernel.columns;
+    const int64_t i = down.begin(row_piece), column_panel = across.begin(column_piece),
+                  j = column_panel * plan_.kernel.columns;
     GemmBlock<T> x{};
-    x.m = std::min(down.begin(row_piece + 1) * plan_.kernel.rows, g_.m) - i;
+    x.m = down.begin(row_piece + 1) - i;
     x.n = std::min(across.begin(column_piece + 1) * plan_.kernel.columns, g_.n) - j;
     x.c = g_.c ? g_.c + i * g_.c_row + j : nullptr;
     x.c_row = g_.c_row;
@@ -106,7 +110,7 @@ class Slab {
       x.accumulate = g_.accumulate || l > 0;
       x.start = l == 0 && g_.start ? g_.start + i * g_.start_row + j : nullptr;
       x.rounded = l + depth == g_.k && g_.rounded ? g_.rounded + i * g_.rounded_row + j : nullptr;
-      set_a(x, row_panel, l, depth, own.a);
+      set_a(x, row_piece, l, depth, own.a);
       if (plan_.b == Packing::within || plan_.b == Packing::on_the_way) {
         by_panels(x, column_panel, l, depth, own.b);
       } else {
@@ -116,18 +120,18 @@ class Slab {
     }
   }
 
-  void set_a(GemmBlock<T>& x, int64_t panel, int64_t l, int64_t depth, Packed<T>* own) const {
+  void set_a(GemmBlock<T>& x, int64_t piece, int64_t l, int64_t depth, Packed<T>* own) const {
     const int rows = plan_.kernel.rows;
     x.a_panel = rows * x.k;
     x.a_row = 1;
     x.a_column = rows;
     if (plan_.a == Packing::before) {
-      x.a = a_.data() + rows * (groups(l) * plan_.rows.size + panel * x.k);
+      x.a = a_.data() + rows * (groups(l) * a_panels() + piece * plan_.row_panels() * x.k);
     } else if (plan_.a == Packing::within) {
       x.a = own;
-      pack_rows(x, panel, l, depth, own);
+      pack_rows(x, piece, l, depth, own);
     } else {
-      x.a = in_place(g_.a, panel * rows, l);
+      x.a = in_place(g_.a, plan_.rows.begin(piece), l);
       x.a_panel = rows * g_.a.row / kGroup<T>;
       x.a_row = g_.a.row / kGroup<T>;
       x.a_column = g_.a.column;
@@ -136,12 +140,12 @@ class Slab {
 
   // The row panels of a tile. Where the elements of a column of A are neighbours, those of all panels are
   // packed before the next steps of k, so that lines that panels share are read once.
-  void pack_rows(const GemmBlock<T>& x, int64_t panel, int64_t l, int64_t depth, Packed<T>* own) const {
+  void pack_rows(const GemmBlock<T>& x, int64_t piece, int64_t l, int64_t depth, Packed<T>* own) const {
     const int rows = plan_.kernel.rows;
     const int64_t steps = g_.a.row == 1 ? kPackSteps * kGroup<T> : depth;
     for (int64_t at = 0; at < depth; at += steps)
       for (int64_t p = 0; p < ceil_div(x.m, rows); ++p)
-        pack_a(panel + p, l + at, std::min(steps, depth - at), own + p * x.a_panel + groups(at) * rows);
+        pack_a(piece, p, l + at, std::min(steps, depth - at), own + p * x.a_panel + groups(at) * rows);
   }
 
   void set_b(GemmBlock<T>& x, int64_t panel, int64_t l) const {

@@ -120,8 +120,11 @@ std::vector<Side> cublaslt_side(const Place& place) {
   const auto library = std::make_shared<Library>();
   gpu.begin();
   if (!library->handle || library->cublasLtCreate(&library->blas) != CUBLAS_STATUS_SUCCESS) return {};
-  const auto prepare = [library, &gpu](const Problem& p) -> std::function<void()> {
-    return [matmul = std::make_shared<const Matmul>(library, gpu, p)] { matmul->run(); };
+  const auto prepare = [library, &gpu](const Problem& p) -> std::function<rg::Tensor()> {
+    return [matmul = std::make_shared<const Matmul>(library, gpu, p), c = p.c] {
+      matmul->run();
+      return c;
+    };
   };
   return {{"cublaslt", [](int) {}, prepare}};
 }

@@ -20,7 +20,7 @@ EigenOperand operand(const rg::Tensor& x, bool transposed) {
 
 Side eigen_side() {
   return {"eigen", [](int threads) { rg::cpu::set_num_threads(threads); },
-          [](const Problem& p) -> std::function<void()> {
+          [](const Problem& p) -> std::function<rg::Tensor()> {
             if (p.dtype() != rg::kFloat32) return {};  // Eigen 3.4 multiplies 16-bit floats one by one
             return [&p] {
               const int64_t threads = rg::cpu::get_num_threads();
@@ -29,6 +29,7 @@ Side eigen_side() {
                               p.c.data_ptr<float>(), p.product.m, p.product.n,
                               piece_of(p.product, i, threads));
               });
+              return p.c;
             };
           }};
 }

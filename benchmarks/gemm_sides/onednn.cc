@@ -92,8 +92,11 @@ std::vector<Side> onednn_side() {
   check(library->dnnl_engine_create(&library->engine, dnnl_cpu, 0));
   check(library->dnnl_stream_create(&library->stream, library->engine, dnnl_stream_default_flags));
   // A primitive is made for the number of threads that is set then.
-  const auto prepare = [library](const Problem& p) -> std::function<void()> {
-    return [matmul = std::make_shared<const Matmul>(library, p)] { matmul->run(); };
+  const auto prepare = [library](const Problem& p) -> std::function<rg::Tensor()> {
+    return [matmul = std::make_shared<const Matmul>(library, p), c = p.c] {
+      matmul->run();
+      return c;
+    };
   };
   return {{"onednn", library->set_threads, prepare}};
 }

@@ -29,9 +29,9 @@ struct Problem {
 struct Side {
   std::string name;
   std::function<void(int)> set_threads;
-  /// What computes the product once; empty where the side has no kernel for the dtype. The problem outlives
-  /// it.
-  std::function<std::function<void()>(const Problem&)> prepare;
+  /// What computes the product once and gives it; empty where the side has no kernel for the dtype. The
+  /// problem outlives it.
+  std::function<std::function<rg::Tensor()>(const Problem&)> prepare;
 };
 
 Side retrograd_side();

@@ -64,21 +64,33 @@ template <class T, bool Full, bool Starts, int R, int V>
 }
 
 #if defined(__AVX512BF16__)
-template <class T, bool Starts, int R, int V>
+// Two registers of sums become one that is stored at once, where the tile is full.
+template <class T, bool Full, bool Starts, int R, int V>
 [[gnu::always_inline]] inline void write_rounded(const MicroTile<T>& t, const Register<T> (&sum)[R][V]) {
   constexpr int L = kLanes<T>;
   const Register<T> alpha = t.alpha - Register<T>{};
-  const int last = t.columns - (V - 1) * L;
+  [[maybe_unused]] const int last = t.columns - (V - 1) * L;
 #pragma GCC unroll 16
-  for (int i = 0; i < R; ++i)
+  for (int i = 0; i < R; ++i) {
+    const Sum<T>* const start = Starts ? t.start + i * t.start_row : nullptr;
+    BFloat16* const out = t.rounded + i * t.rounded_row;
+    Register<T> x[V];
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) {
-      const int count = v < V - 1 ? L : last;
-      Register<T> x = sum[i][v] * alpha;
-      if constexpr (Starts) x += native_load_part(t.start + i * t.start_row + v * L, count, Register<T>{});
-      _mm256_mask_storeu_epi16(t.rounded + i * t.rounded_row + v * L, native_part_16(count),
-                               reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x)));
+      x[v] = sum[i][v] * alpha;
+      if constexpr (Starts)
+        x[v] +=
+            Full || v < V - 1 ? load<T>(start + v * L) : native_load_part(start + v * L, last, Register<T>{});
     }
+    if constexpr (Full && V == 2) {
+      _mm512_storeu_si512(out, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(x[1], x[0])));
+      continue;
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v)
+      _mm256_mask_storeu_epi16(out + v * L, native_part_16(Full || v < V - 1 ? L : last),
+                               reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x[v])));
+  }
 }
 #endif
 
@@ -86,7 +98,11 @@ template <class T, int R, int V>
 [[gnu::always_inline]] inline void write(const MicroTile<T>& t, const Register<T> (&sum)[R][V]) {
 #if defined(__AVX512BF16__)
   if constexpr (GemmTypes<T>::group == 2)
-    if (t.rounded) return t.start ? write_rounded<T, true>(t, sum) : write_rounded<T, false>(t, sum);
+    if (t.rounded) {
+      if (t.columns == V * kLanes<T>)
+        return t.start ? write_rounded<T, true, true>(t, sum) : write_rounded<T, true, false>(t, sum);
+      return t.start ? write_rounded<T, false, true>(t, sum) : write_rounded<T, false, false>(t, sum);
+    }
 #endif
   if (t.columns == V * kLanes<T>)
     t.start ? write_as<T, true, true>(t, sum) : write_as<T, true, false>(t, sum);
