@@ -4,7 +4,8 @@
 // `__shared__` is `static`: AddressSanitizer sets red zones round it; it keeps the last block's values. Dynamic shared memory comes from
 // RG_DYNAMIC_SHARED. `<<<>>>` is no C++: see launch() in cuda/kernels/launch.h.
 //
-// Limits: no inline PTX (guard it with __CUDA_ARCH__, the formula beside it), tensor cores, textures, CUB, lockstep without *_sync.
+// Limits: no inline PTX (guard it with __CUDA_ARCH__, the formula beside it: cuda/kernels/tensor_core.cuh), textures, CUB, lockstep without
+// *_sync.
 #pragma once
 
 #include <atomic>
