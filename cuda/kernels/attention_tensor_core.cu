@@ -2,15 +2,15 @@
 //
 // A block has 128 queries of a matrix, a warp 32 of them. It goes through the keys 64 at a time: scores in registers, of which the largest of each
 // row so far makes weights, 2^(score - largest); what was summed before is brought to the new largest. The sums of weights are of float weights, and
-// the weights become 16 bits as factors of the values, as in FlashAttention-2: each is then wrong by at most half a unit in its last place (2^-9 of
-// it for bfloat16, 2^-12 for float16), and so is a result by no more than that part of the largest value, before it is rounded itself.
+// the weights become 16 bits as factors of the values, as in FlashAttention-2: each is then wrong by at most half a unit in its last place (2^-8 of
+// it for bfloat16, 2^-11 for float16), and so is a result by no more than that part of the largest value, before it is rounded itself.
 //
 // Shared memory has the queries, and keys and values twice: while a tile is multiplied, the next one is on its way. Tiles that the causal mask hides
 // are not read. Blocks with many tiles come first.
 //
-//   depth   registers, at most   threads   shared memory   blocks on a multiprocessor of sm_90
-//    64            255             128         48 KiB        2 (by registers)
-//   128            255             128         96 KiB        2 (by registers and by memory)
+//   depth   registers (sm_90)   threads   shared memory   blocks on a multiprocessor of sm_90
+//    64           228             128         48 KiB        2 (by registers)
+//   128           254             128         96 KiB        2 (by registers and by memory)
 #include "cuda/kernels/launch.h"
 
 #include "cuda/kernels/attention_tensor_core.cuh"
@@ -26,12 +26,12 @@ struct ForwardShape {
   static constexpr int kRowBytes = RowTile<d>::kRowBytes;
   static constexpr size_t kShared = size_t{kQueries + 2 * 2 * kKeys} * kRowBytes;
 
-  static __device__ RowTile<d> queries(char* shared) { return {shared}; }
+  static __device__ RowTile<d> queries(char* shared) { return {shared, 0}; }
   static __device__ RowTile<d> keys(char* shared, int turn) {
-    return {shared + (kQueries + turn % 2 * 2 * kKeys) * kRowBytes};
+    return {shared, (kQueries + turn % 2 * 2 * kKeys) * kRowBytes};
   }
   static __device__ RowTile<d> values(char* shared, int turn) {
-    return {keys(shared, turn).data + kKeys * kRowBytes};
+    return {shared, keys(shared, turn).begin + kKeys * kRowBytes};
   }
 };
 
@@ -98,7 +98,8 @@ __device__ void hide_keys(const AttentionCall& call, int query, int key, Sums (&
 }
 
 template <class S, class Shape>
-__global__ void __launch_bounds__(Shape::kThreadsOfBlock, 2) forward_kernel(const Attention<float, S> a) {
+__global__ void __launch_bounds__(Shape::kThreadsOfBlock, 2)
+    tensor_forward_kernel(const Attention<float, S> a) {
   constexpr int depth = Shape::kDepth, tiles = Shape::kTiles, threads = Shape::kThreadsOfBlock;
   RG_DYNAMIC_SHARED(char, shared);
   const AttentionCall& call = a.call;
@@ -166,8 +167,9 @@ template <class S, int depth>
 void launch_forward(const AttentionCall& call, StreamHandle stream) {
   using Shape = ForwardShape<depth>;
   const int64_t blocks = (call.queries + Shape::kQueries - 1) / Shape::kQueries * call.batches;
-  launch(forward_kernel<S, Shape>, {static_cast<unsigned>(blocks), 1, Shape::kThreadsOfBlock, Shape::kShared},
-         stream, Attention<float, S>(call));
+  launch(tensor_forward_kernel<S, Shape>,
+         {static_cast<unsigned>(blocks), 1, Shape::kThreadsOfBlock, Shape::kShared}, stream,
+         Attention<float, S>(call));
 }
 
 }  // namespace

@@ -24,11 +24,12 @@ inline constexpr int kRowTile = 16;  // rows of a left factor
 template <int depth>
 struct RowTile {
   static constexpr int kPieces = depth / kOfPiece, kRowBytes = depth * 2;
-  char* data;
+  char* shared;
+  int begin;  // bytes, a multiple of a row's
 
   /// Piece `even` + `odd`, where the one is even and the other 0 or 1: apart, so that what the compiler knows of an address is added last.
   __device__ char* piece(int row, int even, int odd) const {
-    return data + row * kRowBytes + ((even + odd) ^ row % 8) * 16;
+    return shared + ((begin + row * kRowBytes + (odd ^ row % 8) * 16) ^ even * 16);
   }
   __device__ char* piece(int row, int p) const { return piece(row, p / 2 * 2, p % 2); }
   /// 16 rows, columns from 16k on, as a left factor.
@@ -51,15 +52,14 @@ struct RowTile {
 /// Rows of a matrix in memory, each at a multiple of 16 bytes.
 struct MatrixRows {
   const char* data;
-  int64_t row_bytes;
-  int rows, pieces;
+  int row_bytes, rows, pieces;
 };
 template <class S>
 __device__ MatrixRows matrix_rows(const Attention<float, S>& a, const AttentionPlaces& base, int side,
                                   int64_t rows, int64_t columns) {
   const BatchMatrix& m = a.call.side[side];
-  return {static_cast<const char*>(m.data) + 2 * base[side], 2 * m.row, static_cast<int>(rows),
-          static_cast<int>(columns) / kOfPiece};
+  return {static_cast<const char*>(m.data) + 2 * base[side], static_cast<int>(2 * m.row),
+          static_cast<int>(rows), static_cast<int>(columns) / kOfPiece};
 }
 
 /// Begins to copy `rows` of them, from `first` on. All threads of the block.
@@ -72,7 +72,7 @@ __device__ void begin_rows(const RowTile<depth>& tile, const MatrixRows& from, i
 #pragma unroll 1  // addresses of all copies at once would take many registers
   for (int row = thread / Tile::kPieces, i = 0; i < rows / step; ++i, row += step) {
     const bool is_there = first + row < from.rows && p < from.pieces;
-    const char* source = is_there ? from.data + (first + row) * from.row_bytes + p * 16 : from.data;
+    const char* source = is_there ? from.data + int64_t{first + row} * from.row_bytes + p * 16 : from.data;
     begin_copy<16>(tile.piece(row, p), source, is_there ? 16 : 0);
   }
 }

@@ -14,9 +14,9 @@
 // way. With rows of 64 the own ones are kept in registers. Rows that there are not are zeros; so a query beyond the last has weights, but no
 // gradient. Blocks: the launch by query begins with the last tiles, that by key with the first, which have most to do under the causal mask.
 //
-//   rows of   registers, at most   threads   shared memory   blocks on a multiprocessor of sm_90
-//     64      query 128, key 255     256         65 KiB      query 2, key 1 (by registers)
-//    128      255                    256         97 KiB      1 (by registers)
+//   rows of   registers (sm_90)    threads   shared memory   blocks on a multiprocessor of sm_90
+//     64      query 128, key 194     256        65 KiB       query 2, key 1 (by registers)
+//    128      query 161, key 228     256        96.5 KiB     1 (by registers)
 #include "cuda/kernels/launch.h"
 
 #include "cuda/kernels/attention_tensor_core.cuh"
@@ -80,12 +80,12 @@ struct BackwardShape {
   static constexpr int other_side(int i) { return kByQuery ? key_side(i) : query_side(i); }
   using Own = std::conditional_t<d == 64, RowsInRegisters<1, d>, RowsInPlace<d>>;
 
-  static __device__ RowTile<d> own(char* shared, int which) { return {shared + which * kRows * kRowBytes}; }
+  static __device__ RowTile<d> own(char* shared, int which) { return {shared, which * kRows * kRowBytes}; }
   static __device__ RowTile<d> other(char* shared, int turn, int which) {
-    return {own(shared, 2).data + turn % 2 * kTurnBytes + which * kOthers * kRowBytes};
+    return {shared, own(shared, 2).begin + turn % 2 * kTurnBytes + which * kOthers * kRowBytes};
   }
   static __device__ Query* queries(char* shared, int turn) {
-    return reinterpret_cast<Query*>(other(shared, turn, 2).data);
+    return reinterpret_cast<Query*>(shared + other(shared, turn, 2).begin);
   }
 };
 
@@ -143,7 +143,7 @@ __device__ void add_tile(const AttentionCall& call, float scale, char* shared, i
 
 template <class S, class Shape>
 __global__ void __launch_bounds__(Shape::kThreadsOfBlock, Shape::kBlocks)
-    backward_kernel(const Attention<float, S> a) {
+    tensor_backward_kernel(const Attention<float, S> a) {
   constexpr int depth = Shape::kDepth, threads = Shape::kThreadsOfBlock;
   RG_DYNAMIC_SHARED(char, shared);
   const AttentionCall& call = a.call;
@@ -220,7 +220,7 @@ void launch_backward(const Attention<float, S>& a, StreamHandle stream) {
   const int64_t rows = Shape::kByQuery ? a.call.queries : a.call.keys;
   const int64_t blocks = (rows + Shape::kRows - 1) / Shape::kRows * a.call.batches;
   if (blocks == 0) return;
-  launch(backward_kernel<S, Shape>,
+  launch(tensor_backward_kernel<S, Shape>,
          {static_cast<unsigned>(blocks), 1, Shape::kThreadsOfBlock, Shape::kShared}, stream, a);
 }
 

@@ -1,7 +1,7 @@
 // Fragments of tensor cores (cuda/kernels/tensor_core.cuh) on the host's stand-in: elements lie where the layouts of CUTLASS say, in whose terms
 // they are written here (strides of a lane's number and of an element's), and not by the formula of the header, which is PTX's.
-#include "cuda/on_host/device_on_host.h"
 #include "cuda/kernels/tensor_core.cuh"
+#include "cuda/on_host/device_on_host.h"
 
 #include <catch2/catch.hpp>
 #include <random>
@@ -73,7 +73,9 @@ TEST_CASE("fragments from shared memory") {
   on_host::launch({1, 32}, [&] {
     const int lane = lane_of_warp();
     const auto row = [&](int r, int piece) { return matrix.data() + r * 16 + piece * 8; };
-    const auto element = [](const Fragment& f, int v) { return static_cast<int>(f.part[v / 2] >> v % 2 * 16 & 0xffff); };
+    const auto element = [](const Fragment& f, int v) {
+      return static_cast<int>(f.part[v / 2] >> v % 2 * 16 & 0xffff);
+    };
     // A left factor, whose rows are those of the matrix; its places are m + 16 k.
     const Fragment left = load_fragment<false>(row(lane % 16, lane / 16));
     for (int v = 0; v < 8; ++v) {
