@@ -9,7 +9,7 @@
 // are not read. Blocks with many tiles come first.
 //
 //   depth   registers (sm_90)   threads   shared memory   blocks on a multiprocessor of sm_90
-//    64           228             128         48 KiB        2 (by registers)
+//    64           225             128         48 KiB        2 (by registers)
 //   128           254             128         96 KiB        2 (by registers and by memory)
 #include "cuda/kernels/launch.h"
 
@@ -85,6 +85,20 @@ struct RowStates {
           for (int e = 2 * h; e < 2 * h + 2; ++e) out[i][j].v[e] *= factor;
       }
   }
+  // Log sum exp of the first `rows` rows, and what each row of out is to be multiplied by.
+  __device__ void finish(float scale, int rows, float* lse, float (&factor)[tiles][2]) const {
+    const int lane = lane_of_warp();
+#pragma unroll
+    for (int i = 0; i < tiles; ++i)
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const int row = i * kRowTile + lane / 4 + h * 8;
+        const float total = sum_of_row(sum[i][h]);
+        factor[i][h] = total == 0 ? 0.0f : 1 / total;
+        if (lane % 4 == 0 && row < rows)
+          lse[row] = largest[i][h] * scale + scalar::log(scalar::Lane<float>(total)).v;
+      }
+  }
 };
 
 // Keys that a row does not see get no weight. `query`, `key`: of the first row and column.
@@ -144,23 +158,13 @@ __global__ void __launch_bounds__(Shape::kThreadsOfBlock, 2)
   wait_for_copies();
   __syncthreads();
 
+  const int left = queries - first - own;
+  const int64_t query = int64_t{matrix} * queries + first + own;
   float factor[tiles][2];
-  const int lane = lane_of_warp(), left = queries - first - own;
-  float* const lse =
-      static_cast<float*>(call.side[AttentionCall::kLse].data) + int64_t{matrix} * queries + first + own;
-#pragma unroll
-  for (int i = 0; i < tiles; ++i)
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const int row = i * kRowTile + lane / 4 + h * 8;
-      const float sum = rows.sum_of_row(rows.sum[i][h]);
-      factor[i][h] = sum == 0 ? 0.0f : 1 / sum;
-      if (lane % 4 == 0 && row < left)
-        lse[row] = rows.largest[i][h] * a.scale + scalar::log(scalar::Lane<float>(sum)).v;
-    }
+  rows.finish(a.scale, left, static_cast<float*>(call.side[AttentionCall::kLse].data) + query, factor);
   S* const result = static_cast<S*>(call.side[AttentionCall::kOut].data);
-  write_rows<S>(out, factor, Shape::queries(shared), own,
-                result + (int64_t{matrix} * queries + first + own) * call.width, left, all_values.pieces);
+  write_rows<S>(out, factor, Shape::queries(shared), own, result + query * call.width, left,
+                all_values.pieces);
 }
 
 template <class S, int depth>
