@@ -115,7 +115,15 @@ TEST_CASE("derivatives with small floats are those of float32, but for what is r
     Tensor norm = sum(first[0] * first[0]);
     for (size_t i : {1, 2}) norm = norm + sum(first[i] * first[i]);
     const Tensors second = autograd::grad({norm}, in);
-    for (const Tensors* part : {&first, &second})
+    // Along the operands themselves: of the result, and of the gradient of query.
+    const auto result = [](const Tensors& t) { return Tensors{attend(t[0], t[1], t[2], true)}; };
+    const auto gradient = [&](const Tensors& t) {
+      const Tensor y = result(t)[0];
+      return Tensors{autograd::grad({sum(y * y)}, {t[0]}, {}, std::nullopt, true)[0]};
+    };
+    const Tensors forward{autograd::jvp(result, in, in).tangents[0],
+                          autograd::jvp(gradient, in, in).tangents[0]};
+    for (const Tensors* part : {&first, &second, &forward})
       for (const Tensor& t : *part) {
         CHECK(t.dtype() == dtype);
         all.push_back(to(t, kFloat64));
