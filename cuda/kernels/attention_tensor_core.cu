@@ -1,12 +1,13 @@
 // Attention of 16 bits by tensor cores, forward (Dao, FlashAttention-2).
 //
-// A block has 128 queries of a matrix, a warp 32 of them. It goes through the keys 64 at a time: scores in registers, of which the largest of each
-// row so far makes weights, 2^(score - largest); what was summed before is brought to the new largest. The sums of weights are of float weights, and
-// the weights become 16 bits as factors of the values, as in FlashAttention-2: each is then wrong by at most half a unit in its last place (2^-8 of
-// it for bfloat16, 2^-11 for float16), and so is a result by no more than that part of the largest value, before it is rounded itself.
+// A block has 128 queries of a matrix, a warp 32 of them. It goes through the keys 64 at a time: scores in registers, of which the largest
+// of each row so far makes weights, 2^(score - largest); what was summed before is brought to the new largest. The sums of weights are of
+// float weights, and the weights become 16 bits as factors of the values, as in FlashAttention-2: each is then wrong by at most half a unit
+// in its last place (2^-8 of it for bfloat16, 2^-11 for float16), and so is a result by no more than that part of the largest value, before
+// it is rounded itself.
 //
-// Shared memory has the queries, and keys and values twice: while a tile is multiplied, the next one is on its way. Tiles that the causal mask hides
-// are not read. Blocks with many tiles come first.
+// Shared memory has the queries, and keys and values twice: while a tile is multiplied, the next one is on its way. Tiles that the causal
+// mask hides are not read. Blocks with many tiles come first.
 //
 //   depth   registers (sm_90)   threads   shared memory   blocks on a multiprocessor of sm_90
 //    64           225             128         48 KiB        2 (by registers)

@@ -1,14 +1,14 @@
 // What the passes of attention by tensor cores have in common: tiles of rows in shared memory, products of them, results from registers to
 // memory.
 //
-// A warp computes tiles of 16 rows: the left factor is rows of its own, from shared memory or kept in registers; the right one is a tile that
-// all warps of the block read. Products are of two forms, and in both a tile lies in shared memory as in memory, row by row:
+// A warp computes tiles of 16 rows: the left factor is rows of its own, from shared memory or kept in registers; the right one is a tile
+// that all warps of the block read. Products are of two forms, and in both a tile lies in shared memory as in memory, row by row:
 //
 //   scores = own tile'        the tile's rows are columns of the right factor: they are read as they lie
 //   result = weights tile     the tile's rows are its terms: they are read turned. weights are scores of the same warp, in registers
 //
-// Rows are in pieces of 16 bytes. Piece p of row r lies at place p ^ (r % 8), so that the same piece of 8 rows, as ldmatrix reads it, is in all
-// banks. Rows and columns that a matrix does not have are zeros.
+// Rows are in pieces of 16 bytes. Piece p of row r lies at place p ^ (r % 8), so that the same piece of 8 rows, as ldmatrix reads it, is in
+// all banks. Rows and columns that a matrix does not have are zeros.
 #pragma once
 
 #include "cuda/kernels/attention.cuh"

@@ -3,16 +3,18 @@
 //
 //   gradient of query = scale * ds key, of key = scale * ds' query, of value = p' g.
 //
-// One kernel is launched twice. Of both, a block has 128 rows, 16 a warp, and goes through tiles of the other side; scores and slopes of a warp's
-// rows never leave its registers. Nothing is added from two blocks: bits do not depend on their order, at the price of computing scores twice.
+// One kernel is launched twice. Of both, a block has 128 rows, 16 a warp, and goes through tiles of the other side; scores and slopes of a
+// warp's rows never leave its registers. Nothing is added from two blocks: bits do not depend on their order, at the price of computing
+// scores twice.
 //
 //   launch   own rows     other side   scores      slopes     results
 //   query    query, g     key, value   query key'  g value'   ds key
 //   key      key, value   query, g     key query'  value g'   ds query, p g
 //
-// Shared memory has the own rows, and twice a tile of the other side with base and delta of its queries: while one is multiplied, the next is on its
-// way. With rows of 64 the own ones are kept in registers. Rows that there are not are zeros; so a query beyond the last has weights, but no
-// gradient. Blocks: the launch by query begins with the last tiles, that by key with the first, which have most to do under the causal mask.
+// Shared memory has the own rows, and twice a tile of the other side with base and delta of its queries: while one is multiplied, the next
+// is on its way. With rows of 64 the own ones are kept in registers. Rows that there are not are zeros; so a query beyond the last has
+// weights, but no gradient. Blocks: the launch by query begins with the last tiles, that by key with the first, which have most to do under
+// the causal mask.
 //
 //   rows of   registers (sm_90)    threads   shared memory   blocks on a multiprocessor of sm_90
 //     64      query 128, key 194     256        65 KiB       query 2, key 1 (by registers)

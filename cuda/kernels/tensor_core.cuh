@@ -1,6 +1,6 @@
-// Products of small matrices by tensor cores: 16-bit factors, sums in float. Fragments, how they come from shared memory, the product itself,
-// and copies to shared memory that a thread does not wait for. All PTX of these (compute capability 8.0 or more) is in this file; beside each
-// instruction stands what the host does in its place, lanes showing one another what they hold.
+// Products of small matrices by tensor cores: 16-bit factors, sums in float. Fragments, how they come from shared memory, the product
+// itself, and copies to shared memory that a thread does not wait for. All PTX of these (compute capability 8.0 or more) is in this file;
+// beside each instruction stands what the host does in its place, lanes showing one another what they hold.
 //
 // A warp holds a matrix as a fragment: each lane has some of its elements in registers, two of 16 bits in one, the first in the lower half.
 // With g = lane / 4 and t = lane % 4 (PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type"):

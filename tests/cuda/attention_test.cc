@@ -1,9 +1,9 @@
 // Attention on a device against the CPU, forward and backward: sizes around those of a tile, layouts, the causal mask, nothing to attend to;
 // gradients through the public function.
 //
-// Tensor cores take weights and gradients of scores rounded to the 16 bits of the operands, as factors of the next product; the CPU has them in
-// float32. So a term of a sum differs by at most kRounding of itself, and both results are rounded by as much: results are compared with
-// kTerms roundings of the largest of them. Log sum exp, a sum of weights that nobody rounds, is compared as float32.
+// Tensor cores take weights and gradients of scores rounded to the 16 bits of the operands, as factors of the next product; the CPU has
+// them in float32. So a term of a sum differs by at most kRounding of itself, and both results are rounded by as much: results are compared
+// with kTerms roundings of the largest of them. Log sum exp, a sum of weights that nobody rounds, is compared as float32.
 #include <random>
 
 #include "cuda/on_host/scheduler.h"

@@ -1,5 +1,5 @@
-// Fragments of tensor cores (cuda/kernels/tensor_core.cuh) on the host's stand-in: elements lie where the layouts of CUTLASS say, in whose terms
-// they are written here (strides of a lane's number and of an element's), and not by the formula of the header, which is PTX's.
+// Fragments of tensor cores (cuda/kernels/tensor_core.cuh) on the host's stand-in: elements lie where the layouts of CUTLASS say, in whose
+// terms they are written here (strides of a lane's number and of an element's), and not by the formula of the header, which is PTX's.
 #include "cuda/on_host/device_on_host.h"
 
 #include "cuda/kernels/tensor_core.cuh"
