@@ -40,12 +40,16 @@ Shape without_last(const Shape& shape) {
   return Shape(std::span(shape.begin(), static_cast<size_t>(shape.rank() - 1)));
 }
 
+// Of log sum exp, and of what formats of 16 bits are computed in.
+ScalarType wide_dtype(ScalarType dtype) { return dtype == kFloat64 ? kFloat64 : kFloat32; }
+
 // Attention written with basic ops, for derivatives. All its calls report the place of the call that is
-// differentiated.
+// differentiated. What it takes is made wide() first: a derivative is rounded to 16 bits once.
 class Formula {
  public:
   Formula(SourceLocation where, const AttentionAttrs& attrs) : scope_(where), attrs_(attrs) {}
 
+  static Tensor wide(const Tensor& x) { return to(x, wide_dtype(x.dtype())); }
   Tensor scaled(const Tensor& x) const { return mul(x, attrs_.scale); }
   Tensor scores(const Tensor& q, const Tensor& k) const { return scaled(matmul(q, turned(k))); }
   Tensor weights(const Tensor& q, const Tensor& k) const {
@@ -76,8 +80,8 @@ void check_batch(const Call& call, size_t other) {
 
 void check_inputs(const Call& call) {
   const TensorImpl &q = *call.operands[0], &k = *call.operands[1], &v = *call.operands[2];
-  if (q.dtype() != kFloat32 && q.dtype() != kFloat64)
-    fail_call(call, Category::dtype_mismatch, "it needs float32 or float64");
+  if (!is_floating(q.dtype()) || is_float8(q.dtype()))
+    fail_call(call, Category::dtype_mismatch, "it needs a floating dtype of 16 bits at least");
   if (q.rank() < 3) fail_call(call, Category::bad_dim, "operands must be batches of matrices");
   for (size_t i : {1, 2}) check_batch(call, i);
   const int rank = q.rank();
@@ -93,7 +97,7 @@ void Attention::infer(const Call& call, TensorImpl* const* outputs) {
   check_inputs(call);
   const TensorImpl& q = *call.operands[0];
   outputs[0]->set_type(q.dtype(), q.device(), with_last(q.shape(), call.operands[2]->shape().back()));
-  outputs[1]->set_type(q.dtype(), q.device(), without_last(q.shape()));
+  outputs[1]->set_type(wide_dtype(q.dtype()), q.device(), without_last(q.shape()));
 }
 
 void Attention::vjp(RuleContext& c) {
@@ -111,24 +115,25 @@ void Attention::vjp(RuleContext& c) {
   // The derivative of log sum exp with respect to the scores is P.
   const Formula f(c.where(), attrs);
   const Shape column = with_last(c.type(0).shape, 1);
-  const Tensor gs = f.scaled(f.weights(q, k) * reshape_to(c.grad(1), column));
-  if (c.needs(0)) c.give(0, plus(c.given()[0], matmul(gs, k)));
-  if (c.needs(1)) c.give(1, plus(c.given()[1], matmul(f.turned(gs), q)));
+  const Tensor wide_q = f.wide(q), wide_k = f.wide(k);
+  const Tensor gs = f.scaled(f.weights(wide_q, wide_k) * reshape_to(c.grad(1), column));
+  if (c.needs(0)) c.give(0, plus(c.given()[0], to(matmul(gs, wide_k), q.dtype())));
+  if (c.needs(1)) c.give(1, plus(c.given()[1], to(matmul(f.turned(gs), wide_q), q.dtype())));
 }
 
 void Attention::jvp(TangentContext& c) {
-  const Tensor q = c.in(0).tensor(), k = c.in(1).tensor(), v = c.in(2).tensor();
   const Formula f(c.where(), c.attrs<Attrs>());
+  const Tensor q = f.wide(c.in(0).tensor()), k = f.wide(c.in(1).tensor()), v = f.wide(c.in(2).tensor());
   const Tensor p = f.weights(q, k);
-  Tensor ts, to;
-  if (c.needs(0)) ts = f.scores(c.tangent(0), k);
-  if (c.needs(1)) ts = plus(ts, f.scores(q, c.tangent(1)));
+  Tensor ts, out;
+  if (c.needs(0)) ts = f.scores(f.wide(c.tangent(0)), k);
+  if (c.needs(1)) ts = plus(ts, f.scores(q, f.wide(c.tangent(1))));
   if (ts.defined()) {
-    to = matmul(f.jacobian(p, ts), v);
+    out = matmul(f.jacobian(p, ts), v);
     c.give(1, reshape_to(f.row_sum(p, ts), without_last(c.out_type(0).shape)));
   }
-  if (c.needs(2)) to = plus(to, matmul(p, c.tangent(2)));
-  c.give(0, to);
+  if (c.needs(2)) out = plus(out, matmul(p, f.wide(c.tangent(2))));
+  c.give(0, to(out, c.out_type(0).dtype));
 }
 
 void AttentionBackward::infer(const Call& call, TensorImpl* const* outputs) {
@@ -141,7 +146,7 @@ void AttentionBackward::infer(const Call& call, TensorImpl* const* outputs) {
   if (!(call.operands[4]->shape() == without_last(q.shape())))
     fail_call(call, Category::shape_mismatch, "log sum exp has another shape");
   for (size_t i : {3, 4, 5})
-    if (call.operands[i]->dtype() != q.dtype())
+    if (call.operands[i]->dtype() != (i == 4 ? wide_dtype(q.dtype()) : q.dtype()))
       fail_call(call, Category::dtype_mismatch, "operands have different dtypes");
   for (int i = 0; i < 3; ++i) {
     const TensorImpl& x = *call.operands[static_cast<size_t>(i)];
@@ -156,32 +161,36 @@ void AttentionBackward::infer(const Call& call, TensorImpl* const* outputs) {
 // Result and log sum exp are functions of query, key and value: what goes through them is in W, so they get
 // no gradient of their own.
 void AttentionBackward::vjp(RuleContext& c) {
-  const Tensor q = c.in(0).tensor(), k = c.in(1).tensor(), v = c.in(2).tensor(), g = c.in(5).tensor();
-  const Tensor a = c.grad_or_zeros(0), b = c.grad_or_zeros(1), e = c.grad_or_zeros(2);
   const Formula f(c.where(), c.attrs<Attrs>());
+  const Tensor q = f.wide(c.in(0).tensor()), k = f.wide(c.in(1).tensor()), v = f.wide(c.in(2).tensor()),
+               g = f.wide(c.in(5).tensor());
+  const Tensor a = f.wide(c.grad_or_zeros(0)), b = f.wide(c.grad_or_zeros(1)), e = f.wide(c.grad_or_zeros(2));
+  const auto give = [&](int i, const Tensor& x) { c.give(i, to(x, c.type(i).dtype)); };
   const Tensor p = f.weights(q, k), dp = matmul(g, f.turned(v)), ds = f.jacobian(p, dp);
   const Tensor m = f.scores(a, k) + f.scores(q, b);
   const Tensor through_dp = f.jacobian(p, m);
   const Tensor w = dp * (m - f.row_sum(p, m)) - f.row_sum(p, dp) * m + matmul(g, f.turned(e));
   const Tensor through_s = f.scaled(f.jacobian(p, w));
-  if (c.needs(0)) c.give(0, matmul(through_s, k) + f.scaled(matmul(ds, b)));
-  if (c.needs(1)) c.give(1, matmul(f.turned(through_s), q) + f.scaled(matmul(f.turned(ds), a)));
-  if (c.needs(2)) c.give(2, matmul(f.turned(through_dp), g));
-  if (c.needs(5)) c.give(5, matmul(through_dp, v) + matmul(p, e));
+  if (c.needs(0)) give(0, matmul(through_s, k) + f.scaled(matmul(ds, b)));
+  if (c.needs(1)) give(1, matmul(f.turned(through_s), q) + f.scaled(matmul(f.turned(ds), a)));
+  if (c.needs(2)) give(2, matmul(f.turned(through_dp), g));
+  if (c.needs(5)) give(5, matmul(through_dp, v) + matmul(p, e));
 }
 
 void AttentionBackward::jvp(TangentContext& c) {
-  const Tensor q = c.in(0).tensor(), k = c.in(1).tensor(), v = c.in(2).tensor(), g = c.in(5).tensor();
-  const Tensor tq = c.tangent_or_zeros(0), tk = c.tangent_or_zeros(1), tv = c.tangent_or_zeros(2),
-               tg = c.tangent_or_zeros(5);
   const Formula f(c.where(), c.attrs<Attrs>());
+  const Tensor q = f.wide(c.in(0).tensor()), k = f.wide(c.in(1).tensor()), v = f.wide(c.in(2).tensor()),
+               g = f.wide(c.in(5).tensor());
+  const Tensor tq = f.wide(c.tangent_or_zeros(0)), tk = f.wide(c.tangent_or_zeros(1)),
+               tv = f.wide(c.tangent_or_zeros(2)), tg = f.wide(c.tangent_or_zeros(5));
+  const auto give = [&](int i, const Tensor& x) { c.give(i, to(x, c.out_type(i).dtype)); };
   const Tensor p = f.weights(q, k), dp = matmul(g, f.turned(v)), ds = f.jacobian(p, dp);
   const Tensor tp = f.jacobian(p, f.scores(tq, k) + f.scores(q, tk));
   const Tensor tdp = matmul(tg, f.turned(v)) + matmul(g, f.turned(tv));
   const Tensor tds = tp * (dp - f.row_sum(p, dp)) + p * (tdp - f.row_sum(tp, dp) - f.row_sum(p, tdp));
-  c.give(0, f.scaled(matmul(tds, k) + matmul(ds, tk)));
-  c.give(1, f.scaled(matmul(f.turned(tds), q) + matmul(f.turned(ds), tq)));
-  c.give(2, matmul(f.turned(tp), g) + matmul(f.turned(p), tg));
+  give(0, f.scaled(matmul(tds, k) + matmul(ds, tk)));
+  give(1, f.scaled(matmul(f.turned(tds), q) + matmul(f.turned(ds), tq)));
+  give(2, matmul(f.turned(tp), g) + matmul(f.turned(p), tg));
 }
 
 }  // namespace ops
@@ -224,18 +233,14 @@ Tensor expanded(const Tensor& x, const Shape& batch) {
   return expand_to(x, shape);
 }
 
-// The op Attention, in float32 at least.
 Tensor fused(const Tensor& q, const Tensor& k, const Tensor& v, ops::AttentionAttrs attrs) {
   const Shape batch = broadcast_shapes(broadcast_shapes(batch_of(q), batch_of(k), kName), batch_of(v), kName);
-  const ScalarType dtype = q.dtype() == kFloat64 ? kFloat64 : kFloat32;
-  const Tensor in[] = {expanded(to(q, dtype), batch), expanded(to(k, dtype), batch),
-                       expanded(to(v, dtype), batch)};
+  const Tensor in[] = {expanded(q, batch), expanded(k, batch), expanded(v, batch)};
   TensorImpl* const operands[] = {in[0].get(), in[1].get(), in[2].get()};
   Tensor results[2];
   Emitter::current().emit({&ops::info<ops::Attention>, operands, &attrs, effective_location({}), 2}, results);
-  const Tensor out = to(results[0], q.dtype());
-  const Shape& full = out.impl().shape();
-  return batch.empty() ? reshape_to(out, {full[1], full[2]}) : out;
+  const Shape& full = results[0].impl().shape();
+  return batch.empty() ? reshape_to(results[0], {full[1], full[2]}) : results[0];
 }
 
 // A row whose keys are all left out gives zeros, and no gradient: its scores are replaced by 0 and its

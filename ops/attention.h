@@ -1,9 +1,12 @@
 // Scaled dot product attention: softmax(query key' * scale + mask) value.
 //
-// The common case (float32 or float64, no mask or the causal one) is one op, Attention, that never holds the
-// matrix of weights: it gives the result and, for each query, the logarithm of its sum of weights, from which
-// AttentionBackward computes them anew, row block by row block (Dao et al., FlashAttention). Everything else
-// is made of matmul and softmax, and so is the derivative of AttentionBackward.
+// The common case (no mask or the causal one) is one op, Attention, that never holds the matrix of weights: it
+// gives the result and, for each query, the logarithm of its sum of weights, from which AttentionBackward
+// computes them anew, row block by row block (Dao et al., FlashAttention). Everything else is made of matmul
+// and softmax, and so is the derivative of AttentionBackward.
+//
+// Formats of 16 bits are computed in float32. Kernels that multiply by tensor cores round the weights, and in
+// the backward pass their gradients, to 16 bits, as factors of the next product.
 #pragma once
 
 #include "ops/op.h"
@@ -20,8 +23,8 @@ struct AttentionAttrs {
   }
 };
 
-/// (..., L, E), (..., S, E), (..., S, V) -> (..., L, V) and, in the same dtype, log sum exp of the scores
-/// (..., L).
+/// (..., L, E), (..., S, E), (..., S, V) of a floating dtype of 16 bits at least -> (..., L, V) and log sum exp
+/// of the scores (..., L), in float32 for 16 bits.
 struct Attention {
   using Attrs = AttentionAttrs;
   static constexpr std::string_view name = "attention",

@@ -5,15 +5,17 @@
 // V', dS = P * (dP - delta) with delta = g . out of each row; then dV += P' g, dQ = scale * dS K, dK += scale
 // * dS' Q, in the order of the blocks: one chunk of the parallel loop has all blocks of a matrix. With
 // is_causal the scores of a block end at its last query. See cpu/gemm.h for the products, which run within
-// the chunk's thread.
+// the chunk's thread. Formats of 16 bits are copied to float32 first, and rounded behind.
 #include "ops/attention.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "cpu/features.h"
 #include "cpu/gemm.h"
 #include "cpu/kernels/attention_rows.h"
 #include "cpu/kernels/layout.h"
+#include "cpu/kernels/local_tensor.h"
 #include "cpu/kernels/table.h"
 #include "cpu/parallel.h"
 #include "cpu/scratch.h"
@@ -231,13 +233,32 @@ class Backward {
   T scale_;
 };
 
+// Of 16 bits: on copies in float32.
+template <template <class> class Pass>
+void narrow_kernel(const Call& call, TensorImpl* const* outputs) {
+  constexpr size_t kMostOperands = 6, kMostOutputs = 3;
+  std::optional<LocalCopy> in[kMostOperands];
+  std::optional<LocalResult> out[kMostOutputs];
+  TensorImpl *operands[kMostOperands], *results[kMostOutputs];
+  Call wide = call;
+  wide.operands = {operands, call.operands.size()};
+  for (size_t i = 0; i < call.operands.size(); ++i) {
+    TensorImpl* const x = call.operands[i];
+    operands[i] = &*in[i].emplace(x, kFloat32, x->dtype() != kFloat32);
+  }
+  for (int i = 0; i < call.outputs; ++i) results[i] = &*out[i].emplace(*outputs[i], kFloat32);
+  Pass<float>(wide, results).run();
+  for (int i = 0; i < call.outputs; ++i) out[i]->finish();
+}
+
 template <template <class> class Pass>
 void attention_kernel(const Call& call, TensorImpl* const* outputs) {
   for (int i = 0; i < call.outputs; ++i) RG_ASSERT(outputs[i]->is_contiguous());
-  if (outputs[0]->dtype() == kFloat32)
-    Pass<float>(call, outputs).run();
-  else
-    Pass<double>(call, outputs).run();
+  switch (outputs[0]->dtype()) {
+    case kFloat32: return Pass<float>(call, outputs).run();
+    case kFloat64: return Pass<double>(call, outputs).run();
+    default: return narrow_kernel<Pass>(call, outputs);
+  }
 }
 
 }  // namespace

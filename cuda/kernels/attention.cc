@@ -40,9 +40,20 @@ void set_sizes(AttentionCall& c, const Call& call) {
   set_side(c, AttentionCall::kValue, v);
 }
 
-void launch(const Call& call, const AttentionCall& c, AttentionLauncher f32, AttentionLauncher f64) {
+const AttentionPasses& passes_of(ScalarType dtype, const AttentionCall& c) {
+  const AttentionRow& row = *Gpu::current().launchers().attention;
+  const bool on_tensor_cores = c.takes_tensor_cores();
+  switch (dtype) {
+    case kFloat64: return row.f64;
+    case kFloat32: return row.f32;
+    case kFloat16: return on_tensor_cores ? row.tensor_f16 : row.f16;
+    default: return on_tensor_cores ? row.tensor_bf16 : row.bf16;
+  }
+}
+
+void launch(const Call& call, const AttentionCall& c, AttentionLauncher AttentionPasses::*pass) {
   Gpu& gpu = Gpu::current();
-  (call.operands[0]->dtype() == kFloat64 ? f64 : f32)(c, gpu.compute().handle());
+  (passes_of(call.operands[0]->dtype(), c).*pass)(c, gpu.compute().handle());
   gpu.launched(call.op->name);
 }
 
@@ -53,8 +64,7 @@ void forward_kernel(const Call& call, TensorImpl* const* outputs) {
   if (c.batches * c.queries == 0) return;
   set_side(c, AttentionCall::kOut, *outputs[0]);
   set_side(c, AttentionCall::kLse, *outputs[1], true);
-  const AttentionRow& row = *Gpu::current().launchers().attention;
-  launch(call, c, row.forward_f32, row.forward_f64);
+  launch(call, c, &AttentionPasses::forward);
 }
 
 void backward_kernel(const Call& call, TensorImpl* const* outputs) {
@@ -68,14 +78,27 @@ void backward_kernel(const Call& call, TensorImpl* const* outputs) {
   c.query_gradient = outputs[0]->data();
   c.key_gradient = outputs[1]->data();
   c.value_gradient = outputs[2]->data();
-  const Scratch delta(c.batches * c.queries * static_cast<int64_t>(element_size(outputs[0]->dtype())),
-                      call.op->name);
+  const ScalarType of_sums = call.operands[4]->dtype();
+  const Scratch delta(2 * c.batches * c.queries * static_cast<int64_t>(element_size(of_sums)), call.op->name);
   c.delta = delta.data();
-  const AttentionRow& row = *Gpu::current().launchers().attention;
-  launch(call, c, row.backward_f32, row.backward_f64);
+  launch(call, c, &AttentionPasses::backward);
 }
 
 }  // namespace
+
+bool AttentionCall::takes_tensor_cores() const {
+  constexpr int64_t kPiece = 8, kMostDepth = 128, kMostRows = int64_t{1} << 30;
+  if (depth % kPiece || width % kPiece || depth > kMostDepth || width > kMostDepth || depth * width == 0)
+    return false;
+  if (queries > kMostRows || keys > kMostRows || !(scale > 0)) return false;
+  for (const BatchMatrix& m : side) {
+    if (&m == &side[kLse] || !m.data) continue;  // g is of the backward pass
+    if (reinterpret_cast<uintptr_t>(m.data) % 16 || m.column != 1 || m.row % kPiece) return false;
+    for (int d = 0; d < batch_rank; ++d)
+      if (m.batch[d] % kPiece && batch_size[d] > 1) return false;
+  }
+  return true;
+}
 
 void add_attention_kernels(KernelTable& table) {
   table.set(&ops::info<ops::Attention>, forward_kernel);

@@ -52,8 +52,8 @@ __device__ void weigh(C* scores, RowSums<C, T>& rows) {
 
 // Blocks: tiles of queries and matrices; parts of the value's columns. Two of them on a multiprocessor: while one
 // weighs, the other multiplies.
-template <class C>
-__global__ void __launch_bounds__(kThreads) forward_kernel(const Attention<C> a) {
+template <class C, class S>
+__global__ void __launch_bounds__(kThreads) forward_kernel(const Attention<C, S> a) {
   using T = AttentionTiles<C>;
   __shared__ T tiles;
   __shared__ C weights[T::kTile * T::kStep];
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(kThreads) forward_kernel(const Attention<C> a)
   const TilePlace place = tile_of_block<T>(call.queries, 1);
   const int64_t first = place.row;
   const int64_t column = static_cast<int64_t>(blockIdx.y) * T::kTile;
-  const typename Attention<C>::Places base(a.batch, place.matrix);
+  const AttentionPlaces base(a.batch, place.matrix);
   const int thread = static_cast<int>(threadIdx.x), y = thread / T::kAcross, x = thread % T::kAcross;
   const int64_t keys = call.is_causal && first + T::kTile < call.keys ? first + int64_t{T::kTile} : call.keys;
   if (thread < T::kTile) {
@@ -90,14 +90,14 @@ __global__ void __launch_bounds__(kThreads) forward_kernel(const Attention<C> a)
                      tiles, out);
   }
   __syncthreads();
-  C* const result =
-      static_cast<C*>(call.side[AttentionCall::kOut].data) + place.matrix * call.queries * call.width;
+  S* const result =
+      static_cast<S*>(call.side[AttentionCall::kOut].data) + place.matrix * call.queries * call.width;
   for (int r = 0; r < T::kOwn; ++r)
     for (int c = 0; c < T::kOwn; ++c) {
       const int64_t i = first + y * T::kOwn + r, j = column + x * T::kOwn + c;
       const C sum = rows.sum[y * T::kOwn + r];
       if (i < call.queries && j < call.width)
-        result[i * call.width + j] = sum == 0 ? C(0) : out[r][c] * (1 / sum);
+        result[i * call.width + j] = converted<S>(sum == 0 ? C(0) : out[r][c] * (1 / sum));
     }
   if (blockIdx.y == 0 && thread < T::kTile && first + thread < call.queries)
     static_cast<C*>(call.side[AttentionCall::kLse].data)[place.matrix * call.queries + first + thread] =
@@ -105,17 +105,27 @@ __global__ void __launch_bounds__(kThreads) forward_kernel(const Attention<C> a)
 }
 
 // Where out has no columns, there is a log sum exp yet.
-template <class C>
+template <class C, class S>
 void forward(const AttentionCall& call, StreamHandle stream) {
-  launch(forward_kernel<C>, tiles_of<C>(call.queries, call.width > 0 ? call.width : 1, call.batches), stream,
-         Attention<C>(call));
+  launch(forward_kernel<C, S>, tiles_of<C>(call.queries, call.width > 0 ? call.width : 1, call.batches),
+         stream, Attention<C, S>(call));
 }
+
+template <class C, class S>
+constexpr AttentionPasses passes{forward<C, S>, attention_backward<C, S>};
+template <class S>
+constexpr AttentionPasses tensor_core_passes{attention_on_tensor_cores<S>,
+                                             attention_backward_on_tensor_cores<S>};
 
 }  // namespace
 
 const AttentionRow& attention_row() {
-  static constexpr AttentionRow row{forward<float>, forward<double>, attention_backward_f32,
-                                    attention_backward_f64};
+  static constexpr AttentionRow row{.f64 = passes<double, double>,
+                                    .f32 = passes<float, float>,
+                                    .f16 = passes<float, Half>,
+                                    .bf16 = passes<float, BFloat16>,
+                                    .tensor_f16 = tensor_core_passes<Half>,
+                                    .tensor_bf16 = tensor_core_passes<BFloat16>};
   return row;
 }
 

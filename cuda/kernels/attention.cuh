@@ -20,7 +20,8 @@ RG_HD C exponential(C x) {
 template <class C>
 using AttentionTiles = Tiles<C, sizeof(C) == 4 ? 64 : 32>;
 
-template <class C>
+/// Computed in C; query, key, value, out and g are stored as S, of 16 bits or C itself.
+template <class C, class S = C>
 struct Attention {
   AttentionCall call;
   StridedGrid<AttentionCall::kSides> batch;
@@ -38,36 +39,37 @@ struct Attention {
       batch.add(c.batch_size[d], stride);
     }
   }
-  using Places = Offsets<AttentionCall::kSides>;
 };
+/// Where a matrix of a batch begins on each side.
+using AttentionPlaces = Offsets<AttentionCall::kSides>;
 
 // Rows of a matrix from `begin` on as the places of a tile, its columns as terms; or, turned, columns as places and rows as terms.
-template <class C>
+template <class C, class S>
 struct MatrixSource {
-  const C* data;
+  const S* data;
   int64_t places, terms, place_step, term_step;
   bool terms_first;
 
   RG_HD C operator()(int place, int64_t term) const {
-    return place < places && term < terms ? data[place * place_step + term * term_step] : C(0);
+    return place < places && term < terms ? converted<C>(data[place * place_step + term * term_step]) : C(0);
   }
 };
-template <class C>
-__device__ MatrixSource<C> rows_of(const Attention<C>& a, const typename Attention<C>::Places& base, int side,
-                                   int64_t begin, int64_t rows, int64_t columns) {
+template <class C, class S>
+__device__ MatrixSource<C, S> rows_of(const Attention<C, S>& a, const AttentionPlaces& base, int side,
+                                      int64_t begin, int64_t rows, int64_t columns) {
   const BatchMatrix& m = a.call.side[side];
-  return {static_cast<const C*>(m.data) + base[side] + begin * m.row,
+  return {static_cast<const S*>(m.data) + base[side] + begin * m.row,
           rows - begin,
           columns,
           m.row,
           m.column,
           m.column == 1};
 }
-template <class C>
-__device__ MatrixSource<C> columns_of(const Attention<C>& a, const typename Attention<C>::Places& base,
-                                      int side, int64_t row, int64_t begin, int64_t rows, int64_t columns) {
+template <class C, class S>
+__device__ MatrixSource<C, S> columns_of(const Attention<C, S>& a, const AttentionPlaces& base, int side,
+                                         int64_t row, int64_t begin, int64_t rows, int64_t columns) {
   const BatchMatrix& m = a.call.side[side];
-  return {static_cast<const C*>(m.data) + base[side] + row * m.row + begin * m.column,
+  return {static_cast<const S*>(m.data) + base[side] + row * m.row + begin * m.column,
           columns - begin,
           rows - row,
           m.column,
@@ -76,8 +78,8 @@ __device__ MatrixSource<C> columns_of(const Attention<C>& a, const typename Atte
 }
 
 // sum += weights matrix, where the tile of weights is in shared memory, a row of it for each of the kTile terms.
-template <class T, class C>
-__device__ void multiply_weights(const C* weights, const MatrixSource<C>& matrix, T& tiles,
+template <class T, class C, class S>
+__device__ void multiply_weights(const C* weights, const MatrixSource<C, S>& matrix, T& tiles,
                                  typename T::Own& sum) {
   const int thread = static_cast<int>(threadIdx.x);
   for (int term = 0; term < T::kTile; term += T::kDepth) {
@@ -102,7 +104,12 @@ Shape3 tiles_of(int64_t rows, int64_t columns, int64_t batches) {
           static_cast<unsigned>((columns + tile - 1) / tile)};
 }
 
-void attention_backward_f32(const AttentionCall& call, StreamHandle stream);
-void attention_backward_f64(const AttentionCall& call, StreamHandle stream);
+// Of each row of AttentionRow.
+template <class C, class S>
+void attention_backward(const AttentionCall& call, StreamHandle stream);
+template <class S>
+void attention_on_tensor_cores(const AttentionCall& call, StreamHandle stream);
+template <class S>
+void attention_backward_on_tensor_cores(const AttentionCall& call, StreamHandle stream);
 
 }  // namespace retrograd::cuda::RG_TARGET

@@ -10,7 +10,7 @@ struct CUstream_st;
 namespace retrograd::cuda {
 
 /// query (..., queries, depth), key (..., keys, depth), value (..., keys, width), g and out (..., queries, width), lse (..., queries): a
-/// column. All of one type; results are dense.
+/// column. All of one type, but lse of float with a type of 16 bits; results are dense.
 struct AttentionCall {
   enum { kQuery, kKey, kValue, kOut, kLse, kG, kSides };
 
@@ -23,13 +23,21 @@ struct AttentionCall {
   double scale = 1;
   // Of the forward pass: side[kOut] and side[kLse] are written. Of the backward pass:
   void *query_gradient = nullptr, *key_gradient = nullptr, *value_gradient = nullptr;
-  void* delta = nullptr;  // for a number of each query
+  void* delta = nullptr;  // two numbers for each query
+
+  /// Whether tensor cores are to compute a call of a type of 16 bits: rows of query, key, value, out and g are whole pieces of 16 bytes, of at
+  /// most 128 elements; scores grow with products, so that the largest product is the largest score.
+  bool takes_tensor_cores() const;
 };
 
 using AttentionLauncher = void (*)(const AttentionCall&, CUstream_st* stream);
 
+struct AttentionPasses {
+  AttentionLauncher forward, backward;
+};
 struct AttentionRow {
-  AttentionLauncher forward_f32, forward_f64, backward_f32, backward_f64;
+  AttentionPasses f64, f32, f16, bf16;      // any call: sums of float or double by threads
+  AttentionPasses tensor_f16, tensor_bf16;  // where takes_tensor_cores()
 };
 
 }  // namespace retrograd::cuda

@@ -37,8 +37,10 @@ inline constexpr int kLeastBlocks = 1;
 
 struct Shape3 {
   unsigned blocks = 1, blocks_y = 1, threads = kThreads;
-  size_t shared = 0;  // bytes of dynamic shared memory
+  size_t shared = 0;  // bytes of dynamic shared memory: at most 99 KiB
 };
+/// Bytes of shared memory that a kernel has without asking for more.
+inline constexpr size_t kSharedOfAnyKernel = 48 << 10;
 
 /// Blocks for so many threads. There are never more than 2^31 blocks: that would be 2^39 elements.
 inline Shape3 threads_for(int64_t n) { return {static_cast<unsigned>((n + kThreads - 1) / kThreads)}; }
@@ -47,6 +49,8 @@ inline Shape3 threads_for(int64_t n) { return {static_cast<unsigned>((n + kThrea
 template <class... P, class... A>
 void launch(void (*kernel)(P...), const Shape3& shape, StreamHandle stream, const A&... arguments) {
 #if defined(__CUDACC__)
+  if (shape.shared > kSharedOfAnyKernel)
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shape.shared));
   kernel<<<dim3(shape.blocks, shape.blocks_y), shape.threads, shape.shared, stream>>>(arguments...);
 #else
   on_host::launch({{shape.blocks, shape.blocks_y}, {shape.threads}, shape.shared, 0, stream},

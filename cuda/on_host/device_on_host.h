@@ -4,8 +4,8 @@
 // `__shared__` is `static`: AddressSanitizer sets red zones round it; it keeps the last block's values. Dynamic shared memory comes from
 // RG_DYNAMIC_SHARED. `<<<>>>` is no C++: see launch() in cuda/kernels/launch.h.
 //
-// Limits: no inline PTX (guard it with __CUDA_ARCH__, the formula beside it), tensor cores, textures, lockstep without *_sync; CUB
-// has stand-ins (library_sort.h, library_scan.h).
+// Limits: no inline PTX (guard it with __CUDA_ARCH__, the formula beside it: cuda/kernels/tensor_core.cuh), textures, lockstep without
+// *_sync; CUB has stand-ins (library_sort.h, library_scan.h).
 #pragma once
 
 #include <atomic>

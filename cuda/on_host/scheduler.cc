@@ -32,11 +32,12 @@ struct Group {
 struct Warp {
   Group groups[kWarp];
   unsigned live = 0;
-  alignas(8) unsigned char value[kWarp][8];
+  alignas(8) unsigned char value[kWarp][kShown];
 };
 
 struct Running : Thread {
   Warp* warp;
+  AsyncCopies copies;
   const Barrier* waits = nullptr;
   unsigned seen = 0;
 };
@@ -107,7 +108,7 @@ ON_HOST_QUIET void begin_next_thread(Fiber& me) {
   const unsigned t = block->order[block->next++];
   const dim3 d = block->dim;
   Warp& warp = block->warps[t / kWarp];
-  me.thread = {{{t % d.x, t / d.x % d.y, t / (d.x * d.y)}, t % kWarp}, &warp};
+  me.thread = {{{t % d.x, t / d.x % d.y, t / (d.x * d.y)}, t % kWarp}, &warp, {}};
   self = &me.thread;
   me.busy = me.used = true;
 }
@@ -243,20 +244,21 @@ ON_HOST_QUIET void run_grid(Block& b, const Launch& at) {
 // What a device would refuse: cudaErrorInvalidConfiguration.
 void check_launch(const Launch& at) {
   constexpr uint64_t kMostBlocks = (uint64_t{1} << 31) - 1, kMostAcross = 65535;
-  constexpr size_t kMostShared = 48 << 10;  // of what is asked for without an attribute of the kernel
+  constexpr size_t kMostShared = 99 << 10;  // on every device of compute capability 8.0 or more
   const uint64_t threads = uint64_t{at.block.x} * at.block.y * at.block.z;
   if (threads == 0 || threads > 1024) throw std::invalid_argument("a block has 1 to 1024 threads");
   if (uint64_t{at.grid.x} * at.grid.y * at.grid.z == 0)
     throw std::invalid_argument("a grid has at least one block");
   if (at.grid.x > kMostBlocks || at.grid.y > kMostAcross || at.grid.z > kMostAcross)
     throw std::invalid_argument("a grid has at most 2^31 - 1, 65535 and 65535 blocks");
-  if (at.shared > kMostShared) throw std::invalid_argument("a block has at most 48 KiB of shared memory");
+  if (at.shared > kMostShared) throw std::invalid_argument("a block has at most 99 KiB of shared memory");
 }
 
 }  // namespace
 
 const Thread& thread() { return *self; }
 const Place& place() { return *block; }
+AsyncCopies& copies() { return self->copies; }
 void set_seed(unsigned seed) { seed_of_all = seed; }
 void set_gate(Gate& g) { gate = &g; }
 

@@ -16,6 +16,8 @@
 #include <functional>
 #include <stdexcept>
 
+#include "cuda/on_host/async_copies.h"
+
 struct uint3 {
   unsigned x, y, z;
 };
@@ -68,18 +70,22 @@ struct Gate {
 /// For the launches of this process. It must live as long as there are any.
 void set_gate(Gate& gate);
 
+/// Those of the thread that runs.
+AsyncCopies& copies();
+
 void wait_block();
 /// `mask`: the lanes that take part, this one among them.
 void wait_warp(unsigned mask);
 
-/// The lanes of this warp that have not ended, and what they show one another.
+/// The lanes of this warp that have not ended, and what they show one another: at most kShown bytes.
+inline constexpr size_t kShown = 32;
 unsigned live_lanes();
 void show(const void* value, size_t bytes);
 void look(void* value, size_t bytes, unsigned lane);
 
 template <class T>
 T exchange(unsigned mask, T v, unsigned from) {
-  static_assert(sizeof(T) <= 8);
+  static_assert(sizeof(T) <= kShown);
   show(&v, sizeof(T));
   wait_warp(mask);
   if (from >= kWarp || !((mask & live_lanes()) >> from & 1))
@@ -87,6 +93,23 @@ T exchange(unsigned mask, T v, unsigned from) {
   look(&v, sizeof(T), from);
   wait_warp(mask);
   return v;
+}
+
+/// What each lane of a whole warp shows.
+template <class T>
+struct Lanes {
+  T of[kWarp];
+};
+template <class T>
+Lanes<T> gather(const T& v) {
+  static_assert(sizeof(T) <= kShown);
+  show(&v, sizeof(T));
+  wait_warp(~0u);
+  if (live_lanes() != ~0u) throw std::logic_error("an instruction of a whole warp lacks lanes");
+  Lanes<T> all;
+  for (unsigned i = 0; i < kWarp; ++i) look(&all.of[i], sizeof(T), i);
+  wait_warp(~0u);
+  return all;
 }
 
 }  // namespace on_host

@@ -321,7 +321,8 @@ std::vector<Launch> launches() {
           Launch::of<ops::SoftmaxBackward>({transpose(batch, 0, 2), transpose(batch, 0, 2)}, {3}),
           Launch::of<ops::Softmax>({half}, {0}),
           Launch::of<ops::IndexSelect>({wide, arange(200)}, {1}),
-          Launch::of<ops::Attention>({batch, batch, batch}, masked)};
+          Launch::of<ops::Attention>({batch, batch, batch}, masked),
+          Launch::of<ops::Attention>({batch.to(kBFloat16), batch.to(kBFloat16), batch.to(kBFloat16)}, masked)};
 }
 
 TEST_CASE("a launch asks for what scratch_bytes() says, from types alone") {

@@ -1,5 +1,9 @@
 // Attention on a device against the CPU, forward and backward: sizes around those of a tile, layouts, the causal mask, nothing to attend to;
 // gradients through the public function.
+//
+// Tensor cores take weights and gradients of scores rounded to the 16 bits of the operands, as factors of the next product; the CPU has
+// them in float32. So a term of a sum differs by at most kRounding of itself, and both results are rounded by as much: results are compared
+// with kTerms roundings of the largest of them. Log sum exp, a sum of weights that nobody rounds, is compared as float32.
 #include <random>
 
 #include "cuda/on_host/scheduler.h"
@@ -34,12 +38,36 @@ Tensors there(const Tensors& operands) {
   return moved;
 }
 
+bool is_small(ScalarType dtype) { return dtype == kFloat16 || dtype == kBFloat16; }
+
+// The largest difference, in roundings of the largest number.
+double roundings(const Tensor& expected, const Tensor& found) {
+  REQUIRE(found.dtype() == expected.dtype());
+  REQUIRE(found.sizes() == expected.sizes());
+  const double rounding = expected.dtype() == kBFloat16 ? 0x1p-8 : 0x1p-11;
+  const std::vector<double> a = expected.to_vector(), b = found.to_vector();
+  double largest = 0, worst = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    largest = std::max(largest, std::abs(a[i]));
+    worst = std::isnan(b[i]) ? INFINITY : std::max(worst, std::abs(a[i] - b[i]));
+  }
+  return worst == 0 ? 0 : worst / (rounding * largest);
+}
+constexpr double kTerms = 3;
+
+void expect_near(const Tensor& expected, const Tensor& found, double scale) {
+  if (is_small(expected.dtype()))
+    CHECK(roundings(expected, found) <= kTerms);
+  else
+    expect_same(expected, found, scale);
+}
+
 void compare(const OpInfo& op, const Tensors& operands, const ops::AttentionAttrs& attrs, int outputs) {
   const Tensors expected = results(op, operands, attrs, outputs),
                 found = results(op, there(operands), attrs, outputs);
   for (size_t i = 0; i < expected.size(); ++i) {
     INFO(op.name << ", result " << i);
-    expect_same(expected[i], found[i], 100);
+    expect_near(expected[i], found[i], 100);
   }
 }
 
@@ -80,15 +108,30 @@ TEST_CASE("attention of all sizes") {
   }
 }
 
+// Heads of 8 to 128 numbers, in eights, are for tensor cores: 64 keys and 128 rows at a time.
+TEST_CASE("attention of 16 bits, of all sizes") {
+  for (ScalarType dtype : {kFloat16, kBFloat16}) {
+    try_sizes(dtype, 1, 1, 8, 8);
+    try_sizes(dtype, 70, 65, 16, 24);
+    try_sizes(dtype, 130, 200, 64, 64);
+    try_sizes(dtype, 20, 150, 72, 128);  // keys that the causal mask hides from all queries
+    try_sizes(dtype, 130, 70, 128, 8);
+    try_sizes(dtype, 5, 7, 3, 4);
+    try_sizes(dtype, 20, 9, 136, 16);
+  }
+}
+
 TEST_CASE("attention with nothing to sum over or to give") {
-  try_sizes(kFloat32, 3, 0, 4, 5);
-  try_sizes(kFloat32, 0, 3, 4, 5);
-  try_sizes(kFloat32, 3, 4, 0, 5);
-  try_sizes(kFloat32, 3, 4, 5, 0);
+  for (ScalarType dtype : {kFloat32, kBFloat16}) {
+    try_sizes(dtype, 3, 0, 8, 16);
+    try_sizes(dtype, 0, 3, 8, 16);
+    try_sizes(dtype, 3, 4, 0, 8);
+    try_sizes(dtype, 3, 4, 8, 0);
+  }
 }
 
 TEST_CASE("attention of any layout") {
-  for (ScalarType dtype : {kFloat32, kFloat64}) {
+  for (ScalarType dtype : {kFloat32, kFloat64, kBFloat16}) {
     const Tensor heads = numbers({2, 9, 3, 8}, dtype).transpose(1, 2);  // (2, 3, 9, 8)
     const Tensor turned = numbers({2, 3, 8, 9}, dtype).transpose(2, 3);
     try_both({heads, turned, heads}, false);
@@ -97,14 +140,38 @@ TEST_CASE("attention of any layout") {
   }
 }
 
+// Heads inside rows, as one product makes them: (batch, place, 3, head, number); a stride of 0; beginnings that are no multiple of 16 bytes.
+TEST_CASE("heads of 16 bits in rows of a larger matrix") {
+  const Tensor rows = numbers({2, 70, 3 * 2 * 32}, kBFloat16);
+  const auto part = [&](int64_t which) {
+    return rows.narrow(2, which * 64, 64).view({2, 70, 2, 32}).transpose(1, 2);
+  };
+  try_both({part(0), part(1), part(2)}, true);
+  try_both({part(0), expand(part(1).narrow(0, 0, 1), {2, 2, 70, 32}), part(2)}, false);
+  try_both({part(0).narrow(3, 4, 16), part(1).narrow(3, 4, 16), part(2).narrow(3, 8, 16)}, true);
+  try_both({part(0).narrow(3, 16, 16), part(1).narrow(3, 0, 16), part(2).narrow(3, 8, 16)}, true);
+}
+
+// Scores fall when products grow, or are all the same: not for tensor cores.
+TEST_CASE("attention of 16 bits with a scale of 0 or less") {
+  NoGradGuard no_grad;
+  device_on_host();
+  const Tensor q = numbers({2, 9, 16}, kBFloat16);
+  for (double scale : {0.0, -0.5}) {
+    ops::AttentionAttrs attrs;
+    attrs.scale = scale;
+    compare(ops::info<ops::Attention>, {q, q, q}, attrs, 2);
+  }
+}
+
 // Forward only: where one weight is all, gradients are what rounding leaves.
 TEST_CASE("attention with large scores") {
   NoGradGuard no_grad;
   device_on_host();
-  const Tensor q = numbers({1, 70, 4}, kFloat32) * 60;
   ops::AttentionAttrs attrs;
   attrs.scale = 1.0;
-  compare(ops::info<ops::Attention>, {q, q, q}, attrs, 2);
+  for (const Tensor& q : {numbers({1, 70, 4}, kFloat32) * 60, numbers({1, 140, 16}, kBFloat16) * 30})
+    compare(ops::info<ops::Attention>, {q, q, q}, attrs, 2);
 }
 
 TEST_CASE("gradients of attention on a device") {
@@ -112,26 +179,33 @@ TEST_CASE("gradients of attention on a device") {
   const auto run = [](Device device, ScalarType dtype, bool is_causal) {
     random_bits.seed(5);
     Tensors x;
-    for (int i = 0; i < 3; ++i) x.push_back(numbers({2, 6, 4}, dtype).to(device).requires_grad_(true));
+    for (int i = 0; i < 3; ++i) x.push_back(numbers({2, 6, 8}, dtype).to(device).requires_grad_(true));
     const Tensor y = scaled_dot_product_attention(x[0], x[1], x[2], {}, is_causal);
     sum(y * y).backward();
     return Tensors{y.detach(), x[0].grad(), x[1].grad(), x[2].grad()};
   };
-  for (ScalarType dtype : {kFloat32, kFloat64})
+  for (ScalarType dtype : {kFloat32, kFloat64, kFloat16})
     for (bool is_causal : {false, true}) {
       const Tensors expected = run(kCPU, dtype, is_causal), found = run(kCUDA, dtype, is_causal);
-      for (size_t i = 0; i < expected.size(); ++i) expect_same(expected[i], found[i], 200);
+      for (size_t i = 0; i < expected.size(); ++i) expect_near(expected[i], found[i], 200);
     }
 }
 
 TEST_CASE("bits of attention do not depend on the order of blocks and threads") {
-  NoGradGuard no_grad;
   device_on_host();
-  const Tensor q = numbers({2, 70, 8}, kFloat32).to(kCUDA);
-  const std::vector<double> first = scaled_dot_product_attention(q, q, q, {}, true).to_vector();
-  for (unsigned seed : {1u, 2u}) {
-    on_host::set_seed(seed);
-    CHECK(scaled_dot_product_attention(q, q, q, {}, true).to_vector() == first);
+  const auto bits = [](ScalarType dtype) {
+    random_bits.seed(6);
+    const Tensor q = numbers({2, 70, 8}, dtype).to(kCUDA).requires_grad_(true);
+    const Tensor y = scaled_dot_product_attention(q, q, q, {}, true);
+    sum(y * y).backward();
+    return std::pair(y.detach().to_vector(), q.grad().to_vector());
+  };
+  for (ScalarType dtype : {kFloat32, kBFloat16}) {
+    const auto first = bits(dtype);
+    for (unsigned seed : {1u, 2u}) {
+      on_host::set_seed(seed);
+      CHECK(bits(dtype) == first);
+    }
+    on_host::set_seed(0);
   }
-  on_host::set_seed(0);
 }

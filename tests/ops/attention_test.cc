@@ -10,8 +10,8 @@
 #include "ops/softmax.h"
 #include "ops/ternary.h"
 #include "ops/views.h"
-#include "tests/ops/gradcheck.h"
 #include "tests/errors.h"
+#include "tests/ops/gradcheck.h"
 
 namespace retrograd {
 namespace {
@@ -102,6 +102,50 @@ TEST_CASE("small floats are computed in float32 and rounded once") {
   const Tensor want = to(attend(to(q, kFloat32), to(k, kFloat32), to(v, kFloat32)), kBFloat16);
   CHECK(attend(q, k, v).dtype() == kBFloat16);
   CHECK(worst_difference(attend(q, k, v), want) == 0);
+}
+
+// The derivative takes the result as it was rounded; the rest is float32.
+TEST_CASE("derivatives with small floats are those of float32, but for what is rounded") {
+  const Tensors x{input({2, 5, 4}), input({2, 6, 4}, -1, 1, 2), input({2, 6, 3}, -1, 1, 3)};
+  const auto derivatives = [&](ScalarType dtype) {
+    Tensors in, all;
+    for (const Tensor& t : x) in.push_back(to(to(t, kFloat16), dtype).detach().requires_grad_());
+    const Tensor y = attend(in[0], in[1], in[2], true);
+    const Tensors first = autograd::grad({sum(y * y)}, in, {}, std::nullopt, true);
+    Tensor norm = sum(first[0] * first[0]);
+    for (size_t i : {1, 2}) norm = norm + sum(first[i] * first[i]);
+    const Tensors second = autograd::grad({norm}, in);
+    // Along the operands themselves: of the result, and of the gradient of query.
+    const auto result = [](const Tensors& t) { return Tensors{attend(t[0], t[1], t[2], true)}; };
+    const auto gradient = [&](const Tensors& t) {
+      const Tensor y = result(t)[0];
+      return Tensors{autograd::grad({sum(y * y)}, {t[0]}, {}, std::nullopt, true)[0]};
+    };
+    const Tensors forward{autograd::jvp(result, in, in).tangents[0],
+                          autograd::jvp(gradient, in, in).tangents[0]};
+    for (const Tensors* part : {&first, &second, &forward})
+      for (const Tensor& t : *part) {
+        CHECK(t.dtype() == dtype);
+        all.push_back(to(t, kFloat64));
+      }
+    return all;
+  };
+  const Tensors want = derivatives(kFloat32), got = derivatives(kFloat16);
+  for (size_t i = 0; i < want.size(); ++i) {
+    double largest = 0;
+    for (double v : want[i].to_vector()) largest = std::max(largest, std::abs(v));
+    CHECK(worst_difference(got[i], want[i]) < 0x1p-8 * largest);
+  }
+}
+
+TEST_CASE("log sum exp of small floats is float32") {
+  const Tensor q = to(input({2, 5, 4}), kFloat16).detach();
+  TensorImpl* const operands[] = {q.get(), q.get(), q.get()};
+  ops::AttentionAttrs attrs{false, 0.5};
+  Tensor results[2];
+  Emitter::current().emit({&ops::info<ops::Attention>, operands, &attrs, {}, 2}, results);
+  CHECK(results[0].dtype() == kFloat16);
+  CHECK(results[1].dtype() == kFloat32);
 }
 
 TEST_CASE("masks") {
