@@ -75,7 +75,7 @@ TEST_CASE("scans: many rows") {
   try_all(random_numbers({700, 50}, kFloat16), 1);
 }
 
-TEST_CASE("scans: within a compiled step", "[host]") {
+TEST_CASE("scans: within a compiled step") {
   device_on_host();
   FunctionCache cache{FunctionKind::step};
   for (int i = 0; i < 4; ++i) {

@@ -173,7 +173,7 @@ TEST_CASE("bits of sorts do not depend on the order of blocks and threads") {
   }
 }
 
-TEST_CASE("sorts within a compiled step", "[host]") {
+TEST_CASE("sorts within a compiled step") {
   device_on_host();
   FunctionCache cache{FunctionKind::step};
   for (int i = 0; i < 4; ++i) {
