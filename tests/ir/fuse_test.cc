@@ -187,6 +187,19 @@ TEST_CASE("a chain is a group; unpacks between come before it") {
                 "return %4\n") == "unpack unpack [mul tanh_backward]");
 }
 
+TEST_CASE("slots that are given are live until what was unpacked is used for the last time") {
+  const ir::Graph graph = ir_test::parse(
+      "graph @g(%0: f32[64], !1: slot f32[64], !2: slot f32[64]) {\n"
+      "%1 = unpack !1 : f32[64]\n"
+      "%2 = mul %0, %1 : f32[64]\n"
+      "%3 = unpack !2 : f32[64]\n"
+      "%4 = add %2, %3 : f32[64]\n"
+      "return %4\n}\n");
+  const int32_t given[] = {1, 2};
+  CHECK(ir::lifetimes(graph).live_bytes() == std::vector<int64_t>{0, 256, 256, 256, 256});
+  CHECK(ir::lifetimes(graph, {.given = given}).live_bytes() == std::vector<int64_t>{512, 512, 512, 512, 256});
+}
+
 TEST_CASE("one node is no group") {
   CHECK(grouped("%0: f32[2]", "%1 = neg %0 : f32[2]\nreturn %1\n") == "neg");
   CHECK(grouped("%0: f32[2], %1: f32[3]", "%2 = neg %0 : f32[2]\n%3 = neg %1 : f32[3]\nreturn %2, %3\n") ==
