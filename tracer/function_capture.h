@@ -112,6 +112,7 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
 
   std::string misplaced(const Tensors& arguments) const;
   void record(const Function& function, const Tensors& arguments, const FunctionRecorder::KnownCalls* known);
+  void make_plans(const Tensors& arguments);
   void note_reached(const RefPtr<TensorImpl>& leaf);
   void look_at_results(const Tensors& given, Tensors results);
   void find_base(size_t end);
@@ -127,7 +128,7 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   std::vector<int32_t> given_inputs(const RecordedFunction& backward) const;
   void plan_backward(Backward& backward);
   Backward& backward_for(std::span<TensorImpl* const> cotangents);
-  std::vector<Number> read_numbers(bool first) const;
+  class NumbersOfRun;
   std::vector<ir::Binding> bind(const Tensors& arguments) const;
   std::vector<WrittenInput> written_inputs(const Tensors& arguments) const;
   void give_grads(const Tensors& arguments, const Tensors& outputs) const;

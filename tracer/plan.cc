@@ -102,15 +102,13 @@ bool Plan::plan_group(size_t begin, size_t end, const Groups& groups) {
   std::iota(nodes.begin(), nodes.end(), static_cast<uint32_t>(begin));
   const ir::GroupDescription description(graph_, nodes, groups.uses, groups.values);
   Fused fused;
-  fused.kernel = executor_.fuse(description.group());
+  fused.kernel = ir::group_kernel(executor_, description.group());
   if (!fused.kernel) return false;
   for (uint32_t n : nodes) fused.attrs.push_back(plan_attrs(graph_.nodes()[n], groups.values));
   fused.inputs.assign(description.inputs().begin(), description.inputs().end());
   fused.outputs.assign(description.outputs().begin(), description.outputs().end());
   fused.takes.resize(fused.outputs.size(), -1);
   fused.into.resize(fused.outputs.size());
-  RG_ASSERT(nodes.size() <= kMostFused && fused.inputs.size() <= kMostFused &&
-            fused.outputs.size() <= kMostFused);
   if (step_ends_.empty()) {
     step_ends_.resize(graph_.nodes().size());
     std::iota(step_ends_.begin(), step_ends_.end(), 0u);

@@ -35,11 +35,7 @@ class Table {
   }
   int64_t blocks() const { return blocks_; }
   int count() const { return static_cast<int>(rows_.size()); }
-  int64_t bytes() const { return std::ssize(rows_) * static_cast<int64_t>(sizeof(Row)); }
-  const Row* upload(const Scratch& to) const {
-    Gpu::current().upload(to.data(), rows_.data(), bytes());
-    return static_cast<const Row*>(to.data());
-  }
+  std::span<const std::byte> bytes() const { return std::as_bytes(std::span(rows_)); }
 
  private:
   const int elements_;
@@ -72,13 +68,14 @@ Table<StepTensors> steps_of(const Call& call, TensorImpl* const* outputs) {
 
 template <class Numbers>
 void run(const Call& call, TensorImpl* const* outputs, const Numbers& numbers,
-         void (*launcher)(const StepList&, const Numbers&, CUstream_st*)) {
+         void (*launcher)(const StepList&, Element, const Numbers&, CUstream_st*)) {
   require_dense(call);
   const Table<StepTensors> steps = steps_of(call, outputs);
   if (steps.count() == 0) return;
-  const Scratch table(steps.bytes(), call.op->name);
+  const Uploaded table(steps.bytes(), call.op->name);
   Gpu& gpu = Gpu::current();
-  launcher({steps.upload(table), steps.count(), steps.blocks()}, numbers, gpu.compute().handle());
+  launcher({static_cast<const StepTensors*>(table.data()), steps.count(), steps.blocks()},
+           static_cast<Element>(call.operands[0]->dtype()), numbers, gpu.compute().handle());
   gpu.launched(call.op->name);
 }
 
@@ -90,8 +87,7 @@ void adamw(const Call& call, TensorImpl* const* outputs) {
   const AdamWNumbers numbers{
       a.maximize ? -1.0 : 1.0, 1 - lr * a.weight_decay.to_double(), 1 - beta1,        beta2, 1 - beta2,
       lr / correction1,        1 / std::sqrt(correction2),          a.eps.to_double()};
-  const OptimizerLaunchers& all = *Gpu::current().launchers().optimizers;
-  run(call, outputs, numbers, call.operands[0]->dtype() == kFloat64 ? all.adamw_f64 : all.adamw_f32);
+  run(call, outputs, numbers, Gpu::current().launchers().optimizers->adamw);
 }
 
 void sgd(const Call& call, TensorImpl* const* outputs) {
@@ -99,8 +95,7 @@ void sgd(const Call& call, TensorImpl* const* outputs) {
   const SGDNumbers numbers{
       a.maximize ? -1.0 : 1.0, a.weight_decay.to_double(), a.lr.to_double(), a.momentum.to_double(),
       a.keep.to_double(),      a.fresh.to_double(),        a.nesterov};
-  const OptimizerLaunchers& all = *Gpu::current().launchers().optimizers;
-  run(call, outputs, numbers, call.operands[0]->dtype() == kFloat64 ? all.sgd_f64 : all.sgd_f32);
+  run(call, outputs, numbers, Gpu::current().launchers().optimizers->sgd);
 }
 
 // An error that depends on the norm is given at once, as on the CPU: it is waited for then.
@@ -110,10 +105,11 @@ void total_norm(const Call& call, TensorImpl* const* outputs) {
   Table<NormTensor> tensors(kNormElements);
   for (const TensorImpl* x : call.operands)
     tensors.add({x->data(), static_cast<Element>(x->dtype()), x->numel().raw(), 0});
-  const Scratch table(tensors.bytes(), call.op->name), parts(tensors.blocks() * 8, call.op->name);
+  const Uploaded table(tensors.bytes(), call.op->name);
+  const Scratch parts(tensors.blocks() * 8, call.op->name);
   Gpu& gpu = Gpu::current();
   TotalNormCall c;
-  c.tensors = tensors.upload(table);
+  c.tensors = static_cast<const NormTensor*>(table.data());
   c.count = tensors.count();
   c.blocks = tensors.blocks();
   c.norm_type = attrs.norm_type.to_double();

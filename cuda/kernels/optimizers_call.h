@@ -53,11 +53,10 @@ struct TotalNormCall {
   double *parts = nullptr, *out = nullptr;  // parts: one per block
 };
 
+/// Steps: elements are f64, f32, f16 or bf16.
 struct OptimizerLaunchers {
-  void (*adamw_f32)(const StepList&, const AdamWNumbers&, CUstream_st* stream);
-  void (*adamw_f64)(const StepList&, const AdamWNumbers&, CUstream_st* stream);
-  void (*sgd_f32)(const StepList&, const SGDNumbers&, CUstream_st* stream);
-  void (*sgd_f64)(const StepList&, const SGDNumbers&, CUstream_st* stream);
+  void (*adamw)(const StepList&, Element element, const AdamWNumbers&, CUstream_st* stream);
+  void (*sgd)(const StepList&, Element element, const SGDNumbers&, CUstream_st* stream);
   void (*total_norm)(const TotalNormCall&, CUstream_st* stream);
 };
 
