@@ -98,8 +98,11 @@ TEST_CASE("numbers that part in a later run are launches of their own") {
       },
       {rg::ones({3})});
   CHECK(groups_of_updates(step.graph()) == 1);
-  CHECK(step.run().ends_with(
-      "launch sgd_step#6 f32[2,3], f32[2,3], f32[3,3], f32[3,3], f32[4,3], f32[4,3] over operand 0\n"));
+  const std::string first = step.run();
+  INFO(first);
+  CHECK(count(first, "launch sgd_step") == 1);
+  CHECK(first.find(" f32[2,3], f32[2,3], f32[3,3], f32[3,3], f32[4,3], f32[4,3] over operand 0\n") !=
+        std::string::npos);
   step.run();
   step.change_numbers(7);  // 5 of each update: of the first and of the second, not of the third
   CHECK(count(step.run(), "launch sgd_step") == 3);

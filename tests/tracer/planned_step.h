@@ -81,25 +81,26 @@ class PlannedStep {
     b.tensor = zeros(type.shape, {type.dtype});
     return b;
   }
+  // Of inputs that an update gives their value in the end.
   std::vector<WrittenInput> writes() const {
     std::vector<WrittenInput> writes;
-    for (const ir::Node& node : graph_.nodes())
-      if (node.op->is(Trait::updates)) {
-        int result = 0;
-        for (ir::ValueId v : graph_.operands(node))
-          if (v != ir::kNoValue && result < node.results)
-            writes.push_back({v, node.first_result + result++});
-      }
+    for (const ir::OutsideWrite& w : outside_writes())
+      writes.push_back({graph_.inputs()[static_cast<size_t>(w.input)].value,
+                        graph_.outputs()[static_cast<size_t>(w.output)]});
     return writes;
   }
-
   std::vector<ir::OutsideWrite> outside_writes() const {
     std::vector<ir::OutsideWrite> outside;
-    for (const WrittenInput& w : writes()) {
-      const auto input = std::ranges::find(graph_.inputs(), w.input, &ir::Input::value);
-      const auto output = std::ranges::find(graph_.outputs(), w.value);
-      outside.push_back({static_cast<int32_t>(input - graph_.inputs().begin()),
-                         static_cast<int32_t>(output - graph_.outputs().begin())});
+    for (const ir::Node& node : graph_.nodes()) {
+      int result = 0;
+      for (ir::ValueId v : graph_.operands(node)) {
+        if (!node.op->is(Trait::updates) || v == ir::kNoValue || result == node.results) continue;
+        const auto input = std::ranges::find(graph_.inputs(), v, &ir::Input::value);
+        const auto output = std::ranges::find(graph_.outputs(), node.first_result + result++);
+        if (input == graph_.inputs().end() || output == graph_.outputs().end()) continue;
+        outside.push_back({static_cast<int32_t>(input - graph_.inputs().begin()),
+                           static_cast<int32_t>(output - graph_.outputs().begin())});
+      }
     }
     return outside;
   }
