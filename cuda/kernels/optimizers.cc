@@ -3,6 +3,7 @@
 #include "cuda/kernels/optimizers_call.h"
 
 #include <cmath>
+#include <type_traits>
 #include <vector>
 
 #include <fmt/format.h>
@@ -23,9 +24,10 @@ void require_dense(const Call& call) {
 
 // Rows of a table, and the number of blocks of all of them.
 template <class Row>
-class Table {
+class Rows {
  public:
-  explicit Table(int elements_of_block) : elements_(elements_of_block) {}
+  static_assert(std::has_unique_object_representations_v<Row>);
+  explicit Rows(int elements_of_block) : elements_(elements_of_block) {}
 
   void add(Row row) {
     if (row.numel == 0) return;
@@ -44,9 +46,9 @@ class Table {
 };
 
 // The steps of a call: operands of each one after the other, results alike.
-Table<StepTensors> steps_of(const Call& call, TensorImpl* const* outputs) {
+Rows<StepTensors> steps_of(const Call& call, TensorImpl* const* outputs) {
   const auto arity = static_cast<size_t>(call.op->arity);
-  Table<StepTensors> steps(kStepElements);
+  Rows<StepTensors> steps(kStepElements);
   for (size_t i = 0; i < call.operands.size(); i += arity) {
     StepTensors s{};
     uintptr_t places = 0;
@@ -70,7 +72,7 @@ template <class Numbers>
 void run(const Call& call, TensorImpl* const* outputs, const Numbers& numbers,
          void (*launcher)(const StepList&, Element, const Numbers&, CUstream_st*)) {
   require_dense(call);
-  const Table<StepTensors> steps = steps_of(call, outputs);
+  const Rows<StepTensors> steps = steps_of(call, outputs);
   if (steps.count() == 0) return;
   const Uploaded table(steps.bytes(), call.op->name);
   Gpu& gpu = Gpu::current();
@@ -102,9 +104,9 @@ void sgd(const Call& call, TensorImpl* const* outputs) {
 void total_norm(const Call& call, TensorImpl* const* outputs) {
   const auto& attrs = call.attrs_as<ops::TotalNorm::Attrs>();
   require_dense(call);
-  Table<NormTensor> tensors(kNormElements);
+  Rows<NormTensor> tensors(kNormElements);
   for (const TensorImpl* x : call.operands)
-    tensors.add({x->data(), static_cast<Element>(x->dtype()), x->numel().raw(), 0});
+    tensors.add({x->data(), static_cast<Element>(x->dtype()), {}, x->numel().raw(), 0});
   const Uploaded table(tensors.bytes(), call.op->name);
   const Scratch parts(tensors.blocks() * 8, call.op->name);
   Gpu& gpu = Gpu::current();

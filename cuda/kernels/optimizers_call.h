@@ -21,6 +21,7 @@ struct StepTensors {
   void* out[4];
   int64_t numel, first_block;
   bool is_aligned;  // all lie at multiples of 16 bytes
+  uint8_t none[7];  // no byte without a value: tables are compared by their bytes (cuda/graph.h)
 };
 
 struct StepList {
@@ -42,6 +43,7 @@ struct SGDNumbers {
 struct NormTensor {
   const void* x;
   Element element;
+  uint8_t none[7];
   int64_t numel, first_block;
 };
 
