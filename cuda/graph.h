@@ -14,7 +14,7 @@
 // again it says so itself. Numbers reach kernels as arguments, as they do without graphs.
 #pragma once
 
-#include <algorithm>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -56,7 +56,9 @@ class Table {
   ~Table();
   Table(const Table&) = delete;
 
-  bool holds(std::span<const std::byte> bytes) const { return std::ranges::equal(bytes_, bytes); }
+  bool holds(std::span<const std::byte> bytes) const {
+    return bytes.size() == bytes_.size() && std::memcmp(bytes.data(), bytes_.data(), bytes.size()) == 0;
+  }
   const void* data() const { return block_->data; }
 
  private:

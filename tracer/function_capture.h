@@ -31,6 +31,8 @@ struct TensorLook {
   bool requires_grad, is_leaf, is_multi_output_view, is_no_grad_view, is_outdated;
 
   explicit TensorLook(const TensorImpl& x);
+  /// Whether it looks so now.
+  bool fits(const TensorImpl& x) const;
   bool operator==(const TensorLook& o) const;
   std::string text() const;
 };

@@ -29,8 +29,8 @@ AutogradMeta& meta_of(const RecordedFunction::Grad& g, const Tensors& arguments)
 std::string FunctionCapture::misfit(const CallLook& look, const Tensors& arguments) const {
   if (std::string why = look_.difference(look); !why.empty()) return why;
   for (const auto& [cell, before] : outside_)
-    if (const TensorLook now(*cell); !(now == before))
-      return fmt::format("a tensor from outside was {}, is {}", before.text(), now.text());
+    if (!before.fits(*cell))
+      return fmt::format("a tensor from outside was {}, is {}", before.text(), TensorLook(*cell).text());
   for (const ReachedLeaf& leaf : reached_)
     if (ReachedLeaf::hooks_of(leaf.outside
                                   ? *leaf.outside
