@@ -6,6 +6,8 @@
 #include <string>
 #include <unordered_set>
 
+#include <fmt/format.h>
+
 #include "ir/each_field.h"
 #include "ir/passes/memory_classes.h"
 #include "ir/passes/pass.h"
@@ -121,12 +123,17 @@ class JoinedUpdates final : public FusedKernel {
     for (size_t begin = 0, end = 0; begin < nodes_; begin = end) {
       ++end;
       while (end < nodes_ && have_same_numbers(attrs[begin], attrs[end])) ++end;
-      const Call call{&op_,
-                      {operands.data() + begin * arity_, (end - begin) * arity_},
-                      const_cast<void*>(attrs[begin]),
-                      {},
-                      static_cast<int>((end - begin) * results_)};
-      executor_.launch(kernel_, call, outputs + begin * results_);
+      try {
+        const Call call{&op_,
+                        {operands.data() + begin * arity_, (end - begin) * arity_},
+                        const_cast<void*>(attrs[begin]),
+                        {},
+                        static_cast<int>((end - begin) * results_)};
+        executor_.launch(kernel_, call, outputs + begin * results_);
+      } catch (Exception& e) {
+        if (begin > 0) e.add_context(fmt::format("when {} of {} of a list had been updated", begin, nodes_));
+        throw;
+      }
     }
   }
 
