@@ -99,8 +99,8 @@ void Graph::begin(size_t part) {
   RG_ASSERT(!recording_ && part <= parts_.size());
   gpu_.health().check(gpu_.driver().begin_capture(stream_.handle()), "recording launches");
   recorded_ = part;
-  recording_ = std::make_unique<Recording>(gpu_, stream_, kept_,
-                                           part < parts_.size() ? &parts_[part].kept : nullptr);
+  recording_ =
+      std::make_unique<Recording>(gpu_, stream_, kept_, part < parts_.size() ? &parts_[part].kept : nullptr);
 }
 
 void Graph::end() {

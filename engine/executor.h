@@ -42,7 +42,8 @@ struct FusedNode {
 struct FusedGroup {
   std::span<const TensorType> inputs;  // of sizes without symbols, as all types here
   std::span<const FusedNode> nodes;    // in an order in which they may run
-  std::span<const int32_t> outputs;    // the nodes whose results are used outside, each once; of several results all are
+  std::span<const int32_t>
+      outputs;  // the nodes whose results are used outside, each once; of several results all are
 };
 
 /// A group made ready. Several threads may run it at once.

@@ -112,8 +112,8 @@ class OptimizerOf : public Optimizer {
         Algorithm::make(group.options, state, param);  // options may ask for more than when it was made
         Scalar numbers[Algorithm::numbers_count];
         const bool is_counted = read_numbers(group.options, state, numbers);
-        updates.add(Algorithm::operands(group.options, state, param), Algorithm::attrs(group.options, numbers),
-                    is_counted ? nullptr : &state.step);
+        updates.add(Algorithm::operands(group.options, state, param),
+                    Algorithm::attrs(group.options, numbers), is_counted ? nullptr : &state.step);
       }
     updates.run();
   }

@@ -43,7 +43,8 @@ bool TensorLook::operator==(const TensorLook& o) const {
 }
 
 bool TensorLook::fits(const TensorImpl& x) const {
-  return type == x.type() && std::ranges::equal(strides, std::span(x.strides(), static_cast<size_t>(x.rank()))) &&
+  return type == x.type() &&
+         std::ranges::equal(strides, std::span(x.strides(), static_cast<size_t>(x.rank()))) &&
          requires_grad == x.requires_grad && is_leaf == x.is_leaf() &&
          is_multi_output_view == x.is_multi_output_view && is_no_grad_view == x.is_no_grad_view &&
          is_outdated == retrograd::is_outdated(x);

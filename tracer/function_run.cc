@@ -9,8 +9,8 @@
 
 #include "engine/inplace.h"
 #include "engine/runner.h"
-#include "ir/each_field.h"
 #include "ops/shape_ops.h"
+#include "tracer/function_numbers.h"
 #include "tracer/function_saved.h"
 #include "tracer/profile.h"
 
@@ -52,64 +52,6 @@ std::string FunctionCapture::misplaced(const Tensors& arguments) const {
         return "an argument shares memory with a tensor from outside";
   return {};
 }
-
-// The numbers of a run. They are read when it begins; when it ends, those who gave them are told which of them were used.
-class FunctionCapture::NumbersOfRun {
- public:
-  /// `first`: the recording has read them.
-  NumbersOfRun(const FunctionCapture& capture, bool first)
-      : recorded_(capture.recorded_), planned_(capture.planned_), values_(capture.numbers_) {
-    if (first) read_ = recorded_.numbers.size();
-  }
-  ~NumbersOfRun() {
-    if (recorded_.numbers.empty()) return;
-    const std::vector<bool> used = used_symbols();
-    for (const RecordedFunction::Numbers& n : std::span(recorded_.numbers).first(read_))
-      n.settle(used.empty() || used[static_cast<size_t>(n.first)]);
-  }
-  NumbersOfRun(const NumbersOfRun&) = delete;
-
-  void read() {
-    std::vector<Scalar> now;
-    for (; read_ < recorded_.numbers.size(); ++read_) {
-      const RecordedFunction::Numbers& n = recorded_.numbers[read_];
-      now.resize(static_cast<size_t>(n.count));
-      n.live.read(now);
-      for (int i = 0; i < n.count; ++i)
-        values_[static_cast<size_t>(n.first + i)] = now[static_cast<size_t>(i)].number();
-    }
-    recorded_.graph.symbols.evaluate(values_);
-  }
-  const std::vector<Number>& values() const { return values_; }
-
-  size_t nodes_run = 0;  // of the plan
-  /// How many of the updates of optimizers the plan has made.
-  std::string updates_made() const {
-    const auto& nodes = planned_.nodes();
-    const auto is_update = [](const ir::Node& n) { return n.op->is(Trait::updates); };
-    const auto made = std::ranges::count_if(std::span(nodes).first(nodes_run), is_update);
-    return made == 0 ? ""
-                     : fmt::format("when {} of {} parameters had been updated", made,
-                                   std::ranges::count_if(nodes, is_update));
-  }
-
- private:
-  // Of each symbol whether a node that has run has it; empty: all have.
-  std::vector<bool> used_symbols() const {
-    if (nodes_run == planned_.nodes().size()) return {};
-    std::vector<bool> used(static_cast<size_t>(planned_.symbols.size()));
-    for (const ir::Node& node : std::span(planned_.nodes()).first(nodes_run))
-      ir::for_each_field(*node.op, node.attrs, [&](auto, Scalar& number) {
-        if (number.is_symbolic()) used[static_cast<size_t>(number.id())] = true;
-      });
-    return used;
-  }
-
-  const RecordedFunction& recorded_;
-  const ir::Graph& planned_;
-  std::vector<Number> values_;
-  size_t read_ = 0;  // of recorded_.numbers
-};
 
 std::vector<ir::Binding> FunctionCapture::bind(const Tensors& arguments) const {
   std::vector<ir::Binding> bindings;

@@ -15,7 +15,8 @@
 namespace retrograd::ir {
 namespace {
 
-constexpr size_t kMostJoined = 512;  // nodes of a group: what is known of a group is found by looking through it
+constexpr size_t kMostJoined =
+    512;  // nodes of a group: what is known of a group is found by looking through it
 
 void put(std::string& to, const auto& value) {
   to.append(reinterpret_cast<const char*>(&value), sizeof(value));
@@ -48,13 +49,15 @@ class Stretch {
     for_memory(node, [&](ValueId memory, bool is_written) {
       is_apart &= !written_.contains(memory) && !(is_written && read_.contains(memory));
     });
-    for (ValueId v : graph_.operands(node)) is_apart &= kinds_.empty() || v < first_result_ || v >= end_result_;
+    for (ValueId v : graph_.operands(node))
+      is_apart &= kinds_.empty() || v < first_result_ || v >= end_result_;
     return is_apart;
   }
   void add(uint32_t number) {
     const Node& node = graph_.nodes()[number];
     if (kinds_.empty()) first_result_ = node.first_result;
-    for_memory(node, [&](ValueId memory, bool is_written) { (is_written ? written_ : read_).insert(memory); });
+    for_memory(node,
+               [&](ValueId memory, bool is_written) { (is_written ? written_ : read_).insert(memory); });
     end_result_ = node.first_result + node.results;
     const std::string kind = kind_of(graph_, node);
     auto same = std::find_if(kinds_.rbegin(), kinds_.rend(), [&](const Kind& k) { return k.of == kind; });

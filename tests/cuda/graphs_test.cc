@@ -314,7 +314,8 @@ TEST_CASE("a hook that throws between two segments leaves the next step as it sh
       CHECK_THROWS_AS(pair.step(i), std::range_error);
     if (!throws) continue;
     const Tensor x = batch(5, 6, i).to(kCUDA), y = batch(5, 3, 100 + i).to(kCUDA);
-    CHECK_THROWS_AS(pair.cache.run([&](const Tensors& a) { return pair.on_device(a); }, {x, y}), std::range_error);
+    CHECK_THROWS_AS(pair.cache.run([&](const Tensors& a) { return pair.on_device(a); }, {x, y}),
+                    std::range_error);
   }
   CHECK(pair.stats().given_up == 0);
   CHECK(pair.stats().graph_launches == 2 * 6 - 1);

@@ -70,8 +70,8 @@ TEST_CASE("steps of SGD have the bits of the CPU's") {
 
 TEST_CASE("the norm of many tensors") {
   device_on_host();
-  const Tensors here = {numbers({3}, kFloat32), numbers({2, 17000}, kFloat64), numbers({0}, kFloat32),
-                        numbers({40000}, kFloat32), numbers({700}, kBFloat16), numbers({1031}, kFloat16)};
+  const Tensors here = {numbers({3}, kFloat32),     numbers({2, 17000}, kFloat64), numbers({0}, kFloat32),
+                        numbers({40000}, kFloat32), numbers({700}, kBFloat16),     numbers({1031}, kFloat16)};
   Tensors there;
   for (const Tensor& x : here) there.push_back(x.to(kCUDA));
   for (double p : {1.0, 2.0, 3.5, static_cast<double>(INFINITY)})

@@ -166,7 +166,8 @@ TEST_CASE("a recorded step that fails behind the first of two steps says so, and
   step(rg::ones({5}));
   const auto of_first = everything(first), of_second = everything(second);
   throws = true;
-  CHECK_THAT(text_of([&] { step(rg::ones({5})); }), Catch::Contains("when 1 of 2 parameters had been updated"));
+  CHECK_THAT(text_of([&] { step(rg::ones({5})); }),
+             Catch::Contains("when 1 of 2 parameters had been updated"));
   CHECK(everything(first) != of_first);
   CHECK(steps(first) == 2);
   CHECK(everything(second) == of_second);

@@ -22,7 +22,8 @@ namespace retrograd::testing {
 class PlannedStep {
  public:
   template <class F>
-  PlannedStep(F function, const Tensors& arguments, bool records_launches = true) : executor(records_launches) {
+  PlannedStep(F function, const Tensors& arguments, bool records_launches = true)
+      : executor(records_launches) {
     setenv(ir::kPassesOffVariable, "all", 1);  // those for the CPU
     step_.run(function, arguments);
     unsetenv(ir::kPassesOffVariable);
@@ -69,8 +70,7 @@ class PlannedStep {
   void make_plan() {
     sources_.resize(graph_.inputs().size(), Source{Source::Kind::constant});
     for (int32_t id = 0; id < graph_.symbols.size(); ++id) numbers_.push_back(graph_.symbols.expr(id).hint);
-    plan_ =
-        std::make_unique<Plan>(graph_, sources_, rules_, log_, numbers_, executor, writes(), int64_t{0});
+    plan_ = std::make_unique<Plan>(graph_, sources_, rules_, log_, numbers_, executor, writes(), int64_t{0});
     for (const ir::Input& input : graph_.inputs()) bindings_.push_back(binding_of(input));
   }
 

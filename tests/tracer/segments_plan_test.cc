@@ -113,7 +113,8 @@ start graph 0
 
 TEST_CASE("a result that is still held is copied from then on") {
   Net net;
-  PlannedStep step([&](const Tensors& a) -> Tensors { return {rg::exp(rg::mm(a[0], net.w.detach()))}; }, {net.x});
+  PlannedStep step([&](const Tensors& a) -> Tensors { return {rg::exp(rg::mm(a[0], net.w.detach()))}; },
+                   {net.x});
   Tensors kept;
   for (int i = 0; i < 3; ++i) kept.push_back(step.results()[0]);
   CHECK(step.run() == R"(start graph 0
@@ -225,8 +226,8 @@ TEST_CASE("what lies elsewhere in each run and is written to cannot be started a
 
 TEST_CASE("an executor that records no launches has no segments") {
   Net net;
-  PlannedStep step([&](const Tensors& a) -> Tensors { return {rg::exp(rg::mm(a[0], net.w.detach()))}; }, {net.x},
-               false);
+  PlannedStep step([&](const Tensors& a) -> Tensors { return {rg::exp(rg::mm(a[0], net.w.detach()))}; },
+                   {net.x}, false);
   CHECK(step.segments() == "no segments: the null executor records no launches\n");
   CHECK(step.stats().segments == 0);
   const std::string first = step.run();

@@ -45,8 +45,8 @@ TEST_CASE("neighbours with the same numbers are a group, whatever their sizes") 
                     end = "  return %4, %5\n}\n";
   const std::string text = head + sgd(4, 0, 1, "3") + sgd(5, 2, 3, "4,2") + end;
   const auto indented = [](const std::string& line) { return "  " + line; };
-  CHECK(joined(text) == head + "  group {\n" + indented(sgd(4, 0, 1, "3")) + indented(sgd(5, 2, 3, "4,2")) +
-                            "  }\n" + end);
+  CHECK(joined(text) ==
+        head + "  group {\n" + indented(sgd(4, 0, 1, "3")) + indented(sgd(5, 2, 3, "4,2")) + "  }\n" + end);
   CHECK(joined(text, &rg::cpu_executor()) == "unchanged");
   CHECK(joined(text, nullptr) == "unchanged");
   rg::NullExecutor without_graphs;
@@ -55,7 +55,8 @@ TEST_CASE("neighbours with the same numbers are a group, whatever their sizes") 
 
 TEST_CASE("symbols count by their values at capture") {
   const std::string head =
-      "graph @g[s0 = 0.1, s1 = 0.1, s2 = 0.5](%0: f32[3], %1: f32[3], %2: f32[3], %3: f32[3], %4: f32[3], %5: "
+      "graph @g[s0 = 0.1, s1 = 0.1, s2 = 0.5](%0: f32[3], %1: f32[3], %2: f32[3], %3: f32[3], %4: f32[3], "
+      "%5: "
       "f32[3]) {\n";
   const std::string text = joined(head + sgd(6, 0, 1, "3", "s0") + sgd(7, 2, 3, "3", "s1") +
                                   sgd(8, 4, 5, "3", "s2") + "  return %6, %7, %8\n}\n");
@@ -65,7 +66,8 @@ TEST_CASE("symbols count by their values at capture") {
 
 TEST_CASE("kinds that alternate are a group each") {
   const std::string head =
-      "graph @g(%0: f32[3], %1: f32[3], %2: f64[3], %3: f64[3], %4: f32[3], %5: f32[3], %6: f64[3], %7: f64[3]) "
+      "graph @g(%0: f32[3], %1: f32[3], %2: f64[3], %3: f64[3], %4: f32[3], %5: f32[3], %6: f64[3], %7: "
+      "f64[3]) "
       "{\n";
   const std::string text =
       joined(head + sgd(8, 0, 1, "3") + sgd(9, 2, 3, "3", "0.1", "f64") + sgd(10, 4, 5, "3") +
@@ -85,8 +87,8 @@ TEST_CASE("what stands between, uses another one's result or shares its memory p
   // two updates of one parameter
   CHECK(joined(inputs + sgd(4, 0, 1, "3") + sgd(5, 0, 3, "3") + "  return %4, %5\n}\n") == "unchanged");
   // the gradient shows the memory that the other one writes to
-  CHECK(joined(inputs + "  %4 = view %0 {size=[3]} : f32[3]\n" + sgd(5, 0, 1, "3") +
-               sgd(6, 2, 4, "3") + "  return %5, %6\n}\n") == "unchanged");
+  CHECK(joined(inputs + "  %4 = view %0 {size=[3]} : f32[3]\n" + sgd(5, 0, 1, "3") + sgd(6, 2, 4, "3") +
+               "  return %5, %6\n}\n") == "unchanged");
   // a gradient that both read is no reason
   CHECK(joined(inputs + sgd(4, 0, 1, "3") + sgd(5, 2, 1, "3") + "  return %4, %5\n}\n") != "unchanged");
 }

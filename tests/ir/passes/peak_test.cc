@@ -57,7 +57,8 @@ void check_all_sets(const Case& c, const std::string& name, Counts& counts) {
   counts.lower += c.peak(c.after({})) < before;
   for (uint64_t set = 0; set < uint64_t{1} << ir::kPassCount; ++set) {
     const bool joins = c.executor.joins_updates(c.graph.types()[0]);
-    if (!joins && (ir::PassSet(set) & ir::passes_named("join_updates")).any()) continue;  // the same once more
+    if (!joins && (ir::PassSet(set) & ir::passes_named("join_updates")).any())
+      continue;  // the same once more
     const ir::Graph now = c.after(ir::PassSet(set));
     if (c.peak(now) <= before) continue;
     ++counts.above;
