@@ -131,6 +131,9 @@ class CudaExecutor final : public Executor {
     if (const auto* m = static_cast<const Memory*>(memory.owner()))
       gpu_.memory().follow_uses(m->block, gpu_.compute());
   }
+  bool joins_updates(const TensorType& parameter) const override {
+    return parameter.device == Device(kCUDA, static_cast<int8_t>(gpu_.index()));
+  }
   bool records_launches() const override { return records_ && !gpu_.is_debugged(); }
   std::unique_ptr<LaunchGraph> new_graph() override { return std::make_unique<Graph>(gpu_); }
   std::string_view host_work(const OpInfo& op, const void* attrs, std::span<const TensorType> operands,

@@ -85,13 +85,18 @@ Dnn* Gpu::dnn() {
 }
 
 void Gpu::upload(void* device, const void* host, int64_t bytes) {
+  upload(device, host, bytes, Recording::of(*this));
+}
+
+void Gpu::upload(void* device, const void* host, int64_t bytes, Recording* recording) {
+  Stream& stream = recording ? recording->stream() : compute_;
   for (int64_t at = 0; at < bytes; at += kPiece) {
     const auto n = static_cast<size_t>(std::min(kPiece, bytes - at));
     const PinnedPool::Block block = pinned_.take(n);
     std::memcpy(block.data, static_cast<const char*>(host) + at, n);
-    health_.check(driver_.copy(static_cast<char*>(device) + at, block.data, n, compute().handle()),
+    health_.check(driver_.copy(static_cast<char*>(device) + at, block.data, n, stream.handle()),
                   "copying to the device");
-    if (Recording* recording = Recording::of(*this))
+    if (recording)
       recording->keep(block);
     else
       pinned_.give(block, compute_);

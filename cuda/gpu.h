@@ -84,6 +84,8 @@ class Gpu {
   /// Copies on the compute stream, through pinned memory; host memory may be of any kind. upload() returns when the host's memory has been
   /// read, download() when it has been written.
   void upload(void* device, const void* host, int64_t bytes);
+  /// upload() that runs now, also while this thread records launches.
+  void upload_now(void* device, const void* host, int64_t bytes) { upload(device, host, bytes, nullptr); }
   void download(void* host, const void* device, int64_t bytes);
   /// download() without a look at errors of indices.
   void read(void* host, const void* device, int64_t bytes);
@@ -103,6 +105,8 @@ class Gpu {
   };
 
  private:
+  void upload(void* device, const void* host, int64_t bytes, Recording* recording);
+
   Driver& driver_;
   const int index_;
   const Launchers& launchers_;

@@ -12,8 +12,31 @@ constinit thread_local Recording* current_recording = nullptr;
 
 }  // namespace
 
-Recording::Recording(const Gpu& gpu, Stream& stream, std::vector<PinnedPool::Block>& pinned)
-    : gpu_(gpu), stream_(stream), pinned_(pinned) {
+Table::Table(Gpu& gpu, std::span<const std::byte> bytes, std::string_view op)
+    : gpu_(gpu),
+      bytes_(bytes.begin(), bytes.end()),
+      block_(gpu.memory().allocate(static_cast<int64_t>(bytes.size()), op)) {
+  try {
+    gpu.upload_now(block_->data, bytes.data(), static_cast<int64_t>(bytes.size()));
+  } catch (...) {
+    gpu.memory().free(block_);
+    throw;
+  }
+}
+
+Table::~Table() { gpu_.memory().free(block_); }
+
+const void* Recording::table(std::span<const std::byte> bytes, std::string_view op) {
+  std::shared_ptr<const Table> found;
+  for (size_t i = 0; before_ && i < before_->tables.size() && !found; ++i)
+    if (before_->tables[i]->holds(bytes)) found = before_->tables[i];
+  if (!found) found = std::make_shared<Table>(gpu_, bytes, op);
+  kept_.tables.push_back(found);
+  return found->data();
+}
+
+Recording::Recording(Gpu& gpu, Stream& stream, Kept& kept, const Kept* before)
+    : gpu_(gpu), stream_(stream), kept_(kept), before_(before) {
   RG_ASSERT(!current_recording);
   current_recording = this;
 }
@@ -66,7 +89,7 @@ Graph::~Graph() {
   take_apart();
   for (Part& part : parts_) {
     if (part.graph) gpu_.driver().destroy_graph(part.graph);
-    for (PinnedPool::Block block : part.pinned) gpu_.pinned().give(block);
+    for (PinnedPool::Block block : part.kept.pinned) gpu_.pinned().give(block);
   }
   gpu_.rooms().drop_graph();
 }
@@ -76,7 +99,8 @@ void Graph::begin(size_t part) {
   RG_ASSERT(!recording_ && part <= parts_.size());
   gpu_.health().check(gpu_.driver().begin_capture(stream_.handle()), "recording launches");
   recorded_ = part;
-  recording_ = std::make_unique<Recording>(gpu_, stream_, pinned_);
+  recording_ =
+      std::make_unique<Recording>(gpu_, stream_, kept_, part < parts_.size() ? &parts_[part].kept : nullptr);
 }
 
 void Graph::end() {
@@ -87,15 +111,15 @@ void Graph::end() {
   if (status == kSuccess) status = gpu_.driver().count_nodes(graph, &nodes);
   if (status != kSuccess) {
     if (graph) gpu_.driver().destroy_graph(graph);
-    let_go(pinned_);
+    let_go(kept_);
     gpu_.health().check(status, "recording launches");
   }
   if (recorded_ == parts_.size()) parts_.emplace_back();
   Part& part = parts_[recorded_];
   if (part.graph) gpu_.driver().destroy_graph(part.graph);
   part.graph = graph;
-  std::swap(part.pinned, pinned_);
-  let_go(pinned_);
+  std::swap(part.kept, kept_);
+  let_go(kept_);
   if (exec_ && (!part.node ? nodes > 0 : gpu_.driver().replace_child(exec_, part.node, graph) != kSuccess))
     take_apart();
 }
@@ -106,16 +130,16 @@ void Graph::cancel() noexcept {
   GraphHandle graph = nullptr;
   gpu_.driver().end_capture(stream_.handle(), &graph);  // broken off: an error of it tells nothing
   if (graph) gpu_.driver().destroy_graph(graph);
-  let_go(pinned_);
+  let_go(kept_);
 }
 
 // Launches of the graph that are under way may read it.
-void Graph::let_go(std::vector<PinnedPool::Block>& pinned) noexcept {
-  for (PinnedPool::Block block : pinned) try {
+void Graph::let_go(Recording::Kept& kept) noexcept {
+  for (PinnedPool::Block block : kept.pinned) try {
       gpu_.pinned().give(block, gpu_.compute());
     } catch (const std::exception&) {  // the device is lost: nobody asks for it any more
     }
-  pinned.clear();
+  kept = {};
 }
 
 // ---- starting --------------------------------------------------------------------------------------------------------------------------

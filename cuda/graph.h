@@ -7,11 +7,17 @@
 //   Rooms     temporary memory of captured launches (cuda/scratch.h), the same for all graphs of a device: they run one after the other on the
 //             compute stream, and so do their kernels. It goes back to the allocator with the last graph.
 //
+//   Table     bytes that launches read and that are the same in each run, such as the list of tensors of an optimizer's step: in memory of the
+//             device that the part keeps. Recorded again with the same bytes it finds them there, and nothing is copied.
+//
 // Why parts, and not updates of single kernels: a launch may be several kernels and copies, and which of them hold a number only it knows; captured
 // again it says so itself. Numbers reach kernels as arguments, as they do without graphs.
 #pragma once
 
+#include <cstring>
+#include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "cuda/allocator.h"
@@ -41,23 +47,51 @@ class Rooms {
   std::vector<Allocator::Block*> free_;
 };
 
+/// Bytes in memory of the device, copied there when it is made.
+class Table {
+ public:
+  /// OutOfMemory, DeviceError.
+  Table(Gpu& gpu, std::span<const std::byte> bytes, std::string_view op);
+  /// In the order of the compute stream: launches that read it may be under way.
+  ~Table();
+  Table(const Table&) = delete;
+
+  bool holds(std::span<const std::byte> bytes) const {
+    return bytes.size() == bytes_.size() && std::memcmp(bytes.data(), bytes_.data(), bytes.size()) == 0;
+  }
+  const void* data() const { return block_->data; }
+
+ private:
+  Gpu& gpu_;
+  const std::vector<std::byte> bytes_;
+  Allocator::Block* block_;
+};
+
 class Recording {
  public:
-  /// Begins with this thread's; ends with the object.
-  Recording(const Gpu& gpu, Stream& stream, std::vector<PinnedPool::Block>& pinned);
+  /// What launches of a part read whenever the graph runs.
+  struct Kept {
+    std::vector<PinnedPool::Block> pinned;
+    std::vector<std::shared_ptr<const Table>> tables;
+  };
+
+  /// Begins with this thread's; ends with the object. `before`: what the part has kept so far.
+  Recording(Gpu& gpu, Stream& stream, Kept& kept, const Kept* before);
   ~Recording();
   Recording(const Recording&) = delete;
   Stream& stream() { return stream_; }
-  /// The block is read by the graph as long as it has this part.
-  void keep(PinnedPool::Block block) { pinned_.push_back(block); }
+  void keep(PinnedPool::Block block) { kept_.pinned.push_back(block); }
+  /// Where the graph finds these bytes. OutOfMemory, DeviceError.
+  const void* table(std::span<const std::byte> bytes, std::string_view op);
 
   /// Of this thread on this device; null: there is none.
   static Recording* of(const Gpu& gpu);
 
  private:
-  const Gpu& gpu_;
+  Gpu& gpu_;
   Stream& stream_;
-  std::vector<PinnedPool::Block>& pinned_;
+  Kept& kept_;
+  const Kept* const before_;
 };
 
 class Graph final : public LaunchGraph {
@@ -76,17 +110,17 @@ class Graph final : public LaunchGraph {
   struct Part {
     GraphHandle graph = nullptr;
     GraphNodeHandle node = nullptr;  // in whole_; null: the part is empty
-    std::vector<PinnedPool::Block> pinned;
+    Recording::Kept kept;
   };
   void put_together();
   void take_apart() noexcept;
-  void let_go(std::vector<PinnedPool::Block>& pinned) noexcept;
+  void let_go(Recording::Kept& kept) noexcept;
 
   Gpu& gpu_;
   Stream stream_;  // on which launches are captured
   std::vector<Part> parts_;
-  size_t recorded_ = 0;                    // the part that is recorded
-  std::vector<PinnedPool::Block> pinned_;  // that it reads
+  size_t recorded_ = 0;   // the part that is recorded
+  Recording::Kept kept_;  // by it
   std::unique_ptr<Recording> recording_;
   GraphHandle whole_ = nullptr;  // kept as long as exec_, which is told of children by its nodes
   GraphExecHandle exec_ = nullptr;

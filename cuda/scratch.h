@@ -3,6 +3,8 @@
 // the graph will use it whenever it is started.
 #pragma once
 
+#include <optional>
+
 #include "cuda/gpu.h"
 
 namespace retrograd::cuda {
@@ -27,6 +29,27 @@ class Scratch {
   Gpu& gpu_;
   const bool is_recorded_;
   Allocator::Block* block_;
+};
+
+/// Bytes of the host in the device's memory, for one call. Recorded launches find them there whenever their graph is started (cuda/graph.h: Table).
+class Uploaded {
+ public:
+  /// On Gpu::current(), for the op of this name. OutOfMemory, DeviceError.
+  Uploaded(std::span<const std::byte> bytes, std::string_view op) {
+    Gpu& gpu = Gpu::current();
+    if (Recording* recording = Recording::of(gpu)) {
+      data_ = recording->table(bytes, op);
+      return;
+    }
+    memory_.emplace(static_cast<int64_t>(bytes.size()), op);
+    gpu.upload(memory_->data(), bytes.data(), static_cast<int64_t>(bytes.size()));
+    data_ = memory_->data();
+  }
+  const void* data() const { return data_; }
+
+ private:
+  std::optional<Scratch> memory_;
+  const void* data_ = nullptr;
 };
 
 }  // namespace retrograd::cuda

@@ -49,8 +49,13 @@ class Emitter {
 
   /// Numbers that the host gives anew each time: a learning rate, a count of steps, a place in a random stream. Read now, or before each run
   /// of the function that is recorded, in the order of these calls.
-  using ReadNumbers = std::function<void(std::span<Scalar>)>;
-  virtual void live_numbers(std::span<Scalar> out, const ReadNumbers& read) { read(out); }
+  struct LiveNumbers {
+    std::function<void(std::span<Scalar>)> read;
+    /// While a function is recorded, called once for each time that they were read: whether the node that has them has run. It has not where
+    /// the run, or the recording, ended with an error before it.
+    std::function<void(bool was_used)> settle = {};
+  };
+  virtual void live_numbers(std::span<Scalar> out, const LiveNumbers& numbers) { numbers.read(out); }
   // While a function is recorded:
   /// What `self` holds now, as a cell that later writes do not change.
   virtual Tensor present_value(TensorImpl& self);
@@ -83,7 +88,9 @@ class PassThrough : public Emitter {
   const void* attrs_of(const Record& record) final { return below_->attrs_of(record); }
   TensorType type_of(const Record& record, int i) final { return below_->type_of(record, i); }
   void at(const Origin& origin) final { below_->at(origin); }
-  void live_numbers(std::span<Scalar> out, const ReadNumbers& read) final { below_->live_numbers(out, read); }
+  void live_numbers(std::span<Scalar> out, const LiveNumbers& numbers) final {
+    below_->live_numbers(out, numbers);
+  }
   void write(TensorImpl& self, const Tensor& result, SourceLocation where) final {
     below_->write(self, result, where);
   }

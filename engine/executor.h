@@ -35,13 +35,15 @@ struct FusedNode {
   const OpInfo* op;
   std::span<const int32_t> operands;
   const void* attrs;  // numbers among them may be others at each run
-  TensorType type;    // of its one result
+  TensorType type;    // of its results
+  int results = 1;    // more than one: of a step of an optimizer
 };
 
 struct FusedGroup {
   std::span<const TensorType> inputs;  // of sizes without symbols, as all types here
   std::span<const FusedNode> nodes;    // in an order in which they may run
-  std::span<const int32_t> outputs;    // the nodes whose results are used outside, each once
+  std::span<const int32_t>
+      outputs;  // the nodes whose results are used outside, each once; of several results all are
 };
 
 /// A group made ready. Several threads may run it at once.
@@ -148,6 +150,10 @@ class Executor {
   virtual int64_t live_bytes() const { return memory::stats().live_bytes; }
   /// The most of these since the last call becomes what is live, or `at_least` if that is higher. Returns what it was.
   virtual int64_t reset_peak(int64_t at_least = 0) { return memory::reset_peak(at_least); }
+
+  /// Whether updates of optimizers (Trait::updates) of such parameters are computed by one launch where they have the same numbers, as in an
+  /// eager step. On a device a launch costs more than the memory of gradients that wait for it; on the CPU it is the other way round.
+  virtual bool joins_updates(const TensorType& /*parameter*/) const { return false; }
 };
 
 }  // namespace retrograd

@@ -61,6 +61,11 @@ struct Node {
   int32_t group = -1;     // neighbours of one number may run as one step (ir/passes/fuse.h); numbers ascend; -1: none
 };
 
+/// Of a group is what gives one value, or a step of an optimizer.
+inline bool may_be_in_group(const Node& node) {
+  return node.op->is(Trait::pure) && (node.results == 1 || node.op->is(Trait::updates));
+}
+
 class Graph {
  public:
   Graph() = default;

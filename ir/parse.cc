@@ -182,7 +182,8 @@ void Parser::node() {
   node.handle = given.handle;
   if (in_group_) {
     node.group = groups_ - 1;
-    if (!op->is(Trait::pure) || node.results != 1) in_.fail("a node of a group is pure and has one result");
+    if (!may_be_in_group(node))
+      in_.fail("a node of a group is pure and has one result, or updates its operands");
   }
   const std::string problem = checker_.problem(node);
   if (!problem.empty()) in_.fail(problem);

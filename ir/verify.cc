@@ -77,8 +77,8 @@ class Verifier {
     const bool goes_on = node_ > 0 && graph_.nodes()[node_ - 1].group == node.group;
     if (node.group >= 0 && !goes_on && node.group <= last_group_)
       fail(fmt::format("group {} comes after group {}", node.group, last_group_));
-    if (node.group >= 0 && (!node.op->is(Trait::pure) || node.results != 1))
-      fail("a node of a group is pure and has one result");
+    if (node.group >= 0 && !may_be_in_group(node))
+      fail("a node of a group is pure and has one result, or updates its operands");
     last_group_ = std::max(last_group_, node.group);
   }
 

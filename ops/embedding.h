@@ -67,7 +67,7 @@ struct EmbeddingAdd {
       "f32[5,4], i64[2,3], f32[2,3,4] {padding_idx=-1, scale_grad_by_freq=false, without_padding=false} : "
       "f32[5,4]";
   static constexpr int8_t arity = 3;
-  static constexpr uint32_t traits = Trait::pure | Trait::updates;
+  static constexpr uint32_t traits = Trait::pure | Trait::overwrites;
   static SaveSet saves_for(const Call&, uint64_t) { return {uint64_t{2}, 0}; }
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);

@@ -2,7 +2,9 @@
 #include "ops/optimizer_steps.h"
 
 #include <algorithm>
-#include <utility>
+#include <functional>
+
+#include <fmt/format.h>
 
 #include "engine/runner.h"
 
@@ -29,8 +31,8 @@ std::vector<TensorImpl*> updated(std::span<TensorImpl* const> operands, size_t a
 
 void UpdateOp::infer(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl& p = *call.operands[0];
-  if (p.dtype() != kFloat32 && p.dtype() != kFloat64)
-    fail_call(call, Category::dtype_mismatch, "parameters are float32 or float64");
+  if (!may_be_updated(p.dtype()))
+    fail_call(call, Category::dtype_mismatch, "parameters are float32, float64, bfloat16 or float16");
   for (const TensorImpl* x : call.operands)
     if (x && !(x->type() == p.type()))
       fail_call(call, Category::shape_mismatch, "parameter, state and gradient have different types");
@@ -39,57 +41,64 @@ void UpdateOp::infer(const Call& call, TensorImpl* const* outputs) {
   for (int i = 0; i < call.outputs; ++i) outputs[i]->set_type(p.dtype(), p.device(), p.shape());
 }
 
-bool UpdateBatch::record(std::span<const Tensor> operands, void* attrs) const {
-  Emitter& emitter = Emitter::current();
-  if (emitter.values() == Emitter::Values::computed) return false;
-  const std::vector<TensorImpl*> cells = cells_of(operands), targets = updated(cells, cells.size());
-  Tensor results[kMaxOutputs];
-  emitter.emit({&op_, cells, attrs, where_, static_cast<int>(targets.size())}, results);
-  for (size_t i = 0; i < targets.size(); ++i) emitter.write(*targets[i], results[i], where_);
-  return true;
-}
+UpdateBatch::UpdateBatch(const OpInfo& op, SourceLocation where)
+    : op_(op),
+      where_(effective_location(where)),
+      is_recorded_(Emitter::current().values() != Emitter::Values::computed) {}
 
-bool UpdateBatch::fits(std::span<const Tensor> operands) const {
-  if (operands_.empty()) return true;
-  if (operands[0].dtype() != operands_[0].dtype() || !(operands[0].device() == operands_[0].device()))
-    return false;
-  for (size_t i = 0; i < operands.size(); ++i)
-    if (operands[i].defined() != operands_[i].defined()) return false;
-  return true;
-}
-
-void UpdateBatch::append(std::span<const Tensor> operands) {
+void UpdateBatch::add(std::span<const Tensor> operands, int64_t* steps) {
   operands_.insert(operands_.end(), operands.begin(), operands.end());
+  steps_.push_back(steps);
+}
+
+bool UpdateBatch::may_join(size_t a, size_t b) const {
+  const auto left = operands(a, a + 1), right = operands(b, b + 1);
+  return !is_recorded_ && left[0].dtype() == right[0].dtype() && left[0].device() == right[0].device() &&
+         std::ranges::equal(left, right, {}, &Tensor::defined, &Tensor::defined);
 }
 
 // No step reads or writes memory that another one writes, and none writes the same twice.
-bool UpdateBatch::is_independent() const {
-  const auto arity = static_cast<size_t>(op_.arity);
+bool UpdateBatch::is_independent(std::span<const Tensor> operands) const {
   std::vector<const Storage*> written, read;
-  for (size_t i = 0; i < operands_.size(); ++i)
-    if (operands_[i].defined())
-      (i % arity == arity - 1 ? read : written).push_back(operands_[i].impl().storage().get());
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (operands[i].defined())
+      (i % arity_ == arity_ - 1 ? read : written).push_back(operands[i].impl().storage().get());
   std::ranges::sort(written);
   return std::ranges::adjacent_find(written) == written.end() &&
          std::ranges::none_of(read, [&](const Storage* s) { return std::ranges::binary_search(written, s); });
 }
 
-void UpdateBatch::launch(std::span<const Tensor> operands, void* attrs) const {
-  const std::vector<TensorImpl*> cells = cells_of(operands),
-                                 targets = updated(cells, static_cast<size_t>(op_.arity));
+// A node whose results are written to its operands.
+void UpdateBatch::record(std::span<const Tensor> operands, void* attrs) const {
+  Emitter& emitter = Emitter::current();
+  const std::vector<TensorImpl*> cells = cells_of(operands), targets = updated(cells, arity_);
+  Tensor results[kMaxOutputs];
+  emitter.emit({&op_, cells, attrs, where_, static_cast<int>(targets.size())}, results);
+  for (size_t i = 0; i < targets.size(); ++i) emitter.write(*targets[i], results[i], where_);
+}
+
+void UpdateBatch::launch(size_t begin, size_t end, void* attrs) const {
+  const std::vector<TensorImpl*> cells = cells_of(operands(begin, end)), targets = updated(cells, arity_);
   const Call call{&op_, cells, attrs, where_, static_cast<int>(targets.size())};
   Executor& executor = executor_of(targets[0]->device());
   for (TensorImpl* t : targets) t->storage()->will_be_written();
   executor.launch(executor.find(&op_), call, targets.data());
   for (TensorImpl* t : targets) t->storage()->bump_version(call.where);
+  for (size_t i = begin; i < end; ++i)
+    if (steps_[i]) ++*steps_[i];
 }
 
-void UpdateBatch::run(void* attrs) {
-  if (operands_.empty()) return;
-  const bool together = is_independent();
-  const Tensors operands = std::exchange(operands_, {});
-  const size_t step = together ? operands.size() : static_cast<size_t>(op_.arity);
-  for (size_t at = 0; at < operands.size(); at += step) launch({operands.data() + at, step}, attrs);
+void UpdateBatch::run(size_t begin, size_t end, void* attrs) const {
+  size_t done = begin;
+  try {
+    if (is_recorded_) return record(operands(begin, end), attrs);
+    const size_t together = is_independent(operands(begin, end)) ? end - begin : 1;
+    for (; done < end; done += together) launch(done, done + together, attrs);
+  } catch (Exception& e) {
+    if (done > 0)
+      e.add_context(fmt::format("when {} of {} parameters had been updated", done, steps_.size()));
+    throw;
+  }
 }
 
 }  // namespace retrograd::ops

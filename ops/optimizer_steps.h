@@ -3,12 +3,18 @@
 // Result k is the new value of operand k, and a kernel may compute it into that operand's memory (Trait::updates): so optim/ steps in place,
 // and the plan of a recorded step does, too. All numbers that may change from step to step are Scalars: inputs of a recorded step.
 // Formulas and names as in PyTorch (torch.optim.AdamW, torch.optim.SGD); the options and their meaning are in optim/adamw.h and optim/sgd.h.
-// Limits: float32 and float64; row-major.
+// In 16 bits an update is computed in float32 and each new value rounded once, as PyTorch's fused optimizers do.
+// Limits: float32, float64, bfloat16 and float16; row-major.
 #pragma once
 
 #include "ops/op.h"
 
 namespace retrograd::ops {
+
+/// What a parameter may be of.
+inline bool may_be_updated(ScalarType dtype) {
+  return dtype == kFloat32 || dtype == kFloat64 || dtype == kBFloat16 || dtype == kFloat16;
+}
 
 /// What steps have in common: all operands have the parameter's type.
 struct UpdateOp {
@@ -76,31 +82,36 @@ struct SGDStep : UpdateOp {
 
 using OptimizerOps = OpList<AdamWStep, SGDStep>;
 
-/// What an UpdateList holds, apart from numbers.
+/// What an UpdateList holds, apart from numbers. Updates are counted from 0, in the order in which they were added.
 class UpdateBatch {
  public:
-  UpdateBatch(const OpInfo& op, SourceLocation where) : op_(op), where_(effective_location(where)) {}
+  UpdateBatch(const OpInfo& op, SourceLocation where);
 
-  /// While a function is recorded: makes a node, writes its results to the operands. Else false.
-  bool record(std::span<const Tensor> operands, void* attrs) const;
-  /// Whether a step has what those in the batch have: dtype, device, and the same operands left out.
-  bool fits(std::span<const Tensor> operands) const;
-  void append(std::span<const Tensor> operands);
-  void run(void* attrs);
+  void add(std::span<const Tensor> operands, int64_t* steps);
+  /// Whether two have alike: dtype, device, and the operands that are left out. Never while a function is recorded.
+  bool may_join(size_t a, size_t b) const;
+  /// Those from `begin` to `end`, which may be joined.
+  void run(size_t begin, size_t end, void* attrs) const;
 
  private:
-  bool is_independent() const;
-  void launch(std::span<const Tensor> operands, void* attrs) const;
+  std::span<const Tensor> operands(size_t begin, size_t end) const {
+    return {operands_.data() + begin * arity_, (end - begin) * arity_};
+  }
+  bool is_independent(std::span<const Tensor> operands) const;
+  void record(std::span<const Tensor> operands, void* attrs) const;
+  void launch(size_t begin, size_t end, void* attrs) const;
 
   const OpInfo& op_;
+  const size_t arity_ = static_cast<size_t>(op_.arity);
   const SourceLocation where_;
-  Tensors operands_;  // of all steps
+  const bool is_recorded_;
+  Tensors operands_;             // of all updates
+  std::vector<int64_t*> steps_;  // of each; null: it is not counted
 };
 
 /// Steps of optimizers: the values of the first tensors of each, those before the last that are defined, are replaced.
-/// While a function is recorded each is a node at once. Otherwise those with the same numbers that follow each other are
-/// computed in one pass over the memory of all of them, at the latest when the list is gone, with results as if they
-/// were computed in order.
+/// While a function is recorded each is a node. Otherwise those with the same numbers that follow each other are
+/// computed in one pass over the memory of all of them, with results as if they were computed in order.
 ///
 /// The kernel gets them as one call: the operands of each step one after the other, results alike, one set of attributes.
 template <class Op>
@@ -110,27 +121,24 @@ class UpdateList {
 
   explicit UpdateList(SourceLocation where) : batch_(info<Op>, where) {}
   UpdateList(const UpdateList&) = delete;
-  /// What was added is computed when an error ended the loop that adds, too: its steps are counted.
-  ~UpdateList() {
-    try {
-      run();
-    } catch (...) {  // while another error is on its way
+
+  /// `operands` of the op, which are kept alive. `steps` becomes one more when they have been computed.
+  void add(std::span<const Tensor> operands, const Attrs& attrs, int64_t* steps = nullptr) {
+    batch_.add(operands, steps);
+    attrs_.push_back(attrs);
+  }
+  /// Computes what was added, once. An error says how much had been done before it.
+  void run() {
+    for (size_t begin = 0, end = 0; begin < attrs_.size(); begin = end) {
+      ++end;
+      while (end < attrs_.size() && batch_.may_join(begin, end) && attrs_[end] == attrs_[begin]) ++end;
+      batch_.run(begin, end, &attrs_[begin]);
     }
   }
 
-  /// `operands` of the op, which are kept alive.
-  void add(std::span<const Tensor> operands, Attrs attrs) {
-    if (batch_.record(operands, &attrs)) return;
-    if (!batch_.fits(operands) || !(attrs == attrs_)) run();
-    attrs_ = attrs;
-    batch_.append(operands);
-  }
-  /// Computes what was added.
-  void run() { batch_.run(&attrs_); }
-
  private:
   UpdateBatch batch_;
-  Attrs attrs_ = {};
+  std::vector<Attrs> attrs_;
 };
 
 }  // namespace retrograd::ops

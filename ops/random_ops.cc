@@ -21,11 +21,11 @@ Draw reserve_draw(std::string_view op, SourceLocation where) {
     fail(Category::unsupported, op,
          "random numbers cannot be drawn while a backward is recorded. Hint: draw in an opaque hook", where);
   Scalar place[2];
-  emitter.live_numbers(place, [](std::span<Scalar> out) {
-    const GeneratorState state = default_generator().reserve();
-    out[0] = static_cast<int64_t>(state.seed);
-    out[1] = static_cast<int64_t>(state.offset);
-  });
+  emitter.live_numbers(place, {[](std::span<Scalar> out) {
+                         const GeneratorState state = default_generator().reserve();
+                         out[0] = static_cast<int64_t>(state.seed);
+                         out[1] = static_cast<int64_t>(state.offset);
+                       }});
   return {place[0], place[1]};
 }
 

@@ -2,6 +2,7 @@
 #include "ops/total_norm.h"
 
 #include "engine/emitter.h"
+#include "ops/optimizer_steps.h"
 #include "ops/shape_ops.h"
 
 namespace retrograd {
@@ -9,8 +10,8 @@ namespace ops {
 
 void TotalNorm::infer(const Call& call, TensorImpl* const* outputs) {
   for (const TensorImpl* x : call.operands)
-    if (x->dtype() != kFloat32 && x->dtype() != kFloat64)
-      fail_call(call, Category::dtype_mismatch, "operands are float32 or float64");
+    if (!may_be_updated(x->dtype()))
+      fail_call(call, Category::dtype_mismatch, "operands are float32, float64, bfloat16 or float16");
   outputs[0]->set_type(kFloat64, call.operands[0]->device(), {});
 }
 

@@ -8,7 +8,7 @@
 namespace retrograd {
 namespace ops {
 
-/// Of float32 and float64 operands of any shapes, row-major.
+/// Of float32, float64, bfloat16 and float16 operands of any shapes, row-major.
 struct TotalNorm {
   struct Attrs {
     Scalar norm_type;

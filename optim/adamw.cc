@@ -26,16 +26,19 @@ void AdamWAlgorithm::make(const Options& options, State& state, const Tensor& pa
   if (options.amsgrad) detail::need_state(state.max_exp_avg_sq, param);
 }
 
-void AdamWAlgorithm::update(const Options& options, State& state, const Tensor& param, Updates& updates) {
-  const Tensor operands[] = {param, state.exp_avg, state.exp_avg_sq,
-                             options.amsgrad ? state.max_exp_avg_sq : Tensor(), contiguous(param.grad())};
-  Scalar n[6];
-  Emitter::current().live_numbers(n, [&options, &state](std::span<Scalar> out) {
-    const double now[] = {options.lr,  options.betas[0],     options.betas[1],
-                          options.eps, options.weight_decay, static_cast<double>(++state.step)};
-    std::copy(std::begin(now), std::end(now), out.begin());
-  });
-  updates.add(operands, {n[0], n[1], n[2], n[3], n[4], n[5], options.maximize});
+Tensors AdamWAlgorithm::operands(const Options& options, const State& state, const Tensor& param) {
+  return {param, state.exp_avg, state.exp_avg_sq, options.amsgrad ? state.max_exp_avg_sq : Tensor(),
+          contiguous(param.grad())};
+}
+
+void AdamWAlgorithm::numbers(const Options& options, int64_t step, std::span<Scalar> out) {
+  const double now[] = {options.lr,  options.betas[0],     options.betas[1],
+                        options.eps, options.weight_decay, static_cast<double>(step)};
+  std::ranges::copy(now, out.begin());
+}
+
+ops::AdamWStep::Attrs AdamWAlgorithm::attrs(const Options& options, std::span<const Scalar> n) {
+  return {n[0], n[1], n[2], n[3], n[4], n[5], options.maximize};
 }
 
 }  // namespace retrograd::optim

@@ -20,16 +20,19 @@ struct AdamWOptions {
 };
 
 struct AdamWAlgorithm {
-  using Updates = ops::UpdateList<ops::AdamWStep>;
+  using Step = ops::AdamWStep;
   using Options = AdamWOptions;
   static constexpr std::string_view name = "AdamW";
   struct State {
-    int64_t step = 0;
+    int64_t step = 0, ahead = 0;
     Tensor exp_avg, exp_avg_sq, max_exp_avg_sq;
   };
   static void check(const Options& options, SourceLocation where);
   static void make(const Options& options, State& state, const Tensor& param);
-  static void update(const Options& options, State& state, const Tensor& param, Updates& updates);
+  static constexpr int numbers_count = 6;
+  static Tensors operands(const Options& options, const State& state, const Tensor& param);
+  static void numbers(const Options& options, int64_t step, std::span<Scalar> out);
+  static Step::Attrs attrs(const Options& options, std::span<const Scalar> numbers);
   template <class F>
   static void visit(State& state, F&& f) {
     f("exp_avg", state.exp_avg);

@@ -6,6 +6,7 @@
 #include "engine/emitter.h"
 #include "ops/arithmetic.h"
 #include "ops/creation.h"
+#include "ops/optimizer_steps.h"
 #include "ops/shape_ops.h"
 #include "ops/ternary.h"
 #include "ops/total_norm.h"
@@ -20,9 +21,9 @@ Tensors gradients(const Tensors& parameters, std::string_view op, SourceLocation
   for (const Tensor& p : parameters) {
     Tensor g = p.grad();
     if (!g.defined()) continue;
-    if (g.dtype() != kFloat32 && g.dtype() != kFloat64)
+    if (!ops::may_be_updated(g.dtype()))
       fail(Category::dtype_mismatch, op,
-           fmt::format("gradients are float32 or float64, one is {}", describe(g)), where);
+           fmt::format("gradients are float32, float64, bfloat16 or float16, one is {}", describe(g)), where);
     if (!g.is_contiguous()) {
       g = contiguous(Operand(g, where));
       p.set_grad(g, where);
@@ -30,6 +31,12 @@ Tensors gradients(const Tensors& parameters, std::string_view op, SourceLocation
     all.push_back(g);
   }
   return all;
+}
+
+// A number as an element of this dtype, as which a recorded function multiplies with it.
+double rounded(double value, ScalarType dtype) {
+  if (element_size(dtype) > 2) return value;  // kernels round it to their numbers
+  return to(scalar_tensor(value, {kFloat64}), dtype).item<double>();
 }
 
 bool is_recorded() { return Emitter::current().values() == Emitter::Values::of_function; }
@@ -60,7 +67,7 @@ GradNorm clip_grad_norm_(const Tensors& parameters, double max_norm, double norm
   }
   const double value = norm.item<double>(), factor = max_norm / (value + 1e-6);
   if (!(factor >= 1))
-    for (const Tensor& g : grads) g.mul_(factor);
+    for (const Tensor& g : grads) g.mul_(rounded(factor, g.dtype()));
   return GradNorm(value);
 }
 

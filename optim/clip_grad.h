@@ -27,7 +27,7 @@ class GradNorm {
 /// Scales all gradients together so that their norm is at most max_norm, as PyTorch does: by min(1, max_norm / (norm + 1e-6)). Returns the
 /// norm before: (sum |g|^norm_type)^(1/norm_type), for an infinite norm_type the largest |g|.
 /// Errors: bad_argument for max_norm < 0, norm_type <= 0, and, with error_if_nonfinite, for a norm that is infinite or nan;
-/// dtype_mismatch for gradients that are not float32 or float64.
+/// dtype_mismatch for gradients that are not float32, float64, bfloat16 or float16.
 GradNorm clip_grad_norm_(const Tensors& parameters, double max_norm, double norm_type = 2,
                          bool error_if_nonfinite = false, SourceLocation where = SourceLocation::current());
 

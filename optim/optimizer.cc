@@ -26,9 +26,10 @@ void check_params(const Tensors& params, std::string_view optimizer, SourceLocat
   std::unordered_set<const TensorImpl*> seen;
   for (const Tensor& p : params) {
     if (!p.defined()) fail(Category::bad_argument, optimizer, "a parameter is undefined", where);
-    if (p.dtype() != kFloat32 && p.dtype() != kFloat64)
+    if (!ops::may_be_updated(p.dtype()))
       fail(Category::dtype_mismatch, optimizer,
-           fmt::format("parameters are float32 or float64, one is {}", describe(p)), where);
+           fmt::format("parameters are float32, float64, bfloat16 or float16, one is {}", describe(p)),
+           where);
     if (!p.is_leaf() || !p.requires_grad())
       fail(Category::bad_argument, optimizer,
            fmt::format("{} is not a leaf that requires a gradient", describe(p)), where);

@@ -6,10 +6,13 @@
 // Data: OptimizerOf<Algorithm> holds groups of {params, Algorithm::Options} and one Algorithm::State a parameter, in order of the groups.
 // A step is an op for each parameter that has a gradient (ops/optimizer_steps.h), so it can be recorded (tracer/compile.h). Those of
 // parameters whose numbers are the same are done together: one pass over the memory of all, shared out among the threads.
+// A parameter's step is counted when it has been computed. So a step that fails, as it is or within a recorded function, leaves parameters, state
+// and counts as they were; where some parameters had been updated before, the error says how many.
 // State is made, zero, with the optimizer: the first step takes no memory that later ones do not, and too little memory shows before training.
 // A parameter without a gradient is passed over, its state included, as in PyTorch. Options may be changed between
 // steps through groups() or set_lr(), which a recorded step follows; groups must not be added to an optimizer whose steps are recorded.
-// Limits: parameters are float32 or float64 and contiguous; the optimizer writes their memory, so they must not be replaced.
+// Limits: parameters are float32, float64, bfloat16 or float16 and contiguous; the optimizer writes their memory, so they must not be replaced.
+// State is of the parameter's dtype.
 // Start reading at OptimizerOf::step, then optim/sgd.h or optim/adamw.h.
 #pragma once
 
@@ -44,7 +47,7 @@ struct ParamGroup {
 };
 
 namespace detail {
-/// Error unless each is a contiguous leaf of float32 or float64 that requires a gradient, and none stands twice.
+/// Error unless each is a contiguous leaf of a dtype that can be updated that requires a gradient, and none stands twice.
 void check_params(const Tensors& params, std::string_view optimizer, SourceLocation where);
 /// Writes `name` of parameter `index` into the dictionary, when there is something.
 void save_state(StateDict& out, size_t index, std::string_view name, const Tensor& value);
@@ -59,12 +62,14 @@ int64_t take_step(StateDict& rest, size_t index, SourceLocation where);
 [[noreturn]] void fail_unknown_key(std::string_view key, SourceLocation where);
 }  // namespace detail
 
-/// Algorithm: Options with lr; State; static constexpr name; and as static functions
-///   Updates                                    the ops::UpdateList of its op
-///   check(options, where)                      Error(bad_argument) for options outside their domain
-///   make(options, state, param)                makes missing state
-///   update(options, state, param, updates)     counts the step and adds it
-///   visit(state, f)                            f("exp_avg", tensor) for each tensor of the state
+/// Algorithm: Options with lr; Step, its op; static constexpr name and numbers_count; and as static functions
+///   check(options, where)             Error(bad_argument) for options outside their domain
+///   make(options, state, param)       makes missing state
+///   operands(options, state, param)   of the op
+///   numbers(options, step, out)       what may change from step to step; step: counted from 1
+///   attrs(options, numbers)           of the op
+///   visit(state, f)                   f("exp_avg", tensor) for each tensor of the state
+/// State: its tensors; int64_t step, steps that have been made; and ahead, those whose numbers recorded functions have read beyond that.
 template <class Algorithm>
 class OptimizerOf : public Optimizer {
  public:
@@ -97,17 +102,19 @@ class OptimizerOf : public Optimizer {
 
   void step(SourceLocation where = SourceLocation::current()) override {
     NoGradGuard no_grad;
-    typename Algorithm::Updates updates(where);
+    for (const Group& group : groups_) Algorithm::check(group.options, where);
+    ops::UpdateList<typename Algorithm::Step> updates(where);
     size_t index = 0;
-    for (const Group& group : groups_) {
-      Algorithm::check(group.options, where);
+    for (const Group& group : groups_)
       for (const Tensor& param : group.params) {
-        auto& state = states_[index++];
+        State& state = states_[index++];
         if (!param.grad().defined()) continue;
         Algorithm::make(group.options, state, param);  // options may ask for more than when it was made
-        Algorithm::update(group.options, state, param, updates);
+        Scalar numbers[Algorithm::numbers_count];
+        const bool is_counted = read_numbers(group.options, state, numbers);
+        updates.add(Algorithm::operands(group.options, state, param),
+                    Algorithm::attrs(group.options, numbers), is_counted ? nullptr : &state.step);
       }
-    }
     updates.run();
   }
 
@@ -146,6 +153,25 @@ class OptimizerOf : public Optimizer {
   }
 
  private:
+  using State = typename Algorithm::State;
+
+  // Those of the next step. While a function is recorded it reads them anew before each run, and counts steps by itself: then true.
+  static bool read_numbers(const Options& options, State& state, std::span<Scalar> out) {
+    if (Emitter::current().values() == Emitter::Values::computed) {
+      Algorithm::numbers(options, state.step + 1, out);
+      return false;
+    }
+    Emitter::current().live_numbers(out, {[&options, &state](std::span<Scalar> now) {
+                                            Algorithm::check(options, {});
+                                            Algorithm::numbers(options, state.step + ++state.ahead, now);
+                                          },
+                                          [&state](bool was_made) {
+                                            --state.ahead;
+                                            state.step += was_made;
+                                          }});
+    return true;
+  }
+
   void make_states() {
     size_t index = 0;
     for (const Group& group : groups_)
@@ -153,7 +179,7 @@ class OptimizerOf : public Optimizer {
   }
 
   std::vector<Group> groups_;
-  std::vector<typename Algorithm::State> states_;  // of the parameters, in order of the groups
+  std::vector<State> states_;  // of the parameters, in order of the groups
 };
 
 }  // namespace retrograd::optim

@@ -24,17 +24,19 @@ void SGDAlgorithm::make(const Options& options, State& state, const Tensor& para
   if (options.momentum != 0) detail::need_state(state.momentum_buffer, param);
 }
 
-void SGDAlgorithm::update(const Options& options, State& state, const Tensor& param, Updates& updates) {
-  const Tensor operands[] = {param, options.momentum != 0 ? state.momentum_buffer : Tensor(),
-                             contiguous(param.grad())};
-  Scalar n[5];
-  Emitter::current().live_numbers(n, [&options, &state](std::span<Scalar> out) {
-    const bool first = ++state.step == 1;  // the buffer becomes the gradient
-    const double now[] = {options.lr, options.weight_decay, options.momentum, first ? 0.0 : options.momentum,
-                          first ? 1.0 : 1 - options.dampening};
-    std::copy(std::begin(now), std::end(now), out.begin());
-  });
-  updates.add(operands, {n[0], n[1], n[2], n[3], n[4], options.nesterov, options.maximize});
+Tensors SGDAlgorithm::operands(const Options& options, const State& state, const Tensor& param) {
+  return {param, options.momentum != 0 ? state.momentum_buffer : Tensor(), contiguous(param.grad())};
+}
+
+void SGDAlgorithm::numbers(const Options& options, int64_t step, std::span<Scalar> out) {
+  const bool first = step == 1;  // the buffer becomes the gradient
+  const double now[] = {options.lr, options.weight_decay, options.momentum, first ? 0.0 : options.momentum,
+                        first ? 1.0 : 1 - options.dampening};
+  std::ranges::copy(now, out.begin());
+}
+
+ops::SGDStep::Attrs SGDAlgorithm::attrs(const Options& options, std::span<const Scalar> n) {
+  return {n[0], n[1], n[2], n[3], n[4], options.nesterov, options.maximize};
 }
 
 }  // namespace retrograd::optim

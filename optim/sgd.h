@@ -18,16 +18,19 @@ struct SGDOptions {
 };
 
 struct SGDAlgorithm {
-  using Updates = ops::UpdateList<ops::SGDStep>;
+  using Step = ops::SGDStep;
   using Options = SGDOptions;
   static constexpr std::string_view name = "SGD";
   struct State {
-    int64_t step = 0;
+    int64_t step = 0, ahead = 0;
     Tensor momentum_buffer;
   };
   static void check(const Options& options, SourceLocation where);
   static void make(const Options& options, State& state, const Tensor& param);
-  static void update(const Options& options, State& state, const Tensor& param, Updates& updates);
+  static constexpr int numbers_count = 5;
+  static Tensors operands(const Options& options, const State& state, const Tensor& param);
+  static void numbers(const Options& options, int64_t step, std::span<Scalar> out);
+  static Step::Attrs attrs(const Options& options, std::span<const Scalar> numbers);
   template <class F>
   static void visit(State& state, F&& f) {
     f("momentum_buffer", state.momentum_buffer);

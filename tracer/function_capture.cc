@@ -47,6 +47,15 @@ FunctionCapture::FunctionCapture(const Function& function, const Tensors& argume
                   fmt::format("argument {} of a recorded step has a history. Hint: detach it", i));
   recorded_.graph.name = kind == FunctionKind::step ? "step" : "function";
   record(function, arguments, known);
+  try {
+    make_plans(arguments);
+  } catch (...) {
+    for (const RecordedFunction::Numbers& n : recorded_.numbers) n.settle(false);
+    throw;
+  }
+}
+
+void FunctionCapture::make_plans(const Tensors& arguments) {
   ir::verify(recorded_.graph);
   for (const RecordedFunction::Input& input : recorded_.inputs)
     if (input.captured.defined())

@@ -31,6 +31,8 @@ struct TensorLook {
   bool requires_grad, is_leaf, is_multi_output_view, is_no_grad_view, is_outdated;
 
   explicit TensorLook(const TensorImpl& x);
+  /// Whether it looks so now.
+  bool fits(const TensorImpl& x) const;
   bool operator==(const TensorLook& o) const;
   std::string text() const;
 };
@@ -112,6 +114,7 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
 
   std::string misplaced(const Tensors& arguments) const;
   void record(const Function& function, const Tensors& arguments, const FunctionRecorder::KnownCalls* known);
+  void make_plans(const Tensors& arguments);
   void note_reached(const RefPtr<TensorImpl>& leaf);
   void look_at_results(const Tensors& given, Tensors results);
   void find_base(size_t end);
@@ -127,7 +130,7 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   std::vector<int32_t> given_inputs(const RecordedFunction& backward) const;
   void plan_backward(Backward& backward);
   Backward& backward_for(std::span<TensorImpl* const> cotangents);
-  std::vector<Number> read_numbers(bool first) const;
+  class NumbersOfRun;
   std::vector<ir::Binding> bind(const Tensors& arguments) const;
   std::vector<WrittenInput> written_inputs(const Tensors& arguments) const;
   void give_grads(const Tensors& arguments, const Tensors& outputs) const;

@@ -42,6 +42,14 @@ bool TensorLook::operator==(const TensorLook& o) const {
          is_no_grad_view == o.is_no_grad_view && is_outdated == o.is_outdated;
 }
 
+bool TensorLook::fits(const TensorImpl& x) const {
+  return type == x.type() &&
+         std::ranges::equal(strides, std::span(x.strides(), static_cast<size_t>(x.rank()))) &&
+         requires_grad == x.requires_grad && is_leaf == x.is_leaf() &&
+         is_multi_output_view == x.is_multi_output_view && is_no_grad_view == x.is_no_grad_view &&
+         is_outdated == retrograd::is_outdated(x);
+}
+
 std::string TensorLook::text() const {
   return to_string(type) +
          (!is_leaf        ? ", with a history"

@@ -15,7 +15,10 @@
 #include "ops/views.h"
 
 namespace retrograd {
-FunctionRecorder::~FunctionRecorder() { restore(); }
+FunctionRecorder::~FunctionRecorder() {
+  restore();
+  for (const RecordedFunction::Numbers& n : numbers_) n.settle(false);  // of a recording that was broken off
+}
 
 void FunctionRecorder::restore() {
   for (LeafGrad& g : grads_) g.leaf->need_meta().grad = std::move(g.before);
@@ -75,9 +78,9 @@ void FunctionRecorder::emit_call(const Call& call, Tensor* results) {
   for (int i = 0; i < call.outputs && !call.op->is(Trait::view); ++i) lay_out(results[i].impl());
 }
 
-void FunctionRecorder::live_numbers(std::span<Scalar> out, const ReadNumbers& read) {
-  read(out);
-  numbers_.push_back({read, graph_.symbols.size(), static_cast<int>(out.size())});
+void FunctionRecorder::live_numbers(std::span<Scalar> out, const LiveNumbers& numbers) {
+  numbers.read(out);
+  numbers_.push_back({numbers, graph_.symbols.size(), static_cast<int>(out.size())});
   for (Scalar& s : out) s = Scalar::symbol(graph_.symbols.add_symbol(s.number()), s.number());
 }
 
@@ -191,7 +194,7 @@ void FunctionRecorder::finish(const Tensors& results, RecordedFunction& out) {
     if (input.grad_of) input.captured.reset();
   out.forward_numbers.assign(forward_numbers_.begin(), forward_numbers_.end());
   out.inputs = std::move(inputs_);
-  out.numbers = std::move(numbers_);
+  out.numbers = std::exchange(numbers_, {});
   out.unpacked = std::move(unpacked_);
   out.users = std::move(users_);
   out.host = std::move(host_);

@@ -51,9 +51,13 @@ struct RecordedFunction {
     RefPtr<TensorImpl> leaf = {};     // which may belong to a leaf
   };
   struct Numbers {
-    Emitter::ReadNumbers read;
+    Emitter::LiveNumbers live;
     int32_t first;  // symbol
     int count;
+
+    void settle(bool was_used) const {
+      if (live.settle) live.settle(was_used);
+    }
   };
   /// What becomes of .grad of a leaf.
   struct Grad {
@@ -164,7 +168,7 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   Values values() const override { return Values::of_function; }
   const void* attrs_of(const Record& record) override;
   void at(const Origin& origin) override;
-  void live_numbers(std::span<Scalar> out, const ReadNumbers& read) override;
+  void live_numbers(std::span<Scalar> out, const LiveNumbers& numbers) override;
   Tensor present_value(TensorImpl& self) override;
   void write(TensorImpl& self, const Tensor& result, SourceLocation where) override;
   void grad_is_replaced(TensorImpl& leaf) override;

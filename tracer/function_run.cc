@@ -10,6 +10,7 @@
 #include "engine/inplace.h"
 #include "engine/runner.h"
 #include "ops/shape_ops.h"
+#include "tracer/function_numbers.h"
 #include "tracer/function_saved.h"
 #include "tracer/profile.h"
 
@@ -28,8 +29,8 @@ AutogradMeta& meta_of(const RecordedFunction::Grad& g, const Tensors& arguments)
 std::string FunctionCapture::misfit(const CallLook& look, const Tensors& arguments) const {
   if (std::string why = look_.difference(look); !why.empty()) return why;
   for (const auto& [cell, before] : outside_)
-    if (const TensorLook now(*cell); !(now == before))
-      return fmt::format("a tensor from outside was {}, is {}", before.text(), now.text());
+    if (!before.fits(*cell))
+      return fmt::format("a tensor from outside was {}, is {}", before.text(), TensorLook(*cell).text());
   for (const ReachedLeaf& leaf : reached_)
     if (ReachedLeaf::hooks_of(leaf.outside
                                   ? *leaf.outside
@@ -50,20 +51,6 @@ std::string FunctionCapture::misplaced(const Tensors& arguments) const {
       if (a.impl().storage() == cell->storage())
         return "an argument shares memory with a tensor from outside";
   return {};
-}
-
-std::vector<Number> FunctionCapture::read_numbers(bool first) const {
-  std::vector<Number> numbers = numbers_;
-  if (first) return numbers;
-  std::vector<Scalar> read;
-  for (const RecordedFunction::Numbers& n : recorded_.numbers) {
-    read.resize(static_cast<size_t>(n.count));
-    n.read(read);
-    for (int i = 0; i < n.count; ++i)
-      numbers[static_cast<size_t>(n.first + i)] = read[static_cast<size_t>(i)].number();
-  }
-  recorded_.graph.symbols.evaluate(numbers);
-  return numbers;
 }
 
 std::vector<ir::Binding> FunctionCapture::bind(const Tensors& arguments) const {
@@ -206,7 +193,9 @@ Tensors FunctionCapture::results_of(const std::vector<ir::Binding>& bindings, co
 }
 
 Tensors FunctionCapture::run(const Tensors& arguments, bool first, SourceLocation where) {
-  const std::vector<Number> numbers = read_numbers(first);
+  NumbersOfRun read(*this, first);
+  read.read();
+  const std::vector<Number>& numbers = read.values();
   for (const RecordedFunction::Grad& g : recorded_.grads)
     if (g.is_dropped_first) meta_of(g, arguments).grad.reset();
   std::vector<ir::Binding> bindings = bind(arguments);
@@ -215,7 +204,12 @@ Tensors FunctionCapture::run(const Tensors& arguments, bool first, SourceLocatio
   {
     NoGradGuard no_grad;
     const ProfiledRun profiled(shared_from_this(), planned_, {}, numbers);
-    outputs = plan_->run(bindings, numbers);
+    try {
+      outputs = plan_->run(bindings, numbers, &read.nodes_run);
+    } catch (Exception& e) {
+      if (const std::string made = read.updates_made(); !made.empty()) e.add_context(made);
+      throw;
+    }
     give_grads(arguments, outputs);
     write_back(bindings, outputs);
   }

@@ -46,6 +46,8 @@ class NullExecutor final : public Executor {
               std::span<std::byte> scratch) override;
 
   bool records_launches() const override { return records_; }
+  /// As a device does, which it stands for then.
+  bool joins_updates(const TensorType&) const override { return records_; }
   std::unique_ptr<LaunchGraph> new_graph() override;
   std::string_view host_work(const OpInfo& op, const void*, std::span<const TensorType>,
                              std::span<const TensorType>) const override;

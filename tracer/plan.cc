@@ -109,8 +109,6 @@ bool Plan::plan_group(size_t begin, size_t end, std::span<const Number> values, 
   for (uint32_t n : nodes) fused.attrs.push_back(plan_attrs(graph_.nodes()[n], values));
   fused.takes.resize(fused.outputs.size(), -1);
   fused.into.resize(fused.outputs.size());
-  RG_ASSERT(nodes.size() <= kMostFused && fused.inputs.size() <= kMostFused &&
-            fused.outputs.size() <= kMostFused);
   if (step_ends_.empty()) {
     step_ends_.resize(graph_.nodes().size());
     std::iota(step_ends_.begin(), step_ends_.end(), 0u);

@@ -76,7 +76,9 @@ class Plan {
   Outcome run(const BackwardRequest& request, const Reached& reached, const Trail& trail,
               std::span<const Number> numbers) const;
   /// Of a recorded function: `bindings` parallel to the graph's inputs, none of which is a slot. Nothing leaves the graph.
-  Tensors run(std::vector<ir::Binding> bindings, std::span<const Number> numbers) const;
+  /// `nodes_run` becomes how many nodes have run, the first ones of the graph: all, unless something was thrown.
+  Tensors run(std::vector<ir::Binding> bindings, std::span<const Number> numbers,
+              size_t* nodes_run = nullptr) const;
 
   LaunchStats launch_stats() const;
   /// Its segments and the reasons of its cuts, a line each; why there are none, if so.
@@ -137,12 +139,11 @@ class Plan {
         into;  // bit i: result i is computed into the memory that its register holds: of the arena, a written input's
   };
   // A group of nodes as one step.
-  static constexpr size_t kMostFused = 64;  // nodes, inputs, outputs
   struct Fused {
     std::unique_ptr<FusedKernel> kernel;
     std::vector<Attrs> attrs;  // of its nodes
     std::vector<ir::ValueId> inputs, outputs;
-    std::vector<int8_t> takes;  // of each output, as of a step
+    std::vector<int16_t> takes;  // of each output, as of a step
     std::vector<bool> into;
     int32_t room = -1;  // into rooms_
   };
@@ -169,6 +170,9 @@ class Plan {
   void ask_for_scratch();
   int32_t room_of(const Step& s) const {
     return s.kind == Kind::fused ? fused_of(s).room : s.kind == Kind::kernel ? s.room : -1;
+  }
+  size_t first_node(const Step& s) const {
+    return s.kind == Kind::fused ? s.node + 1 - fused_of(s).attrs.size() : s.node;
   }
   Fused& fused_of(const Step& s) { return fused_[static_cast<size_t>(s.bound)]; }
   const Fused& fused_of(const Step& s) const { return fused_[static_cast<size_t>(s.bound)]; }

@@ -6,6 +6,28 @@
 #include "tracer/plan_run.h"
 
 namespace retrograd {
+namespace {
+
+// n pointers, on the stack if they are few.
+template <class T>
+class Few {
+ public:
+  explicit Few(size_t n) {
+    if (n <= std::size(few_)) return;
+    many_.resize(n);
+    data_ = many_.data();
+  }
+  Few(const Few&) = delete;
+  T* data() const { return data_; }
+  T& operator[](size_t i) const { return data_[i]; }
+
+ private:
+  T few_[64];
+  std::vector<T> many_;
+  T* data_ = few_;
+};
+
+}  // namespace
 
 void Plan::Run::call(const Step& s, void* attrs) {
   constexpr int kInline = 8;
@@ -116,17 +138,16 @@ TensorImpl* Plan::Run::fused_output(const Step& s, size_t o, TensorImpl** inputs
 void Plan::Run::fused(const Step& s) {
   const Fused& f = plan.fused_[static_cast<size_t>(s.bound)];
   const int32_t* r = registers(s);
-  TensorImpl* inputs[kMostFused];
-  TensorImpl* outputs[kMostFused];
-  const void* attrs[kMostFused];
+  const Few<TensorImpl*> inputs(s.operands), outputs(s.results);
+  const Few<const void*> attrs(f.attrs.size());
   std::vector<RefPtr<TensorImpl>> kept(s.results);
-  for (int i = 0; i < s.operands; ++i) inputs[i] = frame->at[static_cast<size_t>(r[i])];
+  for (size_t i = 0; i < s.operands; ++i) inputs[i] = frame->at[static_cast<size_t>(r[i])];
   for (size_t n = 0; n < f.attrs.size(); ++n) attrs[n] = attrs_of(f.attrs[n]);
-  for (size_t o = 0; o < s.results; ++o) outputs[o] = fused_output(s, o, inputs, kept[o]);
+  for (size_t o = 0; o < s.results; ++o) outputs[o] = fused_output(s, o, inputs.data(), kept[o]);
   if (!groups_one_by_one.empty() && groups_one_by_one[static_cast<size_t>(s.bound)])
-    f.kernel->run_one_by_one(inputs, outputs, attrs);
+    f.kernel->run_one_by_one(inputs.data(), outputs.data(), attrs.data());
   else
-    f.kernel->run(inputs, outputs, attrs, room(f.room));
+    f.kernel->run(inputs.data(), outputs.data(), attrs.data(), room(f.room));
   for (size_t o = 0; o < s.results; ++o) {
     if (f.into[o]) continue;
     const auto out = static_cast<size_t>(r[s.operands + o]);

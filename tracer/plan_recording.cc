@@ -143,7 +143,8 @@ bool Plan::Run::has_new_numbers(const Step& s) const {
 }
 
 void Plan::Run::renew_numbers(size_t number) {
-  if (frame->recordings->numbers == frame->patched) return;
+  const std::vector<std::byte>& recorded_numbers = frame->recordings->numbers;
+  if (std::memcmp(recorded_numbers.data(), frame->patched.data(), recorded_numbers.size()) == 0) return;
   Recordings::Recorded& recorded = frame->recordings->segments[number];
   for (size_t p = 0; p < recorded.launches.size(); ++p) {
     const std::vector<RecordedLaunch>& launches = recorded.launches[p];

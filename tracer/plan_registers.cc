@@ -92,7 +92,7 @@ void Plan::place_fused(Step& s, RegisterFile& file) {
     for (size_t k = 0; k < f.inputs.size() && f.takes[o] < 0 && !f.into[o] && !records_; ++k)
       if (file.dies(f.inputs[k], s.node) && graph_.type_index(f.inputs[k]) == graph_.type_index(value) &&
           f.kernel->may_overwrite(static_cast<int>(k), static_cast<int>(o))) {
-        f.takes[o] = static_cast<int8_t>(k);
+        f.takes[o] = static_cast<int16_t>(k);
         file.take_over(value, f.inputs[k]);
       }
     if (f.takes[o] < 0 && !f.into[o]) file.take(value);

@@ -256,11 +256,18 @@ Plan::Outcome Plan::run(const BackwardRequest& request, const Reached& reached, 
   return {arrived ? run.outputs() : run.leave(), !arrived};
 }
 
-Tensors Plan::run(std::vector<ir::Binding> bindings, std::span<const Number> numbers) const {
+Tensors Plan::run(std::vector<ir::Binding> bindings, std::span<const Number> numbers,
+                  size_t* nodes_run) const {
   static const BackwardRequest none;
   static const Reached nothing;
   Run run(*this, none, nothing, nullptr, std::move(bindings), numbers);
-  run_steps(run);
+  try {
+    run_steps(run);
+  } catch (...) {
+    if (nodes_run) *nodes_run = first_node(steps_[run.next]);
+    throw;
+  }
+  if (nodes_run) *nodes_run = graph_.nodes().size();
   return run.outputs();
 }
 

@@ -50,10 +50,10 @@ SegmentStep Plan::segment_step(const Step& s) const {
   step.operands = all.first(s.operands);
   step.results = all.subspan(s.operands, s.results);
   step.dying = all.last(s.dying);
-  if (s.kind != Kind::fused)
-    step.into = s.into;
+  if (s.kind == Kind::fused)
+    step.into = fused_of(s).into;
   else
-    for (size_t o = 0; o < s.results; ++o) step.into |= uint64_t{fused_of(s).into[o]} << o;
+    for (int i = 0; i < s.results; ++i) step.into.push_back(s.into >> i & 1);
   return step;
 }
 

@@ -43,7 +43,7 @@ class Finder {
     for (int32_t r : s.operands) read(r, false);
     for (size_t i = 0; i < s.results.size(); ++i) {
       const int32_t r = s.results[i];
-      if (s.into >> i & 1)
+      if (!s.into.empty() && s.into[i])
         read(r, true);
       else
         make(r, s.kind == SegmentStep::Kind::launch);

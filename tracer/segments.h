@@ -28,7 +28,8 @@ struct SegmentStep {
   std::string_view name = {};  // of its op
   std::string_view why = {};   // host: what the host does there
   std::span<const int32_t> operands = {}, results = {}, dying = {};
-  uint64_t into = 0;  // bit i: result i is computed into the memory that its register holds
+  std::vector<bool> into =
+      {};  // of each result: it is computed into the memory that its register holds; none: no result is
 };
 
 struct Segment {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "cpu/features.h"
+#include "cpu/kernels/layout.h"
 #include "cpu/kernels/rows_optimizers.h"
 #include "cpu/kernels/table.h"
 #include "cpu/parallel.h"
@@ -73,6 +74,39 @@ class Steps {
   std::vector<int64_t> begins_;
 };
 
+// Steps of T, or of 16 bits, which are computed in float: f(operands, results, begin, end) for pieces of tensors where they lie, or for
+// tiles of them. Null where there is none; a result has the number of its operand.
+template <class T, class F>
+void for_elements(const Call& call, TensorImpl* const* outputs, const F& f) {
+  constexpr size_t kMost = 5;
+  constexpr int64_t kTile = 512;
+  const auto arity = static_cast<size_t>(call.op->arity);
+  const ScalarType dtype = call.operands[0]->dtype();
+  const auto load = convert_table<T>().load[static_cast<int>(dtype)];
+  const auto store = convert_table<T>().store[static_cast<int>(dtype)];
+  const int64_t size = static_cast<int64_t>(element_size(dtype));
+  const auto at = [size](TensorImpl* x, int64_t i) { return static_cast<std::byte*>(x->data()) + i * size; };
+  const auto piece = [&](TensorImpl* const* in, TensorImpl* const* out, int64_t begin, int64_t end) {
+    T *x[kMost] = {}, *y[kMost] = {};
+    if (size == sizeof(T)) {
+      for (size_t k = 0; k < arity; ++k) x[k] = memory<T>(in[k]);
+      for (size_t k = 0; k + 1 < arity; ++k) y[k] = in[k] ? memory<T>(out[k]) : nullptr;
+      return f(x, y, begin, end);
+    }
+    T tiles[kMost][kTile];
+    for (size_t k = 0; k < arity; ++k) x[k] = y[k] = in[k] ? tiles[k] : nullptr;
+    for (int64_t first = begin; first < end; first += kTile) {
+      const int64_t n = std::min(kTile, end - first);
+      for (size_t k = 0; k < arity; ++k)
+        if (in[k]) load(at(in[k], first), 1, n, tiles[k]);
+      f(x, y, int64_t{0}, n);
+      for (size_t k = 0; k + 1 < arity; ++k)
+        if (in[k]) store(tiles[k], n, at(out[k], first), 1);
+    }
+  };
+  Steps(call).for_pieces(outputs, piece);
+}
+
 template <class T>
 void adamw(const Call& call, TensorImpl* const* outputs) {
   const auto& a = call.attrs_as<ops::AdamWStep::Attrs>();
@@ -87,13 +121,9 @@ void adamw(const Call& call, TensorImpl* const* outputs) {
                                 static_cast<T>(lr / correction1),
                                 static_cast<T>(1 / std::sqrt(correction2)),
                                 static_cast<T>(a.eps.to_double())};
-  Steps(call).for_pieces(
-      outputs, [&](TensorImpl* const* in, TensorImpl* const* out, int64_t begin, int64_t end) {
-        const AdamWState<T> state{memory<T>(in[0]),  memory<T>(in[1]),  memory<T>(in[2]),
-                                  memory<T>(in[3]),  memory<T>(in[4]),  memory<T>(out[0]),
-                                  memory<T>(out[1]), memory<T>(out[2]), in[3] ? memory<T>(out[3]) : nullptr};
-        best_table<T>().adamw(numbers, state, begin, end);
-      });
+  for_elements<T>(call, outputs, [&](T* const* x, T* const* y, int64_t begin, int64_t end) {
+    best_table<T>().adamw(numbers, {x[0], x[1], x[2], x[3], x[4], y[0], y[1], y[2], y[3]}, begin, end);
+  });
 }
 
 template <class T>
@@ -106,12 +136,9 @@ void sgd(const Call& call, TensorImpl* const* outputs) {
                               static_cast<T>(a.keep.to_double()),
                               static_cast<T>(a.fresh.to_double()),
                               a.nesterov};
-  Steps(call).for_pieces(outputs,
-                         [&](TensorImpl* const* in, TensorImpl* const* out, int64_t begin, int64_t end) {
-                           const SGDState<T> state{memory<T>(in[0]), memory<T>(in[1]), memory<T>(in[2]),
-                                                   memory<T>(out[0]), in[1] ? memory<T>(out[1]) : nullptr};
-                           best_table<T>().sgd(numbers, state, begin, end);
-                         });
+  for_elements<T>(call, outputs, [&](T* const* x, T* const* y, int64_t begin, int64_t end) {
+    best_table<T>().sgd(numbers, {x[0], x[1], x[2], y[0], y[1]}, begin, end);
+  });
 }
 
 template <void (*F32)(const Call&, TensorImpl* const*), void (*F64)(const Call&, TensorImpl* const*)>

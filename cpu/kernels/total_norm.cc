@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "cpu/kernels/layout.h"
 #include "cpu/kernels/table.h"
 #include "cpu/parallel.h"
 #include "cpu/scratch.h"
@@ -38,6 +39,27 @@ double part_of_norm(const T* x, int64_t n, double norm_type) {
   return largest;
 }
 
+// Elements of 16 bits go through tiles of float.
+double part_of_norm(const TensorImpl& x, int64_t begin, int64_t n, double norm_type) {
+  if (x.dtype() == kFloat64) return part_of_norm(static_cast<const double*>(x.data()) + begin, n, norm_type);
+  if (x.dtype() == kFloat32) return part_of_norm(static_cast<const float*>(x.data()) + begin, n, norm_type);
+  constexpr int64_t kTile = 512;
+  const auto load = convert_table<float>().load[static_cast<int>(x.dtype())];
+  const auto* from = static_cast<const std::byte*>(x.data()) + begin * 2;
+  float tile[kTile];
+  double part = 0;
+  for (int64_t at = 0; at < n; at += kTile) {
+    const int64_t count = std::min(kTile, n - at);
+    load(from + at * 2, 1, count, tile);
+    const double more = part_of_norm(tile, count, norm_type);
+    if (!std::isinf(norm_type))
+      part += more;
+    else if (more > part || std::isnan(more))
+      part = more;
+  }
+  return part;
+}
+
 double join(std::span<const double> parts, double norm_type) {
   double total = 0;
   for (double part : parts) {
@@ -67,9 +89,7 @@ void total_norm(const Call& call, TensorImpl* const* outputs) {
     const TensorImpl& x = *call.operands[static_cast<size_t>(k)];
     const int64_t begin = (chunk - (k == 0 ? 0 : ends[k - 1])) * kChunk,
                   n = std::min(x.numel().raw() - begin, kChunk);
-    parts[chunk] = x.dtype() == kFloat64
-                       ? part_of_norm(static_cast<const double*>(x.data()) + begin, n, norm_type)
-                       : part_of_norm(static_cast<const float*>(x.data()) + begin, n, norm_type);
+    parts[chunk] = part_of_norm(x, begin, n, norm_type);
   });
   const double norm = join({parts.data(), static_cast<size_t>(chunks)}, norm_type);
   if (attrs.error_if_nonfinite && !std::isfinite(norm))

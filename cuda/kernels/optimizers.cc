@@ -3,6 +3,7 @@
 #include "cuda/kernels/optimizers_call.h"
 
 #include <cmath>
+#include <type_traits>
 #include <vector>
 
 #include <fmt/format.h>
@@ -23,9 +24,10 @@ void require_dense(const Call& call) {
 
 // Rows of a table, and the number of blocks of all of them.
 template <class Row>
-class Table {
+class Rows {
  public:
-  explicit Table(int elements_of_block) : elements_(elements_of_block) {}
+  static_assert(std::has_unique_object_representations_v<Row>);
+  explicit Rows(int elements_of_block) : elements_(elements_of_block) {}
 
   void add(Row row) {
     if (row.numel == 0) return;
@@ -35,11 +37,7 @@ class Table {
   }
   int64_t blocks() const { return blocks_; }
   int count() const { return static_cast<int>(rows_.size()); }
-  int64_t bytes() const { return std::ssize(rows_) * static_cast<int64_t>(sizeof(Row)); }
-  const Row* upload(const Scratch& to) const {
-    Gpu::current().upload(to.data(), rows_.data(), bytes());
-    return static_cast<const Row*>(to.data());
-  }
+  std::span<const std::byte> bytes() const { return std::as_bytes(std::span(rows_)); }
 
  private:
   const int elements_;
@@ -48,9 +46,9 @@ class Table {
 };
 
 // The steps of a call: operands of each one after the other, results alike.
-Table<StepTensors> steps_of(const Call& call, TensorImpl* const* outputs) {
+Rows<StepTensors> steps_of(const Call& call, TensorImpl* const* outputs) {
   const auto arity = static_cast<size_t>(call.op->arity);
-  Table<StepTensors> steps(kStepElements);
+  Rows<StepTensors> steps(kStepElements);
   for (size_t i = 0; i < call.operands.size(); i += arity) {
     StepTensors s{};
     uintptr_t places = 0;
@@ -72,13 +70,14 @@ Table<StepTensors> steps_of(const Call& call, TensorImpl* const* outputs) {
 
 template <class Numbers>
 void run(const Call& call, TensorImpl* const* outputs, const Numbers& numbers,
-         void (*launcher)(const StepList&, const Numbers&, CUstream_st*)) {
+         void (*launcher)(const StepList&, Element, const Numbers&, CUstream_st*)) {
   require_dense(call);
-  const Table<StepTensors> steps = steps_of(call, outputs);
+  const Rows<StepTensors> steps = steps_of(call, outputs);
   if (steps.count() == 0) return;
-  const Scratch table(steps.bytes(), call.op->name);
+  const Uploaded table(steps.bytes(), call.op->name);
   Gpu& gpu = Gpu::current();
-  launcher({steps.upload(table), steps.count(), steps.blocks()}, numbers, gpu.compute().handle());
+  launcher({static_cast<const StepTensors*>(table.data()), steps.count(), steps.blocks()},
+           static_cast<Element>(call.operands[0]->dtype()), numbers, gpu.compute().handle());
   gpu.launched(call.op->name);
 }
 
@@ -90,8 +89,7 @@ void adamw(const Call& call, TensorImpl* const* outputs) {
   const AdamWNumbers numbers{
       a.maximize ? -1.0 : 1.0, 1 - lr * a.weight_decay.to_double(), 1 - beta1,        beta2, 1 - beta2,
       lr / correction1,        1 / std::sqrt(correction2),          a.eps.to_double()};
-  const OptimizerLaunchers& all = *Gpu::current().launchers().optimizers;
-  run(call, outputs, numbers, call.operands[0]->dtype() == kFloat64 ? all.adamw_f64 : all.adamw_f32);
+  run(call, outputs, numbers, Gpu::current().launchers().optimizers->adamw);
 }
 
 void sgd(const Call& call, TensorImpl* const* outputs) {
@@ -99,21 +97,21 @@ void sgd(const Call& call, TensorImpl* const* outputs) {
   const SGDNumbers numbers{
       a.maximize ? -1.0 : 1.0, a.weight_decay.to_double(), a.lr.to_double(), a.momentum.to_double(),
       a.keep.to_double(),      a.fresh.to_double(),        a.nesterov};
-  const OptimizerLaunchers& all = *Gpu::current().launchers().optimizers;
-  run(call, outputs, numbers, call.operands[0]->dtype() == kFloat64 ? all.sgd_f64 : all.sgd_f32);
+  run(call, outputs, numbers, Gpu::current().launchers().optimizers->sgd);
 }
 
 // An error that depends on the norm is given at once, as on the CPU: it is waited for then.
 void total_norm(const Call& call, TensorImpl* const* outputs) {
   const auto& attrs = call.attrs_as<ops::TotalNorm::Attrs>();
   require_dense(call);
-  Table<NormTensor> tensors(kNormElements);
+  Rows<NormTensor> tensors(kNormElements);
   for (const TensorImpl* x : call.operands)
-    tensors.add({x->data(), static_cast<Element>(x->dtype()), x->numel().raw(), 0});
-  const Scratch table(tensors.bytes(), call.op->name), parts(tensors.blocks() * 8, call.op->name);
+    tensors.add({x->data(), static_cast<Element>(x->dtype()), {}, x->numel().raw(), 0});
+  const Uploaded table(tensors.bytes(), call.op->name);
+  const Scratch parts(tensors.blocks() * 8, call.op->name);
   Gpu& gpu = Gpu::current();
   TotalNormCall c;
-  c.tensors = tensors.upload(table);
+  c.tensors = static_cast<const NormTensor*>(table.data());
   c.count = tensors.count();
   c.blocks = tensors.blocks();
   c.norm_type = attrs.norm_type.to_double();

@@ -1,5 +1,6 @@
 // Steps of optimizers and the norm of many tensors: see cuda/kernels/optimizers_call.h. All of an element's
-// step is computed at once: each number is read and written once, 16 bytes at a time where tensors lie so.
+// step is computed at once: each number is read and written once, 16 bytes at a time where tensors lie so;
+// those of 16 bits are computed in float32.
 // The formulas are those of cpu/kernels/rows_optimizers.cc, and give the same bits. Norms are summed in
 // float64, a block's elements as a tree over its threads, blocks in order of size alone.
 #include "cuda/kernels/optimizers_call.h"
@@ -78,40 +79,49 @@ struct SGD {
   }
 };
 
-// N elements from `at` on.
-template <class T, int N, class Rule>
-RG_HD void step_elements(const Rule& rule, const StepTensors& s, int64_t at) {
-  Pack<T, N> in[Rule::inputs] = {}, out[Rule::outputs];
-  for (int k = 0; k < Rule::inputs; ++k)
-    if (s.in[k]) in[k] = *reinterpret_cast<const Pack<T, N>*>(static_cast<const T*>(s.in[k]) + at);
+// N elements from `at` on, stored as S.
+template <class S, int N, class T, template <class> class Rule>
+RG_HD void step_elements(const Rule<T>& rule, const StepTensors& s, int64_t at) {
+  constexpr int inputs = Rule<T>::inputs, outputs = Rule<T>::outputs;
+  Pack<S, N> in[inputs] = {}, out[outputs];
+  for (int k = 0; k < inputs; ++k)
+    if (s.in[k]) in[k] = *reinterpret_cast<const Pack<S, N>*>(static_cast<const S*>(s.in[k]) + at);
   for (int i = 0; i < N; ++i) {
-    T x[Rule::inputs], y[Rule::outputs] = {};
-    for (int k = 0; k < Rule::inputs; ++k) x[k] = in[k].v[i];
+    T x[inputs], y[outputs] = {};
+    for (int k = 0; k < inputs; ++k) x[k] = converted<T>(in[k].v[i]);
     rule.step(s, x, y);
-    for (int k = 0; k < Rule::outputs; ++k) out[k].v[i] = y[k];
+    for (int k = 0; k < outputs; ++k) out[k].v[i] = converted<S>(y[k]);
   }
-  for (int k = 0; k < Rule::outputs; ++k)
-    if (s.out[k]) *reinterpret_cast<Pack<T, N>*>(static_cast<T*>(s.out[k]) + at) = out[k];
+  for (int k = 0; k < outputs; ++k)
+    if (s.out[k]) *reinterpret_cast<Pack<S, N>*>(static_cast<S*>(s.out[k]) + at) = out[k];
 }
 
-template <class T, class Rule>
-__global__ void __launch_bounds__(kThreads) step_kernel(const StepList list, const Rule rule) {
-  constexpr int N = 16 / sizeof(T);
+template <class S, class T, template <class> class Rule>
+__global__ void __launch_bounds__(kThreads) step_kernel(const StepList list, const Rule<T> rule) {
+  constexpr int N = 16 / sizeof(S);
   const int64_t block = static_cast<int64_t>(blockIdx.x);
   const StepTensors s = list.steps[row_of_block(list.steps, list.count, block)];
   const int64_t begin = (block - s.first_block) * kStepElements;
   const int64_t end = begin + kStepElements < s.numel ? begin + kStepElements : s.numel;
   for (int64_t at = begin + static_cast<int64_t>(threadIdx.x) * N; at < end; at += kThreads * N) {
     if (s.is_aligned && at + N <= end)
-      step_elements<T, N>(rule, s, at);
+      step_elements<S, N>(rule, s, at);
     else
-      for (int64_t i = at; i < at + N && i < end; ++i) step_elements<T, 1>(rule, s, i);
+      for (int64_t i = at; i < at + N && i < end; ++i) step_elements<S, 1>(rule, s, i);
   }
 }
 
-template <class T, template <class> class Rule, class Numbers>
-void launch_steps(const StepList& list, const Numbers& numbers, StreamHandle stream) {
-  launch(step_kernel<T, Rule<T>>, {static_cast<unsigned>(list.blocks)}, stream, list, Rule<T>(numbers));
+template <template <class> class Rule, class Numbers>
+void launch_steps(const StepList& list, Element element, const Numbers& numbers, StreamHandle stream) {
+  const Shape3 blocks{static_cast<unsigned>(list.blocks)};
+  const Rule<float> in_float(numbers);
+  switch (element) {
+    case Element::f64:
+      return launch(step_kernel<double, double, Rule>, blocks, stream, list, Rule<double>(numbers));
+    case Element::f16: return launch(step_kernel<Half, float, Rule>, blocks, stream, list, in_float);
+    case Element::bf16: return launch(step_kernel<BFloat16, float, Rule>, blocks, stream, list, in_float);
+    default: return launch(step_kernel<float, float, Rule>, blocks, stream, list, in_float);
+  }
 }
 
 // ---- the norm of many tensors -----------------------------------------------------------------------------
@@ -172,9 +182,8 @@ void launch_total_norm(const TotalNormCall& call, StreamHandle stream) {
 }  // namespace
 
 const OptimizerLaunchers& optimizer_launchers() {
-  static constexpr OptimizerLaunchers all{
-      launch_steps<float, AdamW, AdamWNumbers>, launch_steps<double, AdamW, AdamWNumbers>,
-      launch_steps<float, SGD, SGDNumbers>, launch_steps<double, SGD, SGDNumbers>, launch_total_norm};
+  static constexpr OptimizerLaunchers all{launch_steps<AdamW, AdamWNumbers>, launch_steps<SGD, SGDNumbers>,
+                                          launch_total_norm};
   return all;
 }
 

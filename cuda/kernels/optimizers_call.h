@@ -21,6 +21,7 @@ struct StepTensors {
   void* out[4];
   int64_t numel, first_block;
   bool is_aligned;  // all lie at multiples of 16 bytes
+  uint8_t none[7];  // no byte without a value: tables are compared by their bytes (cuda/graph.h)
 };
 
 struct StepList {
@@ -42,6 +43,7 @@ struct SGDNumbers {
 struct NormTensor {
   const void* x;
   Element element;
+  uint8_t none[7];
   int64_t numel, first_block;
 };
 
@@ -53,11 +55,10 @@ struct TotalNormCall {
   double *parts = nullptr, *out = nullptr;  // parts: one per block
 };
 
+/// Steps: elements are f64, f32, f16 or bf16.
 struct OptimizerLaunchers {
-  void (*adamw_f32)(const StepList&, const AdamWNumbers&, CUstream_st* stream);
-  void (*adamw_f64)(const StepList&, const AdamWNumbers&, CUstream_st* stream);
-  void (*sgd_f32)(const StepList&, const SGDNumbers&, CUstream_st* stream);
-  void (*sgd_f64)(const StepList&, const SGDNumbers&, CUstream_st* stream);
+  void (*adamw)(const StepList&, Element element, const AdamWNumbers&, CUstream_st* stream);
+  void (*sgd)(const StepList&, Element element, const SGDNumbers&, CUstream_st* stream);
   void (*total_norm)(const TotalNormCall&, CUstream_st* stream);
 };
 

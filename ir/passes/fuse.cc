@@ -6,6 +6,7 @@
 
 #include "ir/bookkeeping.h"
 #include "ir/each_field.h"
+#include "ir/passes/join_updates.h"
 #include "ir/replay.h"
 
 namespace retrograd::ir {
@@ -62,7 +63,7 @@ class Grouper {
       }
       if (!lets_others_wait(node)) let_all_go();
       for (ValueId v : graph_.operands(node)) let_go(group_of(v));
-      emit(static_cast<uint32_t>(i), -1);
+      emit(static_cast<uint32_t>(i), joined_group(i));
     }
     let_all_go();
     return std::move(result_);
@@ -72,6 +73,13 @@ class Grouper {
   static bool lets_others_wait(const Node& node) {
     return node.op == &ops::unpack ||
            (node.op->is(Trait::pure) && (node.op->is(Trait::view) || node.op->run_on_host));
+  }
+  // Of updates that are a group already: before each of them all others have gone, so they stay neighbours.
+  int32_t joined_group(size_t i) {
+    const Node& node = graph_.nodes()[i];
+    if (node.group < 0 || !node.op->is(Trait::updates)) return -1;
+    const bool is_first = i == 0 || graph_.nodes()[i - 1].group != node.group;
+    return is_first ? result_.groups++ : result_.groups - 1;
   }
   int32_t group_of(ValueId v) const { return v == kNoValue ? -1 : waits_in_[static_cast<size_t>(v)]; }
   Waiting& waiting(int32_t g) { return waiting_[static_cast<size_t>(g)]; }
@@ -233,6 +241,10 @@ FusedRole fused_role(const Graph& graph, const Node& node, const Executor& execu
   return executor.fused_role(*node.op, node.attrs, {types, operands.size()}, graph.type(node.first_result));
 }
 
+std::unique_ptr<FusedKernel> group_kernel(Executor& executor, const FusedGroup& group) {
+  return group.nodes[0].op->is(Trait::updates) ? joined_updates(executor, group) : executor.fuse(group);
+}
+
 Grouping find_groups(const Graph& graph, const FuseOptions& options) { return Grouper(graph, options).run(); }
 
 Remap regroup(Graph& graph, const Grouping& grouping) {
@@ -282,13 +294,15 @@ GroupDescription::GroupDescription(const Graph& graph, std::span<const uint32_t>
     nodes_.push_back({node.op,
                       {operands_.data() + first, node.operands},
                       node.attrs,
-                      concrete_type(graph.type(node.first_result), values)});
+                      concrete_type(graph.type(node.first_result), values),
+                      node.results});
   }
   for (size_t i = 0; i < nodes.size(); ++i) {
-    const ValueId result = graph.nodes()[nodes[i]].first_result;
-    if (uses[static_cast<size_t>(result)] == used_within[i]) continue;
+    const Node& node = graph.nodes()[nodes[i]];
+    const ValueId result = node.first_result;
+    if (!node.op->is(Trait::updates) && uses[static_cast<size_t>(result)] == used_within[i]) continue;
     outputs_.push_back(static_cast<int32_t>(i));
-    output_values_.push_back(result);
+    for (int r = 0; r < node.results; ++r) output_values_.push_back(result + r);
   }
 }
 

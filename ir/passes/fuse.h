@@ -14,7 +14,8 @@
 // space ends in the group; nothing in the group uses it. No group waits for another: whatever a node needs
 // besides its group has run before. Hence the order is one in which nodes may run.
 //
-// Limits: nodes of one result; a view of a value ends its group; groups of one node are none.
+// Limits: nodes of one result; a view of a value ends its group; groups of one node are none. Groups of updates (ir/passes/join_updates.h) are
+// there before, and stay.
 #pragma once
 
 #include <functional>
@@ -46,6 +47,10 @@ Remap regroup(Graph& graph, const Grouping& grouping);
 
 /// What a node may be in a group.
 FusedRole fused_role(const Graph& graph, const Node& node, const Executor& executor);
+
+/// The kernel of a group, of either kind: nodes that can be fused, or updates of an optimizer (ir/passes/join_updates.h). Null when the
+/// executor has none.
+std::unique_ptr<FusedKernel> group_kernel(Executor& executor, const FusedGroup& group);
 
 /// How often each value is used: as an operand, as an output of the graph, or in `kept`.
 std::vector<int32_t> count_uses(const Graph& graph, std::span<const ValueId> kept = {});

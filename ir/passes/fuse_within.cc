@@ -72,8 +72,9 @@ Grouping find_groups_within_peak(const Graph& graph, const FuseOptions& options,
   if (grouping.groups == 0) return grouping;
   GroupMemories kernels(graph, options.executor, memory.values, options.kept);
   memory.groups = &kernels;
-  const std::vector<int32_t> no_groups(graph.nodes().size(), -1);
-  memory.group = no_groups;
+  std::vector<int32_t> joined;  // the groups that are there already
+  for (const Node& node : graph.nodes()) joined.push_back(node.op->is(Trait::updates) ? node.group : -1);
+  memory.group = joined;
   const int64_t most = lifetimes(graph, memory).peak_bytes();
   Cuts cuts(graph, options.executor);
   FuseOptions cut_options = options;
@@ -96,7 +97,9 @@ bool fuse(Graph& graph, const PassInput& input, Remap& remap) {
   const Grouping grouping =
       find_groups_within_peak(graph, {.executor = *input.executor},
                               {.values = input.values, .writes = input.writes, .given = input.given});
-  if (grouping.groups == 0) return false;
+  const bool same = std::ranges::is_sorted(grouping.order) &&
+                    std::ranges::equal(grouping.group, graph.nodes(), {}, {}, &Node::group);
+  if (grouping.groups == 0 || same) return false;
   remap = regroup(graph, grouping);
   return true;
 }

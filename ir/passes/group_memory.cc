@@ -43,7 +43,7 @@ GroupMemories::Known& GroupMemories::known(std::span<const uint32_t> nodes) {
     if (std::ranges::equal(it->second.nodes, nodes)) return it->second;
   const GroupDescription description(graph_, nodes, uses_, values_);
   auto memory = std::make_unique<GroupMemory>();
-  memory->kernel = executor_.fuse(description.group());
+  memory->kernel = group_kernel(executor_, description.group());
   memory->inputs.assign(description.inputs().begin(), description.inputs().end());
   memory->outputs.assign(description.outputs().begin(), description.outputs().end());
   if (memory->kernel) memory->scratch_bytes = memory->kernel->scratch_bytes();

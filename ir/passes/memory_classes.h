@@ -35,9 +35,10 @@ inline bool makes_memory(const OpInfo& op) {
   return op.is(Trait::pure) && !op.is(Trait::view) && (!op.run_on_host || op.is(Trait::fresh));
 }
 /// Whether result r of a node may be computed in the memory of operand o, if they have one type: element by element, or because the op
-/// says so (Trait::updates counts the operands that are there).
+/// says so (Trait::updates counts the operands that are there, Trait::overwrites is of operand 0).
 inline bool may_lie_over(const OpInfo& op, std::span<const ValueId> operands, size_t o, int r) {
   if (op.is(Trait::elementwise)) return true;
+  if (op.is(Trait::overwrites)) return o == 0 && std::ranges::count(operands, operands[0]) == 1;
   return op.is(Trait::updates) && std::ranges::count(operands, operands[o]) == 1 &&
          static_cast<int64_t>(o) - std::ranges::count(operands.first(o), kNoValue) == r;
 }

@@ -14,7 +14,7 @@ struct PassInput {
   std::span<const Number> values = {};  // of all symbols, for sizes in bytes; without them those at capture
   std::span<const OutsideWrite> writes = {};  // `schedule` leaves them in place
   std::span<const int32_t> given = {};        // inputs whose memory goes with their last use, by number
-  Executor* executor = nullptr;               // says what `fuse` may fuse; without it nothing
+  Executor* executor = nullptr;               // says what may be fused and joined; without it nothing
 };
 
 struct Pass {
@@ -28,6 +28,7 @@ bool simplify(Graph& graph, const PassInput& input, Remap& remap);
 bool broadcast(Graph& graph, const PassInput& input, Remap& remap);
 bool cse(Graph& graph, const PassInput& input, Remap& remap);
 bool dce(Graph& graph, const PassInput& input, Remap& remap);
+bool join_updates(Graph& graph, const PassInput& input, Remap& remap);
 bool schedule(Graph& graph, const PassInput& input, Remap& remap);
 bool fuse(Graph& graph, const PassInput& input, Remap& remap);
 

@@ -27,6 +27,7 @@ inline constexpr Pass kPasses[] = {
     {"broadcast", "elementwise nodes come before the repetition of their operands", broadcast},
     {"cse", "equal nodes become one", cse},
     {"dce", "pure nodes without use are dropped", dce},
+    {"join_updates", "steps of an optimizer run as one launch", join_updates},
     {"schedule", "pure nodes move to where less memory is held", schedule},
     {"fuse", "nodes that run as one step stand together", fuse},
 };

@@ -38,7 +38,7 @@ template <class Op>
 void compare(typename Op::Attrs attrs) {
   device_on_host();
   NoGradGuard no_grad;
-  for (ScalarType dtype : {kFloat32, kFloat64})
+  for (ScalarType dtype : {kFloat32, kFloat64, kBFloat16, kFloat16})
     for (bool has_optional : {false, true}) {
       const std::vector<Tensors> here = lists<Op>(dtype, has_optional);
       std::vector<Tensors> there = here;
@@ -70,8 +70,8 @@ TEST_CASE("steps of SGD have the bits of the CPU's") {
 
 TEST_CASE("the norm of many tensors") {
   device_on_host();
-  const Tensors here = {numbers({3}, kFloat32), numbers({2, 17000}, kFloat64), numbers({0}, kFloat32),
-                        numbers({40000}, kFloat32)};
+  const Tensors here = {numbers({3}, kFloat32),     numbers({2, 17000}, kFloat64), numbers({0}, kFloat32),
+                        numbers({40000}, kFloat32), numbers({700}, kBFloat16),     numbers({1031}, kFloat16)};
   Tensors there;
   for (const Tensor& x : here) there.push_back(x.to(kCUDA));
   for (double p : {1.0, 2.0, 3.5, static_cast<double>(INFINITY)})

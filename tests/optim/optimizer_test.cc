@@ -230,17 +230,6 @@ TEST_CASE("parameters that share memory are updated one after the other") {
   CHECK(p.to_vector() == alone.to_vector());
 }
 
-TEST_CASE("an error in a later group leaves the steps of earlier ones done") {
-  const Tensor a = parameter(3), b = parameter(3);
-  optim::SGD optimizer({{{a}, {.lr = 1}}, {{b}, {.lr = 1}}});
-  const Vector start = a.to_vector();
-  for (const Tensor& p : {a, b}) p.set_grad(rg::ones({3}, {rg::kFloat64}));
-  optimizer.groups()[1].options.lr = -1;
-  CHECK(category_of([&] { optimizer.step(); }) == Category::bad_argument);
-  CHECK(a.to_vector()[0] == Approx(start[0] - 1));
-  CHECK(b.to_vector()[0] == start[0]);
-}
-
 TEST_CASE("a step raises the version of what it writes") {
   const Tensor p = rg::tensor({2, 3}).requires_grad_();
   const Tensor loss = rg::sum(p * p);
@@ -260,7 +249,7 @@ TEST_CASE("what an optimizer cannot do is refused") {
   CHECK(sgd({p, p}) == Category::bad_argument);
   CHECK(sgd({rg::ones({2})}) == Category::bad_argument);
   CHECK(sgd({p * 2}) == Category::bad_argument);
-  CHECK(sgd({parameter(4, rg::kFloat16)}) == Category::dtype_mismatch);
+  CHECK(sgd({rg::ones({4}).to(rg::kFloat8_e4m3fn).requires_grad_()}) == Category::dtype_mismatch);
   CHECK(sgd({rg::ones({2, 3}).t().detach().requires_grad_()}) == Category::bad_argument);
   CHECK(sgd({p}, {.lr = -1}) == Category::bad_argument);
   CHECK(sgd({p}, {.nesterov = true}) == Category::bad_argument);

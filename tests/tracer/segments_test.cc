@@ -14,7 +14,7 @@ struct Made {
   SegmentStep::Kind kind;
   Registers operands, results, dying = {};
   bool changes = false;
-  uint64_t into = 0;
+  std::vector<bool> into = {};
 };
 
 constexpr auto launch = SegmentStep::Kind::launch, view = SegmentStep::Kind::view,
@@ -95,7 +95,7 @@ TEST_CASE("launches with numbers of the run are parts of their own") {
 
 TEST_CASE("what comes from outside is read, what is computed gets memory, the arena is neither") {
   const Segments s = segments_of({{launch, {10, -1, 3}, {20}},
-                                  {launch, {20, 11}, {12}, {11}, false, 1},
+                                  {launch, {20, 11}, {12}, {11}, false, {true}},
                                   {launch, {20}, {21}, {20}},
                                   {launch, {10, 12}, {4}, {10}}});
   REQUIRE(s.list.size() == 1);

@@ -40,6 +40,7 @@ class RecordingExecutor final : public Executor {
     });
   }
   bool records_launches() const override { return true; }
+  bool joins_updates(const TensorType&) const override { return true; }
   std::unique_ptr<LaunchGraph> new_graph() override { return std::make_unique<Graph>(recorded_); }
 
   int launches_to_failure = 0;  // this recorded launch throws; 0: none

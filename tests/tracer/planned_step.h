@@ -1,0 +1,119 @@
+// PlannedStep: a whole step recorded on the CPU, and its plan for an executor that computes nothing (tracer/null_executor.h).
+#pragma once
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/passes/pipeline.h"
+#include "ir/text.h"
+#include "ops/all_ops.h"
+#include "retrograd/retrograd.h"
+#include "rewrites/rewrites.h"
+#include "tracer/null_executor.h"
+#include "tracer/plan.h"
+
+namespace retrograd::testing {
+
+/// New values of optimizers are computed in the memory of the old ones. The passes run as for a device.
+class PlannedStep {
+ public:
+  template <class F>
+  PlannedStep(F function, const Tensors& arguments, bool records_launches = true)
+      : executor(records_launches) {
+    setenv(ir::kPassesOffVariable, "all", 1);  // those for the CPU
+    step_.run(function, arguments);
+    unsetenv(ir::kPassesOffVariable);
+    graph_ = step_.graph()->copy();
+    const std::vector<ir::OutsideWrite> outside = outside_writes();
+    ir::PassInput input = rewrites::all();
+    input.writes = outside;
+    input.executor = &executor;
+    ir::run_passes(graph_, {.input = input, .verify = true});
+    make_plan();
+  }
+  explicit PlannedStep(std::string_view text) : executor(true), graph_(ir::parse(text, ops::find_op)) {
+    make_plan();
+  }
+
+  /// What the executor was told in one run.
+  std::string run() {
+    executor.clear();
+    plan_->run(bindings_, numbers_);
+    return executor.text();
+  }
+  Tensors results() { return plan_->run(bindings_, numbers_); }
+  std::string segments() const { return plan_->segments_text(); }
+  LaunchStats stats() const { return plan_->launch_stats(); }
+  const ir::Graph& graph() const { return graph_; }
+  /// Other numbers in later runs; `some`: each one of so many.
+  void change_numbers(size_t some = 1) {
+    for (size_t i = 0; i < numbers_.size(); i += some)
+      if (numbers_[i].kind == Number::Kind::Float) numbers_[i] = Number::of(numbers_[i].as_double() * 0.5);
+  }
+  /// A new tensor for the first input of this type.
+  void replace_input(const TensorType& type) {
+    for (size_t i = 0; i < bindings_.size(); ++i)
+      if (graph_.type(graph_.inputs()[i].value) == type) {
+        replaced_.push_back(std::exchange(bindings_[i].tensor, {}));
+        bindings_[i] = binding_of(graph_.inputs()[i]);
+        return;
+      }
+  }
+
+  NullExecutor executor;
+
+ private:
+  void make_plan() {
+    sources_.resize(graph_.inputs().size(), Source{Source::Kind::constant});
+    for (int32_t id = 0; id < graph_.symbols.size(); ++id) numbers_.push_back(graph_.symbols.expr(id).hint);
+    plan_ = std::make_unique<Plan>(graph_, sources_, rules_, log_, numbers_, executor, writes(), int64_t{0});
+    for (const ir::Input& input : graph_.inputs()) bindings_.push_back(binding_of(input));
+  }
+
+  ir::Binding binding_of(const ir::Input& input) const {
+    ir::Binding b;
+    if (input.kind != ir::Input::Kind::tensor) return b;
+    const TensorType type = graph_.type(input.value);
+    b.tensor = zeros(type.shape, {type.dtype});
+    return b;
+  }
+  // Of inputs that an update gives their value in the end.
+  std::vector<WrittenInput> writes() const {
+    std::vector<WrittenInput> writes;
+    for (const ir::OutsideWrite& w : outside_writes())
+      writes.push_back({graph_.inputs()[static_cast<size_t>(w.input)].value,
+                        graph_.outputs()[static_cast<size_t>(w.output)]});
+    return writes;
+  }
+  std::vector<ir::OutsideWrite> outside_writes() const {
+    std::vector<ir::OutsideWrite> outside;
+    for (const ir::Node& node : graph_.nodes()) {
+      int result = 0;
+      for (ir::ValueId v : graph_.operands(node)) {
+        if (!node.op->is(Trait::updates) || v == ir::kNoValue || result == node.results) continue;
+        const auto input = std::ranges::find(graph_.inputs(), v, &ir::Input::value);
+        const auto output = std::ranges::find(graph_.outputs(), node.first_result + result++);
+        if (input == graph_.inputs().end() || output == graph_.outputs().end()) continue;
+        outside.push_back({static_cast<int32_t>(input - graph_.inputs().begin()),
+                           static_cast<int32_t>(output - graph_.outputs().begin())});
+      }
+    }
+    return outside;
+  }
+
+  FunctionCache step_{FunctionKind::step};  // keeps what host nodes call
+  ir::Graph graph_;
+  std::vector<Source> sources_;
+  std::vector<RuleRun> rules_;
+  DriveLog log_;
+  std::vector<Number> numbers_;
+  std::unique_ptr<Plan> plan_;
+  std::vector<ir::Binding> bindings_;
+  Tensors replaced_;
+};
+
+}  // namespace retrograd::testing

@@ -1,0 +1,72 @@
+// NumbersOfRun: the numbers that a run of a recorded function reads anew (Emitter::live_numbers). For tracer/function_run.cc only.
+//
+// They are read when the run begins. When it ends, those who gave them are told which of them were used: all, or, of a run that failed, those of
+// nodes that had run. So an optimizer counts the steps that were made. What it read for steps of parameters that were not reached counts as unread.
+#pragma once
+
+#include <algorithm>
+#include <string>
+
+#include "ir/each_field.h"
+#include "tracer/function_capture.h"
+
+namespace retrograd {
+
+class FunctionCapture::NumbersOfRun {
+ public:
+  /// `first`: the recording has read them.
+  NumbersOfRun(const FunctionCapture& capture, bool first)
+      : recorded_(capture.recorded_), planned_(capture.planned_), values_(capture.numbers_) {
+    if (first) read_ = recorded_.numbers.size();
+  }
+  ~NumbersOfRun() {
+    if (recorded_.numbers.empty()) return;
+    const std::vector<bool> used = used_symbols();
+    for (const RecordedFunction::Numbers& n : std::span(recorded_.numbers).first(read_))
+      n.settle(used.empty() || used[static_cast<size_t>(n.first)]);
+  }
+  NumbersOfRun(const NumbersOfRun&) = delete;
+
+  void read() {
+    std::vector<Scalar> now;
+    for (; read_ < recorded_.numbers.size(); ++read_) {
+      const RecordedFunction::Numbers& n = recorded_.numbers[read_];
+      now.resize(static_cast<size_t>(n.count));
+      n.live.read(now);
+      for (int i = 0; i < n.count; ++i)
+        values_[static_cast<size_t>(n.first + i)] = now[static_cast<size_t>(i)].number();
+    }
+    recorded_.graph.symbols.evaluate(values_);
+  }
+  const std::vector<Number>& values() const { return values_; }
+
+  size_t nodes_run = 0;  // of the plan
+  /// How many of the updates of optimizers the plan has made.
+  std::string updates_made() const {
+    const auto& nodes = planned_.nodes();
+    const auto is_update = [](const ir::Node& n) { return n.op->is(Trait::updates); };
+    const auto made = std::ranges::count_if(std::span(nodes).first(nodes_run), is_update);
+    if (made == 0) return "";
+    return "when " + std::to_string(made) + " of " + std::to_string(std::ranges::count_if(nodes, is_update)) +
+           " parameters had been updated";
+  }
+
+ private:
+  // Of each symbol whether a node that has run has it; empty: all have.
+  std::vector<bool> used_symbols() const {
+    if (nodes_run == planned_.nodes().size()) return {};
+    std::vector<bool> used(static_cast<size_t>(planned_.symbols.size()));
+    for (const ir::Node& node : std::span(planned_.nodes()).first(nodes_run))
+      ir::for_each_field(*node.op, node.attrs, [&](auto, Scalar& number) {
+        if (number.is_symbolic()) used[static_cast<size_t>(number.id())] = true;
+      });
+    return used;
+  }
+
+  const RecordedFunction& recorded_;
+  const ir::Graph& planned_;
+  std::vector<Number> values_;
+  size_t read_ = 0;  // of recorded_.numbers
+};
+
+}  // namespace retrograd
