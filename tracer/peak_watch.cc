@@ -44,13 +44,14 @@ WatchedRun::~WatchedRun() {
 
 void WatchedRun::before_step() { before_ = executor_.live_bytes(); }
 
-void WatchedRun::after_step(bool is_code, int64_t beside) {
+void WatchedRun::after_step(bool is_code, int64_t beside, int64_t within) {
   const int64_t peak = executor_.reset_peak();
   most_ = std::max(most_, peak);
   if (is_code)
     hook_bytes_ = std::max(hook_bytes_, peak - before_ + beside_);
   else
-    measured_ = std::max(measured_, peak - beside_);
+    measured_ = std::max(measured_, peak - beside_ - within);
+  hook_bytes_ = std::max(hook_bytes_, beside);
   beside_ = beside;
 }
 

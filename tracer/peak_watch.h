@@ -3,8 +3,9 @@
 // While a PeakWatch lives, each run of a plan on its thread first forecasts the most bytes of tensor data that will be live during it
 // (Plan::Run::forecast), then notes how many were, and both go into the report. Counted is all in the memory of the plan's executor
 // (Executor::live_bytes): on the CPU all that memory::stats counts in the process, on a device what its allocator gave out. That is tensors,
-// arenas, and scratch memory of kernels, which of a device's kernels no forecast knows. What code of the user's allocates inside a run, such as an unpack hook, nobody can foresee:
-// it has a line of its own, and is part of neither of the two figures.
+// arenas, and scratch memory of kernels, which of a device's kernels no forecast knows. What code of the user's allocates, or holds on to, inside
+// a run, such as a pack hook, nobody can foresee: it has a line of its own, and is part of neither of the two figures. A plan is taken to let
+// go of what it shows to such code as if nobody else held it.
 //
 // Limits: other threads that allocate meanwhile, and other runs that begin inside hooks, are counted as if they were this run's. Runs inside
 // runs are not watched. Without an open watch a run costs one test of a thread-local pointer.
@@ -22,7 +23,7 @@ struct PeakReport {
   int64_t differing = 0;       // runs whose measured peak is not the planned one
   int64_t planned_bytes = 0;   // of the run with the highest peak
   int64_t measured_bytes = 0;  // of the same
-  int64_t hook_bytes = 0;      // the most that code of the user's had allocated in a run
+  int64_t hook_bytes = 0;      // the most that were live in a run because of code of the user's
 
   /// What both have seen.
   void add(const PeakReport& other);
@@ -54,8 +55,9 @@ class WatchedRun {
   WatchedRun(const WatchedRun&) = delete;
 
   void before_step();
-  /// `is_code`: what the step ran was code of the user's. `beside`: bytes that are live because of such code; negative if it freed some.
-  void after_step(bool is_code, int64_t beside);
+  /// `is_code`: what the step ran was code of the user's. `beside`: bytes that are live because of such code from now on; negative if it
+  /// freed some. `within`: bytes that the step itself took because of such code, whether they are live now or not.
+  void after_step(bool is_code, int64_t beside, int64_t within = 0);
 
  private:
   PeakWatch* const watch_;
