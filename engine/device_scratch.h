@@ -1,0 +1,25 @@
+// DeviceScratch: how much temporary memory the kernels of devices that this thread launches have taken. On the CPU temporary memory is known
+// before a kernel runs, and counts as what it is; a device's kernels take theirs while they are launched, and who measures a run
+// (tracer/peak_watch.h) tells it apart by this count.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+namespace retrograd {
+
+struct DeviceScratch {
+  int64_t live = 0, peak = 0;  // bytes
+
+  void take(int64_t bytes) {
+    live += bytes;
+    peak = std::max(peak, live);
+  }
+  void give(int64_t bytes) { live -= bytes; }
+  /// The most that were live at a time since the last call.
+  int64_t reset_peak() { return std::exchange(peak, live); }
+};
+inline constinit thread_local DeviceScratch device_scratch;
+
+}  // namespace retrograd
