@@ -1,11 +1,12 @@
 // Scratch: memory of the device for one call. It is freed when its owner goes, before the kernels that use it have run: the allocator gives it
 // away again in the order of the compute stream, behind them. A launch that is recorded gets memory that only recorded launches use, since
-// the graph will use it whenever it is started.
+// the graph will use it whenever it is started. What launches take that are not recorded is counted (engine/device_scratch.h).
 #pragma once
 
 #include <optional>
 
 #include "cuda/gpu.h"
+#include "engine/device_scratch.h"
 
 namespace retrograd::cuda {
 
@@ -15,12 +16,16 @@ class Scratch {
   Scratch(int64_t bytes, std::string_view op)
       : gpu_(Gpu::current()),
         is_recorded_(Recording::of(gpu_)),
-        block_(is_recorded_ ? gpu_.rooms().take(bytes, op) : gpu_.memory().allocate(bytes, op)) {}
+        block_(is_recorded_ ? gpu_.rooms().take(bytes, op) : gpu_.memory().allocate(bytes, op)) {
+    if (!is_recorded_) device_scratch.take(block_->requested);
+  }
   ~Scratch() {
-    if (is_recorded_)
+    if (is_recorded_) {
       gpu_.rooms().give(block_);
-    else
+    } else {
+      device_scratch.give(block_->requested);
       gpu_.memory().free(block_);
+    }
   }
   Scratch(const Scratch&) = delete;
   void* data() const { return block_->data; }

@@ -67,10 +67,9 @@ enum class Trait : uint32_t {
   bookkeeping = 64,  // unpack, hook, accumulate_grad...: Taper and Dual treat it by its name, never by a rule
   random = 128,      // draws from a generator: never merged with another
   updates = 256,     // an optimizer's step: result k may be computed into the memory of operand k
-  overwrites = 2048,  // the result may be computed into the memory of operand 0
-  fresh = 1024,  // of an op that runs on the host: results have memory of their own, and no operand is kept
-  checks =
-      512,  // fails for some values of its operands (an index, a singular matrix): runs though nobody uses the result
+  checks = 512,  // fails for some values of its operands (an index, a singular matrix): runs though unused
+  fresh = 1024,  // of an op that runs on the host: results have memory of their own, no operand is kept
+  overwrites = 2048  // the result may be computed into the memory of operand 0
 };
 constexpr uint32_t operator|(Trait a, Trait b) { return static_cast<uint32_t>(a) | static_cast<uint32_t>(b); }
 constexpr uint32_t operator|(uint32_t a, Trait b) { return a | static_cast<uint32_t>(b); }

@@ -43,6 +43,8 @@ struct HostAttrs {
 
 namespace host {
 extern const OpInfo pack, unpack, function, function_backward, post_accumulate, give_grad, write_out;
+/// Whether a node of `op` puts its first operand where others hold it, and gives it on.
+inline bool puts_outside(const OpInfo& op) { return &op == &give_grad || &op == &write_out; }
 }
 
 /// Appends a node that runs `code`; its results are numbered from Node::first_result.

@@ -190,6 +190,7 @@ class Plan {
   std::string_view host_work(const Step& s) const;
   bool has_numbers(const Step& s) const;
   bool run_steps(Run& run) const;
+  Device device() const;  // whose memory its peak is about
   std::unique_ptr<Frame> new_frame() const;
 
   const ir::Graph& graph_;

@@ -3,8 +3,8 @@
 // It goes through the steps as the run will, but for memory's sake only: who holds which memory, and when the last holder lets go. Memory is
 // ours if nobody but registers and slots that this run empties holds it; it is freed with its last holder. All else stays as it is: parameters,
 // saved values that the user still has, what is given away. Layouts of views are computed, since memory is taken over only by what is dense.
-// What code of the user's does is left out (tracer/peak_watch.h), and, of a plan for a device, what lies on the CPU. Cost: a hash map of the
-// slots, and a step of the same order as a replayed one.
+// What code of the user's does is left out (tracer/peak_watch.h): what it is shown it is taken not to hold, what it gives costs nothing. So is,
+// of a plan for a device, what lies on the CPU. Cost: a hash map of the slots, and a step of the same order as a replayed one.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -19,28 +19,24 @@ namespace retrograd {
 class Plan::Forecast {
  public:
   /// `unpacks`: whose values are not counted, but when they go.
-  explicit Forecast(const Run& run, std::span<const UnpackStep> unpacks = {})
+  Forecast(const Run& run, std::span<const UnpackStep> unpacks)
       : run_(run),
         plan_(run.plan),
         unpacks_(unpacks),
         cells_(plan_.new_frame()),
         memory_(cells_->at.size(), kNotOurs),
-        groups_one_by_one_(plan_.fused_.size()),
         live_(plan_.executor_.live_bytes()),
-        most_(live_) {
-    for (const TensorType& type : plan_.cell_types_)
-      if (!(type.device == kCPU)) device_ = type.device;
+        most_(live_),
+        device_(plan_.device()) {
     const RefPtr<Storage> nowhere = storage_without_memory();
     for (const RefPtr<TensorImpl>& cell : cells_->own) cell->set_storage(nowhere);
     find_ours();
   }
 
-  int64_t peak() {
-    int64_t most = live_;
-    for (int64_t live : outlook().live) most = std::max(most, live);
-    return most;
-  }
   Run::Outlook outlook() {
+    found_.most = live_;
+    found_.lies_over.resize(plan_.registers_.size());
+    found_.groups_one_by_one.resize(plan_.fused_.size());
     found_.last.resize(unpacks_.size(), plan_.steps_.size() - 1);
     for (const Step& s : plan_.steps_) {
       most_ = live_;
@@ -48,11 +44,10 @@ class Plan::Forecast {
       const int32_t* dying = run_.registers(s) + s.operands + s.results;
       for (int i = 0; i < s.dying; ++i) hold(dying[i], kNotOurs);
       found_.live.push_back(most_);
+      found_.most = std::max(found_.most, most_);
     }
     return std::move(found_);
   }
-  /// Of plan.fused_, which are taken to run node by node.
-  std::vector<bool> groups_one_by_one() && { return std::move(groups_one_by_one_); }
 
  private:
   static constexpr int32_t kNotOurs = -1;
@@ -149,22 +144,16 @@ class Plan::Forecast {
       case Kind::view: return view(s);
       case Kind::unpack: return unpack(s);
       case Kind::accumulate_grad: return accumulate(s);
-      case Kind::retain_grad: return keep(r[0]);
+      case Kind::retain_grad: return retain(s);
       case Kind::release: return release(s);
       case Kind::host:
         if (plan_.graph_.nodes()[s.node].op == &ops::info<ops::Contiguous>) return contiguous(s);
         if (plan_.graph_.nodes()[s.node].op->is(Trait::fresh)) return fresh(s);
+        if (host::puts_outside(*plan_.graph_.nodes()[s.node].op)) return put_outside(s);
         [[fallthrough]];
       default:
-        for (int i = 0; i < s.operands && !is_packed_away(s); ++i)
-          if (r[i] >= 0) keep(r[i]);
-        for (int i = 0; i < s.results; ++i) hold_own(r[s.operands + i], unknown());
+        for (int i = 0; i < s.results; ++i) hold_result(r[s.operands + i], unknown());
     }
-  }
-
-  // Pairs that bring values back have copies of them.
-  bool is_packed_away(const Step& s) const {
-    return !unpacks_.empty() && s.kind == Kind::host && plan_.graph_.nodes()[s.node].op == &host::pack;
   }
 
   // Somebody else holds it now, to the end.
@@ -172,6 +161,7 @@ class Plan::Forecast {
     if (memory_[at(r)] != kNotOurs) ++memories_[at(memory_[at(r)])].holders;
   }
 
+  void lies_over(const Step& s, int i) { found_.lies_over[s.first_register + static_cast<size_t>(i)] = true; }
   bool may_lie_on(int32_t memory, const TensorImpl& cell) const {
     return memory != kNotOurs && memories_[at(memory)].holders == 1 && cell.is_contiguous();
   }
@@ -194,6 +184,7 @@ class Plan::Forecast {
       if (s.takes >= 0 && may_lie_on(memory, donor < -1 ? *folded_cell : *cells_->at[at(donor)])) {
         ++memories_[at(memory)].holders;
         hold_result(result, memory);
+        lies_over(s, s.operands + i);
       } else {
         hold_result(result, allocate(bytes_of(result)));
       }
@@ -216,6 +207,7 @@ class Plan::Forecast {
         ++memories_[at(memory_[at(donor)])].holders;
         made.emplace_back(result, memory_[at(donor)]);
         outputs.back() = inputs[at(f.takes[o])];
+        lies_over(s, s.operands + static_cast<int>(o));
       } else {
         made.emplace_back(result, allocate(bytes_of(result)));
       }
@@ -228,7 +220,7 @@ class Plan::Forecast {
                  const std::vector<TensorImpl*>& outputs) {
     const Fused& f = plan_.fused_[at(s.bound)];
     const FusedKernel::Temporary more = f.kernel->temporary(inputs.data(), outputs.data());
-    groups_one_by_one_[at(s.bound)] = more.is_one_by_one;
+    found_.groups_one_by_one[at(s.bound)] = more.is_one_by_one;
     need(more.bytes);
     if (!more.is_one_by_one) scratch(f.room);
   }
@@ -257,6 +249,7 @@ class Plan::Forecast {
     keep(r[0]);
     hold(result, memory_[at(r[0])]);
     cells_->at[at(result)] = cells_->at[at(r[0])];
+    lies_over(s, s.operands);
   }
 
   void fresh(const Step& s) {
@@ -269,8 +262,17 @@ class Plan::Forecast {
   void unpack(const Step& s) {
     const int32_t r = run_.registers(s)[0];
     const Slot& from = slot(s.place, s.slot);
-    hold_own(r, from.packed() ? unknown() : is_emptied(from) ? empty(from) : kNotOurs);
+    if (from.packed()) return hold_result(r, unknown());
+    hold_own(r, is_emptied(from) ? empty(from) : kNotOurs);
     if (from.value()) cells_->at[at(r)] = from.value();
+  }
+
+  // The value, which somebody outside holds from here to the end.
+  void put_outside(const Step& s) {
+    const int32_t* r = run_.registers(s);
+    const int32_t memory = memory_[at(r[0])];
+    for (int holder = 0; holder < 2; ++holder) keep(r[0]);
+    hold_own(r[s.operands], memory);
   }
 
   void release(const Step& s) {
@@ -292,9 +294,21 @@ class Plan::Forecast {
     if ((leaf.meta && leaf.meta->grad.defined()) || !given_.insert(&leaf).second) return;
     const int32_t memory = memory_[at(r)];
     if (s.dying && memory != kNotOurs && memories_[at(memory)].holders == 1 &&
-        has_layout_of_grad(*cells_->at[at(r)], leaf))
+        has_layout_of_grad(*cells_->at[at(r)], leaf)) {
+      lies_over(s, 0);
       return keep(r);
+    }
     allocate(bytes_of(r));
+  }
+
+  // The first gradient of a box is copied; a sum is in its place before the one that was there goes.
+  void retain(const Step& s) {
+    const GradBox* box = run_.bindings[at(s.bound)].box.get();
+    const int64_t bytes = bytes_of(run_.registers(s)[0]);
+    if (box->grad.defined() || !retained_.insert(box).second)
+      need(bytes);
+    else
+      allocate(bytes);
   }
 
   const Run& run_;
@@ -306,18 +320,12 @@ class Plan::Forecast {
   std::vector<int32_t> memory_;                  // of each register, into memories_
   std::unordered_set<const Slot*> emptied_;      // so far
   std::unordered_set<const TensorImpl*> given_;  // leaves that have their first gradient
-  std::vector<bool> groups_one_by_one_;          // of plan.fused_
+  std::unordered_set<const GradBox*> retained_;  // boxes that have theirs
   int64_t live_, most_;                          // now, during the step
+  const Device device_;                          // whose memory is counted
   Run::Outlook found_;
-  Device device_;  // whose memory is counted
 };
 
-int64_t Plan::Run::forecast() {
-  Forecast forecast(*this);
-  const int64_t peak = forecast.peak();
-  groups_one_by_one = std::move(forecast).groups_one_by_one();
-  return peak;
-}
 Plan::Run::Outlook Plan::Run::outlook(std::span<const UnpackStep> unpacks) const {
   return Forecast(*this, unpacks).outlook();
 }

@@ -139,6 +139,12 @@ void Plan::ask_for_scratch() {
   }
 }
 
+Device Plan::device() const {
+  const auto elsewhere =
+      std::ranges::find_if(cell_types_, [](const TensorType& t) { return !(t.device == kCPU); });
+  return elsewhere == cell_types_.end() ? Device(kCPU) : elsewhere->device;
+}
+
 // Whether a result may be computed in the memory of an operand.
 bool Plan::may_lie_over(const Step& s, int operand, int result) const {
   if (s.kind == Kind::fused) return fused_of(s).kernel->may_overwrite(operand, result);

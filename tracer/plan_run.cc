@@ -175,6 +175,7 @@ bool Plan::Run::all() {
     if (s.kind == Kind::span) spans();
     if (next == before) {
       step(s, attrs_of(s.attrs));
+      if (watch) watch->called();
       drop_dying(s);
       ++next;
     }

@@ -145,16 +145,17 @@ struct Plan::Run {
   bool all();
   /// Runs to the end, segments as graphs where they can be.
   bool with_graphs();
-  /// The most bytes that will be live during the run, what code of the user's allocates aside. Groups whose
-  /// kernels are not there yet then run node by node in this run.
-  int64_t forecast();
-  /// Of each step the most bytes that will be live during it, without the values of `unpacks`; of each of these, the last step that needs its
-  /// memory.
+  /// The most bytes that will be live during the run, and during each step, what code of the user's allocates and the values of `unpacks`
+  /// aside; of each of these, the last step that needs its memory.
   struct Outlook {
+    int64_t most;
     std::vector<int64_t> live;
     std::vector<size_t> last;
+    std::vector<bool>
+        lies_over;  // parallel to registers_: a result that will lie on its operand; the operand that a leaf will take over
+    std::vector<bool> groups_one_by_one;  // of plan.fused_: their kernels are not there yet
   };
-  Outlook outlook(std::span<const UnpackStep> unpacks) const;
+  Outlook outlook(std::span<const UnpackStep> unpacks = {}) const;
   const int32_t* registers(const Step& s) const { return plan.registers_.data() + s.first_register; }
   Tensors outputs();
   Recordings* recording = nullptr;  // while launches are recorded
@@ -213,31 +214,71 @@ struct Plan::Run {
   }
 };
 
-// A run that is measured (tracer/peak_watch.h). What code of the user's allocated and freed is told apart, and so is the run's freeing of what
-// such code gave: of neither the forecast can know.
+// A run that is measured (tracer/peak_watch.h). It tells the memory that the plan is answerable for, which the forecast knows, from what is live
+// or gone because of code of the user's. Memory that such code was shown or gave is **known** as long as a register or slot of the run
+// has it. The rest of what such code allocates and frees shows in the live bytes.
 class Plan::Watch {
  public:
-  explicit Watch(Run& run) : run_(run), measured_(run.forecast(), run.plan.executor_) {}
+  explicit Watch(Run& run) : Watch(run, run.outlook()) {}
   void before(const Step& s);
+  /// Behind code of the user's, before the step lets go of what dies.
+  void called();
   void after(const Step& s);
   /// Runs code of the user's between two steps.
   void beside(const std::function<void()>& code);
 
  private:
-  struct Given {
+  Watch(Run& run, Run::Outlook outlook);
+  struct Known {
     const Storage* memory;
     int64_t bytes;
-    bool is_given_away;  // it is not freed by the run
+    std::vector<const Slot*> slots = {};  // that have it, and go with the run
+    bool is_planned = false;              // the forecast counts it
+    bool is_live = true;
+    bool is_kept = false;    // the forecast counts it to the end
+    bool is_shared = false;  // others than the run hold it
+    int64_t beside() const { return bytes * (is_live - is_planned); }
   };
-  bool holds(const Storage* memory) const;
-  void note_given(int32_t r);
+  TensorImpl* cell(int32_t r) const { return r < 0 ? nullptr : run_.frame->at[static_cast<size_t>(r)]; }
+  std::span<const int32_t> operands(const Step& s) const { return {run_.registers(s), s.operands}; }
+  std::span<const int32_t> results(const Step& s) const {
+    return {run_.registers(s) + s.operands, s.results};
+  }
+  TensorImpl& leaf_of(const Step& s) const { return *run_.bindings[static_cast<size_t>(s.bound)].leaf; }
+  // Of a step: what a result is expected to be by the forecast.
+  struct Result {
+    bool lies_over = false;            // it lies on the memory of an operand
+    const Storage* operand = nullptr;  // this one's; null: of none
+    int64_t bytes = 0;
+    bool is_from_code = false;  // the operand
+  };
+  bool calls_code(const Step& s) const;
+  Known* find(const Storage* memory);
+  void know(const TensorImpl* x, bool came_from_code);
+  bool is_held(const Known& k, bool planned) const;
+  bool is_shared(const Known& k) const;
+  int32_t source(const Step& s, size_t result) const;
+  Result expected(const Step& s, size_t result) const;
+  void note_memory(const Result& expected, const TensorImpl& x);
+  void note_result(const Result& expected, int32_t r);
+  void note_leaf(const Result& expected, const TensorImpl& grad);
+  int64_t beside() const;
+  void look(size_t known_before);
+
   const Run& run_;
   WatchedRun measured_;
+  const std::vector<bool> lies_over_;  // by the forecast
+  std::vector<bool> from_code_;        // of each register: its value came from code of the user's
+  std::vector<Known> known_;
+  int64_t unseen_ =
+      0;  // bytes beside those that the forecast counts, of memory that is not known; less than none, where code freed it
+  int64_t beside_ = 0;  // these and the known ones
+  // Of the step:
   bool is_code_ = false;
-  int64_t live_ = 0;  // before the step
-  int64_t beside_ =
-      0;  // bytes that are live beside those that the forecast counts; less than none, where code freed them
-  std::vector<Given> given_;
+  bool is_first_ = false;         // a leaf gets its first gradient, the one that is expected
+  std::vector<Result> expected_;  // of each result
+  int64_t live_ = 0;              // before it
+  int64_t within_ = 0;            // bytes that it takes, or does without, only because of code of the user's
 };
 
 }  // namespace retrograd

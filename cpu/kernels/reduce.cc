@@ -72,6 +72,11 @@ void mean_kernel(const Call& call, TensorImpl* const* outputs) {
   });
 }
 
+void prod_kernel(const Call& call, TensorImpl* const* outputs) {
+  if (!multiply_columns(*call.operands[0], dims_of(call), *outputs[0]))
+    plain_kernel<Reduction::prod>(call, outputs);
+}
+
 template <Reduction kind>
 void index_kernel(const Call& call, TensorImpl* const* outputs) {
   reduce_into(*call.operands[0], dims_of(call), kind, 0, *outputs[0], [](const auto& p) { return p.index; });
@@ -197,7 +202,7 @@ void add_reduce_kernels(KernelTable& table) {
   using namespace ops;
   table.set(&info<Sum>, sum_kernel, KernelTable::kScratch);
   table.set(&info<Mean>, mean_kernel, KernelTable::kScratch);
-  table.set(&info<Prod>, plain_kernel<Reduction::prod>, KernelTable::kScratch);
+  table.set(&info<Prod>, prod_kernel, KernelTable::kScratch);
   table.set(&info<Amax>, plain_kernel<Reduction::max>, KernelTable::kScratch);
   table.set(&info<Amin>, plain_kernel<Reduction::min>, KernelTable::kScratch);
   table.set(&info<MaxAlong>, extreme_along_kernel<Reduction::argmax>, KernelTable::kScratch);

@@ -1,6 +1,6 @@
 // What kernels of reductions share with groups that end in one (cpu/fused.h): how an op makes one number of a
-// row, and how columns are cut. Sums of columns: where the reduced dims are outer ones in memory, whole rows
-// are added to each other.
+// row, and how columns are cut. Sums and products of columns: where the reduced dims are outer ones in memory, whole
+// rows are added to each other, or multiplied.
 #pragma once
 
 #include "cpu/kernels/reduce_rows.h"
@@ -31,5 +31,7 @@ int64_t column_piece(int64_t columns);
 /// out = the sum of x over `dims`, divided by `divisor`, if the innermost dim of x is kept and lies in memory
 /// without gaps. False, and nothing done, otherwise.
 bool sum_columns(const TensorImpl& x, const IntList& dims, double divisor, TensorImpl& out);
+/// The same for products.
+bool multiply_columns(const TensorImpl& x, const IntList& dims, TensorImpl& out);
 
 }  // namespace retrograd::cpu

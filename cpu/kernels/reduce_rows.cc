@@ -21,39 +21,42 @@ template <class T, class F>
   return sweep.sums[0];
 }
 
-// Interleaved products in double: wide enough that partial products of floats neither overflow nor
-// vanish early.
-inline double product_of_lanes(Vec<double> x) {
-  return fold_lanes<Vec<double>::size / 2>(x, [](Vec<double> a, Vec<double> b) { return a * b; }).v[0];
+// Interleaved products in double: wide enough that partial products of floats neither overflow nor vanish early. What the conversions take is
+// hidden only while memory comes ahead of them: kAhead elements.
+constexpr int kProducts = 8;
+constexpr int64_t kAhead = 2048;
+
+inline Vec<double> load_wide(const double* p) { return Vec<double>::load(p); }
+inline Vec<double> load_wide(const float* p) {
+  typedef float Half __attribute__((vector_size(kVectorBytes / 2), aligned(alignof(float)), may_alias));
+  return Vec<double>(__builtin_convertvector(*reinterpret_cast<const Half*>(p), Format<double>::Native));
 }
-double product(const double* x, int64_t n) {
-  Chains<double> chains(1);
-  for (int64_t i = 0; i < n; i += Vec<double>::size) {
-    const int64_t count = n - i;
-    chains.acc[i / Vec<double>::size % 4] *=
-        count < Vec<double>::size ? load_part(x + i, count, 1.0) : Vec<double>::load(x + i);
-  }
-  const Vec<double>* acc = chains.acc;
-  return product_of_lanes((acc[0] * acc[1]) * (acc[2] * acc[3]));
+inline Vec<double> load_wide_part(const double* p, int64_t count) { return load_part(p, count, 1.0); }
+inline Vec<double> load_wide_part(const float* p, int64_t count) {
+  return widen(load_part(p, count, 1.0f)).low;
 }
-double product(const float* x, int64_t n) {
-  constexpr int64_t size = Vec<float>::size;
-  constexpr int kChains = 4;
-  WidePair p[kChains];
-  for (WidePair& chain : p) chain = {Vec<double>(1.0), Vec<double>(1.0)};
-  const auto multiply = [](WidePair & by, Vec<float> v) __attribute__((always_inline)) {
-    const WidePair wide = widen(v);
-    by.low *= wide.low;
-    by.high *= wide.high;
-  };
+
+template <class T>
+[[gnu::always_inline]] inline double product(const T* x, int64_t n) {
+  constexpr int64_t size = Vec<double>::size, step = kProducts * size;
+  constexpr int64_t line = 64 / static_cast<int64_t>(sizeof(T));
+  Vec<double> p[kProducts];
+  for (Vec<double>& chain : p) chain = 1.0;
   int64_t i = 0;
-  for (; i + kChains * size <= n; i += kChains * size)
-#pragma GCC unroll 4
-    for (int c = 0; c < kChains; ++c) multiply(p[c], Vec<float>::load(x + i + c * size));
-  for (; i < n; i += size) multiply(p[0], load_part(x + i, n - i < size ? n - i : size, 1.0f));
-  const Vec<double> low = (p[0].low * p[1].low) * (p[2].low * p[3].low),
-                    high = (p[0].high * p[1].high) * (p[2].high * p[3].high);
-  return product_of_lanes(low * high);
+  for (; i + step <= n; i += step) {
+#pragma GCC unroll 8
+    for (int64_t at = 0; at < step; at += line) __builtin_prefetch(x + i + kAhead + at);
+#pragma GCC unroll 8
+    for (int c = 0; c < kProducts; ++c) p[c] *= load_wide(x + i + c * size);
+  }
+#pragma GCC unroll 8
+  for (int c = 0; c < kProducts; ++c, i += size)
+    if (i + size <= n)
+      p[c] *= load_wide(x + i);
+    else if (i < n)
+      p[c] *= load_wide_part(x + i, n - i);
+  const Vec<double> all = ((p[0] * p[1]) * (p[2] * p[3])) * ((p[4] * p[5]) * (p[6] * p[7]));
+  return fold_lanes<size / 2>(all, [](Vec<double> a, Vec<double> b) { return a * b; }).v[0];
 }
 
 // The first place of `value`, or of a NaN when that is what it is.
@@ -130,13 +133,22 @@ void reduce(const T* x, int64_t n, Reduction kind, double p, Partial<double>* ou
   if (kind == Reduction::argmax || kind == Reduction::argmin) out->index = find(x, n, extreme);
 }
 
-// Many short rows in one call: the sums that reduce() gives.
+// Many short rows in one call.
 template <class T>
-void sum_rows(const T* x, int64_t rows, int64_t stride, int64_t n, Partial<double>* out) {
-  for (int64_t i = 0; i < rows; ++i) {
-    out[i].value = sum_of(x + i * stride, n, [](Vec<T> v) { return v; });
-    out[i].count = n;
-  }
+void reduce_rows(const T* x, int64_t rows, int64_t stride, int64_t n, Reduction kind, double p,
+                 Partial<double>* out) {
+  const auto each = [&](const auto& value) {
+    for (int64_t i = 0; i < rows; ++i) {
+      out[i].value = value(x + i * stride);
+      out[i].count = n;
+    }
+  };
+  if (kind == Reduction::sum)
+    each([n](const T* row) { return sum_of(row, n, [](Vec<T> v) { return v; }); });
+  else if (kind == Reduction::prod)
+    each([n](const T* row) { return product(row, n); });
+  else
+    for (int64_t i = 0; i < rows; ++i) reduce(x + i * stride, n, kind, p, out + i);
 }
 
 // A chunk that comes in pieces: chains of registers lie in memory between the pieces. The sums of Sweep, and
@@ -215,12 +227,33 @@ void sum_columns(const T* x, int64_t rows, int64_t stride, int64_t columns, doub
     sum_block(x + j, rows, stride, columns - j < kSumColumns ? columns - j : kSumColumns, out + j);
 }
 
+// Four rows meet before the running products: in double no product of four floats is out of range.
+template <class T>
+void multiply_block(const T* x, int64_t rows, int64_t stride, int64_t columns, double* __restrict out) {
+  int64_t i = 0;
+  for (; i + 4 <= rows; i += 4) {
+    const T* a = x + i * stride;
+    for (int64_t j = 0; j < columns; ++j)
+      out[j] *= (static_cast<double>(a[j]) * static_cast<double>(a[j + stride])) *
+                (static_cast<double>(a[j + 2 * stride]) * static_cast<double>(a[j + 3 * stride]));
+  }
+  for (; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) out[j] *= static_cast<double>(x[i * stride + j]);
+}
+
+template <class T>
+void multiply_columns(const T* x, int64_t rows, int64_t stride, int64_t columns, double* out) {
+  for (int64_t j = 0; j < columns; j += kSumColumns)
+    multiply_block(x + j, rows, stride, columns - j < kSumColumns ? columns - j : kSumColumns, out + j);
+}
+
 }  // namespace
 
 template <class T>
 const ReduceTable<T>& reduce_table() {
-  static constexpr ReduceTable<T> table{reduce<T>,      reduce_columns<T>, sum_columns<T>, Pieces<T>::begin,
-                                        Pieces<T>::add, Pieces<T>::end,    sum_rows<T>};
+  static constexpr ReduceTable<T> table{
+      reduce<T>,      reduce_columns<T>, sum_columns<T>, Pieces<T>::begin,
+      Pieces<T>::add, Pieces<T>::end,    reduce_rows<T>, multiply_columns<T>};
   return table;
 }
 template const ReduceTable<float>& reduce_table<float>();

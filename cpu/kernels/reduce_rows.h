@@ -62,15 +62,18 @@ struct ReduceTable {
   /// The same for `columns` <= kMostRows rows side by side: element i of row j is x[i * stride + j].
   void (*reduce_columns)(const T* x, int64_t rows, int64_t stride, int64_t columns, Reduction kind, double p,
                          Partial<V>* out);
-  /// out[j] += sum over i < rows of x[i * stride + j], for j < columns. Of float and double only, as the rest.
+  /// out[j] += sum over i < rows of x[i * stride + j], for j < columns. Of float and double only, as all that follows but reduce_rows.
   void (*sum_columns)(const T* x, int64_t rows, int64_t stride, int64_t columns, double* out);
   /// `reduce` for elements that come in pieces, of kPieceLanes or a multiple, the last one of any size: of sum, max
   /// and min. What is known between the pieces is in `lanes`.
   void (*begin_pieces)(Reduction kind, T* lanes);
   void (*add_piece)(const T* x, int64_t n, Reduction kind, T* lanes);
   void (*end_pieces)(const T* lanes, Reduction kind, Partial<double>* out);
-  /// The sums of rows of n elements, 1 <= n <= kChunk: as `reduce` gives them, without a call a row.
-  void (*sum_rows)(const T* x, int64_t rows, int64_t stride, int64_t n, Partial<V>* out);
+  /// `reduce` for rows of n elements, 1 <= n <= kChunk: the same without a call a row.
+  void (*reduce_rows)(const T* x, int64_t rows, int64_t stride, int64_t n, Reduction kind, double p,
+                      Partial<V>* out);
+  /// out[j] *= product over i < rows of x[i * stride + j].
+  void (*multiply_columns)(const T* x, int64_t rows, int64_t stride, int64_t columns, double* out);
 };
 
 namespace baseline {

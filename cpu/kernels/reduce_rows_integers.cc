@@ -65,12 +65,17 @@ void reduce_columns(const int64_t* x, int64_t rows, int64_t stride, int64_t colu
   }
 }
 
+void reduce_rows(const int64_t* x, int64_t rows, int64_t stride, int64_t n, Reduction kind, double p,
+                 Partial<int64_t>* out) {
+  for (int64_t i = 0; i < rows; ++i) reduce(x + i * stride, n, kind, p, out + i);
+}
+
 }  // namespace
 
 template <>
 const ReduceTable<int64_t>& reduce_table<int64_t>() {
-  static constexpr ReduceTable<int64_t> table{reduce,  reduce_columns, nullptr, nullptr,
-                                              nullptr, nullptr,        nullptr};
+  static constexpr ReduceTable<int64_t> table{reduce,  reduce_columns, nullptr,     nullptr,
+                                              nullptr, nullptr,        reduce_rows, nullptr};
   return table;
 }
 

@@ -164,27 +164,28 @@ class RowReducer {
     }
   }
 
-  // Rows behind each other are summed by one call.
-  bool are_short_sums() const {
-    return kind_ == Reduction::sum && reduce_table<T>().sum_rows && rows_.length() <= kChunk &&
-           rows_.length() > 0 && rows_.template lie_behind<T>();
+  // Rows behind each other are reduced by one call.
+  bool are_short() const {
+    return rows_.length() <= kChunk && rows_.length() > 0 && rows_.template lie_behind<T>();
   }
 
   template <class F>
-  void run_short_sums(int64_t begin, int64_t end, const F& finish) const {
+  void run_short(int64_t begin, int64_t end, const F& finish) const {
     Partial<V> found[kMostRows];
     const int64_t stride = rows_.kept().stride[0];
     for (int64_t first = begin; first < end; first += kMostRows) {
       const int64_t count = std::min<int64_t>(kMostRows, end - first);
       T* const unused = nullptr;
-      reduce_table<T>().sum_rows(rows_.read(first, unused), count, stride, rows_.length(), found);
+      std::fill_n(found, count, Partial<V>{});
+      reduce_table<T>().reduce_rows(rows_.read(first, unused), count, stride, rows_.length(), kind_, p_,
+                                    found);
       finish(first, std::span<const Partial<V>>(found, static_cast<size_t>(count)));
     }
   }
 
   template <class F>
   void run_rows(int64_t begin, int64_t end, T* tile, const F& finish) const {
-    if (are_short_sums()) return run_short_sums(begin, end, finish);
+    if (are_short()) return run_short(begin, end, finish);
     constexpr int64_t kRun = kMostRows;
     Partial<V> found[kRun], more[kRun];
     for (int64_t first = begin; first < end;) {
@@ -204,11 +205,13 @@ class RowReducer {
     }
   }
 
-  // Few long rows: their chunks are spread over the threads.
+  // Few long rows: their chunks are spread over the threads. Long runs come faster from memory; chunks in a run of one thread, and how many runs
+  // are enough for any number of threads.
+  static constexpr int64_t kLongRun = 64, kManyRuns = 64;
   template <class F>
   void run_by_chunk(const F& finish) const {
     const int64_t chunks = (rows_.length() + kChunk - 1) / kChunk, count = rows_.count();
-    const int64_t grain = std::max<int64_t>(1, 8 / count);
+    const int64_t grain = std::max<int64_t>({1, 8 / count, std::min(kLongRun / count, chunks / kManyRuns)});
     const Scratch<Partial<V>> found(count * chunks);  // of a chunk, row by row
     const RowTiles<T> tiles = make_tiles(count_chunks(chunks, grain));
     if (measuring()) return;

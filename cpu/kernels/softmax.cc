@@ -92,66 +92,26 @@ Way way_of(const TensorImpl& y, uint64_t along) {
   return n > lanes / 2 && n <= lanes ? Way::in_register : Way::turned;
 }
 
-// An op of the family: how a row is computed, and neighbours. A forward op has one input; `more` is not read.
+// An op of the family: which functions of the tables compute it. A backward op has a second input, y, behind x or g.
 struct Softmax {
   static constexpr bool is_backward = false;
-  template <class T>
-  static void along(const RowTable<T>& table, const T* x, const T*, int64_t n, T* y) {
-    table.softmax(x, n, y);
-  }
-  template <class T>
-  static void down(const RowsDownTable<T>& table, Side<T> x, Side<T>, int64_t n, int64_t rows, Side<T> y) {
-    table.softmax(x.p, x.stride, n, rows, y.p, y.stride);
-  }
-  template <class T>
-  static void in_register(const RowTable<T>& table, const T* x, const T*, int64_t rows, int64_t n, T* y) {
-    table.short_softmax(x, rows, n, y);
-  }
+  static auto whole(const auto& table) { return table.softmax; }
+  static auto short_rows(const auto& table) { return table.short_softmax; }
 };
 struct LogSoftmax {
   static constexpr bool is_backward = false;
-  template <class T>
-  static void along(const RowTable<T>& table, const T* x, const T*, int64_t n, T* y) {
-    table.log_softmax(x, n, y);
-  }
-  template <class T>
-  static void down(const RowsDownTable<T>& table, Side<T> x, Side<T>, int64_t n, int64_t rows, Side<T> y) {
-    table.log_softmax(x.p, x.stride, n, rows, y.p, y.stride);
-  }
-  template <class T>
-  static void in_register(const RowTable<T>& table, const T* x, const T*, int64_t rows, int64_t n, T* y) {
-    table.short_log_softmax(x, rows, n, y);
-  }
+  static auto whole(const auto& table) { return table.log_softmax; }
+  static auto short_rows(const auto& table) { return table.short_log_softmax; }
 };
 struct SoftmaxBackward {
   static constexpr bool is_backward = true;
-  template <class T>
-  static void along(const RowTable<T>& table, const T* g, const T* y, int64_t n, T* dx) {
-    table.softmax_backward(g, y, n, dx);
-  }
-  template <class T>
-  static void down(const RowsDownTable<T>& table, Side<T> g, Side<T> y, int64_t n, int64_t rows, Side<T> dx) {
-    table.softmax_backward(g.p, g.stride, y.p, y.stride, n, rows, dx.p, dx.stride);
-  }
-  template <class T>
-  static void in_register(const RowTable<T>& table, const T* g, const T* y, int64_t rows, int64_t n, T* dx) {
-    table.short_softmax_backward(g, y, rows, n, dx);
-  }
+  static auto whole(const auto& table) { return table.softmax_backward; }
+  static auto short_rows(const auto& table) { return table.short_softmax_backward; }
 };
 struct LogSoftmaxBackward {
   static constexpr bool is_backward = true;
-  template <class T>
-  static void along(const RowTable<T>& table, const T* g, const T* y, int64_t n, T* dx) {
-    table.log_softmax_backward(g, y, n, dx);
-  }
-  template <class T>
-  static void down(const RowsDownTable<T>& table, Side<T> g, Side<T> y, int64_t n, int64_t rows, Side<T> dx) {
-    table.log_softmax_backward(g.p, g.stride, y.p, y.stride, n, rows, dx.p, dx.stride);
-  }
-  template <class T>
-  static void in_register(const RowTable<T>& table, const T* g, const T* y, int64_t rows, int64_t n, T* dx) {
-    table.short_log_softmax_backward(g, y, rows, n, dx);
-  }
+  static auto whole(const auto& table) { return table.log_softmax_backward; }
+  static auto short_rows(const auto& table) { return table.short_log_softmax_backward; }
 };
 
 template <class T, class Op>
@@ -173,18 +133,31 @@ class Task {
       parallel_range(count, grain, [&](int64_t begin, int64_t end) { turn(begin, end); });
     else if (way_ == Way::in_register)
       parallel_range(count, grain, [&](int64_t begin, int64_t end) {
-        Op::in_register(row_table<T>(), x_.row(begin), Op::is_backward ? more_.row(begin) : nullptr,
-                        end - begin, y_.rows().length(), y_.row(begin));
+        const auto f = Op::short_rows(row_table<T>());
+        const int64_t rows = end - begin, n = y_.rows().length();
+        if constexpr (Op::is_backward)
+          f(x_.row(begin), more_.row(begin), rows, n, y_.row(begin));
+        else
+          f(x_.row(begin), rows, n, y_.row(begin));
       });
     else
       go_along(count, grain);
   }
 
  private:
+  // Of `rows` neighbours.
+  void down(Side<T> x, Side<T> more, int64_t rows, Side<T> y) const {
+    const auto f = Op::whole(rows_down_table<T>());
+    if constexpr (Op::is_backward)
+      f(x.p, x.stride, more.p, more.stride, y_.rows().length(), rows, y.p, y.stride);
+    else
+      f(x.p, x.stride, y_.rows().length(), rows, y.p, y.stride);
+  }
+
   void go_down(int64_t begin, int64_t end) const {
     for (int64_t row = begin, count = 0; row < end; row += count) {
       count = y_.rows().neighbours(row, end, end);
-      Op::down(rows_down_table<T>(), x_.down(row), more_.down(row), y_.rows().length(), count, y_.down(row));
+      down(x_.down(row), more_.down(row), count, y_.down(row));
     }
   }
 
@@ -194,8 +167,7 @@ class Task {
       const int64_t count = std::min(kTogether, end - row);
       x_.turn(row, count, x);
       if (Op::is_backward) more_.turn(row, count, more);
-      Op::down(rows_down_table<T>(), Side<T>{x, kTogether}, Side<T>{more, kTogether}, y_.rows().length(),
-               count, Side<T>{y, kTogether});
+      down({x, kTogether}, {more, kTogether}, count, {y, kTogether});
       y_.turn_back(row, count, y);
     }
   }
@@ -206,9 +178,12 @@ class Task {
     parallel_range(count, grain, [&](int64_t begin, int64_t end) {
       RowReader<T> x(x_room, end), more(more_room, end);
       RowWriter<T> y(y_room, end);
+      const auto f = Op::whole(row_table<T>());
       for (int64_t row = begin; row < end; ++row) {
-        Op::along(row_table<T>(), x(row), Op::is_backward ? more(row) : nullptr, y_.rows().length(),
-                  y.target(row));
+        if constexpr (Op::is_backward)
+          f(x(row), more(row), y_.rows().length(), y.target(row));
+        else
+          f(x(row), y_.rows().length(), y.target(row));
         y.done(row);
       }
     });

@@ -1,5 +1,5 @@
-// See cpu/kernels/reduce.h. Rows are cut into blocks and columns into strips by sizes alone. A task sums one
-// strip of one block into doubles; the blocks of a strip are then added in order.
+// See cpu/kernels/reduce.h. Rows are cut into blocks and columns into strips by sizes alone. A task sums, or multiplies, one
+// strip of one block into doubles; the blocks of a strip are then joined in order.
 #include "cpu/kernels/reduce.h"
 #include "cpu/parallel.h"
 #include "cpu/scratch.h"
@@ -10,10 +10,11 @@ namespace {
 constexpr int64_t kStrip = kColumnStrip;
 constexpr int64_t kTile = 8192;  // elements converted at once
 
-template <class T, class D>
-class ColumnSum {
+/// kind: sum or prod.
+template <class T, class D, Reduction kind>
+class ColumnReducer {
  public:
-  ColumnSum(const TensorImpl& x, const Rows& rows, double divisor, TensorImpl& out)
+  ColumnReducer(const TensorImpl& x, const Rows& rows, double divisor, TensorImpl& out)
       : x_(static_cast<const D*>(x.data())),
         rows_(rows),
         divisor_(divisor),
@@ -44,12 +45,24 @@ class ColumnSum {
   }
   int64_t tasks() const { return (blocks_ <= 1 ? rows_.count() / columns_ : blocks_) * strips_; }
 
-  // out[j] += the sum of column first + j over elements [begin, end) of the reduced dims.
+  static constexpr double kNothing = kind == Reduction::sum ? 0 : 1;
+  static void join(double& into, double next) {
+    if constexpr (kind == Reduction::sum)
+      into += next;
+    else
+      into *= next;
+  }
+  static void join(const T* x, int64_t rows, int64_t stride, int64_t columns, double* out) {
+    const ReduceTable<T>& table = reduce_table<T>();
+    (kind == Reduction::sum ? table.sum_columns : table.multiply_columns)(x, rows, stride, columns, out);
+  }
+
+  // Joins to out[j] column first + j over elements [begin, end) of the reduced dims.
   void add(int64_t group, Strip s, int64_t begin, int64_t end, T* tile, double* out) const {
     const D* base = x_ + rows_.kept().offset(group * columns_) + s.first;
     rows_.along().for_runs(begin, end, [&](int64_t offset, int64_t stride, int64_t count, int64_t) {
       if constexpr (std::is_same_v<T, D>) {
-        reduce_table<T>().sum_columns(base + offset, count, stride, s.count, out);
+        join(base + offset, count, stride, s.count, out);
       } else {
         const auto load = convert_table<T>().load[static_cast<int>(dtype_of<D>())];
         const int64_t rows = column_piece(s.count);
@@ -57,7 +70,7 @@ class ColumnSum {
           const int64_t n = std::min(rows, count - i);
           for (int64_t r = 0; r < n; ++r)
             load(base + offset + (i + r) * stride, 1, s.count, tile + r * s.count);
-          reduce_table<T>().sum_columns(tile, n, s.count, s.count, out);
+          join(tile, n, s.count, s.count, out);
         }
       }
     });
@@ -71,7 +84,7 @@ class ColumnSum {
   void single(int64_t task) const {
     double sums[kStrip];
     const Strip s = strip(task % strips_);
-    std::fill_n(sums, s.count, 0.0);
+    std::fill_n(sums, s.count, kNothing);
     add(task / strips_, s, 0, rows_.length(), tile_.mine(), sums);
     store(task / strips_, s, sums);
   }
@@ -79,7 +92,7 @@ class ColumnSum {
   void blocked(int64_t group) const {
     const Scratch<double> sums(blocks_ * columns_);
     if (measuring()) return;
-    std::fill_n(sums.data(), blocks_ * columns_, 0.0);
+    std::fill_n(sums.data(), blocks_ * columns_, kNothing);
     parallel_for(blocks_ * strips_, [&](int64_t task) {
       const Strip s = strip(task % strips_);
       const int64_t begin = task / strips_ * block_;
@@ -87,7 +100,7 @@ class ColumnSum {
           &sums[task / strips_ * columns_ + s.first]);
     });
     for (int64_t block = 1; block < blocks_; ++block)
-      for (int64_t j = 0; j < columns_; ++j) sums[j] += sums[block * columns_ + j];
+      for (int64_t j = 0; j < columns_; ++j) join(sums[j], sums[block * columns_ + j]);
     for (int64_t i = 0; i < strips_; ++i) store(group, strip(i), &sums[strip(i).first]);
   }
 
@@ -99,6 +112,18 @@ class ColumnSum {
   ThreadScratch<T> tile_;
 };
 
+template <Reduction kind>
+bool reduce_columns(const TensorImpl& x, const IntList& dims, double divisor, TensorImpl& out) {
+  if (!is_floating(x.dtype()) || x.numel().raw() == 0) return false;
+  const Rows rows(x, dims);
+  const Layout& kept = rows.kept();
+  if (kept.stride[kept.rank - 1] != 1 || kept.size[kept.rank - 1] < kLeastColumns) return false;
+  dispatch(x.dtype(), [&]<class D>(std::type_identity<D>) {
+    if constexpr (!std::is_integral_v<D>) ColumnReducer<ComputeOf<D>, D, kind>(x, rows, divisor, out).run();
+  });
+  return true;
+}
+
 }  // namespace
 
 int64_t column_block(int64_t columns) {
@@ -108,14 +133,10 @@ int64_t column_block(int64_t columns) {
 int64_t column_piece(int64_t columns) { return std::max<int64_t>(1, kTile / columns); }
 
 bool sum_columns(const TensorImpl& x, const IntList& dims, double divisor, TensorImpl& out) {
-  if (!is_floating(x.dtype()) || x.numel().raw() == 0) return false;
-  const Rows rows(x, dims);
-  const Layout& kept = rows.kept();
-  if (kept.stride[kept.rank - 1] != 1 || kept.size[kept.rank - 1] < kLeastColumns) return false;
-  dispatch(x.dtype(), [&]<class D>(std::type_identity<D>) {
-    if constexpr (!std::is_integral_v<D>) ColumnSum<ComputeOf<D>, D>(x, rows, divisor, out).run();
-  });
-  return true;
+  return reduce_columns<Reduction::sum>(x, dims, divisor, out);
+}
+bool multiply_columns(const TensorImpl& x, const IntList& dims, TensorImpl& out) {
+  return reduce_columns<Reduction::prod>(x, dims, 1, out);
 }
 
 }  // namespace retrograd::cpu

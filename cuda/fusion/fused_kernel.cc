@@ -49,6 +49,7 @@ bool CudaFusedKernel::may_overwrite(int input, int output) const {
 void CudaFusedKernel::run(TensorImpl* const* inputs, TensorImpl* const* outputs, const void* const* attrs,
                           std::span<std::byte>) const {
   if (group_.numel == 0) return;
+  const DeviceScratch::Foretold foretold;
   Placement placement(group_, inputs, outputs);
   const bool has_kernel = is_reduced_as_it_lies(placement);
   std::shared_ptr<const LoadedKernel> kernel;
@@ -70,6 +71,7 @@ void CudaFusedKernel::run(TensorImpl* const* inputs, TensorImpl* const* outputs,
 void CudaFusedKernel::run_one_by_one(TensorImpl* const* inputs, TensorImpl* const* outputs,
                                      const void* const* attrs) const {
   if (group_.numel == 0) return;
+  const DeviceScratch::Foretold foretold;
   gpu_.begin();
   const Gpu::Scope scope(gpu_);
   run_nodes(inputs, outputs, attrs);

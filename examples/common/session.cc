@@ -153,6 +153,7 @@ void Session::finish() {
   row("met", watched_.differing ? fmt::format("not in {} of {} runs", watched_.differing, watched_.runs)
                                 : planned(watched_.measured_bytes));
   row("in hooks", planned(watched_.hook_bytes));
+  if (!(place_ == rg::kCPU)) row("kernel scratch", planned(watched_.scratch_bytes));
   row("first step", fmt::format("{:.2f} ms", first_step_seconds_ * 1e3));
   row("ms/step", fmt::format("{:.2f}", total_seconds_ / static_cast<double>(steps_) * 1e3));
 }

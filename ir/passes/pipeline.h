@@ -7,7 +7,7 @@
 //   table.end_node = report.remap.places[table.end_node];
 //
 // Nor does its peak rise (ir/passes/lifetimes.h), whichever are switched off: no pass lifts it but those that apply rules,
-// and where these have, they are taken back.
+// and where these have, they are taken back, the last one first.
 //
 // Values that a table beside the graph needs, but no node, are made outputs while the passes run: an
 // output is kept, and shares no memory with another. Limits: for graphs that run on an executor.

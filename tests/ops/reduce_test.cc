@@ -94,6 +94,43 @@ TEST_CASE("columns are summed for every floating dtype, with several reduced dim
   CHECK(values(middle)[40] == Approx(sum(plain({3, 700, 33}).select(0, 1).select(1, 7)).item<double>()));
 }
 
+TEST_CASE("products of rows and columns of any length, zeros and infinities among them") {
+  const auto check = [](const Tensor& x, int64_t dim) {
+    const Tensor lines = (dim == 1 ? x : transpose(x, 0, 1)).contiguous();
+    const std::vector<double> v = values(lines), got = values(prod(x, dim));
+    const size_t n = static_cast<size_t>(lines.sizes()[1]);
+    const double epsilon = x.dtype() == kBFloat16 ? 1e-2 : x.dtype() == kFloat16 ? 2e-3 : 1e-6;
+    for (size_t i = 0; i < got.size(); ++i) {
+      double want = 1;
+      for (size_t k = 0; k < n; ++k) want *= v[i * n + k];
+      if (std::isnan(want))
+        CHECK(std::isnan(got[i]));
+      else
+        CHECK((got[i] == want || got[i] == Approx(want).epsilon(epsilon)));
+    }
+  };
+  for (ScalarType dtype : {kFloat64, kFloat32, kFloat16, kBFloat16})
+    for (int64_t n : {1, 3, 15, 63, 64, 65, 127, 200, 4096, 4099, 9000})
+      for (int64_t other : {2, 70}) {
+        INFO(n << " and " << other);
+        // Near 1, with both signs, and apart from each other by the row.
+        const Tensor near = plain({n, other}, 3, kFloat64) * 0.01 + 1.0;
+        const Tensor x = to(near * (1.0 - 2.0 * to(gt(plain({n, 1}, 7, kFloat64), 1.5), kFloat64)), dtype);
+        for (int64_t dim : {0, 1}) check(x, dim);
+        x.select(0, n / 2).select(0, 1).fill_(0.0);
+        for (int64_t dim : {0, 1}) check(x, dim);
+        x.select(0, 0).select(0, 0).fill_(std::numeric_limits<double>::infinity());
+        for (int64_t dim : {0, 1}) check(x, dim);
+      }
+  const Tensor middle = prod(plain({3, 700, 33}) * 0.01 + 1.0, 1);
+  CHECK(values(middle)[40] ==
+        Approx(prod((plain({3, 700, 33}) * 0.01 + 1.0).select(0, 1).select(1, 7)).item<double>()));
+  // Beyond the range of float32 in between.
+  const Tensor wide = tensor({1e30, 1e30, 1e-30, 1e-30}, {4, 1}, {kFloat32});
+  CHECK(prod(wide, 0).item<double>() == Approx(1));
+  CHECK(values(prod(expand(wide, {4, 5}).contiguous(), 0))[3] == Approx(1));
+}
+
 TEST_CASE("rows that lie in runs are reduced as they would be in one piece") {
   for (ScalarType dtype : {kFloat32, kFloat64})
     for (const int64_t run : {1088, 1024, 784, 257}) {

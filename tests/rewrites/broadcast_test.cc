@@ -55,6 +55,23 @@ TEST_CASE("elementwise ops come before the repetition, if elementwise ops use th
 )"));
 }
 
+TEST_CASE("where that lifts the peak, other rules still apply") {
+  const std::string recorded = graph(R"(  %3 = expand %0 {size=[s0,3]} : f32[s0,3]
+  %4 = exp %3 : f32[s0,3]
+  %5 = mul %4, 2.0 : f32[s0,3]
+  %6 = sub %1, %5 : f32[s0,3]
+  %7 = neg %6 : f32[s0,3]
+  %8 = neg %7 : f32[s0,3]
+  return %8
+)");
+  CHECK(rule_cases::after({"simplify", "broadcast", "dce"}, recorded).print() == graph(R"(  %3 = expand %0 {size=[s0,3]} : f32[s0,3]
+  %4 = exp %3 : f32[s0,3]
+  %5 = mul %4, 2.0 : f32[s0,3]
+  %6 = sub %1, %5 : f32[s0,3]
+  return %6
+)"));
+}
+
 TEST_CASE("what others use has the layout that it had") {
   CHECK(after("broadcast", graph(R"(  %3 = expand %0 {size=[s0,3]} : f32[s0,3]
   %4 = exp %3 : f32[s0,3]

@@ -1,10 +1,9 @@
 // Planned peaks (tracer/peak_watch.h): what a run says before it begins is what it takes, to the byte. Backwards captured from the tape,
 // compiled functions and whole steps, over layouts, shared saved values, gradients that are there already, and hooks, whose bytes are told
 // apart.
-#include <catch2/catch.hpp>
+#include "tests/tracer/peak_model.h"
 
-#include "retrograd/retrograd.h"
-
+using namespace retrograd::testing;
 namespace rg = retrograd;
 using rg::PeakReport;
 using rg::PeakWatch;
@@ -13,27 +12,14 @@ using rg::Tensors;
 
 namespace {
 
-constexpr int64_t kRows = 64, kWidth = 96;
+constexpr int64_t kRows = kPeakRows, kWidth = kPeakWidth;
 
-Tensor leaf(rg::IntArray sizes) { return rg::randn(sizes).requires_grad_(); }
-
-// Shares saved values between records, views them, and has branches that live side by side.
-Tensor model(const Tensor& x, const Tensors& w) {
-  const Tensor h = rg::gelu(rg::mm(x, w[0]) + w[1]);
-  const Tensor n = rg::layer_norm(h, {kWidth}, w[2], w[3]);
-  const Tensor heads = n.view({kRows, 4, kWidth / 4}).transpose(0, 1);
-  const Tensor scores = rg::softmax(rg::matmul(heads, heads.transpose(1, 2)), -1);
-  const Tensor mixed = rg::matmul(scores, heads).transpose(0, 1).reshape({kRows, kWidth});
-  return rg::mean(rg::square(mixed + h) * rg::sigmoid(h)) + rg::sum(rg::exp(-h));
-}
-
-Tensors parameters() { return {leaf({kWidth, kWidth}), leaf({kWidth}), leaf({kWidth}), leaf({kWidth})}; }
+const auto leaf = peak_leaf;
+const auto model = peak_loss;
+const auto parameters = peak_parameters;
 
 void check(const PeakReport& report, int64_t runs) {
-  CHECK(report.runs == runs);
-  CHECK(report.differing == 0);
-  CHECK(report.planned_bytes == report.measured_bytes);
-  CHECK(report.planned_bytes > 0);
+  check_met(report, runs);
   CHECK(report.hook_bytes == 0);
 }
 
