@@ -26,7 +26,8 @@ void AdamWAlgorithm::make(const Options& options, State& state, const Tensor& pa
   if (options.amsgrad) detail::need_state(state.max_exp_avg_sq, param);
 }
 
-Tensors AdamWAlgorithm::operands(const Options& options, const State& state, const Tensor& param) {
+std::array<Tensor, 5> AdamWAlgorithm::operands(const Options& options, const State& state,
+                                               const Tensor& param) {
   return {param, state.exp_avg, state.exp_avg_sq, options.amsgrad ? state.max_exp_avg_sq : Tensor(),
           contiguous(param.grad())};
 }

@@ -30,7 +30,7 @@ struct AdamWAlgorithm {
   static void check(const Options& options, SourceLocation where);
   static void make(const Options& options, State& state, const Tensor& param);
   static constexpr int numbers_count = 6;
-  static Tensors operands(const Options& options, const State& state, const Tensor& param);
+  static std::array<Tensor, 5> operands(const Options& options, const State& state, const Tensor& param);
   static void numbers(const Options& options, int64_t step, std::span<Scalar> out);
   static Step::Attrs attrs(const Options& options, std::span<const Scalar> numbers);
   template <class F>

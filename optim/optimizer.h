@@ -157,7 +157,7 @@ class OptimizerOf : public Optimizer {
 
   // Those of the next step. While a function is recorded it reads them anew before each run, and counts steps by itself: then true.
   static bool read_numbers(const Options& options, State& state, std::span<Scalar> out) {
-    if (Emitter::current().values() == Emitter::Values::computed) {
+    if (Emitter::current().values() != Emitter::Values::of_function) {
       Algorithm::numbers(options, state.step + 1, out);
       return false;
     }

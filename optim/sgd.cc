@@ -24,7 +24,8 @@ void SGDAlgorithm::make(const Options& options, State& state, const Tensor& para
   if (options.momentum != 0) detail::need_state(state.momentum_buffer, param);
 }
 
-Tensors SGDAlgorithm::operands(const Options& options, const State& state, const Tensor& param) {
+std::array<Tensor, 3> SGDAlgorithm::operands(const Options& options, const State& state,
+                                             const Tensor& param) {
   return {param, options.momentum != 0 ? state.momentum_buffer : Tensor(), contiguous(param.grad())};
 }
 

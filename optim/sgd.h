@@ -4,6 +4,8 @@
 //   p -= lr * (nesterov ? g + momentum * buffer : buffer)
 #pragma once
 
+#include <array>
+
 #include "optim/optimizer.h"
 
 namespace retrograd::optim {
@@ -28,7 +30,7 @@ struct SGDAlgorithm {
   static void check(const Options& options, SourceLocation where);
   static void make(const Options& options, State& state, const Tensor& param);
   static constexpr int numbers_count = 5;
-  static Tensors operands(const Options& options, const State& state, const Tensor& param);
+  static std::array<Tensor, 3> operands(const Options& options, const State& state, const Tensor& param);
   static void numbers(const Options& options, int64_t step, std::span<Scalar> out);
   static Step::Attrs attrs(const Options& options, std::span<const Scalar> numbers);
   template <class F>
