@@ -96,8 +96,8 @@ class Race {
  private:
   static constexpr int kLeastRounds = 3;
   // Seconds that a turn takes at least, and at what rate.
-  static constexpr double kTurn = 1e-3, kGuess = 100;
-  static constexpr double kDeviceTurn = 5e-3, kDeviceGuess = 50'000, kMostRuns = 200;
+  static constexpr double kTurn = 4e-3, kGuess = 100;
+  static constexpr double kDeviceTurn = 5e-3, kDeviceGuess = 50'000, kMostRuns = 1000;
 
   // A turn for each side.
   void round() {

@@ -17,8 +17,9 @@ namespace bench {
 
 struct Contender {
   std::string name;
-  /// Computes the product so often; the seconds that one run takes: in a process of its own the least of
-  /// them, of fewer runs where they take long, else their mean. Empty where the side has no kernel. The problem outlives it.
+  /// Computes the product so often; the seconds that one run takes. In a process of its own that is the least
+  /// of them, of fewer where they take long, a long one with one thread in processor time; else their mean. Empty where
+  /// the side has no kernel. The problem outlives it.
   std::function<double(int runs)> turn;
   std::vector<float> result;  // empty with it
 };
