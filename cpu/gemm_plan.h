@@ -7,14 +7,14 @@
 // - where it lies, when it lies well or is used little;
 // - B of contiguous rows: where it lies by the first row panel of a tile, which leaves it packed for the
 //   others;
-// - from panels that every tile packs for itself, when few tiles use a panel, and B always on several threads:
-//   they never leave the caches of a core, while one that another core has packed is slow to read;
+// - from panels that every tile packs for itself, when few tiles use a panel, and B always on several
+//   threads: they never leave the caches of a core; what another core has packed is slow to read;
 // - else from panels that are packed before the tiles, by a parallel loop of its own.
 //
-// Tiles are of about equal size: pieces of columns are so many column panels, pieces of rows begin at any row.
-// With one thread they are as large as the caches allow; the number of threads changes no result: blocks of k
-// depend on k alone. However a product is cut across, each element of C is the sum over k in the same blocks
-// and the same order.
+// Tiles are of about equal size: pieces of columns are so many column panels, pieces of rows begin at any
+// row. With one thread they are as large as the caches allow; the number of threads changes no result: blocks
+// of k depend on k alone. However a product is cut across, each element of C is the sum over k in the same
+// blocks and the same order.
 #pragma once
 
 #include <algorithm>

@@ -27,8 +27,8 @@ namespace {
 
 using Run = std::function<rg::Tensor()>;
 
-// Seconds of a run, from which on other programs are likely to take part of it: processor time counts then, of
-// one thread.
+// Seconds of a run, from which on other programs are likely to take part of it: processor time counts then,
+// of one thread.
 constexpr double kLongRun = 1e-3;
 constexpr double kLongTurn = 20e-3;  // seconds after which a turn ends, however many runs it was to have
 
