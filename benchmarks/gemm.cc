@@ -3,8 +3,8 @@
 //   gemm [--threads N...] [--dtype float32|bfloat16...] [--shapes squares|mlp|gpt-char|gpt-124m...]
 //   [--beside SIDE...] [--seconds S] [--largest N] [--batch B] [--block T] [--device cpu|cuda]
 // Shapes are squares of 64 to 4096, on a device to 8192, and what a training step of a model multiplies
-// (train/models.h). All sides take turns, on the CPU each in a process of its own, one of which runs at a time
-// (gemm_sides/turns.h); they compute from the same operands, and their results are compared. A turn on a
+// (train/models.h). All sides take turns, on the CPU each in a process of its own, one of which runs at a
+// time (gemm_sides/turns.h); they compute from the same operands, and their results are compared. A turn on a
 // device is many runs between two waits for it. A JSON line a shape, dtype and number of threads, which a
 // device has not:
 //   shapes, m, n, k, layout  "nn"; "tn" where A lies transposed in memory, "nt" where B does
@@ -96,8 +96,8 @@ class Race {
  private:
   static constexpr int kLeastRounds = 3;
   // Seconds that a turn takes at least, and at what rate.
-  static constexpr double kTurn = 1e-3, kGuess = 100;
-  static constexpr double kDeviceTurn = 5e-3, kDeviceGuess = 50'000, kMostRuns = 200;
+  static constexpr double kTurn = 4e-3, kGuess = 100;
+  static constexpr double kDeviceTurn = 5e-3, kDeviceGuess = 50'000, kMostRuns = 1000;
 
   // A turn for each side.
   void round() {

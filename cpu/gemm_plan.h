@@ -7,13 +7,14 @@
 // - where it lies, when it lies well or is used little;
 // - B of contiguous rows: where it lies by the first row panel of a tile, which leaves it packed for the
 //   others;
-// - from panels that every tile packs for itself, when few tiles use a panel: they never leave the caches of
-//   a core;
+// - from panels that every tile packs for itself, when few tiles use a panel, and B always on several
+//   threads: they never leave the caches of a core; what another core has packed is slow to read;
 // - else from panels that are packed before the tiles, by a parallel loop of its own.
 //
-// Tiles are of about equal size. With one thread they are as large as the caches allow; the number of threads
-// changes no result: blocks of k depend on k alone. However a product is cut across, each element of C is the
-// sum over k in the same blocks and the same order.
+// Tiles are of about equal size: pieces of columns are so many column panels, pieces of rows begin at any
+// row. With one thread they are as large as the caches allow; the number of threads changes no result: blocks
+// of k depend on k alone. However a product is cut across, each element of C is the sum over k in the same
+// blocks and the same order.
 #pragma once
 
 #include <algorithm>
@@ -107,7 +108,7 @@ struct Plan {
     return small || g.m <= kernel.rows ? Packing::none : Packing::on_the_way;
   }
   bool worth_packing_a(const Gemm<T>& g) const {
-    const int64_t step = std::max(bytes(g.a.column), g.a.column == 1 ? bytes(g.a.row) / 4 : 0);
+    const int64_t step = std::max(bytes(g.a.column), g.a.column == 1 ? bytes(g.a.row) * kGroup<T> / 4 : 0);
     if (kGroup < T >> 1 && (g.a.column != 1 || g.a.row % kGroup<T> != 0 || g.k % kGroup<T> != 0)) return true;
     return g.n > 4 * kernel.columns && step >= kFarBytes;
   }

@@ -2,9 +2,10 @@
 // first ones, whose operands are in no cache and whose threads sleep.
 //
 // On the CPU a side has a process of its own, a child of this one that begins with the operands where they
-// lie here, and each thread a processor: the threads of a side wait in loops for tens of milliseconds after its turn (OpenBLAS's for 2^26
-// cycles), and two libraries may share a runtime of threads. Between its turns such a process is stopped, its
-// threads with it. On a device all sides are here, since no device's state is there after a fork.
+// lie here, and each thread of it a processor: the threads of a side wait in loops for tens of milliseconds
+// after its turn (OpenBLAS's for 2^26 cycles), and two libraries may share a runtime of threads. Between its
+// turns such a process is stopped, its threads with it. On a device all sides are here, since no device's
+// state is there after a fork.
 #pragma once
 
 #include <functional>
@@ -17,8 +18,9 @@ namespace bench {
 
 struct Contender {
   std::string name;
-  /// Computes the product so often; the seconds that one run takes: in a process of its own the least of
-  /// them, of fewer runs where they take long, else their mean. Empty where the side has no kernel. The problem outlives it.
+  /// Computes the product so often; the seconds that one run takes. In a process of its own that is the least
+  /// of them, of fewer where they take long, a long one with one thread in processor time; else their mean.
+  /// Empty where the side has no kernel. The problem outlives it.
   std::function<double(int runs)> turn;
   std::vector<float> result;  // empty with it
 };

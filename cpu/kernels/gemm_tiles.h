@@ -8,107 +8,13 @@
 // first-level cache. Start reading at block().
 #pragma once
 
-#include "cpu/kernels/gemm_registers.h"
+#include "cpu/kernels/gemm_stores.h"
 
 namespace retrograd::cpu::RG_ISA {
 namespace {
 
 constexpr int64_t kFarSteps = 64;   // of k, from which on C is fetched ahead
 constexpr int64_t kFetchSteps = 4;  // of k, between fetches of what is read next
-
-template <class T>
-struct MicroTile {
-  int64_t k;
-  const Packed<T>*a, *b;
-  int64_t a_row, a_column, b_row;
-  const T* rows;  // of B, where it lies
-  int64_t rows_step;
-  Packed<T>* keep;  // the panel that is made of them
-  Sum<T>* c;
-  int64_t c_row;
-  const Sum<T>* start;  // added to the product, unless null
-  int64_t start_row;
-  BFloat16* rounded;  // where sums go instead of to c, unless null
-  int64_t rounded_row;
-  Sum<T> alpha;
-  int columns;                // written, of the tile's
-  mutable const char* ahead;  // fetched with every kFetchSteps steps of k, moving on by:
-  int64_t ahead_step;
-};
-
-// The sums to their places. Whether the tile is full and what is added are the same for all of it: stores
-// have no conditions between them.
-template <class T, bool Full, bool Starts, int R, int V>
-[[gnu::always_inline]] inline void write_as(const MicroTile<T>& t, const Register<T> (&sum)[R][V]) {
-  constexpr int L = kLanes<T>;
-  const Register<T> alpha = t.alpha - Register<T>{};
-  const int64_t c_row = t.c_row, start_row = t.start_row;
-  [[maybe_unused]] const int last = t.columns - (V - 1) * L;
-  Sum<T>* c = t.c;
-  [[maybe_unused]] const Sum<T>* start = t.start;
-#pragma GCC unroll 16
-  for (int i = 0; i < R; ++i, c += c_row) {
-#pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) {
-      const bool whole = Full || v < V - 1;
-      Register<T> x = sum[i][v] * alpha;
-      if constexpr (Starts)
-        x += whole ? load<T>(start + v * L) : native_load_part(start + v * L, last, Register<T>{});
-      if (whole)
-        store<T>(c + v * L, x);
-      else
-        native_store_part(c + v * L, last, x);
-    }
-    if constexpr (Starts) start += start_row;
-  }
-}
-
-#if defined(__AVX512BF16__)
-// Two registers of sums become one that is stored at once, where the tile is full.
-template <class T, bool Full, bool Starts, int R, int V>
-[[gnu::always_inline]] inline void write_rounded(const MicroTile<T>& t, const Register<T> (&sum)[R][V]) {
-  constexpr int L = kLanes<T>;
-  const Register<T> alpha = t.alpha - Register<T>{};
-  [[maybe_unused]] const int last = t.columns - (V - 1) * L;
-#pragma GCC unroll 16
-  for (int i = 0; i < R; ++i) {
-    const Sum<T>* const start = Starts ? t.start + i * t.start_row : nullptr;
-    BFloat16* const out = t.rounded + i * t.rounded_row;
-    Register<T> x[V];
-#pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) {
-      x[v] = sum[i][v] * alpha;
-      if constexpr (Starts)
-        x[v] +=
-            Full || v < V - 1 ? load<T>(start + v * L) : native_load_part(start + v * L, last, Register<T>{});
-    }
-    if constexpr (Full && V == 2) {
-      _mm512_storeu_si512(out, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(x[1], x[0])));
-      continue;
-    }
-#pragma GCC unroll 4
-    for (int v = 0; v < V; ++v)
-      _mm256_mask_storeu_epi16(out + v * L, native_part_16(Full || v < V - 1 ? L : last),
-                               reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x[v])));
-  }
-}
-#endif
-
-template <class T, int R, int V>
-[[gnu::always_inline]] inline void write(const MicroTile<T>& t, const Register<T> (&sum)[R][V]) {
-#if defined(__AVX512BF16__)
-  if constexpr (GemmTypes<T>::group == 2)
-    if (t.rounded) {
-      if (t.columns == V * kLanes<T>)
-        return t.start ? write_rounded<T, true, true>(t, sum) : write_rounded<T, true, false>(t, sum);
-      return t.start ? write_rounded<T, false, true>(t, sum) : write_rounded<T, false, false>(t, sum);
-    }
-#endif
-  if (t.columns == V * kLanes<T>)
-    t.start ? write_as<T, true, true>(t, sum) : write_as<T, true, false>(t, sum);
-  else
-    t.start ? write_as<T, false, true>(t, sum) : write_as<T, false, false>(t, sum);
-}
 
 // How A lies: in a packed panel, whose strides are in the code; in place, where five rows share a pointer: an
 // address may add a register times 1, 2, 4 or 8.
