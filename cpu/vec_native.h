@@ -71,6 +71,7 @@ inline __m512d native_low_half(__m512 x) {
 inline __m512d native_high_half(__m512 x) {
   return _mm512_maskz_cvtps_pd(0xff, _mm512_maskz_extractf32x8_ps(0xff, x, 1));
 }
+inline __m512d native_load_wide(const float* p) { return _mm512_maskz_cvtps_pd(0xff, _mm256_loadu_ps(p)); }
 inline __m512 native_join(__m512d low, __m512d high) {
   const __m256 high_half = _mm512_maskz_cvtpd_ps(0xff, high);
   return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_maskz_cvtpd_ps(0xff, low)), high_half, 1);
@@ -121,6 +122,7 @@ inline __m256d native_keep_part(__m256d v, int64_t count) {
 }
 inline __m256d native_low_half(__m256 x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
 inline __m256d native_high_half(__m256 x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
+inline __m256d native_load_wide(const float* p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)); }
 inline __m256 native_join(__m256d low, __m256d high) {
   return _mm256_set_m128(_mm256_cvtpd_ps(high), _mm256_cvtpd_ps(low));
 }
@@ -160,6 +162,9 @@ V native_keep_part(V v, int64_t count) {
 }
 inline __m128d native_low_half(__m128 x) { return _mm_cvtps_pd(x); }
 inline __m128d native_high_half(__m128 x) { return _mm_cvtps_pd(_mm_movehl_ps(x, x)); }
+inline __m128d native_load_wide(const float* p) {
+  return _mm_cvtps_pd(_mm_castsi128_ps(_mm_loadu_si64(p)));
+}
 inline __m128 native_join(__m128d low, __m128d high) {
   return _mm_movelh_ps(_mm_cvtpd_ps(low), _mm_cvtpd_ps(high));
 }

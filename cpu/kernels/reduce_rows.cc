@@ -27,10 +27,7 @@ constexpr int kProducts = 8;
 constexpr int64_t kAhead = 2048;
 
 inline Vec<double> load_wide(const double* p) { return Vec<double>::load(p); }
-inline Vec<double> load_wide(const float* p) {
-  typedef float Half __attribute__((vector_size(kVectorBytes / 2), aligned(alignof(float)), may_alias));
-  return Vec<double>(__builtin_convertvector(*reinterpret_cast<const Half*>(p), Format<double>::Native));
-}
+inline Vec<double> load_wide(const float* p) { return Vec<double>(native_load_wide(p)); }
 inline Vec<double> load_wide_part(const double* p, int64_t count) { return load_part(p, count, 1.0); }
 inline Vec<double> load_wide_part(const float* p, int64_t count) {
   return widen(load_part(p, count, 1.0f)).low;
@@ -251,9 +248,9 @@ void multiply_columns(const T* x, int64_t rows, int64_t stride, int64_t columns,
 
 template <class T>
 const ReduceTable<T>& reduce_table() {
-  static constexpr ReduceTable<T> table{
-      reduce<T>,      reduce_columns<T>, sum_columns<T>, Pieces<T>::begin,
-      Pieces<T>::add, Pieces<T>::end,    reduce_rows<T>, multiply_columns<T>};
+  static constexpr ReduceTable<T> table{reduce<T>,        reduce_columns<T>,  sum_columns<T>,
+                                        Pieces<T>::begin, Pieces<T>::add,     Pieces<T>::end,
+                                        reduce_rows<T>,   multiply_columns<T>};
   return table;
 }
 template const ReduceTable<float>& reduce_table<float>();

@@ -8,6 +8,8 @@
 
 #include <cstdint>
 
+#include "ops/accumulated.h"
+
 namespace retrograd::cpu {
 
 /// Elements of a row that are reduced at once, and rows that are reduced side by side.
@@ -40,16 +42,6 @@ struct Partial {
   V value = 0, second = 0;
   int64_t index = 0;  // counted from the start of the elements
   int64_t count = 0;  // how many elements
-};
-
-/// The accumulation type of a compute type.
-template <class T>
-struct Accumulated {
-  using Type = double;
-};
-template <>
-struct Accumulated<int64_t> {
-  using Type = int64_t;
 };
 
 /// Of T float, double or int64_t.

@@ -12,18 +12,10 @@
 
 #include "cuda/kernels/elements.h"
 #include "cuda/kernels/reduce_call.h"
+#include "ops/accumulated.h"
 #include "ops/scalar_math.h"
 
 namespace retrograd::cuda::RG_TARGET {
-
-template <class C>
-struct Accumulated {
-  using Type = double;
-};
-template <>
-struct Accumulated<int64_t> {
-  using Type = int64_t;
-};
 
 constexpr bool is_extreme(Reduction kind) { return kind >= Reduction::max && kind <= Reduction::abs_min; }
 constexpr bool takes_larger(Reduction kind) { return kind == Reduction::max || kind == Reduction::abs_max; }
