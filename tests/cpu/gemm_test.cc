@@ -292,6 +292,28 @@ TEST_CASE("results do not depend on the number of threads") {
   CHECK(product_with(5) == one);
 }
 
+// Pieces of rows begin within what one thread takes for a panel; A is packed by tiles or before them, B by
+// each tile; the last panels of rows have few.
+TEST_CASE("products on any number of threads are exact on small integers") {
+  const int before = get_num_threads();
+  for (int threads : {1, 2, 3, 7}) {
+    set_num_threads(threads);
+    for (const Case& c : {Case{43, 1000, 60}, Case{130, 65, 300}, Case{701, 300, 33}, Case{64, 64, 64}})
+      for (int turned = 0; turned < 4; ++turned)
+        for (int64_t gap : {1, 9}) {
+          const Case t{c.m, c.n, c.k, (turned & 1) != 0, (turned & 2) != 0, gap};
+          INFO(c.m << " x " << c.n << " x " << c.k << " turned " << turned << " gap " << gap << ", "
+                   << threads << " threads");
+          CHECK(wrong_elements<float>(t, 1, false) == 0);
+          CHECK(wrong_elements<double>(t, 2, true) == 0);
+#if defined(__x86_64__)
+          if (multiplies_bfloat16(c.m, c.n)) CHECK(wrong_elements<BFloat16>(t, 1, false) == 0);
+#endif
+        }
+  }
+  set_num_threads(before);
+}
+
 TEST_CASE("a long dot product of floats keeps its accuracy") {
   const int64_t n = 3000001;
   const std::vector<float> x(static_cast<size_t>(n), 0.1f);
