@@ -204,7 +204,7 @@ std::string order_with(rg::PrefetchOptions options) {
     rg::SavedTensorHooksGuard guard(rg::RefPtr<rg::SavedTensorHooks>(pair.get()));
     return rg::tanh(h);
   };
-  Planned step(
+  PlannedStep step(
       [&](const Tensors& a) -> Tensors {
         const Tensor h = tanh_elsewhere(rg::mm(a[0], net.w));
         const Tensor loss = rg::sum(tanh_elsewhere(rg::exp(rg::mm(h, net.v))));
