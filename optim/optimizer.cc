@@ -93,5 +93,11 @@ void fail_unknown_key(std::string_view key, SourceLocation where) {
        where);
 }
 
+void fail_gone(std::string_view optimizer) {
+  fail(Category::bad_argument, optimizer,
+       "a recorded function steps an optimizer that is gone. Hint: make the optimizer outside the function",
+       {});
+}
+
 }  // namespace detail
 }  // namespace retrograd::optim

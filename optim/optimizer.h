@@ -10,11 +10,14 @@
 // and counts as they were; where some parameters had been updated before, the error says how many.
 // State is made, zero, with the optimizer: the first step takes no memory that later ones do not, and too little memory shows before training.
 // A parameter without a gradient is passed over, its state included, as in PyTorch. Options may be changed between
-// steps through groups() or set_lr(), which a recorded step follows; groups must not be added to an optimizer whose steps are recorded.
+// steps through groups() or set_lr(), which a recorded step follows; groups must not be added to an optimizer whose steps are recorded, and it
+// must outlive them: a run after it is an error.
 // Limits: parameters are float32, float64, bfloat16 or float16 and contiguous; the optimizer writes their memory, so they must not be replaced.
 // State is of the parameter's dtype.
 // Start reading at OptimizerOf::step, then optim/sgd.h or optim/adamw.h.
 #pragma once
+
+#include <memory>
 
 #include "engine/emitter.h"
 #include "io/state_dict.h"
@@ -60,6 +63,8 @@ Tensor take_state(StateDict& rest, size_t index, std::string_view name, const Te
                   SourceLocation where);
 int64_t take_step(StateDict& rest, size_t index, SourceLocation where);
 [[noreturn]] void fail_unknown_key(std::string_view key, SourceLocation where);
+/// Of an optimizer that a recorded function steps.
+[[noreturn]] void fail_gone(std::string_view optimizer);
 }  // namespace detail
 
 /// Algorithm: Options with lr; Step, its op; static constexpr name and numbers_count; and as static functions
@@ -156,16 +161,19 @@ class OptimizerOf : public Optimizer {
   using State = typename Algorithm::State;
 
   // Those of the next step. While a function is recorded it reads them anew before each run, and counts steps by itself: then true.
-  static bool read_numbers(const Options& options, State& state, std::span<Scalar> out) {
+  bool read_numbers(const Options& options, State& state, std::span<Scalar> out) const {
     if (Emitter::current().values() != Emitter::Values::of_function) {
       Algorithm::numbers(options, state.step + 1, out);
       return false;
     }
-    Emitter::current().live_numbers(out, {[&options, &state](std::span<Scalar> now) {
+    const std::weak_ptr<const bool> lives = lives_;
+    Emitter::current().live_numbers(out, {[lives, &options, &state](std::span<Scalar> now) {
+                                            if (lives.expired()) detail::fail_gone(Algorithm::name);
                                             Algorithm::check(options, {});
                                             Algorithm::numbers(options, state.step + ++state.ahead, now);
                                           },
-                                          [&state](bool was_made) {
+                                          [lives, &state](bool was_made) {
+                                            if (lives.expired()) return;
                                             --state.ahead;
                                             state.step += was_made;
                                           }});
@@ -180,6 +188,8 @@ class OptimizerOf : public Optimizer {
 
   std::vector<Group> groups_;
   std::vector<State> states_;  // of the parameters, in order of the groups
+  std::shared_ptr<const bool> lives_ =
+      std::make_shared<bool>(true);  // for recorded functions that read options and counts
 };
 
 }  // namespace retrograd::optim

@@ -91,7 +91,7 @@ TEST_CASE("what a library declines the kernels compute", "[host]") {
   CHECK(stats.declined == log.asked - log.computed);
 }
 
-TEST_CASE("what a library is told", "[host]") {
+TEST_CASE("what a library of convolutions is told", "[host]") {
   DnnLog log;
   WithDnn library(plain(log), DnnUse::where_it_wins);
   NoGradGuard no_grad;

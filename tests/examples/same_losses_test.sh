@@ -3,7 +3,8 @@
 # validation must be the same, as text with full precision, in all four modes and for --threads 1 and 2; one capture in each mode that
 # captures; each plan takes the bytes that it said before, what hooks hold aside, and neither a traced backward nor, without hooks, a
 # compiled function or a step peaks higher than an eager one. With PEAK "lower", every other choice peaks lower than keep, which comes first
-# ("any" for a model whose activations are small beside its parameters). A step on one thread is run for keep alone.
+# ("any" for a model whose activations are small beside its parameters). A step on one thread is run for keep alone. Peaks are not compared
+# with offload: where the model is on the CPU it keeps as much as before, and what is brought back ahead lies beside its copy.
 #
 # Not tested here: that the losses are good (learning_test.sh), the graph itself (tests/tracer).
 set -euo pipefail
@@ -37,10 +38,10 @@ for saved in "${@:-keep}"; do
     [[ $saved == keep && $in_hooks == 0 || $saved != keep && $in_hooks == [1-9]* ]] || fail "$saved $run: in hooks: $in_hooks"
     eager=$(value_of "$folder/$saved.eager.2" "peak bytes") here=$(value_of "$out" "peak bytes")
     echo "$saved $run: peak bytes $here, eager $eager; of the plans $planned"
-    [[ $mode != traced && $saved != keep ]] || ((here <= eager)) || fail "$saved $run: peaks higher than eager"
+    [[ $saved == offload || ($mode != traced && $saved != keep) ]] || ((here <= eager)) || fail "$saved $run: peaks higher than eager"
   done
   traced=$(value_of "$folder/$saved.traced.2" "peak bytes")
   if [[ $saved == keep ]]; then keep_peak=$traced
-  elif [[ $peak == lower ]]; then ((traced < keep_peak)) || fail "$saved: peaks no lower than keep"
+  elif [[ $peak == lower && $saved != offload ]]; then ((traced < keep_peak)) || fail "$saved: peaks no lower than keep"
   fi
 done

@@ -229,3 +229,16 @@ TEST_CASE("two steps of one optimizer in a recorded step count as two") {
   }
   CHECK(steps(optimizer) == 6);
 }
+
+TEST_CASE("a recorded step whose optimizer is gone is an error") {
+  const Tensor p = parameter(3);
+  auto step = rg::compile_step([&](const Tensor& x) {
+    optim::SGD optimizer({p}, {.lr = 0.1});
+    rg::sum(p * x).backward();
+    optimizer.step();
+    optimizer.zero_grad();
+  });
+  const Tensor x = rg::ones({3});
+  CHECK(category_of([&] { step(x), step(x); }) == Category::bad_argument);
+  CHECK_THAT(text_of([&] { step(x); }), Catch::Contains("SGD") && Catch::Contains("outside the function"));
+}

@@ -131,8 +131,8 @@ TEST_CASE("what a pair packs is not planned to be held") {
     CHECK(planned(pair) == planned(nullptr));  // whatever the pair holds is not the plan's
     held->clear();
   }
+  rg::optim::SGD optimizer(net.w, {.lr = 0.1});
   auto plain = rg::compile_step([&](const Tensor& batch) {
-    rg::optim::SGD optimizer(net.w, {.lr = 0.1});
     const Tensor loss = net(batch);
     loss.backward();
     optimizer.step();
