@@ -65,6 +65,15 @@ int64_t take_step(StateDict& rest, size_t index, SourceLocation where);
 [[noreturn]] void fail_unknown_key(std::string_view key, SourceLocation where);
 /// Of an optimizer that a recorded function steps.
 [[noreturn]] void fail_gone(std::string_view optimizer);
+/// Tells recorded functions whether the optimizer is there whose options and counts they read. A copy begins its own life; what is moved goes on.
+struct Life {
+  Life() = default;
+  Life(const Life&) : Life() {}
+  Life(Life&&) = default;
+  Life& operator=(const Life&) { return *this = Life(); }
+  Life& operator=(Life&&) = default;
+  std::shared_ptr<const bool> token = std::make_shared<bool>(true);
+};
 }  // namespace detail
 
 /// Algorithm: Options with lr; Step, its op; static constexpr name and numbers_count; and as static functions
@@ -166,7 +175,7 @@ class OptimizerOf : public Optimizer {
       Algorithm::numbers(options, state.step + 1, out);
       return false;
     }
-    const std::weak_ptr<const bool> lives = lives_;
+    const std::weak_ptr<const bool> lives = life_.token;
     Emitter::current().live_numbers(out, {[lives, &options, &state](std::span<Scalar> now) {
                                             if (lives.expired()) detail::fail_gone(Algorithm::name);
                                             Algorithm::check(options, {});
@@ -188,8 +197,7 @@ class OptimizerOf : public Optimizer {
 
   std::vector<Group> groups_;
   std::vector<State> states_;  // of the parameters, in order of the groups
-  std::shared_ptr<const bool> lives_ =
-      std::make_shared<bool>(true);  // for recorded functions that read options and counts
+  detail::Life life_;
 };
 
 }  // namespace retrograd::optim

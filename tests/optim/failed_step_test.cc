@@ -1,6 +1,8 @@
 // A step that fails has changed nothing, or says what it has changed: parameters, moments and counts of steps, eagerly and in recorded steps.
 #include <catch2/catch.hpp>
 
+#include <cmath>
+#include <optional>
 #include <stdexcept>
 
 #include "retrograd/retrograd.h"
@@ -241,4 +243,23 @@ TEST_CASE("a recorded step whose optimizer is gone is an error") {
   const Tensor x = rg::ones({3});
   CHECK(category_of([&] { step(x), step(x); }) == Category::bad_argument);
   CHECK_THAT(text_of([&] { step(x); }), Catch::Contains("SGD") && Catch::Contains("outside the function"));
+}
+
+TEST_CASE("a recorded step goes on with an optimizer that has moved, and not with a copy") {
+  const Tensor p = parameter(3), x = rg::ones({3});
+  std::optional<optim::SGD> first(std::in_place, Tensors{p}, optim::SGDOptions{.lr = 0.1});
+  auto step = rg::compile_step([&](const Tensor& input) {
+    rg::sum(p * input).backward();
+    first->step();
+    first->zero_grad();
+  });
+  step(x);
+  optim::SGD second = std::move(*first);
+  second.set_lr(0.2);
+  step(x);
+  CHECK(std::abs(p.to_vector()[0] - 0.2) < 1e-6);
+  std::optional<optim::SGD> third(std::move(second));
+  const optim::SGD copy = *third;
+  third.reset();
+  CHECK(category_of([&] { step(x); }) == Category::bad_argument);
 }
