@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "ir/each_field.h"
+#include "ir/passes/fuse.h"
 #include "ir/passes/memory_classes.h"
 #include "ir/passes/pass.h"
 
@@ -66,11 +67,11 @@ class Stretch {
     else
       same->nodes.push_back(number);
   }
-  void move_to(std::vector<uint32_t>& order, std::vector<int32_t>& group, int32_t& groups) {
+  void move_to(Grouping& to) {
     for (const Kind& k : kinds_) {
-      const int32_t number = k.nodes.size() > 1 ? groups++ : -1;
-      order.insert(order.end(), k.nodes.begin(), k.nodes.end());
-      group.insert(group.end(), k.nodes.size(), number);
+      const int32_t number = k.nodes.size() > 1 ? to.groups++ : -1;
+      to.order.insert(to.order.end(), k.nodes.begin(), k.nodes.end());
+      to.group.insert(to.group.end(), k.nodes.size(), number);
     }
     kinds_.clear();
     written_.clear();
@@ -177,28 +178,23 @@ std::unique_ptr<FusedKernel> joined_updates(Executor& executor, const FusedGroup
 
 bool join_updates(Graph& graph, const PassInput& input, Remap& remap) {
   if (!input.executor) return false;
-  std::vector<uint32_t> order;
-  std::vector<int32_t> group;
-  int32_t groups = 0;
+  Grouping grouping;
   Stretch stretch(graph);
   for (uint32_t i = 0; i < graph.nodes().size(); ++i) {
     const Node& node = graph.nodes()[i];
     const bool is_joined = node.op->is(Trait::updates) && node.op->is(Trait::pure) &&
                            input.executor->joins_updates(graph.type(node.first_result));
-    if (!is_joined || !stretch.takes(node)) stretch.move_to(order, group, groups);
+    if (!is_joined || !stretch.takes(node)) stretch.move_to(grouping);
     if (is_joined) {
       stretch.add(i);
       continue;
     }
-    order.push_back(i);
-    group.push_back(-1);
+    grouping.order.push_back(i);
+    grouping.group.push_back(-1);
   }
-  stretch.move_to(order, group, groups);
-  if (groups == 0) return false;
-  Rewriter rewriter(graph);
-  for (uint32_t node : order) rewriter.keep(node);
-  remap = rewriter.finish();
-  for (size_t n = 0; n < group.size(); ++n) graph.set_group(n, group[n]);
+  stretch.move_to(grouping);
+  if (grouping.groups == 0) return false;
+  remap = regroup(graph, grouping);
   return true;
 }
 
