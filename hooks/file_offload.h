@@ -10,8 +10,4 @@ namespace retrograd {
 
 RefPtr<SavedTensorHooks> make_file_offload(std::string folder, const Tensors& keep, PrefetchOptions prefetch);
 
-/// Whether packing a tensor in another form gains something: floating ones with enough elements, each in
-/// memory of its own.
-bool is_worth_packing(const Tensor& tensor);
-
 }  // namespace retrograd

@@ -1,8 +1,7 @@
 // See hooks/stock.h and hooks/offload.h.
 //
-//   Offloaded   a payload: the tensor's elements in the host's memory, once each, row by row of the order in which they lay in memory; and,
-//               from begin() to unpack, the tensor that they are copied back to.
-//   Offload     the pair.
+// A payload is an Offloaded: the tensor's elements in the host's memory, once each, row by row of the order in which they lay in memory; and,
+// from begin() to unpack, the tensor that they are copied back to.
 //
 // What goes to the host is a copy of the tensor, made on the device in the order of the program: the tensor may be written to, or its memory
 // be handed on by a plan, before the way to the host is done. It costs a few percent of that way, and takes memory only as long.
@@ -15,9 +14,9 @@
 #include <mutex>
 
 #include "engine/runner.h"
-#include "hooks/kept_memory.h"
 #include "hooks/memory_order.h"
 #include "hooks/stock.h"
+#include "hooks/stock_pair.h"
 #include "ops/shape_ops.h"
 
 namespace retrograd {
@@ -139,49 +138,18 @@ class Offloaded {
   Tensor coming_;
 };
 
-class Offload final : public SavedTensorHooks, private Prefetcher {
- public:
-  Offload(const Tensors& keep, PrefetchOptions prefetch) : kept_(keep), options_(prefetch) {}
-
-  std::any pack(const Tensor& tensor) override {
-    if (kept_.holds(tensor) || !is_worth_moving(tensor)) return std::any(tensor);
-    return std::any(std::make_shared<Offloaded>(tensor));
-  }
-  Tensor unpack(const std::any& payload) override {
-    if (const Tensor* as_it_is = std::any_cast<Tensor>(&payload)) return *as_it_is;
-    return offloaded(payload)->take();
-  }
-  Prefetcher* prefetcher() override { return this; }
-
- private:
-  static Offloaded* offloaded(const std::any& payload) {
-    const auto* found = std::any_cast<std::shared_ptr<Offloaded>>(&payload);
-    return found ? found->get() : nullptr;
-  }
-  PrefetchOptions options() const override { return options_; }
-  int64_t bytes(const std::any& payload) const override {
-    const Offloaded* found = offloaded(payload);
-    return found ? found->bytes() : 0;
-  }
-  void begin(const std::any& payload) override {
-    if (Offloaded* found = offloaded(payload)) found->begin();
-  }
-  void drop(const std::any& payload) noexcept override {
-    if (Offloaded* found = offloaded(payload)) found->drop();
-  }
-
-  const KeptMemory kept_;
-  const PrefetchOptions options_;
+struct OffloadFormat {
+  using Packed = std::shared_ptr<Offloaded>;
+  bool takes(const Tensor& x) const { return is_worth_moving(x); }
+  std::optional<Packed> pack(const Tensor& x) const { return std::make_shared<Offloaded>(x); }
+  Tensor unpack(const Packed& p) const { return p->take(); }
+  void begin(Offloaded& x) const { x.begin(); }
 };
 
 }  // namespace
 
-bool is_worth_moving(const Tensor& tensor) {
-  return tensor.device() == kCPU || without_repeats(tensor).nbytes() >= kSmallestOffloaded;
-}
-
 RefPtr<SavedTensorHooks> make_offload(const Tensors& keep, PrefetchOptions prefetch) {
-  return RefPtr<SavedTensorHooks>::adopt(new Offload(keep, prefetch));
+  return make_stock(OffloadFormat{}, keep, prefetch);
 }
 
 OffloadStats offload_stats() { return counters().get(); }

@@ -1,14 +1,14 @@
-// See hooks/stock.h. One class, Stock, decides what is packed; the Formats say how. The pairs that bring
-// values back ahead are in hooks/offload.cc and hooks/file_offload.cc.
+// See hooks/stock.h: the Formats (hooks/stock_pair.h) of the pairs whose values stay in memory as they are. Those that bring values back ahead
+// are in hooks/offload.cc and hooks/file_offload.cc.
 #include "hooks/stock.h"
 
 #include <cfloat>
 #include <cmath>
 
 #include "hooks/file_offload.h"
-#include "hooks/kept_memory.h"
 #include "hooks/memory_order.h"
 #include "hooks/offload.h"
+#include "hooks/stock_pair.h"
 #include "ops/arithmetic.h"
 #include "ops/creation.h"
 #include "ops/reduce.h"
@@ -19,29 +19,6 @@
 
 namespace retrograd {
 namespace {
-
-// Format: Packed (copyable); pack(tensor) -> std::optional<Packed>, none: leave it; unpack(packed) -> Tensor;
-// takes(tensor).
-template <class Format>
-class Stock final : public SavedTensorHooks {
- public:
-  Stock(Format format, const Tensors& keep) : format_(std::move(format)), kept_(keep) {}
-
-  std::any pack(const Tensor& tensor) override {
-    if (format_.takes(tensor) && !kept_.holds(tensor))
-      if (auto packed = format_.pack(tensor)) return std::any(std::move(*packed));
-    return std::any(tensor);
-  }
-
-  Tensor unpack(const std::any& payload) override {
-    if (const Tensor* as_it_is = std::any_cast<Tensor>(&payload)) return *as_it_is;
-    return format_.unpack(std::any_cast<const typename Format::Packed&>(payload));
-  }
-
- private:
-  Format format_;
-  KeptMemory kept_;
-};
 
 struct HalfFormat {
   struct Packed {
@@ -119,18 +96,21 @@ struct CpuFormat {
   Tensor unpack(const Packed& p) const { return expand(p.order.restore(to(p.block, p.device)), p.sizes); }
 };
 
-template <class Format>
-RefPtr<SavedTensorHooks> make(Format format, const Tensors& keep) {
-  return RefPtr<SavedTensorHooks>::adopt(new Stock<Format>(std::move(format), keep));
-}
-
 }  // namespace
 
-RefPtr<SavedTensorHooks> save_as_half(const Tensors& keep) { return make(HalfFormat{}, keep); }
-RefPtr<SavedTensorHooks> save_as_fp8(const Tensors& keep) { return make(Fp8Format{}, keep); }
-RefPtr<SavedTensorHooks> save_as_int8(const Tensors& keep) { return make(Int8Format{}, keep); }
+bool is_worth_packing(const Tensor& x) {
+  const bool is_expanded = x.nbytes() > x.impl().storage()->nbytes();
+  return x.is_floating_point() && x.numel() >= kSmallestPacked && !is_expanded;
+}
+bool is_worth_moving(const Tensor& x) {
+  return x.device() == kCPU || without_repeats(x).nbytes() >= kSmallestOffloaded;
+}
+
+RefPtr<SavedTensorHooks> save_as_half(const Tensors& keep) { return make_stock(HalfFormat{}, keep); }
+RefPtr<SavedTensorHooks> save_as_fp8(const Tensors& keep) { return make_stock(Fp8Format{}, keep); }
+RefPtr<SavedTensorHooks> save_as_int8(const Tensors& keep) { return make_stock(Int8Format{}, keep); }
 RefPtr<SavedTensorHooks> save_on_cpu(bool pinned, const Tensors& keep, PrefetchOptions prefetch) {
-  return pinned ? make_offload(keep, prefetch) : make(CpuFormat{}, keep);
+  return pinned ? make_offload(keep, prefetch) : make_stock(CpuFormat{}, keep);
 }
 RefPtr<SavedTensorHooks> save_to_file(std::string folder, const Tensors& keep, PrefetchOptions prefetch) {
   return make_file_offload(std::move(folder), keep, prefetch);

@@ -1,0 +1,87 @@
+// What the stock pairs (hooks/stock.h) have in common. One class, Stock, decides what is packed; Formats say how. A Format has
+//
+//   Packed                                            what is kept instead of a tensor; copyable
+//   bool takes(const Tensor&) const                   whether that gains something
+//   std::optional<Packed> pack(const Tensor&) const   none: left as it is after all
+//   Tensor unpack(const Packed&) const
+//
+// PrefetchedStock is a Stock whose values come from elsewhere: its Packed is a std::shared_ptr to what has bytes() and drop(), and its Format
+// has begin(payload), all with the meanings of hooks/prefetch.h.
+#pragma once
+
+#include <any>
+#include <optional>
+#include <utility>
+
+#include "hooks/kept_memory.h"
+#include "hooks/prefetch.h"
+#include "hooks/saved_tensor_hooks.h"
+
+namespace retrograd {
+
+/// Whether packing a tensor in another form gains something: floating ones with enough elements, each in memory of its own.
+bool is_worth_packing(const Tensor& tensor);
+/// Whether a copy in the host's memory is worth the way there: not of a few bytes of a device.
+bool is_worth_moving(const Tensor& tensor);
+
+template <class Format>
+class Stock : public SavedTensorHooks {
+ public:
+  Stock(Format format, const Tensors& keep) : format_(std::move(format)), kept_(keep) {}
+
+  std::any pack(const Tensor& tensor) final {
+    if (format_.takes(tensor) && !kept_.holds(tensor))
+      if (auto packed = format_.pack(tensor)) return std::any(std::move(*packed));
+    return std::any(tensor);
+  }
+  Tensor unpack(const std::any& payload) final {
+    if (const Tensor* as_it_is = std::any_cast<Tensor>(&payload)) return *as_it_is;
+    return format_.unpack(std::any_cast<const typename Format::Packed&>(payload));
+  }
+
+ protected:
+  const Format format_;
+
+ private:
+  const KeptMemory kept_;
+};
+
+template <class Format>
+class PrefetchedStock final : public Stock<Format>, private Prefetcher {
+ public:
+  PrefetchedStock(Format format, const Tensors& keep, PrefetchOptions options)
+      : Stock<Format>(std::move(format), keep), options_(options) {}
+
+  Prefetcher* prefetcher() override { return this; }
+
+ private:
+  // None: left as it is.
+  static typename Format::Packed::element_type* packed(const std::any& payload) {
+    const auto* found = std::any_cast<typename Format::Packed>(&payload);
+    return found ? found->get() : nullptr;
+  }
+  PrefetchOptions options() const override { return options_; }
+  int64_t bytes(const std::any& payload) const override {
+    const auto* found = packed(payload);
+    return found ? found->bytes() : 0;
+  }
+  void begin(const std::any& payload) override {
+    if (auto* found = packed(payload)) this->format_.begin(*found);
+  }
+  void drop(const std::any& payload) noexcept override {
+    if (auto* found = packed(payload)) found->drop();
+  }
+
+  const PrefetchOptions options_;
+};
+
+template <class Format>
+RefPtr<SavedTensorHooks> make_stock(Format format, const Tensors& keep) {
+  return RefPtr<SavedTensorHooks>::adopt(new Stock<Format>(std::move(format), keep));
+}
+template <class Format>
+RefPtr<SavedTensorHooks> make_stock(Format format, const Tensors& keep, PrefetchOptions options) {
+  return RefPtr<SavedTensorHooks>::adopt(new PrefetchedStock<Format>(std::move(format), keep, options));
+}
+
+}  // namespace retrograd
