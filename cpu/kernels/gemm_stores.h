@@ -34,7 +34,6 @@ struct MicroTile {
 template <class T, bool Full, bool Starts, int R, int V>
 [[gnu::always_inline]] inline void write_as(const MicroTile<T>& t, const Register<T> (&sum)[R][V]) {
   constexpr int L = kLanes<T>;
-  const Register<T> alpha = t.alpha - Register<T>{};
   const int64_t c_row = t.c_row, start_row = t.start_row;
   [[maybe_unused]] const int last = t.columns - (V - 1) * L;
   Sum<T>* c = t.c;
@@ -44,7 +43,7 @@ template <class T, bool Full, bool Starts, int R, int V>
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) {
       const bool whole = Full || v < V - 1;
-      Register<T> x = sum[i][v] * alpha;
+      Register<T> x = sum[i][v];
       if constexpr (Starts)
         x += whole ? load<T>(start + v * L) : native_load_part(start + v * L, last, Register<T>{});
       if (whole)
@@ -61,7 +60,6 @@ template <class T, bool Full, bool Starts, int R, int V>
 template <class T, bool Full, bool Starts, int R, int V>
 [[gnu::always_inline]] inline void write_rounded(const MicroTile<T>& t, const Register<T> (&sum)[R][V]) {
   constexpr int L = kLanes<T>;
-  const Register<T> alpha = t.alpha - Register<T>{};
   [[maybe_unused]] const int last = t.columns - (V - 1) * L;
 #pragma GCC unroll 16
   for (int i = 0; i < R; ++i) {
@@ -70,7 +68,7 @@ template <class T, bool Full, bool Starts, int R, int V>
     Register<T> x[V];
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) {
-      x[v] = sum[i][v] * alpha;
+      x[v] = sum[i][v];
       if constexpr (Starts)
         x[v] +=
             Full || v < V - 1 ? load<T>(start + v * L) : native_load_part(start + v * L, last, Register<T>{});
@@ -87,8 +85,19 @@ template <class T, bool Full, bool Starts, int R, int V>
 }
 #endif
 
+// By 1 as a rule, which costs nothing.
 template <class T, int R, int V>
-[[gnu::always_inline]] inline void write(const MicroTile<T>& t, const Register<T> (&sum)[R][V]) {
+[[gnu::always_inline]] inline void scale(Sum<T> alpha, Register<T> (&sum)[R][V]) {
+  if (alpha == 1) return;
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i)
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) sum[i][v] *= alpha;
+}
+
+template <class T, int R, int V>
+[[gnu::always_inline]] inline void write(const MicroTile<T>& t, Register<T> (&sum)[R][V]) {
+  scale<T, R, V>(t.alpha, sum);
 #if defined(__AVX512BF16__)
   if constexpr (GemmTypes<T>::group == 2)
     if (t.rounded) {
