@@ -11,8 +11,11 @@
 namespace retrograd::cpu::RG_ISA {
 namespace {
 
-// Tiles are short and operands take turns: the processor follows none of them by itself.
+// The next tile of an operand. Tiles are short and operands take turns: the processor follows none of them by itself, but it does follow what
+// is longer.
 void fetch_next(const void* p, int64_t bytes) {
+  constexpr int64_t kLongest = 4096;
+  if (bytes > kLongest) return;
   for (int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(static_cast<const char*>(p) + at);
 }
 

@@ -1,5 +1,6 @@
 // Pooling and interpolation on a device. The axes' matrices are those of the CPU (cpu/kernels/grid_maps.h), copied to the device for a call.
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "cpu/kernels/grid_maps.h"
@@ -26,11 +27,10 @@ class Numbers {
     places_.push_back({reinterpret_cast<const void**>(&place), words_.size()});
     words_.insert(words_.end(), words, words + values.size());
   }
-  /// To the device; the pointers that were given now point there. Memory belongs to the result.
-  void upload(std::optional<Scratch>& memory, std::string_view op) {
-    const auto bytes = static_cast<int64_t>(words_.size() * 8);
-    auto* data = static_cast<uint64_t*>(memory.emplace(bytes, op).data());
-    Gpu::current().upload(data, words_.data(), bytes);
+  /// To the device; the pointers that were given now point there.
+  void upload(std::optional<Uploaded>& memory, std::string_view op) {
+    const auto* data =
+        static_cast<const uint64_t*>(memory.emplace(std::as_bytes(std::span(words_)), op).data());
     for (const auto& [place, at] : places_) *place = data + at;
   }
 
@@ -89,7 +89,7 @@ void resample(const Call& call, const GridMap& map, TensorImpl& out) {
     set_axis(numbers, map.axes[i], c.axis[i]);
     if (map.division != GridMap::Division::none) numbers.add(map.divisors[i], c.axis[i].divisor);
   }
-  std::optional<Scratch> memory;
+  std::optional<Uploaded> memory;
   numbers.upload(memory, call.op->name);
   const GridRow& row = *Gpu::current().launchers().grids;
   run(call, c, x.dtype(), row.resample_f32, row.resample_f64, row.resample_i64);
@@ -135,7 +135,7 @@ void max_pool_kernel(const Call& call, TensorImpl* const* outputs) {
   for (int i = 0; i < 3; ++i) set_axis(numbers, axes[i], c.axis[i]);
   c.out = outputs[0]->data();
   c.places = static_cast<int64_t*>(outputs[1]->data());
-  std::optional<Scratch> memory;
+  std::optional<Uploaded> memory;
   numbers.upload(memory, call.op->name);
   const GridRow& row = *Gpu::current().launchers().grids;
   run(call, c, x.dtype(), row.max_f32, row.max_f64, row.max_i64);

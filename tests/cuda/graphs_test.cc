@@ -192,6 +192,22 @@ TEST_CASE("places of random draws reach a graph") {
   CHECK(pair.stats().given_up == 0);
 }
 
+TEST_CASE("what a pool needs to know of its axes lies beside a graph") {
+  Pair pair([](Net& net, auto& optimizer, const Tensor& x, const Tensor& y) {
+    optimizer.zero_grad();
+    const Tensor hidden = view(retrograd::tanh(mm(x, net.parameters[0])), {5, 1, 4, 4});
+    const Tensor pooled =
+        max_pool2d(hidden, {2, 2}, {1, 1}, {1, 1}) + avg_pool2d(hidden, {2, 2}, {1, 1}, {1, 1});
+    const Tensor loss = mean(square(sum(pooled) - y));
+    loss.backward();
+    optimizer.step();
+    return loss;
+  });
+  for (int i = 0; i < 5; ++i) pair.step(i);
+  CHECK(pair.stats().graph_launches == 4);
+  CHECK(pair.stats().given_up == 0);
+}
+
 TEST_CASE("gradients that stay, and results that are kept, are copied out") {
   Pair pair([](Net& net, auto& optimizer, const Tensor& x, const Tensor& y) {
     const Tensor loss = mean(square(net.forward(x) - y));
