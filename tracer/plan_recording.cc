@@ -144,7 +144,7 @@ bool Plan::Run::has_new_numbers(const Step& s) const {
 
 void Plan::Run::renew_numbers(size_t number) {
   const std::vector<std::byte>& recorded_numbers = frame->recordings->numbers;
-  if (std::memcmp(recorded_numbers.data(), frame->patched.data(), recorded_numbers.size()) == 0) return;
+  if (std::ranges::equal(recorded_numbers, std::span(frame->patched).first(recorded_numbers.size()))) return;
   Recordings::Recorded& recorded = frame->recordings->segments[number];
   for (size_t p = 0; p < recorded.launches.size(); ++p) {
     const std::vector<RecordedLaunch>& launches = recorded.launches[p];

@@ -1,5 +1,5 @@
 // See tests/cuda/fake_cudnn.h.
-#if __has_include(<cudnn.h>)
+#if defined(RG_WITH_TOOLKIT) && __has_include(<cudnn.h>)
 #include "tests/cuda/fake_cudnn.h"
 
 #include "tests/cuda/plain_dnn.h"
