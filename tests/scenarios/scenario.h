@@ -4,9 +4,8 @@
 //   run_both({.steps = 3, .captures = 1}, [](Mode& mode, int step) {
 //     const Tensor x = leaf({1, 2, 3});
 //     mode.backward(rg::sum(x * x));
-//     CHECK(values(x.grad()) == std::vector<double>{2, 4, 6});   // exact numbers, where a scenario gives
-//     them return Tensors{x.grad()};                                  // what must agree between the two
-//     modes
+//     CHECK(values(x.grad()) == std::vector<double>{2, 4, 6});   // exact numbers, where the scenario has them
+//     return Tensors{x.grad()};                                  // what must agree between the two modes
 //   });
 //
 // A body that keeps tensors over the steps takes a state, of which each mode has its own:
