@@ -213,7 +213,7 @@ bool same_bits(const Tensor& a, const Tensor& b) {
 }  // namespace
 
 TEST_CASE(
-    "R19 random schedules of hooks that add and remove hooks: eager and traced agree in every event and "
+    "random schedules of hooks that add and remove hooks: eager and traced agree in every event and "
     "bit") {
   const rg::memory::Stats before = rg::memory::stats();
   int64_t events = 0;
