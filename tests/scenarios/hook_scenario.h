@@ -23,7 +23,6 @@ using Events = std::vector<std::string>;
 class Mode {
  public:
   explicit Mode(CompiledBackward* compiled) : compiled_(compiled) {}
-  bool is_traced() const { return compiled_ != nullptr; }
   CompiledBackward* compiled() const { return compiled_; }
 
   void backward(const Tensors& roots, const Tensors& cotangents = {}, std::optional<bool> retain_graph = {},
