@@ -11,10 +11,12 @@
 #include <random>
 
 #include "retrograd/retrograd.h"
+#include "tests/same_bits.h"
 
 namespace rg = retrograd;
 using rg::Tensor;
 using rg::Tensors;
+using rg::testing::same_bits;
 
 namespace {
 
@@ -204,11 +206,6 @@ class World {
   bool retain_ = false;
   int depth_ = 0;
 };
-
-bool same_bits(const Tensor& a, const Tensor& b) {
-  return a.sizes() == b.sizes() &&
-         std::equal(a.data_ptr<float>(), a.data_ptr<float>() + a.numel(), b.data_ptr<float>());
-}
 
 }  // namespace
 
