@@ -1,4 +1,7 @@
 // The check of one function at one point, which gradcheck() and gradgradcheck() share.
+//
+// gradgradcheck() checks the gradient, which is a function of inputs and cotangents: hence the names that a
+// failure is told by are given. What is compared with what: autograd/gradcheck.h.
 #pragma once
 
 #include <string>

@@ -1,4 +1,9 @@
 // Which instruction-set level this machine has: decided by CPU feature flags, never by vendor.
+//
+//   baseline  x86-64            avx2    with FMA and BMI2 (x86-64-v3)
+//                               avx512  F, BW, CD, DQ and VL (x86-64-v4)
+// Kernel files are compiled once for each (tools/isa.bzl). The answer is found at the first question and does
+// not change.
 #pragma once
 
 #include <cstdint>

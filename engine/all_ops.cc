@@ -1,4 +1,6 @@
-// The list of all ops, made from the families' type lists. See ops/all_ops.h.
+// The list of all ops, made from the families' type lists at the first question. See ops/all_ops.h. It is in
+// the engine since the bookkeeping ops belong to it. Asked by who reads graphs, by the plan cache, documents and
+// tests: never by a call of an op.
 #include "ops/all_ops.h"
 
 #include <string_view>

@@ -17,7 +17,7 @@
 
 namespace retrograd {
 
-/// What the driver is doing, for the notes of recorded nodes: "matmul#3 lhs".
+/// What the driver is doing, for the notes of recorded nodes: "mm#3 rule".
 struct Origin {
   const Record* record = nullptr;  // null: a leaf
   uint32_t ordinal = 0;  // place of the record in the order of this backward, or of the leaf among its leaves

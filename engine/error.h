@@ -2,7 +2,7 @@
 //   Error         the caller did something that is not allowed (wrong shape, freed graph); category() says what, in the words of the conformance format.
 //   RuntimeError  the machine failed (memory, file, device).
 //   InternalError a bug of this library; the text asks for a report.
-// All derive from std::runtime_error through Exception. Texts name the op, the operands with dtype, shape and device, the user's file and
+// All derive from Exception, a std::exception. Texts name the op, the operands with dtype, shape and device, the user's file and
 // line, and a hint where there is one. Library code never catches to go on; it only adds context (add_context) and rethrows.
 #pragma once
 

@@ -100,10 +100,6 @@ int index_in(const Tensors& tensors, const TensorImpl* cell) {
   return -1;
 }
 
-}  // namespace
-
-namespace {
-
 int index_of(const std::vector<const Tensor*>& arguments, const TensorImpl* cell) {
   for (size_t i = 0; i < arguments.size(); ++i)
     if (arguments[i] && arguments[i]->get() == cell) return static_cast<int>(i);

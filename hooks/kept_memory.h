@@ -1,4 +1,7 @@
 // KeptMemory: the memory of tensors that a stock pair leaves alone, views of it included.
+//
+// A tensor belongs to it by its storage, whatever it shows of that. Found by a binary search: pack hooks ask
+// for every tensor that is saved.
 #pragma once
 
 #include <algorithm>

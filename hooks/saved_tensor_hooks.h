@@ -4,7 +4,8 @@
 // an index. unpack(payload) -> tensor runs when the rule first asks for the value, and must give the dtype and shape that was saved.
 // Gradients pass straight through: the unpacked value takes the place of the saved one in the graph, however lossy the pair is.
 // A thread-local stack gives the default pair for what is saved in its scope; only the innermost applies.
-// A pair made with `traceable` consists of tensor functions only, payload a Tensor, and is inlined when a backward is recorded.
+// A pair made with `traceable` consists of tensor functions only, payload a Tensor, and is inlined when a function is recorded
+// (tracer/compile.h); a captured backward calls it as any other.
 #pragma once
 
 #include <any>

@@ -2,8 +2,8 @@
 // pass over memory, and one node of the graph. F provides
 //   fwd(x, attrs)           the function
 //   backward(g, v, attrs)   g times its derivative, from v: the operand or the result, whichever is saved
-//   curvature(v, attrs)     the derivative of the factor in backward, in tensors; absent where that is
-//   constant almost everywhere
+//   curvature(v, attrs)     the derivative of the factor in backward, in tensors; absent where that factor
+//                           is constant almost everywhere
 // At kinks the derivatives are PyTorch's (ATen/native/cpu/Activation.cpp): the choice between < and <= in
 // each formula is theirs. select() keeps the branch not taken from spreading inf and NaN.
 #pragma once

@@ -4,10 +4,10 @@
 // Losses over classes have class indices (int64) or class probabilities as targets; the classes are dim 1 of
 // [N, C, ...], or dim 0 of [C].
 //   nll(x, target)            -x[target], linear, with nll_backward as its transpose; 0 where the target is
-//   ignored cross_entropy(x, target)  (lse - x[target], lse) with lse = log(sum(exp(x))): one node that reads
-//   the logits once each way and keeps
-//                             one number per sample beside them. lse is kept for the backward op, which
-//                             counts as a function of x alone.
+//                             ignored
+//   cross_entropy(x, target)  (lse - x[target], lse) with lse = log(sum(exp(x))): one node that reads the
+//                             logits once each way and keeps one number per sample beside them. lse is kept
+//                             for the backward op, which counts as a function of x alone.
 // Losses between tensors are made of the elementwise ops, those below included.
 #pragma once
 

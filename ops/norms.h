@@ -4,7 +4,7 @@
 //   normalize(x, weight, bias) -> (y, mean, rstd)
 //   over dims `dim`:   xhat = (x - mean) * rstd,   y = xhat * weight + bias
 // where weight and bias have the sizes of dims `affine_dim` of x and are the same along all others
-// (layer_norm: `dim`, batch_norm: the channels), = 1 / sqrt(variance + eps) and, with center = false
+// (layer_norm: `dim`, batch_norm: the channels), rstd = 1 / sqrt(variance + eps) and, with center = false
 // (rms_norm), the mean counts as 0. mean and rstd are kept for the backward op and never handed out: y and dx
 // are differentiated as functions of x alone, so nothing flows through them. Backward, with h = g * weight
 // and E the mean over the dims:

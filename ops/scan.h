@@ -2,8 +2,8 @@
 // of, and the shift.
 //
 // The family is closed under differentiation without ever dividing, so zeros need no case of their own. With
-//   recurrence(a, b):  y[i] = b[i] + a[i] * y[i-1]           (in reverse: y[i] = b[i] + a[i+1] * y[i+1]; a[0]
-//   is never used)
+//   recurrence(a, b):  y[i] = b[i] + a[i] * y[i-1]     (in reverse: y[i] = b[i] + a[i+1] * y[i+1])
+// where a[0] is never used,
 // the two directions are each other's transposes in b, and the derivative of cumprod is
 //   dx = recurrence(x, g) in reverse, times the product of all elements before.
 #pragma once

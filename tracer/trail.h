@@ -1,4 +1,4 @@
-// Trail: the structure of one backward, kept to recognise the next one by comparing, which costs a third of walking and hashing.
+// Trail: the structure of one backward, kept to recognise the next one by comparing, which costs a fraction of walking and hashing.
 //
 // From the roots down, each record in the order of the walk must have the structure and the annotations that the trail has at its place,
 // and each of its edges must lead to the record or leaf that the trail names. What is reached first at a place is taken to be it. Then the

@@ -1,3 +1,6 @@
+// Eigen as a side (side.h): C is cut along its longer side, and each thread of our pool computes a piece of it,
+// since Eigen's own threads are OpenMP's. The product of a piece is in eigen_product.cc, which is compiled for
+// the machine at hand.
 #include "benchmarks/gemm_sides/eigen_product.h"
 #include "benchmarks/gemm_sides/side.h"
 

@@ -1,3 +1,4 @@
+// See eigen_product.h. Compiled with -march=native, hence nothing but Eigen is included.
 #include "benchmarks/gemm_sides/eigen_product.h"
 
 #include <Eigen/Core>

@@ -1,3 +1,5 @@
+// The sides beside ours in a program that needs no other library: on a device cuBLASLt, on the CPU none. See
+// others.cc.
 #include "benchmarks/gemm_sides/side.h"
 
 namespace bench {

@@ -1,3 +1,4 @@
+// Our side: the public matmul, whose result is a new tensor in each run. A transposed operand is a view.
 #include "benchmarks/gemm_sides/side.h"
 
 namespace bench {

@@ -1,3 +1,5 @@
+// See measure.h. Limits are measured when they are first asked for, and kept: copies by size class (a factor
+// of four), arithmetic once.
 #include "benchmarks/op_rows/measure.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// See products.h. A linear layer is three products: forward, and the gradients of weight and input, each with
+// the layouts that the step multiplies.
 #include "benchmarks/train/products.h"
 
 #include <algorithm>

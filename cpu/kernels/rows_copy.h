@@ -1,7 +1,7 @@
 // Moves and conversions of runs of elements: one table of functions per instruction-set level.
 //
 // Implemented by cpu/kernels/rows_copy.cc, which is compiled once per level. A step counts elements and may
-// be 0 or negative. Conversions are those of cpu/kernels/convert.h.
+// be 0 or negative. Conversions are those of ops/convert.h.
 #pragma once
 
 #include <cstdint>

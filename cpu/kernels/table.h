@@ -1,5 +1,9 @@
-// The CPU's kernels, by op. Each family in cpu/kernels fills in its own rows; an op without a row is reported
-// as unsupported.
+// The CPU's kernels, by op. Each family in cpu/kernels fills in its own rows (add_..._kernels), when the
+// executor is made (cpu/executor.cc); an op without a row is reported as unsupported.
+//
+// A row has the kernel, a function on a Call, and of an elementwise op the span kernels, which plans and fused
+// groups call directly. A kernel that asks for temporary memory is marked kScratch: only such ones are measured
+// before they run (cpu/scratch.h).
 #pragma once
 
 #include <vector>

@@ -1,4 +1,9 @@
-// The flags that all training examples have.
+// The flags that all training examples have, and what they mean together.
+//
+// An example fills in its own defaults, add_flags() declares the flags with these, and apply() looks at what no
+// single flag can tell: paths that can be written to, --dot without a graph. All of it happens before training
+// begins. What a choice does is elsewhere: --mode in training_step.h, --saved in saved_choice.h, the rest in
+// session.h.
 #pragma once
 
 #include <cstdint>

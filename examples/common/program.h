@@ -1,4 +1,7 @@
-// The frame of an example's main(): flags, and errors as one line with exit code 2.
+// The frame of an example's main(): flags, signals, and errors as one line on stderr.
+//
+// An interrupted training unwinds like one that fails, so files of --saved offload-file are removed; it looks
+// for a signal at every step, never inside one.
 #pragma once
 
 #include <functional>

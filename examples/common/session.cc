@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "examples/common/device_memory.h"
 #include "examples/common/program.h"
 #include "io/atomic_file.h"
 

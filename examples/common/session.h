@@ -15,7 +15,6 @@
 
 #include <chrono>
 
-#include "examples/common/device_memory.h"
 #include "examples/common/options.h"
 #include "examples/common/saved_choice.h"
 #include "examples/common/training_step.h"

@@ -53,10 +53,6 @@ void verify_after(const Pass& pass, const Graph& graph) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 constexpr size_t kRules = 2,
                  kClean = 4;  // the passes that apply rules, those after which nothing is left to drop
 

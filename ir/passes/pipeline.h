@@ -38,8 +38,8 @@ inline constexpr std::string_view kRecompute = "recompute";
 
 using PassSet = std::bitset<kPassCount + 1>;  // the last: kRecompute
 
-/// The environment variable that names passes to be switched off. The library's user-facing part reads it
-/// once.
+/// The environment variable that names passes to be switched off. The tracer reads it whenever passes are to
+/// run; nothing in this folder does.
 inline constexpr const char* kPassesOffVariable = "RETROGRAD_PASSES_OFF";
 /// "cse,dce" as a set; none for null and "". "all" names all of them. Error(bad_argument) for a name that
 /// is none.

@@ -38,6 +38,63 @@ std::vector<int32_t> producers(const Graph& graph) {
   return all;
 }
 
+// What a backward has of a forward's values: inputs, and what it computes anew, each at its first use.
+class Anew {
+ public:
+  Anew(const Graph& forward, Rewriter& rewriter)
+      : forward_(forward), producer_(producers(forward)), rewriter_(rewriter) {}
+
+  /// `input` of the backward is `value` of the forward, which comes from outside unless it `goes`.
+  void add(ValueId input, ValueId value, bool goes) {
+    if (goes)
+      missing_[input] = value;
+    else
+      made_[value] = rewriter_.now(input);
+  }
+  /// The value in place of an old one, for a node. An input that goes stays in the graph: it is not replaced.
+  ValueId now(ValueId v, const Node& user) {
+    const auto it = missing_.find(v);
+    if (it == missing_.end()) return rewriter_.now(v);
+    if (!made_.contains(it->second)) make(it->second, user);
+    return made_.at(it->second);
+  }
+
+ private:
+  void make(ValueId value, const Node& user) {
+    for (int32_t number : nodes_to(value)) {
+      const Node& node = forward_.nodes()[static_cast<size_t>(number)];
+      std::vector<ValueId> operands;
+      for (ValueId v : forward_.operands(node)) operands.push_back(v == kNoValue ? v : made_.at(v));
+      const TensorType type = forward_.type(node.first_result);
+      made_[node.first_result] =
+          rewriter_.append(*node.op, operands, node.attrs, {&type, 1}, user).first_result;
+    }
+  }
+  // The nodes that lead to a value from what is there, in order of the forward.
+  std::vector<int32_t> nodes_to(ValueId value) const {
+    std::vector<int32_t> nodes;
+    std::vector<ValueId> todo{value};
+    while (!todo.empty()) {
+      const ValueId v = todo.back();
+      todo.pop_back();
+      if (v == kNoValue || made_.contains(v)) continue;
+      const int32_t number = producer_[static_cast<size_t>(v)];
+      nodes.push_back(number);
+      const auto operands = forward_.operands(forward_.nodes()[static_cast<size_t>(number)]);
+      todo.insert(todo.end(), operands.begin(), operands.end());
+    }
+    std::ranges::sort(nodes);
+    nodes.erase(std::ranges::unique(nodes).begin(), nodes.end());
+    return nodes;
+  }
+
+  const Graph& forward_;
+  const std::vector<int32_t> producer_;
+  Rewriter& rewriter_;
+  std::unordered_map<ValueId, ValueId> made_;     // of a value of the forward, the value here
+  std::unordered_map<ValueId, ValueId> missing_;  // of an input that goes, the value of the forward
+};
+
 }  // namespace
 
 // Values in order of the graph: `nodes` lead to one from what is saved, `sources` are what is saved there. A value from
@@ -102,61 +159,23 @@ void Recompute::replace_outputs(Graph& forward, std::span<const int32_t> outputs
 }
 
 void Recompute::compute_anew(Graph& backward, const Graph& forward, std::span<const int32_t> saved) const {
-  const std::vector<int32_t> producer = producers(forward);
   Rewriter rewriter(backward);
-  std::unordered_map<ValueId, ValueId> made;     // of a value of the forward, the value here
-  std::unordered_map<ValueId, ValueId> missing;  // of an input that goes, the value of the forward
+  Anew anew(forward, rewriter);
   for (size_t n = 0; n < saved.size(); ++n) {
     if (saved[n] < 0) continue;
     const auto i = static_cast<size_t>(saved[n]);
-    const ValueId input = backward.inputs()[n].value;
-    if (goes(i))
-      missing[input] = saved_[i];
-    else
-      made[saved_[i]] = rewriter.now(input);
+    anew.add(backward.inputs()[n].value, saved_[i], goes(i));
   }
-  std::vector<ValueId> todo;
-  std::vector<int32_t> nodes;
-  const auto make = [&](ValueId input, const Node& like) {
-    const auto it = missing.find(input);
-    if (it == missing.end() || made.contains(it->second)) return;
-    nodes.clear();
-    todo.assign(1, it->second);
-    while (!todo.empty()) {
-      const ValueId v = todo.back();
-      todo.pop_back();
-      if (v == kNoValue || made.contains(v)) continue;
-      const int32_t number = producer[static_cast<size_t>(v)];
-      nodes.push_back(number);
-      const auto operands = forward.operands(forward.nodes()[static_cast<size_t>(number)]);
-      todo.insert(todo.end(), operands.begin(), operands.end());
-    }
-    std::ranges::sort(nodes);
-    nodes.erase(std::ranges::unique(nodes).begin(), nodes.end());
-    for (int32_t number : nodes) {
-      const Node& node = forward.nodes()[static_cast<size_t>(number)];
-      std::vector<ValueId> operands;
-      for (ValueId v : forward.operands(node)) operands.push_back(v == kNoValue ? v : made.at(v));
-      const TensorType type = forward.type(node.first_result);
-      made[node.first_result] =
-          rewriter.append(*node.op, operands, node.attrs, {&type, 1}, like).first_result;
-    }
-  };
-  // The value in place of an old one. An input itself stays: it is not replaced.
-  const auto now = [&](ValueId v, const Node& like) {
-    make(v, like);
-    const auto it = missing.find(v);
-    return it == missing.end() ? rewriter.now(v) : made.at(it->second);
-  };
   std::vector<ValueId> mapped;
   for (size_t n = 0; n < backward.nodes().size(); ++n) {
     mapped.clear();
-    for (ValueId v : backward.operands(backward.nodes()[n])) mapped.push_back(now(v, backward.nodes()[n]));
+    for (ValueId v : backward.operands(backward.nodes()[n]))
+      mapped.push_back(anew.now(v, backward.nodes()[n]));
     rewriter.keep(n, mapped);
   }
   mapped.clear();
   for (ValueId v : backward.outputs())
-    mapped.push_back(now(v, backward.nodes().empty() ? Node{} : backward.nodes().back()));
+    mapped.push_back(anew.now(v, backward.nodes().empty() ? Node{} : backward.nodes().back()));
   rewriter.finish();
   backward.set_outputs(mapped);
 }

@@ -1,6 +1,13 @@
 // A program of the fuzzer is data: a list of steps, each of which makes values, changes some, or runs a
 // backward. The machine (machine.h) runs it; to_string() writes it as text:
 //
+//   # seed 55; A = 6 B = 6 C = 6 D = 1
+//   v1 = leaf [A] grad transposed f32
+//   v2 = ceil(v1)
+//   v3 = leaf [A,A,A] grad f32
+//   v4 = adaptive_avg_pool2d(v3) [2,1]
+//   v5 = in_place log(v2)
+//   v6 = backward(v4,v4) ones retain
 //
 // Every list of steps is a program. An operand that is not there, since its step was deleted or gave an
 // error, makes its users pass; an argument that does not fit gives an error of the library. Both are noted

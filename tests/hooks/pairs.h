@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cmath>
-#include <cstring>
 
 #include "retrograd/retrograd.h"
+#include "tests/same_bits.h"
 
 namespace retrograd::testing {
 
@@ -28,12 +28,6 @@ inline Tensor wave(int64_t n, double scale = 1, ScalarType dtype = kFloat32, dou
 /// The same beside 0, so that no block of it is symmetric.
 inline Tensor shifted_wave(int64_t n, double scale = 1, ScalarType dtype = kFloat32) {
   return wave(n, scale, dtype, scale / 7);
-}
-
-inline bool same_bits(const Tensor& a, const Tensor& b) {
-  if (a.dtype() != b.dtype() || a.sizes() != b.sizes()) return false;
-  const Tensor x = a.detach().contiguous(), y = b.detach().contiguous();
-  return x.numel() == 0 || std::memcmp(x.raw_data(), y.raw_data(), static_cast<size_t>(x.nbytes())) == 0;
 }
 
 }  // namespace retrograd::testing

@@ -26,8 +26,10 @@ double difference(const Tensor& a, const Tensor& b, size_t begin = 0, size_t end
   const std::vector<double> x = a.to_vector(), y = b.to_vector();
   REQUIRE(x.size() == y.size());
   double largest = 0;
-  for (size_t i = begin; i < std::min(end, x.size()); ++i)
+  for (size_t i = begin; i < std::min(end, x.size()); ++i) {
+    REQUIRE_FALSE(std::isnan(x[i] - y[i]));
     largest = std::max(largest, std::fabs(x[i] - y[i]));
+  }
   return largest;
 }
 

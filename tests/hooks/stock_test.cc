@@ -44,6 +44,7 @@ double error(const Tensor& a, const Tensor& b) {
   REQUIRE(x.size() == y.size());
   double largest = 0, difference = 0;
   for (size_t i = 0; i < x.size(); ++i) {
+    REQUIRE_FALSE(std::isnan(y[i]));
     largest = std::max(largest, std::fabs(x[i]));
     difference = std::max(difference, std::fabs(x[i] - y[i]));
   }

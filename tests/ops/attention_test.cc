@@ -18,17 +18,9 @@ namespace {
 
 using testing::gradcheck;
 using testing::input;
+using testing::worst_difference;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-double worst_difference(const Tensor& got, const Tensor& want) {
-  REQUIRE(got.sizes() == want.sizes());
-  const std::vector<double> a = got.to_vector(), b = want.to_vector();
-  double worst = 0;
-  for (size_t i = 0; i < a.size(); ++i)
-    worst = std::isnan(a[i]) ? kInfinity : std::max(worst, std::abs(a[i] - b[i]));
-  return worst;
-}
 
 Tensor formula(const Tensor& q, const Tensor& k, const Tensor& v, bool causal = false, double scale = 0) {
   Tensor s =

@@ -11,14 +11,7 @@ namespace {
 
 using testing::gradcheck;
 using testing::input;
-
-double worst_difference(const Tensor& got, const Tensor& want) {
-  REQUIRE(got.sizes() == want.sizes());
-  const std::vector<double> a = got.to_vector(), b = want.to_vector();
-  double worst = 0;
-  for (size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::abs(a[i] - b[i]));
-  return worst;
-}
+using testing::worst_difference;
 
 Tensor fixed(const Shape& shape, int seed, ScalarType dtype = kFloat64) {
   return to(input(shape, -1, 1, seed).detach(), dtype);

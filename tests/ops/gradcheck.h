@@ -1,12 +1,14 @@
-// Derivatives against differences, for tests of single ops: autograd/gradcheck.h with Catch's checks. What
-// every differentiable op must pass is the table in tests/ops/derivatives.
+// Derivatives against differences, for tests of single ops: autograd/gradcheck.h with Catch's checks; and
+// inputs and distances for such tests. What every differentiable op must pass is the table in
+// tests/ops/derivatives.
 //
 //   gradcheck([](const Tensors& x) { return tanh(x[0]); }, {input({2, 3})});
 #pragma once
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <cstring>
+#include <limits>
 
 #include "autograd/gradcheck.h"
 #include "ops/arithmetic.h"
@@ -25,6 +27,18 @@ inline Tensor input(const Shape& shape, double low = -1.5, double high = 1.5, in
     v = low + (high - low) * static_cast<double>(state >> 11) / 9007199254740992.0;
   }
   return tensor(values, shape, {kFloat64, kCPU, true});
+}
+
+/// The largest distance between two elements in one place; infinite where one of them is a nan.
+inline double worst_difference(const Tensor& got, const Tensor& want) {
+  REQUIRE(got.sizes() == want.sizes());
+  const std::vector<double> a = got.to_vector(), b = want.to_vector();
+  double worst = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double distance = a[i] == b[i] ? 0 : std::abs(a[i] - b[i]);
+    worst = std::isnan(distance) ? std::numeric_limits<double>::infinity() : std::max(worst, distance);
+  }
+  return worst;
 }
 
 using Function = std::function<Tensor(const Tensors&)>;

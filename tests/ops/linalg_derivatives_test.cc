@@ -3,7 +3,6 @@
 #include "ops/linalg.h"
 
 #include "ops/matmul.h"
-#include "ops/rearrange.h"
 #include "ops/unary.h"
 #include "ops/views.h"
 #include "retrograd/retrograd.h"

@@ -14,14 +14,7 @@ namespace {
 
 using testing::gradcheck;
 using testing::input;
-
-double worst_difference(const Tensor& got, const Tensor& want) {
-  REQUIRE(got.sizes() == want.sizes());
-  const std::vector<double> a = got.to_vector(), b = want.to_vector();
-  double worst = 0;
-  for (size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::abs(a[i] - b[i]));
-  return worst;
-}
+using testing::worst_difference;
 
 // The product of matrices by definition: a sum over an expanded elementwise product.
 Tensor product_by_sum(const Tensor& a, const Tensor& b) {

@@ -34,7 +34,7 @@ inline std::string text(const std::string& body, const std::string& dtype) {
 inline const std::vector<const char*> kFloats = {"f32", "f64", "f16", "bf16"},
                                       kIntegers = {"i64", "i32", "u8"},
                                       kNumbers = {"f32", "f64", "f16", "bf16", "i64", "i32", "u8"},
-                                      kWide = {"f32", "f64"}, kHalf = {"f16", "bf16"};
+                                      kHalf = {"f16", "bf16"};
 
 inline const std::vector<Case> kSimplified = {
     // numbers

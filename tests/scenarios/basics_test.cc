@@ -1,7 +1,7 @@
 // The basics of a compiled backward: gradients equal eager's, new tensors of the same structure need no
 // capture, reset, eager and compiled backwards of one graph in turn, a long common prefix, nodes with
 // thousands of operands. Not tested here: custom functions (functions_test.cc) and scopes
-// (scopes_pending_test.cc).
+// (scopes_test.cc).
 #include <sys/wait.h>
 #include <unistd.h>
 

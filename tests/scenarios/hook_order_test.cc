@@ -1,6 +1,6 @@
 // Gradient hooks: their order among each other, what each of them sees and replaces, which of them run for
 // inputs and grad(). Not tested here: hooks at the place of accumulation
-// (accumulate_grad_hooks_pending_test.cc), life and removal (hook_life_test.cc), gradients of several tensors
+// (accumulate_grad_hooks_test.cc), life and removal (hook_life_test.cc), gradients of several tensors
 // (multi_grad_test.cc).
 #include <cmath>
 

@@ -7,12 +7,12 @@
 #pragma once
 
 #include <catch2/catch.hpp>
-#include <cstring>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "retrograd/retrograd.h"
+#include "tests/same_bits.h"
 
 namespace retrograd::scenario {
 
@@ -23,7 +23,6 @@ using Events = std::vector<std::string>;
 class Mode {
  public:
   explicit Mode(CompiledBackward* compiled) : compiled_(compiled) {}
-  bool is_traced() const { return compiled_ != nullptr; }
   CompiledBackward* compiled() const { return compiled_; }
 
   void backward(const Tensors& roots, const Tensors& cotangents = {}, std::optional<bool> retain_graph = {},
@@ -57,13 +56,7 @@ class Mode {
   CompiledBackward* compiled_;
 };
 
-inline bool same_bits(const Tensor& a, const Tensor& b) {
-  if (a.defined() != b.defined()) return false;
-  if (!a.defined()) return true;
-  if (a.dtype() != b.dtype() || a.sizes() != b.sizes()) return false;
-  const Tensor x = contiguous(a.detach()), y = contiguous(b.detach());
-  return x.numel() == 0 || std::memcmp(x.raw_data(), y.raw_data(), static_cast<size_t>(x.nbytes())) == 0;
-}
+using testing::same_bits;
 
 using Body = std::function<Tensors(Mode&)>;
 

@@ -23,7 +23,7 @@ struct ReadsTooEarly : Function<ReadsTooEarly> {
 
 }  // namespace
 
-TEST_CASE("3.1 forward mode: the gradient that a compiled backward gives in a dual level has its tangent") {
+TEST_CASE("forward mode: the gradient that a compiled backward gives in a dual level has its tangent") {
   run_both([](Mode& mode) {
     const Tensor x = leaf({0.5, -1.5}), v = tensor({1, 2});
     autograd::DualLevel level;
@@ -38,7 +38,7 @@ TEST_CASE("3.1 forward mode: the gradient that a compiled backward gives in a du
   });
 }
 
-TEST_CASE("3.1 no copy of a gradient that nobody else has: .grad takes over its memory") {
+TEST_CASE("no copy of a gradient that nobody else has: .grad takes over its memory") {
   run_both([](Mode& mode) {
     const Tensor a = some_leaf({2000}), b = some_leaf({2000}), w = some_values({2000}), y = a + b;
     const void* seen = nullptr;
@@ -50,7 +50,7 @@ TEST_CASE("3.1 no copy of a gradient that nobody else has: .grad takes over its 
   });
 }
 
-TEST_CASE("3.1 dropout: other masks in each step, those of the forward in the backward, one capture") {
+TEST_CASE("dropout: other masks in each step, those of the forward in the backward, one capture") {
   CompiledBackward compiled = compile_backward();
   for (int step = 0; step < 4; ++step) {
     Tensor found[2];
@@ -67,7 +67,7 @@ TEST_CASE("3.1 dropout: other masks in each step, those of the forward in the ba
   CHECK(compiled.stats().captures == 1);
 }
 
-TEST_CASE("3.1 a backward that gives nothing for an argument: what lies behind it is passed over") {
+TEST_CASE("a backward that gives nothing for an argument: what lies behind it is passed over") {
   run_both([](Mode& mode) {
     const Tensor a = leaf({1, 2}), b = leaf({3, 4}), left = sin(a), right = cos(b);
     left.register_hook([&](const Tensor&) { return mode.log("left"), Tensor(); });
@@ -82,7 +82,7 @@ TEST_CASE("3.1 a backward that gives nothing for an argument: what lies behind i
   });
 }
 
-TEST_CASE("3.1 a saved result keeps its number: second derivatives go to the right one") {
+TEST_CASE("a saved result keeps its number: second derivatives go to the right one") {
   run_both(
       [](Mode& mode) {
         const Tensor x = leaf({1, 2, 3, 4}), second = chunk(x, 2)[1];
@@ -96,7 +96,7 @@ TEST_CASE("3.1 a saved result keeps its number: second derivatives go to the rig
       2);
 }
 
-TEST_CASE("3.1 pack that gives a tensor with a history: gradients pass straight through the pair") {
+TEST_CASE("pack that gives a tensor with a history: gradients pass straight through the pair") {
   run_both(
       [](Mode& mode) {
         const Tensor a = leaf({1, 2}), other = leaf({1, 1});
@@ -119,11 +119,11 @@ TEST_CASE("3.1 pack that gives a tensor with a history: gradients pass straight 
       2);
 }
 
-TEST_CASE("3.1 saved tensors of a function cannot be read outside of its backward") {
+TEST_CASE("saved tensors of a function cannot be read outside of its backward") {
   CHECK(category_of([] { ReadsTooEarly::apply(leaf({1, 2})); }) == Category::bad_argument);
 }
 
-TEST_CASE("3.1 .grad that is another tensor of the graph is written to in place, alike in both modes") {
+TEST_CASE("a .grad that is another tensor of the graph is written to in place, alike in both modes") {
   run_both([](Mode& mode) {
     const Tensor x = leaf({1, 2}), y = tensor({10, 20});
     x.set_grad(y);
@@ -135,7 +135,7 @@ TEST_CASE("3.1 .grad that is another tensor of the graph is written to in place,
   });
 }
 
-TEST_CASE("3.2 a leaf with several consumers accumulates once, and its hooks see the sum") {
+TEST_CASE("a leaf with several consumers accumulates once, and its hooks see the sum") {
   run_both([](Mode& mode) {
     const Tensor w = leaf({1, 2}), b = leaf({1, 1});
     const Tensor first = w * 2.0, second = first * w + b, third = second * w;
@@ -155,7 +155,7 @@ TEST_CASE("3.2 a leaf with several consumers accumulates once, and its hooks see
   });
 }
 
-TEST_CASE("3.2 an exception of a hook has its own type; what was accumulated before stays") {
+TEST_CASE("an exception of a hook has its own type; what was accumulated before stays") {
   struct Stop {};
   for (const bool traced : {false, true}) {
     CompiledBackward compiled = compile_backward();

@@ -1,6 +1,6 @@
 // Saved tensors kept elsewhere: in host memory that is no tensor, in files. Sizes change from step to step;
 // there is one capture. Not tested here: memory during the backward (saved_memory_test.cc); another device
-// (there is none yet).
+// (tests/cuda/offload_test.cc).
 #include <algorithm>
 #include <filesystem>
 

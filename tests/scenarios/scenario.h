@@ -4,9 +4,8 @@
 //   run_both({.steps = 3, .captures = 1}, [](Mode& mode, int step) {
 //     const Tensor x = leaf({1, 2, 3});
 //     mode.backward(rg::sum(x * x));
-//     CHECK(values(x.grad()) == std::vector<double>{2, 4, 6});   // exact numbers, where a scenario gives
-//     them return Tensors{x.grad()};                                  // what must agree between the two
-//     modes
+//     CHECK(values(x.grad()) == std::vector<double>{2, 4, 6});   // exact numbers, where the scenario has them
+//     return Tensors{x.grad()};                                  // what must agree between the two modes
 //   });
 //
 // A body that keeps tensors over the steps takes a state, of which each mode has its own:
@@ -14,12 +13,12 @@
 #pragma once
 
 #include <catch2/catch.hpp>
-#include <cstring>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "retrograd/retrograd.h"
+#include "tests/same_bits.h"
 
 namespace scenario {
 
@@ -59,12 +58,9 @@ class Mode {
   int64_t calls_ = 0;
 };
 
-/// Same type, layout and bits; two undefined tensors are the same.
+/// The strides, too.
 inline bool same_bits(const Tensor& a, const Tensor& b) {
-  if (!a.defined() || !b.defined()) return a.defined() == b.defined();
-  if (a.dtype() != b.dtype() || a.sizes() != b.sizes() || a.strides() != b.strides()) return false;
-  const Tensor x = a.detach().contiguous(), y = b.detach().contiguous();
-  return x.numel() == 0 || std::memcmp(x.raw_data(), y.raw_data(), static_cast<size_t>(x.nbytes())) == 0;
+  return rg::testing::same_bits(a, b) && (!a.defined() || a.strides() == b.strides());
 }
 
 inline void check_same(const Tensors& eager, const Tensors& traced) {

@@ -1,4 +1,4 @@
-// Calls that are no plan: where a compiled function runs as it is, and what it refuses. The list is that of docs/design.md, section 6.
+// Calls without a plan: where a compiled function runs as it is, and what it refuses. The list is that of docs/design.md, section 6.
 #include <catch2/catch.hpp>
 
 #include "tests/scenarios/scenario.h"

@@ -1,9 +1,8 @@
 // compile_step (tracer/compile.h): whole training steps as one graph. Each is run twice, as it stands and compiled, and must agree bit for bit.
 #include <catch2/catch.hpp>
 
-#include <cstring>
-
 #include "retrograd/retrograd.h"
+#include "tests/same_bits.h"
 
 namespace rg = retrograd;
 using rg::Category;
@@ -12,12 +11,7 @@ using rg::Tensors;
 
 namespace {
 
-bool same_bits(const Tensor& a, const Tensor& b) {
-  if (!a.defined() || !b.defined()) return a.defined() == b.defined();
-  const Tensor x = a.detach().contiguous(), y = b.detach().contiguous();
-  return x.sizes() == y.sizes() && x.dtype() == y.dtype() &&
-         !std::memcmp(x.raw_data(), y.raw_data(), static_cast<size_t>(x.nbytes()));
-}
+using rg::testing::same_bits;
 
 struct Net : rg::nn::Module {
   rg::nn::Linear fc1{this, "fc1", 6, 16};

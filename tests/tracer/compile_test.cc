@@ -1,11 +1,11 @@
 // compile: a function recorded once, whose results can be differentiated. Each body runs as it stands and compiled, and must agree bit for bit.
 #include <catch2/catch.hpp>
 
-#include <cstring>
 #include <functional>
 
 #include "retrograd/retrograd.h"
 #include "tests/errors.h"
+#include "tests/same_bits.h"
 
 namespace rg = retrograd;
 using rg::Category;
@@ -15,12 +15,7 @@ using rg::Tensors;
 
 namespace {
 
-bool same_bits(const Tensor& a, const Tensor& b) {
-  if (!a.defined() || !b.defined()) return a.defined() == b.defined();
-  const Tensor x = a.detach().contiguous(), y = b.detach().contiguous();
-  return x.sizes() == y.sizes() && x.dtype() == y.dtype() &&
-         !std::memcmp(x.raw_data(), y.raw_data(), static_cast<size_t>(x.nbytes()));
-}
+using rg::testing::same_bits;
 
 Tensor leaf(const rg::Shape& size, uint64_t seed) {
   rg::manual_seed(seed);

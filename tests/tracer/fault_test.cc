@@ -99,7 +99,7 @@ Bits run(const Backward& backward) {
 
 }  // namespace
 
-TEST_CASE("R18 an exception in any call of user code leaves with its type, and leaves nothing behind") {
+TEST_CASE("an exception in any call of user code leaves with its type, and leaves nothing behind") {
   in_all_ways([](const std::function<Backward()>& make, const std::string& way) {
     fuse.set(0);
     const Bits expected = run(make());
@@ -135,7 +135,7 @@ TEST_CASE("R18 an exception in any call of user code leaves with its type, and l
   });
 }
 
-TEST_CASE("R18 what was accumulated before the exception stays, and is the same eager and traced") {
+TEST_CASE("what was accumulated before the exception stays, and is the same eager and traced") {
   rg::CompiledBackward compiled;
   fuse.set(0);
   run(through(compiled));
@@ -164,7 +164,7 @@ TEST_CASE("R18 what was accumulated before the exception stays, and is the same 
   CHECK(some);  // v has its gradient, w has none yet
 }
 
-TEST_CASE("R18 a retained graph runs again after an exception in any of its hooks") {
+TEST_CASE("a retained graph runs again after an exception in any of its hooks") {
   rg::CompiledBackward compiled;
   for (const Backward& backward : {eagerly, through(compiled)}) {
     fuse.set(0);
@@ -193,7 +193,7 @@ TEST_CASE("R18 a retained graph runs again after an exception in any of its hook
   }
 }
 
-TEST_CASE("R18 exceptions keep their type; the library's own gain a line on where they passed") {
+TEST_CASE("exceptions keep their type; the library's own gain a line on where they passed") {
   in_all_ways([](const std::function<Backward()>& make, const std::string& way) {
     fuse.set(0);
     run(make());
@@ -219,7 +219,7 @@ TEST_CASE("R18 exceptions keep their type; the library's own gain a line on wher
   });
 }
 
-TEST_CASE("R18 an exception of a traceable hook leaves the recording, which begins anew with the next call") {
+TEST_CASE("an exception of a traceable hook leaves the recording, which begins anew with the next call") {
   rg::CompiledBackward compiled;
   const auto step = [&](rg::CompiledBackward* through) {
     const Tensor x = parameter({4, 3}, 1), y = rg::tanh(x) * x, z = rg::exp(y);

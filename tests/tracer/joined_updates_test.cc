@@ -2,7 +2,6 @@
 // when its numbers change; numbers that part in a later run; clipping; and how much of a step that fails has been done and is counted.
 #include <catch2/catch.hpp>
 
-#include "tests/errors.h"
 #include "tests/tracer/planned_step.h"
 
 namespace rg = retrograd;

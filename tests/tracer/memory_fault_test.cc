@@ -83,13 +83,13 @@ int64_t exhaust(const std::function<Backward()>& make, const std::string& way,
 }  // namespace
 
 TEST_CASE(
-    "R23 any allocation of tensor data may fail: OutOfMemory, nothing left behind, the next step as ever") {
+    "any allocation of tensor data may fail: OutOfMemory, nothing left behind, the next step as ever") {
   in_all_ways([](const std::function<Backward()>& make, const std::string& way) {
     CHECK(exhaust(make, way, rg::memory::fail_allocation_after) > 40);
   });
 }
 
-TEST_CASE("R23 any allocation of the library's own bookkeeping may fail, too") {
+TEST_CASE("any allocation of the library's own bookkeeping may fail, too") {
   in_all_ways([](const std::function<Backward()>& make, const std::string& way) {
     CHECK(exhaust(make, way, [](int64_t k) { news_left = k; }) > 40);
   });

@@ -43,14 +43,14 @@ struct Nesting : rg::Function<Nesting> {
 
 }  // namespace
 
-TEST_CASE("R19 backwards nest: hundreds of hooks deep, each inside the last") {
+TEST_CASE("backwards nest: hundreds of hooks deep, each inside the last") {
   rg::CompiledBackward compiled;
   const double expected = nest(300, nullptr);
   for (int run = 0; run < 2; ++run) CHECK(nest(300, &compiled) == expected);
   CHECK(compiled.stats().captures == 2);  // with a hook and without
 }
 
-TEST_CASE("R19 a backward inside the backward of a user's function, through the same object") {
+TEST_CASE("a backward inside the backward of a user's function, through the same object") {
   rg::CompiledBackward compiled;
   std::vector<double> expected;
   for (rg::CompiledBackward* c : {static_cast<rg::CompiledBackward*>(nullptr), &compiled, &compiled}) {
@@ -93,7 +93,7 @@ std::function<Tensor(const Tensor&)> times(double factor) {
 
 }  // namespace
 
-TEST_CASE("R19 a hook replaces the next one of its tensor: the old one is gone, the new one waits") {
+TEST_CASE("a hook replaces the next one of its tensor: the old one is gone, the new one waits") {
   rg::HookHandle second;  // the only handle: the list alone holds the hook afterwards
   for (const bool of_leaf : {false, true}) {
     CHECK(agreed([&](const Tensor& x, const Tensor& y) {
@@ -109,7 +109,7 @@ TEST_CASE("R19 a hook replaces the next one of its tensor: the old one is gone, 
   }
 }
 
-TEST_CASE("R19 a hook replaces one that is still to come by another: the new one runs") {
+TEST_CASE("a hook replaces one that is still to come by another: the new one runs") {
   rg::HookHandle later;
   CHECK(agreed([&](const Tensor& x, const Tensor& y) {
           later = x.register_hook(times(5));
@@ -131,7 +131,7 @@ TEST_CASE("R19 a hook replaces one that is still to come by another: the new one
         }) == 4);
 }
 
-TEST_CASE("R19 hooks added at a late place, then at an earlier one: both run") {
+TEST_CASE("hooks added at a late place, then at an earlier one: both run") {
   CHECK(agreed([](const Tensor& x, const Tensor& y) {
           y.register_hook([&](const Tensor&) { return x.register_hook(times(3)), Tensor(); });
           y.grad_fn().register_prehook([&](const Tensors&) {
@@ -143,7 +143,7 @@ TEST_CASE("R19 hooks added at a late place, then at an earlier one: both run") {
         }) == 12);
 }
 
-TEST_CASE("R19 a traceable hook that is removed before its turn does not run") {
+TEST_CASE("a traceable hook that is removed before its turn does not run") {
   rg::HookHandle traceable;
   CHECK(agreed([&](const Tensor& x, const Tensor& y) {
           traceable = x.register_hook(times(5)).set_traceable();

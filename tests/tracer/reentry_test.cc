@@ -11,10 +11,12 @@
 #include <random>
 
 #include "retrograd/retrograd.h"
+#include "tests/same_bits.h"
 
 namespace rg = retrograd;
 using rg::Tensor;
 using rg::Tensors;
+using rg::testing::same_bits;
 
 namespace {
 
@@ -205,15 +207,10 @@ class World {
   int depth_ = 0;
 };
 
-bool same_bits(const Tensor& a, const Tensor& b) {
-  return a.sizes() == b.sizes() &&
-         std::equal(a.data_ptr<float>(), a.data_ptr<float>() + a.numel(), b.data_ptr<float>());
-}
-
 }  // namespace
 
 TEST_CASE(
-    "R19 random schedules of hooks that add and remove hooks: eager and traced agree in every event and "
+    "random schedules of hooks that add and remove hooks: eager and traced agree in every event and "
     "bit") {
   const rg::memory::Stats before = rg::memory::stats();
   int64_t events = 0;

@@ -36,8 +36,9 @@ several ops are in the same headers; the bookkeeping ops are in [ir.md](ir.md).
   constant. A linear op goes by its transpose, its jvp is the op itself. All derivatives serve forward mode
   as well and can be differentiated themselves: `tests/ops/derivatives` proves it for each op.
 - **saves**: what the record keeps when all operands want a gradient.
-- **traits**: see [ir.md](ir.md); all are pure. **on**: the executors that have a kernel; host: it runs on
-  the host, wherever the operands are; -: a view has nothing to compute.
+- **traits**: see [ir.md](ir.md); all are pure. **on**: cpu: there is a kernel for the CPU (a CUDA device
+  that has none leaves the op to it); host: it runs on the host, wherever the operands are; -: a view has
+  nothing to compute.
 )";
 
 /// "dim: int, keepdim: bool".

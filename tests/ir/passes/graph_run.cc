@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "ir/bookkeeping.h"
+#include "ir/replay.h"
 #include "tests/fuzz/random.h"
 
 namespace graph_run {

@@ -9,7 +9,6 @@
 
 #include <functional>
 
-#include "ir/replay.h"
 #include "retrograd/retrograd.h"
 
 namespace graph_run {

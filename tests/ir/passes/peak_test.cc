@@ -6,7 +6,8 @@
 #include <cstdio>
 
 #include "engine/runner.h"
-#include "ir/passes/fuse_within.h"
+#include "ir/passes/group_memory.h"
+#include "ir/passes/lifetimes.h"
 #include "ops/arithmetic.h"
 #include "ops/binary.h"
 #include "ops/rearrange.h"

@@ -3,7 +3,6 @@
 // they are given.
 #include <catch2/catch.hpp>
 
-#include <cstring>
 
 #include "ir/passes/pipeline.h"
 #include "ir/replay.h"
@@ -12,6 +11,7 @@
 #include "tests/fuzz/random.h"
 #include "tests/ir/passes/random_graph.h"
 #include "tests/ir/passes/recording_executor.h"
+#include "tests/same_bits.h"
 #include "tracer/plan.h"
 
 namespace rg = retrograd;
@@ -21,12 +21,7 @@ using Kind = rg::ir::Input::Kind;
 
 namespace {
 
-bool same_bits(const Tensor& a, const Tensor& b) {
-  if (!a.defined() || !b.defined()) return a.defined() == b.defined();
-  const Tensor x = rg::clone(a), y = rg::clone(b);
-  return x.dtype() == y.dtype() && x.sizes() == y.sizes() &&
-         !std::memcmp(x.raw_data(), y.raw_data(), static_cast<size_t>(x.nbytes()));
-}
+using rg::testing::same_bits;
 
 class Runs {
  public:

@@ -3,7 +3,6 @@
 // of weights by itself, since it is a function of two operands, too.
 #include "ops/convolution.h"
 
-#include "ops/emit.h"
 #include "tests/ops/derivatives/table.h"
 
 namespace derivatives {

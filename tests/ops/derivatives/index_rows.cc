@@ -6,7 +6,6 @@
 #include "ops/embedding.h"
 #include "ops/indexing.h"
 #include "ops/op.h"
-#include "ops/shape_ops.h"
 #include "ops/sort.h"
 #include "tests/ops/derivatives/table.h"
 

@@ -3,7 +3,6 @@
 #include "ops/linalg.h"
 
 #include "ops/arithmetic.h"
-#include "ops/emit.h"
 #include "ops/rearrange.h"
 #include "ops/shape_ops.h"
 #include "tests/ops/derivatives/table.h"

@@ -1,7 +1,6 @@
 // Normalisations, with and without weights, by their own statistics and by given ones.
 #include "ops/norms.h"
 
-#include "ops/shape_ops.h"
 #include "tests/ops/derivatives/table.h"
 
 namespace derivatives {

@@ -1,5 +1,5 @@
 // Functions of one number. Ranges keep away from poles, jumps and kinks; what happens there is in
-// tests/ops/edge_values_test.cc.
+// tests/ops/edges.
 #include "ops/unary.h"
 
 #include "ops/arithmetic.h"
