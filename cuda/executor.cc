@@ -145,7 +145,8 @@ class CudaExecutor final : public Executor {
       return &op == &ops::info<ops::ToDevice> ? "the host waits for what it reads"
                                               : "it is computed on the CPU";
     if (std::ranges::any_of(operands, is_on_cpu)) return "it reads memory of the host";
-    if (!table().find(&op)) return "it is computed on the CPU";
+    const Kernel kernel = table().find(&op);
+    if (!kernel || is_left_to_cpu(kernel)) return "it is computed on the CPU";
     return looks_at_result(op, attrs) ? "the host looks at its result" : "";
   }
 

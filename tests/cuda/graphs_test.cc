@@ -308,6 +308,23 @@ cut at to_device: the host waits for what it reads
   CHECK(pair.stats().given_up == 0);
 }
 
+TEST_CASE("what a device leaves to the CPU cuts a step, and the rest runs as graphs") {
+  Pair pair([](Net& net, auto& optimizer, const Tensor& x, const Tensor& y) {
+    optimizer.zero_grad();
+    const Tensor gram = mm(net.parameters[0], net.parameters[0].t());
+    const Tensor regular = gram + eye(6, {}, {kFloat32, x.device()});
+    const Tensor loss = mean(square(net.forward(x) - y)) + sum(inverse(regular));
+    loss.backward();
+    optimizer.step();
+    return loss;
+  });
+  for (int i = 0; i < 4; ++i) pair.step(i, 32);
+  INFO(pair.cache.segments());
+  CHECK(pair.cache.segments().find("cut at inverse: it is computed on the CPU") != std::string::npos);
+  CHECK(pair.stats().given_up == 0);
+  CHECK(pair.stats().graph_launches > 0);
+}
+
 TEST_CASE("a hook that throws between two segments leaves the next step as it should be") {
   bool throws = false;
   Pair pair([&](Net& net, auto& optimizer, const Tensor& x, const Tensor& y) {
