@@ -115,6 +115,9 @@ TEST_CASE("in the debug mode the device is waited for behind each launch, and th
   f.gpu.set_debug(true);
   f.gpu.launched("mul");
   CHECK(f.driver.synchronizations == 1);
+  char from[16] = {}, to[16];
+  f.gpu.copy(to, from, sizeof(to));
+  CHECK(f.driver.synchronizations == 2);
   f.driver.next_synchronize = 719;
   CHECK(text_of([&] { f.gpu.launched("gather"); }).find("cuda:0: gather: ") == 0);
 }

@@ -72,7 +72,7 @@ skip() { record "$1" skip 0 0 "$2"; }
 
 # step NAME LIMIT COMMAND...: lines that begin with { are figures; of the others the last one is the detail.
 step() {
-  local name=$1 limit=$2 begin=$SECONDS left code status detail line
+  local name=$1 limit=$2 begin=$SECONDS left code status detail line figure
   shift 2
   left=$((deadline - SECONDS))
   ((left >= 5)) || { skip "$name" "no time was left in this part"; return 1; }
@@ -88,9 +88,10 @@ step() {
     *) status=fail ;;
   esac
   # Figures of a step that failed later are figures all the same, but not a line that it had only begun.
+  figure="{\"part\":\"$part\",\"step\":$(quoted "$name"),"
   while IFS= read -r line; do
-    [[ $line != "{"*"}" ]] || write "{\"part\":\"$part\",\"step\":$(quoted "$name"),${line#"{"}"
-  done <"$work/stdout"
+    [[ $line != "{"*"}" ]] || printf '%s\n' "$figure${line#"{"}"
+  done <"$work/stdout" >>"$out/gpu.jsonl"
   detail=$(cat "$work/stdout" "$work/stderr" | grep -v '^{' | grep -v '^[[:space:]]*$' | tail -1)
   ((code <= 128 || code == 137)) || detail="ended by SIG$(kill -l $((code - 128))); $detail"
   [[ $status != timeout ]] || detail="stopped after $limit s; last: $detail"
