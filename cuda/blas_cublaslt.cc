@@ -8,7 +8,6 @@
 #include <cublasLt.h>
 #include <dlfcn.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <map>
