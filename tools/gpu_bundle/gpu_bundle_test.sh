@@ -82,7 +82,11 @@ has goes_wrong '"step":"[#d_crashes]"' '"status":"skip"' "no time was left"
 grep -q "^SUMMARY parity pass=2 fail=1 timeout=1 skip=2$" "$folder/goes_wrong/stdout" || { fail "programs that go wrong: no summary"; cat "$folder/goes_wrong/stdout"; }
 grep -q '^fail: parity: \[#b_fails\]: Failed 1 test case' "$folder/goes_wrong/stdout" || fail "the failure is not told at the end"
 sed -i 's/ c_hangs//' "$folder/wrong.sh"
-run_part crashes parity "PROGRAMS=$folder/wrong.sh"
+mkdir "$folder/bin"  # a loader that knows many libraries
+{ echo '#!/bin/sh'; echo "echo '	libnvrtc.so.13 (libc6,x86-64) => /there/libnvrtc.so.13'; exec seq 100000"; } >"$folder/bin/ldconfig"
+chmod +x "$folder/bin/ldconfig"
+run_part crashes parity "PROGRAMS=$folder/wrong.sh" CUDA_PATH=/nowhere LD_LIBRARY_PATH= "PATH=$folder/bin:$PATH"
+has crashes '"nvrtc":"/there/libnvrtc.so.13"' '"cublaslt":""'
 has crashes '"step":"[#d_crashes]"' '"status":"fail"' '"code":139' "ended by SIGSEGV"
 has crashes '"step":"[#e_passes]"' '"status":"pass"'
 

@@ -103,11 +103,11 @@ step() {
 # The file of a CUDA library, wherever one is installed: beside the toolkit, for the loader, or among Python's
 # packages.
 library() {
-  local name=$1 folder paths=${LD_LIBRARY_PATH:-}
-  for folder in ${paths//:/ } "${CUDA_PATH:-/usr/local/cuda}/lib64" /usr/local/cuda/targets/x86_64-linux/lib; do
+  local name=$1 folder paths=${LD_LIBRARY_PATH:-} toolkit=${CUDA_PATH:-/usr/local/cuda}
+  for folder in ${paths//:/ } "$toolkit/lib64" "$toolkit/targets/x86_64-linux/lib"; do
     [[ ! -e $folder/$name ]] || { echo "$folder/$name"; return; }
   done
-  { ldconfig -p 2>/dev/null || /sbin/ldconfig -p 2>/dev/null; } | awk -v name="$name" '$1 == name { print $NF; found = 1; exit } END { exit !found }' && return
+  { ldconfig -p 2>/dev/null || /sbin/ldconfig -p 2>/dev/null; } | awk -v name="$name" '$1 == name && !found { print $NF; found = 1 } END { exit !found }' && return  # all is read: no SIGPIPE
   for folder in "${packages[@]}"; do find "$folder/nvidia" -name "$name" 2>/dev/null; done | head -1
 }
 
