@@ -28,6 +28,8 @@ struct BlasMatrix {
 
 /// out = alpha * a b + beta * start + bias; a (m, k), b (k, n), start and out (m, n) in rows.
 struct BlasProduct {
+  static constexpr int64_t kBiasAlignment = 16;  // bytes: the library is not told how a bias lies
+
   BlasType type = BlasType::f32;
   int64_t m = 0, n = 0, k = 0, batches = 1;
   BlasMatrix a, b;

@@ -8,7 +8,6 @@
 #include <cublasLt.h>
 #include <dlfcn.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <map>
@@ -90,10 +89,11 @@ cublasComputeType_t compute_type(const BlasProduct& p) {
   return p.type == BlasType::f32 && p.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
-// Of an address: the power of two that divides it, at most what the library asks about.
+// Of an address: the power of two that divides it, at most the 16 bytes that a load or a tensor copy takes. Where a plan has placed a value
+// beyond that does not choose another algorithm, and with it other bits.
 uint32_t alignment(const void* data) {
   const auto address = reinterpret_cast<uintptr_t>(data);
-  return static_cast<uint32_t>(std::min<uintptr_t>(256, address & (~address + 1)) + (address == 0 ? 256 : 0));
+  return address % 16 == 0 ? 16 : static_cast<uint32_t>(address & (~address + 1));
 }
 
 using Key = std::array<int64_t, 22>;
@@ -116,7 +116,7 @@ Key key_of(const BlasProduct& p) {
           p.start.batch,
           p.out_step,
           p.out_batch,
-          p.bias ? int64_t{alignment(p.bias)} : 0,
+          p.bias != nullptr,
           alignment(p.a.data),
           alignment(p.b.data),
           alignment(p.start.data),

@@ -91,7 +91,7 @@ class CudaExecutor final : public Executor {
 
   FusedRole fused_role(const OpInfo& op, const void* attrs, std::span<const TensorType> operands,
                        const TensorType& result) const override {
-    const bool is_here = result.device == Device(kCUDA, static_cast<int8_t>(gpu_.index()));
+    const bool is_here = result.device == here();
     return is_here && fusion::is_available() ? fusion::role_of(op, attrs, operands, result) : FusedRole::none;
   }
   std::unique_ptr<FusedKernel> fuse(const FusedGroup& group) const override {
@@ -131,9 +131,7 @@ class CudaExecutor final : public Executor {
     if (const auto* m = static_cast<const Memory*>(memory.owner()))
       gpu_.memory().follow_uses(m->block, gpu_.compute());
   }
-  bool joins_updates(const TensorType& parameter) const override {
-    return parameter.device == Device(kCUDA, static_cast<int8_t>(gpu_.index()));
-  }
+  bool joins_updates(const TensorType& parameter) const override { return parameter.device == here(); }
   bool records_launches() const override { return records_ && !gpu_.is_debugged(); }
   std::unique_ptr<LaunchGraph> new_graph() override { return std::make_unique<Graph>(gpu_); }
   std::string_view host_work(const OpInfo& op, const void* attrs, std::span<const TensorType> operands,
@@ -145,11 +143,19 @@ class CudaExecutor final : public Executor {
       return &op == &ops::info<ops::ToDevice> ? "the host waits for what it reads"
                                               : "it is computed on the CPU";
     if (std::ranges::any_of(operands, is_on_cpu)) return "it reads memory of the host";
-    if (!table().find(&op)) return "it is computed on the CPU";
+    const auto is_elsewhere = [this](const TensorType& t) {
+      return t.dtype != ScalarType::Undefined && !(t.device == here());
+    };
+    if (std::ranges::any_of(operands, is_elsewhere) || std::ranges::any_of(results, is_elsewhere))
+      return "the host waits for another device";
+    const Kernel kernel = table().find(&op);
+    if (!kernel || is_left_to_cpu(kernel)) return "it is computed on the CPU";
     return looks_at_result(op, attrs) ? "the host looks at its result" : "";
   }
 
  private:
+  Device here() const { return Device(kCUDA, static_cast<int8_t>(gpu_.index())); }
+
   RefPtr<Storage> allocate(int64_t bytes, std::string_view what) {
     gpu_.begin();
     const bool is_recorded = Recording::of(gpu_);
@@ -161,11 +167,10 @@ class CudaExecutor final : public Executor {
 
   void check_devices(const Call& call, TensorImpl* const* outputs) const {
     if (call.op == &ops::info<ops::ToDevice>) return;
-    const Device here(kCUDA, static_cast<int8_t>(gpu_.index()));
     for (const TensorImpl* x : call.operands)
-      if (x && !(x->device() == here))
+      if (x && !(x->device() == here()))
         fail_call(call, Category::bad_argument, "operands are on different devices");
-    for (int i = 0; i < call.outputs; ++i) RG_ASSERT(outputs[i]->device() == here);
+    for (int i = 0; i < call.outputs; ++i) RG_ASSERT(outputs[i]->device() == here());
   }
 
   mutable Gpu gpu_;  // a fused kernel runs on it

@@ -16,7 +16,7 @@ FaultNote Faults::note(const OpInfo& op) {
     if (!block_) {
       Allocator::Block* const block = gpu_.memory().allocate(sizeof(Fault), "faults");
       const Fault none{};
-      gpu_.upload(block->data, &none, sizeof(none));
+      gpu_.upload_now(block->data, &none, sizeof(none));  // a graph would forget a fault whenever it starts
       block_ = block;
     }
   }

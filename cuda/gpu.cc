@@ -125,6 +125,7 @@ void Gpu::copy(void* to, const void* from, int64_t bytes) {
   if (bytes == 0) return;
   const Status status = driver_.copy(to, from, static_cast<size_t>(bytes), compute().handle());
   health_.check(status, "copying on the device");
+  if (is_debugged()) compute_.synchronize("copying on the device");
 }
 
 Gpu& Gpu::current() {

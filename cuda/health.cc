@@ -5,18 +5,21 @@
 
 namespace retrograd::cuda {
 
-// cudaErrorLaunchTimeout 702, IllegalAddress 700, ContextIsDestroyed 709, Assert 710, HardwareStackError 714, IllegalInstruction 715,
-// MisalignedAddress 716, InvalidAddressSpace 717, InvalidPc 718, LaunchFailure 719, ECCUncorrectable 214, NvlinkUncorrectable 220,
-// ExternalDevice 726, Contained 911, Unknown 999.
+// Those of which the runtime's header says that the process must be terminated, ECC and NVLink errors, a lost context, and unknown ones:
+// ECCUncorrectable 214, NvlinkUncorrectable 220, Contained 226, IllegalAddress 700, LaunchTimeout 702, ContextIsDestroyed 709, Assert 710,
+// HardwareStackError 714, IllegalInstruction 715, MisalignedAddress 716, InvalidAddressSpace 717, InvalidPc 718, LaunchFailure 719,
+// TensorMemoryLeak 721, MpsClientTerminated 810, ExternalDevice 911, Unknown 999.
 bool is_sticky(Status code) {
   switch (code) {
     case 214:
     case 220:
+    case 226:
     case 700:
     case 702:
     case 709:
     case 710:
-    case 726:
+    case 721:
+    case 810:
     case 911:
     case 999: return true;
     default: return code >= 714 && code <= 719;

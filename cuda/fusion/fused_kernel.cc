@@ -131,13 +131,13 @@ void CudaFusedKernel::launch(const LoadedKernel& kernel, const Placement& placem
   const StreamHandle stream = gpu_.compute().handle();
   const auto start = [&](KernelHandle handle, unsigned blocks, unsigned blocks_y, void* argument) {
     const LaunchShape shape{blocks, blocks_y, kThreads};
-    gpu_.health().check(gpu_.driver().launch(handle, shape, &argument, stream), "a fused group");
+    gpu_.health().check(gpu_.driver().launch(handle, shape, &argument, stream), kernel.name());
   };
   if (reductions_.empty()) {
     Arguments arguments(placement, inputs, outputs, attrs, {});
     const int pack = placement.variant().pack;
     start(kernel.kernel(), blocks_for((group_.numel + pack - 1) / pack), 1, arguments.data());
-    return gpu_.launched("a fused group");
+    return gpu_.launched(kernel.name());
   }
   const ReduceCall cut = reduce_call(group_, group_.nodes[reductions_[0]]);
   std::vector<std::unique_ptr<Scratch>> memory;
@@ -150,7 +150,7 @@ void CudaFusedKernel::launch(const LoadedKernel& kernel, const Placement& placem
         arguments.data());
   for (size_t i = 0; i < partials.size(); ++i)
     start(kernel.merge(i), blocks_for(group_.rows), 1, arguments.reduction(i));
-  gpu_.launched("a fused group");
+  gpu_.launched(kernel.name());
 }
 
 bool CudaFusedKernel::lies_on_input(TensorImpl* const* inputs, const TensorImpl& x) const {

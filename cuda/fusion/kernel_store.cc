@@ -13,7 +13,7 @@ std::shared_ptr<const LoadedKernel> KernelStore::get(Gpu& gpu, const Source& sou
   const std::string key = fmt::format("{} {}", static_cast<const void*>(&gpu), source.text);
   if (const auto known = kernels_.find(key); known != kernels_.end()) return known->second;
   if (kernels_.size() == kMost || stops_) return nullptr;
-  auto kernel = std::make_shared<LoadedKernel>();
+  auto kernel = std::make_shared<LoadedKernel>(source.name);
   kernels_.emplace(key, kernel);
   queue_.push_back({&gpu, source, kernel});
   start_threads();

@@ -24,6 +24,9 @@ namespace retrograd::cuda::fusion {
 class LoadedKernel {
  public:
   enum class State : uint8_t { waiting, ready, failed };
+  explicit LoadedKernel(std::string name) : name_(std::move(name)) {}
+  /// As profilers show it, and errors: its first few ops, and a hash.
+  const std::string& name() const { return name_; }
   bool is_ready() const { return state() == State::ready; }
   State state() const { return state_.load(std::memory_order_acquire); }
   KernelHandle kernel() const { return kernel_; }
@@ -31,6 +34,7 @@ class LoadedKernel {
 
  private:
   friend class KernelStore;
+  const std::string name_;
   std::atomic<State> state_{State::waiting};
   KernelHandle kernel_ = nullptr;
   std::vector<KernelHandle> merges_;

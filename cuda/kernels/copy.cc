@@ -40,8 +40,10 @@ void to_device_kernel(const Call& call, TensorImpl* const* outputs) {
   const int64_t bytes = bytes_of(to);
   if (from.device() == kCPU) return here.upload(to.data(), from.data(), bytes);
   if (to.device() == kCPU) return here.download(to.data(), from.data(), bytes);
-  if (from.device().index != here.index()) gpu_of(from.device().index).synchronize();
+  if (from.device().index == here.index()) return here.copy(to.data(), from.data(), bytes);
+  gpu_of(from.device().index).synchronize();
   here.copy(to.data(), from.data(), bytes);
+  here.compute().synchronize("copying between devices");  // then its device may give the memory away
 }
 
 void full_kernel(const Call& call, TensorImpl* const* outputs) {

@@ -58,5 +58,6 @@ void set_all(KernelTable& table, ops::OpList<Ops...>) {
 }  // namespace
 
 void add_linalg_kernels(KernelTable& table) { set_all(table, ops::LinalgOps{}); }
+bool is_left_to_cpu(Kernel kernel) { return kernel == cpu_kernel; }
 
 }  // namespace retrograd::cuda

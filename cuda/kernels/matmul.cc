@@ -173,7 +173,8 @@ class LibraryProduct {
   bool set_start() {
     const BatchMatrix& start = c_.side[MatmulCall::kStart];
     if (!start.data) return true;
-    const bool is_row = start.row == 0 && (c_.n == 1 || start.column == 1);
+    const bool is_row = start.row == 0 && (c_.n == 1 || start.column == 1) &&
+                        reinterpret_cast<uintptr_t>(start.data) % BlasProduct::kBiasAlignment == 0;
     if (is_row && c_.beta == 1 && std::count(start.batch, start.batch + c_.batch_rank, 0) == c_.batch_rank) {
       p_.bias = start.data;
       return true;

@@ -39,5 +39,7 @@ void add_attention_kernels(KernelTable& table);
 void add_convolution_kernels(KernelTable& table);
 void add_grid_kernels(KernelTable& table);
 void add_linalg_kernels(KernelTable& table);
+/// Of a kernel of the table: the host waits for its operands and computes.
+bool is_left_to_cpu(Kernel kernel);
 
 }  // namespace retrograd::cuda

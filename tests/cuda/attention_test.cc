@@ -6,6 +6,7 @@
 // with kTerms roundings of the largest of them. Log sum exp, a sum of weights that nobody rounds, is compared as float32.
 #include <random>
 
+#include "cuda/kernels/attention_call.h"
 #include "cuda/on_host/scheduler.h"
 #include "ops/attention.h"
 #include "tests/cuda/device_on_host.h"
@@ -106,6 +107,17 @@ TEST_CASE("attention of all sizes") {
     try_sizes(dtype, 3, 9, 70, 67);
     try_sizes(dtype, 130, 5, 4, 4);
   }
+}
+
+TEST_CASE("rows whose distance in bytes is no int are not for tensor cores") {
+  alignas(16) static char memory[16];
+  cuda::AttentionCall c;
+  for (cuda::BatchMatrix& m : c.side) m.data = memory, m.row = 8, m.column = 1;
+  c.queries = c.keys = 1;
+  c.depth = c.width = 8;
+  CHECK(c.takes_tensor_cores());
+  c.side[cuda::AttentionCall::kKey].row = int64_t{1} << 30;
+  CHECK_FALSE(c.takes_tensor_cores());
 }
 
 // Heads of 8 to 128 numbers, in eights, are for tensor cores: 64 keys and 128 rows at a time.

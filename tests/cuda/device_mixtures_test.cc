@@ -92,6 +92,19 @@ TEST_CASE_METHOD(Device0, "indices of the CPU serve a tensor of a device") {
   CHECK(x.to_vector() == Values{7, 2, 8});
 }
 
+TEST_CASE("a copy between devices is waited for: what is freed then may be given away at once", "[host]") {
+  auto& driver = *new cuda::HostDriver(size_t{1} << 24, 2);  // never destroyed, as devices
+  static const cuda::Launchers no_kernels{};
+  cuda::use_driver(driver, no_kernels);
+  const Tensor there = tensor({1, 2, 3}, {kFloat32, Device(kCUDA, 1)});
+  const int before = driver.synchronizations;
+  const Tensor here = there.to(Device(kCUDA, 0));
+  CHECK(driver.synchronizations == before + 2);  // for what is read, and for the copy
+  CHECK(here.device() == Device(kCUDA, 0));
+  CHECK(here.to_vector() == Values{1, 2, 3});
+  renew_device();
+}
+
 TEST_CASE_METHOD(Device0, "all other mixtures are refused, before anything is read") {
   const Tensor host = tensor({1, 2, 3}), places = tensor({2, 0}, {kInt64});
   const Tensor matrix = ones({3, 3}, there);

@@ -162,6 +162,21 @@ TEST_CASE("numbers among the attributes may be others at each run") {
   require_same_bits(where(inputs[2], inputs[0], inputs[3]) * 0.5 + inputs[1], out);
 }
 
+TEST_CASE("an error of a fused kernel has its name") {
+  const FusedCase c = named("dropout_residual float32 6x64");
+  Fusion fusion;
+  const std::unique_ptr<FusedKernel> kernel = fused(c);
+  const Tensors inputs = on_device(c.inputs());
+  run_fused(*kernel, c, inputs);
+  const Tensor out = memory_for(c.output_value(0));
+  std::vector<TensorImpl*> in;
+  for (const Tensor& x : inputs) in.push_back(x.get());
+  TensorImpl* cell = out.get();
+  fusion.driver.next_launch = 9;  // cudaErrorInvalidConfiguration
+  CHECK_THROWS_WITH(kernel->run(in.data(), &cell, c.attrs().data()),
+                    Catch::StartsWith("cuda:0: " + c.source().name + ": "));
+}
+
 TEST_CASE("the same text is compiled once, for groups of other sizes too") {
   Fusion fusion;
   const auto chain = [](const IntArray& size) {

@@ -115,11 +115,14 @@ TEST_CASE("in the debug mode the device is waited for behind each launch, and th
   f.gpu.set_debug(true);
   f.gpu.launched("mul");
   CHECK(f.driver.synchronizations == 1);
+  char from[16] = {}, to[16];
+  f.gpu.copy(to, from, sizeof(to));
+  CHECK(f.driver.synchronizations == 2);
   f.driver.next_synchronize = 719;
   CHECK(text_of([&] { f.gpu.launched("gather"); }).find("cuda:0: gather: ") == 0);
 }
 
 TEST_CASE("faults of kernels and of the hardware are sticky, running out of memory is not") {
-  for (const int code : {700, 710, 714, 719, 214}) CHECK(cuda::is_sticky(code));
-  for (const int code : {1, 2, 9, 35, 100, 600}) CHECK(!cuda::is_sticky(code));
+  for (const int code : {700, 710, 714, 719, 721, 214, 226, 810, 911}) CHECK(cuda::is_sticky(code));
+  for (const int code : {1, 2, 9, 35, 100, 600, 720, 900, 910}) CHECK(!cuda::is_sticky(code));
 }

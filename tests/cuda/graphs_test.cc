@@ -1,5 +1,6 @@
 // Training steps as graphs of launches on the host in a device's place: they compute what the CPU computes eagerly, from the second step on by
 // started graphs; and what happens when a graph cannot be recorded, made or started, or when code of the user's throws in between.
+#include "ops/embedding.h"
 #include "tests/cuda/device_on_host.h"
 #include "tests/cuda/keeps_launches.h"
 #include "tracer/plan.h"
@@ -308,6 +309,23 @@ cut at to_device: the host waits for what it reads
   CHECK(pair.stats().given_up == 0);
 }
 
+TEST_CASE("what a device leaves to the CPU cuts a step, and the rest runs as graphs") {
+  Pair pair([](Net& net, auto& optimizer, const Tensor& x, const Tensor& y) {
+    optimizer.zero_grad();
+    const Tensor gram = mm(net.parameters[0], net.parameters[0].t());
+    const Tensor regular = gram + eye(6, {}, {kFloat32, x.device()});
+    const Tensor loss = mean(square(net.forward(x) - y)) + sum(inverse(regular));
+    loss.backward();
+    optimizer.step();
+    return loss;
+  });
+  for (int i = 0; i < 4; ++i) pair.step(i, 32);
+  INFO(pair.cache.segments());
+  CHECK(pair.cache.segments().find("cut at inverse: it is computed on the CPU") != std::string::npos);
+  CHECK(pair.stats().given_up == 0);
+  CHECK(pair.stats().graph_launches > 0);
+}
+
 TEST_CASE("a hook that throws between two segments leaves the next step as it should be") {
   bool throws = false;
   Pair pair([&](Net& net, auto& optimizer, const Tensor& x, const Tensor& y) {
@@ -385,6 +403,19 @@ TEST_CASE("an index out of range in a graph is reported when the host waits") {
   CHECK(cache.stats().launches.graph_launches == 3);
   CHECK_THROWS_AS(result.to_vector(), Error);
   CHECK(cache.run(body, {good})[0].to_vector().size() == 4);
+}
+
+TEST_CASE("a graph does not forget the faults of its earlier runs") {
+  cuda::HostDriver& driver = new_device();
+  cuda::Gpu& gpu = cuda::gpu_of(0);
+  cuda::Graph graph(gpu);
+  driver.log.clear();
+  graph.begin(0);
+  gpu.faults().note(ops::info<ops::Embedding>);  // the first on this device
+  graph.end();
+  INFO(driver.log);
+  CHECK(driver.log.find("graph g1 of 0\n") != std::string::npos);
+  gpu.synchronize();
 }
 
 TEST_CASE("graphs can be switched off") {

@@ -6,7 +6,8 @@
 // elsewhere ends with a segmentation fault, as it would if a device's memory were meant.
 //
 // What is put on a stream that is captured is kept and not run: copies here, kernels by what `on_capture` arranges (tests/cuda/device_on_host.h).
-// As on a device, such a stream can neither be waited for nor recorded by an event, and a capture with such a try is an error at its end.
+// As on a device, such a stream can neither be waited for nor recorded by an event, nor wait for an event of another stream, and a capture with
+// such a try is an error at its end.
 //
 // `log` has what was asked of streams, a line each ("copy 16 on 1", "record e0 on 2", "wait e0 on 1"): streams and events go by the order in
 // which they were made, and so do graphs ("capture on 4", "graph g1 of 3", "instantiate g2", "launch x1 on 1").
@@ -123,6 +124,7 @@ class HostDriver final : public Driver {
     return kSuccess;
   }
   Status wait(StreamHandle stream, EventHandle event) override {
+    if (breaks_capture(stream)) return kCaptureIsolation;
     note("wait e" + number(event) + " on " + number(stream));
     return kSuccess;
   }
@@ -274,7 +276,7 @@ class HostDriver final : public Driver {
   }
 
   static constexpr Status kInvalidValue = 1, kCaptureUnsupported = 900, kCaptureInvalidated = 901,
-                          kUpdateFailure = 910;
+                          kCaptureIsolation = 905, kUpdateFailure = 910;
   using Work = std::vector<std::function<void()>>;
   struct HostGraph {
     Work work;

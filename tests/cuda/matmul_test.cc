@@ -196,6 +196,12 @@ TEST_CASE("what a library is told", "[host]") {
     CHECK(library.last.start.data == library.last.out);
     CHECK(library.last.beta == 1);
   }
+  SECTION("so is a bias at an odd address: the library is not told of it") {
+    linear(there({5, 8}), there({6, 8}), there({7}).narrow(0, 1, 6));
+    CHECK(library.calls == 1);
+    CHECK(library.last.bias == nullptr);
+    CHECK(library.last.beta == 1);
+  }
   SECTION("heads of attention: a batch, and a loop over the smaller dim") {
     const Tensor q = there({2, 5, 3, 8}).transpose(1, 2);
     matmul(q, q.transpose(2, 3));

@@ -21,6 +21,7 @@ fail() { echo "FAILED: $*"; failed=1; }
 
 "$pack" "$programs" "$folder/bundle" || { fail "packing"; exit 1; }
 run=$folder/bundle/run.sh
+objdump -T "$programs" | grep 'UND.*arc4random' && fail "the programs want glibc 2.36"
 
 # run_part NAME PART [VARIABLE=VALUE...]: its output and files are below $folder/NAME; the exit code.
 run_part() {
@@ -53,7 +54,8 @@ has host '"convolutions_by":"own kernels: the host has none"'
 has host '"step":"train_step mlp step"' '"tokens_per_s":' '"share":'
 has host '"step":"parity of elementwise ops"' '"status":"pass"' "test cases"
 has host '"step":"train_digits"' '"status":"pass"' "losses apart from the CPU's"
-grep -vE '^\{("[a-z0-9_]+":("([^"\\]|\\.)*"|-?[0-9.]+|null),?)+\}$' "$folder/host/gpu.jsonl" && fail "these lines are no flat objects"
+flat='^\{("[a-z0-9_]+":("([^"\\]|\\.)*"|-?[0-9.]+|null),?)+\}$'
+grep -vE "$flat" "$folder/host/gpu.jsonl" && fail "these lines are no flat objects"
 grep -q "^SUMMARY smoke pass=7 fail=0 timeout=0 skip=0$" "$folder/host/stdout" || fail "smoke: no summary"
 
 # Programs that go wrong.
@@ -64,7 +66,7 @@ case "$*" in
   "parity -# -t"*) printf '  1  [#%s]\n' a_passes b_fails c_hangs d_crashes e_passes ;;
   *a_passes*) echo 'Passed all 3 test cases with 5 assertions.' ;;
   *b_fails*) echo 'x.cc:7: failed: "a \ b"'; echo 'Failed 1 test case, failed 2 assertions.'; exit 2 ;;
-  *c_hangs*) echo '{"figure":1}'; sleep 1000 ;;
+  *c_hangs*) echo '{"figure":1}'; printf '{"figure":2,"begun'; sleep 1000 ;;
   *d_crashes*) kill -SEGV $$ ;;
   *e_passes*) echo 'Passed all 1 test case with 1 assertion.' ;;
 esac
@@ -75,11 +77,16 @@ has goes_wrong '"step":"[#a_passes]"' '"status":"pass"' "Passed all 3 test cases
 has goes_wrong '"step":"[#b_fails]"' '"status":"fail"' '"code":2' 'failed: \"a \\ b\"'
 has goes_wrong '"step":"[#c_hangs]"' '"status":"timeout"'
 has goes_wrong '"part":"parity","step":"[#c_hangs]","figure":1}'
+grep -vE "$flat" "$folder/goes_wrong/gpu.jsonl" && fail "these lines of a part that went wrong are no flat objects"
 has goes_wrong '"step":"[#d_crashes]"' '"status":"skip"' "no time was left"
 grep -q "^SUMMARY parity pass=2 fail=1 timeout=1 skip=2$" "$folder/goes_wrong/stdout" || { fail "programs that go wrong: no summary"; cat "$folder/goes_wrong/stdout"; }
 grep -q '^fail: parity: \[#b_fails\]: Failed 1 test case' "$folder/goes_wrong/stdout" || fail "the failure is not told at the end"
 sed -i 's/ c_hangs//' "$folder/wrong.sh"
-run_part crashes parity "PROGRAMS=$folder/wrong.sh"
+mkdir "$folder/bin"  # a loader that knows many libraries
+{ echo '#!/bin/sh'; echo "echo '	libnvrtc.so.13 (libc6,x86-64) => /there/libnvrtc.so.13'; exec seq 100000"; } >"$folder/bin/ldconfig"
+chmod +x "$folder/bin/ldconfig"
+run_part crashes parity "PROGRAMS=$folder/wrong.sh" CUDA_PATH=/nowhere LD_LIBRARY_PATH= "PATH=$folder/bin:$PATH"
+has crashes '"nvrtc":"/there/libnvrtc.so.13"' '"cublaslt":""'
 has crashes '"step":"[#d_crashes]"' '"status":"fail"' '"code":139' "ended by SIGSEGV"
 has crashes '"step":"[#e_passes]"' '"status":"pass"'
 

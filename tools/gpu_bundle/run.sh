@@ -19,7 +19,7 @@
 # report.awk makes a page of gpu.jsonl. Exit code: 0 when no step failed or ran out of time, else 1; 2 for
 # wrong arguments.
 #
-# Environment: OUT; BUDGET, seconds for a part (480); PROGRAMS, another binary than the bundle's; PYTHON
+# Environment: OUT; BUDGET, seconds for a part (480); PROGRAMS, another binary than the bundle's; CUDA_PATH; PYTHON
 # (python3). It needs bash, coreutils, awk, tar and gzip, nothing else.
 set -uo pipefail
 
@@ -72,7 +72,7 @@ skip() { record "$1" skip 0 0 "$2"; }
 
 # step NAME LIMIT COMMAND...: lines that begin with { are figures; of the others the last one is the detail.
 step() {
-  local name=$1 limit=$2 begin=$SECONDS left code status detail
+  local name=$1 limit=$2 begin=$SECONDS left code status detail line figure
   shift 2
   left=$((deadline - SECONDS))
   ((left >= 5)) || { skip "$name" "no time was left in this part"; return 1; }
@@ -87,8 +87,11 @@ step() {
     124 | 137) status=timeout ;;
     *) status=fail ;;
   esac
-  # Figures of a step that failed later are figures all the same.
-  sed -n "s/^{/{\"part\":\"$part\",\"step\":$(quoted "$name" | sed 's/[&/\]/\\&/g'),/p" "$work/stdout" >>"$out/gpu.jsonl"
+  # Figures of a step that failed later are figures all the same, but not a line that it had only begun.
+  figure="{\"part\":\"$part\",\"step\":$(quoted "$name"),"
+  while IFS= read -r line; do
+    [[ $line != "{"*"}" ]] || printf '%s\n' "$figure${line#"{"}"
+  done <"$work/stdout" >>"$out/gpu.jsonl"
   detail=$(cat "$work/stdout" "$work/stderr" | grep -v '^{' | grep -v '^[[:space:]]*$' | tail -1)
   ((code <= 128 || code == 137)) || detail="ended by SIG$(kill -l $((code - 128))); $detail"
   [[ $status != timeout ]] || detail="stopped after $limit s; last: $detail"
@@ -100,12 +103,12 @@ step() {
 # The file of a CUDA library, wherever one is installed: beside the toolkit, for the loader, or among Python's
 # packages.
 library() {
-  local name=$1 folder paths=${LD_LIBRARY_PATH:-}
-  for folder in ${paths//:/ } /usr/local/cuda/lib64 /usr/local/cuda/targets/x86_64-linux/lib; do
+  local name=$1 folder paths=${LD_LIBRARY_PATH:-} toolkit=${CUDA_PATH:-/usr/local/cuda}
+  for folder in ${paths//:/ } "$toolkit/lib64" "$toolkit/targets/x86_64-linux/lib"; do
     [[ ! -e $folder/$name ]] || { echo "$folder/$name"; return; }
   done
-  { ldconfig -p 2>/dev/null || /sbin/ldconfig -p 2>/dev/null; } | awk -v name="$name" '$1 == name { print $NF; found = 1; exit } END { exit !found }' && return
-  [[ -z $packages ]] || find "$packages/nvidia" -name "$name" 2>/dev/null | head -1
+  { ldconfig -p 2>/dev/null || /sbin/ldconfig -p 2>/dev/null; } | awk -v name="$name" '$1 == name && !found { print $NF; found = 1 } END { exit !found }' && return  # all is read: no SIGPIPE
+  for folder in "${packages[@]}"; do find "$folder/nvidia" -name "$name" 2>/dev/null; done | head -1
 }
 
 find_sanitizer() {
@@ -116,26 +119,27 @@ find_sanitizer() {
   done
 }
 
-of_gpu() { nvidia-smi --query-gpu="$1" --format=csv,noheader 2>/dev/null | head -1; }
+of_gpu() { timeout -k 5 30 nvidia-smi --query-gpu="$1" --format=csv,noheader 2>/dev/null | head -1; }
 
-# Looks for what the machine has, once, and lets the programs find it.
+# Looks for what the machine has, once, and lets the programs find it. PyTorch goes on finding its own.
 look_around() {
   local file
-  packages=$("$python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])' 2>/dev/null)
+  own_paths=${LD_LIBRARY_PATH:-}
+  mapfile -t packages < <(timeout 30 "$python" -c 'import sys; print(*(p for p in sys.path if p.endswith("-packages")), sep="\n")' 2>/dev/null)
   blas=$(library libcublasLt.so.13) nvrtc=$(library libnvrtc.so.13) cudnn=$(library libcudnn.so.9)
   for file in "$blas" "$nvrtc" "$cudnn"; do
     [[ -z $file ]] || LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$(dirname "$file")
   done
   export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}
   checker=$(find_sanitizer)
-  torch=$("$python" -c 'import torch; print(torch.__version__)' 2>/dev/null)
+  torch=$(LD_LIBRARY_PATH=$own_paths timeout 90 "$python" -c 'import torch; print(torch.__version__)' 2>/dev/null)
   device=$(of_gpu name) driver=$(of_gpu driver_version)
 }
 
 about() { sed -n "s/^$1=//p" "$here/about" 2>/dev/null; }
 
 write_machine() {
-  local line="{\"part\":\"$part\",\"machine\":$(quoted "$(uname -srm)")" key
+  local line="{\"part\":\"$part\",\"machine\":$(quoted "$(uname -srm)")"
   line+=",\"date\":\"$(date -u +%Y-%m-%dT%H:%MZ)\",\"commit\":$(quoted "$(about commit)"),\"packed\":$(quoted "$(about date)")"
   line+=",\"gpu\":$(quoted "$device"),\"driver\":$(quoted "$driver"),\"processors\":$(nproc)"
   line+=",\"glibc\":$(quoted "$(getconf GNU_LIBC_VERSION 2>/dev/null)"),\"cublaslt\":$(quoted "$blas"),\"nvrtc\":$(quoted "$nvrtc")"
@@ -227,19 +231,19 @@ benchmarks() {
 torch() {
   need_device || return
   [[ -n $torch ]] || { skip "train_steps.py" "this machine has no PyTorch"; return; }
-  local round mode common="--device cuda --batch 16 --block 1024 --dtype bf16 --steps 20"
+  local round mode peer=(env "LD_LIBRARY_PATH=$own_paths" "$python") common="--device cuda --batch 16 --block 1024 --dtype bf16 --steps 20"
   for round in 1 2; do
     # shellcheck disable=SC2046
     step "ours, gpt-124m step, round $round" 100 "$programs" $(gpt step)
     for mode in eager compile; do
       # shellcheck disable=SC2086
-      step "torch, gpt-124m $mode, round $round" 150 "$python" benchmarks/peers/train_steps.py gpt-124m "$mode" $common
+      step "torch, gpt-124m $mode, round $round" 150 "${peer[@]}" benchmarks/peers/train_steps.py gpt-124m "$mode" $common
     done
   done
-  step "torch, fusion" 100 "$python" benchmarks/peers/fusion.py --device cuda
+  step "torch, fusion" 100 "${peer[@]}" benchmarks/peers/fusion.py --device cuda
   for mode in eager compile; do
-    step "torch, gpt-char $mode" 60 "$python" benchmarks/peers/train_steps.py gpt-char "$mode" --device cuda
-    step "torch, mlp $mode" 60 "$python" benchmarks/peers/train_steps.py mlp "$mode" --device cuda
+    step "torch, gpt-char $mode" 60 "${peer[@]}" benchmarks/peers/train_steps.py gpt-char "$mode" --device cuda
+    step "torch, mlp $mode" 60 "${peer[@]}" benchmarks/peers/train_steps.py mlp "$mode" --device cuda
   done
 }
 
@@ -256,12 +260,13 @@ sanitizer() {
 }
 
 exit_code=0
-look_around
-failures=()
+look_around  # in the time of the first part
+failures=() begun=0
 for part in "$@"; do
-  results=() deadline=$((SECONDS + budget))
+  results=() deadline=$((begun + budget))
   write_machine
   "$part"
+  begun=$SECONDS
   echo "SUMMARY $part pass=$(count pass) fail=$(count fail) timeout=$(count timeout) skip=$(count skip)"
 done
 printf '%s\n' "${failures[@]}" | cut -c1-300
