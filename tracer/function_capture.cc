@@ -60,6 +60,11 @@ void FunctionCapture::make_plans(const Tensors& arguments) {
   for (const RecordedFunction::Input& input : recorded_.inputs)
     if (input.captured.defined())
       outside_.emplace_back(input.captured.get(), TensorLook(input.captured.impl()));
+  const Tensors grads = grads_at_begin(arguments);
+  for (TensorPlace& place : places_of_grads(arguments, grads)) {
+    if (place.memory < arguments.size()) places_ = TensorPlace::of(arguments);
+    grads_.emplace_back(TensorLook(grads[grads_.size()].impl()), std::move(place));
+  }
   numbers_ = hints(recorded_.graph);
   plan_forward(arguments);
   for (auto& [ends, backward] : backwards_)
@@ -93,7 +98,7 @@ void FunctionCapture::record(const Function& function, const Tensors& arguments,
   for (const End& e : ends_) recorded.push_back(e.recorded);
   recorder_->finish(recorded, recorded_);
   for (size_t i = 0; i < ends_.size(); ++i) ends_[i].place = std::move(recorded_.results[i]);
-  if (recorder_->depends_on_places()) places_ = ArgumentPlace::of(arguments);
+  if (recorder_->depends_on_places()) places_ = TensorPlace::of(arguments);
   if (!backwards_.empty()) return;
   recorder_.reset();
   for (End& e : ends_) e.recorded.reset();

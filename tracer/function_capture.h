@@ -46,14 +46,14 @@ struct ReachedLeaf {
   static uint64_t hooks_of(const TensorImpl& leaf);
 };
 
-/// Where an argument lies: what a recording depends on that writes to arguments.
-struct ArgumentPlace {
-  size_t memory, base;  // the first argument with the same memory, with the same base
+/// Where one of several tensors lies: what a recording depends on that writes to arguments, or begins with gradients.
+struct TensorPlace {
+  size_t memory, base;  // the first of the tensors with the same memory, with the same base
   int64_t offset, base_offset, bytes;
   TensorLook base_look;
 
-  static std::vector<ArgumentPlace> of(const Tensors& arguments);
-  bool operator==(const ArgumentPlace& o) const = default;
+  static std::vector<TensorPlace> of(const Tensors& tensors);
+  bool operator==(const TensorPlace& o) const = default;
 };
 
 /// What a recording depends on, of a call.
@@ -113,6 +113,9 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   };
 
   std::string misplaced(const Tensors& arguments) const;
+  Tensors grads_at_begin(const Tensors& arguments) const;
+  std::vector<TensorPlace> places_of_grads(const Tensors& arguments, const Tensors& grads) const;
+  bool grads_fit(const Tensors& arguments) const;
   void record(const Function& function, const Tensors& arguments, const FunctionRecorder::KnownCalls* known);
   void make_plans(const Tensors& arguments);
   void note_reached(const RefPtr<TensorImpl>& leaf);
@@ -151,10 +154,11 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
 
   const FunctionKind kind_;
   CallLook look_;
-  std::optional<std::vector<ArgumentPlace>> places_;  // where they matter
-  RecordedFunction recorded_;  // its graph as recorded: gradients of gradients replay it
+  std::optional<std::vector<TensorPlace>> places_;  // where they matter
+  RecordedFunction recorded_;                       // its graph as recorded: gradients of gradients replay it
   ir::Graph planned_;
   std::vector<std::pair<TensorImpl*, TensorLook>> outside_;  // kept alive by recorded_
+  std::vector<std::pair<TensorLook, TensorPlace>> grads_;    // that a run begins with
   std::vector<ReachedLeaf> reached_;
   std::vector<Number> numbers_;
   std::vector<Source> sources_;

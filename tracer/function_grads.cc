@@ -181,7 +181,7 @@ void FunctionRecorder::finish_grads(RecordedFunction& out) {
     if (!grad.defined())
       end.output = g.is_dropped_outside ? RecordedFunction::Grad::kKept : RecordedFunction::Grad::kNone;
     else if (is_first ? grad.get() != g.before.get() : value_of(grad) != g.outside)
-      end.output = output(value_of(grad), true);
+      end.output = output_of_grad(grad);
     out.grads.push_back(std::move(end));
   }
 }

@@ -67,6 +67,10 @@ struct RecordedFunction {
     bool is_dropped_first;  // before anything looked at it: it can go when the run begins; else it must be
     bool was_defined;       // as at capture
     int32_t output;         // or kNone: undefined in the end, kKept: the same tensor
+
+    AutogradMeta& meta(const Tensors& arguments) const {
+      return (argument >= 0 ? arguments[static_cast<size_t>(argument)].impl() : *leaf).need_meta();
+    }
   };
   struct Write {
     int32_t input, output;  // what input is bound to gets the value of the output; -1: a node has written it
@@ -271,6 +275,8 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   bool have_histories() const;
   void finish_grads(RecordedFunction& out);
   int32_t output(ir::ValueId value, bool must_own);
+  int32_t output_of(Root& root);
+  int32_t output_of_grad(const Tensor& grad);
   void restore();
 
   // What was packed: by its slot.
