@@ -60,6 +60,9 @@ void FunctionCapture::make_plans(const Tensors& arguments) {
   for (const RecordedFunction::Input& input : recorded_.inputs)
     if (input.captured.defined())
       outside_.emplace_back(input.captured.get(), TensorLook(input.captured.impl()));
+  for (const RecordedFunction::Write& w : recorded_.writes)
+    if (const Tensor& t = recorded_.inputs[static_cast<size_t>(w.input)].captured; t.defined())
+      written_.insert(t.impl().storage().get());
   const Tensors grads = grads_at_begin(arguments);
   for (TensorPlace& place : places_of_grads(arguments, grads)) {
     if (place.memory < arguments.size()) places_ = TensorPlace::of(arguments);

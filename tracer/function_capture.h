@@ -16,6 +16,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <unordered_set>
 
 #include "ir/passes/recompute.h"
 #include "tracer/compile.h"
@@ -158,6 +159,7 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   RecordedFunction recorded_;                       // its graph as recorded: gradients of gradients replay it
   ir::Graph planned_;
   std::vector<std::pair<TensorImpl*, TensorLook>> outside_;  // kept alive by recorded_
+  std::unordered_set<const Storage*> written_;               // memory of outside_ that a run writes to
   std::vector<std::pair<TensorLook, TensorPlace>> grads_;    // that a run begins with
   std::vector<ReachedLeaf> reached_;
   std::vector<Number> numbers_;

@@ -109,7 +109,7 @@ std::string FunctionCapture::misfit(const CallLook& look, const Tensors& argumen
                                   ? *leaf.outside
                                   : arguments[static_cast<size_t>(leaf.argument)].impl()) != leaf.hooks)
       return "a leaf has other hooks";
-  if (places_ && !misplaced(arguments).empty()) return misplaced(arguments);
+  if (std::string why = misplaced(arguments); !why.empty()) return why;
   for (const RecordedFunction::Grad& g : recorded_.grads)
     if (!g.is_dropped_first && g.meta(arguments).grad.defined() != g.was_defined)
       return fmt::format(".grad of a leaf is {}", g.was_defined ? "not there" : "there");
@@ -157,13 +157,21 @@ bool FunctionCapture::grads_fit(const Tensors& arguments) const {
   return std::ranges::equal(grads_, now, {}, &std::pair<TensorLook, TensorPlace>::second);
 }
 
-// Of a recording that writes to arguments, or sees one memory through several.
+// Arguments whose memory a run also sees in another way, of which the recording knows nothing.
 std::string FunctionCapture::misplaced(const Tensors& arguments) const {
-  if (!(*places_ == TensorPlace::of(arguments))) return "arguments lie elsewhere in their memory";
-  for (const auto& [cell, look] : outside_)
-    for (const Tensor& a : arguments)
-      if (a.impl().storage() == cell->storage())
-        return "an argument shares memory with a tensor from outside";
+  if (places_ && !(*places_ == TensorPlace::of(arguments))) return "arguments lie elsewhere in their memory";
+  for (const Tensor& a : arguments) {
+    const auto is_shared = [&](const auto& outside) {
+      return outside.first->storage() == a.impl().storage();
+    };
+    if (written_.contains(a.impl().storage().get()) || (places_ && std::ranges::any_of(outside_, is_shared)))
+      return "an argument shares memory with a tensor from outside";
+  }
+  for (const RecordedFunction::Grad& of_argument : recorded_.grads)
+    for (const RecordedFunction::Grad& g : recorded_.grads)
+      if (of_argument.argument >= 0 && g.argument < 0 &&
+          arguments[static_cast<size_t>(of_argument.argument)].get() == g.leaf.get())
+        return "an argument is a leaf from outside";
   return {};
 }
 

@@ -23,6 +23,8 @@ FunctionRecorder::~FunctionRecorder() {
 void FunctionRecorder::restore() {
   for (LeafGrad& g : grads_) g.leaf->need_meta().grad = std::move(g.before);
   grads_.clear();
+  for (const StandIn& s : stand_ins_)
+    if (AutogradMeta* meta = s.tensor.impl().meta.get()) meta->grad.reset();
 }
 
 void FunctionRecorder::at(const Origin& origin) {
@@ -191,7 +193,7 @@ void FunctionRecorder::finish(const Tensors& results, RecordedFunction& out) {
   restore();
   graph_.set_outputs(std::move(outputs_));
   for (RecordedFunction::Input& input : inputs_)
-    if (input.grad_of) input.captured.reset();
+    if (input.grad_of || input.grad_of_argument >= 0) input.captured.reset();
   out.forward_numbers.assign(forward_numbers_.begin(), forward_numbers_.end());
   out.inputs = std::move(inputs_);
   out.numbers = std::exchange(numbers_, {});

@@ -46,7 +46,8 @@ struct RecordedFunction {
     int base_of = -1;                 // number of the argument whose base it is
     int saved = -1;                   // of a backward: which saved value of the forward
     Tensor captured = {};             // always this tensor
-    RefPtr<TensorImpl> grad_of = {};  // the gradient that this leaf has
+    RefPtr<TensorImpl> grad_of = {};  // the gradient that this leaf has,
+    int grad_of_argument = -1;        // or this argument
     RefPtr<Hook> hook = {};           // always this hook,
     RefPtr<TensorImpl> leaf = {};     // which may belong to a leaf
   };
@@ -244,6 +245,8 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   Tensor computed(const TensorType& type, ir::ValueId value);
   void lay_out(TensorImpl& cell);
   LeafGrad& leaf_grad(TensorImpl& leaf, bool is_dropped);
+  int argument_of(const TensorImpl& cell) const;
+  void check_one_leaf(const TensorImpl& leaf) const;
   void emit_call(const Call& call, Tensor* results);
   void emit_bookkeeping(const Call& call, Tensor* results);
   void emit_pack(const Call& call);

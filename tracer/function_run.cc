@@ -29,7 +29,9 @@ std::vector<ir::Binding> FunctionCapture::bind(const Tensors& arguments) const {
     b.tensor = input.argument >= 0  ? arguments[static_cast<size_t>(input.argument)]
                : input.base_of >= 0 ? Tensor(arguments[static_cast<size_t>(input.base_of)].impl().base)
                : input.grad_of      ? grad_of(*input.grad_of)
-                                    : input.captured;
+               : input.grad_of_argument >= 0
+                   ? grad_of(arguments[static_cast<size_t>(input.grad_of_argument)].impl())
+                   : input.captured;
     b.hook = input.hook;
     b.leaf = input.leaf.get();
     bindings.push_back(std::move(b));

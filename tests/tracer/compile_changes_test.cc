@@ -140,3 +140,44 @@ TEST_CASE("a gradient that shows an element twice is not added to") {
   refused([&] { step(x); });
   refused([&] { backward(rg::sum(p * x)); });
 }
+
+TEST_CASE(
+    "the gradient that an argument has is added to, read and written as that of a tensor from outside") {
+  same(5, [](const auto& call) {
+    const Tensor p = parameter({3}), x = parameter({3}, 1);
+    Tensors values;
+    for (int i = 0; i < 8; ++i) {
+      if (i == 4) x.set_grad({});
+      if (i == 6) x.set_grad(rg::ones({8}).narrow(0, 2, 3));
+      const Tensors results = call(
+          [&](const Tensors& a) {
+            const Tensor before = a[0].grad().defined() ? a[0].grad() * 3.0 : p * 2.0;
+            rg::sum(rg::exp(p) * a[0]).backward();
+            const rg::NoGradGuard guard;
+            a[0].grad().mul_(0.5);
+            return Tensors{before.detach(), a[0].grad().clone()};
+          },
+          {x});
+      values.insert(values.end(), results.begin(), results.end());
+      values.push_back(x.grad().clone());
+      values.push_back(p.grad().clone());
+    }
+    return values;
+  });
+}
+
+TEST_CASE("an argument that is a leaf, or shows memory, from outside") {
+  const Tensor p = parameter({3}), x = parameter({3}, 1), buffer = spread(rg::Shape{3}, 2);
+  auto step = rg::compile_step([&](const Tensor& a) { rg::sum(rg::exp(p) * a).backward(); });
+  step(x);
+  CHECK(category_of([&] { step(p); }) == Category::unsupported);
+  CHECK(same_bits(p.grad(), (rg::exp(p) * x).detach()));
+  auto write = rg::compile_step([&](const Tensor& a) {
+    const Tensor before = a * 2.0;
+    buffer.add_(rg::ones({3}));
+    return before + a;
+  });
+  write(spread(rg::Shape{3}, 3));
+  CHECK(category_of([&] { write(buffer.detach()); }) == Category::unsupported);
+  CHECK(same_bits(buffer, spread(rg::Shape{3}, 2) + 1.0));
+}
