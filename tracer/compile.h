@@ -24,6 +24,7 @@
 // While forward mode, anomaly mode or AllowMutationOnSavedTensors are on, inside another recorded function, and at the first call of one
 // that calls opaque functions, the function itself is called. All cases are listed in docs/design.md, section 6.
 // Hooks on a result see the gradients that reach it from outside: uses inside the function are part of its own backward.
+// A tensor on which retain_grad() is called inside of compile()'s function has no .grad after a backward from outside.
 // Limits: those of the recorder; at most kCaptures recordings, the least recently used goes first.
 #pragma once
 

@@ -190,9 +190,15 @@ void FunctionRecorder::check_one_leaf(const TensorImpl& leaf) const {
             "Hint: use the argument only");
 }
 
-void FunctionRecorder::finish_grads(RecordedFunction& out) {
+void FunctionRecorder::finish_grads(const Tensors& results, RecordedFunction& out) {
   for (const LeafGrad& g : grads_) {
     const Tensor& grad = g.leaf->need_meta().grad;
+    if (g.leaf->graph && argument_of(*g.leaf) < 0) {  // made in the function
+      const auto result = std::ranges::find(results, g.leaf.get(), &Tensor::get);
+      if (result != results.end() && grad.defined())
+        out.result_grads.emplace_back(result - results.begin(), output_of_grad(grad));
+      continue;
+    }
     RecordedFunction::Grad end{g.leaf, argument_of(*g.leaf), g.is_dropped_first, g.before.defined(),
                                RecordedFunction::Grad::kKept};
     check_one_leaf(*g.leaf);

@@ -92,6 +92,8 @@ void FunctionRecorder::emit_bookkeeping(const Call& call, Tensor* results) {
   if (call.op == &ops::pack) return emit_pack(call);
   if (call.op == &ops::unpack) return emit_unpack(call, results);
   if (call.op == &ops::function_backward) return emit_function_backward(call, results);
+  if (call.op == &ops::retain_grad && forward_)
+    return;  // what it would keep is of this graph, and not of a run
   if (call.op == &ops::accumulate_grad)
     return accumulate(*call.attrs_as<AccumulateGradAttrs>().leaf,
                       Tensor(RefPtr<TensorImpl>(call.operands[0])));
@@ -180,7 +182,7 @@ void FunctionRecorder::finish(const Tensors& results, RecordedFunction& out) {
       output(value_of(r), false);
     else
       out.results.push_back(place(r));
-  finish_grads(out);
+  finish_grads(results, out);
   for (size_t i = 0; i < root_order_.size(); ++i) {
     Root& root = *root_order_[i];
     if (!root.is_written || root.input < 0) continue;
@@ -188,6 +190,8 @@ void FunctionRecorder::finish(const Tensors& results, RecordedFunction& out) {
     out.writes.push_back(
         {root.input, root.is_outside ? -1 : output(root.value, true), root.is_flat, root.was_outside});
   }
+  for (const Root* root : root_order_)
+    if (root->outside == root->storage.get()) versions_[root->outside] = root->storage->version();
   finish_saved(out);
   out.has_two_histories = has_two_histories_ || have_histories();
   restore();

@@ -93,6 +93,8 @@ struct RecordedFunction {
   std::vector<Input> inputs;
   std::vector<Numbers> numbers;
   std::vector<Grad> grads;
+  std::vector<std::pair<size_t, int32_t>>
+      result_grads;  // results that are leaves, and the outputs that are their .grad
   std::vector<Write> writes;
   std::vector<std::pair<int32_t, int32_t>>
       forward_numbers;  // of a backward: symbol of the forward, symbol here
@@ -251,6 +253,7 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   void emit_bookkeeping(const Call& call, Tensor* results);
   void emit_pack(const Call& call);
   void emit_unpack(const Call& call, Tensor* results);
+  uint32_t version_at_end(const Storage& memory) const;
   void emit_hook(const Call& call, Tensor* results);
   void emit_post_accumulate(const HookAttrs& attrs, SourceLocation where);
   void emit_function_backward(const Call& call, Tensor* results);
@@ -276,7 +279,7 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   ir::ValueId detached(ir::ValueId value);
   void note_read(const Root& root, const TensorImpl& cell);
   bool have_histories() const;
-  void finish_grads(RecordedFunction& out);
+  void finish_grads(const Tensors& results, RecordedFunction& out);
   int32_t output(ir::ValueId value, bool must_own);
   int32_t output_of(Root& root);
   int32_t output_of_grad(const Tensor& grad);
@@ -301,6 +304,8 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   std::vector<RefPtr<HostCode>> host_;
   std::vector<std::pair<ir::ValueId, ir::ValueId>> straight_;
   std::unordered_set<const Storage*> outside_writes_;
+  std::unordered_map<const Storage*, uint32_t>
+      versions_;  // of memory from outside, when the recording was over
   bool at_leaf_ = false;
   std::unordered_map<ir::ValueId, int32_t> saved_;  // values that a backward has asked for
   std::vector<RecordedFunction::Place> saved_places_;

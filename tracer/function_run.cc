@@ -190,6 +190,8 @@ Tensors FunctionCapture::run(const Tensors& arguments, bool first, SourceLocatio
   }
   for (size_t i = 0; i < ends_.size(); ++i)
     if (ends_[i].is_leaf) results[i].impl().requires_grad = true;
+  for (const auto& [result, output] : recorded_.result_grads)
+    results[result].impl().need_meta().grad = outputs[static_cast<size_t>(output)];
   attach_views(arguments, results);
   results.resize(results_);
   for (size_t i = 0; i < results_; ++i) {

@@ -181,3 +181,68 @@ TEST_CASE("an argument that is a leaf, or shows memory, from outside") {
   CHECK(category_of([&] { write(buffer.detach()); }) == Category::unsupported);
   CHECK(same_bits(buffer, spread(rg::Shape{3}, 2) + 1.0));
 }
+
+TEST_CASE("backwards from other results, after the parameters were written to") {
+  const auto train = [](const auto& call) {
+    const Tensor p = parameter({3}), q = parameter({3}, 1), buffer = spread(rg::Shape{3}, 2);
+    rg::optim::SGD optimizer({p, q}, {.lr = 0.1});
+    Tensors values;
+    for (int i = 0; i < 4; ++i) {
+      const Tensors losses = call(
+          [&](const Tensors& a) {
+            const Tensor h = rg::exp(p) * a[0];
+            {
+              const rg::NoGradGuard guard;
+              buffer.add_(h);
+            }
+            return Tensors{rg::sum(h * q * buffer), rg::sum(h * h)};
+          },
+          {spread(rg::Shape{3}, 3)});
+      (i == 0 ? losses[0] + losses[1] : losses[static_cast<size_t>(i % 2)]).backward();
+      optimizer.step();
+      optimizer.zero_grad();
+      values.insert(values.end(), {p.detach().clone(), q.detach().clone(), buffer.clone()});
+    }
+    return values;
+  };
+  rg::FunctionCache f(rg::FunctionKind::function);
+  check_same(train([](const auto& g, const Tensors& a) { return g(a); }),
+             train([&](const auto& g, const Tensors& a) { return f.run(g, a); }));
+  CHECK(f.stats().captures == 1);
+}
+
+TEST_CASE("retain_grad inside a function stands in the way of none of its backwards") {
+  const Tensor x = parameter({3});
+  auto f = rg::compile([](const Tensor& a) {
+    const Tensor h = rg::exp(a);
+    h.retain_grad();
+    return Tensors{rg::sum(h), rg::sum(h * h)};
+  });
+  for (int i = 0; i < 2; ++i) f(x)[static_cast<size_t>(i)].backward();
+  const Tensor h = rg::exp(x).detach();
+  CHECK(same_bits(x.grad(), h + (h + h) * h));
+}
+
+TEST_CASE("a leaf that is made in each call keeps no memory, and has its gradient where it is a result") {
+  const Tensor x = spread(rg::Shape{1000}, 1);
+  const auto run = [&](rg::FunctionKind kind) {
+    rg::FunctionCache f(kind);
+    Tensor result;
+    int64_t live = 0;
+    for (int i = 0; i < 3; ++i) {
+      result = f.run(
+          [](const Tensors& a) {
+            const Tensor leaf = (a[0] * 2.0).detach().requires_grad_();
+            rg::sum(leaf * leaf).backward();
+            return Tensors{leaf};
+          },
+          {x})[0];
+      if (i == 0) live = rg::memory::stats().live_bytes;
+    }
+    CHECK(rg::memory::stats().live_bytes == live);
+    CHECK(f.stats().captures == 1);
+    CHECK(same_bits(result.grad(), x * 4.0));
+  };
+  run(rg::FunctionKind::step);
+  run(rg::FunctionKind::function);
+}
