@@ -240,8 +240,10 @@ std::unique_ptr<FunctionCapture::Backward> FunctionCapture::record_backward(
   for (size_t i = 0; i < ends_.size(); ++i) {
     if (!has_gradient[i]) continue;
     const Tensor& end = ends_[i].recorded;
+    if (!ends_[i].edge)
+      ends_[i].edge = gradient_edge(end.impl());  // a view of memory from outside goes out of date
     request.roots.push_back(end);
-    request.root_edges.push_back(gradient_edge(end.impl()));
+    request.root_edges.push_back(ends_[i].edge);
     request.cotangents.push_back(recorder.cotangent(end.impl().type(), static_cast<int>(i)));
   }
   for (const Tensor& leaf : leaves_) request.input_edges.push_back(gradient_edge(leaf.impl()));

@@ -99,6 +99,7 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   // What a run gives or leaves behind: a result, then also bases of results and new values of arguments.
   struct End {
     Tensor recorded;                // released where no backward can be recorded
+    Edge edge = {};                 // of it, as at the recording
     RecordedFunction::Place place;  // undefined: not computed, but
     int argument = -1;              // an argument,
     Tensor outside = {};            // a tensor from outside,
