@@ -286,12 +286,6 @@ RecordedFunction::Place FunctionRecorder::place(const Tensor& tensor) {
   return p;
 }
 
-// One for all that show it.
-int32_t FunctionRecorder::output_of(Root& root) {
-  if (root.output < 0) root.output = output(root.value, true);
-  return root.output;
-}
-
 // A result may show the gradient, too.
 int32_t FunctionRecorder::output_of_grad(const Tensor& grad) {
   Root& root = root_of(grad.impl());

@@ -123,6 +123,12 @@ int32_t FunctionRecorder::output(ir::ValueId value, bool must_own) {
   return static_cast<int32_t>(outputs_.size()) - 1;
 }
 
+// One for all that show it.
+int32_t FunctionRecorder::output_of(Root& root) {
+  if (root.output < 0) root.output = output(root.value, true);
+  return root.output;
+}
+
 // Of each value, the one whose memory it shows: its own, or that of what it is a view of.
 std::vector<ir::ValueId> FunctionRecorder::shown_values() const {
   std::vector<ir::ValueId> shown(static_cast<size_t>(graph_.value_count()));
