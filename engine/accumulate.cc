@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/inplace.h"
 #include "engine/runner.h"
 #include "engine/striped_lock.h"
 #include "ir/bookkeeping.h"
@@ -75,6 +76,12 @@ void accumulate_into_leaf(TensorImpl& leaf, TensorImpl& grad) {
   } else if (recorded) {
     meta.grad = add(meta.grad, given());
   } else {
+    if (shows_an_element_twice(meta.grad.impl()))
+      fail(
+          Category::overlapping_write, "accumulate_grad",
+          fmt::format(
+              "the gradient that a leaf has shows one element more than once. Hint: clone it first. It is {}",
+              describe(meta.grad)));
     add_in_place(meta.grad, given());
   }
 }

@@ -54,6 +54,8 @@ class Emitter {
     /// While a function is recorded, called once for each time that they were read: whether the node that has them has run. It has not where
     /// the run, or the recording, ended with an error before it.
     std::function<void(bool was_used)> settle = {};
+    /// Asked before each run: whether what was made of them is still right beside the numbers; else it is recorded anew. Empty: always.
+    std::function<bool()> fits = {};
   };
   virtual void live_numbers(std::span<Scalar> out, const LiveNumbers& numbers) { numbers.read(out); }
   // While a function is recorded:

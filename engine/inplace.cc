@@ -13,6 +13,14 @@
 #include "ops/views.h"
 
 namespace retrograd {
+
+bool shows_an_element_twice(const TensorImpl& x) {
+  if (x.numel().raw() == 0) return false;
+  for (int i = 0; i < x.rank(); ++i)
+    if (x.strides()[i] == 0 && x.shape()[i].raw() > 1) return true;
+  return false;
+}
+
 namespace {
 
 // ---- overlap -------------------------------------------------------------------------------------------------------------------------
@@ -24,13 +32,6 @@ int64_t span_of(const TensorImpl& x) {
     n += (x.shape()[i].raw() - 1) * x.strides()[i];
   }
   return n;
-}
-
-bool shows_an_element_twice(const TensorImpl& x) {
-  if (x.numel().raw() == 0) return false;
-  for (int i = 0; i < x.rank(); ++i)
-    if (x.strides()[i] == 0 && x.shape()[i].raw() > 1) return true;
-  return false;
 }
 
 // As many elements as their span has, each once: only of such tensors the overlap is known by their ends (PyTorch: get_overlap_status).

@@ -44,6 +44,9 @@ void take_over_history(const Tensor& self, const Tensor& result, std::string_vie
 /// when its memory was written to and it is one of split, chunk or unbind, or was made under no_grad.
 void refresh_view(TensorImpl& view);
 
+/// Whether an element is seen at several places.
+bool shows_an_element_twice(const TensorImpl& x);
+
 /// Whether refresh_view would refuse it.
 bool is_outdated(const TensorImpl& view);
 

@@ -33,6 +33,7 @@ struct AdamWAlgorithm {
   static std::array<Tensor, 5> operands(const Options& options, const State& state, const Tensor& param);
   static void numbers(const Options& options, int64_t step, std::span<Scalar> out);
   static Step::Attrs attrs(const Options& options, std::span<const Scalar> numbers);
+  static std::array<bool, 2> form(const Options& options) { return {options.amsgrad, options.maximize}; }
   template <class F>
   static void visit(State& state, F&& f) {
     f("exp_avg", state.exp_avg);

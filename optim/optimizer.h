@@ -82,6 +82,7 @@ struct Life {
 ///   operands(options, state, param)   of the op
 ///   numbers(options, step, out)       what may change from step to step; step: counted from 1
 ///   attrs(options, numbers)           of the op
+///   form(options)                     of what is no number: a recorded step is recorded anew where it is another one
 ///   visit(state, f)                   f("exp_avg", tensor) for each tensor of the state
 /// State: its tensors; int64_t step, steps that have been made; and ahead, those whose numbers recorded functions have read beyond that.
 template <class Algorithm>
@@ -185,6 +186,9 @@ class OptimizerOf : public Optimizer {
                                             if (lives.expired()) return;
                                             --state.ahead;
                                             state.step += was_made;
+                                          },
+                                          [lives, &options, form = Algorithm::form(options)] {
+                                            return lives.expired() || Algorithm::form(options) == form;
                                           }});
     return true;
   }

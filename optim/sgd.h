@@ -33,6 +33,9 @@ struct SGDAlgorithm {
   static std::array<Tensor, 3> operands(const Options& options, const State& state, const Tensor& param);
   static void numbers(const Options& options, int64_t step, std::span<Scalar> out);
   static Step::Attrs attrs(const Options& options, std::span<const Scalar> numbers);
+  static std::array<bool, 3> form(const Options& options) {
+    return {options.momentum != 0, options.nesterov, options.maximize};
+  }
   template <class F>
   static void visit(State& state, F&& f) {
     f("momentum_buffer", state.momentum_buffer);

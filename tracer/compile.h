@@ -18,12 +18,13 @@
 // it writes to changes and gets its history as it would otherwise. Those of compile_step() have no history: what wants a gradient is
 // differentiated inside. An error while recording leaves everything outside as it was; an error of the function's backward comes when that runs.
 // Tensors from outside are recognised as the objects that they are: one that is another object from call to call must be an argument. One that
-// has another type or layout, other hooks on the way of a backward in the function, or has or lacks a .grad that the function uses, leads to
-// another recording.
+// has another type or layout, other hooks on the way of a backward in the function, or has or lacks a .grad that the function uses, or has one
+// that lies otherwise, leads to another recording; so does an option of an optimizer that is no number (nesterov, amsgrad, maximize).
 // Saved-tensor hooks, hooks and functions of the user's own run in each call, in their places, unless they are traceable: then they are recorded.
 // While forward mode, anomaly mode or AllowMutationOnSavedTensors are on, inside another recorded function, and at the first call of one
 // that calls opaque functions, the function itself is called. All cases are listed in docs/design.md, section 6.
 // Hooks on a result see the gradients that reach it from outside: uses inside the function are part of its own backward.
+// A tensor on which retain_grad() is called inside of compile()'s function has no .grad after a backward from outside.
 // Limits: those of the recorder; at most kCaptures recordings, the least recently used goes first.
 #pragma once
 

@@ -60,6 +60,14 @@ void FunctionCapture::make_plans(const Tensors& arguments) {
   for (const RecordedFunction::Input& input : recorded_.inputs)
     if (input.captured.defined())
       outside_.emplace_back(input.captured.get(), TensorLook(input.captured.impl()));
+  for (const RecordedFunction::Write& w : recorded_.writes)
+    if (const Tensor& t = recorded_.inputs[static_cast<size_t>(w.input)].captured; t.defined())
+      written_.insert(t.impl().storage().get());
+  const Tensors grads = grads_at_begin(arguments);
+  for (TensorPlace& place : places_of_grads(arguments, grads)) {
+    if (place.memory < arguments.size()) places_ = TensorPlace::of(arguments);
+    grads_.emplace_back(TensorLook(grads[grads_.size()].impl()), std::move(place));
+  }
   numbers_ = hints(recorded_.graph);
   plan_forward(arguments);
   for (auto& [ends, backward] : backwards_)
@@ -93,7 +101,7 @@ void FunctionCapture::record(const Function& function, const Tensors& arguments,
   for (const End& e : ends_) recorded.push_back(e.recorded);
   recorder_->finish(recorded, recorded_);
   for (size_t i = 0; i < ends_.size(); ++i) ends_[i].place = std::move(recorded_.results[i]);
-  if (recorder_->depends_on_places()) places_ = ArgumentPlace::of(arguments);
+  if (recorder_->depends_on_places()) places_ = TensorPlace::of(arguments);
   if (!backwards_.empty()) return;
   recorder_.reset();
   for (End& e : ends_) e.recorded.reset();
@@ -232,8 +240,10 @@ std::unique_ptr<FunctionCapture::Backward> FunctionCapture::record_backward(
   for (size_t i = 0; i < ends_.size(); ++i) {
     if (!has_gradient[i]) continue;
     const Tensor& end = ends_[i].recorded;
+    if (!ends_[i].edge)
+      ends_[i].edge = gradient_edge(end.impl());  // a view of memory from outside goes out of date
     request.roots.push_back(end);
-    request.root_edges.push_back(gradient_edge(end.impl()));
+    request.root_edges.push_back(ends_[i].edge);
     request.cotangents.push_back(recorder.cotangent(end.impl().type(), static_cast<int>(i)));
   }
   for (const Tensor& leaf : leaves_) request.input_edges.push_back(gradient_edge(leaf.impl()));

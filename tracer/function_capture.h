@@ -16,6 +16,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <unordered_set>
 
 #include "ir/passes/recompute.h"
 #include "tracer/compile.h"
@@ -46,14 +47,14 @@ struct ReachedLeaf {
   static uint64_t hooks_of(const TensorImpl& leaf);
 };
 
-/// Where an argument lies: what a recording depends on that writes to arguments.
-struct ArgumentPlace {
-  size_t memory, base;  // the first argument with the same memory, with the same base
+/// Where one of several tensors lies: what a recording depends on that writes to arguments, or begins with gradients.
+struct TensorPlace {
+  size_t memory, base;  // the first of the tensors with the same memory, with the same base
   int64_t offset, base_offset, bytes;
   TensorLook base_look;
 
-  static std::vector<ArgumentPlace> of(const Tensors& arguments);
-  bool operator==(const ArgumentPlace& o) const = default;
+  static std::vector<TensorPlace> of(const Tensors& tensors);
+  bool operator==(const TensorPlace& o) const = default;
 };
 
 /// What a recording depends on, of a call.
@@ -98,6 +99,7 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   // What a run gives or leaves behind: a result, then also bases of results and new values of arguments.
   struct End {
     Tensor recorded;                // released where no backward can be recorded
+    Edge edge = {};                 // of it, as at the recording
     RecordedFunction::Place place;  // undefined: not computed, but
     int argument = -1;              // an argument,
     Tensor outside = {};            // a tensor from outside,
@@ -113,6 +115,9 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   };
 
   std::string misplaced(const Tensors& arguments) const;
+  Tensors grads_at_begin(const Tensors& arguments) const;
+  std::vector<TensorPlace> places_of_grads(const Tensors& arguments, const Tensors& grads) const;
+  bool grads_fit(const Tensors& arguments) const;
   void record(const Function& function, const Tensors& arguments, const FunctionRecorder::KnownCalls* known);
   void make_plans(const Tensors& arguments);
   void note_reached(const RefPtr<TensorImpl>& leaf);
@@ -151,10 +156,12 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
 
   const FunctionKind kind_;
   CallLook look_;
-  std::optional<std::vector<ArgumentPlace>> places_;  // where they matter
-  RecordedFunction recorded_;  // its graph as recorded: gradients of gradients replay it
+  std::optional<std::vector<TensorPlace>> places_;  // where they matter
+  RecordedFunction recorded_;                       // its graph as recorded: gradients of gradients replay it
   ir::Graph planned_;
   std::vector<std::pair<TensorImpl*, TensorLook>> outside_;  // kept alive by recorded_
+  std::unordered_set<const Storage*> written_;               // memory of outside_ that a run writes to
+  std::vector<std::pair<TensorLook, TensorPlace>> grads_;    // that a run begins with
   std::vector<ReachedLeaf> reached_;
   std::vector<Number> numbers_;
   std::vector<Source> sources_;

@@ -80,18 +80,28 @@ FunctionRecorder::LeafGrad& FunctionRecorder::leaf_grad(TensorImpl& leaf, bool i
   return grads_.back();
 }
 
+// The argument that this is the stand-in of; -1: of none.
+int FunctionRecorder::argument_of(const TensorImpl& cell) const {
+  const auto it = std::ranges::find(stand_ins_, &cell, [](const StandIn& s) { return s.tensor.get(); });
+  return it == stand_ins_.end() ? -1 : it->argument;
+}
+
 void FunctionRecorder::grad_is_replaced(TensorImpl& leaf) { leaf_grad(leaf, true); }
 
-// From now on the gradient that a leaf has at the beginning is an input, whichever tensor that is in a run.
+// From now on the gradient that a leaf has at the beginning is an input, whichever tensor that is in a run. An argument's stand-in has that of
+// the argument.
 void FunctionRecorder::grad_is_read(TensorImpl& leaf) {
   for (const LeafGrad& g : grads_)
     if (g.leaf.get() == &leaf)
       for (PostAccumulateCode* hook : g.hooks) hook->is_read = true;
-  if (leaf.graph) return;
+  const auto argument = argument_of(leaf);
+  if (leaf.graph && argument < 0) return;
   const LeafGrad& g = leaf_grad(leaf, false);
   TensorImpl* grad = leaf.need_meta().grad.get();
   if (!grad || grad->graph || grad != g.before.get() || roots_.contains(grad->storage().get())) return;
-  inputs_[static_cast<size_t>(capture(*grad).input)].grad_of = RefPtr<TensorImpl>(&leaf);
+  RecordedFunction::Input& input = inputs_[static_cast<size_t>(capture(*grad).input)];
+  input.grad_of_argument = argument;
+  if (argument < 0) input.grad_of = RefPtr<TensorImpl>(&leaf);
 }
 
 // The value that has arrived becomes .grad, in a cell of its own; whether it needs memory of its own shows in the end.
@@ -169,19 +179,34 @@ void FunctionRecorder::emit_post_accumulate(const HookAttrs& attrs, SourceLocati
 
 // ---- the end -------------------------------------------------------------------------------------------------------------------------
 
-void FunctionRecorder::finish_grads(RecordedFunction& out) {
+// An argument that is used as a tensor from outside as well would have two gradients.
+void FunctionRecorder::check_one_leaf(const TensorImpl& leaf) const {
+  for (const LeafGrad& g : grads_)
+    for (const StandIn& s : stand_ins_)
+      if (s.stands_for == &leaf && s.tensor.get() == g.leaf.get())
+        throw Error(
+            Category::unsupported,
+            "a recorded function gives an argument a gradient that it also uses as a leaf from outside. "
+            "Hint: use the argument only");
+}
+
+void FunctionRecorder::finish_grads(const Tensors& results, RecordedFunction& out) {
   for (const LeafGrad& g : grads_) {
     const Tensor& grad = g.leaf->need_meta().grad;
-    const auto argument =
-        std::ranges::find(stand_ins_, g.leaf.get(), [](const StandIn& s) { return s.tensor.get(); });
-    RecordedFunction::Grad end{g.leaf, -1, g.is_dropped_first, g.before.defined(),
+    if (g.leaf->graph && argument_of(*g.leaf) < 0) {  // made in the function
+      const auto result = std::ranges::find(results, g.leaf.get(), &Tensor::get);
+      if (result != results.end() && grad.defined())
+        out.result_grads.emplace_back(result - results.begin(), output_of_grad(grad));
+      continue;
+    }
+    RecordedFunction::Grad end{g.leaf, argument_of(*g.leaf), g.is_dropped_first, g.before.defined(),
                                RecordedFunction::Grad::kKept};
-    if (argument != stand_ins_.end()) end.argument = argument->argument;
+    check_one_leaf(*g.leaf);
     const bool is_first = g.outside == ir::kNoValue && !g.is_dropped_outside;
     if (!grad.defined())
       end.output = g.is_dropped_outside ? RecordedFunction::Grad::kKept : RecordedFunction::Grad::kNone;
     else if (is_first ? grad.get() != g.before.get() : value_of(grad) != g.outside)
-      end.output = output(value_of(grad), true);
+      end.output = output_of_grad(grad);
     out.grads.push_back(std::move(end));
   }
 }

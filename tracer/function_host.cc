@@ -146,15 +146,25 @@ const FunctionRecorder::PackedSlot* FunctionRecorder::packed(const Slot& slot) c
   return forward_ ? forward_->packed(slot) : nullptr;
 }
 
+// What runs do to memory from outside afterwards is not what the function does.
+uint32_t FunctionRecorder::version_at_end(const Storage& memory) const {
+  const auto it = versions_.find(&memory);
+  return it == versions_.end() ? memory.version() : it->second;
+}
+
 void FunctionRecorder::emit_unpack(const Call& call, Tensor* results) {
   const UnpackAttrs& attrs = call.attrs_as<UnpackAttrs>();
   const Slot& slot = attrs.record->slot(attrs.slot);
   const PackedSlot* from = packed(slot);
-  if (!from || slot.packed()->hooks->traceable) {
+  if (TensorImpl* value = slot.value(); value && value->storage() && !slot.released && forward_ &&
+                                        forward_->version_at_end(*value->storage()) == slot.version) {
+    results[0] = Tensor(RefPtr<TensorImpl>(value));
+  } else if (!from || slot.packed()->hooks->traceable) {
     call.op->run_on_host(call, results);
   } else {
     publish();
-    const bool is_stale = from->memory && from->memory->version() != from->version;
+    const bool is_stale =
+        from->memory && (forward_ ? *forward_ : *this).version_at_end(*from->memory) != from->version;
     const ir::ValueId operands[] = {value_of(std::any_cast<const Tensor&>(slot.packed()->payload))};
     results[0] = without_layout(
         slot.packed()->type,

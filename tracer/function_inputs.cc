@@ -76,8 +76,10 @@ void FunctionRecorder::link_stand_in(StandIn& made) {
   const bool is_refused = is_outdated(like);
   if (like.requires_grad && like.is_leaf() && !is_refused) {
     made.leaf = made.tensor;
-    if (!like.meta || !like.meta->has_hooks()) return;
+    if (!like.meta) return;
     AutogradMeta& meta = cell.need_meta();
+    meta.grad = like.meta->grad;
+    if (!like.meta->has_hooks()) return;
     meta.tensor_hooks = like.meta->tensor_hooks;
     meta.pre_hooks = like.meta->pre_hooks;
     meta.post_hooks = like.meta->post_hooks;

@@ -1,5 +1,6 @@
 // What a recording depends on: see tracer/function_capture.h.
 #include <algorithm>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -18,7 +19,7 @@ uint64_t ReachedLeaf::hooks_of(const TensorImpl& x) {
        {&x.meta->tensor_hooks, &x.meta->pre_hooks, &x.meta->post_hooks, &x.meta->post_accumulate_hooks}) {
     for (const RefPtr<Hook>& h : list->all())
       if (h->is_live()) {
-        hash = hash * 0x9E3779B97F4A7C15u + reinterpret_cast<uintptr_t>(h.get());
+        hash = hash * 0x9E3779B97F4A7C15u + reinterpret_cast<uintptr_t>(h.get()) + h->traceable;
         any = true;
       }
     hash = hash * 31 + 7;
@@ -68,16 +69,16 @@ CallLook::CallLook(const Tensors& given) : gradients(GradMode::is_enabled()) {
   }
 }
 
-std::vector<ArgumentPlace> ArgumentPlace::of(const Tensors& arguments) {
-  std::vector<ArgumentPlace> places;
-  const auto base_of = [](const Tensor& t) { return t.impl().base ? t.impl().base.get() : t.get(); };
-  const auto memory_of = [](const Tensor& t) { return t.impl().storage().get(); };
-  const auto first = [&](auto it) { return static_cast<size_t>(it - arguments.begin()); };
-  for (const Tensor& t : arguments) {
-    const TensorImpl& base = *base_of(t);
-    places.push_back({first(std::ranges::find(arguments, memory_of(t), memory_of)),
-                      first(std::ranges::find(arguments, &base, base_of)), t.impl().storage_offset(),
-                      base.storage_offset(), memory_of(t)->nbytes(), TensorLook(base)});
+std::vector<TensorPlace> TensorPlace::of(const Tensors& tensors) {
+  std::vector<TensorPlace> places;
+  std::unordered_map<const void*, size_t> first;  // of memory and bases
+  for (const Tensor& t : tensors) {
+    const TensorImpl& base = t.impl().base ? *t.impl().base : t.impl();
+    const RefPtr<Storage>& memory = t.impl().storage();
+    const size_t i = places.size();
+    places.push_back({first.try_emplace(memory.get(), i).first->second,
+                      first.try_emplace(&base, i).first->second, t.impl().storage_offset(),
+                      base.storage_offset(), memory->nbytes(), TensorLook(base)});
   }
   return places;
 }
@@ -93,6 +94,84 @@ std::string CallLook::difference(const CallLook& now) const {
   if (has_pair != now.has_pair)
     return fmt::format("there {} a default pair of saved-tensor hooks", now.has_pair ? "is" : "is no longer");
   if (!(traceable_pair == now.traceable_pair)) return "another traceable pair of saved-tensor hooks";
+  return {};
+}
+
+// ---- whether it is as it was ----------------------------------------------------------------------------------------------------------
+
+std::string FunctionCapture::misfit(const CallLook& look, const Tensors& arguments) const {
+  if (std::string why = look_.difference(look); !why.empty()) return why;
+  for (const auto& [cell, before] : outside_)
+    if (!before.fits(*cell))
+      return fmt::format("a tensor from outside was {}, is {}", before.text(), TensorLook(*cell).text());
+  for (const ReachedLeaf& leaf : reached_)
+    if (ReachedLeaf::hooks_of(leaf.outside
+                                  ? *leaf.outside
+                                  : arguments[static_cast<size_t>(leaf.argument)].impl()) != leaf.hooks)
+      return "a leaf has other hooks";
+  if (std::string why = misplaced(arguments); !why.empty()) return why;
+  for (const RecordedFunction::Grad& g : recorded_.grads)
+    if (!g.is_dropped_first && g.meta(arguments).grad.defined() != g.was_defined)
+      return fmt::format(".grad of a leaf is {}", g.was_defined ? "not there" : "there");
+  if (!grads_fit(arguments)) return ".grad of a leaf lies otherwise";
+  for (const RecordedFunction::Numbers& n : recorded_.numbers)
+    if (n.live.fits && !n.live.fits()) return "an optimizer has other options";
+  return {};
+}
+
+// Those that are read or added to.
+Tensors FunctionCapture::grads_at_begin(const Tensors& arguments) const {
+  Tensors grads;
+  for (const RecordedFunction::Grad& g : recorded_.grads)
+    if (!g.is_dropped_first && g.was_defined) grads.push_back(g.meta(arguments).grad);
+  return grads;
+}
+
+// Among arguments, tensors from outside and each other.
+std::vector<TensorPlace> FunctionCapture::places_of_grads(const Tensors& arguments,
+                                                          const Tensors& grads) const {
+  Tensors all = arguments;
+  for (const auto& [cell, look] : outside_) all.emplace_back(RefPtr<TensorImpl>(cell));
+  const auto others = static_cast<std::ptrdiff_t>(all.size());
+  all.insert(all.end(), grads.begin(), grads.end());
+  std::vector<TensorPlace> places = TensorPlace::of(all);
+  places.erase(places.begin(), places.begin() + others);
+  return places;
+}
+
+// Whom a gradient shares memory with is looked up only where there is somebody: mostly it is the only tensor there.
+bool FunctionCapture::grads_fit(const Tensors& arguments) const {
+  if (grads_.empty()) return true;
+  const Tensors grads = grads_at_begin(arguments);
+  const size_t others = arguments.size() + outside_.size();
+  bool may_share = false;
+  for (size_t i = 0; i < grads_.size(); ++i) {
+    const TensorImpl& grad = grads[i].impl();
+    const auto& [look, place] = grads_[i];
+    if (!look.fits(grad) || place.offset != grad.storage_offset() || place.bytes != grad.storage()->nbytes())
+      return false;
+    may_share |= grad.ref_count() > 2 || !grad.storage()->is_unique() || place.memory != others + i;
+  }
+  if (!may_share) return true;
+  const std::vector<TensorPlace> now = places_of_grads(arguments, grads);
+  return std::ranges::equal(grads_, now, {}, &std::pair<TensorLook, TensorPlace>::second);
+}
+
+// Arguments whose memory a run also sees in another way, of which the recording knows nothing.
+std::string FunctionCapture::misplaced(const Tensors& arguments) const {
+  if (places_ && !(*places_ == TensorPlace::of(arguments))) return "arguments lie elsewhere in their memory";
+  for (const Tensor& a : arguments) {
+    const auto is_shared = [&](const auto& outside) {
+      return outside.first->storage() == a.impl().storage();
+    };
+    if (written_.contains(a.impl().storage().get()) || (places_ && std::ranges::any_of(outside_, is_shared)))
+      return "an argument shares memory with a tensor from outside";
+  }
+  for (const RecordedFunction::Grad& of_argument : recorded_.grads)
+    for (const RecordedFunction::Grad& g : recorded_.grads)
+      if (of_argument.argument >= 0 && g.argument < 0 &&
+          arguments[static_cast<size_t>(of_argument.argument)].get() == g.leaf.get())
+        return "an argument is a leaf from outside";
   return {};
 }
 

@@ -282,9 +282,15 @@ RecordedFunction::Place FunctionRecorder::place(const Tensor& tensor) {
   p.input = root.seen;
   shares_memory_ |= root.arguments > 1;
   if (root.seen >= 0) return p;
-  if (root.output < 0) root.output = output(root.value, true);
-  p.output = root.output;
+  p.output = output_of(root);
   return p;
+}
+
+// A result may show the gradient, too.
+int32_t FunctionRecorder::output_of_grad(const Tensor& grad) {
+  Root& root = root_of(grad.impl());
+  const bool is_all = root.seen < 0 && same_geometry(grad.impl(), *root.cell);
+  return is_all ? output_of(root) : output(value_of(grad), true);
 }
 
 }  // namespace retrograd

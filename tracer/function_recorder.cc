@@ -23,6 +23,8 @@ FunctionRecorder::~FunctionRecorder() {
 void FunctionRecorder::restore() {
   for (LeafGrad& g : grads_) g.leaf->need_meta().grad = std::move(g.before);
   grads_.clear();
+  for (const StandIn& s : stand_ins_)
+    if (AutogradMeta* meta = s.tensor.impl().meta.get()) meta->grad.reset();
 }
 
 void FunctionRecorder::at(const Origin& origin) {
@@ -90,6 +92,8 @@ void FunctionRecorder::emit_bookkeeping(const Call& call, Tensor* results) {
   if (call.op == &ops::pack) return emit_pack(call);
   if (call.op == &ops::unpack) return emit_unpack(call, results);
   if (call.op == &ops::function_backward) return emit_function_backward(call, results);
+  if (call.op == &ops::retain_grad && forward_)
+    return;  // what it would keep is of this graph, and not of a run
   if (call.op == &ops::accumulate_grad)
     return accumulate(*call.attrs_as<AccumulateGradAttrs>().leaf,
                       Tensor(RefPtr<TensorImpl>(call.operands[0])));
@@ -117,6 +121,12 @@ int32_t FunctionRecorder::output(ir::ValueId value, bool must_own) {
   }
   outputs_.push_back(value);
   return static_cast<int32_t>(outputs_.size()) - 1;
+}
+
+// One for all that show it.
+int32_t FunctionRecorder::output_of(Root& root) {
+  if (root.output < 0) root.output = output(root.value, true);
+  return root.output;
 }
 
 // Of each value, the one whose memory it shows: its own, or that of what it is a view of.
@@ -178,7 +188,7 @@ void FunctionRecorder::finish(const Tensors& results, RecordedFunction& out) {
       output(value_of(r), false);
     else
       out.results.push_back(place(r));
-  finish_grads(out);
+  finish_grads(results, out);
   for (size_t i = 0; i < root_order_.size(); ++i) {
     Root& root = *root_order_[i];
     if (!root.is_written || root.input < 0) continue;
@@ -186,12 +196,14 @@ void FunctionRecorder::finish(const Tensors& results, RecordedFunction& out) {
     out.writes.push_back(
         {root.input, root.is_outside ? -1 : output(root.value, true), root.is_flat, root.was_outside});
   }
+  for (const Root* root : root_order_)
+    if (root->outside == root->storage.get()) versions_[root->outside] = root->storage->version();
   finish_saved(out);
   out.has_two_histories = has_two_histories_ || have_histories();
   restore();
   graph_.set_outputs(std::move(outputs_));
   for (RecordedFunction::Input& input : inputs_)
-    if (input.grad_of) input.captured.reset();
+    if (input.grad_of || input.grad_of_argument >= 0) input.captured.reset();
   out.forward_numbers.assign(forward_numbers_.begin(), forward_numbers_.end());
   out.inputs = std::move(inputs_);
   out.numbers = std::exchange(numbers_, {});

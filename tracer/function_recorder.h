@@ -46,7 +46,8 @@ struct RecordedFunction {
     int base_of = -1;                 // number of the argument whose base it is
     int saved = -1;                   // of a backward: which saved value of the forward
     Tensor captured = {};             // always this tensor
-    RefPtr<TensorImpl> grad_of = {};  // the gradient that this leaf has
+    RefPtr<TensorImpl> grad_of = {};  // the gradient that this leaf has,
+    int grad_of_argument = -1;        // or this argument
     RefPtr<Hook> hook = {};           // always this hook,
     RefPtr<TensorImpl> leaf = {};     // which may belong to a leaf
   };
@@ -67,6 +68,10 @@ struct RecordedFunction {
     bool is_dropped_first;  // before anything looked at it: it can go when the run begins; else it must be
     bool was_defined;       // as at capture
     int32_t output;         // or kNone: undefined in the end, kKept: the same tensor
+
+    AutogradMeta& meta(const Tensors& arguments) const {
+      return (argument >= 0 ? arguments[static_cast<size_t>(argument)].impl() : *leaf).need_meta();
+    }
   };
   struct Write {
     int32_t input, output;  // what input is bound to gets the value of the output; -1: a node has written it
@@ -88,6 +93,8 @@ struct RecordedFunction {
   std::vector<Input> inputs;
   std::vector<Numbers> numbers;
   std::vector<Grad> grads;
+  std::vector<std::pair<size_t, int32_t>>
+      result_grads;  // results that are leaves, and the outputs that are their .grad
   std::vector<Write> writes;
   std::vector<std::pair<int32_t, int32_t>>
       forward_numbers;  // of a backward: symbol of the forward, symbol here
@@ -240,10 +247,13 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   Tensor computed(const TensorType& type, ir::ValueId value);
   void lay_out(TensorImpl& cell);
   LeafGrad& leaf_grad(TensorImpl& leaf, bool is_dropped);
+  int argument_of(const TensorImpl& cell) const;
+  void check_one_leaf(const TensorImpl& leaf) const;
   void emit_call(const Call& call, Tensor* results);
   void emit_bookkeeping(const Call& call, Tensor* results);
   void emit_pack(const Call& call);
   void emit_unpack(const Call& call, Tensor* results);
+  uint32_t version_at_end(const Storage& memory) const;
   void emit_hook(const Call& call, Tensor* results);
   void emit_post_accumulate(const HookAttrs& attrs, SourceLocation where);
   void emit_function_backward(const Call& call, Tensor* results);
@@ -269,8 +279,10 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   ir::ValueId detached(ir::ValueId value);
   void note_read(const Root& root, const TensorImpl& cell);
   bool have_histories() const;
-  void finish_grads(RecordedFunction& out);
+  void finish_grads(const Tensors& results, RecordedFunction& out);
   int32_t output(ir::ValueId value, bool must_own);
+  int32_t output_of(Root& root);
+  int32_t output_of_grad(const Tensor& grad);
   void restore();
 
   // What was packed: by its slot.
@@ -292,6 +304,8 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   std::vector<RefPtr<HostCode>> host_;
   std::vector<std::pair<ir::ValueId, ir::ValueId>> straight_;
   std::unordered_set<const Storage*> outside_writes_;
+  std::unordered_map<const Storage*, uint32_t>
+      versions_;  // of memory from outside, when the recording was over
   bool at_leaf_ = false;
   std::unordered_map<ir::ValueId, int32_t> saved_;  // values that a backward has asked for
   std::vector<RecordedFunction::Place> saved_places_;

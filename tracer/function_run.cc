@@ -15,53 +15,23 @@
 #include "tracer/profile.h"
 
 namespace retrograd {
-namespace {
-
-// .grad of the leaf that a run changes.
-AutogradMeta& meta_of(const RecordedFunction::Grad& g, const Tensors& arguments) {
-  return (g.argument >= 0 ? arguments[static_cast<size_t>(g.argument)].impl() : *g.leaf).need_meta();
-}
-
-}  // namespace
-
 // ---- running -------------------------------------------------------------------------------------------------------------------------
-
-std::string FunctionCapture::misfit(const CallLook& look, const Tensors& arguments) const {
-  if (std::string why = look_.difference(look); !why.empty()) return why;
-  for (const auto& [cell, before] : outside_)
-    if (!before.fits(*cell))
-      return fmt::format("a tensor from outside was {}, is {}", before.text(), TensorLook(*cell).text());
-  for (const ReachedLeaf& leaf : reached_)
-    if (ReachedLeaf::hooks_of(leaf.outside
-                                  ? *leaf.outside
-                                  : arguments[static_cast<size_t>(leaf.argument)].impl()) != leaf.hooks)
-      return "a leaf has other hooks";
-  if (places_ && !misplaced(arguments).empty()) return misplaced(arguments);
-  for (const RecordedFunction::Grad& g : recorded_.grads)
-    if (!g.is_dropped_first && meta_of(g, arguments).grad.defined() != g.was_defined)
-      return fmt::format(".grad of a leaf is {}", g.was_defined ? "not there" : "there");
-  return {};
-}
-
-// Of a recording that writes to arguments, or sees one memory through several.
-std::string FunctionCapture::misplaced(const Tensors& arguments) const {
-  if (!(*places_ == ArgumentPlace::of(arguments))) return "arguments lie elsewhere in their memory";
-  for (const auto& [cell, look] : outside_)
-    for (const Tensor& a : arguments)
-      if (a.impl().storage() == cell->storage())
-        return "an argument shares memory with a tensor from outside";
-  return {};
-}
 
 std::vector<ir::Binding> FunctionCapture::bind(const Tensors& arguments) const {
   std::vector<ir::Binding> bindings;
   bindings.reserve(recorded_.inputs.size());
+  const auto grad_of = [](TensorImpl& leaf) {
+    const Tensor& grad = leaf.need_meta().grad;
+    return grad.defined() && grad.impl().base ? Tensor(grad.impl().base) : grad;
+  };
   for (const RecordedFunction::Input& input : recorded_.inputs) {
     ir::Binding b;
     b.tensor = input.argument >= 0  ? arguments[static_cast<size_t>(input.argument)]
                : input.base_of >= 0 ? Tensor(arguments[static_cast<size_t>(input.base_of)].impl().base)
-               : input.grad_of      ? input.grad_of->need_meta().grad
-                                    : input.captured;
+               : input.grad_of      ? grad_of(*input.grad_of)
+               : input.grad_of_argument >= 0
+                   ? grad_of(arguments[static_cast<size_t>(input.grad_of_argument)].impl())
+                   : input.captured;
     b.hook = input.hook;
     b.leaf = input.leaf.get();
     bindings.push_back(std::move(b));
@@ -72,7 +42,7 @@ std::vector<ir::Binding> FunctionCapture::bind(const Tensors& arguments) const {
 void FunctionCapture::give_grads(const Tensors& arguments, const Tensors& outputs) const {
   for (const RecordedFunction::Grad& g : recorded_.grads)
     if (g.output != RecordedFunction::Grad::kKept)
-      meta_of(g, arguments).grad =
+      g.meta(arguments).grad =
           g.output == RecordedFunction::Grad::kNone ? Tensor() : outputs[static_cast<size_t>(g.output)];
 }
 
@@ -197,7 +167,7 @@ Tensors FunctionCapture::run(const Tensors& arguments, bool first, SourceLocatio
   read.read();
   const std::vector<Number>& numbers = read.values();
   for (const RecordedFunction::Grad& g : recorded_.grads)
-    if (g.is_dropped_first) meta_of(g, arguments).grad.reset();
+    if (g.is_dropped_first) g.meta(arguments).grad.reset();
   std::vector<ir::Binding> bindings = bind(arguments);
   Tensors outputs, keep;
   if (!backwards_.empty()) keep = bindings_to_keep(bindings);
@@ -220,6 +190,8 @@ Tensors FunctionCapture::run(const Tensors& arguments, bool first, SourceLocatio
   }
   for (size_t i = 0; i < ends_.size(); ++i)
     if (ends_[i].is_leaf) results[i].impl().requires_grad = true;
+  for (const auto& [result, output] : recorded_.result_grads)
+    results[result].impl().need_meta().grad = outputs[static_cast<size_t>(output)];
   attach_views(arguments, results);
   results.resize(results_);
   for (size_t i = 0; i < results_; ++i) {
