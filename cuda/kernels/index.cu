@@ -90,6 +90,16 @@ PutGrid put_grid(const PutCall& call) {
   return {grid_of(call.positions), grid_of(call.rest), Divider(call.rest.numel, numel), numel};
 }
 
+// Threads with the same target put the same number there: which of them is last makes no difference.
+template <class T>
+__device__ void put_number(T number, T* to) {
+#if defined(__CUDACC__)
+  *to = number;
+#else
+  __atomic_store_n(to, number, __ATOMIC_RELAXED);
+#endif
+}
+
 template <class T>
 __global__ void __launch_bounds__(kThreads) write_kernel(const PutCall call, const PutGrid grid, T number) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
@@ -97,8 +107,11 @@ __global__ void __launch_bounds__(kThreads) write_kernel(const PutCall call, con
     const int64_t p = grid.part(i), target = call.target[p];
     if (target < 0 || (call.winner && call.winner[target] != p + 1)) continue;
     const Offsets<2> at(grid.rest, i - p * grid.rest.numel);
-    static_cast<T*>(call.out)[target * call.unit + at[0]] =
-        call.src ? static_cast<const T*>(call.src)[Offsets<1>(grid.positions, p)[0] + at[1]] : number;
+    T* const to = static_cast<T*>(call.out) + (target * call.unit + at[0]);
+    if (call.src)
+      *to = static_cast<const T*>(call.src)[Offsets<1>(grid.positions, p)[0] + at[1]];
+    else
+      put_number(number, to);
   }
 }
 

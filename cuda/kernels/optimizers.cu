@@ -139,7 +139,7 @@ RG_HD double powered(Power power, double x, double p) {
   return power == Power::any ? ::pow(magnitude, p) : magnitude;
 }
 
-// What the threads of a block found, as a tree; for thread 0.
+// What the threads of a block found, as a tree; thread 0 gets it.
 __device__ inline double joined_block(Power power, double mine) {
   __shared__ double found[kThreads];
   const int thread = static_cast<int>(threadIdx.x);
@@ -148,7 +148,7 @@ __device__ inline double joined_block(Power power, double mine) {
     __syncthreads();
     if (thread < half) found[thread] = joined(power, found[thread], found[thread + half]);
   }
-  return found[0];
+  return thread == 0 ? found[0] : 0;
 }
 
 __global__ void __launch_bounds__(kThreads) norm_kernel(const TotalNormCall call, const Power power) {
