@@ -32,7 +32,7 @@ inline int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }
 
 inline constexpr int64_t kDepth = 256;        // of one block of k, in packed elements
 inline constexpr int64_t kDepthStep = 16;     // which the depth of a block is a multiple of, for the packing
-inline constexpr int64_t kRowPanels = 24;     // of a tile: 144 rows (336 with AVX-512)
+inline constexpr int64_t kRowPanels = 28;     // of a tile: 168 rows (392 with AVX-512)
 inline constexpr int64_t kColumnPanels = 48;  // of a tile, if there are several blocks of k
 inline constexpr double kTileWork = 1 << 17;  // multiplications of a tile, at least
 inline constexpr int64_t kTilesAThread = 4;   // at most, where they could be larger
