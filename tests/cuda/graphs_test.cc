@@ -80,13 +80,20 @@ class Pair {
   Body body_;
 };
 
-const auto train = [](Net& net, auto& optimizer, const Tensor& x, const Tensor& y) {
-  optimizer.zero_grad();
-  const Tensor loss = mean(square(net.forward(x) - y));
-  loss.backward();
-  optimizer.step();
-  return loss;
-};
+// A step that makes loss_of(net, x, y) smaller.
+template <class LossOf>
+auto training(LossOf loss_of) {
+  return [loss_of](Net& net, auto& optimizer, const Tensor& x, const Tensor& y) {
+    optimizer.zero_grad();
+    const Tensor loss = loss_of(net, x, y);
+    loss.backward();
+    optimizer.step();
+    return loss;
+  };
+}
+
+const auto train = training(
+    [](const Net& net, const Tensor& x, const Tensor& y) { return mean(square(net.forward(x) - y)); });
 
 }  // namespace
 
@@ -181,29 +188,21 @@ TEST_CASE("a list that has changed is copied anew: where a gradient lies elsewhe
 }
 
 TEST_CASE("places of random draws reach a graph") {
-  Pair pair([](Net& net, auto& optimizer, const Tensor& x, const Tensor& y) {
-    optimizer.zero_grad();
-    const Tensor loss = mean(square(net.forward(dropout(x, 0.3)) - y));
-    loss.backward();
-    optimizer.step();
-    return loss;
-  });
+  Pair pair(training([](const Net& net, const Tensor& x, const Tensor& y) {
+    return mean(square(net.forward(dropout(x, 0.3)) - y));
+  }));
   for (int i = 0; i < 5; ++i) pair.step(i);
   CHECK(pair.stats().graph_launches == 4);
   CHECK(pair.stats().given_up == 0);
 }
 
 TEST_CASE("what a pool needs to know of its axes lies beside a graph") {
-  Pair pair([](Net& net, auto& optimizer, const Tensor& x, const Tensor& y) {
-    optimizer.zero_grad();
+  Pair pair(training([](const Net& net, const Tensor& x, const Tensor& y) {
     const Tensor hidden = view(retrograd::tanh(mm(x, net.parameters[0])), {5, 1, 4, 4});
     const Tensor pooled =
         max_pool2d(hidden, {2, 2}, {1, 1}, {1, 1}) + avg_pool2d(hidden, {2, 2}, {1, 1}, {1, 1});
-    const Tensor loss = mean(square(sum(pooled) - y));
-    loss.backward();
-    optimizer.step();
-    return loss;
-  });
+    return mean(square(sum(pooled) - y));
+  }));
   for (int i = 0; i < 5; ++i) pair.step(i);
   CHECK(pair.stats().graph_launches == 4);
   CHECK(pair.stats().given_up == 0);
@@ -310,15 +309,11 @@ cut at to_device: the host waits for what it reads
 }
 
 TEST_CASE("what a device leaves to the CPU cuts a step, and the rest runs as graphs") {
-  Pair pair([](Net& net, auto& optimizer, const Tensor& x, const Tensor& y) {
-    optimizer.zero_grad();
+  Pair pair(training([](const Net& net, const Tensor& x, const Tensor& y) {
     const Tensor gram = mm(net.parameters[0], net.parameters[0].t());
     const Tensor regular = gram + eye(6, {}, {kFloat32, x.device()});
-    const Tensor loss = mean(square(net.forward(x) - y)) + sum(inverse(regular));
-    loss.backward();
-    optimizer.step();
-    return loss;
-  });
+    return mean(square(net.forward(x) - y)) + sum(inverse(regular));
+  }));
   for (int i = 0; i < 4; ++i) pair.step(i, 32);
   INFO(pair.cache.segments());
   CHECK(pair.cache.segments().find("cut at inverse: it is computed on the CPU") != std::string::npos);
