@@ -35,6 +35,12 @@ struct FunctionCache::State {
     }
     return nullptr;
   }
+  static void add(Stats& stats, const FunctionCapture& capture) {
+    const auto [hits, misses] = capture.guesses();
+    stats.ahead += hits;
+    stats.ahead_missed += misses;
+    stats.launches.add(capture.plan().launch_stats());
+  }
   std::optional<FunctionRecorder::KnownCalls> rehearsed(const CallLook& look) {
     std::lock_guard lock(mutex);
     for (const auto& [known, calls] : rehearsals)
@@ -47,7 +53,7 @@ struct FunctionCache::State {
     reason = std::move(why);
     captures.push_front(std::move(capture));
     if (captures.size() <= kCaptures) return;
-    stats.launches.add(captures.back()->plan().launch_stats());
+    add(stats, *captures.back());
     captures.pop_back();
     ++stats.evictions;
   }
@@ -141,7 +147,7 @@ Tensors FunctionCache::run(const Function& function, const Tensors& arguments, S
 FunctionCache::Stats FunctionCache::stats() const {
   std::lock_guard lock(state_->mutex);
   Stats stats = state_->stats;
-  for (const auto& capture : state_->captures) stats.launches.add(capture->plan().launch_stats());
+  for (const auto& capture : state_->captures) State::add(stats, *capture);
   stats.launches.segments = state_->last ? state_->last->plan().launch_stats().segments : 0;
   return stats;
 }

@@ -46,11 +46,14 @@ class FunctionCache {
   using Function = std::function<Tensors(const Tensors&)>;
 
   struct Stats {
-    int64_t captures = 0;       // graphs recorded, each with its plan
-    int64_t hits = 0;           // calls served by one that was there
-    int64_t evictions = 0;      // captures that had to go
-    int64_t nodes = 0;          // of the last graph that ran
-    int64_t eager = 0;          // calls of the function itself, with neither; see last_eager_reason()
+    int64_t captures = 0;   // graphs recorded, each with its plan
+    int64_t hits = 0;       // calls served by one that was there
+    int64_t evictions = 0;  // captures that had to go
+    int64_t nodes = 0;      // of the last graph that ran
+    int64_t eager = 0;      // calls of the function itself, with neither; see last_eager_reason()
+    int64_t ahead =
+        0;  // backwards whose gradients the call had computed with the loss (tracer/function_ahead.h)
+    int64_t ahead_missed = 0;   // calls that computed some which no backward took
     LaunchStats launches = {};  // of its plans, where their executor records launches; else 0
   };
 

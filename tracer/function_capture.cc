@@ -1,4 +1,5 @@
 // Recording: see tracer/function_capture.h; start reading at FunctionCapture::record.
+#include "tracer/function_ahead.h"
 #include "tracer/function_saved.h"
 
 #include <algorithm>
@@ -72,6 +73,7 @@ void FunctionCapture::make_plans(const Tensors& arguments) {
   plan_forward(arguments);
   for (auto& [ends, backward] : backwards_)
     if (!backward->error) plan_backward(*backward);
+  find_ahead();
 }
 
 FunctionCapture::~FunctionCapture() = default;

@@ -9,7 +9,8 @@
 // Where gradients are to be differentiated again, both graphs are replayed into the current emitter.
 // Beside the results the record has hidden ones, **ends** as these are: the base of a result that is a view, and the new value of an argument
 // that was written to, whose place in the graph the argument takes over.
-// Immutable but for the backwards added later, under a lock.
+// Gradients may be computed with the results, where that is less work: tracer/function_ahead.h.
+// Immutable but for the backwards added later, under a lock, and what is counted for guesses.
 #pragma once
 
 #include <map>
@@ -87,6 +88,8 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
 
   const ir::Graph& graph() const { return planned_; }
   const Plan& plan() const { return *plan_; }
+  /// Backwards whose gradients their forward had computed, and forwards that computed some which nobody took (tracer/function_ahead.h).
+  std::pair<int64_t, int64_t> guesses() const;
   /// Of the results all of which have a gradient; null when there is none.
   const ir::Graph* backward_graph() const;
 
@@ -96,6 +99,7 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
  private:
   struct Saved;
   struct Backward;
+  struct Ahead;
   // What a run gives or leaves behind: a result, then also bases of results and new values of arguments.
   struct End {
     Tensor recorded;                // released where no backward can be recorded
@@ -134,6 +138,9 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   ir::Graph graph_to_plan(const RecordedFunction& backward) const;
   std::vector<int32_t> given_inputs(const RecordedFunction& backward) const;
   void plan_backward(Backward& backward);
+  ir::Graph joined(const RecordedFunction& backward) const;
+  void find_ahead();
+  const Ahead* ahead_now() const;
   Backward& backward_for(std::span<TensorImpl* const> cotangents);
   class NumbersOfRun;
   std::vector<ir::Binding> bind(const Tensors& arguments) const;
@@ -148,6 +155,8 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
             SourceLocation where);
   void take_over(const Tensors& arguments, const Tensors& results, SourceLocation where) const;
   void attach_views(const Tensors& arguments, const Tensors& results) const;
+  Tensors gradients_of(const Backward& backward, std::span<TensorImpl* const> cotangents, const Saved& saved,
+                       Tensors values, SourceLocation where) const;
   Tensors replay_backward(const Backward& backward, std::span<TensorImpl* const> cotangents,
                           const Saved& saved, const Tensors& values, std::span<const Number> numbers,
                           SourceLocation where) const;
@@ -176,6 +185,7 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   std::mutex mutex_;
   std::map<std::vector<bool>, std::unique_ptr<Backward>> backwards_;  // by which ends have a gradient
   ir::Recompute recompute_;
+  std::unique_ptr<Ahead> ahead_;                   // null: does not pay, or cannot be
   std::vector<std::vector<const Record*>> users_;  // of each saved value: the records whose rules ask for it
 };
 

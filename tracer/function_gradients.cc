@@ -253,6 +253,7 @@ Tensors FunctionCapture::Saved::take(const Backward& backward) {
 void FunctionCapture::Saved::release() {
   std::lock_guard lock(mutex);
   if (!last) return;
+  drop_ahead();
   std::lock_guard users_lock(capture->mutex_);
   released.insert(last->recorded.unpacked.begin(), last->recorded.unpacked.end());
   last = nullptr;
@@ -262,12 +263,12 @@ void FunctionCapture::Saved::release() {
   if (std::ranges::find(unused, false) == unused.end()) bindings.clear();
 }
 
-void FunctionCapture::Saved::check_inputs(const Record& record) const {
+void FunctionCapture::Saved::check_inputs(SourceLocation where) const {
   for (size_t i = 0; i < bindings.size(); ++i)
     if (const Tensor& x = bindings[i].tensor; x.defined() && x.version() != binding_versions[i])
       fail(Category::version_mismatch, "compiled",
            fmt::format("an input, {}, was written to before gradients of gradients were taken", describe(x)),
-           record.where());
+           where);
 }
 
 // Gradients that can be differentiated: the values that the backward needs are computed anew by differentiable operations.
@@ -304,30 +305,36 @@ Tensors FunctionCapture::replay_backward(const Backward& backward, std::span<Ten
   return ir::replay(backward.recorded.graph, emitter, bindings, numbers);
 }
 
+// What the backward computes of a run's values.
+Tensors FunctionCapture::gradients_of(const Backward& backward, std::span<TensorImpl* const> cotangents,
+                                      const Saved& saved, Tensors values, SourceLocation where) const {
+  std::vector<Number> numbers = backward.numbers;
+  for (const auto& [there, here] : backward.recorded.forward_numbers)
+    numbers[static_cast<size_t>(here)] = saved.numbers[static_cast<size_t>(there)];
+  backward.recorded.graph.symbols.evaluate(numbers);
+  if (GradMode::is_enabled()) {
+    if (backward.needs_forward()) saved.check_inputs(where);
+    return replay_backward(backward, cotangents, saved, values, numbers, where);
+  }
+  const ProfiledRun profiled(saved.capture, backward.planned, {}, numbers);
+  std::vector<ir::Binding> bindings = bind_backward(backward, cotangents, values);
+  values.clear();  // the run alone holds them now
+  return backward.plan->run(std::move(bindings), numbers);
+}
+
 void FunctionCapture::run_backward(Record& record, std::span<TensorImpl* const> operands, Tensor* results) {
   const auto saved = std::static_pointer_cast<Saved>(record.hooks->saved);
   FunctionCapture& capture = *saved->capture;
   const Backward& backward = capture.backward_for(operands);
-  Tensors values;
+  Tensors values, gradients;
   {
     std::lock_guard lock(saved->mutex);
     saved->check(backward, record);
+    gradients = saved->take_ahead(backward, operands);
     values = saved->take(backward);
   }
-  std::vector<Number> numbers = backward.numbers;
-  for (const auto& [there, here] : backward.recorded.forward_numbers)
-    numbers[static_cast<size_t>(here)] = saved->numbers[static_cast<size_t>(there)];
-  backward.recorded.graph.symbols.evaluate(numbers);
-  Tensors gradients;
-  if (GradMode::is_enabled()) {
-    if (backward.needs_forward()) saved->check_inputs(record);
-    gradients = capture.replay_backward(backward, operands, *saved, values, numbers, record.where());
-  } else {
-    const ProfiledRun profiled(saved->capture, backward.planned, {}, numbers);
-    std::vector<ir::Binding> bindings = capture.bind_backward(backward, operands, values);
-    values.clear();  // the run alone holds them now
-    gradients = backward.plan->run(std::move(bindings), numbers);
-  }
+  if (gradients.empty())
+    gradients = capture.gradients_of(backward, operands, *saved, std::move(values), record.where());
   for (size_t i = 0; i < gradients.size(); ++i)
     if (record.edge(static_cast<int>(i))) results[i] = std::move(gradients[i]);
 }

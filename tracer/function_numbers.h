@@ -14,9 +14,9 @@ namespace retrograd {
 
 class FunctionCapture::NumbersOfRun {
  public:
-  /// `first`: the recording has read them.
-  NumbersOfRun(const FunctionCapture& capture, bool first)
-      : recorded_(capture.recorded_), planned_(capture.planned_), values_(capture.numbers_) {
+  /// `planned`: the graph that runs. `first`: the recording has read them.
+  NumbersOfRun(const FunctionCapture& capture, const ir::Graph& planned, bool first)
+      : recorded_(capture.recorded_), planned_(planned), values_(capture.numbers_) {
     if (first) read_ = recorded_.numbers.size();
   }
   ~NumbersOfRun() {

@@ -8,9 +8,9 @@
 
 #include "engine/runner.h"
 #include "ir/passes/late_reads.h"
-#include "ir/passes/lifetimes.h"
 #include "ir/passes/pipeline.h"
 #include "rewrites/rewrites.h"
+#include "tracer/function_planning.h"
 #include "tracer/function_saved.h"
 #include "tracer/plan_cache.h"
 
@@ -27,7 +27,8 @@ std::vector<ir::OutsideWrite> outside_writes(const RecordedFunction& recorded) {
   return writes;
 }
 
-// What the passes make of a graph. `given`: see ir::PassInput.
+}  // namespace
+
 ir::Graph optimised(const ir::Graph& graph, std::span<const ir::OutsideWrite> writes,
                     std::span<const int32_t> given) {
   ir::PassInput input = rewrites::all();
@@ -49,7 +50,6 @@ ir::Graph optimised(const ir::Graph& graph, std::span<const ir::OutsideWrite> wr
   });
 }
 
-// Of each saved value, the output that it is.
 std::vector<int32_t> saved_outputs(const RecordedFunction& recorded) {
   std::vector<int32_t> outputs;
   for (const RecordedFunction::Saved& s : recorded.saved) outputs.push_back(s.output);
@@ -57,8 +57,8 @@ std::vector<int32_t> saved_outputs(const RecordedFunction& recorded) {
 }
 
 std::unique_ptr<Plan> plan_of(const ir::Graph& graph, std::vector<Source>& sources,
-                              std::span<const Number> numbers, std::span<const WrittenInput> writes = {},
-                              std::optional<int64_t> arena_waste = {}, ir::GroupMemories* groups = nullptr) {
+                              std::span<const Number> numbers, std::span<const WrittenInput> writes,
+                              std::optional<int64_t> arena_waste, ir::GroupMemories* groups) {
   static const DriveLog no_log;
   static const std::vector<RuleRun> no_rules;
   sources.resize(graph.inputs().size(), Source{Source::Kind::constant});
@@ -76,6 +76,8 @@ int64_t peak_of(const ir::Graph& graph, std::span<const ir::OutsideWrite> writes
   ir::GroupMemories groups(graph, executor_for(graph));
   return peak_of(graph, writes, given, groups);
 }
+
+namespace {
 
 // What the passes have saved, so that with it the peak is not above an eager run's. `groups`: of `planned`.
 int64_t arena_waste(const RecordedFunction& recorded, const ir::Graph& planned, ir::GroupMemories& groups) {

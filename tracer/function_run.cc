@@ -10,6 +10,7 @@
 #include "engine/inplace.h"
 #include "engine/runner.h"
 #include "ops/shape_ops.h"
+#include "tracer/function_ahead.h"
 #include "tracer/function_numbers.h"
 #include "tracer/function_saved.h"
 #include "tracer/profile.h"
@@ -147,6 +148,8 @@ std::shared_ptr<FunctionCapture::Saved> FunctionCapture::save(const std::vector<
         saved->bindings[i].tensor.defined() ? saved->bindings[i].tensor.version() : 0);
   }
   saved->numbers = numbers;
+  const size_t of_forward = recorded_.graph.outputs().size();
+  for (size_t i = of_forward; i < outputs.size(); ++i) saved->ahead.push_back(outputs[i]);
   return saved;
 }
 
@@ -163,7 +166,9 @@ Tensors FunctionCapture::results_of(const std::vector<ir::Binding>& bindings, co
 }
 
 Tensors FunctionCapture::run(const Tensors& arguments, bool first, SourceLocation where) {
-  NumbersOfRun read(*this, first);
+  const Ahead* ahead = ahead_now();
+  const ir::Graph& planned = ahead ? ahead->planned : planned_;
+  NumbersOfRun read(*this, planned, first);
   read.read();
   const std::vector<Number>& numbers = read.values();
   for (const RecordedFunction::Grad& g : recorded_.grads)
@@ -173,9 +178,9 @@ Tensors FunctionCapture::run(const Tensors& arguments, bool first, SourceLocatio
   if (!backwards_.empty()) keep = bindings_to_keep(bindings);
   {
     NoGradGuard no_grad;
-    const ProfiledRun profiled(shared_from_this(), planned_, {}, numbers);
+    const ProfiledRun profiled(shared_from_this(), planned, {}, numbers);
     try {
-      outputs = plan_->run(bindings, numbers, &read.nodes_run);
+      outputs = (ahead ? *ahead->plan : *plan_).run(bindings, numbers, &read.nodes_run);
     } catch (Exception& e) {
       if (const std::string made = read.updates_made(); !made.empty()) e.add_context(made);
       throw;

@@ -37,18 +37,23 @@ struct FunctionCapture::Saved final : SavedElsewhere {
   bool goes = false;               // values may go with their last use in the next backward
   const Backward* last = nullptr;  // that ran: the one to be released
   std::set<const Record*> released;
+  Tensors ahead;  // the gradients, if the forward has computed them and no backward has come for them
 
+  ~Saved() override;
   void begin(bool released) override;
   /// Drops what the last backward has unpacked, save for what other records need.
   void release() override;
   /// The values for a run of `backward`, handed over if they may go, no other record needs them, and nothing in the run will throw.
   Tensors take(const Backward& backward);
+  /// The gradients that the forward has computed, if they are what `backward` would give for the last time; else none.
+  Tensors take_ahead(const Backward& backward, std::span<TensorImpl* const> cotangents);
+  void drop_ahead();
   /// Error(backward_twice_freed) or Error(version_mismatch) when `backward` can no longer run.
   void check(const Backward& backward, const Record& record) const;
   // The values that only records already released have asked for. With both mutexes locked.
   std::vector<bool> find_unused() const;
   /// Error(version_mismatch) when the run cannot be computed anew.
-  void check_inputs(const Record& record) const;
+  void check_inputs(SourceLocation where) const;
 };
 
 }  // namespace retrograd
