@@ -38,7 +38,7 @@ inline Tensor emit(const OpInfo& op, const Tensors& operands, void* attrs) {
   return result;
 }
 
-/// What two ways of rounding may differ by, relative to the larger of the value and 0.05: near the zeros of a formula, where terms cancel,
+/// What two ways of rounding may differ by, relative to the larger of the value and `least`: near the zeros of a formula, where terms cancel,
 /// the error is theirs.
 inline double tolerance(ScalarType dtype) {
   switch (dtype) {
@@ -50,21 +50,21 @@ inline double tolerance(ScalarType dtype) {
   }
 }
 
-inline bool is_near(double a, double b, double tolerance) {
+inline bool is_near(double a, double b, double tolerance, double least = 0.05) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
   if (a == b) return true;
-  return std::abs(a - b) <= tolerance * std::max(std::abs(b), 0.05);
+  return std::abs(a - b) <= tolerance * std::max(std::abs(b), least);
 }
 
-/// `scale`: how much more than usual the results of a formula may differ by; what 16 bits round away is more than that.
-inline void expect_same(const Tensor& expected, const Tensor& found, double scale = 1) {
+/// `scale`: how much more than usual the results of a formula may differ by; what 16 bits round away is more than that. `least`: the size of its terms.
+inline void expect_same(const Tensor& expected, const Tensor& found, double scale = 1, double least = 0.05) {
   REQUIRE(found.device() == Device(kCUDA));
   REQUIRE(found.dtype() == expected.dtype());
   REQUIRE(found.sizes() == expected.sizes());
   const std::vector<double> a = expected.to_vector(), b = found.to_vector();
   const double most = tolerance(expected.dtype()) * (element_size(expected.dtype()) >= 4 ? scale : 1);
   for (size_t i = 0; i < a.size(); ++i) {
-    if (is_near(b[i], a[i], most)) continue;
+    if (is_near(b[i], a[i], most, least)) continue;
     INFO("element " << i << ": " << b[i] << " on the device, " << a[i] << " on the CPU");
     REQUIRE(false);
   }

@@ -37,10 +37,14 @@ Tensors reduced(const Tensor& x, typename Op::Attrs attrs) {
   return results;
 }
 
+// What a sum has rounded away is that of its partial sums, in whatever order, and these are as large as a random walk is long.
 template <class Op>
 void compare(const Tensor& x, typename Op::Attrs attrs) {
   const Tensors expected = reduced<Op>(x, attrs), found = reduced<Op>(with_layout_on_device(x), attrs);
-  for (size_t i = 0; i < expected.size(); ++i) expect_same(expected[i], found[i], 4);
+  double least = 0.05;
+  if (std::is_same_v<Op, ops::Sum> && element_size(x.dtype()) >= 4 && expected[0].numel() > 0)
+    least = std::max(least, std::sqrt(static_cast<double>(x.numel() / expected[0].numel())) / 4);
+  for (size_t i = 0; i < expected.size(); ++i) expect_same(expected[i], found[i], 4, least);
 }
 
 template <class Op>
