@@ -46,6 +46,7 @@ template <>
 struct ExpLogConstants<float> {
   static constexpr float ln2_high = 0x1.62e4p-1f, ln2_low = 0x1.7f7d1cp-20f;
   static constexpr float exp_min = -104, exp_max = 89;  // results beyond are 0 and inf
+  static constexpr float exp_normal = 87;               // up to there e^x and e^-x are normal
   // (e^r - 1 - r) / r^2 on |r| <= ln(2)/2
   static constexpr float exp_tail[] = {0.5f, 0.166665405f, 0.0416662768f, 0.0083669126f, 0.00139469618f};
   // (log((1+s)/(1-s)) - 2s) / s^3 in s^2
@@ -58,7 +59,7 @@ struct ExpLogConstants<float> {
 template <>
 struct ExpLogConstants<double> {
   static constexpr double ln2_high = 0x1.62e42fefp-1, ln2_low = 0x1.473de6af278edp-34;
-  static constexpr double exp_min = -746, exp_max = 710;
+  static constexpr double exp_min = -746, exp_max = 710, exp_normal = 708;
   static constexpr double exp_tail[] = {0.50000000000000000,   0.16666666666666677,    0.041666666666666706,
                                         0.008333333333321149,  0.001388888888886581,   0.00019841269887494503,
                                         2.480158736254664e-05, 2.7557242699345975e-06, 2.755724107547742e-07,
@@ -88,20 +89,27 @@ struct Rounded {
   typename Vec<T>::Bits bits;
 };
 
-/// The exponent of a power of 2: as Rounded, but a zero may be negative.
+/// x * by rounded to the nearest integer n, the exponent of a power of 2: as Rounded, but a zero may be negative.
 template <class T>
 struct Exponent {
-  explicit Exponent(Vec<T> x) : value(nearest(x)), bits(Rounded<T>(x).bits) {}
+  using Bits = typename Vec<T>::Bits;
 
-  static Vec<T> nearest(Vec<T> x) {
+  [[gnu::always_inline]] explicit Exponent(Vec<T> x, T by = 1) {
+    const Vec<T> magic = Rounded<T>::magic();
+    const Vec<T> product = x * by;
+    const Vec<T> sum = kScales ? product + magic : fused(x, by, magic);
+    shifted = sum.bits();
     if constexpr (kScales)
-      return Vec<T>(native_nearest(x.v));
+      value = Vec<T>(native_nearest(product.v));
     else
-      return Rounded<T>(x).value;
+      value = sum - magic;
   }
+  Bits bits() const { return shifted - Rounded<T>::magic().bits(); }
+  /// n where a number has its exponent: added to the bits of a number, it is multiplied by 2^n.
+  Bits in_place() const { return shifted << Format<T>::mantissa; }
 
   Vec<T> value;
-  typename Vec<T>::Bits bits;
+  Bits shifted;  // n in the low bits, the rest of it in bits that in_place() shifts out
 };
 
 /// y * 2^(n + shift) for |n + shift| < 2 * bias, rounded once. Where no instruction does it, in two steps, of
@@ -112,7 +120,7 @@ template <class T>
     return Vec<T>(native_scale(y.v, (shift == 0 ? n.value : n.value + static_cast<T>(shift)).v));
   } else {
     using Bits = typename Vec<T>::Bits;
-    const Bits biased = n.bits + (2 * Format<T>::bias + shift);
+    const Bits biased = n.bits() + (2 * Format<T>::bias + shift);
     const Bits half = biased >> 1;
     return y * Vec<T>(half << Format<T>::mantissa) * Vec<T>((biased - half) << Format<T>::mantissa);
   }
@@ -121,7 +129,9 @@ template <class T>
 /// e^x = 2^n * (1 + fraction), |fraction| < 0.42; x must lie within [exp_min, exp_max] or be NaN.
 template <class T>
 struct ExpParts {
-  [[gnu::always_inline]] explicit ExpParts(Vec<T> x) : n(x * static_cast<T>(0x1.71547652b82fep+0)) {
+  static constexpr T kInverseLn2 = static_cast<T>(0x1.71547652b82fep+0);
+
+  [[gnu::always_inline]] explicit ExpParts(Vec<T> x) : n(x, kInverseLn2) {
     using C = ExpLogConstants<T>;
     const Vec<T> high = fused(n.value, -C::ln2_high, x);  // exact
     const Vec<T> low = n.value * C::ln2_low;
@@ -139,7 +149,16 @@ Vec<T> scale_normal(Vec<T> y, const Exponent<T>& n) {
   if constexpr (kScales)
     return scale(y, n);
   else
-    return y * Vec<T>((n.bits + Format<T>::bias) << Format<T>::mantissa);
+    return y * Vec<T>((n.bits() + Format<T>::bias) << Format<T>::mantissa);
+}
+
+/// The same where neither y nor the result is subnormal, infinite or NaN.
+template <class T>
+[[gnu::always_inline]] inline Vec<T> scale_number(Vec<T> y, const Exponent<T>& n) {
+  if constexpr (kScales)
+    return scale(y, n);
+  else
+    return Vec<T>(y.bits() + n.in_place());
 }
 
 /// e^x * 2^shift, for small shifts: e^x / 2 does not overflow where sinh and cosh do not.
@@ -150,11 +169,32 @@ Vec<T> exp_shifted(Vec<T> x, int shift) {
   return scale(1 + e.fraction, e.n, shift);
 }
 
+/// Whether e^x and e^-x are normal numbers for all lanes.
 template <class T>
-[[gnu::always_inline]] inline Vec<T> exp(Vec<T> x) {
+[[gnu::always_inline]] inline bool have_normal_exp(Vec<T> x) {
+  return all(abs(x) <= ExpLogConstants<T>::exp_normal);
+}
+
+// All x, and not worth a place in each loop.
+template <class T>
+[[gnu::noinline]] Vec<T> exp_anywhere(Vec<T> x) {
   using C = ExpLogConstants<T>;
   const ExpParts<T> e(clamp(x, C::exp_min, C::exp_max));
   return scale(1 + e.fraction, e.n);
+}
+
+template <class T>
+[[gnu::always_inline]] inline Vec<T> exp(Vec<T> x) {
+  using C = ExpLogConstants<T>;
+  if constexpr (kScales) {
+    const ExpParts<T> e(clamp(x, C::exp_min, C::exp_max));
+    return scale(1 + e.fraction, e.n);
+  } else {
+    if (!have_normal_exp(x)) [[unlikely]]
+      return exp_anywhere(x);
+    const ExpParts<T> e(x);
+    return scale_number(1 + e.fraction, e.n);
+  }
 }
 
 template <class T>
@@ -169,7 +209,7 @@ Vec<T> exp2(Vec<T> x) {
 inline Vec<double> expm1(Vec<double> x) {
   // 2^n (1 + fraction) - 1 = 2^n (fraction + (1 - 2^-n)), in which nothing cancels.
   const ExpParts<double> e(clamp(x, -40.0, ExpLogConstants<double>::exp_max));
-  const Vec<double> inverse((Format<double>::bias - e.n.bits) << Format<double>::mantissa);
+  const Vec<double> inverse((Format<double>::bias - e.n.bits()) << Format<double>::mantissa);
   const Vec<double> rest = 1 - select(e.n.value > 100, 0, inverse);
   return select(x == 0, x, scale(e.fraction + rest, e.n));
 }
@@ -289,19 +329,33 @@ inline Vec<float> log1p(Vec<float> x) {
 
 /// 1 / (1 + e^-x), written with e^-|x| so that it neither overflows nor loses small results.
 template <class T>
-[[gnu::always_inline]] inline Vec<T> sigmoid(Vec<T> x) {
-  const Vec<T> e = exp(-abs(x));
+[[gnu::noinline]] Vec<T> sigmoid_anywhere(Vec<T> x) {
+  const Vec<T> e = exp_anywhere(-abs(x));
   return select(x < 0, e, 1) / (1 + e);
 }
 
+// 1 + e^-x = (1 + 2^n) + 2^n fraction, of which the first sum is exact near 0.
+template <class T>
+[[gnu::always_inline]] inline Vec<T> sigmoid(Vec<T> x) {
+  if (!have_normal_exp(x)) [[unlikely]]
+    return sigmoid_anywhere(x);
+  const ExpParts<T> e(-x);
+  const Vec<T> power = scale_number(Vec<T>(1), e.n);
+  return 1 / fused(power, e.fraction, 1 + power);
+}
+
+// Far from 0, 1 - 2 / (e^2x + 1) asks less of the exponential: ln 2 need not be split. NaN takes the other way.
 template <class T>
 [[gnu::always_inline]] inline Vec<T> tanh(Vec<T> x) {
+  using C = ExpLogConstants<T>;
+  const Vec<T> z = x * x;
+  const Vec<T> small = fused(x * z, polynomial(z, C::tanh_tail), x);
   const Vec<T> a = at_most(abs(x), 20);  // tanh(20) rounds to 1
-  const Vec<T> z = a * a;
-  const Vec<T> small = a + a * z * polynomial(z, ExpLogConstants<T>::tanh_tail);
-  const ExpParts<T> e(a + a);
-  const Vec<T> large = 1 - 2 / (scale_normal(1 + e.fraction, e.n) + 1);
-  return copysign(select(a < 0.625, small, large), x);
+  const Exponent<T> n(a, 2 * ExpParts<T>::kInverseLn2);
+  const Vec<T> r = fused(n.value, static_cast<T>(-0x1.62e42fefa39efp-1), a + a);
+  const Vec<T> e = scale_number(1 + fused(r * r, polynomial(r, C::exp_tail), r), n);
+  const Vec<T> large = 1 - 2 / (e + 1);
+  return select(a >= 0.625, Vec<T>(large.bits() | (x.bits() & x.sign_bits())), small);
 }
 
 inline Vec<double> sinh(Vec<double> x) {
