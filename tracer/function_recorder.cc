@@ -208,6 +208,7 @@ void FunctionRecorder::finish(const Tensors& results, RecordedFunction& out) {
   out.inputs = std::move(inputs_);
   out.numbers = std::exchange(numbers_, {});
   out.unpacked = std::move(unpacked_);
+  out.saved_outside = std::move(saved_outside_);
   out.users = std::move(users_);
   out.host = std::move(host_);
   out.straight = std::move(straight_);

@@ -109,6 +109,8 @@ struct RecordedFunction {
   std::vector<Place> results;
   /// The records whose slots a backward has unpacked, and by saved value, which of them it is for.
   std::vector<const Record*> unpacked;
+  /// Of a backward: inputs of the forward that are tensors from outside, which records have saved: they must be as that run has left them.
+  std::vector<int32_t> saved_outside;
   std::vector<std::pair<int32_t, const Record*>> users;
   std::vector<RefPtr<HostCode>> host;  // of its nodes
   /// Of a backward: a value that an unpack hook gave, and the value of the forward that was packed, whose gradient it has.
@@ -253,6 +255,8 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   void emit_bookkeeping(const Call& call, Tensor* results);
   void emit_pack(const Call& call);
   void emit_unpack(const Call& call, Tensor* results);
+  void unpack_recorded(const Call& call, Slot& slot, Tensor* results);
+  void note_saved(const Storage& memory);
   uint32_t version_at_end(const Storage& memory) const;
   void emit_hook(const Call& call, Tensor* results);
   void emit_post_accumulate(const HookAttrs& attrs, SourceLocation where);
@@ -324,6 +328,7 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   std::unordered_map<const Storage*, RefPtr<Storage>> argument_memory_;  // by the arguments' own
   const Record* running_ = nullptr;
   std::vector<const Record*> unpacked_;
+  std::vector<int32_t> saved_outside_;
   std::vector<std::pair<int32_t, const Record*>> users_;
   bool shares_memory_ = false;
   std::vector<RecordedFunction::Input> inputs_;

@@ -140,6 +140,8 @@ std::shared_ptr<FunctionCapture::Saved> FunctionCapture::save(const std::vector<
                                               : seen(outputs[static_cast<size_t>(s.output)].impl()));
     saved->versions.push_back(saved->values.back().version());
   }
+  for (const ir::Binding& b : bindings)
+    saved->input_versions.push_back(b.tensor.defined() ? b.tensor.version() : 0);
   saved->bindings = bindings;
   for (size_t i = 0; i < bindings.size(); ++i) {
     saved->bindings[i].tensor = std::move(keep[i]);
