@@ -20,16 +20,11 @@ std::vector<Number> hints(const ir::Graph& graph) {
   return numbers;
 }
 
-// Runs the backwards of a function that is recorded, and notes the leaves that they reach.
+// Runs the backwards of a function that is recorded.
 class OwnBackwards final : public BackwardRunner {
  public:
-  std::vector<RefPtr<TensorImpl>> leaves;
-
   Tensors run(const BackwardRequest& request) override {
     Walk walk = request.walk();
-    for (const Walk::Leaf& l : walk.leaves())
-      if (l.wanted && !std::ranges::count(leaves, l.leaf, &RefPtr<TensorImpl>::get))
-        leaves.emplace_back(l.leaf);
     if (!autograd::DetectAnomalyGuard::is_enabled()) return run_backward(request, walk, Emitter::current());
     Watcher watcher(Emitter::current());
     return run_backward(request, walk, watcher);
@@ -70,6 +65,10 @@ void FunctionCapture::make_plans(const Tensors& arguments) {
   }
   numbers_ = hints(recorded_.graph);
   plan_forward(arguments);
+  const auto effects = [](const ir::Graph& graph) {
+    return RecordedFunction::effects_among(graph, graph.nodes().size());
+  };
+  RG_ASSERT(effects(planned_) == effects(recorded_.graph));
   for (auto& [ends, backward] : backwards_)
     if (!backward->error) plan_backward(*backward);
 }
@@ -91,8 +90,8 @@ void FunctionCapture::record(const Function& function, const Tensors& arguments,
     results = function(stand_ins);
     recorder_->check_rehearsed();
     look_at_results(stand_ins, std::move(results));
-    for (const RefPtr<TensorImpl>& leaf : backwards.leaves) note_reached(leaf);
   }
+  for (const FunctionRecorder::BegunLeaf& leaf : recorder_->begun_leaves()) note_reached(leaf);
   if (std::ranges::any_of(ends_, &End::is_differentiable)) {
     find_inputs();
     record_backwards();
@@ -107,11 +106,24 @@ void FunctionCapture::record(const Function& function, const Tensors& arguments,
   for (End& e : ends_) e.recorded.reset();
 }
 
-void FunctionCapture::note_reached(const RefPtr<TensorImpl>& leaf) {
-  const uint64_t hooks = ReachedLeaf::hooks_of(*leaf);
-  if (!leaf->graph) return reached_.push_back({leaf, -1, hooks});
-  for (const FunctionRecorder::StandIn& s : recorder_->stand_ins())
-    if (s.tensor.get() == leaf.get() && s.argument >= 0) reached_.push_back({{}, s.argument, hooks});
+// Once for each leaf, unless its hooks change between two of the function's backwards.
+void FunctionCapture::note_reached(const FunctionRecorder::BegunLeaf& begun) {
+  ReachedLeaf reached{begun.leaf, -1, begun.hooks, {}, begun.effects};
+  if (begun.leaf->graph) {
+    const auto of = std::ranges::find(recorder_->stand_ins(), begun.leaf.get(),
+                                      [](const FunctionRecorder::StandIn& s) { return s.tensor.get(); });
+    if (of == recorder_->stand_ins().end() || of->argument < 0) return;
+    reached.outside.reset();
+    reached.argument = of->argument;
+  }
+  for (const RefPtr<Hook>& h : begun.hooks) reached.is_traceable.push_back(h->traceable);
+  const auto known = std::ranges::find_if(reached_, [&](const ReachedLeaf& r) {
+    return r.outside == reached.outside && r.argument == reached.argument && r.hooks == reached.hooks;
+  });
+  if (known == reached_.end())
+    reached_.push_back(std::move(reached));
+  else
+    known->effects = reached.effects;
 }
 
 void FunctionCapture::look_at_results(const Tensors& given, Tensors results) {

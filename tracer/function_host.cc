@@ -95,6 +95,7 @@ ir::ValueId FunctionRecorder::emit_host(const OpInfo& op, std::span<const ir::Va
   node.where = where;
   node.origin = origin_index_;
   host_.push_back(std::move(code));
+  ++effects_;
   no_grad_.resize(graph_.nodes().size(), !GradMode::is_enabled());
   return node.first_result;
 }
@@ -219,6 +220,7 @@ void FunctionRecorder::emit_hook(const Call& call, Tensor* results) {
   Call plain = call;
   plain.attrs = nullptr;
   ir::Node& node = append(plain, types);
+  ++effects_;
   node.handle = graph_.add_handle(ir::Input::Kind::hook, {});
   inputs_.push_back({.hook = RefPtr<Hook>(attrs.hook), .leaf = RefPtr<TensorImpl>(attrs.leaf)});
   for (int i = 0; i < call.outputs; ++i) {

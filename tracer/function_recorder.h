@@ -89,6 +89,9 @@ struct RecordedFunction {
     bool defined() const { return output >= 0 || input >= 0; }
   };
 
+  /// How many of the first nodes of a graph have effects: passes keep these, in their order.
+  static size_t effects_among(const ir::Graph& graph, size_t nodes);
+
   ir::Graph graph;  // outputs: results, gradients, writes
   std::vector<Input> inputs;
   std::vector<Numbers> numbers;
@@ -116,6 +119,18 @@ struct RecordedFunction {
   /// Of a backward: a value that an unpack hook gave, and the value of the forward that was packed, whose gradient it has.
   std::vector<std::pair<ir::ValueId, ir::ValueId>> straight;
 };
+
+/// Whether f holds of each hook that the leaf has, asked in the order of its lists until it does not.
+template <class F>
+bool all_hooks(const TensorImpl& leaf, const F& f) {
+  if (!leaf.meta || !leaf.meta->has_hooks()) return true;
+  const AutogradMeta& meta = *leaf.meta;
+  for (const HookList* list :
+       {&meta.tensor_hooks, &meta.pre_hooks, &meta.post_hooks, &meta.post_accumulate_hooks})
+    for (const RefPtr<Hook>& h : list->all())
+      if (h->is_live() && !f(h)) return false;
+  return true;
+}
 
 class PostAccumulateCode;
 
@@ -161,6 +176,14 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   bool depends_on_places() const;
   /// Of a backward: the gradient of result i of the forward.
   Tensor cotangent(const TensorType& type, int result);
+  /// A leaf whose gradient came to it in a backward of the function's own, the hooks that it had, and how many nodes with effects
+  /// had been recorded before.
+  struct BegunLeaf {
+    RefPtr<TensorImpl> leaf;
+    std::vector<RefPtr<Hook>> hooks;
+    size_t effects;
+  };
+  const std::vector<BegunLeaf>& begun_leaves() const { return begun_leaves_; }
   /// The leaves from outside that want a gradient, and the number of the input of each.
   std::vector<std::pair<Tensor, int32_t>> captured_leaves() const;
   /// Memory from outside that was written to.
@@ -249,6 +272,7 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   Tensor computed(const TensorType& type, ir::ValueId value);
   void lay_out(TensorImpl& cell);
   LeafGrad& leaf_grad(TensorImpl& leaf, bool is_dropped);
+  void note_leaf(TensorImpl& leaf);
   int argument_of(const TensorImpl& cell) const;
   void check_one_leaf(const TensorImpl& leaf) const;
   void emit_call(const Call& call, Tensor* results);
@@ -311,6 +335,7 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   std::unordered_map<const Storage*, uint32_t>
       versions_;  // of memory from outside, when the recording was over
   bool at_leaf_ = false;
+  size_t effects_ = 0;                              // nodes with effects so far
   std::unordered_map<ir::ValueId, int32_t> saved_;  // values that a backward has asked for
   std::vector<RecordedFunction::Place> saved_places_;
   bool is_finished_ = false;
@@ -325,6 +350,7 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   std::vector<Root*> root_order_;
   std::vector<LeafGrad> grads_;
   std::vector<StandIn> stand_ins_;
+  std::vector<BegunLeaf> begun_leaves_;
   std::unordered_map<const Storage*, RefPtr<Storage>> argument_memory_;  // by the arguments' own
   const Record* running_ = nullptr;
   std::vector<const Record*> unpacked_;

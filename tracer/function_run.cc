@@ -168,6 +168,7 @@ Tensors FunctionCapture::run(const Tensors& arguments, bool first, SourceLocatio
   NumbersOfRun read(*this, first);
   read.read();
   const std::vector<Number>& numbers = read.values();
+  read.run.hooks_changed = [&](size_t nodes_begun) { check_hooks(arguments, nodes_begun); };
   for (const RecordedFunction::Grad& g : recorded_.grads)
     if (g.is_dropped_first) g.meta(arguments).grad.reset();
   std::vector<ir::Binding> bindings = bind(arguments);
@@ -177,7 +178,7 @@ Tensors FunctionCapture::run(const Tensors& arguments, bool first, SourceLocatio
     NoGradGuard no_grad;
     const ProfiledRun profiled(shared_from_this(), planned_, {}, numbers);
     try {
-      outputs = plan_->run(bindings, numbers, &read.nodes_run);
+      outputs = plan_->run(bindings, numbers, &read.run);
     } catch (Exception& e) {
       if (const std::string made = read.updates_made(); !made.empty()) e.add_context(made);
       throw;
