@@ -27,6 +27,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -60,14 +61,31 @@ struct RecordedFunction {
       if (live.settle) live.settle(was_used);
     }
   };
+  /// How a tensor lies in memory, that of another one.
+  struct Layout {
+    TensorType type = {};
+    IntList strides = {};
+    int64_t offset = 0;  // from the first element of the other
+
+    static Layout of(const TensorImpl& x, int64_t begin);
+    /// A cell of its own in that memory; whether `x` lies there so.
+    Tensor in(const TensorImpl& memory) const;
+    bool is(const TensorImpl& x, const TensorImpl& memory) const;
+  };
+  /// Where a result, a gradient or a saved value lies: in memory that the run computes, or in that of an input.
+  struct Place : Layout {
+    int32_t output = -1, input = -1;
+    bool defined() const { return output >= 0 || input >= 0; }
+  };
   /// What becomes of .grad of a leaf.
   struct Grad {
-    static constexpr int32_t kNone = -1, kKept = -2;
+    enum class End : uint8_t { computed, none, kept };
     RefPtr<TensorImpl> leaf;  // or of an argument:
     int argument;
     bool is_dropped_first;  // before anything looked at it: it can go when the run begins; else it must be
     bool was_defined;       // as at capture
-    int32_t output;         // or kNone: undefined in the end, kKept: the same tensor
+    End end;           // a new tensor, undefined, or the same as before, or as code of the user's left it
+    Place place = {};  // of a new one
 
     AutogradMeta& meta(const Tensors& arguments) const {
       return (argument >= 0 ? arguments[static_cast<size_t>(argument)].impl() : *leaf).need_meta();
@@ -80,14 +98,6 @@ struct RecordedFunction {
     /// Whether the value may be computed in the memory of the input.
     bool may_lie_there() const { return !all_memory && !was_written; }
   };
-  /// Where a result or a saved value lies: in memory that the run computes, or in that of an input, seen with some geometry.
-  struct Place {
-    int32_t output = -1, input = -1;
-    TensorType type = {};
-    IntList strides = {};
-    int64_t offset = 0;  // from the first element of the input
-    bool defined() const { return output >= 0 || input >= 0; }
-  };
 
   /// How many of the first nodes of a graph have effects: passes keep these, in their order.
   static size_t effects_among(const ir::Graph& graph, size_t nodes);
@@ -96,8 +106,7 @@ struct RecordedFunction {
   std::vector<Input> inputs;
   std::vector<Numbers> numbers;
   std::vector<Grad> grads;
-  std::vector<std::pair<size_t, int32_t>>
-      result_grads;  // results that are leaves, and the outputs that are their .grad
+  std::vector<std::pair<size_t, Place>> result_grads;  // results that are leaves, and where their .grad lies
   std::vector<Write> writes;
   std::vector<std::pair<int32_t, int32_t>>
       forward_numbers;  // of a backward: symbol of the forward, symbol here
@@ -310,7 +319,14 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   void finish_grads(const Tensors& results, RecordedFunction& out);
   int32_t output(ir::ValueId value, bool must_own);
   int32_t output_of(Root& root);
-  int32_t output_of_grad(const Tensor& grad);
+  RecordedFunction::Place place_of_grad(const Tensor& grad);
+  Tensor new_grad(const Tensor& grad, const TensorImpl& leaf);
+  // The value that stands for the memory of .grad, and how it lies there, unless it is that value.
+  struct GradMemory {
+    ir::ValueId value;
+    std::optional<RecordedFunction::Layout> layout = {};
+  };
+  GradMemory memory_of_grad(const Tensor& grad);
   void restore();
 
   // What was packed: by its slot.
