@@ -99,7 +99,15 @@ void FunctionCapture::record(const Function& function, const Tensors& arguments,
   Tensors recorded;
   for (const End& e : ends_) recorded.push_back(e.recorded);
   recorder_->finish(recorded, recorded_);
-  for (size_t i = 0; i < ends_.size(); ++i) ends_[i].place = std::move(recorded_.results[i]);
+  for (size_t i = 0; i < ends_.size(); ++i) {
+    End& e = ends_[i];
+    e.place = std::move(recorded_.results[i]);
+    if (!e.grad_of) continue;
+    const auto& grads = recorded_.grads;
+    e.grad = std::ranges::find(grads, e.grad_of, &RecordedFunction::Grad::leaf) - grads.begin();
+    RG_ASSERT(e.grad < grads.size());
+    e.grad_of.reset();
+  }
   if (recorder_->depends_on_places()) places_ = TensorPlace::of(arguments);
   if (!backwards_.empty()) return;
   recorder_.reset();
@@ -133,8 +141,12 @@ void FunctionCapture::look_at_results(const Tensors& given, Tensors results) {
     const auto argument = std::ranges::find(given, results[i].get(), &Tensor::get);
     const auto before = std::find_if(results.begin(), results.begin() + static_cast<std::ptrdiff_t>(i),
                                      [&](const Tensor& t) { return t.get() == results[i].get(); });
+    end.grad_of = results[i].defined() && !results[i].requires_grad() ? recorder_->leaf_with_grad(results[i])
+                                                                      : RefPtr<TensorImpl>();
     if (results[i].defined() && argument != given.end())
       end.argument = static_cast<int>(argument - given.begin());
+    else if (end.grad_of)
+      end.recorded = results[i].impl().graph ? results[i] : Tensor();
     else if (results[i].defined() && !results[i].impl().graph)
       end.outside = results[i];
     else if (results[i].defined() && before - results.begin() < static_cast<std::ptrdiff_t>(i))
@@ -143,6 +155,8 @@ void FunctionCapture::look_at_results(const Tensors& given, Tensors results) {
       end.recorded = results[i];
     ends_.push_back(std::move(end));
   }
+  const auto is_leaf = [](const TensorImpl& cell) { return cell.requires_grad && !cell.grad_fn; };
+  for (End& e : ends_) e.is_leaf = e.recorded.defined() && is_leaf(e.recorded.impl());
   if (kind_ == FunctionKind::step) return;
   for (size_t i = 0; i < results_; ++i)
     if (ends_[i].recorded.defined() && ends_[i].recorded.impl().base) find_base(i);
@@ -155,7 +169,7 @@ void FunctionCapture::look_at_results(const Tensors& given, Tensors results) {
       gradient_edge(e.recorded.impl());  // of a view that is out of date, made anew
     e.follows_base = e.base_argument >= 0 && is_view_of_written(cell);
     e.is_differentiable = look_.gradients && cell.requires_grad && cell.grad_fn && !e.follows_base;
-    e.is_leaf = cell.requires_grad && !cell.grad_fn;
+    e.is_leaf = is_leaf(cell);
     e.is_multi_output_view = cell.is_multi_output_view;
     e.is_no_grad_view = cell.is_no_grad_view;
   }
@@ -182,15 +196,18 @@ void FunctionCapture::find_base(size_t end) {
       ends_[end].base_argument = s.argument >= 0 ? s.argument : s.base_of;
       return;
     }
-  if (!base->graph) {
+  const RefPtr<TensorImpl> grad_of = recorder_->leaf_with_grad(Tensor(base));
+  if (!base->graph && !grad_of) {
     ends_[end].base_outside = Tensor(base);
     return;
   }
-  const auto found = std::ranges::find(ends_, base.get(), [](const End& e) { return e.recorded.get(); });
+  const auto found = std::ranges::find_if(
+      ends_, [&](const End& e) { return grad_of ? e.grad_of == grad_of : e.recorded.get() == base.get(); });
   ends_[end].base = static_cast<int>(found - ends_.begin());
   if (found != ends_.end()) return;
   ends_.emplace_back();
-  ends_.back().recorded = Tensor(base);
+  if (base->graph) ends_.back().recorded = Tensor(base);
+  ends_.back().grad_of = grad_of;
 }
 
 // Arguments, or bases of arguments, that have another history now.

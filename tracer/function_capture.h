@@ -106,12 +106,14 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   struct Backward;
   // What a run gives or leaves behind: a result, then also bases of results and new values of arguments.
   struct End {
-    Tensor recorded;                // released where no backward can be recorded
-    Edge edge = {};                 // of it, as at the recording
-    RecordedFunction::Place place;  // undefined: not computed, but
-    int argument = -1;              // an argument,
-    Tensor outside = {};            // a tensor from outside,
-    int same_as = -1;               // or an end before
+    Tensor recorded;                  // released where no backward can be recorded
+    Edge edge = {};                   // of it, as at the recording
+    RecordedFunction::Place place;    // undefined: not computed, but
+    int argument = -1;                // an argument,
+    RefPtr<TensorImpl> grad_of = {};  // the gradient that this leaf has,
+    std::optional<size_t> grad = {};  // which is this of recorded_.grads,
+    Tensor outside = {};              // a tensor from outside,
+    int same_as = -1;                 // or an end before
     bool is_differentiable = false, is_leaf = false, is_multi_output_view = false, is_no_grad_view = false;
     bool is_outdated = false;   // a view whose memory was written to since it was made
     bool follows_base = false;  // a view that has its gradient through its base, which was written to

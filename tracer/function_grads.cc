@@ -101,6 +101,14 @@ FunctionRecorder::LeafGrad& FunctionRecorder::leaf_grad(TensorImpl& leaf, bool i
   return grads_.back();
 }
 
+RefPtr<TensorImpl> FunctionRecorder::leaf_with_grad(const Tensor& tensor) const {
+  for (const LeafGrad& g : grads_)
+    if (tensor.defined() && g.leaf->need_meta().grad.get() == tensor.get() &&
+        (!g.leaf->graph || argument_of(*g.leaf) >= 0))
+      return g.leaf;
+  return {};
+}
+
 // The argument that this is the stand-in of; -1: of none.
 int FunctionRecorder::argument_of(const TensorImpl& cell) const {
   const auto it = std::ranges::find(stand_ins_, &cell, [](const StandIn& s) { return s.tensor.get(); });

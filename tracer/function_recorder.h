@@ -195,6 +195,8 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   const std::vector<BegunLeaf>& begun_leaves() const { return begun_leaves_; }
   /// The leaves from outside that want a gradient, and the number of the input of each.
   std::vector<std::pair<Tensor, int32_t>> captured_leaves() const;
+  /// The leaf whose .grad this is now; null where there is none that the function has looked at.
+  RefPtr<TensorImpl> leaf_with_grad(const Tensor& tensor) const;
   /// Memory from outside that was written to.
   const std::unordered_set<const Storage*>& outside_writes() const { return outside_writes_; }
   /// Throws RehearsalNeeded if the function met one, even if it caught that.

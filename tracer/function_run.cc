@@ -194,6 +194,8 @@ Tensors FunctionCapture::run(const Tensors& arguments, bool first, SourceLocatio
     if (ends_[i].is_leaf) results[i].impl().requires_grad = true;
   for (const auto& [result, place] : recorded_.result_grads)
     results[result].impl().need_meta().grad = grad_at(place, outputs);
+  for (size_t i = 0; i < ends_.size(); ++i)
+    if (const auto& grad = ends_[i].grad) results[i] = recorded_.grads[*grad].meta(arguments).grad;
   attach_views(arguments, results);
   results.resize(results_);
   for (size_t i = 0; i < results_; ++i) {

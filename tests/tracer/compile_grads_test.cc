@@ -142,3 +142,72 @@ TEST_CASE("the gradient of an argument, and of a leaf that is made in the step, 
     check_same({p.grad(), expected[1].grad()}, {q.grad(), found[1].grad()});
   }
 }
+
+TEST_CASE("a step that returns a gradient gives the object that the leaf has") {
+  const Tensor p = parameter({3}, 1), q = transposed();
+  bool clears = true;
+  auto step = rg::compile_step([&](const Tensor& x) {
+    if (clears) p.set_grad({}), q.set_grad({}), x.set_grad({});
+    rg::sum(p * x).backward();
+    rg::sum(q * q).backward();
+    return Tensors{p.grad(), q.grad(), x.grad(), p.grad()};
+  });
+  const Tensor x = parameter({3}, 2);
+  const auto check = [&] {
+    const Tensors results = step(x);
+    CHECK(results[0].get() == p.grad().get());
+    CHECK(results[1].get() == q.grad().get());
+    CHECK(results[2].get() == x.grad().get());
+    CHECK(results[3].get() == p.grad().get());
+  };
+  for (int i = 0; i < 3; ++i) check();
+  clears = false;
+  rg::FunctionCache& cache = step;
+  cache.reset();
+  for (int i = 0; i < 3; ++i) check();
+  p.set_grad(rg::ones({3}));  // another object, which lies as the one before
+  check();
+  CHECK(same_bits(p.grad(), x.detach() + 1.0));
+  CHECK(step.stats().captures == 1);
+}
+
+TEST_CASE("a function gives the gradients that leaves have, and views of them") {
+  const Tensor p = parameter({4}, 1);
+  bool clears = true;
+  const auto body = [&](const Tensor& x) {
+    if (clears) p.set_grad({});
+    rg::sum(p * x.detach()).backward();
+    return Tensors{p.grad(), p.grad().view({2, 2}), x * x};
+  };
+  const Tensor x = parameter({4}, 2);
+  for (const bool c : {true, false}) {
+    clears = c;
+    auto f = rg::compile(body);
+    for (int i = 0; i < 4; ++i) {
+      if (i == 2) p.set_grad(spread(rg::Shape{4}, 5));
+      const Tensors results = f(x);
+      CHECK(results[0].get() == p.grad().get());
+      CHECK(results[1].impl().base.get() == p.grad().get());
+      CHECK(same_bits(results[1].view({4}), p.grad()));
+      rg::sum(results[2]).backward();
+    }
+  }
+}
+
+TEST_CASE("a leaf that a step returns is one that requires a gradient") {
+  const auto body = [](const Tensor& x) {
+    const Tensor leaf = (x * 2.0).detach().requires_grad_();
+    return Tensors{leaf, leaf.detach(), leaf * 2.0, leaf};
+  };
+  auto step = rg::compile_step(body);
+  for (int i = 0; i < 2; ++i) {
+    const Tensors results = step(spread(rg::Shape{3}, i));
+    CHECK(results[0].requires_grad());
+    CHECK(results[0].is_leaf());
+    CHECK(!results[1].requires_grad());
+    CHECK(!results[2].requires_grad());
+    CHECK(results[3].get() == results[0].get());
+    rg::sum(results[0] * results[0]).backward();
+    CHECK(same_bits(results[0].grad(), results[1] * 2.0));
+  }
+}
