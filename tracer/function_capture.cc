@@ -21,16 +21,11 @@ std::vector<Number> hints(const ir::Graph& graph) {
   return numbers;
 }
 
-// Runs the backwards of a function that is recorded, and notes the leaves that they reach.
+// Runs the backwards of a function that is recorded.
 class OwnBackwards final : public BackwardRunner {
  public:
-  std::vector<RefPtr<TensorImpl>> leaves;
-
   Tensors run(const BackwardRequest& request) override {
     Walk walk = request.walk();
-    for (const Walk::Leaf& l : walk.leaves())
-      if (l.wanted && !std::ranges::count(leaves, l.leaf, &RefPtr<TensorImpl>::get))
-        leaves.emplace_back(l.leaf);
     if (!autograd::DetectAnomalyGuard::is_enabled()) return run_backward(request, walk, Emitter::current());
     Watcher watcher(Emitter::current());
     return run_backward(request, walk, watcher);
@@ -71,6 +66,10 @@ void FunctionCapture::make_plans(const Tensors& arguments) {
   }
   numbers_ = hints(recorded_.graph);
   plan_forward(arguments);
+  const auto effects = [](const ir::Graph& graph) {
+    return RecordedFunction::effects_among(graph, graph.nodes().size());
+  };
+  RG_ASSERT(effects(planned_) == effects(recorded_.graph));
   for (auto& [ends, backward] : backwards_)
     if (!backward->error) plan_backward(*backward);
   find_ahead();
@@ -93,8 +92,8 @@ void FunctionCapture::record(const Function& function, const Tensors& arguments,
     results = function(stand_ins);
     recorder_->check_rehearsed();
     look_at_results(stand_ins, std::move(results));
-    for (const RefPtr<TensorImpl>& leaf : backwards.leaves) note_reached(leaf);
   }
+  for (const FunctionRecorder::BegunLeaf& leaf : recorder_->begun_leaves()) note_reached(leaf);
   if (std::ranges::any_of(ends_, &End::is_differentiable)) {
     find_inputs();
     record_backwards();
@@ -102,18 +101,39 @@ void FunctionCapture::record(const Function& function, const Tensors& arguments,
   Tensors recorded;
   for (const End& e : ends_) recorded.push_back(e.recorded);
   recorder_->finish(recorded, recorded_);
-  for (size_t i = 0; i < ends_.size(); ++i) ends_[i].place = std::move(recorded_.results[i]);
+  for (size_t i = 0; i < ends_.size(); ++i) {
+    End& e = ends_[i];
+    e.place = std::move(recorded_.results[i]);
+    if (!e.grad_of) continue;
+    const auto& grads = recorded_.grads;
+    e.grad = std::ranges::find(grads, e.grad_of, &RecordedFunction::Grad::leaf) - grads.begin();
+    RG_ASSERT(e.grad < grads.size());
+    e.grad_of.reset();
+  }
   if (recorder_->depends_on_places()) places_ = TensorPlace::of(arguments);
   if (!backwards_.empty()) return;
   recorder_.reset();
   for (End& e : ends_) e.recorded.reset();
 }
 
-void FunctionCapture::note_reached(const RefPtr<TensorImpl>& leaf) {
-  const uint64_t hooks = ReachedLeaf::hooks_of(*leaf);
-  if (!leaf->graph) return reached_.push_back({leaf, -1, hooks});
-  for (const FunctionRecorder::StandIn& s : recorder_->stand_ins())
-    if (s.tensor.get() == leaf.get() && s.argument >= 0) reached_.push_back({{}, s.argument, hooks});
+// Once for each leaf, unless its hooks change between two of the function's backwards.
+void FunctionCapture::note_reached(const FunctionRecorder::BegunLeaf& begun) {
+  ReachedLeaf reached{begun.leaf, -1, begun.hooks, {}, begun.effects};
+  if (begun.leaf->graph) {
+    const auto of = std::ranges::find(recorder_->stand_ins(), begun.leaf.get(),
+                                      [](const FunctionRecorder::StandIn& s) { return s.tensor.get(); });
+    if (of == recorder_->stand_ins().end() || of->argument < 0) return;
+    reached.outside.reset();
+    reached.argument = of->argument;
+  }
+  for (const RefPtr<Hook>& h : begun.hooks) reached.is_traceable.push_back(h->traceable);
+  const auto known = std::ranges::find_if(reached_, [&](const ReachedLeaf& r) {
+    return r.outside == reached.outside && r.argument == reached.argument && r.hooks == reached.hooks;
+  });
+  if (known == reached_.end())
+    reached_.push_back(std::move(reached));
+  else
+    known->effects = reached.effects;
 }
 
 void FunctionCapture::look_at_results(const Tensors& given, Tensors results) {
@@ -123,8 +143,12 @@ void FunctionCapture::look_at_results(const Tensors& given, Tensors results) {
     const auto argument = std::ranges::find(given, results[i].get(), &Tensor::get);
     const auto before = std::find_if(results.begin(), results.begin() + static_cast<std::ptrdiff_t>(i),
                                      [&](const Tensor& t) { return t.get() == results[i].get(); });
+    end.grad_of = results[i].defined() && !results[i].requires_grad() ? recorder_->leaf_with_grad(results[i])
+                                                                      : RefPtr<TensorImpl>();
     if (results[i].defined() && argument != given.end())
       end.argument = static_cast<int>(argument - given.begin());
+    else if (end.grad_of)
+      end.recorded = results[i].impl().graph ? results[i] : Tensor();
     else if (results[i].defined() && !results[i].impl().graph)
       end.outside = results[i];
     else if (results[i].defined() && before - results.begin() < static_cast<std::ptrdiff_t>(i))
@@ -133,6 +157,8 @@ void FunctionCapture::look_at_results(const Tensors& given, Tensors results) {
       end.recorded = results[i];
     ends_.push_back(std::move(end));
   }
+  const auto is_leaf = [](const TensorImpl& cell) { return cell.requires_grad && !cell.grad_fn; };
+  for (End& e : ends_) e.is_leaf = e.recorded.defined() && is_leaf(e.recorded.impl());
   if (kind_ == FunctionKind::step) return;
   for (size_t i = 0; i < results_; ++i)
     if (ends_[i].recorded.defined() && ends_[i].recorded.impl().base) find_base(i);
@@ -145,7 +171,7 @@ void FunctionCapture::look_at_results(const Tensors& given, Tensors results) {
       gradient_edge(e.recorded.impl());  // of a view that is out of date, made anew
     e.follows_base = e.base_argument >= 0 && is_view_of_written(cell);
     e.is_differentiable = look_.gradients && cell.requires_grad && cell.grad_fn && !e.follows_base;
-    e.is_leaf = cell.requires_grad && !cell.grad_fn;
+    e.is_leaf = is_leaf(cell);
     e.is_multi_output_view = cell.is_multi_output_view;
     e.is_no_grad_view = cell.is_no_grad_view;
   }
@@ -172,15 +198,18 @@ void FunctionCapture::find_base(size_t end) {
       ends_[end].base_argument = s.argument >= 0 ? s.argument : s.base_of;
       return;
     }
-  if (!base->graph) {
+  const RefPtr<TensorImpl> grad_of = recorder_->leaf_with_grad(Tensor(base));
+  if (!base->graph && !grad_of) {
     ends_[end].base_outside = Tensor(base);
     return;
   }
-  const auto found = std::ranges::find(ends_, base.get(), [](const End& e) { return e.recorded.get(); });
+  const auto found = std::ranges::find_if(
+      ends_, [&](const End& e) { return grad_of ? e.grad_of == grad_of : e.recorded.get() == base.get(); });
   ends_[end].base = static_cast<int>(found - ends_.begin());
   if (found != ends_.end()) return;
   ends_.emplace_back();
-  ends_.back().recorded = Tensor(base);
+  if (base->graph) ends_.back().recorded = Tensor(base);
+  ends_.back().grad_of = grad_of;
 }
 
 // Arguments, or bases of arguments, that have another history now.

@@ -43,9 +43,17 @@ struct TensorLook {
 struct ReachedLeaf {
   RefPtr<TensorImpl> outside;  // null: an argument
   int argument;
-  uint64_t hooks;
+  std::vector<RefPtr<Hook>> hooks;
+  std::vector<bool> is_traceable;  // of these
+  size_t effects;                  // how many nodes with effects stand before the gradient comes to it
 
-  static uint64_t hooks_of(const TensorImpl& leaf);
+  const TensorImpl& leaf(const Tensors& arguments) const {
+    return outside ? *outside : arguments[static_cast<size_t>(argument)].impl();
+  }
+  /// Whether it has the same hooks now.
+  bool fits(const Tensors& arguments) const;
+  /// Whether a run that has begun calls the hooks that it has now: opaque ones that were removed are passed over.
+  bool fits_run(const Tensors& arguments) const;
 };
 
 /// Where one of several tensors lies: what a recording depends on that writes to arguments, or begins with gradients.
@@ -102,12 +110,14 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   struct Ahead;
   // What a run gives or leaves behind: a result, then also bases of results and new values of arguments.
   struct End {
-    Tensor recorded;                // released where no backward can be recorded
-    Edge edge = {};                 // of it, as at the recording
-    RecordedFunction::Place place;  // undefined: not computed, but
-    int argument = -1;              // an argument,
-    Tensor outside = {};            // a tensor from outside,
-    int same_as = -1;               // or an end before
+    Tensor recorded;                  // released where no backward can be recorded
+    Edge edge = {};                   // of it, as at the recording
+    RecordedFunction::Place place;    // undefined: not computed, but
+    int argument = -1;                // an argument,
+    RefPtr<TensorImpl> grad_of = {};  // the gradient that this leaf has,
+    std::optional<size_t> grad = {};  // which is this of recorded_.grads,
+    Tensor outside = {};              // a tensor from outside,
+    int same_as = -1;                 // or an end before
     bool is_differentiable = false, is_leaf = false, is_multi_output_view = false, is_no_grad_view = false;
     bool is_outdated = false;   // a view whose memory was written to since it was made
     bool follows_base = false;  // a view that has its gradient through its base, which was written to
@@ -124,7 +134,8 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   bool grads_fit(const Tensors& arguments) const;
   void record(const Function& function, const Tensors& arguments, const FunctionRecorder::KnownCalls* known);
   void make_plans(const Tensors& arguments);
-  void note_reached(const RefPtr<TensorImpl>& leaf);
+  void note_reached(const FunctionRecorder::BegunLeaf& begun);
+  void check_hooks(const Tensors& arguments, size_t nodes_begun) const;
   void look_at_results(const Tensors& given, Tensors results);
   void find_base(size_t end);
   bool is_view_of_written(const TensorImpl& view) const;

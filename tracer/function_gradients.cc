@@ -223,6 +223,15 @@ void FunctionCapture::Saved::check(const Backward& backward, const Record& recor
                        values[i].version(), versions[i]),
            record.where());
   }
+  for (int32_t input : backward.recorded.saved_outside) {
+    const Tensor& x = capture->recorded_.inputs[static_cast<size_t>(input)].captured;
+    if (const uint32_t then = input_versions[static_cast<size_t>(input)]; x.defined() && x.version() != then)
+      fail(Category::version_mismatch, "compiled",
+           fmt::format("a tensor from outside that was saved, {}, was written to: version {}, saved at {}. "
+                       "Hint: clone it before writing to it",
+                       describe(x), x.version(), then),
+           record.where());
+  }
 }
 
 void FunctionCapture::Saved::begin(bool released) {

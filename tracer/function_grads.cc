@@ -4,11 +4,15 @@
 // node puts .grad where it is eagerly at that place (publish_grad); at the end the rest becomes outputs (finish_grads).
 // A hook behind the accumulation may write to the gradient and to the leaf, which are read where they lie. It may also drop .grad or put
 // another tensor there: that stays so, and what is recorded after it reads what the hook left. A step that reads a gradient which the hook
-// dropped in a run fails there, since eagerly it would have done something else.
+// dropped in a run fails there, since eagerly it would have done something else. A tensor that a hook puts there lies as .grad did before once
+// the step writes to it.
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 #include <fmt/format.h>
 
+#include "engine/runner.h"
 #include "ops/arithmetic.h"
 #include "ops/shape_ops.h"
 #include "tracer/function_recorder.h"
@@ -17,17 +21,22 @@ namespace retrograd {
 
 namespace {
 
+using GradLayout = std::optional<RecordedFunction::Layout>;  // in the operand; none: it is that
+
 // .grad of a leaf gets the operand, or is dropped.
 class GiveGradCode final : public HostCode {
  public:
-  GiveGradCode(const TensorType& type, RefPtr<TensorImpl> leaf, bool is_dropped)
-      : leaf_(std::move(leaf)), is_dropped_(is_dropped) {
+  GiveGradCode(const TensorType& type, RefPtr<TensorImpl> leaf, bool is_dropped, GradLayout layout)
+      : leaf_(std::move(leaf)), is_dropped_(is_dropped), layout_(std::move(layout)) {
     types = {type};
   }
   void run(std::span<TensorImpl* const> operands, Tensor* results) override {
     TensorImpl& leaf = leaf_ ? *leaf_ : *operands.back();
-    leaf.need_meta().grad = is_dropped_ ? Tensor() : seen(*operands[0]);
     results[0] = seen(*operands[0]);
+    if (layout_) results[0] = contiguous(results[0]);
+    leaf.need_meta().grad = is_dropped_ ? Tensor()
+                            : layout_   ? layout_->in(results[0].impl())
+                                        : seen(*operands[0]);
   }
   void replay(std::span<TensorImpl* const> operands, Tensor* results) override {
     results[0] = Tensor(RefPtr<TensorImpl>(operands[0]));
@@ -36,6 +45,7 @@ class GiveGradCode final : public HostCode {
  private:
   const RefPtr<TensorImpl> leaf_;  // null: the last operand
   const bool is_dropped_;
+  const GradLayout layout_;
 };
 
 }  // namespace
@@ -43,21 +53,21 @@ class GiveGradCode final : public HostCode {
 // A hook that is called with a leaf; what .grad is then.
 class PostAccumulateCode final : public HostCode {
  public:
-  PostAccumulateCode(const TensorType& type, RefPtr<Hook> hook, RefPtr<TensorImpl> leaf)
-      : hook_(std::move(hook)), leaf_(std::move(leaf)) {
+  PostAccumulateCode(const TensorType& type, RefPtr<Hook> hook, RefPtr<TensorImpl> leaf, GradLayout layout)
+      : hook_(std::move(hook)), leaf_(std::move(leaf)), layout_(std::move(layout)) {
     types = {type};
   }
   void run(std::span<TensorImpl* const> operands, Tensor* results) override {
     TensorImpl& leaf = leaf_ ? *leaf_ : *operands.back();
     if (hook_->is_live()) run_hook({hook_.get(), &leaf}, {}, {});
     const Tensor& left = leaf.need_meta().grad;
-    const bool is_there = left.defined() && left.impl().type() == types[0];
+    const bool is_there = left.defined() && left.impl().type() == (layout_ ? layout_->type : types[0]);
     if (!is_there && is_read)
       throw Error(
           Category::unsupported,
           "a post-accumulate hook dropped .grad of a leaf, which the recorded function reads later. Hint: "
           "set_traceable(), or drop it in the function");
-    results[0] = is_there ? seen(contiguous(left).impl()) : seen(*operands[0]);
+    results[0] = is_there ? memory_of(left, *operands[0]) : seen(*operands[0]);
   }
 
   void replay(std::span<TensorImpl* const> operands, Tensor* results) override {
@@ -67,8 +77,19 @@ class PostAccumulateCode final : public HostCode {
   bool is_read = false;  // by what is recorded after it
 
  private:
+  // The memory with what the hook has left: the same, or, where it put another tensor there, a copy that has this in its place.
+  Tensor memory_of(const Tensor& left, const TensorImpl& memory) const {
+    if (!layout_) return seen(contiguous(left).impl());
+    if (layout_->is(left.impl(), memory)) return seen(memory);
+    const Tensor copy = clone(seen(memory));
+    TensorImpl* value = left.get();
+    run_into({&ops::info<ops::Clone>, {&value, 1}, nullptr, {}, 1}, layout_->in(copy.impl()));
+    return copy;
+  }
+
   const RefPtr<Hook> hook_;
   const RefPtr<TensorImpl> leaf_;
+  const GradLayout layout_;
 };
 
 // ---- accumulation --------------------------------------------------------------------------------------------------------------------
@@ -78,6 +99,14 @@ FunctionRecorder::LeafGrad& FunctionRecorder::leaf_grad(TensorImpl& leaf, bool i
   if (it != grads_.end()) return *it;
   grads_.push_back({RefPtr<TensorImpl>(&leaf), leaf.need_meta().grad, is_dropped});
   return grads_.back();
+}
+
+RefPtr<TensorImpl> FunctionRecorder::leaf_with_grad(const Tensor& tensor) const {
+  for (const LeafGrad& g : grads_)
+    if (tensor.defined() && g.leaf->need_meta().grad.get() == tensor.get() &&
+        (!g.leaf->graph || argument_of(*g.leaf) >= 0))
+      return g.leaf;
+  return {};
 }
 
 // The argument that this is the stand-in of; -1: of none.
@@ -119,11 +148,41 @@ void FunctionRecorder::accumulate(TensorImpl& leaf, const Tensor& grad) {
   grad_is_read(leaf);
   Tensor& sum = leaf.need_meta().grad;
   if (!sum.defined())
-    sum = GradMode::is_enabled() ? clone(grad) : present_value(contiguous(grad).impl());
+    sum = GradMode::is_enabled() ? clone(grad) : new_grad(grad, leaf);
   else if (GradMode::is_enabled())
     sum = add(sum, grad);
   else
     sum.add_(grad);
+}
+
+namespace {
+
+// Of a leaf that is dense but not row-major: its dims from the outermost in memory to the innermost.
+IntArray dims_in_memory(const TensorImpl& leaf) {
+  if (leaf.is_contiguous() || !has_layout_of_grad(leaf, leaf)) return {};
+  IntArray dims(static_cast<size_t>(leaf.rank()));
+  std::iota(dims.begin(), dims.end(), 0);
+  std::ranges::stable_sort(dims, std::greater(), [&](int64_t d) { return leaf.strides()[d]; });
+  return dims;
+}
+
+}  // namespace
+
+// It lies as the leaf does, where that is dense (engine/accumulate.cc): in a row-major value with the dims in the order that they have in
+// memory.
+Tensor FunctionRecorder::new_grad(const Tensor& grad, const TensorImpl& leaf) {
+  const IntArray dims = dims_in_memory(leaf);
+  if (dims.empty()) return present_value(contiguous(grad).impl());
+  const Tensor row = contiguous(permute(grad, dims));
+  const Tensor memory = present_value(row.impl());
+  if (Root& from = root_of(row.impl()); !from.history)  // perhaps all of it: then no view of a view
+    root_of(memory.impl()).value = memory.impl().value_id = shown(from, row.impl());
+  IntArray back(dims.size());
+  for (size_t i = 0; i < dims.size(); ++i) back[static_cast<size_t>(dims[i])] = static_cast<int64_t>(i);
+  Tensor made = make(leaf.type(), value_of(permute(memory, back)));
+  std::copy_n(leaf.strides(), leaf.rank(), made.impl().mutable_strides());
+  made.impl().set_storage(memory.impl().storage());
+  return made;
 }
 
 // ---- what host code sees -------------------------------------------------------------------------------------------------------------
@@ -139,16 +198,17 @@ void FunctionRecorder::publish_grad(LeafGrad& g) {
   const bool is_first = g.outside == ir::kNoValue && !g.is_dropped_outside;  // host code has seen none
   if (!grad.defined()) {
     if (g.is_dropped_outside || (is_first && (g.is_dropped_first || !g.before.defined()))) return;
-  } else if (is_first ? grad.get() == g.before.get() : value_of(grad) == g.outside) {
+  } else if (is_first ? grad.get() == g.before.get() : memory_of_grad(grad).value == g.outside) {
     return;
   }
   const LeafOfRun leaf = leaf_of_run(*g.leaf);
-  std::vector<ir::ValueId> operands{grad.defined() ? value_of(grad) : input_value(root_of(*g.leaf))};
+  const GradMemory memory = grad.defined() ? memory_of_grad(grad) : GradMemory{input_value(root_of(*g.leaf))};
+  std::vector<ir::ValueId> operands{memory.value};
   if (leaf.argument != ir::kNoValue) operands.push_back(leaf.argument);
   g.is_dropped_outside = !grad.defined();
-  g.outside = emit_host(
-      host::give_grad, operands,
-      RefPtr<HostCode>::adopt(new GiveGradCode(g.leaf->type(), leaf.outside, g.is_dropped_outside)));
+  g.outside = emit_host(host::give_grad, operands,
+                        RefPtr<HostCode>::adopt(new GiveGradCode(graph_.type(memory.value), leaf.outside,
+                                                                 g.is_dropped_outside, memory.layout)));
   if (grad.defined())
     lies_outside(grad, g.outside);
   else
@@ -169,9 +229,11 @@ void FunctionRecorder::emit_post_accumulate(const HookAttrs& attrs, SourceLocati
   LeafGrad& g = leaf_grad(*attrs.leaf, false);
   const Tensor grad = attrs.leaf->need_meta().grad;
   const LeafOfRun leaf = leaf_of_run(*attrs.leaf);
-  auto* code = new PostAccumulateCode(attrs.leaf->type(), RefPtr<Hook>(attrs.hook), leaf.outside);
+  const GradMemory memory = memory_of_grad(grad);
+  auto* code = new PostAccumulateCode(graph_.type(memory.value), RefPtr<Hook>(attrs.hook), leaf.outside,
+                                      memory.layout);
   g.hooks.push_back(code);
-  std::vector<ir::ValueId> operands{value_of(grad)};
+  std::vector<ir::ValueId> operands{memory.value};
   if (leaf.argument != ir::kNoValue) operands.push_back(leaf.argument);
   g.outside = emit_host(host::post_accumulate, operands, RefPtr<HostCode>::adopt(code), where);
   lies_outside(grad, g.outside);
@@ -196,17 +258,20 @@ void FunctionRecorder::finish_grads(const Tensors& results, RecordedFunction& ou
     if (g.leaf->graph && argument_of(*g.leaf) < 0) {  // made in the function
       const auto result = std::ranges::find(results, g.leaf.get(), &Tensor::get);
       if (result != results.end() && grad.defined())
-        out.result_grads.emplace_back(result - results.begin(), output_of_grad(grad));
+        out.result_grads.emplace_back(result - results.begin(), place_of_grad(grad));
       continue;
     }
+    using End = RecordedFunction::Grad::End;
     RecordedFunction::Grad end{g.leaf, argument_of(*g.leaf), g.is_dropped_first, g.before.defined(),
-                               RecordedFunction::Grad::kKept};
+                               End::kept};
     check_one_leaf(*g.leaf);
     const bool is_first = g.outside == ir::kNoValue && !g.is_dropped_outside;
-    if (!grad.defined())
-      end.output = g.is_dropped_outside ? RecordedFunction::Grad::kKept : RecordedFunction::Grad::kNone;
-    else if (is_first ? grad.get() != g.before.get() : value_of(grad) != g.outside)
-      end.output = output_of_grad(grad);
+    if (!grad.defined() && !g.is_dropped_outside) end.end = End::none;
+    if (grad.defined() &&
+        (is_first ? grad.get() != g.before.get() : memory_of_grad(grad).value != g.outside)) {
+      end.end = End::computed;
+      end.place = place_of_grad(grad);
+    }
     out.grads.push_back(std::move(end));
   }
 }

@@ -95,6 +95,7 @@ ir::ValueId FunctionRecorder::emit_host(const OpInfo& op, std::span<const ir::Va
   node.where = where;
   node.origin = origin_index_;
   host_.push_back(std::move(code));
+  ++effects_;
   no_grad_.resize(graph_.nodes().size(), !GradMode::is_enabled());
   return node.first_result;
 }
@@ -152,15 +153,40 @@ uint32_t FunctionRecorder::version_at_end(const Storage& memory) const {
   return it == versions_.end() ? memory.version() : it->second;
 }
 
+// Of a slot that was not packed, or by a traceable pair. What that has packed may be the saved value itself, in memory from outside which runs
+// have written to since: whether the function had, when the recording was over, is what counts.
+void FunctionRecorder::unpack_recorded(const Call& call, Slot& slot, Tensor* results) {
+  Packed* const packed = slot.packed();
+  const bool is_unchanged =
+      packed && packed->aliased && forward_ && forward_->version_at_end(*packed->aliased) == slot.version;
+  if (!is_unchanged) return call.op->run_on_host(call, results);
+  struct WithoutCheck {
+    explicit WithoutCheck(Packed& p) : packed(p), aliased(std::exchange(p.aliased, {})) {}
+    ~WithoutCheck() { packed.aliased = aliased; }
+    Packed& packed;
+    const RefPtr<Storage> aliased;
+  } scope(*packed);
+  note_saved(*scope.aliased);
+  call.op->run_on_host(call, results);
+}
+
+// A backward reads it where it lies.
+void FunctionRecorder::note_saved(const Storage& memory) {
+  const auto it = forward_->roots_.find(&memory);
+  if (it == forward_->roots_.end() || it->second.input < 0 || it->second.outside != &memory) return;
+  if (!std::ranges::count(saved_outside_, it->second.input)) saved_outside_.push_back(it->second.input);
+}
+
 void FunctionRecorder::emit_unpack(const Call& call, Tensor* results) {
   const UnpackAttrs& attrs = call.attrs_as<UnpackAttrs>();
-  const Slot& slot = attrs.record->slot(attrs.slot);
+  Slot& slot = attrs.record->slot(attrs.slot);
   const PackedSlot* from = packed(slot);
   if (TensorImpl* value = slot.value(); value && value->storage() && !slot.released && forward_ &&
                                         forward_->version_at_end(*value->storage()) == slot.version) {
     results[0] = Tensor(RefPtr<TensorImpl>(value));
+    note_saved(*value->storage());
   } else if (!from || slot.packed()->hooks->traceable) {
-    call.op->run_on_host(call, results);
+    unpack_recorded(call, slot, results);
   } else {
     publish();
     const bool is_stale =
@@ -194,6 +220,7 @@ void FunctionRecorder::emit_hook(const Call& call, Tensor* results) {
   Call plain = call;
   plain.attrs = nullptr;
   ir::Node& node = append(plain, types);
+  ++effects_;
   node.handle = graph_.add_handle(ir::Input::Kind::hook, {});
   inputs_.push_back({.hook = RefPtr<Hook>(attrs.hook), .leaf = RefPtr<TensorImpl>(attrs.leaf)});
   for (int i = 0; i < call.outputs; ++i) {

@@ -11,20 +11,19 @@ namespace retrograd {
 
 // ---- what a recording depends on -----------------------------------------------------------------------------------------------------
 
-uint64_t ReachedLeaf::hooks_of(const TensorImpl& x) {
-  if (!x.meta || !x.meta->has_hooks()) return 0;
-  uint64_t hash = 1;
-  bool any = false;
-  for (const HookList* list :
-       {&x.meta->tensor_hooks, &x.meta->pre_hooks, &x.meta->post_hooks, &x.meta->post_accumulate_hooks}) {
-    for (const RefPtr<Hook>& h : list->all())
-      if (h->is_live()) {
-        hash = hash * 0x9E3779B97F4A7C15u + reinterpret_cast<uintptr_t>(h.get()) + h->traceable;
-        any = true;
-      }
-    hash = hash * 31 + 7;
-  }
-  return any ? hash : 0;
+bool ReachedLeaf::fits(const Tensors& arguments) const {
+  size_t next = 0;
+  const bool is_same = all_hooks(leaf(arguments), [&](const RefPtr<Hook>& h) {
+    const size_t i = next++;
+    return i < hooks.size() && hooks[i] == h && is_traceable[i] == h->traceable;
+  });
+  return is_same && next == hooks.size();
+}
+
+bool ReachedLeaf::fits_run(const Tensors& arguments) const {
+  for (size_t i = 0; i < hooks.size(); ++i)
+    if (is_traceable[i] && !(hooks[i]->is_live() && hooks[i]->traceable)) return false;
+  return all_hooks(leaf(arguments), [&](const RefPtr<Hook>& h) { return std::ranges::count(hooks, h) > 0; });
 }
 
 TensorLook::TensorLook(const TensorImpl& x)
@@ -105,10 +104,7 @@ std::string FunctionCapture::misfit(const CallLook& look, const Tensors& argumen
     if (!before.fits(*cell))
       return fmt::format("a tensor from outside was {}, is {}", before.text(), TensorLook(*cell).text());
   for (const ReachedLeaf& leaf : reached_)
-    if (ReachedLeaf::hooks_of(leaf.outside
-                                  ? *leaf.outside
-                                  : arguments[static_cast<size_t>(leaf.argument)].impl()) != leaf.hooks)
-      return "a leaf has other hooks";
+    if (!leaf.fits(arguments)) return "a leaf has other hooks";
   if (std::string why = misplaced(arguments); !why.empty()) return why;
   for (const RecordedFunction::Grad& g : recorded_.grads)
     if (!g.is_dropped_first && g.meta(arguments).grad.defined() != g.was_defined)
@@ -117,6 +113,20 @@ std::string FunctionCapture::misfit(const CallLook& look, const Tensors& argumen
   for (const RecordedFunction::Numbers& n : recorded_.numbers)
     if (n.live.fits && !n.live.fits()) return "an optimizer has other options";
   return {};
+}
+
+// Called when code of the user's has changed hooks while a run calls it. Leaves that are still to come have the hooks that were recorded.
+void FunctionCapture::check_hooks(const Tensors& arguments, size_t nodes_begun) const {
+  const size_t effects = RecordedFunction::effects_among(planned_, nodes_begun);
+  for (const ReachedLeaf& leaf : reached_)
+    if (leaf.effects >= effects && !leaf.fits_run(arguments))
+      throw Error(
+          Category::unsupported,
+          fmt::format(
+              "code of the user's that a recorded function calls has added a hook to a leaf, {}, whose "
+              "gradient was still to come, or has removed a traceable one there: the run cannot "
+              "follow. Hint: change hooks between calls",
+              to_string(leaf.leaf(arguments).type())));
 }
 
 // Those that are read or added to.

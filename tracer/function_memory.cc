@@ -40,6 +40,26 @@ int64_t width(const TensorImpl& x) { return static_cast<int64_t>(element_size(x.
 
 }  // namespace
 
+RecordedFunction::Layout RecordedFunction::Layout::of(const TensorImpl& x, int64_t begin) {
+  Layout layout{x.type(), {}, x.storage_offset() - begin};
+  for (int i = 0; i < x.rank(); ++i) layout.strides.push_back(x.strides()[i]);
+  return layout;
+}
+
+Tensor RecordedFunction::Layout::in(const TensorImpl& memory) const {
+  RefPtr<TensorImpl> cell = TensorImpl::make();
+  cell->set_type(type.dtype, type.device, type.shape);
+  std::ranges::copy(strides, cell->mutable_strides());
+  cell->set_storage(memory.storage());
+  cell->set_storage_offset(memory.storage_offset() + offset);
+  return Tensor(std::move(cell));
+}
+
+bool RecordedFunction::Layout::is(const TensorImpl& x, const TensorImpl& memory) const {
+  return x.storage() == memory.storage() && x.storage_offset() == memory.storage_offset() + offset &&
+         x.type() == type && std::ranges::equal(strides, std::span(x.strides(), strides.size()));
+}
+
 // ---- roots -----------------------------------------------------------------------------------------------------------------------------
 
 FunctionRecorder::Root& FunctionRecorder::new_root(TensorImpl& cell, ir::ValueId value) {
@@ -272,13 +292,9 @@ void FunctionRecorder::lay_out(TensorImpl& cell) {
 }
 
 RecordedFunction::Place FunctionRecorder::place(const Tensor& tensor) {
-  RecordedFunction::Place p;
-  if (!tensor.defined()) return p;
-  TensorImpl& cell = tensor.impl();
-  Root& root = root_of(cell);
-  p.type = cell.type();
-  for (int i = 0; i < cell.rank(); ++i) p.strides.push_back(cell.strides()[i]);
-  p.offset = cell.storage_offset() - root.seen_offset;
+  if (!tensor.defined()) return {};
+  Root& root = root_of(tensor.impl());
+  RecordedFunction::Place p{RecordedFunction::Layout::of(tensor.impl(), root.seen_offset)};
   p.input = root.seen;
   shares_memory_ |= root.arguments > 1;
   if (root.seen >= 0) return p;
@@ -286,11 +302,25 @@ RecordedFunction::Place FunctionRecorder::place(const Tensor& tensor) {
   return p;
 }
 
-// A result may show the gradient, too.
-int32_t FunctionRecorder::output_of_grad(const Tensor& grad) {
-  Root& root = root_of(grad.impl());
-  const bool is_all = root.seen < 0 && same_geometry(grad.impl(), *root.cell);
-  return is_all ? output_of(root) : output(value_of(grad), true);
+// A gradient in computed memory lies there in any way; one in that of an input is copied.
+RecordedFunction::Place FunctionRecorder::place_of_grad(const Tensor& grad) {
+  const TensorImpl& cell = grad.impl();
+  const Root& root = root_of(grad.impl());
+  if (root.seen < 0 && root.cell->is_contiguous() && root.cell->dtype() == cell.dtype()) return place(grad);
+  const ir::ValueId value = value_of(grad);
+  const Tensor row = computed(cell.type(), value);
+  RecordedFunction::Place p{RecordedFunction::Layout::of(row.impl(), 0)};
+  p.output = output(value, true);
+  return p;
+}
+
+// Where it lies otherwise than all of a computed memory, host code is given all of that.
+FunctionRecorder::GradMemory FunctionRecorder::memory_of_grad(const Tensor& grad) {
+  const ir::ValueId value = value_of(grad);
+  const Root& root = root_of(grad.impl());
+  if (root.input >= 0 || !root.cell->is_contiguous() || same_geometry(grad.impl(), *root.cell))
+    return {value};
+  return {root.value, RecordedFunction::Layout::of(grad.impl(), root.cell->storage_offset())};
 }
 
 }  // namespace retrograd

@@ -40,12 +40,12 @@ class FunctionCapture::NumbersOfRun {
   }
   const std::vector<Number>& values() const { return values_; }
 
-  size_t nodes_run = 0;  // of the plan
+  FunctionRun run;
   /// How many of the updates of optimizers the plan has made.
   std::string updates_made() const {
     const auto& nodes = planned_.nodes();
     const auto is_update = [](const ir::Node& n) { return n.op->is(Trait::updates); };
-    const auto made = std::ranges::count_if(std::span(nodes).first(nodes_run), is_update);
+    const auto made = std::ranges::count_if(std::span(nodes).first(run.nodes_run), is_update);
     if (made == 0) return "";
     return "when " + std::to_string(made) + " of " + std::to_string(std::ranges::count_if(nodes, is_update)) +
            " parameters had been updated";
@@ -54,9 +54,9 @@ class FunctionCapture::NumbersOfRun {
  private:
   // Of each symbol whether a node that has run has it; empty: all have.
   std::vector<bool> used_symbols() const {
-    if (nodes_run == planned_.nodes().size()) return {};
+    if (run.nodes_run == planned_.nodes().size()) return {};
     std::vector<bool> used(static_cast<size_t>(planned_.symbols.size()));
-    for (const ir::Node& node : std::span(planned_.nodes()).first(nodes_run))
+    for (const ir::Node& node : std::span(planned_.nodes()).first(run.nodes_run))
       ir::for_each_field(*node.op, node.attrs, [&](auto, Scalar& number) {
         if (number.is_symbolic()) used[static_cast<size_t>(number.id())] = true;
       });

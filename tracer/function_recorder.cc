@@ -20,6 +20,11 @@ FunctionRecorder::~FunctionRecorder() {
   for (const RecordedFunction::Numbers& n : numbers_) n.settle(false);  // of a recording that was broken off
 }
 
+size_t RecordedFunction::effects_among(const ir::Graph& graph, size_t nodes) {
+  return static_cast<size_t>(std::ranges::count_if(std::span(graph.nodes()).first(nodes),
+                                                   [](const auto& n) { return n.op->is(Trait::effect); }));
+}
+
 void FunctionRecorder::restore() {
   for (LeafGrad& g : grads_) g.leaf->need_meta().grad = std::move(g.before);
   grads_.clear();
@@ -29,10 +34,19 @@ void FunctionRecorder::restore() {
 
 void FunctionRecorder::at(const Origin& origin) {
   at_leaf_ = !origin.record;
+  if (at_leaf_ && !forward_) note_leaf(*CurrentBackward::innermost()->walk().leaves()[origin.ordinal].leaf);
   if (origin.record != running_ && origin.record && origin.record->slots) unpacked_.push_back(origin.record);
   running_ = origin.record;
   origin_index_ =
       origin.record ? graph_.add_origin({origin.record->op->name, origin.ordinal, origin.part}) : -1;
+}
+
+void FunctionRecorder::note_leaf(TensorImpl& leaf) {
+  begun_leaves_.push_back({RefPtr<TensorImpl>(&leaf), {}, effects_});
+  all_hooks(leaf, [&](const RefPtr<Hook>& h) {
+    begun_leaves_.back().hooks.push_back(h);
+    return true;
+  });
 }
 
 // Numbers of the forward that a rule reads are symbols here, too.
@@ -208,6 +222,7 @@ void FunctionRecorder::finish(const Tensors& results, RecordedFunction& out) {
   out.inputs = std::move(inputs_);
   out.numbers = std::exchange(numbers_, {});
   out.unpacked = std::move(unpacked_);
+  out.saved_outside = std::move(saved_outside_);
   out.users = std::move(users_);
   out.host = std::move(host_);
   out.straight = std::move(straight_);

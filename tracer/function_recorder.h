@@ -27,6 +27,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -60,14 +61,31 @@ struct RecordedFunction {
       if (live.settle) live.settle(was_used);
     }
   };
+  /// How a tensor lies in memory, that of another one.
+  struct Layout {
+    TensorType type = {};
+    IntList strides = {};
+    int64_t offset = 0;  // from the first element of the other
+
+    static Layout of(const TensorImpl& x, int64_t begin);
+    /// A cell of its own in that memory; whether `x` lies there so.
+    Tensor in(const TensorImpl& memory) const;
+    bool is(const TensorImpl& x, const TensorImpl& memory) const;
+  };
+  /// Where a result, a gradient or a saved value lies: in memory that the run computes, or in that of an input.
+  struct Place : Layout {
+    int32_t output = -1, input = -1;
+    bool defined() const { return output >= 0 || input >= 0; }
+  };
   /// What becomes of .grad of a leaf.
   struct Grad {
-    static constexpr int32_t kNone = -1, kKept = -2;
+    enum class End : uint8_t { computed, none, kept };
     RefPtr<TensorImpl> leaf;  // or of an argument:
     int argument;
     bool is_dropped_first;  // before anything looked at it: it can go when the run begins; else it must be
     bool was_defined;       // as at capture
-    int32_t output;         // or kNone: undefined in the end, kKept: the same tensor
+    End end;           // a new tensor, undefined, or the same as before, or as code of the user's left it
+    Place place = {};  // of a new one
 
     AutogradMeta& meta(const Tensors& arguments) const {
       return (argument >= 0 ? arguments[static_cast<size_t>(argument)].impl() : *leaf).need_meta();
@@ -80,21 +98,15 @@ struct RecordedFunction {
     /// Whether the value may be computed in the memory of the input.
     bool may_lie_there() const { return !all_memory && !was_written; }
   };
-  /// Where a result or a saved value lies: in memory that the run computes, or in that of an input, seen with some geometry.
-  struct Place {
-    int32_t output = -1, input = -1;
-    TensorType type = {};
-    IntList strides = {};
-    int64_t offset = 0;  // from the first element of the input
-    bool defined() const { return output >= 0 || input >= 0; }
-  };
+
+  /// How many of the first nodes of a graph have effects: passes keep these, in their order.
+  static size_t effects_among(const ir::Graph& graph, size_t nodes);
 
   ir::Graph graph;  // outputs: results, gradients, writes
   std::vector<Input> inputs;
   std::vector<Numbers> numbers;
   std::vector<Grad> grads;
-  std::vector<std::pair<size_t, int32_t>>
-      result_grads;  // results that are leaves, and the outputs that are their .grad
+  std::vector<std::pair<size_t, Place>> result_grads;  // results that are leaves, and where their .grad lies
   std::vector<Write> writes;
   std::vector<std::pair<int32_t, int32_t>>
       forward_numbers;  // of a backward: symbol of the forward, symbol here
@@ -109,11 +121,25 @@ struct RecordedFunction {
   std::vector<Place> results;
   /// The records whose slots a backward has unpacked, and by saved value, which of them it is for.
   std::vector<const Record*> unpacked;
+  /// Of a backward: inputs of the forward that are tensors from outside, which records have saved: they must be as that run has left them.
+  std::vector<int32_t> saved_outside;
   std::vector<std::pair<int32_t, const Record*>> users;
   std::vector<RefPtr<HostCode>> host;  // of its nodes
   /// Of a backward: a value that an unpack hook gave, and the value of the forward that was packed, whose gradient it has.
   std::vector<std::pair<ir::ValueId, ir::ValueId>> straight;
 };
+
+/// Whether f holds of each hook that the leaf has, asked in the order of its lists until it does not.
+template <class F>
+bool all_hooks(const TensorImpl& leaf, const F& f) {
+  if (!leaf.meta || !leaf.meta->has_hooks()) return true;
+  const AutogradMeta& meta = *leaf.meta;
+  for (const HookList* list :
+       {&meta.tensor_hooks, &meta.pre_hooks, &meta.post_hooks, &meta.post_accumulate_hooks})
+    for (const RefPtr<Hook>& h : list->all())
+      if (h->is_live() && !f(h)) return false;
+  return true;
+}
 
 class PostAccumulateCode;
 
@@ -159,8 +185,18 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   bool depends_on_places() const;
   /// Of a backward: the gradient of result i of the forward.
   Tensor cotangent(const TensorType& type, int result);
+  /// A leaf whose gradient came to it in a backward of the function's own, the hooks that it had, and how many nodes with effects
+  /// had been recorded before.
+  struct BegunLeaf {
+    RefPtr<TensorImpl> leaf;
+    std::vector<RefPtr<Hook>> hooks;
+    size_t effects;
+  };
+  const std::vector<BegunLeaf>& begun_leaves() const { return begun_leaves_; }
   /// The leaves from outside that want a gradient, and the number of the input of each.
   std::vector<std::pair<Tensor, int32_t>> captured_leaves() const;
+  /// The leaf whose .grad this is now; null where there is none that the function has looked at.
+  RefPtr<TensorImpl> leaf_with_grad(const Tensor& tensor) const;
   /// Memory from outside that was written to.
   const std::unordered_set<const Storage*>& outside_writes() const { return outside_writes_; }
   /// Throws RehearsalNeeded if the function met one, even if it caught that.
@@ -247,12 +283,15 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   Tensor computed(const TensorType& type, ir::ValueId value);
   void lay_out(TensorImpl& cell);
   LeafGrad& leaf_grad(TensorImpl& leaf, bool is_dropped);
+  void note_leaf(TensorImpl& leaf);
   int argument_of(const TensorImpl& cell) const;
   void check_one_leaf(const TensorImpl& leaf) const;
   void emit_call(const Call& call, Tensor* results);
   void emit_bookkeeping(const Call& call, Tensor* results);
   void emit_pack(const Call& call);
   void emit_unpack(const Call& call, Tensor* results);
+  void unpack_recorded(const Call& call, Slot& slot, Tensor* results);
+  void note_saved(const Storage& memory);
   uint32_t version_at_end(const Storage& memory) const;
   void emit_hook(const Call& call, Tensor* results);
   void emit_post_accumulate(const HookAttrs& attrs, SourceLocation where);
@@ -282,7 +321,14 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   void finish_grads(const Tensors& results, RecordedFunction& out);
   int32_t output(ir::ValueId value, bool must_own);
   int32_t output_of(Root& root);
-  int32_t output_of_grad(const Tensor& grad);
+  RecordedFunction::Place place_of_grad(const Tensor& grad);
+  Tensor new_grad(const Tensor& grad, const TensorImpl& leaf);
+  // The value that stands for the memory of .grad, and how it lies there, unless it is that value.
+  struct GradMemory {
+    ir::ValueId value;
+    std::optional<RecordedFunction::Layout> layout = {};
+  };
+  GradMemory memory_of_grad(const Tensor& grad);
   void restore();
 
   // What was packed: by its slot.
@@ -307,6 +353,7 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   std::unordered_map<const Storage*, uint32_t>
       versions_;  // of memory from outside, when the recording was over
   bool at_leaf_ = false;
+  size_t effects_ = 0;                              // nodes with effects so far
   std::unordered_map<ir::ValueId, int32_t> saved_;  // values that a backward has asked for
   std::vector<RecordedFunction::Place> saved_places_;
   bool is_finished_ = false;
@@ -321,9 +368,11 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   std::vector<Root*> root_order_;
   std::vector<LeafGrad> grads_;
   std::vector<StandIn> stand_ins_;
+  std::vector<BegunLeaf> begun_leaves_;
   std::unordered_map<const Storage*, RefPtr<Storage>> argument_memory_;  // by the arguments' own
   const Record* running_ = nullptr;
   std::vector<const Record*> unpacked_;
+  std::vector<int32_t> saved_outside_;
   std::vector<std::pair<int32_t, const Record*>> users_;
   bool shares_memory_ = false;
   std::vector<RecordedFunction::Input> inputs_;

@@ -40,27 +40,19 @@ std::vector<ir::Binding> FunctionCapture::bind(const Tensors& arguments) const {
   return bindings;
 }
 
-void FunctionCapture::give_grads(const Tensors& arguments, const Tensors& outputs) const {
-  for (const RecordedFunction::Grad& g : recorded_.grads)
-    if (g.output != RecordedFunction::Grad::kKept)
-      g.meta(arguments).grad =
-          g.output == RecordedFunction::Grad::kNone ? Tensor() : outputs[static_cast<size_t>(g.output)];
-}
-
 namespace {
 
 // A cell of its own for memory of the run or of an input.
 Tensor tensor_at(const RecordedFunction::Place& place, const std::vector<ir::Binding>& bindings,
                  const Tensors& outputs) {
-  const TensorImpl& memory = (place.output >= 0 ? outputs[static_cast<size_t>(place.output)]
-                                                : bindings[static_cast<size_t>(place.input)].tensor)
-                                 .impl();
-  RefPtr<TensorImpl> cell = TensorImpl::make();
-  cell->set_type(place.type.dtype, place.type.device, place.type.shape);
-  std::ranges::copy(place.strides, cell->mutable_strides());
-  cell->set_storage(memory.storage());
-  cell->set_storage_offset(memory.storage_offset() + place.offset);
-  return Tensor(std::move(cell));
+  return place.in((place.output >= 0 ? outputs[static_cast<size_t>(place.output)]
+                                     : bindings[static_cast<size_t>(place.input)].tensor)
+                      .impl());
+}
+
+Tensor grad_at(const RecordedFunction::Place& place, const Tensors& outputs) {
+  const Tensor& memory = outputs[static_cast<size_t>(place.output)];
+  return place.is(memory.impl(), memory.impl()) ? memory : place.in(memory.impl());
 }
 
 // A cell for `x`, with the same place in the graph, that does not change when x is written to; on other memory if that is given.
@@ -78,6 +70,13 @@ Tensor kept(const Tensor& x, const RefPtr<Storage>& memory) {
 }
 
 }  // namespace
+
+void FunctionCapture::give_grads(const Tensors& arguments, const Tensors& outputs) const {
+  using End = RecordedFunction::Grad::End;
+  for (const RecordedFunction::Grad& g : recorded_.grads)
+    if (g.end != End::kept)
+      g.meta(arguments).grad = g.end == End::none ? Tensor() : grad_at(g.place, outputs);
+}
 
 void FunctionCapture::write_back(const std::vector<ir::Binding>& bindings, const Tensors& outputs) const {
   for (const RecordedFunction::Write& w : recorded_.writes) {
@@ -141,6 +140,8 @@ std::shared_ptr<FunctionCapture::Saved> FunctionCapture::save(const std::vector<
                                               : seen(outputs[static_cast<size_t>(s.output)].impl()));
     saved->versions.push_back(saved->values.back().version());
   }
+  for (const ir::Binding& b : bindings)
+    saved->input_versions.push_back(b.tensor.defined() ? b.tensor.version() : 0);
   saved->bindings = bindings;
   for (size_t i = 0; i < bindings.size(); ++i) {
     saved->bindings[i].tensor = std::move(keep[i]);
@@ -171,6 +172,7 @@ Tensors FunctionCapture::run(const Tensors& arguments, bool first, SourceLocatio
   NumbersOfRun read(*this, planned, first);
   read.read();
   const std::vector<Number>& numbers = read.values();
+  read.run.hooks_changed = [&](size_t nodes_begun) { check_hooks(arguments, nodes_begun); };
   for (const RecordedFunction::Grad& g : recorded_.grads)
     if (g.is_dropped_first) g.meta(arguments).grad.reset();
   std::vector<ir::Binding> bindings = bind(arguments);
@@ -180,7 +182,7 @@ Tensors FunctionCapture::run(const Tensors& arguments, bool first, SourceLocatio
     NoGradGuard no_grad;
     const ProfiledRun profiled(shared_from_this(), planned, {}, numbers);
     try {
-      outputs = (ahead ? *ahead->plan : *plan_).run(bindings, numbers, &read.nodes_run);
+      outputs = (ahead ? *ahead->plan : *plan_).run(bindings, numbers, &read.run);
     } catch (Exception& e) {
       if (const std::string made = read.updates_made(); !made.empty()) e.add_context(made);
       throw;
@@ -195,8 +197,10 @@ Tensors FunctionCapture::run(const Tensors& arguments, bool first, SourceLocatio
   }
   for (size_t i = 0; i < ends_.size(); ++i)
     if (ends_[i].is_leaf) results[i].impl().requires_grad = true;
-  for (const auto& [result, output] : recorded_.result_grads)
-    results[result].impl().need_meta().grad = outputs[static_cast<size_t>(output)];
+  for (const auto& [result, place] : recorded_.result_grads)
+    results[result].impl().need_meta().grad = grad_at(place, outputs);
+  for (size_t i = 0; i < ends_.size(); ++i)
+    if (const auto& grad = ends_[i].grad) results[i] = recorded_.grads[*grad].meta(arguments).grad;
   attach_views(arguments, results);
   results.resize(results_);
   for (size_t i = 0; i < results_; ++i) {

@@ -32,6 +32,7 @@ struct FunctionCapture::Saved final : SavedElsewhere {
   std::vector<uint32_t> versions;
   std::vector<ir::Binding> bindings;  // of the run, for gradients that are differentiated again
   std::vector<uint32_t> binding_versions;
+  std::vector<uint32_t> input_versions;  // of what the inputs were bound to, when the run was over
   std::vector<Number> numbers;
   std::mutex mutex;
   bool goes = false;               // values may go with their last use in the next backward

@@ -23,6 +23,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -53,6 +54,14 @@ struct WrittenInput {
   ir::ValueId input, value;
 };
 
+/// A run of a recorded function, as whoever started it sees it.
+struct FunctionRun {
+  size_t nodes_run = 0;    // the first ones of the graph: all, unless something was thrown
+  size_t nodes_begun = 0;  // the same, and the one that threw
+  /// Called when code of the user's has changed hooks of anything (annotation_changes), with how many nodes have begun.
+  std::function<void(size_t nodes_begun)> hooks_changed = {};
+};
+
 class Plan {
  public:
   /// `values`: of every expression of graph.symbols at these sizes. Graph, sources and rules must outlive the plan.
@@ -76,9 +85,8 @@ class Plan {
   Outcome run(const BackwardRequest& request, const Reached& reached, const Trail& trail,
               std::span<const Number> numbers) const;
   /// Of a recorded function: `bindings` parallel to the graph's inputs, none of which is a slot. Nothing leaves the graph.
-  /// `nodes_run` becomes how many nodes have run, the first ones of the graph: all, unless something was thrown.
   Tensors run(std::vector<ir::Binding> bindings, std::span<const Number> numbers,
-              size_t* nodes_run = nullptr) const;
+              FunctionRun* of = nullptr) const;
 
   LaunchStats launch_stats() const;
   /// Its segments and the reasons of its cuts, a line each; why there are none, if so.

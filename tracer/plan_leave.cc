@@ -13,6 +13,7 @@ namespace retrograd {
 // Something was annotated while a step ran: does it concern a record or leaf that is still to come?
 void Plan::Run::look_ahead() {
   seen_changes = annotation_changes;
+  if (function_run && function_run->hooks_changed) function_run->hooks_changed(plan.steps_[next].node + 1);
   const auto& events = plan.log_.events;
   std::unordered_set<const Hook*> bound;
   for (const ir::Binding& b : bindings) bound.insert(b.hook.get());

@@ -61,6 +61,7 @@ void Plan::Run::step(const Step& s, void* attrs) {
       return;
     case Kind::drop: return;
     case Kind::fused: return fused(s);
+    case Kind::host: call(s, attrs); break;
     default: return call(s, attrs);
   }
   if (annotation_changes != seen_changes) look_ahead();  // code of the user's ran
@@ -257,18 +258,19 @@ Plan::Outcome Plan::run(const BackwardRequest& request, const Reached& reached, 
   return {arrived ? run.outputs() : run.leave(), !arrived};
 }
 
-Tensors Plan::run(std::vector<ir::Binding> bindings, std::span<const Number> numbers,
-                  size_t* nodes_run) const {
+Tensors Plan::run(std::vector<ir::Binding> bindings, std::span<const Number> numbers, FunctionRun* of) const {
   static const BackwardRequest none;
   static const Reached nothing;
   Run run(*this, none, nothing, nullptr, std::move(bindings), numbers);
+  run.function_run = of;
   try {
     run_steps(run);
   } catch (...) {
-    if (nodes_run) *nodes_run = first_node(steps_[run.next]);
+    if (of) of->nodes_run = first_node(steps_[run.next]);
+    if (of) of->nodes_begun = steps_[run.next].node + 1;
     throw;
   }
-  if (nodes_run) *nodes_run = graph_.nodes().size();
+  if (of) of->nodes_run = of->nodes_begun = graph_.nodes().size();
   return run.outputs();
 }
 

@@ -124,7 +124,8 @@ struct Plan::Run {
   const Plan& plan;
   const BackwardRequest& request;
   const Reached& reached;
-  const Trail* trail;  // of a function: null
+  const Trail* trail;                   // of a function: null
+  FunctionRun* function_run = nullptr;  // null of a captured backward
   std::vector<ir::Binding> bindings;
   std::unique_ptr<Frame> frame;
   size_t next = 0;  // the step that runs

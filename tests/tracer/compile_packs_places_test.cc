@@ -2,6 +2,7 @@
 // step, on several threads. See compile_packs_test.cc for the usual ones.
 #include <catch2/catch.hpp>
 
+#include <optional>
 #include <thread>
 
 #include "ir/graph.h"
@@ -168,4 +169,54 @@ TEST_CASE("several threads run one compiled function, each with a pair of its ow
     CHECK(packs[static_cast<size_t>(i)] == 50 * none / 4);
   }
   CHECK(compiled.stats().captures == 1);
+}
+
+namespace {
+
+// Losses of two parameters over some steps, with backwards from one or the other, under `pair` if there is one; the parameters are written to behind
+// each backward, or before it. Values, gradients, and what was refused.
+std::pair<Tensors, std::string> alternate(bool compiles, const rg::RefPtr<rg::SavedTensorHooks>& pair,
+                                          bool writes_before) {
+  const Tensor p = parameter({3}), q = parameter({3}, 1);
+  const auto body = [&](const Tensor& x) {
+    std::optional<rg::SavedTensorHooksGuard> guard;
+    if (pair) guard.emplace(pair);
+    return Tensors{rg::sum(rg::exp(p * x) * q), rg::sum(p * q * q * x)};
+  };
+  const auto write = [&] {
+    const rg::NoGradGuard guard;
+    for (const Tensor& t : {p, q}) t.mul_(0.5);
+  };
+  auto f = rg::compile(body);
+  std::string errors;
+  Tensors values;
+  for (int i = 0; i < 5; ++i) {
+    const Tensor x = spread(rg::Shape{3}, i);
+    const Tensors losses = compiles ? f(x) : body(x);
+    if (writes_before) write();
+    try {
+      (i == 0 ? losses[0] + losses[1] : losses[static_cast<size_t>(i % 2)]).backward();
+    } catch (const rg::Error& e) {
+      errors += std::string(rg::to_string(e.category())) + " ";
+    }
+    if (!writes_before) write();
+    for (const Tensor& t : {p, q})
+      values.insert(values.end(), {t.detach().clone(), t.grad().defined() ? t.grad().clone() : Tensor()});
+  }
+  return {values, errors};
+}
+
+}  // namespace
+
+TEST_CASE("a traceable pair that changes nothing, on parameters that are written to between runs") {
+  const auto same = [](const Tensor& t) { return t; };
+  for (const auto& pair : {rg::RefPtr<rg::SavedTensorHooks>(), rg::saved_tensor_hooks(same, same, true)})
+    for (const bool writes_before : {false, true}) {
+      INFO((pair ? "with" : "without") << " a pair, written to " << (writes_before ? "before" : "behind"));
+      const auto [expected, expected_errors] = alternate(false, pair, writes_before);
+      const auto [found, found_errors] = alternate(true, pair, writes_before);
+      check_same(expected, found);
+      CHECK(expected_errors == found_errors);
+      CHECK(expected_errors.empty() == !writes_before);
+    }
 }
