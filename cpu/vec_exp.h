@@ -190,8 +190,7 @@ template <class T>
     const ExpParts<T> e(clamp(x, C::exp_min, C::exp_max));
     return scale(1 + e.fraction, e.n);
   } else {
-    if (!have_normal_exp(x)) [[unlikely]]
-      return exp_anywhere(x);
+    if (!have_normal_exp(x)) return exp_anywhere(x);
     const ExpParts<T> e(x);
     return scale_number(1 + e.fraction, e.n);
   }
@@ -328,20 +327,25 @@ inline Vec<float> log1p(Vec<float> x) {
 }
 
 /// 1 / (1 + e^-x), written with e^-|x| so that it neither overflows nor loses small results.
+// For |x| <= exp_normal. 1 + e^-x = (1 + 2^n) + 2^n fraction, of which the first sum is exact near 0.
 template <class T>
-[[gnu::noinline]] Vec<T> sigmoid_anywhere(Vec<T> x) {
-  const Vec<T> e = exp_anywhere(-abs(x));
-  return select(x < 0, e, 1) / (1 + e);
-}
-
-// 1 + e^-x = (1 + 2^n) + 2^n fraction, of which the first sum is exact near 0.
-template <class T>
-[[gnu::always_inline]] inline Vec<T> sigmoid(Vec<T> x) {
-  if (!have_normal_exp(x)) [[unlikely]]
-    return sigmoid_anywhere(x);
+[[gnu::always_inline]] inline Vec<T> sigmoid_near(Vec<T> x) {
   const ExpParts<T> e(-x);
   const Vec<T> power = scale_number(Vec<T>(1), e.n);
   return 1 / fused(power, e.fraction, 1 + power);
+}
+
+// A lane's result does not depend on the others: those near 0 have the same formula here.
+template <class T>
+[[gnu::noinline]] Vec<T> sigmoid_anywhere(Vec<T> x) {
+  constexpr T normal = ExpLogConstants<T>::exp_normal;
+  const Vec<T> e = exp_anywhere(-abs(x));
+  return select(abs(x) <= normal, sigmoid_near(clamp(x, -normal, normal)), select(x < 0, e, 1) / (1 + e));
+}
+
+template <class T>
+[[gnu::always_inline]] inline Vec<T> sigmoid(Vec<T> x) {
+  return have_normal_exp(x) ? sigmoid_near(x) : sigmoid_anywhere(x);
 }
 
 // Far from 0, 1 - 2 / (e^2x + 1) asks less of the exponential: ln 2 need not be split. NaN takes the other way.
@@ -355,7 +359,7 @@ template <class T>
   const Vec<T> r = fused(n.value, static_cast<T>(-0x1.62e42fefa39efp-1), a + a);
   const Vec<T> e = scale_number(1 + fused(r * r, polynomial(r, C::exp_tail), r), n);
   const Vec<T> large = 1 - 2 / (e + 1);
-  return select(a >= 0.625, Vec<T>(large.bits() | (x.bits() & x.sign_bits())), small);
+  return Vec<T>(select(a >= 0.625, large, small).bits() | (x.bits() & x.sign_bits()));
 }
 
 inline Vec<double> sinh(Vec<double> x) {
