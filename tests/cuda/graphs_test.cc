@@ -157,7 +157,7 @@ TEST_CASE("gradients are clipped together within a graph; the list of them is co
     pair.step(i, 32);
     INFO(pair.driver.log);
     CHECK(pair.driver.log.find("capture") == std::string::npos);
-    CHECK(pair.driver.log.find("copy 384") == std::string::npos);
+    CHECK(pair.driver.log.substr(0, pair.driver.log.find("launch x")).find("copy 384") == std::string::npos);
   }
   CHECK(cuda::gpu_of(0).memory().stats().live_bytes == live);
   CHECK(pair.stats().graph_launches == 5);
