@@ -36,13 +36,14 @@ struct Plan::Recordings {
   class Updates {
    public:
     Updates(const Plan& plan, const Step& s, const Frame& frame);
-    bool are_cut_otherwise(const Frame& frame) const { return cuts(frame) != cuts_; }
+    /// Than when they were recorded.
+    bool are_cut_otherwise(const Frame& frame) const;
 
    private:
-    // Of each update but the first, whether its numbers are others than those of the one before it.
-    std::vector<bool> cuts(const Frame& frame) const;
+    // Whether the numbers of update n are others than those of the one before it.
+    bool is_cut(size_t n, const Frame& frame) const;
     std::vector<std::span<const Patch>> numbers_;  // of each: where in the frame's attributes
-    std::vector<bool> cuts_;                       // as recorded
+    std::vector<bool> cuts_;                       // of each but the first, as recorded
   };
   struct Recorded {
     std::unique_ptr<LaunchGraph> graph;                 // null: not recorded yet

@@ -129,19 +129,22 @@ Plan::Recordings::Updates::Updates(const Plan& plan, const Step& s, const Frame&
     while (end != plan.patches_.end() && end->at < attrs.patched_at + bytes) ++end;
     numbers_.emplace_back(begin, end);
   }
-  cuts_ = cuts(frame);
+  for (size_t n = 1; n < numbers_.size(); ++n) cuts_.push_back(is_cut(n, frame));
 }
 
-std::vector<bool> Plan::Recordings::Updates::cuts(const Frame& frame) const {
+bool Plan::Recordings::Updates::is_cut(size_t n, const Frame& frame) const {
   const auto is_same = [&](const Patch& p, const Patch& q) {
     const double a = reinterpret_cast<const Scalar*>(frame.patched.data() + p.at)->to_double(),
                  b = reinterpret_cast<const Scalar*>(frame.patched.data() + q.at)->to_double();
     return a == b || std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
   };
-  std::vector<bool> found;
+  return !std::ranges::equal(numbers_[n - 1], numbers_[n], is_same);
+}
+
+bool Plan::Recordings::Updates::are_cut_otherwise(const Frame& frame) const {
   for (size_t n = 1; n < numbers_.size(); ++n)
-    found.push_back(!std::ranges::equal(numbers_[n - 1], numbers_[n], is_same));
-  return found;
+    if (is_cut(n, frame) != cuts_[n - 1]) return true;
+  return false;
 }
 
 bool Plan::Run::is_cut_otherwise(size_t number) const {
