@@ -79,6 +79,9 @@ class Gpu {
   void use_dnn(DnnUse use) { dnn_use_ = use; }
   DnnUse dnn_use() const { return dnn_use_.load(std::memory_order_relaxed); }
   DnnStats dnn_stats() const { return {dnn_computed_, dnn_declined_}; }
+  /// How often numbers of the run were copied to where started graphs read them (HeldNumbers).
+  int64_t number_uploads() const { return number_uploads_; }
+  void count_number_upload() { ++number_uploads_; }
   void count_dnn(bool computed) { ++(computed ? dnn_computed_ : dnn_declined_); }
 
   /// Copies on the compute stream, through pinned memory; host memory may be of any kind. upload() returns when the host's memory has been
@@ -125,7 +128,7 @@ class Gpu {
   std::unique_ptr<Dnn> dnn_;
   std::string dnn_problem_;
   std::atomic<DnnUse> dnn_use_;
-  std::atomic<int64_t> dnn_computed_{0}, dnn_declined_{0};
+  std::atomic<int64_t> dnn_computed_{0}, dnn_declined_{0}, number_uploads_{0};
 };
 
 }  // namespace retrograd::cuda

@@ -26,6 +26,50 @@ Table::Table(Gpu& gpu, std::span<const std::byte> bytes, std::string_view op)
 
 Table::~Table() { gpu_.memory().free(block_); }
 
+HeldNumbers::~HeldNumbers() {
+  for (const Piece& piece : pieces_) gpu_.memory().free(piece.block);
+}
+
+const void* HeldNumbers::add(const void* attrs, size_t bytes, Write write, std::string_view op) {
+  RG_ASSERT(bytes <= kMost);
+  if (pieces_.empty() || pieces_.back().launches.size() == kLaunchesOfAPiece) {
+    pieces_.reserve(pieces_.size() + 1);
+    pieces_.push_back({gpu_.memory().allocate(int64_t{kLaunchesOfAPiece} * kMost, op)});
+  }
+  Piece& piece = pieces_.back();
+  const size_t place = piece.now.size();
+  piece.launches.push_back({attrs, write, bytes});
+  piece.now.resize(place + kMost);
+  return piece.block->data + place;
+}
+
+void HeldNumbers::renew() {
+  for (Piece& piece : pieces_) renew(piece);
+}
+
+void HeldNumbers::renew(Piece& piece) {
+  std::byte* known = piece.now.data();
+  for (const Launch& l : piece.launches) {
+    alignas(std::max_align_t) std::byte made[kMost];
+    l.write(l.attrs, made);
+    if (std::memcmp(known, made, l.bytes) != 0) {
+      std::memcpy(known, made, l.bytes);
+      piece.is_there = false;
+    }
+    known += kMost;
+  }
+  if (piece.is_there) return;
+  gpu_.upload_now(piece.block->data, piece.now.data(), static_cast<int64_t>(piece.now.size()));
+  gpu_.count_number_upload();
+  piece.is_there = true;
+}
+
+const void* Recording::numbers(const void* attrs, size_t bytes, HeldNumbers::Write write,
+                               std::string_view op) {
+  if (!kept_.numbers) kept_.numbers = std::make_unique<HeldNumbers>(gpu_);
+  return kept_.numbers->add(attrs, bytes, write, op);
+}
+
 const void* Recording::table(std::span<const std::byte> bytes, std::string_view op) {
   std::shared_ptr<const Table> found;
   for (size_t i = 0; before_ && i < before_->tables.size() && !found; ++i)
@@ -147,6 +191,8 @@ void Graph::let_go(Recording::Kept& kept) noexcept {
 void Graph::start() {
   gpu_.begin();
   if (!exec_) put_together();
+  for (const Part& part : parts_)
+    if (part.kept.numbers) part.kept.numbers->renew();
   gpu_.faults().note_again();
   gpu_.health().check(gpu_.driver().launch(exec_, gpu_.compute().handle()), "starting a graph");
   gpu_.launched("a graph");

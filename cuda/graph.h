@@ -9,9 +9,13 @@
 //
 //   Table     bytes that launches read and that are the same in each run, such as the list of tensors of an optimizer's step: in memory of the
 //             device that the part keeps. Recorded again with the same bytes it finds them there, and nothing is copied.
+//   HeldNumbers numbers that launches read and that are others from run to run: in memory of the device, too. Before a start they are made anew of
+//             the attributes that they come from, and if some have changed all are written by one copy on the compute stream: behind the runs that
+//             still read the old ones. Its source is pinned memory of its own for each copy, until that is done.
 //
-// Why parts, and not updates of single kernels: a launch may be several kernels and copies, and which of them hold a number only it knows; captured
-// again it says so itself. Numbers reach kernels as arguments, as they do without graphs.
+// Steps of optimizers and random draws hold their numbers so (cuda/numbers.h), and nothing is recorded again for them. Numbers of other launches
+// are arguments of kernels, as they are without graphs: there the part is recorded again. A launch may be several kernels and copies, and which
+// of them hold a number only it knows; captured again it says so itself.
 #pragma once
 
 #include <cstring>
@@ -67,12 +71,49 @@ class Table {
   Allocator::Block* block_;
 };
 
+/// Numbers of launches, made of attributes that change from run to run, but not their place.
+class HeldNumbers {
+ public:
+  /// Makes a launch's numbers, all bytes of which have a value, of its attributes.
+  using Write = void (*)(const void* attrs, void* to);
+  static constexpr size_t kMost = 64;               // bytes of a launch
+  static constexpr size_t kLaunchesOfAPiece = 256;  // a copy each
+
+  explicit HeldNumbers(Gpu& gpu) : gpu_(gpu) {}
+  /// In the order of the compute stream: launches that read them may be under way.
+  ~HeldNumbers();
+  HeldNumbers(const HeldNumbers&) = delete;
+
+  /// Where a launch finds its numbers. OutOfMemory.
+  const void* add(const void* attrs, size_t bytes, Write write, std::string_view op);
+  /// Puts them there as they are now. DeviceError.
+  void renew();
+
+ private:
+  struct Launch {
+    const void* attrs;
+    Write write;
+    size_t bytes;
+  };
+  struct Piece {
+    Allocator::Block* block;
+    std::vector<Launch> launches = {};
+    std::vector<std::byte> now = {};  // kMost for each launch
+    bool is_there = false;            // `now` in the block
+  };
+  void renew(Piece& piece);
+
+  Gpu& gpu_;
+  std::vector<Piece> pieces_;
+};
+
 class Recording {
  public:
   /// What launches of a part read whenever the graph runs.
   struct Kept {
     std::vector<PinnedPool::Block> pinned;
     std::vector<std::shared_ptr<const Table>> tables;
+    std::unique_ptr<HeldNumbers> numbers;  // null: there are none
   };
 
   /// Begins with this thread's; ends with the object. `before`: what the part has kept so far.
@@ -83,6 +124,8 @@ class Recording {
   void keep(PinnedPool::Block block) { kept_.pinned.push_back(block); }
   /// Where the graph finds these bytes. OutOfMemory, DeviceError.
   const void* table(std::span<const std::byte> bytes, std::string_view op);
+  /// Where it finds numbers that `write` makes of the attributes, as these are whenever it is started. OutOfMemory.
+  const void* numbers(const void* attrs, size_t bytes, HeldNumbers::Write write, std::string_view op);
 
   /// Of this thread on this device; null: there is none.
   static Recording* of(const Gpu& gpu);

@@ -177,11 +177,12 @@ std::string FunctionCapture::misplaced(const Tensors& arguments) const {
     if (written_.contains(a.impl().storage().get()) || (places_ && std::ranges::any_of(outside_, is_shared)))
       return "an argument shares memory with a tensor from outside";
   }
-  for (const RecordedFunction::Grad& of_argument : recorded_.grads)
+  for (const RecordedFunction::Grad& of_argument : recorded_.grads) {
+    if (of_argument.argument < 0) continue;
     for (const RecordedFunction::Grad& g : recorded_.grads)
-      if (of_argument.argument >= 0 && g.argument < 0 &&
-          arguments[static_cast<size_t>(of_argument.argument)].get() == g.leaf.get())
+      if (g.argument < 0 && arguments[static_cast<size_t>(of_argument.argument)].get() == g.leaf.get())
         return "an argument is a leaf from outside";
+  }
   return {};
 }
 

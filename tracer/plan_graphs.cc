@@ -2,9 +2,9 @@
 //
 // The first run of a frame launches step by step: libraries are opened, pools filled, and addresses seen. In the second one each segment is
 // recorded: its steps run as they do otherwise, between begin() and end() of a part, and then the graph is started. From then on the host
-// does for a segment what it must: it looks whether memory lies where it lay, fills slots, records parts anew whose numbers have changed, starts
-// the graph, and leaves the registers as the steps would have. Work that fails is not done by halves: until the graph is started nothing of the
-// segment has run, so its steps can be launched one by one instead.
+// does for a segment what it must: it looks whether memory lies where it lay, fills slots, records parts anew whose numbers have changed (those
+// of optimizers and draws the graph finds by itself), starts the graph, and leaves the registers as the steps would have. Work that fails is not
+// done by halves: until the graph is started nothing of the segment has run, so its steps can be launched one by one instead.
 #include "tracer/plan_graphs.h"
 
 #include <algorithm>
@@ -68,7 +68,7 @@ bool Plan::Run::start(size_t number) {
     if (r.moves > Recordings::kMostMoves)
       throw RuntimeError("what it reads and writes lies elsewhere in each run");
     fill_slots(number);
-    if (!r.graph || is_elsewhere)
+    if (!r.graph || is_elsewhere || is_cut_otherwise(number))
       record(number);
     else
       renew_numbers(number);

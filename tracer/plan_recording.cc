@@ -1,6 +1,7 @@
 // Recording the segments of a plan: see tracer/plan_graphs.h. A segment is recorded whole, by running its steps; a part whose numbers have changed
 // by its launch alone, on the cells that were noted then.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "tracer/plan_graphs.h"
@@ -82,6 +83,7 @@ void Plan::Run::record(size_t number) {
     recorded.graph = plan.executor_.new_graph();
     ++all_recorded.stats.recordings;
   }
+  recorded.updates.clear();
   const SlotsInPlace slots(*this, number);
   for (size_t p = 0; p < segment.parts.size(); ++p) {
     recorded.graph->begin(p);
@@ -109,11 +111,45 @@ void Plan::Run::record_part(size_t number, size_t p) {
     const bool changes = part.changes && s.kind != Kind::view;
     if (changes) std::ranges::transform(all.first(s.operands), std::back_inserter(launch.operands), cell);
     step(s, attrs_of(s.attrs));
+    if (s.kind == Kind::fused && plan.graph_.nodes()[s.node].op->is(Trait::updates))
+      frame->recordings->segments[number].updates.emplace_back(plan, s, *frame);
     if (!changes) continue;
     std::ranges::transform(all.last(s.results), std::back_inserter(launch.results), cell);
     launches.push_back(std::move(launch));
     note_numbers(s);
   }
+}
+
+Plan::Recordings::Updates::Updates(const Plan& plan, const Step& s, const Frame& frame) {
+  const size_t bytes = plan.graph_.nodes()[s.node].op->attrs_size;
+  for (const Attrs& attrs : plan.fused_of(s).attrs) {
+    auto begin = plan.patches_.end(), end = begin;
+    if (attrs.is_patched)
+      end = begin = std::ranges::lower_bound(plan.patches_, attrs.patched_at, {}, &Patch::at);
+    while (end != plan.patches_.end() && end->at < attrs.patched_at + bytes) ++end;
+    numbers_.emplace_back(begin, end);
+  }
+  for (size_t n = 1; n < numbers_.size(); ++n) cuts_.push_back(is_cut(n, frame));
+}
+
+bool Plan::Recordings::Updates::is_cut(size_t n, const Frame& frame) const {
+  const auto is_same = [&](const Patch& p, const Patch& q) {
+    const double a = reinterpret_cast<const Scalar*>(frame.patched.data() + p.at)->to_double(),
+                 b = reinterpret_cast<const Scalar*>(frame.patched.data() + q.at)->to_double();
+    return a == b || std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
+  };
+  return !std::ranges::equal(numbers_[n - 1], numbers_[n], is_same);
+}
+
+bool Plan::Recordings::Updates::are_cut_otherwise(const Frame& frame) const {
+  for (size_t n = 1; n < numbers_.size(); ++n)
+    if (is_cut(n, frame) != cuts_[n - 1]) return true;
+  return false;
+}
+
+bool Plan::Run::is_cut_otherwise(size_t number) const {
+  return std::ranges::any_of(frame->recordings->segments[number].updates,
+                             [this](const auto& u) { return u.are_cut_otherwise(*frame); });
 }
 
 // f(place, bytes) for each of the attributes of a step that have numbers of the run.

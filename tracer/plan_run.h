@@ -202,6 +202,7 @@ struct Plan::Run {
   void renew_numbers(size_t number);
   bool has_new_numbers(const Step& s) const;
   void launch_again(const RecordedLaunch& launch);
+  bool is_cut_otherwise(size_t number) const;
   void finish(size_t number);
   RefPtr<Storage> memory_for(const TensorType& type) const;
   Tensor copy_of(TensorImpl* x);

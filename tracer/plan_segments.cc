@@ -5,6 +5,15 @@
 #include "tracer/plan_graphs.h"
 
 namespace retrograd {
+namespace {
+
+// Whether a launch finds its numbers anew whenever a graph with it is started, as they are then where its attributes were at the recording.
+// Executors that record launches see to that for steps of optimizers, several at once too, and for draws, but for those within groups.
+bool follows_numbers(const OpInfo& op, bool is_group) {
+  return op.is(Trait::updates) || (op.is(Trait::random) && !is_group);
+}
+
+}  // namespace
 
 std::string_view Plan::host_work(const Step& s) const {
   const ir::Node& node = graph_.nodes()[s.node];
@@ -44,7 +53,8 @@ SegmentStep Plan::segment_step(const Step& s) const {
   step.name = graph_.nodes()[s.node].op->name;
   step.why = host_work(s);
   if (!step.why.empty()) step.kind = SegmentStep::Kind::host;
-  step.changes = step.kind == SegmentStep::Kind::launch && has_numbers(s);
+  step.changes = step.kind == SegmentStep::Kind::launch && has_numbers(s) &&
+                 !follows_numbers(*graph_.nodes()[s.node].op, s.kind == Kind::fused);
   const std::span<const int32_t> all(registers_.data() + s.first_register,
                                      size_t{s.operands} + s.results + s.dying);
   step.operands = all.first(s.operands);

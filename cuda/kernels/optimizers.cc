@@ -10,6 +10,7 @@
 
 #include "cuda/kernels/launchers.h"
 #include "cuda/kernels/table.h"
+#include "cuda/numbers.h"
 #include "cuda/scratch.h"
 #include "ops/optimizer_steps.h"
 #include "ops/total_norm.h"
@@ -69,8 +70,11 @@ Rows<StepTensors> steps_of(const Call& call, TensorImpl* const* outputs) {
 }
 
 template <class Numbers>
-void run(const Call& call, TensorImpl* const* outputs, const Numbers& numbers,
-         void (*launcher)(const StepList&, Element, const Numbers&, CUstream_st*)) {
+using StepLauncher = void (*)(const StepList&, Element, const Given<Numbers>&, CUstream_st*);
+
+template <class Numbers>
+void run(const Call& call, TensorImpl* const* outputs, const Given<Numbers>& numbers,
+         StepLauncher<Numbers> launcher) {
   require_dense(call);
   const Rows<StepTensors> steps = steps_of(call, outputs);
   if (steps.count() == 0) return;
@@ -81,23 +85,29 @@ void run(const Call& call, TensorImpl* const* outputs, const Numbers& numbers,
   gpu.launched(call.op->name);
 }
 
-void adamw(const Call& call, TensorImpl* const* outputs) {
-  const auto& a = call.attrs_as<ops::AdamWStep::Attrs>();
+AdamWNumbers adamw_numbers(const ops::AdamWStep::Attrs& a) {
   const double lr = a.lr.to_double(), beta1 = a.beta1.to_double(), beta2 = a.beta2.to_double(),
                t = a.step.to_double();
   const double correction1 = 1 - std::pow(beta1, t), correction2 = 1 - std::pow(beta2, t);
-  const AdamWNumbers numbers{
-      a.maximize ? -1.0 : 1.0, 1 - lr * a.weight_decay.to_double(), 1 - beta1,        beta2, 1 - beta2,
-      lr / correction1,        1 / std::sqrt(correction2),          a.eps.to_double()};
-  run(call, outputs, numbers, Gpu::current().launchers().optimizers->adamw);
+  return {a.maximize ? -1.0 : 1.0, 1 - lr * a.weight_decay.to_double(), 1 - beta1,        beta2, 1 - beta2,
+          lr / correction1,        1 / std::sqrt(correction2),          a.eps.to_double()};
+}
+
+SGDNumbers sgd_numbers(const ops::SGDStep::Attrs& a) {
+  return {a.maximize ? -1.0 : 1.0, a.weight_decay.to_double(), a.lr.to_double(),      a.momentum.to_double(),
+          a.keep.to_double(),      a.fresh.to_double(),        a.nesterov ? 1.0 : 0.0};
+}
+
+void adamw(const Call& call, TensorImpl* const* outputs) {
+  using Attrs = ops::AdamWStep::Attrs;
+  run(call, outputs, given_numbers<Attrs>(call, [](const Attrs& a) { return adamw_numbers(a); }),
+      Gpu::current().launchers().optimizers->adamw);
 }
 
 void sgd(const Call& call, TensorImpl* const* outputs) {
-  const auto& a = call.attrs_as<ops::SGDStep::Attrs>();
-  const SGDNumbers numbers{
-      a.maximize ? -1.0 : 1.0, a.weight_decay.to_double(), a.lr.to_double(), a.momentum.to_double(),
-      a.keep.to_double(),      a.fresh.to_double(),        a.nesterov};
-  run(call, outputs, numbers, Gpu::current().launchers().optimizers->sgd);
+  using Attrs = ops::SGDStep::Attrs;
+  run(call, outputs, given_numbers<Attrs>(call, [](const Attrs& a) { return sgd_numbers(a); }),
+      Gpu::current().launchers().optimizers->sgd);
 }
 
 // An error that depends on the norm is given at once, as on the CPU: it is waited for then.

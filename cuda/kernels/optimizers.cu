@@ -29,10 +29,11 @@ RG_HD int row_of_block(const Row* rows, int count, int64_t block) {
 
 template <class T>
 struct AdamW {
+  using Numbers = AdamWNumbers;
   static constexpr int inputs = 5, outputs = 4;
   T sign, keep, fresh1, beta2, fresh2, size, scale2, eps;
 
-  explicit AdamW(const AdamWNumbers& a)
+  RG_HD explicit AdamW(const AdamWNumbers& a)
       : sign(static_cast<T>(a.sign)),
         keep(static_cast<T>(a.keep)),
         fresh1(static_cast<T>(a.fresh1)),
@@ -55,18 +56,19 @@ struct AdamW {
 
 template <class T>
 struct SGD {
+  using Numbers = SGDNumbers;
   static constexpr int inputs = 3, outputs = 2;
   T sign, decay, lr, momentum, keep, fresh;
   bool nesterov;
 
-  explicit SGD(const SGDNumbers& a)
+  RG_HD explicit SGD(const SGDNumbers& a)
       : sign(static_cast<T>(a.sign)),
         decay(static_cast<T>(a.decay)),
         lr(static_cast<T>(a.lr)),
         momentum(static_cast<T>(a.momentum)),
         keep(static_cast<T>(a.keep)),
         fresh(static_cast<T>(a.fresh)),
-        nesterov(a.nesterov) {}
+        nesterov(a.nesterov != 0) {}
 
   // x: p, buffer, g. y: p, buffer.
   RG_HD void step(const StepTensors& s, const T* x, T* y) const {
@@ -96,8 +98,11 @@ RG_HD void step_elements(const Rule<T>& rule, const StepTensors& s, int64_t at) 
     if (s.out[k]) *reinterpret_cast<Pack<S, N>*>(static_cast<S*>(s.out[k]) + at) = out[k];
 }
 
+// `held`: what the rule is made of, or null: then it is `given`.
 template <class S, class T, template <class> class Rule>
-__global__ void __launch_bounds__(kThreads) step_kernel(const StepList list, const Rule<T> rule) {
+__global__ void __launch_bounds__(kThreads)
+    step_kernel(const StepList list, const Rule<T> given, const typename Rule<T>::Numbers* held) {
+  const Rule<T> rule = held ? Rule<T>(*held) : given;
   constexpr int N = 16 / sizeof(S);
   const int64_t block = static_cast<int64_t>(blockIdx.x);
   const StepTensors s = list.steps[row_of_block(list.steps, list.count, block)];
@@ -111,16 +116,19 @@ __global__ void __launch_bounds__(kThreads) step_kernel(const StepList list, con
   }
 }
 
+template <class S, class T, template <class> class Rule, class Numbers>
+void launch_steps_of(const StepList& list, const Given<Numbers>& numbers, StreamHandle stream) {
+  launch(step_kernel<S, T, Rule>, {static_cast<unsigned>(list.blocks)}, stream, list, Rule<T>(numbers.value),
+         numbers.held);
+}
+
 template <template <class> class Rule, class Numbers>
-void launch_steps(const StepList& list, Element element, const Numbers& numbers, StreamHandle stream) {
-  const Shape3 blocks{static_cast<unsigned>(list.blocks)};
-  const Rule<float> in_float(numbers);
+void launch_steps(const StepList& list, Element element, const Given<Numbers>& numbers, StreamHandle stream) {
   switch (element) {
-    case Element::f64:
-      return launch(step_kernel<double, double, Rule>, blocks, stream, list, Rule<double>(numbers));
-    case Element::f16: return launch(step_kernel<Half, float, Rule>, blocks, stream, list, in_float);
-    case Element::bf16: return launch(step_kernel<BFloat16, float, Rule>, blocks, stream, list, in_float);
-    default: return launch(step_kernel<float, float, Rule>, blocks, stream, list, in_float);
+    case Element::f64: return launch_steps_of<double, double, Rule>(list, numbers, stream);
+    case Element::f16: return launch_steps_of<Half, float, Rule>(list, numbers, stream);
+    case Element::bf16: return launch_steps_of<BFloat16, float, Rule>(list, numbers, stream);
+    default: return launch_steps_of<float, float, Rule>(list, numbers, stream);
   }
 }
 

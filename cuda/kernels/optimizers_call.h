@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "cuda/kernels/given.h"
+
 struct CUstream_st;
 
 namespace retrograd::cuda {
@@ -36,8 +38,7 @@ struct AdamWNumbers {
 };
 /// Those of ops::SGDStep.
 struct SGDNumbers {
-  double sign, decay, lr, momentum, keep, fresh;
-  bool nesterov;
+  double sign, decay, lr, momentum, keep, fresh, nesterov;  // nesterov: 0 or 1
 };
 
 struct NormTensor {
@@ -57,8 +58,8 @@ struct TotalNormCall {
 
 /// Steps: elements are f64, f32, f16 or bf16.
 struct OptimizerLaunchers {
-  void (*adamw)(const StepList&, Element element, const AdamWNumbers&, CUstream_st* stream);
-  void (*sgd)(const StepList&, Element element, const SGDNumbers&, CUstream_st* stream);
+  void (*adamw)(const StepList&, Element element, const Given<AdamWNumbers>&, CUstream_st* stream);
+  void (*sgd)(const StepList&, Element element, const Given<SGDNumbers>&, CUstream_st* stream);
   void (*total_norm)(const TotalNormCall&, CUstream_st* stream);
 };
 

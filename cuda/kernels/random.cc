@@ -1,14 +1,13 @@
 // Draws on a device. See cuda/kernels/random_call.h. Probabilities and deviations that a tensor gives are
-// looked at before, for which the host waits.
+// looked at by the kernels (cuda/faults.h).
 #include <cmath>
-
-#include <fmt/format.h>
 
 #include "cuda/gpu.h"
 #include "cuda/kernels/launchers.h"
 #include "cuda/kernels/random_call.h"
 #include "cuda/kernels/rows.h"
 #include "cuda/kernels/table.h"
+#include "cuda/numbers.h"
 #include "engine/philox.h"
 #include "ops/dropout.h"
 
@@ -17,10 +16,55 @@ namespace {
 
 constexpr uint64_t kAllDims = ~uint64_t{0};
 
-RandomCall call_of(const ops::Draw& draw, const TensorImpl& out) {
+// ---- numbers of a call -----------------------------------------------------------------------------------
+
+DrawNumbers numbers_of(const ops::Draw& draw, double a = 0, double b = 0) {
+  return {draw.seed_bits(), draw.offset_bits(), a, b};
+}
+DrawNumbers numbers_of(const ops::Uniform::Attrs& x) {
+  return numbers_of(x.draw, x.a.to_double(), x.b.to_double());
+}
+DrawNumbers numbers_of(const ops::Normal::Attrs& x) {
+  return numbers_of(x.draw, x.a.to_double(), x.b.to_double());
+}
+DrawNumbers numbers_of(const ops::NormalAround::Attrs& x) {
+  return numbers_of(x.draw, x.mean.to_double(), x.std.to_double());
+}
+DrawNumbers numbers_of(const ops::Exponential::Attrs& x) { return numbers_of(x.draw, x.a.to_double()); }
+DrawNumbers numbers_of(const ops::Bernoulli::Attrs& x) { return numbers_of(x.draw); }
+
+DrawNumbers numbers_of(const ops::RandInt::Attrs& x) {
+  DrawNumbers n = numbers_of(x.draw);
+  n.low = static_cast<uint64_t>(x.a.to_int());
+  n.range = static_cast<uint64_t>(x.b.to_int()) - n.low;
+  return n;
+}
+
+// u < p for a float u if and only if u < this float.
+float threshold(double p) {
+  const auto t = static_cast<float>(p);
+  return static_cast<double>(t) < p ? std::nextafter(t, 2.0f) : t;
+}
+DrawNumbers numbers_of(const ops::BernoulliNumber::Attrs& x) {
+  return numbers_of(x.draw, static_cast<double>(threshold(x.a.to_double())));
+}
+
+DrawNumbers numbers_of(const ops::Dropout::Attrs& x) {
+  const double p = x.p.to_double();
+  DrawNumbers n = numbers_of(x.draw, 0, p < 1 ? 1 / (1 - p) : 0);
+  const Chance chance = chance_of(p);
+  n.chance_high = chance.high;
+  n.chance_low = chance.low;
+  return n;
+}
+
+// ---- kernels ---------------------------------------------------------------------------------------------
+
+template <class Op>
+RandomCall call_of(const Call& call, const TensorImpl& out) {
+  using Attrs = typename Op::Attrs;
   RandomCall c;
-  c.seed = draw.seed_bits();
-  c.offset = draw.offset_bits();
+  c.numbers = given_numbers<Attrs>(call, [](const Attrs& attrs) { return numbers_of(attrs); });
   c.out = row_side(out, kAllDims);
   return c;
 }
@@ -34,81 +78,40 @@ void start(const Call& call, Distribution kind, const RandomCall& c) {
 
 template <class Op, Distribution kind>
 void fill_kernel(const Call& call, TensorImpl* const* outputs) {
-  const auto& attrs = call.attrs_as<typename Op::Attrs>();
-  RandomCall c = call_of(attrs.draw, *outputs[0]);
-  c.a = attrs.a.to_double();
-  c.b = attrs.b.to_double();
-  start(call, kind, c);
-}
-
-void integers_kernel(const Call& call, TensorImpl* const* outputs) {
-  const auto& attrs = call.attrs_as<ops::RandInt::Attrs>();
-  RandomCall c = call_of(attrs.draw, *outputs[0]);
-  c.low = static_cast<uint64_t>(attrs.a.to_int());
-  c.range = static_cast<uint64_t>(attrs.b.to_int()) - c.low;
-  start(call, Distribution::integers, c);
-}
-
-void exponential_kernel(const Call& call, TensorImpl* const* outputs) {
-  const auto& attrs = call.attrs_as<ops::Exponential::Attrs>();
-  RandomCall c = call_of(attrs.draw, *outputs[0]);
-  c.a = attrs.a.to_double();
-  start(call, Distribution::exponential, c);
-}
-
-// u < p for a float u if and only if u < this float.
-float threshold(double p) {
-  const auto t = static_cast<float>(p);
-  return static_cast<double>(t) < p ? std::nextafter(t, 2.0f) : t;
-}
-
-void bernoulli_number_kernel(const Call& call, TensorImpl* const* outputs) {
-  const auto& attrs = call.attrs_as<ops::BernoulliNumber::Attrs>();
-  RandomCall c = call_of(attrs.draw, *outputs[0]);
-  c.a = static_cast<double>(threshold(attrs.a.to_double()));
-  start(call, Distribution::bernoulli, c);
+  start(call, kind, call_of<Op>(call, *outputs[0]));
 }
 
 void bernoulli_kernel(const Call& call, TensorImpl* const* outputs) {
-  const TensorImpl& p = *call.operands[0];
-  RandomCall c = call_of(call.attrs_as<ops::Bernoulli::Attrs>().draw, *outputs[0]);
-  c.a_side = row_side(p, kAllDims);
+  RandomCall c = call_of<ops::Bernoulli>(call, *outputs[0]);
+  c.a_side = row_side(*call.operands[0], kAllDims);
   c.note = Gpu::current().faults().note(*call.op);
   start(call, Distribution::bernoulli, c);
 }
 
 void normal_around_kernel(const Call& call, TensorImpl* const* outputs) {
-  const auto& attrs = call.attrs_as<ops::NormalAround::Attrs>();
-  const TensorImpl &out = *outputs[0], *std = call.operands[1];
-  RandomCall c = call_of(attrs.draw, out);
+  const TensorImpl& out = *outputs[0];
+  RandomCall c = call_of<ops::NormalAround>(call, out);
   c.a_side = row_side(call.operands[0], out.shape(), kAllDims);
-  c.b_side = row_side(std, out.shape(), kAllDims);
+  c.b_side = row_side(call.operands[1], out.shape(), kAllDims);
   c.note = Gpu::current().faults().note(*call.op);
-  c.a = attrs.mean.to_double();
-  c.b = attrs.std.to_double();
   start(call, Distribution::normal, c);
 }
 
 void dropout_kernel(const Call& call, TensorImpl* const* outputs) {
-  const auto& attrs = call.attrs_as<ops::Dropout::Attrs>();
-  RandomCall c = call_of(attrs.draw, *outputs[0]);
-  const double p = attrs.p.to_double();
-  const Chance chance = chance_of(p);
-  c.chance_high = chance.high;
-  c.chance_low = chance.low;
+  RandomCall c = call_of<ops::Dropout>(call, *outputs[0]);
   c.a_side = row_side(*call.operands[0], kAllDims);
-  c.b = p < 1 ? 1 / (1 - p) : 0;
   start(call, Distribution::dropout, c);
 }
 
 }  // namespace
 
 void add_random_kernels(KernelTable& table) {
-  table.set(&ops::info<ops::Uniform>, fill_kernel<ops::Uniform, Distribution::uniform>);
-  table.set(&ops::info<ops::Normal>, fill_kernel<ops::Normal, Distribution::normal>);
-  table.set(&ops::info<ops::RandInt>, integers_kernel);
-  table.set(&ops::info<ops::Exponential>, exponential_kernel);
-  table.set(&ops::info<ops::BernoulliNumber>, bernoulli_number_kernel);
+  using enum Distribution;
+  table.set(&ops::info<ops::Uniform>, fill_kernel<ops::Uniform, uniform>);
+  table.set(&ops::info<ops::Normal>, fill_kernel<ops::Normal, normal>);
+  table.set(&ops::info<ops::RandInt>, fill_kernel<ops::RandInt, integers>);
+  table.set(&ops::info<ops::Exponential>, fill_kernel<ops::Exponential, exponential>);
+  table.set(&ops::info<ops::BernoulliNumber>, fill_kernel<ops::BernoulliNumber, bernoulli>);
   table.set(&ops::info<ops::Bernoulli>, bernoulli_kernel);
   table.set(&ops::info<ops::NormalAround>, normal_around_kernel);
   table.set(&ops::info<ops::Dropout>, dropout_kernel);

@@ -17,10 +17,15 @@ namespace {
 template <class C>
 using Lane = scalar::Lane<C>;
 
+// The words of a block.
+__device__ inline auto words(const DrawNumbers& numbers, int64_t block) {
+  return philox(numbers.seed, static_cast<uint64_t>(block), numbers.offset);
+}
+
 // The uniforms of a block.
 template <class C>
-__device__ void uniforms(const RandomCall& call, int64_t block, C (&u)[kPack<C>]) {
-  const auto w = philox(call.seed, static_cast<uint64_t>(block), call.offset);
+__device__ void uniforms(const DrawNumbers& numbers, int64_t block, C (&u)[kPack<C>]) {
+  const auto w = words(numbers, block);
   for (size_t k = 0; k < kPack<C>; ++k) {
     if constexpr (sizeof(C) == 8)
       u[k] = uniform_from_bits(w[2 * k], w[2 * k + 1]);
@@ -31,8 +36,8 @@ __device__ void uniforms(const RandomCall& call, int64_t block, C (&u)[kPack<C>]
 
 // Box-Muller pairs.
 template <class C>
-__device__ void normals(const RandomCall& call, int64_t block, C (&z)[kPack<C>]) {
-  const auto w = philox(call.seed, static_cast<uint64_t>(block), call.offset);
+__device__ void normals(const DrawNumbers& numbers, int64_t block, C (&z)[kPack<C>]) {
+  const auto w = words(numbers, block);
   for (size_t k = 0; k < kPack<C>; k += 2) {
     C u, turn;
     if constexpr (sizeof(C) == 8) {
@@ -65,24 +70,21 @@ RG_HD C rounded(C v, Element element) {
   return v;
 }
 
-// What numbers are drawn with: those of the call for all elements, or those that tensors give to each.
+// The parameters of a block's elements: the numbers of the call for all of them, or what tensors give to each.
 template <class C>
 struct Numbers {
-  C a, b;
-
-  explicit Numbers(const RandomCall& call) : a(static_cast<C>(call.a)), b(static_cast<C>(call.b)) {}
-  __device__ void read(int64_t, C (&as)[kPack<C>], C (&bs)[kPack<C>]) const {
-    for (int k = 0; k < kPack<C>; ++k) as[k] = a, bs[k] = b;
+  explicit Numbers(const RandomCall&) {}
+  __device__ void read(const DrawNumbers& numbers, int64_t, C (&a)[kPack<C>], C (&b)[kPack<C>]) const {
+    for (int k = 0; k < kPack<C>; ++k) a[k] = static_cast<C>(numbers.a), b[k] = static_cast<C>(numbers.b);
   }
 };
 template <class C>
 struct Parameters {
-  Numbers<C> numbers;
   StridedRows<C> as, bs;
 
-  explicit Parameters(const RandomCall& call) : numbers(call), as(call.a_side), bs(call.b_side) {}
-  __device__ void read(int64_t i, C (&a)[kPack<C>], C (&b)[kPack<C>]) const {
-    numbers.read(i, a, b);
+  explicit Parameters(const RandomCall& call) : as(call.a_side), bs(call.b_side) {}
+  __device__ void read(const DrawNumbers& numbers, int64_t i, C (&a)[kPack<C>], C (&b)[kPack<C>]) const {
+    for (int k = 0; k < kPack<C>; ++k) a[k] = static_cast<C>(numbers.a), b[k] = static_cast<C>(numbers.b);
     if (as.exists()) as.row(0).read(i, a);
     if (bs.exists()) bs.row(0).read(i, b);
   }
@@ -90,12 +92,12 @@ struct Parameters {
 
 // The values of a block, from the parameters of each element.
 template <Distribution kind, class C, int N>
-__device__ void draw(const RandomCall& call, int64_t block, const C (&a)[N], const C (&b)[N], C (&v)[N]) {
+__device__ void draw(const DrawNumbers& numbers, Element element, int64_t block, const C (&a)[N],
+                     const C (&b)[N], C (&v)[N]) {
   if constexpr (kind == Distribution::normal)
-    normals<C>(call, block, v);
+    normals<C>(numbers, block, v);
   else
-    uniforms<C>(call, block, v);
-  const Element element = call.out.element;
+    uniforms<C>(numbers, block, v);
   for (int k = 0; k < N; ++k) {
     if constexpr (kind == Distribution::normal) v[k] = a[k] + b[k] * v[k];
     if constexpr (kind == Distribution::exponential) v[k] = -scalar::log1p(Lane<C>(-v[k])).v / a[k];
@@ -125,23 +127,25 @@ __global__ void __launch_bounds__(kThreads, kLeastBlocks)
   constexpr int N = Rows::N;
   const int64_t block = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (block * N >= n) return;
+  const DrawNumbers numbers = call.numbers.get();
   C a[N], b[N], v[N];
-  parameters.read(block * N, a, b);
+  parameters.read(numbers, block * N, a, b);
   check_parameters<kind>(call, a, b);
-  draw<kind>(call, block, a, b, v);
+  draw<kind>(numbers, call.out.element, block, a, b, v);
   out.row(0).write(block * N, v);
 }
 
 __global__ void __launch_bounds__(kThreads, kLeastBlocks)
     integers_kernel(const StridedRows<int64_t> out, const RandomCall call, const int64_t n) {
+  const DrawNumbers numbers = call.numbers.get();
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t block = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; block * 2 < n;
        block += step) {
-    const auto w = philox(call.seed, static_cast<uint64_t>(block), call.offset);
+    const auto w = words(numbers, block);
     int64_t v[2];
     for (size_t k = 0; k < 2; ++k) {
       const uint64_t bits = uint64_t{w[2 * k]} << 32 | w[2 * k + 1];
-      v[k] = static_cast<int64_t>(call.low + upper_product(bits, call.range));
+      v[k] = static_cast<int64_t>(numbers.low + upper_product(bits, numbers.range));
     }
     out.row(0).write(block * 2, v);
   }
@@ -154,11 +158,12 @@ __global__ void __launch_bounds__(kThreads, kLeastBlocks)
   using C = typename Rows::C;
   constexpr int N = Rows::N;
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
-  const Chance chance{call.chance_high, call.chance_low};
-  const C scale = static_cast<C>(call.b);
+  const DrawNumbers numbers = call.numbers.get();
+  const Chance chance{numbers.chance_high, numbers.chance_low};
+  const C scale = static_cast<C>(numbers.b);
   for (int64_t block = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; block * 8 < n;
        block += step) {
-    const auto w = philox(call.seed, static_cast<uint64_t>(block), call.offset);
+    const auto w = words(numbers, block);
 #pragma unroll
     for (unsigned first = 0; first < 8; first += N) {
       const int64_t i = block * 8 + first;
@@ -168,9 +173,9 @@ __global__ void __launch_bounds__(kThreads, kLeastBlocks)
 #pragma unroll
       for (unsigned k = 0; k < N; ++k) {
         const uint32_t word = w[(first + k) / 2], bits = k % 2 ? word >> 16 : word & 0xffff;
-        const bool is_dropped = bits != chance.high
-                                    ? bits < chance.high
-                                    : is_chosen(call.seed, call.offset, static_cast<uint64_t>(i) + k, chance);
+        const bool is_dropped = bits != chance.high ? bits < chance.high
+                                                    : is_chosen(numbers.seed, numbers.offset,
+                                                                static_cast<uint64_t>(i) + k, chance);
         v[k] = is_dropped ? C(0) : v[k] * scale;
       }
       out.row(0).write(i, v);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "cuda/fault.h"
+#include "cuda/kernels/given.h"
 #include "cuda/kernels/rows_call.h"
 
 namespace retrograd::cuda {
@@ -20,14 +21,18 @@ enum class Distribution : uint8_t {
 };
 inline constexpr int kDistributions = 6;
 
-struct RandomCall {
-  RowSide out;             // one row
-  RowSide a_side, b_side;  // the same, repeated to the result; without data the number
+struct DrawNumbers {
+  uint64_t seed = 0, offset = 0;
   double a = 0, b = 0;
   uint64_t low = 0, range = 0;               // of integers
   uint32_t chance_high = 0, chance_low = 0;  // of being dropped
-  uint64_t seed = 0, offset = 0;
-  FaultNote note;  // of probabilities and deviations that a tensor gives
+};
+
+struct RandomCall {
+  Given<DrawNumbers> numbers;
+  RowSide out;             // one row
+  RowSide a_side, b_side;  // the same, repeated to the result; without data the number
+  FaultNote note;          // of probabilities and deviations that a tensor gives
 };
 using RandomLauncher = void (*)(const RandomCall&, CUstream_st* stream);
 

@@ -4,17 +4,15 @@
 #include "cuda/executor.h"
 #include "cuda/fusion/fusion.h"
 #include "cuda/kernels/launchers.h"
-#include "tests/cuda/keeps_launches.h"
+#include "tests/cuda/new_device.h"
 
 namespace retrograd {
 
 cuda::HostDriver& device_on_host() {
   static cuda::HostDriver& driver = *[] {
-    auto* d = new cuda::HostDriver;  // never destroyed, as the devices
-    d->on_capture = keeps_launches(*d);
-    cuda::use_driver(*d, cuda::host_code::launchers());
+    cuda::HostDriver& d = new_device();
     cuda::fusion::use_compiler(nullptr);  // the host cannot run what NVRTC makes
-    return d;
+    return &d;
   }();
   return driver;
 }

@@ -32,6 +32,12 @@ class FusedStep {
     if (see) see(y, n);
     return sum(square(tanh(n) - target_)) * 0.125;
   }
+  /// With dropout between its groups.
+  Tensor dropped_loss(const Tensor& x) const {
+    const Tensor h = dropout(gelu(matmul(x, parameters_[0]) + parameters_[1]), 0.25);
+    const Tensor y = dropout(matmul(h * sigmoid(h), parameters_[2]) + parameters_[3], 0.5) + x;
+    return sum(square(tanh(y) - target_)) * 0.125;
+  }
   /// With a hook on n that doubles its gradient, and gives y one that does so, too.
   Tensor hooked_loss(const Tensor& x) const {
     return loss(x, [](const Tensor& y, const Tensor& n) {
@@ -41,6 +47,10 @@ class FusedStep {
         return g * 2;
       });
     });
+  }
+  static Tensor whole(const Tensor& loss) {
+    loss.backward();
+    return loss.detach();
   }
   /// A step that is one plan, from no gradients on.
   template <class F>
@@ -54,9 +64,15 @@ class FusedStep {
     for (const Tensor& p : parameters_) p.set_grad({});
     const Tensor value = f(x_);
     value.backward();
-    Tensors found;
-    for (const Tensor& p : parameters_) found.push_back(p.grad());
+    Tensors found = gradients_now();
     found.push_back(value.detach());
+    return found;
+  }
+  /// Those that parameters have.
+  Tensors gradients_now() const {
+    Tensors found;
+    for (const Tensor& p : parameters_)
+      if (p.grad().defined()) found.push_back(p.grad());
     return found;
   }
 
@@ -69,11 +85,8 @@ class FusedStep {
 inline void run_fused_steps() {
   const FusedStep step;
   step.gradients(compile([&](const Tensor& x) { return step.loss(x); }));
-  step.run(compile_step([&](const Tensor& x) {
-    const Tensor loss = step.loss(x);
-    loss.backward();
-    return loss;
-  }));
+  step.run(compile_step([&](const Tensor& x) { return step.whole(step.loss(x)); }));
+  step.run(compile_step([&](const Tensor& x) { return step.whole(step.dropped_loss(x)); }));
   CompiledBackward captured = compile_backward();
   const CompiledBackwardScope scope(captured);
   step.gradients([&](const Tensor& x) { return step.loss(x); });

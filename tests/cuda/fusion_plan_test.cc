@@ -47,6 +47,30 @@ TEST_CASE("a launch that is recorded waits for its kernel") {
   CHECK(fusion_stats().failed == 0);
 }
 
+TEST_CASE("a step with dropout between its groups, run as a graph, has the bits of eager ones") {
+  Fusion fusion;
+  const FusedStep step;
+  const auto body = [&](const Tensor& x) { return step.whole(step.dropped_loss(x)); };
+  auto whole = compile_step(body);
+  const auto results = [&](auto&& run, int i) {
+    manual_seed(static_cast<uint64_t>(i));
+    Tensors found{step.run(run)};
+    for (const Tensor& g : step.gradients_now()) found.push_back(g.clone());
+    return found;
+  };
+  const int64_t uploads = gpu_of(0).number_uploads();
+  for (int i = 0; i < 8; ++i) require_same_bits(results(body, i), results(whole, i));
+  const LaunchStats stats = whole.stats().launches;
+  CHECK(stats.graph_launches == 7);
+  CHECK(stats.recordings == 1);
+  CHECK(stats.updates == 0);
+  CHECK(gpu_of(0).number_uploads() - uploads == 7);
+  CHECK(stats.given_up == 0);
+  CHECK(fusion.stats().groups > 1);
+  CHECK(fusion.stats().launches > 0);
+  CHECK(fusion_stats().failed == 0);
+}
+
 TEST_CASE("planned peaks are met while kernels are compiled, when they are there, and without a kernel") {
   Fusion fusion;
   const FusedStep step;

@@ -1,6 +1,8 @@
 // HostDriver: a Driver without a device, for tests. Memory is the host's, of a size that the test chooses;
 // copies run at once; each call can be made to fail. Events fire when they are recorded, or, with
-// `holds_events`, when the test lets them.
+// `holds_events`, when the test lets them. With `lags` the host is ahead of the device: copies, started graphs
+// and events wait, in the order in which they were asked for, until a stream is waited for (kernels that are
+// launched beside graphs do not: there must be none).
 //
 // With guard() the memory is accessible within copies, and between open() and close(), alone: what touches it
 // elsewhere ends with a segmentation fault, as it would if a device's memory were meant.
@@ -38,7 +40,8 @@ class HostDriver final : public Driver {
   Status next_launch = kSuccess;  // what last_error() gives once
   Status next_synchronize = kSuccess;
   Status next_instantiate = kSuccess, next_graph_launch = kSuccess;
-  bool holds_events = false;
+  Status next_copy = kSuccess;  // of one that is not captured
+  bool holds_events = false, lags = false;
   bool logs_launches = false;
   std::string log;
   int synchronizations = 0;
@@ -53,6 +56,10 @@ class HostDriver final : public Driver {
     for (auto& [event, fired] : fired_) fired = true;
   }
   void fire(EventHandle event) { fired_[event] = true; }
+  /// Runs what waits.
+  void catch_up() {
+    for (const auto& run : std::exchange(waiting_, {})) run();
+  }
   size_t events() const { return fired_.size(); }
   size_t blocks() const { return sizes_.size(); }
 
@@ -105,6 +112,7 @@ class HostDriver final : public Driver {
   Status destroy_stream(StreamHandle) override { return kSuccess; }
   Status synchronize(StreamHandle stream) override {
     if (breaks_capture(stream)) return kCaptureUnsupported;
+    catch_up();
     ++synchronizations;
     return std::exchange(next_synchronize, kSuccess);
   }
@@ -119,7 +127,10 @@ class HostDriver final : public Driver {
   }
   Status record(EventHandle event, StreamHandle stream) override {
     if (breaks_capture(stream)) return kCaptureUnsupported;
-    fired_[event] = !holds_events;
+    fired_[event] = false;
+    later([this, event] {
+      if (const auto at = fired_.find(event); at != fired_.end()) at->second = !holds_events;
+    });
     note("record e" + number(event) + " on " + number(stream));
     return kSuccess;
   }
@@ -130,6 +141,7 @@ class HostDriver final : public Driver {
   }
   Status query(EventHandle event) override { return fired_.at(event) ? kSuccess : kNotReady; }
   Status synchronize(EventHandle event) override {
+    catch_up();
     fired_.at(event) = true;
     note("synchronize e" + number(event));
     return kSuccess;
@@ -139,9 +151,12 @@ class HostDriver final : public Driver {
       capture([=] { std::memcpy(to, from, bytes); });
       return kSuccess;
     }
-    open();
-    std::memcpy(to, from, bytes);
-    close();
+    if (next_copy != kSuccess) return std::exchange(next_copy, kSuccess);
+    later([=, this] {
+      open();
+      std::memcpy(to, from, bytes);
+      close();
+    });
     note("copy " + std::to_string(bytes) + " on " + number(stream));
     return kSuccess;
   }
@@ -205,8 +220,12 @@ class HostDriver final : public Driver {
   Status launch(GraphExecHandle exec, StreamHandle stream) override {
     if (next_graph_launch != kSuccess) return std::exchange(next_graph_launch, kSuccess);
     note("launch x" + number(exec) + " on " + number(stream));
-    for (const Work& child : execs_.at(exec))
-      for (const auto& run : child) run();
+    for (const Work& child : execs_.at(exec)) {
+      if (lags)
+        waiting_.insert(waiting_.end(), child.begin(), child.end());
+      else
+        for (const auto& run : child) run();
+    }
     return kSuccess;
   }
   Status destroy_exec(GraphExecHandle exec) override { return execs_.erase(exec) ? kSuccess : kInvalidValue; }
@@ -270,6 +289,12 @@ class HostDriver final : public Driver {
     return std::to_string(reinterpret_cast<uintptr_t>(handle));
   }
   void note(const std::string& line) { log += line + "\n"; }
+  void later(std::function<void()> run) {
+    if (lags)
+      waiting_.push_back(std::move(run));
+    else
+      run();
+  }
   bool breaks_capture(StreamHandle stream) {
     if (!captured_ || stream != captured_) return false;
     return is_broken_ = true;
@@ -287,7 +312,7 @@ class HostDriver final : public Driver {
   uintptr_t streams_ = 0, made_ = 0, graphs_made_ = 0, execs_made_ = 0;
   StreamHandle captured_ = nullptr;
   bool is_broken_ = false;
-  Work work_;
+  Work work_, waiting_;
   std::map<GraphHandle, HostGraph> graphs_;
   std::map<GraphExecHandle, std::vector<Work>> execs_;
   std::map<EventHandle, bool> fired_;

@@ -1,5 +1,5 @@
-// Steps of optimizers in a plan for an executor that wants them joined: one launch for all parameters of a group of options, recorded anew alone
-// when its numbers change; numbers that part in a later run; clipping; and how much of a step that fails has been done and is counted.
+// Steps of optimizers in a plan for an executor that wants them joined: one launch for all parameters of a group of options, of which a graph
+// follows the numbers; numbers that part in a later run; clipping; and how much of a step that fails has been done and is counted.
 #include <catch2/catch.hpp>
 
 #include "tests/tracer/planned_step.h"
@@ -50,7 +50,9 @@ int groups_of_updates(const rg::ir::Graph& graph) {
 
 }  // namespace
 
-TEST_CASE("AdamW over 150 parameters is two launches for two groups of options, and one part of the graph") {
+TEST_CASE(
+    "AdamW over 150 parameters is two launches for two groups of options, not recorded again for other "
+    "numbers") {
   Net net(75);
   optim::AdamW optimizer({{net.weights, {.weight_decay = 0.1}}, {net.biases, {.weight_decay = 0}}});
   PlannedStep step(
@@ -64,23 +66,18 @@ TEST_CASE("AdamW over 150 parameters is two launches for two groups of options, 
       {rg::ones({3})});
   CHECK(groups_of_updates(step.graph()) == 2);
   CHECK(count(step.run(), "launch adamw_step") == 2);
-  CHECK(step.segments().find("as a graph of 2 parts") != std::string::npos);
+  CHECK(step.segments().find("as a graph of 1 part\n") != std::string::npos);
   step.run();
   const rg::LaunchStats recorded = step.stats();
   CHECK(recorded.segments == 1);
   CHECK(recorded.recordings == 1);
   for (int i = 0; i < 3; ++i) {
     step.change_numbers();
-    const std::string text = step.run();
-    CHECK(count(text, "launch") == 2);
-    CHECK(count(text, "record part") == 1);
-    CHECK(text.find("record part 1 of graph 0\nlaunch adamw_step#0") == 0);
-    CHECK(text.ends_with("end\nstart graph 0\n"));
+    CHECK(step.run() == "start graph 0\n");
   }
-  CHECK(step.run() == "start graph 0\n");
   const rg::LaunchStats now = step.stats();
-  CHECK(now.updates - recorded.updates == 3);
-  CHECK(now.graph_launches - recorded.graph_launches == 4);
+  CHECK(now.updates == recorded.updates);
+  CHECK(now.graph_launches - recorded.graph_launches == 3);
   CHECK(now.launches == recorded.launches);
   CHECK(now.recordings == 1);
 }
@@ -105,6 +102,10 @@ TEST_CASE("numbers that part in a later run are launches of their own") {
   step.run();
   step.change_numbers(7);  // 5 of each update: of the first and of the second, not of the third
   CHECK(count(step.run(), "launch sgd_step") == 3);
+  CHECK(step.stats().updates == 1);
+  step.change_numbers();  // of all, which stay apart
+  CHECK(step.run() == "start graph 0\n");
+  CHECK(step.stats().updates == 1);
 }
 
 TEST_CASE("gradients that are clipped together, then one launch") {

@@ -1,5 +1,5 @@
 // RecordingExecutor: the CPU's kernels, and graphs of their launches. What is recorded keeps addresses and numbers, not tensors, as a device's
-// graph does: what moved without being noticed gives other bits.
+// graph does: what moved without being noticed gives other bits. Of steps of optimizers and of draws it keeps where the numbers are.
 #pragma once
 
 #include <cstring>
@@ -33,7 +33,9 @@ class RecordingExecutor final : public Executor {
     if (!*recorded_) return cpu().launch(kernel, call, outputs, scratch);
     if (launches_to_failure > 0 && --launches_to_failure == 0) throw RuntimeError("not recorded");
     auto cells = std::make_shared<Cells>(call.operands.data(), call.operands.size(), outputs, call.outputs);
-    auto attrs = std::make_shared<Bytes>(call.attrs, call.op->attrs_size);
+    const bool follows = call.op->is(Trait::updates) || call.op->is(Trait::random);
+    auto attrs = follows ? std::make_shared<Bytes>(call.attrs)
+                         : std::make_shared<Bytes>(call.attrs, call.op->attrs_size);
     (*recorded_)->push_back([kernel, call, cells, attrs, scratch] {
       const Call again{call.op, cells->operands, attrs->data(), call.where, call.outputs};
       cpu().launch(kernel, again, cells->results.data(), scratch);
@@ -57,9 +59,11 @@ class RecordingExecutor final : public Executor {
         : bytes_((size + sizeof(std::max_align_t)) / sizeof(std::max_align_t)) {
       if (data) std::memcpy(bytes_.data(), data, size);
     }
-    void* data() { return bytes_.data(); }
+    explicit Bytes(void* where_they_are) : elsewhere_(where_they_are) {}
+    void* data() { return elsewhere_ ? elsewhere_ : bytes_.data(); }
 
    private:
+    void* elsewhere_ = nullptr;
     std::vector<std::max_align_t> bytes_;
   };
 
