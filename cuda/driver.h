@@ -15,6 +15,7 @@
 
 #include "cuda/blas.h"
 #include "cuda/dnn.h"
+#include "cuda/solver.h"
 
 struct CUstream_st;
 struct CUevent_st;
@@ -107,6 +108,8 @@ class Driver {
   virtual std::unique_ptr<Blas> open_blas() = 0;
   /// The library of convolutions for the device in use; null: there is none, and `problem` says why.
   virtual std::unique_ptr<Dnn> open_dnn(std::string& problem) = 0;
+  /// The library of factorisations for the device in use; null: there is none, and `problem` says why.
+  virtual std::unique_ptr<Solver> open_solver(std::string& problem) = 0;
 
   /// Machine code as the compiler gave it; the image is copied. It stays loaded.
   virtual Status load(CodeHandle* code, const void* image) = 0;

@@ -44,6 +44,7 @@ const KernelTable& table() {
     add_convolution_kernels(*made);
     add_grid_kernels(*made);
     add_linalg_kernels(*made);
+    add_determinant_kernels(*made);
     return made;
   }();
   return all;
@@ -148,8 +149,8 @@ class CudaExecutor final : public Executor {
     };
     if (std::ranges::any_of(operands, is_elsewhere) || std::ranges::any_of(results, is_elsewhere))
       return "the host waits for another device";
-    const Kernel kernel = table().find(&op);
-    if (!kernel || is_left_to_cpu(kernel)) return "it is computed on the CPU";
+    if (!table().find(&op)) return "it is computed on the CPU";
+    if (is_by_solver(gpu_, op, operands)) return "its library may wait for the device";
     return looks_at_result(op, attrs) ? "the host looks at its result" : "";
   }
 

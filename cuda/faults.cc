@@ -9,6 +9,49 @@
 #include "ir/op.h"
 
 namespace retrograd::cuda {
+namespace {
+
+// The CPU's words: cpu/kernels/linalg.cc.
+[[noreturn]] void raise_matrix(const Fault& found, std::string_view op, std::string_view where) {
+  std::string_view what;
+  Category category{};
+  switch (found.failure) {
+    case MatrixFailure::none: break;
+    case MatrixFailure::no_permutation:
+      category = Category::bad_argument;
+      what = "has row numbers, operand 2, that are no permutation";
+      break;
+    case MatrixFailure::singular:
+      category = Category::singular_matrix;
+      what = "is singular";
+      break;
+    case MatrixFailure::not_positive_definite:
+      category = Category::not_positive_definite;
+      what = "is not positive definite";
+      break;
+  }
+  RG_ASSERT(!what.empty());
+  fail(category, op,
+       found.is_batch ? fmt::format("matrix {} of the batch {} ({})", found.index, what, where)
+                      : fmt::format("the matrix {} ({})", what, where));
+}
+
+[[noreturn]] void raise(const Fault& found, std::string_view where) {
+  const std::string_view op = reinterpret_cast<const OpInfo*>(found.op)->name;
+  switch (found.kind) {
+    case FaultKind::index:
+      fail(Category::index_out_of_range, op,
+           fmt::format("index {} is out of range for {} entries ({})", found.index, found.entries, where));
+    case FaultKind::value:
+      fail(Category::bad_argument, op,
+           fmt::format("the value {} is not between {} and {} ({})", found.value, found.least, found.most,
+                       where));
+    case FaultKind::matrix: raise_matrix(found, op, where);
+  }
+  RG_ASSERT(false);
+}
+
+}  // namespace
 
 FaultNote Faults::note(const OpInfo& op) {
   {
@@ -36,14 +79,7 @@ void Faults::look() {
   if (!found.is_taken) return;
   const Fault none{};
   gpu_.upload(block_->data, &none, sizeof(none));
-  const auto* op = reinterpret_cast<const OpInfo*>(found.op);
-  const std::string where = fmt::format("found on cuda:{} since it was last waited for", gpu_.index());
-  if (found.is_index)
-    fail(Category::index_out_of_range, op->name,
-         fmt::format("index {} is out of range for {} entries ({})", found.index, found.entries, where));
-  fail(
-      Category::bad_argument, op->name,
-      fmt::format("the value {} is not between {} and {} ({})", found.value, found.least, found.most, where));
+  raise(found, fmt::format("found on cuda:{} since it was last waited for", gpu_.index()));
 }
 
 }  // namespace retrograd::cuda

@@ -1,10 +1,10 @@
 // Faults: values that an op must not be given, which a kernel finds after its launch has returned: indices
-// out of range, targets that are no class, probabilities above one.
+// out of range, targets that are no class, probabilities above one, matrices that are singular.
 //
 // A kernel that reads such a value checks it (cuda/kernels/note.h). A bad index reads as zero and writes
 // nothing, and the first fault is noted in the device's memory. The note is read when the host waits for the
 // device anyway: synchronize(), and each copy to the host (item(), to_vector(), printing). There it becomes
-// the error that the CPU gives, Error(index_out_of_range or bad_argument) with the op's name; what was
+// the error that the CPU gives, of its category and with the op's name; what was
 // computed from such a value is not to be used. In debug mode it is read behind each launch. The device can
 // be used on, unlike after an assertion in a kernel.
 #pragma once
@@ -32,7 +32,8 @@ class Faults {
   FaultNote note(const OpInfo& op);
   /// What was launched with note() before is started once more.
   void note_again();
-  /// Waits for the kernels launched with note() since the last look. Error(index_out_of_range, bad_argument).
+  /// Waits for the kernels launched with note() since the last look. Error(index_out_of_range, bad_argument,
+  /// singular_matrix, not_positive_definite).
   void look();
 
  private:

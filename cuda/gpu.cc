@@ -24,11 +24,13 @@ bool is_asked_for(const char* variable) {
   return text && *text && std::strcmp(text, "0") != 0;
 }
 
-DnnUse dnn_use_asked_for() {
-  const char* text = std::getenv("RETROGRAD_CUDA_DNN");
-  if (!text || !*text) return DnnUse::where_it_wins;
-  if (std::strcmp(text, "all") == 0) return DnnUse::wherever_it_can;
-  return std::strcmp(text, "0") == 0 ? DnnUse::never : DnnUse::where_it_wins;
+// Of the uses of a library, which a variable names: 0, 1 (or not set), all.
+template <class Use>
+Use use_asked_for(const char* variable) {
+  const char* text = std::getenv(variable);
+  if (!text || !*text) return Use::where_it_wins;
+  if (std::strcmp(text, "all") == 0) return Use::wherever_it_can;
+  return std::strcmp(text, "0") == 0 ? Use::never : Use::where_it_wins;
 }
 
 }  // namespace
@@ -46,7 +48,8 @@ Gpu::Gpu(Driver& driver, int index, const Launchers& launchers)
       to_host_(driver, health_),
       debug_(is_asked_for("RETROGRAD_CUDA_DEBUG")),
       allows_tf32_(is_asked_for("RETROGRAD_CUDA_TF32")),
-      dnn_use_(dnn_use_asked_for()) {
+      dnn_use_(use_asked_for<DnnUse>("RETROGRAD_CUDA_DNN")),
+      solver_use_(use_asked_for<SolverUse>("RETROGRAD_CUDA_SOLVER")) {
   device_of_thread = this;
 }
 
@@ -82,6 +85,14 @@ Gpu::Products Gpu::products() {
 Dnn* Gpu::dnn() {
   std::call_once(opens_dnn_, [this] { dnn_ = driver_.open_dnn(dnn_problem_); });
   return dnn_.get();
+}
+
+Solver* Gpu::solver() {
+  std::call_once(opens_solver_, [this] {
+    begin();  // plans ask before anything is launched
+    solver_ = driver_.open_solver(solver_problem_);
+  });
+  return solver_.get();
 }
 
 void Gpu::upload(void* device, const void* host, int64_t bytes) {

@@ -5,6 +5,7 @@
 //
 // float32 products and convolutions may be computed in TensorFloat-32, with 13 bits fewer, where that is allowed: allow_tf32, or
 // RETROGRAD_CUDA_TF32=1. Which convolutions the vendor's library computes: use_dnn, or RETROGRAD_CUDA_DNN (cuda/dnn.h).
+// Which factorisations of matrices: use_solver, or RETROGRAD_CUDA_SOLVER (cuda/solver.h).
 //
 // Debug mode (set_debug, or RETROGRAD_CUDA_DEBUG=1 in the environment): behind each launch the device is waited for, so that an error has
 // the name of the op that caused it.
@@ -79,10 +80,24 @@ class Gpu {
   void use_dnn(DnnUse use) { dnn_use_ = use; }
   DnnUse dnn_use() const { return dnn_use_.load(std::memory_order_relaxed); }
   DnnStats dnn_stats() const { return {dnn_computed_, dnn_declined_}; }
+  void count_dnn(bool computed) { ++(computed ? dnn_computed_ : dnn_declined_); }
+
+  /// The library of factorisations, opened by the first call; null: there is none, and solver_problem() says why.
+  Solver* solver();
+  const std::string& solver_problem() {
+    solver();
+    return solver_problem_;
+  }
+  void use_solver(SolverUse use) { solver_use_ = use; }
+  SolverUse solver_use() const { return solver_use_.load(std::memory_order_relaxed); }
+  SolverStats solver_stats() const { return {solver_computed_, solver_declined_}; }
+  void count_solver(bool computed, int64_t matrices) {
+    (computed ? solver_computed_ : solver_declined_) += matrices;
+  }
+
   /// How often numbers of the run were copied to where started graphs read them (HeldNumbers).
   int64_t number_uploads() const { return number_uploads_; }
   void count_number_upload() { ++number_uploads_; }
-  void count_dnn(bool computed) { ++(computed ? dnn_computed_ : dnn_declined_); }
 
   /// Copies on the compute stream, through pinned memory; host memory may be of any kind. upload() returns when the host's memory has been
   /// read, download() when it has been written.
@@ -129,6 +144,11 @@ class Gpu {
   std::string dnn_problem_;
   std::atomic<DnnUse> dnn_use_;
   std::atomic<int64_t> dnn_computed_{0}, dnn_declined_{0}, number_uploads_{0};
+  std::once_flag opens_solver_;
+  std::unique_ptr<Solver> solver_;
+  std::string solver_problem_;
+  std::atomic<SolverUse> solver_use_;
+  std::atomic<int64_t> solver_computed_{0}, solver_declined_{0};
 };
 
 }  // namespace retrograd::cuda

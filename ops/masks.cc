@@ -4,9 +4,13 @@
 
 #include <fmt/format.h>
 
+#include "ops/arithmetic.h"
 #include "ops/creation.h"
 #include "ops/index_ops.h"
 #include "ops/indexing.h"
+#include "ops/join.h"
+#include "ops/reduce.h"
+#include "ops/sort.h"
 #include "ops/views.h"
 
 namespace retrograd {
@@ -78,21 +82,43 @@ void write_places(const T* x, const IntArray& size, int64_t count, int64_t* out)
   }
 }
 
+Tensor nonzero_on_cpu(const Tensor& x, SourceLocation where) {
+  const Tensor dense = contiguous(Operand(x, where));
+  Tensor out;
+  dispatch(dense.dtype(), [&]<class T>(std::type_identity<T>) {
+    const T* p = static_cast<const T*>(dense.raw_data(where));
+    const int64_t count = dense.numel() - std::count(p, p + dense.numel(), T(0));
+    out = empty({count, dense.dim()}, {kInt64}, where);
+    write_places(p, dense.sizes(), count, static_cast<int64_t*>(out.raw_data(where)));
+  });
+  return out;
+}
+
+// Where the values are not the host's: a stable sort, by one bit, of what is zero behind what is not leaves the places in front, in order.
+// The host waits once, for their number.
+Tensor nonzero_by_sort(const Tensor& x, SourceLocation where) {
+  const Tensor marks = to(Operand(flat(x, where), where), kBool);
+  const int64_t count = count_nonzero(Operand(marks, where)).item<int64_t>(where);
+  if (count == 0 || x.dim() == 0) return empty({count, x.dim()}, {kInt64, x.device()}, where);
+  Tensor places = narrow(Operand(sort(Operand(marks, where), 0, true).indices, where), 0, 0, count);
+  Tensors columns(static_cast<size_t>(x.dim()));
+  for (size_t d = columns.size() - 1; d > 0; --d) {
+    const int64_t size = x.size(static_cast<int64_t>(d));
+    const Tensor line = div(Operand(places, where), size, "floor");
+    columns[d] = sub(Operand(places, where), mul(Operand(line, where), size));
+    places = line;
+  }
+  columns[0] = places;
+  return stack(columns, 1, where);
+}
+
 }  // namespace
 
 Tensor nonzero(Operand x) {
   x.tensor().raw_data(x.where());
   NoGradGuard no_grad;
-  const Device device = x.tensor().device();
-  const Tensor dense = device == kCPU ? contiguous(x) : to(x, kCPU);
-  Tensor out;
-  dispatch(dense.dtype(), [&]<class T>(std::type_identity<T>) {
-    const T* p = static_cast<const T*>(dense.raw_data(x.where()));
-    const int64_t count = dense.numel() - std::count(p, p + dense.numel(), T(0));
-    out = empty({count, dense.dim()}, {kInt64}, x.where());
-    write_places(p, dense.sizes(), count, static_cast<int64_t*>(out.raw_data(x.where())));
-  });
-  return device == kCPU ? out : to(Operand(out, x.where()), device);
+  return x.tensor().device() == kCPU ? nonzero_on_cpu(x.tensor(), x.where())
+                                     : nonzero_by_sort(x.tensor(), x.where());
 }
 
 }  // namespace retrograd

@@ -30,6 +30,9 @@ const AttentionRow& attention_row();
 const ConvolutionRow* convolution_rows();
 const GridRow& grid_row();
 const SamplingLaunchers& sampling_launchers();
+const MatrixLaunchers& matrix_launchers();
+const FactorLaunchers& factor_launchers();
+TriangularLauncher triangular_launcher();
 
 const Launchers& launchers() {
   static const Launchers all{.arithmetic = rows<ops::ArithmeticOps>(),
@@ -54,7 +57,10 @@ const Launchers& launchers() {
                              .attention = &attention_row(),
                              .convolution = convolution_rows(),
                              .grids = &grid_row(),
-                             .sampling = &sampling_launchers()};
+                             .sampling = &sampling_launchers(),
+                             .matrices = &matrix_launchers(),
+                             .factor = &factor_launchers(),
+                             .triangular = triangular_launcher()};
   return all;
 }
 

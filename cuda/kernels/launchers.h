@@ -8,6 +8,7 @@
 #include "cuda/kernels/elementwise_call.h"
 #include "cuda/kernels/grid_call.h"
 #include "cuda/kernels/index_call.h"
+#include "cuda/kernels/linalg_call.h"
 #include "cuda/kernels/matmul_call.h"
 #include "cuda/kernels/norms_call.h"
 #include "cuda/kernels/optimizers_call.h"
@@ -41,6 +42,9 @@ struct Launchers {
   const ConvolutionRow* convolution = nullptr;  // a row per ConvolutionWanted
   const GridRow* grids = nullptr;
   const SamplingLaunchers* sampling = nullptr;
+  const MatrixLaunchers* matrices = nullptr;
+  const FactorLaunchers* factor = nullptr;
+  TriangularLauncher triangular = nullptr;
 };
 
 /// Without launchers in a build without CUDA.

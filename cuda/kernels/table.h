@@ -2,11 +2,14 @@
 // A kernel is a function on a Call, as on the CPU: it works out sizes and strides, launches on Gpu::current() and returns.
 #pragma once
 
+#include <span>
 #include <unordered_map>
 
 #include "engine/executor.h"
 
 namespace retrograd::cuda {
+
+class Gpu;
 
 class KernelTable {
  public:
@@ -39,7 +42,8 @@ void add_attention_kernels(KernelTable& table);
 void add_convolution_kernels(KernelTable& table);
 void add_grid_kernels(KernelTable& table);
 void add_linalg_kernels(KernelTable& table);
-/// Of a kernel of the table: the host waits for its operands and computes.
-bool is_left_to_cpu(Kernel kernel);
+void add_determinant_kernels(KernelTable& table);
+/// Whether the vendor's library factors the matrices of such a call: it may wait for the device.
+bool is_by_solver(Gpu& gpu, const OpInfo& op, std::span<const TensorType> operands);
 
 }  // namespace retrograd::cuda

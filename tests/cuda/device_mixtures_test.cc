@@ -135,7 +135,7 @@ TEST_CASE_METHOD(Device0, "gradcheck and jacobian work where their inputs are") 
   CHECK(!autograd::gradcheck(wrong, {a, b}, {.raise = false}).passed);
 }
 
-TEST_CASE_METHOD(Device0, "linear algebra gives what the CPU does, by way of it") {
+TEST_CASE_METHOD(Device0, "linear algebra gives what the CPU does") {
   const Tensor host = tensor({4, 1, 0.5, 1, 3, 0.25, 0.5, 0.25, 2}, {3, 3}, {kFloat64});
   const Tensor a = host.to(kCUDA).requires_grad_(), b = host.detach().requires_grad_();
   const auto f = [](const Tensor& m) {
@@ -144,9 +144,9 @@ TEST_CASE_METHOD(Device0, "linear algebra gives what the CPU does, by way of it"
   };
   const Tensor x = f(a), y = f(b);
   CHECK(x.device() == Device(kCUDA));
-  CHECK(x.item<double>() == y.item<double>());
+  CHECK(x.item<double>() == Approx(y.item<double>()));
   x.backward();
   y.backward();
   expect_same(b.grad(), a.grad());
-  CHECK_THROWS_WITH(inverse(zeros({2, 2}, there)), Catch::Contains("is singular"));
+  CHECK_THROWS_WITH(inverse(zeros({2, 2}, there)).to_vector(), Catch::Contains("is singular"));
 }

@@ -299,7 +299,7 @@ cut at to_device: the host waits for what it reads
   CHECK(pair.stats().given_up == 0);
 }
 
-TEST_CASE("what a device leaves to the CPU cuts a step, and the rest runs as graphs") {
+TEST_CASE("linear algebra by the library's own kernels is part of a step's graph") {
   Pair pair(training([](const Net& net, const Tensor& x, const Tensor& y) {
     const Tensor gram = mm(net.parameters[0], net.parameters[0].t());
     const Tensor regular = gram + eye(6, {}, {kFloat32, x.device()});
@@ -307,7 +307,7 @@ TEST_CASE("what a device leaves to the CPU cuts a step, and the rest runs as gra
   }));
   for (int i = 0; i < 4; ++i) pair.step(i, 32);
   INFO(pair.cache.segments());
-  CHECK(pair.cache.segments().find("cut at inverse: it is computed on the CPU") != std::string::npos);
+  CHECK(pair.cache.segments().find("cut at inverse") == std::string::npos);
   CHECK(pair.stats().given_up == 0);
   CHECK(pair.stats().graph_launches > 0);
 }

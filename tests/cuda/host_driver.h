@@ -62,6 +62,15 @@ class HostDriver final : public Driver {
   }
   size_t events() const { return fired_.size(); }
   size_t blocks() const { return sizes_.size(); }
+  /// Whether these bytes are the device's.
+  bool owns(const void* memory, size_t bytes) const {
+    const auto* const at = static_cast<const char*>(memory);
+    for (const auto& [block, size] : sizes_) {
+      const auto* const begin = static_cast<const char*>(block);
+      if (at >= begin && at + bytes <= begin + size) return true;
+    }
+    return false;
+  }
 
   Status device_count(int* count) override {
     *count = count_status == kSuccess ? devices : 0;
@@ -257,6 +266,11 @@ class HostDriver final : public Driver {
     problem = "the host has none";
     return nullptr;
   }
+  std::unique_ptr<Solver> open_solver(std::string& problem) override {
+    if (make_solver) return make_solver(problem);
+    problem = "the host has none";
+    return nullptr;
+  }
   Status describe(int, DeviceDescription* d) override {
     *d = {.name = "the host in a device's place", .major = 9, .memory_bytes = capacity};
     return kSuccess;
@@ -264,6 +278,7 @@ class HostDriver final : public Driver {
 
   std::function<std::unique_ptr<Blas>()> make_blas;                    // what open_blas() gives
   std::function<std::unique_ptr<Dnn>(std::string& problem)> make_dnn;  // and open_dnn()
+  std::function<std::unique_ptr<Solver>(std::string& problem)> make_solver;
 
   /// What stands for the kernels of loaded code, by name; of one parameter.
   using HostKernel = std::function<void(const LaunchShape&, const void* parameter, StreamHandle)>;

@@ -138,6 +138,40 @@ TEST_CASE("embedding and its transpose") {
   compare({positions({3, 4}, 5)}, [](const Tensors& t) { return one_hot(t[0]); });
 }
 
+TEST_CASE("places of what is not zero, and masks as indices") {
+  device_on_host();
+  for (const IntArray& size : {IntArray{}, IntArray{1}, IntArray{0}, IntArray{70}, IntArray{3000},
+                               IntArray{9, 7}, IntArray{3, 4, 5}, IntArray{2, 1, 3, 2}, IntArray{3, 0, 2}})
+    for (ScalarType dtype : kAll) {
+      const Tensor x = numbers(size, dtype);
+      compare({x}, [](const Tensors& t) { return nonzero(t[0]); });
+      compare({zeros(size, {dtype})}, [](const Tensors& t) { return nonzero(t[0]); });
+      compare({ones(size, {dtype})}, [](const Tensors& t) { return nonzero(t[0]); });
+    }
+  compare({tensor({NAN, 0.0, -0.0, INFINITY}, {4}, kFloat32)},
+          [](const Tensors& t) { return nonzero(t[0]); });
+  const Tensor x = numbers({5, 6, 2}, kFloat32), mask = numbers({5, 6}, kBool), rows = numbers({5}, kBool);
+  compare({x, mask}, [](const Tensors& t) { return getitem(t[0], {t[1]}); });
+  compare({x, rows}, [](const Tensors& t) { return getitem(t[0], {t[1]}); });
+  compare({x, mask}, [](const Tensors& t) {
+    const Tensor y = clone(t[0]);
+    setitem_(y, {t[1]}, 7.0);
+    return y;
+  });
+}
+
+TEST_CASE("for places of what is not zero the host waits once, and reads one number", "[host]") {
+  cuda::HostDriver& driver = device_on_host();
+  const Tensor x = numbers({40, 50}, kFloat32).to(kCUDA);
+  driver.log.clear();
+  const int waits = driver.synchronizations;
+  const Tensor places = nonzero(x);
+  CHECK(driver.synchronizations == waits + 1);
+  CHECK(driver.log.substr(0, driver.log.find(" on")) == "copy 8");
+  CHECK(driver.log.find("copy", driver.log.find(" on")) == std::string::npos);
+  CHECK(places.device() == Device(kCUDA));
+}
+
 TEST_CASE("masks, take, and Python's indexing") {
   device_on_host();
   for (ScalarType dtype : kAll) {

@@ -50,7 +50,7 @@ fi
 run_part host smoke "PROGRAMS=$on_host" || { fail "smoke on the host"; cat "$folder/host/stdout"; }
 has host '"machine":' '"commit":' '"glibc":'
 has host '"step":"device"' "\"device\":\"the host in a device's place\""
-has host '"convolutions_by":"own kernels: the host has none"'
+has host '"convolutions_by":"own kernels: the host has none"' '"factorisations_by":"own kernels: the host has none"'
 has host '"step":"train_step mlp step"' '"tokens_per_s":' '"share":'
 has host '"step":"parity of elementwise ops"' '"status":"pass"' "test cases"
 has host '"step":"train_digits"' '"status":"pass"' "losses apart from the CPU's"

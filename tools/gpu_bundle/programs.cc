@@ -48,6 +48,8 @@ int device_main(int, char**) {
         .text("fusion", problem.empty() ? "by NVRTC" : problem)
         .text("products_by", gpu.products().blas ? "cuBLASLt" : "own kernels: cuBLASLt was not found")
         .text("convolutions_by", gpu.dnn() ? gpu.dnn()->name() : "own kernels: " + gpu.dnn_problem())
+        .text("factorisations_by",
+              gpu.solver() ? gpu.solver()->name() : "own kernels: " + gpu.solver_problem())
         .print();
     if (!computes) std::fputs("device: it computes something else than the CPU\n", stderr);
     return computes ? 0 : 1;

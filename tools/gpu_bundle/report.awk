@@ -82,6 +82,7 @@ function tell_machine() {
   row("machine | " value(machine, "machine") ", " value(machine, "processors") " processors, " value(machine, "glibc"))
   row("products by | " value(device, "products_by") " " value(machine, "cublaslt"))
   row("convolutions by | " value(device, "convolutions_by") " " value(machine, "cudnn"))
+  row("factorisations by | " value(device, "factorisations_by") " " value(machine, "cusolver"))
   row("fusion | " value(device, "fusion") " " value(machine, "nvrtc"))
   row("PyTorch | " value(machine, "torch"))
 }

@@ -126,8 +126,8 @@ look_around() {
   local file
   own_paths=${LD_LIBRARY_PATH:-}
   mapfile -t packages < <(timeout 30 "$python" -c 'import sys; print(*(p for p in sys.path if p.endswith("-packages")), sep="\n")' 2>/dev/null)
-  blas=$(library libcublasLt.so.13) nvrtc=$(library libnvrtc.so.13) cudnn=$(library libcudnn.so.9)
-  for file in "$blas" "$nvrtc" "$cudnn"; do
+  blas=$(library libcublasLt.so.13) nvrtc=$(library libnvrtc.so.13) cudnn=$(library libcudnn.so.9) cusolver=$(library libcusolver.so.12)
+  for file in "$blas" "$nvrtc" "$cudnn" "$cusolver"; do
     [[ -z $file ]] || LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$(dirname "$file")
   done
   export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}
@@ -143,7 +143,7 @@ write_machine() {
   line+=",\"date\":\"$(date -u +%Y-%m-%dT%H:%MZ)\",\"commit\":$(quoted "$(about commit)"),\"packed\":$(quoted "$(about date)")"
   line+=",\"gpu\":$(quoted "$device"),\"driver\":$(quoted "$driver"),\"processors\":$(nproc)"
   line+=",\"glibc\":$(quoted "$(getconf GNU_LIBC_VERSION 2>/dev/null)"),\"cublaslt\":$(quoted "$blas"),\"nvrtc\":$(quoted "$nvrtc")"
-  line+=",\"cudnn\":$(quoted "$cudnn"),\"sanitizer\":$(quoted "$checker"),\"torch\":$(quoted "$torch")}"
+  line+=",\"cudnn\":$(quoted "$cudnn"),\"cusolver\":$(quoted "$cusolver"),\"sanitizer\":$(quoted "$checker"),\"torch\":$(quoted "$torch")}"
   write "$line"
 }
 

@@ -1,0 +1,57 @@
+// The functions of cuSOLVER that cuda/solver_cusolver.cc calls, looked up in a library that was opened. Only where cusolverDn.h is there.
+#pragma once
+
+#include <cusolverDn.h>
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <string>
+
+namespace retrograd::cuda {
+
+/// The machine's, of the header's major version; null: `problem` says so.
+inline void* find_cusolver(std::string& problem) {
+  const std::string name = "libcusolver.so." + std::to_string(CUSOLVER_VER_MAJOR);
+  if (void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+  const char* path = std::getenv("CUDA_PATH");
+  void* library =
+      dlopen(((path ? path : "/usr/local/cuda") + ("/lib64/" + name)).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) problem = name + " is not found";
+  return library;
+}
+
+/// Of a library as dlopen() gives it, which stays open.
+class CusolverFunctions {
+ public:
+  explicit CusolverFunctions(void* library) : library_(library) {}
+  /// The first function that the library does not have.
+  const char* missing() const { return missing_; }
+
+ private:
+  template <class F>
+  F find(const char* name) {
+    void* found = dlsym(library_, name);
+    if (!found && !missing_) missing_ = name;
+    return reinterpret_cast<F>(found);
+  }
+  void* const library_;
+  const char* missing_ = nullptr;
+
+ public:
+#define RG_FUNCTION(name) \
+  decltype(&::cusolver##name) const name = find<decltype(&::cusolver##name)>("cusolver" #name)
+  RG_FUNCTION(GetVersion);
+  RG_FUNCTION(DnCreate);
+  RG_FUNCTION(DnDestroy);
+  RG_FUNCTION(DnSetStream);
+  RG_FUNCTION(DnSetDeterministicMode);
+  RG_FUNCTION(DnCreateParams);
+  RG_FUNCTION(DnDestroyParams);
+  RG_FUNCTION(DnXgetrf_bufferSize);
+  RG_FUNCTION(DnXgetrf);
+  RG_FUNCTION(DnXpotrf_bufferSize);
+  RG_FUNCTION(DnXpotrf);
+#undef RG_FUNCTION
+};
+
+}  // namespace retrograd::cuda

@@ -1,0 +1,49 @@
+// What the kernels of linear algebra share: the matrices of a batch by their strides, and the choice by type. Behind cuda/kernels/launch.h.
+#pragma once
+
+#include "cuda/kernels/linalg_call.h"
+#include "cuda/kernels/strided.h"
+#include "cuda/kernels/tiles.h"
+#include "ops/scalar_math.h"
+
+namespace retrograd::cuda::RG_TARGET {
+
+/// One matrix.
+template <class T>
+struct MatrixView {
+  T* data;
+  int64_t row, column;
+  RG_HD T& operator()(int64_t i, int64_t j) const { return data[i * row + j * column]; }
+};
+
+/// One side of a call.
+template <class T>
+struct Matrices {
+  T* data;
+  int64_t row, column;
+  StridedGrid<1> batch;
+
+  Matrices(const BatchMatrix& side, const MatrixBatch& dims)
+      : data(static_cast<T*>(side.data)), row(side.row), column(side.column), batch(dims.count) {
+    for (int d = 0; d < dims.rank; ++d) batch.add(dims.size[d], {side.batch[d]});
+  }
+  RG_HD MatrixView<T> at(int64_t item) const { return {data + Offsets<1>(batch, item)[0], row, column}; }
+};
+
+/// a - b * c.
+template <class T>
+__device__ inline T without(T a, T b, T c) {
+  return multiply_add(-b, c, a);
+}
+template <class T>
+__device__ inline T magnitude(T v) {
+  return v < 0 ? -v : v;
+}
+
+/// Calls f with a number of the call's type.
+template <class F>
+void by_type(bool is_double, const F& f) {
+  is_double ? f(double{}) : f(float{});
+}
+
+}  // namespace retrograd::cuda::RG_TARGET

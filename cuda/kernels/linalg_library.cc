@@ -1,0 +1,101 @@
+// See cuda/kernels/linalg_library.h.
+//
+// The library reads by columns. LU factors of a transpose are others, with columns exchanged, so matrices are turned on the way there and
+// back, which costs little beside a factorisation. What it leaves of a matrix with a pivot of zero is not defined: where it has met one the
+// library's own kernels factor that matrix anew. A Cholesky factor is turned by its name: a lower triangle in rows is an upper one in
+// columns.
+#include "cuda/kernels/linalg_library.h"
+
+#include <optional>
+
+#include "cuda/solver.h"
+#include "ops/linalg.h"
+
+namespace retrograd::cuda {
+namespace {
+
+// The library computes one matrix after the other, each by the whole device; the library's own kernels all of them at once, a block for each.
+// Not measured.
+constexpr int64_t kLeastOrder = 128, kOrderPerMatrix = 16;
+
+bool is_wanted(SolverUse use, int64_t n, int64_t count) {
+  if (n == 0 || count == 0) return false;
+  return use == SolverUse::wherever_it_can ||
+         (use == SolverUse::where_it_wins && n >= kLeastOrder && count <= n / kOrderPerMatrix);
+}
+
+SolverCall solver_call(const LinalgRun& run, Factors wanted) {
+  SolverCall c;
+  c.wanted = wanted;
+  c.type = run.is_double ? SolverType::f64 : SolverType::f32;
+  c.n = run.n;
+  return c;
+}
+
+// The matrices at `a`, one after the other; bring() puts them there. Counts.
+template <class Bring>
+bool factor_all(const LinalgRun& run, const SolverCall& first, const Bring& bring) {
+  Gpu& gpu = run.gpu();
+  Solver& library = *gpu.solver();
+  const std::optional<int64_t> bytes = library.workspace(first);
+  bool is_done = bytes.has_value();
+  if (is_done) {
+    bring();
+    std::optional<Scratch> workspace;
+    if (*bytes > 0) workspace.emplace(*bytes, run.call.op->name);
+    SolverCall c = first;
+    for (int64_t i = 0; is_done && i < run.batch.count; ++i) {
+      is_done = library.factor(c, workspace ? workspace->data() : nullptr, *bytes, run.stream());
+      c.a = static_cast<char*>(c.a) + run.n * run.n * (run.is_double ? 8 : 4);
+      if (c.pivots) c.pivots += run.n;
+      ++c.info;
+    }
+  }
+  gpu.count_solver(is_done, run.batch.count);
+  return is_done;
+}
+
+// A call that is recorded was planned when the library was not to be asked.
+bool may_ask(const LinalgRun& run) {
+  return !Recording::of(run.gpu()) && asks_library(run.gpu(), run.n, run.batch.count);
+}
+
+void copy(const LinalgRun& run, const BatchMatrix& from, const BatchMatrix& to) {
+  run.move(
+      {.rows = run.n, .columns = run.n, .from_rows = run.n, .from_columns = run.n, .from = from, .to = to});
+}
+
+}  // namespace
+
+bool asks_library(Gpu& gpu, int64_t n, int64_t count) {
+  return is_wanted(gpu.solver_use(), n, count) && gpu.solver();
+}
+
+bool factor_lu_by_library(const LinalgRun& run, const BatchMatrix& from, void* lu, int32_t* permutation) {
+  if (!may_ask(run)) return false;
+  const std::string_view op = run.call.op->name;
+  const Scratch columns(run.numbers(Dim::checked_mul(run.n, run.n)), op),
+      pivots(Dim::checked_mul(2, run.integers(run.n)), op), info(run.integers(1), op);
+  SolverCall c = solver_call(run, Factors::lu);
+  c.a = columns.data();
+  c.pivots = static_cast<int64_t*>(pivots.data());
+  c.info = static_cast<int32_t*>(info.data());
+  const BatchMatrix in_columns = turned(run.square(columns.data()));
+  if (!factor_all(run, c, [&] { copy(run, from, in_columns); })) return false;
+  copy(run, in_columns, run.square(lu));
+  run.launchers().order_rows(c.pivots, permutation, run.n, run.batch.count, run.stream());
+  run.launched();
+  run.factor_lu_here(from, lu, permutation, c.info);
+  return true;
+}
+
+bool factor_cholesky_by_library(const LinalgRun& run, const BatchMatrix& from, void* to, bool upper,
+                                int32_t* info) {
+  if (!may_ask(run)) return false;
+  SolverCall c = solver_call(run, upper ? Factors::lower : Factors::upper);
+  c.a = to;
+  c.info = info;
+  return factor_all(run, c, [&] { copy(run, from, run.square(to)); });
+}
+
+}  // namespace retrograd::cuda

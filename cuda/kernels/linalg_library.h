@@ -1,0 +1,18 @@
+// Factorisations of cuda/kernels/linalg_run.cc by the vendor's library (cuda/solver.h).
+#pragma once
+
+#include <span>
+
+#include "cuda/kernels/linalg_run.h"
+
+namespace retrograd::cuda {
+
+/// Whether the library is there and is to be asked for `count` matrices of order n.
+bool asks_library(Gpu& gpu, int64_t n, int64_t count);
+
+/// Launch the factorisation, or return false: the library is not there, not to be asked, or declines. See LinalgRun.
+bool factor_lu_by_library(const LinalgRun& run, const BatchMatrix& from, void* lu, int32_t* permutation);
+bool factor_cholesky_by_library(const LinalgRun& run, const BatchMatrix& from, void* to, bool upper,
+                                int32_t* info);
+
+}  // namespace retrograd::cuda

@@ -1,0 +1,25 @@
+// cuSOLVER's functions of factorisations, for tests without a device: those of cuda/solver_cusolver.cc. A matrix is factored on the host in
+// the plainest way, as LAPACK defines it, where cuSOLVER's own checks of the arguments hold and all memory is of the place that it has to be.
+//
+// A program with fake_cusolver.cc exports them (-rdynamic): dlopen(nullptr) is the library. Only where cusolverDn.h is there.
+#pragma once
+
+#include <cusolverDn.h>
+
+namespace retrograd::fake_cusolver {
+
+struct World {
+  int live = 0;                        // handles and parameters
+  int factored = 0, asked = 0;         // matrices; questions about workspace
+  int fails_after = -1;                // so many matrices; -1: never
+  bool declines = false;               // at the question
+  cusolverDeterministicMode_t mode{};  // of the last one
+  cublasFillMode_t triangle{};         // of the last Cholesky factor
+  cudaDataType type{};                 // of the last matrix
+  cudaStream_t stream = nullptr;       // of the last one
+};
+inline World world;
+
+inline constexpr size_t kBytes = 128, kHostBytes = 24;  // of workspace
+
+}  // namespace retrograd::fake_cusolver
