@@ -44,7 +44,28 @@ struct Library {
 
 class Matmul {
  public:
-  Matmul(const std::shared_ptr<const Library>& library, const Problem& p) : l_(library) {
+  /// Null where it has no kernel: for bfloat16 on a processor without AVX-512.
+  static std::shared_ptr<const Matmul> make(const std::shared_ptr<const Library>& library, const Problem& p) {
+    const std::shared_ptr<Matmul> made(new Matmul(library));
+    return made->init(p) ? made : nullptr;
+  }
+  Matmul(const Matmul&) = delete;
+  ~Matmul() {
+    if (primitive_) l_->dnnl_primitive_destroy(primitive_);
+    for (dnnl_memory_t memory : {a_, b_, c_})
+      if (memory) l_->dnnl_memory_destroy(memory);
+  }
+
+  void run() const {
+    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, a_}, {DNNL_ARG_WEIGHTS, b_}, {DNNL_ARG_DST, c_}};
+    check(l_->dnnl_primitive_execute(primitive_, l_->stream, 3, arguments));
+    check(l_->dnnl_stream_wait(l_->stream));
+  }
+
+ private:
+  explicit Matmul(std::shared_ptr<const Library> library) : l_(std::move(library)) {}
+
+  bool init(const Problem& p) {
     const auto [m, n, k, a_transposed, b_transposed, batch] = p.product;
     const dnnl_data_type_t type = p.dtype() == rg::kFloat32 ? dnnl_f32 : dnnl_bf16;
     const auto desc = [&](int64_t rows, int64_t columns, int64_t row, bool transposed) {
@@ -58,26 +79,18 @@ class Matmul {
     dnnl_matmul_desc_t matmul;
     check(l_->dnnl_matmul_desc_init(&matmul, &a, &b, nullptr, &c));
     dnnl_primitive_desc_t primitive;
-    check(l_->dnnl_primitive_desc_create(&primitive, &matmul, nullptr, l_->engine, nullptr));
+    const dnnl_status_t status =
+        l_->dnnl_primitive_desc_create(&primitive, &matmul, nullptr, l_->engine, nullptr);
+    if (status == dnnl_unimplemented) return false;
+    check(status);
     check(l_->dnnl_primitive_create(&primitive_, primitive));
     l_->dnnl_primitive_desc_destroy(primitive);
     check(l_->dnnl_memory_create(&a_, &a, l_->engine, p.a.raw_data()));
     check(l_->dnnl_memory_create(&b_, &b, l_->engine, p.b.raw_data()));
     check(l_->dnnl_memory_create(&c_, &c, l_->engine, p.c.raw_data()));
-  }
-  Matmul(const Matmul&) = delete;
-  ~Matmul() {
-    l_->dnnl_primitive_destroy(primitive_);
-    for (dnnl_memory_t memory : {a_, b_, c_}) l_->dnnl_memory_destroy(memory);
+    return true;
   }
 
-  void run() const {
-    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, a_}, {DNNL_ARG_WEIGHTS, b_}, {DNNL_ARG_DST, c_}};
-    check(l_->dnnl_primitive_execute(primitive_, l_->stream, 3, arguments));
-    check(l_->dnnl_stream_wait(l_->stream));
-  }
-
- private:
   std::shared_ptr<const Library> l_;
   dnnl_primitive_t primitive_ = nullptr;
   dnnl_memory_t a_ = nullptr, b_ = nullptr, c_ = nullptr;
@@ -93,7 +106,9 @@ std::vector<Side> onednn_side() {
   check(library->dnnl_stream_create(&library->stream, library->engine, dnnl_stream_default_flags));
   // A primitive is made for the number of threads that is set then.
   const auto prepare = [library](const Problem& p) -> std::function<rg::Tensor()> {
-    return [matmul = std::make_shared<const Matmul>(library, p), c = p.c] {
+    const auto matmul = Matmul::make(library, p);
+    if (!matmul) return {};
+    return [matmul, c = p.c] {
       matmul->run();
       return c;
     };
