@@ -19,11 +19,12 @@
 #include <atomic>
 #include <exception>
 #include <new>
-#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
+
+#include "engine/error.h"
 
 namespace retrograd::cpu {
 namespace {
@@ -177,11 +178,11 @@ int default_threads() {
 
 constinit thread_local LoopThread loop_thread;
 
-void set_num_threads(int count) {
-  if (count < 1 || count > kMaxThreads) {
-    throw std::invalid_argument("set_num_threads: count must be from 1 to " + std::to_string(kMaxThreads) +
-                                ", got " + std::to_string(count));
-  }
+void set_num_threads(int count, SourceLocation where) {
+  if (count < 1 || count > kMaxThreads)
+    fail(Category::bad_argument, "set_num_threads",
+         "there can be 1 to " + std::to_string(kMaxThreads) + " threads, not " + std::to_string(count),
+         where);
   thread_count.store(count, std::memory_order_relaxed);
 }
 

@@ -16,11 +16,13 @@
 
 #include <cstdint>
 
+#include "engine/location.h"
+
 namespace retrograd::cpu {
 
 /// Threads that a parallel loop may use, the calling one included; holds from the next loop on.
-/// Throws std::invalid_argument unless 1 <= count <= 1024.
-void set_num_threads(int count);
+/// Error(bad_argument) unless 1 <= count <= 1024.
+void set_num_threads(int count, SourceLocation where = SourceLocation::current());
 
 /// By default the number of processors that the process may run on.
 int get_num_threads();

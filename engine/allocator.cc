@@ -145,14 +145,6 @@ void fail_allocation(size_t bytes) {
   throw OutOfMemory(static_cast<int64_t>(bytes), live_bytes, limit_bytes);
 }
 
-void* allocate_block(size_t bytes) {
-  return bytes <= kPoolLargest ? pool_allocate(bytes) : allocate_large(bytes);
-}
-
-void free_block(void* block, size_t bytes) noexcept {
-  bytes <= kPoolLargest ? pool_free(block, bytes) : free_large(block, bytes);
-}
-
 void* allocate_data(size_t bytes, size_t header) {
   count_allocation(static_cast<int64_t>(bytes));
   const size_t all = header + bytes;
@@ -166,7 +158,8 @@ void* allocate_data(size_t bytes, size_t header) {
 
 void free_data(void* block, size_t bytes, size_t header) noexcept {
   add_relaxed(live_bytes, -static_cast<int64_t>(bytes));
-  free_block(block, header + bytes);
+  const size_t all = header + bytes;
+  all <= kPoolLargest ? pool_free(block, all) : free_large(block, all);
 }
 
 constinit thread_local Counts counts [[gnu::tls_model("initial-exec")]];

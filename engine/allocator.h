@@ -34,9 +34,7 @@ void fail_allocation_after(int64_t count);
 }  // namespace memory
 
 namespace detail {
-[[noreturn]] void fail_allocation(size_t bytes);  // throws OutOfMemory
-void* allocate_block(size_t bytes);  // not counted: small ones from the pool, large ones from the cache
-void free_block(void* block, size_t bytes) noexcept;
+[[noreturn]] void fail_allocation(size_t bytes);   // throws OutOfMemory
 void* allocate_data(size_t bytes, size_t header);  // header + bytes, which are counted; throws OutOfMemory
 void free_data(void* block, size_t bytes, size_t header) noexcept;
 

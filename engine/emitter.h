@@ -51,9 +51,9 @@ class Emitter {
   /// of the function that is recorded, in the order of these calls.
   struct LiveNumbers {
     std::function<void(std::span<Scalar>)> read;
-    /// While a function is recorded, called once for each time that they were read: whether the node that has them has run. It has not where
-    /// the run, or the recording, ended with an error before it.
-    std::function<void(bool was_used)> settle = {};
+    /// While a function is recorded, called once for each time that they were read, with what was read: whether the function came to use it. It
+    /// did not where the run, or the recording, ended with an error before that. What was read last is settled first.
+    std::function<void(std::span<const Number> was_read, bool was_used)> settle = {};
     /// Asked before each run: whether what was made of them is still right beside the numbers; else it is recorded anew. Empty: always.
     std::function<bool()> fits = {};
   };

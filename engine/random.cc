@@ -15,6 +15,11 @@ GeneratorState Generator::reserve(uint64_t count) {
   return first;
 }
 
+void Generator::give_back(GeneratorState first, uint64_t count) {
+  const std::lock_guard lock(mutex_);
+  if (state_ == GeneratorState{first.seed, first.offset + count}) state_ = first;
+}
+
 GeneratorState Generator::state() const {
   const std::lock_guard lock(mutex_);
   return state_;

@@ -34,6 +34,8 @@ class Generator {
 
   /// Takes `count` offsets and returns the seed and the first of them.
   GeneratorState reserve(uint64_t count = 1);
+  /// Gives back what reserve() gave, unless more was taken, or the state was set, since.
+  void give_back(GeneratorState first, uint64_t count = 1);
 
   /// The seed and the next free offset.
   GeneratorState state() const;

@@ -142,10 +142,6 @@ struct RecordHooks {
   std::vector<std::pair<uint32_t, RefPtr<GradBox>>> retained;  // output_nr, where to
   std::shared_ptr<void> owned;                                 // of a user's function: its context
   std::shared_ptr<SavedElsewhere> saved;                       // told when the slots are released
-  template <class T>
-  T* owned_as() const {
-    return static_cast<T*>(owned.get());
-  }
 };
 
 struct TypeMeta {

@@ -1,6 +1,6 @@
 // RG_HD: a function that the device's compilers take for host and device; nothing to the host's own. Formulas (fwd, backward) have it, and
 // the mathematics that they call. RG_HD_CALL: the same, never inlined on a device, for long functions, of which each kernel would else hold a
-// copy for every element that a thread computes.
+// copy for every element that a thread computes. RG_UNROLL, before a loop of such a function: it is unrolled on a device.
 #pragma once
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
@@ -9,4 +9,10 @@
 #else
 #define RG_HD
 #define RG_HD_CALL
+#endif
+
+#if defined(__CUDA_ARCH__)
+#define RG_UNROLL _Pragma("unroll")
+#else
+#define RG_UNROLL
 #endif

@@ -22,10 +22,15 @@ Draw reserve_draw(std::string_view op, SourceLocation where) {
          "random numbers cannot be drawn while a backward is recorded. Hint: draw in an opaque hook", where);
   Scalar place[2];
   emitter.live_numbers(place, {[](std::span<Scalar> out) {
-                         const GeneratorState state = default_generator().reserve();
-                         out[0] = static_cast<int64_t>(state.seed);
-                         out[1] = static_cast<int64_t>(state.offset);
-                       }});
+                                 const GeneratorState state = default_generator().reserve();
+                                 out[0] = static_cast<int64_t>(state.seed);
+                                 out[1] = static_cast<int64_t>(state.offset);
+                               },
+                               [](std::span<const Number> place, bool was_used) {
+                                 if (was_used) return;
+                                 default_generator().give_back(
+                                     {static_cast<uint64_t>(place[0].i), static_cast<uint64_t>(place[1].i)});
+                               }});
   return {place[0], place[1]};
 }
 
@@ -176,7 +181,8 @@ Tensor bernoulli(Operand x, double p) {
   ops::check_probability("bernoulli", p, x.where());
   const TensorImpl& like = x.tensor().impl();
   const Tensor drawn = ops::emit<ops::BernoulliNumber>(
-      {}, {like.shape(), p, like.dtype(), ops::reserve_draw("bernoulli", x.where()), like.device()}, x.where());
+      {}, {like.shape(), p, like.dtype(), ops::reserve_draw("bernoulli", x.where()), like.device()},
+      x.where());
   return copy(x, drawn);
 }
 
@@ -184,8 +190,7 @@ Tensor normal(Operand mean, Operand std) {
   const SourceLocation where = mean.where();
   if (mean.is_scalar() && std.is_scalar())
     fail(Category::bad_argument, "normal", "two numbers: give a size, too", where);
-  if (!mean.defined() || !std.defined())
-    fail(Category::bad_argument, "normal", "an undefined tensor", where);
+  if (!mean.defined() || !std.defined()) fail(Category::bad_argument, "normal", "an undefined tensor", where);
   ops::NormalAround::Attrs attrs{0.0, 1.0, ops::reserve_draw("normal", where)};
   if (mean.is_scalar()) attrs.mean = mean.scalar();
   if (std.is_scalar()) {

@@ -127,7 +127,6 @@ RG_SCALAR_FUNCTION(RG_HD_CALL, asinh, asinh)
 RG_SCALAR_FUNCTION(RG_HD_CALL, acosh, acosh)
 RG_SCALAR_FUNCTION(RG_HD_CALL, atanh, atanh)
 RG_SCALAR_FUNCTION(RG_HD_CALL, erfc, erfc)
-RG_SCALAR_FUNCTION(RG_HD_CALL, lgamma, lgamma)
 RG_SCALAR_FUNCTION_OF_TWO(RG_HD_CALL, pow, pow)
 RG_SCALAR_FUNCTION_OF_TWO(RG_HD_CALL, atan2, atan2)
 RG_SCALAR_FUNCTION_OF_TWO(RG_HD_CALL, hypot, hypot)
@@ -136,6 +135,24 @@ RG_SCALAR_FUNCTION_OF_TWO(RG_HD, copysign, copysign)
 
 #undef RG_SCALAR_FUNCTION
 #undef RG_SCALAR_FUNCTION_OF_TWO
+
+// A host's lgamma proper would write the sign to a global.
+RG_HD_CALL inline Lane<float> lgamma(Lane<float> x) {
+#if defined(__CUDA_ARCH__)
+  return ::lgammaf(x.v);
+#else
+  int sign;
+  return ::lgammaf_r(x.v, &sign);
+#endif
+}
+RG_HD_CALL inline Lane<double> lgamma(Lane<double> x) {
+#if defined(__CUDA_ARCH__)
+  return ::lgamma(x.v);
+#else
+  int sign;
+  return ::lgamma_r(x.v, &sign);
+#endif
+}
 
 template <class T>
 RG_HD Lane<T> sigmoid(Lane<T> x) {

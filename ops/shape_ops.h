@@ -105,7 +105,8 @@ struct ToDevice {
     Device device;
     void visit(AttrVisitor& v) { v.field("device", device); }
   };
-  static constexpr std::string_view name = "to_device", doc = "a copy on another device; without one: on the CPU";
+  static constexpr std::string_view name = "to_device",
+                                    doc = "a copy on another device; without one: on the CPU";
   static constexpr std::string_view example = "f32[2,3] : f32[2,3]";
   static constexpr int8_t arity = 1;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
@@ -117,26 +118,41 @@ using ShapeOps = OpList<Alias, Detach, Expand, Reshape, Permute, Clone, Contiguo
 
 }  // namespace ops
 
+// Of any dtype and on any device; results have those of the input, where nothing else is said.
+
+/// A new tensor of the same shape on the same memory, a view of `input`. torch.ops.aten.alias.
 Tensor alias(Operand input);
+/// The same memory without a history: a leaf that wants no gradient, and is no view of `input`. torch.Tensor.detach.
 Tensor detach(Operand input);
+/// A copy of the same shape in row-major memory; differentiable. torch.clone, with memory_format=torch.contiguous_format.
 Tensor clone(Operand input);
+/// `input` itself where it is row-major, else clone(input). torch.Tensor.contiguous.
 Tensor contiguous(Operand input);
-/// Converted to `dtype`; the tensor itself when it has it.
+/// Converted to `dtype`; the tensor itself when it has it. Error(bad_argument) for ScalarType::Undefined. torch.Tensor.to.
 Tensor to(Operand input, ScalarType dtype);
-/// On another device; the tensor itself when it is there. Error(bad_argument) when there is no such device.
+/// A row-major copy on another device; the tensor itself when it is there. Error(bad_argument) when there is no such device. torch.Tensor.to.
 Tensor to(Operand input, Device device);
-/// Repeats dims of size 1 up to `size`; -1 keeps a dim. Error(shape_mismatch) otherwise.
+/// A view with dims of size 1 repeated up to `size`, and with new dims in front; -1 keeps a dim. Error(shape_mismatch) where another size would
+/// change or there are fewer dims than before, Error(bad_argument) for a negative size. torch.Tensor.expand.
 Tensor expand(Operand input, const IntArray& size);
+/// expand() to sizes none of which is -1; `input` itself where it has this shape.
 Tensor expand_to(Operand input, const Shape& shape);
-/// The same elements in another shape; one size may be -1. view() needs a layout that allows it: Error(view_incompatible).
+/// The same elements, in row-major order, in another shape, on the same memory; one size may be -1, which is found. Error(shape_mismatch) for
+/// another number of elements, Error(bad_argument) for negative sizes, Error(view_incompatible) for a layout that allows no such view.
+/// torch.Tensor.view.
 Tensor view(Operand input, const IntArray& size);
+/// view() where the layout allows it, else that of a copy; its other errors. torch.reshape.
 Tensor reshape(Operand input, const IntArray& shape);
+/// reshape() to sizes none of which is -1.
 Tensor reshape_to(Operand input, const Shape& shape);
+/// A view whose dim i is dim dims[i] of `input`; dims may be negative. Error(bad_dim) unless each dim stands there once. torch.permute.
 Tensor permute(Operand input, const IntArray& dims);
+/// A view with two dims exchanged, which may be negative. Error(bad_dim). torch.transpose.
 Tensor transpose(Operand input, int64_t dim0, int64_t dim1);
-/// The transpose of a matrix; a tensor of fewer dims is itself.
+/// The transpose of a matrix, [n, m] of [m, n], as a view; an alias of a tensor of fewer dims. Error(bad_dim) for more than two. torch.t.
 Tensor t(Operand input);
-/// Sums away what broadcasting to g's shape added: the transpose of expand.
+/// Sums away what broadcasting to g's shape added, the transpose of expand; g itself where there is nothing. `g` has floating numbers and a shape
+/// that `shape` broadcasts to, as gradients do. torch.Tensor.sum_to_size.
 Tensor sum_to(Tensor g, const Shape& shape, SourceLocation where);
 
 }  // namespace retrograd

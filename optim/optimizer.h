@@ -182,7 +182,7 @@ class OptimizerOf : public Optimizer {
                                             Algorithm::check(options, {});
                                             Algorithm::numbers(options, state.step + ++state.ahead, now);
                                           },
-                                          [lives, &state](bool was_made) {
+                                          [lives, &state](std::span<const Number>, bool was_made) {
                                             if (lives.expired()) return;
                                             --state.ahead;
                                             state.step += was_made;

@@ -14,13 +14,6 @@
 namespace retrograd {
 namespace {
 
-std::vector<Number> hints(const ir::Graph& graph) {
-  std::vector<Number> numbers;
-  for (int32_t i = 0; i < graph.symbols.size(); ++i) numbers.push_back(graph.symbols.expr(i).hint);
-  if (numbers.empty()) numbers.resize(1);
-  return numbers;
-}
-
 // Runs the backwards of a function that is recorded.
 class OwnBackwards final : public BackwardRunner {
  public:
@@ -46,7 +39,7 @@ FunctionCapture::FunctionCapture(const Function& function, const Tensors& argume
   try {
     make_plans(arguments);
   } catch (...) {
-    for (const RecordedFunction::Numbers& n : recorded_.numbers) n.settle(false);
+    RecordedFunction::settle_unused(recorded_.numbers, recorded_.graph);
     throw;
   }
 }
@@ -64,7 +57,7 @@ void FunctionCapture::make_plans(const Tensors& arguments) {
     if (place.memory < arguments.size()) places_ = TensorPlace::of(arguments);
     grads_.emplace_back(TensorLook(grads[grads_.size()].impl()), std::move(place));
   }
-  numbers_ = hints(recorded_.graph);
+  numbers_ = RecordedFunction::hints(recorded_.graph);
   plan_forward(arguments);
   const auto effects = [](const ir::Graph& graph) {
     return RecordedFunction::effects_among(graph, graph.nodes().size());
@@ -281,7 +274,7 @@ std::unique_ptr<FunctionCapture::Backward> FunctionCapture::record_backward(
   Walk walk = request.walk();
   recorder.finish(retrograd::run_backward(request, walk, recorder), backward->recorded);
   ir::verify(backward->recorded.graph);
-  backward->numbers = hints(backward->recorded.graph);
+  backward->numbers = RecordedFunction::hints(backward->recorded.graph);
   for (const auto& [value, user] : backward->recorded.users) note_user(static_cast<size_t>(value), user);
   return backward;
 }

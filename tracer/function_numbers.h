@@ -1,7 +1,9 @@
 // NumbersOfRun: the numbers that a run of a recorded function reads anew (Emitter::live_numbers). For tracer/function_run.cc only.
 //
-// They are read when the run begins. When it ends, those who gave them are told which of them were used: all, or, of a run that failed, those of
-// nodes that had run. So an optimizer counts the steps that were made. What it read for steps of parameters that were not reached counts as unread.
+// They are read when the run begins. When it ends, those who gave them are told which of them were used, the last first: all, or, of a run that
+// failed, those that the function had asked for before the code of the user's that threw, or that ran last; of those between this and
+// what comes next, where passes have their way, the ones that a node which has run has. So an optimizer counts the steps that were made, and the
+// generator takes places back that were not reached, as if they had not been read.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +24,11 @@ class FunctionCapture::NumbersOfRun {
   ~NumbersOfRun() {
     if (recorded_.numbers.empty()) return;
     const std::vector<bool> used = used_symbols();
-    for (const RecordedFunction::Numbers& n : std::span(recorded_.numbers).first(read_))
-      n.settle(used.empty() || used[static_cast<size_t>(n.first)]);
+    const size_t effects = RecordedFunction::effects_among(planned_, run.nodes_begun);
+    for (size_t i = read_; i-- > 0;) {
+      const RecordedFunction::Numbers& n = recorded_.numbers[i];
+      n.settle(values_, used.empty() || n.effects < effects || used[static_cast<size_t>(n.first)]);
+    }
   }
   NumbersOfRun(const NumbersOfRun&) = delete;
 

@@ -17,7 +17,19 @@
 namespace retrograd {
 FunctionRecorder::~FunctionRecorder() {
   restore();
-  for (const RecordedFunction::Numbers& n : numbers_) n.settle(false);  // of a recording that was broken off
+  RecordedFunction::settle_unused(numbers_, graph_);  // of a recording that was broken off
+}
+
+std::vector<Number> RecordedFunction::hints(const ir::Graph& graph) {
+  std::vector<Number> numbers;
+  for (int32_t i = 0; i < graph.symbols.size(); ++i) numbers.push_back(graph.symbols.expr(i).hint);
+  if (numbers.empty()) numbers.resize(1);
+  return numbers;
+}
+
+void RecordedFunction::settle_unused(std::span<const Numbers> numbers, const ir::Graph& graph) {
+  const std::vector<Number> values = hints(graph);
+  for (size_t i = numbers.size(); i-- > 0;) numbers[i].settle(values, false);
 }
 
 size_t RecordedFunction::effects_among(const ir::Graph& graph, size_t nodes) {
@@ -96,7 +108,7 @@ void FunctionRecorder::emit_call(const Call& call, Tensor* results) {
 
 void FunctionRecorder::live_numbers(std::span<Scalar> out, const LiveNumbers& numbers) {
   numbers.read(out);
-  numbers_.push_back({numbers, graph_.symbols.size(), static_cast<int>(out.size())});
+  numbers_.push_back({numbers, graph_.symbols.size(), static_cast<int>(out.size()), effects_});
   for (Scalar& s : out) s = Scalar::symbol(graph_.symbols.add_symbol(s.number()), s.number());
 }
 

@@ -57,8 +57,12 @@ struct RecordedFunction {
     int32_t first;  // symbol
     int count;
 
-    void settle(bool was_used) const {
-      if (live.settle) live.settle(was_used);
+    size_t effects;  // nodes with effects that were recorded before they were read
+
+    /// `values`: of the symbols.
+    void settle(std::span<const Number> values, bool was_used) const {
+      if (live.settle)
+        live.settle(values.subspan(static_cast<size_t>(first), static_cast<size_t>(count)), was_used);
     }
   };
   /// How a tensor lies in memory, that of another one.
@@ -99,6 +103,10 @@ struct RecordedFunction {
     bool may_lie_there() const { return !all_memory && !was_written; }
   };
 
+  /// The values that the symbols of a graph had when it was recorded.
+  static std::vector<Number> hints(const ir::Graph& graph);
+  /// Of numbers that were read for a recording which nobody will run.
+  static void settle_unused(std::span<const Numbers> numbers, const ir::Graph& graph);
   /// How many of the first nodes of a graph have effects: passes keep these, in their order.
   static size_t effects_among(const ir::Graph& graph, size_t nodes);
 

@@ -56,7 +56,8 @@ struct WrittenInput {
 
 /// A run of a recorded function, as whoever started it sees it.
 struct FunctionRun {
-  size_t nodes_run = 0;  // the first ones of the graph: all, unless something was thrown
+  size_t nodes_run = 0;    // the first ones of the graph: all, unless something was thrown
+  size_t nodes_begun = 0;  // the same, and the one that threw
   /// Called when code of the user's has changed hooks of anything (annotation_changes), with how many nodes have begun.
   std::function<void(size_t nodes_begun)> hooks_changed = {};
 };

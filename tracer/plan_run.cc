@@ -267,9 +267,10 @@ Tensors Plan::run(std::vector<ir::Binding> bindings, std::span<const Number> num
     run_steps(run);
   } catch (...) {
     if (of) of->nodes_run = first_node(steps_[run.next]);
+    if (of) of->nodes_begun = steps_[run.next].node + 1;
     throw;
   }
-  if (of) of->nodes_run = graph_.nodes().size();
+  if (of) of->nodes_run = of->nodes_begun = graph_.nodes().size();
   return run.outputs();
 }
 

@@ -145,7 +145,7 @@ template <int Sides>
 void Arguments::add_grid(const Placement& p) {
   parameters::StridedGrid<Sides> grid(p.group().numel);
   for (size_t d = 0; d < p.rank(); ++d) {
-    int64_t stride[Sides];
+    int64_t stride[Sides] = {};
     int side = 0;
     for (size_t k = 0; k < p.group().inputs.size(); ++k)
       if (by_strides(p.variant().inputs[k])) stride[side++] = p.stride(k, d);

@@ -48,7 +48,7 @@ struct Convolution {
   RG_HD Sum<C> read_large(int64_t group, int64_t n, int64_t c, const int64_t (&o)[3],
                           const int64_t (&t)[3]) const {
     int64_t i[3];
-#pragma unroll
+    RG_UNROLL
     for (int d = 0; d < 3; ++d) {
       i[d] = o[d] * call.stride[d] + t[d] * call.dilation[d] - call.padding[d];
       if (i[d] < 0 || i[d] >= call.large[d]) return 0;
@@ -58,7 +58,7 @@ struct Convolution {
   RG_HD Sum<C> read_small(int64_t group, int64_t n, int64_t k, const int64_t (&i)[3],
                           const int64_t (&t)[3]) const {
     int64_t o[3];
-#pragma unroll
+    RG_UNROLL
     for (int d = 0; d < 3; ++d) {
       const int64_t scaled = i[d] + call.padding[d] - t[d] * call.dilation[d];
       if (scaled < 0) return 0;

@@ -105,7 +105,7 @@ struct Grid3 {
   }
   /// The place of element i in its volume; gives the volume.
   RG_HD int64_t split(int64_t i, int64_t (&at)[3]) const {
-#pragma unroll
+    RG_UNROLL
     for (int d = 2; d >= 0; --d) {
       const int64_t q = divider[d](i);
       at[d] = i - q * size[d];

@@ -146,4 +146,14 @@ inline RefPtr<SavedTensorHooks> scaling(double pack, double unpack) {
 }
 inline RefPtr<SavedTensorHooks> identity_hooks() { return scaling(1, 1); }
 
+/// Runs f eagerly and traced.
+inline void in_both(const std::function<void(Mode&)>& f) {
+  CompiledBackward compiled = compile_backward();
+  for (CompiledBackward* c : {static_cast<CompiledBackward*>(nullptr), &compiled}) {
+    INFO((c ? "traced" : "eager"));
+    Mode mode(c);
+    f(mode);
+  }
+}
+
 }  // namespace retrograd::scenario

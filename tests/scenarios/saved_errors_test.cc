@@ -11,16 +11,6 @@ struct Broken : std::exception {
   const char* what() const noexcept override { return "broken"; }
 };
 
-/// Runs f eagerly and traced.
-void in_both(const std::function<void(Mode&)>& f) {
-  CompiledBackward compiled = compile_backward();
-  for (CompiledBackward* c : {static_cast<CompiledBackward*>(nullptr), &compiled}) {
-    INFO((c ? "traced" : "eager"));
-    Mode mode(c);
-    f(mode);
-  }
-}
-
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
@@ -166,9 +156,8 @@ TEST_CASE("S101, hook 15 a saved input that was written to: op, operand, type an
     std::string text;
     CHECK(category_of([&] { mode.backward(sum(q)); }, &text) == Category::version_mismatch);
     const std::string saved = "saved at saved_errors_test.cc:" + std::to_string(__LINE__ - 5);
-    for (const std::string& part :
-         {std::string("mul"), std::string("operand 0"), std::string("f32[5,5]"), std::string("version 1"),
-          std::string("version 0"), written, saved}) {
+    for (const std::string& part : {std::string("mul"), std::string("operand 0"), std::string("f32[5,5]"),
+                                    std::string("version 1"), std::string("version 0"), written, saved}) {
       INFO(part << " in " << text);
       CHECK(contains(text, part));
     }

@@ -5,16 +5,6 @@
 namespace retrograd::scenario {
 namespace {
 
-/// Runs f eagerly and traced.
-void in_both(const std::function<void(Mode&)>& f) {
-  CompiledBackward compiled = compile_backward();
-  for (CompiledBackward* c : {static_cast<CompiledBackward*>(nullptr), &compiled}) {
-    INFO((c ? "traced" : "eager"));
-    Mode mode(c);
-    f(mode);
-  }
-}
-
 Tensor read_slot(const Tensor& result, int slot) {
   Record& record = *result.grad_fn().record();
   return unpack(record, record.slot(slot));
