@@ -105,6 +105,10 @@ struct TensorType {
   friend bool operator==(const TensorType&, const TensorType&) = default;
 };
 std::string to_string(const TensorType& type);  // "f32[32,64]", with " cuda:0" when not on the CPU
+/// Of its elements, next to each other; sizes without symbols. Error(bad_argument) where they do not fit into 63 bits.
+inline int64_t bytes_of(const TensorType& type) {
+  return Dim::checked_mul(type.shape.numel().raw(), static_cast<int64_t>(element_size(type.dtype)));
+}
 
 /// `dim` counted from the front; Error(bad_dim) when it is outside [-rank, rank) (a 0-dim tensor counts as one of rank 1).
 int wrap_dim(int64_t dim, int rank, std::string_view op);

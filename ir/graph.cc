@@ -105,15 +105,19 @@ int32_t Graph::add_origin(Origin origin) {
   return static_cast<int32_t>(origins_.size()) - 1;
 }
 
+Graph::Texts::Texts(Graph& to, const Graph& from) {
+  for (const auto& text : from.texts_) kept_.emplace(text->data(), to.keep(*text));
+}
+
+std::string_view Graph::Texts::operator()(std::string_view text) const {
+  const auto it = kept_.find(text.data());
+  return it == kept_.end() ? text : it->second.substr(0, text.size());
+}
+
 // Names, origins and files of lines may be texts that the graph keeps: the copy's are to be its own.
 Graph Graph::copy() const {
   Graph to;
-  std::unordered_map<const char*, std::string_view> kept;
-  for (const auto& text : texts_) kept.emplace(text->data(), to.keep(*text));
-  const auto own = [&](std::string_view text) {
-    const auto it = kept.find(text.data());
-    return it == kept.end() ? text : it->second.substr(0, text.size());
-  };
+  const Texts own(to, *this);
   to.name = name;
   to.symbols = symbols;
   to.nodes_ = nodes_;

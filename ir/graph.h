@@ -58,7 +58,8 @@ struct Node {
   void* attrs = nullptr;  // in the graph's arena
   SourceLocation where;   // the forward call that caused it
   int32_t origin = -1;    // index into origins(), -1: unknown
-  int32_t group = -1;     // neighbours of one number may run as one step (ir/passes/fuse.h); numbers ascend; -1: none
+  int32_t group =
+      -1;  // neighbours of one number may run as one step (ir/passes/fuse.h); numbers ascend; -1: none
 };
 
 /// Of a group is what gives one value, or a step of an optimizer.
@@ -84,6 +85,15 @@ class Graph {
   int32_t add_origin(Origin origin);
   /// A copy of `text` that lives as long as the graph.
   std::string_view keep(std::string_view text);
+  /// Texts of another graph for one that shall outlive it: what `from` keeps `to` keeps, too; the rest outlives every graph.
+  class Texts {
+   public:
+    Texts(Graph& to, const Graph& from);
+    std::string_view operator()(std::string_view text) const;
+
+   private:
+    std::unordered_map<const char*, std::string_view> kept_;
+  };
 
   const std::vector<Node>& nodes() const { return nodes_; }
   const std::vector<Input>& inputs() const { return inputs_; }

@@ -18,6 +18,7 @@ std::vector<ValueId> splice(Graph& to, const Graph& what, std::span<const ValueI
     for (ValueId v : values) result.push_back(v == kNoValue ? v : now[static_cast<size_t>(v)]);
     return result;
   };
+  const Graph::Texts own(to, what);
   for (size_t i = 0; i < inputs.size(); ++i) now[static_cast<size_t>(what.inputs()[i].value)] = inputs[i];
   for (const Node& node : what.nodes()) {
     std::vector<TensorType> types;
@@ -25,13 +26,13 @@ std::vector<ValueId> splice(Graph& to, const Graph& what, std::span<const ValueI
     Origin origin;
     if (node.origin >= 0) {
       origin = what.origin(node.origin);
-      origin = {to.keep(origin.op), origin.ordinal, to.keep(origin.part)};
+      origin = {own(origin.op), origin.ordinal, own(origin.part)};
     }
     const int32_t at = node.origin < 0 ? -1 : to.add_origin(origin);
     Node& made = to.append(*node.op, mapped(what.operands(node)), node.attrs, types);
     made.origin = at;
     made.where = node.where;
-    if (made.where.file) made.where.file = to.keep(made.where.file).data();
+    if (made.where.file) made.where.file = own(made.where.file).data();
     for (int r = 0; r < node.results; ++r)
       now[static_cast<size_t>(node.first_result + r)] = made.first_result + r;
   }

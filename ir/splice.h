@@ -1,7 +1,7 @@
 // splice: the nodes of one graph behind those of another, for a plan that runs both.
 //
-// Inputs of the second become values of the first. Nodes keep their lines; origins stay those of a backward. Both graphs are of pure nodes
-// without symbols: handles and numbers of runs would need bindings of both.
+// Inputs of the second become values of the first. Nodes keep their lines and origins. Both graphs are of pure nodes without symbols: handles
+// and numbers of runs would need bindings of both.
 #pragma once
 
 #include "ir/graph.h"

@@ -49,7 +49,7 @@ class FunctionCache {
     int64_t captures = 0;   // graphs recorded, each with its plan
     int64_t hits = 0;       // calls served by one that was there
     int64_t evictions = 0;  // captures that had to go
-    int64_t nodes = 0;      // of the last graph that ran
+    int64_t nodes = 0;      // of graph()
     int64_t eager = 0;      // calls of the function itself, with neither; see last_eager_reason()
     int64_t ahead =
         0;  // backwards whose gradients the call had computed with the loss (tracer/function_ahead.h)
@@ -67,7 +67,8 @@ class FunctionCache {
               SourceLocation where = SourceLocation::current());
 
   Stats stats() const;
-  /// The graph of the last run; null before the first. And that of its backward, for gradients of all results; null when there is none.
+  /// The graph of the function that ran last, without gradients that its plan may compute ahead; null before the first. And that of its backward, for
+  /// gradients of all results; null when there is none.
   std::shared_ptr<const ir::Graph> graph() const;
   std::shared_ptr<const ir::Graph> backward_graph() const;
   /// Why the last recording was needed: "first call", or what was not as before.

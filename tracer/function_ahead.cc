@@ -13,10 +13,6 @@
 namespace retrograd {
 namespace {
 
-int64_t bytes_of(const TensorType& type) {
-  return type.shape.numel().raw() * static_cast<int64_t>(element_size(type.dtype));
-}
-
 // Nothing that draws, fails or runs beside the graph, and nothing from outside but what the forward has saved.
 bool is_plain(const RecordedFunction& backward) {
   return ir::can_be_spliced(backward.graph) && backward.straight.empty() && backward.numbers.empty() &&

@@ -20,11 +20,6 @@ inline RefPtr<Storage> storage_without_memory() {
   return Storage::wrap(nullptr, std::numeric_limits<int64_t>::max(), nullptr, nullptr);
 }
 
-/// Of a type without symbols.
-inline int64_t bytes_of(const TensorType& type) {
-  return type.shape.numel().raw() * static_cast<int64_t>(element_size(type.dtype));
-}
-
 // `own` are the prepared cells; `at` what a register holds now: its own cell, or a foreign one that `foreign` keeps alive. The first registers
 // are those of the arena, whose cells have their memory as long as the run holds it.
 struct Plan::Frame {

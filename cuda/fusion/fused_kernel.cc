@@ -18,10 +18,6 @@ unsigned blocks_for(int64_t threads) {
   return static_cast<unsigned>(std::min<int64_t>((threads + kThreads - 1) / kThreads, 1 << 30));
 }
 
-int64_t bytes_of(const TensorType& type) {
-  return type.shape.numel().raw() * static_cast<int64_t>(element_size(type.dtype));
-}
-
 // How the reduction is cut when it runs by itself: an input may lie in any way.
 ReduceCall single_call(const Group& group, const Group::Node& node, TensorImpl* const* inputs) {
   const int32_t operand = node.operands[0];

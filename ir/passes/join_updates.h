@@ -1,9 +1,9 @@
 // Joined updates: the steps of an optimizer that one launch computes, for executors that want that (Executor::joins_updates).
 //
 // In a recorded step the update of each parameter is a node (Trait::updates: AdamWStep, SGDStep). The CPU runs them one by one, each where its
-// gradient is: so the gradient dies at once, and the peak is low. On a device many small launches cost more than that is worth, and each of
-// them would be recorded anew in every step, since its numbers have changed. There the pass `join_updates` makes groups of them
-// (Node::group), as eager steps do with the same kernels: a list of operands, a list of results, one set of numbers.
+// gradient is: so the gradient dies at once, and the peak is low. On a device many small launches cost more than that is worth. There
+// the pass `join_updates` makes groups of them (Node::group), as eager steps do with the same kernels: a list of operands, a list of results,
+// one set of numbers.
 //
 //   - A group holds neighbours: updates between which no other node stands, of which none uses what another gives. So nothing is held longer
 //     than in the order in which the function was recorded, where an optimizer's updates stand behind all gradients.

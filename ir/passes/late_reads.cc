@@ -11,10 +11,6 @@ namespace {
 
 bool is_on_cpu(const Graph& graph, ValueId v) { return graph.type(v).device.type == DeviceType::CPU; }
 
-int64_t bytes_of(const TensorType& type) {
-  return type.shape.numel().raw() * static_cast<int64_t>(element_size(type.dtype));
-}
-
 // Of each node, whether it goes to the end.
 std::vector<bool> late_nodes(const Graph& graph) {
   const auto& nodes = graph.nodes();
