@@ -326,7 +326,6 @@ inline Vec<float> log1p(Vec<float> x) {
   return copysign(log_ends(u, result), x);
 }
 
-/// 1 / (1 + e^-x), written with e^-|x| so that it neither overflows nor loses small results.
 // For |x| <= exp_normal. 1 + e^-x = (1 + 2^n) + 2^n fraction, of which the first sum is exact near 0.
 template <class T>
 [[gnu::always_inline]] inline Vec<T> sigmoid_near(Vec<T> x) {
@@ -335,7 +334,7 @@ template <class T>
   return 1 / fused(power, e.fraction, 1 + power);
 }
 
-// A lane's result does not depend on the others: those near 0 have the same formula here.
+// With e^-|x|, which does not overflow. A lane's result does not depend on the others: those near 0 have the formula of sigmoid_near here, too.
 template <class T>
 [[gnu::noinline]] Vec<T> sigmoid_anywhere(Vec<T> x) {
   constexpr T normal = ExpLogConstants<T>::exp_normal;
@@ -343,6 +342,7 @@ template <class T>
   return select(abs(x) <= normal, sigmoid_near(clamp(x, -normal, normal)), select(x < 0, e, 1) / (1 + e));
 }
 
+/// 1 / (1 + e^-x), for results near 0, too.
 template <class T>
 [[gnu::always_inline]] inline Vec<T> sigmoid(Vec<T> x) {
   return have_normal_exp(x) ? sigmoid_near(x) : sigmoid_anywhere(x);

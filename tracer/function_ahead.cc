@@ -2,6 +2,7 @@
 #include "tracer/function_ahead.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "ir/passes/memory_classes.h"
@@ -9,9 +10,19 @@
 #include "ops/full.h"
 #include "tracer/function_planning.h"
 #include "tracer/function_saved.h"
+#include "tracer/profile.h"
 
 namespace retrograd {
 namespace {
+
+bool can_be_looked_at(const TensorImpl& x) {
+  return x.device() == kCPU && (x.dtype() == kFloat32 || x.dtype() == kFloat64);
+}
+
+bool is_one(const TensorImpl& x) {
+  return x.dtype() == kFloat32 ? *static_cast<const float*>(x.data()) == 1
+                               : *static_cast<const double*>(x.data()) == 1;
+}
 
 // Nothing that draws, fails or runs beside the graph, and nothing from outside but what the forward has saved.
 bool is_plain(const RecordedFunction& backward) {
@@ -66,40 +77,75 @@ void FunctionCapture::find_ahead() {
     return;
   const Backward& backward = *backwards_.begin()->second;
   const Tensor& loss = std::ranges::find_if(ends_, &End::is_differentiable)->recorded;
-  if (loss.numel() != 1 || !is_plain(backward.recorded)) return;
-
+  if (loss.numel() != 1 || !can_be_looked_at(loss.impl()) || !is_plain(backward.recorded)) return;
   ir::MemoryClasses classes(recorded_.graph);
   const std::vector<ir::ValueId> saved = recorder_->saved_values();
-  std::set<ir::ValueId> gone;
   for (size_t i = 0; i < saved.size(); ++i)
-    if (recompute_.goes(i))
-      gone.insert(saved[i]);
-    else if (classes.is_private(saved[i]))
-      return;
+    if (!recompute_.goes(i) && classes.is_private(saved[i])) return;
+  ahead_ = std::make_unique<Ahead>();
+  ahead_->backward = &backward;
+}
 
-  ir::Graph graph = joined(backward.recorded);
+// The memory of the values that an eager run saves, and this one does not.
+int64_t FunctionCapture::bytes_not_saved() const {
+  ir::MemoryClasses classes(recorded_.graph);
+  std::map<ir::ValueId, int64_t> bytes;  // of the first value of each class, which makes its memory
+  for (ir::ValueId v = 0; v < recorded_.graph.value_count(); ++v)
+    bytes.try_emplace(classes.representative(v), bytes_of(recorded_.graph.type(v)));
+  const std::vector<ir::ValueId> saved = recorder_->saved_values();
+  int64_t sum = 0;
+  for (size_t i = 0; i < saved.size(); ++i)
+    if (recompute_.goes(i)) sum += std::exchange(bytes[classes.representative(saved[i])], 0);
+  return sum;
+}
+
+void FunctionCapture::plan_ahead() {
+  if (std::exchange(ahead_->is_tried, true)) return;
+  const RecordedFunction& backward = ahead_->backward->recorded;
+  ir::Graph graph = joined(backward);
   const size_t first = recorded_.graph.outputs().size();
   int64_t kept = 0;
   for (ir::ValueId v : std::span(graph.outputs()).subspan(first))
     if (v != ir::kNoValue) kept += bytes_of(graph.type(v));
-  for (ir::ValueId v : gone) kept -= bytes_of(recorded_.graph.type(v));
-  if (kept > 0 || !are_new(graph, first)) return;
-
-  auto ahead = std::make_unique<Ahead>();
-  ahead->backward = &backward;
-  ahead->planned = optimised(graph, {}, {});
-  if (peak_of(ahead->planned, {}, {}) > peak_of(recorded_.graph, {}, {})) return;
-  ahead->plan = plan_of(ahead->planned, ahead->sources, numbers_);
-  ahead_ = std::move(ahead);
+  if (kept > bytes_not_saved() || !are_new(graph, first)) return;
+  ir::Graph planned = optimised(graph, {}, {});
+  if (peak_of(planned, {}, {}) > peak_of(recorded_.graph, {}, {})) return;
+  ahead_->planned = std::move(planned);
+  ahead_->plan = plan_of(ahead_->planned, ahead_->sources, numbers_);
 }
 
-const FunctionCapture::Ahead* FunctionCapture::ahead_now() const {
-  return ahead_ && ahead_->foresight.expects() ? ahead_.get() : nullptr;
+// A backward came that gradients computed ahead would have served.
+void FunctionCapture::expect_plain_backward() {
+  std::lock_guard lock(mutex_);
+  plan_ahead();
+  if (ahead_->plan) ahead_->foresight.expect();
+}
+
+// A run with gradients, if that is worth a guess and there is memory for it; else nothing.
+std::optional<Tensors> FunctionCapture::run_ahead(const std::vector<ir::Binding>& bindings,
+                                                  std::span<const Number> numbers) {
+  if (!ahead_ || !ahead_->foresight.expects()) return {};
+  const ProfiledRun profiled(shared_from_this(), ahead_->planned, {}, numbers);
+  try {
+    return ahead_->plan->run(bindings, numbers);
+  } catch (const OutOfMemory&) {
+    ahead_->foresight.computed();
+    ahead_->foresight.missed();
+    return {};
+  }
 }
 
 std::pair<int64_t, int64_t> FunctionCapture::guesses() const {
   if (!ahead_) return {0, 0};
   return {ahead_->foresight.hits(), ahead_->foresight.misses()};
+}
+
+// `outputs`: of a run, which has gradients behind those of the forward if it has computed them.
+void FunctionCapture::Saved::keep_ahead(const Tensors& outputs) {
+  const size_t of_forward = capture->recorded_.graph.outputs().size();
+  if (outputs.size() == of_forward) return;
+  ahead.assign(outputs.begin() + static_cast<std::ptrdiff_t>(of_forward), outputs.end());
+  capture->ahead_->foresight.computed();
 }
 
 FunctionCapture::Saved::~Saved() { drop_ahead(); }
@@ -110,24 +156,18 @@ void FunctionCapture::Saved::drop_ahead() {
   capture->ahead_->foresight.missed();
 }
 
-namespace {
-
-// A cotangent that can be looked at without waiting for a device.
-bool is_one(const TensorImpl& x) {
-  if (x.device() != kCPU) return false;
-  if (x.dtype() == kFloat32) return *static_cast<const float*>(x.data()) == 1;
-  if (x.dtype() == kFloat64) return *static_cast<const double*>(x.data()) == 1;
-  return false;
-}
-
-}  // namespace
-
 Tensors FunctionCapture::Saved::take_ahead(const Backward& backward,
                                            std::span<TensorImpl* const> cotangents) {
-  if (!capture->ahead_ || &backward != capture->ahead_->backward) return {};
+  if (!capture->ahead_ || &backward != capture->ahead_->backward || !goes) return {};
   const TensorImpl* cotangent = *std::ranges::find_if(cotangents, [](TensorImpl* c) { return c; });
-  if (!goes || GradMode::is_enabled() || !is_one(*cotangent)) return {};
-  capture->ahead_->foresight.would_serve(!ahead.empty());
+  if (is_differentiated(cotangents) || !is_one(*cotangent)) {
+    drop_ahead();
+    return {};
+  }
+  if (ahead.empty())
+    capture->expect_plain_backward();
+  else
+    capture->ahead_->foresight.served();
   return std::exchange(ahead, {});
 }
 

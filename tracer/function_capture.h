@@ -151,7 +151,10 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   void plan_backward(Backward& backward);
   ir::Graph joined(const RecordedFunction& backward) const;
   void find_ahead();
-  const Ahead* ahead_now() const;
+  int64_t bytes_not_saved() const;
+  void plan_ahead();
+  void expect_plain_backward();
+  std::optional<Tensors> run_ahead(const std::vector<ir::Binding>& bindings, std::span<const Number> numbers);
   Backward& backward_for(std::span<TensorImpl* const> cotangents);
   class NumbersOfRun;
   std::vector<ir::Binding> bind(const Tensors& arguments) const;
@@ -196,7 +199,7 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   std::mutex mutex_;
   std::map<std::vector<bool>, std::unique_ptr<Backward>> backwards_;  // by which ends have a gradient
   ir::Recompute recompute_;
-  std::unique_ptr<Ahead> ahead_;                   // null: does not pay, or cannot be
+  std::unique_ptr<Ahead> ahead_;                   // null: cannot be
   std::vector<std::vector<const Record*>> users_;  // of each saved value: the records whose rules ask for it
 };
 

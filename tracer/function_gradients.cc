@@ -314,6 +314,13 @@ Tensors FunctionCapture::replay_backward(const Backward& backward, std::span<Ten
   return ir::replay(backward.recorded.graph, emitter, bindings, numbers);
 }
 
+// Forward mode sees ops, not plans.
+bool is_differentiated(std::span<TensorImpl* const> cotangents) {
+  const auto has_tangent = [](const TensorImpl* c) { return c && c->meta && !c->meta->tangents.empty(); };
+  return GradMode::is_enabled() ||
+         (&emitter_below_profiles() != &eager_emitter() && std::ranges::any_of(cotangents, has_tangent));
+}
+
 // What the backward computes of a run's values.
 Tensors FunctionCapture::gradients_of(const Backward& backward, std::span<TensorImpl* const> cotangents,
                                       const Saved& saved, Tensors values, SourceLocation where) const {
@@ -321,7 +328,7 @@ Tensors FunctionCapture::gradients_of(const Backward& backward, std::span<Tensor
   for (const auto& [there, here] : backward.recorded.forward_numbers)
     numbers[static_cast<size_t>(here)] = saved.numbers[static_cast<size_t>(there)];
   backward.recorded.graph.symbols.evaluate(numbers);
-  if (GradMode::is_enabled()) {
+  if (is_differentiated(cotangents)) {
     if (backward.needs_forward()) saved.check_inputs(where);
     return replay_backward(backward, cotangents, saved, values, numbers, where);
   }

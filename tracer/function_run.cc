@@ -10,7 +10,6 @@
 #include "engine/inplace.h"
 #include "engine/runner.h"
 #include "ops/shape_ops.h"
-#include "tracer/function_ahead.h"
 #include "tracer/function_numbers.h"
 #include "tracer/function_saved.h"
 #include "tracer/profile.h"
@@ -149,8 +148,7 @@ std::shared_ptr<FunctionCapture::Saved> FunctionCapture::save(const std::vector<
         saved->bindings[i].tensor.defined() ? saved->bindings[i].tensor.version() : 0);
   }
   saved->numbers = numbers;
-  const size_t of_forward = recorded_.graph.outputs().size();
-  for (size_t i = of_forward; i < outputs.size(); ++i) saved->ahead.push_back(outputs[i]);
+  saved->keep_ahead(outputs);
   return saved;
 }
 
@@ -167,9 +165,7 @@ Tensors FunctionCapture::results_of(const std::vector<ir::Binding>& bindings, co
 }
 
 Tensors FunctionCapture::run(const Tensors& arguments, bool first, SourceLocation where) {
-  const Ahead* ahead = ahead_now();
-  const ir::Graph& planned = ahead ? ahead->planned : planned_;
-  NumbersOfRun read(*this, planned, first);
+  NumbersOfRun read(*this, planned_, first);
   read.read();
   const std::vector<Number>& numbers = read.values();
   read.run.hooks_changed = [&](size_t nodes_begun) { check_hooks(arguments, nodes_begun); };
@@ -180,12 +176,16 @@ Tensors FunctionCapture::run(const Tensors& arguments, bool first, SourceLocatio
   if (!backwards_.empty()) keep = bindings_to_keep(bindings);
   {
     NoGradGuard no_grad;
-    const ProfiledRun profiled(shared_from_this(), planned, {}, numbers);
-    try {
-      outputs = (ahead ? *ahead->plan : *plan_).run(bindings, numbers, &read.run);
-    } catch (Exception& e) {
-      if (const std::string made = read.updates_made(); !made.empty()) e.add_context(made);
-      throw;
+    if (std::optional<Tensors> with_gradients = run_ahead(bindings, numbers)) {
+      outputs = std::move(*with_gradients);
+    } else {
+      const ProfiledRun profiled(shared_from_this(), planned_, {}, numbers);
+      try {
+        outputs = plan_->run(bindings, numbers, &read.run);
+      } catch (Exception& e) {
+        if (const std::string made = read.updates_made(); !made.empty()) e.add_context(made);
+        throw;
+      }
     }
     give_grads(arguments, outputs);
     write_back(bindings, outputs);

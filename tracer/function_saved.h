@@ -25,6 +25,9 @@ struct FunctionCapture::Backward {
   }
 };
 
+/// Whether what these cotangents give is differentiated again, backwards or in forward mode.
+bool is_differentiated(std::span<TensorImpl* const> cotangents);
+
 /// What a run leaves for its backwards.
 struct FunctionCapture::Saved final : SavedElsewhere {
   std::shared_ptr<FunctionCapture> capture;
@@ -48,6 +51,7 @@ struct FunctionCapture::Saved final : SavedElsewhere {
   Tensors take(const Backward& backward);
   /// The gradients that the forward has computed, if they are what `backward` would give for the last time; else none.
   Tensors take_ahead(const Backward& backward, std::span<TensorImpl* const> cotangents);
+  void keep_ahead(const Tensors& outputs);
   void drop_ahead();
   /// Error(backward_twice_freed) or Error(version_mismatch) when `backward` can no longer run.
   void check(const Backward& backward, const Record& record) const;

@@ -200,22 +200,37 @@ Long erfinv_reference(Long y) {
 }  // namespace
 
 TEST_CASE("what a lane gives does not depend on the others") {
-  const auto check = [](const char* name, auto f) {
-    INFO(name);
-    for (const float x : {-60.0f, -3.5f, -0.1f, -0.0f, 0.3f, 0.7f, 20.0f, 86.9f}) {
-      for (const float other : {0.5f, 100.0f, -100.0f, std::numeric_limits<float>::quiet_NaN()}) {
-        INFO(x << " beside " << other);
-        Vec<float> lanes(other);
-        lanes.v[0] = x;
-        const float alone = f(Vec<float>(x)).v[0], beside = f(lanes).v[0];
-        CHECK(alone == beside);
-        CHECK(std::signbit(alone) == std::signbit(beside));
-      }
+  const auto check_lanes = [](auto x, auto other, auto f) {
+    using T = decltype(x);
+    INFO(x << " beside " << other);
+    const T alone = f(Vec<T>(x)).v[0];
+    for (int lane = 0; lane < Vec<T>::size; ++lane) {
+      Vec<T> lanes(other);
+      lanes.v[lane] = x;
+      const T beside = f(lanes).v[lane];
+      CHECK(alone == beside);
+      CHECK(std::signbit(alone) == std::signbit(beside));
     }
   };
-  check("exp", [](Vec<float> x) { return exp(x); });
-  check("sigmoid", [](Vec<float> x) { return sigmoid(x); });
-  check("tanh", [](Vec<float> x) { return tanh(x); });
+  const auto check = [&](const char* name, auto f) {
+    INFO(name);
+    // `end`: where other formulas begin.
+    const auto check_type = [&](auto end, auto far) {
+      using T = decltype(end);
+      const T inf = std::numeric_limits<T>::infinity();
+      for (const T x : {T{-0.1}, T{-0.0}, T{0.3}, T{0.625}, T{0.7}, T{20}, end, std::nextafter(end, inf),
+                        std::nextafter(end, T{0})})
+        for (const T other : {T{0.5}, far, -far, inf, -inf, std::numeric_limits<T>::quiet_NaN()}) {
+          check_lanes(x, other, f);
+          check_lanes(-x, other, f);
+        }
+    };
+    check_type(ExpLogConstants<float>::exp_normal, 100.0f);
+    check_type(ExpLogConstants<double>::exp_normal, 740.0);
+  };
+  check("exp", [](auto x) { return exp(x); });
+  check("sigmoid", [](auto x) { return sigmoid(x); });
+  check("tanh", [](auto x) { return tanh(x); });
 }
 
 TEST_CASE("exponentials") {

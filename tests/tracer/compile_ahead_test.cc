@@ -2,11 +2,15 @@
 // guess, and guesses that are counted.
 #include <catch2/catch.hpp>
 
+#include <atomic>
 #include <functional>
+#include <stdexcept>
+#include <thread>
 
 #include "retrograd/retrograd.h"
 #include "tests/errors.h"
 #include "tests/same_bits.h"
+#include "tracer/function_ahead.h"
 
 namespace rg = retrograd;
 using rg::Category;
@@ -181,6 +185,118 @@ TEST_CASE("losses that nobody differentiates are guessed wrong a few times, then
   CHECK(r.missed() == 8);
 }
 
+TEST_CASE("losses that wait for a backward are guessed to have one, but not all of them") {
+  Ready r;
+  Tensors waiting;
+  for (int i = 0; i < 100; ++i) waiting.push_back(r.compiled(r.x, r.w));
+  CHECK(r.missed() == 0);
+  const Tensors expected = after(pointwise, r.x, r.w, by_tape);
+  r.x.set_grad({});
+  waiting[0].backward();
+  CHECK(same_bits(r.x.grad(), expected[1]));
+  r.x.set_grad({});
+  waiting[99].backward();
+  CHECK(same_bits(r.x.grad(), expected[1]));
+  CHECK(r.ahead() == 1);
+  waiting.clear();
+  CHECK(r.missed() == rg::Foresight::kMisses - 1);
+}
+
+TEST_CASE("gradients that no backward takes go with the loss") {
+  Ready r;
+  const int64_t before = rg::memory::stats().live_bytes;
+  r.compiled(r.x, r.w);
+  CHECK(rg::memory::stats().live_bytes == before);
+  CHECK(r.missed() == 1);
+}
+
+TEST_CASE("where there is no memory for gradients ahead, the loss is computed without") {
+  const rg::Shape size{64, 1024};
+  const Tensor x = leaf(1, rg::kFloat32, size), w = leaf(2, rg::kFloat32, size);
+  auto compiled = rg::compile(&pointwise);
+  compiled(x, w).backward();
+  x.set_grad({});
+  w.set_grad({});
+  rg::memory::reset_peak();
+  Tensor expected;
+  {
+    const rg::NoGradGuard no_grad;
+    expected = compiled(x, w);
+  }
+  const Tensor plain = pointwise(x.detach(), w.detach());
+  rg::memory::set_limit(rg::memory::stats().live_bytes + x.nbytes());
+  const Tensor loss = compiled(x, w);
+  rg::memory::set_limit(0);
+  CHECK(same_bits(loss.detach(), plain));
+  CHECK(compiled.stats().ahead_missed == 1);
+  loss.backward();
+  const Tensor got = x.grad();
+  x.set_grad({});
+  pointwise(x, w).backward();
+  CHECK(same_bits(got, x.grad()));
+}
+
+TEST_CASE("a backward in forward mode has tangents, whatever was computed ahead") {
+  const auto derivative = [](const Loss& loss, const Tensor& x) {
+    const Tensor value = loss(x, x);
+    rg::autograd::DualLevel level;
+    const Tensor cotangent = level.make_dual(rg::ones({}), rg::full({}, 2.0));
+    const Tensor g = rg::autograd::grad({value}, {x}, {cotangent})[0];
+    return Tensors{g, level.tangent(g)};
+  };
+  const Loss loss = [](const Tensor& x, const Tensor& w) { return rg::sum(rg::exp(x * w) * x); };
+  auto compiled = rg::compile(loss);
+  const Loss call = [&](const Tensor& x, const Tensor& w) { return compiled(x, w); };
+  const Tensor x = leaf(1);
+  const Tensors expected = derivative(loss, x);
+  REQUIRE(expected[1].defined());
+  check_same(expected, derivative(call, x));
+  compiled(x, x).backward();
+  check_same(expected, derivative(call, x));
+  CHECK(compiled.stats().ahead == 0);
+}
+
+TEST_CASE("gradients for some of the inputs, and after an error in a hook") {
+  Ready r;
+  const Tensors expected = after(pointwise, r.x, r.w, by_tape);
+  check_same({expected[0], expected[1], {}}, after(r.call(), r.x, r.w, [&](const Tensor& loss) {
+               rg::autograd::backward({loss}, {}, {}, false, {r.x});
+             }));
+  rg::HookHandle hook =
+      r.x.register_hook([](const Tensor&) -> Tensor { throw std::runtime_error("not today"); });
+  CHECK_THROWS_AS(r.compiled(r.x, r.w).backward(), std::runtime_error);
+  hook.remove();
+  check_same(expected, after(r.call(), r.x, r.w, by_tape));
+}
+
+TEST_CASE("threads guess together") {
+  Ready r;
+  const Tensors expected = after(pointwise, r.x, r.w, by_tape);
+  std::atomic<int> right = 0;
+  const auto work = [&] {
+    for (int i = 0; i < 50; ++i) {
+      const Tensor loss = r.compiled(r.x, r.w);
+      if (i % 7 == 3) continue;
+      const Tensors g = rg::autograd::grad({i % 5 == 2 ? loss * 1.0 : loss}, {r.x, r.w});
+      right += same_bits(g[0], expected[1]) && same_bits(g[1], expected[2]);
+    }
+  };
+  std::thread other(work);
+  work();
+  other.join();
+  CHECK(right == 2 * 43);
+  CHECK(r.ahead() > 0);
+}
+
+TEST_CASE("losses of 16 bits are as without") {
+  const auto dtype = GENERATE(rg::kFloat16, rg::kBFloat16);
+  auto compiled = rg::compile(&pointwise);
+  const Loss call = [&](const Tensor& x, const Tensor& w) { return compiled(x, w); };
+  const Tensor x = numbers(1).to(dtype).requires_grad_(), w = numbers(2).to(dtype).requires_grad_();
+  for (int i = 0; i < 3; ++i) check_same(after(pointwise, x, w, by_tape), after(call, x, w, by_tape));
+  CHECK(compiled.stats().ahead == 0);
+}
+
 TEST_CASE("what is computed for the forward alone is not computed ahead") {
   const std::pair<const char*, Loss> losses[] = {
       {"saves a product",
@@ -206,6 +322,46 @@ TEST_CASE("what is computed for the forward alone is not computed ahead") {
     }
     CHECK(compiled.stats().ahead == 0);
     CHECK(compiled.stats().ahead_missed == 0);
+  }
+}
+
+TEST_CASE(
+    "between forward and backward no more is held than eagerly, and gradients in vain go before others are "
+    "made") {
+  const rg::Shape size{64, 1024};
+  const Tensor x = leaf(1, rg::kFloat32, size), w = leaf(2, rg::kFloat32, size);
+  const std::pair<const char*, Loss> losses[] = {
+      {"pointwise", pointwise},
+      {"apart", [](const Tensor& a, const Tensor& b) { return rg::sum(rg::exp(a)) + rg::sum(rg::exp(b)); }},
+      {"a value and its view", [](const Tensor& a, const Tensor& b) {
+         const Tensor y = rg::exp(a);
+         const Tensor turned = rg::reshape(y.transpose(0, 1), {64, 1024});
+         return rg::sum(y * b) + rg::sum(y.transpose(0, 1) * b.transpose(0, 1)) +
+                rg::sum((turned.detach() + 1.0) * (b.detach() + 2.0));
+       }}};
+  for (const auto& [name, loss] : losses) {
+    INFO(name);
+    auto compiled = rg::compile(loss);
+    const Loss call = [&](const Tensor& a, const Tensor& b) { return compiled(a, b); };
+    const auto half = [](const Tensor& value) { (value * 0.5).backward(); };
+    int64_t held = 0;
+    const auto measured = [&](const Loss& f) {
+      rg::memory::reset_peak();
+      const int64_t before = rg::memory::stats().live_bytes;
+      const Tensors got = after(f, x, w, [&](const Tensor& value) {
+        held = rg::memory::stats().live_bytes - before;
+        half(value);
+      });
+      x.set_grad({});
+      w.set_grad({});
+      return rg::memory::stats().peak_bytes;
+    };
+    const int64_t peak = measured(loss), held_eagerly = held;
+    after(call, x, w, by_tape);
+    x.set_grad({});
+    w.set_grad({});
+    CHECK(measured(call) <= peak);
+    CHECK(held <= held_eagerly);
   }
 }
 

@@ -139,7 +139,9 @@ TEST_CASE("numbers that are read at each run are not part of the question; sizes
   CHECK(folder.files().size() == 2);
 }
 
-TEST_CASE("a compiled function has entries for forward, backward, one that computes saved values anew, and both at once") {
+TEST_CASE(
+    "a compiled function has entries for forward, backward, one that computes saved values anew, and, after "
+    "a backward, both at once") {
   const TestFolder folder;
   std::vector<double> gradients[2];
   for (std::vector<double>& g : gradients) {
@@ -150,6 +152,10 @@ TEST_CASE("a compiled function has entries for forward, backward, one that compu
   }
   CHECK(gradients[0] == gradients[1]);
   CHECK(folder.files().size() == 4);
+  const TestFolder other;
+  auto never_differentiated = rg::compile([](const Tensor& t) { return rg::sum(rg::sin(t) * rg::sin(t)); });
+  never_differentiated(rg::full({5}, 0.5).requires_grad_());
+  CHECK(other.files().size() == 3);
 }
 
 TEST_CASE("files are private, and the folder is") {

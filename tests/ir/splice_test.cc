@@ -1,0 +1,61 @@
+// The nodes of one graph behind those of another (ir/splice.h): text to text. Not tested here: what is computed (tests/tracer/compile_ahead_test.cc).
+#include "ir/splice.h"
+
+#include <catch2/catch.hpp>
+
+#include "ir/verify.h"
+#include "tests/ir/ir_test.h"
+
+namespace rg = retrograd;
+namespace ir = rg::ir;
+using ir_test::parse;
+
+namespace {
+
+// `to` with `what` behind it, whose outputs then are its own.
+std::string spliced(ir::Graph& to, const ir::Graph& what, const std::vector<ir::ValueId>& inputs) {
+  REQUIRE(ir::can_be_spliced(what));
+  const std::vector<ir::ValueId> before = to.outputs();
+  const std::vector<ir::ValueId> outputs = ir::splice(to, what, inputs);
+  CHECK(to.outputs() == before);
+  to.set_outputs(outputs);
+  ir::verify(to);
+  return to.print();
+}
+
+}  // namespace
+
+TEST_CASE("inputs become values, results get new numbers") {
+  ir::Graph to = parse("graph @g(%0: f32[4]) {\n  %1 = exp %0 : f32[4]\n  return %1\n}\n");
+  const ir::Graph what = parse(
+      "graph @h(%0: f32[4], %1: f32[4]) {\n  %2 = mul %1, %0 : f32[4]\n  %3 = neg %2 : f32[4]\n  return %3, "
+      "%0, none\n}\n");
+  CHECK(spliced(to, what, {1, 0}) ==
+        "graph @g(%0: f32[4]) {\n  %1 = exp %0 : f32[4]\n  %2 = mul %0, %1 : f32[4]\n  %3 = neg %2 : f32[4]\n"
+        "  return %3, %1, none\n}\n");
+}
+
+TEST_CASE("operands that are not there, several results, notes of where a node is from") {
+  ir::Graph to = parse("graph @g(%0: f32[2,3]) {\n  return %0\n}\n");
+  const std::string node =
+      " = normalize %0, none, none {dim=[1], eps=1e-05, center=true, constant_stats=false, affine_dim=[]} : "
+      "f32[2,3], f32[2,1], f32[2,1]";
+  const std::string used = "  // layer_norm#3 grad, model.cc:10\n";
+  {
+    const ir::Graph what = parse("graph @h(%0: f32[2,3]) {\n  %1, %2, %3" + node + used +
+                                 "  %4 = mul %2, %3 : f32[2,1]" + used + "  return %1, %4\n}\n");
+    spliced(to, what, {0});
+  }  // its texts are gone
+  CHECK(to.print() ==
+        "graph @g(%0: f32[2,3]) {\n  %1, %2, %3" + node + used +
+            "  %4 = mul %2, %3 : f32[2,1]                             // layer_norm#3 grad, model.cc:10\n" +
+            "  return %1, %4\n}\n");
+}
+
+TEST_CASE("graphs with symbols, with effects and of more than values are not taken") {
+  CHECK_FALSE(ir::can_be_spliced(
+      parse("graph @h[s0 = 2](%0: f32[s0]) {\n  %1 = exp %0 : f32[s0]\n  return %1\n}\n")));
+  CHECK_FALSE(ir::can_be_spliced(
+      parse("graph @h(%0: f32[2], $1: hook) {\n  %1 = hook $1, %0 : f32[2]\n  return %1\n}\n")));
+  CHECK_FALSE(ir::can_be_spliced(parse("graph @h(%0: f32[2], @1: leaf f32[2]) {\n  return %0\n}\n")));
+}
