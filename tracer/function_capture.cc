@@ -150,8 +150,18 @@ void FunctionCapture::look_at_results(const Tensors& given, Tensors results) {
       end.recorded = results[i];
     ends_.push_back(std::move(end));
   }
-  const auto is_leaf = [](const TensorImpl& cell) { return cell.requires_grad && !cell.grad_fn; };
-  for (End& e : ends_) e.is_leaf = e.recorded.defined() && is_leaf(e.recorded.impl());
+  const auto is_leaf = [](const Tensor& result) {
+    const TensorImpl& cell = result.impl();
+    if (!cell.requires_grad || cell.grad_fn) return false;
+    if (cell.meta && cell.meta->has_hooks())
+      throw Error(
+          Category::unsupported,
+          fmt::format("a recorded function registers hooks on {}, a leaf that it makes and returns. Hint: "
+                      "register them on the result",
+                      describe(result)));
+    return true;
+  };
+  for (End& e : ends_) e.is_leaf = e.recorded.defined() && is_leaf(e.recorded);
   if (kind_ == FunctionKind::step) return;
   for (size_t i = 0; i < results_; ++i)
     if (ends_[i].recorded.defined() && ends_[i].recorded.impl().base) find_base(i);
@@ -164,7 +174,7 @@ void FunctionCapture::look_at_results(const Tensors& given, Tensors results) {
       gradient_edge(e.recorded.impl());  // of a view that is out of date, made anew
     e.follows_base = e.base_argument >= 0 && is_view_of_written(cell);
     e.is_differentiable = look_.gradients && cell.requires_grad && cell.grad_fn && !e.follows_base;
-    e.is_leaf = is_leaf(cell);
+    e.is_leaf = is_leaf(e.recorded);
     e.is_multi_output_view = cell.is_multi_output_view;
     e.is_no_grad_view = cell.is_no_grad_view;
   }
@@ -273,6 +283,7 @@ std::unique_ptr<FunctionCapture::Backward> FunctionCapture::record_backward(
   for (const Tensor& leaf : leaves_) request.input_edges.push_back(gradient_edge(leaf.impl()));
   Walk walk = request.walk();
   recorder.finish(retrograd::run_backward(request, walk, recorder), backward->recorded);
+  RecordedFunction::settle_unused(backward->recorded.numbers, backward->recorded.graph);
   ir::verify(backward->recorded.graph);
   backward->numbers = RecordedFunction::hints(backward->recorded.graph);
   for (const auto& [value, user] : backward->recorded.users) note_user(static_cast<size_t>(value), user);

@@ -157,6 +157,8 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   std::optional<Tensors> run_ahead(const std::vector<ir::Binding>& bindings, std::span<const Number> numbers);
   Backward& backward_for(std::span<TensorImpl* const> cotangents);
   class NumbersOfRun;
+  /// What an input that is the gradient of a leaf is bound to.
+  static Tensor grad_memory(TensorImpl& leaf);
   std::vector<ir::Binding> bind(const Tensors& arguments) const;
   std::vector<WrittenInput> written_inputs(const Tensors& arguments) const;
   void give_grads(const Tensors& arguments, const Tensors& outputs) const;

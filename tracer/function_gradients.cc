@@ -13,6 +13,7 @@
 #include "engine/rule.h"
 #include "ir/bookkeeping.h"
 #include "ops/shape_ops.h"
+#include "tracer/function_numbers.h"
 #include "tracer/function_saved.h"
 #include "tracer/profile.h"
 
@@ -202,7 +203,9 @@ std::vector<ir::Binding> FunctionCapture::bind_backward(const Backward& backward
     if (input.argument >= 0)  // recorded as row-major
       b.tensor = contiguous(Tensor(RefPtr<TensorImpl>(cotangents[static_cast<size_t>(input.argument)])));
     else
-      b.tensor = input.saved >= 0 ? saved[static_cast<size_t>(input.saved)] : input.captured;
+      b.tensor = input.saved >= 0 ? saved[static_cast<size_t>(input.saved)]
+                 : input.grad_of  ? grad_memory(*input.grad_of)
+                                  : input.captured;
     b.hook = input.hook;
     bindings.push_back(std::move(b));
   }
@@ -327,15 +330,18 @@ Tensors FunctionCapture::gradients_of(const Backward& backward, std::span<Tensor
   std::vector<Number> numbers = backward.numbers;
   for (const auto& [there, here] : backward.recorded.forward_numbers)
     numbers[static_cast<size_t>(here)] = saved.numbers[static_cast<size_t>(there)];
-  backward.recorded.graph.symbols.evaluate(numbers);
+  NumbersOfRun read(backward.recorded, backward.planned, std::move(numbers), /*first=*/false);
   if (is_differentiated(cotangents)) {
     if (backward.needs_forward()) saved.check_inputs(where);
-    return replay_backward(backward, cotangents, saved, values, numbers, where);
+    read.read();
+    read.use_all();
+    return replay_backward(backward, cotangents, saved, values, read.values(), where);
   }
-  const ProfiledRun profiled(saved.capture, backward.planned, {}, numbers);
+  read.read();
+  const ProfiledRun profiled(saved.capture, backward.planned, {}, read.values());
   std::vector<ir::Binding> bindings = bind_backward(backward, cotangents, values);
   values.clear();  // the run alone holds them now
-  return backward.plan->run(std::move(bindings), numbers);
+  return backward.plan->run(std::move(bindings), read.values(), &read.run);
 }
 
 void FunctionCapture::run_backward(Record& record, std::span<TensorImpl* const> operands, Tensor* results) {

@@ -1,4 +1,5 @@
-// NumbersOfRun: the numbers that a run of a recorded function reads anew (Emitter::live_numbers). For tracer/function_run.cc only.
+// NumbersOfRun: the numbers that a run of a recorded function, or of its backward, reads anew (Emitter::live_numbers). For tracer/function_run.cc
+// and function_gradients.cc only.
 //
 // They are read when the run begins. When it ends, those who gave them are told which of them were used, the last first: all, or, of a run that
 // failed, those that the function had asked for before the code of the user's that threw, or that ran last; of those between this and
@@ -16,9 +17,10 @@ namespace retrograd {
 
 class FunctionCapture::NumbersOfRun {
  public:
-  /// `planned`: the graph that runs. `first`: the recording has read them.
-  NumbersOfRun(const FunctionCapture& capture, const ir::Graph& planned, bool first)
-      : recorded_(capture.recorded_), planned_(planned), values_(capture.numbers_) {
+  /// `planned`: the graph that runs. `values`: of its symbols that are not read anew. `first`: the recording has read those that are.
+  NumbersOfRun(const RecordedFunction& recorded, const ir::Graph& planned, std::vector<Number> values,
+               bool first)
+      : recorded_(recorded), planned_(planned), values_(std::move(values)) {
     if (first) read_ = recorded_.numbers.size();
   }
   ~NumbersOfRun() {
@@ -44,6 +46,8 @@ class FunctionCapture::NumbersOfRun {
     recorded_.graph.symbols.evaluate(values_);
   }
   const std::vector<Number>& values() const { return values_; }
+  /// They are used, in a run that is none of the plan's.
+  void use_all() { run.nodes_run = run.nodes_begun = planned_.nodes().size(); }
 
   FunctionRun run;
   /// How many of the updates of optimizers the plan has made.

@@ -17,20 +17,21 @@
 namespace retrograd {
 // ---- running -------------------------------------------------------------------------------------------------------------------------
 
+Tensor FunctionCapture::grad_memory(TensorImpl& leaf) {
+  const Tensor& grad = leaf.need_meta().grad;
+  return grad.defined() && grad.impl().base ? Tensor(grad.impl().base) : grad;
+}
+
 std::vector<ir::Binding> FunctionCapture::bind(const Tensors& arguments) const {
   std::vector<ir::Binding> bindings;
   bindings.reserve(recorded_.inputs.size());
-  const auto grad_of = [](TensorImpl& leaf) {
-    const Tensor& grad = leaf.need_meta().grad;
-    return grad.defined() && grad.impl().base ? Tensor(grad.impl().base) : grad;
-  };
   for (const RecordedFunction::Input& input : recorded_.inputs) {
     ir::Binding b;
     b.tensor = input.argument >= 0  ? arguments[static_cast<size_t>(input.argument)]
                : input.base_of >= 0 ? Tensor(arguments[static_cast<size_t>(input.base_of)].impl().base)
-               : input.grad_of      ? grad_of(*input.grad_of)
+               : input.grad_of      ? grad_memory(*input.grad_of)
                : input.grad_of_argument >= 0
-                   ? grad_of(arguments[static_cast<size_t>(input.grad_of_argument)].impl())
+                   ? grad_memory(arguments[static_cast<size_t>(input.grad_of_argument)].impl())
                    : input.captured;
     b.hook = input.hook;
     b.leaf = input.leaf.get();
@@ -165,7 +166,7 @@ Tensors FunctionCapture::results_of(const std::vector<ir::Binding>& bindings, co
 }
 
 Tensors FunctionCapture::run(const Tensors& arguments, bool first, SourceLocation where) {
-  NumbersOfRun read(*this, planned_, first);
+  NumbersOfRun read(recorded_, planned_, numbers_, first);
   read.read();
   const std::vector<Number>& numbers = read.values();
   read.run.hooks_changed = [&](size_t nodes_begun) { check_hooks(arguments, nodes_begun); };

@@ -142,3 +142,14 @@ TEST_CASE("an error leaves everything outside as it was, and the next call is re
   CHECK(step.stats().captures == 1);
   CHECK_FALSE(same_bits(before, w.detach()));
 }
+
+TEST_CASE("refused: hooks on a leaf that the function makes and returns") {
+  const auto body = [](const Tensor& x) {
+    const Tensor p = (x * 2.0).detach().requires_grad_();
+    p.register_hook([](const Tensor& g) { return g * 3.0; });
+    return p;
+  };
+  for (const bool step : {true, false})
+    CHECK_THAT(refusal(body, step),
+               Contains("a leaf that it makes and returns. Hint: register them on the result"));
+}
