@@ -127,8 +127,9 @@ __device__ void in_reach(T* a, int64_t elements, bool fits, T* room, const F& f)
   for (int64_t i = me(); i < elements; i += kThreads) a[i] = room[i];
 }
 
+// With 128 registers two blocks fit a multiprocessor.
 template <class T>
-__global__ void __launch_bounds__(kThreads, kLeastBlocks) lu_kernel(const FactorCall call, const bool fits) {
+__global__ void __launch_bounds__(kThreads, 2) lu_kernel(const FactorCall call, const bool fits) {
   RG_DYNAMIC_SHARED(T, room);
   __shared__ Largest<T> largest;
   const int64_t n = call.n;

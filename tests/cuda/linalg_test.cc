@@ -125,6 +125,22 @@ TEST_CASE("a batch of which some matrices are singular has the cofactors of all"
   against_cpu<ops::Cofactor>({a, f.lu, f.p}, {}, 1, 100);
 }
 
+namespace {
+
+// Relative to the largest result: sums of many terms cancel.
+template <class Op>
+void expect_near_cpu(const Tensors& operands) {
+  Tensors there;
+  for (const Tensor& x : operands) there.push_back(with_layout_on_device(x));
+  const Tensor expected = results_of<Op>(operands, {}, 1)[0], found = results_of<Op>(there, {}, 1)[0];
+  const auto largest = [](const Tensor& x) { return retrograd::max(retrograd::abs(x)).item<double>(); };
+  INFO(Op::name);
+  CHECK(largest(expected) > 0);
+  CHECK(largest(found.to(kCPU) - expected) <= 1e-8 * largest(expected));
+}
+
+}  // namespace
+
 TEST_CASE("full pivoting in shared memory and beyond it") {
   device_on_host();
   for (int64_t n : {71, 72})
@@ -132,19 +148,9 @@ TEST_CASE("full pivoting in shared memory and beyond it") {
       const Batch b{{}, n};
       const Tensor a = (lost ? of_rank(b, lost, kFloat64) : regular(b, kFloat64)) * 0.125;
       const Factored f = factor(a);
-      const Tensor d = unit_numbers(matrices(b), kFloat64);
       INFO(n << " of rank n - " << lost);
-      // Relative to the largest, as sums of 70 terms cancel.
-      const auto relative = [&](const auto& cofactors) {
-        const Tensor there = cofactors(with_layout_on_device),
-                     here = cofactors([](const Tensor&x) { return x; });
-        const double most = max(abs(here)).item();
-        CHECK(max(abs(there.to(kCPU) - here)).item() <= 1e-8 * most);
-      };
-      relative([&](const auto& at) {
-        return results_of<ops::Cofactor>({at(a), at(f.lu), at(f.p)}, {}, 1)[0];
-      });
-      relative([&](const auto& at) { return results_of<ops::CofactorDerivative>({at(a), at(d)}, {}, 1)[0]; });
+      expect_near_cpu<ops::Cofactor>({a, f.lu, f.p});
+      expect_near_cpu<ops::CofactorDerivative>({a, unit_numbers(matrices(b), kFloat64)});
     }
 }
 
