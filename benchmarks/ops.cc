@@ -1,8 +1,8 @@
 // What each op costs, forward and backward, on its own: benchmarks/op_rows has the table.
-//   ops [--threads N] [--filter TEXT] [--size N] [--dtype D] [--backward] [--json] [--seconds S] [--device cpu|cuda]
+//   ops [--threads N] [--filter TEXT] [--size N] [--dtype D] [--backward] [--factorisations] [--json] [--seconds S] [--device cpu|cuda]
 // The filter is a part of the names of the rows wanted; --size takes one of the sizes of row.h, or 0 for the
 // rows that have their own; --dtype is what operands have in place of float32; --backward leaves out the
-// forward passes. A figure has
+// forward passes; --factorisations measures these alone, at many sizes, forward only. A figure has
 //   op, inputs, n    the row, its operands (op_rows/row.h), the number of elements of a row without fixed sizes
 //   pass             forward, nothing recorded; or backward: the gradients of all operands that want one, of
 //                    a graph that was just recorded, the recording not timed
@@ -13,6 +13,7 @@
 //                    threads can do, or a copy of as many bytes; more than 1 where a cache holds what it does
 //                    not hold of the copy's. Arithmetic is held against that of float32
 //   dnn              1 where the vendor's library computed convolutions on the device (RETROGRAD_CUDA_DNN)
+//   solver           1 where it factored matrices (RETROGRAD_CUDA_SOLVER)
 // A table for people, or with --json a line of JSON a figure. Medians; the sides of a comparison must
 // alternate on a shared machine (benchmarks/peers/compare_ops.py does).
 #include <CLI/CLI.hpp>
@@ -31,7 +32,7 @@ struct Options {
   int threads = rg::cpu::get_num_threads();
   std::string filter, dtype = "float32";
   int64_t size = -1;  // all
-  bool backward_only = false, json = false;
+  bool backward_only = false, factorisations = false, json = false;
   double seconds = 0.05;
 };
 
@@ -45,10 +46,10 @@ rg::ScalarType dtype_of(const std::string& name) {
   return name == "float16" ? rg::kFloat16 : rg::kFloat32;
 }
 
-/// Median seconds, and whether convolutions were computed by the device's library.
+/// Median seconds, and whether convolutions and factorisations were computed by the device's libraries.
 struct Figure {
   double seconds;
-  bool by_library;
+  bool by_dnn, by_solver;
 };
 
 /// A row, measured at its sizes.
@@ -91,9 +92,12 @@ class Measured {
   }
 
   Figure measure(const Work& work) const {
-    const int64_t before = meter_.place().library_convolutions();
+    const Place& place = meter_.place();
+    const int64_t convolutions = place.library_convolutions(),
+                  factorisations = place.library_factorisations();
     const double seconds = meter_.median_seconds(work, options_.seconds);
-    return {seconds, meter_.place().library_convolutions() > before};
+    return {seconds, place.library_convolutions() > convolutions,
+            place.library_factorisations() > factorisations};
   }
 
   void print(int64_t n, const char* pass, Figure figure, double bytes, double flops) const {
@@ -114,7 +118,8 @@ class Measured {
           .number("rate", rate, 3)
           .text("unit", unit)
           .number("share", rate / limit, 3)
-          .count("dnn", figure.by_library)
+          .count("dnn", figure.by_dnn)
+          .count("solver", figure.by_solver)
           .print();
       return;
     }
@@ -136,7 +141,7 @@ void measure(const Options& options, const Meter& meter, const Row& row) {
     if (options.size >= 0 && options.size != size) continue;
     try {
       if (!options.backward_only) measured.forward(size);
-      measured.backward(size);
+      if (!options.factorisations) measured.backward(size);
     } catch (const rg::Error& e) {  // a device may have no kernel for an op
       std::fprintf(stderr, "%s: %s\n", std::string(row.name).c_str(), e.what());
       return;
@@ -146,8 +151,10 @@ void measure(const Options& options, const Meter& meter, const Row& row) {
 }
 
 void measure_all(const Options& options, const Meter& meter) {
-  for (const auto family :
-       {elementwise_rows, reduction_rows, row_rows, index_rows, layout_rows, window_rows, matrix_rows})
+  using Families = std::vector<Table (*)()>;
+  const Families all = {elementwise_rows, reduction_rows, row_rows,   index_rows,
+                        layout_rows,      window_rows,    matrix_rows};
+  for (const auto family : options.factorisations ? Families{factorisation_rows} : all)
     for (const Row& row : family())
       if (row.name.find(options.filter) != std::string_view::npos) measure(options, meter, row);
 }
@@ -164,6 +171,8 @@ int main(int argc, char** argv) {
   app.add_option("--dtype", options.dtype, "what operands have in place of float32")
       ->check(CLI::IsMember({"float32", "float64", "float16", "bfloat16"}));
   app.add_flag("--backward", options.backward_only, "no forward passes");
+  app.add_flag("--factorisations", options.factorisations, "factorisations of many sizes alone, forward")
+      ->excludes("--backward");
   app.add_flag("--json", options.json, "a line of JSON for each figure, no table");
   app.add_option("--seconds", options.seconds, "time spent on a figure")->check(CLI::PositiveNumber);
   return bench::run_program(app, argc, argv, [&](const bench::Place& place) {

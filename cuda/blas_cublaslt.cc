@@ -9,12 +9,12 @@
 #include <dlfcn.h>
 
 #include <array>
-#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <string>
 
 #include "cuda/blas.h"
+#include "cuda/open_library.h"
 
 namespace retrograd::cuda {
 namespace {
@@ -37,13 +37,6 @@ struct Functions {
   decltype(&cublasLtMatmulPreferenceSetAttribute) set_preference;
 };
 
-void* open_library() {
-  const std::string name = "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR);
-  if (void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
-  const char* path = std::getenv("CUDA_PATH");
-  return dlopen(((path ? path : "/usr/local/cuda") + ("/lib64/" + name)).c_str(), RTLD_NOW | RTLD_LOCAL);
-}
-
 template <class F>
 bool find(void* library, const char* name, F& function) {
   function = reinterpret_cast<F>(dlsym(library, name));
@@ -53,7 +46,8 @@ bool find(void* library, const char* name, F& function) {
 // Null where the library or one of the functions is not there. It stays open.
 const Functions* functions() {
   static const Functions* found = []() -> const Functions* {
-    void* library = open_library();
+    std::string problem;
+    void* library = open_library("libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR), problem);
     if (!library) return nullptr;
     static Functions f;
     const bool all = find(library, "cublasLtCreate", f.create) &&

@@ -4,20 +4,15 @@
 #include <cudnn.h>
 #include <dlfcn.h>
 
-#include <cstdlib>
 #include <string>
+
+#include "cuda/open_library.h"
 
 namespace retrograd::cuda {
 
-/// The machine's, of the header's major version; null: `problem` says so.
+/// The machine's, of the header's major version; null: `problem` says why.
 inline void* find_cudnn(std::string& problem) {
-  const std::string name = "libcudnn.so." + std::to_string(CUDNN_MAJOR);
-  if (void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
-  const char* path = std::getenv("CUDA_PATH");
-  void* library =
-      dlopen(((path ? path : "/usr/local/cuda") + ("/lib64/" + name)).c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library) problem = name + " is not found";
-  return library;
+  return open_library("libcudnn.so." + std::to_string(CUDNN_MAJOR), problem);
 }
 
 /// Of a library as dlopen() gives it, which stays open.

@@ -4,20 +4,15 @@
 #include <cusolverDn.h>
 #include <dlfcn.h>
 
-#include <cstdlib>
 #include <string>
+
+#include "cuda/open_library.h"
 
 namespace retrograd::cuda {
 
-/// The machine's, of the header's major version; null: `problem` says so.
+/// The machine's, of the header's major version; null: `problem` says why.
 inline void* find_cusolver(std::string& problem) {
-  const std::string name = "libcusolver.so." + std::to_string(CUSOLVER_VER_MAJOR);
-  if (void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
-  const char* path = std::getenv("CUDA_PATH");
-  void* library =
-      dlopen(((path ? path : "/usr/local/cuda") + ("/lib64/" + name)).c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library) problem = name + " is not found";
-  return library;
+  return open_library("libcusolver.so." + std::to_string(CUSOLVER_VER_MAJOR), problem);
 }
 
 /// Of a library as dlopen() gives it, which stays open.
@@ -44,7 +39,6 @@ class CusolverFunctions {
   RG_FUNCTION(DnCreate);
   RG_FUNCTION(DnDestroy);
   RG_FUNCTION(DnSetStream);
-  RG_FUNCTION(DnSetDeterministicMode);
   RG_FUNCTION(DnCreateParams);
   RG_FUNCTION(DnDestroyParams);
   RG_FUNCTION(DnXgetrf_bufferSize);

@@ -109,7 +109,7 @@ class Driver {
   /// The library of convolutions for the device in use; null: there is none, and `problem` says why.
   virtual std::unique_ptr<Dnn> open_dnn(std::string& problem) = 0;
   /// The library of factorisations for the device in use; null: there is none, and `problem` says why.
-  virtual std::unique_ptr<Solver> open_solver(std::string& problem) = 0;
+  virtual std::unique_ptr<Solver> open_solver(SolverProblem& problem) = 0;
 
   /// Machine code as the compiler gave it; the image is copied. It stays loaded.
   virtual Status load(CodeHandle* code, const void* image) = 0;

@@ -10,8 +10,8 @@ std::unique_ptr<Dnn> open_cudnn(std::string& problem, void*) {
   return nullptr;
 }
 
-std::unique_ptr<Solver> open_cusolver(std::string& problem, void*) {
-  problem = "this was built without the CUDA toolkit";
+std::unique_ptr<Solver> open_cusolver(SolverProblem& problem, void*) {
+  problem.text = "this was built without the CUDA toolkit";
   return nullptr;
 }
 

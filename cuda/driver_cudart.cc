@@ -110,7 +110,7 @@ class RuntimeDriver final : public Driver {
   }
   std::unique_ptr<Blas> open_blas() override { return open_cublaslt(); }
   std::unique_ptr<Dnn> open_dnn(std::string& problem) override { return open_cudnn(problem); }
-  std::unique_ptr<Solver> open_solver(std::string& problem) override { return open_cusolver(problem); }
+  std::unique_ptr<Solver> open_solver(SolverProblem& problem) override { return open_cusolver(problem); }
 
   Status describe(int device, DeviceDescription* d) override {
     cudaDeviceProp p;

@@ -88,11 +88,26 @@ Dnn* Gpu::dnn() {
 }
 
 Solver* Gpu::solver() {
-  std::call_once(opens_solver_, [this] {
-    begin();  // plans ask before anything is launched
-    solver_ = driver_.open_solver(solver_problem_);
-  });
+  std::lock_guard lock(opens_solver_);
+  if (solver_ || is_solver_absent()) return solver_.get();
+  begin();  // plans ask before anything is launched
+  SolverProblem problem;
+  solver_ = driver_.open_solver(problem);
+  if (!solver_ && problem.may_pass && make_room()) solver_ = driver_.open_solver(problem);
+  solver_problem_ = solver_ ? "" : problem.text;
+  solver_is_absent_ = !solver_ && !problem.may_pass;
   return solver_.get();
+}
+
+std::string Gpu::solver_problem() {
+  solver();
+  std::lock_guard lock(opens_solver_);
+  return solver_problem_;
+}
+
+bool Gpu::make_room() {
+  driver_.last_error();  // the library's failure is none of ours; a device that is lost says so again
+  return memory_.trim() > 0;
 }
 
 void Gpu::upload(void* device, const void* host, int64_t bytes) {

@@ -82,18 +82,20 @@ class Gpu {
   DnnStats dnn_stats() const { return {dnn_computed_, dnn_declined_}; }
   void count_dnn(bool computed) { ++(computed ? dnn_computed_ : dnn_declined_); }
 
-  /// The library of factorisations, opened by the first call; null: there is none, and solver_problem() says why.
+  /// The library of factorisations, opened by the first call; null: there is none, and solver_problem() says why. One that could not begin is
+  /// tried again by the next call; one that is absent is not.
   Solver* solver();
-  const std::string& solver_problem() {
-    solver();
-    return solver_problem_;
-  }
+  bool is_solver_absent() const { return solver_is_absent_.load(std::memory_order_relaxed); }
+  std::string solver_problem();
+  /// To be set before steps are compiled: whether a factorisation is a step of the host is settled when they are.
   void use_solver(SolverUse use) { solver_use_ = use; }
   SolverUse solver_use() const { return solver_use_.load(std::memory_order_relaxed); }
-  SolverStats solver_stats() const { return {solver_computed_, solver_declined_}; }
-  void count_solver(bool computed, int64_t matrices) {
-    (computed ? solver_computed_ : solver_declined_) += matrices;
+  SolverStats solver_stats() const { return {solver_matrices_[0], solver_matrices_[1], solver_matrices_[2]}; }
+  void count_solver(SolverOutcome outcome, int64_t matrices) {
+    solver_matrices_[static_cast<size_t>(outcome)] += matrices;
   }
+  /// For what a library failed at, perhaps for want of memory that is not our allocator's: gives back what is unused. False: nothing is.
+  bool make_room();
 
   /// How often numbers of the run were copied to where started graphs read them (HeldNumbers).
   int64_t number_uploads() const { return number_uploads_; }
@@ -144,11 +146,12 @@ class Gpu {
   std::string dnn_problem_;
   std::atomic<DnnUse> dnn_use_;
   std::atomic<int64_t> dnn_computed_{0}, dnn_declined_{0}, number_uploads_{0};
-  std::once_flag opens_solver_;
+  std::mutex opens_solver_;
   std::unique_ptr<Solver> solver_;
   std::string solver_problem_;
+  std::atomic<bool> solver_is_absent_{false};
   std::atomic<SolverUse> solver_use_;
-  std::atomic<int64_t> solver_computed_{0}, solver_declined_{0};
+  std::atomic<int64_t> solver_matrices_[3]{};  // by SolverOutcome
 };
 
 }  // namespace retrograd::cuda

@@ -8,8 +8,11 @@
 // linked. Where it is absent the library's own kernels take its place. What it declines goes to them as well, so a false is no error. Tests
 // put a stand-in here.
 //
-// Results depend on nothing but sizes and types: it is told to be deterministic. Whether its calls wait for the device is its own affair, so
-// they are not recorded in graphs.
+// What it declines depends on sizes and types alone, and so do the bits of results: of its functions that may give other bits each time, by
+// its documentation, none is used. But it may fail: its handle takes memory of the device that is not our allocator's. Then unused memory is
+// given back and it is tried once more, and if that fails the library's own kernels compute this call, with other bits: SolverStats::failed
+// counts such matrices. Memory that we take for its work is asked for as any other: where there is none the call is OutOfMemory, and no other
+// kernel takes its place. Whether its calls wait for the device is its own affair, so they are not recorded in graphs.
 #pragma once
 
 #include <cstdint>
@@ -37,9 +40,16 @@ struct SolverCall {
 /// When a device's Solver is asked: RETROGRAD_CUDA_SOLVER=0, 1 (or not set), all; Gpu::use_solver().
 enum class SolverUse : uint8_t { never, where_it_wins, wherever_it_can };
 
-/// Of the matrices that it was asked for.
+/// What became of the matrices that it was asked for.
+enum class SolverOutcome : uint8_t { computed, declined, failed };
 struct SolverStats {
-  int64_t computed = 0, declined = 0;
+  int64_t computed = 0, declined = 0, failed = 0;
+};
+
+/// Why there is no Solver.
+struct SolverProblem {
+  std::string text;
+  bool may_pass = false;  // it is there but could not begin, perhaps for want of memory
 };
 
 class Solver {
@@ -56,6 +66,6 @@ class Solver {
 
 /// cuSOLVER for the device that is this thread's; null where it cannot be used: `problem` then says why. `library`: as dlopen() gives it;
 /// null: the machine's.
-std::unique_ptr<Solver> open_cusolver(std::string& problem, void* library = nullptr);
+std::unique_ptr<Solver> open_cusolver(SolverProblem& problem, void* library = nullptr);
 
 }  // namespace retrograd::cuda

@@ -1,13 +1,12 @@
 // cuSOLVER as a Solver: its header is used where the toolkit has it, its functions are looked up when it is opened
 // (cuda/cusolver_functions.h).
 //
-// Used is the interface with 64-bit sizes. It may want memory of the host as well, which is kept here and grows; a call has done with it when
-// it returns.
+// Used is the interface with 64-bit sizes. It may want memory of the host as well, of which is not said when a call has done with it: sizes that
+// need it are declined.
 #include "cuda/solver.h"
 
 #if __has_include(<cusolverDn.h>)
 #include <mutex>
-#include <vector>
 
 #include "cuda/cusolver_functions.h"
 
@@ -32,15 +31,17 @@ class Cusolver final : public Solver {
     if (handle_) f_.DnDestroy(handle_);
   }
 
-  // Empty: all is well.
-  std::string open() {
+  bool open(SolverProblem& problem) {
     if (const cusolverStatus_t status = f_.DnCreate(&handle_); !succeeds(status)) {
       handle_ = nullptr;
-      return "cusolverDnCreate: status " + std::to_string(status);
+      problem = {"cusolverDnCreate: status " + std::to_string(status),
+                 status != CUSOLVER_STATUS_ARCH_MISMATCH};
+      return false;
     }
-    if (!succeeds(f_.DnSetDeterministicMode(handle_, CUSOLVER_DETERMINISTIC_RESULTS)))
-      return "it cannot be deterministic";
-    return succeeds(f_.DnCreateParams(&parameters_)) ? "" : "cusolverDnCreateParams";
+    if (succeeds(f_.DnCreateParams(&parameters_))) return true;
+    parameters_ = nullptr;
+    problem = {"cusolverDnCreateParams", true};
+    return false;
   }
 
   std::string name() const override {
@@ -53,23 +54,22 @@ class Cusolver final : public Solver {
   std::optional<int64_t> workspace(const SolverCall& c) override {
     std::lock_guard lock(mutex_);
     size_t here = 0, there = 0;
-    if (!needs(c, there, here) || there > size_t{INT64_MAX}) return {};
+    if (!needs(c, there, here) || here > 0 || there > size_t{INT64_MAX}) return {};
     return static_cast<int64_t>(there);
   }
 
   bool factor(const SolverCall& c, void* workspace, int64_t bytes, CUstream_st* stream) override {
     std::lock_guard lock(mutex_);
     size_t here = 0, there = 0;
-    if (!needs(c, there, here) || there > static_cast<size_t>(bytes) ||
+    if (!needs(c, there, here) || here > 0 || there > static_cast<size_t>(bytes) ||
         !succeeds(f_.DnSetStream(handle_, stream)))
       return false;
-    if (room_.size() < here) room_.resize(here);
     const cudaDataType type = data_type(c.type);
     return succeeds(c.wanted == Factors::lu
                         ? f_.DnXgetrf(handle_, parameters_, c.n, c.n, type, c.a, c.n, c.pivots, type,
-                                      workspace, there, room_.data(), here, c.info)
+                                      workspace, there, nullptr, 0, c.info)
                         : f_.DnXpotrf(handle_, parameters_, triangle(c.wanted), c.n, type, c.a, c.n, type,
-                                      workspace, there, room_.data(), here, c.info));
+                                      workspace, there, nullptr, 0, c.info));
   }
 
  private:
@@ -86,22 +86,21 @@ class Cusolver final : public Solver {
   cusolverDnHandle_t handle_ = nullptr;
   cusolverDnParams_t parameters_ = nullptr;
   std::mutex mutex_;
-  std::vector<std::byte> room_;  // the host's
 };
 
 }  // namespace
 
-std::unique_ptr<Solver> open_cusolver(std::string& problem, void* library) {
-  if (!library) library = find_cusolver(problem);
+std::unique_ptr<Solver> open_cusolver(SolverProblem& problem, void* library) {
+  problem = {};
+  if (!library) library = find_cusolver(problem.text);
   if (!library) return nullptr;
   const Functions f(library);
   if (f.missing()) {
-    problem = "the library has no " + std::string(f.missing());
+    problem.text = "the library has no " + std::string(f.missing());
     return nullptr;
   }
   auto solver = std::make_unique<Cusolver>(f);
-  problem = solver->open();
-  if (!problem.empty()) solver.reset();
+  if (!solver->open(problem)) solver.reset();
   return solver;
 }
 
@@ -111,8 +110,8 @@ std::unique_ptr<Solver> open_cusolver(std::string& problem, void* library) {
 
 namespace retrograd::cuda {
 
-std::unique_ptr<Solver> open_cusolver(std::string& problem, void*) {
-  problem = "this was built without cusolverDn.h";
+std::unique_ptr<Solver> open_cusolver(SolverProblem& problem, void*) {
+  problem.text = "this was built without cusolverDn.h";
   return nullptr;
 }
 

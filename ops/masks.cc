@@ -94,13 +94,17 @@ Tensor nonzero_on_cpu(const Tensor& x, SourceLocation where) {
   return out;
 }
 
-// Where the values are not the host's: a stable sort, by one bit, of what is zero behind what is not leaves the places in front, in order.
-// The host waits once, for their number.
-Tensor nonzero_by_sort(const Tensor& x, SourceLocation where) {
+// Where the values are not the host's: those that are not zero are the first of a stable order, and so are their places. The host waits once,
+// for their number.
+Tensor nonzero_by_order(const Tensor& x, SourceLocation where) {
+  constexpr int64_t kMost = (int64_t{1} << 32) - 2;  // of a line on a device
+  if (x.numel() > kMost)
+    fail(Category::unsupported, "nonzero",
+         fmt::format("{} has more than {} elements, the most on a device", describe(x), kMost), where);
   const Tensor marks = to(Operand(flat(x, where), where), kBool);
   const int64_t count = count_nonzero(Operand(marks, where)).item<int64_t>(where);
   if (count == 0 || x.dim() == 0) return empty({count, x.dim()}, {kInt64, x.device()}, where);
-  Tensor places = narrow(Operand(sort(Operand(marks, where), 0, true).indices, where), 0, 0, count);
+  Tensor places = topk(Operand(marks, where), count, 0).indices;
   Tensors columns(static_cast<size_t>(x.dim()));
   for (size_t d = columns.size() - 1; d > 0; --d) {
     const int64_t size = x.size(static_cast<int64_t>(d));
@@ -118,7 +122,7 @@ Tensor nonzero(Operand x) {
   x.tensor().raw_data(x.where());
   NoGradGuard no_grad;
   return x.tensor().device() == kCPU ? nonzero_on_cpu(x.tensor(), x.where())
-                                     : nonzero_by_sort(x.tensor(), x.where());
+                                     : nonzero_by_order(x.tensor(), x.where());
 }
 
 }  // namespace retrograd

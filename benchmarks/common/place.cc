@@ -61,6 +61,10 @@ int64_t Place::library_convolutions() const {
   return is_cpu() ? 0 : rg::cuda::gpu_of(device_.index).dnn_stats().computed;
 }
 
+int64_t Place::library_factorisations() const {
+  return is_cpu() ? 0 : rg::cuda::gpu_of(device_.index).solver_stats().computed;
+}
+
 void Place::reset_peak() const {
   if (is_cpu())
     rg::memory::reset_peak();

@@ -35,6 +35,8 @@ class Place {
   void reset_peak() const;
   /// Convolutions that the vendor's library has computed so far (cuda/dnn.h).
   int64_t library_convolutions() const;
+  /// Matrices that it has factored (cuda/solver.h).
+  int64_t library_factorisations() const;
 
  private:
   rg::Device device_ = rg::kCPU;

@@ -43,9 +43,10 @@ Table elementwise_rows();
 Table reduction_rows();  // whole, by rows, by columns; scans, sorts
 Table row_rows();        // softmax, normalisations, losses
 Table index_rows();
-Table layout_rows();  // copies, joins, random numbers, constants
-Table window_rows();  // convolutions, pools, interpolation
-Table matrix_rows();  // products, decompositions, attention
+Table layout_rows();         // copies, joins, random numbers, constants
+Table window_rows();         // convolutions, pools, interpolation
+Table matrix_rows();         // products, decompositions, attention
+Table factorisation_rows();  // of matrices of many orders; measured by --factorisations alone
 
 /// Whether the sizes of a row's operands depend on n.
 bool is_scaled(const Row& row);

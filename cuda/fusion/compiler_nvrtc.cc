@@ -5,11 +5,10 @@
 #include <dlfcn.h>
 #include <nvrtc.h>
 
-#include <cstdlib>
-
 #include <fmt/format.h>
 
 #include "cuda/fusion/compiler.h"
+#include "cuda/open_library.h"
 
 namespace retrograd::cuda::fusion {
 namespace {
@@ -92,13 +91,9 @@ struct Opened {
 
 Opened open() {
   const std::string name = fmt::format("libnvrtc.so.{}", kMajor);
-  void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library) {
-    const char* path = std::getenv("CUDA_PATH");
-    library = dlopen(fmt::format("{}/lib64/{}", path ? path : "/usr/local/cuda", name).c_str(),
-                     RTLD_NOW | RTLD_LOCAL);
-  }
-  if (!library) return {nullptr, fmt::format("{} is not found", name)};
+  std::string problem;
+  void* library = open_library(name, problem);
+  if (!library) return {nullptr, problem};
   Functions f;
   const bool all =
       find(library, "nvrtcVersion", f.version) && find(library, "nvrtcCreateProgram", f.create) &&

@@ -12,8 +12,6 @@
 namespace retrograd::cuda {
 namespace {
 
-int32_t* integers(const Scratch& memory) { return static_cast<int32_t*>(memory.data()); }
-
 // facts() of operands 1 and 2, with what `wanted` asks for; gives the permutation, dense, in `rows`. Errors of permutations are reported.
 void facts_of_factors(const LinalgRun& run, FactsCall wanted, const Scratch& rows) {
   const std::string_view op = run.call.op->name;

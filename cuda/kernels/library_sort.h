@@ -4,8 +4,9 @@
 //
 //   TeamSort     T threads of a block sort kSortItems * T entries, which lie in shared memory
 //   sort_pairs   pairs of key and number over the whole device, by digits: stable
+//   partition_places  the numbers below n, those that are wanted in front, over the whole device
 //
-// Taken are warp- and block-wise merge sorts, and DeviceRadixSort, which is put on the stream without waiting
+// Taken are warp- and block-wise merge sorts, and DeviceRadixSort and DevicePartition, which are put on the stream without waiting
 // and may be captured. Not taken is DeviceSegmentedSort: from 500 segments on it waits for the device.
 // DeviceSegmentedRadixSort, a block a segment, reads all twice a digit and leaves the device empty where
 // segments are few; the number of the segment in front of the key costs a digit or two.
@@ -14,7 +15,10 @@
 #pragma once
 
 #if defined(__CUDACC__)
+#include <thrust/iterator/counting_iterator.h>
+#include <thrust/iterator/transform_iterator.h>
 #include <cub/block/block_merge_sort.cuh>
+#include <cub/device/device_partition.cuh>
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/warp/warp_merge_sort.cuh>
 #endif
@@ -74,6 +78,16 @@ Sorted sort_pairs(void* room, size_t& bytes, const Pairs<Key>& pairs, StreamHand
   const int status =
       cub::DeviceRadixSort::SortPairs(room, bytes, keys, numbers, pairs.n, 0, pairs.bits, stream);
   return {status, numbers.selector};
+}
+
+/// `front` places for which `goes_in_front` come first, in order; behind them all others, from the last to the first. n < 2^32.
+/// Does nothing but set `bytes` where room is null. A cudaError_t.
+template <class F>
+int partition_places(void* room, size_t& bytes, F goes_in_front, uint32_t* places, int64_t* front, int64_t n,
+                     StreamHandle stream) {
+  const auto flags = thrust::make_transform_iterator(thrust::counting_iterator<int64_t>(0), goes_in_front);
+  return cub::DevicePartition::Flagged(room, bytes, thrust::counting_iterator<uint32_t>(0), flags, places,
+                                       front, n, stream);
 }
 
 }  // namespace retrograd::cuda::RG_TARGET

@@ -11,8 +11,6 @@
 namespace retrograd::cuda {
 namespace {
 
-int32_t* integers(const Scratch& memory) { return static_cast<int32_t*>(memory.data()); }
-
 void lu_factor_kernel(const Call& call, TensorImpl* const* outputs) {
   const LinalgRun run(call);
   if (run.is_empty() || run.n == 0) return;

@@ -1,4 +1,5 @@
-// What the kernels of linear algebra share: the matrices of a batch by their strides, and the choice by type. Behind cuda/kernels/launch.h.
+// What the kernels of linear algebra share: the matrices of a batch by their strides, who computes what, and the choice by type. Behind
+// cuda/kernels/launch.h.
 #pragma once
 
 #include "cuda/kernels/linalg_call.h"
@@ -38,6 +39,20 @@ __device__ inline T without(T a, T b, T c) {
 template <class T>
 __device__ inline T magnitude(T v) {
   return v < 0 ? -v : v;
+}
+
+/// The thread's place in its block.
+__device__ inline int64_t me() { return threadIdx.x; }
+
+/// Blocks for so many items, each of which takes a block. There may be more items than a grid has blocks.
+inline Shape3 blocks_for(int64_t items) {
+  constexpr int64_t kMost = 4096;  // more than any device runs at once
+  return {static_cast<unsigned>(items < kMost ? items : kMost)};
+}
+/// f(item) for those of the block.
+template <class F>
+__device__ void for_items(int64_t items, const F& f) {
+  for (int64_t item = blockIdx.x; item < items; item += gridDim.x) f(item);
 }
 
 /// Calls f with a number of the call's type.

@@ -66,7 +66,7 @@ struct FactsCall {
   BatchMatrix factors{}, permutation{};  // permutation: int32 in a column, no data: there is none
   const int32_t* info = nullptr;         // of a library: not 0: it failed at the matrix
   int32_t *rows = nullptr,
-          *inverse = nullptr;  // dense: the permutation and its inverse; `inverse` goes with `permutation`
+          *inverse = nullptr;  // dense: the permutation and its inverse; both, where there is one
   int32_t* failure = nullptr;  // a MatrixFailure for each matrix
   void *det = nullptr, *sign = nullptr, *log = nullptr;  // a number for each matrix
   int32_t* is_ill = nullptr;  // whether the pivots are of sizes that cost a division by them too many digits

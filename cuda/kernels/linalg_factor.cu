@@ -1,9 +1,10 @@
 // Factorisations of dense matrices, a block for each: see cuda/kernels/linalg_call.h. The methods are those of the CPU
 // (cpu/kernels/factor.h, cofactor.h): partial pivoting, Cholesky, and full pivoting, for matrices that are singular or nearly so.
 //
-// A panel of kPanel columns is factored column by column; then the rest takes all that the panel contributes at once, so that it is read
-// and written once a panel. A small matrix lies in shared memory meanwhile. Of pivots of one size the first is taken: who finds it first
-// makes no difference.
+// A small matrix lies in shared memory meanwhile. With partial pivoting and in Cholesky's method a panel of kPanel columns is factored column
+// by column; then the rest takes all that the panel contributes at once, so that it is read and written once a panel. Full pivoting has no
+// panels: each pivot is sought among all that is left, so all of it is up to date at each step. Of pivots of one size the first is taken:
+// who finds it first makes no difference.
 #include "cuda/kernels/linalg_call.h"
 
 #include "cuda/kernels/launch.h"
@@ -16,8 +17,6 @@ namespace {
 constexpr int64_t kPanel = 16;
 constexpr int kAcross = 32, kDown = kThreads / kAcross;  // threads, where they share the elements of a matrix
 constexpr size_t kMostShared = 40 << 10;                 // bytes of a matrix there
-
-__device__ inline int64_t me() { return threadIdx.x; }
 
 template <class T>
 __device__ void exchange(T& a, T& b) {
@@ -102,8 +101,11 @@ __device__ void factor_lu(T* a, int32_t* permutation, int64_t n, Largest<T>& lar
     const int64_t end = first + kPanel < n ? first + kPanel : n;
     factor_panel(a, permutation, n, first, end, largest);
     for (int64_t j = end + me(); j < n; j += kThreads)
-      for (int64_t i = first + 1; i < end; ++i)
-        for (int64_t k = first; k < i; ++k) a[i * n + j] = without(a[i * n + j], a[i * n + k], a[k * n + j]);
+      for (int64_t i = first + 1; i < end; ++i) {
+        T v = a[i * n + j];
+        for (int64_t k = first; k < i; ++k) v = without(v, a[i * n + k], a[k * n + j]);
+        a[i * n + j] = v;
+      }
     __syncthreads();
     for_square(end, n, [&](int64_t i, int64_t j) {
       T v = a[i * n + j];
@@ -121,17 +123,21 @@ __device__ void in_reach(T* a, int64_t elements, bool fits, T* room, const F& f)
   for (int64_t i = me(); i < elements; i += kThreads) room[i] = a[i];
   __syncthreads();
   f(room);
+  __syncthreads();
   for (int64_t i = me(); i < elements; i += kThreads) a[i] = room[i];
 }
 
+// With 128 registers two blocks fit a multiprocessor.
 template <class T>
-__global__ void __launch_bounds__(kThreads, kLeastBlocks) lu_kernel(const FactorCall call, const bool fits) {
+__global__ void __launch_bounds__(kThreads, 2) lu_kernel(const FactorCall call, const bool fits) {
   RG_DYNAMIC_SHARED(T, room);
   __shared__ Largest<T> largest;
-  const int64_t n = call.n, item = blockIdx.x;
-  if (call.only && !call.only[item]) return;
-  in_reach(static_cast<T*>(call.a) + item * n * n, n * n, fits, room,
-           [&](T* a) { factor_lu(a, call.permutation + item * n, n, largest); });
+  const int64_t n = call.n;
+  for_items(call.count, [&](int64_t item) {
+    if (call.only && !call.only[item]) return;
+    in_reach(static_cast<T*>(call.a) + item * n * n, n * n, fits, room,
+             [&](T* a) { factor_lu(a, call.permutation + item * n, n, largest); });
+  });
 }
 
 // ---- Cholesky ---------------------------------------------------------------------------------------------
@@ -165,8 +171,10 @@ __global__ void __launch_bounds__(kThreads, kLeastBlocks)
     cholesky_kernel(const FactorCall call, const bool fits) {
   RG_DYNAMIC_SHARED(T, room);
   const int64_t n = call.n;
-  in_reach(static_cast<T*>(call.a) + blockIdx.x * n * n, n * n, fits, room, [&](T* a) {
-    factor_cholesky(call.upper ? MatrixView<T>{a, 1, n} : MatrixView<T>{a, n, 1}, n);
+  for_items(call.count, [&](int64_t item) {
+    in_reach(static_cast<T*>(call.a) + item * n * n, n * n, fits, room, [&](T* a) {
+      factor_cholesky(call.upper ? MatrixView<T>{a, 1, n} : MatrixView<T>{a, n, 1}, n);
+    });
   });
 }
 
@@ -218,14 +226,11 @@ __device__ bool factor_fully(T* a, T* diagonal, int32_t* rows, int32_t* columns,
   return is_odd;
 }
 
+// What full pivoting tells of a matrix beside its factors.
 template <class T>
-__global__ void __launch_bounds__(kThreads, kLeastBlocks) full_kernel(const FactorCall call) {
-  __shared__ Largest<T> largest;
-  const int64_t n = call.n, item = blockIdx.x, start = item * n;
-  if (call.only && !call.only[item]) return;
-  T* const diagonal = static_cast<T*>(call.diagonal) + start;
-  const bool is_odd = factor_fully(static_cast<T*>(call.a) + start * n, diagonal, call.permutation + start,
-                                   call.columns + start, n, largest);
+__device__ void finish_fully(const FactorCall& call, int64_t item, bool is_odd) {
+  const int64_t n = call.n, start = item * n;
+  const T* const diagonal = static_cast<const T*>(call.diagonal) + start;
   for (int64_t i = me(); i < n; i += kThreads) {
     call.rows_inverse[start + call.permutation[start + i]] = static_cast<int32_t>(i);
     call.columns_inverse[start + call.columns[start + i]] = static_cast<int32_t>(i);
@@ -242,33 +247,47 @@ __global__ void __launch_bounds__(kThreads, kLeastBlocks) full_kernel(const Fact
   }
 }
 
+template <class T>
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
+    full_kernel(const FactorCall call, const bool fits) {
+  RG_DYNAMIC_SHARED(T, room);
+  __shared__ Largest<T> largest;
+  const int64_t n = call.n;
+  for_items(call.count, [&](int64_t item) {
+    if (call.only && !call.only[item]) return;
+    const int64_t start = item * n;
+    bool is_odd = false;
+    in_reach(static_cast<T*>(call.a) + start * n, n * n, fits, room, [&](T* a) {
+      is_odd = factor_fully(a, static_cast<T*>(call.diagonal) + start, call.permutation + start,
+                            call.columns + start, n, largest);
+    });
+    finish_fully<T>(call, item, is_odd);
+  });
+}
+
 // ---- launchers --------------------------------------------------------------------------------------------
 
-// Bytes of shared memory, or 0 where the matrix is too large.
+static_assert(kMostShared + sizeof(Largest<double>) <= kSharedOfAnyKernel);
+
 template <class T>
-size_t room_of(const FactorCall& call) {
+void start(void (*kernel)(FactorCall, bool), const FactorCall& call, StreamHandle stream) {
   const size_t bytes = call.n < 256 ? static_cast<size_t>(call.n * call.n) * sizeof(T) : kMostShared + 1;
-  return bytes <= kMostShared ? bytes : 0;
+  const bool fits = bytes <= kMostShared;
+  Shape3 shape = blocks_for(call.count);
+  shape.shared = fits ? bytes : 0;
+  launch(kernel, shape, stream, call, fits);
 }
 
 void launch_lu(const FactorCall& call, StreamHandle stream) {
-  by_type(call.is_double, [&]<class T>(T) {
-    const size_t room = room_of<T>(call);
-    launch(lu_kernel<T>, {static_cast<unsigned>(call.count), 1, kThreads, room}, stream, call, room > 0);
-  });
+  by_type(call.is_double, [&]<class T>(T) { start<T>(lu_kernel<T>, call, stream); });
 }
 
 void launch_cholesky(const FactorCall& call, StreamHandle stream) {
-  by_type(call.is_double, [&]<class T>(T) {
-    const size_t room = room_of<T>(call);
-    launch(cholesky_kernel<T>, {static_cast<unsigned>(call.count), 1, kThreads, room}, stream, call,
-           room > 0);
-  });
+  by_type(call.is_double, [&]<class T>(T) { start<T>(cholesky_kernel<T>, call, stream); });
 }
 
 void launch_full(const FactorCall& call, StreamHandle stream) {
-  by_type(call.is_double,
-          [&]<class T>(T) { launch(full_kernel<T>, {static_cast<unsigned>(call.count)}, stream, call); });
+  by_type(call.is_double, [&]<class T>(T) { start<T>(full_kernel<T>, call, stream); });
 }
 
 }  // namespace

@@ -32,32 +32,43 @@ SolverCall solver_call(const LinalgRun& run, Factors wanted) {
   return c;
 }
 
-// The matrices at `a`, one after the other; bring() puts them there. Counts.
+// The matrices at `a`, one after the other.
+bool factor_each(const LinalgRun& run, Solver& library, SolverCall c, void* workspace, int64_t bytes) {
+  for (int64_t i = 0; i < run.batch.count; ++i) {
+    if (!library.factor(c, workspace, bytes, run.stream())) return false;
+    c.a = static_cast<char*>(c.a) + run.n * run.n * (run.is_double ? 8 : 4);
+    if (c.pivots) c.pivots += run.n;
+    ++c.info;
+  }
+  return true;
+}
+
+// bring() puts the matrices at `a`. Counts. OutOfMemory for the workspace.
 template <class Bring>
 bool factor_all(const LinalgRun& run, const SolverCall& first, const Bring& bring) {
   Gpu& gpu = run.gpu();
   Solver& library = *gpu.solver();
-  const std::optional<int64_t> bytes = library.workspace(first);
-  bool is_done = bytes.has_value();
-  if (is_done) {
-    bring();
+  SolverOutcome outcome = SolverOutcome::declined;
+  if (const std::optional<int64_t> bytes = library.workspace(first)) {
     std::optional<Scratch> workspace;
     if (*bytes > 0) workspace.emplace(*bytes, run.call.op->name);
-    SolverCall c = first;
-    for (int64_t i = 0; is_done && i < run.batch.count; ++i) {
-      is_done = library.factor(c, workspace ? workspace->data() : nullptr, *bytes, run.stream());
-      c.a = static_cast<char*>(c.a) + run.n * run.n * (run.is_double ? 8 : 4);
-      if (c.pivots) c.pivots += run.n;
-      ++c.info;
-    }
+    const auto is_done = [&] {
+      bring();
+      return factor_each(run, library, first, workspace ? workspace->data() : nullptr, *bytes);
+    };
+    outcome = is_done() || (gpu.make_room() && is_done()) ? SolverOutcome::computed : SolverOutcome::failed;
   }
-  gpu.count_solver(is_done, run.batch.count);
-  return is_done;
+  gpu.count_solver(outcome, run.batch.count);
+  return outcome == SolverOutcome::computed;
 }
 
 // A call that is recorded was planned when the library was not to be asked.
 bool may_ask(const LinalgRun& run) {
-  return !Recording::of(run.gpu()) && asks_library(run.gpu(), run.n, run.batch.count);
+  Gpu& gpu = run.gpu();
+  if (Recording::of(gpu) || !is_wanted(gpu.solver_use(), run.n, run.batch.count)) return false;
+  if (gpu.solver()) return true;
+  if (!gpu.is_solver_absent()) gpu.count_solver(SolverOutcome::failed, run.batch.count);
+  return false;
 }
 
 void copy(const LinalgRun& run, const BatchMatrix& from, const BatchMatrix& to) {

@@ -9,9 +9,7 @@
 namespace retrograd::cuda::RG_TARGET {
 namespace {
 
-__device__ inline int64_t first_of_thread() {
-  return static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-}
+__device__ inline int64_t first_of_thread() { return static_cast<int64_t>(blockIdx.x) * kThreads + me(); }
 __device__ inline int64_t threads_of_grid() { return static_cast<int64_t>(gridDim.x) * kThreads; }
 
 // ---- moves ------------------------------------------------------------------------------------------------
@@ -96,9 +94,9 @@ __device__ void read_permutation(const FactsCall& call, const MatrixView<int32_t
                                  Found& found) {
   const int64_t n = call.n;
   int32_t *const rows = call.rows + start, *const inverse = call.inverse + start;
-  for (int64_t i = threadIdx.x; i < n; i += kThreads) inverse[i] = -1;
+  for (int64_t i = me(); i < n; i += kThreads) inverse[i] = -1;
   __syncthreads();
-  for (int64_t i = threadIdx.x; i < n; i += kThreads) {
+  for (int64_t i = me(); i < n; i += kThreads) {
     const int32_t row = rows[i] = p(i, 0);
     if (row < 0 || row >= n)
       atomicAdd(&found.strange, 1u);
@@ -106,7 +104,7 @@ __device__ void read_permutation(const FactsCall& call, const MatrixView<int32_t
       atomicCAS(inverse + row, -1, static_cast<int32_t>(i));
   }
   __syncthreads();
-  for (int64_t i = threadIdx.x; i < n; i += kThreads) {
+  for (int64_t i = me(); i < n; i += kThreads) {
     const int32_t row = rows[i];
     if (row >= 0 && row < n && inverse[row] != i) atomicAdd(&found.strange, 1u);
     unsigned inversions = 0;
@@ -142,34 +140,23 @@ struct Diagonal {
 template <class T>
 __device__ void read_diagonal(const FactsCall& call, const MatrixView<T>& a, Found& found, Diagonal<T>& d) {
   for (int64_t first = 0; first < call.n; first += kThreads) {
-    const int64_t i = first + threadIdx.x;
+    const int64_t i = first + me();
     if (i < call.n) {
       const T v = a(i, i);
-      d.value[threadIdx.x] = v;
-      d.log[threadIdx.x] = call.log ? scalar::log(scalar::Lane<T>(magnitude(v))).v : T(0);
+      d.value[me()] = v;
+      d.log[me()] = call.log ? scalar::log(scalar::Lane<T>(magnitude(v))).v : T(0);
       if (v == 0) atomicAdd(&found.zeros, 1u);
       if (!(v > 0)) atomicAdd(&found.negatives, 1u);
     }
     __syncthreads();
-    if (threadIdx.x == 0) d.add(call.n - first < kThreads ? call.n - first : kThreads);
+    if (me() == 0) d.add(call.n - first < kThreads ? call.n - first : kThreads);
     __syncthreads();
   }
 }
 
+// By one thread.
 template <class T>
-__global__ void __launch_bounds__(kThreads, kLeastBlocks)
-    facts_kernel(const FactsCall call, const Matrices<T> factors, const Matrices<int32_t> permutations) {
-  __shared__ Found found;
-  __shared__ Diagonal<T> d;
-  const int64_t item = blockIdx.x;
-  if (threadIdx.x == 0) found = {};
-  __syncthreads();
-  if (permutations.data) read_permutation(call, permutations.at(item), item * call.n, found);
-  __syncthreads();
-  if (threadIdx.x == 0) d.begin(found.inversions % 2);
-  __syncthreads();
-  read_diagonal(call, factors.at(item), found, d);
-  if (threadIdx.x != 0) return;
+__device__ void write_facts(const FactsCall& call, int64_t item, const Found& found, const Diagonal<T>& d) {
   MatrixFailure failure = MatrixFailure::none;
   if (found.strange)
     failure = MatrixFailure::no_permutation;
@@ -184,10 +171,27 @@ __global__ void __launch_bounds__(kThreads, kLeastBlocks)
   if (call.is_ill) call.is_ill[item] = !(d.least > d.most * static_cast<T>(call.least_ratio));
 }
 
+template <class T>
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
+    facts_kernel(const FactsCall call, const Matrices<T> factors, const Matrices<int32_t> permutations) {
+  __shared__ Found found;
+  __shared__ Diagonal<T> d;
+  for_items(call.batch.count, [&](int64_t item) {
+    if (me() == 0) found = {};
+    __syncthreads();
+    if (permutations.data) read_permutation(call, permutations.at(item), item * call.n, found);
+    __syncthreads();
+    if (me() == 0) d.begin(found.inversions % 2);
+    __syncthreads();
+    read_diagonal(call, factors.at(item), found, d);
+    if (me() == 0) write_facts(call, item, found, d);
+  });
+}
+
 void launch_facts(const FactsCall& call, StreamHandle stream) {
   by_type(call.is_double, [&]<class T>(T) {
-    launch(facts_kernel<T>, {static_cast<unsigned>(call.batch.count)}, stream, call,
-           Matrices<T>(call.factors, call.batch), Matrices<int32_t>(call.permutation, call.batch));
+    launch(facts_kernel<T>, blocks_for(call.batch.count), stream, call, Matrices<T>(call.factors, call.batch),
+           Matrices<int32_t>(call.permutation, call.batch));
   });
 }
 
@@ -195,17 +199,17 @@ __global__ void __launch_bounds__(kThreads, kLeastBlocks)
     report_kernel(const int32_t* failure, const int64_t count, const bool is_batch, const FaultNote note) {
   __shared__ int64_t unordered[kThreads], other[kThreads];
   int64_t first = count, first_other = count;
-  for (int64_t i = threadIdx.x; i < count; i += kThreads) {
+  for (int64_t i = me(); i < count; i += kThreads) {
     const auto what = static_cast<MatrixFailure>(failure[i]);
     if (what == MatrixFailure::no_permutation)
       first = i < first ? i : first;
     else if (what != MatrixFailure::none)
       first_other = i < first_other ? i : first_other;
   }
-  unordered[threadIdx.x] = first;
-  other[threadIdx.x] = first_other;
+  unordered[me()] = first;
+  other[me()] = first_other;
   __syncthreads();
-  if (threadIdx.x != 0) return;
+  if (me() != 0) return;
   for (int t = 1; t < kThreads; ++t) {
     if (unordered[t] < first) first = unordered[t];
     if (other[t] < first_other) first_other = other[t];

@@ -59,6 +59,9 @@ class LinalgRun {
   Gpu& gpu_;
 };
 
+/// A list of integers() in temporary memory.
+inline int32_t* integers(const Scratch& memory) { return static_cast<int32_t*>(memory.data()); }
+
 /// The other way round.
 inline BatchMatrix turned(BatchMatrix m) {
   std::swap(m.row, m.column);

@@ -44,15 +44,11 @@ __device__ void solve_tile(const TriangularCall& call, const Tile<T>& t, Tile<T>
   }
 }
 
+// The columns of x from strip * kTile on.
 template <class T>
-__global__ void __launch_bounds__(kThreads, kLeastBlocks)
-    solve_kernel(const TriangularCall call, const Matrices<T> ts, const Matrices<T> xs, const int64_t strips,
-                 const Divider by_strips) {
-  __shared__ Tile<T> tile, rows;
-  const int64_t item = by_strips(blockIdx.x), strip = blockIdx.x - item * strips;
-  if (call.only && !call.only[item]) return;
-  const MatrixView<T> t = ts.at(item), x = xs.at(item);
-  const int lane = static_cast<int>(threadIdx.x) % kTile, group = static_cast<int>(threadIdx.x) / kTile;
+__device__ void solve_strip(const TriangularCall& call, const MatrixView<T>& t, const MatrixView<T>& x,
+                            int64_t strip, Tile<T>& tile, Tile<T>& rows) {
+  const int lane = static_cast<int>(me()) % kTile, group = static_cast<int>(me()) / kTile;
   const int64_t n = call.n, tiles = (n + kTile - 1) / kTile, column = strip * kTile + lane;
   const bool is_column = column < call.columns;
   for (int64_t place = 0; place < tiles; ++place) {
@@ -88,11 +84,23 @@ __global__ void __launch_bounds__(kThreads, kLeastBlocks)
   }
 }
 
+template <class T>
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
+    solve_kernel(const TriangularCall call, const Matrices<T> ts, const Matrices<T> xs, const int64_t strips,
+                 const Divider by_strips) {
+  __shared__ Tile<T> tile, rows;
+  for_items(call.batch.count * strips, [&](int64_t place) {
+    const int64_t item = by_strips(place);
+    if (call.only && !call.only[item]) return;
+    solve_strip<T>(call, ts.at(item), xs.at(item), place - item * strips, tile, rows);
+  });
+}
+
 void launch_solve(const TriangularCall& call, StreamHandle stream) {
-  const int64_t strips = (call.columns + kTile - 1) / kTile, blocks = call.batch.count * strips;
+  const int64_t strips = (call.columns + kTile - 1) / kTile, items = call.batch.count * strips;
   by_type(call.is_double, [&]<class T>(T) {
-    launch(solve_kernel<T>, {static_cast<unsigned>(blocks)}, stream, call, Matrices<T>(call.t, call.batch),
-           Matrices<T>(call.x, call.batch), strips, Divider(strips, blocks));
+    launch(solve_kernel<T>, blocks_for(items), stream, call, Matrices<T>(call.t, call.batch),
+           Matrices<T>(call.x, call.batch), strips, Divider(strips, items));
   });
 }
 

@@ -1,5 +1,5 @@
-// What a kernel does about a value that it must not take: the first is noted (cuda/faults.h), all are told to
-// the caller, who reads zero or writes nothing.
+// What a kernel does about a value that it must not take, or a matrix that it cannot factor: the first is noted (cuda/faults.h). All values are
+// told to the caller, who reads zero or writes nothing; what is left of a matrix is not to be used.
 //
 // Behind cuda/kernels/launch.h.
 #pragma once

@@ -72,16 +72,17 @@ Rows<StepTensors> steps_of(const Call& call, TensorImpl* const* outputs) {
 template <class Numbers>
 using StepLauncher = void (*)(const StepList&, Element, const Given<Numbers>&, CUstream_st*);
 
-template <class Numbers>
-void run(const Call& call, TensorImpl* const* outputs, const Given<Numbers>& numbers,
-         StepLauncher<Numbers> launcher) {
+// `make`: as for given_numbers().
+template <class Attrs, class Make, class Numbers>
+void run(const Call& call, TensorImpl* const* outputs, Make make, StepLauncher<Numbers> launcher) {
   require_dense(call);
   const Rows<StepTensors> steps = steps_of(call, outputs);
   if (steps.count() == 0) return;
   const Uploaded table(steps.bytes(), call.op->name);
   Gpu& gpu = Gpu::current();
   launcher({static_cast<const StepTensors*>(table.data()), steps.count(), steps.blocks()},
-           static_cast<Element>(call.operands[0]->dtype()), numbers, gpu.compute().handle());
+           static_cast<Element>(call.operands[0]->dtype()), given_numbers<Attrs>(call, make),
+           gpu.compute().handle());
   gpu.launched(call.op->name);
 }
 
@@ -100,13 +101,15 @@ SGDNumbers sgd_numbers(const ops::SGDStep::Attrs& a) {
 
 void adamw(const Call& call, TensorImpl* const* outputs) {
   using Attrs = ops::AdamWStep::Attrs;
-  run(call, outputs, given_numbers<Attrs>(call, [](const Attrs& a) { return adamw_numbers(a); }),
+  run<Attrs>(
+      call, outputs, [](const Attrs& a) { return adamw_numbers(a); },
       Gpu::current().launchers().optimizers->adamw);
 }
 
 void sgd(const Call& call, TensorImpl* const* outputs) {
   using Attrs = ops::SGDStep::Attrs;
-  run(call, outputs, given_numbers<Attrs>(call, [](const Attrs& a) { return sgd_numbers(a); }),
+  run<Attrs>(
+      call, outputs, [](const Attrs& a) { return sgd_numbers(a); },
       Gpu::current().launchers().optimizers->sgd);
 }
 

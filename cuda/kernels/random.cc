@@ -60,17 +60,17 @@ DrawNumbers numbers_of(const ops::Dropout::Attrs& x) {
 
 // ---- kernels ---------------------------------------------------------------------------------------------
 
-template <class Op>
-RandomCall call_of(const Call& call, const TensorImpl& out) {
-  using Attrs = typename Op::Attrs;
+RandomCall call_of(const TensorImpl& out) {
   RandomCall c;
-  c.numbers = given_numbers<Attrs>(call, [](const Attrs& attrs) { return numbers_of(attrs); });
   c.out = row_side(out, kAllDims);
   return c;
 }
 
-void start(const Call& call, Distribution kind, const RandomCall& c) {
+template <class Op>
+void start(const Call& call, Distribution kind, RandomCall c) {
+  using Attrs = typename Op::Attrs;
   if (c.out.along.numel == 0) return;
+  c.numbers = given_numbers<Attrs>(call, [](const Attrs& attrs) { return numbers_of(attrs); });
   Gpu& gpu = Gpu::current();
   gpu.launchers().random->draw[static_cast<int>(kind)](c, gpu.compute().handle());
   gpu.launched(call.op->name);
@@ -78,29 +78,29 @@ void start(const Call& call, Distribution kind, const RandomCall& c) {
 
 template <class Op, Distribution kind>
 void fill_kernel(const Call& call, TensorImpl* const* outputs) {
-  start(call, kind, call_of<Op>(call, *outputs[0]));
+  start<Op>(call, kind, call_of(*outputs[0]));
 }
 
 void bernoulli_kernel(const Call& call, TensorImpl* const* outputs) {
-  RandomCall c = call_of<ops::Bernoulli>(call, *outputs[0]);
+  RandomCall c = call_of(*outputs[0]);
   c.a_side = row_side(*call.operands[0], kAllDims);
   c.note = Gpu::current().faults().note(*call.op);
-  start(call, Distribution::bernoulli, c);
+  start<ops::Bernoulli>(call, Distribution::bernoulli, c);
 }
 
 void normal_around_kernel(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl& out = *outputs[0];
-  RandomCall c = call_of<ops::NormalAround>(call, out);
+  RandomCall c = call_of(out);
   c.a_side = row_side(call.operands[0], out.shape(), kAllDims);
   c.b_side = row_side(call.operands[1], out.shape(), kAllDims);
   c.note = Gpu::current().faults().note(*call.op);
-  start(call, Distribution::normal, c);
+  start<ops::NormalAround>(call, Distribution::normal, c);
 }
 
 void dropout_kernel(const Call& call, TensorImpl* const* outputs) {
-  RandomCall c = call_of<ops::Dropout>(call, *outputs[0]);
+  RandomCall c = call_of(*outputs[0]);
   c.a_side = row_side(*call.operands[0], kAllDims);
-  start(call, Distribution::dropout, c);
+  start<ops::Dropout>(call, Distribution::dropout, c);
 }
 
 }  // namespace

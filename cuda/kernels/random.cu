@@ -189,9 +189,9 @@ Shape3 blocks_of(const RandomCall& call, int64_t elements_of_thread) {
 
 template <Distribution kind, template <class> class Of, class Rows>
 void launch_draw_in(const RandomCall& call, StreamHandle stream) {
-  using Given = Of<typename Rows::C>;
-  launch(draw_kernel<kind, Rows, Given>, blocks_of(call, Rows::N), stream, Rows(call.out), Given(call), call,
-         call.out.along.numel);
+  using Source = Of<typename Rows::C>;
+  launch(draw_kernel<kind, Rows, Source>, blocks_of(call, Rows::N), stream, Rows(call.out), Source(call),
+         call, call.out.along.numel);
 }
 
 // With tensors for parameters the result is taken as strided, too: what they are costs more than where it is.

@@ -57,10 +57,24 @@ void sort_groups(const SortCall& c, std::string_view op) {
   }
 }
 
+void partition(const SortCall& c, std::string_view op) {
+  Gpu& gpu = Gpu::current();
+  const auto launcher = gpu.launchers().sort->partition;
+  size_t bytes = 0;
+  gpu.health().check(launcher(nullptr, bytes, c, nullptr, nullptr, nullptr), op);
+  const Scratch places(4 * c.length, op), front(8, op),
+      room(std::max<int64_t>(1, static_cast<int64_t>(bytes)), op);
+  gpu.health().check(launcher(room.data(), bytes, c, static_cast<uint32_t*>(places.data()),
+                              static_cast<int64_t*>(front.data()), gpu.compute().handle()),
+                     op);
+  gpu.launched(op);
+}
+
 void run(const Call& call, const SortCall& c) {
   if (c.length >= kMostOfLine)
     fail_call(call, Category::unsupported, "a line of 2^32 - 1 elements or more on a device");
-  c.chooses() ? choose(c, call.op->name) : sort_groups(c, call.op->name);
+  if (c.chooses()) return choose(c, call.op->name);
+  c.partitions() ? partition(c, call.op->name) : sort_groups(c, call.op->name);
 }
 
 void sort(const Call& call, TensorImpl* const* outputs) {
@@ -72,7 +86,7 @@ void sort(const Call& call, TensorImpl* const* outputs) {
   c.x = x.data();
   c.element = static_cast<Element>(x.dtype());
   c.width = static_cast<int>(element_size(x.dtype()));
-  c.bits = 8 * c.width;
+  c.bits = x.dtype() == kBool ? 1 : 8 * c.width;
   for (int d = 0; d < x.rank(); ++d)
     if (d != dim) c.lines.add(x.shape()[d].raw(), {x.strides()[d], values.strides()[d]});
   c.lines.finish();

@@ -34,8 +34,8 @@ RG_HD uint64_t ascending_key(const SortCall& call, int64_t at) {
       return call.is_plain ? v + 1 : v ^ (uint64_t{1} << 63);
     }
     case Element::i32: return static_cast<const uint32_t*>(x)[at] ^ (uint32_t{1} << 31);
-    case Element::u8:
-    case Element::b8: return static_cast<const uint8_t*>(x)[at];
+    case Element::u8: return static_cast<const uint8_t*>(x)[at];
+    case Element::b8: return static_cast<const uint8_t*>(x)[at] != 0;
   }
   return 0;
 }
@@ -237,10 +237,38 @@ int64_t room(const SortCall& call, const SortGroup& group) {
   return first > second ? first : second;
 }
 
+// ---- partitioning -----------------------------------------------------------------------------------------
+
+struct GoesInFront {
+  const uint8_t* x;
+  int64_t step;
+  bool marked;
+  RG_HD bool operator()(int64_t place) const { return (x[place * step] != 0) == marked; }
+};
+
+// The places that do not go in front are in `places` from the last to the first.
+__global__ void __launch_bounds__(kThreads)
+    finish_partition_kernel(const SortCall call, const StridedGrid<2> lines, const uint32_t* places,
+                            const int64_t* front) {
+  const int64_t k = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (k >= call.count) return;
+  const int64_t behind = k - *front;
+  put(call, Offsets<2>(lines, 0), k, places[behind < 0 ? k : call.length - 1 - behind]);
+}
+
+int partition(void* room, size_t& bytes, const SortCall& call, uint32_t* places, int64_t* front,
+              StreamHandle stream) {
+  const GoesInFront goes_in_front{static_cast<const uint8_t*>(call.x), call.x_step, call.descending};
+  const int status = partition_places(room, bytes, goes_in_front, places, front, call.length, stream);
+  if (!room || status != 0) return status;
+  launch(finish_partition_kernel, threads_for(call.count), stream, call, grid_of(call.lines), places, front);
+  return 0;
+}
+
 }  // namespace
 
 const SortLaunchers& sort_launchers() {
-  static constexpr SortLaunchers all{launch_choose, room, launch_sort};
+  static constexpr SortLaunchers all{launch_choose, room, launch_sort, partition};
   return all;
 }
 

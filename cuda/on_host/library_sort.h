@@ -45,4 +45,24 @@ Sorted sort_pairs(void* room, size_t& bytes, const Pairs<Key>& pairs, StreamHand
   return {0, result};
 }
 
+template <class F>
+void partition_kernel(char* room, size_t bytes, F goes_in_front, uint32_t* places, int64_t* front,
+                      int64_t n) {
+  std::fill(room, room + bytes, char{1});
+  int64_t first = 0, last = n;
+  for (int64_t i = 0; i < n; ++i) places[goes_in_front(i) ? first++ : --last] = static_cast<uint32_t>(i);
+  *front = first;
+}
+
+template <class F>
+int partition_places(void* room, size_t& bytes, F goes_in_front, uint32_t* places, int64_t* front, int64_t n,
+                     StreamHandle stream) {
+  if (room)
+    launch(partition_kernel<F>, {1, 1, 1}, stream, static_cast<char*>(room), bytes, goes_in_front, places,
+           front, n);
+  else
+    bytes = static_cast<size_t>(n) / 64 + 1;
+  return 0;
+}
+
 }  // namespace retrograd::cuda::RG_TARGET

@@ -10,13 +10,11 @@
 
 struct cusolverDnContext {
   cudaStream_t stream = nullptr;
-  cusolverDeterministicMode_t mode{};
 };
 struct cusolverDnParams {};
 
 using namespace retrograd;
 using fake_cusolver::kBytes;
-using fake_cusolver::kHostBytes;
 using fake_cusolver::world;
 
 namespace {
@@ -87,7 +85,7 @@ cusolverStatus_t ask(cusolverDnHandle_t handle, cusolverDnParams_t parameters, i
   ++world.asked;
   if (world.declines) return CUSOLVER_STATUS_NOT_SUPPORTED;
   *there = kBytes;
-  *here = kHostBytes;
+  *here = world.host_bytes;
   return CUSOLVER_STATUS_SUCCESS;
 }
 
@@ -98,17 +96,16 @@ cusolverStatus_t factor(cusolverDnHandle_t handle, int64_t n, cudaDataType type,
   cuda::HostDriver& driver = device_on_host();
   REQUIRE(!driver.captures(handle->stream));
   REQUIRE(bytes >= kBytes);
-  REQUIRE(room_bytes >= kHostBytes);
+  REQUIRE(room == nullptr);
+  REQUIRE(room_bytes == 0);
   REQUIRE(driver.owns(workspace, bytes));
   REQUIRE(driver.owns(info, sizeof(int)));
   REQUIRE(driver.owns(a, static_cast<size_t>(lda * n) * size_of(type)));
-  REQUIRE(!driver.owns(room, 1));
   std::memset(workspace, 0xff, kBytes);
-  std::memset(room, 0xff, kHostBytes);
-  world.mode = handle->mode;
   world.stream = handle->stream;
   world.type = type;
   if (world.fails_after == world.factored) {
+    if (world.fails_once) world.fails_after = -1;
     std::memset(a, 0xff, static_cast<size_t>(lda * n) * size_of(type));
     return CUSOLVER_STATUS_INTERNAL_ERROR;
   }
@@ -127,6 +124,8 @@ cusolverStatus_t cusolverGetVersion(int* version) {
   return CUSOLVER_STATUS_SUCCESS;
 }
 cusolverStatus_t cusolverDnCreate(cusolverDnHandle_t* handle) {
+  const cuda::HostDriver& driver = device_on_host();
+  if (driver.used + world.handle_bytes > driver.capacity) return CUSOLVER_STATUS_ALLOC_FAILED;
   *handle = new cusolverDnContext;
   ++world.live;
   return CUSOLVER_STATUS_SUCCESS;
@@ -138,10 +137,6 @@ cusolverStatus_t cusolverDnDestroy(cusolverDnHandle_t handle) {
 }
 cusolverStatus_t cusolverDnSetStream(cusolverDnHandle_t handle, cudaStream_t stream) {
   handle->stream = stream;
-  return CUSOLVER_STATUS_SUCCESS;
-}
-cusolverStatus_t cusolverDnSetDeterministicMode(cusolverDnHandle_t handle, cusolverDeterministicMode_t mode) {
-  handle->mode = mode;
   return CUSOLVER_STATUS_SUCCESS;
 }
 cusolverStatus_t cusolverDnCreateParams(cusolverDnParams_t* parameters) {

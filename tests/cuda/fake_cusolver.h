@@ -9,17 +9,19 @@
 namespace retrograd::fake_cusolver {
 
 struct World {
-  int live = 0;                        // handles and parameters
-  int factored = 0, asked = 0;         // matrices; questions about workspace
-  int fails_after = -1;                // so many matrices; -1: never
-  bool declines = false;               // at the question
-  cusolverDeterministicMode_t mode{};  // of the last one
-  cublasFillMode_t triangle{};         // of the last Cholesky factor
-  cudaDataType type{};                 // of the last matrix
-  cudaStream_t stream = nullptr;       // of the last one
+  int live = 0;                   // handles and parameters
+  int factored = 0, asked = 0;    // matrices; questions about workspace
+  int fails_after = -1;           // so many matrices; -1: never
+  bool fails_once = false;        // and not again
+  bool declines = false;          // at the question
+  size_t handle_bytes = 0;        // of the device's memory that a handle takes
+  size_t host_bytes = 0;          // of workspace there
+  cublasFillMode_t triangle{};    // of the last Cholesky factor
+  cudaDataType type{};            // of the last matrix
+  cudaStream_t stream = nullptr;  // of the last one
 };
 inline World world;
 
-inline constexpr size_t kBytes = 128, kHostBytes = 24;  // of workspace
+inline constexpr size_t kBytes = 128;  // of workspace on the device
 
 }  // namespace retrograd::fake_cusolver

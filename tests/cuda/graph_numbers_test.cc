@@ -108,6 +108,30 @@ TEST_CASE("learning rates and counts of steps of AdamW and SGD, in each dtype") 
     check_followed(expect_same_bits(training<SGD>(o, dtype), kSteps), kSteps);
 }
 
+TEST_CASE("launches of no elements hold no numbers") {
+  new_device();
+  const Outcome drawn = expect_same_bits(
+      [] {
+        return Program{[] {
+          const TensorOptions there{kFloat32, kCUDA};
+          return Tensors{rand({0, 3}, there), retrograd::exp(ones({4}, there))};
+        }};
+      },
+      4);
+  CHECK(drawn.stats.graph_launches == 3);
+  CHECK(drawn.uploads == 0);
+  const Outcome trained = expect_same_bits(
+      [] {
+        const Tensors parameters{zeros({0}).to(kCUDA).requires_grad_()};
+        const auto optimizer = std::make_shared<optim::SGD>(parameters, optim::SGDOptions{.lr = 0.1});
+        return Program{[=] { return shrink(parameters, *optimizer); },
+                       [=](int i) { optimizer->set_lr(0.1 / (1 + i)); }, parameters};
+      },
+      4);
+  CHECK(trained.stats.graph_launches == 3);
+  CHECK(trained.uploads == 0);
+}
+
 TEST_CASE("numbers that are as they were are not written again") {
   cuda::HostDriver& driver = new_device();
   const Tensors parameters = leaves();

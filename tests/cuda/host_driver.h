@@ -266,9 +266,9 @@ class HostDriver final : public Driver {
     problem = "the host has none";
     return nullptr;
   }
-  std::unique_ptr<Solver> open_solver(std::string& problem) override {
+  std::unique_ptr<Solver> open_solver(SolverProblem& problem) override {
     if (make_solver) return make_solver(problem);
-    problem = "the host has none";
+    problem.text = "the host has none";
     return nullptr;
   }
   Status describe(int, DeviceDescription* d) override {
@@ -278,7 +278,7 @@ class HostDriver final : public Driver {
 
   std::function<std::unique_ptr<Blas>()> make_blas;                    // what open_blas() gives
   std::function<std::unique_ptr<Dnn>(std::string& problem)> make_dnn;  // and open_dnn()
-  std::function<std::unique_ptr<Solver>(std::string& problem)> make_solver;
+  std::function<std::unique_ptr<Solver>(SolverProblem& problem)> make_solver;
 
   /// What stands for the kernels of loaded code, by name; of one parameter.
   using HostKernel = std::function<void(const LaunchShape&, const void* parameter, StreamHandle)>;

@@ -172,6 +172,27 @@ TEST_CASE("for places of what is not zero the host waits once, and reads one num
   CHECK(places.device() == Device(kCUDA));
 }
 
+TEST_CASE("places of what is not zero take no memory of a sort") {
+  device_on_host();
+  constexpr int64_t n = 100'000;
+  const Tensor x = numbers({n}, kBool).to(kCUDA);
+  nonzero(x);  // the first time may take memory that is kept
+  cuda::Allocator& memory = cuda::gpu_of(0).memory();
+  memory.reset_peak();
+  const int64_t before = memory.stats().live_bytes;
+  const int64_t count = nonzero(x).size(0);
+  CHECK(count > n / 2);
+  CHECK(memory.stats().peak_bytes - before <= std::max(4 * n + 9 * count, 18 * count) + n / 8);
+}
+
+TEST_CASE("more elements than places are found of are refused, by the name of what was asked for") {
+  device_on_host();
+  const Tensor x = expand(ones({1}, {kBool}).to(kCUDA), {int64_t{1} << 32});
+  const auto nonzero_of = [](const Tensor& t) { nonzero(t); };
+  CHECK_THROWS_WITH(nonzero_of(x), Catch::Contains("nonzero") && Catch::Contains("4294967294"));
+  CHECK(category_of([&] { nonzero(x); }) == Category::unsupported);
+}
+
 TEST_CASE("masks, take, and Python's indexing") {
   device_on_host();
   for (ScalarType dtype : kAll) {

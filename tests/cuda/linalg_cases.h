@@ -13,7 +13,7 @@ struct Batch {
   int64_t n;
 };
 
-// Sizes round tiles of 32 rows and panels of 16 columns; 90 and more do not fit shared memory.
+// Sizes round tiles of 32 rows and panels of 16 columns; 72 and more do not fit shared memory in float64, 102 and more in float32.
 inline const std::vector<Batch> kBatches = {
     {{}, 1},     {{}, 2},  {{3}, 5}, {{}, 16}, {{2}, 17}, {{2, 3}, 4}, {{}, 33},     {{2}, 40},
     {{3, 0}, 4}, {{2}, 0}, {{0}, 0}, {{}, 70}, {{}, 90},  {{}, 110},   {{1, 2}, 31}, {{}, 64}};

@@ -125,6 +125,66 @@ TEST_CASE("a batch of which some matrices are singular has the cofactors of all"
   against_cpu<ops::Cofactor>({a, f.lu, f.p}, {}, 1, 100);
 }
 
+namespace {
+
+// Relative to the largest result: sums of many terms cancel.
+template <class Op>
+void expect_near_cpu(const Tensors& operands) {
+  Tensors there;
+  for (const Tensor& x : operands) there.push_back(with_layout_on_device(x));
+  const Tensor expected = results_of<Op>(operands, {}, 1)[0], found = results_of<Op>(there, {}, 1)[0];
+  const auto largest = [](const Tensor& x) { return retrograd::max(retrograd::abs(x)).item<double>(); };
+  INFO(Op::name);
+  CHECK(largest(expected) > 0);
+  CHECK(largest(found.to(kCPU) - expected) <= 1e-8 * largest(expected));
+}
+
+}  // namespace
+
+TEST_CASE("full pivoting in shared memory and beyond it") {
+  device_on_host();
+  for (int64_t n : {71, 72})
+    for (int64_t lost : {0, 1}) {
+      const Batch b{{}, n};
+      const Tensor a = (lost ? of_rank(b, lost, kFloat64) : regular(b, kFloat64)) * 0.125;
+      const Factored f = factor(a);
+      INFO(n << " of rank n - " << lost);
+      expect_near_cpu<ops::Cofactor>({a, f.lu, f.p});
+      expect_near_cpu<ops::CofactorDerivative>({a, unit_numbers(matrices(b), kFloat64)});
+    }
+}
+
+TEST_CASE("more matrices than a launch has blocks") {
+  device_on_host();
+  const Batch b{{4100}, 1};
+  const Tensor a = regular(b, kFloat32), d = unit_numbers(matrices(b), kFloat32);
+  const Factored f = factor(a);
+  against_cpu<ops::LuFactor>({a}, {}, 2);
+  against_cpu<ops::Cholesky>({a * a + 1.0}, {}, 1);
+  against_cpu<ops::LuDet>({f.a, f.lu, f.p}, {});
+  against_cpu<ops::LuSolve>({f.a, f.lu, f.p, d}, {false, true});
+  against_cpu<ops::CofactorDerivative>({a, d}, {});
+}
+
+// Nothing of what computes may depend on chance: not the order of blocks, and not a library that sums in another order each time.
+TEST_CASE("factors of one matrix have the same bits each time") {
+  device_on_host();
+  for (cuda::SolverUse use : solver_uses()) {
+    cuda::gpu_of(0).use_solver(use);
+    for (ScalarType dtype : {kFloat32, kFloat64}) {
+      const Batch b{{2}, is_on_host() ? 70 : 700};
+      const Tensor a = regular(b, dtype).to(kCUDA), p = positive(b, dtype).to(kCUDA);
+      const auto bits = [&] {
+        const Tensors f = results_of<ops::LuFactor>({a}, {}, 2);
+        return std::vector{f[0].to_vector(), f[1].to_vector(), cholesky(p).to_vector()};
+      };
+      const auto first = bits();
+      for (int i = 0; i < 3; ++i) CHECK(bits() == first);
+    }
+  }
+  cuda::gpu_of(0).use_solver(cuda::SolverUse::where_it_wins);
+}
+
 TEST_CASE("gradients of all of them") {
   device_on_host();
   const Tensor host = tensor({4, 1, 0.5, 1, 3, 0.25, 0.5, 0.25, 2}, {3, 3}, {kFloat64});

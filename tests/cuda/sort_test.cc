@@ -119,6 +119,15 @@ TEST_CASE("lines of a million, which are sorted one by one") {
   compare(numbers({2, 1'100'000}, kFloat16), 1'100'000, 1, false);
 }
 
+TEST_CASE("long lines of bool are parted") {
+  device_on_host();
+  const Tensor some = gt(numbers({5000, 3}, kInt32), 0);
+  for (const Tensor& x : {some.narrow(1, 1, 1).reshape({5000}), some.select(1, 1), zeros({5000}, {kBool}),
+                          ones({2049}, {kBool})})
+    for (bool descending : {false, true})
+      for (int64_t k : {int64_t{257}, int64_t{2047}, x.size(0)}) compare(x, k, 0, descending);
+}
+
 TEST_CASE("numbers at the ends of integers") {
   device_on_host();
   int64_t values[] = {INT64_MAX, INT64_MIN, 0, -1, 1, INT64_MIN, INT64_MAX};

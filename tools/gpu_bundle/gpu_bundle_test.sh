@@ -56,7 +56,7 @@ has host '"step":"parity of elementwise ops"' '"status":"pass"' "test cases"
 has host '"step":"train_digits"' '"status":"pass"' "losses apart from the CPU's"
 flat='^\{("[a-z0-9_]+":("([^"\\]|\\.)*"|-?[0-9.]+|null),?)+\}$'
 grep -vE "$flat" "$folder/host/gpu.jsonl" && fail "these lines are no flat objects"
-grep -q "^SUMMARY smoke pass=7 fail=0 timeout=0 skip=0$" "$folder/host/stdout" || fail "smoke: no summary"
+grep -q "^SUMMARY smoke pass=8 fail=0 timeout=0 skip=0$" "$folder/host/stdout" || fail "smoke: no summary"
 
 # Programs that go wrong.
 cat >"$folder/wrong.sh" <<'WRONG'
@@ -93,24 +93,27 @@ has crashes '"step":"[#e_passes]"' '"status":"pass"'
 # The page.
 report=$folder/report.md
 awk -f "$folder/bundle/report.awk" "$folder/host/gpu.jsonl" "$folder/goes_wrong/gpu.jsonl" >"$report" || fail "report.awk"
-for line in "| smoke | 7 | 0 | 0 | 0 |" "| parity | 2 | 1 | 1 | 2 |" "| launching a replayed step, us | 15 | not measured |  |" \
+for line in "| smoke | 8 | 0 | 0 | 0 |" "| parity | 2 | 1 | 1 | 2 |" "| launching a replayed step, us | 15 | not measured |  |" \
   "- parity, [#b_fails]: fail, Failed 1 test case, failed 2 assertions.; first: x.cc:7: failed: \"a \\ b\""; do
   grep -qxF -- "$line" "$report" || { fail "the report has no line $line"; cat "$report"; }
 done
 grep -q '^| train_step mlp step | [0-9.]* | [0-9]* |' "$report" || fail "the report has no row of the training step"
 
-# Convolutions beside each other: of steps by our kernels and by the library.
-figure() { echo "{\"part\":\"benchmarks\",\"step\":\"convolutions by $1\",\"op\":\"$2\",\"inputs\":\"x:1\",\"pass\":\"forward\",\"dtype\":\"float32\",\"us\":$3,\"dnn\":$4}"; }
+# Convolutions, and factorisations, beside each other: of steps by our kernels and by the library.
+figure() { echo "{\"part\":\"benchmarks\",\"step\":\"$1\",\"op\":\"$2\",\"inputs\":\"x:1\",\"pass\":\"forward\",\"dtype\":\"float32\",\"us\":$3,$4}"; }
 {
   echo "{\"part\":\"benchmarks\",\"machine\":\"x\"}"
-  figure "the library, float32" conv1d 2.000 1
-  figure "the library, float32" conv3d 7.000 0
-  figure "our kernels, float32" conv1d 5.000 0
-  figure "our kernels, float32" conv3d 6.000 0
-  figure "the library, TF32" conv1d 1.000 1
-} >"$folder/convolutions.jsonl"
-awk -f "$folder/bundle/report.awk" "$folder/convolutions.jsonl" >"$report" || fail "report.awk of convolutions"
-for line in "| conv1d | x:1 | forward | float32 | 5.000 | 2.000 | 2.50 | 1.000 |" "| conv3d | x:1 | forward | float32 | 6.000 | declined |  | not measured |"; do
+  figure "convolutions by the library, float32" conv1d 2.000 '"dnn":1,"solver":0'
+  figure "convolutions by the library, float32" conv3d 7.000 '"dnn":0,"solver":0'
+  figure "convolutions by our kernels, float32" conv1d 5.000 '"dnn":0,"solver":0'
+  figure "convolutions by our kernels, float32" conv3d 6.000 '"dnn":0,"solver":0'
+  figure "convolutions by the library, TF32" conv1d 1.000 '"dnn":1,"solver":0'
+  figure "factorisations by the library, float32" lu_64 3.000 '"dnn":0,"solver":1'
+  figure "factorisations by our kernels, float32" lu_64 1.500 '"dnn":0,"solver":0'
+} >"$folder/sides.jsonl"
+awk -f "$folder/bundle/report.awk" "$folder/sides.jsonl" >"$report" || fail "report.awk of two sides"
+for line in "| conv1d | x:1 | forward | float32 | 5.000 | 2.000 | 2.50 | 1.000 |" "| conv3d | x:1 | forward | float32 | 6.000 | declined |  | not measured |" \
+  "| lu_64 | x:1 | forward | float32 | 1.500 | 3.000 | 0.50 |"; do
   grep -qxF -- "$line" "$report" || { fail "the report has no line $line"; cat "$report"; }
 done
 exit "$failed"

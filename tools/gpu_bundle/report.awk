@@ -5,7 +5,7 @@
 # computed but ratios of figures that were measured; what was not measured is said to be missing.
 #
 # Data: kept[list, i] are lines, i = 1 .. size[list], in the order of their first appearance. The lists: step,
-# train, gemm, memory (fusion, chain, adamw), replay, overhead, op, convolution. `machine` and `device` are
+# train, gemm, memory (fusion, chain, adamw), replay, overhead, op, convolution, factorisation. `machine` and `device` are
 # single lines.
 
 # The value of a key, text or number; "" without it.
@@ -67,6 +67,7 @@ value($0, "bench") == "replay" { keep("replay", "model"); next }
 index($0, "\"bench\":") { keep("memory", "step bench mode"); next }
 index($0, "\"cublaslt\":") { keep("gemm", "m n k layout dtype"); next }
 value($0, "step") ~ /^convolutions/ { keep("convolution", "step op inputs pass"); next }
+value($0, "step") ~ /^factorisations/ { keep("factorisation", "step op inputs pass"); next }
 index($0, "\"op\":") { keep("op", "op inputs pass"); next }
 index($0, "\"forward_ns\":") { keep("overhead", "part"); next }
 index($0, "\"tokens_per_s\":") { keep("train", "step") }
@@ -164,28 +165,31 @@ function want_gpt(    i, line, speed, ours, theirs) {
          ours && theirs ? sprintf("%.3f (%d of %d)", ours / theirs, ours, theirs) : "", ours > theirs)
 }
 
-# us of a convolution whose other keys are those of `line`, in the step by the library in some arithmetic.
-function library_us(line, arithmetic,    i, other, keys) {
+# us of what `line` measures, in a step by the library, whose figures say by `mark` whether it did compute.
+function library_us(list, step, line, mark,    i, other, keys) {
   keys = "op inputs pass"
-  for (i = 1; i <= size["convolution"]; ++i) {
-    other = kept["convolution", i]
-    if (value(other, "step") != "convolutions by the library, " arithmetic) continue
-    if (values(other, keys) == values(line, keys)) return value(other, "dnn") + 0 ? value(other, "us") : "declined"
+  for (i = 1; i <= size[list]; ++i) {
+    other = kept[list, i]
+    if (value(other, "step") != step) continue
+    if (values(other, keys) == values(line, keys)) return value(other, mark) + 0 ? value(other, "us") : "declined"
   }
   return "not measured"
 }
 
-function tell_convolutions(    i, line, dtype, ours, theirs) {
-  if (!size["convolution"]) return
-  head("Convolutions, us", "op | inputs | pass | dtype | our kernels | library | ours / library | library in TF32")
-  for (i = 1; i <= size["convolution"]; ++i) {
-    line = kept["convolution", i]
+# What was measured by our kernels and by a library; with an arithmetic of its own for float32, if there is one.
+function tell_sides(list, title, mark, arithmetic,    i, line, dtype, ours, theirs, steps) {
+  if (!size[list]) return
+  steps = list "s by the library, "
+  head(title ", us", "op | inputs | pass | dtype | our kernels | library | ours / library" \
+       (arithmetic ? " | library in " arithmetic : ""))
+  for (i = 1; i <= size[list]; ++i) {
+    line = kept[list, i]
     if (value(line, "step") !~ /our kernels/) continue
     dtype = value(line, "dtype")
     ours = value(line, "us")
-    theirs = library_us(line, dtype)
+    theirs = library_us(list, steps dtype, line, mark)
     row(values(line, "op inputs pass dtype us") " | " theirs " | " (theirs + 0 ? sprintf("%.2f", ours / theirs) : "") \
-        " | " (dtype == "float32" ? library_us(line, "TF32") : ""))
+        (arithmetic ? " | " (dtype == "float32" ? library_us(list, steps arithmetic, line, mark) : "") : ""))
   }
 }
 
@@ -221,6 +225,7 @@ END {
         "model launch_us alone_us stream_us segments graph_launches launches copies")
   table("overhead", "One-element ops, ns each, the device waited for", "forward | recording | backward | replay", \
         "forward_ns record_ns backward_ns replay_ns")
-  tell_convolutions()
+  tell_sides("convolution", "Convolutions", "dnn", "TF32")
+  tell_sides("factorisation", "Factorisations", "solver", "")
   table("op", "Single ops", "op | inputs | pass | us | rate | unit | of the limit", "op inputs pass us rate unit share")
 }

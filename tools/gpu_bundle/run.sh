@@ -154,6 +154,7 @@ smoke() {
   step "programs start" 30 "$programs" || return
   need_device || return
   step "parity of elementwise ops" 120 "$programs" parity -r compact -# '[#elementwise_test]~[host]'
+  step "factors have the same bits each time" 60 "$programs" parity -r compact 'factors of one matrix have the same bits each time'
   step "conformance of matmul, eager" 60 "$programs" conformance ops.json --filter matmul --device cuda
   step "conformance of matmul, compiled" 60 "$programs" conformance ops.json --filter matmul --device cuda --mode compiled
   step "train_digits" 60 bash tests/examples/device_losses.sh 5 1e-3 "step:keep" "$programs" train_digits
@@ -207,6 +208,17 @@ convolutions() {
   step "convolutions by the library, TF32" 30 env RETROGRAD_CUDA_DNN=all RETROGRAD_CUDA_TF32=1 "$programs" $all
 }
 
+# The same of matrices: from which order on, and for how many of them?
+factorisations() {
+  local dtype all="ops --device cuda --json --factorisations --seconds 0.02"
+  for dtype in float32 float64; do
+    # shellcheck disable=SC2086
+    step "factorisations by the library, $dtype" 60 env RETROGRAD_CUDA_SOLVER=all "$programs" $all --dtype "$dtype"
+    # shellcheck disable=SC2086
+    step "factorisations by our kernels, $dtype" 60 env RETROGRAD_CUDA_SOLVER=0 "$programs" $all --dtype "$dtype"
+  done
+}
+
 benchmarks() {
   need_device || return
   local mode model
@@ -224,6 +236,7 @@ benchmarks() {
     done
   done
   convolutions
+  factorisations
   step "ops" 200 "$programs" ops --device cuda --json --seconds 0.01 --size 10000000
   step "ops of their own sizes" 100 "$programs" ops --device cuda --json --seconds 0.01 --size 0
 }
