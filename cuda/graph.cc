@@ -132,9 +132,9 @@ Graph::~Graph() {
   gpu_.rooms().drop_graph();
 }
 
-void Graph::begin(size_t part) {
+void Graph::begin() {
   gpu_.begin();
-  RG_ASSERT(!recording_ && part == 0);
+  RG_ASSERT(!recording_);
   gpu_.health().check(gpu_.driver().begin_capture(stream_.handle()), "recording launches");
   recording_ = std::make_unique<Recording>(gpu_, stream_, recorded_, kept_);
 }

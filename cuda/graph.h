@@ -140,8 +140,8 @@ class Graph final : public LaunchGraph {
   explicit Graph(Gpu& gpu);
   /// Waits for the device.
   ~Graph() override;
-  /// DeviceError. There is one part.
-  void begin(size_t part) override;
+  /// DeviceError.
+  void begin() override;
   /// DeviceError also where a launch did what cannot be captured, such as waiting for the device. Then the graph is not to be started.
   void end() override;
   void cancel() noexcept override;

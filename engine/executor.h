@@ -86,17 +86,18 @@ class HostCopy {
   virtual void wait() = 0;
 };
 
-/// Launches that are recorded once and then started together. It has parts, one behind the other; a part can be recorded again without the
-/// others. What the launches read and write must lie where it lay when it is started; their temporary memory is the graph's.
+/// Launches that are recorded once and then started together. What they read and write must lie where it lay when they are started, the
+/// attributes of ops with numbers of a run (Trait::random, Trait::updates), too, whose kernels read these at each start; temporary memory is
+/// the graph's.
 class LaunchGraph {
  public:
   virtual ~LaunchGraph() = default;
-  /// What this thread launches from here to end() becomes this part, in place of what it was, and does not run. Parts are 0, 1, ...
-  virtual void begin(size_t part) = 0;
+  /// What this thread launches from here to end() becomes the graph, in place of what it was, and does not run.
+  virtual void begin() = 0;
   virtual void end() = 0;
-  /// In place of end(): the part stays what it was.
+  /// In place of end(): the graph stays what it was.
   virtual void cancel() noexcept = 0;
-  /// Puts all parts on the device, in their order.
+  /// Puts it on the device.
   virtual void start() = 0;
 };
 

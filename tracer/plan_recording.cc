@@ -66,7 +66,7 @@ void Plan::Run::record(size_t number) {
   size_t end = segment.end;
   while (plan.steps_[end - 1].kind == Kind::view) --end;
   const SlotsInPlace slots(*this, number);
-  recorded.graph->begin(0);
+  recorded.graph->begin();
   try {
     for (size_t i = segment.begin; i < end; ++i) step(plan.steps_[i], attrs_of(plan.steps_[i].attrs));
   } catch (...) {

@@ -396,7 +396,7 @@ TEST_CASE("a graph does not forget the faults of its earlier runs") {
   cuda::Gpu& gpu = cuda::gpu_of(0);
   cuda::Graph graph(gpu);
   driver.log.clear();
-  graph.begin(0);
+  graph.begin();
   gpu.faults().note(ops::info<ops::Embedding>);  // the first on this device
   graph.end();
   INFO(driver.log);

@@ -121,7 +121,7 @@ class RecordingExecutor final : public Executor {
   class Graph final : public LaunchGraph {
    public:
     explicit Graph(Recorded recorded) : recorded_(std::move(recorded)) {}
-    void begin(size_t) override {
+    void begin() override {
       work_.clear();
       *recorded_ = &work_;
     }
