@@ -20,7 +20,6 @@
 struct CUstream_st;
 struct CUevent_st;
 struct CUgraph_st;
-struct CUgraphNode_st;
 struct CUgraphExec_st;
 struct CUlib_st;
 struct CUkern_st;
@@ -31,7 +30,6 @@ using Status = int;
 using StreamHandle = CUstream_st*;
 using EventHandle = CUevent_st*;
 using GraphHandle = CUgraph_st*;
-using GraphNodeHandle = CUgraphNode_st*;
 using GraphExecHandle = CUgraphExec_st*;
 using CodeHandle = CUlib_st*;
 using KernelHandle = CUkern_st*;
@@ -85,21 +83,15 @@ class Driver {
   /// The error of the last call or launch of this thread, which is then forgotten.
   virtual Status last_error() = 0;
 
-  // Graphs. A captured graph is what would have been put on a stream; it becomes work as the child of another, of which an executable copy
-  // is made.
+  // Graphs. A captured graph is what would have been put on a stream; it becomes work as an executable copy.
   /// Until end_capture() this stream, and what it is told by any thread, is noted and not run.
   virtual Status begin_capture(StreamHandle stream) = 0;
   /// Ends it in any case; *graph is null after an error.
   virtual Status end_capture(StreamHandle stream, GraphHandle* graph) = 0;
-  virtual Status create_graph(GraphHandle* graph) = 0;
   virtual Status destroy_graph(GraphHandle graph) = 0;
-  virtual Status count_nodes(GraphHandle graph, size_t* count) = 0;
-  /// Adds a copy of `child`, which begins when the child `after` is done; null: at once.
-  virtual Status add_child(GraphHandle graph, GraphNodeHandle after, GraphHandle child,
-                           GraphNodeHandle* node) = 0;
   virtual Status instantiate(GraphHandle graph, GraphExecHandle* exec) = 0;
-  /// From its next launch on, the child `node` of the graph that exec was made of is `child`. An error when that has other nodes.
-  virtual Status replace_child(GraphExecHandle exec, GraphNodeHandle node, GraphHandle child) = 0;
+  /// From its next launch on, exec is a copy of `graph`. An error when that has other nodes; then it is not to be launched any more.
+  virtual Status update(GraphExecHandle exec, GraphHandle graph) = 0;
   virtual Status launch(GraphExecHandle exec, StreamHandle stream) = 0;
   /// None of its launches is under way.
   virtual Status destroy_exec(GraphExecHandle exec) = 0;

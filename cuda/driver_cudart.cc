@@ -73,21 +73,13 @@ class RuntimeDriver final : public Driver {
     *graph = nullptr;
     return forgotten(cudaStreamEndCapture(stream, graph));
   }
-  Status create_graph(GraphHandle* graph) override { return forgotten(cudaGraphCreate(graph, 0)); }
   Status destroy_graph(GraphHandle graph) override { return forgotten(cudaGraphDestroy(graph)); }
-  Status count_nodes(GraphHandle graph, size_t* count) override {
-    *count = 0;
-    return forgotten(cudaGraphGetNodes(graph, nullptr, count));
-  }
-  Status add_child(GraphHandle graph, GraphNodeHandle after, GraphHandle child,
-                   GraphNodeHandle* node) override {
-    return forgotten(cudaGraphAddChildGraphNode(node, graph, after ? &after : nullptr, after ? 1 : 0, child));
-  }
   Status instantiate(GraphHandle graph, GraphExecHandle* exec) override {
     return forgotten(cudaGraphInstantiate(exec, graph, 0));
   }
-  Status replace_child(GraphExecHandle exec, GraphNodeHandle node, GraphHandle child) override {
-    return forgotten(cudaGraphExecChildGraphNodeSetParams(exec, node, child));
+  Status update(GraphExecHandle exec, GraphHandle graph) override {
+    cudaGraphExecUpdateResultInfo why;
+    return forgotten(cudaGraphExecUpdate(exec, graph, &why));
   }
   Status launch(GraphExecHandle exec, StreamHandle stream) override {
     return forgotten(cudaGraphLaunch(exec, stream));

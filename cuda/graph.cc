@@ -71,15 +71,12 @@ const void* Recording::numbers(const void* attrs, size_t bytes, HeldNumbers::Wri
 }
 
 const void* Recording::table(std::span<const std::byte> bytes, std::string_view op) {
-  std::shared_ptr<const Table> found;
-  for (size_t i = 0; before_ && i < before_->tables.size() && !found; ++i)
-    if (before_->tables[i]->holds(bytes)) found = before_->tables[i];
-  if (!found) found = std::make_shared<Table>(gpu_, bytes, op);
-  kept_.tables.push_back(found);
-  return found->data();
+  const auto known = std::ranges::find_if(before_.tables, [&](const auto& t) { return t->holds(bytes); });
+  kept_.tables.push_back(known != before_.tables.end() ? *known : std::make_shared<Table>(gpu_, bytes, op));
+  return kept_.tables.back()->data();
 }
 
-Recording::Recording(Gpu& gpu, Stream& stream, Kept& kept, const Kept* before)
+Recording::Recording(Gpu& gpu, Stream& stream, Kept& kept, const Kept& before)
     : gpu_(gpu), stream_(stream), kept_(kept), before_(before) {
   RG_ASSERT(!current_recording);
   current_recording = this;
@@ -130,42 +127,28 @@ Graph::Graph(Gpu& gpu) : gpu_(gpu), stream_(gpu.driver(), gpu.health()) { gpu.ro
 Graph::~Graph() {
   cancel();
   gpu_.health().note(gpu_.driver().synchronize(gpu_.compute().handle()), "letting go of a graph");
-  take_apart();
-  for (Part& part : parts_) {
-    if (part.graph) gpu_.driver().destroy_graph(part.graph);
-    for (PinnedPool::Block block : part.kept.pinned) gpu_.pinned().give(block);
-  }
+  drop_exec();
+  for (PinnedPool::Block block : kept_.pinned) gpu_.pinned().give(block);
   gpu_.rooms().drop_graph();
 }
 
 void Graph::begin(size_t part) {
   gpu_.begin();
-  RG_ASSERT(!recording_ && part <= parts_.size());
+  RG_ASSERT(!recording_ && part == 0);
   gpu_.health().check(gpu_.driver().begin_capture(stream_.handle()), "recording launches");
-  recorded_ = part;
-  recording_ =
-      std::make_unique<Recording>(gpu_, stream_, kept_, part < parts_.size() ? &parts_[part].kept : nullptr);
+  recording_ = std::make_unique<Recording>(gpu_, stream_, recorded_, kept_);
 }
 
 void Graph::end() {
   recording_.reset();
   GraphHandle graph = nullptr;
-  size_t nodes = 0;
   Status status = gpu_.driver().end_capture(stream_.handle(), &graph);
-  if (status == kSuccess) status = gpu_.driver().count_nodes(graph, &nodes);
-  if (status != kSuccess) {
-    if (graph) gpu_.driver().destroy_graph(graph);
-    let_go(kept_);
-    gpu_.health().check(status, "recording launches");
-  }
-  if (recorded_ == parts_.size()) parts_.emplace_back();
-  Part& part = parts_[recorded_];
-  if (part.graph) gpu_.driver().destroy_graph(part.graph);
-  part.graph = graph;
-  std::swap(part.kept, kept_);
-  let_go(kept_);
-  if (exec_ && (!part.node ? nodes > 0 : gpu_.driver().replace_child(exec_, part.node, graph) != kSuccess))
-    take_apart();
+  const char* const what = status == kSuccess ? "making a graph" : "recording launches";
+  if (status == kSuccess) status = make(graph);
+  if (graph) gpu_.driver().destroy_graph(graph);
+  if (status == kSuccess) std::swap(kept_, recorded_);
+  let_go(recorded_);
+  gpu_.health().check(status, what);
 }
 
 void Graph::cancel() noexcept {
@@ -174,7 +157,21 @@ void Graph::cancel() noexcept {
   GraphHandle graph = nullptr;
   gpu_.driver().end_capture(stream_.handle(), &graph);  // broken off: an error of it tells nothing
   if (graph) gpu_.driver().destroy_graph(graph);
-  let_go(kept_);
+  let_go(recorded_);
+}
+
+Status Graph::make(GraphHandle graph) {
+  if (exec_ && gpu_.driver().update(exec_, graph) == kSuccess) return kSuccess;
+  drop_exec();
+  return gpu_.driver().instantiate(graph, &exec_);
+}
+
+// It may be under way.
+void Graph::drop_exec() noexcept {
+  if (!exec_) return;
+  gpu_.health().note(gpu_.driver().synchronize(gpu_.compute().handle()), "letting go of a graph");
+  gpu_.driver().destroy_exec(exec_);
+  exec_ = nullptr;
 }
 
 // Launches of the graph that are under way may read it.
@@ -186,48 +183,13 @@ void Graph::let_go(Recording::Kept& kept) noexcept {
   kept = {};
 }
 
-// ---- starting --------------------------------------------------------------------------------------------------------------------------
-
 void Graph::start() {
   gpu_.begin();
-  if (!exec_) put_together();
-  for (const Part& part : parts_)
-    if (part.kept.numbers) part.kept.numbers->renew();
+  RG_ASSERT(exec_ && !recording_);
+  if (kept_.numbers) kept_.numbers->renew();
   gpu_.faults().note_again();
   gpu_.health().check(gpu_.driver().launch(exec_, gpu_.compute().handle()), "starting a graph");
   gpu_.launched("a graph");
-}
-
-void Graph::put_together() {
-  Driver& driver = gpu_.driver();
-  const auto check = [&](Status status) {
-    if (status == kSuccess) return;
-    take_apart();
-    gpu_.health().check(status, "making a graph");
-  };
-  check(driver.create_graph(&whole_));
-  GraphNodeHandle last = nullptr;
-  for (Part& part : parts_) {
-    size_t nodes = 0;
-    check(driver.count_nodes(part.graph, &nodes));
-    if (nodes == 0) continue;
-    check(driver.add_child(whole_, last, part.graph, &part.node));
-    last = part.node;
-  }
-  check(driver.instantiate(whole_, &exec_));
-}
-
-// The executable graph may be under way.
-void Graph::take_apart() noexcept {
-  Driver& driver = gpu_.driver();
-  if (exec_) {
-    gpu_.health().note(driver.synchronize(gpu_.compute().handle()), "letting go of a graph");
-    driver.destroy_exec(exec_);
-  }
-  if (whole_) driver.destroy_graph(whole_);
-  exec_ = nullptr;
-  whole_ = nullptr;
-  for (Part& part : parts_) part.node = nullptr;
 }
 
 }  // namespace retrograd::cuda

@@ -1,21 +1,19 @@
-// Graph: launches recorded as CUDA graphs (engine/executor.h: LaunchGraph), and what a recording needs of the device.
+// Graph: launches recorded as a CUDA graph (engine/executor.h: LaunchGraph), and what a recording needs of the device. Recorded again, its
+// executable copy is updated; only if it has other nodes than before that is made anew.
 //
-//   part      a stretch of launches, captured by itself; a child of the whole graph. Recorded again, it takes its place in the executable
-//             graph (replace_child); only if it has other nodes than before the executable graph is made anew.
-//   Recording the part that this thread captures now. Launches find it through Gpu::compute(), which is its stream then, so that what other
+//   Recording what this thread captures now. Launches find it through Gpu::compute(), which is its stream then, so that what other
 //             threads put on the device is not captured. It keeps the pinned memory that uploads are to read whenever the graph runs.
 //   Rooms     temporary memory of captured launches (cuda/scratch.h), the same for all graphs of a device: they run one after the other on the
 //             compute stream, and so do their kernels. It goes back to the allocator with the last graph.
 //
 //   Table     bytes that launches read and that are the same in each run, such as the list of tensors of an optimizer's step: in memory of the
-//             device that the part keeps. Recorded again with the same bytes it finds them there, and nothing is copied.
+//             device that the graph keeps. Recorded again with the same bytes it finds them there, and nothing is copied.
 //   HeldNumbers numbers that launches read and that are others from run to run: in memory of the device, too. Before a start they are made anew of
 //             the attributes that they come from, and if some have changed all are written by one copy on the compute stream: behind the runs that
 //             still read the old ones. Its source is pinned memory of its own for each copy, until that is done.
 //
 // Steps of optimizers and random draws hold their numbers so (cuda/numbers.h), and nothing is recorded again for them. Numbers of other launches
-// are arguments of kernels, as they are without graphs: there the part is recorded again. A launch may be several kernels and copies, and which
-// of them hold a number only it knows; captured again it says so itself.
+// are arguments of kernels, as they are without graphs: a plan records no such launch (tracer/plan_segments.cc).
 #pragma once
 
 #include <cstring>
@@ -109,15 +107,15 @@ class HeldNumbers {
 
 class Recording {
  public:
-  /// What launches of a part read whenever the graph runs.
+  /// What launches read whenever the graph runs.
   struct Kept {
     std::vector<PinnedPool::Block> pinned;
     std::vector<std::shared_ptr<const Table>> tables;
     std::unique_ptr<HeldNumbers> numbers;  // null: there are none
   };
 
-  /// Begins with this thread's; ends with the object. `before`: what the part has kept so far.
-  Recording(Gpu& gpu, Stream& stream, Kept& kept, const Kept* before);
+  /// Begins with this thread's; ends with the object. `before`: what the graph has kept so far.
+  Recording(Gpu& gpu, Stream& stream, Kept& kept, const Kept& before);
   ~Recording();
   Recording(const Recording&) = delete;
   Stream& stream() { return stream_; }
@@ -134,7 +132,7 @@ class Recording {
   Gpu& gpu_;
   Stream& stream_;
   Kept& kept_;
-  const Kept* const before_;
+  const Kept& before_;
 };
 
 class Graph final : public LaunchGraph {
@@ -142,31 +140,23 @@ class Graph final : public LaunchGraph {
   explicit Graph(Gpu& gpu);
   /// Waits for the device.
   ~Graph() override;
-  /// DeviceError.
+  /// DeviceError. There is one part.
   void begin(size_t part) override;
-  /// DeviceError also where a launch did what cannot be captured, such as waiting for the device.
+  /// DeviceError also where a launch did what cannot be captured, such as waiting for the device. Then the graph is not to be started.
   void end() override;
   void cancel() noexcept override;
   void start() override;
 
  private:
-  struct Part {
-    GraphHandle graph = nullptr;
-    GraphNodeHandle node = nullptr;  // in whole_; null: the part is empty
-    Recording::Kept kept;
-  };
-  void put_together();
-  void take_apart() noexcept;
+  Status make(GraphHandle graph);
+  void drop_exec() noexcept;
   void let_go(Recording::Kept& kept) noexcept;
 
   Gpu& gpu_;
   Stream stream_;  // on which launches are captured
-  std::vector<Part> parts_;
-  size_t recorded_ = 0;   // the part that is recorded
-  Recording::Kept kept_;  // by it
-  std::unique_ptr<Recording> recording_;
-  GraphHandle whole_ = nullptr;  // kept as long as exec_, which is told of children by its nodes
   GraphExecHandle exec_ = nullptr;
+  Recording::Kept kept_, recorded_;  // by exec_, by the recording
+  std::unique_ptr<Recording> recording_;
 };
 
 }  // namespace retrograd::cuda

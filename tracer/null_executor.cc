@@ -25,7 +25,7 @@ int overwritten_operand(const Call& call, TensorImpl* const* outputs) {
 class NullExecutor::Graph final : public LaunchGraph {
  public:
   explicit Graph(NullExecutor& executor) : executor_(executor), number_(executor.graphs_++) {}
-  void begin(size_t part) override { note(fmt::format("record part {} of graph {}", part, number_)); }
+  void begin(size_t) override { note(fmt::format("record graph {}", number_)); }
   void end() override { note("end"); }
   void cancel() noexcept override { note("cancel"); }
   void start() override { note(fmt::format("start graph {}", number_)); }

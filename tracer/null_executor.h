@@ -15,7 +15,7 @@
 // One that records launches (NullExecutor executor(true)) has graphs of them, numbered in the order in which they were made. What is launched
 // between "record" and "end" is in the graph and does not run:
 //
-//   record part 0 of graph 0
+//   record graph 0
 //   launch mul#6 f32[2,2] at 0
 //   end
 //   start graph 0

@@ -94,7 +94,6 @@ class Plan {
  private:
   struct Frame;
   struct Recordings;
-  struct RecordedLaunch;
   struct Run;
   class Forecast;
   class Watch;
@@ -195,7 +194,7 @@ class Plan {
   void find_segments();
   SegmentStep segment_step(const Step& s) const;
   std::string_view host_work(const Step& s) const;
-  bool has_numbers(const Step& s) const;
+  bool follows_numbers(const Step& s) const;
   bool run_steps(Run& run) const;
   Device device() const;  // whose memory its peak is about
   std::unique_ptr<Frame> new_frame() const;

@@ -1,10 +1,10 @@
 // Runs of a plan as graphs of launches: see tracer/segments.h and tracer/plan_graphs.h. Start reading at with_graphs(), then start().
 //
 // The first run of a frame launches step by step: libraries are opened, pools filled, and addresses seen. In the second one each segment is
-// recorded: its steps run as they do otherwise, between begin() and end() of a part, and then the graph is started. From then on the host
-// does for a segment what it must: it looks whether memory lies where it lay, fills slots, records parts anew whose numbers have changed (those
-// of optimizers and draws the graph finds by itself), starts the graph, and leaves the registers as the steps would have. Work that fails is not
-// done by halves: until the graph is started nothing of the segment has run, so its steps can be launched one by one instead.
+// recorded: its steps run as they do otherwise, between begin() and end() of a graph, and then that is started. From then on the host does for
+// a segment what it must: it looks whether memory lies where it lay, fills slots, starts the graph, which finds the numbers of the run by itself,
+// and leaves the registers as the steps would have. Work that fails is not done by halves: until the graph is started nothing of the segment has
+// run, so its steps can be launched one by one instead.
 #include "tracer/plan_graphs.h"
 
 #include <algorithm>
@@ -59,7 +59,7 @@ bool Plan::Run::with_graphs() {
 bool Plan::Run::start(size_t number) {
   Recordings& all_recorded = *frame->recordings;
   Recordings::Recorded& r = all_recorded.segments[number];
-  if (plan.segments_.list[number].parts.empty() || r.is_given_up) return false;
+  if (!plan.segments_.list[number].is_worth_a_graph() || r.is_given_up) return false;
   const bool has_moved = look_at_reads(number);
   if (!all_recorded.is_warm) return false;
   try {
@@ -68,10 +68,7 @@ bool Plan::Run::start(size_t number) {
     if (r.moves > Recordings::kMostMoves)
       throw RuntimeError("what it reads and writes lies elsewhere in each run");
     fill_slots(number);
-    if (!r.graph || is_elsewhere || is_cut_otherwise(number))
-      record(number);
-    else
-      renew_numbers(number);
+    if (!r.graph || is_elsewhere || have_numbers_parted(number)) record(number);
     r.graph->start();
     ++all_recorded.stats.graph_launches;
   } catch (const std::exception& e) {

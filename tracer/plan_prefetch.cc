@@ -97,7 +97,7 @@ Plan::Early::Early(const Run& run, std::vector<UnpackStep> unpacks) : run_(run),
   std::vector<PrefetchSchedule::Together> graphs;
   if (run.plan.records_ && !run.one_by_one)
     for (const Segment& s : run.plan.segments_.list)
-      if (!s.parts.empty()) graphs.push_back({s.begin, s.end});
+      if (s.is_worth_a_graph()) graphs.push_back({s.begin, s.end});
   schedule_ = PrefetchSchedule(std::move(outlook.live), std::move(computes), graphs);
   find_due();
 }

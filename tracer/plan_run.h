@@ -195,14 +195,8 @@ struct Plan::Run {
   bool take_memory(size_t number);
   void fill_slots(size_t number);
   void record(size_t number);
-  void record_part(size_t number, size_t part);
-  template <class F>
-  void for_numbers(const Step& s, F f) const;
-  void note_numbers(const Step& s);
-  void renew_numbers(size_t number);
-  bool has_new_numbers(const Step& s) const;
-  void launch_again(const RecordedLaunch& launch);
-  bool is_cut_otherwise(size_t number) const;
+  void note_updates(size_t number);
+  bool have_numbers_parted(size_t number) const;
   void finish(size_t number);
   RefPtr<Storage> memory_for(const TensorType& type) const;
   Tensor copy_of(TensorImpl* x);

@@ -5,16 +5,6 @@
 #include "tracer/plan_graphs.h"
 
 namespace retrograd {
-namespace {
-
-// Whether a launch finds its numbers anew whenever a graph with it is started, as they are then where its attributes were at the recording.
-// Executors that record launches see to that for steps of optimizers, several at once too, and for draws, but for those within groups.
-bool follows_numbers(const OpInfo& op, bool is_group) {
-  return op.is(Trait::updates) || (op.is(Trait::random) && !is_group);
-}
-
-}  // namespace
-
 std::string_view Plan::host_work(const Step& s) const {
   const ir::Node& node = graph_.nodes()[s.node];
   switch (s.kind) {
@@ -32,7 +22,9 @@ std::string_view Plan::host_work(const Step& s) const {
                                           : "it runs on the host";
     default: break;
   }
-  if (s.kind == Kind::fused || s.kind == Kind::view) return {};
+  if (s.kind == Kind::view) return {};
+  if (!follows_numbers(s)) return "its numbers are others in each run";
+  if (s.kind == Kind::fused) return {};
   std::vector<TensorType> operands, results;
   for (ir::ValueId v : graph_.operands(node))
     operands.push_back(v == ir::kNoValue ? TensorType{}
@@ -43,9 +35,12 @@ std::string_view Plan::host_work(const Step& s) const {
   return executor_.host_work(*node.op, attrs, operands, results);
 }
 
-bool Plan::has_numbers(const Step& s) const {
-  return s.kind == Kind::fused ? std::ranges::any_of(fused_of(s).attrs, &Attrs::is_patched)
-                               : s.attrs.is_patched;
+// Whether a launch finds its numbers anew whenever a graph with it is started, as they are then where its attributes were at the recording.
+// Executors that record launches see to that for steps of optimizers, several at once too, and for draws, but for those within groups.
+bool Plan::follows_numbers(const Step& s) const {
+  const OpInfo& op = *graph_.nodes()[s.node].op;
+  if (s.kind != Kind::fused) return !s.attrs.is_patched || op.is(Trait::updates) || op.is(Trait::random);
+  return op.is(Trait::updates) || std::ranges::none_of(fused_of(s).attrs, &Attrs::is_patched);
 }
 
 SegmentStep Plan::segment_step(const Step& s) const {
@@ -53,8 +48,6 @@ SegmentStep Plan::segment_step(const Step& s) const {
   step.name = graph_.nodes()[s.node].op->name;
   step.why = host_work(s);
   if (!step.why.empty()) step.kind = SegmentStep::Kind::host;
-  step.changes = step.kind == SegmentStep::Kind::launch && has_numbers(s) &&
-                 !follows_numbers(*graph_.nodes()[s.node].op, s.kind == Kind::fused);
   const std::span<const int32_t> all(registers_.data() + s.first_register,
                                      size_t{s.operands} + s.results + s.dying);
   step.operands = all.first(s.operands);
@@ -95,12 +88,10 @@ std::string Plan::segments_text() const {
 Plan::Recordings::Recordings(const Plan& plan)
     : segments(plan.segments_.list.size()),
       memory(plan.register_types_.size()),
-      is_copied(plan.register_types_.size()),
-      numbers(plan.patched_attrs_) {
+      is_copied(plan.register_types_.size()) {
   for (size_t i = 0; i < segments.size(); ++i) {
     segments[i].reads.resize(plan.segments_.list[i].reads.size());
     segments[i].memory.resize(plan.segments_.list[i].memory.size());
-    segments[i].launches.resize(plan.segments_.list[i].parts.size());
   }
 }
 

@@ -9,8 +9,6 @@
 namespace retrograd {
 namespace {
 
-constexpr int32_t kWorthAGraph = 2;  // launches
-
 // One segment: what becomes of each register, step by step.
 class Finder {
  public:
@@ -25,7 +23,6 @@ class Finder {
     find_views();
     for (int32_t r : segment_.memory)
       if (!registers_.at(r).is_live) segment_.dead.push_back(r);
-    find_parts();
     return std::move(segment_);
   }
 
@@ -92,19 +89,6 @@ class Finder {
     std::ranges::reverse(segment_.views);
   }
 
-  void find_parts() {
-    if (segment_.launches < kWorthAGraph) return;
-    uint32_t begin = segment_.begin;
-    for (uint32_t i = segment_.begin; i < segment_.end; ++i) {
-      if (steps_[i].kind != SegmentStep::Kind::launch) continue;
-      if (!segment_.parts.empty() && segment_.parts.back().changes == steps_[i].changes)
-        segment_.parts.back().end = i + 1;
-      else
-        segment_.parts.push_back({begin, i + 1, steps_[i].changes});
-      begin = i + 1;
-    }
-  }
-
   std::span<const SegmentStep> steps_;
   const int32_t arena_;
   Segment segment_;
@@ -153,12 +137,12 @@ std::string to_text(const Segments& segments, std::span<const std::string> notes
     add_cuts_before(s.begin);
     const bool has_note = number < notes.size() && !notes[number].empty();
     text += fmt::format("segment {}: {} launch{}", number, s.launches, s.launches == 1 ? "" : "es");
-    if (s.parts.empty())
+    if (!s.is_worth_a_graph())
       text += ", which is not worth a graph";
     else if (has_note)
       text += ", one by one: " + notes[number];
     else
-      text += fmt::format(" as a graph of {} part{}", s.parts.size(), s.parts.size() == 1 ? "" : "s");
+      text += " as a graph";
     text += '\n';
     ++number;
   }

@@ -2,8 +2,6 @@
 //
 //   step     launch (work of the executor), view (a layout, on the host), host (code that runs on the host, or waits for the device)
 //   segment  consecutive launches and views, with nothing of the host between them
-//   part     a piece of a segment that is recorded by itself: launches with numbers of the run, or launches without, one behind the other. Where
-//            numbers have changed, their part alone is recorded again.
 //   cut      a step of the host, with the reason why no segment goes on over it
 //
 // A started graph does on the device what its steps do, but nothing on the host. What the steps behind it find in the registers is restored from
@@ -24,7 +22,6 @@ namespace retrograd {
 struct SegmentStep {
   enum class Kind : uint8_t { launch, view, host };
   Kind kind;
-  bool changes = false;        // a launch with numbers of the run
   std::string_view name = {};  // of its op
   std::string_view why = {};   // host: what the host does there
   std::span<const int32_t> operands = {}, results = {}, dying = {};
@@ -33,17 +30,13 @@ struct SegmentStep {
 };
 
 struct Segment {
-  struct Part {
-    uint32_t begin, end;  // steps
-    bool changes;         // all its launches have numbers of the run; else none has
-  };
   struct Read {
     int32_t at;
     bool is_written;  // a result is computed into its memory
   };
   uint32_t begin = 0, end = 0;  // steps
   int32_t launches = 0;
-  std::vector<Part> parts;  // none: it is not recorded
+  bool is_worth_a_graph() const { return launches > 1; }
   std::vector<Read> reads;  // registers that hold what was there before the segment, those of the arena aside
   std::vector<int32_t> memory;  // registers whose own cells it gives memory
   std::vector<uint32_t>
@@ -69,8 +62,8 @@ struct LaunchStats {
   int64_t graph_launches = 0;  // segments started as a graph
   int64_t launches = 0;        // steps launched one by one
   int64_t recordings = 0;      // segments recorded for the first time
-  int64_t updates = 0;         // parts recorded again, since numbers changed or memory lay elsewhere
-  int64_t copies = 0;          // values copied into the memory that a graph reads, or out of what it writes
+  int64_t updates = 0;   // segments recorded again: memory lay elsewhere, or numbers of one launch parted
+  int64_t copies = 0;    // values copied into the memory that a graph reads, or out of what it writes
   int64_t given_up = 0;  // segments that are launched one by one, since recording or starting them failed
 
   /// Adds counts; `segments` stays.
@@ -81,7 +74,7 @@ struct LaunchStats {
 Segments find_segments(std::span<const SegmentStep> steps, int32_t arena);
 
 /// A line for each segment and each cut, in order:
-///   segment 0: 12 launches as a graph of 3 parts
+///   segment 0: 12 launches as a graph
 ///   cut at pack: it calls code of the user's
 ///   segment 1: 1 launch, which is not worth a graph
 /// `notes`: of each segment, why it is no graph though it could be; none or empty: it is one.

@@ -2,6 +2,7 @@
 #include "ir/passes/join_updates.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <string>
 #include <unordered_set>
@@ -108,7 +109,8 @@ class JoinedUpdates final : public FusedKernel {
         nodes_(group.nodes.size()),
         arity_(static_cast<size_t>(op_.arity)),
         results_(static_cast<size_t>(group.nodes[0].results)),
-        uses_(group.inputs.size()) {
+        uses_(group.inputs.size()),
+        is_cut_(nodes_) {
     for (const FusedNode& node : group.nodes)
       for (int32_t i : node.operands) {
         RG_ASSERT(i == FusedNode::kNone || i >= 0);
@@ -126,7 +128,7 @@ class JoinedUpdates final : public FusedKernel {
       operands[i] = operands_[i] < 0 ? nullptr : inputs[operands_[i]];
     for (size_t begin = 0, end = 0; begin < nodes_; begin = end) {
       ++end;
-      while (end < nodes_ && have_same_numbers(attrs[begin], attrs[end])) ++end;
+      while (end < nodes_ && !is_cut(end, attrs)) ++end;
       try {
         const Call call{&op_,
                         {operands.data() + begin * arity_, (end - begin) * arity_},
@@ -152,6 +154,12 @@ class JoinedUpdates final : public FusedKernel {
   }
 
  private:
+  // Whether update n goes apart from the one before it. Where numbers have been others once it does so for good: if they are equal again in some
+  // runs only, a recorded launch would have to be recorded anew each time.
+  bool is_cut(size_t n, const void* const* attrs) const {
+    if (!have_same_numbers(attrs[n - 1], attrs[n])) is_cut_[n].store(true, std::memory_order_relaxed);
+    return is_cut_[n].load(std::memory_order_relaxed);
+  }
   // Bytes between the fields may be anything.
   bool have_same_numbers(const void* a, const void* b) const {
     return std::memcmp(a, b, op_.attrs_size) == 0 || numbers(a) == numbers(b);
@@ -166,8 +174,9 @@ class JoinedUpdates final : public FusedKernel {
   const OpInfo& op_;
   const Kernel kernel_;
   const size_t nodes_, arity_, results_;
-  std::vector<int32_t> operands_;  // of all nodes, as of a FusedNode
-  std::vector<int> uses_;          // of each input
+  std::vector<int32_t> operands_;                  // of all nodes, as of a FusedNode
+  std::vector<int> uses_;                          // of each input
+  mutable std::vector<std::atomic<bool>> is_cut_;  // of each node
 };
 
 }  // namespace

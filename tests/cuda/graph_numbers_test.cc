@@ -251,6 +251,30 @@ TEST_CASE("counts of steps that part cut a launch in two: the graph is recorded 
   CHECK(found.stats.given_up == 0);
 }
 
+TEST_CASE("learning rates of groups that cross in each step: each place where they part is recorded once") {
+  new_device();
+  constexpr int kSteps = 10;
+  const Make make = [] {
+    const Tensors parameters = leaves();
+    std::vector<optim::AdamW::Group> groups;
+    for (const Tensor& p : parameters) groups.push_back({{p}, {.lr = 0.1}});
+    const auto optimizer = std::make_shared<optim::AdamW>(groups);
+    return Program{[=] { return shrink(parameters, *optimizer); },
+                   [=](int i) {
+                     if (i < 2) return;  // recorded as one launch
+                     optimizer->set_lr(0.1 / i);
+                     optimizer->groups()[i % 2 == 0 ? 0 : 2].options.lr = 0.2;
+                   },
+                   parameters};
+  };
+  const Outcome found = expect_same_bits(make, kSteps);
+  CHECK(found.stats.updates == 2);
+  CHECK(found.stats.recordings == 1);
+  CHECK(found.stats.graph_launches == kSteps - 1);
+  CHECK(found.uploads == kSteps - 1);
+  CHECK(found.stats.given_up == 0);
+}
+
 TEST_CASE("numbers that cannot be written: the step is launched one by one, with its numbers") {
   cuda::HostDriver& driver = new_device();
   constexpr int kSteps = 7;

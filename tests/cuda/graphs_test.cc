@@ -92,7 +92,7 @@ const auto train = training(
 TEST_CASE("a whole step runs as one graph, and trains as the CPU does") {
   Pair pair(train);
   for (int i = 0; i < 6; ++i) pair.step(i);
-  CHECK(pair.cache.segments() == "segment 0: 19 launches as a graph of 1 part\n");
+  CHECK(pair.cache.segments() == "segment 0: 19 launches as a graph\n");
   const LaunchStats stats = pair.stats();
   CHECK(stats.segments == 1);
   CHECK(stats.launches == 19);
@@ -116,7 +116,7 @@ record e7 on 1
 copy 384 on 1
 record e8 on 1
 graph g1 of 19
-instantiate g2 as x1
+instantiate g1 as x1
 copy 64 on 1
 record e9 on 1
 launch x1 on 1
@@ -243,14 +243,14 @@ TEST_CASE("a pair of hooks in the middle of a step") {
   });
   for (int i = 0; i < 5; ++i) pair.step(i);
   CHECK(packs == 2 * 5);
-  CHECK(pair.cache.segments() == R"(segment 0: 3 launches as a graph of 1 part
+  CHECK(pair.cache.segments() == R"(segment 0: 3 launches as a graph
 cut at pack: it calls code of the user's
-segment 1: 9 launches as a graph of 1 part
+segment 1: 9 launches as a graph
 cut at give_grad: it puts a value where code of the user's sees it
-segment 2: 3 launches as a graph of 1 part
+segment 2: 3 launches as a graph
 cut at give_grad: it puts a value where code of the user's sees it
 cut at unpack: it calls code of the user's
-segment 3: 4 launches as a graph of 1 part
+segment 3: 4 launches as a graph
 )");
   CHECK(pair.stats().graph_launches == 4 * 4);
   CHECK(pair.stats().given_up == 0);
@@ -293,7 +293,7 @@ TEST_CASE("what the host reads in the middle of a step is read behind all launch
     return read;
   });
   for (int i = 0; i < 4; ++i) pair.step(i);
-  CHECK(pair.cache.segments() == R"(segment 0: 19 launches as a graph of 1 part
+  CHECK(pair.cache.segments() == R"(segment 0: 19 launches as a graph
 cut at to_device: the host waits for what it reads
 )");
   CHECK(pair.stats().given_up == 0);

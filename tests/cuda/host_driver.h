@@ -12,7 +12,7 @@
 // such a try is an error at its end.
 //
 // `log` has what was asked of streams, a line each ("copy 16 on 1", "record e0 on 2", "wait e0 on 1"): streams and events go by the order in
-// which they were made, and so do graphs ("capture on 4", "graph g1 of 3", "instantiate g2", "launch x1 on 1").
+// which they were made, and so do graphs ("capture on 4", "graph g1 of 3", "instantiate g1 as x1", "launch x1 on 1").
 #pragma once
 
 #include <sys/mman.h>
@@ -189,52 +189,33 @@ class HostDriver final : public Driver {
       note("capture failed");
       return kCaptureInvalidated;
     }
-    create_graph(graph);
-    graphs_[*graph].work = std::move(work_);
-    note("graph g" + number(*graph) + " of " + std::to_string(graphs_[*graph].work.size()));
-    return kSuccess;
-  }
-  Status create_graph(GraphHandle* graph) override {
     *graph = reinterpret_cast<GraphHandle>(++graphs_made_);
-    graphs_[*graph];
+    note("graph g" + number(*graph) + " of " + std::to_string(work_.size()));
+    graphs_[*graph] = std::move(work_);
     return kSuccess;
   }
   Status destroy_graph(GraphHandle graph) override { return graphs_.erase(graph) ? kSuccess : kInvalidValue; }
-  Status count_nodes(GraphHandle graph, size_t* count) override {
-    *count = graphs_.at(graph).work.size() + graphs_.at(graph).children.size();
-    return kSuccess;
-  }
-  Status add_child(GraphHandle graph, GraphNodeHandle after, GraphHandle child,
-                   GraphNodeHandle* node) override {
-    auto& children = graphs_.at(graph).children;
-    if (reinterpret_cast<uintptr_t>(after) != children.size()) return kInvalidValue;  // a chain
-    children.push_back(graphs_.at(child).work);
-    *node = reinterpret_cast<GraphNodeHandle>(children.size());
-    return kSuccess;
-  }
   Status instantiate(GraphHandle graph, GraphExecHandle* exec) override {
     if (next_instantiate != kSuccess) return std::exchange(next_instantiate, kSuccess);
     *exec = reinterpret_cast<GraphExecHandle>(++execs_made_);
-    execs_[*exec] = graphs_.at(graph).children;
+    execs_[*exec] = graphs_.at(graph);
     note("instantiate g" + number(graph) + " as x" + number(*exec));
     return kSuccess;
   }
-  Status replace_child(GraphExecHandle exec, GraphNodeHandle node, GraphHandle child) override {
-    Work& old = execs_.at(exec).at(reinterpret_cast<uintptr_t>(node) - 1);
-    if (old.size() != graphs_.at(child).work.size()) return kUpdateFailure;
-    old = graphs_.at(child).work;
-    note("replace child " + number(node) + " of x" + number(exec));
+  Status update(GraphExecHandle exec, GraphHandle graph) override {
+    if (execs_.at(exec).size() != graphs_.at(graph).size()) return kUpdateFailure;
+    execs_.at(exec) = graphs_.at(graph);
+    note("update x" + number(exec) + " by g" + number(graph));
     return kSuccess;
   }
   Status launch(GraphExecHandle exec, StreamHandle stream) override {
     if (next_graph_launch != kSuccess) return std::exchange(next_graph_launch, kSuccess);
     note("launch x" + number(exec) + " on " + number(stream));
-    for (const Work& child : execs_.at(exec)) {
-      if (lags)
-        waiting_.insert(waiting_.end(), child.begin(), child.end());
-      else
-        for (const auto& run : child) run();
-    }
+    const Work& work = execs_.at(exec);
+    if (lags)
+      waiting_.insert(waiting_.end(), work.begin(), work.end());
+    else
+      for (const auto& run : work) run();
     return kSuccess;
   }
   Status destroy_exec(GraphExecHandle exec) override { return execs_.erase(exec) ? kSuccess : kInvalidValue; }
@@ -318,18 +299,14 @@ class HostDriver final : public Driver {
   static constexpr Status kInvalidValue = 1, kCaptureUnsupported = 900, kCaptureInvalidated = 901,
                           kCaptureIsolation = 905, kUpdateFailure = 910;
   using Work = std::vector<std::function<void()>>;
-  struct HostGraph {
-    Work work;
-    std::vector<Work> children;
-  };
 
   bool is_guarded_ = false;
   uintptr_t streams_ = 0, made_ = 0, graphs_made_ = 0, execs_made_ = 0;
   StreamHandle captured_ = nullptr;
   bool is_broken_ = false;
   Work work_, waiting_;
-  std::map<GraphHandle, HostGraph> graphs_;
-  std::map<GraphExecHandle, std::vector<Work>> execs_;
+  std::map<GraphHandle, Work> graphs_;
+  std::map<GraphExecHandle, Work> execs_;
   std::map<EventHandle, bool> fired_;
   std::map<void*, size_t> sizes_;
 };

@@ -54,6 +54,8 @@ class PlannedStep {
     for (size_t i = 0; i < numbers_.size(); i += some)
       if (numbers_[i].kind == Number::Kind::Float) numbers_[i] = Number::of(numbers_[i].as_double() * 0.5);
   }
+  /// Another one in later runs.
+  void scale_number(size_t i, double by) { numbers_[i] = Number::of(numbers_[i].as_double() * by); }
   /// A new tensor for the first input of this type.
   void replace_input(const TensorType& type) {
     for (size_t i = 0; i < bindings_.size(); ++i)

@@ -1,5 +1,5 @@
-// Whole steps on an executor that computes nothing but records launches: which segments a plan has and why, in which order parts are recorded,
-// graphs started and code of the user's called. What graphs compute is tested in tests/cuda/graphs_test.cc.
+// Whole steps on an executor that computes nothing but records launches: which segments a plan has and why, in which order launches are
+// recorded, graphs started and code of the user's called. What graphs compute is tested in tests/cuda/graphs_test.cc.
 #include <catch2/catch.hpp>
 #include <sstream>
 
@@ -33,7 +33,7 @@ TEST_CASE("a whole step") {
         return {loss};
       },
       {net.x});
-  CHECK(step.segments() == "segment 0: 10 launches as a graph of 1 part\n");
+  CHECK(step.segments() == "segment 0: 10 launches as a graph\n");
   CHECK(step.run() == R"(arena of 196 bytes
 launch mm#0 f32[3,8] at 0
 launch tanh#1 f32[3,8] at 0 over operand 0
@@ -52,7 +52,7 @@ launch sgd_step#9 f32[4,8], f32[4,8], f32[8,2], f32[8,2] over operand 0
   CHECK(step.run() == R"(allocate f32[]
 allocate f32[8,2]
 allocate f32[4,8]
-record part 0 of graph 0
+record graph 0
 launch mm#0 f32[3,8] at 0
 launch tanh#1 f32[3,8] at 0 over operand 0
 launch mm#2 f32[3,2] at 96
@@ -76,7 +76,7 @@ start graph 0
   step.replace_input({rg::kFloat32, {}, {3, 4}});
   CHECK(step.run() == R"(allocate f32[3,4]
 launch clone#0 f32[12]
-record part 0 of graph 0
+record graph 0
 launch mm#1 f32[3,8] at 0
 launch tanh#2 f32[3,8] at 0 over operand 0
 launch mm#3 f32[3,2] at 96
@@ -139,12 +139,12 @@ TEST_CASE("a step with a pair of opaque hooks in the middle") {
         return {loss};
       },
       {net.x});
-  CHECK(step.segments() == R"(segment 0: 2 launches as a graph of 1 part
+  CHECK(step.segments() == R"(segment 0: 2 launches as a graph
 cut at pack: it calls code of the user's
-segment 1: 5 launches as a graph of 1 part
+segment 1: 5 launches as a graph
 cut at give_grad: it puts a value where code of the user's sees it
 cut at unpack: it calls code of the user's
-segment 2: 3 launches as a graph of 1 part
+segment 2: 3 launches as a graph
 )");
   for (int i = 0; i < 3; ++i) {
     step.run();
@@ -262,7 +262,7 @@ TEST_CASE("a step in which the host reads") {
   return %3, %4
 }
 )");
-  CHECK(step.segments() == R"(segment 0: 2 launches as a graph of 1 part
+  CHECK(step.segments() == R"(segment 0: 2 launches as a graph
 cut at to_device: the host waits for what it reads
 segment 1: 1 launch, which is not worth a graph
 )");
@@ -274,7 +274,7 @@ launch to_device#2 f32[4,4]
 allocate f32[4,4]
 launch sin#3 f32[4,4]
 )");
-  CHECK(step.run() == R"(record part 0 of graph 0
+  CHECK(step.run() == R"(record graph 0
 launch exp#0 f32[4,4] at 0
 launch neg#1 f32[4,4] at 64
 end
@@ -324,8 +324,7 @@ TEST_CASE("an executor that records no launches has no segments") {
   CHECK(first.find("record") == std::string::npos);
 }
 
-TEST_CASE(
-    "a launch with numbers of the run that the graph does not follow is a part that is recorded again") {
+TEST_CASE("a launch with numbers of the run that a graph would not follow is a cut") {
   PlannedStep step(R"(graph @g[s0 = 2.0, s1 = 7, s2 = 0](%0: f32[4,4]) {
   %1 = exp %0 : f32[4,4]
   %2 = dropout %1 {p=0.5, seed=s1, offset=s2} : f32[4,4]
@@ -334,14 +333,18 @@ TEST_CASE(
   return %4
 }
 )");
-  CHECK(step.segments() == "segment 0: 4 launches as a graph of 3 parts\n");
-  for (int i = 0; i < 2; ++i) step.run();
-  CHECK(step.run() == "start graph 0\n");
-  step.change_numbers();
-  CHECK(step.run() == R"(record part 1 of graph 0
-launch mul#0 f32[4,4] at 0
-end
-start graph 0
+  CHECK(step.segments() == R"(segment 0: 2 launches as a graph
+cut at mul: its numbers are others in each run
+segment 1: 1 launch, which is not worth a graph
 )");
-  CHECK(step.stats().updates == 1);
+  for (int i = 0; i < 2; ++i) step.run();
+  const std::string one = R"(start graph 0
+launch mul#0 f32[4,4] at 0 over operand 0
+allocate f32[4,4]
+launch neg#1 f32[4,4]
+)";
+  CHECK(step.run() == one);
+  step.change_numbers();
+  CHECK(step.run() == one);
+  CHECK(step.stats().updates == 0);
 }

@@ -1,4 +1,4 @@
-// Segments of made-up steps: where they end, what is recorded by itself, and what their registers need behind a graph.
+// Segments of made-up steps: where they end, and what their registers need behind a graph.
 #include "tracer/segments.h"
 
 #include <catch2/catch.hpp>
@@ -13,7 +13,6 @@ using Registers = std::vector<int32_t>;
 struct Made {
   SegmentStep::Kind kind;
   Registers operands, results, dying = {};
-  bool changes = false;
   std::vector<bool> into = {};
 };
 
@@ -23,7 +22,7 @@ constexpr auto launch = SegmentStep::Kind::launch, view = SegmentStep::Kind::vie
 Segments segments_of(const std::vector<Made>& made, int32_t arena = 10) {
   std::vector<SegmentStep> steps;
   for (const Made& m : made) {
-    SegmentStep s{m.kind, m.changes};
+    SegmentStep s{m.kind};
     if (m.kind == host) {
       s.name = "hook";
       s.why = "somebody is called";
@@ -54,9 +53,9 @@ TEST_CASE("a step of the host ends a segment, and one launch is no graph") {
                                   {view, {2}, {30}},
                                   {host, {30}, {}}});
   REQUIRE(s.list.size() == 2);
-  CHECK(s.list[0].parts.size() == 1);
-  CHECK(s.list[1].parts.empty());
-  CHECK(to_text(s) == R"(segment 0: 2 launches as a graph of 1 part
+  CHECK(s.list[0].is_worth_a_graph());
+  CHECK_FALSE(s.list[1].is_worth_a_graph());
+  CHECK(to_text(s) == R"(segment 0: 2 launches as a graph
 cut at hook: somebody is called
 segment 1: 1 launch, which is not worth a graph
 cut at hook: somebody is called
@@ -71,31 +70,9 @@ TEST_CASE("steps without launches are no segment, and no steps have none") {
   CHECK(to_text(segments_of({})).empty());
 }
 
-TEST_CASE("launches with numbers of the run are parts of their own") {
-  const Segments s = segments_of({{view, {10}, {11}},
-                                  {launch, {11}, {0}},
-                                  {launch, {0}, {1}},
-                                  {view, {1}, {12}},
-                                  {launch, {12}, {2}, {}, true},
-                                  {launch, {2}, {3}, {}, true},
-                                  {launch, {3}, {4}},
-                                  {view, {4}, {13}},
-                                  {launch, {13}, {5}},
-                                  {view, {5}, {14}}});
-  REQUIRE(s.list.size() == 1);
-  const auto& parts = s.list[0].parts;
-  REQUIRE(parts.size() == 3);
-  const uint32_t begins[] = {0, 3, 6}, ends[] = {3, 6, 9};
-  for (size_t p = 0; p < 3; ++p) {
-    CHECK(parts[p].begin == begins[p]);
-    CHECK(parts[p].end == ends[p]);
-    CHECK(parts[p].changes == (p == 1));
-  }
-}
-
 TEST_CASE("what comes from outside is read, what is computed gets memory, the arena is neither") {
   const Segments s = segments_of({{launch, {10, -1, 3}, {20}},
-                                  {launch, {20, 11}, {12}, {11}, false, {true}},
+                                  {launch, {20, 11}, {12}, {11}, {true}},
                                   {launch, {20}, {21}, {20}},
                                   {launch, {10, 12}, {4}, {10}}});
   REQUIRE(s.list.size() == 1);

@@ -121,27 +121,19 @@ class RecordingExecutor final : public Executor {
   class Graph final : public LaunchGraph {
    public:
     explicit Graph(Recorded recorded) : recorded_(std::move(recorded)) {}
-    void begin(size_t part) override {
-      part_ = part;
+    void begin(size_t) override {
       work_.clear();
       *recorded_ = &work_;
     }
-    void end() override {
-      *recorded_ = nullptr;
-      if (part_ == parts_.size()) parts_.emplace_back();
-      parts_[part_].swap(work_);
-    }
+    void end() override { *recorded_ = nullptr; }
     void cancel() noexcept override { *recorded_ = nullptr; }
     void start() override {
-      for (const Work& part : parts_)
-        for (const auto& launch : part) launch();
+      for (const auto& launch : work_) launch();
     }
 
    private:
     const Recorded recorded_;
-    size_t part_ = 0;
     Work work_;
-    std::vector<Work> parts_;
   };
 
   const Recorded recorded_ = std::make_shared<Work*>(nullptr);
