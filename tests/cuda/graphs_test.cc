@@ -404,6 +404,29 @@ TEST_CASE("a graph does not forget the faults of its earlier runs") {
   gpu.synchronize();
 }
 
+TEST_CASE("a graph that is recorded again is updated; with other nodes it is made anew") {
+  cuda::HostDriver& driver = new_device();
+  cuda::Gpu& gpu = cuda::gpu_of(0);
+  const Tensor from = ones({4}).to(kCUDA), to = zeros({8}).to(kCUDA);
+  cuda::Graph graph(gpu);
+  const auto recorded = [&](std::vector<int> places) {
+    driver.log.clear();
+    graph.begin();
+    for (const int place : places)
+      gpu.copy(static_cast<float*>(to.impl().data()) + place, from.impl().data(), 16);
+    graph.end();
+    return driver.log.substr(driver.log.find("graph g"));
+  };
+  CHECK(recorded({0}) == "graph g1 of 1\ninstantiate g1 as x1\n");
+  CHECK(recorded({2}) == "graph g2 of 1\nupdate x1 by g2\n");
+  graph.start();
+  CHECK(to.to_vector() == std::vector<double>{0, 0, 1, 1, 1, 1, 0, 0});
+  CHECK(recorded({1, 4}) == "graph g3 of 2\ninstantiate g3 as x2\n");
+  graph.start();
+  CHECK(to.to_vector() == std::vector<double>{0, 1, 1, 1, 1, 1, 1, 1});
+  CHECK(driver.graphs() == 1);
+}
+
 TEST_CASE("graphs can be switched off") {
   setenv("RETROGRAD_CUDA_GRAPHS", "0", 1);
   Pair pair(train);

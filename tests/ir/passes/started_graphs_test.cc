@@ -3,7 +3,7 @@
 // they are given.
 #include <catch2/catch.hpp>
 
-
+#include "ir/each_field.h"
 #include "ir/passes/pipeline.h"
 #include "ir/replay.h"
 #include "retrograd/retrograd.h"
@@ -33,6 +33,7 @@ class Runs {
     for (const rg::ir::Input& i : graph_.inputs())
       if (i.kind != Kind::tensor && i.kind != Kind::hook) return;
     if (random_.chance(0.5)) rg::ir::run_passes(graph_, {.input = passes()});
+    if (random_.chance(0.5)) make_numbers();
     sources_.resize(graph_.inputs().size(), rg::Source{rg::Source::Kind::constant});
     for (int32_t id = 0; id < graph_.symbols.size(); ++id) numbers_.push_back(graph_.symbols.expr(id).hint);
     rg::RecordingExecutor recording;
@@ -58,6 +59,14 @@ class Runs {
     rg::ir::PassInput input = rg::rewrites::all();
     input.executor = &rg::cpu_executor();
     return input;
+  }
+  // Some numbers of attributes become numbers of the run.
+  void make_numbers() {
+    for (const rg::ir::Node& node : graph_.nodes())
+      rg::ir::for_each_field(*node.op, node.attrs, [&](auto, rg::Scalar& v) {
+        if (v.is_symbolic() || v.number().kind != rg::Number::Kind::Float || random_.chance(0.7)) return;
+        v = rg::Scalar::symbol(graph_.symbols.add_symbol(v.number()), v.number());
+      });
   }
   rg::Plan plan_for(rg::Executor& executor, std::optional<int64_t> waste) const {
     return {graph_, sources_, rules_, log_, numbers_, executor, {}, waste};
