@@ -260,7 +260,7 @@ TEST_CASE("gradients for some of the inputs, and after an error in a hook") {
   Ready r;
   const Tensors expected = after(pointwise, r.x, r.w, by_tape);
   check_same({expected[0], expected[1], {}}, after(r.call(), r.x, r.w, [&](const Tensor& loss) {
-               rg::autograd::backward({loss}, {}, {}, false, {r.x});
+               rg::autograd::backward({loss}, {}, {}, false, Tensors{r.x});
              }));
   rg::HookHandle hook =
       r.x.register_hook([](const Tensor&) -> Tensor { throw std::runtime_error("not today"); });

@@ -9,7 +9,7 @@ using namespace scenario;
 
 // The gradient of x under f with the random stream at `seed`, and where the stream is then.
 template <class F>
-std::pair<Tensor, uint64_t> gradient(uint64_t seed, const F& f, const Tensor& x) {
+std::pair<Tensor, uint64_t> gradient(uint64_t seed, F& f, const Tensor& x) {
   rg::manual_seed(seed);
   const Tensor loss = f(x);
   return {rg::autograd::grad({loss}, {x})[0], rg::default_generator().state().offset};
@@ -34,7 +34,7 @@ TEST_CASE("numbers that a traceable hook draws are drawn in each backward") {
   CHECK(f.stats().captures == 1);
 
   // Two backwards of one loss, and forwards between.
-  const auto twice = [&](const auto& function) {
+  const auto twice = [&](auto& function) {
     rg::manual_seed(7);
     const Tensor a = function(x), b = function(x);
     Tensors gradients{rg::autograd::grad({a}, {x}, {}, /*retain_graph=*/true)[0]};
