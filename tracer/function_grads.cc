@@ -128,7 +128,9 @@ void FunctionRecorder::grad_is_read(TensorImpl& leaf) {
   const LeafGrad& g = leaf_grad(leaf, false);
   TensorImpl* grad = leaf.need_meta().grad.get();
   if (!grad || grad->graph || grad != g.before.get() || roots_.contains(grad->storage().get())) return;
-  RecordedFunction::Input& input = inputs_[static_cast<size_t>(capture(*grad).input)];
+  Root& root = capture(*grad);
+  root.is_gradient = true;
+  RecordedFunction::Input& input = inputs_[static_cast<size_t>(root.input)];
   input.grad_of_argument = argument;
   if (argument < 0) input.grad_of = RefPtr<TensorImpl>(&leaf);
 }

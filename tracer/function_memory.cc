@@ -159,7 +159,7 @@ ir::ValueId FunctionRecorder::read(const Tensor& tensor, bool has_history) {
   TensorImpl& cell = tensor.impl();
   const bool is_own = cell.graph == id_ && cell.value_id != ir::kNoValue;
   if (is_own && (!has_written_ || !cell.has_layout())) return cell.value_id;
-  if (forward_ && cell.graph == forward_->id_) {
+  if (forward_ && (cell.graph == forward_->id_ || forward_->is_gradient(cell))) {
     const int32_t index = forward_->saved_index(tensor, running_);
     if (running_) users_.emplace_back(index, running_);
     const auto [it, fresh] = saved_inputs_.try_emplace(index, ir::kNoValue);
@@ -223,6 +223,12 @@ bool FunctionRecorder::have_histories() const {
     for (int i = 0; i < node.results; ++i) has[static_cast<size_t>(node.first_result + i)] = goes_on;
   }
   return std::ranges::any_of(without_history_, [&](ir::ValueId v) { return has[static_cast<size_t>(v)]; });
+}
+
+// Memory of the gradient that a leaf has had at the beginning.
+bool FunctionRecorder::is_gradient(const TensorImpl& cell) const {
+  const auto it = roots_.find(cell.storage().get());
+  return it != roots_.end() && it->second.is_gradient;
 }
 
 // Of a forward: which of the saved values that of `tensor` is. What a later backward saves, the first one did.

@@ -240,6 +240,7 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
     bool is_written = false;
     RefPtr<TensorImpl> history;  // once written: the base whose history the value has; null: none
     int32_t input = -1;          // memory from outside: the input that it came in by
+    bool is_gradient = false;    // that of a leaf: whichever tensor that has in a run
     int32_t base_of = -1;        // the argument whose base this is; an input once it is needed
     int32_t seen = -1;           // the same, or an argument that lies there; -1 of a computed value
     int64_t seen_offset = 0;     // where that begins
@@ -273,6 +274,7 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   Root& root_of(TensorImpl& cell);
   Root& capture(TensorImpl& cell);
   int32_t saved_index(const Tensor& tensor, const Record* user);
+  bool is_gradient(const TensorImpl& cell) const;
   ir::ValueId read(const Tensor& tensor, bool has_history);
   Root& new_root(TensorImpl& cell, ir::ValueId value);
   RefPtr<TensorImpl> present_geometry(const TensorImpl& cell) const;
