@@ -32,13 +32,15 @@ inline int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }
 
 inline constexpr int64_t kDepth = 256;        // of one block of k, in packed elements
 inline constexpr int64_t kDepthStep = 16;     // which the depth of a block is a multiple of, for the packing
-inline constexpr int64_t kRowPanels = 28;     // of a tile: 168 rows (392 with AVX-512)
+inline constexpr int64_t kRowPanels = 28;     // of a tile, if k has kDepth: 168 rows (392 with AVX-512)
 inline constexpr int64_t kColumnPanels = 48;  // of a tile, if there are several blocks of k
 inline constexpr double kTileWork = 1 << 17;  // multiplications of a tile, at least
 inline constexpr int64_t kTilesAThread = 4;   // at most, where they could be larger
 inline constexpr int64_t kSmallBytes = 32 << 10;  // a B of this size stays in the first-level cache
-// Time to pack a panel, or a panel of B on the way, and what threads lose to others in the time of a tile.
+// Time to pack a panel of A, or a panel of B on the way, and what threads lose to others in the time of a tile.
 inline constexpr double kTimePacked = 0.5, kTimeOnTheWay = 1, kTimeUneven = 0.04;
+inline constexpr double kRowsPacked =
+    7;  // of a register tile, in the time that it takes to pack a panel of B
 inline constexpr double kHandOut = 1 << 14;  // multiplications in the time that it takes to hand out a tile
 inline constexpr int64_t kLeastRows = 4;     // of a panel, whose time is that of fewer
 inline constexpr int64_t kFarBytes = 1024;   // steps along k from which reading A where it lies is slow
@@ -83,7 +85,7 @@ struct Plan {
         depth(block_depth<T>(g.k)),
         groups_(ceil_div(g.k, kGroup<T>)) {
     b = packing_of_b(g);
-    rows.count = ceil_div(g.m, kRowPanels * kernel.rows);
+    rows.count = ceil_div(g.m, kRowPanels * kernel.rows * kDepth * kGroup<T> / depth);
     if (g.k > depth) columns.count = ceil_div(columns.size, kColumnPanels);
     cut(loop_threads());
     if (b == Packing::on_the_way && rows.size / rows.count <= kernel.rows)
@@ -146,7 +148,7 @@ struct Plan {
   double time(const Pieces& r, const Pieces& c, int64_t threads) const {
     const double row_panels = panels_in_time(r.largest()), column_panels = static_cast<double>(c.largest());
     const double packed = b == Packing::on_the_way ? kTimeOnTheWay * kGroup<T>
-                          : b == Packing::within   ? kTimePacked
+                          : b == Packing::within   ? kRowsPacked / static_cast<double>(kernel.rows)
                                                    : 0;
     const int64_t rounds = ceil_div(r.count * c.count, threads);
     const double handed_out = kHandOut / static_cast<double>(kernel.rows * kernel.columns * groups_);

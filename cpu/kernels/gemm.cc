@@ -16,6 +16,8 @@ void pack_across(const T* x, int64_t along, int64_t count, int64_t k, T* out) {
         const int64_t some = count < i ? 0 : count - i;
         native_store_part(out + i, Width - i, native_load_part(x + i, some, Register<T>{}));
       }
+    } else if (count == Width) {
+      __builtin_memcpy(out, x, Width * sizeof(T));
     } else {
 #pragma GCC unroll 16
       for (int i = 0; i < Width; ++i) out[i] = i < count ? x[i] : 0;
