@@ -300,31 +300,20 @@ TEST_CASE("learning rates of groups that cross in each step: each place where th
 TEST_CASE("numbers that cannot be written: the step is launched one by one, with its numbers") {
   cuda::HostDriver& driver = new_device();
   constexpr int kSteps = 7;
-  const auto trained = [&](bool compiled) {
-    manual_seed(5);
-    const Tensors parameters = leaves();
-    optim::AdamW optimizer(parameters, {.lr = 0.05});
-    FunctionCache cache(FunctionKind::step);
-    const auto body = [&](const Tensors&) { return shrink(parameters, optimizer); };
-    for (int i = 0; i < kSteps; ++i) {
-      optimizer.set_lr(0.05 / (1 + i));
-      if (i == 4 && compiled) driver.next_copy = 801;
-      if (compiled)
-        cache.run(body, {});
-      else
-        body({});
-    }
-    if (compiled) {
-      CHECK(cache.stats().launches.given_up == 1);
-      CHECK(cache.stats().launches.graph_launches == 3);
-      CHECK(cache.segments().find("one by one: cuda:0: copying to the device") != std::string::npos);
-    }
-    std::vector<std::vector<double>> values;
-    for (const Tensor& p : parameters) values.push_back(p.to_vector());
-    return values;
+  const Make make = training<optim::AdamW>(optim::AdamWOptions{.lr = 0.05});
+  const Make failing = [&] {
+    Program program = make();
+    program.before = [&driver, before = program.before](int i) {
+      before(i);
+      if (i == 4) driver.next_copy = 801;
+    };
+    return program;
   };
-  const auto expected = trained(false);
-  CHECK(trained(true) == expected);
+  const Outcome expected = outcome(make, false, kSteps), found = outcome(failing, true, kSteps);
+  CHECK(found.values == expected.values);
+  CHECK(found.stats.given_up == 1);
+  CHECK(found.stats.graph_launches == 3);
+  CHECK(found.segments.find("one by one: cuda:0: copying to the device") != std::string::npos);
 }
 
 TEST_CASE("a thread that runs a step while another is in the midst of it has numbers of its own") {
