@@ -7,8 +7,8 @@
 // - where it lies, when it lies well or is used little;
 // - B of contiguous rows: where it lies by the first row panel of a tile, which leaves it packed for the
 //   others;
-// - from panels that every tile packs for itself, when few tiles use a panel, and B always on several
-//   threads: they never leave the caches of a core; what another core has packed is slow to read;
+// - from panels that every tile packs for itself, when few tiles use a panel: they never leave the caches of a
+//   core;
 // - else from panels that are packed before the tiles, by a parallel loop of its own.
 //
 // Tiles are of about equal size: pieces of columns are so many column panels, pieces of rows begin at any
@@ -43,7 +43,8 @@ inline constexpr double kRowsPacked =
     7;  // of a register tile, in the time that it takes to pack a panel of B
 inline constexpr double kHandOut = 1 << 14;  // multiplications in the time that it takes to hand out a tile
 inline constexpr int64_t kLeastRows = 4;     // of a panel, whose time is that of fewer
-inline constexpr int64_t kFarBytes = 1024;   // steps along k from which reading A where it lies is slow
+inline constexpr int64_t kTilesOnTheWay = 4, kTilesWithin = 2;  // at most, that pack the same panel of B
+inline constexpr int64_t kFarBytes = 1024;  // steps along k from which reading A where it lies is slow
 
 template <class T>
 using Packed = typename GemmTypes<T>::Packed;
@@ -90,8 +91,8 @@ struct Plan {
     cut(loop_threads());
     if (b == Packing::on_the_way && rows.size / rows.count <= kernel.rows)
       b = kGroup<T> > 1 ? Packing::within : Packing::none;
-    if (b == Packing::within && rows.count > 1 && loop_threads() == 1) b = Packing::before;
-    if (worth_packing_a(g)) a = columns.count <= 2 ? Packing::within : Packing::before;
+    if (is_b_shared()) b = Packing::before;
+    if (worth_packing_a(g)) a = columns.count <= loop_threads() ? Packing::within : Packing::before;
   }
 
   int64_t tiles() const { return rows.count * columns.count; }
@@ -113,6 +114,14 @@ struct Plan {
     const int64_t step = std::max(bytes(g.a.column), g.a.column == 1 ? bytes(g.a.row) * kGroup<T> / 4 : 0);
     if (kGroup < T >> 1 && (g.a.column != 1 || g.a.row % kGroup<T> != 0 || g.k % kGroup<T> != 0)) return true;
     return g.n > 4 * kernel.columns && step >= kFarBytes;
+  }
+
+  // Whether so many tiles use a panel of B that it is packed before them.
+  bool is_b_shared() const {
+    const bool alone = loop_threads() == 1;
+    if (!alone && !kernel.shares) return false;
+    if (b == Packing::within) return rows.count > (alone ? 1 : kTilesWithin);
+    return b == Packing::on_the_way && rows.count > kTilesOnTheWay;
   }
 
   // For several threads: into the numbers of pieces for which the last thread is done first, in time units of

@@ -100,6 +100,8 @@ struct GemmKernels {
   void (*combine)(const T* x, const T* b, int64_t b_row, int64_t n, int64_t k, T* y, int64_t y_step, T alpha,
                   bool accumulate);
   void (*narrow)(const GemmDots<T>& x);
+  /// Whether it pays that threads read panels that others have packed. Beside 64-byte vectors they come late.
+  bool shares = false;
 };
 
 namespace avx512bf16 {

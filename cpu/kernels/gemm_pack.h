@@ -3,8 +3,8 @@
 // even address. P is the packed element, of 4 or 8 bytes.
 //
 // Elements that lie behind each other along k are turned by squares: of 16 vector registers with AVX-512 and
-// elements of 4 bytes, else of 16-byte registers. Neighbours across a panel are copied, others read one by
-// one.
+// elements of 4 bytes, of 8 with AVX2, else of 16-byte registers. Neighbours across a panel are copied, others
+// read one by one.
 #pragma once
 
 #include "cpu/kernels/gemm_tiles.h"
@@ -85,6 +85,27 @@ template <int Rows>
     put(12 + j, _mm512_shuffle_f32x4(c, d, 0xdd));
   }
 }
+#elif defined(__AVX2__)
+// Eight steps of `Rows` rows turned: a register has four steps of row i and of row i + 4. Each step is written
+// with eight elements; what those beyond `Rows` overwrite has to be written later.
+template <int Rows>
+[[gnu::always_inline]] inline void turn_eight(const char* x, int64_t across, float* out, int64_t width) {
+  const auto row = [&](int i, int64_t step) {
+    return _mm_loadu_ps(reinterpret_cast<const float*>(x + (i < Rows ? i : 0) * across) + step);
+  };
+  for (int64_t l = 0; l < 8; l += 4) {
+    __m256 rows[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) rows[i] = _mm256_set_m128(row(i + 4, l), row(i, l));
+    const __m256 a = _mm256_unpacklo_ps(rows[0], rows[1]), b = _mm256_unpackhi_ps(rows[0], rows[1]),
+                 c = _mm256_unpacklo_ps(rows[2], rows[3]), d = _mm256_unpackhi_ps(rows[2], rows[3]);
+    float* const to = out + l * width;
+    _mm256_storeu_ps(to, _mm256_shuffle_ps(a, c, 0x44));
+    _mm256_storeu_ps(to + width, _mm256_shuffle_ps(a, c, 0xee));
+    _mm256_storeu_ps(to + 2 * width, _mm256_shuffle_ps(b, d, 0x44));
+    _mm256_storeu_ps(to + 3 * width, _mm256_shuffle_ps(b, d, 0xee));
+  }
+}
 #endif
 
 template <class P>
@@ -131,6 +152,20 @@ void pack_along(const char* x, int64_t across, int64_t count, int64_t k, P* out)
     out += whole * Width;
     k -= whole;
   }
+#elif defined(__AVX2__)
+  if constexpr (sizeof(P) == 4)
+    if (count == Width && k > 0) {
+      const int64_t whole = (Width % 8 ? k - 1 : k) / 8 * 8;  // the last step is not written beyond
+      for (int64_t l = 0; l < whole; l += 16)
+#pragma GCC unroll 2
+        for (int i = 0; i < Width; i += 8)
+          for (int64_t at = l; at < whole && at < l + 16; at += 8)
+            turn_eight<(Width % 8 ? Width : 8)>(x + i * across + at * bytes, across, out + at * Width + i,
+                                                Width);
+      x += whole * bytes;
+      out += whole * Width;
+      k -= whole;
+    }
 #endif
   if (count == Width)
     pack_rows<P, Width>(x, across, Width, Width, k, out);
