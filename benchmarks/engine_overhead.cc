@@ -12,7 +12,7 @@
 //   replay_ns_per_node   the same for a graph node (there are an unpack and a mul per record)
 //   capture_us_per_node  a graph node in the first such backward: walk, key, recording, planning and its run
 //   location_ns          of record_ns, what it takes to carry the user's file and line
-// On a device follows a line for a whole compiled step (bench replay) of mlp and of gpt-char
+// On a device, before it, a line for a whole compiled step (bench replay) of mlp and of gpt-char
 // (train/models.h), with batches of B, in us:
 //   launch_us   until the call of a step returns, the device idle before: an upper bound of what a step costs beyond
 //               its kernels, since these run meanwhile
@@ -187,8 +187,8 @@ int main(int argc, char** argv) {
   return bench::run_program(app, argc, argv, [&](const bench::Place& place) {
     rg::cpu::set_num_threads(1);
     rg::manual_seed(0);
+    if (!place.is_cpu())
+      for (const char* model : {"mlp", "gpt-char"}) bench::measure_replay(place, model, options);
     bench::measure_chain(place, options.rounds);
-    if (place.is_cpu()) return;
-    for (const char* model : {"mlp", "gpt-char"}) bench::measure_replay(place, model, options);
   });
 }

@@ -16,8 +16,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -71,7 +73,8 @@ class Race {
         best_(contenders_.size(), std::numeric_limits<double>::infinity()) {
     const Product& p = problem.product;
     work_ = 2e-9 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
-    const double turn = place.is_cpu() ? kTurn * kGuess : kDeviceTurn * kDeviceGuess;
+    const double on_device = problem.dtype() == rg::kFloat32 ? kDeviceGuess : kDeviceGuess16;
+    const double turn = place.is_cpu() ? kTurn * kGuess : kDeviceTurn * on_device;
     runs_ = static_cast<int>(std::clamp(turn / work_, 1.0, kMostRuns));
   }
 
@@ -97,7 +100,8 @@ class Race {
   static constexpr int kLeastRounds = 3;
   // Seconds that a turn takes at least, and at what rate.
   static constexpr double kTurn = 4e-3, kGuess = 100;
-  static constexpr double kDeviceTurn = 5e-3, kDeviceGuess = 50'000, kMostRuns = 1000;
+  static constexpr double kDeviceTurn = 5e-3, kDeviceGuess = 50'000, kDeviceGuess16 = 500'000,
+                          kMostRuns = 1000;
 
   // A turn for each side.
   void round() {
@@ -128,7 +132,8 @@ void measure(const Options& options, const Place& place) {
   std::vector<Side> sides{retrograd_side()};
   for (const Side& other : other_sides(place))
     if (options.beside.empty() || std::ranges::count(options.beside, other.name)) sides.push_back(other);
-  const auto run = [&](const std::string& shapes, const Problem& problem, int threads) {
+  int missing = 0;
+  const auto measure_one = [&](const std::string& shapes, const Problem& problem, int threads) {
     std::vector<Contender> contenders;
     for (const Side& side : sides)
       contenders.push_back(place.is_cpu() ? contender_in_process(side, problem, threads)
@@ -138,6 +143,16 @@ void measure(const Options& options, const Place& place) {
     race.run(options.seconds);
     print(shapes, problem, place, threads, sides, race);
   };
+  const auto run = [&](const std::string& shapes, const Problem& problem, int threads) {
+    try {
+      measure_one(shapes, problem, threads);
+    } catch (const std::exception& e) {
+      const Product& p = problem.product;
+      std::fprintf(stderr, "gemm: %lld x %lld x %lld: %s\n", static_cast<long long>(p.m),
+                   static_cast<long long>(p.n), static_cast<long long>(p.k), e.what());
+      ++missing;
+    }
+  };
   for (const std::string& shapes : options.shapes)
     for (const Product& p : products_of(shapes, options, place))
       for (const std::string& dtype : options.dtypes) {
@@ -145,6 +160,7 @@ void measure(const Options& options, const Place& place) {
             make_problem(p, dtype == "float32" ? rg::kFloat32 : rg::kBFloat16, place.device());
         for (const int n : place.is_cpu() ? options.threads : std::vector<int>{1}) run(shapes, problem, n);
       }
+  if (missing) throw std::runtime_error(std::to_string(missing) + " products were not measured");
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 // alternate on a shared machine (benchmarks/peers/compare_ops.py does).
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <stdexcept>
 #include <string>
 
 #include "benchmarks/common/line.h"
@@ -134,7 +135,8 @@ class Measured {
   const Row& row_;
 };
 
-void measure(const Options& options, const Meter& meter, const Row& row) {
+// Whether the machine could run it.
+bool measure(const Options& options, const Meter& meter, const Row& row) {
   const Measured measured(options, meter, row);
   for (const int64_t n : kSizes) {
     const int64_t size = is_scaled(row) ? n : 0;
@@ -144,19 +146,25 @@ void measure(const Options& options, const Meter& meter, const Row& row) {
       if (!options.factorisations) measured.backward(size);
     } catch (const rg::Error& e) {  // a device may have no kernel for an op
       std::fprintf(stderr, "%s: %s\n", std::string(row.name).c_str(), e.what());
-      return;
+      return true;
+    } catch (const rg::RuntimeError& e) {  // or no room
+      std::fprintf(stderr, "%s: %s\n", std::string(row.name).c_str(), e.what());
+      return false;
     }
-    if (size == 0) return;
+    if (size == 0) return true;
   }
+  return true;
 }
 
 void measure_all(const Options& options, const Meter& meter) {
   using Families = std::vector<Table (*)()>;
   const Families all = {elementwise_rows, reduction_rows, row_rows,   index_rows,
                         layout_rows,      window_rows,    matrix_rows};
+  int missing = 0;
   for (const auto family : options.factorisations ? Families{factorisation_rows} : all)
     for (const Row& row : family())
-      if (row.name.find(options.filter) != std::string_view::npos) measure(options, meter, row);
+      if (row.name.find(options.filter) != std::string_view::npos) missing += !measure(options, meter, row);
+  if (missing) throw std::runtime_error(std::to_string(missing) + " rows were not measured");
 }
 
 }  // namespace

@@ -29,7 +29,9 @@
 // The sides of a comparison must alternate on a shared machine.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdio>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -105,6 +107,8 @@ struct Options {
   rg::ScalarType scalar_type() const { return dtype == "bf16" ? rg::kBFloat16 : rg::kFloat32; }
 };
 
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
 struct Times {
   double first, median, least;
   int64_t peak_bytes, planned_bytes;
@@ -135,16 +139,27 @@ Times run(const Options& options, const Place& place, const Step& step) {
   return times;
 }
 
-void measure(const Options& options, const Place& place) {
-  rg::cpu::set_num_threads(options.threads);
-  rg::manual_seed(0);
+// What the machine gives, beside which a step is told; unknown where that failed: the time of the step is told all the same.
+struct Limits {
+  double peak_tflops = kUnknown, products_ms = kUnknown;
+};
+
+Limits limits_of(const Options& options, const Place& place, const Model& model) {
+  Limits limits;
   const rg::ScalarType dtype = options.scalar_type();
-  Training training{make_model(options.model, options.size, dtype, place.device())};
-  const Model& model = *training.model;
-  const auto mode = std::ranges::find(modes(), options.mode, &Mode::name);
-  const Times times = run(options, place, mode->make(training));
+  if (options.peak_tflops > 0) limits.peak_tflops = options.peak_tflops;
+  try {
+    if (options.peak_tflops <= 0) limits.peak_tflops = peak_flops(place, dtype) * 1e-12;
+    limits.products_ms = best_seconds(model.products(), place, dtype) * 1e3;
+  } catch (const rg::Exception& e) {
+    std::fprintf(stderr, "train_step: products alone: %s\n", e.what());
+  }
+  return limits;
+}
+
+void print(const Options& options, const Place& place, const Model& model, const Times& times) {
+  const Limits limits = limits_of(options, place, model);
   const double tflops = flops_of(model.products()) / times.median * 1e-12;
-  const double peak = options.peak_tflops > 0 ? options.peak_tflops : peak_flops(place, dtype) * 1e-12;
   Line()
       .text("model", options.model)
       .text("mode", options.mode)
@@ -158,12 +173,23 @@ void measure(const Options& options, const Place& place) {
       .count("peak_bytes", times.peak_bytes)
       .count("planned_bytes", times.planned_bytes)
       .number("loss", times.loss, 4)
-      .number("gemm_ms", best_seconds(model.products(), place, dtype) * 1e3, 3)
+      .number("gemm_ms", limits.products_ms, 3)
       .number("first_step_ms", times.first * 1e3, 3)
       .number("tflops", tflops, 3)
-      .number("peak_tflops", peak, 3)
-      .number("share", tflops / peak, 3)
+      .number("peak_tflops", limits.peak_tflops, 3)
+      .number("share", tflops / limits.peak_tflops, 3)
       .print();
+}
+
+void measure(const Options& options, const Place& place) {
+  rg::cpu::set_num_threads(options.threads);
+  rg::manual_seed(0);
+  const rg::ScalarType dtype = options.scalar_type();
+  Training training{make_model(options.model, options.size, dtype, place.device())};
+  const Model& model = *training.model;
+  const auto mode = std::ranges::find(modes(), options.mode, &Mode::name);
+  const Times times = run(options, place, mode->make(training));
+  print(options, place, model, times);
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ struct BlasMatrix {
 
 /// out = alpha * a b + beta * start + bias; a (m, k), b (k, n), start and out (m, n) in rows.
 struct BlasProduct {
-  static constexpr int64_t kBiasAlignment = 16;  // bytes: the library is not told how a bias lies
+  static constexpr int64_t kBiasAlignment = 16;  // bytes, at least: the same for all, so that one bias has no other bits than the next
 
   BlasType type = BlasType::f32;
   int64_t m = 0, n = 0, k = 0, batches = 1;

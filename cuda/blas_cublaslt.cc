@@ -117,6 +117,9 @@ Key key_of(const BlasProduct& p) {
           alignment(p.out)};
 }
 
+// What an algorithm is chosen for, whatever bias comes first: it tells alignment by the pointer.
+const void* const kAnyBias = reinterpret_cast<const void*>(BlasProduct::kBiasAlignment);
+
 class Plan {
  public:
   Plan(const Functions& f, cublasLtHandle_t handle, const BlasProduct& p) : f_(f) {
@@ -130,7 +133,7 @@ class Plan {
   }
 
   bool run(cublasLtHandle_t handle, const BlasProduct& p, void* workspace, CUstream_st* stream) {
-    if (!is_usable_ || !set_bias(p)) return false;
+    if (!is_usable_ || (p.bias && !set_bias(p.bias))) return false;
     const float alpha = static_cast<float>(p.alpha), beta = static_cast<float>(p.beta);
     const bool is_double = p.type == BlasType::f64;
     const void* const factor = is_double ? static_cast<const void*>(&p.alpha) : &alpha;
@@ -145,7 +148,7 @@ class Plan {
   bool set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
     return f_.set_description(description_, attribute, &value, sizeof(T)) == CUBLAS_STATUS_SUCCESS;
   }
-  bool set_bias(const BlasProduct& p) { return !p.bias || set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias); }
+  bool set_bias(const void* bias) { return set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias); }
 
   bool describe(const BlasProduct& p) {
     const cudaDataType_t scale = p.type == BlasType::f64 ? CUDA_R_64F : CUDA_R_32F;
@@ -154,7 +157,7 @@ class Plan {
     const cublasLtEpilogue_t epilogue = p.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
     return f_.create_description(&description_, compute_type(p), scale) == CUBLAS_STATUS_SUCCESS &&
            set(CUBLASLT_MATMUL_DESC_TRANSA, first) && set(CUBLASLT_MATMUL_DESC_TRANSB, second) &&
-           set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue) && set_bias(p);
+           set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue) && (!p.bias || set_bias(kAnyBias));
   }
 
   // `rows`, `columns`: as the library counts them.

@@ -90,7 +90,11 @@ class RuntimeDriver final : public Driver {
     return forgotten(cudaLibraryLoadData(code, image, nullptr, nullptr, 0, nullptr, nullptr, 0));
   }
   Status find_kernel(KernelHandle* kernel, CodeHandle code, const char* name) override {
-    return forgotten(cudaLibraryGetKernel(kernel, code, name));
+    const Status status = forgotten(cudaLibraryGetKernel(kernel, code, name));
+    cudaFuncAttributes attributes;  // asking for them loads the code now, not at the first launch
+    return status == kSuccess
+               ? forgotten(cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(*kernel)))
+               : status;
   }
   Status launch(KernelHandle kernel, const LaunchShape& shape, void** arguments,
                 StreamHandle stream) override {

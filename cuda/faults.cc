@@ -2,6 +2,7 @@
 #include "cuda/faults.h"
 
 #include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -10,6 +11,8 @@
 
 namespace retrograd::cuda {
 namespace {
+
+constinit thread_local const Faults* noted_by_thread = nullptr;  // for the launch to come
 
 // The CPU's words: cpu/kernels/linalg.cc.
 [[noreturn]] void raise_matrix(const Fault& found, std::string_view op, std::string_view where) {
@@ -63,8 +66,12 @@ FaultNote Faults::note(const OpInfo& op) {
       block_ = block;
     }
   }
-  is_noted_.store(true, std::memory_order_relaxed);
+  noted_by_thread = this;
   return {reinterpret_cast<Fault*>(block_->data), reinterpret_cast<uint64_t>(&op)};
+}
+
+void Faults::launched() {
+  if (std::exchange(noted_by_thread, nullptr) == this) is_noted_.store(true, std::memory_order_relaxed);
 }
 
 void Faults::note_again() {

@@ -30,7 +30,9 @@ class Faults {
 
   /// For a kernel that is about to be launched on the compute stream.
   FaultNote note(const OpInfo& op);
-  /// What was launched with note() before is started once more.
+  /// Behind a launch: if note() was called for it. Another thread may have looked in between.
+  void launched();
+  /// Behind a graph's start: what was launched with note() before may have been started once more.
   void note_again();
   /// Waits for the kernels launched with note() since the last look. Error(index_out_of_range, bad_argument,
   /// singular_matrix, not_positive_definite).

@@ -68,6 +68,7 @@ void Gpu::begin() {
 
 void Gpu::launched(std::string_view op) {
   health_.check(driver_.last_error(), op);
+  faults_.launched();
   if (!debug_.load(std::memory_order_relaxed)) return;
   compute_.synchronize(op);
   faults_.look();

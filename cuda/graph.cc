@@ -187,8 +187,8 @@ void Graph::start() {
   gpu_.begin();
   RG_ASSERT(exec_ && !recording_);
   if (kept_.numbers) kept_.numbers->renew();
-  gpu_.faults().note_again();
   gpu_.health().check(gpu_.driver().launch(exec_, gpu_.compute().handle()), "starting a graph");
+  gpu_.faults().note_again();
   gpu_.launched("a graph");
 }
 

@@ -13,7 +13,7 @@
 namespace retrograd::cuda::fusion {
 namespace {
 
-constexpr int kMajor = CUDART_VERSION / 1000;
+constexpr int kMajor = CUDART_VERSION / 1000, kMinor = CUDART_VERSION % 1000 / 10;
 
 struct Functions {
   decltype(&nvrtcVersion) version;
@@ -34,13 +34,18 @@ bool find(void* library, const char* name, F& function) {
 
 class Nvrtc final : public Compiler {
  public:
-  explicit Nvrtc(const Functions& f) : f_(f) {
-    int major = 0, minor = 0;
-    f_.version(&major, &minor);
-    version_ = fmt::format("nvrtc {}.{}", major, minor);
-  }
+  explicit Nvrtc(const Functions& f) : f_(f) {}
 
-  std::string version() const override { return version_; }
+  std::string version() const override { return fmt::format("nvrtc {}.{}", kMajor, kMinor); }
+
+  // NVRTC registers what it lets go of at exit when it first compiles, and a compilation that runs meanwhile crashes. Done before others
+  // register what waits for theirs (fusion.cc), it comes behind that: handlers run in reverse.
+  void compile_nothing() const {
+    Program program{f_};
+    if (f_.create(&program.handle, "extern \"C\" __global__ void nothing() {}", "nothing.cu", 0, nullptr,
+                  nullptr) == NVRTC_SUCCESS)
+      f_.compile(program.handle, 0, nullptr);
+  }
 
   Result compile(const Source& source, const std::vector<std::string>& options) override {
     std::vector<const char*> names, texts, flags;
@@ -81,7 +86,6 @@ class Nvrtc final : public Compiler {
   }
 
   const Functions f_;
-  std::string version_;
 };
 
 struct Opened {
@@ -101,7 +105,14 @@ Opened open() {
       find(library, "nvrtcGetCUBINSize", f.code_size) && find(library, "nvrtcGetCUBIN", f.code) &&
       find(library, "nvrtcGetProgramLogSize", f.log_size) && find(library, "nvrtcGetProgramLog", f.log);
   if (!all) return {nullptr, fmt::format("{} lacks functions", name)};
-  return {new Nvrtc(f), {}};  // never destroyed, and the library stays open
+  int major = 0, minor = 0;
+  f.version(&major, &minor);
+  if (major != kMajor || minor != kMinor)
+    return {nullptr, fmt::format("{} is of version {}.{}, and this build's toolkit {}.{}", name, major, minor,
+                                 kMajor, kMinor)};
+  auto* const compiler = new Nvrtc(f);  // never destroyed, and the library stays open
+  compiler->compile_nothing();
+  return {compiler, {}};
 }
 
 const Opened& opened() {

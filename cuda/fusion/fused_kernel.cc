@@ -96,7 +96,7 @@ bool CudaFusedKernel::is_reduced_as_it_lies(const Placement& placement) const {
 std::shared_ptr<const LoadedKernel> CudaFusedKernel::kernel_for(Placement& placement, bool waits) const {
   const std::shared_ptr<const LoadedKernel> kernel = asked_for(placement);
   if (!kernel) return nullptr;
-  if (waits)
+  if (waits || is_waiting())
     if (KernelStore* kernels = store()) kernels->wait_for(*kernel);
   return kernel->is_ready() ? kernel : nullptr;
 }

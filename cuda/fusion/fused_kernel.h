@@ -8,6 +8,8 @@ namespace retrograd::cuda::fusion {
 
 /// The kernels of the process; null where groups are not fused.
 KernelStore* store();
+/// Whether each run waits for its kernel.
+bool is_waiting();
 
 /// Runs, as one kernel and otherwise, since the start of the process.
 struct RunCounts {

@@ -16,6 +16,7 @@ namespace {
 struct Stores {
   std::mutex mutex;
   bool is_decided = false;
+  std::atomic<bool> waits = false;
   std::unique_ptr<KernelStore> store;
   std::string problem;
 
@@ -27,6 +28,7 @@ struct Stores {
       use(nullptr, "RETROGRAD_CUDA_FUSION=0");
     else
       use(nvrtc(), nvrtc_problem());
+    if (wanted && std::strcmp(wanted, "wait") == 0) waits = true;
   }
   void use(Compiler* compiler, std::string why_not) {
     store = compiler ? std::make_unique<KernelStore>(*compiler) : nullptr;
@@ -50,6 +52,9 @@ KernelStore* store() {
   stores.decide();
   return stores.store.get();
 }
+
+bool is_waiting() { return Stores::instance().waits; }
+void set_waiting(bool waits) { Stores::instance().waits = waits; }
 
 RunCounts& run_counts() {
   static RunCounts counts;

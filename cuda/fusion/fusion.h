@@ -16,7 +16,8 @@
 //
 // Compiled kernels may be kept in a folder from one process to the next. This is off until a folder is named,
 // by set_kernel_cache() or in the environment: RETROGRAD_KERNEL_CACHE, or else RETROGRAD_PLAN_CACHE, the
-// folder of the plan cache. RETROGRAD_CUDA_FUSION=0 switches all fusion off.
+// folder of the plan cache. RETROGRAD_CUDA_FUSION=0 switches all fusion off; with RETROGRAD_CUDA_FUSION=wait
+// each run waits for its kernel, so that tests meet it in the first one.
 #pragma once
 
 #include <string>
@@ -54,6 +55,8 @@ class Compiler;
 
 /// For tests: this compiler instead of NVRTC, null for none. Waits for what is being compiled.
 void use_compiler(Compiler* compiler);
+/// What RETROGRAD_CUDA_FUSION=wait sets.
+void set_waiting(bool waits);
 
 bool is_available();
 /// Executor::fuse for a device.

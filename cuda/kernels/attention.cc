@@ -86,16 +86,18 @@ void backward_kernel(const Call& call, TensorImpl* const* outputs) {
 
 }  // namespace
 
+// Rows are read and written by pieces of 16 bytes.
 bool AttentionCall::takes_tensor_cores() const {
   // Of rows, and of elements from one to the next: kernels count both, and a row's bytes, in ints.
   constexpr int64_t kPiece = 8, kMostDepth = 128, kMostRows = int64_t{1} << 30;
   if (depth % kPiece || width % kPiece || depth > kMostDepth || width > kMostDepth || depth * width == 0)
     return false;
   if (queries > kMostRows || keys > kMostRows || !(scale > 0)) return false;
+  const auto is_aligned = [](const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; };
+  if (!is_aligned(query_gradient) || !is_aligned(key_gradient) || !is_aligned(value_gradient)) return false;
   for (const BatchMatrix& m : side) {
     if (&m == &side[kLse] || !m.data) continue;  // g is of the backward pass
-    if (reinterpret_cast<uintptr_t>(m.data) % 16 || m.column != 1 || m.row % kPiece || m.row >= kMostRows)
-      return false;
+    if (!is_aligned(m.data) || m.column != 1 || m.row % kPiece || m.row >= kMostRows) return false;
     for (int d = 0; d < batch_rank; ++d)
       if (m.batch[d] % kPiece && batch_size[d] > 1) return false;
   }

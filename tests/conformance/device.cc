@@ -5,6 +5,8 @@
 
 namespace retrograd::conformance {
 
-void prepare_device() { cuda::gpu_of(0).set_debug(true); }
+void prepare_device(bool waits) { cuda::gpu_of(0).set_debug(waits); }
+
+bool is_device_lost() { return cuda::gpu_of(0).health().is_lost(); }
 
 }  // namespace retrograd::conformance

@@ -4,8 +4,11 @@
 
 namespace retrograd::conformance {
 
-/// To be called before cuda:0 is used. Each launch is waited for: the errors of indices are those of the
-/// statement.
-void prepare_device();
+/// To be called before cuda:0 is used. `waits`: for each launch, so that the errors of indices are those of the
+/// statement; then nothing is recorded as a graph.
+void prepare_device(bool waits);
+
+/// Whether it has met an error after which it does nothing any more.
+bool is_device_lost();
 
 }  // namespace retrograd::conformance

@@ -19,7 +19,7 @@ struct Driver final : on_host::Gate {
 
 }  // namespace
 
-void prepare_device() {
+void prepare_device(bool waits) {
   static Driver& driver = *new Driver;  // never destroyed, as the devices
 #if !defined(__SANITIZE_ADDRESS__)
   driver.memory.guard();
@@ -27,7 +27,9 @@ void prepare_device() {
 #endif
   cuda::use_driver(driver.memory, cuda::host_code::launchers());
   cuda::fusion::use_compiler(nullptr);  // the host cannot run what NVRTC makes
-  cuda::gpu_of(0).set_debug(true);
+  cuda::gpu_of(0).set_debug(waits);
 }
+
+bool is_device_lost() { return cuda::gpu_of(0).health().is_lost(); }
 
 }  // namespace retrograd::conformance

@@ -1,16 +1,22 @@
 // conformance SUITE.json [--mode eager|traced|compiled|all] [--filter SUBSTRING] [--list] [--allow-unsupported]
-//             [--device cpu|cuda] [--every N]
+//             [--device cpu|cuda] [--as-used] [--every N] [--from N] [--progress FILE]
 //
 // Runs the cases of a suite and prints a line for each that fails or is unsupported, and a summary per mode;
 // see section 9 of suites/FORMAT.md. Start reading at case_runner.cc, then interpreter.h.
 //
 // The temporary memory of every kernel is checked as well (cpu/scratch_check.h).
 //
+// What a broken device or a crash leaves undone, another process can go on with: FILE has the number and the
+// name of the case that runs, and --from passes over so many.
+//
 // Exit code: 0 when all passed, 1 when one failed or (without --allow-unsupported) was unsupported, 2 when the
-// suite cannot be read or an argument is wrong.
+// suite cannot be read or an argument is wrong, 3 when a case lost the device: the rest was not run.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <vector>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -23,13 +29,14 @@ namespace retrograd::conformance {
 namespace {
 
 struct Options {
-  std::string suite, mode = "eager", filter, device = "cpu";
-  int every = 1;
-  bool list = false, allow_unsupported = false;
+  std::string suite, mode = "eager", filter, device = "cpu", progress;
+  int every = 1, from = 0;
+  bool list = false, allow_unsupported = false, as_used = false;
 };
 
 struct Counts {
   int pass = 0, fail = 0, unsupported = 0;
+  bool lost = false;
 };
 
 // The suite as named, from where the user called (under `bazel run` that is not the working directory), or
@@ -49,27 +56,51 @@ std::string one_line(std::string text) {
   return text;
 }
 
-Counts run_mode(const Suite& suite, Mode mode, const std::string& filter, int every) {
-  Counts counts;
+// The cases of a mode that are asked for, without those before --from.
+std::vector<const Json*> chosen(const Suite& suite, Mode mode, const Options& options) {
+  std::vector<const Json*> cases;
   int passed_over = 0;
   for (const Json& test_case : suite.cases()) {
-    const std::string name = test_case.value("name", "?");
-    if (name.find(filter) == std::string::npos || !applies(test_case, mode)) continue;
-    if (++passed_over < every) continue;
+    if (test_case.value("name", "?").find(options.filter) == std::string::npos || !applies(test_case, mode))
+      continue;
+    if (++passed_over < options.every) continue;
     passed_over = 0;
-    const CaseResult result = run_case(suite, test_case, mode);
-    for (const CaseLog::Failure& failure : result.failures)
-      fmt::print("FAIL {}:{} [{}] {}: {}\n", suite.name(), name, to_string(mode), failure.what,
-                 one_line(failure.text));
-    switch (result.verdict) {
-      case CaseResult::Verdict::pass: ++counts.pass; break;
-      case CaseResult::Verdict::fail: ++counts.fail; break;
-      case CaseResult::Verdict::unsupported:
-        ++counts.unsupported;
-        fmt::print("UNSUPPORTED {}:{} [{}] {}\n", suite.name(), name, to_string(mode),
-                   one_line(result.lacking));
-    }
-    std::fflush(stdout);
+    cases.push_back(&test_case);
+  }
+  cases.erase(cases.begin(), cases.begin() + std::min<std::ptrdiff_t>(options.from, std::ssize(cases)));
+  return cases;
+}
+
+void run_one(const Suite& suite, const Json& test_case, Mode mode, Counts& counts) {
+  const std::string name = test_case.value("name", "?");
+  const CaseResult result = run_case(suite, test_case, mode);
+  for (const CaseLog::Failure& failure : result.failures)
+    fmt::print("FAIL {}:{} [{}] {}: {}\n", suite.name(), name, to_string(mode), failure.what,
+               one_line(failure.text));
+  switch (result.verdict) {
+    case CaseResult::Verdict::pass: ++counts.pass; break;
+    case CaseResult::Verdict::fail: ++counts.fail; break;
+    case CaseResult::Verdict::unsupported:
+      ++counts.unsupported;
+      fmt::print("UNSUPPORTED {}:{} [{}] {}\n", suite.name(), name, to_string(mode),
+                 one_line(result.lacking));
+  }
+  std::fflush(stdout);
+}
+
+Counts run_mode(const Suite& suite, Mode mode, const Options& options) {
+  Counts counts;
+  int number = options.from;
+  for (const Json* test_case : chosen(suite, mode, options)) {
+    if (!options.progress.empty())
+      std::ofstream(options.progress) << number << ' ' << test_case->value("name", "?") << '\n';
+    run_one(suite, *test_case, mode, counts);
+    ++number;
+    if (options.device == "cpu" || !is_device_lost()) continue;
+    fmt::print("LOST {}:{} [{}] the device does nothing any more\n", suite.name(),
+               test_case->value("name", "?"), to_string(mode));
+    counts.lost = true;
+    break;
   }
   fmt::print("SUMMARY {} {} pass={} fail={} unsupported={}\n", suite.name(), to_string(mode), counts.pass,
              counts.fail, counts.unsupported);
@@ -77,7 +108,7 @@ Counts run_mode(const Suite& suite, Mode mode, const std::string& filter, int ev
 }
 
 int run(const Options& options) {
-  if (options.device == "cuda") prepare_device();
+  if (options.device == "cuda") prepare_device(!options.as_used);
   const Suite suite(find_suite(options.suite), options.device == "cuda" ? kCUDA : kCPU);
   if (options.list) {
     for (const Json& test_case : suite.cases())
@@ -89,7 +120,8 @@ int run(const Options& options) {
   bool good = true;
   for (Mode mode : kModes) {
     if (options.mode != "all" && options.mode != to_string(mode)) continue;
-    const Counts counts = run_mode(suite, mode, options.filter, options.every);
+    const Counts counts = run_mode(suite, mode, options);
+    if (counts.lost) return 3;
     good = good && counts.fail == 0 && (options.allow_unsupported || counts.unsupported == 0);
   }
   return good ? 0 : 1;
@@ -108,6 +140,11 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"cpu", "cuda"}));
   app.add_option("--filter", options.filter, "only cases whose name contains this");
   app.add_option("--every", options.every, "only each N-th of these cases")->check(CLI::PositiveNumber);
+  app.add_option("--from", options.from, "not the first N of these")->check(CLI::NonNegativeNumber);
+  app.add_option("--progress", options.progress, "file that has the case that runs: its number and name");
+  app.add_flag(
+      "--as-used", options.as_used,
+      "launches on a device are not waited for one by one: graphs and fused groups run as for a user");
   app.add_flag("--list", options.list, "print the names of the cases and run none");
   app.add_flag("--allow-unsupported", options.allow_unsupported,
                "unsupported cases do not change the exit code");

@@ -120,6 +120,23 @@ TEST_CASE("rows whose distance in bytes is no int are not for tensor cores") {
   CHECK_FALSE(c.takes_tensor_cores());
 }
 
+TEST_CASE("what does not lie at a multiple of 16 bytes is not for tensor cores, gradients as well") {
+  alignas(16) static char memory[32];
+  cuda::AttentionCall c;
+  for (cuda::BatchMatrix& m : c.side) m.data = memory, m.row = 8, m.column = 1;
+  c.queries = c.keys = 1;
+  c.depth = c.width = 8;
+  c.query_gradient = c.key_gradient = c.value_gradient = memory + 16;
+  CHECK(c.takes_tensor_cores());
+  for (void** gradient : {&c.query_gradient, &c.key_gradient, &c.value_gradient}) {
+    *gradient = memory + 2;
+    CHECK_FALSE(c.takes_tensor_cores());
+    *gradient = memory;
+  }
+  c.side[cuda::AttentionCall::kValue].data = memory + 8;
+  CHECK_FALSE(c.takes_tensor_cores());
+}
+
 // Heads of 8 to 128 numbers, in eights, are for tensor cores: 64 keys and 128 rows at a time.
 TEST_CASE("attention of 16 bits, of all sizes") {
   for (ScalarType dtype : {kFloat16, kBFloat16}) {

@@ -67,6 +67,22 @@ TEST_CASE("a run without memory for what lies between its nodes waits for its ke
   require_same_bits(c.run_singly(inputs), {out});
 }
 
+TEST_CASE("where runs wait for kernels, the first one is the kernel's") {
+  const FusedCase c = named("dropout_residual float32 6x64");
+  Fusion fusion;
+  fusion.compiler.hold();
+  const std::unique_ptr<FusedKernel> kernel = fused(c);
+  const Tensors inputs = on_device(c.inputs());
+  fusion::set_waiting(true);
+  std::thread late([&] { fusion.compiler.release(); });
+  const Tensors together = run(*kernel, c, inputs);
+  late.join();
+  fusion::set_waiting(false);
+  CHECK(fusion.stats().launches == 1);
+  CHECK(fusion.stats().one_by_one == 0);
+  require_same_bits(c.run_singly(inputs), together);
+}
+
 TEST_CASE("without memory, and without a kernel, it is an error") {
   const FusedCase c = named("dropout_residual float32 6x64");
   Fusion fusion;

@@ -1,5 +1,7 @@
 // Training steps as graphs of launches on the host in a device's place: they compute what the CPU computes eagerly, from the second step on by
 // started graphs; and what happens when a graph cannot be recorded, made or started, or when code of the user's throws in between.
+#include <thread>
+
 #include "ops/embedding.h"
 #include "tests/cuda/device_on_host.h"
 #include "tests/cuda/new_device.h"
@@ -401,6 +403,21 @@ TEST_CASE("a graph does not forget the faults of its earlier runs") {
   graph.end();
   INFO(driver.log);
   CHECK(driver.log.find("graph g1 of 0\n") != std::string::npos);
+  gpu.synchronize();
+}
+
+TEST_CASE("a fault is told though another thread looks between its note and its launch") {
+  new_device();
+  cuda::Gpu& gpu = cuda::gpu_of(0);
+  const cuda::FaultNote note = gpu.faults().note(ops::info<ops::Embedding>);
+  std::thread([&] { gpu.faults().look(); }).join();
+  note.fault->is_taken = 1;  // as the kernel does
+  note.fault->kind = cuda::FaultKind::index;
+  note.fault->op = note.op;
+  note.fault->index = 4;
+  note.fault->entries = 4;
+  gpu.launched("embedding");
+  CHECK_THROWS_WITH(gpu.synchronize(), Catch::Contains("index 4 is out of range for 4 entries"));
   gpu.synchronize();
 }
 

@@ -4,7 +4,10 @@
 #   - it is smaller than 40 MiB and its programs want no library but glibc's (pack.sh refuses else)
 #   - without a device every part says so, and fails
 #   - with the host in a device's place smoke passes, and what it wrote is a line of JSON each
-#   - of programs that fail, hang or crash the step is told, and the next one is run; what is over the time of a part is skipped
+#   - of programs that fail, hang or crash the step is told, and the next one is run; what is over the time of a part is skipped, and
+#     the run fails
+#   - a family that fails is run case by case; a suite goes on behind a case that loses the device or crashes
+#   - figures are there while their step runs
 #   - the report has what was run
 #
 # Not tested here: a device; compute-sanitizer and PyTorch beside one.
@@ -62,6 +65,10 @@ grep -q "^SUMMARY smoke pass=8 fail=0 timeout=0 skip=0$" "$folder/host/stdout" |
 cat >"$folder/wrong.sh" <<'WRONG'
 #!/usr/bin/env bash
 case "$*" in
+  *list-test-names-only*b_fails*) printf '  one\n  two, three\n' ;;
+  *list-test-names-only*) ;;
+  *" -f "*) [[ $(cat "${@: -1}") != two* ]] || { echo 'Failed 1 test case.'; exit 1; }; echo 'Passed 1 test case.' ;;
+  conformance*) exec "${0%/*}/suites.sh" "$@" ;;
   device) echo '{"device":"none","multiprocessors":0}' ;;
   "parity -# -t"*) printf '  1  [#%s]\n' a_passes b_fails c_hangs d_crashes e_passes ;;
   *a_passes*) echo 'Passed all 3 test cases with 5 assertions.' ;;
@@ -71,7 +78,19 @@ case "$*" in
   *e_passes*) echo 'Passed all 1 test case with 1 assertion.' ;;
 esac
 WRONG
-chmod +x "$folder/wrong.sh"
+# A suite of which a case loses the device, and one of which a case crashes.
+cat >"$folder/suites.sh" <<'SUITES'
+#!/usr/bin/env bash
+for ((i = 1; i <= $#; ++i)); do [[ ${!i} != --from ]] || { ((j = i + 1)); from=${!j}; }; done
+[[ "$*" != *as-used* ]] || { echo "SUMMARY $2 x pass=1 fail=0 unsupported=0"; exit; }
+case "$2 $4 $from" in
+  "ops.json eager 0") echo '4 a bad case' >"${@: -1}"; echo 'SUMMARY ops eager pass=4 fail=1 unsupported=0'; echo 'a note' >&2; exit 3 ;;
+  "programs.json eager 0") echo '7 another' >"${@: -1}"; kill -SEGV $$ ;;
+  "hooks.json eager 0") echo '9 last' >"${@: -1}"; echo 'SUMMARY hooks eager pass=8 fail=2 unsupported=0'; exit 1 ;;
+  *) echo "SUMMARY $2 $4 pass=$from fail=0 unsupported=0" ;;
+esac
+SUITES
+chmod +x "$folder/wrong.sh" "$folder/suites.sh"
 run_part goes_wrong parity "PROGRAMS=$folder/wrong.sh" BUDGET=14 && fail "parity passes with programs that go wrong"
 has goes_wrong '"step":"[#a_passes]"' '"status":"pass"' "Passed all 3 test cases"
 has goes_wrong '"step":"[#b_fails]"' '"status":"fail"' '"code":2' 'failed: \"a \\ b\"'
@@ -79,7 +98,8 @@ has goes_wrong '"step":"[#c_hangs]"' '"status":"timeout"'
 has goes_wrong '"part":"parity","step":"[#c_hangs]","figure":1}'
 grep -vE "$flat" "$folder/goes_wrong/gpu.jsonl" && fail "these lines of a part that went wrong are no flat objects"
 has goes_wrong '"step":"[#d_crashes]"' '"status":"skip"' "no time was left"
-grep -q "^SUMMARY parity pass=2 fail=1 timeout=1 skip=2$" "$folder/goes_wrong/stdout" || { fail "programs that go wrong: no summary"; cat "$folder/goes_wrong/stdout"; }
+has goes_wrong '"step":"[#b_fails] alone: one"' '"status":"skip"'
+grep -q "^SUMMARY parity pass=2 fail=1 timeout=1 skip=4$" "$folder/goes_wrong/stdout" || { fail "programs that go wrong: no summary"; cat "$folder/goes_wrong/stdout"; }
 grep -q '^fail: parity: \[#b_fails\]: Failed 1 test case' "$folder/goes_wrong/stdout" || fail "the failure is not told at the end"
 sed -i 's/ c_hangs//' "$folder/wrong.sh"
 mkdir "$folder/bin"  # a loader that knows many libraries
@@ -89,6 +109,32 @@ run_part crashes parity "PROGRAMS=$folder/wrong.sh" CUDA_PATH=/nowhere LD_LIBRAR
 has crashes '"nvrtc":"/there/libnvrtc.so.13"' '"cublaslt":""'
 has crashes '"step":"[#d_crashes]"' '"status":"fail"' '"code":139' "ended by SIGSEGV"
 has crashes '"step":"[#e_passes]"' '"status":"pass"'
+has crashes '"step":"[#b_fails] alone: one"' '"status":"pass"'
+has crashes '"step":"[#b_fails] alone: two, three"' '"status":"fail"'
+
+run_part suites conformance "PROGRAMS=$folder/wrong.sh" && fail "conformance passes with suites that go wrong"
+has suites '"step":"ops eager"' '"status":"fail"' '"code":3' 'SUMMARY ops eager pass=4 fail=1'
+has suites '"step":"ops eager, behind a bad case"' '"status":"pass"' 'pass=5 fail=0'
+has suites '"step":"programs eager"' '"status":"fail"' '"code":139'
+has suites '"step":"programs eager, behind another"' '"status":"pass"' 'pass=8 fail=0'
+has suites '"step":"hooks eager"' '"status":"fail"' 'pass=8 fail=2'
+grep -q "^SUMMARY conformance pass=22 fail=3 timeout=0 skip=0$" "$folder/suites/stdout" || { fail "suites: no summary"; cat "$folder/suites/stdout"; }
+
+# Nothing of what has no tests passes, and what was left out for lack of time is no success.
+printf '#!/bin/sh\n[ "$1" != device ] || exit 0\nexit 1\n' >"$folder/none.sh"
+chmod +x "$folder/none.sh"
+run_part no_tests parity "PROGRAMS=$folder/none.sh" && fail "parity passes without families"
+run_part no_time parity "PROGRAMS=$folder/wrong.sh" TOTAL=2 && fail "parity passes without time"
+has no_time '"status":"skip"' "no time was left"
+
+# What has been printed is there when the run is killed.
+OUT=$folder/killed PYTHON=no-python PROGRAMS=$folder/wrong.sh setsid "$run" parity >/dev/null 2>&1 &
+for _ in $(seq 100); do
+  ! grep -q '"figure":1' "$folder/killed/gpu.jsonl" 2>/dev/null || break
+  sleep 0.1
+done
+kill -KILL -- "-$!"
+has killed '"step":"[#c_hangs]","figure":1}'
 
 # The page.
 report=$folder/report.md
@@ -110,10 +156,28 @@ figure() { echo "{\"part\":\"benchmarks\",\"step\":\"$1\",\"op\":\"$2\",\"inputs
   figure "convolutions by the library, TF32" conv1d 1.000 '"dnn":1,"solver":0'
   figure "factorisations by the library, float32" lu_64 3.000 '"dnn":0,"solver":1'
   figure "factorisations by our kernels, float32" lu_64 1.500 '"dnn":0,"solver":0'
+  echo '{"part":"benchmarks","step":"engine_overhead","bench":"replay","model":"mlp","launch_us":9.8}'
+  echo '{"part":"benchmarks","step":"engine_overhead","bench":"replay","model":"gpt-char","launch_us":14.0}'
+  echo '{"part":"benchmarks","step":"fusion","bench":"adamw","mode":"eager","share":0.95}'
+  echo '{"part":"benchmarks","step":"fusion","bench":"chain","mode":"compiled","share":0.85}'
+  for side in 900,1000,64 950,1000,1024 800,1000,128; do
+    IFS=, read -r ours theirs n <<<"$side"
+    echo "{\"part\":\"benchmarks\",\"step\":\"gemm\",\"m\":$n,\"n\":$n,\"k\":$n,\"layout\":\"nn\",\"dtype\":\"float32\",\"retrograd\":$ours.0,\"cublaslt\":$theirs.0}"
+  done
+  echo '{"part":"torch","step":"ours","model":"gpt-124m","tokens_per_s":300000}'
+  echo '{"part":"torch","step":"torch, gpt-124m","model": "gpt-124m", "mode": "compile", "tokens_per_s": 200000, "peak_bytes": null}'
+  for status in pass timeout; do
+    echo "{\"part\":\"conformance\",\"step\":\"ops $status\",\"status\":\"$status\",\"code\":0,\"seconds\":1,\"detail\":\"SUMMARY ops eager pass=3 fail=0 unsupported=0\"}"
+  done
 } >"$folder/sides.jsonl"
 awk -f "$folder/bundle/report.awk" "$folder/sides.jsonl" >"$report" || fail "report.awk of two sides"
 for line in "| conv1d | x:1 | forward | float32 | 5.000 | 2.000 | 2.50 | 1.000 |" "| conv3d | x:1 | forward | float32 | 6.000 | declined |  | not measured |" \
-  "| lu_64 | x:1 | forward | float32 | 1.500 | 3.000 | 0.50 |"; do
+  "| lu_64 | x:1 | forward | float32 | 1.500 | 3.000 | 0.50 |" "| launching a replayed step, us | 15 | 14.0 | yes |" \
+  "| AdamW, of the copy's rate | 0.9 | 0.95 | yes |" "| a fused chain, of the copy's rate | 0.9 | 0.85 | **no** |" \
+  "| products in float32, of cuBLASLt's rate, worst shape | 0.9 | 0.800 (128 128 128 nn) | **no** |" \
+  "| products in float32, of cuBLASLt's rate, worst shape of 1024 and more | 0.9 | 0.950 (1024 1024 1024 nn) | yes |" \
+  "| gpt-124m, bf16, 16 x 1024, tokens/s of PyTorch's best | above 1 | 1.500 (300000 of 200000) | yes |" \
+  "| conformance, 1 of 2 runs of suites passed | all, with fail=0 unsupported=0 | pass=6 fail=0 unsupported=0 | **no** |"; do
   grep -qxF -- "$line" "$report" || { fail "the report has no line $line"; cat "$report"; }
 done
 exit "$failed"

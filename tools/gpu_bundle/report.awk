@@ -13,6 +13,7 @@ function value(line, key,    at, rest) {
   at = index(line, "\"" key "\":")
   if (!at) return ""
   rest = substr(line, at + length(key) + 3)
+  sub(/^ */, "", rest)  # Python puts one there
   if (substr(rest, 1, 1) != "\"") {
     match(rest, /^[^,}]*/)
     return substr(rest, 1, RLENGTH)
@@ -78,6 +79,7 @@ function tell_machine() {
   row("device | " (device == "" ? value(machine, "gpu") " (not used)" : value(device, "device") \
       ", compute capability " value(device, "major") "." value(device, "minor")))
   row("driver | " value(machine, "driver"))
+  row("clocks of cores and memory, temperature, power | " value(machine, "clocks"))
   row("date | " value(machine, "date"))
   row("commit | " value(machine, "commit") ", packed " value(machine, "packed"))
   row("machine | " value(machine, "machine") ", " value(machine, "processors") " processors, " value(machine, "glibc"))
@@ -109,31 +111,47 @@ function tell_steps(    i, line, part, count, parts, number, open) {
   if (!open) print "- nothing"
 }
 
-# Of the details SUMMARY SUITE MODE pass=N fail=N unsupported=N.
-function want_conformance(    i, n, runs, pass, fail, unsupported, detail) {
+# Of the details SUMMARY SUITE MODE pass=N fail=N unsupported=N. A run that did not end is told by its step.
+function want_conformance(    i, n, runs, whole, pass, fail, unsupported, detail) {
   for (i = 1; i <= size["step"]; ++i) {
     detail = value(kept["step", i], "detail")
-    if (value(kept["step", i], "part") != "conformance") continue
+    if (value(kept["step", i], "part") != "conformance" || value(kept["step", i], "step") == "device") continue
+    ++runs
+    if (value(kept["step", i], "status") == "pass") ++whole
     if (!match(detail, /pass=[0-9]+ fail=[0-9]+ unsupported=[0-9]+/)) continue
     split(substr(detail, RSTART, RLENGTH), n, /[^0-9]+/)
     pass += n[2]
     fail += n[3]
     unsupported += n[4]
-    ++runs
   }
-  wanted("conformance, " runs + 0 " runs of suites", "fail=0 unsupported=0", \
-         runs ? "pass=" pass " fail=" fail " unsupported=" unsupported : "", fail + unsupported == 0)
+  wanted("conformance, " whole + 0 " of " runs + 0 " runs of suites passed", "all, with fail=0 unsupported=0", \
+         runs ? "pass=" pass + 0 " fail=" fail + 0 " unsupported=" unsupported + 0 : "", whole == runs && fail + unsupported == 0)
 }
 
-# The worst shape.
-function want_products(dtype,    i, line, ratio, worst) {
+# Families of ops on the device against the CPU, within the tolerances that they print.
+function want_parity(    i, runs, whole) {
+  for (i = 1; i <= size["step"]; ++i) {
+    if (value(kept["step", i], "part") != "parity" || value(kept["step", i], "step") !~ /^\[#/) continue
+    ++runs
+    if (value(kept["step", i], "status") == "pass") ++whole
+  }
+  wanted("parity with the CPU, families that passed", "all", runs ? whole + 0 " of " runs : "", whole == runs)
+}
+
+# The worst shape of those whose sides are all at least so long.
+function want_products(dtype, least,    i, line, ratio, worst, where) {
   for (i = 1; i <= size["gemm"]; ++i) {
     line = kept["gemm", i]
     if (value(line, "dtype") != dtype || value(line, "cublaslt") + 0 == 0) continue
+    if (value(line, "m") + 0 < least || value(line, "n") + 0 < least || value(line, "k") + 0 < least) continue
     ratio = value(line, "retrograd") / value(line, "cublaslt")
-    if (worst == "" || ratio < worst) worst = ratio
+    if (where != "" && ratio >= worst) continue
+    worst = ratio
+    where = values(line, "m n k layout")
+    gsub(/ \| /, " ", where)
   }
-  wanted("products in " dtype ", of cuBLASLt's rate, worst shape", "0.9", worst, worst >= 0.9)
+  wanted("products in " dtype ", of cuBLASLt's rate, worst shape" (least > 1 ? " of " least " and more" : ""), "0.9", \
+         where == "" ? "" : sprintf("%.3f (%s)", worst, where), worst >= 0.9)
 }
 
 function want_share(bench, mode, what,    i, line, share) {
@@ -141,7 +159,7 @@ function want_share(bench, mode, what,    i, line, share) {
     line = kept["memory", i]
     if (value(line, "bench") == bench && value(line, "mode") == mode && !is_peer(line)) share = value(line, "share")
   }
-  wanted(what ", of the copy's rate", "0.9", share, share >= 0.9)
+  wanted(what ", of the copy's rate", "0.9", share, share + 0 >= 0.9)
 }
 
 function want_replay(    i, us, most) {
@@ -149,7 +167,7 @@ function want_replay(    i, us, most) {
     us = value(kept["replay", i], "launch_us")
     if (most == "" || us + 0 > most + 0) most = us
   }
-  wanted("launching a replayed step, us", "15", most, most <= 15)
+  wanted("launching a replayed step, us", "15", most, most + 0 <= 15)
 }
 
 # The best speeds of both sides.
@@ -196,8 +214,11 @@ function tell_sides(list, title, mark, arithmetic,    i, line, dtype, ours, thei
 function tell_wanted() {
   head("What is wanted", "what | wanted | measured | holds")
   want_conformance()
-  want_products("float32")
-  want_products("bfloat16")
+  want_parity()
+  want_products("float32", 1)
+  want_products("float32", 1024)
+  want_products("bfloat16", 1)
+  want_products("bfloat16", 1024)
   want_share("chain", "compiled", "a fused chain")
   want_share("adamw", "eager", "AdamW")
   want_replay()
@@ -215,8 +236,8 @@ END {
   tell_machine()
   tell_steps()
   tell_wanted()
-  table("train", "Training steps", "step | step ms | tokens/s | first s | tflops | of peak | products ms | peak bytes | planned", \
-        "step step_ms tokens_per_s first_s tflops share gemm_ms peak_bytes planned_bytes")
+  table("train", "Training steps", "step | step ms | tokens/s | first s | tflops | peak tflops, measured | of peak | products ms | peak bytes | planned", \
+        "step step_ms tokens_per_s first_s tflops peak_tflops share gemm_ms peak_bytes planned_bytes")
   table("memory", "Memory-bound work", "step | bench | mode | elements | copy ms | eager ms | loss compiled ms | torch.compile ms | step ms | of the copy's rate", \
         "step bench mode elements copy_ms eager_ms compiled_ms compile_ms step_ms share")
   table("gemm", "Products of matrices, GF/s", "m | n | k | layout | dtype | retrograd | cuBLASLt", \

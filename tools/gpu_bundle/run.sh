@@ -11,21 +11,23 @@
 #   sanitizer    compute-sanitizer over parity, where this machine has it
 #
 # A part is a row of steps. Each runs under a time limit of its own; what fails, crashes or takes too long is
-# told, and the next one follows. Everything is written as it goes, appended to two files in $OUT (./out
+# told, and the next one follows. Where a step is a row of cases, what a broken device or a crash left undone
+# is gone on with in steps of their own. Everything is written as it goes, appended to two files in $OUT (./out
 # unless set):
 #   gpu.jsonl  a line of JSON for each step: {"part","step","status","code","seconds","detail"}, status pass, fail, timeout or skip; for each
 #              figure that a step prints: {"part","step",...}; and one for the machine at the beginning of each part: {"part","machine",...}
-#   gpu.log    what the steps print
-# report.awk makes a page of gpu.jsonl. Exit code: 0 when no step failed or ran out of time, else 1; 2 for
-# wrong arguments.
+#   gpu.log    what the steps print, the beginning and the end of it; while a step runs, running.out and running.err
+# report.awk makes a page of gpu.jsonl. Exit code: 0 when no step failed, ran out of time or was left out for
+# lack of it, else 1; 2 for wrong arguments.
 #
-# Environment: OUT; BUDGET, seconds for a part (480); PROGRAMS, another binary than the bundle's; CUDA_PATH; PYTHON
+# Environment: OUT; BUDGET, seconds for a part (480); TOTAL, seconds for all of them; PROGRAMS, another binary than the bundle's; CUDA_PATH; PYTHON
 # (python3). It needs bash, coreutils, awk, tar and gzip, nothing else.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 parts=(smoke parity conformance examples benchmarks torch sanitizer)
 budget=${BUDGET:-480}
+total=${TOTAL:-86400}
 python=${PYTHON:-python3}
 
 usage() {
@@ -45,6 +47,7 @@ trap 'exit 130' INT TERM HUP
 tar -xzf "$here/files.tar.gz" -C "$work" || { echo "run.sh: files.tar.gz cannot be unpacked" >&2; exit 2; }
 programs=${PROGRAMS:-$work/programs}
 [[ $programs == /* ]] || programs=$PWD/$programs
+cases=("$programs" parity -w NoTests -r compact)
 cd "$work" || exit 2
 
 # Text as a JSON string, on one line, at most 400 characters of it.
@@ -70,32 +73,46 @@ count() { printf '%s\n' "${results[@]}" | grep -cx "$1"; }
 
 skip() { record "$1" skip 0 0 "$2"; }
 
-# step NAME LIMIT COMMAND...: lines that begin with { are figures; of the others the last one is the detail.
+# relay BEGINNING: stdin to running.out; lines that begin with { are figures, written at once after what tells their step. A line that
+# had only begun is none.
+relay() {
+  local line
+  while IFS= read -r line; do
+    printf '%s\n' "$line" >&3
+    [[ $line != "{"*"}" ]] || write "$1${line#"{"}"
+  done 3>"$out/running.out"
+  [[ -z $line ]] || printf '%s\n' "$line" >>"$out/running.out"
+}
+
+# The beginning and the end of a file.
+excerpt() {
+  if (($(stat -c %s "$1") <= 200000)); then cat "$1"; else head -c 100000 "$1"; printf '\n...\n'; tail -c 100000 "$1"; fi
+}
+
+last_of() { grep -v '^{' "$1" | grep -v '^[[:space:]]*$' | tail -1; }
+
+# step NAME LIMIT COMMAND...: the detail is the last line of what it prints that is no figure. Its exit code is in `code`.
 step() {
-  local name=$1 limit=$2 begin=$SECONDS left code status detail line figure
+  local name=$1 limit=$2 begin=$SECONDS left status detail
   shift 2
-  left=$((deadline - SECONDS))
-  ((left >= 5)) || { skip "$name" "no time was left in this part"; return 1; }
+  left=$((deadline - SECONDS)) code=0
+  ((left >= 5)) || { skip "$name" "no time was left in this part"; exit_code=1; return 1; }
   ((limit <= left)) || limit=$left
   printf '\n== %s: %s\n$ %s\n' "$part" "$name" "$*" >>"$out/gpu.log"
-  timeout -k 5 "$limit" "$@" >"$work/stdout" 2>"$work/stderr" </dev/null
-  code=$?
-  tail -c 200000 "$work/stdout" >>"$out/gpu.log"
-  tail -c 50000 "$work/stderr" >>"$out/gpu.log"
+  timeout -k 5 "$limit" "$@" 2>"$out/running.err" </dev/null | relay "{\"part\":\"$part\",\"step\":$(quoted "$name"),"
+  code=${PIPESTATUS[0]}
+  { excerpt "$out/running.out"; excerpt "$out/running.err"; } >>"$out/gpu.log"
   case $code in
     0) status=pass ;;
     124 | 137) status=timeout ;;
     *) status=fail ;;
   esac
-  # Figures of a step that failed later are figures all the same, but not a line that it had only begun.
-  figure="{\"part\":\"$part\",\"step\":$(quoted "$name"),"
-  while IFS= read -r line; do
-    [[ $line != "{"*"}" ]] || printf '%s\n' "$figure${line#"{"}"
-  done <"$work/stdout" >>"$out/gpu.jsonl"
-  detail=$(cat "$work/stdout" "$work/stderr" | grep -v '^{' | grep -v '^[[:space:]]*$' | tail -1)
+  detail=$(last_of "$out/running.out")
+  [[ -n $detail ]] || detail=$(last_of "$out/running.err")
   ((code <= 128 || code == 137)) || detail="ended by SIG$(kill -l $((code - 128))); $detail"
   [[ $status != timeout ]] || detail="stopped after $limit s; last: $detail"
-  [[ $status != fail ]] || detail+="; first: $(cat "$work/stdout" "$work/stderr" | grep -m1 -iE 'fail|error|unsupported')"
+  [[ $status != fail ]] || detail+="; first: $(cat "$out/running.out" "$out/running.err" | grep -m1 -iE 'fail|error|unsupported')"
+  rm -f "$out/running.out" "$out/running.err"
   record "$name" "$status" "$code" $((SECONDS - begin)) "$detail"
   [[ $status == pass ]]
 }
@@ -132,8 +149,8 @@ look_around() {
   done
   export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}
   checker=$(find_sanitizer)
-  torch=$(LD_LIBRARY_PATH=$own_paths timeout 90 "$python" -c 'import torch; print(torch.__version__)' 2>/dev/null)
-  device=$(of_gpu name) driver=$(of_gpu driver_version)
+  torch=$(timeout 30 "$python" -c 'import importlib.metadata as m; print(m.version("torch"))' 2>/dev/null)  # importing it takes long
+  device=$(of_gpu name) driver=$(of_gpu driver_version) clocks=$(of_gpu clocks.sm,clocks.mem,temperature.gpu,power.draw)
 }
 
 about() { sed -n "s/^$1=//p" "$here/about" 2>/dev/null; }
@@ -141,7 +158,7 @@ about() { sed -n "s/^$1=//p" "$here/about" 2>/dev/null; }
 write_machine() {
   local line="{\"part\":\"$part\",\"machine\":$(quoted "$(uname -srm)")"
   line+=",\"date\":\"$(date -u +%Y-%m-%dT%H:%MZ)\",\"commit\":$(quoted "$(about commit)"),\"packed\":$(quoted "$(about date)")"
-  line+=",\"gpu\":$(quoted "$device"),\"driver\":$(quoted "$driver"),\"processors\":$(nproc)"
+  line+=",\"gpu\":$(quoted "$device"),\"driver\":$(quoted "$driver"),\"clocks\":$(quoted "$clocks"),\"processors\":$(nproc)"
   line+=",\"glibc\":$(quoted "$(getconf GNU_LIBC_VERSION 2>/dev/null)"),\"cublaslt\":$(quoted "$blas"),\"nvrtc\":$(quoted "$nvrtc")"
   line+=",\"cudnn\":$(quoted "$cudnn"),\"cusolver\":$(quoted "$cusolver"),\"sanitizer\":$(quoted "$checker"),\"torch\":$(quoted "$torch")}"
   write "$line"
@@ -153,8 +170,8 @@ need_device() { step device 60 "$programs" device; }
 smoke() {
   step "programs start" 30 "$programs" || return
   need_device || return
-  step "parity of elementwise ops" 120 "$programs" parity -r compact -# '[#elementwise_test]~[host]'
-  step "factors have the same bits each time" 60 "$programs" parity -r compact 'factors of one matrix have the same bits each time'
+  step "parity of elementwise ops" 120 "${cases[@]}" -# '[#elementwise_test]~[host]'
+  step "factors have the same bits each time" 60 "${cases[@]}" 'factors of one matrix have the same bits each time'
   step "conformance of matmul, eager" 60 "$programs" conformance ops.json --filter matmul --device cuda
   step "conformance of matmul, compiled" 60 "$programs" conformance ops.json --filter matmul --device cuda --mode compiled
   step "train_digits" 60 bash tests/examples/device_losses.sh 5 1e-3 "step:keep" "$programs" train_digits
@@ -162,25 +179,49 @@ smoke() {
 }
 
 # A family at a time: what one breaks on the device, the next does not meet.
-families() { "$programs" parity -# -t '~[host]' | grep -oE '\[#[a-z0-9_]+\]' | sort -u; }
+families() { timeout 30 "$programs" parity -# -t '~[host]' | grep -oE '\[#[a-z0-9_]+\]' | sort -u; }
+
+# The cases of a family, in processes of their own: which of them is it?
+one_by_one() {
+  local name
+  while IFS= read -r name; do
+    printf '%s\n' "$name" >"$work/name"
+    step "$1 alone: $name" 60 "${cases[@]}" -f "$work/name"
+  done < <(timeout 30 "$programs" parity -# --list-test-names-only "$1~[host]" | sed 's/^ *//; /^$/d')
+}
 
 parity() {
   need_device || return
-  local family
-  for family in $(families); do
-    step "$family" 150 "$programs" parity -r compact -# "$family~[host]"
+  local name all broken=()
+  all=$(families)
+  [[ -n $all ]] || { record "families" fail 1 0 "the programs list none"; return; }
+  for name in $all; do step "$name" 150 "${cases[@]}" -# "$name~[host]" || broken+=("$name"); done
+  for name in "${broken[@]}"; do one_by_one "$name"; done
+}
+
+# suite NAME LIMIT ARGUMENT...: where a case loses the device, crashes or hangs, the next process goes on behind it.
+suite() {
+  local name=$1 limit=$2 from=0 more="" number case
+  shift 2
+  while rm -f "$work/case"; do
+    ! step "$name$more" "$limit" "$programs" conformance "$@" --device cuda --from "$from" --progress "$work/case" || return 0
+    ((code == 3 || code > 100)) && [[ -s $work/case ]] || return 1
+    read -r number case <"$work/case"
+    from=$((number + 1)) more=", behind $case"
   done
 }
 
 conformance() {
   need_device || return
-  local suite mode flags
-  for suite in ops programs views_inplace hooks errors views_random optim checkpoint; do
-    flags=()
-    [[ $suite != optim && $suite != checkpoint ]] || flags=(--allow-unsupported)  # the library does not have all of them
-    for mode in eager traced compiled; do
-      step "$suite $mode" 120 "$programs" conformance "$suite.json" --mode "$mode" --device cuda "${flags[@]}"
-    done
+  local name mode
+  for name in ops programs views_inplace hooks errors views_random; do
+    for mode in eager traced compiled; do suite "$name $mode" 120 "$name.json" --mode "$mode"; done
+  done
+  # Above each launch is waited for, and groups run before their kernels are there. Here graphs and fused kernels run as for a user.
+  local -x RETROGRAD_CUDA_FUSION=wait
+  for mode in traced compiled; do
+    suite "programs $mode, as used" 150 programs.json --mode "$mode" --as-used --every 3
+    suite "ops $mode, as used" 150 ops.json --mode "$mode" --as-used --every 10
   done
 }
 
@@ -190,7 +231,8 @@ examples() {
   for example in train_digits train_cnn train_gpt train_rnn; do
     step "$example" 150 bash tests/examples/device_losses.sh 10 1e-2 "$all" "$programs" "$example"
   done
-  step "train_gpt, all of it" 200 "$programs" train_gpt --device cuda --mode step --log-every 500
+  step "train_gpt, all of it" 200 bash -c '"$1" train_gpt --device cuda --mode step --log-every 500 >"$2" || { cat "$2"; exit 1; }
+    cat "$2"; grep "^val loss" "$2" | tail -1 | awk "{ print; exit !(\$3 <= 1.92) }"' - "$programs" "$work/gpt"
 }
 
 gpt() { echo train_step gpt-124m "$1" --device cuda --batch 16 --block 1024 --dtype bf16 --steps 20; }
@@ -254,7 +296,7 @@ torch() {
     done
   done
   step "torch, fusion" 100 "${peer[@]}" benchmarks/peers/fusion.py --device cuda
-  for mode in eager compile; do
+  for mode in eager compile graphs; do
     step "torch, gpt-char $mode" 60 "${peer[@]}" benchmarks/peers/train_steps.py gpt-char "$mode" --device cuda
     step "torch, mlp $mode" 60 "${peer[@]}" benchmarks/peers/train_steps.py mlp "$mode" --device cuda
   done
@@ -263,20 +305,22 @@ torch() {
 sanitizer() {
   need_device || return
   [[ -n $checker ]] || { skip "compute-sanitizer" "this machine has none"; return; }
-  local tool family
-  for tool in memcheck racecheck synccheck; do
-    for family in $(families); do
-      [[ $tool == memcheck || $family != *elementwise* ]] || continue  # its kernels share nothing
-      step "$tool $family" 60 "$checker" --tool "$tool" --error-exitcode 86 "$programs" parity -r compact -# "$family~[host]"
-    done
+  local tool name sharing=" [#reduce_test] [#scan_test] [#softmax_test] [#matmul_test] [#attention_test] [#linalg_test] [#sort_test] "
+  for name in $sharing; do  # memory within a block
+    for tool in memcheck racecheck synccheck; do check "$tool" "$name"; done
+  done
+  for name in $(families); do
+    [[ $sharing == *" $name "* ]] || check memcheck "$name"
   done
 }
 
+check() { step "$1 $2" 60 "$checker" --tool "$1" --error-exitcode 86 "${cases[@]}" -# "$2~[host]"; }
+
 exit_code=0
 look_around  # in the time of the first part
-failures=() begun=0
+failures=() begun=0 code=0
 for part in "$@"; do
-  results=() deadline=$((begun + budget))
+  results=() deadline=$((begun + budget < total ? begun + budget : total))
   write_machine
   "$part"
   begun=$SECONDS

@@ -1,0 +1,49 @@
+// A process that ends while the real NVRTC compiles its kernels ends well: its own exit code, no signal. Each end is a child's. Needs the
+// toolkit's library, but no device. Not tested here: what is compiled (nvrtc_test.cc).
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include "cuda/fusion/compiler.h"
+#include "cuda/fusion/fused_kernel.h"
+#include "tests/cuda/device_on_host.h"
+#include "tests/cuda/fused_case.h"
+
+using namespace retrograd;
+using namespace retrograd::cuda;
+
+namespace {
+
+// Asks for some kernels, and ends a while later.
+[[noreturn]] void ask_and_exit(std::chrono::milliseconds later) {
+  device_on_host();
+  fusion::KernelStore* const kernels = fusion::store();
+  if (!kernels) std::_Exit(2);
+  int asked = 0;
+  for (const FusedCase& c : training_groups())
+    if (c.group() && ++asked <= 8) kernels->get(gpu_of(0), c.source(false));
+  std::this_thread::sleep_for(later);
+  std::exit(0);
+}
+
+}  // namespace
+
+TEST_CASE("a process may end while its kernels are compiled") {
+  for (const int later : {0, 20, 60, 150}) {
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) ask_and_exit(std::chrono::milliseconds(later));
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    INFO("after " << later << " ms, status " << status);
+    REQUIRE(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 2) {
+      WARN("not tested: NVRTC is absent");
+      return;
+    }
+    CHECK(WEXITSTATUS(status) == 0);
+  }
+}
