@@ -121,8 +121,9 @@ void Gpu::upload(void* device, const void* host, int64_t bytes, Recording* recor
     const auto n = static_cast<size_t>(std::min(kPiece, bytes - at));
     const PinnedPool::Block block = pinned_.take(n);
     std::memcpy(block.data, static_cast<const char*>(host) + at, n);
-    health_.check(driver_.copy(static_cast<char*>(device) + at, block.data, n, stream.handle()),
-                  "copying to the device");
+    const Status status = driver_.copy(static_cast<char*>(device) + at, block.data, n, stream.handle());
+    if (status != kSuccess) pinned_.give(block);
+    health_.check(status, "copying to the device");
     if (recording)
       recording->keep(block);
     else
@@ -139,12 +140,11 @@ void Gpu::read(void* host, const void* device, int64_t bytes) {
   for (int64_t at = 0; at < bytes; at += kPiece) {
     const auto n = static_cast<size_t>(std::min(kPiece, bytes - at));
     const PinnedPool::Block block = pinned_.take(n);
-    const Status status =
-        driver_.copy(block.data, static_cast<const char*>(device) + at, n, compute().handle());
-    health_.check(status, "copying to the host");
-    compute().synchronize("copying to the host");
-    std::memcpy(static_cast<char*>(host) + at, block.data, n);
+    Status status = driver_.copy(block.data, static_cast<const char*>(device) + at, n, compute().handle());
+    if (status == kSuccess) status = driver_.synchronize(compute().handle());
+    if (status == kSuccess) std::memcpy(static_cast<char*>(host) + at, block.data, n);
     pinned_.give(block);
+    health_.check(status, "copying to the host");
   }
 }
 

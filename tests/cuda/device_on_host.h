@@ -12,6 +12,7 @@
 #include "cuda/executor.h"
 #include "cuda/kernels/launchers.h"
 #include "engine/runner.h"
+#include "tests/cuda/errors_met.h"
 #include "tests/cuda/test_device.h"
 
 namespace retrograd {
@@ -50,10 +51,12 @@ inline double tolerance(ScalarType dtype) {
   }
 }
 
-inline bool is_near(double a, double b, double tolerance, double least = 0.05) {
+inline bool is_near(double a, double b, double tolerance, double least = 0.05, ErrorsMet* met = nullptr) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
   if (a == b) return true;
-  return std::abs(a - b) <= tolerance * std::max(std::abs(b), least);
+  const double difference = std::abs(a - b), allowed = tolerance * std::max(std::abs(b), least);
+  if (met && allowed > 0) met->note(difference, allowed);
+  return difference <= allowed;
 }
 
 /// `scale`: how much more than usual the results of a formula may differ by; what 16 bits round away is more than that. `least`: the size of its terms.
@@ -63,8 +66,10 @@ inline void expect_same(const Tensor& expected, const Tensor& found, double scal
   REQUIRE(found.sizes() == expected.sizes());
   const std::vector<double> a = expected.to_vector(), b = found.to_vector();
   const double most = tolerance(expected.dtype()) * (element_size(expected.dtype()) >= 4 ? scale : 1);
+  ErrorsMet& met = errors_met(static_cast<int>(expected.dtype()));
+  met.tolerance = tolerance(expected.dtype());
   for (size_t i = 0; i < a.size(); ++i) {
-    if (is_near(b[i], a[i], most, least)) continue;
+    if (is_near(b[i], a[i], most, least, &met)) continue;
     INFO("element " << i << ": " << b[i] << " on the device, " << a[i] << " on the CPU");
     REQUIRE(false);
   }

@@ -41,6 +41,20 @@ TEST_CASE("copies go through pinned memory on the compute stream, in pieces") {
   CHECK(f.driver.log.find(" on 2") == std::string::npos);
 }
 
+TEST_CASE("a copy that fails gives its pinned memory back") {
+  Fixture f;
+  char host[16] = {}, device[16];
+  for (int i = 0; i < 2; ++i) {
+    f.driver.next_copy = 801;
+    CHECK_THROWS_AS(f.gpu.upload(device, host, sizeof(host)), cuda::DeviceError);
+    f.driver.next_copy = 801;
+    CHECK_THROWS_AS(f.gpu.download(host, device, sizeof(host)), cuda::DeviceError);
+    f.driver.next_synchronize = 801;
+    CHECK_THROWS_AS(f.gpu.download(host, device, sizeof(host)), cuda::DeviceError);
+  }
+  CHECK(f.driver.pinned_made == 1);
+}
+
 TEST_CASE("pinned memory that a copy still reads is not used again") {
   Fixture f;
   f.driver.holds_events = true;

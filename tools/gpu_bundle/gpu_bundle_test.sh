@@ -56,6 +56,7 @@ has host '"step":"device"' "\"device\":\"the host in a device's place\""
 has host '"convolutions_by":"own kernels: the host has none"' '"factorisations_by":"own kernels: the host has none"'
 has host '"step":"train_step mlp step"' '"tokens_per_s":' '"share":'
 has host '"step":"parity of elementwise ops"' '"status":"pass"' "test cases"
+has host '"step":"parity of elementwise ops"' '"parity_of":"float32"' '"tolerance":0.000004' '"worst":'
 has host '"step":"train_digits"' '"status":"pass"' "losses apart from the CPU's"
 flat='^\{("[a-z0-9_]+":("([^"\\]|\\.)*"|-?[0-9.]+|null),?)+\}$'
 grep -vE "$flat" "$folder/host/gpu.jsonl" && fail "these lines are no flat objects"

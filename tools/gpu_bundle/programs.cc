@@ -14,6 +14,7 @@
 #include "cuda/executor.h"
 #include "cuda/fusion/fusion.h"
 #include "retrograd/retrograd.h"
+#include "tests/cuda/errors_met.h"
 #include "tests/run_catch.h"
 
 int train_cnn_main(int argc, char** argv);
@@ -59,6 +60,22 @@ int device_main(int, char**) {
   }
 }
 
+// Then, for each dtype, how far results were from the CPU's: of what is allowed, the worst.
+int parity_main(int argc, char** argv) {
+  const int status = rg::run_catch(argc, argv);
+  for (const rg::ScalarType dtype : {rg::kFloat64, rg::kFloat32, rg::kFloat16, rg::kBFloat16}) {
+    const rg::ErrorsMet& met = rg::errors_met(static_cast<int>(dtype));
+    if (!met.compared) continue;
+    bench::Line()
+        .text("parity_of", rg::name(dtype))
+        .number("tolerance", met.tolerance, 16)
+        .count("unequal", met.compared)
+        .number("worst", met.worst, 3)
+        .print();
+  }
+  return status;
+}
+
 struct Program {
   const char* name;
   int (*main)(int argc, char** argv);
@@ -66,7 +83,7 @@ struct Program {
 
 constexpr Program kPrograms[] = {
     {"device", device_main},
-    {"parity", rg::run_catch},
+    {"parity", parity_main},
     {"conformance", conformance_main},
     {"train_cnn", train_cnn_main},
     {"train_digits", train_digits_main},

@@ -5,7 +5,7 @@
 # computed but ratios of figures that were measured; what was not measured is said to be missing.
 #
 # Data: kept[list, i] are lines, i = 1 .. size[list], in the order of their first appearance. The lists: step,
-# train, gemm, memory (fusion, chain, adamw), replay, overhead, op, convolution, factorisation. `machine` and `device` are
+# parity, train, gemm, memory (fusion, chain, adamw), replay, overhead, op, convolution, factorisation. `machine` and `device` are
 # single lines.
 
 # The value of a key, text or number; "" without it.
@@ -69,6 +69,7 @@ index($0, "\"bench\":") { keep("memory", "step bench mode"); next }
 index($0, "\"cublaslt\":") { keep("gemm", "m n k layout dtype"); next }
 value($0, "step") ~ /^convolutions/ { keep("convolution", "step op inputs pass"); next }
 value($0, "step") ~ /^factorisations/ { keep("factorisation", "step op inputs pass"); next }
+index($0, "\"parity_of\":") { keep("parity", "step parity_of"); next }
 index($0, "\"op\":") { keep("op", "op inputs pass"); next }
 index($0, "\"forward_ns\":") { keep("overhead", "part"); next }
 index($0, "\"tokens_per_s\":") { keep("train", "step") }
@@ -236,6 +237,8 @@ END {
   tell_machine()
   tell_steps()
   tell_wanted()
+  table("parity", "Parity with the CPU: elements that are not equal, relative tolerance, and the worst of what was allowed", \
+        "family | dtype | not equal | tolerance | worst / allowed", "step parity_of unequal tolerance worst")
   table("train", "Training steps", "step | step ms | tokens/s | first s | tflops | peak tflops, measured | of peak | products ms | peak bytes | planned", \
         "step step_ms tokens_per_s first_s tflops peak_tflops share gemm_ms peak_bytes planned_bytes")
   table("memory", "Memory-bound work", "step | bench | mode | elements | copy ms | eager ms | loss compiled ms | torch.compile ms | step ms | of the copy's rate", \

@@ -1,0 +1,28 @@
+// How far results on the device of tests were from the CPU's, for a page of what a device computes: expect_same() (device_on_host.h) tells it
+// of all elements, the bundle's program `parity` prints it.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+namespace retrograd {
+
+struct ErrorsMet {
+  int64_t compared = 0;  // elements that were not equal
+  double tolerance = 0;  // of a usual formula
+  double worst = 0;      // of what was allowed where it was met
+
+  void note(double difference, double allowed) {
+    ++compared;
+    worst = std::max(worst, difference / allowed);
+  }
+};
+
+/// Of a dtype, by its number.
+inline ErrorsMet& errors_met(int dtype) {
+  static std::array<ErrorsMet, 32> all;
+  return all.at(static_cast<size_t>(dtype));
+}
+
+}  // namespace retrograd
