@@ -43,5 +43,5 @@ run 1 "shapes m n k layout dtype retrograd" gemm --shapes squares --largest 64 -
 run 2 "op inputs pass dtype us rate share dnn" ops --json --filter logsigmoid --size 1000 --seconds 0.001
 run 2 'dtype":"bfloat16" dnn":0' ops --json --filter conv2d_small --size 0 --dtype bfloat16 --seconds 0.001
 run 3 "" engine_overhead --rounds 1 --batch 1
-[[ $lines == *forward_ns*replay_ns*'"bench":"replay"'*mlp*launch_us*alone_us*stream_us*gpt-char* ]] || fail "engine_overhead: $lines"
+[[ $lines == *'"bench":"replay"'*mlp*launch_us*alone_us*stream_us*gpt-char*forward_ns*replay_ns* ]] || fail "engine_overhead: $lines"
 exit "$failed"
