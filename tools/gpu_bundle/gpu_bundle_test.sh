@@ -102,6 +102,16 @@ has goes_wrong '"step":"[#d_crashes]"' '"status":"skip"' "no time was left"
 has goes_wrong '"step":"[#b_fails] alone: one"' '"status":"skip"'
 grep -q "^SUMMARY parity pass=2 fail=1 timeout=1 skip=4$" "$folder/goes_wrong/stdout" || { fail "programs that go wrong: no summary"; cat "$folder/goes_wrong/stdout"; }
 grep -q '^fail: parity: \[#b_fails\]: Failed 1 test case' "$folder/goes_wrong/stdout" || fail "the failure is not told at the end"
+
+# What has been printed is there when the run is killed.
+OUT=$folder/killed PYTHON=no-python PROGRAMS=$folder/wrong.sh setsid "$run" parity >/dev/null 2>&1 &
+for _ in $(seq 100); do
+  ! grep -q '"figure":1' "$folder/killed/gpu.jsonl" 2>/dev/null || break
+  sleep 0.1
+done
+kill -KILL -- "-$!"
+has killed '"step":"[#c_hangs]","figure":1}'
+
 sed -i 's/ c_hangs//' "$folder/wrong.sh"
 mkdir "$folder/bin"  # a loader that knows many libraries
 { echo '#!/bin/sh'; echo "echo '	libnvrtc.so.13 (libc6,x86-64) => /there/libnvrtc.so.13'; exec seq 100000"; } >"$folder/bin/ldconfig"
@@ -128,19 +138,10 @@ run_part no_tests parity "PROGRAMS=$folder/none.sh" && fail "parity passes witho
 run_part no_time parity "PROGRAMS=$folder/wrong.sh" TOTAL=2 && fail "parity passes without time"
 has no_time '"status":"skip"' "no time was left"
 
-# What has been printed is there when the run is killed.
-OUT=$folder/killed PYTHON=no-python PROGRAMS=$folder/wrong.sh setsid "$run" parity >/dev/null 2>&1 &
-for _ in $(seq 100); do
-  ! grep -q '"figure":1' "$folder/killed/gpu.jsonl" 2>/dev/null || break
-  sleep 0.1
-done
-kill -KILL -- "-$!"
-has killed '"step":"[#c_hangs]","figure":1}'
-
 # The page.
 report=$folder/report.md
 awk -f "$folder/bundle/report.awk" "$folder/host/gpu.jsonl" "$folder/goes_wrong/gpu.jsonl" >"$report" || fail "report.awk"
-for line in "| smoke | 8 | 0 | 0 | 0 |" "| parity | 2 | 1 | 1 | 2 |" "| launching a replayed step, us | 15 | not measured |  |" \
+for line in "| smoke | 8 | 0 | 0 | 0 |" "| parity | 2 | 1 | 1 | 4 |" "| launching a replayed step, us | 15 | not measured |  |" \
   "- parity, [#b_fails]: fail, Failed 1 test case, failed 2 assertions.; first: x.cc:7: failed: \"a \\ b\""; do
   grep -qxF -- "$line" "$report" || { fail "the report has no line $line"; cat "$report"; }
 done
