@@ -51,7 +51,6 @@ std::string text_of(const Tensor& t) {
 
 Arguments::Arguments(uint64_t seed) : random(seed), main_dtype_(random.pick(kDtypes)) {
   for (int64_t& size : palette_) size = random.between(1, 5);
-  text_ = "(";
   while (pool_.size() < kPool) add_to_pool(pool_.size(), fresh());
 }
 

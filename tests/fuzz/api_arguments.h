@@ -128,7 +128,7 @@ class Arguments {
   Tensors pooled_;               // all that were ever in the pool, and what remember() was given
   std::deque<Tensor> operands_;  // what Operands point to
   std::vector<std::shared_ptr<Tensors>> lent_;
-  std::string text_;
+  std::string text_ = "(";
 };
 
 template <class T>
