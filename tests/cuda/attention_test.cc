@@ -96,6 +96,18 @@ void try_sizes(ScalarType dtype, int64_t queries, int64_t keys, int64_t depth, i
   }
 }
 
+alignas(16) char aligned_memory[32];
+
+// A forward call of one query and one key that tensor cores take.
+cuda::AttentionCall for_tensor_cores() {
+  cuda::AttentionCall c;
+  for (cuda::BatchMatrix& m : c.side) m.data = aligned_memory, m.row = 8, m.column = 1;
+  c.queries = c.keys = 1;
+  c.depth = c.width = 8;
+  CHECK(c.takes_tensor_cores());
+  return c;
+}
+
 }  // namespace
 
 TEST_CASE("attention of all sizes") {
@@ -110,30 +122,21 @@ TEST_CASE("attention of all sizes") {
 }
 
 TEST_CASE("rows whose distance in bytes is no int are not for tensor cores") {
-  alignas(16) static char memory[16];
-  cuda::AttentionCall c;
-  for (cuda::BatchMatrix& m : c.side) m.data = memory, m.row = 8, m.column = 1;
-  c.queries = c.keys = 1;
-  c.depth = c.width = 8;
-  CHECK(c.takes_tensor_cores());
+  cuda::AttentionCall c = for_tensor_cores();
   c.side[cuda::AttentionCall::kKey].row = int64_t{1} << 30;
   CHECK_FALSE(c.takes_tensor_cores());
 }
 
 TEST_CASE("what does not lie at a multiple of 16 bytes is not for tensor cores, gradients as well") {
-  alignas(16) static char memory[32];
-  cuda::AttentionCall c;
-  for (cuda::BatchMatrix& m : c.side) m.data = memory, m.row = 8, m.column = 1;
-  c.queries = c.keys = 1;
-  c.depth = c.width = 8;
-  c.query_gradient = c.key_gradient = c.value_gradient = memory + 16;
+  cuda::AttentionCall c = for_tensor_cores();
+  c.query_gradient = c.key_gradient = c.value_gradient = aligned_memory + 16;
   CHECK(c.takes_tensor_cores());
   for (void** gradient : {&c.query_gradient, &c.key_gradient, &c.value_gradient}) {
-    *gradient = memory + 2;
+    *gradient = aligned_memory + 2;
     CHECK_FALSE(c.takes_tensor_cores());
-    *gradient = memory;
+    *gradient = aligned_memory;
   }
-  c.side[cuda::AttentionCall::kValue].data = memory + 8;
+  c.side[cuda::AttentionCall::kValue].data = aligned_memory + 8;
   CHECK_FALSE(c.takes_tensor_cores());
 }
 
