@@ -13,12 +13,14 @@ namespace {
 
 constexpr int64_t kPanel =
     512;  // columns that are summed at once; more would not stay in the second-level cache
+constexpr int64_t kLine = 64;  // elements: no register crosses a line of the cache
 
 // Elements that one chunk of a parallel loop takes: fewer of a longer program, and more of large tensors, which
 // then come from memory in long streams.
 int64_t grain_of(const FusedProgram& p) {
   constexpr int64_t kChunks = 128, kMostGrains = 16;
-  const int64_t grain = kRowGrain / std::clamp<int64_t>(static_cast<int64_t>(p.code.size()) / 2, 1, 8);
+  const int64_t grain =
+      kRowGrain / std::clamp<int64_t>(static_cast<int64_t>(p.code.size()) / 2, 1, 8) / kLine * kLine;
   return std::clamp(p.numel / kChunks / kChunk * kChunk, grain, kMostGrains * grain);
 }
 
@@ -57,7 +59,8 @@ void with_type(bool wide, F&& f) {
 void reduce_short_rows(const FusedRun& run) {
   const FusedProgram& p = run.program;
   const int64_t n = p.columns;
-  parallel_range(p.rows, std::max<int64_t>(1, grain_of(p) / n), [&](int64_t begin, int64_t end) {
+  const int64_t most = std::max<int64_t>(1, grain_of(p) / n);
+  parallel_range(p.rows, even_grain(p.rows, most), [&](int64_t begin, int64_t end) {
     FusedTiles tiles(run);
     tiles.range(begin * n, end * n, [&](int64_t at, int64_t count) {
       for (const FusedReduction& r : p.reductions)
@@ -260,7 +263,7 @@ class CpuFusedKernel final : public FusedKernel {
       if (!measuring()) reduce_short_rows(*run);
       return;
     }
-    parallel_range(program_.numel, grain_of(program_),
+    parallel_range(program_.numel, even_grain(program_.numel, grain_of(program_), kLine),
                    [&](int64_t begin, int64_t end) { FusedTiles(*run).range(begin, end); });
   }
 

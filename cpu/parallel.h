@@ -14,6 +14,7 @@
 // copies of an inline function for all.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "engine/location.h"
@@ -76,6 +77,14 @@ void parallel_for(int64_t count, const F& f) {
 
 /// The pieces of [0, size) cut at multiples of grain, which must be at least 1.
 inline int64_t count_chunks(int64_t size, int64_t grain) { return size / grain + (size % grain > 0); }
+
+/// What to cut [0, size) at multiples of: `most`, or less where only few pieces come of it, so that two or four
+/// threads have about as much to do. A multiple of `step`, as `most` must be.
+inline int64_t even_grain(int64_t size, int64_t most, int64_t step = 1) {
+  if (size <= most) return most;
+  const int64_t chunks = (count_chunks(size, most) + 3) / 4 * 4;
+  return std::min(most, count_chunks(count_chunks(size, chunks), step) * step);
+}
 
 /// Calls f(begin, end) for the pieces of [0, size) cut at multiples of grain, which must be at least 1.
 template <class F>

@@ -1,18 +1,20 @@
-// Attention on the CPU: for each matrix of a batch, blocks of queries whose scores fit into a cache.
+// Attention on the CPU: for each matrix of a batch, strips of queries whose scores stay in a cache.
 //
-// Forward, per block: scores = scale * Q K', weights = exp(scores - max of the row), out = weights V / sum of
-// the row. Blocks are independent. Backward, per block, from log sum exp (lse): P = exp(scores - lse), dP = g
-// V', dS = P * (dP - delta) with delta = g . out of each row; then dV += P' g, dQ = scale * dS K, dK += scale
-// * dS' Q, in the order of the blocks: one chunk of the parallel loop has all blocks of a matrix. With
-// is_causal the scores of a block end at its last query. See cpu/gemm.h for the products, which run within
-// the chunk's thread. Formats of 16 bits are copied to float32 first, and rounded behind.
+// Forward, per strip: scores = scale * Q K', weights = exp(scores - max of the row), out = weights V / sum of
+// the row. Backward, per strip, from log sum exp (lse): P = exp(scores - lse), dP = g V', dS = P * (dP - delta)
+// with delta = g . out of each row, dQ = scale * dS K; behind the strips of a block of queries, per strip of
+// keys: dV += P' g, dK += scale * dS' Q, in the order of the blocks. With is_causal a strip of queries has the
+// keys up to its last one, a strip of keys the queries from its first one on.
+// Right operands are packed once for a matrix or block (cpu/kernels/attention_products.h). A chunk of the parallel
+// loop has some strips of a matrix forward, all of it backward; where there is one matrix, its strips are
+// shared out. Formats of 16 bits are copied to float32 first, and rounded behind.
 #include "ops/attention.h"
 
 #include <algorithm>
 #include <optional>
 
 #include "cpu/features.h"
-#include "cpu/gemm.h"
+#include "cpu/kernels/attention_products.h"
 #include "cpu/kernels/attention_rows.h"
 #include "cpu/kernels/layout.h"
 #include "cpu/kernels/local_tensor.h"
@@ -23,8 +25,11 @@
 namespace retrograd::cpu {
 namespace {
 
-constexpr int64_t kBlockBytes = 256 << 10;  // of scores
-constexpr int64_t kMostRows = 32, kLeastRows = 8;
+constexpr int64_t kStripRows = 48;          // of queries or keys, about
+constexpr int64_t kNarrowPanels = 2;        // of rows, in a strip where a mask leaves out much of it
+constexpr int64_t kNarrowKeys = 512;        // up to which it does
+constexpr int64_t kBlockBytes = 256 << 10;  // of scores of a block, backward
+constexpr int64_t kForwardChunks = 16;      // that are aimed at
 
 template <class T>
 const AttentionRowTable<T>& row_table() {
@@ -71,47 +76,42 @@ MatrixView<T> turned(MatrixView<T> x) {
   return {x.data, x.column, x.row};
 }
 
-// How queries are cut into blocks, and what of the scores a block has.
-class Blocks {
+// How queries and keys are cut, and what of the scores a strip has.
+class Cut {
  public:
-  Blocks(int64_t queries, int64_t keys, bool causal, int64_t item)
-      : queries_(queries),
-        keys_(keys),
-        width_((keys + kAttentionPad - 1) / kAttentionPad * kAttentionPad),
-        causal_(causal),
-        rows_(std::clamp(kBlockBytes / item / std::max<int64_t>(width_, 1), kLeastRows, kMostRows)) {}
-  int64_t queries() const { return queries_; }
-  int64_t count() const { return (queries_ + rows_ - 1) / rows_; }
-  int64_t rows() const { return rows_; }
-  int64_t scores() const { return std::max<int64_t>(1, rows_ * width_); }
-  /// The bytes that block(first) asks for in one of so many chunks, whatever block it is.
-  template <class F>
-  int64_t measure(int64_t chunks, const F& block) const {
-    int64_t most = 0;
-    // Without a mask only the last block may differ from the first.
-    const int64_t step = causal_ ? rows_ : queries_ > rows_ ? queries_ - queries_ % rows_ : queries_;
-    for (int64_t first = 0; chunks > 0 && first < queries_; first += step)
-      most = std::max(most, measure_chunk(chunks, [&] { block(first); }));
-    return most;
-  }
-  /// The block whose first query is number `first`.
-  ScoreBlock at(int64_t first) const {
-    const int64_t rows = std::min(rows_, queries_ - first);
-    return {rows, width_, causal_ ? std::min(keys_, first + rows) : keys_, first + 1, causal_};
-  }
+  Cut(int64_t queries, int64_t keys, bool causal, int rows_of_tile, int64_t item)
+      : queries(queries),
+        keys(keys),
+        // An odd number of lines: columns of scores then lie in different sets of the first-level cache.
+        width(((keys + kAttentionPad - 1) / kAttentionPad | 1) * kAttentionPad),
+        causal(causal),
+        strip(causal && keys <= kNarrowKeys ? kNarrowPanels * rows_of_tile
+                                            : std::max<int64_t>(1, kStripRows / rows_of_tile) * rows_of_tile),
+        block(strip * std::max<int64_t>(1, kBlockBytes / item / width / strip)) {}
 
- private:
-  int64_t queries_, keys_, width_;
-  bool causal_;
-  int64_t rows_;
+  const int64_t queries, keys, width;
+  const bool causal;
+  const int64_t strip, block;  // rows
+
+  int64_t strips(int64_t rows) const { return count_chunks(rows, strip); }
+  int64_t rows_from(int64_t first) const { return std::min(strip, queries - first); }
+  /// Columns of scores in whole registers, of so many keys; what is behind the keys is not looked at.
+  static int64_t padded(int64_t keys) { return (keys + kAttentionPad - 1) / kAttentionPad * kAttentionPad; }
+  /// Keys that queries before `end` see.
+  int64_t keys_before(int64_t end) const { return causal ? std::min(keys, end) : keys; }
+  /// The strip whose first query is number `first`.
+  ScoreBlock scores(int64_t first) const {
+    const int64_t rows = rows_from(first);
+    return {rows, width, keys_before(first + rows), first + 1, causal};
+  }
 };
 
 template <class T>
-Blocks blocks_of(const Call& call) {
+Cut cut_of(const Call& call) {
   const TensorImpl &q = *call.operands[0], &k = *call.operands[1];
   const int row = q.rank() - 2;
   return {q.shape()[row].raw(), k.shape()[row].raw(), call.attrs_as<ops::AttentionAttrs>().is_causal,
-          sizeof(T)};
+          gemm_kernels<T>().rows, sizeof(T)};
 }
 
 template <class T>
@@ -128,37 +128,59 @@ class Forward {
         v_(*call.operands[2]),
         out_(*outputs[0]),
         lse_(static_cast<T*>(outputs[1]->data())),
-        blocks_(blocks_of<T>(call)),
+        cut_(cut_of<T>(call)),
         scale_(scale_of<T>(call)) {}
 
+  // A chunk has every so-and-so-many-th strip of a matrix, so that with a mask all have about as much to do.
   void run() const {
-    const int64_t blocks = blocks_.count(), chunks = q_.count() * blocks;
-    const ScratchRoom room(blocks_.measure(chunks, [&](int64_t first) { block(0, first); }), chunks);
+    const int64_t matrices = q_.count(), strips = cut_.strips(cut_.queries);
+    if (matrices == 0 || strips == 0) return;
+    const int64_t parts = std::min(strips, count_chunks(kForwardChunks, matrices)), chunks = matrices * parts;
+    const ScratchRoom room(measure_chunk(chunks, [&] { Matrix(*this, 0); }), chunks);
     parallel_for(chunks, [&](int64_t chunk) {
       const ScratchArea area = room.lend();
-      block(chunk / blocks, chunk % blocks * blocks_.rows());
+      const Matrix matrix(*this, chunk / parts);
+      for (int64_t s = chunk % parts; s < strips; s += parts) matrix.strip(s * cut_.strip);
     });
   }
 
  private:
-  void block(int64_t i, int64_t first) const {
-    const ScoreBlock b = blocks_.at(first);
-    const Scratch<T> scores(blocks_.scores()), factors(b.rows);
-    T* out = out_.at(i, first);
-    const int64_t columns = v_.columns();
-    gemm(Gemm<T>{b.rows, b.keys, q_.columns(), from_row(q_.view(i), first), turned(k_.view(i)), scores.data(),
-                 b.width, scale_});
-    if (!measuring())
-      row_table<T>().weights(scores.data(), b, lse_ + i * blocks_.queries() + first, factors.data());
-    gemm(Gemm<T>{b.rows, columns, b.keys, {scores.data(), b.width, 1}, v_.view(i), out, columns});
-    if (measuring()) return;
-    for (int64_t r = 0; r < b.rows; ++r)
-      for (int64_t j = 0; j < columns; ++j) out[r * columns + j] *= factors[r];
-  }
+  class Matrix {
+   public:
+    Matrix(const Forward& f, int64_t i)
+        : f_(f),
+          i_(i),
+          k_(f.q_.columns(), f.cut_.keys),
+          v_(f.cut_.keys, f.v_.columns()),
+          scores_(f.cut_.strip * f.cut_.width),
+          factors_(f.cut_.strip) {
+      if (measuring()) return;
+      k_.pack(turned(f.k_.view(i)), f.q_.columns(), f.cut_.keys);
+      v_.pack(f.v_.view(i), f.cut_.keys, f.v_.columns());
+    }
+
+    void strip(int64_t first) const {
+      const ScoreBlock s = f_.cut_.scores(first);
+      const int64_t columns = f_.v_.columns();
+      T *out = f_.out_.at(i_, first), *scores = scores_.data();
+      multiply(s.rows, Cut::padded(s.keys), f_.q_.columns(), from_row(f_.q_.view(i_), first), k_, 0, scores,
+               s.width, f_.scale_, false);
+      row_table<T>().weights(scores, s, f_.lse_ + i_ * f_.cut_.queries + first, factors_.data());
+      multiply(s.rows, columns, s.keys, {scores, s.width, 1}, v_, 0, out, columns, T(1), false);
+      for (int64_t r = 0; r < s.rows; ++r)
+        for (int64_t j = 0; j < columns; ++j) out[r * columns + j] *= factors_[r];
+    }
+
+   private:
+    const Forward& f_;
+    int64_t i_;
+    PackedRight<T> k_, v_;
+    Scratch<T> scores_, factors_;
+  };
 
   Batch<T> q_, k_, v_, out_;
   T* lse_;
-  Blocks blocks_;
+  Cut cut_;
   T scale_;
 };
 
@@ -176,60 +198,110 @@ class Backward {
         dv_(*outputs[2]),
         lse_(static_cast<const T*>(call.operands[4]->data())),
         lse_layout_(*call.operands[4]),
-        blocks_(blocks_of<T>(call)),
+        cut_(cut_of<T>(call)),
         scale_(scale_of<T>(call)) {}
 
   void run() const {
-    const auto in_block = [&](int64_t first) { block(0, first, Buffers(blocks_, v_.columns())); };
-    const ScratchRoom room(blocks_.measure(q_.count(), in_block), q_.count());
-    parallel_for(q_.count(), [&](int64_t i) {
-      std::fill_n(dk_.at(i, 0), k_.rows() * k_.columns(), T(0));
-      std::fill_n(dv_.at(i, 0), v_.rows() * v_.columns(), T(0));
-      if (blocks_.queries() == 0) return;
+    const int64_t matrices = q_.count();
+    if (matrices == 0) return;
+    const ScratchRoom room(measure_chunk(matrices, [&] { Matrix(*this, 0); }), matrices);
+    parallel_for(matrices, [&](int64_t i) {
       const ScratchArea area = room.lend();
-      const Buffers buffers(blocks_, v_.columns());
-      for (int64_t first = 0; first < blocks_.queries(); first += blocks_.rows()) block(i, first, buffers);
+      const Matrix matrix(*this, i);
+      for (int64_t first = 0; first < cut_.queries; first += cut_.block) matrix.block(first);
+      if (cut_.queries == 0) matrix.clear();
     });
   }
 
  private:
-  struct Buffers {
-    Buffers(const Blocks& b, int64_t columns)
-        : p(b.scores()), ds(b.scores()), lse(b.rows()), delta(b.rows()), row(2 * columns) {}
-    Scratch<T> p, ds, lse, delta, row;
-  };
-
-  static const T* dense_row(const Batch<T>& x, int64_t i, int64_t row, T* buffer) {
-    const MatrixView<T> m = from_row(x.view(i), row);
-    if (m.column == 1) return m.data;
-    for (int64_t j = 0; j < x.columns(); ++j) buffer[j] = m.data[j * m.column];
-    return buffer;
-  }
-
-  void block(int64_t i, int64_t first, const Buffers& buffers) const {
-    const ScoreBlock b = blocks_.at(first);
-    const int64_t depth = q_.columns(), columns = v_.columns();
-    const auto q = from_row(q_.view(i), first), k = k_.view(i), g = from_row(g_.view(i), first);
-    T *p = buffers.p.data(), *ds = buffers.ds.data();
-    gemm(Gemm<T>{b.rows, b.keys, depth, q, turned(k), p, b.width, scale_});
-    gemm(Gemm<T>{b.rows, b.keys, columns, g, turned(v_.view(i)), ds, b.width});
-    for (int64_t r = 0; r < b.rows && !measuring(); ++r) {
-      buffers.lse[r] = lse_[lse_layout_.offset(i * blocks_.queries() + first + r)];
-      const T* g_row = dense_row(g_, i, first + r, buffers.row.data());
-      buffers.delta[r] =
-          row_table<T>().inner(g_row, dense_row(out_, i, first + r, buffers.row.data() + columns), columns);
+  class Matrix {
+   public:
+    Matrix(const Backward& b, int64_t i)
+        : b_(b),
+          i_(i),
+          depth_(b.q_.columns()),
+          columns_(b.v_.columns()),
+          k_turned_(depth_, b.cut_.keys),
+          v_turned_(columns_, b.cut_.keys),
+          k_(b.cut_.keys, depth_),
+          q_(b.cut_.block, depth_),
+          g_(b.cut_.block, columns_),
+          p_(b.cut_.block * b.cut_.width),
+          ds_(b.cut_.block * b.cut_.width),
+          numbers_(2 * b.cut_.strip + 2 * columns_, b.cut_.strips(b.cut_.block)) {
+      if (measuring()) return;
+      k_turned_.pack(turned(b.k_.view(i)), depth_, b.cut_.keys);
+      v_turned_.pack(turned(b.v_.view(i)), columns_, b.cut_.keys);
+      k_.pack(b.k_.view(i), b.cut_.keys, depth_);
     }
-    if (!measuring()) row_table<T>().gradients(p, ds, b, buffers.lse.data(), buffers.delta.data());
-    const MatrixView<T> weights{p, b.width, 1}, scores{ds, b.width, 1};
-    gemm(Gemm<T>{b.keys, columns, b.rows, turned(weights), g, dv_.at(i, 0), columns, 1, true});
-    gemm(Gemm<T>{b.rows, depth, b.keys, scores, k, dq_.at(i, first), depth, scale_});
-    gemm(Gemm<T>{b.keys, depth, b.rows, turned(scores), q, dk_.at(i, 0), depth, scale_, true});
-  }
+
+    void block(int64_t first) const {
+      const Cut& cut = b_.cut_;
+      const int64_t rows = std::min(cut.block, cut.queries - first);
+      q_.pack(from_row(b_.q_.view(i_), first), rows, depth_);
+      g_.pack(from_row(b_.g_.view(i_), first), rows, columns_);
+      parallel_for(cut.strips(rows), [&](int64_t s) { queries(first, s * cut.strip); });
+      // What no query of the block sees has no gradient of it, but has to be set by the first block.
+      const int64_t keys = first == 0 ? cut.keys : cut.keys_before(first + rows);
+      parallel_for(cut.strips(keys), [&](int64_t s) { this->keys(first, rows, s * cut.strip, keys); });
+    }
+    void clear() const {
+      std::fill_n(b_.dk_.at(i_, 0), b_.cut_.keys * depth_, T(0));
+      std::fill_n(b_.dv_.at(i_, 0), b_.cut_.keys * columns_, T(0));
+    }
+
+   private:
+    // Scores and gradients of the queries from `at` on of a block; their dQ.
+    void queries(int64_t first, int64_t at) const {
+      const int64_t query = first + at;
+      const ScoreBlock s = b_.cut_.scores(query);
+      T *p = &p_[at * s.width], *ds = &ds_[at * s.width], *lse = numbers_.mine(),
+        *delta = lse + b_.cut_.strip, *row = delta + b_.cut_.strip;
+      multiply(s.rows, Cut::padded(s.keys), depth_, from_row(b_.q_.view(i_), query), k_turned_, 0, p, s.width,
+               b_.scale_, false);
+      multiply(s.rows, Cut::padded(s.keys), columns_, from_row(b_.g_.view(i_), query), v_turned_, 0, ds,
+               s.width, T(1), false);
+      for (int64_t r = 0; r < s.rows; ++r) {
+        lse[r] = b_.lse_[b_.lse_layout_.offset(i_ * b_.cut_.queries + query + r)];
+        delta[r] = row_table<T>().inner(dense_row(b_.g_, i_, query + r, row),
+                                        dense_row(b_.out_, i_, query + r, row + columns_), columns_);
+      }
+      row_table<T>().gradients(p, ds, s, lse, delta);
+      multiply(s.rows, depth_, s.keys, {ds, s.width, 1}, k_, 0, b_.dq_.at(i_, query), depth_, b_.scale_,
+               false);
+    }
+
+    // What the queries of a block add to the gradients of the keys [at, end) of a strip.
+    void keys(int64_t first, int64_t rows, int64_t at, int64_t end) const {
+      const int64_t width = b_.cut_.width, count = std::min(b_.cut_.strip, end - at),
+                    from = b_.cut_.causal ? std::clamp<int64_t>(at - first, 0, rows) : 0;
+      const auto part = [&](const Scratch<T>& of) {
+        return MatrixView<T>{of.data() + from * width + at, 1, width};
+      };
+      multiply(count, columns_, rows - from, part(p_), g_, from, b_.dv_.at(i_, at), columns_, T(1),
+               first > 0);
+      multiply(count, depth_, rows - from, part(ds_), q_, from, b_.dk_.at(i_, at), depth_, b_.scale_,
+               first > 0);
+    }
+
+    static const T* dense_row(const Batch<T>& x, int64_t i, int64_t row, T* buffer) {
+      const MatrixView<T> m = from_row(x.view(i), row);
+      if (m.column == 1) return m.data;
+      for (int64_t j = 0; j < x.columns(); ++j) buffer[j] = m.data[j * m.column];
+      return buffer;
+    }
+
+    const Backward& b_;
+    int64_t i_, depth_, columns_;
+    PackedRight<T> k_turned_, v_turned_, k_, q_, g_;
+    Scratch<T> p_, ds_;
+    ThreadScratch<T> numbers_;
+  };
 
   Batch<T> q_, k_, v_, out_, g_, dq_, dk_, dv_;
   const T* lse_;
   Layout lse_layout_;
-  Blocks blocks_;
+  Cut cut_;
   T scale_;
 };
 

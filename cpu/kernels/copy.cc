@@ -129,7 +129,8 @@ template <class F>
 void for_runs(Axes axes, int64_t grain, const F& run) {
   const Axis last = axes.take(axes.rank - 1);
   const int64_t piece = std::min(last.size, grain), pieces = (last.size + piece - 1) / piece;
-  parallel_range(axes.numel() * pieces, std::max<int64_t>(1, grain / piece), [&](int64_t begin, int64_t end) {
+  const int64_t tasks = axes.numel() * pieces, most = std::max<int64_t>(1, grain / piece);
+  parallel_range(tasks, even_grain(tasks, most), [&](int64_t begin, int64_t end) {
     Cursor at(axes, begin / pieces);
     for (int64_t task = begin; task < end; ++task) {
       const int64_t skip = task % pieces * piece;
@@ -152,7 +153,8 @@ void transpose(Axes axes, int dim, int width, char* to, const char* from) {
   const Axis row = axes.take(axes.rank - 1), column = axes.take(dim);
   const int64_t across = (row.size + kSquare - 1) / kSquare, down = (column.size + kSquare - 1) / kSquare;
   const auto run = move_table().transpose[width];
-  parallel_range(axes.numel() * across * down, kGrain / (kSquare * kSquare), [&](int64_t begin, int64_t end) {
+  const int64_t squares = axes.numel() * across * down;
+  parallel_range(squares, even_grain(squares, kGrain / (kSquare * kSquare)), [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
       const Cursor at(axes, task / (across * down));
       const int64_t i = task % across * kSquare, j = task / across % down * kSquare;
@@ -224,7 +226,8 @@ void full_kernel(const Call& call, TensorImpl* const* outputs) {
       v = static_cast<T>(value.to_double());
     T* p = static_cast<T*>(out.data());
     const auto fill = move_table().fill[width_index(out.dtype())];
-    parallel_range(out.numel().raw(), kGrain,
+    const int64_t n = out.numel().raw();
+    parallel_range(n, even_grain(n, kGrain, kTile),
                    [&](int64_t begin, int64_t end) { fill(&v, end - begin, p + begin); });
   });
 }

@@ -18,12 +18,6 @@ constexpr int64_t kLongRun = 64;   // shorter ones are collected in a tile
 constexpr int64_t kGrain = 32768;  // elements a chunk; below it a parallel region costs more than it gains
 constexpr int kMaxOperands = 3;
 
-// Elements of a chunk of n: at most kGrain, and with few chunks such that two or four threads have about as much to do.
-int64_t even_grain(int64_t n) {
-  const int64_t chunks = (count_chunks(n, kGrain) + 3) / 4 * 4;
-  return std::min(kGrain, count_chunks(count_chunks(n, chunks), kTile) * kTile);
-}
-
 ScalarType compute_type(ScalarType dtype) {
   if (dtype == kFloat64) return kFloat64;
   return is_floating(dtype) ? kFloat32 : kInt64;
@@ -163,7 +157,8 @@ void tiled(const Call& call, TensorImpl& output, Span span, bool boolean) {
     if (n <= kGrain)
       run.run(0, n);
     else
-      parallel_range(n, even_grain(n), [&](int64_t begin, int64_t end) { run.run(begin, end); });
+      parallel_range(n, even_grain(n, kGrain, kTile),
+                     [&](int64_t begin, int64_t end) { run.run(begin, end); });
   };
   if (boolean)
     go(TiledRun<T, bool>(call, output, span));
@@ -181,7 +176,7 @@ bool has_shape_and_strides(const TensorImpl& x, const TensorImpl& of) {
 }
 
 void direct_chunks(const Call& call, void* out, const void* const* in, int64_t n, Span span, int64_t item) {
-  parallel_range(n, even_grain(n), [&](int64_t begin, int64_t end) {
+  parallel_range(n, even_grain(n, kGrain, kTile), [&](int64_t begin, int64_t end) {
     const void* part[kMaxOperands];
     for (size_t k = 0; k < call.operands.size(); ++k)
       part[k] = static_cast<const char*>(in[k]) + begin * item;

@@ -14,15 +14,17 @@
 namespace retrograd::cpu {
 namespace {
 
-constexpr int64_t kLeastChunk = 1 << 14, kMostChunk = 1 << 18;  // elements
+constexpr int64_t kLeastChunk = 1 << 13, kMostChunk = 1 << 18;  // elements
 constexpr int64_t kAlign = 64;
 
 // Enough chunks to share out; as long as that allows, since a chunk is as many streams from memory as there are
 // tensors in a step.
 int64_t chunk_of(int64_t elements) {
   constexpr int64_t kChunksOfThread = 4;
-  return std::clamp(elements / (kChunksOfThread * get_num_threads()) / kAlign * kAlign, kLeastChunk,
-                    kMostChunk);
+  return even_grain(
+      elements,
+      std::clamp(elements / (kChunksOfThread * get_num_threads()) / kAlign * kAlign, kLeastChunk, kMostChunk),
+      kAlign);
 }
 
 template <class T>

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "cpu/kernels/layout.h"
+#include "cpu/parallel.h"
 #include "cpu/scratch.h"
 #include "ir/op.h"
 
@@ -106,7 +107,7 @@ class Rows {
   /// Rows that one chunk of a parallel loop takes: whole blocks.
   int64_t grain() const {
     const int64_t least = std::max<int64_t>(1, kRowGrain / std::max<int64_t>(1, length_));
-    return (least + block() - 1) / block() * block();
+    return even_grain(count(), (least + block() - 1) / block() * block(), block());
   }
 
   /// Whether rows lie in place as T, one at a fixed distance from the next.

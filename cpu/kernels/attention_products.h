@@ -1,0 +1,70 @@
+// The products of attention: many small ones with the same right operand, which is packed once for all of them.
+//
+//   PackedRight   B (k, n) in the column panels that register tiles read (cpu/kernels/gemm_kernels.h)
+//   multiply()    C = alpha A B on this thread, of some columns of B and some steps of k: what a mask lets through
+//
+// A is read where it lies. Each element of C is summed in blocks of kDepth steps of k, as in cpu/gemm_plan.h.
+#pragma once
+
+#include <algorithm>
+
+#include "cpu/gemm.h"
+#include "cpu/kernels/gemm_kernels.h"
+#include "cpu/scratch.h"
+
+namespace retrograd::cpu {
+
+template <class T>
+class PackedRight {
+ public:
+  /// Room for so many steps of k and columns.
+  PackedRight(int64_t k, int64_t n)
+      : depth_(k), memory_((n + kernel_.columns - 1) / kernel_.columns * kernel_.columns * k) {}
+
+  /// The first n columns of B, and k of its rows.
+  void pack(MatrixView<T> b, int64_t k, int64_t n) const {
+    for (int64_t j = 0; j < n; j += kernel_.columns)
+      kernel_.pack(b.data + j * b.column, b.column, b.row, std::min<int64_t>(kernel_.columns, n - j),
+                   kernel_.columns, k, memory_.data() + j * depth_);
+  }
+  const GemmKernels<T>& kernel() const { return kernel_; }
+  int64_t panel() const { return kernel_.columns * depth_; }
+  const T* at(int64_t l) const { return memory_.data() + l * kernel_.columns; }
+
+ private:
+  const GemmKernels<T>& kernel_ = gemm_kernels<T>();
+  int64_t depth_;
+  Scratch<T> memory_;
+};
+
+/// C (m, n), with rows c_row elements apart, of the first n columns of B and its rows [first, first + k); added to C
+/// if wanted.
+template <class T>
+void multiply(int64_t m, int64_t n, int64_t k, MatrixView<T> a, const PackedRight<T>& b, int64_t first, T* c,
+              int64_t c_row, T alpha, bool accumulate) {
+  constexpr int64_t kDepth = 256;
+  if (m == 0 || n == 0) return;
+  const int rows = b.kernel().rows, columns = b.kernel().columns;
+  GemmBlock<T> x{};
+  x.m = m;
+  x.n = n;
+  x.a_panel = rows * a.row;
+  x.a_row = a.row;
+  x.a_column = a.column;
+  x.b_panel = b.panel();
+  x.b_row = columns;
+  x.b_padded = true;
+  x.c = c;
+  x.c_row = c_row;
+  x.alpha = alpha;
+  for (int64_t l = 0; l < k; l += kDepth) {
+    x.k = std::min(kDepth, k - l);
+    x.a = a.data + l * a.column;
+    x.b = b.at(first + l);
+    x.accumulate = accumulate || l > 0;
+    b.kernel().block(x);
+  }
+  for (int64_t i = 0; k == 0 && !accumulate && i < m; ++i) std::fill_n(c + i * c_row, n, T(0));
+}
+
+}  // namespace retrograd::cpu
