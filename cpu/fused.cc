@@ -159,24 +159,29 @@ class ColumnPanels {
     std::fill_n(sums_.data(), blocks_ * p_.columns * static_cast<int64_t>(p_.reductions.size()), 0.0);
     parallel_for(blocks_ * strips_,
                  [&](int64_t task) { add_block(task / strips_, task % strips_ * strip_); });
-    for (size_t k = 0; k < p_.reductions.size(); ++k) {
-      double* total = sums(k, 0);
-      for (int64_t block = 1; block < blocks_; ++block)
-        for (int64_t j = 0; j < p_.columns; ++j) total[j] += sums(k, block)[j];
-      const FusedReduction& r = p_.reductions[k];
-      for (int64_t j = 0; j < p_.columns; ++j) {
-        Partial<double> found;
-        found.value = total[j];
-        store_result(*run_, r, j, r.row->value(found, p_.rows));
-      }
-    }
+    for (size_t k = 0; k < p_.reductions.size(); ++k)
+      parallel_range(p_.columns, kMerged, [&](int64_t begin, int64_t end) { merge(k, begin, end); });
   }
 
  private:
-  static constexpr int64_t kRows = 128;  // of a panel, those that are summed in the computed type
+  static constexpr int64_t kRows = 128;     // of a panel, those that are summed in the computed type
+  static constexpr int64_t kMerged = 2048;  // columns whose sums a chunk merges
 
   double* sums(size_t reduction, int64_t block) const {
     return sums_.data() + (static_cast<int64_t>(reduction) * blocks_ + block) * p_.columns;
+  }
+
+  // The sums of all blocks of the columns [begin, end), and their results.
+  void merge(size_t reduction, int64_t begin, int64_t end) const {
+    double* total = sums(reduction, 0);
+    for (int64_t block = 1; block < blocks_; ++block)
+      for (int64_t j = begin; j < end; ++j) total[j] += sums(reduction, block)[j];
+    const FusedReduction& r = p_.reductions[reduction];
+    for (int64_t j = begin; j < end; ++j) {
+      Partial<double> found;
+      found.value = total[j];
+      store_result(*run_, r, j, r.row->value(found, p_.rows));
+    }
   }
 
   void add_block(int64_t block, int64_t column) const {
