@@ -73,7 +73,45 @@ bool reduced_nothing(Match& m) {
 
 bool summed_nothing(Match& m) { return !is_floating(m.type().dtype) && reduced_nothing<ops::Sum>(m); }
 
-bool joined_one(Match& m) { return m.operands().size() == 1 && become_row_major(m, m.operand(0)); }
+// What a value is a row-major copy of, with dims `dim` and the next one as one; kNoValue if it is none. `copy`: the
+// node that makes it.
+ValueId merged_from(const Match& m, ValueId v, int dim, const Node*& copy) {
+  const Node* view = m.giver(v, op<ops::Reshape>);
+  copy = view ? m.giver(m.operand(*view, 0), op<ops::Contiguous>) : nullptr;
+  if (!copy) return kNoValue;
+  const ValueId x = m.operand(*copy, 0);
+  const Shape &from = m.type(x).shape, &to = m.type(v).shape;
+  if (from.rank() != to.rank() + 1 || from[dim].is_symbolic() || from[dim + 1].is_symbolic()) return kNoValue;
+  for (int d = 0; d < to.rank(); ++d)
+    if (d != dim && to[d].raw() != from[d < dim ? d : d + 1].raw()) return kNoValue;
+  return x;
+}
+
+// Values behind each other along a dim, of which each is a copy that merges this dim and the next one, as the gradients
+// of heads of attention are: what they are copies of, behind each other, is copied once. kNoValue where it is not so.
+ValueId join_unmerged(Match& m, std::span<const ValueId> values, int dim) {
+  std::vector<ValueId> sources;
+  const Node* earliest = nullptr;
+  for (ValueId v : values) {
+    const Node* copy;
+    const ValueId x = merged_from(m, v, dim, copy);
+    if (x == kNoValue || m.type(x).dtype != m.type().dtype) return kNoValue;
+    if (!sources.empty() && m.type(x).shape[dim + 1].raw() != m.type(sources[0]).shape[dim + 1].raw())
+      return kNoValue;
+    sources.push_back(x);
+    earliest = earliest ? std::min(earliest, copy) : copy;
+  }
+  if (sources.empty()) return kNoValue;
+  const ops::Cat::Attrs join{dim};
+  return m.add(op<ops::Cat>, sources, &join, earliest);
+}
+
+bool joined(Match& m) {
+  if (m.operands().size() == 1) return become_row_major(m, m.operand(0));
+  const ValueId all = join_unmerged(m, m.operands(), static_cast<int>(attrs_of<ops::Cat>(m).dim));
+  const ops::ShapeAttrs attrs{m.type().shape};
+  return all != kNoValue && m.become(op<ops::Reshape>, {all}, &attrs);
+}
 
 bool flipped(Match& m) {
   const IntList& dims = attrs_of<ops::Flip>(m).dims;
@@ -125,8 +163,11 @@ bool sum_of_parts(Match& m) {
   }
   if (end != m.type().shape[static_cast<int>(dim)].raw()) return false;
   const ops::Cat::Attrs join{dim};
+  const ops::ShapeAttrs whole{m.type().shape};
   const ops::ScalarOperand zero{Scalar(0.0)};
-  const ValueId all = m.add(op<ops::Cat>, values, &join, earliest);
+  ValueId all = join_unmerged(m, values, static_cast<int>(dim));
+  all =
+      all == kNoValue ? m.add(op<ops::Cat>, values, &join, earliest) : m.add(op<ops::Reshape>, {all}, &whole);
   return all != kNoValue && m.become(op<ops::Add>, {all, kNoValue}, &zero);
 }
 
@@ -142,7 +183,7 @@ constexpr Rewrite kRules[] = {
     {&ops::info<ops::Prod>, reduced_nothing<ops::Prod>},
     {&ops::info<ops::Amax>, reduced_nothing<ops::Amax>},
     {&ops::info<ops::Amin>, reduced_nothing<ops::Amin>},
-    {&ops::info<ops::Cat>, joined_one},
+    {&ops::info<ops::Cat>, joined},
     {&ops::accumulate, sum_of_parts},
     {&ops::info<ops::Flip>, flipped},
     {&ops::info<ops::Tril>, cut_twice<ops::Tril>},

@@ -190,6 +190,21 @@ inline const std::vector<Case> kSimplified = {
      " %c = slice_backward %p {dim=1, start=0, length=3, step=1, input_size=[2,9]} : D[2,9]\n"
      " %1 = accumulate %a, %b : D[2,9]\n %2 = accumulate %1, %c : D[2,9]\n return %2",
      "%1 = cat %p, %x, %y {dim=1} : D[2,9]\n %2 = add %1, 0.0 : D[2,9]\n return %2"},
+    // copies that merge two dims are made where they are joined
+    {kNumbers,
+     "%1 = view %p {size=[1,2,3]} : D[1,2,3]\n %2 = permute %1 {dims=[0,2,1]} : D[1,3,2]\n"
+     " %3 = contiguous %2 : D[1,3,2]\n %4 = view %3 {size=[1,6]} : D[1,6]\n %5 = cat %4, %4 {dim=1} : "
+     "D[1,12]\n return %5",
+     "%1 = view %p {size=[1,2,3]} : D[1,2,3]\n %2 = permute %1 {dims=[0,2,1]} : D[1,3,2]\n"
+     " %3 = cat %2, %2 {dim=1} : D[1,6,2]\n %4 = view %3 {size=[1,12]} : D[1,12]\n return %4"},
+    {kFloats,
+     "%1 = permute %p {dims=[1,0]} : D[3,2]\n %2 = contiguous %1 : D[3,2]\n %3 = view %2 {size=[6]} : D[6]\n"
+     " %4 = slice_backward %3 {dim=0, start=6, length=6, step=1, input_size=[12]} : D[12]\n"
+     " %5 = slice_backward %3 {dim=0, start=0, length=6, step=1, input_size=[12]} : D[12]\n"
+     " %6 = accumulate %4, %5 : D[12]\n return %6",
+     "%1 = permute %p {dims=[1,0]} : D[3,2]\n %2 = cat %1, %1 {dim=0} : D[6,2]\n %3 = view %2 {size=[12]} : "
+     "D[12]\n"
+     " %4 = add %3, 0.0 : D[12]\n return %4"},
     // several rules, one after the other
     {kFloats,
      "%1 = neg %p : D[2,3]\n %2 = mul %1, 1.0 : D[2,3]\n %3 = contiguous %2 : D[2,3]\n"
@@ -232,6 +247,22 @@ inline const std::vector<Case> kLeftAlone = {
      "%1 = slice_backward %z {dim=0, start=0, length=2, step=1, input_size=[5]} : D[5]\n"
      " %2 = slice_backward %z {dim=0, start=2, length=2, step=1, input_size=[5]} : D[5]\n"
      " %3 = accumulate %1, %2 : D[5]\n return %3",
+     ""},
+    // other inner sizes; another dim; one that is no copy
+    {kNumbers,
+     "%1 = permute %p {dims=[1,0]} : D[3,2]\n %2 = contiguous %1 : D[3,2]\n %3 = view %2 {size=[6]} : D[6]\n"
+     " %4 = view %x {size=[6,1]} : D[6,1]\n %5 = permute %4 {dims=[0,1]} : D[6,1]\n %6 = contiguous %5 : "
+     "D[6,1]\n"
+     " %7 = view %6 {size=[6]} : D[6]\n %8 = cat %3, %7 {dim=0} : D[12]\n return %8",
+     ""},
+    {kNumbers,
+     "%1 = view %p {size=[2,1,3]} : D[2,1,3]\n %2 = permute %1 {dims=[2,0,1]} : D[3,2,1]\n"
+     " %3 = contiguous %2 : D[3,2,1]\n %4 = view %3 {size=[3,2]} : D[3,2]\n %5 = cat %4, %4 {dim=0} : "
+     "D[6,2]\n return %5",
+     ""},
+    {kNumbers,
+     "%1 = permute %p {dims=[1,0]} : D[3,2]\n %2 = contiguous %1 : D[3,2]\n %3 = view %2 {size=[6]} : D[6]\n"
+     " %4 = view %x {size=[6]} : D[6]\n %5 = cat %3, %4 {dim=0} : D[12]\n return %5",
      ""},
     {kNumbers, "%1 = flip %p {dims=[0]} : D[2,3]\n %2 = flip %1 {dims=[1]} : D[2,3]\n return %2", ""},
     {kNumbers, "%1 = tril %p {diagonal=1} : D[2,3]\n %2 = tril %1 {diagonal=0} : D[2,3]\n return %2", ""},
