@@ -65,17 +65,17 @@ template <int arity, class T, class Out, class F>
   for (int k = 0; k < arity; ++k) p[k] = static_cast<const T*>(in[k]);
   Out* o = static_cast<Out*>(out);
   typename L::V x[arity];
+  if (n == 1) {  // without a way through memory
+    for (int k = 0; k < arity; ++k) x[k] = typename L::V(p[k][0]);
+    o[0] = L::first(f(x));
+    return;
+  }
   int64_t i = 0;
   for (; i + L::size <= n; i += L::size) {
     for (int k = 0; k < arity; ++k) x[k] = L::load(p[k] + i);
     L::store(o + i, f(x));
   }
   if (i == n) return;
-  if (n == 1) {  // without a way through memory
-    for (int k = 0; k < arity; ++k) x[k] = typename L::V(p[k][0]);
-    o[0] = L::first(f(x));
-    return;
-  }
   // The tail goes through a padded register of the same code; the padding repeats the last element.
   T lanes[L::size];
   Out result[L::size];
