@@ -48,7 +48,7 @@ Trail::Trail(const BackwardRequest& request, Walk& walk)
   portraits_.reserve(walk.order().size());
   for (const Walk::Item& item : walk.order()) {
     const Record& r = *item.record;
-    steps_.push_back({r.structure_hash, annotations_of(r)});
+    steps_.push_back({r.structure_hash, annotations_of(r), r.operands});
     for (int i = r.operands; i-- > 0;) targets_.push_back(target_of(r.edge(i), walk));
     add_portrait(r);
   }
@@ -81,39 +81,44 @@ bool Trail::matches(const BackwardRequest& request, Reached& reached) const {
   if (!same_question(request)) return false;
   reached.records.assign(steps_.size(), nullptr);
   reached.leaves.assign(leaf_annotations_.size(), nullptr);
-  reached.sizes = 0;
-  const auto leads_to = [&](const Edge& edge, const Target& target) {
+  Record** const records = reached.records.data();  // not read anew behind each write
+  TensorImpl** const leaves = reached.leaves.data();
+  const auto leads_to = [records, leaves](const Edge& edge, const Target& target) {
     if (target.place == kNowhere) return !edge;
     if (target.output_nr == Edge::kLeaf) {
-      TensorImpl*& at = reached.leaves[target.place];
+      TensorImpl*& at = leaves[target.place];
       if (!at) at = edge.leaf();
       return at && edge.leads_to(*at);
     }
-    Record*& at = reached.records[target.place];
+    Record*& at = records[target.place];
     if (!at) at = edge.record();
     return at && edge.leads_to(*at, target.output_nr);
   };
   for (size_t i = 0; i < roots_.size(); ++i)
     if (!leads_to(request.root_edges[i], roots_[i])) return false;
   const Target* target = targets_.data();
-  uint64_t above = ~uint64_t{0};
+  Record* const* record = records;
+  uint64_t above = ~uint64_t{0}, sizes = 0;
   intptr_t last = 0;
-  for (size_t k = 0; k < steps_.size(); ++k) {
-    const Record& r = *reached.records[k];
+  for (const Step& step : steps_) {
+    const Record& r = **record++;
     // Records that were made in a row mostly lie at a fixed distance: a guess at those to come hides the way to memory.
     const auto address = reinterpret_cast<intptr_t>(&r);
     const auto* guess =
         reinterpret_cast<const char*>(address + (address - std::exchange(last, address)) * kAhead);
     __builtin_prefetch(guess);
     __builtin_prefetch(guess + sizeof(Record));  // the edges
-    if (r.structure_hash != steps_[k].structure || r.seq >= above) return false;
-    if ((r.hooks || r.was_packed ? annotations_of(r) : 0) != steps_[k].annotations) return false;
+    if (r.structure_hash != step.structure || r.seq >= above) return false;
+    if ((r.hooks || r.was_packed ? annotations_of(r) : 0) != step.annotations) return false;
     above = r.seq;
-    reached.add_size(r.size_hash);
-    const Edge* edges = r.edges();
-    for (int i = r.operands; i-- > 0;)
-      if (!leads_to(edges[i], *target++)) return false;
+    sizes = fold_hash(sizes, r.size_hash);
+    // The step knows how many edges there are: reading it in the record before them would lengthen the way from record to record, which is
+    // what a match takes.
+    const Edge* const edges = r.edges();
+    for (const Edge* edge = edges + step.operands; edge != edges;)
+      if (!leads_to(*--edge, *target++)) return false;
   }
+  reached.sizes = sizes;
   for (size_t i = 0; i < reached.leaves.size(); ++i)
     if (annotations_of(*reached.leaves[i]) != leaf_annotations_[i]) return false;
   return all_distinct(reached.leaves) && inputs_match(request, reached);

@@ -34,6 +34,7 @@ class Trail {
   };
   struct Step {
     uint64_t structure, annotations;
+    uint32_t operands;
   };
   // What a record was, for difference(): where its types (operands, then outputs), sizes and attributes begin.
   struct Portrait {
