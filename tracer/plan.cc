@@ -8,6 +8,7 @@
 #include "engine/runner.h"
 #include "ir/bookkeeping.h"
 #include "ir/each_field.h"
+#include "ir/passes/fuse.h"
 #include "tracer/plan_run.h"
 
 namespace retrograd {
@@ -55,6 +56,7 @@ Plan::Plan(const ir::Graph& graph, const std::vector<Source>& sources, const std
   plan_nodes(rules, values, groups);
   assign_registers(writes, arena_waste);
   choose_spans();
+  find_own_takes();
   if (!log_.may_leave) fold_unpacks();
   find_unpacks();
   if (records_) find_segments();
@@ -178,7 +180,9 @@ void Plan::find_patches(const ir::Node& node, Attrs& attrs) {
 void Plan::choose_spans() {
   for (Step& s : steps_) {
     const ir::Node& node = graph_.nodes()[s.node];
-    if (s.kind != Kind::kernel || !node.op->is(Trait::elementwise) || s.operands > kMaxSpanOperands) continue;
+    if (s.kind != Kind::kernel || !node.op->is(Trait::elementwise) || s.operands == 0 ||
+        s.operands > kMaxSpanOperands)
+      continue;
     const int32_t type = graph_.type_index(node.first_result);
     const bool same = std::ranges::all_of(graph_.operands(node), [&](ir::ValueId v) {
       return v != ir::kNoValue && graph_.type_index(v) == type;
@@ -192,6 +196,23 @@ void Plan::choose_spans() {
     s.span = span;
     s.elements = static_cast<uint32_t>(elements);
     s.item = static_cast<uint8_t>(element_size(t.dtype));
+  }
+}
+
+// Which spans take over a value that a kernel has computed in their register and that only they use: nothing else has been shown its memory, so
+// a run need not look.
+void Plan::find_own_takes() {
+  const std::vector<int32_t> uses = ir::count_uses(graph_);
+  std::vector<bool> is_own(uses.size());
+  for (Step& s : steps_) {
+    if (s.kind != Kind::span && s.kind != Kind::kernel) continue;
+    const ir::Node& node = graph_.nodes()[s.node];
+    if (s.kind == Kind::span && s.takes >= 0) {
+      const auto taken = static_cast<size_t>(graph_.operands(node)[static_cast<size_t>(s.takes)]);
+      s.takes_own = is_own[taken] && uses[taken] == 1;
+    }
+    for (int i = 0; i < s.results; ++i)
+      is_own[static_cast<size_t>(node.first_result + i)] = !(s.into >> i & 1);
   }
 }
 
@@ -211,7 +232,7 @@ void Plan::fold_unpacks() {
         *used = -2 - static_cast<int32_t>(folded_.size());
         const ir::Node& unpack = graph_.nodes()[before->node];
         folded_.push_back({static_cast<uint32_t>(before->place), before->slot,
-                           sources_[static_cast<size_t>(unpack.handle)].offset});
+                           sources_[static_cast<size_t>(unpack.handle)].offset, 0});
         std::copy(dies + 1, dying + s.dying, dies);
         --s.dying;
         --kept;
@@ -220,7 +241,8 @@ void Plan::fold_unpacks() {
     steps_[kept++] = s;
   }
   steps_.resize(kept);
-  for (int i = 0; i < kAhead && !folded_.empty(); ++i) folded_.push_back(folded_.back());
+  for (size_t i = 0; i < folded_.size(); ++i)
+    folded_[i].ahead = folded_[std::min(i + kAhead, folded_.size() - 1)].place;
 }
 
 std::unique_ptr<Plan::Frame> Plan::new_frame() const {

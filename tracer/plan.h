@@ -144,6 +144,7 @@ class Plan {
     int8_t takes;
     uint8_t
         into;  // bit i: result i is computed into the memory that its register holds: of the arena, a written input's
+    bool takes_own;  // span: nobody else can have seen the memory that it takes over, the register's own
   };
   // A group of nodes as one step.
   struct Fused {
@@ -190,6 +191,7 @@ class Plan {
   void place_with_drops(RegisterFile& file);
   std::vector<ir::ValueId> ending_before(const Step& step, RegisterFile& file) const;
   void choose_spans();
+  void find_own_takes();
   void fold_unpacks();
   void find_unpacks();
   void find_segments();
@@ -216,9 +218,10 @@ class Plan {
   std::vector<int32_t> registers_;   // operand -1: none; below: a slot, number -2 - r of folded_
   struct SlotRef {
     uint32_t place, slot, offset;  // offset: in bytes, from the record, which then need not be read
+    uint32_t ahead;                // the record of one some steps later, fetched in advance
   };
-  static constexpr int kAhead = 8;       // folded slots fetched in advance
-  std::vector<SlotRef> folded_;          // kAhead more than there are
+  static constexpr size_t kAhead = 8;  // folded slots that are passed until then
+  std::vector<SlotRef> folded_;
   std::vector<int32_t> register_types_;  // of each register, into cell_types_
   std::vector<int64_t> arena_offsets_;   // of the first registers: those in the arena
   int64_t arena_bytes_ = 0;

@@ -89,48 +89,73 @@ struct Plan::Run::View {
   Executor& executor;
   bool releases;
 
-  Slot* slot(const SlotRef& ref) const {
-    return reinterpret_cast<Slot*>(reinterpret_cast<char*>(records[ref.place]) + ref.offset);
+  Slot* slot(uint32_t place, uint32_t offset) const {
+    return reinterpret_cast<Slot*>(reinterpret_cast<char*>(records[place]) + offset);
   }
 };
 
-// Contiguous operands, and a place for the result: the memory of an operand that dies, or new memory of the register's own cell. False,
-// with nothing done, when it is not that simple.
-[[gnu::always_inline]] inline bool Plan::Run::span(const Step& s, const View& v) {
-  const int32_t* r = v.registers + s.first_register;
-  const void* in[kMaxSpanOperands];
-  Slot* slot = nullptr;
-  for (int i = 0; i < s.operands; ++i) {
-    const TensorImpl* x;
-    if (r[i] >= 0) {
-      x = v.at[r[i]];
-    } else {
-      const SlotRef* ref = v.folded - 2 - r[i];
-      slot = v.slot(*ref);
-      __builtin_prefetch(v.slot(ref[kAhead]));
-      x = slot->value();
-      if (!x || slot->version != x->storage()->version()) return false;
-      if (const Record& record = *v.records[ref->place];
-          v.releases && record.slots > 1 && !record.is_unchanged())
-        return false;
-    }
-    if (s.elements != 1 && !x->is_contiguous()) return false;
-    in[i] = static_cast<const char*>(x->storage()->data()) + x->storage_offset() * s.item;
+namespace {
+
+char* data_of(const TensorImpl& x, int64_t item) {
+  return static_cast<char*>(x.storage()->data()) + x.storage_offset() * item;
+}
+
+}  // namespace
+
+// Where the operand in register r is, and the slot that it is in if it is folded. False when it is not contiguous or may not be read.
+[[gnu::always_inline]] inline bool Plan::Run::find_operand(const Step& s, const View& v, int32_t r,
+                                                           void*& data, Slot*& slot) {
+  const TensorImpl* x;
+  if (r >= 0) {
+    x = v.at[r];
+  } else {
+    const SlotRef& ref = v.folded[-2 - r];
+    slot = v.slot(ref.place, ref.offset);
+    __builtin_prefetch(v.slot(ref.ahead, ref.offset));  // a guess: in records of one kind they lie alike
+    x = slot->value();
+    if (!x || slot->version != x->storage()->version()) return false;
+    if (const Record& record = *v.records[ref.place];
+        record.slots > 1 && v.releases && !record.is_unchanged())
+      return false;
   }
-  const auto result = static_cast<size_t>(r[s.operands]);
-  TensorImpl* own = v.own[result].get();
+  data = data_of(*x, s.item);
+  return s.elements == 1 || x->is_contiguous();
+}
+
+// A place for the result in register r: the memory of the operand that it takes over, or new memory of the register's own cell.
+[[gnu::always_inline]] inline bool Plan::Run::find_result(const Step& s, const View& v, int32_t r,
+                                                          void* const* operands, void*& data) {
+  if (s.takes_own) {
+    data = operands[s.takes];
+    return true;
+  }
+  TensorImpl* own = v.own[r].get();
   if (s.into) {
-    own = v.at[result];
+    own = v.at[r];
   } else if (s.takes >= 0) {
-    if (v.at[result] != own || !own->is_unshared()) return false;
+    if (v.at[r] != own || !own->is_unshared()) return false;
   } else {
     v.executor.allocate(*own);
-    v.at[result] = own;
+    v.at[r] = own;
   }
-  s.span(static_cast<char*>(own->storage()->data()) + own->storage_offset() * s.item, in, s.elements,
-         s.attrs.is_patched ? v.patched + s.attrs.patched_at : s.attrs.fixed);
+  data = data_of(*own, s.item);
+  return true;
+}
+
+// False, with nothing done, when it is not as simple as that. The operands are not gone through in a loop, whose own work would be a good part
+// of a step's.
+[[gnu::always_inline]] inline bool Plan::Run::span(const Step& s, const View& v) {
+  const int32_t* r = v.registers + s.first_register;
+  void* in[kMaxSpanOperands];
+  void* out;
+  Slot* slot = nullptr;
+  if (!find_operand(s, v, r[0], in[0], slot)) return false;
+  if (s.operands > 1 && !find_operand(s, v, r[1], in[1], slot)) return false;
+  if (s.operands > 2 && !find_operand(s, v, r[2], in[2], slot)) return false;
+  if (!find_result(s, v, r[s.operands], in, out)) return false;
+  s.span(out, in, s.elements, s.attrs.is_patched ? v.patched + s.attrs.patched_at : s.attrs.fixed);
   if (slot && v.releases) {
-    slot->clear();
+    slot->take();
     slot->released = true;
   }
   return true;
@@ -144,10 +169,8 @@ void Plan::Run::spans() {
   const size_t count = one_by_one || leave_at != kStay ? next + 1 : stop;
   const Step* s = plan.steps_.data() + next;
   const Step* const end = plan.steps_.data() + count;
-  for (; s != end && s->kind == Kind::span && span(*s, view); ++s, ++next) {
-    const int32_t* dying = view.registers + s->first_register + s->operands + s->results;
-    for (int i = 0; i < s->dying; ++i) frame->drop(dying[i]);
-  }
+  for (; s != end && s->kind == Kind::span && span(*s, view); ++s, ++next)
+    if (s->dying) drop_dying(*s);
 }
 
 void Plan::Run::drop_dying(const Step& s) {

@@ -171,7 +171,9 @@ struct Plan::Run {
   std::span<std::byte> room(int32_t number) const;
   struct View;
   void spans();
-  bool span(const Step& s, const View& view);
+  static bool span(const Step& s, const View& view);
+  static bool find_operand(const Step& s, const View& view, int32_t r, void*& data, Slot*& slot);
+  static bool find_result(const Step& s, const View& view, int32_t r, void* const* operands, void*& data);
   Tensor value_of_slot(uint64_t place, uint32_t index);
   void unpack_slot(const Step& s);
   void call(const Step& s, void* attrs);
