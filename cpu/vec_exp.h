@@ -196,6 +196,16 @@ template <class T>
   }
 }
 
+/// e^x in double for |x| <= exp_normal, to 1e-10: for results that are rounded to float.
+[[gnu::always_inline]] inline Vec<double> exp_for_float(Vec<double> x) {
+  // (e^r - 1 - r) / r^2 on |r| <= ln(2)/2
+  static constexpr double tail[] = {0.5000000067644366,   0.16666665869403874,  0.04166629508746235,
+                                    0.008333497009508318, 0.001394464902857534, 0.000197903526527567};
+  const Exponent<double> n(x, ExpParts<double>::kInverseLn2);
+  const Vec<double> r = fused(n.value, -0x1.62e42fefa39efp-1, x);
+  return scale_number(1 + fused(r * r, polynomial(r, tail), r), n);
+}
+
 template <class T>
 Vec<T> exp2(Vec<T> x) {
   constexpr T limit = Format<T>::bias + 1;
@@ -246,6 +256,17 @@ struct BinaryParts {
   Vec<T> biased;
   Vec<T> f;
 };
+
+/// log x in double for normal x > 0, to 2e-10 absolutely: for results that are rounded to float.
+[[gnu::always_inline]] inline Vec<double> log_for_float(Vec<double> x) {
+  // (log((1+s)/(1-s)) - 2s) / s^3 in s^2
+  static constexpr double tail[] = {0.6666681679438757, 0.3997359269548822, 0.2996155245845104};
+  const BinaryParts<double> p(x);
+  const Vec<double> s = p.f / (2 + p.f);
+  const Vec<double> z = s * s;
+  const Vec<double> k = p.biased - static_cast<double>(Format<double>::bias);
+  return fused(k, 0x1.62e42fefa39efp-1, s * fused(z, polynomial(z, tail), 2));
+}
 
 /// x = 2^k * (1 + f) for finite x > 0, and log(1 + f) = f + tail with |f| < 0.42.
 template <class T>

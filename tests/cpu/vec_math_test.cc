@@ -289,6 +289,8 @@ TEST_CASE("sin and cos next to multiples of pi/2") {
 TEST_CASE("error functions") {
   check_function("erf", 1.6, 1.5, {{-1, 1}, {-6, 6}, {-100, 0, true}}, [](auto x) { return erf(x); });
   check_function("erfc", 0.51, 3.2, {{-1, 1}, {-4, 10.5}}, [](auto x) { return erfc(x); });
+  check_range<float>(
+      "erfc", 0.51, [](auto x) { return erfc(x); }, [](Long x) { return std::erfc(x); }, {9.1, 10.3});
   check_double_range("erfc", 3.2, {0, 27.2}, [](auto x) { return erfc(x); });
   const auto check_below = []<class T>(T x, double bound) {
     const Long want = std::erfc(-static_cast<Long>(x) * 0.7071067811865475244008443621048490393L) / 2;
@@ -310,6 +312,8 @@ TEST_CASE("error functions") {
   CHECK(erfinv(Vec<double>(1)).v[0] == HUGE_VAL);
   CHECK(erfinv(Vec<float>(-1)).v[0] == -HUGE_VALF);
   CHECK(std::isnan(erfinv(Vec<double>(1.5)).v[0]));
+  CHECK(std::isnan(erfinv(Vec<float>(1.5f)).v[0]));
+  CHECK(std::isnan(erfinv(Vec<float>(NAN)).v[0]));
   CHECK(std::signbit(erfinv(Vec<float>(-0.0f)).v[0]));
 }
 
