@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
 
 #include <fmt/format.h>
 
@@ -106,23 +109,62 @@ Tensor sequence(int64_t n, const TensorOptions& options, std::string_view op, So
   return finish(std::move(t), options, where);
 }
 
-// The points of linear_point() in loops without conversions of 64-bit integers.
+// out[i] = from + by * i for a T that is made of I by one instruction for a register.
+template <class T, class I>
+void count_up(T* out, int64_t n, I from, I by) {
+  using U = std::make_unsigned_t<I>;  // behind the last element it may overflow
+  constexpr int kLanes = 16 / sizeof(I);
+  typedef U Steps __attribute__((vector_size(16)));
+  typedef I Numbers __attribute__((vector_size(16)));
+  typedef T Values __attribute__((vector_size(kLanes * sizeof(T))));
+  Steps next;
+  for (int i = 0; i < kLanes; ++i) next[i] = static_cast<U>(from) + static_cast<U>(by) * static_cast<U>(i);
+  int64_t at = 0;
+  for (; at + kLanes <= n; at += kLanes, next += static_cast<U>(by) * U{kLanes}) {
+    const Values values = __builtin_convertvector(reinterpret_cast<Numbers>(next), Values);
+    std::memcpy(out + at, &values, sizeof(values));
+  }
+  for (int i = 0; at < n; ++at, ++i) out[at] = static_cast<T>(static_cast<I>(next[i]));
+}
+
+// out[i] = from + step * (first + i), in loops without conversions of 64-bit integers and of a length that the compiler knows.
+void fill_line(float* out, int64_t n, double from, double step, int64_t first) {
+  constexpr int kRun = 16;
+  int64_t at = 0;
+  for (; at + kRun <= n; at += kRun) {
+    const double place = static_cast<double>(first + at);
+#pragma GCC unroll 16
+    for (int i = 0; i < kRun; ++i) out[at + i] = static_cast<float>(from + step * (place + i));
+  }
+  for (; at < n; ++at) out[at] = static_cast<float>(from + step * static_cast<double>(first + at));
+}
+
+// The points of linear_point().
 Tensor linspace_floats(double start, double end, int64_t steps, const TensorOptions& options,
                        SourceLocation where) {
-  constexpr int kRun = 4096;
   Tensor t = fresh({steps}, options, "linspace", where);
   float* const out = static_cast<float*>(t.raw_data(where));
   const double step = (end - start) / static_cast<double>(steps - 1);
-  // Elements [begin, end) are from + step * (i - origin).
-  const auto fill = [&](int64_t begin, int64_t end, double from, int64_t origin) {
-    for (int64_t at = begin; at < end; at += kRun) {
-      const double first = static_cast<double>(at - origin);
-      const int count = static_cast<int>(std::min<int64_t>(kRun, end - at));
-      for (int i = 0; i < count; ++i) out[at + i] = static_cast<float>(from + step * (first + i));
-    }
-  };
-  fill(0, steps / 2, start, 0);
-  fill(steps / 2, steps, end, steps - 1);
+  const int64_t half = steps / 2;
+  fill_line(out, half, start, step, 0);
+  fill_line(out + half, steps - half, end, step, half - (steps - 1));
+  return finish(std::move(t), options, where);
+}
+
+// n integers from `from` on, in steps of `by`. Those of 32 bits become float32 directly.
+Tensor count_integers(int64_t n, int64_t from, int64_t by, const TensorOptions& options,
+                      SourceLocation where) {
+  constexpr int64_t least = std::numeric_limits<int32_t>::min(), most = std::numeric_limits<int32_t>::max();
+  const int64_t last = n > 0 ? from + by * (n - 1) : from;
+  const bool is_narrow =
+      std::min(from, last) >= least && std::max(from, last) <= most && by >= least && by <= most;
+  if (options.dtype != kInt64 && !(options.dtype == kFloat32 && is_narrow))
+    return sequence(n, options, "arange", where, [&](int64_t i) { return from + by * i; });
+  Tensor t = fresh({n}, options, "arange", where);
+  if (options.dtype == kInt64)
+    count_up(static_cast<int64_t*>(t.raw_data(where)), n, from, by);
+  else
+    count_up(static_cast<float*>(t.raw_data(where)), n, static_cast<int32_t>(from), static_cast<int32_t>(by));
   return finish(std::move(t), options, where);
 }
 
@@ -214,12 +256,14 @@ Tensor arange(Scalar start, Scalar end, Scalar step, std::optional<TensorOptions
   const bool floating = start.is_floating() || end.is_floating() || step.is_floating();
   const TensorOptions o = options.value_or(floating ? kFloat32 : kInt64);
   const int64_t n = count_steps(start, end, step, floating, where);
-  if (floating) {
-    const double from = start.to_double(), by = step.to_double();
-    return sequence(n, o, "arange", where, [&](int64_t i) { return from + by * static_cast<double>(i); });
+  if (!floating) return count_integers(n, start.to_int(), step.to_int(), o, where);
+  const double from = start.to_double(), by = step.to_double();
+  if (o.dtype == kFloat32) {
+    Tensor t = fresh({n}, o, "arange", where);
+    fill_line(static_cast<float*>(t.raw_data(where)), n, from, by, 0);
+    return finish(std::move(t), o, where);
   }
-  const int64_t from = start.to_int(), by = step.to_int();
-  return sequence(n, o, "arange", where, [&](int64_t i) { return from + by * i; });
+  return sequence(n, o, "arange", where, [&](int64_t i) { return from + by * static_cast<double>(i); });
 }
 
 Tensor arange(Scalar end, std::optional<TensorOptions> options, SourceLocation where) {

@@ -32,6 +32,31 @@ TEST_CASE("arange: dtype, length and values as in PyTorch") {
   CHECK(category_of([] { arange(0, 1, NAN); }) == Category::bad_argument);
 }
 
+// Every element of sequences of all lengths around those of registers.
+TEST_CASE("arange: each element, whatever the length") {
+  const auto counted = [](int64_t from, int64_t by, int64_t n, ScalarType dtype) {
+    const Tensor t = arange(from, from + by * n, by, dtype);
+    REQUIRE(t.numel() == n);
+    for (int64_t i = 0; i < n; ++i)
+      if (dtype == kInt64)
+        REQUIRE(select(t, 0, i).item<int64_t>() == from + by * i);
+      else
+        REQUIRE(select(t, 0, i).item<float>() == static_cast<float>(from + by * i));
+  };
+  constexpr int64_t narrow = int64_t{1} << 31, wide = int64_t{1} << 60;
+  for (const ScalarType dtype : {kInt64, kFloat32})
+    for (int64_t n = 0; n < 20; ++n)
+      for (const int64_t by : {int64_t{1}, int64_t{-3}, int64_t{1} << 40})
+        for (const int64_t from :
+             {int64_t{0}, narrow - 10, -narrow - 1, 10 - narrow, (int64_t{1} << 24) - 5, -wide - 1})
+          counted(from, by, n, dtype);
+  for (int n = 1; n < 40; ++n) {
+    const Tensor t = arange(0.1, 0.1 + 0.3 * (n - 0.5), 0.3);
+    REQUIRE(t.numel() == n);
+    for (int i = 0; i < n; ++i) REQUIRE(select(t, 0, i).item<float>() == static_cast<float>(0.1 + 0.3 * i));
+  }
+}
+
 TEST_CASE("numbers beyond all integers") {
   const double huge = 1e300, nan = std::nan("");
   const double least = static_cast<double>(std::numeric_limits<int64_t>::min());
