@@ -4,6 +4,7 @@
 #include "cpu/kernels/reduce_rows.h"
 
 #include "cpu/kernels/row_lanes.h"
+#include "ops/convert.h"
 
 namespace retrograd::cpu::RG_ISA {
 
@@ -198,8 +199,8 @@ constexpr int64_t kSumColumns = 1024;
 
 // Eight rows are added pairwise before they meet the running sums of a block of columns, and every kRows rows
 // these go into double.
-template <class T>
-void sum_block(const T* x, int64_t rows, int64_t stride, int64_t columns, double* out) {
+template <class T, class From>
+void sum_block(const From* x, int64_t rows, int64_t stride, int64_t columns, double* out) {
   constexpr int64_t kRows = 128;
   T acc[kSumColumns];
   for (int64_t first = 0; first < rows; first += kRows) {
@@ -207,21 +208,21 @@ void sum_block(const T* x, int64_t rows, int64_t stride, int64_t columns, double
     for (int64_t j = 0; j < columns; ++j) acc[j] = 0;
     int64_t i = first;
     for (; i + 8 <= last; i += 8) {
-      const T *a = x + i * stride, *b = a + 4 * stride;
+      const From *a = x + i * stride, *b = a + 4 * stride;
+      const auto two = [&](const From* p) { return convert<T>(p[0]) + convert<T>(p[stride]); };
       for (int64_t j = 0; j < columns; ++j)
-        acc[j] += ((a[j] + a[j + stride]) + (a[j + 2 * stride] + a[j + 3 * stride])) +
-                  ((b[j] + b[j + stride]) + (b[j + 2 * stride] + b[j + 3 * stride]));
+        acc[j] += (two(a + j) + two(a + j + 2 * stride)) + (two(b + j) + two(b + j + 2 * stride));
     }
     for (; i < last; ++i)
-      for (int64_t j = 0; j < columns; ++j) acc[j] += x[i * stride + j];
+      for (int64_t j = 0; j < columns; ++j) acc[j] += convert<T>(x[i * stride + j]);
     for (int64_t j = 0; j < columns; ++j) out[j] += static_cast<double>(acc[j]);
   }
 }
 
-template <class T>
-void sum_columns(const T* x, int64_t rows, int64_t stride, int64_t columns, double* out) {
+template <class T, class From>
+void sum_columns(const From* x, int64_t rows, int64_t stride, int64_t columns, double* out) {
   for (int64_t j = 0; j < columns; j += kSumColumns)
-    sum_block(x + j, rows, stride, columns - j < kSumColumns ? columns - j : kSumColumns, out + j);
+    sum_block<T>(x + j, rows, stride, columns - j < kSumColumns ? columns - j : kSumColumns, out + j);
 }
 
 // Four rows meet before the running products: in double no product of four floats is out of range.
@@ -248,9 +249,9 @@ void multiply_columns(const T* x, int64_t rows, int64_t stride, int64_t columns,
 
 template <class T>
 const ReduceTable<T>& reduce_table() {
-  static constexpr ReduceTable<T> table{reduce<T>,        reduce_columns<T>,  sum_columns<T>,
-                                        Pieces<T>::begin, Pieces<T>::add,     Pieces<T>::end,
-                                        reduce_rows<T>,   multiply_columns<T>};
+  static constexpr ReduceTable<T> table{reduce<T>,        reduce_columns<T>,   sum_columns<T, T>,
+                                        Pieces<T>::begin, Pieces<T>::add,      Pieces<T>::end,
+                                        reduce_rows<T>,   multiply_columns<T>, sum_columns<T, BFloat16>};
   return table;
 }
 template const ReduceTable<float>& reduce_table<float>();

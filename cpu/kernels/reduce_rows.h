@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "engine/float_formats.h"
 #include "ops/accumulated.h"
 
 namespace retrograd::cpu {
@@ -66,6 +67,8 @@ struct ReduceTable {
                       Partial<V>* out);
   /// out[j] *= product over i < rows of x[i * stride + j].
   void (*multiply_columns)(const T* x, int64_t rows, int64_t stride, int64_t columns, double* out);
+  /// sum_columns() of elements that are converted to T where they are added: the same bits as of such that were converted before.
+  void (*sum_bfloat16_columns)(const BFloat16* x, int64_t rows, int64_t stride, int64_t columns, double* out);
 };
 
 namespace baseline {

@@ -40,10 +40,13 @@ class ColumnReducer {
   // Elements of a tile of one strip, where elements are converted.
   int64_t tile_size() const {
     const int64_t strip = std::min(kStrip, columns_);
-    return std::is_same_v<T, D> ? 0
-                                : std::min(std::max(kTile, strip), std::min(block_, rows_.length()) * strip);
+    return kReadsInPlace ? 0 : std::min(std::max(kTile, strip), std::min(block_, rows_.length()) * strip);
   }
   int64_t tasks() const { return (blocks_ <= 1 ? rows_.count() / columns_ : blocks_) * strips_; }
+
+  // Conversion to float32 takes one instruction: the sums read bfloat16 themselves.
+  static constexpr bool kConverts = !std::is_same_v<T, D>;
+  static constexpr bool kReadsInPlace = !kConverts || (std::is_same_v<D, BFloat16> && kind == Reduction::sum);
 
   static constexpr double kNothing = kind == Reduction::sum ? 0 : 1;
   static void join(double& into, double next) {
@@ -52,24 +55,29 @@ class ColumnReducer {
     else
       into *= next;
   }
-  static void join(const T* x, int64_t rows, int64_t stride, int64_t columns, double* out) {
+  template <class From>
+  static void join(const From* x, int64_t rows, int64_t stride, int64_t columns, double* out) {
     const ReduceTable<T>& table = reduce_table<T>();
-    (kind == Reduction::sum ? table.sum_columns : table.multiply_columns)(x, rows, stride, columns, out);
+    if constexpr (std::is_same_v<From, BFloat16>)
+      table.sum_bfloat16_columns(x, rows, stride, columns, out);
+    else
+      (kind == Reduction::sum ? table.sum_columns : table.multiply_columns)(x, rows, stride, columns, out);
   }
 
   // Joins to out[j] column first + j over elements [begin, end) of the reduced dims.
   void add(int64_t group, Strip s, int64_t begin, int64_t end, T* tile, double* out) const {
     const D* base = x_ + rows_.kept().offset(group * columns_) + s.first;
     rows_.along().for_runs(begin, end, [&](int64_t offset, int64_t stride, int64_t count, int64_t) {
-      if constexpr (std::is_same_v<T, D>) {
-        join(base + offset, count, stride, s.count, out);
-      } else {
-        const auto load = convert_table<T>().load[static_cast<int>(dtype_of<D>())];
-        const int64_t rows = column_piece(s.count);
-        for (int64_t i = 0; i < count; i += rows) {
-          const int64_t n = std::min(rows, count - i);
-          for (int64_t r = 0; r < n; ++r)
-            load(base + offset + (i + r) * stride, 1, s.count, tile + r * s.count);
+      // What is converted is joined in pieces of so many rows, however it is read.
+      const int64_t rows = kConverts ? column_piece(s.count) : count;
+      for (int64_t i = 0; i < count; i += rows) {
+        const int64_t n = std::min(rows, count - i);
+        const D* from = base + offset + i * stride;
+        if constexpr (kReadsInPlace) {
+          join(from, n, stride, s.count, out);
+        } else {
+          const auto load = convert_table<T>().load[static_cast<int>(dtype_of<D>())];
+          for (int64_t r = 0; r < n; ++r) load(from + r * stride, 1, s.count, tile + r * s.count);
           join(tile, n, s.count, s.count, out);
         }
       }
