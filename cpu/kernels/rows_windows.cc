@@ -169,11 +169,54 @@ template <class T>
     }
 }
 
+// Every second element of two neighbouring registers, from `first` on.
+template <class T>
+[[gnu::always_inline]] inline Vec<T> every_second(Vec<T> low, Vec<T> high, int first) {
+  typename Vec<T>::Ints order;
+  for (int i = 0; i < Vec<T>::size; ++i) order[i] = 2 * i + first;
+  return Vec<T>(__builtin_shuffle(low.v, high.v, order));
+}
+
+// A register of results, the first with the window at `at`, of Windows that are halving: what two registers of a row have is shared by two
+// taps, and the compiler knows how to take it apart.
+template <class T>
+[[gnu::always_inline]] inline void max_halving_block(int64_t at, typename Vec<T>::Ints windows,
+                                                     const T* const* rows, const LaneOf<T>* place,
+                                                     int64_t count, int64_t taps, Largest<T>* largest) {
+  using V = Vec<T>;
+  for (int64_t r = 0; r < count; ++r)
+    for (int64_t k = 0; k < taps; k += 2) {
+      const T* const from = rows[r] + at + k;
+      const V low = V::load(from), high = V::load(from + V::size);
+      const typename V::Ints first = windows + static_cast<LaneOf<T>>(place[r] + k);
+      largest->meet(every_second(low, high, 0), first);
+      if (k + 1 < taps) largest->meet(every_second(low, high, 1), first + 1);
+    }
+}
+
+template <class T>
+[[gnu::always_inline]] inline void store_places(typename Vec<T>::Ints from, int64_t n, int64_t* to) {
+  LaneOf<T> lanes[Vec<T>::size];
+  Vec<T>(from).store(reinterpret_cast<T*>(lanes));
+  for (int64_t i = 0; i < n; ++i) to[i] = lanes[i];
+}
+
 template <class T>
 void max_rows(const T* const* rows, const LaneOf<T>* place, int64_t count, const Windows<T>& w, T* values,
               int64_t* places) {
   using V = Vec<T>;
-  for (int64_t j = 0; j < w.out; j += V::size) {
+  int64_t j = 0;
+  if (w.halving) {
+    typename V::Ints first = Block<T>::load(w.first);
+    for (; j + V::size <= w.out; j += V::size, first += 2 * V::size) {
+      Largest<T> largest;
+      largest.place = first + place[0];
+      max_halving_block(w.first[0] + 2 * j, first, rows, place, count, w.taps, &largest);
+      largest.best.store(values + j);
+      store_places<T>(largest.place, V::size, places + j);
+    }
+  }
+  for (; j < w.out; j += V::size) {
     const Block<T> block(w, j);
     Largest<T> largest;
     largest.place = block.first + place[0];
@@ -181,14 +224,12 @@ void max_rows(const T* const* rows, const LaneOf<T>* place, int64_t count, const
       max_plain_block(block, rows, place, count, w, &largest);
     else
       max_block(block, rows, place, count, w, &largest);
-    LaneOf<T> lanes[V::size];
-    V(largest.place).store(reinterpret_cast<T*>(lanes));
     if (j + V::size <= w.out) {
       largest.best.store(values + j);
-      for (int i = 0; i < V::size; ++i) places[j + i] = lanes[i];
+      store_places<T>(largest.place, V::size, places + j);
     } else {
       store_part(largest.best, values + j, w.out - j);
-      for (int64_t i = 0; i < w.out - j; ++i) places[j + i] = lanes[i];
+      store_places<T>(largest.place, w.out - j, places + j);
     }
   }
 }

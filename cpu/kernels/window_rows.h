@@ -31,6 +31,7 @@ struct Windows {
   const LaneOf<T>* first;  // of each result
   const LaneOf<T>* count;
   bool ordered;     // `first` never decreases
+  bool halving;     // it grows by 2, and each result has all taps, one behind the other
   const T* weight;  // of tap k of result j: weight[k * pitch + j]; null: all 1
   int64_t pitch;
 };

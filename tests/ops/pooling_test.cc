@@ -85,7 +85,9 @@ const Case kCases[] = {
     {6, 41, 3, 3, 2, 2, 1, 1, 1, 1, false},  {9, 100, 3, 5, 1, 3, 1, 2, 1, 1, true},
     {1, 1, 1, 1, 1, 1, 0, 0, 1, 1, false},   {12, 37, 4, 2, 3, 1, 2, 1, 3, 2, false},
     {8, 64, 2, 3, 1, 2, 1, 1, 2, 2, true},   {200, 3, 5, 3, 7, 1, 0, 0, 1, 1, false},
-    {3, 300, 1, 4, 1, 40, 0, 2, 1, 3, true},
+    {3, 300, 1, 4, 1, 40, 0, 2, 1, 3, true}, {6, 70, 2, 2, 2, 2, 0, 0, 1, 1, false},
+    {9, 100, 3, 3, 2, 2, 0, 0, 1, 1, false}, {4, 67, 2, 4, 2, 2, 0, 0, 1, 1, false},
+    {3, 64, 1, 1, 1, 2, 0, 0, 1, 1, false},
 };
 
 TEST_CASE("pools of all dtypes and layouts are those of a plain loop") {
@@ -145,13 +147,19 @@ TEST_CASE("pools in one and three dims are those in two, dim by dim") {
 
 TEST_CASE("of equal elements the first is taken, and nan before everything") {
   const double nan = NAN, inf = INFINITY;
-  const auto places = [](const std::vector<double>& x, int64_t kernel) {
+  const auto places = [](const std::vector<double>& x, int64_t kernel, int64_t stride = 1) {
     const Tensor row = tensor(x, {1, 1, static_cast<int64_t>(x.size())}, {kFloat32});
-    return max_pool1d_with_indices(row, kernel, 1).indices.to_vector();
+    return max_pool1d_with_indices(row, kernel, stride).indices.to_vector();
   };
   CHECK(places({2, 2, 1, 1, 2}, 3) == std::vector<double>{0, 1, 4});
   CHECK(places({1, nan, 5, nan}, 3) == std::vector<double>{1, 3});
   CHECK(places({-inf, -inf, -inf}, 2) == std::vector<double>{0, 1});
+  std::vector<double> pairs, first_of_pairs;
+  for (double at = 0; at < 100; at += 10) {
+    pairs.insert(pairs.end(), {2, 2, nan, 5, 5, nan, nan, nan, -inf, -inf});
+    first_of_pairs.insert(first_of_pairs.end(), {at, at + 2, at + 5, at + 7, at + 8});
+  }
+  CHECK(places(pairs, 2, 2) == first_of_pairs);
   const Tensor ints = tensor({-5, -9, 3, 3}, {1, 2, 2}, {kInt64});
   CHECK(max_pool2d(ints, 2).to_vector() == std::vector<double>{3});
   CHECK(avg_pool2d(ints, 2).to_vector() == std::vector<double>{-2});
