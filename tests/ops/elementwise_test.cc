@@ -4,10 +4,11 @@
 // PyTorch (tests/conformance).
 #include "ops/elementwise_list.h"
 
+#include <bit>
 #include <limits>
 
-#include "tests/ops/gradcheck.h"
 #include "tests/errors.h"
+#include "tests/ops/gradcheck.h"
 
 namespace retrograd {
 namespace {
@@ -232,6 +233,23 @@ TEST_CASE("small floats compute in float32 and round once") {
     CHECK(addcdiv(x, x, x + 1, 3).to_vector() ==
           addcdiv(wide, wide, (x + 1).to(kFloat32), 3).to(dtype).to_vector());
   }
+}
+
+// All signs and exponents, infinities and NaN among them, and the lower halves at which rounding turns.
+TEST_CASE("a tensor is rounded to bfloat16 as a number is") {
+  const uint32_t lows[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff};
+  const Tensor x = empty({6, 65536});
+  float* const numbers = x.data_ptr<float>();
+  for (uint32_t i = 0; i < 6 * 65536; ++i)
+    numbers[i] = std::bit_cast<float>(i % 65536 << 16 | lows[i / 65536]);
+  const Tensor rounded = to(x, kBFloat16), apart = to(x.t(), kBFloat16).contiguous().t();
+  int64_t wrong = 0;
+  for (uint32_t i = 0; i < 6 * 65536; ++i) {
+    const BFloat16 want(numbers[i]);
+    wrong += rounded.data_ptr<BFloat16>()[i].bits != want.bits;
+    wrong += apart.data_ptr<BFloat16>()[i % 65536 * 6 + i / 65536].bits != want.bits;
+  }
+  CHECK(wrong == 0);
 }
 
 TEST_CASE("an element has the same bits in any layout") {
