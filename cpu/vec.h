@@ -195,17 +195,25 @@ Vec<T> at_most(Vec<T> x, Operand<T> high) {
 /// Rounds to an integer in the same type, ties to even; a zero result keeps the sign of x.
 template <class T>
 Vec<T> nearbyint(Vec<T> x) {
-  // Adding 2^mantissa leaves no bits for a fraction; larger magnitudes, inf and NaN are integers already.
-  const Vec<T> big = static_cast<T>(int64_t{1} << Format<T>::mantissa);
-  const Vec<T> magnitude = abs(x);
-  return select(magnitude < big, copysign((magnitude + big) - big, x), x);
+  if constexpr (kRounds) {
+    return Vec<T>(native_nearest(x.v));
+  } else {
+    // Adding 2^mantissa leaves no bits for a fraction; larger magnitudes, inf and NaN are integers already.
+    const Vec<T> big = static_cast<T>(int64_t{1} << Format<T>::mantissa);
+    const Vec<T> magnitude = abs(x);
+    return select(magnitude < big, copysign((magnitude + big) - big, x), x);
+  }
 }
 
 /// These keep the sign of a zero result, too.
 template <class T>
 Vec<T> floor(Vec<T> x) {
-  const Vec<T> r = nearbyint(x);
-  return copysign(r - select(r > x, 1, 0), x);
+  if constexpr (kRounds) {
+    return Vec<T>(native_floor(x.v));
+  } else {
+    const Vec<T> r = nearbyint(x);
+    return copysign(r - select(r > x, 1, 0), x);
+  }
 }
 
 template <class T>
@@ -215,7 +223,10 @@ Vec<T> ceil(Vec<T> x) {
 
 template <class T>
 Vec<T> trunc(Vec<T> x) {
-  return copysign(floor(abs(x)), x);
+  if constexpr (kRounds)
+    return Vec<T>(native_trunc(x.v));
+  else
+    return copysign(floor(abs(x)), x);
 }
 
 /// True if any lane is set; `all` if every one is.

@@ -2,7 +2,8 @@
 //
 // A level has three native types of kVectorBytes: floats, doubles and the integers that masks are made of.
 // min and max are the instructions: the second operand where either is NaN. A part is the first `count` lanes;
-// memory beyond them is not touched. native_stream stores past the caches, aligned. kScales: the level has native_nearest and native_scale. The masked
+// memory beyond them is not touched. native_stream stores past the caches, aligned. kRounds: the level has native_nearest, native_floor and
+// native_trunc, which round to an integer, ties to even, down and towards 0; kScales: native_scale, y * 2^n for a whole n, rounded once. The masked
 // AVX-512 forms stand in for the plain ones, about which GCC 12 warns. Only cpu/vec.h includes this file.
 #pragma once
 
@@ -32,10 +33,13 @@ inline __m512 native_min(__m512 a, __m512 b) { return _mm512_maskz_min_ps(0xffff
 inline __m512d native_min(__m512d a, __m512d b) { return _mm512_maskz_min_pd(0xff, a, b); }
 inline __m512 native_max(__m512 a, __m512 b) { return _mm512_maskz_max_ps(0xffff, a, b); }
 inline __m512d native_max(__m512d a, __m512d b) { return _mm512_maskz_max_pd(0xff, a, b); }
-// x rounded to an integer, ties to even; y * 2^n for a whole n, rounded once.
-inline constexpr bool kScales = true;
+inline constexpr bool kRounds = true, kScales = true;
 inline __m512 native_nearest(__m512 x) { return _mm512_maskz_roundscale_ps(0xffff, x, 8); }
 inline __m512d native_nearest(__m512d x) { return _mm512_maskz_roundscale_pd(0xff, x, 8); }
+inline __m512 native_floor(__m512 x) { return _mm512_maskz_roundscale_ps(0xffff, x, 9); }
+inline __m512d native_floor(__m512d x) { return _mm512_maskz_roundscale_pd(0xff, x, 9); }
+inline __m512 native_trunc(__m512 x) { return _mm512_maskz_roundscale_ps(0xffff, x, 11); }
+inline __m512d native_trunc(__m512d x) { return _mm512_maskz_roundscale_pd(0xff, x, 11); }
 inline __m512 native_scale(__m512 y, __m512 n) { return _mm512_maskz_scalef_ps(0xffff, y, n); }
 inline __m512d native_scale(__m512d y, __m512d n) { return _mm512_maskz_scalef_pd(0xff, y, n); }
 inline void native_stream(float* p, __m512 v) { _mm512_stream_ps(p, v); }
@@ -80,7 +84,7 @@ inline __m512 native_join(__m512d low, __m512d high) {
 #elif defined(__AVX2__)
 
 inline constexpr int kVectorBytes = 32;
-inline constexpr bool kScales = false;
+inline constexpr bool kRounds = true, kScales = false;
 
 inline __m256 native_fused(__m256 a, __m256 b, __m256 c) { return _mm256_fmadd_ps(a, b, c); }
 inline __m256 native_sqrt(__m256 x) { return _mm256_sqrt_ps(x); }
@@ -90,6 +94,12 @@ inline __m256 native_min(__m256 a, __m256 b) { return _mm256_min_ps(a, b); }
 inline __m256d native_min(__m256d a, __m256d b) { return _mm256_min_pd(a, b); }
 inline __m256 native_max(__m256 a, __m256 b) { return _mm256_max_ps(a, b); }
 inline __m256d native_max(__m256d a, __m256d b) { return _mm256_max_pd(a, b); }
+inline __m256 native_nearest(__m256 x) { return _mm256_round_ps(x, 8); }
+inline __m256d native_nearest(__m256d x) { return _mm256_round_pd(x, 8); }
+inline __m256 native_floor(__m256 x) { return _mm256_round_ps(x, 9); }
+inline __m256d native_floor(__m256d x) { return _mm256_round_pd(x, 9); }
+inline __m256 native_trunc(__m256 x) { return _mm256_round_ps(x, 11); }
+inline __m256d native_trunc(__m256d x) { return _mm256_round_pd(x, 11); }
 inline void native_stream(float* p, __m256 v) { _mm256_stream_ps(p, v); }
 inline void native_stream(double* p, __m256d v) { _mm256_stream_pd(p, v); }
 inline bool native_any(__m256i mask) { return _mm256_movemask_epi8(mask) != 0; }
@@ -130,7 +140,7 @@ inline __m256 native_join(__m256d low, __m256d high) {
 #else
 
 inline constexpr int kVectorBytes = 16;
-inline constexpr bool kScales = false;
+inline constexpr bool kRounds = false, kScales = false;
 
 inline __m128 native_fused(__m128 a, __m128 b, __m128 c) { return a * b + c; }
 inline __m128 native_sqrt(__m128 x) { return _mm_sqrt_ps(x); }
@@ -162,9 +172,7 @@ V native_keep_part(V v, int64_t count) {
 }
 inline __m128d native_low_half(__m128 x) { return _mm_cvtps_pd(x); }
 inline __m128d native_high_half(__m128 x) { return _mm_cvtps_pd(_mm_movehl_ps(x, x)); }
-inline __m128d native_load_wide(const float* p) {
-  return _mm_cvtps_pd(_mm_castsi128_ps(_mm_loadu_si64(p)));
-}
+inline __m128d native_load_wide(const float* p) { return _mm_cvtps_pd(_mm_castsi128_ps(_mm_loadu_si64(p))); }
 inline __m128 native_join(__m128d low, __m128d high) {
   return _mm_movelh_ps(_mm_cvtpd_ps(low), _mm_cvtpd_ps(high));
 }
