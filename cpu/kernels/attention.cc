@@ -26,10 +26,10 @@ namespace retrograd::cpu {
 namespace {
 
 constexpr int64_t kStripRows = 48;          // of queries or keys, about
-constexpr int64_t kNarrowPanels = 2;        // of rows, in a strip where a mask leaves out much of it
-constexpr int64_t kNarrowKeys = 512;        // up to which it does
+constexpr int64_t kNarrowPanels = 2;        // of rows, in a strip where a mask leaves out much of it,
+constexpr int64_t kNarrowKeys = 512;        // which it does up to so many keys, or
+constexpr int64_t kFewMatrices = 4;         // where the strips of a matrix are shared out
 constexpr int64_t kBlockBytes = 256 << 10;  // of scores of a block, backward
-constexpr int64_t kForwardChunks = 16;      // that are aimed at
 
 template <class T>
 const AttentionRowTable<T>& row_table() {
@@ -79,15 +79,17 @@ MatrixView<T> turned(MatrixView<T> x) {
 // How queries and keys are cut, and what of the scores a strip has.
 class Cut {
  public:
-  Cut(int64_t queries, int64_t keys, bool causal, int rows_of_tile, int64_t item)
+  Cut(int64_t matrices, int64_t queries, int64_t keys, bool causal, int rows_of_tile, int64_t item)
       : queries(queries),
         keys(keys),
         // An odd number of lines: columns of scores then lie in different sets of the first-level cache.
         width(((keys + kAttentionPad - 1) / kAttentionPad | 1) * kAttentionPad),
         causal(causal),
-        strip(causal && keys <= kNarrowKeys ? kNarrowPanels * rows_of_tile
-                                            : std::max<int64_t>(1, kStripRows / rows_of_tile) * rows_of_tile),
-        block(strip * std::max<int64_t>(1, kBlockBytes / item / width / strip)) {}
+        strip((causal && keys <= kNarrowKeys) || matrices < kFewMatrices
+                  ? kNarrowPanels * rows_of_tile
+                  : std::max<int64_t>(1, kStripRows / rows_of_tile) * rows_of_tile),
+        block(strip * std::clamp<int64_t>(kBlockBytes / item / width / strip, 1,
+                                          std::max<int64_t>(1, strips(queries)))) {}
 
   const int64_t queries, keys, width;
   const bool causal;
@@ -95,8 +97,6 @@ class Cut {
 
   int64_t strips(int64_t rows) const { return count_chunks(rows, strip); }
   int64_t rows_from(int64_t first) const { return std::min(strip, queries - first); }
-  /// Columns of scores in whole registers, of so many keys; what is behind the keys is not looked at.
-  static int64_t padded(int64_t keys) { return (keys + kAttentionPad - 1) / kAttentionPad * kAttentionPad; }
   /// Keys that queries before `end` see.
   int64_t keys_before(int64_t end) const { return causal ? std::min(keys, end) : keys; }
   /// The strip whose first query is number `first`.
@@ -110,7 +110,8 @@ template <class T>
 Cut cut_of(const Call& call) {
   const TensorImpl &q = *call.operands[0], &k = *call.operands[1];
   const int row = q.rank() - 2;
-  return {q.shape()[row].raw(), k.shape()[row].raw(), call.attrs_as<ops::AttentionAttrs>().is_causal,
+  return {Batch<T>(q).count(),    q.shape()[row].raw(),
+          k.shape()[row].raw(),   call.attrs_as<ops::AttentionAttrs>().is_causal,
           gemm_kernels<T>().rows, sizeof(T)};
 }
 
@@ -135,7 +136,8 @@ class Forward {
   void run() const {
     const int64_t matrices = q_.count(), strips = cut_.strips(cut_.queries);
     if (matrices == 0 || strips == 0) return;
-    const int64_t parts = std::min(strips, count_chunks(kForwardChunks, matrices)), chunks = matrices * parts;
+    const int64_t wanted = loop_threads() > 1 ? 2 * loop_threads() : 1;
+    const int64_t parts = std::min(strips, count_chunks(wanted, matrices)), chunks = matrices * parts;
     const ScratchRoom room(measure_chunk(chunks, [&] { Matrix(*this, 0); }), chunks);
     parallel_for(chunks, [&](int64_t chunk) {
       const ScratchArea area = room.lend();
@@ -163,7 +165,7 @@ class Forward {
       const ScoreBlock s = f_.cut_.scores(first);
       const int64_t columns = f_.v_.columns();
       T *out = f_.out_.at(i_, first), *scores = scores_.data();
-      multiply(s.rows, Cut::padded(s.keys), f_.q_.columns(), from_row(f_.q_.view(i_), first), k_, 0, scores,
+      multiply(s.rows, k_.whole(s.keys), f_.q_.columns(), from_row(f_.q_.view(i_), first), k_, 0, scores,
                s.width, f_.scale_, false);
       row_table<T>().weights(scores, s, f_.lse_ + i_ * f_.cut_.queries + first, factors_.data());
       multiply(s.rows, columns, s.keys, {scores, s.width, 1}, v_, 0, out, columns, T(1), false);
@@ -257,9 +259,9 @@ class Backward {
       const ScoreBlock s = b_.cut_.scores(query);
       T *p = &p_[at * s.width], *ds = &ds_[at * s.width], *lse = numbers_.mine(),
         *delta = lse + b_.cut_.strip, *row = delta + b_.cut_.strip;
-      multiply(s.rows, Cut::padded(s.keys), depth_, from_row(b_.q_.view(i_), query), k_turned_, 0, p, s.width,
-               b_.scale_, false);
-      multiply(s.rows, Cut::padded(s.keys), columns_, from_row(b_.g_.view(i_), query), v_turned_, 0, ds,
+      multiply(s.rows, k_turned_.whole(s.keys), depth_, from_row(b_.q_.view(i_), query), k_turned_, 0, p,
+               s.width, b_.scale_, false);
+      multiply(s.rows, v_turned_.whole(s.keys), columns_, from_row(b_.g_.view(i_), query), v_turned_, 0, ds,
                s.width, T(1), false);
       for (int64_t r = 0; r < s.rows; ++r) {
         lse[r] = b_.lse_[b_.lse_layout_.offset(i_ * b_.cut_.queries + query + r)];

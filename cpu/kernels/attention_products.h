@@ -19,7 +19,9 @@ class PackedRight {
  public:
   /// Room for so many steps of k and columns.
   PackedRight(int64_t k, int64_t n)
-      : depth_(k), memory_((n + kernel_.columns - 1) / kernel_.columns * kernel_.columns * k) {}
+      : depth_(k),
+        columns_((n + kernel_.columns - 1) / kernel_.columns * kernel_.columns),
+        memory_(columns_ * k) {}
 
   /// The first n columns of B, and k of its rows.
   void pack(MatrixView<T> b, int64_t k, int64_t n) const {
@@ -27,13 +29,18 @@ class PackedRight {
       kernel_.pack(b.data + j * b.column, b.column, b.row, std::min<int64_t>(kernel_.columns, n - j),
                    kernel_.columns, k, memory_.data() + j * depth_);
   }
+  /// At least n, in whole registers where there are such: for a C that has room for what is not looked at.
+  int64_t whole(int64_t n) const {
+    constexpr int64_t kMost = 64 / sizeof(T);
+    return std::min((n + kMost - 1) / kMost * kMost, columns_);
+  }
   const GemmKernels<T>& kernel() const { return kernel_; }
   int64_t panel() const { return kernel_.columns * depth_; }
   const T* at(int64_t l) const { return memory_.data() + l * kernel_.columns; }
 
  private:
   const GemmKernels<T>& kernel_ = gemm_kernels<T>();
-  int64_t depth_;
+  int64_t depth_, columns_;
   Scratch<T> memory_;
 };
 
