@@ -56,6 +56,34 @@ class Forward {
 
  private:
   void along() const {
+    if (layout_.is_shared() && (layout_.count() == in_.length() || !has_affine()) && layout_.tile() == 0 &&
+        in_.template lie_behind<T>() && out_.template lie_behind<T>())
+      in_place();
+    else
+      by_row();
+  }
+
+  bool has_affine() const { return weight_.template values<T>() || bias_.template values<T>(); }
+
+  // Rows with the same weight and bias, where they lie: some at a time.
+  void in_place() const {
+    const int64_t n = in_.length(), count = in_.count();
+    const T *x = in_.template first<T>(0), *next = count > 1 ? in_.template first<T>(1) : x;
+    T *y = out_.template target<T>(0, nullptr), *next_y = count > 1 ? out_.template target<T>(1, nullptr) : y;
+    parallel_range(count, in_.grain(), [&](int64_t begin, int64_t end) {
+      constexpr int64_t kRows = 32;
+      RowStats stats[kRows];
+      for (int64_t row = begin; row < end; row += kRows) {
+        const int64_t rows = std::min(kRows, end - row);
+        row_table<T>().normalize(x + row * (next - x), next - x, weight_.template values<T>(),
+                                 bias_.template values<T>(), rows, n, attrs_.eps.to_double(), attrs_.center,
+                                 y + row * (next_y - y), next_y - y, stats);
+        store(row, stats, rows);
+      }
+    });
+  }
+
+  void by_row() const {
     const int64_t n = in_.length(), segments = layout_.count(),
                   chunks = count_chunks(in_.count(), in_.grain());
     const RowRoom<T> x_room(in_, chunks), y_room(out_, chunks);
@@ -68,16 +96,24 @@ class Forward {
       for (int64_t row = begin; row < end; ++row) {
         const T *weight = layout_.of_row(weight_.values<T>(), row, tile),
                 *bias = layout_.of_row(bias_.values<T>(), row, tile + layout_.tile());
-        const RowStats stats =
-            segments == n || !(weight || bias)
-                ? row_table<T>().normalize(x(row), weight, bias, n, eps, attrs_.center, y.target(row))
-                : row_table<T>().normalize_segments(x(row), weight, bias, n, n / segments, eps, attrs_.center,
+        RowStats stats;
+        if (segments == n || !(weight || bias))
+          row_table<T>().normalize(x(row), 0, weight, bias, 1, n, eps, attrs_.center, y.target(row), 0,
+                                   &stats);
+        else
+          stats = row_table<T>().normalize_segments(x(row), weight, bias, n, n / segments, eps, attrs_.center,
                                                     y.target(row));
-        mean_[row] = static_cast<T>(stats.mean);
-        rstd_[row] = static_cast<T>(stats.rstd);
+        store(row, &stats, 1);
         y.done(row);
       }
     });
+  }
+
+  void store(int64_t row, const RowStats* stats, int64_t rows) const {
+    for (int64_t r = 0; r < rows; ++r) {
+      mean_[row + r] = static_cast<T>(stats[r].mean);
+      rstd_[row + r] = static_cast<T>(stats[r].rstd);
+    }
   }
 
   const ops::NormalizeAttrs& attrs_;

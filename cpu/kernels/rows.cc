@@ -73,30 +73,44 @@ void log_softmax_backward(const T* g, const T* y, int64_t n, T* dx) {
   });
 }
 
-// The statistics of a row: `shift` is the mean as T, `rest` what the mean has beyond it.
+// The statistics of a row: `shift` is the mean as T, `rest` what the mean has beyond it. Found in steps, so that rows take
+// them together: each step ends in sums and quotients that wait for each other.
 template <class T>
 struct Moments {
   T shift = 0;
-  double rest = 0, rstd;
+  double sum = 0, squares = 0;  // of the differences from shift
+  double rest = 0, rstd = 0;
 
-  // The mean, then the mean square of the differences from it: two passes, since E[x^2] - E[x]^2 cancels.
-  Moments(const T* x, int64_t n, double eps, bool center) {
-    const double count = static_cast<double>(n);
-    if (center) {
-      Sweep<T, 1, 0, 1> sum;
-      sum.run({x}, {nullptr}, n, [](const auto& v, auto&, auto& term) { term[0] = v[0]; });
-      shift = static_cast<T>(sum.sums[0] / count);
-    }
-    Sweep<T, 1, 0, 2> squares;
-    squares.run({x}, {nullptr}, n, [m = Vec<T>(shift)](const auto& v, auto&, auto& term) {
+  void find_shift(const T* x, int64_t n) {
+    Sweep<T, 1, 0, 1> sweep;
+    sweep.run({x}, {nullptr}, n, [](const auto& v, auto&, auto& term) { term[0] = v[0]; });
+    shift = static_cast<T>(sweep.sums[0] / static_cast<double>(n));
+  }
+  // Behind the mean: two passes, since E[x^2] - E[x]^2 cancels.
+  void find_squares(const T* x, int64_t n) {
+    Sweep<T, 1, 0, 2> sweep;
+    sweep.run({x}, {nullptr}, n, [m = Vec<T>(shift)](const auto& v, auto&, auto& term) {
       term[0] = v[0] - m;
       term[1] = term[0] * term[0];
     });
-    if (center) rest = squares.sums[0] / count;
-    rstd = 1 / __builtin_sqrt(squares.sums[1] / count - rest * rest + eps);
+    sum = sweep.sums[0];
+    squares = sweep.sums[1];
+  }
+  void finish(int64_t n, double eps, bool center) {
+    const double count = static_cast<double>(n);
+    if (center) rest = sum / count;
+    rstd = 1 / __builtin_sqrt(squares / count - rest * rest + eps);
   }
   RowStats stats() const { return {static_cast<double>(shift) + rest, rstd}; }
 };
+
+template <class T>
+void find_moments(const T* x, int64_t step, int64_t rows, int64_t n, double eps, bool center,
+                  Moments<T>* all) {
+  for (int64_t r = 0; center && r < rows; ++r) all[r].find_shift(x + r * step, n);
+  for (int64_t r = 0; r < rows; ++r) all[r].find_squares(x + r * step, n);
+  for (int64_t r = 0; r < rows; ++r) all[r].finish(n, eps, center);
+}
 
 // How statistics normalise.
 template <class T>
@@ -109,9 +123,7 @@ struct Normal {
 };
 
 template <class T>
-RowStats normalize(const T* x, const T* weight, const T* bias, int64_t n, double eps, bool center, T* y) {
-  const Moments<T> m(x, n, eps, center);
-  const Normal<T> xhat(m);
+void normalize_row(const T* x, const T* weight, const T* bias, int64_t n, Normal<T> xhat, T* y) {
   if (weight && bias) {
     Sweep<T, 3, 1, 0> sweep;
     sweep.run({x, weight, bias}, {y}, n,
@@ -126,13 +138,29 @@ RowStats normalize(const T* x, const T* weight, const T* bias, int64_t n, double
     Sweep<T, 1, 1, 0> sweep;
     sweep.run({x}, {y}, n, [=](const auto& v, auto& out, auto&) { out[0] = xhat(v[0]); });
   }
-  return m.stats();
+}
+
+template <class T>
+void normalize(const T* x, int64_t x_step, const T* weight, const T* bias, int64_t rows, int64_t n,
+               double eps, bool center, T* y, int64_t y_step, RowStats* stats) {
+  constexpr int64_t kTogether = 8;
+  for (int64_t begin = 0; begin < rows; begin += kTogether) {
+    const int64_t count = rows - begin < kTogether ? rows - begin : kTogether;
+    Moments<T> all[kTogether];
+    find_moments(x + begin * x_step, x_step, count, n, eps, center, all);
+    for (int64_t r = 0; r < count; ++r) {
+      const int64_t row = begin + r;
+      normalize_row(x + row * x_step, weight, bias, n, Normal<T>(all[r]), y + row * y_step);
+      stats[row] = all[r].stats();
+    }
+  }
 }
 
 template <class T>
 RowStats normalize_segments(const T* x, const T* weight, const T* bias, int64_t n, int64_t segment,
                             double eps, bool center, T* y) {
-  const Moments<T> m(x, n, eps, center);
+  Moments<T> m;
+  find_moments(x, 0, 1, n, eps, center, &m);
   const Normal<T> xhat(m);
   for (int64_t at = 0, s = 0; at < n; at += segment, ++s) {
     const Vec<T> scale = weight ? weight[s] : T(1), shift = bias ? bias[s] : T(0);

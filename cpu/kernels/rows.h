@@ -24,8 +24,9 @@ struct RowTable {
   void (*softmax_backward)(const T* g, const T* y, int64_t n, T* dx);
   void (*log_softmax_backward)(const T* g, const T* y, int64_t n, T* dx);
   /// y = (x - mean) * rstd * weight + bias, where weight and bias may be null; the mean counts as 0 unless
-  /// `center`.
-  RowStats (*normalize)(const T* x, const T* weight, const T* bias, int64_t n, double eps, bool center, T* y);
+  /// `center`. For `rows` rows, x_step and y_step apart, with the same weight and bias; the statistics of each.
+  void (*normalize)(const T* x, int64_t x_step, const T* weight, const T* bias, int64_t rows, int64_t n,
+                    double eps, bool center, T* y, int64_t y_step, RowStats* stats);
   /// dx, and dweight += g * xhat, dbias += g; or dx alone where all three are null.
   void (*normalize_backward)(const T* g, const T* x, RowStats stats, const T* weight, int64_t n, bool center,
                              T* dx, T* dweight, T* dbias);
