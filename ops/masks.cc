@@ -66,6 +66,13 @@ namespace {
 template <class T>
 void write_places(const T* x, const IntArray& size, int64_t count, int64_t* out) {
   const size_t rank = size.size();
+  if (rank == 1) {
+    for (int64_t j = 0, k = 0; k < count; ++j) {
+      out[k] = j;
+      k += x[j] != T(0);
+    }
+    return;
+  }
   const int64_t columns = rank == 0 ? 1 : size.back();
   int64_t before[kMaxRank] = {};  // the place of a line
   for (int64_t k = 0; k < count; x += columns) {

@@ -131,10 +131,19 @@ void index_copy(const Call& call, TensorImpl* const* outputs) {
   check_range(call, *index, e.entries);
   if (measuring()) return;
   convert_copy(*call.operands[0], out);
-  const int64_t k = index->numel().raw(), bytes = e.inner * static_cast<int64_t>(element_size(out.dtype()));
+  const size_t item = element_size(out.dtype());
+  const int64_t k = index->numel().raw(), bytes = e.inner * static_cast<int64_t>(item);
+  if (bytes == 0) return;
+  if (e.inner == 1)  // elements alone are not worth a call each
+    return by_width(item, [&]<class T>(T) {
+      const int64_t* const at = positions(*index);
+      const T* from = static_cast<const T*>(source->data());
+      T* to = static_cast<T*>(out.data());
+      for (int64_t o = 0; o < e.outer; ++o, from += k, to += e.entries)
+        for (int64_t j = 0; j < k; ++j) to[at[j]] = from[j];
+    });
   const char* from = static_cast<const char*>(source->data());
   char* to = static_cast<char*>(out.data());
-  if (bytes == 0) return;
   for (int64_t o = 0; o < e.outer; ++o)
     for (int64_t j = 0; j < k; ++j)
       std::memcpy(to + (o * e.entries + positions(*index)[j]) * bytes, from + (o * k + j) * bytes,
@@ -197,6 +206,11 @@ void add_in_order(const int64_t* index, const Entries& e, int64_t k, const T* so
                      const int64_t first = task % ranges * range, last = std::min(first + range, e.entries);
                      T* base = to + task / ranges * e.entries * e.inner;
                      const T* from = source + task / ranges * k * e.inner;
+                     if (e.inner == 1) {  // hence one range
+                       for (int64_t j = 0; j < k; ++j)
+                         if (index[j] != skip) base[index[j]] = base[index[j]] + from[j];
+                       continue;
+                     }
                      for (int64_t j = 0; j < k; ++j, from += e.inner) {
                        const int64_t p = index[j];
                        if (p < first || p >= last || p == skip) continue;
