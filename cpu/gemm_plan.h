@@ -30,12 +30,15 @@ namespace gemm_detail {
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }
 
-inline constexpr int64_t kDepth = 256;        // of one block of k, in packed elements
-inline constexpr int64_t kDepthStep = 16;     // which the depth of a block is a multiple of, for the packing
-inline constexpr int64_t kRowPanels = 28;     // of a tile, if k has kDepth: 168 rows (392 with AVX-512)
-inline constexpr int64_t kColumnPanels = 48;  // of a tile, if there are several blocks of k
-inline constexpr double kTileWork = 1 << 17;  // multiplications of a tile, at least
-inline constexpr int64_t kTilesAThread = 4;   // at most, where they could be larger
+inline constexpr int64_t kDepth = 256;     // of one block of k, in packed elements
+inline constexpr int64_t kDepthStep = 16;  // which the depth of a block is a multiple of, for the packing
+inline constexpr int64_t kRowPanels = 28;  // of a tile, if k has kDepth: 168 rows (392 with AVX-512)
+inline constexpr int64_t kMostRowPanels =
+    44;  // the same, where all rows are one piece beside a B that is far away
+inline constexpr int64_t kFarB = 8 << 20;         // bytes, from which on it is
+inline constexpr int64_t kColumnPanels = 48;      // of a tile, if there are several blocks of k
+inline constexpr double kTileWork = 1 << 17;      // multiplications of a tile, at least
+inline constexpr int64_t kTilesAThread = 4;       // at most, where they could be larger
 inline constexpr int64_t kSmallBytes = 32 << 10;  // a B of this size stays in the first-level cache
 // Time to pack a panel of A, or a panel of B on the way, and what threads lose to others in the time of a tile.
 inline constexpr double kTimePacked = 0.5, kTimeOnTheWay = 1, kTimeUneven = 0.04;
@@ -86,7 +89,8 @@ struct Plan {
         depth(block_depth<T>(g.k)),
         groups_(ceil_div(g.k, kGroup<T>)) {
     b = packing_of_b(g);
-    rows.count = ceil_div(g.m, kRowPanels * kernel.rows * kDepth * kGroup<T> / depth);
+    rows.count = ceil_div(g.m, rows_of(kRowPanels));
+    if (g.m <= rows_of(kMostRowPanels) && bytes(g.n) >= kFarB / g.k) rows.count = 1;
     if (g.k > depth) columns.count = ceil_div(columns.size, kColumnPanels);
     cut(loop_threads());
     if (b == Packing::on_the_way && rows.size / rows.count <= kernel.rows)
@@ -102,6 +106,8 @@ struct Plan {
  private:
   int64_t groups_;  // steps of k
 
+  // Of a tile with so many row panels, if blocks of k were as deep as they may be.
+  int64_t rows_of(int64_t panels) const { return panels * kernel.rows * kDepth * kGroup<T> / depth; }
   static int64_t bytes(int64_t n) { return std::abs(n) * static_cast<int64_t>(sizeof(T)); }
 
   // What must be grouped is packed always.

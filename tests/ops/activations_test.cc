@@ -3,8 +3,11 @@
 // same code), results against PyTorch (tests/conformance).
 #include "ops/activations.h"
 
+#include "ops/join.h"
 #include "ops/unary.h"
+#include "ops/views.h"
 #include "tests/ops/gradcheck.h"
+#include "tests/same_bits.h"
 
 namespace retrograd {
 namespace {
@@ -92,6 +95,31 @@ std::vector<double> gradient(const std::function<Tensor(const Tensor&)>& f,
                              std::initializer_list<double> at) {
   const Tensor x = tensor(at, {kFloat64, kCPU, true});
   return autograd::grad({sum(f(x))}, {x})[0].to_vector();
+}
+
+// 41 elements: pairs of registers, one register, and a rest, at each level.
+TEST_CASE("the bits of an element and of its gradient do not depend on the elements beside it") {
+  std::vector<double> values;
+  for (double x :
+       {0.0, -0.0, 0.3, -0.7, 3.0, -9.5, 50.0, -60.0, 87.0, -88.5, 130.0, -200.0, 1e30, -1e30, 1e-40})
+    values.push_back(x);
+  for (double x : {std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity(),
+                   std::numeric_limits<double>::quiet_NaN()})
+    values.push_back(x);
+  while (values.size() < 41) values.push_back(-2 + 0.1 * static_cast<double>(values.size()));
+  for (const Activation& a : kActivations) {
+    const auto both = [&](const Tensor& numbers) {
+      const Tensor x = numbers.detach().requires_grad_();
+      const Tensor y = a.f(x);
+      return stack({y.detach(), autograd::grad({y}, {x}, {full(y.sizes(), 1.5, kFloat32)})[0]});
+    };
+    const Tensor x = to(tensor(values, {41}), kFloat32), together = both(x);
+    for (int64_t i = 0; i < 41; ++i) {
+      INFO(a.name << " of " << values[static_cast<size_t>(i)]);
+      CHECK(
+          testing::same_bits(narrow(together, 1, i, 1).contiguous(), both(narrow(x, 0, i, 1).contiguous())));
+    }
+  }
 }
 
 TEST_CASE("derivatives at kinks") {
