@@ -1,13 +1,14 @@
-// Attention on the CPU: for each matrix of a batch, strips of queries whose scores stay in a cache.
+// Attention on the CPU: for each matrix of a batch, strips of queries.
 //
 // Forward, per strip: scores = scale * Q K', weights = exp(scores - max of the row), out = weights V / sum of
 // the row. Backward, per strip, from log sum exp (lse): P = exp(scores - lse), dP = g V', dS = P * (dP - delta)
 // with delta = g . out of each row, dQ = scale * dS K; behind the strips of a block of queries, per strip of
 // keys: dV += P' g, dK += scale * dS' Q, in the order of the blocks. With is_causal a strip of queries has the
 // keys up to its last one, a strip of keys the queries from its first one on.
-// Right operands are packed once for a matrix or block (cpu/kernels/attention_products.h). A chunk of the parallel
-// loop has some strips of a matrix forward, all of it backward; where there is one matrix, its strips are
-// shared out. Formats of 16 bits are copied to float32 first, and rounded behind.
+// Right operands are packed once for a matrix or block (cpu/kernels/attention_products.h). Threads share matrices,
+// or where these are few, the strips of one after the other. Formats of 16 bits are copied to float32 first, and
+// rounded behind.
+// Limits: each thread has its matrix's keys and values packed, forward once each, backward keys twice.
 #include "ops/attention.h"
 
 #include <algorithm>
@@ -28,7 +29,8 @@ namespace {
 constexpr int64_t kStripRows = 48;          // of queries or keys, about
 constexpr int64_t kNarrowPanels = 2;        // of rows, in a strip where a mask leaves out much of it,
 constexpr int64_t kNarrowKeys = 512;        // which it does up to so many keys, or
-constexpr int64_t kFewMatrices = 4;         // where the strips of a matrix are shared out
+constexpr int64_t kFewMatrices = 4;         // below which the strips of a matrix are shared out, backward,
+constexpr int64_t kFewStrips = 16;          // so many of a block
 constexpr int64_t kBlockBytes = 256 << 10;  // of scores of a block, backward
 
 template <class T>
@@ -88,7 +90,8 @@ class Cut {
         strip((causal && keys <= kNarrowKeys) || matrices < kFewMatrices
                   ? kNarrowPanels * rows_of_tile
                   : std::max<int64_t>(1, kStripRows / rows_of_tile) * rows_of_tile),
-        block(strip * std::clamp<int64_t>(kBlockBytes / item / width / strip, 1,
+        block(strip * std::clamp<int64_t>(kBlockBytes / item / width / strip,
+                                          matrices < kFewMatrices ? std::min(kFewStrips, strips(queries)) : 1,
                                           std::max<int64_t>(1, strips(queries)))) {}
 
   const int64_t queries, keys, width;
@@ -132,17 +135,24 @@ class Forward {
         cut_(cut_of<T>(call)),
         scale_(scale_of<T>(call)) {}
 
-  // A chunk has every so-and-so-many-th strip of a matrix, so that with a mask all have about as much to do.
+  // Matrices are shared out, or the strips of one matrix after the other.
   void run() const {
-    const int64_t matrices = q_.count(), strips = cut_.strips(cut_.queries);
-    if (matrices == 0 || strips == 0) return;
-    const int64_t wanted = loop_threads() > 1 ? 2 * loop_threads() : 1;
-    const int64_t parts = std::min(strips, count_chunks(wanted, matrices)), chunks = matrices * parts;
-    const ScratchRoom room(measure_chunk(chunks, [&] { Matrix(*this, 0); }), chunks);
-    parallel_for(chunks, [&](int64_t chunk) {
+    const int64_t matrices = q_.count();
+    if (matrices == 0 || cut_.queries == 0) return;
+    const auto one = [this](int64_t i) {
+      if (cut_.queries <= gemm_kernels<T>().rows)
+        few_queries(i);
+      else
+        Matrix(*this, i).run();
+    };
+    if (matrices < 2 * loop_threads()) {
+      for (int64_t i = 0; i < (measuring() ? 1 : matrices); ++i) one(i);
+      return;
+    }
+    const ScratchRoom room(measure_chunk(matrices, [&] { one(0); }), matrices);
+    parallel_for(matrices, [&](int64_t i) {
       const ScratchArea area = room.lend();
-      const Matrix matrix(*this, chunk / parts);
-      for (int64_t s = chunk % parts; s < strips; s += parts) matrix.strip(s * cut_.strip);
+      one(i);
     });
   }
 
@@ -154,31 +164,50 @@ class Forward {
           i_(i),
           k_(f.q_.columns(), f.cut_.keys),
           v_(f.cut_.keys, f.v_.columns()),
-          scores_(f.cut_.strip * f.cut_.width),
-          factors_(f.cut_.strip) {
-      if (measuring()) return;
-      k_.pack(turned(f.k_.view(i)), f.q_.columns(), f.cut_.keys);
-      v_.pack(f.v_.view(i), f.cut_.keys, f.v_.columns());
-    }
+          scores_(f.cut_.strip * (f.cut_.width + 1), f.cut_.strips(f.cut_.queries)) {}
 
-    void strip(int64_t first) const {
-      const ScoreBlock s = f_.cut_.scores(first);
-      const int64_t columns = f_.v_.columns();
-      T *out = f_.out_.at(i_, first), *scores = scores_.data();
-      multiply(s.rows, k_.whole(s.keys), f_.q_.columns(), from_row(f_.q_.view(i_), first), k_, 0, scores,
-               s.width, f_.scale_, false);
-      row_table<T>().weights(scores, s, f_.lse_ + i_ * f_.cut_.queries + first, factors_.data());
-      multiply(s.rows, columns, s.keys, {scores, s.width, 1}, v_, 0, out, columns, T(1), false);
-      for (int64_t r = 0; r < s.rows; ++r)
-        for (int64_t j = 0; j < columns; ++j) out[r * columns + j] *= factors_[r];
+    void run() {
+      if (measuring()) return;
+      k_.pack(turned(f_.k_.view(i_)), f_.q_.columns(), f_.cut_.keys);
+      v_.pack(f_.v_.view(i_), f_.cut_.keys, f_.v_.columns());
+      parallel_for(f_.cut_.strips(f_.cut_.queries), [&](int64_t s) { strip(s * f_.cut_.strip); });
     }
 
    private:
+    void strip(int64_t first) const {
+      const ScoreBlock s = f_.cut_.scores(first);
+      const int64_t columns = f_.v_.columns();
+      T *out = f_.out_.at(i_, first), *scores = scores_.mine(), *factors = scores + f_.cut_.strip * s.width;
+      multiply(s.rows, k_.whole(s.keys), f_.q_.columns(), from_row(f_.q_.view(i_), first), k_, 0, scores,
+               s.width, f_.scale_, false);
+      row_table<T>().weights(scores, s, f_.lse_ + i_ * f_.cut_.queries + first, factors);
+      multiply(s.rows, columns, s.keys, {scores, s.width, 1}, v_, 0, out, columns, T(1), false);
+      scale_rows(out, s.rows, columns, factors);
+    }
+
     const Forward& f_;
     int64_t i_;
     PackedRight<T> k_, v_;
-    Scratch<T> scores_, factors_;
+    ThreadScratch<T> scores_;
   };
+
+  // For so few rows packing would take longer than the products.
+  void few_queries(int64_t i) const {
+    const ScoreBlock s = cut_.scores(0);
+    const Scratch<T> scores(s.rows * s.width), factors(s.rows);
+    T* out = out_.at(i, 0);
+    const int64_t columns = v_.columns();
+    gemm(Gemm<T>{s.rows, s.keys, q_.columns(), q_.view(i), turned(k_.view(i)), scores.data(), s.width,
+                 scale_});
+    if (!measuring()) row_table<T>().weights(scores.data(), s, lse_ + i * cut_.queries, factors.data());
+    gemm(Gemm<T>{s.rows, columns, s.keys, {scores.data(), s.width, 1}, v_.view(i), out, columns});
+    if (!measuring()) scale_rows(out, s.rows, columns, factors.data());
+  }
+
+  static void scale_rows(T* x, int64_t rows, int64_t columns, const T* by) {
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t j = 0; j < columns; ++j) x[r * columns + j] *= by[r];
+  }
 
   Batch<T> q_, k_, v_, out_;
   T* lse_;
@@ -203,15 +232,18 @@ class Backward {
         cut_(cut_of<T>(call)),
         scale_(scale_of<T>(call)) {}
 
+  // Matrices are shared out, or if there are few, the strips of one after the other.
   void run() const {
     const int64_t matrices = q_.count();
-    if (matrices == 0) return;
-    const ScratchRoom room(measure_chunk(matrices, [&] { Matrix(*this, 0); }), matrices);
+    if (matrices < kFewMatrices) {
+      for (int64_t i = 0; i < (measuring() ? std::min<int64_t>(matrices, 1) : matrices); ++i)
+        Matrix(*this, i).run();
+      return;
+    }
+    const ScratchRoom room(measure_chunk(matrices, [&] { Matrix(*this, 0).run(); }), matrices);
     parallel_for(matrices, [&](int64_t i) {
       const ScratchArea area = room.lend();
-      const Matrix matrix(*this, i);
-      for (int64_t first = 0; first < cut_.queries; first += cut_.block) matrix.block(first);
-      if (cut_.queries == 0) matrix.clear();
+      Matrix(*this, i).run();
     });
   }
 
@@ -230,35 +262,41 @@ class Backward {
           g_(b.cut_.block, columns_),
           p_(b.cut_.block * b.cut_.width),
           ds_(b.cut_.block * b.cut_.width),
-          numbers_(2 * b.cut_.strip + 2 * columns_, b.cut_.strips(b.cut_.block)) {
+          lse_(b.cut_.block),
+          delta_(b.cut_.block),
+          rows_(is_dense() ? 0 : 2 * columns_ * b.cut_.strips(b.cut_.block)) {}
+
+    void run() {
       if (measuring()) return;
-      k_turned_.pack(turned(b.k_.view(i)), depth_, b.cut_.keys);
-      v_turned_.pack(turned(b.v_.view(i)), columns_, b.cut_.keys);
-      k_.pack(b.k_.view(i), b.cut_.keys, depth_);
+      k_turned_.pack(turned(b_.k_.view(i_)), depth_, b_.cut_.keys);
+      v_turned_.pack(turned(b_.v_.view(i_)), columns_, b_.cut_.keys);
+      k_.pack(b_.k_.view(i_), b_.cut_.keys, depth_);
+      clear(b_.cut_.queries == 0 ? 0 : b_.cut_.keys_before(b_.cut_.queries));
+      for (int64_t first = 0; first < b_.cut_.queries; first += b_.cut_.block) block(first);
     }
 
+   private:
     void block(int64_t first) const {
       const Cut& cut = b_.cut_;
       const int64_t rows = std::min(cut.block, cut.queries - first);
       q_.pack(from_row(b_.q_.view(i_), first), rows, depth_);
       g_.pack(from_row(b_.g_.view(i_), first), rows, columns_);
-      parallel_for(cut.strips(rows), [&](int64_t s) { queries(first, s * cut.strip); });
-      // What no query of the block sees has no gradient of it, but has to be set by the first block.
-      const int64_t keys = first == 0 ? cut.keys : cut.keys_before(first + rows);
-      parallel_for(cut.strips(keys), [&](int64_t s) { this->keys(first, rows, s * cut.strip, keys); });
+      parallel_for(cut.strips(rows), [&](int64_t s) { query_gradients(first, s * cut.strip); });
+      const int64_t keys = cut.keys_before(first + rows);
+      parallel_for(cut.strips(keys), [&](int64_t s) { add_key_gradients(first, rows, s * cut.strip, keys); });
     }
-    void clear() const {
-      std::fill_n(b_.dk_.at(i_, 0), b_.cut_.keys * depth_, T(0));
-      std::fill_n(b_.dv_.at(i_, 0), b_.cut_.keys * columns_, T(0));
+    // The gradients of keys from `key` on, which no query sees.
+    void clear(int64_t key) const {
+      std::fill_n(b_.dk_.at(i_, key), (b_.cut_.keys - key) * depth_, T(0));
+      std::fill_n(b_.dv_.at(i_, key), (b_.cut_.keys - key) * columns_, T(0));
     }
 
-   private:
-    // Scores and gradients of the queries from `at` on of a block; their dQ.
-    void queries(int64_t first, int64_t at) const {
+    // Scores and their gradients for the strip of queries that is `at` in a block; the gradients of the queries.
+    void query_gradients(int64_t first, int64_t at) const {
       const int64_t query = first + at;
       const ScoreBlock s = b_.cut_.scores(query);
-      T *p = &p_[at * s.width], *ds = &ds_[at * s.width], *lse = numbers_.mine(),
-        *delta = lse + b_.cut_.strip, *row = delta + b_.cut_.strip;
+      T *p = &p_[at * s.width], *ds = &ds_[at * s.width], *lse = &lse_[at], *delta = &delta_[at],
+        *row = rows_.data() + (is_dense() ? 0 : at / b_.cut_.strip * 2 * columns_);
       multiply(s.rows, k_turned_.whole(s.keys), depth_, from_row(b_.q_.view(i_), query), k_turned_, 0, p,
                s.width, b_.scale_, false);
       multiply(s.rows, v_turned_.whole(s.keys), columns_, from_row(b_.g_.view(i_), query), v_turned_, 0, ds,
@@ -273,19 +311,21 @@ class Backward {
                false);
     }
 
-    // What the queries of a block add to the gradients of the keys [at, end) of a strip.
-    void keys(int64_t first, int64_t rows, int64_t at, int64_t end) const {
+    // What the queries of a block add to the gradients of the keys [at, end) of a strip, all of which the last of the
+    // queries sees. The strip's queries and keys are the same numbers, so all that is read of the scores is set.
+    void add_key_gradients(int64_t first, int64_t rows, int64_t at, int64_t end) const {
       const int64_t width = b_.cut_.width, count = std::min(b_.cut_.strip, end - at),
-                    from = b_.cut_.causal ? std::clamp<int64_t>(at - first, 0, rows) : 0;
+                    from = b_.cut_.causal ? std::max<int64_t>(at - first, 0) : 0;
       const auto part = [&](const Scratch<T>& of) {
         return MatrixView<T>{of.data() + from * width + at, 1, width};
       };
-      multiply(count, columns_, rows - from, part(p_), g_, from, b_.dv_.at(i_, at), columns_, T(1),
-               first > 0);
+      const bool is_added = first > 0 && at < b_.cut_.keys_before(first);  // earlier queries see them, too
+      multiply(count, columns_, rows - from, part(p_), g_, from, b_.dv_.at(i_, at), columns_, T(1), is_added);
       multiply(count, depth_, rows - from, part(ds_), q_, from, b_.dk_.at(i_, at), depth_, b_.scale_,
-               first > 0);
+               is_added);
     }
 
+    bool is_dense() const { return b_.g_.view(0).column == 1 && b_.out_.view(0).column == 1; }
     static const T* dense_row(const Batch<T>& x, int64_t i, int64_t row, T* buffer) {
       const MatrixView<T> m = from_row(x.view(i), row);
       if (m.column == 1) return m.data;
@@ -296,8 +336,8 @@ class Backward {
     const Backward& b_;
     int64_t i_, depth_, columns_;
     PackedRight<T> k_turned_, v_turned_, k_, q_, g_;
-    Scratch<T> p_, ds_;
-    ThreadScratch<T> numbers_;
+    Scratch<T> p_, ds_, lse_, delta_,
+        rows_;  // of a block; rows_: of each strip two rows that do not lie dense
   };
 
   Batch<T> q_, k_, v_, out_, g_, dq_, dk_, dv_;

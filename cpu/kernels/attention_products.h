@@ -3,12 +3,12 @@
 //   PackedRight   B (k, n) in the column panels that register tiles read (cpu/kernels/gemm_kernels.h)
 //   multiply()    C = alpha A B on this thread, of some columns of B and some steps of k: what a mask lets through
 //
-// A is read where it lies. Each element of C is summed in blocks of kDepth steps of k, as in cpu/gemm_plan.h.
+// A is read where it lies. Each element of C is summed in blocks of k as in cpu/gemm_plan.h.
 #pragma once
 
 #include <algorithm>
 
-#include "cpu/gemm.h"
+#include "cpu/gemm_plan.h"
 #include "cpu/kernels/gemm_kernels.h"
 #include "cpu/scratch.h"
 
@@ -25,9 +25,13 @@ class PackedRight {
 
   /// The first n columns of B, and k of its rows.
   void pack(MatrixView<T> b, int64_t k, int64_t n) const {
-    for (int64_t j = 0; j < n; j += kernel_.columns)
-      kernel_.pack(b.data + j * b.column, b.column, b.row, std::min<int64_t>(kernel_.columns, n - j),
-                   kernel_.columns, k, memory_.data() + j * depth_);
+    const int64_t panels = count_chunks(n, kernel_.columns);
+    parallel_range(
+        panels, count_chunks(kPackWork, kernel_.columns * depth_), [&](int64_t begin, int64_t end) {
+          for (int64_t j = begin * kernel_.columns; j < n && j < end * kernel_.columns; j += kernel_.columns)
+            kernel_.pack(b.data + j * b.column, b.column, b.row, std::min<int64_t>(kernel_.columns, n - j),
+                         kernel_.columns, k, memory_.data() + j * depth_);
+        });
   }
   /// At least n, in whole registers where there are such: for a C that has room for what is not looked at.
   int64_t whole(int64_t n) const {
@@ -39,6 +43,8 @@ class PackedRight {
   const T* at(int64_t l) const { return memory_.data() + l * kernel_.columns; }
 
  private:
+  static constexpr int64_t kPackWork = 1 << 15;  // elements that a chunk packs, at least
+
   const GemmKernels<T>& kernel_ = gemm_kernels<T>();
   int64_t depth_, columns_;
   Scratch<T> memory_;
@@ -49,8 +55,10 @@ class PackedRight {
 template <class T>
 void multiply(int64_t m, int64_t n, int64_t k, MatrixView<T> a, const PackedRight<T>& b, int64_t first, T* c,
               int64_t c_row, T alpha, bool accumulate) {
-  constexpr int64_t kDepth = 256;
-  if (m == 0 || n == 0) return;
+  if (k == 0 && !accumulate)
+    for (int64_t i = 0; i < m; ++i) std::fill_n(c + i * c_row, n, T(0));
+  if (m == 0 || n == 0 || k == 0) return;
+  const int64_t depth = gemm_detail::block_depth<T>(k);
   const int rows = b.kernel().rows, columns = b.kernel().columns;
   GemmBlock<T> x{};
   x.m = m;
@@ -64,14 +72,13 @@ void multiply(int64_t m, int64_t n, int64_t k, MatrixView<T> a, const PackedRigh
   x.c = c;
   x.c_row = c_row;
   x.alpha = alpha;
-  for (int64_t l = 0; l < k; l += kDepth) {
-    x.k = std::min(kDepth, k - l);
+  for (int64_t l = 0; l < k; l += depth) {
+    x.k = std::min(depth, k - l);
     x.a = a.data + l * a.column;
     x.b = b.at(first + l);
     x.accumulate = accumulate || l > 0;
     b.kernel().block(x);
   }
-  for (int64_t i = 0; k == 0 && !accumulate && i < m; ++i) std::fill_n(c + i * c_row, n, T(0));
 }
 
 }  // namespace retrograd::cpu

@@ -96,7 +96,7 @@ WindowArrays<T>::WindowArrays(const Axis& axis) {
   }
   const int64_t sure = out > 0 ? *std::min_element(axis.count.begin(), axis.count.end()) : 0;
   const bool ordered = std::is_sorted(axis.first.begin(), axis.first.end());
-  bool halving = axis.step == 1 && sure == taps;
+  bool halving = axis.step == 1 && sure == taps && out > 0;
   for (int64_t j = 0; j < out; ++j) halving &= axis.first[j] == axis.first[0] + 2 * j;
   windows_ = {axis.in,       out,           axis.step, taps,    sure,
               first_.data(), count_.data(), ordered,   halving, weight_.empty() ? nullptr : weight_.data(),

@@ -47,8 +47,10 @@ TEST_CASE("the fused op gives the formula's values, in blocks too") {
     }
 }
 
-// Matrices, queries, keys: strips of two panels and wider ones, one block of queries and several, few matrices and many.
-const IntArray kCuts[] = {{2, 150, 70}, {6, 130, 40}, {5, 100, 600}, {1, 30, 600}, {6, 1, 3}};
+// Matrices, queries, keys: strips of two panels and wider ones, one block of queries and several, few matrices and many,
+// a last strip that is not full, keys that no query sees.
+const IntArray kCuts[] = {{2, 150, 70}, {6, 130, 40}, {5, 100, 600}, {1, 30, 600}, {6, 1, 17},  {6, 14, 40},
+                          {6, 30, 60},  {6, 10, 600}, {5, 69, 600},  {1, 3, 40},   {1, 200, 30}};
 
 TEST_CASE("gradients of the fused op equal those of the formula, in blocks too") {
   for (const IntArray& s : kCuts)
@@ -56,31 +58,44 @@ TEST_CASE("gradients of the fused op equal those of the formula, in blocks too")
       INFO(s[0] << " matrices, " << s[1] << " queries, " << s[2] << " keys, causal " << causal);
       const Tensor q = input({s[0], s[1], 8}), k = input({s[0], s[2], 8}, -1, 1, 2),
                    v = input({s[0], s[2], 5}, -1, 1, 3), g = input({s[0], s[1], 5}, -1, 1, 4).detach();
+      // What a kernel finds in the memory that it works in must not show.
+      const Tensor none =
+          full(q.sizes(), std::numeric_limits<double>::quiet_NaN(), kFloat64).requires_grad_();
+      autograd::grad({attend(none, k, v, causal)}, {none, k, v}, {g});
       const Tensors got = autograd::grad({attend(q, k, v, causal)}, {q, k, v}, {g}),
                     want = autograd::grad({formula(q, k, v, causal)}, {q, k, v}, {g});
       for (size_t i = 0; i < 3; ++i) CHECK(worst_difference(got[i], want[i]) < 1e-13);
+      const int64_t seen = causal ? std::min(s[1], s[2]) : s[2];
+      for (size_t i : {1, 2})
+        if (seen < s[2]) {
+          const Tensor unseen = narrow(got[i], 1, seen, s[2] - seen);
+          CHECK(worst_difference(unseen, zeros(unseen.sizes(), kFloat64)) == 0);
+        }
     }
 }
 
 TEST_CASE("attention has the same bits with any number of threads") {
-  const int before = cpu::get_num_threads();
-  for (const IntArray& s : kCuts) {
-    const auto results = [&](int threads) {
-      cpu::set_num_threads(threads);
-      const auto x = [&](int64_t rows, int64_t columns, int seed) {
-        return to(input({s[0], rows, columns}, -1, 1, seed), kFloat32).detach().requires_grad_();
+  struct Restore {
+    int before = cpu::get_num_threads();
+    ~Restore() { cpu::set_num_threads(before); }
+  } restore;
+  for (const IntArray& s : kCuts)
+    for (bool causal : {false, true}) {
+      const auto results = [&](int threads) {
+        cpu::set_num_threads(threads);
+        const auto x = [&](int64_t rows, int64_t columns, int seed) {
+          return to(input({s[0], rows, columns}, -1, 1, seed), kFloat32).detach().requires_grad_();
+        };
+        const Tensors in{x(s[1], 8, 1), x(s[2], 8, 2), x(s[2], 5, 3)};
+        const Tensor y = attend(in[0], in[1], in[2], causal);
+        Tensors all = autograd::grad({sum(y * y)}, in);
+        all.push_back(y);
+        return all;
       };
-      const Tensors in{x(s[1], 8, 1), x(s[2], 8, 2), x(s[2], 5, 3)};
-      const Tensor y = attend(in[0], in[1], in[2], true);
-      Tensors all = autograd::grad({sum(y * y)}, in);
-      all.push_back(y);
-      return all;
-    };
-    const Tensors one = results(1), three = results(3);
-    INFO(s[0] << " matrices, " << s[1] << " queries, " << s[2] << " keys");
-    for (size_t i = 0; i < one.size(); ++i) CHECK(worst_difference(one[i], three[i]) == 0);
-  }
-  cpu::set_num_threads(before);
+      const Tensors one = results(1), three = results(3);
+      INFO(s[0] << " matrices, " << s[1] << " queries, " << s[2] << " keys, causal " << causal);
+      for (size_t i = 0; i < one.size(); ++i) CHECK(worst_difference(one[i], three[i]) == 0);
+    }
 }
 
 TEST_CASE("the backward op takes any layout") {
