@@ -251,7 +251,7 @@ inline const std::vector<Case> kLeftAlone = {
     // other inner sizes; another dim; one that is no copy
     {kNumbers,
      "%1 = permute %p {dims=[1,0]} : D[3,2]\n %2 = contiguous %1 : D[3,2]\n %3 = view %2 {size=[6]} : D[6]\n"
-     " %4 = view %x {size=[6,1]} : D[6,1]\n %5 = permute %4 {dims=[0,1]} : D[6,1]\n %6 = contiguous %5 : "
+     " %4 = view %x {size=[1,6]} : D[1,6]\n %5 = permute %4 {dims=[1,0]} : D[6,1]\n %6 = contiguous %5 : "
      "D[6,1]\n"
      " %7 = view %6 {size=[6]} : D[6]\n %8 = cat %3, %7 {dim=0} : D[12]\n return %8",
      ""},
