@@ -27,7 +27,8 @@ class PackedRight {
   void pack(MatrixView<T> b, int64_t k, int64_t n) const {
     const int64_t panels = count_chunks(n, kernel_.columns);
     parallel_range(
-        panels, count_chunks(kPackWork, kernel_.columns * depth_), [&](int64_t begin, int64_t end) {
+        panels, count_chunks(kPackWork, std::max<int64_t>(1, kernel_.columns * depth_)),
+        [&](int64_t begin, int64_t end) {
           for (int64_t j = begin * kernel_.columns; j < n && j < end * kernel_.columns; j += kernel_.columns)
             kernel_.pack(b.data + j * b.column, b.column, b.row, std::min<int64_t>(kernel_.columns, n - j),
                          kernel_.columns, k, memory_.data() + j * depth_);

@@ -127,6 +127,18 @@ TEST_CASE("layouts, batches and ranks") {
   CHECK(worst_difference(attend(input({2, 1, 5, 4}), expand(k, {3, 3, 4}), v),
                          formula(input({2, 1, 5, 4}), expand(k, {3, 3, 4}), v)) < 1e-14);
   CHECK(attend(ones({0, 2, 3}), ones({0, 4, 3}), ones({0, 4, 5})).sizes() == IntArray{0, 2, 5});
+  for (const IntArray& s : {IntArray{30, 0, 8, 4}, IntArray{3, 0, 8, 4}, IntArray{0, 3, 8, 4},
+                            IntArray{30, 40, 0, 4}, IntArray{30, 40, 8, 0}}) {
+    INFO(s[0] << " queries, " << s[1] << " keys, heads of " << s[2] << " and " << s[3]);
+    const Tensors x{input({5, s[0], s[2]}), input({5, s[1], s[2]}, -1, 1, 2),
+                    input({5, s[1], s[3]}, -1, 1, 3)};
+    const Tensor y = attend(x[0], x[1], x[2], false, 0.5);
+    CHECK(y.sizes() == IntArray{5, s[0], s[3]});
+    if (s[1] == 0) CHECK(worst_difference(y, zeros(y.sizes(), kFloat64)) == 0);
+    const Tensors gradients = autograd::grad({y}, x, {ones_like(y)});
+    CHECK(gradients[1].sizes() == x[1].sizes());
+    if (s[0] == 0) CHECK(worst_difference(gradients[2], zeros(x[2].sizes(), kFloat64)) == 0);
+  }
 }
 
 TEST_CASE("small floats are computed in float32 and rounded once") {
