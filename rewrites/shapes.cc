@@ -77,8 +77,8 @@ bool summed_nothing(Match& m) { return !is_floating(m.type().dtype) && reduced_n
 // node that makes it.
 ValueId merged_from(const Match& m, ValueId v, int dim, const Node*& copy) {
   const Node* view = m.giver(v, op<ops::Reshape>);
-  copy = view ? m.giver(m.operand(*view, 0), op<ops::Contiguous>) : nullptr;
-  if (!copy) return kNoValue;
+  copy = view ? m.giver(m.operand(*view, 0)) : nullptr;
+  if (!copy || (copy->op != &op<ops::Contiguous> && copy->op != &op<ops::Clone>)) return kNoValue;
   const ValueId x = m.operand(*copy, 0);
   const Shape &from = m.type(x).shape, &to = m.type(v).shape;
   if (from.rank() != to.rank() + 1 || from[dim].is_symbolic() || from[dim + 1].is_symbolic()) return kNoValue;

@@ -197,6 +197,12 @@ inline const std::vector<Case> kSimplified = {
      "D[1,12]\n return %5",
      "%1 = view %p {size=[1,2,3]} : D[1,2,3]\n %2 = permute %1 {dims=[0,2,1]} : D[1,3,2]\n"
      " %3 = cat %2, %2 {dim=1} : D[1,6,2]\n %4 = view %3 {size=[1,12]} : D[1,12]\n return %4"},
+    {kNumbers,
+     "%1 = view %p {size=[1,2,3]} : D[1,2,3]\n %2 = permute %1 {dims=[0,2,1]} : D[1,3,2]\n"
+     " %3 = clone %2 : D[1,3,2]\n %4 = view %3 {size=[1,6]} : D[1,6]\n %5 = cat %4, %4 {dim=1} : "
+     "D[1,12]\n return %5",
+     "%1 = view %p {size=[1,2,3]} : D[1,2,3]\n %2 = permute %1 {dims=[0,2,1]} : D[1,3,2]\n"
+     " %3 = cat %2, %2 {dim=1} : D[1,6,2]\n %4 = view %3 {size=[1,12]} : D[1,12]\n return %4"},
     {kFloats,
      "%1 = permute %p {dims=[1,0]} : D[3,2]\n %2 = contiguous %1 : D[3,2]\n %3 = view %2 {size=[6]} : D[6]\n"
      " %4 = slice_backward %3 {dim=0, start=6, length=6, step=1, input_size=[12]} : D[12]\n"
