@@ -26,6 +26,8 @@
 namespace retrograd::cpu {
 namespace {
 
+using gemm_detail::transposed;
+
 constexpr int64_t kStripRows = 48;          // of queries or keys, about
 constexpr int64_t kNarrowPanels = 2;        // of rows, in a strip where a mask leaves out much of it,
 constexpr int64_t kNarrowKeys = 512;        // which it does up to so many keys, or
@@ -73,10 +75,6 @@ template <class T>
 MatrixView<T> from_row(MatrixView<T> x, int64_t row) {
   return {x.data + row * x.row, x.row, x.column};
 }
-template <class T>
-MatrixView<T> turned(MatrixView<T> x) {
-  return {x.data, x.column, x.row};
-}
 
 // How queries and keys are cut, and what of the scores a strip has.
 class Cut {
@@ -123,6 +121,21 @@ T scale_of(const Call& call) {
   return static_cast<T>(call.attrs_as<ops::AttentionAttrs>().scale.to_double());
 }
 
+// f(i) for each matrix. They are shared out, or if there are few, taken one after the other, whose strips are.
+template <class F>
+void for_matrices(int64_t count, bool are_few, const F& f) {
+  if (count == 0) return;
+  if (are_few) {
+    for (int64_t i = 0; i < (measuring() ? 1 : count); ++i) f(i);
+    return;
+  }
+  const ScratchRoom room(measure_chunk(count, [&] { f(0); }), count);
+  parallel_for(count, [&](int64_t i) {
+    const ScratchArea area = room.lend();
+    f(i);
+  });
+}
+
 template <class T>
 class Forward {
  public:
@@ -135,25 +148,16 @@ class Forward {
         cut_(cut_of<T>(call)),
         scale_(scale_of<T>(call)) {}
 
-  // Matrices are shared out, or the strips of one matrix after the other.
   void run() const {
     const int64_t matrices = q_.count();
-    if (matrices == 0 || cut_.queries == 0) return;
+    if (cut_.queries == 0) return;
     const auto one = [this](int64_t i) {
       if (cut_.queries <= gemm_kernels<T>().rows)
         few_queries(i);
       else
         Matrix(*this, i).run();
     };
-    if (matrices < 2 * loop_threads()) {
-      for (int64_t i = 0; i < (measuring() ? 1 : matrices); ++i) one(i);
-      return;
-    }
-    const ScratchRoom room(measure_chunk(matrices, [&] { one(0); }), matrices);
-    parallel_for(matrices, [&](int64_t i) {
-      const ScratchArea area = room.lend();
-      one(i);
-    });
+    for_matrices(matrices, matrices < 2 * loop_threads(), one);
   }
 
  private:
@@ -168,7 +172,7 @@ class Forward {
 
     void run() {
       if (measuring()) return;
-      k_.pack(turned(f_.k_.view(i_)), f_.q_.columns(), f_.cut_.keys);
+      k_.pack(transposed(f_.k_.view(i_)), f_.q_.columns(), f_.cut_.keys);
       v_.pack(f_.v_.view(i_), f_.cut_.keys, f_.v_.columns());
       parallel_for(f_.cut_.strips(f_.cut_.queries), [&](int64_t s) { strip(s * f_.cut_.strip); });
     }
@@ -197,7 +201,7 @@ class Forward {
     const Scratch<T> scores(s.rows * s.width), factors(s.rows);
     T* out = out_.at(i, 0);
     const int64_t columns = v_.columns();
-    gemm(Gemm<T>{s.rows, s.keys, q_.columns(), q_.view(i), turned(k_.view(i)), scores.data(), s.width,
+    gemm(Gemm<T>{s.rows, s.keys, q_.columns(), q_.view(i), transposed(k_.view(i)), scores.data(), s.width,
                  scale_});
     if (!measuring()) row_table<T>().weights(scores.data(), s, lse_ + i * cut_.queries, factors.data());
     gemm(Gemm<T>{s.rows, columns, s.keys, {scores.data(), s.width, 1}, v_.view(i), out, columns});
@@ -232,19 +236,9 @@ class Backward {
         cut_(cut_of<T>(call)),
         scale_(scale_of<T>(call)) {}
 
-  // Matrices are shared out, or if there are few, the strips of one after the other.
   void run() const {
     const int64_t matrices = q_.count();
-    if (matrices < kFewMatrices) {
-      for (int64_t i = 0; i < (measuring() ? std::min<int64_t>(matrices, 1) : matrices); ++i)
-        Matrix(*this, i).run();
-      return;
-    }
-    const ScratchRoom room(measure_chunk(matrices, [&] { Matrix(*this, 0).run(); }), matrices);
-    parallel_for(matrices, [&](int64_t i) {
-      const ScratchArea area = room.lend();
-      Matrix(*this, i).run();
-    });
+    for_matrices(matrices, matrices < kFewMatrices, [this](int64_t i) { Matrix(*this, i).run(); });
   }
 
  private:
@@ -268,8 +262,8 @@ class Backward {
 
     void run() {
       if (measuring()) return;
-      k_turned_.pack(turned(b_.k_.view(i_)), depth_, b_.cut_.keys);
-      v_turned_.pack(turned(b_.v_.view(i_)), columns_, b_.cut_.keys);
+      k_turned_.pack(transposed(b_.k_.view(i_)), depth_, b_.cut_.keys);
+      v_turned_.pack(transposed(b_.v_.view(i_)), columns_, b_.cut_.keys);
       k_.pack(b_.k_.view(i_), b_.cut_.keys, depth_);
       clear(b_.cut_.queries == 0 ? 0 : b_.cut_.keys_before(b_.cut_.queries));
       for (int64_t first = 0; first < b_.cut_.queries; first += b_.cut_.block) block(first);
@@ -336,8 +330,8 @@ class Backward {
     const Backward& b_;
     int64_t i_, depth_, columns_;
     PackedRight<T> k_turned_, v_turned_, k_, q_, g_;
-    Scratch<T> p_, ds_, lse_, delta_,
-        rows_;  // of a block; rows_: of each strip two rows that do not lie dense
+    Scratch<T> p_, ds_, lse_, delta_;  // of a block
+    Scratch<T> rows_;                  // of each strip of a block, two rows that do not lie dense
   };
 
   Batch<T> q_, k_, v_, out_, g_, dq_, dk_, dv_;

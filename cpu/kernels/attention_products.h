@@ -20,7 +20,7 @@ class PackedRight {
   /// Room for so many steps of k and columns.
   PackedRight(int64_t k, int64_t n)
       : depth_(k),
-        columns_((n + kernel_.columns - 1) / kernel_.columns * kernel_.columns),
+        columns_(gemm_detail::ceil_div(n, kernel_.columns) * kernel_.columns),
         memory_(columns_ * k) {}
 
   /// The first n columns of B, and k of its rows.
