@@ -10,7 +10,8 @@
 // A graph that calls code of the user's may be left between two records, and between a rule and its
 // post-hooks (tracer/plan_leave.cc). There, and before an unpack that calls such code, no group waits: the
 // state is the driver's. So groups lie within one rule then, and what the driver would have at hand is an
-// output of its group. Elsewhere groups reach over records, up to the next effect.
+// output of its group. Elsewhere groups reach over records, up to the next effect; but no node moves into a record before its own, of whose
+// nodes the log knows the end only.
 #include <algorithm>
 #include <cstdlib>
 
@@ -77,9 +78,13 @@ void Capture::fuse(const BackwardRequest& request, const Walk& walk) {
   const std::vector<bool> stops = stops_of(graph_, sources_, log_, walk);
   const std::vector<ir::ValueId> kept = log_.values();
   const std::vector<int32_t> freed = freed_slots(sources_, request, walk);
-  const ir::Grouping grouping = ir::find_groups_within_peak(
-      graph_, {.executor = executor, .stops = [&](size_t node) { return stops[node]; }, .kept = kept},
-      {.given = freed});
+  const ir::Grouping grouping =
+      ir::find_groups_within_peak(graph_,
+                                  {.executor = executor,
+                                   .stops = [&](size_t node) { return stops[node]; },
+                                   .kept = kept,
+                                   .looks_ahead = false},
+                                  {.given = freed});
   if (grouping.groups > 0) follow(ir::regroup(graph_, grouping), rules_, log_);
 }
 

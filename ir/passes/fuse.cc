@@ -48,17 +48,20 @@ class Grouper {
         options_(options),
         waits_in_(static_cast<size_t>(graph.value_count()), -1),
         reduced_(waits_in_.size()),
-        reader_(waits_in_.size(), -1) {
+        reader_(waits_in_.size(), -1),
+        reduction_(waits_in_.size(), -1) {
     result_.order.reserve(graph.nodes().size());
     result_.group.reserve(graph.nodes().size());
+    look_at_nodes();
   }
 
   Grouping run() {
     for (size_t i = 0; i < graph_.nodes().size(); ++i) {
       const Node& node = graph_.nodes()[i];
+      if (at_[i].is_taken) continue;
       if (options_.stops && options_.stops(i)) let_all_go();
-      if (const FusedRole role = fused_role(graph_, node, options_.executor); role != FusedRole::none) {
-        join(static_cast<uint32_t>(i), role);
+      if (at_[i].role != FusedRole::none) {
+        join(static_cast<uint32_t>(i), at_[i].role);
         continue;
       }
       if (!lets_others_wait(node)) let_all_go();
@@ -89,8 +92,43 @@ class Grouper {
     result_.group.push_back(group);
   }
 
+  // What nodes may be in a group, and which reductions each value has.
+  void look_at_nodes() {
+    at_.resize(graph_.nodes().size());
+    int32_t stretch = 0;
+    for (size_t i = at_.size(); i-- > 0;) {
+      const Node& node = graph_.nodes()[i];
+      at_[i].role = fused_role(graph_, node, options_.executor);
+      at_[i].stretch = stretch;
+      if (!node.op->is(Trait::pure) || (options_.stops && options_.stops(i))) ++stretch;
+      if (at_[i].role == FusedRole::none || at_[i].role == FusedRole::elementwise) continue;
+      int32_t& first = reduction_[static_cast<size_t>(graph_.operands(node)[0])];
+      at_[i].next_reduction = std::exchange(first, static_cast<int32_t>(i));
+    }
+  }
+
+  // Reductions of its values that stand further on, in the same stretch: they need nothing else.
+  void take_reductions(int32_t g) {
+    for (size_t k = 0; k < waiting(g).nodes.size(); ++k) {
+      const uint32_t giver = waiting(g).nodes[k];
+      const auto value = static_cast<size_t>(graph_.nodes()[giver].first_result);
+      if (reduced_[value]) continue;
+      for (int32_t n = reduction_[value]; n >= 0; n = at_[static_cast<size_t>(n)].next_reduction) {
+        At& reduction = at_[static_cast<size_t>(n)];
+        const Node& node = graph_.nodes()[static_cast<size_t>(n)];
+        if (group_of(node.first_result) >= 0 || reduction.stretch != at_[giver].stretch) continue;
+        const IntList dims = reduced_dims(node);
+        if (!waiting(g).may_reduce(reduction.role, dims) || !has_room(waiting(g), graph_.operands(node)))
+          continue;
+        reduction.is_taken = true;
+        add(g, static_cast<uint32_t>(n), reduction.role, dims);
+      }
+    }
+  }
+
   void let_go(int32_t g) {
     if (g < 0) return;
+    if (options_.looks_ahead) take_reductions(g);
     Waiting& w = waiting(g);
     std::ranges::sort(w.nodes);
     const int32_t number = w.nodes.size() > 1 ? result_.groups++ : -1;
@@ -212,6 +250,13 @@ class Grouper {
     return true;
   }
 
+  struct At {
+    FusedRole role = FusedRole::none;
+    bool is_taken = false;        // by a group, before its turn
+    int32_t stretch = 0;          // the same for nodes between which nothing is that groups do not reach over
+    int32_t next_reduction = -1;  // of the same value
+  };
+
   static constexpr int kMostReaders = 64;
   struct Reader {
     int32_t group, id, next;  // next: of the same value
@@ -226,6 +271,8 @@ class Grouper {
   int32_t next_id_ = 0;
   std::vector<int32_t> reader_;  // of each value: the last group that reads it, in readers_; -1: none
   std::vector<Reader> readers_;
+  std::vector<int32_t> reduction_;  // of each value: the first node that reduces it; -1: none
+  std::vector<At> at_;              // of each node
   Grouping result_;
 };
 

@@ -272,6 +272,31 @@ TEST_CASE("a reduction ends in the group, and what uses it is in another") {
                 "return %2, %3, %4\n") == "[neg sum] [sum mean]");
 }
 
+TEST_CASE("a group takes along reductions of its values that stand further on") {
+  const std::string inputs = "%0: f32[4,6], %1: f32[6,4], %2: f32[6], $3: hook",
+                    neg = "%4 = neg %0 : f32[4,6]\n", mm = "%5 = mm %4, %1 : f32[4,4]\n",
+                    sum = "%6 = sum %4 {dim=[0], keepdim=true} : f32[1,6]\n", end = "return %5, %6\n";
+  CHECK(grouped(inputs, neg + mm + sum + end) == "[neg sum] mm");
+  CHECK(grouped(inputs,
+                neg + mm + sum + "%7 = sum %4 {dim=[0], keepdim=false} : f32[6]\nreturn %5, %6, %7\n") ==
+        "[neg sum sum] mm");
+  // What uses them stays where it is, and so does what needs something else.
+  CHECK(grouped(inputs, neg + mm + sum + "%7 = add %6, %2 : f32[1,6]\n%8 = neg %7 : f32[1,6]\n" +
+                            "return %5, %8\n") == "[neg sum] mm [add neg]");
+  // One over other dims does not fit, nor one behind an effect.
+  CHECK(grouped(inputs, neg + mm + "%6 = sum %4 {dim=[1], keepdim=true} : f32[4,1]\n" +
+                            "%7 = sum %4 {dim=[0], keepdim=true} : f32[1,6]\nreturn %5, %6, %7\n") ==
+        "[neg sum] mm sum");
+  const std::string hook = "%7 = hook $3, %5 : f32[4,4]\n";
+  CHECK(grouped(inputs, neg + mm + hook + sum + "return %7, %6\n") == "neg mm hook sum");
+  CHECK(grouped(inputs, neg + mm + sum + hook + "return %7, %6\n") == "[neg sum] mm hook");
+  CHECK(grouped(inputs, neg + mm + sum + end, {.executor = rg::cpu_executor(), .stops = [](size_t node) {
+                                                 return node == 2;
+                                               }}) == "neg mm sum");
+  CHECK(grouped(inputs, neg + mm + sum + end, {.executor = rg::cpu_executor(), .looks_ahead = false}) ==
+        "neg mm sum");
+}
+
 TEST_CASE("a group has limits") {
   std::string chain, sum = "%1 = add %0, %0 : f32[4]\n", inputs = "%0: f32[4]";
   for (int i = 1; i <= 7; ++i)
