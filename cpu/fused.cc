@@ -11,9 +11,9 @@
 namespace retrograd::cpu {
 namespace {
 
-constexpr int64_t kPanel =
-    512;  // columns that are summed at once; more would not stay in the second-level cache
-constexpr int64_t kLine = 64;  // elements: no register crosses a line of the cache
+constexpr int64_t kLeastStrip = 512;  // columns that are summed at once; less of a row is no long stream
+constexpr int64_t kPanel = 4096;      // elements of a few rows of them, which stay in the first-level cache
+constexpr int64_t kLine = 64;         // elements: no register crosses a line of the cache
 
 // Elements that one chunk of a parallel loop takes: fewer of a longer program, and more of large tensors, which
 // then come from memory in long streams.
@@ -140,23 +140,25 @@ void reduce_long_rows(const FusedProgram& p, const FusedRun* run) {
     }
 }
 
-// Columns: blocks of rows as in cpu/kernels/sum_columns.cc, of which a panel at a time is computed and added
-// to the sums.
+// Columns: blocks of rows as in cpu/kernels/sum_columns.cc, of which a panel of few rows at a time is computed and
+// added to the sums.
 class ColumnPanels {
  public:
   ColumnPanels(const FusedProgram& p, const FusedRun* run)
       : run_(run),
         p_(p),
-        strip_(std::min(p_.columns, kPanel)),
-        strips_((p_.columns + strip_ - 1) / strip_),
         block_(column_block(p_.columns)),
-        blocks_((p_.rows + block_ - 1) / block_),
-        sums_(blocks_ * p_.columns * static_cast<int64_t>(p_.reductions.size())),
-        kept_(p_, std::min(kRows, p_.rows) * strip_, blocks_ * strips_) {}
+        blocks_(count_chunks(p_.rows, block_)),
+        strip_(strip_of(p_.columns, blocks_)),
+        strips_(count_chunks(p_.columns, strip_)),
+        panel_(std::clamp(kPanel / strip_ / kSumStep * kSumStep, kSumStep, kSumRows)),
+        sums_(blocks_ * p_.columns * reductions()),
+        running_(strip_ * reductions(), blocks_ * strips_),
+        kept_(p_, std::min(panel_, p_.rows) * strip_, blocks_ * strips_) {}
 
   void run() const {
     if (measuring()) return;
-    std::fill_n(sums_.data(), blocks_ * p_.columns * static_cast<int64_t>(p_.reductions.size()), 0.0);
+    std::fill_n(sums_.data(), blocks_ * p_.columns * reductions(), 0.0);
     parallel_for(blocks_ * strips_,
                  [&](int64_t task) { add_block(task / strips_, task % strips_ * strip_); });
     for (size_t k = 0; k < p_.reductions.size(); ++k)
@@ -164,11 +166,28 @@ class ColumnPanels {
   }
 
  private:
-  static constexpr int64_t kRows = 128;     // of a panel, those that are summed in the computed type
   static constexpr int64_t kMerged = 2048;  // columns whose sums a chunk merges
 
+  struct Rows {
+    int64_t begin, end;
+  };
+  struct Columns {
+    int64_t first, count;
+  };
+
+  // Whole rows, where there are blocks enough for all threads.
+  static int64_t strip_of(int64_t columns, int64_t blocks) {
+    const int64_t strips = count_chunks(2 * loop_threads(), std::max<int64_t>(1, blocks)),
+                  strip = count_chunks(columns, strips * kLine) * kLine;
+    return std::min(columns, std::clamp(strip, kLeastStrip, kColumnStrip));
+  }
+  int64_t reductions() const { return static_cast<int64_t>(p_.reductions.size()); }
   double* sums(size_t reduction, int64_t block) const {
     return sums_.data() + (static_cast<int64_t>(reduction) * blocks_ + block) * p_.columns;
+  }
+  // Of this thread, in the type that the reduction computes in.
+  double* running(size_t reduction) const {
+    return running_.mine() + static_cast<int64_t>(reduction) * strip_;
   }
 
   // The sums of all blocks of the columns [begin, end), and their results.
@@ -184,52 +203,72 @@ class ColumnPanels {
     }
   }
 
-  void add_block(int64_t block, int64_t column) const {
-    const int64_t width = std::min(strip_, p_.columns - column),
-                  end = std::min(p_.rows, (block + 1) * block_);
+  void add_block(int64_t block, int64_t first) const {
+    const Columns columns{first, std::min(strip_, p_.columns - first)};
+    const int64_t end = std::min(p_.rows, (block + 1) * block_);
     FusedTiles tiles(*run_);
-    // A panel ends where the kernel of a dtype that is converted would end one.
+    // Rows are cut where the kernel of a dtype that is converted would cut them.
     const int64_t piece =
-        column_piece(std::min(kColumnStrip, p_.columns - column / kColumnStrip * kColumnStrip));
+        column_piece(std::min(kColumnStrip, p_.columns - first / kColumnStrip * kColumnStrip));
     const bool converted = std::ranges::any_of(
         p_.reductions, [](const FusedReduction& r) { return r.dtype != kFloat32 && r.dtype != kFloat64; });
     int64_t cut = block * block_;
     for (int64_t row = block * block_; row < end;) {
       if (row == cut) cut = converted ? std::min(end, cut + piece) : end;
-      const int64_t rows = std::min(kRows, cut - row);
-      compute(tiles, row, rows, column, width);
-      for (size_t k = 0; k < p_.reductions.size(); ++k) add(k, block, row, rows, column, width);
-      row += rows;
+      const Rows rows{row, std::min(row + kSumRows, cut)};
+      add_rows(tiles, rows, columns);
+      for (size_t k = 0; k < p_.reductions.size(); ++k) into_double(k, sums(k, block) + first, columns.count);
+      row = rows.end;
     }
   }
 
-  void compute(FusedTiles& tiles, int64_t row, int64_t rows, int64_t column, int64_t width) const {
+  // Panel by panel, to the running sums.
+  void add_rows(FusedTiles& tiles, Rows rows, Columns columns) const {
+    std::fill_n(running_.mine(), strip_ * reductions(), 0.0);
+    for (int64_t row = rows.begin; row < rows.end; row += panel_) {
+      const Rows panel{row, std::min(row + panel_, rows.end)};
+      compute(tiles, panel, columns);
+      for (size_t k = 0; k < p_.reductions.size(); ++k) add_panel(k, panel, columns);
+    }
+  }
+
+  void compute(FusedTiles& tiles, Rows rows, Columns columns) const {
+    const int64_t width = columns.count;
     kept_.give(tiles, p_);
-    if (width == p_.columns) return tiles.range(row * width, (row + rows) * width);
-    for (int64_t i = 0; i < rows; ++i) {
-      kept_.give(tiles, p_, i * width);
-      const int64_t begin = (row + i) * p_.columns + column;
+    if (width == p_.columns) return tiles.range(rows.begin * width, rows.end * width);
+    for (int64_t row = rows.begin; row < rows.end; ++row) {
+      kept_.give(tiles, p_, (row - rows.begin) * width);
+      const int64_t begin = row * p_.columns + columns.first;
       tiles.range(begin, begin + width);
     }
   }
 
-  void add(size_t k, int64_t block, int64_t row, int64_t rows, int64_t column, int64_t width) const {
+  void add_panel(size_t k, Rows rows, Columns columns) const {
     const FusedReduction& r = p_.reductions[k];
     const bool is_kept = r.slot >= p_.first_kept();
     const auto output = static_cast<size_t>(r.slot - p_.first_output());
-    const char* x = is_kept ? kept_.at(r.slot - p_.first_kept())
-                            : run_->outputs[output] + (row * p_.columns + column) * p_.output_items[output];
-    const int64_t stride = is_kept ? width : p_.columns;
+    const char* x =
+        is_kept ? kept_.at(r.slot - p_.first_kept())
+                : run_->outputs[output] + (rows.begin * p_.columns + columns.first) * p_.output_items[output];
+    const int64_t stride = is_kept ? columns.count : p_.columns;
     with_type(r.wide, [&]<class T>(std::type_identity<T>) {
-      reduce_table<T>().sum_columns(reinterpret_cast<const T*>(x), rows, stride, width,
-                                    sums(k, block) + column);
+      reduce_table<T>().add_rows(reinterpret_cast<const T*>(x), rows.end - rows.begin, stride, columns.count,
+                                 reinterpret_cast<T*>(running(k)));
+    });
+  }
+
+  void into_double(size_t k, double* sums, int64_t columns) const {
+    with_type(p_.reductions[k].wide, [&]<class T>(std::type_identity<T>) {
+      const T* from = reinterpret_cast<const T*>(running(k));
+      for (int64_t j = 0; j < columns; ++j) sums[j] += static_cast<double>(from[j]);
     });
   }
 
   const FusedRun* run_;
   const FusedProgram& p_;
-  int64_t strip_, strips_, block_, blocks_;
+  int64_t block_, blocks_, strip_, strips_, panel_;  // rows, columns, rows
   Scratch<double> sums_;
+  ThreadScratch<double> running_;
   Kept kept_;
 };
 

@@ -167,9 +167,7 @@ bool Lowering::lower_node() {
     return true;
   }
   if (!set_shape(n.type.shape)) return false;
-  if (n.op == &ops::info<ops::Clone>)
-    result_[static_cast<size_t>(node_)] = operand(n.operands[0], n.type.dtype == kFloat64);
-  else if (n.op == &ops::info<ops::To>)
+  if (n.op == &ops::info<ops::To>)
     lower_to();
   else if (n.op == &ops::info<ops::Full>)
     result_[static_cast<size_t>(node_)] = rounded(number("value", n.type.dtype == kFloat64), n.type.dtype);
@@ -251,7 +249,6 @@ FusedRole fused_role(const KernelTable& table, const OpInfo& op, const void* att
   const auto when = [](bool holds) { return holds ? FusedRole::elementwise : FusedRole::none; };
   if (&op == &ops::info<ops::Full>) return when(is_computed(result.dtype));
   if (&op == &ops::info<ops::To>) return when(is_floating(result.dtype));
-  if (&op == &ops::info<ops::Clone>) return when(is_computed(result.dtype) || result.dtype == kBool);
   if (const Spans* spans = table.find(&op).spans) return when(is_elementwise(*spans, operands, result.dtype));
   const RowValue* row = row_value(&op);
   if (!row || !is_computed(operands[0].dtype)) return FusedRole::none;

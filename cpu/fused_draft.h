@@ -72,7 +72,8 @@ struct FusedDraft {
   int kept = 0;  // values that reductions read and that are no outputs
 };
 
-/// What Executor::fused_role says of a node whose op has a row in `table`.
+/// What Executor::fused_role says of a node whose op has a row in `table`. A clone is no part of a group: it is there for another layout, which
+/// a kernel of its own turns tile by tile.
 FusedRole fused_role(const KernelTable& table, const OpInfo& op, const void* attrs,
                      std::span<const TensorType> operands, const TensorType& result);
 

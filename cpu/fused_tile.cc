@@ -6,7 +6,7 @@
 namespace retrograd::cpu {
 namespace {
 
-constexpr int64_t kMostElements = 256, kLeastElements = 64;  // of a tile
+constexpr int64_t kMostElements = 1024, kLeastElements = 64;  // of a tile
 constexpr int64_t kBudget =
     24576;  // bytes of all tiles: with what is read and written they stay in the first-level cache
 

@@ -197,25 +197,28 @@ struct Pieces {
 // Columns of a block: long lines are read, and the running sums stay in the first-level cache.
 constexpr int64_t kSumColumns = 1024;
 
-// Eight rows are added pairwise before they meet the running sums of a block of columns, and every kRows rows
-// these go into double.
+// Eight rows are added pairwise before they meet the running sums.
+template <class T, class From>
+void add_rows(const From* x, int64_t rows, int64_t stride, int64_t columns, T* sums) {
+  int64_t i = 0;
+  for (; i + kSumStep <= rows; i += kSumStep) {
+    const From *a = x + i * stride, *b = a + 4 * stride;
+    const auto two = [&](const From* p) { return convert<T>(p[0]) + convert<T>(p[stride]); };
+    for (int64_t j = 0; j < columns; ++j)
+      sums[j] += (two(a + j) + two(a + j + 2 * stride)) + (two(b + j) + two(b + j + 2 * stride));
+  }
+  for (; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) sums[j] += convert<T>(x[i * stride + j]);
+}
+
+// Every kSumRows rows the running sums of a block of columns go into double.
 template <class T, class From>
 void sum_block(const From* x, int64_t rows, int64_t stride, int64_t columns, double* out) {
-  constexpr int64_t kRows = 128;
-  T acc[kSumColumns];
-  for (int64_t first = 0; first < rows; first += kRows) {
-    const int64_t last = rows - first < kRows ? rows : first + kRows;
-    for (int64_t j = 0; j < columns; ++j) acc[j] = 0;
-    int64_t i = first;
-    for (; i + 8 <= last; i += 8) {
-      const From *a = x + i * stride, *b = a + 4 * stride;
-      const auto two = [&](const From* p) { return convert<T>(p[0]) + convert<T>(p[stride]); };
-      for (int64_t j = 0; j < columns; ++j)
-        acc[j] += (two(a + j) + two(a + j + 2 * stride)) + (two(b + j) + two(b + j + 2 * stride));
-    }
-    for (; i < last; ++i)
-      for (int64_t j = 0; j < columns; ++j) acc[j] += convert<T>(x[i * stride + j]);
-    for (int64_t j = 0; j < columns; ++j) out[j] += static_cast<double>(acc[j]);
+  T sums[kSumColumns];
+  for (int64_t first = 0; first < rows; first += kSumRows) {
+    for (int64_t j = 0; j < columns; ++j) sums[j] = 0;
+    add_rows<T>(x + first * stride, rows - first < kSumRows ? rows - first : kSumRows, stride, columns, sums);
+    for (int64_t j = 0; j < columns; ++j) out[j] += static_cast<double>(sums[j]);
   }
 }
 
@@ -249,9 +252,9 @@ void multiply_columns(const T* x, int64_t rows, int64_t stride, int64_t columns,
 
 template <class T>
 const ReduceTable<T>& reduce_table() {
-  static constexpr ReduceTable<T> table{reduce<T>,        reduce_columns<T>,   sum_columns<T, T>,
-                                        Pieces<T>::begin, Pieces<T>::add,      Pieces<T>::end,
-                                        reduce_rows<T>,   multiply_columns<T>, sum_columns<T, BFloat16>};
+  static constexpr ReduceTable<T> table{
+      reduce<T>,      reduce_columns<T>, sum_columns<T, T>,   Pieces<T>::begin,         Pieces<T>::add,
+      Pieces<T>::end, reduce_rows<T>,    multiply_columns<T>, sum_columns<T, BFloat16>, add_rows<T, T>};
   return table;
 }
 template const ReduceTable<float>& reduce_table<float>();

@@ -18,6 +18,8 @@ inline constexpr int64_t kChunk = 4096;
 inline constexpr int64_t kMostRows = 64;
 /// Elements of the pieces that a chunk may come in, and lanes that it is reduced in meanwhile.
 inline constexpr int64_t kPieceLanes = 64;
+/// Rows whose columns are summed in T before they go into double, and so many of them at a time.
+inline constexpr int64_t kSumRows = 128, kSumStep = 8;
 
 enum class Reduction : uint8_t {
   sum,
@@ -69,6 +71,9 @@ struct ReduceTable {
   void (*multiply_columns)(const T* x, int64_t rows, int64_t stride, int64_t columns, double* out);
   /// sum_columns() of elements that are converted to T where they are added: the same bits as of such that were converted before.
   void (*sum_bfloat16_columns)(const BFloat16* x, int64_t rows, int64_t stride, int64_t columns, double* out);
+  /// What sum_columns() does with up to kSumRows rows before it adds to double: sums[j] += their sum. They may come in pieces, each but
+  /// the last of a multiple of kSumStep rows.
+  void (*add_rows)(const T* x, int64_t rows, int64_t stride, int64_t columns, T* sums);
 };
 
 namespace baseline {

@@ -8,7 +8,8 @@ namespace retrograd::cpu {
 namespace {
 
 constexpr int64_t kStrip = kColumnStrip;
-constexpr int64_t kTile = 8192;  // elements converted at once
+constexpr int64_t kBlock = 16384;  // elements of a block of a strip, about
+constexpr int64_t kTile = 8192;    // elements converted at once
 
 /// kind: sum or prod.
 template <class T, class D, Reduction kind>
@@ -134,9 +135,7 @@ bool reduce_columns(const TensorImpl& x, const IntList& dims, double divisor, Te
 
 }  // namespace
 
-int64_t column_block(int64_t columns) {
-  return std::max<int64_t>(128, kRowGrain / std::min(columns, kStrip));
-}
+int64_t column_block(int64_t columns) { return std::max(kSumRows, kBlock / std::min(columns, kStrip)); }
 
 int64_t column_piece(int64_t columns) { return std::max<int64_t>(1, kTile / columns); }
 

@@ -246,7 +246,8 @@ TEST_CASE("large outputs") {
     t.output(sum);
     t.output(product);
     t.output(t.node<ops::Square>({product}));
-    t.output(t.node<ops::Clone>({a}));
+    const ops::To::Attrs same{dtype};
+    t.output(t.node(ops::info<ops::To>, {a}, &same));
     t.check();
   }
 }
@@ -274,9 +275,10 @@ TEST_CASE("a copy, a constant, a gradient sum") {
   for (ScalarType dtype : kDtypes) {
     GroupTest t;
     const int32_t x = t.input(numbers(random, {9, 70}, dtype)), y = t.input(numbers(random, {9, 70}, dtype));
-    const int32_t copy = t.node<ops::Clone>({x});
+    const ops::To::Attrs same{dtype};
+    const int32_t copy = t.node(ops::info<ops::To>, {x}, &same);
     t.output(copy);
-    t.output(t.node<ops::Clone>({copy}));
+    t.output(t.node(ops::info<ops::To>, {copy}, &same));
     ops::Full::Attrs third;
     third.size = {9, 70};
     third.value = 1.0 / 3;
@@ -304,6 +306,7 @@ TEST_CASE("what cannot be one step") {
   CHECK(role(ops::info<ops::To>, {f}, i) == FusedRole::none);
   CHECK(role(ops::info<ops::Mm>, {f, f}, f) == FusedRole::none);
   CHECK(role(ops::info<ops::Permute>, {f}, f) == FusedRole::none);
+  CHECK(role(ops::info<ops::Clone>, {f}, f) == FusedRole::none);
   // Nodes of two shapes.
   GroupTest t;
   const int32_t row = t.with_number<ops::Mul>(t.input(ones({6})), 2);
