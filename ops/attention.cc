@@ -40,6 +40,15 @@ Shape without_last(const Shape& shape) {
   return Shape(std::span(shape.begin(), static_cast<size_t>(shape.rank() - 1)));
 }
 
+// The results' order from that of the operands, (..., H, L, V) and (..., L, H, V), and back.
+Shape in_order(const AttentionAttrs& attrs, Shape shape) {
+  if (attrs.interleaved) std::swap(shape[shape.rank() - 3], shape[shape.rank() - 2]);
+  return shape;
+}
+Tensor in_order(const AttentionAttrs& attrs, const Tensor& x) {
+  return attrs.interleaved && x.defined() ? transpose(x, -3, -2) : x;
+}
+
 // Of log sum exp, and of what formats of 16 bits are computed in.
 ScalarType wide_dtype(ScalarType dtype) { return dtype == kFloat64 ? kFloat64 : kFloat32; }
 
@@ -82,7 +91,8 @@ void check_inputs(const Call& call) {
   const TensorImpl &q = *call.operands[0], &k = *call.operands[1], &v = *call.operands[2];
   if (!is_floating(q.dtype()) || is_float8(q.dtype()))
     fail_call(call, Category::dtype_mismatch, "it needs a floating dtype of 16 bits at least");
-  if (q.rank() < 3) fail_call(call, Category::bad_dim, "operands must be batches of matrices");
+  if (q.rank() < (call.attrs_as<AttentionAttrs>().interleaved ? 4 : 3))
+    fail_call(call, Category::bad_dim, "operands must be batches of matrices");
   for (size_t i : {1, 2}) check_batch(call, i);
   const int rank = q.rank();
   if (!(q.shape().back() == k.shape().back()))
@@ -96,7 +106,9 @@ void check_inputs(const Call& call) {
 void Attention::infer(const Call& call, TensorImpl* const* outputs) {
   check_inputs(call);
   const TensorImpl& q = *call.operands[0];
-  outputs[0]->set_type(q.dtype(), q.device(), with_last(q.shape(), call.operands[2]->shape().back()));
+  outputs[0]->set_type(
+      q.dtype(), q.device(),
+      in_order(call.attrs_as<Attrs>(), with_last(q.shape(), call.operands[2]->shape().back())));
   outputs[1]->set_type(wide_dtype(q.dtype()), q.device(), without_last(q.shape()));
 }
 
@@ -109,7 +121,7 @@ void Attention::vjp(RuleContext& c) {
     Tensor grads[3];
     Emitter::current().emit({&info<AttentionBackward>, operands, &attrs, c.where(), 3}, grads);
     for (int i = 0; i < 3; ++i)
-      if (c.needs(i)) c.give(i, grads[i]);
+      if (c.needs(i)) c.give(i, in_order(attrs, grads[i]));
   }
   if (!c.grad(1).defined()) return;
   // The derivative of log sum exp with respect to the scores is P.
@@ -133,13 +145,14 @@ void Attention::jvp(TangentContext& c) {
     c.give(1, reshape_to(f.row_sum(p, ts), without_last(c.out_type(0).shape)));
   }
   if (c.needs(2)) out = plus(out, matmul(p, f.wide(c.tangent(2))));
-  c.give(0, to(out, c.out_type(0).dtype));
+  c.give(0, in_order(c.attrs<Attrs>(), to(out, c.out_type(0).dtype)));
 }
 
 void AttentionBackward::infer(const Call& call, TensorImpl* const* outputs) {
   check_inputs(call);
   const TensorImpl& q = *call.operands[0];
-  const Shape result = with_last(q.shape(), call.operands[2]->shape().back());
+  const auto& attrs = call.attrs_as<Attrs>();
+  const Shape result = in_order(attrs, with_last(q.shape(), call.operands[2]->shape().back()));
   for (size_t i : {3, 5})
     if (!(call.operands[i]->shape() == result))
       fail_call(call, Category::shape_mismatch, "the result or its gradient has another shape");
@@ -150,7 +163,7 @@ void AttentionBackward::infer(const Call& call, TensorImpl* const* outputs) {
       fail_call(call, Category::dtype_mismatch, "operands have different dtypes");
   for (int i = 0; i < 3; ++i) {
     const TensorImpl& x = *call.operands[static_cast<size_t>(i)];
-    outputs[i]->set_type(x.dtype(), x.device(), x.shape());
+    outputs[i]->set_type(x.dtype(), x.device(), in_order(attrs, x.shape()));
   }
 }
 
@@ -161,10 +174,12 @@ void AttentionBackward::infer(const Call& call, TensorImpl* const* outputs) {
 // Result and log sum exp are functions of query, key and value: what goes through them is in W, so they get
 // no gradient of their own.
 void AttentionBackward::vjp(RuleContext& c) {
-  const Formula f(c.where(), c.attrs<Attrs>());
+  const auto& attrs = c.attrs<Attrs>();
+  const Formula f(c.where(), attrs);
+  const auto wide = [&](const Tensor& x) { return f.wide(in_order(attrs, x)); };
   const Tensor q = f.wide(c.in(0).tensor()), k = f.wide(c.in(1).tensor()), v = f.wide(c.in(2).tensor()),
-               g = f.wide(c.in(5).tensor());
-  const Tensor a = f.wide(c.grad_or_zeros(0)), b = f.wide(c.grad_or_zeros(1)), e = f.wide(c.grad_or_zeros(2));
+               g = wide(c.in(5).tensor());
+  const Tensor a = wide(c.grad_or_zeros(0)), b = wide(c.grad_or_zeros(1)), e = wide(c.grad_or_zeros(2));
   const auto give = [&](int i, const Tensor& x) { c.give(i, to(x, c.type(i).dtype)); };
   const Tensor p = f.weights(q, k), dp = matmul(g, f.turned(v)), ds = f.jacobian(p, dp);
   const Tensor m = f.scores(a, k) + f.scores(q, b);
@@ -174,16 +189,17 @@ void AttentionBackward::vjp(RuleContext& c) {
   if (c.needs(0)) give(0, matmul(through_s, k) + f.scaled(matmul(ds, b)));
   if (c.needs(1)) give(1, matmul(f.turned(through_s), q) + f.scaled(matmul(f.turned(ds), a)));
   if (c.needs(2)) give(2, matmul(f.turned(through_dp), g));
-  if (c.needs(5)) give(5, matmul(through_dp, v) + matmul(p, e));
+  if (c.needs(5)) give(5, in_order(attrs, matmul(through_dp, v) + matmul(p, e)));
 }
 
 void AttentionBackward::jvp(TangentContext& c) {
-  const Formula f(c.where(), c.attrs<Attrs>());
+  const auto& attrs = c.attrs<Attrs>();
+  const Formula f(c.where(), attrs);
   const Tensor q = f.wide(c.in(0).tensor()), k = f.wide(c.in(1).tensor()), v = f.wide(c.in(2).tensor()),
-               g = f.wide(c.in(5).tensor());
+               g = f.wide(in_order(attrs, c.in(5).tensor()));
   const Tensor tq = f.wide(c.tangent_or_zeros(0)), tk = f.wide(c.tangent_or_zeros(1)),
-               tv = f.wide(c.tangent_or_zeros(2)), tg = f.wide(c.tangent_or_zeros(5));
-  const auto give = [&](int i, const Tensor& x) { c.give(i, to(x, c.out_type(i).dtype)); };
+               tv = f.wide(c.tangent_or_zeros(2)), tg = f.wide(in_order(attrs, c.tangent_or_zeros(5)));
+  const auto give = [&](int i, const Tensor& x) { c.give(i, in_order(attrs, to(x, c.out_type(i).dtype))); };
   const Tensor p = f.weights(q, k), dp = matmul(g, f.turned(v)), ds = f.jacobian(p, dp);
   const Tensor tp = f.jacobian(p, f.scores(tq, k) + f.scores(q, tk));
   const Tensor tdp = matmul(tg, f.turned(v)) + matmul(g, f.turned(tv));
@@ -237,10 +253,11 @@ Tensor fused(const Tensor& q, const Tensor& k, const Tensor& v, ops::AttentionAt
   const Shape batch = broadcast_shapes(broadcast_shapes(batch_of(q), batch_of(k), kName), batch_of(v), kName);
   const Tensor in[] = {expanded(q, batch), expanded(k, batch), expanded(v, batch)};
   TensorImpl* const operands[] = {in[0].get(), in[1].get(), in[2].get()};
+  attrs.interleaved = batch.rank() > 1 && q.device() == Device{};
   Tensor results[2];
   Emitter::current().emit({&ops::info<ops::Attention>, operands, &attrs, effective_location({}), 2}, results);
   const Shape& full = results[0].impl().shape();
-  return batch.empty() ? reshape_to(results[0], {full[1], full[2]}) : results[0];
+  return batch.empty() ? reshape_to(results[0], {full[1], full[2]}) : ops::in_order(attrs, results[0]);
 }
 
 // A row whose keys are all left out gives zeros, and no gradient: its scores are replaced by 0 and its

@@ -17,14 +17,18 @@ namespace ops {
 struct AttentionAttrs {
   bool is_causal = false;
   Scalar scale;
+  /// Of at least two batch dims: in results and in their gradients, the rows of the last batch dim's matrices lie beside each other, (..., H, L, V)
+  /// as (..., L, H, V). So heads are what a projection takes, and no copy is needed.
+  bool interleaved = false;
   void visit(AttrVisitor& v) {
     v.field("is_causal", is_causal);
     v.field("scale", scale);
+    v.field("interleaved", interleaved);
   }
 };
 
 /// (..., L, E), (..., S, E), (..., S, V) of a floating dtype of 16 bits at least -> (..., L, V) and log sum exp
-/// of the scores (..., L), in float32 for 16 bits.
+/// of the scores (..., L), in float32 for 16 bits. Interleaved on the CPU only, where the public function asks for it.
 struct Attention {
   using Attrs = AttentionAttrs;
   static constexpr std::string_view name = "attention",
@@ -32,7 +36,8 @@ struct Attention {
                                         "softmax(query key' * scale) value, with the log sum exp of each row";
   static constexpr std::string_view operands = "query, key, value";
   static constexpr std::string_view example =
-      "f32[2,3,4], f32[2,5,4], f32[2,5,6] {is_causal=false, scale=0.5} : f32[2,3,6], f32[2,3]";
+      "f32[2,3,4], f32[2,5,4], f32[2,5,6] {is_causal=false, scale=0.5, interleaved=false} : f32[2,3,6], "
+      "f32[2,3]";
   static constexpr int8_t arity = 3, outputs = 2;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
   static constexpr auto saves = Saves::both;
@@ -48,7 +53,8 @@ struct AttentionBackward {
   static constexpr std::string_view name = "attention_backward", doc = "gradients of attention";
   static constexpr std::string_view operands = "query, key, value, out, lse, g";
   static constexpr std::string_view example =
-      "f32[2,3,4], f32[2,5,4], f32[2,5,6], f32[2,3,6], f32[2,3], f32[2,3,6] {is_causal=false, scale=0.5} : "
+      "f32[2,3,4], f32[2,5,4], f32[2,5,6], f32[2,3,6], f32[2,3], f32[2,3,6] {is_causal=false, scale=0.5, "
+      "interleaved=false} : "
       "f32[2,3,4], f32[2,5,4], f32[2,5,6]";
   static constexpr int8_t arity = 6, outputs = 3;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
@@ -65,7 +71,7 @@ using AttentionOps = OpList<Attention, AttentionBackward>;
 /// query (..., L, E), key (..., S, E), value (..., S, V) -> (..., L, V); dims before the last two are
 /// broadcast. attn_mask is broadcast to (..., L, S): bool (false: left out), or of query's dtype and added to
 /// the scores. is_causal leaves out keys behind the query's place. scale is 1 / sqrt(E) by default. A query
-/// without any key left gives nan. Errors: bad_argument (mask and is_causal), bad_dim, shape_mismatch,
+/// without any key left gives nan. Without a mask, the result of at least two batch dims has the strides of (..., L, H, V) on the CPU, as in PyTorch. Errors: bad_argument (mask and is_causal), bad_dim, shape_mismatch,
 /// dtype_mismatch.
 Tensor scaled_dot_product_attention(Operand query, const Tensor& key, const Tensor& value,
                                     const Tensor& attn_mask = {}, bool is_causal = false,

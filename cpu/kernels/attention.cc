@@ -47,25 +47,28 @@ const AttentionRowTable<T>& row_table() {
   return baseline::attention_row_table<T>();
 }
 
-// A tensor as a batch of matrices.
+// A tensor as a batch of matrices, whose rows are the last dim but one, or where it is interleaved the one before.
 template <class T>
 class Batch {
  public:
-  explicit Batch(const TensorImpl& x)
-      : data_(static_cast<T*>(x.data())),
-        dims_(x, (uint64_t{1} << (x.rank() - 2)) - 1),
-        rows_(x.shape()[x.rank() - 2].raw()),
-        columns_(x.shape()[x.rank() - 1].raw()),
-        row_(x.strides()[x.rank() - 2]),
-        column_(x.strides()[x.rank() - 1]) {}
+  explicit Batch(const TensorImpl& x, bool interleaved = false)
+      : Batch(x, x.rank() - (interleaved ? 3 : 2), x.rank() - 1) {}
   int64_t count() const { return dims_.numel(); }
   int64_t rows() const { return rows_; }
   int64_t columns() const { return columns_; }
   MatrixView<T> view(int64_t i) const { return {data_ + dims_.offset(i), row_, column_}; }
-  /// Of contiguous tensors.
-  T* at(int64_t i, int64_t row) const { return data_ + (i * rows_ + row) * columns_; }
+  int64_t row() const { return row_; }
+  T* at(int64_t i, int64_t row) const { return data_ + dims_.offset(i) + row * row_; }
 
  private:
+  Batch(const TensorImpl& x, int rows, int columns)
+      : data_(static_cast<T*>(x.data())),
+        dims_(x, ((uint64_t{1} << columns) - 1) & ~(uint64_t{1} << rows)),
+        rows_(x.shape()[rows].raw()),
+        columns_(x.shape()[columns].raw()),
+        row_(x.strides()[rows]),
+        column_(x.strides()[columns]) {}
+
   T* data_;
   Layout dims_;
   int64_t rows_, columns_, row_, column_;
@@ -120,6 +123,7 @@ template <class T>
 T scale_of(const Call& call) {
   return static_cast<T>(call.attrs_as<ops::AttentionAttrs>().scale.to_double());
 }
+bool is_interleaved(const Call& call) { return call.attrs_as<ops::AttentionAttrs>().interleaved; }
 
 // f(i) for each matrix. They are shared out, or if there are few, taken one after the other, whose strips are.
 template <class F>
@@ -143,7 +147,7 @@ class Forward {
       : q_(*call.operands[0]),
         k_(*call.operands[1]),
         v_(*call.operands[2]),
-        out_(*outputs[0]),
+        out_(*outputs[0], is_interleaved(call)),
         lse_(static_cast<T*>(outputs[1]->data())),
         cut_(cut_of<T>(call)),
         scale_(scale_of<T>(call)) {}
@@ -185,8 +189,8 @@ class Forward {
       multiply(s.rows, k_.whole(s.keys), f_.q_.columns(), from_row(f_.q_.view(i_), first), k_, 0, scores,
                s.width, f_.scale_, false);
       row_table<T>().weights(scores, s, f_.lse_ + i_ * f_.cut_.queries + first, factors);
-      multiply(s.rows, columns, s.keys, {scores, s.width, 1}, v_, 0, out, columns, T(1), false);
-      scale_rows(out, s.rows, columns, factors);
+      multiply(s.rows, columns, s.keys, {scores, s.width, 1}, v_, 0, out, f_.out_.row(), T(1), false);
+      f_.scale_rows(out, s.rows, factors);
     }
 
     const Forward& f_;
@@ -204,13 +208,14 @@ class Forward {
     gemm(Gemm<T>{s.rows, s.keys, q_.columns(), q_.view(i), transposed(k_.view(i)), scores.data(), s.width,
                  scale_});
     if (!measuring()) row_table<T>().weights(scores.data(), s, lse_ + i * cut_.queries, factors.data());
-    gemm(Gemm<T>{s.rows, columns, s.keys, {scores.data(), s.width, 1}, v_.view(i), out, columns});
-    if (!measuring()) scale_rows(out, s.rows, columns, factors.data());
+    gemm(Gemm<T>{s.rows, columns, s.keys, {scores.data(), s.width, 1}, v_.view(i), out, out_.row()});
+    if (!measuring()) scale_rows(out, s.rows, factors.data());
   }
 
-  static void scale_rows(T* x, int64_t rows, int64_t columns, const T* by) {
-    for (int64_t r = 0; r < rows; ++r)
-      for (int64_t j = 0; j < columns; ++j) x[r * columns + j] *= by[r];
+  // Rows of the result, from x on.
+  void scale_rows(T* x, int64_t rows, const T* by) const {
+    for (int64_t r = 0; r < rows; ++r, x += out_.row())
+      for (int64_t j = 0; j < out_.columns(); ++j) x[j] *= by[r];
   }
 
   Batch<T> q_, k_, v_, out_;
@@ -226,11 +231,11 @@ class Backward {
       : q_(*call.operands[0]),
         k_(*call.operands[1]),
         v_(*call.operands[2]),
-        out_(*call.operands[3]),
-        g_(*call.operands[5]),
-        dq_(*outputs[0]),
-        dk_(*outputs[1]),
-        dv_(*outputs[2]),
+        out_(*call.operands[3], is_interleaved(call)),
+        g_(*call.operands[5], is_interleaved(call)),
+        dq_(*outputs[0], is_interleaved(call)),
+        dk_(*outputs[1], is_interleaved(call)),
+        dv_(*outputs[2], is_interleaved(call)),
         lse_(static_cast<const T*>(call.operands[4]->data())),
         lse_layout_(*call.operands[4]),
         cut_(cut_of<T>(call)),
@@ -281,8 +286,10 @@ class Backward {
     }
     // The gradients of keys from `key` on, which no query sees.
     void clear(int64_t key) const {
-      std::fill_n(b_.dk_.at(i_, key), (b_.cut_.keys - key) * depth_, T(0));
-      std::fill_n(b_.dv_.at(i_, key), (b_.cut_.keys - key) * columns_, T(0));
+      for (; key < b_.cut_.keys; ++key) {
+        std::fill_n(b_.dk_.at(i_, key), depth_, T(0));
+        std::fill_n(b_.dv_.at(i_, key), columns_, T(0));
+      }
     }
 
     // Scores and their gradients for the strip of queries that is `at` in a block; the gradients of the queries.
@@ -301,7 +308,7 @@ class Backward {
                                         dense_row(b_.out_, i_, query + r, row + columns_), columns_);
       }
       row_table<T>().gradients(p, ds, s, lse, delta);
-      multiply(s.rows, depth_, s.keys, {ds, s.width, 1}, k_, 0, b_.dq_.at(i_, query), depth_, b_.scale_,
+      multiply(s.rows, depth_, s.keys, {ds, s.width, 1}, k_, 0, b_.dq_.at(i_, query), b_.dq_.row(), b_.scale_,
                false);
     }
 
@@ -314,8 +321,9 @@ class Backward {
         return MatrixView<T>{of.data() + from * width + at, 1, width};
       };
       const bool is_added = first > 0 && at < b_.cut_.keys_before(first);  // earlier queries see them, too
-      multiply(count, columns_, rows - from, part(p_), g_, from, b_.dv_.at(i_, at), columns_, T(1), is_added);
-      multiply(count, depth_, rows - from, part(ds_), q_, from, b_.dk_.at(i_, at), depth_, b_.scale_,
+      multiply(count, columns_, rows - from, part(p_), g_, from, b_.dv_.at(i_, at), b_.dv_.row(), T(1),
+               is_added);
+      multiply(count, depth_, rows - from, part(ds_), q_, from, b_.dk_.at(i_, at), b_.dk_.row(), b_.scale_,
                is_added);
     }
 

@@ -22,6 +22,7 @@ void set_side(AttentionCall& c, int side, const TensorImpl& x, bool is_column = 
 // There is at least one batch dim.
 void set_sizes(AttentionCall& c, const Call& call) {
   const auto& attrs = call.attrs_as<ops::AttentionAttrs>();
+  RG_ASSERT(!attrs.interleaved);
   const TensorImpl &q = *call.operands[0], &v = *call.operands[2];
   const int rank = q.rank();
   c.queries = q.shape()[rank - 2].raw();

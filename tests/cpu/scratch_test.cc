@@ -312,17 +312,21 @@ std::vector<Launch> launches() {
   ops::AttentionAttrs masked{};
   masked.scale = 0.25;
   masked.is_causal = true;
-  return {Launch::of<ops::Mm>({a, b}),
-          Launch::of<ops::Mm>({a.to(kBFloat16), b.to(kBFloat16)}),
-          Launch::of<ops::Mm>({transpose(b, 0, 1), transpose(a, 0, 1)}),
-          Launch::of<ops::Sort>({wide}, first_dim),
-          Launch::of<ops::Sum>({half}, over_rows),
-          Launch::of<ops::Softmax>({transpose(wide, 0, 1)}, {0}),
-          Launch::of<ops::SoftmaxBackward>({transpose(batch, 0, 2), transpose(batch, 0, 2)}, {3}),
-          Launch::of<ops::Softmax>({half}, {0}),
-          Launch::of<ops::IndexSelect>({wide, arange(200)}, {1}),
-          Launch::of<ops::Attention>({batch, batch, batch}, masked),
-          Launch::of<ops::Attention>({batch.to(kBFloat16), batch.to(kBFloat16), batch.to(kBFloat16)}, masked)};
+  ops::AttentionAttrs interleaved = masked;
+  interleaved.interleaved = true;
+  return {
+      Launch::of<ops::Mm>({a, b}),
+      Launch::of<ops::Mm>({a.to(kBFloat16), b.to(kBFloat16)}),
+      Launch::of<ops::Mm>({transpose(b, 0, 1), transpose(a, 0, 1)}),
+      Launch::of<ops::Sort>({wide}, first_dim),
+      Launch::of<ops::Sum>({half}, over_rows),
+      Launch::of<ops::Softmax>({transpose(wide, 0, 1)}, {0}),
+      Launch::of<ops::SoftmaxBackward>({transpose(batch, 0, 2), transpose(batch, 0, 2)}, {3}),
+      Launch::of<ops::Softmax>({half}, {0}),
+      Launch::of<ops::IndexSelect>({wide, arange(200)}, {1}),
+      Launch::of<ops::Attention>({batch, batch, batch}, masked),
+      Launch::of<ops::Attention>({batch, batch, batch}, interleaved),
+      Launch::of<ops::Attention>({batch.to(kBFloat16), batch.to(kBFloat16), batch.to(kBFloat16)}, masked)};
 }
 
 TEST_CASE("a launch asks for what scratch_bytes() says, from types alone") {

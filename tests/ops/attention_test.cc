@@ -52,26 +52,51 @@ TEST_CASE("the fused op gives the formula's values, in blocks too") {
 const IntArray kCuts[] = {{2, 150, 70}, {6, 130, 40}, {5, 100, 600}, {1, 30, 600}, {6, 1, 17},  {6, 14, 40},
                           {6, 30, 60},  {6, 10, 600}, {5, 69, 600},  {1, 3, 40},   {1, 200, 30}};
 
+// A batch of so many matrices; of one batch dim, or of heads, whose results are interleaved.
+IntArray batch_of(int64_t matrices, bool heads, int64_t rows, int64_t columns) {
+  if (!heads) return {matrices, rows, columns};
+  return matrices % 2 ? IntArray{1, matrices, rows, columns} : IntArray{2, matrices / 2, rows, columns};
+}
+
+void check_gradients(const IntArray& s, bool causal, bool heads) {
+  INFO(s[0] << " matrices, " << s[1] << " queries, " << s[2] << " keys, causal " << causal << ", heads "
+            << heads);
+  const auto sizes = [&](int64_t rows, int64_t columns) { return batch_of(s[0], heads, rows, columns); };
+  const Tensor q = input(sizes(s[1], 8)), k = input(sizes(s[2], 8), -1, 1, 2),
+               v = input(sizes(s[2], 5), -1, 1, 3), g = input(sizes(s[1], 5), -1, 1, 4).detach();
+  // What a kernel finds in the memory that it works in must not show.
+  const Tensor none = full(q.sizes(), std::numeric_limits<double>::quiet_NaN(), kFloat64).requires_grad_();
+  autograd::grad({attend(none, k, v, causal)}, {none, k, v}, {g});
+  const Tensors got = autograd::grad({attend(q, k, v, causal)}, {q, k, v}, {g}),
+                want = autograd::grad({formula(q, k, v, causal)}, {q, k, v}, {g});
+  for (size_t i = 0; i < 3; ++i) CHECK(worst_difference(got[i], want[i]) < 1e-13);
+  const int64_t seen = causal ? std::min(s[1], s[2]) : s[2];
+  for (size_t i : {1, 2})
+    if (seen < s[2]) {
+      const Tensor unseen = narrow(got[i], -2, seen, s[2] - seen);
+      CHECK(worst_difference(unseen, zeros(unseen.sizes(), kFloat64)) == 0);
+    }
+}
+
 TEST_CASE("gradients of the fused op equal those of the formula, in blocks too") {
   for (const IntArray& s : kCuts)
-    for (bool causal : {false, true}) {
-      INFO(s[0] << " matrices, " << s[1] << " queries, " << s[2] << " keys, causal " << causal);
-      const Tensor q = input({s[0], s[1], 8}), k = input({s[0], s[2], 8}, -1, 1, 2),
-                   v = input({s[0], s[2], 5}, -1, 1, 3), g = input({s[0], s[1], 5}, -1, 1, 4).detach();
-      // What a kernel finds in the memory that it works in must not show.
-      const Tensor none =
-          full(q.sizes(), std::numeric_limits<double>::quiet_NaN(), kFloat64).requires_grad_();
-      autograd::grad({attend(none, k, v, causal)}, {none, k, v}, {g});
-      const Tensors got = autograd::grad({attend(q, k, v, causal)}, {q, k, v}, {g}),
-                    want = autograd::grad({formula(q, k, v, causal)}, {q, k, v}, {g});
-      for (size_t i = 0; i < 3; ++i) CHECK(worst_difference(got[i], want[i]) < 1e-13);
-      const int64_t seen = causal ? std::min(s[1], s[2]) : s[2];
-      for (size_t i : {1, 2})
-        if (seen < s[2]) {
-          const Tensor unseen = narrow(got[i], 1, seen, s[2] - seen);
-          CHECK(worst_difference(unseen, zeros(unseen.sizes(), kFloat64)) == 0);
-        }
-    }
+    for (bool causal : {false, true})
+      for (bool heads : {false, true}) check_gradients(s, causal, heads);
+}
+
+TEST_CASE("results of heads have rows beside each other, and so have gradients: no copy is needed") {
+  const Tensor x = input({2, 30, 3 * 4 * 8});
+  Tensors heads;
+  for (const Tensor& part : split(x, 32, 2)) heads.push_back(transpose(part.view({2, 30, 4, 8}), 1, 2));
+  const Tensor y = attend(heads[0], heads[1], heads[2], true), rows = transpose(y, 1, 2);
+  CHECK(rows.is_contiguous());
+  CHECK(rows.reshape({2, 30, 32}).raw_data() == y.raw_data());
+  Tensors leaves;
+  for (const Tensor& h : heads) leaves.push_back(h.detach().requires_grad_());
+  for (const Tensor& g : autograd::grad({attend(leaves[0], leaves[1], leaves[2], true)}, leaves,
+                                        {ones({2, 4, 30, 8}, kFloat64)}))
+    CHECK(transpose(g, 1, 2).is_contiguous());
+  CHECK(attend(ones({2, 3, 0, 4}), ones({2, 3, 5, 4}), ones({2, 3, 5, 6})).sizes() == IntArray{2, 3, 0, 6});
 }
 
 TEST_CASE("attention has the same bits with any number of threads") {
@@ -216,9 +241,11 @@ TEST_CASE("a query without keys gives zeros and no gradient") {
 }
 
 TEST_CASE("derivatives of attention") {
-  const Tensors x{input({2, 3, 2}), input({2, 4, 2}, -1, 1, 2), input({2, 4, 3}, -1, 1, 3)};
+  const Tensors x{input({2, 3, 2}), input({2, 4, 2}, -1, 1, 2), input({2, 4, 3}, -1, 1, 3)},
+      heads{input({1, 2, 3, 2}), input({1, 2, 4, 2}, -1, 1, 2), input({1, 2, 4, 3}, -1, 1, 3)};
   for (bool causal : {false, true})
-    gradcheck([causal](const Tensors& in) { return attend(in[0], in[1], in[2], causal, 0.8); }, x);
+    for (const Tensors& of : {x, heads})
+      gradcheck([causal](const Tensors& in) { return attend(in[0], in[1], in[2], causal, 0.8); }, of);
   const Tensor keep = ge(input({3, 4}, -1, 2, 4), 0.0).detach();
   gradcheck([keep](const Tensors& in) { return scaled_dot_product_attention(in[0], in[1], in[2], keep); }, x,
             false);
