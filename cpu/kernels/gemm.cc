@@ -8,16 +8,17 @@ namespace {
 // `count` neighbours across a panel.
 template <class T, int Width>
 void pack_across(const T* x, int64_t along, int64_t count, int64_t k, T* out) {
-  constexpr int L = kLanes<T>;
+  if (kVectorBytes < 64 && count == Width) {
+    for (int64_t l = 0; l < k; ++l, x += along, out += Width) __builtin_memcpy(out, x, Width * sizeof(T));
+    return;
+  }
   for (int64_t l = 0; l < k; ++l, x += along, out += Width)
     if constexpr (kVectorBytes == 64) {
 #pragma GCC unroll 4
-      for (int i = 0; i < Width; i += L) {
+      for (int i = 0; i < Width; i += kLanes<T>) {
         const int64_t some = count < i ? 0 : count - i;
         native_store_part(out + i, Width - i, native_load_part(x + i, some, Register<T>{}));
       }
-    } else if (count == Width) {
-      __builtin_memcpy(out, x, Width * sizeof(T));
     } else {
 #pragma GCC unroll 16
       for (int i = 0; i < Width; ++i) out[i] = i < count ? x[i] : 0;
