@@ -3,7 +3,8 @@
 // Near zero erf is a polynomial. Beyond 0.92, float uses erf x = 1 - exp(P(x)), double 1 - erfc x with
 // erfc x = exp(-x^2) F(t) / (1 + 2x) and one polynomial F over all of [0.5, 27.5] in t = (x - 4) / (x + 4)
 // (the substitution of Shepherd and Laframboise, Math. Comp. 36, 1981). x^2 is split so that its rounding
-// error does not reach the exponent. lgamma of doubles calls libm lane by lane.
+// error does not reach the exponent. erfc of floats is computed in double, by one polynomial of its own. lgamma of
+// doubles calls libm lane by lane.
 #pragma once
 
 #include "cpu/vec_exp.h"

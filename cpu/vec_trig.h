@@ -2,7 +2,8 @@
 //
 // The argument of sin, cos and tan is reduced to [-pi/4, pi/4] by subtracting n * pi/2, with pi/2 in three
 // parts of which the first two have 37 bits: exact for |n| < 2^16. The remainder is kept in two doubles.
-// Floats are reduced in double as well, and only then narrowed. Lanes beyond kMaxReduced go to libm.
+// Floats are reduced in double as well, and only then narrowed; their tangent is narrowed behind its quotient. Lanes
+// beyond kMaxReduced go to libm.
 #pragma once
 
 #include "cpu/vec_exp.h"

@@ -138,7 +138,7 @@ class Executor {
   virtual bool records_launches() const { return false; }
   /// What is launched from now on may write to memory that this executor gave: it comes behind copies that still read it.
   virtual void reuse(Storage& /*memory*/) {}
-  /// A graph without parts. Only where launches can be recorded.
+  /// A graph without launches. Only where they can be recorded.
   virtual std::unique_ptr<LaunchGraph> new_graph() { return nullptr; }
   /// What the host has to do with a launch, so that it cannot be recorded; empty: nothing. Sizes are no symbols.
   virtual std::string_view host_work(const OpInfo&, const void* /*attrs*/,

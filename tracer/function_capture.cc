@@ -174,7 +174,7 @@ void FunctionCapture::look_at_results(const Tensors& given, Tensors results) {
       gradient_edge(e.recorded.impl());  // of a view that is out of date, made anew
     e.follows_base = e.base_argument >= 0 && is_view_of_written(cell);
     e.is_differentiable = look_.gradients && cell.requires_grad && cell.grad_fn && !e.follows_base;
-    e.is_leaf = is_leaf(e.recorded);
+    e.is_leaf = is_leaf(e.recorded);  // once more: a view that was made anew has a history now
     e.is_multi_output_view = cell.is_multi_output_view;
     e.is_no_grad_view = cell.is_no_grad_view;
   }

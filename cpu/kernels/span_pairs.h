@@ -42,22 +42,10 @@ template <class T>
 }
 
 template <class Op>
-typename Op::Attrs attrs_of(const void* attrs) {
-  return attrs ? *static_cast<const typename Op::Attrs*>(attrs) : typename Op::Attrs{};
-}
-
-/// Of fewer elements than two registers have, or behind them.
-template <class Op>
-[[gnu::noinline]] void span_of_few(void* out, const void* const* in, int64_t n, const void* attrs) {
-  const typename Op::Attrs a = attrs_of<Op>(attrs);
-  run_span<Op::arity, float, float>(out, in, n, [&](const Vec<float>* x) { return apply<Op>(x, a); });
-}
-
-template <class Op>
 [[gnu::flatten]] void span_in_pairs(void* out, const void* const* in, int64_t n, const void* attrs) {
   constexpr int arity = Op::arity;
   constexpr int64_t size = Vec<float>::size;
-  if (n < 2 * size) return span_of_few<Op>(out, in, n, attrs);
+  if (n < 2 * size) return span<Op, float, float>(out, in, n, attrs);
   const typename Op::Attrs a = attrs_of<Op>(attrs);
   const float* p[arity];
   for (int k = 0; k < arity; ++k) p[k] = static_cast<const float*>(in[k]);
@@ -73,7 +61,7 @@ template <class Op>
   if (i == n) return;
   const void* rest[arity];
   for (int k = 0; k < arity; ++k) rest[k] = p[k] + i;
-  span_of_few<Op>(o + i, rest, n - i, attrs);
+  span<Op, float, float>(o + i, rest, n - i, attrs);
 }
 
 }  // namespace retrograd::cpu::RG_ISA

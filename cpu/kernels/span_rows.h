@@ -87,19 +87,33 @@ template <int arity, class T, class Out, class F>
   for (int j = 0; i + j < n; ++j) o[i + j] = result[j];
 }
 
+template <class Op>
+typename Op::Attrs attrs_of(const void* attrs) {
+  return attrs ? *static_cast<const typename Op::Attrs*>(attrs) : typename Op::Attrs{};
+}
+
 template <class Op, class T, class Out>
-void span(void* out, const void* const* in, int64_t n, const void* attrs) {
-  static constexpr typename Op::Attrs none{};
-  const typename Op::Attrs a = attrs ? *static_cast<const typename Op::Attrs*>(attrs) : none;
+[[gnu::noinline]] void span(void* out, const void* const* in, int64_t n, const void* attrs) {
+  const typename Op::Attrs a = attrs_of<Op>(attrs);
   run_span<Op::arity, T, Out>(out, in, n, [&](const typename Lane<T>::V* x) { return apply<Op>(x, a); });
 }
+
+/// Whether floats are computed two registers at a time, by the kernel of cpu/kernels/span_pairs.h: what a file that includes that header says
+/// of an op before it makes its table.
+template <class Op>
+constexpr bool kInPairs = false;
+template <class Op>
+void span_in_pairs(void* out, const void* const* in, int64_t n, const void* attrs);
 
 template <class Op>
 constexpr Spans spans_of() {
   constexpr bool boolean = Op::promotion == ops::Promotion::boolean;
   Spans s{};
   s.boolean = boolean;
-  s.f32 = span<Op, float, std::conditional_t<boolean, bool, float>>;
+  if constexpr (kInPairs<Op>)
+    s.f32 = span_in_pairs<Op>;
+  else
+    s.f32 = span<Op, float, std::conditional_t<boolean, bool, float>>;
   s.f64 = span<Op, double, std::conditional_t<boolean, bool, double>>;
   if constexpr (boolean) {
     s.f32_truth = span<Op, float, float>;

@@ -5,14 +5,9 @@
 namespace retrograd::cpu::RG_ISA {
 
 template <>
-void span<ops::Gelu, float, float>(void* out, const void* const* in, int64_t n, const void* attrs) {
-  span_in_pairs<ops::Gelu>(out, in, n, attrs);
-}
+constexpr bool kInPairs<ops::Gelu> = true;
 template <>
-void span<ops::Backward<ops::Gelu>, float, float>(void* out, const void* const* in, int64_t n,
-                                                  const void* attrs) {
-  span_in_pairs<ops::Backward<ops::Gelu>>(out, in, n, attrs);
-}
+constexpr bool kInPairs<ops::Backward<ops::Gelu>> = true;
 
 template SpanTable span_table<ops::ActivationOps>();
 

@@ -9,12 +9,12 @@
 namespace retrograd {
 
 struct ErrorsMet {
-  int64_t compared = 0;  // elements that were not equal
+  int64_t unequal = 0;   // elements
   double tolerance = 0;  // of a usual formula
   double worst = 0;      // of what was allowed where it was met
 
   void note(double difference, double allowed) {
-    ++compared;
+    ++unequal;
     worst = std::max(worst, difference / allowed);
   }
 };

@@ -65,11 +65,11 @@ int parity_main(int argc, char** argv) {
   const int status = rg::run_catch(argc, argv);
   for (const rg::ScalarType dtype : {rg::kFloat64, rg::kFloat32, rg::kFloat16, rg::kBFloat16}) {
     const rg::ErrorsMet& met = rg::errors_met(static_cast<int>(dtype));
-    if (!met.compared) continue;
+    if (!met.unequal) continue;
     bench::Line()
         .text("parity_of", rg::name(dtype))
         .number("tolerance", met.tolerance, 16)
-        .count("unequal", met.compared)
+        .count("unequal", met.unequal)
         .number("worst", met.worst, 3)
         .print();
   }
