@@ -88,6 +88,12 @@ class TensorImpl : public RefCounted {
   RefPtr<TensorImpl> base;  // of a view: the tensor whose memory it shares (never itself a view)
   std::unique_ptr<AutogradMeta> meta;
 
+  /// Makes a view a tensor in its own right, for one whose base nobody else has or who shall not know of it.
+  void forget_base() {
+    base.reset();
+    is_no_grad_view = is_multi_output_view = false;
+  }
+
   bool is_leaf() const { return !grad_fn; }
   /// Of a view: the version of its memory when it was made.
   uint32_t made_at_version() const { return made_at_version_; }

@@ -142,7 +142,7 @@ void Attention::jvp(TangentContext& c) {
   if (c.needs(1)) ts = plus(ts, f.scores(q, f.wide(c.tangent(1))));
   if (ts.defined()) {
     out = matmul(f.jacobian(p, ts), v);
-    c.give(1, reshape_to(f.row_sum(p, ts), without_last(c.out_type(0).shape)));
+    c.give(1, reshape_to(f.row_sum(p, ts), c.out_type(1).shape));
   }
   if (c.needs(2)) out = plus(out, matmul(p, f.wide(c.tangent(2))));
   c.give(0, in_order(c.attrs<Attrs>(), to(out, c.out_type(0).dtype)));
@@ -257,7 +257,9 @@ Tensor fused(const Tensor& q, const Tensor& k, const Tensor& v, ops::AttentionAt
   Tensor results[2];
   Emitter::current().emit({&ops::info<ops::Attention>, operands, &attrs, effective_location({}), 2}, results);
   const Shape& full = results[0].impl().shape();
-  return batch.empty() ? reshape_to(results[0], {full[1], full[2]}) : ops::in_order(attrs, results[0]);
+  Tensor out = batch.empty() ? reshape_to(results[0], {full[1], full[2]}) : ops::in_order(attrs, results[0]);
+  out.impl().forget_base();  // nobody else sees it
+  return out;
 }
 
 // A row whose keys are all left out gives zeros, and no gradient: its scores are replaced by 0 and its

@@ -17,8 +17,8 @@ namespace ops {
 struct AttentionAttrs {
   bool is_causal = false;
   Scalar scale;
-  /// Of at least two batch dims: in results and in their gradients, the rows of the last batch dim's matrices lie beside each other, (..., H, L, V)
-  /// as (..., L, H, V). So heads are what a projection takes, and no copy is needed.
+  /// Of at least two batch dims: the result and its gradient are (..., L, H, V) instead of (..., H, L, V), as heads lie in what a projection takes,
+  /// and so are the gradients that AttentionBackward gives. Query, key, value and log sum exp keep their order.
   bool interleaved = false;
   void visit(AttrVisitor& v) {
     v.field("is_causal", is_causal);

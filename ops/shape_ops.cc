@@ -186,19 +186,13 @@ Shape infer_size(const IntArray& size, Dim numel, std::string_view op, SourceLoc
   return shape;
 }
 
-// Makes a view a tensor in its own right.
-void forget_base(TensorImpl& view) {
-  view.base.reset();
-  view.is_no_grad_view = view.is_multi_output_view = false;
-}
-
 }  // namespace
 
 Tensor alias(Operand x) { return ops::emit<ops::Alias>({x.tensor().get()}, {}, x.where()); }
 
 Tensor detach(Operand x) {
   Tensor out = ops::emit<ops::Detach>({x.tensor().get()}, {}, x.where());
-  forget_base(out.impl());
+  out.impl().forget_base();
   return out;
 }
 
@@ -279,7 +273,7 @@ Tensor reshape_to(Operand x, const Shape& shape) {
   }
   const Tensor copy = clone(x);
   Tensor out = ops::emit<ops::Reshape>({copy.get()}, {shape}, x.where());
-  forget_base(out.impl());  // nobody else sees the copy
+  out.impl().forget_base();  // nobody else sees the copy
   return out;
 }
 

@@ -88,7 +88,7 @@ ValueId merged_from(const Match& m, ValueId v, int dim, const Node*& copy) {
 }
 
 // Values behind each other along a dim, of which each is a copy that merges this dim and the next one, as the gradients
-// of heads of attention are: what they are copies of, behind each other, is copied once. kNoValue where it is not so.
+// of heads are where attention is made of products: what they are copies of, behind each other, is copied once. kNoValue where it is not so.
 ValueId join_unmerged(Match& m, std::span<const ValueId> values, int dim) {
   std::vector<ValueId> sources;
   const Node* earliest = nullptr;

@@ -256,16 +256,45 @@ TEST_CASE("derivatives of attention") {
 }
 
 TEST_CASE("the log sum exp of the fused op has derivatives as well") {
-  const Tensors x{input({2, 3, 2}), input({2, 4, 2}, -1, 1, 2), input({2, 4, 3}, -1, 1, 3)};
-  gradcheck(
-      [](const Tensors& in) {
-        TensorImpl* const operands[] = {in[0].get(), in[1].get(), in[2].get()};
-        ops::AttentionAttrs attrs{true, 0.7};
-        Tensor results[2];
-        Emitter::current().emit({&ops::info<ops::Attention>, operands, &attrs, {}, 2}, results);
-        return sum(results[0], -1) + results[1];
-      },
-      x, false);
+  for (bool interleaved : {false, true}) {
+    const auto operand = [&](int64_t rows, int64_t columns, int seed) {
+      return input(batch_of(2, interleaved, rows, columns), -1, 1, seed);
+    };
+    gradcheck(
+        [interleaved](const Tensors& in) {
+          TensorImpl* const operands[] = {in[0].get(), in[1].get(), in[2].get()};
+          ops::AttentionAttrs attrs{true, 0.7, interleaved};
+          Tensor results[2];
+          Emitter::current().emit({&ops::info<ops::Attention>, operands, &attrs, {}, 2}, results);
+          const Tensor rows = sum(results[0], -1);
+          return (interleaved ? transpose(rows, -2, -1) : rows) + results[1];
+        },
+        {operand(3, 2, 1), operand(4, 2, 2), operand(4, 3, 3)}, false);
+  }
+}
+
+TEST_CASE("tangents have the shapes of results") {
+  const Tensor q = input({1, 2, 3, 2}).detach(), t = ones_like(q);
+  autograd::DualLevel level;
+  const Tensor dual = level.make_dual(q, t);
+  TensorImpl* const operands[] = {dual.get(), q.get(), q.get()};
+  ops::AttentionAttrs attrs{false, 0.5, true};
+  Tensor results[2];
+  Emitter::current().emit({&ops::info<ops::Attention>, operands, &attrs, {}, 2}, results);
+  for (const Tensor& r : results) CHECK(level.tangent(r).sizes() == r.sizes());
+}
+
+TEST_CASE("a result made without gradients is no view") {
+  const Tensor q = input({1, 2, 3, 2}), w = input({1, 2, 3, 2}, -1, 1, 2);
+  const Tensor y = [&] {
+    NoGradGuard guard;
+    return attend(q, q, q);
+  }();
+  const Tensor before = y.clone();
+  y.mul_(w);
+  sum(y).backward();
+  CHECK(worst_difference(w.grad(), before) == 0);
+  CHECK_FALSE(attend(q, q, q).impl().base);
 }
 
 TEST_CASE("results do not depend on the number of threads") {
