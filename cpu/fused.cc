@@ -2,6 +2,7 @@
 #include "cpu/fused.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "cpu/fused_tile.h"
 #include "cpu/kernels/row_access.h"
@@ -12,7 +13,7 @@ namespace retrograd::cpu {
 namespace {
 
 constexpr int64_t kLeastStrip = 512;  // columns that are summed at once; less of a row is no long stream
-constexpr int64_t kPanel = 4096;      // elements of a few rows of them, which stay in the first-level cache
+constexpr int64_t kPanel = 4096;      // elements of some rows of them, which a cache close by still has
 constexpr int64_t kLine = 64;         // elements: no register crosses a line of the cache
 
 // Elements that one chunk of a parallel loop takes: fewer of a longer program, and more of large tensors, which
@@ -140,8 +141,8 @@ void reduce_long_rows(const FusedProgram& p, const FusedRun* run) {
     }
 }
 
-// Columns: blocks of rows as in cpu/kernels/sum_columns.cc, of which a panel of few rows at a time is computed and
-// added to the sums.
+// Columns: blocks of rows as in cpu/kernels/sum_columns.cc, of which a panel of some rows at a time is computed and
+// added to the sums. All reductions are of dtypes that are converted, or none is.
 class ColumnPanels {
  public:
   ColumnPanels(const FusedProgram& p, const FusedRun* run)
@@ -158,7 +159,6 @@ class ColumnPanels {
 
   void run() const {
     if (measuring()) return;
-    std::fill_n(sums_.data(), blocks_ * p_.columns * reductions(), 0.0);
     parallel_for(blocks_ * strips_,
                  [&](int64_t task) { add_block(task / strips_, task % strips_ * strip_); });
     for (size_t k = 0; k < p_.reductions.size(); ++k)
@@ -168,18 +168,20 @@ class ColumnPanels {
  private:
   static constexpr int64_t kMerged = 2048;  // columns whose sums a chunk merges
 
-  struct Rows {
+  struct RowRange {
     int64_t begin, end;
   };
-  struct Columns {
+  struct Strip {
     int64_t first, count;
   };
 
-  // Whole rows, where there are blocks enough for all threads.
+  // Whole rows, where there are blocks enough for all threads. No strip lies in two of the kernel's.
   static int64_t strip_of(int64_t columns, int64_t blocks) {
     const int64_t strips = count_chunks(2 * loop_threads(), std::max<int64_t>(1, blocks)),
-                  strip = count_chunks(columns, strips * kLine) * kLine;
-    return std::min(columns, std::clamp(strip, kLeastStrip, kColumnStrip));
+                  even = count_chunks(columns, strips * kLine) * kLine,
+                  strip = std::clamp(even, kLeastStrip, kColumnStrip);
+    if (columns <= kColumnStrip) return std::min(columns, strip);
+    return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(strip)));
   }
   int64_t reductions() const { return static_cast<int64_t>(p_.reductions.size()); }
   double* sums(size_t reduction, int64_t block) const {
@@ -192,21 +194,27 @@ class ColumnPanels {
 
   // The sums of all blocks of the columns [begin, end), and their results.
   void merge(size_t reduction, int64_t begin, int64_t end) const {
-    double* total = sums(reduction, 0);
-    for (int64_t block = 1; block < blocks_; ++block)
-      for (int64_t j = begin; j < end; ++j) total[j] += sums(reduction, block)[j];
-    const FusedReduction& r = p_.reductions[reduction];
-    for (int64_t j = begin; j < end; ++j) {
-      Partial<double> found;
-      found.value = total[j];
-      store_result(*run_, r, j, r.row->value(found, p_.rows));
+    double* const total = sums(reduction, 0);
+    for (int64_t block = 1; block < blocks_; ++block) {
+      const double* const more = sums(reduction, block);
+      for (int64_t j = begin; j < end; ++j) total[j] += more[j];
     }
+    const FusedReduction& r = p_.reductions[reduction];
+    dispatch(r.dtype, [&]<class D>(std::type_identity<D>) {
+      D* const out = reinterpret_cast<D*>(run_->outputs[static_cast<size_t>(r.output)]);
+      for (int64_t j = begin; j < end; ++j) {
+        Partial<double> found;
+        found.value = total[j];
+        out[j] = convert<D>(r.row->value(found, p_.rows));
+      }
+    });
   }
 
   void add_block(int64_t block, int64_t first) const {
-    const Columns columns{first, std::min(strip_, p_.columns - first)};
+    const Strip strip{first, std::min(strip_, p_.columns - first)};
     const int64_t end = std::min(p_.rows, (block + 1) * block_);
     FusedTiles tiles(*run_);
+    for (size_t k = 0; k < p_.reductions.size(); ++k) std::fill_n(sums(k, block) + first, strip.count, 0.0);
     // Rows are cut where the kernel of a dtype that is converted would cut them.
     const int64_t piece =
         column_piece(std::min(kColumnStrip, p_.columns - first / kColumnStrip * kColumnStrip));
@@ -215,44 +223,44 @@ class ColumnPanels {
     int64_t cut = block * block_;
     for (int64_t row = block * block_; row < end;) {
       if (row == cut) cut = converted ? std::min(end, cut + piece) : end;
-      const Rows rows{row, std::min(row + kSumRows, cut)};
-      add_rows(tiles, rows, columns);
-      for (size_t k = 0; k < p_.reductions.size(); ++k) into_double(k, sums(k, block) + first, columns.count);
+      const RowRange rows{row, std::min(row + kSumRows, cut)};
+      sum_rows(tiles, rows, strip);
+      for (size_t k = 0; k < p_.reductions.size(); ++k) into_double(k, sums(k, block) + first, strip.count);
       row = rows.end;
     }
   }
 
   // Panel by panel, to the running sums.
-  void add_rows(FusedTiles& tiles, Rows rows, Columns columns) const {
+  void sum_rows(FusedTiles& tiles, RowRange rows, Strip strip) const {
     std::fill_n(running_.mine(), strip_ * reductions(), 0.0);
     for (int64_t row = rows.begin; row < rows.end; row += panel_) {
-      const Rows panel{row, std::min(row + panel_, rows.end)};
-      compute(tiles, panel, columns);
-      for (size_t k = 0; k < p_.reductions.size(); ++k) add_panel(k, panel, columns);
+      const RowRange panel{row, std::min(row + panel_, rows.end)};
+      compute(tiles, panel, strip);
+      for (size_t k = 0; k < p_.reductions.size(); ++k) add_panel(k, panel, strip);
     }
   }
 
-  void compute(FusedTiles& tiles, Rows rows, Columns columns) const {
-    const int64_t width = columns.count;
+  void compute(FusedTiles& tiles, RowRange rows, Strip strip) const {
+    const int64_t width = strip.count;
     kept_.give(tiles, p_);
     if (width == p_.columns) return tiles.range(rows.begin * width, rows.end * width);
     for (int64_t row = rows.begin; row < rows.end; ++row) {
       kept_.give(tiles, p_, (row - rows.begin) * width);
-      const int64_t begin = row * p_.columns + columns.first;
+      const int64_t begin = row * p_.columns + strip.first;
       tiles.range(begin, begin + width);
     }
   }
 
-  void add_panel(size_t k, Rows rows, Columns columns) const {
+  void add_panel(size_t k, RowRange rows, Strip strip) const {
     const FusedReduction& r = p_.reductions[k];
     const bool is_kept = r.slot >= p_.first_kept();
     const auto output = static_cast<size_t>(r.slot - p_.first_output());
     const char* x =
         is_kept ? kept_.at(r.slot - p_.first_kept())
-                : run_->outputs[output] + (rows.begin * p_.columns + columns.first) * p_.output_items[output];
-    const int64_t stride = is_kept ? columns.count : p_.columns;
+                : run_->outputs[output] + (rows.begin * p_.columns + strip.first) * p_.output_items[output];
+    const int64_t stride = is_kept ? strip.count : p_.columns;
     with_type(r.wide, [&]<class T>(std::type_identity<T>) {
-      reduce_table<T>().add_rows(reinterpret_cast<const T*>(x), rows.end - rows.begin, stride, columns.count,
+      reduce_table<T>().add_rows(reinterpret_cast<const T*>(x), rows.end - rows.begin, stride, strip.count,
                                  reinterpret_cast<T*>(running(k)));
     });
   }

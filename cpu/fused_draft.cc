@@ -49,6 +49,16 @@ FusedRole reduction_role(const Shape& shape, const IntList& dims) {
   return reduced[count - 1] ? FusedRole::reduce_rows : FusedRole::reduce_columns;
 }
 
+// So that they are summed as rows are. Of sizes that are known.
+bool has_few_columns(const Shape& result) {
+  int64_t columns = 1;
+  for (Dim d : result) {
+    if (d.is_symbolic()) return false;
+    columns *= d.raw();
+  }
+  return columns < kLeastColumns;
+}
+
 class Lowering {
  public:
   Lowering(const FusedGroup& group, const KernelTable& table, FusedDraft& draft)
@@ -256,7 +266,8 @@ FusedRole fused_role(const KernelTable& table, const OpInfo& op, const void* att
   ir::for_each_field(op, const_cast<void*>(attrs), [&](std::string_view name, IntList& dims) {
     if (name == "dim") role = reduction_role(operands[0].shape, dims);
   });
-  return role == FusedRole::reduce_columns && row->kind != Reduction::sum ? FusedRole::none : role;
+  if (role != FusedRole::reduce_columns) return role;
+  return row->kind != Reduction::sum || has_few_columns(result.shape) ? FusedRole::none : role;
 }
 
 uint32_t number_offset(const OpInfo& op, const void* attrs, std::string_view field) {

@@ -126,7 +126,8 @@ bool cut_for_reductions(const FusedDraft& draft, FusedProgram& program) {
   const IntList& dims = draft.reductions[0].dims;
   bool same = true;
   for (const FusedDraft::Reduction& r : draft.reductions)
-    same &= r.dims.size() == dims.size() && std::equal(dims.begin(), dims.end(), r.dims.begin());
+    same &= r.dims.size() == dims.size() && std::equal(dims.begin(), dims.end(), r.dims.begin()) &&
+            r.dtype == draft.reductions[0].dtype;
   int64_t reduced = 1;
   for (int64_t d : dims) reduced *= draft.shape[static_cast<int>(d)].raw();
   if (!same || program.numel == 0 || reduced == 1) return false;

@@ -18,7 +18,7 @@ inline constexpr int64_t kChunk = 4096;
 inline constexpr int64_t kMostRows = 64;
 /// Elements of the pieces that a chunk may come in, and lanes that it is reduced in meanwhile.
 inline constexpr int64_t kPieceLanes = 64;
-/// Rows whose columns are summed in T before they go into double, and so many of them at a time.
+/// Rows whose columns are summed in T before they go into double; rows that are added pairwise before they meet these sums.
 inline constexpr int64_t kSumRows = 128, kSumStep = 8;
 
 enum class Reduction : uint8_t {

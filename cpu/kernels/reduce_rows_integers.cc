@@ -75,7 +75,7 @@ void reduce_rows(const int64_t* x, int64_t rows, int64_t stride, int64_t n, Redu
 template <>
 const ReduceTable<int64_t>& reduce_table<int64_t>() {
   static constexpr ReduceTable<int64_t> table{reduce,  reduce_columns, nullptr, nullptr, nullptr,
-                                              nullptr, reduce_rows,    nullptr, nullptr};
+                                              nullptr, reduce_rows,    nullptr, nullptr, nullptr};
   return table;
 }
 

@@ -8,8 +8,9 @@ namespace retrograd::cpu {
 namespace {
 
 constexpr int64_t kStrip = kColumnStrip;
-constexpr int64_t kBlock = 16384;  // elements of a block of a strip, about
-constexpr int64_t kTile = 8192;    // elements converted at once
+constexpr int64_t kBlock =
+    16384;  // elements of a block of a strip, about: of 768 x 128 two threads have three blocks each
+constexpr int64_t kTile = 8192;  // elements converted at once
 
 /// kind: sum or prod.
 template <class T, class D, Reduction kind>

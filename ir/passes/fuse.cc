@@ -25,20 +25,27 @@ IntList reduced_dims(const Node& node) {
   return dims;
 }
 
+// What a node reduces, or the reductions of a group: all over the same dims of one dtype.
+struct Reducing {
+  FusedRole role = FusedRole::none;
+  IntList dims = {};
+  ScalarType dtype = ScalarType::Undefined;
+
+  bool any() const { return role == FusedRole::reduce_rows || role == FusedRole::reduce_columns; }
+  bool goes_with(const Reducing& o) const {
+    return !any() || !o.any() || (role == o.role && dtype == o.dtype && std::ranges::equal(dims, o.dims));
+  }
+};
+
 // A group that waits.
 struct Waiting {
   int32_t id;  // no other group has it
   Shape shape;
   std::vector<uint32_t> nodes;
   std::vector<ValueId> inputs;
-  FusedRole reduces = FusedRole::none;
-  IntList dims;  // that it reduces
+  Reducing reduces;
 
   bool reads(ValueId v) const { return std::ranges::find(inputs, v) != inputs.end(); }
-  bool may_reduce(FusedRole role, const IntList& over) const {
-    return reduces == FusedRole::none || role == FusedRole::elementwise ||
-           (reduces == role && std::ranges::equal(dims, over));
-  }
 };
 
 class Grouper {
@@ -52,7 +59,7 @@ class Grouper {
         reduction_(waits_in_.size(), -1) {
     result_.order.reserve(graph.nodes().size());
     result_.group.reserve(graph.nodes().size());
-    look_at_nodes();
+    find_reductions();
   }
 
   Grouping run() {
@@ -92,8 +99,8 @@ class Grouper {
     result_.group.push_back(group);
   }
 
-  // What nodes may be in a group, and which reductions each value has.
-  void look_at_nodes() {
+  // Sets what is known of each node before the first has its turn, and the reductions of each value.
+  void find_reductions() {
     at_.resize(graph_.nodes().size());
     int32_t stretch = 0;
     for (size_t i = at_.size(); i-- > 0;) {
@@ -107,6 +114,11 @@ class Grouper {
     }
   }
 
+  Reducing reducing(const Node& node, FusedRole role) const {
+    if (role == FusedRole::elementwise) return {role};
+    return {role, reduced_dims(node), graph_.type(graph_.operands(node)[0]).dtype};
+  }
+
   // Reductions of its values that stand further on, in the same stretch: they need nothing else.
   void take_reductions(int32_t g) {
     for (size_t k = 0; k < waiting(g).nodes.size(); ++k) {
@@ -117,11 +129,10 @@ class Grouper {
         At& reduction = at_[static_cast<size_t>(n)];
         const Node& node = graph_.nodes()[static_cast<size_t>(n)];
         if (group_of(node.first_result) >= 0 || reduction.stretch != at_[giver].stretch) continue;
-        const IntList dims = reduced_dims(node);
-        if (!waiting(g).may_reduce(reduction.role, dims) || !has_room(waiting(g), graph_.operands(node)))
-          continue;
+        const Reducing reduces = reducing(node, reduction.role);
+        if (!waiting(g).reduces.goes_with(reduces) || !has_room(waiting(g), graph_.operands(node))) continue;
         reduction.is_taken = true;
-        add(g, static_cast<uint32_t>(n), reduction.role, dims);
+        add(g, static_cast<uint32_t>(n), reduces);
       }
     }
   }
@@ -151,7 +162,7 @@ class Grouper {
   void join(uint32_t n, FusedRole role) {
     const Node& node = graph_.nodes()[n];
     const auto operands = graph_.operands(node);
-    const IntList dims = role == FusedRole::elementwise ? IntList{} : reduced_dims(node);
+    const Reducing reduces = reducing(node, role);
     const Shape& space = graph_.type(role == FusedRole::elementwise ? node.first_result : operands[0]).shape;
     for (ValueId v : operands)
       if (v != kNoValue && reduced_[static_cast<size_t>(v)]) let_go(group_of(v));
@@ -159,29 +170,28 @@ class Grouper {
     for (ValueId v : operands) {
       const int32_t g = group_of(v);
       if (g < 0 || g == joined) continue;
-      const bool fits = same_shape(waiting(g).shape, space) && waiting(g).may_reduce(role, dims) &&
+      const bool fits = same_shape(waiting(g).shape, space) && waiting(g).reduces.goes_with(reduces) &&
                         has_room(waiting(g), operands);
       if (fits && joined < 0)
         joined = g;
       else if (!fits || !merge(joined, g, operands))
         let_go(g);
     }
-    if (joined < 0) joined = neighbour(operands, space, role, dims);
+    if (joined < 0) joined = neighbour(operands, space, reduces);
     if (joined < 0) joined = new_group(space);
-    add(joined, n, role, dims);
+    add(joined, n, reduces);
   }
 
-  void add(int32_t g, uint32_t n, FusedRole role, const IntList& dims) {
+  void add(int32_t g, uint32_t n, const Reducing& reduces) {
     const Node& node = graph_.nodes()[n];
     Waiting& w = waiting(g);
     w.nodes.push_back(n);
     for (ValueId v : graph_.operands(node))
       if (v != kNoValue && group_of(v) != g) read(g, v);
     waits_in_[static_cast<size_t>(node.first_result)] = g;
-    if (role == FusedRole::elementwise) return;
+    if (!reduces.any()) return;
     reduced_[static_cast<size_t>(node.first_result)] = true;
-    w.reduces = role;
-    w.dims = dims;
+    w.reduces = reduces;
   }
 
   bool has_room(const Waiting& w, std::span<const ValueId> more) const {
@@ -198,8 +208,7 @@ class Grouper {
   }
 
   // A group that reads one of the operands, of the whole space. Of a value, the last kMostReaders groups are looked at.
-  int32_t neighbour(std::span<const ValueId> operands, const Shape& space, FusedRole role,
-                    const IntList& dims) {
+  int32_t neighbour(std::span<const ValueId> operands, const Shape& space, const Reducing& reduces) {
     int32_t found = -1;
     for (ValueId v : operands) {
       if (v == kNoValue || !same_shape(graph_.type(v).shape, space)) continue;
@@ -210,7 +219,7 @@ class Grouper {
         if (static_cast<size_t>(g) >= waiting_.size()) continue;
         const Waiting& w = waiting(g);
         if (w.id == id && !w.nodes.empty() && (found < 0 || g < found) && same_shape(w.shape, space) &&
-            w.may_reduce(role, dims) && has_room(w, operands))
+            w.reduces.goes_with(reduces) && has_room(w, operands))
           found = g;
       }
     }
@@ -225,7 +234,7 @@ class Grouper {
       g = free_.top();
       free_.pop();
     }
-    waiting(g) = {next_id_++, space, {}, {}, FusedRole::none, {}};
+    waiting(g) = {next_id_++, space, {}, {}, {}};
     return g;
   }
 
@@ -234,17 +243,14 @@ class Grouper {
     Waiting &into = waiting(a), &from = waiting(b);
     if (into.nodes.size() + from.nodes.size() >= options_.most_nodes ||
         into.inputs.size() + from.inputs.size() + more.size() > options_.most_inputs ||
-        (from.reduces != FusedRole::none && !into.may_reduce(from.reduces, from.dims)))
+        !into.reduces.goes_with(from.reduces))
       return false;
     for (uint32_t n : from.nodes) {
       into.nodes.push_back(n);
       waits_in_[static_cast<size_t>(graph_.nodes()[n].first_result)] = a;
     }
     for (ValueId v : from.inputs) read(a, v);
-    if (from.reduces != FusedRole::none) {
-      into.reduces = from.reduces;
-      into.dims = from.dims;
-    }
+    if (from.reduces.any()) into.reduces = from.reduces;
     from.nodes.clear();
     free_.push(b);
     return true;
@@ -253,7 +259,7 @@ class Grouper {
   struct At {
     FusedRole role = FusedRole::none;
     bool is_taken = false;        // by a group, before its turn
-    int32_t stretch = 0;          // the same for nodes between which nothing is that groups do not reach over
+    int32_t stretch = 0;          // grows towards the front, at each effect and each stop
     int32_t next_reduction = -1;  // of the same value
   };
 

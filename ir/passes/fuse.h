@@ -6,13 +6,14 @@
 // are:
 //   - A view, an unpack or whatever uses a value that waits lets its group go first.
 //   - An effect (a hook, an accumulation into `.grad`) and a kernel that cannot be fused let all groups go: no
-//     group reaches over one. So what code of the user's can see, and what memory it can write to, is as if no
+//     node waits beyond one. So what code of the user's can see, and what memory it can write to, is as if no
 //     node had waited; and nothing is held longer than to the next such node.
 //   - Unpacks and views do not stop the others. They come before the group, where they were.
 // A node joins the group that gives one of its operands, or that reads the same one, if the shapes are the
 // same: one group has one iteration space, to which other operands broadcast. A reduction of a value of that
 // space ends in the group; nothing in the group uses it. When a group goes it takes along reductions of its values that
-// stand further on, as that of a bias stands behind the products of its layer. No group waits for another: whatever a node needs
+// stand further on, before the next effect, as that of a bias stands behind the products of its layer. Reductions of a group are over the same
+// dims of one dtype. No group waits for another: whatever a node needs
 // besides its group has run before. Hence the order is one in which nodes may run.
 //
 // Limits: nodes of one result; a view of a value ends its group; groups of one node are none. Groups of updates (ir/passes/join_updates.h) are
@@ -33,7 +34,7 @@ struct FuseOptions {
   std::function<bool(size_t node)> stops = {};
   std::span<const ValueId> kept = {};        // values that somebody needs beside nodes and outputs
   size_t most_nodes = 40, most_inputs = 16;  // of a group
-  bool looks_ahead = true;                   // for reductions that a group takes along
+  bool looks_ahead = true;                   // takes along reductions
 };
 
 struct Grouping {

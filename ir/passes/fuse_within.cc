@@ -21,7 +21,7 @@ class Cuts {
   /// Cuts the step of these nodes, by number; `all`: into nodes. False if there is nothing left to cut.
   bool add(std::span<const uint32_t> step, bool all) {
     const size_t first = step.front(), behind = step.back() + size_t{1};
-    if (all) return cut_each(first, behind);
+    if (all) return cut_each(step);
     const bool apart = cut(first) | cut(behind);
     return apart || (step.size() > 1 && cut(step[middle(step)]));
   }
@@ -36,9 +36,9 @@ class Cuts {
     return first == 0 || first == step.size() ? step.size() / 2 : first;
   }
   bool cut(size_t node) { return !std::exchange(cut_[node], 1); }
-  bool cut_each(size_t first, size_t last) {
+  bool cut_each(std::span<const uint32_t> step) {
     bool any = false;
-    for (size_t n = first; n <= last; ++n) any |= cut(n);
+    for (uint32_t n : step) any |= cut(n) | cut(n + size_t{1});
     return any;
   }
   const Graph& graph_;
@@ -94,9 +94,12 @@ Grouping find_groups_within_peak(const Graph& graph, const FuseOptions& options,
 
 bool fuse(Graph& graph, const PassInput& input, Remap& remap) {
   if (!input.executor) return false;
-  const Grouping grouping =
-      find_groups_within_peak(graph, {.executor = *input.executor},
-                              {.values = input.values, .writes = input.writes, .given = input.given});
+  const Grouping grouping = find_groups_within_peak(
+      graph,
+      {.executor = *input.executor,
+       // On a device a sum of columns makes another kernel of its group: not measured.
+       .looks_ahead = !input.executor->records_launches()},
+      {.values = input.values, .writes = input.writes, .given = input.given});
   const bool same = std::ranges::is_sorted(grouping.order) &&
                     std::ranges::equal(grouping.group, graph.nodes(), {}, {}, &Node::group);
   if (grouping.groups == 0 || same) return false;

@@ -68,7 +68,7 @@ TEST_CASE("columns") {
   const Reduced cases[] = {{{5, 4}, {0}},      {{128, 7}, {0}},   {{129, 64}, {0}},     {{1000, 5}, {0}},
                            {{9000, 4}, {0}},   {{300, 100}, {0}}, {{200, 513}, {0}},    {{140, 1500}, {0}},
                            {{130, 4100}, {0}}, {{3, 5000}, {0}},  {{6, 50, 9}, {0, 1}}, {{40, 3, 30}, {0}},
-                           {{40, 1, 30}, {0}}, {{700, 96}, {0}}};
+                           {{40, 1, 30}, {0}}, {{700, 96}, {0}},  {{130, 4160}, {0}},   {{260, 6144}, {0}}};
   for (const Reduced& c : cases)
     for (ScalarType dtype : kDtypes)
       for (bool output_too : {false, true}) check(c, dtype, {kRowOps, 2}, output_too);
@@ -117,6 +117,12 @@ TEST_CASE("reductions that are left to their kernels") {
   CHECK_FALSE(fused({10, 20}, {0}, ops::info<ops::Amax>));  // columns of other reductions than sums
   CHECK_FALSE(fused({10, 20}, {1}, ops::info<ops::Prod>));
   CHECK_FALSE(fused({10, 1}, {1}, ops::info<ops::Sum>));  // nothing to add
+  GroupTest t;                                            // of two dtypes
+  const int32_t x = t.with_number<ops::Mul>(t.input(ones({10, 20})), 2);
+  const ops::To::Attrs narrow{kBFloat16};
+  t.output(t.node<ops::Sum>({x}, over({0})));
+  t.output(t.node<ops::Sum>({t.node(ops::info<ops::To>, {x}, &narrow)}, over({0})));
+  CHECK(t.fuse() == nullptr);
 }
 
 }  // namespace

@@ -283,7 +283,16 @@ TEST_CASE("a group takes along reductions of its values that stand further on") 
   // What uses them stays where it is, and so does what needs something else.
   CHECK(grouped(inputs, neg + mm + sum + "%7 = add %6, %2 : f32[1,6]\n%8 = neg %7 : f32[1,6]\n" +
                             "return %5, %8\n") == "[neg sum] mm [add neg]");
-  // One over other dims does not fit, nor one behind an effect.
+  // One over other dims or of another dtype does not fit, nor one behind an effect, nor what is no group's reduction.
+  CHECK(grouped(inputs,
+                neg + mm +
+                    "%6 = to %4 {dtype=bf16} : bf16[4,6]\n%7 = sum %6 {dim=[0], keepdim=true} : bf16[1,6]\n" +
+                    "%8 = sum %4 {dim=[0], keepdim=true} : f32[1,6]\nreturn %5, %7, %8\n") ==
+        "[neg sum] mm [to sum]");
+  CHECK(grouped("%0: f32[4,3], %1: f32[3,4]",
+                "%2 = neg %0 : f32[4,3]\n%3 = mm %2, %1 : f32[4,4]\n%4 = sum %2 {dim=[0], keepdim=true} : "
+                "f32[1,3]\n"
+                "return %3, %4\n") == "neg mm sum");
   CHECK(grouped(inputs, neg + mm + "%6 = sum %4 {dim=[1], keepdim=true} : f32[4,1]\n" +
                             "%7 = sum %4 {dim=[0], keepdim=true} : f32[1,6]\nreturn %5, %6, %7\n") ==
         "[neg sum] mm sum");
