@@ -30,15 +30,20 @@ struct Activation : Smooth<F, S> {
   }
 };
 
-/// "NAME_backward", made at compile time.
-template <class F>
-inline constexpr auto backward_name = [] {
-  constexpr std::string_view suffix = "_backward";
-  std::array<char, F::name.size() + suffix.size()> text{};
+/// "NAME" and a suffix, made at compile time.
+template <class F, size_t N>
+constexpr auto name_with(const char (&suffix)[N]) {
+  std::array<char, F::name.size() + N - 1> text{};
   for (size_t i = 0; i < text.size(); ++i)
     text[i] = i < F::name.size() ? F::name[i] : suffix[i - F::name.size()];
   return text;
-}();
+}
+template <class F>
+inline constexpr auto backward_name = name_with<F>("_backward");
+template <class F>
+inline constexpr auto gate_name = name_with<F>("_gate");
+template <class F>
+inline constexpr auto slope_name = name_with<F>("_slope");
 
 template <class F>
 concept HasCurvature = requires {
@@ -72,6 +77,47 @@ struct Backward : Elementwise<2>, ChainRule<Backward<F>> {
       return multiply(multiply(t, p.in(0)), F::curvature(p.in(1).tensor(), a));
     else
       return zero_chain(p, i);
+  }
+};
+
+/// Base of an activation x * gate(x). F provides gate(x, attrs), and slope(x, s, attrs), its derivative where s is
+/// gate(x). Both ops have the same bits when they are made of Gate and Slope, in float32 and float64: as they are where
+/// a graph has both, so that the gate is computed once (ir/passes/slopes.h).
+template <class F>
+struct Gated : Activation<F> {
+  template <class V, class A>
+  RG_HD static V fwd(V x, const A& a) {
+    return x * F::gate(x, a);
+  }
+  template <class V, class A>
+  RG_HD static V backward(V g, V x, const A& a) {
+    return g * F::slope(x, F::gate(x, a), a);
+  }
+};
+
+template <class F>
+struct Gate : Elementwise<1> {
+  using Attrs = typename F::Attrs;
+  static constexpr std::string_view name{gate_name<F>.data(), gate_name<F>.size()};
+  static constexpr std::string_view doc = "by what the activation multiplies its operand", operands = "x";
+  static constexpr std::string_view no_derivative =
+      "passes make it, and what they have been over is not differentiated";
+  template <class V>
+  RG_HD static V fwd(V x, const Attrs& a) {
+    return F::gate(x, a);
+  }
+};
+
+/// For operands (x, gate of x).
+template <class F>
+struct Slope : Elementwise<2> {
+  using Attrs = typename F::Attrs;
+  static constexpr std::string_view name{slope_name<F>.data(), slope_name<F>.size()};
+  static constexpr std::string_view doc = "the derivative of the activation", operands = "x, gate";
+  static constexpr std::string_view no_derivative = Gate<F>::no_derivative;
+  template <class V>
+  RG_HD static V fwd(V x, V s, const Attrs& a) {
+    return F::slope(x, s, a);
   }
 };
 
@@ -249,16 +295,15 @@ struct LogSigmoid : Activation<LogSigmoid> {
   static Tensor curvature(const Tensor& x, const Attrs&);
 };
 
-struct Silu : Activation<Silu> {
+struct Silu : Gated<Silu> {
   static constexpr std::string_view name = "silu", doc = "x * sigmoid(x)";
   template <class V>
-  RG_HD static V fwd(V x, const Attrs&) {
-    return x * math::sigmoid(x);
+  RG_HD static V gate(V x, const Attrs&) {
+    return math::sigmoid(x);
   }
   template <class V>
-  RG_HD static V backward(V g, V x, const Attrs&) {
-    const V s = math::sigmoid(x);
-    return g * s * (1 + x * (1 - s));
+  RG_HD static V slope(V x, V s, const Attrs&) {
+    return s * (1 + x * (1 - s));
   }
   static Tensor curvature(const Tensor& x, const Attrs&);
 };
@@ -281,7 +326,7 @@ struct Mish : Activation<Mish> {
   static Tensor curvature(const Tensor& x, const Attrs&);
 };
 
-struct Gelu : Activation<Gelu> {
+struct Gelu : Gated<Gelu> {
   struct Attrs {
     bool tanh = false;
     void visit(AttrVisitor& v) { v.field("tanh", tanh); }
@@ -292,17 +337,14 @@ struct Gelu : Activation<Gelu> {
   static constexpr double kPdfFactor = 0.39894228040143267794;                     // 1/sqrt(2 pi)
   static constexpr double kTanhFactor = 0.79788456080286535588, kCube = 0.044715;  // sqrt(2/pi)
   template <class V>
-  RG_HD static V fwd(V x, const Attrs& a) {
-    if (a.tanh) return x / (1 + math::exp(V(-2 * kTanhFactor) * (x + V(kCube) * x * x * x)));
-    return x * math::normal_cdf(x);
+  RG_HD static V gate(V x, const Attrs& a) {
+    if (a.tanh) return 1 / (1 + math::exp(V(-2 * kTanhFactor) * (x + V(kCube) * x * x * x)));
+    return math::normal_cdf(x);
   }
   template <class V>
-  RG_HD static V backward(V g, V x, const Attrs& a) {
-    if (a.tanh) {
-      const V x2 = x * x, s = 1 / (1 + math::exp(V(-2 * kTanhFactor) * (x + V(kCube) * x2 * x)));
-      return g * (s + x * s * (1 - s) * (V(2 * kTanhFactor) + V(6 * kTanhFactor * kCube) * x2));
-    }
-    return g * (math::normal_cdf(x) + x * math::exp(-0.5 * x * x) * V(kPdfFactor));
+  RG_HD static V slope(V x, V s, const Attrs& a) {
+    if (a.tanh) return s + x * s * (1 - s) * (V(2 * kTanhFactor) + V(6 * kTanhFactor * kCube) * (x * x));
+    return s + x * math::exp(-0.5 * x * x) * V(kPdfFactor);
   }
   static Tensor curvature(const Tensor& x, const Attrs& a);
 };
@@ -358,9 +400,9 @@ struct Softplus : Activation<Softplus> {
 };
 
 template <class... F>
-using WithBackward = OpList<F..., Backward<F>...>;
-using ActivationOps = WithBackward<Sigmoid, Tanh, Relu, LeakyRelu, Threshold, Hardtanh, Clamp, Hardsigmoid,
-                                   Hardswish, Softsign, LogSigmoid, Silu, Mish, Gelu, Elu, Softplus>;
+using WithParts = OpList<F..., Backward<F>..., Gate<Silu>, Slope<Silu>, Gate<Gelu>, Slope<Gelu>>;
+using ActivationOps = WithParts<Sigmoid, Tanh, Relu, LeakyRelu, Threshold, Hardtanh, Clamp, Hardsigmoid,
+                                Hardswish, Softsign, LogSigmoid, Silu, Mish, Gelu, Elu, Softplus>;
 
 }  // namespace ops
 

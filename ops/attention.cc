@@ -101,6 +101,21 @@ void check_inputs(const Call& call) {
     fail_call(call, Category::shape_mismatch, "there are not as many keys as values");
 }
 
+void check_backward(const Call& call) {
+  check_inputs(call);
+  const TensorImpl& q = *call.operands[0];
+  const Shape result =
+      in_order(call.attrs_as<AttentionAttrs>(), with_last(q.shape(), call.operands[2]->shape().back()));
+  for (size_t i : {3, 5})
+    if (!(call.operands[i]->shape() == result))
+      fail_call(call, Category::shape_mismatch, "the result or its gradient has another shape");
+  if (!(call.operands[4]->shape() == without_last(q.shape())))
+    fail_call(call, Category::shape_mismatch, "log sum exp has another shape");
+  for (size_t i : {3, 4, 5})
+    if (call.operands[i]->dtype() != (i == 4 ? wide_dtype(q.dtype()) : q.dtype()))
+      fail_call(call, Category::dtype_mismatch, "operands have different dtypes");
+}
+
 }  // namespace
 
 void Attention::infer(const Call& call, TensorImpl* const* outputs) {
@@ -149,22 +164,27 @@ void Attention::jvp(TangentContext& c) {
 }
 
 void AttentionBackward::infer(const Call& call, TensorImpl* const* outputs) {
-  check_inputs(call);
-  const TensorImpl& q = *call.operands[0];
-  const auto& attrs = call.attrs_as<Attrs>();
-  const Shape result = in_order(attrs, with_last(q.shape(), call.operands[2]->shape().back()));
-  for (size_t i : {3, 5})
-    if (!(call.operands[i]->shape() == result))
-      fail_call(call, Category::shape_mismatch, "the result or its gradient has another shape");
-  if (!(call.operands[4]->shape() == without_last(q.shape())))
-    fail_call(call, Category::shape_mismatch, "log sum exp has another shape");
-  for (size_t i : {3, 4, 5})
-    if (call.operands[i]->dtype() != (i == 4 ? wide_dtype(q.dtype()) : q.dtype()))
-      fail_call(call, Category::dtype_mismatch, "operands have different dtypes");
+  check_backward(call);
   for (int i = 0; i < 3; ++i) {
     const TensorImpl& x = *call.operands[static_cast<size_t>(i)];
-    outputs[i]->set_type(x.dtype(), x.device(), in_order(attrs, x.shape()));
+    outputs[i]->set_type(x.dtype(), x.device(), in_order(call.attrs_as<Attrs>(), x.shape()));
   }
+}
+
+void AttentionBackwardJoined::infer(const Call& call, TensorImpl* const* outputs) {
+  check_backward(call);
+  const TensorImpl& q = *call.operands[0];
+  if (!call.attrs_as<Attrs>().interleaved)
+    fail_call(call, Category::bad_argument, "gradients are beside each other where they are interleaved");
+  for (size_t i : {1, 2})
+    if (!(call.operands[i]->shape() == q.shape()))
+      fail_call(call, Category::shape_mismatch, "query, key and value have different shapes");
+  const Shape each = in_order(call.attrs_as<Attrs>(), q.shape());
+  const int heads = each.rank() - 2;
+  Shape all(std::span(each.begin(), static_cast<size_t>(heads)));
+  all.push_back(3);
+  for (int d = heads; d < each.rank(); ++d) all.push_back(each[d]);
+  outputs[0]->set_type(q.dtype(), q.device(), all);
 }
 
 // With cotangents a, b, e of dq, dk, dv and M = scale * (a k' + q b'), the inner product of cotangents and

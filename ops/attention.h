@@ -64,7 +64,24 @@ struct AttentionBackward {
   static void jvp(TangentContext& c);
 };
 
-using AttentionOps = OpList<Attention, AttentionBackward>;
+/// AttentionBackward, interleaved, of query, key and value of one shape (..., H, L, E), which one projection gives: its
+/// gradient (..., L, 3, H, E). What a compiled step has in place of three gradients and a copy that joins them.
+struct AttentionBackwardJoined {
+  using Attrs = AttentionAttrs;
+  static constexpr std::string_view name = "attention_backward_joined",
+                                    doc = "gradients of attention, beside each other";
+  static constexpr std::string_view operands = AttentionBackward::operands;
+  static constexpr std::string_view example =
+      "f32[2,3,5,4], f32[2,3,5,4], f32[2,3,5,4], f32[2,5,3,4], f32[2,3,5], f32[2,5,3,4] {is_causal=false, "
+      "scale=0.5, interleaved=true} : f32[2,5,3,3,4]";
+  static constexpr int8_t arity = 6;
+  static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
+  static constexpr std::string_view no_derivative =
+      "passes make it, and what they have been over is not differentiated";
+  static void infer(const Call& call, TensorImpl* const* outputs);
+};
+
+using AttentionOps = OpList<Attention, AttentionBackward, AttentionBackwardJoined>;
 
 }  // namespace ops
 

@@ -32,6 +32,10 @@ inline bool become_row_major(Match& m, ValueId v) { return is_row_major(m, v) &&
 /// `size` is the shape of v, symbols included.
 bool is_shape_of(const Match& m, ValueId v, const Shape& size);
 
+/// Values behind each other along a dim, computed so, as a value of whatever shape has their elements in that order, if
+/// they are all gradients of one attention. kNoValue where it is not so.
+ValueId join_gradients(Match& m, std::span<const ValueId> values, int dim);
+
 std::span<const Rewrite> number_rules();
 std::span<const Rewrite> shape_rules();
 std::span<const Rewrite> table_rules();

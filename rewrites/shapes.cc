@@ -106,9 +106,15 @@ ValueId join_unmerged(Match& m, std::span<const ValueId> values, int dim) {
   return m.add(op<ops::Cat>, sources, &join, earliest);
 }
 
+// Values behind each other along a dim without a copy of each, as one of another shape; kNoValue where a copy is needed.
+ValueId join_in_place(Match& m, std::span<const ValueId> values, int dim) {
+  const ValueId gradients = join_gradients(m, values, dim);
+  return gradients == kNoValue ? join_unmerged(m, values, dim) : gradients;
+}
+
 bool joined(Match& m) {
   if (m.operands().size() == 1) return become_row_major(m, m.operand(0));
-  const ValueId all = join_unmerged(m, m.operands(), static_cast<int>(attrs_of<ops::Cat>(m).dim));
+  const ValueId all = join_in_place(m, m.operands(), static_cast<int>(attrs_of<ops::Cat>(m).dim));
   const ops::ShapeAttrs attrs{m.type().shape};
   return all != kNoValue && m.become(op<ops::Reshape>, {all}, &attrs);
 }
@@ -165,7 +171,7 @@ bool sum_of_parts(Match& m) {
   const ops::Cat::Attrs join{dim};
   const ops::ShapeAttrs whole{m.type().shape};
   const ops::ScalarOperand zero{Scalar(0.0)};
-  ValueId all = join_unmerged(m, values, static_cast<int>(dim));
+  ValueId all = join_in_place(m, values, static_cast<int>(dim));
   all =
       all == kNoValue ? m.add(op<ops::Cat>, values, &join, earliest) : m.add(op<ops::Reshape>, {all}, &whole);
   return all != kNoValue && m.become(op<ops::Add>, {all, kNoValue}, &zero);

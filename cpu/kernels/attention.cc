@@ -53,6 +53,13 @@ class Batch {
  public:
   explicit Batch(const TensorImpl& x, bool interleaved = false)
       : Batch(x, x.rank() - (interleaved ? 3 : 2), x.rank() - 1) {}
+  /// Number `part` of (..., L, 3, H, E).
+  static Batch of_joined(const TensorImpl& x, int part) {
+    const int parts = x.rank() - 3;
+    Batch batch(x, x.rank() - 4, x.rank() - 1, uint64_t{1} << parts);
+    batch.data_ += part * x.strides()[parts];
+    return batch;
+  }
   int64_t count() const { return dims_.numel(); }
   int64_t rows() const { return rows_; }
   int64_t columns() const { return columns_; }
@@ -61,9 +68,10 @@ class Batch {
   T* at(int64_t i, int64_t row) const { return data_ + dims_.offset(i) + row * row_; }
 
  private:
-  Batch(const TensorImpl& x, int rows, int columns)
+  // `others`: further dims that are not of the batch.
+  Batch(const TensorImpl& x, int rows, int columns, uint64_t others = 0)
       : data_(static_cast<T*>(x.data())),
-        dims_(x, ((uint64_t{1} << columns) - 1) & ~(uint64_t{1} << rows)),
+        dims_(x, ((uint64_t{1} << columns) - 1) & ~(uint64_t{1} << rows) & ~others),
         rows_(x.shape()[rows].raw()),
         columns_(x.shape()[columns].raw()),
         row_(x.strides()[rows]),
@@ -228,14 +236,17 @@ template <class T>
 class Backward {
  public:
   Backward(const Call& call, TensorImpl* const* outputs)
+      : Backward(call, Batch<T>(*outputs[0], is_interleaved(call)),
+                 Batch<T>(*outputs[1], is_interleaved(call)), Batch<T>(*outputs[2], is_interleaved(call))) {}
+  Backward(const Call& call, Batch<T> dq, Batch<T> dk, Batch<T> dv)
       : q_(*call.operands[0]),
         k_(*call.operands[1]),
         v_(*call.operands[2]),
         out_(*call.operands[3], is_interleaved(call)),
         g_(*call.operands[5], is_interleaved(call)),
-        dq_(*outputs[0], is_interleaved(call)),
-        dk_(*outputs[1], is_interleaved(call)),
-        dv_(*outputs[2], is_interleaved(call)),
+        dq_(std::move(dq)),
+        dk_(std::move(dk)),
+        dv_(std::move(dv)),
         lse_(static_cast<const T*>(call.operands[4]->data())),
         lse_layout_(*call.operands[4]),
         cut_(cut_of<T>(call)),
@@ -349,6 +360,14 @@ class Backward {
   T scale_;
 };
 
+template <class T>
+class BackwardJoined : public Backward<T> {
+ public:
+  BackwardJoined(const Call& call, TensorImpl* const* outputs)
+      : Backward<T>(call, Batch<T>::of_joined(*outputs[0], 0), Batch<T>::of_joined(*outputs[0], 1),
+                    Batch<T>::of_joined(*outputs[0], 2)) {}
+};
+
 // Of 16 bits: on copies in float32.
 template <template <class> class Pass>
 void narrow_kernel(const Call& call, TensorImpl* const* outputs) {
@@ -382,6 +401,8 @@ void attention_kernel(const Call& call, TensorImpl* const* outputs) {
 void add_attention_kernels(KernelTable& table) {
   table.set(&ops::info<ops::Attention>, attention_kernel<Forward>, KernelTable::kScratch);
   table.set(&ops::info<ops::AttentionBackward>, attention_kernel<Backward>, KernelTable::kScratch);
+  table.set(&ops::info<ops::AttentionBackwardJoined>, attention_kernel<BackwardJoined>,
+            KernelTable::kScratch);
 }
 
 }  // namespace retrograd::cpu

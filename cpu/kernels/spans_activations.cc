@@ -8,6 +8,8 @@ template <>
 constexpr bool kInPairs<ops::Gelu> = true;
 template <>
 constexpr bool kInPairs<ops::Backward<ops::Gelu>> = true;
+template <>
+constexpr bool kInPairs<ops::Gate<ops::Gelu>> = true;
 
 template SpanTable span_table<ops::ActivationOps>();
 

@@ -5,12 +5,14 @@
 
 #include "engine/executor.h"
 #include "ir/passes/rewrite.h"
+#include "ir/passes/slopes.h"
 
 namespace retrograd::ir {
 
 /// What passes are given besides the graph.
 struct PassInput {
   std::span<const Rewrite> simplify = {}, broadcast = {};  // the rules of these passes
+  std::span<const GatedOps> gated = {};                    // of `slopes`
   std::span<const Number> values = {};  // of all symbols, for sizes in bytes; without them those at capture
   std::span<const OutsideWrite> writes = {};  // `schedule` leaves them in place
   std::span<const int32_t> given = {};        // inputs whose memory goes with their last use, by number
@@ -26,6 +28,7 @@ struct Pass {
 
 bool simplify(Graph& graph, const PassInput& input, Remap& remap);
 bool broadcast(Graph& graph, const PassInput& input, Remap& remap);
+bool slopes(Graph& graph, const PassInput& input, Remap& remap);
 bool cse(Graph& graph, const PassInput& input, Remap& remap);
 bool dce(Graph& graph, const PassInput& input, Remap& remap);
 bool join_updates(Graph& graph, const PassInput& input, Remap& remap);

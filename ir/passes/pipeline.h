@@ -25,6 +25,7 @@ namespace retrograd::ir {
 inline constexpr Pass kPasses[] = {
     {"simplify", "rules that replace a node by a simpler one", simplify},
     {"broadcast", "elementwise nodes come before the repetition of their operands", broadcast},
+    {"slopes", "derivatives of gated activations are computed beside them", slopes},
     {"cse", "equal nodes become one", cse},
     {"dce", "pure nodes without use are dropped", dce},
     {"join_updates", "steps of an optimizer run as one launch", join_updates},

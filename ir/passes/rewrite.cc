@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "ir/passes/fuse.h"
 #include "ir/type_check.h"
 
 namespace retrograd::ir {
@@ -43,6 +44,11 @@ void Match::find_elementwise_uses() {
 bool Match::is_used_elementwise() {
   if (used_elementwise_.empty()) find_elementwise_uses();
   return used_elementwise_[static_cast<size_t>(result_)];
+}
+
+bool Match::is_used_once(ValueId v) {
+  if (uses_.empty()) uses_ = count_uses(graph_);
+  return uses_[static_cast<size_t>(old_[static_cast<size_t>(v)])] == 1;
 }
 
 void Match::visit(size_t index) {

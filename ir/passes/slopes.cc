@@ -1,0 +1,130 @@
+// See ir/passes/slopes.h.
+#include "ir/passes/slopes.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "ir/passes/pass.h"
+
+namespace retrograd::ir {
+namespace {
+
+bool same_attributes(const Node& a, const Node& b, size_t bytes) {
+  return bytes == 0 || std::memcmp(a.attrs, b.attrs, bytes) == 0;
+}
+
+class Slopes {
+ public:
+  Slopes(const Graph& graph, std::span<const GatedOps> gated)
+      : graph_(graph), gated_(gated), classes_(graph), uses_(static_cast<size_t>(graph.value_count())) {
+    find_uses();
+    for (size_t i = 0; i < graph.nodes().size(); ++i)
+      if (is_split(i)) split_.push_back(i);
+  }
+  bool any() const { return !split_.empty(); }
+
+  Remap apply(Graph& graph) {
+    Rewriter rewriter(graph);
+    auto next = split_.begin();
+    for (size_t i = 0; i < graph.nodes().size(); ++i) {
+      const Node& node = graph.nodes()[i];
+      if (next != split_.end() && *next == i) {
+        split(rewriter, node);
+        ++next;
+      } else if (const Uses* of = slope_for(node)) {
+        put_product(rewriter, node, *of, rewriter.now(operand(node, 0)), of->slope);
+      } else {
+        rewriter.keep(i);
+      }
+    }
+    return rewriter.finish();
+  }
+
+ private:
+  // Of a value that an activation is computed from.
+  struct Uses {
+    size_t last_backward = 0;          // 0: none, since something comes before a backward
+    size_t last_other = 0;             // of nodes; outputs come behind all
+    const Node* activation = nullptr;  // that is split, with
+    const GatedOps* ops = nullptr;
+    ValueId slope = kNoValue;  // a new value
+  };
+
+  ValueId operand(const Node& node, size_t i) const { return graph_.operands(node)[i]; }
+  Uses& uses(ValueId v) { return uses_[static_cast<size_t>(v)]; }
+
+  void find_uses() {
+    const auto is_backward = [&](const Node& node) {
+      return std::ranges::any_of(gated_, [&](const GatedOps& g) { return node.op == &g.backward; });
+    };
+    for (size_t i = 0; i < graph_.nodes().size(); ++i) {
+      const std::span<const ValueId> operands = graph_.operands(graph_.nodes()[i]);
+      const bool backward = is_backward(graph_.nodes()[i]);
+      for (size_t k = 0; k < operands.size(); ++k)
+        if (operands[k] != kNoValue)
+          (backward && k == 1 ? uses(operands[k]).last_backward : uses(operands[k]).last_other) = i;
+    }
+    for (ValueId v : graph_.outputs()) uses(v).last_other = std::numeric_limits<size_t>::max();
+  }
+
+  // Whether node i is an activation of whose operand only backwards are left.
+  bool is_split(size_t i) {
+    const Node& node = graph_.nodes()[i];
+    const auto found =
+        std::ranges::find_if(gated_, [&](const GatedOps& g) { return node.op == &g.activation; });
+    if (found == gated_.end()) return false;
+    const ValueId x = operand(node, 0);
+    const ScalarType dtype = graph_.type(x).dtype;
+    if ((dtype != kFloat32 && dtype != kFloat64) || !classes_.is_private(x)) return false;
+    Uses& of = uses(x);
+    if (of.activation || of.last_other != i || of.last_backward < i) return false;
+    of.activation = &node;
+    of.ops = &*found;
+    return true;
+  }
+
+  void split(Rewriter& rewriter, const Node& node) {
+    Uses& of = uses(operand(node, 0));
+    const ValueId x = rewriter.now(operand(node, 0));
+    const std::span<const TensorType> type{&graph_.type(node.first_result), 1};
+    const ValueId gate = rewriter.append(of.ops->gate, {&x, 1}, node.attrs, type, node).first_result;
+    const ValueId both[] = {x, gate};
+    of.slope = rewriter.append(of.ops->slope, both, node.attrs, type, node).first_result;
+    put_product(rewriter, node, of, x, gate);
+  }
+
+  // What stands for x where `node` is a backward that the split of an activation serves.
+  const Uses* slope_for(const Node& node) {
+    if (node.operands != 2 || operand(node, 1) == kNoValue) return nullptr;
+    const Uses& of = uses(operand(node, 1));
+    const bool serves = of.slope != kNoValue && node.op == &of.ops->backward &&
+                        same_attributes(node, *of.activation, node.op->attrs_size);
+    return serves ? &of : nullptr;
+  }
+
+  void put_product(Rewriter& rewriter, const Node& node, const Uses& of, ValueId a, ValueId b) {
+    const ValueId both[] = {a, b};
+    const Node& made = rewriter.append(of.ops->product, both, of.ops->product_attrs,
+                                       {&graph_.type(node.first_result), 1}, node);
+    rewriter.replace(node.first_result, made.first_result);
+  }
+
+  const Graph& graph_;
+  std::span<const GatedOps> gated_;
+  MemoryClasses classes_;
+  std::vector<Uses> uses_;     // of each value
+  std::vector<size_t> split_;  // activations, by number
+};
+
+}  // namespace
+
+bool slopes(Graph& graph, const PassInput& input, Remap& remap) {
+  if (input.gated.empty() || !input.executor || input.executor->records_launches()) return false;
+  Slopes slopes(graph, input.gated);
+  if (!slopes.any()) return false;
+  remap = slopes.apply(graph);
+  return true;
+}
+
+}  // namespace retrograd::ir
