@@ -400,9 +400,11 @@ struct Softplus : Activation<Softplus> {
 };
 
 template <class... F>
-using WithParts = OpList<F..., Backward<F>..., Gate<Silu>, Slope<Silu>, Gate<Gelu>, Slope<Gelu>>;
-using ActivationOps = WithParts<Sigmoid, Tanh, Relu, LeakyRelu, Threshold, Hardtanh, Clamp, Hardsigmoid,
-                                Hardswish, Softsign, LogSigmoid, Silu, Mish, Gelu, Elu, Softplus>;
+using WithBackward = OpList<F..., Backward<F>...>;
+using ActivationOps = WithBackward<Sigmoid, Tanh, Relu, LeakyRelu, Threshold, Hardtanh, Clamp, Hardsigmoid,
+                                   Hardswish, Softsign, LogSigmoid, Silu, Mish, Gelu, Elu, Softplus>;
+/// On the CPU alone, for which the pass `slopes` makes them.
+using ActivationPartOps = OpList<Gate<Silu>, Slope<Silu>, Gate<Gelu>, Slope<Gelu>>;
 
 }  // namespace ops
 

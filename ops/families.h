@@ -43,6 +43,7 @@ void for_each_family(F&& f) {
   f.template operator()<ArithmeticOps>("arithmetic.h");
   f.template operator()<UnaryOps>("unary.h");
   f.template operator()<ActivationOps>("activations.h");
+  f.template operator()<ActivationPartOps>("activations.h");
   f.template operator()<BinaryOps>("binary.h");
   f.template operator()<ComparisonOps>("comparison.h");
   f.template operator()<TernaryOps>("ternary.h");

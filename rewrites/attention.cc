@@ -28,11 +28,13 @@ ValueId join_gradients(Match& m, std::span<const ValueId> values, int dim) {
       return kNoValue;
     if (!merges_heads(m.type(x).shape, m.type(values[i]).shape) || dim != m.type(values[i]).shape.rank() - 1)
       return kNoValue;
-    if (!m.is_used_once(x) || !m.is_used_once(values[i])) return kNoValue;
+    if (!m.is_used_in_line(x)) return kNoValue;
     backward = giver;
   }
   if (values.size() != 3) return kNoValue;
   const std::span<const ValueId> given = m.operands(*backward);
+  const auto is_like_query = [&](ValueId v) { return ir::same_type(m.type(v), m.type(given[0])); };
+  if (!is_like_query(given[1]) || !is_like_query(given[2])) return kNoValue;
   return m.add(op<ops::AttentionBackwardJoined>, {given.begin(), given.end()}, backward->attrs, backward);
 }
 

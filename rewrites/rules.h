@@ -33,7 +33,8 @@ inline bool become_row_major(Match& m, ValueId v) { return is_row_major(m, v) &&
 bool is_shape_of(const Match& m, ValueId v, const Shape& size);
 
 /// Values behind each other along a dim, computed so, as a value of whatever shape has their elements in that order, if
-/// they are all gradients of one attention. kNoValue where it is not so.
+/// they are the gradients of one attention, in order, and their memory is used for nothing else. kNoValue where it is
+/// not so. That whoever calls it uses the values as the last is the caller's care.
 ValueId join_gradients(Match& m, std::span<const ValueId> values, int dim);
 
 std::span<const Rewrite> number_rules();

@@ -107,14 +107,15 @@ ValueId join_unmerged(Match& m, std::span<const ValueId> values, int dim) {
 }
 
 // Values behind each other along a dim without a copy of each, as one of another shape; kNoValue where a copy is needed.
-ValueId join_in_place(Match& m, std::span<const ValueId> values, int dim) {
-  const ValueId gradients = join_gradients(m, values, dim);
+// `only_here`: nothing else uses the values.
+ValueId join_in_place(Match& m, std::span<const ValueId> values, int dim, bool only_here) {
+  const ValueId gradients = only_here ? join_gradients(m, values, dim) : kNoValue;
   return gradients == kNoValue ? join_unmerged(m, values, dim) : gradients;
 }
 
 bool joined(Match& m) {
   if (m.operands().size() == 1) return become_row_major(m, m.operand(0));
-  const ValueId all = join_in_place(m, m.operands(), static_cast<int>(attrs_of<ops::Cat>(m).dim));
+  const ValueId all = join_in_place(m, m.operands(), static_cast<int>(attrs_of<ops::Cat>(m).dim), true);
   const ops::ShapeAttrs attrs{m.type().shape};
   return all != kNoValue && m.become(op<ops::Reshape>, {all}, &attrs);
 }
@@ -140,8 +141,10 @@ bool sum_of_parts(Match& m) {
   constexpr size_t kMostParts = 64;
   std::vector<const Node*> parts;
   std::vector<ValueId> sums{m.operand(0), m.operand(1)};
+  bool only_here = true;
   while (!sums.empty()) {
     const Node* node = m.giver(sums.back());
+    only_here = only_here && node && m.is_used_once(sums.back());
     sums.pop_back();
     if (!node || parts.size() + sums.size() > kMostParts) return false;
     if (node->op == &ops::accumulate)
@@ -171,7 +174,7 @@ bool sum_of_parts(Match& m) {
   const ops::Cat::Attrs join{dim};
   const ops::ShapeAttrs whole{m.type().shape};
   const ops::ScalarOperand zero{Scalar(0.0)};
-  ValueId all = join_in_place(m, values, static_cast<int>(dim));
+  ValueId all = join_in_place(m, values, static_cast<int>(dim), only_here);
   all =
       all == kNoValue ? m.add(op<ops::Cat>, values, &join, earliest) : m.add(op<ops::Reshape>, {all}, &whole);
   return all != kNoValue && m.become(op<ops::Add>, {all, kNoValue}, &zero);

@@ -57,6 +57,7 @@ constexpr Counter kCounters[] = {
     {&ops::info<ops::ConvolutionWeight>, convolution_weight},
     {&ops::info<ops::Attention>, attention},
     {&ops::info<ops::AttentionBackward>, attention_backward},
+    {&ops::info<ops::AttentionBackwardJoined>, attention_backward},
 };
 
 }  // namespace

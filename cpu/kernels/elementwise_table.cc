@@ -25,6 +25,8 @@ void add_op(KernelTable& table, const OpInfo* op) {
 void add_elementwise_kernels(KernelTable& table) {
   ops::ElementwiseFamilies::for_each(
       [&]<class Op, class List>() { add_op<Op, List>(table, &ops::info<Op>); });
+  ops::ActivationPartOps::for_each(
+      [&]<class Op>() { add_op<Op, ops::ActivationPartOps>(table, &ops::info<Op>); });
   add_op<ops::Add, ops::ArithmeticOps>(table, &ops::accumulate);
 }
 

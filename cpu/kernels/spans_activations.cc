@@ -12,5 +12,6 @@ template <>
 constexpr bool kInPairs<ops::Gate<ops::Gelu>> = true;
 
 template SpanTable span_table<ops::ActivationOps>();
+template SpanTable span_table<ops::ActivationPartOps>();
 
 }  // namespace retrograd::cpu::RG_ISA

@@ -51,6 +51,15 @@ bool Match::is_used_once(ValueId v) {
   return uses_[static_cast<size_t>(old_[static_cast<size_t>(v)])] == 1;
 }
 
+bool Match::is_used_in_line(ValueId v) {
+  if (uses_.empty()) uses_ = count_uses(graph_);
+  const ValueId memory = classes_.representative(old_[static_cast<size_t>(v)]);
+  if (!classes_.is_private(memory)) return false;
+  for (size_t i = 0; i < uses_.size(); ++i)
+    if (uses_[i] > 1 && classes_.representative(static_cast<ValueId>(i)) == memory) return false;
+  return true;
+}
+
 void Match::visit(size_t index) {
   node_ = &graph_.nodes()[index];
   index_ = index;

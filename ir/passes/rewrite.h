@@ -59,8 +59,10 @@ class Match {
   ValueId operand(const Node& node, size_t i) const { return operands(node)[i]; }
   /// All that use the result are elementwise nodes, which give the same bits however it lies in memory.
   bool is_used_elementwise();
-  /// v, as it was recorded, is used at one place.
+  /// What was recorded as v is used at one place.
   bool is_used_once(ValueId v);
+  /// Nobody but the graph sees the memory of v, and each value in it, v and what is seen of v, is used once at most.
+  bool is_used_in_line(ValueId v);
 
   /// v takes the place of the result. False, and nothing happens, where the types differ or memory does
   /// not allow it.
@@ -96,8 +98,8 @@ class Match {
   std::vector<ValueId> old_;               // of each new value: an old one whose memory it is
   std::vector<int32_t> givers_;            // of each new value: the new node
   std::vector<int32_t> segments_;          // of each new node
-  std::vector<uint8_t> used_elementwise_;  // of each old value; empty before it is asked for, as is
-  std::vector<int32_t> uses_;
+  std::vector<uint8_t> used_elementwise_;  // of each old value; empty before it is asked for
+  std::vector<int32_t> uses_;              // the same
   bool changed_ = false;
 
   // The node that is looked at: what it was, and what it is to become.

@@ -44,8 +44,9 @@ class Slopes {
  private:
   // Of a value that an activation is computed from.
   struct Uses {
-    size_t last_backward = 0;          // 0: none, since something comes before a backward
-    size_t last_other = 0;             // of nodes; outputs come behind all
+    size_t last_backward = 0;  // 0: none, since something comes before a backward
+    size_t last_other = 0;     // of nodes; outputs come behind all
+    int activations = 0;
     const Node* activation = nullptr;  // that is split, with
     const GatedOps* ops = nullptr;
     ValueId slope = kNoValue;  // a new value
@@ -54,33 +55,43 @@ class Slopes {
   ValueId operand(const Node& node, size_t i) const { return graph_.operands(node)[i]; }
   Uses& uses(ValueId v) { return uses_[static_cast<size_t>(v)]; }
 
+  const GatedOps* ops_of_activation(const Node& node) const {
+    const auto is_its = [&](const GatedOps& g) { return node.op == &g.activation; };
+    const auto found = std::ranges::find_if(gated_, is_its);
+    return found == gated_.end() ? nullptr : &*found;
+  }
+  bool is_backward(const Node& node) const {
+    return std::ranges::any_of(gated_, [&](const GatedOps& g) { return node.op == &g.backward; });
+  }
+
   void find_uses() {
-    const auto is_backward = [&](const Node& node) {
-      return std::ranges::any_of(gated_, [&](const GatedOps& g) { return node.op == &g.backward; });
-    };
     for (size_t i = 0; i < graph_.nodes().size(); ++i) {
-      const std::span<const ValueId> operands = graph_.operands(graph_.nodes()[i]);
-      const bool backward = is_backward(graph_.nodes()[i]);
-      for (size_t k = 0; k < operands.size(); ++k)
-        if (operands[k] != kNoValue)
-          (backward && k == 1 ? uses(operands[k]).last_backward : uses(operands[k]).last_other) = i;
+      const Node& node = graph_.nodes()[i];
+      for (size_t k = 0; k < node.operands; ++k) {
+        if (operand(node, k) == kNoValue) continue;
+        Uses& of = uses(operand(node, k));
+        (k == 1 && is_backward(node) ? of.last_backward : of.last_other) = i;
+        of.activations += ops_of_activation(node) != nullptr;
+      }
     }
-    for (ValueId v : graph_.outputs()) uses(v).last_other = std::numeric_limits<size_t>::max();
+    for (ValueId v : graph_.outputs())
+      if (v != kNoValue) uses(v).last_other = std::numeric_limits<size_t>::max();
   }
 
   // Whether node i is an activation of whose operand only backwards are left.
   bool is_split(size_t i) {
     const Node& node = graph_.nodes()[i];
-    const auto found =
-        std::ranges::find_if(gated_, [&](const GatedOps& g) { return node.op == &g.activation; });
-    if (found == gated_.end()) return false;
+    const GatedOps* ops = ops_of_activation(node);
+    if (!ops) return false;
     const ValueId x = operand(node, 0);
-    const ScalarType dtype = graph_.type(x).dtype;
-    if ((dtype != kFloat32 && dtype != kFloat64) || !classes_.is_private(x)) return false;
+    const TensorType& type = graph_.type(x);
+    if ((type.dtype != kFloat32 && type.dtype != kFloat64) || type.device != kCPU) return false;
     Uses& of = uses(x);
-    if (of.activation || of.last_other != i || of.last_backward < i) return false;
+    // Two activations of one operand are one node soon.
+    if (of.activations != 1 || of.last_other != i || of.last_backward < i || !classes_.is_private(x))
+      return false;
     of.activation = &node;
-    of.ops = &*found;
+    of.ops = ops;
     return true;
   }
 
@@ -120,7 +131,6 @@ class Slopes {
 }  // namespace
 
 bool slopes(Graph& graph, const PassInput& input, Remap& remap) {
-  if (input.gated.empty() || !input.executor || input.executor->records_launches()) return false;
   Slopes slopes(graph, input.gated);
   if (!slopes.any()) return false;
   remap = slopes.apply(graph);

@@ -7,9 +7,9 @@
 //                                           %g = mul %h, %d
 //
 // The gate, an exponential mostly, is computed once instead of twice. One fused group gives %y and %d, and %d is held in
-// place of %x. So it is done only where nothing but backwards uses %x later, where its memory is the graph's own (then
-// it holds the same numbers there and later), and where a fused group keeps %s in the first-level cache: with an
-// executor that runs graphs on the CPU. On a device, which waits for memory and not for arithmetic, %d is one more pass.
+// place of %x. So it is done only where nothing but backwards uses %x later, and where its memory is the graph's own:
+// then it holds the same numbers there and later. On the CPU alone, where a fused group keeps %s in the first-level
+// cache. A device waits for memory and not for arithmetic, and %d is one more pass over it.
 //
 // Limits: float32 and float64, in which formulas compute; formats of 16 bits would round the gate.
 #pragma once

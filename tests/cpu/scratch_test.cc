@@ -303,7 +303,8 @@ bool same_bits(const Tensor& a, const Tensor& b) {
 
 std::vector<Launch> launches() {
   const Tensor a = randn({70, 90}), b = randn({90, 110}), wide = randn({300, 200}),
-               half = randn({300, 200}).to(kBFloat16), batch = randn({3, 2, 40, 16});
+               half = randn({300, 200}).to(kBFloat16), batch = randn({3, 2, 40, 16}),
+               rows = randn({3, 40, 2, 16}), lse = randn({3, 2, 40});
   ops::Sort::Attrs first_dim{};
   first_dim.dim = 0;
   first_dim.count = 300;
@@ -326,7 +327,11 @@ std::vector<Launch> launches() {
       Launch::of<ops::IndexSelect>({wide, arange(200)}, {1}),
       Launch::of<ops::Attention>({batch, batch, batch}, masked),
       Launch::of<ops::Attention>({batch, batch, batch}, interleaved),
-      Launch::of<ops::Attention>({batch.to(kBFloat16), batch.to(kBFloat16), batch.to(kBFloat16)}, masked)};
+      Launch::of<ops::Attention>({batch.to(kBFloat16), batch.to(kBFloat16), batch.to(kBFloat16)}, masked),
+      Launch::of<ops::AttentionBackwardJoined>({batch, batch, batch, rows, lse, rows}, interleaved),
+      Launch::of<ops::AttentionBackwardJoined>({batch.to(kBFloat16), batch.to(kBFloat16), batch.to(kBFloat16),
+                                                rows.to(kBFloat16), lse, rows.to(kBFloat16)},
+                                               interleaved)};
 }
 
 TEST_CASE("a launch asks for what scratch_bytes() says, from types alone") {

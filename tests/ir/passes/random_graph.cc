@@ -103,7 +103,7 @@ class Maker {
 
   void something() {
     const ValueId x = late(), y = any();
-    switch (random_.below(30)) {
+    switch (random_.below(31)) {
       case 0: node<Neg>({x}); break;
       case 1: node<Exp>({x}); break;
       case 2: node<Abs>({x}); break;
@@ -135,10 +135,24 @@ class Maker {
       case 26: node<Flip>({x}, {shape(x).rank() ? rg::IntList{0} : rg::IntList{}}); break;
       case 27: node<Mm>({x, y}); break;
       case 28: node<Full>({}, {shape(x), number(), graph_.type(x).dtype}); break;
+      case 29: activation(x, y); break;
       default: add(rg::ops::accumulate, {x, y}, nullptr);
     }
   }
 
+  // An activation and its backward, of the same operand and with the same attributes, or not quite.
+  void activation(ValueId x, ValueId y) {
+    if (!node<Neg>({x})) return;
+    const ValueId v = values_.back();
+    const bool tanh = random_.chance(0.5);
+    if (!node<Gelu>({v}, {tanh})) return;
+    const ValueId result = values_.back();
+    if (random_.chance(0.5)) node<Mul>({result, y});
+    const ValueId of = random_.chance(0.8) ? v : x;
+    const bool same = random_.chance(0.8);
+    node<Backward<Gelu>>({result, of}, {same ? tanh : !tanh});
+    if (random_.chance(0.2)) node<Backward<Gelu>>({result, v}, {tanh});
+  }
   void resize(ValueId x) {
     rg::Shape to = shape(x);
     switch (random_.below(4)) {
