@@ -6,6 +6,11 @@
 #pragma once
 
 #include "cpu/kernels/span_rows.h"
+#include "ops/host_device.h"
+
+// Formulas are part of the loop: [[gnu::flatten]] leaves out one that calls another.
+#undef RG_HD
+#define RG_HD [[gnu::always_inline]]
 
 namespace retrograd::cpu::RG_ISA {
 
