@@ -30,4 +30,11 @@ bool is_shape_of(const Match& m, ValueId v, const Shape& size) {
                     [](Dim a, Dim b) { return a.raw() == b.raw(); });
 }
 
+bool merges(const Shape& from, const Shape& to, int dim) {
+  if (from.rank() != to.rank() + 1) return false;
+  for (int d = 0; d < to.rank(); ++d)
+    if (d != dim && to[d].raw() != from[d < dim ? d : d + 1].raw()) return false;
+  return true;
+}
+
 }  // namespace retrograd::rewrites

@@ -1,5 +1,5 @@
-// The rules of the passes `simplify` and `broadcast` (ir/passes/rewrite.h), and the ops of `slopes`. This folder knows both graphs
-// and ops; ir/ knows no op, and ops/ no graph.
+// The rules of the passes `simplify` and `broadcast` (ir/passes/rewrite.h), and the ops of `slopes`. This folder
+// knows both graphs and ops; ir/ knows no op, and ops/ no graph.
 //
 // All rules are exact. What is only nearly so is not done: x + 0 (of -0 it is 0), x - x and x * 0 (NaN,
 // infinity), -(a - b), and whatever adds or multiplies in another order. A rule of a new op goes into the

@@ -31,6 +31,8 @@ bool is_row_major(const Match& m, ValueId v);
 inline bool become_row_major(Match& m, ValueId v) { return is_row_major(m, v) && m.become(v); }
 /// `size` is the shape of v, symbols included.
 bool is_shape_of(const Match& m, ValueId v, const Shape& size);
+/// `to` is `from` with dim number `dim` and the next one as one, as far as the other dims tell.
+bool merges(const Shape& from, const Shape& to, int dim);
 
 /// Values behind each other along a dim, computed so, as a value of whatever shape has their elements in that order, if
 /// they are the gradients of one attention, in order, and their memory is used for nothing else. kNoValue where it is

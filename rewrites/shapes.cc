@@ -81,10 +81,7 @@ ValueId merged_from(const Match& m, ValueId v, int dim, const Node*& copy) {
   if (!copy || (copy->op != &op<ops::Contiguous> && copy->op != &op<ops::Clone>)) return kNoValue;
   const ValueId x = m.operand(*copy, 0);
   const Shape &from = m.type(x).shape, &to = m.type(v).shape;
-  if (from.rank() != to.rank() + 1 || from[dim].is_symbolic() || from[dim + 1].is_symbolic()) return kNoValue;
-  for (int d = 0; d < to.rank(); ++d)
-    if (d != dim && to[d].raw() != from[d < dim ? d : d + 1].raw()) return kNoValue;
-  return x;
+  return merges(from, to, dim) && !from[dim].is_symbolic() && !from[dim + 1].is_symbolic() ? x : kNoValue;
 }
 
 // Values behind each other along a dim, of which each is a copy that merges this dim and the next one, as the gradients

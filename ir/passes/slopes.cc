@@ -67,11 +67,12 @@ class Slopes {
   void find_uses() {
     for (size_t i = 0; i < graph_.nodes().size(); ++i) {
       const Node& node = graph_.nodes()[i];
+      const bool backward = is_backward(node), activation = ops_of_activation(node);
       for (size_t k = 0; k < node.operands; ++k) {
         if (operand(node, k) == kNoValue) continue;
         Uses& of = uses(operand(node, k));
-        (k == 1 && is_backward(node) ? of.last_backward : of.last_other) = i;
-        of.activations += ops_of_activation(node) != nullptr;
+        (backward && k == 1 ? of.last_backward : of.last_other) = i;
+        of.activations += activation;
       }
     }
     for (ValueId v : graph_.outputs())
