@@ -32,9 +32,8 @@ inline int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }
 
 inline constexpr int64_t kDepth = 256;     // of one block of k, in packed elements
 inline constexpr int64_t kDepthStep = 16;  // which the depth of a block is a multiple of, for the packing
-inline constexpr int64_t kRowPanels = 28;  // of a tile, if k has kDepth: 168 rows (392 with AVX-512)
 inline constexpr int64_t kMostRowPanels =
-    44;  // the same, where all rows are one piece beside a B that is far away
+    44;  // of a tile, where all rows are one piece beside a B that is far away
 inline constexpr int64_t kFarB = 8 << 20;         // bytes, from which on it is
 inline constexpr int64_t kColumnPanels = 48;      // of a tile, if there are several blocks of k
 inline constexpr double kTileWork = 1 << 17;      // multiplications of a tile, at least
@@ -89,7 +88,7 @@ struct Plan {
         depth(block_depth<T>(g.k)),
         groups_(ceil_div(g.k, kGroup<T>)) {
     b = packing_of_b(g);
-    rows.count = ceil_div(g.m, rows_of(kRowPanels));
+    rows.count = ceil_div(g.m, rows_of(kernel.row_panels));
     if (g.m <= rows_of(kMostRowPanels) && bytes(g.n) >= kFarB / g.k) rows.count = 1;
     if (g.k > depth) columns.count = ceil_div(columns.size, kColumnPanels);
     cut(loop_threads());

@@ -10,13 +10,12 @@ namespace retrograd::cpu {
 namespace gemm_detail {
 
 inline constexpr int64_t kPackWork = 1 << 15;  // elements packed by a chunk, at least
-inline constexpr int64_t kPackSteps = 16;      // of k, packed of all row panels of a tile
 inline constexpr int64_t kGroupPanels = 4;     // of a B of contiguous rows, packed together within a tile
 inline constexpr int64_t kSlabBytes = int64_t{64} << 20;  // of packed operands: a larger k is done in slabs,
 inline constexpr int64_t kNearSlabBytes = 4 << 20;        // earlier beside a C that stays in a cache
 inline constexpr int64_t kNearBytes = 1 << 20;            // of this size
 // Bytes of a B that stays in a second-level cache: fetching it costs more than waiting for it.
-inline constexpr int64_t kNearB = 256 << 10;
+inline constexpr int64_t kNearB = 64 << 10;
 
 /// One slab of k: what is packed before, and the tiles computed.
 template <class T>
@@ -57,18 +56,19 @@ class Slab {
     const int64_t a_count = plan_.a == Packing::before ? a_panels() : 0,
                   b_count = plan_.b == Packing::before ? plan_.columns.size : 0, panels = a_count + b_count;
     const int64_t work = plan_.kernel.columns * std::min(plan_.depth, g_.k);
-    parallel_range(
-        panels * ceil_div(g_.k, plan_.depth), ceil_div(kPackWork, work), [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) {
-            const int64_t p = i % panels, l = i / panels * plan_.depth;
-            const int64_t depth = std::min(plan_.depth, g_.k - l);
-            if (p < a_count)
-              pack_a(p / plan_.row_panels(), p % plan_.row_panels(), l, depth,
-                     place(a_, plan_.kernel.rows, a_count, p, l, depth));
-            else
-              pack_b(p - a_count, l, depth, place(b_, plan_.kernel.columns, b_count, p - a_count, l, depth));
-          }
-        });
+    parallel_range(panels * ceil_div(g_.k, plan_.depth), ceil_div(kPackWork, work),
+                   [&](int64_t begin, int64_t end) {
+                     for (int64_t i = begin; i < end; ++i) {
+                       const int64_t p = i % panels, l = i / panels * plan_.depth;
+                       const int64_t depth = std::min(plan_.depth, g_.k - l);
+                       if (p < a_count)
+                         pack_a(p / plan_.row_panels(), p % plan_.row_panels(), l, depth,
+                                place(a_, plan_.kernel.rows, a_count, p, l, depth));
+                       else
+                         pack_b(p - a_count, 1, l, depth,
+                                place(b_, plan_.kernel.columns, b_count, p - a_count, l, depth));
+                     }
+                   });
   }
 
   static Packed<T>* place(const Scratch<Packed<T>>& to, int width, int64_t panels, int64_t panel, int64_t l,
@@ -80,18 +80,19 @@ class Slab {
   int64_t a_panels() const { return plan_.rows.count * plan_.row_panels(); }
   void pack_a(int64_t piece, int64_t panel, int64_t l, int64_t depth, Packed<T>* out) const {
     const int64_t begin = plan_.rows.begin(piece) + panel * plan_.kernel.rows;
-    pack_panel(g_.a, begin, plan_.rows.begin(piece + 1) - begin, plan_.kernel.rows, l, depth, out);
+    pack_panels(g_.a, begin, std::min<int64_t>(plan_.rows.begin(piece + 1) - begin, plan_.kernel.rows),
+                plan_.kernel.rows, l, depth, out);
   }
-  void pack_b(int64_t panel, int64_t l, int64_t depth, Packed<T>* out) const {
+  void pack_b(int64_t panel, int64_t panels, int64_t l, int64_t depth, Packed<T>* out) const {
     const int64_t begin = panel * plan_.kernel.columns;
-    pack_panel(transposed(g_.b), begin, g_.n - begin, plan_.kernel.columns, l, depth, out);
+    pack_panels(transposed(g_.b), begin, std::min(g_.n - begin, panels * plan_.kernel.columns),
+                plan_.kernel.columns, l, depth, out);
   }
-  // Of rows from `begin` on, `size` of which there are.
-  void pack_panel(MatrixView<T> x, int64_t begin, int64_t size, int width, int64_t l, int64_t depth,
-                  Packed<T>* out) const {
-    if (size <= 0) return;
-    plan_.kernel.pack(x.data + begin * x.row + l * x.column, x.row, x.column, std::min<int64_t>(width, size),
-                      width, depth, out);
+  // Of `size` rows from `begin` on, which may be none.
+  void pack_panels(MatrixView<T> x, int64_t begin, int64_t size, int width, int64_t l, int64_t depth,
+                   Packed<T>* out) const {
+    plan_.kernel.pack(x.data + begin * x.row + l * x.column, x.row, x.column, size, width, depth, out,
+                      width * groups(depth));
   }
 
   void compute(int64_t row_piece, int64_t column_piece, Own own) const {
@@ -131,23 +132,13 @@ class Slab {
       x.a = a_.data() + rows * (groups(l) * a_panels() + piece * plan_.row_panels() * x.k);
     } else if (plan_.a == Packing::within) {
       x.a = own;
-      pack_rows(x, piece, l, depth, own);
+      pack_panels(g_.a, plan_.rows.begin(piece), x.m, rows, l, depth, own);
     } else {
       x.a = in_place(g_.a, plan_.rows.begin(piece), l);
       x.a_panel = rows * g_.a.row / kGroup<T>;
       x.a_row = g_.a.row / kGroup<T>;
       x.a_column = g_.a.column;
     }
-  }
-
-  // The row panels of a tile. Where the elements of a column of A are neighbours, those of all panels are
-  // packed before the next steps of k, so that lines that panels share are read once.
-  void pack_rows(const GemmBlock<T>& x, int64_t piece, int64_t l, int64_t depth, Packed<T>* own) const {
-    const int rows = plan_.kernel.rows;
-    const int64_t steps = g_.a.row == 1 ? kPackSteps * kGroup<T> : depth;
-    for (int64_t at = 0; at < depth; at += steps)
-      for (int64_t p = 0; p < ceil_div(x.m, rows); ++p)
-        pack_a(piece, p, l + at, std::min(steps, depth - at), own + p * x.a_panel + groups(at) * rows);
   }
 
   void set_b(GemmBlock<T>& x, int64_t panel, int64_t l) const {
@@ -186,7 +177,7 @@ class Slab {
       x.n = std::min(group() * columns, all.n - at);
       place(x, all, at);
       x.ahead = next(all, panel, at, group(), l);
-      for (int64_t p = 0; p < ceil_div(x.n, columns); ++p) pack_b(panel + p, l, depth, own + p * x.b_panel);
+      pack_b(panel, ceil_div(x.n, columns), l, depth, own);
       plan_.kernel.block(x);
     }
   }

@@ -26,13 +26,13 @@ class PackedRight {
   /// The first n columns of B, and k of its rows.
   void pack(MatrixView<T> b, int64_t k, int64_t n) const {
     const int64_t panels = count_chunks(n, kernel_.columns);
-    parallel_range(
-        panels, count_chunks(kPackWork, std::max<int64_t>(1, kernel_.columns * depth_)),
-        [&](int64_t begin, int64_t end) {
-          for (int64_t j = begin * kernel_.columns; j < n && j < end * kernel_.columns; j += kernel_.columns)
-            kernel_.pack(b.data + j * b.column, b.column, b.row, std::min<int64_t>(kernel_.columns, n - j),
-                         kernel_.columns, k, memory_.data() + j * depth_);
-        });
+    parallel_range(panels, count_chunks(kPackWork, std::max<int64_t>(1, kernel_.columns * depth_)),
+                   [&](int64_t begin, int64_t end) {
+                     const int64_t j = begin * kernel_.columns;
+                     kernel_.pack(b.data + j * b.column, b.column, b.row,
+                                  std::min(n, end * kernel_.columns) - j, kernel_.columns, k,
+                                  memory_.data() + j * depth_, panel());
+                   });
   }
   /// At least n, in whole registers where there are such: for a C that has room for what is not looked at.
   int64_t whole(int64_t n) const {

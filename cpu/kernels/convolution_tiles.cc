@@ -46,13 +46,16 @@ void integer_block(const GemmBlock<int64_t>& x) {
   }
 }
 
-void integer_pack(const int64_t* x, int64_t across, int64_t along, int64_t count, int64_t width, int64_t k,
-                  int64_t* out) {
-  for (int64_t l = 0; l < k; ++l, out += width)
-    for (int64_t i = 0; i < width; ++i) out[i] = i < count ? x[i * across + l * along] : 0;
+void integer_pack(const int64_t* x, int64_t across, int64_t along, int64_t count, int width, int64_t k,
+                  int64_t* out, int64_t panel) {
+  for (int64_t first = 0; first < count; first += width, out += panel)
+    for (int64_t l = 0; l < k; ++l)
+      for (int64_t i = 0; i < width; ++i)
+        out[l * width + i] = first + i < count ? x[(first + i) * across + l * along] : 0;
 }
 
-constexpr GemmKernels<int64_t> kIntegerKernels{4, 8, integer_block, integer_pack, nullptr, nullptr, nullptr};
+constexpr GemmKernels<int64_t> kIntegerKernels{4,       8,       28,     integer_block, integer_pack,
+                                               nullptr, nullptr, nullptr};
 
 template <class T>
 const GemmKernels<T>& block_kernels() {
@@ -142,7 +145,7 @@ class SweepTiles {
                     first * data_.weight_out + channel * data_.weight_in;
     T* to = packed(group, panel, channel, channels);
     const auto put = [&](const T* x, int64_t along, int64_t k) {
-      kernel_.pack(x, data_.weight_out, along, count, kernel_.rows, k, to);
+      kernel_.pack(x, data_.weight_out, along, count, kernel_.rows, k, to, 0);
       to += k * kernel_.rows;
     };
     if (s_.natural() && data_.weight_in == taps_) return put(from, 1, channels * taps_);

@@ -103,7 +103,7 @@ class WeightTiles {
           const T* from = grad_ + (sample * s_.groups + group) * s_.out_channels * s_.grid() +
                           feature * s_.grid() + at - sample * s_.grid();
           kernel_.pack(from, s_.grid(), 1, std::min<int64_t>(kernel_.columns, s_.out_channels - feature),
-                       kernel_.columns, count, to);
+                       kernel_.columns, count, to, 0);
           to += count * kernel_.columns;
           at += count;
         }

@@ -5,13 +5,9 @@
 namespace retrograd::cpu::RG_ISA {
 namespace {
 
-// `count` neighbours across a panel.
+// `count` neighbours across a panel, at most Width.
 template <class T, int Width>
-void pack_across(const T* x, int64_t along, int64_t count, int64_t k, T* out) {
-  if (kVectorBytes < 64 && count == Width) {
-    for (int64_t l = 0; l < k; ++l, x += along, out += Width) __builtin_memcpy(out, x, Width * sizeof(T));
-    return;
-  }
+void pack_part(const T* x, int64_t along, int64_t count, int64_t k, T* out) {
   for (int64_t l = 0; l < k; ++l, x += along, out += Width)
     if constexpr (kVectorBytes == 64) {
 #pragma GCC unroll 4
@@ -25,20 +21,62 @@ void pack_across(const T* x, int64_t along, int64_t count, int64_t k, T* out) {
     }
 }
 
+// Elements that have no neighbours.
 template <class T>
-void pack(const T* x, int64_t across, int64_t along, int64_t count, int64_t width, int64_t k, T* out) {
-  constexpr int columns = kVectors * kLanes<T>;
-  const char* const bytes = reinterpret_cast<const char*>(x);
-  const int64_t step = across * static_cast<int64_t>(sizeof(T));
-  if (along == 1)
-    return width == kRows ? pack_along<T, kRows>(bytes, step, count, k, out)
-                          : pack_along<T, columns>(bytes, step, count, k, out);
-  if (across == 1)
-    return width == kRows ? pack_across<T, kRows>(x, along, count, k, out)
-                          : pack_across<T, columns>(x, along, count, k, out);
+void pack_each(const T* x, int64_t across, int64_t along, int64_t count, int width, int64_t k, T* out) {
   for (int64_t l = 0; l < k; ++l, out += width) {
     for (int64_t i = 0; i < count; ++i) out[i] = x[i * across + l * along];
     for (int64_t i = count; i < width; ++i) out[i] = 0;
+  }
+}
+
+// Width neighbours, as whole registers: what these read beyond lies before the next step's neighbours, and what they
+// write there the next step overwrites. So the last step of a panel does without, and steps that lie close.
+template <class T, int Width>
+[[gnu::always_inline]] inline void pack_whole(const T* x, int64_t along, int64_t k, T* out, bool last) {
+  constexpr int size = (Width + kLanes<T> - 1) / kLanes<T> * kLanes<T>;
+  const int64_t loose = along < size ? 0 : last ? k - 1 : k;
+  int64_t l = 0;
+  for (; l < loose; ++l)
+#pragma GCC unroll 2
+    for (int i = 0; i < size; i += kLanes<T>) store<T>(out + l * Width + i, load<T>(x + l * along + i));
+  for (; l < k; ++l) __builtin_memcpy(out + l * Width, x + l * along, Width * sizeof(T));
+}
+
+// Neighbours across panels: some steps of all panels before the next ones, so that lines which panels share are read
+// once.
+template <class T, int Width>
+void pack_across(const T* x, int64_t along, int64_t count, int64_t k, T* out, int64_t panel) {
+  for (int64_t l = 0; l < k; l += kStepsAtOnce) {
+    const bool last = l + kStepsAtOnce >= k;
+    const int64_t steps = last ? k - l : kStepsAtOnce;
+    const T* from = x + l * along;
+    T* to = out + l * Width;
+    int64_t left = count;
+    for (; kVectorBytes < 64 && left >= Width; left -= Width, from += Width, to += panel)
+      pack_whole<T, Width>(from, along, steps, to, last);
+    for (; left > 0; left -= Width, from += Width, to += panel)
+      pack_part<T, Width>(from, along, left < Width ? left : Width, steps, to);
+  }
+}
+
+template <class T>
+void pack(const T* x, int64_t across, int64_t along, int64_t count, int width, int64_t k, T* out,
+          int64_t panel) {
+  constexpr int columns = kVectors * kLanes<T>;
+  if (across == 1 && along != 1)
+    return width == kRows ? pack_across<T, kRows>(x, along, count, k, out, panel)
+                          : pack_across<T, columns>(x, along, count, k, out, panel);
+  const int64_t step = across * static_cast<int64_t>(sizeof(T));
+  for (; count > 0; count -= width, x += width * across, out += panel) {
+    const int64_t some = count < width ? count : width;
+    const char* const bytes = reinterpret_cast<const char*>(x);
+    if (along != 1)
+      pack_each(x, across, along, some, width, k, out);
+    else if (width == kRows)
+      pack_along<T, kRows>(bytes, step, some, k, out);
+    else
+      pack_along<T, columns>(bytes, step, some, k, out);
   }
 }
 
@@ -222,8 +260,8 @@ void combine(const T* x, const T* b, int64_t b_row, int64_t n, int64_t k, T* y, 
 }
 
 template <class T>
-constexpr GemmKernels<T> kernels{kRows,   kVectors* kLanes<T>, block<T>,  pack<T>,
-                                 dots<T>, combine<T>,          narrow<T>, kVectorBytes < 64};
+constexpr GemmKernels<T> kernels{kRows,   kVectors* kLanes<T>, kRowPanels<T>, block<T>,         pack<T>,
+                                 dots<T>, combine<T>,          narrow<T>,     kVectorBytes < 64};
 
 }  // namespace
 

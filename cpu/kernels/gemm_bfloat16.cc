@@ -35,7 +35,10 @@ void pack_across(const BFloat16* x, int64_t along, int64_t count, int64_t pairs,
     }
 }
 
-void pack_pairs(const BFloat16* x, int64_t across, int64_t along, int64_t count, int64_t width, int64_t pairs,
+int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+// One panel.
+void pack_pairs(const BFloat16* x, int64_t across, int64_t along, int64_t count, int width, int64_t pairs,
                 uint32_t* out) {
   const char* const bytes = reinterpret_cast<const char*>(x);
   if (along == 1)
@@ -51,17 +54,27 @@ void pack_pairs(const BFloat16* x, int64_t across, int64_t along, int64_t count,
   }
 }
 
-void pack(const BFloat16* x, int64_t across, int64_t along, int64_t count, int64_t width, int64_t k,
-          uint32_t* out) {
-  const int64_t pairs = k / 2;
-  pack_pairs(x, across, along, count, width, pairs, out);
+void pack(const BFloat16* x, int64_t across, int64_t along, int64_t count, int width, int64_t k,
+          uint32_t* out, int64_t panel) {
+  const int64_t pairs = k / 2, steps = across == 1 ? kStepsAtOnce : pairs;
+  const auto for_panels = [&](auto f) {
+    for (int64_t i = 0; i < count; i += width)
+      f(x + i * across, least(width, count - i), out + i / width * panel);
+  };
+  for (int64_t l = 0; l < pairs; l += steps)
+    for_panels([&](const BFloat16* from, int64_t some, uint32_t* to) {
+      pack_pairs(from + 2 * l * along, across, along, some, width, least(steps, pairs - l), to + l * width);
+    });
   if (k % 2 == 0) return;
-  x += 2 * pairs * along;
-  out += pairs * width;
-  for (int64_t i = 0; i < width; ++i) out[i] = i < count ? x[i * across].bits : 0;
+  for_panels([&](const BFloat16* from, int64_t some, uint32_t* to) {
+    from += 2 * pairs * along;
+    to += pairs * width;
+    for (int64_t i = 0; i < width; ++i) to[i] = i < some ? from[i * across].bits : 0;
+  });
 }
 
-constexpr GemmKernels<BFloat16> kKernels{kRows, kColumns, block<BFloat16>, pack, nullptr, nullptr, nullptr};
+constexpr GemmKernels<BFloat16> kKernels{
+    kRows, kColumns, kRowPanels<BFloat16>, block<BFloat16>, pack, nullptr, nullptr, nullptr};
 
 }  // namespace
 

@@ -66,7 +66,7 @@ struct GemmBlock {
   int64_t start_row;
   BFloat16* rounded;
   int64_t rounded_row;
-  Ahead ahead;  // brought to the second-level cache meanwhile
+  Ahead ahead;  // brought to the second-level cache meanwhile; without it the next panels of a large packed B
 };
 
 /// c[i * c_row + j * c_column] (+)= alpha * sum over l < k of a[i * a_row + l] b[j * b_row + l], for i < m
@@ -87,11 +87,13 @@ struct GemmDots {
 template <class T>
 struct GemmKernels {
   int rows, columns;  // of the register tile
+  int row_panels;     // of a tile of deep blocks of k: what stays in a second-level cache
   void (*block)(const GemmBlock<T>& block);
-  /// One packed panel: element l * width + i of out is x[i * across + l * along] for i < count <= width and
-  /// l < k; zeros for the other i, and for the last l where a group is not full.
-  void (*pack)(const T* x, int64_t across, int64_t along, int64_t count, int64_t width, int64_t k,
-               typename GemmTypes<T>::Packed* out);
+  /// Packed panels of `width` rows or columns, `panel` elements apart, as many as `count` needs: element
+  /// p * panel + l * width + i of out is x[(p * width + i) * across + l * along] for p * width + i < count and
+  /// l < k; zeros for the other i of the last panel, and for the last l where a group is not full.
+  void (*pack)(const T* x, int64_t across, int64_t along, int64_t count, int width, int64_t k,
+               typename GemmTypes<T>::Packed* out, int64_t panel);
   /// y[i * y_step] (+)= alpha * sum over l < k of a[i * a_row + l * a_column] x[l], for i < m; quick when
   /// a_column is 1.
   void (*dots)(const T* a, int64_t a_row, int64_t a_column, const T* x, int64_t m, int64_t k, T* y,

@@ -12,6 +12,8 @@
 namespace retrograd::cpu::RG_ISA {
 namespace {
 
+constexpr int64_t kStepsAtOnce = 16;  // of k, where neighbours lie across panels
+
 template <int Bytes>
 struct Quad;
 template <>

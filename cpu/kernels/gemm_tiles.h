@@ -13,8 +13,10 @@
 namespace retrograd::cpu::RG_ISA {
 namespace {
 
-constexpr int64_t kFarSteps = 64;   // of k, from which on C is fetched ahead
-constexpr int64_t kFetchSteps = 4;  // of k, between fetches of what is read next
+constexpr int64_t kFarSteps = 64;                   // of k, from which on C is fetched ahead
+constexpr int64_t kFetchSteps = 4;                  // of k, between fetches of what is read next
+constexpr int64_t kLine = 64;                       // bytes
+constexpr int64_t kFarElements = int64_t{1} << 17;  // of a packed B, from which on its next panel is fetched
 
 // How A lies: in a packed panel, whose strides are in the code; in place, where five rows share a pointer: an
 // address may add a register times 1, 2, 4 or 8.
@@ -117,12 +119,12 @@ class Fetch {
     piece_ += visits_;
     if (piece_ < x_.count) return;
     piece_ = 0;
-    at_ += 64;
+    at_ += kLine;
   }
 
  private:
-  const Ahead x_;
-  const int64_t visits_;
+  Ahead x_;
+  int64_t visits_;
   int64_t piece_ = 0, at_ = 0;
 };
 
@@ -198,9 +200,13 @@ void block(const GemmBlock<T>& x) {
   constexpr int columns = kVectors * kLanes<T>;
   const bool in_panel = x.a_row == 1 && x.a_column == kRows;
   MicroTile<T> t = first_tile(x);
-  Fetch fetch(x.ahead, x.k / kFetchSteps);
+  const int64_t visits = x.k / kFetchSteps,
+                panel_lines = x.b_panel * static_cast<int64_t>(sizeof(Packed<T>)) / kLine;
+  const bool is_far = x.b_padded && x.n * x.k >= kFarElements;
+  Fetch fetch(x.ahead, visits);
   for (int64_t j = 0; j < x.n; j += columns) {
     t.b = x.b + j / columns * x.b_panel;
+    if (is_far && x.n - j > columns) fetch = Fetch({t.b + x.b_panel, panel_lines, kLine, kLine}, visits);
     t.rows = x.rows + j;
     if (x.n - j < columns) t.columns = static_cast<int>(x.n - j);
     ColumnPanel<T> panel(x, t, fetch, j);

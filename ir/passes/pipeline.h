@@ -30,6 +30,7 @@ inline constexpr Pass kPasses[] = {
     {"dce", "pure nodes without use are dropped", dce},
     {"join_updates", "steps of an optimizer run as one launch", join_updates},
     {"schedule", "pure nodes move to where less memory is held", schedule},
+    {"early_updates", "an optimizer's updates come right behind their gradients", early_updates},
     {"fuse", "nodes that run as one step stand together", fuse},
 };
 inline constexpr size_t kPassCount = std::size(kPasses);

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <vector>
 
+#include "cpu/kernels/gemm_kernels.h"
 #include "cpu/parallel.h"
 #include "cpu/scratch_check.h"
 
@@ -164,6 +165,31 @@ void check_start(const Case& c, bool row) {
     }
   INFO(c.m << " x " << c.n << " x " << c.k << " row " << row);
   CHECK(wrong == 0);
+}
+
+TEST_CASE("panels are packed as the kernels say, and nothing beside them") {
+  struct Layout {
+    int64_t across, along;
+  };
+  const GemmKernels<float>& kernel = gemm_kernels<float>();
+  const std::vector<float> from = numbers<float>(200 * 200, 5);
+  for (const int width : {kernel.rows, kernel.columns})
+    for (const int64_t count : {1, width - 1, width, width + 1, 3 * width, 3 * width + 5})
+      for (const int64_t k : {1, 7, 16, 17, 33, 48})
+        for (const Layout x : {Layout{1, 200}, {1, count}, {200, 1}, {2, 150}}) {
+          const int64_t panels = (count + width - 1) / width, panel = width * k + 8;
+          std::vector<float> out(static_cast<size_t>(panels * panel + 64), 99.0f), expected = out;
+          for (int64_t p = 0; p < panels; ++p)
+            for (int64_t l = 0; l < k; ++l)
+              for (int64_t i = 0; i < width; ++i) {
+                const int64_t row = p * width + i;
+                expected[static_cast<size_t>(p * panel + l * width + i)] =
+                    row < count ? from[static_cast<size_t>(row * x.across + l * x.along)] : 0;
+              }
+          kernel.pack(from.data(), x.across, x.along, count, width, k, out.data(), panel);
+          if (out != expected)
+            FAIL_CHECK(width << " " << count << " " << k << " " << x.across << " " << x.along);
+        }
 }
 
 TEST_CASE("a matrix or a row is added to a product") {

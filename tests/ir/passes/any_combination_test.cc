@@ -48,8 +48,10 @@ struct Counts {
   int graphs = 0, failing = 0, runs = 0, changed[ir::kPassCount] = {};
 };
 
-const size_t kJoin = static_cast<size_t>(
-    std::ranges::find(ir::kPasses, std::string_view("join_updates"), &ir::Pass::name) - ir::kPasses);
+size_t number(std::string_view pass) {
+  return static_cast<size_t>(std::ranges::find(ir::kPasses, pass, &ir::Pass::name) - ir::kPasses);
+}
+const size_t kJoin = number("join_updates"), kEarly = number("early_updates");
 
 // The executor of the passes fuses as the CPU does, and joins updates.
 void check_all_sets(const ir::Graph& graph, uint64_t seed, Counts& counts, bool any_layout = true) {
@@ -63,7 +65,7 @@ void check_all_sets(const ir::Graph& graph, uint64_t seed, Counts& counts, bool 
   std::vector<std::string> seen;  // texts: many sets make the same
   for (uint64_t set = 0; set < uint64_t{1} << ir::kPassCount; ++set) {
     const ir::PassSet off(set);
-    if (off[kJoin] && !has_updates) continue;  // the same once more
+    if ((off[kJoin] || off[kEarly]) && !has_updates) continue;  // the same once more
     ir::Graph copy = graph.copy();
     ir::PassInput input = rg::rewrites::all();
     input.executor = &executor;
@@ -103,7 +105,7 @@ TEST_CASE("random graphs") {
   Counts counts;
   for (uint64_t seed = 1; seed <= 2000; ++seed) check_all_sets(random_graph::make(seed), seed, counts);
   check_counts(counts);
-  for (size_t i = 0; i < ir::kPassCount; ++i) CHECK((i == kJoin || counts.changed[i] > 100));
+  for (size_t i = 0; i < ir::kPassCount; ++i) CHECK((i == kJoin || i == kEarly || counts.changed[i] > 100));
 }
 
 TEST_CASE("backwards of random programs") {
@@ -136,6 +138,7 @@ TEST_CASE("recorded training steps") {
   }
   check_counts(counts);
   CHECK(counts.changed[kJoin] > 0);
+  CHECK(counts.changed[kEarly] > 0);
 }
 
 TEST_CASE("the peak never rises") {
