@@ -201,8 +201,8 @@ void block(const GemmBlock<T>& x) {
   const bool in_panel = x.a_row == 1 && x.a_column == kRows;
   MicroTile<T> t = first_tile(x);
   const int64_t visits = x.k / kFetchSteps,
-                panel_lines = x.b_panel * static_cast<int64_t>(sizeof(Packed<T>)) / kLine;
-  const bool is_far = x.b_padded && x.n * x.k >= kFarElements;
+                panel_lines = x.k * columns * static_cast<int64_t>(sizeof(Packed<T>)) / kLine;
+  const bool is_far = x.b_padded && !x.ahead.data && x.n * x.k >= kFarElements;
   Fetch fetch(x.ahead, visits);
   for (int64_t j = 0; j < x.n; j += columns) {
     t.b = x.b + j / columns * x.b_panel;

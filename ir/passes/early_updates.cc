@@ -2,11 +2,13 @@
 // gradient mostly. There the gradient is in the caches, and the parameter that the backward has just multiplied with;
 // at the end of a step both would come from memory once more, and all gradients be held until then.
 //
-// What must come before what is said in ir/passes/order_constraints.h. Nor does an update pass a node that may refuse its
-// operands (Trait::checks): where a step fails, what it had not come to is as it was. Joined updates stay together where
-// they are (ir/passes/join_updates.h).
+// What must come before what is said in ir/passes/order_constraints.h. Nor does an update pass an effect, or a node that
+// may refuse its operands and says so (Trait::checks, Trait::random): where a step fails there, what it had not come to is
+// as it was. Joined updates stay together where they are (ir/passes/join_updates.h). An order with a higher peak is not
+// taken.
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "ir/passes/lifetimes.h"
 #include "ir/passes/order_constraints.h"
@@ -17,28 +19,34 @@ namespace {
 
 bool is_early(const Node& node) { return node.group < 0 && node.op->is(Trait::updates); }
 
-// Of each node which one it is to stand behind: the one before it, which is said by its own number; an early update the
-// last that it must come after, or -1.
+// The last node of each one's group, or the node itself.
+std::vector<int32_t> ends_of_groups(const std::vector<Node>& nodes) {
+  std::vector<int32_t> ends(nodes.size());
+  for (size_t i = nodes.size(); i-- > 0;) {
+    const bool ends_here =
+        nodes[i].group < 0 || i + 1 == nodes.size() || nodes[i + 1].group != nodes[i].group;
+    ends[i] = ends_here ? static_cast<int32_t>(i) : ends[i + 1];
+  }
+  return ends;
+}
+
+// Of each node which one it is to stand behind, early updates in their old order: by its own number the one before it; an
+// early update by that of the last node it must come after which is not early itself, or -1.
 std::vector<int32_t> find_places(const Graph& graph, std::span<const OutsideWrite> writes) {
   const auto& nodes = graph.nodes();
-  std::vector<int32_t> behind(nodes.size(), -1), end_of_group(nodes.size());
-  for (size_t i = nodes.size(); i-- > 0;) {
-    const bool ends = nodes[i].group < 0 || i + 1 == nodes.size() || nodes[i + 1].group != nodes[i].group;
-    end_of_group[i] = ends ? static_cast<int32_t>(i) : end_of_group[i + 1];
-  }
-  const auto stand_behind = [&](int32_t node, int32_t earlier) {
-    int32_t& last = behind[static_cast<size_t>(node)];
-    last = std::max(last, end_of_group[static_cast<size_t>(earlier)]);
-  };
-  for (const auto& [node, earlier] : order_constraints(graph, writes)) stand_behind(node, earlier);
-  int32_t check = -1;
+  const std::vector<int32_t> ends = ends_of_groups(nodes);
+  const Lists earlier(nodes.size(), order_constraints(graph, writes));
+  std::vector<int32_t> behind(nodes.size());
+  int32_t barrier = -1;
   for (size_t i = 0; i < nodes.size(); ++i) {
-    const auto number = static_cast<int32_t>(i);
-    if (!is_early(nodes[i]))
-      behind[i] = number;
-    else if (check >= 0)
-      stand_behind(number, check);
-    if (nodes[i].op->is(Trait::checks)) check = number;
+    const OpInfo& op = *nodes[i].op;
+    behind[i] = static_cast<int32_t>(i);
+    if (is_early(nodes[i])) {
+      behind[i] = barrier;
+      for (const int32_t e : earlier[i])
+        behind[i] = std::max(behind[i], behind[static_cast<size_t>(ends[static_cast<size_t>(e)])]);
+    }
+    if (!op.is(Trait::pure) || op.is(Trait::checks) || op.is(Trait::random)) barrier = ends[i];
   }
   return behind;
 }
@@ -52,7 +60,10 @@ bool early_updates(Graph& graph, const PassInput& input, Remap& remap) {
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, {}, [&](int32_t i) { return behind[static_cast<size_t>(i)]; });
   if (std::ranges::is_sorted(order)) return false;
+  std::optional<GroupMemories> groups;
+  if (input.executor) groups.emplace(graph, *input.executor, input.values);
   LifetimeOptions options{.values = input.values, .writes = input.writes, .given = input.given};
+  options.groups = groups ? &*groups : nullptr;
   const int64_t peak = lifetimes(graph, options).peak_bytes();
   options.order = order;
   if (lifetimes(graph, options).peak_bytes() > peak) return false;

@@ -14,7 +14,7 @@ struct PassInput {
   std::span<const Rewrite> simplify = {}, broadcast = {};  // the rules of these passes
   std::span<const GatedOps> gated = {};                    // of `slopes`
   std::span<const Number> values = {};  // of all symbols, for sizes in bytes; without them those at capture
-  std::span<const OutsideWrite> writes = {};  // `schedule` and `early_updates` leave them in place
+  std::span<const OutsideWrite> writes = {};  // what is computed in place stays so
   std::span<const int32_t> given = {};        // inputs whose memory goes with their last use, by number
   Executor* executor = nullptr;               // says what may be fused and joined; without it nothing
 };

@@ -1,5 +1,5 @@
-// early_updates, text to text: where the updates of an optimizer come to stand. That the bits stay is tested in
-// any_combination_test.cc, that the peak does in peak_test.cc.
+// early_updates, text to text: where the updates of an optimizer come to stand. That the bits of recorded steps stay is
+// tested in any_combination_test.cc, that their peaks do in peak_test.cc.
 #include <catch2/catch.hpp>
 
 #include "tests/ir/passes/passes_test.h"
@@ -37,7 +37,7 @@ const std::string kTwo = "graph @g(%0: f32[100], %1: f32[100], %2: f32[100]) {\n
 
 }  // namespace
 
-TEST_CASE("updates stand behind their gradients, in any order that the program had") {
+TEST_CASE("updates stand behind their gradients") {
   const std::string first = "  %3 = exp %2 : f32[100]\n", end = "  return %5, %6\n}\n";
   CHECK(
       early(kTwo + first + "  %4 = neg %2 : f32[100]\n" + sgd("%5", "%0", "%3") + sgd("%6", "%1", "%4") + end,
@@ -48,6 +48,14 @@ TEST_CASE("updates stand behind their gradients, in any order that the program h
               {0, 1}) == "unchanged");
 }
 
+TEST_CASE("an update that needs another one's result stands behind it") {
+  const std::string first = "  %3 = exp %2 : f32[100]\n";
+  CHECK(early(kTwo + first + "  %4 = neg %2 : f32[100]\n" + sgd("%5", "%0", "%3") + sgd("%6", "%5", "%3") +
+                  "  return %6, %4\n}\n",
+              {0}) == kTwo + first + sgd("%4", "%0", "%3") + sgd("%5", "%4", "%3") +
+                          "  %6 = neg %2 : f32[100]\n  return %5, %6\n}\n");
+}
+
 TEST_CASE("an update comes behind all that read what it writes to") {
   // %4 is a gradient as well, computed from the parameter %0.
   CHECK(early(kTwo + "  %3 = exp %2 : f32[100]\n  %4 = mul %0, %2 : f32[100]\n  %5 = neg %2 : f32[100]\n" +
@@ -55,6 +63,16 @@ TEST_CASE("an update comes behind all that read what it writes to") {
               {0, 1}) == kTwo + "  %3 = exp %2 : f32[100]\n  %4 = mul %0, %2 : f32[100]\n" +
                              sgd("%5", "%0", "%3") + sgd("%6", "%1", "%4") +
                              "  %7 = neg %2 : f32[100]\n  return %5, %6, %7\n}\n");
+}
+
+TEST_CASE("no update passes an effect, also where it reads private memory alone") {
+  CHECK(early(R"(graph @g(%0: f32[100], %1: f32[100], $2: hook) {
+  %2 = mul %0, %0 : f32[100]
+  %3 = exp %1 : f32[100]
+  hook $2
+)" + sgd("%4", "%2", "%3") +
+                  "  return %4\n}\n",
+              {0}) == "unchanged");
 }
 
 TEST_CASE("where a step fails or a hook runs, what it had not come to is as it was") {
