@@ -14,8 +14,6 @@ inline constexpr int64_t kGroupPanels = 4;     // of a B of contiguous rows, pac
 inline constexpr int64_t kSlabBytes = int64_t{64} << 20;  // of packed operands: a larger k is done in slabs,
 inline constexpr int64_t kNearSlabBytes = 4 << 20;        // earlier beside a C that stays in a cache
 inline constexpr int64_t kNearBytes = 1 << 20;            // of this size
-// Bytes of a B that stays in a second-level cache: fetching it costs more than waiting for it.
-inline constexpr int64_t kNearB = 64 << 10;
 
 /// One slab of k: what is packed before, and the tiles computed.
 template <class T>
@@ -194,7 +192,7 @@ class Slab {
       at = 0;
       l += plan_.depth;
     }
-    const int64_t all = kNearB / static_cast<int64_t>(sizeof(T)) / g_.n;
+    const int64_t all = plan_.kernel.near_b / static_cast<int64_t>(sizeof(T)) / g_.n;
     if (l >= g_.k || g_.k <= all) return {};
     const int64_t k = std::min(plan_.depth, g_.k - l), n = std::min(panels * columns, tile.n - at),
                   size = sizeof(T);

@@ -54,7 +54,7 @@ void integer_pack(const int64_t* x, int64_t across, int64_t along, int64_t count
         out[l * width + i] = first + i < count ? x[(first + i) * across + l * along] : 0;
 }
 
-constexpr GemmKernels<int64_t> kIntegerKernels{4,       8,       28,     integer_block, integer_pack,
+constexpr GemmKernels<int64_t> kIntegerKernels{4,       8,       28,     0, integer_block, integer_pack,
                                                nullptr, nullptr, nullptr};
 
 template <class T>

@@ -260,8 +260,9 @@ void combine(const T* x, const T* b, int64_t b_row, int64_t n, int64_t k, T* y, 
 }
 
 template <class T>
-constexpr GemmKernels<T> kernels{kRows,   kVectors* kLanes<T>, kRowPanels<T>, block<T>,         pack<T>,
-                                 dots<T>, combine<T>,          narrow<T>,     kVectorBytes < 64};
+constexpr GemmKernels<T> kernels{
+    kRows,   kVectors* kLanes<T>, kRowPanels<T>, kNearB,           block<T>, pack<T>,
+    dots<T>, combine<T>,          narrow<T>,     kVectorBytes < 64};
 
 }  // namespace
 

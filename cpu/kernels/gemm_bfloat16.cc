@@ -74,7 +74,7 @@ void pack(const BFloat16* x, int64_t across, int64_t along, int64_t count, int w
 }
 
 constexpr GemmKernels<BFloat16> kKernels{
-    kRows, kColumns, kRowPanels<BFloat16>, block<BFloat16>, pack, nullptr, nullptr, nullptr};
+    kRows, kColumns, kRowPanels<BFloat16>, kNearB, block<BFloat16>, pack, nullptr, nullptr, nullptr};
 
 }  // namespace
 

@@ -88,6 +88,7 @@ template <class T>
 struct GemmKernels {
   int rows, columns;  // of the register tile
   int row_panels;     // of a tile of deep blocks of k: what stays in a second-level cache
+  int64_t near_b;     // bytes of a B in place, up to which it is not fetched ahead
   void (*block)(const GemmBlock<T>& block);
   /// Packed panels of `width` rows or columns, `panel` elements apart, as many as `count` needs: element
   /// p * panel + l * width + i of out is x[(p * width + i) * across + l * along] for p * width + i < count and
