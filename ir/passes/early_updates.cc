@@ -8,33 +8,21 @@
 // taken.
 #include <algorithm>
 #include <numeric>
-#include <optional>
 
-#include "ir/passes/lifetimes.h"
 #include "ir/passes/order_constraints.h"
-#include "ir/passes/pass.h"
+#include "ir/passes/reorder.h"
 
 namespace retrograd::ir {
 namespace {
 
 bool is_early(const Node& node) { return node.group < 0 && node.op->is(Trait::updates); }
 
-// The last node of each one's group, or the node itself.
-std::vector<int32_t> ends_of_groups(const std::vector<Node>& nodes) {
-  std::vector<int32_t> ends(nodes.size());
-  for (size_t i = nodes.size(); i-- > 0;) {
-    const bool ends_here =
-        nodes[i].group < 0 || i + 1 == nodes.size() || nodes[i + 1].group != nodes[i].group;
-    ends[i] = ends_here ? static_cast<int32_t>(i) : ends[i + 1];
-  }
-  return ends;
-}
-
 // Of each node which one it is to stand behind, early updates in their old order: by its own number the one before it; an
 // early update by that of the last node it must come after which is not early itself, or -1.
 std::vector<int32_t> find_places(const Graph& graph, std::span<const OutsideWrite> writes) {
   const auto& nodes = graph.nodes();
-  const std::vector<int32_t> ends = ends_of_groups(nodes);
+  const Units units(graph);
+  const auto end = [&](size_t i) { return units.last_node(units.of[i]); };
   const Lists earlier(nodes.size(), order_constraints(graph, writes));
   std::vector<int32_t> behind(nodes.size());
   int32_t barrier = -1;
@@ -44,9 +32,9 @@ std::vector<int32_t> find_places(const Graph& graph, std::span<const OutsideWrit
     if (is_early(nodes[i])) {
       behind[i] = barrier;
       for (const int32_t e : earlier[i])
-        behind[i] = std::max(behind[i], behind[static_cast<size_t>(ends[static_cast<size_t>(e)])]);
+        behind[i] = std::max(behind[i], behind[static_cast<size_t>(end(static_cast<size_t>(e)))]);
     }
-    if (!op.is(Trait::pure) || op.is(Trait::checks) || op.is(Trait::random)) barrier = ends[i];
+    if (!op.is(Trait::pure) || op.is(Trait::checks) || op.is(Trait::random)) barrier = end(i);
   }
   return behind;
 }
@@ -60,16 +48,9 @@ bool early_updates(Graph& graph, const PassInput& input, Remap& remap) {
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, {}, [&](int32_t i) { return behind[static_cast<size_t>(i)]; });
   if (std::ranges::is_sorted(order)) return false;
-  std::optional<GroupMemories> groups;
-  if (input.executor) groups.emplace(graph, *input.executor, input.values);
-  LifetimeOptions options{.values = input.values, .writes = input.writes, .given = input.given};
-  options.groups = groups ? &*groups : nullptr;
-  const int64_t peak = lifetimes(graph, options).peak_bytes();
-  options.order = order;
-  if (lifetimes(graph, options).peak_bytes() > peak) return false;
-  Rewriter rewriter(graph);
-  for (int32_t node : order) rewriter.keep(static_cast<size_t>(node));
-  remap = rewriter.finish();
+  Orders orders(graph, input);
+  if (orders.peak(order) > orders.peak()) return false;
+  remap = reorder(graph, order);
   return true;
 }
 

@@ -18,36 +18,13 @@
 // Peaks are those of ir/passes/lifetimes.h; what must come before what is said in
 // ir/passes/order_constraints.h.
 #include <algorithm>
-#include <numeric>
-#include <optional>
 #include <queue>
 
-#include "ir/passes/lifetimes.h"
 #include "ir/passes/order_constraints.h"
-#include "ir/passes/pass.h"
+#include "ir/passes/reorder.h"
 
 namespace retrograd::ir {
 namespace {
-
-// What is moved as one: unit u is the nodes from begins[u] to begins[u + 1].
-struct Units {
-  std::vector<int32_t> begins, of;  // of: each node
-
-  explicit Units(const Graph& graph) {
-    int32_t group = -1;
-    for (const Node& node : graph.nodes()) {
-      if (node.group < 0 || node.group != group) begins.push_back(static_cast<int32_t>(of.size()));
-      group = node.group;
-      of.push_back(static_cast<int32_t>(begins.size()) - 1);
-    }
-    begins.push_back(static_cast<int32_t>(of.size()));
-  }
-  size_t size() const { return begins.size() - 1; }
-  std::span<const Node> nodes(const Graph& graph, int32_t unit) const {
-    const auto begin = static_cast<size_t>(begins[static_cast<size_t>(unit)]);
-    return {graph.nodes().data() + begin, static_cast<size_t>(begins[static_cast<size_t>(unit) + 1]) - begin};
-  }
-};
 
 class Scheduler {
  public:
@@ -214,18 +191,6 @@ class Scheduler {
   std::priority_queue<Entry> ready_;
 };
 
-// Groups are numbered in their order.
-void number_groups(Graph& graph) {
-  int32_t before = -1, now = -1;
-  for (size_t n = 0; n < graph.nodes().size(); ++n) {
-    const int32_t group = graph.nodes()[n].group;
-    if (group < 0) continue;
-    now += group != before;
-    before = group;
-    graph.set_group(n, now);
-  }
-}
-
 }  // namespace
 
 // A lower peak by less than one part of so many is not worth another order: what lies beside each other in
@@ -233,31 +198,20 @@ void number_groups(Graph& graph) {
 constexpr int64_t kGain = 50;
 
 bool schedule(Graph& graph, const PassInput& input, Remap& remap) {
-  std::optional<GroupMemories> groups;
-  if (input.executor) groups.emplace(graph, *input.executor, input.values);
-  LifetimeOptions options{.values = input.values, .writes = input.writes, .given = input.given};
-  options.groups = groups ? &*groups : nullptr;
-  const int64_t peak = lifetimes(graph, options).peak_bytes();
-  options.in_place = false;
-  const Lifetimes apart = lifetimes(graph, options);
-  options.in_place = true;
+  Orders orders(graph, input);
+  const Lifetimes apart = orders.apart();
+  int64_t peak = orders.peak();
   std::vector<int32_t> order;
-  int64_t new_peak = peak;
   for (const auto rule : {Scheduler::Rule::least, Scheduler::Rule::relief}) {
     std::vector<int32_t> found = Scheduler(graph, apart, input.writes, rule).run();
     RG_ASSERT(found.size() == graph.nodes().size());
-    options.order = found;
-    if (const int64_t its_peak = lifetimes(graph, options).peak_bytes();
-        its_peak < new_peak - new_peak / kGain) {
-      new_peak = its_peak;
+    if (const int64_t its_peak = orders.peak(found); its_peak < peak - peak / kGain) {
+      peak = its_peak;
       order = std::move(found);
     }
   }
   if (order.empty()) return false;
-  Rewriter rewriter(graph);
-  for (int32_t node : order) rewriter.keep(static_cast<size_t>(node));
-  remap = rewriter.finish();
-  number_groups(graph);
+  remap = reorder(graph, order);
   return true;
 }
 

@@ -56,8 +56,7 @@ const size_t kJoin = number("join_updates"), kEarly = number("early_updates");
 // The executor of the passes fuses as the CPU does, and joins updates.
 void check_all_sets(const ir::Graph& graph, uint64_t seed, Counts& counts, bool any_layout = true) {
   static rg::RecordingExecutor executor;
-  const bool has_updates =
-      std::ranges::any_of(graph.nodes(), [](const ir::Node& n) { return n.op->is(rg::Trait::updates); });
+  const bool has_updates = passes_test::has_updates(graph);
   const graph_run::Lines expected = graph_run::run(graph, seed, any_layout);
   const auto is_error = [](const std::string& line) { return line.starts_with("error"); };
   if (std::ranges::any_of(expected, is_error)) return void(++counts.failing);

@@ -8,34 +8,19 @@
 
 namespace rg = retrograd;
 namespace ir = rg::ir;
+using passes_test::sgd;
 
 namespace {
 
 std::string joined(const std::string& text, rg::Executor* executor) {
-  ir::Graph graph = ir_test::parse(text);
-  const std::string before = graph.print();
   ir::PassInput input = rg::rewrites::all();
   input.executor = executor;
-  const ir::PassReport report =
-      ir::run_passes(graph, {.input = input, .off = passes_test::all_but("join_updates"), .verify = true});
-  for (const ir::PassReport::Run& run : report.runs)
-    if (run.changed) return graph.print();
-  CHECK(graph.print() == before);
-  return "unchanged";
+  return passes_test::after("join_updates", text, input);
 }
 
 std::string joined(const std::string& text) {
   rg::NullExecutor device(true);
   return joined(text, &device);
-}
-
-std::string sgd(int result, int param, int grad, const std::string& size, const std::string& lr = "0.1",
-                const std::string& dtype = "f32") {
-  const std::string type = dtype + "[" + size + "]";
-  return "  %" + std::to_string(result) + " = sgd_step %" + std::to_string(param) + ", none, %" +
-         std::to_string(grad) + " {lr=" + lr +
-         ", weight_decay=0.0, momentum=0.0, keep=0.0, fresh=1.0, nesterov=false, maximize=false} : " + type +
-         "\n";
 }
 
 }  // namespace

@@ -57,8 +57,7 @@ void check_all_sets(const Case& c, const std::string& name, Counts& counts) {
   ++counts.graphs;
   counts.lower += c.peak(c.after({})) < before;
   const bool joins = c.executor.joins_updates(c.graph.types()[0]),
-             has_updates = std::ranges::any_of(c.graph.nodes(),
-                                               [](const ir::Node&n) { return n.op->is(rg::Trait::updates); });
+             has_updates = passes_test::has_updates(c.graph);
   for (uint64_t set = 0; set < uint64_t{1} << ir::kPassCount; ++set) {
     const ir::PassSet off(set);
     if ((!joins && (off & ir::passes_named("join_updates")).any()) ||
