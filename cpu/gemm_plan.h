@@ -57,6 +57,7 @@ inline constexpr int64_t kGroup = GemmTypes<T>::group;
 template <class T>
 int64_t block_depth(int64_t k) {
   const int64_t most = kDepth * kGroup<T>, step = kDepthStep * kGroup<T>;
+  if (k <= most) return ceil_div(k, step) * step;  // without a division, for the many small products of attention
   return ceil_div(ceil_div(k, ceil_div(k, most)), step) * step;
 }
 

@@ -198,7 +198,7 @@ class Forward {
                s.width, f_.scale_, false);
       row_table<T>().weights(scores, s, f_.lse_ + i_ * f_.cut_.queries + first, factors);
       multiply(s.rows, columns, s.keys, {scores, s.width, 1}, v_, 0, out, f_.out_.row(), T(1), false);
-      f_.scale_rows(out, s.rows, factors);
+      row_table<T>().scale(out, f_.out_.row(), s.rows, columns, factors);
     }
 
     const Forward& f_;
@@ -217,13 +217,7 @@ class Forward {
                  scale_});
     if (!measuring()) row_table<T>().weights(scores.data(), s, lse_ + i * cut_.queries, factors.data());
     gemm(Gemm<T>{s.rows, columns, s.keys, {scores.data(), s.width, 1}, v_.view(i), out, out_.row()});
-    if (!measuring()) scale_rows(out, s.rows, factors.data());
-  }
-
-  // Rows of the result, from x on.
-  void scale_rows(T* x, int64_t rows, const T* by) const {
-    for (int64_t r = 0; r < rows; ++r, x += out_.row())
-      for (int64_t j = 0; j < out_.columns(); ++j) x[j] *= by[r];
+    if (!measuring()) row_table<T>().scale(out, out_.row(), s.rows, columns, factors.data());
   }
 
   Batch<T> q_, k_, v_, out_;
@@ -265,11 +259,14 @@ class Backward {
           i_(i),
           depth_(b.q_.columns()),
           columns_(b.v_.columns()),
+          queries_(b.q_.view(i)),
+          g_(b.g_.view(i)),
+          out_(b.out_.view(i)),
           k_turned_(depth_, b.cut_.keys),
           v_turned_(columns_, b.cut_.keys),
           k_(b.cut_.keys, depth_),
-          q_(b.cut_.block, depth_),
-          g_(b.cut_.block, columns_),
+          queries_packed_(b.cut_.block, depth_),
+          g_packed_(b.cut_.block, columns_),
           p_(b.cut_.block * b.cut_.width),
           ds_(b.cut_.block * b.cut_.width),
           lse_(b.cut_.block),
@@ -289,8 +286,8 @@ class Backward {
     void block(int64_t first) const {
       const Cut& cut = b_.cut_;
       const int64_t rows = std::min(cut.block, cut.queries - first);
-      q_.pack(from_row(b_.q_.view(i_), first), rows, depth_);
-      g_.pack(from_row(b_.g_.view(i_), first), rows, columns_);
+      queries_packed_.pack(from_row(queries_, first), rows, depth_);
+      g_packed_.pack(from_row(g_, first), rows, columns_);
       parallel_for(cut.strips(rows), [&](int64_t s) { query_gradients(first, s * cut.strip); });
       const int64_t keys = cut.keys_before(first + rows);
       parallel_for(cut.strips(keys), [&](int64_t s) { add_key_gradients(first, rows, s * cut.strip, keys); });
@@ -307,17 +304,14 @@ class Backward {
     void query_gradients(int64_t first, int64_t at) const {
       const int64_t query = first + at;
       const ScoreBlock s = b_.cut_.scores(query);
-      T *p = &p_[at * s.width], *ds = &ds_[at * s.width], *lse = &lse_[at], *delta = &delta_[at],
-        *row = rows_.data() + (is_dense() ? 0 : at / b_.cut_.strip * 2 * columns_);
-      multiply(s.rows, k_turned_.whole(s.keys), depth_, from_row(b_.q_.view(i_), query), k_turned_, 0, p,
-               s.width, b_.scale_, false);
-      multiply(s.rows, v_turned_.whole(s.keys), columns_, from_row(b_.g_.view(i_), query), v_turned_, 0, ds,
-               s.width, T(1), false);
-      for (int64_t r = 0; r < s.rows; ++r) {
+      T *p = &p_[at * s.width], *ds = &ds_[at * s.width], *lse = &lse_[at], *delta = &delta_[at];
+      multiply(s.rows, k_turned_.whole(s.keys), depth_, from_row(queries_, query), k_turned_, 0, p, s.width,
+               b_.scale_, false);
+      multiply(s.rows, v_turned_.whole(s.keys), columns_, from_row(g_, query), v_turned_, 0, ds, s.width,
+               T(1), false);
+      for (int64_t r = 0; r < s.rows; ++r)
         lse[r] = b_.lse_[b_.lse_layout_.offset(i_ * b_.cut_.queries + query + r)];
-        delta[r] = row_table<T>().inner(dense_row(b_.g_, i_, query + r, row),
-                                        dense_row(b_.out_, i_, query + r, row + columns_), columns_);
-      }
+      find_delta(query, s.rows, at, delta);
       row_table<T>().gradients(p, ds, s, lse, delta);
       multiply(s.rows, depth_, s.keys, {ds, s.width, 1}, k_, 0, b_.dq_.at(i_, query), b_.dq_.row(), b_.scale_,
                false);
@@ -332,23 +326,33 @@ class Backward {
         return MatrixView<T>{of.data() + from * width + at, 1, width};
       };
       const bool is_added = first > 0 && at < b_.cut_.keys_before(first);  // earlier queries see them, too
-      multiply(count, columns_, rows - from, part(p_), g_, from, b_.dv_.at(i_, at), b_.dv_.row(), T(1),
+      multiply(count, columns_, rows - from, part(p_), g_packed_, from, b_.dv_.at(i_, at), b_.dv_.row(), T(1),
                is_added);
-      multiply(count, depth_, rows - from, part(ds_), q_, from, b_.dk_.at(i_, at), b_.dk_.row(), b_.scale_,
-               is_added);
+      multiply(count, depth_, rows - from, part(ds_), queries_packed_, from, b_.dk_.at(i_, at), b_.dk_.row(),
+               b_.scale_, is_added);
     }
 
-    bool is_dense() const { return b_.g_.view(0).column == 1 && b_.out_.view(0).column == 1; }
-    static const T* dense_row(const Batch<T>& x, int64_t i, int64_t row, T* buffer) {
-      const MatrixView<T> m = from_row(x.view(i), row);
-      if (m.column == 1) return m.data;
-      for (int64_t j = 0; j < x.columns(); ++j) buffer[j] = m.data[j * m.column];
-      return buffer;
+    // Of the queries [query, query + rows), which begin `at` in a block.
+    void find_delta(int64_t query, int64_t rows, int64_t at, T* delta) const {
+      const MatrixView<T> g = from_row(g_, query), out = from_row(out_, query);
+      const auto inner = row_table<T>().inner;
+      if (is_dense()) return inner(g.data, g.row, out.data, out.row, rows, columns_, delta);
+      T* const dense = rows_.data() + at / b_.cut_.strip * 2 * columns_;
+      for (int64_t r = 0; r < rows; ++r) {
+        copy_row(g, r, dense);
+        copy_row(out, r, dense + columns_);
+        inner(dense, 0, dense + columns_, 0, 1, columns_, delta + r);
+      }
+    }
+    bool is_dense() const { return g_.column == 1 && out_.column == 1; }
+    void copy_row(MatrixView<T> x, int64_t row, T* to) const {
+      for (int64_t j = 0; j < columns_; ++j) to[j] = x.data[row * x.row + j * x.column];
     }
 
     const Backward& b_;
-    int64_t i_, depth_, columns_;
-    PackedRight<T> k_turned_, v_turned_, k_, q_, g_;
+    const int64_t i_, depth_, columns_;
+    MatrixView<T> queries_, g_, out_;
+    PackedRight<T> k_turned_, v_turned_, k_, queries_packed_, g_packed_;
     Scratch<T> p_, ds_, lse_, delta_;  // of a block
     Scratch<T> rows_;                  // of each strip of a block, two rows that do not lie dense
   };

@@ -61,7 +61,7 @@ void multiply(int64_t m, int64_t n, int64_t k, MatrixView<T> a, const PackedRigh
   if (m == 0 || n == 0 || k == 0) return;
   const int64_t depth = gemm_detail::block_depth<T>(k);
   const int rows = b.kernel().rows, columns = b.kernel().columns;
-  GemmBlock<T> x{};
+  GemmBlock<T> x;  // field by field: to clear it all before takes a good part of a small product
   x.m = m;
   x.n = n;
   x.a_panel = rows * a.row;
@@ -70,9 +70,17 @@ void multiply(int64_t m, int64_t n, int64_t k, MatrixView<T> a, const PackedRigh
   x.b_panel = b.panel();
   x.b_row = columns;
   x.b_padded = true;
+  x.rows = nullptr;
+  x.rows_step = 0;
+  x.keep = nullptr;
   x.c = c;
   x.c_row = c_row;
   x.alpha = alpha;
+  x.start = nullptr;
+  x.start_row = 0;
+  x.rounded = nullptr;
+  x.rounded_row = 0;
+  x.ahead = {};
   for (int64_t l = 0; l < k; l += depth) {
     x.k = std::min(depth, k - l);
     x.a = a.data + l * a.column;

@@ -28,8 +28,10 @@ struct AttentionRowTable {
   void (*weights)(T* x, const ScoreBlock& block, T* lse, T* factor);
   /// p = exp(x - lse) into x, and p * (dp - delta) into dp.
   void (*gradients)(T* x, T* dp, const ScoreBlock& block, const T* lse, const T* delta);
-  /// The sum of a[i] * b[i].
-  T (*inner)(const T* a, const T* b, int64_t n);
+  /// x[r * x_row + i] *= factor[r] for i < n, r < rows.
+  void (*scale)(T* x, int64_t x_row, int64_t rows, int64_t n, const T* factor);
+  /// out[r] = sum of a[r * a_row + i] * b[r * b_row + i] over i < n, for r < rows.
+  void (*inner)(const T* a, int64_t a_row, const T* b, int64_t b_row, int64_t rows, int64_t n, T* out);
 };
 
 namespace baseline {

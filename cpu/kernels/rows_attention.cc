@@ -8,100 +8,226 @@
 namespace retrograd::cpu::RG_ISA {
 namespace {
 
+// Rows side by side, where they have at most so many keys: more would leave the first-level cache from pass to pass.
+constexpr int kRowsAtOnce = 4;
+constexpr int64_t kNearKeys = 1024;
 constexpr int64_t kSumChunk = 1024;  // elements summed in registers of T; beyond, in double
 
-// f(i, keep) for each register of a row of n elements; keep(v) has zeros in the lanes beyond the row. There is room
-// to read and write whole registers.
-template <class T, class F>
-[[gnu::always_inline]] inline void each_register(int64_t n, const F& f) {
-  int64_t i = 0;
-  for (; i + Vec<T>::size <= n; i += Vec<T>::size) f(i, [](Vec<T> v) { return v; });
-  if (i < n) f(i, [count = n - i](Vec<T> v) { return keep_part(v, count); });
-}
-
-// Zeros behind a row of n scores, from the next register to where the block ends.
+// Rows are short and their lengths differ, so each is taken in pieces of kAttentionPad elements, and all of a block in
+// equally many: loops end where the last ones did, which a processor foresees. A piece is a few registers.
 template <class T>
-void clear(T* x, int64_t n, int64_t keys) {
-  const int64_t end = (keys + kAttentionPad - 1) / kAttentionPad * kAttentionPad;
-  for (int64_t i = (n + Vec<T>::size - 1) / Vec<T>::size * Vec<T>::size; i < end; i += Vec<T>::size)
-    Vec<T>(T(0)).store(x + i);
-}
+constexpr int kRegisters = static_cast<int>(kAttentionPad) / Vec<T>::size;
 
-// x = exp(x - m) for n elements; their sum.
 template <class T>
-double exps(T* x, int64_t n, T m) {
-  double sum = 0;
-  for (int64_t begin = 0; begin < n; begin += kSumChunk) {
-    Vec<T> total(T(0));
-    each_register<T>(n - begin < kSumChunk ? n - begin : kSumChunk, [&](int64_t i, auto keep) {
-      const Vec<T> e = keep(exp(Vec<T>::load(x + begin + i) - m));
-      e.store(x + begin + i);
-      total += e;
-    });
-    sum += static_cast<double>(reduce_add(total));
+struct Piece {
+  Vec<T> v[kRegisters<T>];
+
+  [[gnu::always_inline]] static Piece load(const T* x) {
+    Piece p;
+#pragma GCC unroll 8
+    for (int i = 0; i < kRegisters<T>; ++i) p.v[i] = Vec<T>::load(x + i * Vec<T>::size);
+    return p;
   }
-  return sum;
+  [[gnu::always_inline]] void store(T* x) const {
+#pragma GCC unroll 8
+    for (int i = 0; i < kRegisters<T>; ++i) v[i].store(x + i * Vec<T>::size);
+  }
+  [[gnu::always_inline]] Piece minus(T x) const {
+    Piece p;
+#pragma GCC unroll 8
+    for (int i = 0; i < kRegisters<T>; ++i) p.v[i] = v[i] - x;
+    return p;
+  }
+  [[gnu::always_inline]] Piece times(const Piece& x) const {
+    Piece p;
+#pragma GCC unroll 8
+    for (int i = 0; i < kRegisters<T>; ++i) p.v[i] = v[i] * x.v[i];
+    return p;
+  }
+  /// The elements before `count`, and `other` in place of those behind.
+  [[gnu::always_inline]] Piece before(int64_t count, T other) const {
+    alignas(64) static constexpr T kPlaces[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    static_assert(sizeof(kPlaces) / sizeof(T) == kAttentionPad);
+    const Vec<T> end(static_cast<T>(count));
+    Piece p;
+#pragma GCC unroll 8
+    for (int i = 0; i < kRegisters<T>; ++i)
+      p.v[i] = select(Vec<T>::load(kPlaces + i * Vec<T>::size) < end, v[i], other);
+    return p;
+  }
+};
+
+// How the rows of a block are taken: pieces before `whole` lie within all of them, others up to `end` partly.
+struct Extent {
+  int64_t whole, end;
+
+  explicit Extent(const ScoreBlock& block)
+      : whole((block.causal && block.first_keys < block.keys ? block.first_keys : block.keys) /
+              kAttentionPad * kAttentionPad),
+        end((block.keys + kAttentionPad - 1) / kAttentionPad * kAttentionPad) {}
+};
+
+// Rows that are computed side by side: what one waits for the others fill.
+template <class T, int N>
+struct Rows {
+  T* x;
+  int64_t width;
+  int64_t keys[N];
+
+  Rows(T* all, const ScoreBlock& block, int64_t first) : x(all + first * block.width), width(block.width) {
+    for (int n = 0; n < N; ++n) keys[n] = block.row_keys(first + n);
+  }
+  T* row(int n) const { return x + n * width; }
+};
+
+// f(n, i, mask) for the pieces of [begin, end) of rows n; mask(p, other) puts `other` behind the row.
+template <class T, int N, class F>
+[[gnu::always_inline]] inline void each_piece(const Rows<T, N>& rows, const Extent& extent, int64_t begin,
+                                              int64_t end, const F& f) {
+  int64_t i = begin;
+  for (const int64_t whole = extent.whole < end ? extent.whole : end; i < whole; i += kAttentionPad)
+#pragma GCC unroll 8
+    for (int n = 0; n < N; ++n) f(n, i, [](const Piece<T>& p, T) { return p; });
+  for (; i < end; i += kAttentionPad)
+#pragma GCC unroll 8
+    for (int n = 0; n < N; ++n)
+      f(n, i, [count = rows.keys[n] - i](const Piece<T>& p, T other) { return p.before(count, other); });
+}
+
+// The largest score of each row, -inf without scores. One that is no number may be left out: the sum of the row's
+// exponentials is none then, whatever was subtracted.
+template <class T, int N>
+[[gnu::always_inline]] inline void find_largest(const Rows<T, N>& rows, const Extent& extent, T* largest) {
+  constexpr T none = -static_cast<T>(__builtin_inf());
+  const auto larger = [](Vec<T> a, Vec<T> b) { return Vec<T>(native_max(a.v, b.v)); };
+  Vec<T> most[N];
+#pragma GCC unroll 8
+  for (int n = 0; n < N; ++n) most[n] = none;
+  each_piece(
+      rows, extent, 0, extent.end, [&](int n, int64_t i, auto mask) __attribute__((always_inline)) {
+        const Piece<T> p = mask(Piece<T>::load(rows.row(n) + i), none);
+#pragma GCC unroll 8
+        for (const Vec<T>& v : p.v) most[n] = larger(most[n], v);
+      });
+#pragma GCC unroll 8
+  for (int n = 0; n < N; ++n) largest[n] = fold_lanes<Vec<T>::size / 2>(most[n], larger).v[0];
+}
+
+// Whether the quick exponential serves is asked once for a piece.
+template <class T>
+[[gnu::always_inline]] inline Piece<T> exp(const Piece<T>& x) {
+  Piece<T> e;
+  if constexpr (!kScales) {
+    constexpr T normal = ExpLogConstants<T>::exp_normal;
+    Mask<T> near = abs(x.v[0]) <= normal;
+#pragma GCC unroll 8
+    for (const Vec<T>& v : x.v) near = near & (abs(v) <= normal);
+    if (all(near)) {
+#pragma GCC unroll 8
+      for (int i = 0; i < kRegisters<T>; ++i) {
+        const ExpParts<T> parts(x.v[i]);
+        e.v[i] = scale_number(1 + parts.fraction, parts.n);
+      }
+      return e;
+    }
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < kRegisters<T>; ++i) e.v[i] = exp(x.v[i]);
+  return e;
+}
+
+// x = exp(x - m) for rows of scores, zeros behind them; their sums.
+template <class T, int N>
+[[gnu::always_inline]] inline void exps(const Rows<T, N>& rows, const Extent& extent, const T* m, T* sums) {
+  double sum[N] = {};
+  for (int64_t begin = 0; begin < extent.end; begin += kSumChunk) {
+    const int64_t end = extent.end - begin < kSumChunk ? extent.end : begin + kSumChunk;
+    Vec<T> total[N];
+#pragma GCC unroll 8
+    for (int n = 0; n < N; ++n) total[n] = T(0);
+    each_piece(
+        rows, extent, begin, end, [&](int n, int64_t i, auto mask) __attribute__((always_inline)) {
+          T* const x = rows.row(n) + i;
+          const Piece<T> p = mask(exp(mask(Piece<T>::load(x).minus(m[n]), T(0))), T(0));
+          p.store(x);
+#pragma GCC unroll 8
+          for (const Vec<T>& v : p.v) total[n] += v;
+        });
+#pragma GCC unroll 8
+    for (int n = 0; n < N; ++n) sum[n] += static_cast<double>(reduce_add(total[n]));
+  }
+  for (int n = 0; n < N; ++n) sums[n] = static_cast<T>(sum[n]);
 }
 
 // lse holds the largest scores and becomes lse; factor holds the sums and becomes their reciprocals.
 template <class T>
 void finish(T* lse, T* factor, int64_t rows) {
   for (int64_t r = 0; r < rows; r += Vec<T>::size) {
-    T m[Vec<T>::size] = {}, s[Vec<T>::size] = {};
     const int64_t count = rows - r < Vec<T>::size ? rows - r : Vec<T>::size;
-    for (int64_t i = 0; i < count; ++i) {
-      m[i] = lse[r + i];
-      s[i] = factor[r + i];
-    }
-    const Vec<T> sum = Vec<T>::load(s);
-    (Vec<T>::load(m) + log(sum)).store(m);
-    select(sum == 0, 0, 1 / sum).store(s);
-    for (int64_t i = 0; i < count; ++i) {
-      lse[r + i] = m[i];
-      factor[r + i] = s[i];
-    }
+    const Vec<T> m = load_part(lse + r, count, T(0)), sum = load_part(factor + r, count, T(1));
+    store_part(m + log(sum), lse + r, count);
+    store_part(select(sum == 0, 0, 1 / sum), factor + r, count);
   }
+}
+
+// f(rows, first) for each few rows of a block.
+template <class T, class F>
+[[gnu::always_inline]] inline void by_rows(T* x, const ScoreBlock& block, const F& f) {
+  int64_t r = 0;
+  if (block.keys <= kNearKeys)
+    for (; r + kRowsAtOnce <= block.rows; r += kRowsAtOnce) f(Rows<T, kRowsAtOnce>(x, block, r), r);
+  for (; r < block.rows; ++r) f(Rows<T, 1>(x, block, r), r);
 }
 
 template <class T>
 void weights(T* x, const ScoreBlock& block, T* lse, T* factor) {
-  for (int64_t r = 0; r < block.rows; ++r) {
-    T* row = x + r * block.width;
-    const int64_t keys = block.row_keys(r);
-    lse[r] = row_max(row, keys);
-    factor[r] = static_cast<T>(exps(row, keys, lse[r]));
-    clear(row, keys, block.keys);
-  }
+  const Extent extent(block);
+  by_rows(x, block, [&](const auto& rows, int64_t first) {
+    find_largest(rows, extent, lse + first);
+    exps(rows, extent, lse + first, factor + first);
+  });
   finish(lse, factor, block.rows);
 }
 
 template <class T>
 void gradients(T* x, T* dp, const ScoreBlock& block, const T* lse, const T* delta) {
-  for (int64_t r = 0; r < block.rows; ++r) {
-    T *row = x + r * block.width, *grad = dp + r * block.width;
-    const int64_t keys = block.row_keys(r);
-    each_register<T>(keys, [&, shift = Vec<T>(lse[r]), d = Vec<T>(delta[r])](int64_t i, auto keep) {
-      const Vec<T> p = exp(Vec<T>::load(row + i) - shift);
-      keep(p).store(row + i);
-      keep(p * (Vec<T>::load(grad + i) - d)).store(grad + i);
-    });
-    clear(row, keys, block.keys);
-    clear(grad, keys, block.keys);
+  const Extent extent(block);
+  by_rows(x, block, [&](const auto& rows, int64_t first) {
+    T* const grads = dp + first * block.width;
+    each_piece(
+        rows, extent, 0, extent.end, [&](int n, int64_t i, auto mask) __attribute__((always_inline)) {
+          T *const score = rows.row(n) + i, *const grad = grads + n * block.width + i;
+          const Piece<T> p = exp(mask(Piece<T>::load(score).minus(lse[first + n]), T(0))),
+                         g = Piece<T>::load(grad).minus(delta[first + n]);
+          mask(p, T(0)).store(score);
+          mask(p.times(g), T(0)).store(grad);
+        });
+  });
+}
+
+template <class T>
+void scale_rows(T* x, int64_t x_row, int64_t rows, int64_t n, const T* factor) {
+  for (; rows > 0; --rows, x += x_row, ++factor) {
+    int64_t i = 0;
+    for (; i + Vec<T>::size <= n; i += Vec<T>::size) (Vec<T>::load(x + i) * *factor).store(x + i);
+    for (; i < n; ++i) x[i] *= *factor;
   }
 }
 
 template <class T>
-T inner(const T* a, const T* b, int64_t n) {
-  Vec<T> total(T(0));
-  int64_t i = 0;
-  for (; i + Vec<T>::size <= n; i += Vec<T>::size) total += Vec<T>::load(a + i) * Vec<T>::load(b + i);
-  T sum = reduce_add(total);
-  for (; i < n; ++i) sum += a[i] * b[i];
-  return sum;
+void inner(const T* a, int64_t a_row, const T* b, int64_t b_row, int64_t rows, int64_t n, T* out) {
+  for (; rows > 0; --rows, a += a_row, b += b_row, ++out) {
+    Vec<T> total(T(0));
+    int64_t i = 0;
+    for (; i + Vec<T>::size <= n; i += Vec<T>::size) total += Vec<T>::load(a + i) * Vec<T>::load(b + i);
+    T sum = reduce_add(total);
+    for (; i < n; ++i) sum += a[i] * b[i];
+    *out = sum;
+  }
 }
 
 template <class T>
-constexpr AttentionRowTable<T> table{weights<T>, gradients<T>, inner<T>};
+constexpr AttentionRowTable<T> table{weights<T>, gradients<T>, scale_rows<T>, inner<T>};
 
 }  // namespace
 

@@ -49,8 +49,9 @@ TEST_CASE("the fused op gives the formula's values, in blocks too") {
 
 // Matrices, queries, keys: strips of two panels and wider ones, one block of queries and several, few matrices and many,
 // a last strip that is not full, keys that no query sees.
-const IntArray kCuts[] = {{2, 150, 70}, {6, 130, 40}, {5, 100, 600}, {1, 30, 600}, {6, 1, 17},  {6, 14, 40},
-                          {6, 30, 60},  {6, 10, 600}, {5, 69, 600},  {1, 3, 40},   {1, 200, 30}};
+const IntArray kCuts[] = {{2, 150, 70}, {6, 130, 40}, {5, 100, 600}, {1, 30, 600},
+                          {6, 1, 17},   {6, 14, 40},  {6, 30, 60},   {6, 10, 600},
+                          {5, 69, 600}, {1, 3, 40},   {1, 200, 30},  {2, 2, 1500}};
 
 // A batch of so many matrices; of one batch dim, or of heads, whose results are interleaved.
 IntArray batch_of(int64_t matrices, bool heads, int64_t rows, int64_t columns) {
@@ -82,6 +83,32 @@ TEST_CASE("gradients of the fused op equal those of the formula, in blocks too")
   for (const IntArray& s : kCuts)
     for (bool causal : {false, true})
       for (bool heads : {false, true}) check_gradients(s, causal, heads);
+}
+
+// Exponentials that are no normal numbers, and rows that have some of them; a largest score that is not the first.
+TEST_CASE("scores may lie far apart") {
+  for (const ScalarType dtype : {kFloat32, kFloat64})
+    for (const IntArray& s : {IntArray{30, 30}, IntArray{7, 100}, IntArray{3, 1500}})
+      for (bool causal : {false, true}) {
+        INFO(name(dtype) << ", " << s[0] << " queries, " << s[1] << " keys, causal " << causal);
+        const double spread = dtype == kFloat32 ? 60 : 500;  // of scores: a few of a row underflow
+        Tensors wide, given;
+        for (const Tensor& x :
+             {input({4, s[0], 8}) * spread, input({4, s[1], 8}, -1, 1, 2), input({4, s[1], 5}, -1, 1, 3)}) {
+          given.push_back(x.detach().to(dtype).requires_grad_());
+          wide.push_back(given.back().detach().to(kFloat64).requires_grad_());
+        }
+        const Tensor g = input({4, s[0], 5}, -1, 1, 4).detach(),
+                     out = attend(given[0], given[1], given[2], causal),
+                     want = formula(wide[0], wide[1], wide[2], causal);
+        const double tolerance =
+            dtype == kFloat32 ? 3e-4 : 1e-12;  // scores are as far from 0 as they are wide
+        CHECK(worst_difference(out.to(kFloat64), want) < tolerance);
+        const Tensors got = autograd::grad({out}, given, {g.to(dtype)}),
+                      gradients = autograd::grad({want}, wide, {g});
+        for (size_t i = 0; i < 3; ++i)
+          CHECK(worst_difference(got[i].to(kFloat64), gradients[i]) < spread * tolerance);
+      }
 }
 
 TEST_CASE("results of heads have rows beside each other, and so have gradients: no copy is needed") {
