@@ -27,7 +27,7 @@ class Slab {
 
   void run() const {
     pack_before();
-    const Pieces& rows = plan_.rows;
+    const Pieces& columns = plan_.columns;
     const int64_t deepest = groups(std::min(plan_.depth, g_.k)),
                   a_size = plan_.a == Packing::within ? plan_.row_panels() * plan_.kernel.rows * deepest : 0,
                   b_panels = plan_.b == Packing::within       ? group()
@@ -36,7 +36,7 @@ class Slab {
     const ThreadScratch<Packed<T>> a(a_size, plan_.tiles()),
         b(b_panels * plan_.kernel.columns * deepest, plan_.tiles());
     parallel_for(plan_.tiles(), [&](int64_t tile) {
-      compute(tile % rows.count, tile / rows.count, {a.mine(), b.mine()});
+      compute(tile / columns.count, tile % columns.count, {a.mine(), b.mine()});
     });
   }
 

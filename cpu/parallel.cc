@@ -1,12 +1,14 @@
 // The pool behind parallel_for: one loop at a time, any number of workers.
 //
 // The loop that runs now is described by fields of the Pool, all atomic, since a late worker may read them
-// while they are rewritten. `ticket` holds the loop's number in its upper half and the next unclaimed chunk
-// in its lower half; a chunk is claimed by adding 1 with compare-and-swap. A loop is published by closing the
-// ticket (no chunk left), writing the other fields, and opening the ticket under a new number. So a worker
-// that read a field of a newer loop than its ticket fails to claim, and nothing on the caller's stack is
-// touched after the join: `remaining` counts chunks not yet finished, and the caller leaves when it is 0. A
-// chunk that throws closes the ticket and takes the unclaimed chunks off `remaining`.
+// while they are rewritten. Its chunks, in units of one (of several where they are very many), are cut into a
+// share for each thread. A share's `ticket` holds the loop's number and how many units were claimed from the
+// front of the share, by its thread, and from the back, by others; one is claimed by compare-and-swap. A loop
+// is published by closing all tickets of the last loop and of this one (no unit left), writing the other
+// fields, and opening the tickets under a new number. So a worker that read a field of a newer loop than its
+// ticket fails to claim, and nothing on the caller's stack is touched after the join: `remaining` counts units
+// not yet finished, and the caller leaves when it is 0. A thread takes off what it has finished when it finds
+// no more to claim. A chunk that throws closes the tickets and takes the unclaimed units off `remaining`.
 //
 // Workers wait for `signal` to change: they spin for a while, since loops tend to follow each other, then
 // sleep.
@@ -31,21 +33,34 @@ namespace {
 
 constexpr int kMaxThreads = 1024;
 constexpr int kSpins = 4000;  // pauses, tens of microseconds
-constexpr int64_t kMaxChunks = INT32_MAX;
-constexpr uint64_t kChunkMask = 0xffffffff;
+// Of a ticket: the number of the loop, units claimed from the back, units claimed from the front.
+constexpr int kUnitBits = 18;
+constexpr uint64_t kMostUnits = (uint64_t{1} << kUnitBits) - 1;
+constexpr uint64_t kFromFront = 1, kFromBack = uint64_t{1} << kUnitBits;
+constexpr int kNumberShift = 2 * kUnitBits;
+
+constexpr uint64_t open_ticket(uint64_t number) { return number << kNumberShift; }
+constexpr uint64_t closed_ticket(uint64_t number) { return open_ticket(number) | kMostUnits; }
+
+// The units of one thread, and how many of them were claimed.
+struct alignas(64) Share {
+  std::atomic<uint64_t> ticket{closed_ticket(0)};
+  std::atomic<int64_t> begin{0}, end{0};
+};
 
 struct Pool {
-  alignas(64) std::atomic<uint64_t> ticket{0};
+  Share shares[kMaxThreads];  // the caller's first
   alignas(64) std::atomic<int> remaining{0};
   alignas(64) std::atomic<int> signal{0};
   alignas(64) std::atomic<bool> taken{false};
-  std::atomic<int64_t> count{0};
-  std::atomic<int> helpers{0};  // workers numbered below take part
+  std::atomic<int64_t> count{0}, unit{1};  // chunks; of them in a unit
+  std::atomic<int> threads{0};             // that have shares
   std::atomic<void (*)(void*, int64_t)> run{nullptr};
   std::atomic<void*> context{nullptr};
   std::atomic<bool> failed{false};
   std::exception_ptr error;  // written by the thread that set failed, read after the join
-  int workers = 0;           // started so far; only the thread that has taken the pool looks
+  int workers = 0;           // started so far; as the next, only the thread that has taken the pool looks
+  int opened = 0;            // tickets of the last loop
 };
 
 constinit std::atomic<Pool*> the_pool{nullptr};
@@ -62,41 +77,75 @@ int wait_for_change(const std::atomic<int>& value, int old) {
   return value.load(std::memory_order_acquire);
 }
 
-void finish_chunks(Pool& pool, int count) {
-  if (pool.remaining.fetch_sub(count, std::memory_order_acq_rel) == count) pool.remaining.notify_all();
+int64_t units_left(const Share& share, uint64_t ticket) {
+  const int64_t units =
+      share.end.load(std::memory_order_acquire) - share.begin.load(std::memory_order_acquire);
+  return std::max<int64_t>(
+      0, units - static_cast<int64_t>((ticket & kMostUnits) + (ticket >> kUnitBits & kMostUnits)));
 }
 
-/// Leaves no chunk to claim; returns how many were left.
-int close_ticket(Pool& pool) {
-  const auto count = static_cast<uint64_t>(pool.count.load(std::memory_order_acquire));
-  uint64_t ticket = pool.ticket.load(std::memory_order_acquire);
-  uint64_t next;
+// Chunks that a thread has claimed.
+struct Claim {
+  void (*run)(void*, int64_t);
+  void* context;
+  int64_t begin, end;
+};
+
+/// Claims a unit of the share of `thread`, from its front or its back; false if none is left.
+bool claim(Pool& pool, int thread, bool from_front, Claim& claimed) {
+  Share& share = pool.shares[thread];
+  uint64_t ticket = share.ticket.load(std::memory_order_acquire);
+  int64_t first, unit, count;
   do {
-    next = ticket & kChunkMask;
-    if (next >= count) return 0;
-  } while (!pool.ticket.compare_exchange_weak(ticket, ticket - next + count, std::memory_order_acq_rel));
-  return static_cast<int>(count - next);
+    if (units_left(share, ticket) == 0) return false;
+    first = from_front
+                ? share.begin.load(std::memory_order_acquire) + static_cast<int64_t>(ticket & kMostUnits)
+                : share.end.load(std::memory_order_acquire) - 1 -
+                      static_cast<int64_t>(ticket >> kUnitBits & kMostUnits);
+    unit = pool.unit.load(std::memory_order_acquire);
+    count = pool.count.load(std::memory_order_acquire);
+    claimed.run = pool.run.load(std::memory_order_acquire);
+    claimed.context = pool.context.load(std::memory_order_acquire);
+  } while (!share.ticket.compare_exchange_weak(ticket, ticket + (from_front ? kFromFront : kFromBack),
+                                               std::memory_order_acq_rel));
+  claimed.begin = first * unit;
+  claimed.end = std::min(count, claimed.begin + unit);
+  return true;
 }
 
-/// Claims and runs chunks until none is left. `number` is the thread's own, -1 for the caller.
-void work(Pool& pool, int number) {
-  for (;;) {
-    uint64_t ticket = pool.ticket.load(std::memory_order_acquire);
-    const int64_t chunk = static_cast<int64_t>(ticket & kChunkMask);
-    const auto run = pool.run.load(std::memory_order_acquire);
-    void* const context = pool.context.load(std::memory_order_acquire);
-    if (chunk >= pool.count.load(std::memory_order_acquire)) return;
-    if (number >= pool.helpers.load(std::memory_order_acquire)) return;
-    if (!pool.ticket.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel)) continue;
-    int finished = 1;
-    try {
-      run(context, chunk);
-    } catch (...) {
-      if (!pool.failed.exchange(true, std::memory_order_acq_rel)) pool.error = std::current_exception();
-      finished += close_ticket(pool);
-    }
-    finish_chunks(pool, finished);
+/// Leaves no unit to claim; returns how many were left.
+int close_tickets(Pool& pool) {
+  int64_t units = 0;
+  for (int thread = 0; thread < pool.threads.load(std::memory_order_acquire); ++thread) {
+    Share& share = pool.shares[thread];
+    units += units_left(share, share.ticket.fetch_or(kMostUnits, std::memory_order_acq_rel));
   }
+  return static_cast<int>(units);
+}
+
+/// Runs what was claimed; returns the units that need not be waited for any more.
+int run_claimed(Pool& pool, const Claim& claimed) {
+  try {
+    for (int64_t chunk = claimed.begin; chunk < claimed.end; ++chunk) claimed.run(claimed.context, chunk);
+    return 1;
+  } catch (...) {
+    if (!pool.failed.exchange(true, std::memory_order_acq_rel)) pool.error = std::current_exception();
+    return 1 + close_tickets(pool);
+  }
+}
+
+/// Runs the share of a thread, and then what is left of the others'.
+void work(Pool& pool, int thread) {
+  int finished = 0;
+  Claim claimed;
+  for (int next = 0, threads = pool.threads.load(std::memory_order_acquire);
+       thread < threads && next < threads;)
+    if (claim(pool, (thread + next) % threads, next == 0, claimed))
+      finished += run_claimed(pool, claimed);
+    else
+      ++next;
+  if (finished > 0 && pool.remaining.fetch_sub(finished, std::memory_order_acq_rel) == finished)
+    pool.remaining.notify_all();
 }
 
 void worker_main(Pool* pool, int number, int seen) {
@@ -104,7 +153,7 @@ void worker_main(Pool* pool, int number, int seen) {
   loop_thread.number = number + 1;
   for (;;) {
     seen = wait_for_change(pool->signal, seen);
-    work(*pool, number);
+    work(*pool, number + 1);
   }
 }
 
@@ -138,16 +187,25 @@ void start_workers(Pool& pool, int wanted) {
   }
 }
 
-void publish(Pool& pool, int64_t count, int helpers, ChunkFunction function) {
-  const uint64_t number = (pool.ticket.load(std::memory_order_relaxed) >> 32) + 1;
-  pool.ticket.store(number << 32 | kChunkMask, std::memory_order_release);
+void publish(Pool& pool, int64_t count, int threads, ChunkFunction function) {
+  const uint64_t number = (pool.shares[0].ticket.load(std::memory_order_relaxed) >> kNumberShift) + 1;
+  for (int thread = 0; thread < std::max(threads, pool.opened); ++thread)
+    pool.shares[thread].ticket.store(closed_ticket(number), std::memory_order_release);
+  pool.opened = threads;
+  const int64_t unit = 1 + (count - 1) / static_cast<int64_t>(kMostUnits), units = count_chunks(count, unit);
+  for (int thread = 0; thread < threads; ++thread) {
+    pool.shares[thread].begin.store(units * thread / threads, std::memory_order_release);
+    pool.shares[thread].end.store(units * (thread + 1) / threads, std::memory_order_release);
+  }
   pool.count.store(count, std::memory_order_release);
-  pool.helpers.store(helpers, std::memory_order_release);
+  pool.unit.store(unit, std::memory_order_release);
+  pool.threads.store(threads, std::memory_order_release);
   pool.run.store(function.run, std::memory_order_release);
   pool.context.store(function.context, std::memory_order_release);
   pool.failed.store(false, std::memory_order_release);
-  pool.remaining.store(static_cast<int>(count), std::memory_order_release);
-  pool.ticket.store(number << 32, std::memory_order_release);
+  pool.remaining.store(static_cast<int>(units), std::memory_order_release);
+  for (int thread = 0; thread < threads; ++thread)
+    pool.shares[thread].ticket.store(open_ticket(number), std::memory_order_release);
   pool.signal.fetch_add(1, std::memory_order_acq_rel);
   pool.signal.notify_all();
 }
@@ -198,17 +256,17 @@ int loop_threads() { return loop_thread.inside ? 1 : std::min(get_num_threads(),
 
 void run_chunks(int64_t count, ChunkFunction function) {
   if (loop_thread.measures) return;
-  const int helpers = static_cast<int>(std::min<int64_t>(loop_threads(), count)) - 1;
-  const bool alone = helpers < 1 || count > kMaxChunks;
+  const int threads = static_cast<int>(std::min<int64_t>(loop_threads(), count));
+  const bool alone = threads <= 1;
   Pool* const pool = alone ? nullptr : &get_pool();
   const Inside inside(count);
   if (alone || pool->taken.exchange(true, std::memory_order_acquire)) {
     for (int64_t chunk = 0; chunk < count; ++chunk) function.run(function.context, chunk);
     return;
   }
-  start_workers(*pool, helpers);
-  publish(*pool, count, helpers, function);
-  work(*pool, -1);
+  start_workers(*pool, threads - 1);
+  publish(*pool, count, threads, function);
+  work(*pool, 0);
   join(*pool);
   const std::exception_ptr error = std::exchange(pool->error, nullptr);
   pool->taken.store(false, std::memory_order_release);

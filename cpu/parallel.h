@@ -1,13 +1,15 @@
 // Parallel loops over chunks, run by a small fork-join pool of threads.
 //
 // The caller cuts the work into chunks from sizes alone; which thread runs which chunk is left to chance. So
-// results that are kept per chunk and combined in chunk order do not depend on the number of threads. Chunks
-// are claimed one by one from an atomic counter, the caller works too, and the join waits only for chunks
-// that some thread has begun: a thread that the system put aside delays nothing but its own chunk.
+// results that are kept per chunk and combined in chunk order do not depend on the number of threads. Each
+// thread begins with its own share of the chunks, neighbours of each other: in loop after loop over the rows of
+// a batch it meets the rows that are in its caches, and little goes from one core to another. When its share is
+// done, it takes over chunks from the ends of others' shares. The caller works, too, and the join waits only
+// for threads that have claimed a chunk: one that the system put aside delays nothing but its own.
 //
 // Start reading at parallel_for. No thread exists before the first loop that needs one. The calling thread
-// runs alone: loops within a chunk of another loop of several chunks, loops of a second host thread while the
-// pool is taken, and loops of more than 2^31 - 1 chunks. A child process after fork gets a fresh pool; fork inside a chunk
+// runs alone: loops within a chunk of another loop of several chunks, and loops of a second host thread while
+// the pool is taken. A child process after fork gets a fresh pool; fork inside a chunk
 // is only good for exec or _exit. The pool is never destroyed.
 //
 // Files that are built for several instruction sets do not include this: the linker would choose one of their

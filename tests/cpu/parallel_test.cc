@@ -34,6 +34,26 @@ TEST_CASE("each chunk runs once") {
     const Threads scope(threads);
     for (const int64_t count : {0, 1, 2, 3, 100, 10000})
       CHECK(runs_of_chunks(count) == std::vector<int>(count, 1));
+    const int64_t many = (int64_t{1} << 20) + 1;  // claimed several at a time
+    CHECK(runs_of_chunks(many) == std::vector<int>(many, 1));
+  }
+}
+
+// Each thread waits in its first chunk until all have one.
+TEST_CASE("a thread begins with its own share of the chunks") {
+  for (const int threads : {2, 3}) {
+    const Threads scope(threads);
+    for (const int64_t count : {3, 4, 7, 12}) {
+      std::vector<std::atomic<int64_t>> first(threads);
+      for (auto& chunk : first) chunk = -1;
+      std::atomic<int> begun{0};
+      parallel_for(count, [&](int64_t chunk) {
+        int64_t none = -1;
+        if (!first[loop_thread.number].compare_exchange_strong(none, chunk)) return;
+        for (++begun; begun < threads;) std::this_thread::yield();
+      });
+      for (int thread = 0; thread < threads; ++thread) CHECK(first[thread] == count * thread / threads);
+    }
   }
 }
 
