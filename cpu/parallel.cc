@@ -11,7 +11,8 @@
 // no more to claim. A chunk that throws closes the tickets and takes the unclaimed units off `remaining`.
 //
 // Workers wait for `signal` to change: they spin for a while, since loops tend to follow each other, then
-// sleep.
+// sleep. Limit: at the end of a loop each thread looks at the shares of all others, which is for some tens of
+// threads.
 #include "cpu/parallel.h"
 
 #include <pthread.h>
@@ -91,13 +92,16 @@ struct Claim {
   int64_t begin, end;
 };
 
-/// Claims a unit of the share of `thread`, from its front or its back; false if none is left.
-bool claim(Pool& pool, int thread, bool from_front, Claim& claimed) {
-  Share& share = pool.shares[thread];
+/// Claims for `thread` a unit of the share of `owner`: from its front if that is itself, else from its back. False if
+/// none is left, or the thread has no part in the loop: kernels have room for those that have.
+bool claim(Pool& pool, int thread, int owner, Claim& claimed) {
+  Share& share = pool.shares[owner];
+  const bool from_front = thread == owner;
   uint64_t ticket = share.ticket.load(std::memory_order_acquire);
   int64_t first, unit, count;
   do {
-    if (units_left(share, ticket) == 0) return false;
+    if (units_left(share, ticket) == 0 || thread >= pool.threads.load(std::memory_order_acquire))
+      return false;
     first = from_front
                 ? share.begin.load(std::memory_order_acquire) + static_cast<int64_t>(ticket & kMostUnits)
                 : share.end.load(std::memory_order_acquire) - 1 -
@@ -140,7 +144,7 @@ void work(Pool& pool, int thread) {
   Claim claimed;
   for (int next = 0, threads = pool.threads.load(std::memory_order_acquire);
        thread < threads && next < threads;)
-    if (claim(pool, (thread + next) % threads, next == 0, claimed))
+    if (claim(pool, thread, (thread + next) % threads, claimed))
       finished += run_claimed(pool, claimed);
     else
       ++next;

@@ -66,6 +66,17 @@ TEST_CASE("results are visible after the join, loop after loop") {
   for (int64_t chunk = 0; chunk < 64; ++chunk) CHECK(values[chunk] == 2000 * chunk + 1999 * 1000);
 }
 
+// Workers of the wider loops come late to the narrow ones, where kernels have no room for them.
+TEST_CASE("only the threads of a loop take part in it") {
+  const Threads scope(8);
+  std::atomic<int> strangers{0};
+  for (int round = 0; round < 20000; ++round) {
+    parallel_for(8, [](int64_t) {});
+    parallel_for(2, [&](int64_t) { strangers += loop_thread.number >= 2; });
+  }
+  CHECK(strangers == 0);
+}
+
 TEST_CASE("ranges are cut at multiples of the grain, whatever the number of threads") {
   for (const int threads : {1, 4}) {
     const Threads scope(threads);
