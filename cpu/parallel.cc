@@ -5,10 +5,11 @@
 // share for each thread. A share's `ticket` holds the loop's number and how many units were claimed from the
 // front of the share, by its thread, and from the back, by others; one is claimed by compare-and-swap. A loop
 // is published by closing all tickets of the last loop and of this one (no unit left), writing the other
-// fields, and opening the tickets under a new number. So a worker that read a field of a newer loop than its
-// ticket fails to claim, and nothing on the caller's stack is touched after the join: `remaining` counts units
-// not yet finished, and the caller leaves when it is 0. A thread takes off what it has finished when it finds
-// no more to claim. A chunk that throws closes the tickets and takes the unclaimed units off `remaining`.
+// fields, and opening the tickets under a new number. A worker reads fields behind the ticket: none is of an
+// older loop, and where one is of a newer it fails to claim. So nothing on the caller's stack is touched after
+// the join: `remaining` counts units not yet finished, and the caller leaves when it is 0. A thread takes off
+// what it has finished when it finds no more to claim. A chunk that throws closes the tickets and takes the
+// unclaimed units off `remaining`.
 //
 // Workers wait for `signal` to change: they spin for a while, since loops tend to follow each other, then
 // sleep. Limit: at the end of a loop each thread looks at the shares of all others, which is for some tens of

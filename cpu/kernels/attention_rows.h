@@ -2,8 +2,8 @@
 // rows_attention.cc.
 //
 // A block has a row for each query, `width` elements apart. Row r has scores for its first keys(r) elements;
-// what lies beyond, up to the block's number of keys rounded up to kAttentionPad, is written as zeros, so
-// there must be room for it.
+// what lies beyond, up to the block's number of keys rounded up to kAttentionPad, may be anything and is written
+// as zeros, so there must be room for it.
 #pragma once
 
 #include <cstdint>

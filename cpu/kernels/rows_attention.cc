@@ -8,9 +8,9 @@
 namespace retrograd::cpu::RG_ISA {
 namespace {
 
-// Rows side by side, where they have at most so many keys: more would leave the first-level cache from pass to pass.
+// Rows side by side, where each has at most so many bytes: more would leave the first-level cache from pass to pass.
 constexpr int kRowsAtOnce = 4;
-constexpr int64_t kNearKeys = 1024;
+constexpr int64_t kNearBytes = 4096;
 constexpr int64_t kSumChunk = 1024;  // elements summed in registers of T; beyond, in double
 
 // Rows are short and their lengths differ, so each is taken in pieces of kAttentionPad elements, and all of a block in
@@ -174,7 +174,7 @@ void finish(T* lse, T* factor, int64_t rows) {
 template <class T, class F>
 [[gnu::always_inline]] inline void by_rows(T* x, const ScoreBlock& block, const F& f) {
   int64_t r = 0;
-  if (block.keys <= kNearKeys)
+  if (block.keys <= kNearBytes / static_cast<int64_t>(sizeof(T)))
     for (; r + kRowsAtOnce <= block.rows; r += kRowsAtOnce) f(Rows<T, kRowsAtOnce>(x, block, r), r);
   for (; r < block.rows; ++r) f(Rows<T, 1>(x, block, r), r);
 }
