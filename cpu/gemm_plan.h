@@ -46,7 +46,8 @@ inline constexpr double kRowsPacked =
 inline constexpr double kHandOut = 1 << 14;  // multiplications in the time that it takes to hand out a tile
 inline constexpr int64_t kLeastRows = 4;     // of a panel, whose time is that of fewer
 inline constexpr int64_t kTilesOnTheWay = 4, kTilesWithin = 2;  // at most, that pack the same panel of B
-inline constexpr int64_t kFarBytes = 1024;  // steps along k from which reading A where it lies is slow
+inline constexpr int64_t kPackedColumns = 64;                   // of C, beyond which A may be packed
+inline constexpr int64_t kFarRow = 4096;  // bytes, from which on rows of A are read slowly where they lie
 
 template <class T>
 using Packed = typename GemmTypes<T>::Packed;
@@ -57,7 +58,8 @@ inline constexpr int64_t kGroup = GemmTypes<T>::group;
 template <class T>
 int64_t block_depth(int64_t k) {
   const int64_t most = kDepth * kGroup<T>, step = kDepthStep * kGroup<T>;
-  if (k <= most) return ceil_div(k, step) * step;  // without a division, for the many small products of attention
+  if (k <= most)
+    return ceil_div(k, step) * step;  // without a division, for the many small products of attention
   return ceil_div(ceil_div(k, ceil_div(k, most)), step) * step;
 }
 
@@ -117,9 +119,10 @@ struct Plan {
     return small || g.m <= kernel.rows ? Packing::none : Packing::on_the_way;
   }
   bool worth_packing_a(const Gemm<T>& g) const {
-    const int64_t step = std::max(bytes(g.a.column), g.a.column == 1 ? bytes(g.a.row) * kGroup<T> / 4 : 0);
+    const bool far =
+        g.a.column == 1 ? bytes(g.a.row) * kGroup<T> >= kFarRow : bytes(g.a.column) >= kernel.far_step;
     if (kGroup < T >> 1 && (g.a.column != 1 || g.a.row % kGroup<T> != 0 || g.k % kGroup<T> != 0)) return true;
-    return g.n > 4 * kernel.columns && step >= kFarBytes;
+    return g.n > kPackedColumns && far;
   }
 
   // Whether so many tiles use a panel of B that it is packed before them.

@@ -54,8 +54,8 @@ void integer_pack(const int64_t* x, int64_t across, int64_t along, int64_t count
         out[l * width + i] = first + i < count ? x[(first + i) * across + l * along] : 0;
 }
 
-constexpr GemmKernels<int64_t> kIntegerKernels{4,       8,       28,     0, integer_block, integer_pack,
-                                               nullptr, nullptr, nullptr};
+constexpr GemmKernels<int64_t> kIntegerKernels{
+    .rows = 4, .columns = 8, .row_panels = 28, .block = integer_block, .pack = integer_pack};
 
 template <class T>
 const GemmKernels<T>& block_kernels() {

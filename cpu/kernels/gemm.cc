@@ -260,9 +260,17 @@ void combine(const T* x, const T* b, int64_t b_row, int64_t n, int64_t k, T* y, 
 }
 
 template <class T>
-constexpr GemmKernels<T> kernels{
-    kRows,   kVectors* kLanes<T>, kRowPanels<T>, kNearB,           block<T>, pack<T>,
-    dots<T>, combine<T>,          narrow<T>,     kVectorBytes < 64};
+constexpr GemmKernels<T> kernels{.rows = kRows,
+                                 .columns = kVectors* kLanes<T>,
+                                 .row_panels = kRowPanels<T>,
+                                 .near_b = kNearB,
+                                 .far_step = kFarStep,
+                                 .block = block<T>,
+                                 .pack = pack<T>,
+                                 .dots = dots<T>,
+                                 .combine = combine<T>,
+                                 .narrow = narrow<T>,
+                                 .shares = kVectorBytes < 64};
 
 }  // namespace
 

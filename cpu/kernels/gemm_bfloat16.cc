@@ -73,8 +73,13 @@ void pack(const BFloat16* x, int64_t across, int64_t along, int64_t count, int w
   });
 }
 
-constexpr GemmKernels<BFloat16> kKernels{
-    kRows, kColumns, kRowPanels<BFloat16>, kNearB, block<BFloat16>, pack, nullptr, nullptr, nullptr};
+constexpr GemmKernels<BFloat16> kKernels{.rows = kRows,
+                                         .columns = kColumns,
+                                         .row_panels = kRowPanels<BFloat16>,
+                                         .near_b = kNearB,
+                                         .far_step = kFarStep,
+                                         .block = block<BFloat16>,
+                                         .pack = pack};
 
 }  // namespace
 

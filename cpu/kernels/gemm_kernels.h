@@ -86,9 +86,11 @@ struct GemmDots {
 
 template <class T>
 struct GemmKernels {
-  int rows, columns;  // of the register tile
-  int row_panels;     // of a tile of deep blocks of k: what stays in a second-level cache
-  int64_t near_b;     // bytes of a B in place, up to which it is not fetched ahead
+  int rows, columns;   // of the register tile
+  int row_panels;      // of a tile of deep blocks of k: what stays in a second-level cache
+  int64_t near_b = 0;  // bytes of a B in place, up to which it is not fetched ahead
+  int64_t far_step =
+      0;  // bytes between steps of k, from which on reading columns of A where they lie is slow
   void (*block)(const GemmBlock<T>& block);
   /// Packed panels of `width` rows or columns, `panel` elements apart, as many as `count` needs: element
   /// p * panel + l * width + i of out is x[(p * width + i) * across + l * along] for p * width + i < count and
@@ -98,11 +100,11 @@ struct GemmKernels {
   /// y[i * y_step] (+)= alpha * sum over l < k of a[i * a_row + l * a_column] x[l], for i < m; quick when
   /// a_column is 1.
   void (*dots)(const T* a, int64_t a_row, int64_t a_column, const T* x, int64_t m, int64_t k, T* y,
-               int64_t y_step, T alpha, bool accumulate);  // null for bfloat16, and so what follows
+               int64_t y_step, T alpha, bool accumulate) = nullptr;  // null for bfloat16, and so what follows
   /// y[j * y_step] (+)= alpha * sum over l < k of x[l] b[l * b_row + j], for j < n.
   void (*combine)(const T* x, const T* b, int64_t b_row, int64_t n, int64_t k, T* y, int64_t y_step, T alpha,
-                  bool accumulate);
-  void (*narrow)(const GemmDots<T>& x);
+                  bool accumulate) = nullptr;
+  void (*narrow)(const GemmDots<T>& x) = nullptr;
   /// Whether it pays that threads read panels that others have packed. Beside 64-byte vectors they come late.
   bool shares = false;
 };

@@ -25,9 +25,11 @@ template <class T>
 using Register = typename Format<Sum<T>>::Native;  // of sums, or the same number of packed elements
 template <class T>
 constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(Sum<T>));
-// Fetching a B that is near costs up to 1.5 percent, waiting for one that is not 4 to 5: in a training step weights have
-// left the caches. With AVX-512 the former alone was measured.
-constexpr int64_t kNearB = kVectorBytes == 64 ? 256 << 10 : 64 << 10;
+// Fetching a B that is near costs up to 1.5 percent with AVX2, waiting for one that is not 4 to 5: in a training step
+// weights have left the caches. With AVX-512 fetching always is best (x86-64 with 2 MB of second-level cache).
+constexpr int64_t kNearB = kVectorBytes == 64 ? 0 : 64 << 10;
+// Bytes from step to step of k, from which on reading columns of A where they lie is slow.
+constexpr int64_t kFarStep = kVectorBytes == 64 ? 512 : 1024;
 // With 256 steps of k: 401 KB with AVX-512 (double: 803), else 221 KB (double: 344).
 template <class T>
 constexpr int kRowPanels = kVectorBytes < 64 && sizeof(Packed<T>) == 4 ? 36 : 28;

@@ -26,9 +26,13 @@ struct MicroTile {
   BFloat16* rounded;  // where sums go instead of to c, unless null
   int64_t rounded_row;
   Sum<T> alpha;
-  int columns;                // written, of the tile's
-  mutable const char* ahead;  // fetched with every kFetchSteps steps of k, moving on by:
+  int columns;        // written, of the tile's
+  const char* ahead;  // fetched with every kFetchSteps steps of k, moving on by:
   int64_t ahead_step;
+  const Packed<T>* next_a;  // what the next tile multiplies and writes, if kFetchesTiles; rows in bytes
+  const char* next_c;
+  int64_t next_c_row;
+  bool c_is_near;  // fetched by the tile before
 };
 
 template <class T, bool Full, bool Starts, int R, int V>

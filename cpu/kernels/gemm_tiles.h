@@ -3,9 +3,10 @@
 //
 // The tile of micro() keeps R x V vector registers of sums, V of B and one of A: 12 + 3 of 16 registers, 28 +
 // 3 of 32 with AVX-512. Each sum runs over k in order, so an element's bits depend on k and on how the caller
-// cuts k, not on its place. While k runs, C and what is read next are fetched: a product would wait for them
-// else. block() runs the tiles of a column panel one after the other, the columns of B staying in the
-// first-level cache. Start reading at block().
+// cuts k, not on its place. While k runs, what is read or written next is fetched, a few lines with every
+// kFetchSteps steps: a product would wait for it else, for in a training step it has left the caches. block() runs
+// the tiles of a column panel one after the other, the columns of B staying in the first-level cache. Start
+// reading at block().
 #pragma once
 
 #include "cpu/kernels/gemm_stores.h"
@@ -13,14 +14,18 @@
 namespace retrograd::cpu::RG_ISA {
 namespace {
 
-constexpr int64_t kFarSteps = 64;                   // of k, from which on C is fetched ahead
-constexpr int64_t kFetchSteps = 4;                  // of k, between fetches of what is read next
-constexpr int64_t kLine = 64;                       // bytes
+constexpr int64_t kLongSteps = 64;  // of k, from which on C is fetched ahead
+constexpr int64_t kFetchSteps = 4;  // of k, between fetches of what is read next
+constexpr int64_t kLine = 64;       // bytes
+constexpr int64_t kFetchSpan = 64;  // of k, in which each row of the next tile has its turn
+static_assert(kFetchSpan >= kFetchSteps * kRows);
+// Also A and C of the next register tile: those of 64-byte vectors are large, and done soon.
+constexpr bool kFetchesTiles = kVectorBytes == 64;
 constexpr int64_t kFarElements = int64_t{1} << 17;  // of a packed B, from which on its next panel is fetched
 
-// How A lies: in a packed panel, whose strides are in the code; in place, where five rows share a pointer: an
-// address may add a register times 1, 2, 4 or 8.
-enum class Left { panel, in_place };
+// How A lies: in a packed panel, whose strides are in the code; in place with contiguous rows; in place. There five
+// rows share a pointer: an address may add a register times 1, 2, 4 or 8.
+enum class Left { panel, rows, in_place };
 // How B lies: in a panel, or in place with all columns of a panel; its last columns in place, which may be
 // the last of the memory; in place, and left packed.
 enum class Right { panel, part, rows };
@@ -48,11 +53,59 @@ template <int R, int V, class S>
 
 template <class T, int R, int V>
 [[gnu::always_inline]] inline void fetch_c(const MicroTile<T>& t) {
-  if (t.k < kFarSteps) return;
+  if (t.k < kLongSteps) return;
   if constexpr (GemmTypes<T>::group == 2)
     if (t.rounded) return fetch_rows<R, V>(t.rounded, t.rounded_row, kLanes<T>);
   fetch_rows<R, V>(t.c, t.c_row, kLanes<T>);
 }
+
+// What a full register tile fetches while k runs: with each call, for kFetchSteps steps, a line of the B that is read
+// next and, for the next tile, as many steps of A where it lies in place and a row of C. Contiguous rows of A are gone
+// through once in kFetchSpan steps, some lines of a row with each call.
+template <class T, Left left_lie>
+class Fetches {
+ public:
+  explicit Fetches(const MicroTile<T>& t)
+      : b_(t.ahead),
+        b_step_(t.ahead_step),
+        a_begin_(reinterpret_cast<const char*>(t.next_a)),
+        a_step_((left_lie == Left::rows ? t.a_row : kFetchSteps * t.a_column) * kSize),
+        a_line_(left_lie == Left::rows ? kLine : t.a_column * kSize),
+        c_begin_(t.next_c),
+        c_step_(t.next_c_row) {}
+
+  [[gnu::always_inline]] void begin_span() {
+    a_ = a_begin_;
+    c_ = c_begin_;
+    a_begin_ += left_lie == Left::rows ? kLines * kLine : kFetchSpan / kFetchSteps * a_step_;
+  }
+  [[gnu::always_inline]] void next() {
+    __builtin_prefetch(b_, 0, 2);
+    b_ += b_step_;
+    if constexpr (kFetchesTiles) {
+      if constexpr (left_lie != Left::panel) {
+#pragma GCC unroll 8
+        for (int64_t i = 0; i < kLines; ++i) __builtin_prefetch(a_ + i * a_line_);
+        a_ += a_step_;
+      }
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) __builtin_prefetch(c_ + v * kVectorBytes, 1);
+      c_ += c_step_;
+    }
+  }
+
+ private:
+  static constexpr int64_t kSize = sizeof(Packed<T>),
+                           kLines = left_lie == Left::rows ? kFetchSpan * kSize / kLine : kFetchSteps;
+
+  const char* b_;
+  const int64_t b_step_;
+  const char* a_begin_;
+  const int64_t a_step_, a_line_;
+  const char* const c_begin_;
+  const int64_t c_step_;
+  const char *a_ = nullptr, *c_ = nullptr;
+};
 
 template <class T, int R, int V, Left left_lie, Right right_lie>
 void micro(const MicroTile<T>& t) {
@@ -61,18 +114,14 @@ void micro(const MicroTile<T>& t) {
   Register<T> sum[R][V] = {};
   const Packed<T>* a[(R + kShared - 1) / kShared];
   for (int i = 0; i < R; i += kShared) a[i / kShared] = t.a + i * (InPanel ? 1 : t.a_row);
-  const int64_t a_row = InPanel ? 1 : t.a_row, a_column = InPanel ? kRows : t.a_column;
+  const int64_t a_row = InPanel ? 1 : t.a_row, a_column = InPanel                  ? kRows
+                                                          : left_lie == Left::rows ? 1
+                                                                                   : t.a_column;
   [[maybe_unused]] const Packed<T>* b = t.b;
   [[maybe_unused]] const int64_t b_row = t.b_row;
   [[maybe_unused]] const T* rows = t.rows;
   [[maybe_unused]] Packed<T>* keep = t.keep;
-  fetch_c<T, R, V>(t);
-  for (int64_t l = t.k; l > 0; --l) {
-    if constexpr (R == kRows && V == kVectors)
-      if (l % kFetchSteps == 0) {
-        __builtin_prefetch(t.ahead, 0, 2);
-        t.ahead += t.ahead_step;
-      }
+  const auto step = [&]() __attribute__((always_inline)) {
     Register<T> right[V];
     if constexpr (right_lie == Right::rows) {
 #pragma GCC unroll 4
@@ -94,7 +143,23 @@ void micro(const MicroTile<T>& t) {
     }
 #pragma GCC unroll 4
     for (int i = 0; i < R; i += kShared) a[i / kShared] += a_column;
+  };
+  if (!t.c_is_near) fetch_c<T, R, V>(t);
+  int64_t l = t.k;
+  if constexpr (R == kRows && V == kVectors) {
+    Fetches<T, left_lie> fetches(t);
+    while (l >= kFetchSteps) {
+      fetches.begin_span();
+      const int64_t calls = (l < kFetchSpan ? l : kFetchSpan) / kFetchSteps;
+      l -= calls * kFetchSteps;
+      for (int64_t call = 0; call < calls; ++call) {
+        fetches.next();
+#pragma GCC unroll 4
+        for (int64_t i = 0; i < kFetchSteps; ++i) step();
+      }
+    }
   }
+  for (; l > 0; --l) step();
   write<T, R, V>(t, sum);
 }
 
@@ -169,6 +234,23 @@ class ColumnPanel {
       if (x_.rounded) t_.rounded = x_.rounded + i * x_.rounded_row + j_;
     if (start_) t_.start = start_ + i * t_.start_row + j_;
     fetch_.next(t_);
+    if constexpr (kFetchesTiles) place_next(i);
+  }
+
+  // Behind the last row panel the first one, in the next column panel.
+  void place_next(int64_t i) {
+    const bool is_last = i + kRows >= x_.m;
+    const int64_t row = is_last ? 0 : i + kRows, column = is_last ? j_ + kVectors * kLanes<T> : j_;
+    t_.next_a = is_last ? x_.a : t_.a + x_.a_panel;
+    fetch_next(x_.c, x_.c_row, row, column);
+    if constexpr (GemmTypes<T>::group == 2)
+      if (x_.rounded) fetch_next(x_.rounded, x_.rounded_row, row, column);
+    t_.c_is_near = i > 0 && t_.k >= kFetchSpan && t_.columns > kLanes<T>;
+  }
+  template <class S>
+  void fetch_next(const S* c, int64_t step, int64_t row, int64_t column) {
+    t_.next_c = reinterpret_cast<const char*>(c + row * step + column);
+    t_.next_c_row = step * static_cast<int64_t>(sizeof(S));
   }
 
   const GemmBlock<T>& x_;
@@ -199,7 +281,11 @@ template <class T>
           .alpha = x.alpha,
           .columns = kVectors * kLanes<T>,
           .ahead = nullptr,
-          .ahead_step = 0};
+          .ahead_step = 0,
+          .next_a = nullptr,
+          .next_c = nullptr,
+          .next_c_row = 0,
+          .c_is_near = false};
 }
 
 template <class T>
@@ -222,7 +308,10 @@ void block(const GemmBlock<T>& x) {
         panel.template panels<Left::in_place, Right::part>(0);
         continue;
       }
-    in_panel ? panel.template run<Left::panel>() : panel.template run<Left::in_place>();
+    if (in_panel)
+      panel.template run<Left::panel>();
+    else
+      x.a_column == 1 ? panel.template run<Left::rows>() : panel.template run<Left::in_place>();
   }
 }
 
