@@ -38,7 +38,7 @@ inline constexpr int64_t kFarB = 8 << 20;         // bytes, from which on it is
 inline constexpr int64_t kColumnPanels = 48;      // of a tile, if there are several blocks of k
 inline constexpr double kTileWork = 1 << 17;      // multiplications of a tile, at least
 inline constexpr int64_t kTilesAThread = 4;       // at most, where they could be larger
-inline constexpr int64_t kSmallBytes = 32 << 10;  // a B of this size stays in the first-level cache
+inline constexpr int64_t kSmallBytes = 32 << 10;  // an operand of this size stays in the first-level cache
 // Time to pack a panel of A, or a panel of B on the way, and what threads lose to others in the time of a tile.
 inline constexpr double kTimePacked = 0.5, kTimeOnTheWay = 1, kTimeUneven = 0.04;
 inline constexpr double kRowsPacked =
@@ -111,18 +111,20 @@ struct Plan {
   // Of a tile with so many row panels, if blocks of k were as deep as they may be.
   int64_t rows_of(int64_t panels) const { return panels * kernel.rows * kDepth * kGroup<T> / depth; }
   static int64_t bytes(int64_t n) { return std::abs(n) * static_cast<int64_t>(sizeof(T)); }
+  static bool is_small(int64_t rows, int64_t columns) {
+    return rows <= kSmallBytes && columns <= kSmallBytes && bytes(rows * columns) <= kSmallBytes;
+  }
 
   // What must be grouped is packed always.
   Packing packing_of_b(const Gemm<T>& g) const {
     if (kGroup < T >> 1 || g.b.column != 1) return Packing::within;
-    const bool small = g.n <= kSmallBytes && g.k <= kSmallBytes && bytes(g.n * g.k) <= kSmallBytes;
-    return small || g.m <= kernel.rows ? Packing::none : Packing::on_the_way;
+    return is_small(g.k, g.n) || g.m <= kernel.rows ? Packing::none : Packing::on_the_way;
   }
   bool worth_packing_a(const Gemm<T>& g) const {
     const bool far =
         g.a.column == 1 ? bytes(g.a.row) * kGroup<T> >= kFarRow : bytes(g.a.column) >= kernel.far_step;
     if (kGroup < T >> 1 && (g.a.column != 1 || g.a.row % kGroup<T> != 0 || g.k % kGroup<T> != 0)) return true;
-    return g.n > kPackedColumns && far;
+    return g.n > kPackedColumns && far && !is_small(g.m, g.k);
   }
 
   // Whether so many tiles use a panel of B that it is packed before them.
