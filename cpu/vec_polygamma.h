@@ -14,8 +14,9 @@ namespace retrograd::cpu::RG_ISA {
 
 /// x^-n for n >= 1.
 inline Vec<double> inverse_power(Vec<double> x, int n) {
-  Vec<double> p = 1;
-  for (int i = 0; i < n; ++i) p = p / x;
+  const Vec<double> inverse = 1 / x;
+  Vec<double> p = inverse;
+  for (int i = 1; i < n; ++i) p = p * inverse;
   return p;
 }
 
@@ -27,13 +28,13 @@ inline Vec<double> hurwitz_zeta(int s, Vec<double> x) {
       0x1.66a8f2bf70ebep-26, -0x1.22805d644267fp-31, 0x1.d6db2c4e09162p-37, -0x1.7da4e1f79955cp-42};
   Vec<double> sum = 0;
   for (int k = 0; k < 10; ++k) sum = sum + inverse_power(x + k, s);
-  const Vec<double> a = x + 10;
+  const Vec<double> a = x + 10, inverse = 1 / a, square = inverse * inverse;
   Vec<double> term = inverse_power(a, s);  // s (s+1) ... a^-(s+2j-1), j = 0
   sum = sum + (inverse_power(a, s - 1) / (s - 1) + 0.5 * term);  // not term * a: a may be infinite
-  term = term * s / a;
+  term = term * s * inverse;
   for (int j = 1; j <= 8; ++j) {
     sum = sum + bernoulli[j - 1] * term;
-    term = term * ((s + 2 * j - 1) * (s + 2.0 * j)) / (a * a);
+    term = term * ((s + 2 * j - 1) * (s + 2.0 * j)) * square;
   }
   return sum;
 }

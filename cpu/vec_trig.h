@@ -15,6 +15,7 @@ inline constexpr double kHalfPiPart1 = 0x1.921fb5444p+0, kHalfPiPart2 = 0x1.68c2
                         kHalfPiPart3 = 0x1.98a2e03707345p-77;
 inline constexpr double kInverseHalfPi = 0x1.45f306dc9c883p-1;
 inline constexpr double kHalfPi = 0x1.921fb54442d18p+0, kHalfPiLow = 0x1.1a62633145c07p-54;
+inline constexpr float kHalfPiFloat = 0x1.921fb6p+0f, kHalfPiFloatLow = -0x1.777a5cp-25f;
 
 template <class T>
 struct TrigConstants;
@@ -24,6 +25,11 @@ struct TrigConstants<float> {
   // (sin r - r) / r^3 and (cos r - 1 + r^2/2) / r^4 in r^2, |r| <= pi/4
   static constexpr float sin_tail[] = {-0.166666552f, 0.00833217334f, -0.000195166824f};
   static constexpr float cos_tail[] = {0.0416666456f, -0.00138873619f, 2.44377916e-05f};
+  // (asin x - x) / x^3 and (atan x - x) / x^3 in x^2, |x| <= 1/2
+  static constexpr float asin_tail[] = {0.166666657f,  0.075001031f,  0.0445966274f,
+                                        0.0311319102f, 0.0170058329f, 0.0339210071f};
+  static constexpr float atan_tail[] = {-0.333333343f, 0.199998826f,   -0.14280051f,
+                                        0.110096633f,  -0.0824818537f, 0.0424592234f};
 };
 
 template <>
@@ -185,8 +191,23 @@ inline Vec<double> asin(Vec<double> x) {
   return copysign(select(inner, y, kHalfPi - ((y + y) - kHalfPiLow)), x);
 }
 
+/// What asin and acos of floats share: with `inner` for |x| <= 1/2 they are made of root + tail = asin |x|, else of
+/// asin sqrt((1 - |x|) / 2). The tail is small, so that sums with pi/2 are rounded once.
+struct AsinParts {
+  explicit AsinParts(Vec<float> x) : inner(abs(x) <= 0.5f) {
+    const Vec<float> a = abs(x), half = 0.5f * (1 - a), square = select(inner, a * a, half);
+    root = select(inner, a, sqrt(half));
+    tail = root * square * polynomial(square, TrigConstants<float>::asin_tail);
+  }
+  Mask<float> inner;
+  Vec<float> root, tail;
+};
+
 inline Vec<float> asin(Vec<float> x) {
-  return through_double([](Vec<double> w) { return asin(w); }, x);
+  const AsinParts p(x);
+  const Vec<float> twice = p.root + p.root, high = kHalfPiFloat - twice, lost = (kHalfPiFloat - high) - twice;
+  const Vec<float> outer = high + (lost - ((p.tail + p.tail) - kHalfPiFloatLow));
+  return copysign(select(p.inner, p.root + p.tail, outer), x);
 }
 
 inline Vec<double> acos(Vec<double> x) {
@@ -199,7 +220,11 @@ inline Vec<double> acos(Vec<double> x) {
 }
 
 inline Vec<float> acos(Vec<float> x) {
-  return through_double([](Vec<double> w) { return acos(w); }, x);
+  const AsinParts p(x);
+  const Vec<float> twice = p.root + p.root, tails = p.tail + p.tail;
+  const Vec<float> inner = (kHalfPiFloat - copysign(p.root, x)) - (copysign(p.tail, x) - kHalfPiFloatLow);
+  const Vec<float> below = (2 * kHalfPiFloat - twice) - (tails - 2 * kHalfPiFloatLow);
+  return select(p.inner, inner, select(x > 0, twice + tails, below));
 }
 
 inline Vec<double> atan(Vec<double> x) {
@@ -217,7 +242,15 @@ inline Vec<double> atan(Vec<double> x) {
 }
 
 inline Vec<float> atan(Vec<float> x) {
-  return through_double([](Vec<double> w) { return atan(w); }, x);
+  // As above, with 1/2 in place of tan(pi/8): from there on a - 1 is exact.
+  const Vec<float> a = abs(x);
+  const Mask<float> large = a > 2.41421356f, middle = a > 0.5f;
+  const Vec<float> t =
+      select(large, -1, select(middle, a - 1, a)) / select(large, a, select(middle, a + 1, 1));
+  const Vec<float> z = t * t, offset = select(large, 1, select(middle, 0.5f, 0));
+  const Vec<float> tail = t * z * polynomial(z, TrigConstants<float>::atan_tail) + offset * kHalfPiFloatLow;
+  const Vec<float> start = offset * kHalfPiFloat, high = start + t, lost = (start - high) + t;
+  return copysign(high + (lost + tail), x);
 }
 
 /// The angle of the point (x, y), C's special cases included.
