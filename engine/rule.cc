@@ -12,6 +12,7 @@ Tensor RuleContext::grad_or_zeros(int i) const {
 }
 
 bool RuleContext::is_repeated(int i) const {
+  if (record_.alike && has_operand(i)) return false;
   const TypeMeta &x = record_.type_meta(i), &result = record_.type_meta(record_.operands);
   if (x.rank != result.rank) return true;
   if (x.first_dim == result.first_dim) return false;  // one shape, kept once
@@ -31,7 +32,7 @@ const Tensor& RuleContext::value(int slot) {
   return value;
 }
 
-void RuleContext::unpack_the_rest() {
+void RuleContext::unpack_packed() {
   for (int i = 0; i < record_.slots; ++i)
     if (record_.slot(i).packed()) value(i);
 }

@@ -68,7 +68,7 @@ class RuleContext {
   /// Whether operand i is repeated to the shape of the result, with which it broadcasts: a matter of ranks and of sizes that are 1, so the
   /// answer is that of every record with this structure.
   bool is_repeated(int i) const;
-  bool has_operand(int i) const { return record_.type_meta(i).dtype != ScalarType::Undefined; }
+  bool has_operand(int i) const { return record_.has_operand(i); }
   SourceLocation where() const { return record_.where(); }
   const OpInfo& op() const { return *record_.op; }
 
@@ -81,13 +81,16 @@ class RuleContext {
     for (Tensor& value : values_.span()) value.reset();
   }
   /// Emits the unpack of every hooked slot that the rule did not ask for: each pack meets its unpack.
-  void unpack_the_rest();
+  void unpack_the_rest() {
+    if (record_.was_packed) unpack_packed();
+  }
 
  private:
   bool is_number(int i) const { return record_.op->has_scalar_operand && !has_operand(i); }
   Scalar number() const;
   const void* attrs_ptr() const { return emitter_.attrs_of(record_); }
   const Tensor& value(int slot);
+  void unpack_packed();
 
   Record& record_;
   Emitter& emitter_;

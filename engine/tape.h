@@ -193,6 +193,10 @@ struct Record : RefCounted {
     if (!alike) return types()[i];
     return i < kAbsentBits && absent >> i & 1 ? kNoType : types()[0];
   }
+  /// Whether operand i is there.
+  bool has_operand(int i) const {
+    return alike ? i >= kAbsentBits || !(absent >> i & 1) : types()[i].dtype != ScalarType::Undefined;
+  }
   /// The sizes that the types refer to. A shape that is also that of the type before is there once.
   Dim* dims() const {
     const size_t attrs = has_attrs ? (op->attrs_size + sizeof(Dim) - 1) / sizeof(Dim) : 0;

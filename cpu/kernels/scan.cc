@@ -59,8 +59,19 @@ struct ProductRow {
   }
 };
 
-// The products of few long rows of floats, by pieces: what lies in front of each one is multiplied first. False where that is 0 or not
-// finite in some place, since then the order counts, and nothing is done, or where there are no such rows.
+// The product up to the end of a piece. `here`, of its elements alone, says it as long as that stays in the range of doubles and once it
+// has left it for good; between, they are multiplied in order.
+double product_through(double before, double here, const float* x, Direction at) {
+  const double through = before * here;
+  const bool has_left = std::isnan(before) || (before == 0 && std::isfinite(here)) ||
+                        (std::isinf(before) && here != 0 && !std::isnan(here));
+  if (has_left || (std::isnormal(here) && std::isnormal(through))) return through;
+  for (int64_t i = 0; i < at.n; ++i) before *= static_cast<double>(x[at(i)]);
+  return before;
+}
+
+// The products of few long rows of floats, by pieces: what lies in front of each one is multiplied first. False, and nothing is done, where
+// there are no such rows.
 bool scan_pieces(const Call& call, const Rows& from, const Rows& to) {
   const auto& a = call.attrs_as<ops::ScanAttrs>();
   const int64_t n = to.length(), rows = to.count(), pieces = count_chunks(n, kChunk);
@@ -82,10 +93,11 @@ bool scan_pieces(const Call& call, const Rows& from, const Rows& to) {
   for (int64_t row = 0; row < rows; ++row) {
     double before = 1;
     for (int64_t i = 0; i < pieces; ++i) {
-      double& here = found[row * pieces + (a.reverse ? pieces - 1 - i : i)].value;
-      const double next = before * here;
-      if (!std::isnormal(next)) return false;
-      here = std::exchange(before, next);
+      piece(row * pieces + (a.reverse ? pieces - 1 - i : i),
+            [&](const float* x, float*, int64_t size, double& product) {
+              const double through = product_through(before, product, x, {size, a.reverse});
+              product = std::exchange(before, through);
+            });
     }
   }
   parallel_for(rows * pieces, [&](int64_t task) {

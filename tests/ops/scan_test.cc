@@ -2,6 +2,10 @@
 // values (tests/conformance), speed.
 #include "ops/scan.h"
 
+#include <cmath>
+#include <limits>
+#include <string_view>
+
 #include "tests/ops/gradcheck.h"
 
 namespace retrograd {
@@ -35,6 +39,46 @@ TEST_CASE("exclusive products leave the element itself out") {
   const Tensor x = tensor({2, 3, 4}, {kFloat64});
   CHECK(ops::exclusive_cumprod(x, 0, false).to_vector() == Values{1, 2, 6});
   CHECK(ops::exclusive_cumprod(x, 0, true).to_vector() == Values{12, 4, 1});
+}
+
+TEST_CASE("products of a long row are those of its elements in order, also beyond the range of double") {
+  constexpr int64_t n = 6 * 4096 + 5, kFirst = 7, kLater = 3 * 4096 + 11;  // some pieces
+  const double inf = std::numeric_limits<double>::infinity();
+  struct Row {
+    std::string_view what;
+    double at_first, at_later, elsewhere;
+  };
+  const Row row = GENERATE_COPY(values<Row>({{"in range", 0.5, 4, 1},
+                                             {"infinite soon", 2, 3, 1.5},
+                                             {"infinite, then 0", 2, 0, 1.5},
+                                             {"0 soon by rounding", 1, -1, 0.5},
+                                             {"0 by rounding, then infinite", 1, inf, 0.5},
+                                             {"infinite, then pieces that alone round to 0", inf, -1, 0.5},
+                                             {"infinite, then small, then 0", inf, 0, 0.5},
+                                             {"0, then pieces that alone are infinite", 0, 1, 1.5},
+                                             {"0, then infinite", 0, -inf, 1.5},
+                                             {"not a number", 1, std::nan(""), 0.5}}));
+  INFO(row.what);
+  Values elements(n, row.elsewhere);
+  elements[kFirst] = row.at_first;
+  elements[kLater] = row.at_later;
+  const Tensor x = tensor(elements, {n}, {kFloat32});
+  const auto check = [&](const Values& found, bool reverse, bool exclusive) {
+    double product = 1;
+    for (int64_t i = 0; i < n; ++i) {
+      const auto at = static_cast<size_t>(reverse ? n - 1 - i : i);
+      const double before = product;
+      product *= elements[at];
+      const float want = static_cast<float>(exclusive ? before : product);
+      const bool is_right = std::isnan(want)   ? std::isnan(found[at])
+                            : std::isinf(want) ? found[at] == want
+                                               : std::abs(found[at] - want) <= 1e-6 * std::abs(want);
+      if (!is_right) FAIL("at " << at << ": " << found[at] << ", not " << want);
+    }
+  };
+  check(cumprod(x, 0).to_vector(), false, false);
+  check(ops::exclusive_cumprod(x, 0, false).to_vector(), false, true);
+  check(ops::exclusive_cumprod(x, 0, true).to_vector(), true, true);
 }
 
 TEST_CASE("derivatives of scans, zeros included, to third order") {
