@@ -39,12 +39,12 @@ inline constexpr int64_t kColumnPanels = 48;      // of a tile, if there are sev
 inline constexpr double kTileWork = 1 << 17;      // multiplications of a tile, at least
 inline constexpr int64_t kTilesAThread = 4;       // at most, where they could be larger
 inline constexpr int64_t kSmallBytes = 32 << 10;  // an operand of this size stays in the first-level cache
-// Time to pack a panel of A, or a panel of B on the way, and what threads lose to others in the time of a tile.
-inline constexpr double kTimePacked = 0.5, kTimeOnTheWay = 1, kTimeUneven = 0.04;
+// Time to pack a panel of A or to read it in place for the first time, to pack a panel of B on the way, and what
+// threads lose to others in the time of a tile.
+inline constexpr double kTimePacked = 0.5, kTimeInPlace = 0.1, kTimeOnTheWay = 1, kTimeUneven = 0.04;
 inline constexpr double kRowsPacked =
     7;  // of a register tile, in the time that it takes to pack a panel of B
 inline constexpr double kHandOut = 1 << 14;  // multiplications in the time that it takes to hand out a tile
-inline constexpr int64_t kLeastRows = 4;     // of a panel, whose time is that of fewer
 inline constexpr int64_t kTilesOnTheWay = 4, kTilesWithin = 2;  // at most, that pack the same panel of B
 inline constexpr int64_t kPackedColumns = 64;                   // of C, beyond which A may be packed
 inline constexpr int64_t kFarRow = 4096;  // bytes, from which on rows of A are read slowly where they lie
@@ -91,6 +91,7 @@ struct Plan {
         depth(block_depth<T>(g.k)),
         groups_(ceil_div(g.k, kGroup<T>)) {
     b = packing_of_b(g);
+    if (worth_packing_a(g)) a = Packing::within;
     rows.count = ceil_div(g.m, rows_of(kernel.row_panels));
     if (g.m <= rows_of(kMostRowPanels) && bytes(g.n) >= kFarB / g.k) rows.count = 1;
     if (g.k > depth) columns.count = ceil_div(columns.size, kColumnPanels);
@@ -98,7 +99,7 @@ struct Plan {
     if (b == Packing::on_the_way && rows.size / rows.count <= kernel.rows)
       b = kGroup<T> > 1 ? Packing::within : Packing::none;
     if (is_b_shared()) b = Packing::before;
-    if (worth_packing_a(g)) a = columns.count <= loop_threads() ? Packing::within : Packing::before;
+    if (a == Packing::within && columns.count > loop_threads()) a = Packing::before;
   }
 
   int64_t tiles() const { return rows.count * columns.count; }
@@ -158,10 +159,11 @@ struct Plan {
     columns = best_columns;
   }
 
-  // A panel of very few rows takes as long as one of kLeastRows: sums wait for each other.
+  // In panels, a last one of very few rows takes as long as one of kLeastRows.
   double panels_in_time(int64_t rows) const {
     const int64_t rest = rows % kernel.rows, whole = rows - rest;
-    return static_cast<double>(whole + (rest ? std::max(rest, kLeastRows) : 0)) / kernel.rows;
+    const bool is_slow = rest > 0 && rest < kLeastRows && (a == Packing::within || whole == 0);
+    return static_cast<double>(whole + (is_slow ? kLeastRows : rest)) / kernel.rows;
   }
 
   // Packing is part of it. More tiles even out what threads lose to others.
@@ -169,11 +171,11 @@ struct Plan {
     const double row_panels = panels_in_time(r.largest()), column_panels = static_cast<double>(c.largest());
     const double packed = b == Packing::on_the_way ? kTimeOnTheWay * kGroup<T>
                           : b == Packing::within   ? kRowsPacked / static_cast<double>(kernel.rows)
-                                                   : 0;
+                                                   : 0,
+                 read = a == Packing::within ? kTimePacked : kTimeInPlace;
     const int64_t rounds = ceil_div(r.count * c.count, threads);
     const double handed_out = kHandOut / static_cast<double>(kernel.rows * kernel.columns * groups_);
-    const double tile =
-        row_panels * column_panels + packed * column_panels + kTimePacked * row_panels + handed_out;
+    const double tile = row_panels * column_panels + packed * column_panels + read * row_panels + handed_out;
     return static_cast<double>(rounds) * tile * (1 + kTimeUneven / static_cast<double>(rounds));
   }
 };

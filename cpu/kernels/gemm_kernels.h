@@ -33,6 +33,9 @@ struct GemmTypes<BFloat16> {
   static constexpr int64_t group = 2;
 };
 
+/// Rows of a register tile, below which sums wait for each other: such a tile takes as long as one with so many.
+inline constexpr int64_t kLeastRows = 4;
+
 /// Memory that will be read next: `count` pieces of `bytes`, `step` bytes apart.
 struct Ahead {
   const void* data;

@@ -19,8 +19,9 @@ constexpr int64_t kFetchSteps = 4;  // of k, between fetches of what is read nex
 constexpr int64_t kLine = 64;       // bytes
 constexpr int64_t kFetchSpan = 64;  // of k, in which each row of the next tile has its turn
 static_assert(kFetchSpan >= kFetchSteps * kRows);
-// Also A and C of the next register tile: those of 64-byte vectors are large, and done soon.
+// Also A, and C of the next register tile: those of 64-byte vectors are large, and done soon.
 constexpr bool kFetchesTiles = kVectorBytes == 64;
+constexpr int64_t kPanelAhead = 4096;  // bytes of a packed A, which comes from the second-level cache
 constexpr int64_t kFarElements = int64_t{1} << 17;  // of a packed B, from which on its next panel is fetched
 
 // How A lies: in a packed panel, whose strides are in the code; in place with contiguous rows; in place. There five
@@ -60,17 +61,20 @@ template <class T, int R, int V>
 }
 
 // What a full register tile fetches while k runs: with each call, for kFetchSteps steps, a line of the B that is read
-// next and, for the next tile, as many steps of A where it lies in place and a row of C. Contiguous rows of A are gone
-// through once in kFetchSpan steps, some lines of a row with each call.
+// next, as many steps of A, of the next tile where it lies in place, and a row of the next tile's C. Contiguous rows of
+// A are gone through once in kFetchSpan steps, some lines of a row with each call.
 template <class T, Left left_lie>
 class Fetches {
  public:
   explicit Fetches(const MicroTile<T>& t)
       : b_(t.ahead),
         b_step_(t.ahead_step),
-        a_begin_(reinterpret_cast<const char*>(t.next_a)),
-        a_step_((left_lie == Left::rows ? t.a_row : kFetchSteps * t.a_column) * kSize),
-        a_line_(left_lie == Left::rows ? kLine : t.a_column * kSize),
+        a_begin_(left_lie == Left::panel ? reinterpret_cast<const char*>(t.a) + kPanelAhead
+                                         : reinterpret_cast<const char*>(t.next_a)),
+        a_step_(left_lie == Left::panel  ? kFetchSteps * kRows * kSize
+                : left_lie == Left::rows ? t.a_row * kSize
+                                         : kFetchSteps * t.a_column * kSize),
+        a_line_(left_lie == Left::in_place ? t.a_column * kSize : kLine),
         c_begin_(t.next_c),
         c_step_(t.next_c_row) {}
 
@@ -83,11 +87,9 @@ class Fetches {
     __builtin_prefetch(b_, 0, 2);
     b_ += b_step_;
     if constexpr (kFetchesTiles) {
-      if constexpr (left_lie != Left::panel) {
 #pragma GCC unroll 8
-        for (int64_t i = 0; i < kLines; ++i) __builtin_prefetch(a_ + i * a_line_);
-        a_ += a_step_;
-      }
+      for (int64_t i = 0; i < kLines; ++i) __builtin_prefetch(a_ + i * a_line_);
+      a_ += a_step_;
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) __builtin_prefetch(c_ + v * kVectorBytes, 1);
       c_ += c_step_;
@@ -96,7 +98,10 @@ class Fetches {
 
  private:
   static constexpr int64_t kSize = sizeof(Packed<T>),
-                           kLines = left_lie == Left::rows ? kFetchSpan * kSize / kLine : kFetchSteps;
+                           kLines = left_lie == Left::panel
+                                        ? (kFetchSteps * kRows * kSize + kLine - 1) / kLine
+                                    : left_lie == Left::rows ? kFetchSpan * kSize / kLine
+                                                             : kFetchSteps;
 
   const char* b_;
   const int64_t b_step_;
@@ -209,7 +214,7 @@ class ColumnPanel {
   template <Left left>
   void run() {
     if (x_.rows) {
-      place(0);
+      place<left>(0, kRows);
       micro<T, kRows, kVectors, left, Right::rows>(t_);
       t_.b = x_.keep;
       t_.b_row = kVectors * kLanes<T>;
@@ -220,28 +225,40 @@ class ColumnPanel {
 
   template <Left left, Right right>
   void panels(int64_t i) {
-    for (; i < x_.m; i += kRows) {
-      place(i);
-      micro_rows<T, left, right>(t_, x_.m - i < kRows ? x_.m - i : kRows);
+    for (int64_t rows = 0; i < x_.m; i += rows) {
+      rows = rows_at<left>(i);
+      place<left>(i, rows);
+      micro_rows<T, left, right>(t_, rows);
     }
   }
 
  private:
-  void place(int64_t i) {
-    t_.a = x_.a + i / kRows * x_.a_panel;
+  // Very few rows at the end would take long: where A lies in place, the last two register tiles share theirs.
+  template <Left lie>
+  int64_t rows_at(int64_t i) const {
+    const int64_t left = x_.m - i;
+    if (left <= kRows) return left;
+    return lie == Left::panel || left >= kRows + kLeastRows ? kRows : (left + 1) / 2;
+  }
+  template <Left lie>
+  void place(int64_t i, int64_t rows) {
+    t_.a = x_.a + (lie == Left::panel ? i / kRows * x_.a_panel : i * x_.a_row);
     if (x_.c) t_.c = x_.c + i * x_.c_row + j_;
     if constexpr (GemmTypes<T>::group == 2)
       if (x_.rounded) t_.rounded = x_.rounded + i * x_.rounded_row + j_;
     if (start_) t_.start = start_ + i * t_.start_row + j_;
     fetch_.next(t_);
-    if constexpr (kFetchesTiles) place_next(i);
+    if constexpr (kFetchesTiles) {
+      t_.next_a = t_.a + rows * x_.a_row;
+      place_next(i, rows);
+    }
   }
 
   // Behind the last row panel the first one, in the next column panel.
-  void place_next(int64_t i) {
-    const bool is_last = i + kRows >= x_.m;
-    const int64_t row = is_last ? 0 : i + kRows, column = is_last ? j_ + kVectors * kLanes<T> : j_;
-    t_.next_a = is_last ? x_.a : t_.a + x_.a_panel;
+  void place_next(int64_t i, int64_t rows) {
+    const bool is_last = i + rows >= x_.m;
+    const int64_t row = is_last ? 0 : i + rows, column = is_last ? j_ + kVectors * kLanes<T> : j_;
+    if (is_last) t_.next_a = x_.a;
     fetch_next(x_.c, x_.c_row, row, column);
     if constexpr (GemmTypes<T>::group == 2)
       if (x_.rounded) fetch_next(x_.rounded, x_.rounded_row, row, column);
