@@ -198,6 +198,12 @@ class Fetch {
   int64_t piece_ = 0, at_ = 0;
 };
 
+// Whether A is packed.
+template <class T>
+bool is_in_panels(const GemmBlock<T>& x) {
+  return x.a_row == 1 && x.a_column == kRows;
+}
+
 // The row panels of a column panel, beginning at column j.
 template <class T>
 class ColumnPanel {
@@ -207,6 +213,7 @@ class ColumnPanel {
         t_(t),
         fetch_(fetch),
         j_(j),
+        in_panels_(is_in_panels(x)),
         start_(x.start        ? x.start
                : x.accumulate ? x.c
                               : nullptr) {}
@@ -214,7 +221,7 @@ class ColumnPanel {
   template <Left left>
   void run() {
     if (x_.rows) {
-      place<left>(0, kRows);
+      place(0, kRows);
       micro<T, kRows, kVectors, left, Right::rows>(t_);
       t_.b = x_.keep;
       t_.b_row = kVectors * kLanes<T>;
@@ -226,23 +233,21 @@ class ColumnPanel {
   template <Left left, Right right>
   void panels(int64_t i) {
     for (int64_t rows = 0; i < x_.m; i += rows) {
-      rows = rows_at<left>(i);
-      place<left>(i, rows);
+      rows = rows_at(i);
+      place(i, rows);
       micro_rows<T, left, right>(t_, rows);
     }
   }
 
  private:
   // Very few rows at the end would take long: where A lies in place, the last two register tiles share theirs.
-  template <Left lie>
   int64_t rows_at(int64_t i) const {
     const int64_t left = x_.m - i;
     if (left <= kRows) return left;
-    return lie == Left::panel || left >= kRows + kLeastRows ? kRows : (left + 1) / 2;
+    return in_panels_ || left >= kRows + kLeastRows ? kRows : (left + 1) / 2;
   }
-  template <Left lie>
   void place(int64_t i, int64_t rows) {
-    t_.a = x_.a + (lie == Left::panel ? i / kRows * x_.a_panel : i * x_.a_row);
+    t_.a = x_.a + (in_panels_ ? i / kRows * x_.a_panel : i * x_.a_row);
     if (x_.c) t_.c = x_.c + i * x_.c_row + j_;
     if constexpr (GemmTypes<T>::group == 2)
       if (x_.rounded) t_.rounded = x_.rounded + i * x_.rounded_row + j_;
@@ -274,6 +279,7 @@ class ColumnPanel {
   MicroTile<T>& t_;
   Fetch& fetch_;
   const int64_t j_;
+  const bool in_panels_;  // A
   const Sum<T>* start_;
 };
 
@@ -308,7 +314,6 @@ template <class T>
 template <class T>
 void block(const GemmBlock<T>& x) {
   constexpr int columns = kVectors * kLanes<T>;
-  const bool in_panel = x.a_row == 1 && x.a_column == kRows;
   MicroTile<T> t = first_tile(x);
   const int64_t visits = x.k / kFetchSteps,
                 panel_lines = x.k * columns * static_cast<int64_t>(sizeof(Packed<T>)) / kLine;
@@ -325,7 +330,7 @@ void block(const GemmBlock<T>& x) {
         panel.template panels<Left::in_place, Right::part>(0);
         continue;
       }
-    if (in_panel)
+    if (is_in_panels(x))
       panel.template run<Left::panel>();
     else
       x.a_column == 1 ? panel.template run<Left::rows>() : panel.template run<Left::in_place>();
