@@ -35,7 +35,6 @@ inline constexpr int64_t kDepthStep = 16;  // which the depth of a block is a mu
 inline constexpr int64_t kMostRowPanels =
     44;  // of a tile, where all rows are one piece beside a B that is far away
 inline constexpr int64_t kFarB = 8 << 20;         // bytes, from which on it is
-inline constexpr int64_t kColumnPanels = 48;      // of a tile, if there are several blocks of k
 inline constexpr double kTileWork = 1 << 17;      // multiplications of a tile, at least
 inline constexpr int64_t kTilesAThread = 4;       // at most, where they could be larger
 inline constexpr int64_t kSmallBytes = 32 << 10;  // an operand of this size stays in the first-level cache
@@ -94,7 +93,7 @@ struct Plan {
     if (worth_packing_a(g)) a = Packing::within;
     rows.count = ceil_div(g.m, rows_of(kernel.row_panels));
     if (g.m <= rows_of(kMostRowPanels) && bytes(g.n) >= kFarB / g.k) rows.count = 1;
-    if (g.k > depth) columns.count = ceil_div(columns.size, kColumnPanels);
+    if (g.k > depth) columns.count = ceil_div(columns.size, kernel.column_panels);
     cut(loop_threads());
     if (b == Packing::on_the_way && rows.size / rows.count <= kernel.rows)
       b = kGroup<T> > 1 ? Packing::within : Packing::none;
@@ -130,9 +129,7 @@ struct Plan {
 
   // Whether so many tiles use a panel of B that it is packed before them.
   bool is_b_shared() const {
-    const bool alone = loop_threads() == 1;
-    if (!alone && !kernel.shares) return false;
-    if (b == Packing::within) return rows.count > (alone ? 1 : kTilesWithin);
+    if (b == Packing::within) return rows.count > (loop_threads() == 1 ? 1 : kTilesWithin);
     return b == Packing::on_the_way && rows.count > kTilesOnTheWay;
   }
 

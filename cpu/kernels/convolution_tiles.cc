@@ -54,8 +54,12 @@ void integer_pack(const int64_t* x, int64_t across, int64_t along, int64_t count
         out[l * width + i] = first + i < count ? x[(first + i) * across + l * along] : 0;
 }
 
-constexpr GemmKernels<int64_t> kIntegerKernels{
-    .rows = 4, .columns = 8, .row_panels = 28, .block = integer_block, .pack = integer_pack};
+constexpr GemmKernels<int64_t> kIntegerKernels{.rows = 4,
+                                               .columns = 8,
+                                               .row_panels = 28,
+                                               .column_panels = 48,
+                                               .block = integer_block,
+                                               .pack = integer_pack};
 
 template <class T>
 const GemmKernels<T>& block_kernels() {

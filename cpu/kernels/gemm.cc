@@ -263,14 +263,14 @@ template <class T>
 constexpr GemmKernels<T> kernels{.rows = kRows,
                                  .columns = kVectors* kLanes<T>,
                                  .row_panels = kRowPanels<T>,
+                                 .column_panels = kColumnPanels,
                                  .near_b = kNearB,
                                  .far_step = kFarStep,
                                  .block = block<T>,
                                  .pack = pack<T>,
                                  .dots = dots<T>,
                                  .combine = combine<T>,
-                                 .narrow = narrow<T>,
-                                 .shares = kVectorBytes < 64};
+                                 .narrow = narrow<T>};
 
 }  // namespace
 

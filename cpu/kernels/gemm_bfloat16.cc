@@ -76,6 +76,7 @@ void pack(const BFloat16* x, int64_t across, int64_t along, int64_t count, int w
 constexpr GemmKernels<BFloat16> kKernels{.rows = kRows,
                                          .columns = kColumns,
                                          .row_panels = kRowPanels<BFloat16>,
+                                         .column_panels = kColumnPanels,
                                          .near_b = kNearB,
                                          .far_step = kFarStep,
                                          .block = block<BFloat16>,

@@ -91,6 +91,7 @@ template <class T>
 struct GemmKernels {
   int rows, columns;   // of the register tile
   int row_panels;      // of a tile of deep blocks of k: what stays in a second-level cache
+  int column_panels;   // of a tile, if there are several blocks of k, each of which adds to C
   int64_t near_b = 0;  // bytes of a B in place, up to which it is not fetched ahead
   int64_t far_step =
       0;  // bytes between steps of k, from which on reading columns of A where they lie is slow
@@ -108,8 +109,6 @@ struct GemmKernels {
   void (*combine)(const T* x, const T* b, int64_t b_row, int64_t n, int64_t k, T* y, int64_t y_step, T alpha,
                   bool accumulate) = nullptr;
   void (*narrow)(const GemmDots<T>& x) = nullptr;
-  /// Whether it pays that threads read panels that others have packed. Beside 64-byte vectors they come late.
-  bool shares = false;
 };
 
 namespace avx512bf16 {

@@ -62,7 +62,8 @@ template <class T, int R, int V>
 
 // What a full register tile fetches while k runs: with each call, for kFetchSteps steps, a line of the B that is read
 // next, as many steps of A, of the next tile where it lies in place, and a row of the next tile's C. Contiguous rows of
-// A are gone through once in kFetchSpan steps, some lines of a row with each call.
+// A are gone through once in kFetchSpan steps, some lines of a row with each call. Where rows of C do not begin with a
+// line of the cache, the column panel before has fetched the first line of a row: hence the last byte of each vector.
 template <class T, Left left_lie>
 class Fetches {
  public:
@@ -91,7 +92,7 @@ class Fetches {
       for (int64_t i = 0; i < kLines; ++i) __builtin_prefetch(a_ + i * a_line_);
       a_ += a_step_;
 #pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) __builtin_prefetch(c_ + v * kVectorBytes, 1);
+      for (int v = 1; v <= kVectors; ++v) __builtin_prefetch(c_ + v * kVectorBytes - 1, 1);
       c_ += c_step_;
     }
   }
