@@ -6,7 +6,7 @@
 // pass by, which are in the second-level cache. An operand is read
 // - where it lies, when it lies well or is used little;
 // - B of contiguous rows: where it lies by the first row panel of a tile, which leaves it packed for the
-//   others;
+//   others; A of contiguous columns so by the first column panel, with AVX-512;
 // - from panels that every tile packs for itself, when few tiles use a panel: they never leave the caches of a
 //   core;
 // - else from panels that are packed before the tiles, by a parallel loop of its own.
@@ -38,9 +38,10 @@ inline constexpr int64_t kFarB = 8 << 20;         // bytes, from which on it is
 inline constexpr double kTileWork = 1 << 17;      // multiplications of a tile, at least
 inline constexpr int64_t kTilesAThread = 4;       // at most, where they could be larger
 inline constexpr int64_t kSmallBytes = 32 << 10;  // an operand of this size stays in the first-level cache
-// Time to pack a panel of A or to read it in place for the first time, to pack a panel of B on the way, and what
-// threads lose to others in the time of a tile.
-inline constexpr double kTimePacked = 0.5, kTimeInPlace = 0.1, kTimeOnTheWay = 1, kTimeUneven = 0.04;
+// Time to pack a panel of A before it is used or on the way, or to read it in place for the first time, to pack a panel
+// of B on the way, and what threads lose to others in the time of a tile.
+inline constexpr double kTimePacked = 0.5, kTimeKept = 0.2, kTimeInPlace = 0.1, kTimeOnTheWay = 0.5,
+                        kTimeUneven = 0.04;
 inline constexpr double kRowsPacked =
     7;  // of a register tile, in the time that it takes to pack a panel of B
 inline constexpr double kHandOut = 1 << 14;  // multiplications in the time that it takes to hand out a tile
@@ -90,7 +91,7 @@ struct Plan {
         depth(block_depth<T>(g.k)),
         groups_(ceil_div(g.k, kGroup<T>)) {
     b = packing_of_b(g);
-    if (worth_packing_a(g)) a = Packing::within;
+    if (worth_packing_a(g)) a = kernel.keeps_columns && g.a.row == 1 ? Packing::on_the_way : Packing::within;
     rows.count = ceil_div(g.m, rows_of(kernel.row_panels));
     if (g.m <= rows_of(kMostRowPanels) && bytes(g.n) >= kFarB / g.k) rows.count = 1;
     if (g.k > depth) columns.count = ceil_div(columns.size, kernel.column_panels);
@@ -98,10 +99,12 @@ struct Plan {
     if (b == Packing::on_the_way && rows.size / rows.count <= kernel.rows)
       b = kGroup<T> > 1 ? Packing::within : Packing::none;
     if (is_b_shared()) b = Packing::before;
-    if (a == Packing::within && columns.count > loop_threads()) a = Packing::before;
+    if (packs_a_within() && columns.count > loop_threads()) a = Packing::before;
   }
 
   int64_t tiles() const { return rows.count * columns.count; }
+  /// Whether each tile packs its part of A.
+  bool packs_a_within() const { return a == Packing::within || a == Packing::on_the_way; }
   /// Of a piece of rows, counted from its first row; the largest has so many.
   int64_t row_panels() const { return ceil_div(rows.largest(), kernel.rows); }
 
@@ -159,7 +162,7 @@ struct Plan {
   // In panels, a last one of very few rows takes as long as one of kLeastRows.
   double panels_in_time(int64_t rows) const {
     const int64_t rest = rows % kernel.rows, whole = rows - rest;
-    const bool is_slow = rest > 0 && rest < kLeastRows && (a == Packing::within || whole == 0);
+    const bool is_slow = rest > 0 && rest < kLeastRows && (packs_a_within() || whole == 0);
     return static_cast<double>(whole + (is_slow ? kLeastRows : rest)) / kernel.rows;
   }
 
@@ -169,7 +172,9 @@ struct Plan {
     const double packed = b == Packing::on_the_way ? kTimeOnTheWay * kGroup<T>
                           : b == Packing::within   ? kRowsPacked / static_cast<double>(kernel.rows)
                                                    : 0,
-                 read = a == Packing::within ? kTimePacked : kTimeInPlace;
+                 read = a == Packing::within       ? kTimePacked
+                        : a == Packing::on_the_way ? kTimeKept
+                                                   : kTimeInPlace;
     const int64_t rounds = ceil_div(r.count * c.count, threads);
     const double handed_out = kHandOut / static_cast<double>(kernel.rows * kernel.columns * groups_);
     const double tile = row_panels * column_panels + packed * column_panels + read * row_panels + handed_out;

@@ -29,7 +29,7 @@ class Slab {
     pack_before();
     const Pieces& columns = plan_.columns;
     const int64_t deepest = groups(std::min(plan_.depth, g_.k)),
-                  a_size = plan_.a == Packing::within ? plan_.row_panels() * plan_.kernel.rows * deepest : 0,
+                  a_size = plan_.packs_a_within() ? plan_.row_panels() * plan_.kernel.rows * deepest : 0,
                   b_panels = plan_.b == Packing::within       ? group()
                              : plan_.b == Packing::on_the_way ? 1
                                                               : 0;
@@ -116,7 +116,7 @@ class Slab {
         by_panels(x, column_panel, l, depth, own.b);
       } else {
         set_b(x, column_panel, l);
-        plan_.kernel.block(x);
+        run_block(x);
       }
     }
   }
@@ -132,11 +132,32 @@ class Slab {
       x.a = own;
       pack_panels(g_.a, plan_.rows.begin(piece), x.m, rows, l, depth, own);
     } else {
+      x.keep_a = plan_.a == Packing::on_the_way ? own : nullptr;
       x.a = in_place(g_.a, plan_.rows.begin(piece), l);
       x.a_panel = rows * g_.a.row / kGroup<T>;
       x.a_row = g_.a.row / kGroup<T>;
       x.a_column = g_.a.column;
     }
+  }
+
+  // The first column panel leaves an A packed that is packed on the way, for the others and for blocks to come.
+  void run_block(GemmBlock<T>& x) const {
+    if (!x.keep_a) return plan_.kernel.block(x);
+    const int columns = plan_.kernel.columns;
+    GemmBlock<T> part = x;
+    part.n = std::min<int64_t>(x.n, columns);
+    plan_.kernel.block(part);
+    x.a = x.keep_a;
+    x.a_panel = plan_.kernel.rows * x.k;
+    x.a_row = 1;
+    x.a_column = plan_.kernel.rows;
+    x.keep_a = nullptr;
+    if (x.n <= columns) return;
+    part = x;
+    part.n = x.n - columns;
+    part.b = x.b + x.b_panel;
+    place(part, x, columns);
+    plan_.kernel.block(part);
   }
 
   void set_b(GemmBlock<T>& x, int64_t panel, int64_t l) const {
@@ -167,7 +188,7 @@ class Slab {
         x.rows = g_.b.data + l * g_.b.row + panel * columns;
         place(x, all, at);
         x.ahead = next(all, panel, at, 1, l);
-        plan_.kernel.block(x);
+        run_block(x);
       }
       x.rows = nullptr;
     }
@@ -176,7 +197,7 @@ class Slab {
       place(x, all, at);
       x.ahead = next(all, panel, at, group(), l);
       pack_b(panel, ceil_div(x.n, columns), l, depth, own);
-      plan_.kernel.block(x);
+      run_block(x);
     }
   }
 
@@ -204,6 +225,7 @@ class Slab {
 
   // Of C and what it starts from, the columns from `at` on.
   static void place(GemmBlock<T>& x, const GemmBlock<T>& all, int64_t at) {
+    x.a_is_near = at > 0;
     x.c = all.c ? all.c + at : nullptr;
     x.start = all.start ? all.start + at : nullptr;
     x.rounded = all.rounded ? all.rounded + at : nullptr;

@@ -67,6 +67,8 @@ void multiply(int64_t m, int64_t n, int64_t k, MatrixView<T> a, const PackedRigh
   x.a_panel = rows * a.row;
   x.a_row = a.row;
   x.a_column = a.column;
+  x.a_is_near = false;
+  x.keep_a = nullptr;
   x.b_panel = b.panel();
   x.b_row = columns;
   x.b_padded = true;

@@ -52,6 +52,10 @@ struct GemmBlock {
   int64_t m, n, k;
   const Packed* a;
   int64_t a_panel, a_row, a_column;  // A[i, l] is at a[i / rows * a_panel + i % rows * a_row + l * a_column]
+  bool a_is_near;                    // in the second-level cache: a block before has read it
+  /// If not null, A lies with contiguous elements of a column and is left packed here, in row panels that follow each
+  /// other. n is at most that of one column panel, which is full if B does not come in panels.
+  Packed* keep_a;
   const Packed* b;
   int64_t b_panel, b_row;  // B[l, j] is at b[j / columns * b_panel + l * b_row + j % columns]
   bool b_padded;           // the last panel may be read in full, whatever n
@@ -89,10 +93,11 @@ struct GemmDots {
 
 template <class T>
 struct GemmKernels {
-  int rows, columns;   // of the register tile
-  int row_panels;      // of a tile of deep blocks of k: what stays in a second-level cache
-  int column_panels;   // of a tile, if there are several blocks of k, each of which adds to C
-  int64_t near_b = 0;  // bytes of a B in place, up to which it is not fetched ahead
+  int rows, columns;           // of the register tile
+  int row_panels;              // of a tile of deep blocks of k: what stays in a second-level cache
+  int column_panels;           // of a tile, if there are several blocks of k, each of which adds to C
+  bool keeps_columns = false;  // block() takes keep_a
+  int64_t near_b = 0;          // bytes of a B in place, up to which it is not fetched ahead
   int64_t far_step =
       0;  // bytes between steps of k, from which on reading columns of A where they lie is slow
   void (*block)(const GemmBlock<T>& block);

@@ -18,7 +18,7 @@ struct MicroTile {
   int64_t a_row, a_column, b_row;
   const T* rows;  // of B, where it lies
   int64_t rows_step;
-  Packed<T>* keep;  // the panel that is made of them
+  Packed<T>*keep_a, *keep;  // the panels that are made of A and of them
   Sum<T>* c;
   int64_t c_row;
   const Sum<T>* start;  // added to the product, unless null
@@ -27,9 +27,10 @@ struct MicroTile {
   int64_t rounded_row;
   Sum<T> alpha;
   int columns;        // written, of the tile's
-  const char* ahead;  // fetched with every kFetchSteps steps of k, moving on by:
+  const char* ahead;  // fetched with every kFetchSteps steps of k, unless null, moving on by:
   int64_t ahead_step;
   const Packed<T>* next_a;  // what the next tile multiplies and writes, if kFetchesTiles; rows in bytes
+  bool a_is_near;           // next_a is in the second-level cache
   const char* next_c;
   int64_t next_c_row;
   bool c_is_near;  // fetched by the tile before

@@ -24,9 +24,9 @@ constexpr bool kFetchesTiles = kVectorBytes == 64;
 constexpr int64_t kPanelAhead = 4096;  // bytes of a packed A, which comes from the second-level cache
 constexpr int64_t kFarElements = int64_t{1} << 17;  // of a packed B, from which on its next panel is fetched
 
-// How A lies: in a packed panel, whose strides are in the code; in place with contiguous rows; in place. There five
-// rows share a pointer: an address may add a register times 1, 2, 4 or 8.
-enum class Left { panel, rows, in_place };
+// How A lies: in a packed panel, whose strides are in the code; in place with contiguous rows; in place with contiguous
+// columns, and left packed; in place. There five rows share a pointer: an address may add a register times 1, 2, 4 or 8.
+enum class Left { panel, rows, columns, in_place };
 // How B lies: in a panel, or in place with all columns of a panel; its last columns in place, which may be
 // the last of the memory; in place, and left packed.
 enum class Right { panel, part, rows };
@@ -61,9 +61,10 @@ template <class T, int R, int V>
 }
 
 // What a full register tile fetches while k runs: with each call, for kFetchSteps steps, a line of the B that is read
-// next, as many steps of A, of the next tile where it lies in place, and a row of the next tile's C. Contiguous rows of
-// A are gone through once in kFetchSpan steps, some lines of a row with each call. Where rows of C do not begin with a
-// line of the cache, the column panel before has fetched the first line of a row: hence the last byte of each vector.
+// next, as many steps of A, of the next tile where it lies in place, and in the first span a row of the next tile's C.
+// Contiguous rows of A are gone through once in kFetchSpan steps, some lines of a row with each call. Nothing is fetched
+// that is near: of an A in the second-level cache it costs 4 percent. Where rows of C do not begin with a line of the
+// cache, the column panel before has fetched the first line of a row: hence the last byte of each vector.
 template <class T, Left left_lie>
 class Fetches {
  public:
@@ -75,25 +76,33 @@ class Fetches {
         a_step_(left_lie == Left::panel  ? kFetchSteps * kRows * kSize
                 : left_lie == Left::rows ? t.a_row * kSize
                                          : kFetchSteps * t.a_column * kSize),
-        a_line_(left_lie == Left::in_place ? t.a_column * kSize : kLine),
+        a_line_(left_lie == Left::rows || left_lie == Left::panel ? kLine : t.a_column * kSize),
+        a_is_near_(left_lie != Left::panel && t.a_is_near),
         c_begin_(t.next_c),
         c_step_(t.next_c_row) {}
 
-  [[gnu::always_inline]] void begin_span() {
+  // `left`: steps of k.
+  [[gnu::always_inline]] void begin_span(int64_t left) {
     a_ = a_begin_;
-    c_ = c_begin_;
+    c_ = left < 2 * kFetchSpan ? c_begin_ : nullptr;
     a_begin_ += left_lie == Left::rows ? kLines * kLine : kFetchSpan / kFetchSteps * a_step_;
   }
   [[gnu::always_inline]] void next() {
-    __builtin_prefetch(b_, 0, 2);
-    b_ += b_step_;
+    if (b_) {
+      __builtin_prefetch(b_, 0, 2);
+      b_ += b_step_;
+    }
     if constexpr (kFetchesTiles) {
+      if (!a_is_near_) {
 #pragma GCC unroll 8
-      for (int64_t i = 0; i < kLines; ++i) __builtin_prefetch(a_ + i * a_line_);
-      a_ += a_step_;
+        for (int64_t i = 0; i < kLines; ++i) __builtin_prefetch(a_ + i * a_line_);
+        a_ += a_step_;
+      }
+      if (c_) {
 #pragma GCC unroll 2
-      for (int v = 1; v <= kVectors; ++v) __builtin_prefetch(c_ + v * kVectorBytes - 1, 1);
-      c_ += c_step_;
+        for (int v = 1; v <= kVectors; ++v) __builtin_prefetch(c_ + v * kVectorBytes - 1, 1);
+        c_ += c_step_;
+      }
     }
   }
 
@@ -108,27 +117,42 @@ class Fetches {
   const int64_t b_step_;
   const char* a_begin_;
   const int64_t a_step_, a_line_;
+  const bool a_is_near_;
   const char* const c_begin_;
   const int64_t c_step_;
   const char *a_ = nullptr, *c_ = nullptr;
 };
 
+// R neighbours of a packed panel.
+template <class T, int R>
+[[gnu::always_inline]] inline void copy_step(const Packed<T>* from, Packed<T>* to) {
+  constexpr int L = kLanes<T>;
+#pragma GCC unroll 4
+  for (int i = 0; i < R; i += L)
+    native_store_part(to + i, R - i, native_load_part(from + i, R - i, Register<T>{}));
+}
+
 template <class T, int R, int V, Left left_lie, Right right_lie>
 void micro(const MicroTile<T>& t) {
   constexpr int kShared = 5, L = kLanes<T>;
-  constexpr bool InPanel = left_lie == Left::panel;
+  constexpr bool InPanel = left_lie == Left::panel || left_lie == Left::columns;
   Register<T> sum[R][V] = {};
   const Packed<T>* a[(R + kShared - 1) / kShared];
   for (int i = 0; i < R; i += kShared) a[i / kShared] = t.a + i * (InPanel ? 1 : t.a_row);
-  const int64_t a_row = InPanel ? 1 : t.a_row, a_column = InPanel                  ? kRows
+  const int64_t a_row = InPanel ? 1 : t.a_row, a_column = left_lie == Left::panel  ? kRows
                                                           : left_lie == Left::rows ? 1
                                                                                    : t.a_column;
+  [[maybe_unused]] Packed<T>* keep_a = t.keep_a;
   [[maybe_unused]] const Packed<T>* b = t.b;
   [[maybe_unused]] const int64_t b_row = t.b_row;
   [[maybe_unused]] const T* rows = t.rows;
   [[maybe_unused]] Packed<T>* keep = t.keep;
   const auto step = [&]() __attribute__((always_inline)) {
     Register<T> right[V];
+    if constexpr (left_lie == Left::columns) {
+      copy_step<T, R>(a[0], keep_a);
+      keep_a += kRows;
+    }
     if constexpr (right_lie == Right::rows) {
 #pragma GCC unroll 4
       for (int v = 0; v < V; ++v) {
@@ -155,7 +179,7 @@ void micro(const MicroTile<T>& t) {
   if constexpr (R == kRows && V == kVectors) {
     Fetches<T, left_lie> fetches(t);
     while (l >= kFetchSteps) {
-      fetches.begin_span();
+      fetches.begin_span(l);
       const int64_t calls = (l < kFetchSpan ? l : kFetchSpan) / kFetchSteps;
       l -= calls * kFetchSteps;
       for (int64_t call = 0; call < calls; ++call) {
@@ -184,9 +208,8 @@ class Fetch {
   template <class T>
   void next(MicroTile<T>& t) {
     const bool some = at_ < x_.bytes && x_.count > 0;
-    t.ahead = some ? static_cast<const char*>(x_.data) + piece_ * x_.step + at_
-                   : reinterpret_cast<const char*>(t.a);
-    t.ahead_step = some ? x_.step : 0;
+    t.ahead = some ? static_cast<const char*>(x_.data) + piece_ * x_.step + at_ : nullptr;
+    t.ahead_step = x_.step;
     piece_ += visits_;
     if (piece_ < x_.count) return;
     piece_ = 0;
@@ -245,26 +268,25 @@ class ColumnPanel {
   int64_t rows_at(int64_t i) const {
     const int64_t left = x_.m - i;
     if (left <= kRows) return left;
-    return in_panels_ || left >= kRows + kLeastRows ? kRows : (left + 1) / 2;
+    return in_panels_ || x_.keep_a || left >= kRows + kLeastRows ? kRows : (left + 1) / 2;
   }
   void place(int64_t i, int64_t rows) {
     t_.a = x_.a + (in_panels_ ? i / kRows * x_.a_panel : i * x_.a_row);
+    if (x_.keep_a) t_.keep_a = x_.keep_a + i * x_.k;
     if (x_.c) t_.c = x_.c + i * x_.c_row + j_;
     if constexpr (GemmTypes<T>::group == 2)
       if (x_.rounded) t_.rounded = x_.rounded + i * x_.rounded_row + j_;
     if (start_) t_.start = start_ + i * t_.start_row + j_;
     fetch_.next(t_);
-    if constexpr (kFetchesTiles) {
-      t_.next_a = t_.a + rows * x_.a_row;
-      place_next(i, rows);
-    }
+    if constexpr (kFetchesTiles) place_next(i, rows);
   }
 
   // Behind the last row panel the first one, in the next column panel.
   void place_next(int64_t i, int64_t rows) {
     const bool is_last = i + rows >= x_.m;
     const int64_t row = is_last ? 0 : i + rows, column = is_last ? j_ + kVectors * kLanes<T> : j_;
-    if (is_last) t_.next_a = x_.a;
+    t_.next_a = is_last ? x_.a : t_.a + rows * x_.a_row;
+    t_.a_is_near = is_last || j_ > 0 || x_.a_is_near;
     fetch_next(x_.c, x_.c_row, row, column);
     if constexpr (GemmTypes<T>::group == 2)
       if (x_.rounded) fetch_next(x_.rounded, x_.rounded_row, row, column);
@@ -295,6 +317,7 @@ template <class T>
           .b_row = x.b_row,
           .rows = x.rows,
           .rows_step = x.rows_step,
+          .keep_a = nullptr,
           .keep = x.keep,
           .c = x.c,
           .c_row = x.c_row,
@@ -307,6 +330,7 @@ template <class T>
           .ahead = nullptr,
           .ahead_step = 0,
           .next_a = nullptr,
+          .a_is_near = false,
           .next_c = nullptr,
           .next_c_row = 0,
           .c_is_near = false};
@@ -329,6 +353,11 @@ void block(const GemmBlock<T>& x) {
     if constexpr (GemmTypes<T>::group == 1)
       if (t.columns < columns && !x.b_padded) {
         panel.template panels<Left::in_place, Right::part>(0);
+        continue;
+      }
+    if constexpr (kKeepsColumns && GemmTypes<T>::group == 1)
+      if (x.keep_a) {
+        panel.template run<Left::columns>();
         continue;
       }
     if (is_in_panels(x))

@@ -145,6 +145,19 @@ TEST_CASE("products whose first rows pack B") {
       }
 }
 
+// Columns of A that are far from each other, around those of a few panels, beside B of either layout.
+TEST_CASE("products whose first columns pack A") {
+  for (int64_t m : {64, 65, 70, 99, 129, 350})
+    for (int64_t n : {65, 95, 96, 130, 200})
+      for (int64_t k : {60, 300, 517})
+        for (bool b_turned : {false, true}) {
+          INFO(m << " x " << n << " x " << k << (b_turned ? " turned" : ""));
+          CHECK(wrong_elements<float>({m, n, k, true, b_turned}, 1, true) == 0);
+          CHECK(wrong_elements<double>({m, n, k, true, b_turned}, 2, false) == 0);
+          CHECK(wrong_elements<float>({m, n, k, true, b_turned, 2}, 1, false) == 0);
+        }
+}
+
 // The product of c with c.start added: a matrix, or a row for all.
 template <class T>
 void check_start(const Case& c, bool row) {
