@@ -145,11 +145,12 @@ struct Plan {
     const int64_t most = static_cast<int64_t>(
         std::min(work / kTileWork, static_cast<double>(std::max(kTilesAThread * threads, 2 * tiles()))));
     Pieces best_rows = rows, best_columns = columns;
-    double best = time(rows, columns, threads);
+    const Costs costs = side_costs();
+    double best = time(rows, columns, threads, costs);
     const int64_t most_rows = ceil_div(rows.size, kernel.rows);
     for (Pieces c = columns; c.count <= c.size && c.count <= most; ++c.count)
       for (Pieces r = rows; r.count <= most_rows && r.count * c.count <= most; ++r.count) {
-        const double cost = time(r, c, threads);
+        const double cost = time(r, c, threads, costs);
         if (cost >= best) continue;
         best = cost;
         best_rows = r;
@@ -166,19 +167,27 @@ struct Plan {
     return static_cast<double>(whole + (is_slow ? kLeastRows : rest)) / kernel.rows;
   }
 
-  // Packing is part of it. More tiles even out what threads lose to others.
-  double time(const Pieces& r, const Pieces& c, int64_t threads) const {
+  // Beside the register tiles of a tile: to pack or read a panel of either operand, to hand it out.
+  struct Costs {
+    double column_panel, row_panel, tile;
+  };
+  Costs side_costs() const {
+    return {b == Packing::on_the_way ? kTimeOnTheWay * kGroup<T>
+            : b == Packing::within   ? kRowsPacked / static_cast<double>(kernel.rows)
+                                     : 0,
+            a == Packing::within       ? kTimePacked
+            : a == Packing::on_the_way ? kTimeKept
+                                       : kTimeInPlace,
+            kHandOut / static_cast<double>(kernel.rows * kernel.columns * groups_)};
+  }
+
+  // More tiles even out what threads lose to others.
+  double time(const Pieces& r, const Pieces& c, int64_t threads, const Costs& costs) const {
     const double row_panels = panels_in_time(r.largest()), column_panels = static_cast<double>(c.largest());
-    const double packed = b == Packing::on_the_way ? kTimeOnTheWay * kGroup<T>
-                          : b == Packing::within   ? kRowsPacked / static_cast<double>(kernel.rows)
-                                                   : 0,
-                 read = a == Packing::within       ? kTimePacked
-                        : a == Packing::on_the_way ? kTimeKept
-                                                   : kTimeInPlace;
-    const int64_t rounds = ceil_div(r.count * c.count, threads);
-    const double handed_out = kHandOut / static_cast<double>(kernel.rows * kernel.columns * groups_);
-    const double tile = row_panels * column_panels + packed * column_panels + read * row_panels + handed_out;
-    return static_cast<double>(rounds) * tile * (1 + kTimeUneven / static_cast<double>(rounds));
+    const double rounds = static_cast<double>(ceil_div(r.count * c.count, threads));
+    const double tile = row_panels * column_panels + costs.column_panel * column_panels +
+                        costs.row_panel * row_panels + costs.tile;
+    return tile * (rounds + kTimeUneven);
   }
 };
 

@@ -43,6 +43,10 @@ constexpr int kNumberShift = 2 * kUnitBits;
 
 constexpr uint64_t open_ticket(uint64_t number) { return number << kNumberShift; }
 constexpr uint64_t closed_ticket(uint64_t number) { return open_ticket(number) | kMostUnits; }
+constexpr int64_t claimed_from_front(uint64_t ticket) { return static_cast<int64_t>(ticket & kMostUnits); }
+constexpr int64_t claimed_from_back(uint64_t ticket) {
+  return static_cast<int64_t>(ticket >> kUnitBits & kMostUnits);
+}
 
 // The units of one thread, and how many of them were claimed.
 struct alignas(64) Share {
@@ -82,8 +86,7 @@ int wait_for_change(const std::atomic<int>& value, int old) {
 int64_t units_left(const Share& share, uint64_t ticket) {
   const int64_t units =
       share.end.load(std::memory_order_acquire) - share.begin.load(std::memory_order_acquire);
-  return std::max<int64_t>(
-      0, units - static_cast<int64_t>((ticket & kMostUnits) + (ticket >> kUnitBits & kMostUnits)));
+  return std::max<int64_t>(0, units - claimed_from_front(ticket) - claimed_from_back(ticket));
 }
 
 // Chunks that a thread has claimed.
@@ -103,10 +106,8 @@ bool claim(Pool& pool, int thread, int owner, Claim& claimed) {
   do {
     if (units_left(share, ticket) == 0 || thread >= pool.threads.load(std::memory_order_acquire))
       return false;
-    first = from_front
-                ? share.begin.load(std::memory_order_acquire) + static_cast<int64_t>(ticket & kMostUnits)
-                : share.end.load(std::memory_order_acquire) - 1 -
-                      static_cast<int64_t>(ticket >> kUnitBits & kMostUnits);
+    first = from_front ? share.begin.load(std::memory_order_acquire) + claimed_from_front(ticket)
+                       : share.end.load(std::memory_order_acquire) - 1 - claimed_from_back(ticket);
     unit = pool.unit.load(std::memory_order_acquire);
     count = pool.count.load(std::memory_order_acquire);
     claimed.run = pool.run.load(std::memory_order_acquire);

@@ -69,7 +69,7 @@ struct ChunkFunction {
 void run_chunks(int64_t count, ChunkFunction function);
 
 /// Calls f(chunk) for each chunk in [0, count), in any order and on any thread, and returns when all are
-/// done. If a chunk throws, chunks not yet begun are left out and the exception that came first is thrown
+/// done. If a chunk throws, chunks not yet claimed are left out and the exception that came first is thrown
 /// again here.
 template <class F>
 void parallel_for(int64_t count, const F& f) {

@@ -64,16 +64,11 @@ class Driver {
       throw;
     }
   }
-  // A long tape lies far away in memory: the records to come are fetched while others run.
-  static void prefetch(const Record* record) {
-    for (size_t line = 0; line < 2 * sizeof(Record); line += 64)
-      __builtin_prefetch(reinterpret_cast<const char*>(record) + line);
-  }
   Tensors run_from(size_t k) {
-    constexpr size_t kAhead = 4;
+    constexpr size_t kAhead = 4;  // records to come are fetched while others run
     const auto& order = walk_.order();
     for (; k < order.size(); ++k) {
-      if (k + kAhead < order.size()) prefetch(order[k + kAhead].record);
+      if (k + kAhead < order.size()) prefetch_record<false>(order[k + kAhead].record);
       if (order[k].runs || order[k].captured) run_record(order[k], static_cast<uint32_t>(k));
       if (leaf_is_due(static_cast<int32_t>(k))) run_leaves(static_cast<int32_t>(k));
     }

@@ -191,12 +191,10 @@ struct Record : RefCounted {
   int type_count() const { return operands + outputs; }
   const TypeMeta& type_meta(int i) const {
     if (!alike) return types()[i];
-    return i < kAbsentBits && absent >> i & 1 ? kNoType : types()[0];
+    return is_absent(i) ? kNoType : types()[0];
   }
   /// Whether operand i is there.
-  bool has_operand(int i) const {
-    return alike ? i >= kAbsentBits || !(absent >> i & 1) : types()[i].dtype != ScalarType::Undefined;
-  }
+  bool has_operand(int i) const { return alike ? !is_absent(i) : types()[i].dtype != ScalarType::Undefined; }
   /// The sizes that the types refer to. A shape that is also that of the type before is there once.
   Dim* dims() const {
     const size_t attrs = has_attrs ? (op->attrs_size + sizeof(Dim) - 1) / sizeof(Dim) : 0;
@@ -218,6 +216,8 @@ struct Record : RefCounted {
  private:
   static constinit Scalar no_number;
 
+  // Of a record with one type.
+  bool is_absent(int i) const { return i < kAbsentBits && absent >> i & 1; }
   int slot_of(int i, bool is_result) const {
     for (int n = 0; n < slots; ++n)
       if (slot(n).index == i && slot(n).is_result == is_result) return n;
@@ -227,6 +227,14 @@ struct Record : RefCounted {
   TypeMeta* behind_types() const { return types() + (alike ? 1 : type_count()); }
 };
 static_assert(sizeof(Edge) == 8 && sizeof(Slot) == 16 && sizeof(TypeMeta) == 8 && sizeof(Record) == 64);
+
+/// Brings to the caches what most records take, from where one is, or may be: a long tape lies far away in memory.
+template <bool IsWritten>
+void prefetch_record(const void* place) {
+  constexpr size_t kLine = 64;
+  for (size_t line = 0; line < 2 * sizeof(Record); line += kLine)
+    __builtin_prefetch(static_cast<const char*>(place) + line, IsWritten);
+}
 
 /// A step of a hash: `word` folded into it.
 inline uint64_t fold_hash(uint64_t hash, uint64_t word) {
