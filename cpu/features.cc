@@ -1,6 +1,11 @@
 // See cpu/features.h.
 #include "cpu/features.h"
 
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include <cstdlib>
 #include <string_view>
 
@@ -28,6 +33,16 @@ Level detect() {
   return best;
 }
 
+// The system keeps the registers of AMX, 8 KB a thread, from a process that has not asked for them (Linux 5.16 on).
+[[maybe_unused]] bool ask_for_tiles() {
+#if defined(__x86_64__) && defined(__linux__)
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
 }  // namespace
 
 Level level() {
@@ -39,6 +54,17 @@ bool has_bfloat16() {
 #if defined(__x86_64__)
   static const bool found =
       level() == Level::avx512 && __builtin_cpu_supports("avx512bf16") && wanted_level() != "avx512";
+  return found;
+#else
+  return false;
+#endif
+}
+
+bool has_amx() {
+#if defined(__x86_64__)
+  static const bool found = has_bfloat16() && __builtin_cpu_supports("amx-tile") &&
+                            __builtin_cpu_supports("amx-bf16") && wanted_level() != "avx512bf16" &&
+                            ask_for_tiles();
   return found;
 #else
   return false;

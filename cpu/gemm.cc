@@ -45,7 +45,7 @@ template const GemmKernels<double>& gemm_kernels<double>();
 #if defined(__x86_64__)
 template <>
 const GemmKernels<BFloat16>& gemm_kernels<BFloat16>() {
-  return avx512bf16::gemm_kernels();
+  return has_amx() ? amx::gemm_kernels() : avx512bf16::gemm_kernels();
 }
 #endif
 

@@ -78,19 +78,23 @@ class Slab {
   int64_t a_panels() const { return plan_.rows.count * plan_.row_panels(); }
   void pack_a(int64_t piece, int64_t panel, int64_t l, int64_t depth, Packed<T>* out) const {
     const int64_t begin = plan_.rows.begin(piece) + panel * plan_.kernel.rows;
-    pack_panels(g_.a, begin, std::min<int64_t>(plan_.rows.begin(piece + 1) - begin, plan_.kernel.rows),
-                plan_.kernel.rows, l, depth, out);
+    pack_rows(begin, std::min<int64_t>(plan_.rows.begin(piece + 1) - begin, plan_.kernel.rows), l, depth,
+              out);
   }
   void pack_b(int64_t panel, int64_t panels, int64_t l, int64_t depth, Packed<T>* out) const {
     const int64_t begin = panel * plan_.kernel.columns;
-    pack_panels(transposed(g_.b), begin, std::min(g_.n - begin, panels * plan_.kernel.columns),
-                plan_.kernel.columns, l, depth, out);
+    pack_panels(plan_.kernel.pack, transposed(g_.b), begin,
+                std::min(g_.n - begin, panels * plan_.kernel.columns), plan_.kernel.columns, l, depth, out);
   }
-  // Of `size` rows from `begin` on, which may be none.
-  void pack_panels(MatrixView<T> x, int64_t begin, int64_t size, int width, int64_t l, int64_t depth,
-                   Packed<T>* out) const {
-    plan_.kernel.pack(x.data + begin * x.row + l * x.column, x.row, x.column, size, width, depth, out,
-                      width * groups(depth));
+  // Of A, `size` rows from `begin` on, which may be none.
+  void pack_rows(int64_t begin, int64_t size, int64_t l, int64_t depth, Packed<T>* out) const {
+    const GemmKernels<T>& kernel = plan_.kernel;
+    pack_panels(kernel.pack_a ? kernel.pack_a : kernel.pack, g_.a, begin, size, kernel.rows, l, depth, out);
+  }
+  void pack_panels(decltype(GemmKernels<T>::pack) pack, MatrixView<T> x, int64_t begin, int64_t size,
+                   int width, int64_t l, int64_t depth, Packed<T>* out) const {
+    pack(x.data + begin * x.row + l * x.column, x.row, x.column, size, width, depth, out,
+         width * groups(depth));
   }
 
   void compute(int64_t row_piece, int64_t column_piece, Own own) const {
@@ -130,7 +134,7 @@ class Slab {
       x.a = a_.data() + rows * (groups(l) * a_panels() + piece * plan_.row_panels() * x.k);
     } else if (plan_.a == Packing::within) {
       x.a = own;
-      pack_panels(g_.a, plan_.rows.begin(piece), x.m, rows, l, depth, own);
+      pack_rows(plan_.rows.begin(piece), x.m, l, depth, own);
     } else {
       x.keep_a = plan_.a == Packing::on_the_way ? own : nullptr;
       x.a = in_place(g_.a, plan_.rows.begin(piece), l);

@@ -36,6 +36,7 @@ _LEVELS = {
 # Beyond avx512, for the few files that have something to gain from it.
 _MORE_LEVELS = {
     "avx512bf16": _LEVELS["avx512"] + ["-mavx512bf16"],
+    "amx": _LEVELS["avx512"] + ["-mavx512bf16", "-mamx-tile", "-mamx-bf16"],
 }
 
 def isa_cc_library(name, srcs, hdrs = [], deps = [], copts = [], more = [], visibility = None, **kwargs):

@@ -106,6 +106,9 @@ struct GemmKernels {
   /// l < k; zeros for the other i of the last panel, and for the last l where a group is not full.
   void (*pack)(const T* x, int64_t across, int64_t along, int64_t count, int width, int64_t k,
                typename GemmTypes<T>::Packed* out, int64_t panel);
+  /// Row panels of A, for a block() to which they do not lie as column panels do; null: pack().
+  void (*pack_a)(const T* x, int64_t across, int64_t along, int64_t count, int width, int64_t k,
+                 typename GemmTypes<T>::Packed* out, int64_t panel) = nullptr;
   /// y[i * y_step] (+)= alpha * sum over l < k of a[i * a_row + l * a_column] x[l], for i < m; quick when
   /// a_column is 1.
   void (*dots)(const T* a, int64_t a_row, int64_t a_column, const T* x, int64_t m, int64_t k, T* y,
@@ -117,6 +120,9 @@ struct GemmKernels {
 };
 
 namespace avx512bf16 {
+const GemmKernels<BFloat16>& gemm_kernels();
+}
+namespace amx {
 const GemmKernels<BFloat16>& gemm_kernels();
 }
 namespace baseline {

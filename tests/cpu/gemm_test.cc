@@ -1,7 +1,7 @@
 // Matrix products against three nested loops in double: sizes around every cut, all strides, batches,
 // accumulation, numbers of threads; products of bfloat16 where the machine has instructions for them. Not
-// tested here: speed, and the instruction-set levels that RETROGRAD_ISA does not choose (tests run with one
-// of them at a time). Each product asks for the temporary memory that it was measured to ask for
+// tested here: speed. Bazel runs this for each instruction-set level that RETROGRAD_ISA names, too; a level that the
+// machine has not is the best that it has. Each product asks for the temporary memory that it was measured to ask for
 // (cpu/scratch_check.h).
 #include "cpu/gemm.h"
 
@@ -274,9 +274,30 @@ TEST_CASE("products of bfloat16: all sizes and strides are exact on small intege
     }
 }
 
-// vdpbf16ps rounds after each product, as a loop in float does: k roundings of sums that are at most that of
-// the magnitudes. Subnormal numbers are zeros to it: what a product loses is at most the smallest normal
-// number times the other factor.
+// Rows, columns and pairs around sixteens and thirty-twos, which are what AMX takes at once.
+TEST_CASE("products of bfloat16: whole and partial registers of AMX") {
+  if (!multiplies_bfloat16(4, 4)) return;
+  const int64_t sizes[] = {16, 17, 32, 47, 65};
+  for (int64_t m : sizes)
+    for (int64_t n : sizes)
+      for (int64_t k : {30, 31, 32, 33, 62, 64, 97})
+        for (int turned = 0; turned < 4; ++turned) {
+          const Case c{m, n, k, (turned & 1) != 0, (turned & 2) != 0};
+          INFO(m << " x " << n << " x " << k << " turned " << turned);
+          REQUIRE(wrong_elements<BFloat16>(c, 1, false) == 0);
+          REQUIRE(wrong_elements<BFloat16>(c, 3, true) == 0);
+        }
+  for (const Case& c : {Case{400, 100, 1056}, Case{100, 600, 1030}, Case{33, 70, 2000}, Case{70, 70, 1040}})
+    for (bool turned : {false, true}) {
+      INFO(c.m << " x " << c.n << " x " << c.k << " turned " << turned);
+      CHECK(wrong_elements<BFloat16>({c.m, c.n, c.k, turned, !turned}, 1, true) == 0);
+      CHECK(wrong_elements<BFloat16>({c.m, c.n, c.k, turned, turned}, 1, false) == 0);
+    }
+}
+
+// A vector instruction rounds after each product, as a loop in float does: k roundings of sums that are at most that
+// of the magnitudes; AMX rounds as often. Subnormal numbers are zeros to both: what a product loses is at most the
+// smallest normal number times the other factor.
 TEST_CASE("products of bfloat16 are as near as sums of float, but for subnormal numbers") {
   if (!multiplies_bfloat16(4, 4)) return;
   const int64_t m = 30, n = 70, k = 1100;
