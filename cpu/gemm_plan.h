@@ -48,6 +48,7 @@ inline constexpr double kHandOut = 1 << 14;  // multiplications in the time that
 inline constexpr int64_t kTilesOnTheWay = 4, kTilesWithin = 2;  // at most, that pack the same panel of B
 inline constexpr int64_t kPackedColumns = 64;                   // of C, beyond which A may be packed
 inline constexpr int64_t kFarRow = 4096;  // bytes, from which on rows of A are read slowly where they lie
+inline constexpr int64_t kPage = 4096;
 
 template <class T>
 using Packed = typename GemmTypes<T>::Packed;
@@ -91,7 +92,7 @@ struct Plan {
         depth(block_depth<T>(g.k)),
         groups_(ceil_div(g.k, kGroup<T>)) {
     b = packing_of_b(g);
-    if (worth_packing_a(g)) a = kernel.keeps_columns && g.a.row == 1 ? Packing::on_the_way : Packing::within;
+    if (worth_packing_a(g)) a = keeps_columns(g) ? Packing::on_the_way : Packing::within;
     rows.count = ceil_div(g.m, rows_of(kernel.row_panels));
     if (g.m <= rows_of(kMostRowPanels) && bytes(g.n) >= kFarB / g.k) rows.count = 1;
     if (g.k > depth) columns.count = ceil_div(columns.size, kernel.column_panels);
@@ -128,6 +129,11 @@ struct Plan {
         g.a.column == 1 ? bytes(g.a.row) * kGroup<T> >= kFarRow : bytes(g.a.column) >= kernel.far_step;
     if (kGroup < T >> 1 && (g.a.column != 1 || g.a.row % kGroup<T> != 0 || g.k % kGroup<T> != 0)) return true;
     return g.n > kPackedColumns && far && !is_small(g.m, g.k);
+  }
+
+  // A register tile reads every step of its rows of A: not where each lies on another page.
+  bool keeps_columns(const Gemm<T>& g) const {
+    return kernel.keeps_columns && g.a.row == 1 && bytes(g.a.column) < kPage;
   }
 
   // Whether so many tiles use a panel of B that it is packed before them.

@@ -227,9 +227,9 @@ class Slab {
     return {};
   }
 
-  // Of C and what it starts from, the columns from `at` on.
-  static void place(GemmBlock<T>& x, const GemmBlock<T>& all, int64_t at) {
-    x.a_is_near = at > 0;
+  // Of C and what it starts from, the columns from `at` on. A B from memory leaves nothing near.
+  void place(GemmBlock<T>& x, const GemmBlock<T>& all, int64_t at) const {
+    x.a_is_near = at > 0 && g_.n * g_.k * static_cast<int64_t>(sizeof(T)) < kFarB;
     x.c = all.c ? all.c + at : nullptr;
     x.start = all.start ? all.start + at : nullptr;
     x.rounded = all.rounded ? all.rounded + at : nullptr;
