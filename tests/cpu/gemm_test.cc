@@ -5,6 +5,8 @@
 // (cpu/scratch_check.h).
 #include "cpu/gemm.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cfloat>
@@ -156,6 +158,65 @@ TEST_CASE("products whose first columns pack A") {
           CHECK(wrong_elements<double>({m, n, k, true, b_turned}, 2, false) == 0);
           CHECK(wrong_elements<float>({m, n, k, true, b_turned, 2}, 1, false) == 0);
         }
+}
+
+// Elements that end where a page begins, or begin where one ends, that can be neither read nor written: also what no
+// sanitizer sees, as the loads of AMX.
+template <class T>
+class Guarded {
+ public:
+  Guarded(int64_t size, bool at_end) : bytes_((size_bytes(size) + kPage - 1) / kPage * kPage) {
+    void* const memory = mmap(nullptr, bytes_ + 2 * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(memory != MAP_FAILED);
+    memory_ = static_cast<char*>(memory);
+    REQUIRE(mprotect(memory_ + kPage, bytes_, PROT_READ | PROT_WRITE) == 0);
+    data = reinterpret_cast<T*>(memory_ + kPage + (at_end ? bytes_ - size_bytes(size) : 0));
+  }
+  ~Guarded() { munmap(memory_, bytes_ + 2 * kPage); }
+  Guarded(const Guarded&) = delete;
+
+  T* data;
+
+ private:
+  static constexpr size_t kPage = 4096;
+  static size_t size_bytes(int64_t size) { return static_cast<size_t>(size) * sizeof(T); }
+  const size_t bytes_;
+  char* memory_;
+};
+
+template <class T>
+int wrong_beside_guards(const Case& c, bool at_end) {
+  Problem<T> p(c);
+  const Guarded<T> a(c.m * c.k, at_end), b(c.k * c.n, at_end);
+  const Guarded<typename Gemm<T>::Sum> out(c.m * c.n, at_end);
+  std::copy_n(p.a.data(), c.m * c.k, a.data);
+  std::copy_n(p.b.data(), c.k * c.n, b.data);
+  Gemm<T> g = p.gemm(1, false);
+  g.a.data = a.data;
+  g.b.data = b.data;
+  g.c = out.data;
+  g.c_row = c.n;
+  gemm(g);
+  int wrong = 0;
+  for (int64_t i = 0; i < c.m; ++i)
+    for (int64_t j = 0; j < c.n; ++j) wrong += out.data[i * c.n + j] != p.expected(p.out, i, j, 1, false);
+  return wrong;
+}
+
+TEST_CASE("products read and write nothing beside their operands") {
+  uint64_t seed = 1;
+  const auto size = [&](uint64_t most) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<int64_t>(4 + (seed >> 33) % ((seed >> 20) % 3 ? 70 : most));
+  };
+  for (int i = 0; i < 200; ++i) {
+    const Case c{size(200), size(200), size(700), i % 2 == 1, i / 2 % 2 == 1};
+    const bool at_end = i / 4 % 2 == 0;
+    INFO(c.m << " x " << c.n << " x " << c.k << " turned " << i % 4 << " at end " << at_end);
+    REQUIRE(wrong_beside_guards<float>(c, at_end) == 0);
+    REQUIRE(wrong_beside_guards<double>(c, at_end) == 0);
+    if (multiplies_bfloat16(c.m, c.n)) REQUIRE(wrong_beside_guards<BFloat16>(c, at_end) == 0);
+  }
 }
 
 // The product of c with c.start added: a matrix, or a row for all.
