@@ -150,6 +150,7 @@ class Slab {
     const int columns = plan_.kernel.columns;
     GemmBlock<T> part = x;
     part.n = std::min<int64_t>(x.n, columns);
+    part.n_ahead = x.n + x.n_ahead - part.n;
     plan_.kernel.block(part);
     x.a = x.keep_a;
     x.a_panel = plan_.kernel.rows * x.k;
@@ -227,9 +228,10 @@ class Slab {
     return {};
   }
 
-  // Of C and what it starts from, the columns from `at` on. A B from memory leaves nothing near.
+  // Of C and what it starts from, the n columns from `at` on. A B from memory leaves nothing near.
   void place(GemmBlock<T>& x, const GemmBlock<T>& all, int64_t at) const {
     x.a_is_near = at > 0 && g_.n * g_.k * static_cast<int64_t>(sizeof(T)) < kFarB;
+    x.n_ahead = all.n + all.n_ahead - at - x.n;
     x.c = all.c ? all.c + at : nullptr;
     x.start = all.start ? all.start + at : nullptr;
     x.rounded = all.rounded ? all.rounded + at : nullptr;

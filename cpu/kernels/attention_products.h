@@ -82,6 +82,7 @@ void multiply(int64_t m, int64_t n, int64_t k, MatrixView<T> a, const PackedRigh
   x.start_row = 0;
   x.rounded = nullptr;
   x.rounded_row = 0;
+  x.n_ahead = 0;
   x.ahead = {};
   for (int64_t l = 0; l < k; l += depth) {
     x.k = std::min(depth, k - l);

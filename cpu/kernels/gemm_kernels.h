@@ -73,6 +73,7 @@ struct GemmBlock {
   int64_t start_row;
   BFloat16* rounded;
   int64_t rounded_row;
+  int64_t n_ahead;  // columns of C beside these, which the next block writes
   Ahead ahead;  // brought to the second-level cache meanwhile; without it the next panels of a large packed B
 };
 

@@ -11,6 +11,14 @@
 namespace retrograd::cpu::RG_ISA {
 namespace {
 
+// Places in memory, one after the other, that are fetched: none where the first one is not below the end. What lies
+// beyond a matrix is not fetched: where nothing is mapped each such fetch takes as long as an access that faults.
+struct Lines {
+  const char* at;
+  int64_t step;  // bytes
+  const char* end;
+};
+
 template <class T>
 struct MicroTile {
   int64_t k;
@@ -26,13 +34,10 @@ struct MicroTile {
   BFloat16* rounded;  // where sums go instead of to c, unless null
   int64_t rounded_row;
   Sum<T> alpha;
-  int columns;        // written, of the tile's
-  const char* ahead;  // fetched with every kFetchSteps steps of k, unless null, moving on by:
-  int64_t ahead_step;
-  const Packed<T>* next_a;  // what the next tile multiplies and writes, if kFetchesTiles; rows in bytes
-  bool a_is_near;           // next_a is in the second-level cache
-  const char* next_c;
-  int64_t next_c_row;
+  int columns;  // written, of the tile's
+  Lines ahead;  // of the B that is read next, one with every kFetchSteps steps of k
+  Lines next_a,
+      next_c;      // what the next tile multiplies and writes, if kFetchesTiles; of a packed A all of it
   bool c_is_near;  // fetched by the tile before
 };
 

@@ -62,46 +62,50 @@ template <class T, int R, int V>
 
 // What a full register tile fetches while k runs: with each call, for kFetchSteps steps, a line of the B that is read
 // next, as many steps of A, of the next tile where it lies in place, and in the first span a row of the next tile's C.
-// Contiguous rows of A are gone through once in kFetchSpan steps, some lines of a row with each call. Nothing is fetched
-// that is near: of an A in the second-level cache it costs 4 percent. Where rows of C do not begin with a line of the
-// cache, the column panel before has fetched the first line of a row: hence the last byte of each vector.
+// Contiguous rows of A are gone through once in kFetchSpan steps, some lines of a row with each call; of a packed A comes
+// what is kPanelAhead ahead, behind its end the beginning. Nothing is fetched that is near: of an A in the second-level
+// cache it costs 4 percent. Where rows of C do not begin with a line of the cache, the column panel before has fetched the
+// first line of a row: hence the last byte of each vector.
 template <class T, Left left_lie>
 class Fetches {
  public:
   explicit Fetches(const MicroTile<T>& t)
       : b_(t.ahead),
-        b_step_(t.ahead_step),
-        a_begin_(left_lie == Left::panel ? reinterpret_cast<const char*>(t.a) + kPanelAhead
-                                         : reinterpret_cast<const char*>(t.next_a)),
-        a_step_(left_lie == Left::panel  ? kFetchSteps * kRows * kSize
-                : left_lie == Left::rows ? t.a_row * kSize
-                                         : kFetchSteps * t.a_column * kSize),
-        a_line_(left_lie == Left::rows || left_lie == Left::panel ? kLine : t.a_column * kSize),
-        a_is_near_(left_lie != Left::panel && t.a_is_near),
-        c_begin_(t.next_c),
-        c_step_(t.next_c_row) {}
+        all_a_(t.next_a),
+        a_begin_(left_lie == Left::panel ? reinterpret_cast<const char*>(t.a) + kPanelAhead : all_a_.at),
+        next_c_(t.next_c),
+        a_line_(left_lie == Left::rows || left_lie == Left::panel ? kLine : t.a_column * kSize) {
+    a_.step = left_lie == Left::panel ? kFetchSteps * kRows * kSize : all_a_.step;
+  }
 
   // `left`: steps of k.
   [[gnu::always_inline]] void begin_span(int64_t left) {
-    a_ = a_begin_;
-    c_ = left < 2 * kFetchSpan ? c_begin_ : nullptr;
-    a_begin_ += left_lie == Left::rows ? kLines * kLine : kFetchSpan / kFetchSteps * a_step_;
+    c_ = left < 2 * kFetchSpan ? next_c_ : Lines{};
+    if (left_lie == Left::panel && a_begin_ >= all_a_.end) a_begin_ -= all_a_.end - all_a_.at;
+    a_.at = a_begin_;
+    a_.end = all_a_.end;
+    if constexpr (left_lie == Left::rows) {
+      a_begin_ += kLines * kLine;
+      all_a_.end += kLines * kLine;
+    } else {
+      a_begin_ += kFetchSpan / kFetchSteps * a_.step;
+    }
   }
   [[gnu::always_inline]] void next() {
-    if (b_) {
-      __builtin_prefetch(b_, 0, 2);
-      b_ += b_step_;
+    if (b_.at < b_.end) {
+      __builtin_prefetch(b_.at, 0, 2);
+      b_.at += b_.step;
     }
     if constexpr (kFetchesTiles) {
-      if (!a_is_near_) {
+      if (a_.at < a_.end) {
 #pragma GCC unroll 8
-        for (int64_t i = 0; i < kLines; ++i) __builtin_prefetch(a_ + i * a_line_);
-        a_ += a_step_;
+        for (int64_t i = 0; i < kLines; ++i) __builtin_prefetch(a_.at + i * a_line_);
+        a_.at += a_.step;
       }
-      if (c_) {
+      if (c_.at < c_.end) {
 #pragma GCC unroll 2
-        for (int v = 1; v <= kVectors; ++v) __builtin_prefetch(c_ + v * kVectorBytes - 1, 1);
-        c_ += c_step_;
+        for (int v = 1; v <= kVectors; ++v) __builtin_prefetch(c_.at + v * kVectorBytes - 1, 1);
+        c_.at += c_.step;
       }
     }
   }
@@ -113,14 +117,12 @@ class Fetches {
                                     : left_lie == Left::rows ? kFetchSpan * kSize / kLine
                                                              : kFetchSteps;
 
-  const char* b_;
-  const int64_t b_step_;
-  const char* a_begin_;
-  const int64_t a_step_, a_line_;
-  const bool a_is_near_;
-  const char* const c_begin_;
-  const int64_t c_step_;
-  const char *a_ = nullptr, *c_ = nullptr;
+  Lines b_;
+  Lines all_a_;          // as far as the next span goes
+  const char* a_begin_;  // in the next span
+  const Lines next_c_;
+  Lines a_{}, c_{};  // of this span
+  const int64_t a_line_;
 };
 
 // R neighbours of a packed panel.
@@ -207,9 +209,11 @@ class Fetch {
   Fetch(const Ahead& ahead, int64_t visits) : x_(ahead), visits_(visits) {}
   template <class T>
   void next(MicroTile<T>& t) {
-    const bool some = at_ < x_.bytes && x_.count > 0;
-    t.ahead = some ? static_cast<const char*>(x_.data) + piece_ * x_.step + at_ : nullptr;
-    t.ahead_step = x_.step;
+    t.ahead = {};
+    if (at_ < x_.bytes && x_.count > 0) {
+      const char* const first = static_cast<const char*>(x_.data) + at_;
+      t.ahead = {first + piece_ * x_.step, x_.step, first + x_.count * x_.step};
+    }
     piece_ += visits_;
     if (piece_ < x_.count) return;
     piece_ = 0;
@@ -238,9 +242,13 @@ class ColumnPanel {
         fetch_(fetch),
         j_(j),
         in_panels_(is_in_panels(x)),
+        fetches_a_(!in_panels_ && j == 0 && !x.a_is_near && x.k >= kFetchSpan),
         start_(x.start        ? x.start
                : x.accumulate ? x.c
-                              : nullptr) {}
+                              : nullptr) {
+    if (kFetchesTiles && in_panels_)
+      t_.next_a = lines(x_.a, 0, (x_.m + kRows - 1) / kRows * x_.a_panel * kPackedSize);
+  }
 
   template <Left left>
   void run() {
@@ -278,31 +286,43 @@ class ColumnPanel {
       if (x_.rounded) t_.rounded = x_.rounded + i * x_.rounded_row + j_;
     if (start_) t_.start = start_ + i * t_.start_row + j_;
     fetch_.next(t_);
-    if constexpr (kFetchesTiles) place_next(i, rows);
+    if (kFetchesTiles && t_.k >= kFetchSpan) place_next(i, rows);
   }
 
   // Behind the last row panel the first one, in the next column panel.
   void place_next(int64_t i, int64_t rows) {
     const bool is_last = i + rows >= x_.m;
-    const int64_t row = is_last ? 0 : i + rows, column = is_last ? j_ + kVectors * kLanes<T> : j_;
-    t_.next_a = is_last ? x_.a : t_.a + rows * x_.a_row;
-    t_.a_is_near = is_last || j_ > 0 || x_.a_is_near;
-    fetch_next(x_.c, x_.c_row, row, column);
+    const int64_t row = is_last ? 0 : i + rows, column = is_last ? j_ + kVectors * kLanes<T> : j_,
+                  next_rows = column < x_.n + x_.n_ahead ? rows_at(row) : 0;
+    if (fetches_a_) t_.next_a = is_last ? Lines{} : next_a(row, next_rows);
+    if (x_.c) t_.next_c = next_c(x_.c, x_.c_row, row, column, next_rows);
     if constexpr (GemmTypes<T>::group == 2)
-      if (x_.rounded) fetch_next(x_.rounded, x_.rounded_row, row, column);
-    t_.c_is_near = i > 0 && t_.k >= kFetchSpan && t_.columns > kLanes<T>;
+      if (x_.rounded) t_.next_c = next_c(x_.rounded, x_.rounded_row, row, column, next_rows);
+    t_.c_is_near = i > 0 && t_.columns > kLanes<T>;
+  }
+  // Of an A that is read where it lies.
+  Lines next_a(int64_t row, int64_t rows) const {
+    const Packed<T>* const a = x_.a + row * x_.a_row;
+    if (x_.a_column == 1) return lines(a, x_.a_row * kPackedSize, rows * x_.a_row * kPackedSize);
+    const int64_t step = kFetchSteps * x_.a_column * kPackedSize;
+    return lines(a, step, x_.k / kFetchSteps * step);
   }
   template <class S>
-  void fetch_next(const S* c, int64_t step, int64_t row, int64_t column) {
-    t_.next_c = reinterpret_cast<const char*>(c + row * step + column);
-    t_.next_c_row = step * static_cast<int64_t>(sizeof(S));
+  static Lines next_c(const S* c, int64_t c_row, int64_t row, int64_t column, int64_t rows) {
+    const int64_t step = c_row * static_cast<int64_t>(sizeof(S));
+    return lines(c + row * c_row + column, step, rows * step);
+  }
+  static Lines lines(const void* data, int64_t step, int64_t bytes) {
+    const char* const at = static_cast<const char*>(data);
+    return {at, step, at + bytes};
   }
 
+  static constexpr int64_t kPackedSize = sizeof(Packed<T>);
   const GemmBlock<T>& x_;
   MicroTile<T>& t_;
   Fetch& fetch_;
   const int64_t j_;
-  const bool in_panels_;  // A
+  const bool in_panels_, fetches_a_;  // A
   const Sum<T>* start_;
 };
 
@@ -327,12 +347,9 @@ template <class T>
           .rounded_row = x.rounded_row,
           .alpha = x.alpha,
           .columns = kVectors * kLanes<T>,
-          .ahead = nullptr,
-          .ahead_step = 0,
-          .next_a = nullptr,
-          .a_is_near = false,
-          .next_c = nullptr,
-          .next_c_row = 0,
+          .ahead = {},
+          .next_a = {},
+          .next_c = {},
           .c_is_near = false};
 }
 
