@@ -62,7 +62,7 @@ void reduce_short_rows(const FusedRun& run) {
   const int64_t n = p.columns;
   const int64_t most = std::max<int64_t>(1, grain_of(p) / n);
   parallel_range(p.rows, even_grain(p.rows, most), [&](int64_t begin, int64_t end) {
-    FusedTiles tiles(run);
+    FusedTiles tiles(run, end * n);
     tiles.range(begin * n, end * n, [&](int64_t at, int64_t count) {
       for (const FusedReduction& r : p.reductions)
         with_type(r.wide, [&]<class T>(std::type_identity<T>) {
@@ -124,10 +124,11 @@ void reduce_long_rows(const FusedProgram& p, const FusedRun* run) {
   if (measuring()) return;
   const int64_t grain = std::max<int64_t>(1, grain_of(p) / std::min(n, kChunk));
   parallel_range(p.rows * chunks, grain, [&](int64_t begin, int64_t end) {
-    FusedTiles tiles(*run);
+    const auto first = [&](int64_t task) { return task / chunks * n + task % chunks * kChunk; };
+    FusedTiles tiles(*run, first(end));
     ChunkReducer reducer(p);
     for (int64_t task = begin; task < end; ++task) {
-      const int64_t from = task / chunks * n + task % chunks * kChunk;
+      const int64_t from = first(task);
       std::fill_n(&found[task * count], count, Partial<double>{});  // not all kinds set all of it
       reducer.run(tiles, from, std::min(from + kChunk, (task / chunks + 1) * n), &found[task * count]);
     }
@@ -213,7 +214,7 @@ class ColumnPanels {
   void add_block(int64_t block, int64_t first) const {
     const Strip strip{first, std::min(strip_, p_.columns - first)};
     const int64_t end = std::min(p_.rows, (block + 1) * block_);
-    FusedTiles tiles(*run_);
+    FusedTiles tiles(*run_, strip.count == p_.columns ? end * p_.columns : 0);
     for (size_t k = 0; k < p_.reductions.size(); ++k) std::fill_n(sums(k, block) + first, strip.count, 0.0);
     // Rows are cut where the kernel of a dtype that is converted would cut them.
     const int64_t piece =
@@ -316,7 +317,7 @@ class CpuFusedKernel final : public FusedKernel {
       return;
     }
     parallel_range(program_.numel, even_grain(program_.numel, grain_of(program_), kLine),
-                   [&](int64_t begin, int64_t end) { FusedTiles(*run).range(begin, end); });
+                   [&](int64_t begin, int64_t end) { FusedTiles(*run, end).range(begin, end); });
   }
 
   FusedProgram program_;

@@ -67,7 +67,7 @@ class Lowering {
   bool run() {
     for (node_ = 0; node_ < static_cast<int>(group_.nodes.size()); ++node_)
       if (!lower_node()) return false;
-    streams_ = output_bytes() >= kStreamedBytes;
+    draft_.streams = output_bytes() >= kStreamedBytes;
     for (size_t o = 0; o < group_.outputs.size(); ++o) give_output(static_cast<int>(o));
     for (FusedDraft::Reduction& r : draft_.reductions) {
       ++value(r.value).uses;
@@ -112,7 +112,7 @@ class Lowering {
   const KernelTable& table_;
   FusedDraft& draft_;
   int node_ = 0;
-  bool has_shape_ = false, streams_ = false;
+  bool has_shape_ = false;
   std::vector<int> result_;  // value of each node, -1 of a reduction
 };
 
@@ -233,7 +233,7 @@ void Lowering::give_output(int output) {
   int v = result_[n];
   if (v < 0) return;  // of a reduction
   const ScalarType dtype = group_.nodes[n].type.dtype;
-  if (is_native(dtype) && streams_)
+  if (is_native(dtype) && draft_.streams)
     v = convert(best_stream_span(value(v).wide), v, value(v).wide, false);
   else if (!is_native(dtype) || value(v).kind != FusedDraft::Value::Kind::result || value(v).output >= 0)
     v = convert(store_span(value(v).wide, dtype), v, value(v).wide, false);

@@ -64,6 +64,7 @@ struct FusedDraft {
 
   Shape shape;
   FusedRole reduces = FusedRole::none;  // reduce_rows or reduce_columns, if anything does
+  bool streams = false;                 // outputs of their own type are written past the caches
   std::vector<Value> values;
   std::vector<Instruction> code;
   std::vector<Source> sources;

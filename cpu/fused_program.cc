@@ -152,6 +152,7 @@ std::optional<FusedProgram> make_program(const FusedGroup& group, const KernelTa
   for (int32_t node : group.outputs)
     program.output_items.push_back(
         static_cast<int64_t>(element_size(group.nodes[static_cast<size_t>(node)].type.dtype)));
+  program.fetches_outputs = !draft.streams;
   program.kept_wide.resize(static_cast<size_t>(draft.kept));
   for (const FusedDraft::Value& v : draft.values)
     if (v.kept >= 0) program.kept_wide[static_cast<size_t>(v.kept)] = v.wide;

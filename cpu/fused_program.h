@@ -38,6 +38,7 @@ struct FusedProgram {
   std::vector<FusedDraft::Source> sources;
   std::vector<FusedDraft::Number> numbers;
   std::vector<int64_t> output_items;  // bytes of an element, 0 of a reduction's result
+  bool fetches_outputs = true;        // but for those that are written past the caches
   std::vector<bool> kept_wide;
   int registers = 0;
   int64_t item = 4;  // bytes of an element of the widest tile

@@ -3,14 +3,21 @@
 
 #include <algorithm>
 
+#include "engine/prefetch.h"
+
 namespace retrograd::cpu {
 namespace {
 
+constexpr int64_t kLeastFetched = 16;                         // elements, a line of floats
 constexpr int64_t kMostElements = 1024, kLeastElements = 64;  // of a tile
 constexpr int64_t kBudget =
     24576;  // bytes of all tiles: with what is read and written they stay in the first-level cache
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+// Of n elements in as few tiles as `most` allows, nearly as long as each other.
+int64_t even_tile(int64_t n, int64_t most, int64_t step) {
+  return std::min(most, round_up(count_chunks(n, count_chunks(n, most)), step));
+}
 
 }  // namespace
 
@@ -101,9 +108,9 @@ void FusedRun::cut_tiles() {
   const int64_t row = program.reduces == FusedRole::reduce_rows ? program.columns : 1;
   if (row > tile) {  // then in pieces of kPieceLanes
     if (shortest % kPieceLanes == 0 || shortest >= row) run = shortest;
+    tile = even_tile(std::min(row, kChunk), tile, kPieceLanes);
   } else if (shortest > tile) {
-    const int64_t pieces = (shortest + tile - 1) / tile;
-    tile = row > 1 ? tile / row * row : std::min(tile, round_up((shortest + pieces - 1) / pieces, 16));
+    tile = row > 1 ? tile / row * row : even_tile(shortest, tile, 16);
     run = shortest;
   } else {
     const int64_t whole = std::max({row, shortest, int64_t{1}});
@@ -111,7 +118,7 @@ void FusedRun::cut_tiles() {
   }
 }
 
-FusedTiles::FusedTiles(const FusedRun& run) : run_(run) {
+FusedTiles::FusedTiles(const FusedRun& run, int64_t end) : run_(run), end_(end) {
   const FusedProgram& p = run.program;
   static_assert(kMaxFusedTiles * kLeastElements * 8 <= kRoom && kBudget <= kRoom);
   static_assert(kLeastElements % kPieceLanes == 0);
@@ -134,6 +141,16 @@ int64_t FusedTiles::next(int64_t at, int64_t end) const {
   return run_.run > 0 ? std::min(count, run_.run - at % run_.run) : count;
 }
 
+// What the program reads and writes of elements [begin, end).
+[[gnu::always_inline]] inline void FusedTiles::fetch(int64_t begin, int64_t end) const {
+  for (const FusedSide& side : run_.sides)
+    if (const char* from = side.lies(begin)) prefetch<CacheLevel::second>(from, (end - begin) * side.item());
+  if (!run_.program.fetches_outputs) return;
+  for (size_t o = 0; o < run_.outputs.size(); ++o)
+    if (const int64_t item = run_.program.output_items[o])
+      prefetch<CacheLevel::second>(run_.outputs[o] + begin * item, (end - begin) * item);
+}
+
 void FusedTiles::pass(int64_t at, int64_t count, int64_t from_begin) {
   const FusedProgram& p = run_.program;
   const int64_t width = run_.tile * p.item;
@@ -143,7 +160,14 @@ void FusedTiles::pass(int64_t at, int64_t count, int64_t from_begin) {
     place_[static_cast<size_t>(p.first_output()) + o] = run_.outputs[o] + at * p.output_items[o];
   for (size_t k = 0; k < p.kept_wide.size(); ++k)
     place_[static_cast<size_t>(p.first_kept()) + k] = kept_[k] + from_begin * (p.kept_wide[k] ? 8 : 4);
+  // A group may be a reduction alone.
+  const int64_t instructions = std::max<int64_t>(1, static_cast<int64_t>(p.code.size())),
+                share = round_up(count / instructions + 1, kLeastFetched);
+  int64_t ahead = at + count;
+  const int64_t ahead_end = std::min(ahead + count, end_);
   for (const FusedInstruction& i : p.code) {
+    if (ahead < ahead_end) fetch(ahead, std::min(ahead + share, ahead_end));
+    ahead += share;
     const void* in[kMaxSpanInputs];
     for (int k = 0; k < i.inputs; ++k) in[k] = place_[i.in[k]];
     const void* const* parts = run_.part_attrs.data() + i.first_part;

@@ -6,6 +6,10 @@
 // other dtypes, strides, broadcast operands. An input of one element fills its tile once; so does one that
 // repeats, when all tiles begin at the same place of a repetition. Tiles are cut accordingly: where an input
 // has runs (rows of a matrix to which a vector is added), a tile is made of whole runs, or lies within one.
+//
+// While a tile is computed, what the next one reads and writes in contiguous memory is fetched, some lines with
+// each instruction: a tile is about a page, beyond which processors do not fetch by themselves, and all its lines
+// at once would wait for each other.
 #pragma once
 
 #include "cpu/fused_program.h"
@@ -27,6 +31,11 @@ class FusedSide {
     const char* from = nullptr;
     int64_t phase = -1, count = 0;
   };
+  /// Where the elements from `at` on lie one behind the other; else null.
+  const char* lies(int64_t at) const {
+    return kind_ == Kind::direct || kind_ == Kind::converted ? base_ + at * item_ : nullptr;
+  }
+  int64_t item() const { return item_; }
   /// Elements [at, at + count): where they are, or in `tile`, which has room for `room` elements.
   const void* read(int64_t at, int64_t count, void* tile, int64_t room, Filled& filled) const;
 
@@ -66,7 +75,8 @@ int64_t most_tile(const FusedProgram& program);
 
 class FusedTiles {
  public:
-  explicit FusedTiles(const FusedRun& run);
+  /// Ranges follow one another up to element `end`, before which the next tile is fetched; 0: they do not.
+  FusedTiles(const FusedRun& run, int64_t end);
   ~FusedTiles() { finish_streams(); }
   FusedTiles(const FusedTiles&) = delete;
 
@@ -92,8 +102,10 @@ class FusedTiles {
   static constexpr int64_t kRoom = 32768;  // bytes
   int64_t next(int64_t at, int64_t end) const;
   void pass(int64_t at, int64_t count, int64_t from_begin);
+  inline void fetch(int64_t begin, int64_t end) const;
 
   const FusedRun& run_;
+  const int64_t end_;
   const void* place_[kMaxFusedSlots];
   char* kept_[kMaxFusedSlots];
   FusedSide::Filled filled_[kMaxFusedTiles];

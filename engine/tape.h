@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "engine/emitter.h"
+#include "engine/prefetch.h"
 #include "hooks/hook.h"
 #include "hooks/saved_tensor_hooks.h"
 
@@ -230,10 +231,11 @@ static_assert(sizeof(Edge) == 8 && sizeof(Slot) == 16 && sizeof(TypeMeta) == 8 &
 
 /// Brings to the caches what most records take, from where one is, or may be: a long tape lies far away in memory.
 template <bool IsWritten>
-void prefetch_record(const void* place) {
-  constexpr size_t kLine = 64;
-  for (size_t line = 0; line < 2 * sizeof(Record); line += kLine)
-    __builtin_prefetch(static_cast<const char*>(place) + line, IsWritten);
+[[gnu::always_inline]] inline void prefetch_record(const void* place) {
+  if constexpr (IsWritten)
+    prefetch_to_write(place, 2 * sizeof(Record));
+  else
+    prefetch<CacheLevel::first>(place, 2 * sizeof(Record));
 }
 
 /// A step of a hash: `word` folded into it.

@@ -4,6 +4,7 @@
 #include "cpu/kernels/reduce_rows.h"
 
 #include "cpu/kernels/row_lanes.h"
+#include "engine/prefetch.h"
 #include "ops/convert.h"
 
 namespace retrograd::cpu::RG_ISA {
@@ -37,13 +38,11 @@ inline Vec<double> load_wide_part(const float* p, int64_t count) {
 template <class T>
 [[gnu::always_inline]] inline double product(const T* x, int64_t n) {
   constexpr int64_t size = Vec<double>::size, step = kProducts * size;
-  constexpr int64_t line = 64 / static_cast<int64_t>(sizeof(T));
   Vec<double> p[kProducts];
   for (Vec<double>& chain : p) chain = 1.0;
   int64_t i = 0;
   for (; i + step <= n; i += step) {
-#pragma GCC unroll 8
-    for (int64_t at = 0; at < step; at += line) __builtin_prefetch(x + i + kAhead + at);
+    prefetch<CacheLevel::first>(x + i + kAhead, step * static_cast<int64_t>(sizeof(T)));
 #pragma GCC unroll 8
     for (int c = 0; c < kProducts; ++c) p[c] *= load_wide(x + i + c * size);
   }

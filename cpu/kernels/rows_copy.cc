@@ -11,19 +11,10 @@
 namespace retrograd::cpu::RG_ISA {
 namespace {
 
-// The next tile of an operand. Tiles are short and operands take turns: the processor follows none of them by itself, but it does follow what
-// is longer.
-void fetch_next(const void* p, int64_t bytes) {
-  constexpr int64_t kLongest = 4096;
-  if (bytes > kLongest) return;
-  for (int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(static_cast<const char*>(p) + at);
-}
-
 template <class From, class T>
 void load(const void* source, int64_t step, int64_t n, T* to) {
   const From* from = static_cast<const From*>(source);
   if (step == 1) {
-    fetch_next(from + n, n * static_cast<int64_t>(sizeof(From)));
     for (int64_t i = 0; i < n; ++i) to[i] = convert<T>(from[i]);
   } else if (step == 0) {
     const T value = convert<T>(*from);

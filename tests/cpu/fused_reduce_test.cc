@@ -74,6 +74,19 @@ TEST_CASE("columns") {
       for (bool output_too : {false, true}) check(c, dtype, {kRowOps, 2}, output_too);
 }
 
+TEST_CASE("a reduction alone") {
+  fuzz::Random random(6);
+  for (const Reduced& c : {Reduced{{33, 513}, {1}}, Reduced{{12289}, {0}}, Reduced{{300, 100}, {0}}})
+    for (ScalarType dtype : kDtypes) {
+      INFO(short_name(dtype));
+      GroupTest t;
+      const int32_t x = t.input(numbers(random, c.sizes, dtype));
+      const ops::ReduceAttrs attrs = over(c.dims);
+      t.output(t.node(ops::info<ops::Sum>, {x}, &attrs));
+      t.check();
+    }
+}
+
 TEST_CASE("operands that broadcast, over rows and columns") {
   fuzz::Random random(9);
   for (ScalarType dtype : kDtypes)
