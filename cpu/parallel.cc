@@ -1,19 +1,20 @@
 // The pool behind parallel_for: one loop at a time, any number of workers.
 //
-// The loop that runs now is described by fields of the Pool, all atomic, since a late worker may read them
-// while they are rewritten. Its chunks, in units of one (of several where they are very many), are cut into a
-// share for each thread. A share's `ticket` holds the loop's number and how many units were claimed from the
-// front of the share, by its thread, and from the back, by others; one is claimed by compare-and-swap. A loop
-// is published by closing all tickets of the last loop and of this one (no unit left), writing the other
-// fields, and opening the tickets under a new number. A worker reads fields behind the ticket: none is of an
-// older loop, and where one is of a newer it fails to claim. So nothing on the caller's stack is touched after
-// the join: `remaining` counts units not yet finished, and the caller leaves when it is 0. A thread takes off
-// what it has finished when it finds no more to claim. A chunk that throws closes the tickets and takes the
-// unclaimed units off `remaining`.
+// Chunks, in units of one (of several where they are very many), are cut into a share for each thread. A Share
+// is a line of the cache that holds all a thread needs to begin: the units, what to run, and a `ticket` with the
+// loop's number and how many units were claimed from the front of the share, by its thread, and from the back,
+// by others; one is claimed by compare-and-swap. All fields are atomic, since a late worker may read them while
+// they are rewritten. A loop is published by closing the tickets of the last loop (no unit left; all others are
+// closed), writing the other fields, opening the tickets under a new number, and telling it to the workers in
+// `loop`: who is told finds all shares open. A worker reads fields behind the
+// ticket: none is of an older loop, and where one is of a newer it fails to claim. So nothing on the caller's
+// stack is touched after the join: `remaining` counts units not yet finished, and the caller leaves when it is
+// 0. A thread takes off what it has finished of a share before it looks at the next. A chunk that throws closes
+// the tickets and takes the unclaimed units off `remaining`.
 //
-// Workers wait for `signal` to change: they spin for a while, since loops tend to follow each other, then
-// sleep. Limit: at the end of a loop each thread looks at the shares of all others, which is for some tens of
-// threads.
+// A line that goes from core to core takes 30 to 150 ns, so few do: a worker spins on its own share, since loops
+// tend to follow each other; then it sleeps until `signal` changes. Limit: at the end of a loop each thread looks
+// at the shares of all others, which is for some tens of threads.
 #include "cpu/parallel.h"
 
 #include <pthread.h>
@@ -43,26 +44,29 @@ constexpr int kNumberShift = 2 * kUnitBits;
 
 constexpr uint64_t open_ticket(uint64_t number) { return number << kNumberShift; }
 constexpr uint64_t closed_ticket(uint64_t number) { return open_ticket(number) | kMostUnits; }
+constexpr uint64_t number_of(uint64_t ticket) { return ticket >> kNumberShift; }
 constexpr int64_t claimed_from_front(uint64_t ticket) { return static_cast<int64_t>(ticket & kMostUnits); }
 constexpr int64_t claimed_from_back(uint64_t ticket) {
   return static_cast<int64_t>(ticket >> kUnitBits & kMostUnits);
 }
 
-// The units of one thread, and how many of them were claimed.
+// The units of one thread, how many of them were claimed, and what they run.
 struct alignas(64) Share {
   std::atomic<uint64_t> ticket{closed_ticket(0)};
-  std::atomic<int64_t> begin{0}, end{0};
+  std::atomic<int32_t> begin{0}, end{0};   // units
+  std::atomic<int64_t> count{0}, unit{1};  // chunks of the loop; of them in a unit
+  std::atomic<void (*)(void*, int64_t)> run{nullptr};
+  std::atomic<void*> context{nullptr};
+  std::atomic<int> threads{0};    // that have shares
+  std::atomic<uint32_t> loop{0};  // the last one that the thread has a part in
 };
+static_assert(sizeof(Share) == 64);
 
 struct Pool {
   Share shares[kMaxThreads];  // the caller's first
   alignas(64) std::atomic<int> remaining{0};
   alignas(64) std::atomic<int> signal{0};
   alignas(64) std::atomic<bool> taken{false};
-  std::atomic<int64_t> count{0}, unit{1};  // chunks; of them in a unit
-  std::atomic<int> threads{0};             // that have shares
-  std::atomic<void (*)(void*, int64_t)> run{nullptr};
-  std::atomic<void*> context{nullptr};
   std::atomic<bool> failed{false};
   std::exception_ptr error;  // written by the thread that set failed, read after the join
   int workers = 0;           // started so far; as the next, only the thread that has taken the pool looks
@@ -72,15 +76,14 @@ struct Pool {
 constinit std::atomic<Pool*> the_pool{nullptr};
 constinit std::atomic<int> thread_count{0};  // 0: not set, use the default
 
-/// Spins until value differs from old, then sleeps; returns the new value.
-int wait_for_change(const std::atomic<int>& value, int old) {
+/// Spins until is_over(); false if that takes too long.
+template <class F>
+bool spin(const F& is_over) {
   for (int i = 0; i < kSpins; ++i) {
-    const int now = value.load(std::memory_order_acquire);
-    if (now != old) return now;
+    if (is_over()) return true;
     __builtin_ia32_pause();
   }
-  value.wait(old, std::memory_order_acquire);
-  return value.load(std::memory_order_acquire);
+  return false;
 }
 
 int64_t units_left(const Share& share, uint64_t ticket) {
@@ -104,14 +107,14 @@ bool claim(Pool& pool, int thread, int owner, Claim& claimed) {
   uint64_t ticket = share.ticket.load(std::memory_order_acquire);
   int64_t first, unit, count;
   do {
-    if (units_left(share, ticket) == 0 || thread >= pool.threads.load(std::memory_order_acquire))
+    if (units_left(share, ticket) == 0 || thread >= share.threads.load(std::memory_order_acquire))
       return false;
     first = from_front ? share.begin.load(std::memory_order_acquire) + claimed_from_front(ticket)
                        : share.end.load(std::memory_order_acquire) - 1 - claimed_from_back(ticket);
-    unit = pool.unit.load(std::memory_order_acquire);
-    count = pool.count.load(std::memory_order_acquire);
-    claimed.run = pool.run.load(std::memory_order_acquire);
-    claimed.context = pool.context.load(std::memory_order_acquire);
+    unit = share.unit.load(std::memory_order_acquire);
+    count = share.count.load(std::memory_order_acquire);
+    claimed.run = share.run.load(std::memory_order_acquire);
+    claimed.context = share.context.load(std::memory_order_acquire);
   } while (!share.ticket.compare_exchange_weak(ticket, ticket + (from_front ? kFromFront : kFromBack),
                                                std::memory_order_acq_rel));
   claimed.begin = first * unit;
@@ -122,7 +125,8 @@ bool claim(Pool& pool, int thread, int owner, Claim& claimed) {
 /// Leaves no unit to claim; returns how many were left.
 int close_tickets(Pool& pool) {
   int64_t units = 0;
-  for (int thread = 0; thread < pool.threads.load(std::memory_order_acquire); ++thread) {
+  const int threads = pool.shares[0].threads.load(std::memory_order_acquire);
+  for (int thread = 0; thread < threads; ++thread) {
     Share& share = pool.shares[thread];
     units += units_left(share, share.ticket.fetch_or(kMostUnits, std::memory_order_acq_rel));
   }
@@ -140,26 +144,45 @@ int run_claimed(Pool& pool, const Claim& claimed) {
   }
 }
 
-/// Runs the share of a thread, and then what is left of the others'.
-void work(Pool& pool, int thread) {
+/// Runs what `thread` can claim of a share. Whether the loop is over then.
+bool work_on(Pool& pool, int thread, int owner) {
   int finished = 0;
   Claim claimed;
-  for (int next = 0, threads = pool.threads.load(std::memory_order_acquire);
-       thread < threads && next < threads;)
-    if (claim(pool, thread, (thread + next) % threads, claimed))
-      finished += run_claimed(pool, claimed);
-    else
-      ++next;
-  if (finished > 0 && pool.remaining.fetch_sub(finished, std::memory_order_acq_rel) == finished)
-    pool.remaining.notify_all();
+  while (claim(pool, thread, owner, claimed)) finished += run_claimed(pool, claimed);
+  if (finished == 0 || pool.remaining.fetch_sub(finished, std::memory_order_acq_rel) != finished)
+    return false;
+  pool.remaining.notify_all();
+  return true;
 }
 
-void worker_main(Pool* pool, int number, int seen) {
+/// Runs the share of a thread, and then what is left of the others'.
+void work(Pool& pool, int thread) {
+  if (work_on(pool, thread, thread)) return;
+  const int threads = pool.shares[thread].threads.load(std::memory_order_acquire);
+  for (int next = 1; next < threads; ++next)
+    if (work_on(pool, thread, (thread + next) % threads)) return;
+}
+
+/// Waits for a loop in which the thread has a part, other than `seen`; returns its number.
+uint32_t wait_for_loop(const Pool& pool, int thread, uint32_t seen) {
+  uint32_t loop = seen;
+  const auto is_told = [&] {
+    loop = pool.shares[thread].loop.load(std::memory_order_acquire);
+    return loop != seen;
+  };
+  while (!spin(is_told)) {
+    const int before = pool.signal.load(std::memory_order_acquire);
+    if (!is_told()) pool.signal.wait(before, std::memory_order_acquire);
+  }
+  return loop;
+}
+
+void worker_main(Pool* pool, int thread, uint32_t seen) {
   loop_thread.inside = true;
-  loop_thread.number = number + 1;
+  loop_thread.number = thread;
   for (;;) {
-    seen = wait_for_change(pool->signal, seen);
-    work(*pool, number + 1);
+    seen = wait_for_loop(*pool, thread, seen);
+    work(*pool, thread);
   }
 }
 
@@ -185,7 +208,9 @@ Pool& get_pool() {
 void start_workers(Pool& pool, int wanted) {
   try {
     for (; pool.workers < wanted; ++pool.workers) {
-      std::thread(worker_main, &pool, pool.workers, pool.signal.load(std::memory_order_relaxed)).detach();
+      const int thread = pool.workers + 1;
+      std::thread(worker_main, &pool, thread, pool.shares[thread].loop.load(std::memory_order_relaxed))
+          .detach();
     }
   } catch (const std::system_error&) {
     // The system gives no more threads. The loop is right with any number of them, so those that exist do the
@@ -194,31 +219,36 @@ void start_workers(Pool& pool, int wanted) {
 }
 
 void publish(Pool& pool, int64_t count, int threads, ChunkFunction function) {
-  const uint64_t number = (pool.shares[0].ticket.load(std::memory_order_relaxed) >> kNumberShift) + 1;
-  for (int thread = 0; thread < std::max(threads, pool.opened); ++thread)
-    pool.shares[thread].ticket.store(closed_ticket(number), std::memory_order_release);
+  const uint64_t last = number_of(pool.shares[0].ticket.load(std::memory_order_relaxed)), number = last + 1;
+  for (int thread = 0; thread < pool.opened; ++thread)
+    pool.shares[thread].ticket.store(closed_ticket(last), std::memory_order_release);
   pool.opened = threads;
   const int64_t unit = 1 + (count - 1) / static_cast<int64_t>(kMostUnits), units = count_chunks(count, unit);
-  for (int thread = 0; thread < threads; ++thread) {
-    pool.shares[thread].begin.store(units * thread / threads, std::memory_order_release);
-    pool.shares[thread].end.store(units * (thread + 1) / threads, std::memory_order_release);
-  }
-  pool.count.store(count, std::memory_order_release);
-  pool.unit.store(unit, std::memory_order_release);
-  pool.threads.store(threads, std::memory_order_release);
-  pool.run.store(function.run, std::memory_order_release);
-  pool.context.store(function.context, std::memory_order_release);
   pool.failed.store(false, std::memory_order_release);
   pool.remaining.store(static_cast<int>(units), std::memory_order_release);
+  for (int thread = 0; thread < threads; ++thread) {
+    Share& share = pool.shares[thread];
+    share.begin.store(static_cast<int32_t>(units * thread / threads), std::memory_order_release);
+    share.end.store(static_cast<int32_t>(units * (thread + 1) / threads), std::memory_order_release);
+    share.count.store(count, std::memory_order_release);
+    share.unit.store(unit, std::memory_order_release);
+    share.run.store(function.run, std::memory_order_release);
+    share.context.store(function.context, std::memory_order_release);
+    share.threads.store(threads, std::memory_order_release);
+  }
   for (int thread = 0; thread < threads; ++thread)
     pool.shares[thread].ticket.store(open_ticket(number), std::memory_order_release);
+  for (int thread = 1; thread < threads; ++thread)
+    pool.shares[thread].loop.store(static_cast<uint32_t>(number), std::memory_order_release);
   pool.signal.fetch_add(1, std::memory_order_acq_rel);
   pool.signal.notify_all();
 }
 
 void join(const Pool& pool) {
-  int left = pool.remaining.load(std::memory_order_acquire);
-  while (left != 0) left = wait_for_change(pool.remaining, left);
+  const auto is_over = [&] { return pool.remaining.load(std::memory_order_acquire) == 0; };
+  while (!spin(is_over))
+    if (const int left = pool.remaining.load(std::memory_order_acquire); left != 0)
+      pool.remaining.wait(left, std::memory_order_acquire);
 }
 
 // The calling thread while it works on a loop. A single chunk may use the pool itself.

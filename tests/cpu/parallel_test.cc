@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -110,6 +111,19 @@ TEST_CASE("a chunk that takes long holds up no other") {
     done.fetch_add(1);
   });
   CHECK(done.load() == 100);
+}
+
+TEST_CASE("threads that fell asleep are woken, by wider and narrower loops") {
+  for (int count : {2, 5, 3, 4, 5}) {
+    const Threads scope(count);
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));  // longer than they spin
+    std::atomic<int> arrived{0};
+    parallel_for(count, [&](int64_t) {  // no chunk ends alone
+      arrived.fetch_add(1);
+      while (arrived.load() < count) std::this_thread::yield();
+    });
+    CHECK(arrived.load() == count);
+  }
 }
 
 TEST_CASE("an exception reaches the caller and the pool stays usable") {
