@@ -2,8 +2,11 @@
 // slabs of k where the packed operands would be too large.
 #pragma once
 
+#include <optional>
+
 #include "cpu/gemm_plan.h"
 #include "cpu/scratch.h"
+#include "engine/prefetch.h"
 
 namespace retrograd::cpu {
 
@@ -15,9 +18,10 @@ inline constexpr int64_t kSlabBytes = int64_t{64} << 20;  // of packed operands:
 inline constexpr int64_t kNearSlabBytes = 4 << 20;        // earlier beside a C that stays in a cache
 inline constexpr int64_t kNearBytes = 1 << 20;            // of this size
 
-/// One slab of k: what is packed before, and the tiles computed.
+/// One slab of k: what is packed before, and the tiles computed. What a tile needs of the product and the plan is in this
+/// object, whose lines a thread fetches side by side: one after the other they would take a good part of a small tile.
 template <class T>
-class Slab {
+class alignas(kCacheLine) Slab {
  public:
   Slab(const Gemm<T>& g, const Plan<T>& plan)
       : g_(g),
@@ -25,19 +29,21 @@ class Slab {
         a_(plan.a == Packing::before ? a_panels() * plan.kernel.rows * groups(g.k) : 0),
         b_(plan.b == Packing::before ? plan.columns.size * plan.kernel.columns * groups(g.k) : 0) {}
 
-  void run() const {
-    pack_before();
-    const Pieces& columns = plan_.columns;
+  void run() {
+    if (plan_.a == Packing::before || plan_.b == Packing::before) pack_before();
     const int64_t deepest = groups(std::min(plan_.depth, g_.k)),
                   a_size = plan_.packs_a_within() ? plan_.row_panels() * plan_.kernel.rows * deepest : 0,
                   b_panels = plan_.b == Packing::within       ? group()
                              : plan_.b == Packing::on_the_way ? 1
                                                               : 0;
-    const ThreadScratch<Packed<T>> a(a_size, plan_.tiles()),
-        b(b_panels * plan_.kernel.columns * deepest, plan_.tiles());
-    parallel_for(plan_.tiles(), [&](int64_t tile) {
-      compute(tile / columns.count, tile % columns.count, {a.mine(), b.mine()});
-    });
+    own_a_.emplace(a_size, plan_.tiles());
+    own_b_.emplace(b_panels * plan_.kernel.columns * deepest, plan_.tiles());
+    parallel_for(plan_.tiles(), *this);
+  }
+  void operator()(int64_t tile) const {
+    prefetch<CacheLevel::first>(this, sizeof(*this));
+    const int64_t columns = plan_.columns.count;
+    compute(tile / columns, tile % columns, {own_a_->mine(), own_b_->mine()});
   }
 
  private:
@@ -242,9 +248,10 @@ class Slab {
     return reinterpret_cast<const Packed<T>*>(x.data + row * x.row + column * x.column);
   }
 
-  const Gemm<T>& g_;
-  const Plan<T>& plan_;
+  const Gemm<T> g_;
+  const Plan<T> plan_;
   const Scratch<Packed<T>> a_, b_;
+  std::optional<ThreadScratch<Packed<T>>> own_a_, own_b_;
 };
 
 /// In slabs of k, so that what is packed before has a limit. The plan is that of a product of these sizes and

@@ -1,6 +1,7 @@
 // Matrix products of float and double for one instruction-set level: packing, dot products and sums of scaled
-// rows; the register tiles are in cpu/kernels/gemm_tiles.h. See cpu/kernels/gemm_kernels.h.
+// rows; the register tiles are in cpu/kernels/gemm_tiles.h, their order in gemm_panels.h. See cpu/kernels/gemm_kernels.h.
 #include "cpu/kernels/gemm_pack.h"
+#include "cpu/kernels/gemm_panels.h"
 
 namespace retrograd::cpu::RG_ISA {
 namespace {

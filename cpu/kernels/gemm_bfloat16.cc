@@ -5,7 +5,7 @@
 // sums, and rounds after each product: results lie within a few float roundings of exact sums, far inside the rounding to
 // bfloat16, but for products with subnormal numbers.
 #include "cpu/kernels/gemm_pairs.h"
-#include "cpu/kernels/gemm_tiles.h"
+#include "cpu/kernels/gemm_panels.h"
 
 #ifndef __AVX512BF16__
 #error "this file needs AVX-512 BF16"

@@ -7,7 +7,7 @@
 // read one by one.
 #pragma once
 
-#include "cpu/kernels/gemm_tiles.h"
+#include "cpu/kernels/gemm_registers.h"
 
 namespace retrograd::cpu::RG_ISA {
 namespace {

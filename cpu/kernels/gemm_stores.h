@@ -36,8 +36,9 @@ struct MicroTile {
   Sum<T> alpha;
   int columns;  // written, of the tile's
   Lines ahead;  // of the B that is read next, one with every kFetchSteps steps of k
-  Lines next_a,
-      next_c;      // what the next tile multiplies and writes, if kFetchesTiles; of a packed A all of it
+  Lines
+      next_a;  // what the next tile multiplies, and on to A's end, if kFetchesTiles; of a packed A all of it
+  Lines next_c;    // what it writes, and on to C's end
   bool c_is_near;  // fetched by the tile before
 };
 
