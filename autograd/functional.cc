@@ -13,15 +13,22 @@
 namespace retrograd::autograd {
 namespace {
 
-/// Fresh tensors for the function: of inputs that may be differentiated later, an alias that leads to them;
-/// of others a new leaf.
+/// What a call was asked for, with the defaults of the place where it is made.
+struct Wanted {
+  bool create_graph, strict;
+
+  explicit Wanted(const FunctionalOptions& options)
+      : create_graph(options.create_graph.value_or(is_differentiated_again())), strict(options.strict) {}
+};
+
+/// Fresh tensors for the function, which require a gradient: what may be differentiated later leads to the
+/// inputs, also in a replay of what is recorded.
 Tensors fresh(const Tensors& inputs, bool create_graph, SourceLocation where) {
   Tensors x;
   for (const Tensor& input : inputs) {
-    if (create_graph && input.requires_grad())
-      x.push_back(alias(Operand(input, where)));
-    else
-      x.push_back(input.detach().requires_grad_(true, where));
+    const Operand of(input, where);
+    x.push_back(create_graph ? alias(of) : detach(of));
+    x.back().requires_grad_(true, where);
   }
   return x;
 }
@@ -43,8 +50,8 @@ Tensor zeros_for(const Tensor& x, SourceLocation where) { return zeros_of(x.impl
 /// Gradients of those `outputs` that have a history, by inputs; through `compiled` if there is one. Zeros for
 /// what is not reached.
 Tensors gradients_of(std::string_view function, const Tensors& outputs, const Tensors& inputs,
-                     const Tensors& cotangents, FunctionalOptions options, bool record,
-                     CompiledBackward* compiled, SourceLocation where) {
+                     const Tensors& cotangents, Wanted options, bool record, CompiledBackward* compiled,
+                     SourceLocation where) {
   Tensors roots, given, gradients(inputs.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i].defined() || !outputs[i].requires_grad()) continue;
@@ -100,7 +107,7 @@ Shape joined(const Shape& a, const Shape& b, SourceLocation where) {
 }
 
 /// The Jacobian of one output.
-Tensors rows_of(const Tensor& y, const Tensors& x, FunctionalOptions options, SourceLocation where) {
+Tensors rows_of(const Tensor& y, const Tensors& x, Wanted options, SourceLocation where) {
   CompiledBackward compiled = compile_backward();
   std::vector<Tensors> rows(x.size());
   for (int64_t r = 0; r < y.numel(); ++r) {
@@ -122,7 +129,7 @@ Tensors rows_of(const Tensor& y, const Tensors& x, FunctionalOptions options, So
 
 /// The gradient of a function of one element, with a graph that can be differentiated again.
 Tensors scalar_gradient(std::string_view function, const ScalarFunction& f, const Tensors& x, Tensor& output,
-                        FunctionalOptions options, SourceLocation where) {
+                        Wanted options, SourceLocation where) {
   output = f(x);
   check_scalar(function, output, where);
   return gradients_of(function, {output}, x, {}, options, true, nullptr, where);
@@ -131,7 +138,8 @@ Tensors scalar_gradient(std::string_view function, const ScalarFunction& f, cons
 }  // namespace
 
 VjpResult vjp(const VectorFunction& f, const Tensors& inputs, const Tensors& cotangents,
-              FunctionalOptions options, SourceLocation where) {
+              FunctionalOptions given, SourceLocation where) {
+  const Wanted options(given);
   EnableGradGuard recording;
   const Tensors x = fresh(inputs, options.create_graph, where);
   VjpResult result;
@@ -147,8 +155,9 @@ VjpResult vjp(const VectorFunction& f, const Tensors& inputs, const Tensors& cot
   return result;
 }
 
-std::vector<Tensors> jacobian(const VectorFunction& f, const Tensors& inputs, FunctionalOptions options,
+std::vector<Tensors> jacobian(const VectorFunction& f, const Tensors& inputs, FunctionalOptions given,
                               SourceLocation where) {
+  const Wanted options(given);
   EnableGradGuard recording;
   const Tensors x = fresh(inputs, options.create_graph, where);
   std::vector<Tensors> result;
@@ -157,17 +166,19 @@ std::vector<Tensors> jacobian(const VectorFunction& f, const Tensors& inputs, Fu
   return result;
 }
 
-std::vector<Tensors> hessian(const ScalarFunction& f, const Tensors& inputs, FunctionalOptions options,
+std::vector<Tensors> hessian(const ScalarFunction& f, const Tensors& inputs, FunctionalOptions given,
                              SourceLocation where) {
+  const Wanted options(given);
   const auto gradient = [&](const Tensors& x) {
     Tensor output;
     return scalar_gradient("hessian", f, x, output, options, where);
   };
-  return jacobian(gradient, inputs, options, where);
+  return jacobian(gradient, inputs, given, where);
 }
 
-HessianProduct hvp(const ScalarFunction& f, const Tensors& inputs, const Tensors& v,
-                   FunctionalOptions options, SourceLocation where) {
+HessianProduct hvp(const ScalarFunction& f, const Tensors& inputs, const Tensors& v, FunctionalOptions given,
+                   SourceLocation where) {
+  const Wanted options(given);
   check_types("hvp", v, inputs, where);
   EnableGradGuard recording;
   const Tensors x = fresh(inputs, options.create_graph, where);
@@ -190,8 +201,9 @@ HessianProduct hvp(const ScalarFunction& f, const Tensors& inputs, const Tensors
   return result;
 }
 
-HessianProduct vhp(const ScalarFunction& f, const Tensors& inputs, const Tensors& v,
-                   FunctionalOptions options, SourceLocation where) {
+HessianProduct vhp(const ScalarFunction& f, const Tensors& inputs, const Tensors& v, FunctionalOptions given,
+                   SourceLocation where) {
+  const Wanted options(given);
   check_types("vhp", v, inputs, where);
   EnableGradGuard recording;
   const Tensors x = fresh(inputs, options.create_graph, where);

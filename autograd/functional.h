@@ -8,7 +8,7 @@
 //
 // Functions are called with fresh tensors on the inputs' memory, in gradient mode, whatever the mode outside.
 // Inputs are floating. What comes back is without history, unless create_graph: then values and derivatives
-// depend on those inputs that require a gradient. An input that an output does not depend on has derivative
+// depend on those inputs that require a gradient. Inside a backward with create_graph, of a Function say, that is the default. An input that an output does not depend on has derivative
 // zero; with `strict` that is an Error(unused_input).
 //
 // vjp and vhp are made of backwards alone. hvp is forward mode over one backward and costs less; the ops of
@@ -18,6 +18,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "engine/autograd.h"
@@ -28,7 +29,8 @@ using VectorFunction = std::function<Tensors(const Tensors&)>;
 using ScalarFunction = std::function<Tensor(const Tensors&)>;  // gives one element
 
 struct FunctionalOptions {
-  bool create_graph = false;
+  /// Unset: as the backward that calls for it, if there is one: inside a backward with create_graph derivatives can be differentiated.
+  std::optional<bool> create_graph = {};
   bool strict = false;
 };
 

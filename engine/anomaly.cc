@@ -74,7 +74,10 @@ void check_leaves(std::span<TensorImpl* const> leaves) {
 
 namespace autograd {
 
-DetectAnomalyGuard::DetectAnomalyGuard() : previous_(std::exchange(enabled, true)) {}
+DetectAnomalyGuard::DetectAnomalyGuard(SourceLocation where) : previous_(enabled) {
+  Emitter::current().cannot_record("DetectAnomalyGuard", "anomaly mode looks at each result", where);
+  enabled = true;
+}
 DetectAnomalyGuard::~DetectAnomalyGuard() { enabled = previous_; }
 bool DetectAnomalyGuard::is_enabled() { return enabled; }
 

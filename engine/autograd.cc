@@ -4,19 +4,15 @@
 #include <memory>
 #include <mutex>
 
-#include "engine/anomaly.h"
 #include "engine/driver.h"
 
 namespace retrograd::autograd {
 namespace {
 
+// A backward in code that is being recorded becomes part of the recording, whatever scopes are open.
 Tensors run(const BackwardRequest& request) {
-  if (BackwardRunner* runner = BackwardRunner::current()) return runner->run(request);
-  Walk walk = request.walk();
-  if (!DetectAnomalyGuard::is_enabled()) return run_backward(request, walk, Emitter::current());
-  if (request.accumulate) check_leaves(walk.reached().leaves);
-  Watcher watcher(Emitter::current());
-  return run_backward(request, walk, watcher);
+  BackwardRunner* runner = Emitter::current().is_symbolic() ? nullptr : BackwardRunner::current();
+  return runner ? runner->run(request) : run_backward(request);
 }
 
 }  // namespace
@@ -34,11 +30,16 @@ Tensors grad(const Tensors& roots, const Tensors& inputs, const Tensors& cotange
   return gradients;
 }
 
+bool is_differentiated_again() {
+  return CurrentBackward::innermost() &&
+         (GradMode::is_enabled() || Emitter::current().values() == Emitter::Values::of_function);
+}
+
 void queue_callback(std::function<void()> callback, SourceLocation where) {
   CurrentBackward* current = CurrentBackward::innermost();
   if (!current)
     fail(Category::hook_forbidden, "queue_callback", "no backward is running on this thread", where);
-  current->callbacks.push_back(std::move(callback));
+  current->queue(std::move(callback));
 }
 
 namespace {
@@ -48,8 +49,8 @@ struct Place {
   uint64_t seq = 0;  // of a record
   const TensorImpl* leaf = nullptr;
   std::weak_ptr<void> leaf_life;
-  bool reached(Walk& walk) const {
-    return leaf ? !leaf_life.expired() && walk.reaches(leaf) : walk.reaches(seq);
+  bool reached(CurrentBackward& in) const {
+    return leaf ? !leaf_life.expired() && in.reaches(leaf) : in.reaches(seq);
   }
 };
 
@@ -91,9 +92,9 @@ struct MultiGrad {
     if (calls == 0) {
       all = std::make_shared<Tensors>(places.size());
       seen = all;
-      current->callbacks.push_back([all] {});
+      current->queue([all] {});
       expected = 0;
-      for (const Place& place : places) expected += place.reached(current->walk());
+      for (const Place& place : places) expected += place.reached(*current);
     }
     RG_ASSERT(all != nullptr);
     (*all)[index] = grad;

@@ -24,6 +24,9 @@ Tensors grad(const Tensors& roots, const Tensors& inputs, const Tensors& cotange
              std::optional<bool> retain_graph = {}, bool create_graph = false, bool allow_unused = false,
              bool materialize_grads = false, SourceLocation where = SourceLocation::current());
 
+/// Whether what is computed here may be differentiated again: inside a backward with create_graph, or one that is recorded with a function.
+bool is_differentiated_again();
+
 /// Inside a backward, from a hook or a function: calls `callback` on this thread when that backward is over, in order of queueing; callbacks
 /// may queue more. They are not called when the backward fails. Error(hook_forbidden) outside of one. (PyTorch: queue_callback)
 void queue_callback(std::function<void()> callback, SourceLocation where = SourceLocation::current());
@@ -33,7 +36,7 @@ void queue_callback(std::function<void()> callback, SourceLocation where = Sourc
 /// operands' values. Leaves whose .grad has a nan are refused before the backward begins. Captured graphs run node by node then.
 class DetectAnomalyGuard {
  public:
-  DetectAnomalyGuard();
+  explicit DetectAnomalyGuard(SourceLocation where = SourceLocation::current());
   ~DetectAnomalyGuard();
   DetectAnomalyGuard(const DetectAnomalyGuard&) = delete;
   static bool is_enabled();

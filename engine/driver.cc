@@ -5,7 +5,10 @@
 
 #include <fmt/format.h>
 
+#include "engine/anomaly.h"
+#include "engine/autograd.h"
 #include "engine/rule.h"
+#include "engine/taper.h"
 #include "ir/bookkeeping.h"
 #include "ops/creation.h"
 
@@ -270,47 +273,65 @@ BackwardRunner::Scope::~Scope() {
   *link = outer_;
 }
 
-CurrentBackward::CurrentBackward(const BackwardRequest& request)
+CurrentBackward::CurrentBackward(const BackwardRequest* request, Reach* reach, bool is_part)
     : request_(request),
-      id_(backward_count.fetch_add(1) + 1),
+      reach_(reach),
       outer_(innermost_backward),
-      depth_(outer_ ? outer_->depth_ + 1 : 1) {
+      whole_(is_part && outer_ ? outer_->whole_ : this),
+      depth_(outer_ ? outer_->depth_ + 1 : 1),
+      id_(backward_count.fetch_add(1) + 1) {
   if (depth_ > kMaxDepth)
     throw Error(Category::bad_argument,
                 fmt::format("backwards inside hooks nest more than {} deep", kMaxDepth));
   innermost_backward = this;
 }
-CurrentBackward::CurrentBackward(const BackwardRequest& request, Walk& walk) : CurrentBackward(request) {
-  walk_ = &walk;
+Reach& CurrentBackward::reach() {
+  if (!reach_) reach_ = (own_walk_ = std::make_unique<Walk>(request_->walk())).get();
+  return *reach_;
 }
-Walk& CurrentBackward::walk() {
-  if (!walk_) {
-    own_walk_ = std::make_unique<Walk>(request_.walk());
-    walk_ = own_walk_.get();
-  }
-  return *walk_;
-}
-CurrentBackward::~CurrentBackward() { innermost_backward = outer_; }
+CurrentBackward::~CurrentBackward() { unlink(); }
 CurrentBackward* CurrentBackward::innermost() { return innermost_backward; }
 
-void CurrentBackward::run_callbacks() {
-  for (size_t i = 0; i < callbacks.size(); ++i) std::exchange(callbacks[i], nullptr)();
+// Those of recorded backwards may end in any order, when a run is broken off.
+void CurrentBackward::unlink() {
+  for (CurrentBackward** link = &innermost_backward; *link; link = &(*link)->outer_)
+    if (*link == this) {
+      *link = outer_;
+      return;
+    }
+}
+
+void CurrentBackward::end() {
+  for (size_t i = 0; i < callbacks_.size(); ++i) std::exchange(callbacks_[i], nullptr)();
+  unlink();
 }
 
 Tensors run_backward(const BackwardRequest& request, Walk& walk, Emitter& emitter) {
   AutoGradMode mode(request.create_graph);
-  CurrentBackward current(request, walk);
+  CurrentBackward current(walk);
   Emitter::Scope scope(emitter);
   Tensors gradients = Driver(request, walk, emitter).run();
-  current.run_callbacks();
+  current.end();
   return gradients;
 }
 
-Tensors run_backward(const BackwardRequest& request, Walk& walk, Emitter& emitter, DriverObserver& observer) {
+Tensors run_backward(const BackwardRequest& request) {
+  Walk walk = request.walk();
+  Emitter& emitter = Emitter::current();
+  if (emitter.is_symbolic()) return emitter.own_backward(request, walk);
+  if (!autograd::DetectAnomalyGuard::is_enabled()) return run_backward(request, walk, emitter);
+  if (request.accumulate) check_leaves(walk.reached().leaves);
+  Watcher watcher(emitter);
+  return run_backward(request, walk, watcher);
+}
+
+Tensors record_backward(const BackwardRequest& request, Walk& walk, Emitter& recorder,
+                        DriverObserver* observer) {
   AutoGradMode mode(request.create_graph);
-  CurrentBackward current(request, walk);
-  Emitter::Scope scope(emitter);
-  return Driver(request, walk, emitter, &observer).run();
+  CurrentBackward current(walk);
+  Taper taper(recorder);
+  Emitter::Scope scope(taper);
+  return Driver(request, walk, recorder, observer).run();
 }
 
 Tensors resume_backward(const BackwardRequest& request, Walk& walk, BackwardState state) {
@@ -327,8 +348,8 @@ BackwardRequest make_request(const Tensors& roots, const Tensors& cotangents,
     fail(Category::cotangent_mismatch, op,
          fmt::format("{} roots but {} cotangents", roots.size(), cotangents.size()), where);
   BackwardRequest request{
-      roots,        {}, {}, inputs.has_value(), {}, accumulate, retain_graph.value_or(create_graph),
-      create_graph, {}};
+      roots,        {}, {},   inputs.has_value(), {}, accumulate, retain_graph.value_or(create_graph),
+      create_graph, {}, where};
   if (create_graph) request.pair = default_saved_tensor_hooks();
   for (size_t i = 0; i < roots.size(); ++i) {
     TensorImpl& root = roots[i].impl();

@@ -23,6 +23,7 @@ struct BackwardRequest {
   bool retain_graph = false;
   bool create_graph = false;
   RefPtr<SavedTensorHooks> pair;  // create_graph: the default one, which packs what the backward itself saves
+  SourceLocation where = {};      // of the user's call
 
   Walk walk() const { return Walk(root_edges, to_inputs ? &input_edges : nullptr, accumulate); }
 };
@@ -32,6 +33,8 @@ BackwardRequest make_request(const Tensors& roots, const Tensors& cotangents,
                              const std::optional<Tensors>& inputs, bool accumulate,
                              std::optional<bool> retain_graph, bool create_graph, SourceLocation where);
 
+/// Runs the backward into the current emitter, under anomaly mode if that is on; as part of the recording, where one is made.
+Tensors run_backward(const BackwardRequest& request);
 /// Runs the backward into `emitter`. Returns the gradients of the inputs when they are not accumulated.
 Tensors run_backward(const BackwardRequest& request, Walk& walk, Emitter& emitter);
 
@@ -60,7 +63,9 @@ class DriverObserver {
  protected:
   ~DriverObserver() = default;
 };
-Tensors run_backward(const BackwardRequest& request, Walk& walk, Emitter& emitter, DriverObserver& observer);
+/// Records the backward into `recorder`. Rules, and code of the user's that is recorded, emit into a Taper over it: they may differentiate.
+Tensors record_backward(const BackwardRequest& request, Walk& walk, Emitter& recorder,
+                        DriverObserver* observer = nullptr);
 
 /// What autograd::backward and autograd::grad hand their requests to while a scope is open on this thread: how tracing takes them over.
 class BackwardRunner {
@@ -86,30 +91,44 @@ class BackwardRunner {
   ~BackwardRunner() = default;
 };
 
-/// The backward that runs on this thread: what multi-grad hooks ask. Nested backwards stack.
+/// The backward that runs on this thread: what multi-grad hooks and callbacks ask. Nested backwards stack.
 class CurrentBackward {
  public:
   static constexpr int kMaxDepth = 1000;  // each level takes a few KiB of stack; Error(bad_argument) beyond
 
-  CurrentBackward(const BackwardRequest& request, Walk& walk);
+  /// `is_part`: of the one that runs already, to which it adds what it reaches.
+  explicit CurrentBackward(Reach& reach, bool is_part = false) : CurrentBackward(nullptr, &reach, is_part) {}
   /// Of a captured graph, which needs no walk: it is made when it is asked for.
-  explicit CurrentBackward(const BackwardRequest& request);
+  explicit CurrentBackward(const BackwardRequest& request) : CurrentBackward(&request, nullptr, false) {}
   ~CurrentBackward();
   CurrentBackward(const CurrentBackward&) = delete;
   static CurrentBackward* innermost();
-  uint64_t id() const { return id_; }
-  Walk& walk();
-  /// Calls what was queued, also what is queued meanwhile, in order.
-  void run_callbacks();
-  std::vector<std::function<void()>> callbacks;
+
+  uint64_t id() const { return whole_->id_; }
+  bool reaches(uint64_t seq) { return reaches_place(seq); }
+  bool reaches(const TensorImpl* leaf) { return reaches_place(leaf); }
+  /// `callback` is called when the backward is over.
+  void queue(std::function<void()> callback) { whole_->callbacks_.push_back(std::move(callback)); }
+  /// Calls what was queued, also what is queued meanwhile, in order. Then it runs no longer.
+  void end();
 
  private:
-  const BackwardRequest& request_;
-  Walk* walk_ = nullptr;
+  template <class Place>
+  bool reaches_place(Place place) {
+    return reach().reaches(place) || (whole_ != this && outer_->reaches_place(place));
+  }
+  CurrentBackward(const BackwardRequest* request, Reach* reach, bool is_part);
+  Reach& reach();
+  void unlink();
+
+  const BackwardRequest* const request_;
+  Reach* reach_;
   std::unique_ptr<Walk> own_walk_;
-  uint64_t id_;
   CurrentBackward* outer_;
+  CurrentBackward* whole_;  // what it is part of, or itself
   int depth_;
+  uint64_t id_;
+  std::vector<std::function<void()>> callbacks_;
 };
 
 /// What a grad() call makes of gradients that are undefined: zeros, or Error(unused_input) unless they may be missing.

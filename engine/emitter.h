@@ -17,6 +17,9 @@
 
 namespace retrograd {
 
+struct BackwardRequest;
+class Walk;
+
 /// What the driver is doing, for the notes of recorded nodes: "mm#3 rule".
 struct Origin {
   const Record* record = nullptr;  // null: a leaf
@@ -58,6 +61,16 @@ class Emitter {
     std::function<bool()> fits = {};
   };
   virtual void live_numbers(std::span<Scalar> out, const LiveNumbers& numbers) { numbers.read(out); }
+  // While something is recorded:
+  /// Runs a backward that recorded code has started into the current emitter, so that it is part of the recording. Throws where it leads
+  /// beyond what is recorded.
+  virtual std::vector<Tensor> own_backward(const BackwardRequest& request, Walk& walk);
+  /// Called by what is right to use but cannot be part of a recording: ends the recording, and a recorded function runs as it is from then
+  /// on. Elsewhere an Error(unsupported). Returns where nothing is recorded.
+  virtual void cannot_record(std::string_view /*op*/, std::string_view /*why*/, SourceLocation) {}
+  /// Called where state of an object decides what is recorded. Asked before each run of a recorded function: where `holds()` gives false, it
+  /// is recorded anew, and `what` says why.
+  virtual void depends_on(std::function<bool()> /*holds*/, std::string_view /*what*/) {}
   // While a function is recorded:
   /// What `self` holds now, as a cell that later writes do not change.
   virtual Tensor present_value(TensorImpl& self);
@@ -96,6 +109,15 @@ class PassThrough : public Emitter {
   void write(TensorImpl& self, const Tensor& result, SourceLocation where) final {
     below_->write(self, result, where);
   }
+  std::vector<Tensor> own_backward(const BackwardRequest& request, Walk& walk) final {
+    return below_->own_backward(request, walk);
+  }
+  void cannot_record(std::string_view op, std::string_view why, SourceLocation where) final {
+    below_->cannot_record(op, why, where);
+  }
+  void depends_on(std::function<bool()> holds, std::string_view what) final {
+    below_->depends_on(std::move(holds), what);
+  }
   Tensor present_value(TensorImpl& self) final { return below_->present_value(self); }
   void grad_is_replaced(TensorImpl& leaf) final { below_->grad_is_replaced(leaf); }
   void grad_is_read(TensorImpl& leaf) final { below_->grad_is_read(leaf); }
@@ -105,6 +127,9 @@ class PassThrough : public Emitter {
   std::string_view name_;
   Emitter* below_;
 };
+
+/// Why a recorded value has no data, and what to do about it: while something is recorded, or when that is over.
+std::string_view no_data_text();
 
 /// Taper over Runner on the CPU executor: what user code emits into by default.
 Emitter& eager_emitter();

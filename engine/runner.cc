@@ -98,7 +98,7 @@ void Runner::run(const Call& call, Tensor* results) {
     if (!x && op.arity > 0 && !(op.optional >> i & 1)) [[unlikely]]
       fail_call(call, Category::bad_argument, fmt::format("operand {} is undefined", i));
     if (x && x->graph) [[unlikely]]
-      fail_call(call, Category::bad_argument, "a value of a recorded graph has no data");
+      fail_call(call, Category::bad_argument, no_data_text());
   }
   check_devices(call);
   TensorImpl* outputs[kMaxOutputs];

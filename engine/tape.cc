@@ -32,6 +32,19 @@ uint64_t draw_seq(uint64_t after) {
   return r.next++;
 }
 
+}  // namespace
+
+uint64_t next_sequence() { return seq_range.next; }
+
+uint64_t begin_sequence() {
+  SeqRange& r = seq_range;
+  r.next = next_seq_block.fetch_add(kSeqBlock, std::memory_order_relaxed);
+  r.end = r.next + kSeqBlock;
+  return r.next;
+}
+
+namespace {
+
 // ---- types of a call's values -------------------------------------------------------------------------------------------------
 // Operands, then results.
 const TensorImpl* value_of(const Call& call, const Tensor* results, size_t i) {
@@ -263,7 +276,7 @@ void pack_hooked(Slot& slot, TensorImpl& value, Record& owner, const RefPtr<Save
       PackAttrs attrs{hooks.get(), &owner, &slot, &packed->payload};
       emitter.emit({&ops::pack, {&operand, 1}, &attrs, owner.where(), 0}, nullptr);
     } else {
-      Emitter::Scope eager(eager_emitter());
+      Emitter::Scope plainly(emitter.is_symbolic() ? emitter : eager_emitter());
       packed->payload = hooks->pack(Tensor(plain));
     }
   }
@@ -396,22 +409,25 @@ std::string slot_text(const Record& r, const Slot& slot) {
   return fmt::format("{} {} of {}", slot.is_result ? "result" : "operand", slot.index, r.op->name);
 }
 
-[[noreturn]] void fail_version(const Record& r, const Slot& slot, const Storage& memory,
-                               const TensorType& type) {
+}  // namespace
+
+void fail_version(const Record& r, const Slot& slot, const Storage& memory, const TensorType& type,
+                  uint32_t saved_at) {
   const std::string by = memory.written_at() ? " at " + to_string(memory.written_at()) : "";
   fail(Category::version_mismatch, r.op->name,
        fmt::format("a tensor needed for the gradient was modified in place{}: {} {}, saved at {}, is at "
                    "version {}, was saved at version {}. "
                    "Hint: clone it before writing to it",
-                   by, slot_text(r, slot), to_string(type), to_string(r.where()), memory.version(),
-                   slot.version),
+                   by, slot_text(r, slot), to_string(type), to_string(r.where()), memory.version(), saved_at),
        r.where());
 }
+
+namespace {
 
 Tensor unpack_hooked(Record& r, Slot& slot) {
   Packed& packed = *slot.packed();
   if (packed.aliased && packed.aliased->version() != slot.version)
-    fail_version(r, slot, *packed.aliased, packed.type);
+    fail_version(r, slot, *packed.aliased, packed.type, slot.version);
   Tensor value;
   {
     NoGradGuard no_grad;
@@ -444,7 +460,7 @@ Tensor unpack(Record& r, Slot& slot) {
   TensorImpl* value = slot.value();
   if (!value) return {};
   if (value->storage() && value->storage()->version() != slot.version)
-    fail_version(r, slot, *value->storage(), value->type());
+    fail_version(r, slot, *value->storage(), value->type(), slot.version);
   return Tensor(RefPtr<TensorImpl>(value));
 }
 

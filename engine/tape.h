@@ -280,6 +280,14 @@ void copy_tangents(const TensorImpl& from, TensorImpl& to);
 /// A view whose base was written in place since gets a new record first.
 Edge gradient_edge(TensorImpl& tensor);
 
+/// Records that are made on this thread from now on have this number or a higher one; all that were made before, a lower one.
+uint64_t begin_sequence();
+/// Records that are made on this thread from now on have this number or a higher one; those that it has made before, a lower one.
+uint64_t next_sequence();
+
+/// Error(version_mismatch): memory that the slot shows, in a value of this type, is at another version than it was `saved_at`.
+[[noreturn]] void fail_version(const Record& record, const Slot& slot, const Storage& memory,
+                               const TensorType& type, uint32_t saved_at);
 /// The value of a slot: the saved cell or what the unpack hook gives. Checks release, version, and a hook's dtype and shape.
 Tensor unpack(Record& record, Slot& slot);
 /// The same, and the slot is released: an unhooked value is moved out, not copied. Not so when another value of the record was written to

@@ -37,17 +37,17 @@ int64_t Tensor::size(int64_t dim) const { return impl().shape()[dim_of(impl(), d
 int64_t Tensor::stride(int64_t dim) const { return impl().strides()[dim_of(impl(), dim, "stride")]; }
 IntArray Tensor::strides() const { return IntArray(impl().strides(), impl().strides() + impl().rank()); }
 
-void* Tensor::raw_data(SourceLocation where) const {
-  if (impl().graph)
-    fail(Category::bad_argument, "data_ptr",
-         "a value of a recorded graph has no data. Hint: a rule or traced function may not read values",
-         where);
+void Tensor::check_has_data(std::string_view op, SourceLocation where) const {
+  if (impl().graph) fail(Category::bad_argument, op, no_data_text(), where);
   if (detail::RecordedWrites::contain(*impl().storage()))
-    fail(Category::bad_argument, "data_ptr",
+    fail(Category::bad_argument, op,
          "the function that is recorded has written to this tensor: the new value is there when it has run. "
-         "Hint: "
-         "read it behind the function",
+         "Hint: read it behind the function",
          where);
+}
+
+void* Tensor::raw_data(SourceLocation where) const {
+  check_has_data("data_ptr", where);
   return impl().data();
 }
 
@@ -58,8 +58,8 @@ void Tensor::check_dtype(ScalarType wanted, SourceLocation where) const {
 }
 
 // With its values on the CPU, without history.
-Tensor Tensor::on_host(SourceLocation where) const {
-  raw_data(where);  // refuses what has no data
+Tensor Tensor::on_host(std::string_view op, SourceLocation where) const {
+  check_has_data(op, where);
   if (device() == kCPU) return *this;
   NoGradGuard no_grad;
   return to(kCPU, where);
@@ -69,7 +69,7 @@ Scalar Tensor::item(SourceLocation where) const {
   if (impl().numel().hint() != 1)
     fail(Category::bad_argument, "item",
          fmt::format("a tensor of one element is needed, this is {}", describe(*this)), where);
-  const Tensor host = on_host(where);
+  const Tensor host = on_host("item", where);
   const void* p = host.raw_data(where);
   return dispatch(dtype(), [&]<class T>(std::type_identity<T>) -> Scalar {
     const T v = *static_cast<const T*>(p);
@@ -83,11 +83,11 @@ Scalar Tensor::item(SourceLocation where) const {
 }
 
 std::vector<double> Tensor::to_vector(SourceLocation where) const {
-  raw_data(where);
+  check_has_data("to_vector", where);
   Tensor dense;
   {
     NoGradGuard no_grad;
-    dense = retrograd::contiguous(Operand(on_host(where), where));
+    dense = retrograd::contiguous(Operand(on_host("to_vector", where), where));
   }
   std::vector<double> out(static_cast<size_t>(numel()));
   dispatch(dtype(), [&]<class T>(std::type_identity<T>) {
@@ -147,7 +147,7 @@ void Tensor::backward(const Tensor& gradient, std::optional<bool> retain_graph, 
   autograd::backward({*this}, {gradient}, retain_graph, create_graph, {}, where);
 }
 
-Tensor Tensor::detach() const { return retrograd::detach(*this); }
+Tensor Tensor::detach(SourceLocation where) const { return retrograd::detach(Operand(*this, where)); }
 
 const Record* Tensor::gradient_record() const {
   refresh_view(impl());

@@ -83,7 +83,7 @@ class Tensor {
   void backward(const Tensor& gradient = {}, std::optional<bool> retain_graph = {}, bool create_graph = false,
                 SourceLocation where = SourceLocation::current()) const;
   /// The same values on the same memory, without history.
-  Tensor detach() const;
+  Tensor detach(SourceLocation where = SourceLocation::current()) const;
   /// The tape record that made this tensor; an empty Node for a leaf.
   Node grad_fn() const;
   /// Calls `hook` with the gradient of this tensor in every backward that reaches it; a defined result replaces the gradient.
@@ -154,7 +154,8 @@ class Tensor {
  private:
   [[noreturn]] static void undefined_used();
   const Record* gradient_record() const;
-  Tensor on_host(SourceLocation where) const;
+  void check_has_data(std::string_view op, SourceLocation where) const;
+  Tensor on_host(std::string_view op, SourceLocation where) const;
   void check_dtype(ScalarType wanted, SourceLocation where) const;
 
   RefPtr<TensorImpl> impl_;

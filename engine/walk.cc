@@ -140,7 +140,7 @@ bool Walk::reaches(uint64_t seq) {
          lone_root_.record() != order_[at].record;
 }
 
-bool Walk::reaches(const TensorImpl* leaf) const {
+bool Walk::reaches(const TensorImpl* leaf) {
   return leaf_target(leaf) != SeqMap::kNone && lone_root_.leaf() != leaf;
 }
 

@@ -60,7 +60,19 @@ struct Reached {
   void add_size(uint64_t size_hash) { sizes = fold_hash(sizes, size_hash); }
 };
 
-class Walk {
+/// What a backward comes to: what multi-grad hooks wait for.
+class Reach {
+ public:
+  /// Whether it comes to the record with this number, or to this leaf, and wants the gradient there. As in PyTorch, the only root of a
+  /// backward to all leaves does not count.
+  virtual bool reaches(uint64_t seq) = 0;
+  virtual bool reaches(const TensorImpl* leaf) = 0;
+
+ protected:
+  ~Reach() = default;
+};
+
+class Walk final : public Reach {
  public:
   static constexpr int32_t kBeforeAll = -1;
 
@@ -90,10 +102,8 @@ class Walk {
   /// Place in the order, or among the leaves, of what `edge` leads to, wanted or not; SeqMap::kNone when it was not reached.
   uint32_t place(const Edge& edge);
   Reached reached() const;
-  /// Whether this backward comes to the record with this number, or to this leaf, and wants the gradient there: what multi-grad hooks wait
-  /// for. As in PyTorch, the only root of a backward to all leaves does not count.
-  bool reaches(uint64_t seq);
-  bool reaches(const TensorImpl* leaf) const;
+  bool reaches(uint64_t seq) override;
+  bool reaches(const TensorImpl* leaf) override;
 
  private:
   uint32_t record_target(const Edge& edge) {

@@ -142,6 +142,12 @@ RefPtr<SavedTensorHooks> recompute(std::function<Tensor()> function, RecomputeCh
 RefPtr<SavedTensorHooks> recompute(const Tensor& value, std::function<Tensor()> function,
                                    RecomputeCheck check, SourceLocation where) {
   NoGradGuard no_grad;
+  if (value.defined() && value.impl().graph)
+    fail(Category::unsupported, "recompute",
+         fmt::format("{} is a value of a recorded function, which recompute cannot be told of. Hint: call it "
+                     "in a function that is not recorded",
+                     describe(value)),
+         where);
   if (!value.defined() || !fills_a_block(value))
     fail(Category::bad_argument, "recompute",
          fmt::format("the elements of {} do not fill a block of memory. Hint: contiguous()", describe(value)),

@@ -146,6 +146,7 @@ class AllowMutationOnSavedTensors::Pair final : public SavedTensorHooks {
 
 std::shared_ptr<AllowMutationOnSavedTensors::State> AllowMutationOnSavedTensors::new_state(
     SourceLocation where) {
+  Emitter::current().cannot_record("AllowMutationOnSavedTensors", "it is to see each write in place", where);
   if (WriteWatcher::current)
     fail(Category::hook_forbidden, "AllowMutationOnSavedTensors", "scopes of it do not nest", where);
   return std::make_shared<State>();

@@ -62,8 +62,19 @@ int64_t Module::parameter_count() const {
   return count;
 }
 
+// A module that is gone is asked no more.
+bool Module::is_training() const {
+  Emitter::current().depends_on(
+      [now = std::weak_ptr(training_), was = *training_] {
+        const std::shared_ptr<bool> training = now.lock();
+        return !training || *training == was;
+      },
+      "a module was switched between training and use");
+  return *training_;
+}
+
 void Module::train(bool on) {
-  training_ = on;
+  *training_ = on;
   for (const auto& [name, child] : children_) child->train(on);
 }
 

@@ -57,7 +57,8 @@ class Module {
   /// Switches what differs between training and use (dropout), here and below.
   void train(bool on = true);
   void eval() { train(false); }
-  bool is_training() const { return training_; }
+  /// A recorded function that asks is recorded anew when the answer changes.
+  bool is_training() const;
 
   /// Drops all gradients, or fills those that are there with zeros.
   void zero_grad(bool set_to_none = true);
@@ -82,7 +83,7 @@ class Module {
   std::vector<std::pair<std::string, Parameter*>> parameters_;
   std::vector<std::pair<std::string, Module*>> children_;
   Module* parent_ = nullptr;
-  bool training_ = true;
+  std::shared_ptr<bool> training_ = std::make_shared<bool>(true);
 };
 
 /// A row of modules of one type, named "0", "1", ...

@@ -63,12 +63,12 @@ ir::Binding bind_source(const Source& s, const BackwardRequest& request, const R
 
 std::shared_ptr<Capture> Capture::record(const BackwardRequest& request, Walk& walk) {
   auto capture = std::make_shared<Capture>();
-  Recorder recorder(capture->graph_, walk, request.pair.get());
+  Recorder recorder(capture->graph_, walk, request.pair.get(), request.where);
   BackwardRequest symbolic = request;
   symbolic.retain_graph = true;  // the run releases the slots, not the recording
   for (size_t i = 0; i < request.cotangents.size(); ++i)
     symbolic.cotangents[i] = recorder.root(static_cast<uint32_t>(i), request.cotangents[i].impl().type());
-  const Tensors gradients = run_backward(symbolic, walk, recorder, recorder);
+  const Tensors gradients = record_backward(symbolic, walk, recorder, &recorder);
   std::vector<ir::ValueId> outputs;
   for (const Tensor& g : gradients) outputs.push_back(recorder.value_of(g));
   capture->graph_.set_outputs(std::move(outputs));

@@ -19,7 +19,13 @@ struct FunctionCache::State {
   std::shared_ptr<FunctionCapture> last;
   Stats stats;
   std::string reason, eager_reason;
-  std::list<std::pair<CallLook, FunctionRecorder::KnownCalls>> rehearsals;  // the last made first
+  // What is known of calls before they are recorded: what their opaque functions give, or why they cannot be recorded.
+  struct Known {
+    CallLook look;
+    FunctionRecorder::KnownCalls calls;
+    std::string not_recordable = {};
+  };
+  std::list<Known> known;  // the last noted first
 
   std::shared_ptr<FunctionCapture> find(const CallLook& look, const Tensors& arguments, std::string& why) {
     std::lock_guard lock(mutex);
@@ -41,11 +47,17 @@ struct FunctionCache::State {
     stats.ahead_missed += misses;
     stats.launches.add(capture.plan().launch_stats());
   }
-  std::optional<FunctionRecorder::KnownCalls> rehearsed(const CallLook& look) {
+  std::optional<Known> what_is_known(const CallLook& look) {
     std::lock_guard lock(mutex);
-    for (const auto& [known, calls] : rehearsals)
-      if (known.difference(look).empty()) return calls;
+    for (const Known& k : known)
+      if (k.look.difference(look).empty()) return k;
     return {};
+  }
+  void note(Known now) {
+    std::lock_guard lock(mutex);
+    std::erase_if(known, [&](const Known& k) { return k.look.difference(now.look).empty(); });
+    known.push_front(std::move(now));
+    if (known.size() > kCaptures) known.pop_back();
   }
   void keep(std::shared_ptr<FunctionCapture> capture, std::string why) {
     std::lock_guard lock(mutex);
@@ -96,10 +108,7 @@ Tensors FunctionCache::rehearse(const Function& function, const Tensors& argumen
     FunctionCall::Observer::Scope scope(&rehearsal);
     results = run_eagerly(function, arguments, std::move(why));
   }
-  std::lock_guard lock(state_->mutex);
-  std::erase_if(state_->rehearsals, [&](const auto& r) { return r.first.difference(look).empty(); });
-  state_->rehearsals.emplace_front(std::move(look), std::move(rehearsal.calls));
-  if (state_->rehearsals.size() > kCaptures) state_->rehearsals.pop_back();
+  state_->note({std::move(look), std::move(rehearsal.calls)});
   return results;
 }
 
@@ -127,12 +136,17 @@ Tensors FunctionCache::run(const Function& function, const Tensors& arguments, S
   std::shared_ptr<FunctionCapture> capture = state_->find(look, arguments, why);
   const bool first = !capture;
   if (first) {
-    const std::optional<FunctionRecorder::KnownCalls> known = state_->rehearsed(look);
+    const std::optional<State::Known> known = state_->what_is_known(look);
+    if (known && !known->not_recordable.empty())
+      return run_eagerly(function, arguments, known->not_recordable);
     try {
       capture = std::make_shared<FunctionCapture>(function, arguments, look, state_->kind,
-                                                  known ? &*known : nullptr);
+                                                  known ? &known->calls : nullptr, where);
     } catch (const RehearsalNeeded& e) {
       return rehearse(function, arguments, e.what());
+    } catch (const NotRecordable& e) {
+      state_->note({look, {}, e.what()});
+      return run_eagerly(function, arguments, e.what());
     }
     state_->keep(capture, std::move(why));
   }
@@ -186,7 +200,7 @@ void FunctionCache::reset() {
   state_->stats = {};
   state_->reason.clear();
   state_->eager_reason.clear();
-  state_->rehearsals.clear();
+  state_->known.clear();
 }
 
 }  // namespace retrograd

@@ -20,6 +20,7 @@ struct CompiledBackward::State final : BackwardRunner {
 };
 
 Tensors CompiledBackward::State::run(const BackwardRequest& request) {
+  if (Emitter::current().is_symbolic()) return run_backward(request);  // part of what is being recorded
   logging::RunLog log;
   Reached reached;
   const BackwardCache::Found found = cache.prepare(request, reached);
@@ -28,7 +29,7 @@ Tensors CompiledBackward::State::run(const BackwardRequest& request) {
   AutoGradMode mode(request.create_graph);
   CurrentBackward current(request);
   Tensors gradients = run_found(found, request, reached);
-  current.run_callbacks();
+  current.end();
   log.ran(capture.graph(), found.captured);
   return gradients;
 }

@@ -12,31 +12,22 @@
 #include "ir/verify.h"
 
 namespace retrograd {
-namespace {
-
-// Runs the backwards of a function that is recorded.
-class OwnBackwards final : public BackwardRunner {
- public:
-  Tensors run(const BackwardRequest& request) override {
-    Walk walk = request.walk();
-    if (!autograd::DetectAnomalyGuard::is_enabled()) return run_backward(request, walk, Emitter::current());
-    Watcher watcher(Emitter::current());
-    return run_backward(request, walk, watcher);
-  }
-};
-
-}  // namespace
 
 FunctionCapture::FunctionCapture(const Function& function, const Tensors& arguments, CallLook look,
-                                 FunctionKind kind, const FunctionRecorder::KnownCalls* known)
-    : kind_(kind), look_(std::move(look)) {
+                                 FunctionKind kind, const FunctionRecorder::KnownCalls* known,
+                                 SourceLocation where)
+    : kind_(kind), where_(where), look_(std::move(look)) {
   for (size_t i = 0; i < arguments.size(); ++i)
     if (kind == FunctionKind::step && !look_.arguments[i].is_leaf)
-      throw Error(Category::unsupported,
-                  fmt::format("argument {} of a recorded step has a history. Hint: detach it", i));
+      fail(Category::unsupported, "compile_step",
+           fmt::format("argument {}, {}, of a recorded step has a history. Hint: detach it", i,
+                       describe(arguments[i])),
+           where);
   recorded_.graph.name = kind == FunctionKind::step ? "step" : "function";
   record(function, arguments, known);
   try {
+    check_kept();
+    if (backwards_.empty()) forget_recording();
     make_plans(arguments);
   } catch (...) {
     RecordedFunction::settle_unused(recorded_.numbers, recorded_.graph);
@@ -72,18 +63,15 @@ FunctionCapture::~FunctionCapture() = default;
 
 void FunctionCapture::record(const Function& function, const Tensors& arguments,
                              const FunctionRecorder::KnownCalls* known) {
-  recorder_ = std::make_unique<FunctionRecorder>(recorded_.graph, nullptr, known);
-  const Tensors stand_ins = recorder_->arguments(arguments);
-  Tensors results;
+  recorder_ = std::make_unique<FunctionRecorder>(recorded_.graph, where_, known);
   {
+    const Tensors stand_ins = recorder_->arguments(arguments);
     Taper taper(*recorder_);
     Emitter::Scope scope(taper);
-    OwnBackwards backwards;
-    BackwardRunner::Scope own(&backwards);
     FunctionCall::Observer::Scope functions(recorder_.get());
     const detail::RecordedWrites cannot_be_read(recorder_->outside_writes());
-    results = function(stand_ins);
-    recorder_->check_rehearsed();
+    Tensors results = function(stand_ins);
+    recorder_->check_recorded();
     look_at_results(stand_ins, std::move(results));
   }
   for (const FunctionRecorder::BegunLeaf& leaf : recorder_->begun_leaves()) note_reached(leaf);
@@ -104,7 +92,9 @@ void FunctionCapture::record(const Function& function, const Tensors& arguments,
     e.grad_of.reset();
   }
   if (recorder_->depends_on_places()) places_ = TensorPlace::of(arguments);
-  if (!backwards_.empty()) return;
+}
+
+void FunctionCapture::forget_recording() {
   recorder_.reset();
   for (End& e : ends_) e.recorded.reset();
 }
@@ -129,6 +119,19 @@ void FunctionCapture::note_reached(const FunctionRecorder::BegunLeaf& begun) {
     known->effects = reached.effects;
 }
 
+bool FunctionCapture::is_made_leaf(const Tensor& made) const {
+  const TensorImpl& cell = made.impl();
+  if (!cell.requires_grad || cell.grad_fn) return false;
+  if (cell.meta && cell.meta->has_hooks())
+    fail(
+        Category::unsupported, "compile",
+        fmt::format("a recorded function registers hooks on {}, a leaf that it makes. Hint: register them on "
+                    "the result",
+                    describe(made)),
+        where_);
+  return true;
+}
+
 void FunctionCapture::look_at_results(const Tensors& given, Tensors results) {
   results_ = results.size();
   for (size_t i = 0; i < results.size(); ++i) {
@@ -150,18 +153,7 @@ void FunctionCapture::look_at_results(const Tensors& given, Tensors results) {
       end.recorded = results[i];
     ends_.push_back(std::move(end));
   }
-  const auto is_leaf = [](const Tensor& result) {
-    const TensorImpl& cell = result.impl();
-    if (!cell.requires_grad || cell.grad_fn) return false;
-    if (cell.meta && cell.meta->has_hooks())
-      throw Error(
-          Category::unsupported,
-          fmt::format("a recorded function registers hooks on {}, a leaf that it makes and returns. Hint: "
-                      "register them on the result",
-                      describe(result)));
-    return true;
-  };
-  for (End& e : ends_) e.is_leaf = e.recorded.defined() && is_leaf(e.recorded);
+  for (End& e : ends_) e.is_leaf = e.recorded.defined() && is_made_leaf(e.recorded);
   if (kind_ == FunctionKind::step) return;
   for (size_t i = 0; i < results_; ++i)
     if (ends_[i].recorded.defined() && ends_[i].recorded.impl().base) find_base(i);
@@ -174,7 +166,7 @@ void FunctionCapture::look_at_results(const Tensors& given, Tensors results) {
       gradient_edge(e.recorded.impl());  // of a view that is out of date, made anew
     e.follows_base = e.base_argument >= 0 && is_view_of_written(cell);
     e.is_differentiable = look_.gradients && cell.requires_grad && cell.grad_fn && !e.follows_base;
-    e.is_leaf = is_leaf(e.recorded);  // once more: a view that was made anew has a history now
+    e.is_leaf = is_made_leaf(e.recorded);  // once more: a view that was made anew has a history now
     e.is_multi_output_view = cell.is_multi_output_view;
     e.is_no_grad_view = cell.is_no_grad_view;
   }
@@ -239,6 +231,31 @@ void FunctionCapture::find_inputs() {
     leaves_.push_back(leaf);
     inputs_.push_back(input);
   }
+  find_made_leaves();
+}
+
+// Leaves that the function makes: as ends, so that gradients find the leaf that a run has made.
+void FunctionCapture::find_made_leaves() {
+  std::vector<Edge> edges;
+  for (const End& e : ends_)
+    if (e.is_differentiable) edges.push_back(gradient_edge(e.recorded.impl()));
+  const Walk walk(edges, nullptr);
+  for (const Walk::Leaf& leaf : walk.leaves()) {
+    if (!leaf.leaf->graph || std::ranges::find(leaves_, leaf.leaf, &Tensor::get) != leaves_.end()) continue;
+    const bool is_stand_in = std::ranges::any_of(recorder_->stand_ins(), [&](const auto& s) {
+      return s.tensor.get() == leaf.leaf || s.leaf.get() == leaf.leaf;
+    });
+    if (is_stand_in || leaf.leaf->value_id == ir::kNoValue) continue;
+    auto end = std::ranges::find(ends_, leaf.leaf, [](const End& e) { return e.recorded.get(); });
+    if (end == ends_.end()) {
+      ends_.emplace_back();
+      end = ends_.end() - 1;
+      end->recorded = Tensor(RefPtr<TensorImpl>(leaf.leaf));
+      end->is_leaf = is_made_leaf(end->recorded);
+    }
+    made_leaves_.push_back(static_cast<size_t>(end - ends_.begin()));
+    leaves_.push_back(end->recorded);
+  }
 }
 
 // For all ends, and where that is an error, for each: what other sets save is known then.
@@ -267,7 +284,7 @@ std::unique_ptr<FunctionCapture::Backward> FunctionCapture::record_backward(
     const std::vector<bool>& has_gradient) {
   auto backward = std::make_unique<Backward>();
   backward->recorded.graph.name = "backward";
-  FunctionRecorder recorder(backward->recorded.graph, recorder_.get());
+  FunctionRecorder recorder(backward->recorded.graph, *recorder_);
   BackwardRequest request;
   request.to_inputs = request.retain_graph = true;
   request.accumulate = false;
@@ -282,7 +299,7 @@ std::unique_ptr<FunctionCapture::Backward> FunctionCapture::record_backward(
   }
   for (const Tensor& leaf : leaves_) request.input_edges.push_back(gradient_edge(leaf.impl()));
   Walk walk = request.walk();
-  recorder.finish(retrograd::run_backward(request, walk, recorder), backward->recorded);
+  recorder.finish(recorder.backward_of_function(request, walk), backward->recorded);
   RecordedFunction::settle_unused(backward->recorded.numbers, backward->recorded.graph);
   ir::verify(backward->recorded.graph);
   backward->numbers = RecordedFunction::hints(backward->recorded.graph);

@@ -85,7 +85,7 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
 
   /// Records the function for arguments like these. `known`: of the opaque functions that it calls; RehearsalNeeded where that is not so.
   FunctionCapture(const Function& function, const Tensors& arguments, CallLook look, FunctionKind kind,
-                  const FunctionRecorder::KnownCalls* known);
+                  const FunctionRecorder::KnownCalls* known, SourceLocation where);
   ~FunctionCapture();
   FunctionCapture(const FunctionCapture&) = delete;
 
@@ -133,9 +133,14 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   std::vector<TensorPlace> places_of_grads(const Tensors& arguments, const Tensors& grads) const;
   bool grads_fit(const Tensors& arguments) const;
   void record(const Function& function, const Tensors& arguments, const FunctionRecorder::KnownCalls* known);
+  const TensorImpl* kept_value() const;
+  void check_kept() const;
+  void forget_recording();
+  void find_made_leaves();
+  bool is_made_leaf(const Tensor& made) const;
   void make_plans(const Tensors& arguments);
   void note_reached(const FunctionRecorder::BegunLeaf& begun);
-  void check_hooks(const Tensors& arguments, size_t nodes_begun) const;
+  void check_hooks(const Tensors& arguments, size_t nodes_begun, SourceLocation where) const;
   void look_at_results(const Tensors& given, Tensors results);
   void find_base(size_t end);
   bool is_view_of_written(const TensorImpl& view) const;
@@ -180,6 +185,7 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
                                          const Tensors& saved) const;
 
   const FunctionKind kind_;
+  const SourceLocation where_;  // of the call that was recorded
   CallLook look_;
   std::optional<std::vector<TensorPlace>> places_;  // where they matter
   RecordedFunction recorded_;                       // its graph as recorded: gradients of gradients replay it
@@ -195,8 +201,9 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   size_t results_ = 0;  // of the function: the first of the ends
 
   // Of a differentiable function: the recorded tape, kept for further backwards.
-  std::vector<int32_t> inputs_;  // that want a gradient: the record's operands
-  Tensors leaves_;               // on the recorded tape, parallel
+  std::vector<int32_t> inputs_;      // that want a gradient: the record's operands
+  std::vector<size_t> made_leaves_;  // ends that are leaves which the function makes: further operands
+  Tensors leaves_;                   // on the recorded tape, of all operands
   std::unique_ptr<FunctionRecorder> recorder_;
   std::mutex mutex_;
   std::map<std::vector<bool>, std::unique_ptr<Backward>> backwards_;  // by which ends have a gradient

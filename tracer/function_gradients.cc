@@ -104,15 +104,24 @@ class Nodes {
 // not called once more; what the run wrote outside is there.
 class ForwardReplay final : public PassThrough {
  public:
+  /// `wanted`: values that will be asked for.
   ForwardReplay(Emitter& below, const RecordedFunction& recorded, const std::vector<ir::Binding>& bindings,
-                const Tensors& saved, const std::set<ir::ValueId>& wanted)
-      : PassThrough("ForwardReplay", below), recorded_(recorded), nodes_(recorded.graph, bindings) {
+                const Tensors& saved, std::span<const Number> numbers, const std::set<ir::ValueId>& wanted)
+      : PassThrough("ForwardReplay", below),
+        recorded_(recorded),
+        numbers_(numbers),
+        nodes_(recorded.graph, bindings) {
     for (ir::ValueId v : wanted) values_[v] = Tensor();
+    for (const RecordedFunction::TraceableCall& call : recorded.traceable_calls)
+      for (const auto* list : {&call.operands, &call.results})
+        for (ir::ValueId v : *list) values_[v] = Tensor();
+    for (size_t i = 0; i < bindings.size(); ++i) keep(recorded.graph.inputs()[i].value, bindings[i].tensor);
     for (size_t i = 0; i < saved.size(); ++i)
       saved_[recorded.graph.outputs()[static_cast<size_t>(recorded.saved[i].output)]] = saved[i];
   }
   void emit(const Call& call, Tensor* results) override {
     const size_t number = nodes_.next();
+    link_up_to(number);
     const ir::Node& node = nodes_[number];
     const AutoGradMode mode(!recorded_.no_grad[number] && GradMode::is_enabled());
     const auto known = saved_.find(node.first_result);
@@ -122,16 +131,53 @@ class ForwardReplay final : public PassThrough {
       code->replay(call.operands, results);
     else
       below().emit(call, results);
-    for (int i = 0; i < call.outputs; ++i)
-      if (const auto it = values_.find(node.first_result + i); it != values_.end()) it->second = results[i];
+    for (int i = 0; i < call.outputs; ++i) keep(node.first_result + i, results[i]);
   }
-  /// The wanted values that nodes have given.
-  std::map<ir::ValueId, Tensor>& values() { return values_; }
+  /// When all nodes have been emitted: the wanted values.
+  const std::map<ir::ValueId, Tensor>& values() {
+    link_up_to(recorded_.graph.nodes().size());
+    return values_;
+  }
 
  private:
+  void keep(ir::ValueId value, const Tensor& tensor) {
+    if (const auto it = values_.find(value); it != values_.end()) it->second = tensor;
+  }
+  // Makes the records of the user's functions that have run before a node.
+  void link_up_to(size_t node) {
+    for (; linked_ < recorded_.traceable_calls.size() && recorded_.traceable_calls[linked_].node <= node;
+         ++linked_)
+      link(recorded_.traceable_calls[linked_]);
+  }
+  void link(const RecordedFunction::TraceableCall& recorded) {
+    std::vector<TensorImpl*> operands;
+    for (ir::ValueId v : recorded.operands)
+      operands.push_back(v == ir::kNoValue ? nullptr : values_[v].get());
+    Tensors computed;
+    for (ir::ValueId v : recorded.results) computed.push_back(v == ir::kNoValue ? Tensor() : values_[v]);
+    FunctionCall::Attrs attrs = recorded.attrs;
+    std::vector<std::byte> concrete;
+    auto& of_run =
+        *static_cast<FunctionCall::Attrs*>(ir::concrete_attrs(*recorded.op, &attrs, numbers_, concrete));
+    of_run.results = &computed;
+    Tensors linked(computed.size());
+    below().emit({recorded.op, operands, &of_run, recorded.where, static_cast<int>(linked.size())},
+                 linked.data());
+    for (size_t i = 0; i < linked.size(); ++i) {
+      if (!linked[i].defined() || !linked[i].impl().grad_fn) continue;
+      TensorImpl& cell = linked[i].impl();
+      if (cell.grad_fn->op == recorded.op) cell.grad_fn->need_hooks().owned = recorded.context;
+      if (recorded.is_differentiable[i]) continue;
+      cell.grad_fn.reset();
+      cell.requires_grad = false;
+    }
+  }
+
   const RecordedFunction& recorded_;
+  const std::span<const Number> numbers_;
   Nodes nodes_;
   std::map<ir::ValueId, Tensor> saved_, values_;
+  size_t linked_ = 0;  // of the traceable calls
 };
 
 // Replays the graph of a backward. What an unpack hook gave continues the graph where the value was that had been packed.
@@ -164,6 +210,10 @@ void FunctionCapture::link(Tensors& results, const std::vector<ir::Binding>& bin
   for (int32_t input : inputs_) {
     held.push_back(as_before(bindings[static_cast<size_t>(input)].tensor));
     operands.push_back(held.back().get());
+  }
+  for (size_t end : made_leaves_) {
+    results[end].requires_grad_();
+    operands.push_back(results[end].get());
   }
   const Tensors computed = results;
   CompiledAttrs attrs{&computed};
@@ -287,6 +337,11 @@ void FunctionCapture::Saved::check_inputs(SourceLocation where) const {
 Tensors FunctionCapture::replay_backward(const Backward& backward, std::span<TensorImpl* const> cotangents,
                                          const Saved& saved, const Tensors& values,
                                          std::span<const Number> numbers, SourceLocation where) const {
+  if (std::ranges::any_of(made_leaves_, [&](size_t end) { return end < results_; }))
+    fail(Category::unsupported, "compiled",
+         "gradients of gradients of a recorded function that gives a leaf that it makes. Hint: make it "
+         "outside",
+         where);
   if (!backward.needs_forward()) {
     const std::vector<ir::Binding> bindings = bind_backward(backward, cotangents, {});
     return ir::replay(backward.recorded.graph, Emitter::current(), bindings, numbers);
@@ -300,15 +355,13 @@ Tensors FunctionCapture::replay_backward(const Backward& backward, std::span<Ten
   const ir::Graph& graph = recorded_.graph;
   std::set<ir::ValueId> wanted;
   for (const auto& [unpacked, value] : backward.recorded.straight) wanted.insert(value);
-  ForwardReplay forward(Emitter::current(), recorded_, saved.bindings, values, wanted);
+  ForwardReplay forward(Emitter::current(), recorded_, saved.bindings, values, saved.numbers, wanted);
   Tensors outputs;
   {
     const detail::NoDefaultHooks saves_nothing_new;
     outputs = ir::replay(graph, forward, saved.bindings, saved.numbers);
+    forward.values();
   }
-  for (size_t i = 0; i < graph.inputs().size(); ++i)
-    if (wanted.contains(graph.inputs()[i].value))
-      forward.values()[graph.inputs()[i].value] = saved.bindings[i].tensor;
   Tensors again;
   for (const RecordedFunction::Saved& s : recorded_.saved)
     again.push_back(outputs[static_cast<size_t>(s.output)]);

@@ -143,9 +143,8 @@ void FunctionRecorder::accumulate(TensorImpl& leaf, const Tensor& grad) {
                      to_string(leaf.type())));
   for (const StandIn& s : stand_ins_)
     if (s.leaf.get() == &leaf && (s.tensor.get() != &leaf || s.argument < 0))
-      throw Error(
-          Category::unsupported,
-          "a recorded function runs a backward beyond its arguments. Hint: ask for gradients with grad()");
+      refuse(Category::unsupported,
+             "a recorded function runs a backward beyond its arguments. Hint: ask for gradients with grad()");
   leaf_grad(leaf, false);
   grad_is_read(leaf);
   Tensor& sum = leaf.need_meta().grad;
@@ -227,7 +226,7 @@ void FunctionRecorder::lies_outside(const Tensor& tensor, ir::ValueId value) {
 }
 
 void FunctionRecorder::emit_post_accumulate(const HookAttrs& attrs, SourceLocation where) {
-  publish();
+  before_code();
   LeafGrad& g = leaf_grad(*attrs.leaf, false);
   const Tensor grad = attrs.leaf->need_meta().grad;
   const LeafOfRun leaf = leaf_of_run(*attrs.leaf);
@@ -248,10 +247,9 @@ void FunctionRecorder::check_one_leaf(const TensorImpl& leaf) const {
   for (const LeafGrad& g : grads_)
     for (const StandIn& s : stand_ins_)
       if (s.stands_for == &leaf && s.tensor.get() == g.leaf.get())
-        throw Error(
-            Category::unsupported,
-            "a recorded function gives an argument a gradient that it also uses as a leaf from outside. "
-            "Hint: use the argument only");
+        refuse(Category::unsupported,
+               "a recorded function gives an argument a gradient that it also uses as a leaf from outside. "
+               "Hint: use the argument only");
 }
 
 void FunctionRecorder::finish_grads(const Tensors& results, RecordedFunction& out) {

@@ -93,7 +93,7 @@ ir::ValueId FunctionRecorder::emit_host(const OpInfo& op, std::span<const ir::Va
                                         RefPtr<HostCode> code, SourceLocation where) {
   ir::Node& node = append_host_node(graph_, op, operands, *code);
   node.where = where;
-  node.origin = origin_index_;
+  node.origin = position_.origin;
   host_.push_back(std::move(code));
   ++effects_;
   no_grad_.resize(graph_.nodes().size(), !GradMode::is_enabled());
@@ -131,7 +131,7 @@ void FunctionRecorder::emit_pack(const Call& call) {
     *attrs.payload = attrs.pair->pack(value);
     return;
   }
-  publish();
+  before_code();
   const RefPtr<SavedTensorHooks> own(attrs.pair == pair_.get() ? nullptr : attrs.pair);
   const ir::ValueId operands[] = {value_of(value)};
   const ir::ValueId parcel =
@@ -185,10 +185,12 @@ void FunctionRecorder::emit_unpack(const Call& call, Tensor* results) {
                                         forward_->version_at_end(*value->storage()) == slot.version) {
     results[0] = Tensor(RefPtr<TensorImpl>(value));
     note_saved(*value->storage());
+    check_version(*attrs.record, slot);
   } else if (!from || slot.packed()->hooks->traceable) {
+    check_version(*attrs.record, slot);
     unpack_recorded(call, slot, results);
   } else {
-    publish();
+    before_code();
     const bool is_stale =
         from->memory && (forward_ ? *forward_ : *this).version_at_end(*from->memory) != from->version;
     const ir::ValueId operands[] = {value_of(std::any_cast<const Tensor&>(slot.packed()->payload))};
@@ -204,15 +206,18 @@ void FunctionRecorder::emit_unpack(const Call& call, Tensor* results) {
 
 void FunctionRecorder::emit_hook(const Call& call, Tensor* results) {
   const HookAttrs& attrs = call.attrs_as<HookAttrs>();
-  if (forward_ && at_leaf_) {  // leaves are outside: their hooks run where the gradients go
+  if (forward_ && position_.at_leaf) {  // leaves are outside: their hooks run where the gradients go
     for (int i = 0; i < call.outputs; ++i)
       results[i] = Tensor(RefPtr<TensorImpl>(call.operands[static_cast<size_t>(i)]));
     return;
   }
-  if (attrs.hook->traceable)
+  if (attrs.hook->traceable || is_nested())
     return run_hook(attrs, call.operands, {results, static_cast<size_t>(call.outputs)});
+  if (GradMode::is_enabled())
+    cannot_record("hook", "an opaque hook in a backward with create_graph",
+                  position_.running ? position_.running->where() : where_);
   if (attrs.hook->kind == Hook::Kind::post_accumulate) return emit_post_accumulate(attrs, call.where);
-  publish();
+  before_code();
   std::vector<TensorType> types;
   for (int i = 0; i < call.outputs; ++i)
     types.push_back(call.operands[static_cast<size_t>(i)] ? call.operands[static_cast<size_t>(i)]->type()

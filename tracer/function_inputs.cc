@@ -133,12 +133,15 @@ Tensor FunctionRecorder::cotangent(const TensorType& type, int result) {
 
 FunctionRecorder::Root& FunctionRecorder::capture(TensorImpl& cell) {
   TensorImpl& base = cell.base ? *cell.base : cell;
-  if (base.graph) throw Error(Category::bad_argument, "a value of another recorded graph was used");
+  if (base.graph)
+    refuse(
+        Category::bad_argument,
+        "a value of another recording was used, which has no data here. Hint: return it from that function");
   if (base.grad_fn)
-    throw Error(Category::unsupported,
-                fmt::format("a recorded function uses a tensor from outside, {}, that has a history. Hint: "
-                            "make it an argument, or detach it",
-                            to_string(base.type())));
+    refuse(Category::unsupported,
+           fmt::format("a recorded function uses a tensor from outside, {}, that has a history. Hint: "
+                       "make it an argument, or detach it",
+                       to_string(base.type())));
   Root& root = new_root(base, graph_.add_tensor_input(base.type()));
   root.cell = root.as_input = present_geometry(base);
   root.input = root.seen = static_cast<int32_t>(inputs_.size());

@@ -112,21 +112,23 @@ std::string FunctionCapture::misfit(const CallLook& look, const Tensors& argumen
   if (!grads_fit(arguments)) return ".grad of a leaf lies otherwise";
   for (const RecordedFunction::Numbers& n : recorded_.numbers)
     if (n.live.fits && !n.live.fits()) return "an optimizer has other options";
+  for (const RecordedFunction::Dependency& d : recorded_.dependencies)
+    if (!d.holds()) return std::string(d.what);
   return {};
 }
 
 // Called when code of the user's has changed hooks while a run calls it. Leaves that are still to come have the hooks that were recorded.
-void FunctionCapture::check_hooks(const Tensors& arguments, size_t nodes_begun) const {
+void FunctionCapture::check_hooks(const Tensors& arguments, size_t nodes_begun, SourceLocation where) const {
   const size_t effects = RecordedFunction::effects_among(planned_, nodes_begun);
   for (const ReachedLeaf& leaf : reached_)
     if (leaf.effects >= effects && !leaf.fits_run(arguments))
-      throw Error(
-          Category::unsupported,
-          fmt::format(
-              "code of the user's that a recorded function calls has added a hook to a leaf, {}, whose "
-              "gradient was still to come, or has removed a traceable one there: the run cannot "
-              "follow. Hint: change hooks between calls",
-              to_string(leaf.leaf(arguments).type())));
+      fail(Category::unsupported, "compile",
+           fmt::format(
+               "code of the user's that a recorded function calls has added a hook to a leaf, {}, whose "
+               "gradient was still to come, or has removed a traceable one there: the run cannot "
+               "follow. Hint: change hooks between calls",
+               to_string(leaf.leaf(arguments).type())),
+           where);
 }
 
 // Those that are read or added to.

@@ -93,7 +93,7 @@ FunctionRecorder::Root& FunctionRecorder::root_of(TensorImpl& cell) {
 void FunctionRecorder::check_alone(const Root& root) const {
   for (const Root* other : root_order_)
     if (other != &root && other->outside && other->outside == root.outside)
-      throw Error(
+      refuse(
           Category::unsupported,
           "a recorded function writes to an argument that it also uses as a tensor from outside. Hint: use "
           "the argument only");
@@ -118,9 +118,9 @@ ir::ValueId FunctionRecorder::emit_geometry(const OpInfo& op, const TensorImpl& 
 ir::ValueId FunctionRecorder::relate(const OpInfo& op, Root& root, const TensorImpl& cell,
                                      const Tensor& with) {
   if (root.cell->dtype() != cell.dtype())
-    throw Error(Category::unsupported,
-                fmt::format("a recorded function writes to memory that is seen as {} and as {}",
-                            to_string(root.cell->type()), to_string(cell.type())));
+    refuse(Category::unsupported,
+           fmt::format("a recorded function writes to memory that is seen as {} and as {}",
+                       to_string(root.cell->type()), to_string(cell.type())));
   if ((root.is_written || with.defined()) && root.input >= 0 &&
       (!root.cell->is_contiguous() || !lies_within(cell, *root.cell)))
     flatten(root);
@@ -160,8 +160,8 @@ ir::ValueId FunctionRecorder::read(const Tensor& tensor, bool has_history) {
   const bool is_own = cell.graph == id_ && cell.value_id != ir::kNoValue;
   if (is_own && (!has_written_ || !cell.has_layout())) return cell.value_id;
   if (forward_ && (cell.graph == forward_->id_ || forward_->is_gradient(cell))) {
-    const int32_t index = forward_->saved_index(tensor, running_);
-    if (running_) users_.emplace_back(index, running_);
+    const int32_t index = forward_->saved_index(tensor, position_.running);
+    if (position_.running) users_.emplace_back(index, position_.running);
     const auto [it, fresh] = saved_inputs_.try_emplace(index, ir::kNoValue);
     if (!fresh) return it->second;
     inputs_.push_back({.saved = index});
@@ -241,8 +241,9 @@ int32_t FunctionRecorder::saved_index(const Tensor& tensor, const Record* user) 
   const auto [it, fresh] = saved_.try_emplace(value, static_cast<int32_t>(saved_.size()));
   RG_ASSERT(!(fresh && is_finished_));
   if (!fresh) return it->second;
-  const Root& root = root_of(tensor.impl());
-  saved_places_.push_back(root.is_written && root.seen >= 0 ? place(tensor) : RecordedFunction::Place());
+  const Root* const root = tensor.impl().has_layout() ? &root_of(tensor.impl()) : nullptr;
+  const bool lies_in_input = root && root->is_written && root->seen >= 0;
+  saved_places_.push_back(lies_in_input ? place(tensor) : RecordedFunction::Place());
   return it->second;
 }
 

@@ -155,7 +155,7 @@ Tensors FunctionRecorder::record(const FunctionCall::Of& function,
                                  const std::vector<const Tensor*>& arguments,
                                  const FunctionCall::ForwardOf& forward,
                                  const FunctionCall::Signature& signature, const AutogradContext& context) {
-  publish();
+  before_code();
   std::vector<ir::ValueId> operands;
   for (const Tensor* a : arguments)
     if (a && a->defined()) operands.push_back(value_of(*a));
@@ -183,10 +183,8 @@ void FunctionRecorder::emit_function_backward(const Call& call, Tensor* results)
   const OpaqueCall* known = opaque_call(record);
   if (!known) return call.op->run_on_host(call, results);
   if (GradMode::is_enabled())
-    fail(Category::unsupported, record.op->name,
-         "gradients of gradients of an opaque function cannot be recorded. Hint: mark it as is_traceable",
-         record.where());
-  publish();
+    cannot_record(record.op->name, "backward of an opaque function with create_graph", record.where());
+  before_code();
   std::vector<ir::ValueId> operands{value_of(known->parcel)};
   std::vector<bool> is_given;
   for (TensorImpl* x : call.operands) {

@@ -45,11 +45,13 @@ void FunctionRecorder::restore() {
 }
 
 void FunctionRecorder::at(const Origin& origin) {
-  at_leaf_ = !origin.record;
-  if (at_leaf_ && !forward_) note_leaf(*CurrentBackward::innermost()->walk().leaves()[origin.ordinal].leaf);
-  if (origin.record != running_ && origin.record && origin.record->slots) unpacked_.push_back(origin.record);
-  running_ = origin.record;
-  origin_index_ =
+  if (is_nested()) return;  // its nodes belong to the code that has started it
+  position_.at_leaf = !origin.record;
+  if (position_.at_leaf && !forward_) note_leaf(*position_.walk->leaves()[origin.ordinal].leaf);
+  if (origin.record != position_.running && origin.record && origin.record->slots)
+    unpacked_.push_back(origin.record);
+  position_.running = origin.record;
+  position_.origin =
       origin.record ? graph_.add_origin({origin.record->op->name, origin.ordinal, origin.part}) : -1;
 }
 
@@ -84,8 +86,8 @@ void FunctionRecorder::emit(const Call& call, Tensor* results) {
 
 void FunctionRecorder::emit_call(const Call& call, Tensor* results) {
   if (call.op->is(Trait::bookkeeping)) return emit_bookkeeping(call, results);
-  if (call.op->run_on_host && call.op->is(Trait::effect))
-    return call.op->run_on_host(call, results);  // a function that has run: its results
+  note_saves(call);
+  if (call.op->run_on_host && call.op->is(Trait::effect)) return emit_traceable(call, results);
   infer(call, results);
   if (call.op->is(Trait::view) && call.operands[0]->has_layout()) {
     TensorImpl& cell = results[0].impl();
@@ -112,6 +114,13 @@ void FunctionRecorder::live_numbers(std::span<Scalar> out, const LiveNumbers& nu
   for (Scalar& s : out) s = Scalar::symbol(graph_.symbols.add_symbol(s.number()), s.number());
 }
 
+// A backward is recorded when the function has run: too late to run that as it is.
+void FunctionRecorder::cannot_record(std::string_view op, std::string_view why, SourceLocation where) {
+  if (forward_) return GraphEmitter::cannot_record(op, why, where);
+  if (not_recordable_.empty()) not_recordable_ = fmt::format("{} at {}: {}", op, to_string(where), why);
+  throw NotRecordable(not_recordable_);
+}
+
 // Traceable functions and what retain_grad keeps are code that runs on recorded values, as it would on others.
 void FunctionRecorder::emit_bookkeeping(const Call& call, Tensor* results) {
   if (call.op == &ops::hook) return emit_hook(call, results);
@@ -120,9 +129,11 @@ void FunctionRecorder::emit_bookkeeping(const Call& call, Tensor* results) {
   if (call.op == &ops::function_backward) return emit_function_backward(call, results);
   if (call.op == &ops::retain_grad && forward_)
     return;  // what it would keep is of this graph, and not of a run
-  if (call.op == &ops::accumulate_grad)
-    return accumulate(*call.attrs_as<AccumulateGradAttrs>().leaf,
-                      Tensor(RefPtr<TensorImpl>(call.operands[0])));
+  if (call.op == &ops::accumulate_grad) {
+    const Tensor grad(RefPtr<TensorImpl>(call.operands[0]));
+    const bool is_cut = is_nested() && !GradMode::is_enabled();  // also where it is replayed
+    return accumulate(*call.attrs_as<AccumulateGradAttrs>().leaf, is_cut ? grad.detach() : grad);
+  }
   call.op->run_on_host(call, results);
 }
 
@@ -233,6 +244,8 @@ void FunctionRecorder::finish(const Tensors& results, RecordedFunction& out) {
   out.forward_numbers.assign(forward_numbers_.begin(), forward_numbers_.end());
   out.inputs = std::move(inputs_);
   out.numbers = std::exchange(numbers_, {});
+  out.dependencies = std::move(dependencies_);
+  finish_traceable(out);
   out.unpacked = std::move(unpacked_);
   out.saved_outside = std::move(saved_outside_);
   out.users = std::move(users_);

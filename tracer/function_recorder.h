@@ -110,7 +110,28 @@ struct RecordedFunction {
   /// How many of the first nodes of a graph have effects: passes keep these, in their order.
   static size_t effects_among(const ir::Graph& graph, size_t nodes);
 
+  /// State of an object that decided what was recorded.
+  struct Dependency {
+    std::function<bool()> holds;
+    std::string_view what;
+  };
+
+  /// A call of a traceable function of the user's: what its forward did is nodes without gradients. In a replay that is to be differentiated
+  /// its results get a record of the function, as it was made at the recording.
+  struct TraceableCall {
+    size_t node;  // the first one behind it
+    const OpInfo* op;
+    FunctionCall::Attrs attrs;
+    SourceLocation where;
+    std::vector<ir::ValueId> operands, results;
+    Tensors made = {};                         // while recording: the results
+    std::vector<bool> is_differentiable = {};  // of the results
+    std::shared_ptr<void> context = {};        // that the attributes name
+  };
+
   ir::Graph graph;  // outputs: results, gradients, writes
+  std::vector<Dependency> dependencies;
+  std::vector<TraceableCall> traceable_calls;  // in order
   std::vector<Input> inputs;
   std::vector<Numbers> numbers;
   std::vector<Grad> grads;
@@ -157,6 +178,12 @@ class RehearsalNeeded : public Error {
   RehearsalNeeded() : Error(Category::unsupported, "what its opaque functions give is not known yet") {}
 };
 
+/// Thrown by what cannot be recorded: the function around it is to be run as it is, each time.
+class NotRecordable : public Error {
+ public:
+  explicit NotRecordable(const std::string& why) : Error(Category::unsupported, why) {}
+};
+
 class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observer {
  public:
   /// A call of an opaque function, as it was when it was made before.
@@ -167,9 +194,11 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   using KnownCalls = std::vector<KnownCall>;
 
   /// `known`: of the opaque functions that the function calls, in order.
-  explicit FunctionRecorder(ir::Graph& graph, FunctionRecorder* forward = nullptr,
-                            const KnownCalls* known = nullptr)
-      : GraphEmitter(graph), forward_(forward), known_(known) {}
+  explicit FunctionRecorder(ir::Graph& graph, SourceLocation where = {}, const KnownCalls* known = nullptr)
+      : GraphEmitter(graph, false, where), forward_(nullptr), known_(known) {}
+  /// Of the backward of what `forward` has recorded.
+  FunctionRecorder(ir::Graph& graph, FunctionRecorder& forward)
+      : GraphEmitter(graph, true, forward.where_), forward_(&forward), known_(nullptr) {}
   ~FunctionRecorder();
   FunctionRecorder(const FunctionRecorder&) = delete;
 
@@ -193,6 +222,8 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   bool depends_on_places() const;
   /// Of a backward: the gradient of result i of the forward.
   Tensor cotangent(const TensorType& type, int result);
+  /// Records the backward of a forward.
+  Tensors backward_of_function(const BackwardRequest& request, Walk& walk);
   /// A leaf whose gradient came to it in a backward of the function's own, the hooks that it had, and how many nodes with effects
   /// had been recorded before.
   struct BegunLeaf {
@@ -207,8 +238,27 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   RefPtr<TensorImpl> leaf_with_grad(const Tensor& tensor) const;
   /// Memory from outside that was written to.
   const std::unordered_set<const Storage*>& outside_writes() const { return outside_writes_; }
-  /// Throws RehearsalNeeded if the function met one, even if it caught that.
-  void check_rehearsed() const {
+  /// Cells that were made for values of the forward, and those that the recorder holds, once for each time.
+  const std::vector<RefPtr<TensorImpl>>& cells() const { return cells_; }
+  void forget_cells() { cells_.clear(); }
+  template <class F>
+  void each_held(const F& f) const {
+    for (const StandIn& s : stand_ins_) f(s.tensor.get()), f(s.leaf.get());
+    for (const BegunLeaf& b : begun_leaves_) f(b.leaf.get());
+    for (const auto& [context, call] : opaque_calls_) f(call.parcel.get());
+    for (const Epoch& e : epochs_) f(e.versions.get());
+    for (const auto& call : traceable_calls_)
+      for (const Tensor& t : call.made) f(t.get());
+    for (const auto& [storage, root] : roots_) {
+      f(root.cell.get()), f(root.as_input.get()), f(root.history.get());
+      for (const auto& [cell, value] : root.views) f(cell.get());
+    }
+  }
+  /// Whether a run calls code of the user's, in the forward or in a backward that has been recorded.
+  bool calls_code() const { return calls_code_; }
+  /// Throws RehearsalNeeded or NotRecordable if the function met one, even if it caught that.
+  void check_recorded() const {
+    if (!not_recordable_.empty()) throw NotRecordable(not_recordable_);
     if (needs_rehearsal_ || (known_ && functions_seen_ != known_->size())) throw RehearsalNeeded();
   }
   /// After the function, and after its first backward: outputs and all else of `out` but the graph, into which it was recorded.
@@ -219,7 +269,12 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   Values values() const override { return Values::of_function; }
   const void* attrs_of(const Record& record) override;
   void at(const Origin& origin) override;
+  Tensors own_backward(const BackwardRequest& request, Walk& walk) override;
   void live_numbers(std::span<Scalar> out, const LiveNumbers& numbers) override;
+  void cannot_record(std::string_view op, std::string_view why, SourceLocation where) override;
+  void depends_on(std::function<bool()> holds, std::string_view what) override {
+    dependencies_.push_back({std::move(holds), what});
+  }
   Tensor present_value(TensorImpl& self) override;
   void write(TensorImpl& self, const Tensor& result, SourceLocation where) override;
   void grad_is_replaced(TensorImpl& leaf) override;
@@ -271,6 +326,9 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   static RefPtr<Storage> memory_without_data(int64_t bytes) {
     return Storage::wrap(nullptr, bytes, nullptr, nullptr);
   }
+  void made(const Tensor& value) override {
+    if (!forward_) cells_.push_back(value.ref());
+  }
   Root& root_of(TensorImpl& cell);
   Root& capture(TensorImpl& cell);
   int32_t saved_index(const Tensor& tensor, const Record* user);
@@ -306,10 +364,29 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   void emit_hook(const Call& call, Tensor* results);
   void emit_post_accumulate(const HookAttrs& attrs, SourceLocation where);
   void emit_function_backward(const Call& call, Tensor* results);
+  void emit_traceable(const Call& call, Tensor* results);
+  void finish_traceable(RecordedFunction& out);
   const OpaqueCall* opaque_call(const Record& record) const;
   ir::ValueId emit_host(const OpInfo& op, std::span<const ir::ValueId> operands, RefPtr<HostCode> code,
                         SourceLocation where = {});
-  Tensor without_layout(const TensorType& type, ir::ValueId value) const { return make(type, value); }
+  Tensor without_layout(const TensorType& type, ir::ValueId value) { return make(type, value); }
+  bool may_call_code(const Walk& walk) const;
+  Tensor begin_backward(Walk& walk, const Tensor& any_value);
+  void end_backward(const Tensor& begun);
+  void before_code();
+  // A stretch of the recording between two calls of code of the user's: tracer/function_versions.cc.
+  struct Epoch {
+    uint64_t end;                                        // records that were made in it have lower numbers
+    bool code_follows;                                   // it is over
+    std::unordered_map<const Storage*, size_t> numbers;  // of the memory among
+    Tensor versions;                                     // the parcel
+  };
+  void note_saves(const Call& call);
+  void note_versions(const std::vector<std::pair<const Storage*, ir::ValueId>>& inputs, bool code_follows);
+  void note_versions(const Walk& walk);
+  bool is_input(const Storage& memory) const;
+  const Epoch* epoch_of(const Record& record, const Storage& memory) const;
+  void check_version(Record& record, const Slot& slot);
   void publish();
   void publish_write(Root& root);
   void publish_grad(LeafGrad& grad);
@@ -356,13 +433,19 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   const KnownCalls* known_;
   size_t functions_seen_ = 0;
   bool needs_rehearsal_ = false;
+  bool calls_code_ = false;
+  std::vector<RefPtr<TensorImpl>> cells_;
+  std::string not_recordable_;  // why
+  std::vector<RecordedFunction::Dependency> dependencies_;
+  std::vector<RecordedFunction::TraceableCall> traceable_calls_;
   std::unordered_map<const AutogradContext*, OpaqueCall> opaque_calls_;
   std::vector<RefPtr<HostCode>> host_;
+  std::vector<Epoch> epochs_;                           // in order
+  std::unordered_set<const Storage*> read_since_code_;  // by what may have saved it
   std::vector<std::pair<ir::ValueId, ir::ValueId>> straight_;
   std::unordered_set<const Storage*> outside_writes_;
   std::unordered_map<const Storage*, uint32_t>
-      versions_;  // of memory from outside, when the recording was over
-  bool at_leaf_ = false;
+      versions_;                                    // of memory from outside, when the recording was over
   size_t effects_ = 0;                              // nodes with effects so far
   std::unordered_map<ir::ValueId, int32_t> saved_;  // values that a backward has asked for
   std::vector<RecordedFunction::Place> saved_places_;
@@ -380,7 +463,6 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   std::vector<StandIn> stand_ins_;
   std::vector<BegunLeaf> begun_leaves_;
   std::unordered_map<const Storage*, RefPtr<Storage>> argument_memory_;  // by the arguments' own
-  const Record* running_ = nullptr;
   std::vector<const Record*> unpacked_;
   std::vector<int32_t> saved_outside_;
   std::vector<std::pair<int32_t, const Record*>> users_;

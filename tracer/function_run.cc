@@ -169,7 +169,7 @@ Tensors FunctionCapture::run(const Tensors& arguments, bool first, SourceLocatio
   NumbersOfRun read(recorded_, planned_, numbers_, first);
   read.read();
   const std::vector<Number>& numbers = read.values();
-  read.run.hooks_changed = [&](size_t nodes_begun) { check_hooks(arguments, nodes_begun); };
+  read.run.hooks_changed = [&](size_t nodes_begun) { check_hooks(arguments, nodes_begun, where); };
   for (const RecordedFunction::Grad& g : recorded_.grads)
     if (g.is_dropped_first) g.meta(arguments).grad.reset();
   std::vector<ir::Binding> bindings = bind(arguments);

@@ -42,6 +42,12 @@ constinit const OpInfo function_backward =
 constinit const OpInfo post_accumulate = host_info("post_accumulate", "calls a hook on a leaf");
 constinit const OpInfo give_grad = host_info("give_grad", "puts a gradient where code of the user's sees it");
 constinit const OpInfo write_out = host_info("write_out", "writes a value where code of the user's sees it");
+constinit const OpInfo begin_backward = host_info("begin_backward", "what hooks ask of a backward is there");
+constinit const OpInfo end_backward =
+    host_info("end_backward", "calls what was queued for the end of a backward");
+constinit const OpInfo note_versions = host_info("note_versions", "notes versions of saved inputs");
+constinit const OpInfo check_version =
+    host_info("check_version", "refuses a saved input that was written to");
 }  // namespace host
 
 ir::Node& append_host_node(ir::Graph& graph, const OpInfo& op, std::span<const ir::ValueId> operands,

@@ -13,6 +13,10 @@
 //   post_accumulate    (gradient) -> gradient         a hook on a leaf that has its new .grad
 //   give_grad          (gradient) -> gradient         .grad of a leaf becomes what it is eagerly at this place: code of the user's comes
 //   write_out          (input, value) -> input        the same for memory that was written to
+//   begin_backward     (any, arguments) -> parcel     what hooks ask of a backward is there from here,
+//   end_backward       (parcel) -> parcel             to here, where its callbacks are called (tracer/function_reach.cc)
+//   note_versions      (inputs) -> parcel             versions as they are before code of the user's comes,
+//   check_version      (parcel) -> parcel             and must be where a saved value is used (tracer/function_versions.cc)
 #pragma once
 
 #include "engine/emitter.h"
@@ -42,10 +46,11 @@ struct HostAttrs {
 };
 
 namespace host {
-extern const OpInfo pack, unpack, function, function_backward, post_accumulate, give_grad, write_out;
+extern const OpInfo pack, unpack, function, function_backward, post_accumulate, give_grad, write_out,
+    begin_backward, end_backward, note_versions, check_version;
 /// Whether a node of `op` puts its first operand where others hold it, and gives it on.
 inline bool puts_outside(const OpInfo& op) { return &op == &give_grad || &op == &write_out; }
-}
+}  // namespace host
 
 /// Appends a node that runs `code`; its results are numbered from Node::first_result.
 ir::Node& append_host_node(ir::Graph& graph, const OpInfo& op, std::span<const ir::ValueId> operands,

@@ -9,6 +9,7 @@
 #include "engine/function.h"
 #include "ir/bookkeeping.h"
 #include "ir/each_field.h"
+#include "ops/arithmetic.h"
 
 namespace retrograd {
 namespace {
@@ -52,8 +53,8 @@ std::vector<ir::ValueId> DriveLog::values() const {
   return all;
 }
 
-Recorder::Recorder(ir::Graph& graph, Walk& walk, const SavedTensorHooks* pair)
-    : GraphEmitter(graph), walk_(walk), keeps_log_(calls_user(walk)), pair_(pair) {
+Recorder::Recorder(ir::Graph& graph, Walk& walk, const SavedTensorHooks* pair, SourceLocation where)
+    : GraphEmitter(graph, true, where), walk_(walk), keeps_log_(calls_user(walk)), pair_(pair) {
   const size_t records = walk.order().size(), others = walk.leaves().size() * 2 + 8;
   graph.reserve(records * 2 + others);
   sources.reserve(records + others);
@@ -89,6 +90,7 @@ void Recorder::follow(const Record& record) {
 }
 
 const void* Recorder::attrs_of(const Record& record) {
+  if (is_own(record)) return Emitter::attrs_of(record);
   follow(record);
   if (attrs_ready_ || !record.op->attrs_size) return attrs_.data();
   attrs_.resize(record.op->attrs_size);
@@ -115,6 +117,7 @@ const void* Recorder::attrs_of(const Record& record) {
 }
 
 TensorType Recorder::type_of(const Record& record, int i) {
+  if (is_own(record)) return Emitter::type_of(record, i);
   follow(record);
   TensorType& type = types_[static_cast<size_t>(i)];
   if (type.dtype != ScalarType::Undefined) return type;
@@ -126,8 +129,9 @@ TensorType Recorder::type_of(const Record& record, int i) {
 }
 
 void Recorder::at(const Origin& origin) {
+  if (is_nested()) return;  // its nodes belong to the code that has started it
   origin_ = origin;
-  origin_index_ =
+  position_.origin =
       origin.record ? graph_.add_origin({origin.record->op->name, origin.ordinal, origin.part}) : -1;
   if (origin.record) follow(*origin.record);
   if (origin.part == "rule") rules.push_back({origin.ordinal, 0, 0, false});
@@ -170,7 +174,10 @@ ir::ValueId Recorder::value_of(const Tensor& tensor) {
   if (!tensor.defined()) return ir::kNoValue;
   const TensorImpl& cell = tensor.impl();
   if (cell.graph == id_) return cell.value_id;
-  if (cell.graph) throw Error(Category::bad_argument, "a value of another recorded graph was used");
+  if (cell.graph)
+    refuse(
+        Category::bad_argument,
+        "a value of another recording was used, which has no data here. Hint: return it from that function");
   auto [it, fresh] = constants_.try_emplace(&cell, 0);
   if (fresh) {
     kept_.push_back(tensor);
@@ -181,7 +188,10 @@ ir::ValueId Recorder::value_of(const Tensor& tensor) {
 }
 
 void Recorder::emit(const Call& call, Tensor* results) {
-  if (call.op->is(Trait::bookkeeping)) return emit_bookkeeping(call, results);
+  if (call.op->is(Trait::bookkeeping))
+    return is_nested() ? emit_nested(call, results) : emit_bookkeeping(call, results);
+  if (call.op->run_on_host && call.op->is(Trait::effect))
+    return call.op->run_on_host(call, results);  // a function in traceable code, whose ops were recorded
   infer(call, results);
   const ir::Node& node = append_node(call, results);
   if (pair_ && call.op->saves) emit_pack(call, ir::Node(node));
@@ -195,7 +205,7 @@ void Recorder::emit_pack(const Call& call, const ir::Node& made) {
   for (int i = 0; i < made.results; ++i) results.push_back(made.first_result + i);
   ir::Node& node = graph_.append(ops::pack, results, nullptr, {});
   node.where = call.where;
-  node.origin = origin_index_;
+  node.origin = position_.origin;
   node.handle = handle(ir::Input::Kind::pair, {}, {Source::Kind::pair}, pair_);
 }
 
@@ -270,10 +280,7 @@ void Recorder::emit_function(const Call& call, Tensor* results) {
 
 void Recorder::emit_unpack(const Call& call, Tensor* results) {
   const UnpackAttrs& attrs = call.attrs_as<UnpackAttrs>();
-  if (attrs.record != origin_.record)
-    throw Error(
-        Category::hook_forbidden,
-        "a traceable hook started a backward of its own while it was recorded. Hint: register it as opaque");
+  RG_ASSERT(attrs.record == origin_.record);
   const Slot& slot = attrs.record->slot(attrs.slot);
   if (!slot.value() && !slot.packed() && !slot.released)
     return;  // never given: undefined in every run of this structure
@@ -294,6 +301,15 @@ void Recorder::emit_unpack(const Call& call, Tensor* results) {
   ir::Node& node = append(plain, {&type, 1});
   node.handle = input;
   results[0] = make(type, node.first_result);
+}
+
+// Hooks, functions and slots of the nested tape are code and values of the traceable code: they run, and are recorded with it.
+void Recorder::emit_nested(const Call& call, Tensor* results) {
+  if (call.op != &ops::accumulate_grad) return call.op->run_on_host(call, results);
+  Tensor& sum = call.attrs_as<AccumulateGradAttrs>().leaf->need_meta().grad;
+  Tensor grad(RefPtr<TensorImpl>(call.operands[0]));
+  if (!GradMode::is_enabled()) grad = grad.detach();
+  sum = sum.defined() ? add(sum, grad) : grad;
 }
 
 void Recorder::emit_bookkeeping(const Call& call, Tensor* results) {

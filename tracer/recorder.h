@@ -72,7 +72,7 @@ struct DriveLog {
 class Recorder final : public GraphEmitter, public DriverObserver {
  public:
   /// `pair`: of the request; what an op may save is packed by it.
-  Recorder(ir::Graph& graph, Walk& walk, const SavedTensorHooks* pair);
+  Recorder(ir::Graph& graph, Walk& walk, const SavedTensorHooks* pair, SourceLocation where = {});
 
   void emit(const Call& call, Tensor* results) override;
   std::string name() const override { return "Recorder"; }
@@ -99,6 +99,7 @@ class Recorder final : public GraphEmitter, public DriverObserver {
       inlined;  // traceable hooks: the key has their addresses, so they must live as long as the graph
 
  private:
+  void emit_nested(const Call& call, Tensor* results);
   void emit_bookkeeping(const Call& call, Tensor* results);
   void emit_hook(const Call& call, Tensor* results);
   void emit_function(const Call& call, Tensor* results);

@@ -1,0 +1,156 @@
+// Code of the user's that runs inside a recorded function may write to what the function has saved: the unpack that comes behind it is refused
+// as it is eagerly, whichever code has written to whichever tensor. What is written to without being saved is read as it is then.
+#include <catch2/catch.hpp>
+
+#include "tests/scenarios/scenario.h"
+
+namespace {
+
+using namespace scenario;
+namespace ag = rg::autograd;
+using rg::Category;
+
+void add_one(const Tensor& t) {
+  rg::NoGradGuard no_grad;
+  t.copy_(t + 1.0);
+}
+
+// An opaque identity whose forward or backward writes.
+const Tensor* written = nullptr;
+bool writes_forward = false;
+struct Writes : rg::Function<Writes> {
+  static Tensor forward(rg::AutogradContext*, const Tensor& x) {
+    if (writes_forward && written) add_one(*written);
+    return x.clone();
+  }
+  static Tensors backward(rg::AutogradContext*, const Tensors& g) {
+    if (!writes_forward && written) add_one(*written);
+    return {g[0]};
+  }
+};
+
+Tensor loss_of(const Tensor& w, const Tensor& x, const Tensor& u) { return rg::sum((x * w) * u); }
+
+}  // namespace
+
+TEST_CASE("a hook of a leaf writes to what is still to be unpacked: as eagerly, in each mode") {
+  // kind: 0 post-accumulate, 1 tensor hook of the leaf, 2 pre-hook of the leaf, 3 post-hook of the leaf
+  for (int kind = 0; kind < 4; ++kind)
+    for (const bool of_argument : {false, true}) {
+      INFO("kind " << kind
+                   << (of_argument ? ", an argument is written" : ", a tensor from outside is written"));
+      bool writes = true;
+      Tensor w = leaf({1}), u = leaf({1});
+      const auto write = [&] {
+        if (writes) add_one(w);
+      };
+      if (kind == 0) u.register_post_accumulate_grad_hook([&](const Tensor&) { write(); });
+      if (kind == 1)
+        u.register_hook([&](const Tensor& g) {
+          write();
+          return g;
+        });
+      if (kind == 2)
+        u.register_accumulate_grad_prehook([&](const Tensors& g) {
+          write();
+          return g;
+        });
+      if (kind == 3)
+        u.register_accumulate_grad_posthook([&](const Tensors&, const Tensors&) {
+          write();
+          return Tensors{};
+        });
+      const auto body = [&](const Tensor& x, const Tensor& given) {
+        const Tensor& weight = of_argument ? given : w;
+        loss_of(weight, x, u).backward();
+        return Tensors{x.grad().detach()};
+      };
+      const auto check = [&](auto&& f) {
+        for (const bool on : {false, true, false, true}) {
+          INFO("writes " << on);
+          writes = on;
+          w.set_grad({});
+          u.set_grad({});
+          const Tensor x = leaf({2});
+          if (on) {
+            CHECK(category_of([&] { f(x, w); }) == Category::version_mismatch);
+            CHECK_FALSE(x.grad().defined());
+          } else {
+            CHECK(values(f(x, w)[0]) == values(w));
+          }
+        }
+      };
+      {
+        INFO("eager");
+        check(body);
+      }
+      {
+        INFO("step");
+        check(rg::compile_step(body));
+      }
+      {
+        INFO("function");
+        check(rg::compile(body));
+      }
+    }
+}
+
+TEST_CASE("an opaque function writes to what has been saved before it, or will be saved behind it") {
+  for (const bool forward : {true, false})
+    for (const bool before : {true, false}) {
+      INFO((forward ? "forward" : "backward") << (before ? ", saved before" : ", saved behind"));
+      writes_forward = forward;
+      const Tensor w = leaf({3});
+      const auto loss = [&](const Tensor& x) {
+        return before ? rg::sum(Writes::apply(x * w)) : rg::sum(Writes::apply(x) * w);
+      };
+      // Of the four, the write comes between save and unpack unless it is done forward and w is saved behind it, or backward and w's product
+      // has been differentiated.
+      const bool is_wrong = before;
+      const auto check = [&](auto&& run) {
+        for (int i = 0; i < 4; ++i) {
+          INFO("call " << i);
+          const Tensor x = leaf({2});
+          written = i % 2 ? &w : nullptr;
+          w.set_grad({});
+          const auto call = [&] { run(x); };
+          if (i % 2 && is_wrong)
+            CHECK(category_of(call) == Category::version_mismatch);
+          else
+            CHECK_NOTHROW(call());
+        }
+        written = nullptr;
+      };
+      {
+        INFO("eager");
+        check([&](const Tensor& x) { loss(x).backward(); });
+      }
+      {
+        INFO("function");
+        auto f = rg::compile(loss);
+        check([&](const Tensor& x) { f(x).backward(); });
+      }
+      {
+        INFO("step");
+        auto step = rg::compile_step([&](const Tensor& x) { loss(x).backward(); });
+        check(step);
+      }
+      {
+        INFO("function with its own backward");
+        auto f = rg::compile([&](const Tensor& x) { loss(x).backward(); });
+        check(f);
+      }
+    }
+}
+
+TEST_CASE("what code writes to is read as it is then, where nobody had saved it") {
+  const Tensor w = leaf({1}), u = leaf({1});
+  u.register_post_accumulate_grad_hook([w](const Tensor&) { add_one(w); });
+  const auto body = [&](const Tensor& x) {
+    u.set_grad({});
+    rg::sum(x * u).backward();
+    return (w * 10.0).detach();
+  };
+  auto step = rg::compile_step(body);
+  for (int i = 0; i < 4; ++i) CHECK(values(i == 0 ? body(leaf({2})) : step(leaf({2})))[0] == 10.0 * (i + 2));
+}
