@@ -467,7 +467,7 @@ void require_record(const RefPtr<Record>& record, std::string_view what) {
 }
 }  // namespace
 
-HookHandle Node::register_prehook(std::function<Tensors(const Tensors&)> fn) const {
+HookHandle Node::add_prehook(std::function<Tensors(const Tensors&)> fn) const {
   require_record(record_, "register_prehook");
   auto hook = RefPtr<Hook>::adopt(new Hook);
   hook->kind = Hook::Kind::pre;
@@ -475,7 +475,7 @@ HookHandle Node::register_prehook(std::function<Tensors(const Tensors&)> fn) con
   return record_->need_hooks().pre.add(std::move(hook));
 }
 
-HookHandle Node::register_hook(std::function<Tensors(const Tensors&, const Tensors&)> fn) const {
+HookHandle Node::add_posthook(std::function<Tensors(const Tensors&, const Tensors&)> fn) const {
   require_record(record_, "register_hook");
   auto hook = RefPtr<Hook>::adopt(new Hook);
   hook->kind = Hook::Kind::post;

@@ -156,7 +156,7 @@ const Record* Tensor::gradient_record() const {
 
 Node Tensor::grad_fn() const { return Node(RefPtr<Record>(const_cast<Record*>(gradient_record()))); }
 
-HookHandle Tensor::register_hook(std::function<Tensor(const Tensor&)> fn, SourceLocation where) const {
+HookHandle Tensor::add_hook(std::function<Tensor(const Tensor&)> fn, SourceLocation where) const {
   const Edge edge = gradient_edge(impl());
   if (!edge) fail(Category::hook_forbidden, "register_hook", "the tensor does not require a gradient", where);
   auto hook = RefPtr<Hook>::adopt(new Hook);
@@ -183,24 +183,24 @@ RefPtr<Hook> new_hook(Hook::Kind kind) {
 
 }  // namespace
 
-HookHandle Tensor::register_post_accumulate_grad_hook(std::function<void(const Tensor&)> fn,
-                                                      SourceLocation where) const {
+HookHandle Tensor::add_post_accumulate_hook(std::function<void(const Tensor&)> fn,
+                                            SourceLocation where) const {
   AutogradMeta& meta = accumulating(*this, "register_post_accumulate_grad_hook", where);
   RefPtr<Hook> hook = new_hook(Hook::Kind::post_accumulate);
   hook->post_accumulate = std::move(fn);
   return meta.post_accumulate_hooks.add(std::move(hook));
 }
 
-HookHandle Tensor::register_accumulate_grad_prehook(std::function<Tensors(const Tensors&)> fn,
-                                                    SourceLocation where) const {
+HookHandle Tensor::add_accumulate_prehook(std::function<Tensors(const Tensors&)> fn,
+                                          SourceLocation where) const {
   AutogradMeta& meta = accumulating(*this, "register_accumulate_grad_prehook", where);
   RefPtr<Hook> hook = new_hook(Hook::Kind::pre);
   hook->pre = std::move(fn);
   return meta.pre_hooks.add(std::move(hook));
 }
 
-HookHandle Tensor::register_accumulate_grad_posthook(
-    std::function<Tensors(const Tensors&, const Tensors&)> fn, SourceLocation where) const {
+HookHandle Tensor::add_accumulate_posthook(std::function<Tensors(const Tensors&, const Tensors&)> fn,
+                                           SourceLocation where) const {
   AutogradMeta& meta = accumulating(*this, "register_accumulate_grad_posthook", where);
   RefPtr<Hook> hook = new_hook(Hook::Kind::post);
   hook->post = std::move(fn);
