@@ -99,6 +99,10 @@ class CurrentBackward {
   static CurrentBackward* innermost();
   uint64_t id() const { return id_; }
   Walk& walk();
+  /// Whether the gradient that goes along `edge` is wanted: not in a backward to some inputs that do not lie there.
+  bool wants(const Edge& edge) {
+    return edge && (!request_.to_inputs || walk().target(edge) != SeqMap::kNone);
+  }
   /// Calls what was queued, also what is queued meanwhile, in order.
   void run_callbacks();
   std::vector<std::function<void()>> callbacks;
