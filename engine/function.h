@@ -370,6 +370,7 @@ class Function {
       return results;
   }
   static Tensors own_backward(AutogradContext* ctx, const Tensors& grads) { return F::backward(ctx, grads); }
+  static Tensors own_jvp(AutogradContext* ctx, const Tensors& tangents) { return F::jvp(ctx, tangents); }
   static Tensors list(Tensors results) { return results; }
   static Tensors list(Tensor result) { return {std::move(result)}; }
   // Forward, to be called later with other tensors.
@@ -405,7 +406,7 @@ class Function {
     info.saves = FunctionCall::saves;
     info.vjp = traceable() ? FunctionCall::vjp_traceable : FunctionCall::vjp_opaque;
     if constexpr (requires(AutogradContext * c, const Tensors& t) { F::jvp(c, t); })
-      info.jvp = [](TangentContext& rule) { FunctionCall::jvp(rule, F::jvp); };
+      info.jvp = [](TangentContext& rule) { FunctionCall::jvp(rule, own_jvp); };
     return info;
   }
   static constexpr OpInfo op = make();

@@ -90,6 +90,7 @@ void FunctionCapture::record(const Function& function, const Tensors& arguments,
   if (std::ranges::any_of(ends_, &End::is_differentiable)) {
     find_inputs();
     record_backwards();
+    find_functions();
   }
   Tensors recorded;
   for (const End& e : ends_) recorded.push_back(e.recorded);
@@ -263,6 +264,15 @@ void FunctionCapture::record_backwards() {
   }
 }
 
+// Of the user's, behind any end.
+void FunctionCapture::find_functions() {
+  std::vector<Edge> edges;
+  for (const End& e : ends_) edges.push_back(e.edge);
+  const Walk walk(edges, nullptr);
+  has_functions_ = std::ranges::any_of(
+      walk.order(), [](const Walk::Item& item) { return FunctionCall::made(*item.record); });
+}
+
 FunctionCapture::Reached FunctionCapture::all_ends() const {
   Reached all;
   for (const End& e : ends_) all.push_back(e.is_differentiable ? Reach::with_gradient : Reach::no);
@@ -309,8 +319,6 @@ std::unique_ptr<FunctionCapture::Backward> FunctionCapture::record_backward(cons
   }
   for (const Tensor& leaf : leaves_) request.input_edges.push_back(gradient_edge(leaf.impl()));
   Walk walk = request.walk();
-  has_functions_ |= std::ranges::any_of(walk.order(), FunctionCall::made,
-                                        [](const Walk::Item& item) -> const Record& { return *item.record; });
   recorder.finish(retrograd::run_backward(request, walk, recorder), backward->recorded);
   RecordedFunction::settle_unused(backward->recorded.numbers, backward->recorded.graph);
   ir::verify(backward->recorded.graph);

@@ -146,6 +146,7 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   /// How a backward comes to the ends: not at all, or with a gradient, or without one, for which functions of the user's run all the same.
   enum class Reach : uint8_t { no, without_gradient, with_gradient };
   using Reached = std::vector<Reach>;
+  void find_functions();
   Reached all_ends() const;
   Reached reached_ends(const Record& record, std::span<TensorImpl* const> cotangents) const;
   std::unique_ptr<Backward> record_backward(const Reached& reached);

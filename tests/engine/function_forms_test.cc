@@ -107,6 +107,17 @@ TEST_CASE("a list of any length") {
   }
 }
 
+TEST_CASE("jvp may take its tangents by value, too") {
+  struct Twice : rg::Function<Twice> {
+    static Tensor forward(AutogradContext*, Tensor x) { return x * 2.0; }
+    static Tensors backward(AutogradContext*, Tensors grads) { return {grads[0] * 2.0}; }
+    static Tensors jvp(AutogradContext*, Tensors tangents) { return {tangents[0] * 2.0}; }
+  };
+  const auto f = [](const Tensors& x) { return Tensors{Twice::apply(x[0])}; };
+  CHECK(rg::autograd::jvp(f, {rg::tensor({1, 3})}, {rg::tensor({1, 10})}).tangents[0].to_vector() ==
+        Values{2, 20});
+}
+
 TEST_CASE("too few gradients for a list are an error that says how they are counted") {
   struct TooFew : rg::Function<TooFew> {
     static Tensor forward(AutogradContext*, const Tensors& list) { return list[0] + list[1]; }

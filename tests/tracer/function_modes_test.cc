@@ -312,3 +312,46 @@ TEST_CASE("opaque functions of the user's in each mode: the same values, gradien
 TEST_CASE("traceable functions of the user's in each mode: the same values and gradients") {
   walk_all<true>();
 }
+
+namespace {
+
+// f is compiled or not; what lies behind it gives no gradient to one or to both of its results.
+template <bool Traceable>
+void check_compiled_without_gradient(bool only_one) {
+  const auto f = [](const Tensor& x) {
+    const Tensors y = Pair<Traceable, true>::apply(x * 1.0);
+    return Tensors{y[0] * 5.0, Passes<false>::apply(y[1] * 1.0), Product<false>::apply(x, x)};
+  };
+  auto compiled = rg::compile(f);
+  rg::CompiledBackward backward = rg::compile_backward();
+  const auto once = [&](auto&& function, bool captured) {
+    return run([&](const Tensor& x, const Tensor& w) {
+      const Tensors y = function(x);  // the last result is not reached
+      const Tensor loss =
+          rg::sum(Stops<false>::apply(y[0])) + rg::sum(only_one ? y[1] * w : Stops<false>::apply(y[1]) * w);
+      if (captured)
+        backward(loss);
+      else
+        loss.backward();
+      return Tensors{loss.detach(), x.grad(), w.grad()};
+    });
+  };
+  for (int i = 0; i < 3; ++i) {
+    INFO("run " << i << (only_one ? ", one" : ", none") << (Traceable ? ", traceable" : ", opaque"));
+    const Run expected = once(f, false);
+    REQUIRE(expected.tensors[1].defined());
+    check_equal(expected, once(f, true));
+    check_equal(expected, once(compiled, false));
+    check_equal(expected, once(compiled, true));
+  }
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a compiled function to whose results no gradient comes runs the functions of the user's behind these") {
+  for (const bool only_one : {true, false}) {
+    check_compiled_without_gradient<false>(only_one);
+    check_compiled_without_gradient<true>(only_one);
+  }
+}
