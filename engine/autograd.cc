@@ -106,8 +106,8 @@ struct MultiGrad {
 
 }  // namespace
 
-HookHandle register_multi_grad_hook(const Tensors& tensors, std::function<void(const Tensors&)> hook,
-                                    MultiGradMode mode, SourceLocation where) {
+HookHandle detail::add_multi_grad_hook(const Tensors& tensors, std::function<void(const Tensors&)> hook,
+                                       MultiGradMode mode, SourceLocation where) {
   if (tensors.empty())
     fail(Category::bad_argument, "register_multi_grad_hook", "there are no tensors", where);
   auto state = std::make_shared<MultiGrad>();

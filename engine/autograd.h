@@ -45,12 +45,19 @@ class DetectAnomalyGuard {
   bool previous_;
 };
 
-/// Calls `hook` once per backward. all: when all of `tensors` that this backward reaches have their gradient, with one entry per tensor,
-/// undefined where it is not reached or got none. any: at the first gradient, which it gets alone.
 enum class MultiGradMode { all, any };
-HookHandle register_multi_grad_hook(const Tensors& tensors, std::function<void(const Tensors&)> hook,
-                                    MultiGradMode mode = MultiGradMode::all,
-                                    SourceLocation where = SourceLocation::current());
+namespace detail {
+HookHandle add_multi_grad_hook(const Tensors& tensors, std::function<void(const Tensors&)> hook,
+                               MultiGradMode mode, SourceLocation where);
+}
+/// Calls `hook`, void(const Tensors&), once per backward. all: when all of `tensors` that this backward reaches have their gradient, with one
+/// entry per tensor, undefined where it is not reached or got none. any: at the first gradient, which it gets alone.
+template <class F>
+HookHandle register_multi_grad_hook(const Tensors& tensors, F&& hook, MultiGradMode mode = MultiGradMode::all,
+                                    SourceLocation where = SourceLocation::current()) {
+  return detail::add_multi_grad_hook(tensors, retrograd::detail::multi_grad_hook(std::forward<F>(hook)), mode,
+                                     where);
+}
 
 /// Forward mode: while open, tensors made with make_dual carry tangents through every op. Levels nest (PyTorch: fwAD.dual_level).
 class DualLevel {

@@ -13,11 +13,15 @@ namespace {
 
 Tensor handle(TensorImpl* impl) { return impl ? Tensor(RefPtr<TensorImpl>(impl)) : Tensor(); }
 
-void check_result(const TensorImpl* before, const Tensor& after, std::string_view what) {
+void check_result(const TensorImpl* before, const Tensor& after, std::string_view what,
+                  SourceLocation registered) {
   if (after.defined() && before && after.impl().type() == before->type()) return;
-  fail(Category::hook_bad_result, what,
-       fmt::format("a hook gave {} in place of a gradient of type {}", describe(after),
-                   before ? to_string(before->type()) : std::string("undefined")));
+  fail(
+      Category::hook_bad_result, what,
+      fmt::format("the hook registered here gave {} in place of a gradient of type {}. Hint: give one of the "
+                  "same type, or an undefined tensor to keep it",
+                  describe(after), before ? to_string(before->type()) : std::string("undefined")),
+      registered);
 }
 
 void run_list_hook(const HookAttrs& attrs, std::span<TensorImpl* const> operands, std::span<Tensor> results) {
@@ -28,10 +32,13 @@ void run_list_hook(const HookAttrs& attrs, std::span<TensorImpl* const> operands
   Tensors given = hook.kind == Hook::Kind::pre ? hook.pre(grads) : hook.post(grads, grad_outputs);
   if (!given.empty() && given.size() != grads.size())
     fail(Category::hook_bad_result, "node hook",
-         fmt::format("a hook gave {} gradients in place of {}", given.size(), grads.size()));
+         fmt::format("the hook registered here gave {} gradients in place of {}. Hint: give as many, or none "
+                     "to keep them",
+                     given.size(), grads.size()),
+         hook.where);
   for (size_t i = 0; i < results.size(); ++i) {
     const bool replaced = !given.empty() && given[i].defined();
-    if (replaced) check_result(grads[i].get(), given[i], "node hook");
+    if (replaced) check_result(grads[i].get(), given[i], "node hook", hook.where);
     results[i] = replaced ? given[i] : grads[i];
   }
 }
@@ -138,7 +145,7 @@ void run_hook(const HookAttrs& attrs, std::span<TensorImpl* const> operands, std
   if (!after.defined())
     after = std::move(before);
   else
-    check_result(operands[0], after, "tensor hook");
+    check_result(operands[0], after, "tensor hook", hook.where);
   results[0] = std::move(after);
 }
 

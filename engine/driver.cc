@@ -7,6 +7,7 @@
 
 #include "engine/anomaly.h"
 #include "engine/autograd.h"
+#include "engine/function.h"
 #include "engine/rule.h"
 #include "engine/taper.h"
 #include "ir/bookkeeping.h"
@@ -88,7 +89,7 @@ class Driver {
   void receive(const Edge& edge, Tensor&& grad);
   void capture(const Edge& edge, const Tensor& grad);
   void capture_results(Record& record, std::span<Tensor> grads);
-  void tensor_hooks(const Hooks& hooks, std::span<Tensor> grads, bool by_output);
+  void tensor_hooks(const Hooks& hooks, std::span<Tensor> grads, const Record* record);
   void list_hooks(const Hooks& hooks, std::span<Tensor> grads, std::span<Tensor> grad_outputs);
   void emit_hook(HookAttrs attrs, std::span<TensorImpl* const> operands, std::span<Tensor> results);
   void origin(const Record& record, uint32_t ordinal, std::string_view part) {
@@ -137,20 +138,26 @@ void Driver::capture_results(Record& record, std::span<Tensor> grads) {
     if (grads[i].defined()) capture(Edge(&record, i), grads[i]);
 }
 
+// As in PyTorch, a user's function runs though no gradient has come to it. What a builtin op would give then is undefined.
+bool runs_without_gradients(const Record& record) {
+  return FunctionCall::made(record) ||
+         (record.hooks && record.hooks->saved && record.hooks->saved->has_functions());
+}
+
 // As in PyTorch, an input's gradient is taken before its tensor hooks when the record also runs, after them when it does not.
 void Driver::run_record(const Walk::Item& item, uint32_t ordinal) {
   Record& record = *item.record;
   std::span<Tensor> grads(grads_.data() + item.first_grad, record.outputs);
   bool any = false;
   for (const Tensor& g : grads) any |= g.defined();
-  if (!any) return;
+  if (!any && !runs_without_gradients(record)) return;
   if (observer_) observer_->record_begins(ordinal);
   if (item.captured && item.runs) capture_results(record, grads);
   std::optional<Lists> hooks;  // few records have any
   if (record.hooks) {
     hooks = Lists{record.hooks->tensor.snapshot(), record.hooks->pre.snapshot(), {}};
     origin(record, ordinal, "tensor hook");
-    tensor_hooks(hooks->tensor, grads, true);
+    tensor_hooks(hooks->tensor, grads, &record);
     for (auto& [output_nr, box] : record.hooks->retained) {
       if (!grads[output_nr].defined()) continue;
       RetainGradAttrs attrs{box.get()};
@@ -212,7 +219,7 @@ void Driver::run_leaf(const Walk::Leaf& item, uint32_t index) {
     hooks = {meta->tensor_hooks.snapshot(), meta->pre_hooks.snapshot(), meta->post_hooks.snapshot()};
     post_accumulate = meta->post_accumulate_hooks.snapshot();
   }
-  tensor_hooks(hooks.tensor, {&grad, 1}, false);
+  tensor_hooks(hooks.tensor, {&grad, 1}, nullptr);
   if (!request_.accumulate) {
     capture(Edge(&leaf), grad);
     grad.reset();
@@ -233,10 +240,12 @@ void Driver::emit_hook(HookAttrs attrs, std::span<TensorImpl* const> operands, s
   emitter_.emit({&ops::hook, operands, &attrs, {}, static_cast<int>(results.size())}, results.data());
 }
 
-void Driver::tensor_hooks(const Hooks& hooks, std::span<Tensor> grads, bool by_output) {
+// Of a record, or of a leaf without one. A gradient of a user's function that has not come is shown as undefined.
+void Driver::tensor_hooks(const Hooks& hooks, std::span<Tensor> grads, const Record* record) {
+  const bool shows_undefined = record && FunctionCall::made(*record);
   for (const RefPtr<Hook>& hook : hooks) {
-    Tensor& grad = grads[by_output ? hook->output_nr : 0];
-    if (!hook->is_live() || !grad.defined()) continue;
+    Tensor& grad = grads[record ? hook->output_nr : 0];
+    if (!hook->is_live() || !(grad.defined() || shows_undefined)) continue;
     Tensor result;
     TensorImpl* operand = grad.get();
     emit_hook({hook.get()}, {&operand, 1}, {&result, 1});
@@ -273,21 +282,26 @@ BackwardRunner::Scope::~Scope() {
   *link = outer_;
 }
 
-CurrentBackward::CurrentBackward(const BackwardRequest* request, Reach* reach, bool is_part)
+CurrentBackward::CurrentBackward(const BackwardRequest* request, Walk* walk, Reach* reach, bool is_part)
     : request_(request),
+      walk_(walk),
       reach_(reach),
       outer_(innermost_backward),
       whole_(is_part && outer_ ? outer_->whole_ : this),
       depth_(outer_ ? outer_->depth_ + 1 : 1),
       id_(backward_count.fetch_add(1) + 1) {
   if (depth_ > kMaxDepth)
-    throw Error(Category::bad_argument,
-                fmt::format("backwards inside hooks nest more than {} deep", kMaxDepth));
+    fail(Category::bad_argument, "backward",
+         fmt::format(
+             "backwards inside hooks nest more than {} deep. Hint: a hook that calls backward on a graph "
+             "with this very hook never ends",
+             kMaxDepth));
   innermost_backward = this;
 }
-Reach& CurrentBackward::reach() {
-  if (!reach_) reach_ = (own_walk_ = std::make_unique<Walk>(request_->walk())).get();
-  return *reach_;
+Walk& CurrentBackward::walk() {
+  RG_ASSERT(request_);
+  if (!walk_) walk_ = (own_walk_ = std::make_unique<Walk>(request_->walk())).get();
+  return *walk_;
 }
 CurrentBackward::~CurrentBackward() { unlink(); }
 CurrentBackward* CurrentBackward::innermost() { return innermost_backward; }
@@ -308,7 +322,7 @@ void CurrentBackward::end() {
 
 Tensors run_backward(const BackwardRequest& request, Walk& walk, Emitter& emitter) {
   AutoGradMode mode(request.create_graph);
-  CurrentBackward current(walk);
+  CurrentBackward current(request, walk);
   Emitter::Scope scope(emitter);
   Tensors gradients = Driver(request, walk, emitter).run();
   current.end();
@@ -328,7 +342,7 @@ Tensors run_backward(const BackwardRequest& request) {
 Tensors record_backward(const BackwardRequest& request, Walk& walk, Emitter& recorder,
                         DriverObserver* observer) {
   AutoGradMode mode(request.create_graph);
-  CurrentBackward current(walk);
+  CurrentBackward current(request, walk);
   Taper taper(recorder);
   Emitter::Scope scope(taper);
   return Driver(request, walk, recorder, observer).run();

@@ -96,10 +96,13 @@ class CurrentBackward {
  public:
   static constexpr int kMaxDepth = 1000;  // each level takes a few KiB of stack; Error(bad_argument) beyond
 
-  /// `is_part`: of the one that runs already, to which it adds what it reaches.
-  explicit CurrentBackward(Reach& reach, bool is_part = false) : CurrentBackward(nullptr, &reach, is_part) {}
+  CurrentBackward(const BackwardRequest& request, Walk& walk)
+      : CurrentBackward(&request, &walk, nullptr, false) {}
+  /// That of a recorded function, which a run goes through. `is_part`: of the one that runs already, to which it adds what it reaches.
+  CurrentBackward(Reach& reach, bool is_part) : CurrentBackward(nullptr, nullptr, &reach, is_part) {}
   /// Of a captured graph, which needs no walk: it is made when it is asked for.
-  explicit CurrentBackward(const BackwardRequest& request) : CurrentBackward(&request, nullptr, false) {}
+  explicit CurrentBackward(const BackwardRequest& request)
+      : CurrentBackward(&request, nullptr, nullptr, false) {}
   ~CurrentBackward();
   CurrentBackward(const CurrentBackward&) = delete;
   static CurrentBackward* innermost();
@@ -107,6 +110,12 @@ class CurrentBackward {
   uint64_t id() const { return whole_->id_; }
   bool reaches(uint64_t seq) { return reaches_place(seq); }
   bool reaches(const TensorImpl* leaf) { return reaches_place(leaf); }
+  /// Whether the gradient that goes along `edge` is wanted: not in a backward to some inputs that do not lie there.
+  bool wants(const Edge& edge) {
+    return edge && (!request_ || !request_->to_inputs || walk().target(edge) != SeqMap::kNone);
+  }
+  /// Not of a recorded one.
+  Walk& walk();
   /// `callback` is called when the backward is over.
   void queue(std::function<void()> callback) { whole_->callbacks_.push_back(std::move(callback)); }
   /// Calls what was queued, also what is queued meanwhile, in order. Then it runs no longer.
@@ -117,12 +126,13 @@ class CurrentBackward {
   bool reaches_place(Place place) {
     return reach().reaches(place) || (whole_ != this && outer_->reaches_place(place));
   }
-  CurrentBackward(const BackwardRequest* request, Reach* reach, bool is_part);
-  Reach& reach();
+  CurrentBackward(const BackwardRequest* request, Walk* walk, Reach* reach, bool is_part);
+  Reach& reach() { return reach_ ? *reach_ : walk(); }
   void unlink();
 
-  const BackwardRequest* const request_;
-  Reach* reach_;
+  const BackwardRequest* const request_;  // null: of a recorded one
+  Walk* walk_;
+  Reach* const reach_;
   std::unique_ptr<Walk> own_walk_;
   CurrentBackward* outer_;
   CurrentBackward* whole_;  // what it is part of, or itself

@@ -46,10 +46,16 @@ class Exception : public std::exception {
  public:
   explicit Exception(std::string text) : text_(std::move(text)) {}
   const char* what() const noexcept override { return text_.c_str(); }
-  void add_context(std::string_view line) { text_.append("\n  ").append(line); }
+  /// Keeps the first few lines: they are the innermost. Of backwards that nest in hooks each adds one.
+  void add_context(std::string_view line) {
+    if (contexts_ > kMaxContexts) return;
+    text_.append("\n  ").append(contexts_++ < kMaxContexts ? line : "... and so on, further out");
+  }
 
  private:
+  static constexpr int kMaxContexts = 4;
   std::string text_;
+  int contexts_ = 0;
 };
 
 /// A call that is not allowed.

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include "engine/driver.h"
 #include "engine/inplace.h"
 #include "ir/bookkeeping.h"
 #include "ops/creation.h"
@@ -20,6 +21,8 @@ struct FunctionCall::Run {
   RuleContext* rule = nullptr;      // saved tensors are unpacked where they are asked for,
   const Tensors* values = nullptr;  // or are here
   const Record* record = nullptr;
+  const std::vector<bool>* wanted = nullptr;  // gradients of the arguments; null: what the backward wants
+  CurrentBackward* backward = CurrentBackward::innermost();
   Run* outer;
 
   static Run*& innermost() {
@@ -41,9 +44,16 @@ struct FunctionCall::Run {
                                         : rule.in(place.index).tensor());
     return saved;
   }
-  Run(const AutogradContext* c, RuleContext* r, const Tensors* v, const Record* rec)
-      : context(c), rule(r), values(v), record(rec), outer(innermost()) {
+  Run(const AutogradContext* c, RuleContext* r, const Tensors* v, const Record* rec,
+      const std::vector<bool>* w = nullptr)
+      : context(c), rule(r), values(v), record(rec), wanted(w), outer(innermost()) {
     innermost() = this;
+  }
+  bool wants(size_t i) const {
+    if (!record || i >= context->arguments_) return false;
+    if (wanted) return (*wanted)[i];
+    const Edge& edge = record->edge(static_cast<int>(i));
+    return backward ? backward->wants(edge) : static_cast<bool>(edge);
   }
   ~Run() { innermost() = outer; }
   Run(const Run&) = delete;
@@ -56,8 +66,7 @@ Tensors AutogradContext::get_saved_variables() const {
 }
 
 bool AutogradContext::needs_input_grad(size_t i) const {
-  const Record* record = FunctionCall::Run::of(this, "needs_input_grad").record;
-  return record && i < record->operands && record->edge(i);
+  return FunctionCall::Run::of(this, "needs_input_grad").wants(i);
 }
 
 void AutogradContext::mark_non_differentiable(const Tensors& results) {
@@ -79,21 +88,6 @@ void FunctionCall::give_results(const Call& call, Tensor* results) {
 
 namespace {
 
-// A result that is an argument, or shares a cell with another result, gets a cell of its own: it will have its own edge.
-Tensors separate(const Tensors& results) {
-  Tensors own;
-  for (const Tensor& r : results) {
-    if (!r.defined()) {
-      own.push_back(r);
-      continue;
-    }
-    RefPtr<TensorImpl> cell = TensorImpl::make();
-    cell->alias(r.impl());
-    own.push_back(Tensor(std::move(cell)));
-  }
-  return own;
-}
-
 int index_in(const Tensors& tensors, const TensorImpl* cell) {
   for (size_t i = 0; i < tensors.size(); ++i)
     if (tensors[i].get() == cell) return static_cast<int>(i);
@@ -104,6 +98,49 @@ int index_of(const std::vector<const Tensor*>& arguments, const TensorImpl* cell
   for (size_t i = 0; i < arguments.size(); ++i)
     if (arguments[i] && arguments[i]->get() == cell) return static_cast<int>(i);
   return -1;
+}
+
+// The tensor whose memory a result shows that others see, too: an argument, or what it is a view of. A base that nobody else has is none.
+RefPtr<TensorImpl> base_of(const Tensor& result, const std::vector<const Tensor*>& arguments) {
+  const RefPtr<TensorImpl>& base = result.impl().base;
+  if (base) return base->is_unique() ? RefPtr<TensorImpl>() : base;
+  return index_of(arguments, result.get()) >= 0 ? result.ref() : RefPtr<TensorImpl>();
+}
+
+// A write through the result would give the base a history without the function's backward, so it is refused.
+void make_function_view(TensorImpl& result, RefPtr<TensorImpl> base) {
+  result.is_function_view = true;
+  result.set_made_at_version(result.storage()->version());
+  if (base->meta && base->meta->epoch) result.need_meta().base_epoch = base->meta->epoch;
+  result.base = std::move(base);
+}
+
+// A result that is an argument, or shares a cell with another result, gets a cell of its own: it will have its own edge.
+Tensors separate(const FunctionCall::Ran& ran, const std::vector<const Tensor*>& arguments) {
+  Tensors own;
+  for (const Tensor& r : ran.results) {
+    if (!r.defined()) {
+      own.push_back(r);
+      continue;
+    }
+    RefPtr<TensorImpl> cell = TensorImpl::make();
+    cell->alias(r.impl());
+    const bool is_dirty =
+        std::ranges::any_of(ran.dirty, [&](const auto& d) { return d.first.get() == r.get(); });
+    if (RefPtr<TensorImpl> base = is_dirty ? nullptr : base_of(r, arguments))
+      make_function_view(*cell, std::move(base));
+    own.push_back(Tensor(std::move(cell)));
+  }
+  return own;
+}
+
+// Has an earlier use of a tensor notice that it was written to, also where that was no op.
+void note_write(const Tensor& dirty, const std::vector<const Tensor*>& arguments,
+                const std::vector<uint32_t>& versions, SourceLocation where) {
+  if (!dirty.defined() || !dirty.impl().storage()) return;
+  const int i = index_of(arguments, dirty.get());
+  if (i < 0 || dirty.version() == versions[static_cast<size_t>(i)])
+    dirty.impl().storage()->bump_version(effective_location(where));
 }
 
 TensorType type_of(const Tensor* t) { return t && t->defined() ? t->impl().type() : TensorType{}; }
@@ -153,6 +190,10 @@ FunctionCall::Ran FunctionCall::run_forward(const Of& function, const std::vecto
   AutogradContext& context = *ran.context;
   context.backward_ = function.backward;
   context.arguments_ = arguments.size();
+  std::vector<uint32_t> versions;
+  versions.reserve(arguments.size());
+  for (const Tensor* a : arguments)
+    versions.push_back(a && a->defined() && a->impl().storage() ? a->version() : 0);
   {
     NoGradGuard no_grad;
     const Observer::Scope is_one_call(nullptr);
@@ -160,6 +201,7 @@ FunctionCall::Ran FunctionCall::run_forward(const Of& function, const std::vecto
     ran.results = forward(&context);
   }
   for (const Tensor& d : context.dirty_) {
+    note_write(d, arguments, versions, function.where);
     ran.dirty.emplace_back(d, index_in(ran.results, d.get()));
     if (ran.dirty.back().second < 0)
       fail(Category::bad_argument, function.op->name, "a tensor that is marked dirty must be a result, too",
@@ -212,19 +254,21 @@ Tensors FunctionCall::link(const Of& function, const std::vector<const Tensor*>&
   for (const Tensor* a : arguments) operands.push_back(a ? a->get() : nullptr);
   for (const Tensor& t : ran.others) operands.push_back(t.get());
   Attrs attrs = attrs_of(function, ran);
-  const Tensors computed = separate(ran.results);
+  const Tensors computed = separate(ran, arguments);
   attrs.results = &computed;
   Tensors out(ran.results.size());
   Emitter::current().emit(
       {function.op, operands, &attrs, effective_location(function.where), static_cast<int>(out.size())},
       out.data());
   for (size_t i = 0; i < out.size(); ++i) {
-    if (!out[i].defined() || !out[i].impl().grad_fn) continue;
+    if (!out[i].defined()) continue;
     TensorImpl& cell = out[i].impl();
-    cell.grad_fn->need_hooks().owned = ran.context;
-    if (!std::ranges::count(ran.context->non_differentiable_, ran.results[i].get())) continue;
-    cell.grad_fn.reset();
-    cell.requires_grad = false;
+    if (cell.grad_fn) cell.grad_fn->need_hooks().owned = ran.context;
+    if (std::ranges::count(ran.context->non_differentiable_, ran.results[i].get())) {
+      cell.grad_fn.reset();
+      cell.requires_grad = false;
+    }
+    if (!cell.grad_fn && cell.base && cell.base->requires_grad) cell.forget_base();  // it is detached
   }
   for (const auto& [written, index] : ran.dirty) {
     Tensor& result = out[static_cast<size_t>(index)];
@@ -287,20 +331,36 @@ Tensors FunctionCall::gradients(const AutogradContext& context, const Record& re
   return grads;
 }
 
-void FunctionCall::check(const AutogradContext& context, const Record& record, const Tensors& given,
+// Leaves one gradient per argument: undefined ones beyond them are dropped, as in PyTorch.
+void FunctionCall::check(const AutogradContext& context, const Record& record, Tensors& given,
                          const std::function<TensorType(int)>& type_of) {
-  if (given.size() != context.arguments_)
+  const size_t arguments = context.arguments_;
+  if (given.size() < arguments)
     fail(Category::bad_argument, record.op->name,
-         fmt::format("backward gave {} gradients, forward has {} arguments. Hint: an undefined tensor where "
-                     "there is no gradient",
-                     given.size(), context.arguments_),
+         fmt::format(
+             "backward gave {} gradients, forward has {} arguments. Hint: give one for each argument, in "
+             "order, and an undefined tensor where there is none",
+             given.size(), arguments),
          record.where());
-  for (size_t i = 0; i < given.size(); ++i) {
+  for (size_t i = arguments; i < given.size(); ++i)
+    if (given[i].defined())
+      fail(Category::bad_argument, record.op->name,
+           fmt::format(
+               "backward gave {} as gradient {}, counted from 0, but forward has {} arguments. Hint: give "
+               "one gradient for each argument; a list of tensors counts as many as it has",
+               describe(given[i]), i, arguments),
+           record.where());
+  given.resize(arguments);
+  for (size_t i = 0; i < arguments; ++i) {
     if (!given[i].defined()) continue;
     const TensorType wanted = type_of(static_cast<int>(i));
     if (wanted.dtype == ScalarType::Undefined)
-      fail(Category::bad_argument, record.op->name,
-           fmt::format("backward gave a gradient for argument {}, which is no tensor", i), record.where());
+      fail(
+          Category::bad_argument, record.op->name,
+          fmt::format("backward gave a gradient for argument {}, which is no tensor. Hint: give an undefined "
+                      "tensor there",
+                      i),
+          record.where());
     if (!(given[i].impl().type() == wanted))
       fail(Category::cotangent_mismatch, record.op->name,
            fmt::format("backward gave {} for argument {}, which is {}", describe(given[i]), i,
@@ -353,8 +413,17 @@ void FunctionCall::run_backward(Record& record, std::span<TensorImpl* const> ope
   call_backward(*static_cast<Attrs*>(record.attrs())->context, record, operands, results);
 }
 
+std::vector<bool> FunctionCall::wanted(const Record& record) {
+  CurrentBackward* backward = CurrentBackward::innermost();
+  std::vector<bool> wanted;
+  for (int i = 0; i < arguments(record); ++i)
+    wanted.push_back(backward ? backward->wants(record.edge(i)) : static_cast<bool>(record.edge(i)));
+  return wanted;
+}
+
 void FunctionCall::call_backward(AutogradContext& context, const Record& record,
-                                 std::span<TensorImpl* const> operands, Tensor* results) {
+                                 std::span<TensorImpl* const> operands, Tensor* results,
+                                 const std::vector<bool>* wanted) {
   const Tensors grads = gradients(context, record, operands.first(record.outputs));
   Tensors saved, given;
   for (TensorImpl* x : operands.subspan(record.outputs))
@@ -362,13 +431,13 @@ void FunctionCall::call_backward(AutogradContext& context, const Record& record,
   {
     CallScope::Suspend users_own_lines;
     const UnknownLayouts off(false);
-    Run run(&context, nullptr, &saved, &record);
+    Run run(&context, nullptr, &saved, &record, wanted);
     given = context.backward_(&context, grads);
+    if (context.missing_)
+      for (size_t i = 0; i < std::min<size_t>(given.size(), 64); ++i)
+        if (run.wants(i) && !given[i].defined()) *context.missing_ |= uint64_t{1} << i;
   }
   check(context, record, given, [&](int i) { return record.operand_type(i); });
-  if (context.missing_)
-    for (size_t i = 0; i < std::min<size_t>(given.size(), 64); ++i)
-      if (record.edge(static_cast<int>(i)) && !given[i].defined()) *context.missing_ |= uint64_t{1} << i;
   for (size_t i = 0; i < given.size(); ++i)
     if (record.edge(i)) results[i] = std::move(given[i]);
 }

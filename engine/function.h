@@ -13,6 +13,9 @@
 //
 // forward runs without gradients and tangents; the call is one tape record. Tensors given to save_for_backward become slots like any other:
 // version-checked, packed by hooks, unpacked before backward is called.
+// Arguments are numbered with each tensor of a Tensors for itself; what is no tensor, and an empty std::optional<Tensor>, has a number, too.
+// backward is called though no gradient has come, as in PyTorch: with zeros, or undefined tensors after set_materialize_grads(false).
+// A result that is an argument, or a view of what others see, is a view that cannot be written to while gradients are on.
 // By default backward is opaque: a recorded graph calls it as one node, whatever it does. With `static constexpr bool is_traceable = true`
 // (libtorch's name) it promises to consist of tensor functions on its arguments, saved tensors and saved_data; then it is recorded through,
 // its saved tensors are unpacked where it asks for them, and the numbers of saved_data are inputs of the graph. While a whole function is
@@ -24,6 +27,7 @@
 #include <atomic>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 
@@ -39,11 +43,12 @@ class AutogradContext {
   Tensors get_saved_variables() const;
   /// Results that have no gradient.
   void mark_non_differentiable(const Tensors& results);
-  /// Arguments that forward wrote to in place; each must also be a result. Error(leaf_inplace) for a leaf that requires a gradient.
+  /// Arguments that forward wrote to in place, by ops or through data_ptr; each must also be a result. Error(leaf_inplace) for a leaf that
+  /// requires a gradient.
   void mark_dirty(const Tensors& arguments) { dirty_ = arguments; }
   /// With false, backward sees undefined tensors for results without a gradient instead of zeros.
   void set_materialize_grads(bool on) { materialize_ = on; }
-  /// In backward: whether the gradient of argument i is wanted.
+  /// In backward: whether this backward wants the gradient of argument i. In a recorded function: whether that of the recording does.
   bool needs_input_grad(size_t i) const;
 
   /// Numbers for backward: attributes, sizes, switches.
@@ -73,7 +78,7 @@ struct FunctionCall {
   /// Forward with other tensors in place of those among its arguments; entries of what is no tensor are undefined.
   using ForwardOf = std::function<Tensors(AutogradContext*, const Tensors&)>;
 
-  /// A function, as it is called. `arguments` has an entry per argument of forward, null for those that are no tensors.
+  /// A function, as it is called. `arguments` has an entry per argument of forward, of a list one per tensor; null for what is no tensor.
   struct Of {
     const OpInfo* op;
     Backward backward;
@@ -139,9 +144,14 @@ struct FunctionCall {
                                 const Ran& ran);
   /// Makes the record.
   static Tensors link(const Of& function, const std::vector<const Tensor*>& arguments, const Ran& ran);
-  /// run_backward with another context than that of the record.
+  /// run_backward with another context than that of the record. `wanted`: the arguments whose gradients are wanted; null: those that the
+  /// backward wants that runs.
   static void call_backward(AutogradContext& context, const Record& record,
-                            std::span<TensorImpl* const> operands, Tensor* results);
+                            std::span<TensorImpl* const> operands, Tensor* results,
+                            const std::vector<bool>* wanted = nullptr);
+  /// The arguments of a record whose gradients the backward wants that runs.
+  static std::vector<bool> wanted(const Record& record);
+  static bool made(const Record& record) { return record.op->host_backward == run_backward; }
 
   static void vjp_traceable(RuleContext& rule);
   static void vjp_opaque(RuleContext& rule);
@@ -175,7 +185,7 @@ struct FunctionCall {
   static Attrs attrs_of(const Of& function, const Ran& ran);
   static Tensors gradients(const AutogradContext& context, const Record& record,
                            std::span<TensorImpl* const> given);
-  static void check(const AutogradContext& context, const Record& record, const Tensors& given,
+  static void check(const AutogradContext& context, const Record& record, Tensors& given,
                     const std::function<TensorType(int)>& type_of);
 };
 
@@ -186,6 +196,97 @@ constexpr std::string_view type_name() {
   name.remove_prefix(name.find("F = ") + 4);
   name = name.substr(0, name.find_first_of(";]"));
   return name.substr(name.rfind(':') == name.npos ? 0 : name.rfind(':') + 1);
+}
+
+// What an argument of a function of the user's is.
+template <class T>
+inline constexpr bool is_tensor = std::is_base_of_v<Tensor, T>;
+template <class T>
+inline constexpr bool is_optional_tensor = std::is_base_of_v<std::optional<Tensor>, T>;
+template <class T>
+inline constexpr bool is_tensor_list = std::is_base_of_v<Tensors, T>;
+/// A container of tensors, or of such, whose tensors would be taken for constants.
+template <class T>
+constexpr bool hides_tensors() {
+  if constexpr (is_tensor<T> || is_optional_tensor<T> || is_tensor_list<T>)
+    return false;
+  else if constexpr (std::is_array_v<T>)
+    return is_tensor<std::remove_all_extents_t<T>>;
+  else if constexpr (requires { typename T::value_type; }) {
+    using Value = std::remove_cv_t<typename T::value_type>;
+    if constexpr (std::is_same_v<Value, T>)
+      return false;
+    else
+      return is_tensor<Value> || is_optional_tensor<Value> || is_tensor_list<Value> || hides_tensors<Value>();
+  }
+  return false;
+}
+
+/// An argument to be given again later with other tensors: what is no tensor is kept as it is now.
+template <class T>
+struct FunctionArgument {
+  explicit FunctionArgument(const T& x) : kept(x) {}
+  const std::decay_t<const T>& with(const Tensor*& next) const { return ++next, kept; }
+  std::decay_t<const T> kept;
+};
+template <class T>
+requires is_tensor<T>
+struct FunctionArgument<T> {
+  explicit FunctionArgument(const T&) {}
+  const Tensor& with(const Tensor*& next) const { return *next++; }
+};
+template <class T>
+requires is_optional_tensor<T>
+struct FunctionArgument<T> {
+  explicit FunctionArgument(const T& x) : has_value(x.has_value()) {}
+  std::optional<Tensor> with(const Tensor*& next) const {
+    const Tensor& given = *next++;
+    return has_value ? std::optional<Tensor>(given) : std::nullopt;
+  }
+  bool has_value;
+};
+template <class T>
+requires is_tensor_list<T>
+struct FunctionArgument<T> {
+  explicit FunctionArgument(const T& x) : size(x.size()) {}
+  Tensors with(const Tensor*& next) const {
+    Tensors list(next, next + size);
+    next += size;
+    return list;
+  }
+  size_t size;
+};
+
+/// Notes the tensors of an argument (FunctionCall::Of).
+template <class T>
+void add_argument(std::vector<const Tensor*>& to, const T& x) {
+  if constexpr (is_tensor<T>)
+    to.push_back(&x);
+  else if constexpr (is_optional_tensor<T>)
+    to.push_back(x && x->defined() ? &*x : nullptr);
+  else if constexpr (is_tensor_list<T>)
+    for (const Tensor& t : x) to.push_back(&t);
+  else
+    to.push_back(nullptr);
+}
+
+// The forms of a user's function.
+template <class F, class... Args>
+constexpr bool has_forward() {
+  if constexpr (requires(AutogradContext * c, const Args&... a) { F::forward(c, a...); }) {
+    using Result =
+        decltype(F::forward(static_cast<AutogradContext*>(nullptr), std::declval<const Args&>()...));
+    return std::is_convertible_v<Result, Tensor> || std::is_convertible_v<Result, Tensors>;
+  }
+  return false;
+}
+template <class F>
+constexpr bool has_backward() {
+  if constexpr (requires(AutogradContext * c, const Tensors& g) { F::backward(c, g); })
+    return std::is_convertible_v<decltype(F::backward(static_cast<AutogradContext*>(nullptr),
+                                                      std::declval<const Tensors&>())),
+                                 Tensors>;
+  return false;
 }
 }  // namespace detail
 
@@ -237,54 +338,54 @@ class Function {
  private:
   template <class... Args>
   static auto call(Where where, const Args&... args) {
+    constexpr bool has_forward = detail::has_forward<F, Args...>();
+    constexpr bool has_backward = detail::has_backward<F>();
+    constexpr bool has_arguments = !(detail::hides_tensors<Args>() || ...);
+    static_assert(has_forward,
+                  "forward of a Function is: public static Tensor (or Tensors) forward(AutogradContext* ctx, "
+                  "...), and takes what apply() is given.");
+    static_assert(has_backward,
+                  "backward of a Function is: public static Tensors backward(AutogradContext* ctx, const "
+                  "Tensors& grads).");
+    static_assert(has_arguments,
+                  "Tensors are given to a Function as Tensor, std::optional<Tensor> or Tensors.");
+    if constexpr (has_forward && has_backward && has_arguments) return checked_call(where, args...);
+  }
+  template <class... Args>
+  static auto checked_call(Where where, const Args&... args) {
     using Result = decltype(F::forward(static_cast<AutogradContext*>(nullptr), args...));
-    const std::vector<const Tensor*> arguments{pointer(args)...};
-    const FunctionCall::Of function{&op, F::backward, traceable(), where};
+    std::vector<const Tensor*> arguments;
+    arguments.reserve(sizeof...(Args));
+    (detail::add_argument(arguments, args), ...);
+    const FunctionCall::Of function{&op, own_backward, traceable(), where};
     Tensors results;
     if (!traceable() && FunctionCall::is_recorded())
       results = FunctionCall::apply_recorded(function, arguments, forward_of(args...));
     else
       results = FunctionCall::apply(function, arguments,
                                     [&](AutogradContext* ctx) { return list(F::forward(ctx, args...)); });
-    if constexpr (std::is_same_v<Result, Tensor>)
+    if constexpr (std::is_convertible_v<Result, Tensor>)
       return std::move(results[0]);
     else
       return results;
   }
+  static Tensors own_backward(AutogradContext* ctx, const Tensors& grads) { return F::backward(ctx, grads); }
+  static Tensors own_jvp(AutogradContext* ctx, const Tensors& tangents) { return F::jvp(ctx, tangents); }
   static Tensors list(Tensors results) { return results; }
   static Tensors list(Tensor result) { return {std::move(result)}; }
-  template <class T>
-  static constexpr bool is_tensor = std::is_base_of_v<Tensor, T>;
-  template <class T>
-  static const Tensor* pointer(const T& x) {
-    if constexpr (is_tensor<T>)
-      return &x;
-    else
-      return nullptr;
-  }
-  // Forward, to be called later: what is no tensor is kept as it is now.
+  // Forward, to be called later with other tensors.
   template <class... Args>
   static FunctionCall::ForwardOf forward_of(const Args&... args) {
-    return [kept = std::make_tuple(kept_of(args)...)](AutogradContext* ctx, const Tensors& given) {
-      return [&]<size_t... I>(std::index_sequence<I...>) {
-        return list(F::forward(ctx, argument<Args>(given[I], std::get<I>(kept))...));
-      }
-      (std::index_sequence_for<Args...>());
+    return [kept = std::tuple<detail::FunctionArgument<Args>...>(detail::FunctionArgument<Args>(args)...)](
+               AutogradContext* ctx, const Tensors& given) {
+      const Tensor* next = given.data();
+      return std::apply(
+          [&](const auto&... argument) {
+            const std::tuple<decltype(argument.with(next))...> values{argument.with(next)...};
+            return std::apply([&](const auto&... value) { return list(F::forward(ctx, value...)); }, values);
+          },
+          kept);
     };
-  }
-  template <class T>
-  static auto kept_of(const T& x) {
-    if constexpr (is_tensor<T>)
-      return nullptr;
-    else
-      return std::decay_t<const T>(x);
-  }
-  template <class T, class Kept>
-  static const auto& argument(const Tensor& given, const Kept& kept) {
-    if constexpr (is_tensor<T>)
-      return given;
-    else
-      return kept;
   }
   static constexpr bool traceable() {
     if constexpr (requires { F::is_traceable; })
@@ -305,7 +406,7 @@ class Function {
     info.saves = FunctionCall::saves;
     info.vjp = traceable() ? FunctionCall::vjp_traceable : FunctionCall::vjp_opaque;
     if constexpr (requires(AutogradContext * c, const Tensors& t) { F::jvp(c, t); })
-      info.jvp = [](TangentContext& rule) { FunctionCall::jvp(rule, F::jvp); };
+      info.jvp = [](TangentContext& rule) { FunctionCall::jvp(rule, own_jvp); };
     return info;
   }
   static constexpr OpInfo op = make();

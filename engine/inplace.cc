@@ -142,6 +142,12 @@ class StandIn {
 }
 
 void check_view(const TensorImpl& self, std::string_view name, SourceLocation where) {
+  if (self.is_function_view)
+    refuse(
+        Category::view_inplace_forbidden, name,
+        "an argument, or a view of it, that a Function has returned is written to: the write would override "
+        "the backward of the Function. Hint: clone the result, or mark_dirty the argument",
+        self, where);
   if (self.is_multi_output_view)
     refuse(Category::view_inplace_forbidden, name,
            "an output of split, chunk or unbind cannot be written to. Hint: use narrow or select", self,
@@ -437,18 +443,21 @@ bool write_directly(const OpInfo& op, const Tensor& self, std::span<TensorImpl* 
 }
 
 bool is_outdated(const TensorImpl& view) {
-  return view.base && (view.is_multi_output_view || view.is_no_grad_view) &&
-         (view.grad_fn || view.base->requires_grad) && view.storage()->version() != view.made_at_version();
+  return view.base && view.is_fixed_view() && (view.grad_fn || view.base->requires_grad) &&
+         view.storage()->version() != view.made_at_version();
 }
 
 void refresh_view(TensorImpl& view) {
   if (!view.base) return;
   if (is_outdated(view))
     fail(Category::view_inplace_forbidden, "view",
-         fmt::format(
-             "{}, {}, is used after its memory was written to. Hint: {}", to_string(view.type()),
-             view.is_no_grad_view ? "a view made under no_grad" : "an output of split, chunk or unbind",
-             view.is_no_grad_view ? "make it where it is used" : "use narrow or select"));
+         fmt::format("{}, {}, is used after its memory was written to. Hint: {}", to_string(view.type()),
+                     view.is_function_view  ? "an argument, or a view of it, that a Function has returned"
+                     : view.is_no_grad_view ? "a view made under no_grad"
+                                            : "an output of split, chunk or unbind",
+                     view.is_function_view  ? "clone the result of the Function"
+                     : view.is_no_grad_view ? "make it where it is used"
+                                            : "use narrow or select"));
   bring_up_to_date(view);
 }
 

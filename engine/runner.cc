@@ -15,6 +15,7 @@ void make_view(const Call& call, TensorImpl& operand, TensorImpl& output) {
   output.base = operand.base ? operand.base : RefPtr<TensorImpl>(&operand);
   output.is_no_grad_view = operand.is_no_grad_view;
   output.is_multi_output_view = operand.is_multi_output_view;
+  output.is_function_view = operand.is_function_view;
   output.set_made_at_version(operand.storage()->version());
   if (const AutogradMeta* meta = output.base->meta.get(); meta && meta->epoch)
     output.need_meta().base_epoch = meta->epoch;

@@ -478,23 +478,27 @@ Tensor unpack_and_release(Record& r, Slot& slot) {
 }
 
 namespace {
-void require_record(const RefPtr<Record>& record, std::string_view what) {
-  if (!record) fail(Category::hook_forbidden, what, "a leaf has no record. Hint: Tensor::register_hook");
+void require_record(const RefPtr<Record>& record, std::string_view what, SourceLocation where) {
+  if (!record)
+    fail(Category::hook_forbidden, what, "a leaf has no record. Hint: Tensor::register_hook", where);
 }
 }  // namespace
 
-HookHandle Node::register_prehook(std::function<Tensors(const Tensors&)> fn) const {
-  require_record(record_, "register_prehook");
+HookHandle Node::add_prehook(std::function<Tensors(const Tensors&)> fn, SourceLocation where) const {
+  require_record(record_, "register_prehook", where);
   auto hook = RefPtr<Hook>::adopt(new Hook);
   hook->kind = Hook::Kind::pre;
+  hook->where = where;
   hook->pre = std::move(fn);
   return record_->need_hooks().pre.add(std::move(hook));
 }
 
-HookHandle Node::register_hook(std::function<Tensors(const Tensors&, const Tensors&)> fn) const {
-  require_record(record_, "register_hook");
+HookHandle Node::add_posthook(std::function<Tensors(const Tensors&, const Tensors&)> fn,
+                              SourceLocation where) const {
+  require_record(record_, "register_hook", where);
   auto hook = RefPtr<Hook>::adopt(new Hook);
   hook->kind = Hook::Kind::post;
+  hook->where = where;
   hook->post = std::move(fn);
   return record_->need_hooks().post.add(std::move(hook));
 }

@@ -133,6 +133,8 @@ struct GradBox : RefCounted {
 /// What a record has saved beside its slots.
 struct SavedElsewhere {
   virtual ~SavedElsewhere() = default;
+  /// Whether the rule runs though no gradient has come to the record: it goes through functions of the user's.
+  virtual bool has_functions() const { return false; }
   /// The record's rule is about to run. `released`: release() comes behind it, so each value may go with its last use.
   virtual void begin(bool released) = 0;
   virtual void release() = 0;
@@ -324,10 +326,16 @@ class Node {
   bool defined() const { return static_cast<bool>(record_); }
   std::string_view name() const { return record_ ? record_->op->name : std::string_view(); }
   SourceLocation where() const { return record_ ? record_->where() : SourceLocation(); }
-  /// Runs before the rule with the gradients of the results; a non-empty answer replaces them.
-  HookHandle register_prehook(std::function<Tensors(const Tensors&)> hook) const;
-  /// Runs after the rule with (grad_inputs, grad_outputs); a non-empty answer replaces grad_inputs.
-  HookHandle register_hook(std::function<Tensors(const Tensors&, const Tensors&)> hook) const;
+  /// Tensors(const Tensors&): runs before the rule with the gradients of the results; a non-empty answer replaces them.
+  template <class F>
+  HookHandle register_prehook(F&& hook, SourceLocation where = SourceLocation::current()) const {
+    return add_prehook(detail::pre_hook(std::forward<F>(hook)), where);
+  }
+  /// Tensors(const Tensors&, const Tensors&): runs after the rule with (grad_inputs, grad_outputs); a non-empty answer replaces grad_inputs.
+  template <class F>
+  HookHandle register_hook(F&& hook, SourceLocation where = SourceLocation::current()) const {
+    return add_posthook(detail::post_hook(std::forward<F>(hook)), where);
+  }
   /// Number of saved values, and a pair of hooks for one of them. Error(hook_forbidden) when it has one already or is released.
   int saved_count() const { return record_ ? record_->slots : 0; }
   void register_saved_tensor_hooks(int slot, RefPtr<SavedTensorHooks> hooks,
@@ -335,6 +343,10 @@ class Node {
   const RefPtr<Record>& record() const { return record_; }
 
  private:
+  HookHandle add_prehook(std::function<Tensors(const Tensors&)> hook, SourceLocation where) const;
+  HookHandle add_posthook(std::function<Tensors(const Tensors&, const Tensors&)> hook,
+                          SourceLocation where) const;
+
   RefPtr<Record> record_;
 };
 

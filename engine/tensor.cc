@@ -156,10 +156,11 @@ const Record* Tensor::gradient_record() const {
 
 Node Tensor::grad_fn() const { return Node(RefPtr<Record>(const_cast<Record*>(gradient_record()))); }
 
-HookHandle Tensor::register_hook(std::function<Tensor(const Tensor&)> fn, SourceLocation where) const {
+HookHandle Tensor::add_hook(std::function<Tensor(const Tensor&)> fn, SourceLocation where) const {
   const Edge edge = gradient_edge(impl());
   if (!edge) fail(Category::hook_forbidden, "register_hook", "the tensor does not require a gradient", where);
   auto hook = RefPtr<Hook>::adopt(new Hook);
+  hook->where = where;
   hook->tensor = std::move(fn);
   if (edge.leaf()) return edge.leaf()->need_meta().tensor_hooks.add(std::move(hook));
   hook->output_nr = edge.output_nr();
@@ -175,34 +176,35 @@ AutogradMeta& accumulating(const Tensor& leaf, std::string_view what, SourceLoca
   return leaf.impl().need_meta();
 }
 
-RefPtr<Hook> new_hook(Hook::Kind kind) {
+RefPtr<Hook> new_hook(Hook::Kind kind, SourceLocation where) {
   auto hook = RefPtr<Hook>::adopt(new Hook);
   hook->kind = kind;
+  hook->where = where;
   return hook;
 }
 
 }  // namespace
 
-HookHandle Tensor::register_post_accumulate_grad_hook(std::function<void(const Tensor&)> fn,
-                                                      SourceLocation where) const {
+HookHandle Tensor::add_post_accumulate_hook(std::function<void(const Tensor&)> fn,
+                                            SourceLocation where) const {
   AutogradMeta& meta = accumulating(*this, "register_post_accumulate_grad_hook", where);
-  RefPtr<Hook> hook = new_hook(Hook::Kind::post_accumulate);
+  RefPtr<Hook> hook = new_hook(Hook::Kind::post_accumulate, where);
   hook->post_accumulate = std::move(fn);
   return meta.post_accumulate_hooks.add(std::move(hook));
 }
 
-HookHandle Tensor::register_accumulate_grad_prehook(std::function<Tensors(const Tensors&)> fn,
-                                                    SourceLocation where) const {
+HookHandle Tensor::add_accumulate_prehook(std::function<Tensors(const Tensors&)> fn,
+                                          SourceLocation where) const {
   AutogradMeta& meta = accumulating(*this, "register_accumulate_grad_prehook", where);
-  RefPtr<Hook> hook = new_hook(Hook::Kind::pre);
+  RefPtr<Hook> hook = new_hook(Hook::Kind::pre, where);
   hook->pre = std::move(fn);
   return meta.pre_hooks.add(std::move(hook));
 }
 
-HookHandle Tensor::register_accumulate_grad_posthook(
-    std::function<Tensors(const Tensors&, const Tensors&)> fn, SourceLocation where) const {
+HookHandle Tensor::add_accumulate_posthook(std::function<Tensors(const Tensors&, const Tensors&)> fn,
+                                           SourceLocation where) const {
   AutogradMeta& meta = accumulating(*this, "register_accumulate_grad_posthook", where);
-  RefPtr<Hook> hook = new_hook(Hook::Kind::post);
+  RefPtr<Hook> hook = new_hook(Hook::Kind::post, where);
   hook->post = std::move(fn);
   return meta.post_hooks.add(std::move(hook));
 }

@@ -86,18 +86,24 @@ class Tensor {
   Tensor detach(SourceLocation where = SourceLocation::current()) const;
   /// The tape record that made this tensor; an empty Node for a leaf.
   Node grad_fn() const;
-  /// Calls `hook` with the gradient of this tensor in every backward that reaches it; a defined result replaces the gradient.
-  HookHandle register_hook(std::function<Tensor(const Tensor&)> hook,
-                           SourceLocation where = SourceLocation::current()) const;
-  /// Calls `hook` with this leaf after a gradient was accumulated into it.
-  HookHandle register_post_accumulate_grad_hook(std::function<void(const Tensor&)> hook,
+  // A hook that returns nothing only looks (hooks/hook.h).
+  /// Calls `hook`, Tensor(const Tensor&), with the gradient of this tensor in every backward that reaches it; a defined result replaces the
+  /// gradient. That of a result of a user's function may be undefined.
+  template <class F>
+  HookHandle register_hook(F&& hook, SourceLocation where = SourceLocation::current()) const;
+  /// Calls `hook`, void(const Tensor&), with this leaf after a gradient was accumulated into it.
+  template <class F>
+  HookHandle register_post_accumulate_grad_hook(F&& hook,
                                                 SourceLocation where = SourceLocation::current()) const;
 
-  /// Hooks of this leaf at its accumulation, as node hooks of PyTorch's AccumulateGrad: a pre-hook gets {gradient} after the tensor hooks
-  /// and may replace it; a post-hook gets ({}, {gradient}) after the post-accumulate hooks. Error(hook_forbidden) when it is no leaf.
-  HookHandle register_accumulate_grad_prehook(std::function<Tensors(const Tensors&)> hook,
+  /// Hooks of this leaf at its accumulation, as node hooks of PyTorch's AccumulateGrad: a pre-hook, Tensors(const Tensors&), gets {gradient}
+  /// after the tensor hooks and may replace it; a post-hook, Tensors(const Tensors&, const Tensors&), gets ({}, {gradient}) after the
+  /// post-accumulate hooks. Error(hook_forbidden) when it is no leaf.
+  template <class F>
+  HookHandle register_accumulate_grad_prehook(F&& hook,
                                               SourceLocation where = SourceLocation::current()) const;
-  HookHandle register_accumulate_grad_posthook(std::function<Tensors(const Tensors&, const Tensors&)> hook,
+  template <class F>
+  HookHandle register_accumulate_grad_posthook(F&& hook,
                                                SourceLocation where = SourceLocation::current()) const;
 
   // The most used ops as methods; all are functions in ops/ too.
@@ -157,6 +163,11 @@ class Tensor {
   void check_has_data(std::string_view op, SourceLocation where) const;
   Tensor on_host(std::string_view op, SourceLocation where) const;
   void check_dtype(ScalarType wanted, SourceLocation where) const;
+  HookHandle add_hook(std::function<Tensor(const Tensor&)> hook, SourceLocation where) const;
+  HookHandle add_post_accumulate_hook(std::function<void(const Tensor&)> hook, SourceLocation where) const;
+  HookHandle add_accumulate_prehook(std::function<Tensors(const Tensors&)> hook, SourceLocation where) const;
+  HookHandle add_accumulate_posthook(std::function<Tensors(const Tensors&, const Tensors&)> hook,
+                                     SourceLocation where) const;
 
   RefPtr<TensorImpl> impl_;
 };

@@ -80,6 +80,8 @@ class TensorImpl : public RefCounted {
   bool requires_grad = false;         // of a leaf: set by the user; of an inner value: it has a grad_fn
   bool is_multi_output_view = false;  // made by split, chunk or unbind: in-place writes are refused
   bool is_no_grad_view = false;       // made under no_grad, or a view of one
+  bool is_function_view =
+      false;  // of memory that others see, returned by a user's function; or a view of one
   uint32_t output_nr = 0;
   int32_t value_id = -1;
   std::atomic<bool> was_saved{false};  // this very cell was put into a slot
@@ -91,8 +93,10 @@ class TensorImpl : public RefCounted {
   /// Makes a view a tensor in its own right, for one whose base nobody else has or who shall not know of it.
   void forget_base() {
     base.reset();
-    is_no_grad_view = is_multi_output_view = false;
+    is_no_grad_view = is_multi_output_view = is_function_view = false;
   }
+  /// A view whose place in the graph a write through its memory would lose: it is refused then.
+  bool is_fixed_view() const { return is_no_grad_view || is_multi_output_view || is_function_view; }
 
   bool is_leaf() const { return !grad_fn; }
   /// Of a view: the version of its memory when it was made.

@@ -5,7 +5,7 @@
 //   pre              (grad_outputs) -> grad_outputs'  before a record's rule
 //   post             (grad_inputs, grad_outputs) -> grad_inputs'  after it
 //   post_accumulate  (leaf)                           after accumulation into leaf.grad
-// An undefined tensor, or an empty list, as a result keeps what was there.
+// An undefined tensor, or an empty list, as a result keeps what was there; so does a closure that returns nothing, and only looks.
 // Opaque hooks are any closure: they run on the host at their place. A traceable hook is made of tensor functions only and is inlined
 // when a backward is recorded, so it is planned and differentiated with the rest.
 // Removal only marks the hook: lists drop marked hooks when they are next changed, so a hook may remove any hook at any time.
@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <functional>
+#include <type_traits>
 #include <vector>
 
 #include "engine/tensor.h"
@@ -24,7 +25,8 @@ struct Hook : RefCounted {
 
   Kind kind = Kind::tensor;
   bool traceable = false;
-  uint32_t output_nr = 0;  // kind tensor on a record: which result
+  uint32_t output_nr = 0;     // kind tensor on a record: which result
+  SourceLocation where = {};  // of its registration
   std::atomic<bool> removed{false};
   std::function<Tensor(const Tensor&)> tensor;
   std::function<Tensors(const Tensors&)> pre;
@@ -34,6 +36,69 @@ struct Hook : RefCounted {
   static void destroy(Hook* hook) noexcept { delete hook; }
   bool is_live() const { return !removed.load(std::memory_order_acquire); }
 };
+
+namespace detail {
+
+template <class F, class R, class... Args>
+constexpr bool answers() {
+  if constexpr (std::is_invocable_v<F&, Args...>) {
+    using Answer = std::invoke_result_t<F&, Args...>;
+    return std::is_void_v<R> || std::is_void_v<Answer> || std::is_convertible_v<Answer, R>;
+  }
+  return false;
+}
+/// Whether a closure may be a hook R(Args...): it returns R or nothing.
+template <class F, class R, class... Args>
+inline constexpr bool is_hook = answers<std::remove_reference_t<F>, R, Args...>();
+
+/// The closure as a hook; nothing where it cannot be one, which its caller has refused.
+template <class R, class... Args, class F>
+std::function<R(Args...)> as_hook(F&& f) {
+  if constexpr (!is_hook<F, R, Args...>)
+    return {};
+  else if constexpr (std::is_void_v<R> || !std::is_void_v<std::invoke_result_t<F&, Args...>>)
+    return std::forward<F>(f);
+  else
+    return [looks = std::decay_t<F>(std::forward<F>(f))](Args... args) mutable {
+      looks(args...);
+      return R();
+    };
+}
+
+template <class F>
+auto tensor_hook(F&& f) {
+  static_assert(
+      is_hook<F, Tensor, const Tensor&>,
+      "A tensor hook is [](const Tensor& grad) { ...; return new_grad; } with a Tensor, or returns nothing.");
+  return as_hook<Tensor, const Tensor&>(std::forward<F>(f));
+}
+template <class F>
+auto pre_hook(F&& f) {
+  static_assert(
+      is_hook<F, Tensors, const Tensors&>,
+      "A pre-hook is [](const Tensors& grads) { ...; return new_grads; } with Tensors, or returns nothing.");
+  return as_hook<Tensors, const Tensors&>(std::forward<F>(f));
+}
+template <class F>
+auto post_hook(F&& f) {
+  static_assert(is_hook<F, Tensors, const Tensors&, const Tensors&>,
+                "A post-hook is [](const Tensors& grad_inputs, const Tensors& grad_outputs) { ...; return "
+                "new_grad_inputs; } "
+                "with Tensors, or returns nothing.");
+  return as_hook<Tensors, const Tensors&, const Tensors&>(std::forward<F>(f));
+}
+template <class F>
+auto leaf_hook(F&& f) {
+  static_assert(is_hook<F, void, const Tensor&>, "A post-accumulate hook is [](const Tensor& leaf) { ... }.");
+  return as_hook<void, const Tensor&>(std::forward<F>(f));
+}
+template <class F>
+auto multi_grad_hook(F&& f) {
+  static_assert(is_hook<F, void, const Tensors&>, "A multi-grad hook is [](const Tensors& grads) { ... }.");
+  return as_hook<void, const Tensors&>(std::forward<F>(f));
+}
+
+}  // namespace detail
 
 /// How often this thread has added a hook, a retained gradient or a pair of saved-tensor hooks to anything, or removed a traceable hook: a
 /// backward that runs a captured graph looks whether the code it called has changed what is still to come.
@@ -84,5 +149,24 @@ class HookList {
  private:
   std::vector<RefPtr<Hook>> hooks_;
 };
+
+// ---- of a tensor (engine/tensor.h)
+
+template <class F>
+HookHandle Tensor::register_hook(F&& hook, SourceLocation where) const {
+  return add_hook(detail::tensor_hook(std::forward<F>(hook)), where);
+}
+template <class F>
+HookHandle Tensor::register_post_accumulate_grad_hook(F&& hook, SourceLocation where) const {
+  return add_post_accumulate_hook(detail::leaf_hook(std::forward<F>(hook)), where);
+}
+template <class F>
+HookHandle Tensor::register_accumulate_grad_prehook(F&& hook, SourceLocation where) const {
+  return add_accumulate_prehook(detail::pre_hook(std::forward<F>(hook)), where);
+}
+template <class F>
+HookHandle Tensor::register_accumulate_grad_posthook(F&& hook, SourceLocation where) const {
+  return add_accumulate_posthook(detail::post_hook(std::forward<F>(hook)), where);
+}
 
 }  // namespace retrograd

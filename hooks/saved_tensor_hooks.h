@@ -11,6 +11,7 @@
 #include <any>
 #include <functional>
 #include <string>
+#include <type_traits>
 
 #include "engine/tensor.h"
 
@@ -43,14 +44,37 @@ class SavedTensorHooksOf final : public SavedTensorHooks {
   Pack pack_;
   Unpack unpack_;
 };
+
+template <class Pack>
+constexpr bool can_pack() {
+  if constexpr (std::is_invocable_v<Pack&, const Tensor&>)
+    return !std::is_void_v<std::invoke_result_t<Pack&, const Tensor&>>;
+  return false;
+}
+template <class Pack, class Unpack>
+constexpr bool can_unpack() {
+  if constexpr (can_pack<Pack>()) {
+    using Payload = std::decay_t<std::invoke_result_t<Pack&, const Tensor&>>;
+    if constexpr (std::is_copy_constructible_v<Payload>)
+      return std::is_invocable_r_v<Tensor, Unpack&, const Payload&>;
+  }
+  return false;
+}
 }  // namespace detail
 
 /// A pair from two callables: pack(const Tensor&) -> P, unpack(const P&) -> Tensor, P copyable.
 template <class Pack, class Unpack>
 RefPtr<SavedTensorHooks> saved_tensor_hooks(Pack pack, Unpack unpack, bool traceable = false) {
-  auto hooks = RefPtr<SavedTensorHooks>::adopt(
-      new detail::SavedTensorHooksOf<Pack, Unpack>(std::move(pack), std::move(unpack)));
-  hooks->traceable = traceable;
+  static_assert(detail::can_pack<Pack>(), "A pack hook is [](const Tensor& saved) { ...; return payload; }.");
+  static_assert(!detail::can_pack<Pack>() || detail::can_unpack<Pack, Unpack>(),
+                "An unpack hook is [](const P& payload) { ...; return tensor; } with P what the pack hook "
+                "returns, which can be copied.");
+  RefPtr<SavedTensorHooks> hooks;
+  if constexpr (detail::can_unpack<Pack, Unpack>()) {
+    hooks = RefPtr<SavedTensorHooks>::adopt(
+        new detail::SavedTensorHooksOf<Pack, Unpack>(std::move(pack), std::move(unpack)));
+    hooks->traceable = traceable;
+  }
   return hooks;
 }
 

@@ -45,9 +45,7 @@ bool has_type(const TensorImpl& cell, const TensorType& type) {
 
 }  // namespace
 
-TypeChecker::TypeChecker(const Graph& graph) : graph_(graph) {
-  for (RefPtr<TensorImpl>& cell : results_) cell = TensorImpl::make();
-}
+TypeChecker::TypeChecker(const Graph& graph) : graph_(graph) {}
 
 TensorImpl* TypeChecker::cell(ValueId value) {
   if (value == kNoValue) return nullptr;
@@ -141,15 +139,14 @@ void infer_types(const Call& call, TensorImpl* const* results) {
 
 std::string TypeChecker::rule_problem(const Node& node) {
   const OpInfo& op = *node.op;
-  if (node.results > kMaxOutputs)
+  if (node.results > kMaxOutputs && !op.is(Trait::host))
     return fmt::format("{} gives {} results, an op has at most {}", op.name, node.results, kMaxOutputs);
   operands_.clear();
   for (ValueId v : graph_.operands(node)) operands_.push_back(cell(v));
-  TensorImpl* results[kMaxOutputs];
-  for (int i = 0; i < kMaxOutputs; ++i) {
-    results[i] = results_[static_cast<size_t>(i)].get();
-    results[i]->set_dtype(ScalarType::Undefined, {});
-  }
+  while (results_.size() < node.results)
+    result_cells_.push_back(results_.emplace_back(TensorImpl::make()).get());
+  for (TensorImpl* result : result_cells_) result->set_dtype(ScalarType::Undefined, {});
+  TensorImpl* const* results = result_cells_.data();
   try {
     infer_types({&op, operands_, node.attrs, node.where, node.results}, results);
   } catch (const Error& e) {

@@ -11,8 +11,6 @@
 // Limits: what a rule does not look at is not checked.
 #pragma once
 
-#include <array>
-
 #include "ir/graph.h"
 
 namespace retrograd::ir {
@@ -35,8 +33,9 @@ class TypeChecker {
   TensorImpl* cell(ValueId value);
 
   const Graph& graph_;
-  std::vector<RefPtr<TensorImpl>> cells_;  // by type index
-  std::array<RefPtr<TensorImpl>, kMaxOutputs> results_;
+  std::vector<RefPtr<TensorImpl>> cells_;    // by type index
+  std::vector<RefPtr<TensorImpl>> results_;  // as many as a node has had
+  std::vector<TensorImpl*> result_cells_;
   std::vector<TensorImpl*> operands_;
 };
 

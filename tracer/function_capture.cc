@@ -78,6 +78,7 @@ void FunctionCapture::record(const Function& function, const Tensors& arguments,
   if (std::ranges::any_of(ends_, &End::is_differentiable)) {
     find_inputs();
     record_backwards();
+    find_functions();
   }
   Tensors recorded;
   for (const End& e : ends_) recorded.push_back(e.recorded);
@@ -162,13 +163,14 @@ void FunctionCapture::look_at_results(const Tensors& given, Tensors results) {
     if (!e.recorded.defined()) continue;
     const TensorImpl& cell = e.recorded.impl();
     e.is_outdated = cell.base && cell.made_at_version() != cell.storage()->version();
-    if (!e.is_outdated || !(cell.is_multi_output_view || cell.is_no_grad_view))
+    if (!e.is_outdated || !cell.is_fixed_view())
       gradient_edge(e.recorded.impl());  // of a view that is out of date, made anew
     e.follows_base = e.base_argument >= 0 && is_view_of_written(cell);
     e.is_differentiable = look_.gradients && cell.requires_grad && cell.grad_fn && !e.follows_base;
     e.is_leaf = is_made_leaf(e.recorded);  // once more: a view that was made anew has a history now
     e.is_multi_output_view = cell.is_multi_output_view;
     e.is_no_grad_view = cell.is_no_grad_view;
+    e.is_function_view = cell.is_function_view;
   }
 }
 
@@ -260,9 +262,8 @@ void FunctionCapture::find_made_leaves() {
 
 // For all ends, and where that is an error, for each: what other sets save is known then.
 void FunctionCapture::record_backwards() {
-  std::vector<bool> all;
-  for (const End& e : ends_) all.push_back(e.is_differentiable);
-  const auto record = [&](const std::vector<bool>& ends) {
+  const Arrivals all = all_ends();
+  const auto record = [&](const Arrivals& ends) {
     std::unique_ptr<Backward>& backward = backwards_[ends];
     try {
       backward = record_backward(ends);
@@ -272,16 +273,50 @@ void FunctionCapture::record_backwards() {
     }
     return !backward->error;
   };
-  if (record(all) || std::ranges::count(all, true) == 1) return;
+  if (record(all) || std::ranges::count(all, Arrival::with_gradient) == 1) return;
   for (size_t i = 0; i < all.size(); ++i) {
-    std::vector<bool> one(all.size());
-    one[i] = true;
-    if (all[i]) record(one);
+    Arrivals one(all.size());
+    one[i] = all[i];
+    if (all[i] != Arrival::none) record(one);
   }
 }
 
-std::unique_ptr<FunctionCapture::Backward> FunctionCapture::record_backward(
-    const std::vector<bool>& has_gradient) {
+// Of the user's, behind any end.
+void FunctionCapture::find_functions() {
+  std::vector<Edge> edges;
+  for (const End& e : ends_) edges.push_back(e.edge);
+  const Walk walk(edges, nullptr);
+  has_functions_ = std::ranges::any_of(
+      walk.order(), [](const Walk::Item& item) { return FunctionCall::made(*item.record); });
+}
+
+FunctionCapture::Arrivals FunctionCapture::all_ends() const {
+  Arrivals all;
+  for (const End& e : ends_) all.push_back(e.is_differentiable ? Arrival::with_gradient : Arrival::none);
+  return all;
+}
+
+// Whether an end without a gradient is reached matters to functions of the user's alone; the walk of the backward that runs says so.
+FunctionCapture::Arrivals FunctionCapture::arrivals_at(const Record& record,
+                                                       std::span<TensorImpl* const> cotangents) const {
+  Arrivals arrivals = all_ends();
+  for (size_t i = 0; i < arrivals.size(); ++i)
+    if (!cotangents[i]) arrivals[i] = Arrival::none;
+  CurrentBackward* current = CurrentBackward::innermost();
+  if (!has_functions_ || !current || arrivals == all_ends()) return arrivals;
+  for (const Walk::Item& item : current->walk().order()) {
+    if (item.record == &record) break;
+    for (int k = 0; k < item.record->operands && item.runs; ++k) {
+      const Edge& edge = item.record->edge(k);
+      if (edge.record() != &record || !ends_[edge.output_nr()].is_differentiable) continue;
+      Arrival& arrival = arrivals[edge.output_nr()];
+      if (arrival == Arrival::none) arrival = Arrival::without_gradient;
+    }
+  }
+  return arrivals;
+}
+
+std::unique_ptr<FunctionCapture::Backward> FunctionCapture::record_backward(const Arrivals& arrivals) {
   auto backward = std::make_unique<Backward>();
   backward->recorded.graph.name = "backward";
   FunctionRecorder recorder(backward->recorded.graph, *recorder_);
@@ -289,13 +324,15 @@ std::unique_ptr<FunctionCapture::Backward> FunctionCapture::record_backward(
   request.to_inputs = request.retain_graph = true;
   request.accumulate = false;
   for (size_t i = 0; i < ends_.size(); ++i) {
-    if (!has_gradient[i]) continue;
+    if (arrivals[i] == Arrival::none) continue;
     const Tensor& end = ends_[i].recorded;
     if (!ends_[i].edge)
       ends_[i].edge = gradient_edge(end.impl());  // a view of memory from outside goes out of date
     request.roots.push_back(end);
     request.root_edges.push_back(ends_[i].edge);
-    request.cotangents.push_back(recorder.cotangent(end.impl().type(), static_cast<int>(i)));
+    request.cotangents.push_back(arrivals[i] == Arrival::with_gradient
+                                     ? recorder.cotangent(end.impl().type(), static_cast<int>(i))
+                                     : Tensor());
   }
   for (const Tensor& leaf : leaves_) request.input_edges.push_back(gradient_edge(leaf.impl()));
   Walk walk = request.walk();
@@ -324,9 +361,7 @@ std::vector<WrittenInput> FunctionCapture::written_inputs(const Tensors& argumen
 }
 
 const ir::Graph* FunctionCapture::backward_graph() const {
-  std::vector<bool> all;
-  for (const End& e : ends_) all.push_back(e.is_differentiable);
-  const auto it = backwards_.find(all);
+  const auto it = backwards_.find(all_ends());
   return it == backwards_.end() || it->second->error ? nullptr : &it->second->planned;
 }
 

@@ -30,7 +30,7 @@ namespace retrograd {
 struct TensorLook {
   TensorType type;
   IntList strides;
-  bool requires_grad, is_leaf, is_multi_output_view, is_no_grad_view, is_outdated;
+  bool requires_grad, is_leaf, is_multi_output_view, is_no_grad_view, is_function_view, is_outdated;
 
   explicit TensorLook(const TensorImpl& x);
   /// Whether it looks so now.
@@ -118,7 +118,8 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
     std::optional<size_t> grad = {};  // which is this of recorded_.grads,
     Tensor outside = {};              // a tensor from outside,
     int same_as = -1;                 // or an end before
-    bool is_differentiable = false, is_leaf = false, is_multi_output_view = false, is_no_grad_view = false;
+    bool is_differentiable = false, is_leaf = false;
+    bool is_multi_output_view = false, is_no_grad_view = false, is_function_view = false;
     bool is_outdated = false;   // a view whose memory was written to since it was made
     bool follows_base = false;  // a view that has its gradient through its base, which was written to
     int base = -1;              // of a view: the end that is its base; or the base of
@@ -147,7 +148,13 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   void find_written();
   void find_inputs();
   void record_backwards();
-  std::unique_ptr<Backward> record_backward(const std::vector<bool>& has_gradient);
+  /// How a backward comes to the ends: not at all, or with a gradient, or without one, for which functions of the user's run all the same.
+  enum class Arrival : uint8_t { none, without_gradient, with_gradient };
+  using Arrivals = std::vector<Arrival>;
+  void find_functions();
+  Arrivals all_ends() const;
+  Arrivals arrivals_at(const Record& record, std::span<TensorImpl* const> cotangents) const;
+  std::unique_ptr<Backward> record_backward(const Arrivals& arrivals);
   void note_user(size_t saved, const Record* user);
   void plan_forward(const Tensors& arguments);
   void find_recompute();
@@ -160,7 +167,7 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   void plan_ahead();
   void expect_plain_backward();
   std::optional<Tensors> run_ahead(const std::vector<ir::Binding>& bindings, std::span<const Number> numbers);
-  Backward& backward_for(std::span<TensorImpl* const> cotangents);
+  Backward& backward_for(const Record& record, std::span<TensorImpl* const> cotangents);
   class NumbersOfRun;
   /// What an input that is the gradient of a leaf is bound to.
   static Tensor grad_memory(TensorImpl& leaf);
@@ -206,7 +213,8 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   Tensors leaves_;                   // on the recorded tape, of all operands
   std::unique_ptr<FunctionRecorder> recorder_;
   std::mutex mutex_;
-  std::map<std::vector<bool>, std::unique_ptr<Backward>> backwards_;  // by which ends have a gradient
+  std::map<Arrivals, std::unique_ptr<Backward>> backwards_;
+  bool has_functions_ = false;  // of the user's, on the recorded tape
   ir::Recompute recompute_;
   std::unique_ptr<Ahead> ahead_;                   // null: cannot be
   std::vector<std::vector<const Record*>> users_;  // of each saved value: the records whose rules ask for it

@@ -229,14 +229,13 @@ void FunctionCapture::link(Tensors& results, const std::vector<ir::Binding>& bin
   }
 }
 
-FunctionCapture::Backward& FunctionCapture::backward_for(std::span<TensorImpl* const> cotangents) {
-  std::vector<bool> has_gradient(ends_.size());
-  for (size_t i = 0; i < has_gradient.size(); ++i)
-    has_gradient[i] = ends_[i].is_differentiable && cotangents[i];
+FunctionCapture::Backward& FunctionCapture::backward_for(const Record& record,
+                                                         std::span<TensorImpl* const> cotangents) {
+  const Arrivals arrivals = arrivals_at(record, cotangents);
   std::lock_guard lock(mutex_);
-  std::unique_ptr<Backward>& backward = backwards_[has_gradient];
+  std::unique_ptr<Backward>& backward = backwards_[arrivals];
   if (!backward) {
-    auto made = record_backward(has_gradient);
+    auto made = record_backward(arrivals);
     plan_backward(*made);
     backward = std::move(made);
   }
@@ -400,7 +399,7 @@ Tensors FunctionCapture::gradients_of(const Backward& backward, std::span<Tensor
 void FunctionCapture::run_backward(Record& record, std::span<TensorImpl* const> operands, Tensor* results) {
   const auto saved = std::static_pointer_cast<Saved>(record.hooks->saved);
   FunctionCapture& capture = *saved->capture;
-  const Backward& backward = capture.backward_for(operands);
+  const Backward& backward = capture.backward_for(record, operands);
   Tensors values, gradients;
   {
     std::lock_guard lock(saved->mutex);

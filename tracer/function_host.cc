@@ -215,7 +215,7 @@ void FunctionRecorder::emit_hook(const Call& call, Tensor* results) {
     return run_hook(attrs, call.operands, {results, static_cast<size_t>(call.outputs)});
   if (GradMode::is_enabled())
     cannot_record("hook", "an opaque hook in a backward with create_graph",
-                  position_.running ? position_.running->where() : where_);
+                  attrs.hook->where);
   if (attrs.hook->kind == Hook::Kind::post_accumulate) return emit_post_accumulate(attrs, call.where);
   before_code();
   std::vector<TensorType> types;

@@ -44,6 +44,7 @@ Tensor FunctionRecorder::stand_in(TensorImpl& like, int argument, int base_of) {
   cell.set_storage_offset(like.storage_offset());
   cell.is_multi_output_view = like.is_multi_output_view;
   cell.is_no_grad_view = like.is_no_grad_view;
+  cell.is_function_view = like.is_function_view;
   RefPtr<Storage>& memory = argument_memory_[like.storage().get()];
   const bool is_first = !memory;
   if (is_first) memory = memory_without_data(like.storage()->nbytes());

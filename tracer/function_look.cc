@@ -32,6 +32,7 @@ TensorLook::TensorLook(const TensorImpl& x)
       is_leaf(x.is_leaf()),
       is_multi_output_view(x.is_multi_output_view),
       is_no_grad_view(x.is_no_grad_view),
+      is_function_view(x.is_function_view),
       is_outdated(retrograd::is_outdated(x)) {
   for (int i = 0; i < x.rank(); ++i) strides.push_back(x.strides()[i]);
 }
@@ -39,7 +40,8 @@ TensorLook::TensorLook(const TensorImpl& x)
 bool TensorLook::operator==(const TensorLook& o) const {
   return type == o.type && std::ranges::equal(strides, o.strides) && requires_grad == o.requires_grad &&
          is_leaf == o.is_leaf && is_multi_output_view == o.is_multi_output_view &&
-         is_no_grad_view == o.is_no_grad_view && is_outdated == o.is_outdated;
+         is_no_grad_view == o.is_no_grad_view && is_function_view == o.is_function_view &&
+         is_outdated == o.is_outdated;
 }
 
 bool TensorLook::fits(const TensorImpl& x) const {
@@ -47,7 +49,7 @@ bool TensorLook::fits(const TensorImpl& x) const {
          std::ranges::equal(strides, std::span(x.strides(), static_cast<size_t>(x.rank()))) &&
          requires_grad == x.requires_grad && is_leaf == x.is_leaf() &&
          is_multi_output_view == x.is_multi_output_view && is_no_grad_view == x.is_no_grad_view &&
-         is_outdated == retrograd::is_outdated(x);
+         is_function_view == x.is_function_view && is_outdated == retrograd::is_outdated(x);
 }
 
 std::string TensorLook::text() const {

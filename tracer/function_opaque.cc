@@ -87,13 +87,16 @@ class FunctionCode final : public HostCode {
 class FunctionBackwardCode final : public HostCode {
  public:
   FunctionBackwardCode(Record& record, std::vector<bool> is_given, uint64_t missing)
-      : record_(&record), is_given_(std::move(is_given)), missing_(missing) {
+      : record_(&record),
+        wanted_(FunctionCall::wanted(record)),
+        is_given_(std::move(is_given)),
+        missing_(missing) {
     for (int i = 0; i < record.operands; ++i)
       if (is_wanted(i)) types.push_back(record.operand_type(i));
     if (types.empty()) types = {parcel_type()};  // a node has a result
   }
   /// Whether it is a result.
-  bool is_wanted(int i) const { return has_edge(i) && !(missing_ >> (i & 63) & 1); }
+  bool is_wanted(int i) const { return wants(i) && !(i < 64 && missing_ >> i & 1); }
 
   void run(std::span<TensorImpl* const> operands, Tensor* results) override {
     auto& context = *static_cast<AutogradContext*>(open_parcel(*operands[0]).get());
@@ -106,10 +109,10 @@ class FunctionBackwardCode final : public HostCode {
     }
     results[0] = seen(*operands[0]);
     Tensors out(record_->operands);
-    FunctionCall::call_backward(context, *record_, given, out.data());
+    FunctionCall::call_backward(context, *record_, given, out.data(), &wanted_);
     for (int i = 0; i < record_->operands; ++i) {
       const Tensor& gradient = out[static_cast<size_t>(i)];
-      if (has_edge(i) && gradient.defined() != is_wanted(i))
+      if (wants(i) && gradient.defined() != is_wanted(i))
         fail(Category::unsupported, record_->op->name,
              fmt::format(
                  "backward gives {} for argument {}, unlike before: a recorded function cannot change what "
@@ -121,9 +124,12 @@ class FunctionBackwardCode final : public HostCode {
   }
 
  private:
-  bool has_edge(int i) const { return i < FunctionCall::arguments(*record_) && record_->edge(i); }
+  bool wants(int i) const {
+    return static_cast<size_t>(i) < wanted_.size() && wanted_[static_cast<size_t>(i)];
+  }
 
-  const RefPtr<Record> record_;  // of the recorded tape
+  const RefPtr<Record> record_;     // of the recorded tape
+  const std::vector<bool> wanted_;  // gradients of arguments, by the backward that was recorded
   const std::vector<bool> is_given_;
   const uint64_t missing_;
 };

@@ -7,6 +7,7 @@
 // The backward of a differentiable function is part of the one that runs outside: it has no end of its own.
 #include <algorithm>
 
+#include "ops/creation.h"
 #include "ops/shape_ops.h"
 #include "tracer/function_recorder.h"
 
@@ -91,7 +92,8 @@ bool FunctionRecorder::may_call_code(const Walk& walk) const {
 Tensor FunctionRecorder::begin_backward(Walk& walk, const Tensor& any_value) {
   if (!may_call_code(walk)) return {};
   auto reach = std::make_shared<RecordedReach>();
-  std::vector<ir::ValueId> operands{value_of(any_value)};
+  const Emitter::Scope scope(*this);
+  std::vector<ir::ValueId> operands{value_of(any_value.defined() ? any_value : zeros({0}))};
   for (const Walk::Item& item : walk.order())
     if (walk.reaches(item.record->seq)) reach->records.push_back(item.record->seq);
   std::ranges::sort(reach->records);
@@ -128,7 +130,8 @@ Tensors FunctionRecorder::own_backward(const BackwardRequest& request, Walk& wal
 }
 
 Tensors FunctionRecorder::backward_of_function(const BackwardRequest& request, Walk& walk) {
-  const Tensor begun = begin_backward(walk, request.cotangents[0]);
+  const auto given = std::ranges::find_if(request.cotangents, &Tensor::defined);
+  const Tensor begun = begin_backward(walk, given == request.cotangents.end() ? Tensor() : *given);
   Tensors gradients = record_backward(request, walk, *this);
   end_backward(begun);
   return gradients;

@@ -161,6 +161,7 @@ Tensors FunctionCapture::results_of(const std::vector<ir::Binding>& bindings, co
     if (!made.back().defined()) continue;
     made.back().impl().is_multi_output_view = e.is_multi_output_view;
     made.back().impl().is_no_grad_view = e.is_no_grad_view;
+    made.back().impl().is_function_view = e.is_function_view;
   }
   return made;
 }

@@ -44,6 +44,7 @@ struct FunctionCapture::Saved final : SavedElsewhere {
   Tensors ahead;  // the gradients, if the forward has computed them and no backward has come for them
 
   ~Saved() override;
+  bool has_functions() const override { return capture->has_functions_; }
   void begin(bool released) override;
   /// Drops what the last backward has unpacked, save for what other records need.
   void release() override;

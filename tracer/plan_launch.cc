@@ -3,6 +3,7 @@
 //
 // Where a result goes: into memory that its register holds already (the arena, a written input), over an operand that dies here and that only
 // this run sees, or into new memory of the register's own cell.
+#include "engine/rule.h"
 #include "tracer/plan_run.h"
 
 namespace retrograd {
@@ -58,8 +59,8 @@ void Plan::Run::call(const Step& s, void* attrs) {
     cell->set_storage(operands[0]->storage());
     frame->at[static_cast<size_t>(results[0])] = cell;
   } else if (s.kind == Kind::host) {
-    Tensor out[kMaxOutputs];
-    node.op->run_on_host(call, out);
+    TensorList out(s.results);
+    node.op->run_on_host(call, out.data());
     for (int i = 0; i < s.results; ++i)
       if (out[i].defined()) frame->set_foreign(results[i], std::move(out[i]).take());
   } else if (s.takes < 0) {

@@ -250,8 +250,10 @@ void Plan::Run::function(const Step& s) {
   if (record.hooks && record.hooks->saved) record.hooks->saved->begin(!request.retain_graph);
   record.op->host_backward(record, cells, out.data());
   bool all_given = true;
-  for (int i = 0; i < FunctionCall::arguments(record); ++i)
-    all_given &= !record.edge(i) || out[static_cast<size_t>(i)].defined();
+  for (int i = 0; i < s.results; ++i)
+    all_given &=
+        out[static_cast<size_t>(i)].defined() ||
+        plan.graph_.type(plan.graph_.nodes()[s.node].first_result + i).dtype == ScalarType::Undefined;
   if (!all_given) {
     const auto& events = plan.log_.events;
     for (leave_at = 0;

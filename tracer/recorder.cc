@@ -259,13 +259,15 @@ void Recorder::emit_hook(const Call& call, Tensor* results) {
     if (call.operands[i]) results[i] = make(types[static_cast<size_t>(i)], node.first_result + i);
 }
 
-// One opaque node, whose results have the types of the arguments that want a gradient.
+// One opaque node, whose results have the types of the arguments whose gradients are wanted.
 void Recorder::emit_function(const Call& call, Tensor* results) {
   const Record& record = *call.attrs_as<FunctionBackwardAttrs>().record;
   std::vector<TensorType> types;
   const int arguments = FunctionCall::arguments(record);
-  for (int i = 0; i < call.outputs; ++i)
-    types.push_back(record.edge(i) && i < arguments ? type_of(record, i) : TensorType{});
+  const auto is_wanted = [&](int i) {
+    return i < arguments && record.edge(i) && walk_.target(record.edge(i)) != SeqMap::kNone;
+  };
+  for (int i = 0; i < call.outputs; ++i) types.push_back(is_wanted(i) ? type_of(record, i) : TensorType{});
   user_ran_ = log.may_leave = true;
   const int32_t input =
       handle(ir::Input::Kind::function, {}, {Source::Kind::function, origin_.ordinal}, &record);
@@ -274,8 +276,7 @@ void Recorder::emit_function(const Call& call, Tensor* results) {
   ir::Node& node = append(plain, types);
   node.handle = input;
   for (int i = 0; i < call.outputs; ++i)
-    if (record.edge(i) && i < arguments)
-      results[i] = make(types[static_cast<size_t>(i)], node.first_result + i);
+    if (is_wanted(i)) results[i] = make(types[static_cast<size_t>(i)], node.first_result + i);
 }
 
 void Recorder::emit_unpack(const Call& call, Tensor* results) {

@@ -15,7 +15,31 @@ struct Doubles : Function<Doubles> {
   static Tensors backward(AutogradContext*, const Tensors& g) { return {g[0] * 2.0}; }
 };
 
+struct DoublesThroughData : Function<DoublesThroughData> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& x) {
+    for (int64_t i = 0; i < x.numel(); ++i) x.data_ptr<float>()[i] *= 2;
+    ctx->mark_dirty({x});
+    return x;
+  }
+  static Tensors backward(AutogradContext*, const Tensors& g) { return {g[0] * 2.0}; }
+};
+
 }  // namespace
+
+TEST_CASE("S125 a write through data_ptr is noticed, too, and raises the version once") {
+  const Tensor a = leaf({1, 2}), b = a * 3.0, y = b * b;
+  const uint32_t version = b.version();
+  const Tensor c = DoublesThroughData::apply(b);
+  CHECK(c.is_same(b));
+  CHECK(b.version() == version + 1);
+  CHECK(category_of([&] { sum(y).backward(); }) == Category::version_mismatch);
+  run_both([](Mode& mode) {
+    const Tensor x = leaf({1, 2}), h = x * 3.0;
+    mode.backward(sum(DoublesThroughData::apply(h) * h));
+    CHECK(values(x.grad()) == Values{72, 144});
+    return Tensors{x.grad()};
+  });
+}
 
 TEST_CASE("S125 a result that is its argument, written to in place, takes over the function as its record") {
   run_both([](Mode& mode) {

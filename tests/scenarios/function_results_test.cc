@@ -6,7 +6,7 @@
 namespace retrograd::scenario {
 namespace {
 
-enum class Answer { too_few, too_many, wrong_shape, wrong_dtype, for_a_number, undefined };
+enum class Answer { too_few, too_many, surplus, wrong_shape, wrong_dtype, for_a_number, undefined };
 struct Wrong : Function<Wrong> {
   static Tensor forward(AutogradContext* ctx, const Tensor& x, const Tensor& y, Answer answer) {
     ctx->saved_data["answer"] = static_cast<int64_t>(answer);
@@ -15,7 +15,8 @@ struct Wrong : Function<Wrong> {
   static Tensors backward(AutogradContext* ctx, const Tensors& g) {
     switch (static_cast<Answer>(ctx->saved_data["answer"].to_int())) {
       case Answer::too_few: return {g[0]};
-      case Answer::too_many: return {g[0], g[0], {}, {}};
+      case Answer::too_many: return {g[0], g[0], {}, g[0]};
+      case Answer::surplus: return {g[0], g[0] * 2.0, {}, {}, {}};
       case Answer::wrong_shape: return {g[0], sum(g[0]), {}};
       case Answer::wrong_dtype: return {g[0], g[0].to(kFloat64), {}};
       case Answer::for_a_number: return {g[0], g[0], g[0]};
@@ -105,9 +106,23 @@ TEST_CASE("S124 too few gradients are an error") {
     CHECK(contains(error_of(Answer::too_few, traced, Category::bad_argument), "gradient"));
 }
 
-TEST_CASE("S124 too many gradients are an error, also when the surplus is undefined") {
-  for (const bool traced : {false, true})
-    CHECK(contains(error_of(Answer::too_many, traced, Category::bad_argument), "gradient"));
+TEST_CASE("S124 a gradient beyond the arguments is an error that says what to give") {
+  for (const bool traced : {false, true}) {
+    const std::string text = error_of(Answer::too_many, traced, Category::bad_argument);
+    CHECK(contains(text, "gradient 3"));
+    CHECK(contains(text, "3 arguments"));
+    CHECK(contains(text, "Hint: give one gradient for each argument"));
+  }
+}
+
+TEST_CASE("S124 undefined gradients beyond the arguments are dropped") {
+  run_both([](Mode& mode) {
+    const Tensor x = leaf({1, 2}), y = leaf({3, 4});
+    mode.backward(sum(Wrong::apply(x, y, Answer::surplus)));
+    CHECK(values(x.grad()) == Values{1, 1});
+    CHECK(values(y.grad()) == Values{2, 2});
+    return Tensors{x.grad(), y.grad()};
+  });
 }
 
 TEST_CASE("S124 the error names the user's function and the line that called it") {
@@ -136,7 +151,8 @@ TEST_CASE("S124 an undefined gradient is none: the other argument has its own, a
       CHECK_FALSE(y.grad().defined());
       mode.backward(Tensors{sum(Wrong::apply(x, y, Answer::undefined) * y)}, {}, {}, create_graph);
       CHECK(y.grad().detach().to_vector() == std::vector<double>{4, 6});
-      for (const Tensor& t : {x, y}) t.set_grad({});  // with create_graph it refers to x and y, and they to it
+      for (const Tensor& t : {x, y})
+        t.set_grad({});  // with create_graph it refers to x and y, and they to it
     }
 }
 

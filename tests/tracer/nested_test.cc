@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "retrograd/retrograd.h"
+#include "tests/errors.h"
 
 namespace rg = retrograd;
 using rg::Tensor;
@@ -172,4 +173,22 @@ TEST_CASE("numbers of this run reach the node after a rule that called code of t
   };
   for (double factor : {2.0, 5.0, -0.5}) CHECK(gradient(factor, true) == gradient(factor, false));
   CHECK(compiled.stats().captures == 1);
+}
+
+TEST_CASE("backwards that nest too deep are one short error with a hint") {
+  const Tensor x = rg::tensor({1}).requires_grad_(), loss = x * 2.0;
+  int depth = 0, most = 8193;
+  loss.grad_fn().register_prehook([&](const Tensors&) {
+    if (++depth < most) loss.backward({}, true);
+  });
+  const std::string text = retrograd::error_of([&] { loss.backward({}, true); }).what();
+  INFO(text);
+  CHECK(depth == 1000);
+  CHECK(text.find("nest more than 1000 deep") != std::string::npos);
+  CHECK(text.find("Hint:") != std::string::npos);
+  CHECK(text.find("further out") != std::string::npos);
+  CHECK(std::count(text.begin(), text.end(), '\n') < 8);
+  depth = 0, most = 500;  // and nothing is left of them
+  loss.backward({}, true);
+  CHECK(depth == 500);
 }
