@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tests/conformance/derivative_form.h"
+#include "tests/conformance/expectations.h"
 #include "tests/conformance/interpreter.h"
 #include "tests/conformance/schema.h"
 
@@ -49,6 +50,7 @@ void run_statements(const Json& test_case, Mode mode, Comparison& comparison, In
 
 void run(const Suite& suite, const Json& test_case, Mode mode, CaseLog& log) {
   check_case(test_case);
+  check_expectations(test_case);
   if (const Json* kind = find(test_case, "kind")) throw Unsupported("op=" + kind->get<std::string>());
   const auto differentiator = make_differentiator(mode);
   Comparison comparison(suite, test_case, log);
@@ -61,7 +63,11 @@ void run(const Suite& suite, const Json& test_case, Mode mode, CaseLog& log) {
 
 }  // namespace
 
-bool applies(const Json& test_case, Mode mode) { return lists(find(test_case, "modes"), mode, true); }
+// A case whose modes are none of ours runs in each, and fails there.
+bool applies(const Json& test_case, Mode mode) {
+  const Json* modes = find(test_case, "modes");
+  return lists(modes, mode, true) || !are_modes(*modes);
+}
 
 CaseResult run_case(const Suite& suite, const Json& test_case, Mode mode) {
   using Verdict = CaseResult::Verdict;
