@@ -157,10 +157,11 @@ void Extreme::infer(const Call& call, TensorImpl* const* outputs) {
 
 namespace {
 
-// 1 over the number of ties at each tie, 0 elsewhere.
+// 1 over the number of ties at each tie, 0 elsewhere. With nan_ties each NaN is one (then the extreme is NaN), else none equals another.
 template <class C>
-Tensor tie_shares(C& c, const Tensor& x, const Tensor& y) {
-  const Tensor ties = to(eq(x, restored(c, y)), c.type(0).dtype);
+Tensor tie_shares(C& c, const Tensor& x, const Tensor& y, bool nan_ties) {
+  const Tensor equals = eq(x, restored(c, y));
+  const Tensor ties = to(nan_ties ? logical_or(equals, isnan(x)) : equals, c.type(0).dtype);
   const auto& a = c.template attrs<ReduceAttrs>();
   return div(ties, restored(c, sum(ties, a.dim, a.keepdim)));
 }
@@ -168,10 +169,12 @@ Tensor tie_shares(C& c, const Tensor& x, const Tensor& y) {
 }  // namespace
 
 void Extreme::vjp(RuleContext& c) {
-  c.give(0, mul(restored(c, c.grad()), tie_shares(c, c.in(0).tensor(), c.out())));
+  c.give(0, mul(restored(c, c.grad()), tie_shares(c, c.in(0).tensor(), c.out(), c.attrs<Attrs>().nan_ties)));
 }
 
-void Extreme::jvp(TangentContext& c) { give_dot(c, tie_shares(c, c.in(0).tensor(), c.out())); }
+void Extreme::jvp(TangentContext& c) {
+  give_dot(c, tie_shares(c, c.in(0).tensor(), c.out(), c.attrs<Attrs>().nan_ties));
+}
 
 void ExtremeAlong::infer(const Call& call, TensorImpl* const* outputs) {
   check_not_empty(call);
@@ -262,7 +265,7 @@ Tensor norm_slope(C& c) {
   if (p == Scalar(1)) return sign(x);
   if (p == Scalar(2)) return div(x, restored(c, one_where_zero(y)));
   const double inf = std::numeric_limits<double>::infinity();
-  if (p == Scalar(inf) || p == Scalar(-inf)) return mul(sign(x), tie_shares(c, abs(x), y));
+  if (p == Scalar(inf) || p == Scalar(-inf)) return mul(sign(x), tie_shares(c, abs(x), y, true));
   const Tensor root = p <= Scalar(1) ? y : one_where_zero(y);
   return mul(mul(sign(x), pow(one_where_zero(abs(x)), p - Scalar(1))), restored(c, pow(root, Scalar(1) - p)));
 }
@@ -296,6 +299,14 @@ Tensor reduce(Operand x, const IntList& dim, bool keepdim) {
   typename Op::Attrs attrs{};
   attrs.dim = ops::reduction_dims(dim, x.tensor().impl().rank(), Op::name);
   attrs.keepdim = keepdim;
+  return ops::emit<Op>({x.tensor().get()}, attrs, x.where());
+}
+
+template <class Op>
+Tensor extreme_of_all(Operand x) {
+  ops::ExtremeAttrs attrs{};
+  attrs.dim = ops::reduction_dims({}, x.tensor().impl().rank(), Op::name);
+  attrs.nan_ties = true;
   return ops::emit<Op>({x.tensor().get()}, attrs, x.where());
 }
 
@@ -351,8 +362,8 @@ Tensor prod(Operand x, int64_t dim, bool keepdim, std::optional<ScalarType> dtyp
 
 Tensor amax(Operand x, const IntList& dim, bool keepdim) { return reduce<ops::Amax>(x, dim, keepdim); }
 Tensor amin(Operand x, const IntList& dim, bool keepdim) { return reduce<ops::Amin>(x, dim, keepdim); }
-Tensor max(Operand x) { return reduce<ops::Amax>(x, {}, false); }
-Tensor min(Operand x) { return reduce<ops::Amin>(x, {}, false); }
+Tensor max(Operand x) { return extreme_of_all<ops::Amax>(x); }
+Tensor min(Operand x) { return extreme_of_all<ops::Amin>(x); }
 
 std::tuple<Tensor, Tensor> max(Operand x, int64_t dim, bool keepdim) {
   return extreme_along<ops::MaxAlong>(x, dim, keepdim);
