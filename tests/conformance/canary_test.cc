@@ -33,6 +33,8 @@ StateDict tensors() {
           {"two", tensor({2, 2, 2}, {kFloat64})},
           {"zero", zeros({3}, {kFloat64})},
           {"short", zeros({2}, {kFloat64})},
+          {"stepped", tensor({0.5, 1.5, 2.5}, {kFloat64})},
+          {"quarter", tensor({0.25, 0.5, 0.75}, {kFloat64})},
           {"x2", tensor({1, 4, 9}, {kFloat64})},
           {"2x", tensor({2, 4, 6}, {kFloat64})},
           {"special", tensor({kInf, -kInf, kNan}, {kFloat64})},
@@ -262,6 +264,22 @@ struct Replacement {
   const char* what;
 };
 
+void check_replacements(const char* text, std::span<const Replacement> replacements) {
+  const Json sound = Json::parse(text);
+  for (Mode mode : kModes) {
+    const CaseResult result = result_of(sound, mode);
+    CAPTURE(to_string(mode),
+            result.failures.empty() ? "" : result.failures[0].what + result.failures[0].text);
+    REQUIRE(result.verdict == CaseResult::Verdict::pass);
+    for (const Replacement& r : replacements) {
+      CAPTURE(r.pointer, r.value);
+      const CaseResult broken = result_of(with(sound, r.pointer, r.value), mode);
+      REQUIRE(broken.verdict == CaseResult::Verdict::fail);
+      CHECK(broken.failures.at(0).what == r.what);
+    }
+  }
+}
+
 constexpr Replacement kReplacements[] = {
     {"/ops/5/values/y", R"("x")", "ops[5].check.values.y"},
     {"/ops/5/values/y", R"("infinite")", "ops[5].check.values.y"},
@@ -294,20 +312,55 @@ constexpr Replacement kReplacements[] = {
     {"/ops/1/action/factor", "2", "case"},
 };
 
-TEST_CASE("Canaries: statements, events and counts") {
-  const Json sound = Json::parse(kStatements);
-  for (Mode mode : kModes) {
-    const CaseResult result = result_of(sound, mode);
-    CAPTURE(to_string(mode),
-            result.failures.empty() ? "" : result.failures[0].what + result.failures[0].text);
-    REQUIRE(result.verdict == CaseResult::Verdict::pass);
-    for (const Replacement& r : kReplacements) {
-      CAPTURE(r.pointer, r.value);
-      const CaseResult broken = result_of(with(sound, r.pointer, r.value), mode);
-      REQUIRE(broken.verdict == CaseResult::Verdict::fail);
-      CHECK(broken.failures.at(0).what == r.what);
-    }
-  }
+TEST_CASE("Canaries: statements, events and counts") { check_replacements(kStatements, kReplacements); }
+
+// ---- optimizers ----
+
+constexpr Replacement kOptimReplacements[] = {
+    {"/expect/params/0/p0", R"("x")", "params[0].p0"},
+    {"/expect/params/0/p0", R"("infinite")", "params[0].p0"},
+    {"/expect/params/0", "{}", "steps[0]"},
+    {"/expect/params", "[]", "case"},
+    {"/expect/total_norm/0", "1.5", "total_norm[0]"},
+    {"/expect/total_norm/0", R"("inf")", "total_norm[0]"},
+    {"/expect/total_norm/0", R"("nan")", "total_norm[0]"},
+    {"/expect/total_norm/0", "null", "total_norm[0]"},
+    {"/expect/total_norm/1", "1.5", "case"},
+    {"/expect/state/p0/momentum_buffer", R"("x")", "state.p0.momentum_buffer"},
+    {"/expect/state/p0", "{}", "state.p0.momentum_buffer"},
+    {"/expect/state/p0/exp_avg", R"("x")", "state.p0.exp_avg"},
+    {"/expect/state/p1", "{}", "case"},
+    {"/expect/states", "{}", "case"},
+    {"/steps/0/grads/p0", R"("two")", "params[0].p0"},
+};
+
+TEST_CASE("Canaries: steps of an optimizer") {
+  check_replacements(R"({"name": "c", "kind": "optim", "optimizer": "sgd", "params": {"p0": "x"},
+                         "groups": [{"params": ["p0"], "lr": 0.5, "momentum": 0.9}],
+                         "steps": [{"grads": {"p0": "one"}, "clip": {"kind": "norm", "max_norm": 100.0, "norm_type": 2.0}}],
+                         "expect": {"params": [{"p0": "stepped"}], "total_norm": [1.7320508075688772],
+                                    "state": {"p0": {"momentum_buffer": "one"}}}})",
+                     kOptimReplacements);
+}
+
+constexpr Replacement kTrainReplacements[] = {
+    {"/expect/loss/1", "3.6", "loss[1]"},
+    {"/expect/loss/0", R"("inf")", "loss[0]"},
+    {"/expect/loss/0", R"("nan")", "loss[0]"},
+    {"/expect/loss/0", "null", "loss[0]"},
+    {"/expect/loss/2", "1.0", "case"},
+    {"/expect/params/p", R"("x")", "params.p"},
+    {"/expect/params/p", R"("infinite")", "params.p"},
+    {"/groups/0/lr", "0.5", "loss[1]"},
+};
+
+TEST_CASE("Canaries: a training") {
+  check_replacements(
+      R"({"name": "c", "kind": "train", "inputs": [{"name": "p", "tensor": "x", "requires_grad": true}],
+                         "ops": [{"op": "mul", "in": ["p", "p"], "out": ["y"]}, {"op": "sum", "in": ["y"], "out": ["s"]}],
+                         "loss": "s", "optimizer": "sgd", "groups": [{"params": ["p"], "lr": 0.25}], "n_steps": 2,
+                         "expect": {"loss": [14.0, 3.5], "params": {"p": "quarter"}}})",
+      kTrainReplacements);
 }
 
 TEST_CASE("Canaries: a case that compares nothing") {

@@ -84,6 +84,15 @@ void Comparison::exactly(const std::string& what, const Tensor& got, const Json&
   note(what, difference(got, want, tolerance(want)));
 }
 
+void Comparison::number(const std::string& what, const Tensor& got, const Json& want) {
+  if (want.is_null() && !got.defined()) return note(what, {});
+  if (want.is_null()) return note(what, "want undefined got " + describe(got));
+  if (!got.defined()) return note(what, "want " + want.dump() + " got undefined");
+  const double value = got.item<double>(), wanted = to_scalar(want).to_double();
+  const bool agree = distance(value, wanted, tolerance(got)) == 0;
+  note(what, agree ? std::nullopt : std::optional(fmt::format("want {} got {}", wanted, value)));
+}
+
 void Comparison::gradient(const std::string& what, const Tensor& got, const Tensor& of, const Json& key) {
   if (key.is_null() && !got.defined()) return note(what, {});
   if (key.is_null()) return note(what, difference_from_zero(got, of, tolerance(of)));

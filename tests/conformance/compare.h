@@ -26,6 +26,10 @@ class Comparison {
   /// The same of a gradient of `of`, or a tangent; undefined and all zeros are one.
   void gradient(const std::string& what, const Tensor& got, const Tensor& of, const Json& key);
 
+  /// `got` is a tensor of one element for the number that is wanted; undefined where `want` is null. Within the case's tolerance, or that of
+  /// got's dtype.
+  void number(const std::string& what, const Tensor& got, const Json& want);
+
   const Suite& suite() const { return suite_; }
   CaseLog& log() { return log_; }
 
