@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/named_call.h"
 #include "ops/arithmetic.h"
 #include "ops/binary.h"
 #include "ops/comparison.h"
@@ -344,62 +345,98 @@ Tensor accumulable(Operand x, std::optional<ScalarType> dtype) {
 }  // namespace
 
 Tensor sum(Operand x, const IntList& dim, bool keepdim, std::optional<ScalarType> dtype) {
+  const NamedCall call("sum", x.where());
   return reduce<ops::Sum>(Operand(accumulable(x, dtype), x.where()), dim, keepdim);
 }
 
 Tensor mean(Operand x, const IntList& dim, bool keepdim, std::optional<ScalarType> dtype) {
+  const NamedCall call("mean", x.where());
   if (!dtype) return reduce<ops::Mean>(x, dim, keepdim);
   return reduce<ops::Mean>(Operand(to(x, *dtype), x.where()), dim, keepdim);
 }
 
 Tensor prod(Operand x, std::optional<ScalarType> dtype) {
+  const NamedCall call("prod", x.where());
   return reduce<ops::Prod>(Operand(accumulable(x, dtype), x.where()), {}, false);
 }
 
 Tensor prod(Operand x, int64_t dim, bool keepdim, std::optional<ScalarType> dtype) {
+  const NamedCall call("prod", x.where());
   return reduce<ops::Prod>(Operand(accumulable(x, dtype), x.where()), dim, keepdim);
 }
 
-Tensor amax(Operand x, const IntList& dim, bool keepdim) { return reduce<ops::Amax>(x, dim, keepdim); }
-Tensor amin(Operand x, const IntList& dim, bool keepdim) { return reduce<ops::Amin>(x, dim, keepdim); }
-Tensor max(Operand x) { return extreme_of_all<ops::Amax>(x); }
-Tensor min(Operand x) { return extreme_of_all<ops::Amin>(x); }
+Tensor amax(Operand x, const IntList& dim, bool keepdim) {
+  const NamedCall call("amax", x.where());
+  return reduce<ops::Amax>(x, dim, keepdim);
+}
+Tensor amin(Operand x, const IntList& dim, bool keepdim) {
+  const NamedCall call("amin", x.where());
+  return reduce<ops::Amin>(x, dim, keepdim);
+}
+Tensor max(Operand x) {
+  const NamedCall call("max", x.where());
+  return extreme_of_all<ops::Amax>(x);
+}
+Tensor min(Operand x) {
+  const NamedCall call("min", x.where());
+  return extreme_of_all<ops::Amin>(x);
+}
 
 std::tuple<Tensor, Tensor> max(Operand x, int64_t dim, bool keepdim) {
+  const NamedCall call("max", x.where());
   return extreme_along<ops::MaxAlong>(x, dim, keepdim);
 }
 std::tuple<Tensor, Tensor> min(Operand x, int64_t dim, bool keepdim) {
+  const NamedCall call("min", x.where());
   return extreme_along<ops::MinAlong>(x, dim, keepdim);
 }
 
 Tensor argmax(Operand x, std::optional<int64_t> dim, bool keepdim) {
+  const NamedCall call("argmax", x.where());
   return extreme_index<ops::Argmax>(x, dim, keepdim);
 }
 Tensor argmin(Operand x, std::optional<int64_t> dim, bool keepdim) {
+  const NamedCall call("argmin", x.where());
   return extreme_index<ops::Argmin>(x, dim, keepdim);
 }
 
 Tensor var(Operand x, const IntList& dim, Scalar correction, bool keepdim) {
+  const NamedCall call("var", x.where());
   return variance<ops::Var>(x, dim, correction, keepdim);
 }
 Tensor std(Operand x, const IntList& dim, Scalar correction, bool keepdim) {
+  const NamedCall call("std", x.where());
   return variance<ops::Std>(x, dim, correction, keepdim);
 }
 
 Tensor logsumexp(Operand x, const IntList& dim, bool keepdim) {
+  const NamedCall call("logsumexp", x.where());
   if (!is_integral(x.tensor().dtype(), true)) return reduce<ops::LogSumExp>(x, dim, keepdim);
   return reduce<ops::LogSumExp>(Operand(to(x, kFloat32), x.where()), dim, keepdim);
 }
 
 Tensor vector_norm(Operand x, Scalar ord, const IntList& dim, bool keepdim) {
+  const NamedCall call("vector_norm", x.where());
   ops::NormAttrs attrs{{ops::reduction_dims(dim, x.tensor().impl().rank(), "vector_norm"), keepdim}, ord};
   return ops::emit<ops::VectorNorm>({x.tensor().get()}, attrs, x.where());
 }
 
-Tensor norm(Operand x, Scalar p, const IntList& dim, bool keepdim) { return vector_norm(x, p, dim, keepdim); }
+Tensor norm(Operand x, Scalar p, const IntList& dim, bool keepdim) {
+  const NamedCall call("norm", x.where());
+  return vector_norm(x, p, dim, keepdim);
+}
 
-Tensor all(Operand x, const IntList& dim, bool keepdim) { return reduce<ops::All>(x, dim, keepdim); }
-Tensor any(Operand x, const IntList& dim, bool keepdim) { return reduce<ops::Any>(x, dim, keepdim); }
-Tensor count_nonzero(Operand x, const IntList& dim) { return reduce<ops::CountNonzero>(x, dim, false); }
+Tensor all(Operand x, const IntList& dim, bool keepdim) {
+  const NamedCall call("all", x.where());
+  return reduce<ops::All>(x, dim, keepdim);
+}
+Tensor any(Operand x, const IntList& dim, bool keepdim) {
+  const NamedCall call("any", x.where());
+  return reduce<ops::Any>(x, dim, keepdim);
+}
+Tensor count_nonzero(Operand x, const IntList& dim) {
+  const NamedCall call("count_nonzero", x.where());
+  return reduce<ops::CountNonzero>(x, dim, false);
+}
 
 }  // namespace retrograd
