@@ -4,6 +4,8 @@
 #include <array>
 #include <cstring>
 
+#include "engine/named_call.h"
+
 namespace retrograd {
 
 std::string to_string(SourceLocation where) {
@@ -47,8 +49,8 @@ OutOfMemory::OutOfMemory(int64_t requested, int64_t live, int64_t limit)
       limit(limit) {}
 
 void fail(Category category, std::string_view op, std::string_view text, SourceLocation where) {
-  std::string message = std::string(op) + ": " + std::string(text);
   where = effective_location(where);
+  std::string message = std::string(NamedCall::name_for(op, where)) + ": " + std::string(text);
   if (where) message += " (called at " + to_string(where) + ")";
   throw Error(category, std::move(message));
 }

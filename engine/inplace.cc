@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/named_call.h"
 #include "engine/runner.h"
 #include "engine/striped_lock.h"
 #include "engine/tape.h"
@@ -400,6 +401,7 @@ void take_over_history(const Tensor& self, const Tensor& result, std::string_vie
 
 const Tensor& apply_inplace(const Tensor& self, const std::function<Tensor(const Tensor&)>& op,
                             std::string_view name, SourceLocation where) {
+  const NamedCall call(name, where);
   TensorImpl& cell = self.impl();
   bring_up_to_date(cell);
   check_self(cell, name, where);

@@ -10,15 +10,17 @@ namespace {
 
 constexpr int64_t kAll = 1000, kEdge = 3;
 
-std::string element_text(double v, ScalarType dtype) {
-  if (dtype == kBool) return v != 0 ? "true" : "false";
-  return is_integral(dtype, false) ? fmt::format("{:.0f}", v) : fmt::format("{:.4f}", v);
+std::string element_text(double v, ScalarType) { return fmt::format("{:.4f}", v); }
+std::string element_text(int64_t v, ScalarType dtype) {
+  return dtype == kBool ? v ? "true" : "false" : fmt::format("{}", v);
 }
 
+// T: double, or int64_t for integers, which keep all their digits.
+template <class T>
 class Printer {
  public:
   Printer(const Tensor& t)
-      : dtype_(t.dtype()), sizes_(t.sizes()), values_(t.to_vector()), shorten_(t.numel() > kAll) {}
+      : dtype_(t.dtype()), sizes_(t.sizes()), values_(t.to_vector<T>()), shorten_(t.numel() > kAll) {}
   // Depth is the number of dims, at most kMaxRank.
   std::string text(size_t dim, int64_t at) const {
     if (dim == sizes_.size()) return element_text(values_[static_cast<size_t>(at)], dtype_);
@@ -40,7 +42,7 @@ class Printer {
  private:
   ScalarType dtype_;
   IntArray sizes_;
-  std::vector<double> values_;
+  std::vector<T> values_;
   bool shorten_;
 };
 
@@ -49,7 +51,9 @@ class Printer {
 std::string to_string(const Tensor& tensor) {
   if (!tensor.defined()) return "tensor(undefined)";
   if (tensor.impl().graph) return "tensor(recorded " + describe(tensor) + ")";
-  return Printer(tensor).text(0, 0) + "\n" + describe(tensor);
+  const std::string text =
+      is_floating(tensor.dtype()) ? Printer<double>(tensor).text(0, 0) : Printer<int64_t>(tensor).text(0, 0);
+  return text + "\n" + describe(tensor);
 }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor) { return out << to_string(tensor); }

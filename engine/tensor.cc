@@ -5,6 +5,7 @@
 
 #include "engine/autograd.h"
 #include "engine/inplace.h"
+#include "engine/named_call.h"
 #include "engine/tape.h"
 #include "ops/shape_ops.h"
 
@@ -26,15 +27,20 @@ std::string describe(const Tensor& tensor) {
 namespace {
 
 // For wrap_dim() a tensor without dims has one, which reductions may name; but it has no size.
-int dim_of(const TensorImpl& x, int64_t dim, std::string_view op) {
+int dim_of(const TensorImpl& x, int64_t dim, std::string_view op, SourceLocation where) {
+  const NamedCall scope(op, where);
   if (x.rank() == 0) fail(Category::bad_dim, op, fmt::format("dim {} of a tensor without dims", dim));
   return wrap_dim(dim, x.rank(), op);
 }
 
 }  // namespace
 
-int64_t Tensor::size(int64_t dim) const { return impl().shape()[dim_of(impl(), dim, "size")].value(); }
-int64_t Tensor::stride(int64_t dim) const { return impl().strides()[dim_of(impl(), dim, "stride")]; }
+int64_t Tensor::size(int64_t dim, SourceLocation where) const {
+  return impl().shape()[dim_of(impl(), dim, "size", where)].value();
+}
+int64_t Tensor::stride(int64_t dim, SourceLocation where) const {
+  return impl().strides()[dim_of(impl(), dim, "stride", where)];
+}
 IntArray Tensor::strides() const { return IntArray(impl().strides(), impl().strides() + impl().rank()); }
 
 void Tensor::check_has_data(std::string_view op, SourceLocation where) const {
@@ -82,20 +88,35 @@ Scalar Tensor::item(SourceLocation where) const {
   });
 }
 
-std::vector<double> Tensor::to_vector(SourceLocation where) const {
+template <class T>
+std::vector<T> Tensor::to_vector(SourceLocation where) const {
   check_has_data("to_vector", where);
   Tensor dense;
   {
     NoGradGuard no_grad;
     dense = retrograd::contiguous(Operand(on_host("to_vector", where), where));
   }
-  std::vector<double> out(static_cast<size_t>(numel()));
-  dispatch(dtype(), [&]<class T>(std::type_identity<T>) {
-    const T* p = static_cast<const T*>(dense.raw_data(where));
-    for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<double>(p[i]);
+  std::vector<T> out(static_cast<size_t>(numel()));
+  dispatch(dtype(), [&]<class Stored>(std::type_identity<Stored>) {
+    const Stored* p = static_cast<const Stored*>(dense.raw_data(where));
+    for (size_t i = 0; i < out.size(); ++i) {
+      if constexpr (std::is_integral_v<Stored> || std::is_floating_point_v<T>)
+        out[i] = static_cast<T>(p[i]);
+      else if constexpr (std::is_same_v<T, bool>)
+        out[i] = static_cast<double>(p[i]) != 0;
+      else
+        out[i] = static_cast<T>(truncated(static_cast<double>(p[i])));
+    }
   });
   return out;
 }
+
+template std::vector<double> Tensor::to_vector<double>(SourceLocation) const;
+template std::vector<float> Tensor::to_vector<float>(SourceLocation) const;
+template std::vector<int64_t> Tensor::to_vector<int64_t>(SourceLocation) const;
+template std::vector<int32_t> Tensor::to_vector<int32_t>(SourceLocation) const;
+template std::vector<uint8_t> Tensor::to_vector<uint8_t>(SourceLocation) const;
+template std::vector<bool> Tensor::to_vector<bool>(SourceLocation) const;
 
 const Tensor& Tensor::requires_grad_(bool value, SourceLocation where) const {
   if (value && !is_floating(dtype()))

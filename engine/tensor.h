@@ -34,9 +34,9 @@ class Tensor {
   // Type and layout.
   int64_t dim() const { return impl().rank(); }
   IntArray sizes() const { return impl().shape().ints(); }
-  int64_t size(int64_t dim) const;
+  int64_t size(int64_t dim, SourceLocation where = SourceLocation::current()) const;
   IntArray strides() const;
-  int64_t stride(int64_t dim) const;
+  int64_t stride(int64_t dim, SourceLocation where = SourceLocation::current()) const;
   int64_t numel() const { return impl().numel().value(); }
   int64_t nbytes() const { return numel() * static_cast<int64_t>(element_size(dtype())); }
   int64_t storage_offset() const { return impl().storage_offset(); }
@@ -64,8 +64,10 @@ class Tensor {
       return static_cast<T>(s.to_int());
   }
   Scalar item(SourceLocation where = SourceLocation::current()) const;
-  /// All elements in row-major order, converted to double.
-  std::vector<double> to_vector(SourceLocation where = SourceLocation::current()) const;
+  /// All elements in row-major order, converted to T: double, float, int64_t, int32_t, uint8_t or bool. An int64_t keeps each integer as it
+  /// is, where a double rounds those beyond 2^53.
+  template <class T = double>
+  std::vector<T> to_vector(SourceLocation where = SourceLocation::current()) const;
 
   // Autograd.
   /// Also of a view whose base does, even one made under no_grad.

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/named_call.h"
 #include "engine/runner.h"
 #include "ops/copy.h"
 #include "ops/shape_ops.h"
@@ -43,6 +44,7 @@ Tensor sub(const Operand& a, const Operand& b, Scalar alpha) {
 
 Tensor div(Operand a, Operand b, std::string_view rounding_mode) {
   if (rounding_mode.empty()) return ops::Function<ops::Div>()(a, b);
+  const NamedCall call("div", a.where());
   if (rounding_mode == "trunc") return ops::Function<ops::DivTrunc>()(a, b);
   if (rounding_mode == "floor") return ops::Function<ops::DivFloor>()(a, b);
   fail(Category::bad_argument, "div",

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/named_call.h"
 #include "ops/arithmetic.h"
 #include "ops/comparison.h"
 #include "ops/creation.h"
@@ -297,7 +298,7 @@ Tensor masked(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& m
 Tensor scaled_dot_product_attention(Operand query, const Tensor& key, const Tensor& value,
                                     const Tensor& attn_mask, bool is_causal, std::optional<Scalar> scale) {
   const Tensor& q = query.tensor();
-  const CallScope scope(query.where());
+  const NamedCall call("scaled_dot_product_attention", query.where());
   check(q, key, value, attn_mask, is_causal);
   const double width = static_cast<double>(q.impl().shape().back().value());
   const Scalar factor = scale ? *scale : Scalar(1 / std::sqrt(width));

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include "ops/arithmetic.h"
+
+#include "engine/named_call.h"
 #include "ops/comparison.h"
 #include "ops/loss_reduction.h"
 #include "ops/losses.h"
@@ -245,6 +247,7 @@ Tensor per_sample(Operand x, const Tensor& target, ops::ClassLossAttrs attrs) {
 
 Tensor cross_entropy(Operand x, const Tensor& target, const Tensor& weight, int64_t ignore_index,
                      std::string_view reduction, Scalar label_smoothing) {
+  const NamedCall call("cross_entropy", x.where());
   const ClassReduction r(x, target, weight, ignore_index, reduction, "cross_entropy");
   if (!(Scalar(0.0) <= label_smoothing && label_smoothing <= Scalar(1.0)))
     fail(Category::bad_argument, "cross_entropy",
@@ -257,6 +260,7 @@ Tensor cross_entropy(Operand x, const Tensor& target, const Tensor& weight, int6
 
 Tensor nll_loss(Operand x, const Tensor& target, const Tensor& weight, int64_t ignore_index,
                 std::string_view reduction) {
+  const NamedCall call("nll_loss", x.where());
   if (weight.defined() && weight.dtype() != x.tensor().dtype())
     fail(Category::dtype_mismatch, "nll_loss", "input and weight have different dtypes", x.where());
   const ClassReduction r(x, target, weight, ignore_index, reduction, "nll_loss");

@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/named_call.h"
 #include "ops/arithmetic.h"
 #include "ops/matmul.h"
 #include "ops/reduce.h"
@@ -257,12 +258,12 @@ class Einsum {
 }  // namespace
 
 Tensor einsum(std::string_view equation, const Tensors& operands, SourceLocation where) {
-  const CallScope scope(where);
+  const NamedCall call("einsum", where);
   return Einsum(equation).run(operands);
 }
 
 Tensor tensordot(Operand a, const Tensor& b, int64_t dims) {
-  const CallScope scope(a.where());
+  const NamedCall call("tensordot", a.where());
   if (dims < 0) fail(Category::bad_argument, "tensordot", fmt::format("dims is {}", dims));
   const int64_t rank = a.tensor().dim();
   if (dims > rank || dims > b.dim())
@@ -316,7 +317,7 @@ struct Side {
 }  // namespace
 
 Tensor tensordot(Operand a, const Tensor& b, const IntList& dims_a, const IntList& dims_b) {
-  const CallScope scope(a.where());
+  const NamedCall call("tensordot", a.where());
   if (dims_a.size() != dims_b.size())
     fail(Category::bad_argument, "tensordot", "the two lists of dims differ in length");
   Side left(a.tensor(), dims_a), right(b, dims_b);

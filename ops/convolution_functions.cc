@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "ops/convolution.h"
+
+#include "engine/named_call.h"
 #include "ops/views.h"
 
 namespace retrograd {
@@ -126,32 +128,38 @@ Tensor conv_transpose(std::string_view op, int spatial, Operand input, const Ten
 
 Tensor conv1d(Operand x, const Tensor& weight, const Tensor& bias, const IntList& stride,
               const ConvPadding& padding, const IntList& dilation, int64_t groups) {
+  const NamedCall call("conv1d", x.where());
   return conv("conv1d", 1, x, weight, bias, stride, padding, dilation, groups);
 }
 Tensor conv2d(Operand x, const Tensor& weight, const Tensor& bias, const IntList& stride,
               const ConvPadding& padding, const IntList& dilation, int64_t groups) {
+  const NamedCall call("conv2d", x.where());
   return conv("conv2d", 2, x, weight, bias, stride, padding, dilation, groups);
 }
 Tensor conv3d(Operand x, const Tensor& weight, const Tensor& bias, const IntList& stride,
               const ConvPadding& padding, const IntList& dilation, int64_t groups) {
+  const NamedCall call("conv3d", x.where());
   return conv("conv3d", 3, x, weight, bias, stride, padding, dilation, groups);
 }
 
 Tensor conv_transpose1d(Operand x, const Tensor& weight, const Tensor& bias, const IntList& stride,
                         const IntList& padding, const IntList& output_padding, int64_t groups,
                         const IntList& dilation) {
+  const NamedCall call("conv_transpose1d", x.where());
   return conv_transpose("conv_transpose1d", 1, x, weight, bias, stride, padding, output_padding, groups,
                         dilation);
 }
 Tensor conv_transpose2d(Operand x, const Tensor& weight, const Tensor& bias, const IntList& stride,
                         const IntList& padding, const IntList& output_padding, int64_t groups,
                         const IntList& dilation) {
+  const NamedCall call("conv_transpose2d", x.where());
   return conv_transpose("conv_transpose2d", 2, x, weight, bias, stride, padding, output_padding, groups,
                         dilation);
 }
 Tensor conv_transpose3d(Operand x, const Tensor& weight, const Tensor& bias, const IntList& stride,
                         const IntList& padding, const IntList& output_padding, int64_t groups,
                         const IntList& dilation) {
+  const NamedCall call("conv_transpose3d", x.where());
   return conv_transpose("conv_transpose3d", 3, x, weight, bias, stride, padding, output_padding, groups,
                         dilation);
 }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/named_call.h"
 #include "ops/creation.h"
 #include "ops/shape_ops.h"
 
@@ -28,6 +29,7 @@ void Copy::jvp(TangentContext& c) { c.give(0, c.tangent_or_zeros(1)); }
 }  // namespace ops
 
 Tensor copy(Operand self, const Tensor& source) {
+  const NamedCall call("copy", self.where());
   const Tensor& old = self.tensor();
   const Tensor cast = to(Operand(source, self.where()), old.dtype());
   const Tensor here = to(Operand(cast, self.where()), old.device());
@@ -36,6 +38,7 @@ Tensor copy(Operand self, const Tensor& source) {
 }
 
 Tensor fill(Operand self, Operand value) {
+  const NamedCall call("fill", self.where());
   const Tensor& old = self.tensor();
   if (value.is_scalar())
     return copy(self, scalar_tensor(value.scalar(), {old.dtype(), old.device()}, self.where()));
@@ -45,6 +48,9 @@ Tensor fill(Operand self, Operand value) {
   return copy(self, value.tensor());
 }
 
-Tensor zero(Operand self) { return fill(self, Operand(Scalar(0), self.where())); }
+Tensor zero(Operand self) {
+  const NamedCall call("zero", self.where());
+  return fill(self, Operand(Scalar(0), self.where()));
+}
 
 }  // namespace retrograd

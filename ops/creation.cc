@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/named_call.h"
 #include "engine/runner.h"
 #include "ops/full.h"
 #include "ops/shape_ops.h"
@@ -54,22 +55,27 @@ Tensor fresh(const Shape& size, const TensorOptions& options, std::string_view o
 }  // namespace
 
 Tensor full(const Shape& size, Scalar value, TensorOptions options, SourceLocation where) {
+  const NamedCall call("full", where);
   check_type(size, options.dtype, "full", where);
   return finish(ops::emit<ops::Full>({}, {size, value, options.dtype, options.device}, where), options,
                 where);
 }
 
 Tensor zeros(const Shape& size, TensorOptions options, SourceLocation where) {
+  const NamedCall call("zeros", where);
   return full(size, 0, options, where);
 }
 Tensor ones(const Shape& size, TensorOptions options, SourceLocation where) {
+  const NamedCall call("ones", where);
   return full(size, 1, options, where);
 }
 Tensor scalar_tensor(Scalar value, TensorOptions options, SourceLocation where) {
+  const NamedCall call("scalar_tensor", where);
   return full({}, value, options, where);
 }
 
 Tensor empty(const Shape& size, TensorOptions options, SourceLocation where) {
+  const NamedCall call("empty", where);
   if (options.dtype == kBool) return zeros(size, options, where);  // not every byte is a bool
   check_type(size, options.dtype, "empty", where);
   RefPtr<TensorImpl> cell = TensorImpl::make();
@@ -78,20 +84,39 @@ Tensor empty(const Shape& size, TensorOptions options, SourceLocation where) {
   return finish(Tensor(std::move(cell)), options, where);
 }
 
-Tensor tensor(const std::vector<double>& values, const Shape& size, TensorOptions options,
-              SourceLocation where) {
+namespace {
+
+template <class From>
+Tensor tensor_of(const std::vector<From>& values, const Shape& size, TensorOptions options,
+                 SourceLocation where) {
   Tensor t = fresh(size, options, "tensor", where);
   if (static_cast<int64_t>(values.size()) != t.numel())
     fail(Category::shape_mismatch, "tensor",
          fmt::format("{} values for a tensor of shape {}", values.size(), to_string(size)), where);
   dispatch(options.dtype, [&]<class T>(std::type_identity<T>) {
     std::transform(values.begin(), values.end(), static_cast<T*>(t.raw_data(where)),
-                   [](double v) { return converted<T>(v); });
+                   [](From v) { return converted<T>(v); });
   });
   return finish(std::move(t), options, where);
 }
 
+}  // namespace
+
+Tensor tensor(const std::vector<double>& values, const Shape& size, TensorOptions options,
+              SourceLocation where) {
+  const NamedCall call("tensor", where);
+  return tensor_of(values, size, options, where);
+}
+
+template <std::same_as<int64_t> T>
+Tensor tensor(const std::vector<T>& values, const Shape& size, TensorOptions options, SourceLocation where) {
+  const NamedCall call("tensor", where);
+  return tensor_of(values, size, options, where);
+}
+template Tensor tensor(const std::vector<int64_t>&, const Shape&, TensorOptions, SourceLocation);
+
 Tensor tensor(std::initializer_list<double> values, TensorOptions options, SourceLocation where) {
+  const NamedCall call("tensor", where);
   return tensor(std::vector<double>(values), {static_cast<int64_t>(values.size())}, options, where);
 }
 
@@ -253,6 +278,7 @@ Tensor triangle_indices(int64_t row, int64_t col, int64_t offset, bool upper, co
 
 Tensor arange(Scalar start, Scalar end, Scalar step, std::optional<TensorOptions> options,
               SourceLocation where) {
+  const NamedCall call("arange", where);
   const bool floating = start.is_floating() || end.is_floating() || step.is_floating();
   const TensorOptions o = options.value_or(floating ? kFloat32 : kInt64);
   const int64_t n = count_steps(start, end, step, floating, where);
@@ -267,10 +293,12 @@ Tensor arange(Scalar start, Scalar end, Scalar step, std::optional<TensorOptions
 }
 
 Tensor arange(Scalar end, std::optional<TensorOptions> options, SourceLocation where) {
+  const NamedCall call("arange", where);
   return arange(0, end, 1, options, where);
 }
 
 Tensor linspace(Scalar start, Scalar end, int64_t steps, TensorOptions options, SourceLocation where) {
+  const NamedCall call("linspace", where);
   check_space("linspace", steps, options, where);
   const double from = start.to_double(), to = end.to_double();
   if (options.dtype == kFloat32 && steps > 1) return linspace_floats(from, to, steps, options, where);
@@ -280,6 +308,7 @@ Tensor linspace(Scalar start, Scalar end, int64_t steps, TensorOptions options, 
 
 Tensor logspace(Scalar start, Scalar end, int64_t steps, double base, TensorOptions options,
                 SourceLocation where) {
+  const NamedCall call("logspace", where);
   check_space("logspace", steps, options, where);
   const double from = start.to_double(), to = end.to_double();
   return sequence(steps, options, "logspace", where,
@@ -287,13 +316,16 @@ Tensor logspace(Scalar start, Scalar end, int64_t steps, double base, TensorOpti
 }
 
 Tensor tril_indices(int64_t row, int64_t col, int64_t offset, TensorOptions options, SourceLocation where) {
+  const NamedCall call("tril_indices", where);
   return triangle_indices(row, col, offset, false, options, where);
 }
 Tensor triu_indices(int64_t row, int64_t col, int64_t offset, TensorOptions options, SourceLocation where) {
+  const NamedCall call("triu_indices", where);
   return triangle_indices(row, col, offset, true, options, where);
 }
 
 Tensor eye(Dim n, std::optional<Dim> m, TensorOptions options, SourceLocation where) {
+  const NamedCall call("eye", where);
   const Shape size{n, m.value_or(n)};
   check_type(size, options.dtype, "eye", where);
   const Tensor diagonal = ones({size[0] < size[1] ? size[0] : size[1]}, {options.dtype}, where);
@@ -303,6 +335,7 @@ Tensor eye(Dim n, std::optional<Dim> m, TensorOptions options, SourceLocation wh
 
 Tensor from_blob(void* data, const Shape& size, TensorOptions options, void (*release)(void*), void* context,
                  SourceLocation where) {
+  const NamedCall call("from_blob", where);
   check_type(size, options.dtype, "from_blob", where);
   RefPtr<TensorImpl> cell = TensorImpl::make();
   cell->set_type(options.dtype, options.device, size);
@@ -314,14 +347,22 @@ Tensor from_blob(void* data, const Shape& size, TensorOptions options, void (*re
 }
 
 Tensor full_like(Operand input, Scalar value) {
+  const NamedCall call("full_like", input.where());
   const TensorType type = input.tensor().impl().type();
   return full(type.shape, value, {type.dtype, type.device}, input.where());
 }
 
-Tensor zeros_like(Operand input) { return full_like(input, 0); }
-Tensor ones_like(Operand input) { return full_like(input, 1); }
+Tensor zeros_like(Operand input) {
+  const NamedCall call("zeros_like", input.where());
+  return full_like(input, 0);
+}
+Tensor ones_like(Operand input) {
+  const NamedCall call("ones_like", input.where());
+  return full_like(input, 1);
+}
 
 Tensor empty_like(Operand input) {
+  const NamedCall call("empty_like", input.where());
   const TensorType type = input.tensor().impl().type();
   return empty(type.shape, {type.dtype, type.device}, input.where());
 }

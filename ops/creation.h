@@ -3,6 +3,7 @@
 // makes; for another device they are copied there. Error(bad_argument) when there is no such device.
 #pragma once
 
+#include <concepts>
 #include <optional>
 
 #include "engine/tensor.h"
@@ -26,6 +27,10 @@ Tensor ones(const Shape& size, TensorOptions options = {}, SourceLocation where 
 Tensor empty(const Shape& size, TensorOptions options = {}, SourceLocation where = SourceLocation::current());
 /// A copy of `values` (row-major) as a tensor of `size`, converted to options.dtype.
 Tensor tensor(const std::vector<double>& values, const Shape& size, TensorOptions options = {},
+              SourceLocation where = SourceLocation::current());
+/// The same of integers, none of which is rounded on the way.
+template <std::same_as<int64_t> T>
+Tensor tensor(const std::vector<T>& values, const Shape& size, TensorOptions options = {},
               SourceLocation where = SourceLocation::current());
 Tensor tensor(std::initializer_list<double> values, TensorOptions options = {},
               SourceLocation where = SourceLocation::current());

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/inplace.h"
+#include "engine/named_call.h"
 #include "ops/arithmetic.h"
 #include "ops/reduce.h"
 #include "ops/views.h"
@@ -76,12 +77,14 @@ const Tensor& in_place(const Tensor& x, Form form, double p, bool training, std:
 }  // namespace
 
 Tensor dropout(Operand x, double p, bool training) {
+  const NamedCall call("dropout", x.where());
   check_dropout("dropout", x, p);
   if (!training || p == 0) return x.tensor();
   return ops::emit<ops::Dropout>({x.tensor().get()}, {p, ops::reserve_draw("dropout", x.where())}, x.where());
 }
 
 Tensor feature_dropout(Operand x, double p, bool training) {
+  const NamedCall call("feature_dropout", x.where());
   check_dropout("feature_dropout", x, p);
   const TensorType type = channels("feature_dropout", x);
   if (!training || p == 0) return x.tensor();
@@ -89,18 +92,29 @@ Tensor feature_dropout(Operand x, double p, bool training) {
   return mul(x, Operand(mask, x.where()));
 }
 
-Tensor dropout1d(Operand x, double p, bool training) { return with_batch(x, 3, "dropout1d", p, training); }
+Tensor dropout1d(Operand x, double p, bool training) {
+  const NamedCall call("dropout1d", x.where());
+  return with_batch(x, 3, "dropout1d", p, training);
+}
 
-Tensor dropout2d(Operand x, double p, bool training) { return feature_dropout(x, p, training); }
+Tensor dropout2d(Operand x, double p, bool training) {
+  const NamedCall call("dropout2d", x.where());
+  return feature_dropout(x, p, training);
+}
 
-Tensor dropout3d(Operand x, double p, bool training) { return with_batch(x, 5, "dropout3d", p, training); }
+Tensor dropout3d(Operand x, double p, bool training) {
+  const NamedCall call("dropout3d", x.where());
+  return with_batch(x, 5, "dropout3d", p, training);
+}
 
 Tensor alpha_dropout(Operand x, double p, bool training) {
+  const NamedCall call("alpha_dropout", x.where());
   check_dropout("alpha_dropout", x, p);
   return training && p > 0 ? alpha_dropped(x, x.tensor().impl().type(), p) : x.tensor();
 }
 
 Tensor feature_alpha_dropout(Operand x, double p, bool training) {
+  const NamedCall call("feature_alpha_dropout", x.where());
   check_dropout("feature_alpha_dropout", x, p);
   const TensorType type = channels("feature_alpha_dropout", x);
   return training && p > 0 ? alpha_dropped(x, type, p) : x.tensor();

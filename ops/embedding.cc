@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/named_call.h"
 #include "ops/creation.h"
 #include "ops/index_ops.h"
 #include "ops/views.h"
@@ -89,6 +90,7 @@ void EmbeddingAdd::jvp(TangentContext& c) {
 
 Tensor embedding(Operand index, const Tensor& weight, std::optional<int64_t> padding_idx,
                  bool scale_grad_by_freq) {
+  const NamedCall call("embedding", index.where());
   const Tensor i = ops::as_index(index.tensor(), "embedding", index.where());
   if (weight.dim() != 2)
     fail(Category::bad_dim, "embedding", fmt::format("the weight is {}, not a matrix", describe(weight)),
@@ -106,6 +108,7 @@ Tensor embedding(Operand index, const Tensor& weight, std::optional<int64_t> pad
 }
 
 Tensor one_hot(Operand index, int64_t num_classes) {
+  const NamedCall call("one_hot", index.where());
   const Tensor& i = index.tensor();
   if (i.dtype() != kInt64)
     fail(Category::dtype_mismatch, "one_hot", fmt::format("the index must be int64, this is {}", describe(i)),
@@ -113,10 +116,10 @@ Tensor one_hot(Operand index, int64_t num_classes) {
   if (num_classes < -1 || num_classes == 0)
     fail(Category::bad_argument, "one_hot", fmt::format("{} classes", num_classes), index.where());
   if (num_classes < 0) {
-    const std::vector<double> values = i.to_vector(index.where());
+    const std::vector<int64_t> values = i.to_vector<int64_t>(index.where());
     if (values.empty())
       fail(Category::bad_argument, "one_hot", "no classes can be found in an empty index", index.where());
-    num_classes = static_cast<int64_t>(*std::max_element(values.begin(), values.end())) + 1;
+    num_classes = Dim::checked_add(*std::max_element(values.begin(), values.end()), 1);
     if (*std::min_element(values.begin(), values.end()) < 0)
       fail(Category::bad_argument, "one_hot", "an entry is negative", index.where());
   }

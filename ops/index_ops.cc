@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/named_call.h"
 #include "ops/arithmetic.h"
 #include "ops/creation.h"
 #include "ops/views.h"
@@ -277,6 +278,7 @@ Tensor lower(const Tensor& result, const Shape& shape, SourceLocation where) {
 }  // namespace
 
 Tensor gather(Operand x, int64_t dim, const Tensor& index) {
+  const NamedCall call("gather", x.where());
   const Tensor i = ops::as_index(index, "gather", x.where());
   const Lifted from(x, dim, "gather");
   const Tensor lifted = lift(i, x.where());
@@ -285,6 +287,7 @@ Tensor gather(Operand x, int64_t dim, const Tensor& index) {
 }
 
 Tensor scatter(Operand x, int64_t dim, const Tensor& index, Operand src) {
+  const NamedCall call("scatter", x.where());
   const Tensor i = lift(ops::as_index(index, "scatter", x.where()), x.where());
   const Lifted into(x, dim, "scatter");
   Tensor from;
@@ -295,6 +298,7 @@ Tensor scatter(Operand x, int64_t dim, const Tensor& index, Operand src) {
 }
 
 Tensor scatter_add(Operand x, int64_t dim, const Tensor& index, const Tensor& src) {
+  const NamedCall call("scatter_add", x.where());
   const Tensor i = lift(ops::as_index(index, "scatter_add", x.where()), x.where()),
                from = lift(src, x.where());
   const Lifted into(x, dim, "scatter_add");
@@ -303,6 +307,7 @@ Tensor scatter_add(Operand x, int64_t dim, const Tensor& index, const Tensor& sr
 }
 
 Tensor index_select(Operand x, int64_t dim, const Tensor& index) {
+  const NamedCall call("index_select", x.where());
   const Tensor i = lift(ops::as_index(index, "index_select", x.where()), x.where());
   const Lifted from(x, dim, "index_select");
   const Tensor out = ops::emit<ops::IndexSelect>({from.get(), i.get()}, {from.dim}, x.where());
@@ -310,6 +315,7 @@ Tensor index_select(Operand x, int64_t dim, const Tensor& index) {
 }
 
 Tensor index_add(Operand x, int64_t dim, const Tensor& index, const Tensor& source, Scalar alpha) {
+  const NamedCall call("index_add", x.where());
   const Tensor i = lift(ops::as_index(index, "index_add", x.where()), x.where());
   const Lifted into(x, dim, "index_add");
   Tensor from = lift(source, x.where());
@@ -320,6 +326,7 @@ Tensor index_add(Operand x, int64_t dim, const Tensor& index, const Tensor& sour
 }
 
 Tensor index_copy(Operand x, int64_t dim, const Tensor& index, const Tensor& source) {
+  const NamedCall call("index_copy", x.where());
   const Tensor i = lift(ops::as_index(index, "index_copy", x.where()), x.where()),
                from = lift(source, x.where());
   const Lifted into(x, dim, "index_copy");
@@ -328,6 +335,7 @@ Tensor index_copy(Operand x, int64_t dim, const Tensor& index, const Tensor& sou
 }
 
 Tensor masked_fill(Operand x, const Tensor& mask, Operand value) {
+  const NamedCall call("masked_fill", x.where());
   if (mask.dtype() != kBool)
     fail(Category::dtype_mismatch, "masked_fill",
          fmt::format("a mask must be bool, this is {}", describe(mask)), x.where());

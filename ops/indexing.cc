@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/inplace.h"
+#include "engine/named_call.h"
 #include "ops/copy.h"
 #include "ops/creation.h"
 #include "ops/index_ops.h"
@@ -227,12 +228,14 @@ Tensor without_leading_ones(const Tensor& value, SourceLocation where) {
 }  // namespace
 
 Tensor getitem(Operand x, const Indices& index) {
+  const NamedCall call("getitem", x.where());
   const Resolved r = resolve(x, index, "getitem");
   return r.dims.any() ? Indexed(r.view, r.dims, x.where()).read() : r.view;
 }
 
 const Tensor& setitem_(const Tensor& self, const Indices& index, Operand value) {
   const SourceLocation where = value.where();
+  const NamedCall call("setitem_", where);
   const Resolved r = resolve(Operand(self, where), index, "setitem_");
   Tensor from;
   if (value.is_scalar())
@@ -257,6 +260,7 @@ const Tensor& setitem_(const Tensor& self, const Indices& index, Operand value) 
 }
 
 Tensor index_put(Operand x, const Tensors& indices, const Tensor& values, bool accumulate) {
+  const NamedCall call("index_put", x.where());
   if (values.dtype() != x.tensor().dtype())
     fail(Category::dtype_mismatch, "index_put",
          fmt::format("{} into {}", describe(values), describe(x.tensor())), x.where());
@@ -273,15 +277,29 @@ Tensor index_put(Operand x, const Tensors& indices, const Tensor& values, bool a
 }
 
 Tensor take(Operand x, const Tensor& index) {
+  const NamedCall call("take", x.where());
   const Tensor from = flat(x.tensor(), x.where()), i = ops::as_index(index, "take", x.where());
   return Indexed(from, {{i}}, x.where()).read();
 }
 
+namespace {
+
+// Positions among `size` entries, those that are negative counted from the end.
+Tensor wrapped(const Tensor& index, Dim size, SourceLocation where) {
+  return ops::emit<ops::FlatIndex>({index.get()}, {{size}}, where);
+}
+
+}  // namespace
+
 Tensor take_along_dim(Operand x, const Tensor& indices, std::optional<int64_t> dim) {
+  const NamedCall call("take_along_dim", x.where());
   if (indices.dtype() != kInt64)
     fail(Category::dtype_mismatch, "take_along_dim",
          fmt::format("indices must be int64, these are {}", describe(indices)), x.where());
-  if (!dim) return gather(Operand(flat(x.tensor(), x.where()), x.where()), 0, flat(indices, x.where()));
+  if (!dim) {
+    const Tensor all = flat(x.tensor(), x.where()), index = flat(indices, x.where());
+    return gather(Operand(all, x.where()), 0, wrapped(index, shape_of(all)[0], x.where()));
+  }
   Shape from = shape_of(x.tensor()), to = shape_of(indices);
   if (from.rank() != to.rank())
     fail(Category::bad_dim, "take_along_dim",
@@ -293,7 +311,8 @@ Tensor take_along_dim(Operand x, const Tensor& indices, std::optional<int64_t> d
   common[d] = n;
   const Tensor wide = expand_to(x, common);
   common[d] = k;
-  return gather(Operand(wide, x.where()), d, expand_to(Operand(indices, x.where()), common));
+  const Tensor index = wrapped(indices, n, x.where());
+  return gather(Operand(wide, x.where()), d, expand_to(Operand(index, x.where()), common));
 }
 
 }  // namespace retrograd

@@ -64,7 +64,7 @@ Tensor masked_select(Operand input, const Tensor& mask);
 Tensor masked_scatter(Operand input, const Tensor& mask, const Tensor& source);
 /// Elements at flat positions; negative ones count from the end.
 Tensor take(Operand input, const Tensor& index);
-/// gather() with broadcasting; without a dim, of the flat tensor.
+/// gather() with broadcasting; without a dim, of the flat tensor. Negative indices count from the end.
 Tensor take_along_dim(Operand input, const Tensor& indices, std::optional<int64_t> dim = {});
 /// Positions of the elements that are not zero, int64 [count, rank].
 Tensor nonzero(Operand input);

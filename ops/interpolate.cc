@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/named_call.h"
 #include "ops/pooling.h"
 
 namespace retrograd {
@@ -116,6 +117,7 @@ Tensor area(Operand x, const Shape& grid) {
 }  // namespace
 
 Tensor interpolate(Operand x, const InterpolateOptions& o) {
+  const NamedCall call("interpolate", x.where());
   const Shape& shape = x.tensor().impl().shape();
   const int dims = shape.rank() - 2;
   const ModeName& mode = check_mode(x, o, dims);

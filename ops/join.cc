@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/named_call.h"
 #include "ops/views.h"
 
 namespace retrograd {
@@ -43,6 +44,7 @@ void Cat::vjp(RuleContext& c) {
 }  // namespace ops
 
 Tensor cat(const Tensors& tensors, int64_t dim, SourceLocation where) {
+  const NamedCall call("cat", where);
   if (tensors.empty()) fail(Category::bad_argument, "cat", "there are no tensors", where);
   TypePromotion join;
   Tensors parts;
@@ -71,6 +73,7 @@ Tensor cat(const Tensors& tensors, int64_t dim, SourceLocation where) {
 }
 
 Tensor stack(const Tensors& tensors, int64_t dim, SourceLocation where) {
+  const NamedCall call("stack", where);
   if (tensors.empty()) fail(Category::bad_argument, "stack", "there are no tensors", where);
   const Shape& shape = tensors[0].impl().shape();
   const int d = wrap_dim(dim, shape.rank() + 1, "stack");

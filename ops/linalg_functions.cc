@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include "ops/comparison.h"
+
+#include "engine/named_call.h"
 #include "ops/linalg_parts.h"
 #include "ops/reduce.h"
 #include "ops/ternary.h"
@@ -23,14 +25,19 @@ ops::Factors factor(Operand x) {
 
 }  // namespace
 
-Tensor inverse(Operand x) { return ops::emit<ops::Inverse>({x.tensor().get()}, {}, x.where()); }
+Tensor inverse(Operand x) {
+  const NamedCall call("inverse", x.where());
+  return ops::emit<ops::Inverse>({x.tensor().get()}, {}, x.where());
+}
 
 Tensor det(Operand x) {
+  const NamedCall call("det", x.where());
   const ops::Factors f = factor(x);
   return ops::emit<ops::LuDet>({f.a.get(), f.lu.get(), f.permutation.get()}, {}, x.where());
 }
 
 SlogdetResult slogdet(Operand x) {
+  const NamedCall call("slogdet", x.where());
   const ops::Factors f = factor(x);
   TensorImpl* operands[] = {f.a.get(), f.lu.get(), f.permutation.get()};
   Tensor results[2];
@@ -41,12 +48,14 @@ SlogdetResult slogdet(Operand x) {
 }
 
 Tensor logdet(Operand x) {
+  const NamedCall call("logdet", x.where());
   const SlogdetResult r = slogdet(x);
   const Tensor negative = lt(Operand(r.sign, x.where()), 0.0);
   return where(negative, std::numeric_limits<double>::quiet_NaN(), Operand(r.logabsdet, x.where()));
 }
 
 Tensor cholesky(Operand x, bool upper) {
+  const NamedCall call("cholesky", x.where());
   return ops::emit<ops::Cholesky>({x.tensor().get()}, {upper}, x.where());
 }
 
@@ -89,6 +98,7 @@ bool is_vector(const Shape& a, const Shape& b) {
 
 // X A = B is A' X' = B'. A is factored before it is expanded to the batch.
 Tensor solve(Operand A, Operand B, bool left) {
+  const NamedCall call("solve", A.where());
   const SourceLocation where = A.where();
   const Tensor& a = A.tensor();
   const bool vector = is_vector(a.impl().shape(), B.tensor().impl().shape());
@@ -107,6 +117,7 @@ Tensor solve(Operand A, Operand B, bool left) {
 }
 
 Tensor solve_triangular(Operand A, Operand B, bool upper, bool left, bool unitriangular) {
+  const NamedCall call("solve_triangular", A.where());
   const SourceLocation where = A.where();
   check_system(A.tensor(), B.tensor(), left, "solve_triangular", where);
   const Shape batch = common_batch(A.tensor(), B.tensor(), "solve_triangular");
@@ -118,6 +129,7 @@ Tensor solve_triangular(Operand A, Operand B, bool upper, bool left, bool unitri
 }
 
 Tensor trace(Operand x) {
+  const NamedCall call("trace", x.where());
   const Tensor& m = x.tensor();
   if (m.dim() != 2) fail(Category::bad_dim, "trace", fmt::format("{} is no matrix", describe(m)), x.where());
   if (m.dtype() == kBool) fail(Category::dtype_mismatch, "trace", "it is not defined for bool", x.where());
@@ -125,6 +137,7 @@ Tensor trace(Operand x) {
 }
 
 Tensor matrix_power(Operand x, int64_t n) {
+  const NamedCall call("matrix_power", x.where());
   const SourceLocation where = x.where();
   const TensorType type = x.tensor().impl().type();
   const Shape& shape = type.shape;

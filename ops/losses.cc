@@ -2,6 +2,7 @@
 #define RETROGRAD_LOSS_DERIVATIVES
 #include "ops/losses.h"
 
+#include "engine/named_call.h"
 #include "ops/activations.h"
 #include "ops/arithmetic.h"
 #include "ops/comparison.h"
@@ -48,16 +49,19 @@ Tensor difference(Operand x, const Tensor& target) {
 }  // namespace
 
 Tensor mse_loss(Operand x, const Tensor& target, std::string_view reduction) {
+  const NamedCall call("mse_loss", x.where());
   const auto averaging = parse_reduction(reduction, "mse_loss", x.where());
   return reduce_loss(in_wider_dtype(ops::Function<ops::SquaredDifference>(), x, target), averaging);
 }
 
 Tensor l1_loss(Operand x, const Tensor& target, std::string_view reduction) {
+  const NamedCall call("l1_loss", x.where());
   const auto averaging = parse_reduction(reduction, "l1_loss", x.where());
   return reduce_loss(abs(difference(x, target)), averaging);
 }
 
 Tensor smooth_l1_loss(Operand x, const Tensor& target, std::string_view reduction, Scalar beta) {
+  const NamedCall call("smooth_l1_loss", x.where());
   const auto averaging = parse_reduction(reduction, "smooth_l1_loss", x.where());
   if (beta < Scalar(0))
     fail(Category::bad_argument, "smooth_l1_loss", fmt::format("beta {} is negative", to_string(beta)),
@@ -68,6 +72,7 @@ Tensor smooth_l1_loss(Operand x, const Tensor& target, std::string_view reductio
 }
 
 Tensor huber_loss(Operand x, const Tensor& target, std::string_view reduction, Scalar delta) {
+  const NamedCall call("huber_loss", x.where());
   const auto averaging = parse_reduction(reduction, "huber_loss", x.where());
   if (delta <= Scalar(0))
     fail(Category::bad_argument, "huber_loss", fmt::format("delta {} is not positive", to_string(delta)),
@@ -78,6 +83,7 @@ Tensor huber_loss(Operand x, const Tensor& target, std::string_view reduction, S
 
 Tensor binary_cross_entropy(Operand x, const Tensor& target, const Tensor& weight,
                             std::string_view reduction) {
+  const NamedCall call("binary_cross_entropy", x.where());
   const auto averaging = parse_reduction(reduction, "binary_cross_entropy", x.where());
   check_same_shape(x, target, "binary_cross_entropy");
   check_weight(x, weight, "binary_cross_entropy");
@@ -88,6 +94,7 @@ Tensor binary_cross_entropy(Operand x, const Tensor& target, const Tensor& weigh
 // (1 - t) x - (1 + (pos_weight - 1) t) log(sigmoid(x)).
 Tensor binary_cross_entropy_with_logits(Operand x, const Tensor& target, const Tensor& weight,
                                         const Tensor& pos_weight, std::string_view reduction) {
+  const NamedCall call("binary_cross_entropy_with_logits", x.where());
   const auto averaging = parse_reduction(reduction, "binary_cross_entropy_with_logits", x.where());
   check_same_shape(x, target, "binary_cross_entropy_with_logits");
   check_weight(x, weight, "binary_cross_entropy_with_logits");
@@ -100,6 +107,7 @@ Tensor binary_cross_entropy_with_logits(Operand x, const Tensor& target, const T
 
 // The logarithm of a zero target is not taken.
 Tensor kl_div(Operand x, const Tensor& target, std::string_view reduction, bool log_target) {
+  const NamedCall call("kl_div", x.where());
   const bool by_batch = reduction == "batchmean", has_batch = x.tensor().dim() > 0;
   const auto averaging = parse_reduction(by_batch ? "sum" : reduction, "kl_div", x.where());
   Tensor loss;
@@ -124,6 +132,7 @@ Tensor bounded_norm(Operand x, int64_t dim, Scalar eps) {
 }  // namespace
 
 Tensor cosine_similarity(Operand x1, const Tensor& x2, int64_t dim, Scalar eps) {
+  const NamedCall call("cosine_similarity", x1.where());
   const Shape shape = broadcast_shapes(x1.tensor().impl().shape(), x2.impl().shape(), "cosine_similarity");
   const Tensor a = expand_to(x1, shape), b = expand_to(Operand(x2, x1.where()), shape);
   const auto unit = [&](const Tensor& x) {

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "ops/arithmetic.h"
+
+#include "engine/named_call.h"
 #include "ops/creation.h"
 #include "ops/index_ops.h"
 #include "ops/indexing.h"
@@ -35,6 +37,7 @@ void check_mask(const Tensor& mask, std::string_view op, SourceLocation where) {
 }  // namespace
 
 Tensor masked_select(Operand x, const Tensor& mask) {
+  const NamedCall call("masked_select", x.where());
   check_mask(mask, "masked_select", x.where());
   const Shape shape = broadcast_shapes(shape_of(x.tensor()), shape_of(mask), "masked_select");
   const Tensor from = flat(expand_to(x, shape), x.where());
@@ -43,6 +46,7 @@ Tensor masked_select(Operand x, const Tensor& mask) {
 }
 
 Tensor masked_scatter(Operand x, const Tensor& mask, const Tensor& source) {
+  const NamedCall call("masked_scatter", x.where());
   check_mask(mask, "masked_scatter", x.where());
   if (source.dtype() != x.tensor().dtype())
     fail(Category::dtype_mismatch, "masked_scatter",
@@ -126,6 +130,7 @@ Tensor nonzero_by_order(const Tensor& x, SourceLocation where) {
 }  // namespace
 
 Tensor nonzero(Operand x) {
+  const NamedCall call("nonzero", x.where());
   x.tensor().raw_data(x.where());
   NoGradGuard no_grad;
   return x.tensor().device() == kCPU ? nonzero_on_cpu(x.tensor(), x.where())

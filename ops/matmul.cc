@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/named_call.h"
 #include "ops/arithmetic.h"
 #include "ops/reduce.h"
 #include "ops/shape_ops.h"
@@ -277,6 +278,7 @@ Tensor expanded_start(Operand input, const Tensor& a, const Tensor& b) {
 }  // namespace
 
 Tensor matmul(Operand x, Operand y) {
+  const NamedCall call("matmul", x.where());
   const Tensor &a = x.tensor(), &b = y.tensor();
   if (a.dim() == 0 || b.dim() == 0)
     fail(Category::bad_dim, "matmul", "both operands need at least one dim", x.where());
@@ -289,16 +291,19 @@ Tensor matmul(Operand x, Operand y) {
 }
 
 Tensor addmm(Operand input, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) {
+  const NamedCall call("addmm", input.where());
   const Tensor start = expanded_start(input, a, b);
   return ops::emit<ops::Addmm>({start.get(), a.get(), b.get()}, {beta, alpha}, input.where());
 }
 
 Tensor baddbmm(Operand input, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) {
+  const NamedCall call("baddbmm", input.where());
   const Tensor start = expanded_start(input, a, b);
   return ops::emit<ops::Baddbmm>({start.get(), a.get(), b.get()}, {beta, alpha}, input.where());
 }
 
 Tensor linear(Operand input, const Tensor& weight, const Tensor& bias) {
+  const NamedCall call("linear", input.where());
   if (weight.dim() == 1) {
     const Tensor out = matmul(input, Operand(weight, input.where()));
     return bias.defined() ? add(Operand(out, input.where()), Operand(bias, input.where())) : out;
@@ -307,6 +312,7 @@ Tensor linear(Operand input, const Tensor& weight, const Tensor& bias) {
 }
 
 Tensor outer(Operand a, Operand b) {
+  const NamedCall call("outer", a.where());
   for (const Operand& x : {a, b})
     if (x.tensor().dim() != 1)
       fail(Category::bad_dim, "outer", fmt::format("{} is no vector", describe(x.tensor())), a.where());

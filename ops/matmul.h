@@ -121,7 +121,7 @@ Tensor dot(Operand input, Operand tensor);
 /// The product by NumPy's rule: vectors count as a row (left) or a column (right), dims before the last two
 /// are broadcast.
 Tensor matmul(Operand input, Operand other);
-/// beta * input + alpha * mat1 @ mat2; input is broadcast to the result. With beta = 0 its values play no
+/// beta * input + alpha * mat1 @ mat2; input is broadcast to the result. With alpha = 0 the values of the factors, with beta = 0 its own play no
 /// part.
 Tensor addmm(Operand input, const Tensor& mat1, const Tensor& mat2, Scalar beta = 1, Scalar alpha = 1);
 Tensor baddbmm(Operand input, const Tensor& batch1, const Tensor& batch2, Scalar beta = 1, Scalar alpha = 1);

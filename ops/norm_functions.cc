@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "ops/arithmetic.h"
+
+#include "engine/named_call.h"
 #include "ops/norms.h"
 #include "ops/reduce.h"
 #include "ops/shape_ops.h"
@@ -164,6 +166,7 @@ Tensor normalize_by_input(Operand x, const Channels& channels, const IntList& di
 
 Tensor layer_norm(Operand x, const Shape& normalized_shape, const Tensor& weight, const Tensor& bias,
                   Scalar eps) {
+  const NamedCall call("layer_norm", x.where());
   const IntList dims = last_dims(x, normalized_shape, "layer_norm");
   const Wide wide(x, {&weight, &bias}, "layer_norm");
   return wide.back(
@@ -172,6 +175,7 @@ Tensor layer_norm(Operand x, const Shape& normalized_shape, const Tensor& weight
 
 // The weight has any floating dtype.
 Tensor rms_norm(Operand x, const Shape& normalized_shape, const Tensor& weight, std::optional<Scalar> eps) {
+  const NamedCall call("rms_norm", x.where());
   const IntList dims = last_dims(x, normalized_shape, "rms_norm");
   const ScalarType dtype = x.tensor().dtype();
   const ops::NormalizeAttrs attrs{dims, eps.value_or(machine_epsilon(dtype)), false, false, dims};
@@ -184,6 +188,7 @@ Tensor rms_norm(Operand x, const Shape& normalized_shape, const Tensor& weight, 
 
 // Over the last two dims of [N, groups, C / groups, ...].
 Tensor group_norm(Operand x, int64_t num_groups, const Tensor& weight, const Tensor& bias, Scalar eps) {
+  const NamedCall call("group_norm", x.where());
   const Channels channels(x, "group_norm");
   if (num_groups <= 0 || !(channels.count() % Dim(num_groups) == Dim(0)))
     fail(Category::bad_argument, "group_norm",
@@ -225,6 +230,7 @@ Tensor normalize_channels(Operand x, const ChannelParameters& p, std::optional<I
 
 Tensor batch_norm(Operand x, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
                   const Tensor& bias, bool training, Scalar momentum, Scalar eps) {
+  const NamedCall call("batch_norm", x.where());
   std::optional<IntList> dims;
   if (training) {
     dims = dims_from(1, std::max(x.tensor().impl().rank(), 2));
@@ -235,6 +241,7 @@ Tensor batch_norm(Operand x, const Tensor& running_mean, const Tensor& running_v
 
 Tensor instance_norm(Operand x, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
                      const Tensor& bias, bool use_input_stats, Scalar momentum, Scalar eps) {
+  const NamedCall call("instance_norm", x.where());
   std::optional<IntList> dims;
   if (use_input_stats) dims = dims_from(2, x.tensor().impl().rank());
   return normalize_channels(x, {running_mean, running_var, weight, bias}, dims, momentum, eps,

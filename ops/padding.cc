@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "ops/creation.h"
+
+#include "engine/named_call.h"
 #include "ops/join.h"
 #include "ops/rearrange.h"
 #include "ops/views.h"
@@ -95,6 +97,7 @@ Tensor pad_constant(Operand x, const ops::PadAttrs& a, Scalar value) {
 }  // namespace
 
 Tensor pad(Operand x, const IntArray& pad, std::string_view mode, std::optional<Scalar> value) {
+  const NamedCall call("pad", x.where());
   const int rank = shape_of(x).rank();
   constexpr std::string_view modes[] = {"reflect", "replicate", "circular"};
   const auto* found = std::find(std::begin(modes), std::end(modes), mode);

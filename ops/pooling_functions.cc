@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include "ops/pooling.h"
+
+#include "engine/named_call.h"
 #include "ops/reduce.h"
 
 namespace retrograd {
@@ -105,78 +107,96 @@ MaxPoolResult adaptive_max_pool(std::string_view op, int dims, Operand x, const 
 
 MaxPoolResult max_pool1d_with_indices(Operand x, const IntList& kernel_size, const IntList& stride,
                                       const IntList& padding, const IntList& dilation, bool ceil_mode) {
+  const NamedCall call("max_pool1d_with_indices", x.where());
   return max_pool("max_pool1d", 1, x, kernel_size, stride, padding, dilation, ceil_mode);
 }
 
 MaxPoolResult max_pool2d_with_indices(Operand x, const IntList& kernel_size, const IntList& stride,
                                       const IntList& padding, const IntList& dilation, bool ceil_mode) {
+  const NamedCall call("max_pool2d_with_indices", x.where());
   return max_pool("max_pool2d", 2, x, kernel_size, stride, padding, dilation, ceil_mode);
 }
 
 MaxPoolResult max_pool3d_with_indices(Operand x, const IntList& kernel_size, const IntList& stride,
                                       const IntList& padding, const IntList& dilation, bool ceil_mode) {
+  const NamedCall call("max_pool3d_with_indices", x.where());
   return max_pool("max_pool3d", 3, x, kernel_size, stride, padding, dilation, ceil_mode);
 }
 
 Tensor max_pool1d(Operand x, const IntList& kernel_size, const IntList& stride, const IntList& padding,
                   const IntList& dilation, bool ceil_mode) {
+  const NamedCall call("max_pool1d", x.where());
   return max_pool1d_with_indices(x, kernel_size, stride, padding, dilation, ceil_mode).values;
 }
 
 Tensor max_pool2d(Operand x, const IntList& kernel_size, const IntList& stride, const IntList& padding,
                   const IntList& dilation, bool ceil_mode) {
+  const NamedCall call("max_pool2d", x.where());
   return max_pool2d_with_indices(x, kernel_size, stride, padding, dilation, ceil_mode).values;
 }
 
 Tensor max_pool3d(Operand x, const IntList& kernel_size, const IntList& stride, const IntList& padding,
                   const IntList& dilation, bool ceil_mode) {
+  const NamedCall call("max_pool3d", x.where());
   return max_pool3d_with_indices(x, kernel_size, stride, padding, dilation, ceil_mode).values;
 }
 
 Tensor avg_pool1d(Operand x, const IntList& kernel_size, const IntList& stride, const IntList& padding,
                   bool ceil_mode, bool count_include_pad) {
+  const NamedCall call("avg_pool1d", x.where());
   return avg_pool("avg_pool1d", 1, x, kernel_size, stride, padding, ceil_mode, count_include_pad, {});
 }
 
 Tensor avg_pool2d(Operand x, const IntList& kernel_size, const IntList& stride, const IntList& padding,
                   bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor_override) {
+  const NamedCall call("avg_pool2d", x.where());
   return avg_pool("avg_pool2d", 2, x, kernel_size, stride, padding, ceil_mode, count_include_pad,
                   divisor_override);
 }
 
 Tensor avg_pool3d(Operand x, const IntList& kernel_size, const IntList& stride, const IntList& padding,
                   bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor_override) {
+  const NamedCall call("avg_pool3d", x.where());
   return avg_pool("avg_pool3d", 3, x, kernel_size, stride, padding, ceil_mode, count_include_pad,
                   divisor_override);
 }
 
 Tensor adaptive_avg_pool1d(Operand x, const AdaptiveSize& output_size) {
+  const NamedCall call("adaptive_avg_pool1d", x.where());
   return adaptive_avg_pool("adaptive_avg_pool1d", 1, x, output_size);
 }
 Tensor adaptive_avg_pool2d(Operand x, const AdaptiveSize& output_size) {
+  const NamedCall call("adaptive_avg_pool2d", x.where());
   return adaptive_avg_pool("adaptive_avg_pool2d", 2, x, output_size);
 }
 Tensor adaptive_avg_pool3d(Operand x, const AdaptiveSize& output_size) {
+  const NamedCall call("adaptive_avg_pool3d", x.where());
   return adaptive_avg_pool("adaptive_avg_pool3d", 3, x, output_size);
 }
 
 MaxPoolResult adaptive_max_pool1d_with_indices(Operand x, const AdaptiveSize& output_size) {
+  const NamedCall call("adaptive_max_pool1d_with_indices", x.where());
   return adaptive_max_pool("adaptive_max_pool1d", 1, x, output_size);
 }
 MaxPoolResult adaptive_max_pool2d_with_indices(Operand x, const AdaptiveSize& output_size) {
+  const NamedCall call("adaptive_max_pool2d_with_indices", x.where());
   return adaptive_max_pool("adaptive_max_pool2d", 2, x, output_size);
 }
 MaxPoolResult adaptive_max_pool3d_with_indices(Operand x, const AdaptiveSize& output_size) {
+  const NamedCall call("adaptive_max_pool3d_with_indices", x.where());
   return adaptive_max_pool("adaptive_max_pool3d", 3, x, output_size);
 }
 
 Tensor adaptive_max_pool1d(Operand x, const AdaptiveSize& output_size) {
+  const NamedCall call("adaptive_max_pool1d", x.where());
   return adaptive_max_pool1d_with_indices(x, output_size).values;
 }
 Tensor adaptive_max_pool2d(Operand x, const AdaptiveSize& output_size) {
+  const NamedCall call("adaptive_max_pool2d", x.where());
   return adaptive_max_pool2d_with_indices(x, output_size).values;
 }
 Tensor adaptive_max_pool3d(Operand x, const AdaptiveSize& output_size) {
+  const NamedCall call("adaptive_max_pool3d", x.where());
   return adaptive_max_pool3d_with_indices(x, output_size).values;
 }
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/named_call.h"
 #include "engine/random.h"
 #include "engine/runner.h"
 #include "ops/copy.h"
@@ -136,48 +137,58 @@ void draw_into(const Tensor& x, double a, double b, std::string_view op, SourceL
 }  // namespace ops
 
 Tensor rand(const Shape& size, TensorOptions options, SourceLocation where) {
+  const NamedCall call("rand", where);
   ops::check_request("rand", size, options, ops::is_drawn_floating(options.dtype), where);
   return ops::draw<ops::Uniform>("rand", size, 0.0, 1.0, options, where);
 }
 
 Tensor randn(const Shape& size, TensorOptions options, SourceLocation where) {
+  const NamedCall call("randn", where);
   ops::check_request("randn", size, options, ops::is_drawn_floating(options.dtype), where);
   return ops::draw<ops::Normal>("randn", size, 0.0, 1.0, options, where);
 }
 
 Tensor randint(int64_t low, int64_t high, const Shape& size, TensorOptions options, SourceLocation where) {
+  const NamedCall call("randint", where);
   ops::check_request("randint", size, options, !is_float8(options.dtype), where);
   ops::check_integers("randint", low, high, options.dtype, where);
   return ops::draw<ops::RandInt>("randint", size, low, high, options, where);
 }
 
 Tensor randint(int64_t high, const Shape& size, TensorOptions options, SourceLocation where) {
+  const NamedCall call("randint", where);
   return randint(0, high, size, options, where);
 }
 
 Tensor rand_like(Operand x, std::optional<ScalarType> dtype) {
+  const NamedCall call("rand_like", x.where());
   const TensorImpl& like = x.tensor().impl();
   return rand(like.shape(), {dtype.value_or(like.dtype()), like.device()}, x.where());
 }
 Tensor randn_like(Operand x, std::optional<ScalarType> dtype) {
+  const NamedCall call("randn_like", x.where());
   const TensorImpl& like = x.tensor().impl();
   return randn(like.shape(), {dtype.value_or(like.dtype()), like.device()}, x.where());
 }
 Tensor randint_like(Operand x, int64_t low, int64_t high, std::optional<ScalarType> dtype) {
+  const NamedCall call("randint_like", x.where());
   const TensorImpl& like = x.tensor().impl();
   return randint(low, high, like.shape(), {dtype.value_or(like.dtype()), like.device()}, x.where());
 }
 Tensor randint_like(Operand x, int64_t high, std::optional<ScalarType> dtype) {
+  const NamedCall call("randint_like", x.where());
   return randint_like(x, 0, high, dtype);
 }
 
 Tensor bernoulli(Operand p) {
+  const NamedCall call("bernoulli", p.where());
   return ops::emit<ops::Bernoulli>({p.tensor().get()}, {ops::reserve_draw("bernoulli", p.where())},
                                    p.where());
 }
 
 // Like bernoulli_(p), on a new tensor: input gets a gradient of zeros.
 Tensor bernoulli(Operand x, double p) {
+  const NamedCall call("bernoulli", x.where());
   ops::check_probability("bernoulli", p, x.where());
   const TensorImpl& like = x.tensor().impl();
   const Tensor drawn = ops::emit<ops::BernoulliNumber>(
@@ -187,6 +198,7 @@ Tensor bernoulli(Operand x, double p) {
 }
 
 Tensor normal(Operand mean, Operand std) {
+  const NamedCall call("normal", mean.where());
   const SourceLocation where = mean.where();
   if (mean.is_scalar() && std.is_scalar())
     fail(Category::bad_argument, "normal", "two numbers: give a size, too", where);
@@ -205,6 +217,7 @@ Tensor normal(Operand mean, Operand std) {
 }
 
 Tensor normal(double mean, double std, const Shape& size, TensorOptions options, SourceLocation where) {
+  const NamedCall call("normal", where);
   ops::check_request("normal", size, options, ops::is_drawn_floating(options.dtype), where);
   ops::check_deviation("normal", std, where);
   return ops::draw<ops::Normal>("normal", size, mean, std, options, where);

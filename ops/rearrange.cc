@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/named_call.h"
 #include "ops/creation.h"
 #include "ops/index_ops.h"
 #include "ops/join.h"
@@ -62,6 +63,7 @@ void check_matrix(Operand x, std::string_view op) {
 }  // namespace
 
 Tensor flip(Operand x, const IntArray& dims) {
+  const NamedCall call("flip", x.where());
   const int rank = shape_of(x).rank();
   IntList list;
   uint64_t seen = 0;
@@ -75,6 +77,7 @@ Tensor flip(Operand x, const IntArray& dims) {
 }
 
 Tensor roll(Operand x, const IntArray& shifts, const IntArray& dims) {
+  const NamedCall call("roll", x.where());
   if (dims.empty() && shifts.size() == 1) {
     const Tensor line = flat(x);
     return reshape_to(Operand(roll(Operand(line, x.where()), shifts, {0}), x.where()), shape_of(x));
@@ -99,6 +102,7 @@ Tensor roll(Operand x, const IntArray& shifts, const IntArray& dims) {
 }
 
 Tensor repeat(Operand x, const IntArray& repeats) {
+  const NamedCall call("repeat", x.where());
   Shape shape = shape_of(x);
   const int added = static_cast<int>(repeats.size()) - shape.rank();
   if (added < 0)
@@ -122,6 +126,7 @@ Tensor repeat(Operand x, const IntArray& repeats) {
 }
 
 Tensor tile(Operand x, const IntArray& dims) {
+  const NamedCall call("tile", x.where());
   IntArray repeats = dims;
   const auto rank = static_cast<size_t>(shape_of(x).rank());
   if (repeats.size() < rank) repeats.insert(repeats.begin(), rank - repeats.size(), 1);
@@ -129,6 +134,7 @@ Tensor tile(Operand x, const IntArray& dims) {
 }
 
 Tensor repeat_interleave(Operand x, Dim repeats, std::optional<int64_t> dim) {
+  const NamedCall call("repeat_interleave", x.where());
   if (repeats < 0)
     fail(Category::bad_argument, "repeat_interleave", fmt::format("{} repeats", to_string(repeats)),
          x.where());
@@ -144,6 +150,7 @@ Tensor repeat_interleave(Operand x, Dim repeats, std::optional<int64_t> dim) {
 }
 
 Tensor repeat_interleave(Operand x, const Tensor& repeats, std::optional<int64_t> dim) {
+  const NamedCall call("repeat_interleave", x.where());
   if (repeats.dtype() != kInt64 && repeats.dtype() != kInt32)
     fail(Category::dtype_mismatch, "repeat_interleave", fmt::format("repeats are {}", describe(repeats)),
          x.where());
@@ -153,13 +160,11 @@ Tensor repeat_interleave(Operand x, const Tensor& repeats, std::optional<int64_t
   if (repeats.dim() > 1 || (repeats.numel() != n && repeats.numel() != 1))
     fail(Category::shape_mismatch, "repeat_interleave",
          fmt::format("{} for {} entries", describe(repeats), n), x.where());
-  const std::vector<double> counts = repeats.to_vector(x.where());
-  for (const double count : counts)
-    if (!(count >= 0 && count < 0x1p48))
+  const std::vector<int64_t> counts = repeats.to_vector<int64_t>(x.where());
+  for (const int64_t count : counts)
+    if (count < 0 || count >= int64_t{1} << 48)
       fail(Category::bad_argument, "repeat_interleave", fmt::format("{} repeats", count), x.where());
-  const auto repeats_of = [&](int64_t i) {
-    return static_cast<int64_t>(counts[counts.size() == 1 ? 0 : static_cast<size_t>(i)]);
-  };
+  const auto repeats_of = [&](int64_t i) { return counts[counts.size() == 1 ? 0 : static_cast<size_t>(i)]; };
   int64_t total = 0;
   for (int64_t i = 0; i < n; ++i) total = Dim::checked_add(total, repeats_of(i));
   const Tensor rows = empty({total}, {kInt64}, x.where());
@@ -170,16 +175,19 @@ Tensor repeat_interleave(Operand x, const Tensor& repeats, std::optional<int64_t
 }
 
 Tensor tril(Operand x, int64_t diagonal) {
+  const NamedCall call("tril", x.where());
   check_matrix(x, "tril");
   return ops::emit<ops::Tril>({x.tensor().get()}, {diagonal}, x.where());
 }
 
 Tensor triu(Operand x, int64_t diagonal) {
+  const NamedCall call("triu", x.where());
   check_matrix(x, "triu");
   return ops::emit<ops::Triu>({x.tensor().get()}, {diagonal}, x.where());
 }
 
 Tensor diag(Operand x, int64_t k) {
+  const NamedCall call("diag", x.where());
   const Shape& shape = shape_of(x);
   if (shape.rank() == 2) return clone(Operand(diagonal(x, k), x.where()));
   if (shape.rank() != 1)

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/named_call.h"
 #include "ops/arithmetic.h"
 #include "ops/binary.h"
 #include "ops/comparison.h"
@@ -157,10 +158,11 @@ void Extreme::infer(const Call& call, TensorImpl* const* outputs) {
 
 namespace {
 
-// 1 over the number of ties at each tie, 0 elsewhere.
+// 1 over the number of ties at each tie, 0 elsewhere. With nan_ties each NaN is one (then the extreme is NaN), else none equals another.
 template <class C>
-Tensor tie_shares(C& c, const Tensor& x, const Tensor& y) {
-  const Tensor ties = to(eq(x, restored(c, y)), c.type(0).dtype);
+Tensor tie_shares(C& c, const Tensor& x, const Tensor& y, bool nan_ties) {
+  const Tensor equals = eq(x, restored(c, y));
+  const Tensor ties = to(nan_ties ? logical_or(equals, isnan(x)) : equals, c.type(0).dtype);
   const auto& a = c.template attrs<ReduceAttrs>();
   return div(ties, restored(c, sum(ties, a.dim, a.keepdim)));
 }
@@ -168,10 +170,12 @@ Tensor tie_shares(C& c, const Tensor& x, const Tensor& y) {
 }  // namespace
 
 void Extreme::vjp(RuleContext& c) {
-  c.give(0, mul(restored(c, c.grad()), tie_shares(c, c.in(0).tensor(), c.out())));
+  c.give(0, mul(restored(c, c.grad()), tie_shares(c, c.in(0).tensor(), c.out(), c.attrs<Attrs>().nan_ties)));
 }
 
-void Extreme::jvp(TangentContext& c) { give_dot(c, tie_shares(c, c.in(0).tensor(), c.out())); }
+void Extreme::jvp(TangentContext& c) {
+  give_dot(c, tie_shares(c, c.in(0).tensor(), c.out(), c.attrs<Attrs>().nan_ties));
+}
 
 void ExtremeAlong::infer(const Call& call, TensorImpl* const* outputs) {
   check_not_empty(call);
@@ -262,7 +266,7 @@ Tensor norm_slope(C& c) {
   if (p == Scalar(1)) return sign(x);
   if (p == Scalar(2)) return div(x, restored(c, one_where_zero(y)));
   const double inf = std::numeric_limits<double>::infinity();
-  if (p == Scalar(inf) || p == Scalar(-inf)) return mul(sign(x), tie_shares(c, abs(x), y));
+  if (p == Scalar(inf) || p == Scalar(-inf)) return mul(sign(x), tie_shares(c, abs(x), y, true));
   const Tensor root = p <= Scalar(1) ? y : one_where_zero(y);
   return mul(mul(sign(x), pow(one_where_zero(abs(x)), p - Scalar(1))), restored(c, pow(root, Scalar(1) - p)));
 }
@@ -300,6 +304,14 @@ Tensor reduce(Operand x, const IntList& dim, bool keepdim) {
 }
 
 template <class Op>
+Tensor extreme_of_all(Operand x) {
+  ops::ExtremeAttrs attrs{};
+  attrs.dim = ops::reduction_dims({}, x.tensor().impl().rank(), Op::name);
+  attrs.nan_ties = true;
+  return ops::emit<Op>({x.tensor().get()}, attrs, x.where());
+}
+
+template <class Op>
 std::tuple<Tensor, Tensor> extreme_along(Operand x, int64_t dim, bool keepdim) {
   ops::ReduceAttrs attrs{ops::reduction_dims(dim, x.tensor().impl().rank(), Op::name), keepdim};
   TensorImpl* operand = x.tensor().get();
@@ -333,62 +345,98 @@ Tensor accumulable(Operand x, std::optional<ScalarType> dtype) {
 }  // namespace
 
 Tensor sum(Operand x, const IntList& dim, bool keepdim, std::optional<ScalarType> dtype) {
+  const NamedCall call("sum", x.where());
   return reduce<ops::Sum>(Operand(accumulable(x, dtype), x.where()), dim, keepdim);
 }
 
 Tensor mean(Operand x, const IntList& dim, bool keepdim, std::optional<ScalarType> dtype) {
+  const NamedCall call("mean", x.where());
   if (!dtype) return reduce<ops::Mean>(x, dim, keepdim);
   return reduce<ops::Mean>(Operand(to(x, *dtype), x.where()), dim, keepdim);
 }
 
 Tensor prod(Operand x, std::optional<ScalarType> dtype) {
+  const NamedCall call("prod", x.where());
   return reduce<ops::Prod>(Operand(accumulable(x, dtype), x.where()), {}, false);
 }
 
 Tensor prod(Operand x, int64_t dim, bool keepdim, std::optional<ScalarType> dtype) {
+  const NamedCall call("prod", x.where());
   return reduce<ops::Prod>(Operand(accumulable(x, dtype), x.where()), dim, keepdim);
 }
 
-Tensor amax(Operand x, const IntList& dim, bool keepdim) { return reduce<ops::Amax>(x, dim, keepdim); }
-Tensor amin(Operand x, const IntList& dim, bool keepdim) { return reduce<ops::Amin>(x, dim, keepdim); }
-Tensor max(Operand x) { return reduce<ops::Amax>(x, {}, false); }
-Tensor min(Operand x) { return reduce<ops::Amin>(x, {}, false); }
+Tensor amax(Operand x, const IntList& dim, bool keepdim) {
+  const NamedCall call("amax", x.where());
+  return reduce<ops::Amax>(x, dim, keepdim);
+}
+Tensor amin(Operand x, const IntList& dim, bool keepdim) {
+  const NamedCall call("amin", x.where());
+  return reduce<ops::Amin>(x, dim, keepdim);
+}
+Tensor max(Operand x) {
+  const NamedCall call("max", x.where());
+  return extreme_of_all<ops::Amax>(x);
+}
+Tensor min(Operand x) {
+  const NamedCall call("min", x.where());
+  return extreme_of_all<ops::Amin>(x);
+}
 
 std::tuple<Tensor, Tensor> max(Operand x, int64_t dim, bool keepdim) {
+  const NamedCall call("max", x.where());
   return extreme_along<ops::MaxAlong>(x, dim, keepdim);
 }
 std::tuple<Tensor, Tensor> min(Operand x, int64_t dim, bool keepdim) {
+  const NamedCall call("min", x.where());
   return extreme_along<ops::MinAlong>(x, dim, keepdim);
 }
 
 Tensor argmax(Operand x, std::optional<int64_t> dim, bool keepdim) {
+  const NamedCall call("argmax", x.where());
   return extreme_index<ops::Argmax>(x, dim, keepdim);
 }
 Tensor argmin(Operand x, std::optional<int64_t> dim, bool keepdim) {
+  const NamedCall call("argmin", x.where());
   return extreme_index<ops::Argmin>(x, dim, keepdim);
 }
 
 Tensor var(Operand x, const IntList& dim, Scalar correction, bool keepdim) {
+  const NamedCall call("var", x.where());
   return variance<ops::Var>(x, dim, correction, keepdim);
 }
 Tensor std(Operand x, const IntList& dim, Scalar correction, bool keepdim) {
+  const NamedCall call("std", x.where());
   return variance<ops::Std>(x, dim, correction, keepdim);
 }
 
 Tensor logsumexp(Operand x, const IntList& dim, bool keepdim) {
+  const NamedCall call("logsumexp", x.where());
   if (!is_integral(x.tensor().dtype(), true)) return reduce<ops::LogSumExp>(x, dim, keepdim);
   return reduce<ops::LogSumExp>(Operand(to(x, kFloat32), x.where()), dim, keepdim);
 }
 
 Tensor vector_norm(Operand x, Scalar ord, const IntList& dim, bool keepdim) {
+  const NamedCall call("vector_norm", x.where());
   ops::NormAttrs attrs{{ops::reduction_dims(dim, x.tensor().impl().rank(), "vector_norm"), keepdim}, ord};
   return ops::emit<ops::VectorNorm>({x.tensor().get()}, attrs, x.where());
 }
 
-Tensor norm(Operand x, Scalar p, const IntList& dim, bool keepdim) { return vector_norm(x, p, dim, keepdim); }
+Tensor norm(Operand x, Scalar p, const IntList& dim, bool keepdim) {
+  const NamedCall call("norm", x.where());
+  return vector_norm(x, p, dim, keepdim);
+}
 
-Tensor all(Operand x, const IntList& dim, bool keepdim) { return reduce<ops::All>(x, dim, keepdim); }
-Tensor any(Operand x, const IntList& dim, bool keepdim) { return reduce<ops::Any>(x, dim, keepdim); }
-Tensor count_nonzero(Operand x, const IntList& dim) { return reduce<ops::CountNonzero>(x, dim, false); }
+Tensor all(Operand x, const IntList& dim, bool keepdim) {
+  const NamedCall call("all", x.where());
+  return reduce<ops::All>(x, dim, keepdim);
+}
+Tensor any(Operand x, const IntList& dim, bool keepdim) {
+  const NamedCall call("any", x.where());
+  return reduce<ops::Any>(x, dim, keepdim);
+}
+Tensor count_nonzero(Operand x, const IntList& dim) {
+  const NamedCall call("count_nonzero", x.where());
+  return reduce<ops::CountNonzero>(x, dim, false);
+}
 
 }  // namespace retrograd

@@ -56,7 +56,17 @@ struct Prod : Reduce {
 };
 
 /// The gradient is split evenly among ties.
+struct ExtremeAttrs : ReduceAttrs {
+  bool nan_ties =
+      false;  // where the result is NaN its gradient goes to the NaNs, as max() and min() have it; else to none: it is NaN
+  void visit(AttrVisitor& v) {
+    ReduceAttrs::visit(v);
+    v.field("nan_ties", nan_ties);
+  }
+};
+
 struct Extreme : Reduce {
+  using Attrs = ExtremeAttrs;
   static constexpr Saves saves = Saves::both;
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
@@ -64,11 +74,11 @@ struct Extreme : Reduce {
 };
 struct Amax : Extreme {
   static constexpr std::string_view name = "amax", doc = "largest element over dims";
-  static constexpr std::string_view example = "f32[2,3] {dim=[1], keepdim=false} : f32[2]";
+  static constexpr std::string_view example = "f32[2,3] {dim=[1], keepdim=false, nan_ties=false} : f32[2]";
 };
 struct Amin : Extreme {
   static constexpr std::string_view name = "amin", doc = "smallest element over dims";
-  static constexpr std::string_view example = "f32[2,3] {dim=[1], keepdim=false} : f32[2]";
+  static constexpr std::string_view example = "f32[2,3] {dim=[1], keepdim=false, nan_ties=false} : f32[2]";
 };
 
 /// Values and indices of the extremes along one dim; the gradient goes to the indices. On ties the first
@@ -208,8 +218,8 @@ Tensor mean(Operand input, const IntList& dim = {}, bool keepdim = false,
 Tensor prod(Operand input, std::optional<ScalarType> dtype = {});
 Tensor prod(Operand input, int64_t dim, bool keepdim = false, std::optional<ScalarType> dtype = {});
 
-/// Extremes; NaN if there is one. Error(bad_argument) when there is no element. The gradient is split evenly
-/// among ties.
+/// Extremes; NaN if there is one. Error(bad_argument) when there is no element. The gradient is split evenly among ties; where the extreme
+/// is NaN, max and min split it among the NaNs, and that of amax and amin is NaN.
 Tensor amax(Operand input, const IntList& dim = {}, bool keepdim = false);
 Tensor amin(Operand input, const IntList& dim = {}, bool keepdim = false);
 Tensor max(Operand input);

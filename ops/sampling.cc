@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/named_call.h"
 #include "ops/reduce.h"
 #include "ops/shape_ops.h"
 
@@ -26,6 +27,7 @@ void Multinomial::infer(const Call& call, TensorImpl* const* outputs) {
 }  // namespace ops
 
 Tensor randperm(int64_t n, TensorOptions options, SourceLocation where) {
+  const NamedCall call("randperm", where);
   const bool dtype_ok = is_integral(options.dtype, false) || ops::is_drawn_floating(options.dtype);
   ops::check_request("randperm", {n}, options, dtype_ok, where);
   if (n > ops::end_of_integers(options.dtype))
@@ -38,6 +40,7 @@ Tensor randperm(int64_t n, TensorOptions options, SourceLocation where) {
 }
 
 Tensor multinomial(Operand input, int64_t num_samples, bool replacement) {
+  const NamedCall call("multinomial", input.where());
   return ops::emit<ops::Multinomial>(
       {input.tensor().get()}, {num_samples, replacement, ops::reserve_draw("multinomial", input.where())},
       input.where());

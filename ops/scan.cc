@@ -1,6 +1,7 @@
 // Type rules, derivatives and public functions of ops/scan.h.
 #include "ops/scan.h"
 
+#include "engine/named_call.h"
 #include "ops/arithmetic.h"
 #include "ops/reduce.h"
 #include "ops/shape_ops.h"
@@ -111,9 +112,11 @@ Tensor scan_along(Operand x, int64_t dim, std::optional<ScalarType> dtype) {
 }  // namespace
 
 Tensor cumsum(Operand x, int64_t dim, std::optional<ScalarType> dtype) {
+  const NamedCall call("cumsum", x.where());
   return scan_along<ops::CumSum>(x, dim, dtype);
 }
 Tensor cumprod(Operand x, int64_t dim, std::optional<ScalarType> dtype) {
+  const NamedCall call("cumprod", x.where());
   return scan_along<ops::CumProd>(x, dim, dtype);
 }
 

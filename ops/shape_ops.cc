@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/named_call.h"
 #include "ops/reduce.h"
 
 namespace retrograd {
@@ -205,11 +206,13 @@ Tensor contiguous(Operand x) {
 }
 
 Tensor to(Operand x, ScalarType dtype) {
+  const NamedCall call("to", x.where());
   if (x.tensor().dtype() == dtype) return x.tensor();
   return ops::emit<ops::To>({x.tensor().get()}, {dtype}, x.where());
 }
 
 Tensor to(Operand x, Device device) {
+  const NamedCall call("to", x.where());
   if (x.tensor().device() == device) return x.tensor();
   const Tensor dense = contiguous(x);
   return ops::emit<ops::ToDevice>({dense.get()}, {device}, x.where());
@@ -221,6 +224,7 @@ Tensor expand_to(Operand x, const Shape& shape) {
 }
 
 Tensor expand(Operand x, const IntArray& size) {
+  const NamedCall call("expand", x.where());
   const Shape& from = x.tensor().impl().shape();
   Shape shape(size);
   const int skip = shape.rank() - from.rank();
@@ -235,11 +239,13 @@ Tensor expand(Operand x, const IntArray& size) {
 }
 
 Tensor view(Operand x, const IntArray& size) {
+  const NamedCall call("view", x.where());
   const Shape shape = infer_size(size, x.tensor().impl().numel(), "view", x.where());
   return ops::emit<ops::Reshape>({x.tensor().get()}, {shape}, x.where());
 }
 
 Tensor reshape(Operand x, const IntArray& size) {
+  const NamedCall call("reshape", x.where());
   return reshape_to(x, infer_size(size, x.tensor().impl().numel(), "reshape", x.where()));
 }
 
@@ -278,6 +284,7 @@ Tensor reshape_to(Operand x, const Shape& shape) {
 }
 
 Tensor permute(Operand x, const IntArray& dims) {
+  const NamedCall call("permute", x.where());
   const int rank = x.tensor().impl().rank();
   if (static_cast<int>(dims.size()) != rank)
     fail(Category::bad_dim, "permute",
@@ -294,6 +301,7 @@ Tensor permute(Operand x, const IntArray& dims) {
 }
 
 Tensor transpose(Operand x, int64_t dim0, int64_t dim1) {
+  const NamedCall call("transpose", x.where());
   const int rank = x.tensor().impl().rank();
   const int a = wrap_dim(dim0, rank, "transpose"), b = wrap_dim(dim1, rank, "transpose");
   IntArray dims;
@@ -303,6 +311,7 @@ Tensor transpose(Operand x, int64_t dim0, int64_t dim1) {
 }
 
 Tensor t(Operand x) {
+  const NamedCall call("t", x.where());
   const int rank = x.tensor().impl().rank();
   if (rank > 2)
     fail(Category::bad_dim, "t", fmt::format("a tensor of {} dimensions is no matrix", rank), x.where());

@@ -1,6 +1,7 @@
 // Type rules, derivatives and public functions of ops/softmax.h.
 #include "ops/softmax.h"
 
+#include "engine/named_call.h"
 #include "ops/arithmetic.h"
 #include "ops/reduce.h"
 #include "ops/shape_ops.h"
@@ -100,9 +101,11 @@ Tensor along(Operand x, int64_t dim, std::optional<ScalarType> dtype) {
 }  // namespace
 
 Tensor softmax(Operand x, int64_t dim, std::optional<ScalarType> dtype) {
+  const NamedCall call("softmax", x.where());
   return along<ops::Softmax>(x, dim, dtype);
 }
 Tensor log_softmax(Operand x, int64_t dim, std::optional<ScalarType> dtype) {
+  const NamedCall call("log_softmax", x.where());
   return along<ops::LogSoftmax>(x, dim, dtype);
 }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/named_call.h"
 #include "ops/creation.h"
 #include "ops/index_ops.h"
 #include "ops/shape_ops.h"
@@ -56,14 +57,17 @@ SortResult sort_along(Operand x, std::optional<Dim> count, int64_t dim, bool des
 }  // namespace
 
 SortResult sort(Operand x, int64_t dim, bool descending, bool) {
+  const NamedCall call("sort", x.where());
   return sort_along(x, {}, dim, descending, "sort");
 }
 
 Tensor argsort(Operand x, int64_t dim, bool descending, bool) {
+  const NamedCall call("argsort", x.where());
   return sort_along(Operand(detach(x), x.where()), {}, dim, descending, "argsort").indices;
 }
 
 SortResult topk(Operand x, Dim k, int64_t dim, bool largest, bool) {
+  const NamedCall call("topk", x.where());
   return sort_along(x, k, dim, largest, "topk");
 }
 

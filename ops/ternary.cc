@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/named_call.h"
 #include "ops/activations.h"
 #include "ops/binary.h"
 #include "ops/shape_ops.h"
@@ -34,6 +35,7 @@ Tensor where(Operand condition, Operand input, Operand other) {
 }
 
 Tensor lerp(Operand input, Operand end, Operand weight) {
+  const NamedCall call("lerp", input.where());
   const ScalarType dtype = input.tensor().dtype();
   if (end.tensor().dtype() != dtype || (!weight.is_scalar() && weight.tensor().dtype() != dtype) ||
       !is_floating(dtype))
@@ -72,6 +74,7 @@ Tensor clamp_to_numbers(Operand x, const std::optional<Operand>& min, const std:
 }  // namespace
 
 Tensor clamp(Operand x, std::optional<Operand> min, std::optional<Operand> max) {
+  const NamedCall call("clamp", x.where());
   if (!min && !max) fail(Category::bad_argument, "clamp", "neither min nor max is given", x.where());
   if ((!min || min->is_scalar()) && (!max || max->is_scalar())) return clamp_to_numbers(x, min, max);
   if (!min) return minimum(x, *max);

@@ -2,6 +2,7 @@
 #include "ops/total_norm.h"
 
 #include "engine/emitter.h"
+#include "engine/named_call.h"
 #include "ops/optimizer_steps.h"
 #include "ops/shape_ops.h"
 
@@ -18,6 +19,7 @@ void TotalNorm::infer(const Call& call, TensorImpl* const* outputs) {
 }  // namespace ops
 
 Tensor total_norm(const Tensors& tensors, Scalar norm_type, bool error_if_nonfinite, SourceLocation where) {
+  const NamedCall call("total_norm", where);
   if (tensors.empty()) fail(Category::bad_argument, "total_norm", "there are no tensors", where);
   const NoGradGuard no_grad;
   Tensors dense;

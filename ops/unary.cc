@@ -2,6 +2,8 @@
 #define RETROGRAD_UNARY_DERIVATIVES
 #include "ops/unary.h"
 
+#include "engine/named_call.h"
+
 #include <limits>
 
 namespace retrograd {
@@ -21,6 +23,7 @@ double largest(ScalarType dtype) {
 }  // namespace
 
 Tensor nan_to_num(Operand x, Scalar nan, std::optional<Scalar> posinf, std::optional<Scalar> neginf) {
+  const NamedCall call("nan_to_num", x.where());
   const double limit = largest(x.tensor().dtype());
   return ops::Function<ops::NanToNum>()(x, nan, posinf.value_or(limit), neginf.value_or(-limit));
 }

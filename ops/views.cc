@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/named_call.h"
 #include "ops/arithmetic.h"
 #include "ops/creation.h"
 
@@ -349,6 +350,7 @@ Tensor slice_of(Operand x, int dim, Dim start, Dim length, Dim step) {
 }  // namespace
 
 Tensor narrow(Operand x, int64_t dim, Dim start, Dim length) {
+  const NamedCall call("narrow", x.where());
   const int d = dim_of(x, dim, "narrow");
   if (length < 0)
     fail(Category::bad_argument, "narrow", fmt::format("the length {} is negative", to_string(length)),
@@ -357,12 +359,14 @@ Tensor narrow(Operand x, int64_t dim, Dim start, Dim length) {
 }
 
 Tensor select(Operand x, int64_t dim, Dim index) {
+  const NamedCall call("select", x.where());
   const int d = dim_of(x, dim, "select");
   return ops::emit<ops::Select>({x.tensor().get()}, {d, index < 0 ? index + shape_of(x)[d] : index},
                                 x.where());
 }
 
 Tensor slice(Operand x, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
+  const NamedCall call("slice", x.where());
   const int d = dim_of(x, dim, "slice");
   if (step < 1)
     fail(Category::bad_argument, "slice", fmt::format("the step {} is not positive", step), x.where());
@@ -378,6 +382,7 @@ Tensor slice(Operand x, int64_t dim, std::optional<int64_t> start, std::optional
 }
 
 Tensor squeeze(Operand x) {
+  const NamedCall call("squeeze", x.where());
   Shape shape;
   for (Dim d : shape_of(x))
     if (!(d == 1)) shape.push_back(d);
@@ -385,6 +390,7 @@ Tensor squeeze(Operand x) {
 }
 
 Tensor squeeze(Operand x, const IntArray& dims) {
+  const NamedCall call("squeeze", x.where());
   const Shape& from = shape_of(x);
   uint64_t drop = 0;
   for (int64_t dim : dims) {
@@ -399,12 +405,14 @@ Tensor squeeze(Operand x, const IntArray& dims) {
 }
 
 Tensor unsqueeze(Operand x, int64_t dim) {
+  const NamedCall call("unsqueeze", x.where());
   Shape shape = shape_of(x);
   shape.insert(wrap_dim(dim, shape.rank() + 1, "unsqueeze"), 1);
   return reshape_to(x, shape);
 }
 
 Tensor flatten(Operand x, int64_t start_dim, int64_t end_dim) {
+  const NamedCall call("flatten", x.where());
   const Shape& from = shape_of(x);
   if (from.rank() == 0) return reshape_to(x, {1});
   const int first = wrap_dim(start_dim, from.rank(), "flatten"),
@@ -421,9 +429,13 @@ Tensor flatten(Operand x, int64_t start_dim, int64_t end_dim) {
   return reshape_to(x, shape);
 }
 
-Tensor broadcast_to(Operand x, const IntArray& size) { return expand(x, size); }
+Tensor broadcast_to(Operand x, const IntArray& size) {
+  const NamedCall call("broadcast_to", x.where());
+  return expand(x, size);
+}
 
 Tensor movedim(Operand x, const IntArray& source, const IntArray& destination) {
+  const NamedCall call("movedim", x.where());
   const int rank = shape_of(x).rank();
   if (source.size() != destination.size())
     fail(Category::bad_argument, "movedim",
@@ -448,11 +460,13 @@ Tensor movedim(Operand x, const IntArray& source, const IntArray& destination) {
 }
 
 Tensor diagonal(Operand x, int64_t offset, int64_t dim1, int64_t dim2) {
+  const NamedCall call("diagonal", x.where());
   const int a = dim_of(x, dim1, "diagonal"), b = dim_of(x, dim2, "diagonal");
   return ops::emit<ops::Diagonal>({x.tensor().get()}, {offset, a, b}, x.where());
 }
 
 Tensor unfold(Operand x, int64_t dimension, int64_t size, int64_t step) {
+  const NamedCall call("unfold", x.where());
   const int d = wrap_dim(dimension, shape_of(x).rank(), "unfold");
   const ops::UnfoldAttrs attrs{d, size, step};
   if (shape_of(x).rank() > 0) return ops::emit<ops::Unfold>({x.tensor().get()}, attrs, x.where());
@@ -462,6 +476,7 @@ Tensor unfold(Operand x, int64_t dimension, int64_t size, int64_t step) {
 
 Tensor as_strided(Operand x, const IntArray& size, const IntArray& stride,
                   std::optional<int64_t> storage_offset) {
+  const NamedCall call("as_strided", x.where());
   const TensorImpl& from = x.tensor().impl();
   if (storage_offset && *storage_offset < 0)
     fail(Category::bad_argument, "as_strided", fmt::format("the offset {} is negative", *storage_offset),
@@ -491,6 +506,7 @@ Tensors multi_output(Tensors parts) {
 }  // namespace
 
 Tensors split(Operand x, Dim split_size, int64_t dim) {
+  const NamedCall call("split", x.where());
   const int d = dim_of(x, dim, "split");
   const Dim n = shape_of(x)[d];
   if (split_size < 0 || (split_size == 0 && !(n == 0)))
@@ -507,6 +523,7 @@ Tensors split(Operand x, Dim split_size, int64_t dim) {
 }
 
 Tensors split(Operand x, const IntArray& sections, int64_t dim) {
+  const NamedCall call("split", x.where());
   const int d = dim_of(x, dim, "split");
   Dim sum = 0;
   for (int64_t n : sections) {
@@ -527,6 +544,7 @@ Tensors split(Operand x, const IntArray& sections, int64_t dim) {
 }
 
 Tensors chunk(Operand x, int64_t chunks, int64_t dim) {
+  const NamedCall call("chunk", x.where());
   constexpr int64_t kMostParts = int64_t{1} << 20;  // of nothing
   const int d = dim_of(x, dim, "chunk");
   if (chunks < 1) fail(Category::bad_argument, "chunk", fmt::format("{} chunks", chunks), x.where());
@@ -540,6 +558,7 @@ Tensors chunk(Operand x, int64_t chunks, int64_t dim) {
 }
 
 Tensors unbind(Operand x, int64_t dim) {
+  const NamedCall call("unbind", x.where());
   const int d = dim_of(x, dim, "unbind");
   Tensors parts;
   for (int64_t i = 0, n = shape_of(x)[d].value(); i < n; ++i)

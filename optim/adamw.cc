@@ -32,7 +32,7 @@ std::array<Tensor, 5> AdamWAlgorithm::operands(const Options& options, const Sta
           contiguous(param.grad())};
 }
 
-void AdamWAlgorithm::numbers(const Options& options, int64_t step, std::span<Scalar> out) {
+void AdamWAlgorithm::numbers(const Options& options, State&, int64_t step, std::span<Scalar> out) {
   const double now[] = {options.lr,  options.betas[0],     options.betas[1],
                         options.eps, options.weight_decay, static_cast<double>(step)};
   std::ranges::copy(now, out.begin());

@@ -23,6 +23,7 @@ struct AdamWAlgorithm {
   using Step = ops::AdamWStep;
   using Options = AdamWOptions;
   static constexpr std::string_view name = "AdamW";
+  static constexpr bool needs_step = true;
   struct State {
     int64_t step = 0, ahead = 0;
     Tensor exp_avg, exp_avg_sq, max_exp_avg_sq;
@@ -31,9 +32,11 @@ struct AdamWAlgorithm {
   static void make(const Options& options, State& state, const Tensor& param);
   static constexpr int numbers_count = 6;
   static std::array<Tensor, 5> operands(const Options& options, const State& state, const Tensor& param);
-  static void numbers(const Options& options, int64_t step, std::span<Scalar> out);
+  static void numbers(const Options& options, State& state, int64_t step, std::span<Scalar> out);
   static Step::Attrs attrs(const Options& options, std::span<const Scalar> numbers);
   static std::array<bool, 2> form(const Options& options) { return {options.amsgrad, options.maximize}; }
+  static bool is_filled(const State& state) { return state.step > 0; }
+  static void resume(State&, const State&) {}
   template <class F>
   static void visit(State& state, F&& f) {
     f("exp_avg", state.exp_avg);

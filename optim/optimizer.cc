@@ -30,9 +30,8 @@ void check_params(const Tensors& params, std::string_view optimizer, SourceLocat
       fail(Category::dtype_mismatch, optimizer,
            fmt::format("parameters are float32, float64, bfloat16 or float16, one is {}", describe(p)),
            where);
-    if (!p.is_leaf() || !p.requires_grad())
-      fail(Category::bad_argument, optimizer,
-           fmt::format("{} is not a leaf that requires a gradient", describe(p)), where);
+    if (!p.is_leaf())
+      fail(Category::bad_argument, optimizer, fmt::format("{} is not a leaf", describe(p)), where);
     if (!p.is_contiguous())
       fail(Category::bad_argument, optimizer,
            fmt::format("{} is not contiguous. Hint: clone it before it becomes a leaf", describe(p)), where);
@@ -78,14 +77,21 @@ Tensor take_state(StateDict& rest, size_t index, std::string_view name, const Te
   return value.device() == param.device() ? clone(value) : value.to(param.device(), where);
 }
 
-int64_t take_step(StateDict& rest, size_t index, SourceLocation where) {
+std::optional<int64_t> take_step(StateDict& rest, size_t index, SourceLocation where) {
   const auto it = rest.find(key_of(index, "step"));
-  if (it == rest.end()) return 0;
+  if (it == rest.end()) return {};
   const int64_t step = it->second.item<int64_t>(where);
   if (step < 0)
     fail(Category::bad_argument, "load_state_dict", fmt::format("\"{}\" is {}", it->first, step), where);
   rest.erase(it);
   return step;
+}
+
+void fail_without_step(size_t index, SourceLocation where) {
+  fail(Category::bad_argument, "load_state_dict",
+       fmt::format("there is state of parameter {} but no \"{}\", which it depends on", index,
+                   key_of(index, "step")),
+       where);
 }
 
 void fail_unknown_key(std::string_view key, SourceLocation where) {

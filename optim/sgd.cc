@@ -29,8 +29,10 @@ std::array<Tensor, 3> SGDAlgorithm::operands(const Options& options, const State
   return {param, options.momentum != 0 ? state.momentum_buffer : Tensor(), contiguous(param.grad())};
 }
 
-void SGDAlgorithm::numbers(const Options& options, int64_t step, std::span<Scalar> out) {
-  const bool first = step == 1;  // the buffer becomes the gradient
+// A step may fail and be made again, so what is noted here says the same of the same step.
+void SGDAlgorithm::numbers(const Options& options, State& state, int64_t step, std::span<Scalar> out) {
+  const bool first = step <= state.first;  // the buffer becomes the gradient
+  if (first) state.first = options.momentum != 0 ? step : step + 1;
   const double now[] = {options.lr, options.weight_decay, options.momentum, first ? 0.0 : options.momentum,
                         first ? 1.0 : 1 - options.dampening};
   std::ranges::copy(now, out.begin());

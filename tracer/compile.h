@@ -88,20 +88,43 @@ class FunctionCache {
   std::unique_ptr<State> state_;
 };
 
-/// Called like the function that it was made of, which takes tensors and gives a tensor, several, or nothing.
+/// A tensor and the place of the call that it is an argument of.
+class CallArgument {
+ public:
+  CallArgument(const Tensor& tensor, SourceLocation where = SourceLocation::current())
+      : tensor_(tensor), where_(where) {}
+  const Tensor& tensor() const { return tensor_; }
+  SourceLocation where() const { return where_; }
+
+ private:
+  const Tensor& tensor_;
+  SourceLocation where_;
+};
+
+/// Called like the function that it was made of, which takes tensors and gives a tensor, several, or nothing. Errors name the line of the
+/// call: the first argument brings it along.
 template <class F>
 class Compiled : public FunctionCache {
  public:
   Compiled(F function, FunctionKind kind) : FunctionCache(kind), function_(std::move(function)) {}
 
-  template <class... Arguments>
-  auto operator()(const Arguments&... arguments) {
-    return call(std::index_sequence_for<Arguments...>(), {arguments...});
+  auto operator()(SourceLocation where = SourceLocation::current()) {
+    return call(std::index_sequence<>(), {}, where);
+  }
+  template <class... Rest>
+  auto operator()(const CallArgument& first, const Rest&... rest) {
+    return call(std::index_sequence_for<CallArgument, Rest...>(), {first.tensor(), rest...}, first.where());
   }
 
  private:
   template <size_t... I>
-  auto call(std::index_sequence<I...>, const Tensors& arguments) {
+  auto call(std::index_sequence<I...>, const Tensors& arguments, SourceLocation where) {
+    for (const Tensor& argument : arguments)
+      if (!argument.defined())
+        fail(Category::bad_argument, "compile",
+             "an argument of a compiled function is undefined. Hint: a default-constructed Tensor has no "
+             "value",
+             where);
     using Result = decltype(function_(arguments[I]...));
     const Function plain = [this](const Tensors& a) -> Tensors {
       if constexpr (std::is_void_v<Result>)
@@ -111,7 +134,7 @@ class Compiled : public FunctionCache {
       else
         return function_(a[I]...);
     };
-    Tensors results = run(plain, arguments);
+    Tensors results = run(plain, arguments, where);
     if constexpr (std::is_same_v<Result, Tensor>)
       return std::move(results[0]);
     else if constexpr (!std::is_void_v<Result>)

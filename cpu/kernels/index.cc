@@ -244,8 +244,9 @@ void flat_index(const Call& call, TensorImpl* const* outputs) {
     });
     if (ok) continue;
     const int64_t* bad = std::find_if(p, p + n, [size](int64_t i) { return i < -size || i >= size; });
-    fail_call(call, Category::index_out_of_range,
-              fmt::format("index {} is out of range for {} entries", *bad, size));
+    // In a plan nobody knows which of the functions that index was called; the op is none of them.
+    fail(Category::index_out_of_range, "indexing",
+         fmt::format("index {} is out of range for {} entries", *bad, size), call.where);
   }
 }
 

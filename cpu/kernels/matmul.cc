@@ -206,7 +206,10 @@ void add_product_kernel(const Call& call, TensorImpl* const* outputs) {
   const bool starts = !(attrs.beta == Scalar(0));
   if (starts) scaled_copy(*call.operands[0], attrs.beta, *result);
   const ScalarType factors = factor_type(*call.operands[1], *call.operands[2]);
-  const Factor a(*call.operands[1], factors), b(*call.operands[2], factors);
+  Factor a(*call.operands[1], factors);
+  const Factor b(*call.operands[2], factors);
+  if (!measuring() && attrs.alpha == Scalar(0))
+    a.columns = 0;  // no product at all: a nan in it plays no role
   with_factor_type(factors, [&]<class T>(T) {
     using Sum = typename Gemm<T>::Sum;
     Gemm<T> product{};

@@ -276,6 +276,7 @@ void add_product_kernel(const Call& call, TensorImpl* const* outputs) {
   set_factors(c, a, b, *outputs[0]);
   if (!(attrs.beta == Scalar(0))) set_side(c, MatmulCall::kStart, start);
   set_batch(c, *outputs[0], {outputs[0], &a, &b, c.side[MatmulCall::kStart].data ? &start : nullptr});
+  if (attrs.alpha == Scalar(0)) c.k = 0;  // no product at all: a nan in it plays no role
   c.alpha = attrs.alpha.to_double();
   c.beta = attrs.beta.to_double();
   c.integer_alpha = attrs.alpha.to_int();

@@ -4,7 +4,9 @@
 #include <algorithm>
 
 #include "tests/conformance/derivative_form.h"
+#include "tests/conformance/expectations.h"
 #include "tests/conformance/interpreter.h"
+#include "tests/conformance/optimizer_cases.h"
 #include "tests/conformance/schema.h"
 
 namespace retrograd::conformance {
@@ -49,9 +51,10 @@ void run_statements(const Json& test_case, Mode mode, Comparison& comparison, In
 
 void run(const Suite& suite, const Json& test_case, Mode mode, CaseLog& log) {
   check_case(test_case);
-  if (const Json* kind = find(test_case, "kind")) throw Unsupported("op=" + kind->get<std::string>());
-  const auto differentiator = make_differentiator(mode);
+  check_expectations(test_case);
   Comparison comparison(suite, test_case, log);
+  if (test_case.value("kind", "program") != "program") return run_optimizer_case(test_case, mode, comparison);
+  const auto differentiator = make_differentiator(mode);
   if (test_case.contains("outputs")) return run_derivative_form(test_case, mode, comparison, *differentiator);
   std::optional<Units> units;
   if (mode == Mode::compiled) units.emplace(test_case["ops"]);
@@ -61,7 +64,11 @@ void run(const Suite& suite, const Json& test_case, Mode mode, CaseLog& log) {
 
 }  // namespace
 
-bool applies(const Json& test_case, Mode mode) { return lists(find(test_case, "modes"), mode, true); }
+// A case whose modes are none of ours runs in each, and fails there.
+bool applies(const Json& test_case, Mode mode) {
+  const Json* modes = find(test_case, "modes");
+  return lists(modes, mode, true) || !are_modes(*modes);
+}
 
 CaseResult run_case(const Suite& suite, const Json& test_case, Mode mode) {
   using Verdict = CaseResult::Verdict;

@@ -33,9 +33,9 @@ std::string index_text(size_t flat, const IntArray& sizes) {
 // How far apart two elements are beyond what is allowed to pass as equal: 0 when they agree.
 double distance(double got, double want, Tolerance t) {
   if (got == want || (std::isnan(got) && std::isnan(want))) return 0;
+  if (!std::isfinite(got) || !std::isfinite(want)) return INFINITY;
   const double d = std::abs(got - want);
-  if (d <= t.atol + t.rtol * std::abs(want)) return 0;
-  return std::isnan(d) ? INFINITY : d;
+  return d <= t.atol + t.rtol * std::abs(want) ? 0 : d;
 }
 
 double distance(int64_t got, int64_t want, Tolerance) {
@@ -67,8 +67,8 @@ std::optional<std::string> difference(const Tensor& got, const Tensor& want, Tol
                                    : differing_element<int64_t>(got, want, tolerance);
 }
 
-std::optional<std::string> difference_from_zero(const Tensor& got, Tolerance tolerance) {
-  return difference(got, zeros(got.sizes(), got.dtype()), tolerance);
+std::optional<std::string> difference_from_zero(const Tensor& got, const Tensor& of, Tolerance tolerance) {
+  return difference(got, zeros(of.sizes(), of.dtype()), tolerance);
 }
 
 void Comparison::note(const std::string& what, const std::optional<std::string>& text) {
@@ -84,12 +84,21 @@ void Comparison::exactly(const std::string& what, const Tensor& got, const Json&
   note(what, difference(got, want, tolerance(want)));
 }
 
-void Comparison::gradient(const std::string& what, const Tensor& got, const Json& key) {
+void Comparison::number(const std::string& what, const Tensor& got, const Json& want) {
+  if (want.is_null() && !got.defined()) return note(what, {});
+  if (want.is_null()) return note(what, "want undefined got " + describe(got));
+  if (!got.defined()) return note(what, "want " + want.dump() + " got undefined");
+  const double value = got.item<double>(), wanted = to_scalar(want).to_double();
+  const bool agree = distance(value, wanted, tolerance(got)) == 0;
+  note(what, agree ? std::nullopt : std::optional(fmt::format("want {} got {}", wanted, value)));
+}
+
+void Comparison::gradient(const std::string& what, const Tensor& got, const Tensor& of, const Json& key) {
   if (key.is_null() && !got.defined()) return note(what, {});
-  if (key.is_null()) return note(what, difference_from_zero(got, tolerance(got)));
+  if (key.is_null()) return note(what, difference_from_zero(got, of, tolerance(of)));
   const Tensor want = suite_.tensor(key);
   if (got.defined()) return note(what, difference(got, want, tolerance(want)));
-  const bool agree = !difference_from_zero(want, tolerance(want));
+  const bool agree = !difference_from_zero(want, of, tolerance(want));
   note(what, agree ? std::nullopt : std::optional("want " + describe(want) + " got undefined"));
 }
 

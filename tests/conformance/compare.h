@@ -1,5 +1,5 @@
 // Comparison of tensors by the rules of the format: shape and dtype equal; integers and bool equal; floating
-// elements both nan, equal, or |got - want| <= atol + rtol * |want|.
+// elements both nan, equal, or both finite and |got - want| <= atol + rtol * |want|.
 #pragma once
 
 #include <optional>
@@ -12,8 +12,8 @@ namespace retrograd::conformance {
 /// are defined.
 std::optional<std::string> difference(const Tensor& got, const Tensor& want, Tolerance tolerance);
 
-/// The same with zeros of got's type as what is wanted.
-std::optional<std::string> difference_from_zero(const Tensor& got, Tolerance tolerance);
+/// The same with zeros as what is wanted, of the type of `of`.
+std::optional<std::string> difference_from_zero(const Tensor& got, const Tensor& of, Tolerance tolerance);
 
 /// Compares the tensors of one case with the suite's and notes the outcome in its log.
 class Comparison {
@@ -23,8 +23,12 @@ class Comparison {
 
   /// `key` names what is wanted, or is null: then `got` must be undefined.
   void exactly(const std::string& what, const Tensor& got, const Json& key);
-  /// The same, but undefined and all zeros are one.
-  void gradient(const std::string& what, const Tensor& got, const Json& key);
+  /// The same of a gradient of `of`, or a tangent; undefined and all zeros are one.
+  void gradient(const std::string& what, const Tensor& got, const Tensor& of, const Json& key);
+
+  /// `got` is a tensor of one element for the number that is wanted; undefined where `want` is null. Within the case's tolerance, or that of
+  /// got's dtype.
+  void number(const std::string& what, const Tensor& got, const Json& want);
 
   const Suite& suite() const { return suite_; }
   CaseLog& log() { return log_; }

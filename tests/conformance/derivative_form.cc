@@ -91,12 +91,13 @@ class Evaluation {
 };
 
 /// Compares what was computed for each variable with the keys of an object {input: key|null}.
-void compare_variables(const std::string& what, const std::vector<std::string>& names, const Tensors& got,
-                       const Json& wanted, Comparison& comparison) {
+void compare_variables(const std::string& what, const Evaluation& e, const Tensors& got, const Json& wanted,
+                       Comparison& comparison) {
+  const std::vector<std::string>& names = e.variable_names();
   if (wanted.size() != names.size())
     throw BadManifest(what + " does not list the inputs that require a gradient");
   for (size_t i = 0; i < names.size(); ++i)
-    comparison.gradient(what + "." + names[i], got[i], wanted.at(names[i]));
+    comparison.gradient(what + "." + names[i], got[i], e.variables()[i], wanted.at(names[i]));
 }
 
 void compare_first_order(const Json& test_case, Evaluation& e, Comparison& comparison) {
@@ -106,7 +107,7 @@ void compare_first_order(const Json& test_case, Evaluation& e, Comparison& compa
       comparison.exactly("outputs[" + std::to_string(i) + "]", e.outputs()[i], outputs->at(i));
   comparison.log().enter("grads");
   if (const Json* grads = find(expect, "grads"))
-    compare_variables("grads", e.variable_names(), e.gradients(e.cotangents(), false), *grads, comparison);
+    compare_variables("grads", e, e.gradients(e.cotangents(), false), *grads, comparison);
 }
 
 /// sum of <gradient, v> over the inputs that have both; undefined when none has.
@@ -133,12 +134,12 @@ void compare_second_order(const Json& expected, Evaluation& e, Comparison& compa
   const Tensors got =
       constant ? Tensors(wanted.size()) : differentiator.grad({{s}, {}, {}, false}, wanted, true);
 
-  compare_variables("second_order.grads", e.variable_names(), got, expected["grads"], comparison);
+  compare_variables("second_order.grads", e, got, expected["grads"], comparison);
   size_t next = e.variables().size();
   for (size_t i = 0; i < cotangents.size(); ++i)
     if (cotangents[i].defined())
       comparison.gradient("second_order.cotangent_grads[" + std::to_string(i) + "]", got[next++],
-                          expected["cotangent_grads"].at(i));
+                          cotangents[i], expected["cotangent_grads"].at(i));
 }
 
 void compare_jvp(const Json& test_case, Evaluation& e, Comparison& comparison) {
@@ -152,7 +153,8 @@ void compare_jvp(const Json& test_case, Evaluation& e, Comparison& comparison) {
   e.run();
   for (size_t i = 0; i < e.outputs().size(); ++i)
     if (const Json& key = expected["outputs"].at(i); !key.is_null())
-      comparison.gradient("jvp.outputs[" + std::to_string(i) + "]", level.tangent(e.outputs()[i]), key);
+      comparison.gradient("jvp.outputs[" + std::to_string(i) + "]", level.tangent(e.outputs()[i]),
+                          e.outputs()[i], key);
 }
 
 /// Twice, so that the second is a run of what the first has recorded; in units where an op must look at values.

@@ -1,10 +1,12 @@
 // conformance SUITE.json [--mode eager|traced|compiled|all] [--filter SUBSTRING] [--list] [--allow-unsupported]
-//             [--device cpu|cuda] [--as-used] [--every N] [--from N] [--progress FILE]
+//             [--known-failures FILE] [--device cpu|cuda] [--as-used] [--every N] [--from N] [--progress FILE]
 //
 // Runs the cases of a suite and prints a line for each that fails or is unsupported, and a summary per mode;
 // see section 9 of suites/FORMAT.md. Start reading at case_runner.cc, then interpreter.h.
 //
 // The temporary memory of every kernel is checked as well (cpu/scratch_check.h).
+//
+// Cases that FILE lists must fail (known_failures.h): they are counted apart, and one that does not fail is a failure.
 //
 // What a broken device or a crash leaves undone, another process can go on with: FILE has the number and the
 // name of the case that runs, and --from passes over so many.
@@ -16,6 +18,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <vector>
 
 #include <fmt/format.h>
@@ -24,18 +27,19 @@
 #include "cpu/scratch_check.h"
 #include "tests/conformance/case_runner.h"
 #include "tests/conformance/device.h"
+#include "tests/conformance/known_failures.h"
 
 namespace retrograd::conformance {
 namespace {
 
 struct Options {
-  std::string suite, mode = "eager", filter, device = "cpu", progress;
+  std::string suite, mode = "eager", filter, device = "cpu", progress, known_failures;
   int every = 1, from = 0;
   bool list = false, allow_unsupported = false, as_used = false;
 };
 
 struct Counts {
-  int pass = 0, fail = 0, unsupported = 0;
+  int pass = 0, fail = 0, unsupported = 0, known = 0;
   bool lost = false;
 };
 
@@ -71,9 +75,8 @@ std::vector<const Json*> chosen(const Suite& suite, Mode mode, const Options& op
   return cases;
 }
 
-void run_one(const Suite& suite, const Json& test_case, Mode mode, Counts& counts) {
-  const std::string name = test_case.value("name", "?");
-  const CaseResult result = run_case(suite, test_case, mode);
+void report(const Suite& suite, const std::string& name, Mode mode, const CaseResult& result,
+            Counts& counts) {
   for (const CaseLog::Failure& failure : result.failures)
     fmt::print("FAIL {}:{} [{}] {}: {}\n", suite.name(), name, to_string(mode), failure.what,
                one_line(failure.text));
@@ -88,13 +91,27 @@ void run_one(const Suite& suite, const Json& test_case, Mode mode, Counts& count
   std::fflush(stdout);
 }
 
-Counts run_mode(const Suite& suite, Mode mode, const Options& options) {
+void run_one(const Suite& suite, const Json& test_case, Mode mode, const KnownFailures& known,
+             Counts& counts) {
+  const std::string name = test_case.value("name", "?");
+  CaseResult result = run_case(suite, test_case, mode);
+  if (known.lists(name, mode)) {
+    if (result.verdict == CaseResult::Verdict::fail) return void(++counts.known);
+    result = {
+        CaseResult::Verdict::fail, {{"known failures", "it does not fail and must leave the list"}}, {}};
+  }
+  report(suite, name, mode, result, counts);
+}
+
+Counts run_mode(const Suite& suite, Mode mode, const Options& options, const KnownFailures& known) {
   Counts counts;
   int number = options.from;
+  std::set<std::string> names;
   for (const Json* test_case : chosen(suite, mode, options)) {
     if (!options.progress.empty())
       std::ofstream(options.progress) << number << ' ' << test_case->value("name", "?") << '\n';
-    run_one(suite, *test_case, mode, counts);
+    run_one(suite, *test_case, mode, known, counts);
+    names.insert(test_case->value("name", "?"));
     ++number;
     if (options.device == "cpu" || !is_device_lost()) continue;
     fmt::print("LOST {}:{} [{}] the device does nothing any more\n", suite.name(),
@@ -102,8 +119,13 @@ Counts run_mode(const Suite& suite, Mode mode, const Options& options) {
     counts.lost = true;
     break;
   }
-  fmt::print("SUMMARY {} {} pass={} fail={} unsupported={}\n", suite.name(), to_string(mode), counts.pass,
-             counts.fail, counts.unsupported);
+  if (options.filter.empty() && options.every == 1 && options.from == 0)
+    for (const std::string& name : known.not_run(mode, names))
+      report(suite, name, mode, {CaseResult::Verdict::fail, {{"known failures", "no case that runs"}}, {}},
+             counts);
+  fmt::print("SUMMARY {} {} pass={} fail={} unsupported={}{}\n", suite.name(), to_string(mode), counts.pass,
+             counts.fail, counts.unsupported,
+             counts.known ? fmt::format(" known_failures={}", counts.known) : std::string());
   return counts;
 }
 
@@ -117,10 +139,16 @@ int run(const Options& options) {
         fmt::print("{}\n", name);
     return 0;
   }
+  if (std::ranges::none_of(suite.cases(), [&](const Json& test_case) {
+        return test_case.value("name", "?").find(options.filter) != std::string::npos;
+      }))
+    throw BadManifest("no case's name contains \"" + options.filter + "\"");
+  const KnownFailures known =
+      options.known_failures.empty() ? KnownFailures() : KnownFailures(options.known_failures);
   bool good = true;
   for (Mode mode : kModes) {
     if (options.mode != "all" && options.mode != to_string(mode)) continue;
-    const Counts counts = run_mode(suite, mode, options);
+    const Counts counts = run_mode(suite, mode, options, known);
     if (counts.lost) return 3;
     good = good && counts.fail == 0 && (options.allow_unsupported || counts.unsupported == 0);
   }
@@ -145,6 +173,8 @@ int main(int argc, char** argv) {
   app.add_flag(
       "--as-used", options.as_used,
       "launches on a device are not waited for one by one: graphs and fused groups run as for a user");
+  app.add_option("--known-failures", options.known_failures,
+                 "file of the cases that must fail, and in which modes");
   app.add_flag("--list", options.list, "print the names of the cases and run none");
   app.add_flag("--allow-unsupported", options.allow_unsupported,
                "unsupported cases do not change the exit code");

@@ -2,6 +2,7 @@
 #include "tests/conformance/schema.h"
 
 #include <algorithm>
+#include <set>
 #include <span>
 #include <sstream>
 
@@ -101,7 +102,9 @@ void check_statements(const Json& statements, const std::string& path) {
       if (!action.contains("kind")) refuse(here, "an action without kind");
       check_fields(action, here + ".action", find_kind(kActions, action["kind"], here).fields);
     }
-    if (statement.contains("body")) check_statements(statement["body"], here + ".body");
+    if (!statement.contains("body")) continue;
+    if (kind.name == "expect_error" && statement["body"].empty()) refuse(here, "nothing can be refused");
+    check_statements(statement["body"], here + ".body");
   }
 }
 
@@ -116,6 +119,12 @@ void check_expectations(const Json& expect) {
 
 void check_manifest(const Json& manifest) {
   check_fields(manifest, "", "format suite seed? oracle? tensors tolerance cases");
+  const Json& cases = manifest["cases"];
+  if (!cases.is_array() || cases.empty()) refuse("cases", "there are none");
+  std::set<std::string> names;
+  for (const Json& test_case : cases)
+    if (!names.insert(test_case.value("name", "?")).second)
+      refuse("cases", "two are named \"" + test_case.value("name", "?") + "\"");
 }
 
 void check_case(const Json& test_case) {

@@ -6,7 +6,8 @@
 
 namespace retrograd::conformance {
 
-/// Throws BadManifest for a missing or an unknown field in the manifest itself (its cases are not looked at).
+/// Throws BadManifest for a missing or an unknown field in the manifest itself, when it has no cases, and when two have the same name
+/// (else its cases are not looked at).
 void check_manifest(const Json& manifest);
 
 /// Throws BadManifest, with the path of the object, for a missing or an unknown field anywhere in the case,

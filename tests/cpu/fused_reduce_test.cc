@@ -20,8 +20,9 @@ Tensor numbers(fuzz::Random& random, const IntArray& sizes, ScalarType dtype) {
   return x.to(dtype);
 }
 
-ops::ReduceAttrs over(std::initializer_list<int64_t> dims, bool keepdim = false) {
-  ops::ReduceAttrs attrs;
+// For all row ops: those of amax begin as those of sum.
+ops::ExtremeAttrs over(std::initializer_list<int64_t> dims, bool keepdim = false) {
+  ops::ExtremeAttrs attrs;
   attrs.dim = dims;
   attrs.keepdim = keepdim;
   return attrs;
@@ -42,7 +43,7 @@ void check(const Reduced& c, ScalarType dtype, std::span<const OpInfo* const> re
   const int32_t x = t.input(numbers(random, c.sizes, dtype)), y = t.input(numbers(random, c.sizes, dtype));
   const int32_t product = t.node<ops::Mul>({x, y}), sum = t.node<ops::Add>({product, x});
   if (output_too) t.output(sum);
-  const ops::ReduceAttrs attrs = over(c.dims, output_too);
+  const ops::ExtremeAttrs attrs = over(c.dims, output_too);
   for (const OpInfo* op : reductions) t.output(t.node(*op, {sum}, &attrs));
   t.output(t.node(ops::info<ops::Sum>, {product}, &attrs));
   t.output(t.node(ops::info<ops::Sum>, {x}, &attrs));  // of an input
@@ -81,7 +82,7 @@ TEST_CASE("a reduction alone") {
       INFO(short_name(dtype));
       GroupTest t;
       const int32_t x = t.input(numbers(random, c.sizes, dtype));
-      const ops::ReduceAttrs attrs = over(c.dims);
+      const ops::ExtremeAttrs attrs = over(c.dims);
       t.output(t.node(ops::info<ops::Sum>, {x}, &attrs));
       t.check();
     }
@@ -118,7 +119,7 @@ TEST_CASE("reductions that are left to their kernels") {
   const auto fused = [](const IntArray& sizes, std::initializer_list<int64_t> dims, const OpInfo& op) {
     GroupTest t;
     const int32_t x = t.with_number<ops::Mul>(t.input(ones(sizes)), 2);
-    const ops::ReduceAttrs attrs = over(dims);
+    const ops::ExtremeAttrs attrs = over(dims);
     t.output(t.node(op, {x}, &attrs));
     return t.fuse() != nullptr;
   };

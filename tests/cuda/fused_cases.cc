@@ -199,7 +199,7 @@ FusedCase column_means(const Make& m) {
   const int32_t x = c.node<ops::Silu>({c.input(m.whole())});
   c.output(x);
   c.output(c.node<ops::Mean>({x}, over({0})));
-  c.output(c.node<ops::Amax>({x}, over({0}, true)));
+  c.output(c.node<ops::Amax>({x}, {over({0}, true)}));
   return c;
 }
 

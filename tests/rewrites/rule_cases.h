@@ -25,7 +25,7 @@ inline std::string text(const std::string& body, const std::string& dtype) {
   %q = clone %y : D[2,3]
   %n = clone %m : bool[2,3]
   %l = view %p {size=[2,1,3]} : D[2,1,3]
-  %z = amax %p {dim=[1], keepdim=false} : D[2]
+  %z = amax %p {dim=[1], keepdim=false, nan_ties=false} : D[2]
 )" + body + "\n}\n";
   for (size_t at = 0; (at = all.find('D', at)) != all.npos; at += dtype.size()) all.replace(at, 1, dtype);
   return all;
@@ -111,32 +111,32 @@ inline const std::vector<Case> kSimplified = {
     // rows of tables: entries that are named twice, once and never, -0 among them
     {kFloats,
      "%i = to %n {dtype=i64} : i64[2,3]\n %g = view %p {size=[2,3,1]} : D[2,3,1]\n "
-     "%t = amin %q {dim=[1], keepdim=true} : D[2,1]\n "
+     "%t = amin %q {dim=[1], keepdim=true, nan_ties=false} : D[2,1]\n "
      "%e = embedding_backward %i, %g {padding_idx=-1, scale_grad_by_freq=false, without_padding=false, "
      "rows=2} : D[2,1]\n "
      "%s = accumulate %t, %e : D[2,1]\n return %s",
      "%i = to %n {dtype=i64} : i64[2,3]\n %g = view %p {size=[2,3,1]} : D[2,3,1]\n "
-     "%t = amin %q {dim=[1], keepdim=true} : D[2,1]\n "
+     "%t = amin %q {dim=[1], keepdim=true, nan_ties=false} : D[2,1]\n "
      "%s = embedding_add %t, %i, %g {padding_idx=-1, scale_grad_by_freq=false, without_padding=false} : "
      "D[2,1]\n return %s"},
     {kFloats,
      "%i = to %n {dtype=i64} : i64[2,3]\n %g = view %p {size=[2,3,1]} : D[2,3,1]\n "
-     "%t = amin %q {dim=[1], keepdim=true} : D[2,1]\n "
+     "%t = amin %q {dim=[1], keepdim=true, nan_ties=false} : D[2,1]\n "
      "%e = embedding_backward %i, %g {padding_idx=0, scale_grad_by_freq=true, without_padding=false, rows=2} "
      ": D[2,1]\n "
      "%s = add %e, %t : D[2,1]\n return %s",
      "%i = to %n {dtype=i64} : i64[2,3]\n %g = view %p {size=[2,3,1]} : D[2,3,1]\n "
-     "%t = amin %q {dim=[1], keepdim=true} : D[2,1]\n "
+     "%t = amin %q {dim=[1], keepdim=true, nan_ties=false} : D[2,1]\n "
      "%s = embedding_add %t, %i, %g {padding_idx=0, scale_grad_by_freq=true, without_padding=false} : "
      "D[2,1]\n return %s"},
     {kFloats,
      "%i = to %n {dtype=i64} : i64[2,3]\n %g = view %p {size=[2,3,1]} : D[2,3,1]\n "
-     "%t = amin %q {dim=[1], keepdim=true} : D[2,1]\n "
+     "%t = amin %q {dim=[1], keepdim=true, nan_ties=false} : D[2,1]\n "
      "%e = embedding_backward %i, %g {padding_idx=1, scale_grad_by_freq=false, without_padding=false, "
      "rows=2} : D[2,1]\n "
      "%s = accumulate %e, %t : D[2,1]\n return %s",
      "%i = to %n {dtype=i64} : i64[2,3]\n %g = view %p {size=[2,3,1]} : D[2,3,1]\n "
-     "%t = amin %q {dim=[1], keepdim=true} : D[2,1]\n "
+     "%t = amin %q {dim=[1], keepdim=true, nan_ties=false} : D[2,1]\n "
      "%s = embedding_add %t, %i, %g {padding_idx=1, scale_grad_by_freq=false, without_padding=false} : "
      "D[2,1]\n return %s"},
     // views
@@ -168,8 +168,8 @@ inline const std::vector<Case> kSimplified = {
      "return %p"},
     {{"i64"}, "%1 = sum %l {dim=[1], keepdim=true} : D[2,1,3]\n return %1", "return %l"},
     {{"i64"}, "%1 = sum %l {dim=[1], keepdim=false} : D[2,3]\n return %1", "return %p"},
-    {kFloats, "%1 = amax %l {dim=[1], keepdim=false} : D[2,3]\n return %1", "return %p"},
-    {kFloats, "%1 = amin %l {dim=[1], keepdim=false} : D[2,3]\n return %1", "return %p"},
+    {kFloats, "%1 = amax %l {dim=[1], keepdim=false, nan_ties=false} : D[2,3]\n return %1", "return %p"},
+    {kFloats, "%1 = amin %l {dim=[1], keepdim=false, nan_ties=false} : D[2,3]\n return %1", "return %p"},
     {kFloats, "%1 = prod %l {dim=[1], keepdim=false} : D[2,3]\n return %1", "return %p"},
     {kNumbers, "%1 = cat %p {dim=1} : D[2,3]\n return %1", "return %p"},
     {kNumbers, "%1 = flip %p {dims=[0]} : D[2,3]\n %2 = flip %1 {dims=[0]} : D[2,3]\n return %2",

@@ -22,9 +22,9 @@ Tensor convolve(Operand input, const Tensor& weight, const Tensor& bias, const I
 }
 
 constexpr Binding kBindings[] = {
-    {"conv1d", call<convolve<conv1d>>},
-    {"conv2d", call<convolve<conv2d>>},
-    {"conv_transpose2d", call<conv_transpose2d>},
+    {"conv1d", call<convolve<conv1d>>},           {"conv2d", call<convolve<conv2d>>},
+    {"conv3d", call<convolve<conv3d>>},           {"conv_transpose1d", call<conv_transpose1d>},
+    {"conv_transpose2d", call<conv_transpose2d>}, {"conv_transpose3d", call<conv_transpose3d>},
 };
 
 }  // namespace

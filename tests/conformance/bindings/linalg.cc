@@ -12,8 +12,10 @@ std::pair<Tensor, Tensor> slogdet_pair(Operand input) {
 }
 
 constexpr Binding kBindings[] = {
-    {"inverse", call<inverse>},   {"det", call<det>},     {"slogdet", call<slogdet_pair>},
-    {"cholesky", call<cholesky>}, {"solve", call<solve>},
+    {"inverse", call<inverse>},      {"det", call<det>},
+    {"slogdet", call<slogdet_pair>}, {"cholesky", call<cholesky>},
+    {"solve", call<solve>},          {"solve_triangular", call<solve_triangular>},
+    {"trace", call<trace>},          {"matrix_power", call<matrix_power>},
 };
 
 }  // namespace

@@ -17,14 +17,25 @@ PerDim<T> per_dim(const Json& json) {
   return values;
 }
 
-Tensors max_pool2d_of(Operand x, const IntList& kernel_size, const IntList& stride, const IntList& padding,
-                      const IntList& dilation, bool ceil_mode, bool return_indices) {
-  const MaxPoolResult pool = max_pool2d_with_indices(x, kernel_size, stride, padding, dilation, ceil_mode);
+Tensors results_of(const MaxPoolResult& pool, bool return_indices) {
   return return_indices ? Tensors{pool.values, pool.indices} : Tensors{pool.values};
 }
 
-Tensor adaptive_avg_pool2d_of(Operand x, const Json& output_size) {
-  return adaptive_avg_pool2d(x, per_dim<std::optional<int64_t>, int64_t>(output_size));
+template <auto F>
+Tensors max_pool(Operand x, const IntList& kernel_size, const IntList& stride, const IntList& padding,
+                 const IntList& dilation, bool ceil_mode, bool return_indices) {
+  return results_of(F(x, kernel_size, stride, padding, dilation, ceil_mode), return_indices);
+}
+
+template <auto F>
+Tensor adaptive(Operand x, const Json& output_size) {
+  return F(x, per_dim<std::optional<int64_t>, int64_t>(output_size));
+}
+
+Tensors adaptive_max_pool2d_of(Operand x, const Json& output_size, bool return_indices) {
+  return results_of(
+      adaptive_max_pool2d_with_indices(x, per_dim<std::optional<int64_t>, int64_t>(output_size)),
+      return_indices);
 }
 
 Tensor interpolate_of(Operand x, const Json& size, const Json& scale_factor, std::string_view mode,
@@ -36,9 +47,16 @@ Tensor interpolate_of(Operand x, const Json& size, const Json& scale_factor, std
 }
 
 constexpr Binding kBindings[] = {
-    {"max_pool2d", call<max_pool2d_of>},
+    {"max_pool1d", call<max_pool<max_pool1d_with_indices>>},
+    {"max_pool2d", call<max_pool<max_pool2d_with_indices>>},
+    {"max_pool3d", call<max_pool<max_pool3d_with_indices>>},
+    {"avg_pool1d", call<avg_pool1d>},
     {"avg_pool2d", call<avg_pool2d>},
-    {"adaptive_avg_pool2d", call<adaptive_avg_pool2d_of>},
+    {"avg_pool3d", call<avg_pool3d>},
+    {"adaptive_max_pool2d", call<adaptive_max_pool2d_of>},
+    {"adaptive_avg_pool1d", call<adaptive<adaptive_avg_pool1d>>},
+    {"adaptive_avg_pool2d", call<adaptive<adaptive_avg_pool2d>>},
+    {"adaptive_avg_pool3d", call<adaptive<adaptive_avg_pool3d>>},
     {"interpolate", call<interpolate_of>},
 };
 

@@ -14,6 +14,11 @@ Tensors split_by(Operand x, const Json& sizes, int64_t dim) {
 
 Tensor squeeze_of(Operand x, std::optional<IntArray> dim) { return dim ? squeeze(x, *dim) : squeeze(x); }
 
+template <auto F>
+Tensor triangle(int64_t row, int64_t col, int64_t offset, ScalarType dtype) {
+  return F(row, col, offset, {dtype}, SourceLocation::current());
+}
+
 constexpr Binding kBindings[] = {
     {"detach", call<detach>},
     {"clone", call<clone>},
@@ -44,6 +49,8 @@ constexpr Binding kBindings[] = {
     {"split", call<split_by>},
     {"chunk", call<chunk>},
     {"unbind", call<unbind>},
+    {"tril_indices", call<triangle<tril_indices>>},
+    {"triu_indices", call<triangle<triu_indices>>},
 };
 
 }  // namespace

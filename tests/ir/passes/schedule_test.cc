@@ -111,7 +111,7 @@ TEST_CASE("a node that may fail stays between its effects, so that these have ru
   %7 = flip %6 {dims=[0]} : f32[40,100]
   %8 = sum %7 {dim=[0,1], keepdim=false} : f32[]
   %9 = mul %5, %8 : f32[100,100]
-  %10 = amax %9 {dim=[0,1], keepdim=false} : f32[]
+  %10 = amax %9 {dim=[0,1], keepdim=false, nan_ties=false} : f32[]
   return %10
 }
 )");

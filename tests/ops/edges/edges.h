@@ -2,13 +2,11 @@
 //
 // The tables hold, for each function, inputs, the value there and the gradient for a cotangent of ones. The
 // numbers were computed with PyTorch 2.15 on the CPU. NaN equals NaN; the sign of zero does not count. Each row
-// runs eagerly and as a captured backward.
+// runs eagerly, with a captured backward, and as a compiled function.
 //
 // Left out, since the gradient here is right where PyTorch's is not: trigamma at its poles (inf), softsign and
 // mish at infinity (0 and 1), logsigmoid 40 above 0 (not yet 0), a cumprod before a NaN or an infinity, products
 // and norms that overflow or vanish on the way only.
-// Left out, since PyTorch differs from function to function: extremes of NaN. PyTorch's max() and min() give
-// the gradient to the NaNs, its norm of order inf gives 0, its amax gives NaN; here all of them give NaN.
 // Left out as too rare to be worth its price: prod of an infinity and a zero, where the gradient of the
 // infinity is 0 in PyTorch and NaN here.
 #pragma once
@@ -25,6 +23,7 @@
 #include "ops/creation.h"
 #include "ops/reduce.h"
 #include "ops/shape_ops.h"
+#include "tracer/compile.h"
 #include "tracer/compile_backward.h"
 
 namespace edges {
@@ -86,9 +85,12 @@ inline void check_numbers(const char* what, const std::vector<double>& got, cons
 inline void check_point(const std::function<Tensor(const Tensors&)>& f, const Tensors& x,
                         const std::vector<double>& value, const std::vector<double>& gradient,
                         double tolerance, rg::CompiledBackward& compiled) {
-  for (const bool traced : {false, true}) {
-    INFO((traced ? "traced" : "eager"));
-    const Tensor y = f(x);
+  rg::FunctionCache function(rg::FunctionKind::function);
+  for (const std::string mode : {"eager", "traced", "compiled"}) {
+    INFO(mode);
+    const bool traced = mode != "eager";
+    const Tensor y =
+        mode == "compiled" ? function.run([&](const Tensors& in) { return Tensors{f(in)}; }, x).at(0) : f(x);
     check_numbers("the value", y.detach().to_vector(), value, tolerance);
     Tensors found(x.size());
     if (y.requires_grad()) {

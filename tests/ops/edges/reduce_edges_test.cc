@@ -1,7 +1,10 @@
 // Extremes with ties, softmax and its kin, norms: of infinities, of zeros, of one element, of none.
 // The numbers are PyTorch's; see edges.h.
+#include "ops/arithmetic.h"
+#include "ops/pooling.h"
 #include "ops/reduce.h"
 #include "ops/softmax.h"
+#include "ops/sort.h"
 #include "ops/views.h"
 #include "tests/ops/edges/edges.h"
 
@@ -18,10 +21,12 @@ const std::vector<ListEdges> kTable{
         {"0,-0.0", "0", "0.5,0.5"}, {"nan,1", "nan", "nan,nan"}, {"1,nan,nan", "nan", "nan,nan,nan"},
         {"inf,inf", "inf", "0.5,0.5"}, {"-inf,-inf", "-inf", "0.5,0.5"}, {"3", "3", "1"}, {"-inf,inf",
         "-inf", "1,0"}}},
-    {"max", [](const Tensor& x) { return rg::max(x); }, {{"1,1", "1", "0.5,0.5"}, {"1,2,2", "2",
+    {"max", [](const Tensor& x) { return rg::max(x); }, {{"1,nan,2", "nan", "0,1,0"}, {"nan,1", "nan", "1,0"}, {"1,nan,nan", "nan",
+        "0,0.5,0.5"}, {"inf,nan", "nan", "0,1"}, {"-inf,nan", "nan", "0,1"}, {"nan", "nan", "1"}, {"1,1", "1", "0.5,0.5"}, {"1,2,2", "2",
         "0,0.5,0.5"}, {"0,-0.0", "-0.0", "0.5,0.5"}, {"inf,inf", "inf", "0.5,0.5"}, {"-inf,-inf", "-inf",
         "0.5,0.5"}, {"3", "3", "1"}, {"-inf,inf", "inf", "0,1"}}},
-    {"min", [](const Tensor& x) { return rg::min(x); }, {{"1,1", "1", "0.5,0.5"}, {"1,2,2", "1", "1,0,0"},
+    {"min", [](const Tensor& x) { return rg::min(x); }, {{"1,nan,2", "nan", "0,1,0"}, {"nan,1", "nan", "1,0"}, {"1,nan,nan", "nan",
+        "0,0.5,0.5"}, {"inf,nan", "nan", "0,1"}, {"-inf,nan", "nan", "0,1"}, {"nan", "nan", "1"}, {"1,1", "1", "0.5,0.5"}, {"1,2,2", "1", "1,0,0"},
         {"0,-0.0", "-0.0", "0.5,0.5"}, {"inf,inf", "inf", "0.5,0.5"}, {"-inf,-inf", "-inf", "0.5,0.5"},
         {"3", "3", "1"}, {"-inf,inf", "-inf", "1,0"}}},
     {"max dim", [](const Tensor& x) { return std::get<0>(rg::max(x, 0)); }, {{"1,1", "1", "1,0"}, {"1,2,2",
@@ -129,18 +134,30 @@ const std::vector<ListEdges> kTable{
     {"norm -2.0", [](const Tensor& x) { return rg::norm(x, -2.0); }, {{"0,0", "0", "0,0"}, {"0,3,-4", "0",
         "0,0,-0.0"}, {"3,-4", "2.4", "0.512,-0.216"}, {"inf,1", "1", "0,1"}, {"nan,1", "nan", "nan,nan"},
         {"0", "0", "0"}}},
-    {"vector_norm inf", [](const Tensor& x) { return rg::vector_norm(x, inf); }, {{"0,0", "0", "0,0"},
+    {"vector_norm inf", [](const Tensor& x) { return rg::vector_norm(x, inf); }, {{"nan,1", "nan", "0,0"}, {"1,nan,2", "nan", "0,0,0"},
+        {"inf,nan", "nan", "0,0"}, {"0,0", "0", "0,0"},
         {"0,3,-4", "4", "0,0,-1"}, {"3,-4", "4", "0,-1"}, {"inf,1", "inf", "1,0"}, {"0", "0", "0"}, {"-2",
         "2", "-1"}, {"1e+200,1e+200", "1e+200", "0.5,0.5"}, {"1e-200,1e-200", "1e-200", "0.5,0.5"},
         {"-inf,inf", "inf", "-0.5,0.5"}, {"2,-2", "2", "0.5,-0.5"}}},
     {"norm inf", [](const Tensor& x) { return rg::norm(x, inf); }, {{"0,0", "0", "0,0"}, {"0,3,-4", "4",
         "0,0,-1"}, {"3,-4", "4", "0,-1"}, {"inf,1", "inf", "1,0"}, {"0", "0", "0"}}},
-    {"vector_norm -inf", [](const Tensor& x) { return rg::vector_norm(x, -inf); }, {{"0,0", "0", "0,0"},
+    {"vector_norm -inf", [](const Tensor& x) { return rg::vector_norm(x, -inf); }, {{"nan,1", "nan", "0,0"}, {"1,nan,2", "nan", "0,0,0"},
+        {"0,0", "0", "0,0"},
         {"0,3,-4", "0", "0,0,-0.0"}, {"3,-4", "3", "1,-0.0"}, {"inf,1", "1", "0,1"}, {"0", "0", "0"}, {"-2",
         "2", "-1"}, {"1e+200,1e+200", "1e+200", "0.5,0.5"}, {"1e-200,1e-200", "1e-200", "0.5,0.5"},
         {"-inf,inf", "inf", "-0.5,0.5"}, {"2,-2", "2", "0.5,-0.5"}}},
     {"norm -inf", [](const Tensor& x) { return rg::norm(x, -inf); }, {{"0,0", "0", "0,0"}, {"0,3,-4", "0",
         "0,0,-0.0"}, {"3,-4", "3", "1,-0.0"}, {"inf,1", "1", "0,1"}, {"0", "0", "0"}}},
+    {"sort", [](const Tensor& x) { return rg::mul(rg::sort(x).values, rg::arange(1, 4, 1, {{rg::kFloat64}})); }, {{"nan,2,1", "1,4,nan",
+        "3,2,1"}, {"inf,nan,-inf", "-inf,inf,nan", "2,3,1"}}},
+    {"topk", [](const Tensor& x) { return rg::topk(x, 1).values; }, {{"1,nan,2", "nan", "0,1,0"}, {"1,inf,2", "inf", "0,1,0"},
+        {"-inf,-inf", "-inf", "1,0"}}},
+    {"topk smallest", [](const Tensor& x) { return rg::topk(x, 1, -1, false).values; }, {{"1,nan,2", "1", "1,0,0"}, {"nan,nan", "nan",
+        "1,0"}}},
+    {"max_pool1d", [](const Tensor& x) { return rg::max_pool1d(rg::reshape(x, {1, -1}), 3); }, {{"1,nan,2", "nan", "0,1,0"},
+        {"-inf,-inf,-inf", "-inf", "1,0,0"}, {"inf,1,inf", "inf", "1,0,0"}}},
+    {"adaptive_max_pool1d", [](const Tensor& x) { return rg::adaptive_max_pool1d(rg::reshape(x, {1, -1}), 1); }, {{"1,nan,2", "nan",
+        "0,1,0"}, {"-inf,-inf,-inf", "-inf", "1,0,0"}}},
 };
 // clang-format on
 
