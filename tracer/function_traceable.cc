@@ -1,7 +1,8 @@
 // Traceable functions of the user's (engine/function.h) in a recorded function: see tracer/function_recorder.h.
 //
 // Forward has run on recorded values, so what it did is part of the graph, and the record of the recorded tape has the function's own backward.
-// A replay that is to be differentiated once more must have such a record, too, and finds here where.
+// A replay that is to be differentiated once more must have such a record, too, and finds here where. (A node of an opaque function makes it
+// itself: tracer/function_opaque.cc.)
 #include <algorithm>
 
 #include "ops/shape_ops.h"
@@ -28,8 +29,8 @@ void FunctionRecorder::emit_traceable(const Call& call, Tensor* results) {
         append({&ops::info<ops::Alias>, {&handed_on, 1}, nullptr, call.where, 1}, {&type, 1}).first_result;
     handed_on->value_id = values.back();
   }
-  const bool is_user_made = call.op->host_backward == FunctionCall::run_backward;
-  if (!is_user_made || !GradMode::is_enabled()) return;
+  const bool is_users = call.op->host_backward == FunctionCall::run_backward;
+  if (!is_users || !call.attrs_as<FunctionCall::Attrs>().traceable || !GradMode::is_enabled()) return;
   traceable_calls_.push_back({graph_.nodes().size(), call.op, call.attrs_as<FunctionCall::Attrs>(),
                               call.where, std::move(operands), std::move(values),
                               Tensors(results, results + call.outputs)});
