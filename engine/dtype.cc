@@ -7,7 +7,7 @@
 
 #include <array>
 
-#include "engine/error.h"
+#include "engine/named_call.h"
 
 namespace retrograd {
 namespace {
@@ -90,7 +90,7 @@ void TypePromotion::join(ScalarType& priority_class, ScalarType dtype) {
 }
 
 void throw_undefined_dtype() {
-  throw Error(Category::bad_argument, "dtype: an element type is needed, but this one is undefined");
+  fail_somewhere(Category::bad_argument, "dtype: an element type is needed, but this one is undefined");
 }
 
 }  // namespace retrograd

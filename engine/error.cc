@@ -55,6 +55,13 @@ void fail(Category category, std::string_view op, std::string_view text, SourceL
   throw Error(category, std::move(message));
 }
 
+void fail_somewhere(Category category, std::string_view text) {
+  const SourceLocation where = effective_location({});
+  const std::string_view name = NamedCall::name_for({}, where);
+  if (!name.empty()) fail(category, name, text, where);
+  throw Error(category, std::string(text) + (where ? " (called at " + to_string(where) + ")" : ""));
+}
+
 void internal_failure(const char* file, int line, const char* condition) {
   throw InternalError(
       "retrograd: internal error at " + to_string(SourceLocation{file, line}) + ": " + condition +

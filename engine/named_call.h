@@ -2,14 +2,18 @@
 //
 // A public function that is made of others opens a NamedCall with its name. Errors of what it calls then begin with that name and end with the
 // caller's line, as if it were one op. The outermost one wins; user code that the library calls back (CallScope::Suspend) has none.
-// Only error.cc reads it, so this header is for source files.
+// This header is for source files.
 #pragma once
 
 #include <string_view>
 
+#include "engine/error.h"
 #include "engine/location.h"
 
 namespace retrograd {
+
+/// Throws an Error from where neither the op nor its place is known, as in the arithmetic of sizes: with those of the call that is open, if any.
+[[noreturn]] void fail_somewhere(Category category, std::string_view text);
 
 class NamedCall {
  public:
@@ -22,7 +26,7 @@ class NamedCall {
   NamedCall(const NamedCall&) = delete;
   NamedCall& operator=(const NamedCall&) = delete;
 
-  /// The name to give for a failure of `op` at `where`, which is effective.
+  /// The name to give for a failure of `op` at `where`, which is effective. An empty one has no other.
   static std::string_view name_for(std::string_view op, SourceLocation where) {
     return is_of(where) ? outermost_.name : op;
   }

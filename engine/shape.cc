@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/named_call.h"
+
 namespace retrograd {
 
 std::string to_string(Device device) {
@@ -12,7 +14,7 @@ std::string to_string(Device device) {
 }
 
 void Shape::too_many() {
-  throw Error(Category::bad_dim, fmt::format("a tensor has at most {} dimensions", kMaxRank));
+  fail_somewhere(Category::bad_dim, fmt::format("a tensor has at most {} dimensions", kMaxRank));
 }
 
 void Shape::insert(int at, Dim d) {

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/named_call.h"
+
 namespace retrograd {
 namespace {
 
@@ -46,7 +48,7 @@ Number evaluate_arith(Arith op, Number a, Number b) {
     case Arith::mod: r = b.i == 0 ? 0 : a.i % b.i; break;
     default: return evaluate_float(op, a.as_double(), b.as_double());
   }
-  if (overflow) throw Error(Category::bad_argument, "a size or integer does not fit into 63 bits");
+  if (overflow) fail_somewhere(Category::bad_argument, "a size or integer does not fit into 63 bits");
   return Number::of(r);
 }
 
@@ -161,11 +163,11 @@ std::string SymbolTable::text(int32_t id) const {
 }
 
 void Dim::overflow(const char* op, int64_t a, int64_t b) {
-  throw Error(Category::bad_argument, fmt::format("{} {} {} does not fit into 63 bits", a, op, b));
+  fail_somewhere(Category::bad_argument, fmt::format("{} {} {} does not fit into 63 bits", a, op, b));
 }
 
 void Dim::too_negative(int64_t value) {
-  throw Error(Category::bad_argument, fmt::format("{} is no size or index", value));
+  fail_somewhere(Category::bad_argument, fmt::format("{} is no size or index", value));
 }
 
 namespace {

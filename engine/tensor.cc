@@ -12,8 +12,8 @@
 namespace retrograd {
 
 void Tensor::undefined_used() {
-  throw Error(Category::bad_argument,
-              "an undefined tensor was used. Hint: a default-constructed Tensor has no value");
+  fail_somewhere(Category::bad_argument,
+                 "an undefined tensor was used. Hint: a default-constructed Tensor has no value");
 }
 
 void Operand::number_refused() const {

@@ -66,6 +66,7 @@ using Form = Tensor (*)(Operand, double, bool);
 // A call that changes nothing leaves x and its history alone.
 const Tensor& in_place(const Tensor& x, Form form, double p, bool training, std::string_view op,
                        SourceLocation where) {
+  const NamedCall call(op, where);
   if (!training || p == 0) {
     form(Operand(x, where), p, training);  // for its checks
     return x;

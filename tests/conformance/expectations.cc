@@ -93,6 +93,7 @@ void check_expectations(const Json& test_case) {
     if (const Json* modes = find(test_case, field); modes && !are_modes(*modes))
       throw BadManifest(std::string(field) + ": not a list of modes: " + modes->dump());
   const Json* expect = find(test_case, "expect");
+  if (!expect && test_case.contains("outputs")) throw BadManifest("it compares nothing");
   if (!expect) return;
   if (test_case.value("kind", "program") != "program") return check_optimizer_expectations(test_case);
   if (test_case.contains("outputs"))

@@ -62,7 +62,7 @@ class OptimizerUnderTest {
       read(group, "maximize", options.maximize);
       read_options(group, options);
       Tensors members;
-      for (const Json& name : group["params"]) {
+      for (const Json& name : group.at("params")) {
         members.push_back(params.at(name));
         names_.push_back(name);
       }
@@ -82,12 +82,12 @@ class OptimizerUnderTest {
 // Clips over all parameters; gives the norm, or an undefined tensor where none is asked for.
 Tensor clip(const Json* how, const Tensors& params) {
   if (!how) return {};
-  if ((*how)["kind"] == "value") {
-    optim::clip_grad_value_(params, (*how)["clip_value"].get<double>());
+  if (how->at("kind") == "value") {
+    optim::clip_grad_value_(params, how->at("clip_value").get<double>());
     return {};
   }
-  const double norm_type = how->contains("norm_type") ? to_scalar((*how)["norm_type"]).to_double() : 2;
-  return optim::clip_grad_norm_(params, to_scalar((*how)["max_norm"]).to_double(), norm_type).tensor();
+  const double norm_type = how->contains("norm_type") ? to_scalar(how->at("norm_type")).to_double() : 2;
+  return optim::clip_grad_norm_(params, to_scalar(how->at("max_norm")).to_double(), norm_type).tensor();
 }
 
 void compare_params(const std::string& what, const Json& wanted, const std::map<std::string, Tensor>& params,
@@ -129,7 +129,7 @@ void run_optim(const Json& test_case, Mode mode, Comparison& comparison) {
       for (size_t g = 0; g < lr->size(); ++g) optimizer.set_lr(g, (*lr)[g]);
     Tensors with_gradient, gradients;
     std::string structure = step.contains("clip") ? step["clip"].dump() : "";
-    for (const auto& [name, key] : step["grads"].items()) {
+    for (const auto& [name, key] : step.at("grads").items()) {
       params.at(name).set_grad({});
       if (key.is_null()) continue;
       with_gradient.push_back(params.at(name)), gradients.push_back(comparison.suite().tensor(key));
@@ -157,7 +157,7 @@ void run_train(const Json& test_case, Mode mode, Comparison& comparison) {
   for (const Json& input : test_case["inputs"])
     leaves.emplace(input["name"], comparison.suite().leaf(input, true));
   for (const Json& group : test_case["groups"])
-    for (const Json& name : group["params"]) params.emplace(name, leaves.at(name));
+    for (const Json& name : group.at("params")) params.emplace(name, leaves.at(name));
   const OptimizerUnderTest optimizer(test_case, params);
   const auto differentiator = make_differentiator(mode == Mode::compiled ? Mode::eager : mode);
   const auto train = [&](const Tensors&) -> Tensors {
@@ -194,7 +194,8 @@ void check_optimizer_expectations(const Json& test_case) {
     if (!value.is_array() || value.size() != steps)
       throw BadManifest("expect." + name + ": not an entry for each of " + std::to_string(steps) + " steps");
   }
-  if (steps == 0 || !expect.contains("params")) throw BadManifest("expect: nothing is compared");
+  if (steps == 0 || !expect.contains("params") || (trains && !expect.contains("loss")))
+    throw BadManifest("expect: nothing is compared");
   if (const Json* state = find(expect, "state"); state && !trains)
     for (const auto& [name, value] : state->items())
       if (!test_case["params"].contains(name))

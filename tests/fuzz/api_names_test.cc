@@ -3,7 +3,8 @@
 //
 //   RETROGRAD_API_CALLS=1000000 RETROGRAD_FUZZ_SEED=7 ./bazelw run //tests/fuzz:api_names_test
 //
-// Left out are functions that run others which the user named: modules and functions that are given functions.
+// Left out are functions that run others which the user named, modules and functions that are given functions, and errors from before the call:
+// an operand that is no tensor or has no value, a number that is no size.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <map>
@@ -16,7 +17,7 @@ namespace fuzz {
 namespace {
 
 constexpr int kRound = 500;
-constexpr int64_t kCalls = 30000;
+constexpr int64_t kCalls = 15000;
 
 // "Tensor::narrow" -> "narrow", "item<float>" -> "item", "mul_ by a number" -> "mul_".
 std::string plain_name(std::string_view entry) {
@@ -27,7 +28,14 @@ std::string plain_name(std::string_view entry) {
 // The names that an error may begin with, beside that of the entry.
 bool may_begin(std::string_view entry, const std::string& name) {
   static const std::multimap<std::string_view, std::string_view> also = {
-      {"fill of a tensor_", "fill_"},
+      {"fill of a tensor_", "fill of a tensor_"},
+      {"operator+", "add"},
+      {"operator-", "sub"},
+      {"operator*", "mul"},
+      {"operator/", "div"},
+      {"unary operator-", "neg"},
+      {"expand_to", "expand"},
+      {"reshape_to", "view"},
   };
   if (name == plain_name(entry)) return true;
   const auto [begin, end] = also.equal_range(entry);
@@ -42,8 +50,14 @@ bool runs_others(std::string_view entry) {
   return false;
 }
 
+bool is_of_an_argument(const std::string& text) {
+  return text.starts_with("an undefined tensor was used") ||
+         text.starts_with("operand: a number was given") || text.ends_with(" is no size or index");
+}
+
 // What is wrong with an error of this entry; empty when nothing is.
 std::string fault_of(std::string_view entry, const std::string& text) {
+  if (is_of_an_argument(text)) return "";
   const std::string name = text.substr(0, text.find(':'));
   const size_t place = text.rfind("(called at ");
   if (place == std::string::npos) return "no place";
