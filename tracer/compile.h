@@ -19,8 +19,12 @@
 // differentiated inside. An error while recording leaves everything outside as it was; an error of the function's backward comes when that runs.
 // Tensors from outside are recognised as the objects that they are: one that is another object from call to call must be an argument. One that
 // has another type or layout, other hooks on the way of a backward in the function, or has or lacks a .grad that the function uses, or has one
-// that lies otherwise, leads to another recording; so does an option of an optimizer that is no number (nesterov, amsgrad, maximize).
+// that lies otherwise, leads to another recording; so does an option of an optimizer that is no number (nesterov, amsgrad, maximize), and
+// a module that was switched between training and use.
 // Saved-tensor hooks, hooks and functions of the user's own run in each call, in their places, unless they are traceable: then they are recorded.
+// Such code runs when the function has returned, also in later calls: what it captures by reference must not be a local of the function. A function
+// whose tensors it keeps is called as it is; so is one that does what no recording can follow (anomaly mode, AllowMutationOnSavedTensors, opaque
+// code in a backward with create_graph).
 // While forward mode, anomaly mode or AllowMutationOnSavedTensors are on, inside another recorded function, and at the first call of one
 // that calls opaque functions, the function itself is called. All cases are listed in docs/design.md, section 6.
 // Hooks on a result see the gradients that reach it from outside: uses inside the function are part of its own backward.

@@ -178,12 +178,23 @@ Tensor in_post_hook(const Tensor& x) {
       .set_traceable();
   return rg::sum(h * h);
 }
+Tensor in_leaf_hook(const Tensor& x) {
+  x.register_hook([at = spread(rg::Shape{3}, 8)](const Tensor& g) {
+     return derivative(at, g);
+   }).set_traceable();
+  return rg::sum(x * x * x);
+}
+Tensor in_unpack(const Tensor& x) {
+  rg::SavedTensorHooksGuard guard(rg::saved_tensor_hooks(
+      [](const Tensor& t) { return t; },
+      [at = spread(rg::Shape{3}, 9)](const Tensor& t) { return derivative(at, t); }, true));
+  return rg::sum(rg::sin(x));
+}
 Tensor in_forward(const Tensor& x) { return rg::sum(derivative(x, rg::cos(x)) * x); }
 
-const Place kPlaces[] = {{"function", in_function, false},
-                         {"tensor hook", in_tensor_hook},
-                         {"pre hook", in_pre_hook},
-                         {"post hook", in_post_hook},
+const Place kPlaces[] = {{"function", in_function, false}, {"tensor hook", in_tensor_hook},
+                         {"pre hook", in_pre_hook},        {"post hook", in_post_hook},
+                         {"leaf hook", in_leaf_hook},      {"unpack hook", in_unpack},
                          {"forward", in_forward, false}};
 
 Tensor point() { return spread(rg::Shape{3}, 1).requires_grad_(); }
