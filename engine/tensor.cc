@@ -16,8 +16,11 @@ void Tensor::undefined_used() {
                  "an undefined tensor was used. Hint: a default-constructed Tensor has no value");
 }
 
-void Operand::number_refused() const {
-  fail(Category::bad_argument, "operand", "a number was given where a tensor is needed", where_);
+void Operand::refuse(std::string_view op) const {
+  fail(Category::bad_argument, op,
+       tensor_ ? "an undefined tensor was given. Hint: a default-constructed Tensor has no value"
+               : "a number was given where a tensor is needed. Hint: rg::full, or rg::scalar_tensor",
+       where_);
 }
 
 std::string describe(const Tensor& tensor) {

@@ -201,15 +201,21 @@ class Operand {
   bool is_scalar() const { return tensor_ == nullptr; }
   bool defined() const { return is_scalar() || tensor_->defined(); }
   Scalar scalar() const { return scalar_; }
-  /// The tensor; Error(bad_argument) for a number.
-  const Tensor& tensor() const {
-    if (!tensor_) number_refused();
+  /// The tensor; Error(bad_argument) for a number, that names `op`.
+  const Tensor& tensor(std::string_view op = "operand") const {
+    if (!tensor_) refuse(op);
+    return *tensor_;
+  }
+  /// The same of a tensor that must be there: Error(bad_argument) for an undefined one, too.
+  const Tensor& defined_tensor(std::string_view op) const {
+    if (!tensor_ || !tensor_->defined()) [[unlikely]]
+      refuse(op);
     return *tensor_;
   }
   SourceLocation where() const { return where_; }
 
  private:
-  [[noreturn]] void number_refused() const;
+  [[noreturn]] void refuse(std::string_view op) const;
 
   const Tensor* tensor_ = nullptr;
   Scalar scalar_;

@@ -173,7 +173,7 @@ template <class Op>
 struct Function {
   template <class... Args>
   requires(Op::arity == 1) Tensor operator()(const Operand& x, Args... attrs) const {
-    const Tensor& input = x.tensor();
+    const Tensor& input = x.defined_tensor(Op::name);
     if (is_floating(input.dtype()) && !is_float8(input.dtype()))
       return emit<Op>({input.get()}, typename Op::Attrs{attrs...}, x.where());
     Prepared p;
@@ -182,6 +182,7 @@ struct Function {
   }
 
   Tensor operator()(const Operand& a, const Operand& b) const requires(Op::arity == 2) {
+    check(a), check(b);
     if (!a.is_scalar() && !b.is_scalar() && is_ready(a.tensor().impl(), b.tensor().impl()))
       return emit<Op>({a.tensor().get(), b.tensor().get()}, {}, a.where());
     const Operand both[] = {a, b};
@@ -192,6 +193,7 @@ struct Function {
 
   Tensor operator()(Operand a, Operand b, Operand c, typename Op::Attrs attrs = {}) const
       requires(Op::arity == 3) {
+    check(a);  // the others may be missing
     const Operand all[] = {a, b, c};
     Prepared p;
     prepare(p, typing<Op>, all, a.where());
@@ -199,6 +201,10 @@ struct Function {
   }
 
  private:
+  // A tensor that is given must be there.
+  static void check(const Operand& x) {
+    if (!x.is_scalar()) x.defined_tensor(Op::name);
+  }
   static typename Op::Attrs with_scalar(const Prepared& p, typename Op::Attrs attrs) {
     if constexpr (requires { attrs.scalar; }) attrs.scalar = p.scalar;
     return attrs;
