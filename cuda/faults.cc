@@ -86,7 +86,11 @@ void Faults::look() {
   if (!found.is_taken) return;
   const Fault none{};
   gpu_.upload(block_->data, &none, sizeof(none));
-  raise(found, fmt::format("found on cuda:{} since it was last waited for", gpu_.index()));
+  // The call that waits is another one than that which the error is of.
+  const SourceLocation waits = effective_location({});
+  const CallScope::Suspend of_another_call;
+  raise(found, fmt::format("found on cuda:{} since it was last waited for{}", gpu_.index(),
+                           waits ? ", at " + to_string(waits) : ""));
 }
 
 }  // namespace retrograd::cuda

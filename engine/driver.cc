@@ -320,11 +320,11 @@ void CurrentBackward::end() {
   unlink();
 }
 
-Tensors run_backward(const BackwardRequest& request, Walk& walk, Emitter& emitter) {
+Tensors run_backward(const BackwardRequest& request, Walk& walk, Emitter& emitter, DriverObserver* observer) {
   AutoGradMode mode(request.create_graph);
   CurrentBackward current(request, walk);
   Emitter::Scope scope(emitter);
-  Tensors gradients = Driver(request, walk, emitter).run();
+  Tensors gradients = Driver(request, walk, emitter, observer).run();
   current.end();
   return gradients;
 }

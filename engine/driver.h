@@ -33,10 +33,13 @@ BackwardRequest make_request(const Tensors& roots, const Tensors& cotangents,
                              const std::optional<Tensors>& inputs, bool accumulate,
                              std::optional<bool> retain_graph, bool create_graph, SourceLocation where);
 
+class DriverObserver;
+
 /// Runs the backward into the current emitter, under anomaly mode if that is on; as part of the recording, where one is made.
 Tensors run_backward(const BackwardRequest& request);
 /// Runs the backward into `emitter`. Returns the gradients of the inputs when they are not accumulated.
-Tensors run_backward(const BackwardRequest& request, Walk& walk, Emitter& emitter);
+Tensors run_backward(const BackwardRequest& request, Walk& walk, Emitter& emitter,
+                     DriverObserver* observer = nullptr);
 
 /// A backward that was begun elsewhere, by a captured graph, and stopped between two records or after a rule.
 struct BackwardState {

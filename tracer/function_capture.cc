@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "engine/anomaly.h"
+#include "engine/inplace.h"
 #include "engine/runner.h"
 #include "engine/taper.h"
 #include "ir/verify.h"
@@ -20,7 +21,7 @@ FunctionCapture::FunctionCapture(const Function& function, const Tensors& argume
   for (size_t i = 0; i < arguments.size(); ++i)
     if (kind == FunctionKind::step && !look_.arguments[i].is_leaf)
       fail(Category::unsupported, "compile_step",
-           fmt::format("argument {}, {}, of a recorded step has a history. Hint: detach it", i,
+           fmt::format("argument {} of a recorded step has a history, {}. Hint: detach it", i,
                        describe(arguments[i])),
            where);
   recorded_.graph.name = kind == FunctionKind::step ? "step" : "function";
@@ -72,6 +73,7 @@ void FunctionCapture::record(const Function& function, const Tensors& arguments,
     const detail::RecordedWrites cannot_be_read(recorder_->outside_writes());
     Tensors results = function(stand_ins);
     recorder_->check_recorded();
+    if (kind_ == FunctionKind::function) check_argument_hooks();
     look_at_results(stand_ins, std::move(results));
   }
   for (const FunctionRecorder::BegunLeaf& leaf : recorder_->begun_leaves()) note_reached(leaf);
@@ -93,6 +95,21 @@ void FunctionCapture::record(const Function& function, const Tensors& arguments,
     e.grad_of.reset();
   }
   if (recorder_->depends_on_places()) places_ = TensorPlace::of(arguments);
+}
+
+// The backward outside comes to the arguments, whose hooks it calls: not those of stand-ins.
+void FunctionCapture::check_argument_hooks() const {
+  const auto hooks = [](const TensorImpl& leaf) {
+    std::vector<RefPtr<Hook>> live;
+    all_hooks(leaf, [&](const RefPtr<Hook>& h) {
+      live.push_back(h);
+      return true;
+    });
+    return live;
+  };
+  for (const FunctionRecorder::StandIn& s : recorder_->stand_ins())
+    if (s.leaf.get() == s.tensor.get() && hooks(s.tensor.impl()) != hooks(*s.stands_for))
+      throw NotRecordable("it registers a hook on an argument, or removes one");
 }
 
 void FunctionCapture::forget_recording() {
@@ -240,7 +257,8 @@ void FunctionCapture::find_inputs() {
 void FunctionCapture::find_made_leaves() {
   std::vector<Edge> edges;
   for (const End& e : ends_)
-    if (e.is_differentiable) edges.push_back(gradient_edge(e.recorded.impl()));
+    if (e.is_differentiable && !is_outdated(e.recorded.impl()))
+      edges.push_back(gradient_edge(e.recorded.impl()));
   const Walk walk(edges, nullptr);
   for (const Walk::Leaf& leaf : walk.leaves()) {
     if (!leaf.leaf->graph || std::ranges::find(leaves_, leaf.leaf, &Tensor::get) != leaves_.end()) continue;

@@ -136,6 +136,7 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   void record(const Function& function, const Tensors& arguments, const FunctionRecorder::KnownCalls* known);
   const TensorImpl* kept_value() const;
   void check_kept() const;
+  void check_argument_hooks() const;
   void forget_recording();
   void find_made_leaves();
   bool is_made_leaf(const Tensor& made) const;

@@ -131,7 +131,7 @@ void FunctionRecorder::emit_pack(const Call& call) {
     *attrs.payload = attrs.pair->pack(value);
     return;
   }
-  before_code();
+  before_pair();
   const RefPtr<SavedTensorHooks> own(attrs.pair == pair_.get() ? nullptr : attrs.pair);
   const ir::ValueId operands[] = {value_of(value)};
   const ir::ValueId parcel =
@@ -190,7 +190,7 @@ void FunctionRecorder::emit_unpack(const Call& call, Tensor* results) {
     check_version(*attrs.record, slot);
     unpack_recorded(call, slot, results);
   } else {
-    before_code();
+    before_pair();
     const bool is_stale =
         from->memory && (forward_ ? *forward_ : *this).version_at_end(*from->memory) != from->version;
     const ir::ValueId operands[] = {value_of(std::any_cast<const Tensor&>(slot.packed()->payload))};
@@ -214,8 +214,7 @@ void FunctionRecorder::emit_hook(const Call& call, Tensor* results) {
   if (attrs.hook->traceable || is_nested())
     return run_hook(attrs, call.operands, {results, static_cast<size_t>(call.outputs)});
   if (GradMode::is_enabled())
-    cannot_record("hook", "an opaque hook in a backward with create_graph",
-                  attrs.hook->where);
+    cannot_record("hook", "an opaque hook in a backward with create_graph", attrs.hook->where);
   if (attrs.hook->kind == Hook::Kind::post_accumulate) return emit_post_accumulate(attrs, call.where);
   before_code();
   std::vector<TensorType> types;

@@ -1,9 +1,9 @@
 // Backwards in a recorded function, as hooks find them in a run: see tracer/function_recorder.h.
 //
 // A plan is not a backward, but what its hooks call may ask for the one that runs: multi-grad hooks wait for what it reaches, callbacks for its
-// end. So where code of the user's may run in a recorded backward, that stands between two nodes: `begin_backward` makes a CurrentBackward,
-// which knows what the recorded one has reached, and hands it to `end_backward` as a parcel. That calls the callbacks. When a run ends with
-// an error, the CurrentBackward goes with the parcel.
+// end. So before the first such code in a recorded backward a node `begin_backward` makes a CurrentBackward, which knows what the recorded one
+// has reached, and hands it as a parcel to `end_backward` at its end. That calls the callbacks. When a run ends with an error, the
+// CurrentBackward goes with the parcel.
 // The backward of a differentiable function is part of the one that runs outside: it has no end of its own.
 #include <algorithm>
 
@@ -16,8 +16,8 @@ namespace {
 
 // What a recorded backward reaches: records of the recorded tape, by their numbers; leaves from outside; leaves that are arguments of a run.
 struct RecordedReach {
-  std::vector<uint64_t> records;  // ascending
-  std::vector<RefPtr<TensorImpl>> leaves;
+  std::vector<uint64_t> records;           // ascending
+  std::vector<RefPtr<TensorImpl>> leaves;  // as recorded
 };
 
 class ReachOfRun final : public Reach {
@@ -65,76 +65,68 @@ class EndBackwardCode final : public HostCode {
   }
 };
 
-bool has_opaque(const HookList& hooks) {
-  return std::ranges::any_of(hooks.all(),
-                             [](const RefPtr<Hook>& h) { return h->is_live() && !h->traceable; });
-}
-
-bool has_opaque_hooks(const Record& record) {
-  const RecordHooks* hooks = record.hooks.get();
-  return hooks && (has_opaque(hooks->tensor) || has_opaque(hooks->pre) || has_opaque(hooks->post));
-}
-
 }  // namespace
 
-// Whether code of the user's may run in a backward along this walk, but for what is added while it is recorded.
-bool FunctionRecorder::may_call_code(const Walk& walk) const {
-  const auto record_calls = [&](const Walk::Item& item) {
-    return has_opaque_hooks(*item.record) || item.record->was_packed || opaque_call(*item.record);
-  };
-  const auto leaf_calls = [](const Walk::Leaf& leaf) {
-    return !all_hooks(*leaf.leaf, [](const RefPtr<Hook>& h) { return h->traceable; });
-  };
-  return std::ranges::any_of(walk.order(), record_calls) ||
-         (!forward_ && std::ranges::any_of(walk.leaves(), leaf_calls));
+// Before the first code of the user's in them: where none comes, nothing stands in the graph, and a device's launches are cut only there.
+void FunctionRecorder::begin_backwards() {
+  for (OpenBackward& b : open_backwards_)
+    if (!b.begun.defined()) begin_backward(b);
 }
 
-Tensor FunctionRecorder::begin_backward(Walk& walk, const Tensor& any_value) {
-  if (!may_call_code(walk)) return {};
-  auto reach = std::make_shared<RecordedReach>();
+void FunctionRecorder::begin_backward(OpenBackward& open) {
   const Emitter::Scope scope(*this);
-  std::vector<ir::ValueId> operands{value_of(any_value.defined() ? any_value : zeros({0}))};
-  for (const Walk::Item& item : walk.order())
-    if (walk.reaches(item.record->seq)) reach->records.push_back(item.record->seq);
+  auto reach = std::make_shared<RecordedReach>();
+  std::vector<ir::ValueId> operands{value_of(open.value.defined() ? open.value : zeros({0}))};
+  for (const Walk::Item& item : open.walk->order())
+    if (open.walk->reaches(item.record->seq)) reach->records.push_back(item.record->seq);
   std::ranges::sort(reach->records);
-  for (const Walk::Leaf& leaf : walk.leaves()) {
-    if (forward_ || !walk.reaches(leaf.leaf)) continue;
+  for (const Walk::Leaf& leaf : open.walk->leaves()) {
+    if (forward_ || !open.walk->reaches(leaf.leaf)) continue;
     if (const LeafOfRun of_run = leaf_of_run(*leaf.leaf); of_run.argument != ir::kNoValue)
       operands.push_back(of_run.argument);
-    else
-      reach->leaves.push_back(of_run.outside);
+    reach->leaves.emplace_back(
+        leaf.leaf);  // also a stand-in: what the function itself has registered waits for that
+    held_by_code_.push_back(leaf.leaf);
   }
   const bool is_part = forward_ != nullptr;
-  const ir::ValueId parcel =
-      emit_host(host::begin_backward, operands,
-                RefPtr<HostCode>::adopt(new BeginBackwardCode(std::move(reach), is_part)));
-  if (forward_) note_versions(walk);
-  return computed(parcel_type(), parcel);
+  open.begun = computed(parcel_type(),
+                        emit_host(host::begin_backward, operands,
+                                  RefPtr<HostCode>::adopt(new BeginBackwardCode(std::move(reach), is_part))));
+  if (forward_) note_versions(*open.walk);
 }
 
-void FunctionRecorder::end_backward(const Tensor& begun) {
-  if (!begun.defined()) return;
-  before_code();
-  const ir::ValueId operands[] = {value_of(begun)};
-  emit_host(host::end_backward, operands, RefPtr<HostCode>::adopt(new EndBackwardCode));
+// Runs a backward that is part of the recording.
+template <class Run>
+Tensors FunctionRecorder::within_backward(const BackwardRequest& request, Walk& walk, const Run& run) {
+  struct Open {
+    explicit Open(std::vector<OpenBackward>& all, OpenBackward open) : all(all) {
+      all.push_back(std::move(open));
+    }
+    ~Open() { all.pop_back(); }
+    std::vector<OpenBackward>& all;
+  };
+  const auto given = std::ranges::find_if(request.cotangents, &Tensor::defined);
+  const Open open(open_backwards_, {&walk, given == request.cotangents.end() ? Tensor() : *given, {}});
+  Tensors gradients = run();
+  if (const Tensor begun = open_backwards_.back().begun; begun.defined()) {
+    before_code();
+    const ir::ValueId operands[] = {value_of(begun)};
+    emit_host(host::end_backward, operands, RefPtr<HostCode>::adopt(new EndBackwardCode));
+  }
+  return gradients;
 }
 
 Tensors FunctionRecorder::own_backward(const BackwardRequest& request, Walk& walk) {
   if (forward_) return GraphEmitter::own_backward(request, walk);
-  const Tensor begun = begin_backward(walk, request.cotangents[0]);
-  Tensors gradients = GraphEmitter::own_backward(request, walk);
-  end_backward(begun);
+  Tensors gradients =
+      within_backward(request, walk, [&] { return GraphEmitter::own_backward(request, walk); });
   for (Tensor& g : gradients)  // what opaque code gave may lie in any way
     if (g.defined() && !g.impl().has_layout()) g = present_value(contiguous(g).impl());
   return gradients;
 }
 
 Tensors FunctionRecorder::backward_of_function(const BackwardRequest& request, Walk& walk) {
-  const auto given = std::ranges::find_if(request.cotangents, &Tensor::defined);
-  const Tensor begun = begin_backward(walk, given == request.cotangents.end() ? Tensor() : *given);
-  Tensors gradients = record_backward(request, walk, *this);
-  end_backward(begun);
-  return gradients;
+  return within_backward(request, walk, [&] { return record_backward(request, walk, *this); });
 }
 
 }  // namespace retrograd

@@ -247,6 +247,7 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
     for (const BegunLeaf& b : begun_leaves_) f(b.leaf.get());
     for (const auto& [context, call] : opaque_calls_) f(call.parcel.get());
     for (const Epoch& e : epochs_) f(e.versions.get());
+    for (const TensorImpl* cell : held_by_code_) f(cell);
     for (const auto& call : traceable_calls_)
       for (const Tensor& t : call.made) f(t.get());
     for (const auto& [storage, root] : roots_) {
@@ -370,10 +371,18 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   ir::ValueId emit_host(const OpInfo& op, std::span<const ir::ValueId> operands, RefPtr<HostCode> code,
                         SourceLocation where = {});
   Tensor without_layout(const TensorType& type, ir::ValueId value) { return make(type, value); }
-  bool may_call_code(const Walk& walk) const;
-  Tensor begin_backward(Walk& walk, const Tensor& any_value);
-  void end_backward(const Tensor& begun);
+  // A backward that is being recorded: tracer/function_reach.cc.
+  struct OpenBackward {
+    Walk* walk;
+    Tensor value;  // any
+    Tensor begun;  // the parcel; undefined until code of the user's comes
+  };
+  void begin_backwards();
+  void begin_backward(OpenBackward& open);
+  template <class Run>
+  Tensors within_backward(const BackwardRequest& request, Walk& walk, const Run& run);
   void before_code();
+  void before_pair();
   // A stretch of the recording between two calls of code of the user's: tracer/function_versions.cc.
   struct Epoch {
     uint64_t end;                                        // records that were made in it have lower numbers
@@ -440,6 +449,8 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   std::vector<RecordedFunction::TraceableCall> traceable_calls_;
   std::unordered_map<const AutogradContext*, OpaqueCall> opaque_calls_;
   std::vector<RefPtr<HostCode>> host_;
+  std::vector<OpenBackward> open_backwards_;
+  std::vector<const TensorImpl*> held_by_code_;         // cells of which host code has a reference
   std::vector<Epoch> epochs_;                           // in order
   std::unordered_set<const Storage*> read_since_code_;  // by what may have saved it
   std::vector<std::pair<ir::ValueId, ir::ValueId>> straight_;

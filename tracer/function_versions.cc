@@ -88,9 +88,16 @@ void FunctionRecorder::note_versions(const Walk& walk) {
   note_versions(inputs, /*code_follows=*/false);
 }
 
+// A pair of saved-tensor hooks is taken to write to nothing: versions are not noted, which would cut a device's graphs of launches.
+void FunctionRecorder::before_pair() {
+  (forward_ ? forward_ : this)->calls_code_ = true;
+  publish();
+}
+
 // What was written so far is put outside, and versions are noted as they are when the code is called.
 void FunctionRecorder::before_code() {
   (forward_ ? forward_ : this)->calls_code_ = true;
+  begin_backwards();
   for (Epoch& e : epochs_) e.code_follows = true;
   if (forward_) return;
   publish();

@@ -151,5 +151,5 @@ TEST_CASE("refused: hooks on a leaf that the function makes and returns") {
   };
   for (const bool step : {true, false})
     CHECK_THAT(refusal(body, step),
-               Contains("a leaf that it makes and returns. Hint: register them on the result"));
+               Contains("a leaf that it makes. Hint: register them on the result"));
 }

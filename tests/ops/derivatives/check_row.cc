@@ -87,7 +87,7 @@ Orders check_traced(const Row& row, const Tensors& x, std::set<std::string_view>
         rg::Walk walk = request.walk();
         Differentiated observer(walk, covered);
         rg::AutoGradMode mode(create);
-        return rg::run_backward(request, walk, rg::Emitter::current(), observer);
+        return rg::run_backward(request, walk, rg::Emitter::current(), &observer);
       });
   rg::CompiledBackward compiled = rg::compile_backward();
   for (const char* run : {"captured", "replayed"}) {
