@@ -15,6 +15,8 @@ void note(const char* what, const Tensor& t) {
   events.push_back(std::string(what) + " " + (t.defined() ? std::to_string(t.to_vector()[0]) : "undefined"));
 }
 
+Tensor plain(const Tensor& t) { return t.defined() ? t.detach() : t; }
+
 struct Opaque : rg::Function<Opaque> {
   static Tensor forward(rg::AutogradContext* ctx, const Tensor& x) {
     ctx->save_for_backward({x});
@@ -105,13 +107,13 @@ const Kind kKinds[] = {
      }},
     {"multi-grad hook, all",
      [](const Tensor& h, const Tensor& w) {
-       ag::register_multi_grad_hook({h, w}, [](const Tensors& g) { note("all", g[0].detach()); });
+       ag::register_multi_grad_hook({h, w}, [](const Tensors& g) { note("all", plain(g[0])); });
        return h;
      }},
     {"multi-grad hook, any",
      [](const Tensor& h, const Tensor& w) {
        ag::register_multi_grad_hook(
-           {h, w}, [](const Tensors& g) { note("any", g[0].detach()); }, ag::MultiGradMode::any);
+           {h, w}, [](const Tensors& g) { note("any", plain(g[0])); }, ag::MultiGradMode::any);
        return h;
      }},
     {"callback",

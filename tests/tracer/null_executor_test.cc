@@ -50,7 +50,7 @@ class Planned {
     symbolic.retain_graph = true;
     for (size_t i = 0; i < symbolic.cotangents.size(); ++i)
       symbolic.cotangents[i] = recorder.root(static_cast<uint32_t>(i), request_.cotangents[i].impl().type());
-    rg::run_backward(symbolic, walk_, recorder, recorder);
+    rg::record_backward(symbolic, walk_, recorder, &recorder);
     sources_ = std::move(recorder.sources);
     rules_ = std::move(recorder.rules);
     if (recorder.log.may_leave) log_ = std::move(recorder.log);

@@ -258,7 +258,7 @@ Rule rule_of(const Sample& sample) {
   for (size_t i = 0; i < request.roots.size(); ++i)
     request.cotangents.push_back(recorder.root(static_cast<uint32_t>(i), request.roots[i].impl().type()));
   rg::AutoGradMode off(false);
-  const rg::Tensors gradients = rg::run_backward(request, walk, recorder, recorder);
+  const rg::Tensors gradients = rg::record_backward(request, walk, recorder, &recorder);
   Writer writer(sample, record, graph, recorder);
   for (size_t i = 0; i < wanted.size(); ++i)
     rule.formulas.emplace_back(sample.name(wanted[i]), gradients[i].defined()
