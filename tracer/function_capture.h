@@ -9,6 +9,7 @@
 // Where gradients are to be differentiated again, both graphs are replayed into the current emitter.
 // Beside the results the record has hidden ones, **ends** as these are: the base of a result that is a view, and the new value of an argument
 // that was written to, whose place in the graph the argument takes over.
+// A function whose tensors are kept by code of the user's that runs call is not recorded: tracer/function_kept.cc.
 // Gradients may be computed with the results, where that is less work: tracer/function_ahead.h.
 // Immutable but for the backwards added later, under a lock, and what is counted for guesses.
 #pragma once

@@ -23,7 +23,8 @@
 // functions and hooks. Before each of them stand nodes that put outside what was written so far (publish), so that it finds there
 // what it would eagerly, and so that it is there when that code throws.
 // Limits: a captured tensor has no history of its own; traceable hooks that look at data fail.
-// Start reading at emit, then value_of and write; host code is in tracer/function_host.cc, function_grads.cc and function_opaque.cc.
+// Start reading at emit, then value_of and write; host code is in tracer/function_host.cc, function_grads.cc and function_opaque.cc; what it
+// finds of the backward that runs in function_reach.cc, whether it has written to what was saved in function_versions.cc.
 #pragma once
 
 #include <functional>

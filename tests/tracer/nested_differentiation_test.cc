@@ -384,3 +384,31 @@ TEST_CASE("traceable code cannot accumulate into a leaf from outside with a back
   }
   CHECK_FALSE(w.grad().defined());
 }
+
+TEST_CASE("a derivative that is taken in a backward with create_graph can be differentiated by default") {
+  const auto f = [](const Tensors& x) { return rg::sum(ByRow::apply(x[0])); };
+  for (const Row& row : kRows) {
+    if (row.derivative != by_vjp && row.derivative != by_jacobian && row.derivative != by_hessian &&
+        row.derivative != by_vhp && row.derivative != by_hvp)
+      continue;
+    INFO(row.name);
+    derivative = row.derivative;
+    const Tensor x = spread(rg::Shape{3}, 1);
+    const auto scalar = [&](const Tensors& v) { return f(v); };
+    const Tensor found = ag::hessian(scalar, {x})[0][0];
+    CHECK(are_near(found, rg::diag(-rg::sin(x))));
+  }
+  // Outside of a backward, and where it is switched off, what comes back has no history.
+  const Tensor x = point();
+  const auto sine = [](const Tensors& v) { return Tensors{rg::sin(v[0])}; };
+  CHECK_FALSE(ag::vjp(sine, {x}, {rg::ones({3})}).gradients[0].requires_grad());
+  bool looked = false;
+  const Tensor h = x * 1.0;
+  h.register_hook([&](const Tensor& g) {
+    looked = true;
+    CHECK(ag::vjp(sine, {x}, {g}).gradients[0].requires_grad());
+    CHECK_FALSE(ag::vjp(sine, {x}, {g}, {.create_graph = false}).gradients[0].requires_grad());
+  });
+  ag::grad({rg::sum(h * h)}, {x}, {}, true, true);
+  CHECK(looked);
+}
