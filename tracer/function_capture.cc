@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "engine/anomaly.h"
 #include "engine/inplace.h"
 #include "engine/runner.h"
 #include "engine/taper.h"
@@ -99,16 +98,8 @@ void FunctionCapture::record(const Function& function, const Tensors& arguments,
 
 // The backward outside comes to the arguments, whose hooks it calls: not those of stand-ins.
 void FunctionCapture::check_argument_hooks() const {
-  const auto hooks = [](const TensorImpl& leaf) {
-    std::vector<RefPtr<Hook>> live;
-    all_hooks(leaf, [&](const RefPtr<Hook>& h) {
-      live.push_back(h);
-      return true;
-    });
-    return live;
-  };
   for (const FunctionRecorder::StandIn& s : recorder_->stand_ins())
-    if (s.leaf.get() == s.tensor.get() && hooks(s.tensor.impl()) != hooks(*s.stands_for))
+    if (s.leaf.get() == s.tensor.get() && live_hooks(s.tensor.impl()) != live_hooks(*s.stands_for))
       throw NotRecordable("it registers a hook on an argument, or removes one");
 }
 

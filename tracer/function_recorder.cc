@@ -56,11 +56,7 @@ void FunctionRecorder::at(const Origin& origin) {
 }
 
 void FunctionRecorder::note_leaf(TensorImpl& leaf) {
-  begun_leaves_.push_back({RefPtr<TensorImpl>(&leaf), {}, effects_});
-  all_hooks(leaf, [&](const RefPtr<Hook>& h) {
-    begun_leaves_.back().hooks.push_back(h);
-    return true;
-  });
+  begun_leaves_.push_back({RefPtr<TensorImpl>(&leaf), live_hooks(leaf), effects_});
 }
 
 // Numbers of the forward that a rule reads are symbols here, too.

@@ -171,6 +171,16 @@ bool all_hooks(const TensorImpl& leaf, const F& f) {
   return true;
 }
 
+/// Those that it has, in the order of its lists.
+inline std::vector<RefPtr<Hook>> live_hooks(const TensorImpl& leaf) {
+  std::vector<RefPtr<Hook>> live;
+  all_hooks(leaf, [&](const RefPtr<Hook>& h) {
+    live.push_back(h);
+    return true;
+  });
+  return live;
+}
+
 class PostAccumulateCode;
 
 /// Thrown where an opaque function is called of which nothing is known: the function around it is to be run as it is first.
