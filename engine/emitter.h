@@ -80,6 +80,8 @@ class Emitter {
   virtual void grad_is_replaced(TensorImpl&) {}
   /// The same before it is looked at.
   virtual void grad_is_read(TensorImpl&) {}
+  /// The same before a hook is added to it.
+  virtual void hook_is_added(const TensorImpl&, SourceLocation) {}
 
   static Emitter& current();
   class Scope {
@@ -121,6 +123,9 @@ class PassThrough : public Emitter {
   Tensor present_value(TensorImpl& self) final { return below_->present_value(self); }
   void grad_is_replaced(TensorImpl& leaf) final { below_->grad_is_replaced(leaf); }
   void grad_is_read(TensorImpl& leaf) final { below_->grad_is_read(leaf); }
+  void hook_is_added(const TensorImpl& leaf, SourceLocation where) final {
+    below_->hook_is_added(leaf, where);
+  }
   Emitter& below() const { return *below_; }
 
  private:

@@ -100,6 +100,15 @@ int index_of(const std::vector<const Tensor*>& arguments, const TensorImpl* cell
   return -1;
 }
 
+// The argument in whose memory a result lies; -1: none.
+int argument_shown_by(const Tensor& result, const std::vector<const Tensor*>& arguments) {
+  if (!result.defined() || !result.impl().storage()) return -1;
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (arguments[i] && arguments[i]->defined() && arguments[i]->impl().storage() == result.impl().storage())
+      return static_cast<int>(i);
+  return -1;
+}
+
 // The tensor whose memory a result shows that others see, too: an argument, or what it is a view of. A base that nobody else has is none.
 RefPtr<TensorImpl> base_of(const Tensor& result, const std::vector<const Tensor*>& arguments) {
   const RefPtr<TensorImpl>& base = result.impl().base;
@@ -216,7 +225,7 @@ FunctionCall::Signature FunctionCall::signature_of(const Of& function,
                                                    const std::vector<const Tensor*>& arguments,
                                                    const Ran& ran) {
   const AutogradContext& context = *ran.context;
-  Signature s{function.op, {}, {}, {}, context.saved_, {}, {}, context.materialize_};
+  Signature s{function.op, {}, {}, {}, context.saved_, {}, {}, {}, context.materialize_};
   for (const Tensor* a : arguments) s.arguments.push_back(type_of(a));
   for (const Tensor& r : ran.results) s.results.push_back(type_of(&r));
   for (const Tensor& o : ran.others) s.others.push_back(type_of(&o));
@@ -225,6 +234,10 @@ FunctionCall::Signature FunctionCall::signature_of(const Of& function,
   for (size_t i = 0; i < ran.results.size(); ++i)
     if (std::ranges::count(context.non_differentiable_, ran.results[i].get()))
       s.non_differentiable.push_back(static_cast<int>(i));
+  for (size_t i = 0; i < ran.results.size(); ++i)
+    if (const int argument = argument_shown_by(ran.results[i], arguments);
+        argument >= 0 && std::ranges::count(s.dirty, argument, &std::pair<int, int>::first) == 0)
+      s.shown.emplace_back(static_cast<int>(i), argument);
   return s;
 }
 

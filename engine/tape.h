@@ -318,6 +318,26 @@ struct AutogradMeta {
   }
 };
 
+/// Told before code on this thread replaces .grad of a leaf, while there is one: a run that reads it later cannot follow.
+class GradWatcher {
+ public:
+  virtual void before_replaced(const TensorImpl& leaf, SourceLocation where) = 0;
+  static inline constinit thread_local GradWatcher* current = nullptr;
+
+  class Scope {
+   public:
+    explicit Scope(GradWatcher& watcher) : outer_(std::exchange(current, &watcher)) {}
+    ~Scope() { current = outer_; }
+    Scope(const Scope&) = delete;
+
+   private:
+    GradWatcher* const outer_;
+  };
+
+ protected:
+  ~GradWatcher() = default;
+};
+
 /// A record, as the public API shows it.
 class Node {
  public:

@@ -150,7 +150,10 @@ void Tensor::set_grad(const Tensor& grad, SourceLocation where) const {
     fail(Category::bad_argument, "set_grad", "a tensor cannot be its own gradient: it would hold itself",
          where);
   AutogradMeta& meta = impl().need_meta();
-  if (!meta.retained) Emitter::current().grad_is_replaced(impl());
+  if (!meta.retained) {
+    if (GradWatcher::current) GradWatcher::current->before_replaced(impl(), where);
+    Emitter::current().grad_is_replaced(impl());
+  }
   (meta.retained ? meta.retained->grad : meta.grad) = grad;
 }
 
@@ -186,17 +189,21 @@ HookHandle Tensor::add_hook(std::function<Tensor(const Tensor&)> fn, SourceLocat
   auto hook = RefPtr<Hook>::adopt(new Hook);
   hook->where = where;
   hook->tensor = std::move(fn);
-  if (edge.leaf()) return edge.leaf()->need_meta().tensor_hooks.add(std::move(hook));
+  if (edge.leaf()) {
+    Emitter::current().hook_is_added(*edge.leaf(), where);
+    return edge.leaf()->need_meta().tensor_hooks.add(std::move(hook));
+  }
   hook->output_nr = edge.output_nr();
   return edge.record()->need_hooks().tensor.add(std::move(hook));
 }
 
 namespace {
 
-// The annotations of a leaf that accumulates a gradient, and a new hook for them.
+// The annotations of a leaf that accumulates a gradient, for a new hook.
 AutogradMeta& accumulating(const Tensor& leaf, std::string_view what, SourceLocation where) {
   if (!leaf.requires_grad() || !leaf.is_leaf())
     fail(Category::hook_forbidden, what, "only a leaf that requires a gradient accumulates one", where);
+  Emitter::current().hook_is_added(leaf.impl(), where);
   return leaf.impl().need_meta();
 }
 

@@ -25,6 +25,9 @@ class SavedTensorHooks : public RefCounted {
   virtual std::any pack(const Tensor& tensor) = 0;
   virtual Tensor unpack(const std::any& payload) = 0;
   bool traceable = false;
+  /// Whether both functions read nothing but what they are given, write to no tensor that others see, and ask for no backward that runs. A
+  /// recorded function guards against what other pairs may do, at the price of more cuts between a device's graphs of launches.
+  bool is_pure = false;
   static void destroy(SavedTensorHooks* hooks) noexcept { delete hooks; }
   /// For pairs that bring values from elsewhere (hooks/prefetch.h); null: unpack has nothing to begin beforehand.
   virtual Prefetcher* prefetcher() { return nullptr; }

@@ -27,7 +27,7 @@ bool is_worth_moving(const Tensor& tensor);
 template <class Format>
 class Stock : public SavedTensorHooks {
  public:
-  Stock(Format format, const Tensors& keep) : format_(std::move(format)), kept_(keep) {}
+  Stock(Format format, const Tensors& keep) : format_(std::move(format)), kept_(keep) { is_pure = true; }
 
   std::any pack(const Tensor& tensor) final {
     if (format_.takes(tensor) && !kept_.holds(tensor))

@@ -63,7 +63,7 @@ ir::Binding bind_source(const Source& s, const BackwardRequest& request, const R
 
 std::shared_ptr<Capture> Capture::record(const BackwardRequest& request, Walk& walk) {
   auto capture = std::make_shared<Capture>();
-  Recorder recorder(capture->graph_, walk, request.pair.get(), request.where);
+  Recorder recorder(capture->graph_, walk, &request);
   BackwardRequest symbolic = request;
   symbolic.retain_graph = true;  // the run releases the slots, not the recording
   for (size_t i = 0; i < request.cotangents.size(); ++i)

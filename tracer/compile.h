@@ -24,7 +24,7 @@
 // Saved-tensor hooks, hooks and functions of the user's own run in each call, in their places, unless they are traceable: then they are recorded.
 // Such code runs when the function has returned, also in later calls: what it captures by reference must not be a local of the function. A function
 // whose tensors it keeps is called as it is; so is one that does what no recording can follow (anomaly mode, AllowMutationOnSavedTensors, opaque
-// code in a backward with create_graph).
+// code in a backward with create_graph, a hook that it adds to an argument or to a leaf from outside).
 // While forward mode, anomaly mode or AllowMutationOnSavedTensors are on, inside another recorded function, and at the first call of one
 // that calls opaque functions, the function itself is called. All cases are listed in docs/design.md, section 6.
 // Hooks on a result see the gradients that reach it from outside: uses inside the function are part of its own backward.

@@ -72,7 +72,8 @@ void FunctionCapture::record(const Function& function, const Tensors& arguments,
     const detail::RecordedWrites cannot_be_read(recorder_->outside_writes());
     Tensors results = function(stand_ins);
     recorder_->check_recorded();
-    if (kind_ == FunctionKind::function) check_argument_hooks();
+    check_argument_hooks();
+    recorder_->check_shown(results);
     look_at_results(stand_ins, std::move(results));
   }
   for (const FunctionRecorder::BegunLeaf& leaf : recorder_->begun_leaves()) note_reached(leaf);
@@ -96,7 +97,7 @@ void FunctionCapture::record(const Function& function, const Tensors& arguments,
   if (recorder_->depends_on_places()) places_ = TensorPlace::of(arguments);
 }
 
-// The backward outside comes to the arguments, whose hooks it calls: not those of stand-ins.
+// Hooks of an argument stay with it, and are called by backwards outside: not those of its stand-in.
 void FunctionCapture::check_argument_hooks() const {
   for (const FunctionRecorder::StandIn& s : recorder_->stand_ins())
     if (s.leaf.get() == s.tensor.get() && live_hooks(s.tensor.impl()) != live_hooks(*s.stands_for))

@@ -72,8 +72,9 @@ struct CallLook {
   std::vector<TensorLook> arguments;
   std::vector<size_t> same_as;              // the first argument that is this tensor
   bool gradients;                           // gradient mode
-  bool has_pair;                            // a default one of saved-tensor hooks, and
-  RefPtr<SavedTensorHooks> traceable_pair;  // which, if it is part of the graph
+  bool has_pair;                            // a default one of saved-tensor hooks,
+  bool pair_is_pure;                        // whether nothing guards against it, and
+  RefPtr<SavedTensorHooks> traceable_pair;  // which it is, if it is part of the graph
 
   explicit CallLook(const Tensors& arguments);
   /// What differs from `now`, in words; empty when nothing does.
@@ -144,6 +145,8 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   void make_plans(const Tensors& arguments);
   void note_reached(const FunctionRecorder::BegunLeaf& begun);
   void check_hooks(const Tensors& arguments, size_t nodes_begun, SourceLocation where) const;
+  void check_grad(const TensorImpl& leaf, const Tensors& arguments, size_t nodes_begun,
+                  SourceLocation where) const;
   void look_at_results(const Tensors& given, Tensors results);
   void find_base(size_t end);
   bool is_view_of_written(const TensorImpl& view) const;

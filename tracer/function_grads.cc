@@ -59,7 +59,7 @@ class PostAccumulateCode final : public HostCode {
   }
   void run(std::span<TensorImpl* const> operands, Tensor* results) override {
     TensorImpl& leaf = leaf_ ? *leaf_ : *operands.back();
-    if (hook_->is_live()) run_hook({hook_.get(), &leaf}, {}, {});
+    call(leaf);
     const Tensor& left = leaf.need_meta().grad;
     const bool is_there = left.defined() && left.impl().type() == (layout_ ? layout_->type : types[0]);
     if (!is_there && is_read)
@@ -77,6 +77,19 @@ class PostAccumulateCode final : public HostCode {
   bool is_read = false;  // by what is recorded after it
 
  private:
+  // It may replace .grad of its own leaf.
+  void call(TensorImpl& leaf) const {
+    struct OwnLeaf final : GradWatcher {
+      explicit OwnLeaf(const TensorImpl& own) : own(own) {}
+      void before_replaced(const TensorImpl& leaf, SourceLocation where) override {
+        if (&leaf != &own && outer) outer->before_replaced(leaf, where);
+      }
+      const TensorImpl& own;
+      GradWatcher* const outer = current;
+    } watcher(leaf);
+    const GradWatcher::Scope scope(watcher);
+    if (hook_->is_live()) run_hook({hook_.get(), &leaf}, {}, {});
+  }
   // The memory with what the hook has left: the same, or, where it put another tensor there, a copy that has this in its place.
   Tensor memory_of(const Tensor& left, const TensorImpl& memory) const {
     if (!layout_) return seen(contiguous(left).impl());
@@ -120,9 +133,11 @@ void FunctionRecorder::grad_is_replaced(TensorImpl& leaf) { leaf_grad(leaf, true
 // From now on the gradient that a leaf has at the beginning is an input, whichever tensor that is in a run. An argument's stand-in has that of
 // the argument.
 void FunctionRecorder::grad_is_read(TensorImpl& leaf) {
-  for (const LeafGrad& g : grads_)
-    if (g.leaf.get() == &leaf)
+  for (LeafGrad& g : grads_)
+    if (g.leaf.get() == &leaf) {
+      g.last_read = effects_;
       for (PostAccumulateCode* hook : g.hooks) hook->is_read = true;
+    }
   const auto argument = argument_of(leaf);
   if (leaf.graph && argument < 0) return;
   const LeafGrad& g = leaf_grad(leaf, false);
@@ -263,7 +278,7 @@ void FunctionRecorder::finish_grads(const Tensors& results, RecordedFunction& ou
     }
     using End = RecordedFunction::Grad::End;
     RecordedFunction::Grad end{g.leaf, argument_of(*g.leaf), g.is_dropped_first, g.before.defined(),
-                               End::kept};
+                               g.last_read, End::kept};
     check_one_leaf(*g.leaf);
     const bool is_first = g.outside == ir::kNoValue && !g.is_dropped_outside;
     if (!grad.defined() && !g.is_dropped_outside) end.end = End::none;

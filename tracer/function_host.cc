@@ -131,7 +131,7 @@ void FunctionRecorder::emit_pack(const Call& call) {
     *attrs.payload = attrs.pair->pack(value);
     return;
   }
-  before_pair();
+  before_pair(*attrs.pair);
   const RefPtr<SavedTensorHooks> own(attrs.pair == pair_.get() ? nullptr : attrs.pair);
   const ir::ValueId operands[] = {value_of(value)};
   const ir::ValueId parcel =
@@ -190,7 +190,7 @@ void FunctionRecorder::emit_unpack(const Call& call, Tensor* results) {
     check_version(*attrs.record, slot);
     unpack_recorded(call, slot, results);
   } else {
-    before_pair();
+    before_pair(*slot.packed()->hooks);
     const bool is_stale =
         from->memory && (forward_ ? *forward_ : *this).version_at_end(*from->memory) != from->version;
     const ir::ValueId operands[] = {value_of(std::any_cast<const Tensor&>(slot.packed()->payload))};

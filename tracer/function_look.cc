@@ -63,6 +63,7 @@ std::string TensorLook::text() const {
 CallLook::CallLook(const Tensors& given) : gradients(GradMode::is_enabled()) {
   RefPtr<SavedTensorHooks> pair = default_saved_tensor_hooks();
   has_pair = static_cast<bool>(pair);
+  pair_is_pure = pair && pair->is_pure;
   if (pair && pair->traceable) traceable_pair = std::move(pair);
   for (const Tensor& t : given) {
     arguments.emplace_back(t.impl());
@@ -94,6 +95,8 @@ std::string CallLook::difference(const CallLook& now) const {
   if (gradients != now.gradients) return now.gradients ? "gradients are on" : "gradients are off";
   if (has_pair != now.has_pair)
     return fmt::format("there {} a default pair of saved-tensor hooks", now.has_pair ? "is" : "is no longer");
+  if (pair_is_pure != now.pair_is_pure)
+    return fmt::format("the default pair of saved-tensor hooks is {}pure", now.pair_is_pure ? "" : "not ");
   if (!(traceable_pair == now.traceable_pair)) return "another traceable pair of saved-tensor hooks";
   return {};
 }
@@ -117,6 +120,19 @@ std::string FunctionCapture::misfit(const CallLook& look, const Tensors& argumen
   for (const RecordedFunction::Dependency& d : recorded_.dependencies)
     if (!d.holds()) return std::string(d.what);
   return {};
+}
+
+// Code of the user's that a run calls replaces .grad of a leaf.
+void FunctionCapture::check_grad(const TensorImpl& leaf, const Tensors& arguments, size_t nodes_begun,
+                                 SourceLocation where) const {
+  for (const RecordedFunction::Grad& g : recorded_.grads) {
+    const TensorImpl* const own = g.argument >= 0 ? arguments[static_cast<size_t>(g.argument)].get() : g.leaf.get();
+    if (own == &leaf && g.last_read >= RecordedFunction::effects_among(planned_, nodes_begun))
+      fail(Category::unsupported, "set_grad",
+           "code that a recorded function calls replaces .grad of a leaf, which the function reads later. Hint: "
+           "replace it in the function, or change its values in place",
+           where);
+  }
 }
 
 // Called when code of the user's has changed hooks while a run calls it. Leaves that are still to come have the hooks that were recorded.

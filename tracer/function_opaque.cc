@@ -86,11 +86,13 @@ class FunctionCode final : public HostCode {
 
 class FunctionBackwardCode final : public HostCode {
  public:
-  FunctionBackwardCode(Record& record, std::vector<bool> is_given, uint64_t missing)
+  FunctionBackwardCode(Record& record, std::vector<bool> is_given,
+                       std::shared_ptr<std::atomic<uint64_t>> missing)
       : record_(&record),
         wanted_(FunctionCall::wanted(record)),
         is_given_(std::move(is_given)),
-        missing_(missing) {
+        missing_(missing->load()),
+        known_missing_(std::move(missing)) {
     for (int i = 0; i < record.operands; ++i)
       if (is_wanted(i)) types.push_back(record.operand_type(i));
     if (types.empty()) types = {parcel_type()};  // a node has a result
@@ -112,13 +114,7 @@ class FunctionBackwardCode final : public HostCode {
     FunctionCall::call_backward(context, *record_, given, out.data(), &wanted_);
     for (int i = 0; i < record_->operands; ++i) {
       const Tensor& gradient = out[static_cast<size_t>(i)];
-      if (wants(i) && gradient.defined() != is_wanted(i))
-        fail(Category::unsupported, record_->op->name,
-             fmt::format(
-                 "backward gives {} for argument {}, unlike before: a recorded function cannot change what "
-                 "lies behind it. Hint: give zeros, or mark the function as is_traceable",
-                 gradient.defined() ? "a gradient" : "no gradient", i),
-             record_->where());
+      if (wants(i) && gradient.defined() != is_wanted(i)) fail_unlike(i, gradient.defined());
       if (is_wanted(i)) *results++ = shown(gradient.impl());
     }
   }
@@ -127,11 +123,21 @@ class FunctionBackwardCode final : public HostCode {
   bool wants(int i) const {
     return static_cast<size_t>(i) < wanted_.size() && wanted_[static_cast<size_t>(i)];
   }
+  // The next call of the function around it is recorded with what has been learnt.
+  [[noreturn]] void fail_unlike(int argument, bool is_given) const {
+    if (argument < 64) known_missing_->fetch_xor(uint64_t{1} << argument);
+    fail(Category::unsupported, record_->op->name,
+         fmt::format("backward gives {} for argument {}, unlike before: a recorded function cannot change what "
+                     "lies behind it. Hint: give zeros, or mark the function as is_traceable",
+                     is_given ? "a gradient" : "no gradient", argument),
+         record_->where());
+  }
 
   const RefPtr<Record> record_;     // of the recorded tape
   const std::vector<bool> wanted_;  // gradients of arguments, by the backward that was recorded
   const std::vector<bool> is_given_;
   const uint64_t missing_;
+  const std::shared_ptr<std::atomic<uint64_t>> known_missing_;
 };
 
 }  // namespace
@@ -168,12 +174,35 @@ Tensors FunctionRecorder::record(const FunctionCall::Of& function,
   ir::ValueId next = emit_host(host::function, operands,
                                RefPtr<HostCode>::adopt(new FunctionCode(function, forward, signature)),
                                effective_location(function.where));
-  opaque_calls_[&context] = {computed(parcel_type(), next++), (*known_)[functions_seen_ - 1].missing->load()};
+  const auto missing = (*known_)[functions_seen_ - 1].missing;
+  opaque_calls_[&context] = {computed(parcel_type(), next++), missing};
+  depends_on([missing, before = missing->load()] { return missing->load() == before; },
+             "backward of an opaque function gives other gradients");
   Tensors given;
   for (const auto* list : {&signature.results, &signature.others})
     for (const TensorType& type : *list)
       given.push_back(type.dtype == ScalarType::Undefined ? Tensor() : computed(type, next++));
+  for (const auto& [result, argument] : signature.shown)
+    shown_by_opaque_.emplace(given[static_cast<size_t>(result)].impl().storage().get(),
+                             arguments[static_cast<size_t>(argument)]->impl().storage().get());
   return given;
+}
+
+void FunctionRecorder::check_shown(const Tensors& results) const {
+  const auto is_seen = [&](const Storage* memory) {
+    const auto root = roots_.find(memory);
+    return (root != roots_.end() && (root->second.input >= 0 || root->second.seen >= 0)) ||
+           std::ranges::any_of(results, [&](const Tensor& t) {
+             return t.defined() && t.impl().storage().get() == memory;
+           });
+  };
+  for (const Tensor& r : results) {
+    if (!r.defined()) continue;
+    for (auto it = shown_by_opaque_.find(r.impl().storage().get()); it != shown_by_opaque_.end();
+         it = shown_by_opaque_.find(it->second))
+      if (is_seen(it->second))
+        throw NotRecordable("it gives a tensor that an opaque function made as a view of another");
+  }
 }
 
 // Of a record whose function is a node; null of one that was recorded through.

@@ -104,6 +104,11 @@ void FunctionRecorder::emit_call(const Call& call, Tensor* results) {
   for (int i = 0; i < call.outputs && !call.op->is(Trait::view); ++i) lay_out(results[i].impl());
 }
 
+// Of a leaf that is not of this recording each call adds one: it stays there.
+void FunctionRecorder::hook_is_added(const TensorImpl& leaf, SourceLocation where) {
+  if (!forward_ && !leaf.graph) cannot_record("register_hook", "it adds a hook to a leaf from outside", where);
+}
+
 void FunctionRecorder::live_numbers(std::span<Scalar> out, const LiveNumbers& numbers) {
   numbers.read(out);
   numbers_.push_back({numbers, graph_.symbols.size(), static_cast<int>(out.size()), effects_});

@@ -89,6 +89,7 @@ struct RecordedFunction {
     int argument;
     bool is_dropped_first;  // before anything looked at it: it can go when the run begins; else it must be
     bool was_defined;       // as at capture
+    size_t last_read;       // how many nodes with effects had been recorded when the function read it last
     End end;           // a new tensor, undefined, or the same as before, or as code of the user's left it
     Place place = {};  // of a new one
 
@@ -200,7 +201,7 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   /// A call of an opaque function, as it was when it was made before.
   struct KnownCall {
     FunctionCall::Signature signature;
-    std::shared_ptr<const std::atomic<uint64_t>> missing;  // gradients that its backward did not give
+    std::shared_ptr<std::atomic<uint64_t>> missing;  // gradients that its backward did not give
   };
   using KnownCalls = std::vector<KnownCall>;
 
@@ -273,6 +274,8 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
     if (!not_recordable_.empty()) throw NotRecordable(not_recordable_);
     if (needs_rehearsal_ || (known_ && functions_seen_ != known_->size())) throw RehearsalNeeded();
   }
+  /// Throws NotRecordable where a result lies in memory that is seen elsewhere, by way of an opaque function that gave it: a run makes a copy.
+  void check_shown(const Tensors& results) const;
   /// After the function, and after its first backward: outputs and all else of `out` but the graph, into which it was recorded.
   void finish(const Tensors& results, RecordedFunction& out);
 
@@ -291,6 +294,7 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   void write(TensorImpl& self, const Tensor& result, SourceLocation where) override;
   void grad_is_replaced(TensorImpl& leaf) override;
   void grad_is_read(TensorImpl& leaf) override;
+  void hook_is_added(const TensorImpl& leaf, SourceLocation where) override;
   ir::ValueId value_of(const Tensor& tensor) override;
 
   const FunctionCall::Signature& expected(const FunctionCall::Of& function,
@@ -324,6 +328,7 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
     RefPtr<TensorImpl> leaf;
     Tensor before;
     bool is_dropped_first;
+    size_t last_read = 0;                         // the same as in Grad
     ir::ValueId outside = ir::kNoValue;           // what host code finds there; kNoValue: `before`, or none
     bool is_dropped_outside = false;              // none
     std::vector<PostAccumulateCode*> hooks = {};  // that ran when it had been accumulated
@@ -331,7 +336,7 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
 
   struct OpaqueCall {
     Tensor parcel;
-    uint64_t missing;  // arguments that backward gives no gradient for
+    std::shared_ptr<std::atomic<uint64_t>> missing;  // arguments that backward gives no gradient for
   };
 
   // As if it had so many bytes: a recorded value has it for its version, and for who shares it.
@@ -393,7 +398,7 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   template <class Run>
   Tensors within_backward(const BackwardRequest& request, Walk& walk, const Run& run);
   void before_code();
-  void before_pair();
+  void before_pair(const SavedTensorHooks& pair);
   // A stretch of the recording between two calls of code of the user's: tracer/function_versions.cc.
   struct Epoch {
     uint64_t end;                                        // records that were made in it have lower numbers
@@ -459,6 +464,7 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   std::vector<RecordedFunction::Dependency> dependencies_;
   std::vector<RecordedFunction::TraceableCall> traceable_calls_;
   std::unordered_map<const AutogradContext*, OpaqueCall> opaque_calls_;
+  std::unordered_map<const Storage*, const Storage*> shown_by_opaque_;  // of a result: of the argument that it lies in
   std::vector<RefPtr<HostCode>> host_;
   std::vector<OpenBackward> open_backwards_;
   std::vector<const TensorImpl*> held_by_code_;         // cells of which host code has a reference

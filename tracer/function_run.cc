@@ -171,6 +171,18 @@ Tensors FunctionCapture::run(const Tensors& arguments, bool first, SourceLocatio
   read.read();
   const std::vector<Number>& numbers = read.values();
   read.run.hooks_changed = [&](size_t nodes_begun) { check_hooks(arguments, nodes_begun, where); };
+  struct GradsOfRun final : GradWatcher {
+    GradsOfRun(const FunctionCapture& of, const Tensors& arguments, const FunctionRun& run)
+        : of(of), arguments(arguments), run(run) {}
+    void before_replaced(const TensorImpl& leaf, SourceLocation where) override {
+      of.check_grad(leaf, arguments, run.nodes_begun, where);
+    }
+    const FunctionCapture& of;
+    const Tensors& arguments;
+    const FunctionRun& run;
+  } grads(*this, arguments, read.run);
+  std::optional<GradWatcher::Scope> watched;
+  if (!recorded_.grads.empty()) watched.emplace(grads);
   for (const RecordedFunction::Grad& g : recorded_.grads)
     if (g.is_dropped_first) g.meta(arguments).grad.reset();
   std::vector<ir::Binding> bindings = bind(arguments);

@@ -88,8 +88,9 @@ void FunctionRecorder::note_versions(const Walk& walk) {
   note_versions(inputs, /*code_follows=*/false);
 }
 
-// A pair of saved-tensor hooks is taken to write to nothing: versions are not noted, which would cut a device's graphs of launches.
-void FunctionRecorder::before_pair() {
+// What a pure pair cannot do needs no guard, which would cut a device's graphs of launches.
+void FunctionRecorder::before_pair(const SavedTensorHooks& pair) {
+  if (!pair.is_pure) return before_code();
   (forward_ ? forward_ : this)->calls_code_ = true;
   publish();
 }

@@ -10,6 +10,7 @@
 #include "ir/bookkeeping.h"
 #include "ir/each_field.h"
 #include "ops/arithmetic.h"
+#include "ops/shape_ops.h"
 
 namespace retrograd {
 namespace {
@@ -53,8 +54,12 @@ std::vector<ir::ValueId> DriveLog::values() const {
   return all;
 }
 
-Recorder::Recorder(ir::Graph& graph, Walk& walk, const SavedTensorHooks* pair, SourceLocation where)
-    : GraphEmitter(graph, true, where), walk_(walk), keeps_log_(calls_user(walk)), pair_(pair) {
+Recorder::Recorder(ir::Graph& graph, Walk& walk, const BackwardRequest* request)
+    : GraphEmitter(graph, true, request ? request->where : SourceLocation()),
+      walk_(walk),
+      keeps_log_(calls_user(walk)),
+      pair_(request ? request->pair.get() : nullptr),
+      is_differentiable_(request && request->create_graph) {
   const size_t records = walk.order().size(), others = walk.leaves().size() * 2 + 8;
   graph.reserve(records * 2 + others);
   sources.reserve(records + others);
@@ -194,7 +199,16 @@ void Recorder::emit(const Call& call, Tensor* results) {
     return call.op->run_on_host(call, results);  // a function in traceable code, whose ops were recorded
   infer(call, results);
   const ir::Node& node = append_node(call, results);
+  if (is_differentiable_ && !GradMode::is_enabled()) return detach_results(call, results);
   if (pair_ && call.op->saves) emit_pack(call, ir::Node(node));
+}
+
+// Of an op in a NoGradGuard of code that is recorded: gradient mode is on where the graph is replayed.
+void Recorder::detach_results(const Call& call, Tensor* results) {
+  for (int i = 0; i < call.outputs; ++i) {
+    TensorImpl* const operand = results[i].get();
+    append_node({&ops::info<ops::Detach>, {&operand, 1}, nullptr, call.where, 1}, &results[i]);
+  }
 }
 
 // Whether there will be a record, and with which slots, depends on what wants a gradient in a run; that it may save does not.

@@ -71,8 +71,8 @@ struct DriveLog {
 
 class Recorder final : public GraphEmitter, public DriverObserver {
  public:
-  /// `pair`: of the request; what an op may save is packed by it.
-  Recorder(ir::Graph& graph, Walk& walk, const SavedTensorHooks* pair, SourceLocation where = {});
+  /// Of a backward without create_graph, or of `request`, whose pair packs what an op may save.
+  Recorder(ir::Graph& graph, Walk& walk, const BackwardRequest* request = nullptr);
 
   void emit(const Call& call, Tensor* results) override;
   std::string name() const override { return "Recorder"; }
@@ -105,6 +105,7 @@ class Recorder final : public GraphEmitter, public DriverObserver {
   void emit_function(const Call& call, Tensor* results);
   void emit_unpack(const Call& call, Tensor* results);
   void emit_pack(const Call& call, const ir::Node& node);
+  void detach_results(const Call& call, Tensor* results);
   void note(DriveLog::Kind kind, uint32_t index, int32_t value = 0, size_t count = 0);
   int32_t handle(ir::Input::Kind kind, const TensorType& type, Source source, const void* key);
   Dim symbolise(Dim size, SymbolUse use);
@@ -119,7 +120,8 @@ class Recorder final : public GraphEmitter, public DriverObserver {
   Tensors kept_;                                            // keeps the cells alive whose addresses are keys
   bool keeps_log_;                                          // there is code of the user's on the way
   bool user_ran_ = false;  // code of the user's, since this record or leaf began
-  const SavedTensorHooks* pair_;
+  const SavedTensorHooks* const pair_;
+  const bool is_differentiable_;  // create_graph
   const Record* record_ = nullptr;  // whose attributes and types are at hand
   std::vector<std::byte> attrs_;
   bool attrs_ready_ = false;

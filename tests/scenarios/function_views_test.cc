@@ -112,23 +112,57 @@ TEST_CASE("without gradients, and where a result is not differentiable, it is de
   CHECK(values(x.detach()) == Values{2, 4});
 }
 
-TEST_CASE("the error is that of a compiled function and of a step, too") {
+namespace {
+
+template <bool Traceable>
+void check_modes() {
   const auto body = [](const Tensor& x) {
-    const Tensor y = Shows<true>::apply(x * 1.0, Returns::argument)[0];
+    const Tensor y = Shows<Traceable>::apply(x * 1.0, Returns::argument)[0];
     y.mul_(3.0);
     return sum(y);
   };
   auto compiled = compile(body);
   auto step = compile_step(body);
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < 3; ++i) {
     refused([&] { compiled(leaf({1, 2})); });
     refused([&] { step(leaf({1, 2})); });
   }
-  auto gives = compile([](const Tensor& x) { return Shows<true>::apply(x, Returns::view)[0]; });
-  for (int i = 0; i < 2; ++i) {
+  const auto late = [](const Tensor& x) {
+    const Tensor h = x * 1.0, y = Shows<Traceable>::apply(h, Returns::view)[0];
+    h.mul_(3.0);
+    return sum(y);
+  };
+  auto compiled_late = compile(late);
+  auto step_late = compile_step(late);
+  for (int i = 0; i < 3; ++i) {
+    refused([&] { compiled_late(leaf({1, 2})); });
+    refused([&] { step_late(leaf({1, 2})); });
+  }
+  auto gives = compile([](const Tensor& x) { return Shows<Traceable>::apply(x, Returns::view)[0]; });
+  for (int i = 0; i < 3; ++i) {
     const Tensor x = leaf({1, 2}), h = x * 1.0;
     refused([&] { gives(h).mul_(2.0); });
   }
+}
+
+}  // namespace
+
+TEST_CASE("the errors are those of a compiled function and of a step, too") {
+  check_modes<false>();
+  check_modes<true>();
+}
+
+TEST_CASE("what an opaque function shows is seen by who gets it from a compiled function") {
+  NoGradGuard no_grad;
+  auto gives = compile([](const Tensor& x) { return Shows<false>::apply(x, Returns::argument)[0]; });
+  auto own = compile([](const Tensor& x) { return Shows<false>::apply(x * 1.0, Returns::argument)[0]; });
+  for (int i = 0; i < 3; ++i) {
+    const Tensor x = tensor({1, 2}), y = gives(x);
+    x.mul_(2.0);
+    CHECK(values(y) == Values{2, 4});
+    CHECK(values(own(x)) == Values{2, 4});
+  }
+  CHECK(own.stats().captures == 1);  // nobody else sees that memory
 }
 
 }  // namespace retrograd::scenario

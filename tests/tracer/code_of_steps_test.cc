@@ -148,6 +148,21 @@ TEST_CASE("multi-grad hooks, callbacks and their like find a backward while a pl
     in_a_backward(nothing);
     h.remove();
   }
+  SECTION("a callback that an unpack hook queues") {
+    const auto same = [](const Tensor& t) { return t; };
+    const auto pair = rg::saved_tensor_hooks(same, [&](const Tensor& t) {
+      note("unpack");
+      ag::queue_callback([&] { note("callback " + std::to_string(x.grad().to_vector()[0])); });
+      return t;
+    });
+    in_all_modes([&](Strings& log) {
+      noted = &log;
+      x.set_grad({});
+      rg::SavedTensorHooksGuard guard(pair);
+      rg::sum(rg::exp(x)).backward();
+      return Tensors{x.grad().detach()};
+    });
+  }
   SECTION("two backwards of one step, each with its own callbacks") {
     rg::HookHandle h = x.register_hook([&](const Tensor& g) {
       ag::queue_callback([&] { note("after " + std::to_string(x.grad().to_vector()[0])); });
@@ -236,5 +251,81 @@ TEST_CASE("a hook in a compiled function whose backward runs outside") {
     INFO("call " << i);
     CHECK(run(f) == expected);
     CHECK(log == expected_log);
+  }
+}
+
+TEST_CASE("a hook that the function adds to a tensor from outside stays there, and the next call adds another") {
+  double calls = 0;
+  const auto add = [&](const Tensor& to, int kind) {
+    const auto twice = [](const Tensors& g) { return Tensors{g[0] * 2.0}; };
+    if (kind == 0) to.register_hook([](const Tensor& g) { return g * 2.0; });
+    if (kind == 1) to.register_accumulate_grad_prehook(twice);
+    if (kind == 2)
+      to.register_post_accumulate_grad_hook([](const Tensor& t) {
+        rg::NoGradGuard no_grad;
+        t.grad().mul_(2.0);
+      });
+    if (kind == 3)
+      to.register_accumulate_grad_posthook([&](const Tensors&, const Tensors&) { ++calls; });
+  };
+  for (int kind = 0; kind < 4; ++kind)
+    for (const bool of_argument : {false, true})
+      for (const bool step : {true, false}) {
+        INFO("kind " << kind << (of_argument ? ", argument" : ", from outside")
+                     << (step ? ", step" : ", function"));
+        const auto body_with = [&](const Tensor& w) {
+          return [&, w](const Tensor& x, const Tensor& given) {
+            const Tensor& to = of_argument ? given : w;
+            add(to, kind);
+            const Tensor loss = rg::sum(x * to);
+            if (step) loss.backward();
+            return loss;
+          };
+        };
+        // Each call has its own backward; then one outside meets the hooks of all.
+        const auto run = [&](const Tensor& w, auto&& f) {
+          std::vector<std::vector<double>> all;
+          for (int i = 0; i < 3; ++i) {
+            w.set_grad({});
+            const Tensor loss = f(leaf({3, 4}), w);
+            if (!step) loss.backward();
+            all.push_back(values(w.grad().detach()));
+            all.push_back({std::exchange(calls, 0)});
+          }
+          w.set_grad({});
+          rg::sum(w).backward();
+          all.push_back(values(w.grad().detach()));
+          return all;
+        };
+        const Tensor w = leaf({1, 2});
+        const auto expected = run(w, body_with(w));
+        const Tensor u = leaf({1, 2});
+        if (step)
+          CHECK(run(u, rg::compile_step(body_with(u))) == expected);
+        else
+          CHECK(run(u, rg::compile(body_with(u))) == expected);
+      }
+}
+
+TEST_CASE("a hook that the function adds to an argument with a history, or to its record") {
+  for (const int kind : {0, 1, 2}) {
+    INFO("kind " << kind);
+    const auto body = [&](const Tensor& h) {
+      const auto twice = [](const Tensors& g) { return Tensors{g[0] * 2.0}; };
+      if (kind == 0) h.register_hook([](const Tensor& g) { return g * 2.0; });
+      if (kind == 1) h.grad_fn().register_prehook(twice);
+      if (kind == 2) h.grad_fn().register_hook([](const Tensors& in, const Tensors&) { return Tensors{in[0] * 2.0}; });
+      return rg::sum(h * h);
+    };
+    const auto run = [&](auto&& f) {
+      std::vector<std::vector<double>> all;
+      for (int i = 0; i < 3; ++i) {
+        const Tensor x = leaf({3, 4});
+        f(rg::exp(x)).backward();
+        all.push_back(values(x.grad().detach()));
+      }
+      return all;
+    };
+    CHECK(run(rg::compile(body)) == run(body));
   }
 }

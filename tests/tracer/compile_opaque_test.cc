@@ -248,6 +248,8 @@ TEST_CASE("a function that gives another shape than before, or no gradient, is a
   one(leaf({1, -2, -1}));
   CHECK_THROWS_WITH(one(leaf({1, -2, -3})).backward(),
                     Catch::Contains("gives no gradient for argument 0, unlike before"));
+  one(leaf({1, -2, -3})).backward();  // recorded anew, with what has been learnt
+  CHECK(one.stats().captures == 2);
 }
 
 TEST_CASE("where a function gives no gradient, what lies behind it is passed over, as it is eagerly") {

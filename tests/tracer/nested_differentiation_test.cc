@@ -412,3 +412,30 @@ TEST_CASE("a derivative that is taken in a backward with create_graph can be dif
   ag::grad({rg::sum(h * h)}, {x}, {}, true, true);
   CHECK(looked);
 }
+
+TEST_CASE("code in a NoGradGuard is not differentiated where a captured backward is differentiated again") {
+  const auto square_in_no_grad = [](const Tensor& g, const Tensor& x) {
+    rg::NoGradGuard no_grad;
+    return g * x * x;
+  };
+  const auto second = [&](bool partly, auto&& grad) {
+    const Tensor x = leaf({2, 3}), h = rg::exp(x);
+    h.register_hook([=](const Tensor& g) {
+       const Tensor constant = square_in_no_grad(g, x);
+       return partly ? constant * x : constant;
+     }).set_traceable();
+    const Tensor first = grad({rg::sum(h * h)}, x, true);
+    return Tensors{first.detach(), grad({rg::sum(first)}, x, false)};
+  };
+  for (const bool partly : {false, true}) {
+    INFO("partly " << partly);
+    const Tensors expected = second(partly, [](const Tensors& roots, const Tensor& x, bool create_graph) {
+      return ag::grad(roots, {x}, {}, {}, create_graph)[0];
+    });
+    rg::CompiledBackward compiled = rg::compile_backward();
+    for (int i = 0; i < 3; ++i)
+      check_same(expected, second(partly, [&](const Tensors& roots, const Tensor& x, bool create_graph) {
+                   return compiled.grad(roots, {x}, {}, {}, create_graph)[0];
+                 }));
+  }
+}

@@ -45,7 +45,7 @@ class Planned {
 
  private:
   void record() {
-    rg::Recorder recorder(graph_, walk_, nullptr);
+    rg::Recorder recorder(graph_, walk_);
     rg::BackwardRequest symbolic = request_;
     symbolic.retain_graph = true;
     for (size_t i = 0; i < symbolic.cotangents.size(); ++i)

@@ -27,7 +27,7 @@ class Planned {
 
  private:
   void record() {
-    Recorder recorder(graph_, walk_, nullptr);
+    Recorder recorder(graph_, walk_);
     BackwardRequest symbolic = request_;
     symbolic.retain_graph = true;
     for (size_t i = 0; i < symbolic.cotangents.size(); ++i)

@@ -254,7 +254,7 @@ Rule rule_of(const Sample& sample) {
   rg::Walk walk = request.walk();
   const rg::Record& record = *walk.order()[0].record;
   ir::Graph graph;
-  rg::Recorder recorder(graph, walk, nullptr);
+  rg::Recorder recorder(graph, walk);
   for (size_t i = 0; i < request.roots.size(); ++i)
     request.cotangents.push_back(recorder.root(static_cast<uint32_t>(i), request.roots[i].impl().type()));
   rg::AutoGradMode off(false);
