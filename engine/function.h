@@ -97,7 +97,8 @@ struct FunctionCall {
     std::vector<AutogradContext::SavedPlace> saved;
     std::vector<std::pair<int, int>> dirty;  // argument (-1: none of them), and the result that it is
     std::vector<int> non_differentiable;     // results
-    std::vector<std::pair<int, int>> shown;  // result that lies in the memory of an argument which is not dirty, and that
+    std::vector<std::pair<int, int>>
+        shown;  // result that lies in the memory of an argument which is not dirty, and that
     bool materialize;
     friend bool operator==(const Signature&, const Signature&) = default;
   };

@@ -277,8 +277,8 @@ void FunctionRecorder::finish_grads(const Tensors& results, RecordedFunction& ou
       continue;
     }
     using End = RecordedFunction::Grad::End;
-    RecordedFunction::Grad end{g.leaf, argument_of(*g.leaf), g.is_dropped_first, g.before.defined(),
-                               g.last_read, End::kept};
+    RecordedFunction::Grad end{
+        g.leaf, argument_of(*g.leaf), g.is_dropped_first, g.before.defined(), g.last_read, End::kept};
     check_one_leaf(*g.leaf);
     const bool is_first = g.outside == ir::kNoValue && !g.is_dropped_outside;
     if (!grad.defined() && !g.is_dropped_outside) end.end = End::none;

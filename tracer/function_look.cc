@@ -126,10 +126,12 @@ std::string FunctionCapture::misfit(const CallLook& look, const Tensors& argumen
 void FunctionCapture::check_grad(const TensorImpl& leaf, const Tensors& arguments, size_t nodes_begun,
                                  SourceLocation where) const {
   for (const RecordedFunction::Grad& g : recorded_.grads) {
-    const TensorImpl* const own = g.argument >= 0 ? arguments[static_cast<size_t>(g.argument)].get() : g.leaf.get();
+    const TensorImpl* const own =
+        g.argument >= 0 ? arguments[static_cast<size_t>(g.argument)].get() : g.leaf.get();
     if (own == &leaf && g.last_read >= RecordedFunction::effects_among(planned_, nodes_begun))
       fail(Category::unsupported, "set_grad",
-           "code that a recorded function calls replaces .grad of a leaf, which the function reads later. Hint: "
+           "code that a recorded function calls replaces .grad of a leaf, which the function reads later. "
+           "Hint: "
            "replace it in the function, or change its values in place",
            where);
   }

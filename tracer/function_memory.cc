@@ -259,10 +259,11 @@ Tensor FunctionRecorder::present_value(TensorImpl& self) {
 
 void FunctionRecorder::write(TensorImpl& self, const Tensor& result, SourceLocation where) {
   const Storage* const memory = self.storage().get();
-  if (std::ranges::any_of(shown_by_opaque_, [&](const auto& shown) {
-        return shown.first == memory || shown.second == memory;
-      }))
-    cannot_record("write", "the tensor lies in memory that a result of an opaque function shares with its argument", where);
+  if (std::ranges::any_of(shown_by_opaque_,
+                          [&](const auto& shown) { return shown.first == memory || shown.second == memory; }))
+    cannot_record("write",
+                  "the tensor lies in memory that a result of an opaque function shares with its argument",
+                  where);
   const ir::ValueId value = value_of(result);
   Root& root = root_of(self);
   if (!self.graph && GradMode::is_enabled() && result.requires_grad()) {

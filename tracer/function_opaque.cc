@@ -127,9 +127,10 @@ class FunctionBackwardCode final : public HostCode {
   [[noreturn]] void fail_unlike(int argument, bool is_given) const {
     if (argument < 64) known_missing_->fetch_xor(uint64_t{1} << argument);
     fail(Category::unsupported, record_->op->name,
-         fmt::format("backward gives {} for argument {}, unlike before: a recorded function cannot change what "
-                     "lies behind it. Hint: give zeros, or mark the function as is_traceable",
-                     is_given ? "a gradient" : "no gradient", argument),
+         fmt::format(
+             "backward gives {} for argument {}, unlike before: a recorded function cannot change what "
+             "lies behind it. Hint: give zeros, or mark the function as is_traceable",
+             is_given ? "a gradient" : "no gradient", argument),
          record_->where());
   }
 
@@ -192,9 +193,8 @@ void FunctionRecorder::check_shown(const Tensors& results) const {
   const auto is_seen = [&](const Storage* memory) {
     const auto root = roots_.find(memory);
     return (root != roots_.end() && (root->second.input >= 0 || root->second.seen >= 0)) ||
-           std::ranges::any_of(results, [&](const Tensor& t) {
-             return t.defined() && t.impl().storage().get() == memory;
-           });
+           std::ranges::any_of(
+               results, [&](const Tensor& t) { return t.defined() && t.impl().storage().get() == memory; });
   };
   for (const Tensor& r : results) {
     if (!r.defined()) continue;

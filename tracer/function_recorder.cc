@@ -106,7 +106,8 @@ void FunctionRecorder::emit_call(const Call& call, Tensor* results) {
 
 // Of a leaf that is not of this recording each call adds one: it stays there.
 void FunctionRecorder::hook_is_added(const TensorImpl& leaf, SourceLocation where) {
-  if (!forward_ && !leaf.graph) cannot_record("register_hook", "it adds a hook to a leaf from outside", where);
+  if (!forward_ && !leaf.graph)
+    cannot_record("register_hook", "it adds a hook to a leaf from outside", where);
 }
 
 void FunctionRecorder::live_numbers(std::span<Scalar> out, const LiveNumbers& numbers) {

@@ -464,7 +464,8 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   std::vector<RecordedFunction::Dependency> dependencies_;
   std::vector<RecordedFunction::TraceableCall> traceable_calls_;
   std::unordered_map<const AutogradContext*, OpaqueCall> opaque_calls_;
-  std::unordered_map<const Storage*, const Storage*> shown_by_opaque_;  // of a result: of the argument that it lies in
+  std::unordered_map<const Storage*, const Storage*>
+      shown_by_opaque_;  // of a result: of the argument that it lies in
   std::vector<RefPtr<HostCode>> host_;
   std::vector<OpenBackward> open_backwards_;
   std::vector<const TensorImpl*> held_by_code_;         // cells of which host code has a reference

@@ -121,7 +121,7 @@ class Recorder final : public GraphEmitter, public DriverObserver {
   bool keeps_log_;                                          // there is code of the user's on the way
   bool user_ran_ = false;  // code of the user's, since this record or leaf began
   const SavedTensorHooks* const pair_;
-  const bool is_differentiable_;  // create_graph
+  const bool is_differentiable_;    // create_graph
   const Record* record_ = nullptr;  // whose attributes and types are at hand
   std::vector<std::byte> attrs_;
   bool attrs_ready_ = false;

@@ -254,7 +254,8 @@ TEST_CASE("a hook in a compiled function whose backward runs outside") {
   }
 }
 
-TEST_CASE("a hook that the function adds to a tensor from outside stays there, and the next call adds another") {
+TEST_CASE(
+    "a hook that the function adds to a tensor from outside stays there, and the next call adds another") {
   double calls = 0;
   const auto add = [&](const Tensor& to, int kind) {
     const auto twice = [](const Tensors& g) { return Tensors{g[0] * 2.0}; };
@@ -265,8 +266,7 @@ TEST_CASE("a hook that the function adds to a tensor from outside stays there, a
         rg::NoGradGuard no_grad;
         t.grad().mul_(2.0);
       });
-    if (kind == 3)
-      to.register_accumulate_grad_posthook([&](const Tensors&, const Tensors&) { ++calls; });
+    if (kind == 3) to.register_accumulate_grad_posthook([&](const Tensors&, const Tensors&) { ++calls; });
   };
   for (int kind = 0; kind < 4; ++kind)
     for (const bool of_argument : {false, true})
@@ -314,7 +314,8 @@ TEST_CASE("a hook that the function adds to an argument with a history, or to it
       const auto twice = [](const Tensors& g) { return Tensors{g[0] * 2.0}; };
       if (kind == 0) h.register_hook([](const Tensor& g) { return g * 2.0; });
       if (kind == 1) h.grad_fn().register_prehook(twice);
-      if (kind == 2) h.grad_fn().register_hook([](const Tensors& in, const Tensors&) { return Tensors{in[0] * 2.0}; });
+      if (kind == 2)
+        h.grad_fn().register_hook([](const Tensors& in, const Tensors&) { return Tensors{in[0] * 2.0}; });
       return rg::sum(h * h);
     };
     const auto run = [&](auto&& f) {

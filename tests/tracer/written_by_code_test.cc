@@ -165,8 +165,7 @@ TEST_CASE("a pack or unpack hook writes to what is still to be unpacked") {
       return t;
     };
     const auto same = [](const Tensor& t) { return t; };
-    const auto pair =
-        on_pack ? rg::saved_tensor_hooks(write, same) : rg::saved_tensor_hooks(same, write);
+    const auto pair = on_pack ? rg::saved_tensor_hooks(write, same) : rg::saved_tensor_hooks(same, write);
     const auto body = [&](const Tensor& x) {
       const Tensor y = x * w;
       Tensor z;
