@@ -87,6 +87,7 @@ std::string Graph::name_of(const Input& input) const {
 
 Node& Graph::append(const OpInfo& op, std::span<const ValueId> operands, const void* attrs,
                     std::span<const TensorType> results) {
+  check_counts(op.name, operands.size(), results.size());
   Node node;
   node.op = &op;
   node.first_operand = static_cast<uint32_t>(pool_.size());

@@ -74,7 +74,10 @@ enum class Trait : uint32_t {
 constexpr uint32_t operator|(Trait a, Trait b) { return static_cast<uint32_t>(a) | static_cast<uint32_t>(b); }
 constexpr uint32_t operator|(uint32_t a, Trait b) { return a | static_cast<uint32_t>(b); }
 
+/// Results of an op that computes; of a user's function, and of what is compiled, there may be kMaxOperands.
 inline constexpr int kMaxOutputs = 8;
+/// Of a record of the tape and of a node; as many results. What may die at a node, all of both, is counted in 16 bits.
+inline constexpr size_t kMaxOperands = 32767;
 
 struct OpInfo;
 struct Record;
@@ -131,6 +134,12 @@ struct OpInfo {
 
 /// "matmul: inner sizes differ. Operands f32[32,64], f32[65,10] (called at mlp.cc:44)" as an Error.
 [[noreturn]] void fail_call(const Call& call, Category category, std::string_view text);
+[[noreturn]] void fail_counts(std::string_view op, size_t operands, size_t results, SourceLocation where);
+/// Error(unsupported) beyond kMaxOperands.
+inline void check_counts(std::string_view op, size_t operands, size_t results, SourceLocation where = {}) {
+  if (operands > kMaxOperands || results > kMaxOperands) [[unlikely]]
+    fail_counts(op, operands, results, where);
+}
 
 /// Error(bad_argument) unless all operands of a call are on one device.
 inline void check_devices(const Call& call) {

@@ -8,7 +8,6 @@
 // Values may have any names; printing the result numbers them anew in order.
 #include <algorithm>
 #include <charconv>
-#include <limits>
 #include <map>
 
 #include <fmt/format.h>
@@ -218,7 +217,7 @@ Parser::Operands Parser::operands(const OpInfo& op) {
   }
   do operand(op, given);
   while (in_.take(","));
-  if (given.values.size() > std::numeric_limits<uint16_t>::max()) in_.fail("there are too many operands");
+  if (given.values.size() > kMaxOperands) in_.fail("there are too many operands");
   return given;
 }
 
@@ -238,7 +237,7 @@ void Parser::operand(const OpInfo& op, Operands& into) {
 
 std::vector<TensorType> Parser::result_types(size_t count) {
   std::vector<TensorType> types;
-  if (count > std::numeric_limits<uint16_t>::max()) in_.fail("there are too many results");
+  if (count > kMaxOperands) in_.fail("there are too many results");
   for (size_t i = 0; i < count; ++i) {
     in_.expect(i ? "," : ":");
     types.push_back(in_.take_word("none") ? TensorType{} : values_in_.type());

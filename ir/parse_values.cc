@@ -206,12 +206,22 @@ Device ValueReader::device() {
   return {kCUDA, static_cast<int8_t>(index)};
 }
 
+// As those of any tensor: none is negative, and the number of elements fits into 63 bits.
+void ValueReader::check_sizes(const TensorType& t) {
+  for (Dim d : t.shape)
+    if (d.hint() < 0) in_.fail(fmt::format("the size {} is negative", to_string(d)));
+  try {
+    check_extent(Shape(t.shape.hints()));
+  } catch (const Error& e) {
+    in_.fail(e.what());
+  }
+}
+
 TensorType ValueReader::type() {
   TensorType t;
   t.dtype = dtype();
   t.shape = shape();
-  for (Dim d : t.shape)
-    if (d.hint() < 0) in_.fail(fmt::format("the size {} is negative", to_string(d)));
+  check_sizes(t);
   t.device = device();
   return t;
 }
@@ -252,7 +262,8 @@ std::vector<std::byte> ValueReader::attributes(const OpInfo& op, Scalar scalar) 
       if (!is_given(name)) in_.fail(fmt::format("{} has no attribute {}", op.name, name));
     }
   for_each_field(op, attrs.data(), [&](std::string_view name, auto& field) {
-    if (!is_given(name) && !std::is_same_v<decltype(field), Device&>) in_.fail(fmt::format("the attribute {} of {} is missing", name, op.name));
+    if (!is_given(name) && !std::is_same_v<decltype(field), Device&>)
+      in_.fail(fmt::format("the attribute {} of {} is missing", name, op.name));
   });
   return attrs;
 }

@@ -41,6 +41,7 @@ class ValueReader {
   IntList list();
   ScalarType dtype();
   Device device();
+  void check_sizes(const TensorType& type);
   void read(bool& v);
   void read(int64_t& v);
   void read(Dim& v);

@@ -148,7 +148,12 @@ void* concrete_attrs(const OpInfo& op, void* attrs, std::span<const Number> valu
 
 TensorType concrete_type(const TensorType& type, std::span<const Number> values) {
   TensorType out = type;
-  for (int i = 0; i < out.shape.rank(); ++i) out.shape[i] = Dim(value_of(out.shape[i], values).as_int());
+  for (int i = 0; i < out.shape.rank(); ++i) {
+    out.shape[i] = Dim(value_of(out.shape[i], values).as_int());
+    if (out.shape[i] < 0) [[unlikely]]
+      throw Error(Category::bad_argument,
+                  fmt::format("{} has a negative size for these values of its symbols", to_string(out)));
+  }
   return out;
 }
 

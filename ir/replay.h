@@ -25,6 +25,7 @@ std::vector<Number> symbol_values(const Graph& graph, std::span<const Binding> b
 /// Attributes with every symbol replaced by its value, in `copy` (op.attrs_size bytes). Returns `copy`, or `attrs` when none is symbolic.
 void* concrete_attrs(const OpInfo& op, void* attrs, std::span<const Number> values,
                      std::vector<std::byte>& copy);
+/// Error(bad_argument) where a size comes out negative: the rules of the ops have seen the sizes at capture alone.
 TensorType concrete_type(const TensorType& type, std::span<const Number> values);
 
 /// Says in an error what was differentiated, as the driver does: "while differentiating mul made at mlp.cc:44".

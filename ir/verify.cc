@@ -23,7 +23,7 @@ class Verifier {
 
   void run() {
     for (const TensorType& type : graph_.types())
-      for (Dim d : type.shape) check_symbol(d);
+      for (Dim d : type.shape) check_size(d);
     for (size_t i = 0; i < graph_.inputs().size(); ++i) check_input(i);
     for (node_ = 0; node_ < graph_.nodes().size(); ++node_) check_node(graph_.nodes()[node_]);
     for (ValueId v : graph_.outputs())
@@ -52,6 +52,11 @@ class Verifier {
     check_symbol_id(d.id());
     if (symbols_.expr(d.id()).hint.kind != Number::Kind::Int)
       fail(fmt::format("the size {} is no integer", to_string(d)));
+  }
+
+  void check_size(Dim d) const {
+    check_symbol(d);
+    if (d.hint() < 0) fail(fmt::format("the size {} is negative", to_string(d)));
   }
 
   void give(ValueId v, std::string_view by) {

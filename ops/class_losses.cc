@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "ops/arithmetic.h"
+#include "ops/attributes.h"
 
 #include "engine/named_call.h"
 #include "ops/comparison.h"
@@ -16,8 +17,8 @@ namespace retrograd {
 namespace ops {
 namespace {
 
-Shape without(Shape shape, int64_t dim) {
-  shape.erase(static_cast<int>(dim));
+Shape without(Shape shape, int dim) {
+  shape.erase(dim);
   return shape;
 }
 
@@ -27,9 +28,7 @@ void check_target(const Call& call, const TensorImpl& target) {
 
 void check_classes(const Call& call, const TensorImpl& x, const TensorImpl& target) {
   check_target(call, target);
-  const int64_t dim = call.attrs_as<ClassLossAttrs>().dim;
-  if (dim < 0 || dim >= x.rank())
-    fail_call(call, Category::bad_dim, fmt::format("dim {} is out of range", dim));
+  const int dim = checked_dim(call, call.attrs_as<ClassLossAttrs>().dim, x.rank());
   if (!(target.shape() == without(x.shape(), dim)))
     fail_call(call, Category::shape_mismatch, "the target must have the input's shape without the classes");
 }
@@ -72,10 +71,9 @@ void NllBackward::infer(const Call& call, TensorImpl* const* outputs) {
   if (!(g.shape() == target.shape()))
     fail_call(call, Category::shape_mismatch, "gradient and target have different shapes");
   const Attrs& a = call.attrs_as<Attrs>();
-  if (a.dim < 0 || a.dim > g.rank())
-    fail_call(call, Category::bad_dim, fmt::format("dim {} is out of range", a.dim));
   Shape shape = g.shape();
-  shape.insert(static_cast<int>(a.dim), a.classes);
+  shape.insert(checked_dim(call, a.dim, g.rank() + 1), a.classes);
+  check_sizes(call, shape);
   outputs[0]->set_type(g.dtype(), g.device(), shape);
 }
 

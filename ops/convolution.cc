@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "ops/attributes.h"
 #include "ops/reduce.h"
 #include "ops/shape_ops.h"
 
@@ -62,6 +63,7 @@ void check_bias(const Call& call, Dim channels) {
 void set_result(const Call& call, TensorImpl& out, Dim first, Dim second) {
   Shape shape{first, second};
   for (Dim d : call.attrs_as<Attrs>().size) shape.push_back(d);
+  check_sizes(call, shape);
   out.set_type(call.operands[0]->dtype(), call.operands[0]->device(), shape);
 }
 

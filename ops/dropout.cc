@@ -14,7 +14,10 @@
 namespace retrograd {
 namespace ops {
 
-void Dropout::infer(const Call& call, TensorImpl* const* outputs) { Bernoulli::infer(call, outputs); }
+void Dropout::infer(const Call& call, TensorImpl* const* outputs) {
+  Bernoulli::infer(call, outputs);
+  check_probability(name, call.attrs_as<Attrs>().p.number().as_double(), call.where);
+}
 
 // The same draw applied to the gradient: the op is diagonal.
 Tensor Dropout::transpose(RuleContext& c, int, const Tensor& g) {

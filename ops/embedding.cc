@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/named_call.h"
+#include "ops/attributes.h"
 #include "ops/creation.h"
 #include "ops/index_ops.h"
 #include "ops/views.h"
@@ -13,10 +14,22 @@
 namespace retrograd {
 namespace ops {
 
+namespace {
+
+// What all ops of the family look at. -1: no row is padding.
+void check_table(const Call& call, const TensorImpl& index, const EmbeddingAttrs& a, Dim rows) {
+  if (index.dtype() != kInt64) fail_call(call, Category::dtype_mismatch, "the index is not int64");
+  if (a.padding_idx < -1 || a.padding_idx >= rows.hint())
+    fail_call(call, Category::bad_argument,
+              fmt::format("padding_idx {} for {} rows", a.padding_idx, to_string(rows)));
+}
+
+}  // namespace
+
 void Embedding::infer(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl &index = *call.operands[0], &weight = *call.operands[1];
-  if (index.dtype() != kInt64) fail_call(call, Category::dtype_mismatch, "the index is not int64");
   if (weight.rank() != 2) fail_call(call, Category::bad_dim, "the weight is no matrix");
+  check_table(call, index, call.attrs_as<Attrs>(), weight.shape()[0]);
   Shape shape = index.shape();
   shape.push_back(weight.shape()[1]);
   outputs[0]->set_type(weight.dtype(), weight.device(), shape);
@@ -45,8 +58,12 @@ void check_rows(const Call& call, const TensorImpl& index, const TensorImpl& g) 
 
 void EmbeddingBackward::infer(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl& g = *call.operands[1];
+  const Attrs& a = call.attrs_as<Attrs>();
   check_rows(call, *call.operands[0], g);
-  outputs[0]->set_type(g.dtype(), g.device(), {call.attrs_as<Attrs>().rows, g.shape().back()});
+  const Shape shape{a.rows, g.shape().back()};
+  check_sizes(call, shape);
+  check_table(call, *call.operands[0], a.embedding, a.rows);
+  outputs[0]->set_type(g.dtype(), g.device(), shape);
 }
 
 void EmbeddingBackward::vjp(RuleContext& c) {
@@ -64,6 +81,7 @@ void EmbeddingAdd::infer(const Call& call, TensorImpl* const* outputs) {
   check_rows(call, *call.operands[1], g);
   if (x.rank() != 2 || x.dtype() != g.dtype() || x.shape()[1].raw() != g.shape().back().raw())
     fail_call(call, Category::shape_mismatch, "table and gradient do not fit together");
+  check_table(call, *call.operands[1], call.attrs_as<Attrs>(), x.shape()[0]);
   outputs[0]->set_type(x.dtype(), x.device(), x.shape());
 }
 

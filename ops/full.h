@@ -1,7 +1,7 @@
 // The op behind the factories: a tensor of one value.
 #pragma once
 
-#include "ops/op.h"
+#include "ops/attributes.h"
 
 namespace retrograd::ops {
 
@@ -26,6 +26,8 @@ struct Full {
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
   static void infer(const Call& call, TensorImpl* const* outputs) {
     const Attrs& a = call.attrs_as<Attrs>();
+    check_sizes(call, a.size);
+    if (a.dtype == ScalarType::Undefined) fail_call(call, Category::bad_argument, "the dtype is undefined");
     outputs[0]->set_type(a.dtype, a.device, a.size);
   }
 };

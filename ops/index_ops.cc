@@ -5,6 +5,7 @@
 
 #include "engine/named_call.h"
 #include "ops/arithmetic.h"
+#include "ops/attributes.h"
 #include "ops/creation.h"
 #include "ops/views.h"
 
@@ -18,9 +19,9 @@ void set_type(const Call& call, TensorImpl* const* outputs, const Shape& shape) 
   outputs[0]->set_type(call.operands[0]->dtype(), call.operands[0]->device(), shape);
 }
 
-const Shape& index_shape(const Call& call, int64_t dim) {
-  if (dim < 0 || dim >= call.operands[0]->rank())
-    fail_call(call, Category::bad_dim, fmt::format("dim {} is out of range", dim));
+int indexed_dim(const Call& call, int64_t dim) { return checked_dim(call, dim, call.operands[0]->rank()); }
+
+const Shape& index_shape(const Call& call) {
   if (call.operands[1]->dtype() != kInt64)
     fail_call(call, Category::dtype_mismatch, "the index is not int64");
   return call.operands[1]->shape();
@@ -32,7 +33,7 @@ void check_same_dtype(const Call& call, const TensorImpl& src) {
 }
 
 // Of an index for gather and scatter: the input's rank, and sizes that fit into those of `limit` (in `dim` only if all_dims).
-void check_fits(const Call& call, const Shape& index, const Shape& limit, int64_t dim, bool all_dims) {
+void check_fits(const Call& call, const Shape& index, const Shape& limit, int dim, bool all_dims) {
   if (index.numel() == 0) return;
   if (index.rank() != limit.rank())
     fail_call(call, Category::bad_dim, "the index has another number of dimensions");
@@ -43,8 +44,8 @@ void check_fits(const Call& call, const Shape& index, const Shape& limit, int64_
 
 // Of index_add and index_copy: source is the input with `dim` as long as the index.
 void infer_entries(const Call& call, TensorImpl* const* outputs) {
-  const int d = static_cast<int>(call.attrs_as<DimAttrs>().dim);
-  const Shape& index = index_shape(call, d);
+  const int d = indexed_dim(call, call.attrs_as<DimAttrs>().dim);
+  const Shape& index = index_shape(call);
   const TensorImpl& source = *call.operands[2];
   check_same_dtype(call, source);
   if (index.rank() != 1) fail_call(call, Category::bad_dim, "the index has more than one dimension");
@@ -83,8 +84,8 @@ Tensor as_index(const Tensor& index, std::string_view op, SourceLocation where) 
 // ---- gather and scatter ----------------------------------------------------------------------------------------------------------
 
 void Gather::infer(const Call& call, TensorImpl* const* outputs) {
-  const int64_t d = call.attrs_as<Attrs>().dim;
-  const Shape& index = index_shape(call, d);
+  const int d = indexed_dim(call, call.attrs_as<Attrs>().dim);
+  const Shape& index = index_shape(call);
   check_fits(call, index, call.operands[0]->shape(), d, false);
   set_type(call, outputs, index);
 }
@@ -99,8 +100,8 @@ void Gather::jvp(TangentContext& c) {
 }
 
 void ScatterAdd::infer(const Call& call, TensorImpl* const* outputs) {
-  const int64_t d = call.attrs_as<Attrs>().dim;
-  const Shape& index = index_shape(call, d);
+  const int d = indexed_dim(call, call.attrs_as<Attrs>().dim);
+  const Shape& index = index_shape(call);
   check_same_dtype(call, *call.operands[2]);
   check_fits(call, index, call.operands[0]->shape(), d, false);
   check_fits(call, index, call.operands[2]->shape(), d, true);
@@ -134,8 +135,8 @@ void ScatterAdd::vjp(RuleContext& c) {
 void ScatterAdd::jvp(TangentContext& c) { put_jvp(c); }
 
 void Scatter::infer(const Call& call, TensorImpl* const* outputs) {
-  const int64_t d = call.attrs_as<Attrs>().dim;
-  const Shape& index = index_shape(call, d);
+  const int d = indexed_dim(call, call.attrs_as<Attrs>().dim);
+  const Shape& index = index_shape(call);
   check_fits(call, index, call.operands[0]->shape(), d, false);
   if (call.operands[2]) {
     check_same_dtype(call, *call.operands[2]);
@@ -160,8 +161,8 @@ void Scatter::jvp(TangentContext& c) {
 // ---- index_select, index_add, index_copy -----------------------------------------------------------------------------------------
 
 void IndexSelect::infer(const Call& call, TensorImpl* const* outputs) {
-  const int d = static_cast<int>(call.attrs_as<Attrs>().dim);
-  const Shape& index = index_shape(call, d);
+  const int d = indexed_dim(call, call.attrs_as<Attrs>().dim);
+  const Shape& index = index_shape(call);
   if (index.rank() != 1) fail_call(call, Category::bad_dim, "the index has more than one dimension");
   Shape shape = call.operands[0]->shape();
   shape[d] = index[0];
@@ -180,10 +181,12 @@ void IndexSelect::jvp(TangentContext& c) {
 
 void IndexSelectBackward::infer(const Call& call, TensorImpl* const* outputs) {
   const Attrs& a = call.attrs_as<Attrs>();
-  const Shape& index = index_shape(call, a.dim);
+  const int d = indexed_dim(call, a.dim);
+  const Shape& index = index_shape(call);
   if (index.rank() != 1) fail_call(call, Category::bad_dim, "the index has more than one dimension");
+  check_sizes(call, a.size);
   Shape expected = a.size;
-  expected[static_cast<int>(a.dim)] = index[0];
+  expected[d] = index[0];
   if (!(expected == call.operands[0]->shape()))
     fail_call(call, Category::shape_mismatch, "gradient and index do not fit together");
   set_type(call, outputs, a.size);

@@ -7,6 +7,7 @@
 
 #include "engine/inplace.h"
 #include "engine/named_call.h"
+#include "ops/attributes.h"
 #include "ops/copy.h"
 #include "ops/creation.h"
 #include "ops/index_ops.h"
@@ -18,6 +19,7 @@ namespace ops {
 void FlatIndex::infer(const Call& call, TensorImpl* const* outputs) {
   if (static_cast<int>(call.operands.size()) != call.attrs_as<Attrs>().sizes.rank())
     fail_call(call, Category::bad_argument, "sizes and indices are not equally many");
+  check_sizes(call, call.attrs_as<Attrs>().sizes);
   const TensorImpl& first = *call.operands[0];
   for (const TensorImpl* x : call.operands) {
     if (x->dtype() != kInt64) fail_call(call, Category::dtype_mismatch, "an index is not int64");

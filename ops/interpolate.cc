@@ -12,11 +12,33 @@ namespace {
 
 bool is_byte(ScalarType dtype) { return dtype == kUInt8; }
 
+bool is_nearest(const InterpolateAttrs& a) {
+  return a.mode <= static_cast<int64_t>(InterpolateMode::nearest_exact);
+}
+
+// Modes, and which of them go with what: as the public function has it.
 void check_mode(const Call& call, const InterpolateAttrs& a) {
   if (a.mode < 0 || a.mode > static_cast<int64_t>(InterpolateMode::lanczos))
     fail_call(call, Category::bad_argument, fmt::format("there is no mode {}", a.mode));
   for (Dim size : a.size)
     if (size < 1) fail_call(call, Category::bad_argument, "sizes must be positive");
+  const auto mode = static_cast<InterpolateMode>(a.mode);
+  const bool is_lanczos = mode == InterpolateMode::lanczos, is_plane = a.size.rank() == 2;
+  if ((a.align_corners && (is_nearest(a) || is_lanczos)) || (a.antialias && (is_nearest(a) || !is_plane)) ||
+      (is_lanczos && !a.antialias) || (mode >= InterpolateMode::cubic && !is_plane))
+    fail_call(call, Category::bad_argument, "its mode, options and number of dims do not go together");
+}
+
+// A scale that is given has made the one size of the other, rounded down. Symbols count as what they are at capture.
+void check_scales(const Call& call, const InterpolateAttrs& a, const Shape& from, const Shape& to) {
+  for (int i = 0; i < from.rank(); ++i) {
+    const double scale = a.scale_factor[3 - from.rank() + i].number().as_double();
+    if (from[i].hint() < 1 || to[i].hint() < 1)
+      fail_call(call, Category::bad_argument, "a dim of the grid is empty");
+    if (scale != 0 && truncated(static_cast<double>(from[i].hint()) * scale) != to[i].hint())
+      fail_call(call, Category::bad_argument,
+                fmt::format("{} elements times {} are not {}", to_string(from[i]), scale, to_string(to[i])));
+  }
 }
 
 }  // namespace
@@ -24,13 +46,15 @@ void check_mode(const Call& call, const InterpolateAttrs& a) {
 void Interpolate::infer(const Call& call, TensorImpl* const* outputs) {
   const Attrs& a = call.attrs_as<Attrs>();
   check_mode(call, a);
-  const bool is_nearest = a.mode <= static_cast<int64_t>(InterpolateMode::nearest_exact);
-  infer_grid(call, outputs, a.size, is_nearest ? is_byte : nullptr);
+  infer_grid(call, outputs, a.size, is_nearest(a) ? is_byte : nullptr);
+  check_scales(call, a, grid_of(call.operands[0]->shape(), a.size.rank()), a.size);
 }
 
 void InterpolateBackward::infer(const Call& call, TensorImpl* const* outputs) {
-  check_mode(call, call.attrs_as<Attrs>());
-  infer_grid(call, outputs, call.attrs_as<Attrs>().size);
+  const Attrs& a = call.attrs_as<Attrs>();
+  check_mode(call, a);
+  infer_grid(call, outputs, a.size);
+  check_scales(call, a, a.size, grid_of(call.operands[0]->shape(), a.size.rank()));
 }
 
 }  // namespace ops

@@ -6,17 +6,16 @@
 #include <fmt/format.h>
 
 #include "engine/named_call.h"
+#include "ops/attributes.h"
 #include "ops/views.h"
 
 namespace retrograd {
 namespace ops {
 
 void Cat::infer(const Call& call, TensorImpl* const* outputs) {
-  const int d = static_cast<int>(call.attrs_as<Attrs>().dim);
   const TensorImpl& first = *call.operands[0];
   Shape shape = first.shape();
-  if (d < 0 || d >= shape.rank())
-    fail_call(call, Category::bad_dim, fmt::format("dim {} is out of range", d));
+  const int d = checked_dim(call, call.attrs_as<Attrs>().dim, shape.rank());
   for (size_t k = 1; k < call.operands.size(); ++k) {
     const TensorImpl& x = *call.operands[k];
     if (x.dtype() != first.dtype())
@@ -43,6 +42,21 @@ void Cat::vjp(RuleContext& c) {
 
 }  // namespace ops
 
+namespace {
+
+// Of more tensors than an op has operands.
+Tensors cat_pieces(const Tensors& parts, int64_t dim, SourceLocation where) {
+  Tensors pieces;
+  for (size_t begin = 0; begin < parts.size(); begin += kMaxOperands) {
+    const auto first = parts.begin() + static_cast<std::ptrdiff_t>(begin);
+    const size_t count = std::min(kMaxOperands, parts.size() - begin);
+    pieces.push_back(cat(Tensors(first, first + static_cast<std::ptrdiff_t>(count)), dim, where));
+  }
+  return pieces;
+}
+
+}  // namespace
+
 Tensor cat(const Tensors& tensors, int64_t dim, SourceLocation where) {
   const NamedCall call("cat", where);
   if (tensors.empty()) fail(Category::bad_argument, "cat", "there are no tensors", where);
@@ -66,6 +80,7 @@ Tensor cat(const Tensors& tensors, int64_t dim, SourceLocation where) {
     x = to(Operand(x, where), dtype);
     operands.push_back(x.get());
   }
+  if (parts.size() > kMaxOperands) return cat(cat_pieces(parts, dim, where), dim, where);
   ops::Cat::Attrs attrs{wrap_dim(dim, parts[0].impl().rank(), "cat")};
   Tensor result;
   Emitter::current().emit({&ops::info<ops::Cat>, operands, &attrs, effective_location(where), 1}, &result);

@@ -12,6 +12,13 @@
 #include "ops/unary.h"
 
 namespace retrograd {
+
+void ops::Huber::infer(const Call& call, TensorImpl* const* outputs) {
+  if (call.attrs_as<Attrs>().delta.number().as_double() <= 0)
+    fail_call(call, Category::bad_argument, "delta is not positive");
+  infer_elementwise(call, outputs);
+}
+
 namespace {
 
 using ops::parse_reduction;

@@ -96,6 +96,7 @@ struct Huber : Smooth<Huber> {
     Scalar delta = 1.0;
     void visit(AttrVisitor& v) { v.field("delta", delta); }
   };
+  static void infer(const Call& call, TensorImpl* const* outputs);
   static constexpr std::string_view name = "huber", doc = "x^2 / 2 within delta, linear beyond";
   template <class V>
   RG_HD static V fwd(V x, const Attrs& a) {

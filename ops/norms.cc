@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ops/arithmetic.h"
+#include "ops/attributes.h"
 #include "ops/reduce.h"
 #include "ops/shape_ops.h"
 #include "ops/unary.h"

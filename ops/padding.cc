@@ -7,6 +7,7 @@
 #include "ops/creation.h"
 
 #include "engine/named_call.h"
+#include "ops/attributes.h"
 #include "ops/join.h"
 #include "ops/rearrange.h"
 #include "ops/views.h"
@@ -17,6 +18,8 @@ namespace {
 
 // The shape of `size` padded. Error(bad_argument) where there is not as much to show.
 Shape padded_shape(const Call& call, const Shape& size, const PadAttrs& a) {
+  if (a.mode < PadAttrs::reflect || a.mode > PadAttrs::circular)
+    fail_call(call, Category::bad_argument, fmt::format("there is no mode {}", a.mode));
   if (a.before.size() != size.rank() || a.after.size() != size.rank())
     fail_call(call, Category::bad_argument, "there are not two amounts for each dim");
   Shape shape = size;
@@ -32,6 +35,7 @@ Shape padded_shape(const Call& call, const Shape& size, const PadAttrs& a) {
     if (!(shape[d] >= 0) || (a.mode == PadAttrs::circular && kept <= 0 && shape[d] > 0))
       fail_call(call, Category::bad_argument, fmt::format("padding cuts more than dim {} has", d));
   }
+  check_sizes(call, shape);
   return shape;
 }
 
@@ -49,6 +53,7 @@ Tensor Pad::transpose(RuleContext& c, int, const Tensor& g) {
 void PadBackward::infer(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl& g = *call.operands[0];
   const Attrs& a = call.attrs_as<Attrs>();
+  check_sizes(call, a.size);
   if (!(g.shape() == padded_shape(call, a.size, a)))
     fail_call(call, Category::shape_mismatch, "the gradient has not the padded shape");
   outputs[0]->set_type(g.dtype(), g.device(), a.size);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/attributes.h"
 #include "ops/index_ops.h"
 #include "ops/reduce.h"
 #include "ops/shape_ops.h"
@@ -30,6 +31,34 @@ void check_windows(const Call& call, const WindowAttrs& a, int dims) {
       fail_call(call, Category::bad_argument, "kernel_size and stride must be positive");
     if (a.padding[i] < 0 || a.padding[i] > a.kernel_size[i] / 2)
       fail_call(call, Category::bad_argument, "padding must be from 0 to half of kernel_size");
+  }
+}
+
+// Windows need something to look at. Sizes of 0 are never symbols.
+void check_not_empty(const Call& call, const Shape& grid) {
+  for (Dim size : grid)
+    if (size.raw() == 0)
+      fail_call(call, Category::bad_argument, fmt::format("a dim of the grid {} is empty", to_string(grid)));
+}
+
+bool is_double(int64_t v) {
+  const auto d = static_cast<double>(v);
+  return d < 0x1p63 && static_cast<int64_t>(d) == v;
+}
+
+// Between a grid and the averages over its windows, of which the last may end outside or not: both are made.
+void check_average(const Call& call, const AvgPoolAttrs& a, const Shape& grid, const Shape& averages) {
+  if (!is_double(a.divisor_override))
+    fail_call(call, Category::bad_argument,
+              fmt::format("the divisor_override {} is no double", a.divisor_override));
+  for (int i = 0; i < grid.rank(); ++i) {
+    const auto windows = [&](bool ceil_mode) {
+      return pooled_size(grid[i].hint(), a.kernel_size[i], a.stride[i], a.padding[i], 1, ceil_mode).raw();
+    };
+    const int64_t given = averages[i].hint();
+    if (given < 1 || (given != windows(false) && given != windows(true)))
+      fail_call(call, Category::bad_argument,
+                fmt::format("there are not {} windows in {}", given, to_string(grid[i])));
   }
 }
 
@@ -60,7 +89,9 @@ void infer_grid(const Call& call, TensorImpl* const* outputs, const Shape& grid,
     fail_call(call, Category::bad_dim, fmt::format("a grid of {} dims", grid.rank()));
   for (Dim size : grid)
     if (size < 0) fail_call(call, Category::bad_argument, fmt::format("a grid of {}", to_string(grid)));
-  outputs[0]->set_type(x.dtype(), x.device(), with_grid(x.shape(), grid));
+  const Shape shape = with_grid(x.shape(), grid);
+  check_extent(shape);
+  outputs[0]->set_type(x.dtype(), x.device(), shape);
 }
 
 // ---- largest elements -------------------------------------------------------------------------------------
@@ -77,6 +108,7 @@ namespace {
 
 void infer_max_pool(const Call& call, TensorImpl* const* outputs, const Shape& grid) {
   infer_grid(call, outputs, grid, is_number);
+  check_not_empty(call, grid_of(call.operands[0]->shape(), grid.rank()));
   outputs[1]->set_type(kInt64, outputs[0]->device(), outputs[0]->shape());
 }
 
@@ -90,7 +122,8 @@ void MaxPool::infer(const Call& call, TensorImpl* const* outputs) {
     fail_call(call, Category::bad_argument, "the windows have another number of dims");
   Shape grid;
   for (int i = 0; i < dims; ++i) {
-    if (a.dilation[i] < 1) fail_call(call, Category::bad_argument, "dilation must be positive");
+    if (a.dilation[i] < 1 || a.dilation[i] > INT32_MAX)
+      fail_call(call, Category::bad_argument, "dilation must be positive and less than 2^31");
     const Dim in = call.operands[0]->shape()[rank - dims + i];
     grid.push_back(pooled_size(in, a.kernel_size[i], a.stride[i], a.padding[i], a.dilation[i], a.ceil_mode));
     if (grid.back() < 1)
@@ -137,16 +170,26 @@ void MaxPoolBackward::jvp(TangentContext& c) {
 
 // ---- averages ---------------------------------------------------------------------------------------------
 
+void AdaptiveAvgPool::infer(const Call& call, TensorImpl* const* outputs) {
+  const Shape& size = call.attrs_as<Attrs>().size;
+  infer_grid(call, outputs, size);
+  check_not_empty(call, grid_of(call.operands[0]->shape(), size.rank()));
+}
+
 void AvgPool::infer(const Call& call, TensorImpl* const* outputs) {
   const Attrs& a = call.attrs_as<Attrs>();
   check_windows(call, a, a.size.rank());
   infer_grid(call, outputs, a.size, [](ScalarType dtype) { return dtype == kInt64; });
+  const Shape grid = grid_of(call.operands[0]->shape(), a.size.rank());
+  check_not_empty(call, grid);
+  check_average(call, a, grid, a.size);
 }
 
 void AvgPoolBackward::infer(const Call& call, TensorImpl* const* outputs) {
   const Attrs& a = call.attrs_as<Attrs>();
   check_windows(call, a, a.size.rank());
   infer_grid(call, outputs, a.size);
+  check_average(call, a, a.size, grid_of(call.operands[0]->shape(), a.size.rank()));
 }
 
 }  // namespace ops

@@ -117,6 +117,7 @@ struct AdaptiveAvgPool : Resampling<AdaptiveAvgPool, GridSize> {
   static constexpr std::string_view name = "adaptive_avg_pool",
                                     doc = "averages over windows that cover the grid";
   static constexpr std::string_view example = "f32[2,3,7] {size=[3]} : f32[2,3,3]";
+  static void infer(const Call& call, TensorImpl* const* outputs);
 };
 struct AdaptiveAvgPoolBackward : Resampling<AdaptiveAvgPoolBackward, GridSize> {
   using Transpose = AdaptiveAvgPool;
@@ -164,7 +165,7 @@ Tensor max_pool3d(Operand input, const IntList& kernel_size, const IntList& stri
 
 /// Floating or int64 (then rounded towards 0). The sum over a window is divided by the number of its
 /// elements, those in the padding among them if count_include_pad; or by divisor_override, which must not
-/// be 0.
+/// be 0, and must be a number that a double holds.
 Tensor avg_pool1d(Operand input, const IntList& kernel_size, const IntList& stride = {},
                   const IntList& padding = 0, bool ceil_mode = false, bool count_include_pad = true);
 Tensor avg_pool2d(Operand input, const IntList& kernel_size, const IntList& stride = {},

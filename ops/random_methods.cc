@@ -1,9 +1,6 @@
 // The random methods of Tensor (engine/tensor.h): draws written in place. Where nothing is recorded the draw
 // fills the tensor's memory; else it is a new tensor, copied in place of the old value, which then gets a
 // gradient of zeros (ops/copy.h).
-#include <cmath>
-#include <limits>
-
 #include <fmt/format.h>
 
 #include "engine/inplace.h"
@@ -36,15 +33,6 @@ void check_floating(const Tensor& x, std::string_view op, SourceLocation where) 
     fail(Category::dtype_mismatch, op, fmt::format("it does not draw {}", name(x.dtype())), where);
 }
 
-double largest_of(ScalarType dtype) {
-  switch (dtype) {
-    case kFloat64: return std::numeric_limits<double>::max();
-    case kFloat16: return 65504;
-    case kBFloat16: return 0x1.FEp127;
-    default: return std::numeric_limits<float>::max();
-  }
-}
-
 const Tensor& random_in_place(const Tensor& x, int64_t from, int64_t to, SourceLocation where) {
   if (is_float8(x.dtype()))
     fail(Category::dtype_mismatch, "random_", fmt::format("it does not draw {}", name(x.dtype())), where);
@@ -57,10 +45,7 @@ const Tensor& random_in_place(const Tensor& x, int64_t from, int64_t to, SourceL
 
 const Tensor& Tensor::uniform_(double from, double to, SourceLocation where) const {
   check_floating(*this, "uniform_", where);
-  const double largest = largest_of(dtype());
-  if (!(from <= to && from >= -largest && to <= largest && to - from <= largest))
-    fail(Category::bad_argument, "uniform_",
-         fmt::format("[{}, {}) is no range of {}", from, to, name(dtype())), where);
+  ops::check_range("uniform_", from, to, dtype(), where);
   return draw_in_place<ops::Uniform>(*this, from, to, "uniform_", where);
 }
 
@@ -72,8 +57,7 @@ const Tensor& Tensor::normal_(double mean, double std, SourceLocation where) con
 
 const Tensor& Tensor::exponential_(double lambd, SourceLocation where) const {
   check_floating(*this, "exponential_", where);
-  if (!(lambd > 0))
-    fail(Category::bad_argument, "exponential_", fmt::format("lambd {} is not positive", lambd), where);
+  ops::check_rate("exponential_", lambd, where);
   return draw_in_place<ops::Exponential>(
       *this, {impl().shape(), lambd, dtype(), ops::reserve_draw("exponential_", where)}, "exponential_",
       where);

@@ -46,6 +46,8 @@ void Bernoulli::jvp(TangentContext& c) { c.give(0, zeros_of(c.out_type(), c.wher
 
 void NormalAround::infer(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl *mean = call.operands[0], *std = call.operands[1];
+  if (!mean && !std) fail_call(call, Category::bad_argument, "at least one operand must be a tensor");
+  if (!std) check_deviation(name, call.attrs_as<Attrs>().std.number().as_double(), call.where);
   const TensorImpl& first = mean ? *mean : *std;
   if (!is_drawn_floating(first.dtype()))
     fail_call(call, Category::dtype_mismatch, "it is defined for float64, float32, float16 and bfloat16");
@@ -71,6 +73,30 @@ void check_probability(std::string_view op, double p, SourceLocation where) {
 
 void check_deviation(std::string_view op, double std, SourceLocation where) {
   if (!(std >= 0)) fail(Category::bad_argument, op, fmt::format("the std {} is negative", std), where);
+}
+
+void check_rate(std::string_view op, double rate, SourceLocation where) {
+  if (!(rate > 0)) fail(Category::bad_argument, op, fmt::format("lambd {} is not positive", rate), where);
+}
+
+namespace {
+
+double largest_of(ScalarType dtype) {
+  switch (dtype) {
+    case kFloat64: return std::numeric_limits<double>::max();
+    case kFloat16: return 65504;
+    case kBFloat16: return 0x1.FEp127;
+    default: return std::numeric_limits<float>::max();
+  }
+}
+
+}  // namespace
+
+void check_range(std::string_view op, double low, double high, ScalarType dtype, SourceLocation where) {
+  const double largest = largest_of(dtype);
+  if (!(low <= high && low >= -largest && high <= largest && high - low <= largest))
+    fail(Category::bad_argument, op, fmt::format("[{}, {}) is no range of {}", low, high, name(dtype)),
+         where);
 }
 
 void check_request(std::string_view op, const Shape& size, const TensorOptions& options, bool dtype_ok,

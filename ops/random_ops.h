@@ -13,8 +13,8 @@
 
 #include <optional>
 
+#include "ops/attributes.h"
 #include "ops/creation.h"
-#include "ops/op.h"
 
 namespace retrograd {
 namespace ops {
@@ -46,14 +46,26 @@ struct NewDraw : Random {
   static constexpr int8_t arity = 0;
   static constexpr std::string_view no_derivative = "it has no operands";
   /// The type of a draw. Error(dtype_mismatch) unless `is_drawn`, of the attribute dtype.
-  static void set_drawn(const Call& call, TensorImpl& out, ScalarType dtype, const Shape& size,
-                        bool is_drawn, Device device = kCPU) {
-    if (!is_drawn) fail_call(call, Category::dtype_mismatch, "it does not draw numbers of this dtype");
+  static void set_drawn(const Call& call, TensorImpl& out, ScalarType dtype, const Shape& size, bool is_drawn,
+                        Device device = kCPU) {
+    if (!is_drawn || dtype == ScalarType::Undefined)
+      fail_call(call, Category::dtype_mismatch, "it does not draw numbers of this dtype");
+    check_sizes(call, size);
     out.set_type(dtype, device, size);
   }
 };
 
-/// A draw of a new tensor from a distribution F with two parameters, a and b.
+/// Errors of public functions and type rules. Error(bad_argument) unless 0 <= p <= 1; unless std >= 0; unless a rate is positive; unless
+/// low <= high, and the way between them, are in the range of a floating dtype; unless low < high and a dtype holds the integers in
+/// [low, high).
+void check_probability(std::string_view op, double p, SourceLocation where);
+void check_deviation(std::string_view op, double std, SourceLocation where);
+void check_rate(std::string_view op, double rate, SourceLocation where);
+void check_range(std::string_view op, double low, double high, ScalarType dtype, SourceLocation where);
+void check_integers(std::string_view op, int64_t low, int64_t high, ScalarType dtype, SourceLocation where);
+
+/// A draw of a new tensor from a distribution F with two parameters, a and b, which F::check(call, a, b, dtype) looks at. Those that are symbols
+/// count as what they are at capture.
 template <class F>
 struct Distribution : NewDraw {
   struct Attrs {
@@ -74,6 +86,7 @@ struct Distribution : NewDraw {
   static void infer(const Call& call, TensorImpl* const* outputs) {
     const Attrs& attrs = call.attrs_as<Attrs>();
     set_drawn(call, *outputs[0], attrs.dtype, attrs.size, F::takes(attrs.dtype), attrs.device);
+    F::check(call, attrs.a.number(), attrs.b.number(), attrs.dtype);
   }
 };
 
@@ -97,6 +110,7 @@ struct OneParameter : NewDraw {
   static void infer(const Call& call, TensorImpl* const* outputs) {
     const Attrs& attrs = call.attrs_as<Attrs>();
     set_drawn(call, *outputs[0], attrs.dtype, attrs.size, F::takes(attrs.dtype), attrs.device);
+    F::check(call, attrs.a.number());
   }
 };
 
@@ -107,6 +121,9 @@ struct Uniform : Distribution<Uniform> {
       "{size=[2,3], from=0.0, to=1.0, dtype=f32, seed=1, offset=0} : f32[2,3]";
   static constexpr std::string_view name_of_a = "from", name_of_b = "to";
   static constexpr auto takes = is_drawn_floating;
+  static void check(const Call& call, Number from, Number to, ScalarType dtype) {
+    check_range(name, from.as_double(), to.as_double(), dtype, call.where);
+  }
 };
 
 /// a + b z, z standard normal.
@@ -116,6 +133,9 @@ struct Normal : Distribution<Normal> {
       "{size=[2,3], mean=0.0, std=1.0, dtype=f32, seed=1, offset=0} : f32[2,3]";
   static constexpr std::string_view name_of_a = "mean", name_of_b = "std";
   static constexpr auto takes = is_drawn_floating;
+  static void check(const Call& call, Number, Number std, ScalarType) {
+    check_deviation(name, std.as_double(), call.where);
+  }
 };
 
 /// Integers from a up to, not including, b, in any dtype.
@@ -125,6 +145,9 @@ struct RandInt : Distribution<RandInt> {
       "{size=[2,3], low=0, high=2, dtype=f32, seed=1, offset=0} : f32[2,3]";
   static constexpr std::string_view name_of_a = "low", name_of_b = "high";
   static constexpr auto takes = is_drawn;
+  static void check(const Call& call, Number low, Number high, ScalarType dtype) {
+    check_integers(name, low.as_int(), high.as_int(), dtype, call.where);
+  }
 };
 
 /// -log(1 - u) / a, u uniform in [0, 1).
@@ -134,6 +157,7 @@ struct Exponential : OneParameter<Exponential> {
       "{size=[2,3], lambd=1.0, dtype=f32, seed=1, offset=0} : f32[2,3]";
   static constexpr std::string_view name_of_a = "lambd";
   static constexpr auto takes = is_drawn_floating;
+  static void check(const Call& call, Number rate) { check_rate(name, rate.as_double(), call.where); }
 };
 
 /// 1 with probability a, else 0, in any dtype.
@@ -142,6 +166,7 @@ struct BernoulliNumber : OneParameter<BernoulliNumber> {
   static constexpr std::string_view example = "{size=[2,3], p=0.5, dtype=f32, seed=1, offset=0} : f32[2,3]";
   static constexpr std::string_view name_of_a = "p";
   static constexpr auto takes = is_drawn;
+  static void check(const Call& call, Number p) { check_probability(name, p.as_double(), call.where); }
 };
 
 /// 1 with the probability that the operand gives, else 0.
@@ -189,11 +214,6 @@ using RandomOps = OpList<Uniform, Normal, RandInt, Exponential, BernoulliNumber,
 /// `dtype_ok`.
 void check_request(std::string_view op, const Shape& size, const TensorOptions& options, bool dtype_ok,
                    SourceLocation where);
-/// Error(bad_argument) unless 0 <= p <= 1; unless std >= 0; unless low < high and a dtype holds the integers
-/// in [low, high).
-void check_probability(std::string_view op, double p, SourceLocation where);
-void check_deviation(std::string_view op, double std, SourceLocation where);
-void check_integers(std::string_view op, int64_t low, int64_t high, ScalarType dtype, SourceLocation where);
 /// The end of the integers from 0 on that a dtype has without a gap; of int64 the last one is left out.
 int64_t end_of_integers(ScalarType dtype);
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/named_call.h"
+#include "ops/attributes.h"
 #include "ops/creation.h"
 #include "ops/index_ops.h"
 #include "ops/join.h"
@@ -21,7 +22,7 @@ void Rearrangement::infer(const Call& call, TensorImpl* const* outputs) {
 }
 
 void Flip::infer(const Call& call, TensorImpl* const* outputs) {
-  for (int64_t dim : call.attrs_as<Attrs>().dims) check_dim(call, dim);
+  check_distinct_dims(call, call.attrs_as<Attrs>().dims);
   Rearrangement::infer(call, outputs);
 }
 

@@ -8,6 +8,7 @@
 
 #include "engine/named_call.h"
 #include "ops/arithmetic.h"
+#include "ops/attributes.h"
 #include "ops/binary.h"
 #include "ops/comparison.h"
 #include "ops/creation.h"
@@ -68,17 +69,6 @@ void check_floating(const Call& call) {
     fail_call(call, Category::dtype_mismatch, "it is defined for float64, float32, float16 and bfloat16");
 }
 
-void check_dims(const Call& call, const IntList& dims) {
-  for (int i = 0; i < dims.size(); ++i)
-    if (dims[i] < 0 || dims[i] >= call.operands[0]->rank() || (i && dims[i] <= dims[i - 1]))
-      fail_call(call, Category::bad_dim, "its dims are not dims of the operand, in ascending order");
-}
-
-void check_dim(const Call& call, int64_t dim) {
-  if (dim < 0 || dim >= std::max(call.operands[0]->rank(), 1))
-    fail_call(call, Category::bad_dim, fmt::format("dim {} is out of range", dim));
-}
-
 namespace {
 
 const ReduceAttrs& reduce_attrs(const Call& call) { return call.attrs_as<ReduceAttrs>(); }
@@ -95,6 +85,14 @@ void check_not_empty(const Call& call) {
   check_dims(call, reduce_attrs(call).dim);
   if (reduced_numel(call.operands[0]->shape(), reduce_attrs(call).dim) == Dim(0))
     fail_call(call, Category::bad_argument, "there are no elements to choose from");
+}
+
+// Of ops along one dim: of a number, none. `or_all`: or along all of them together.
+void check_one_dim(const Call& call, bool or_all) {
+  const int n = reduce_attrs(call).dim.size(), rank = call.operands[0]->rank();
+  if (n != std::min(rank, 1) && !(or_all && n == rank))
+    fail_call(call, Category::bad_dim,
+              fmt::format("it goes along one dim{}, not {}", or_all ? " or all" : "", n));
 }
 
 // A result, or something of its shape, brought back to the operand's shape.
@@ -179,6 +177,7 @@ void Extreme::jvp(TangentContext& c) {
 
 void ExtremeAlong::infer(const Call& call, TensorImpl* const* outputs) {
   check_not_empty(call);
+  check_one_dim(call, false);
   Reduce::infer(call, outputs);
   outputs[1]->set_type(kInt64, outputs[0]->device(), outputs[0]->shape());
 }
@@ -202,6 +201,7 @@ void ExtremeAlong::jvp(TangentContext& c) {
 
 void ExtremeIndex::infer(const Call& call, TensorImpl* const* outputs) {
   check_not_empty(call);
+  check_one_dim(call, true);
   if (call.operands[0]->dtype() == kBool)
     fail_call(call, Category::dtype_mismatch, "it is not defined for bool");
   set_reduced_type(call, kInt64, outputs);

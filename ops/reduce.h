@@ -198,10 +198,6 @@ Tensor expand_reduced(const Tensor& g, const Shape& shape, const IntList& dim, b
                       SourceLocation where);
 /// Error(dtype_mismatch) unless the operand is of float64, float32, float16 or bfloat16.
 void check_floating(const Call& call);
-/// Error(bad_dim) unless these are dims of the first operand, in ascending order.
-void check_dims(const Call& call, const IntList& dims);
-/// Error(bad_dim) unless this is a dim of the first operand; a number counts as having one.
-void check_dim(const Call& call, int64_t dim);
 
 }  // namespace ops
 

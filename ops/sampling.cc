@@ -10,6 +10,11 @@
 namespace retrograd {
 namespace ops {
 
+void check_permuted(std::string_view op, int64_t n, ScalarType dtype, SourceLocation where) {
+  if (n > end_of_integers(dtype))
+    fail(Category::bad_argument, op, fmt::format("{} numbers in {}", n, name(dtype)), where);
+}
+
 void Multinomial::infer(const Call& call, TensorImpl* const* outputs) {
   check_floating(call);
   const Attrs& attrs = call.attrs_as<Attrs>();
@@ -30,8 +35,7 @@ Tensor randperm(int64_t n, TensorOptions options, SourceLocation where) {
   const NamedCall call("randperm", where);
   const bool dtype_ok = is_integral(options.dtype, false) || ops::is_drawn_floating(options.dtype);
   ops::check_request("randperm", {n}, options, dtype_ok, where);
-  if (n > ops::end_of_integers(options.dtype))
-    fail(Category::bad_argument, "randperm", fmt::format("{} numbers in {}", n, name(options.dtype)), where);
+  ops::check_permuted("randperm", n, options.dtype, where);
   Tensor result =
       ops::emit<ops::RandPerm>({}, {n, options.dtype, ops::reserve_draw("randperm", where)}, where);
   if (!(options.device == kCPU)) result = to(Operand(result, where), options.device);

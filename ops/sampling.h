@@ -9,6 +9,9 @@
 namespace retrograd {
 namespace ops {
 
+/// Error(bad_argument) for an n of which the dtype cannot tell the numbers apart.
+void check_permuted(std::string_view op, int64_t n, ScalarType dtype, SourceLocation where);
+
 /// The integers below n in random order.
 struct RandPerm : NewDraw {
   struct Attrs {
@@ -27,6 +30,7 @@ struct RandPerm : NewDraw {
   static void infer(const Call& call, TensorImpl* const* outputs) {
     const Attrs& attrs = call.attrs_as<Attrs>();
     set_drawn(call, *outputs[0], attrs.dtype, {attrs.n}, takes(attrs.dtype));
+    check_permuted(name, attrs.n.hint(), attrs.dtype, call.where);
   }
 };
 

@@ -3,6 +3,7 @@
 
 #include "engine/named_call.h"
 #include "ops/arithmetic.h"
+#include "ops/attributes.h"
 #include "ops/reduce.h"
 #include "ops/shape_ops.h"
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/named_call.h"
+#include "ops/attributes.h"
 #include "ops/reduce.h"
 
 namespace retrograd {
@@ -65,14 +66,12 @@ Tensor ToDevice::transpose(RuleContext& c, int, const Tensor& g) { return to(g, 
 void Expand::infer(const Call& call, TensorImpl* const* outputs) {
   const Shape& from = call.operands[0]->shape();
   const Shape& size = call.attrs_as<Attrs>().size;
-  for (Dim d : size)
-    if (d.hint() < 0) fail_call(call, Category::bad_argument, "a size is negative");
+  check_sizes(call, size);
   const int skip = size.rank() - from.rank();
   bool fits = skip >= 0;
   for (int i = 0; fits && i < from.rank(); ++i) fits = from[i].raw() == 1 || from[i] == size[i + skip];
   if (!fits)
     fail_call(call, Category::shape_mismatch, fmt::format("it cannot be expanded to {}", to_string(size)));
-  check_extent(size);
   typed(call, outputs, size);
 }
 
@@ -92,6 +91,7 @@ Tensor Expand::transpose(RuleContext& c, int, const Tensor& g) {
 
 void Reshape::infer(const Call& call, TensorImpl* const* outputs) {
   const Shape& size = call.attrs_as<Attrs>().size;
+  check_sizes(call, size);
   if (!(call.operands[0]->numel() == size.numel()))
     fail_call(call, Category::shape_mismatch,
               fmt::format("it does not have as many elements as {}", to_string(size)));

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "engine/named_call.h"
+#include "ops/attributes.h"
 #include "ops/creation.h"
 #include "ops/index_ops.h"
 #include "ops/shape_ops.h"
@@ -15,9 +16,7 @@ void Sort::infer(const Call& call, TensorImpl* const* outputs) {
   const Attrs& a = call.attrs_as<Attrs>();
   const TensorImpl& x = *call.operands[0];
   Shape shape = x.shape();
-  const int d = static_cast<int>(a.dim);
-  if (d < 0 || d >= shape.rank())
-    fail_call(call, Category::bad_dim, fmt::format("dim {} is out of range", d));
+  const int d = checked_dim(call, a.dim, shape.rank());
   if (a.count < 0 || a.count > shape[d])
     fail_call(call, Category::index_out_of_range, fmt::format("{} entries of dim {}", to_string(a.count), d));
   shape[d] = a.count;

@@ -7,6 +7,13 @@
 #include <limits>
 
 namespace retrograd {
+
+void ops::Polygamma::infer(const Call& call, TensorImpl* const* outputs) {
+  if (const int64_t n = call.attrs_as<Attrs>().n; n < 1 || n > kMost)
+    fail_call(call, Category::bad_argument, "n is below 1 or above 170, beyond which n! is no double");
+  infer_elementwise(call, outputs);
+}
+
 namespace {
 
 // The largest finite number of a dtype; integers have no infinities to replace.

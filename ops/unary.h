@@ -269,10 +269,12 @@ struct Digamma : Smooth<Digamma> {
 
 /// The (n+1)-th derivative of log Gamma, n >= 1: the derivatives of digamma.
 struct Polygamma : Smooth<Polygamma> {
+  static constexpr int64_t kMost = 170;  // beyond it n! is no double
   struct Attrs {
     int64_t n = 1;
     void visit(AttrVisitor& v) { v.field("n", n); }
   };
+  static void infer(const Call& call, TensorImpl* const* outputs);
   static constexpr std::string_view name = "polygamma", doc = "n-th derivative of digamma";
   template <class V>
   RG_HD static V fwd(V x, const Attrs& a) {

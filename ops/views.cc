@@ -8,6 +8,7 @@
 
 #include "engine/named_call.h"
 #include "ops/arithmetic.h"
+#include "ops/attributes.h"
 #include "ops/creation.h"
 
 namespace retrograd {
@@ -23,7 +24,7 @@ void set_shape(const Call& call, TensorImpl* const* outputs, const Shape& shape)
 // The most that a stride may be: sums and multiples of such strides do not overflow.
 constexpr int64_t kLargestStride = int64_t{1} << 48;
 
-// Offsets beyond it count as this: a Dim can hold it, and a size more or less.
+// Offsets of diagonals and bounds of slices beyond it count as this: a Dim can hold it, and a size more or less.
 constexpr int64_t kFarthest = INT64_MAX - (int64_t{1} << 32);
 
 // The stride of a dim that shows `entries` in steps. A single one has none, so it is kept rather than made too large.
@@ -33,10 +34,8 @@ int64_t in_steps(int64_t stride, int64_t step, Dim entries) {
   return overflows && entries.raw() < 2 ? stride : wide;
 }
 
-void check_dim(const Call& call, int64_t dim) {
-  if (dim < 0 || dim >= call.operands[0]->rank())
-    fail_call(call, Category::bad_dim, fmt::format("dim {} is out of range", dim));
-}
+// A number has no dim to pick from.
+int picked_dim(const Call& call, int64_t dim) { return checked_dim(call, dim, call.operands[0]->rank()); }
 
 }  // namespace
 
@@ -50,6 +49,7 @@ template <class V>
 void Transposed<V>::infer(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl& g = *call.operands[0];
   Attrs& attrs = call.attrs_as<Attrs>();
+  check_sizes(call, attrs.size);
   outputs[0]->set_type(g.dtype(), g.device(), attrs.size);
   RefPtr<TensorImpl> seen = TensorImpl::make();
   TensorImpl* cell = seen.get();
@@ -58,6 +58,11 @@ void Transposed<V>::infer(const Call& call, TensorImpl* const* outputs) {
     fail_call(call, Category::shape_mismatch,
               fmt::format("{} was to come from a {} of {}", to_string(seen->shape()), V::name,
                           to_string(attrs.size)));
+  if constexpr (std::is_same_v<V, AsStrided>) {
+    if (!attrs.view.base_is_dense)
+      fail_call(call, Category::bad_argument, "the zeros that it is put into are row-major");
+    check_inside(call, attrs.view, attrs.size);
+  }
 }
 
 template struct Transposed<Slice>;
@@ -74,9 +79,8 @@ template struct PickingView<Unfold>;
 
 void Slice::infer(const Call& call, TensorImpl* const* outputs) {
   const Attrs& a = call.attrs_as<Attrs>();
-  check_dim(call, a.dim);
+  const int d = picked_dim(call, a.dim);
   Shape shape = call.operands[0]->shape();
-  const int d = static_cast<int>(a.dim);
   if (a.length < 0 || a.step < 1)
     fail_call(call, Category::bad_argument, "the length is negative or the step is not positive");
   const Dim stop = a.step.raw() == 1     ? a.start + a.length
@@ -101,9 +105,8 @@ void Slice::layout(const Call& call, TensorImpl& output) {
 
 void Select::infer(const Call& call, TensorImpl* const* outputs) {
   const Attrs& a = call.attrs_as<Attrs>();
-  check_dim(call, a.dim);
+  const int d = picked_dim(call, a.dim);
   Shape shape = call.operands[0]->shape();
-  const int d = static_cast<int>(a.dim);
   if (a.index < 0 || a.index >= shape[d])
     fail_call(call, Category::index_out_of_range,
               fmt::format("index {} is out of range in dim {}", to_string(a.index), d));
@@ -120,17 +123,16 @@ void Select::layout(const Call& call, TensorImpl& output) {
 
 void Diagonal::infer(const Call& call, TensorImpl* const* outputs) {
   const Attrs& a = call.attrs_as<Attrs>();
-  check_dim(call, a.dim1);
-  check_dim(call, a.dim2);
-  if (a.dim1 == a.dim2) fail_call(call, Category::bad_dim, "the two dims are the same");
+  const int dim1 = picked_dim(call, a.dim1), dim2 = picked_dim(call, a.dim2);
+  if (dim1 == dim2) fail_call(call, Category::bad_dim, "the two dims are the same");
   Shape shape = call.operands[0]->shape();
-  const Dim rows = shape[static_cast<int>(a.dim1)], columns = shape[static_cast<int>(a.dim2)];
+  const Dim rows = shape[dim1], columns = shape[dim2];
   const int64_t offset = std::clamp(a.offset, -kFarthest, kFarthest);
   const Dim by_rows = offset < 0 ? rows + offset : rows, by_columns = offset > 0 ? columns - offset : columns;
   Dim length = by_rows < by_columns ? by_rows : by_columns;
   if (length < 0) length = 0;
-  shape.erase(static_cast<int>(std::max(a.dim1, a.dim2)));
-  shape.erase(static_cast<int>(std::min(a.dim1, a.dim2)));
+  shape.erase(std::max(dim1, dim2));
+  shape.erase(std::min(dim1, dim2));
   shape.push_back(length);
   set_shape(call, outputs, shape);
 }
@@ -150,9 +152,8 @@ void Diagonal::layout(const Call& call, TensorImpl& output) {
 
 void Unfold::infer(const Call& call, TensorImpl* const* outputs) {
   const Attrs& a = call.attrs_as<Attrs>();
-  check_dim(call, a.dim);
+  const int d = picked_dim(call, a.dim);
   Shape shape = call.operands[0]->shape();
-  const int d = static_cast<int>(a.dim);
   if (a.step < 1) fail_call(call, Category::bad_argument, "the step is not positive");
   if (a.size < 0 || a.size > shape[d])
     fail_call(call, Category::bad_argument,
@@ -260,21 +261,42 @@ class Buffer {
   bool is_base_, repeats_;
 };
 
-void check_geometry(const Call& call, const Geometry& g) {
-  if (g.size.rank() != g.stride.size())
+void check_strides(const Call& call, const Shape& size, const IntList& stride) {
+  if (size.rank() != stride.size())
     fail_call(call, Category::bad_argument, "sizes and strides are not equally many");
-  for (int i = 0; i < g.size.rank(); ++i) {
-    if (g.size[i].hint() < 0) fail_call(call, Category::bad_argument, "a size is negative");
-    if (g.stride[i] < 0) fail_call(call, Category::bad_argument, "a stride is negative");
-    if (g.stride[i] > kLargestStride) fail_call(call, Category::bad_argument, "a stride is above 2^48");
+  for (int64_t s : stride) {
+    if (s < 0) fail_call(call, Category::bad_argument, "a stride is negative");
+    if (s > kLargestStride) fail_call(call, Category::bad_argument, "a stride is above 2^48");
   }
 }
 
+void check_geometry(const Call& call, const Geometry& g, const Shape& base) {
+  check_sizes(call, g.size);
+  check_strides(call, g.size, g.stride);
+  if (!g.base_is_dense) check_strides(call, base, g.base_stride);
+  if (g.offset < -kLargestStride || g.offset > kLargestStride)
+    fail_call(call, Category::index_out_of_range, fmt::format("the offset {} is above 2^48", g.offset));
+}
+
+Shape at_capture(const Shape& shape) { return Shape(shape.hints()); }
+
 }  // namespace
+
+void check_inside(const Call& call, const Geometry& g, const Shape& base) {
+  const bool has_symbols = g.size.is_symbolic() || base.is_symbolic();
+  const Shape &size = has_symbols ? at_capture(g.size) : g.size,
+              &whole = has_symbols ? at_capture(base) : base;
+  const int64_t shown = extent(size, g.stride).raw(),
+                there = g.base_is_dense ? whole.numel().raw() : extent(whole, g.base_stride).raw();
+  if (shown > 0 && (g.offset < 0 || g.offset > there || shown > there - g.offset))
+    fail_call(call, Category::index_out_of_range,
+              fmt::format("elements {} to {} do not lie in the {} of the base", g.offset,
+                          g.offset + shown - 1, there));
+}
 
 void AsStrided::infer(const Call& call, TensorImpl* const* outputs) {
   const Geometry& g = call.attrs_as<Geometry>();
-  check_geometry(call, g);
+  check_geometry(call, g, call.operands[0]->shape());
   set_shape(call, outputs, g.size);
 }
 
@@ -309,11 +331,12 @@ void AsStrided::jvp(TangentContext& c) {
 
 void AsStridedScatter::infer(const Call& call, TensorImpl* const* outputs) {
   const Geometry& g = call.attrs_as<Geometry>();
-  check_geometry(call, g);
   const TensorImpl &base = *call.operands[0], &value = *call.operands[1];
+  check_geometry(call, g, base.shape());
   if (!(value.shape() == g.size))
     fail_call(call, Category::shape_mismatch, "the value has another shape than the view");
   if (value.dtype() != base.dtype()) fail_call(call, Category::dtype_mismatch, "the value has another dtype");
+  check_inside(call, g, base.shape());
   set_shape(call, outputs, base.shape());
 }
 
@@ -505,6 +528,15 @@ Tensors multi_output(Tensors parts) {
 
 }  // namespace
 
+namespace {
+// What would take more memory than there is, a view of a large expanded dim in its elements, is refused before it begins.
+void check_parts(int64_t parts, std::string_view op, SourceLocation where) {
+  constexpr int64_t kMost = int64_t{1} << 26;
+  if (parts > kMost)
+    fail(Category::bad_argument, op, fmt::format("{} parts are more than {}", parts, kMost), where);
+}
+}  // namespace
+
 Tensors split(Operand x, Dim split_size, int64_t dim) {
   const NamedCall call("split", x.where());
   const int d = dim_of(x, dim, "split");
@@ -512,6 +544,8 @@ Tensors split(Operand x, Dim split_size, int64_t dim) {
   if (split_size < 0 || (split_size == 0 && !(n == 0)))
     fail(Category::bad_argument, "split",
          fmt::format("the size {} is not allowed here", to_string(split_size)), x.where());
+  if (!n.is_symbolic() && !split_size.is_symbolic() && split_size.raw() > 0)
+    check_parts(n.raw() / split_size.raw(), "split", x.where());
   Tensors parts;
   Dim at = 0;
   do {
@@ -545,13 +579,11 @@ Tensors split(Operand x, const IntArray& sections, int64_t dim) {
 
 Tensors chunk(Operand x, int64_t chunks, int64_t dim) {
   const NamedCall call("chunk", x.where());
-  constexpr int64_t kMostParts = int64_t{1} << 20;  // of nothing
   const int d = dim_of(x, dim, "chunk");
   if (chunks < 1) fail(Category::bad_argument, "chunk", fmt::format("{} chunks", chunks), x.where());
   const Dim n = shape_of(x)[d];
   if (n == 0) {
-    if (chunks > kMostParts)
-      fail(Category::bad_argument, "chunk", fmt::format("{} chunks", chunks), x.where());
+    check_parts(chunks, "chunk", x.where());
     return split(x, IntArray(static_cast<size_t>(chunks), 0), d);
   }
   return split(x, (n - 1) / chunks + 1, d);
@@ -560,8 +592,10 @@ Tensors chunk(Operand x, int64_t chunks, int64_t dim) {
 Tensors unbind(Operand x, int64_t dim) {
   const NamedCall call("unbind", x.where());
   const int d = dim_of(x, dim, "unbind");
+  const int64_t n = shape_of(x)[d].value();
+  check_parts(n, "unbind", x.where());
   Tensors parts;
-  for (int64_t i = 0, n = shape_of(x)[d].value(); i < n; ++i)
+  for (int64_t i = 0; i < n; ++i)
     parts.push_back(ops::emit<ops::Select>({x.tensor().get()}, {d, i}, x.where()));
   return multi_output(std::move(parts));
 }

@@ -150,6 +150,9 @@ struct Geometry {
 };
 /// How `view` lies in the memory of `base`, both of which have storage.
 Geometry geometry_of(const TensorImpl& view, const TensorImpl& base);
+/// Error(index_out_of_range) unless the view shows nothing but what lies between the first and the last element of a base of this shape: for
+/// ops that make that memory. Symbols count as what they are at capture, so kernels ask again.
+void check_inside(const Call& call, const Geometry& geometry, const Shape& base);
 
 struct AsStrided : View {
   using Attrs = Geometry;

@@ -19,6 +19,7 @@
 #include "engine/error.h"
 #include "io/cache_entry.h"
 #include "io/private_folder.h"
+#include "ir/each_field.h"
 #include "ir/text.h"
 #include "ops/all_ops.h"
 
@@ -118,11 +119,23 @@ bool same_interface(const ir::Graph& a, const ir::Graph& b) {
          std::ranges::equal(a.outputs(), b.outputs(), same_output);
 }
 
-// Error for what is no graph with the inputs and outputs of the recorded one.
+// A size that depends on a number, a learning rate or the place of a draw, would be another one in another run.
+bool has_symbolic_sizes(const ir::Graph& graph) {
+  bool found = std::ranges::any_of(graph.types(), [](const TensorType& t) { return t.shape.is_symbolic(); });
+  for (const ir::Node& node : graph.nodes())
+    ir::for_each_field(*node.op, node.attrs,
+                       ir::Fields{[&](auto, Dim& d) { found |= d.is_symbolic(); },
+                                  [&](auto, Shape& s) { found |= s.is_symbolic(); }});
+  return found;
+}
+
+// Error for what is no graph with the inputs and outputs of the recorded one. The nodes are checked as they are read: ir/parse.cc.
 ir::Graph graph_of(std::string_view answer, const ir::Graph& recorded) {
   ir::Graph graph = ir::parse(answer, ops::find_op, recorded.symbols);
   if (!same_interface(graph, recorded))
     throw Error(Category::bad_argument, "its graph has other inputs or outputs");
+  if (has_symbolic_sizes(graph) && !has_symbolic_sizes(recorded))
+    throw Error(Category::bad_argument, "its graph has sizes that depend on numbers of the run");
   return graph;
 }
 
@@ -162,7 +175,7 @@ void set_folder(std::string_view folder) {
 std::string folder() {
   std::lock_guard lock(state().mutex);
   if (!state().folder) {
-    const char* named = std::getenv(kFolderVariable);
+    const char* named = secure_getenv(kFolderVariable);
     state().folder = named ? named : "";
   }
   return *state().folder;

@@ -12,6 +12,7 @@
 #include "cpu/kernels/convolution.h"
 #include "cpu/parallel.h"
 #include "cpu/scratch.h"
+#include "engine/symbols.h"
 
 namespace retrograd::cpu {
 namespace {
@@ -29,17 +30,20 @@ class Staging {
       : s_(s), lines_axis_(s.axis[1]), x_axis_(s.axis[2]), channels_(channels) {
     width_ = x_axis_.grid + span(x_axis_) / x_axis_.stride;
     pitch_ = round_up(width_, kConvolutionPad) + kConvolutionPad;
-    line_ = pitch_ * std::min(x_axis_.stride, span(x_axis_) + 1);
-    const int64_t per_line = channels * s.axis[0].taps * lines_axis_.stride * line_ * element;
+    line_ = product({pitch_, std::min(x_axis_.stride, span(x_axis_) + 1)});
+    const int64_t per_line = product({channels, s.axis[0].taps, lines_axis_.stride, line_, element});
     lines_ = std::clamp<int64_t>(kStagedBytes / std::max<int64_t>(per_line, 1), 1,
                                  std::max<int64_t>(lines_axis_.grid, 1));
+    runs_ = product({s.axis[0].taps, staged_lines(lines_), line_ / pitch_});
+    size_ = product({channels, runs_, pitch_});
+    product({size_, element});
   }
 
   int64_t lines() const { return lines_; }  // of results, in a band
   int64_t bands() const { return s_.axis[0].grid * ceil_div(lines_axis_.grid, lines_); }
   int64_t line_step() const { return lines_axis_.stride * line_; }
-  int64_t runs() const { return s_.axis[0].taps * staged_lines(lines_) * (line_ / pitch_); }
-  int64_t size() const { return channels_ * runs() * pitch_; }
+  int64_t runs() const { return runs_; }
+  int64_t size() const { return size_; }
 
   struct Band {
     int64_t z, y, lines;  // of the results
@@ -86,6 +90,12 @@ class Staging {
   }
 
  private:
+  // Error where it does not fit into 63 bits: a dilation may be large in each of three dims.
+  static int64_t product(std::initializer_list<int64_t> factors) {
+    int64_t n = 1;
+    for (int64_t factor : factors) n = Dim::checked_mul(n, factor);
+    return n;
+  }
   static int64_t span(const Axis& a) { return std::max<int64_t>(a.taps - 1, 0) * std::abs(a.offset_step); }
   static int64_t lowest(const Axis& a) {
     return a.offset + std::min<int64_t>(0, (a.taps - 1) * a.offset_step);
@@ -96,7 +106,7 @@ class Staging {
 
   const Sweep& s_;
   const Axis &lines_axis_, &x_axis_;
-  int64_t channels_, width_, pitch_, line_, lines_;
+  int64_t channels_, width_, pitch_, line_, lines_, runs_, size_;
 };
 
 template <class T>

@@ -36,6 +36,12 @@ T source(T step, int64_t j, bool align_corners) {
   return align_corners ? step * at : step * (at + T(0.5)) - T(0.5);
 }
 
+// The element at or before a place, from `least` to the last one, whatever the scale of a run has made of the place.
+template <class T>
+int64_t element_at(T place, int64_t least, int64_t in) {
+  return std::clamp(truncated(static_cast<double>(std::floor(place))), least, in - 1);
+}
+
 // In float32 for every dtype, and for the plain mode by halves where the size doubles: PyTorch's nearest_idx.
 Axis nearest_axis(int64_t in, int64_t out, const AxisOptions& o) {
   if (o.mode == InterpolateMode::nearest && in == out) return identity_axis(in);
@@ -47,7 +53,7 @@ Axis nearest_axis(int64_t in, int64_t out, const AxisOptions& o) {
       place = static_cast<float>((static_cast<double>(j) + 0.5) * step);
     else if (out == 2 * in)
       place = static_cast<float>(j / 2);
-    axis.first.push_back(std::min(static_cast<int64_t>(place), in - 1));
+    axis.first.push_back(element_at(place, 0, in));
   }
   return axis;
 }
@@ -58,8 +64,7 @@ struct Neighbour {
   int64_t at;
   T rest;
   Neighbour(T place, int64_t in)
-      : at(std::min(static_cast<int64_t>(std::floor(place)), in - 1)),
-        rest(std::clamp(place - static_cast<T>(at), T(0), T(1))) {}
+      : at(element_at(place, -1, in)), rest(std::clamp(place - static_cast<T>(at), T(0), T(1))) {}
 };
 
 template <class T>
@@ -68,7 +73,7 @@ Axis linear_axis(int64_t in, int64_t out, const AxisOptions& o) {
   const T step = step_of<T>(in, out, o);
   Axis axis{in, 1, {}, {}, {}};
   for (int64_t j = 0; j < out; ++j) {
-    const Neighbour<T> near(std::max(source(step, j, o.align_corners), T(0)), in);
+    const Neighbour<T> near(std::max(T(0), source(step, j, o.align_corners)), in);
     const bool is_last = near.at == in - 1;
     axis.first.push_back(near.at);
     axis.count.push_back(is_last ? 1 : 2);
@@ -136,8 +141,9 @@ Axis antialias_axis(int64_t in, int64_t out, const AxisOptions& o) {
   Axis axis{in, 1, {}, {}, {}};
   for (int64_t j = 0; j < out; ++j) {
     const T center = step * (static_cast<T>(j) + T(0.5));
-    const int64_t first = std::max<int64_t>(static_cast<int64_t>(center - reach + T(0.5)), 0);
-    const int64_t count = std::min(static_cast<int64_t>(center + reach + T(0.5)), in) - first;
+    const int64_t first = element_at(center - reach + T(0.5), 0, in);
+    const int64_t end = std::min(truncated(static_cast<double>(center + reach + T(0.5))), in);
+    const int64_t count = std::max<int64_t>(end - first, 0);
     T total = 0;
     const size_t begin = axis.weight.size();
     for (int64_t k = 0; k < count; ++k) {

@@ -109,6 +109,8 @@ void transposed(const Call& call, TensorImpl* const* outputs) {
       &ops::info<V>, {outputs, 1}, &call.attrs_as<typename ops::Transposed<V>::Attrs>().view, call.where, 1};
   TensorImpl* cell = region.get();
   V::infer(view, &cell);
+  if constexpr (std::is_same_v<V, ops::AsStrided>)
+    ops::check_inside(call, view.attrs_as<ops::Geometry>(), outputs[0]->shape());
   V::layout(view, *region);
   put(*call.operands[0], *outputs[0], *region);
 }
@@ -117,6 +119,7 @@ void as_strided_scatter(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl &base = *call.operands[0], &value = *call.operands[1];
   TensorImpl& out = *outputs[0];
   const ops::Geometry& g = call.attrs_as<ops::Geometry>();
+  ops::check_inside(call, g, base.shape());
   RefPtr<TensorImpl> region = TensorImpl::make(), memory = TensorImpl::make();
   memory->alias(out);
   int64_t extent = 1;  // of the base as it lies in memory, if that is not row-major

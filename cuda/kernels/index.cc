@@ -308,6 +308,8 @@ void transposed(const Call& call, TensorImpl* const* outputs) {
       &ops::info<V>, {outputs, 1}, &call.attrs_as<typename ops::Transposed<V>::Attrs>().view, call.where, 1};
   TensorImpl* cell = region.get();
   V::infer(view, &cell);
+  if constexpr (std::is_same_v<V, ops::AsStrided>)
+    ops::check_inside(call, view.attrs_as<ops::Geometry>(), out.shape());
   V::layout(view, *region);
   region->set_storage(out.storage());
   fill(call, out, 0);
@@ -329,6 +331,7 @@ void as_strided_scatter(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl &base = *call.operands[0], &value = *call.operands[1];
   TensorImpl& out = *outputs[0];
   const ops::Geometry& g = call.attrs_as<ops::Geometry>();
+  ops::check_inside(call, g, base.shape());
   const RefPtr<TensorImpl> region = TensorImpl::make(), memory = TensorImpl::make();
   memory->alias(out);
   std::optional<Scratch> room;

@@ -2,7 +2,7 @@
 // one does, bit for bit, whichever passes are switched off.
 //
 //   ir::PassOptions options{.input = rewrites::all()};
-//   options.off = ir::passes_named(std::getenv(ir::kPassesOffVariable));
+//   options.off = ir::passes_named(secure_getenv(ir::kPassesOffVariable));
 //   const ir::PassReport report = ir::run_passes(graph, options);
 //   table.end_node = report.remap.places[table.end_node];
 //

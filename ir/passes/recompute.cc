@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "ir/each_field.h"
 #include "ir/passes/memory_classes.h"
@@ -73,18 +74,19 @@ class Anew {
   // The nodes that lead to a value from what is there, in order of the forward.
   std::vector<int32_t> nodes_to(ValueId value) const {
     std::vector<int32_t> nodes;
+    std::unordered_set<int32_t> seen;
     std::vector<ValueId> todo{value};
     while (!todo.empty()) {
       const ValueId v = todo.back();
       todo.pop_back();
       if (v == kNoValue || made_.contains(v)) continue;
       const int32_t number = producer_[static_cast<size_t>(v)];
+      if (!seen.insert(number).second) continue;
       nodes.push_back(number);
       const auto operands = forward_.operands(forward_.nodes()[static_cast<size_t>(number)]);
       todo.insert(todo.end(), operands.begin(), operands.end());
     }
     std::ranges::sort(nodes);
-    nodes.erase(std::ranges::unique(nodes).begin(), nodes.end());
     return nodes;
   }
 

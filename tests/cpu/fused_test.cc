@@ -117,7 +117,9 @@ struct Chain {
     const ScalarType dtype = random.pick(kDtypes);
     const bool where = row.op == &ops::info<ops::Where>;
     std::vector<std::byte> attrs = row.attrs;
-    ir::for_each_field(*row.op, attrs.data(), [&](auto, Scalar& number) { number = random.number(-1, 3); });
+    const double least = row.op == &ops::info<ops::Huber> ? 0.5 : -1;  // its delta is positive
+    ir::for_each_field(*row.op, attrs.data(),
+                       [&](auto, Scalar& number) { number = random.number(least, 3); });
     std::vector<int32_t> operands;
     for (int k = 0; k < row.op->arity; ++k)
       operands.push_back(pick(where && k == 0 ? kBool : dtype, k == where));

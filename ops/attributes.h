@@ -1,0 +1,33 @@
+// Checks of attributes, for the type rules of all families.
+//
+// The attributes of a node may come from a text or a file: each is whatever stands there. So a rule looks at it before it is used, also where
+// the public function has done so already, and before an integer of 64 bits becomes one of 32. What is a symbol counts as the value that it has
+// at capture, without a guard: at other sizes ir::concrete_type() looks again.
+#pragma once
+
+#include <algorithm>
+
+#include "ops/op.h"
+
+namespace retrograd::ops {
+
+[[noreturn]] void refuse_dim(const Call& call, int64_t dim);
+
+/// An attribute as one of `rank` dims. Error(bad_dim) where it is none.
+inline int checked_dim(const Call& call, int64_t dim, int rank) {
+  if (dim < 0 || dim >= rank) [[unlikely]]
+    refuse_dim(call, dim);
+  return static_cast<int>(dim);
+}
+/// Error(bad_dim) unless this is a dim of the first operand; a number counts as having one.
+inline void check_dim(const Call& call, int64_t dim) {
+  checked_dim(call, dim, std::max(call.operands[0]->rank(), 1));
+}
+/// Error(bad_dim) unless these are dims of the first operand, in ascending order.
+void check_dims(const Call& call, const IntList& dims);
+/// Error(bad_dim) unless these are dims of the first operand, in any order, none of them twice.
+void check_distinct_dims(const Call& call, const IntList& dims);
+/// Error(bad_argument) for a negative size, or for more elements than fit into 63 bits.
+void check_sizes(const Call& call, const Shape& sizes);
+
+}  // namespace retrograd::ops
