@@ -57,6 +57,8 @@ void take_over(Tensor& now, const Tensor& loaded) {
 }
 
 namespace {
+// Beyond which a double does not count, which numbers that follow from the steps are computed in.
+constexpr int64_t kMostSteps = int64_t{1} << 53;
 std::string key_of(size_t index, std::string_view name) { return fmt::format("{}.{}", index, name); }
 }  // namespace
 
@@ -81,8 +83,9 @@ std::optional<int64_t> take_step(StateDict& rest, size_t index, SourceLocation w
   const auto it = rest.find(key_of(index, "step"));
   if (it == rest.end()) return {};
   const int64_t step = it->second.item<int64_t>(where);
-  if (step < 0)
-    fail(Category::bad_argument, "load_state_dict", fmt::format("\"{}\" is {}", it->first, step), where);
+  if (step < 0 || step >= kMostSteps)
+    fail(Category::bad_argument, "load_state_dict",
+         fmt::format("\"{}\" is {}: it counts steps", it->first, step), where);
   rest.erase(it);
   return step;
 }
@@ -97,6 +100,13 @@ void fail_without_step(size_t index, SourceLocation where) {
 void fail_unknown_key(std::string_view key, SourceLocation where) {
   fail(Category::bad_argument, "load_state_dict", fmt::format("\"{}\" is no state of this optimizer", key),
        where);
+}
+
+OnlyStep::OnlyStep(std::atomic<bool>& is_running, std::string_view optimizer, SourceLocation where)
+    : is_running_(is_running) {
+  if (is_running.exchange(true))
+    fail(Category::bad_argument, optimizer,
+         "another step of this optimizer is running. Hint: one thread at a time may use an optimizer", where);
 }
 
 void fail_gone(std::string_view optimizer) {

@@ -3,22 +3,24 @@
 //   optim::AdamW optimizer(model.parameters(), {.lr = 3e-3});
 //   optim::SGD optimizer({{weights, {.lr = 0.1, .momentum = 0.9}}, {biases, {.lr = 0.1}}});
 //
-// Data: OptimizerOf<Algorithm> holds groups of {params, Algorithm::Options} and one Algorithm::State a parameter, in order of the groups.
+// Data: OptimizerOf<Algorithm> holds groups of {params, Algorithm::Options} and one Algorithm::State a parameter, found by the tensor.
 // A step is an op for each parameter that has a gradient (ops/optimizer_steps.h), so it can be recorded (tracer/compile.h). Those of
 // parameters whose numbers are the same are done together: one pass over the memory of all, shared out among the threads.
 // A parameter's step is counted when it has been computed. So a step that fails, as it is or within a recorded function, leaves parameters, state
 // and counts as they were; where some parameters had been updated before, the error says how many.
 // State is made, zero, with the optimizer, save that of parameters that require no gradient: the first step takes no memory that later ones do
 // not, and too little memory shows before training.
-// A parameter without a gradient is passed over, its state included, as in PyTorch; so parameters may be frozen. Options may be changed between
-// steps through groups() or set_lr(), which a recorded step follows; groups must not be added to an optimizer whose steps are recorded, and it
-// must outlive them: a run after it is an error.
-// Limits: parameters are float32, float64, bfloat16 or float16 and contiguous; the optimizer writes their memory, so they must not be replaced.
-// State is of the parameter's dtype.
+// A parameter without a gradient is passed over, its state included, as in PyTorch; so parameters may be frozen. groups() may be changed between
+// steps, options and parameters: a parameter keeps its state in whichever group it is, and also while it is in none; a new one begins with none. A
+// recorded step follows, where need be by another recording. The optimizer must outlive it: a run after that is an error.
+// Limits: parameters are float32, float64, bfloat16 or float16 and contiguous; the optimizer writes their memory. State is of the parameter's
+// dtype. One thread at a time may use an optimizer; two that step it at once are an error.
 // Start reading at OptimizerOf::step, then optim/sgd.h or optim/adamw.h.
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <unordered_map>
 
 #include "engine/emitter.h"
 #include "io/state_dict.h"
@@ -68,15 +70,30 @@ std::optional<int64_t> take_step(StateDict& rest, size_t index, SourceLocation w
 [[noreturn]] void fail_unknown_key(std::string_view key, SourceLocation where);
 /// Of an optimizer that a recorded function steps.
 [[noreturn]] void fail_gone(std::string_view optimizer);
-/// Tells recorded functions whether the optimizer is there whose options and counts they read. A copy begins its own life; what is moved goes on.
-struct Life {
-  Life() = default;
-  Life(const Life&) : Life() {}
-  Life(Life&&) = default;
-  Life& operator=(const Life&) { return *this = Life(); }
-  Life& operator=(Life&&) = default;
-  std::shared_ptr<const bool> token = std::make_shared<bool>(true);
+/// One step of an optimizer at a time: Error(bad_argument) for another one meanwhile.
+class OnlyStep {
+ public:
+  OnlyStep(std::atomic<bool>& is_running, std::string_view optimizer, SourceLocation where);
+  ~OnlyStep() { is_running_ = false; }
+  OnlyStep(const OnlyStep&) = delete;
+
+ private:
+  std::atomic<bool>& is_running_;
 };
+/// Which parameters groups have, by group: what a recorded step depends on.
+struct Place {
+  size_t group;
+  const TensorImpl* param;
+  friend bool operator==(const Place&, const Place&) = default;
+};
+template <class Group>
+bool fits(const std::vector<Place>& places, const std::vector<Group>& groups) {
+  size_t next = 0;
+  for (size_t g = 0; g < groups.size(); ++g)
+    for (const Tensor& param : groups[g].params)
+      if (next == places.size() || places[next++] != Place{g, param.get()}) return false;
+  return next == places.size();
+}
 }  // namespace detail
 
 /// Algorithm: Options with lr; Step, its op; static constexpr name and numbers_count; and as static functions
@@ -101,48 +118,59 @@ class OptimizerOf : public Optimizer {
                        SourceLocation where = SourceLocation::current())
       : OptimizerOf(std::vector<Group>{{params, options}}, where) {}
   explicit OptimizerOf(std::vector<Group> groups, SourceLocation where = SourceLocation::current())
-      : groups_(std::move(groups)) {
-    for (const Group& group : groups_) Algorithm::check(group.options, where);
-    detail::check_params(parameters(), Algorithm::name, where);
-    states_.resize(parameters().size());
-    make_states();
+      : data_(std::make_shared<Data>()) {
+    data_->groups = std::move(groups);
+    for (const Group& group : data_->groups) Algorithm::check(group.options, where);
+    follow_groups(where);
+  }
+  /// What is left behind has no parameter.
+  OptimizerOf(OptimizerOf&& o) : data_(std::exchange(o.data_, std::make_shared<Data>())) {}
+  OptimizerOf& operator=(OptimizerOf&& o) {
+    data_ = std::exchange(o.data_, std::make_shared<Data>());
+    return *this;
   }
 
-  std::vector<Group>& groups() { return groups_; }
-  const std::vector<Group>& groups() const { return groups_; }
+  std::vector<Group>& groups() { return data_->groups; }
+  const std::vector<Group>& groups() const { return data_->groups; }
 
   void set_lr(double lr) override {
-    for (Group& group : groups_) group.options.lr = lr;
+    for (Group& group : groups()) group.options.lr = lr;
   }
 
   Tensors parameters() const override {
     Tensors all;
-    for (const Group& group : groups_) all.insert(all.end(), group.params.begin(), group.params.end());
+    for (const Group& group : groups()) all.insert(all.end(), group.params.begin(), group.params.end());
     return all;
   }
 
   void step(SourceLocation where = SourceLocation::current()) override {
+    const detail::OnlyStep only(data_->is_stepping, Algorithm::name, where);
     NoGradGuard no_grad;
-    for (const Group& group : groups_) Algorithm::check(group.options, where);
+    for (const Group& group : groups()) Algorithm::check(group.options, where);
+    follow_groups(where);
     ops::UpdateList<typename Algorithm::Step> updates(where);
-    size_t index = 0;
-    for (const Group& group : groups_)
-      for (const Tensor& param : group.params) {
-        State& state = states_[index++];
+    bool checks_places = true;  // a recorded step has to, once
+    for (size_t g = 0; g < groups().size(); ++g)
+      for (const Tensor& param : groups()[g].params) {
         if (!param.grad().defined()) continue;
-        Algorithm::make(group.options, state, param);  // options may ask for more than when it was made
+        const Options& options = groups()[g].options;
+        State& state = state_of(param);
+        Algorithm::make(options, state, param);  // options may ask for more than when it was made
         Scalar numbers[Algorithm::numbers_count];
-        const bool is_counted = read_numbers(group.options, state, numbers);
-        updates.add(Algorithm::operands(group.options, state, param),
-                    Algorithm::attrs(group.options, numbers), is_counted ? nullptr : &state.step);
+        const bool is_counted = read_numbers(g, state, std::exchange(checks_places, false), numbers);
+        updates.add(Algorithm::operands(options, state, param), Algorithm::attrs(options, numbers),
+                    is_counted ? nullptr : &state.step);
       }
     updates.run();
   }
 
   StateDict state_dict() const override {
     StateDict out;
-    for (size_t i = 0; i < states_.size(); ++i) {
-      typename Algorithm::State state = states_[i];
+    const Tensors params = parameters();
+    for (size_t i = 0; i < params.size(); ++i) {
+      const auto entry = data_->entries.find(params[i].get());
+      if (entry == data_->entries.end()) continue;
+      State state = entry->second.state;
       const bool is_filled = Algorithm::is_filled(state);
       if (!is_filled && state.step == 0) continue;  // as if it were not there yet
       if (is_filled)
@@ -155,9 +183,10 @@ class OptimizerOf : public Optimizer {
 
   void load_state_dict(const StateDict& state, SourceLocation where = SourceLocation::current()) override {
     NoGradGuard no_grad;
+    follow_groups(where);
     StateDict rest = state;
-    std::vector<typename Algorithm::State> loaded(states_.size());
     const Tensors params = parameters();
+    std::vector<State> loaded(params.size());
     for (size_t i = 0; i < loaded.size(); ++i) {
       Algorithm::visit(loaded[i], [&](std::string_view name, Tensor& value) {
         value = detail::take_state(rest, i, name, params[i], where);
@@ -168,40 +197,76 @@ class OptimizerOf : public Optimizer {
     }
     if (!rest.empty()) detail::fail_unknown_key(rest.begin()->first, where);
     for (size_t i = 0; i < loaded.size(); ++i) {
+      State& now = state_of(params[i]);
       std::vector<Tensor> values;
       Algorithm::visit(loaded[i], [&](std::string_view, Tensor& value) { values.push_back(value); });
       size_t next = 0;
-      Algorithm::visit(states_[i],
-                       [&](std::string_view, Tensor& now) { detail::take_over(now, values[next++]); });
-      states_[i].step = loaded[i].step;
-      Algorithm::resume(states_[i], loaded[i]);
+      Algorithm::visit(now,
+                       [&](std::string_view, Tensor& value) { detail::take_over(value, values[next++]); });
+      now.step = loaded[i].step;
+      Algorithm::resume(now, loaded[i]);
     }
   }
 
  private:
   using State = typename Algorithm::State;
+  struct Entry {
+    Tensor param;  // its address is the key
+    State state;
+  };
+  // Where it stays when the optimizer is moved: recorded steps refer to it.
+  struct Data {
+    std::vector<Group> groups;
+    std::unordered_map<const TensorImpl*, Entry> entries;
+    std::shared_ptr<const std::vector<detail::Place>> places;  // of the groups, as they were checked last
+    std::atomic<bool> is_stepping = false;
+  };
+
+  State& state_of(const Tensor& param) { return data_->entries.at(param.get()).state; }
+
+  // Checks parameters that have changed, and makes the state of new ones.
+  void follow_groups(SourceLocation where) {
+    if (data_->places && detail::fits(*data_->places, groups())) return;
+    detail::check_params(parameters(), Algorithm::name, where);
+    auto places = std::make_shared<std::vector<detail::Place>>();
+    for (size_t g = 0; g < groups().size(); ++g)
+      for (const Tensor& param : groups()[g].params) {
+        places->push_back({g, param.get()});
+        const auto [entry, is_new] = data_->entries.try_emplace(param.get(), Entry{param, {}});
+        if (is_new && param.requires_grad())
+          Algorithm::make(groups()[g].options, entry->second.state, param);
+      }
+    data_->places = std::move(places);
+  }
 
   // Those of the next step. While a function is recorded it reads them anew before each run, and counts steps by itself: then true.
-  bool read_numbers(const Options& options, State& state, std::span<Scalar> out) const {
+  bool read_numbers(size_t group, State& state, bool checks_places, std::span<Scalar> out) const {
     if (Emitter::current().values() != Emitter::Values::of_function) {
-      Algorithm::numbers(options, state, state.step + 1, out);
+      Algorithm::numbers(groups()[group].options, state, state.step + 1, out);
       return false;
     }
-    const std::weak_ptr<const bool> lives = life_.token;
-    Emitter::current().live_numbers(out, {[lives, &options, &state](std::span<Scalar> now) {
-                                            if (lives.expired()) detail::fail_gone(Algorithm::name);
-                                            Algorithm::check(options, {});
-                                            Algorithm::numbers(options, state, state.step + ++state.ahead,
-                                                               now);
-                                          },
-                                          [lives, &state](std::span<const Number>, bool was_made) {
-                                            if (lives.expired()) return;
-                                            --state.ahead;
-                                            state.step += was_made;
-                                          },
-                                          [lives, &options, form = Algorithm::form(options)] {
-                                            return lives.expired() || Algorithm::form(options) == form;
-                                          }});
+    const std::weak_ptr<Data> data = data_;
+    const auto read = [data, group, &state](std::span<Scalar> now) {
+      const std::shared_ptr<Data> lives = data.lock();
+      if (!lives) detail::fail_gone(Algorithm::name);
+      const Options& options = lives->groups[group].options;
+      Algorithm::check(options, {});
+      Algorithm::numbers(options, state, state.step + state.ahead + 1, now);
+      ++state.ahead;
+    };
+    const auto settle = [data, &state](std::span<const Number>, bool was_made) {
+      if (data.expired()) return;
+      --state.ahead;
+      state.step += was_made;
+    };
+    const auto fits = [data, group, places = checks_places ? data_->places : nullptr,
+                       form = Algorithm::form(groups()[group].options)] {
+      const std::shared_ptr<Data> lives = data.lock();
+      if (!lives) return true;  // reading says so
+      if (places && !detail::fits(*places, lives->groups)) return false;
+      return group < lives->groups.size() && Algorithm::form(lives->groups[group].options) == form;
+    };
+    Emitter::current().live_numbers(out, {read, settle, fits});
     return true;
   }
 
@@ -211,18 +276,7 @@ class OptimizerOf : public Optimizer {
     return found;
   }
 
-  void make_states() {
-    size_t index = 0;
-    for (const Group& group : groups_)
-      for (const Tensor& param : group.params) {
-        State& state = states_[index++];
-        if (param.requires_grad()) Algorithm::make(group.options, state, param);
-      }
-  }
-
-  std::vector<Group> groups_;
-  std::vector<State> states_;  // of the parameters, in order of the groups
-  detail::Life life_;
+  std::shared_ptr<Data> data_;
 };
 
 }  // namespace retrograd::optim

@@ -245,7 +245,7 @@ TEST_CASE("a recorded step whose optimizer is gone is an error") {
   CHECK_THAT(text_of([&] { step(x); }), Catch::Contains("SGD") && Catch::Contains("outside the function"));
 }
 
-TEST_CASE("a recorded step goes on with an optimizer that has moved, and not with a copy") {
+TEST_CASE("a recorded step goes on with an optimizer that has moved, until it is gone") {
   const Tensor p = parameter(3), x = rg::ones({3});
   std::optional<optim::SGD> first(std::in_place, Tensors{p}, optim::SGDOptions{.lr = 0.1});
   auto step = rg::compile_step([&](const Tensor& input) {
@@ -259,7 +259,6 @@ TEST_CASE("a recorded step goes on with an optimizer that has moved, and not wit
   step(x);
   CHECK(std::abs(p.to_vector()[0] - 0.2) < 1e-6);
   std::optional<optim::SGD> third(std::move(second));
-  const optim::SGD copy = *third;
   third.reset();
   CHECK(category_of([&] { step(x); }) == Category::bad_argument);
 }
