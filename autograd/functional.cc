@@ -139,6 +139,7 @@ Tensors scalar_gradient(std::string_view function, const ScalarFunction& f, cons
 
 VjpResult vjp(const VectorFunction& f, const Tensors& inputs, const Tensors& cotangents,
               FunctionalOptions given, SourceLocation where) {
+  require_function(static_cast<bool>(f), "vjp", where);
   const Wanted options(given);
   EnableGradGuard recording;
   const Tensors x = fresh(inputs, options.create_graph, where);
@@ -157,6 +158,7 @@ VjpResult vjp(const VectorFunction& f, const Tensors& inputs, const Tensors& cot
 
 std::vector<Tensors> jacobian(const VectorFunction& f, const Tensors& inputs, FunctionalOptions given,
                               SourceLocation where) {
+  require_function(static_cast<bool>(f), "jacobian", where);
   const Wanted options(given);
   EnableGradGuard recording;
   const Tensors x = fresh(inputs, options.create_graph, where);
@@ -168,6 +170,7 @@ std::vector<Tensors> jacobian(const VectorFunction& f, const Tensors& inputs, Fu
 
 std::vector<Tensors> hessian(const ScalarFunction& f, const Tensors& inputs, FunctionalOptions given,
                              SourceLocation where) {
+  require_function(static_cast<bool>(f), "hessian", where);
   const Wanted options(given);
   const auto gradient = [&](const Tensors& x) {
     Tensor output;
@@ -178,6 +181,7 @@ std::vector<Tensors> hessian(const ScalarFunction& f, const Tensors& inputs, Fun
 
 HessianProduct hvp(const ScalarFunction& f, const Tensors& inputs, const Tensors& v, FunctionalOptions given,
                    SourceLocation where) {
+  require_function(static_cast<bool>(f), "hvp", where);
   const Wanted options(given);
   check_types("hvp", v, inputs, where);
   EnableGradGuard recording;
@@ -203,6 +207,7 @@ HessianProduct hvp(const ScalarFunction& f, const Tensors& inputs, const Tensors
 
 HessianProduct vhp(const ScalarFunction& f, const Tensors& inputs, const Tensors& v, FunctionalOptions given,
                    SourceLocation where) {
+  require_function(static_cast<bool>(f), "vhp", where);
   const Wanted options(given);
   check_types("vhp", v, inputs, where);
   EnableGradGuard recording;

@@ -6,15 +6,25 @@
 #include <unistd.h>
 #endif
 
+#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
 namespace retrograd::cpu {
 namespace {
 
+// What RETROGRAD_ISA asks for; empty: nothing. A name that is none is said, once, and left alone.
 std::string_view wanted_level() {
-  const char* text = std::getenv("RETROGRAD_ISA");
-  return text ? text : "";
+  static const std::string_view wanted = [] {
+    const char* const text = secure_getenv("RETROGRAD_ISA");
+    const std::string_view name = text ? text : "";
+    for (const std::string_view known : {"", "baseline", "avx2", "avx512", "avx512bf16"})
+      if (name == known) return name;
+    std::fprintf(stderr, "RETROGRAD_ISA: there is no level '%s'. Known are: baseline avx2 avx512 avx512bf16\n",
+                 text);
+    return std::string_view();
+  }();
+  return wanted;
 }
 
 Level detect() {

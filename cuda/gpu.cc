@@ -20,14 +20,14 @@ bool use_now(Driver& driver, Health& health, int index) {
 }
 
 bool is_asked_for(const char* variable) {
-  const char* text = std::getenv(variable);
+  const char* text = secure_getenv(variable);
   return text && *text && std::strcmp(text, "0") != 0;
 }
 
 // Of the uses of a library, which a variable names: 0, 1 (or not set), all.
 template <class Use>
 Use use_asked_for(const char* variable) {
-  const char* text = std::getenv(variable);
+  const char* text = secure_getenv(variable);
   if (!text || !*text) return Use::where_it_wins;
   if (std::strcmp(text, "all") == 0) return Use::wherever_it_can;
   return std::strcmp(text, "0") == 0 ? Use::never : Use::where_it_wins;

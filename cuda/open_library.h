@@ -14,7 +14,7 @@ namespace retrograd::cuda {
 
 /// `name` is that of a file, libNAME.so.VERSION. Null: `problem` has what the loader says of both tries, such as another library that it needs.
 inline void* open_library(const std::string& name, std::string& problem) {
-  const char* path = std::getenv("CUDA_PATH");
+  const char* path = secure_getenv("CUDA_PATH");
   problem.clear();
   for (const std::string& file : {name, (path ? path : "/usr/local/cuda") + ("/lib64/" + name)}) {
     if (void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) {

@@ -39,6 +39,7 @@ void queue_callback(std::function<void()> callback, SourceLocation where) {
   CurrentBackward* current = CurrentBackward::innermost();
   if (!current)
     fail(Category::hook_forbidden, "queue_callback", "no backward is running on this thread", where);
+  require_function(static_cast<bool>(callback), "queue_callback", where);
   current->queue(std::move(callback));
 }
 
@@ -64,10 +65,9 @@ Place place_of(TensorImpl& tensor) {
 
 // State of one multi-grad hook within one backward; a new backward (another id) starts afresh. What counts as complete is PyTorch's: as many
 // calls as places that the backward reaches, its only root left out; after that the counting starts again, so such a root is told apart.
-// Where one of the places gets no gradient, the rest are told when the backward ends.
 // What has been seen so far belongs to the backward, as one of its callbacks, and goes with it: the hook sits on the graph that gradients of
 // a recorded backward hold, and would keep them for ever where the backward ends before all have come.
-struct MultiGrad : std::enable_shared_from_this<MultiGrad> {
+struct MultiGrad {
   std::mutex mutex;
   std::vector<Place> places;
   std::function<void(const Tensors&)> hook;
@@ -93,7 +93,7 @@ struct MultiGrad : std::enable_shared_from_this<MultiGrad> {
     if (calls == 0) {
       all = std::make_shared<Tensors>(places.size());
       seen = all;
-      current->queue([self = shared_from_this(), all] { self->end(all); });
+      current->queue([all] {});
       expected = 0;
       for (const Place& place : places) expected += place.reached(*current);
     }
@@ -101,19 +101,7 @@ struct MultiGrad : std::enable_shared_from_this<MultiGrad> {
     (*all)[index] = grad;
     if (++calls != expected) return {};
     calls = 0;
-    fired = true;
     return std::move(*all);
-  }
-
-  // At the end of the backward that began this list.
-  void end(const std::shared_ptr<Tensors>& all) {
-    {
-      std::lock_guard lock(mutex);
-      if (fired || calls == 0 || seen.lock() != all) return;
-      calls = 0;
-      fired = true;
-    }
-    hook(*all);
   }
 };
 
@@ -123,6 +111,7 @@ HookHandle detail::add_multi_grad_hook(const Tensors& tensors, std::function<voi
                                        MultiGradMode mode, SourceLocation where) {
   if (tensors.empty())
     fail(Category::bad_argument, "register_multi_grad_hook", "there are no tensors", where);
+  require_function(static_cast<bool>(hook), "register_multi_grad_hook", where);
   auto state = std::make_shared<MultiGrad>();
   state->hook = std::move(hook);
   state->mode = mode;

@@ -59,7 +59,8 @@ HookHandle register_multi_grad_hook(const Tensors& tensors, F&& hook, MultiGradM
                                      where);
 }
 
-/// Forward mode: while open, tensors made with make_dual carry tangents through every op. Levels nest (PyTorch: fwAD.dual_level).
+/// Forward mode: while open, tensors made with make_dual carry tangents through every op. Levels nest (PyTorch: fwAD.dual_level), 256 at most on
+/// a thread: Error(unsupported) beyond.
 class DualLevel {
  public:
   explicit DualLevel(SourceLocation where = SourceLocation::current());

@@ -136,6 +136,11 @@ constinit const OpInfo accumulate = accumulate_info();
 
 void run_hook(const HookAttrs& attrs, std::span<TensorImpl* const> operands, std::span<Tensor> results) {
   Hook& hook = *attrs.hook;
+  const Hook::Call call(hook);
+  if (!call) {  // another thread has removed it
+    for (size_t i = 0; i < results.size(); ++i) results[i] = handle(operands[i]);
+    return;
+  }
   CallScope::Suspend users_own_lines;
   const UnknownLayouts as_when_recorded(hook.traceable);
   if (hook.kind == Hook::Kind::post_accumulate) return hook.post_accumulate(handle(attrs.leaf));

@@ -2,6 +2,7 @@
 #include "engine/driver.h"
 
 #include <optional>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -103,6 +104,7 @@ class Driver {
   bool is_noted_;  // the emitter wants to know what is being done
   Tensors grads_;
   Tensors captured_;
+  std::unordered_map<uintptr_t, std::vector<size_t>> inputs_at_;  // of many: where each edge is among them
   size_t next_leaf_ = 0;
 };
 
@@ -125,12 +127,21 @@ void Driver::receive(const Edge& edge, Tensor&& grad) {
 }
 
 void Driver::capture(const Edge& edge, const Tensor& grad) {
-  for (size_t i = 0; i < captured_.size(); ++i) {
-    const Edge& wanted = request_.input_edges[i];
-    if (!(wanted == edge)) continue;
+  const auto give = [&](size_t i) {
     captured_[i] = grad;
     if (observer_) observer_->captured(static_cast<uint32_t>(i), grad);
+  };
+  constexpr size_t kFew = 32;  // that are looked through in less time than a map takes
+  const std::vector<Edge>& wanted = request_.input_edges;
+  if (captured_.size() <= kFew) {
+    for (size_t i = 0; i < captured_.size(); ++i)
+      if (wanted[i] == edge) give(i);
+    return;
   }
+  if (inputs_at_.empty())
+    for (size_t i = 0; i < captured_.size(); ++i) inputs_at_[wanted[i].key()].push_back(i);
+  if (const auto found = inputs_at_.find(edge.key()); found != inputs_at_.end())
+    for (const size_t i : found->second) give(i);
 }
 
 void Driver::capture_results(Record& record, std::span<Tensor> grads) {
@@ -288,14 +299,7 @@ CurrentBackward::CurrentBackward(const BackwardRequest* request, Walk* walk, Rea
       reach_(reach),
       outer_(innermost_backward),
       whole_(is_part && outer_ ? outer_->whole_ : this),
-      depth_(outer_ ? outer_->depth_ + 1 : 1),
       id_(backward_count.fetch_add(1) + 1) {
-  if (depth_ > kMaxDepth)
-    fail(Category::bad_argument, "backward",
-         fmt::format(
-             "backwards inside hooks nest more than {} deep. Hint: a hook that calls backward on a graph "
-             "with this very hook never ends",
-             kMaxDepth));
   innermost_backward = this;
 }
 Walk& CurrentBackward::walk() {

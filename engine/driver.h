@@ -4,12 +4,13 @@
 // of hooked slots that the rule did not ask for; the slots are released, post-hooks run, the gradients go onward. After it the leaves whose
 // last consumer it was: tensor hooks, accumulation, post-accumulate hooks. The lists of hooks are read when a record or leaf begins, that
 // of post-hooks when the rule is done. docs/hooks.md has the total order.
-// Limits: backwards inside hooks nest at most CurrentBackward::kMaxDepth deep.
+// Limits: how deep backwards inside hooks nest is that of engine/nesting.h.
 #pragma once
 
 #include <functional>
 #include <optional>
 
+#include "engine/nesting.h"
 #include "engine/walk.h"
 
 namespace retrograd {
@@ -97,8 +98,6 @@ class BackwardRunner {
 /// The backward that runs on this thread: what multi-grad hooks and callbacks ask. Nested backwards stack.
 class CurrentBackward {
  public:
-  static constexpr int kMaxDepth = 1000;  // each level takes a few KiB of stack; Error(bad_argument) beyond
-
   CurrentBackward(const BackwardRequest& request, Walk& walk)
       : CurrentBackward(&request, &walk, nullptr, false) {}
   /// That of a recorded function, which a run goes through. `is_part`: of the one that runs already, to which it adds what it reaches.
@@ -139,7 +138,7 @@ class CurrentBackward {
   std::unique_ptr<Walk> own_walk_;
   CurrentBackward* outer_;
   CurrentBackward* whole_;  // what it is part of, or itself
-  int depth_;
+  const Nesting nesting_{"backward"};
   uint64_t id_;
   std::vector<std::function<void()>> callbacks_;
 };

@@ -44,8 +44,16 @@ void Dual::note_in_slots(TensorImpl& result, const Tensor& tangent) {
 }
 
 // Cells lead to their tangents, these to records, records to slots with cells: circles, if a record keeps a cell that its tangent depends
-// on. So the level's tangents go with it, from the cells that got one and from all slots behind the tangents' records.
+// on. So the level's tangents go with it, from the cells that got one and from all slots behind the tangents' records. Without the memory to
+// find them they stay.
 Dual::~Dual() {
+  try {
+    forget_tangents();
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+void Dual::forget_tangents() {
   Tensors gone;  // dropped when everything is visited
   const auto forget = [&](std::vector<Tangent>& tangents) {
     std::erase_if(tangents, [&](Tangent& t) { return t.level == level_ && (gone.push_back(t.value), true); });
@@ -101,7 +109,10 @@ void Dual::emit(const Call& call, Tensor* results) {
 namespace autograd {
 namespace {
 constinit std::atomic<uint64_t> next_level{1};
-}
+// Each op goes through the emitters of all levels.
+constexpr int kMostLevels = 256;
+constinit thread_local int open_levels = 0;
+}  // namespace
 
 // The emitter of one open level, and the scope that makes it current.
 struct DualLevel::Stack {
@@ -112,13 +123,19 @@ struct DualLevel::Stack {
 };
 
 DualLevel::DualLevel(SourceLocation where) {
+  if (open_levels >= kMostLevels)
+    fail(Category::unsupported, "DualLevel", fmt::format("more than {} levels are open", kMostLevels), where);
   if (Emitter::current().values() == Emitter::Values::of_backward)
     fail(Category::unsupported, "DualLevel", "forward mode cannot be opened while a backward is recorded",
          where);
   stack_ = new Stack(Emitter::current());
+  ++open_levels;
 }
 
-DualLevel::~DualLevel() { delete stack_; }
+DualLevel::~DualLevel() {
+  delete stack_;
+  --open_levels;
+}
 
 Tensor DualLevel::make_dual(const Tensor& primal, const Tensor& tangent, SourceLocation where) {
   if (!(primal.impl().type() == tangent.impl().type()))
@@ -138,6 +155,7 @@ Tensor DualLevel::tangent(const Tensor& tensor) const {
 
 JvpResult jvp(const std::function<Tensors(const Tensors&)>& f, const Tensors& inputs, const Tensors& tangents,
               SourceLocation where) {
+  require_function(static_cast<bool>(f), "jvp", where);
   if (inputs.size() != tangents.size())
     fail(Category::bad_argument, "jvp",
          fmt::format("{} inputs but {} tangents", inputs.size(), tangents.size()), where);

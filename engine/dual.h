@@ -19,6 +19,7 @@ class Dual final : public PassThrough {
 
  private:
   void note_in_slots(TensorImpl& result, const Tensor& tangent);
+  void forget_tangents();
 
   uint64_t level_;
   std::vector<RefPtr<TensorImpl>>

@@ -44,10 +44,22 @@ Emitter& eager_emitter() {
   return taper;
 }
 
+void fail_counts(std::string_view op, size_t operands, size_t results, SourceLocation where) {
+  fail(Category::unsupported, op,
+       fmt::format(
+           "{} operands and {} results: there are at most {}. Hint: of a compiled function each argument, "
+           "each leaf from outside and each result is one; join some with stack or cat",
+           operands, results, kMaxOperands),
+       where);
+}
+
 void fail_call(const Call& call, Category category, std::string_view text) {
+  constexpr size_t kMostNamed = 16;
   std::string operands;
-  for (const TensorImpl* x : call.operands)
+  for (const TensorImpl* x : call.operands.first(std::min(call.operands.size(), kMostNamed)))
     operands += (operands.empty() ? "" : ", ") + (x ? to_string(x->type()) : "none");
+  if (call.operands.size() > kMostNamed)
+    operands += fmt::format(" and {} more", call.operands.size() - kMostNamed);
   fail(category, call.op->name, fmt::format("{}. Operands: {}", text, operands.empty() ? "none" : operands),
        call.where);
 }

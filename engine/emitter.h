@@ -60,6 +60,7 @@ class Emitter {
     /// Asked before each run: whether what was made of them is still right beside the numbers; else it is recorded anew. Empty: always.
     std::function<bool()> fits = {};
   };
+  static constexpr size_t kMostLiveNumbers = 16;  // of one call
   virtual void live_numbers(std::span<Scalar> out, const LiveNumbers& numbers) { numbers.read(out); }
   // While something is recorded:
   /// Runs a backward that recorded code has started into the current emitter, so that it is part of the recording. Throws where it leads

@@ -184,7 +184,8 @@ void FunctionCall::place_saved(const Of& function, Ran& ran, const std::vector<c
                     : argument >= 0 ? argument
                                     : static_cast<int>(arguments.size()) + index_in(ran.others, t.get());
       if (place.index >= 64)
-        fail(Category::bad_argument, function.op->name, "more than 64 tensors are saved", function.where);
+        fail(Category::bad_argument, function.op->name,
+             "arguments, and saved tensors that are none, are more than 64 together", function.where);
     }
     context.saved_.push_back(place);
   }

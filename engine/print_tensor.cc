@@ -1,9 +1,13 @@
-// Tensors as text: nested brackets as PyTorch prints them, one row a line; of more than 1,000 elements only the ends of each dim.
+// Tensors as text: nested brackets as PyTorch prints them, one row a line; of more than 1,000 elements, or rows, only the ends of each dim, which
+// is also all that is read.
 #include <ostream>
 
 #include <fmt/format.h>
 
+#include "engine/runner.h"
 #include "engine/tensor.h"
+#include "ops/join.h"
+#include "ops/views.h"
 
 namespace retrograd {
 namespace {
@@ -15,25 +19,50 @@ std::string element_text(int64_t v, ScalarType dtype) {
   return dtype == kBool ? v ? "true" : "false" : fmt::format("{}", v);
 }
 
+// Whether there are more than kAll elements, or brackets where there is none.
+bool is_shortened(const IntArray& sizes) {
+  int64_t shown = 1;
+  for (int64_t n : sizes) {
+    if (n == 0) return false;
+    if (__builtin_mul_overflow(shown, n, &shown) || shown > kAll) return true;
+  }
+  return false;
+}
+
+// The ends of each dim that is cut.
+Tensor ends_of(Tensor x, const std::vector<bool>& is_cut) {
+  const NoGradGuard no_grad;
+  const Emitter::Scope now(eager_runner());
+  for (size_t d = 0; d < is_cut.size(); ++d) {
+    const auto dim = static_cast<int64_t>(d);
+    if (is_cut[d]) x = cat({x.narrow(dim, 0, kEdge), x.narrow(dim, x.size(dim) - kEdge, kEdge)}, dim);
+  }
+  return x;
+}
+
 // T: double, or int64_t for integers, which keep all their digits.
 template <class T>
 class Printer {
  public:
-  Printer(const Tensor& t)
-      : dtype_(t.dtype()), sizes_(t.sizes()), values_(t.to_vector<T>()), shorten_(t.numel() > kAll) {}
+  explicit Printer(const Tensor& tensor) : dtype_(tensor.dtype()), sizes_(tensor.sizes()) {
+    const bool shortens = is_shortened(sizes_);
+    for (int64_t& n : sizes_) {
+      is_cut_.push_back(shortens && n > 2 * kEdge);
+      if (is_cut_.back()) n = 2 * kEdge;
+    }
+    values_ = ends_of(tensor.detach(), is_cut_).to_vector<T>();
+  }
   // Depth is the number of dims, at most kMaxRank.
   std::string text(size_t dim, int64_t at) const {
     if (dim == sizes_.size()) return element_text(values_[static_cast<size_t>(at)], dtype_);
     int64_t step = 1;
     for (size_t d = dim + 1; d < sizes_.size(); ++d) step *= sizes_[d];
     const bool last = dim + 1 == sizes_.size();
+    const std::string next = last ? ", " : ",\n" + std::string(dim + 1, ' ');
     std::string out = "[";
     for (int64_t i = 0; i < sizes_[dim]; ++i) {
-      if (i) out += last ? ", " : ",\n" + std::string(dim + 1, ' ');
-      if (shorten_ && i == kEdge && sizes_[dim] > 2 * kEdge) {
-        out += last ? "..., " : "...,\n" + std::string(dim + 1, ' ');
-        i = sizes_[dim] - kEdge;
-      }
+      if (i) out += next;
+      if (is_cut_[dim] && i == kEdge) out += "..." + next;
       out += text(dim + 1, at + i * step);
     }
     return out + "]";
@@ -41,9 +70,9 @@ class Printer {
 
  private:
   ScalarType dtype_;
-  IntArray sizes_;
+  IntArray sizes_;  // of what is shown
+  std::vector<bool> is_cut_;
   std::vector<T> values_;
-  bool shorten_;
 };
 
 }  // namespace

@@ -78,6 +78,10 @@ class SymbolTable {
   };
 
   int32_t add_symbol(Number hint);  // a new free symbol
+  /// Makes room: so many symbols are added without an allocation.
+  void reserve(size_t more) {
+    if (exprs_.capacity() < exprs_.size() + more) exprs_.reserve(2 * exprs_.size() + more);
+  }
   int32_t constant(Number value);
   int32_t arith(Arith op, int32_t lhs, int32_t rhs);  // an equal expression keeps its id
   bool compare(Compare op, int32_t lhs, int32_t rhs);

@@ -182,6 +182,7 @@ bool has_attrs(const Call& call) {
 // Without edges and slots as yet.
 RefPtr<Record> allocate_record(const Call& call, size_t slots, const ValueTypes& values) {
   const size_t operands = call.operands.size(), outputs = static_cast<size_t>(call.outputs);
+  check_counts(call.op->name, operands, outputs, call.where);
   const size_t types = values.alike ? 1 : operands + outputs;
   const bool keeps_attrs = has_attrs(call);
   const size_t attrs = keeps_attrs ? (call.op->attrs_size + sizeof(Dim) - 1) / sizeof(Dim) : 0;
@@ -486,6 +487,7 @@ void require_record(const RefPtr<Record>& record, std::string_view what, SourceL
 
 HookHandle Node::add_prehook(std::function<Tensors(const Tensors&)> fn, SourceLocation where) const {
   require_record(record_, "register_prehook", where);
+  require_function(static_cast<bool>(fn), "register_prehook", where);
   auto hook = RefPtr<Hook>::adopt(new Hook);
   hook->kind = Hook::Kind::pre;
   hook->where = where;
@@ -496,6 +498,7 @@ HookHandle Node::add_prehook(std::function<Tensors(const Tensors&)> fn, SourceLo
 HookHandle Node::add_posthook(std::function<Tensors(const Tensors&, const Tensors&)> fn,
                               SourceLocation where) const {
   require_record(record_, "register_hook", where);
+  require_function(static_cast<bool>(fn), "register_hook", where);
   auto hook = RefPtr<Hook>::adopt(new Hook);
   hook->kind = Hook::Kind::post;
   hook->where = where;
@@ -505,6 +508,7 @@ HookHandle Node::add_posthook(std::function<Tensors(const Tensors&, const Tensor
 
 void Node::register_saved_tensor_hooks(int index, RefPtr<SavedTensorHooks> hooks,
                                        SourceLocation where) const {
+  require_function(static_cast<bool>(hooks), "register_saved_tensor_hooks", where);
   if (!record_ || index < 0 || index >= record_->slots)
     fail(Category::hook_forbidden, "register_saved_tensor_hooks",
          fmt::format("there is no saved value {}", index), where);

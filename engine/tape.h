@@ -53,6 +53,8 @@ class Edge {
   bool leads_to(const Record& record, uint32_t output_nr) const { return word_ == word(record, output_nr); }
   bool leads_to(const TensorImpl& leaf) const { return word_ == word(leaf); }
   explicit operator bool() const { return word_; }
+  /// The same for equal edges alone: to find them by.
+  uintptr_t key() const { return word_; }
   friend bool operator==(const Edge&, const Edge&) = default;
 
  private:

@@ -143,6 +143,7 @@ Tensor Tensor::grad() const {
 }
 
 void Tensor::set_grad(const Tensor& grad, SourceLocation where) const {
+  if (!defined()) fail(Category::bad_argument, "set_grad", "an undefined tensor has no gradient", where);
   if (grad.defined() && !(grad.impl().type() == impl().type()))
     fail(Category::cotangent_mismatch, "set_grad",
          fmt::format("{} as the gradient of {}", describe(grad), describe(*this)), where);
@@ -186,6 +187,7 @@ Node Tensor::grad_fn() const { return Node(RefPtr<Record>(const_cast<Record*>(gr
 HookHandle Tensor::add_hook(std::function<Tensor(const Tensor&)> fn, SourceLocation where) const {
   const Edge edge = gradient_edge(impl());
   if (!edge) fail(Category::hook_forbidden, "register_hook", "the tensor does not require a gradient", where);
+  require_function(static_cast<bool>(fn), "register_hook", where);
   auto hook = RefPtr<Hook>::adopt(new Hook);
   hook->where = where;
   hook->tensor = std::move(fn);
@@ -218,6 +220,7 @@ RefPtr<Hook> new_hook(Hook::Kind kind, SourceLocation where) {
 
 HookHandle Tensor::add_post_accumulate_hook(std::function<void(const Tensor&)> fn,
                                             SourceLocation where) const {
+  require_function(static_cast<bool>(fn), "register_post_accumulate_grad_hook", where);
   AutogradMeta& meta = accumulating(*this, "register_post_accumulate_grad_hook", where);
   RefPtr<Hook> hook = new_hook(Hook::Kind::post_accumulate, where);
   hook->post_accumulate = std::move(fn);
@@ -226,6 +229,7 @@ HookHandle Tensor::add_post_accumulate_hook(std::function<void(const Tensor&)> f
 
 HookHandle Tensor::add_accumulate_prehook(std::function<Tensors(const Tensors&)> fn,
                                           SourceLocation where) const {
+  require_function(static_cast<bool>(fn), "register_accumulate_grad_prehook", where);
   AutogradMeta& meta = accumulating(*this, "register_accumulate_grad_prehook", where);
   RefPtr<Hook> hook = new_hook(Hook::Kind::pre, where);
   hook->pre = std::move(fn);
@@ -234,6 +238,7 @@ HookHandle Tensor::add_accumulate_prehook(std::function<Tensors(const Tensors&)>
 
 HookHandle Tensor::add_accumulate_posthook(std::function<Tensors(const Tensors&, const Tensors&)> fn,
                                            SourceLocation where) const {
+  require_function(static_cast<bool>(fn), "register_accumulate_grad_posthook", where);
   AutogradMeta& meta = accumulating(*this, "register_accumulate_grad_posthook", where);
   RefPtr<Hook> hook = new_hook(Hook::Kind::post, where);
   hook->post = std::move(fn);

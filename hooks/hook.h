@@ -8,15 +8,18 @@
 // An undefined tensor, or an empty list, as a result keeps what was there; so does a closure that returns nothing, and only looks.
 // Opaque hooks are any closure: they run on the host at their place. A traceable hook is made of tensor functions only and is inlined
 // when a backward is recorded, so it is planned and differentiated with the rest.
-// Removal only marks the hook: lists drop marked hooks when they are next changed, so a hook may remove any hook at any time.
+// Removal marks the hook and lets its closure go: lists drop marked hooks when they have grown, so a hook may remove any hook at any time.
 #pragma once
 
 #include <atomic>
 #include <functional>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "engine/tensor.h"
+#include "hooks/callable.h"
 
 namespace retrograd {
 
@@ -35,6 +38,34 @@ struct Hook : RefCounted {
 
   static void destroy(Hook* hook) noexcept { delete hook; }
   bool is_live() const { return !removed.load(std::memory_order_acquire); }
+  /// It is called no more. When no call of it runs, what the closure has captured is let go: the very tensor that has the hook, perhaps.
+  void remove() {
+    removed = true;
+    if (calls == 0) release();
+  }
+  /// A call of the hook; false when it was removed before.
+  class Call {
+   public:
+    explicit Call(Hook& hook) : hook_(hook) { ++hook.calls; }
+    ~Call() {
+      if (--hook_.calls == 0 && hook_.removed) hook_.release();
+    }
+    Call(const Call&) = delete;
+    explicit operator bool() const { return !hook_.removed; }
+
+   private:
+    Hook& hook_;
+  };
+
+ private:
+  // At its end: what goes with the closures may be the last that holds the hook.
+  void release() {
+    if (released.exchange(true)) return;
+    const auto closures = std::tuple(std::exchange(tensor, {}), std::exchange(pre, {}),
+                                     std::exchange(post, {}), std::exchange(post_accumulate, {}));
+  }
+  std::atomic<int> calls{0};
+  std::atomic<bool> released{false};
 };
 
 namespace detail {
@@ -51,9 +82,10 @@ constexpr bool answers() {
 template <class F, class R, class... Args>
 inline constexpr bool is_hook = answers<std::remove_reference_t<F>, R, Args...>();
 
-/// The closure as a hook; nothing where it cannot be one, which its caller has refused.
+/// The closure as a hook; empty where that is, and where it cannot be one, which its caller has refused.
 template <class R, class... Args, class F>
 std::function<R(Args...)> as_hook(F&& f) {
+  if (is_empty_function<std::decay_t<F>>(f)) return {};
   if constexpr (!is_hook<F, R, Args...>)
     return {};
   else if constexpr (std::is_void_v<R> || !std::is_void_v<std::invoke_result_t<F&, Args...>>)
@@ -111,7 +143,7 @@ class HookHandle {
   explicit HookHandle(RefPtr<Hook> hook) : hooks_{std::move(hook)} {}
   void remove() {
     for (const RefPtr<Hook>& hook : hooks_) {
-      hook->removed.store(true, std::memory_order_release);
+      hook->remove();
       annotation_changes += hook->traceable;  // a captured graph has its body, and cannot pass it over
     }
   }
@@ -134,7 +166,10 @@ class HookList {
  public:
   HookHandle add(RefPtr<Hook> hook) {
     ++annotation_changes;
-    std::erase_if(hooks_, [](const RefPtr<Hook>& h) { return !h->is_live(); });
+    if (hooks_.size() >= sweep_at_) {
+      std::erase_if(hooks_, [](const RefPtr<Hook>& h) { return !h->is_live(); });
+      sweep_at_ = 2 * hooks_.size() + 4;
+    }
     hooks_.push_back(hook);
     return HookHandle(std::move(hook));
   }
@@ -148,6 +183,7 @@ class HookList {
 
  private:
   std::vector<RefPtr<Hook>> hooks_;
+  size_t sweep_at_ = 4;  // removed ones go when there are so many: adding takes the same time for each
 };
 
 // ---- of a tensor (engine/tensor.h)

@@ -135,12 +135,15 @@ class RecomputeValue final : public SavedTensorHooks {
 
 }  // namespace
 
-RefPtr<SavedTensorHooks> recompute(std::function<Tensor()> function, RecomputeCheck check) {
+RefPtr<SavedTensorHooks> recompute(std::function<Tensor()> function, RecomputeCheck check,
+                                   SourceLocation where) {
+  require_function(static_cast<bool>(function), "recompute", where);
   return RefPtr<SavedTensorHooks>::adopt(new Recompute(std::move(function), check));
 }
 
 RefPtr<SavedTensorHooks> recompute(const Tensor& value, std::function<Tensor()> function,
                                    RecomputeCheck check, SourceLocation where) {
+  require_function(static_cast<bool>(function), "recompute", where);
   NoGradGuard no_grad;
   if (value.defined() && value.impl().graph)
     fail(Category::unsupported, "recompute",

@@ -28,7 +28,8 @@ enum class RecomputeCheck : uint8_t {
 
 /// For one saved tensor: every tensor that the pair is given is dropped, and `function` makes it.
 RefPtr<SavedTensorHooks> recompute(std::function<Tensor()> function,
-                                   RecomputeCheck check = RecomputeCheck::bits);
+                                   RecomputeCheck check = RecomputeCheck::bits,
+                                   SourceLocation where = SourceLocation::current());
 
 /// For a scope: `function` makes `value`. Dropped are `value` and views of it, while it lives and as long as
 /// nobody wrote to it; everything else is left as it is. The pair does not hold `value`. Error(bad_argument)

@@ -79,6 +79,14 @@ struct AllowMutationOnSavedTensors::State final : WriteWatcher {
     kept.place = listed.emplace(tensor.impl().storage().get(), &kept);
     kept.tensor = std::move(tensor);
   }
+  // It cannot fail.
+  void move(Kept& kept, Tensor tensor) {
+    kept.version = tensor.version();
+    auto node = listed.extract(kept.place);
+    node.key() = tensor.impl().storage().get();
+    kept.place = listed.insert(std::move(node));
+    kept.tensor = std::move(tensor);
+  }
   void unlist(Kept& kept) {
     const std::lock_guard lock(mutex);
     if (kept.tensor.defined()) listed.erase(kept.place);
@@ -98,7 +106,7 @@ AllowMutationOnSavedTensors::Kept::~Kept() { state->unlist(*this); }
 void AllowMutationOnSavedTensors::State::before_write(const Storage& memory) {
   std::vector<Kept*> current;  // not those that another thread has written over
   Bytes bytes;
-  Tensors old;
+  Tensors old, now;
   const std::lock_guard lock(mutex);
   const auto [begin, end] = listed.equal_range(&memory);
   for (auto it = begin; it != end; ++it) {
@@ -110,9 +118,9 @@ void AllowMutationOnSavedTensors::State::before_write(const Storage& memory) {
   const RefPtr<Storage> copy = bytes.copy(current.front()->tensor.impl());
   for (Kept* kept : current) {
     old.push_back(kept->tensor);
-    listed.erase(kept->place);
-    list(*kept, moved(kept->tensor.impl(), copy, bytes.begin));
+    now.push_back(moved(kept->tensor.impl(), copy, bytes.begin));
   }
+  for (size_t i = 0; i < current.size(); ++i) move(*current[i], std::move(now[i]));
 }
 
 class AllowMutationOnSavedTensors::Pair final : public SavedTensorHooks {

@@ -22,6 +22,7 @@ using detail::innermost;
 }  // namespace
 
 SavedTensorHooksGuard::SavedTensorHooksGuard(RefPtr<SavedTensorHooks> hooks, SourceLocation where) {
+  require_function(static_cast<bool>(hooks), "SavedTensorHooksGuard", where);
   if (stack().disabled) fail(Category::hook_forbidden, "SavedTensorHooksGuard", stack().message, where);
   innermost = hooks.get();
   stack().pairs.push_back(std::move(hooks));

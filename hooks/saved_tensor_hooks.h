@@ -14,6 +14,7 @@
 #include <type_traits>
 
 #include "engine/tensor.h"
+#include "hooks/callable.h"
 
 namespace retrograd {
 
@@ -65,9 +66,12 @@ constexpr bool can_unpack() {
 }
 }  // namespace detail
 
-/// A pair from two callables: pack(const Tensor&) -> P, unpack(const P&) -> Tensor, P copyable.
+/// A pair from two callables: pack(const Tensor&) -> P, unpack(const P&) -> Tensor, P copyable. Error(bad_argument) for an empty one.
 template <class Pack, class Unpack>
-RefPtr<SavedTensorHooks> saved_tensor_hooks(Pack pack, Unpack unpack, bool traceable = false) {
+RefPtr<SavedTensorHooks> saved_tensor_hooks(Pack pack, Unpack unpack, bool traceable = false,
+                                            SourceLocation where = SourceLocation::current()) {
+  require_function(!detail::is_empty_function(pack) && !detail::is_empty_function(unpack),
+                   "saved_tensor_hooks", where);
   static_assert(detail::can_pack<Pack>(), "A pack hook is [](const Tensor& saved) { ...; return payload; }.");
   static_assert(!detail::can_pack<Pack>() || detail::can_unpack<Pack, Unpack>(),
                 "An unpack hook is [](const P& payload) { ...; return tensor; } with P what the pack hook "
@@ -88,7 +92,7 @@ class SavedTensorHooksGuard {
                                  SourceLocation where = SourceLocation::current());
   template <class Pack, class Unpack>
   SavedTensorHooksGuard(Pack pack, Unpack unpack, SourceLocation where = SourceLocation::current())
-      : SavedTensorHooksGuard(saved_tensor_hooks(std::move(pack), std::move(unpack)), where) {}
+      : SavedTensorHooksGuard(saved_tensor_hooks(std::move(pack), std::move(unpack), false, where), where) {}
   ~SavedTensorHooksGuard();
   SavedTensorHooksGuard(const SavedTensorHooksGuard&) = delete;
 };

@@ -1,13 +1,14 @@
-// Write, fsync, rename, fsync the directory: each step checked, in this order.
+// Write, fsync, link, rename, fsync the directory: each step checked, in this order.
 #include "io/atomic_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -23,6 +24,15 @@ std::string directory_of(const std::string& path) {
   return parent.empty() ? "." : parent.string();
 }
 
+constexpr char kOpenFiles[] = "/proc/self/fd/";
+
+// In the directory of `path`; another one each time.
+std::string temporary_name(const std::string& path) {
+  static constinit std::atomic<uint64_t> next{0};
+  return directory_of(path) + "/.retrograd-" + std::to_string(::getpid()) + "-" +
+         std::to_string(next.fetch_add(1));
+}
+
 // The file that `path` stands for, so that a rename replaces it and not a link to it.
 std::string resolve(const std::string& path) {
   std::error_code error;
@@ -36,14 +46,24 @@ std::string resolve(const std::string& path) {
 }  // namespace
 
 AtomicFile::AtomicFile(const std::string& path) : path_(resolve(path)) {
+  if (path.find('\0') != std::string::npos) throw FileError("cannot write: the path has a NUL byte");
   struct stat existing;
-  if (::stat(path_.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode)) {
+  const bool replaces = ::stat(path_.c_str(), &existing) == 0;
+  if (replaces && !S_ISREG(existing.st_mode)) {
     throw FileError(path_ + ": cannot write: there is something else than a regular file");
   }
-  std::string name = directory_of(path_) + "/.retrograd-XXXXXX";
-  fd_ = ::mkostemp(name.data(), O_CLOEXEC);
-  if (fd_ < 0) fail("create a temporary file beside it");
-  temporary_ = std::move(name);
+  constexpr mode_t kMode = 0666;  // less the umask
+  if (::access(kOpenFiles, F_OK) == 0)
+    fd_ = ::open(directory_of(path_).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, kMode);
+  while (fd_ < 0) {
+    std::string name = temporary_name(path_);
+    fd_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode);
+    if (fd_ >= 0)
+      temporary_ = std::move(name);
+    else if (errno != EEXIST)
+      fail("create a temporary file beside it");
+  }
+  if (replaces && ::fchmod(fd_, existing.st_mode & 0777) != 0) fail("give the new file its permissions");
 }
 
 AtomicFile::~AtomicFile() {
@@ -62,8 +82,21 @@ void AtomicFile::write(const void* data, size_t size) {
   }
 }
 
+// Of a file without one.
+void AtomicFile::name() {
+  const std::string open_file = kOpenFiles + std::to_string(fd_);
+  while (temporary_.empty()) {
+    std::string name = temporary_name(path_);
+    if (::linkat(AT_FDCWD, open_file.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0)
+      temporary_ = std::move(name);
+    else if (errno != EEXIST)
+      fail("name the new file beside it");
+  }
+}
+
 void AtomicFile::commit() {
   if (::fsync(fd_) != 0) fail("flush to the disk");
+  name();
   const int closed = ::close(fd_);
   fd_ = -1;
   if (closed != 0) fail("close");

@@ -1,12 +1,13 @@
 // A file that appears whole or not at all.
 //
-// The bytes go to a temporary file in the same directory (created exclusively, readable by the owner only);
-// commit() flushes it to the disk, renames it over the final path, and flushes the directory. Until the
-// rename the old file is untouched, and whatever fails removes the temporary file. Only a process killed in
-// between leaves one behind, named .retrograd-XXXXXX.
+// The bytes go to a file without a name in the same directory; commit() flushes it to the disk, gives it its path, over a file that is there
+// by way of a temporary name, and flushes the directory. Until then the old file is untouched, and of a process that is killed nothing stays.
+// Where the file system has no files without a name, they go to a temporary one, .retrograd-PID-N, which whatever fails removes; it stays only
+// where the process is killed.
 //
+// The permissions are those of the file that is replaced; of a new one those that the process gives to its files (umask).
 // A path that is a symbolic link keeps being one: its target is replaced. Anything else than a regular file
-// (a device, a directory, a pipe) is refused. All failures throw FileError with the path and the system's
+// (a device, a directory, a pipe) is refused, and so is a path with a NUL. All failures throw FileError with the path and the system's
 // reason.
 #pragma once
 
@@ -17,7 +18,7 @@ namespace retrograd {
 
 class AtomicFile {
  public:
-  /// Opens a temporary file beside `path`.
+  /// Opens a file beside `path`.
   explicit AtomicFile(const std::string& path);
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -31,10 +32,11 @@ class AtomicFile {
   void commit();
 
  private:
+  void name();
   [[noreturn]] void fail(const char* action) const;
 
   std::string path_;       // final, with symbolic links resolved
-  std::string temporary_;  // empty once renamed
+  std::string temporary_;  // empty: it has no name yet, or has its path
   int fd_ = -1;
 };
 

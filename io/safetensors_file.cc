@@ -83,6 +83,7 @@ void check_bools(const std::string& path, const SafetensorsFile& file) {
 }  // namespace
 
 SafetensorsFile::SafetensorsFile(const std::string& path) {
+  if (path.find('\0') != std::string::npos) throw FileError("cannot read: the path has a NUL byte");
   InputFile file(path);
   const size_t file_size = file.size();
   uint64_t header_size = 0;

@@ -6,6 +6,7 @@
 // the text.
 #include "io/safetensors_header.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -238,7 +239,7 @@ std::string format_safetensors_header(const std::string& path, const Safetensors
     add_key(entry.name);
     end = entry.offset + entry.nbytes;
     text += "{\"dtype\":\"" + std::string(kTags[static_cast<size_t>(entry.dtype)]) +
-            "\",\"shape\":" + nlohmann::json(entry.shape).dump() + ",\"data_offsets\":[" +
+            "\",\"shape\":" + fmt::format("[{}]", fmt::join(entry.shape, ",")) + ",\"data_offsets\":[" +
             std::to_string(entry.offset) + "," + std::to_string(end) + "]}";
   }
   text += '}';

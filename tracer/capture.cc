@@ -16,20 +16,25 @@ const T& attr_at(const Record& record, uint32_t offset) {
   return *reinterpret_cast<const T*>(static_cast<const char*>(record.attrs()) + offset);
 }
 
-Hook* live_hook(const HookList& hooks, uint32_t index) {
-  for (const RefPtr<Hook>& h : hooks.all())
-    if (h->is_live() && index-- == 0) return h.get();
+}  // namespace
+
+Hook* Binder::live_hook(const HookList& hooks, uint32_t index) {
+  if (list_ != &hooks || index < index_) list_ = &hooks, at_ = 0, index_ = 0;
+  while (at_ < hooks.all().size()) {
+    Hook* const hook = hooks.all()[at_++].get();
+    if (hook->is_live() && index_++ == index) return hook;
+  }
   RG_ASSERT(false);
   return nullptr;
 }
 
-Hook* hook_of(const Source& s, const Reached& reached) {
+Hook* Binder::hook_of(const Source& s) {
   using List = Source::List;
   if (s.kind == Source::Kind::record_hook) {
-    const RecordHooks& h = *reached.records[s.place]->hooks;
+    const RecordHooks& h = *reached_.records[s.place]->hooks;
     return live_hook(s.list == List::tensor ? h.tensor : s.list == List::pre ? h.pre : h.post, s.index);
   }
-  const AutogradMeta& m = *reached.leaves[s.place]->meta;
+  const AutogradMeta& m = *reached_.leaves[s.place]->meta;
   return live_hook(s.list == List::tensor ? m.tensor_hooks
                    : s.list == List::pre  ? m.pre_hooks
                    : s.list == List::post ? m.post_hooks
@@ -37,25 +42,23 @@ Hook* hook_of(const Source& s, const Reached& reached) {
                    s.index);
 }
 
-}  // namespace
-
-ir::Binding bind_source(const Source& s, const BackwardRequest& request, const Reached& reached) {
+ir::Binding Binder::operator()(const Source& s) {
   ir::Binding b;
   switch (s.kind) {
-    case Source::Kind::root: b.tensor = request.cotangents[s.place]; break;
+    case Source::Kind::root: b.tensor = request_.cotangents[s.place]; break;
     case Source::Kind::slot:
-      b.record = reached.records[s.place];
+      b.record = reached_.records[s.place];
       b.slot = static_cast<int>(s.index);
       break;
-    case Source::Kind::leaf: b.leaf = reached.leaves[s.place]; break;
-    case Source::Kind::pair: b.pair = request.pair; break;
-    case Source::Kind::function: b.record = reached.records[s.place]; break;
-    case Source::Kind::record_hook: b.hook = RefPtr<Hook>(hook_of(s, reached)); break;
+    case Source::Kind::leaf: b.leaf = reached_.leaves[s.place]; break;
+    case Source::Kind::pair: b.pair = request_.pair; break;
+    case Source::Kind::function: b.record = reached_.records[s.place]; break;
+    case Source::Kind::record_hook: b.hook = RefPtr<Hook>(hook_of(s)); break;
     case Source::Kind::leaf_hook:
-      b.hook = RefPtr<Hook>(hook_of(s, reached));
-      b.leaf = reached.leaves[s.place];
+      b.hook = RefPtr<Hook>(hook_of(s));
+      b.leaf = reached_.leaves[s.place];
       break;
-    case Source::Kind::box: b.box = reached.records[s.place]->hooks->retained[s.index].second; break;
+    case Source::Kind::box: b.box = reached_.records[s.place]->hooks->retained[s.index].second; break;
     case Source::Kind::constant: b.tensor = s.constant; break;
   }
   return b;
@@ -143,7 +146,8 @@ bool Capture::read_numbers(const Reached& reached, std::vector<Number>& values) 
 std::vector<ir::Binding> Capture::bind(const BackwardRequest& request, const Reached& reached) const {
   std::vector<ir::Binding> bindings;
   bindings.reserve(sources_.size());
-  for (const Source& s : sources_) bindings.push_back(bind_source(s, request, reached));
+  Binder bind(request, reached);
+  for (const Source& s : sources_) bindings.push_back(bind(s));
   return bindings;
 }
 

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "engine/inplace.h"
+#include "engine/nesting.h"
 #include "engine/runner.h"
 #include "tracer/function_capture.h"
 #include "tracer/profile.h"
@@ -13,7 +14,17 @@ namespace retrograd {
 
 struct FunctionCache::State {
   explicit State(FunctionKind k) : kind(k) {}
+  static std::unique_ptr<State> without_function(const FunctionCache& moved) {
+    auto state = std::make_unique<State>(moved.state_->kind);
+    state->has_function = false;
+    return state;
+  }
+  std::string_view name() const { return kind == FunctionKind::step ? "compile_step" : "compile"; }
   const FunctionKind kind;
+  bool has_function = true;
+  // Recordings of a step, and its runs without code of the user's, change what others see, .grad of leaves and the memory of parameters: they
+  // take turns. Nothing that runs meanwhile comes back here, unless the function waits for another thread that does.
+  std::mutex turn;
   std::mutex mutex;
   std::list<std::shared_ptr<FunctionCapture>> captures;  // the last used first
   std::shared_ptr<FunctionCapture> last;
@@ -73,8 +84,12 @@ struct FunctionCache::State {
 
 FunctionCache::FunctionCache(FunctionKind kind) : state_(std::make_unique<State>(kind)) {}
 FunctionCache::~FunctionCache() = default;
-FunctionCache::FunctionCache(FunctionCache&&) noexcept = default;
-FunctionCache& FunctionCache::operator=(FunctionCache&&) noexcept = default;
+FunctionCache::FunctionCache(FunctionCache&& o)
+    : state_(std::exchange(o.state_, State::without_function(o))) {}
+FunctionCache& FunctionCache::operator=(FunctionCache&& o) {
+  state_ = std::exchange(o.state_, State::without_function(o));
+  return *this;
+}
 
 namespace {
 
@@ -127,25 +142,35 @@ Tensors FunctionCache::run_eagerly(const Function& function, const Tensors& argu
 }
 
 Tensors FunctionCache::run(const Function& function, const Tensors& arguments, SourceLocation where) {
+  if (!state_->has_function)
+    fail(Category::bad_argument, state_->name(), "this compiled function has been moved to another place",
+         where);
+  const Nesting nesting(state_->name(), where);
   if (const std::string_view why = why_eager(); !why.empty())
     return run_eagerly(function, arguments, std::string(why));
   for (const Tensor& a : arguments)
     if (!is_outdated(a.impl())) refresh_view(a.impl());  // else it is refused where it is used
+  std::unique_lock turn(state_->turn, std::defer_lock);
+  if (state_->kind == FunctionKind::step) turn.lock();
   const CallLook look(arguments);
   std::string why;
   std::shared_ptr<FunctionCapture> capture = state_->find(look, arguments, why);
   const bool first = !capture;
   if (first) {
     const std::optional<State::Known> known = state_->what_is_known(look);
-    if (known && !known->not_recordable.empty())
+    if (known && !known->not_recordable.empty()) {
+      if (turn) turn.unlock();
       return run_eagerly(function, arguments, known->not_recordable);
+    }
     try {
       capture = std::make_shared<FunctionCapture>(function, arguments, look, state_->kind,
                                                   known ? &known->calls : nullptr, where);
     } catch (const RehearsalNeeded& e) {
+      if (turn) turn.unlock();
       return rehearse(function, arguments, e.what());
     } catch (const NotRecordable& e) {
       state_->note({look, {}, e.what()});
+      if (turn) turn.unlock();
       return run_eagerly(function, arguments, e.what());
     }
     state_->keep(capture, std::move(why));
@@ -155,6 +180,7 @@ Tensors FunctionCache::run(const Function& function, const Tensors& arguments, S
     state_->last = capture;
     state_->stats.nodes = static_cast<int64_t>(capture->graph().nodes().size());
   }
+  if (turn && capture->calls_code()) turn.unlock();
   return capture->run(arguments, first, where);
 }
 

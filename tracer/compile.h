@@ -29,6 +29,7 @@
 // that calls opaque functions, the function itself is called. All cases are listed in docs/design.md, section 6.
 // Hooks on a result see the gradients that reach it from outside: uses inside the function are part of its own backward.
 // A tensor on which retain_grad() is called inside of compile()'s function has no .grad after a backward from outside.
+// Calls of one step from several threads take turns, save for those that run code of the user's.
 // Limits: those of the recorder; at most kCaptures recordings, the least recently used goes first.
 #pragma once
 
@@ -63,8 +64,9 @@ class FunctionCache {
 
   explicit FunctionCache(FunctionKind kind);
   ~FunctionCache();
-  FunctionCache(FunctionCache&&) noexcept;
-  FunctionCache& operator=(FunctionCache&&) noexcept;
+  /// What is left behind has no graphs and no counts, and its calls are an Error(bad_argument).
+  FunctionCache(FunctionCache&&);
+  FunctionCache& operator=(FunctionCache&&);
 
   /// function(arguments), recorded or run again. It must be the same function each time.
   Tensors run(const Function& function, const Tensors& arguments,

@@ -70,8 +70,12 @@ Tensors CompiledBackward::State::run_found(const BackwardCache::Found& found, co
 
 CompiledBackward::CompiledBackward() : state_(std::make_shared<State>()) {}
 CompiledBackward::~CompiledBackward() = default;
-CompiledBackward::CompiledBackward(CompiledBackward&&) noexcept = default;
-CompiledBackward& CompiledBackward::operator=(CompiledBackward&&) noexcept = default;
+CompiledBackward::CompiledBackward(CompiledBackward&& o)
+    : state_(std::exchange(o.state_, std::make_shared<State>())) {}
+CompiledBackward& CompiledBackward::operator=(CompiledBackward&& o) {
+  state_ = std::exchange(o.state_, std::make_shared<State>());
+  return *this;
+}
 
 void CompiledBackward::operator()(const Tensor& loss, SourceLocation where) {
   backward({loss}, {}, {}, false, {}, where);

@@ -38,8 +38,9 @@ class CompiledBackward {
 
   CompiledBackward();
   ~CompiledBackward();
-  CompiledBackward(CompiledBackward&&) noexcept;
-  CompiledBackward& operator=(CompiledBackward&&) noexcept;
+  /// What is left behind is empty, as a new one.
+  CompiledBackward(CompiledBackward&&);
+  CompiledBackward& operator=(CompiledBackward&&);
 
   /// loss.backward().
   void operator()(const Tensor& loss, SourceLocation where = SourceLocation::current());

@@ -24,15 +24,21 @@ FunctionCapture::FunctionCapture(const Function& function, const Tensors& argume
                        describe(arguments[i])),
            where);
   recorded_.graph.name = kind == FunctionKind::step ? "step" : "function";
-  record(function, arguments, known);
   try {
+    record(function, arguments, known);
     check_kept();
     if (backwards_.empty()) forget_recording();
     make_plans(arguments);
   } catch (...) {
-    RecordedFunction::settle_unused(recorded_.numbers, recorded_.graph);
+    settle_recorded();
     throw;
   }
+}
+
+// What the recording has read, where no run came to use it.
+void FunctionCapture::settle_recorded() noexcept {
+  if (std::exchange(numbers_are_open_, false))
+    RecordedFunction::settle_unused(recorded_.numbers, recorded_.graph);
 }
 
 void FunctionCapture::make_plans(const Tensors& arguments) {
@@ -59,7 +65,7 @@ void FunctionCapture::make_plans(const Tensors& arguments) {
   find_ahead();
 }
 
-FunctionCapture::~FunctionCapture() = default;
+FunctionCapture::~FunctionCapture() { settle_recorded(); }
 
 void FunctionCapture::record(const Function& function, const Tensors& arguments,
                              const FunctionRecorder::KnownCalls* known) {
@@ -76,7 +82,8 @@ void FunctionCapture::record(const Function& function, const Tensors& arguments,
     recorder_->check_shown(results);
     look_at_results(stand_ins, std::move(results));
   }
-  for (const FunctionRecorder::BegunLeaf& leaf : recorder_->begun_leaves()) note_reached(leaf);
+  std::unordered_map<const TensorImpl*, std::vector<size_t>> numbers;  // of leaves in reached_
+  for (const FunctionRecorder::BegunLeaf& leaf : recorder_->begun_leaves()) note_reached(leaf, numbers);
   if (std::ranges::any_of(ends_, &End::is_differentiable)) {
     find_inputs();
     record_backwards();
@@ -84,6 +91,7 @@ void FunctionCapture::record(const Function& function, const Tensors& arguments,
   }
   Tensors recorded;
   for (const End& e : ends_) recorded.push_back(e.recorded);
+  calls_code_ = recorder_->calls_code();
   recorder_->finish(recorded, recorded_);
   for (size_t i = 0; i < ends_.size(); ++i) {
     End& e = ends_[i];
@@ -110,23 +118,24 @@ void FunctionCapture::forget_recording() {
 }
 
 // Once for each leaf, unless its hooks change between two of the function's backwards.
-void FunctionCapture::note_reached(const FunctionRecorder::BegunLeaf& begun) {
+void FunctionCapture::note_reached(const FunctionRecorder::BegunLeaf& begun,
+                                   std::unordered_map<const TensorImpl*, std::vector<size_t>>& numbers) {
   ReachedLeaf reached{begun.leaf, -1, begun.hooks, {}, begun.effects};
   if (begun.leaf->graph) {
-    const auto of = std::ranges::find(recorder_->stand_ins(), begun.leaf.get(),
-                                      [](const FunctionRecorder::StandIn& s) { return s.tensor.get(); });
-    if (of == recorder_->stand_ins().end() || of->argument < 0) return;
+    const FunctionRecorder::StandIn* const of = recorder_->stand_ins().of_tensor(begun.leaf.get());
+    if (!of || of->argument < 0) return;
     reached.outside.reset();
     reached.argument = of->argument;
   }
   for (const RefPtr<Hook>& h : begun.hooks) reached.is_traceable.push_back(h->traceable);
-  const auto known = std::ranges::find_if(reached_, [&](const ReachedLeaf& r) {
-    return r.outside == reached.outside && r.argument == reached.argument && r.hooks == reached.hooks;
-  });
-  if (known == reached_.end())
-    reached_.push_back(std::move(reached));
-  else
-    known->effects = reached.effects;
+  std::vector<size_t>& known = numbers[begun.leaf.get()];
+  for (const size_t i : known)
+    if (reached_[i].hooks == reached.hooks) {
+      reached_[i].effects = reached.effects;
+      return;
+    }
+  known.push_back(reached_.size());
+  reached_.push_back(std::move(reached));
 }
 
 bool FunctionCapture::is_made_leaf(const Tensor& made) const {
@@ -144,37 +153,40 @@ bool FunctionCapture::is_made_leaf(const Tensor& made) const {
 
 void FunctionCapture::look_at_results(const Tensors& given, Tensors results) {
   results_ = results.size();
+  std::unordered_map<const TensorImpl*, int> arguments, before;  // the first of each
+  for (size_t i = 0; i < given.size(); ++i) arguments.try_emplace(given[i].get(), static_cast<int>(i));
   for (size_t i = 0; i < results.size(); ++i) {
     End end;
-    const auto argument = std::ranges::find(given, results[i].get(), &Tensor::get);
-    const auto before = std::find_if(results.begin(), results.begin() + static_cast<std::ptrdiff_t>(i),
-                                     [&](const Tensor& t) { return t.get() == results[i].get(); });
+    const auto argument = arguments.find(results[i].get());
+    const auto [same, is_first] = before.try_emplace(results[i].get(), static_cast<int>(i));
     end.grad_of = results[i].defined() && !results[i].requires_grad() ? recorder_->leaf_with_grad(results[i])
                                                                       : RefPtr<TensorImpl>();
-    if (results[i].defined() && argument != given.end())
-      end.argument = static_cast<int>(argument - given.begin());
+    if (results[i].defined() && argument != arguments.end())
+      end.argument = argument->second;
     else if (end.grad_of)
       end.recorded = results[i].impl().graph ? results[i] : Tensor();
     else if (results[i].defined() && !results[i].impl().graph)
       end.outside = results[i];
-    else if (results[i].defined() && before - results.begin() < static_cast<std::ptrdiff_t>(i))
-      end.same_as = static_cast<int>(before - results.begin());
+    else if (results[i].defined() && !is_first)
+      end.same_as = same->second;
     else
       end.recorded = results[i];
     ends_.push_back(std::move(end));
   }
   for (End& e : ends_) e.is_leaf = e.recorded.defined() && is_made_leaf(e.recorded);
   if (kind_ == FunctionKind::step) return;
+  EndNumbers numbers = end_numbers();
   for (size_t i = 0; i < results_; ++i)
-    if (ends_[i].recorded.defined() && ends_[i].recorded.impl().base) find_base(i);
+    if (ends_[i].recorded.defined() && ends_[i].recorded.impl().base) find_base(i, numbers);
   find_written();
+  numbers = end_numbers();
   for (End& e : ends_) {
     if (!e.recorded.defined()) continue;
     const TensorImpl& cell = e.recorded.impl();
     e.is_outdated = cell.base && cell.made_at_version() != cell.storage()->version();
     if (!e.is_outdated || !cell.is_fixed_view())
       gradient_edge(e.recorded.impl());  // of a view that is out of date, made anew
-    e.follows_base = e.base_argument >= 0 && is_view_of_written(cell);
+    e.follows_base = e.base_argument >= 0 && is_view_of_written(cell, numbers);
     e.is_differentiable = look_.gradients && cell.requires_grad && cell.grad_fn && !e.follows_base;
     e.is_leaf = is_made_leaf(e.recorded);  // once more: a view that was made anew has a history now
     e.is_multi_output_view = cell.is_multi_output_view;
@@ -183,11 +195,17 @@ void FunctionCapture::look_at_results(const Tensors& given, Tensors results) {
   }
 }
 
+FunctionCapture::EndNumbers FunctionCapture::end_numbers() const {
+  EndNumbers numbers;
+  for (size_t i = 0; i < ends_.size(); ++i)
+    if (ends_[i].recorded.defined()) numbers.try_emplace(ends_[i].recorded.get(), i);
+  return numbers;
+}
+
 // Whether a result shows the new value of an argument, or of its base, and nothing looks at the gradient in between: it goes to the new value.
-bool FunctionCapture::is_view_of_written(const TensorImpl& view) const {
-  const auto written =
-      std::ranges::find(ends_, view.base.get(), [](const End& e) { return e.recorded.get(); });
-  if (written == ends_.end() || written->rewrites < 0) return false;
+bool FunctionCapture::is_view_of_written(const TensorImpl& view, const EndNumbers& numbers) const {
+  const auto written = numbers.find(view.base.get());
+  if (written == numbers.end() || ends_[written->second].rewrites < 0) return false;
   const Record* record = view.grad_fn.get();
   while (record && record != view.base->grad_fn.get()) {
     if (!record->op->is(Trait::view) || record->operands != 1 || record->hooks) return false;
@@ -197,22 +215,26 @@ bool FunctionCapture::is_view_of_written(const TensorImpl& view) const {
 }
 
 // The base of a view: an argument or its base, another result, a tensor from outside, or else a hidden end.
-void FunctionCapture::find_base(size_t end) {
+void FunctionCapture::find_base(size_t end, EndNumbers& numbers) {
   const RefPtr<TensorImpl> base = ends_[end].recorded.impl().base;
-  for (const FunctionRecorder::StandIn& s : recorder_->stand_ins())
-    if (s.tensor.get() == base.get()) {
-      ends_[end].base_argument = s.argument >= 0 ? s.argument : s.base_of;
-      return;
-    }
+  if (const FunctionRecorder::StandIn* s = recorder_->stand_ins().of_tensor(base.get())) {
+    ends_[end].base_argument = s->argument >= 0 ? s->argument : s->base_of;
+    return;
+  }
   const RefPtr<TensorImpl> grad_of = recorder_->leaf_with_grad(Tensor(base));
   if (!base->graph && !grad_of) {
     ends_[end].base_outside = Tensor(base);
     return;
   }
-  const auto found = std::ranges::find_if(
-      ends_, [&](const End& e) { return grad_of ? e.grad_of == grad_of : e.recorded.get() == base.get(); });
-  ends_[end].base = static_cast<int>(found - ends_.begin());
-  if (found != ends_.end()) return;
+  if (grad_of) {
+    const auto found = std::ranges::find(ends_, grad_of, &End::grad_of);
+    ends_[end].base = static_cast<int>(found - ends_.begin());
+    if (found != ends_.end()) return;
+  } else {
+    const auto [number, is_new] = numbers.try_emplace(base.get(), ends_.size());
+    ends_[end].base = static_cast<int>(number->second);
+    if (!is_new) return;
+  }
   ends_.emplace_back();
   if (base->graph) ends_.back().recorded = Tensor(base);
   ends_.back().grad_of = grad_of;
@@ -252,12 +274,13 @@ void FunctionCapture::find_made_leaves() {
     if (e.is_differentiable && !is_outdated(e.recorded.impl()))
       edges.push_back(gradient_edge(e.recorded.impl()));
   const Walk walk(edges, nullptr);
+  std::unordered_set<const TensorImpl*> known;
+  for (const Tensor& leaf : leaves_) known.insert(leaf.get());
   for (const Walk::Leaf& leaf : walk.leaves()) {
-    if (!leaf.leaf->graph || std::ranges::find(leaves_, leaf.leaf, &Tensor::get) != leaves_.end()) continue;
-    const bool is_stand_in = std::ranges::any_of(recorder_->stand_ins(), [&](const auto& s) {
-      return s.tensor.get() == leaf.leaf || s.leaf.get() == leaf.leaf;
-    });
-    if (is_stand_in || leaf.leaf->value_id == ir::kNoValue) continue;
+    if (!leaf.leaf->graph || known.contains(leaf.leaf)) continue;
+    const auto& stand_ins = recorder_->stand_ins();
+    if (stand_ins.of_tensor(leaf.leaf) || stand_ins.of_leaf(leaf.leaf) || leaf.leaf->value_id == ir::kNoValue)
+      continue;
     auto end = std::ranges::find(ends_, leaf.leaf, [](const End& e) { return e.recorded.get(); });
     if (end == ends_.end()) {
       ends_.emplace_back();
@@ -358,12 +381,12 @@ std::unique_ptr<FunctionCapture::Backward> FunctionCapture::record_backward(cons
 std::vector<WrittenInput> FunctionCapture::written_inputs(const Tensors& arguments) const {
   std::vector<WrittenInput> written;
   const std::vector<ir::Binding> bindings = bind(arguments);
+  std::unordered_map<const Storage*, int> bound;  // how often
+  for (const ir::Binding& b : bindings)
+    if (b.tensor.defined()) ++bound[b.tensor.impl().storage().get()];
   for (const RecordedFunction::Write& w : recorded_.writes) {
     const Tensor& target = bindings[static_cast<size_t>(w.input)].tensor;
-    const auto sharing = std::ranges::count_if(bindings, [&](const ir::Binding& b) {
-      return b.tensor.defined() && b.tensor.impl().storage() == target.impl().storage();
-    });
-    if (target.is_contiguous() && w.may_lie_there() && sharing == 1)
+    if (target.is_contiguous() && w.may_lie_there() && bound.at(target.impl().storage().get()) == 1)
       written.push_back({planned_.inputs()[static_cast<size_t>(w.input)].value,
                          planned_.outputs()[static_cast<size_t>(w.output)]});
   }

@@ -96,6 +96,8 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   /// `first`: with the numbers that the recording has read.
   Tensors run(const Tensors& arguments, bool first, SourceLocation where);
 
+  /// Whether a run calls code of the user's: hooks, opaque functions, pairs.
+  bool calls_code() const { return calls_code_; }
   const ir::Graph& graph() const { return planned_; }
   const Plan& plan() const { return *plan_; }
   /// Backwards whose gradients their forward had computed, and forwards that computed some which nobody took (tracer/function_ahead.h).
@@ -107,6 +109,7 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   static void run_backward(Record& record, std::span<TensorImpl* const> operands, Tensor* results);
 
  private:
+  class NumbersOfRun;
   struct Saved;
   struct Backward;
   struct Ahead;
@@ -143,13 +146,16 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   void find_made_leaves();
   bool is_made_leaf(const Tensor& made) const;
   void make_plans(const Tensors& arguments);
-  void note_reached(const FunctionRecorder::BegunLeaf& begun);
+  void note_reached(const FunctionRecorder::BegunLeaf& begun,
+                    std::unordered_map<const TensorImpl*, std::vector<size_t>>& numbers);
   void check_hooks(const Tensors& arguments, size_t nodes_begun, SourceLocation where) const;
   void check_grad(const TensorImpl& leaf, const Tensors& arguments, size_t nodes_begun,
                   SourceLocation where) const;
   void look_at_results(const Tensors& given, Tensors results);
-  void find_base(size_t end);
-  bool is_view_of_written(const TensorImpl& view) const;
+  using EndNumbers = std::unordered_map<const TensorImpl*, size_t>;  // the first of each recorded cell
+  EndNumbers end_numbers() const;
+  void find_base(size_t end, EndNumbers& numbers);
+  bool is_view_of_written(const TensorImpl& view, const EndNumbers& numbers) const;
   void find_written();
   void find_inputs();
   void record_backwards();
@@ -173,12 +179,13 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   void expect_plain_backward();
   std::optional<Tensors> run_ahead(const std::vector<ir::Binding>& bindings, std::span<const Number> numbers);
   Backward& backward_for(const Record& record, std::span<TensorImpl* const> cotangents);
-  class NumbersOfRun;
   /// What an input that is the gradient of a leaf is bound to.
   static Tensor grad_memory(TensorImpl& leaf);
   std::vector<ir::Binding> bind(const Tensors& arguments) const;
   std::vector<WrittenInput> written_inputs(const Tensors& arguments) const;
   void give_grads(const Tensors& arguments, const Tensors& outputs) const;
+  void settle_recorded() noexcept;
+  Tensors run(const Tensors& arguments, NumbersOfRun& read, SourceLocation where);
   void write_back(const std::vector<ir::Binding>& bindings, const Tensors& outputs) const;
   Tensors bindings_to_keep(const std::vector<ir::Binding>& bindings) const;
   std::shared_ptr<Saved> save(const std::vector<ir::Binding>& bindings, Tensors keep, const Tensors& outputs,
@@ -220,9 +227,12 @@ class FunctionCapture : public std::enable_shared_from_this<FunctionCapture> {
   std::mutex mutex_;
   std::map<Arrivals, std::unique_ptr<Backward>> backwards_;
   bool has_functions_ = false;  // of the user's, on the recorded tape
+  bool calls_code_ = false;
+  bool numbers_are_open_ = true;  // those that the recording has read: the first run settles them
   ir::Recompute recompute_;
-  std::unique_ptr<Ahead> ahead_;                   // null: cannot be
-  std::vector<std::vector<const Record*>> users_;  // of each saved value: the records whose rules ask for it
+  std::unique_ptr<Ahead> ahead_;  // null: cannot be
+  std::vector<std::unordered_set<const Record*>>
+      users_;  // of each saved value: the records whose rules ask for it
 };
 
 }  // namespace retrograd

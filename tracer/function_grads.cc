@@ -108,10 +108,15 @@ class PostAccumulateCode final : public HostCode {
 // ---- accumulation --------------------------------------------------------------------------------------------------------------------
 
 FunctionRecorder::LeafGrad& FunctionRecorder::leaf_grad(TensorImpl& leaf, bool is_dropped) {
-  const auto it = std::ranges::find(grads_, &leaf, [](const LeafGrad& g) { return g.leaf.get(); });
-  if (it != grads_.end()) return *it;
-  grads_.push_back({RefPtr<TensorImpl>(&leaf), leaf.need_meta().grad, is_dropped});
-  return grads_.back();
+  const auto [number, is_new] = grad_numbers_.try_emplace(&leaf, grads_.size());
+  if (is_new) grads_.push_back({RefPtr<TensorImpl>(&leaf), leaf.need_meta().grad, is_dropped});
+  return grads_[number->second];
+}
+
+// Null of a leaf whose gradient the function has not looked at.
+FunctionRecorder::LeafGrad* FunctionRecorder::known_grad(const TensorImpl& leaf) {
+  const auto number = grad_numbers_.find(&leaf);
+  return number == grad_numbers_.end() ? nullptr : &grads_[number->second];
 }
 
 RefPtr<TensorImpl> FunctionRecorder::leaf_with_grad(const Tensor& tensor) const {
@@ -124,8 +129,8 @@ RefPtr<TensorImpl> FunctionRecorder::leaf_with_grad(const Tensor& tensor) const 
 
 // The argument that this is the stand-in of; -1: of none.
 int FunctionRecorder::argument_of(const TensorImpl& cell) const {
-  const auto it = std::ranges::find(stand_ins_, &cell, [](const StandIn& s) { return s.tensor.get(); });
-  return it == stand_ins_.end() ? -1 : it->argument;
+  const StandIn* const s = stand_ins_.of_tensor(&cell);
+  return s ? s->argument : -1;
 }
 
 void FunctionRecorder::grad_is_replaced(TensorImpl& leaf) { leaf_grad(leaf, true); }
@@ -133,11 +138,10 @@ void FunctionRecorder::grad_is_replaced(TensorImpl& leaf) { leaf_grad(leaf, true
 // From now on the gradient that a leaf has at the beginning is an input, whichever tensor that is in a run. An argument's stand-in has that of
 // the argument.
 void FunctionRecorder::grad_is_read(TensorImpl& leaf) {
-  for (LeafGrad& g : grads_)
-    if (g.leaf.get() == &leaf) {
-      g.last_read = effects_;
-      for (PostAccumulateCode* hook : g.hooks) hook->is_read = true;
-    }
+  if (LeafGrad* const known = known_grad(leaf)) {
+    known->last_read = effects_;
+    for (PostAccumulateCode* hook : known->hooks) hook->is_read = true;
+  }
   const auto argument = argument_of(leaf);
   if (leaf.graph && argument < 0) return;
   const LeafGrad& g = leaf_grad(leaf, false);
@@ -156,10 +160,9 @@ void FunctionRecorder::accumulate(TensorImpl& leaf, const Tensor& grad) {
     fail(Category::cotangent_mismatch, "accumulate_grad",
          fmt::format("a gradient of type {} for a leaf of type {}", to_string(grad.impl().type()),
                      to_string(leaf.type())));
-  for (const StandIn& s : stand_ins_)
-    if (s.leaf.get() == &leaf && (s.tensor.get() != &leaf || s.argument < 0))
-      refuse(Category::unsupported,
-             "a recorded function runs a backward beyond its arguments. Hint: ask for gradients with grad()");
+  if (const StandIn* const s = stand_ins_.of_leaf(&leaf); s && (s->tensor.get() != &leaf || s->argument < 0))
+    refuse(Category::unsupported,
+           "a recorded function runs a backward beyond its arguments. Hint: ask for gradients with grad()");
   leaf_grad(leaf, false);
   grad_is_read(leaf);
   Tensor& sum = leaf.need_meta().grad;
@@ -204,8 +207,8 @@ Tensor FunctionRecorder::new_grad(const Tensor& grad, const TensorImpl& leaf) {
 // ---- what host code sees -------------------------------------------------------------------------------------------------------------
 
 FunctionRecorder::LeafOfRun FunctionRecorder::leaf_of_run(TensorImpl& leaf) {
-  for (const StandIn& s : stand_ins_)
-    if (s.tensor.get() == &leaf) return {{}, graph_.inputs()[static_cast<size_t>(input_of(s.tensor))].value};
+  if (const StandIn* const s = stand_ins_.of_tensor(&leaf))
+    return {{}, graph_.inputs()[static_cast<size_t>(input_of(s->tensor))].value};
   return {RefPtr<TensorImpl>(&leaf), ir::kNoValue};
 }
 
@@ -259,12 +262,11 @@ void FunctionRecorder::emit_post_accumulate(const HookAttrs& attrs, SourceLocati
 
 // An argument that is used as a tensor from outside as well would have two gradients.
 void FunctionRecorder::check_one_leaf(const TensorImpl& leaf) const {
-  for (const LeafGrad& g : grads_)
-    for (const StandIn& s : stand_ins_)
-      if (s.stands_for == &leaf && s.tensor.get() == g.leaf.get())
-        refuse(Category::unsupported,
-               "a recorded function gives an argument a gradient that it also uses as a leaf from outside. "
-               "Hint: use the argument only");
+  const StandIn* const s = stand_ins_.standing_for(&leaf);
+  if (s && grad_numbers_.contains(s->tensor.get()))
+    refuse(Category::unsupported,
+           "a recorded function gives an argument a gradient that it also uses as a leaf from outside. "
+           "Hint: use the argument only");
 }
 
 void FunctionRecorder::finish_grads(const Tensors& results, RecordedFunction& out) {

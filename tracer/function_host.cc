@@ -174,7 +174,7 @@ void FunctionRecorder::unpack_recorded(const Call& call, Slot& slot, Tensor* res
 void FunctionRecorder::note_saved(const Storage& memory) {
   const auto it = forward_->roots_.find(&memory);
   if (it == forward_->roots_.end() || it->second.input < 0 || it->second.outside != &memory) return;
-  if (!std::ranges::count(saved_outside_, it->second.input)) saved_outside_.push_back(it->second.input);
+  if (read_outside_.insert(it->second.input).second) saved_outside_.push_back(it->second.input);
 }
 
 void FunctionRecorder::emit_unpack(const Call& call, Tensor* results) {

@@ -22,21 +22,21 @@ Tensors FunctionRecorder::arguments(const Tensors& given) {
       if (wanted(given[i])) make(given[i].impl(), static_cast<int>(i));
   };
   const auto as_argument = [&](TensorImpl& cell, int i) { stand_in(cell, i, -1); };
-  each([&](const Tensor& t) { return std::ranges::count(given, t.get(), base_of) > 0; }, as_argument);
+  std::unordered_set<const TensorImpl*> bases;
+  for (const Tensor& g : given) bases.insert(base_of(g));
+  each([&](const Tensor& t) { return bases.contains(t.get()); }, as_argument);
   each(base_of, [&](TensorImpl& cell, int i) { stand_in(*cell.base, -1, i); });
   each([&](const Tensor& t) { return !base_of(t); }, as_argument);
   each(base_of, [&](TensorImpl& cell, int i) {
     stand_in(cell, i, -1).impl().base = stand_in(*cell.base, -1, i).ref();
   });
   Tensors made;
-  for (const Tensor& g : given)
-    made.push_back(std::ranges::find(stand_ins_, g.get(), &StandIn::stands_for)->tensor);
+  for (const Tensor& g : given) made.push_back(stand_ins_.standing_for(g.get())->tensor);
   return made;
 }
 
 Tensor FunctionRecorder::stand_in(TensorImpl& like, int argument, int base_of) {
-  for (const StandIn& s : stand_ins_)
-    if (s.stands_for == &like) return s.tensor;
+  if (const StandIn* const known = stand_ins_.standing_for(&like)) return known->tensor;
   const auto number = static_cast<int32_t>(argument >= 0 ? inputs_.size() : -1);
   Tensor made = make(like.type(), argument >= 0 ? graph_.add_tensor_input(like.type()) : ir::kNoValue);
   TensorImpl& cell = made.impl();
@@ -55,15 +55,16 @@ Tensor FunctionRecorder::stand_in(TensorImpl& like, int argument, int base_of) {
     root.cell = root.as_input = present_geometry(cell);
     root.input = number;
     root.base_of = base_of;
-    root.outside = like.storage().get();
+    ++roots_outside_[root.outside = like.storage().get()];
   }
   if (argument >= 0) ++root.arguments;
   if (argument >= 0 && root.seen < 0) {
     root.seen = number;
     root.seen_offset = cell.storage_offset();
   }
-  stand_ins_.push_back({&like, made, {}, argument, base_of, {}});
-  link_stand_in(stand_ins_.back());
+  StandIn stand_in{&like, made, {}, argument, base_of, number, {}};
+  link_stand_in(stand_in);
+  stand_ins_.add(std::move(stand_in));
   return made;
 }
 
@@ -101,11 +102,8 @@ void FunctionRecorder::link_stand_in(StandIn& made) {
 }
 
 int32_t FunctionRecorder::input_of(const Tensor& stand_in) {
-  const StandIn& s =
-      *std::ranges::find(stand_ins_, stand_in.get(), [](const StandIn& x) { return x.tensor.get(); });
-  if (s.argument >= 0)
-    return static_cast<int32_t>(std::ranges::find(inputs_, s.argument, &RecordedFunction::Input::argument) -
-                                inputs_.begin());
+  const StandIn& s = *stand_ins_.of_tensor(stand_in.get());
+  if (s.argument >= 0) return s.input;
   Root& root = root_of(stand_in.impl());
   need_input(root);
   if (root.base_of == s.base_of) return root.input;
@@ -147,7 +145,7 @@ FunctionRecorder::Root& FunctionRecorder::capture(TensorImpl& cell) {
   root.cell = root.as_input = present_geometry(base);
   root.input = root.seen = static_cast<int32_t>(inputs_.size());
   root.seen_offset = base.storage_offset();
-  root.outside = base.storage().get();
+  ++roots_outside_[root.outside = base.storage().get()];
   inputs_.push_back({.captured = Tensor(RefPtr<TensorImpl>(&base))});
   return root;
 }

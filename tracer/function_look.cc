@@ -60,15 +60,32 @@ std::string TensorLook::text() const {
          (is_outdated ? ", out of date" : "");
 }
 
+namespace {
+
+// Of each tensor, the number of the first that is the same.
+std::vector<size_t> first_of_each(const Tensors& given) {
+  constexpr size_t kFew = 32;  // that are compared with one another in less time than a map takes
+  std::vector<size_t> first;
+  first.reserve(given.size());
+  if (given.size() <= kFew) {
+    for (const Tensor& t : given)
+      first.push_back(static_cast<size_t>(std::ranges::find(given, t.get(), &Tensor::get) - given.begin()));
+    return first;
+  }
+  std::unordered_map<const TensorImpl*, size_t> numbers;
+  for (const Tensor& t : given) first.push_back(numbers.try_emplace(t.get(), first.size()).first->second);
+  return first;
+}
+
+}  // namespace
+
 CallLook::CallLook(const Tensors& given) : gradients(GradMode::is_enabled()) {
   RefPtr<SavedTensorHooks> pair = default_saved_tensor_hooks();
   has_pair = static_cast<bool>(pair);
   pair_is_pure = pair && pair->is_pure;
   if (pair && pair->traceable) traceable_pair = std::move(pair);
-  for (const Tensor& t : given) {
-    arguments.emplace_back(t.impl());
-    same_as.push_back(static_cast<size_t>(std::ranges::find(given, t.get(), &Tensor::get) - given.begin()));
-  }
+  for (const Tensor& t : given) arguments.emplace_back(t.impl());
+  same_as = first_of_each(given);
 }
 
 std::vector<TensorPlace> TensorPlace::of(const Tensors& tensors) {
@@ -116,7 +133,7 @@ std::string FunctionCapture::misfit(const CallLook& look, const Tensors& argumen
       return fmt::format(".grad of a leaf is {}", g.was_defined ? "not there" : "there");
   if (!grads_fit(arguments)) return ".grad of a leaf lies otherwise";
   for (const RecordedFunction::Numbers& n : recorded_.numbers)
-    if (n.live.fits && !n.live.fits()) return "an optimizer has other options";
+    if (n.live.fits && !n.live.fits()) return "an optimizer has other options or parameters";
   for (const RecordedFunction::Dependency& d : recorded_.dependencies)
     if (!d.holds()) return std::string(d.what);
   return {};

@@ -91,12 +91,10 @@ FunctionRecorder::Root& FunctionRecorder::root_of(TensorImpl& cell) {
 
 // Written memory that two inputs would be bound to, one of which is a tensor from outside.
 void FunctionRecorder::check_alone(const Root& root) const {
-  for (const Root* other : root_order_)
-    if (other != &root && other->outside && other->outside == root.outside)
-      refuse(
-          Category::unsupported,
-          "a recorded function writes to an argument that it also uses as a tensor from outside. Hint: use "
-          "the argument only");
+  if (root.outside && roots_outside_.at(root.outside) > 1)
+    refuse(Category::unsupported,
+           "a recorded function writes to an argument that it also uses as a tensor from outside. Hint: use "
+           "the argument only");
 }
 
 // A view, or a copy with a part replaced, of a value that lies like `cell` in memory of so many bytes.

@@ -17,7 +17,7 @@
 namespace retrograd {
 namespace {
 
-ir::PassSet passes_off() { return ir::passes_named(std::getenv(ir::kPassesOffVariable)); }
+ir::PassSet passes_off() { return ir::passes_named(secure_getenv(ir::kPassesOffVariable)); }
 
 // What is to be computed in the memory of an input, for the passes.
 std::vector<ir::OutsideWrite> outside_writes(const RecordedFunction& recorded) {
@@ -132,14 +132,14 @@ void FunctionCapture::find_recompute() {
   }
   backward.planned = std::move(anew);
   for (size_t i = 0; i < users_.size(); ++i)
-    for (const Record* user : std::vector(users_[i])) note_user(i, user);
+    for (const Record* user : std::unordered_set(users_[i])) note_user(i, user);
 }
 
 // A record that asks for a value that is computed anew asks for what it is computed from.
 void FunctionCapture::note_user(size_t saved, const Record* user) {
   const auto note = [&](size_t i) {
     users_.resize(std::max(users_.size(), i + 1));
-    if (!std::ranges::count(users_[i], user)) users_[i].push_back(user);
+    users_[i].insert(user);
   };
   note(saved);
   if (recompute_.goes(saved))

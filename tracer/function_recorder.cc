@@ -27,9 +27,13 @@ std::vector<Number> RecordedFunction::hints(const ir::Graph& graph) {
   return numbers;
 }
 
-void RecordedFunction::settle_unused(std::span<const Numbers> numbers, const ir::Graph& graph) {
-  const std::vector<Number> values = hints(graph);
-  for (size_t i = numbers.size(); i-- > 0;) numbers[i].settle(values, false);
+void RecordedFunction::settle_unused(std::span<const Numbers> numbers, const ir::Graph& graph) noexcept {
+  Number values[Emitter::kMostLiveNumbers];
+  for (size_t i = numbers.size(); i-- > 0;) {
+    const Numbers& n = numbers[i];
+    for (int k = 0; k < n.count; ++k) values[k] = graph.symbols.expr(n.first + k).hint;
+    if (n.live.settle) n.live.settle({values, static_cast<size_t>(n.count)}, false);
+  }
 }
 
 size_t RecordedFunction::effects_among(const ir::Graph& graph, size_t nodes) {
@@ -40,6 +44,7 @@ size_t RecordedFunction::effects_among(const ir::Graph& graph, size_t nodes) {
 void FunctionRecorder::restore() {
   for (LeafGrad& g : grads_) g.leaf->need_meta().grad = std::move(g.before);
   grads_.clear();
+  grad_numbers_.clear();
   for (const StandIn& s : stand_ins_)
     if (AutogradMeta* meta = s.tensor.impl().meta.get()) meta->grad.reset();
 }
@@ -110,10 +115,15 @@ void FunctionRecorder::hook_is_added(const TensorImpl& leaf, SourceLocation wher
     cannot_record("register_hook", "it adds a hook to a leaf from outside", where);
 }
 
+// There is room for what is noted before anything is read: it is settled even where memory runs out behind it.
 void FunctionRecorder::live_numbers(std::span<Scalar> out, const LiveNumbers& numbers) {
+  RG_ASSERT(out.size() <= kMostLiveNumbers);
+  RecordedFunction::Numbers noted{numbers, graph_.symbols.size(), static_cast<int>(out.size()), effects_};
+  if (numbers_.size() == numbers_.capacity()) numbers_.reserve(2 * numbers_.size() + 4);
+  graph_.symbols.reserve(out.size());
   numbers.read(out);
-  numbers_.push_back({numbers, graph_.symbols.size(), static_cast<int>(out.size()), effects_});
   for (Scalar& s : out) s = Scalar::symbol(graph_.symbols.add_symbol(s.number()), s.number());
+  numbers_.push_back(std::move(noted));
 }
 
 // A backward is recorded when the function has run: too late to run that as it is.
@@ -155,10 +165,11 @@ std::vector<bool> FunctionRecorder::borrowed_values() const {
 int32_t FunctionRecorder::output(ir::ValueId value, bool must_own) {
   if (value != ir::kNoValue && must_own) {
     const bool is_known = static_cast<size_t>(value) < borrowed_.size();
-    if ((is_known && borrowed_[static_cast<size_t>(value)]) || std::ranges::count(outputs_, value))
+    if ((is_known && borrowed_[static_cast<size_t>(value)]) || output_values_.contains(value))
       value = clone(computed(graph_.type(value), value)).impl().value_id;
   }
   outputs_.push_back(value);
+  output_values_.insert(value);
   return static_cast<int32_t>(outputs_.size()) - 1;
 }
 
@@ -183,13 +194,12 @@ bool FunctionRecorder::depends_on_places() const {
   for (const auto& [storage, root] : roots_)
     if (root.is_written && root.arguments > 0) return true;
   const std::vector<ir::ValueId> shown = shown_values();
-  for (const ir::Node& node : graph_.nodes()) {
-    if (node.op != &ops::info<ops::AsStrided>) continue;
-    const ir::ValueId from = shown[static_cast<size_t>(graph_.operands(node)[0])];
-    for (const StandIn& s : stand_ins_)
-      if (s.tensor.impl().value_id == from) return true;
-  }
-  return false;
+  std::unordered_set<ir::ValueId> given;
+  for (const StandIn& s : stand_ins_) given.insert(s.tensor.impl().value_id);
+  return std::ranges::any_of(graph_.nodes(), [&](const ir::Node& node) {
+    return node.op == &ops::info<ops::AsStrided> &&
+           given.contains(shown[static_cast<size_t>(graph_.operands(node)[0])]);
+  });
 }
 
 std::vector<ir::ValueId> FunctionRecorder::saved_values() const {
@@ -204,10 +214,11 @@ void FunctionRecorder::finish_saved(RecordedFunction& out) {
   for (const Root* root : root_order_) {
     if (!root->is_written || root->input < 0) continue;
     is_overwritten[static_cast<size_t>(graph_.inputs()[static_cast<size_t>(root->input)].value)] = true;
-    for (const StandIn& s : stand_ins_)
-      if (s.tensor.impl().storage() == root->storage && s.argument >= 0)
-        is_overwritten[static_cast<size_t>(s.tensor.impl().value_id)] = true;
   }
+  for (const StandIn& s : stand_ins_)
+    if (const Root& root = roots_.at(s.tensor.impl().storage().get());
+        s.argument >= 0 && root.is_written && root.input >= 0)
+      is_overwritten[static_cast<size_t>(s.tensor.impl().value_id)] = true;
   const std::vector<ir::ValueId> shown = shown_values();
   out.saved.resize(saved_.size());
   for (const auto& [value, index] : saved_) {

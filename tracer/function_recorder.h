@@ -108,7 +108,7 @@ struct RecordedFunction {
   /// The values that the symbols of a graph had when it was recorded.
   static std::vector<Number> hints(const ir::Graph& graph);
   /// Of numbers that were read for a recording which nobody will run.
-  static void settle_unused(std::span<const Numbers> numbers, const ir::Graph& graph);
+  static void settle_unused(std::span<const Numbers> numbers, const ir::Graph& graph) noexcept;
   /// How many of the first nodes of a graph have effects: passes keep these, in their order.
   static size_t effects_among(const ir::Graph& graph, size_t nodes);
 
@@ -220,14 +220,41 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
     Tensor tensor;
     Tensor leaf;  // that gradients go to
     int argument, base_of;
+    int32_t input;           // of an argument: its number
     RefPtr<Record> history;  // before the function ran
+  };
+  /// All of them, in the order in which they were made, and found by each of their tensors: null where it is none.
+  class StandIns {
+   public:
+    const StandIn* of_tensor(const TensorImpl* x) const { return find(tensors_, x); }
+    const StandIn* of_leaf(const TensorImpl* x) const { return find(leaves_, x); }
+    const StandIn* standing_for(const TensorImpl* x) const { return find(originals_, x); }
+    auto begin() const { return all_.begin(); }
+    auto end() const { return all_.end(); }
+
+    void add(StandIn made) {
+      const size_t number = all_.size();
+      originals_.emplace(made.stands_for, number);
+      tensors_.emplace(made.tensor.get(), number);
+      if (made.leaf.defined()) leaves_.emplace(made.leaf.get(), number);
+      all_.push_back(std::move(made));
+    }
+
+   private:
+    using Numbers = std::unordered_map<const TensorImpl*, size_t>;
+    const StandIn* find(const Numbers& in, const TensorImpl* x) const {
+      const auto it = in.find(x);
+      return it == in.end() ? nullptr : &all_[it->second];
+    }
+    std::vector<StandIn> all_;
+    Numbers originals_, tensors_, leaves_;
   };
   /// Of a forward: what backwards have asked for so far, in the order in which it is saved.
   std::vector<ir::ValueId> saved_values() const;
   /// Stand-ins for the arguments; one for an argument that is given twice.
   Tensors arguments(const Tensors& given);
   /// Of the arguments and their bases.
-  const std::vector<StandIn>& stand_ins() const { return stand_ins_; }
+  const StandIns& stand_ins() const { return stand_ins_; }
   /// The number of the input that a stand-in is, made now for a base.
   int32_t input_of(const Tensor& stand_in);
   /// Whether runs must find the arguments where they lie now, relative to each other and to their bases.
@@ -368,6 +395,7 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   Tensor computed(const TensorType& type, ir::ValueId value);
   void lay_out(TensorImpl& cell);
   LeafGrad& leaf_grad(TensorImpl& leaf, bool is_dropped);
+  LeafGrad* known_grad(const TensorImpl& leaf);
   void note_leaf(TensorImpl& leaf);
   int argument_of(const TensorImpl& cell) const;
   void check_one_leaf(const TensorImpl& leaf) const;
@@ -488,17 +516,21 @@ class FunctionRecorder final : public GraphEmitter, public FunctionCall::Observe
   std::vector<bool> no_grad_;
   std::unordered_map<const Storage*, Root> roots_;
   std::vector<Root*> root_order_;
+  std::unordered_map<const Storage*, int> roots_outside_;  // how many roots have begun as this memory
   std::vector<LeafGrad> grads_;
-  std::vector<StandIn> stand_ins_;
+  std::unordered_map<const TensorImpl*, size_t> grad_numbers_;  // by the leaf
+  StandIns stand_ins_;
   std::vector<BegunLeaf> begun_leaves_;
   std::unordered_map<const Storage*, RefPtr<Storage>> argument_memory_;  // by the arguments' own
   std::vector<const Record*> unpacked_;
   std::vector<int32_t> saved_outside_;
+  std::unordered_set<int32_t> read_outside_;  // the same
   std::vector<std::pair<int32_t, const Record*>> users_;
   bool shares_memory_ = false;
   std::vector<RecordedFunction::Input> inputs_;
   std::vector<RecordedFunction::Numbers> numbers_;
   std::vector<ir::ValueId> outputs_;
+  std::unordered_set<ir::ValueId> output_values_;
   std::vector<bool> borrowed_;
 };
 

@@ -167,15 +167,36 @@ Tensors FunctionCapture::results_of(const std::vector<ir::Binding>& bindings, co
 }
 
 Tensors FunctionCapture::run(const Tensors& arguments, bool first, SourceLocation where) {
-  NumbersOfRun read(recorded_, planned_, numbers_, first);
+  std::vector<Number> numbers;
+  try {
+    numbers = numbers_;
+  } catch (...) {
+    settle_recorded();
+    throw;
+  }
+  NumbersOfRun read(recorded_, planned_, std::move(numbers), first);
+  numbers_are_open_ = false;
   read.read();
+  try {
+    return run(arguments, read, where);
+  } catch (Exception& e) {
+    if (const std::string made = read.updates_made(); !made.empty()) e.add_context(made);
+    throw;
+  } catch (const std::bad_alloc&) {
+    const std::string made = read.updates_made();
+    if (made.empty()) throw;
+    throw RuntimeError("compile_step: memory ran out " + made);
+  }
+}
+
+Tensors FunctionCapture::run(const Tensors& arguments, NumbersOfRun& read, SourceLocation where) {
   const std::vector<Number>& numbers = read.values();
   read.run.hooks_changed = [&](size_t nodes_begun) { check_hooks(arguments, nodes_begun, where); };
   struct GradsOfRun final : GradWatcher {
     GradsOfRun(const FunctionCapture& of, const Tensors& arguments, const FunctionRun& run)
         : of(of), arguments(arguments), run(run) {}
     void before_replaced(const TensorImpl& leaf, SourceLocation where) override {
-      of.check_grad(leaf, arguments, run.nodes_begun, where);
+      if (run.begun) of.check_grad(leaf, arguments, run.begun(), where);
     }
     const FunctionCapture& of;
     const Tensors& arguments;
@@ -194,12 +215,7 @@ Tensors FunctionCapture::run(const Tensors& arguments, bool first, SourceLocatio
       outputs = std::move(*with_gradients);
     } else {
       const ProfiledRun profiled(shared_from_this(), planned_, {}, numbers);
-      try {
-        outputs = plan_->run(bindings, numbers, &read.run);
-      } catch (Exception& e) {
-        if (const std::string made = read.updates_made(); !made.empty()) e.add_context(made);
-        throw;
-      }
+      outputs = plan_->run(bindings, numbers, &read.run);
     }
     give_grads(arguments, outputs);
     write_back(bindings, outputs);

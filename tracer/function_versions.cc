@@ -99,7 +99,7 @@ void FunctionRecorder::before_pair(const SavedTensorHooks& pair) {
 void FunctionRecorder::before_code() {
   (forward_ ? forward_ : this)->calls_code_ = true;
   begin_backwards();
-  for (Epoch& e : epochs_) e.code_follows = true;
+  for (size_t i = epochs_.size(); i-- > 0 && !epochs_[i].code_follows;) epochs_[i].code_follows = true;
   if (forward_) return;
   publish();
   std::vector<std::pair<const Storage*, ir::ValueId>> inputs;

@@ -125,7 +125,7 @@ uint32_t detail::read_environment() {
   State& s = state();
   std::call_once(s.environment, [&s] {
     uint32_t on = 0;
-    if (const char* names = std::getenv("RETROGRAD_LOGS"))
+    if (const char* names = secure_getenv("RETROGRAD_LOGS"))
       for_each_name(names, [&](std::string_view name) {
         if (const auto bits = bits_of(name))
           on |= *bits;
@@ -133,7 +133,7 @@ uint32_t detail::read_environment() {
           write_to_stderr(
               "", fmt::format("RETROGRAD_LOGS: there is no topic '{}'. Known are: {}", name, known_names()));
       });
-    if (const char* folder = std::getenv("RETROGRAD_DUMP"); folder && *folder) {
+    if (const char* folder = secure_getenv("RETROGRAD_DUMP"); folder && *folder) {
       std::lock_guard lock(s.mutex);
       s.folder = folder;
       on |= kDump;

@@ -212,7 +212,7 @@ void Plan::find_own_takes() {
       s.takes_own = is_own[taken] && uses[taken] == 1;
     }
     for (int i = 0; i < s.results; ++i)
-      is_own[static_cast<size_t>(node.first_result + i)] = !(s.into >> i & 1);
+      is_own[static_cast<size_t>(node.first_result + i)] = !s.computes_into(i);
   }
 }
 

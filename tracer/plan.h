@@ -39,7 +39,22 @@
 namespace retrograd {
 
 /// What an input of a captured graph is bound to in one run.
-ir::Binding bind_source(const Source& source, const BackwardRequest& request, const Reached& reached);
+class Binder {
+ public:
+  Binder(const BackwardRequest& request, const Reached& reached) : request_(request), reached_(reached) {}
+  ir::Binding operator()(const Source& source);
+
+ private:
+  Hook* hook_of(const Source& source);
+  Hook* live_hook(const HookList& hooks, uint32_t index);
+
+  const BackwardRequest& request_;
+  const Reached& reached_;
+  // The hook that was found last: the next one lies behind it, mostly.
+  const HookList* list_ = nullptr;
+  size_t at_ = 0;       // in all(), behind it
+  uint32_t index_ = 0;  // among the live ones, behind it
+};
 
 /// The executor that a plan of this graph is made for: that of the device on which values are, else the CPU's. It also runs what such a graph
 /// has on the CPU.
@@ -58,6 +73,8 @@ struct WrittenInput {
 struct FunctionRun {
   size_t nodes_run = 0;    // the first ones of the graph: all, unless something was thrown
   size_t nodes_begun = 0;  // the same, and the one that threw
+  /// While it runs: how many have begun.
+  std::function<size_t()> begun = {};
   /// Called when code of the user's has changed hooks of anything (annotation_changes), with how many nodes have begun.
   std::function<void(size_t nodes_begun)> hooks_changed = {};
 };
@@ -145,6 +162,8 @@ class Plan {
     uint8_t
         into;  // bit i: result i is computed into the memory that its register holds: of the arena, a written input's
     bool takes_own;  // span: nobody else can have seen the memory that it takes over, the register's own
+
+    bool computes_into(int result) const { return result < kMaxOutputs && into >> result & 1; }
   };
   // A group of nodes as one step.
   struct Fused {

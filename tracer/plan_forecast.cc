@@ -177,7 +177,7 @@ class Plan::Forecast {
       if (is_emptied(slot(ref.place, ref.slot))) folded = empty(slot(ref.place, ref.slot));
     }
     for (int i = 0; i < s.results; ++i) {
-      if (s.into >> i & 1) continue;
+      if (s.computes_into(i)) continue;
       const int32_t result = r[s.operands + i];
       const int32_t donor = s.takes < 0 ? -1 : r[s.takes];
       const int32_t memory = s.takes < 0 ? kNotOurs : donor < -1 ? folded : memory_[at(donor)];

@@ -80,7 +80,7 @@ void Plan::Run::kernel(const Step& s, const Call& call, const int32_t* results) 
   TensorImpl* outputs[kMaxOutputs];
   for (int i = 0; i < s.results; ++i) {
     const auto r = static_cast<size_t>(results[i]);
-    if (s.into >> i & 1) {
+    if (s.computes_into(i)) {
       outputs[i] = frame->at[r];
       continue;
     }

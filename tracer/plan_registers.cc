@@ -1,5 +1,6 @@
 // Which register each value of a plan has: see tracer/plan.h and tracer/register_file.h. Start reading at assign_registers().
 #include <algorithm>
+#include <limits>
 
 #include "ir/passes/memory_classes.h"
 #include "tracer/plan_run.h"
@@ -59,13 +60,14 @@ void Plan::place_with_drops(RegisterFile& file) {
   std::vector<Step> placed;
   for (Step& s : steps_) {
     if (s.kind != Kind::release) {
-      if (const auto ending = ending_before(s, file); !ending.empty()) {
+      const std::vector<ir::ValueId> ending = ending_before(s, file);
+      for (size_t begin = 0; begin < ending.size(); begin += kMaxOperands) {
         Step drop{};
         drop.kind = Kind::drop;
         drop.node = s.node;
         drop.first_register = static_cast<uint32_t>(registers_.size());
-        drop.dying = static_cast<uint16_t>(ending.size());
-        for (ir::ValueId v : ending) registers_.push_back(file.free(v));
+        drop.dying = static_cast<uint16_t>(std::min(kMaxOperands, ending.size() - begin));
+        for (ir::ValueId v : std::span(ending).subspan(begin, drop.dying)) registers_.push_back(file.free(v));
         placed.push_back(drop);
       }
       place(s, file);
@@ -116,8 +118,8 @@ void Plan::place(Step& s, RegisterFile& file) {
     if (input != ir::kNoValue) file.take_over(value, input);
     if (input != ir::kNoValue || file.is_placed(value)) s.into |= static_cast<uint8_t>(1u << i);
   }
-  for (size_t k = 0;
-       k < operands.size() && s.kind == Kind::kernel && s.results == 1 && s.takes < 0 && !s.into && !records_;
+  for (size_t k = 0; k < std::min<size_t>(operands.size(), std::numeric_limits<int8_t>::max()) &&
+                     s.kind == Kind::kernel && s.results == 1 && s.takes < 0 && !s.into && !records_;
        ++k)
     if (file.dies(operands[k], s.node) && ir::may_lie_over(*node.op, operands, k, 0) &&
         graph_.type_index(operands[k]) == graph_.type_index(node.first_result)) {
@@ -125,7 +127,7 @@ void Plan::place(Step& s, RegisterFile& file) {
       file.take_over(node.first_result, operands[k]);
     }
   for (int i = 0; i < s.results; ++i) {
-    if (s.takes < 0 && !(s.into >> i & 1)) file.take(node.first_result + i);
+    if (s.takes < 0 && !s.computes_into(i)) file.take(node.first_result + i);
     registers_.push_back(file.at(node.first_result + i));
   }
   const auto let_die = [&](ir::ValueId v) {

@@ -277,7 +277,8 @@ Plan::Outcome Plan::run(const BackwardRequest& request, const Reached& reached, 
                         std::span<const Number> numbers) const {
   std::vector<ir::Binding> bindings;
   bindings.reserve(bound_.size());
-  for (uint32_t input : bound_) bindings.push_back(bind_source(sources_[input], request, reached));
+  Binder bind(request, reached);
+  for (uint32_t input : bound_) bindings.push_back(bind(sources_[input]));
   Run run(*this, request, reached, &trail, std::move(bindings), numbers);
   const bool arrived = run_steps(run);
   return {arrived ? run.outputs() : run.leave(), !arrived};
@@ -288,14 +289,15 @@ Tensors Plan::run(std::vector<ir::Binding> bindings, std::span<const Number> num
   static const Reached nothing;
   Run run(*this, none, nothing, nullptr, std::move(bindings), numbers);
   run.function_run = of;
+  const auto begun = [&] { return size_t{steps_[run.next].node} + 1; };
+  if (of) of->begun = begun;
   try {
     run_steps(run);
   } catch (...) {
-    if (of) of->nodes_run = first_node(steps_[run.next]);
-    if (of) of->nodes_begun = steps_[run.next].node + 1;
+    if (of) *of = {first_node(steps_[run.next]), begun()};
     throw;
   }
-  if (of) of->nodes_run = of->nodes_begun = graph_.nodes().size();
+  if (of) *of = {graph_.nodes().size(), graph_.nodes().size()};
   return run.outputs();
 }
 

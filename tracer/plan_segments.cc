@@ -56,7 +56,7 @@ SegmentStep Plan::segment_step(const Step& s) const {
   if (s.kind == Kind::fused)
     step.into = fused_of(s).into;
   else
-    for (int i = 0; i < s.results; ++i) step.into.push_back(s.into >> i & 1);
+    for (int i = 0; i < s.results; ++i) step.into.push_back(s.computes_into(i));
   return step;
 }
 

@@ -15,24 +15,14 @@
 namespace retrograd {
 namespace {
 
-uint32_t live_index(const HookList& hooks, const Hook* hook) {
-  uint32_t index = 0;
-  for (const RefPtr<Hook>& h : hooks.all()) {
-    if (h.get() == hook) return index;
-    index += h->is_live();
+Source::List list_of(const Hook& hook) {
+  switch (hook.kind) {
+    case Hook::Kind::tensor: return Source::List::tensor;
+    case Hook::Kind::pre: return Source::List::pre;
+    case Hook::Kind::post: return Source::List::post;
+    case Hook::Kind::post_accumulate: break;
   }
-  return ~uint32_t{0};
-}
-
-// Which list of a record or leaf holds the hook, and where.
-template <class Lists>
-bool find_hook(const Lists& lists, const Hook* hook, Source& source) {
-  for (const auto& [list, name] : lists) {
-    source.index = live_index(*list, hook);
-    source.list = name;
-    if (source.index != ~uint32_t{0}) return true;
-  }
-  return false;
+  return Source::List::post_accumulate;
 }
 
 bool calls_user(const Walk& walk) {
@@ -145,7 +135,7 @@ void Recorder::at(const Origin& origin) {
 void Recorder::note(DriveLog::Kind kind, uint32_t index, int32_t value, size_t count) {
   if (keeps_log_)
     log.events.push_back(
-        {kind, static_cast<uint16_t>(count), static_cast<uint32_t>(graph_.nodes().size()), index, value});
+        {kind, static_cast<uint32_t>(count), static_cast<uint32_t>(graph_.nodes().size()), index, value});
 }
 
 void Recorder::record_begins(uint32_t place) {
@@ -232,23 +222,40 @@ int32_t Recorder::handle(ir::Input::Kind kind, const TensorType& type, Source so
   return it->second;
 }
 
-Source Recorder::hook_source(const HookAttrs& attrs) const {
-  Source source{Source::Kind::record_hook, origin_.ordinal};
+// Where the hook is among the live ones. The one before it was asked for before it, mostly.
+uint32_t Recorder::live_index(const HookList& hooks, const Hook* hook) {
+  HookPlace& last = last_hook_;
+  if (last.list != &hooks || last.changes != annotation_changes) last = {&hooks, 0, 0, annotation_changes};
+  for (int pass = 0; pass < 2; ++pass) {
+    for (; last.at < hooks.all().size(); ++last.at) {
+      const Hook& h = *hooks.all()[last.at];
+      if (&h == hook) return last.index;
+      last.index += h.is_live();
+    }
+    last.at = last.index = 0;
+  }
+  RG_ASSERT(false);
+  return 0;
+}
+
+Source Recorder::hook_source(const HookAttrs& attrs) {
   using List = Source::List;
+  Source source{Source::Kind::record_hook, origin_.ordinal, 0, list_of(*attrs.hook)};
   if (origin_.record) {
     const RecordHooks& h = *origin_.record->hooks;
-    const std::pair<const HookList*, List> lists[] = {
-        {&h.tensor, List::tensor}, {&h.pre, List::pre}, {&h.post, List::post}};
-    RG_ASSERT(find_hook(lists, attrs.hook, source));
+    source.index = live_index(source.list == List::tensor ? h.tensor
+                              : source.list == List::pre  ? h.pre
+                                                          : h.post,
+                              attrs.hook);
     return source;
   }
   source.kind = Source::Kind::leaf_hook;
   const AutogradMeta& m = *walk_.leaves()[origin_.ordinal].leaf->meta;
-  const std::pair<const HookList*, List> lists[] = {{&m.tensor_hooks, List::tensor},
-                                                    {&m.pre_hooks, List::pre},
-                                                    {&m.post_hooks, List::post},
-                                                    {&m.post_accumulate_hooks, List::post_accumulate}};
-  RG_ASSERT(find_hook(lists, attrs.hook, source));
+  source.index = live_index(source.list == List::tensor ? m.tensor_hooks
+                            : source.list == List::pre  ? m.pre_hooks
+                            : source.list == List::post ? m.post_hooks
+                                                        : m.post_accumulate_hooks,
+                            attrs.hook);
   return source;
 }
 

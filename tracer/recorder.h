@@ -57,7 +57,7 @@ struct DriveLog {
   };
   struct Event {
     Kind kind;
-    uint16_t count;
+    uint32_t count;
     uint32_t node;  // the number of the next node
     uint32_t index;
     int32_t value;
@@ -109,7 +109,8 @@ class Recorder final : public GraphEmitter, public DriverObserver {
   void note(DriveLog::Kind kind, uint32_t index, int32_t value = 0, size_t count = 0);
   int32_t handle(ir::Input::Kind kind, const TensorType& type, Source source, const void* key);
   Dim symbolise(Dim size, SymbolUse use);
-  Source hook_source(const HookAttrs& attrs) const;
+  uint32_t live_index(const HookList& hooks, const Hook* hook);
+  Source hook_source(const HookAttrs& attrs);
   void follow(const Record& record);
 
   Walk& walk_;
@@ -121,7 +122,14 @@ class Recorder final : public GraphEmitter, public DriverObserver {
   bool keeps_log_;                                          // there is code of the user's on the way
   bool user_ran_ = false;  // code of the user's, since this record or leaf began
   const SavedTensorHooks* const pair_;
-  const bool is_differentiable_;    // create_graph
+  const bool is_differentiable_;  // create_graph
+  // The hook that was asked for last.
+  struct HookPlace {
+    const HookList* list = nullptr;
+    size_t at = 0;       // in all()
+    uint32_t index = 0;  // among the live ones
+    uint64_t changes = 0;
+  } last_hook_;
   const Record* record_ = nullptr;  // whose attributes and types are at hand
   std::vector<std::byte> attrs_;
   bool attrs_ready_ = false;

@@ -86,11 +86,11 @@ class RegisterFile {
         if (arrived.size() <= e.index) arrived.resize(e.index + 1, ir::kNoValue);
         arrived[e.index] = e.value;
       } else if (e.kind == DriveLog::Kind::record) {
-        for (uint16_t i = 0; i < e.count; ++i) keep(static_cast<size_t>(e.value) + i, e.node);
+        for (uint32_t i = 0; i < e.count; ++i) keep(static_cast<size_t>(e.value) + i, e.node);
       } else if (e.kind == DriveLog::Kind::leaf) {
         keep(static_cast<size_t>(e.value), e.node);
       } else if (e.kind == DriveLog::Kind::gave) {
-        for (uint16_t i = 0; i < e.count; ++i)
+        for (uint32_t i = 0; i < e.count; ++i)
           keep_value(log.lists[static_cast<size_t>(e.value) + i], e.node);
       }
     }

@@ -31,7 +31,7 @@ const std::string& digest_of_headers() {
 
 std::string CodeCache::folder_of_environment() {
   for (const char* variable : {"RETROGRAD_KERNEL_CACHE", "RETROGRAD_PLAN_CACHE"})
-    if (const char* folder = std::getenv(variable)) return folder;
+    if (const char* folder = secure_getenv(variable)) return folder;
   return {};
 }
 

@@ -23,7 +23,7 @@ struct Stores {
   // With the lock held.
   void decide() {
     if (is_decided) return;
-    const char* wanted = std::getenv("RETROGRAD_CUDA_FUSION");
+    const char* wanted = secure_getenv("RETROGRAD_CUDA_FUSION");
     if (wanted && std::strcmp(wanted, "0") == 0)
       use(nullptr, "RETROGRAD_CUDA_FUSION=0");
     else

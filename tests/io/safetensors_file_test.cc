@@ -484,3 +484,30 @@ TEST_CASE("safetensors: a writer killed at any moment leaves an old or a new fil
            std::memcmp(bytes.data(), ones.data(), 50'000) == 0));
   }
 }
+
+TEST_CASE("safetensors: the permissions of the file that is replaced stay, a new one has the usual ones",
+          "[safetensors]") {
+  Directory directory;
+  const std::string path = directory / "model.safetensors";
+  const auto mode = [&] { return static_cast<unsigned>(fs::status(path).permissions()); };
+  const mode_t before = ::umask(027);
+  write_safetensors(path, example());
+  CHECK(mode() == 0640);
+  for (const unsigned kept : {0644u, 0600u, 0664u}) {
+    fs::permissions(path, static_cast<fs::perms>(kept));
+    write_safetensors(path, example());
+    CHECK(mode() == kept);
+  }
+  ::umask(before);
+  CHECK(directory.file_count() == 1);
+}
+
+TEST_CASE("safetensors: a path with a NUL byte is refused", "[safetensors]") {
+  Directory directory;
+  const std::string path = directory / "model", cut = path + std::string("\0.safetensors", 13);
+  write_safetensors(path, example());
+  const std::string old = get(path);
+  CHECK_THAT(error_of_writing(cut, {}), Catch::Contains("NUL"));
+  CHECK_THAT(error_of_reading(cut), Catch::Contains("NUL"));
+  CHECK(get(path) == old);
+}

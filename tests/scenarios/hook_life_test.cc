@@ -230,4 +230,31 @@ TEST_CASE("S89 a hook of another kind at the same tensor is another structure") 
   CHECK(compiled.stats().captures == 4);
 }
 
+TEST_CASE("a hook that captures its own tensor goes when it is removed, by whom it may be") {
+  const int64_t before = memory::stats().live_tensors;
+  for (const bool by_itself : {false, true}) {
+    const Tensor x = leaf({1, 2}), y = x * x;
+    auto handle = std::make_shared<HookHandle>();
+    std::weak_ptr<int> life;
+    {
+      const auto captured = std::make_shared<int>(0);
+      life = captured;
+      *handle = y.register_hook([y, captured, handle, by_itself](const Tensor& g) {
+        if (by_itself) {
+          handle->remove();
+          CHECK(*captured == 0);  // still there: it runs
+          CHECK(y.defined());
+        }
+        return g;
+      });
+    }
+    sum(y).backward();
+    CHECK(life.expired() == by_itself);
+    handle->remove();
+    CHECK(life.expired());
+    *handle = HookHandle();
+  }
+  CHECK(memory::stats().live_tensors == before);
+}
+
 }  // namespace retrograd::scenario

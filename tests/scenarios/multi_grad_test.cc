@@ -12,11 +12,6 @@ struct Refuses : Function<Refuses> {
   static Tensors backward(AutogradContext*, const Tensors&) { throw std::domain_error("refused"); }
 };
 
-struct GivesNone : Function<GivesNone> {
-  static Tensor forward(AutogradContext*, const Tensor& x) { return x * 1.0; }
-  static Tensors backward(AutogradContext*, const Tensors&) { return {Tensor()}; }
-};
-
 std::string reached(const Tensors& grads) {
   std::string text;
   for (const Tensor& g : grads) text += g.defined() ? 'T' : 'F';
@@ -97,25 +92,6 @@ TEST_CASE("S87 an any-mode hook is called once in each backward") {
         return Tensors{a.grad(), b.grad()};
       },
       2);
-}
-
-TEST_CASE("an all-mode hook is called at the end where a tensor that the backward reaches gets no gradient") {
-  run_both(
-      [](Mode& mode) {
-        const Tensor x = some_leaf({2}), w = some_leaf({2});
-        const Tensor y = x * 2.0;
-        autograd::register_multi_grad_hook({y, w}, [&](const Tensors& g) { mode.log(reached(g)); });
-        const auto backward = [&] {
-          mode.backward(sum(GivesNone::apply(y) * w));
-          CHECK(mode.take_events() == Events{"FT"});
-        };
-        backward();
-        backward();
-        mode.backward(sum(y * w));
-        CHECK(mode.take_events() == Events{"TT"});
-        return Tensors{w.grad()};
-      },
-      5);
 }
 
 TEST_CASE("what a hook has seen goes with a recorded backward that fails before the hook is called") {

@@ -285,6 +285,7 @@ TEST_CASE(
         // Each call has its own backward; then one outside meets the hooks of all.
         const auto run = [&](const Tensor& w, auto&& f) {
           std::vector<std::vector<double>> all;
+          calls = 0;
           for (int i = 0; i < 3; ++i) {
             w.set_grad({});
             const Tensor loss = f(leaf({3, 4}), w);

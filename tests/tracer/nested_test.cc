@@ -1,5 +1,7 @@
 // Backwards inside backwards, and hooks that change the hooks that are still to run: single cases. Random
 // ones are in reentry_test.cc.
+#include <pthread.h>
+
 #include <catch2/catch.hpp>
 
 #include "retrograd/retrograd.h"
@@ -191,4 +193,64 @@ TEST_CASE("backwards that nest too deep are one short error with a hint") {
   depth = 0, most = 500;  // and nothing is left of them
   loss.backward({}, true);
   CHECK(depth == 500);
+}
+
+TEST_CASE("a hook, or a pack hook, that calls its own compiled step ends with one error") {
+  const Tensor x = rg::tensor({1}).requires_grad_();
+  const auto ends = [](auto& step) {
+    const std::string text = retrograd::error_of([&] { step(); }).what();
+    INFO(text);
+    CHECK(text.find("nest") != std::string::npos);
+    CHECK(text.find("Hint:") != std::string::npos);
+    CHECK(std::count(text.begin(), text.end(), '\n') < 8);
+  };
+  {
+    std::function<void()> again;
+    const auto body = [&] {
+      const Tensor y = x * 2.0;
+      y.register_hook([&](const Tensor&) { again(); });
+      rg::sum(y).backward();
+    };
+    auto step = rg::compile_step(body);
+    again = [&] {
+      rg::EnableGradGuard on;
+      step();
+    };
+    ends(step);
+  }
+  {
+    std::function<void()> again;
+    const auto body = [&] {
+      rg::SavedTensorHooksGuard guard([&](const Tensor& t) { return again(), t; },
+                                      [](const Tensor& t) { return t; });
+      rg::sum(rg::exp(x)).backward();
+    };
+    auto step = rg::compile_step(body);
+    again = [&] {
+      rg::EnableGradGuard on;
+      step();
+    };
+    ends(step);
+  }
+}
+
+TEST_CASE("backwards that nest on a small stack") {
+  const Tensor x = rg::tensor({1}).requires_grad_(), loss = x * 2.0;
+  int depth = 0;
+  loss.grad_fn().register_prehook([&](const Tensors&) {
+    if (++depth < 8193) loss.backward({}, true);
+  });
+  std::string text;
+  const auto work = [&] { text = retrograd::error_of([&] { loss.backward({}, true); }).what(); };
+  pthread_attr_t attributes;
+  REQUIRE(pthread_attr_init(&attributes) == 0);
+  REQUIRE(pthread_attr_setstacksize(&attributes, 1 << 20) == 0);
+  pthread_t thread;
+  const auto run = [](void* f) -> void* { return (*static_cast<decltype(work)*>(f))(), nullptr; };
+  REQUIRE(pthread_create(&thread, &attributes, run, const_cast<void*>(static_cast<const void*>(&work))) == 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+  INFO(text);
+  CHECK(text.find("nest") != std::string::npos);
+  CHECK(depth > 20);
 }

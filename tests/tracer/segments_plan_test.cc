@@ -125,6 +125,7 @@ TEST_CASE("a step with a pair of opaque hooks in the middle") {
   Net net;
   const auto pair = rg::saved_tensor_hooks([](const Tensor& t) { return t * 1.0; },
                                            [](const Tensor& t) { return t * 1.0; });
+  pair->is_pure = true;
   PlannedStep step(
       [&](const Tensors& a) -> Tensors {
         Tensor h = rg::mm(a[0], net.w);
@@ -162,7 +163,7 @@ namespace {
 // Keeps a copy, and notes when it is begun and when it is unpacked, by number.
 class NotingPair final : public rg::SavedTensorHooks, private rg::Prefetcher {
  public:
-  explicit NotingPair(rg::PrefetchOptions options) : options_(options) {}
+  explicit NotingPair(rg::PrefetchOptions options) : options_(options) { is_pure = true; }
 
   std::any pack(const Tensor& tensor) override { return std::any(std::pair{tensor.clone(), packed_++ % 2}); }
   Tensor unpack(const std::any& payload) override {

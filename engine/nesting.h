@@ -1,0 +1,21 @@
+// How deep calls of the library nest in code of the user's that it calls: a backward in a hook, a compiled step in a hook of its own.
+#pragma once
+
+#include <string_view>
+
+#include "engine/location.h"
+
+namespace retrograd {
+
+/// A call that may run code of the user's, which may make such a call again. Error(bad_argument) beyond kMost of them on one thread, and where
+/// they leave little of its stack.
+class Nesting {
+ public:
+  static constexpr int kMost = 1000;
+
+  explicit Nesting(std::string_view op, SourceLocation where = {});
+  ~Nesting();
+  Nesting(const Nesting&) = delete;
+};
+
+}  // namespace retrograd
