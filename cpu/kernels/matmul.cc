@@ -62,6 +62,7 @@ void gemm(const Gemm<int64_t>& g) {
 }
 
 void gemm_batched(const Gemm<int64_t>& first, std::span<const BatchOffsets> offsets) {
+  if (measuring()) return;  // there are no offsets, and it takes no scratch
   for (const BatchOffsets& at : offsets) {
     Gemm<int64_t> g = first;
     g.a.data += at.a;

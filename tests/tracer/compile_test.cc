@@ -449,3 +449,17 @@ TEST_CASE("gradients that come in another layout") {
   rg::sum(rg::matmul(rg::ones({3, 6}), f(x).transpose(0, 1))).backward();
   CHECK(same_bits(x.grad(), rg::exp(x) * 3.0));
 }
+
+TEST_CASE("products of integers, one and a batch of them") {
+  const auto ints = [](rg::IntArray sizes) { return rg::arange(12).to(rg::kInt64).view(sizes); };
+  const auto body = [](const Tensor& a, const Tensor& b, const Tensor& c) {
+    return Tensors{rg::bmm(a, b), rg::mm(c, c.t()), rg::mv(c, c.select(0, 1))};
+  };
+  auto compiled = rg::compile(body);
+  const Tensor a = ints({3, 2, 2}), b = ints({3, 2, 2}), c = ints({4, 3});
+  const Tensors expected = body(a, b, c);
+  for (int i = 0; i < 3; ++i) {
+    const Tensors got = compiled(a, b, c);
+    for (size_t k = 0; k < expected.size(); ++k) CHECK(same_bits(got[k], expected[k]));
+  }
+}
