@@ -12,6 +12,19 @@ namespace examples {
 
 namespace rg = retrograd;
 
+namespace {
+
+// CLI11 takes an empty text for a path, and -1 or 2^64 for a number without a sign.
+std::string path_problem(const std::string& text) { return text.empty() ? "a path is missing" : ""; }
+std::string seed_problem(const std::string& text) {
+  uint64_t seed = 0;
+  const char* const end = text.data() + text.size();
+  const auto [next, error] = std::from_chars(text.data(), end, seed);
+  return error == std::errc() && next == end ? "" : '"' + text + "\" is no integer from 0 to 2^64 - 1";
+}
+
+}  // namespace
+
 void add_flags(CLI::App& app, Options& o) {
   app.add_option(
          "--mode,--backward", o.mode,
@@ -22,15 +35,19 @@ void add_flags(CLI::App& app, Options& o) {
       ->check(CLI::IsMember({"keep", "half", "fp8", "offload", "offload-file"}))
       ->capture_default_str();
   app.add_option("--offload-dir", o.offload_dir,
-                 "folder of --saved offload-file; without it a private one, removed at exit");
+                 "folder of --saved offload-file; without it a private one, removed at exit")
+      ->check(path_problem);
   app.add_option("--device", o.device, "where to compute: cpu, cuda or, of several devices, cuda:N")
       ->capture_default_str();
-  app.add_option("--data", o.data, "file to train on; without it the one that comes with the example");
-  app.add_option("--save", o.save, "safetensors file for the parameters");
+  app.add_option("--data", o.data, "file to train on; without it the one that comes with the example")
+      ->check(path_problem);
+  app.add_option("--save", o.save, "safetensors file for the parameters")->check(path_problem);
   app.add_option("--dot", o.dot,
-                 "file for the graph, in Graphviz's language; with --mode compiled that of the backward");
+                 "file for the graph, in Graphviz's language; with --mode compiled that of the backward")
+      ->check(path_problem);
   app.add_option("--profile", o.profile,
-                 "folder for a profile of some steps: a table, a Chrome trace, a chart of live memory");
+                 "folder for a profile of some steps: a table, a Chrome trace, a chart of live memory")
+      ->check(path_problem);
   app.add_flag("--print-graph", o.print_graph, "print the graphs of a step after the first one");
   app.add_option("--steps", o.steps, "training steps")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))
@@ -38,7 +55,9 @@ void add_flags(CLI::App& app, Options& o) {
   app.add_option("--log-every", o.log_every, "steps between two lines")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))
       ->capture_default_str();
-  app.add_option("--seed", o.seed, "seed of everything random")->capture_default_str();
+  app.add_option("--seed", o.seed, "seed of everything random")
+      ->check(seed_problem)
+      ->capture_default_str();
   app.add_option("--threads", o.threads, "threads to compute with; without it one for each processor")
       ->check(CLI::Range(1, 1024));
 }

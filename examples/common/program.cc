@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <iostream>
 #include <new>
 
 #include "retrograd/retrograd.h"
@@ -62,7 +63,9 @@ int run_program(int argc, char** argv, const std::string& description, Options& 
     flush_output();
     return 0;
   } catch (const CLI::Success& e) {  // --help
-    return app.exit(e);
+    const int code = app.exit(e);
+    std::cout.flush();
+    return std::cout ? code : report(program, "standard output: cannot write", 2);
   } catch (const Interrupted& e) {
     return report(program, e.what(), 130);
   } catch (const retrograd::InternalError& e) {

@@ -30,7 +30,8 @@ wrong "--steps" --steps many
 wrong "--threads" --threads 0
 wrong "--threads" --threads 100000
 wrong "--log-every" --log-every 0
-wrong "--seed" --seed -x
+for seed in -x -1 18446744073709551616 "" 1.5 "1 "; do wrong "--seed" --seed "$seed"; done
+for flag in --save --dot --data --profile; do wrong "$flag" "$flag" ""; done
 wrong "--mode" --mode sideways
 wrong "--mode" --backward sideways
 wrong "--saved" --saved nothing
@@ -81,9 +82,12 @@ else
 fi
 
 if [[ -e /dev/full ]]; then
-  "$program" --steps 1 >/dev/full 2>"$folder/err"
-  code=$?
-  [[ $code == 2 && $(wc -l <"$folder/err") == 1 ]] || { echo "FAILED: output to a full disk: exit code $code"; cat "$folder/err"; failed=1; }
+  for flags in "--steps 1" --help; do
+    # shellcheck disable=SC2086
+    "$program" $flags >/dev/full 2>"$folder/err"
+    code=$?
+    [[ $code == 2 && $(wc -l <"$folder/err") == 1 ]] || { echo "FAILED: output of $flags to a full disk: exit code $code"; cat "$folder/err"; failed=1; }
+  done
 else
   echo "SKIPPED: output to a full disk, since there is no /dev/full"
 fi
