@@ -22,16 +22,18 @@ static_assert(std::endian::native == std::endian::little);
 
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;
 
+}  // namespace
+
 // A regular file open for reading.
-class InputFile {
+class SafetensorsReader::Input {
  public:
-  explicit InputFile(const std::string& path)
+  explicit Input(const std::string& path)
       : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {  // a pipe must not block
     if (fd_ < 0) fail("open");
   }
-  InputFile(const InputFile&) = delete;
-  InputFile& operator=(const InputFile&) = delete;
-  ~InputFile() { ::close(fd_); }
+  Input(const Input&) = delete;
+  ~Input() { ::close(fd_); }
+  const std::string& path() const { return path_; }
 
   size_t size() const {
     struct stat status;
@@ -40,14 +42,15 @@ class InputFile {
     return static_cast<size_t>(status.st_size);
   }
 
-  void read(void* destination, size_t size) {
+  void read(void* destination, size_t size, size_t at) const {
     char* next = static_cast<char*>(destination);
     while (size > 0) {
-      const ssize_t count = ::read(fd_, next, size);
+      const ssize_t count = ::pread(fd_, next, size, static_cast<off_t>(at));
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) fail("read");
       if (count == 0) throw FileError(path_ + ": the file shrank while it was read");
       next += count;
+      at += static_cast<size_t>(count);
       size -= static_cast<size_t>(count);
     }
   }
@@ -61,6 +64,8 @@ class InputFile {
   int fd_;
 };
 
+namespace {
+
 std::unique_ptr<std::byte[]> allocate(const std::string& path, size_t size) {
   try {
     return std::make_unique_for_overwrite<std::byte[]>(size);
@@ -70,43 +75,49 @@ std::unique_ptr<std::byte[]> allocate(const std::string& path, size_t size) {
 }
 
 // A bool object made of another byte is undefined behaviour for whoever reads it.
-void check_bools(const std::string& path, const SafetensorsFile& file) {
-  for (const TensorEntry& entry : file.entries()) {
-    if (entry.dtype != kBool) continue;
-    const auto bytes = file.bytes(entry);
-    if (std::any_of(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte{1}; })) {
-      throw FileError(path + ": tensor " + printable(entry.name) + ": a BOOL byte is neither 0 nor 1");
-    }
-  }
+void check_bools(const std::string& path, const TensorEntry& entry, std::span<const std::byte> bytes) {
+  if (entry.dtype == kBool &&
+      std::any_of(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte{1}; }))
+    throw FileError(path + ": tensor " + printable(entry.name) + ": a BOOL byte is neither 0 nor 1");
 }
 
 }  // namespace
 
-SafetensorsFile::SafetensorsFile(const std::string& path) {
+SafetensorsReader::SafetensorsReader(const std::string& path) {
   if (path.find('\0') != std::string::npos) throw FileError("cannot read: the path has a NUL byte");
-  InputFile file(path);
-  const size_t file_size = file.size();
+  input_ = std::make_unique<Input>(path);
+  const size_t file_size = input_->size();
   uint64_t header_size = 0;
   if (file_size < sizeof header_size) throw FileError(path + ": too short for a safetensors file");
-  file.read(&header_size, sizeof header_size);
+  input_->read(&header_size, sizeof header_size, 0);
   const size_t rest = file_size - sizeof header_size;
   if (header_size > kMaxHeaderBytes || header_size > rest) {
     throw FileError(path + ": not a safetensors file: the header would have " + std::to_string(header_size) +
                     " bytes, " + std::to_string(rest) + " follow and 100 MB are allowed");
   }
   std::string text(header_size, '\0');
-  file.read(text.data(), text.size());
-  const size_t data_size = rest - header_size;
-  header_ = parse_safetensors_header(path, text, data_size);
-  text = {};
+  input_->read(text.data(), text.size(), sizeof header_size);
+  data_begin_ = sizeof header_size + header_size;
+  data_size_ = rest - header_size;
+  header_ = parse_safetensors_header(path, text, data_size_);
+}
 
+SafetensorsReader::~SafetensorsReader() = default;
+
+void SafetensorsReader::read(const TensorEntry& entry, void* to) {
+  input_->read(to, entry.nbytes, data_begin_ + entry.offset);
+  check_bools(input_->path(), entry, {static_cast<const std::byte*>(to), entry.nbytes});
+}
+
+SafetensorsFile::SafetensorsFile(const std::string& path) {
+  SafetensorsReader reader(path);
+  data_ = allocate(path, reader.data_size());
+  for (const TensorEntry& entry : reader.entries()) reader.read(entry, data_.get() + entry.offset);
+  header_ = std::move(reader.header_);
   by_name_.resize(entries().size());
   std::iota(by_name_.begin(), by_name_.end(), size_t{0});
   std::sort(by_name_.begin(), by_name_.end(),
             [&](size_t a, size_t b) { return entries()[a].name < entries()[b].name; });
-  data_ = allocate(path, data_size);
-  file.read(data_.get(), data_size);
-  check_bools(path, *this);
 }
 
 const TensorEntry* SafetensorsFile::find(std::string_view name) const {

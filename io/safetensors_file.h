@@ -6,7 +6,9 @@
 // Writing is atomic (io/atomic_file.h) and puts wider elements first, so that every tensor is aligned in the
 // file.
 //
-// Limits: the whole file is read into memory, no mmap. Little-endian machines only.
+// SafetensorsReader reads one tensor at a time to where the caller wants it; SafetensorsFile holds all of a file.
+//
+// Limits: no mmap, which a file that shrinks would turn into a signal. Little-endian machines only.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +22,33 @@
 #include "io/safetensors_header.h"
 
 namespace retrograd {
+
+/// An open file: its header has been checked, its data lie on the disk.
+class SafetensorsReader {
+ public:
+  /// Reads the header. Throws FileError if the file cannot be read or breaks a rule of the format.
+  explicit SafetensorsReader(const std::string& path);
+  ~SafetensorsReader();
+  SafetensorsReader(const SafetensorsReader&) = delete;
+
+  /// In the order of their data.
+  const std::vector<TensorEntry>& entries() const { return header_.entries; }
+  const SafetensorsMetadata& metadata() const { return header_.metadata; }
+  /// Bytes of all entries together.
+  size_t data_size() const { return data_size_; }
+
+  /// The bytes of an entry of this file, row-major, to a place that has room for them. FileError where they cannot be read, and for a BOOL byte
+  /// that is neither 0 nor 1.
+  void read(const TensorEntry& entry, void* to);
+
+ private:
+  friend class SafetensorsFile;
+  class Input;
+
+  std::unique_ptr<Input> input_;
+  SafetensorsHeader header_;
+  size_t data_begin_ = 0, data_size_ = 0;  // in the file
+};
 
 /// A file in memory.
 class SafetensorsFile {

@@ -1,8 +1,6 @@
 // See io/state_dict.h.
 #include "io/state_dict.h"
 
-#include <cstring>
-
 #include <fmt/format.h>
 
 #include "engine/emitter.h"
@@ -26,14 +24,14 @@ void save(const StateDict& state, const std::string& path, const SafetensorsMeta
 }
 
 StateDict load(const std::string& path, SafetensorsMetadata* metadata) {
-  const SafetensorsFile file(path);
+  SafetensorsReader file(path);
   StateDict state;
   for (const TensorEntry& entry : file.entries()) {
     if (entry.shape.size() > static_cast<size_t>(kMaxRank))
       throw FileError(fmt::format("{}: {} has {} dims, at most {} are possible", path, printable(entry.name),
                                   entry.shape.size(), kMaxRank));
     const Tensor tensor = empty(entry.shape, {entry.dtype});
-    if (entry.nbytes > 0) std::memcpy(tensor.raw_data(), file.bytes(entry).data(), entry.nbytes);
+    if (entry.nbytes > 0) file.read(entry, tensor.raw_data());
     state.emplace(entry.name, tensor);
   }
   if (metadata) *metadata = file.metadata();
