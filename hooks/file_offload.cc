@@ -9,6 +9,7 @@
 // again.
 #include "hooks/file_offload.h"
 
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <system_error>
@@ -75,7 +76,9 @@ struct FileFormat {
 
 RefPtr<SavedTensorHooks> make_file_offload(std::string folder, const Tensors& keep,
                                            PrefetchOptions prefetch) {
-  return make_stock(FileFormat{std::move(folder)}, keep, prefetch);
+  if (folder.empty()) throw FileError("save_to_file: the path of the folder is empty");
+  // As it is called now: the program may go to another folder.
+  return make_stock(FileFormat{std::filesystem::absolute(folder).string()}, keep, prefetch);
 }
 
 }  // namespace retrograd

@@ -1,9 +1,21 @@
 // See hooks/file_reader.h.
 #include "hooks/file_reader.h"
 
+#include <unistd.h>
+
+#include <system_error>
+
 namespace retrograd {
 
+FileReader::FileReader() : process_(::getpid()) {}
+
+bool FileReader::is_own() const { return ::getpid() == process_; }
+
 FileReader::~FileReader() {
+  if (!is_own()) {  // the thread is the parent's
+    if (thread_.joinable()) thread_.detach();
+    return;
+  }
   {
     std::lock_guard lock(mutex_);
     stops_ = true;
@@ -13,6 +25,7 @@ FileReader::~FileReader() {
 }
 
 std::future<void> FileReader::begin(std::function<void()> read) {
+  if (!is_own()) throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
   std::lock_guard lock(mutex_);
   if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
   std::future<void> done = requests_.emplace_back(std::move(read)).get_future();

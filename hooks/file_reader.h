@@ -1,6 +1,6 @@
 // FileReader: a thread that reads what is asked for, one after the other: files that will be wanted soon,
 // while others compute. The thread begins with the first request and ends with the object, when all requests
-// are done.
+// are done. A child that is forked has no such thread: it is refused there.
 #pragma once
 
 #include <condition_variable>
@@ -14,17 +14,19 @@ namespace retrograd {
 
 class FileReader {
  public:
-  FileReader() = default;
+  FileReader();
   ~FileReader();
   FileReader(const FileReader&) = delete;
 
-  /// Runs `read` on the thread. What it throws is the future's. std::system_error when there can be no
-  /// thread.
+  /// Runs `read` on the thread. What it throws is the future's. std::system_error when there can be no thread, and in a child of the process that
+  /// made the object.
   std::future<void> begin(std::function<void()> read);
 
  private:
   void work();
+  bool is_own() const;
 
+  const int process_;
   std::mutex mutex_;
   std::condition_variable has_work_;
   std::deque<std::packaged_task<void()>> requests_;

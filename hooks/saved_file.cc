@@ -34,7 +34,7 @@ void SavedFile::fail(const char* action) const {
 }
 
 SavedFile::SavedFile(const std::string& folder, const Tensor& tensor)
-    : path_(folder + "/saved-XXXXXX"), type_(tensor.impl().type()) {
+    : path_(folder + "/saved-XXXXXX"), process_(::getpid()), type_(tensor.impl().type()) {
   NoGradGuard no_grad;
   const Tensor dense = contiguous(tensor.cpu());
   Descriptor file{::mkostemp(path_.data(), O_CLOEXEC)};
@@ -52,7 +52,9 @@ SavedFile::SavedFile(const std::string& folder, const Tensor& tensor)
   hash_ = XXH3_64bits(dense.raw_data(), static_cast<size_t>(bytes_));
 }
 
-SavedFile::~SavedFile() { ::unlink(path_.c_str()); }
+SavedFile::~SavedFile() {
+  if (::getpid() == process_) ::unlink(path_.c_str());
+}
 
 void SavedFile::write(int fd, const void* data, size_t size) {
   const char* next = static_cast<const char*>(data);

@@ -1,5 +1,6 @@
-// SavedFile: a tensor's bytes in a file of its own, which is removed together with the object. For one run of one process: raw bytes in
-// this machine's order, checked on reading by length and hash, readable by the owner only.
+// SavedFile: a tensor's bytes in a file of its own, which is removed together with the object, by the process that has made it: a child that was
+// forked meanwhile may read it. For one run of one process: raw bytes in this machine's order, checked on reading by length and hash, readable by
+// the owner only.
 #pragma once
 
 #include <string>
@@ -31,6 +32,7 @@ class SavedFile {
   void write(int fd, const void* data, size_t size);
 
   std::string path_;
+  int process_;
   TensorType type_;
   int64_t bytes_ = 0;
   uint64_t hash_ = 0;

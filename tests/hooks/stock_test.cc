@@ -7,6 +7,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -156,6 +158,47 @@ TEST_CASE("a file goes with the value that it holds") {
     CHECK(fs::file_size(folder.files()[0]) == 1200);
   }
   CHECK(folder.files().empty());  // the graph was dropped without a backward
+}
+
+TEST_CASE("files are the parent's: a child that was forked reads them, and leaves them there") {
+  const Folder folder;
+  const Tensor x = wave(300).requires_grad_();
+  Tensor y;
+  {
+    rg::SavedTensorHooksGuard guard(rg::save_to_file(folder.path));
+    y = rg::sum(rg::sin(x));
+  }
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    bool is_right = false;
+    try {
+      y.backward();
+      is_right = x.grad().to_vector() == rg::cos(x.detach()).to_vector();
+      y = Tensor();
+    } catch (...) {
+    }
+    ::_exit(is_right ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  CHECK(folder.files().size() == 1);
+  y.backward();
+  CHECK(x.grad().to_vector() == rg::cos(x.detach()).to_vector());
+  CHECK(folder.files().empty());
+}
+
+TEST_CASE("a relative folder is that of the call, and an empty path is none") {
+  const Folder folder;
+  const fs::path before = fs::current_path();
+  fs::current_path(folder.path);
+  const auto hooks = rg::save_to_file(".");
+  fs::current_path(before);
+  const std::any payload = hooks->pack(wave(300));
+  CHECK(folder.files().size() == 1);
+  CHECK(hooks->unpack(payload).to_vector() == wave(300).to_vector());
+  CHECK_THAT(message([] { rg::save_to_file(""); }), Catch::Contains("empty"));
 }
 
 TEST_CASE("problems with a file name its path") {
