@@ -29,16 +29,8 @@ Hook* Binder::live_hook(const HookList& hooks, uint32_t index) {
 }
 
 Hook* Binder::hook_of(const Source& s) {
-  using List = Source::List;
-  if (s.kind == Source::Kind::record_hook) {
-    const RecordHooks& h = *reached_.records[s.place]->hooks;
-    return live_hook(s.list == List::tensor ? h.tensor : s.list == List::pre ? h.pre : h.post, s.index);
-  }
-  const AutogradMeta& m = *reached_.leaves[s.place]->meta;
-  return live_hook(s.list == List::tensor ? m.tensor_hooks
-                   : s.list == List::pre  ? m.pre_hooks
-                   : s.list == List::post ? m.post_hooks
-                                          : m.post_accumulate_hooks,
+  return live_hook(s.kind == Source::Kind::record_hook ? hook_list(*reached_.records[s.place]->hooks, s.list)
+                                                       : hook_list(*reached_.leaves[s.place]->meta, s.list),
                    s.index);
 }
 

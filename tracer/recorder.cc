@@ -239,24 +239,12 @@ uint32_t Recorder::live_index(const HookList& hooks, const Hook* hook) {
 }
 
 Source Recorder::hook_source(const HookAttrs& attrs) {
-  using List = Source::List;
-  Source source{Source::Kind::record_hook, origin_.ordinal, 0, list_of(*attrs.hook)};
-  if (origin_.record) {
-    const RecordHooks& h = *origin_.record->hooks;
-    source.index = live_index(source.list == List::tensor ? h.tensor
-                              : source.list == List::pre  ? h.pre
-                                                          : h.post,
-                              attrs.hook);
-    return source;
-  }
-  source.kind = Source::Kind::leaf_hook;
-  const AutogradMeta& m = *walk_.leaves()[origin_.ordinal].leaf->meta;
-  source.index = live_index(source.list == List::tensor ? m.tensor_hooks
-                            : source.list == List::pre  ? m.pre_hooks
-                            : source.list == List::post ? m.post_hooks
-                                                        : m.post_accumulate_hooks,
-                            attrs.hook);
-  return source;
+  const Source::List list = list_of(*attrs.hook);
+  const bool of_record = origin_.record;
+  const HookList& hooks = of_record ? hook_list(*origin_.record->hooks, list)
+                                    : hook_list(*walk_.leaves()[origin_.ordinal].leaf->meta, list);
+  return {of_record ? Source::Kind::record_hook : Source::Kind::leaf_hook, origin_.ordinal,
+          live_index(hooks, attrs.hook), list};
 }
 
 // A traceable hook is called on the recorded values; an opaque one becomes a node that calls it when the graph runs. So does a traceable

@@ -27,6 +27,20 @@ struct Source {
   Tensor constant = {};
 };
 
+/// The list of a record's hooks, or a leaf's, that a source of kind record_hook or leaf_hook names.
+inline const HookList& hook_list(const RecordHooks& hooks, Source::List list) {
+  return list == Source::List::tensor ? hooks.tensor : list == Source::List::pre ? hooks.pre : hooks.post;
+}
+inline const HookList& hook_list(const AutogradMeta& leaf, Source::List list) {
+  switch (list) {
+    case Source::List::tensor: return leaf.tensor_hooks;
+    case Source::List::pre: return leaf.pre_hooks;
+    case Source::List::post: return leaf.post_hooks;
+    case Source::List::post_accumulate: break;
+  }
+  return leaf.post_accumulate_hooks;
+}
+
 /// One place where a symbol (or a constant 0 or 1) was read.
 struct SymbolUse {
   enum class Kind : uint8_t { root_dim, type_dim, attr_dim, attr_number };

@@ -114,30 +114,28 @@ TEST_CASE("without gradients, and where a result is not differentiable, it is de
 
 namespace {
 
-template <bool Traceable>
-void check_modes() {
-  const auto body = [](const Tensor& x) {
-    const Tensor y = Shows<Traceable>::apply(x * 1.0, Returns::argument)[0];
-    y.mul_(3.0);
-    return sum(y);
-  };
+template <class F>
+void refused_when_compiled(F body) {
   auto compiled = compile(body);
   auto step = compile_step(body);
   for (int i = 0; i < 3; ++i) {
     refused([&] { compiled(leaf({1, 2})); });
     refused([&] { step(leaf({1, 2})); });
   }
-  const auto late = [](const Tensor& x) {
+}
+
+template <bool Traceable>
+void check_modes() {
+  refused_when_compiled([](const Tensor& x) {
+    const Tensor y = Shows<Traceable>::apply(x * 1.0, Returns::argument)[0];
+    y.mul_(3.0);
+    return sum(y);
+  });
+  refused_when_compiled([](const Tensor& x) {
     const Tensor h = x * 1.0, y = Shows<Traceable>::apply(h, Returns::view)[0];
     h.mul_(3.0);
     return sum(y);
-  };
-  auto compiled_late = compile(late);
-  auto step_late = compile_step(late);
-  for (int i = 0; i < 3; ++i) {
-    refused([&] { compiled_late(leaf({1, 2})); });
-    refused([&] { step_late(leaf({1, 2})); });
-  }
+  });
   auto gives = compile([](const Tensor& x) { return Shows<Traceable>::apply(x, Returns::view)[0]; });
   for (int i = 0; i < 3; ++i) {
     const Tensor x = leaf({1, 2}), h = x * 1.0;

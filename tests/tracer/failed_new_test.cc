@@ -5,11 +5,11 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
-#include <new>
 
 #include "ir/text.h"
 #include "ops/all_ops.h"
 #include "tests/scenarios/scenario.h"
+#include "tests/tracer/failing_new.h"
 
 namespace {
 
@@ -17,25 +17,7 @@ using namespace scenario;
 namespace ag = rg::autograd;
 namespace optim = rg::optim;
 
-thread_local int64_t news_left = 0;  // 0: none fails
-
-}  // namespace
-
-// Not inlined: the compiler would see malloc meet delete.
-[[gnu::noinline]] void* operator new(size_t size) {
-  if (news_left > 0 && --news_left == 0) throw std::bad_alloc();
-  void* block = std::malloc(size ? size : 1);
-  if (!block) throw std::bad_alloc();
-  return block;
-}
-[[gnu::noinline]] void* operator new(size_t size, const std::nothrow_t&) noexcept {
-  if (news_left > 0 && --news_left == 0) return nullptr;
-  return std::malloc(size ? size : 1);
-}
-[[gnu::noinline]] void operator delete(void* block) noexcept { std::free(block); }
-[[gnu::noinline]] void operator delete(void* block, size_t) noexcept { std::free(block); }
-
-namespace {
+using retrograd::testing::news_left;
 
 using Bits = std::vector<std::vector<double>>;
 

@@ -2,16 +2,14 @@
 // (memory::fail_allocation_after), and of everything that goes through operator new, which this program
 // replaces. Eager, in the first traced call and in a replay. After each fault memory is back to what it was,
 // the thread has no open scope, and the next step gives the same bits as ever.
-#include <cstdlib>
-#include <new>
-
+#include "tests/tracer/failing_new.h"
 #include "tests/tracer/fault.h"
 
 using namespace faults;
 
 namespace {
 
-thread_local int64_t news_left = 0;  // 0: none fails
+using retrograd::testing::news_left;
 
 // Three layers, their backward and a step of AdamW, twice, so that there is state.
 Bits train(const Backward& backward) {
@@ -33,23 +31,6 @@ Bits train(const Backward& backward) {
   for (const Tensor& p : parameters) bits.push_back(bits_of(p));
   return bits;
 }
-
-}  // namespace
-
-// Not inlined: the compiler would see malloc meet delete.
-[[gnu::noinline]] void* operator new(size_t size) {
-  if (news_left > 0 && --news_left == 0) throw std::bad_alloc();
-  void* block = std::malloc(size ? size : 1);
-  if (!block) throw std::bad_alloc();
-  return block;
-}
-[[gnu::noinline]] void* operator new(size_t size, const std::nothrow_t&) noexcept {
-  return std::malloc(size ? size : 1);
-}
-[[gnu::noinline]] void operator delete(void* block) noexcept { std::free(block); }
-[[gnu::noinline]] void operator delete(void* block, size_t) noexcept { std::free(block); }
-
-namespace {
 
 /// Lets the k-th allocation fail, for every k until none does; `arm(k)` sets it, `arm(0)` switches it off.
 /// Returns the last k.
@@ -82,8 +63,7 @@ int64_t exhaust(const std::function<Backward()>& make, const std::string& way,
 
 }  // namespace
 
-TEST_CASE(
-    "any allocation of tensor data may fail: OutOfMemory, nothing left behind, the next step as ever") {
+TEST_CASE("any allocation of tensor data may fail: OutOfMemory, nothing left behind, the next step as ever") {
   in_all_ways([](const std::function<Backward()>& make, const std::string& way) {
     CHECK(exhaust(make, way, rg::memory::fail_allocation_after) > 40);
   });
