@@ -4,7 +4,7 @@
 namespace bench {
 namespace {
 
-rg::Tensor running(In t, double value) { return rg::full({t[0].impl().shape()[1]}, value); }
+rg::Tensor running(In t, double value) { return rg::full({t[0].impl().shape()[1]}, value, t.options()); }
 
 }  // namespace
 

@@ -93,6 +93,10 @@ struct Opened {
   std::string problem;
 };
 
+// What is compiled, the driver loads by way of a library of its own, which it opens when it first needs it. Opened here, for the same reason as
+// nothing is compiled: what that library registers for exit then comes behind what waits for the loads. A machine without a driver lacks it.
+void open_driver_linker() { dlopen("libnvidia-ptxjitcompiler.so.1", RTLD_NOW | RTLD_LOCAL); }
+
 Opened open() {
   const std::string name = fmt::format("libnvrtc.so.{}", kMajor);
   std::string problem;
@@ -110,6 +114,7 @@ Opened open() {
   if (major != kMajor || minor != kMinor)
     return {nullptr, fmt::format("{} is of version {}.{}, and this build's toolkit {}.{}", name, major, minor,
                                  kMajor, kMinor)};
+  open_driver_linker();
   auto* const compiler = new Nvrtc(f);  // never destroyed, and the library stays open
   compiler->compile_nothing();
   return {compiler, {}};
