@@ -5,6 +5,7 @@
 #include "cpu/fused_draft.h"
 #include "cpu/kernels/table.h"
 #include "cpu/scratch_check.h"
+#include "engine/never_destroyed.h"
 #include "engine/runner.h"
 
 namespace retrograd {
@@ -104,10 +105,6 @@ class CpuExecutor final : public Executor {
 }  // namespace
 }  // namespace cpu
 
-// Never destroyed: tensors of static lifetime may still run ops while the process exits.
-Executor& cpu_executor() {
-  static Executor* executor = new cpu::CpuExecutor;
-  return *executor;
-}
+Executor& cpu_executor() { return detail::never_destroyed<cpu::CpuExecutor>(); }
 
 }  // namespace retrograd

@@ -25,11 +25,12 @@
 #include <exception>
 #include <new>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "engine/error.h"
+#include "engine/lifetime.h"
 
 namespace retrograd::cpu {
 namespace {
@@ -69,11 +70,15 @@ struct Pool {
   alignas(64) std::atomic<bool> taken{false};
   std::atomic<bool> failed{false};
   std::exception_ptr error;  // written by the thread that set failed, read after the join
-  int workers = 0;           // started so far; as the next, only the thread that has taken the pool looks
-  int opened = 0;            // tickets of the last loop
+  std::vector<std::thread> workers;  // as the next, only the thread that has taken the pool looks
+  int opened = 0;                    // tickets of the last loop
+  std::atomic<bool> ends{false};     // workers that are told of a loop return
 };
 
+// In static memory, which goes with the library; never destroyed.
+alignas(Pool) std::byte place_of_pool[sizeof(Pool)];
 constinit std::atomic<Pool*> the_pool{nullptr};
+constinit std::atomic<bool> is_pool_made{false};
 constinit std::atomic<int> thread_count{0};  // 0: not set, use the default
 
 /// Spins until is_over(); false if that takes too long.
@@ -182,6 +187,7 @@ void worker_main(Pool* pool, int thread, uint32_t seen) {
   loop_thread.number = thread;
   for (;;) {
     seen = wait_for_loop(*pool, thread, seen);
+    if (pool->ends.load(std::memory_order_acquire)) return;
     work(*pool, thread);
   }
 }
@@ -193,28 +199,50 @@ void renew_pool_in_child() {
   if (pool != nullptr) new (pool) Pool;
 }
 
-Pool& get_pool() {
-  Pool* pool = the_pool.load(std::memory_order_acquire);
-  if (pool != nullptr) return *pool;
-  Pool* const fresh = new Pool;  // never freed: workers look at it until the process ends
-  if (!the_pool.compare_exchange_strong(pool, fresh, std::memory_order_acq_rel)) {
-    delete fresh;
-    return *pool;
-  }
-  pthread_atfork(nullptr, nullptr, renew_pool_in_child);
-  return *fresh;
+void wake_workers(Pool& pool) {
+  pool.signal.fetch_add(1, std::memory_order_acq_rel);
+  pool.signal.notify_all();
 }
 
-void start_workers(Pool& pool, int wanted) {
+/// No thread is left in the library's code. Where another thread runs a loop, the process exits, and nothing is done.
+void end_workers() noexcept {
+  Pool& pool = *the_pool.load(std::memory_order_acquire);
+  if (pool.taken.exchange(true, std::memory_order_acquire)) return;
+  pool.ends.store(true, std::memory_order_release);
+  constexpr uint32_t kNoLoop = uint32_t{1} << 31;  // far from the number of the last
+  for (size_t thread = 1; thread <= pool.workers.size(); ++thread)
+    pool.shares[thread].loop.fetch_xor(kNoLoop, std::memory_order_release);
+  wake_workers(pool);
+  for (std::thread& worker : pool.workers) worker.join();
+  std::vector<std::thread>().swap(pool.workers);
+  pool.ends.store(false, std::memory_order_release);
+  pool.taken.store(false, std::memory_order_release);
+}
+
+constinit retrograd::detail::AtEnd at_unload{&end_workers};
+
+/// Null while another thread makes the pool, who may be none of this process after a fork: then a loop runs alone.
+Pool* get_pool() {
+  Pool* pool = the_pool.load(std::memory_order_acquire);
+  if (pool != nullptr || is_pool_made.exchange(true, std::memory_order_acq_rel)) return pool;
+  pool = new (place_of_pool) Pool;
+  the_pool.store(pool, std::memory_order_release);
+  pthread_atfork(nullptr, nullptr, renew_pool_in_child);
+  retrograd::detail::at_unload(at_unload);
+  return pool;
+}
+
+// The loop is right with any number of workers: where the system gives no more, those that exist do the work.
+void start_workers(Pool& pool, size_t wanted) {
+  if (pool.workers.size() >= wanted) return;
   try {
-    for (; pool.workers < wanted; ++pool.workers) {
-      const int thread = pool.workers + 1;
-      std::thread(worker_main, &pool, thread, pool.shares[thread].loop.load(std::memory_order_relaxed))
-          .detach();
+    pool.workers.reserve(wanted);
+    while (pool.workers.size() < wanted) {
+      const int thread = static_cast<int>(pool.workers.size()) + 1;
+      const uint32_t seen = pool.shares[thread].loop.load(std::memory_order_relaxed);
+      pool.workers.emplace_back(worker_main, &pool, thread, seen);
     }
-  } catch (const std::system_error&) {
-    // The system gives no more threads. The loop is right with any number of them, so those that exist do the
-    // work.
+  } catch (const std::exception&) {
   }
 }
 
@@ -240,8 +268,7 @@ void publish(Pool& pool, int64_t count, int threads, ChunkFunction function) {
     pool.shares[thread].ticket.store(open_ticket(number), std::memory_order_release);
   for (int thread = 1; thread < threads; ++thread)
     pool.shares[thread].loop.store(static_cast<uint32_t>(number), std::memory_order_release);
-  pool.signal.fetch_add(1, std::memory_order_acq_rel);
-  pool.signal.notify_all();
+  wake_workers(pool);
 }
 
 void join(const Pool& pool) {
@@ -294,13 +321,13 @@ void run_chunks(int64_t count, ChunkFunction function) {
   if (loop_thread.measures) return;
   const int threads = static_cast<int>(std::min<int64_t>(loop_threads(), count));
   const bool alone = threads <= 1;
-  Pool* const pool = alone ? nullptr : &get_pool();
+  Pool* const pool = alone ? nullptr : get_pool();
   const Inside inside(count);
-  if (alone || pool->taken.exchange(true, std::memory_order_acquire)) {
+  if (!pool || pool->taken.exchange(true, std::memory_order_acquire)) {
     for (int64_t chunk = 0; chunk < count; ++chunk) function.run(function.context, chunk);
     return;
   }
-  start_workers(*pool, threads - 1);
+  start_workers(*pool, static_cast<size_t>(threads - 1));
   publish(*pool, count, threads, function);
   work(*pool, 0);
   join(*pool);

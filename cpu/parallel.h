@@ -10,7 +10,7 @@
 // Start reading at parallel_for. No thread exists before the first loop that needs one. The calling thread
 // runs alone: loops within a chunk of another loop of several chunks, and loops of a second host thread while
 // the pool is taken. A child process after fork gets a fresh pool; fork inside a chunk
-// is only good for exec or _exit. The pool is never destroyed.
+// is only good for exec or _exit. Workers live until the process exits, or the library is unloaded.
 //
 // Files that are built for several instruction sets do not include this: the linker would choose one of their
 // copies of an inline function for all.

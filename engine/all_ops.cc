@@ -3,39 +3,56 @@
 // tests: never by a call of an op.
 #include "ops/all_ops.h"
 
+#include <algorithm>
+#include <array>
 #include <string_view>
-#include <unordered_map>
-#include <vector>
+#include <type_traits>
 
+#include "engine/error.h"
 #include "ir/bookkeeping.h"
 #include "ops/families.h"
 
 namespace retrograd::ops {
 namespace {
 
-std::vector<const OpInfo*> collect() {
-  std::vector<const OpInfo*> all{
-      &unpack, &hook, &accumulate, &accumulate_grad, &retain_grad, &function_backward, &pack};
-  for_each_family(
-      [&]<class List>(std::string_view) { List::for_each([&]<class Op>() { all.push_back(&info<Op>); }); });
+// In arrays: what is asked for while the process ends must not be destroyed, and what is not freed would leak from an unloaded library.
+constexpr size_t kMost = 1024;
+
+struct AllOps {
+  std::array<const OpInfo*, kMost> in_order, by_name;
+  size_t count = 0;
+
+  AllOps() {
+    for (const OpInfo* op :
+         {&unpack, &hook, &accumulate, &accumulate_grad, &retain_grad, &function_backward, &pack})
+      add(op);
+    for_each_family(
+        [&]<class List>(std::string_view) { List::for_each([&]<class Op>() { add(&info<Op>); }); });
+    by_name = in_order;
+    std::sort(by_name.begin(), by_name.begin() + static_cast<ptrdiff_t>(count),
+              [](const OpInfo* a, const OpInfo* b) { return a->name < b->name; });
+  }
+  void add(const OpInfo* op) {
+    RG_ASSERT(count < kMost);
+    in_order[count++] = op;
+  }
+};
+static_assert(std::is_trivially_destructible_v<AllOps>);
+
+const AllOps& all() {
+  static const AllOps all;
   return all;
 }
 
 }  // namespace
 
-std::span<const OpInfo* const> all_ops() {
-  static const std::vector<const OpInfo*>* all = new std::vector<const OpInfo*>(collect());
-  return *all;
-}
+std::span<const OpInfo* const> all_ops() { return {all().in_order.data(), all().count}; }
 
 const OpInfo* find_op(std::string_view name) {
-  static const auto& by_name = *[] {
-    auto* ops = new std::unordered_map<std::string_view, const OpInfo*>;
-    for (const OpInfo* op : all_ops()) ops->emplace(op->name, op);
-    return ops;
-  }();
-  const auto it = by_name.find(name);
-  return it == by_name.end() ? nullptr : it->second;
+  const auto begin = all().by_name.begin(), end = begin + static_cast<ptrdiff_t>(all().count);
+  const auto it =
+      std::lower_bound(begin, end, name, [](const OpInfo* op, std::string_view n) { return op->name < n; });
+  return it != end && (*it)->name == name ? *it : nullptr;
 }
 
 }  // namespace retrograd::ops

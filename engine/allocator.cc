@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "engine/error.h"
+#include "engine/lifetime.h"
+#include "engine/never_destroyed.h"
 #include "engine/ref.h"
 
 namespace retrograd {
@@ -33,35 +35,30 @@ constinit std::atomic<int64_t> fail_countdown{0};
 
 using detail::Counts;
 
-// All threads' counts, and what was counted on threads that were not listed. Never destroyed, as LargeCache.
+// All threads' counts, and what was counted on threads that were not listed.
 struct CountsList {
   std::mutex mutex;
   std::vector<const Counts*> all;
   Counts others;  // changed under the lock
 
-  static CountsList& instance() {
-    static CountsList* list = new CountsList;
-    return *list;
+  static CountsList& instance() { return detail::never_destroyed<CountsList>(); }
+  void enter(Counts& counts) {
+    std::lock_guard lock(mutex);
+    all.push_back(&counts);
+    counts.state = Counts::listed;
+  }
+  void leave(Counts& counts) noexcept {
+    std::lock_guard lock(mutex);
+    std::erase(all, &counts);
+    if (all.empty()) std::vector<const Counts*>().swap(all);
+    others.allocations.add(counts.allocations.get());
+    others.tensors.add(counts.tensors.get());
+    counts.state = Counts::unlisted;
   }
 };
 
-// Lists its thread's counts. What objects of static lifetime do when it is gone is counted among the others.
-struct Listed {
-  Listed() {
-    CountsList& list = CountsList::instance();
-    std::lock_guard lock(list.mutex);
-    list.all.push_back(&detail::counts);
-    detail::counts.is_listed = true;
-  }
-  ~Listed() {
-    CountsList& list = CountsList::instance();
-    std::lock_guard lock(list.mutex);
-    std::erase(list.all, &detail::counts);
-    list.others.allocations.add(detail::counts.allocations.get());
-    list.others.tensors.add(detail::counts.tensors.get());
-    detail::counts.is_listed = false;
-  }
-};
+constinit thread_local detail::AtEnd at_end{
+    []() noexcept { CountsList::instance().leave(detail::counts); }};
 
 // Has the system put a block on huge pages, whose places are found sooner: a step whose values come from beyond the caches
 // gains 1 or 2 percent. The block is copied, and new memory found: a millisecond for 3 MiB at best. So it is done to what is
@@ -75,8 +72,7 @@ void put_on_huge_pages([[maybe_unused]] void* block, [[maybe_unused]] size_t siz
 #endif
 }
 
-// Large blocks by rounded size: classes at eighths of powers of two, so that at most 1/8 is wasted. Never destroyed: tensors of static
-// lifetime may be freed after it would have been.
+// Large blocks by rounded size: classes at eighths of powers of two, so that at most 1/8 is wasted.
 struct LargeCache {
   static constexpr size_t kClasses = 64 * 8;
   std::mutex mutex;
@@ -84,10 +80,8 @@ struct LargeCache {
   std::unordered_map<void*, int> reuses;  // of blocks of kHugeBytes and more
   int64_t cached = 0;
 
-  static LargeCache& instance() {
-    static LargeCache* cache = new LargeCache;
-    return *cache;
-  }
+  static LargeCache& instance() { return detail::never_destroyed<LargeCache>(); }
+  LargeCache() { detail::at_unload(at_unload); }
   static size_t step(size_t bytes) { return std::bit_floor(bytes) / 8; }
   static size_t rounded(size_t bytes) { return (bytes + step(bytes) - 1) / step(bytes) * step(bytes); }
   static size_t index(size_t size) {
@@ -129,14 +123,15 @@ struct LargeCache {
     reuses.erase(block);
     std::free(block);
   }
-  void clear() {
+  void clear() noexcept {
     std::lock_guard lock(mutex);
     for (std::vector<void*>& list : blocks) {
       for (void* block : list) drop(block);
-      list.clear();
+      std::vector<void*>().swap(list);
     }
     cached = 0;
   }
+  static inline constinit detail::AtEnd at_unload{[]() noexcept { instance().clear(); }};
 };
 
 void count_allocation(int64_t bytes) {
@@ -201,12 +196,15 @@ void free_data(void* block, size_t bytes, size_t header) noexcept {
   all <= kPoolLargest ? pool_free(block, all) : free_large(block, all);
 }
 
-constinit thread_local Counts counts [[gnu::tls_model("initial-exec")]];
+constinit thread_local Counts counts;
 
 void count_unlisted(OwnCounter Counts::*counter, int64_t n) {
-  static thread_local Listed listed;
-  if (counts.is_listed) return (counts.*counter).add(n);
   CountsList& list = CountsList::instance();
+  if (counts.state == Counts::fresh) {
+    list.enter(counts);
+    if (detail::at_thread_end(at_end)) return (counts.*counter).add(n);
+    list.leave(counts);
+  }
   std::lock_guard lock(list.mutex);
   (list.others.*counter).add(n);
 }

@@ -48,16 +48,17 @@ class OwnCounter {
   std::atomic<int64_t> value_{0};
 };
 
-// What a thread counts while it is listed: from its first count to its end.
+// What a thread counts while it is listed: from its first count to its end. What it does later is counted among the others.
 struct Counts {
+  enum State : uint8_t { fresh, listed, unlisted };
   OwnCounter allocations, tensors;
-  bool is_listed = false;
+  State state = fresh;
 };
-extern constinit thread_local Counts counts [[gnu::tls_model("initial-exec")]];
+extern constinit thread_local Counts counts;
 void count_unlisted(OwnCounter Counts::*counter, int64_t n);
 
 inline void count(OwnCounter Counts::*counter, int64_t n) {
-  if (counts.is_listed) [[likely]]
+  if (counts.state == Counts::listed) [[likely]]
     (counts.*counter).add(n);
   else
     count_unlisted(counter, n);

@@ -13,8 +13,6 @@
 namespace retrograd {
 namespace {
 
-constinit thread_local bool enabled = false;
-
 Tensor plain(const TensorImpl& cell) {
   RefPtr<TensorImpl> copy = TensorImpl::make();
   copy->alias(cell);
@@ -74,12 +72,12 @@ void check_leaves(std::span<TensorImpl* const> leaves) {
 
 namespace autograd {
 
-DetectAnomalyGuard::DetectAnomalyGuard(SourceLocation where) : previous_(enabled) {
+DetectAnomalyGuard::Scoped DetectAnomalyGuard::checked(SourceLocation where) {
   Emitter::current().cannot_record("DetectAnomalyGuard", "anomaly mode looks at each result", where);
-  enabled = true;
+  return {};
 }
-DetectAnomalyGuard::~DetectAnomalyGuard() { enabled = previous_; }
-bool DetectAnomalyGuard::is_enabled() { return enabled; }
+
+DetectAnomalyGuard::DetectAnomalyGuard(SourceLocation where) : guard_(checked(where)) {}
 
 }  // namespace autograd
 }  // namespace retrograd

@@ -11,7 +11,7 @@ namespace {
 
 // A backward in code that is being recorded becomes part of the recording, whatever scopes are open.
 Tensors run(const BackwardRequest& request) {
-  BackwardRunner* runner = Emitter::current().is_symbolic() ? nullptr : BackwardRunner::current();
+  const auto runner = Emitter::current().is_symbolic() ? nullptr : BackwardRunner::current();
   return runner ? runner->run(request) : run_backward(request);
 }
 
@@ -117,13 +117,14 @@ HookHandle detail::add_multi_grad_hook(const Tensors& tensors, std::function<voi
   state->mode = mode;
   HookHandle handle;
   for (size_t i = 0; i < tensors.size(); ++i) {
+    TensorImpl& tensor = tensors[i].impl("register_multi_grad_hook", where);
     handle.join(tensors[i].register_hook(
         [state, i](const Tensor& grad) {
           if (std::optional<Tensors> ready = state->receive(i, grad)) state->hook(*ready);
           return Tensor();
         },
         where));
-    state->places.push_back(place_of(tensors[i].impl()));
+    state->places.push_back(place_of(tensor));
   }
   return handle;
 }

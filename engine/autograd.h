@@ -37,12 +37,13 @@ void queue_callback(std::function<void()> callback, SourceLocation where = Sourc
 class DetectAnomalyGuard {
  public:
   explicit DetectAnomalyGuard(SourceLocation where = SourceLocation::current());
-  ~DetectAnomalyGuard();
-  DetectAnomalyGuard(const DetectAnomalyGuard&) = delete;
-  static bool is_enabled();
+  static bool is_enabled() { return OpenScopes<Scoped>::innermost() != nullptr; }
 
  private:
-  bool previous_;
+  struct Scoped {};
+  static Scoped checked(SourceLocation where);
+
+  OpenScopes<Scoped>::Guard guard_;
 };
 
 enum class MultiGradMode { all, any };
@@ -71,12 +72,11 @@ class DualLevel {
   Tensor make_dual(const Tensor& primal, const Tensor& tangent,
                    SourceLocation where = SourceLocation::current());
   /// The tangent of `tensor` at this level; undefined when it has none.
-  Tensor tangent(const Tensor& tensor) const;
-
-  struct Stack;
+  Tensor tangent(const Tensor& tensor, SourceLocation where = SourceLocation::current()) const;
 
  private:
-  Stack* stack_;
+  uint64_t level_ = 0;
+  RefPtr<Emitter::Layer> layer_;
 };
 
 /// Value of f at `inputs` and its derivative in the direction `tangents` (undefined: zero).

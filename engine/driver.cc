@@ -279,19 +279,8 @@ void Driver::list_hooks(const Hooks& hooks, std::span<Tensor> grads, std::span<T
 
 constinit thread_local CurrentBackward* innermost_backward = nullptr;
 constinit std::atomic<uint64_t> backward_count{0};
-constinit thread_local BackwardRunner::Scope* innermost_scope = nullptr;
 
 }  // namespace
-
-BackwardRunner* BackwardRunner::current() { return innermost_scope ? innermost_scope->runner_ : nullptr; }
-BackwardRunner::Scope::Scope(BackwardRunner* runner) : runner_(runner), outer_(innermost_scope) {
-  innermost_scope = this;
-}
-BackwardRunner::Scope::~Scope() {
-  Scope** link = &innermost_scope;
-  while (*link != this) link = &(*link)->outer_;
-  *link = outer_;
-}
 
 CurrentBackward::CurrentBackward(const BackwardRequest* request, Walk* walk, Reach* reach, bool is_part)
     : request_(request),
@@ -370,7 +359,7 @@ BackwardRequest make_request(const Tensors& roots, const Tensors& cotangents,
       create_graph, {}, where};
   if (create_graph) request.pair = default_saved_tensor_hooks();
   for (size_t i = 0; i < roots.size(); ++i) {
-    TensorImpl& root = roots[i].impl();
+    TensorImpl& root = roots[i].impl(op, where);
     request.root_edges.push_back(gradient_edge(root));
     if (!request.root_edges.back())
       fail(Category::no_grad_fn, op,
@@ -393,7 +382,7 @@ BackwardRequest make_request(const Tensors& roots, const Tensors& cotangents,
   }
   if (inputs)
     for (const Tensor& input : *inputs) {
-      if (!input.requires_grad())
+      if (input.impl(op, where); !input.requires_grad())
         fail(Category::no_grad_fn, op,
              fmt::format("an input ({}) does not require a gradient", describe(input)), where);
       Edge edge = gradient_edge(input.impl());

@@ -8,9 +8,11 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 
 #include "engine/nesting.h"
+#include "engine/open_scopes.h"
 #include "engine/walk.h"
 
 namespace retrograd {
@@ -74,22 +76,13 @@ Tensors record_backward(const BackwardRequest& request, Walk& walk, Emitter& rec
 /// What autograd::backward and autograd::grad hand their requests to while a scope is open on this thread: how tracing takes them over.
 class BackwardRunner {
  public:
+  using Scopes = OpenScopes<std::shared_ptr<BackwardRunner>>;
   virtual Tensors run(const BackwardRequest& request) = 0;
-
-  /// Null: the driver into the current emitter.
-  static BackwardRunner* current();
-  /// Scopes of one thread may end in any order: the last opened that is still open counts.
-  class Scope {
-   public:
-    explicit Scope(BackwardRunner* runner);
-    ~Scope();
-    Scope(const Scope&) = delete;
-
-   private:
-    friend class BackwardRunner;
-    BackwardRunner* runner_;
-    Scope* outer_;
-  };
+  /// Of the innermost scope. Null: the driver into the current emitter.
+  static std::shared_ptr<BackwardRunner> current() {
+    const std::shared_ptr<BackwardRunner>* runner = Scopes::innermost();
+    return runner ? *runner : nullptr;
+  }
 
  protected:
   ~BackwardRunner() = default;

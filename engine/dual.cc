@@ -80,6 +80,7 @@ void Dual::forget_tangents() {
 }
 
 void Dual::emit(const Call& call, Tensor* results) {
+  if (!is_open()) return below().emit(call, results);
   const int n = static_cast<int>(call.operands.size());
   TensorList tangents(n);
   bool any = false;
@@ -111,46 +112,36 @@ namespace {
 constinit std::atomic<uint64_t> next_level{1};
 // Each op goes through the emitters of all levels.
 constexpr int kMostLevels = 256;
-constinit thread_local int open_levels = 0;
 }  // namespace
 
-// The emitter of one open level, and the scope that makes it current.
-struct DualLevel::Stack {
-  uint64_t level;
-  Dual dual;
-  Emitter::Scope scope;
-  explicit Stack(Emitter& below) : level(next_level.fetch_add(1)), dual(below, level), scope(dual) {}
-};
-
 DualLevel::DualLevel(SourceLocation where) {
-  if (open_levels >= kMostLevels)
+  if (Emitter::Layer::count() >= kMostLevels)
     fail(Category::unsupported, "DualLevel", fmt::format("more than {} levels are open", kMostLevels), where);
   if (Emitter::current().values() == Emitter::Values::of_backward)
     fail(Category::unsupported, "DualLevel", "forward mode cannot be opened while a backward is recorded",
          where);
-  stack_ = new Stack(Emitter::current());
-  ++open_levels;
+  level_ = next_level.fetch_add(1);
+  layer_ = RefPtr<Emitter::Layer>::adopt(new Dual(level_));
+  layer_->open();
 }
 
-DualLevel::~DualLevel() {
-  delete stack_;
-  --open_levels;
-}
+DualLevel::~DualLevel() { layer_->end(); }
 
 Tensor DualLevel::make_dual(const Tensor& primal, const Tensor& tangent, SourceLocation where) {
-  if (!(primal.impl().type() == tangent.impl().type()))
+  if (!(primal.impl("make_dual", where).type() == tangent.impl("make_dual", where).type()))
     fail(Category::cotangent_mismatch, "make_dual",
          fmt::format("primal {} and tangent {} have different types", describe(primal), describe(tangent)),
          where);
   Tensor dual = alias(Operand(primal, where));
   dual.impl().is_no_grad_view = false;
-  set_tangent(dual.impl(), stack_->level, tangent);
+  set_tangent(dual.impl(), level_, tangent);
   return dual;
 }
 
-Tensor DualLevel::tangent(const Tensor& tensor) const {
-  refresh_view(tensor.impl());
-  return tangent_of(tensor.impl(), stack_->level);
+Tensor DualLevel::tangent(const Tensor& tensor, SourceLocation where) const {
+  TensorImpl& cell = tensor.impl("tangent", where);
+  refresh_view(cell);
+  return tangent_of(cell, level_);
 }
 
 JvpResult jvp(const std::function<Tensors(const Tensors&)>& f, const Tensors& inputs, const Tensors& tangents,

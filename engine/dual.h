@@ -11,9 +11,9 @@
 
 namespace retrograd {
 
-class Dual final : public PassThrough {
+class Dual final : public Emitter::Layer {
  public:
-  Dual(Emitter& below, uint64_t level) : PassThrough("Dual", below), level_(level) {}
+  explicit Dual(uint64_t level) : Layer("Dual"), level_(level) {}
   ~Dual();
   void emit(const Call& call, Tensor* results) override;
 

@@ -10,9 +10,11 @@
 // eager one: Taper over Runner. Scopes nest and never outlive their emitter.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <unordered_set>
 
+#include "engine/grad_mode.h"
 #include "ir/op.h"
 
 namespace retrograd {
@@ -85,15 +87,8 @@ class Emitter {
   virtual void hook_is_added(const TensorImpl&, SourceLocation) {}
 
   static Emitter& current();
-  class Scope {
-   public:
-    explicit Scope(Emitter& emitter);
-    ~Scope();
-    Scope(const Scope&) = delete;
-
-   private:
-    Emitter* previous_;
-  };
+  class Scope;
+  class Layer;
 };
 
 /// An emitter that hands calls on to the one below; the others of the stack are made of it.
@@ -129,6 +124,9 @@ class PassThrough : public Emitter {
   }
   Emitter& below() const { return *below_; }
 
+ protected:
+  void stand_on(Emitter& below) { below_ = &below; }
+
  private:
   std::string_view name_;
   Emitter* below_;
@@ -153,38 +151,59 @@ class RecordedWrites {
   static bool contain(const Storage& memory) { return current && current->contains(&memory); }
 
  private:
-  static inline thread_local constinit const Memory* current [[gnu::tls_model("initial-exec")]] = nullptr;
+  static inline thread_local constinit const Memory* current = nullptr;
   const Memory* outer_;
 };
-inline thread_local constinit Emitter* current_emitter [[gnu::tls_model("initial-exec")]] = nullptr;
+inline thread_local constinit Emitter* current_emitter = nullptr;
 }  // namespace detail
 inline Emitter& Emitter::current() {
   return detail::current_emitter ? *detail::current_emitter : eager_emitter();
 }
-inline Emitter::Scope::Scope(Emitter& emitter) : previous_(detail::current_emitter) {
-  detail::current_emitter = &emitter;
-}
-inline Emitter::Scope::~Scope() { detail::current_emitter = previous_; }
 
-/// Gradient mode of this thread: with it off, Taper records nothing.
-class GradMode {
+namespace detail {
+/// An emitter on top of its thread's; the list of them is in engine/emitter_scope.cc.
+struct OpenEmitter {
+  Emitter* emitter;
+  Emitter::Layer* layer = nullptr;  // that this is; null: of a Scope
+  OpenEmitter* outer = nullptr;
+
+  void enter() noexcept;
+  void leave() noexcept;
+};
+}  // namespace detail
+
+/// Makes an emitter the current one of this thread, for a block of the library's code.
+class Emitter::Scope {
  public:
-  static bool is_enabled() { return enabled; }
-  static void set_enabled(bool on) { enabled = on; }
+  explicit Scope(Emitter& emitter) : open_{&emitter} { open_.enter(); }
+  ~Scope() { open_.leave(); }
+  Scope(const Scope&) = delete;
 
  private:
-  static inline thread_local constinit bool enabled [[gnu::tls_model("initial-exec")]] = true;
+  detail::OpenEmitter open_;
 };
 
-class AutoGradMode {
+/// An emitter that a guard of the user's puts on top of its thread's. Layers end in any order, and on any thread: whoever ends one marks it, it
+/// then passes on what is still emitted into it, and its thread lets go of it when no other is above it.
+class Emitter::Layer : public PassThrough, public RefCounted {
  public:
-  explicit AutoGradMode(bool on) : previous_(GradMode::is_enabled()) { GradMode::set_enabled(on); }
-  ~AutoGradMode() { GradMode::set_enabled(previous_); }
-  AutoGradMode(const AutoGradMode&) = delete;
+  virtual ~Layer() = default;
+  static void destroy(Layer* layer) noexcept { delete layer; }
+  void open() noexcept;
+  void end() noexcept;
+  bool is_open() const { return is_open_.load(std::memory_order_acquire); }
+  /// Those that this thread has not let go of.
+  static int count() noexcept;
+
+ protected:
+  explicit Layer(std::string_view name) : PassThrough(name, current()) {}
 
  private:
-  bool previous_;
+  friend struct detail::OpenEmitter;
+  detail::OpenEmitter open_{this, this};
+  std::atomic<bool> is_open_{true};
 };
+
 /// Whether values count as having no layout yet on this thread, as those of a graph that is recorded: reshape() then copies what is not
 /// row-major, also where another view would do. So it is in rules and traceable hooks of an eager backward: kernels are called with operands
 /// of the same layout there as in a traced one, and give the same bits. Not in opaque code of the user's, which both call in the same way.
@@ -196,15 +215,8 @@ class UnknownLayouts {
   static bool is_enabled() { return enabled; }
 
  private:
-  static inline thread_local constinit bool enabled [[gnu::tls_model("initial-exec")]] = false;
+  static inline thread_local constinit bool enabled = false;
   bool previous_;
-};
-
-struct NoGradGuard : AutoGradMode {
-  NoGradGuard() : AutoGradMode(false) {}
-};
-struct EnableGradGuard : AutoGradMode {
-  EnableGradGuard() : AutoGradMode(true) {}
 };
 
 }  // namespace retrograd

@@ -26,7 +26,7 @@ struct SourceLocation {
 std::string to_string(SourceLocation where);
 
 namespace detail {
-inline thread_local constinit SourceLocation outer_location [[gnu::tls_model("initial-exec")]]{};
+inline thread_local constinit SourceLocation outer_location{};
 }
 
 /// The location to record for a call made at `where`: that of the outermost open CallScope, else `where` itself.

@@ -16,6 +16,8 @@
 #include <vector>
 
 #include "engine/allocator.h"
+#include "engine/lifetime.h"
+#include "engine/never_destroyed.h"
 
 namespace retrograd {
 namespace {
@@ -77,13 +79,10 @@ void populate([[maybe_unused]] void* slab) {
 #endif
 }
 
-// Never destroyed: blocks of static lifetime are freed after it would have been.
 class Heap {
  public:
-  static Heap& instance() {
-    static Heap* heap = new Heap;
-    return *heap;
-  }
+  static Heap& instance() { return detail::never_destroyed<Heap>(); }
+  Heap() { detail::at_unload(at_unload); }
 
   void give(size_t cls, Block* first, uint32_t length) noexcept {
     std::lock_guard lock(mutex_);
@@ -145,6 +144,14 @@ class Heap {
     std::lock_guard lock(mutex_);
     return trim_locked();
   }
+  /// What is in use stays.
+  void unload() noexcept {
+    std::lock_guard lock(mutex_);
+    for (const Range range : left_) close(range);
+    std::vector<Range>().swap(left_);
+    trim_locked();
+    if (slabs_.empty()) std::vector<Slab*>().swap(slabs_);
+  }
   size_t bytes() {
     std::lock_guard lock(mutex_);
     return slabs_.size() * kSlab;
@@ -195,6 +202,8 @@ class Heap {
     return (before - slabs_.size()) * kSlab;
   }
 
+  static inline constinit detail::AtEnd at_unload{[]() noexcept { instance().unload(); }};
+
   std::mutex mutex_;
   std::array<std::atomic<Block*>, kClasses> lists_{};  // changed under the lock
   std::vector<Slab*> slabs_;
@@ -202,12 +211,20 @@ class Heap {
   size_t free_ = 0, next_trim_ = kKept;
 };
 
+// Of threads that have none of their own. Not const: it is read by code that could write.
+constinit List no_lists[kClasses]{};
+
+void end_of_thread() noexcept;
+
 // The rest of what a thread has. All zero at first.
 struct OfThread {
   Range range;
-  bool is_ready, is_closed;
+  bool is_closed;
 };
-constinit thread_local OfThread of_thread [[gnu::tls_model("initial-exec")]]{};
+constinit thread_local OfThread of_thread{};
+constinit thread_local detail::AtEnd at_end{&end_of_thread};
+
+bool is_ready() { return pool_lists != no_lists; }
 
 /// Hands all blocks to the heap.
 void give_back() noexcept {
@@ -219,27 +236,30 @@ void give_back() noexcept {
   }
 }
 
-void get_ready() {
-  struct AtEnd {
-    ~AtEnd() {
-      give_back();
-      Heap::instance().leave(of_thread.range);
-      of_thread = {{}, false, true};
-      std::ranges::fill(pool_lists, List{});
-    }
-  };
-  static thread_local AtEnd at_end;
-  for (size_t cls = 0; cls < kClasses; ++cls) pool_lists[cls].room = list_length(cls);
-  of_thread.is_ready = true;
+void end_of_thread() noexcept {
+  give_back();
+  Heap::instance().leave(of_thread.range);
+  of_thread = {{}, true};
+  std::free(std::exchange(pool_lists, no_lists));
+}
+
+/// Gives the thread lists of its own; false without the memory for them.
+bool get_ready() noexcept {
+  auto* const lists = static_cast<List*>(std::calloc(kClasses, sizeof(List)));
+  if (!lists) return false;
+  for (size_t cls = 0; cls < kClasses; ++cls) lists[cls].room = list_length(cls);
+  pool_lists = lists;
+  detail::at_thread_end(at_end);
+  return true;
 }
 
 }  // namespace
 
-constinit thread_local List detail::pool_lists[kClasses] [[gnu::tls_model("initial-exec")]]{};
+constinit thread_local List* detail::pool_lists = no_lists;
 
 void* detail::pool_refill(size_t cls) {
   if (of_thread.is_closed) return Heap::instance().allocate_one(cls);
-  if (!of_thread.is_ready) get_ready();
+  if (!is_ready() && !get_ready()) fail_allocation(kClasses * sizeof(List));
   const size_t size = cls * kGranule;
   List& list = pool_lists[cls];
   if (list.full) {
@@ -258,11 +278,10 @@ void* detail::pool_refill(size_t cls) {
 }
 
 void detail::pool_free_into_full(void* p, size_t cls) noexcept {
-  if (of_thread.is_closed) {
+  if (of_thread.is_closed || (!is_ready() && !get_ready())) {
     static_cast<Block*>(p)->next = nullptr;
     return Heap::instance().give(cls, static_cast<Block*>(p), 1);
   }
-  if (!of_thread.is_ready) get_ready();
   List& list = pool_lists[cls];
   if (list.first) {
     if (list.full) Heap::instance().give(cls, list.full, list_length(cls));
@@ -281,7 +300,7 @@ void* detail::allocate_from_system(size_t bytes) {
 void detail::free_to_system(void* block) noexcept { std::free(block); }
 
 size_t pool_trim() {
-  if (of_thread.is_ready) give_back();
+  if (is_ready()) give_back();
   return Heap::instance().trim();
 }
 

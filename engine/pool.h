@@ -32,14 +32,15 @@ struct PoolBlock {
   uint32_t length;       // the same
 };
 
-// The free blocks of a class. All zero at first and after the thread's end: then `room` sends the first free, and `first` the first
-// allocation, to the slow path.
+// The free blocks of a class.
 struct PoolList {
   PoolBlock* first;
   PoolBlock* full;  // a second list of full length, or null
   uint32_t room;    // for blocks that may still be freed into the first
 };
-extern constinit thread_local PoolList pool_lists[kPoolClasses] [[gnu::tls_model("initial-exec")]];
+// One per class. At first and after the thread's end those that all threads share, which are never changed: all zero, so that `room` sends the
+// first free, and `first` the first allocation, to the slow path. A pointer: of thread-local memory a library that is loaded late has little.
+extern constinit thread_local PoolList* pool_lists;
 
 constexpr size_t pool_class(size_t bytes) { return (bytes + kPoolGranule - 1) / kPoolGranule; }
 void* pool_refill(size_t cls);

@@ -6,9 +6,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 #include "engine/allocator.h"
 #include "engine/location.h"
+#include "engine/open_scopes.h"
 #include "engine/ref.h"
 #include "engine/shape.h"
 
@@ -16,11 +18,11 @@ namespace retrograd {
 
 class Storage;
 
-/// Told before this thread writes to memory in place, while there is one: who keeps old values copies them then.
+/// Told before a thread writes to memory in place, while a scope of it is open there: who keeps old values copies them then.
 class WriteWatcher {
  public:
+  using Scopes = OpenScopes<std::shared_ptr<WriteWatcher>>;
   virtual void before_write(const Storage& memory) = 0;
-  static inline constinit thread_local WriteWatcher* current = nullptr;
 
  protected:
   ~WriteWatcher() = default;
@@ -48,7 +50,8 @@ class Storage : public RefCounted {
   bool is_external() const { return external_ && !owned_; }
   /// To be called before a write that will raise the version.
   void will_be_written() const {
-    if (WriteWatcher::current) WriteWatcher::current->before_write(*this);
+    if (const std::shared_ptr<WriteWatcher>* watcher = WriteWatcher::Scopes::innermost())
+      (*watcher)->before_write(*this);
   }
   void bump_version(SourceLocation where = {}) {
     version_.fetch_add(1, std::memory_order_relaxed);

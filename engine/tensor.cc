@@ -11,9 +11,14 @@
 
 namespace retrograd {
 
-void Tensor::undefined_used() {
-  fail_somewhere(Category::bad_argument,
-                 "an undefined tensor was used. Hint: a default-constructed Tensor has no value");
+namespace {
+constexpr std::string_view kUndefined =
+    "an undefined tensor was used. Hint: a default-constructed Tensor has no value";
+}
+
+void Tensor::undefined_used() { fail_somewhere(Category::bad_argument, kUndefined); }
+void Tensor::undefined_used(std::string_view op, SourceLocation where) {
+  fail(Category::bad_argument, op, kUndefined, where);
 }
 
 void Operand::refuse(std::string_view op) const {
@@ -39,15 +44,20 @@ int dim_of(const TensorImpl& x, int64_t dim, std::string_view op, SourceLocation
 }  // namespace
 
 int64_t Tensor::size(int64_t dim, SourceLocation where) const {
-  return impl().shape()[dim_of(impl(), dim, "size", where)].value();
+  const TensorImpl& x = impl("size", where);
+  return x.shape()[dim_of(x, dim, "size", where)].value();
 }
 int64_t Tensor::stride(int64_t dim, SourceLocation where) const {
-  return impl().strides()[dim_of(impl(), dim, "stride", where)];
+  const TensorImpl& x = impl("stride", where);
+  return x.strides()[dim_of(x, dim, "stride", where)];
 }
-IntArray Tensor::strides() const { return IntArray(impl().strides(), impl().strides() + impl().rank()); }
+IntArray Tensor::strides(SourceLocation where) const {
+  const TensorImpl& x = impl("strides", where);
+  return IntArray(x.strides(), x.strides() + x.rank());
+}
 
 void Tensor::check_has_data(std::string_view op, SourceLocation where) const {
-  if (impl().graph) fail(Category::bad_argument, op, no_data_text(), where);
+  if (impl(op, where).graph) fail(Category::bad_argument, op, no_data_text(), where);
   if (detail::RecordedWrites::contain(*impl().storage()))
     fail(Category::bad_argument, op,
          "the function that is recorded has written to this tensor: the new value is there when it has run. "
@@ -61,7 +71,7 @@ void* Tensor::raw_data(SourceLocation where) const {
 }
 
 void Tensor::check_dtype(ScalarType wanted, SourceLocation where) const {
-  if (wanted != dtype())
+  if (wanted != impl("data_ptr", where).dtype())
     fail(Category::dtype_mismatch, "data_ptr",
          fmt::format("{} wanted, the tensor is {}", name(wanted), describe(*this)), where);
 }
@@ -75,7 +85,7 @@ Tensor Tensor::on_host(std::string_view op, SourceLocation where) const {
 }
 
 Scalar Tensor::item(SourceLocation where) const {
-  if (impl().numel().hint() != 1)
+  if (impl("item", where).numel().hint() != 1)
     fail(Category::bad_argument, "item",
          fmt::format("a tensor of one element is needed, this is {}", describe(*this)), where);
   const Tensor host = on_host("item", where);
@@ -122,29 +132,29 @@ template std::vector<uint8_t> Tensor::to_vector<uint8_t>(SourceLocation) const;
 template std::vector<bool> Tensor::to_vector<bool>(SourceLocation) const;
 
 const Tensor& Tensor::requires_grad_(bool value, SourceLocation where) const {
-  if (value && !is_floating(dtype()))
+  TensorImpl& self = impl("requires_grad_", where);
+  if (value && !is_floating(self.dtype()))
     fail(Category::requires_grad_forbidden, "requires_grad_",
          fmt::format("only floating tensors can require gradients, this is {}", describe(*this)), where);
-  const bool leaf = impl().is_leaf();
+  const bool leaf = self.is_leaf();
   if (!value && !leaf)
     fail(Category::requires_grad_forbidden, "requires_grad_",
          "it can only be switched off on a leaf. Hint: detach()", where);
   if (!leaf) return *this;
-  impl().requires_grad = value;
-  if (value) impl().need_meta();  // now: later, several threads may accumulate into it
+  self.requires_grad = value;
+  if (value) self.need_meta();  // now: later, several threads may accumulate into it
   return *this;
 }
 
-Tensor Tensor::grad() const {
-  const AutogradMeta* meta = impl().meta.get();
+Tensor Tensor::grad(SourceLocation where) const {
+  const AutogradMeta* meta = impl("grad", where).meta.get();
   if (!meta) return {};
   if (!meta->retained && detail::current_emitter) detail::current_emitter->grad_is_read(impl());
   return meta->retained ? meta->retained->grad : meta->grad;
 }
 
 void Tensor::set_grad(const Tensor& grad, SourceLocation where) const {
-  if (!defined()) fail(Category::bad_argument, "set_grad", "an undefined tensor has no gradient", where);
-  if (grad.defined() && !(grad.impl().type() == impl().type()))
+  if (const TensorImpl& self = impl("set_grad", where); grad.defined() && !(grad.impl().type() == self.type()))
     fail(Category::cotangent_mismatch, "set_grad",
          fmt::format("{} as the gradient of {}", describe(grad), describe(*this)), where);
   if (grad.is_same(*this))
@@ -159,7 +169,7 @@ void Tensor::set_grad(const Tensor& grad, SourceLocation where) const {
 }
 
 void Tensor::retain_grad(SourceLocation where) const {
-  const Edge edge = gradient_edge(impl());
+  const Edge edge = gradient_edge(impl("retain_grad", where));
   if (!edge) fail(Category::hook_forbidden, "retain_grad", "the tensor does not require a gradient", where);
   if (edge.leaf() || retains_grad()) return;
   AutogradMeta& meta = impl().need_meta();
@@ -168,7 +178,10 @@ void Tensor::retain_grad(SourceLocation where) const {
   ++annotation_changes;
 }
 
-bool Tensor::retains_grad() const { return impl().meta && impl().meta->retained; }
+bool Tensor::retains_grad(SourceLocation where) const {
+  const TensorImpl& self = impl("retains_grad", where);
+  return self.meta && self.meta->retained;
+}
 
 void Tensor::backward(const Tensor& gradient, std::optional<bool> retain_graph, bool create_graph,
                       SourceLocation where) const {
@@ -177,15 +190,18 @@ void Tensor::backward(const Tensor& gradient, std::optional<bool> retain_graph, 
 
 Tensor Tensor::detach(SourceLocation where) const { return retrograd::detach(Operand(*this, where)); }
 
-const Record* Tensor::gradient_record() const {
-  refresh_view(impl());
-  return impl().grad_fn.get();
+const Record* Tensor::gradient_record(std::string_view op, SourceLocation where) const {
+  TensorImpl& self = impl(op, where);
+  refresh_view(self);
+  return self.grad_fn.get();
 }
 
-Node Tensor::grad_fn() const { return Node(RefPtr<Record>(const_cast<Record*>(gradient_record()))); }
+Node Tensor::grad_fn(SourceLocation where) const {
+  return Node(RefPtr<Record>(const_cast<Record*>(gradient_record("grad_fn", where))));
+}
 
 HookHandle Tensor::add_hook(std::function<Tensor(const Tensor&)> fn, SourceLocation where) const {
-  const Edge edge = gradient_edge(impl());
+  const Edge edge = gradient_edge(impl("register_hook", where));
   if (!edge) fail(Category::hook_forbidden, "register_hook", "the tensor does not require a gradient", where);
   require_function(static_cast<bool>(fn), "register_hook", where);
   auto hook = RefPtr<Hook>::adopt(new Hook);
@@ -203,7 +219,7 @@ namespace {
 
 // The annotations of a leaf that accumulates a gradient, for a new hook.
 AutogradMeta& accumulating(const Tensor& leaf, std::string_view what, SourceLocation where) {
-  if (!leaf.requires_grad() || !leaf.is_leaf())
+  if (leaf.impl(what, where); !leaf.requires_grad() || !leaf.is_leaf())
     fail(Category::hook_forbidden, what, "only a leaf that requires a gradient accumulates one", where);
   Emitter::current().hook_is_added(leaf.impl(), where);
   return leaf.impl().need_meta();

@@ -32,19 +32,33 @@ class Tensor {
   void reset() { impl_.reset(); }
 
   // Type and layout.
-  int64_t dim() const { return impl().rank(); }
-  IntArray sizes() const { return impl().shape().ints(); }
+  int64_t dim(SourceLocation where = SourceLocation::current()) const { return impl("dim", where).rank(); }
+  IntArray sizes(SourceLocation where = SourceLocation::current()) const {
+    return impl("sizes", where).shape().ints();
+  }
   int64_t size(int64_t dim, SourceLocation where = SourceLocation::current()) const;
-  IntArray strides() const;
+  IntArray strides(SourceLocation where = SourceLocation::current()) const;
   int64_t stride(int64_t dim, SourceLocation where = SourceLocation::current()) const;
-  int64_t numel() const { return impl().numel().value(); }
-  int64_t nbytes() const { return numel() * static_cast<int64_t>(element_size(dtype())); }
-  int64_t storage_offset() const { return impl().storage_offset(); }
-  ScalarType dtype() const { return impl().dtype(); }
-  Device device() const { return impl().device(); }
-  bool is_contiguous() const { return impl().is_contiguous(); }
-  bool is_floating_point() const { return is_floating(dtype()); }
-  uint32_t version() const { return impl().storage()->version(); }
+  int64_t numel(SourceLocation where = SourceLocation::current()) const {
+    return impl("numel", where).numel().value();
+  }
+  int64_t nbytes(SourceLocation where = SourceLocation::current()) const {
+    return impl("nbytes", where).numel().value() * static_cast<int64_t>(element_size(dtype()));
+  }
+  int64_t storage_offset(SourceLocation where = SourceLocation::current()) const {
+    return impl("storage_offset", where).storage_offset();
+  }
+  ScalarType dtype(SourceLocation where = SourceLocation::current()) const { return impl("dtype", where).dtype(); }
+  Device device(SourceLocation where = SourceLocation::current()) const { return impl("device", where).device(); }
+  bool is_contiguous(SourceLocation where = SourceLocation::current()) const {
+    return impl("is_contiguous", where).is_contiguous();
+  }
+  bool is_floating_point(SourceLocation where = SourceLocation::current()) const {
+    return is_floating(impl("is_floating_point", where).dtype());
+  }
+  uint32_t version(SourceLocation where = SourceLocation::current()) const {
+    return impl("version", where).storage()->version();
+  }
 
   // Data: an address of the tensor's device. Typed access checks the dtype (Error dtype_mismatch) and refuses values of a graph. item() and
   // to_vector() bring the values to the CPU.
@@ -71,23 +85,26 @@ class Tensor {
 
   // Autograd.
   /// Also of a view whose base does, even one made under no_grad.
-  bool requires_grad() const { return impl().requires_grad || (impl().base && impl().base->requires_grad); }
+  bool requires_grad(SourceLocation where = SourceLocation::current()) const {
+    const TensorImpl& cell = impl("requires_grad", where);
+    return cell.requires_grad || (cell.base && cell.base->requires_grad);
+  }
   /// Marks a leaf as wanting a gradient (or not). Error(requires_grad_forbidden) on integers, or when switched off on a non-leaf.
   const Tensor& requires_grad_(bool value = true, SourceLocation where = SourceLocation::current()) const;
-  bool is_leaf() const { return !gradient_record(); }
+  bool is_leaf(SourceLocation where = SourceLocation::current()) const { return !gradient_record("is_leaf", where); }
   /// The accumulated gradient of a leaf, or of a tensor with retain_grad; undefined when there is none.
-  Tensor grad() const;
+  Tensor grad(SourceLocation where = SourceLocation::current()) const;
   /// Replaces the gradient; an undefined tensor clears it. Errors: cotangent_mismatch for another type, bad_argument for the tensor itself.
   void set_grad(const Tensor& grad, SourceLocation where = SourceLocation::current()) const;
   void retain_grad(SourceLocation where = SourceLocation::current()) const;
-  bool retains_grad() const;
+  bool retains_grad(SourceLocation where = SourceLocation::current()) const;
   /// Accumulates the gradient of this tensor into its leaves; see autograd::backward.
   void backward(const Tensor& gradient = {}, std::optional<bool> retain_graph = {}, bool create_graph = false,
                 SourceLocation where = SourceLocation::current()) const;
   /// The same values on the same memory, without history.
   Tensor detach(SourceLocation where = SourceLocation::current()) const;
   /// The tape record that made this tensor; an empty Node for a leaf.
-  Node grad_fn() const;
+  Node grad_fn(SourceLocation where = SourceLocation::current()) const;
   // A hook that returns nothing only looks (hooks/hook.h).
   /// Calls `hook`, Tensor(const Tensor&), with the gradient of this tensor in every backward that reaches it; a defined result replaces the
   /// gradient. That of a result of a user's function may be undefined.
@@ -155,13 +172,19 @@ class Tensor {
     if (!impl_) undefined_used();
     return *impl_;
   }
+  /// The same for `op`, called at `where`.
+  TensorImpl& impl(std::string_view op, SourceLocation where) const {
+    if (!impl_) undefined_used(op, where);
+    return *impl_;
+  }
   TensorImpl* get() const { return impl_.get(); }
   const RefPtr<TensorImpl>& ref() const { return impl_; }
   RefPtr<TensorImpl> take() && { return std::move(impl_); }
 
  private:
   [[noreturn]] static void undefined_used();
-  const Record* gradient_record() const;
+  [[noreturn]] static void undefined_used(std::string_view op, SourceLocation where);
+  const Record* gradient_record(std::string_view op, SourceLocation where) const;
   void check_has_data(std::string_view op, SourceLocation where) const;
   Tensor on_host(std::string_view op, SourceLocation where) const;
   void check_dtype(ScalarType wanted, SourceLocation where) const;

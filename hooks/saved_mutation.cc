@@ -155,19 +155,16 @@ class AllowMutationOnSavedTensors::Pair final : public SavedTensorHooks {
 std::shared_ptr<AllowMutationOnSavedTensors::State> AllowMutationOnSavedTensors::new_state(
     SourceLocation where) {
   Emitter::current().cannot_record("AllowMutationOnSavedTensors", "it is to see each write in place", where);
-  if (WriteWatcher::current)
+  if (WriteWatcher::Scopes::innermost())
     fail(Category::hook_forbidden, "AllowMutationOnSavedTensors", "scopes of it do not nest", where);
   return std::make_shared<State>();
 }
 
 AllowMutationOnSavedTensors::AllowMutationOnSavedTensors(SourceLocation where)
-    : state_(new_state(where)), guard_(RefPtr<SavedTensorHooks>::adopt(new Pair(state_)), where) {
-  WriteWatcher::current = state_.get();
-}
+    : state_(new_state(where)),
+      guard_(RefPtr<SavedTensorHooks>::adopt(new Pair(state_)), where),
+      watch_(state_) {}
 
-AllowMutationOnSavedTensors::~AllowMutationOnSavedTensors() {
-  WriteWatcher::current = nullptr;
-  state_->close();
-}
+AllowMutationOnSavedTensors::~AllowMutationOnSavedTensors() { state_->close(); }
 
 }  // namespace retrograd

@@ -35,6 +35,7 @@ class AllowMutationOnSavedTensors {
 
   std::shared_ptr<State> state_;
   SavedTensorHooksGuard guard_;
+  WriteWatcher::Scopes::Guard watch_;
 };
 
 }  // namespace retrograd

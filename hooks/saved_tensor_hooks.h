@@ -13,6 +13,7 @@
 #include <string>
 #include <type_traits>
 
+#include "engine/open_scopes.h"
 #include "engine/tensor.h"
 #include "hooks/callable.h"
 
@@ -93,37 +94,35 @@ class SavedTensorHooksGuard {
   template <class Pack, class Unpack>
   SavedTensorHooksGuard(Pack pack, Unpack unpack, SourceLocation where = SourceLocation::current())
       : SavedTensorHooksGuard(saved_tensor_hooks(std::move(pack), std::move(unpack), false, where), where) {}
-  ~SavedTensorHooksGuard();
-  SavedTensorHooksGuard(const SavedTensorHooksGuard&) = delete;
+
+ private:
+  OpenScopes<RefPtr<SavedTensorHooks>>::Guard guard_;
 };
 
 /// While in scope, opening a SavedTensorHooksGuard on this thread fails with `message`. Nests; the outer message returns afterwards.
 class DisableSavedTensorHooks {
  public:
   explicit DisableSavedTensorHooks(std::string message, SourceLocation where = SourceLocation::current());
-  ~DisableSavedTensorHooks();
-  DisableSavedTensorHooks(const DisableSavedTensorHooks&) = delete;
+
+  struct Scoped {
+    std::string message;
+  };
 
  private:
-  std::string previous_;
-  bool was_disabled_;
+  OpenScopes<Scoped>::Guard guard_;
 };
 
 namespace detail {
-// Read on every save: kept apart from the stack so that the common "no hooks" costs one thread-local load.
-inline constinit thread_local SavedTensorHooks* innermost [[gnu::tls_model("initial-exec")]] = nullptr;
 /// While pack or unpack runs, there is no default pair: what they save is not packed by themselves, without end.
 class NoDefaultHooks {
- public:
-  NoDefaultHooks();
-  ~NoDefaultHooks();
-  NoDefaultHooks(const NoDefaultHooks&) = delete;
+  OpenScopes<RefPtr<SavedTensorHooks>>::Guard guard_{nullptr};
 };
 }  // namespace detail
 
 /// The default pair of this thread, or null.
 inline RefPtr<SavedTensorHooks> default_saved_tensor_hooks() {
-  return RefPtr<SavedTensorHooks>(detail::innermost);
+  const RefPtr<SavedTensorHooks>* hooks = OpenScopes<RefPtr<SavedTensorHooks>>::innermost();
+  return hooks ? *hooks : nullptr;
 }
 
 }  // namespace retrograd

@@ -1,19 +1,30 @@
 // See rewrites/rewrites.h and rewrites/rules.h.
 #include "rewrites/rewrites.h"
 
+#include <array>
+
+#include "engine/error.h"
 #include "ops/shape_ops.h"
 #include "rewrites/rules.h"
 
 namespace retrograd::rewrites {
 
 std::span<const Rewrite> simplifications() {
-  static const std::vector<Rewrite>* all = [] {
-    auto* rules = new std::vector<Rewrite>;
+  constexpr size_t kMost = 256;
+  struct Rules {
+    std::array<Rewrite, kMost> rules;
+    size_t count = 0;
+  };
+  static const Rules all = [] {
+    Rules made{};
     for (const auto some : {number_rules(), shape_rules(), table_rules()})
-      rules->insert(rules->end(), some.begin(), some.end());
-    return rules;
+      for (const Rewrite& rule : some) {
+        RG_ASSERT(made.count < kMost);
+        made.rules[made.count++] = rule;
+      }
+    return made;
   }();
-  return *all;
+  return {all.rules.data(), all.count};
 }
 
 bool is_row_major(const Match& m, ValueId v) {

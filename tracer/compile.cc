@@ -99,7 +99,7 @@ std::string_view why_eager() {
   if (&emitter_below_profiles() != &eager_emitter()) return "forward mode, or another emitter, is on";
   if (autograd::DetectAnomalyGuard::is_enabled()) return "anomaly mode is on";
   if (FunctionCall::Observer::current()) return "inside another function that is called as it is";
-  if (WriteWatcher::current) return "AllowMutationOnSavedTensors is to see each write in place";
+  if (WriteWatcher::Scopes::innermost()) return "AllowMutationOnSavedTensors is to see each write in place";
   return {};
 }
 

@@ -117,13 +117,13 @@ std::shared_ptr<const ir::Graph> CompiledBackward::graph() const {
 void CompiledBackward::reset() { state_->cache.reset(); }
 
 struct CompiledBackwardScope::Opened {
-  std::shared_ptr<BackwardRunner> runner;
-  BackwardRunner::Scope scope{runner.get()};
+  BackwardRunner::Scopes::Guard guard;
 };
 
 CompiledBackwardScope::CompiledBackwardScope(CompiledBackward& compiled)
-    : opened_(new Opened{compiled.state_}) {}
-CompiledBackwardScope::CompiledBackwardScope(std::nullptr_t) : opened_(new Opened) {}
+    : opened_(new Opened{BackwardRunner::Scopes::Guard(compiled.state_)}) {}
+CompiledBackwardScope::CompiledBackwardScope(std::nullptr_t)
+    : opened_(new Opened{BackwardRunner::Scopes::Guard(nullptr)}) {}
 CompiledBackwardScope::~CompiledBackwardScope() = default;
 
 }  // namespace retrograd

@@ -12,6 +12,8 @@
 #include <fmt/format.h>
 
 #include "engine/allocator.h"
+#include "engine/lifetime.h"
+#include "engine/never_destroyed.h"
 #include "io/atomic_file.h"
 #include "tracer/page.h"
 
@@ -29,12 +31,18 @@ struct State {
   std::shared_ptr<const Sink> sink;
   std::string folder;
   int graphs = 0;  // written to the folder
+
+  State() { retrograd::detail::at_unload(at_unload); }
+  static void unload() noexcept;
+  static inline constinit retrograd::detail::AtEnd at_unload{&unload};
 };
 
-// Never destroyed: a backward may run while the process ends.
-State& state() {
-  static State& state = *new State;
-  return state;
+State& state() { return retrograd::detail::never_destroyed<State>(); }
+
+void State::unload() noexcept {
+  std::lock_guard lock(state().mutex);
+  state().sink.reset();
+  std::string().swap(state().folder);
 }
 
 // Calls f for each of the names, which stand between commas, without the blanks around them.

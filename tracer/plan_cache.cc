@@ -17,6 +17,8 @@
 #include <fmt/format.h>
 
 #include "engine/error.h"
+#include "engine/lifetime.h"
+#include "engine/never_destroyed.h"
 #include "io/cache_entry.h"
 #include "io/private_folder.h"
 #include "ir/each_field.h"
@@ -34,11 +36,18 @@ struct State {
   std::optional<std::string> folder;  // not set: that of the environment
   Stats stats;
   std::string last_warning;
+
+  State() { retrograd::detail::at_unload(at_unload); }
+  static void unload() noexcept;
+  static inline constinit retrograd::detail::AtEnd at_unload{&unload};
 };
 
-State& state() {
-  static State& state = *new State;  // never destroyed: functions may be compiled while the process ends
-  return state;
+State& state() { return retrograd::detail::never_destroyed<State>(); }
+
+void State::unload() noexcept {
+  std::lock_guard lock(state().mutex);
+  state().folder.reset();
+  std::string().swap(state().last_warning);
 }
 
 void count(int64_t Stats::*counter) {

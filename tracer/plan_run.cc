@@ -18,7 +18,7 @@ Plan::Run::Run(const Plan& p, const BackwardRequest& request, const Reached& rea
       trail(trail),
       bindings(std::move(bound)),
       frame(p.spare_.exchange(nullptr, std::memory_order_acquire)),
-      one_by_one(detail::profiling || PeakWatch::current()),
+      one_by_one(detail::profiling() || PeakWatch::current()),
       stop(p.steps_.size()) {
   if (!frame) frame = plan.new_frame();
   if (plan.arena_bytes_ > 0 && !frame->arena) frame->take_arena(plan);
@@ -179,7 +179,7 @@ void Plan::Run::drop_dying(const Step& s) {
 }
 
 bool Plan::Run::all() {
-  detail::Profiling* const profiling = detail::profiling;
+  detail::Profiling* const profiling = detail::profiling();
   std::optional<Watch> watch;
   if (PeakWatch::current()) watch.emplace(*this);
   while (next < stop) {

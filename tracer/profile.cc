@@ -12,18 +12,33 @@ namespace {
 int64_t now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 int64_t live_bytes() { return memory::stats().live_bytes; }
 
-// Notes every call that it passes on. Results of bookkeeping ops continue records that are there already.
-class CallTimer final : public PassThrough {
- public:
-  CallTimer(Emitter& below, std::vector<Profile::Call>& calls)
-      : PassThrough("CallTimer", below), calls_(calls) {}
+}  // namespace
+
+// What an open scope collects into. As an emitter it notes every call that it passes on; results of bookkeeping ops continue records that are
+// there already. Runs and steps are found by their places: the vectors grow while a run or step is open. The profile may be gone when the
+// scope has ended.
+struct detail::Profiling final : Emitter::Layer {
+  static constexpr size_t kNone = ~size_t{0};
+
+  explicit Profiling(Profile& p) : Layer("Profiling"), profile(p) {}
+
+  std::vector<Profile::Run>& runs() { return profile.runs_; }
+  std::vector<Profile::Call>& calls() { return profile.calls_; }
+  Profile::Step* step_at(size_t run, size_t step) {
+    if (!is_open() || run >= runs().size() || step >= runs()[run].steps.size()) return nullptr;
+    return &runs()[run].steps[step];
+  }
   void emit(const Call& call, Tensor* results) override {
     const int64_t begin = now();
     below().emit(call, results);
     const int64_t end = now();
-    calls_.push_back(
-        {call.op->name, call.where, record_of(call, results), begin, end, live_bytes(), work(call, results)});
+    if (is_open())
+      calls().push_back({call.op->name, call.where, record_of(call, results), begin, end, live_bytes(),
+                         work(call, results)});
   }
+
+  Profile& profile;
+  size_t run = kNone;  // the one that steps belong to
 
  private:
   static uint64_t record_of(const Call& call, const Tensor* results) {
@@ -42,35 +57,6 @@ class CallTimer final : public PassThrough {
       out.push_back(results[i].defined() ? results[i].impl().type() : TensorType());
     return work_of(*call.op, in, out);
   }
-
-  std::vector<Profile::Call>& calls_;
-};
-
-}  // namespace
-
-// What an open scope collects into. Runs and steps are found by their places: the vectors grow while a run or
-// step is open.
-struct detail::Profiling {
-  static constexpr size_t kNone = ~size_t{0};
-
-  explicit Profiling(Profile& p)
-      : profile(p), timer(Emitter::current(), p.calls_), scope(timer), outer(profiling) {
-    profiling = this;
-  }
-  ~Profiling() { profiling = outer; }
-
-  std::vector<Profile::Run>& runs() { return profile.runs_; }
-  std::vector<Profile::Call>& calls() { return profile.calls_; }
-  Profile::Step* step_at(size_t run, size_t step) {
-    if (run >= runs().size() || step >= runs()[run].steps.size()) return nullptr;  // cleared meanwhile
-    return &runs()[run].steps[step];
-  }
-
-  Profile& profile;
-  CallTimer timer;
-  Emitter::Scope scope;
-  Profiling* outer;
-  size_t run = kNone;  // the one that steps belong to
 };
 
 std::vector<uint32_t> Profile::Run::nodes_of(size_t i) const {
@@ -91,21 +77,32 @@ void Profile::clear() {
   calls_.clear();
 }
 
-ProfileScope::ProfileScope(Profile& profile) : profiling_(std::make_unique<detail::Profiling>(profile)) {}
+struct ProfileScope::Opened {
+  explicit Opened(RefPtr<detail::Profiling> p) : profiling(std::move(p)), guard({RefPtr<Emitter::Layer>(profiling.get()), profiling.get()}) {
+    profiling->open();
+  }
+  ~Opened() { profiling->end(); }
+
+  RefPtr<detail::Profiling> profiling;
+  OpenScopes<detail::ProfilingHere>::Guard guard;
+};
+
+ProfileScope::ProfileScope(Profile& profile)
+    : opened_(new Opened(RefPtr<detail::Profiling>::adopt(new detail::Profiling(profile)))) {}
 ProfileScope::~ProfileScope() = default;
 
 ProfileRegion::ProfileRegion(std::string_view name, SourceLocation where)
-    : name_(name), where_(where), profiling_(detail::profiling), begin_(profiling_ ? now() : 0) {}
+    : name_(name), where_(where), profiling_(detail::profiling()), begin_(profiling_ ? now() : 0) {}
 
 ProfileRegion::~ProfileRegion() {
-  if (!profiling_ || profiling_ != detail::profiling) return;  // the scope was closed meanwhile
+  if (!profiling_ || profiling_ != detail::profiling()) return;  // the scope was closed meanwhile
   profiling_->calls().push_back({name_, where_, Profile::kNoRecord, begin_, now(), live_bytes(), {}});
 }
 
 Emitter& emitter_below_profiles() {
   Emitter* emitter = &Emitter::current();
-  for (detail::Profiling* p = detail::profiling; p && emitter == &p->timer; p = p->outer)
-    emitter = &p->timer.below();
+  if (!detail::profiling()) return *emitter;
+  while (auto* profiling = dynamic_cast<detail::Profiling*>(emitter)) emitter = &profiling->below();
   return *emitter;
 }
 
@@ -119,20 +116,22 @@ void ProfiledRun::begin(std::shared_ptr<const ir::Graph> graph, std::span<Record
   run.live_bytes = live_bytes();
   run.begin = now();
   run.end = 0;
-  if (&Emitter::current() == &profiling_->timer) below_.emplace(profiling_->timer.below());
+  kept_ = RefPtr<Emitter::Layer>(profiling_);
+  if (&Emitter::current() == profiling_) below_.emplace(profiling_->below());
   run_ = profiling_->runs().size();
   profiling_->runs().push_back(std::move(run));
   outer_run_ = std::exchange(profiling_->run, run_);
 }
 
 void ProfiledRun::end() {
+  if (!profiling_->is_open()) return;
   profiling_->run = outer_run_;
   if (run_ < profiling_->runs().size()) profiling_->runs()[run_].end = now();
 }
 
 void ProfiledStep::begin(uint32_t node, bool frees) {
   run_ = profiling_->run;
-  if (run_ >= profiling_->runs().size()) return;
+  if (!profiling_->is_open() || run_ >= profiling_->runs().size()) return;
   auto& steps = profiling_->runs()[run_].steps;
   step_ = steps.size();
   steps.push_back({node, frees, now(), 0, 0});

@@ -12,9 +12,9 @@
 // aside, so what hooks compute is part of the hook's step. Without an open scope a run costs two loads of a
 // thread-local pointer, and a step two tests of it.
 //
-// Limits: one thread at a time. Scopes nest, the innermost collects; none may end inside a backward that
-// began before it. A backward that is replayed node by node (create_graph, forward mode) has no steps, one
-// that leaves its graph has them up to there. A profile keeps the graphs of its runs.
+// Limits: one thread at a time. Scopes nest, the innermost that is open collects. A backward that is replayed
+// node by node (create_graph, forward mode) has no steps, one that leaves its graph has them up to there. A
+// profile keeps the graphs of its runs.
 #pragma once
 
 #include <memory>
@@ -101,7 +101,8 @@ class ProfileScope {
   ProfileScope(const ProfileScope&) = delete;
 
  private:
-  std::unique_ptr<detail::Profiling> profiling_;
+  struct Opened;
+  std::unique_ptr<Opened> opened_;
 };
 
 /// From here to the end of the block is a call named `name`, which must outlive the profile, in the innermost open
@@ -126,8 +127,16 @@ class ProfileRegion {
 Emitter& emitter_below_profiles();
 
 namespace detail {
-inline thread_local constinit Profiling* profiling [[gnu::tls_model("initial-exec")]] = nullptr;
+struct ProfilingHere {
+  RefPtr<Emitter::Layer> kept;
+  Profiling* profiling;
+};
+/// Of the innermost open scope of this thread; null without one.
+inline Profiling* profiling() {
+  const ProfilingHere* here = OpenScopes<ProfilingHere>::innermost();
+  return here ? here->profiling : nullptr;
 }
+}  // namespace detail
 
 /// While open, steps of this thread belong to a run of `graph`, which `owner` keeps alive. `records`: by
 /// place in the walk. `numbers`: the values of the graph's expressions.
@@ -136,7 +145,7 @@ class ProfiledRun {
   template <class Owner>
   ProfiledRun(const std::shared_ptr<Owner>& owner, const ir::Graph& graph, std::span<Record* const> records,
               std::span<const Number> numbers)
-      : profiling_(detail::profiling) {
+      : profiling_(detail::profiling()) {
     if (profiling_) [[unlikely]]
       begin({owner, &graph}, records, numbers);
   }
@@ -153,10 +162,11 @@ class ProfiledRun {
 
   detail::Profiling* const profiling_;
   size_t run_ = 0, outer_run_ = 0;
+  RefPtr<Emitter::Layer> kept_;
   std::optional<Emitter::Scope> below_;
 };
 
-/// One step, from here to the end of the block. `profiling`: detail::profiling when the run began.
+/// One step, from here to the end of the block. `profiling`: detail::profiling() when the run began.
 class ProfiledStep {
  public:
   ProfiledStep(detail::Profiling* profiling, uint32_t node, bool frees) : profiling_(profiling) {

@@ -6,7 +6,7 @@
 // before they run (cpu/scratch.h).
 #pragma once
 
-#include <vector>
+#include <array>
 
 #include "cpu/kernels/spans.h"
 #include "engine/executor.h"
@@ -25,7 +25,6 @@ class KernelTable {
   enum class Memory { scratch };
   static constexpr Memory kScratch = Memory::scratch;
 
-  KernelTable() : rows_(kSlots) {}
   void set(const OpInfo* op, Kernel kernel, const Spans* spans = nullptr) { row(op) = {op, kernel, spans}; }
   void set(const OpInfo* op, Kernel kernel, Memory) { row(op) = {op, kernel, nullptr, true}; }
   /// The row of an op; an empty one when it has none.
@@ -42,7 +41,7 @@ class KernelTable {
   }
   Row& row(const OpInfo* op) { return const_cast<Row&>(find(op)); }
 
-  std::vector<Row> rows_;
+  std::array<Row, kSlots> rows_;
 };
 
 void add_elementwise_kernels(KernelTable& table);

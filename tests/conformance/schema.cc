@@ -78,6 +78,9 @@ void check_op(const Json& call, const std::string& path) {
   const std::string& op = call["op"].get_ref<const std::string&>();
   const Signature* signature = find_signature(op);
   if (!signature) refuse(path, "the format has no op \"" + op + "\"");
+  const Json& in = call["in"];
+  if (!in.is_array()) refuse(path, "\"in\" is no list");
+  if (writes_to_first(op) && (in.empty() || !in[0].is_string())) refuse(path, op + " has nothing to write to");
   if (!call.contains("attrs")) return;
   for (const auto& [name, value] : call["attrs"].items()) {
     const Parameter* parameter = signature->find(name);
@@ -87,6 +90,7 @@ void check_op(const Json& call, const std::string& path) {
 
 // Bodies nest a few levels deep, never with the size of a graph.
 void check_statements(const Json& statements, const std::string& path) {
+  if (!statements.is_array()) refuse(path, "no list of statements");
   for (size_t i = 0; i < statements.size(); ++i) {
     const Json& statement = statements[i];
     const std::string here = path + "[" + std::to_string(i) + "]";

@@ -39,4 +39,7 @@ const Signature* find_signature(std::string_view op);
 /// "setitem_").
 std::string_view in_place_base(std::string_view op);
 
+/// Whether it writes to its first tensor: an in-place form, or "setitem_".
+bool writes_to_first(std::string_view op);
+
 }  // namespace retrograd::conformance

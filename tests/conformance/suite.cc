@@ -11,6 +11,8 @@
 namespace retrograd::conformance {
 namespace {
 
+constexpr int64_t kMostLayoutElements = int64_t{1} << 28;
+
 Json read_manifest(const std::string& path) {
   std::ifstream file(path);
   if (!file) throw BadManifest(path + ": cannot be read");
@@ -30,8 +32,28 @@ std::string beside(const std::string& path, const std::string& name) {
   return (std::filesystem::path(path).parent_path() / name).string();
 }
 
+// Throws BadManifest unless each element of the entry has a place in the memory of the layout.
+void check_layout(const TensorEntry& entry, const Json& layout) {
+  const IntArray strides = layout["strides"];
+  const int64_t storage = layout["storage"];
+  const auto refuse = [&](const char* why) { throw BadManifest("layout " + layout.dump() + " " + why); };
+  if (strides.size() != entry.shape.size()) refuse("has another rank than its tensor");
+  if (storage < 0 || storage > kMostLayoutElements) refuse("has no such storage");
+  int64_t last = layout["offset"];
+  if (last < 0 || last > storage) refuse("begins outside of its storage");
+  for (size_t d = 0; d < strides.size(); ++d) {
+    if (entry.shape[d] == 0) return;
+    int64_t reach;
+    if (strides[d] < 0 || __builtin_mul_overflow(entry.shape[d] - 1, strides[d], &reach) ||
+        __builtin_add_overflow(last, reach, &last))
+      refuse("has strides without a place");
+  }
+  if (last >= storage) refuse("ends outside of its storage");
+}
+
 // A leaf that lies in its memory with strides and an offset, its values taken from `bytes`.
 Tensor strided_leaf(const TensorEntry& entry, const std::byte* bytes, const Json& layout) {
+  check_layout(entry, layout);
   const IntArray strides = layout["strides"];
   const Tensor memory = zeros(IntArray{layout["storage"].get<int64_t>()}, entry.dtype);
   const auto impl = TensorImpl::make();

@@ -21,8 +21,6 @@ void for_each_name(const Json* names, const F& f) {
       if (name.is_string()) f(name.get_ref<const std::string&>());
 }
 
-bool writes(const std::string& op) { return !in_place_base(op).empty() || op == "setitem_"; }
-
 void add_new(std::vector<std::string>& list, const std::string& name) {
   if (!std::ranges::count(list, name)) list.push_back(name);
 }
@@ -40,7 +38,7 @@ void Units::look_at(const Json& statements) {
     if (const Json* op = find(s, "op")) {
       const std::string& name = op->get_ref<const std::string&>();
       const Json& in = s["in"];
-      if ((writes(name) || std::ranges::count(kViews, name)) && !in.empty() && in[0].is_string())
+      if ((writes_to_first(name) || std::ranges::count(kViews, name)) && !in.empty() && in[0].is_string())
         for_each_name(find(s, "out"), [&](const std::string& out) { join(out, in[0]); });
       continue;
     }
@@ -70,7 +68,7 @@ void Units::find_sources(const Json& statements) {
       sources_[group_of(name)].insert(all.begin(), all.end());
     };
     for_each_name(find(s, "out"), add);
-    if (writes(s["op"])) add(s["in"][0]);
+    if (writes_to_first(s["op"])) add(s["in"][0]);
   }
 }
 
@@ -88,7 +86,7 @@ void Units::join(const std::string& a, const std::string& b) {
 bool Units::touches(const Json& call, const std::set<std::string>& names) const {
   bool found = false;
   for_each_name(find(call, "out"), [&](const std::string& out) { found |= names.contains(out); });
-  if (found || !writes(call["op"])) return found;
+  if (found || !writes_to_first(call["op"])) return found;
   const std::string written = group_of(call["in"][0]);
   return std::ranges::any_of(names, [&](const std::string& name) { return group_of(name) == written; });
 }

@@ -21,8 +21,7 @@
 #include "ops/families.h"
 #include "tests/errors.h"
 #include "tests/ir/ir_test.h"
-#include "tests/same_bits.h"
-#include "tracer/plan.h"
+#include "tests/ir/run_text.h"
 
 namespace {
 
@@ -31,6 +30,7 @@ namespace ir = rg::ir;
 using rg::Tensor;
 using rg::Tensors;
 using rg::TensorType;
+using ir_test::is_large;
 
 constexpr int64_t kLeast = std::numeric_limits<int64_t>::min(), kMost = std::numeric_limits<int64_t>::max();
 constexpr int64_t power(int n) { return int64_t{1} << n; }
@@ -54,7 +54,6 @@ constexpr int64_t kIntegers[] = {kLeast,
                                  kMost - 1,
                                  kMost};
 constexpr int64_t kNumbers[] = {-1, 0, 1, 3}, kFlags[] = {0, 1};
-constexpr int64_t kMostBytes = power(24);  // results beyond it are not made
 
 // ---- the calls -----------------------------------------------------------------------------------------------------------------------
 
@@ -203,74 +202,6 @@ std::string text_of(const Sample& s, const std::vector<std::byte>& attrs,
   return graph.print();
 }
 
-bool is_large(const std::vector<TensorType>& types) {
-  return std::ranges::any_of(types, [](const TensorType& type) {
-    double bytes = static_cast<double>(rg::element_size(type.dtype));
-    for (const rg::Dim d : type.shape) bytes *= static_cast<double>(d.raw());
-    return bytes > static_cast<double>(kMostBytes);
-  });
-}
-
-// Fractions; zeros where they may be indices; int32 is a permutation.
-Tensor some(const TensorType& type) {
-  std::vector<double> values(static_cast<size_t>(type.shape.numel().raw()));
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = type.dtype == rg::kInt32   ? static_cast<double>(i)
-                : type.dtype == rg::kInt64 ? 0
-                : type.dtype == rg::kBool  ? static_cast<double>(i % 2)
-                                           : 0.125 * static_cast<double>(1 + i % 7);
-  return rg::tensor(values, type.shape, {type.dtype});
-}
-
-struct Outcome {
-  Tensors results;
-  std::string error;
-  bool is_out_of_memory = false;
-};
-
-Outcome outcome_of(const std::function<Tensors()>& run) {
-  Outcome outcome;
-  try {
-    outcome.results = run();
-  } catch (const rg::OutOfMemory& e) {
-    outcome = {{}, e.what(), true};
-  } catch (const rg::Error& e) {
-    outcome.error = e.what();
-  }
-  return outcome;
-}
-
-std::vector<ir::Binding> bindings_of(const ir::Graph& graph) {
-  std::vector<ir::Binding> bindings(graph.inputs().size());
-  for (size_t i = 0; i < bindings.size(); ++i) bindings[i].tensor = some(graph.type(graph.inputs()[i]));
-  return bindings;
-}
-
-Outcome replayed(const ir::Graph& graph) {
-  return outcome_of([&] { return ir::replay(graph, rg::eager_runner(), bindings_of(graph)); });
-}
-
-Outcome planned(const ir::Graph& graph) {
-  const std::vector<rg::Source> sources(graph.inputs().size(), rg::Source{rg::Source::Kind::constant});
-  const std::vector<rg::RuleRun> no_rules;
-  const rg::DriveLog no_log;
-  std::vector<rg::Number> numbers(static_cast<size_t>(graph.symbols.size()));
-  return outcome_of([&] {
-    const rg::Plan plan(graph, sources, no_rules, no_log, numbers, rg::cpu_executor());
-    return plan.run(bindings_of(graph), numbers);
-  });
-}
-
-void check_alike(const ir::Graph& graph) {
-  const Outcome replay = replayed(graph), plan = planned(graph);
-  if (replay.is_out_of_memory || plan.is_out_of_memory) return;
-  if (replay.error.empty() != plan.error.empty())
-    FAIL_CHECK(graph.print() << "replay: " << replay.error << "\nplan: " << plan.error);
-  for (size_t i = 0; i < replay.results.size() && i < plan.results.size(); ++i)
-    if (!rg::testing::same_bits(replay.results[i], plan.results[i]))
-      FAIL_CHECK(graph.print() << "result " << i << " has other bits in a plan");
-}
-
 std::optional<ir::Graph> read(const std::string& text) {
   try {
     return ir_test::parse(text);
@@ -297,7 +228,7 @@ void check_call(const Sample& s, const std::vector<std::byte>& attrs, Counts& co
   ir::verify(*graph);
   if (is_large(*types)) return void(++counts.large);
   ++counts.run;
-  check_alike(*graph);
+  ir_test::check_alike(*graph);
 }
 
 void check_op(Sample s, Counts& counts) {

@@ -1,0 +1,44 @@
+// Gradient mode: whether what a thread computes is recorded for a backward. On at first, on each thread.
+#pragma once
+
+#include "engine/open_scopes.h"
+
+namespace retrograd {
+
+/// The gradient mode of this thread: with it off, Taper records nothing.
+class GradMode {
+ public:
+  static bool is_enabled() {
+    const Scoped* scoped = OpenScopes<Scoped>::innermost();
+    return scoped ? scoped->is_enabled : outside_;
+  }
+  /// Until the innermost open guard ends; without one, from now on.
+  static void set_enabled(bool on) {
+    Scoped* scoped = OpenScopes<Scoped>::innermost();
+    (scoped ? scoped->is_enabled : outside_) = on;
+  }
+
+ private:
+  friend class AutoGradMode;
+  struct Scoped {
+    bool is_enabled;
+  };
+  static inline constinit thread_local bool outside_ = true;
+};
+
+/// Sets the mode of the thread that makes it, as long as it lives. Guards may end in any order: the last made of those that live counts.
+class AutoGradMode {
+ public:
+  explicit AutoGradMode(bool on) : guard_({on}) {}
+
+ private:
+  OpenScopes<GradMode::Scoped>::Guard guard_;
+};
+struct NoGradGuard : AutoGradMode {
+  NoGradGuard() : AutoGradMode(false) {}
+};
+struct EnableGradGuard : AutoGradMode {
+  EnableGradGuard() : AutoGradMode(true) {}
+};
+
+}  // namespace retrograd
