@@ -34,7 +34,7 @@ Tensor add(const Operand& a, const Operand& b, Scalar alpha) { return with_alpha
 
 Tensor sub(const Operand& a, const Operand& b, Scalar alpha) {
   const auto is_bool = [](const Operand& x) {
-    return x.is_scalar() ? x.scalar().kind() == Number::Kind::Bool : x.tensor().dtype() == kBool;
+    return x.is_scalar() ? x.scalar().kind() == Number::Kind::Bool : x.defined_tensor("sub").dtype() == kBool;
   };
   if (is_bool(a) || is_bool(b))
     fail(Category::dtype_mismatch, "sub", "bools are not subtracted; use logical_xor or logical_not",

@@ -67,6 +67,8 @@ Device device_of(std::span<const Operand> operands) {
 }  // namespace
 
 ScalarType compute_dtype(const Typing& t, std::span<const Operand> operands, SourceLocation where) {
+  for (const Operand& x : operands)
+    if (!x.is_scalar()) x.defined_tensor(t.op.name);
   TypePromotion join;
   for (const Operand& x : operands.subspan(static_cast<size_t>(t.first))) {
     if (x.is_scalar())

@@ -43,8 +43,9 @@ namespace {
 
 // self = op(self, other) at once, where nothing is recorded. A null `other` is the number.
 template <class Op>
-bool directly(const Tensor& self, TensorImpl* other, Scalar number, SourceLocation where) {
-  TensorImpl* operands[] = {self.get(), other};
+bool directly(std::string_view name, const Tensor& self, TensorImpl* other, Scalar number,
+              SourceLocation where) {
+  TensorImpl* operands[] = {&self.impl(name, where), other};
   typename Op::Attrs attrs{number};
   return is_floating(self.dtype()) && !is_float8(self.dtype()) &&
          write_directly(ops::info<Op>, self, operands, &attrs, where);
@@ -53,7 +54,8 @@ bool directly(const Tensor& self, TensorImpl* other, Scalar number, SourceLocati
 }  // namespace
 
 const Tensor& Tensor::add_(const Tensor& other, Scalar alpha, SourceLocation where) const {
-  if (alpha.number() == Number::of(int64_t{1}) && directly<ops::Add>(*this, &other.impl(), 0, where))
+  TensorImpl& second = other.impl("add_", where);
+  if (alpha.number() == Number::of(int64_t{1}) && directly<ops::Add>("add_", *this, &second, 0, where))
     return *this;
   return apply_inplace(
       *this, [&](const Tensor& x) { return add(Operand(x, where), Operand(other, where), alpha); }, "add_",
@@ -61,33 +63,35 @@ const Tensor& Tensor::add_(const Tensor& other, Scalar alpha, SourceLocation whe
 }
 
 const Tensor& Tensor::mul_(const Tensor& other, SourceLocation where) const {
-  if (directly<ops::Mul>(*this, &other.impl(), 0, where)) return *this;
+  if (directly<ops::Mul>("mul_", *this, &other.impl("mul_", where), 0, where)) return *this;
   return apply_inplace(
       *this, [&](const Tensor& x) { return mul(Operand(x, where), Operand(other, where)); }, "mul_", where);
 }
 
 const Tensor& Tensor::mul_(Scalar other, SourceLocation where) const {
-  if (directly<ops::Mul>(*this, nullptr, other, where)) return *this;
+  if (directly<ops::Mul>("mul_", *this, nullptr, other, where)) return *this;
   return apply_inplace(
       *this, [&](const Tensor& x) { return mul(Operand(x, where), Operand(other, where)); }, "mul_", where);
 }
 
 const Tensor& Tensor::copy_(const Tensor& source, SourceLocation where) const {
-  TensorImpl* operand = &source.impl();
+  impl("copy_", where);
+  TensorImpl* operand = &source.impl("copy_", where);
   if (write_directly(ops::info<ops::Clone>, *this, {&operand, 1}, nullptr, where)) return *this;
   return apply_inplace(
       *this, [&](const Tensor& x) { return copy(Operand(x, where), source); }, "copy_", where);
 }
 
 const Tensor& Tensor::fill_(Scalar value, SourceLocation where) const {
-  ops::Full::Attrs attrs{impl().shape(), value, dtype(), device()};
-  if (is_contiguous() && write_directly(ops::info<ops::Full>, *this, {}, &attrs, where)) return *this;
+  const TensorImpl& self = impl("fill_", where);
+  ops::Full::Attrs attrs{self.shape(), value, self.dtype(), self.device()};
+  if (self.is_contiguous() && write_directly(ops::info<ops::Full>, *this, {}, &attrs, where)) return *this;
   return apply_inplace(
       *this, [&](const Tensor& x) { return fill(Operand(x, where), Operand(value, where)); }, "fill_", where);
 }
 
 const Tensor& Tensor::zero_(SourceLocation where) const {
-  if (is_contiguous() && !GradMode::is_enabled()) return fill_(0, where);
+  if (impl("zero_", where).is_contiguous() && !GradMode::is_enabled()) return fill_(0, where);
   return apply_inplace(
       *this, [&](const Tensor& x) { return zero(Operand(x, where)); }, "zero_", where);
 }

@@ -29,12 +29,12 @@ const Tensor& draw_in_place(const Tensor& self, double a, double b, std::string_
 }
 
 void check_floating(const Tensor& x, std::string_view op, SourceLocation where) {
-  if (!ops::is_drawn_floating(x.dtype()))
+  if (!ops::is_drawn_floating(x.impl(op, where).dtype()))
     fail(Category::dtype_mismatch, op, fmt::format("it does not draw {}", name(x.dtype())), where);
 }
 
 const Tensor& random_in_place(const Tensor& x, int64_t from, int64_t to, SourceLocation where) {
-  if (is_float8(x.dtype()))
+  if (is_float8(x.impl("random_", where).dtype()))
     fail(Category::dtype_mismatch, "random_", fmt::format("it does not draw {}", name(x.dtype())), where);
   ops::check_integers("random_", from, to, x.dtype(), where);
   return draw_in_place<ops::RandInt>(
@@ -64,6 +64,7 @@ const Tensor& Tensor::exponential_(double lambd, SourceLocation where) const {
 }
 
 const Tensor& Tensor::bernoulli_(double p, SourceLocation where) const {
+  impl("bernoulli_", where);
   ops::check_probability("bernoulli_", p, where);
   return draw_in_place<ops::BernoulliNumber>(
       *this, {impl().shape(), p, dtype(), ops::reserve_draw("bernoulli_", where)}, "bernoulli_", where);
@@ -81,7 +82,7 @@ const Tensor& Tensor::bernoulli_(const Tensor& p, SourceLocation where) const {
 }
 
 const Tensor& Tensor::random_(SourceLocation where) const {
-  return random_in_place(*this, 0, ops::end_of_integers(dtype()), where);
+  return random_in_place(*this, 0, ops::end_of_integers(impl("random_", where).dtype()), where);
 }
 const Tensor& Tensor::random_(int64_t to, SourceLocation where) const {
   return random_in_place(*this, 0, to, where);

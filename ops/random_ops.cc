@@ -150,7 +150,7 @@ Tensor draw(std::string_view op, const Shape& size, Scalar a, Scalar b, const Te
 
 template <class Op>
 void draw_into(const Tensor& x, double a, double b, std::string_view op, SourceLocation where) {
-  if (!is_drawn_floating(x.dtype()))
+  if (!is_drawn_floating(x.impl(op, where).dtype()))
     fail(Category::dtype_mismatch, op, fmt::format("it does not draw {}", name(x.dtype())), where);
   typename Op::Attrs attrs{x.impl().shape(), a, b, x.dtype(), reserve_draw(op, where), x.device()};
   if (Emitter& emitter = Emitter::current(); emitter.values() == Emitter::Values::of_function)

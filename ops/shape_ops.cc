@@ -200,7 +200,7 @@ Tensor detach(Operand x) {
 Tensor clone(Operand x) { return ops::emit<ops::Clone>({x.tensor().get()}, {}, x.where()); }
 
 Tensor contiguous(Operand x) {
-  const TensorImpl& impl = x.tensor().impl();
+  const TensorImpl& impl = x.defined_tensor("contiguous").impl();
   if (!impl.has_layout()) return ops::emit<ops::Contiguous>({x.tensor().get()}, {}, x.where());
   return impl.is_contiguous() ? x.tensor() : clone(x);
 }
@@ -219,7 +219,7 @@ Tensor to(Operand x, Device device) {
 }
 
 Tensor expand_to(Operand x, const Shape& shape) {
-  if (x.tensor().impl().shape() == shape) return x.tensor();
+  if (x.defined_tensor("expand").impl().shape() == shape) return x.tensor();
   return ops::emit<ops::Expand>({x.tensor().get()}, {shape}, x.where());
 }
 
@@ -266,7 +266,7 @@ static bool differ_by_ones(const Shape& a, const Shape& b) {
 // A layout that allows no view is copied first. A recorded value has no layout yet: `contiguous` decides when
 // it runs.
 Tensor reshape_to(Operand x, const Shape& shape) {
-  const TensorImpl& impl = x.tensor().impl();
+  const TensorImpl& impl = x.defined_tensor("reshape").impl();
   if (!impl.has_layout() || UnknownLayouts::is_enabled()) {
     const Tensor from = differ_by_ones(impl.shape(), shape) ? x.tensor() : contiguous(x);
     return ops::emit<ops::Reshape>({from.get()}, {shape}, x.where());

@@ -19,6 +19,7 @@ Tensors gradients(const Tensors& parameters, std::string_view op, SourceLocation
   NoGradGuard no_grad;
   Tensors all;
   for (const Tensor& p : parameters) {
+    p.impl(op, where);
     Tensor g = p.grad();
     if (!g.defined()) continue;
     if (!ops::may_be_updated(g.dtype()))

@@ -87,6 +87,6 @@ def isa_cc_library(name, srcs, hdrs = [], deps = [], copts = [], more = [], visi
         data = [name + "_archives"],
         target_compatible_with = select({
             "//tools:x86_64": [],
-            "//conditions:default": ["@platforms//:incompatible"],
+            "//conditions:default": ["//tools:nowhere"],
         }),
     )

@@ -92,7 +92,7 @@ std::string_view in_place_base(std::string_view op) {
   return op.substr(0, op.size() - 1);
 }
 
-bool writes_to_first(std::string_view op) { return !in_place_base(op).empty() || op == "setitem_"; }
+bool writes_to_first(const std::string& op) { return !in_place_base(op).empty() || op == "setitem_"; }
 
 const Signature* find_signature(std::string_view op) {
   const std::string_view base = in_place_base(op);

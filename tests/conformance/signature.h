@@ -40,6 +40,6 @@ const Signature* find_signature(std::string_view op);
 std::string_view in_place_base(std::string_view op);
 
 /// Whether it writes to its first tensor: an in-place form, or "setitem_".
-bool writes_to_first(std::string_view op);
+bool writes_to_first(const std::string& op);
 
 }  // namespace retrograd::conformance

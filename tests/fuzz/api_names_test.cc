@@ -29,6 +29,10 @@ std::string plain_name(std::string_view entry) {
 bool may_begin(std::string_view entry, const std::string& name) {
   static const std::multimap<std::string_view, std::string_view> also = {
       {"fill of a tensor_", "fill of a tensor_"},
+      {"kind of a tensor", "dtype"},
+      {"numbers of a tensor", "dim"},
+      {"raw_data", "data_ptr"},
+      {"reshape_to", "reshape"},
       {"operator+", "add"},
       {"operator-", "sub"},
       {"operator*", "mul"},

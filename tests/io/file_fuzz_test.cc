@@ -37,9 +37,9 @@ std::string sound_file() {
   const std::string path = in_folder("sound.safetensors");
   rg::StateDict state;
   for (const rg::ScalarType dtype : {rg::kFloat32, rg::kFloat64, rg::kInt64, rg::kInt32, rg::kUInt8, rg::kBool, rg::kBFloat16, rg::kFloat16})
-    state.emplace_back(std::string(rg::name(dtype)), rg::ones({2, 3}, {dtype}));
-  state.emplace_back("empty", rg::zeros({0, 7}));
-  state.emplace_back("number", rg::scalar_tensor(1.5));
+    state.emplace(std::string(rg::name(dtype)), rg::ones({2, 3}, {dtype}));
+  state.emplace("empty", rg::zeros({0, 7}));
+  state.emplace("number", rg::scalar_tensor(1.5));
   rg::save(state, path);
   return bytes_of(path);
 }

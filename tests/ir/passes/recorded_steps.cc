@@ -21,7 +21,7 @@ Step record(std::string name, const Tensors& arguments, F&& function) {
     const Tensors stand_ins = recorder.arguments(arguments);
     rg::Taper taper(recorder);
     const rg::Emitter::Scope scope(taper);
-    const rg::BackwardRunner::Scope eager(nullptr);
+    const rg::BackwardRunner::Scopes::Guard eager(nullptr);
     recorder.finish({function(stand_ins)}, recorded);
   }
   Step step{std::move(name), std::move(recorded.graph), {}};
