@@ -211,20 +211,15 @@ class Heap {
   size_t free_ = 0, next_trim_ = kKept;
 };
 
-// Of threads that have none of their own. Not const: it is read by code that could write.
-constinit List no_lists[kClasses]{};
-
 void end_of_thread() noexcept;
 
 // The rest of what a thread has. All zero at first.
 struct OfThread {
   Range range;
-  bool is_closed;
+  bool is_ready, is_closed;
 };
 constinit thread_local OfThread of_thread{};
 constinit thread_local detail::AtEnd at_end{&end_of_thread};
-
-bool is_ready() { return pool_lists != no_lists; }
 
 /// Hands all blocks to the heap.
 void give_back() noexcept {
@@ -239,27 +234,23 @@ void give_back() noexcept {
 void end_of_thread() noexcept {
   give_back();
   Heap::instance().leave(of_thread.range);
-  of_thread = {{}, true};
-  std::free(std::exchange(pool_lists, no_lists));
+  of_thread = {{}, false, true};
+  std::ranges::fill(pool_lists, List{});
 }
 
-/// Gives the thread lists of its own; false without the memory for them.
-bool get_ready() noexcept {
-  auto* const lists = static_cast<List*>(std::calloc(kClasses, sizeof(List)));
-  if (!lists) return false;
-  for (size_t cls = 0; cls < kClasses; ++cls) lists[cls].room = list_length(cls);
-  pool_lists = lists;
+void get_ready() noexcept {
   detail::at_thread_end(at_end);
-  return true;
+  for (size_t cls = 0; cls < kClasses; ++cls) pool_lists[cls].room = list_length(cls);
+  of_thread.is_ready = true;
 }
 
 }  // namespace
 
-constinit thread_local List* detail::pool_lists = no_lists;
+constinit thread_local List detail::pool_lists[kClasses]{};
 
 void* detail::pool_refill(size_t cls) {
   if (of_thread.is_closed) return Heap::instance().allocate_one(cls);
-  if (!is_ready() && !get_ready()) fail_allocation(kClasses * sizeof(List));
+  if (!of_thread.is_ready) get_ready();
   const size_t size = cls * kGranule;
   List& list = pool_lists[cls];
   if (list.full) {
@@ -278,10 +269,11 @@ void* detail::pool_refill(size_t cls) {
 }
 
 void detail::pool_free_into_full(void* p, size_t cls) noexcept {
-  if (of_thread.is_closed || (!is_ready() && !get_ready())) {
+  if (of_thread.is_closed) {
     static_cast<Block*>(p)->next = nullptr;
     return Heap::instance().give(cls, static_cast<Block*>(p), 1);
   }
+  if (!of_thread.is_ready) get_ready();
   List& list = pool_lists[cls];
   if (list.first) {
     if (list.full) Heap::instance().give(cls, list.full, list_length(cls));
@@ -300,7 +292,7 @@ void* detail::allocate_from_system(size_t bytes) {
 void detail::free_to_system(void* block) noexcept { std::free(block); }
 
 size_t pool_trim() {
-  if (is_ready()) give_back();
+  if (of_thread.is_ready) give_back();
   return Heap::instance().trim();
 }
 

@@ -32,15 +32,14 @@ struct PoolBlock {
   uint32_t length;       // the same
 };
 
-// The free blocks of a class.
+// The free blocks of a class. All zero at first and after the thread's end: then `room` sends the first free, and `first` the first
+// allocation, to the slow path.
 struct PoolList {
   PoolBlock* first;
   PoolBlock* full;  // a second list of full length, or null
   uint32_t room;    // for blocks that may still be freed into the first
 };
-// One per class. At first and after the thread's end those that all threads share, which are never changed: all zero, so that `room` sends the
-// first free, and `first` the first allocation, to the slow path. A pointer: of thread-local memory a library that is loaded late has little.
-extern constinit thread_local PoolList* pool_lists;
+extern constinit thread_local PoolList pool_lists[kPoolClasses];
 
 constexpr size_t pool_class(size_t bytes) { return (bytes + kPoolGranule - 1) / kPoolGranule; }
 void* pool_refill(size_t cls);
