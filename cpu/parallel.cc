@@ -69,7 +69,7 @@ struct Pool {
   alignas(64) std::atomic<int> signal{0};
   alignas(64) std::atomic<bool> taken{false};
   std::atomic<bool> failed{false};
-  std::exception_ptr error;  // written by the thread that set failed, read after the join
+  std::exception_ptr error;          // written by the thread that set failed, read after the join
   std::vector<std::thread> workers;  // as the next, only the thread that has taken the pool looks
   int opened = 0;                    // tickets of the last loop
   std::atomic<bool> ends{false};     // workers that are told of a loop return

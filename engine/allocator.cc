@@ -57,8 +57,7 @@ struct CountsList {
   }
 };
 
-constinit thread_local detail::AtEnd at_end{
-    []() noexcept { CountsList::instance().leave(detail::counts); }};
+constinit thread_local detail::AtEnd at_end{[]() noexcept { CountsList::instance().leave(detail::counts); }};
 
 // Has the system put a block on huge pages, whose places are found sooner: a step whose values come from beyond the caches
 // gains 1 or 2 percent. The block is copied, and new memory found: a millisecond for 3 MiB at best. So it is done to what is
@@ -81,7 +80,6 @@ struct LargeCache {
   int64_t cached = 0;
 
   static LargeCache& instance() { return detail::never_destroyed<LargeCache>(); }
-  LargeCache() { detail::at_unload(at_unload); }
   static size_t step(size_t bytes) { return std::bit_floor(bytes) / 8; }
   static size_t rounded(size_t bytes) { return (bytes + step(bytes) - 1) / step(bytes) * step(bytes); }
   static size_t index(size_t size) {
@@ -131,7 +129,7 @@ struct LargeCache {
     }
     cached = 0;
   }
-  static inline constinit detail::AtEnd at_unload{[]() noexcept { instance().clear(); }};
+  void unload() noexcept { clear(); }
 };
 
 void count_allocation(int64_t bytes) {

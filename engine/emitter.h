@@ -7,7 +7,7 @@
 //   Taper    (engine/taper.h)                  | emits into the emitter below and appends a tape record when a gradient is wanted
 //   Dual     (engine/dual.h)                   | carries tangents: emits the primal below, and the op's jvp
 // The current emitter is thread-local and scoped, since factories and hook bodies have no operand to ask; without a scope it is the
-// eager one: Taper over Runner. Scopes nest and never outlive their emitter.
+// eager one: Taper over Runner. Scopes nest and never outlive their emitter; layers, which guards of the user's open, end in any order.
 #pragma once
 
 #include <atomic>

@@ -4,8 +4,8 @@
 // told by a pthread key, which goes when the library is unloaded. So a plug-in with this library inside can be unloaded by dlclose, when its
 // tensors are gone and no thread runs its code: the workers of parallel loops are ended, and free memory goes back to the system.
 //
-// Limits: at exit() the main thread is not told of its end, and keeps what it has until the process is gone. What other threads have when the
-// library is unloaded is lost. Where the process has no pthread key left, no thread is told.
+// At exit() the thread that calls it is told of its end, too, last of all. Limits: what other threads have then, or when the library is
+// unloaded, is lost. Where the process has no pthread key left, no other thread is told.
 #pragma once
 
 namespace retrograd::detail {

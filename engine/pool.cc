@@ -82,7 +82,6 @@ void populate([[maybe_unused]] void* slab) {
 class Heap {
  public:
   static Heap& instance() { return detail::never_destroyed<Heap>(); }
-  Heap() { detail::at_unload(at_unload); }
 
   void give(size_t cls, Block* first, uint32_t length) noexcept {
     std::lock_guard lock(mutex_);
@@ -201,8 +200,6 @@ class Heap {
     });
     return (before - slabs_.size()) * kSlab;
   }
-
-  static inline constinit detail::AtEnd at_unload{[]() noexcept { instance().unload(); }};
 
   std::mutex mutex_;
   std::array<std::atomic<Block*>, kClasses> lists_{};  // changed under the lock

@@ -154,7 +154,8 @@ Tensor Tensor::grad(SourceLocation where) const {
 }
 
 void Tensor::set_grad(const Tensor& grad, SourceLocation where) const {
-  if (const TensorImpl& self = impl("set_grad", where); grad.defined() && !(grad.impl().type() == self.type()))
+  if (const TensorImpl& self = impl("set_grad", where);
+      grad.defined() && !(grad.impl().type() == self.type()))
     fail(Category::cotangent_mismatch, "set_grad",
          fmt::format("{} as the gradient of {}", describe(grad), describe(*this)), where);
   if (grad.is_same(*this))

@@ -48,8 +48,12 @@ class Tensor {
   int64_t storage_offset(SourceLocation where = SourceLocation::current()) const {
     return impl("storage_offset", where).storage_offset();
   }
-  ScalarType dtype(SourceLocation where = SourceLocation::current()) const { return impl("dtype", where).dtype(); }
-  Device device(SourceLocation where = SourceLocation::current()) const { return impl("device", where).device(); }
+  ScalarType dtype(SourceLocation where = SourceLocation::current()) const {
+    return impl("dtype", where).dtype();
+  }
+  Device device(SourceLocation where = SourceLocation::current()) const {
+    return impl("device", where).device();
+  }
   bool is_contiguous(SourceLocation where = SourceLocation::current()) const {
     return impl("is_contiguous", where).is_contiguous();
   }
@@ -91,7 +95,9 @@ class Tensor {
   }
   /// Marks a leaf as wanting a gradient (or not). Error(requires_grad_forbidden) on integers, or when switched off on a non-leaf.
   const Tensor& requires_grad_(bool value = true, SourceLocation where = SourceLocation::current()) const;
-  bool is_leaf(SourceLocation where = SourceLocation::current()) const { return !gradient_record("is_leaf", where); }
+  bool is_leaf(SourceLocation where = SourceLocation::current()) const {
+    return !gradient_record("is_leaf", where);
+  }
   /// The accumulated gradient of a leaf, or of a tensor with retain_grad; undefined when there is none.
   Tensor grad(SourceLocation where = SourceLocation::current()) const;
   /// Replaces the gradient; an undefined tensor clears it. Errors: cotangent_mismatch for another type, bad_argument for the tensor itself.

@@ -1,4 +1,4 @@
-"""rg_cc_test: a Catch2 test. written_source: a source file that a program of this build writes."""
+"""rg_cc_test: a Catch2 test. rg_fuzz_test: a fuzzer's two. written_source: a source file that a program of this build writes."""
 
 def rg_cc_test(name, srcs, deps = [], size = "small", **kwargs):
     """A cc_test with Catch2's main, which is compiled once, in //tests:catch_main.
@@ -15,7 +15,28 @@ def rg_cc_test(name, srcs, deps = [], size = "small", **kwargs):
         name = name,
         size = size,
         srcs = srcs,
-        deps = deps + ["//tests:catch_main", "//tests:errors"],
+        deps = deps + ["//tests:catch_main", "//tests:errors", "//tests:test_folder"],
+        **kwargs
+    )
+
+def rg_fuzz_test(name, srcs, variable, long_count, long_size = "large", **kwargs):
+    """Two tests of one fuzzer: NAME_test tries as many inputs as its source says, NAME_long_test more, with --config=long.
+
+    Args:
+      name: of both.
+      srcs: as of rg_cc_test.
+      variable: the environment variable that says how many inputs are tried.
+      long_count: how many the long test tries.
+      long_size: of the long test; the other is medium.
+      **kwargs: other attributes of rg_cc_test.
+    """
+    rg_cc_test(name = name + "_test", size = "medium", srcs = srcs, **kwargs)
+    rg_cc_test(
+        name = name + "_long_test",
+        size = long_size,
+        srcs = srcs,
+        env = {variable: str(long_count)},
+        tags = ["long"],
         **kwargs
     )
 

@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 
 #include "engine/allocator.h"
-#include "engine/lifetime.h"
 #include "engine/never_destroyed.h"
 #include "io/atomic_file.h"
 #include "tracer/page.h"
@@ -32,18 +31,14 @@ struct State {
   std::string folder;
   int graphs = 0;  // written to the folder
 
-  State() { retrograd::detail::at_unload(at_unload); }
-  static void unload() noexcept;
-  static inline constinit retrograd::detail::AtEnd at_unload{&unload};
+  void unload() noexcept {
+    std::lock_guard lock(mutex);
+    sink.reset();
+    std::string().swap(folder);
+  }
 };
 
 State& state() { return retrograd::detail::never_destroyed<State>(); }
-
-void State::unload() noexcept {
-  std::lock_guard lock(state().mutex);
-  state().sink.reset();
-  std::string().swap(state().folder);
-}
 
 // Calls f for each of the names, which stand between commas, without the blanks around them.
 template <class F>

@@ -17,7 +17,6 @@
 #include <fmt/format.h>
 
 #include "engine/error.h"
-#include "engine/lifetime.h"
 #include "engine/never_destroyed.h"
 #include "io/cache_entry.h"
 #include "io/private_folder.h"
@@ -37,18 +36,14 @@ struct State {
   Stats stats;
   std::string last_warning;
 
-  State() { retrograd::detail::at_unload(at_unload); }
-  static void unload() noexcept;
-  static inline constinit retrograd::detail::AtEnd at_unload{&unload};
+  void unload() noexcept {
+    std::lock_guard lock(mutex);
+    folder.reset();
+    std::string().swap(last_warning);
+  }
 };
 
 State& state() { return retrograd::detail::never_destroyed<State>(); }
-
-void State::unload() noexcept {
-  std::lock_guard lock(state().mutex);
-  state().folder.reset();
-  std::string().swap(state().last_warning);
-}
 
 void count(int64_t Stats::*counter) {
   std::lock_guard lock(state().mutex);

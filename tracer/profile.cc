@@ -78,7 +78,8 @@ void Profile::clear() {
 }
 
 struct ProfileScope::Opened {
-  explicit Opened(RefPtr<detail::Profiling> p) : profiling(std::move(p)), guard({RefPtr<Emitter::Layer>(profiling.get()), profiling.get()}) {
+  explicit Opened(RefPtr<detail::Profiling> p)
+      : profiling(std::move(p)), guard({RefPtr<Emitter::Layer>(profiling.get()), profiling.get()}) {
     profiling->open();
   }
   ~Opened() { profiling->end(); }

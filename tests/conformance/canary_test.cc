@@ -5,7 +5,6 @@
 // ops against the document, and the list of known failures against what it promises.
 #include <catch2/catch.hpp>
 
-#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
@@ -15,6 +14,7 @@
 #include "tests/conformance/compare.h"
 #include "tests/conformance/known_failures.h"
 #include "tests/conformance/op_list.h"
+#include "tests/test_folder.h"
 
 using namespace retrograd;
 using namespace retrograd::conformance;
@@ -22,10 +22,6 @@ using namespace retrograd::conformance;
 namespace {
 
 constexpr double kInf = INFINITY, kNan = NAN;
-
-std::string temporary(const std::string& name) {
-  return std::string(std::getenv("TEST_TMPDIR")) + "/" + name;
-}
 
 StateDict tensors() {
   return {{"x", tensor({1, 2, 3}, {kFloat64})},
@@ -50,14 +46,14 @@ StateDict tensors() {
 }
 
 Suite suite_of(const Json& test_case) {
-  save(tensors(), temporary("canary.safetensors"));
+  save(tensors(), testing::in_test_folder("canary.safetensors"));
   const Json manifest = {{"format", "retrograd-conformance/1"},
                          {"suite", "canary"},
                          {"tensors", "canary.safetensors"},
                          {"tolerance", {{"float64", {1e-7, 1e-9}}}},
                          {"cases", {test_case}}};
-  std::ofstream(temporary("canary.json")) << manifest;
-  return Suite(temporary("canary.json"));
+  std::ofstream(testing::in_test_folder("canary.json")) << manifest;
+  return Suite(testing::in_test_folder("canary.json"));
 }
 
 CaseResult result_of(const Json& test_case, Mode mode = Mode::eager) {
@@ -379,18 +375,18 @@ TEST_CASE("A suite without cases, or with two of one name, is refused") {
                    {"tensors", "canary.safetensors"},
                    {"tolerance", Json::object()}};
   const Json test_case = Json::parse(kDerivatives);
-  save(tensors(), temporary("canary.safetensors"));
+  save(tensors(), testing::in_test_folder("canary.safetensors"));
   for (const Json& cases : {Json::array(), Json::object(), Json::array({test_case, test_case})}) {
     manifest["cases"] = cases;
-    std::ofstream(temporary("canary.json")) << manifest;
-    CHECK_THROWS_AS(Suite(temporary("canary.json")), BadManifest);
+    std::ofstream(testing::in_test_folder("canary.json")) << manifest;
+    CHECK_THROWS_AS(Suite(testing::in_test_folder("canary.json")), BadManifest);
   }
 }
 
 // ---- lists ----
 
 TEST_CASE("The list of known failures is exact") {
-  const std::string path = temporary("known.txt");
+  const std::string path = testing::in_test_folder("known.txt");
   std::ofstream(path) << "# comment\na.b eager traced\n\nc compiled\n";
   const KnownFailures known(path);
   CHECK(known.lists("a.b", Mode::eager));

@@ -80,7 +80,8 @@ void check_op(const Json& call, const std::string& path) {
   if (!signature) refuse(path, "the format has no op \"" + op + "\"");
   const Json& in = call["in"];
   if (!in.is_array()) refuse(path, "\"in\" is no list");
-  if (writes_to_first(op) && (in.empty() || !in[0].is_string())) refuse(path, op + " has nothing to write to");
+  if (writes_to_first(op) && (in.empty() || !in[0].is_string()))
+    refuse(path, op + " has nothing to write to");
   if (!call.contains("attrs")) return;
   for (const auto& [name, value] : call["attrs"].items()) {
     const Parameter* parameter = signature->find(name);

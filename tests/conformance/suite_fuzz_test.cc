@@ -5,12 +5,12 @@
 //
 // The case that is tried is in the file TEST_TMPDIR/case.json when the process ends of it.
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <fstream>
 
 #include "retrograd/retrograd.h"
 #include "tests/conformance/case_runner.h"
-#include "tests/fuzz/damage.h"
+#include "tests/fuzz/asked.h"
+#include "tests/test_folder.h"
 
 using namespace retrograd;
 using namespace retrograd::conformance;
@@ -27,23 +27,9 @@ void collect(Json& value, std::vector<Json*>& places) {
 }
 
 const Json kOddities[] = {
-    nullptr,
-    true,
-    "",
-    "x",
-    Json::array(),
-    Json::object(),
-    -1,
-    0,
-    1,
-    7,
-    int64_t{1} << 31,
-    INT64_MAX,
-    INT64_MIN,
-    UINT64_MAX,
-    0.5,
-    1e300,
-    std::string(1000, '_'),
+    nullptr,   true,       "",  "x",   Json::array(),          Json::object(),
+    -1,        0,          1,   7,     int64_t{1} << 31,       INT64_MAX,
+    INT64_MIN, UINT64_MAX, 0.5, 1e300, std::string(1000, '_'),
 };
 
 // Replaces, removes, copies or changes a value somewhere.
@@ -53,18 +39,15 @@ void mutate(Json& document, fuzz::Random& random) {
   Json& place = *random.pick(places);
   const Json other = *random.pick(places);
   switch (random.below(6)) {
-    case 0:
-      place = random.pick(kOddities);
-      break;
-    case 1:
-      place = other;
-      break;
+    case 0: place = random.pick(kOddities); break;
+    case 1: place = other; break;
     case 2:
       if (place.is_structured() && !place.empty())
         place.erase(std::next(place.begin(), random.below(static_cast<int64_t>(place.size()))));
       break;
     case 3:
-      if (place.is_array()) place.insert(place.begin() + random.below(static_cast<int64_t>(place.size()) + 1), other);
+      if (place.is_array())
+        place.insert(place.begin() + random.below(static_cast<int64_t>(place.size()) + 1), other);
       break;
     case 4:
       if (place.is_number_integer()) place = place.get<int64_t>() + random.between(-3, 3);
@@ -76,14 +59,13 @@ void mutate(Json& document, fuzz::Random& random) {
 
 TEST_CASE("Damaged suites are refused, or run") {
   std::vector<std::unique_ptr<Suite>> suites;
-  for (const char* name : {"errors", "hooks", "ops", "programs", "views_inplace", "checkpoint", "optim", "ops_more"})
-    suites.push_back(
-        std::make_unique<Suite>(std::string("tests/conformance/suites/") + name + ".json"));
+  for (const char* name :
+       {"errors", "hooks", "ops", "programs", "views_inplace", "checkpoint", "optim", "ops_more"})
+    suites.push_back(std::make_unique<Suite>(std::string("tests/conformance/suites/") + name + ".json"));
   memory::set_limit(int64_t{1} << 28);
-  fuzz::Random random(static_cast<uint64_t>(fuzz::asked_for("RETROGRAD_FUZZ_SEED", 1)));
+  fuzz::Random random(fuzz::asked_seed());
   const int64_t wanted = fuzz::asked_for("RETROGRAD_MUTATIONS", kMutations);
-  const char* folder = std::getenv("TEST_TMPDIR");
-  const std::string path = std::string(folder ? folder : "/tmp") + "/case.json";
+  const std::string path = testing::in_test_folder("case.json");
   int64_t refused = 0;
   for (int64_t i = 0; i < wanted; ++i) {
     const Suite& suite = *random.pick(suites);
@@ -91,8 +73,7 @@ TEST_CASE("Damaged suites are refused, or run") {
     if (test_case.dump().size() > 20000) continue;
     for (int64_t changes = random.between(1, 3); changes > 0; --changes) mutate(test_case, random);
     std::ofstream(path, std::ios::trunc) << test_case << std::flush;
-    for (Mode mode : kModes)
-      refused += run_case(suite, test_case, mode).verdict != CaseResult::Verdict::pass;
+    for (Mode mode : kModes) refused += run_case(suite, test_case, mode).verdict != CaseResult::Verdict::pass;
   }
   memory::set_limit(0);
   CHECK(refused > wanted);

@@ -21,6 +21,7 @@
 
 #include "tests/fuzz/api_failure.h"
 #include "tests/fuzz/api_table.h"
+#include "tests/fuzz/asked.h"
 
 extern "C" __attribute__((weak)) void __sanitizer_set_death_callback(void (*)());
 
@@ -151,9 +152,8 @@ void run_round(uint64_t seed, Counts& counts) {
 }  // namespace
 
 TEST_CASE("whatever the arguments are, a call returns or throws an exception of the library") {
-  const char *asked = std::getenv("RETROGRAD_API_CALLS"), *first = std::getenv("RETROGRAD_FUZZ_SEED");
-  const int64_t wanted = asked ? std::atoll(asked) : kCalls;
-  uint64_t seed = first ? std::strtoull(first, nullptr, 10) : 1;
+  const int64_t wanted = asked_for("RETROGRAD_API_CALLS", kCalls);
+  uint64_t seed = asked_seed();
   const MemoryLimit limit;
   const CrashNote note;
   const Watchdog watchdog;

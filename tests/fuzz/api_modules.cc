@@ -3,9 +3,9 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 
 #include "tests/fuzz/api_table.h"
+#include "tests/test_folder.h"
 
 namespace fuzz {
 namespace {
@@ -158,9 +158,7 @@ void add_state(ApiTable& t) {
       "#m; #p; p m; p");
   add(
       t, "save and load", +[](Tensors values, std::string_view word) {
-        const char* folder = std::getenv("TEST_TMPDIR");
-        const std::string path =
-            std::string(folder ? folder : "/tmp") + "/api_fuzz_" + std::to_string(getpid());
+        const std::string path = rg::testing::in_test_folder("api_fuzz_" + std::to_string(getpid()));
         rg::save(named(values, word), path, {{"word", std::string(word)}});
         const rg::StateDict state = rg::load(path);
         std::remove(path.c_str());

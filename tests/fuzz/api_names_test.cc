@@ -6,12 +6,12 @@
 // Left out are functions that run others which the user named, modules and functions that are given functions, and errors from before the call:
 // an operand that is no tensor, a number that is no size.
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <map>
 #include <set>
 
 #include "tests/fuzz/api_failure.h"
 #include "tests/fuzz/api_table.h"
+#include "tests/fuzz/asked.h"
 
 namespace fuzz {
 namespace {
@@ -70,9 +70,8 @@ std::string fault_of(std::string_view entry, const std::string& text) {
 }
 
 TEST_CASE("An error begins with the name of the public function, and has the place where it was called") {
-  const char *asked = std::getenv("RETROGRAD_API_CALLS"), *first = std::getenv("RETROGRAD_FUZZ_SEED");
-  const int64_t wanted = asked ? std::atoll(asked) : kCalls;
-  uint64_t seed = first ? std::strtoull(first, nullptr, 10) : 1;
+  const int64_t wanted = asked_for("RETROGRAD_API_CALLS", kCalls);
+  uint64_t seed = asked_seed();
   std::map<std::string, std::string> faults;  // by entry and what is wrong: a text
   int64_t errors = 0;
   for (int64_t calls = 0; calls < wanted; ++seed) {

@@ -1,9 +1,8 @@
 // Scopes of the library in which the fuzzer makes some of its calls: without gradients, with saved tensors packed, in
 // forward mode, with backwards captured, with an allocation that fails. What is drawn, is drawn inside.
-#include <cstdlib>
-
 #include "tests/fuzz/api_failure.h"
 #include "tests/fuzz/api_table.h"
+#include "tests/test_folder.h"
 
 namespace fuzz {
 namespace {
@@ -79,8 +78,7 @@ constexpr Scope kScopes[] = {
      }},
     {"save_to_file",
      [](Arguments&, const Call& call) {
-       const char* folder = std::getenv("TEST_TMPDIR");
-       with_pair(rg::save_to_file(folder ? folder : "/tmp"), call);
+       with_pair(rg::save_to_file(rg::testing::in_test_folder("")), call);
      }},
     {"recompute",
      [](Arguments& a, const Call& call) {

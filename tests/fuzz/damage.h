@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cctype>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,12 +10,6 @@
 #include "tests/fuzz/random.h"
 
 namespace fuzz {
-
-/// The environment's number, or another one.
-inline int64_t asked_for(const char* name, int64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text ? std::atoll(text) : otherwise;
-}
 
 class Damage {
  public:
@@ -36,20 +29,13 @@ class Damage {
   void change(std::string& text) {
     if (text.empty()) return;
     switch (random_.below(8)) {
-      case 0:
-        text[place(text)] = static_cast<char>(random_.below(256));
-        break;
-      case 1:
-        text.erase(place(text), static_cast<size_t>(random_.between(1, 8)));
-        break;
+      case 0: text[place(text)] = static_cast<char>(random_.below(256)); break;
+      case 1: text.erase(place(text), static_cast<size_t>(random_.between(1, 8))); break;
       case 2:
         text.insert(place(text), text.substr(place(text), static_cast<size_t>(random_.between(1, 40))));
         break;
-      case 3:
-        text.resize(place(text));
-        break;
-      default:
-        change_word(text);
+      case 3: text.resize(place(text)); break;
+      default: change_word(text);
     }
   }
   void change_word(std::string& text) {

@@ -6,9 +6,9 @@
 // seed. Seeds that once failed are in kept_seeds and always run; a seed names a program of this generator
 // only, so what a failure has taught is also a test of its own where the fault was.
 #include <catch2/catch.hpp>
-#include <cstdlib>
 
 #include "ops/all_ops.h"
+#include "tests/fuzz/asked.h"
 #include "tests/fuzz/compare.h"
 #include "tests/fuzz/generator.h"
 #include "tests/fuzz/shrink.h"
@@ -18,10 +18,7 @@ namespace {
 
 constexpr uint64_t kept_seeds[] = {0};
 
-uint64_t from_environment(const char* name, uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 10) : otherwise;
-}
+uint64_t asked_count() { return static_cast<uint64_t>(asked_for("RETROGRAD_FUZZ_COUNT", 1000)); }
 
 void check(uint64_t seed, const Options& options) {
   INFO("RETROGRAD_FUZZ_SEED=" << seed << " RETROGRAD_FUZZ_COUNT=1");
@@ -41,9 +38,8 @@ const Coverage& default_run() {
   static Coverage* coverage = nullptr;
   if (coverage) return *coverage;
   coverage = new Coverage;
-  const uint64_t first = from_environment("RETROGRAD_FUZZ_SEED", 1);
-  const uint64_t count = from_environment("RETROGRAD_FUZZ_COUNT", 1000);
-  for (uint64_t seed = first; seed < first + count; ++seed) check(seed, {seed % 4 == 0, coverage});
+  const uint64_t first = asked_seed();
+  for (uint64_t seed = first; seed < first + asked_count(); ++seed) check(seed, {seed % 4 == 0, coverage});
   return *coverage;
 }
 
@@ -56,7 +52,7 @@ TEST_CASE("programs that once failed run alike") {
 TEST_CASE("random programs run alike in all executors") { default_run(); }
 
 TEST_CASE("random programs reach what there is to reach") {
-  if (from_environment("RETROGRAD_FUZZ_COUNT", 1000) < 1000) return;
+  if (asked_count() < 1000) return;
   const Coverage& coverage = default_run();
   size_t differentiable = 0;
   std::string missing;

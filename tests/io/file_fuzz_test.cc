@@ -3,18 +3,18 @@
 //
 //   RETROGRAD_MUTATIONS=10000000 RETROGRAD_FUZZ_SEED=7 ./bazelw run --config=asan //tests/io:file_fuzz_test
 #include <catch2/catch.hpp>
-#include <filesystem>
 #include <fstream>
 
 #include "io/cache_entry.h"
 #include "io/safetensors_header.h"
 #include "retrograd/retrograd.h"
+#include "tests/fuzz/asked.h"
 #include "tests/fuzz/damage.h"
+#include "tests/test_folder.h"
 
 namespace {
 
 namespace rg = retrograd;
-namespace fs = std::filesystem;
 
 constexpr int64_t kMutations = 20000;
 
@@ -27,16 +27,12 @@ void write_bytes(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc).write(bytes.data(), std::ssize(bytes));
 }
 
-std::string in_folder(const std::string& name) {
-  const char* folder = std::getenv("TEST_TMPDIR");
-  return (folder ? fs::path(folder) : fs::temp_directory_path()) / name;
-}
-
 // A file with a tensor of each dtype.
 std::string sound_file() {
-  const std::string path = in_folder("sound.safetensors");
+  const std::string path = rg::testing::in_test_folder("sound.safetensors");
   rg::StateDict state;
-  for (const rg::ScalarType dtype : {rg::kFloat32, rg::kFloat64, rg::kInt64, rg::kInt32, rg::kUInt8, rg::kBool, rg::kBFloat16, rg::kFloat16})
+  for (const rg::ScalarType dtype : {rg::kFloat32, rg::kFloat64, rg::kInt64, rg::kInt32, rg::kUInt8,
+                                     rg::kBool, rg::kBFloat16, rg::kFloat16})
     state.emplace(std::string(rg::name(dtype)), rg::ones({2, 3}, {dtype}));
   state.emplace("empty", rg::zeros({0, 7}));
   state.emplace("number", rg::scalar_tensor(1.5));
@@ -46,66 +42,65 @@ std::string sound_file() {
 
 std::vector<std::string> odd_words() {
   std::vector<std::string> words = fuzz::odd_numbers();
-  for (const char* word : {"F32", "F64", "I64", "BOOL", "BF16", "F8_E4M3", "U64", "dtype", "shape", "data_offsets", "__metadata__", "null"})
+  for (const char* word : {"F32", "F64", "I64", "BOOL", "BF16", "F8_E4M3", "U64", "dtype", "shape",
+                           "data_offsets", "__metadata__", "null"})
     words.emplace_back(word);
   return words;
+}
+
+int64_t mutations() { return fuzz::asked_for("RETROGRAD_MUTATIONS", kMutations); }
+
+// read() of each of `wanted` damaged texts returns, or throws FileError. Both happen, the latter mostly.
+template <class Read>
+void check_refused_or_read(const char* what, const std::string& sound, int64_t wanted, const Read& read) {
+  fuzz::Random random(fuzz::asked_seed());
+  fuzz::Damage damaged(random, odd_words());
+  int64_t refused = 0;
+  for (int64_t i = 0; i < wanted; ++i) {
+    try {
+      read(damaged(sound));
+    } catch (const rg::FileError&) {
+      ++refused;
+    }
+  }
+  std::printf("%s: %ld refused, %ld read\n", what, refused, wanted - refused);
+  CHECK(refused > wanted / 2);
+  CHECK(wanted - refused > wanted / 1000);
 }
 
 }  // namespace
 
 TEST_CASE("Damaged headers of files of tensors are refused, or describe all of the data") {
   const std::string file = sound_file();
-  const auto length = static_cast<size_t>(static_cast<unsigned char>(file[0]) + 256 * static_cast<unsigned char>(file[1]));
+  const auto length =
+      static_cast<size_t>(static_cast<unsigned char>(file[0]) + 256 * static_cast<unsigned char>(file[1]));
   const std::string header = file.substr(8, length);
   const size_t data = file.size() - 8 - length;
-  fuzz::Random random(static_cast<uint64_t>(fuzz::asked_for("RETROGRAD_FUZZ_SEED", 1)));
-  fuzz::Damage damaged(random, odd_words());
-  int64_t refused = 0, read = 0;
-  const int64_t wanted = fuzz::asked_for("RETROGRAD_MUTATIONS", kMutations);
-  for (int64_t i = 0; i < wanted; ++i) {
-    try {
-      const rg::SafetensorsHeader found = rg::parse_safetensors_header("file", damaged(header), data);
-      size_t bytes = 0;
-      for (const rg::TensorEntry& entry : found.entries) bytes += entry.nbytes;
-      if (bytes != data) FAIL_CHECK("read, though it describes " << bytes << " bytes");
-      ++read;
-    } catch (const rg::FileError&) {
-      ++refused;
-    }
-  }
-  std::printf("headers: %ld refused, %ld read\n", refused, read);
-  CHECK(refused > wanted / 2);
-  CHECK(read > wanted / 1000);
+  check_refused_or_read("headers", header, mutations(), [&](const std::string& damaged) {
+    const rg::SafetensorsHeader found = rg::parse_safetensors_header("file", damaged, data);
+    size_t bytes = 0;
+    for (const rg::TensorEntry& entry : found.entries) bytes += entry.nbytes;
+    if (bytes != data) FAIL_CHECK("read, though it describes " << bytes << " bytes");
+  });
 }
 
 TEST_CASE("Damaged files of tensors are refused, or loaded") {
-  const std::string file = sound_file(), path = in_folder("damaged.safetensors");
-  fuzz::Random random(static_cast<uint64_t>(fuzz::asked_for("RETROGRAD_FUZZ_SEED", 1)));
-  fuzz::Damage damaged(random, odd_words());
+  const std::string file = sound_file(), path = rg::testing::in_test_folder("damaged.safetensors");
   const rg::NoGradGuard no_grad;
-  int64_t refused = 0, loaded = 0;
-  const int64_t wanted = fuzz::asked_for("RETROGRAD_MUTATIONS", kMutations) / 10;
-  for (int64_t i = 0; i < wanted; ++i) {
-    write_bytes(path, damaged(file));
-    try {
-      for (const auto& [name, tensor] : rg::load(path)) rg::sum(tensor.to(rg::kFloat64)).item<double>();
-      ++loaded;
-    } catch (const rg::FileError&) {
-      ++refused;
-    }
-  }
-  std::printf("files: %ld refused, %ld loaded\n", refused, loaded);
-  CHECK(refused > wanted / 2);
-  CHECK(loaded > wanted / 1000);
+  check_refused_or_read("files", file, mutations() / 10, [&](const std::string& damaged) {
+    write_bytes(path, damaged);
+    for (const auto& [name, tensor] : rg::load(path)) rg::sum(tensor.to(rg::kFloat64)).item<double>();
+  });
 }
 
 TEST_CASE("A damaged entry of a cache gives no answer") {
-  const std::string magic = "retrograd test 1\n", question = "what is\n it?", answer = "graph @t(%0: f32[2]) {\n  return %0\n}\n";
+  const std::string magic = "retrograd test 1\n", question = "what is\n it?",
+                    answer = "graph @t(%0: f32[2]) {\n  return %0\n}\n";
   const std::string entry = rg::io::cache_entry(magic, question, answer);
   REQUIRE(rg::io::cached_answer(entry, magic, question).text == answer);
-  fuzz::Random random(static_cast<uint64_t>(fuzz::asked_for("RETROGRAD_FUZZ_SEED", 1)));
+  fuzz::Random random(fuzz::asked_seed());
   fuzz::Damage damaged(random, fuzz::odd_numbers());
-  const int64_t wanted = fuzz::asked_for("RETROGRAD_MUTATIONS", kMutations);
+  const int64_t wanted = mutations();
   int64_t without = 0;
   for (int64_t i = 0; i < wanted; ++i) {
     const std::string changed = damaged(entry);

@@ -27,10 +27,10 @@ namespace {
 
 namespace rg = retrograd;
 namespace ir = rg::ir;
+using ir_test::is_large;
 using rg::Tensor;
 using rg::Tensors;
 using rg::TensorType;
-using ir_test::is_large;
 
 constexpr int64_t kLeast = std::numeric_limits<int64_t>::min(), kMost = std::numeric_limits<int64_t>::max();
 constexpr int64_t power(int n) { return int64_t{1} << n; }

@@ -7,8 +7,10 @@
 #include <fstream>
 
 #include "ir/verify.h"
+#include "tests/fuzz/asked.h"
 #include "tests/fuzz/damage.h"
 #include "tests/ir/run_text.h"
+#include "tests/test_folder.h"
 
 namespace {
 
@@ -23,13 +25,28 @@ constexpr int64_t kMutations = 20000;
 std::vector<std::string> texts() {
   const std::vector<std::function<Tensor(const Tensor&, const Tensor&)>> programs = {
       [](const Tensor& x, const Tensor& y) { return rg::sum((x + y) * x / y - 2.5 * x + rg::pow(y, x)); },
-      [](const Tensor& x, const Tensor& y) { return rg::sum(rg::gelu(x) + rg::softmax(y, 1) + rg::clamp(x, -0.1, 0.1)); },
-      [](const Tensor& x, const Tensor& y) { return rg::sum(rg::mm(x, y.t())) + rg::sum(rg::bmm(x.view({3, 2, 2}), y.view({3, 2, 2}))); },
-      [](const Tensor& x, const Tensor& y) { return rg::sum(x.view({4, 3}).t() * y + x.narrow(0, 0, 3)) + rg::sum(rg::cumsum(y, 1)); },
-      [](const Tensor& x, const Tensor& y) { return rg::sum(rg::cat({x, y}, 1)) + rg::sum(rg::flip(x, {0})) + rg::sum(rg::diagonal(x)); },
-      [](const Tensor& x, const Tensor& y) { return rg::sum(rg::as_strided(x, {2, 2}, {4, 1})) + rg::sum(rg::where(rg::lt(x, y), x, y)); },
-      [](const Tensor& x, const Tensor& y) { return rg::mean(rg::layer_norm(x, {4})) + rg::logsumexp(rg::sum(y, 1), 0); },
-      [](const Tensor& x, const Tensor& y) { return rg::sum(rg::max_pool2d(x.view({1, 1, 3, 4}), {2, 2})) + rg::sum(rg::index_select(y, 0, rg::tensor({2, 0}, {rg::kInt64}))); },
+      [](const Tensor& x, const Tensor& y) {
+        return rg::sum(rg::gelu(x) + rg::softmax(y, 1) + rg::clamp(x, -0.1, 0.1));
+      },
+      [](const Tensor& x, const Tensor& y) {
+        return rg::sum(rg::mm(x, y.t())) + rg::sum(rg::bmm(x.view({3, 2, 2}), y.view({3, 2, 2})));
+      },
+      [](const Tensor& x, const Tensor& y) {
+        return rg::sum(x.view({4, 3}).t() * y + x.narrow(0, 0, 3)) + rg::sum(rg::cumsum(y, 1));
+      },
+      [](const Tensor& x, const Tensor& y) {
+        return rg::sum(rg::cat({x, y}, 1)) + rg::sum(rg::flip(x, {0})) + rg::sum(rg::diagonal(x));
+      },
+      [](const Tensor& x, const Tensor& y) {
+        return rg::sum(rg::as_strided(x, {2, 2}, {4, 1})) + rg::sum(rg::where(rg::lt(x, y), x, y));
+      },
+      [](const Tensor& x, const Tensor& y) {
+        return rg::mean(rg::layer_norm(x, {4})) + rg::logsumexp(rg::sum(y, 1), 0);
+      },
+      [](const Tensor& x, const Tensor& y) {
+        return rg::sum(rg::max_pool2d(x.view({1, 1, 3, 4}), {2, 2})) +
+               rg::sum(rg::index_select(y, 0, rg::tensor({2, 0}, {rg::kInt64})));
+      },
   };
   std::vector<std::string> all;
   for (const auto& program : programs) {
@@ -53,7 +70,8 @@ std::vector<std::string> texts() {
 
 std::vector<std::string> odd_words() {
   std::vector<std::string> words = fuzz::odd_numbers();
-  for (const char* word : {"f32", "f64", "i64", "bool", "bf16", "none", "slot", "leaf", "hook", "s0", "true", "false", "return"})
+  for (const char* word :
+       {"f32", "f64", "i64", "bool", "bf16", "none", "slot", "leaf", "hook", "s0", "true", "false", "return"})
     words.emplace_back(word);
   for (const rg::OpInfo* op : rg::ops::all_ops()) words.emplace_back(op->name);
   return words;
@@ -64,7 +82,8 @@ bool can_run(const ir::Graph& graph) {
   if (graph.symbols.size() > 0 || std::ranges::any_of(graph.inputs(), is_of_backward)) return false;
   if (std::ranges::any_of(graph.types(), [](const rg::TensorType& type) { return ir_test::is_large(type); }))
     return false;
-  return std::ranges::none_of(graph.nodes(), [](const ir::Node& node) { return node.op->is(rg::Trait::bookkeeping); });
+  return std::ranges::none_of(graph.nodes(),
+                              [](const ir::Node& node) { return node.op->is(rg::Trait::bookkeeping); });
 }
 
 struct Counts {
@@ -99,10 +118,9 @@ TEST_CASE("Damaged texts of graphs are refused, or run alike in replay and in a 
     sound = texts();
   }
   rg::memory::set_limit(int64_t{1} << 26);
-  fuzz::Random random(static_cast<uint64_t>(fuzz::asked_for("RETROGRAD_FUZZ_SEED", 1)));
+  fuzz::Random random(fuzz::asked_seed());
   fuzz::Damage damaged(random, odd_words());
-  const char* folder = std::getenv("TEST_TMPDIR");
-  const std::string path = std::string(folder ? folder : "/tmp") + "/graph.txt";
+  const std::string path = rg::testing::in_test_folder("graph.txt");
   Counts counts;
   const int64_t wanted = fuzz::asked_for("RETROGRAD_MUTATIONS", kMutations);
   for (int64_t i = 0; i < wanted; ++i) {

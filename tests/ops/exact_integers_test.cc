@@ -4,10 +4,10 @@
 // among them.
 #include <catch2/catch.hpp>
 
-#include <cstdlib>
 #include <sstream>
 
 #include "retrograd/retrograd.h"
+#include "tests/test_folder.h"
 
 namespace rg = retrograd;
 using rg::kInt64;
@@ -59,7 +59,7 @@ TEST_CASE("Printing has every digit") {
 }
 
 TEST_CASE("A file has every digit") {
-  const std::string path = std::string(std::getenv("TEST_TMPDIR")) + "/ints.safetensors";
+  const std::string path = rg::testing::in_test_folder("ints.safetensors");
   rg::save({{"x", ints(kValues)}}, path);
   CHECK(rg::load(path).at("x").to_vector<int64_t>() == kValues);
 }

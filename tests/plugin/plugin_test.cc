@@ -17,7 +17,8 @@ constexpr const char* kPlugin = "tests/plugin/libplugin.so";
 
 class Plugin {
  public:
-  explicit Plugin(const std::string& path) : handle_(dlopen(fs::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL)) {
+  explicit Plugin(const std::string& path)
+      : handle_(dlopen(fs::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL)) {
     INFO((handle_ ? "" : dlerror()));
     REQUIRE(handle_);
   }

@@ -4,11 +4,11 @@
 // or the error has said that parameters had been updated.
 #include <catch2/catch.hpp>
 #include <cstdlib>
-#include <filesystem>
 
 #include "ir/text.h"
 #include "ops/all_ops.h"
 #include "tests/scenarios/scenario.h"
+#include "tests/test_folder.h"
 #include "tests/tracer/failing_new.h"
 
 namespace {
@@ -275,9 +275,7 @@ TEST_CASE("hooks and functions") {
 }
 
 TEST_CASE("files and texts") {
-  const std::string path =
-      std::filesystem::path(std::getenv("TEST_TMPDIR") ? std::getenv("TEST_TMPDIR") : "/tmp") /
-      "failed_new.safetensors";
+  const std::string path = rg::testing::in_test_folder("failed_new.safetensors");
   exhaust("a file", computes([=] {
             rg::save({{"a", rg::tensor({1, 2})}, {"b", rg::tensor({3})}}, path);
             rg::StateDict read = rg::load(path);
