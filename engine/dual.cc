@@ -1,6 +1,7 @@
 // See engine/dual.h; the public level scope is here too.
 #include "engine/dual.h"
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <unordered_set>
@@ -44,39 +45,53 @@ void Dual::note_in_slots(TensorImpl& result, const Tensor& tangent) {
 }
 
 // Cells lead to their tangents, these to records, records to slots with cells: circles, if a record keeps a cell that its tangent depends
-// on. So the level's tangents go with it, from the cells that got one and from all slots behind the tangents' records. Without the memory to
-// find them they stay.
+// on. So the level's tangents go with it, from the cells that got one and from all slots behind the tangents' records. A failed allocation leaves
+// everything as it was, and the second try often finds the memory; else they stay.
 Dual::~Dual() {
-  try {
-    forget_tangents();
-  } catch (const std::bad_alloc&) {
+  bool is_done = false;
+  for (int tries = 0; tries < 2 && !is_done; ++tries) {
+    try {
+      forget_tangents();
+      is_done = true;
+    } catch (const std::bad_alloc&) {
+    }
   }
 }
 
 void Dual::forget_tangents() {
-  Tensors gone;  // dropped when everything is visited
-  const auto forget = [&](std::vector<Tangent>& tangents) {
-    std::erase_if(tangents, [&](Tangent& t) { return t.level == level_ && (gone.push_back(t.value), true); });
-  };
   std::vector<RefPtr<Record>> reached;
   std::unordered_set<const Record*> seen;
   const auto reach = [&](Record* record) {
     if (record && seen.insert(record).second) reached.emplace_back(record);
   };
-  for (const RefPtr<TensorImpl>& cell : cells_) {
+  for (const RefPtr<TensorImpl>& cell : cells_)
     if (const Tensor tangent = tangent_of(*cell, level_); tangent.defined())
       reach(tangent.impl().grad_fn.get());
-    if (cell->meta) forget(cell->meta->tangents);
-  }
-  for (size_t k = 0; k < reached.size(); ++k) {
-    Record& record = *reached[k];
-    for (int i = 0; i < record.slots; ++i) {
-      Slot& slot = record.slot(i);
-      if (slot.value() && slot.value()->meta) forget(slot.value()->meta->tangents);
-      if (slot.packed()) forget(slot.packed()->tangents);
-    }
-    for (int i = 0; i < record.operands; ++i) reach(record.edge(i).record());
-  }
+  for (size_t k = 0; k < reached.size(); ++k)
+    for (int i = 0; i < reached[k]->operands; ++i) reach(reached[k]->edge(i).record());
+
+  const auto for_lists = [&](const auto& f) {  // of tangents
+    for (const RefPtr<TensorImpl>& cell : cells_)
+      if (cell->meta) f(cell->meta->tangents);
+    for (const RefPtr<Record>& record : reached)
+      for (int i = 0; i < record->slots; ++i) {
+        Slot& slot = record->slot(i);
+        if (slot.value() && slot.value()->meta) f(slot.value()->meta->tangents);
+        if (slot.packed()) f(slot.packed()->tangents);
+      }
+  };
+  const auto is_ours = [this](const Tangent& t) { return t.level == level_; };
+  size_t count = 0;
+  for_lists([&](const auto& tangents) {
+    count += static_cast<size_t>(std::ranges::count_if(tangents, is_ours));
+  });
+  Tensors gone;  // dropped when all lists are without them
+  gone.reserve(count);
+  for_lists([&](auto& tangents) {
+    for (Tangent& t : tangents)
+      if (is_ours(t)) gone.push_back(std::move(t.value));
+    std::erase_if(tangents, is_ours);
+  });
 }
 
 void Dual::emit(const Call& call, Tensor* results) {
@@ -101,9 +116,10 @@ void Dual::emit(const Call& call, Tensor* results) {
   for (int i = 0; i < call.outputs; ++i) {
     const Tensor& tangent = context.given()[i];
     if (!results[i].defined() || !tangent.defined()) continue;
+    // First, so that no tangent is without its cell in the list.
+    if (tangent.impl().grad_fn) cells_.push_back(results[i].ref());
     set_tangent(results[i].impl(), level_, tangent);
     note_in_slots(results[i].impl(), tangent);
-    if (tangent.impl().grad_fn) cells_.push_back(results[i].ref());
   }
 }
 

@@ -6,14 +6,15 @@
 
 namespace retrograd {
 
-// While it lives, launches read slots in place of what was copied there, and results lie in memory that is kept. What was computed before the
-// segment stays where it is: its register may get another value while the segment is recorded, and the graph has not read it yet.
+// While it lives, launches read slots in place of what was copied there, and results lie in memory that is kept. What was there before the segment
+// stays where it is: its register may get another value while the segment is recorded, and the graph has not read it yet.
 struct Plan::Run::SlotsInPlace {
   SlotsInPlace(Run& r, size_t n) : run(r), number(n), before(r.frame->at) {
     const Segment& segment = run.plan.segments_.list[number];
     for (size_t i = 0; i < segment.reads.size(); ++i) {
       const auto at = static_cast<size_t>(segment.reads[i].at);
       TensorImpl*& now = run.frame->at[at];
+      if (run.frame->foreign[at]) given.emplace_back(at, run.frame->foreign[at]);
       if (now && now == run.frame->own[at].get()) {
         computed.emplace_back(at, TensorImpl::make());
         computed.back().second->alias(*now);
@@ -25,6 +26,7 @@ struct Plan::Run::SlotsInPlace {
   }
   ~SlotsInPlace() {
     for (const auto& [at, value] : computed) run.frame->own[at]->alias(*value);
+    for (auto& [at, value] : given) run.frame->foreign[at] = std::move(value);
     for (const Segment::Read& read : run.plan.segments_.list[number].reads)
       run.frame->at[static_cast<size_t>(read.at)] = before[static_cast<size_t>(read.at)];
     run.recording = nullptr;
@@ -34,7 +36,8 @@ struct Plan::Run::SlotsInPlace {
   Run& run;
   const size_t number;
   const std::vector<TensorImpl*> before;
-  std::vector<std::pair<size_t, RefPtr<TensorImpl>>> computed;  // registers, and cells on what they held
+  // Registers, and what they held: cells on computed values, and values from elsewhere.
+  std::vector<std::pair<size_t, RefPtr<TensorImpl>>> computed, given;
 };
 
 // A register may have been a view's before.

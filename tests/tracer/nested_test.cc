@@ -185,8 +185,12 @@ TEST_CASE("backwards that nest too deep are one short error with a hint") {
   });
   const std::string text = retrograd::error_of([&] { loss.backward({}, true); }).what();
   INFO(text);
-  CHECK(depth == 1000);
-  CHECK(text.find("nest more than 1000 deep") != std::string::npos);
+  // Instrumented code has larger frames, and may fill the stack before.
+  if (depth < 1000)
+    CHECK(text.find("fills the stack of this thread") != std::string::npos);
+  else
+    CHECK(text.find("nest more than 1000 deep") != std::string::npos);
+  CHECK(depth <= 1000);
   CHECK(text.find("Hint:") != std::string::npos);
   CHECK(text.find("further out") != std::string::npos);
   CHECK(std::count(text.begin(), text.end(), '\n') < 8);
