@@ -6,6 +6,7 @@
 #include "cpu/features.h"
 #include "cpu/kernels/rows_copy.h"
 #include "cpu/kernels/spans_stream.h"
+#include "ops/convert.h"
 
 namespace retrograd::cpu {
 namespace {
@@ -34,6 +35,12 @@ void change_width(void* out, const void* const* in, int64_t n, const void*) {
   convert_table<To>().load[static_cast<int>(dtype_of<From>())](in[0], 1, n, static_cast<To*>(out));
 }
 
+void round_to_odd(void* out, const void* const* in, int64_t n, const void*) {
+  const double* from = static_cast<const double*>(in[0]);
+  float* to = static_cast<float*>(out);
+  for (int64_t i = 0; i < n; ++i) to[i] = rounded_to_odd(from[i]);
+}
+
 }  // namespace
 
 Span store_span(bool wide, ScalarType to) {
@@ -55,6 +62,8 @@ Span best_stream_span(bool wide) {
 Span round_span(ScalarType to) {
   return dispatch(to, []<class D>(std::type_identity<D>) -> Span { return round<D>; });
 }
+
+Span odd_span() { return round_to_odd; }
 
 Span width_span(bool to_wide) { return to_wide ? change_width<float, double> : change_width<double, float>; }
 

@@ -14,6 +14,8 @@ Span store_span(bool wide, ScalarType to);
 Span best_stream_span(bool wide);
 /// A tile of floats rounded to a narrower dtype, as floats. In place, too.
 Span round_span(ScalarType to);
+/// Doubles to the floats whose rounding to a narrower dtype is that of the doubles (ops/convert.h). Not in place.
+Span odd_span();
 /// Floats to doubles when `to_wide`, else doubles to floats. Not in place.
 Span width_span(bool to_wide);
 

@@ -88,6 +88,7 @@ class Lowering {
   }
 
   bool lower_node();
+  void lower_full();
   void lower_to();
   void lower_spans(const Spans& spans, std::span<const TensorType> operands);
   void lower_reduction();
@@ -180,15 +181,25 @@ bool Lowering::lower_node() {
   if (n.op == &ops::info<ops::To>)
     lower_to();
   else if (n.op == &ops::info<ops::Full>)
-    result_[static_cast<size_t>(node_)] = rounded(number("value", n.type.dtype == kFloat64), n.type.dtype);
+    lower_full();
   else
     lower_spans(*table_.find(n.op).spans, operands);
   return true;
 }
 
+void Lowering::lower_full() {
+  const ScalarType dtype = node().type.dtype;
+  const int v = number("value", dtype != kFloat32);
+  result_[static_cast<size_t>(node_)] =
+      rounded(is_native(dtype) ? v : convert(odd_span(), v, false, false), dtype);
+}
+
 void Lowering::lower_to() {
   const ScalarType from = type_of(node().operands[0]).dtype, to = node().type.dtype;
-  const int v = operand(node().operands[0], to == kFloat64);
+  // What may have more digits than a float reaches a narrower dtype by one rounding.
+  const bool has_more = (from == kFloat64 || from == kInt32) && !is_native(to);
+  int v = operand(node().operands[0], to == kFloat64 || has_more);
+  if (has_more) v = convert(odd_span(), v, false, false);
   result_[static_cast<size_t>(node_)] = from == to || from == kBool ? v : rounded(v, to);
 }
 
@@ -258,7 +269,9 @@ FusedRole fused_role(const KernelTable& table, const OpInfo& op, const void* att
   if (operands.size() > kMaxSpanInputs || !(result.device == Device{})) return FusedRole::none;
   const auto when = [](bool holds) { return holds ? FusedRole::elementwise : FusedRole::none; };
   if (&op == &ops::info<ops::Full>) return when(is_computed(result.dtype));
-  if (&op == &ops::info<ops::To>) return when(is_floating(result.dtype));
+  // Not of integers with more digits than a double to a dtype that a second rounding leads to.
+  if (&op == &ops::info<ops::To>)
+    return when(is_floating(result.dtype) && (operands[0].dtype != kInt64 || is_native(result.dtype)));
   if (const Spans* spans = table.find(&op).spans) return when(is_elementwise(*spans, operands, result.dtype));
   const RowValue* row = row_value(&op);
   if (!row || !is_computed(operands[0].dtype)) return FusedRole::none;

@@ -100,17 +100,17 @@ inline Vec<double> erfc(Vec<double> x) {
   return through_double([](Vec<double> w) { return erfc_of_float(w); }, x);
 }
 
-/// (1 + erf(x / sqrt(2))) / 2, the probability that a standard normal variable is below x, to 2^-22 and with
-/// the zeros of this formula. Beside exp(-0.5 * x * x), which a formula may want, too, it costs little.
+/// The probability that a standard normal variable is below x, to 2^-22 of it but for the rounding of x^2 in the exponent. Beside
+/// exp(-0.5 * x * x), which a formula may want, too, it costs little.
 [[gnu::always_inline]] inline Vec<float> normal_cdf(Vec<float> x) {
   // exp(a^2) erfc(a) / 2 = t * tail(t), t = 1 / (1 + 0.375 a), up to where the exponential is 0.
   static constexpr float tail[] = {0.105806738f,  0.105324827f, 0.102656744f,  0.0607524663f, 0.136862352f,
                                    -0.114706703f, 0.216199338f, -0.143665045f, 0.0307692904f};
   const Vec<float> t = 1 / (1 + 0.265165043f * abs(x));
-  const Vec<float> most = 1 - exp(-0.5f * x * x) * (t * polynomial(t, tail));
-  return select(x < 0, 1 - most, most);
+  const Vec<float> below = exp(-0.5f * x * x) * (t * polynomial(t, tail));
+  return select(x < 0, below, 1 - below);
 }
-inline Vec<double> normal_cdf(Vec<double> x) { return 0.5 * (1 + erf(x * 0.70710678118654752440)); }
+inline Vec<double> normal_cdf(Vec<double> x) { return 0.5 * erfc(x * -0.70710678118654752440); }
 
 /// The x with erf(x) = y: +-inf at +-1, NaN beyond.
 inline Vec<double> erfinv(Vec<double> y) {

@@ -82,9 +82,8 @@ void Dual::forget_tangents() {
   };
   const auto is_ours = [this](const Tangent& t) { return t.level == level_; };
   size_t count = 0;
-  for_lists([&](const auto& tangents) {
-    count += static_cast<size_t>(std::ranges::count_if(tangents, is_ours));
-  });
+  for_lists(
+      [&](const auto& tangents) { count += static_cast<size_t>(std::ranges::count_if(tangents, is_ours)); });
   Tensors gone;  // dropped when all lists are without them
   gone.reserve(count);
   for_lists([&](auto& tangents) {

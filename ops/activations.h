@@ -1,90 +1,23 @@
-// Activation functions. Each emits its gradient as one op, Backward<F>, named "gelu_backward" and so on: one
-// pass over memory, and one node of the graph. F provides
-//   fwd(x, attrs)           the function
-//   backward(g, v, attrs)   g times its derivative, from v: the operand or the result, whichever is saved
-//   curvature(v, attrs)     the derivative of the factor in backward, in tensors; absent where that factor
-//                           is constant almost everywhere
-// At kinks the derivatives are PyTorch's (ATen/native/cpu/Activation.cpp): the choice between < and <= in
-// each formula is theirs. select() keeps the branch not taken from spreading inf and NaN.
+// Activation functions. The gradient of each is one op: see ops/backward.h. At kinks the derivatives are PyTorch's
+// (ATen/native/cpu/Activation.cpp): the choice between < and <= in each formula is theirs. select() keeps the branch not taken from spreading
+// inf and NaN.
 #pragma once
 
-#include <array>
-
-#include "ops/elementwise.h"
+#include "ops/backward.h"
 
 namespace retrograd {
 namespace ops {
 
 template <class F>
-struct Backward;
-
-/// Base of an activation F that saves its operand or its result.
-template <class F, Saves S = Saves::operands>
-struct Activation : Smooth<F, S> {
-  static Tensor chain(const Point& p, int, const Tensor& t) {
-    const Tensor& v = S == Saves::result ? p.out() : p.in(0).tensor();
-    if constexpr (std::is_same_v<typename F::Attrs, NoAttrs>)
-      return emit<Backward<F>>({t.get(), v.get()}, {}, p.where());
-    else
-      return emit<Backward<F>>({t.get(), v.get()}, p.attrs<typename F::Attrs>(), p.where());
-  }
-};
-
-/// "NAME" and a suffix, made at compile time.
-template <class F, size_t N>
-constexpr auto name_with(const char (&suffix)[N]) {
-  std::array<char, F::name.size() + N - 1> text{};
-  for (size_t i = 0; i < text.size(); ++i)
-    text[i] = i < F::name.size() ? F::name[i] : suffix[i - F::name.size()];
-  return text;
-}
-template <class F>
-inline constexpr auto backward_name = name_with<F>("_backward");
-template <class F>
 inline constexpr auto gate_name = name_with<F>("_gate");
 template <class F>
 inline constexpr auto slope_name = name_with<F>("_slope");
-
-template <class F>
-concept HasCurvature = requires {
-  &F::curvature;
-};
-
-/// g * F'(v) for operands (g, v).
-template <class F>
-struct Backward : Elementwise<2>, ChainRule<Backward<F>> {
-  using Attrs = typename F::Attrs;
-  static constexpr std::string_view name{backward_name<F>.data(), backward_name<F>.size()};
-  static constexpr std::string_view doc = "the gradient of the activation", operands = "g, v";
-  template <class V>
-  RG_HD static V fwd(V g, V v, const Attrs& a) {
-    return F::backward(g, v, a);
-  }
-  static SaveSet saves_for(const Call&, uint64_t wants) {
-    return {2 | (HasCurvature<F> ? wants >> 1 & 1 : 0), 0};
-  }
-  static Tensor chain(const Point& p, int i, const Tensor& t) {
-    if constexpr (!std::is_same_v<Attrs, NoAttrs>)
-      return chain(p, i, t, p.attrs<Attrs>());
-    else
-      return chain(p, i, t, Attrs{});
-  }
-
- private:
-  static Tensor chain(const Point& p, int i, const Tensor& t, const Attrs& a) {
-    if (i == 0) return emit<Backward>({t.get(), p.in(1).tensor().get()}, a, p.where());
-    if constexpr (HasCurvature<F>)
-      return multiply(multiply(t, p.in(0)), F::curvature(p.in(1).tensor(), a));
-    else
-      return zero_chain(p, i);
-  }
-};
 
 /// Base of an activation x * gate(x). F provides gate(x, attrs), and slope(x, s, attrs), its derivative where s is
 /// gate(x). Both ops have the same bits when they are made of Gate and Slope, in float32 and float64: as they are where
 /// a graph has both, so that the gate is computed once (ir/passes/slopes.h).
 template <class F>
-struct Gated : Activation<F> {
+struct Gated : FusedGradient<F> {
   template <class V, class A>
   RG_HD static V fwd(V x, const A& a) {
     return x * F::gate(x, a);
@@ -121,7 +54,7 @@ struct Slope : Elementwise<2> {
   }
 };
 
-struct Sigmoid : Activation<Sigmoid, Saves::result> {
+struct Sigmoid : FusedGradient<Sigmoid, Saves::result> {
   static constexpr std::string_view name = "sigmoid", doc = "1 / (1 + e^-x)";
   template <class V>
   RG_HD static V fwd(V x, const Attrs&) {
@@ -134,7 +67,7 @@ struct Sigmoid : Activation<Sigmoid, Saves::result> {
   static Tensor curvature(const Tensor& y, const Attrs&);
 };
 
-struct Tanh : Activation<Tanh, Saves::result> {
+struct Tanh : FusedGradient<Tanh, Saves::result> {
   static constexpr std::string_view name = "tanh", doc = "hyperbolic tangent";
   template <class V>
   RG_HD static V fwd(V x, const Attrs&) {
@@ -147,7 +80,7 @@ struct Tanh : Activation<Tanh, Saves::result> {
   static Tensor curvature(const Tensor& y, const Attrs&);
 };
 
-struct Relu : Activation<Relu, Saves::result> {
+struct Relu : FusedGradient<Relu, Saves::result> {
   static constexpr std::string_view name = "relu", doc = "max(x, 0); derivative 0 at 0";
   static constexpr Promotion promotion = Promotion::same;
   static constexpr bool integers = true, booleans = false;
@@ -161,7 +94,7 @@ struct Relu : Activation<Relu, Saves::result> {
   }
 };
 
-struct LeakyRelu : Activation<LeakyRelu> {
+struct LeakyRelu : FusedGradient<LeakyRelu> {
   struct Attrs {
     Scalar negative_slope = 0.01;
     void visit(AttrVisitor& v) { v.field("negative_slope", negative_slope); }
@@ -177,7 +110,7 @@ struct LeakyRelu : Activation<LeakyRelu> {
   }
 };
 
-struct Threshold : Activation<Threshold> {
+struct Threshold : FusedGradient<Threshold> {
   struct Attrs {
     Scalar threshold, value;
     void visit(AttrVisitor& v) {
@@ -198,7 +131,7 @@ struct Threshold : Activation<Threshold> {
   }
 };
 
-struct Hardtanh : Activation<Hardtanh> {
+struct Hardtanh : FusedGradient<Hardtanh> {
   struct Attrs {
     Scalar min_val = -1.0, max_val = 1.0;
     void visit(AttrVisitor& v) {
@@ -221,7 +154,7 @@ struct Hardtanh : Activation<Hardtanh> {
 };
 
 /// clamp with two numbers; a bound that is not given is infinite.
-struct Clamp : Activation<Clamp> {
+struct Clamp : FusedGradient<Clamp> {
   struct Attrs {
     Scalar min, max;
     void visit(AttrVisitor& v) {
@@ -242,7 +175,7 @@ struct Clamp : Activation<Clamp> {
   }
 };
 
-struct Hardsigmoid : Activation<Hardsigmoid> {
+struct Hardsigmoid : FusedGradient<Hardsigmoid> {
   static constexpr std::string_view name = "hardsigmoid", doc = "(x + 3) / 6 within [0, 1]";
   template <class V>
   RG_HD static V fwd(V x, const Attrs&) {
@@ -255,11 +188,11 @@ struct Hardsigmoid : Activation<Hardsigmoid> {
   }
 };
 
-struct Hardswish : Activation<Hardswish> {
+struct Hardswish : FusedGradient<Hardswish> {
   static constexpr std::string_view name = "hardswish", doc = "x * hardsigmoid(x)";
   template <class V>
   RG_HD static V fwd(V x, const Attrs&) {
-    return x * math::clamp(x + 3, V(0), V(6)) / 6;
+    return x * (math::clamp(x + 3, V(0), V(6)) / 6);
   }
   template <class V>
   RG_HD static V backward(V g, V x, const Attrs&) {
@@ -268,7 +201,7 @@ struct Hardswish : Activation<Hardswish> {
   static Tensor curvature(const Tensor& x, const Attrs&);
 };
 
-struct Softsign : Activation<Softsign> {
+struct Softsign : FusedGradient<Softsign> {
   static constexpr std::string_view name = "softsign", doc = "x / (1 + |x|)";
   template <class V>
   RG_HD static V fwd(V x, const Attrs&) {
@@ -277,12 +210,12 @@ struct Softsign : Activation<Softsign> {
   template <class V>
   RG_HD static V backward(V g, V x, const Attrs&) {
     const V d = 1 + math::abs(x);
-    return g / (d * d);
+    return g / d / d;
   }
   static Tensor curvature(const Tensor& x, const Attrs&);
 };
 
-struct LogSigmoid : Activation<LogSigmoid> {
+struct LogSigmoid : FusedGradient<LogSigmoid> {
   static constexpr std::string_view name = "logsigmoid", doc = "log(sigmoid(x))";
   template <class V>
   RG_HD static V fwd(V x, const Attrs&) {
@@ -308,7 +241,7 @@ struct Silu : Gated<Silu> {
   static Tensor curvature(const Tensor& x, const Attrs&);
 };
 
-struct Mish : Activation<Mish> {
+struct Mish : FusedGradient<Mish> {
   static constexpr std::string_view name = "mish", doc = "x * tanh(log(1 + e^x))";
   // With e = e^x: tanh(log(1 + e)) = n / (n + 2) for n = e (e + 2). Beyond x = 20 it rounds to 1.
   template <class V>
@@ -336,6 +269,8 @@ struct Gelu : Gated<Gelu> {
       doc = "x * Phi(x), Phi the normal distribution, or its approximation by tanh";
   static constexpr double kPdfFactor = 0.39894228040143267794;                     // 1/sqrt(2 pi)
   static constexpr double kTanhFactor = 0.79788456080286535588, kCube = 0.044715;  // sqrt(2/pi)
+  static constexpr double kFlat =
+      100;  // from where on the gate is 0 or 1 in float64, too, and the powers of x do not matter
   template <class V>
   RG_HD static V gate(V x, const Attrs& a) {
     if (a.tanh) return 1 / (1 + math::exp(V(-2 * kTanhFactor) * (x + V(kCube) * x * x * x)));
@@ -343,14 +278,17 @@ struct Gelu : Gated<Gelu> {
   }
   template <class V>
   RG_HD static V slope(V x, V s, const Attrs& a) {
-    if (a.tanh) return s + x * s * (1 - s) * (V(2 * kTanhFactor) + V(6 * kTanhFactor * kCube) * (x * x));
+    if (a.tanh) {
+      const V r = x * s * (1 - s);  // 0 where x^2 is infinite
+      return s + (r * V(2 * kTanhFactor) + r * x * x * V(6 * kTanhFactor * kCube));
+    }
     return s + x * math::exp(-0.5 * x * x) * V(kPdfFactor);
   }
   static Tensor curvature(const Tensor& x, const Attrs& a);
 };
 
 /// elu, celu and selu are one function with other numbers.
-struct Elu : Activation<Elu> {
+struct Elu : FusedGradient<Elu> {
   struct Attrs {
     Scalar alpha = 1.0, scale = 1.0, input_scale = 1.0;
     void visit(AttrVisitor& v) {
@@ -376,7 +314,7 @@ struct Elu : Activation<Elu> {
   static Tensor curvature(const Tensor& x, const Attrs& a);
 };
 
-struct Softplus : Activation<Softplus> {
+struct Softplus : FusedGradient<Softplus> {
   struct Attrs {
     Scalar beta = 1.0, threshold = 20.0;
     void visit(AttrVisitor& v) {
@@ -389,7 +327,8 @@ struct Softplus : Activation<Softplus> {
   template <class V>
   RG_HD static V fwd(V x, const Attrs& a) {
     const V beta = math::number<V>(a.beta), z = x * beta;
-    return math::select(z > math::number<V>(a.threshold), x, math::log1p(math::exp(z)) / beta);
+    const V above = math::maximum(z, V(0)) + math::log1p(math::exp(-math::abs(z)));
+    return math::select(z > math::number<V>(a.threshold), x, above / beta);
   }
   template <class V>
   RG_HD static V backward(V g, V x, const Attrs& a) {
@@ -399,8 +338,6 @@ struct Softplus : Activation<Softplus> {
   static Tensor curvature(const Tensor& x, const Attrs& a);
 };
 
-template <class... F>
-using WithBackward = OpList<F..., Backward<F>...>;
 using ActivationOps = WithBackward<Sigmoid, Tanh, Relu, LeakyRelu, Threshold, Hardtanh, Clamp, Hardsigmoid,
                                    Hardswish, Softsign, LogSigmoid, Silu, Mish, Gelu, Elu, Softplus>;
 /// On the CPU alone, for which the pass `slopes` makes them.
@@ -448,8 +385,8 @@ Tensor selu(Operand x);
 
 namespace retrograd::ops {
 
-// Each formula derives the factor of F::backward; in comments s is sigmoid(x), t tanh, p and P the normal
-// density and distribution.
+// Each formula derives the factor of F::backward; in comments s is sigmoid(x), q = sigmoid(-x) = 1 - s, t tanh, p and P the normal density and
+// distribution.
 
 Tensor Sigmoid::curvature(const Tensor& y, const Attrs&) { return 1 - y * 2; }
 Tensor Tanh::curvature(const Tensor& y, const Attrs&) { return y * -2; }
@@ -460,31 +397,31 @@ Tensor Hardswish::curvature(const Tensor& x, const Attrs&) {
 
 Tensor Softsign::curvature(const Tensor& x, const Attrs&) { return sign(x) * pow(abs(x) + 1, -3) * -2; }
 
-// (sigmoid(-x))' = -s (1 - s)
-Tensor LogSigmoid::curvature(const Tensor& x, const Attrs&) {
-  const Tensor s = sigmoid(x);
-  return s * (s - 1);
-}
+// (q)' = -s q
+Tensor LogSigmoid::curvature(const Tensor& x, const Attrs&) { return -(sigmoid(x) * sigmoid(-x)); }
 
-// (s (1 + x (1 - s)))' = s (1 - s) (2 + x (1 - 2 s))
+// (s (1 + x q))' = s q (2 + x (q - s))
 Tensor Silu::curvature(const Tensor& x, const Attrs&) {
-  const Tensor s = sigmoid(x);
-  return s * (1 - s) * (x * (1 - s * 2) + 2);
+  const Tensor s = sigmoid(x), q = sigmoid(-x);
+  return s * q * (x * (q - s) + 2);
 }
 
-// With t = tanh(log(1 + e^x)), t' = (1 - t^2) s: (t + x s (1 - t^2))' = (1 - t^2) s (2 + x (1 - s) - 2 x t s)
+// With t = tanh(log(1 + e^x)) = s (1 + q) / (1 + q^2), w = 1 - t^2 = 4 q^2 / (1 + q^2)^2 and t' = w s:
+// (t + x s w)' = w s (2 + x q - 2 x t s)
 Tensor Mish::curvature(const Tensor& x, const Attrs&) {
-  const Tensor s = sigmoid(x), t = tanh(softplus(x));
-  return (1 - square(t)) * s * (x * (1 - s) - x * t * s * 2 + 2);
+  const Tensor s = sigmoid(x), q = sigmoid(-x), d = square(q) + 1;
+  const Tensor t = s * (q + 1) / d, w = square(q / d) * 4;
+  return w * s * (x * (q - t * s * 2) + 2);
 }
 
-Tensor Gelu::curvature(const Tensor& x, const Attrs& a) {
-  const Tensor x2 = square(x);
+// Far from 0 it is 0, and x^2 may be infinite.
+Tensor Gelu::curvature(const Tensor& given, const Attrs& a) {
+  const Tensor x = clamp(given, -kFlat, kFlat), x2 = square(x);
   if (!a.tanh) return exp(x2 * -0.5) * (2 - x2) * kPdfFactor;  // (P + x p)' = p (2 - x^2)
-  // u = k (x + c x^3): ((1 + t) / 2 + x (1 - t^2) u' / 2)' = (1 - t^2) (u' + x (u'' / 2 - t u'^2))
-  const Tensor t = tanh((x * x2 * kCube + x) * kTanhFactor);
-  const Tensor slope = (x2 * (3 * kCube) + 1) * kTanhFactor;
-  return (1 - square(t)) * (slope + x * (x * (3 * kCube * kTanhFactor) - t * square(slope)));
+  // With z = 2 k (x + c x^3), s and q of z: (s + x s q z')' = s q (2 z' + x (z'' + z'^2 (q - s)))
+  const Tensor z = (x * x2 * kCube + x) * (2 * kTanhFactor), s = sigmoid(z), q = sigmoid(-z);
+  const Tensor slope = (x2 * (3 * kCube) + 1) * (2 * kTanhFactor);
+  return s * q * (slope * 2 + x * (x * (12 * kCube * kTanhFactor) + square(slope) * (q - s)));
 }
 
 Tensor Elu::curvature(const Tensor& x, const Attrs& a) {
@@ -492,8 +429,8 @@ Tensor Elu::curvature(const Tensor& x, const Attrs& a) {
 }
 
 Tensor Softplus::curvature(const Tensor& x, const Attrs& a) {
-  const Tensor z = x * a.beta, s = sigmoid(z);
-  return where(ge(z, a.threshold), 0, s * (1 - s) * a.beta);
+  const Tensor z = x * a.beta;
+  return where(ge(z, a.threshold), 0, sigmoid(z) * sigmoid(-z) * a.beta);
 }
 
 }  // namespace retrograd::ops

@@ -1,6 +1,6 @@
 // Arithmetic: neg, add, sub, mul, div, and the operators.
 // Derivatives: d(a+b) = da + db; d(ab) = b da + a db; d(a/b) = da / b - db a / b^2 (PyTorch:
-// derivatives.yaml).
+// derivatives.yaml), computed as (db (a / b)) / b: b^2 may be out of range.
 #pragma once
 
 #include "ops/elementwise.h"
@@ -127,7 +127,7 @@ Tensor Sub::chain(const Point&, int i, const Tensor& t) { return i == 0 ? t : ne
 Tensor Mul::chain(const Point& p, int i, const Tensor& t) { return mul(t, p.in(1 - i)); }
 
 Tensor Div::chain(const Point& p, int i, const Tensor& t) {
-  return i == 0 ? div(t, p.in(1)) : mul(neg(t), div(div(p.in(0), p.in(1)), p.in(1)));
+  return i == 0 ? div(t, p.in(1)) : neg(div(mul(t, div(p.in(0), p.in(1))), p.in(1)));
 }
 
 }  // namespace retrograd::ops

@@ -36,6 +36,21 @@ struct Atan2 : SmoothBinary<Atan2> {
   static Tensor chain(const Point& p, int i, const Tensor& t);
 };
 
+/// g b / (a^2 + b^2), and 0 at the origin and at infinity: what atan2(a, b) gives to a, and, with operands exchanged, less to b.
+struct Atan2Backward : Elementwise<3>, ChainRule<Atan2Backward> {
+  static constexpr std::string_view name = "atan2_backward",
+                                    doc = "the gradient of atan2(a, b) by a, from (g, a, b)";
+  static constexpr std::string_view operands = "g, a, b";
+  static SaveSet saves_for(const Call&, uint64_t wants) { return {wants & 6 ? uint64_t{7} : 6, 0}; }
+  template <class V>
+  RG_HD static V fwd(V g, V a, V b, const Attrs&) {
+    const V size = math::maximum(math::abs(a), math::abs(b));
+    const V u = a / size, v = b / size;
+    return math::select((size == 0) | math::isinf(size), 0, g / size * v / (u * u + v * v));
+  }
+  static Tensor chain(const Point& p, int i, const Tensor& t);
+};
+
 struct Hypot : SmoothBinary<Hypot> {
   static constexpr std::string_view name = "hypot", doc = "sqrt(a^2 + b^2)";
   static constexpr Promotion promotion = Promotion::floating;
@@ -120,7 +135,8 @@ struct Remainder : RemainderOf<Remainder> {
   static Tensor chain(const Point& p, int i, const Tensor& t);
 };
 
-using BinaryOps = OpList<Pow, Atan2, Hypot, Logaddexp, Maximum, Minimum, ExtremumBackward, Fmod, Remainder>;
+using BinaryOps =
+    OpList<Pow, Atan2, Atan2Backward, Hypot, Logaddexp, Maximum, Minimum, ExtremumBackward, Fmod, Remainder>;
 
 }  // namespace ops
 
@@ -155,20 +171,39 @@ namespace retrograd::ops {
 
 // By a: b a^(b-1), and 0 where b = 0 (not 0 * inf). By b: a^b log a, and 0 where a = 0 and b >= 0.
 Tensor Pow::chain(const Point& p, int i, const Tensor& t) {
-  const Operand a = p.in(0), b = p.in(1);
-  if (i == 0) return where(eq(b, 0), 0, t * (b * pow(a, b - 1)));
+  const Widened wide(t);
+  const Operand a = p.in(0);
+  const Tensor b = wide(p.in(1).tensor());
+  if (i == 0) return wide.back(where(eq(b, 0), 0, wide(t) * (b * pow(wide(a.tensor()), b - 1))));
   const Tensor base =
-      a.is_scalar() ? scalar_tensor(a.scalar(), {p.type(1).dtype, p.type(1).device}, p.where()) : a.tensor();
-  return t * where(logical_and(eq(base, 0), ge(b, 0)), 0, p.out() * log(base));
+      a.is_scalar() ? scalar_tensor(a.scalar(), {b.dtype(), b.device()}, p.where()) : wide(a.tensor());
+  return wide.back(wide(t) * where(logical_and(eq(base, 0), ge(b, 0)), 0, wide(p.out()) * log(base)));
 }
 
+namespace {
+
+Tensor atan2_backward(const Tensor& g, const Tensor& a, const Tensor& b, SourceLocation where) {
+  return emit<Atan2Backward>({g.get(), a.get(), b.get()}, {}, where);
+}
+
+}  // namespace
+
 Tensor Atan2::chain(const Point& p, int i, const Tensor& t) {
-  const Operand a = p.in(0), b = p.in(1);
-  const Tensor length2 = square(a) + square(b);
-  // No direction at 0: the gradient is 0, as in PyTorch. A where() around the reciprocal would have NaN as its
-  // own derivative.
-  const Tensor inverse = reciprocal(where(eq(length2, 0), std::numeric_limits<double>::infinity(), length2));
-  return i == 0 ? t * b * inverse : t * -a * inverse;
+  const Tensor a = p.in(0).tensor(), b = p.in(1).tensor();
+  return i == 0 ? atan2_backward(t, a, b, p.where()) : -atan2_backward(t, b, a, p.where());
+}
+
+// With r^2 = a^2 + b^2, by a: -2 t g (b / r^2) (a / r^2). By b: t g (a^2 - b^2) / r^4 = 4 t g (s / (s^2 + d^2)) (d / (s^2 + d^2)) for
+// s = a + b, d = a - b.
+Tensor Atan2Backward::chain(const Point& p, int i, const Tensor& t) {
+  if (i == 0) return atan2_backward(t, p.in(1).tensor(), p.in(2).tensor(), p.where());
+  const Widened wide(t);
+  const Tensor g = wide(p.in(0).tensor()), a = wide(p.in(1).tensor()), b = wide(p.in(2).tensor());
+  // g (v / (u^2 + v^2)) (u / (u^2 + v^2))
+  const auto twice = [&](const Tensor& u, const Tensor& v) {
+    return atan2_backward(atan2_backward(g, u, v, p.where()), v, u, p.where());
+  };
+  return wide.back(i == 1 ? twice(a, b) * wide(t) * -2 : twice(a + b, a - b) * wide(t) * 4);
 }
 
 Tensor Hypot::chain(const Point& p, int i, const Tensor& t) { return t * (p.in(i) / p.out()); }

@@ -12,6 +12,7 @@
 #include "ops/shape_ops.h"
 #include "ops/softmax.h"
 #include "ops/ternary.h"
+#include "ops/widened.h"
 
 namespace retrograd {
 namespace ops {
@@ -33,7 +34,7 @@ void check_classes(const Call& call, const TensorImpl& x, const TensorImpl& targ
     fail_call(call, Category::shape_mismatch, "the target must have the input's shape without the classes");
 }
 
-ScalarType lse_dtype(ScalarType dtype) { return dtype == kFloat64 ? kFloat64 : kFloat32; }
+ScalarType log_sum_dtype(ScalarType dtype) { return dtype == kFloat64 ? kFloat64 : kFloat32; }
 
 // A value per sample, along the classes.
 Tensor spread(const Tensor& v, const Shape& shape, int64_t dim) {
@@ -84,21 +85,23 @@ Tensor NllBackward::transpose(RuleContext& c, int, const Tensor& g) {
 void CrossEntropy::infer(const Call& call, TensorImpl* const* outputs) {
   ClassLoss::infer(call, outputs);
   const TensorImpl& loss = *outputs[0];
-  outputs[1]->set_type(lse_dtype(loss.dtype()), loss.device(), loss.shape());
+  outputs[1]->set_type(log_sum_dtype(loss.dtype()), loss.device(), loss.shape());
 }
 
 namespace {
 
-Tensor cross_entropy_backward(const Tensor& g, const Tensor& x, const Tensor& target, const Tensor& lse,
+Tensor cross_entropy_backward(const Tensor& g, const Tensor& x, const Tensor& target, const Tensor& log_sum,
                               const ClassLossAttrs& a, SourceLocation where) {
-  return emit<CrossEntropyBackward>({g.get(), x.get(), target.get(), lse.get()}, a, where);
+  return emit<CrossEntropyBackward>({g.get(), x.get(), target.get(), log_sum.get()}, a, where);
 }
 
 // sum((softmax(x) - onehot(target)) * v) over the classes: what the loss turns v into.
-Tensor loss_tangent(const Tensor& p, const Tensor& target, const Tensor& v, const ClassLossAttrs& a,
+Tensor loss_tangent(const Tensor& x, const Tensor& target, const Tensor& tangent, const ClassLossAttrs& a,
                     SourceLocation where) {
+  const Widened wide(tangent);
+  const Tensor v = wide(tangent), p = softmax(wide(x), a.dim);
   const Tensor mean = mul(sum(mul(p, v), a.dim), counted(target, a.ignore_index, p.dtype()));
-  return add(mean, nll(v, target, a, where));
+  return wide.back(add(mean, nll(v, target, a, where)));
 }
 
 }  // namespace
@@ -111,29 +114,32 @@ void CrossEntropy::vjp(RuleContext& c) {
 
 void CrossEntropy::jvp(TangentContext& c) {
   const Attrs& a = c.attrs<Attrs>();
-  c.give(0, loss_tangent(softmax(c.in(0), a.dim), c.in(1).tensor(), c.tangent(0), a, c.where()));
+  c.give(0, loss_tangent(c.in(0).tensor(), c.in(1).tensor(), c.tangent(0), a, c.where()));
 }
 
 void CrossEntropyBackward::infer(const Call& call, TensorImpl* const* outputs) {
   check_floating(call);
   const TensorImpl &g = *call.operands[0], &x = *call.operands[1], &target = *call.operands[2],
-                   &lse = *call.operands[3];
+                   &log_sum = *call.operands[3];
   check_classes(call, x, target);
-  if (!(g.shape() == target.shape() && lse.shape() == target.shape()))
-    fail_call(call, Category::shape_mismatch, "gradient, target and lse have different shapes");
-  if (g.dtype() != x.dtype() || lse.dtype() != lse_dtype(x.dtype()))
-    fail_call(call, Category::dtype_mismatch, "gradient, input and lse do not go together");
+  if (!(g.shape() == target.shape() && log_sum.shape() == target.shape()))
+    fail_call(call, Category::shape_mismatch, "gradient, target and log_sum have different shapes");
+  if (g.dtype() != x.dtype() || log_sum.dtype() != log_sum_dtype(x.dtype()))
+    fail_call(call, Category::dtype_mismatch, "gradient, input and log_sum do not go together");
   outputs[0]->set_type(x.dtype(), x.device(), x.shape());
 }
 
 // The Jacobian of softmax is symmetric: softmax_backward serves the gradient and the tangent of x.
 void CrossEntropyBackward::vjp(RuleContext& c) {
   const Attrs& a = c.attrs<Attrs>();
-  const Tensor v = c.grad(), g = c.in(0).tensor(), target = c.in(2).tensor(), p = softmax(c.in(1), a.dim);
-  if (c.needs(0)) c.give(0, loss_tangent(p, target, v, a, c.where()));
+  const Tensor v = c.grad(), given = c.in(0).tensor(), target = c.in(2).tensor(), x = c.in(1).tensor();
+  if (c.needs(0)) c.give(0, loss_tangent(x, target, v, a, c.where()));
   if (!c.needs(1)) return;
+  const Widened wide(v);
+  const Tensor g = wide(given), p = softmax(wide(x), a.dim);
   const Tensor weight = mul(g, counted(target, a.ignore_index, g.dtype()));
-  c.give(1, softmax_backward(mul(v, spread(weight, c.type(1).shape, a.dim)), p, a.dim, c.where()));
+  c.give(1, wide.back(
+                softmax_backward(mul(wide(v), spread(weight, c.type(1).shape, a.dim)), p, a.dim, c.where())));
 }
 
 void CrossEntropyBackward::jvp(TangentContext& c) {
@@ -142,9 +148,10 @@ void CrossEntropyBackward::jvp(TangentContext& c) {
   Tensor t;
   if (c.needs(0)) t = cross_entropy_backward(c.tangent(0), x, target, c.in(3).tensor(), a, c.where());
   if (c.needs(1)) {
-    const Tensor weight = mul(g, counted(target, a.ignore_index, g.dtype()));
-    t = plus(t, mul(softmax_backward(c.tangent(1), softmax(x, a.dim), a.dim, c.where()),
-                    spread(weight, c.type(1).shape, a.dim)));
+    const Widened wide(g);
+    const Tensor scale = wide(g), weight = mul(scale, counted(target, a.ignore_index, scale.dtype()));
+    const Tensor turned = softmax_backward(wide(c.tangent(1)), softmax(wide(x), a.dim), a.dim, c.where());
+    t = plus(t, wide.back(mul(turned, spread(weight, c.type(1).shape, a.dim))));
   }
   c.give(0, t);
 }

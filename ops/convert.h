@@ -9,8 +9,28 @@
 
 namespace retrograd {
 
-/// Floats become integers by truncation (out of range: the smallest integer), float64 reaches the formats of
-/// 16 and 8 bits through float32.
+/// The float from which a further rounding, to 16 or 8 bits, gives what rounding v at once would give: of the two floats around a value that is none,
+/// the one whose last bit is 1 (S. Boldo, G. Melquiond, Emulation of FMA and correctly rounded sums, 2008).
+template <class From>
+RG_HD [[gnu::always_inline]] inline float rounded_to_odd(From v) {
+  if constexpr (sizeof(From) < 4 || std::is_same_v<From, float>) {
+    return static_cast<float>(v);
+  } else if constexpr (std::is_integral_v<From>) {
+    // Digits beyond those of a double count only as being there.
+    const int64_t whole = v, high = (whole >> 11) | ((whole & 0x7ff) != 0);
+    const bool is_exact = whole > -(int64_t{1} << 53) && whole < int64_t{1} << 53;
+    return rounded_to_odd(is_exact ? static_cast<double>(whole) : static_cast<double>(high) * 2048);
+  } else {
+    const auto nearest = static_cast<float>(v);
+    const auto back = static_cast<double>(nearest);
+    const auto bits = __builtin_bit_cast(uint32_t, nearest);
+    const bool is_taken = back == v || v != v || (bits & 0x7fffffffu) == 0x7f800000u || (bits & 1);
+    const bool is_beyond = (back < 0 ? -back : back) > (v < 0 ? -v : v);
+    return is_taken ? nearest : __builtin_bit_cast(float, is_beyond ? bits - 1 : bits + 1);
+  }
+}
+
+/// Rounded once. Floats become integers by truncation (out of range: the smallest integer).
 template <class To, class From>
 RG_HD [[gnu::always_inline]] inline To convert(From v) {
   if constexpr (std::is_same_v<To, bool>)
@@ -20,7 +40,7 @@ RG_HD [[gnu::always_inline]] inline To convert(From v) {
     return d >= -9.2233720368547758e18 && d < 9.2233720368547758e18 ? static_cast<To>(static_cast<int64_t>(d))
                                                                     : static_cast<To>(INT64_MIN);
   } else if constexpr (!std::is_integral_v<To> && sizeof(To) <= 2)
-    return static_cast<To>(static_cast<float>(v));
+    return static_cast<To>(rounded_to_odd(v));
   else
     return static_cast<To>(v);
 }

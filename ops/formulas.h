@@ -95,6 +95,12 @@ struct NoAttrs {
   void visit(AttrVisitor&) {}
 };
 
+struct Widened {
+  explicit Widened(const Tensor&);
+  Tensor operator()(const Tensor&) const;
+  Tensor back(const Tensor&) const;
+};
+
 template <class... Ops>
 struct OpList {
   static constexpr int size = sizeof...(Ops);

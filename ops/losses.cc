@@ -19,6 +19,12 @@ void ops::Huber::infer(const Call& call, TensorImpl* const* outputs) {
   infer_elementwise(call, outputs);
 }
 
+void ops::SmoothL1::infer(const Call& call, TensorImpl* const* outputs) {
+  if (call.attrs_as<Attrs>().beta.number().as_double() <= 0)
+    fail_call(call, Category::bad_argument, "beta is not positive");
+  infer_elementwise(call, outputs);
+}
+
 namespace {
 
 using ops::parse_reduction;
@@ -75,7 +81,7 @@ Tensor smooth_l1_loss(Operand x, const Tensor& target, std::string_view reductio
          x.where());
   if (beta == Scalar(0)) return l1_loss(x, target, reduction);
   const Tensor d = difference(x, target);
-  return reduce_loss(div(ops::emit<ops::Huber>({d.get()}, {beta}, x.where()), beta), averaging);
+  return reduce_loss(ops::emit<ops::SmoothL1>({d.get()}, {beta}, x.where()), averaging);
 }
 
 Tensor huber_loss(Operand x, const Tensor& target, std::string_view reduction, Scalar delta) {
@@ -98,7 +104,6 @@ Tensor binary_cross_entropy(Operand x, const Tensor& target, const Tensor& weigh
   return reduce_loss(weight.defined() ? mul(loss, weight) : loss, averaging);
 }
 
-// (1 - t) x - (1 + (pos_weight - 1) t) log(sigmoid(x)).
 Tensor binary_cross_entropy_with_logits(Operand x, const Tensor& target, const Tensor& weight,
                                         const Tensor& pos_weight, std::string_view reduction) {
   const NamedCall call("binary_cross_entropy_with_logits", x.where());
@@ -106,9 +111,8 @@ Tensor binary_cross_entropy_with_logits(Operand x, const Tensor& target, const T
   check_same_shape(x, target, "binary_cross_entropy_with_logits");
   check_weight(x, weight, "binary_cross_entropy_with_logits");
   check_weight(x, pos_weight, "binary_cross_entropy_with_logits");
-  Tensor positive = logsigmoid(x);
-  if (pos_weight.defined()) positive = mul(positive, add(mul(sub(pos_weight, 1), target), 1));
-  const Tensor loss = sub(mul(sub(1, target), x), positive);
+  const Tensor loss = ops::Function<ops::BceWithLogits>()(
+      x, target, pos_weight.defined() ? Operand(pos_weight, x.where()) : Operand(1.0));
   return reduce_loss(weight.defined() ? mul(loss, weight) : loss, averaging);
 }
 

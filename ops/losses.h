@@ -5,9 +5,9 @@
 // [N, C, ...], or dim 0 of [C].
 //   nll(x, target)            -x[target], linear, with nll_backward as its transpose; 0 where the target is
 //                             ignored
-//   cross_entropy(x, target)  (lse - x[target], lse) with lse = log(sum(exp(x))): one node that reads the
-//                             logits once each way and keeps one number per sample beside them. lse is kept
-//                             for the backward op, which counts as a function of x alone.
+//   cross_entropy(x, target)  (log_sum + (max - x[target]), log_sum) with log_sum = log(sum(exp(x - max))): one node that keeps one number per
+//                             sample beside the logits, for the backward op, which counts as a function of x alone. The number is not
+//                             max + log_sum: of large logits that rounds away what the gradient is made of.
 // Losses between tensors are made of the elementwise ops, those below included.
 #pragma once
 
@@ -60,7 +60,7 @@ struct NllBackward : ClassLoss {
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
 };
 
-/// Operands (x, target), results (loss, lse).
+/// Operands (x, target), results (loss, log_sum).
 struct CrossEntropy : ClassLoss {
   static constexpr std::string_view name = "cross_entropy",
                                     doc = "log(sum(exp(x))) - x[target] along a dim, 0 for ignored targets";
@@ -73,11 +73,11 @@ struct CrossEntropy : ClassLoss {
   static void jvp(TangentContext& c);
 };
 
-/// Operands (g, x, target, lse).
+/// Operands (g, x, target, log_sum).
 struct CrossEntropyBackward : ClassLoss {
   static constexpr std::string_view name = "cross_entropy_backward",
                                     doc = "g * (softmax(x) - onehot(target)) along a dim";
-  static constexpr std::string_view operands = "g, x, target, lse";
+  static constexpr std::string_view operands = "g, x, target, log_sum";
   static constexpr std::string_view example =
       "f32[2], f32[2,5], i64[2], f32[2] {dim=1, ignore_index=-100} : f32[2,5]";
   static constexpr int8_t arity = 4;
@@ -101,7 +101,56 @@ struct Huber : Smooth<Huber> {
   template <class V>
   RG_HD static V fwd(V x, const Attrs& a) {
     const V size = math::abs(x), delta = math::number<V>(a.delta);
-    return math::select(size < delta, x * x * 0.5, delta * (size - delta * 0.5));
+    return math::select(size < delta, x * 0.5 * x, delta * (size - delta * 0.5));
+  }
+  static Tensor chain(const Point& p, int i, const Tensor& t);
+};
+
+/// The same divided by its bound: of a difference d, d^2 / (2 beta) within beta, |d| - beta / 2 beyond.
+struct SmoothL1 : Smooth<SmoothL1> {
+  struct Attrs {
+    Scalar beta = 1.0;
+    void visit(AttrVisitor& v) { v.field("beta", beta); }
+  };
+  static void infer(const Call& call, TensorImpl* const* outputs);
+  static constexpr std::string_view name = "smooth_l1", doc = "x^2 / (2 beta) within beta, linear beyond";
+  template <class V>
+  RG_HD static V fwd(V x, const Attrs& a) {
+    const V size = math::abs(x), beta = math::number<V>(a.beta);
+    return math::select(size < beta, x * 0.5 * (x / beta), size - beta * 0.5);
+  }
+  static Tensor chain(const Point& p, int i, const Tensor& t);
+};
+
+/// Of a logit x, a target t in [0, 1] and the weight w of positive targets: (1 - t) log(1 + e^x) + w t log(1 + e^-x), where 0 times infinity
+/// is 0. The weight may be a number.
+struct BceWithLogits : Elementwise<3>, ChainRule<BceWithLogits> {
+  using Attrs = ScalarOperand;
+  static constexpr std::string_view name = "bce_with_logits",
+                                    doc = "(1 - t) log(1 + e^x) + w t log(1 + e^-x)";
+  static constexpr std::string_view operands = "x, target, pos_weight";
+  static constexpr uint8_t optional = 4;
+  static SaveSet saves_for(const Call& call, uint64_t) { return {call.operands[2] ? uint64_t{7} : 3, 0}; }
+  template <class V>
+  RG_HD static V fwd(V x, V t, V w, const Attrs&) {
+    const V rest = math::log1p(math::exp(-math::abs(x)));
+    const V negative = math::maximum(x, V(0)) + rest, positive = math::maximum(-x, V(0)) + rest;
+    return math::select(t == 1, 0, (1 - t) * negative) + math::select(t == 0, 0, w * t * positive);
+  }
+  static Tensor chain(const Point& p, int i, const Tensor& t);
+};
+
+/// Its derivative by x: (1 - t) sigmoid(x) - w t sigmoid(-x).
+struct BceWithLogitsSlope : Elementwise<3>, ChainRule<BceWithLogitsSlope> {
+  using Attrs = ScalarOperand;
+  static constexpr std::string_view name = "bce_with_logits_slope",
+                                    doc = "(1 - t) sigmoid(x) - w t sigmoid(-x)";
+  static constexpr std::string_view operands = "x, target, pos_weight";
+  static constexpr uint8_t optional = 4;
+  static SaveSet saves_for(const Call& call, uint64_t) { return {call.operands[2] ? uint64_t{7} : 3, 0}; }
+  template <class V>
+  RG_HD static V fwd(V x, V t, V w, const Attrs&) {
+    return (1 - t) * math::sigmoid(x) - w * t * math::sigmoid(-x);
   }
   static Tensor chain(const Point& p, int i, const Tensor& t);
 };
@@ -138,13 +187,13 @@ struct SquaredDifferenceBackward : Elementwise<3>, ChainRule<SquaredDifferenceBa
   static constexpr Saves saves = Saves::operands;
   template <class V>
   RG_HD static V fwd(V t, V a, V b, const Attrs&) {
-    const V d = a - b;
-    return t * (d + d);
+    return t * (a - b) * 2;
   }
   static Tensor chain(const Point& p, int i, const Tensor& s);
 };
 
-using LossOps = OpList<Huber, BinaryCrossEntropy, SquaredDifference, SquaredDifferenceBackward>;
+using LossOps = OpList<Huber, SmoothL1, BinaryCrossEntropy, BceWithLogits, BceWithLogitsSlope,
+                       SquaredDifference, SquaredDifferenceBackward>;
 
 }  // namespace ops
 
@@ -188,15 +237,53 @@ Tensor cosine_similarity(Operand x1, const Tensor& x2, int64_t dim = 1, Scalar e
 // ---- derivatives: compiled in ops/losses.cc alone, as they use functions of other families ----
 #ifdef RETROGRAD_LOSS_DERIVATIVES
 
+#include "ops/activations.h"
 #include "ops/arithmetic.h"
 #include "ops/ternary.h"
 #include "ops/unary.h"
+#include "ops/widened.h"
 
 namespace retrograd::ops {
 
 Tensor Huber::chain(const Point& p, int, const Tensor& t) {
   const Scalar delta = p.attrs<Attrs>().delta;
   return t * clamp(p.in(0), -delta, delta);
+}
+
+Tensor SmoothL1::chain(const Point& p, int, const Tensor& t) {
+  return t * clamp(p.in(0) / p.attrs<Attrs>().beta, -1.0, 1.0);
+}
+
+namespace {
+
+// The weight of positive targets, a number or in the wider dtype.
+Operand weight_at(const Point& p, const Widened& wide, Tensor& keep) {
+  if (p.in(2).is_scalar()) return p.in(2);
+  keep = wide(p.in(2).tensor());
+  return keep;
+}
+
+}  // namespace
+
+// By x the slope. By t: w log(sigmoid(x)) - log(sigmoid(-x)) with another sign. By w: -t log(sigmoid(x)).
+Tensor BceWithLogits::chain(const Point& p, int i, const Tensor& g) {
+  if (i == 0) return g * Function<BceWithLogitsSlope>()(p.in(0), p.in(1), p.in(2));
+  const Widened wide(g);
+  Tensor keep;
+  const Tensor x = wide(p.in(0).tensor());
+  if (i == 2) return wide.back(-(wide(g) * (wide(p.in(1).tensor()) * logsigmoid(x))));
+  return wide.back(wide(g) * (logsigmoid(-x) - logsigmoid(x) * weight_at(p, wide, keep)));
+}
+
+// By x: (1 - t + w t) s q for s = sigmoid(x), q = sigmoid(-x). By t: -s - w q. By w: -t q.
+Tensor BceWithLogitsSlope::chain(const Point& p, int i, const Tensor& g) {
+  const Widened wide(g);
+  Tensor keep;
+  const Tensor x = wide(p.in(0).tensor()), target = wide(p.in(1).tensor()), q = sigmoid(-x);
+  const Operand weight = weight_at(p, wide, keep);
+  if (i == 0) return wide.back(wide(g) * (sigmoid(x) * q * (1 - target + target * weight)));
+  if (i == 1) return wide.back(-(wide(g) * (sigmoid(x) + q * weight)));
+  return wide.back(-(wide(g) * (target * q)));
 }
 
 Tensor SquaredDifference::chain(const Point& p, int i, const Tensor& t) {
@@ -215,9 +302,10 @@ Tensor SquaredDifferenceBackward::chain(const Point& p, int i, const Tensor& s) 
 // By x: (x - t) / (x (1 - x)), the denominator no less than 1e-12. By t: log(1 - x) - log(x), as in the
 // formula.
 Tensor BinaryCrossEntropy::chain(const Point& p, int i, const Tensor& t) {
-  const Tensor x = p.in(0).tensor();
-  if (i == 0) return t * (x - p.in(1)) / clamp(x * (1 - x), static_cast<double>(1e-12f));
-  return t * (clamp(log1p(-x), -100.0) - clamp(log(x), -100.0));
+  const Widened wide(t);
+  const Tensor x = wide(p.in(0).tensor()), target = wide(p.in(1).tensor());
+  if (i == 0) return wide.back(wide(t) * (x - target) / clamp(x * (1 - x), static_cast<double>(1e-12f)));
+  return wide.back(wide(t) * (clamp(log1p(-x), -100.0) - clamp(log(x), -100.0)));
 }
 
 }  // namespace retrograd::ops

@@ -35,6 +35,12 @@ RG_HD [[gnu::always_inline]] inline V number(const Scalar& s) {
     return V(static_cast<typename V::Scalar>(s.to_double()));
 }
 
+/// The smallest number that V holds with all its digits.
+template <class V>
+RG_HD inline V least_normal() {
+  return static_cast<typename V::Scalar>(sizeof(typename V::Scalar) == 8 ? 0x1p-1022 : 0x1p-126);
+}
+
 /// x^exponent, one exponent for all elements; the usual ones without pow.
 template <class V>
 RG_HD [[gnu::always_inline]] inline V power(V x, const Scalar& exponent) {
@@ -52,6 +58,40 @@ RG_HD [[gnu::always_inline]] inline V power(V x, const Scalar& exponent) {
     if (e == -0.5) return 1 / sqrt(x);
     return pow(x, number<V>(exponent));
   }
+}
+
+RG_HD inline bool is_whole(double x) {
+  constexpr double kAllWhole = 0x1p53;  // from where on all doubles are
+  return !(x > -kAllWhole && x < kAllWhole) || static_cast<double>(static_cast<int64_t>(x)) == x;
+}
+
+/// y * x^exponent where that can be represented, though x^exponent alone may be too large or too small.
+template <class V>
+RG_HD [[gnu::always_inline]] inline V times_power(V y, V x, const Scalar& exponent) {
+  const double e = exponent.to_double();
+  if (e == 0) return y;
+  if (e == 1) return y * x;
+  if (e == 2) return y * x * x;
+  if (e == 3) return y * x * x * x;
+  if (e == -1) return y / x;
+  if (e == -2) return y / x / x;
+  if (e == 0.5) return y * sqrt(x);
+  if (e == -0.5) return y / sqrt(x);
+  const double half = e * 0.5;
+  const bool is_even = is_whole(half);
+  const V root = pow(abs(x), V(static_cast<typename V::Scalar>(half)));
+  const V size = y * root * root;
+  if (is_even) return size;
+  if (is_whole(e)) return size * copysign(V(1), x);
+  return select((x < 0) & isfinite(x), sqrt(x), size);  // no number
+}
+
+/// e^(-x^2), of which the rounding of x^2 does not reach the exponent.
+template <class V>
+RG_HD [[gnu::always_inline]] inline V exp_of_minus_square(V x) {
+  const V near = clamp(x, V(-30), V(30));    // beyond, it is 0
+  const V head = nearbyint(near * 16) / 16;  // its square is exact
+  return exp(-(head * head)) * exp((head - near) * (head + near));
 }
 
 /// x rounded to a multiple of 10^-decimals, ties to even; integers stay as they are.
@@ -79,10 +119,13 @@ struct Named {
 };
 inline constexpr Named abs, exp, exp2, expm1, log, log2, log10, log1p, sqrt, sin, cos, tan, asin, acos, atan,
     sinh, cosh, tanh, asinh, acosh, atanh, erf, erfc, normal_cdf, erfinv, sigmoid, lgamma, digamma, polygamma,
-    floor, ceil, trunc, nearbyint, round_decimals, pow, power, atan2, hypot, fmod, remainder, maximum,
-    minimum, copysign, floor_divide, trunc_divide, isnan, isinf, isfinite, select, clamp;
+    floor, ceil, trunc, nearbyint, round_decimals, pow, power, times_power, exp_of_minus_square, atan2, hypot,
+    fmod, remainder, maximum, minimum, copysign, floor_divide, trunc_divide, isnan, isinf, isfinite, select,
+    clamp;
 template <class V>
 V number(const Scalar& s);
+template <class V>
+V least_normal();
 
 }  // namespace retrograd::math
 #endif

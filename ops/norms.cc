@@ -8,6 +8,7 @@
 #include "ops/reduce.h"
 #include "ops/shape_ops.h"
 #include "ops/unary.h"
+#include "ops/widened.h"
 
 namespace retrograd {
 namespace ops {
@@ -62,15 +63,15 @@ Tensor xhat_of(const Tensor& x, NormalizeAttrs attrs, SourceLocation where) {
   return results[0];
 }
 
-// A normalisation as its second derivatives see it, in basic ops.
+// A normalisation as its second derivatives see it, in basic ops; of x in the wider dtype.
 class NormPoint {
  public:
   NormPoint(const Tensor& x, const Tensor& kept_mean, const Tensor& kept_rstd, const NormalizeAttrs& attrs)
       : shape_(x.impl().shape()), attrs_(attrs) {
-    const Tensor mean = attrs.constant_stats ? spread(to(detach(kept_mean), x.dtype())) : average(x);
+    const Tensor mean = attrs.constant_stats ? spread(detach(kept_mean)) : average(x);
     const Tensor centered = attrs.center ? sub(x, mean) : x;
-    rstd_ = attrs.constant_stats ? spread(to(detach(kept_rstd), x.dtype()))
-                                 : rsqrt(add(average(square(centered)), attrs.eps));
+    const Tensor kept = spread(detach(kept_rstd));
+    rstd_ = attrs.constant_stats ? kept : inverse_deviation(centered, kept);
     xhat_ = mul(centered, rstd_);
   }
 
@@ -89,6 +90,13 @@ class NormPoint {
   bool center() const { return attrs_.center; }
 
  private:
+  // scale / sqrt(E[(scale * centered)^2] + scale^2 * eps): the same for any constant scale. With the value of the result itself, no square
+  // leaves the range.
+  Tensor inverse_deviation(const Tensor& centered, const Tensor& scale) const {
+    const Tensor scaled_eps = mul(mul(scale, attrs_.eps), scale);
+    return mul(scale, rsqrt(add(average(square(mul(centered, scale))), scaled_eps)));
+  }
+
   Shape shape_;
   NormalizeAttrs attrs_;
   Tensor rstd_, xhat_;
@@ -173,16 +181,17 @@ SaveSet NormalizeBackward::saves_for(const Call& call, uint64_t) { return {call.
 // The gradients of dweight and dbias, spread over the rows, add xhat * vweight + vbias by g and project(g *
 // vweight) by x.
 void NormalizeBackward::vjp(RuleContext& c) {
-  const Tensor g = c.in(0).tensor(), x = c.in(1).tensor(),
-               weight = c.has_operand(4) ? c.in(4).tensor() : Tensor();
+  const Widened wide(c.in(1).tensor());
+  const Tensor g = wide(c.in(0).tensor()), x = wide(c.in(1).tensor()),
+               weight = c.has_operand(4) ? wide(c.in(4).tensor()) : Tensor();
   const NormPoint point(x, c.in(2).tensor(), c.in(3).tensor(), c.attrs<Attrs>());
   const auto spread = [&](const Tensor& v) { return point.spread_affine(v); };
   const bool affine = c.attrs<Attrs>().affine;
-  const Tensor vweight = affine && c.grad(1).defined() ? spread(c.grad(1)) : Tensor();
+  const Tensor vweight = affine && c.grad(1).defined() ? spread(wide(c.grad(1))) : Tensor();
   const Tensor &xhat = point.xhat(), &rstd = point.rstd();
   Tensor dg, dx, dweight;
   if (c.grad(0).defined()) {
-    const Tensor v = c.grad(0), h = weight.defined() ? mul(g, spread(weight)) : g;
+    const Tensor v = wide(c.grad(0)), h = weight.defined() ? mul(g, spread(weight)) : g;
     const Tensor dh = point.project(v);
     dg = weight.defined() ? mul(dh, spread(weight)) : dh;
     if (weight.defined()) dweight = sum_to_affine(mul(dh, g), c.attrs<Attrs>().affine_dim, c.where());
@@ -190,45 +199,50 @@ void NormalizeBackward::vjp(RuleContext& c) {
     Tensor q = sub(point.average(mul(v, h)), mul(a, b));
     if (point.center()) q = sub(q, mul(point.average(v), point.average(h)));
     const Tensor bend = point.project(mul(rstd, add(mul(v, b), mul(h, a))));
-    dx = neg(add(bend, mul(mul(square(rstd), xhat), q)));
+    dx = neg(add(bend, mul(rstd, mul(rstd, mul(xhat, q)))));
   }
   if (vweight.defined()) {
     dg = plus(dg, mul(xhat, vweight));
     dx = plus(dx, point.project(mul(g, vweight)));
   }
-  if (affine && c.grad(2).defined()) dg = plus(dg, spread(c.grad(2)));
-  if (c.needs(0)) c.give(0, dg);
-  if (c.needs(1)) c.give(1, dx);
-  if (c.has_operand(4) && c.needs(4)) c.give(4, dweight);
+  if (affine && c.grad(2).defined()) dg = plus(dg, spread(wide(c.grad(2))));
+  const auto give = [&](int i, const Tensor& gradient) {
+    if (c.needs(i)) c.give(i, gradient.defined() ? wide.back(gradient) : gradient);
+  };
+  give(0, dg);
+  give(1, dx);
+  if (c.has_operand(4)) give(4, dweight);
 }
 
 // With t the tangent of x, p = project(t) and b as above:
 //   project(th) - rstd * (E[xhat t] * project(h) + p b + xhat * E[p h]).
 void NormalizeBackward::jvp(TangentContext& c) {
-  const Tensor g = c.in(0).tensor(), x = c.in(1).tensor(),
-               weight = c.has_operand(4) ? c.in(4).tensor() : Tensor();
+  const Widened wide(c.in(1).tensor());
+  const Tensor g = wide(c.in(0).tensor()), x = wide(c.in(1).tensor()),
+               weight = c.has_operand(4) ? wide(c.in(4).tensor()) : Tensor();
   const NormPoint point(x, c.in(2).tensor(), c.in(3).tensor(), c.attrs<Attrs>());
   const auto scaled = [&](const Tensor& v, const Tensor& w) {
     return w.defined() ? mul(v, point.spread_affine(w)) : v;
   };
   const bool affine = c.attrs<Attrs>().affine;
   const Tensor& xhat = point.xhat();
-  Tensor th = c.needs(0) ? scaled(c.tangent(0), weight) : Tensor();
-  if (c.has_operand(4) && c.needs(4)) th = plus(th, scaled(g, c.tangent(4)));
-  Tensor tdx = th.defined() ? point.project(th) : Tensor(),
-         tweight = c.needs(0) ? mul(c.tangent(0), xhat) : Tensor();
+  const Tensor tg = c.needs(0) ? wide(c.tangent(0)) : Tensor();
+  Tensor th = tg.defined() ? scaled(tg, weight) : Tensor();
+  if (c.has_operand(4) && c.needs(4)) th = plus(th, scaled(g, wide(c.tangent(4))));
+  Tensor tdx = th.defined() ? point.project(th) : Tensor(), tweight = tg.defined() ? mul(tg, xhat) : Tensor();
   if (c.needs(1)) {
-    const Tensor t = c.tangent(1), h = scaled(g, weight), p = point.project(t);
+    const Tensor t = wide(c.tangent(1)), h = scaled(g, weight), p = point.project(t);
     const Tensor turn = mul(point.average(mul(xhat, t)), point.project(h));
     const Tensor bend = add(mul(p, point.average(mul(h, xhat))), mul(xhat, point.average(mul(p, h))));
     tdx = plus(tdx, neg(mul(point.rstd(), add(turn, bend))));
     tweight = plus(tweight, mul(g, p));
   }
-  c.give(0, tdx);
+  const auto give = [&](int i, const Tensor& t) { c.give(i, t.defined() ? wide.back(t) : t); };
+  give(0, tdx);
   if (!affine) return;
   const IntList& affine_dim = c.attrs<Attrs>().affine_dim;
-  if (tweight.defined()) c.give(1, sum_to_affine(tweight, affine_dim, c.where()));
-  if (c.needs(0)) c.give(2, sum_to_affine(c.tangent(0), affine_dim, c.where()));
+  if (tweight.defined()) give(1, sum_to_affine(tweight, affine_dim, c.where()));
+  if (tg.defined()) give(2, sum_to_affine(tg, affine_dim, c.where()));
 }
 
 }  // namespace ops

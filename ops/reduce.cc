@@ -17,6 +17,7 @@
 #include "ops/shape_ops.h"
 #include "ops/ternary.h"
 #include "ops/unary.h"
+#include "ops/widened.h"
 
 namespace retrograd {
 namespace ops {
@@ -102,10 +103,16 @@ Tensor restored(C& c, const Tensor& reduced) {
   return expand_reduced(reduced, c.type(0).shape, a.dim, a.keepdim, c.where());
 }
 
-// The derivative of result i in the direction of the tangent: sum(t * slope).
+// What a reduction with the derivative `slope` gives in either direction: g * slope and sum(t * slope). The slope may have a wider dtype.
+void give_product(RuleContext& c, const Tensor& slope) {
+  const Widened wide(c.grad());
+  c.give(0, wide.back(mul(restored(c, to(c.grad(), slope.dtype())), slope)));
+}
+
 void give_dot(TangentContext& c, const Tensor& slope) {
   const auto& a = c.attrs<ReduceAttrs>();
-  c.give(0, sum(mul(c.tangent(0), slope), a.dim, a.keepdim));
+  const Widened wide(c.tangent(0));
+  c.give(0, wide.back(sum(mul(to(c.tangent(0), slope.dtype()), slope), a.dim, a.keepdim)));
 }
 
 Tensor one_where_zero(const Tensor& x) { return where(eq(x, 0), 1.0, x); }
@@ -138,14 +145,28 @@ Tensor product_of_others(const Tensor& x, const IntList& dims, const Shape& shap
 
 }  // namespace
 
-template <class C>
-Tensor Prod::slope(C& c) {
-  const Tensor x = c.in(0).tensor(), is_zero = eq(x, 0);
-  const Tensor others = product_of_others(x, c.template attrs<Attrs>().dim, c.type(0).shape);
-  return where(is_zero, others, div(restored(c, c.out()), where(is_zero, 1.0, x)));
+// The smallest number of a floating dtype that has all its digits.
+double least_normal(ScalarType dtype) {
+  return dtype == kFloat64 ? 0x1p-1022 : dtype == kFloat16 ? 0x1p-14 : 0x1p-126;
 }
 
-void Prod::vjp(RuleContext& c) { c.give(0, mul(restored(c, c.grad()), slope(c))); }
+// Where the product has left the range, or holds too few digits, so that it cannot be divided again.
+template <class C>
+Tensor is_out_of_range(C& c, const Tensor& product) {
+  const Tensor size = abs(product);
+  return restored(c, logical_or(lt(size, least_normal(c.type(0).dtype)), logical_not(isfinite(size))));
+}
+
+template <class C>
+Tensor Prod::slope(C& c) {
+  const Widened wide(c.in(0).tensor());
+  const Tensor x = wide(c.in(0).tensor()), direct = logical_or(eq(x, 0), is_out_of_range(c, c.out()));
+  const Tensor others = product_of_others(x, c.template attrs<Attrs>().dim, c.type(0).shape);
+  const Tensor product = where(direct, 1.0, restored(c, wide(c.out())));
+  return where(direct, others, div(product, where(direct, 1.0, x)));
+}
+
+void Prod::vjp(RuleContext& c) { give_product(c, slope(c)); }
 
 void Prod::jvp(TangentContext& c) { give_dot(c, slope(c)); }
 
@@ -214,40 +235,83 @@ void Var::infer(const Call& call, TensorImpl* const* outputs) {
 
 namespace {
 
+template <class C>
+Tensor centered(C& c) {
+  const Widened wide(c.in(0).tensor());
+  const Tensor x = wide(c.in(0).tensor());
+  return sub(x, expand_to(mean(x, c.template attrs<VarianceAttrs>().dim, true), c.type(0).shape));
+}
+
+template <class C>
+Scalar degrees_of_freedom(C& c) {
+  const auto& a = c.template attrs<VarianceAttrs>();
+  return Scalar(reduced_numel(c.type(0).shape, a.dim)) - a.correction;
+}
+
 // d var / dx = 2 (x - mean) / (n - correction).
 template <class C>
 Tensor variance_slope(C& c) {
-  const auto& a = c.template attrs<VarianceAttrs>();
-  const Tensor x = c.in(0).tensor();
-  const Scalar factor = Scalar(2.0) / (Scalar(reduced_numel(c.type(0).shape, a.dim)) - a.correction);
-  return mul(sub(x, expand_to(mean(x, a.dim, true), c.type(0).shape)), factor);
+  return mul(centered(c), Scalar(2.0) / degrees_of_freedom(c));
 }
 
-// d std / d var = 1 / (2 std), and 0 at 0.
-Tensor root_slope(const Tensor& root) { return where(eq(root, 0), 0.0, div(0.5, one_where_zero(root))); }
+// d std / dx = ((x - mean) / std) / (n - correction), and 0 where std is.
+template <class C>
+Tensor deviation_slope(C& c) {
+  const Widened wide(c.out());
+  const Tensor y = wide(c.out());
+  const Tensor root = where(eq(y, 0), std::numeric_limits<double>::infinity(), y);
+  return div(div(centered(c), restored(c, root)), degrees_of_freedom(c));
+}
 
 }  // namespace
 
-void Var::vjp(RuleContext& c) { c.give(0, mul(restored(c, c.grad()), variance_slope(c))); }
+void Var::vjp(RuleContext& c) { give_product(c, variance_slope(c)); }
 
 void Var::jvp(TangentContext& c) { give_dot(c, variance_slope(c)); }
 
-void Std::vjp(RuleContext& c) {
-  c.give(0, mul(restored(c, mul(c.grad(), root_slope(c.out()))), variance_slope(c)));
-}
+void Std::vjp(RuleContext& c) { give_product(c, deviation_slope(c)); }
 
-void Std::jvp(TangentContext& c) { give_dot(c, mul(restored(c, root_slope(c.out())), variance_slope(c))); }
+void Std::jvp(TangentContext& c) { give_dot(c, deviation_slope(c)); }
 
 void LogSumExp::infer(const Call& call, TensorImpl* const* outputs) {
   check_floating(call);
   Reduce::infer(call, outputs);
 }
 
-void LogSumExp::vjp(RuleContext& c) {
-  c.give(0, mul(restored(c, c.grad()), exp(sub(c.in(0), restored(c, c.out())))));
+namespace {
+
+// exp(x - y), in the wider dtype. Of a large y the rounding error is no small change, so it is divided by its sum, which else is 1; then y may count as a
+// constant.
+template <class C>
+Tensor unnormalized_shares(C& c) {
+  const Tensor x = c.in(0).tensor();
+  const Widened wide(x);
+  return exp(sub(wide(x), restored(c, detach(wide(c.out())))));
 }
 
-void LogSumExp::jvp(TangentContext& c) { give_dot(c, exp(sub(c.in(0), restored(c, c.out())))); }
+template <class C>
+Tensor sum_of_shares(C& c, const Tensor& shares) {
+  const auto& a = c.template attrs<ReduceAttrs>();
+  return sum(shares, a.dim, a.keepdim);
+}
+
+}  // namespace
+
+void LogSumExp::vjp(RuleContext& c) {
+  const Attrs& a = c.attrs<Attrs>();
+  const Widened wide(c.grad());
+  const Tensor shares = unnormalized_shares(c);
+  Tensor g = div(wide(c.grad()), sum_of_shares(c, shares));
+  // A hook may have unpacked another y, and that counts; of the same one the factor is 1.
+  if (c.record().was_packed)
+    g = mul(g, exp(detach(wide(sub(logsumexp(c.in(0), a.dim, a.keepdim), c.out())))));
+  c.give(0, wide.back(mul(restored(c, g), shares)));
+}
+
+void LogSumExp::jvp(TangentContext& c) {
+  const Tensor shares = unnormalized_shares(c);
+  give_dot(c, div(shares, restored(c, sum_of_shares(c, shares))));
+}
 
 void VectorNorm::infer(const Call& call, TensorImpl* const* outputs) {
   check_floating(call);
@@ -258,7 +322,7 @@ void VectorNorm::infer(const Call& call, TensorImpl* const* outputs) {
 
 namespace {
 
-// d norm / dx as in PyTorch's norm_backward; 0 where the norm is.
+// d norm / dx as in PyTorch's norm_backward; 0 where the norm is. Powers of |x| / y, which is at most 1 for p >= 1, stay in the range.
 template <class C>
 Tensor norm_slope(C& c) {
   const Scalar p = c.template attrs<NormAttrs>().ord;
@@ -267,15 +331,17 @@ Tensor norm_slope(C& c) {
   if (p == Scalar(2)) return div(x, restored(c, one_where_zero(y)));
   const double inf = std::numeric_limits<double>::infinity();
   if (p == Scalar(inf) || p == Scalar(-inf)) return mul(sign(x), tie_shares(c, abs(x), y, true));
-  const Tensor root = p <= Scalar(1) ? y : one_where_zero(y);
-  return mul(mul(sign(x), pow(one_where_zero(abs(x)), p - Scalar(1))), restored(c, pow(root, Scalar(1) - p)));
+  const Widened wide(y);
+  const Tensor root = p <= Scalar(1) ? wide(y) : one_where_zero(wide(y));
+  const Tensor ratio = where(eq(x, 0), 1.0, div(abs(wide(x)), restored(c, root)));
+  return mul(sign(wide(x)), pow(ratio, p - Scalar(1)));
 }
 
 }  // namespace
 
 void VectorNorm::vjp(RuleContext& c) {
   if (c.attrs<Attrs>().ord == Scalar(0)) return;
-  c.give(0, mul(restored(c, c.grad()), norm_slope(c)));
+  give_product(c, norm_slope(c));
 }
 
 void VectorNorm::jvp(TangentContext& c) {

@@ -71,7 +71,10 @@ struct Addcdiv : Elementwise<3>, ChainRule<Addcdiv> {
   static SaveSet saves_for(const Call&, uint64_t wants) { return {(wants >> 2 & 1) << 1 | 4, 0}; }
   template <class V>
   RG_HD static V fwd(V x, V a, V b, const Attrs& attrs) {
-    return x + math::number<V>(attrs.value) * a / b;
+    const V value = math::number<V>(attrs.value), ratio = a / b;
+    // Of the two orders one stays in the range.
+    const V size = math::abs(ratio), least = math::least_normal<V>();
+    return x + math::select((size >= least) & math::isfinite(size), value * ratio, value * a / b);
   }
   static Tensor chain(const Point& p, int i, const Tensor& t);
 };
@@ -133,7 +136,7 @@ Tensor Addcmul::chain(const Point& p, int i, const Tensor& t) {
 Tensor Addcdiv::chain(const Point& p, int i, const Tensor& t) {
   if (i == 0) return t;
   const Tensor scaled = t * p.attrs<Attrs>().value;
-  return i == 1 ? scaled / p.in(2) : -scaled * (p.in(1) / (p.in(2) * p.in(2)));
+  return i == 1 ? scaled / p.in(2) : -(scaled * (p.in(1) / p.in(2)) / p.in(2));
 }
 
 }  // namespace retrograd::ops

@@ -6,7 +6,7 @@
 
 #include <optional>
 
-#include "ops/elementwise.h"
+#include "ops/backward.h"
 
 namespace retrograd {
 namespace ops {
@@ -105,22 +105,30 @@ struct Sqrt : Smooth<Sqrt, Saves::result> {
   static Tensor chain(const Point& p, int, const Tensor& t);
 };
 
-struct Rsqrt : Smooth<Rsqrt, Saves::result> {
+struct Rsqrt : FusedGradient<Rsqrt, Saves::result> {
   static constexpr std::string_view name = "rsqrt", doc = "1 / sqrt(x)";
   template <class V>
   RG_HD static V fwd(V x, const Attrs&) {
     return 1 / math::sqrt(x);
   }
-  static Tensor chain(const Point& p, int, const Tensor& t);
+  template <class V>
+  RG_HD static V backward(V g, V y, const Attrs&) {
+    return g * y * y * (y * V(-0.5));
+  }
+  static Tensor curvature(const Tensor& v, const Attrs&);
 };
 
-struct Reciprocal : Smooth<Reciprocal, Saves::result> {
+struct Reciprocal : FusedGradient<Reciprocal, Saves::result> {
   static constexpr std::string_view name = "reciprocal", doc = "1 / x";
   template <class V>
   RG_HD static V fwd(V x, const Attrs&) {
     return 1 / x;
   }
-  static Tensor chain(const Point& p, int, const Tensor& t);
+  template <class V>
+  RG_HD static V backward(V g, V y, const Attrs&) {
+    return -(g * y) * y;
+  }
+  static Tensor curvature(const Tensor& v, const Attrs&);
 };
 
 struct Sin : Smooth<Sin> {
@@ -141,22 +149,30 @@ struct Cos : Smooth<Cos> {
   static Tensor chain(const Point& p, int, const Tensor& t);
 };
 
-struct Tan : Smooth<Tan, Saves::result> {
+struct Tan : FusedGradient<Tan, Saves::result> {
   static constexpr std::string_view name = "tan", doc = "tangent, x in radians";
   template <class V>
   RG_HD static V fwd(V x, const Attrs&) {
     return math::tan(x);
   }
-  static Tensor chain(const Point& p, int, const Tensor& t);
+  template <class V>
+  RG_HD static V backward(V g, V y, const Attrs&) {
+    return g * (1 + y * y);
+  }
+  static Tensor curvature(const Tensor& v, const Attrs&);
 };
 
-struct Asin : Smooth<Asin> {
+struct Asin : FusedGradient<Asin> {
   static constexpr std::string_view name = "asin", doc = "arc sine";
   template <class V>
   RG_HD static V fwd(V x, const Attrs&) {
     return math::asin(x);
   }
-  static Tensor chain(const Point& p, int, const Tensor& t);
+  template <class V>
+  RG_HD static V backward(V g, V x, const Attrs&) {
+    return g / math::sqrt((1 - x) * (1 + x));
+  }
+  static Tensor curvature(const Tensor& v, const Attrs&);
 };
 
 struct Acos : Smooth<Acos> {
@@ -168,13 +184,18 @@ struct Acos : Smooth<Acos> {
   static Tensor chain(const Point& p, int, const Tensor& t);
 };
 
-struct Atan : Smooth<Atan> {
+struct Atan : FusedGradient<Atan> {
   static constexpr std::string_view name = "atan", doc = "arc tangent";
   template <class V>
   RG_HD static V fwd(V x, const Attrs&) {
     return math::atan(x);
   }
-  static Tensor chain(const Point& p, int, const Tensor& t);
+  template <class V>
+  RG_HD static V backward(V g, V x, const Attrs&) {
+    // 1 + x^2 = x (x + 1 / x)
+    return math::select(math::abs(x) > 1, g / x / (x + 1 / x), g / (1 + x * x));
+  }
+  static Tensor curvature(const Tensor& v, const Attrs&);
 };
 
 struct Sinh : Smooth<Sinh> {
@@ -195,40 +216,57 @@ struct Cosh : Smooth<Cosh> {
   static Tensor chain(const Point& p, int, const Tensor& t);
 };
 
-struct Asinh : Smooth<Asinh> {
+struct Asinh : FusedGradient<Asinh> {
   static constexpr std::string_view name = "asinh", doc = "inverse of sinh";
   template <class V>
   RG_HD static V fwd(V x, const Attrs&) {
     return math::asinh(x);
   }
-  static Tensor chain(const Point& p, int, const Tensor& t);
+  template <class V>
+  RG_HD static V backward(V g, V x, const Attrs&) {
+    return g / math::hypot(x, V(1));
+  }
+  static Tensor curvature(const Tensor& v, const Attrs&);
 };
 
-struct Acosh : Smooth<Acosh> {
+struct Acosh : FusedGradient<Acosh> {
   static constexpr std::string_view name = "acosh", doc = "inverse of cosh";
   template <class V>
   RG_HD static V fwd(V x, const Attrs&) {
     return math::acosh(x);
   }
-  static Tensor chain(const Point& p, int, const Tensor& t);
+  template <class V>
+  RG_HD static V backward(V g, V x, const Attrs&) {
+    return g / (math::sqrt(x - 1) * math::sqrt(x + 1));
+  }
+  static Tensor curvature(const Tensor& v, const Attrs&);
 };
 
-struct Atanh : Smooth<Atanh> {
+struct Atanh : FusedGradient<Atanh> {
   static constexpr std::string_view name = "atanh", doc = "inverse of tanh";
   template <class V>
   RG_HD static V fwd(V x, const Attrs&) {
     return math::atanh(x);
   }
-  static Tensor chain(const Point& p, int, const Tensor& t);
+  template <class V>
+  RG_HD static V backward(V g, V x, const Attrs&) {
+    return g / ((1 - x) * (1 + x));
+  }
+  static Tensor curvature(const Tensor& v, const Attrs&);
 };
 
-struct Erf : Smooth<Erf> {
+struct Erf : FusedGradient<Erf> {
+  static constexpr double kTwoOverRootPi = 1.12837916709551257390;
   static constexpr std::string_view name = "erf", doc = "error function";
   template <class V>
   RG_HD static V fwd(V x, const Attrs&) {
     return math::erf(x);
   }
-  static Tensor chain(const Point& p, int, const Tensor& t);
+  template <class V>
+  RG_HD static V backward(V g, V x, const Attrs&) {
+    return g * (math::exp_of_minus_square(x) * V(kTwoOverRootPi));
+  }
+  static Tensor curvature(const Tensor& v, const Attrs&);
 };
 
 struct Erfc : Smooth<Erfc> {
@@ -302,6 +340,20 @@ struct PowScalar : Smooth<PowScalar> {
     return math::number<V>(a.coefficient) * math::power(x, a.exponent);
   }
   static Tensor chain(const Point& p, int, const Tensor& t);
+};
+
+/// The gradient of PowScalar for operands (g, x), g times the function. Its own by x is another one.
+struct PowScalarBackward : Elementwise<2>, ChainRule<PowScalarBackward> {
+  using Attrs = PowScalar::Attrs;
+  static constexpr std::string_view name = "pow_scalar_backward", doc = "g * coefficient * x^exponent";
+  static constexpr std::string_view operands = "g, x";
+  static SaveSet saves_for(const Call&, uint64_t wants) { return {2 | (wants >> 1 & 1), 0}; }
+  template <class V>
+  RG_HD static V fwd(V g, V x, const Attrs& a) {
+    if (a.coefficient.to_double() == 0) return V(0);
+    return math::times_power(g * math::number<V>(a.coefficient), x, a.exponent);
+  }
+  static Tensor chain(const Point& p, int i, const Tensor& t);
 };
 
 /// A function whose derivative is 0 wherever it has one.
@@ -432,9 +484,11 @@ struct NanToNum : Smooth<NanToNum> {
 };
 
 using UnaryOps =
-    OpList<Abs, Square, Exp, Exp2, Expm1, Log, Log2, Log10, Log1p, Sqrt, Rsqrt, Reciprocal, Sin, Cos, Tan,
-           Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Erf, Erfc, Erfinv, Lgamma, Digamma, Polygamma,
-           PowScalar, Sign, Floor, Ceil, Trunc, Round, Frac, IsNan, IsInf, IsFinite, LogicalNot, NanToNum>;
+    OpList<Abs, Square, Exp, Exp2, Expm1, Log, Log2, Log10, Log1p, Sqrt, Rsqrt, Backward<Rsqrt>, Reciprocal,
+           Backward<Reciprocal>, Sin, Cos, Tan, Backward<Tan>, Asin, Backward<Asin>, Acos, Atan,
+           Backward<Atan>, Sinh, Cosh, Asinh, Backward<Asinh>, Acosh, Backward<Acosh>, Atanh, Backward<Atanh>,
+           Erf, Backward<Erf>, Erfc, Erfinv, Lgamma, Digamma, Polygamma, PowScalar, PowScalarBackward, Sign,
+           Floor, Ceil, Trunc, Round, Frac, IsNan, IsInf, IsFinite, LogicalNot, NanToNum>;
 
 }  // namespace ops
 
@@ -498,55 +552,94 @@ Tensor nan_to_num(Operand x, Scalar nan = 0.0, std::optional<Scalar> posinf = {}
 
 namespace retrograd::ops {
 
-constexpr double kLn2 = std::numbers::ln2, kLn10 = std::numbers::ln10,
-                 kTwoOverRootPi = 2 * std::numbers::inv_sqrtpi;
+constexpr double kLn2 = std::numbers::ln2, kLn10 = std::numbers::ln10;
 
 Tensor Abs::chain(const Point& p, int, const Tensor& t) { return t * sign(p.in(0)); }
-Tensor Square::chain(const Point& p, int, const Tensor& t) { return t * (p.in(0) * 2); }
+Tensor Square::chain(const Point& p, int, const Tensor& t) { return t * p.in(0) * 2; }
 Tensor Exp::chain(const Point& p, int, const Tensor& t) { return t * p.out(); }
 Tensor Exp2::chain(const Point& p, int, const Tensor& t) { return t * (p.out() * kLn2); }
 Tensor Expm1::chain(const Point& p, int, const Tensor& t) { return t * (p.out() + 1); }
 Tensor Log::chain(const Point& p, int, const Tensor& t) { return t / p.in(0); }
-Tensor Log2::chain(const Point& p, int, const Tensor& t) { return t / (p.in(0) * kLn2); }
-Tensor Log10::chain(const Point& p, int, const Tensor& t) { return t / (p.in(0) * kLn10); }
+Tensor Log2::chain(const Point& p, int, const Tensor& t) { return t * (1 / kLn2) / p.in(0); }
+Tensor Log10::chain(const Point& p, int, const Tensor& t) { return t * (1 / kLn10) / p.in(0); }
 Tensor Log1p::chain(const Point& p, int, const Tensor& t) { return t / (p.in(0) + 1); }
 Tensor Sqrt::chain(const Point& p, int, const Tensor& t) { return t / (p.out() * 2); }
-Tensor Rsqrt::chain(const Point& p, int, const Tensor& t) { return t * (pow(p.out(), 3) * -0.5); }
-Tensor Reciprocal::chain(const Point& p, int, const Tensor& t) { return t * -square(p.out()); }
 Tensor Sin::chain(const Point& p, int, const Tensor& t) { return t * cos(p.in(0)); }
 Tensor Cos::chain(const Point& p, int, const Tensor& t) { return t * -sin(p.in(0)); }
-Tensor Tan::chain(const Point& p, int, const Tensor& t) { return t * (square(p.out()) + 1); }
-Tensor Asin::chain(const Point& p, int, const Tensor& t) { return t * rsqrt(1 - square(p.in(0))); }
-Tensor Acos::chain(const Point& p, int, const Tensor& t) { return t * -rsqrt(1 - square(p.in(0))); }
-Tensor Atan::chain(const Point& p, int, const Tensor& t) { return t / (square(p.in(0)) + 1); }
 Tensor Sinh::chain(const Point& p, int, const Tensor& t) { return t * cosh(p.in(0)); }
 Tensor Cosh::chain(const Point& p, int, const Tensor& t) { return t * sinh(p.in(0)); }
-Tensor Asinh::chain(const Point& p, int, const Tensor& t) { return t * rsqrt(square(p.in(0)) + 1); }
-Tensor Acosh::chain(const Point& p, int, const Tensor& t) { return t * rsqrt(square(p.in(0)) - 1); }
-Tensor Atanh::chain(const Point& p, int, const Tensor& t) { return t / (1 - square(p.in(0))); }
-Tensor Erf::chain(const Point& p, int, const Tensor& t) {
-  return t * (exp(-square(p.in(0))) * kTwoOverRootPi);
+
+// Of functions that differ by a sign and a constant.
+Tensor Acos::chain(const Point& p, int, const Tensor& t) {
+  return -emit<Backward<Asin>>({t.get(), p.in(0).tensor().get()}, {}, p.where());
 }
 Tensor Erfc::chain(const Point& p, int, const Tensor& t) {
-  return t * (exp(-square(p.in(0))) * -kTwoOverRootPi);
+  return -emit<Backward<Erf>>({t.get(), p.in(0).tensor().get()}, {}, p.where());
 }
+
+Tensor Rsqrt::curvature(const Tensor& y, const Attrs&) { return square(y) * -1.5; }
+Tensor Reciprocal::curvature(const Tensor& y, const Attrs&) { return y * -2; }
+Tensor Tan::curvature(const Tensor& y, const Attrs&) { return y * 2; }
+Tensor Asin::curvature(const Tensor& x, const Attrs&) {
+  const Tensor w = (1 - x) * (x + 1);
+  return x * rsqrt(w) / w;
+}
+Tensor Atan::curvature(const Tensor& x, const Attrs&) {
+  const Tensor h = hypot(x, 1.0);
+  return x / h / h / h / h * -2;
+}
+Tensor Asinh::curvature(const Tensor& x, const Attrs&) {
+  const Tensor h = hypot(x, 1.0);
+  return -(x / h / h / h);
+}
+Tensor Acosh::curvature(const Tensor& x, const Attrs&) {
+  const Tensor h = sqrt(x - 1) * sqrt(x + 1);
+  return -(x / h / h / h);
+}
+Tensor Atanh::curvature(const Tensor& x, const Attrs&) {
+  const Tensor w = (1 - x) * (x + 1);
+  return x * 2 / w / w;
+}
+Tensor Erf::curvature(const Tensor& x, const Attrs&) {
+  return emit<Backward<Erf>>({(x * -2).get(), x.get()}, {}, {});
+}
+
+// Functions whose derivatives take several ops, computed in float32 where operands have 16 bits.
+template <class F>
+Tensor in_wider_dtype(const Point& p, const Tensor& t, const F& derivative) {
+  const Widened wide(t);
+  return wide.back(wide(t) * derivative(wide(p.in(0).tensor())));
+}
+
 Tensor Erfinv::chain(const Point& p, int, const Tensor& t) {
-  return t * (exp(square(erfinv(p.in(0)))) * (1 / kTwoOverRootPi));
+  return in_wider_dtype(p, t,
+                        [](const Tensor& x) { return exp(square(erfinv(x))) * (1 / Erf::kTwoOverRootPi); });
 }
-Tensor Lgamma::chain(const Point& p, int, const Tensor& t) { return t * digamma(p.in(0)); }
-
+Tensor Lgamma::chain(const Point& p, int, const Tensor& t) {
+  return in_wider_dtype(p, t, [](const Tensor& x) { return digamma(x); });
+}
 Tensor Digamma::chain(const Point& p, int, const Tensor& t) {
-  return t * emit<Polygamma>({p.in(0).tensor().get()}, {1}, p.where());
+  return in_wider_dtype(p, t, [&](const Tensor& x) { return emit<Polygamma>({x.get()}, {1}, p.where()); });
+}
+Tensor Polygamma::chain(const Point& p, int, const Tensor& t) {
+  const int64_t n = p.attrs<Attrs>().n;
+  return in_wider_dtype(p, t,
+                        [&](const Tensor& x) { return emit<Polygamma>({x.get()}, {n + 1}, p.where()); });
 }
 
-Tensor Polygamma::chain(const Point& p, int, const Tensor& t) {
-  return t * emit<Polygamma>({p.in(0).tensor().get()}, {p.attrs<Attrs>().n + 1}, p.where());
-}
+// The derivative of a power is another power.
+PowScalar::Attrs derived(const PowScalar::Attrs& a) { return {a.exponent - 1, a.coefficient * a.exponent}; }
 
 Tensor PowScalar::chain(const Point& p, int, const Tensor& t) {
+  return emit<PowScalarBackward>({t.get(), p.in(0).tensor().get()}, derived(p.attrs<Attrs>()), p.where());
+}
+
+Tensor PowScalarBackward::chain(const Point& p, int i, const Tensor& t) {
   const Attrs& a = p.attrs<Attrs>();
-  return t *
-         emit<PowScalar>({p.in(0).tensor().get()}, {a.exponent - 1, a.coefficient * a.exponent}, p.where());
+  if (i == 0) return emit<PowScalarBackward>({t.get(), p.in(1).tensor().get()}, a, p.where());
+  const Widened wide(t);
+  const Tensor g = wide(p.in(0).tensor()), x = wide(p.in(1).tensor());
+  return wide.back(emit<PowScalarBackward>({g.get(), x.get()}, derived(a), p.where()) * wide(t));
 }
 
 Tensor NanToNum::chain(const Point& p, int, const Tensor& t) { return where(isfinite(p.in(0)), t, 0); }

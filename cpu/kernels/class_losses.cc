@@ -1,5 +1,7 @@
 // Losses over classes on the CPU: picking at the targets, and cross entropy by the row functions of
 // cpu/kernels/rows.h.
+#include <cmath>
+
 #include <fmt/format.h>
 
 #include "cpu/kernels/local_tensor.h"
@@ -90,16 +92,16 @@ void cross_entropy_kernel(const Call& call, TensorImpl* const* outputs) {
     if constexpr (!std::is_integral_v<D>) {
       using T = ComputeOf<D>;
       D* loss = static_cast<D*>(outputs[0]->data());
-      T* lse = static_cast<T*>(outputs[1]->data());
+      T* log_sum = static_cast<T*>(outputs[1]->data());
       const RowTiles<T> tiles(1, samples.rows.length(), samples.chunks());
       samples.for_blocks([&](int64_t begin, int64_t end) {
         typename RowTiles<T>::Mine tile(tiles);
         for (int64_t row = begin; row < end; ++row) {
           const T* x = samples.rows.read(row, tile[0]);
           const int64_t t = samples.target(row);
-          const double sum = row_table<T>().log_sum_exp(x, samples.rows.length());
-          lse[row] = static_cast<T>(sum);
-          loss[row] = convert<D>(t < 0 ? 0.0 : sum - static_cast<double>(x[t]));
+          const LogSum sum = row_table<T>().log_sum(x, samples.rows.length());
+          log_sum[row] = static_cast<T>(sum.log);
+          loss[row] = convert<D>(t < 0 ? 0.0 : (sum.max - static_cast<double>(x[t])) + sum.log);
         }
       });
     }
@@ -111,7 +113,7 @@ void cross_entropy_backward_kernel(const Call& call, TensorImpl* const* outputs)
   const Rows out(*outputs[0], uint64_t{1} << call.attrs_as<ops::ClassLossAttrs>().dim);
   const int64_t n = out.length();
   dispatch_floating(outputs[0]->dtype(), [&]<class T>(std::type_identity<T>) {
-    const LocalCopy g(call.operands[0], dtype_of<T>()), lse(call.operands[3], dtype_of<T>());
+    const LocalCopy g(call.operands[0], dtype_of<T>()), log_sum(call.operands[3], dtype_of<T>());
     const RowTiles<T> tiles(2, n, samples.chunks());
     samples.for_blocks([&](int64_t begin, int64_t end) {
       typename RowTiles<T>::Mine tile(tiles);
@@ -122,10 +124,11 @@ void cross_entropy_backward_kernel(const Call& call, TensorImpl* const* outputs)
         if (t < 0) {
           std::fill_n(dx, n, T(0));
         } else {
-          row_table<T>().scaled_softmax(samples.rows.read(row, tile[0]),
-                                        static_cast<double>(lse.values<T>()[row]), static_cast<double>(scale),
-                                        n, dx);
-          dx[t] -= scale;
+          const T* const x = samples.rows.read(row, tile[0]);
+          const double at_target = static_cast<double>(x[t]),
+                       log = static_cast<double>(log_sum.values<T>()[row]);
+          const double max = row_table<T>().scaled_softmax(x, log, static_cast<double>(scale), n, dx);
+          dx[t] = static_cast<T>(static_cast<double>(scale) * std::expm1((at_target - max) - log));
         }
         out.write(row, dx);
       }

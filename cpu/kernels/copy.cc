@@ -223,7 +223,7 @@ void full_kernel(const Call& call, TensorImpl* const* outputs) {
     if constexpr (std::is_integral_v<T>)
       v = static_cast<T>(value.to_int());
     else
-      v = static_cast<T>(value.to_double());
+      v = convert<T>(value.to_double());
     T* p = static_cast<T*>(out.data());
     const auto fill = move_table().fill[width_index(out.dtype())];
     const int64_t n = out.numel().raw();

@@ -150,7 +150,7 @@ class Constant : public LocalTensor {
       if constexpr (std::is_integral_v<T>)
         v = static_cast<T>(value.to_int());
       else
-        v = static_cast<T>(value.to_double());
+        v = convert<T>(value.to_double());
       *static_cast<T*>(cell.data()) = v;
     });
   }

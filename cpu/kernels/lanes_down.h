@@ -91,4 +91,35 @@ template <class T>
       [](Vec<T> v) { return v; });
 }
 
+/// As row_mean().
+template <class T>
+[[gnu::always_inline]] inline Vec<T> mean_down(const Down<T>& x, int64_t n) {
+  constexpr T kScale = 1 / static_cast<T>(2 * kDownSum);
+  const double count = static_cast<double>(n);
+  const Vec<T> mean =
+      DownSums<T>(n, [&](int64_t i) { return x.load(i); }).map([count](double sum) { return sum / count; });
+  const Mask<T> known = isfinite(mean);
+  if (!any(!known)) return mean;
+  const DownSums<T> scaled(n, [&](int64_t i) { return x.load(i) * Vec<T>(kScale); });
+  return select(known, mean, scaled.map([count](double sum) { return sum / count / double{kScale}; }));
+}
+
+/// As rest_of_exponentials().
+template <class T>
+struct RestOfExponentials {
+  double lanes[Vec<T>::size];
+
+  [[gnu::always_inline]] RestOfExponentials(const Down<T>& x, int64_t n, Vec<T> max) {
+    const DownSums<T> smaller(
+        n, [&](int64_t i) { return select(x.load(i) == max, T(0), exp(x.load(i) - max)); });
+    const DownSums<T> equal(n, [&](int64_t i) { return select(x.load(i) == max, T(1), T(0)); });
+    for (int k = 0; k < Vec<T>::size; ++k) lanes[k] = smaller.lanes[k] + (equal.lanes[k] - 1);
+  }
+  Vec<T> as_register() const {
+    T out[Vec<T>::size];
+    for (int k = 0; k < Vec<T>::size; ++k) out[k] = static_cast<T>(lanes[k]);
+    return Vec<T>::load(out);
+  }
+};
+
 }  // namespace retrograd::cpu::RG_ISA

@@ -119,6 +119,48 @@ const T* or_all(const T* p, T value, int64_t count, T* tile) {
 
 }  // namespace
 
+namespace {
+
+// The statistics of a column, found from its sums; once more from its elements where those are out of range.
+template <class T>
+class ColumnStats {
+ public:
+  ColumnStats(const Lines<T>& lines, int64_t n, double eps) : lines_(lines), n_(n), eps_(eps) {}
+
+  double mean(int64_t column, double sum) const {
+    const double count = static_cast<double>(n_), mean = sum / count;
+    if (std::isfinite(mean)) return mean;
+    double total = 0;
+    for (int64_t i = 0; i < n_; ++i) total += static_cast<double>(at(column)[i * lines_.stride]) / count;
+    return total;
+  }
+  /// What the mean has beyond `shift` (0 unless `center`), and the inverse deviation.
+  RowStats beyond(int64_t column, T shift, bool center, double sum, double squares) const {
+    const double count = static_cast<double>(n_);
+    int exponent = 0;
+    if (!(squares >= kLeastSum<T> && squares <= kMostSum<T>)) {
+      const ScaledSums found = rows_down_table<T>().scaled_moments(at(column), lines_.stride, n_, shift);
+      if (found.is_of_use) {
+        sum = found.sum;
+        squares = found.squares;
+        exponent = static_cast<int>(found.exponent);
+      }
+    }
+    const double rest = center ? sum / count : 0;
+    const double rstd = 1 / std::sqrt(squares / count - rest * rest + std::ldexp(eps_, -2 * exponent));
+    return {std::ldexp(rest, exponent), std::ldexp(rstd, -exponent)};
+  }
+
+ private:
+  const T* at(int64_t column) const { return lines_.at({column, 1, 0, n_, 0}); }
+
+  const Lines<T>& lines_;
+  int64_t n_;
+  double eps_;
+};
+
+}  // namespace
+
 // As the Moments of a row: the mean is rounded to T before it is subtracted, and what that loses is made up
 // for.
 template <class T>
@@ -131,7 +173,7 @@ void normalize_columns(const TensorImpl& x, const ops::NormalizeAttrs& attrs, co
   const Scratch<T> shift(rows.count()), rest(rows.count());
   if (measuring()) return;
   const RowsDownTable<T>& table = rows_down_table<T>();
-  const double n = static_cast<double>(rows.length()), eps = attrs.eps.to_double();
+  const ColumnStats<T> stats(from, rows.length(), attrs.eps.to_double());
   const Phase means{[&](const Piece& p) {
                       double* const sum = sums.begin(0, p);
                       if (attrs.center)
@@ -139,7 +181,7 @@ void normalize_columns(const TensorImpl& x, const ops::NormalizeAttrs& attrs, co
                     },
                     [&](int64_t row, int64_t count) {
                       for (int64_t i = row; i < row + count; ++i)
-                        shift[i] = static_cast<T>(sums.total(0, i) / n);
+                        shift[i] = static_cast<T>(stats.mean(i, sums.total(0, i)));
                     }};
   const Phase moments{[&](const Piece& p) {
                         table.moments(from.at(p), from.stride, p.end - p.begin, p.count, &shift[p.row],
@@ -147,10 +189,11 @@ void normalize_columns(const TensorImpl& x, const ops::NormalizeAttrs& attrs, co
                       },
                       [&](int64_t row, int64_t count) {
                         for (int64_t i = row; i < row + count; ++i) {
-                          const double more = attrs.center ? sums.total(0, i) / n : 0;
-                          rest[i] = static_cast<T>(more);
-                          mean[i] = static_cast<T>(static_cast<double>(shift[i]) + more);
-                          rstd[i] = static_cast<T>(1 / std::sqrt(sums.total(1, i) / n - more * more + eps));
+                          const RowStats found =
+                              stats.beyond(i, shift[i], attrs.center, sums.total(0, i), sums.total(1, i));
+                          rest[i] = static_cast<T>(found.mean);
+                          mean[i] = static_cast<T>(static_cast<double>(shift[i]) + found.mean);
+                          rstd[i] = static_cast<T>(found.rstd);
                         }
                       }};
   const Phase results{[&](const Piece& p) {

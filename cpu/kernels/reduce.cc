@@ -104,14 +104,15 @@ void variance_kernel(const Call& call, TensorImpl* const* outputs) {
               [correction](const auto& p) {
                 const double var =
                     static_cast<double>(p.second) / std::max(0.0, static_cast<double>(p.count) - correction);
-                return root ? std::sqrt(var) : var;
+                const int exponent = static_cast<int>(p.exponent);
+                return root ? std::ldexp(std::sqrt(var), exponent) : std::ldexp(var, 2 * exponent);
               });
 }
 
 void logsumexp_kernel(const Call& call, TensorImpl* const* outputs) {
   reduce_into(*call.operands[0], dims_of(call), Reduction::logsumexp, 0, *outputs[0], [](const auto& p) {
     const double m = static_cast<double>(p.value);
-    return std::isfinite(m) ? m + std::log(static_cast<double>(p.second)) : m;
+    return std::isfinite(m) ? m + std::log1p(static_cast<double>(p.second)) : m;
   });
 }
 
@@ -126,8 +127,9 @@ void norm_kernel(const Call& call, TensorImpl* const* outputs) {
   const Reduction kind = norm_reduction(ord);
   reduce_into(*call.operands[0], dims_of(call), kind, ord, *outputs[0], [&](const auto& p) {
     const double v = static_cast<double>(p.value);
-    if (kind == Reduction::square_sum) return std::sqrt(v);
-    return kind == Reduction::power_sum ? std::pow(v, 1 / ord) : v;
+    const int exponent = static_cast<int>(p.exponent);
+    if (kind == Reduction::square_sum) return std::ldexp(std::sqrt(v), exponent);
+    return kind == Reduction::power_sum ? std::ldexp(std::pow(v, 1 / ord), exponent) : v;
   });
 }
 
@@ -195,7 +197,7 @@ const RowValue* row_value(const OpInfo* op) {
 }
 
 void merge_partials(Reduction kind, Partial<double>& into, const Partial<double>& next) {
-  merge(kind, into, next);
+  merge(kind, 0, into, next);
 }
 
 void add_reduce_kernels(KernelTable& table) {

@@ -4,6 +4,7 @@
 #include "cpu/kernels/reduce_rows.h"
 
 #include "cpu/kernels/row_lanes.h"
+#include "cpu/kernels/scaled_sums.h"
 #include "engine/prefetch.h"
 #include "ops/convert.h"
 
@@ -70,30 +71,58 @@ int64_t find(const T* x, int64_t n, T value) {
   return i;
 }
 
+template <class T>
+T largest_distance(const T* x, int64_t n, T shift) {
+  return fold(
+      x, n, T(0), [](Vec<T> a, Vec<T> b) { return maximum(a, b); },
+      [shift = Vec<T>(shift)](Vec<T> v) { return abs(v - shift); });
+}
+
+// Whether sums of squares or powers are made again, of scaled elements: see cpu/kernels/scaled_sums.h.
+template <class T>
+bool is_rescaled(double sum, const T* x, int64_t n, T shift) {
+  return !is_in_range<T>(sum) && (sum != 0 || largest_distance(x, n, shift) != 0);
+}
+
+template <class T>
+void powers(const T* x, int64_t n, double p, double sum, Partial<double>* out) {
+  out->value = sum;
+  if (!is_rescaled(sum, x, n, T(0))) return;
+  const ScaledSums found = scaled_sums(x, 1, n, 0, p);
+  if (!found.is_of_use) return;
+  out->value = found.powers;
+  out->exponent = found.exponent;
+}
+
 // The mean is rounded to T before it is subtracted, and what that loses is made up for.
 template <class T>
 void moments(const T* x, int64_t n, Partial<double>* out) {
-  const Vec<T> shift = static_cast<T>(sum_of(x, n, [](Vec<T> v) { return v; }) / static_cast<double>(n));
-  T mean[Vec<T>::size];
-  shift.store(mean);
+  const T center = row_mean(x, n);
+  const Vec<T> shift = center;
   Sweep<T, 1, 0, 2> sweep;
   sweep.run({x}, {nullptr}, n, [&](const auto& v, auto&, auto& term) {
     term[0] = v[0] - shift;
     term[1] = term[0] * term[0];
   });
-  const double rest = sweep.sums[0] / static_cast<double>(n);
-  out->value = static_cast<double>(mean[0]) + rest;
-  out->second = sweep.sums[1] - rest * sweep.sums[0];
+  double sum = sweep.sums[0], squares = sweep.sums[1];
+  if (is_rescaled(squares, x, n, center)) {
+    const ScaledSums found = scaled_sums(x, 1, n, static_cast<double>(center), 0);
+    if (found.is_of_use) {
+      sum = found.sum;
+      squares = found.squares;
+      out->exponent = found.exponent;
+    }
+  }
+  const double rest = sum / static_cast<double>(n);
+  out->value = static_cast<double>(center) + __builtin_scalbn(rest, static_cast<int>(out->exponent));
+  out->second = squares - rest * sum;
 }
 
 template <class T>
 void log_sum_exp_parts(const T* x, int64_t n, Partial<double>* out) {
   const T m = row_max(x, n);
   out->value = static_cast<double>(m);
-  if (m - m != 0)
-    out->second = m > 0 ? 1 : 0;  // infinite, or NaN
-  else
-    out->second = sum_of(x, n, [shift = Vec<T>(m)](Vec<T> v) { return exp(v - shift); });
+  if (m - m == 0) out->second = rest_of_exponentials(x, n, m);
 }
 
 template <class T>
@@ -109,10 +138,9 @@ void reduce(const T* x, int64_t n, Reduction kind, double p, Partial<double>* ou
   switch (kind) {
     case Reduction::sum: out->value = sum_of(x, n, self); return;
     case Reduction::abs_sum: out->value = sum_of(x, n, magnitude); return;
-    case Reduction::square_sum: out->value = sum_of(x, n, [](V v) { return v * v; }); return;
+    case Reduction::square_sum: return powers(x, n, 2, sum_of(x, n, [](V v) { return v * v; }), out);
     case Reduction::power_sum:
-      out->value = sum_of(x, n, [e = V(static_cast<T>(p))](V v) { return pow(abs(v), e); });
-      return;
+      return powers(x, n, p, sum_of(x, n, [e = V(static_cast<T>(p))](V v) { return pow(abs(v), e); }), out);
     case Reduction::nonzero:
       out->value = sum_of(x, n, [](V v) { return select(v != V(T(0)), V(T(1)), V(T(0))); });
       return;

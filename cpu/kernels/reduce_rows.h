@@ -25,7 +25,7 @@ enum class Reduction : uint8_t {
   sum,
   abs_sum,
   square_sum,
-  power_sum,  // value: sum of x, |x|, x^2, |x|^p
+  power_sum,  // value: sum of x, |x|, x^2, |x|^p, the last two of x / 2^exponent
   prod,       // value: product
   max,
   min,
@@ -34,8 +34,8 @@ enum class Reduction : uint8_t {
   argmax,
   argmin,     // value, and index of its first place; a NaN counts as the extreme
   nonzero,    // value: how many elements are not 0
-  moments,    // value: mean; second: sum of squared differences from it
-  logsumexp,  // value: maximum m; second: sum of exp(x - m)
+  moments,    // value: mean; second: sum of squared differences from it, each divided by 2^exponent
+  logsumexp,  // value: maximum m; second: sum of exp(x - m) but for one element that is m
 };
 
 /// What a reduction found in some elements of a row, in the accumulation type (double, or int64_t for
@@ -43,8 +43,9 @@ enum class Reduction : uint8_t {
 template <class V>
 struct Partial {
   V value = 0, second = 0;
-  int64_t index = 0;  // counted from the start of the elements
-  int64_t count = 0;  // how many elements
+  int64_t index = 0;     // counted from the start of the elements
+  int64_t count = 0;     // how many elements
+  int64_t exponent = 0;  // not 0 where squares or powers would leave the range
 };
 
 /// Of T float, double or int64_t.

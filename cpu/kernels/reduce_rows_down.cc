@@ -1,6 +1,7 @@
 // Reductions of neighbouring rows whose elements of one place lie behind each other, such as the columns of a
 // matrix (cpu/kernels/lanes_down.h). See cpu/kernels/reduce_rows.h.
 #include "cpu/kernels/lanes_down.h"
+#include "cpu/kernels/scaled_sums.h"
 
 namespace retrograd::cpu::RG_ISA {
 namespace {
@@ -24,6 +25,19 @@ void sums(const Columns<T>& c, const F& f, Partial<double>* out) {
     const DownSums<T> found(c.rows, [&](int64_t i) { return f(x.load(i)); });
     for (int64_t k = 0; k < x.count; ++k) out[j + k].value = found.lanes[k];
   });
+}
+
+// Sums of powers, made again of scaled elements where they leave the range.
+template <class T, class F>
+void powers(const Columns<T>& c, double p, const F& f, Partial<double>* out) {
+  sums(c, f, out);
+  for (int64_t j = 0; j < c.columns; ++j) {
+    if (is_in_range<T>(out[j].value)) continue;
+    const ScaledSums found = scaled_sums(c.x + j, c.stride, c.rows, 0, p);
+    if (!found.is_of_use) continue;
+    out[j].value = found.powers;
+    out[j].exponent = found.exponent;
+  }
 }
 
 template <class T, class F, class G>
@@ -72,16 +86,25 @@ template <class T>
 void moments(const Columns<T>& c, Partial<double>* out) {
   const double n = static_cast<double>(c.rows);
   c.for_downs([&](const Down<T>& x, int64_t j) {
-    const Vec<T> shift =
-        DownSums<T>(c.rows, [&](int64_t i) { return x.load(i); }).map([n](double sum) { return sum / n; });
+    const Vec<T> shift = mean_down(x, c.rows);
     const DownSums<T> first(c.rows, [&](int64_t i) { return x.load(i) - shift; });
     const DownSums<T> second(c.rows, [&](int64_t i) { return (x.load(i) - shift) * (x.load(i) - shift); });
     T mean[Vec<T>::size];
     shift.store(mean);
     for (int64_t k = 0; k < x.count; ++k) {
-      const double rest = first.lanes[k] / n;
-      out[j + k].value = static_cast<double>(mean[k]) + rest;
-      out[j + k].second = second.lanes[k] - rest * first.lanes[k];
+      double sum = first.lanes[k], squares = second.lanes[k];
+      Partial<double>& to = out[j + k];
+      if (!is_in_range<T>(squares)) {
+        const ScaledSums found = scaled_sums(c.x + j + k, c.stride, c.rows, static_cast<double>(mean[k]), 0);
+        if (found.is_of_use) {
+          sum = found.sum;
+          squares = found.squares;
+          to.exponent = found.exponent;
+        }
+      }
+      const double rest = sum / n;
+      to.value = static_cast<double>(mean[k]) + __builtin_scalbn(rest, static_cast<int>(to.exponent));
+      to.second = squares - rest * sum;
     }
   });
 }
@@ -90,13 +113,13 @@ template <class T>
 void exponentials(const Columns<T>& c, Partial<double>* out) {
   c.for_downs([&](const Down<T>& x, int64_t j) {
     const Vec<T> shift = max_down(x, c.rows);
-    const DownSums<T> found(c.rows, [&](int64_t i) { return exp(x.load(i) - shift); });
+    const RestOfExponentials<T> found(x, c.rows, shift);
     T m[Vec<T>::size];
     shift.store(m);
     for (int64_t k = 0; k < x.count; ++k) {
       const T most = m[k];
       out[j + k].value = static_cast<double>(most);
-      out[j + k].second = most - most == 0 ? found.lanes[k] : most > 0 ? 1 : 0;  // infinite, or NaN
+      out[j + k].second = most - most == 0 ? found.lanes[k] : 0;
     }
   });
 }
@@ -118,11 +141,11 @@ void reduce_columns(const T* x, int64_t rows, int64_t stride, int64_t columns, R
     case Reduction::sum: return sums(c, self, out);
     case Reduction::abs_sum: return sums(c, magnitude, out);
     case Reduction::square_sum:
-      return sums(
-          c, [](V v) { return v * v; }, out);
+      return powers(
+          c, 2, [](V v) { return v * v; }, out);
     case Reduction::power_sum:
-      return sums(
-          c, [e = V(static_cast<T>(p))](V v) { return pow(abs(v), e); }, out);
+      return powers(
+          c, p, [e = V(static_cast<T>(p))](V v) { return pow(abs(v), e); }, out);
     case Reduction::nonzero:
       return sums(
           c, [](V v) { return select(v != V(T(0)), V(T(1)), V(T(0))); }, out);

@@ -119,4 +119,37 @@ T row_max(const T* x, int64_t n) {
       [](Vec<T> v) { return v; });
 }
 
+/// The mean of n elements as T, also where their sum leaves the range of T.
+template <class T>
+T row_mean(const T* x, int64_t n) {
+  constexpr T kScale = 1 / static_cast<T>(2 * kChunk);  // of as many elements as lanes of T sum
+  Sweep<T, 1, 0, 1> sum;
+  sum.run({x}, {nullptr}, n, [](const auto& v, auto&, auto& term) { term[0] = v[0]; });
+  const double mean = sum.sums[0] / static_cast<double>(n);
+  if (mean - mean == 0) return static_cast<T>(mean);
+  Sweep<T, 1, 0, 1> scaled;
+  scaled.run({x}, {nullptr}, n, [](const auto& v, auto&, auto& term) { term[0] = v[0] * Vec<T>(kScale); });
+  return static_cast<T>(scaled.sums[0] / static_cast<double>(n) / static_cast<double>(kScale));
+}
+
+/// g - exp(y) * sum, what log_softmax y gives back of gradients g with that sum: where exp(y) is above 1/2, by g - sum and 1 - exp(y).
+template <class T>
+[[gnu::always_inline]] inline Vec<T> less_share(Vec<T> g, Vec<T> y, Vec<T> sum) {
+  const Vec<T> plain = g - exp(y) * sum;
+  const Mask<T> high = y > Vec<T>(static_cast<T>(-0.6931471805599453));
+  return any(high) ? select(high, (g - sum) - expm1(y) * sum, plain) : plain;
+}
+
+/// The sum of exp(x - max) but for one element that is the maximum: near 0 where one element is far above the others, and exact there.
+template <class T>
+double rest_of_exponentials(const T* x, int64_t n, T max) {
+  Sweep<T, 1, 0, 2> exps;
+  exps.run({x}, {nullptr}, n, [m = Vec<T>(max)](const auto& v, auto&, auto& term) {
+    const Mask<T> is_max = v[0] == m;
+    term[0] = select(is_max, T(0), exp(v[0] - m));
+    term[1] = select(is_max, T(1), T(0));
+  });
+  return exps.sums[0] + (exps.sums[1] - 1);
+}
+
 }  // namespace retrograd::cpu::RG_ISA

@@ -36,28 +36,48 @@ Partial<V> nothing(Reduction kind) {
   return p;
 }
 
-// Chan's formula for the moments of a union; sums of exponentials are brought to the larger of the two
-// maxima.
+// Chan's formula for the moments of a union. Sums of exponentials are brought to the larger of the two maxima, sums of powers to the larger unit.
 inline void merge_moments(Partial<double>& a, const Partial<double>& b) {
   const double n = static_cast<double>(a.count + b.count), share = static_cast<double>(b.count) / n,
                delta = b.value - a.value;
+  double distance = delta, in_a = a.second, in_b = b.second;
+  if (a.exponent || b.exponent) {
+    const int64_t of_delta = delta == 0 || !std::isfinite(delta) ? INT64_MIN : std::ilogb(delta),
+                  unit = std::max({a.exponent, b.exponent, of_delta});
+    in_a = std::ldexp(a.second, static_cast<int>(2 * (a.exponent - unit)));
+    in_b = std::ldexp(b.second, static_cast<int>(2 * (b.exponent - unit)));
+    distance = std::ldexp(delta, static_cast<int>(-unit));
+    a.exponent = unit;
+  }
   a.value += delta * share;
-  a.second += b.second + delta * delta * static_cast<double>(a.count) * share;
+  a.second = in_a + (in_b + distance * distance * static_cast<double>(a.count) * share);
 }
 
 inline void merge_exponentials(Partial<double>& a, const Partial<double>& b) {
   if (a.value == b.value) {
-    a.second += b.second;
+    a.second += b.second + 1;
     return;
   }
   const Partial<double>&high = b.value < a.value || std::isnan(a.value) ? a : b, &low = &high == &a ? b : a;
-  a.second = high.second + low.second * std::exp(low.value - high.value);
+  a.second = high.second + (low.second + 1) * std::exp(low.value - high.value);
   a.value = high.value;
 }
 
-/// Adds to `a` what was found in the elements behind it.
+inline void merge_powers(Partial<double>& a, const Partial<double>& b, double p) {
+  // A sum of 0 has no unit.
+  const int64_t unit = a.value == 0   ? b.exponent
+                       : b.value == 0 ? a.exponent
+                                      : std::max(a.exponent, b.exponent);
+  const auto in_unit = [&](const Partial<double>& x) {
+    return x.exponent == unit ? x.value : x.value * std::exp2(static_cast<double>(x.exponent - unit) * p);
+  };
+  a.value = in_unit(a) + in_unit(b);
+  a.exponent = unit;
+}
+
+/// Adds to `a` what was found in the elements behind it; p is the exponent of square_sum and power_sum.
 template <class V>
-void merge(Reduction kind, Partial<V>& a, const Partial<V>& b) {
+void merge(Reduction kind, double p, Partial<V>& a, const Partial<V>& b) {
   if (is_extreme(kind)) {
     const bool nan = b.value != b.value;
     if (a.value == a.value && (nan || (takes_larger(kind) ? b.value > a.value : b.value < a.value))) {
@@ -66,12 +86,15 @@ void merge(Reduction kind, Partial<V>& a, const Partial<V>& b) {
     }
   } else if (kind == Reduction::prod) {
     a.value *= b.value;
-  } else if (kind == Reduction::moments || kind == Reduction::logsumexp) {
+  } else if (kind == Reduction::moments || kind == Reduction::logsumexp || kind == Reduction::square_sum ||
+             kind == Reduction::power_sum) {
     if constexpr (std::is_same_v<V, double>) {
       if (kind == Reduction::moments)
         merge_moments(a, b);
-      else
+      else if (kind == Reduction::logsumexp)
         merge_exponentials(a, b);
+      else
+        merge_powers(a, b, p);
     }
   } else {
     a.value += b.value;
@@ -196,7 +219,7 @@ class RowReducer {
         if (rows_.length() == 0) std::fill_n(found + count, rows, nothing<V>(kind_));
         for (int64_t at = 0; at < rows_.length(); at += kChunk) {
           chunk(row, rows, at, tile, at ? more : found + count);
-          for (int64_t k = 0; at && k < rows; ++k) merge(kind_, found[count + k], more[k]);
+          for (int64_t k = 0; at && k < rows; ++k) merge(kind_, p_, found[count + k], more[k]);
         }
         count += rows;
       }
@@ -225,7 +248,7 @@ class RowReducer {
     });
     for (int64_t row = 0; row < count; ++row) {
       Partial<V>* first = &found[row];
-      for (int64_t i = 1; i < chunks; ++i) merge(kind_, *first, first[i * count]);
+      for (int64_t i = 1; i < chunks; ++i) merge(kind_, p_, *first, first[i * count]);
       finish(row, std::span<const Partial<V>>(first, 1));
     }
   }

@@ -4,6 +4,7 @@
 #include "cpu/kernels/rows.h"
 
 #include "cpu/kernels/row_lanes.h"
+#include "cpu/kernels/scaled_sums.h"
 
 namespace retrograd::cpu::RG_ISA {
 
@@ -29,28 +30,21 @@ void softmax(const T* x, int64_t n, T* y) {
   sweep.run({y}, {y}, n, [scale](const auto& v, auto& out, auto&) { out[0] = v[0] * scale; });
 }
 
-// log(sum(exp(x - m))), and m, the largest element.
+// NaN where the largest element is infinite.
 template <class T>
-struct LogSum {
-  T max;
-  double log;
-
-  LogSum(const T* x, int64_t n) : max(row_max(x, n)) {
-    Sweep<T, 1, 0, 1> exps;
-    exps.run({x}, {nullptr}, n,
-             [m = Vec<T>(max)](const auto& v, auto&, auto& term) { term[0] = exp(v[0] - m); });
-    log = __builtin_log(exps.sums[0]);
-  }
-};
+LogSum log_sum(const T* x, int64_t n) {
+  const T max = row_max(x, n);
+  return {static_cast<double>(max),
+          __builtin_log1p(rest_of_exponentials(x, n, max)) + static_cast<double>(max - max)};
+}
 
 template <class T>
 void log_softmax(const T* x, int64_t n, T* y) {
-  const LogSum<T> sum(x, n);
+  const LogSum sum = log_sum(x, n);
   Sweep<T, 1, 1, 0> sweep;
   sweep.run({x}, {y}, n,
-            [m = Vec<T>(sum.max), log = Vec<T>(static_cast<T>(sum.log))](const auto& v, auto& out, auto&) {
-              out[0] = (v[0] - m) - log;
-            });
+            [m = Vec<T>(static_cast<T>(sum.max)), log = Vec<T>(static_cast<T>(sum.log))](
+                const auto& v, auto& out, auto&) { out[0] = (v[0] - m) - log; });
 }
 
 template <class T>
@@ -69,7 +63,7 @@ void log_softmax_backward(const T* g, const T* y, int64_t n, T* dx) {
   sum.run({g}, {nullptr}, n, [](const auto& v, auto&, auto& term) { term[0] = v[0]; });
   Sweep<T, 2, 1, 0> sweep;
   sweep.run({g, y}, {dx}, n, [s = Vec<T>(static_cast<T>(sum.sums[0]))](const auto& v, auto& out, auto&) {
-    out[0] = v[0] - exp(v[1]) * s;
+    out[0] = less_share(v[0], v[1], s);
   });
 }
 
@@ -81,11 +75,7 @@ struct Moments {
   double sum = 0, squares = 0;  // of the differences from shift
   double rest = 0, rstd = 0;
 
-  void find_shift(const T* x, int64_t n) {
-    Sweep<T, 1, 0, 1> sweep;
-    sweep.run({x}, {nullptr}, n, [](const auto& v, auto&, auto& term) { term[0] = v[0]; });
-    shift = static_cast<T>(sweep.sums[0] / static_cast<double>(n));
-  }
+  void find_shift(const T* x, int64_t n) { shift = row_mean(x, n); }
   // Behind the mean: two passes, since E[x^2] - E[x]^2 cancels.
   void find_squares(const T* x, int64_t n) {
     Sweep<T, 1, 0, 2> sweep;
@@ -95,13 +85,27 @@ struct Moments {
     });
     sum = sweep.sums[0];
     squares = sweep.sums[1];
+    if (!is_in_range<T>(squares)) rescale(x, n);
   }
   void finish(int64_t n, double eps, bool center) {
     const double count = static_cast<double>(n);
     if (center) rest = sum / count;
-    rstd = 1 / __builtin_sqrt(squares / count - rest * rest + eps);
+    rstd = 1 / __builtin_sqrt(squares / count - rest * rest + __builtin_scalbn(eps, -2 * exponent));
+    rest = __builtin_scalbn(rest, exponent);
+    rstd = __builtin_scalbn(rstd, -exponent);
   }
   RowStats stats() const { return {static_cast<double>(shift) + rest, rstd}; }
+
+ private:
+  [[gnu::noinline]] void rescale(const T* x, int64_t n) {
+    const ScaledSums found = scaled_sums(x, 1, n, static_cast<double>(shift), 0);
+    if (!found.is_of_use) return;
+    sum = found.sum;
+    squares = found.squares;
+    exponent = static_cast<int>(found.exponent);
+  }
+
+  int exponent = 0;  // of the differences, in whose unit sum and squares are
 };
 
 template <class T>
@@ -262,17 +266,13 @@ void normalize_segments_backward(const T* g, const T* x, RowStats stats, const T
 }
 
 template <class T>
-double log_sum_exp(const T* x, int64_t n) {
-  const LogSum<T> sum(x, n);
-  return static_cast<double>(sum.max) + sum.log;
-}
-
-template <class T>
-void scaled_softmax(const T* x, double lse, double g, int64_t n, T* dx) {
+double scaled_softmax(const T* x, double log, double g, int64_t n, T* dx) {
+  const T max = row_max(x, n);
   Sweep<T, 1, 1, 0> sweep;
   sweep.run({x}, {dx}, n,
-            [shift = Vec<T>(static_cast<T>(lse)), scale = Vec<T>(static_cast<T>(g))](
-                const auto& v, auto& out, auto&) { out[0] = exp(v[0] - shift) * scale; });
+            [m = Vec<T>(max), log = Vec<T>(static_cast<T>(log)), scale = Vec<T>(static_cast<T>(g))](
+                const auto& v, auto& out, auto&) { out[0] = exp((v[0] - m) - log) * scale; });
+  return static_cast<double>(max);
 }
 
 }  // namespace
@@ -292,7 +292,7 @@ const RowTable<T>& row_table() {
                                      short_log_softmax<T>,
                                      short_softmax_backward<T>,
                                      short_log_softmax_backward<T>,
-                                     log_sum_exp<T>,
+                                     log_sum<T>,
                                      scaled_softmax<T>};
   return table;
 }

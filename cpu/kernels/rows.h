@@ -8,11 +8,17 @@
 
 #include <cstdint>
 
+#include "cpu/kernels/scaled_sums.h"
+
 namespace retrograd::cpu {
 
 /// Mean and inverse standard deviation by which a row is normalised.
 struct RowStats {
   double mean, rstd;
+};
+/// A row's largest element, and log(sum(exp(x - max))), which is exact near 0.
+struct LogSum {
+  double max, log;
 };
 
 template <class T>
@@ -20,7 +26,7 @@ struct RowTable {
   // Rows of n >= 1 elements; outputs may be the inputs.
   void (*softmax)(const T* x, int64_t n, T* y);
   void (*log_softmax)(const T* x, int64_t n, T* y);
-  /// dx = y * (g - sum(g * y)) and dx = g - exp(y) * sum(g).
+  /// dx = y * (g - sum(g * y)) and dx = g - exp(y) * sum(g), where exp(y) is near 1 by 1 - exp(y).
   void (*softmax_backward)(const T* g, const T* y, int64_t n, T* dx);
   void (*log_softmax_backward)(const T* g, const T* y, int64_t n, T* dx);
   /// y = (x - mean) * rstd * weight + bias, where weight and bias may be null; the mean counts as 0 unless
@@ -42,10 +48,9 @@ struct RowTable {
   void (*short_log_softmax)(const T* x, int64_t rows, int64_t n, T* y);
   void (*short_softmax_backward)(const T* g, const T* y, int64_t rows, int64_t n, T* dx);
   void (*short_log_softmax_backward)(const T* g, const T* y, int64_t rows, int64_t n, T* dx);
-  /// log(sum(exp(x))).
-  double (*log_sum_exp)(const T* x, int64_t n);
-  /// dx = g * exp(x - lse).
-  void (*scaled_softmax)(const T* x, double lse, double g, int64_t n, T* dx);
+  LogSum (*log_sum)(const T* x, int64_t n);
+  /// dx = g * exp((x - max) - log); gives max.
+  double (*scaled_softmax)(const T* x, double log, double g, int64_t n, T* dx);
 };
 
 /// The same for `columns` rows side by side: element i of row j is x[i * x_stride + j]
@@ -61,6 +66,8 @@ struct RowsDownTable {
   /// elements each; all else has an element for each column. sums += x - shift, squares += (x - shift)^2.
   void (*moments)(const T* x, int64_t x_stride, int64_t n, int64_t columns, const T* shift, double* sums,
                   double* squares);
+  /// Of one column whose squares are out of range.
+  ScaledSums (*scaled_moments)(const T* x, int64_t x_stride, int64_t n, double shift);
   /// y = ((x - shift) - rest) * scale + bias.
   void (*normalize)(const T* x, int64_t x_stride, int64_t n, int64_t columns, const T* shift, const T* rest,
                     const T* scale, const T* bias, T* y, int64_t y_stride);

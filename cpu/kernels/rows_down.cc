@@ -2,6 +2,7 @@
 // the columns of a matrix (cpu/kernels/lanes_down.h). See cpu/kernels/rows.h.
 #include "cpu/kernels/lanes_down.h"
 #include "cpu/kernels/rows.h"
+#include "cpu/kernels/scaled_sums.h"
 
 namespace retrograd::cpu::RG_ISA {
 
@@ -42,8 +43,7 @@ void log_softmax(const T* from, int64_t from_stride, int64_t n, int64_t columns,
     const Down<T> x{from + j, from_stride, count};
     const DownTo<T> y{to + j, to_stride, count};
     const Vec<T> m = max_down(x, n);
-    const DownSums<T> sums(n, [&](int64_t i) { return exp(x.load(i) - m); });
-    const Vec<T> shift = log(sums.map([](double sum) { return sum; }));
+    const Vec<T> shift = log1p(RestOfExponentials<T>(x, n, m).as_register()) + (m - m);
     for (int64_t i = 0; i < n; ++i) y.store((x.load(i) - m) - shift, i);
   });
 }
@@ -68,17 +68,28 @@ void log_softmax_backward(const T* g, int64_t g_stride, const T* y, int64_t y_st
     const DownTo<T> out{dx + j, dx_stride, count};
     const DownSums<T> sums(n, [&](int64_t i) { return gs.load(i); });
     const Vec<T> sum = sums.map([](double s) { return s; });
-    for (int64_t i = 0; i < n; ++i) out.store(gs.load(i) - exp(ys.load(i)) * sum, i);
+    for (int64_t i = 0; i < n; ++i) out.store(less_share(gs.load(i), ys.load(i), sum), i);
   });
+}
+
+template <class T>
+ScaledSums scaled_moments(const T* x, int64_t stride, int64_t n, double shift) {
+  return scaled_sums(x, stride, n, shift, 0);
 }
 
 }  // namespace
 
 template <class T>
 const RowsDownTable<T>& rows_down_table() {
-  static constexpr RowsDownTable<T> table{
-      softmax<T>,        log_softmax<T>,       softmax_backward<T>,     log_softmax_backward<T>,
-      column_moments<T>, normalize_columns<T>, column_gradient_sums<T>, normalize_columns_backward<T>};
+  static constexpr RowsDownTable<T> table{softmax<T>,
+                                          log_softmax<T>,
+                                          softmax_backward<T>,
+                                          log_softmax_backward<T>,
+                                          column_moments<T>,
+                                          scaled_moments<T>,
+                                          normalize_columns<T>,
+                                          column_gradient_sums<T>,
+                                          normalize_columns_backward<T>};
   return table;
 }
 template const RowsDownTable<float>& rows_down_table<float>();

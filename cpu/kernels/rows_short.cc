@@ -16,7 +16,7 @@ Vec<T> max_of(Vec<T> x) {
   return fold_lanes<Vec<T>::size / 2>(x, [](Vec<T> a, Vec<T> b) { return maximum(a, b); });
 }
 
-// y = f(x) for each row of x; lanes beyond a row are `fill`.
+// y = f(x) for each row of x; lanes beyond a row are `fill`, and of a and b 0 and -1.
 template <class T, class F>
 [[gnu::always_inline]] inline void map_rows(const T* x, T fill, int64_t rows, int64_t n, T* y, const F& f) {
   for (int64_t at = 0; at < rows * n; at += n) store_part(f(load_part(x + at, n, fill)), y + at, n);
@@ -25,7 +25,7 @@ template <class T, class F>
 [[gnu::always_inline]] inline void map_rows(const T* a, const T* b, int64_t rows, int64_t n, T* y,
                                             const F& f) {
   for (int64_t at = 0; at < rows * n; at += n)
-    store_part(f(load_part(a + at, n, T(0)), load_part(b + at, n, T(0))), y + at, n);
+    store_part(f(load_part(a + at, n, T(0)), load_part(b + at, n, T(-1))), y + at, n);
 }
 
 }  // namespace
@@ -41,8 +41,11 @@ void short_softmax(const T* x, int64_t rows, int64_t n, T* y) {
 template <class T>
 void short_log_softmax(const T* x, int64_t rows, int64_t n, T* y) {
   map_rows(x, -static_cast<T>(__builtin_inf()), rows, n, y, [](Vec<T> v) {
-    const Vec<T> shifted = v - max_of(v);
-    return shifted - log(sum_of(exp(shifted)));
+    const Vec<T> max = max_of(v);
+    const Mask<T> is_max = v == max;
+    const Vec<T> rest =
+        sum_of(select(is_max, T(0), exp(v - max))) + (sum_of(select(is_max, T(1), T(0))) - T(1));
+    return (v - max) - (log1p(rest) + (max - max));
   });
 }
 
@@ -53,7 +56,7 @@ void short_softmax_backward(const T* g, const T* y, int64_t rows, int64_t n, T* 
 
 template <class T>
 void short_log_softmax_backward(const T* g, const T* y, int64_t rows, int64_t n, T* dx) {
-  map_rows(g, y, rows, n, dx, [](Vec<T> a, Vec<T> b) { return a - exp(b) * sum_of(a); });
+  map_rows(g, y, rows, n, dx, [](Vec<T> a, Vec<T> b) { return less_share(a, b, sum_of(a)); });
 }
 
 template void short_softmax(const float*, int64_t, int64_t, float*);

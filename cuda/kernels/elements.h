@@ -27,11 +27,11 @@ RG_HD inline To converted(From v) {
     return converted<To>(wide);
   } else if constexpr (std::is_same_v<To, Half> && !std::is_same_v<From, bool>) {
     Half narrow;
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(narrow.bits) : "f"(static_cast<float>(v)));
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(narrow.bits) : "f"(rounded_to_odd(v)));
     return narrow;
   } else if constexpr (std::is_same_v<To, BFloat16> && !std::is_same_v<From, bool>) {
     BFloat16 narrow;
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(narrow.bits) : "f"(static_cast<float>(v)));
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(narrow.bits) : "f"(rounded_to_odd(v)));
     return narrow;
   } else {
     return convert<To>(v);

@@ -51,16 +51,16 @@ RG_HD void merge_moments(Partial<V>& a, const Partial<V>& b) {
   a.second += b.second + delta * delta * static_cast<double>(a.count) * share;
 }
 
-// Brought to the larger of the two maxima.
+// `second` is the sum of exp(x - value) but for one element that is the maximum: exact where it is near 0. Brought to the larger of the two.
 template <class V>
 RG_HD void merge_exponentials(Partial<V>& a, const Partial<V>& b) {
   if (a.value == b.value) {
-    a.second += b.second;
+    a.second += b.second + 1;
     return;
   }
   const bool a_is_high = b.value < a.value || a.value != a.value;
   const Partial<V> high = a_is_high ? a : b, low = a_is_high ? b : a;
-  a.second = high.second + low.second * ::exp(low.value - high.value);
+  a.second = high.second + (low.second + 1) * ::exp(low.value - high.value);
   a.value = high.value;
 }
 
@@ -97,7 +97,7 @@ RG_HD Partial<typename Accumulated<C>::Type> of_one(C x, int64_t index, double p
   if constexpr (kind == Reduction::square_sum) v *= v;
   if constexpr (kind == Reduction::power_sum) v = static_cast<V>(::pow(static_cast<double>(v), p));
   if constexpr (kind == Reduction::nonzero) v = x != 0;
-  return {v, static_cast<V>(kind == Reduction::logsumexp ? 1 : 0), index, 1};
+  return {v, 0, index, 1};
 }
 
 template <class V>
@@ -114,7 +114,7 @@ RG_HD V finished(const ReduceCall& call, Finish finish, const Partial<V>& p) {
     case Finish::variance: return static_cast<V>(variance);
     case Finish::deviation: return static_cast<V>(::sqrt(variance));
     case Finish::logsumexp:
-      return value - value == 0 ? static_cast<V>(value + ::log(static_cast<double>(p.second))) : p.value;
+      return value - value == 0 ? static_cast<V>(value + ::log1p(static_cast<double>(p.second))) : p.value;
     case Finish::root: return static_cast<V>(::sqrt(value));
     case Finish::power_root: return static_cast<V>(::pow(value, 1 / call.parameter));
     case Finish::is_positive: return p.value > 0;

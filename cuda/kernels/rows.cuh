@@ -140,6 +140,11 @@ __device__ inline double sum_over_team(const Team& team, double mine) {
 }
 
 template <class C>
+RG_HD inline C exponential_less_one(C x) {
+  return scalar::expm1(scalar::Lane<C>(x)).v;
+}
+
+template <class C>
 RG_HD inline C exponential(C x) {
   return scalar::exp(scalar::Lane<C>(x)).v;
 }
@@ -172,6 +177,16 @@ __device__ double row_sum(const Team& team, const typename Rows::Row& x, const T
     sum += static_cast<double>(pack);
   }
   return sum_over_team(team, sum);
+}
+
+/// log(sum(exp(x - max))) of a team's row, exact near 0; NaN where the largest element is infinite.
+template <class Rows>
+__device__ double log_sum(const Team& team, const typename Rows::Row& x, typename Rows::C max) {
+  using C = typename Rows::C;
+  const double smaller =
+      row_sum<Rows>(team, x, [max](C v) { return v == max ? C(0) : exponential(v - max); });
+  const double equal = row_sum<Rows>(team, x, [max](C v) { return v == max ? C(1) : C(0); });
+  return ::log1p(smaller + (equal - 1)) + static_cast<double>(max - max);
 }
 
 /// The sums of a row of which each part has been summed.

@@ -29,8 +29,16 @@ __device__ double sum_of(const Team& team, const typename Rows::Row& x, const ty
     return row_dot<Rows>(team, x, y);
   else if constexpr (kind == SoftmaxKind::log_softmax_backward)
     return row_sum<Rows>(team, x, [](C v) { return v; });
+  else if constexpr (kind == SoftmaxKind::log_softmax)
+    return log_sum<Rows>(team, x, max);
   else
     return row_sum<Rows>(team, x, [max](C v) { return exponential(v - max); });
+}
+
+// As less_share() of cpu/kernels/row_lanes.h.
+template <class C>
+__device__ C less_share(C g, C y, C sum) {
+  return y > C(-0.6931471805599453) ? (g - sum) - exponential_less_one(y) * sum : g - exponential(y) * sum;
 }
 
 template <SoftmaxKind kind, class Rows>
@@ -46,9 +54,7 @@ __global__ void __launch_bounds__(kThreads, kLeastBlocks)
   C max = 0;
   if constexpr (!is_backward) max = row_max<Rows>(team, x);
   const double sum = sum_of<kind, Rows>(team, x, y, max);
-  const auto s = static_cast<C>(kind == SoftmaxKind::softmax       ? 1 / sum
-                                : kind == SoftmaxKind::log_softmax ? ::log(sum)
-                                                                   : sum);
+  const auto s = static_cast<C>(kind == SoftmaxKind::softmax ? 1 / sum : sum);
   for (int64_t i = team.begin; i < team.end; i += team.step) {
     C v[N], w[N] = {};
     x.read(i, v);
@@ -57,7 +63,7 @@ __global__ void __launch_bounds__(kThreads, kLeastBlocks)
       if constexpr (kind == SoftmaxKind::softmax) v[k] = exponential(v[k] - max) * s;
       if constexpr (kind == SoftmaxKind::log_softmax) v[k] = (v[k] - max) - s;
       if constexpr (kind == SoftmaxKind::softmax_backward) v[k] = w[k] * (v[k] - s);
-      if constexpr (kind == SoftmaxKind::log_softmax_backward) v[k] = v[k] - exponential(w[k]) * s;
+      if constexpr (kind == SoftmaxKind::log_softmax_backward) v[k] = less_share(v[k], w[k], s);
     }
     out.write(i, v);
   }

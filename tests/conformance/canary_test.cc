@@ -1,8 +1,8 @@
 // Canaries: a runner that passes whatever it is given would pass every suite. Here are sound cases, each with changes of which every one
 // must make it fail, at the place that is named.
 //
-// A change is a JSON merge patch of the case (RFC 7396) or new values for the tensors of the suite. The last tests hold the list of
-// ops against the document, and the list of known failures against what it promises.
+// A change is a JSON merge patch of the case (RFC 7396) or new values for the tensors of the suite. The last test holds the list of
+// ops against the document.
 #include <catch2/catch.hpp>
 
 #include <fstream>
@@ -12,7 +12,6 @@
 #include "ops/creation.h"
 #include "tests/conformance/case_runner.h"
 #include "tests/conformance/compare.h"
-#include "tests/conformance/known_failures.h"
 #include "tests/conformance/op_list.h"
 #include "tests/test_folder.h"
 
@@ -384,22 +383,6 @@ TEST_CASE("A suite without cases, or with two of one name, is refused") {
 }
 
 // ---- lists ----
-
-TEST_CASE("The list of known failures is exact") {
-  const std::string path = testing::in_test_folder("known.txt");
-  std::ofstream(path) << "# comment\na.b eager traced\n\nc compiled\n";
-  const KnownFailures known(path);
-  CHECK(known.lists("a.b", Mode::eager));
-  CHECK_FALSE(known.lists("a.b", Mode::compiled));
-  CHECK_FALSE(known.lists("a", Mode::eager));
-  CHECK(known.not_run(Mode::eager, {"c"}) == std::vector<std::string>{"a.b"});
-  CHECK(known.not_run(Mode::compiled, {"c"}).empty());
-  for (const char* bad : {"a\n", "a eagre\n", "a eager\na eager\n", "a eager eager\n"}) {
-    std::ofstream(path) << bad;
-    CAPTURE(bad);
-    CHECK_THROWS_AS(KnownFailures(path), BadManifest);
-  }
-}
 
 TEST_CASE("The list of ops is the document's") {
   std::ifstream file("tests/conformance/suites/FORMAT.md");

@@ -1,12 +1,10 @@
 // conformance SUITE.json [--mode eager|traced|compiled|all] [--filter SUBSTRING] [--list] [--allow-unsupported]
-//             [--known-failures FILE] [--device cpu|cuda] [--as-used] [--every N] [--from N] [--progress FILE]
+//             [--device cpu|cuda] [--as-used] [--every N] [--from N] [--progress FILE]
 //
 // Runs the cases of a suite and prints a line for each that fails or is unsupported, and a summary per mode;
 // see section 9 of suites/FORMAT.md. Start reading at case_runner.cc, then interpreter.h.
 //
 // The temporary memory of every kernel is checked as well (cpu/scratch_check.h).
-//
-// Cases that FILE lists must fail (known_failures.h): they are counted apart, and one that does not fail is a failure.
 //
 // What a broken device or a crash leaves undone, another process can go on with: FILE has the number and the
 // name of the case that runs, and --from passes over so many.
@@ -18,7 +16,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <set>
 #include <vector>
 
 #include <fmt/format.h>
@@ -27,19 +24,18 @@
 #include "cpu/scratch_check.h"
 #include "tests/conformance/case_runner.h"
 #include "tests/conformance/device.h"
-#include "tests/conformance/known_failures.h"
 
 namespace retrograd::conformance {
 namespace {
 
 struct Options {
-  std::string suite, mode = "eager", filter, device = "cpu", progress, known_failures;
+  std::string suite, mode = "eager", filter, device = "cpu", progress;
   int every = 1, from = 0;
   bool list = false, allow_unsupported = false, as_used = false;
 };
 
 struct Counts {
-  int pass = 0, fail = 0, unsupported = 0, known = 0;
+  int pass = 0, fail = 0, unsupported = 0;
   bool lost = false;
 };
 
@@ -91,27 +87,13 @@ void report(const Suite& suite, const std::string& name, Mode mode, const CaseRe
   std::fflush(stdout);
 }
 
-void run_one(const Suite& suite, const Json& test_case, Mode mode, const KnownFailures& known,
-             Counts& counts) {
-  const std::string name = test_case.value("name", "?");
-  CaseResult result = run_case(suite, test_case, mode);
-  if (known.lists(name, mode)) {
-    if (result.verdict == CaseResult::Verdict::fail) return void(++counts.known);
-    result = {
-        CaseResult::Verdict::fail, {{"known failures", "it does not fail and must leave the list"}}, {}};
-  }
-  report(suite, name, mode, result, counts);
-}
-
-Counts run_mode(const Suite& suite, Mode mode, const Options& options, const KnownFailures& known) {
+Counts run_mode(const Suite& suite, Mode mode, const Options& options) {
   Counts counts;
   int number = options.from;
-  std::set<std::string> names;
   for (const Json* test_case : chosen(suite, mode, options)) {
     if (!options.progress.empty())
       std::ofstream(options.progress) << number << ' ' << test_case->value("name", "?") << '\n';
-    run_one(suite, *test_case, mode, known, counts);
-    names.insert(test_case->value("name", "?"));
+    report(suite, test_case->value("name", "?"), mode, run_case(suite, *test_case, mode), counts);
     ++number;
     if (options.device == "cpu" || !is_device_lost()) continue;
     fmt::print("LOST {}:{} [{}] the device does nothing any more\n", suite.name(),
@@ -119,13 +101,8 @@ Counts run_mode(const Suite& suite, Mode mode, const Options& options, const Kno
     counts.lost = true;
     break;
   }
-  if (options.filter.empty() && options.every == 1 && options.from == 0)
-    for (const std::string& name : known.not_run(mode, names))
-      report(suite, name, mode, {CaseResult::Verdict::fail, {{"known failures", "no case that runs"}}, {}},
-             counts);
-  fmt::print("SUMMARY {} {} pass={} fail={} unsupported={}{}\n", suite.name(), to_string(mode), counts.pass,
-             counts.fail, counts.unsupported,
-             counts.known ? fmt::format(" known_failures={}", counts.known) : std::string());
+  fmt::print("SUMMARY {} {} pass={} fail={} unsupported={}\n", suite.name(), to_string(mode), counts.pass,
+             counts.fail, counts.unsupported);
   return counts;
 }
 
@@ -143,12 +120,10 @@ int run(const Options& options) {
         return test_case.value("name", "?").find(options.filter) != std::string::npos;
       }))
     throw BadManifest("no case's name contains \"" + options.filter + "\"");
-  const KnownFailures known =
-      options.known_failures.empty() ? KnownFailures() : KnownFailures(options.known_failures);
   bool good = true;
   for (Mode mode : kModes) {
     if (options.mode != "all" && options.mode != to_string(mode)) continue;
-    const Counts counts = run_mode(suite, mode, options, known);
+    const Counts counts = run_mode(suite, mode, options);
     if (counts.lost) return 3;
     good = good && counts.fail == 0 && (options.allow_unsupported || counts.unsupported == 0);
   }
@@ -173,8 +148,6 @@ int main(int argc, char** argv) {
   app.add_flag(
       "--as-used", options.as_used,
       "launches on a device are not waited for one by one: graphs and fused groups run as for a user");
-  app.add_option("--known-failures", options.known_failures,
-                 "file of the cases that must fail, and in which modes");
   app.add_flag("--list", options.list, "print the names of the cases and run none");
   app.add_flag("--allow-unsupported", options.allow_unsupported,
                "unsupported cases do not change the exit code");

@@ -98,7 +98,8 @@ void try_dtype(const Case& c, ScalarType dtype) {
       compare(c, operands, attrs.data());
     }
     if (!c.op.has_scalar_operand) continue;
-    for (int k = c.is_where ? 1 : 0; k < c.arity; ++k) {
+    for (int k = 0; k < c.arity; ++k) {
+      if (!(c.op.optional >> k & 1)) continue;
       Tensors operands;
       for (int j = 0; j < c.arity; ++j) operands.push_back(j == k ? Tensor() : made(size, Layout::dense, j));
       ir::for_each_field(c.op, attrs.data(), [&](auto name, Scalar& number) {

@@ -331,6 +331,7 @@ TEST_CASE("numbers that an op is not defined for") {
   check_refused("normal_around none, none {mean=0.0, std=1.0, seed=1, offset=0} : f32[2]",
                 "must be a tensor");
   check_refused("huber %x {delta=0.0} : f32[3,4]", "delta is not positive");
+  check_refused("smooth_l1 %x {beta=0.0} : f32[3,4]", "beta is not positive");
 }
 
 TEST_CASE("windows that are none") {

@@ -292,7 +292,7 @@ TEST_CASE("dtypes that a kernel does not have") {
   check_line("%1 = randperm {n=2, dtype=bool" + draw + "bool[2]", refused);
   const std::string loss = " {dim=1, ignore_index=-100} : f32[s0,s1]";
   check_line("%1 = cross_entropy_backward %b, %a, %i, %i" + loss,
-             "gradient, input and lse do not go together");
+             "gradient, input and log_sum do not go together");
   check_line("%1 = cross_entropy_backward %i, %a, %i, %b" + loss,
              "it is defined for float64, float32, float16 and bfloat16");
   const std::string norm =
@@ -328,7 +328,8 @@ TEST_CASE("dims are dims of the operand") {
     check_line("%1 = sum %a {dim=[" + std::string(dims) + "], keepdim=false} : f32[s0,s1]",
                "its dims are not dims of the operand");
   check_line("%1 = mean %a {dim=[9], keepdim=false} : f32[s0,s1]", "its dims are not dims of the operand");
-  check_line("%1 = amax %a {dim=[9], keepdim=false, nan_ties=false} : f32[s0,s1]", "its dims are not dims of the operand");
+  check_line("%1 = amax %a {dim=[9], keepdim=false, nan_ties=false} : f32[s0,s1]",
+             "its dims are not dims of the operand");
   for (const char* dims : {"5000000,0", "1,1", "0,1,2,3,4,5,6,7,8,9,10"})
     check_line("%1 = permute %a {dims=[" + std::string(dims) + "]} : f32[s0,s1]",
                "its dims are not dims of the operand");

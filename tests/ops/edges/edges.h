@@ -4,9 +4,13 @@
 // numbers were computed with PyTorch 2.15 on the CPU. NaN equals NaN; the sign of zero does not count. Each row
 // runs eagerly, with a captured backward, and as a compiled function.
 //
+// Where PyTorch's own numbers are wrong, the right ones stand: of numbers whose squares are out of range in asinh, acosh, atan2, norms, std and
+// normalisations; atan2 at infinity; prod beside NaN and infinity; gelu below -8 and its derivative at 1e200; hardswish of 1e308; binary cross entropy
+// with logits at infinity; the second derivative of softplus at 19. Beside an infinity the gradient of logsumexp is NaN, as that of softmax is.
+//
 // Left out, since the gradient here is right where PyTorch's is not: trigamma at its poles (inf), softsign and
-// mish at infinity (0 and 1), logsigmoid 40 above 0 (not yet 0), a cumprod before a NaN or an infinity, products
-// and norms that overflow or vanish on the way only.
+// mish at infinity (0 and 1), acosh below -1 (no number), logsigmoid 40 above 0 (not yet 0), a cumprod before a
+// NaN or an infinity, products and norms that overflow or vanish on the way only.
 // Left out as too rare to be worth its price: prod of an infinity and a zero, where the gradient of the
 // infinity is 0 in PyTorch and NaN here.
 #pragma once

@@ -1,0 +1,23 @@
+// Formulas of several ops, computed in a wider dtype.
+#pragma once
+
+#include "ops/op.h"
+
+namespace retrograd::ops {
+
+/// float32 for tensors of 16 bits, else their own dtype: a formula made of several ops is then rounded once, at its end, and its intermediate
+/// results have the range of float32.
+///
+///   const Widened wide(t);
+///   return wide.back(wide(t) * digamma(wide(x)));
+class Widened {
+ public:
+  explicit Widened(const Tensor& like);
+  Tensor operator()(const Tensor& x) const;
+  Tensor back(const Tensor& result) const;
+
+ private:
+  ScalarType dtype_, wide_;
+};
+
+}  // namespace retrograd::ops
