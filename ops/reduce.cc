@@ -289,10 +289,11 @@ Tensor unnormalized_shares(C& c) {
   return exp(sub(wide(x), restored(c, detach(wide(c.out())))));
 }
 
+// 1 where there are none.
 template <class C>
 Tensor sum_of_shares(C& c, const Tensor& shares) {
   const auto& a = c.template attrs<ReduceAttrs>();
-  return sum(shares, a.dim, a.keepdim);
+  return one_where_zero(sum(shares, a.dim, a.keepdim));
 }
 
 }  // namespace
