@@ -100,7 +100,7 @@ inline Vec<double> erfc(Vec<double> x) {
   return through_double([](Vec<double> w) { return erfc_of_float(w); }, x);
 }
 
-/// The probability that a standard normal variable is below x, to 2^-22 of it but for the rounding of x^2 in the exponent. Beside
+/// The probability that a standard normal variable is below x, to 2^-21 of it but for the rounding of x^2 in the exponent. Beside
 /// exp(-0.5 * x * x), which a formula may want, too, it costs little.
 [[gnu::always_inline]] inline Vec<float> normal_cdf(Vec<float> x) {
   // exp(a^2) erfc(a) / 2 = t * tail(t), t = 1 / (1 + 0.375 a), up to where the exponential is 0.
