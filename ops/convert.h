@@ -13,6 +13,9 @@ namespace retrograd {
 /// the one whose last bit is 1 (S. Boldo, G. Melquiond, Emulation of FMA and correctly rounded sums, 2008).
 template <class From>
 RG_HD [[gnu::always_inline]] inline float rounded_to_odd(From v) {
+#if defined(__CUDA_ARCH__)
+  return static_cast<float>(v);  // a device rounds twice: what follows needs a stack there
+#else
   if constexpr (sizeof(From) < 4 || std::is_same_v<From, float>) {
     return static_cast<float>(v);
   } else if constexpr (std::is_integral_v<From>) {
@@ -28,9 +31,10 @@ RG_HD [[gnu::always_inline]] inline float rounded_to_odd(From v) {
     const bool is_beyond = (back < 0 ? -back : back) > (v < 0 ? -v : v);
     return is_taken ? nearest : __builtin_bit_cast(float, is_beyond ? bits - 1 : bits + 1);
   }
+#endif
 }
 
-/// Rounded once. Floats become integers by truncation (out of range: the smallest integer).
+/// Rounded once, but for float64 and int64 on a device, which reach 16 and 8 bits through float32. Floats become integers by truncation (out of range: the smallest integer).
 template <class To, class From>
 RG_HD [[gnu::always_inline]] inline To convert(From v) {
   if constexpr (std::is_same_v<To, bool>)
