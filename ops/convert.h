@@ -34,7 +34,8 @@ RG_HD [[gnu::always_inline]] inline float rounded_to_odd(From v) {
 #endif
 }
 
-/// Rounded once, but for float64 and int64 on a device, which reach 16 and 8 bits through float32. Floats become integers by truncation (out of range: the smallest integer).
+/// Rounded once, but for float64 and int64 on a device, which reach 16 and 8 bits through float32. Floats become integers by truncation (out of range:
+/// the smallest integer).
 template <class To, class From>
 RG_HD [[gnu::always_inline]] inline To convert(From v) {
   if constexpr (std::is_same_v<To, bool>)

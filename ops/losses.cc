@@ -13,15 +13,22 @@
 
 namespace retrograd {
 
+namespace {
+
+void check_positive(const Call& call, Scalar bound, std::string_view name) {
+  if (bound.number().as_double() <= 0)
+    fail_call(call, Category::bad_argument, fmt::format("{} is not positive", name));
+}
+
+}  // namespace
+
 void ops::Huber::infer(const Call& call, TensorImpl* const* outputs) {
-  if (call.attrs_as<Attrs>().delta.number().as_double() <= 0)
-    fail_call(call, Category::bad_argument, "delta is not positive");
+  check_positive(call, call.attrs_as<Attrs>().delta, "delta");
   infer_elementwise(call, outputs);
 }
 
 void ops::SmoothL1::infer(const Call& call, TensorImpl* const* outputs) {
-  if (call.attrs_as<Attrs>().beta.number().as_double() <= 0)
-    fail_call(call, Category::bad_argument, "beta is not positive");
+  check_positive(call, call.attrs_as<Attrs>().beta, "beta");
   infer_elementwise(call, outputs);
 }
 

@@ -122,15 +122,19 @@ struct SmoothL1 : Smooth<SmoothL1> {
   static Tensor chain(const Point& p, int i, const Tensor& t);
 };
 
-/// Of a logit x, a target t in [0, 1] and the weight w of positive targets: (1 - t) log(1 + e^x) + w t log(1 + e^-x), where 0 times infinity
-/// is 0. The weight may be a number.
-struct BceWithLogits : Elementwise<3>, ChainRule<BceWithLogits> {
+/// What is computed of a logit, a target and the weight of positive targets, which may be a number.
+struct OfLogits : Elementwise<3> {
   using Attrs = ScalarOperand;
-  static constexpr std::string_view name = "bce_with_logits",
-                                    doc = "(1 - t) log(1 + e^x) + w t log(1 + e^-x)";
   static constexpr std::string_view operands = "x, target, pos_weight";
   static constexpr uint8_t optional = 4;
   static SaveSet saves_for(const Call& call, uint64_t) { return {call.operands[2] ? uint64_t{7} : 3, 0}; }
+};
+
+/// Of a logit x, a target t in [0, 1] and the weight w of positive targets: (1 - t) log(1 + e^x) + w t log(1 + e^-x), where 0 times infinity
+/// is 0.
+struct BceWithLogits : OfLogits, ChainRule<BceWithLogits> {
+  static constexpr std::string_view name = "bce_with_logits",
+                                    doc = "(1 - t) log(1 + e^x) + w t log(1 + e^-x)";
   template <class V>
   RG_HD static V fwd(V x, V t, V w, const Attrs&) {
     const V rest = math::log1p(math::exp(-math::abs(x)));
@@ -141,13 +145,9 @@ struct BceWithLogits : Elementwise<3>, ChainRule<BceWithLogits> {
 };
 
 /// Its derivative by x: (1 - t) sigmoid(x) - w t sigmoid(-x).
-struct BceWithLogitsSlope : Elementwise<3>, ChainRule<BceWithLogitsSlope> {
-  using Attrs = ScalarOperand;
+struct BceWithLogitsSlope : OfLogits, ChainRule<BceWithLogitsSlope> {
   static constexpr std::string_view name = "bce_with_logits_slope",
                                     doc = "(1 - t) sigmoid(x) - w t sigmoid(-x)";
-  static constexpr std::string_view operands = "x, target, pos_weight";
-  static constexpr uint8_t optional = 4;
-  static SaveSet saves_for(const Call& call, uint64_t) { return {call.operands[2] ? uint64_t{7} : 3, 0}; }
   template <class V>
   RG_HD static V fwd(V x, V t, V w, const Attrs&) {
     return (1 - t) * math::sigmoid(x) - w * t * math::sigmoid(-x);

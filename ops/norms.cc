@@ -206,12 +206,9 @@ void NormalizeBackward::vjp(RuleContext& c) {
     dx = plus(dx, point.project(mul(g, vweight)));
   }
   if (affine && c.grad(2).defined()) dg = plus(dg, spread(wide(c.grad(2))));
-  const auto give = [&](int i, const Tensor& gradient) {
-    if (c.needs(i)) c.give(i, gradient.defined() ? wide.back(gradient) : gradient);
-  };
-  give(0, dg);
-  give(1, dx);
-  if (c.has_operand(4)) give(4, dweight);
+  if (c.needs(0)) c.give(0, wide.back(dg));
+  if (c.needs(1)) c.give(1, wide.back(dx));
+  if (c.has_operand(4) && c.needs(4)) c.give(4, wide.back(dweight));
 }
 
 // With t the tangent of x, p = project(t) and b as above:
@@ -237,12 +234,11 @@ void NormalizeBackward::jvp(TangentContext& c) {
     tdx = plus(tdx, neg(mul(point.rstd(), add(turn, bend))));
     tweight = plus(tweight, mul(g, p));
   }
-  const auto give = [&](int i, const Tensor& t) { c.give(i, t.defined() ? wide.back(t) : t); };
-  give(0, tdx);
+  c.give(0, wide.back(tdx));
   if (!affine) return;
   const IntList& affine_dim = c.attrs<Attrs>().affine_dim;
-  if (tweight.defined()) give(1, sum_to_affine(tweight, affine_dim, c.where()));
-  if (tg.defined()) give(2, sum_to_affine(tg, affine_dim, c.where()));
+  if (tweight.defined()) c.give(1, wide.back(sum_to_affine(tweight, affine_dim, c.where())));
+  if (tg.defined()) c.give(2, wide.back(sum_to_affine(tg, affine_dim, c.where())));
 }
 
 }  // namespace ops

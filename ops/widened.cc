@@ -10,6 +10,8 @@ Widened::Widened(const Tensor& like)
 
 Tensor Widened::operator()(const Tensor& x) const { return x.dtype() == wide_ ? x : to(x, wide_); }
 
-Tensor Widened::back(const Tensor& result) const { return wide_ == dtype_ ? result : to(result, dtype_); }
+Tensor Widened::back(const Tensor& result) const {
+  return !result.defined() || wide_ == dtype_ ? result : to(result, dtype_);
+}
 
 }  // namespace retrograd::ops

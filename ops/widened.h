@@ -14,6 +14,7 @@ class Widened {
  public:
   explicit Widened(const Tensor& like);
   Tensor operator()(const Tensor& x) const;
+  /// The result rounded; an undefined one stays undefined.
   Tensor back(const Tensor& result) const;
 
  private:
