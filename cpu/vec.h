@@ -180,6 +180,12 @@ Vec<T> minimum(Vec<T> a, Operand<T> b) {
   return select(isnan(a), a, Vec<T>(native_min(a.v, b.v)));
 }
 
+/// The larger number, in one instruction; b where either operand is NaN.
+template <class T>
+Vec<T> larger(Vec<T> a, Operand<T> b) {
+  return Vec<T>(native_max(a.v, b.v));
+}
+
 /// x kept within [low, high]; NaN stays NaN.
 template <class T>
 Vec<T> clamp(Vec<T> x, Operand<T> low, Operand<T> high) {

@@ -34,7 +34,12 @@ void check_classes(const Call& call, const TensorImpl& x, const TensorImpl& targ
     fail_call(call, Category::shape_mismatch, "the target must have the input's shape without the classes");
 }
 
-ScalarType log_sum_dtype(ScalarType dtype) { return dtype == kFloat64 ? kFloat64 : kFloat32; }
+ScalarType stats_dtype(ScalarType dtype) { return dtype == kFloat64 ? kFloat64 : kFloat32; }
+
+Shape stats_shape(Shape samples) {
+  samples.insert(0, 2);
+  return samples;
+}
 
 // A value per sample, along the classes.
 Tensor spread(const Tensor& v, const Shape& shape, int64_t dim) {
@@ -85,14 +90,14 @@ Tensor NllBackward::transpose(RuleContext& c, int, const Tensor& g) {
 void CrossEntropy::infer(const Call& call, TensorImpl* const* outputs) {
   ClassLoss::infer(call, outputs);
   const TensorImpl& loss = *outputs[0];
-  outputs[1]->set_type(log_sum_dtype(loss.dtype()), loss.device(), loss.shape());
+  outputs[1]->set_type(stats_dtype(loss.dtype()), loss.device(), stats_shape(loss.shape()));
 }
 
 namespace {
 
-Tensor cross_entropy_backward(const Tensor& g, const Tensor& x, const Tensor& target, const Tensor& log_sum,
+Tensor cross_entropy_backward(const Tensor& g, const Tensor& x, const Tensor& target, const Tensor& stats,
                               const ClassLossAttrs& a, SourceLocation where) {
-  return emit<CrossEntropyBackward>({g.get(), x.get(), target.get(), log_sum.get()}, a, where);
+  return emit<CrossEntropyBackward>({g.get(), x.get(), target.get(), stats.get()}, a, where);
 }
 
 // sum((softmax(x) - onehot(target)) * v) over the classes: what the loss turns v into.
@@ -120,12 +125,12 @@ void CrossEntropy::jvp(TangentContext& c) {
 void CrossEntropyBackward::infer(const Call& call, TensorImpl* const* outputs) {
   check_floating(call);
   const TensorImpl &g = *call.operands[0], &x = *call.operands[1], &target = *call.operands[2],
-                   &log_sum = *call.operands[3];
+                   &stats = *call.operands[3];
   check_classes(call, x, target);
-  if (!(g.shape() == target.shape() && log_sum.shape() == target.shape()))
-    fail_call(call, Category::shape_mismatch, "gradient, target and log_sum have different shapes");
-  if (g.dtype() != x.dtype() || log_sum.dtype() != log_sum_dtype(x.dtype()))
-    fail_call(call, Category::dtype_mismatch, "gradient, input and log_sum do not go together");
+  if (g.dtype() != x.dtype() || stats.dtype() != stats_dtype(x.dtype()))
+    fail_call(call, Category::dtype_mismatch, "gradient, input and stats do not go together");
+  if (!(g.shape() == target.shape() && stats.shape() == stats_shape(target.shape())))
+    fail_call(call, Category::shape_mismatch, "gradient and stats do not have the target's shape");
   outputs[0]->set_type(x.dtype(), x.device(), x.shape());
 }
 

@@ -5,9 +5,9 @@
 // [N, C, ...], or dim 0 of [C].
 //   nll(x, target)            -x[target], linear, with nll_backward as its transpose; 0 where the target is
 //                             ignored
-//   cross_entropy(x, target)  (log_sum + (max - x[target]), log_sum) with log_sum = log(sum(exp(x - max))): one node that keeps one number per
-//                             sample beside the logits, for the backward op, which counts as a function of x alone. The number is not
-//                             max + log_sum: of large logits that rounds away what the gradient is made of.
+//   cross_entropy(x, target)  (log_sum + (max - x[target]), (max, log_sum)) with log_sum = log(sum(exp(x - max))): one node that reads the logits
+//                             once each way and keeps two numbers per sample beside them, for the backward op, which counts as a function of x
+//                             alone. Their sum would not do: of large logits it rounds away what the gradient is made of.
 // Losses between tensors are made of the elementwise ops, those below included.
 #pragma once
 
@@ -60,7 +60,7 @@ struct NllBackward : ClassLoss {
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
 };
 
-/// Operands (x, target), results (loss, log_sum).
+/// Operands (x, target), results (loss, stats). Row 0 of stats has the largest logit of each sample, row 1 log(sum(exp(x - max))).
 struct CrossEntropy : ClassLoss {
   static constexpr std::string_view name = "cross_entropy",
                                     doc = "log(sum(exp(x))) - x[target] along a dim, 0 for ignored targets";
@@ -73,13 +73,13 @@ struct CrossEntropy : ClassLoss {
   static void jvp(TangentContext& c);
 };
 
-/// Operands (g, x, target, log_sum).
+/// Operands (g, x, target, stats).
 struct CrossEntropyBackward : ClassLoss {
   static constexpr std::string_view name = "cross_entropy_backward",
                                     doc = "g * (softmax(x) - onehot(target)) along a dim";
-  static constexpr std::string_view operands = "g, x, target, log_sum";
+  static constexpr std::string_view operands = "g, x, target, stats";
   static constexpr std::string_view example =
-      "f32[2], f32[2,5], i64[2], f32[2] {dim=1, ignore_index=-100} : f32[2,5]";
+      "f32[2], f32[2,5], i64[2], f32[2,2] {dim=1, ignore_index=-100} : f32[2,5]";
   static constexpr int8_t arity = 4;
   static SaveSet saves_for(const Call&, uint64_t) { return {15, 0}; }
   static void infer(const Call& call, TensorImpl* const* outputs);
@@ -150,7 +150,10 @@ struct BceWithLogitsSlope : OfLogits, ChainRule<BceWithLogitsSlope> {
                                     doc = "(1 - t) sigmoid(x) - w t sigmoid(-x)";
   template <class V>
   RG_HD static V fwd(V x, V t, V w, const Attrs&) {
-    return (1 - t) * math::sigmoid(x) - w * t * math::sigmoid(-x);
+    // Both sigmoids, each with all its digits, of one exponential.
+    const V e = math::exp(-math::abs(x)), above = 1 / (1 + e), below = e * above;
+    const auto is_positive = x > 0;
+    return (1 - t) * math::select(is_positive, above, below) - w * t * math::select(is_positive, below, above);
   }
   static Tensor chain(const Point& p, int i, const Tensor& t);
 };

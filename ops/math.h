@@ -121,7 +121,7 @@ inline constexpr Named abs, exp, exp2, expm1, log, log2, log10, log1p, sqrt, sin
     sinh, cosh, tanh, asinh, acosh, atanh, erf, erfc, normal_cdf, erfinv, sigmoid, lgamma, digamma, polygamma,
     floor, ceil, trunc, nearbyint, round_decimals, pow, power, times_power, exp_of_minus_square, atan2, hypot,
     fmod, remainder, maximum, minimum, copysign, floor_divide, trunc_divide, isnan, isinf, isfinite, select,
-    clamp;
+    any, clamp;
 template <class V>
 V number(const Scalar& s);
 template <class V>

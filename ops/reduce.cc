@@ -15,6 +15,7 @@
 #include "ops/index_ops.h"
 #include "ops/scan.h"
 #include "ops/shape_ops.h"
+#include "ops/softmax.h"
 #include "ops/ternary.h"
 #include "ops/unary.h"
 #include "ops/widened.h"
@@ -280,20 +281,15 @@ void LogSumExp::infer(const Call& call, TensorImpl* const* outputs) {
 
 namespace {
 
-// exp(x - y), in the wider dtype. Of a large y the rounding error is no small change, so it is divided by its sum, which else is 1; then y may count as a
-// constant.
+// The derivative, softmax(x), in the wider dtype. exp(x - y) is not: the rounding error of a large y is no small factor.
 template <class C>
-Tensor unnormalized_shares(C& c) {
-  const Tensor x = c.in(0).tensor();
-  const Widened wide(x);
-  return exp(sub(wide(x), restored(c, detach(wide(c.out())))));
-}
-
-// 1 where there are none.
-template <class C>
-Tensor sum_of_shares(C& c, const Tensor& shares) {
+Tensor shares(C& c) {
   const auto& a = c.template attrs<ReduceAttrs>();
-  return one_where_zero(sum(shares, a.dim, a.keepdim));
+  const Widened wide(c.in(0).tensor());
+  const Tensor x = wide(c.in(0).tensor());
+  if (a.dim.size() == 1) return softmax(x, a.dim[0]);
+  const Tensor unscaled = exp(sub(x, restored(c, detach(wide(c.out())))));
+  return div(unscaled, restored(c, sum(unscaled, a.dim, a.keepdim)));
 }
 
 }  // namespace
@@ -301,18 +297,14 @@ Tensor sum_of_shares(C& c, const Tensor& shares) {
 void LogSumExp::vjp(RuleContext& c) {
   const Attrs& a = c.attrs<Attrs>();
   const Widened wide(c.grad());
-  const Tensor shares = unnormalized_shares(c);
-  Tensor g = div(wide(c.grad()), sum_of_shares(c, shares));
+  Tensor g = wide(c.grad());
   // A hook may have unpacked another y, and that counts; of the same one the factor is 1.
   if (c.record().was_packed)
     g = mul(g, exp(detach(wide(sub(logsumexp(c.in(0), a.dim, a.keepdim), c.out())))));
-  c.give(0, wide.back(mul(restored(c, g), shares)));
+  c.give(0, wide.back(mul(restored(c, g), shares(c))));
 }
 
-void LogSumExp::jvp(TangentContext& c) {
-  const Tensor shares = unnormalized_shares(c);
-  give_dot(c, div(shares, restored(c, sum_of_shares(c, shares))));
-}
+void LogSumExp::jvp(TangentContext& c) { give_dot(c, shares(c)); }
 
 void VectorNorm::infer(const Call& call, TensorImpl* const* outputs) {
   check_floating(call);

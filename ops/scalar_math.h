@@ -63,6 +63,10 @@ RG_HD Lane<T> select(Mask<T> mask, Other<T> a, Other<T> b) {
   return mask.v ? a : b;
 }
 template <class T>
+RG_HD bool any(Mask<T> mask) {
+  return mask.v;
+}
+template <class T>
 RG_HD Mask<T> isnan(Lane<T> x) {
   return x != x;
 }

@@ -71,10 +71,11 @@ struct Addcdiv : Elementwise<3>, ChainRule<Addcdiv> {
   static SaveSet saves_for(const Call&, uint64_t wants) { return {(wants >> 2 & 1) << 1 | 4, 0}; }
   template <class V>
   RG_HD static V fwd(V x, V a, V b, const Attrs& attrs) {
-    const V value = math::number<V>(attrs.value), ratio = a / b;
-    // Of the two orders one stays in the range.
-    const V size = math::abs(ratio), least = math::least_normal<V>();
-    return x + math::select((size >= least) & math::isfinite(size), value * ratio, value * a / b);
+    const V value = math::number<V>(attrs.value), product = value * a, size = math::abs(product);
+    const auto leaves_range = ((size < math::least_normal<V>()) & (a != 0)) | !math::isfinite(size);
+    V term = product / b;
+    if (math::any(leaves_range)) term = math::select(leaves_range, value * (a / b), term);
+    return x + term;
   }
   static Tensor chain(const Point& p, int i, const Tensor& t);
 };

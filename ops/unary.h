@@ -192,8 +192,10 @@ struct Atan : FusedGradient<Atan> {
   }
   template <class V>
   RG_HD static V backward(V g, V x, const Attrs&) {
-    // 1 + x^2 = x (x + 1 / x)
-    return math::select(math::abs(x) > 1, g / x / (x + 1 / x), g / (1 + x * x));
+    const auto is_large = math::abs(x) > V(0x1p30);  // 1 + x^2 rounds to x^2
+    V slope = g / (1 + x * x);
+    if (math::any(is_large)) slope = math::select(is_large, g / x / x, slope);
+    return slope;
   }
   static Tensor curvature(const Tensor& v, const Attrs&);
 };
@@ -224,7 +226,8 @@ struct Asinh : FusedGradient<Asinh> {
   }
   template <class V>
   RG_HD static V backward(V g, V x, const Attrs&) {
-    return g / math::hypot(x, V(1));
+    const V size = math::abs(x);
+    return g / math::select(size > V(0x1p30), size, math::sqrt(x * x + 1));  // where x^2 + 1 rounds to x^2
   }
   static Tensor curvature(const Tensor& v, const Attrs&);
 };

@@ -92,7 +92,7 @@ void cross_entropy_kernel(const Call& call, TensorImpl* const* outputs) {
     if constexpr (!std::is_integral_v<D>) {
       using T = ComputeOf<D>;
       D* loss = static_cast<D*>(outputs[0]->data());
-      T* log_sum = static_cast<T*>(outputs[1]->data());
+      T *const max = static_cast<T*>(outputs[1]->data()), *const log_sum = max + samples.rows.count();
       const RowTiles<T> tiles(1, samples.rows.length(), samples.chunks());
       samples.for_blocks([&](int64_t begin, int64_t end) {
         typename RowTiles<T>::Mine tile(tiles);
@@ -100,6 +100,7 @@ void cross_entropy_kernel(const Call& call, TensorImpl* const* outputs) {
           const T* x = samples.rows.read(row, tile[0]);
           const int64_t t = samples.target(row);
           const LogSum sum = row_table<T>().log_sum(x, samples.rows.length());
+          max[row] = static_cast<T>(sum.max);
           log_sum[row] = static_cast<T>(sum.log);
           loss[row] = convert<D>(t < 0 ? 0.0 : (sum.max - static_cast<double>(x[t])) + sum.log);
         }
@@ -113,7 +114,8 @@ void cross_entropy_backward_kernel(const Call& call, TensorImpl* const* outputs)
   const Rows out(*outputs[0], uint64_t{1} << call.attrs_as<ops::ClassLossAttrs>().dim);
   const int64_t n = out.length();
   dispatch_floating(outputs[0]->dtype(), [&]<class T>(std::type_identity<T>) {
-    const LocalCopy g(call.operands[0], dtype_of<T>()), log_sum(call.operands[3], dtype_of<T>());
+    const LocalCopy g(call.operands[0], dtype_of<T>()), stats(call.operands[3], dtype_of<T>());
+    const T *const maxima = stats.values<T>(), *const log_sums = maxima + samples.rows.count();
     const RowTiles<T> tiles(2, n, samples.chunks());
     samples.for_blocks([&](int64_t begin, int64_t end) {
       typename RowTiles<T>::Mine tile(tiles);
@@ -125,10 +127,15 @@ void cross_entropy_backward_kernel(const Call& call, TensorImpl* const* outputs)
           std::fill_n(dx, n, T(0));
         } else {
           const T* const x = samples.rows.read(row, tile[0]);
-          const double at_target = static_cast<double>(x[t]),
-                       log = static_cast<double>(log_sum.values<T>()[row]);
-          const double max = row_table<T>().scaled_softmax(x, log, static_cast<double>(scale), n, dx);
-          dx[t] = static_cast<T>(static_cast<double>(scale) * std::expm1((at_target - max) - log));
+          const double at_target = static_cast<double>(x[t]);
+          const LogSum sum{static_cast<double>(maxima[row]), static_cast<double>(log_sums[row])};
+          row_table<T>().scaled_softmax(x, sum, static_cast<double>(scale), n, dx);
+          // Of a share above 1/2, 1 less it would lack digits.
+          const double log_share = (at_target - sum.max) - sum.log;
+          if (log_share > -0.6931471805599453)
+            dx[t] = static_cast<T>(static_cast<double>(scale) * std::expm1(log_share));
+          else
+            dx[t] -= scale;
         }
         out.write(row, dx);
       }

@@ -91,6 +91,13 @@ template <class T>
       [](Vec<T> v) { return v; });
 }
 
+/// As largest_number().
+template <class T>
+[[gnu::always_inline]] inline Vec<T> largest_down(const Down<T>& x, int64_t n) {
+  const auto f = [](Vec<T> acc, Vec<T> v) { return larger(v, acc); };
+  return fold_down(x, n, -static_cast<T>(__builtin_inf()), f, [](Vec<T> v) { return v; });
+}
+
 /// As row_mean().
 template <class T>
 [[gnu::always_inline]] inline Vec<T> mean_down(const Down<T>& x, int64_t n) {

@@ -119,6 +119,13 @@ T row_max(const T* x, int64_t n) {
       [](Vec<T> v) { return v; });
 }
 
+/// The largest of n numbers, where NaN does not count: -inf if there is nothing else. For what finds NaN on its own.
+template <class T>
+T largest_number(const T* x, int64_t n) {
+  const auto f = [](Vec<T> acc, Vec<T> v) { return larger(v, acc); };
+  return fold(x, n, -static_cast<T>(__builtin_inf()), f, [](Vec<T> v) { return v; });
+}
+
 /// The mean of n elements as T, also where their sum leaves the range of T.
 template <class T>
 T row_mean(const T* x, int64_t n) {
@@ -132,11 +139,25 @@ T row_mean(const T* x, int64_t n) {
   return static_cast<T>(scaled.sums[0] / static_cast<double>(n) / static_cast<double>(kScale));
 }
 
-/// g - exp(y) * sum, what log_softmax y gives back of gradients g with that sum: where exp(y) is above 1/2, by g - sum and 1 - exp(y).
+/// A share exp(y) is high if it is above 1/2.
+template <class T>
+Mask<T> is_high_share(Vec<T> y) {
+  return y > Vec<T>(static_cast<T>(-0.6931471805599453));
+}
+template <class T>
+bool has_high_share(const T* y, int64_t n) {
+  Chains<T> largest(-static_cast<T>(__builtin_inf()));
+  const auto f = [](Vec<T> acc, Vec<T> v) { return larger(v, acc); };
+  largest.add(y, n, f, [](Vec<T> v) { return v; });
+  const auto& acc = largest.acc;
+  return any(is_high_share(f(f(acc[0], acc[1]), f(acc[2], acc[3]))));
+}
+
+/// g - exp(y) * sum, what log_softmax y gives back of gradients g with that sum: of high shares by g - sum and 1 - exp(y).
 template <class T>
 [[gnu::always_inline]] inline Vec<T> less_share(Vec<T> g, Vec<T> y, Vec<T> sum) {
   const Vec<T> plain = g - exp(y) * sum;
-  const Mask<T> high = y > Vec<T>(static_cast<T>(-0.6931471805599453));
+  const Mask<T> high = is_high_share(y);
   return any(high) ? select(high, (g - sum) - expm1(y) * sum, plain) : plain;
 }
 

@@ -22,7 +22,7 @@ namespace {
 
 template <class T>
 void softmax(const T* x, int64_t n, T* y) {
-  const Vec<T> m = row_max(x, n);
+  const Vec<T> m = largest_number(x, n);
   Sweep<T, 1, 1, 1> exps;
   exps.run({x}, {y}, n, [m](const auto& v, auto& out, auto& term) { out[0] = term[0] = exp(v[0] - m); });
   const Vec<T> scale = static_cast<T>(1 / exps.sums[0]);
@@ -30,12 +30,18 @@ void softmax(const T* x, int64_t n, T* y) {
   sweep.run({y}, {y}, n, [scale](const auto& v, auto& out, auto&) { out[0] = v[0] * scale; });
 }
 
+// log(1 + rest), where log1p takes twice as long: the logarithm of the rounded sum, and what rounding it lost.
+inline double log_one_plus(double rest) {
+  const double sum = 1 + rest;
+  return __builtin_log(sum) - ((sum - 1) - rest) / sum;
+}
+
 // NaN where the largest element is infinite.
 template <class T>
 LogSum log_sum(const T* x, int64_t n) {
-  const T max = row_max(x, n);
+  const T max = largest_number(x, n);
   return {static_cast<double>(max),
-          __builtin_log1p(rest_of_exponentials(x, n, max)) + static_cast<double>(max - max)};
+          log_one_plus(rest_of_exponentials(x, n, max)) + static_cast<double>(max - max)};
 }
 
 template <class T>
@@ -61,21 +67,31 @@ template <class T>
 void log_softmax_backward(const T* g, const T* y, int64_t n, T* dx) {
   Sweep<T, 1, 0, 1> sum;
   sum.run({g}, {nullptr}, n, [](const auto& v, auto&, auto& term) { term[0] = v[0]; });
-  Sweep<T, 2, 1, 0> sweep;
-  sweep.run({g, y}, {dx}, n, [s = Vec<T>(static_cast<T>(sum.sums[0]))](const auto& v, auto& out, auto&) {
-    out[0] = less_share(v[0], v[1], s);
-  });
+  const Vec<T> s = static_cast<T>(sum.sums[0]);
+  // Few rows have a high share at all, and no row two: a block is looked through before.
+  constexpr int64_t kBlock = 512;
+  for (int64_t at = 0; at < n; at += kBlock) {
+    const int64_t count = n - at < kBlock ? n - at : kBlock;
+    Sweep<T, 2, 1, 0> sweep;
+    if (has_high_share(y + at, count))
+      sweep.run({g + at, y + at}, {dx + at}, count,
+                [s](const auto& v, auto& out, auto&) { out[0] = less_share(v[0], v[1], s); });
+    else
+      sweep.run({g + at, y + at}, {dx + at}, count,
+                [s](const auto& v, auto& out, auto&) { out[0] = v[0] - exp(v[1]) * s; });
+  }
 }
 
 // The statistics of a row: `shift` is the mean as T, `rest` what the mean has beyond it. Found in steps, so that rows take
-// them together: each step ends in sums and quotients that wait for each other.
+// them together: each step ends in sums and quotients that wait for each other. (Each sets its own fields: zeros in all of them first cost short rows
+// a fifth.)
 template <class T>
 struct Moments {
-  T shift = 0;
-  double sum = 0, squares = 0;  // of the differences from shift
-  double rest = 0, rstd = 0;
+  T shift;
+  double sum, squares;  // of the differences from shift
+  double rest, rstd;
 
-  void find_shift(const T* x, int64_t n) { shift = row_mean(x, n); }
+  void find_shift(const T* x, int64_t n, bool center) { shift = center ? row_mean(x, n) : T(0); }
   // Behind the mean: two passes, since E[x^2] - E[x]^2 cancels.
   void find_squares(const T* x, int64_t n) {
     Sweep<T, 1, 0, 2> sweep;
@@ -85,12 +101,15 @@ struct Moments {
     });
     sum = sweep.sums[0];
     squares = sweep.sums[1];
+    exponent = 0;
     if (!is_in_range<T>(squares)) rescale(x, n);
   }
   void finish(int64_t n, double eps, bool center) {
     const double count = static_cast<double>(n);
-    if (center) rest = sum / count;
-    rstd = 1 / __builtin_sqrt(squares / count - rest * rest + __builtin_scalbn(eps, -2 * exponent));
+    rest = center ? sum / count : 0;
+    if (exponent) eps = __builtin_scalbn(eps, -2 * exponent);
+    rstd = 1 / __builtin_sqrt(squares / count - rest * rest + eps);
+    if (!exponent) return;
     rest = __builtin_scalbn(rest, exponent);
     rstd = __builtin_scalbn(rstd, -exponent);
   }
@@ -105,13 +124,13 @@ struct Moments {
     exponent = static_cast<int>(found.exponent);
   }
 
-  int exponent = 0;  // of the differences, in whose unit sum and squares are
+  int exponent;  // of the differences, in whose unit sum and squares are
 };
 
 template <class T>
 void find_moments(const T* x, int64_t step, int64_t rows, int64_t n, double eps, bool center,
                   Moments<T>* all) {
-  for (int64_t r = 0; center && r < rows; ++r) all[r].find_shift(x + r * step, n);
+  for (int64_t r = 0; r < rows; ++r) all[r].find_shift(x + r * step, n, center);
   for (int64_t r = 0; r < rows; ++r) all[r].find_squares(x + r * step, n);
   for (int64_t r = 0; r < rows; ++r) all[r].finish(n, eps, center);
 }
@@ -266,13 +285,13 @@ void normalize_segments_backward(const T* g, const T* x, RowStats stats, const T
 }
 
 template <class T>
-double scaled_softmax(const T* x, double log, double g, int64_t n, T* dx) {
-  const T max = row_max(x, n);
+void scaled_softmax(const T* x, LogSum sum, double g, int64_t n, T* dx) {
   Sweep<T, 1, 1, 0> sweep;
   sweep.run({x}, {dx}, n,
-            [m = Vec<T>(max), log = Vec<T>(static_cast<T>(log)), scale = Vec<T>(static_cast<T>(g))](
-                const auto& v, auto& out, auto&) { out[0] = exp((v[0] - m) - log) * scale; });
-  return static_cast<double>(max);
+            [m = Vec<T>(static_cast<T>(sum.max)), log = Vec<T>(static_cast<T>(sum.log)),
+             scale = Vec<T>(static_cast<T>(g))](const auto& v, auto& out, auto&) {
+              out[0] = exp((v[0] - m) - log) * scale;
+            });
 }
 
 }  // namespace

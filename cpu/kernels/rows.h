@@ -49,8 +49,8 @@ struct RowTable {
   void (*short_softmax_backward)(const T* g, const T* y, int64_t rows, int64_t n, T* dx);
   void (*short_log_softmax_backward)(const T* g, const T* y, int64_t rows, int64_t n, T* dx);
   LogSum (*log_sum)(const T* x, int64_t n);
-  /// dx = g * exp((x - max) - log); gives max.
-  double (*scaled_softmax)(const T* x, double log, double g, int64_t n, T* dx);
+  /// dx = g * exp((x - max) - log).
+  void (*scaled_softmax)(const T* x, LogSum sum, double g, int64_t n, T* dx);
 };
 
 /// The same for `columns` rows side by side: element i of row j is x[i * x_stride + j]

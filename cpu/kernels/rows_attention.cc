@@ -99,7 +99,6 @@ template <class T, int N, class F>
 template <class T, int N>
 [[gnu::always_inline]] inline void find_largest(const Rows<T, N>& rows, const Extent& extent, T* largest) {
   constexpr T none = -static_cast<T>(__builtin_inf());
-  const auto larger = [](Vec<T> a, Vec<T> b) { return Vec<T>(native_max(a.v, b.v)); };
   Vec<T> most[N];
 #pragma GCC unroll 8
   for (int n = 0; n < N; ++n) most[n] = none;
@@ -110,7 +109,8 @@ template <class T, int N>
         for (const Vec<T>& v : p.v) most[n] = larger(most[n], v);
       });
 #pragma GCC unroll 8
-  for (int n = 0; n < N; ++n) largest[n] = fold_lanes<Vec<T>::size / 2>(most[n], larger).v[0];
+  for (int n = 0; n < N; ++n)
+    largest[n] = fold_lanes<Vec<T>::size / 2>(most[n], [](Vec<T> a, Vec<T> b) { return larger(a, b); }).v[0];
 }
 
 // Whether the quick exponential serves is asked once for a piece.

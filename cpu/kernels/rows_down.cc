@@ -26,7 +26,7 @@ void softmax(const T* from, int64_t from_stride, int64_t n, int64_t columns, T* 
   for_registers<T>(columns, [&](int64_t j, int64_t count) {
     const Down<T> x{from + j, from_stride, count};
     const DownTo<T> y{to + j, to_stride, count};
-    const Vec<T> m = max_down(x, n);
+    const Vec<T> m = largest_down(x, n);
     const DownSums<T> sums(n, [&](int64_t i) {
       const Vec<T> e = exp(x.load(i) - m);
       y.store(e, i);
@@ -42,7 +42,7 @@ void log_softmax(const T* from, int64_t from_stride, int64_t n, int64_t columns,
   for_registers<T>(columns, [&](int64_t j, int64_t count) {
     const Down<T> x{from + j, from_stride, count};
     const DownTo<T> y{to + j, to_stride, count};
-    const Vec<T> m = max_down(x, n);
+    const Vec<T> m = largest_down(x, n);
     const Vec<T> shift = log1p(RestOfExponentials<T>(x, n, m).as_register()) + (m - m);
     for (int64_t i = 0; i < n; ++i) y.store((x.load(i) - m) - shift, i);
   });

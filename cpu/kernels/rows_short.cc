@@ -13,7 +13,7 @@ Vec<T> sum_of(Vec<T> x) {
 }
 template <class T>
 Vec<T> max_of(Vec<T> x) {
-  return fold_lanes<Vec<T>::size / 2>(x, [](Vec<T> a, Vec<T> b) { return maximum(a, b); });
+  return fold_lanes<Vec<T>::size / 2>(x, [](Vec<T> a, Vec<T> b) { return larger(a, b); });
 }
 
 // y = f(x) for each row of x; lanes beyond a row are `fill`, and of a and b 0 and -1.

@@ -50,7 +50,7 @@ void cross_entropy_kernel(const Call& call, TensorImpl* const* outputs) {
   c.note = Gpu::current().faults().note(*call.op);
   c.x = row_side(x, classes(call));
   c.loss = outputs[0]->data();
-  c.log_sum_out = outputs[1]->data();
+  c.stats_out = outputs[1]->data();
   start(call, &ClassLossLaunchers::cross_entropy, c);
 }
 
@@ -59,7 +59,7 @@ void cross_entropy_backward_kernel(const Call& call, TensorImpl* const* outputs)
   ClassLossCall c = call_of(call, x, *call.operands[2]);
   c.g = row_side(*call.operands[0], 0);
   c.x = row_side(x, classes(call));
-  c.log_sum = row_side(*call.operands[3], 0);
+  c.stats = row_side(*call.operands[3], 0);
   c.dx = row_side(*outputs[0], classes(call));
   if (c.cut.length > 0) start(call, &ClassLossLaunchers::cross_backward, c);
 }

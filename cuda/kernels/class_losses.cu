@@ -50,7 +50,7 @@ template <class Rows>
 __global__ void __launch_bounds__(kThreads, kLeastBlocks)
     cross_entropy_kernel(const Rows xs, const StridedRows<int64_t> targets, const RowCut cut,
                          const int64_t ignored, const FaultNote note, void* loss, const Element element,
-                         void* log_sums) {
+                         void* stats) {
   using C = typename Rows::C;
   const Team team = Team::of<Rows::N>(cut);
   const int64_t row = team.safe_row(cut);
@@ -59,7 +59,8 @@ __global__ void __launch_bounds__(kThreads, kLeastBlocks)
   const double sum = log_sum<Rows>(team, x, max);
   if (team.lane > 0 || team.row >= cut.rows) return;
   const int64_t t = class_of(targets, row, ignored, cut.length, note);
-  static_cast<C*>(log_sums)[row] = static_cast<C>(sum);
+  static_cast<C*>(stats)[row] = max;
+  static_cast<C*>(stats)[cut.rows + row] = static_cast<C>(sum);
   store<double>(loss, element, row,
                 t == kNone ? 0.0 : (static_cast<double>(max) - static_cast<double>(x.at(t))) + sum);
 }
@@ -67,14 +68,13 @@ __global__ void __launch_bounds__(kThreads, kLeastBlocks)
 template <class Rows>
 __global__ void __launch_bounds__(kThreads, kLeastBlocks)
     cross_backward_kernel(const StridedRows<typename Rows::C> gs, const Rows xs,
-                          const StridedRows<int64_t> targets, const StridedRows<typename Rows::C> log_sums,
+                          const StridedRows<int64_t> targets, const StridedRows<typename Rows::C> stats,
                           const Rows dxs, const RowCut cut, const int64_t ignored) {
   using C = typename Rows::C;
   const Team team = Team::of<Rows::N>(cut);
   const int64_t row = team.safe_row(cut), t = class_of(targets, row, ignored, cut.length);
-  const C g = gs.row(row).at(0), sum = log_sums.row(row).at(0);
+  const C g = gs.row(row).at(0), max = stats.row(row).at(0), sum = stats.row(cut.rows + row).at(0);
   const auto x = xs.row(row), dx = dxs.row(row);
-  const C max = row_max<Rows>(team, x);
   for (int64_t i = team.begin; i < team.end; i += team.step) {
     C v[Rows::N];
     x.read(i, v);
@@ -110,7 +110,7 @@ void launch_cross_entropy(const ClassLossCall& call, StreamHandle stream) {
   with_rows(call.x.element, call.x.is_dense, [&]<class Rows>() {
     launch(cross_entropy_kernel<Rows>, row_shape(call.cut), stream, Rows(call.x),
            StridedRows<int64_t>(call.target), call.cut, call.ignored, call.note, call.loss, call.x.element,
-           call.log_sum_out);
+           call.stats_out);
   });
 }
 
@@ -118,7 +118,7 @@ void launch_cross_backward(const ClassLossCall& call, StreamHandle stream) {
   with_rows(call.x.element, call.x.is_dense && call.dx.is_dense, [&]<class Rows>() {
     using Numbers = StridedRows<typename Rows::C>;
     launch(cross_backward_kernel<Rows>, row_shape(call.cut), stream, Numbers(call.g), Rows(call.x),
-           StridedRows<int64_t>(call.target), Numbers(call.log_sum), Rows(call.dx), call.cut, call.ignored);
+           StridedRows<int64_t>(call.target), Numbers(call.stats), Rows(call.dx), call.cut, call.ignored);
   });
 }
 

@@ -7,15 +7,15 @@
 
 namespace retrograd::cuda {
 
-/// Rows are along the classes; of a target, a gradient of a loss, and log_sum a row is one element. A target that
-/// is not a class counts for nothing, and is noted by forward ops if it is not `ignored`.
+/// Rows are along the classes; of a target, a gradient of a loss, and stats a row is one element, and stats has the largest logits of all
+/// samples before their log_sums. A target that is not a class counts for nothing, and is noted by forward ops if it is not `ignored`.
 struct ClassLossCall {
-  RowSide x, target, g, log_sum, dx;
+  RowSide x, target, g, stats, dx;
   int64_t ignored = -100;
   FaultNote note;
   RowCut cut;
   // Results of each row, one behind the other.
-  void *loss = nullptr, *log_sum_out = nullptr;
+  void *loss = nullptr, *stats_out = nullptr;
 };
 
 using ClassLossLauncher = void (*)(const ClassLossCall&, CUstream_st* stream);
@@ -23,8 +23,8 @@ using ClassLossLauncher = void (*)(const ClassLossCall&, CUstream_st* stream);
 struct ClassLossLaunchers {
   ClassLossLauncher nll;             // x, target: loss
   ClassLossLauncher nll_backward;    // g, target: dx
-  ClassLossLauncher cross_entropy;   // x, target: loss, log_sum_out
-  ClassLossLauncher cross_backward;  // g, x, target, log_sum: dx
+  ClassLossLauncher cross_entropy;   // x, target: loss, stats_out
+  ClassLossLauncher cross_backward;  // g, x, target, stats: dx
 };
 
 }  // namespace retrograd::cuda

@@ -31,8 +31,8 @@ void try_all(const Tensor& x, int64_t dim, int64_t ignored) {
   static_cast<ops::ClassLossAttrs&>(backward) = attrs;
   backward.classes = x.size(dim);
   against_cpu<ops::NllBackward>({g, t}, backward);
-  const Tensor log_sum = against_cpu<ops::CrossEntropy>({x, t}, attrs, 2)[1];
-  against_cpu<ops::CrossEntropyBackward>({g, x, t, log_sum}, attrs);
+  const Tensor stats = against_cpu<ops::CrossEntropy>({x, t}, attrs, 2)[1];
+  against_cpu<ops::CrossEntropyBackward>({g, x, t, stats}, attrs);
 }
 
 }  // namespace

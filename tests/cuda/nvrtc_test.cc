@@ -59,10 +59,13 @@ bool is_absent() {
 void check(const FusedCase& c, bool any_layout) {
   if (!c.group()) return;
   INFO(c.name() << (any_layout ? ", any layout" : ""));
-  const Used u = compiled(c, c.source(any_layout));
-  CHECK(u.spilled <= (any_layout ? 16 : 0));  // the one for all layouts has many indices
+  const fusion::Source source = c.source(any_layout);
+  const Used u = compiled(c, source);
+  // Polygamma is the one function that calls others, during which it and the kernel keep their values: a few more registers, or a few bytes.
+  const bool calls_deeply = source.text.find("ops::Polygamma") != std::string::npos;
+  CHECK(u.spilled <= (any_layout || calls_deeply ? 16 : 0));  // the one for all layouts has many indices
   // Of sums in double with their counts more are needed: three blocks run at once.
-  CHECK(u.registers <= (c.group()->reduces == FusedRole::none ? 64 : 80));
+  CHECK(u.registers <= (c.group()->reduces == FusedRole::none && !calls_deeply ? 64 : 80));
 }
 
 }  // namespace

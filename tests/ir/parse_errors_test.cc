@@ -292,7 +292,7 @@ TEST_CASE("dtypes that a kernel does not have") {
   check_line("%1 = randperm {n=2, dtype=bool" + draw + "bool[2]", refused);
   const std::string loss = " {dim=1, ignore_index=-100} : f32[s0,s1]";
   check_line("%1 = cross_entropy_backward %b, %a, %i, %i" + loss,
-             "gradient, input and log_sum do not go together");
+             "gradient, input and stats do not go together");
   check_line("%1 = cross_entropy_backward %i, %a, %i, %b" + loss,
              "it is defined for float64, float32, float16 and bfloat16");
   const std::string norm =
