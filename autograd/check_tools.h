@@ -1,5 +1,5 @@
-// What gradcheck needs around its comparisons: random numbers, unit vectors, copies of inputs that keep their
-// strides, texts.
+// Helpers of gradcheck besides its comparisons: random numbers, unit vectors, copies of inputs that keep their strides,
+// texts.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace retrograd::autograd::check {
 
-/// A fixed sequence (SplitMix64: Steele, Lea, Flood 2014): a check that fails, fails again.
+/// A fixed sequence (SplitMix64: Steele, Lea, Flood 2014), so that a failing check fails again.
 class Numbers {
  public:
   explicit Numbers(uint64_t seed) : state_(seed) {}
-  /// Of either sign, between 0.5 and 1.5 in size, with many bits set.
+  /// With either sign, between 0.5 and 1.5 in size, with many bits set.
   double next();
   /// Contiguous float64.
   Tensor like(const Shape& shape, Device device);
@@ -22,9 +22,9 @@ class Numbers {
   uint64_t state_;
 };
 
-/// Float64: 1 at one place in row-major order, 0 elsewhere.
+/// Float64: 1 at one position in row-major order, 0 elsewhere.
 Tensor unit(const Shape& shape, size_t at, Device device);
-/// "[1,2]": the place of an element in row-major order.
+/// "[1,2]": the index of an element that is given by its position in row-major order.
 std::string index_text(const Tensor& t, size_t element);
 /// The numbers of a derivative; zeros where it is undefined.
 std::vector<double> values_of(const Tensor& t, const Tensor& like);

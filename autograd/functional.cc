@@ -1,5 +1,5 @@
-// See autograd/functional.h. Everything is made of autograd::grad, of a DualLevel, and of a CompiledBackward
-// for the rows of Jacobians. gradients_of() is where inputs that are not reached become zeros, or an error.
+// See autograd/functional.h. Everything is made of autograd::grad, a DualLevel, and a CompiledBackward for the rows of
+// Jacobians. In gradients_of(), inputs that are not reached get zeros or an error.
 #include "autograd/functional.h"
 
 #include <fmt/format.h>
@@ -8,12 +8,12 @@
 #include "ops/index_ops.h"
 #include "ops/join.h"
 #include "ops/shape_ops.h"
-#include "tracer/compile_backward.h"
+#include "tracer/backward/compile_backward.h"
 
 namespace retrograd::autograd {
 namespace {
 
-/// What a call was asked for, with the defaults of the place where it is made.
+/// The options of a call, with the defaults at the place of the call.
 struct Wanted {
   bool create_graph, strict;
 
@@ -21,8 +21,8 @@ struct Wanted {
       : create_graph(options.create_graph.value_or(is_differentiated_again())), strict(options.strict) {}
 };
 
-/// Fresh tensors for the function, which require a gradient: what may be differentiated later leads to the
-/// inputs, also in a replay of what is recorded.
+/// New tensors for the function, which require a gradient: results that may be differentiated later depend on the
+/// inputs, also in a replay of a recording.
 Tensors fresh(const Tensors& inputs, bool create_graph, SourceLocation where) {
   Tensors x;
   for (const Tensor& input : inputs) {
@@ -47,8 +47,8 @@ Tensor zeros_for(const Tensor& x, SourceLocation where) { return zeros_of(x.impl
   fail(Category::unused_input, function, fmt::format("the result does not depend on input {}", input), where);
 }
 
-/// Gradients of those `outputs` that have a history, by inputs; through `compiled` if there is one. Zeros for
-/// what is not reached.
+/// Gradients of those `outputs` that have a history, by inputs; through `compiled` if there is one. Zeros for inputs
+/// that are not reached.
 Tensors gradients_of(std::string_view function, const Tensors& outputs, const Tensors& inputs,
                      const Tensors& cotangents, Wanted options, bool record, CompiledBackward* compiled,
                      SourceLocation where) {
@@ -70,7 +70,7 @@ Tensors gradients_of(std::string_view function, const Tensors& outputs, const Te
   return gradients;
 }
 
-/// `given`, one for each of `like`, of its type; undefined ones are allowed.
+/// Checks `given`: one for each of `like`, of its type; undefined ones are allowed.
 void check_types(std::string_view function, const Tensors& given, const Tensors& like, SourceLocation where) {
   if (given.size() != like.size())
     fail(Category::cotangent_mismatch, function,

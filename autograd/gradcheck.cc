@@ -1,5 +1,5 @@
-// See autograd/gradcheck.h. gradgradcheck is gradcheck of another function: the gradient, by the inputs and
-// by the cotangents.
+// See autograd/gradcheck.h. gradgradcheck is gradcheck of another function: the gradient, as a function of the inputs
+// and the cotangents.
 #include "autograd/gradcheck.h"
 
 #include <fmt/format.h>

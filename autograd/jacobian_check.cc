@@ -1,6 +1,6 @@
-// See autograd/gradcheck.h for what is checked. A JacobianCheck owns copies of the inputs, with their
-// strides, and computes three Jacobians: by differences, by backwards, by tangents. A Jacobian is kept as one
-// matrix for each pair of a checked output and a checked input.
+// See autograd/gradcheck.h for the checks. A JacobianCheck owns copies of the inputs, with their strides, and computes
+// three Jacobians: by differences, by backwards, by tangents. A Jacobian is stored as one matrix for each pair of a
+// checked output and a checked input.
 #include "autograd/jacobian_check.h"
 
 #include <cmath>
@@ -30,7 +30,7 @@ class JacobianCheck {
 
  private:
   struct Variable {
-    size_t input;  // its place among the inputs
+    size_t input;  // its index among the inputs
     Tensor x;
     std::vector<int64_t> places;
     std::vector<size_t> first;  // for each element, the first one at the same place
@@ -63,9 +63,9 @@ class JacobianCheck {
   const VectorFunction& f_;
   const GradcheckOptions& options_;
   SourceLocation where_;
-  Tensors inputs_;  // with the copies in place of those that are checked
+  Tensors inputs_;  // with the copies in place of the checked ones
   std::vector<Variable> variables_;
-  std::vector<size_t> outputs_;  // those that are checked
+  std::vector<size_t> outputs_;  // the checked ones
   Numbers numbers_{1};
 };
 
@@ -93,7 +93,7 @@ Tensors JacobianCheck::evaluate() {
   return pick(f_(inputs_));
 }
 
-/// Copied out of the outputs, which may be views of the inputs.
+/// Copied from the outputs, which may be views of the inputs.
 std::vector<std::vector<double>> JacobianCheck::values() {
   NoGradGuard values_only;
   std::vector<std::vector<double>> list;
@@ -101,7 +101,7 @@ std::vector<std::vector<double>> JacobianCheck::values() {
   return list;
 }
 
-/// Those outputs that have a gradient. Where none has one, all: they may not depend on the inputs then.
+/// Selects the outputs that have a gradient. If none has one, selects all: they may not depend on the inputs then.
 void JacobianCheck::choose_outputs() {
   EnableGradGuard recording;
   const Tensors all = f_(inputs_);
@@ -147,7 +147,7 @@ Jacobian JacobianCheck::by_differences(const Tensors& y) {
     double* memory = v.x.data_ptr<double>();
     for (size_t e = 0; e < v.places.size(); ++e) {
       if (v.first[e] != e) continue;
-      // Not a view of x: what has saved x is not to see that it was written to.
+      // Not a view of x: tensors that saved x must not notice that it is written to.
       const Tensor number = from_blob(memory + v.places[e], {}, {kFloat64, v.x.device()});
       const double at = number.item<double>();
       number.fill_(at + options_.eps);
@@ -191,7 +191,7 @@ Jacobian JacobianCheck::by_forward(const Tensors& y) {
   return jacobian;
 }
 
-/// Elements at one place have moved together: their derivatives are summed first.
+/// Elements that share memory have changed together: their derivatives are summed first.
 void JacobianCheck::compare(Jacobian analytic, Jacobian& numeric, const Tensors& y,
                             std::string_view mode) const {
   for (size_t o = 0; o < y.size(); ++o)
@@ -238,7 +238,7 @@ void JacobianCheck::check_dot(const Tensors& y, Jacobian& jacobian) {
     differ("<w, J t> is {:.17g} in forward mode, <J' w, t> is {:.17g} in reverse mode", w_jt, jw_t);
 }
 
-/// A cotangent that is left out, and zeros in its place.
+/// Compares an omitted cotangent with zeros.
 void JacobianCheck::check_undefined(const Tensors& y) {
   for (size_t o = 0; o < y.size() && y.size() > 1; ++o) {
     Tensors w;

@@ -1,7 +1,7 @@
-// The check of one function at one point, which gradcheck() and gradgradcheck() share.
+// The check of one function at one point; shared by gradcheck() and gradgradcheck().
 //
-// gradgradcheck() checks the gradient, which is a function of inputs and cotangents: hence the names that a
-// failure is told by are given. What is compared with what: autograd/gradcheck.h.
+// gradgradcheck() checks the gradient, which is a function of inputs and cotangents: hence the names in the messages
+// are parameters. autograd/gradcheck.h describes the comparisons.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace retrograd::autograd::check {
 
-/// What the text of a failure calls inputs and outputs.
+/// The names of inputs and outputs in the text of a failure.
 struct Names {
   std::string check;
   std::vector<std::string> inputs, outputs;

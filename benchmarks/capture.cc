@@ -1,10 +1,10 @@
-// Cost of capturing and of running a captured backward: a chain of N one-element float32 multiplications, one thread, as in
-// benchmarks/peers/capture.py. usage: capture [N]
+// Cost of capturing and of running a captured backward: a chain of N one-element float32 multiplications, one thread,
+// as in benchmarks/peers/capture.py. usage: capture [N]
 // Prints one JSON line; all figures are per multiplication (one tape record, two graph nodes):
 //   first_us_per_node   the first traced backward: walk, key, recording, verifier, plan and its run
 //   run_ns_per_node     a later one: look-up, binding and replay
 //   lookup_ns_per_node  of that, finding graph and plan and gathering the records
-//   eager_ns_per_node   the same backward, eager
+//   lookup_ns_per_node  the part of that for finding graph and plan and collecting the records
 // Medians; a graph of a million records is run fewer times.
 #include <algorithm>
 #include <chrono>

@@ -1,9 +1,9 @@
-// Cost of a very deep graph: a chain of 10^4, 10^5 and 10^6 multiplications of one-element tensors, one
-// thread, as in peers/deep_graph.cpp. Prints a JSON line for each: nodes, and ns a node
-//   record_ns, backward_ns, drop_ns  to record the chain, to run its backward, to drop it. Nothing is warmed
-//                                    up: memory is new, save for what shorter chains have given back
-//   record_again_ns                  to record it once more, into the memory of the first
-// The difference of the two is what the system takes for a page that is touched for the first time.
+// Cost of a very deep graph: a chain of 10^4, 10^5 and 10^6 multiplications of one-element tensors, one thread, as in
+// peers/deep_graph.cpp. Prints a JSON line for each: nodes, and ns per node
+//   record_ns, backward_ns, drop_ns  to record the chain, to run its backward, to drop it. Without warm-up: memory is
+//                                    new, except for the memory that shorter chains have freed
+//   record_again_ns                  to record it again, into the memory of the first
+// The difference of the two is the system's cost of touching a page for the first time.
 #include <chrono>
 #include <cstdio>
 

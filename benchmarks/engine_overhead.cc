@@ -1,25 +1,25 @@
 // Cost of the engine itself: a chain y = y * w of 1,000 one-element float32 ops on one thread, as in
 // peers/engine_overhead.cpp.
 //   engine_overhead [--device cpu|cuda] [--rounds N] [--batch B]
-// Prints one JSON line, medians of 200 rounds; on a device times include the wait for it. As in the peer, a
-// round does these three in turn:
+// Prints one JSON line, medians of 200 rounds; on a device times include waiting for it. As in the peer, a round does
+// these three in turn:
 //   record_ns    an op with a record, the user's line included            (peer: "forward recording")
-//   backward_ns  a record in an eager backward, the cotangent made anew   (peer: "backward")
-//   forward_ns   an op without a record                                   (peer: "forward no-grad")
-// Then, in rounds of their own:
+//   backward_ns  a record in an eager backward, with a new cotangent         (peer: "backward")
+//   forward_ns   an op without a record                                      (peer: "forward no-grad")
+// Then, in separate rounds:
 //   replay_ns            a record in a backward through compile_backward(), captured before: look-up,
 //                        binding, run
 //   replay_ns_per_node   the same for a graph node (there are an unpack and a mul per record)
 //   capture_us_per_node  a graph node in the first such backward: walk, key, recording, planning and its run
-//   location_ns          of record_ns, what it takes to carry the user's file and line
-// On a device, before it, a line for a whole compiled step (bench replay) of mlp and of gpt-char
-// (train/models.h), with batches of B, in us:
-//   launch_us   until the call of a step returns, the device idle before: an upper bound of what a step costs beyond
-//               its kernels, since these run meanwhile
-//   alone_us    until the device has done with it, too
-//   stream_us   of a step among many that are not waited for
+//   location_ns          the part of record_ns for carrying the user's file and line
+// On a device, a line before it for a whole compiled step (bench replay) of mlp and of gpt-char (train/models.h), with
+// batches of B, in us:
+//   launch_us   until the call of a step returns, with an idle device before: an upper bound of the cost of a step
+//               besides its kernels, since these run meanwhile
+//   alone_us    until the device has finished, too
+//   stream_us   per step, among many that are not waited for
 //   segments    of the plan that are started as graphs of launches; graph_launches, launches and copies are
-//               how often one was started, a kernel was launched alone, and memory was copied for it, a step
+//               the numbers of graph starts, single kernel launches and memory copies per step
 // The sides of a comparison must alternate on a shared machine.
 #include <algorithm>
 #include <chrono>

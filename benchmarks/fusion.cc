@@ -1,10 +1,10 @@
-// Memory-bound work, as in peers/fusion.py: a pointwise loss, forward and backward, a chain of elementwise
-// ops, and a step of AdamW. All stand beside a copy of an array of that size, which is what memory allows.
+// Memory-bound work, as in peers/fusion.py: a pointwise loss, forward and backward, a chain of elementwise ops, and a
+// step of AdamW. All are compared with a copy of an array of the same size, which is the limit of the memory.
 //   fusion [--threads N] [--device cpu|cuda] [--elements N]
-// 2^22 float32 values as a rule, on a device 2^26, which no cache holds. Prints JSON lines, times in
-// milliseconds, medians of 15 runs (common/place.h). All have bench, device, elements, copy_ms and
-//   share         the bytes that must be read and written once, per second, of those of the copy; more than 1 where a
-//                 cache holds what it does not hold of the copy's
+// By default 2^22 float32 values, on a device 2^26, which exceed all caches. Prints JSON lines, times in milliseconds,
+// medians of 15 runs (common/place.h). All have bench, device, elements, copy_ms and
+//   share         the rate of the bytes that must be read and written once, relative to that of the copy; more than 1
+//                 when a cache holds more of them than of the copy
 //   bench fusion  eager_ms, traced_ms (the backward through compile_backward()), traced_first_s, compiled_ms (the loss
 //                 through compile()), step_ms (loss and backward in one compile_step()), step_first_s; share is that of
 //                 step_ms: two arrays are read, one is written
@@ -100,7 +100,7 @@ class Benchmark {
   double median_ms(const std::function<void()>& run) const {
     return median_seconds(place_, run, kRuns) * 1e3;
   }
-  // `arrays`: that must be read or written once, in `ms`.
+  // `arrays`: the number of arrays that must be read or written once, in `ms`.
   Line line(const char* name, int arrays, double ms) const {
     const double bytes = static_cast<double>(elements_) * sizeof(float);
     Line line;
@@ -123,7 +123,7 @@ class Benchmark {
 int main(int argc, char** argv) {
   int threads = 2;
   int64_t elements = 0;
-  CLI::App app("A pointwise loss, a chain and a step of AdamW beside a copy");
+  CLI::App app("A pointwise loss, a chain and a step of AdamW compared with a copy");
   app.add_option("--threads", threads, "threads to compute with")->check(CLI::Range(1, 1024));
   app.add_option("--elements", elements, "of an array")->check(CLI::Range(int64_t{4}, int64_t{1} << 32));
   return bench::run_program(app, argc, argv, [&](const bench::Place& place) {

@@ -1,17 +1,16 @@
-// Rates of matrix products: ours beside other libraries' (gemm_sides/side.h): on the CPU Eigen's, and
-// OpenBLAS and oneDNN where the machine has them; on a device cuBLASLt, called directly.
+// Rates of matrix products: ours compared with other libraries' (gemm_sides/side.h): on the CPU Eigen's, and OpenBLAS
+// and oneDNN if the machine has them; on a device cuBLASLt, called directly.
 //   gemm [--threads N...] [--dtype float32|bfloat16...] [--shapes squares|mlp|gpt-char|gpt-124m...]
 //   [--beside SIDE...] [--seconds S] [--largest N] [--batch B] [--block T] [--device cpu|cuda]
-// Shapes are squares of 64 to 4096, on a device to 8192, and what a training step of a model multiplies
-// (train/models.h). All sides take turns, on the CPU each in a process of its own, one of which runs at a
-// time (gemm_sides/turns.h); they compute from the same operands, and their results are compared. A turn on a
-// device is many runs between two waits for it. A JSON line a shape, dtype and number of threads, which a
-// device has not:
-//   shapes, m, n, k, layout  "nn"; "tn" where A lies transposed in memory, "nt" where B does
+// Shapes are squares of 64 to 4096, on a device to 8192, and the products of a training step of a model
+// (train/models.h). All sides take turns, on the CPU each in a process of its own, one of which runs at a time
+// (gemm_sides/turns.h); they compute from the same operands, and their results are compared. A turn on a device is many
+// runs between two waits for it. Prints a JSON line per shape, dtype and, on the CPU, number of threads:
+//   shapes, m, n, k, layout  "nn"; "tn" if A is transposed in memory, "nt" if B is
 //   dtype, threads, device
 //   retrograd, eigen, ...    billions of multiplications and additions a second, by the least time; null
 //                            without a kernel
-//   to_best                  the first of them by the largest of the others; null without others
+//   to_best                  the first of them divided by the largest of the others; null without others
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -36,9 +35,9 @@ struct Options {
   std::vector<int> threads{1, 2};
   std::vector<std::string> dtypes{"float32", "bfloat16"};
   std::vector<std::string> shapes{"squares", "mlp", "gpt-char", "gpt-124m"};
-  std::vector<std::string> beside;  // none: all that there are
+  std::vector<std::string> beside;  // empty: all available ones
   double seconds = 0.2;             // for a side and a shape
-  int64_t largest = 0;              // of the squares; 0: as the machine is
+  int64_t largest = 0;              // of the squares; 0: depends on the machine
   BatchSize size;
 };
 
@@ -49,7 +48,7 @@ std::vector<Product> products_of(const std::string& shapes, const Options& optio
     for (int64_t n = 64; n <= largest; n *= 2) squares.push_back({n, n, n});
     return squares;
   }
-  // Each once, those of attention apart: they are batches of small ones.
+  // Each once, without those of attention: they are batches of small ones.
   std::set<Product> seen;
   for (const Product& p : make_model(shapes, options.size)->products())
     if (p.batch == 1) seen.insert(p);
@@ -85,11 +84,11 @@ class Race {
     for (int i = 0; i < kLeastRounds || Clock::now() < end; ++i) round();
   }
 
-  /// By the least time; NaN for a side that has no kernel.
+  /// From the least time; NaN for a side that has no kernel.
   double rate(size_t side) const {
     return contenders_[side].turn ? work_ / best_[side] : std::numeric_limits<double>::quiet_NaN();
   }
-  /// The first side's beside the best of the others; NaN without any.
+  /// The first side's rate relative to the best of the others; NaN without any.
   double to_best() const {
     double best = std::numeric_limits<double>::quiet_NaN();
     for (size_t i = 1; i < contenders_.size(); ++i) best = std::fmax(best, rate(i));
@@ -98,12 +97,12 @@ class Race {
 
  private:
   static constexpr int kLeastRounds = 3;
-  // Seconds that a turn takes at least, and at what rate.
+  // The least number of seconds of a turn, and the rate that is assumed at first.
   static constexpr double kTurn = 4e-3, kGuess = 100;
   static constexpr double kDeviceTurn = 5e-3, kDeviceGuess = 50'000, kDeviceGuess16 = 500'000,
                           kMostRuns = 1000;
 
-  // A turn for each side.
+  // One turn for each side.
   void round() {
     for (size_t i = 0; i < contenders_.size(); ++i)
       if (contenders_[i].turn) best_[i] = std::min(best_[i], contenders_[i].turn(runs_));
@@ -169,7 +168,7 @@ void measure(const Options& options, const Place& place) {
 int main(int argc, char** argv) {
   bench::Options options;
   const std::vector<std::string> dtypes = options.dtypes, shapes = options.shapes;
-  CLI::App app("Rates of matrix products beside other libraries");
+  CLI::App app("Rates of matrix products compared with other libraries");
   app.add_option("--threads", options.threads, "numbers of threads")->check(CLI::Range(1, 1024));
   app.add_option("--dtype", options.dtypes, "dtypes")->check(CLI::IsMember(dtypes));
   app.add_option("--shapes", options.shapes, "which shapes")->check(CLI::IsMember(shapes));

@@ -1,21 +1,21 @@
-// What each op costs, forward and backward, on its own: benchmarks/op_rows has the table.
+// The cost of each op, forward and backward, separately: benchmarks/op_rows has the table.
 //   ops [--threads N] [--filter TEXT] [--size N] [--dtype D] [--backward] [--factorisations] [--json] [--seconds S] [--device cpu|cuda]
-// The filter is a part of the names of the rows wanted; --size takes one of the sizes of row.h, or 0 for the
-// rows that have their own; --dtype is what operands have in place of float32; --backward leaves out the
-// forward passes; --factorisations measures these alone, at many sizes, forward only. A figure has
+// The filter is a part of the names of the wanted rows; --size selects one of the sizes of row.h, or 0 for the rows
+// that have their own; --dtype replaces float32 for operands; --backward omits the forward passes; --factorisations
+// measures only these, at many sizes, forward only. A figure has
 //   op, inputs, n    the row, its operands (op_rows/row.h), the number of elements of a row without fixed sizes
-//   pass             forward, nothing recorded; or backward: the gradients of all operands that want one, of
-//                    a graph that was just recorded, the recording not timed
+//   pass             forward, with nothing recorded; or backward: the gradients of all operands that want one, of a
+//                    graph that was just recorded, without the time of recording
 //   us               median time
-//   rate, unit       GF/s where arithmetic is the limit, else GB/s: the bytes that must be read and written
-//                    once, which are operands and result forward, gradients of both backward
-//   share            of the machine's limit, measured in this run: the multiplications and additions that all
-//                    threads can do, or a copy of as many bytes; more than 1 where a cache holds what it does
-//                    not hold of the copy's. Arithmetic is held against that of float32
+//   rate, unit       GF/s if arithmetic is the limit, else GB/s: the bytes that must be read and written once, which
+//                    are operands and result forward, gradients of both backward
+//   share            of the machine's limit, measured in this run: the multiplications and additions of all threads, or
+//                    a copy of as many bytes; more than 1 when a cache holds more than in the copy. Arithmetic is
+//                    compared with that of float32
 //   dnn              1 where the vendor's library computed convolutions on the device (RETROGRAD_CUDA_DNN)
 //   solver           1 where it factored matrices (RETROGRAD_CUDA_SOLVER)
-// A table for people, or with --json a line of JSON a figure. Medians; the sides of a comparison must
-// alternate on a shared machine (benchmarks/peers/compare_ops.py does).
+// A table for people, or with --json a line of JSON per figure. Medians; the sides of a comparison must alternate on a
+// shared machine (benchmarks/peers/compare_ops.py does).
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <stdexcept>
@@ -135,7 +135,7 @@ class Measured {
   const Row& row_;
 };
 
-// Whether the machine could run it.
+// Returns whether the machine could run it.
 bool measure(const Options& options, const Meter& meter, const Row& row) {
   const Measured measured(options, meter, row);
   for (const int64_t n : kSizes) {
@@ -147,7 +147,7 @@ bool measure(const Options& options, const Meter& meter, const Row& row) {
     } catch (const rg::Error& e) {  // a device may have no kernel for an op
       std::fprintf(stderr, "%s: %s\n", std::string(row.name).c_str(), e.what());
       return true;
-    } catch (const rg::RuntimeError& e) {  // or no room
+    } catch (const rg::RuntimeError& e) {  // or not enough memory
       std::fprintf(stderr, "%s: %s\n", std::string(row.name).c_str(), e.what());
       return false;
     }
@@ -172,7 +172,7 @@ void measure_all(const Options& options, const Meter& meter) {
 
 int main(int argc, char** argv) {
   bench::Options options;
-  CLI::App app("Time of each op, forward and backward, beside the machine's limits");
+  CLI::App app("Time of each op, forward and backward, compared with the machine's limits");
   app.add_option("--threads", options.threads, "threads to use")->check(CLI::Range(1, 1024));
   app.add_option("--filter", options.filter, "a part of the names of the ops to measure");
   app.add_option("--size", options.size, "one size only; 0: the rows with their own");

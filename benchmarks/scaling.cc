@@ -1,8 +1,9 @@
-// How the time of what a program may have many of grows with their number: from 10^3 to 10^6, or to --most. Where it is in proportion, the figures
-// of one row are alike.
+// How time grows with the number of things that a program may have many of: from 10^3 to 10^6, or to --most. If it is
+// proportional, the figures of one row are similar.
 //   scaling [--most N] [ROW...]
 // Prints a JSON line for each row and number: row, n, and ns_per_item, of
-//   compile          a chain of n multiplications through compile(): recording, passes, plan, first run and its backward
+//   compile          a chain of n multiplications through compile(): recording, passes, plan, first run and its
+//                    backward
 //   compile_again    a later run of it, with its backward
 //   step_parameters  a compile_step with n parameters, SGD: the first call
 //   step_again       a later one
@@ -13,7 +14,7 @@
 //   hooks_traced     the same in the first backward through compile_backward()
 //   hooks_again      in a later one
 //   cat              n tensors joined, and the backward
-// What is asked for beyond the most operands that a node has (32,767) is left out.
+// Sizes beyond the largest number of operands of a node (32,767) are omitted.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

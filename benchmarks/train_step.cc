@@ -1,6 +1,6 @@
-// Time of a training step: forward, backward, AdamW, zero_grad. The models are in train/, the same work for
-// PyTorch and JAX in peers/train_steps.py and train_steps_jax.py, where zero_grad comes first: here it comes last, so that
-// no gradient outlives the step, and a plan may free each where it was used.
+// Time of a training step: forward, backward, AdamW, zero_grad. The models are in train/. peers/train_steps.py and
+// train_steps_jax.py do the same work in PyTorch and JAX, where zero_grad comes first. Here it comes last, so that no
+// gradient outlives the step, and a plan may free each after its use.
 //   train_step MODEL MODE [--threads N] [--steps N] [--batch B] [--block T] [--dtype fp32|bf16]
 //                         [--device cpu|cuda] [--peak-tflops X]
 //   MODEL  mlp, gpt-char, gpt-124m
@@ -8,24 +8,24 @@
 //          traced    the backward through compile_backward()
 //          compiled  the loss through compile(): forward and backward are plans
 //          step      all of it through compile_step()
-// One first step, three to warm up, then N steps, each waited for. With --dtype bf16 the model computes in
-// bfloat16, and parameters, their gradients and AdamW's state stay float32 (train/models.h); the peer's
-// counterpart is autocast. Prints one JSON line, the peer's and some figures more:
+// One first step, three to warm up, then N steps, each waited for. With --dtype bf16 the model computes in bfloat16,
+// and parameters, their gradients and AdamW's state stay float32 (train/models.h); the peer's counterpart is autocast.
+// Prints one JSON line with the peer's figures and some more:
 //   model, mode, threads, dtype
 //   device            cpu, or the device's own name
 //   step_ms, min_ms   median and least of the N steps
-//   first_s           the first step: what is captured or planned, and memory that is asked for the first time
+//   first_s           the first step, including capture or planning, and the first allocation of memory
 //   first_step_ms     the same in milliseconds
 //   tokens_per_s      predictions by the median
 //   peak_bytes        of tensor data on the device, over all steps
-//   planned_bytes     what plans said before they ran, in the steps that warm up, would be the peak; -1 without plans
-//   loss              after the steps; the data are random, so it only says that something is learnt
-//   gemm_ms           the step's matrix products alone, each at the best rate seen in this run: what a step
-//                     cannot do without on these kernels
+//   planned_bytes     the peak that plans have predicted, in the warm-up steps; -1 without plans
+//   loss              after the steps; the data are random, so it only shows that something is learnt
+//   gemm_ms           the step's matrix products alone, each at the best rate of this run: a lower bound of the step
+//                     with these kernels
 //   tflops            multiplications and additions of these products, attention's as full squares, by the
 //                     median; of all of a step
-//   peak_tflops       of one large product in this dtype, measured in this run, or what --peak-tflops says
-//   share             tflops of peak_tflops
+//   peak_tflops       of one large product in this dtype, measured in this run, or the value of --peak-tflops
+//   share             tflops relative to peak_tflops
 // The sides of a comparison must alternate on a shared machine.
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -122,7 +122,7 @@ Times run(const Options& options, const Place& place, const Step& step) {
   Times times{};
   times.first = seconds_of(place, one);
   {
-    const rg::PeakWatch watch;
+    const rg::PeakMeter watch;
     for (int i = 0; i < 3; ++i) {
       one();
       place.settle();
@@ -139,7 +139,8 @@ Times run(const Options& options, const Place& place, const Step& step) {
   return times;
 }
 
-// What the machine gives, beside which a step is told; unknown where that failed: the time of the step is told all the same.
+// The machine's limits, to compare a step with. Unknown if measuring them failed; the time of the step is printed
+// nevertheless.
 struct Limits {
   double peak_tflops = kUnknown, products_ms = kUnknown;
 };

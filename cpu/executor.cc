@@ -1,8 +1,13 @@
-// The CPU executor: kernels found in a table, run at once on the calling thread and the pool.
+// The CPU executor: kernels found in a table, run synchronously on the calling thread and the pool.
+//
+// CpuExecutor holds the KernelTable (cpu/kernels/table.h), which the constructor fills by the add_..._kernels() of
+// all families; then it is immutable. launch() runs one call. measure_kernel() finds the temporary memory of a call:
+// the kernel runs on cells without data up to the point where it has requested all its memory (cpu/scratch.h). A call
+// whose results are all empty is not run, unless its op must check values. Start reading at CpuExecutor::launch.
 #include <algorithm>
 
-#include "cpu/fused.h"
-#include "cpu/fused_draft.h"
+#include "cpu/fused/fused.h"
+#include "cpu/fused/fused_draft.h"
 #include "cpu/kernels/table.h"
 #include "cpu/scratch_check.h"
 #include "engine/never_destroyed.h"
@@ -34,7 +39,8 @@ int64_t measure_kernel(Kernel kernel, const Call& call, TensorImpl* const* outpu
   return measure_scratch([&] { kernel(measured, pointers.data() + call.operands.size()); });
 }
 
-// Whether all results are empty, and so are the operands whose values an op might refuse. A kernel would go through the rows of [2^40, 0].
+// Whether all results are empty, and also the operands whose values an op might refuse. A kernel would iterate over
+// all rows of [2^40, 0].
 bool is_idle(const Call& call, TensorImpl* const* outputs) {
   const auto is_empty = [](const TensorImpl* x) { return !x || x->numel().raw() == 0; };
   if (!std::all_of(outputs, outputs + call.outputs, is_empty)) return false;
@@ -44,29 +50,9 @@ bool is_idle(const Call& call, TensorImpl* const* outputs) {
 class CpuExecutor final : public Executor {
  public:
   CpuExecutor() {
-    add_elementwise_kernels(table_);
-    add_copy_kernels(table_);
-    add_reduce_kernels(table_);
-    add_scan_kernels(table_);
-    add_softmax_kernels(table_);
-    add_norm_kernels(table_);
-    add_class_loss_kernels(table_);
-    add_matmul_kernels(table_);
-    add_convolution_kernels(table_);
-    add_attention_kernels(table_);
-    add_random_kernels(table_);
-    add_sampling_kernels(table_);
-    add_join_kernels(table_);
-    add_rearrange_kernels(table_);
-    add_padding_kernels(table_);
-    add_index_kernels(table_);
-    add_sort_kernels(table_);
-    add_linalg_kernels(table_);
-    add_determinant_kernels(table_);
-    add_pooling_kernels(table_);
-    add_interpolate_kernels(table_);
-    add_optimizer_kernels(table_);
-    add_total_norm_kernels(table_);
+#define RG_ADD(name) add_##name##_kernels(table_);
+    RG_CPU_FAMILIES(RG_ADD)
+#undef RG_ADD
   }
   std::string_view name() const override { return "cpu"; }
   Kernel find(const OpInfo* op) const override { return table_.find(op).kernel; }

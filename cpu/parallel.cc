@@ -1,20 +1,19 @@
-// The pool behind parallel_for: one loop at a time, any number of workers.
+// The thread pool of parallel_for: one loop at a time, any number of workers.
 //
-// Chunks, in units of one (of several where they are very many), are cut into a share for each thread. A Share
-// is a line of the cache that holds all a thread needs to begin: the units, what to run, and a `ticket` with the
-// loop's number and how many units were claimed from the front of the share, by its thread, and from the back,
-// by others; one is claimed by compare-and-swap. All fields are atomic, since a late worker may read them while
-// they are rewritten. A loop is published by closing the tickets of the last loop (no unit left; all others are
-// closed), writing the other fields, opening the tickets under a new number, and telling it to the workers in
-// `loop`: who is told finds all shares open. A worker reads fields behind the
-// ticket: none is of an older loop, and where one is of a newer it fails to claim. So nothing on the caller's
-// stack is touched after the join: `remaining` counts units not yet finished, and the caller leaves when it is
-// 0. A thread takes off what it has finished of a share before it looks at the next. A chunk that throws closes
-// the tickets and takes the unclaimed units off `remaining`.
+// Chunks, in units of one (of several where they are very many), are cut into a share for each thread. A Share is a
+// line of the cache that holds all a thread needs to begin: the units, what to run, and a `ticket` with the loop's
+// number and how many units were claimed from the front of the share, by its thread, and from the back, by others;
+// one is claimed by compare-and-swap. All fields are atomic, since a late worker may read them while they are
+// rewritten. A loop is published by closing the tickets of the last loop (no unit left; all others are closed),
+// writing the other fields, opening the tickets under a new number, and telling it to the workers in `loop`: who is
+// told finds all shares open. A worker reads fields after the ticket: none is of an older loop, and where one is of a
+// newer it fails to claim. So nothing on the caller's stack is touched after the join: `remaining` counts units not
+// yet finished, and the caller leaves when it is 0. A thread subtracts its finished units of a share before it goes
+// to the next. A chunk that throws closes the tickets and subtracts the unclaimed units from `remaining`.
 //
-// A line that goes from core to core takes 30 to 150 ns, so few do: a worker spins on its own share, since loops
-// tend to follow each other; then it sleeps until `signal` changes. Limit: at the end of a loop each thread looks
-// at the shares of all others, which is for some tens of threads.
+// A cache-line transfer between cores takes 30 to 150 ns, so there are few: a worker spins on its own share, since
+// loops tend to follow each other; then it sleeps until `signal` changes. Limit: at the end of a loop each thread
+// scans the shares of all others, which is meant for some tens of threads.
 #include "cpu/parallel.h"
 
 #include <pthread.h>
@@ -70,12 +69,12 @@ struct Pool {
   alignas(64) std::atomic<bool> taken{false};
   std::atomic<bool> failed{false};
   std::exception_ptr error;          // written by the thread that set failed, read after the join
-  std::vector<std::thread> workers;  // as the next, only the thread that has taken the pool looks
+  std::vector<std::thread> workers;  // as the next, accessed only by the thread that has taken the pool
   int opened = 0;                    // tickets of the last loop
   std::atomic<bool> ends{false};     // workers that are told of a loop return
 };
 
-// In static memory, which goes with the library; never destroyed.
+// In static memory of the library; never destroyed.
 alignas(Pool) std::byte place_of_pool[sizeof(Pool)];
 constinit std::atomic<Pool*> the_pool{nullptr};
 constinit std::atomic<bool> is_pool_made{false};
@@ -138,7 +137,7 @@ int close_tickets(Pool& pool) {
   return static_cast<int>(units);
 }
 
-/// Runs what was claimed; returns the units that need not be waited for any more.
+/// Runs the claimed chunks; returns the number of units that need no longer be waited for.
 int run_claimed(Pool& pool, const Claim& claimed) {
   try {
     for (int64_t chunk = claimed.begin; chunk < claimed.end; ++chunk) claimed.run(claimed.context, chunk);
@@ -149,7 +148,7 @@ int run_claimed(Pool& pool, const Claim& claimed) {
   }
 }
 
-/// Runs what `thread` can claim of a share. Whether the loop is over then.
+/// Runs the units that `thread` can claim from a share. Returns whether the loop is over.
 bool work_on(Pool& pool, int thread, int owner) {
   int finished = 0;
   Claim claimed;
@@ -160,7 +159,7 @@ bool work_on(Pool& pool, int thread, int owner) {
   return true;
 }
 
-/// Runs the share of a thread, and then what is left of the others'.
+/// Runs the share of a thread, and then the rest of the others' shares.
 void work(Pool& pool, int thread) {
   if (work_on(pool, thread, thread)) return;
   const int threads = pool.shares[thread].threads.load(std::memory_order_acquire);
@@ -193,7 +192,7 @@ void worker_main(Pool* pool, int thread, uint32_t seen) {
 }
 
 /// The parent's threads do not exist in the child, and the pool may have been forked in any state: start
-/// afresh.
+/// again.
 void renew_pool_in_child() {
   Pool* const pool = the_pool.load(std::memory_order_relaxed);
   if (pool != nullptr) new (pool) Pool;
@@ -204,7 +203,8 @@ void wake_workers(Pool& pool) {
   pool.signal.notify_all();
 }
 
-/// No thread is left in the library's code. Where another thread runs a loop, the process exits, and nothing is done.
+/// Ensures that no thread is left in the library's code. If another thread runs a loop, the process exits, and
+/// nothing is done.
 void end_workers() noexcept {
   Pool& pool = *the_pool.load(std::memory_order_acquire);
   if (pool.taken.exchange(true, std::memory_order_acquire)) return;
@@ -221,7 +221,8 @@ void end_workers() noexcept {
 
 constinit retrograd::detail::AtEnd at_unload{&end_workers};
 
-/// Null while another thread makes the pool, who may be none of this process after a fork: then a loop runs alone.
+/// Null while another thread creates the pool (after a fork, possibly a thread that no longer exists): then a loop
+/// runs alone.
 Pool* get_pool() {
   Pool* pool = the_pool.load(std::memory_order_acquire);
   if (pool != nullptr || is_pool_made.exchange(true, std::memory_order_acq_rel)) return pool;
@@ -232,7 +233,7 @@ Pool* get_pool() {
   return pool;
 }
 
-// The loop is right with any number of workers: where the system gives no more, those that exist do the work.
+// The loop is correct with any number of workers: if the system provides no more, the existing ones do the work.
 void start_workers(Pool& pool, size_t wanted) {
   if (pool.workers.size() >= wanted) return;
   try {
@@ -311,7 +312,7 @@ int get_num_threads() {
   int count = thread_count.load(std::memory_order_relaxed);
   if (count != 0) return count;
   const int chosen = default_threads();
-  // Another thread may have set a number meanwhile; then that one holds.
+  // If another thread has set a number meanwhile, that number is used.
   return thread_count.compare_exchange_strong(count, chosen, std::memory_order_relaxed) ? chosen : count;
 }
 

@@ -1,11 +1,11 @@
 // Parallel loops over chunks, run by a small fork-join pool of threads.
 //
-// The caller cuts the work into chunks from sizes alone; which thread runs which chunk is left to chance. So
-// results that are kept per chunk and combined in chunk order do not depend on the number of threads. Each
-// thread begins with its own share of the chunks, neighbours of each other: in loop after loop over the rows of
-// a batch it meets the rows that are in its caches, and little goes from one core to another. When its share is
-// done, it takes over chunks from the ends of others' shares. The caller works, too, and the join waits only
-// for threads that have claimed a chunk: one that the system put aside delays nothing but its own.
+// The caller cuts the work into chunks from sizes alone; the assignment of chunks to threads is not deterministic. So
+// results that are kept per chunk and combined in chunk order do not depend on the number of threads. Each thread
+// begins with its own share of the chunks, neighbours of each other: successive loops over the rows of a batch find
+// the rows in the thread's caches, with little traffic between cores. When its share is done, it takes chunks from
+// the ends of others' shares. The caller also works, and the join waits only for threads that have claimed a chunk: a
+// descheduled thread delays only its own chunks.
 //
 // Start reading at parallel_for. No thread exists before the first loop that needs one. The calling thread
 // runs alone: loops within a chunk of another loop of several chunks, and loops of a second host thread while
@@ -30,7 +30,7 @@ void set_num_threads(int count, SourceLocation where = SourceLocation::current()
 /// By default the number of processors that the process may run on.
 int get_num_threads();
 
-/// What this thread is to parallel loops.
+/// The state of this thread in parallel loops.
 struct LoopThread {
   int number = 0;         // among the threads of the loop that it works for, the caller being 0
   int most = INT32_MAX;   // threads that take part in loops that begin here
@@ -39,11 +39,11 @@ struct LoopThread {
 };
 extern constinit thread_local LoopThread loop_thread;
 
-/// Threads that a loop of this thread may use now: their numbers are below.
+/// The number of threads that a loop of this thread may use now: thread numbers are below it.
 int loop_threads();
 
-/// While it lives, loops of at most `chunks` chunks that begin on this thread use at most threads() threads, even
-/// if set_num_threads() is called meanwhile.
+/// During its lifetime, loops of at most `chunks` chunks that begin on this thread use at most threads() threads,
+/// even if set_num_threads() is called meanwhile.
 class ThreadLimit {
  public:
   explicit ThreadLimit(int64_t chunks) : before_(loop_thread.most) {
@@ -68,9 +68,8 @@ struct ChunkFunction {
 /// parallel_for, compiled once.
 void run_chunks(int64_t count, ChunkFunction function);
 
-/// Calls f(chunk) for each chunk in [0, count), in any order and on any thread, and returns when all are
-/// done. If a chunk throws, chunks not yet claimed are left out and the exception that came first is thrown
-/// again here.
+/// Calls f(chunk) for each chunk in [0, count), in any order and on any thread, and returns when all are done. If a
+/// chunk throws, chunks not yet claimed are left out and the first exception is rethrown here.
 template <class F>
 void parallel_for(int64_t count, const F& f) {
   const auto run = [](void* context, int64_t chunk) { (*static_cast<const F*>(context))(chunk); };
@@ -80,8 +79,8 @@ void parallel_for(int64_t count, const F& f) {
 /// The pieces of [0, size) cut at multiples of grain, which must be at least 1.
 inline int64_t count_chunks(int64_t size, int64_t grain) { return size / grain + (size % grain > 0); }
 
-/// What to cut [0, size) at multiples of: `most`, or less where only few pieces come of it, so that two or four
-/// threads have about as much to do. A multiple of `step`, as `most` must be.
+/// The grain for cutting [0, size): `most`, or less if that yields only few pieces, so that two or four threads have
+/// about equal work. A multiple of `step`, as `most` must be.
 inline int64_t even_grain(int64_t size, int64_t most, int64_t step = 1) {
   if (size <= most) return most;
   const int64_t chunks = (count_chunks(size, most) + 3) / 4 * 4;

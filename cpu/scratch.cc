@@ -1,6 +1,9 @@
-// See cpu/scratch.h. Pieces are freed in reverse order, so the bytes before a piece are the same when it is
-// taken and when it is given back: they tell whether it lies in the area. Those that do not fit are counted on
-// the stack as the others, which makes it as high as measured wherever they are.
+// The stack of temporary memory: see cpu/scratch.h.
+//
+// Each thread has one ScratchStack. Pieces are freed in reverse order, so the bytes before a piece are the same when
+// it is allocated and when it is freed: they tell whether it is in the area. Pieces that do not fit are counted on
+// the stack like the others, so the stack reaches its measured height wherever they are. Sizes beyond kMostBytes are
+// refused before they are added, so no sum overflows.
 #include "cpu/scratch.h"
 
 #include <algorithm>

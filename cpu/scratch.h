@@ -1,22 +1,21 @@
-// Temporary memory of kernels: elements without initialisation, aligned to 64 bytes, freed at the end of the
-// scope. How much a call asks for is known before it runs, from types, layouts, attributes and the number of
-// threads.
+// Temporary memory of kernels: elements without initialisation, aligned to 64 bytes, freed at the end of the scope.
+// The amount that a call needs is known before it runs, from types, layouts, attributes and the number of threads.
 //
 //   Scratch<T>        elements for a whole call
-//   ThreadScratch<T>  as many for each thread of a loop, of which mine() gives this thread's
-//   ScratchRoom       for what the chunks of a loop call, if that asks for memory in its turn
+//   ThreadScratch<T>  the same for each thread of a loop; mine() returns this thread's
+//   ScratchRoom       for calls made by the chunks of a loop, if these need memory themselves
 //
-// All three stand on the thread that runs the call, in front of its loops, and are freed in reverse order.
-// Where the bytes come from:
-// - from an area that was lent (ScratchArea), one piece behind the other, as long as they fit into it;
+// All three are created on the thread that runs the call, before its loops, and are freed in reverse order. Where the
+// bytes come from:
+// - from an area that was lent (ScratchArea), one piece after the other, as long as they fit into it;
 // - else from the allocator of tensor data: they are counted and limited as such;
 // - from nowhere while a call is measured (measure_scratch): it then runs up to the point where it has asked
 //   for all it needs. Parallel loops run no chunk, pieces are at an address where nothing is, as the data of
 //   its tensors. What else would touch data is left out where measuring() is true. A kernel that asks for
 //   memory is marked in the kernel table (KernelTable::kScratch); the others are not measured.
 //
-// Sizes are rounded up to 64 bytes, so that the pieces of a call add up to the area that holds them. OutOfMemory
-// when there is none, or when the size in bytes has no number.
+// Sizes are rounded up to 64 bytes, so that the pieces of a call add up to the area that holds them.
+// OutOfMemory if there is none, or if the size in bytes overflows.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +26,7 @@
 
 namespace retrograd::cpu {
 
-/// Where data is while a call is measured: not null, and not to be touched.
+/// The address of data while a call is measured: not null, must not be accessed.
 inline void* const kNowhere = reinterpret_cast<void*>(uintptr_t{64});
 
 /// True while a call is measured.
@@ -35,7 +34,7 @@ inline bool measuring() { return loop_thread.measures; }
 
 namespace detail {
 
-// What this thread's calls have asked for since the area was lent, or the measuring began.
+// The memory requested by this thread's calls since the area was lent, or measuring began.
 struct ScratchStack {
   std::byte* area = nullptr;
   int64_t size = 0;  // of the area
@@ -57,7 +56,7 @@ class ScratchArea {
   }
   ~ScratchArea() { detail::scratch_stack = before_; }
   ScratchArea(const ScratchArea&) = delete;
-  /// The most bytes that were asked for at a time so far.
+  /// The most bytes in use at a time so far.
   int64_t peak() const { return detail::scratch_stack.peak; }
 
  private:
@@ -84,12 +83,12 @@ class Scratch {
   T* data_ = nullptr;
 };
 
-/// Parts are a page apart: processors fetch beyond the end of what a thread goes through, which takes it from the
-/// thread that writes there (a product of 128 x 128 x 128 took a tenth longer where cores have little in common).
+/// Parts are a page apart: hardware prefetch beyond the end of a thread's part would take lines from the thread that
+/// writes there (a product of 128 x 128 x 128 took a tenth longer on cores that share little).
 template <class T>
 class ThreadScratch {
  public:
-  /// For loops of at most `chunks` chunks: no more threads take part in those that begin while this lives.
+  /// For loops of at most `chunks` chunks: no more threads take part in loops that begin during its lifetime.
   explicit ThreadScratch(int64_t size, int64_t chunks = INT64_MAX)
       : limit_(chunks),
         bytes_(detail::scratch_size(size, sizeof(T))),
@@ -110,7 +109,7 @@ class ThreadScratch {
   Scratch<std::byte> memory_;
 };
 
-/// The most bytes that f() asks for at a time, which runs without memory and data.
+/// The most bytes that f() uses at a time; f() runs without memory and data.
 template <class F>
 int64_t measure_scratch(const F& f) {
   const ScratchArea counters({});
@@ -124,7 +123,7 @@ int64_t measure_scratch(const F& f) {
   return counters.peak();
 }
 
-/// The same for what a chunk of a loop of `chunks` chunks runs.
+/// The same for the work of a chunk of a loop of `chunks` chunks.
 template <class F>
 int64_t measure_chunk(int64_t chunks, const F& f) {
   return measure_scratch([&] {
@@ -133,7 +132,7 @@ int64_t measure_chunk(int64_t chunks, const F& f) {
   });
 }
 
-/// Memory for what the chunks of a loop call: `bytes` for each thread, as measure_chunk() gives them. In a chunk:
+/// Memory for calls made by the chunks of a loop: `bytes` for each thread, from measure_chunk(). In a chunk:
 ///   const ScratchArea area = room.lend();
 class ScratchRoom {
  public:

@@ -1,4 +1,8 @@
-// See cpu/scratch_check.h.
+// run_checked(): see cpu/scratch_check.h.
+//
+// The memory is taken before the count of allocations begins, so that the area itself is not counted. The
+// count is that of the whole process: a test that allocates on another thread in the meantime would fail for
+// no reason. The error is an InternalError, because it is the kernel, and not the caller, that is wrong.
 #include "cpu/scratch_check.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,9 @@
-// A check for tests, of every call that the executor runs: what it asks for is what it was measured to ask for.
+// A check for tests: each call that the executor runs uses exactly the temporary memory that was measured for it.
+//
+// While `scratch_is_checked` is set (CheckScratch sets it for a scope), the executor and fused groups hand
+// each run to run_checked(), which lends it an area of the measured size and then compares. The conformance
+// runner and tests/ops/derivatives run all ops this way. The flag is global and atomic: the check covers the
+// calls of all threads.
 #pragma once
 
 #include <atomic>
@@ -8,7 +13,7 @@
 
 namespace retrograd::cpu {
 
-/// While it is set, run_checked() stands for each launch and each run of a group.
+/// While it is set, each launch and each run of a group goes through run_checked().
 inline std::atomic<bool> scratch_is_checked{false};
 
 /// Sets it for a scope.
@@ -22,8 +27,8 @@ class CheckScratch {
   bool before_;
 };
 
-/// Runs f() in an area of `bytes` bytes. InternalError when it asks for more or less at a time, or when tensor
-/// data is allocated meanwhile, by any thread.
+/// Runs f() in an area of `bytes` bytes. InternalError if f() uses more or less at a time, or if any thread allocates
+/// tensor data meanwhile.
 void run_checked(std::string_view name, int64_t bytes, void (*f)(void*), void* context);
 
 template <class F>

@@ -1,4 +1,4 @@
-// See cuda/allocator.h. Layout: segments and blocks, resting blocks, the ladder, what users ask.
+// See cuda/allocator.h. Order: segments and blocks, resting blocks, out-of-memory handling, the public functions.
 #include "cuda/allocator.h"
 
 #include <algorithm>
@@ -62,7 +62,7 @@ Allocator::Block* Allocator::take(Pool& pool, int64_t size) {
   return block;
 }
 
-// A large block keeps what would be too small to be of use to large ones.
+// A large block keeps a remainder that would be too small for other large blocks.
 void Allocator::split(Pool& pool, Block* block, int64_t size) {
   const int64_t rest = block->size - size;
   if (rest < (&pool == &small_ ? kGranule : kSmall + 1)) return;
@@ -97,8 +97,8 @@ void Allocator::make_free(Block* block) noexcept {
 
 // ---- resting blocks ----
 
-// Oldest first, up to one that still rests: asking each of many would cost more than it finds. An event on a lost device counts as fired:
-// nothing runs there any more.
+// Oldest first, up to the first one that still rests: checking many blocks would cost more than it gains. An event on a
+// lost device counts as fired: nothing runs there any more.
 void Allocator::wake_fired() noexcept {
   for (; !resting_.empty(); resting_.pop_front()) {
     Block* block = resting_.front();
@@ -116,7 +116,7 @@ void Allocator::wake_oldest() {
   wake_fired();
 }
 
-// ---- the ladder ----
+// ---- out-of-memory handling ----
 
 Allocator::Block* Allocator::wait_for(Pool& pool, int64_t size) {
   while (!resting_.empty()) {
@@ -146,7 +146,7 @@ int64_t Allocator::trim_pools() noexcept {
   return bytes;
 }
 
-// Null when the driver has no memory, whatever is given back to it.
+// Null when the driver has no memory, even after everything possible was returned to it.
 Allocator::Block* Allocator::try_allocate(int64_t size) {
   wake_fired();
   Pool& pool = pool_of(size);
@@ -190,7 +190,7 @@ void Allocator::refuse(int64_t bytes) const {
   throw error;
 }
 
-// ---- what users ask ----
+// ---- public functions ----
 
 void Allocator::free(Block* block) noexcept {
   std::lock_guard lock(mutex_);

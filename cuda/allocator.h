@@ -1,19 +1,23 @@
 // Allocator: memory of one device, kept for reuse, counted and limited.
 //
-//   segment  what the driver gave: 2 MiB for small blocks, 20 MiB for those up to 10 MiB, else the size rounded up to 2 MiB
-//   block    a part of a segment, a multiple of 512 bytes; neighbours that are free become one
+//   segment  memory from the driver: 2 MiB for small blocks, 20 MiB for blocks up to 10 MiB, else the size rounded up
+//   to 2 MiB
+//   block    a part of a segment, a multiple of 512 bytes; free neighbours are merged
 //
-// The smallest free block that fits is taken and split; small blocks (up to 1 MiB) and large ones never share a segment.
+// The smallest free block that fits is taken and split; small blocks (up to 1 MiB) and large ones never share a
+// segment.
 //
-// Order of streams: memory is handed out and taken back in the order of the compute stream. So a block that was freed can be given away at
-// once, though the kernels that use it have not run yet. Who uses a block on another stream lets that stream follow the compute stream
-// first, and calls note_use() before the block is freed: it then rests until an event on that stream has fired.
+// Order of streams: memory is handed out and taken back in the order of the compute stream. So a freed block can be
+// reused immediately, even if the kernels that use it have not run yet. To use a block on another stream, let that
+// stream follow the compute stream first, and call note_use() before the block is freed: it then rests until an event
+// on that stream has fired.
 //
-// When there is no memory (the ladder): resting blocks are waited for, oldest first, until one is large enough; segments without a block in
-// use go back to the driver, and it is asked again; the callback, if there is one, may free something and ask for another round; then
-// OutOfMemory, with a snapshot of what is live. What is beyond the limit is refused at once.
+// Out of memory: first, resting blocks are waited for, oldest first, until one is large enough. Then segments without a
+// block in use are returned to the driver, and it is asked again. Then the callback, if there is one, may free memory
+// and request another round. Then OutOfMemory is thrown, with a snapshot of the live blocks. A request beyond the limit
+// is refused immediately.
 //
-// All functions may be called from several threads. Blocks are freed without exceptions, also on a device that is lost.
+// All functions may be called from several threads. Freeing blocks never throws, also on a lost device.
 #pragma once
 
 #include <deque>
@@ -34,9 +38,9 @@ class Allocator {
   struct Stats {
     int64_t live_bytes = 0, peak_bytes = 0;         // handed out, as requested
     int64_t reserved_bytes = 0, peak_reserved = 0;  // taken from the driver
-    int64_t resting_bytes = 0;                      // freed, and not yet done with on another stream
+    int64_t resting_bytes = 0;                      // freed, but still in use on another stream
     int64_t allocations = 0, segments = 0;          // since the start; held now
-    int64_t waits = 0, trims = 0;                   // how often each step of the ladder was taken
+    int64_t waits = 0, trims = 0;  // number of waits for resting blocks, and of returns to the driver
   };
 
   struct Block;
@@ -49,11 +53,11 @@ class Allocator {
   struct Block {
     char* data;
     int64_t size;           // of the block
-    int64_t requested = 0;  // 0: it is free or rests
-    std::string_view what;  // whom it was handed to
+    int64_t requested = 0;  // 0: free or resting
+    std::string_view what;  // the op that it was allocated for
     Segment* segment;
     Block *before, *behind;         // neighbours in the segment
-    std::vector<Event> other_uses;  // on streams beside compute
+    std::vector<Event> other_uses;  // on streams other than compute
     bool is_free = true;
   };
 
@@ -64,21 +68,22 @@ class Allocator {
   /// `bytes` >= 0, at a multiple of 512. `what`: text of static lifetime, the name of an op, for snapshots.
   Block* allocate(int64_t bytes, std::string_view what);
   void free(Block* block) noexcept;
-  /// `stream`, not compute, has been given work on the block.
+  /// Notes that `stream`, not compute, has been given work on the block.
   void note_use(Block* block, Stream& stream);
-  /// What is put on `stream` from now on comes behind the uses that were noted, which are then forgotten.
+  /// Later work on `stream` runs after the noted uses, which are then forgotten.
   void follow_uses(Block* block, Stream& stream);
 
   Stats stats() const;
-  /// peak_bytes becomes live_bytes, or `at_least` if that is higher. Returns what it was.
+  /// Sets peak_bytes to live_bytes, or to `at_least` if that is higher. Returns the old value.
   int64_t reset_peak(int64_t at_least = 0);
-  /// Refuses what would lift live_bytes above `bytes`; 0: no limit.
+  /// Refuses allocations that would raise live_bytes above `bytes`; 0: no limit.
   void set_limit(int64_t bytes);
-  /// Gives segments without a block in use back to the driver. Returns their bytes.
+  /// Returns segments without a block in use to the driver. Returns their bytes.
   int64_t trim();
-  /// Asked when nothing else helps, without a lock held: true if memory was freed and it is to be tried again.
+  /// Called when nothing else helps, without a lock held: true if memory was freed and the allocation is to be tried
+  /// again.
   void on_out_of_memory(std::function<bool(int64_t bytes)> callback);
-  /// What is live, largest first, and what is kept, as lines.
+  /// The live blocks, largest first, and the cached memory, as lines.
   std::string snapshot() const;
 
  private:

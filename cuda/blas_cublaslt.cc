@@ -1,10 +1,12 @@
-// cuBLASLt as a Blas, in a build with the toolkit: its header is used, its functions are looked up when it is opened.
+// cuBLASLt as a Blas, in a build with the toolkit: its header is used; its functions are looked up when it is opened.
 //
-// It counts in columns. A matrix in rows is, read by columns, its transpose, so what is computed is out' = b' a': the first factor here is b.
+// It is column-major. A row-major matrix, read by columns, is its transpose, so the computation is out' = b' a': the
+// first factor here is b.
 //
-// A plan is everything that a call needs but its pointers: descriptors and the algorithm that the library's heuristic puts first. Plans are
-// kept by sizes, distances, types and alignments. At most kPlans of them are kept: programs whose sizes never repeat start anew. Cut sums in
-// the type of the result, or added by atomics, are ruled out (reduction scheme).
+// A plan is everything that a call needs except its pointers: descriptors, and the first algorithm of the library's
+// heuristic. Plans are cached by sizes, distances, types and alignments, at most kPlans of them; a program whose sizes
+// never repeat clears the cache. Algorithms that add split sums in the type of the result, or by atomics, are excluded
+// (reduction scheme).
 #include <cublasLt.h>
 #include <dlfcn.h>
 
@@ -43,7 +45,7 @@ bool find(void* library, const char* name, F& function) {
   return function != nullptr;
 }
 
-// Null where the library or one of the functions is not there. It stays open.
+// Null if the library or one of the functions is missing. The library stays open.
 const Functions* functions() {
   static const Functions* found = []() -> const Functions* {
     std::string problem;
@@ -83,8 +85,9 @@ cublasComputeType_t compute_type(const BlasProduct& p) {
   return p.type == BlasType::f32 && p.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
-// Of an address: the power of two that divides it, at most the 16 bytes that a load or a tensor copy takes. Where a plan has placed a value
-// beyond that does not choose another algorithm, and with it other bits.
+// The alignment of an address: the power of two that divides it, at most 16 bytes, the largest that a load or a tensor
+// copy needs. So a larger alignment, which depends on the plan's placement, does not select another algorithm with
+// other bits.
 uint32_t alignment(const void* data) {
   const auto address = reinterpret_cast<uintptr_t>(data);
   return address % 16 == 0 ? 16 : static_cast<uint32_t>(address & (~address + 1));
@@ -117,7 +120,7 @@ Key key_of(const BlasProduct& p) {
           alignment(p.out)};
 }
 
-// What an algorithm is chosen for, whatever bias comes first: it tells alignment by the pointer.
+// The pointer for which an algorithm is chosen, for any bias: the library derives the alignment from the pointer.
 const void* const kAnyBias = reinterpret_cast<const void*>(BlasProduct::kBiasAlignment);
 
 class Plan {

@@ -4,8 +4,8 @@
 --//cuda:architectures  sm_N is machine code, compute_N is PTX for newer devices: sm_90,compute_80
 
 nvcc is run by its absolute path, with Bazel's C++ compiler as its host compiler. It finds its own headers;
-the version file stands for all of them as an input. A .cu file holds kernels and their launchers over plain
-pointers and sizes: neither Eigen nor fmt goes through nvcc in C++20.
+the version file represents all of them as an input. A .cu file has kernels and their launchers over plain
+pointers and sizes: nvcc compiles neither Eigen nor fmt in C++20.
 """
 
 load("@cuda_toolkit//:found.bzl", "CUDA_PATH")
@@ -35,7 +35,7 @@ def _gencode(name):
 def _host_flag(flag):
     return flag if flag.startswith("-std=") else "-Xcompiler=" + flag.replace(",", "\\,")
 
-# Runs its arguments but the first, a file that keeps what is printed: all is shown but ptxas' notes on kernels.
+# Runs its arguments after the first, a file for the output: everything is shown but ptxas' notes on kernels.
 _RUN_NVCC = """
 log=$1
 shift
@@ -46,7 +46,7 @@ exit $status
 """
 
 def _compile(ctx, cc, context, src):
-    """One nvcc action; gives the object file, and ptxas' notes: registers and spilled bytes of each kernel."""
+    """One nvcc action; returns the object file, and ptxas' notes: registers and spilled bytes of each kernel."""
     obj = ctx.actions.declare_file("_objs/{}/{}.o".format(ctx.label.name, src.basename))
     notes = ctx.actions.declare_file("_objs/{}/{}.ptxas".format(ctx.label.name, src.basename))
     args = ctx.actions.args()
@@ -124,7 +124,7 @@ _cuda_library = rule(
 )
 
 def cuda_library(name, srcs, absent, hdrs = [], deps = [], copts = [], visibility = None):
-    """A library whose .cu files are compiled by nvcc; without CUDA, `absent` stands in for them.
+    """A library whose .cu files are compiled by nvcc; without CUDA, `absent` replaces them.
 
     Args:
       name: an alias of NAME_nvcc or NAME_absent, both tagged manual, so that //... works without a toolkit.
@@ -157,7 +157,7 @@ def cuda_library(name, srcs, absent, hdrs = [], deps = [], copts = [], visibilit
     )
 
 def on_host_library(name, srcs, hdrs, deps, copts = [], testonly = False):
-    """The same .cu files compiled by the host's compiler, with //cuda:on_host in the device's place.
+    """The same .cu files compiled by the host's compiler, with //cuda:on_host in place of a device.
 
     Args:
       name: of the cc_library.

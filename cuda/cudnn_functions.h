@@ -1,4 +1,4 @@
-// The functions of cuDNN that cuda/dnn_cudnn.cc calls, looked up in a library that was opened. Only where cudnn.h is there.
+// The functions of cuDNN that cuda/dnn_cudnn.cc calls, looked up in an opened library. Only if cudnn.h is available.
 #pragma once
 
 #include <cudnn.h>
@@ -10,16 +10,16 @@
 
 namespace retrograd::cuda {
 
-/// The machine's, of the header's major version; null: `problem` says why.
+/// The machine's library of the header's major version; null: `problem` says why.
 inline void* find_cudnn(std::string& problem) {
   return open_library("libcudnn.so." + std::to_string(CUDNN_MAJOR), problem);
 }
 
-/// Of a library as dlopen() gives it, which stays open.
+/// The functions of a library that dlopen() has opened; it stays open.
 class CudnnFunctions {
  public:
   explicit CudnnFunctions(void* library) : library_(library) {}
-  /// The first function that the library does not have.
+  /// The first function that the library lacks.
   const char* missing() const { return missing_; }
 
  private:

@@ -1,4 +1,5 @@
-// The functions of cuSOLVER that cuda/solver_cusolver.cc calls, looked up in a library that was opened. Only where cusolverDn.h is there.
+// The functions of cuSOLVER that cuda/solver_cusolver.cc calls, looked up in an opened library. Only if cusolverDn.h is
+// available.
 #pragma once
 
 #include <cusolverDn.h>
@@ -10,16 +11,16 @@
 
 namespace retrograd::cuda {
 
-/// The machine's, of the header's major version; null: `problem` says why.
+/// The machine's library of the header's major version; null: `problem` says why.
 inline void* find_cusolver(std::string& problem) {
   return open_library("libcusolver.so." + std::to_string(CUSOLVER_VER_MAJOR), problem);
 }
 
-/// Of a library as dlopen() gives it, which stays open.
+/// The functions of a library that dlopen() has opened; it stays open.
 class CusolverFunctions {
  public:
   explicit CusolverFunctions(void* library) : library_(library) {}
-  /// The first function that the library does not have.
+  /// The first function that the library lacks.
   const char* missing() const { return missing_; }
 
  private:

@@ -1,14 +1,18 @@
-// cuDNN as a Dnn: its header is used where the toolkit has it, its functions are looked up when it is opened (cuda/cudnn_functions.h).
+// cuDNN as a Dnn: its header is used if the toolkit has it; its functions are looked up when it is opened
+// (cuda/cudnn_functions.h).
 //
-// The functions of cudnn_cnn.h are used, and not the graphs of operations that cuDNN recommends since version 9 and calls these deprecated for.
-// They take all dtypes wanted here, say of each algorithm whether it is deterministic, and need far less code.
+// It uses the functions of cudnn_cnn.h, not the operation graphs that cuDNN recommends since version 9, which
+// deprecates these functions. They support all dtypes needed here, tell for each algorithm whether it is deterministic,
+// and need much less code.
 //
-// A plan is everything that a call needs but its pointers: descriptors and the first algorithm in the order of the library's heuristic (no
-// kernel is run for the choice) that is deterministic, needs at most Dnn::kWorkspace and sums products of the operands as they are.
-// Ruled out is what transforms the operands first (FFT, Winograd): an infinity would reach results that it is no term of, and cancellation
-// costs digits. Plans are kept by sizes and types, at most kPlans of them.
+// A plan is everything that a call needs except its pointers: descriptors, and the first algorithm in the order of the
+// library's heuristic (no kernel is run for the selection) that is deterministic, needs at most Dnn::kWorkspace and
+// sums products of the untransformed operands. Algorithms that transform the operands first (FFT, Winograd) are
+// excluded: an infinity would reach results that it is no term of, and cancellation loses digits. Plans are cached by
+// sizes and types, at most kPlans of them.
 //
-// Declined: paddings that differ at the two ends, sides of 2^31 elements, what the library has no such algorithm for.
+// Declined: paddings that differ at the two ends, sides of 2^31 elements, and cases for which the library has no such
+// algorithm.
 #include "cuda/dnn.h"
 
 #if __has_include(<cudnn.h>)
@@ -39,7 +43,7 @@ cudnnDataType_t data_type(DnnType type) {
   return CUDNN_DATA_FLOAT;
 }
 
-// CUDNN_DEFAULT_MATH lets float32 be computed in TensorFloat-32.
+// CUDNN_DEFAULT_MATH allows float32 to be computed in TensorFloat-32.
 cudnnMathType_t math_type(const DnnConvolution& c) {
   if (c.type == DnnType::f32) return c.tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
   return c.type == DnnType::f64 ? CUDNN_DEFAULT_MATH : CUDNN_TENSOR_OP_MATH;
@@ -59,7 +63,7 @@ bool is_plain_sum(cudnnConvolutionBwdFilterAlgo_t a) { return a == CUDNN_CONVOLU
 
 int64_t product(const int64_t (&sizes)[3]) { return sizes[0] * sizes[1] * sizes[2]; }
 
-// The library has one padding for both ends, and counts in ints.
+// The library has one padding for both ends, and its sizes are ints.
 bool fits(const DnnConvolution& c) {
   for (int d = 0; d < 3; ++d)
     if ((c.large[d] + 2 * c.padding[d] - c.dilation[d] * (c.kernel[d] - 1) - 1) / c.stride[d] + 1 !=
@@ -126,7 +130,7 @@ class Plan {
   }
 
  private:
-  // The two sizes in front, and those of the spatial dims that count.
+  // The first two sizes, and those of the spatial dims that count.
   static std::vector<int> with_places(int64_t first, int64_t second, const DnnConvolution& c,
                                       const int64_t (&places)[3]) {
     std::vector<int> sizes{static_cast<int>(first), static_cast<int>(second)};
@@ -184,7 +188,7 @@ class Plan {
     }
     return false;
   }
-  // list(most, count, results) fills results in the order of what the heuristic expects of them.
+  // list(most, count, results) writes results in the order that the heuristic prefers.
   template <class Result, class Algorithm, class List>
   bool choose(const DnnConvolution& c, Algorithm& algorithm, List list) {
     constexpr int kMost = 32;  // each algorithm, for each type of arithmetic
@@ -206,7 +210,7 @@ class Plan {
   cudnnTensorDescriptor_t large_ = nullptr, small_ = nullptr;
   cudnnFilterDescriptor_t weight_ = nullptr;
   cudnnConvolutionDescriptor_t convolution_ = nullptr;
-  cudnnConvolutionFwdAlgo_t forward_{};  // of the three the one that is wanted
+  cudnnConvolutionFwdAlgo_t forward_{};  // only one of the three is used
   cudnnConvolutionBwdDataAlgo_t data_{};
   cudnnConvolutionBwdFilterAlgo_t filter_{};
   size_t bytes_ = 0;

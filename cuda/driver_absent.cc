@@ -1,4 +1,4 @@
-// Stands in for driver_cudart.cc in a build without the CUDA toolkit.
+// Replaces driver_cudart.cc in a build without the CUDA toolkit.
 #include "cuda/driver.h"
 
 namespace retrograd::cuda {

@@ -1,8 +1,9 @@
-// The CUDA runtime as a Driver, in a build with the toolkit; cuda/driver_absent.cc is its twin. The runtime is linked statically and looks
-// for the driver at its first call: such a program starts on a machine without one, and each call here then gives kInsufficientDriver.
+// The CUDA runtime as a Driver, in a build with the toolkit; cuda/driver_absent.cc is its counterpart. The runtime is
+// linked statically and loads the driver at its first call: such a program starts on a machine without one, and each
+// call here then returns kInsufficientDriver.
 //
-// After an error the runtime remembers it, and a later launch would be blamed: each function that can fail for a reason of its own (no
-// memory, no device, an event that has not fired) forgets it again.
+// The runtime remembers an error, and a later launch would be blamed for it. So each function that can fail for a
+// reason of its own (no memory, no device, an event that has not fired) clears the error.
 #include <cuda_runtime_api.h>
 
 #include <cstring>
@@ -65,7 +66,7 @@ class RuntimeDriver final : public Driver {
   }
   Status last_error() override { return cudaGetLastError(); }
 
-  // Relaxed: memory may be taken from the driver meanwhile.
+  // Relaxed: other threads may allocate driver memory during the capture.
   Status begin_capture(StreamHandle stream) override {
     return forgotten(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
   }
@@ -91,7 +92,7 @@ class RuntimeDriver final : public Driver {
   }
   Status find_kernel(KernelHandle* kernel, CodeHandle code, const char* name) override {
     const Status status = forgotten(cudaLibraryGetKernel(kernel, code, name));
-    cudaFuncAttributes attributes;  // asking for them loads the code now, not at the first launch
+    cudaFuncAttributes attributes;  // querying them loads the code now, not at the first launch
     return status == kSuccess
                ? forgotten(cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(*kernel)))
                : status;

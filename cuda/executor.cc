@@ -26,25 +26,9 @@ namespace {
 const KernelTable& table() {
   static const KernelTable& all = *[] {
     auto* made = new KernelTable;
-    add_elementwise_kernels(*made);
-    add_copy_kernels(*made);
-    add_reduce_kernels(*made);
-    add_softmax_kernels(*made);
-    add_norm_kernels(*made);
-    add_class_loss_kernels(*made);
-    add_scan_kernels(*made);
-    add_random_kernels(*made);
-    add_sampling_kernels(*made);
-    add_rearrange_kernels(*made);
-    add_index_kernels(*made);
-    add_sort_kernels(*made);
-    add_optimizer_kernels(*made);
-    add_matmul_kernels(*made);
-    add_attention_kernels(*made);
-    add_convolution_kernels(*made);
-    add_grid_kernels(*made);
-    add_linalg_kernels(*made);
-    add_determinant_kernels(*made);
+#define RG_ADD(name, Type) add_##name##_kernels(*made);
+    RG_CUDA_FAMILIES(RG_ADD)
+#undef RG_ADD
     return made;
   }();
   return all;
@@ -53,7 +37,7 @@ const KernelTable& table() {
 struct Memory {
   Gpu* gpu;
   Allocator::Block* block;
-  bool is_recorded;  // it belongs to launches that are recorded
+  bool is_recorded;  // it belongs to recorded launches
 };
 
 void release(void* memory) {
@@ -65,7 +49,7 @@ void release(void* memory) {
   delete m;
 }
 
-// The host waits for what it gives, and looks at it.
+// Ops for which the host waits and reads the result.
 bool looks_at_result(const OpInfo& op, const void* attrs) {
   return &op == &ops::info<ops::Multinomial> ||
          (&op == &ops::info<ops::TotalNorm> &&
@@ -84,7 +68,7 @@ class CudaExecutor final : public Executor {
   Gpu& gpu() { return gpu_; }
   std::string_view name() const override { return "cuda"; }
 
-  // A graph may have nodes on the CPU between those on the device: launch() hands them on.
+  // A graph may have CPU nodes between those on the device: launch() passes them on.
   Kernel find(const OpInfo* op) const override {
     const Kernel kernel = table().find(op);
     return kernel ? kernel : cpu_executor().find(op);
@@ -99,7 +83,7 @@ class CudaExecutor final : public Executor {
     return fusion::fuse(gpu_, group);
   }
 
-  // In the order of the compute stream: memory that was freed may be given away again though its kernels have not run.
+  // In the order of the compute stream: freed memory may be reused even if its kernels have not run.
   RefPtr<Storage> allocate_memory(int64_t bytes) override { return allocate(bytes, "arena"); }
 
   void allocate(TensorImpl& cell) override {
@@ -174,17 +158,17 @@ class CudaExecutor final : public Executor {
     for (int i = 0; i < call.outputs; ++i) RG_ASSERT(outputs[i]->device() == here());
   }
 
-  mutable Gpu gpu_;  // a fused kernel runs on it
+  mutable Gpu gpu_;  // mutable: fused kernels run on it
   const bool records_ = !is_switched_off("RETROGRAD_CUDA_GRAPHS");
 };
 
-// The devices, and where they come from.
+// The devices, and the driver they come from.
 struct Devices {
   std::mutex mutex;
   Driver* driver = runtime_driver();
   const Launchers* launchers = &device_code::launchers();
   std::array<CudaExecutor*, 128> executors{};
-  std::vector<CudaExecutor*> replaced;  // of earlier drivers: tensors may still lie there
+  std::vector<CudaExecutor*> replaced;  // of earlier drivers: tensors may still use their memory
 
   static Devices& instance() {
     static Devices* devices = new Devices;

@@ -1,5 +1,6 @@
-// The executors of CUDA devices: what the engine asks for by cuda_executor() (engine/runner.h). There is one for each device, made at its first
-// use and never destroyed, since tensors of static lifetime may free their memory while the process exits.
+// The executors of CUDA devices, which the engine gets from cuda_executor() (engine/runner.h). There is one for each
+// device, made at its first use and never destroyed, since tensors of static lifetime may free their memory while the
+// process exits.
 #pragma once
 
 #include "cuda/gpu.h"
@@ -9,8 +10,8 @@ namespace retrograd::cuda {
 /// The device `index`. Error(bad_argument) when there is none; the text says why.
 Gpu& gpu_of(int index);
 
-/// For tests: devices of this driver, with kernels of these launchers, instead of the machine's; without fusion, until a test gives it a
-/// compiler (cuda/fusion/fusion.h). To be called before a device is used.
+/// For tests: uses the devices of this driver, with kernels of these launchers, instead of the machine's; without
+/// fusion, until a test provides a compiler (cuda/fusion/fusion.h). To be called before a device is used.
 void use_driver(Driver& driver, const Launchers& launchers);
 
 }  // namespace retrograd::cuda

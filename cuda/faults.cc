@@ -7,14 +7,14 @@
 #include <fmt/format.h>
 
 #include "cuda/gpu.h"
-#include "ir/op.h"
+#include "engine/op.h"
 
 namespace retrograd::cuda {
 namespace {
 
-constinit thread_local const Faults* noted_by_thread = nullptr;  // for the launch to come
+constinit thread_local const Faults* noted_by_thread = nullptr;  // for the next launch
 
-// The CPU's words: cpu/kernels/linalg.cc.
+// The same messages as on the CPU: cpu/kernels/linalg.cc.
 [[noreturn]] void raise_matrix(const Fault& found, std::string_view op, std::string_view where) {
   std::string_view what;
   Category category{};
@@ -62,7 +62,7 @@ FaultNote Faults::note(const OpInfo& op) {
     if (!block_) {
       Allocator::Block* const block = gpu_.memory().allocate(sizeof(Fault), "faults");
       const Fault none{};
-      gpu_.upload_now(block->data, &none, sizeof(none));  // a graph would forget a fault whenever it starts
+      gpu_.upload_now(block->data, &none, sizeof(none));  // a graph would clear a fault at each start
       block_ = block;
     }
   }
@@ -86,7 +86,7 @@ void Faults::look() {
   if (!found.is_taken) return;
   const Fault none{};
   gpu_.upload(block_->data, &none, sizeof(none));
-  // The call that waits is another one than that which the error is of.
+  // The call that waits is not the call that caused the error.
   const SourceLocation waits = effective_location({});
   const CallScope::Suspend of_another_call;
   raise(found, fmt::format("found on cuda:{} since it was last waited for{}", gpu_.index(),

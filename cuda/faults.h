@@ -1,12 +1,11 @@
-// Faults: values that an op must not be given, which a kernel finds after its launch has returned: indices
-// out of range, targets that are no class, probabilities above one, matrices that are singular.
+// Faults: invalid values that a kernel finds after its launch has returned: indices out of range, targets that are no
+// class, probabilities above one, singular matrices.
 //
-// A kernel that reads such a value checks it (cuda/kernels/note.h). A bad index reads as zero and writes
-// nothing, and the first fault is noted in the device's memory. The note is read when the host waits for the
-// device anyway: synchronize(), and each copy to the host (item(), to_vector(), printing). There it becomes
-// the error that the CPU gives, of its category and with the op's name; what was
-// computed from such a value is not to be used. In debug mode it is read behind each launch. The device can
-// be used on, unlike after an assertion in a kernel.
+// A kernel that reads such a value checks it (cuda/kernels/note.h). A bad index reads as zero and writes nothing, and
+// the first fault is recorded in device memory. The record is read when the host waits for the device anyway: in
+// synchronize(), and at each copy to the host (item(), to_vector(), printing). Then it becomes the same error as on the
+// CPU, with its category and the op's name; results computed from such a value are invalid. In debug mode it is read
+// after each launch. The device remains usable, unlike after an assertion in a kernel.
 #pragma once
 
 #include <atomic>
@@ -30,9 +29,9 @@ class Faults {
 
   /// For a kernel that is about to be launched on the compute stream.
   FaultNote note(const OpInfo& op);
-  /// Behind a launch: if note() was called for it. Another thread may have looked in between.
+  /// Called after a launch for which note() was called. Another thread may have called look() in between.
   void launched();
-  /// Behind a graph's start: what was launched with note() before may have been started once more.
+  /// Called after the start of a graph, which may repeat launches with note().
   void note_again();
   /// Waits for the kernels launched with note() since the last look. Error(index_out_of_range, bad_argument,
   /// singular_matrix, not_positive_definite).

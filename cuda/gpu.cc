@@ -9,9 +9,9 @@ namespace retrograd::cuda {
 namespace {
 
 constinit thread_local Gpu* current_gpu = nullptr;
-constinit thread_local const Gpu* device_of_thread = nullptr;  // what cudaSetDevice was called for
+constinit thread_local const Gpu* device_of_thread = nullptr;  // the device of the last cudaSetDevice
 
-// Pinned memory of a copy: larger ones go in pieces of this size.
+// Pinned memory for a copy: larger copies are divided into pieces of this size.
 constexpr int64_t kPiece = int64_t{32} << 20;
 
 bool use_now(Driver& driver, Health& health, int index) {
@@ -24,7 +24,7 @@ bool is_asked_for(const char* variable) {
   return text && *text && std::strcmp(text, "0") != 0;
 }
 
-// Of the uses of a library, which a variable names: 0, 1 (or not set), all.
+// The use of a library, from an environment variable: 0, 1 (or not set), all.
 template <class Use>
 Use use_asked_for(const char* variable) {
   const char* text = secure_getenv(variable);
@@ -91,7 +91,7 @@ Dnn* Gpu::dnn() {
 Solver* Gpu::solver() {
   std::lock_guard lock(opens_solver_);
   if (solver_ || is_solver_absent()) return solver_.get();
-  begin();  // plans ask before anything is launched
+  begin();  // plans query this before anything is launched
   SolverProblem problem;
   solver_ = driver_.open_solver(problem);
   if (!solver_ && problem.may_pass && make_room()) solver_ = driver_.open_solver(problem);
@@ -107,7 +107,7 @@ std::string Gpu::solver_problem() {
 }
 
 bool Gpu::make_room() {
-  driver_.last_error();  // the library's failure is none of ours; a device that is lost says so again
+  driver_.last_error();  // clears the library's failure, which is not ours; a lost device reports it again
   return memory_.trim() > 0;
 }
 

@@ -1,14 +1,16 @@
-// Gpu: one device and what belongs to it: streams, memory, pinned memory, health, and the code of its kernels.
+// Gpu: one device and its streams, memory, pinned memory, health, and kernels.
 //
-// What is put on the compute stream runs in the order in which it was put there; copies between host and device wait for it. Kernels do not
-// get the Gpu as an argument: Gpu::current() is the one whose call this thread is running (set by the executor).
+// Work on the compute stream runs in the order in which it was put there; copies between host and device wait for it.
+// Kernels do not get the Gpu as an argument: Gpu::current() is the one whose call this thread is running (set by the
+// executor).
 //
-// float32 products and convolutions may be computed in TensorFloat-32, with 13 bits fewer, where that is allowed: allow_tf32, or
-// RETROGRAD_CUDA_TF32=1. Which convolutions the vendor's library computes: use_dnn, or RETROGRAD_CUDA_DNN (cuda/dnn.h).
-// Which factorisations of matrices: use_solver, or RETROGRAD_CUDA_SOLVER (cuda/solver.h).
+// float32 products and convolutions may be computed in TensorFloat-32, with 13 bits fewer, if that is allowed:
+// allow_tf32, or RETROGRAD_CUDA_TF32=1. use_dnn, or RETROGRAD_CUDA_DNN (cuda/dnn.h), decides which convolutions the
+// vendor's library computes; use_solver, or RETROGRAD_CUDA_SOLVER (cuda/solver.h), does so for factorisations of
+// matrices.
 //
-// Debug mode (set_debug, or RETROGRAD_CUDA_DEBUG=1 in the environment): behind each launch the device is waited for, so that an error has
-// the name of the op that caused it.
+// Debug mode (set_debug, or RETROGRAD_CUDA_DEBUG=1 in the environment): the host waits for the device after each
+// launch, so that an error has the name of the op that caused it.
 #pragma once
 
 #include <atomic>
@@ -48,13 +50,13 @@ class Gpu {
   Stream& to_device() { return to_device_; }
   Stream& to_host() { return to_host_; }
 
-  /// To be called before work is given to the device on this thread: makes it the thread's device, unless
-  /// this function made it that before; DeviceError when it is lost. Other code that calls cudaSetDevice on
-  /// this thread puts the device back, as libraries do.
+  /// To be called before work is given to the device on this thread: makes it the thread's device, unless this function
+  /// did so before; DeviceError when it is lost. Other code that calls cudaSetDevice on this thread must restore the
+  /// device, as libraries do.
   void begin();
-  /// To be called behind a launch on the compute stream, with the name of the op. DeviceError.
+  /// To be called after a launch on the compute stream, with the name of the op. DeviceError.
   void launched(std::string_view op);
-  /// Waits for the compute stream. DeviceError; Error(index_out_of_range) of a kernel.
+  /// Waits for the compute stream. DeviceError; an Error of a kernel, such as index_out_of_range.
   void synchronize() {
     compute_.synchronize();
     faults_.look();
@@ -82,32 +84,33 @@ class Gpu {
   DnnStats dnn_stats() const { return {dnn_computed_, dnn_declined_}; }
   void count_dnn(bool computed) { ++(computed ? dnn_computed_ : dnn_declined_); }
 
-  /// The library of factorisations, opened by the first call; null: there is none, and solver_problem() says why. One that could not begin is
-  /// tried again by the next call; one that is absent is not.
+  /// The library of factorisations, opened by the first call; null: there is none, and solver_problem() says why. A
+  /// library that could not be initialised is tried again by the next call; a missing one is not.
   Solver* solver();
   bool is_solver_absent() const { return solver_is_absent_.load(std::memory_order_relaxed); }
   std::string solver_problem();
-  /// To be set before steps are compiled: whether a factorisation is a step of the host is settled when they are.
+  /// To be called before steps are compiled: they fix whether a factorisation is a step of the host.
   void use_solver(SolverUse use) { solver_use_ = use; }
   SolverUse solver_use() const { return solver_use_.load(std::memory_order_relaxed); }
   SolverStats solver_stats() const { return {solver_matrices_[0], solver_matrices_[1], solver_matrices_[2]}; }
   void count_solver(SolverOutcome outcome, int64_t matrices) {
     solver_matrices_[static_cast<size_t>(outcome)] += matrices;
   }
-  /// For what a library failed at, perhaps for want of memory that is not our allocator's: gives back what is unused. False: nothing is.
+  /// Called when a library has failed, perhaps because memory outside of our allocator is short: returns unused memory
+  /// to the driver. False: there is none.
   bool make_room();
 
-  /// How often numbers of the run were copied to where started graphs read them (HeldNumbers).
+  /// How often the numbers of a run were copied to where started graphs read them (HeldNumbers).
   int64_t number_uploads() const { return number_uploads_; }
   void count_number_upload() { ++number_uploads_; }
 
-  /// Copies on the compute stream, through pinned memory; host memory may be of any kind. upload() returns when the host's memory has been
-  /// read, download() when it has been written.
+  /// Copies on the compute stream, through pinned memory; host memory may be of any kind. upload() returns when host
+  /// memory has been read, download() when it has been written.
   void upload(void* device, const void* host, int64_t bytes);
-  /// upload() that runs now, also while this thread records launches.
+  /// upload() that runs immediately, also while this thread records launches.
   void upload_now(void* device, const void* host, int64_t bytes) { upload(device, host, bytes, nullptr); }
   void download(void* host, const void* device, int64_t bytes);
-  /// download() without a look at errors of indices.
+  /// download() without a check for faults.
   void read(void* host, const void* device, int64_t bytes);
   /// Within the device.
   void copy(void* to, const void* from, int64_t bytes);
@@ -131,7 +134,7 @@ class Gpu {
   const int index_;
   const Launchers& launchers_;
   Health health_;
-  const bool in_use_;  // the device is this thread's before streams are made on it
+  const bool in_use_;  // initialised first: the device becomes this thread's before streams are made on it
   Allocator memory_;
   PinnedPool pinned_;
   Stream compute_, to_device_, to_host_;

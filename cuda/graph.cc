@@ -88,11 +88,11 @@ Recording* Recording::of(const Gpu& gpu) {
   return current_recording && &current_recording->gpu_ == &gpu ? current_recording : nullptr;
 }
 
-// ---- temporary memory ------------------------------------------------------------------------------------------------------------------
+// ---- temporary memory -----------------------------------------------------------------------------------------------
 
 Allocator::Block* Rooms::take(int64_t bytes, std::string_view op) {
   std::lock_guard lock(mutex_);
-  free_.reserve(free_.size() + ++taken_);  // give() takes no memory
+  free_.reserve(free_.size() + ++taken_);  // reserved, so that give() never allocates
   auto best = free_.end();
   for (auto it = free_.begin(); it != free_.end(); ++it)
     if ((*it)->size >= bytes && (best == free_.end() || (*it)->size < (*best)->size)) best = it;
@@ -120,7 +120,7 @@ void Rooms::drop_graph() noexcept {
   free_.clear();
 }
 
-// ---- recording -------------------------------------------------------------------------------------------------------------------------
+// ---- recording ------------------------------------------------------------------------------------------------------
 
 Graph::Graph(Gpu& gpu) : gpu_(gpu), stream_(gpu.driver(), gpu.health()) { gpu.rooms().add_graph(); }
 
@@ -155,7 +155,7 @@ void Graph::cancel() noexcept {
   if (!recording_) return;
   recording_.reset();
   GraphHandle graph = nullptr;
-  gpu_.driver().end_capture(stream_.handle(), &graph);  // broken off: an error of it tells nothing
+  gpu_.driver().end_capture(stream_.handle(), &graph);  // aborted: its error does not matter
   if (graph) gpu_.driver().destroy_graph(graph);
   let_go(recorded_);
 }
@@ -166,7 +166,7 @@ Status Graph::make(GraphHandle graph) {
   return gpu_.driver().instantiate(graph, &exec_);
 }
 
-// It may be under way.
+// It may still be running.
 void Graph::drop_exec() noexcept {
   if (!exec_) return;
   gpu_.health().note(gpu_.driver().synchronize(gpu_.compute().handle()), "letting go of a graph");
@@ -174,11 +174,11 @@ void Graph::drop_exec() noexcept {
   exec_ = nullptr;
 }
 
-// Launches of the graph that are under way may read it.
+// Running launches of the graph may read it.
 void Graph::let_go(Recording::Kept& kept) noexcept {
   for (PinnedPool::Block block : kept.pinned) try {
       gpu_.pinned().give(block, gpu_.compute());
-    } catch (const std::exception&) {  // the device is lost: nobody asks for it any more
+    } catch (const std::exception&) {  // the device is lost: the memory is not needed any more
     }
   kept = {};
 }

@@ -1,19 +1,23 @@
-// Graph: launches recorded as a CUDA graph (engine/executor.h: LaunchGraph), and what a recording needs of the device. Recorded again, its
-// executable copy is updated; only if it has other nodes than before that is made anew.
+// Graph: launches recorded as a CUDA graph (engine/executor.h: LaunchGraph), and the resources of a recording. When it
+// is recorded again, its executable copy is updated; it is made again only if the graph has other nodes.
 //
-//   Recording what this thread captures now. Launches find it through Gpu::compute(), which is its stream then, so that what other
-//             threads put on the device is not captured. It keeps the pinned memory that uploads are to read whenever the graph runs.
-//   Rooms     temporary memory of captured launches (cuda/scratch.h), the same for all graphs of a device: they run one after the other on the
-//             compute stream, and so do their kernels. It goes back to the allocator with the last graph.
+//   Recording   the capture in progress on this thread. Launches find it through Gpu::compute(), which is its stream
+//               then, so that work of other threads is not captured. It keeps the pinned memory that uploads read
+//               whenever the graph runs.
+//   Rooms       temporary memory of captured launches (cuda/scratch.h), shared by all graphs of a device: they run one
+//               after the other on the compute stream, and so do their kernels. It is returned to the allocator with
+//               the last graph.
+//   Table       bytes that launches read and that are the same in each run, such as the list of tensors of an
+//               optimizer's step: in device memory that the graph owns. When the graph is recorded again with the same
+//               bytes, they are reused without a copy.
+//   HeldNumbers numbers that launches read and that change from run to run: also in device memory. Before a start they
+//               are computed again from their attributes. If some have changed, one copy on the compute stream writes
+//               all of them, after the runs that still read the old ones. The source of each copy is pinned memory of
+//               its own, until the copy is done.
 //
-//   Table     bytes that launches read and that are the same in each run, such as the list of tensors of an optimizer's step: in memory of the
-//             device that the graph keeps. Recorded again with the same bytes it finds them there, and nothing is copied.
-//   HeldNumbers numbers that launches read and that are others from run to run: in memory of the device, too. Before a start they are made anew of
-//             the attributes that they come from, and if some have changed all are written by one copy on the compute stream: behind the runs that
-//             still read the old ones. Its source is pinned memory of its own for each copy, until that is done.
-//
-// Steps of optimizers and random draws hold their numbers so (cuda/numbers.h), and nothing is recorded again for them. Numbers of other launches
-// are arguments of kernels, as they are without graphs: a plan records no such launch (tracer/plan_segments.cc).
+// Steps of optimizers and random draws keep their numbers this way (cuda/numbers.h), and are not recorded again when
+// these change. Numbers of other launches are kernel arguments, as without graphs: a plan does not record such launches
+// (tracer/plan/program_segments.cc).
 #pragma once
 
 #include <cstring>
@@ -35,7 +39,7 @@ class Rooms {
   explicit Rooms(Allocator& memory) : memory_(memory) {}
   Rooms(const Rooms&) = delete;
 
-  /// At least `bytes`: a free one, or new memory. OutOfMemory.
+  /// At least `bytes`: a free block, or new memory. OutOfMemory.
   Allocator::Block* take(int64_t bytes, std::string_view op);
   void give(Allocator::Block* block) noexcept;
   void add_graph();
@@ -49,12 +53,12 @@ class Rooms {
   std::vector<Allocator::Block*> free_;
 };
 
-/// Bytes in memory of the device, copied there when it is made.
+/// Bytes in device memory, copied there on construction.
 class Table {
  public:
   /// OutOfMemory, DeviceError.
   Table(Gpu& gpu, std::span<const std::byte> bytes, std::string_view op);
-  /// In the order of the compute stream: launches that read it may be under way.
+  /// In the order of the compute stream: launches that read it may still be running.
   ~Table();
   Table(const Table&) = delete;
 
@@ -69,22 +73,22 @@ class Table {
   Allocator::Block* block_;
 };
 
-/// Numbers of launches, made of attributes that change from run to run, but not their place.
+/// Numbers of launches, computed from attributes whose values, but not addresses, change from run to run.
 class HeldNumbers {
  public:
-  /// Makes a launch's numbers, all bytes of which have a value, of its attributes.
+  /// Computes a launch's numbers from its attributes; all bytes of the numbers must be initialised.
   using Write = void (*)(const void* attrs, void* to);
   static constexpr size_t kMost = 64;               // bytes of a launch
-  static constexpr size_t kLaunchesOfAPiece = 256;  // a copy each
+  static constexpr size_t kLaunchesOfAPiece = 256;  // launches per copy
 
   explicit HeldNumbers(Gpu& gpu) : gpu_(gpu) {}
-  /// In the order of the compute stream: launches that read them may be under way.
+  /// In the order of the compute stream: launches that read them may still be running.
   ~HeldNumbers();
   HeldNumbers(const HeldNumbers&) = delete;
 
-  /// Where a launch finds its numbers. OutOfMemory.
+  /// The address at which a launch finds its numbers. OutOfMemory.
   const void* add(const void* attrs, size_t bytes, Write write, std::string_view op);
-  /// Puts them there as they are now. DeviceError.
+  /// Writes their present values. DeviceError.
   void renew();
 
  private:
@@ -97,7 +101,7 @@ class HeldNumbers {
     Allocator::Block* block;
     std::vector<Launch> launches = {};
     std::vector<std::byte> now = {};  // kMost for each launch
-    bool is_there = false;            // `now` in the block
+    bool is_there = false;            // `now` is in the block
   };
   void renew(Piece& piece);
 
@@ -107,25 +111,26 @@ class HeldNumbers {
 
 class Recording {
  public:
-  /// What launches read whenever the graph runs.
+  /// Data that launches read whenever the graph runs.
   struct Kept {
     std::vector<PinnedPool::Block> pinned;
     std::vector<std::shared_ptr<const Table>> tables;
     std::unique_ptr<HeldNumbers> numbers;  // null: there are none
   };
 
-  /// Begins with this thread's; ends with the object. `before`: what the graph has kept so far.
+  /// Begins the recording of this thread; ends with the object. `before`: what the graph has kept so far.
   Recording(Gpu& gpu, Stream& stream, Kept& kept, const Kept& before);
   ~Recording();
   Recording(const Recording&) = delete;
   Stream& stream() { return stream_; }
   void keep(PinnedPool::Block block) { kept_.pinned.push_back(block); }
-  /// Where the graph finds these bytes. OutOfMemory, DeviceError.
+  /// The address at which the graph finds these bytes. OutOfMemory, DeviceError.
   const void* table(std::span<const std::byte> bytes, std::string_view op);
-  /// Where it finds numbers that `write` makes of the attributes, as these are whenever it is started. OutOfMemory.
+  /// The address at which it finds the numbers that `write` computes from the attributes, with their values at each
+  /// start. OutOfMemory.
   const void* numbers(const void* attrs, size_t bytes, HeldNumbers::Write write, std::string_view op);
 
-  /// Of this thread on this device; null: there is none.
+  /// The recording of this thread on this device; null: there is none.
   static Recording* of(const Gpu& gpu);
 
  private:
@@ -142,7 +147,8 @@ class Graph final : public LaunchGraph {
   ~Graph() override;
   /// DeviceError.
   void begin() override;
-  /// DeviceError also where a launch did what cannot be captured, such as waiting for the device. Then the graph is not to be started.
+  /// DeviceError, also when a launch did something that cannot be captured, such as waiting for the device. Then the
+  /// graph must not be started.
   void end() override;
   void cancel() noexcept override;
   void start() override;
@@ -155,7 +161,7 @@ class Graph final : public LaunchGraph {
   Gpu& gpu_;
   Stream stream_;  // on which launches are captured
   GraphExecHandle exec_ = nullptr;
-  Recording::Kept kept_, recorded_;  // by exec_, by the recording
+  Recording::Kept kept_, recorded_;  // of exec_, of the recording
   std::unique_ptr<Recording> recording_;
 };
 

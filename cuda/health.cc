@@ -5,10 +5,11 @@
 
 namespace retrograd::cuda {
 
-// Those of which the runtime's header says that the process must be terminated, ECC and NVLink errors, a lost context, and unknown ones:
-// ECCUncorrectable 214, NvlinkUncorrectable 220, Contained 226, IllegalAddress 700, LaunchTimeout 702, ContextIsDestroyed 709, Assert 710,
-// HardwareStackError 714, IllegalInstruction 715, MisalignedAddress 716, InvalidAddressSpace 717, InvalidPc 718, LaunchFailure 719,
-// TensorMemoryLeak 721, MpsClientTerminated 810, ExternalDevice 911, Unknown 999.
+// Errors after which the process must be terminated, according to the runtime's header, ECC and NVLink errors, a lost
+// context, and unknown errors: ECCUncorrectable 214, NvlinkUncorrectable 220, Contained 226, IllegalAddress 700,
+// LaunchTimeout 702, ContextIsDestroyed 709, Assert 710, HardwareStackError 714, IllegalInstruction 715,
+// MisalignedAddress 716, InvalidAddressSpace 717, InvalidPc 718, LaunchFailure 719, TensorMemoryLeak 721,
+// MpsClientTerminated 810, ExternalDevice 911, Unknown 999.
 bool is_sticky(Status code) {
   switch (code) {
     case 214:
@@ -50,7 +51,7 @@ void Health::note(Status status, std::string_view what) noexcept {
     first_text_ = text(status, what) +
                   ". The device is lost to this process, and what was computed on it. Hint: "
                   "RETROGRAD_CUDA_DEBUG=1 names the kernel";
-  } catch (...) {  // no memory for the text: the code tells
+  } catch (...) {  // no memory for the text: the code must suffice
   }
 }
 

@@ -1,11 +1,11 @@
-// Health: how errors of a device's calls become exceptions.
+// Health: converts errors of a device's calls to exceptions.
 //
-// A call of the runtime also reports what earlier work on the device came to. Some of these errors are sticky: the context is lost, and
-// every later call of the process fails with some code or other. So the first sticky error is kept, and from then on all work on that
-// device is refused with it: it names what went wrong first. Not enough memory is never sticky.
+// A call of the runtime also reports errors of earlier work on the device. Some of them are sticky: the context is
+// lost, and every later call of the process fails with some code. So the first sticky error is kept, and from then on
+// all work on that device is refused with it: it names the original cause. A lack of memory is never sticky.
 //
-// A launch returns before its kernel runs. An error of a kernel is therefore seen by a later call, and its text says "by then"; in the
-// debug mode (Gpu::set_debug) the device is waited for behind each launch, and the error has the kernel's name.
+// A launch returns before its kernel runs. So a later call reports an error of a kernel, and the text says "by then";
+// in debug mode (Gpu::set_debug) the host waits for the device after each launch, and the error has the kernel's name.
 #pragma once
 
 #include <mutex>
@@ -17,7 +17,7 @@
 
 namespace retrograd::cuda {
 
-/// A call of the CUDA runtime failed. code: its cudaError_t; is_sticky: the device cannot be used any more by this process.
+/// A call of the CUDA runtime failed. code: its cudaError_t; is_sticky: this process cannot use the device any more.
 class DeviceError : public RuntimeError {
  public:
   DeviceError(std::string text, Status code, bool is_sticky)
@@ -33,9 +33,10 @@ class Health {
  public:
   Health(Driver& driver, int device) : driver_(driver), device_(device) {}
 
-  /// Nothing for kSuccess, else a DeviceError about `what` ("copy", the name of an op). After a sticky one always that.
+  /// Returns for kSuccess, else throws a DeviceError about `what` ("copy", the name of an op). After a sticky error
+  /// always throws that one.
   void check(Status status, std::string_view what);
-  /// Throws the sticky error, if there was one: before any new work.
+  /// Throws the sticky error, if there was one; called before any new work.
   void require();
   /// For calls that must not throw, such as frees: a sticky error is kept for the next require().
   void note(Status status, std::string_view what) noexcept;

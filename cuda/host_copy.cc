@@ -45,7 +45,8 @@ class PinnedCopy final : public HostCopy {
   void copy(void* to, const void* from, Stream& stream, std::string_view what) {
     gpu_.health().check(gpu_.driver().copy(to, from, bytes_, stream.handle()), what);
   }
-  // Behind the last copy that uses the memory: one back comes behind the one there. On a lost device nothing runs any more.
+  // After the last copy that uses the memory: a copy back comes after the copy to the host. On a lost device nothing
+  // runs any more.
   void give_back() noexcept {
     try {
       gpu_.begin();

@@ -1,12 +1,13 @@
-// A tensor of a device in pinned memory of the host (HostCopy, engine/executor.h), copied both ways while device and host go on.
+// A tensor of a device in pinned host memory (HostCopy, engine/executor.h), copied both ways while device and host
+// continue.
 //
-//   there   on the stream to the host, behind what the compute stream has been given. The tensor's memory, once dropped, rests in the
-//           allocator until the copy is done.
-//   back    on the stream to the device, behind the copy there and behind what the compute stream has been given: the memory that it writes
-//           to may still be used by earlier kernels, since blocks are handed on in the order of the compute stream. wait() lets the compute
-//           stream go on behind it.
+//   there   on the stream to the host, after all previous work of the compute stream. The tensor's memory, once
+//           dropped, rests in the allocator until the copy is done.
+//   back    on the stream to the device, after the copy to the host and all previous work of the compute stream:
+//           earlier kernels may still use the destination, since blocks are reused in the order of the compute stream.
+//           wait() lets the compute stream continue after it.
 //
-// The host never waits. Pinned memory comes from the device's pool, and goes back to it with the object.
+// The host never waits. Pinned memory comes from the device's pool, and is returned to it with the object.
 #pragma once
 
 #include "cuda/gpu.h"

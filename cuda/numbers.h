@@ -1,5 +1,6 @@
-// From the attributes of a call to the numbers that its kernel is given (cuda/kernels/given.h): for steps of optimizers and random draws, whose
-// numbers are others in each run. They must all be taken from here: a graph of such launches is not recorded again when they change.
+// Converts the attributes of a call to the numbers that its kernel is given (cuda/kernels/given.h): for steps of
+// optimizers and random draws, whose numbers change in each run. They must all be taken from here: a graph of such
+// launches is not recorded again when they change.
 #pragma once
 
 #include <cstring>
@@ -7,12 +8,12 @@
 
 #include "cuda/gpu.h"
 #include "cuda/kernels/given.h"
-#include "ir/op.h"
+#include "engine/op.h"
 
 namespace retrograd::cuda {
 
-/// `make`: numbers of attributes; without captures. For a launch on Gpu::current(): if it is recorded, the call's attributes stay where they are as
-/// long as the graph. OutOfMemory.
+/// `make` computes numbers from attributes; it has no captures. For a launch on Gpu::current(): if it is recorded, the
+/// attributes of the call must stay valid as long as the graph. OutOfMemory.
 template <class Attrs, class Make>
 auto given_numbers(const Call& call, Make make) {
   using N = decltype(make(call.attrs_as<Attrs>()));

@@ -1,8 +1,8 @@
-// open_library: a library of the vendor's, opened while the program runs. None of them is linked: a machine may lack each of them, and what
-// they compute has a substitute.
+// open_library: opens a library of the vendor at run time. None of them is linked: each may be missing on a machine,
+// and there is a substitute for each.
 //
-// The loader looks for a library by its own rules (LD_LIBRARY_PATH and the system's folders); then it is looked for in the toolkit's folder,
-// $CUDA_PATH or /usr/local/cuda. What is opened stays open.
+// The library is searched for by the loader's rules (LD_LIBRARY_PATH and the system's folders), then in the toolkit's
+// folder, $CUDA_PATH or /usr/local/cuda. An opened library stays open.
 #pragma once
 
 #include <dlfcn.h>
@@ -12,7 +12,8 @@
 
 namespace retrograd::cuda {
 
-/// `name` is that of a file, libNAME.so.VERSION. Null: `problem` has what the loader says of both tries, such as another library that it needs.
+/// `name` is a file name, libNAME.so.VERSION. Null: `problem` has the loader's messages of both tries, for example
+/// about another library that it needs.
 inline void* open_library(const std::string& name, std::string& problem) {
   const char* path = secure_getenv("CUDA_PATH");
   problem.clear();

@@ -1,7 +1,8 @@
-// PinnedPool: memory of the host that a device can copy from and to while the host goes on.
+// PinnedPool: host memory that a device can copy from and to while the host continues.
 //
-// Making such memory takes milliseconds, so it is never given back before the end: blocks of powers of two, from 4 KiB, are kept. A block that
-// copies still use rests until its event has fired. All functions may be called from several threads.
+// Allocating such memory takes milliseconds, so it is never freed before the end: blocks of powers of two, from 4 KiB,
+// are cached. A block that copies still use rests until its event has fired. All functions may be called from several
+// threads.
 #pragma once
 
 #include <map>
@@ -22,11 +23,11 @@ class PinnedPool {
   ~PinnedPool();
   PinnedPool(const PinnedPool&) = delete;
 
-  /// At least `bytes`. DeviceError when the driver has none.
+  /// At least `bytes`. DeviceError when the driver has no memory.
   Block take(size_t bytes);
-  /// The block is free once what `stream` has been given so far is done.
+  /// The block is free when all work so far on `stream` is done.
   void give(Block block, Stream& stream);
-  /// It is free now.
+  /// It is free immediately.
   void give(Block block) noexcept;
   /// Bytes taken from the driver.
   int64_t reserved_bytes() const;

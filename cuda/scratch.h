@@ -1,6 +1,7 @@
-// Scratch: memory of the device for one call. It is freed when its owner goes, before the kernels that use it have run: the allocator gives it
-// away again in the order of the compute stream, behind them. A launch that is recorded gets memory that only recorded launches use, since
-// the graph will use it whenever it is started. What launches take that are not recorded is counted (engine/device_scratch.h).
+// Scratch: device memory for one call. It is freed with its owner, before the kernels that use it have run: the
+// allocator reuses it in the order of the compute stream, after them. A recorded launch gets memory that only recorded
+// launches use, since the graph uses it at each start. Memory of launches that are not recorded is counted
+// (engine/device_scratch.h).
 #pragma once
 
 #include <optional>
@@ -36,7 +37,8 @@ class Scratch {
   Allocator::Block* block_;
 };
 
-/// Bytes of the host in the device's memory, for one call. Recorded launches find them there whenever their graph is started (cuda/graph.h: Table).
+/// Host bytes in device memory, for one call. Recorded launches find them there whenever their graph is started
+/// (cuda/graph.h: Table).
 class Uploaded {
  public:
   /// On Gpu::current(), for the op of this name. OutOfMemory, DeviceError.

@@ -1,8 +1,8 @@
-// cuSOLVER as a Solver: its header is used where the toolkit has it, its functions are looked up when it is opened
+// cuSOLVER as a Solver: its header is used if the toolkit has it; its functions are looked up when it is opened
 // (cuda/cusolver_functions.h).
 //
-// Used is the interface with 64-bit sizes. It may want memory of the host as well, of which is not said when a call has done with it: sizes that
-// need it are declined.
+// It uses the interface with 64-bit sizes. That may also need host memory, and the documentation does not say when a
+// call has finished with it: sizes that need it are declined.
 #include "cuda/solver.h"
 
 #if __has_include(<cusolverDn.h>)

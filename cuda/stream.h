@@ -1,7 +1,7 @@
 // Streams and events of a device, as owners of the runtime's handles.
 //
-// A device has three streams: compute, on which everything runs unless it says otherwise, and one for copies in each direction, so that they
-// overlap with computing. Order between streams is made by events only; nothing uses the runtime's default stream.
+// A device has three streams: compute, on which everything runs by default, and one for copies in each direction, so
+// that they overlap with computing. Only events order streams; nothing uses the runtime's default stream.
 #pragma once
 
 #include <utility>
@@ -45,13 +45,13 @@ class Stream {
   void record(const Event& event) {
     health_.check(driver_.record(event.handle(), handle_), "recording an event");
   }
-  /// What is put here from now on begins behind what `other` has been given so far.
+  /// Later work here begins after all previous work of `other`.
   void follow(Stream& other) {
     const Event event(driver_, health_);  // the runtime keeps it until it has fired
     other.record(event);
     wait(event);
   }
-  /// What is put here from now on begins when `event` has fired.
+  /// Later work here begins when `event` has fired.
   void wait(const Event& event) {
     health_.check(driver_.wait(handle_, event.handle()), "waiting for an event");
   }

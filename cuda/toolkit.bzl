@@ -6,7 +6,7 @@
 @cuda_toolkit//:cudart               the runtime, linked statically; it looks for the driver at its first call
 """
 
-# The version file is not called `version`: on an include path that would hide C++'s <version>.
+# The version file is not named `version`: on an include path that would hide C++'s <version>.
 _BUILD = """
 package(default_visibility = ["//visibility:public"])
 

@@ -1,19 +1,19 @@
-// accumulate_into_leaf: what happens to a gradient that has arrived at its leaf.
+// accumulate_into_leaf: what happens to a gradient that has reached its leaf.
 //
-// The first one becomes .grad: taken over when nobody else holds its memory and it has the layout that .grad shall have (that of the leaf
-// where it is dense, else row-major: PyTorch's gradient layout contract), copied into that layout otherwise. A later one is added: in place,
-// or, when the backward is recorded, as a new value. One thread at a time per leaf.
+// The first one becomes .grad. It is taken over when nobody else holds its memory and it has the layout that .grad must
+// have (the layout of a dense leaf, else row-major: PyTorch's gradient layout contract), and copied into that layout
+// otherwise. A later one is added: in place, or as a new value when the backward is recorded. One thread at a time per
+// leaf.
 #include <algorithm>
 #include <numeric>
 
 #include <fmt/format.h>
 
+#include "engine/basic_ops.h"
+#include "engine/bookkeeping.h"
 #include "engine/inplace.h"
 #include "engine/runner.h"
 #include "engine/striped_lock.h"
-#include "ir/bookkeeping.h"
-#include "ops/arithmetic.h"
-#include "ops/shape_ops.h"
 
 namespace retrograd {
 namespace {
@@ -33,16 +33,16 @@ bool is_dense_without_overlap(const TensorImpl& x) {
   return true;
 }
 
-// A copy of `grad` in the layout that .grad shall have.
+// A copy of `grad` in the layout that .grad must have.
 Tensor laid_out(const Tensor& grad, const TensorImpl& leaf) {
-  if (GradMode::is_enabled() || leaf.is_contiguous() || !is_dense_without_overlap(leaf)) return clone(grad);
+  if (GradMode::is_enabled() || leaf.is_contiguous() || !is_dense_without_overlap(leaf)) return basic::clone(grad);
   RefPtr<TensorImpl> cell = TensorImpl::make();
   cell->set_type(leaf.dtype(), leaf.device(), leaf.shape());
   executor_of(leaf.device()).allocate(*cell);
   std::copy_n(leaf.strides(), leaf.rank(), cell->mutable_strides());
   TensorImpl* operand = grad.get();
   Tensor copy(std::move(cell));
-  run_into({&ops::info<ops::Clone>, {&operand, 1}, nullptr, {}, 1}, copy);
+  run_into({&basic::clone_op(), {&operand, 1}, nullptr, {}, 1}, copy);
   return copy;
 }
 
@@ -67,14 +67,16 @@ void accumulate_into_leaf(TensorImpl& leaf, TensorImpl& grad) {
   const bool recorded = GradMode::is_enabled();
   const auto given = [&] { return Tensor(RefPtr<TensorImpl>(&grad)); };
   if (!meta.grad.defined()) {
-    // The engine holds it, and once more for the leaf's post-hooks, which see what was accumulated (PyTorch: 1 + has_post_hooks).
-    const uint32_t holders = meta.post_hooks.empty() ? 2 : 3;  // of cell and storage together
+    // The engine holds one reference, and a second one for the post-hooks of the leaf, which see what was accumulated
+    // (PyTorch: 1 + has_post_hooks).
+    // References to the cell and its storage together.
+    const uint32_t holders = meta.post_hooks.empty() ? 2 : 3;
     const bool sole = grad.storage() && !grad.storage()->is_external() &&
                       grad.ref_count() + grad.storage()->ref_count() <= holders;
     const bool take = !recorded && sole && has_layout_of_grad(grad, leaf);
     meta.grad = take ? given() : laid_out(given(), leaf);
   } else if (recorded) {
-    meta.grad = add(meta.grad, given());
+    meta.grad = basic::add(meta.grad, given());
   } else {
     if (shows_an_element_twice(meta.grad.impl()))
       fail(
@@ -82,7 +84,7 @@ void accumulate_into_leaf(TensorImpl& leaf, TensorImpl& grad) {
           fmt::format(
               "the gradient that a leaf has shows one element more than once. Hint: clone it first. It is {}",
               describe(meta.grad)));
-    add_in_place(meta.grad, given());
+    basic::add_in_place(meta.grad, given());
   }
 }
 

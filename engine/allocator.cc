@@ -22,12 +22,13 @@
 namespace retrograd {
 namespace {
 
-constexpr size_t kLargest = size_t{1} << 62;       // of one block: beyond it rounding would overflow
+constexpr size_t kLargest = size_t{1} << 62;       // largest size of one block: a larger one would overflow
 constexpr int64_t kCacheLimit = int64_t{1} << 30;  // bytes kept in the central cache
-// Of a block, at least three huge pages of which lie within it; and which are asked for when it is used so often again.
+// Blocks of this size contain at least three huge pages. A block is put on huge pages when it has been reused this
+// often.
 constexpr size_t kHugeBytes = size_t{8} << 20;
 constexpr int kOften = 3;
-// Of one allocation. No machine has more, and sums of such sizes do not overflow.
+// Largest size of one allocation. No machine has more, and sums of such sizes do not overflow.
 constexpr int64_t kMostBytes = int64_t{1} << 48;
 
 constinit std::atomic<int64_t> live_bytes{0}, peak_bytes{0}, limit_bytes{0};
@@ -35,7 +36,7 @@ constinit std::atomic<int64_t> fail_countdown{0};
 
 using detail::Counts;
 
-// All threads' counts, and what was counted on threads that were not listed.
+// The counts of all threads, and what was counted on threads that are not listed.
 struct CountsList {
   std::mutex mutex;
   std::vector<const Counts*> all;
@@ -59,19 +60,20 @@ struct CountsList {
 
 constinit thread_local detail::AtEnd at_end{[]() noexcept { CountsList::instance().leave(detail::counts); }};
 
-// Has the system put a block on huge pages, whose places are found sooner: a step whose values come from beyond the caches
-// gains 1 or 2 percent. The block is copied, and new memory found: a millisecond for 3 MiB at best. So it is done to what is
-// used again and again, as the arena of a compiled step, and not in the first step. Systems that cannot refuse: Linux before 6.1.
+// Asks the system to move a block to huge pages, which need fewer address translations: a step whose values do not fit
+// into the caches gains 1 or 2 percent. The system copies the block into new memory, which takes at least a millisecond
+// for 3 MiB. So this is done only to blocks that are reused many times, such as the arena of a compiled step, and not
+// in the first step. Linux before 6.1 ignores the request.
 void put_on_huge_pages([[maybe_unused]] void* block, [[maybe_unused]] size_t size) {
 #ifdef __linux__
-  constexpr int kCollapse = 25;  // MADV_COLLAPSE, which headers may not have yet
+  constexpr int kCollapse = 25;  // MADV_COLLAPSE, which the system headers may lack
   constexpr uintptr_t kPage = uintptr_t{2} << 20;
   const auto address = reinterpret_cast<uintptr_t>(block), begin = (address + kPage - 1) / kPage * kPage;
   madvise(reinterpret_cast<void*>(begin), (address + size - begin) / kPage * kPage, kCollapse);
 #endif
 }
 
-// Large blocks by rounded size: classes at eighths of powers of two, so that at most 1/8 is wasted.
+// Large blocks by rounded size. The classes are eighths of powers of two, so that at most 1/8 is wasted.
 struct LargeCache {
   static constexpr size_t kClasses = 64 * 8;
   std::mutex mutex;
@@ -87,7 +89,7 @@ struct LargeCache {
   }
 
   struct Taken {
-    void* block = nullptr;  // null: there is none
+    void* block = nullptr;  // null: none was available
     int reuses = 0;
   };
   Taken take(size_t size) {

@@ -1,9 +1,10 @@
 // Memory of tensor data on the host: counted, limited, and kept for reuse.
 //
-// Small blocks come from the pool (engine/pool.h). Larger ones are kept in a bounded central cache, because a train step asks for the same
-// sizes again and fresh pages cost more than the arithmetic on them. Tensor data is counted (live and peak bytes, as requested, not as
-// rounded) and limited, as is what kernels take for a call (cpu/scratch.h); cells and records are not.
-// Under a sanitizer every block goes straight to malloc and free, so that it sees each lifetime.
+// Small blocks come from the pool (engine/pool.h). Larger ones are kept in a bounded central cache, because a training
+// step asks for the same sizes again and fresh pages cost more than the arithmetic on them. Tensor data and the
+// temporary memory of kernels (cpu/scratch.h) are counted (live and peak bytes, as requested, not as rounded) and
+// limited; cells and records are not. Under a sanitizer every block comes straight from malloc and goes straight to
+// free, so that the sanitizer sees each lifetime.
 #pragma once
 
 #include <atomic>
@@ -15,20 +16,20 @@ namespace retrograd {
 namespace memory {
 
 struct Stats {
-  int64_t live_bytes;    // of tensor data held now, and of kernels that run
+  int64_t live_bytes;    // of tensor data, and of the temporary memory of running kernels
   int64_t peak_bytes;    // highest live_bytes since reset_peak
-  int64_t allocations;   // of these since the start
+  int64_t allocations;   // number of allocations since the start
   int64_t live_tensors;  // tensor cells held now
 };
 
 Stats stats();
-/// peak_bytes becomes live_bytes, or `at_least` if that is higher. Returns what it was.
+/// Sets peak_bytes to live_bytes, or to `at_least` if that is higher. Returns the old value.
 int64_t reset_peak(int64_t at_least = 0);
-/// Refuses an allocation that would lift live_bytes above `bytes` (OutOfMemory); 0: no limit.
+/// Refuses an allocation that would raise live_bytes above `bytes` (OutOfMemory). 0: no limit.
 void set_limit(int64_t bytes);
-/// Gives what is kept for reuse back to the system: large blocks, and slabs of the pool without a block in use.
+/// Returns unused memory to the system: cached large blocks, and slabs of the pool without a block in use.
 void empty_cache();
-/// For tests: the counted allocation `count` calls from now fails once; 0 switches it off.
+/// For tests: the counted allocation `count` calls from now fails once. 0 switches this off.
 void fail_allocation_after(int64_t count);
 
 }  // namespace memory
@@ -38,7 +39,7 @@ namespace detail {
 void* allocate_data(size_t bytes, size_t header);  // header + bytes, which are counted; throws OutOfMemory
 void free_data(void* block, size_t bytes, size_t header) noexcept;
 
-// A counter that only its thread writes and any thread reads: no locked instruction.
+// A counter that only its own thread writes and any thread reads: no locked instruction.
 class OwnCounter {
  public:
   void add(int64_t n) { value_.store(get() + n, std::memory_order_relaxed); }
@@ -48,7 +49,7 @@ class OwnCounter {
   std::atomic<int64_t> value_{0};
 };
 
-// What a thread counts while it is listed: from its first count to its end. What it does later is counted among the others.
+// The counts of one thread while it is listed: from its first count to its end. Later ones are added to `others`.
 struct Counts {
   enum State : uint8_t { fresh, listed, unlisted };
   OwnCounter allocations, tensors;

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "engine/autograd.h"
-#include "ops/reduce.h"
-#include "ops/unary.h"
+#include "engine/basic_ops.h"
+#include "engine/recording.h"
 
 namespace retrograd {
 namespace {
@@ -24,8 +24,7 @@ bool is_finite(const TensorImpl* cell) {
   NoGradGuard no_grad;
   Emitter::Scope eager(eager_emitter());
   const Tensor x = plain(*cell);
-  const Tensor wide = is_float8(x.dtype()) ? x.to(kFloat32) : x;
-  return count_nonzero(isfinite(wide)).item<int64_t>() == x.numel();
+  return basic::is_finite(is_float8(x.dtype()) ? x.to(kFloat32) : x);
 }
 
 // "f32[4] from -1 to 3", "f32[4] with 2 nan, 0 inf, else from -1 to 3"
@@ -73,7 +72,7 @@ void check_leaves(std::span<TensorImpl* const> leaves) {
 namespace autograd {
 
 DetectAnomalyGuard::Scoped DetectAnomalyGuard::checked(SourceLocation where) {
-  Emitter::current().cannot_record("DetectAnomalyGuard", "anomaly mode looks at each result", where);
+  refuse_recording("DetectAnomalyGuard", "anomaly mode looks at each result", where);
   return {};
 }
 

@@ -45,7 +45,8 @@ void queue_callback(std::function<void()> callback, SourceLocation where) {
 
 namespace {
 
-// Where a gradient of interest is, without owning it: the hooks sit on the records and leaves that they wait for, and would keep them alive.
+// The place of a gradient of interest, without ownership: the hooks are attached to the records and leaves that they
+// wait for, and would keep them alive.
 struct Place {
   uint64_t seq = 0;  // of a record
   const TensorImpl* leaf = nullptr;
@@ -63,10 +64,12 @@ Place place_of(TensorImpl& tensor) {
   return {0, edge.leaf(), meta.life};
 }
 
-// State of one multi-grad hook within one backward; a new backward (another id) starts afresh. What counts as complete is PyTorch's: as many
-// calls as places that the backward reaches, its only root left out; after that the counting starts again, so such a root is told apart.
-// What has been seen so far belongs to the backward, as one of its callbacks, and goes with it: the hook sits on the graph that gradients of
-// a recorded backward hold, and would keep them for ever where the backward ends before all have come.
+// State of one multi-grad hook within one backward. A new backward (another id) starts from the initial state.
+// Completeness is PyTorch's: as many calls as there are places that the backward reaches, without its only root. Then
+// the count starts again, so such a root is told apart.
+// The gradients seen so far are owned by the backward, through one of its callbacks, and are freed with it. The hook
+// must not own them: it is attached to the graph that gradients of a recorded backward hold, and would keep them
+// forever when the backward ends early.
 struct MultiGrad {
   std::mutex mutex;
   std::vector<Place> places;

@@ -6,34 +6,40 @@
 #include <vector>
 
 #include "engine/emitter.h"
-#include "hooks/hook.h"
+#include "engine/hook.h"
 
 namespace retrograd::autograd {
 
-/// Accumulates the gradients of `roots` into the leaves they depend on, or into `inputs` only (a non-leaf among them gets its .grad by
-/// retain_grad). `cotangents[i]` has the type of roots[i]; undefined means ones, for a root of one element.
-/// retain_graph (default: create_graph) keeps saved values for another backward; create_graph records the backward itself.
-/// Errors: no_grad_fn, non_scalar_backward_without_cotangent, cotangent_mismatch, backward_twice_freed, version_mismatch, bad_argument.
+/// Accumulates the gradients of `roots` into the leaves they depend on, or into `inputs` only (a non-leaf among them
+/// gets its .grad as with retain_grad). `cotangents[i]` has the type of roots[i]; undefined means ones, for a root of
+/// one element.
+/// retain_graph (default: create_graph) keeps saved values for another backward. create_graph records the backward
+/// itself.
+/// Errors: no_grad_fn, non_scalar_backward_without_cotangent, cotangent_mismatch, backward_twice_freed,
+/// version_mismatch, bad_argument.
 void backward(const Tensors& roots, const Tensors& cotangents = {}, std::optional<bool> retain_graph = {},
               bool create_graph = false, const std::optional<Tensors>& inputs = {},
               SourceLocation where = SourceLocation::current());
 
-/// The gradients of `roots` with respect to `inputs`; leaves .grad alone. An input that is not reached gives Error(unused_input),
-/// or an undefined tensor with allow_unused, or zeros with materialize_grads.
+/// The gradients of `roots` with respect to `inputs`; .grad of the leaves is not changed. An input that is not reached
+/// gives Error(unused_input), or an undefined tensor with allow_unused, or zeros with materialize_grads.
 Tensors grad(const Tensors& roots, const Tensors& inputs, const Tensors& cotangents = {},
              std::optional<bool> retain_graph = {}, bool create_graph = false, bool allow_unused = false,
              bool materialize_grads = false, SourceLocation where = SourceLocation::current());
 
-/// Whether what is computed here may be differentiated again: inside a backward with create_graph, or one that is recorded with a function.
+/// Whether values computed here may be differentiated again: inside a backward with create_graph, or in one that is
+/// recorded as part of a function.
 bool is_differentiated_again();
 
-/// Inside a backward, from a hook or a function: calls `callback` on this thread when that backward is over, in order of queueing; callbacks
-/// may queue more. They are not called when the backward fails. Error(hook_forbidden) outside of one. (PyTorch: queue_callback)
+/// For hooks and functions that run inside a backward: calls `callback` on this thread when that backward has finished,
+/// in order of queueing. Callbacks may queue more. They are not called when the backward fails. Error(hook_forbidden)
+/// outside of a backward. (PyTorch: queue_callback)
 void queue_callback(std::function<void()> callback, SourceLocation where = SourceLocation::current());
 
-/// While open on this thread, the gradients that each rule gives are looked at, and the first one with a nan or an infinity where its
-/// operands have none ends the backward with an Error(bad_argument) that names the node, the line of the forward call and the range of the
-/// operands' values. Leaves whose .grad has a nan are refused before the backward begins. Captured graphs run node by node then.
+/// While open on this thread, the gradients that each rule returns are checked. The first one with a nan or an infinity
+/// where its operands have none ends the backward with an Error(bad_argument) that names the node, the line of the
+/// forward call and the range of the operands' values. Leaves whose .grad has a nan or an infinity are refused before
+/// the backward begins. Captured graphs run node by node while the guard is open.
 class DetectAnomalyGuard {
  public:
   explicit DetectAnomalyGuard(SourceLocation where = SourceLocation::current());
@@ -51,8 +57,9 @@ namespace detail {
 HookHandle add_multi_grad_hook(const Tensors& tensors, std::function<void(const Tensors&)> hook,
                                MultiGradMode mode, SourceLocation where);
 }
-/// Calls `hook`, void(const Tensors&), once per backward. all: when all of `tensors` that this backward reaches have their gradient, with one
-/// entry per tensor, undefined where it is not reached or got none. any: at the first gradient, which it gets alone.
+/// Calls `hook`, void(const Tensors&), once per backward. all: when all of `tensors` that this backward reaches have
+/// their gradient; the hook gets one entry per tensor, undefined where it is not reached or has no gradient. any: at
+/// the first gradient, which is then the only entry.
 template <class F>
 HookHandle register_multi_grad_hook(const Tensors& tensors, F&& hook, MultiGradMode mode = MultiGradMode::all,
                                     SourceLocation where = SourceLocation::current()) {
@@ -60,8 +67,8 @@ HookHandle register_multi_grad_hook(const Tensors& tensors, F&& hook, MultiGradM
                                      where);
 }
 
-/// Forward mode: while open, tensors made with make_dual carry tangents through every op. Levels nest (PyTorch: fwAD.dual_level), 256 at most on
-/// a thread: Error(unsupported) beyond.
+/// Forward mode: while open, tensors made with make_dual carry tangents through every op. Levels nest (PyTorch:
+/// fwAD.dual_level), at most 256 on a thread: Error(unsupported) beyond.
 class DualLevel {
  public:
   explicit DualLevel(SourceLocation where = SourceLocation::current());
@@ -79,7 +86,7 @@ class DualLevel {
   RefPtr<Emitter::Layer> layer_;
 };
 
-/// Value of f at `inputs` and its derivative in the direction `tangents` (undefined: zero).
+/// The value of f at `inputs` and its derivative in the direction `tangents` (undefined: zero).
 struct JvpResult {
   Tensors outputs, tangents;
 };

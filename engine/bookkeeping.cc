@@ -1,12 +1,11 @@
-// What the bookkeeping ops do when they run: see ir/bookkeeping.h.
-#include "ir/bookkeeping.h"
+// Kernels of the bookkeeping ops: see engine/bookkeeping.h.
+#include "engine/bookkeeping.h"
 
 #include <fmt/format.h>
 
+#include "engine/basic_ops.h"
 #include "engine/function.h"
 #include "engine/runner.h"
-#include "ops/arithmetic.h"
-#include "ops/shape_ops.h"
 
 namespace retrograd {
 namespace {
@@ -43,7 +42,7 @@ void run_list_hook(const HookAttrs& attrs, std::span<TensorImpl* const> operands
   }
 }
 
-// A value of another record among the operands (an op may hand on what it was given) has nothing to pack here.
+// An operand that belongs to another record (an op may return what it was given) has nothing to pack here.
 void emit_pack(const Call& call, Tensor*) {
   const RefPtr<SavedTensorHooks> pair(call.attrs_as<PackAttrs>().pair);
   for (TensorImpl* x : call.operands) {
@@ -91,19 +90,34 @@ void accumulate_jvp(TangentContext& c) {
   if (!c.needs(0) || !c.needs(1))
     c.give(0, c.needs(0) ? c.tangent(0) : c.tangent(1));
   else
-    c.give(0, add(c.tangent(0), c.tangent(1)));
+    c.give(0, basic::add(c.tangent(0), c.tangent(1)));
 }
 
-constexpr OpInfo host_op(std::string_view name, int8_t arity, int8_t outputs,
-                         void (*run)(const Call&, Tensor*), std::string_view doc) {
+// Runs the code that the attributes name, in place of `live` if there is any.
+template <void (*live)(const Call&, Tensor*)>
+void run(const Call& call, Tensor* results) {
+  const RefPtr<HostCode> code(call.attrs_as<HostAttrs>().code);
+  if (code) return code->run(call.operands, results);
+  if constexpr (live != nullptr)
+    live(call, results);
+  else
+    RG_ASSERT(code);
+}
+
+template <void (*live)(const Call&, Tensor*)>
+constexpr OpInfo host_op(std::string_view name, int8_t arity, int8_t outputs, std::string_view doc) {
   OpInfo info;
   info.name = name;
   info.traits = Trait::effect | Trait::host | Trait::bookkeeping;
   info.arity = arity;
   info.outputs = outputs;
-  info.run_on_host = run;
+  info.run_on_host = run<live>;
   info.doc = doc;
   return info;
+}
+
+constexpr OpInfo code_op(std::string_view name, std::string_view doc) {
+  return host_op<nullptr>(name, -1, -1, doc);
 }
 
 constexpr OpInfo accumulate_info() {
@@ -121,16 +135,26 @@ constexpr OpInfo accumulate_info() {
 }  // namespace
 
 namespace ops {
-constinit const OpInfo unpack = host_op("unpack", 0, 1, emit_unpack, "the value of a slot");
-constinit const OpInfo hook = host_op("hook", -1, -1, emit_hook, "calls a hook");
+constinit const OpInfo unpack = host_op<emit_unpack>("unpack", -1, 1, "gives the value of a slot");
+constinit const OpInfo hook = host_op<emit_hook>("hook", -1, -1, "calls a hook");
 constinit const OpInfo accumulate_grad =
-    host_op("accumulate_grad", 1, 0, emit_accumulate_grad, "adds a gradient to a leaf's");
+    host_op<emit_accumulate_grad>("accumulate_grad", 1, 0, "adds a gradient to a leaf's");
 constinit const OpInfo pack =
-    host_op("pack", -1, 0, emit_pack, "gives what a record saved to a pair of saved-tensor hooks");
+    host_op<emit_pack>("pack", -1, -1, "gives what a record saves to a pair of saved-tensor hooks");
 constinit const OpInfo retain_grad =
-    host_op("retain_grad", 1, 0, emit_retain_grad, "keeps the gradient of a non-leaf");
+    host_op<emit_retain_grad>("retain_grad", 1, 0, "keeps the gradient of a non-leaf");
 constinit const OpInfo function_backward =
-    host_op("function_backward", -1, -1, emit_function_backward, "calls backward of a user's function");
+    host_op<emit_function_backward>("function_backward", -1, -1, "calls backward of a user's function");
+constinit const OpInfo function = code_op("function", "calls forward of a user's function");
+constinit const OpInfo post_accumulate = code_op("post_accumulate", "calls a hook on a leaf");
+constinit const OpInfo give_grad = code_op("give_grad", "puts a gradient where user code sees it");
+constinit const OpInfo write_out = code_op("write_out", "writes a value where user code sees it");
+constinit const OpInfo begin_backward =
+    code_op("begin_backward", "makes visible to hooks what a backward reaches");
+constinit const OpInfo end_backward =
+    code_op("end_backward", "calls what was queued for the end of a backward");
+constinit const OpInfo note_versions = code_op("note_versions", "notes the versions of saved inputs");
+constinit const OpInfo check_version = code_op("check_version", "refuses a saved input that was written to");
 constinit const OpInfo accumulate = accumulate_info();
 }  // namespace ops
 
@@ -155,7 +179,8 @@ void run_hook(const HookAttrs& attrs, std::span<TensorImpl* const> operands, std
 }
 
 void retain_gradient(GradBox& box, const Tensor& grad) {
-  box.grad = box.grad.defined() ? add(box.grad, grad) : clone(grad);  // others see grad's memory, too
+  // The memory of `grad` is visible to others, too.
+  box.grad = box.grad.defined() ? basic::add(box.grad, grad) : basic::clone(grad);
 }
 
 }  // namespace retrograd

@@ -1,6 +1,6 @@
-// DeviceScratch: how much temporary memory the kernels of devices that this thread launches have taken. On the CPU temporary memory is known
-// before a kernel runs, and counts as what it is; a device's kernels take theirs while they are launched, and who measures a run
-// (tracer/peak_watch.h) tells it apart by this count.
+// DeviceScratch: how much temporary memory the kernels that this thread launches on a device have taken. On the CPU the
+// temporary memory of a kernel is known before it runs. A kernel of a device takes its temporary memory while it is
+// launched; this count tells such memory apart when a run is measured (tracer/plan/peak_meter.h).
 #pragma once
 
 #include <algorithm>
@@ -11,9 +11,9 @@ namespace retrograd {
 
 struct DeviceScratch {
   int64_t live = 0, peak = 0;  // bytes
-  int foretold = 0;            // scopes of Foretold that are open
+  int foretold = 0;            // number of open Foretold scopes
 
-  /// What is taken while it lives is part of a forecast: a group's (FusedKernel::temporary).
+  /// While open, temporary memory that is taken belongs to a forecast: that of a group (FusedKernel::temporary).
   class Foretold;
 
   void take(int64_t bytes) {
@@ -22,7 +22,7 @@ struct DeviceScratch {
     peak = std::max(peak, live);
   }
   void give(int64_t bytes) { live -= foretold > 0 ? 0 : bytes; }
-  /// The most that were live at a time since the last call.
+  /// The highest number of live bytes since the last call.
   int64_t reset_peak() { return std::exchange(peak, live); }
 };
 inline constinit thread_local DeviceScratch device_scratch;

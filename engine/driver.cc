@@ -8,11 +8,12 @@
 
 #include "engine/anomaly.h"
 #include "engine/autograd.h"
+#include "engine/basic_ops.h"
+#include "engine/bookkeeping.h"
 #include "engine/function.h"
+#include "engine/recording.h"
 #include "engine/rule.h"
 #include "engine/taper.h"
-#include "ir/bookkeeping.h"
-#include "ops/creation.h"
 
 namespace retrograd {
 namespace {
@@ -54,7 +55,7 @@ class Driver {
 
  private:
   using Hooks = std::vector<RefPtr<Hook>>;
-  // The hooks of a record or leaf as they are when it begins; post: of a leaf only.
+  // The hooks of a record or leaf when it begins. post: only for a leaf.
   struct Lists {
     Hooks tensor, pre, post;
   };
@@ -70,7 +71,7 @@ class Driver {
     }
   }
   Tensors run_from(size_t k) {
-    constexpr size_t kAhead = 4;  // records to come are fetched while others run
+    constexpr size_t kAhead = 4;  // the number of records that are prefetched
     const auto& order = walk_.order();
     for (; k < order.size(); ++k) {
       if (k + kAhead < order.size()) prefetch_record<false>(order[k + kAhead].record);
@@ -101,10 +102,10 @@ class Driver {
   Walk& walk_;
   Emitter& emitter_;
   DriverObserver* observer_;
-  bool is_noted_;  // the emitter wants to know what is being done
+  bool is_noted_;  // the emitter asks to be told what is being done
   Tensors grads_;
   Tensors captured_;
-  std::unordered_map<uintptr_t, std::vector<size_t>> inputs_at_;  // of many: where each edge is among them
+  std::unordered_map<uintptr_t, std::vector<size_t>> inputs_at_;  // for many inputs: positions of each edge
   size_t next_leaf_ = 0;
 };
 
@@ -131,7 +132,7 @@ void Driver::capture(const Edge& edge, const Tensor& grad) {
     captured_[i] = grad;
     if (observer_) observer_->captured(static_cast<uint32_t>(i), grad);
   };
-  constexpr size_t kFew = 32;  // that are looked through in less time than a map takes
+  constexpr size_t kFew = 32;  // up to this number a linear search is faster than a map
   const std::vector<Edge>& wanted = request_.input_edges;
   if (captured_.size() <= kFew) {
     for (size_t i = 0; i < captured_.size(); ++i)
@@ -149,13 +150,15 @@ void Driver::capture_results(Record& record, std::span<Tensor> grads) {
     if (grads[i].defined()) capture(Edge(&record, i), grads[i]);
 }
 
-// As in PyTorch, a user's function runs though no gradient has come to it. What a builtin op would give then is undefined.
+// As in PyTorch, a user-defined function runs even when no gradient has reached it. A builtin op would give undefined
+// gradients then.
 bool runs_without_gradients(const Record& record) {
   return FunctionCall::made(record) ||
          (record.hooks && record.hooks->saved && record.hooks->saved->has_functions());
 }
 
-// As in PyTorch, an input's gradient is taken before its tensor hooks when the record also runs, after them when it does not.
+// As in PyTorch, the gradient of an input is captured before its tensor hooks when the record also runs, and after them
+// when it does not.
 void Driver::run_record(const Walk::Item& item, uint32_t ordinal) {
   Record& record = *item.record;
   std::span<Tensor> grads(grads_.data() + item.first_grad, record.outputs);
@@ -171,7 +174,7 @@ void Driver::run_record(const Walk::Item& item, uint32_t ordinal) {
     tensor_hooks(hooks->tensor, grads, &record);
     for (auto& [output_nr, box] : record.hooks->retained) {
       if (!grads[output_nr].defined()) continue;
-      RetainGradAttrs attrs{box.get()};
+      RetainGradAttrs attrs{{}, box.get()};
       TensorImpl* operand = grads[output_nr].get();
       emitter_.emit({&ops::retain_grad, {&operand, 1}, &attrs, record.where(), 0}, nullptr);
     }
@@ -201,7 +204,8 @@ void Driver::run_rule(Record& record, uint32_t ordinal, const Hooks* pre_hooks, 
   finish_rule(record, ordinal, grads, context.given());
 }
 
-// The slots go first: as in a replay, where they are emptied one by one, what the rule needed is not held any longer.
+// The slots are released first: as in a replay, where they are emptied one by one, what the rule needed is no longer
+// held.
 void Driver::finish_rule(Record& record, uint32_t ordinal, std::span<Tensor> grads, std::span<Tensor> given) {
   if (!request_.retain_graph) record.release_slots();
   if (record.hooks && !record.hooks->post.empty()) {
@@ -238,12 +242,12 @@ void Driver::run_leaf(const Walk::Leaf& item, uint32_t index) {
   }
   list_hooks(hooks.pre, {&grad, 1}, {});
   Tensor kept = hooks.post.empty() ? Tensor() : grad;
-  AccumulateGradAttrs attrs{&leaf};
+  AccumulateGradAttrs attrs{{}, &leaf};
   TensorImpl* operand = grad.get();
   emitter_.emit({&ops::accumulate_grad, {&operand, 1}, &attrs, {}, 0}, nullptr);
   grad.reset();
   for (const RefPtr<Hook>& hook : post_accumulate)
-    if (hook->is_live()) emit_hook({hook.get(), &leaf}, {}, {});
+    if (hook->is_live()) emit_hook({{}, hook.get(), &leaf}, {}, {});
   list_hooks(hooks.post, {}, {&kept, 1});
 }
 
@@ -251,7 +255,8 @@ void Driver::emit_hook(HookAttrs attrs, std::span<TensorImpl* const> operands, s
   emitter_.emit({&ops::hook, operands, &attrs, {}, static_cast<int>(results.size())}, results.data());
 }
 
-// Of a record, or of a leaf without one. A gradient of a user's function that has not come is shown as undefined.
+// The tensor hooks of a record, or of a leaf when `record` is null. A user-defined function shows its hooks undefined
+// gradients, too.
 void Driver::tensor_hooks(const Hooks& hooks, std::span<Tensor> grads, const Record* record) {
   const bool shows_undefined = record && FunctionCall::made(*record);
   for (const RefPtr<Hook>& hook : hooks) {
@@ -259,12 +264,12 @@ void Driver::tensor_hooks(const Hooks& hooks, std::span<Tensor> grads, const Rec
     if (!hook->is_live() || !(grad.defined() || shows_undefined)) continue;
     Tensor result;
     TensorImpl* operand = grad.get();
-    emit_hook({hook.get()}, {&operand, 1}, {&result, 1});
+    emit_hook({{}, hook.get()}, {&operand, 1}, {&result, 1});
     grad = std::move(result);
   }
 }
 
-// Pre- and post-hooks: `grads` are what the hook may replace, `grad_outputs` what a post-hook sees beside them.
+// Pre- and post-hooks: a hook may replace `grads`; a post-hook also sees `grad_outputs`.
 void Driver::list_hooks(const Hooks& hooks, std::span<Tensor> grads, std::span<Tensor> grad_outputs) {
   for (const RefPtr<Hook>& hook : hooks) {
     if (!hook->is_live()) continue;
@@ -272,7 +277,7 @@ void Driver::list_hooks(const Hooks& hooks, std::span<Tensor> grads, std::span<T
     for (const Tensor& g : grads) operands.push_back(g.get());
     for (const Tensor& g : grad_outputs) operands.push_back(g.get());
     Tensors results(grads.size());
-    emit_hook({hook.get(), nullptr, static_cast<int>(grads.size())}, operands, results);
+    emit_hook({{}, hook.get(), nullptr, static_cast<int>(grads.size())}, operands, results);
     for (size_t i = 0; i < grads.size(); ++i) grads[i] = std::move(results[i]);
   }
 }
@@ -299,7 +304,7 @@ Walk& CurrentBackward::walk() {
 CurrentBackward::~CurrentBackward() { unlink(); }
 CurrentBackward* CurrentBackward::innermost() { return innermost_backward; }
 
-// Those of recorded backwards may end in any order, when a run is broken off.
+// Objects of recorded backwards may end in any order when a run is aborted.
 void CurrentBackward::unlink() {
   for (CurrentBackward** link = &innermost_backward; *link; link = &(*link)->outer_)
     if (*link == this) {
@@ -325,7 +330,7 @@ Tensors run_backward(const BackwardRequest& request, Walk& walk, Emitter& emitte
 Tensors run_backward(const BackwardRequest& request) {
   Walk walk = request.walk();
   Emitter& emitter = Emitter::current();
-  if (emitter.is_symbolic()) return emitter.own_backward(request, walk);
+  if (Recording* recording = emitter.recording()) return recording->own_backward(request, walk);
   if (!autograd::DetectAnomalyGuard::is_enabled()) return run_backward(request, walk, emitter);
   if (request.accumulate) check_leaves(walk.reached().leaves);
   Watcher watcher(emitter);
@@ -371,7 +376,7 @@ BackwardRequest make_request(const Tensors& roots, const Tensors& cotangents,
              fmt::format("root {} is {}: only a root of one element has a default cotangent", i,
                          describe(roots[i])),
              where);
-      cotangent = ones_of(root.type(), where);
+      cotangent = basic::ones(root.type(), where);
     } else if (!(cotangent.impl().type() == root.type())) {
       fail(Category::cotangent_mismatch, op,
            fmt::format("the cotangent of root {} is {}, the root {}", i, describe(cotangent),
@@ -386,7 +391,8 @@ BackwardRequest make_request(const Tensors& roots, const Tensors& cotangents,
         fail(Category::no_grad_fn, op,
              fmt::format("an input ({}) does not require a gradient", describe(input)), where);
       Edge edge = gradient_edge(input.impl());
-      if (!edge) edge = Edge(&input.impl());  // made under no_grad of a base that requires one: never reached
+      if (!edge)
+        edge = Edge(&input.impl());  // made under no_grad from a base that requires a gradient: never reached
       request.input_edges.push_back(std::move(edge));
       if (accumulate && !input.is_leaf()) input.retain_grad(where);
     }
@@ -398,7 +404,7 @@ void finish_gradients(Tensors& gradients, const Tensors& inputs, bool allow_unus
   for (size_t i = 0; i < gradients.size(); ++i) {
     if (gradients[i].defined()) continue;
     if (materialize)
-      gradients[i] = zeros_of(inputs[i].impl().type(), where);
+      gradients[i] = basic::zeros(inputs[i].impl().type(), where);
     else if (!allow_unused)
       fail(Category::unused_input, "grad",
            fmt::format("input {} is not part of the graph. Hint: allow_unused = true", i), where);

@@ -87,7 +87,7 @@ std::string_view short_name(ScalarType dtype);
 /// The dtype with this name or short name; nothing for any other text, "undefined" included.
 std::optional<ScalarType> parse_dtype(std::string_view text);
 
-/// What promotion looks at first; ordered.
+/// The first criterion of promotion; ordered.
 enum class TypeCategory : uint8_t { Bool, Integral, Floating };
 
 /// The category of a defined dtype.

@@ -1,4 +1,4 @@
-// See engine/dual.h; the public level scope is here too.
+// See engine/dual.h. The public level scope is defined here, too.
 #include "engine/dual.h"
 
 #include <algorithm>
@@ -9,9 +9,9 @@
 #include <fmt/format.h>
 
 #include "engine/autograd.h"
+#include "engine/basic_ops.h"
 #include "engine/inplace.h"
 #include "engine/rule.h"
-#include "ops/shape_ops.h"
 
 namespace retrograd {
 
@@ -44,9 +44,10 @@ void Dual::note_in_slots(TensorImpl& result, const Tensor& tangent) {
     slot.packed()->tangents.push_back({level_, tangent});
 }
 
-// Cells lead to their tangents, these to records, records to slots with cells: circles, if a record keeps a cell that its tangent depends
-// on. So the level's tangents go with it, from the cells that got one and from all slots behind the tangents' records. A failed allocation leaves
-// everything as it was, and the second try often finds the memory; else they stay.
+// Cells refer to their tangents, tangents to records, records to slots with cells: a reference cycle if a record keeps
+// a cell that its tangent depends on. So the end of a level drops its tangents from the cells that got one and from all
+// slots that are reached through the tangents' records. When an allocation fails, nothing has changed, and the second
+// try often finds the memory. If it fails, too, the tangents stay.
 Dual::~Dual() {
   bool is_done = false;
   for (int tries = 0; tries < 2 && !is_done; ++tries) {
@@ -84,7 +85,7 @@ void Dual::forget_tangents() {
   size_t count = 0;
   for_lists(
       [&](const auto& tangents) { count += static_cast<size_t>(std::ranges::count_if(tangents, is_ours)); });
-  Tensors gone;  // dropped when all lists are without them
+  Tensors gone;  // dropped when no list holds them any more
   gone.reserve(count);
   for_lists([&](auto& tangents) {
     for (Tangent& t : tangents)
@@ -115,7 +116,7 @@ void Dual::emit(const Call& call, Tensor* results) {
   for (int i = 0; i < call.outputs; ++i) {
     const Tensor& tangent = context.given()[i];
     if (!results[i].defined() || !tangent.defined()) continue;
-    // First, so that no tangent is without its cell in the list.
+    // First, so that no cell has a tangent without being in the list.
     if (tangent.impl().grad_fn) cells_.push_back(results[i].ref());
     set_tangent(results[i].impl(), level_, tangent);
     note_in_slots(results[i].impl(), tangent);
@@ -147,7 +148,7 @@ Tensor DualLevel::make_dual(const Tensor& primal, const Tensor& tangent, SourceL
     fail(Category::cotangent_mismatch, "make_dual",
          fmt::format("primal {} and tangent {} have different types", describe(primal), describe(tangent)),
          where);
-  Tensor dual = alias(Operand(primal, where));
+  Tensor dual = basic::alias(Operand(primal, where));
   dual.impl().is_no_grad_view = false;
   set_tangent(dual.impl(), level_, tangent);
   return dual;

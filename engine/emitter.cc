@@ -14,18 +14,6 @@ TensorType Emitter::type_of(const Record& record, int i) {
   return i < record.operands ? record.operand_type(i) : record.output_type(i - record.operands);
 }
 
-Tensors Emitter::own_backward(const BackwardRequest&, Walk&) {
-  RG_ASSERT(is_symbolic());
-  return {};
-}
-Tensor Emitter::present_value(TensorImpl&) {
-  RG_ASSERT(values() == Values::of_function);
-  return {};
-}
-void Emitter::write(TensorImpl&, const Tensor&, SourceLocation) {
-  RG_ASSERT(values() == Values::of_function);
-}
-
 std::string_view no_data_text() {
   return Emitter::current().is_symbolic()
              ? "a value of a recorded graph has no data. Hint: recorded code, a rule or a traceable hook may "

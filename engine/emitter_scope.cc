@@ -1,6 +1,7 @@
-// The emitters that a thread has open, the innermost first; see engine/emitter.h. A block leaves the list where it stands: a layer that was opened
-// in it and lives on is then above what was outside of the block. A layer leaves it from the front alone: what is above may emit into it.
-#include "engine/emitter.h"
+// The emitters that a thread has open, the innermost first; see engine/emitter.h. A block removes itself from any
+// position in the list: a layer that was opened in it and outlives it is then above what was outside of the block. A
+// layer leaves the list only at the front, since emitters above it may still emit into it.
+#include "engine/recording.h"
 
 namespace retrograd {
 namespace {
@@ -28,6 +29,13 @@ void drop_layers() noexcept {
 constinit thread_local detail::AtEnd at_end{&drop_layers};
 
 }  // namespace
+
+FunctionRecording* innermost_recorded_function() {
+  for (const OpenEmitter* open = innermost; open; open = open->outer)
+    if (Recording* recording = open->emitter->recording())
+      if (FunctionRecording* function = recording->of_function()) return function;
+  return nullptr;
+}
 
 void OpenEmitter::enter() noexcept {
   outer = innermost;

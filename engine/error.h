@@ -1,9 +1,11 @@
-// The errors of the library. Three types, because three different people have to act:
-//   Error         the caller did something that is not allowed (wrong shape, freed graph); category() says what, in the words of the conformance format.
+// The errors of the library. There are three types, because three different people have to act:
+//   Error         the caller did something that is not allowed (wrong shape, freed graph). category() says what, in the
+//                 terms of the conformance format.
 //   RuntimeError  the machine failed (memory, file, device).
 //   InternalError a bug of this library; the text asks for a report.
-// All derive from Exception, a std::exception. Texts name the op, the operands with dtype, shape and device, the user's file and
-// line, and a hint where there is one. Library code never catches to go on; it only adds context (add_context) and rethrows.
+// All derive from Exception, a std::exception. Texts name the op, the operands with dtype, shape and device, the user's
+// file and line, and a hint where there is one. Library code never catches an error to go on; it only adds context
+// (add_context) and rethrows.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +48,7 @@ class Exception : public std::exception {
  public:
   explicit Exception(std::string text) : text_(std::move(text)) {}
   const char* what() const noexcept override { return text_.c_str(); }
-  /// Keeps the first few lines: they are the innermost. Of backwards that nest in hooks each adds one.
+  /// Keeps the first few lines, which are the innermost: each of several backwards that nest in hooks adds one.
   void add_context(std::string_view line) {
     if (contexts_ > kMaxContexts) return;
     text_.append("\n  ").append(contexts_++ < kMaxContexts ? line : "... and so on, further out");
@@ -74,13 +76,13 @@ class RuntimeError : public Exception {
   using Exception::Exception;
 };
 
-/// A file could not be read or written, or holds something else than it should.
+/// A file could not be read or written, or its content is not what it should be.
 class FileError : public RuntimeError {
  public:
   using RuntimeError::RuntimeError;
 };
 
-/// An allocation was refused: by the system, or by the limit set with memory::set_limit.
+/// An allocation was refused: by the system, or by the limit of memory::set_limit.
 class OutOfMemory : public RuntimeError {
  public:
   OutOfMemory(int64_t requested, int64_t live, int64_t limit);

@@ -1,5 +1,5 @@
-// See engine/function.h. apply() runs forward, then emits a call of the function's op whose results are already there: the tape, forward
-// mode and stale views treat it like any other op.
+// See engine/function.h. apply() runs forward, then emits a call of the function's op whose results already exist: the
+// tape, forward mode and stale views treat it like any other op.
 #include "engine/function.h"
 
 #include <algorithm>
@@ -7,21 +7,23 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include "engine/basic_ops.h"
+#include "engine/bookkeeping.h"
 #include "engine/driver.h"
 #include "engine/inplace.h"
-#include "ir/bookkeeping.h"
-#include "ops/creation.h"
+#include "engine/recording.h"
 
 namespace retrograd {
 
-// A backward or jvp that runs on this thread, for what its context is asked. A context is shared by all backwards through its record, so
-// it cannot hold this itself.
+// State of a backward or jvp that runs on this thread, for requests to its context. All backwards through a record
+// share its context, so the context cannot hold this state.
 struct FunctionCall::Run {
   const AutogradContext* context;
-  RuleContext* rule = nullptr;      // saved tensors are unpacked where they are asked for,
+  RuleContext* rule = nullptr;      // saved tensors are unpacked on request,
   const Tensors* values = nullptr;  // or are here
   const Record* record = nullptr;
-  const std::vector<bool>* wanted = nullptr;  // gradients of the arguments; null: what the backward wants
+  // Gradients of these arguments; null: those that the backward wants.
+  const std::vector<bool>* wanted = nullptr;
   CurrentBackward* backward = CurrentBackward::innermost();
   Run* outer;
 
@@ -34,7 +36,7 @@ struct FunctionCall::Run {
       if (run->context == context) return *run;
     throw Error(Category::bad_argument, std::string(what) + ": it is only there in backward");
   }
-  /// The saved tensors, in the order in which they were given, as a rule or a tangent sees them.
+  /// The saved tensors in the order in which they were given, as a rule or a tangent sees them.
   template <class Context>
   static Tensors saved(const AutogradContext& context, Context& rule) {
     Tensors saved;
@@ -109,7 +111,8 @@ int argument_shown_by(const Tensor& result, const std::vector<const Tensor*>& ar
   return -1;
 }
 
-// The tensor whose memory a result shows that others see, too: an argument, or what it is a view of. A base that nobody else has is none.
+// The tensor whose memory the result shows and which others can see, too: an argument, or the base of a view. A base
+// that nobody else holds does not count.
 RefPtr<TensorImpl> base_of(const Tensor& result, const std::vector<const Tensor*>& arguments) {
   const RefPtr<TensorImpl>& base = result.impl().base;
   if (base) return base->is_unique() ? RefPtr<TensorImpl>() : base;
@@ -124,7 +127,8 @@ void make_function_view(TensorImpl& result, RefPtr<TensorImpl> base) {
   result.base = std::move(base);
 }
 
-// A result that is an argument, or shares a cell with another result, gets a cell of its own: it will have its own edge.
+// A result that is an argument, or shares a cell with another result, gets a cell of its own, since it will have its
+// own edge.
 Tensors separate(const FunctionCall::Ran& ran, const std::vector<const Tensor*>& arguments) {
   Tensors own;
   for (const Tensor& r : ran.results) {
@@ -143,7 +147,8 @@ Tensors separate(const FunctionCall::Ran& ran, const std::vector<const Tensor*>&
   return own;
 }
 
-// Has an earlier use of a tensor notice that it was written to, also where that was no op.
+// Raises the version of a tensor that was written to, also when no op did it, so that earlier uses of it notice the
+// write.
 void note_write(const Tensor& dirty, const std::vector<const Tensor*>& arguments,
                 const std::vector<uint32_t>& versions, SourceLocation where) {
   if (!dirty.defined() || !dirty.impl().storage()) return;
@@ -160,18 +165,19 @@ constinit thread_local FunctionCall::Observer* current_observer = nullptr;
 
 Tensors FunctionCall::Observer::record(const Of& function, const std::vector<const Tensor*>&,
                                        const ForwardOf&, const Signature&, const AutogradContext&) {
-  throw InternalError(std::string(function.op->name) + " is recorded by nobody");
+  throw InternalError(std::string(function.op->name) + " has no observer that records it");
 }
 const FunctionCall::Signature& FunctionCall::Observer::expected(const Of& function,
                                                                 const std::vector<TensorType>&) {
-  throw InternalError(std::string(function.op->name) + " is recorded by nobody");
+  throw InternalError(std::string(function.op->name) + " has no observer that records it");
 }
 FunctionCall::Observer* FunctionCall::Observer::current() { return current_observer; }
 FunctionCall::Observer::Scope::Scope(Observer* observer)
     : outer_(std::exchange(current_observer, observer)) {}
 FunctionCall::Observer::Scope::~Scope() { current_observer = outer_; }
 
-// Finds where saved tensors are. What is neither an argument nor a result is an operand behind the arguments.
+// Finds where saved tensors are. A tensor that is neither an argument nor a result becomes an operand after the
+// arguments.
 void FunctionCall::place_saved(const Of& function, Ran& ran, const std::vector<const Tensor*>& arguments) {
   AutogradContext& context = *ran.context;
   for (const Tensor& t : context.to_save_) {
@@ -302,7 +308,7 @@ Tensors FunctionCall::apply(const Of& function, const std::vector<const Tensor*>
   return link(function, arguments, ran);
 }
 
-// A tensor that forward writes to has its new value from the node.
+// A tensor that forward writes to gets its new value from the node.
 Tensors FunctionCall::apply_recorded(const Of& function, const std::vector<const Tensor*>& arguments,
                                      const ForwardOf& forward) {
   Observer& observer = *Observer::current();
@@ -325,7 +331,7 @@ Tensors FunctionCall::apply_recorded(const Of& function, const std::vector<const
     ran.dirty.emplace_back(*arguments[static_cast<size_t>(argument)], result);
   Tensors out = link(function, arguments, ran);
   for (const auto& [written, result] : ran.dirty)
-    Emitter::current().write(written.impl(), ran.results[static_cast<size_t>(result)], function.where);
+    recorded_function()->write(written.impl(), ran.results[static_cast<size_t>(result)], function.where);
   return out;
 }
 
@@ -339,13 +345,13 @@ Tensors FunctionCall::gradients(const AutogradContext& context, const Record& re
       grads.push_back(Tensor(RefPtr<TensorImpl>(g)));
     else
       grads.push_back(context.materialize_ && type.dtype != ScalarType::Undefined
-                          ? zeros_of(type, record.where())
+                          ? basic::zeros(type, record.where())
                           : Tensor());
   }
   return grads;
 }
 
-// Leaves one gradient per argument: undefined ones beyond them are dropped, as in PyTorch.
+// Leaves one gradient per argument: undefined ones beyond the arguments are dropped, as in PyTorch.
 void FunctionCall::check(const AutogradContext& context, const Record& record, Tensors& given,
                          const std::function<TensorType(int)>& type_of) {
   const size_t arguments = context.arguments_;
@@ -411,7 +417,7 @@ void FunctionCall::vjp_opaque(RuleContext& rule) {
   for (Tensor& value : Run::saved(context, rule)) held.push_back(std::move(value));
   std::vector<TensorImpl*> operands;
   for (const Tensor& t : held) operands.push_back(t.get());
-  FunctionBackwardAttrs attrs{&record};
+  FunctionBackwardAttrs attrs{{}, &record};
   TensorList results(record.operands);
   Emitter::current().emit({&ops::function_backward, operands, &attrs, record.where(), record.operands},
                           results.data());

@@ -1,4 +1,4 @@
-// Function<MyOp>: a differentiable function of the user's own, in libtorch's form.
+// Function<MyOp>: a user-defined differentiable function, in libtorch's form.
 //
 //   struct Scale : rg::Function<Scale> {
 //     static rg::Tensor forward(rg::AutogradContext* ctx, const rg::Tensor& x, double factor) {
@@ -11,16 +11,21 @@
 //   };
 //   rg::Tensor y = Scale::apply(x, 2.0);
 //
-// forward runs without gradients and tangents; the call is one tape record. Tensors given to save_for_backward become slots like any other:
-// version-checked, packed by hooks, unpacked before backward is called.
-// Arguments are numbered with each tensor of a Tensors for itself; what is no tensor, and an empty std::optional<Tensor>, has a number, too.
-// backward is called though no gradient has come, as in PyTorch: with zeros, or undefined tensors after set_materialize_grads(false).
-// A result that is an argument, or a view of what others see, is a view that cannot be written to while gradients are on.
-// By default backward is opaque: a recorded graph calls it as one node, whatever it does. With `static constexpr bool is_traceable = true`
-// (libtorch's name) it promises to consist of tensor functions on its arguments, saved tensors and saved_data; then it is recorded through,
-// its saved tensors are unpacked where it asks for them, and the numbers of saved_data are inputs of the graph. While a whole function is
-// recorded (tracer/compile.h), forward of an opaque one is not called either: an Observer makes a node of the call.
-// An optional `static rg::Tensors jvp(ctx, tangents)` gives forward mode: one tangent per argument in, one per result out.
+// forward runs without gradients and tangents; the call is one tape record. Tensors given to save_for_backward become
+// slots like any other: version-checked, packed by hooks, unpacked before backward is called.
+// Arguments are numbered. Each tensor of a Tensors has its own number. An argument that is no tensor and an empty
+// std::optional<Tensor> have a number, too.
+// backward is called even when no gradient has arrived, as in PyTorch: with zeros, or with undefined tensors after
+// set_materialize_grads(false).
+// A result that is an argument, or a view of memory that others can see, is a view that cannot be written to while
+// gradients are on.
+// By default backward is opaque: a recorded graph calls it as one node, whatever it does. With `static constexpr bool
+// is_traceable = true` (libtorch's name) it promises to consist of tensor functions on its arguments, saved tensors and
+// saved_data. Then its operations are recorded, its saved tensors are unpacked where it asks for them, and the numbers
+// of saved_data are inputs of the graph. While a whole function is recorded (tracer/function/compile.h), forward of an
+// opaque one is not called either: an Observer makes a node of the call.
+// An optional `static rg::Tensors jvp(ctx, tangents)` provides forward mode: it gets one tangent per argument and
+// returns one per result.
 #pragma once
 
 #include <array>
@@ -37,18 +42,19 @@ namespace retrograd {
 
 class AutogradContext {
  public:
-  /// Keeps tensors for backward: arguments, results or others.
+  /// Keeps tensors for backward: arguments, results or other tensors.
   void save_for_backward(Tensors tensors) { to_save_ = std::move(tensors); }
   /// In backward and jvp: the saved tensors, in the order in which they were given.
   Tensors get_saved_variables() const;
   /// Results that have no gradient.
   void mark_non_differentiable(const Tensors& results);
-  /// Arguments that forward wrote to in place, by ops or through data_ptr; each must also be a result. Error(leaf_inplace) for a leaf that
-  /// requires a gradient.
+  /// Arguments that forward wrote to in place, by ops or through data_ptr. Each must also be a result.
+  /// Error(leaf_inplace) for a leaf that requires a gradient.
   void mark_dirty(const Tensors& arguments) { dirty_ = arguments; }
   /// With false, backward sees undefined tensors for results without a gradient instead of zeros.
   void set_materialize_grads(bool on) { materialize_ = on; }
-  /// In backward: whether this backward wants the gradient of argument i. In a recorded function: whether that of the recording does.
+  /// In backward: whether this backward wants the gradient of argument i. In a recorded function: whether the recorded
+  /// backward wants it.
   bool needs_input_grad(size_t i) const;
 
   /// Numbers for backward: attributes, sizes, switches.
@@ -56,7 +62,7 @@ class AutogradContext {
 
  private:
   friend struct FunctionCall;
-  // Where a saved tensor is: operand or result `index` of the record; -1: an undefined one.
+  // The place of a saved tensor: operand or result `index` of the record; -1: an undefined one.
   struct SavedPlace {
     bool is_result;
     int index;
@@ -66,19 +72,22 @@ class AutogradContext {
   std::vector<SavedPlace> saved_;
   std::vector<const TensorImpl*> non_differentiable_;
   bool materialize_ = true;
-  std::shared_ptr<std::atomic<uint64_t>> missing_;  // where an observer learns what backward does not give
+  // Tells an observer which gradients backward does not give.
+  std::shared_ptr<std::atomic<uint64_t>> missing_;
   Tensors (*backward_)(AutogradContext*, const Tensors&) = nullptr;
   size_t arguments_ = 0;
 };
 
-/// What Function<F>::apply does that does not depend on F.
+/// The part of Function<F>::apply that does not depend on F.
 struct FunctionCall {
   using Forward = std::function<Tensors(AutogradContext*)>;
   using Backward = Tensors (*)(AutogradContext*, const Tensors&);
-  /// Forward with other tensors in place of those among its arguments; entries of what is no tensor are undefined.
+  /// Forward with other tensors in place of those among its arguments; the entry of an argument that is no tensor is
+  /// undefined.
   using ForwardOf = std::function<Tensors(AutogradContext*, const Tensors&)>;
 
-  /// A function, as it is called. `arguments` has an entry per argument of forward, of a list one per tensor; null for what is no tensor.
+  /// A function and the place of its call. `arguments` has one entry per argument of forward, and one per tensor for a
+  /// list; null for an argument that is no tensor.
   struct Of {
     const OpInfo* op;
     Backward backward;
@@ -88,31 +97,31 @@ struct FunctionCall {
   static Tensors apply(const Of& function, const std::vector<const Tensor*>& arguments,
                        const Forward& forward);
 
-  // ---- opaque functions in a function that is recorded
-  /// What is known of a call only when it has been made.
+  // ---- opaque functions while a function is recorded
+  /// The properties of a call that are known only after it.
   struct Signature {
     const OpInfo* op;
     std::vector<TensorType> arguments, results;  // undefined: no tensor
     std::vector<TensorType> others;              // saved, but neither argument nor result
     std::vector<AutogradContext::SavedPlace> saved;
-    std::vector<std::pair<int, int>> dirty;  // argument (-1: none of them), and the result that it is
+    std::vector<std::pair<int, int>> dirty;  // argument (-1: none of them), and the result that it becomes
     std::vector<int> non_differentiable;     // results
-    std::vector<std::pair<int, int>>
-        shown;  // result that lies in the memory of an argument which is not dirty, and that
+    // A result that shares the memory of an argument that is not dirty, and that argument.
+    std::vector<std::pair<int, int>> shown;
     bool materialize;
     friend bool operator==(const Signature&, const Signature&) = default;
   };
-  /// Is told of the calls of opaque functions on this thread, and takes them over while a function is recorded.
+  /// Is told of the calls of opaque functions on this thread, and records them while a function is recorded.
   class Observer {
    public:
-    /// `missing`: bit i will be set when backward gives no gradient for argument i, which wants one.
+    /// `missing`: bit i will be set when backward gives no gradient for argument i although it is wanted.
     virtual void called(Signature, std::shared_ptr<std::atomic<uint64_t>> /*missing*/) {}
     // While a function is recorded:
-    /// The results, then the others, as recorded values. `context` is that of the record; each run has one of its own.
+    /// Returns the results, then the others, as recorded values. `context` is that of the record; each run has its own.
     virtual Tensors record(const Of& function, const std::vector<const Tensor*>& arguments,
                            const ForwardOf& forward, const Signature& signature,
                            const AutogradContext& context);
-    /// What a call gives, which is recorded now.
+    /// The expected signature of a call that is recorded now.
     virtual const Signature& expected(const Of& function, const std::vector<TensorType>& arguments);
 
     static Observer* current();
@@ -138,7 +147,7 @@ struct FunctionCall {
   struct Ran {
     std::shared_ptr<AutogradContext> context;
     Tensors results, others;
-    std::vector<std::pair<Tensor, int>> dirty;  // what was written to, and the result that it is
+    std::vector<std::pair<Tensor, int>> dirty;  // what was written to, and the result that it becomes
   };
   static Ran run_forward(const Of& function, const std::vector<const Tensor*>& arguments,
                          const Forward& forward);
@@ -146,12 +155,12 @@ struct FunctionCall {
                                 const Ran& ran);
   /// Makes the record.
   static Tensors link(const Of& function, const std::vector<const Tensor*>& arguments, const Ran& ran);
-  /// run_backward with another context than that of the record. `wanted`: the arguments whose gradients are wanted; null: those that the
-  /// backward wants that runs.
+  /// run_backward with another context than that of the record. `wanted`: the arguments whose gradients are wanted;
+  /// null: those that the running backward wants.
   static void call_backward(AutogradContext& context, const Record& record,
                             std::span<TensorImpl* const> operands, Tensor* results,
                             const std::vector<bool>* wanted = nullptr);
-  /// The arguments of a record whose gradients the backward wants that runs.
+  /// The arguments of a record whose gradients the running backward wants.
   static std::vector<bool> wanted(const Record& record);
   static bool made(const Record& record) { return record.op->host_backward == run_backward; }
 
@@ -160,24 +169,26 @@ struct FunctionCall {
   static void jvp(TangentContext& rule, Backward jvp);
   /// Calls backward of a record's function: `operands` are the gradients of the results, then the saved tensors.
   static void run_backward(Record& record, std::span<TensorImpl* const> operands, Tensor* results);
-  /// How many operands of a record with an opaque backward are arguments; those behind them are saved tensors.
+  /// The number of operands of a record with an opaque backward that are arguments; the operands after them are saved
+  /// tensors.
   static int arguments(const Record& record);
   /// The results that apply() computed beforehand.
   static void give_results(const Call& call, Tensor* results);
   static SaveSet saves(const Call& call, uint64_t wants);
   static void visit(void* attrs, AttrVisitor& visitor);
 
-  // Attributes of the call. What is not visited is not part of the key: an opaque backward reads its numbers itself.
+  // Attributes of the call. Fields that are not visited are not part of the key: an opaque backward reads its numbers
+  // itself.
   struct Attrs {
     static constexpr size_t kNumbers = 16;
     AutogradContext* context;
     const Tensors* results;  // during apply()
     SaveSet saves;
-    int64_t layout;  // a hash of where the saved tensors are, and of the names of the numbers
+    int64_t layout;  // a hash of the places of the saved tensors and the names of the numbers
     bool materialize, traceable;
     int8_t numbers;
-    std::array<Scalar, kNumbers>
-        number;  // of saved_data, in order of the names; of a traceable function only
+    // A number of saved_data, in order of the names; traceable functions only.
+    std::array<Scalar, kNumbers> number;
   };
 
  private:
@@ -200,14 +211,14 @@ constexpr std::string_view type_name() {
   return name.substr(name.rfind(':') == name.npos ? 0 : name.rfind(':') + 1);
 }
 
-// What an argument of a function of the user's is.
+// The kind of an argument of a user-defined function.
 template <class T>
 inline constexpr bool is_tensor = std::is_base_of_v<Tensor, T>;
 template <class T>
 inline constexpr bool is_optional_tensor = std::is_base_of_v<std::optional<Tensor>, T>;
 template <class T>
 inline constexpr bool is_tensor_list = std::is_base_of_v<Tensors, T>;
-/// A container of tensors, or of such, whose tensors would be taken for constants.
+/// A container of tensors, or of such containers, whose tensors would be treated as constants.
 template <class T>
 constexpr bool hides_tensors() {
   if constexpr (is_tensor<T> || is_optional_tensor<T> || is_tensor_list<T>)
@@ -224,7 +235,7 @@ constexpr bool hides_tensors() {
   return false;
 }
 
-/// An argument to be given again later with other tensors: what is no tensor is kept as it is now.
+/// An argument that is used again later with other tensors: an argument that is no tensor keeps its present value.
 template <class T>
 struct FunctionArgument {
   explicit FunctionArgument(const T& x) : kept(x) {}
@@ -272,7 +283,7 @@ void add_argument(std::vector<const Tensor*>& to, const T& x) {
     to.push_back(nullptr);
 }
 
-// The forms of a user's function.
+// The supported forms of a user-defined function.
 template <class F, class... Args>
 constexpr bool has_forward() {
   if constexpr (requires(AutogradContext * c, const Args&... a) { F::forward(c, a...); }) {
@@ -294,12 +305,13 @@ constexpr bool has_backward() {
 
 template <class F>
 class Function {
-  using Where =
-      SourceLocation;  // of the call, as a default argument: hence an overload for each number of arguments
+  // The location of the call, as a default argument: hence an overload for each number of arguments.
+  using Where = SourceLocation;
 
  public:
-  /// Calls F::forward(ctx, args...), up to eight arguments. Error(bad_argument) when backward gives a wrong number of gradients or one for
-  /// what is no tensor, cotangent_mismatch when one has another type than its argument.
+  /// Calls F::forward(ctx, args...), with up to eight arguments. Error(bad_argument) when backward gives a wrong number
+  /// of gradients or one for an argument that is no tensor, cotangent_mismatch when a gradient has another type than
+  /// its argument.
   template <class A>
   static auto apply(const A& a, Where where = Where::current()) {
     return call(where, a);

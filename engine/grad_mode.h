@@ -1,4 +1,4 @@
-// Gradient mode: whether what a thread computes is recorded for a backward. On at first, on each thread.
+// Gradient mode: whether operations on a thread are recorded for a backward. Initially on, on each thread.
 #pragma once
 
 #include "engine/open_scopes.h"
@@ -12,7 +12,7 @@ class GradMode {
     const Scoped* scoped = OpenScopes<Scoped>::innermost();
     return scoped ? scoped->is_enabled : outside_;
   }
-  /// Until the innermost open guard ends; without one, from now on.
+  /// Holds until the innermost open guard ends; without a guard, from now on.
   static void set_enabled(bool on) {
     Scoped* scoped = OpenScopes<Scoped>::innermost();
     (scoped ? scoped->is_enabled : outside_) = on;
@@ -26,7 +26,8 @@ class GradMode {
   static inline constinit thread_local bool outside_ = true;
 };
 
-/// Sets the mode of the thread that makes it, as long as it lives. Guards may end in any order: the last made of those that live counts.
+/// Sets the mode of the thread that makes it, as long as it lives. Guards may end in any order: of those that live, the
+/// last one made decides.
 class AutoGradMode {
  public:
   explicit AutoGradMode(bool on) : guard_({on}) {}

@@ -6,12 +6,13 @@
 
 #include <fmt/format.h>
 
+#include "engine/basic_ops.h"
+#include "engine/geometry.h"
 #include "engine/named_call.h"
+#include "engine/recording.h"
 #include "engine/runner.h"
 #include "engine/striped_lock.h"
 #include "engine/tape.h"
-#include "ops/copy.h"
-#include "ops/views.h"
 
 namespace retrograd {
 
@@ -24,7 +25,7 @@ bool shows_an_element_twice(const TensorImpl& x) {
 
 namespace {
 
-// ---- overlap -------------------------------------------------------------------------------------------------------------------------
+// ---- overlap --------------------------------------------------------------------------------------------------------
 
 int64_t span_of(const TensorImpl& x) {
   int64_t n = 1;
@@ -35,7 +36,8 @@ int64_t span_of(const TensorImpl& x) {
   return n;
 }
 
-// As many elements as their span has, each once: only of such tensors the overlap is known by their ends (PyTorch: get_overlap_status).
+// As many elements as their span has, each once: only for such tensors the ends decide the overlap (PyTorch:
+// get_overlap_status).
 bool is_dense(const TensorImpl& x) { return !shows_an_element_twice(x) && span_of(x) == x.numel().raw(); }
 
 bool have_equal_layout(const TensorImpl& a, const TensorImpl& b) {
@@ -65,13 +67,13 @@ bool is_one_of(std::string_view name, std::initializer_list<std::string_view> na
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Copies values between cells of one type, as memory: no record, no tangents.
+// Copies values between cells of one type as plain memory: no record, no tangents.
 void copy_memory(TensorImpl& from, const Tensor& to, SourceLocation where = {}) {
   TensorImpl* operand = &from;
-  run_into({&ops::info<ops::Clone>, {&operand, 1}, nullptr, where, 1}, to);
+  run_into({&basic::clone_op(), {&operand, 1}, nullptr, where, 1}, to);
 }
 
-// ---- the stand-in ----------------------------------------------------------------------------------------------------------------------
+// ---- the stand-in ---------------------------------------------------------------------------------------------------
 
 void drop_storage(void* storage) { RefPtr<Storage>::adopt(static_cast<Storage*>(storage)); }
 
@@ -82,8 +84,8 @@ void link_like(const TensorImpl& from, TensorImpl& to) {
   to.output_nr = from.output_nr;
 }
 
-// The old value as the function sees it, a cell of its own. While gradients are on, it has a storage of its own, too, so that it can be told
-// whether anybody keeps the value.
+// The old value as the function sees it: a cell of its own. While gradients are on, it also has a storage of its own,
+// which tells whether anybody keeps the value.
 class StandIn {
  public:
   explicit StandIn(TensorImpl& self) {
@@ -92,8 +94,8 @@ class StandIn {
     copy_tangents(self, *cell);
     tensor_ = Tensor(cell);
     if (!GradMode::is_enabled()) return;
-    if (Emitter::current().values() == Emitter::Values::of_function) {
-      tensor_ = Emitter::current().present_value(self);
+    if (FunctionRecording* function = recorded_function()) {
+      tensor_ = function->present_value(self);
       link_like(self, tensor_.impl());
       copy_tangents(self, tensor_.impl());
       return;
@@ -103,13 +105,13 @@ class StandIn {
         Storage::wrap(self.data(), bytes, drop_storage, RefPtr<Storage>(self.storage()).release()));
     cell->set_storage_offset(0);
     link_like(self, *cell);
-    if (default_saved_tensor_hooks()) keep_privately();  // a pack hook may keep what it is given
+    if (default_saved_tensor_hooks()) keep_privately();  // a pack hook may keep its argument
   }
 
   const Tensor& tensor() const { return tensor_; }
   bool shares_memory_with(const TensorImpl& x) const { return x.storage() == tensor_.impl().storage(); }
 
-  /// Before the write: whoever still holds the old value gets memory of its own.
+  /// Called before the write: holders of the old value get memory of their own.
   void let_go() {
     RefPtr<TensorImpl> cell = tensor_.ref();
     tensor_.reset();
@@ -135,7 +137,7 @@ class StandIn {
   Tensor tensor_;
 };
 
-// ---- checks ----------------------------------------------------------------------------------------------------------------------------
+// ---- checks ---------------------------------------------------------------------------------------------------------
 
 [[noreturn]] void refuse(Category category, std::string_view name, std::string_view text,
                          const TensorImpl& self, SourceLocation where) {
@@ -177,15 +179,16 @@ void check_self(const TensorImpl& self, std::string_view name, SourceLocation wh
            "the tensor shows one element more than once. Hint: clone it first", self, where);
 }
 
-// Passes on the calls of the function, and refuses operands that the write does not go with: one that overlaps with the tensor written to,
-// or one that wants a gradient where that cannot follow. What the function makes of the stand-in is no such operand.
+// Passes on the calls of the function, and refuses operands that conflict with the write: one that overlaps with the
+// written tensor, or one that wants a gradient where that is impossible. Views that the function makes of the stand-in
+// are not checked.
 class OperandCheck final : public PassThrough {
  public:
   OperandCheck(Emitter& below, TensorImpl& written, const StandIn& old, std::string_view name)
       : PassThrough("OperandCheck", below),
         written_(written),
         name_(name),
-        may_overlap_(name == "fill_"),  // reads one number
+        may_overlap_(name == "fill_"),  // it reads one number
         // PyTorch's kernels read and write at different places.
         must_lie_apart_(
             is_one_of(name, {"scatter_", "scatter_add_", "index_add_", "index_copy_", "index_put_"})) {
@@ -208,7 +211,7 @@ class OperandCheck final : public PassThrough {
     each_other([&](TensorImpl& x) { check_overlap(call, x); });
     below().emit(call, results);
     if (!call.op->is(Trait::view)) return;
-    // A view is checked when it is made: what it shows may be spread out.
+    // A view is checked when it is made: its elements may be spread out.
     if (is_own || call.operands[0]->storage() == written_.storage()) own_.push_back(results[0]);
   }
 
@@ -247,7 +250,7 @@ void check_result(const TensorImpl& self, const Tensor& result, std::string_view
            self, where);
 }
 
-// ---- history ---------------------------------------------------------------------------------------------------------------------------
+// ---- history --------------------------------------------------------------------------------------------------------
 
 bool has_tangents(const TensorImpl& x) { return x.meta && !x.meta->tangents.empty(); }
 
@@ -258,8 +261,9 @@ void move_tangents(const TensorImpl& from, TensorImpl& to) {
     to.meta->tangents.clear();
 }
 
-// Replaces `cell` in the slots of the history of `record` by a cell that stays as it is: cell -> record -> slot -> cell would never end.
-// Only records above the cell's own can have it; where it was written to before, that one is not its first, and all are looked at.
+// Replaces `cell` in the slots of the history of `record` by a cell that stays as it is: cell -> record -> slot -> cell
+// would be a reference cycle. Only records above the cell's own record can hold it. If the cell was written to before,
+// its record is not its first one, and all records are searched.
 void leave_slots(TensorImpl& cell, Record& record) {
   RefPtr<TensorImpl> stays = TensorImpl::make();
   stays->alias(cell);
@@ -280,7 +284,7 @@ void leave_slots(TensorImpl& cell, Record& record) {
   }
 }
 
-// Gives `cell` its place in the graph; the gradient that retain_grad keeps is from now on that of the new value.
+// Gives `cell` its place in the graph. From now on retain_grad keeps the gradient of the new value.
 void set_history(TensorImpl& cell, RefPtr<Record> record, uint32_t output_nr) {
   if (cell.was_saved) leave_slots(cell, *record);
   if (cell.meta && cell.meta->retained) {
@@ -299,12 +303,13 @@ void make_views_stale(TensorImpl& base) {
   if (!base.storage()->is_unique()) ++base.need_meta().epoch;
 }
 
-// The base after the write through a view: by the op itself where there are tangents to carry, else by its record alone.
+// The history of the base after a write through a view: written by the op itself where there are tangents to carry,
+// else by its record alone.
 void write_history_of_base(TensorImpl& view, const Tensor& result, bool recorded, SourceLocation where) {
   TensorImpl& base = *view.base;
   ops::Geometry geometry = ops::geometry_of(view, base);
   TensorImpl* operands[] = {&base, result.get()};
-  const Call call{&ops::info<ops::AsStridedScatter>, operands, &geometry, effective_location(where), 1};
+  const Call call{&basic::as_strided_scatter_op(), operands, &geometry, effective_location(where), 1};
   if (has_tangents(base) || has_tangents(result.impl())) {
     Tensor next;
     Emitter::current().emit(call, &next);
@@ -329,7 +334,7 @@ void write_history(TensorImpl& self, const Tensor& result, bool recorded) {
   make_views_stale(self);
 }
 
-// A record that saved its result shall see later writes to self.
+// A record that saved its result must see later writes to self.
 void saved_result_is_self(const TensorImpl& self, const TensorImpl& result) {
   Record* record = result.grad_fn.get();
   const int nr = record ? record->slot_of_result(static_cast<int>(result.output_nr)) : -1;
@@ -340,22 +345,23 @@ void saved_result_is_self(const TensorImpl& self, const TensorImpl& result) {
   slot.version = self.storage()->version();
 }
 
-// What self becomes: of self's dtype, with memory and a place in the graph that belong to nobody else.
+// The new content of self: in self's dtype, with memory and a place in the graph that belong to nobody else.
 Tensor owned(Tensor result, const StandIn& old, const TensorImpl& self, bool recorded, SourceLocation where) {
-  if (result.dtype() != self.dtype()) result = to(Operand(result, where), self.dtype());
-  if (recorded && !result.impl().requires_grad) result = copy(Operand(old.tensor(), where), result);
-  if (old.shares_memory_with(result.impl())) return clone(Operand(result, where));
-  return result.impl().is_unique() ? result : alias(Operand(result, where));
+  if (result.dtype() != self.dtype()) result = basic::to(Operand(result, where), self.dtype());
+  if (recorded && !result.impl().requires_grad) result = basic::copy(Operand(old.tensor(), where), result);
+  if (old.shares_memory_with(result.impl())) return basic::clone(Operand(result, where));
+  return result.impl().is_unique() ? result : basic::alias(Operand(result, where));
 }
 
-// ---- views of what was written to ------------------------------------------------------------------------------------------------------
+// ---- views of written tensors
+// ----------------------------------------------------------------------------------------
 
 bool is_stale(const TensorImpl& view) {
   if (!view.base || !view.base->meta) return false;
   return view.base->meta->epoch != (view.meta ? view.meta->base_epoch : 0);
 }
 
-// Reads alone may come here from several threads: once the base was written, they take turns.
+// Several threads that only read may get here: when the base was written, they take turns.
 void bring_up_to_date(TensorImpl& view) {
   if (!view.base || !view.base->meta || !view.base->meta->epoch) return;
   static constinit StripedLock refreshing;
@@ -364,7 +370,7 @@ void bring_up_to_date(TensorImpl& view) {
   TensorImpl& base = *view.base;
   ops::Geometry geometry = ops::geometry_of(view, base);
   TensorImpl* operand = &base;
-  const Call call{&ops::info<ops::AsStrided>,
+  const Call call{&basic::as_strided_op(),
                   {&operand, 1},
                   &geometry,
                   base.grad_fn ? base.grad_fn->where() : SourceLocation(),
@@ -417,14 +423,14 @@ const Tensor& apply_inplace(const Tensor& self, const std::function<Tensor(const
                         (cell.requires_grad || result.impl().requires_grad);
   if (recorded && cell.base) check_view(cell, name, where);
   result = owned(std::move(result), old, cell, recorded, where);
-  cell.storage()->will_be_written();  // before anything is changed: it may fail
+  cell.storage()->will_be_written();  // before any change: it may fail
   old.let_go();
   if (cell.base)
     write_history_of_base(cell, result, recorded, where);
   else
     write_history(cell, result, recorded);
-  if (Emitter& emitter = Emitter::current(); emitter.values() == Emitter::Values::of_function)
-    emitter.write(cell, result, effective_location(where));
+  if (FunctionRecording* function = recorded_function())
+    function->write(cell, result, effective_location(where));
   else
     copy_memory(result.impl(), self, effective_location(where));
   if (recorded) saved_result_is_self(cell, result.impl());

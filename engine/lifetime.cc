@@ -1,4 +1,4 @@
-// See engine/lifetime.h. Two lists; the thread's is the value of the key.
+// See engine/lifetime.h. There are two lists; that of a thread is the value of the pthread key.
 #include "engine/lifetime.h"
 
 #include <pthread.h>
@@ -39,7 +39,7 @@ const Key& key() {
   return made;
 }
 
-// Behind the destructors of static objects, which belong to the C++ run-time's part of what is done at the end.
+// Runs after the destructors of static objects, which the C++ runtime calls earlier at exit.
 [[gnu::destructor(101)]] void unload() {
   call_all(thread_ends);
   AtEnd* all;
@@ -53,7 +53,7 @@ const Key& key() {
 
 }  // namespace
 
-// The value is no more than a sign that there is something to do.
+// A non-null value only tells that there is something to do.
 bool at_thread_end(AtEnd& at) noexcept {
   if (at.is_listed) return true;
   if (!key().exists || pthread_setspecific(key().key, &thread_ends) != 0) return false;

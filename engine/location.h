@@ -1,11 +1,13 @@
-// Where in the user's program a call was made.
+// The place of a call in the user's program.
 //
-// Public functions take their first tensor through a converting parameter type (`Operand`, engine/tensor.h) whose constructor captures
-// the caller's file and line as default arguments: a default argument of a converting constructor is evaluated at the call, so
-// `x * y` and `rg::tanh(x)` report the user's own line. A function that is itself made of public functions (a module, a loss) opens a
-// `CallScope` with its caller's location; the outermost scope wins, so that no line inside the library is ever reported.
+// Public functions take their first tensor through a converting parameter type (`Operand`, engine/tensor.h) whose
+// constructor captures the caller's file and line as default arguments: a default argument of a converting constructor
+// is evaluated at the call, so `x * y` and `rg::tanh(x)` report the user's own line. A function that is itself made of
+// public functions (a module, a loss) opens a `CallScope` with its caller's location. The outermost scope wins, so that
+// no line inside the library is ever reported.
 //
-// __builtin_FILE and __builtin_LINE are used instead of std::source_location because clang 14 with libstdc++ 12 lacks the latter.
+// __builtin_FILE and __builtin_LINE are used instead of std::source_location because clang 14 with libstdc++ 12 lacks
+// the latter.
 #pragma once
 
 #include <string>
@@ -46,7 +48,7 @@ class CallScope {
   CallScope(const CallScope&) = delete;
   CallScope& operator=(const CallScope&) = delete;
 
-  /// While open, no scope is: for user code called back from the library, whose own lines count again.
+  /// While open, CallScopes have no effect: for user code that the library calls back, whose own lines are reported.
   class Suspend {
    public:
     Suspend() : saved_(detail::outer_location) { detail::outer_location = {}; }

@@ -1,7 +1,9 @@
-// The name that errors give for a call, as engine/location.h has its place: that of the function which the user called.
+// The name that errors report for a call, as engine/location.h has its place: that of the function which the user
+// called.
 //
-// A public function that is made of others opens a NamedCall with its name. Errors of what it calls then begin with that name and end with the
-// caller's line, as if it were one op. The outermost one wins; user code that the library calls back (CallScope::Suspend) has none.
+// A public function that is made of other functions opens a NamedCall with its name. Errors of the functions it calls
+// then begin with that name and end with the caller's line, as if it were one op. The outermost one wins; user code
+// that the library calls back (CallScope::Suspend) has none.
 // This header is for source files.
 #pragma once
 
@@ -12,7 +14,8 @@
 
 namespace retrograd {
 
-/// Throws an Error from where neither the op nor its place is known, as in the arithmetic of sizes: with those of the call that is open, if any.
+/// Throws an Error from code that knows neither the op nor its place, such as the arithmetic of sizes. Uses those of
+/// the open call, if any.
 [[noreturn]] void fail_somewhere(Category category, std::string_view text);
 
 class NamedCall {
@@ -26,7 +29,8 @@ class NamedCall {
   NamedCall(const NamedCall&) = delete;
   NamedCall& operator=(const NamedCall&) = delete;
 
-  /// The name to give for a failure of `op` at `where`, which is effective. An empty one has no other.
+  /// The name to report for a failure of `op` at `where`, which is an effective location. `op` itself when no call is
+  /// open; an empty `op` stays empty.
   static std::string_view name_for(std::string_view op, SourceLocation where) {
     return is_of(where) ? outermost_.name : op;
   }
@@ -36,7 +40,7 @@ class NamedCall {
     std::string_view name;
     SourceLocation where;
   };
-  // Whether the name is that of the call at this place: none is while user code runs, which has places of its own.
+  // Whether the name is that of the call at this place. It is not while user code runs, which has places of its own.
   static bool is_of(SourceLocation where) {
     return outermost_.where.file && detail::outer_location.file && outermost_.where.file == where.file &&
            outermost_.where.line == where.line;

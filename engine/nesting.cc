@@ -1,4 +1,5 @@
-// See engine/nesting.h. The stack of a thread is asked for once; on another one, of a coroutine, nothing is known and only calls are counted.
+// See engine/nesting.h. The stack of a thread is queried once. On another stack, such as that of a coroutine, only
+// calls are counted.
 #include "engine/nesting.h"
 
 #include <pthread.h>
@@ -31,7 +32,7 @@ struct Stack {
     pthread_attr_destroy(&attributes);
     return stack;
   }
-  // For one more call, with the kernels that it runs, and for an error that goes through all of them.
+  // The reserve is for one more call, with the kernels that it runs, and for an error that unwinds all of them.
   bool is_nearly_full(uintptr_t here) const {
     constexpr uintptr_t kReserve = 320 * 1024;
     return here >= begin && here < end && here - begin < std::min(kReserve, (end - begin) / 3);

@@ -1,4 +1,5 @@
-// How deep calls of the library nest in code of the user's that it calls: a backward in a hook, a compiled step in a hook of its own.
+// Limits how deep calls of the library nest in user code that it calls: a backward in a hook, a compiled step in a hook
+// of its own.
 #pragma once
 
 #include <string_view>
@@ -7,8 +8,8 @@
 
 namespace retrograd {
 
-/// A call that may run code of the user's, which may make such a call again. Error(bad_argument) beyond kMost of them on one thread, and where
-/// they leave little of its stack.
+/// A call that may run user code, which may make such a call again. Error(bad_argument) beyond kMost of them on one
+/// thread, and when they leave little of its stack.
 class Nesting {
  public:
   static constexpr int kMost = 1000;

@@ -1,6 +1,7 @@
-// never_destroyed<T>(): the one T of this library that is made when it is first asked for and never destroyed, so that objects of static lifetime
-// and threads that run while the process ends may still use it. It lies in static memory, which goes with the library when that is unloaded. A T
-// that has memory beyond itself has a function unload() noexcept, which lets go of what nobody uses; the T can be used afterwards.
+// never_destroyed<T>(): the only T of this library, made on first use and never destroyed, so that objects of static
+// lifetime and threads that run while the process ends may still use it. It is in static memory, which is freed when
+// the library is unloaded. A T that owns further memory has a function unload() noexcept, which frees the unused part;
+// the T can be used afterwards.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,9 @@
-// OpenScopes<Value>: the scopes of one kind that a thread has open, each with a Value; the innermost counts.
+// OpenScopes<Value>: the open scopes of one kind on a thread, each with a Value; the innermost counts.
 //
-// The guards that open scopes belong to users, who keep them in objects and hand them to threads: they end in any order, and on any thread.
-// An entry is therefore a block of its own, held by its guard and by the list of the thread that opened it. Whoever ends it marks it. The
-// thread takes marked entries off the front of its list when it looks, so others never touch the list.
+// The guards that open scopes belong to users, who keep them in objects and hand them to threads: they end in any
+// order, and on any thread. An entry is therefore a block of its own, held by its guard and by the list of the thread
+// that opened it. The end of a guard marks the entry. The thread itself removes marked entries from the front of its
+// list when it reads it, so no other thread touches the list.
 #pragma once
 
 #include <atomic>
@@ -19,12 +20,12 @@ class OpenScopes {
     Entry(Value v, Entry* o) : value(std::move(v)), outer(o) {}
     static void destroy(Entry* entry) noexcept { delete entry; }
     Value value;
-    Entry* const outer;  // which this entry's list holds
+    Entry* const outer;  // this entry holds a reference to it
     std::atomic<bool> is_open{true};
   };
 
  public:
-  /// Opens a scope on this thread, until it is destroyed, wherever that is.
+  /// Opens a scope on this thread. It ends when the guard is destroyed, on any thread.
   class Guard {
    public:
     explicit Guard(Value value) : entry_(RefPtr<Entry>::adopt(new Entry(std::move(value), first_open()))) {
@@ -42,7 +43,8 @@ class OpenScopes {
     RefPtr<Entry> entry_;
   };
 
-  /// The value of this thread's innermost scope that is open; null when none is. It stays where it is until that scope ends.
+  /// The value of this thread's innermost open scope; null when there is none. Its address is valid until that scope
+  /// ends.
   static Value* innermost() {
     if (!first_) [[likely]]
       return nullptr;

@@ -104,7 +104,7 @@ inline double normal_double(uint64_t seed, uint64_t offset, uint64_t element) {
   return normal_double_block(seed, offset, element / 2)[element % 2];
 }
 
-/// A probability as 16 bits and, where these do not settle a choice, 32 more.
+/// A probability as 16 bits, and 32 more where these do not decide a choice.
 struct Chance {
   uint32_t high, low;  // high up to 2^16
 };
@@ -117,8 +117,8 @@ constexpr Chance chance_of(double p) {
   return {static_cast<uint32_t>(bits >> 32), static_cast<uint32_t>(bits)};
 }
 
-/// True with that chance. Elements 8 * block .. 8 * block + 7 share a block, lower halves of words first; one in
-/// 2^16 needs a word of a block beyond all others.
+/// True with that probability. Elements 8 * block .. 8 * block + 7 share a block, lower halves of words first. One
+/// element in 2^16 needs a further word, from a block with a higher number than all of these.
 constexpr bool is_chosen(uint64_t seed, uint64_t offset, uint64_t element, Chance chance) {
   const uint32_t word = philox(seed, element / 8, offset)[element / 2 % 4];
   const uint32_t bits = element % 2 ? word >> 16 : word & 0xffff;

@@ -1,4 +1,5 @@
-// See engine/pool.h. Order: the system, Slab, Heap (locked), what a thread has, the functions. A free block's first words are its links.
+// See engine/pool.h. Order: the system, Slab, Heap (locked), the state of a thread, the functions. The first words of a
+// free block are its links.
 #include "engine/pool.h"
 
 #ifdef __linux__
@@ -29,15 +30,15 @@ using detail::pool_lists;
 
 constexpr size_t kGranule = kPoolGranule, kClasses = kPoolClasses;
 constexpr size_t kSlab = size_t{2} << 20;
-constexpr size_t kFewSlabs = 4;  // beyond them, a thread that has filled one is taken to fill the next, too
-constexpr size_t kKept = size_t{1} << 30;  // free bytes in the heap that are not given back
+constexpr size_t kFewSlabs = 4;  // with more, a thread that has filled one is expected to fill the next, too
+constexpr size_t kKept = size_t{1} << 30;  // free bytes in the heap that are not returned
 constexpr uint32_t kListBytes = 256 << 10;
 
 constexpr uint32_t list_length(size_t cls) {
   return static_cast<uint32_t>(kListBytes / (std::max<size_t>(cls, 1) * kGranule));
 }
 
-// The head of a slab; blocks begin one granule behind it.
+// The header of a slab; the blocks begin one granule after it.
 struct Slab {
   size_t cut = kGranule;   // bytes, known once no thread cuts it any more
   size_t free = kGranule;  // of them, while trimming
@@ -50,7 +51,7 @@ struct Slab {
 };
 static_assert(sizeof(Slab) <= kGranule && sizeof(Block) <= kGranule);
 
-// What a thread cuts its blocks from.
+// The memory from which a thread cuts its blocks.
 struct Range {
   char* next = nullptr;
   char* end = nullptr;
@@ -58,16 +59,17 @@ struct Range {
   bool has(size_t size) const { return static_cast<size_t>(end - next) >= size; }
 };
 
-// Has the system give all of a slab's memory at once, for less than a fault of each page costs, and as one huge page: places on it are found
-// sooner, so a tape beyond the caches is recorded, run and dropped in less time. A host that has to find a huge page first takes longer than
-// for small ones: then these do for the next slabs. A kernel that cannot refuses, and small pages come one by one.
+// Asks the system to provide all memory of a slab in one call, which costs less than a fault for each page, and as one
+// huge page, which needs fewer address translations: a tape that does not fit into the caches is recorded, run and
+// dropped in less time. When the host is slow to find a huge page, the next slabs use small pages. A kernel without
+// this call ignores it, and small pages are provided one by one.
 void populate([[maybe_unused]] void* slab) {
 #ifdef __linux__
   using Clock = std::chrono::steady_clock;
-  constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE of Linux 5.14, which headers may not have yet
+  constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE of Linux 5.14, which the system headers may lack
   constexpr auto kSlow = std::chrono::microseconds(800);  // small pages take 400 to 700
   constexpr int kSlabsAfterSlow = 128;
-  static constinit std::atomic<int> small_slabs{0};  // to come
+  static constinit std::atomic<int> small_slabs{0};  // number of the next slabs to use small pages
   const bool is_huge = small_slabs.load(std::memory_order_relaxed) <= 0;
   if (is_huge)
     madvise(slab, kSlab, MADV_HUGEPAGE);
@@ -90,7 +92,7 @@ class Heap {
     trim_locked();
     next_trim_ = std::max(kKept, 2 * free_);
   }
-  /// A list, or null. Looks before it locks: whoever cuts new blocks asks for each of them.
+  /// A list, or null. Checks before it locks: every cut of a new block calls this first.
   Block* take(size_t cls) {
     if (!lists_[cls].load(std::memory_order_relaxed)) return nullptr;
     std::lock_guard lock(mutex_);
@@ -100,7 +102,7 @@ class Heap {
     free_ -= first->length * cls * kGranule;
     return first;
   }
-  /// Where to cut, in exchange for a range in which `size` bytes have no room.
+  /// A range to cut from, in exchange for one that has no room for `size` bytes.
   Range exchange_range(Range old, size_t size) {
     std::unique_lock lock(mutex_);
     if (old.next) close(old);
@@ -114,8 +116,7 @@ class Heap {
     lock.unlock();
     std::unique_ptr<void, decltype(&std::free)> memory(std::aligned_alloc(kSlab, kSlab), &std::free);
     if (!memory) detail::fail_allocation(kSlab);
-    if (will_be_filled)
-      populate(memory.get());  // before anything is written there: only then it can be a huge page
+    if (will_be_filled) populate(memory.get());  // before the first write, else it cannot become a huge page
     lock.lock();
     slabs_.reserve(slabs_.size() + 1);
     left_.reserve(slabs_.size() + 1);  // so that leave() need not allocate
@@ -123,7 +124,7 @@ class Heap {
     slabs_.push_back(new (slab) Slab);
     return {slab + kGranule, slab + kSlab};
   }
-  /// For a thread that is past its end, without its lists.
+  /// For a thread that has ended and no longer has lists.
   void* allocate_one(size_t cls) {
     if (Block* list = take(cls)) {
       if (list->next) give(cls, list->next, list->length - 1);
@@ -134,7 +135,7 @@ class Heap {
     leave(range);
     return block;
   }
-  /// Another thread may go on cutting.
+  /// Another thread may continue to cut from it.
   void leave(Range range) noexcept {
     std::lock_guard lock(mutex_);
     if (range.next) left_.push_back(range);
@@ -143,7 +144,7 @@ class Heap {
     std::lock_guard lock(mutex_);
     return trim_locked();
   }
-  /// What is in use stays.
+  /// Blocks in use are kept.
   void unload() noexcept {
     std::lock_guard lock(mutex_);
     for (const Range range : left_) close(range);
@@ -210,7 +211,7 @@ class Heap {
 
 void end_of_thread() noexcept;
 
-// The rest of what a thread has. All zero at first.
+// The other state of a thread. All zero initially.
 struct OfThread {
   Range range;
   bool is_ready, is_closed;
@@ -218,7 +219,7 @@ struct OfThread {
 constinit thread_local OfThread of_thread{};
 constinit thread_local detail::AtEnd at_end{&end_of_thread};
 
-/// Hands all blocks to the heap.
+/// Returns all blocks to the heap.
 void give_back() noexcept {
   for (size_t cls = 0; cls < kClasses; ++cls) {
     List& list = pool_lists[cls];

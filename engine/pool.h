@@ -1,12 +1,14 @@
 // The pool: blocks of up to 4 KiB, for cells, tape records and the data of small tensors, in 64-byte classes.
 //
-//   slab     2 MiB at a multiple of 2 MiB, cut from front to back into blocks of any class, so that what is made together lies together.
-//            A thread that fills slabs has the system give the next all its memory at once: faults page by page take longer.
-//   lists    of each thread, per class: one that is used and one full in reserve. No lock, no count shared between threads.
-//   heap     what threads have too much of, in whole lists; and slabs that a thread that ended left half cut.
+//   slab     2 MiB at a multiple of 2 MiB, cut from front to back into blocks of any class, so that objects made
+//            together are close in memory. A thread that fills slabs asks the system for all memory of the next slab in
+//            one call: page faults one by one take longer.
+//   lists    of each thread, per class: one in use and one full in reserve. No lock, no counter shared between threads.
+//   heap     the surplus of the threads, in whole lists; and partly cut slabs of threads that have ended.
 //
-// A block may be freed on another thread than took it. Whole slabs go back to the system when the heap holds more than 1 GiB, and in
-// pool_trim(). Under a sanitizer every block comes from malloc and goes to free, so that it sees each lifetime.
+// A block may be freed on another thread than the one that allocated it. Whole slabs are returned to the system when
+// the heap holds more than 1 GiB, and in pool_trim(). Under a sanitizer every block comes from malloc and goes to free,
+// so that the sanitizer sees each lifetime.
 #pragma once
 
 #include <cstddef>
@@ -28,16 +30,16 @@ namespace detail {
 // A free block.
 struct PoolBlock {
   PoolBlock* next;
-  PoolBlock* next_list;  // of the first block of a list that lies in the heap
+  PoolBlock* next_list;  // for the first block of a list in the heap
   uint32_t length;       // the same
 };
 
-// The free blocks of a class. All zero at first and after the thread's end: then `room` sends the first free, and `first` the first
-// allocation, to the slow path.
+// The free blocks of a class. All zero initially and after the end of the thread: then `room` sends the first free to
+// the slow path, and `first` the first allocation.
 struct PoolList {
   PoolBlock* first;
   PoolBlock* full;  // a second list of full length, or null
-  uint32_t room;    // for blocks that may still be freed into the first
+  uint32_t room;    // for blocks that may still be freed into `first`
 };
 extern constinit thread_local PoolList pool_lists[kPoolClasses];
 
@@ -72,9 +74,10 @@ inline void pool_free(void* p, size_t bytes) noexcept {
   list.first = block;
 }
 
-/// Gives slabs without a block in use back to the system; counts as free what this thread and the heap hold. Returns their bytes.
+/// Returns slabs without a block in use to the system; blocks that this thread and the heap hold count as free. Returns
+/// the number of bytes.
 size_t pool_trim();
-/// Bytes of slabs held now.
+/// Bytes of all slabs held now.
 size_t pool_bytes();
 
 }  // namespace retrograd

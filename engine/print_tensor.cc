@@ -1,13 +1,12 @@
-// Tensors as text: nested brackets as PyTorch prints them, one row a line; of more than 1,000 elements, or rows, only the ends of each dim, which
-// is also all that is read.
+// Tensors as text: nested brackets as PyTorch prints them, one row a line. Of a tensor with more than 1,000 elements,
+// or rows, only the ends of each dim are printed, and only these are read.
 #include <ostream>
 
 #include <fmt/format.h>
 
+#include "engine/basic_ops.h"
 #include "engine/runner.h"
 #include "engine/tensor.h"
-#include "ops/join.h"
-#include "ops/views.h"
 
 namespace retrograd {
 namespace {
@@ -19,7 +18,7 @@ std::string element_text(int64_t v, ScalarType dtype) {
   return dtype == kBool ? v ? "true" : "false" : fmt::format("{}", v);
 }
 
-// Whether there are more than kAll elements, or brackets where there is none.
+// Whether there are more than kAll elements, or brackets when there is no element.
 bool is_shortened(const IntArray& sizes) {
   int64_t shown = 1;
   for (int64_t n : sizes) {
@@ -29,13 +28,13 @@ bool is_shortened(const IntArray& sizes) {
   return false;
 }
 
-// The ends of each dim that is cut.
+// The ends of each dim that is shortened.
 Tensor ends_of(Tensor x, const std::vector<bool>& is_cut) {
   const NoGradGuard no_grad;
   const Emitter::Scope now(eager_runner());
   for (size_t d = 0; d < is_cut.size(); ++d) {
     const auto dim = static_cast<int64_t>(d);
-    if (is_cut[d]) x = cat({x.narrow(dim, 0, kEdge), x.narrow(dim, x.size(dim) - kEdge, kEdge)}, dim);
+    if (is_cut[d]) x = basic::cat({x.narrow(dim, 0, kEdge), x.narrow(dim, x.size(dim) - kEdge, kEdge)}, dim);
   }
   return x;
 }
@@ -70,7 +69,7 @@ class Printer {
 
  private:
   ScalarType dtype_;
-  IntArray sizes_;  // of what is shown
+  IntArray sizes_;  // of the printed part
   std::vector<bool> is_cut_;
   std::vector<T> values_;
 };

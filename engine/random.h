@@ -1,13 +1,13 @@
-// Generators: who gets which random numbers.
+// Generators: they assign random numbers to draws.
 //
 // A generator holds a seed and the next free offset, nothing else; the numbers themselves come from
 // engine/philox.h as a function of (seed, offset, element). A draw of a whole tensor reserves one offset and
 // may then fill its elements in any order, on any number of threads. A program that makes the same draws in
 // the same order gets the same numbers.
 //
-// All members may be called from several threads at once. Seed and offset are read and changed together, so a
-// draw never mixes the seed of one manual_seed with the offset of another; threads that draw concurrently get
-// different offsets, but which gets which is up to the scheduler.
+// All members may be called from several threads at the same time. Seed and offset are read and changed together, so a
+// draw never mixes the seed of one manual_seed with the offset of another. Threads that draw concurrently get different
+// offsets; the scheduler decides which thread gets which.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ class Generator {
 
   /// Takes `count` offsets and returns the seed and the first of them.
   GeneratorState reserve(uint64_t count = 1);
-  /// Gives back what reserve() gave, unless more was taken, or the state was set, since.
+  /// Returns the offsets of a reserve(), unless more were taken, or the state was set, since.
   void give_back(GeneratorState first, uint64_t count = 1);
 
   /// The seed and the next free offset.

@@ -1,7 +1,7 @@
 // RefPtr<T>: an intrusive, atomically counted pointer, and RefCounted, the counter.
-// Locked instructions are skipped where they are not needed: by the only owner, who drops the last reference, and as long as the process
-// has one thread (glibc keeps track of that, for the same use in std::shared_ptr). T provides `static void destroy(T*) noexcept`.
-// add_relaxed() is such an addition for other counters.
+// Locked instructions are skipped where they are not needed: when the only owner drops the last reference, and as long
+// as the process has one thread (glibc keeps track of that, for the same use in std::shared_ptr). T provides `static
+// void destroy(T*) noexcept`. add_relaxed() is such an addition for other counters.
 #pragma once
 
 #include <sys/single_threaded.h>
@@ -24,7 +24,7 @@ T add_relaxed(std::atomic<T>& counter, T n) {
 class RefCounted {
  public:
   void add_ref() const { add_relaxed(refs_, uint32_t{1}); }
-  /// True when the last reference went away.
+  /// True when the last reference was dropped.
   bool drop_ref() const {
     const uint32_t refs = refs_.load(std::memory_order_acquire);
     if (refs == 1) return true;

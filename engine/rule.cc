@@ -1,14 +1,14 @@
 // See engine/rule.h.
 #include "engine/rule.h"
 
-#include "ir/bookkeeping.h"
-#include "ir/each_field.h"
-#include "ops/creation.h"
+#include "engine/basic_ops.h"
+#include "engine/bookkeeping.h"
+#include "engine/each_field.h"
 
 namespace retrograd {
 
 Tensor RuleContext::grad_or_zeros(int i) const {
-  return grads_[i].defined() ? grads_[i] : zeros_of(out_type(i), record_.where());
+  return grads_[i].defined() ? grads_[i] : basic::zeros(out_type(i), record_.where());
 }
 
 bool RuleContext::is_repeated(int i) const {
@@ -26,7 +26,7 @@ const Tensor& RuleContext::value(int slot) {
   RG_ASSERT(slot >= 0);  // it was saved
   Tensor& value = values_[slot];
   if (!value.defined()) {
-    UnpackAttrs attrs{&record_, slot};
+    UnpackAttrs attrs{{}, &record_, slot};
     emitter_.emit({&ops::unpack, {}, &attrs, record_.where(), 1}, &value);
   }
   return value;
@@ -40,7 +40,7 @@ void RuleContext::unpack_packed() {
 Scalar RuleContext::number() const { return ir::scalar_operand(*record_.op, const_cast<void*>(attrs_ptr())); }
 
 Tensor TangentContext::tangent_or_zeros(int i) const {
-  return tangents_[i].defined() ? tangents_[i] : zeros_of(type(i), call_.where);
+  return tangents_[i].defined() ? tangents_[i] : basic::zeros(type(i), call_.where);
 }
 
 Operand TangentContext::in(int i) {

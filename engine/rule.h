@@ -1,8 +1,9 @@
-// What a derivative rule sees: RuleContext in reverse mode, TangentContext in forward mode.
+// The arguments of a derivative rule: RuleContext in reverse mode, TangentContext in forward mode.
 //
-// A rule gets a saved value only through its context, which emits `unpack` at the first request: hence unpack is always a node, runs once
-// per record and backward, and as late as can be. Both contexts answer in(i), out(i), attrs<A>() and type(i), so that a formula written
-// against "a context" serves both. A rule may not read data or branch on values; sizes and numbers it branches on become guards.
+// A rule gets a saved value only through its context, which emits `unpack` at the first request. So unpack is always a
+// node, runs once per record and backward, and as late as possible. Both contexts provide in(i), out(i), attrs<A>() and
+// type(i), so that a formula written against "a context" serves both. A rule may not read data or branch on values;
+// sizes and numbers it branches on become guards.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +22,7 @@ class TensorList {
     if (size_ > kInline)
       delete[] data_;
     else
-      std::destroy_n(few_, size_);  // behind these, none was given anything
+      std::destroy_n(few_, size_);  // the elements after these were never assigned
   }
   TensorList(const TensorList&) = delete;
   int size() const { return static_cast<int>(size_); }
@@ -43,7 +44,7 @@ class RuleContext {
   RuleContext(Record& record, Emitter& emitter, const Tensor* grads)
       : record_(record), emitter_(emitter), grads_(grads), values_(record.slots), given_(record.operands) {}
 
-  /// The gradient of result i; undefined when nothing arrived there.
+  /// The gradient of result i; undefined when it received none.
   const Tensor& grad(int i = 0) const { return grads_[i]; }
   /// The same with zeros in place of undefined.
   Tensor grad_or_zeros(int i) const;
@@ -65,22 +66,22 @@ class RuleContext {
   /// Type of operand i and of result i; sizes may be symbols.
   TensorType type(int i) const { return emitter_.type_of(record_, i); }
   TensorType out_type(int i = 0) const { return emitter_.type_of(record_, record_.operands + i); }
-  /// Whether operand i is repeated to the shape of the result, with which it broadcasts: a matter of ranks and of sizes that are 1, so the
-  /// answer is that of every record with this structure.
+  /// Whether operand i is repeated to the shape of the result, with which it broadcasts. This depends on ranks and on
+  /// sizes that are 1, so the answer is the same for every record with this structure.
   bool is_repeated(int i) const;
   bool has_operand(int i) const { return record_.has_operand(i); }
   SourceLocation where() const { return record_.where(); }
   const OpInfo& op() const { return *record_.op; }
 
-  /// Hands the gradient of operand i onward; an undefined one is allowed.
+  /// Passes the gradient of operand i on; an undefined one is allowed.
   void give(int i, Tensor gradient) { given_[i] = std::move(gradient); }
 
   std::span<Tensor> given() { return given_.span(); }
-  /// After the rule: lets go of what was unpacked.
+  /// After the rule: releases the unpacked values.
   void drop_values() {
     for (Tensor& value : values_.span()) value.reset();
   }
-  /// Emits the unpack of every hooked slot that the rule did not ask for: each pack meets its unpack.
+  /// Emits the unpack of every hooked slot that the rule did not ask for: each pack has its unpack.
   void unpack_the_rest() {
     if (record_.was_packed) unpack_packed();
   }
@@ -98,7 +99,7 @@ class RuleContext {
   TensorList values_, given_;
 };
 
-/// Forward mode: operands and results are at hand, tangents of operands may be undefined (zero).
+/// Forward mode: operands and results are available; tangents of operands may be undefined (zero).
 class TangentContext {
  public:
   TangentContext(const Call& call, const Tensor* results, std::span<const Tensor> tangents)
@@ -120,8 +121,8 @@ class TangentContext {
   int operands() const { return static_cast<int>(call_.operands.size()); }
   TensorType type(int i) const { return call_.operands[i]->type(); }
   TensorType out_type(int i = 0) const { return results_[i].impl().type(); }
-  /// Whether operand i is repeated to the shape of the result, with which it broadcasts: a matter of ranks and of sizes that are 1, so the
-  /// answer is that of every record with this structure.
+  /// Whether operand i is repeated to the shape of the result, with which it broadcasts. This depends on ranks and on
+  /// sizes that are 1, so the answer is the same for every record with this structure.
   bool is_repeated(int i) const;
   bool has_operand(int i) const { return call_.operands[i] != nullptr; }
   SourceLocation where() const { return call_.where; }

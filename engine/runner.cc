@@ -3,15 +3,15 @@
 
 #include <fmt/format.h>
 
-#include "ir/bookkeeping.h"
-#include "ops/elementwise.h"
+#include "engine/basic_ops.h"
+#include "engine/bookkeeping.h"
 
 namespace retrograd {
 
 void make_view(const Call& call, TensorImpl& operand, TensorImpl& output) {
   call.op->layout(call, output);
   output.set_storage(operand.storage());
-  if (!call.op->vjp) return;  // detach: it has no part in the history of what it shares memory with
+  if (!call.op->vjp) return;  // detach: not part of the history of the memory that it shares
   output.base = operand.base ? operand.base : RefPtr<TensorImpl>(&operand);
   output.is_no_grad_view = operand.is_no_grad_view;
   output.is_multi_output_view = operand.is_multi_output_view;
@@ -39,7 +39,8 @@ void run_into(const Call& call, const Tensor& destination) {
 
 namespace {
 
-// The sum of two cotangents goes into the first one's memory when nobody else can see it and no gradient is recorded.
+// The sum of two cotangents is written into the first one's memory when nobody else can see it and no gradient is
+// recorded.
 bool accumulate_in_place(const Call& call, Tensor* results) {
   if (call.op != &ops::accumulate || GradMode::is_enabled()) return false;
   TensorImpl& into = *call.operands[0];
@@ -48,7 +49,7 @@ bool accumulate_in_place(const Call& call, Tensor* results) {
   return true;
 }
 
-constexpr int64_t kFewElements = 2048;  // beyond them a kernel's own cutting into chunks is worth its start
+constexpr int64_t kFewElements = 2048;  // with more, a kernel that cuts its work into chunks is faster
 constexpr size_t kFewOperands = 3;
 
 bool has_type_and_strides(const TensorImpl& x, const TensorImpl& of) {
@@ -67,9 +68,9 @@ void Runner::emit(const Call& call, Tensor* results) {
   if (call.op->infer != ops::infer_elementwise || !run_on_few(call, *results)) run(call, results);
 }
 
-// An elementwise op on a few elements of operands that are alike, one behind the other: its result is like them, and the inner loop of the
-// kernel is all that runs. What a small op costs are the questions of its type rule, of the executor and of the kernel, which mostly have
-// this answer. False with nothing done where they have another.
+// An elementwise op on a few elements of dense operands with equal types and strides: its result has the same type and
+// strides, and only the inner loop of the kernel runs. Most of the cost of a small op is in its type rule, the executor
+// and the kernel's setup, which nearly always give this answer. Returns false, with nothing done, when they would not.
 bool Runner::run_on_few(const Call& call, Tensor& result) {
   if (call.operands.empty() || call.operands.size() > kFewOperands) return false;
   const TensorImpl* first = call.operands[0];

@@ -1,7 +1,7 @@
-// Runner: the emitter that runs each call at once: on the executor it is given, or, where tensors are on another device
-// than the CPU, on that device's. Eager execution, and the reference that every optimisation is compared with. What a
-// small op costs are questions about types and layouts: an elementwise op on few elements of operands that are alike
-// goes straight to the inner loop of its kernel, as in a plan.
+// Runner: the emitter that runs each call immediately on the executor it is given, or on that of the device where
+// tensors are on another device than the CPU. It is eager execution, and the reference for every optimisation. Most of
+// the cost of a small op is the handling of types and layouts: an elementwise op on few elements of operands that are
+// alike runs the inner loop of its kernel directly, as in a plan.
 #pragma once
 
 #include "engine/emitter.h"
@@ -23,20 +23,21 @@ class Runner final : public Emitter {
   Executor* executor_;
 };
 
-/// The executor of the CPU, and of a CUDA device: Error(bad_argument) when there is no such device; the text says why.
+/// The executor of the CPU, and that of a CUDA device: Error(bad_argument) when there is no such device; the text says
+/// why.
 Executor& cpu_executor();
 Executor& cuda_executor(int index);
 inline Executor& executor_of(Device device) {
   return device.type == DeviceType::CPU ? cpu_executor() : cuda_executor(device.index);
 }
-/// The device that a call runs on: that of its results, or, when it brings them to the CPU, of its first operand.
+/// The device that a call runs on: that of its results, or that of its first operand when the call copies to the CPU.
 Device device_of(const Call& call, const TensorImpl* const* outputs);
 
-/// Runs an elementwise call at once, with `destination` as its output: how in-place ops write. The destination has the call's result type;
-/// its version is raised. Records nothing.
+/// Runs an elementwise call immediately, with `destination` as its output: the way in-place ops write. The destination
+/// has the call's result type; its version is raised. Records nothing.
 void run_into(const Call& call, const Tensor& destination);
 
-/// Makes `output` the view of `operand` that a view op's layout() describes.
+/// Makes `output` the view of `operand` that the layout() of a view op describes.
 void make_view(const Call& call, TensorImpl& operand, TensorImpl& output);
 
 }  // namespace retrograd

@@ -1,6 +1,7 @@
-// Device, Shape and TensorType: what a type rule computes and an IR value carries.
-// A Shape keeps its sizes inline, at most kMaxRank of them, and copies only as many as it has: copying types is the largest cost of an
-// eager op after malloc, and a fixed-size block copy right after scalar stores stalls on store forwarding.
+// Device, Shape and TensorType: the results of a type rule and the types of IR values.
+// A Shape keeps its sizes inline, at most kMaxRank of them, and copies only as many as it has: copying types is the
+// largest cost of an eager op after malloc, and a fixed-size block copy right after scalar stores stalls on store
+// forwarding.
 #pragma once
 
 #include <cstdint>
@@ -78,7 +79,7 @@ class Shape {
       if (!(a.dims_[i] == b.dims_[i])) return false;
     return true;
   }
-  /// The same integers and symbols: unlike ==, it asks no symbol for its value.
+  /// The same integers and symbols: unlike ==, this asks no symbol for its value.
   bool is_same(const Shape& other) const {
     if (rank_ != other.rank_) return false;
     for (int i = 0; i < rank_; ++i)
@@ -105,15 +106,17 @@ struct TensorType {
   friend bool operator==(const TensorType&, const TensorType&) = default;
 };
 std::string to_string(const TensorType& type);  // "f32[32,64]", with " cuda:0" when not on the CPU
-/// Of its elements, next to each other; sizes without symbols. Error(bad_argument) where they do not fit into 63 bits.
+/// The bytes of its elements without gaps; sizes must not be symbols. Error(bad_argument) when they do not fit into 63
+/// bits.
 inline int64_t bytes_of(const TensorType& type) {
   return Dim::checked_mul(type.shape.numel().raw(), static_cast<int64_t>(element_size(type.dtype)));
 }
 
-/// `dim` counted from the front; Error(bad_dim) when it is outside [-rank, rank) (a 0-dim tensor counts as one of rank 1).
+/// `dim` counted from the front; Error(bad_dim) when it is outside [-rank, rank) (a 0-dim tensor counts as one of rank
+/// 1).
 int wrap_dim(int64_t dim, int rank, std::string_view op);
 
-/// Error(bad_argument) unless the product of the sizes, those of 0 left out, fits into 63 bits. Symbols are not looked at.
+/// Error(bad_argument) unless the product of the sizes other than 0 fits into 63 bits. Symbols are not checked.
 inline void check_extent(const Shape& shape) {
   int64_t n = 1;
   for (Dim d : shape)

@@ -1,7 +1,9 @@
-// Storage: a counted block of element memory, shared by a tensor, its views and its detaches, with the version counter they share.
-// One allocation: this 64-byte header, then the data. Memory of a device, and of others (from_blob), has a header that points elsewhere.
-// The version is raised by every in-place operation; a slot compares it at unpack with what it was at save. Where the last one was made is
-// kept for the error.
+// Storage: a reference-counted block of element memory, shared by a tensor, its views and its detached tensors, with
+// their common version counter.
+// One allocation: this 64-byte header, then the data. For memory of a device, and for external memory (from_blob), the
+// header points elsewhere.
+// Every in-place operation raises the version; an unpack compares it with the version at the save. The place of the
+// last write is kept for the error message.
 #pragma once
 
 #include <atomic>
@@ -18,7 +20,8 @@ namespace retrograd {
 
 class Storage;
 
-/// Told before a thread writes to memory in place, while a scope of it is open there: who keeps old values copies them then.
+/// Called before a thread writes to memory in place, while a scope of it is open on that thread: holders of old values
+/// copy them then.
 class WriteWatcher {
  public:
   using Scopes = OpenScopes<std::shared_ptr<WriteWatcher>>;
@@ -32,19 +35,19 @@ class Storage : public RefCounted {
  public:
   /// Uninitialised memory on the CPU.
   static RefPtr<Storage> allocate(int64_t bytes);
-  /// Memory of a device, this storage's alone: `release(context)` gives it back when the last user is gone.
+  /// Memory of a device, owned by this storage alone: `release(context)` frees it when the last user is gone.
   static RefPtr<Storage> own(void* data, int64_t bytes, void (*release)(void*), void* context);
   /// Memory owned by somebody else; `release(context)` is called when the last user is gone.
   static RefPtr<Storage> wrap(void* data, int64_t bytes, void (*release)(void*), void* context);
   static void destroy(Storage* storage) noexcept;
 
-  /// Of wrapped memory: lets go of it and shows other memory instead.
+  /// For wrapped memory: releases it and refers to other memory instead.
   void rewrap(void* data, int64_t bytes, void (*release)(void*), void* context);
 
   void* data() const { return data_; }
   int64_t nbytes() const { return nbytes_; }
   uint32_t version() const { return version_.load(std::memory_order_relaxed); }
-  /// Of memory that was given to own(): its context; else null.
+  /// For memory that was given to own(): its context; else null.
   void* owner() const { return owned_ ? context_ : nullptr; }
   /// Memory that belongs to somebody else.
   bool is_external() const { return external_ && !owned_; }
@@ -57,7 +60,7 @@ class Storage : public RefCounted {
     version_.fetch_add(1, std::memory_order_relaxed);
     written_at_ = where;
   }
-  /// Of the last write in place; empty when it is not known.
+  /// The place of the last in-place write; empty when unknown.
   SourceLocation written_at() const { return written_at_; }
 
  private:
@@ -69,8 +72,8 @@ class Storage : public RefCounted {
   void (*release_)(void*) = nullptr;
   void* context_ = nullptr;
   SourceLocation written_at_;
-  bool external_ = false;  // the data is not behind this header
-  bool owned_ = false;     // external data, but nobody else's
+  bool external_ = false;  // the data does not follow this header
+  bool owned_ = false;     // external data, but owned by this storage
 };
 
 inline constexpr size_t kStorageHeader = 64;

@@ -1,5 +1,6 @@
-// StripedLock: a few mutexes shared by many objects, chosen by address, for what is rarely contended and too small for a mutex of its own.
-// Two objects may share one: who holds a lock must not ask for that of another object of the same StripedLock.
+// StripedLock: a few mutexes shared by many objects, chosen by address, for objects that are rarely contended and too
+// small for a mutex of their own. Two objects may share one mutex: a thread that holds a lock must not lock another
+// object of the same StripedLock.
 #pragma once
 
 #include <array>

@@ -125,8 +125,8 @@ int SymbolTable::failing_guard(std::span<const Number> values) const {
   return -1;
 }
 
-// Depth is bounded by the formula in an op's rule, never by the graph, but the walk is iterative all the same: a fold of sizes (cat of
-// many tensors) makes one long sum.
+// Depth is bounded by the formula in an op's rule, never by the graph, but the walk is iterative all the same: a fold
+// of sizes (cat of many tensors) makes one long sum.
 std::string SymbolTable::text(int32_t id) const {
   static constexpr std::string_view signs[] = {"", "", "+", "-", "*", "/", "%", "^", ""};
   struct Item {
@@ -167,7 +167,7 @@ void Dim::overflow(const char* op, int64_t a, int64_t b) {
 }
 
 void Dim::too_negative(int64_t value) {
-  fail_somewhere(Category::bad_argument, fmt::format("{} is no size or index", value));
+  fail_somewhere(Category::bad_argument, fmt::format("{} is not a size or an index", value));
 }
 
 namespace {

@@ -1,12 +1,14 @@
-// Numbers that may be symbols: Dim (an integer size) and Scalar (a typed number), and the table that the symbols live in.
+// Numbers that may be symbols: Dim (an integer size) and Scalar (a typed number), and the table that owns the symbols.
 //
-// In eager execution every Dim and Scalar is a constant and all arithmetic is inline. While a Recorder traces, sizes and scalar
-// attributes of the recorded forward become symbols of its SymbolTable, so that a captured graph serves other sizes and values:
-//   * arithmetic on a symbol appends an expression to the table (and gives its id);
-//   * a comparison is answered with the values at hand (the hints) and leaves a guard: a graph is valid for other values while every
-//     guard gives the same answer;
-//   * Dim::value() specialises: it leaves the guard "equals the hint".
-// The table in use is thread-local and scoped (SymbolTable::Scope): a symbol outside the scope of its table is a bug.
+// In eager execution every Dim and Scalar is a constant and all arithmetic is inline. While a Recorder traces, sizes
+// and scalar attributes of the recorded forward become symbols of its SymbolTable, so that a captured graph works for
+// other sizes and values:
+//   * arithmetic on a symbol appends an expression to the table (and returns its id);
+//   * a comparison is answered with the present values (the hints) and adds a guard: a graph is valid for other values
+//     while every guard gives the same answer;
+//   * Dim::value() specialises: it adds the guard "equals the hint".
+// The table in use is thread-local and scoped (SymbolTable::Scope): using a symbol outside the scope of its table is a
+// bug.
 // Expressions only refer to earlier ones, hence evaluate() is one pass without recursion.
 #pragma once
 
@@ -22,12 +24,12 @@
 
 namespace retrograd {
 
-/// Toward zero; of what does not fit and of nan the smallest integer, which is what x86 makes of them.
+/// Toward zero. A value that does not fit, and nan, give the smallest integer, as on x86.
 [[gnu::always_inline]] constexpr int64_t truncated(double v) {
   return v >= -0x1p63 && v < 0x1p63 ? static_cast<int64_t>(v) : std::numeric_limits<int64_t>::min();
 }
 
-/// A number that remembers whether it is an integer: what expressions evaluate to.
+/// A number that remembers whether it is an integer: the value of an expression.
 struct Number {
   enum class Kind : uint8_t { Bool, Int, Float };
   Kind kind = Kind::Int;
@@ -68,8 +70,8 @@ class SymbolTable {
   struct Expr {
     Arith op;
     int32_t lhs = -1,
-            rhs = -1;  // ids of earlier expressions; of a free symbol, rhs is its number: s0, s1, ...
-    Number hint;       // value at capture; of a constant: its value
+            rhs = -1;  // ids of earlier expressions; for a free symbol, rhs is its number: s0, s1, ...
+    Number hint;       // value at capture; for a constant: its value
   };
   struct Guard {
     Compare op;
@@ -78,19 +80,20 @@ class SymbolTable {
   };
 
   int32_t add_symbol(Number hint);  // a new free symbol
-  /// Makes room: so many symbols are added without an allocation.
+  /// Reserves memory, so that `more` symbols are added without an allocation.
   void reserve(size_t more) {
     if (exprs_.capacity() < exprs_.size() + more) exprs_.reserve(2 * exprs_.size() + more);
   }
   int32_t constant(Number value);
-  int32_t arith(Arith op, int32_t lhs, int32_t rhs);  // an equal expression keeps its id
+  int32_t arith(Arith op, int32_t lhs, int32_t rhs);  // an equal expression has the same id
   bool compare(Compare op, int32_t lhs, int32_t rhs);
 
   const Expr& expr(int32_t id) const { return exprs_[id]; }
   int32_t size() const { return static_cast<int32_t>(exprs_.size()); }
   int32_t symbol_count() const { return symbols_; }
   std::span<const Guard> guards() const { return guards_; }
-  /// Values of all expressions, given those of the free symbols (by expression id; other entries are ignored and filled).
+  /// Values of all expressions, given those of the free symbols (by expression id; other entries are ignored and
+  /// filled).
   void evaluate(std::vector<Number>& values) const;
   /// The first guard that does not hold for `values`, or -1.
   int failing_guard(std::span<const Number> values) const;
@@ -110,7 +113,8 @@ class SymbolTable {
   };
 
  private:
-  // What is there already, so that equal expressions and guards are kept once: constants by kind and bits, others by operation and operands.
+  // The known expressions and guards, so that equal ones are kept once: constants by kind and bits, others by operation
+  // and operands.
   static constexpr int kArith = 16, kCompare = 32;
   struct Known {
     int tag;
@@ -145,9 +149,9 @@ class Dim {
 
   constexpr bool is_symbolic() const { return raw_ < kSymbolEnd; }
   constexpr int32_t id() const { return static_cast<int32_t>(raw_ - kSymbolBase); }
-  /// The integer; a symbol is specialised to its hint, which leaves a guard.
+  /// The integer. A symbol is specialised to its hint, which adds a guard.
   int64_t value() const { return is_symbolic() ? specialise() : raw_; }
-  /// The integer, or the value that the symbol has at capture, without a guard.
+  /// The integer, or the value of the symbol at capture, without a guard.
   int64_t hint() const { return is_symbolic() ? slow_hint() : raw_; }
   constexpr int64_t raw() const { return raw_; }
 
@@ -202,7 +206,7 @@ class Dim {
 
 std::string to_string(Dim dim);
 
-/// A number given where a tensor could stand, or an attribute: bool, integer or floating; a symbol while tracing.
+/// A number in place of a tensor, or an attribute: bool, integer or floating; a symbol while tracing.
 class Scalar {
  public:
   constexpr Scalar() = default;
@@ -222,10 +226,10 @@ class Scalar {
 
   bool is_symbolic() const { return symbol_ >= 0; }
   int32_t id() const { return symbol_; }
-  Number number() const { return value_; }  // of a symbol: its hint
+  Number number() const { return value_; }  // for a symbol: its hint
   Number::Kind kind() const { return value_.kind; }
   bool is_floating() const { return value_.kind == Number::Kind::Float; }
-  // The number as a plain one; a symbol is specialised to its hint, which leaves a guard.
+  // The number as a plain one. A symbol is specialised to its hint, which adds a guard.
   // always_inline: also called from kernels compiled for wider instruction sets, which must not emit a shared copy.
   [[gnu::always_inline]] double to_double() const {
     if (symbol_ >= 0) [[unlikely]]

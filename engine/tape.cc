@@ -8,12 +8,12 @@
 
 #include <fmt/format.h>
 
-#include "ir/bookkeeping.h"
+#include "engine/bookkeeping.h"
 
 namespace retrograd {
 namespace {
 
-// ---- sequence numbers ---------------------------------------------------------------------------------------------------------
+// ---- sequence numbers -----------------------------------------------------------------------------------------------
 constexpr uint64_t kSeqBlock = 4096;
 constinit std::atomic<uint64_t> next_seq_block{1};
 
@@ -22,7 +22,7 @@ struct SeqRange {
 };
 constinit thread_local SeqRange seq_range;
 
-// Above every number given so far to a producer (`after`) and to this thread.
+// A number above that of a producer (`after`) and above every number that this thread has given so far.
 uint64_t draw_seq(uint64_t after) {
   SeqRange& r = seq_range;
   if (r.next == r.end || r.next <= after) {
@@ -45,19 +45,20 @@ uint64_t begin_sequence() {
 
 namespace {
 
-// ---- types of a call's values -------------------------------------------------------------------------------------------------
+// ---- types of a call's values ---------------------------------------------------------------------------------------
 // Operands, then results.
 const TensorImpl* value_of(const Call& call, const Tensor* results, size_t i) {
   return i < call.operands.size() ? call.operands[i] : results[i - call.operands.size()].get();
 }
 
-// What the types of a call's values have in common.
+// Common properties of the types of a call's values.
 struct ValueTypes {
-  uint64_t absent = 0;  // bit i: operand i is not there; where alike
-  // Bit i: value i has a shape that is not that of the value before; value 63 and above always have.
+  uint64_t absent = 0;  // bit i: operand i is absent; only where alike
+  // Bit i: the shape of value i differs from that of the value before it. Values 63 and above always count as
+  // different.
   uint64_t new_shapes = 0;
   size_t dims = 0;  // of these shapes
-  bool alike;       // all values have one type, but for some of the first operands, which are not there
+  bool alike;       // all values have one type, except that some of the first operands may be absent
 
   ValueTypes(const Call& call, const Tensor* results) : alike(are_alike(call, results)) {
     if (alike) {
@@ -95,9 +96,11 @@ struct ValueTypes {
   }
 };
 
-// ---- hashes -------------------------------------------------------------------------------------------------------------------
-// Structure: op, attributes without sizes and numbers, dtypes, ranks, which dims are 0 or 1, which operands want a gradient.
-// Sizes: everything else that a plan depends on. Numbers (Scalar) are in neither: they are inputs of the captured graph.
+// ---- hashes ---------------------------------------------------------------------------------------------------------
+// Structure: op, attributes without sizes and numbers, dtypes, ranks, which dims are 0 or 1, which operands want a
+// gradient.
+// Sizes: everything else that a plan depends on. Numbers (Scalar) are part of neither: they are inputs of the captured
+// graph.
 void fold_dim(Record& r, Dim d) {
   r.structure_hash =
       fold_hash(r.structure_hash, static_cast<uint64_t>(d.raw() == 0 || d.raw() == 1 ? d.raw() : 2));
@@ -164,8 +167,8 @@ void hash_record(Record& r, uint64_t wants, const ValueTypes& values) {
   r.op->visit_attrs(r.attrs(), visitor);
 }
 
-// ---- a record's block ---------------------------------------------------------------------------------------------------------
-// Few bits are set: counting them one by one is shorter than what the compiler calls where a machine may have no instruction for it.
+// ---- a record's block -----------------------------------------------------------------------------------------------
+// Few bits are set: counting them one by one is faster than the library call that replaces a popcount instruction.
 size_t slot_count(const SaveSet& saves) {
   size_t n = 0;
   for (uint64_t set : {saves.operands, saves.results})
@@ -173,13 +176,14 @@ size_t slot_count(const SaveSet& saves) {
   return n;
 }
 
-// The number that may stand for an operand is all of some ops' attributes, and says nothing when all operands are there.
+// Some ops have the number that may replace an operand as their only attribute, which is unused when all operands are
+// present.
 bool has_attrs(const Call& call) {
   if (!call.op->has_scalar_operand || call.op->attrs_size != sizeof(Scalar)) return call.op->attrs_size > 0;
   return std::find(call.operands.begin(), call.operands.end(), nullptr) != call.operands.end();
 }
 
-// Without edges and slots as yet.
+// Still without edges and slots.
 RefPtr<Record> allocate_record(const Call& call, size_t slots, const ValueTypes& values) {
   const size_t operands = call.operands.size(), outputs = static_cast<size_t>(call.outputs);
   check_counts(call.op->name, operands, outputs, call.where);
@@ -202,7 +206,8 @@ RefPtr<Record> allocate_record(const Call& call, size_t slots, const ValueTypes&
   return RefPtr<Record>::adopt(r);
 }
 
-// Gives the highest number of a producer. When a view cannot be brought up to date, the record is dropped with the edges it has.
+// Returns the highest number of a producer. When a view cannot be brought up to date, the record is dropped with the
+// edges it has so far.
 uint64_t add_edges(Record& r, const Call& call, uint64_t wants) {
   uint64_t highest = 0;
   for (size_t i = 0; i < call.operands.size(); ++i) {
@@ -240,7 +245,8 @@ void set_types(Record& r, const Call& call, const Tensor* results, const ValueTy
   }
 }
 
-// What a slot keeps of a value: the cell itself, or an alias without the link that would make a cycle (its own edge, its base).
+// The cell that a slot keeps for a value: the value's own cell, or an alias without the link that would make a cycle
+// (its own edge, its base).
 RefPtr<TensorImpl> kept_cell(TensorImpl& value, bool is_result) {
   if (!is_result && !value.base) return RefPtr<TensorImpl>(&value);
   RefPtr<TensorImpl> cell = TensorImpl::make();
@@ -274,7 +280,7 @@ void pack_hooked(Slot& slot, TensorImpl& value, Record& owner, const RefPtr<Save
     const UnknownLayouts off(false);
     if (Emitter& emitter = Emitter::current(); emitter.values() == Emitter::Values::of_function) {
       TensorImpl* operand = plain.get();
-      PackAttrs attrs{hooks.get(), &owner, &slot, &packed->payload};
+      PackAttrs attrs{{}, hooks.get(), &owner, &slot, &packed->payload};
       emitter.emit({&ops::pack, {&operand, 1}, &attrs, owner.where(), 0}, nullptr);
     } else {
       Emitter::Scope plainly(emitter.is_symbolic() ? emitter : eager_emitter());
@@ -332,8 +338,9 @@ int Record::dim_count() const {
 
 namespace {
 
-// What was made a little before mostly lies a little before in memory. A chain's next record is known only when this one is there, which
-// is a wait for memory each: this guess takes a third of the time off a chain of a million.
+// A record that was made a little earlier is usually a little lower in memory. The next record of a chain is known only
+// when the present one has been loaded, which costs a memory latency each. This guess saves a third of the time for a
+// chain of a million.
 void prefetch_made_before(const Record& record) {
   constexpr size_t kRecords = 16;
   const uintptr_t guess = reinterpret_cast<uintptr_t>(&record) - kRecords * record.block_size();
@@ -342,7 +349,8 @@ void prefetch_made_before(const Record& record) {
 
 }  // namespace
 
-// Dropping a record drops its edges and slots, which may drop further records: these queue up on the thread instead of recursing.
+// Dropping a record drops its edges and slots, which may drop further records: these queue up on the thread instead of
+// recursing.
 void Record::destroy(Record* record) noexcept {
   static constinit thread_local Record* pending = nullptr;
   static constinit thread_local bool running = false;
@@ -401,7 +409,7 @@ void pack_slot(Record& owner, Slot& slot, const RefPtr<SavedTensorHooks>& hooks)
   if (!value) return;
   const uint32_t version = slot.version;
   pack(slot, *value, owner, hooks);
-  if (slot.packed()->aliased) slot.version = version;  // what was written since the save still counts
+  if (slot.packed()->aliased) slot.version = version;  // writes since the save still count
 }
 
 namespace {

@@ -1,16 +1,18 @@
-// The tape: records, their edges and their slots. A record is data, not a class: printing, hashing, caching and tracing are generic over it.
+// The tape: records, their edges and their slots. A record is data, not a class: printing, hashing, caching and tracing
+// are generic over it.
 //
-//   Record   one forward call whose result wants a gradient: op, attributes, edges to the producers of its operands, slots with what its
-//            rule needs, the types of operands and results, hooks, the user's line, and hashes of its own structure and sizes.
-//   Edge     where a gradient goes: result `output_nr` of a record, or a leaf.
-//   Slot     a saved value, or what a pack hook made of it. Remembers the version of the memory it holds.
+//   Record   one forward call whose result wants a gradient: op, attributes, edges to the producers of its operands,
+//            slots with what its rule needs, the types of operands and results, hooks, the user's line, and hashes of
+//            its own structure and sizes.
+//   Edge     the destination of a gradient: result `output_nr` of a record, or a leaf.
+//   Slot     a saved value, or what a pack hook returned for it. Remembers the version of the memory it holds.
 //
-// A record is one pooled block: header, edges, slots, types, attributes and sizes behind each other, two cache lines
-// for an elementwise op that saves one value: of a long tape, the memory that is touched costs more than what is
-// computed. Sequence numbers grow from producer to consumer, also across threads: each thread draws from its own block
-// of numbers and takes a new block when an operand's number is higher.
-// No cycles: a slot of the record's own result holds an alias cell without the edge; a saved view is held by an alias without its base.
-// Dropping a chain of a million records is iterative (Record::destroy).
+// A record is one contiguous pooled block: header, edges, slots, types, attributes and sizes. It takes two cache lines
+// for an elementwise op that saves one value: for a long tape, touching memory costs more than the computation.
+// Sequence numbers grow from producer to consumer, also across threads: each thread draws from its own block of numbers
+// and takes a new block when an operand's number is higher.
+// No cycles: a slot of the record's own result holds an alias cell without the edge; a saved view is held by an alias
+// without its base. Dropping a chain of a million records is iterative (Record::destroy).
 #pragma once
 
 #include <any>
@@ -18,14 +20,15 @@
 #include <vector>
 
 #include "engine/emitter.h"
+#include "engine/hook.h"
 #include "engine/prefetch.h"
-#include "hooks/hook.h"
-#include "hooks/saved_tensor_hooks.h"
+#include "engine/saved_tensor_hooks.h"
 
 namespace retrograd {
 
-/// Where a gradient goes: to result `output_nr` of a record, to a leaf, or nowhere. Keeps what it leads to.
-/// One word, since a tape has many: an address has 48 bits in user space and is even, so the number stands above it and bit 0 tells a leaf.
+/// The destination of a gradient: result `output_nr` of a record, a leaf, or none. Keeps it alive.
+/// One word, since a tape has many edges: a user-space address has 48 bits and is even, so the number is stored above
+/// it and bit 0 marks a leaf.
 class Edge {
  public:
   static constexpr uint32_t kLeaf = ~uint32_t{0};
@@ -46,14 +49,14 @@ class Edge {
 
   Record* record() const { return is_leaf() ? nullptr : reinterpret_cast<Record*>(address()); }
   TensorImpl* leaf() const { return is_leaf() ? reinterpret_cast<TensorImpl*>(address()) : nullptr; }
-  /// What it leads to, as an address to compare.
+  /// The destination as an address, for comparisons.
   const void* target() const { return reinterpret_cast<const void*>(address()); }
   /// kLeaf for a leaf.
   uint32_t output_nr() const { return is_leaf() ? kLeaf : static_cast<uint32_t>(word_ >> kAddressBits); }
   bool leads_to(const Record& record, uint32_t output_nr) const { return word_ == word(record, output_nr); }
   bool leads_to(const TensorImpl& leaf) const { return word_ == word(leaf); }
   explicit operator bool() const { return word_; }
-  /// The same for equal edges alone: to find them by.
+  /// Equal edges have equal keys and different edges different ones: for maps.
   uintptr_t key() const { return word_; }
   friend bool operator==(const Edge&, const Edge&) = default;
 
@@ -76,13 +79,13 @@ struct Tangent {
   Tensor value;
 };
 
-/// What a pack hook made of a saved tensor. Its tangents pass straight through the pair, as its gradient does.
+/// The return value of a pack hook for a saved tensor. Tangents bypass the pair of hooks, as the gradient does.
 struct Packed {
   RefPtr<SavedTensorHooks> hooks;
   std::any payload;
   TensorType type;  // of the tensor given to pack
-  RefPtr<Storage>
-      aliased;  // the saved memory, when the payload is a tensor that shares it: then versions are compared
+  // The saved memory, if the payload is a tensor that shares it: then versions are compared.
+  RefPtr<Storage> aliased;
   std::vector<Tangent> tangents;
 };
 
@@ -105,11 +108,11 @@ class Slot {
     held_ = packed.release();
     is_packed_ = true;
   }
-  /// The value, which the slot does not keep any longer.
+  /// Takes the value out of the slot.
   RefPtr<TensorImpl> take() {
     return RefPtr<TensorImpl>::adopt(static_cast<TensorImpl*>(std::exchange(held_, nullptr)));
   }
-  /// Drops what it keeps.
+  /// Drops what the slot keeps.
   void clear() {
     if (held_) drop();
   }
@@ -132,20 +135,21 @@ struct GradBox : RefCounted {
   static void destroy(GradBox* box) noexcept { delete box; }
 };
 
-/// What a record has saved beside its slots.
+/// What a record has saved outside of its slots.
 struct SavedElsewhere {
   virtual ~SavedElsewhere() = default;
-  /// Whether the rule runs though no gradient has come to the record: it goes through functions of the user's.
+  /// Whether the rule runs even when the record has received no gradient: it contains user-defined functions.
   virtual bool has_functions() const { return false; }
-  /// The record's rule is about to run. `released`: release() comes behind it, so each value may go with its last use.
+  /// The record's rule is about to run. `released`: release() follows it, so each value may be freed after its last
+  /// use.
   virtual void begin(bool released) = 0;
   virtual void release() = 0;
 };
 
 struct RecordHooks {
   HookList tensor, pre, post;
-  std::vector<std::pair<uint32_t, RefPtr<GradBox>>> retained;  // output_nr, where to
-  std::shared_ptr<void> owned;                                 // of a user's function: its context
+  std::vector<std::pair<uint32_t, RefPtr<GradBox>>> retained;  // output_nr, and the destination
+  std::shared_ptr<void> owned;                                 // of a user-defined function: its context
   std::shared_ptr<SavedElsewhere> saved;                       // told when the slots are released
 };
 
@@ -155,12 +159,13 @@ struct TypeMeta {
   uint8_t rank;
   uint32_t first_dim;
 };
-/// Of an operand that is not there.
+/// The type of an absent operand.
 inline constexpr TypeMeta kNoType{ScalarType::Undefined, {}, 0, 0};
 
-// The header is a cache line, which with the first edges behind it is all that recognising a graph looks at (tracer/trail.h).
-// The types of the values stand behind the slots; one type in place of all where those that are there have the same (`alike`).
-// Of an op whose attributes are the number that may stand for an operand, a record with all operands has none.
+// The header is one cache line. With the first edges after it, it is all that the recognition of a graph reads
+// (tracer/backward/trail.h). The types of the values follow the slots; when all present values have the same type
+// (`alike`), it is stored once. For an op whose only attribute is the number that may replace an operand, a record with
+// all operands has no attributes.
 struct Record : RefCounted {
   static constexpr int kAbsentBits = 6;
 
@@ -172,13 +177,14 @@ struct Record : RefCounted {
   uint64_t seq;
   uint16_t operands, outputs;
   uint8_t slots;
-  uint8_t granules;         // of the pool, that the block takes; more than the pool has: of the system
+  uint8_t granules;         // size in granules of the pool; more than the pool has: allocated by the system
   bool was_packed = false;  // a slot was given to a pack hook
   bool alike : 1;
   bool has_attrs : 1;
-  uint8_t absent : kAbsentBits;  // bit i: of a record with one type, operand i is not there
+  uint8_t absent : kAbsentBits;  // bit i: operand i of a record with one type is absent
 
-  /// Appends nothing anywhere: links the record to the producers of the operands. `wants`: which operands want a gradient.
+  /// Links the record to the producers of the operands; there is no list to append it to. `wants`: the operands that
+  /// want a gradient.
   static RefPtr<Record> make(const Call& call, const Tensor* results, uint64_t wants);
   static void destroy(Record* record) noexcept;
 
@@ -189,7 +195,7 @@ struct Record : RefCounted {
   const Edge& edge(int i) const { return edges()[i]; }
   Slot& slot(int i) { return reinterpret_cast<Slot*>(reinterpret_cast<Edge*>(this + 1) + operands)[i]; }
   const Slot& slot(int i) const { return const_cast<Record*>(this)->slot(i); }
-  /// Where the types stand: one, or as many as there are values.
+  /// The address of the types: one, or as many as there are values.
   TypeMeta* types() const { return reinterpret_cast<TypeMeta*>(const_cast<Slot*>(&slot(slots))); }
   void* attrs() const { return has_attrs ? static_cast<void*>(behind_types()) : &no_number; }
   /// Of the operands, then of the results.
@@ -198,9 +204,9 @@ struct Record : RefCounted {
     if (!alike) return types()[i];
     return is_absent(i) ? kNoType : types()[0];
   }
-  /// Whether operand i is there.
+  /// Whether operand i is present.
   bool has_operand(int i) const { return alike ? !is_absent(i) : types()[i].dtype != ScalarType::Undefined; }
-  /// The sizes that the types refer to. A shape that is also that of the type before is there once.
+  /// The sizes that the types refer to. A shape that equals that of the type before is stored once.
   Dim* dims() const {
     const size_t attrs = has_attrs ? (op->attrs_size + sizeof(Dim) - 1) / sizeof(Dim) : 0;
     return reinterpret_cast<Dim*>(behind_types()) + attrs;
@@ -221,7 +227,7 @@ struct Record : RefCounted {
  private:
   static constinit Scalar no_number;
 
-  // Of a record with one type.
+  // For a record with one type.
   bool is_absent(int i) const { return i < kAbsentBits && absent >> i & 1; }
   int slot_of(int i, bool is_result) const {
     for (int n = 0; n < slots; ++n)
@@ -233,7 +239,8 @@ struct Record : RefCounted {
 };
 static_assert(sizeof(Edge) == 8 && sizeof(Slot) == 16 && sizeof(TypeMeta) == 8 && sizeof(Record) == 64);
 
-/// Brings to the caches what most records take, from where one is, or may be: a long tape lies far away in memory.
+/// Prefetches the part of a record that is usually needed, at an address where a record is, or may be: a long tape does
+/// not fit into the caches.
 template <bool IsWritten>
 [[gnu::always_inline]] inline void prefetch_record(const void* place) {
   if constexpr (IsWritten)
@@ -242,7 +249,7 @@ template <bool IsWritten>
     prefetch<CacheLevel::first>(place, 2 * sizeof(Record));
 }
 
-/// A step of a hash: `word` folded into it.
+/// One step of a hash: folds `word` into it.
 inline uint64_t fold_hash(uint64_t hash, uint64_t word) {
   const unsigned __int128 product = static_cast<unsigned __int128>(hash ^ word) * 0x9E3779B97F4A7C15u;
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
@@ -281,37 +288,40 @@ inline void Slot::drop() {
 void copy_tangents(const TensorImpl& from, TensorImpl& to);
 
 /// The edge that a gradient of `tensor` follows: to its record, or to itself as a leaf; none when it wants no gradient.
-/// A view whose base was written in place since gets a new record first.
+/// A view whose base was written in place gets a new record first.
 Edge gradient_edge(TensorImpl& tensor);
 
-/// Records that are made on this thread from now on have this number or a higher one; all that were made before, a lower one.
+/// Records made on this thread from now on have this number or a higher one; all earlier records have a lower one.
 uint64_t begin_sequence();
-/// Records that are made on this thread from now on have this number or a higher one; those that it has made before, a lower one.
+/// Records made on this thread from now on have this number or a higher one; earlier records of this thread have a
+/// lower one.
 uint64_t next_sequence();
 
-/// Error(version_mismatch): memory that the slot shows, in a value of this type, is at another version than it was `saved_at`.
+/// Error(version_mismatch): the memory of the slot, in a value of this type, is at another version than it was
+/// `saved_at`.
 [[noreturn]] void fail_version(const Record& record, const Slot& slot, const Storage& memory,
                                const TensorType& type, uint32_t saved_at);
-/// The value of a slot: the saved cell or what the unpack hook gives. Checks release, version, and a hook's dtype and shape.
+/// The value of a slot: the saved cell or what the unpack hook returns. Checks release, version, and the dtype and
+/// shape that a hook returns.
 Tensor unpack(Record& record, Slot& slot);
-/// The same, and the slot is released: an unhooked value is moved out, not copied. Not so when another value of the record was written to
-/// since: a rule that fails for that leaves its slots as they were.
+/// The same, and releases the slot: an unhooked value is moved out, not copied. The slot is not released when another
+/// value of the record was written to since: a rule that fails for that reason leaves its slots unchanged.
 Tensor unpack_and_release(Record& record, Slot& slot);
 /// Puts `value` into a slot, through the pack hook when there is one.
 void pack(Slot& slot, TensorImpl& value, Record& owner, const RefPtr<SavedTensorHooks>& hooks);
 
-/// The same for a slot that was filled without a pair: its value goes through `hooks`.
+/// The same for a slot that was filled without a pair of hooks: its value passes through `hooks`.
 void pack_slot(Record& owner, Slot& slot, const RefPtr<SavedTensorHooks>& hooks);
 
-/// What few tensors have (see engine/tensor_impl.h).
+/// The annotations that few tensors have (see engine/tensor_impl.h).
 struct AutogradMeta {
   Tensor grad;                                                          // of a leaf
   HookList tensor_hooks, pre_hooks, post_hooks, post_accumulate_hooks;  // of a leaf
   RefPtr<GradBox> retained;                                             // of a non-leaf with retain_grad
-  RefPtr<TensorImpl> stands_for;  // of an unpacked leaf: the leaf that gradients go to
+  RefPtr<TensorImpl> stands_for;  // of an unpacked leaf: the leaf that receives the gradients
   std::vector<Tangent> tangents;
-  std::shared_ptr<void> life;  // of a leaf, or of what recompute names: lets others see whether it is there
-  uint32_t base_epoch = 0;     // of a view: value of the base's epoch when grad_fn was made
+  std::shared_ptr<void> life;  // of a leaf, or of a value that recompute names: tells whether it still exists
+  uint32_t base_epoch = 0;     // of a view: the base's epoch when grad_fn was made
   uint32_t epoch = 0;          // of a base: raised when a write through a view gave it a new grad_fn
 
   bool has_hooks() const {
@@ -320,7 +330,8 @@ struct AutogradMeta {
   }
 };
 
-/// Told before code on this thread replaces .grad of a leaf, while there is one: a run that reads it later cannot follow.
+/// Called before code on this thread replaces .grad of a leaf, while a watcher is open: a run that reads .grad later
+/// would not see the change.
 class GradWatcher {
  public:
   virtual void before_replaced(const TensorImpl& leaf, SourceLocation where) = 0;
@@ -353,12 +364,14 @@ class Node {
   HookHandle register_prehook(F&& hook, SourceLocation where = SourceLocation::current()) const {
     return add_prehook(detail::pre_hook(std::forward<F>(hook)), where);
   }
-  /// Tensors(const Tensors&, const Tensors&): runs after the rule with (grad_inputs, grad_outputs); a non-empty answer replaces grad_inputs.
+  /// Tensors(const Tensors&, const Tensors&): runs after the rule with (grad_inputs, grad_outputs); a non-empty answer
+  /// replaces grad_inputs.
   template <class F>
   HookHandle register_hook(F&& hook, SourceLocation where = SourceLocation::current()) const {
     return add_posthook(detail::post_hook(std::forward<F>(hook)), where);
   }
-  /// Number of saved values, and a pair of hooks for one of them. Error(hook_forbidden) when it has one already or is released.
+  /// Number of saved values, and a pair of hooks for one of them. Error(hook_forbidden) when it has one already or is
+  /// released.
   int saved_count() const { return record_ ? record_->slots : 0; }
   void register_saved_tensor_hooks(int slot, RefPtr<SavedTensorHooks> hooks,
                                    SourceLocation where = SourceLocation::current()) const;

@@ -1,16 +1,16 @@
 // See engine/taper.h.
 #include "engine/taper.h"
 
+#include "engine/bookkeeping.h"
 #include "engine/inplace.h"
-#include "ir/bookkeeping.h"
 
 namespace retrograd {
 namespace {
 
 struct Wants {
   uint64_t gradients = 0;  // bit i: operand i leads to a leaf or a record
-  bool any =
-      false;  // the result requires a gradient, if only because the base of a view made without gradients does (PyTorch)
+  // The result requires a gradient, if only because of the base of a view made without gradients (PyTorch).
+  bool any = false;
 };
 
 Wants wants_of(const Call& call) {
@@ -36,7 +36,7 @@ bool same_edge(const TensorImpl& cell, const Edge& edge) {
 
 }  // namespace
 
-// With gradients off this is a jump: what recording needs is kept apart, so that nothing is prepared for it.
+// With gradients off this is a jump: recording is in a separate function, so that nothing is prepared for it.
 void Taper::emit(const Call& call, Tensor* results) {
   if (GradMode::is_enabled()) return emit_and_record(call, results);
   if (!call.op->is(Trait::view)) return below().emit(call, results);
@@ -61,11 +61,12 @@ void Taper::emit_and_record(const Call& call, Tensor* results) {
   }
 }
 
-// The value continues the graph at the edge that was recorded, whatever cell or hook it comes from (straight through).
+// The value continues the graph at the recorded edge, whatever cell or hook it comes from (straight through).
 void Taper::emit_unpack(const Call& call, Tensor* results) {
   below().emit(call, results);
   if (!results[0].defined()) return;
   const UnpackAttrs& attrs = call.attrs_as<UnpackAttrs>();
+  if (attrs.code) return;  // the replay of the recorded function links the value
   Record& record = *attrs.record;
   const Slot& slot = record.slot(attrs.slot);
   const Edge edge = slot.is_result ? Edge(&record, slot.index) : record.edge(slot.index);

@@ -1,5 +1,5 @@
-// Taper: the emitter of reverse mode. It emits into the emitter below and, when gradient mode is on and an operand wants a gradient,
-// appends a tape record and links the results to it.
+// Taper: the emitter of reverse mode. It emits into the emitter below. When gradient mode is on and an operand wants a
+// gradient, it also appends a tape record and links the results to it.
 #pragma once
 
 #include "engine/tape.h"

@@ -6,8 +6,8 @@
 #include "engine/autograd.h"
 #include "engine/inplace.h"
 #include "engine/named_call.h"
+#include "engine/recording.h"
 #include "engine/tape.h"
-#include "ops/shape_ops.h"
 
 namespace retrograd {
 
@@ -34,7 +34,7 @@ std::string describe(const Tensor& tensor) {
 
 namespace {
 
-// For wrap_dim() a tensor without dims has one, which reductions may name; but it has no size.
+// wrap_dim() accepts a dim of a tensor without dims, which reductions may name; but such a tensor has no size.
 int dim_of(const TensorImpl& x, int64_t dim, std::string_view op, SourceLocation where) {
   const NamedCall scope(op, where);
   if (x.rank() == 0) fail(Category::bad_dim, op, fmt::format("dim {} of a tensor without dims", dim));
@@ -58,10 +58,12 @@ IntArray Tensor::strides(SourceLocation where) const {
 
 void Tensor::check_has_data(std::string_view op, SourceLocation where) const {
   if (impl(op, where).graph) fail(Category::bad_argument, op, no_data_text(), where);
-  if (detail::RecordedWrites::contain(*impl().storage()))
+  if (!detail::current_emitter) return;
+  if (const FunctionRecording* function = innermost_recorded_function();
+      function && function->writes_to(*impl().storage()))
     fail(Category::bad_argument, op,
-         "the function that is recorded has written to this tensor: the new value is there when it has run. "
-         "Hint: read it behind the function",
+         "the recorded function writes to this tensor: the new value is available after it has run. "
+         "Hint: read it after the function",
          where);
 }
 
@@ -73,10 +75,10 @@ void* Tensor::raw_data(SourceLocation where) const {
 void Tensor::check_dtype(ScalarType wanted, SourceLocation where) const {
   if (wanted != impl("data_ptr", where).dtype())
     fail(Category::dtype_mismatch, "data_ptr",
-         fmt::format("{} wanted, the tensor is {}", name(wanted), describe(*this)), where);
+         fmt::format("{} is needed, the tensor is {}", name(wanted), describe(*this)), where);
 }
 
-// With its values on the CPU, without history.
+// The tensor with its values on the CPU, without history.
 Tensor Tensor::on_host(std::string_view op, SourceLocation where) const {
   check_has_data(op, where);
   if (device() == kCPU) return *this;
@@ -107,7 +109,7 @@ std::vector<T> Tensor::to_vector(SourceLocation where) const {
   Tensor dense;
   {
     NoGradGuard no_grad;
-    dense = retrograd::contiguous(Operand(on_host("to_vector", where), where));
+    dense = on_host("to_vector", where).contiguous(where);
   }
   std::vector<T> out(static_cast<size_t>(numel()));
   dispatch(dtype(), [&]<class Stored>(std::type_identity<Stored>) {
@@ -149,7 +151,8 @@ const Tensor& Tensor::requires_grad_(bool value, SourceLocation where) const {
 Tensor Tensor::grad(SourceLocation where) const {
   const AutogradMeta* meta = impl("grad", where).meta.get();
   if (!meta) return {};
-  if (!meta->retained && detail::current_emitter) detail::current_emitter->grad_is_read(impl());
+  if (FunctionRecording* function = meta->retained ? nullptr : recorded_function())
+    function->grad_is_read(impl());
   return meta->retained ? meta->retained->grad : meta->grad;
 }
 
@@ -164,7 +167,7 @@ void Tensor::set_grad(const Tensor& grad, SourceLocation where) const {
   AutogradMeta& meta = impl().need_meta();
   if (!meta.retained) {
     if (GradWatcher::current) GradWatcher::current->before_replaced(impl(), where);
-    Emitter::current().grad_is_replaced(impl());
+    if (FunctionRecording* function = recorded_function()) function->grad_is_replaced(impl());
   }
   (meta.retained ? meta.retained->grad : meta.grad) = grad;
 }
@@ -189,7 +192,6 @@ void Tensor::backward(const Tensor& gradient, std::optional<bool> retain_graph, 
   autograd::backward({*this}, {gradient}, retain_graph, create_graph, {}, where);
 }
 
-Tensor Tensor::detach(SourceLocation where) const { return retrograd::detach(Operand(*this, where)); }
 
 const Record* Tensor::gradient_record(std::string_view op, SourceLocation where) const {
   TensorImpl& self = impl(op, where);
@@ -209,7 +211,7 @@ HookHandle Tensor::add_hook(std::function<Tensor(const Tensor&)> fn, SourceLocat
   hook->where = where;
   hook->tensor = std::move(fn);
   if (edge.leaf()) {
-    Emitter::current().hook_is_added(*edge.leaf(), where);
+    if (FunctionRecording* function = recorded_function()) function->hook_is_added(*edge.leaf(), where);
     return edge.leaf()->need_meta().tensor_hooks.add(std::move(hook));
   }
   hook->output_nr = edge.output_nr();
@@ -222,7 +224,7 @@ namespace {
 AutogradMeta& accumulating(const Tensor& leaf, std::string_view what, SourceLocation where) {
   if (leaf.impl(what, where); !leaf.requires_grad() || !leaf.is_leaf())
     fail(Category::hook_forbidden, what, "only a leaf that requires a gradient accumulates one", where);
-  Emitter::current().hook_is_added(leaf.impl(), where);
+  if (FunctionRecording* function = recorded_function()) function->hook_is_added(leaf.impl(), where);
   return leaf.impl().need_meta();
 }
 

@@ -1,8 +1,9 @@
-// Tensor: the public handle of a value. Copying a Tensor copies a reference; views and in-place ops act on shared memory as in libtorch.
+// Tensor: the public handle of a value. Copying a Tensor copies a reference; views and in-place ops act on shared
+// memory as in libtorch.
 //
-// Start reading here, then engine/tensor_impl.h (the cell), engine/tape.h (what records a gradient), engine/autograd.h (backward, grad,
-// forward mode), hooks/hook.h. Arithmetic operators and op methods are thin calls of the functions in ops/; anything else that an op
-// needs is in its struct there.
+// Start reading here, then engine/tensor_impl.h (the cell), engine/tape.h (what records a gradient), engine/autograd.h
+// (backward, grad, forward mode), engine/hook.h. Arithmetic operators and op methods are thin calls of the functions in
+// ops/; anything else that an op needs is in its struct there.
 #pragma once
 
 #include <functional>
@@ -64,8 +65,8 @@ class Tensor {
     return impl("version", where).storage()->version();
   }
 
-  // Data: an address of the tensor's device. Typed access checks the dtype (Error dtype_mismatch) and refuses values of a graph. item() and
-  // to_vector() bring the values to the CPU.
+  // Data: an address on the tensor's device. Typed access checks the dtype (Error dtype_mismatch) and refuses values of
+  // a graph. item() and to_vector() copy the values to the CPU.
   void* raw_data(SourceLocation where = SourceLocation::current()) const;
   template <class T>
   T* data_ptr(SourceLocation where = SourceLocation::current()) const {
@@ -82,25 +83,27 @@ class Tensor {
       return static_cast<T>(s.to_int());
   }
   Scalar item(SourceLocation where = SourceLocation::current()) const;
-  /// All elements in row-major order, converted to T: double, float, int64_t, int32_t, uint8_t or bool. An int64_t keeps each integer as it
-  /// is, where a double rounds those beyond 2^53.
+  /// All elements in row-major order, converted to T: double, float, int64_t, int32_t, uint8_t or bool. int64_t keeps
+  /// each integer exactly, whereas double rounds those beyond 2^53.
   template <class T = double>
   std::vector<T> to_vector(SourceLocation where = SourceLocation::current()) const;
 
   // Autograd.
-  /// Also of a view whose base does, even one made under no_grad.
+  /// True also for a view whose base requires a gradient, even one made under no_grad.
   bool requires_grad(SourceLocation where = SourceLocation::current()) const {
     const TensorImpl& cell = impl("requires_grad", where);
     return cell.requires_grad || (cell.base && cell.base->requires_grad);
   }
-  /// Marks a leaf as wanting a gradient (or not). Error(requires_grad_forbidden) on integers, or when switched off on a non-leaf.
+  /// Marks a leaf as wanting a gradient (or not). Error(requires_grad_forbidden) for integers, or when switched off on
+  /// a non-leaf.
   const Tensor& requires_grad_(bool value = true, SourceLocation where = SourceLocation::current()) const;
   bool is_leaf(SourceLocation where = SourceLocation::current()) const {
     return !gradient_record("is_leaf", where);
   }
   /// The accumulated gradient of a leaf, or of a tensor with retain_grad; undefined when there is none.
   Tensor grad(SourceLocation where = SourceLocation::current()) const;
-  /// Replaces the gradient; an undefined tensor clears it. Errors: cotangent_mismatch for another type, bad_argument for the tensor itself.
+  /// Replaces the gradient; an undefined tensor clears it. Errors: cotangent_mismatch for another type, bad_argument
+  /// for the tensor itself.
   void set_grad(const Tensor& grad, SourceLocation where = SourceLocation::current()) const;
   void retain_grad(SourceLocation where = SourceLocation::current()) const;
   bool retains_grad(SourceLocation where = SourceLocation::current()) const;
@@ -111,9 +114,9 @@ class Tensor {
   Tensor detach(SourceLocation where = SourceLocation::current()) const;
   /// The tape record that made this tensor; an empty Node for a leaf.
   Node grad_fn(SourceLocation where = SourceLocation::current()) const;
-  // A hook that returns nothing only looks (hooks/hook.h).
-  /// Calls `hook`, Tensor(const Tensor&), with the gradient of this tensor in every backward that reaches it; a defined result replaces the
-  /// gradient. That of a result of a user's function may be undefined.
+  // A hook that returns nothing only reads (engine/hook.h).
+  /// Calls `hook`, Tensor(const Tensor&), with the gradient of this tensor in every backward that reaches it; a defined
+  /// result replaces the gradient. The gradient of a result of a user-defined function may be undefined.
   template <class F>
   HookHandle register_hook(F&& hook, SourceLocation where = SourceLocation::current()) const;
   /// Calls `hook`, void(const Tensor&), with this leaf after a gradient was accumulated into it.
@@ -121,9 +124,10 @@ class Tensor {
   HookHandle register_post_accumulate_grad_hook(F&& hook,
                                                 SourceLocation where = SourceLocation::current()) const;
 
-  /// Hooks of this leaf at its accumulation, as node hooks of PyTorch's AccumulateGrad: a pre-hook, Tensors(const Tensors&), gets {gradient}
-  /// after the tensor hooks and may replace it; a post-hook, Tensors(const Tensors&, const Tensors&), gets ({}, {gradient}) after the
-  /// post-accumulate hooks. Error(hook_forbidden) when it is no leaf.
+  /// Hooks of this leaf at its accumulation, as node hooks of PyTorch's AccumulateGrad: a pre-hook, Tensors(const
+  /// Tensors&), gets {gradient} after the tensor hooks and may replace it; a post-hook, Tensors(const Tensors&, const
+  /// Tensors&), gets ({}, {gradient}) after the post-accumulate hooks. Error(hook_forbidden) when the tensor is no
+  /// leaf.
   template <class F>
   HookHandle register_accumulate_grad_prehook(F&& hook,
                                               SourceLocation where = SourceLocation::current()) const;
@@ -155,20 +159,21 @@ class Tensor {
   const Tensor& fill_(Scalar value, SourceLocation where = SourceLocation::current()) const;
   const Tensor& zero_(SourceLocation where = SourceLocation::current()) const;
 
-  // Random numbers in place of the values (ops/random_ops.h says how they are drawn). The old value gets a gradient of zeros. Errors:
-  // bad_argument for parameters outside their domain, dtype_mismatch, and those of all in-place ops (engine/inplace.h).
+  // Random numbers in place of the values (ops/random_ops.h says how they are drawn). The old value gets a gradient of
+  // zeros. Errors: bad_argument for parameters outside their domain, dtype_mismatch, and those of all in-place ops
+  // (engine/inplace.h).
   /// Uniform in [from, to).
   const Tensor& uniform_(double from = 0, double to = 1,
                          SourceLocation where = SourceLocation::current()) const;
   const Tensor& normal_(double mean = 0, double std = 1,
                         SourceLocation where = SourceLocation::current()) const;
-  /// Of density lambd * exp(-lambd * x).
+  /// With density lambd * exp(-lambd * x).
   const Tensor& exponential_(double lambd = 1, SourceLocation where = SourceLocation::current()) const;
   /// 1 with probability p, else 0; any dtype. A tensor p is broadcast.
   const Tensor& bernoulli_(double p = 0.5, SourceLocation where = SourceLocation::current()) const;
   const Tensor& bernoulli_(const Tensor& p, SourceLocation where = SourceLocation::current()) const;
-  /// Integers in [from, to), from 0 unless given; without an end all that are not negative, of a floating dtype those up to which it has every
-  /// integer (of int64 all but the last).
+  /// Integers in [from, to), from 0 unless given. Without an end: all non-negative ones (of int64 all but the last);
+  /// for a floating dtype, those up to which it represents every integer.
   const Tensor& random_(SourceLocation where = SourceLocation::current()) const;
   const Tensor& random_(int64_t to, SourceLocation where = SourceLocation::current()) const;
   const Tensor& random_(int64_t from, int64_t to, SourceLocation where = SourceLocation::current()) const;
@@ -209,7 +214,7 @@ std::string describe(const Tensor& tensor);
 std::string to_string(const Tensor& tensor);
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
-/// A parameter that a tensor or a number may be given for, and the caller's line (see engine/location.h).
+/// A parameter that accepts a tensor or a number, and the caller's line (see engine/location.h).
 class Operand {
  public:
   Operand(const Tensor& tensor, const char* file = __builtin_FILE(), int line = __builtin_LINE())
@@ -230,12 +235,12 @@ class Operand {
   bool is_scalar() const { return tensor_ == nullptr; }
   bool defined() const { return is_scalar() || tensor_->defined(); }
   Scalar scalar() const { return scalar_; }
-  /// The tensor; Error(bad_argument) for a number, that names `op`.
+  /// The tensor; for a number, Error(bad_argument) that names `op`.
   const Tensor& tensor(std::string_view op = "operand") const {
     if (!tensor_) refuse(op);
     return *tensor_;
   }
-  /// The same of a tensor that must be there: Error(bad_argument) for an undefined one, too.
+  /// The same, and the tensor must be defined: Error(bad_argument) for an undefined one, too.
   const Tensor& defined_tensor(std::string_view op) const {
     if (!tensor_ || !tensor_->defined()) [[unlikely]]
       refuse(op);

@@ -1,12 +1,12 @@
-// TensorImpl, the cell behind a Tensor: type, layout, storage, and what the emitters note on it.
+// TensorImpl, the cell of a Tensor: type, layout, storage, and the annotations of the emitters.
 //
-// Emitters annotate cells instead of wrapping them (a wrapper per emitter would cost a cell each and force lift rules):
+// Emitters annotate cells instead of wrapping them (a wrapper per emitter would cost a cell each and need lift rules):
 //   Taper     grad_fn and output_nr: the tape record that made the value;
 //   Dual      a list of {level, tangent} in the AutogradMeta;
-//   Recorder  graph and value_id: the value is a name in a graph. It has no data; one of a recorded function has a storage without
-//             memory all the same, which tells who shares it and how often it was written to.
-// Invariant: emit() returns a fresh cell, except for unpack, hook and in-place accumulation, which are never annotated again.
-// AutogradMeta holds what few tensors have; it is made on first need.
+//   Recorder  graph and value_id: the value is a name in a graph. It has no data. A value of a recorded function still
+//             has a storage without memory, which tells who shares it and how often it was written to.
+// Invariant: emit() returns a new cell, except for unpack, hook and in-place accumulation, whose results are never
+// annotated again. AutogradMeta holds what few tensors have; it is made when first needed.
 #pragma once
 
 #include <memory>
@@ -46,7 +46,7 @@ class TensorImpl : public RefCounted {
   int64_t storage_offset() const { return offset_; }
   void set_storage_offset(int64_t offset) { offset_ = offset; }
   bool is_contiguous() const { return contiguous_numel() >= 0; }
-  /// The number of elements when they lie in row-major order without gaps, else -1.
+  /// The number of elements when they are in row-major order without gaps, else -1.
   int64_t contiguous_numel() const {
     int64_t n = 1;
     for (int i = rank() - 1; i >= 0; --i) {
@@ -60,46 +60,46 @@ class TensorImpl : public RefCounted {
 
   const RefPtr<Storage>& storage() const { return storage_; }
   void set_storage(RefPtr<Storage> storage) { storage_ = std::move(storage); }
-  /// Contiguous memory of its own for the shape that is set.
+  /// Allocates contiguous memory of its own for the present shape.
   void allocate();
-  /// False of a value of a recorded backward, whose strides are not known.
+  /// False for a value of a recorded backward, whose strides are unknown.
   bool has_layout() const { return !graph || storage_; }
   /// First element. Null for a recorded value.
   void* data() const {
     return static_cast<char*>(storage_->data()) + offset_ * static_cast<int64_t>(element_size(dtype_));
   }
-  /// Nobody but the holder of the only reference to this cell can see its memory.
+  /// Only the holder of the only reference to this cell can see its memory.
   bool is_unshared() const {
     return is_unique() && storage_ && storage_->is_unique() && !storage_->is_external();
   }
 
-  /// Takes type, layout and storage of `other`, not its annotations.
+  /// Takes the type, layout and storage of `other`, not its annotations.
   void alias(const TensorImpl& other);
 
   // Annotations.
   bool requires_grad = false;         // of a leaf: set by the user; of an inner value: it has a grad_fn
   bool is_multi_output_view = false;  // made by split, chunk or unbind: in-place writes are refused
   bool is_no_grad_view = false;       // made under no_grad, or a view of one
-  bool is_function_view =
-      false;  // of memory that others see, returned by a user's function; or a view of one
+  // View of memory visible to others, returned by a user-defined function; or a view of one.
+  bool is_function_view = false;
   uint32_t output_nr = 0;
   int32_t value_id = -1;
   std::atomic<bool> was_saved{false};  // this very cell was put into a slot
-  uint64_t graph = 0;                  // number of the Recorder whose value this is, 0: a value with data
+  uint64_t graph = 0;  // number of the Recorder that the value belongs to; 0: a value with data
   RefPtr<Record> grad_fn;
   RefPtr<TensorImpl> base;  // of a view: the tensor whose memory it shares (never itself a view)
   std::unique_ptr<AutogradMeta> meta;
 
-  /// Makes a view a tensor in its own right, for one whose base nobody else has or who shall not know of it.
+  /// Makes a view an independent tensor, for one whose base nobody else holds or that must not refer to it.
   void forget_base() {
     base.reset();
     is_no_grad_view = is_multi_output_view = is_function_view = false;
   }
-  /// A view whose place in the graph a write through its memory would lose: it is refused then.
+  /// A view that would lose its place in the graph by a write through its memory: such a write is refused.
   bool is_fixed_view() const { return is_no_grad_view || is_multi_output_view || is_function_view; }
 
   bool is_leaf() const { return !grad_fn; }
-  /// Of a view: the version of its memory when it was made.
+  /// For a view: the version of its memory when it was made.
   uint32_t made_at_version() const { return made_at_version_; }
   void set_made_at_version(uint32_t version) { made_at_version_ = version; }
   AutogradMeta& need_meta();

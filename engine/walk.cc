@@ -76,7 +76,8 @@ Walk::Walk(std::span<const Edge> roots, const std::vector<Edge>* inputs, bool ru
   for (uint32_t i = 0; i < leaves_.size(); ++i) leaf_index_[leaves_[i].leaf] = i;
 }
 
-// Only what leads to an input runs. Producers come later in the order, so one pass backwards decides for all.
+// Only records that lead to an input run. Producers come later in the order, so one backward pass over it decides for
+// all.
 void Walk::mark_wanted(const std::vector<Edge>& inputs, bool run_inputs) {
   for (Leaf& leaf : leaves_) leaf.wanted = false;
   for (Item& item : order_) item.runs = false;
@@ -102,7 +103,7 @@ void Walk::mark_wanted(const std::vector<Edge>& inputs, bool run_inputs) {
   }
 }
 
-// As in PyTorch, the hooks of an only root run even when nothing that is asked for depends on it.
+// As in PyTorch, the hooks of an only root run even when no requested gradient depends on it.
 void Walk::visit_lone_root(std::span<const Edge> roots) {
   const Edge edge = roots.size() == 1 ? roots[0] : Edge{};
   if (!edge.record()) return;

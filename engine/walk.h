@@ -1,10 +1,12 @@
-// Walk: the one marking walk of a backward. From the roots it finds every record that is reached, in the order in which they will run,
-// and every leaf with its place in that order. The driver runs along it, the tracer folds the cache key along it.
+// Walk: the one marking walk of a backward. From the roots it finds every record that is reached, in the order in which
+// they will run, and every leaf with its place in that order. The driver runs along it, and the tracer folds the cache
+// key along it.
 //
-// Order: sequence numbers grow from producer to consumer, so among what has been reached the highest number is always ready: no
-// dependency counts and no heap. A leaf accumulates directly after its lowest *reached* consumer (numbering leaves at recording would
-// let unreached consumers and older retained graphs delay them); of several leaves of one record, the later operand's comes first.
-// State of a run lives here, not in the records: concurrent and nested backwards share nothing.
+// Order: sequence numbers grow from producer to consumer, so among the reached records the highest number is always
+// ready: no dependency counts and no heap. A leaf accumulates directly after its lowest *reached* consumer (numbering
+// leaves at recording would let unreached consumers and older retained graphs delay them); of several leaves of one
+// record, the later operand's comes first.
+// The state of a run is here, not in the records: concurrent and nested backwards share nothing.
 #pragma once
 
 #include <map>
@@ -16,7 +18,7 @@
 
 namespace retrograd {
 
-/// A map from sequence number to a word, made for walking numbers downwards: pages of a thousand, the last one at hand.
+/// A map from sequence number to a word, for descending access: pages of a thousand entries, with the last one cached.
 class SeqMap {
  public:
   static constexpr uint32_t kNone = ~uint32_t{0};
@@ -51,20 +53,20 @@ class SeqMap {
   Page* last_ = nullptr;
 };
 
-/// The records and leaves that a backward reaches, in the order of its walk: what a captured graph is bound to.
+/// The records and leaves that a backward reaches, in the order of its walk: a captured graph is bound to them.
 struct Reached {
   std::vector<Record*> records;
   std::vector<TensorImpl*> leaves;
-  uint64_t sizes = 0;  // of the size hashes of the records, in order
+  uint64_t sizes = 0;  // hash over the size hashes of the records, in order
 
   void add_size(uint64_t size_hash) { sizes = fold_hash(sizes, size_hash); }
 };
 
-/// What a backward comes to: what multi-grad hooks wait for.
+/// What a backward reaches; used by multi-grad hooks.
 class Reach {
  public:
-  /// Whether it comes to the record with this number, or to this leaf, and wants the gradient there. As in PyTorch, the only root of a
-  /// backward to all leaves does not count.
+  /// Whether it reaches the record with this number, or this leaf, and wants the gradient there. As in PyTorch, the
+  /// only root of a backward to all leaves does not count.
   virtual bool reaches(uint64_t seq) = 0;
   virtual bool reaches(const TensorImpl* leaf) = 0;
 
@@ -85,21 +87,22 @@ class Walk final : public Reach {
   struct Leaf {
     TensorImpl* leaf;
     uint32_t grad;  // index of its gradient
-    int32_t after;  // place in the order of its last consumer, or kBeforeAll
+    int32_t after;  // position of its last consumer in the order, or kBeforeAll
     uint32_t rank;  // among those with the same `after`
     bool wanted = true;
   };
 
-  /// From the edges of the roots. `inputs` null: every leaf is wanted. `run_inputs`: a record whose result is an input runs, too, as in
-  /// PyTorch when gradients are accumulated.
+  /// From the edges of the roots. `inputs` null: every leaf is wanted. `run_inputs`: a record whose result is an input
+  /// runs, too, as in PyTorch when gradients are accumulated.
   Walk(std::span<const Edge> roots, const std::vector<Edge>* inputs, bool run_inputs = false);
 
   const std::vector<Item>& order() const { return order_; }
   const std::vector<Leaf>& leaves() const { return leaves_; }  // in order of accumulation
   uint32_t grad_count() const { return grads_; }
-  /// Index of the gradient that `edge` leads to; SeqMap::kNone when the walk did not reach it or nothing there is wanted.
+  /// Index of the gradient that `edge` leads to; SeqMap::kNone when the walk did not reach it or it is not wanted.
   uint32_t target(const Edge& edge) { return edge.record() ? record_target(edge) : leaf_target(edge.leaf()); }
-  /// Place in the order, or among the leaves, of what `edge` leads to, wanted or not; SeqMap::kNone when it was not reached.
+  /// Position of the edge's destination in the order, or among the leaves, wanted or not; SeqMap::kNone when it was not
+  /// reached.
   uint32_t place(const Edge& edge);
   Reached reached() const;
   bool reaches(uint64_t seq) override;
@@ -119,10 +122,10 @@ class Walk final : public Reach {
 
   std::vector<Item> order_;
   std::vector<Leaf> leaves_;
-  SeqMap index_;  // of records, in order_; of those that are not there yet, their address
+  SeqMap index_;  // of records, in order_; for those that are not in it yet, their address
   std::unordered_map<const TensorImpl*, uint32_t> leaf_index_;
   std::vector<Edge> roots_;  // keeps the graph alive
-  Edge lone_root_;           // an only root that reaches() does not count
+  Edge lone_root_;           // an only root, which reaches() does not count
   uint32_t grads_ = 0, rank_ = 0;
 };
 

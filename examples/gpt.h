@@ -1,5 +1,6 @@
-// A GPT over characters, as small as it gets: nanoGPT's CPU setting. Pre-norm blocks of causal self-attention and a GELU network, no biases,
-// the head tied to the token embedding. Initial weights: normal(0, 0.02), those that write to the residual stream smaller by sqrt(2 layers).
+// A small GPT over characters: nanoGPT's CPU setting. Pre-norm blocks of causal self-attention and a GELU network, no
+// biases, the head tied to the token embedding. Initial weights: normal(0, 0.02); those that write to the residual
+// stream are divided by sqrt(2 layers).
 #pragma once
 
 #include <cmath>
@@ -61,7 +62,7 @@ struct Gpt : retrograd::nn::Module {
     return retrograd::linear(lnf(h), wte.weight);
   }
 
-  /// Those of the tokens: 0, 1, ..., on their device.
+  /// The positions of the tokens: 0, 1, ..., on their device.
   static retrograd::Tensor positions(const retrograd::Tensor& tokens) {
     return retrograd::arange(0, tokens.size(1), 1,
                              retrograd::TensorOptions(retrograd::kInt64, tokens.device()));

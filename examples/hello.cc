@@ -1,4 +1,4 @@
-// The program of the README: three backwards, one captured graph. Unpack and hook are nodes of it.
+// The program of the README: three backwards, one captured graph. Unpack and hook are nodes of the graph.
 #include <retrograd/retrograd.h>
 
 #include <iostream>

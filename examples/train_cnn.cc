@@ -1,10 +1,10 @@
-// Trains a small convolutional network to read handwritten digits of 8 by 8 pixels, in some seconds: two
-// convolutions, each with a relu and a pooling layer behind it, and two linear layers.
+// Trains a small convolutional network to read handwritten digits of 8 by 8 pixels, in a few seconds: two convolutions,
+// each followed by a relu and a pooling layer, and two linear layers.
 //
-// Data: examples/data/digits.csv; see examples/common/digits.h. Everything is the same, bit for bit, for
-// the same seed, whatever --threads and --mode say.
-// Start reading at train(). What all examples share is in examples/common; train_digits has the same task
-// for linear layers.
+// Data: examples/data/digits.csv; see examples/common/digits.h. For a given seed all results are the same, bit for bit,
+// for every --threads and --mode.
+// Start reading at train(). The common code of all examples is in examples/common; train_digits has the same task for
+// linear layers.
 #include <fmt/format.h>
 
 #include "examples/common/data_file.h"

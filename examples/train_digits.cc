@@ -1,8 +1,8 @@
 // Trains a small network to read handwritten digits of 8 by 8 pixels, in about a second.
 //
-// Data: examples/data/digits.csv; see examples/common/digits.h. Everything is the same, bit for bit, for the same seed, whatever --threads
-// and --mode say.
-// Start reading at train(). What all examples share is in examples/common.
+// Data: examples/data/digits.csv; see examples/common/digits.h. For a given seed all results are the same, bit for bit,
+// for every --threads and --mode.
+// Start reading at train(). The common code of all examples is in examples/common.
 #include <fmt/format.h>
 
 #include "examples/common/data_file.h"

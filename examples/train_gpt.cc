@@ -1,8 +1,10 @@
-// Trains a GPT on the characters of Shakespeare's plays and lets it write 500 characters. nanoGPT's CPU setting: 4 layers, 4 heads, 128 wide,
-// 64 characters, batches of 12, AdamW, 2,000 steps; a validation loss of about 1.9 after one or two minutes.
+// Trains a GPT on the characters of Shakespeare's plays and generates 500 characters. nanoGPT's CPU setting: 4 layers,
+// 4 heads, 128 wide, 64 characters, batches of 12, AdamW, 2,000 steps; a validation loss of about 1.9 after one or two
+// minutes.
 //
-// The first nine tenths of the text are for training, the rest for validation. Everything is the same, bit for bit, for the same seed,
-// whatever --threads and --mode say. Start reading at train(); the model is in examples/gpt.h, what examples share in examples/common.
+// The first nine tenths of the text are for training, the rest for validation. For a given seed all results are the
+// same, bit for bit, for every --threads and --mode. Start reading at train(); the model is in examples/gpt.h, the
+// common code of the examples in examples/common.
 #include <cstdio>
 
 #include <fmt/format.h>

@@ -1,12 +1,10 @@
-// Trains a recurrent network on the characters of Shakespeare's plays and lets it write 500 characters: an
-// embedding, one recurrent layer, a linear layer; pieces of 64 characters, batches of 32, AdamW.
+// Trains a recurrent network on the characters of Shakespeare's plays and generates 500 characters: an embedding, one
+// recurrent layer, a linear layer; pieces of 64 characters, batches of 32, AdamW.
 //
-// Data: examples/data/tinyshakespeare.txt; see examples/common/text.h. Everything is the same, bit for bit,
-// for the same seed, whatever --threads and --mode say. What is written goes character by character
-// with the state that the layer has reached, where a transformer (train_gpt) looks at all of its context
-// again.
-// Start reading at train(). What all examples share is in examples/common; the layers are in
-// nn/recurrent.h.
+// Data: examples/data/tinyshakespeare.txt; see examples/common/text.h. For a given seed all results are the same, bit
+// for bit, for every --threads and --mode. Text is generated character by character from the state of the layer,
+// whereas a transformer (train_gpt) reads its whole context again.
+// Start reading at train(). The common code of all examples is in examples/common; the layers are in nn/recurrent.h.
 #include <cstdio>
 
 #include <fmt/format.h>

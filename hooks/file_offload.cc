@@ -1,12 +1,11 @@
 // See hooks/stock.h and hooks/file_offload.h.
 //
-// A payload is an OnDisk: the tensor's file; and, from begin() to unpack, the memory that it is read into. FileFormat has the thread that
-// reads ahead.
+// A payload is an OnDisk: the file of the tensor and, from begin() to unpack, the memory that it is read into.
+// FileFormat owns the thread that reads in advance.
 //
-// Reading ahead is SavedFile::read() in two halves: memory is taken where the plan has room for it, on the
-// thread that runs the backward; the file is read, and its hash looked at, on the reader's. An error is
-// thrown by the unpack, where it would be without. The file stays, so an unpack that comes later reads it
-// again.
+// Reading in advance is SavedFile::read() in two halves: the thread that runs the backward allocates memory where the
+// plan has room for it; the reader's thread reads the file and checks its hash. An error is thrown by the unpack, as
+// without reading in advance. The file stays, so a later unpack reads it again.
 #include "hooks/file_offload.h"
 
 #include <filesystem>
@@ -77,7 +76,7 @@ struct FileFormat {
 RefPtr<SavedTensorHooks> make_file_offload(std::string folder, const Tensors& keep,
                                            PrefetchOptions prefetch) {
   if (folder.empty()) throw FileError("save_to_file: the path of the folder is empty");
-  // As it is called now: the program may go to another folder.
+  // Resolved now: the program may change its working directory.
   return make_stock(FileFormat{std::filesystem::absolute(folder).string()}, keep, prefetch);
 }
 

@@ -1,10 +1,10 @@
-// save_to_file, of which hooks/stock.h tells users.
+// save_to_file, which hooks/stock.h documents for users.
 #pragma once
 
 #include <string>
 
-#include "hooks/prefetch.h"
-#include "hooks/saved_tensor_hooks.h"
+#include "engine/saved_tensor_hooks.h"
+#include "hooks/prefetcher.h"
 
 namespace retrograd {
 

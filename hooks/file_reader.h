@@ -1,6 +1,6 @@
-// FileReader: a thread that reads what is asked for, one after the other: files that will be wanted soon,
-// while others compute. The thread begins with the first request and ends with the object, when all requests
-// are done. A child that is forked has no such thread: it is refused there.
+// FileReader: a thread that processes read requests one after the other: files that will be needed soon are read while
+// other threads compute. The thread begins with the first request and ends with the object, after all requests are
+// done. A forked child process does not have this thread: requests are refused there.
 #pragma once
 
 #include <condition_variable>
@@ -18,8 +18,8 @@ class FileReader {
   ~FileReader();
   FileReader(const FileReader&) = delete;
 
-  /// Runs `read` on the thread. What it throws is the future's. std::system_error when there can be no thread, and in a child of the process that
-  /// made the object.
+  /// Runs `read` on the thread. The future gets its exception. std::system_error when no thread can be made, and in a
+  /// child of the process that made the object.
   std::future<void> begin(std::function<void()> read);
 
  private:

@@ -1,7 +1,7 @@
-// KeptMemory: the memory of tensors that a stock pair leaves alone, views of it included.
+// KeptMemory: the memory of tensors that a stock pair does not change, including views of it.
 //
-// A tensor belongs to it by its storage, whatever it shows of that. Found by a binary search: pack hooks ask
-// for every tensor that is saved.
+// A tensor belongs to it by its storage, whatever part of it the tensor shows. It is found by a binary search: pack
+// hooks check every tensor that is saved.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ class KeptMemory {
   }
 
  private:
-  std::vector<RefPtr<Storage>> kept_;  // sorted; held, so that no other storage gets such an address
+  std::vector<RefPtr<Storage>> kept_;  // sorted; held, so that no other storage gets the same address
 };
 
 }  // namespace retrograd

@@ -1,8 +1,8 @@
-// MemoryOrder: the dims of a tensor by how they lie in memory, the slowest first.
+// MemoryOrder: the dims of a tensor by their order in memory, the slowest first.
 //
-// Through it a tensor whose elements fill a block of memory is seen as that block, row by row, and a
-// row-major block is given the strides of that tensor again. Gaps between elements are closed on the way;
-// dims of stride 0 (expanded ones) are like any other here.
+// Through it, a tensor whose elements fill a block of memory is viewed as that block, row by row, and a row-major block
+// gets the strides of that tensor again. Gaps between elements are closed in the process; dims of stride 0 (expanded
+// ones) are treated like any other here.
 #pragma once
 
 #include "engine/tensor.h"
@@ -13,9 +13,9 @@ class MemoryOrder {
  public:
   explicit MemoryOrder(const Tensor& tensor);
 
-  /// A view of `tensor` with its dims in this order: row-major if the tensor that the order is of is dense.
+  /// A view of `tensor` with its dims in this order: row-major if the order was taken from a dense tensor.
   Tensor flatten(const Tensor& tensor) const;
-  /// The opposite: `block` with its dims where they were.
+  /// The inverse: `block` with its dims in the original order.
   Tensor restore(const Tensor& block) const;
   /// `tensor` in memory of its own, in this order.
   Tensor copy(const Tensor& tensor) const;
@@ -24,10 +24,10 @@ class MemoryOrder {
   IntArray to_memory_, back_;
 };
 
-/// Every element of a block of memory, each once.
+/// Whether the tensor shows every element of a block of memory once.
 bool fills_a_block(const Tensor& tensor);
 
-/// A view with one entry in each dim of stride 0: what an expanded tensor repeats, once.
+/// A view with one entry in each dim of stride 0: the repeated part of an expanded tensor, once.
 Tensor without_repeats(const Tensor& tensor);
 
 }  // namespace retrograd

@@ -1,12 +1,13 @@
 // See hooks/stock.h and hooks/offload.h.
 //
-// A payload is an Offloaded: the tensor's elements in the host's memory, once each, row by row of the order in which they lay in memory; and,
-// from begin() to unpack, the tensor that they are copied back to.
+// A payload is an Offloaded: the tensor's elements in host memory, once each, row by row in the order that they had in
+// memory; and, from begin() to unpack, the tensor that they are copied back to.
 //
-// What goes to the host is a copy of the tensor, made on the device in the order of the program: the tensor may be written to, or its memory
-// be handed on by a plan, before the way to the host is done. It costs a few percent of that way, and takes memory only as long.
+// A copy of the tensor, made on the device in program order, is transferred to the host: the tensor may be written to,
+// or a plan may reuse its memory, before the transfer is done. The copy costs a few percent of the transfer, and takes
+// memory only while that runs.
 //
-// Devices copy as their executor says (Executor::keep_on_host); the CPU keeps the first copy and makes another one of it.
+// Devices copy by their executor (Executor::keep_on_host); the CPU keeps the first copy and copies it again.
 #include "hooks/offload.h"
 
 #include <algorithm>
@@ -106,14 +107,14 @@ class Offloaded {
 
  private:
   Executor& executor() const { return executor_of(block_.device); }
-  // Also of what is not used: else its memory were handed on while the copy writes to it.
+  // Also waits for a copy that is not used: otherwise its memory would be reused while the copy writes to it.
   Tensor land() {
     Tensor back = std::exchange(coming_, Tensor());
     counters().landed(bytes_);
     if (copy_) copy_->wait();
     return back;
   }
-  // In memory of its own, in the layout that it had.
+  // A tensor in memory of its own, in the original layout.
   Tensor bring() const {
     RefPtr<TensorImpl> cell = TensorImpl::make();
     if (copy_) {
@@ -128,12 +129,12 @@ class Offloaded {
     return Tensor(std::move(cell));
   }
 
-  const TensorType type_;  // of what was saved
+  const TensorType type_;  // of the saved tensor
   TensorType block_;       // of its elements, once each
   IntArray strides_;
   int64_t bytes_ = 0;
   std::unique_ptr<HostCopy> copy_;
-  Tensor kept_;  // without it, where the host's memory is the device's
+  Tensor kept_;  // used instead of copy_ where host memory is the device's memory
   std::mutex mutex_;
   Tensor coming_;
 };

@@ -1,8 +1,8 @@
-// save_on_cpu(pinned = true), of which hooks/stock.h tells users.
+// save_on_cpu(pinned = true), which hooks/stock.h documents for users.
 #pragma once
 
-#include "hooks/prefetch.h"
-#include "hooks/saved_tensor_hooks.h"
+#include "engine/saved_tensor_hooks.h"
+#include "hooks/prefetcher.h"
 
 namespace retrograd {
 

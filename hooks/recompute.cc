@@ -1,6 +1,6 @@
-// See hooks/recompute.h. Original is what is remembered of a dropped tensor; two pairs differ in when it is
-// made: Recompute at pack, of the tensor that is given, RecomputeValue before, of the value that later
-// tensors may be views of.
+// See hooks/recompute.h. Original is the description of a dropped tensor. Two pairs differ in when it is made:
+// Recompute makes it at pack, from the given tensor; RecomputeValue makes it before, from the value that later tensors
+// may be views of.
 #include "hooks/recompute.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ class Original {
     if (check_ == RecomputeCheck::bits) hash_ = hash(tensor);
   }
 
-  /// What `function` gives, in the layout of the original.
+  /// The result of `function`, in the layout of the original.
   Tensor again(const std::function<Tensor()>& function) const {
     Tensor found = function();
     if (!found.defined() || !(found.impl().type() == type_))
@@ -69,7 +69,7 @@ class Recompute final : public SavedTensorHooks {
   RecomputeCheck check_;
 };
 
-// Where a view lies in the block of the value.
+// The position of a view in the block of the value.
 struct Window {
   TensorType type;
   IntArray strides;
@@ -128,7 +128,7 @@ class RecomputeValue final : public SavedTensorHooks {
   Original original_;
   std::function<Tensor()> function_;
   std::weak_ptr<void> life_;  // of the value's cell
-  const Storage* memory_;     // not held
+  const Storage* memory_;     // not owned
   uint32_t version_;
   int64_t offset_, elements_;
 };
@@ -146,11 +146,12 @@ RefPtr<SavedTensorHooks> recompute(const Tensor& value, std::function<Tensor()> 
   require_function(static_cast<bool>(function), "recompute", where);
   NoGradGuard no_grad;
   if (value.defined() && value.impl().graph)
-    fail(Category::unsupported, "recompute",
-         fmt::format("{} is a value of a recorded function, which recompute cannot be told of. Hint: call it "
-                     "in a function that is not recorded",
-                     describe(value)),
-         where);
+    fail(
+        Category::unsupported, "recompute",
+        fmt::format("{} is a value of a recorded function, for which recompute cannot be used. Hint: call it "
+                    "in a function that is not recorded",
+                    describe(value)),
+        where);
   if (!value.defined() || !fills_a_block(value))
     fail(Category::bad_argument, "recompute",
          fmt::format("the elements of {} do not fill a block of memory. Hint: contiguous()", describe(value)),

@@ -1,4 +1,4 @@
-// See hooks/saved_file.h. The file is opened anew for reading, so that an open descriptor per saved tensor is not needed.
+// See hooks/saved_file.h. The file is opened again for reading, so that no descriptor stays open per saved tensor.
 #include "hooks/saved_file.h"
 
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 namespace retrograd {
 namespace {
 
-// A descriptor that is closed on any way out.
+// A descriptor that is closed on every exit path.
 struct Descriptor {
   int fd;
   ~Descriptor() {
@@ -93,7 +93,7 @@ void SavedFile::read_into(void* memory) const {
     left -= static_cast<size_t>(count);
   }
   if (XXH3_64bits(memory, static_cast<size_t>(bytes_)) != hash_)
-    throw FileError(path_ + ": a saved tensor was changed: its hash is another one");
+    throw FileError(path_ + ": a saved tensor was changed: its hash differs");
 }
 
 }  // namespace retrograd

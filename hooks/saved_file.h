@@ -1,6 +1,6 @@
-// SavedFile: a tensor's bytes in a file of its own, which is removed together with the object, by the process that has made it: a child that was
-// forked meanwhile may read it. For one run of one process: raw bytes in this machine's order, checked on reading by length and hash, readable by
-// the owner only.
+// SavedFile: a tensor's bytes in a file of its own. The process that made the object removes the file with it; a child
+// that was forked in between may read it. For one run of one process: raw bytes in this machine's byte order, checked
+// on reading by length and hash, readable by the owner only.
 #pragma once
 
 #include <string>
@@ -19,8 +19,8 @@ class SavedFile {
 
   /// The tensor, in new memory. Throws FileError when the file is gone, short, or not what was written.
   Tensor read() const;
-  /// The same in three steps: memory on the CPU, its bytes, which any thread may read, and the way to the
-  /// tensor's device.
+  /// The same in three steps: memory on the CPU; its bytes, which any thread may read; and the copy to the tensor's
+  /// device.
   Tensor memory() const;
   void read_into(void* memory) const;
   Tensor placed(const Tensor& memory) const { return memory.to(type_.device); }

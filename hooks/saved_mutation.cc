@@ -1,5 +1,5 @@
-// See hooks/saved_mutation.h. A payload is a shared Kept, listed in the scope's State under its memory until
-// it is dropped or copied; before_write() is called before each write in place of the thread (WriteWatcher in
+// See hooks/saved_mutation.h. A payload is a shared Kept. The scope's State lists it under its memory until it is
+// dropped or copied. before_write() is called before each in-place write of the thread (WriteWatcher in
 // engine/storage.h).
 #include "hooks/saved_mutation.h"
 
@@ -9,13 +9,13 @@
 #include <mutex>
 #include <vector>
 
-#include "engine/emitter.h"
+#include "engine/recording.h"
 #include "ops/shape_ops.h"
 
 namespace retrograd {
 namespace {
 
-// The bytes of a storage that a set of tensors on it shows.
+// The byte range of a storage that a set of tensors on it shows.
 struct Bytes {
   int64_t begin = std::numeric_limits<int64_t>::max(), end = 0;
 
@@ -67,8 +67,8 @@ struct AllowMutationOnSavedTensors::Kept {
   std::multimap<const Storage*, Kept*>::iterator place;
 };
 
-// The mutex: graphs may be dropped, and backwards run, on other threads than the scope's. What it guards is
-// let go after it.
+// The mutex: graphs may be dropped, and backwards may run, on other threads than the scope's. Objects that it guards
+// are released after it.
 struct AllowMutationOnSavedTensors::State final : WriteWatcher {
   std::mutex mutex;
   std::multimap<const Storage*, Kept*> listed;
@@ -79,7 +79,7 @@ struct AllowMutationOnSavedTensors::State final : WriteWatcher {
     kept.place = listed.emplace(tensor.impl().storage().get(), &kept);
     kept.tensor = std::move(tensor);
   }
-  // It cannot fail.
+  // This cannot fail.
   void move(Kept& kept, Tensor tensor) {
     kept.version = tensor.version();
     auto node = listed.extract(kept.place);
@@ -104,7 +104,7 @@ struct AllowMutationOnSavedTensors::State final : WriteWatcher {
 AllowMutationOnSavedTensors::Kept::~Kept() { state->unlist(*this); }
 
 void AllowMutationOnSavedTensors::State::before_write(const Storage& memory) {
-  std::vector<Kept*> current;  // not those that another thread has written over
+  std::vector<Kept*> current;  // without those that another thread has overwritten
   Bytes bytes;
   Tensors old, now;
   const std::lock_guard lock(mutex);
@@ -154,7 +154,7 @@ class AllowMutationOnSavedTensors::Pair final : public SavedTensorHooks {
 
 std::shared_ptr<AllowMutationOnSavedTensors::State> AllowMutationOnSavedTensors::new_state(
     SourceLocation where) {
-  Emitter::current().cannot_record("AllowMutationOnSavedTensors", "it is to see each write in place", where);
+  refuse_recording("AllowMutationOnSavedTensors", "it is to see each write in place", where);
   if (WriteWatcher::Scopes::innermost())
     fail(Category::hook_forbidden, "AllowMutationOnSavedTensors", "scopes of it do not nest", where);
   return std::make_shared<State>();

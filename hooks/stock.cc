@@ -1,5 +1,5 @@
-// See hooks/stock.h: the Formats (hooks/stock_pair.h) of the pairs whose values stay in memory as they are. Those that bring values back ahead
-// are in hooks/offload.cc and hooks/file_offload.cc.
+// See hooks/stock.h: the Formats (hooks/stock_pair.h) of the pairs whose values stay in memory as they are. Those that
+// prefetch values are in hooks/offload.cc and hooks/file_offload.cc.
 #include "hooks/stock.h"
 
 #include <cfloat>
@@ -47,7 +47,7 @@ struct Fp8Format {
   Tensor unpack(const Packed& p) const { return to(to(p.fp8, kFloat32) * p.scale, p.dtype); }
 };
 
-// Codes 1 to 255 stand for -127 to 127 steps.
+// Codes 1 to 255 mean -127 to 127 steps.
 struct Int8Format {
   struct Packed {
     Tensor codes, steps;  // [blocks, kInt8Block], the last block filled up with zeros; [blocks, 1]

@@ -3,20 +3,19 @@
 //   SavedTensorHooksGuard guard(save_as_half(model.parameters()));
 //   Tensor loss = model(x);     // what this saves for the backward is kept as float16
 //
-// Which tensors they change: floating ones of at least kSmallestPacked elements. Left as they are: other
-// dtypes and small tensors; tensors that share memory with one of `keep` (a packed parameter would be one
-// copy more, since the parameter stays); expanded tensors, which have less memory than elements. What is left
-// as it is aliases the saved memory, so a write to it in place is still detected. save_on_cpu changes all
-// tensors but those of `keep`, and those on a device that have less than kSmallestOffloaded bytes. A tensor
-// that is saved twice is packed twice. The pairs may be used from several threads, and outlive the guard that
-// they were given to.
+// They change floating tensors of at least kSmallestPacked elements. They do not change other dtypes and small tensors;
+// tensors that share memory with one of `keep` (packing a parameter would add a copy, since the parameter stays); and
+// expanded tensors, which have less memory than elements. An unchanged tensor aliases the saved memory, so a write to
+// it in place is still detected. save_on_cpu changes all tensors but those of `keep`, and those on a device that have
+// less than kSmallestOffloaded bytes. A tensor that is saved twice is packed twice. The pairs may be used from several
+// threads, and outlive the guard that they were given to.
 #pragma once
 
 #include <string>
 
-#include "hooks/prefetch.h"
+#include "hooks/prefetcher.h"
 
-#include "hooks/saved_tensor_hooks.h"
+#include "engine/saved_tensor_hooks.h"
 
 namespace retrograd {
 
@@ -25,45 +24,44 @@ inline constexpr int64_t kSmallestPacked = 256;
 /// float64 and float32 are kept as float16, rounded to nearest: numbers beyond 65504 become infinite.
 RefPtr<SavedTensorHooks> save_as_half(const Tensors& keep = {});
 
-/// Floating tensors are kept as float8_e4m3fn with one scale a tensor, max |x| / 448. A tensor with infinite
-/// or nan elements, or so small that the scale would underflow, is left as it is.
+/// Floating tensors are kept as float8_e4m3fn with one scale per tensor, max |x| / 448. A tensor with infinite or nan
+/// elements, or so small that the scale would underflow, is not changed.
 RefPtr<SavedTensorHooks> save_as_fp8(const Tensors& keep = {});
 
-/// Floating tensors are kept as one byte an element, -127 to 127 steps, and a float32 step for each
-/// kInt8Block elements in row-major order: the largest |x| of the block / 127. An element changes by at most
-/// half a step. A tensor with infinite or nan elements, or with some that float32 cannot hold, is left as it
-/// is.
+/// Floating tensors are kept as one byte per element, -127 to 127 steps, and a float32 step for each kInt8Block
+/// elements in row-major order: the largest |x| of the block / 127. An element changes by at most half a step. A tensor
+/// with infinite or nan elements, or with elements that float32 cannot hold, is not changed.
 inline constexpr int64_t kInt8Block = 128;
 RefPtr<SavedTensorHooks> save_as_int8(const Tensors& keep = {});
 
-/// Each tensor is kept as a copy in the host's memory. Bits come back, and strides where the elements fill a
-/// block of memory, in whatever order of dims; gaps of a view are closed, and what an expanded tensor repeats
-/// is kept once. Later writes to the saved tensor do not reach the copy.
+/// Each tensor is kept as a copy in host memory. It returns with the same bits, and with the same strides if the
+/// elements fill a block of memory, in whatever order of dims; gaps of a view are closed, and the repeated elements of
+/// an expanded tensor are kept once. Later writes to the saved tensor do not reach the copy.
 ///
-/// `pinned`: in memory that a device copies to and from while host and device go on. The memory of a tensor of
-/// a device is free when its copy is there, without anybody waiting for it; a backward that runs a plan
-/// (compile_backward, compile, compile_step) begins to bring a copy back as `prefetch` says, ahead of its use.
-/// With a tensor of the CPU all is the same but the waiting: it is copied there and back at once.
+/// `pinned`: in memory that a device copies to and from while host and device go on. The memory of a tensor on a device
+/// is free when its copy is complete, without anybody waiting for it. A backward that runs a plan (compile_backward,
+/// compile, compile_step) begins to copy it back before its use, as `prefetch` says. A tensor on the CPU is copied
+/// there and back immediately; the rest is the same.
 inline constexpr int64_t kSmallestOffloaded = 1024;
 RefPtr<SavedTensorHooks> save_on_cpu(bool pinned = false, const Tensors& keep = {},
                                      PrefetchOptions prefetch = {});
 
-/// What the pairs save_on_cpu(true) of this process have copied since the last reset. A copy back is in flight
-/// from where it is begun, ahead of its use, to its use.
+/// What the pairs save_on_cpu(true) of this process have copied since the last reset. A copy back is in flight from its
+/// begin, before its use, to its use.
 struct OffloadStats {
   int64_t bytes_to_host = 0, bytes_back = 0;
-  int64_t early = 0;  // copies back that were begun ahead of their use
+  int64_t early = 0;  // copies back that were begun before their use
   int64_t in_flight = 0, bytes_in_flight = 0;
   int64_t most_in_flight = 0, most_bytes_in_flight = 0;
 };
 OffloadStats offload_stats();
-/// What is in flight stays counted.
+/// Copies in flight stay counted.
 void reset_offload_stats();
 
-/// Each tensor goes to a file of its own in `folder` and is read back when it is needed; the file goes when
-/// the saved value is dropped. Folder and file problems (full disk, a file that vanished or changed) are
-/// FileErrors that name the path. A backward that runs a plan begins to read as `prefetch` says, on a thread
-/// of the pair's own; what is wrong with a file is said by the unpack all the same.
+/// Each tensor is written to a file of its own in `folder` and read back when it is needed; the file is removed when
+/// the saved value is dropped. Folder and file problems (full disk, a missing or changed file) are FileErrors that name
+/// the path. A backward that runs a plan begins to read as `prefetch` says, on a thread of the pair's own; the unpack
+/// reports problems of a file all the same.
 RefPtr<SavedTensorHooks> save_to_file(std::string folder, const Tensors& keep = {},
                                       PrefetchOptions prefetch = {.nodes = 0});
 

@@ -1,27 +1,29 @@
-// What the stock pairs (hooks/stock.h) have in common. One class, Stock, decides what is packed; Formats say how. A Format has
+// Common code of the stock pairs (hooks/stock.h). One class, Stock, decides what is packed; Formats say how. A Format
+// has
 //
 //   Packed                                            what is kept instead of a tensor; copyable
 //   bool takes(const Tensor&) const                   whether that gains something
-//   std::optional<Packed> pack(const Tensor&) const   none: left as it is after all
+//   std::optional<Packed> pack(const Tensor&) const   none: the tensor is kept as it is after all
 //   Tensor unpack(const Packed&) const
 //
-// PrefetchedStock is a Stock whose values come from elsewhere: its Packed is a std::shared_ptr to what has bytes() and drop(), and its Format
-// has begin(payload), all with the meanings of hooks/prefetch.h.
+// PrefetchedStock is a Stock whose values come from elsewhere: its Packed is a std::shared_ptr to an object with
+// bytes() and drop(), and its Format has begin(payload), all with the meanings of hooks/prefetcher.h.
 #pragma once
 
 #include <any>
 #include <optional>
 #include <utility>
 
+#include "engine/saved_tensor_hooks.h"
 #include "hooks/kept_memory.h"
-#include "hooks/prefetch.h"
-#include "hooks/saved_tensor_hooks.h"
+#include "hooks/prefetcher.h"
 
 namespace retrograd {
 
-/// Whether packing a tensor in another form gains something: floating ones with enough elements, each in memory of its own.
+/// Whether packing a tensor in another form gains something: floating ones with enough elements, each in memory of its
+/// own.
 bool is_worth_packing(const Tensor& tensor);
-/// Whether a copy in the host's memory is worth the way there: not of a few bytes of a device.
+/// Whether a copy in host memory is worth the transfer: not for a few bytes of a device.
 bool is_worth_moving(const Tensor& tensor);
 
 template <class Format>
@@ -55,7 +57,7 @@ class PrefetchedStock final : public Stock<Format>, private Prefetcher {
   Prefetcher* prefetcher() override { return this; }
 
  private:
-  // None: left as it is.
+  // None: the tensor is kept as it is.
   static typename Format::Packed::element_type* packed(const std::any& payload) {
     const auto* found = std::any_cast<typename Format::Packed>(&payload);
     return found ? found->get() : nullptr;

@@ -26,14 +26,14 @@ std::string directory_of(const std::string& path) {
 
 constexpr char kOpenFiles[] = "/proc/self/fd/";
 
-// In the directory of `path`; another one each time.
+// A name in the directory of `path`, different at each call.
 std::string temporary_name(const std::string& path) {
   static constinit std::atomic<uint64_t> next{0};
   return directory_of(path) + "/.retrograd-" + std::to_string(::getpid()) + "-" +
          std::to_string(next.fetch_add(1));
 }
 
-// The file that `path` stands for, so that a rename replaces it and not a link to it.
+// The file that `path` refers to, so that a rename replaces it and not a link to it.
 std::string resolve(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::symlink_status(path, error);
@@ -50,7 +50,7 @@ AtomicFile::AtomicFile(const std::string& path) : path_(resolve(path)) {
   struct stat existing;
   const bool replaces = ::stat(path_.c_str(), &existing) == 0;
   if (replaces && !S_ISREG(existing.st_mode)) {
-    throw FileError(path_ + ": cannot write: there is something else than a regular file");
+    throw FileError(path_ + ": cannot write: it exists and is not a regular file");
   }
   constexpr mode_t kMode = 0666;  // less the umask
   if (::access(kOpenFiles, F_OK) == 0)
@@ -61,7 +61,7 @@ AtomicFile::AtomicFile(const std::string& path) : path_(resolve(path)) {
     if (fd_ >= 0)
       temporary_ = std::move(name);
     else if (errno != EEXIST)
-      fail("create a temporary file beside it");
+      fail("create a temporary file in its folder");
   }
   if (replaces && ::fchmod(fd_, existing.st_mode & 0777) != 0) fail("give the new file its permissions");
 }
@@ -82,7 +82,7 @@ void AtomicFile::write(const void* data, size_t size) {
   }
 }
 
-// Of a file without one.
+// Gives a name to a file without one.
 void AtomicFile::name() {
   const std::string open_file = kOpenFiles + std::to_string(fd_);
   while (temporary_.empty()) {
@@ -90,7 +90,7 @@ void AtomicFile::name() {
     if (::linkat(AT_FDCWD, open_file.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0)
       temporary_ = std::move(name);
     else if (errno != EEXIST)
-      fail("name the new file beside it");
+      fail("name the new file in its folder");
   }
 }
 
@@ -109,7 +109,7 @@ void AtomicFile::commit() {
   const int reason = errno;
   ::close(directory);
   errno = reason;
-  // EINVAL: a file system that cannot flush a directory on its own.
+  // EINVAL: a file system that cannot flush a directory separately.
   if (flushed != 0 && errno != EINVAL) fail("flush its directory");
 }
 

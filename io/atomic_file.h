@@ -1,14 +1,14 @@
-// A file that appears whole or not at all.
+// A file that is written completely or not at all.
 //
-// The bytes go to a file without a name in the same directory; commit() flushes it to the disk, gives it its path, over a file that is there
-// by way of a temporary name, and flushes the directory. Until then the old file is untouched, and of a process that is killed nothing stays.
-// Where the file system has no files without a name, they go to a temporary one, .retrograd-PID-N, which whatever fails removes; it stays only
-// where the process is killed.
+// The bytes are written to an unnamed file in the same directory. commit() flushes it to the disk, links it to its
+// path, replacing an existing file by way of a temporary name, and flushes the directory. Until then the old file is
+// untouched, and a killed process leaves nothing behind. If the file system does not support unnamed files, the bytes
+// are written to a temporary file, .retrograd-PID-N, which every failure removes; it remains only if the process is
+// killed.
 //
-// The permissions are those of the file that is replaced; of a new one those that the process gives to its files (umask).
-// A path that is a symbolic link keeps being one: its target is replaced. Anything else than a regular file
-// (a device, a directory, a pipe) is refused, and so is a path with a NUL. All failures throw FileError with the path and the system's
-// reason.
+// The permissions are those of the replaced file; a new file gets the process's default permissions (umask). A path
+// that is a symbolic link stays one: its target is replaced. Anything but a regular file (a device, a directory, a
+// pipe) is refused, and so is a path with a NUL. All failures throw FileError with the path and the system's reason.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace retrograd {
 
 class AtomicFile {
  public:
-  /// Opens a file beside `path`.
+  /// Opens a file in the directory of `path`.
   explicit AtomicFile(const std::string& path);
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -36,7 +36,7 @@ class AtomicFile {
   [[noreturn]] void fail(const char* action) const;
 
   std::string path_;       // final, with symbolic links resolved
-  std::string temporary_;  // empty: it has no name yet, or has its path
+  std::string temporary_;  // empty: it has no name yet, or is at its path
   int fd_ = -1;
 };
 

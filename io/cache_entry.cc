@@ -23,7 +23,7 @@ std::string cache_entry(std::string_view magic, std::string_view question, std::
 }
 
 CachedAnswer cached_answer(std::string_view entry, std::string_view magic, std::string_view question) {
-  if (!entry.starts_with(magic)) return {{}, "it is no entry of this version"};
+  if (!entry.starts_with(magic)) return {{}, "it is not an entry of this version"};
   entry.remove_prefix(magic.size());
   if (entry.size() <= kDigest || entry[kDigest] != '\n') return {{}, "it is cut off"};
   const std::string_view body = entry.substr(kDigest + 1);

@@ -1,9 +1,9 @@
-// The text of a file in a cache: an answer, and the question that it answers. A file counts only if its
-// checksum holds and its question is the one that is asked, to the letter; so neither a damaged file nor two
-// questions of one name can give a wrong answer.
+// The text of a file in a cache: an answer, and the question that it answers. A file is used only if its checksum is
+// right and its question is exactly the requested one. So neither a damaged file nor two questions with the same name
+// can give a wrong answer.
 //
 //   magic                      one line, which names cache and version
-//   digest of what follows
+//   digest of the rest
 //   length of the question
 //   question, answer
 #pragma once
@@ -19,7 +19,7 @@ std::string digest(std::string_view text);
 /// `magic` ends in a newline.
 std::string cache_entry(std::string_view magic, std::string_view question, std::string_view answer);
 
-/// The answer in an entry, a part of it; or why there is none.
+/// The answer in an entry, as a part of it; or the reason why there is none.
 struct CachedAnswer {
   std::string_view text, problem;
 };

@@ -19,7 +19,7 @@ namespace retrograd::io {
 namespace {
 
 constexpr off_t kLargest = off_t{256} << 20;  // bytes of a file
-constexpr time_t kAbandoned = 3600;           // seconds after which an unfinished file is nobody's
+constexpr time_t kAbandoned = 3600;           // seconds after which an unfinished file has no owner
 constexpr std::string_view kUnfinished = ".part";
 
 class Descriptor {
@@ -36,10 +36,10 @@ class Descriptor {
   const int fd_;
 };
 
-// Why what is open may not be used; empty when it may.
+// Why an opened file or folder may not be used; empty when it may.
 std::string_view problem_of(int fd, mode_t type) {
   struct stat s;
-  if (::fstat(fd, &s) != 0 || (s.st_mode & S_IFMT) != type) return "it is something else";
+  if (::fstat(fd, &s) != 0 || (s.st_mode & S_IFMT) != type) return "it has another file type";
   if (s.st_uid != ::geteuid()) return "it belongs to another user";
   if (s.st_mode & (S_IRWXG | S_IRWXO)) return "other users may use it";
   if (type == S_IFREG && s.st_size > kLargest) return "it is too large";
@@ -81,7 +81,7 @@ std::optional<std::string> PrivateFolder::read(const std::string& name, std::str
     }
     text.append(part, static_cast<size_t>(got));
   }
-  ::futimens(file.get(), nullptr);  // used now; if that fails, it only goes earlier
+  ::futimens(file.get(), nullptr);  // used now; if that fails, the file is only removed earlier
   return text;
 }
 
@@ -103,7 +103,7 @@ bool PrivateFolder::write(const std::string& name, std::string_view text) const 
     if (written < 0) return give_up();
     text.remove_prefix(static_cast<size_t>(written));
   }
-  // Not flushed to the disk: what a crash leaves of it does not pass its checksum.
+  // Not flushed to the disk: a file that is incomplete after a crash fails its checksum.
   if (::renameat(fd_, unfinished.c_str(), fd_, name.c_str()) != 0) return give_up();
   return true;
 }

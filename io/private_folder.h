@@ -1,11 +1,10 @@
-// A folder of small private files that other processes write at the same time: the plan cache's, and that of
-// compiled kernels.
+// A folder of small private files that several processes write at the same time: used by the plan cache and the cache
+// of compiled kernels.
 //
-// It must be a folder of this user that no one else may read or write (mode 0700), and so must each file be
-// (0600). After it is open, everything goes by its descriptor, and links are not followed: what its path
-// leads to afterwards does not matter. A file is written under another name and renamed, so it is there in
-// whole or not at all; nothing is flushed to the disk, since readers check what they read. No function throws
-// but for memory.
+// It must be a folder of this user that no one else may read or write (mode 0700), and each file must be private, too
+// (0600). After it is opened, all access is by its descriptor, and links are not followed: later changes of its path
+// have no effect. A file is written under another name and renamed, so it is complete or absent; nothing is flushed to
+// the disk, since readers check what they read. No function throws except for a lack of memory.
 #pragma once
 
 #include <optional>
@@ -25,14 +24,13 @@ class PrivateFolder {
   std::string problem() const;
   std::string path_of(const std::string& name) const { return path_ + "/" + name; }
 
-  /// The bytes of a file, which counts as used now; none when it is not there. `problem`: why it may not be
-  /// used.
+  /// The bytes of a file, which counts as used now; none when it does not exist. `problem`: why it may not be used.
   std::optional<std::string> read(const std::string& name, std::string& problem) const;
   /// Makes a file, or replaces it. False when it cannot be written: then nothing was changed, and errno says
   /// why.
   bool write(const std::string& name, std::string_view text) const;
-  /// Removes all but the `most` files that were used last, of those whose names end in `ending`; and what
-  /// processes that ended left unfinished.
+  /// Removes all but the `most` last used files whose names end in `ending`, and files that other processes left
+  /// unfinished.
   void tidy(std::string_view ending, size_t most) const;
 
  private:

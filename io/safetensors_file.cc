@@ -74,7 +74,7 @@ std::unique_ptr<std::byte[]> allocate(const std::string& path, size_t size) {
   }
 }
 
-// A bool object made of another byte is undefined behaviour for whoever reads it.
+// A bool object made of another byte is undefined behaviour for its reader.
 void check_bools(const std::string& path, const TensorEntry& entry, std::span<const std::byte> bytes) {
   if (entry.dtype == kBool &&
       std::any_of(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte{1}; }))

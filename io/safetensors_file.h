@@ -6,9 +6,9 @@
 // Writing is atomic (io/atomic_file.h) and puts wider elements first, so that every tensor is aligned in the
 // file.
 //
-// SafetensorsReader reads one tensor at a time to where the caller wants it; SafetensorsFile holds all of a file.
+// SafetensorsReader reads one tensor at a time to a given address; SafetensorsFile holds a whole file.
 //
-// Limits: no mmap, which a file that shrinks would turn into a signal. Little-endian machines only.
+// Limits: no mmap, since a shrinking file would cause a signal. Little-endian machines only.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@
 
 namespace retrograd {
 
-/// An open file: its header has been checked, its data lie on the disk.
+/// An open file: its header has been checked, its data are on the disk.
 class SafetensorsReader {
  public:
   /// Reads the header. Throws FileError if the file cannot be read or breaks a rule of the format.
@@ -37,8 +37,8 @@ class SafetensorsReader {
   /// Bytes of all entries together.
   size_t data_size() const { return data_size_; }
 
-  /// The bytes of an entry of this file, row-major, to a place that has room for them. FileError where they cannot be read, and for a BOOL byte
-  /// that is neither 0 nor 1.
+  /// Reads the bytes of an entry of this file, row-major, to memory of sufficient size. FileError if they cannot be
+  /// read, and for a BOOL byte that is neither 0 nor 1.
   void read(const TensorEntry& entry, void* to);
 
  private:
@@ -63,15 +63,15 @@ class SafetensorsFile {
   /// The entry of this name, or null.
   const TensorEntry* find(std::string_view name) const;
 
-  /// The bytes of an entry of this file: row-major, valid as long as the file. Another writer's file may
-  /// leave them unaligned: copy, do not cast.
+  /// The bytes of an entry of this file: row-major, valid as long as the file. In a file of another writer they may be
+  /// unaligned: copy, do not cast.
   std::span<const std::byte> bytes(const TensorEntry& entry) const {
     return {data_.get() + entry.offset, entry.nbytes};
   }
 
  private:
   SafetensorsHeader header_;
-  std::vector<size_t> by_name_;  // places in header_.entries
+  std::vector<size_t> by_name_;  // indices into header_.entries
   std::unique_ptr<std::byte[]> data_;
 };
 

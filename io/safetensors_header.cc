@@ -1,9 +1,8 @@
-// Parsing is two steps: HeaderParser turns the events of the JSON library into entries, checking each on its
-// own; check_names and check_layout then look at all of them.
+// Parsing has two steps: HeaderParser converts the events of the JSON library to entries and checks each separately;
+// then check_names and check_layout check all of them together.
 //
-// The JSON library is used through its event interface, since its document type keeps the last of two equal
-// keys and says nothing. Its lexer takes a NUL byte for the end of the text, so NUL is refused before it sees
-// the text.
+// The JSON library is used through its event interface, since its document type silently keeps the last of two equal
+// keys. Its lexer treats a NUL byte as the end of the text, so NUL is refused before the text is parsed.
 #include "io/safetensors_header.h"
 
 #include <fmt/format.h>
@@ -34,8 +33,8 @@ enum class Field { Dtype, Shape, Offsets };
   throw FileError(path + ": header entry " + printable(name) + ": " + reason);
 }
 
-// Refuses every event that does not belong where it stands. The state is the innermost open container and the
-// last key of each kind of object.
+// Refuses every event that is not allowed at its place. The state is the innermost open container and the last key of
+// each kind of object.
 class HeaderParser final : public nlohmann::json_sax<nlohmann::json> {
  public:
   HeaderParser(const std::string& path, SafetensorsHeader& header) : path_(path), header_(header) {}
@@ -261,7 +260,7 @@ size_t checked_nbytes(const std::string& path, std::string_view name, ScalarType
   for (const int64_t size : shape) {
     if (size < 0) refuse_entry(path, name, "a size is negative");
     if (size == 0) {
-      empty = true;  // the other sizes are multiplied all the same: strides have to fit too
+      empty = true;  // the other sizes are multiplied nevertheless: strides have to fit too
     } else if (__builtin_mul_overflow(nbytes, size, &nbytes)) {
       refuse_entry(path, name, "the product of the shape does not fit in int64");
     }

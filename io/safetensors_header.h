@@ -54,7 +54,7 @@ std::string format_safetensors_header(const std::string& path, const Safetensors
 size_t checked_nbytes(const std::string& path, std::string_view name, ScalarType dtype,
                       const std::vector<int64_t>& shape);
 
-/// A name as it may stand in a message: quoted, short, no control characters.
+/// A name for a message: quoted, short, no control characters.
 std::string printable(std::string_view name);
 
 }  // namespace retrograd

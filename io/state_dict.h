@@ -1,5 +1,6 @@
-// Named tensors, saved to and loaded from safetensors files: what a checkpoint is made of.
-// Any tool that reads the format reads them; keys of modules are PyTorch's (nn/module.h). A file holds values, not which tensors shared memory.
+// Named tensors, saved to and loaded from safetensors files: the content of a checkpoint.
+// Any tool that reads the format reads them; keys of modules are PyTorch's (nn/module.h). A file holds values, not the
+// sharing of memory.
 #pragma once
 
 #include <functional>
@@ -14,12 +15,13 @@ namespace retrograd {
 /// Tensors by name.
 using StateDict = std::map<std::string, Tensor, std::less<>>;
 
-/// Writes the tensors and the metadata to `path`, all or nothing: after an error the old file is still there. Any dtype, device, shape and strides.
-/// Throws FileError; Error(bad_argument) for an undefined tensor.
+/// Writes the tensors and the metadata to `path`, all or nothing: after an error the old file is still there. Any
+/// dtype, device, shape and strides. Throws FileError; Error(bad_argument) for an undefined tensor.
 void save(const StateDict& state, const std::string& path, const SafetensorsMetadata& metadata = {},
           SourceLocation where = SourceLocation::current());
 
-/// Reads all tensors of a file, each into memory of its own on the CPU, and its metadata if asked for. Throws FileError.
+/// Reads all tensors of a file, each into memory of its own on the CPU, and its metadata if requested. Throws
+/// FileError.
 StateDict load(const std::string& path, SafetensorsMetadata* metadata = nullptr);
 
 }  // namespace retrograd

@@ -66,6 +66,7 @@ void Graph::reserve(size_t nodes) {
 ValueId Graph::add_tensor_input(const TensorType& type, std::string_view name) {
   const ValueId value = new_value(type);
   inputs_.push_back({Input::Kind::tensor, value, last_type_, name.empty() ? name : keep(name)});
+  input_values_.push_back(value);
   return value;
 }
 
@@ -80,9 +81,15 @@ const TensorType& Graph::type(const Input& input) const {
   return input.type < 0 ? none : types_[static_cast<size_t>(input.type)];
 }
 
+int32_t Graph::number_of(ValueId value) const {
+  const auto at = std::ranges::lower_bound(input_values_, value);
+  if (at != input_values_.end() && *at == value) return static_cast<int32_t>(at - input_values_.begin());
+  return value + static_cast<int32_t>(input_values_.end() - at);
+}
+
 std::string Graph::name_of(const Input& input) const {
   if (!input.name.empty()) return std::string(input.name);
-  return std::to_string(input.value == kNoValue ? &input - inputs_.data() : input.value);
+  return std::to_string(input.value == kNoValue ? &input - inputs_.data() : number_of(input.value));
 }
 
 Node& Graph::append(const OpInfo& op, std::span<const ValueId> operands, const void* attrs,
@@ -115,7 +122,7 @@ std::string_view Graph::Texts::operator()(std::string_view text) const {
   return it == kept_.end() ? text : it->second.substr(0, text.size());
 }
 
-// Names, origins and files of lines may be texts that the graph keeps: the copy's are to be its own.
+// Names, origins and files of locations may be texts that the graph owns: the copy must own copies of these.
 Graph Graph::copy() const {
   Graph to;
   const Texts own(to, *this);
@@ -128,6 +135,7 @@ Graph Graph::copy() const {
   to.types_ = types_;
   to.type_index_ = type_index_;
   to.inputs_ = inputs_;
+  to.input_values_ = input_values_;
   for (Input& input : to.inputs_) input.name = own(input.name);
   for (const Origin& o : origins_) to.origins_.push_back({own(o.op), o.ordinal, own(o.part)});
   for (Node& node : to.nodes_) {

@@ -1,14 +1,16 @@
-// Graph: the IR. SSA over typed values, in program order, which is eager's order.
+// Graph: the IR. SSA over typed values, in program order, which is the order of eager execution.
 //
-// Semantics. Values are immutable: in-place and view writes became values when they were recorded. A node is {op, operands, attributes,
-// results, where it comes from}. A pure node depends on nothing but its operands and attributes: it may be moved, merged, dropped.
-// Effect nodes (hooks, unpack, accumulate_grad, ...) keep their order among each other. Handles are not values: the inputs `slot`, `leaf`,
-// `hook` and `box` stand for live objects that are bound at each run, and a bookkeeping node names one of them.
+// Semantics. Values are immutable: in-place and view writes became values when they were recorded. A node is {op,
+// operands, attributes, results, location, origin}. A pure node depends on nothing but its operands and attributes: it
+// may be moved, merged or dropped. Effect nodes (hooks, unpack, accumulate_grad, ...) keep their relative order.
+// Handles are not values: inputs of kinds such as `slot`, `leaf`, `hook` and `code` stand for live objects that are
+// bound at each run, and a bookkeeping node names one of them.
 // A dim is a constant or a symbol of `symbols` (engine/symbols.h); so are numbers in attributes.
 //
-// Data: nodes hold ranges of one pool of operand ids; values hold an index into the interned types; attributes lie in an arena that is
-// never moved. Nodes are made only through append(), which is given what the op's type rule found: an ill-typed node cannot exist.
-// Start with Node and Input; ir/text.h prints and parses, ir/replay.h runs a graph into any emitter.
+// Data: nodes hold ranges of one pool of operand ids; values hold an index into the interned types; attributes are in
+// an arena that never moves. Nodes are made only through append(), which gets the result types that the op's type rule
+// has found: an ill-typed node cannot exist.
+// Start with Node and Input. ir/text.h prints and parses; ir/replay.h runs a graph into any emitter.
 #pragma once
 
 #include <cstddef>
@@ -17,14 +19,14 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ir/op.h"
+#include "engine/op.h"
 
 namespace retrograd::ir {
 
 using ValueId = int32_t;
 inline constexpr ValueId kNoValue = -1;
 
-/// What a run must be given. The sigil in the text form is in brackets.
+/// What a run must be given. The prefix character in the text form is in brackets.
 struct Input {
   enum class Kind : uint8_t {
     tensor,    // [%] a value
@@ -33,15 +35,16 @@ struct Input {
     hook,      // [$]
     box,       // [&] retain_grad's
     function,  // [^] function_backward's
-    pair       // [*] pack's: saved-tensor hooks
+    pair,      // [*] pack's: saved-tensor hooks
+    code       // [~] HostCode, which a recorded function runs (engine/host_code.h)
   };
   Kind kind = Kind::tensor;
   ValueId value = kNoValue;  // kind tensor
   int32_t type = -1;         // of the tensor, slot or leaf: into types()
-  std::string_view name;     // that the text gave it; see Graph::name_of
+  std::string_view name;     // the name in the parsed text; see Graph::name_of
 };
 
-/// Where a node comes from, for people: record `ordinal` of the backward, made by `op`, and which part of its run.
+/// The origin of a node, for readers: record `ordinal` of the backward, made by `op`, and the part of its run.
 struct Origin {
   std::string_view op;
   uint32_t ordinal = 0;
@@ -56,13 +59,13 @@ struct Node {
   ValueId first_result;   // results are numbered consecutively
   int32_t handle = -1;    // bookkeeping: index of the input it acts on
   void* attrs = nullptr;  // in the graph's arena
-  SourceLocation where;   // the forward call that caused it
+  SourceLocation where;   // the forward call that caused the node
   int32_t origin = -1;    // index into origins(), -1: unknown
-  int32_t group =
-      -1;  // neighbours of one number may run as one step (ir/passes/fuse.h); numbers ascend; -1: none
+  // Neighbours with the same number may run as one step (ir/passes/fuse.h); numbers ascend; -1: none.
+  int32_t group = -1;
 };
 
-/// Of a group is what gives one value, or a step of an optimizer.
+/// A node that gives one value, or a step of an optimizer, may be in a group.
 inline bool may_be_in_group(const Node& node) {
   return node.op->is(Trait::pure) && (node.results == 1 || node.op->is(Trait::updates));
 }
@@ -73,7 +76,7 @@ class Graph {
   Graph(Graph&&) = default;
   Graph& operator=(Graph&&) = default;
 
-  /// Makes room for so many nodes.
+  /// Reserves memory for this many nodes.
   void reserve(size_t nodes);
   ValueId add_tensor_input(const TensorType& type, std::string_view name = {});
   int32_t add_handle(Input::Kind kind, const TensorType& type, std::string_view name = {});
@@ -85,7 +88,8 @@ class Graph {
   int32_t add_origin(Origin origin);
   /// A copy of `text` that lives as long as the graph.
   std::string_view keep(std::string_view text);
-  /// Texts of another graph for one that shall outlive it: what `from` keeps `to` keeps, too; the rest outlives every graph.
+  /// Copies texts of one graph into another that may outlive it: texts that `from` owns become owned by `to`; all other
+  /// texts outlive every graph.
   class Texts {
    public:
     Texts(Graph& to, const Graph& from);
@@ -104,9 +108,12 @@ class Graph {
   const TensorType& type(ValueId value) const {
     return types_[static_cast<size_t>(value_types_[static_cast<size_t>(value)])];
   }
-  /// Of a hook or function: undefined.
+  /// Undefined for a hook, a function, a pair and code.
   const TensorType& type(const Input& input) const;
-  /// In the text form, without the sigil: its own name, or the number of the value or input.
+  /// The number of a value in the text form: inputs first, then results, though an input may have been met in the
+  /// middle of a recording.
+  int32_t number_of(ValueId value) const;
+  /// The name in the text form, without the prefix character: its own name, or the number of the value or input.
   std::string name_of(const Input& input) const;
   /// Index of the value's type among the distinct types.
   int32_t type_index(ValueId value) const { return value_types_[static_cast<size_t>(value)]; }
@@ -114,7 +121,7 @@ class Graph {
   int32_t value_count() const { return static_cast<int32_t>(value_types_.size()); }
   const Origin& origin(int32_t index) const { return origins_[static_cast<size_t>(index)]; }
 
-  /// The same graph once more, with texts and attributes of its own.
+  /// A copy of the graph, with texts and attributes of its own.
   Graph copy() const;
 
   SymbolTable symbols;
@@ -138,6 +145,7 @@ class Graph {
   std::unordered_map<uint64_t, std::vector<int32_t>> type_index_;
   int32_t last_type_ = -1;
   std::vector<Input> inputs_;
+  std::vector<ValueId> input_values_;  // of the tensors among them; ascending
   std::vector<Origin> origins_;
   std::vector<std::unique_ptr<std::string>> texts_;
   std::vector<std::unique_ptr<std::byte[]>> arena_;
@@ -145,7 +153,7 @@ class Graph {
   std::byte* arena_next_ = nullptr;
 };
 
-/// Types compared by their text of sizes: symbols by id, without leaving guards.
+/// Compares types with their sizes as text: symbols by id, without adding guards.
 bool same_type(const TensorType& a, const TensorType& b);
 
 }  // namespace retrograd::ir

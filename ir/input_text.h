@@ -1,5 +1,5 @@
-// How each kind of input is written: its sigil, the word behind the colon, and whether a type follows. One
-// table for the printer, the parser and the texts of errors.
+// The text form of each kind of input: its prefix character, the word after the colon, and whether a type follows. One
+// table for the printer, the parser and the error messages.
 #pragma once
 
 #include "ir/graph.h"
@@ -8,14 +8,14 @@ namespace retrograd::ir {
 
 struct InputText {
   char sigil;
-  std::string_view word;  // of a tensor, only for errors: its type stands alone
+  std::string_view word;  // for a tensor, only in errors: its type is written without a word
   bool has_type;
 };
 
 /// In the order of Input::Kind.
 inline constexpr InputText kInputText[] = {
     {'%', "tensor", true}, {'!', "slot", true},      {'@', "leaf", true},  {'$', "hook", false},
-    {'&', "box", true},    {'^', "function", false}, {'*', "pair", false},
+    {'&', "box", true},    {'^', "function", false}, {'*', "pair", false}, {'~', "code", false},
 };
 
 constexpr const InputText& text_of(Input::Kind kind) { return kInputText[static_cast<size_t>(kind)]; }

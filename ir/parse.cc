@@ -1,11 +1,11 @@
 // Reading the text form of a graph: the grammar of docs/ir.md, line by line. Only expressions of symbols
 // nest, and ValueReader keeps those on a stack.
 //
-// A node is appended as it is read, and checked at once (ir/type_check.h): an ill-typed text is
-// Error(bad_argument) with the line. A comparison that a type rule makes and that no guard in the header
-// covers becomes a guard of the graph.
+// A node is appended when it is read, and checked immediately (ir/type_check.h): an ill-typed text is
+// Error(bad_argument) with the line. A comparison that a type rule makes and that no guard in the header covers becomes
+// a guard of the graph.
 //
-// Values may have any names; printing the result numbers them anew in order.
+// Values may have any names; printing the result renumbers them in order.
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -36,7 +36,7 @@ class Parser {
   }
 
  private:
-  // What stands between the op and its attributes.
+  // The text between the op and its attributes.
   struct Operands {
     std::vector<ValueId> values;
     int32_t handle = -1;
@@ -65,7 +65,7 @@ class Parser {
   ValueReader values_in_{in_, graph_.symbols};
   TypeChecker checker_{graph_};
   std::map<std::string, ValueId, std::less<>> values_;
-  std::map<std::string, int32_t, std::less<>> handles_;  // with their sigils
+  std::map<std::string, int32_t, std::less<>> handles_;  // with their prefix characters
   int32_t groups_ = 0;
   bool in_group_ = false;
 };
@@ -135,7 +135,8 @@ void Parser::body() {
   if (in_.next_line()) in_.expected("the end of the text");
 }
 
-// "group {" or, within one, the "}" at its end. An op that is named so is told from it by what follows: attributes end on their line.
+// "group {" or, within one, the "}" at its end. An op with the name "group" is distinguished by what follows it:
+// attributes end on their line.
 bool Parser::group_brace() {
   if (in_group_) {
     if (!in_.take("}")) return false;
@@ -245,8 +246,8 @@ std::vector<TensorType> Parser::result_types(size_t count) {
   return types;
 }
 
-// "tanh#2 rule, mlp.cc:44", each half on its own or both. Anything else in a note is ignored, also a file
-// whose name has blanks.
+// "tanh#2 rule, mlp.cc:44", or only one of the two parts. Anything else in an annotation is ignored, also a file name
+// with blanks.
 void Parser::note(Node& node) {
   std::string_view text = in_.until_line_end();
   const auto trim = [](std::string_view& s) {

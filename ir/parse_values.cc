@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "ir/each_field.h"
+#include "engine/each_field.h"
 
 namespace retrograd::ir {
 
@@ -72,12 +72,12 @@ Scalar ValueReader::number() {
     double v = 0;
     const auto [stop, error] = std::from_chars(text.data(), end, v);
     if (stop != end || error != std::errc())
-      in_.fail(fmt::format("{} is no number that fits into 64 bits", text));
+      in_.fail(fmt::format("{} is not a number that fits into 64 bits", text));
     return Scalar(v);
   }
   int64_t v = 0;
   const auto [stop, error] = std::from_chars(text.data(), end, v);
-  if (stop != end || error != std::errc()) in_.fail(fmt::format("{} is no integer of 64 bits", text));
+  if (stop != end || error != std::errc()) in_.fail(fmt::format("{} is not a 64-bit integer", text));
   return Scalar(v);
 }
 
@@ -110,8 +110,8 @@ Arith ValueReader::sign() {
   in_.expected("an operator");
 }
 
-// number | symbol | "(" expression sign expression ")" | "float(" expression ")", with the open brackets on a
-// stack of its own: the size of a concatenation of many tensors nests as deep as there are tensors.
+// number | symbol | "(" expression sign expression ")" | "float(" expression ")". The open brackets are on an explicit
+// stack: the size of a concatenation of many tensors nests as deep as there are tensors.
 Scalar ValueReader::expression() {
   struct Open {
     bool is_conversion;
@@ -143,7 +143,7 @@ Scalar ValueReader::expression() {
 
 int64_t ValueReader::integer() {
   const Scalar s = number();
-  if (s.kind() != Number::Kind::Int) in_.fail(fmt::format("{} is no integer", to_string(s)));
+  if (s.kind() != Number::Kind::Int) in_.fail(fmt::format("{} is not an integer", to_string(s)));
   return s.number().i;
 }
 
@@ -157,7 +157,7 @@ bool ValueReader::boolean() {
 
 Dim ValueReader::dim() {
   const Scalar s = expression();
-  if (s.kind() != Number::Kind::Int) in_.fail(fmt::format("{} is no integer", to_string(s)));
+  if (s.kind() != Number::Kind::Int) in_.fail(fmt::format("{} is not an integer", to_string(s)));
   if (s.is_symbolic()) return Dim::symbol(s.id());
   try {
     return Dim(s.number().i);
@@ -206,7 +206,7 @@ Device ValueReader::device() {
   return {kCUDA, static_cast<int8_t>(index)};
 }
 
-// As those of any tensor: none is negative, and the number of elements fits into 63 bits.
+// The sizes of any tensor: none is negative, and the number of elements fits into 63 bits.
 void ValueReader::check_sizes(const TensorType& t) {
   for (Dim d : t.shape)
     if (d.hint() < 0) in_.fail(fmt::format("the size {} is negative", to_string(d)));

@@ -1,12 +1,11 @@
-// ValueReader: numbers, expressions of symbols, types and attributes, as they stand in the text of a graph
-// (grammar: docs/ir.md). Expressions go into the graph's symbol table, where equal ones are one; they may
-// nest as deep as they like.
+// ValueReader: reads numbers, expressions of symbols, types and attributes in the text of a graph (grammar:
+// docs/ir.md). Expressions go into the graph's symbol table, where equal ones are one. They may nest to any depth.
 #pragma once
 
 #include <map>
 #include <vector>
 
-#include "ir/op.h"
+#include "engine/op.h"
 #include "ir/text_cursor.h"
 
 namespace retrograd::ir {
@@ -15,17 +14,17 @@ class ValueReader {
  public:
   ValueReader(TextCursor& in, SymbolTable& symbols) : in_(in), symbols_(symbols) {}
 
-  /// The symbols that the table has now are those of the text.
+  /// Declares the present symbols of the table to be those of the text.
   void expect_symbols();
   /// "s0 = 4" in the header.
   void symbol();
   /// "s0 < s1", which must hold.
   void guard();
   Scalar expression();
-  /// A type, of a value that exists.
+  /// The type of a value that exists.
   TensorType type();
-  /// "{name=value, ...}": every field of the op's attributes. The number that stands for an operand is not
-  /// among them, it is given.
+  /// "{name=value, ...}": every field of the op's attributes. The number that stands for an operand is not among them;
+  /// it is passed as an argument.
   std::vector<std::byte> attributes(const OpInfo& op, Scalar scalar);
 
  private:

@@ -40,10 +40,10 @@ class AttrPrinter final : public AttrVisitor {
   bool skip_scalar_;
 };
 
-// A tensor is a value, and goes by its number like all values.
+// A tensor is a value and has a number like all values.
 std::string input_text(const Graph& graph, const Input& input) {
   const std::string type = to_string(graph.type(input));
-  if (input.kind == Input::Kind::tensor) return fmt::format("%{}: {}", input.value, type);
+  if (input.kind == Input::Kind::tensor) return fmt::format("%{}: {}", graph.number_of(input.value), type);
   const InputText& text = text_of(input.kind);
   return fmt::format("{}{}: {}{}{}", text.sigil, graph.name_of(input), text.word, text.has_type ? " " : "",
                      text.has_type ? type : "");
@@ -92,7 +92,7 @@ std::string attrs_text(const OpInfo& op, const void* attrs) {
 
 std::string to_string(const Graph& graph, const Node& node) {
   std::string text;
-  for (int i = 0; i < node.results; ++i) text += fmt::format("{}%{}", i ? ", " : "", node.first_result + i);
+  for (int i = 0; i < node.results; ++i) text += fmt::format("{}%{}", i ? ", " : "", graph.number_of(node.first_result + i));
   if (node.results) text += " = ";
   text += node.op->name;
   AttrPrinter attrs(node.op->has_scalar_operand);
@@ -107,7 +107,7 @@ std::string to_string(const Graph& graph, const Node& node) {
     text += separator;
     separator = ", ";
     if (v != kNoValue)
-      text += fmt::format("%{}", v);
+      text += fmt::format("%{}", graph.number_of(v));
     else
       text += node.op->has_scalar_operand ? to_string(attrs.scalar) : "none";
   }
@@ -136,7 +136,7 @@ std::string Graph::print() const {
     text += "  return";
     for (size_t i = 0; i < outputs_.size(); ++i)
       text += fmt::format("{}{}", i ? ", " : " ",
-                          outputs_[i] == kNoValue ? "none" : fmt::format("%{}", outputs_[i]));
+                          outputs_[i] == kNoValue ? "none" : fmt::format("%{}", number_of(outputs_[i])));
     text += "\n";
   }
   return text + "}\n";

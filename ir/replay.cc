@@ -7,14 +7,38 @@
 
 #include <fmt/format.h>
 
-#include "ir/bookkeeping.h"
-#include "ir/each_field.h"
+#include "engine/bookkeeping.h"
+#include "engine/each_field.h"
+#include "ir/input_text.h"
 
 namespace retrograd::ir {
 namespace {
 
 Number value_of(Dim d, std::span<const Number> values) {
   return d.is_symbolic() ? values[static_cast<size_t>(d.id())] : Number::of(d.raw());
+}
+
+bool is_bound(Input::Kind kind, const Binding& b) {
+  switch (kind) {
+    case Input::Kind::tensor: return b.tensor.defined();
+    case Input::Kind::slot: return b.record || b.tensor.defined();
+    case Input::Kind::leaf: return b.leaf;
+    case Input::Kind::hook: return b.hook.get();
+    case Input::Kind::box: return b.box.get();
+    case Input::Kind::function: return b.record;
+    case Input::Kind::pair: return b.pair.get();
+    case Input::Kind::code: return b.code.get();
+  }
+  return false;
+}
+
+[[noreturn]] void fail_unbound(const Graph& graph, const Input& input) {
+  const InputText& text = text_of(input.kind);
+  throw Error(
+      Category::bad_argument,
+      fmt::format("replay: the input {}{} is bound to no {}. Hint: a graph that was read from a text has no "
+                  "objects of its own; bind those of a run",
+                  text.sigil, graph.name_of(input), text.word));
 }
 
 class Interpreter {
@@ -76,34 +100,38 @@ class Interpreter {
 };
 
 void Interpreter::emit_bookkeeping(const Node& node, Call& call, Tensor* results) {
+  const Input& input = graph_.inputs()[static_cast<size_t>(node.handle)];
   const Binding& b = bindings_[static_cast<size_t>(node.handle)];
-  UnpackAttrs unpack{b.record, b.slot};
-  HookAttrs hook{b.hook.get(), b.leaf, static_cast<int>(call.outputs)};
-  AccumulateGradAttrs accumulate{b.leaf};
-  RetainGradAttrs retain{b.box.get()};
-  FunctionBackwardAttrs function{b.record};
-  PackAttrs pack{b.pair.get()};
-  if (node.op == &ops::unpack) {
-    if (!b.record) {
-      results[0] = b.tensor;
-      return;
-    }
-    call.attrs = &unpack;
-  } else if (node.op == &ops::hook) {
-    if (!b.hook->is_live()) {  // removed by an earlier hook of this run
-      for (int i = 0; i < call.outputs; ++i)
-        results[i] = call.operands[i] ? Tensor(RefPtr<TensorImpl>(call.operands[i])) : Tensor();
-      return;
-    }
-    call.attrs = &hook;
-  } else if (node.op == &ops::accumulate_grad) {
-    call.attrs = &accumulate;
-  } else if (node.op == &ops::function_backward) {
-    call.attrs = &function;
-  } else if (node.op == &ops::pack) {
-    call.attrs = &pack;
-  } else {
-    call.attrs = &retain;
+  if (!is_bound(input.kind, b)) fail_unbound(graph_, input);
+  UnpackAttrs unpack{{}, b.record, b.slot};
+  HookAttrs hook{{}, b.hook.get(), b.leaf, static_cast<int>(call.outputs)};
+  AccumulateGradAttrs accumulate{{}, b.leaf};
+  RetainGradAttrs retain{{}, b.box.get()};
+  FunctionBackwardAttrs function{{}, b.record};
+  PackAttrs pack{{}, b.pair.get()};
+  HostAttrs code{b.code.get()};
+  switch (input.kind) {
+    case Input::Kind::slot:
+      if (!b.record) {
+        results[0] = b.tensor;
+        return;
+      }
+      call.attrs = &unpack;
+      break;
+    case Input::Kind::hook:
+      if (!b.hook->is_live()) {  // removed by an earlier hook of this run
+        for (int i = 0; i < call.outputs; ++i)
+          results[i] = call.operands[i] ? Tensor(RefPtr<TensorImpl>(call.operands[i])) : Tensor();
+        return;
+      }
+      call.attrs = &hook;
+      break;
+    case Input::Kind::leaf: call.attrs = &accumulate; break;
+    case Input::Kind::box: call.attrs = &retain; break;
+    case Input::Kind::function: call.attrs = &function; break;
+    case Input::Kind::pair: call.attrs = &pack; break;
+    case Input::Kind::code: call.attrs = &code; break;
+    case Input::Kind::tensor: RG_ASSERT(false);
   }
   emitter_.emit(call, results);
 }
@@ -115,7 +143,8 @@ void Interpreter::run_node(const Node& node, int32_t index) {
   void* attrs = node.attrs ? concrete_attrs(*node.op, node.attrs, symbols_, attrs_) : nullptr;
   Call call{node.op, operands_, attrs, node.where, node.results};
   Tensor* results = values_.data() + node.first_result;
-  // Accumulation takes over the memory of its first operand where nobody else holds it: a value that is needed later is held once more.
+  // Accumulation takes over the memory of its first operand when nobody else holds it: a further reference protects a
+  // value that is needed later.
   Tensor held;
   if ((node.op == &ops::accumulate || node.op == &ops::accumulate_grad) && is_needed_after(node, index))
     held = Tensor(RefPtr<TensorImpl>(operands_[0]));

@@ -95,8 +95,9 @@ Remap Rewriter::finish() {
     if (remap_.nodes[i] >= 0 && !graph_.nodes()[i].op->is(Trait::pure)) place = remap_.nodes[i] + 1;
   }
   remap_.places.push_back(place);
+  graph_.input_values_.clear();
   for (Input& input : graph_.inputs_)
-    if (input.kind == Input::Kind::tensor) input.value = now(input.value);
+    if (input.kind == Input::Kind::tensor) graph_.input_values_.push_back(input.value = now(input.value));
   for (ValueId& output : graph_.outputs_) {
     RG_ASSERT(output == kNoValue || now(output) != kNoValue);
     output = now(output);

@@ -1,4 +1,4 @@
-// Rewriter: makes a graph anew, from its own nodes and others. What passes are written with (ir/passes).
+// Rewriter: builds a new version of a graph from its own nodes and new ones. Passes are written with it (ir/passes).
 //
 //   Rewriter rewriter(graph);
 //   for (size_t i = 0; i < graph.nodes().size(); ++i)
@@ -7,31 +7,29 @@
 //     else rewriter.keep(i);
 //   remap.then(rewriter.finish());
 //
-// Nodes of a graph never change, so a new list is made beside the old one: an old node is kept with its
-// operands mapped, its results are replaced by other values, or it is left out; new nodes are appended
-// between. Until finish() the graph is as it was, and an exception leaves it so. finish() puts the new
-// list in place of the old one. Inputs, handles, names, locations, origins, types and symbols stay what
-// and where they are; attributes are not copied. Only the numbers of values change: inputs first, then
-// results in order.
+// Nodes of a graph never change, so a new list is built next to the old one: an old node is kept with its operands
+// mapped, its results are replaced by other values, or it is left out; new nodes are appended in between. Until
+// finish() the graph is unchanged, also after an exception. finish() replaces the old list by the new one. Inputs,
+// handles, names, locations, origins, types and symbols keep their values and addresses; attributes are not copied.
+// Only the numbers of values change: inputs first, then results in order.
 //
-// "Old" values are numbered as in the graph before, "new" ones as after finish(). O(1) a node.
+// "Old" values are numbered as in the graph before, "new" ones as after finish(). O(1) per node.
 #pragma once
 
 #include "ir/graph.h"
 
 namespace retrograd::ir {
 
-/// Where the nodes and values of a graph are after a rewriting, for tables beside the graph.
+/// The new positions of the nodes and values of a graph after a rewriting, for tables outside of the graph.
 struct Remap {
   std::vector<int32_t> nodes;   // of each old node; -1: dropped or replaced
-  std::vector<ValueId> values;  // of each old value; kNoValue: it is not computed any more
-  /// Of each place before an old node, and the one behind the last: the new place directly behind the
-  /// last effect that stands before it. Effects keep their order, so what is to happen between two of
-  /// them still does.
+  std::vector<ValueId> values;  // of each old value; kNoValue: it is no longer computed
+  /// For each position before an old node, and for the end: the new position directly after the last effect before it.
+  /// Effects keep their order, so an event between two of them stays between them.
   std::vector<int32_t> places;
 
   static Remap identity(const Graph& graph);
-  /// This rewriting, and `next` after it.
+  /// This rewriting followed by `next`.
   void then(const Remap& next);
 };
 
@@ -40,14 +38,14 @@ class Rewriter {
   explicit Rewriter(Graph& graph);
   Rewriter(const Rewriter&) = delete;
 
-  /// Old node `index`, with the new values of its operands, or with `operands` (new values). Its results
-  /// become those of the new node.
+  /// Keeps old node `index`, with the new values of its operands, or with `operands` (new values). Its results become
+  /// those of the new node.
   const Node& keep(size_t index);
   const Node& keep(size_t index, std::span<const ValueId> operands);
   /// Uses of an old value become uses of a new one, of the same type.
   void replace(ValueId old, ValueId now);
-  /// A node that was not there, with line and origin of old node `like`; operands are new values. Its
-  /// type rule must give `results`.
+  /// Adds a node with the location and origin of old node `like`; operands are new values. Its type rule must give
+  /// `results`.
   const Node& append(const OpInfo& op, std::span<const ValueId> operands, const void* attrs,
                      std::span<const TensorType> results, const Node& like);
 
@@ -66,7 +64,7 @@ class Rewriter {
   }
   int32_t value_count() const { return static_cast<int32_t>(types_.size()); }
 
-  /// The graph becomes the new list. Everything that outputs and kept nodes use must have been kept or
+  /// Replaces the graph's nodes by the new list. Everything that outputs and kept nodes use must have been kept or
   /// replaced.
   Remap finish();
 

@@ -1,7 +1,7 @@
-// splice: the nodes of one graph behind those of another, for a plan that runs both.
+// splice: appends the nodes of one graph to another, for a plan that runs both.
 //
-// Inputs of the second become values of the first. Nodes keep their lines and origins. Both graphs are of pure nodes without symbols: handles
-// and numbers of runs would need bindings of both.
+// Inputs of the second graph become values of the first. Nodes keep their lines and origins. Both graphs must have pure
+// nodes without symbols only: handles and numbers of runs would need bindings of both.
 #pragma once
 
 #include "ir/graph.h"
@@ -11,8 +11,8 @@ namespace retrograd::ir {
 /// Whether splice() takes the graph: no effects, no symbols, no handles.
 bool can_be_spliced(const Graph& graph);
 
-/// Appends the nodes of `what` to `to`, with inputs[i], a value of `to` of the same type, for its input number i. Returns what its outputs are
-/// in `to`, whose own outputs stay as they are.
+/// Appends the nodes of `what` to `to`. inputs[i], a value of `to` of the same type, replaces input i. Returns the
+/// values in `to` of the outputs of `what`; the outputs of `to` are unchanged.
 std::vector<ValueId> splice(Graph& to, const Graph& what, std::span<const ValueId> inputs);
 
 }  // namespace retrograd::ir

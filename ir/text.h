@@ -13,11 +13,11 @@ using OpLookup = const OpInfo* (*)(std::string_view name);
 
 /// Reads the text form. Error(bad_argument) names the line and what was expected there.
 Graph parse(std::string_view text, OpLookup lookup);
-/// The same for a text about the symbols of `symbols`: they have the values that they have there, whatever the text says, and expressions
-/// that are there keep their ids.
+/// The same for a text about the symbols of `symbols`: they keep their present values, whatever the text says, and
+/// existing expressions keep their ids.
 Graph parse(std::string_view text, OpLookup lookup, const SymbolTable& symbols);
 
-/// One node as print() shows it, without the note.
+/// One node as print() shows it, without the annotation.
 std::string to_string(const Graph& graph, const Node& node);
 
 }  // namespace retrograd::ir

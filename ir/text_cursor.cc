@@ -10,7 +10,7 @@
 namespace retrograd::ir {
 namespace {
 
-// Not std::isalnum: what a name is must not depend on the locale.
+// Not std::isalnum: names must not depend on the locale.
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 constexpr bool is_word(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.';
@@ -69,7 +69,7 @@ std::string_view TextCursor::number() {
   const std::string_view text = rest();
   const size_t sign = text.starts_with('-');
   size_t length = sign + word_length(text.substr(sign));
-  // The word of 1e-05 ends at the sign of its exponent.
+  // In 1e-05 the word ends at the sign of the exponent.
   const bool exponent = length > sign + 1 && is_digit(text[sign]) && text[length - 1] == 'e' &&
                         length < text.size() && (text[length] == '-' || text[length] == '+');
   if (exponent) length += 1 + word_length(text.substr(length + 1));

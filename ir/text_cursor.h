@@ -1,7 +1,6 @@
-// TextCursor: a place in the text of a graph, and the tokens that may stand there. There is no list of
-// tokens: the parser asks for what may come next. Blanks before a token are skipped, line ends are not; they
-// end a node. Whatever does not fit becomes Error(bad_argument) "graph text, line 3: ...", with the line that
-// the cursor is on.
+// TextCursor: a position in the text of a graph, and the tokens that may follow. There is no list of tokens: the parser
+// asks for what may come next. Blanks before a token are skipped; line ends are not, they end a node. Anything
+// unexpected becomes Error(bad_argument) "graph text, line 3: ...", with the line of the cursor.
 #pragma once
 
 #include <string>
@@ -24,14 +23,14 @@ class TextCursor {
   bool take_word(std::string_view word);
   /// Letters, digits, "_" and "."; at least one.
   std::string_view word();
-  /// A decimal number with its sign and exponent, or a word with a minus sign or without.
+  /// A decimal number with its sign and exponent, or a word with or without a minus sign.
   std::string_view number();
   /// The next character that is no blank; 0 at the end.
   char peek();
   /// True at the end of the line or of the text.
   bool at_line_end();
   std::string_view until_line_end();
-  /// Goes on to the next line that has something; false if there is none.
+  /// Moves to the next line that is not empty; false if there is none.
   bool next_line();
 
  private:

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "ir/bookkeeping.h"
+#include "engine/bookkeeping.h"
 #include "ir/input_text.h"
 
 namespace retrograd::ir {
@@ -19,15 +19,48 @@ std::string type_text(const TensorType& type) {
   return type.dtype == ScalarType::Undefined ? "none" : to_string(type);
 }
 
-// The kind of input that a bookkeeping op acts on; `tensor` if it is none of the ops known here.
-Input::Kind handle_kind(const OpInfo* op) {
-  return op == &ops::unpack              ? Input::Kind::slot
-         : op == &ops::hook              ? Input::Kind::hook
-         : op == &ops::accumulate_grad   ? Input::Kind::leaf
-         : op == &ops::retain_grad       ? Input::Kind::box
-         : op == &ops::function_backward ? Input::Kind::function
-         : op == &ops::pack              ? Input::Kind::pair
-                                         : Input::Kind::tensor;
+// A bookkeeping op, a kind of input that it acts on, and its operands and results then (-1: any number).
+struct Form {
+  const OpInfo* op;
+  Input::Kind kind;
+  int operands, results;
+};
+constexpr Form kForms[] = {
+    {&ops::unpack, Input::Kind::slot, 0, 1},
+    {&ops::unpack, Input::Kind::code, 1, 1},
+    {&ops::hook, Input::Kind::hook, -1, -1},
+    {&ops::accumulate_grad, Input::Kind::leaf, 1, 0},
+    {&ops::retain_grad, Input::Kind::box, 1, 0},
+    {&ops::function_backward, Input::Kind::function, -1, -1},
+    {&ops::function_backward, Input::Kind::code, -1, -1},
+    {&ops::pack, Input::Kind::pair, -1, 0},
+    {&ops::pack, Input::Kind::code, 1, 1},
+    {&ops::function, Input::Kind::code, -1, -1},
+    {&ops::post_accumulate, Input::Kind::code, -1, 1},
+    {&ops::give_grad, Input::Kind::code, -1, 1},
+    {&ops::write_out, Input::Kind::code, 2, 1},
+    {&ops::begin_backward, Input::Kind::code, -1, 1},
+    {&ops::end_backward, Input::Kind::code, 1, 1},
+    {&ops::note_versions, Input::Kind::code, -1, 1},
+    {&ops::check_version, Input::Kind::code, 1, 1},
+};
+
+std::string with_article(Input::Kind kind) {
+  return (kind == Input::Kind::code ? "" : "a ") + std::string(text_of(kind).word);
+}
+
+// "a slot or code": what the op acts on.
+std::string kinds_of(const OpInfo* op) {
+  std::string kinds;
+  for (const Form& form : kForms)
+    if (form.op == op) kinds += (kinds.empty() ? "" : " or ") + with_article(form.kind);
+  return kinds;
+}
+
+const Form* find_form(const OpInfo* op, Input::Kind kind) {
+  const Form* form =
+      std::ranges::find_if(kForms, [&](const Form& f) { return f.op == op && f.kind == kind; });
+  return form == std::end(kForms) ? nullptr : form;
 }
 
 std::string wrong_type(std::string_view what, int i, std::string_view op, const TensorType& expected,
@@ -36,7 +69,7 @@ std::string wrong_type(std::string_view what, int i, std::string_view op, const 
                      type_text(found));
 }
 
-// As same_type, without a copy of the cell's type.
+// The same as same_type, without a copy of the cell's type.
 bool has_type(const TensorImpl& cell, const TensorType& type) {
   return cell.dtype() == type.dtype && cell.device() == type.device && cell.rank() == type.shape.rank() &&
          std::equal(cell.shape().begin(), cell.shape().end(), type.shape.begin(),
@@ -64,7 +97,7 @@ std::string TypeChecker::problem(const Node& node) {
   return node.op->is(Trait::bookkeeping) ? handle_problem(node) : rule_problem(node);
 }
 
-// What holds for any op.
+// Checks that hold for any op.
 std::string TypeChecker::form_problem(const Node& node) const {
   const OpInfo& op = *node.op;
   if (op.arity >= 0 ? node.operands != op.arity : node.operands == 0 && !op.is(Trait::bookkeeping))
@@ -88,16 +121,21 @@ std::string TypeChecker::form_problem(const Node& node) const {
   return {};
 }
 
-// Bookkeeping ops have no rules: what they may do is said here.
+// Bookkeeping ops have no type rules: their conditions are checked here.
 std::string TypeChecker::handle_problem(const Node& node) const {
   const std::string_view op = node.op->name;
-  const Input::Kind wanted = handle_kind(node.op);
-  if (wanted == Input::Kind::tensor) return fmt::format("{} is a bookkeeping op that graphs do not have", op);
+  const std::string kinds = kinds_of(node.op);
+  if (kinds.empty()) return fmt::format("{} is a bookkeeping op that graphs do not have", op);
   if (node.handle < 0 || static_cast<size_t>(node.handle) >= graph_.inputs().size())
-    return fmt::format("{} acts on a {}, and none is named", op, text_of(wanted).word);
+    return fmt::format("{} acts on {}, and none is named", op, kinds);
   const Input& input = graph_.inputs()[static_cast<size_t>(node.handle)];
-  if (input.kind != wanted)
-    return fmt::format("{} acts on a {}, not on a {}", op, text_of(wanted).word, text_of(input.kind).word);
+  const Input::Kind wanted = input.kind;
+  const Form* const form = find_form(node.op, wanted);
+  if (!form) return fmt::format("{} acts on {}, not on {}", op, kinds, with_article(wanted));
+  if (form->operands >= 0 && node.operands != form->operands)
+    return fmt::format("{} takes {}, not {}", op, counted(form->operands, "operand"), node.operands);
+  if (form->results >= 0 && node.results != form->results)
+    return fmt::format("{} gives {}, not {}", op, counted(form->results, "result"), node.results);
 
   const auto operands = graph_.operands(node);
   const auto type_of = [&](ValueId v) { return v == kNoValue ? TensorType{} : graph_.type(v); };
@@ -129,7 +167,7 @@ void infer_types(const Call& call, TensorImpl* const* results) {
     for (int d = 0; d < shape.rank(); ++d) {
       if (!shape[d].is_symbolic() || shape[d].hint() > 1) continue;
       const Dim number = shape[d].hint();
-      if (!(shape[d] == number)) continue;  // leaves the guard
+      if (!(shape[d] == number)) continue;  // adds the guard
       shape[d] = number;
       changed = true;
     }

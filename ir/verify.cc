@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "ir/each_field.h"
+#include "engine/each_field.h"
 #include "ir/type_check.h"
 
 namespace retrograd::ir {
@@ -27,7 +27,7 @@ class Verifier {
     for (size_t i = 0; i < graph_.inputs().size(); ++i) check_input(i);
     for (node_ = 0; node_ < graph_.nodes().size(); ++node_) check_node(graph_.nodes()[node_]);
     for (ValueId v : graph_.outputs())
-      if (v != kNoValue && !is_given(v)) fail(fmt::format("the output %{} is no value", v));
+      if (v != kNoValue && !is_given(v)) fail(fmt::format("the output %{} is not a value", v));
   }
 
  private:
@@ -51,7 +51,7 @@ class Verifier {
     if (!d.is_symbolic()) return;
     check_symbol_id(d.id());
     if (symbols_.expr(d.id()).hint.kind != Number::Kind::Int)
-      fail(fmt::format("the size {} is no integer", to_string(d)));
+      fail(fmt::format("the size {} is not an integer", to_string(d)));
   }
 
   void check_size(Dim d) const {
@@ -117,7 +117,7 @@ class Verifier {
   TypeChecker checker_;
   std::vector<uint8_t> given_;
   int32_t last_group_ = -1;
-  size_t node_ = kHeader;  // the one that is checked; none while in the header, and at the end
+  size_t node_ = kHeader;  // the node being checked; none while in the header, and at the end
 };
 
 }  // namespace

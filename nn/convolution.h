@@ -1,5 +1,5 @@
-// Convolution layers. Parameters, their names, shapes and initial values are PyTorch's: weight and bias
-// uniform in +-1/sqrt(fan), where fan is the second size of weight times the places of the kernel.
+// Convolution layers. Parameters, their names, shapes and initial values are PyTorch's: weight and bias uniform in
+// +-1/sqrt(fan), where fan is the second size of weight times the number of kernel elements.
 //
 //   nn::Conv2d conv{this, "conv", 3, 64, 7, {.stride = 2, .padding = 3}};
 #pragma once
@@ -25,7 +25,7 @@ struct ConvTransposeOptions {
   IntList dilation = 1;
 };
 
-/// What all of them have: weight, and bias [out] or none.
+/// Base of all of them: weight, and bias [out] or none.
 class ConvLayer : public Module {
  public:
   Parameter weight, bias;
@@ -34,9 +34,9 @@ class ConvLayer : public Module {
   ConvLayer(Module* parent, std::string name, const Shape& weight_shape, int64_t out, bool has_bias);
 };
 
-/// x (batch, in, spatial...) -> (batch, out, spatial...), by `Dims` spatial dims; weight [out, in / groups,
-/// kernel...]. One number as kernel counts for all dims. Error(bad_argument) unless `groups` divides both
-/// numbers of channels.
+/// x (batch, in, spatial...) -> (batch, out, spatial...), with `Dims` spatial dims; weight [out, in / groups,
+/// kernel...]. One number as kernel counts for all dims. Error(bad_argument) unless `groups` divides both numbers of
+/// channels.
 template <int Dims>
 class Conv : public ConvLayer {
  public:

@@ -1,5 +1,5 @@
-// retrograd::nn::functional: the functions that layers and losses are made of, under PyTorch's name for their place.
-// They are the ops themselves; each is documented where it is defined.
+// retrograd::nn::functional: the functions that layers and losses are made of, in a namespace named as in PyTorch. They
+// are the ops themselves; each is documented where it is defined.
 #pragma once
 
 #include "ops/activations.h"

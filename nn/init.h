@@ -15,13 +15,15 @@ void constant_(const Tensor& x, double value, SourceLocation where = SourceLocat
 void zeros_(const Tensor& x, SourceLocation where = SourceLocation::current());
 void ones_(const Tensor& x, SourceLocation where = SourceLocation::current());
 
-/// How many inputs one output of a weight [out, in, kernel...] sees, and the reverse. Error(bad_dim) below two dims.
+/// The number of inputs that one output of a weight [out, in, kernel...] depends on, and the reverse. Error(bad_dim)
+/// below two dims.
 struct Fans {
   int64_t in, out;
 };
 Fans fans(const Tensor& weight, SourceLocation where = SourceLocation::current());
 
-/// Uniform in +-sqrt(6 / ((1 + a^2) fan_in)): He et al. 2015, for a leaky relu of slope a. a = sqrt(5) is PyTorch's default for linear layers.
+/// Uniform in +-sqrt(6 / ((1 + a^2) fan_in)): He et al. 2015, for a leaky relu with negative slope a. a = sqrt(5) is
+/// PyTorch's default for linear layers.
 void kaiming_uniform_(const Tensor& weight, double a = 0, SourceLocation where = SourceLocation::current());
 /// Uniform in +-gain sqrt(6 / (fan_in + fan_out)): Glorot and Bengio 2010.
 void xavier_uniform_(const Tensor& weight, double gain = 1, SourceLocation where = SourceLocation::current());

@@ -1,4 +1,4 @@
-// See nn/layers.h. Each forward opens the scope of its caller's line, so that no error names a line of this file.
+// See nn/layers.h. Each forward opens a scope with its caller's line, so that no error names a line of this file.
 #include "nn/layers.h"
 
 #include <cmath>
@@ -88,7 +88,7 @@ Tensor CausalSelfAttention::forward(Operand x) const {
   CallScope scope(x.where());
   if (x.tensor().dim() != 3)
     fail(Category::bad_dim, "CausalSelfAttention",
-         "(batch, length, width) wanted, given " + describe(x.tensor()), x.where());
+         "(batch, length, width) is needed, not " + describe(x.tensor()), x.where());
   const int64_t batch = x.tensor().size(0), length = x.tensor().size(1), width = x.tensor().size(2);
   Tensors parts = split(qkv(x), {width, width, width}, 2);
   for (Tensor& part : parts) part = part.view({batch, length, heads_, width / heads_}).transpose(1, 2);

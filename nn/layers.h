@@ -35,7 +35,8 @@ struct LayerNormOptions {
   bool bias = true;
 };
 
-/// Over the last dims, which have `normalized_shape`: (x - mean) / sqrt(var + eps) * weight + bias; weight ones, bias zeros.
+/// Over the last dims, whose sizes are `normalized_shape`: (x - mean) / sqrt(var + eps) * weight + bias; weight ones,
+/// bias zeros.
 class LayerNorm : public Module {
  public:
   LayerNorm(Module* parent, std::string name, const IntArray& normalized_shape,
@@ -50,7 +51,8 @@ class LayerNorm : public Module {
   double eps_;
 };
 
-/// In training zeroes each element with probability p and scales the others by 1 / (1 - p). Error(bad_argument) unless 0 <= p <= 1.
+/// In training zeroes each element with probability p and scales the others by 1 / (1 - p). Error(bad_argument) unless
+/// 0 <= p <= 1.
 class Dropout : public Module {
  public:
   Dropout(Module* parent, std::string name, double p = 0.5, SourceLocation where = SourceLocation::current());
@@ -87,8 +89,9 @@ struct CausalSelfAttentionOptions {
   bool bias = true;
 };
 
-/// Multi-head attention of a sequence to itself, each place to itself and what is before it: x (batch, length, width) -> the same shape.
-/// Children: qkv [3 width, width], queries, keys and values packed in this order, each a row of heads; proj [width, width].
+/// Multi-head self-attention of a sequence, where each position attends to itself and earlier ones: x (batch, length,
+/// width) -> the same shape. Children: qkv [3 width, width], with queries, keys and values packed in this order, each a
+/// row of heads; proj [width, width].
 class CausalSelfAttention : public Module {
  public:
   /// Error(bad_argument) unless `heads` divides `width`.

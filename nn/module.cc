@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/emitter.h"
+#include "engine/recording.h"
 
 namespace retrograd::nn {
 
@@ -32,7 +32,7 @@ void Module::check_name(std::string_view name) const {
   if (name.empty() || name.find('.') != name.npos)
     throw Error(
         Category::bad_argument,
-        fmt::format("Module: \"{}\" is no name for a member: it must not be empty nor have a dot", name));
+        fmt::format("Module: \"{}\" is not a name for a member: it must not be empty or have a dot", name));
   const auto is_it = [&](const auto& member) { return member.first == name; };
   if (std::any_of(parameters_.begin(), parameters_.end(), is_it) ||
       std::any_of(children_.begin(), children_.end(), is_it))
@@ -62,14 +62,15 @@ int64_t Module::parameter_count() const {
   return count;
 }
 
-// A module that is gone is asked no more.
+// A destroyed module is not queried again.
 bool Module::is_training() const {
-  Emitter::current().depends_on(
-      [now = std::weak_ptr(training_), was = *training_] {
-        const std::shared_ptr<bool> training = now.lock();
-        return !training || *training == was;
-      },
-      "a module was switched between training and use");
+  if (FunctionRecording* function = recorded_function())
+    function->depends_on(
+        [now = std::weak_ptr(training_), was = *training_] {
+          const std::shared_ptr<bool> training = now.lock();
+          return !training || *training == was;
+        },
+        "a module was switched between training and use");
   return *training_;
 }
 

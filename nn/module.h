@@ -6,12 +6,13 @@
 //     Tensor forward(Operand x) { return fc2(relu(fc1(x))); }
 //   };
 //
-// Data: a module knows its children and its parameters by their addresses; Parameter is a Tensor that told its module so. Hence modules and
-// parameters are neither copied nor moved: they live where they were declared, or in a ModuleList. A name is a path with dots
-// ("blocks.0.ln1.weight"), as in PyTorch, so a saved state loads there under the same keys. A parameter used in two places (a tied head) is
-// registered once and read from both.
-// A module that goes leaves its parent, also when its own construction fails half-way.
-// A module's forward takes an Operand and opens a CallScope with its location: errors name the line that called the outermost module.
+// Data: a module knows its children and its parameters by their addresses. A Parameter is a Tensor that registers
+// itself with its module. Hence modules and parameters are neither copied nor moved: they live where they were
+// declared, or in a ModuleList. A name is a path with dots ("blocks.0.ln1.weight"), as in PyTorch, so a saved state
+// loads there under the same keys. A parameter used in two places (a tied head) is registered once and read from both.
+// A destroyed module leaves its parent, also when its own construction fails half-way.
+// A module's forward takes an Operand and opens a CallScope with its location: errors name the line that called the
+// outermost module.
 #pragma once
 
 #include <memory>
@@ -29,7 +30,7 @@ class Module;
 /// A leaf that requires a gradient and belongs to a module.
 class Parameter : public Tensor {
  public:
-  /// An undefined value is an option switched off (a bias): it is not registered.
+  /// An undefined value is a disabled option (a bias): it is not registered.
   Parameter(Module* owner, std::string name, const Tensor& value);
   Parameter(const Parameter&) = delete;
   Parameter& operator=(const Parameter&) = delete;
@@ -54,24 +55,24 @@ class Module {
   std::vector<NamedParameter> named_parameters() const;
   int64_t parameter_count() const;  ///< elements of all parameters
 
-  /// Switches what differs between training and use (dropout), here and below.
+  /// Switches the behaviour that differs between training and use (dropout), in this module and its children.
   void train(bool on = true);
   void eval() { train(false); }
-  /// A recorded function that asks is recorded anew when the answer changes.
+  /// A recorded function that reads it is recorded again when it changes.
   bool is_training() const;
 
-  /// Drops all gradients, or fills those that are there with zeros.
+  /// Drops all gradients, or fills existing ones with zeros.
   void zero_grad(bool set_to_none = true);
 
-  /// Moves the parameters and their gradients to a device, all or nothing. They stay the same leaves: whoever holds
-  /// one holds the moved one. Views of them, and the state of an optimizer, stay where they were made.
-  /// Error(bad_argument) when there is no such device.
+  /// Moves the parameters and their gradients to a device, all or nothing. They stay the same leaves: all handles refer
+  /// to the moved ones. Views of them, and the state of an optimizer, stay on the old device. Error(bad_argument) when
+  /// there is no such device.
   void to(Device device, SourceLocation where = SourceLocation::current());
 
   /// The parameters, detached: they share the memory of the module.
   StateDict state_dict() const;
-  /// Copies `state` into the parameters, converting dtypes; all or nothing. Errors: bad_argument for a key that is missing or, when strict,
-  /// unknown; shape_mismatch.
+  /// Copies `state` into the parameters, converting dtypes; all or nothing. Errors: bad_argument for a key that is
+  /// missing or, when strict, unknown; shape_mismatch.
   void load_state_dict(const StateDict& state, bool strict = true,
                        SourceLocation where = SourceLocation::current());
 
@@ -86,13 +87,13 @@ class Module {
   std::shared_ptr<bool> training_ = std::make_shared<bool>(true);
 };
 
-/// A row of modules of one type, named "0", "1", ...
+/// A list of modules of one type, named "0", "1", ...
 template <class T>
 class ModuleList : public Module {
  public:
   using Module::Module;
 
-  /// Makes T(this, its number, args...) at the end.
+  /// Appends T(this, its number, args...).
   template <class... Args>
   T& emplace_back(Args&&... args) {
     items_.push_back(std::make_unique<T>(this, std::to_string(items_.size()), std::forward<Args>(args)...));

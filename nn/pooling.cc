@@ -1,5 +1,4 @@
-// See nn/pooling.h. Each forward opens the scope of its caller's line, so that no error names a line of
-// this file.
+// See nn/pooling.h. Each forward opens a scope with its caller's line, so that no error names a line of this file.
 #include "nn/pooling.h"
 
 namespace retrograd::nn {

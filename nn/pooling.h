@@ -59,7 +59,7 @@ class AdaptiveAvgPool2d : public Module {
   AdaptiveSize output_size_;
 };
 
-/// x (N, C, ...): the dims behind C resampled. `options.mode` must outlive the layer, as a literal does.
+/// x (N, C, ...): the dims after C resampled. `options.mode` must outlive the layer, as a literal does.
 class Upsample : public Module {
  public:
   Upsample(Module* parent, std::string name, InterpolateOptions options)

@@ -19,8 +19,8 @@
 namespace retrograd::nn {
 namespace {
 
-// The entries of dim 0, appended. By halves: the gradient of a part has the size of what the part was cut
-// from, so that cutting all of them from x would take time that grows with the square of the length.
+// Appends the entries of dim 0, by recursive halving: the gradient of a part has the size of the tensor that it was cut
+// from, so that cutting every entry from x would take quadratic time.
 void append_entries(const Tensor& x, Tensors& out) {
   const int64_t n = x.size(0);
   if (n == 1) return out.push_back(x.select(0, 0));
@@ -118,7 +118,7 @@ Recurrent::Result Recurrent::run_direction(const Tensor& x, Tensors state, const
   Tensors projected, outputs;
   append_entries(linear(x, weights.weight_ih, input_bias(weights)), projected);
   if (reverse) std::ranges::reverse(projected);
-  // Turned once: its gradients are added up as they come, and turned at the end.
+  // Transposed once: its gradients are added up as they are computed, and transposed at the end.
   const Tensor recurrent = t(weights.weight_hh);
   for (const Tensor& now : projected) {
     state = step(now, state, recurrent, weights);
@@ -130,11 +130,11 @@ Recurrent::Result Recurrent::run_direction(const Tensor& x, Tensors state, const
 
 void Recurrent::check_input(const Tensor& x, SourceLocation where) const {
   if (x.dim() != 2 && x.dim() != 3)
-    fail(Category::bad_dim, config_.name, "two dims, or three with a batch, wanted, given " + describe(x),
+    fail(Category::bad_dim, config_.name, "two dims, or three with a batch, are needed, not " + describe(x),
          where);
   if (x.size(-1) != config_.in)
     fail(Category::shape_mismatch, config_.name,
-         fmt::format("{} where the last dim is to have {}", describe(x), config_.in), where);
+         fmt::format("{} where the last dim must have {}", describe(x), config_.in), where);
   if (x.size(x.dim() == 3 && config_.batch_first ? 1 : 0) == 0)
     fail(Category::bad_argument, config_.name, "an empty sequence: " + describe(x), where);
 }
@@ -146,7 +146,7 @@ void Recurrent::check_state(const Tensor& x, const Tensors& state, SourceLocatio
     wanted.push_back(size_of_state(static_cast<int64_t>(k)));
     if (!(Shape(state[k].sizes()) == wanted))
       fail(Category::shape_mismatch, config_.name,
-           fmt::format("a state of {} where {} is wanted", describe(state[k]), to_string(wanted)), where);
+           fmt::format("a state of {} where {} is needed", describe(state[k]), to_string(wanted)), where);
   }
 }
 

@@ -4,14 +4,14 @@
 //
 //   nn::LSTM lstm{this, "lstm", 64, 128, {.num_layers = 2, .batch_first = true}};
 //   const auto [output, state] = lstm(x);       // x (batch, length, 64) -> output (batch, length, 128)
-//   const auto next = lstm(more, state);        // goes on where x ended
+//   const auto next = lstm(more, state);        // continues after x
 //
-// With s the sigmoid and W x + b short for the parts of the weights that belong to a gate:
+// With s the sigmoid, and W x + b meaning the parts of the weights that belong to a gate:
 //   RNN   h' = tanh(W x + b + U h + c), or relu
 //   LSTM  i, f, o = s(W x + b + U h + c), g = tanh(...);  c' = f c + i g;  h' = o tanh(c')
 //   GRU   r, z = s(W x + b + U h + c);  n = tanh(W x + b + r (U h + c));  h' = (1 - z) n + z h
-// A layer multiplies the whole sequence by its input weights at once, then goes through it step by step;
-// all of it is made of public functions, so it can be differentiated any number of times and traced.
+// A layer multiplies the whole sequence by its input weights in one product, then processes it step by step; all of it
+// is made of public functions, so it can be differentiated any number of times and traced.
 //
 // Sizes: L the length, N the batch, D 2 with both directions, else 1, P the size of a state: hidden, or
 // proj_size.
@@ -33,7 +33,7 @@ struct RNNOptions {
   int64_t num_layers = 1;
   std::string_view nonlinearity = "tanh";  // or "relu"
   bool bias = true, batch_first = false;
-  double dropout = 0;  // in training, of what each layer but the last gives
+  double dropout = 0;  // in training, on the output of each layer but the last
   bool bidirectional = false;
 };
 
@@ -52,7 +52,7 @@ struct GRUOptions {
   bool bidirectional = false;
 };
 
-/// What the three have in common: parameters, and the way through layers, directions and steps.
+/// Common base of the three: parameters, and the loop over layers, directions and steps.
 class Recurrent : public Module {
  public:
   /// The parameters of one layer in one direction; biases and weight_hr are undefined where there are none.
@@ -118,7 +118,7 @@ class RNN : public Recurrent {
   bool is_relu_;
 };
 
-/// Hochreiter and Schmidhuber 1997. The gates lie in the weights in the order i, f, g, o.
+/// Hochreiter and Schmidhuber 1997. The order of the gates in the weights is i, f, g, o.
 class LSTM : public Recurrent {
  public:
   struct State {
@@ -140,7 +140,7 @@ class LSTM : public Recurrent {
   Tensor input_bias(const Weights& weights) const override;
 };
 
-/// Cho et al. 2014. The gates lie in the weights in the order r, z, n.
+/// Cho et al. 2014. The order of the gates in the weights is r, z, n.
 class GRU : public Recurrent {
  public:
   struct Output {

@@ -1,4 +1,4 @@
-// The functions that are another one with fixed numbers, and the second derivatives of ops/activations.h.
+// Functions that are another function with fixed numbers, and the second derivatives of ops/activations.h.
 #define RETROGRAD_ACTIVATION_DERIVATIVES
 #include "ops/activations.h"
 

@@ -1,6 +1,6 @@
 // Activation functions. The gradient of each is one op: see ops/backward.h. At kinks the derivatives are PyTorch's
-// (ATen/native/cpu/Activation.cpp): the choice between < and <= in each formula is theirs. select() keeps the branch not taken from spreading
-// inf and NaN.
+// (ATen/native/cpu/Activation.cpp), including the choice between < and <= in each formula. select() keeps the branch
+// not taken from spreading inf and NaN.
 #pragma once
 
 #include "ops/backward.h"
@@ -13,9 +13,9 @@ inline constexpr auto gate_name = name_with<F>("_gate");
 template <class F>
 inline constexpr auto slope_name = name_with<F>("_slope");
 
-/// Base of an activation x * gate(x). F provides gate(x, attrs), and slope(x, s, attrs), its derivative where s is
-/// gate(x). Both ops have the same bits when they are made of Gate and Slope, in float32 and float64: as they are where
-/// a graph has both, so that the gate is computed once (ir/passes/slopes.h).
+/// Base of an activation x * gate(x). F provides gate(x, attrs), and slope(x, s, attrs), its derivative, where s is
+/// gate(x). Both ops give the same bits when they are computed with Gate and Slope, in float32 and float64: this is
+/// done where a graph has both, so that the gate is computed once (ir/passes/gated_derivatives.h).
 template <class F>
 struct Gated : FusedGradient<F> {
   template <class V, class A>
@@ -32,9 +32,9 @@ template <class F>
 struct Gate : Elementwise<1> {
   using Attrs = typename F::Attrs;
   static constexpr std::string_view name{gate_name<F>.data(), gate_name<F>.size()};
-  static constexpr std::string_view doc = "by what the activation multiplies its operand", operands = "x";
+  static constexpr std::string_view doc = "the factor by which the operand is multiplied", operands = "x";
   static constexpr std::string_view no_derivative =
-      "passes make it, and what they have been over is not differentiated";
+      "only passes make it, and a graph is not differentiated after passes";
   template <class V>
   RG_HD static V fwd(V x, const Attrs& a) {
     return F::gate(x, a);
@@ -183,7 +183,7 @@ struct Hardsigmoid : FusedGradient<Hardsigmoid> {
   }
   template <class V>
   RG_HD static V backward(V g, V x, const Attrs&) {
-    // PyTorch's factor, 1/6 in float32, for float64 as well.
+    // PyTorch's factor is 1/6 in float32, for float64 as well.
     return math::select((x > -3) & (x < 3), g * V(1.0f / 6.0f), 0);
   }
 };
@@ -269,8 +269,8 @@ struct Gelu : Gated<Gelu> {
       doc = "x * Phi(x), Phi the normal distribution, or its approximation by tanh";
   static constexpr double kPdfFactor = 0.39894228040143267794;                     // 1/sqrt(2 pi)
   static constexpr double kTanhFactor = 0.79788456080286535588, kCube = 0.044715;  // sqrt(2/pi)
-  static constexpr double kFlat =
-      100;  // from where on the gate is 0 or 1 in float64, too, and the powers of x do not matter
+  // Beyond this the gate is 0 or 1 in float64, too, and the powers of x do not matter.
+  static constexpr double kFlat = 100;
   template <class V>
   RG_HD static V gate(V x, const Attrs& a) {
     if (a.tanh) return 1 / (1 + math::exp(V(-2 * kTanhFactor) * (x + V(kCube) * x * x * x)));
@@ -340,12 +340,12 @@ struct Softplus : FusedGradient<Softplus> {
 
 using ActivationOps = WithBackward<Sigmoid, Tanh, Relu, LeakyRelu, Threshold, Hardtanh, Clamp, Hardsigmoid,
                                    Hardswish, Softsign, LogSigmoid, Silu, Mish, Gelu, Elu, Softplus>;
-/// On the CPU alone, for which the pass `slopes` makes them.
+/// Only for the CPU, where the pass `gated_derivatives` makes them.
 using ActivationPartOps = OpList<Gate<Silu>, Slope<Silu>, Gate<Gelu>, Slope<Gelu>>;
 
 }  // namespace ops
 
-/// Any shape; integers and bool give float32, save for relu, threshold and hardtanh, which keep integers.
+/// Any shape; integers and bool give float32, except for relu, threshold and hardtanh, which keep integers.
 inline constexpr ops::Function<ops::Sigmoid> sigmoid;
 inline constexpr ops::Function<ops::Tanh> tanh;
 inline constexpr ops::Function<ops::Relu> relu;
@@ -385,8 +385,8 @@ Tensor selu(Operand x);
 
 namespace retrograd::ops {
 
-// Each formula derives the factor of F::backward; in comments s is sigmoid(x), q = sigmoid(-x) = 1 - s, t tanh, p and P the normal density and
-// distribution.
+// Each formula is the derivative of the factor in F::backward. In comments s is sigmoid(x), q = sigmoid(-x) = 1 - s, t
+// tanh, p and P the normal density and distribution.
 
 Tensor Sigmoid::curvature(const Tensor& y, const Attrs&) { return 1 - y * 2; }
 Tensor Tanh::curvature(const Tensor& y, const Attrs&) { return y * -2; }

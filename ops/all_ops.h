@@ -1,9 +1,10 @@
-// Every op of the library, for what goes through all of them: finding one by name (the parser), the table in the docs, tests.
+// Every op of the library, for code that processes all of them: the parser, which finds an op by name, the table in the
+// docs, tests.
 #pragma once
 
 #include <span>
 
-#include "ir/op.h"
+#include "engine/op.h"
 
 namespace retrograd::ops {
 

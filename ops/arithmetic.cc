@@ -1,4 +1,4 @@
-// Public functions of ops/arithmetic.h that are more than one op, and its derivatives.
+// Public functions of ops/arithmetic.h that consist of more than one op, and its derivatives.
 #define RETROGRAD_ARITHMETIC_DERIVATIVES
 #include "ops/arithmetic.h"
 

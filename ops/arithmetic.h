@@ -99,14 +99,14 @@ using ArithmeticOps = OpList<Neg, Add, Sub, Mul, Div, DivTrunc, DivFloor>;
 inline constexpr ops::Function<ops::Neg> neg;
 inline constexpr ops::Function<ops::Mul> mul;
 
-/// a + alpha * b and a - alpha * b. Error(bad_argument) for a floating alpha beside integers or bools;
-/// Error(dtype_mismatch) where bools are subtracted.
+/// a + alpha * b and a - alpha * b. Error(bad_argument) for a floating alpha with integers or bools;
+/// Error(dtype_mismatch) when bools are subtracted.
 Tensor add(const Operand& a, const Operand& b, Scalar alpha = 1);
 Tensor sub(const Operand& a, const Operand& b, Scalar alpha = 1);
 /// a / b; integers give float32. rounding_mode "trunc" or "floor" rounds the quotient and keeps integers; ""
 /// does not. Error(bad_argument) for another mode, and for integers divided by 0.
 Tensor div(Operand a, Operand b, std::string_view rounding_mode = {});
-/// into += x, without a record: what accumulation into .grad does.
+/// into += x, without a record: used for the accumulation into .grad.
 void add_in_place(const Tensor& into, const Tensor& x);
 
 inline Tensor operator+(const Operand& a, const Operand& b) { return add(a, b); }

@@ -41,7 +41,7 @@ Shape without_last(const Shape& shape) {
   return Shape(std::span(shape.begin(), static_cast<size_t>(shape.rank() - 1)));
 }
 
-// The results' order from that of the operands, (..., H, L, V) and (..., L, H, V), and back.
+// Converts the order of the dims of operands, (..., H, L, V), to that of results, (..., L, H, V), or back.
 Shape in_order(const AttentionAttrs& attrs, Shape shape) {
   if (attrs.interleaved) std::swap(shape[shape.rank() - 3], shape[shape.rank() - 2]);
   return shape;
@@ -50,11 +50,11 @@ Tensor in_order(const AttentionAttrs& attrs, const Tensor& x) {
   return attrs.interleaved && x.defined() ? transpose(x, -3, -2) : x;
 }
 
-// Of log sum exp, and of what formats of 16 bits are computed in.
+// The dtype of log sum exp, and the dtype that 16-bit formats are computed in.
 ScalarType wide_dtype(ScalarType dtype) { return dtype == kFloat64 ? kFloat64 : kFloat32; }
 
-// Attention written with basic ops, for derivatives. All its calls report the place of the call that is
-// differentiated. What it takes is made wide() first: a derivative is rounded to 16 bits once.
+// Attention written with basic ops, for derivatives. All its calls report the place of the differentiated call. Its
+// operands are first made wide(): a derivative is rounded to 16 bits once.
 class Formula {
  public:
   Formula(SourceLocation where, const AttentionAttrs& attrs) : scope_(where), attrs_(attrs) {}
@@ -176,7 +176,7 @@ void AttentionBackwardJoined::infer(const Call& call, TensorImpl* const* outputs
   check_backward(call);
   const TensorImpl& q = *call.operands[0];
   if (!call.attrs_as<Attrs>().interleaved)
-    fail_call(call, Category::bad_argument, "gradients are beside each other where they are interleaved");
+    fail_call(call, Category::bad_argument, "gradients can only be joined when they are interleaved");
   for (size_t i : {1, 2})
     if (!(call.operands[i]->shape() == q.shape()))
       fail_call(call, Category::shape_mismatch, "query, key and value have different shapes");
@@ -188,12 +188,11 @@ void AttentionBackwardJoined::infer(const Call& call, TensorImpl* const* outputs
   outputs[0]->set_type(q.dtype(), q.device(), all);
 }
 
-// With cotangents a, b, e of dq, dk, dv and M = scale * (a k' + q b'), the inner product of cotangents and
-// gradients is
+// With cotangents a, b, e of dq, dk, dv and M = scale * (a k' + q b'), the inner product of cotangents and gradients is
 //   <J(dP), M> + <P, g e'>;  hence  W = dP * (M - m) - D * M + g e'  is its derivative with respect to P,
 //   where m is the row sum of P * M.
-// Result and log sum exp are functions of query, key and value: what goes through them is in W, so they get
-// no gradient of their own.
+// Result and log sum exp are functions of query, key and value: their contribution is contained in W, so they get no
+// gradient of their own.
 void AttentionBackward::vjp(RuleContext& c) {
   const auto& attrs = c.attrs<Attrs>();
   const Formula f(c.where(), attrs);
@@ -261,7 +260,7 @@ Shape batch_of(const Tensor& x) {
   return Shape(std::span(shape.begin(), static_cast<size_t>(shape.rank() - 2)));
 }
 
-// Queries, keys or values with `batch` before their last two dims, one dim of size 1 when there is none.
+// Queries, keys or values with `batch` before their last two dims, or one dim of size 1 when there is no batch.
 Tensor expanded(const Tensor& x, const Shape& batch) {
   Shape shape = batch;
   if (batch.empty()) shape.push_back(1);
@@ -279,12 +278,12 @@ Tensor fused(const Tensor& q, const Tensor& k, const Tensor& v, ops::AttentionAt
   Emitter::current().emit({&ops::info<ops::Attention>, operands, &attrs, effective_location({}), 2}, results);
   const Shape& full = results[0].impl().shape();
   Tensor out = batch.empty() ? reshape_to(results[0], {full[1], full[2]}) : ops::in_order(attrs, results[0]);
-  out.impl().forget_base();  // nobody else sees it
+  out.impl().forget_base();  // nobody else can see it
   return out;
 }
 
-// A row whose keys are all left out gives zeros, and no gradient: its scores are replaced by 0 and its
-// weights too (PyTorch: _safe_softmax).
+// A row with all keys masked gives zeros, and no gradient: its scores are replaced by 0, and its weights too (PyTorch:
+// _safe_softmax).
 Tensor masked(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, Scalar scale) {
   const Tensor products = mul(matmul(q, transpose(k, -2, -1)), scale);
   const Tensor scores = mask.dtype() == kBool ? where(mask, products, kMinusInfinity) : products + mask;

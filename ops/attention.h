@@ -1,12 +1,12 @@
 // Scaled dot product attention: softmax(query key' * scale + mask) value.
 //
-// The common case (no mask or the causal one) is one op, Attention, that never holds the matrix of weights: it
-// gives the result and, for each query, the logarithm of its sum of weights, from which AttentionBackward
-// computes them anew, row block by row block (Dao et al., FlashAttention). Everything else is made of matmul
-// and softmax, and so is the derivative of AttentionBackward.
+// The common case (no mask or the causal one) is one op, Attention, that never holds the matrix of weights. It gives
+// the result and, for each query, the logarithm of its sum of weights, from which AttentionBackward recomputes the
+// weights, row block by row block (Dao et al., FlashAttention). Everything else is made of matmul and softmax, and so
+// is the derivative of AttentionBackward.
 //
-// Formats of 16 bits are computed in float32. Kernels that multiply by tensor cores round the weights, and in
-// the backward pass their gradients, to 16 bits, as factors of the next product.
+// 16-bit formats are computed in float32. Kernels that use tensor cores round the weights, and in the backward pass
+// their gradients, to 16 bits, as factors of the next product.
 #pragma once
 
 #include "ops/op.h"
@@ -17,8 +17,9 @@ namespace ops {
 struct AttentionAttrs {
   bool is_causal = false;
   Scalar scale;
-  /// Of at least two batch dims: the result and its gradient are (..., L, H, V) instead of (..., H, L, V), as heads lie in what a projection takes,
-  /// and so are the gradients that AttentionBackward gives. Query, key, value and log sum exp keep their order.
+  /// For at least two batch dims: the result and its gradient are (..., L, H, V) instead of (..., H, L, V), the order
+  /// of heads in the input of a projection; so are the gradients that AttentionBackward gives. Query, key, value and
+  /// log sum exp keep their order.
   bool interleaved = false;
   void visit(AttrVisitor& v) {
     v.field("is_causal", is_causal);
@@ -27,8 +28,8 @@ struct AttentionAttrs {
   }
 };
 
-/// (..., L, E), (..., S, E), (..., S, V) of a floating dtype of 16 bits at least -> (..., L, V) and log sum exp
-/// of the scores (..., L), in float32 for 16 bits. Interleaved on the CPU only, where the public function asks for it.
+/// (..., L, E), (..., S, E), (..., S, V) of a floating dtype of at least 16 bits -> (..., L, V) and log sum exp of the
+/// scores (..., L), in float32 for 16 bits. Interleaved on the CPU only, where the public function requests it.
 struct Attention {
   using Attrs = AttentionAttrs;
   static constexpr std::string_view name = "attention",
@@ -64,12 +65,13 @@ struct AttentionBackward {
   static void jvp(TangentContext& c);
 };
 
-/// AttentionBackward, interleaved, of query, key and value of one shape (..., H, L, E), which one projection gives: its
-/// gradient (..., L, 3, H, E). What a compiled step has in place of three gradients and a copy that joins them.
+/// AttentionBackward, interleaved, for query, key and value of one shape (..., H, L, E), which come from one
+/// projection: its gradient (..., L, 3, H, E). In a compiled step it replaces three gradients and a copy that joins
+/// them.
 struct AttentionBackwardJoined {
   using Attrs = AttentionAttrs;
   static constexpr std::string_view name = "attention_backward_joined",
-                                    doc = "gradients of attention, beside each other";
+                                    doc = "gradients of attention, next to each other";
   static constexpr std::string_view operands = AttentionBackward::operands;
   static constexpr std::string_view example =
       "f32[2,3,5,4], f32[2,3,5,4], f32[2,3,5,4], f32[2,5,3,4], f32[2,3,5], f32[2,5,3,4] {is_causal=false, "
@@ -77,7 +79,7 @@ struct AttentionBackwardJoined {
   static constexpr int8_t arity = 6;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
   static constexpr std::string_view no_derivative =
-      "passes make it, and what they have been over is not differentiated";
+      "only passes make it, and a graph is not differentiated after passes";
   static void infer(const Call& call, TensorImpl* const* outputs);
 };
 
@@ -85,11 +87,11 @@ using AttentionOps = OpList<Attention, AttentionBackward, AttentionBackwardJoine
 
 }  // namespace ops
 
-/// query (..., L, E), key (..., S, E), value (..., S, V) -> (..., L, V); dims before the last two are
-/// broadcast. attn_mask is broadcast to (..., L, S): bool (false: left out), or of query's dtype and added to
-/// the scores. is_causal leaves out keys behind the query's place. scale is 1 / sqrt(E) by default. A query
-/// without any key left gives nan. Without a mask, the result of at least two batch dims has the strides of (..., L, H, V) on the CPU, as in PyTorch. Errors: bad_argument (mask and is_causal), bad_dim, shape_mismatch,
-/// dtype_mismatch.
+/// query (..., L, E), key (..., S, E), value (..., S, V) -> (..., L, V); dims before the last two are broadcast.
+/// attn_mask is broadcast to (..., L, S): bool (false: masked out), or of query's dtype and added to the scores.
+/// is_causal masks keys after the query's position. scale is 1 / sqrt(E) by default. A query with all keys masked gives
+/// nan. Without a mask, a result with at least two batch dims has the strides of (..., L, H, V) on the CPU, as in
+/// PyTorch. Errors: bad_argument (mask and is_causal), bad_dim, shape_mismatch, dtype_mismatch.
 Tensor scaled_dot_product_attention(Operand query, const Tensor& key, const Tensor& value,
                                     const Tensor& attn_mask = {}, bool is_causal = false,
                                     std::optional<Scalar> scale = {});

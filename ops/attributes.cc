@@ -19,7 +19,7 @@ void check_distinct_dims(const Call& call, const IntList& dims) {
   uint32_t seen = 0;
   for (int64_t dim : dims) {
     const uint32_t bit = uint32_t{1} << checked_dim(call, dim, call.operands[0]->rank());
-    if (seen & bit) fail_call(call, Category::bad_dim, fmt::format("dim {} stands twice", dim));
+    if (seen & bit) fail_call(call, Category::bad_dim, fmt::format("dim {} is given twice", dim));
     seen |= bit;
   }
 }

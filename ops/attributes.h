@@ -1,8 +1,8 @@
 // Checks of attributes, for the type rules of all families.
 //
-// The attributes of a node may come from a text or a file: each is whatever stands there. So a rule looks at it before it is used, also where
-// the public function has done so already, and before an integer of 64 bits becomes one of 32. What is a symbol counts as the value that it has
-// at capture, without a guard: at other sizes ir::concrete_type() looks again.
+// The attributes of a node may come from a text or a file: each may have any value. So a rule checks it before it is
+// used, even if the public function has done so already, and before a 64-bit integer is converted to 32 bits. A symbol
+// counts as its value at capture, without a guard: ir::concrete_type() checks other sizes.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace retrograd::ops {
 
 [[noreturn]] void refuse_dim(const Call& call, int64_t dim);
 
-/// An attribute as one of `rank` dims. Error(bad_dim) where it is none.
+/// An attribute as one of `rank` dims. Error(bad_dim) if it is none.
 inline int checked_dim(const Call& call, int64_t dim, int rank) {
   if (dim < 0 || dim >= rank) [[unlikely]]
     refuse_dim(call, dim);
@@ -25,7 +25,7 @@ inline void check_dim(const Call& call, int64_t dim) {
 }
 /// Error(bad_dim) unless these are dims of the first operand, in ascending order.
 void check_dims(const Call& call, const IntList& dims);
-/// Error(bad_dim) unless these are dims of the first operand, in any order, none of them twice.
+/// Error(bad_dim) unless these are distinct dims of the first operand, in any order.
 void check_distinct_dims(const Call& call, const IntList& dims);
 /// Error(bad_argument) for a negative size, or for more elements than fit into 63 bits.
 void check_sizes(const Call& call, const Shape& sizes);

@@ -1,12 +1,12 @@
-// Functions of one operand whose gradient is one op, Backward<F>, named "gelu_backward" and so on: one pass over memory, one node of the
-// graph, one rounding. F provides
+// Functions of one operand whose gradient is one op, Backward<F>, named "gelu_backward" and so on: one pass over
+// memory, one node of the graph, one rounding. F provides
 //   fwd(x, attrs)           the function
 //   backward(g, v, attrs)   g times its derivative, from v: the operand or the result, whichever is saved
 //   curvature(v, attrs)     the derivative of the factor in backward, in tensors; absent where that factor
 //                           is constant almost everywhere
-// The gradient must be right wherever it can be represented. So a formula multiplies g before it squares v, and subtracts where the operands
-// are exact: (1 - x) (1 + x) and not 1 - x^2. What a rounded result has lost cannot be had again: the gradients of tanh, of sigmoid near 1
-// and of expm1 near -1 have the relative error of that rounding.
+// The gradient must be right wherever it can be represented. So a formula multiplies by g before it squares v, and
+// subtracts where the operands are exact: (1 - x) (1 + x) and not 1 - x^2. Digits that a rounded result has lost cannot
+// be recovered: the gradients of tanh, of sigmoid near 1 and of expm1 near -1 have the relative error of that rounding.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ struct FusedGradient : Smooth<F, S> {
   }
 };
 
-/// "NAME" and a suffix, made at compile time.
+/// NAME and a suffix, concatenated at compile time.
 template <class F, size_t N>
 constexpr auto name_with(const char (&suffix)[N]) {
   std::array<char, F::name.size() + N - 1> text{};

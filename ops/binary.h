@@ -36,7 +36,8 @@ struct Atan2 : SmoothBinary<Atan2> {
   static Tensor chain(const Point& p, int i, const Tensor& t);
 };
 
-/// g b / (a^2 + b^2), and 0 at the origin and at infinity: what atan2(a, b) gives to a, and, with operands exchanged, less to b.
+/// g b / (a^2 + b^2), and 0 at the origin and at infinity: the gradient of atan2(a, b) by a. With a and b exchanged and
+/// the sign changed it is the gradient by b.
 struct Atan2Backward : Elementwise<3>, ChainRule<Atan2Backward> {
   static constexpr std::string_view name = "atan2_backward",
                                     doc = "the gradient of atan2(a, b) by a, from (g, a, b)";
@@ -94,7 +95,7 @@ struct Minimum : SmoothBinary<Minimum> {
   static Tensor chain(const Point& p, int i, const Tensor& t);
 };
 
-/// g where a > b, half of it where they are equal, else 0: what an extremum gives to one of its operands.
+/// g where a > b, half of it where they are equal, else 0: the gradient of an extremum by one of its operands.
 struct ExtremumBackward : Elementwise<3>, ChainRule<ExtremumBackward> {
   static constexpr std::string_view name = "extremum_backward",
                                     doc = "the gradient of maximum(a, b) by a, from (g, a, b)";
@@ -193,8 +194,8 @@ Tensor Atan2::chain(const Point& p, int i, const Tensor& t) {
   return i == 0 ? atan2_backward(t, a, b, p.where()) : -atan2_backward(t, b, a, p.where());
 }
 
-// With r^2 = a^2 + b^2, by a: -2 t g (b / r^2) (a / r^2). By b: t g (a^2 - b^2) / r^4 = 4 t g (s / (s^2 + d^2)) (d / (s^2 + d^2)) for
-// s = a + b, d = a - b.
+// With r^2 = a^2 + b^2, by a: -2 t g (b / r^2) (a / r^2). By b: t g (a^2 - b^2) / r^4 = 4 t g (s / (s^2 + d^2)) (d /
+// (s^2 + d^2)) for s = a + b, d = a - b.
 Tensor Atan2Backward::chain(const Point& p, int i, const Tensor& t) {
   if (i == 0) return atan2_backward(t, p.in(1).tensor(), p.in(2).tensor(), p.where());
   const Widened wide(t);

@@ -41,7 +41,7 @@ Shape stats_shape(Shape samples) {
   return samples;
 }
 
-// A value per sample, along the classes.
+// A value per sample, repeated along the classes.
 Tensor spread(const Tensor& v, const Shape& shape, int64_t dim) {
   return expand_reduced(v, shape, dim, false, {});
 }
@@ -100,7 +100,7 @@ Tensor cross_entropy_backward(const Tensor& g, const Tensor& x, const Tensor& ta
   return emit<CrossEntropyBackward>({g.get(), x.get(), target.get(), stats.get()}, a, where);
 }
 
-// sum((softmax(x) - onehot(target)) * v) over the classes: what the loss turns v into.
+// sum((softmax(x) - onehot(target)) * v) over the classes: the tangent of the loss for a tangent v.
 Tensor loss_tangent(const Tensor& x, const Tensor& target, const Tensor& tangent, const ClassLossAttrs& a,
                     SourceLocation where) {
   const Widened wide(tangent);
@@ -167,7 +167,7 @@ namespace {
 
 using ops::Averaging;
 
-// A loss over class indices, its classes' weights and its reduction.
+// A loss over class indices, the weights of its classes and its reduction.
 class ClassReduction {
  public:
   ClassReduction(Operand x, const Tensor& target, const Tensor& weight, int64_t ignore_index,
@@ -186,7 +186,7 @@ class ClassReduction {
   const ops::ClassLossAttrs& attrs() const { return attrs_; }
   Dim classes() const { return shape()[static_cast<int>(attrs_.dim)]; }
 
-  /// The weights of the classes, spread over the input.
+  /// The weights of the classes, broadcast to the input.
   Tensor spread_weight() const {
     Shape along;
     for (int d = 0; d < shape().rank(); ++d) along.push_back(d == attrs_.dim ? classes() : Dim(1));
@@ -197,7 +197,7 @@ class ClassReduction {
     if (!weight_.defined()) return ops::counted(target_, attrs_.ignore_index, x_.tensor().dtype());
     return neg(ops::nll(spread_weight(), target_, attrs_, x_.where()));
   }
-  /// Losses per sample, 0 where ignored and not weighted yet, to the result.
+  /// Reduces losses per sample, which are 0 where ignored and not weighted yet.
   Tensor weighted(const Tensor& loss) const {
     const bool mean = averaging_ == Averaging::mean;
     const Tensor weight = weight_.defined() || mean ? sample_weight() : Tensor();

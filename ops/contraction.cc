@@ -66,7 +66,7 @@ class Einsum {
     fail(Category::bad_argument, "einsum", fmt::format("\"{}\": {}", equation_, text));
   }
 
-  // The labels of one side's part; "..." stands for `dots` dims.
+  // The labels of the operands or the result in the text; "..." stands for `dots` dims.
   Labels parse(std::string_view text, int dots) const {
     Labels labels;
     for (size_t i = 0; i < text.size(); ++i) {
@@ -111,7 +111,7 @@ class Einsum {
     terms_.push_back(std::move(term));
   }
 
-  // A label that stands twice: the diagonal of its two dims becomes the last dim.
+  // A label that occurs twice: the diagonal of its two dims becomes the last dim.
   void take_diagonals(Term& term) const {
     Labels& labels = term.labels;
     for (size_t second = 1; second < labels.size();) {
@@ -139,8 +139,8 @@ class Einsum {
     if (right_) {
       out = parse(*right_, ellipsis_);
       for (int l : out) {
-        if (std::count(out.begin(), out.end(), l) > 1) refuse("a letter stands twice in the result");
-        if (uses_[static_cast<size_t>(l)] == 0) refuse("a letter of the result stands in no operand");
+        if (std::count(out.begin(), out.end(), l) > 1) refuse("a letter occurs twice in the result");
+        if (uses_[static_cast<size_t>(l)] == 0) refuse("a letter of the result occurs in no operand");
       }
       return out;
     }
@@ -188,7 +188,7 @@ class Einsum {
     return x;
   }
 
-  // Labels of a pair of terms and their common sizes, by what becomes of them.
+  // Labels of a pair of terms and their common sizes, by their role.
   struct Group {
     Labels labels;
     Shape shape;
@@ -290,7 +290,7 @@ struct Side {
     uint64_t seen = 0;
     for (int64_t d : dims) {
       const int i = wrap_dim(d, rank, "tensordot");
-      if (seen >> i & 1) fail(Category::bad_dim, "tensordot", fmt::format("dim {} stands twice", i));
+      if (seen >> i & 1) fail(Category::bad_dim, "tensordot", fmt::format("dim {} is given twice", i));
       seen |= uint64_t{1} << i;
       contracted.push_back(i);
     }
@@ -302,7 +302,7 @@ struct Side {
     }
   }
   Dim size(int64_t dim) const { return tensor.impl().shape()[static_cast<int>(dim)]; }
-  // As a matrix, the contracted dims last or first.
+  // The tensor as a matrix, with the contracted dims last or first.
   Tensor matrix(bool contracted_last) const {
     IntArray order = contracted_last ? free : contracted;
     const IntArray& rest = contracted_last ? contracted : free;

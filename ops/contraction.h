@@ -4,16 +4,16 @@
 
 #include <string_view>
 
+#include "engine/op.h"
 #include "engine/tensor.h"
-#include "ir/op.h"
 
 namespace retrograd {
 
-/// Einstein's notation as in torch.einsum: "bij,bjk->bik". One letter a dim; a letter that stands twice in an
-/// operand takes its diagonal; letters missing on the right are summed over. "..." stands for dims that are
-/// broadcast. Without "->" the result has the letters that stand once, in alphabetical order. Operands are
-/// multiplied from left to right and have one dtype. Errors: bad_argument (equation, or letters that do not
-/// fit an operand's dims), shape_mismatch, dtype_mismatch.
+/// Einstein's notation as in torch.einsum: "bij,bjk->bik". One letter per dim; a letter that occurs twice in an operand
+/// takes its diagonal; letters missing on the right are summed over. "..." stands for dims that are broadcast. Without
+/// "->" the result has the letters that occur once, in alphabetical order. Operands are multiplied from left to right
+/// and have one dtype. Errors: bad_argument (equation, or letters that do not fit an operand's dims), shape_mismatch,
+/// dtype_mismatch.
 Tensor einsum(std::string_view equation, const Tensors& operands,
               SourceLocation where = SourceLocation::current());
 

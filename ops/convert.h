@@ -1,4 +1,5 @@
-// One element in another type, the same on all devices. Inlined always: files compiled for different instruction sets include this.
+// One element in another type, the same on all devices. Inlined always: files compiled for different instruction sets
+// include this.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +10,18 @@
 
 namespace retrograd {
 
-/// The float from which a further rounding, to 16 or 8 bits, gives what rounding v at once would give: of the two floats around a value that is none,
-/// the one whose last bit is 1 (S. Boldo, G. Melquiond, Emulation of FMA and correctly rounded sums, 2008).
+/// The float from which a further rounding, to 16 or 8 bits, gives the same as rounding v directly: of the two floats
+/// around a value that is not representable, the one whose last bit is 1 (S. Boldo, G. Melquiond, Emulation of FMA and
+/// correctly rounded sums, 2008).
 template <class From>
 RG_HD [[gnu::always_inline]] inline float rounded_to_odd(From v) {
 #if defined(__CUDA_ARCH__)
-  return static_cast<float>(v);  // a device rounds twice: what follows needs a stack there
+  return static_cast<float>(v);  // a device rounds twice: the code below would need a stack there
 #else
   if constexpr (sizeof(From) < 4 || std::is_same_v<From, float>) {
     return static_cast<float>(v);
   } else if constexpr (std::is_integral_v<From>) {
-    // Digits beyond those of a double count only as being there.
+    // Digits beyond those of a double only matter by being nonzero.
     const int64_t whole = v, high = (whole >> 11) | ((whole & 0x7ff) != 0);
     const bool is_exact = whole > -(int64_t{1} << 53) && whole < int64_t{1} << 53;
     return rounded_to_odd(is_exact ? static_cast<double>(whole) : static_cast<double>(high) * 2048);
@@ -34,8 +36,8 @@ RG_HD [[gnu::always_inline]] inline float rounded_to_odd(From v) {
 #endif
 }
 
-/// Rounded once, but for float64 and int64 on a device, which reach 16 and 8 bits through float32. Floats become integers by truncation (out of range:
-/// the smallest integer).
+/// Rounded once, except for float64 and int64 on a device, which reach 16 and 8 bits through float32. Floats become
+/// integers by truncation (out of range: the smallest integer).
 template <class To, class From>
 RG_HD [[gnu::always_inline]] inline To convert(From v) {
   if constexpr (std::is_same_v<To, bool>)

@@ -17,7 +17,7 @@ using Attrs = ConvolutionAttrs;
 
 const Shape& shape_of(const Call& call, size_t operand) { return call.operands[operand]->shape(); }
 
-// Two operands of equal rank, dtype and device, and attributes that fit them.
+// Two operands of equal rank, dtype and device, with attributes that fit them.
 void check_operands(const Call& call) {
   const TensorImpl &a = *call.operands[0], &b = *call.operands[1];
   if (a.rank() < 3 || a.rank() > 5 || b.rank() != a.rank())
@@ -57,7 +57,8 @@ void check_channels(const Call& call, Dim input, Dim weight) {
 
 void check_bias(const Call& call, Dim channels) {
   if (call.operands[2] && !(shape_of(call, 2) == Shape{channels}))
-    fail_call(call, Category::shape_mismatch, fmt::format("a bias of {} values wanted", to_string(channels)));
+    fail_call(call, Category::shape_mismatch,
+              fmt::format("a bias of {} values is needed", to_string(channels)));
 }
 
 void set_result(const Call& call, TensorImpl& out, Dim first, Dim second) {
@@ -97,8 +98,8 @@ Tensor spread(const Tensor& bias, const Shape& shape, SourceLocation where) {
   return expand_to(reshape_to(Operand(bias, where), column), shape);
 }
 
-// Of one of the two biased ops, Other being the other one. `large_input`: its input is the large side, which
-// comes first in the weight's gradient.
+// Derivatives of one of the two biased ops; Other is the other one. `large_input`: its input is the large side, which
+// is the first operand in the weight's gradient.
 template <class Other>
 void biased_vjp(RuleContext& c, bool large_input) {
   const Attrs& attrs = c.attrs<Attrs>();

@@ -1,16 +1,16 @@
 // Convolutions over one to three spatial dims, as a family of three ops that are each other's derivatives.
 //
-// With o a place of the small side, t a place of the kernel and i = o * stride + t * dilation - padding a
-// place of the large side, the form
+// With o a position on the small side, t a position in the kernel and i = o * stride + t * dilation - padding a
+// position on the large side, the form
 //   F(x, w, g) = sum over n, k, c, o, t of g[n, k, o] w[k, c, t] x[n, c, i]
-// is linear in each of x (batch, channels, large...), w (features, channels / groups, kernel...) and
-// g (batch, features, small...). Its derivative
+// is linear in each of x (batch, channels, large...), w (features, channels / groups, kernel...) and g (batch,
+// features, small...). Its derivative
 //   by g is convolution(x, w), by x is convolution_transpose(g, w), by w is convolution_weight(x, g),
-// so that every derivative of any order is made of the three. What lies outside x counts as 0.
+// so that every derivative of any order is made of the three. Elements outside of x count as 0.
 //
-// Each op is told the spatial sizes of its result by the attribute `size`: a large side cannot be derived
-// from a small one when the stride skips places, and a padding that differs at the two ends needs no number
-// of its own. The public functions compute `size`; they are PyTorch's.
+// The attribute `size` of each op has the spatial sizes of its result: a large side cannot be derived from a small one
+// when the stride skips positions, and a padding that differs at the two ends needs no number of its own. The public
+// functions compute `size`; they are PyTorch's.
 #pragma once
 
 #include <string_view>
@@ -89,9 +89,8 @@ using ConvolutionOps = OpList<Convolution, ConvolutionTranspose, ConvolutionWeig
 
 }  // namespace ops
 
-/// Zeros around an input: so many at both ends of each spatial dim; or by name: "valid" for none, "same" for
-/// as many as keep the size (an odd one goes to the end), which needs stride 1. Error(bad_argument) for
-/// another name.
+/// Zeros around an input: this many at both ends of each spatial dim; or by name: "valid" for none, "same" for as many
+/// as keep the size (an odd one is added at the end), which needs stride 1. Error(bad_argument) for another name.
 struct ConvPadding {
   ConvPadding(int all) : sizes(all) {}
   ConvPadding(int64_t all) : sizes(all) {}
@@ -104,11 +103,11 @@ struct ConvPadding {
   bool same = false;
 };
 
-// Input (batch, channels, spatial...) or, for one sample, (channels, spatial...); so is the result. Lists
-// have an entry per spatial dim, or one for all. All operands have one dtype: float64, float32, float16,
-// bfloat16, or, without gradients, an integer type. Sums of 16-bit floats are kept in float32.
-// Errors: bad_dim (ranks), shape_mismatch (channels, groups, bias), dtype_mismatch, bad_argument (a stride,
-// dilation or groups below 1, a padding below 0, 2^31 or more of them, a kernel larger than the padded input, no result left).
+// The input is (batch, channels, spatial...) or, for one sample, (channels, spatial...); so is the result. Lists have
+// an entry per spatial dim, or one for all. All operands have one dtype: float64, float32, float16, bfloat16, or,
+// without gradients, an integer type. Sums of 16-bit floats are kept in float32. Errors: bad_dim (ranks),
+// shape_mismatch (channels, groups, bias), dtype_mismatch, bad_argument (a stride, dilation or groups below 1, a
+// padding below 0, any of them 2^31 or more, a kernel larger than the padded input, an empty result).
 
 /// Weight (features, channels / groups, kernel...), bias (features) -> (batch, features, windows...), where
 /// windows = (size + 2 padding - dilation (kernel - 1) - 1) / stride + 1.
@@ -119,9 +118,9 @@ Tensor conv2d(Operand input, const Tensor& weight, const Tensor& bias = {}, cons
 Tensor conv3d(Operand input, const Tensor& weight, const Tensor& bias = {}, const IntList& stride = 1,
               const ConvPadding& padding = 0, const IntList& dilation = 1, int64_t groups = 1);
 
-/// Weight (channels, features / groups, kernel...), bias (features) -> (batch, features, places...), where
-/// places = (size - 1) stride - 2 padding + dilation (kernel - 1) + output_padding + 1. output_padding is
-/// less than stride or dilation: it chooses among the sizes that a convolution would bring to `size`.
+/// Weight (channels, features / groups, kernel...), bias (features) -> (batch, features, positions...), where positions
+/// = (size - 1) stride - 2 padding + dilation (kernel - 1) + output_padding + 1. output_padding is less than stride or
+/// dilation: it selects one of the sizes that a convolution would map to `size`.
 Tensor conv_transpose1d(Operand input, const Tensor& weight, const Tensor& bias = {},
                         const IntList& stride = 1, const IntList& padding = 0,
                         const IntList& output_padding = 0, int64_t groups = 1, const IntList& dilation = 1);

@@ -1,5 +1,5 @@
-// The public functions of ops/convolution.h: they check their arguments, bring them into the form of the ops
-// and compute the size of the result.
+// The public functions of ops/convolution.h: they check their arguments, convert them to the form of the ops and
+// compute the size of the result.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,16 +25,19 @@ class Arguments {
       : op_(op), spatial_(spatial), where_(input.where()), x_(input.tensor()), weight_(weight) {
     const int rank = x_.dim();
     if (rank != spatial + 1 && rank != spatial + 2)
-      refuse(Category::bad_dim, fmt::format("the input {} has not {} spatial dims", describe(x_), spatial));
+      refuse(Category::bad_dim,
+             fmt::format("the input {} does not have {} spatial dims", describe(x_), spatial));
     if (weight.dim() != spatial + 2)
-      refuse(Category::bad_dim, fmt::format("the weight {} has not {} dims", describe(weight), spatial + 2));
+      refuse(Category::bad_dim,
+             fmt::format("the weight {} does not have {} dims", describe(weight), spatial + 2));
     if (groups < 1) refuse(Category::bad_argument, "groups must be at least 1");
     single_ = rank == spatial + 1;
     if (single_) x_ = unsqueeze(Operand(x_, where_), 0);
     attrs_.groups = groups;
   }
 
-  /// `list` with an entry for each spatial dim, all at least `least` and small enough to be multiplied.
+  /// `list` with an entry for each spatial dim; all are at least `least`, and small enough that products do not
+  /// overflow.
   IntList each(IntList list, std::string_view what, int64_t least) const {
     if (list.size() == 1)
       for (int d = 1; d < spatial_; ++d) list.push_back(list[0]);
@@ -91,7 +94,7 @@ class Arguments {
   }
   Dim size(int d) const { return x_.impl().shape()[d + 2]; }
   Dim kernel(int d) const { return weight_.impl().shape()[d + 2]; }
-  /// How far the last place of the kernel is from the first.
+  /// The distance of the last position of the kernel from the first.
   Dim reach(int d) const { return (kernel(d) - Dim(1)) * Dim(attrs_.dilation[d]); }
 
   template <class Op>

@@ -1,5 +1,6 @@
-// Values put in place of others: copy, fill, zero as functions of the old value and the new. Their in-place forms are Tensor's methods
-// copy_, fill_ and zero_. The old value gets a gradient of zeros, as in PyTorch, so that a graph reaches what was overwritten.
+// Values that replace others: copy, fill, zero as functions of the old value and the new. Their in-place forms are
+// Tensor's methods copy_, fill_ and zero_. The old value gets a gradient of zeros, as in PyTorch, so that a graph
+// reaches the overwritten value.
 #pragma once
 
 #include "ops/op.h"
@@ -24,10 +25,9 @@ using CopyOps = OpList<Copy>;
 
 }  // namespace ops
 
-/// `source`, broadcast to the shape, cast to the dtype and brought to the device of `self`.
-/// Error(shape_mismatch).
+/// `source`, broadcast to the shape, cast to the dtype and moved to the device of `self`. Error(shape_mismatch).
 Tensor copy(Operand self, const Tensor& source);
-/// A tensor like `self` of one value, a number or a 0-dim tensor.
+/// A tensor like `self` filled with one value, a number or a 0-dim tensor.
 Tensor fill(Operand self, Operand value);
 Tensor zero(Operand self);
 

@@ -1,4 +1,4 @@
-// See ops/creation.h. The one op is `full`; everything else copies host data or views what `full` makes.
+// See ops/creation.h. The only op is `full`; everything else copies host data or makes views of its result.
 #include "ops/creation.h"
 
 #include <algorithm>
@@ -134,10 +134,10 @@ Tensor sequence(int64_t n, const TensorOptions& options, std::string_view op, So
   return finish(std::move(t), options, where);
 }
 
-// out[i] = from + by * i for a T that is made of I by one instruction for a register.
+// out[i] = from + by * i, for a T that one instruction per register converts from I.
 template <class T, class I>
 void count_up(T* out, int64_t n, I from, I by) {
-  using U = std::make_unsigned_t<I>;  // behind the last element it may overflow
+  using U = std::make_unsigned_t<I>;  // after the last element it may overflow
   constexpr int kLanes = 16 / sizeof(I);
   typedef U Steps __attribute__((vector_size(16)));
   typedef I Numbers __attribute__((vector_size(16)));
@@ -152,7 +152,8 @@ void count_up(T* out, int64_t n, I from, I by) {
   for (int i = 0; at < n; ++at, ++i) out[at] = static_cast<T>(static_cast<I>(next[i]));
 }
 
-// out[i] = from + step * (first + i), in loops without conversions of 64-bit integers and of a length that the compiler knows.
+// out[i] = from + step * (first + i), in loops without conversions of 64-bit integers, and with a length known to the
+// compiler.
 void fill_line(float* out, int64_t n, double from, double step, int64_t first) {
   constexpr int kRun = 16;
   int64_t at = 0;
@@ -176,7 +177,7 @@ Tensor linspace_floats(double start, double end, int64_t steps, const TensorOpti
   return finish(std::move(t), options, where);
 }
 
-// n integers from `from` on, in steps of `by`. Those of 32 bits become float32 directly.
+// n integers from `from` on, in steps of `by`. 32-bit ones become float32 directly.
 Tensor count_integers(int64_t n, int64_t from, int64_t by, const TensorOptions& options,
                       SourceLocation where) {
   constexpr int64_t least = std::numeric_limits<int32_t>::min(), most = std::numeric_limits<int32_t>::max();
@@ -200,7 +201,7 @@ int64_t difference(int64_t a, int64_t b, SourceLocation where) {
   return d;
 }
 
-// How many steps lead from start to end.
+// The number of steps from start to end.
 int64_t count_steps(Scalar start, Scalar end, Scalar step, bool floating, SourceLocation where) {
   const double from = start.to_double(), to = end.to_double(), by = step.to_double();
   if (by == 0) fail(Category::bad_argument, "arange", "the step is zero", where);
@@ -215,7 +216,7 @@ int64_t count_steps(Scalar start, Scalar end, Scalar step, bool floating, Source
   return span / stride + (span % stride != 0);
 }
 
-// Point i of linspace, from the nearer end: so both ends are met.
+// Point i of linspace, computed from the nearer end: so both ends are exact.
 double linear_point(double start, double end, int64_t steps, int64_t i) {
   if (steps == 1) return start;
   const double step = (end - start) / static_cast<double>(steps - 1);
@@ -229,8 +230,8 @@ void check_space(std::string_view op, int64_t steps, const TensorOptions& option
     fail(Category::dtype_mismatch, op, fmt::format("it is not defined for {}", name(options.dtype)), where);
 }
 
-// The entries of a matrix on one side of a diagonal, it included. Rows from `begin` to before `end` have some: away from the corner each
-// has one more than its neighbour, until it has all columns.
+// The entries of a matrix on one side of a diagonal, including the diagonal. The rows from `begin` to before `end` have
+// entries: from the corner on, each row has one more than its neighbour, up to all columns.
 struct Triangle {
   int64_t col, offset, begin, end;
   bool upper;

@@ -1,6 +1,6 @@
-// Factories. They have no operands: what they make is made by the current emitter, so inside a traced
-// function it is a node of the graph. Sequences and lists of indices are data of the host, as what tensor()
-// makes; for another device they are copied there. Error(bad_argument) when there is no such device.
+// Factories. They have no operands: the current emitter makes their results, so inside a traced function they are nodes
+// of the graph. Sequences and lists of indices are host data, like the result of tensor(); for another device they are
+// copied there. Error(bad_argument) when there is no such device.
 #pragma once
 
 #include <concepts>
@@ -28,7 +28,7 @@ Tensor empty(const Shape& size, TensorOptions options = {}, SourceLocation where
 /// A copy of `values` (row-major) as a tensor of `size`, converted to options.dtype.
 Tensor tensor(const std::vector<double>& values, const Shape& size, TensorOptions options = {},
               SourceLocation where = SourceLocation::current());
-/// The same of integers, none of which is rounded on the way.
+/// The same for integers, which are not rounded.
 template <std::same_as<int64_t> T>
 Tensor tensor(const std::vector<T>& values, const Shape& size, TensorOptions options = {},
               SourceLocation where = SourceLocation::current());
@@ -60,7 +60,7 @@ Tensor triu_indices(int64_t row, int64_t col, int64_t offset = 0, TensorOptions 
 /// (n, m): ones on the diagonal, else zeros; m is n unless given.
 Tensor eye(Dim n, std::optional<Dim> m = {}, TensorOptions options = {},
            SourceLocation where = SourceLocation::current());
-/// Memory of the caller on options.device, kept until `release(context)` is called.
+/// Memory of the caller on options.device, in use until `release(context)` is called.
 Tensor from_blob(void* data, const Shape& size, TensorOptions options = {}, void (*release)(void*) = nullptr,
                  void* context = nullptr, SourceLocation where = SourceLocation::current());
 
@@ -72,7 +72,7 @@ Tensor empty_like(Operand input);
 
 /// Zeros and ones of a type.
 Tensor zeros_of(const TensorType& type, SourceLocation where);
-/// The same as one zero that is repeated: for ops that copy it before they write.
+/// The same as one repeated zero: for ops that copy it before they write.
 Tensor repeated_zero(const TensorType& type, SourceLocation where);
 Tensor ones_of(const TensorType& type, SourceLocation where);
 

@@ -87,8 +87,8 @@ void CofactorDerivative::infer(const Call& call, TensorImpl* const* outputs) {
 
 namespace {
 
-// The third derivative of det at A in the directions E and G, as the matrix whose <., F> it is. With Y the
-// inverse of A, e = Y E, g = Y G and traces t, it is
+// The third derivative of det at A in the directions E and G, as the matrix whose inner product <., F> it is. With Y
+// the inverse of A, e = Y E, g = Y G and traces t, it is
 //   det A * ((t(e) t(g) - t(e g)) I - t(g) e - t(e) g + e g + g e)' Y'.
 Tensor third_derivative(const Tensor& a, const Tensor& E, const Tensor& G, SourceLocation where) {
   const Tensor y = inverse(Operand(a, where)), e = product(y, E, where), g = product(y, G, where);

@@ -44,7 +44,7 @@ TensorType channels(std::string_view op, Operand x) {
   return type;
 }
 
-// scale * (x where it is kept, else -kAlpha) + shift, written as x * mask + (another constant for each case).
+// scale * (x where it is kept, else -kAlpha) + shift, written as x * mask + (a constant for each case).
 Tensor alpha_dropped(Operand x, const TensorType& type, double p) {
   constexpr double kAlpha = 1.7580993408473766;  // selu's limit at -inf is -kAlpha
   const CallScope scope(x.where());
@@ -57,8 +57,8 @@ Tensor alpha_dropped(Operand x, const TensorType& type, double p) {
 Tensor with_batch(Operand x, int64_t rank, std::string_view op, double p, bool training) {
   const int64_t dims = x.tensor().dim();
   if (dims != rank && dims != rank - 1)
-    fail(Category::bad_dim, op, fmt::format("{} has not {} or {} dims", describe(x.tensor()), rank - 1, rank),
-         x.where());
+    fail(Category::bad_dim, op,
+         fmt::format("{} does not have {} or {} dims", describe(x.tensor()), rank - 1, rank), x.where());
   if (dims == rank) return feature_dropout(x, p, training);
   const Tensor one = unsqueeze(x, 0);
   return squeeze(Operand(feature_dropout(Operand(one, x.where()), p, training), x.where()), {0});
@@ -66,7 +66,7 @@ Tensor with_batch(Operand x, int64_t rank, std::string_view op, double p, bool t
 
 using Form = Tensor (*)(Operand, double, bool);
 
-// A call that changes nothing leaves x and its history alone.
+// A call that changes nothing does not touch x and its history.
 const Tensor& in_place(const Tensor& x, Form form, double p, bool training, std::string_view op,
                        SourceLocation where) {
   const NamedCall call(op, where);

@@ -1,10 +1,10 @@
 // Dropout: elements, or whole channels, replaced at random while training.
 //
-// dropout is one op that saves no mask: its transpose is the same op with the same place in the random stream
-// (ops/random_ops.h), on the gradient. The others multiply by a mask of such draws; a channel's mask has size
-// 1 in the dims behind it. The forms in place write into x, whose gradient follows, under the rules of all
-// in-place ops (engine/inplace.h). Without `training` all give x itself. Errors: bad_argument unless 0 <= p
-// <= 1, dtype_mismatch unless x is of a floating dtype, bad_dim where x has too few dims for channels.
+// dropout is one op that saves no mask: its transpose is the same op with the same position in the random stream
+// (ops/random_ops.h), applied to the gradient. The other functions multiply by a mask of such draws; a channel's mask
+// has size 1 in the dims after it. The in-place forms write into x, whose gradient follows, under the rules of all
+// in-place ops (engine/inplace.h). Without `training` all return x itself. Errors: bad_argument unless 0 <= p <= 1,
+// dtype_mismatch unless x has a floating dtype, bad_dim if x has too few dims for channels.
 #pragma once
 
 #include "ops/random_ops.h"
@@ -50,7 +50,7 @@ Tensor dropout3d(Operand x, double p = 0.5, bool training = true);
 Tensor alpha_dropout(Operand x, double p = 0.5, bool training = true);
 Tensor feature_alpha_dropout(Operand x, double p = 0.5, bool training = true);
 
-/// In place; give x.
+/// In place; returns x.
 const Tensor& dropout_(const Tensor& x, double p = 0.5, bool training = true,
                        SourceLocation where = SourceLocation::current());
 const Tensor& feature_dropout_(const Tensor& x, double p = 0.5, bool training = true,

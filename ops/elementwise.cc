@@ -1,4 +1,4 @@
-// Type rules, promotion and broadcasting of elementwise ops; the derivative kinds' generic halves.
+// Type rules, promotion and broadcasting of elementwise ops; the generic part of the derivative kinds.
 #include "ops/elementwise.h"
 
 #include <algorithm>
@@ -12,8 +12,9 @@
 namespace retrograd::ops {
 namespace {
 
-// Sets the type of the output: the shape that all operands broadcast to, and `dtype`, or that of the operands from number `from` where it
-// is undefined. These have one dtype: the public function saw to it, a hook's or a user's node may not have.
+// Sets the type of the output: the shape that all operands broadcast to, and `dtype`, or, if that is undefined, the
+// dtype of the operands from number `from` on. These have one dtype: the public function ensures that, but a node of a
+// hook or of user code may not have it.
 void infer(const Call& call, size_t from, ScalarType dtype, TensorImpl& output) {
   const TensorImpl* const* first = call.operands.data() + from;
   const TensorImpl* const* const end = call.operands.data() + call.operands.size();
@@ -42,7 +43,7 @@ TypeCategory category(Scalar s) {
                                          : TypeCategory::Bool;
 }
 
-// A number as the tensors' dtype holds it: one beyond an integer's range wraps around.
+// A number as the tensors' dtype represents it: one beyond an integer's range wraps around.
 Scalar fitted(Scalar s, ScalarType dtype) {
   if (s.is_symbolic() || s.kind() != Number::Kind::Int) return s;
   if (dtype == kUInt8) return Scalar(int64_t{static_cast<uint8_t>(s.to_int())});
@@ -57,7 +58,7 @@ std::string operand_text(std::span<const Operand> operands) {
   return text;
 }
 
-// Where a call is computed: on the device of the first tensor that is not on the CPU.
+// The device that a call is computed on: that of the first tensor that is not on the CPU.
 Device device_of(std::span<const Operand> operands) {
   for (const Operand& x : operands)
     if (!x.is_scalar() && !(x.tensor().device() == kCPU)) return x.tensor().device();

@@ -1,20 +1,18 @@
-// Elementwise ops: the bases that their structs derive from, and Function, which makes the public function of
-// a struct.
+// Elementwise ops: the bases of their structs, and Function, which makes the public function of a struct.
 //
-// A struct has a formula `fwd(V x..., const Attrs&)`, a template over the number type (ops/math.h), that
-// serves all devices, and a derivative kind (ops/op.h), mostly ChainRule: one formula `chain(point, i, t)`, t
-// times the derivative by operand i, which is the vjp and the jvp. Operands of a call have one dtype and
-// device: the public function promotes by inserting the op `to`. Their shapes broadcast; what is saved is the
-// operand as given, hence broadcasting is not an op. Formulas do not see it: kernels repeat elements,
-// ChainRule sums a gradient to the operand's shape. A number in place of one operand is the attribute
-// `scalar`, which is never saved and never a tensor, where the struct has that attribute; else it becomes a
-// tensor.
+// A struct has a formula `fwd(V x..., const Attrs&)`, a template over the number type (ops/math.h) that serves all
+// devices, and a derivative kind (ops/op.h). This is usually ChainRule: one formula `chain(point, i, t)`, t times the
+// derivative by operand i, which is both the vjp and the jvp. Operands of a call have one dtype and device: the public
+// function promotes by inserting the op `to`. Their shapes broadcast; the operand is saved as given, hence broadcasting
+// is not an op. Formulas do not see it: kernels repeat elements, and ChainRule sums a gradient to the operand's shape.
+// A number in place of one operand is the attribute `scalar`, if the struct has it, which is never saved and never a
+// tensor; else it becomes a tensor.
 //
-// All of an op is in one file, the header of its family: a struct, a word in the family's list, a line
-// `inline constexpr ops::Function<...> name`, and the body of `chain`. Bodies use functions of all families,
-// hence they stand at the end of the header, in a section that only the family's .cc file compiles
-// (RETROGRAD_UNARY_DERIVATIVES and so on): there the includes that they need cost nobody else. A device's compiler
-// reads the formulas alone, without the engine: RG_FORMULAS, see ops/formulas.h.
+// All parts of an op are in one file, the header of its family: a struct, a word in the family's list, a line `inline
+// constexpr ops::Function<...> name`, and the body of `chain`. Bodies use functions of all families. Hence they are at
+// the end of the header, in a section that only the family's .cc file compiles (RETROGRAD_UNARY_DERIVATIVES and so on):
+// no other file needs to include those headers. A device's compiler reads only the formulas, without the engine:
+// RG_FORMULAS, see ops/formulas.h.
 #pragma once
 
 #ifdef RG_FORMULAS
@@ -27,11 +25,11 @@
 namespace retrograd {
 namespace ops {
 
-/// What an elementwise op makes of the dtypes of its operands.
+/// How an elementwise op treats the dtypes of its operands.
 enum class Promotion : uint8_t {
-  same,      // computed in and giving the common dtype
+  same,      // computes in and gives the common dtype
   floating,  // integers become float32 first
-  boolean,   // computed in the common dtype, gives bool
+  boolean,   // computes in the common dtype, gives bool
   number,    // as `same`; bool becomes int64 first
 };
 
@@ -50,7 +48,7 @@ struct Elementwise {
   static constexpr uint32_t traits = Trait::pure | Trait::elementwise;
   static constexpr Promotion promotion = Promotion::same;
   static constexpr bool integers = false;  // has an integer kernel
-  static constexpr bool booleans = true;   // which serves bool, too
+  static constexpr bool booleans = true;   // which also serves bool
   static constexpr auto infer = infer_elementwise;
 };
 
@@ -59,13 +57,12 @@ struct Unary : Elementwise<1> {
 };
 
 #ifndef RG_FORMULAS
-/// The point at which an elementwise derivative is taken: what RuleContext and TangentContext have in common.
+/// The point at which an elementwise derivative is taken: the common part of RuleContext and TangentContext.
 class Point {
  public:
   explicit Point(RuleContext& c) : rule_(&c) {}
   explicit Point(TangentContext& c) : tangent_(&c) {}
-  /// Operand i or the number that stands for it; in reverse mode it must be saved. The same holds for the
-  /// result.
+  /// Operand i or the number that replaces it; in reverse mode it must be saved. The same holds for the result.
   Operand in(int i) const { return rule_ ? rule_->in(i) : tangent_->in(i); }
   const Tensor& out() const { return rule_ ? rule_->out() : tangent_->out(); }
   TensorType type(int i) const { return rule_ ? rule_->type(i) : tangent_->type(i); }
@@ -84,9 +81,9 @@ class Point {
 Tensor sum_over_repeats(Tensor gradient, const Shape& shape, SourceLocation where);
 Tensor repeat_to(const Tensor& tangent, const Shape& shape, SourceLocation where);
 
-/// Derivative of an elementwise op F with F::chain(point, i, t): t times the derivative of the result by
-/// operand i. But for broadcasting, which is undone here, the Jacobian is diagonal: hence this is the vjp of
-/// a gradient t as well as the jvp of a tangent t.
+/// The derivative of an elementwise op F with F::chain(point, i, t): t times the derivative of the result by operand i.
+/// Except for broadcasting, which is undone here, the Jacobian is diagonal: hence this is the vjp of a gradient t as
+/// well as the jvp of a tangent t.
 template <class F>
 struct ChainRule {
   static void vjp(RuleContext& c) {
@@ -121,7 +118,7 @@ struct Smooth : Unary, ChainRule<F> {
 /// A gradient of zeros for operand i: that of a step function.
 Tensor zero_chain(const Point& point, int i);
 
-/// Attributes of an op one of whose operands may be a number.
+/// Attributes of an op that accepts a number for one operand.
 struct ScalarOperand {
   Scalar scalar;
   void visit(AttrVisitor& v) { v.field("scalar", scalar); }
@@ -139,14 +136,14 @@ struct Comparison : Binary {
 };
 
 #ifndef RG_FORMULAS
-/// Operands made ready for an elementwise call: promoted, and on one device; at most one is a number.
+/// Operands prepared for an elementwise call: promoted, and on one device; at most one is a number.
 struct Prepared {
   static constexpr int kMax = 3;
   Tensor tensors[kMax];
   TensorImpl* operands[kMax] = {};
   Scalar scalar;
 };
-/// What prepare() has to know of an op.
+/// The properties of an op that prepare() needs.
 struct Typing {
   const OpInfo& op;
   Promotion promotion;
@@ -155,11 +152,10 @@ struct Typing {
 };
 template <class Op>
 inline constexpr Typing typing{info<Op>, Op::promotion, Op::integers, Op::booleans};
-/// The dtype that an op computes in. Error(dtype_mismatch) for operands that do not promote or that it is not
+/// The dtype that an op computes in. Error(dtype_mismatch) for operands that do not promote or that the op is not
 /// defined for.
 ScalarType compute_dtype(const Typing& typing, std::span<const Operand> operands, SourceLocation where);
-/// Promotes, and brings tensors of the CPU without dims to the device of the others. Error(dtype_mismatch) as
-/// above.
+/// Promotes, and moves 0-dim tensors on the CPU to the device of the other operands. Error(dtype_mismatch) as above.
 void prepare(Prepared& out, const Typing& typing, std::span<const Operand> operands, SourceLocation where);
 
 /// True when two tensors can go into a call as they are.
@@ -193,7 +189,7 @@ struct Function {
 
   Tensor operator()(Operand a, Operand b, Operand c, typename Op::Attrs attrs = {}) const
       requires(Op::arity == 3) {
-    check(a);  // the others may be missing
+    check(a);  // the other operands may be missing
     const Operand all[] = {a, b, c};
     Prepared p;
     prepare(p, typing<Op>, all, a.where());
@@ -201,7 +197,7 @@ struct Function {
   }
 
  private:
-  // A tensor that is given must be there.
+  // A tensor must be defined if it is given.
   static void check(const Operand& x) {
     if (!x.is_scalar()) x.defined_tensor(Op::name);
   }

@@ -34,7 +34,7 @@ using ElementwiseFamilies =
     Families<ArithmeticOps, UnaryOps, ActivationOps, BinaryOps, ComparisonOps, TernaryOps, LossOps>;
 using ElementwiseOps = ElementwiseFamilies::Ops;
 
-/// Place of Op in a list.
+/// Index of Op in a list.
 template <class Op, class List>
 inline constexpr int index_of = -1;
 template <class Op, class... Ops>

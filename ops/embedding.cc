@@ -16,7 +16,7 @@ namespace ops {
 
 namespace {
 
-// What all ops of the family look at. -1: no row is padding.
+// Common checks of all ops of the family. -1: no row is padding.
 void check_table(const Call& call, const TensorImpl& index, const EmbeddingAttrs& a, Dim rows) {
   if (index.dtype() != kInt64) fail_call(call, Category::dtype_mismatch, "the index is not int64");
   if (a.padding_idx < -1 || a.padding_idx >= rows.hint())
@@ -28,7 +28,7 @@ void check_table(const Call& call, const TensorImpl& index, const EmbeddingAttrs
 
 void Embedding::infer(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl &index = *call.operands[0], &weight = *call.operands[1];
-  if (weight.rank() != 2) fail_call(call, Category::bad_dim, "the weight is no matrix");
+  if (weight.rank() != 2) fail_call(call, Category::bad_dim, "the weight is not a matrix");
   check_table(call, index, call.attrs_as<Attrs>(), weight.shape()[0]);
   Shape shape = index.shape();
   shape.push_back(weight.shape()[1]);

@@ -7,9 +7,10 @@ namespace retrograd {
 namespace ops {
 
 struct EmbeddingAttrs {
-  int64_t padding_idx = -1;         // the row that gets no gradient; -1: none
-  bool scale_grad_by_freq = false;  // gradients are divided by how often their row stands in the index
-  bool without_padding = false;     // zeros for the padding row: the derivative of embedding_backward
+  int64_t padding_idx = -1;  // the row that gets no gradient; -1: none
+  // Gradients are divided by the number of times that their row is in the index.
+  bool scale_grad_by_freq = false;
+  bool without_padding = false;  // zeros for the padding row: the derivative of embedding_backward
   void visit(AttrVisitor& v) {
     v.field("padding_idx", padding_idx);
     v.field("scale_grad_by_freq", scale_grad_by_freq);
@@ -32,9 +33,9 @@ struct Embedding {
   static void jvp(TangentContext& c);
 };
 
-/// (index, g): g added at rows of zeros, in order of position. As in PyTorch its own derivative leaves the scaling by frequency out, so
-/// that second derivatives under scale_grad_by_freq are PyTorch's rather than the mathematical ones. Unused it may go: the index is one
-/// that an embedding has checked.
+/// (index, g): g added to rows of zeros, in order of position. As in PyTorch its own derivative omits the scaling by
+/// frequency, so that second derivatives under scale_grad_by_freq are PyTorch's rather than the mathematical ones. An
+/// unused one may be dropped: an embedding has checked the index.
 struct EmbeddingBackward {
   struct Attrs {
     EmbeddingAttrs embedding;
@@ -57,8 +58,9 @@ struct EmbeddingBackward {
   static void jvp(TangentContext& c);
 };
 
-/// (x, index, g): x + embedding_backward(index, g), with the same bits, where the table of zeros never exists. What the passes make of a
-/// table's gradients as an embedding and as a matrix; x is as large as the table, and the result may lie where it does.
+/// (x, index, g): x + embedding_backward(index, g), with the same bits, but without the table of zeros. Passes make it
+/// for a table that gets gradients both as an embedding and as a matrix. x is as large as the table, and the result may
+/// use its memory.
 struct EmbeddingAdd {
   using Attrs = EmbeddingAttrs;
   static constexpr std::string_view name = "embedding_add", doc = "sums of rows added to a table";
@@ -78,11 +80,12 @@ using EmbeddingOps = OpList<Embedding, EmbeddingBackward, EmbeddingAdd>;
 
 }  // namespace ops
 
-/// weight[index]: index int64 or int32 of any shape, weight [rows, width], result index.shape + [width]. The row padding_idx gets no
-/// gradient. Errors: dtype_mismatch, bad_dim, index_out_of_range, bad_argument (padding_idx).
+/// weight[index]: index int64 or int32 of any shape, weight [rows, width], result index.shape + [width]. The row
+/// padding_idx gets no gradient. Errors: dtype_mismatch, bad_dim, index_out_of_range, bad_argument (padding_idx).
 Tensor embedding(Operand index, const Tensor& weight, std::optional<int64_t> padding_idx = {},
                  bool scale_grad_by_freq = false);
-/// int64 of shape index.shape + [num_classes], with 1 at the index; num_classes -1: one more than the largest entry (reads the data).
+/// int64 of shape index.shape + [num_classes], with 1 at the index; num_classes -1: one more than the largest entry
+/// (reads the data).
 Tensor one_hot(Operand index, int64_t num_classes = -1);
 
 }  // namespace retrograd

@@ -1,4 +1,4 @@
-// Small helpers that derivative kinds share: products and sums where an operand may be undefined or a number.
+// Small helpers for derivative kinds: products and sums where an operand may be undefined or a number.
 #pragma once
 
 #include "engine/tensor.h"
@@ -7,7 +7,7 @@ namespace retrograd::ops {
 
 /// g * factor; g itself when the factor is the number 1.
 Tensor multiply(const Tensor& g, Operand factor);
-/// a + b, or b where a is undefined: sums that begin with nothing.
+/// a + b, or b where a is undefined: for sums that begin empty.
 Tensor plus(const Tensor& a, const Tensor& b);
 
 }  // namespace retrograd::ops

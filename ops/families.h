@@ -1,5 +1,5 @@
-// The families: the lists of all op structs, each by the name of its header. A new family is a line here;
-// from it the parser knows its names (ops/all_ops.h) and docs/ops.md its ops.
+// The families: the lists of all op structs, each by the name of its header. A new family is a line here; the parser
+// gets its names from this list (ops/all_ops.h) and docs/ops.md its ops.
 #pragma once
 
 #include "ops/activations.h"

@@ -1,13 +1,15 @@
-// Headers of elementwise ops without the engine: what they need of it, in miniature, so that a device's compiler can read them.
+// Headers of elementwise ops without the engine: minimal replacements for what they need of it, so that a device's
+// compiler can read them.
 //
-// A formula stands once, in the struct of its op (ops/unary.h and so on). Where RG_FORMULAS is defined, ops/elementwise.h gives this header in
-// place of the bases and of everything that they include. Three compilers read the family headers so: nvcc (cuda/kernels/*.cu), the host's
-// compiler where it stands in for nvcc (cuda/on_host), and NVRTC, for kernels that are put together while the program runs. For the last
-// one there is nothing of the standard library here but what a few lines can stand in for.
+// A formula is written once, in the struct of its op (ops/unary.h and so on). If RG_FORMULAS is defined,
+// ops/elementwise.h includes this header in place of the bases and everything that they include. Three compilers read
+// the family headers this way: nvcc (cuda/kernels/*.cu), the host's compiler in place of nvcc (cuda/on_host), and
+// NVRTC, for kernels that are compiled at run time. Because of NVRTC, only those parts of the standard library are used
+// here that a few lines can replace.
 //
-// What is real: formulas, attribute structs (plain data, which go to a kernel as bytes), Promotion, lists of ops. What is there in name only:
-// tensors, calls, rules; a function that uses them is parsed, never called. These names are in an inline namespace, so that no symbol of
-// such a translation can be taken for one of the engine's.
+// Real are formulas, attribute structs (plain data, which are passed to a kernel as bytes), Promotion, and lists of
+// ops. Tensors, calls and rules are only declared; a function that uses them is parsed, never called. These names are
+// in an inline namespace, so that no symbol of such a translation unit can be confused with one of the engine's.
 #pragma once
 
 #include <array>
@@ -22,14 +24,14 @@
 namespace retrograd {
 inline namespace formulas {
 
-// As in engine/symbols.h: the same bytes, without symbols, which no attribute of a kernel has.
+// As in engine/symbols.h: the same bytes, but without symbols, which no attribute of a kernel has.
 struct Scalar {
   enum class Kind : uint8_t { Bool, Int, Float };
   RG_HD constexpr Scalar() : kind(Kind::Int), i(0) {}
   RG_HD constexpr Scalar(double v) : kind(Kind::Float), d(v) {}
   RG_HD constexpr Scalar(int v) : kind(Kind::Int), i(v) {}
   RG_HD double to_double() const { return kind == Kind::Float ? d : static_cast<double>(i); }
-  /// Toward zero; of what does not fit and of nan the smallest integer.
+  /// Toward zero; a value that does not fit, and nan, give the smallest integer.
   RG_HD int64_t to_int() const {
     if (kind != Kind::Float) return i;
     return d >= -0x1p63 && d < 0x1p63 ? static_cast<int64_t>(d) : INT64_MIN;
@@ -43,7 +45,7 @@ struct Scalar {
   int32_t symbol = -1;
 };
 
-// ---- in name only ----
+// ---- declarations only ----
 
 struct SourceLocation {};
 struct Shape {};
@@ -87,7 +89,7 @@ inline namespace formulas {
 
 enum class Saves : uint8_t { nothing, operands, result, both, other };
 
-// Functions elsewhere, whose address a device's code cannot take.
+// Functions elsewhere, whose address device code cannot take.
 struct Rule {};
 inline constexpr Rule infer_elementwise{}, infer_boolean{};
 

@@ -1,4 +1,4 @@
-// The op behind the factories: a tensor of one value.
+// The op of the factories: a tensor filled with one value.
 #pragma once
 
 #include "ops/attributes.h"

@@ -1,6 +1,7 @@
-// RG_HD: a function that the device's compilers take for host and device; nothing to the host's own. Formulas (fwd, backward) have it, and
-// the mathematics that they call. RG_HD_CALL: the same, never inlined on a device, for long functions, of which each kernel would else hold a
-// copy for every element that a thread computes. RG_UNROLL, before a loop of such a function: it is unrolled on a device.
+// RG_HD: a function that device compilers compile for host and device; empty for the host's own compiler. Formulas
+// (fwd, backward) and the mathematics that they call have it. RG_HD_CALL: the same, never inlined on a device, for long
+// functions, of which each kernel would otherwise hold a copy for every element that a thread computes. RG_UNROLL,
+// before a loop of such a function: it is unrolled on a device.
 #pragma once
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)

@@ -32,7 +32,8 @@ void check_same_dtype(const Call& call, const TensorImpl& src) {
     fail_call(call, Category::dtype_mismatch, "input and source have different dtypes");
 }
 
-// Of an index for gather and scatter: the input's rank, and sizes that fit into those of `limit` (in `dim` only if all_dims).
+// The index of a gather or scatter must have the input's rank, and sizes that fit into those of `limit` (in `dim` only
+// if all_dims).
 void check_fits(const Call& call, const Shape& index, const Shape& limit, int dim, bool all_dims) {
   if (index.numel() == 0) return;
   if (index.rank() != limit.rank())
@@ -42,7 +43,7 @@ void check_fits(const Call& call, const Shape& index, const Shape& limit, int di
       fail_call(call, Category::shape_mismatch, fmt::format("the index is too large in dim {}", i));
 }
 
-// Of index_add and index_copy: source is the input with `dim` as long as the index.
+// For index_add and index_copy: source is the input with `dim` as long as the index.
 void infer_entries(const Call& call, TensorImpl* const* outputs) {
   const int d = indexed_dim(call, call.attrs_as<DimAttrs>().dim);
   const Shape& index = index_shape(call);
@@ -59,7 +60,7 @@ void infer_entries(const Call& call, TensorImpl* const* outputs) {
 
 Tensor zeros_of_operand(RuleContext& c, int i) { return zeros_of(c.type(i), c.where()); }
 
-// Forward mode of the ops (x, index, src) -> x with src put in, all of which are linear in x and src.
+// Forward mode of the ops (x, index, src) -> x with src written or added, all of which are linear in x and src.
 void put_jvp(TangentContext& c) {
   const Tensor x = c.tangent_or_zeros(0), src = c.has_operand(2) ? c.tangent_or_zeros(2) : Tensor();
   TensorImpl* operands[] = {x.get(), c.call().operands[1], src.get()};
@@ -73,15 +74,15 @@ void put_jvp(TangentContext& c) {
 }  // namespace
 
 Tensor as_index(const Tensor& index, std::string_view op, SourceLocation where) {
-  const bool is_empty =
-      is_integral(index.dtype(), true) && index.impl().numel().hint() == 0;  // no positions of whatever type
+  // No positions: any dtype.
+  const bool is_empty = is_integral(index.dtype(), true) && index.impl().numel().hint() == 0;
   if (index.dtype() != kInt64 && index.dtype() != kInt32 && !is_empty)
     fail(Category::dtype_mismatch, op,
          fmt::format("an index must be int64 or int32, this is {}", describe(index)), where);
   return to(Operand(index, where), kInt64);
 }
 
-// ---- gather and scatter ----------------------------------------------------------------------------------------------------------
+// ---- gather and scatter ---------------------------------------------------------------------------------------------
 
 void Gather::infer(const Call& call, TensorImpl* const* outputs) {
   const int d = indexed_dim(call, call.attrs_as<Attrs>().dim);
@@ -110,7 +111,7 @@ void ScatterAdd::infer(const Call& call, TensorImpl* const* outputs) {
 
 namespace {
 
-// The gradient of src: that of the places it went to; what lies outside of the index got none.
+// The gradient of src: that of the elements it was written to; the part outside of the index got none.
 Tensor gathered(RuleContext& c, int64_t dim) {
   const Tensor& index = c.in(1).tensor();
   Tensor g = gather(at(c.grad(), c.where()), dim, index);
@@ -158,7 +159,7 @@ void Scatter::jvp(TangentContext& c) {
                     Operand(Scalar(0), c.where())));
 }
 
-// ---- index_select, index_add, index_copy -----------------------------------------------------------------------------------------
+// ---- index_select, index_add, index_copy ----------------------------------------------------------------------------
 
 void IndexSelect::infer(const Call& call, TensorImpl* const* outputs) {
   const int d = indexed_dim(call, call.attrs_as<Attrs>().dim);
@@ -221,7 +222,7 @@ void IndexCopy::vjp(RuleContext& c) {
 
 void IndexCopy::jvp(TangentContext& c) { put_jvp(c); }
 
-// ---- masked_fill -----------------------------------------------------------------------------------------------------------------
+// ---- masked_fill ----------------------------------------------------------------------------------------------------
 
 void MaskedFill::infer(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl &x = *call.operands[0], &mask = *call.operands[1];
@@ -253,7 +254,7 @@ void MaskedFill::jvp(TangentContext& c) {
 
 }  // namespace ops
 
-// ---- public functions ------------------------------------------------------------------------------------------------------------
+// ---- public functions -----------------------------------------------------------------------------------------------
 
 namespace {
 

@@ -1,9 +1,11 @@
-// Reading and writing at positions that another tensor holds: gather, scatter, index_select, index_add, index_copy, masked_fill.
+// Reading and writing at positions that another tensor holds: gather, scatter, index_select, index_add, index_copy,
+// masked_fill.
 //
-// Index tensors are int64 (the public functions convert int32), masks bool; they are the only operands that these rules save. The ops come
-// in pairs that are each other's transposes: gather and scatter_add, index_select and index_add. Entries that are written more than once:
-// additions happen in order of position (so results do not depend on threads), of plain writes the last one stays.
-// What is written in terms of these (getitem, index_put, take, masked_select, ...) is in ops/indexing.h.
+// Index tensors are int64 (the public functions convert int32), masks bool; they are the only operands that these rules
+// save. The ops come in pairs that are each other's transposes: gather and scatter_add, index_select and index_add. For
+// entries that are written more than once, additions happen in order of position (so results do not depend on threads),
+// and of plain writes the last one counts. Functions that are made of these (getitem, index_put, take, masked_select,
+// ...) are in ops/indexing.h.
 #pragma once
 
 #include "ops/op.h"
@@ -76,7 +78,7 @@ struct IndexSelect : Indexing {
   static void jvp(TangentContext& c);
 };
 
-/// (g, index): g added at the index into zeros of `size`: index_add without the first copy.
+/// (g, index): g added at the index into zeros of `size`: index_add without the initial copy.
 struct IndexSelectBackward : Indexing {
   struct Attrs {
     int64_t dim;
@@ -142,8 +144,8 @@ Tensor as_index(const Tensor& index, std::string_view op, SourceLocation where);
 
 }  // namespace ops
 
-/// out[i][j] = input[index[i][j]][j] for dim 0, and so on. The index has the input's rank and is nowhere larger except in `dim`.
-/// Errors: dtype_mismatch, bad_dim, shape_mismatch, index_out_of_range (negative entries too).
+/// out[i][j] = input[index[i][j]][j] for dim 0, and so on. The index has the input's rank and is not larger in any dim
+/// but `dim`. Errors: dtype_mismatch, bad_dim, shape_mismatch, index_out_of_range (negative entries too).
 Tensor gather(Operand input, int64_t dim, const Tensor& index);
 /// input with src (or a number) written at input[index[i][j]][j]; src is at least as large as the index.
 Tensor scatter(Operand input, int64_t dim, const Tensor& index, Operand src);
@@ -154,7 +156,8 @@ Tensor index_select(Operand input, int64_t dim, const Tensor& index);
 Tensor index_add(Operand input, int64_t dim, const Tensor& index, const Tensor& source, Scalar alpha = 1);
 /// input with source[i] written at entry index[i] of `dim`.
 Tensor index_copy(Operand input, int64_t dim, const Tensor& index, const Tensor& source);
-/// `value` (a number, or a 0-dim tensor) where `mask` holds; mask and input broadcast. Error(dtype_mismatch) unless the mask is bool.
+/// `value` (a number, or a 0-dim tensor) where `mask` holds; mask and input broadcast. Error(dtype_mismatch) unless the
+/// mask is bool.
 Tensor masked_fill(Operand input, const Tensor& mask, Operand value);
 
 }  // namespace retrograd

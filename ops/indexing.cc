@@ -41,7 +41,7 @@ Tensor flat(const Tensor& x, SourceLocation where) {
   return reshape_to(Operand(x, where), {x.impl().numel()});
 }
 
-// ---- index tensors -----------------------------------------------------------------------------------------------------------------
+// ---- index tensors --------------------------------------------------------------------------------------------------
 
 // The index tensor of each dim, undefined where there is none; masks are resolved to positions.
 struct DimIndices {
@@ -51,7 +51,7 @@ struct DimIndices {
   }
 };
 
-// Puts the item `index` at dim `d` of a tensor of `shape`; returns how many dims it takes. An item on the CPU
+// Puts the item `index` at dim `d` of a tensor of `shape`; returns the number of dims it takes. An item on the CPU
 // serves tensors of any device.
 int place_index(DimIndices& dims, const TensorImpl& x, int d, const Tensor& index, SourceLocation where) {
   const auto here = [&](const Tensor& t) {
@@ -125,9 +125,9 @@ Resolved resolve(Operand x, const Indices& index, std::string_view op) {
   return r;
 }
 
-// ---- reading and writing at index tensors ------------------------------------------------------------------------------------------
+// ---- reading and writing at index tensors ---------------------------------------------------------------------------
 
-// A tensor with its indexed dims side by side and taken as one dim.
+// A tensor whose indexed dims are adjacent and treated as one dim.
 class Indexed {
  public:
   Indexed(const Tensor& x, const DimIndices& dims, SourceLocation where) : where_(where) {
@@ -169,7 +169,7 @@ class Indexed {
   }
 
  private:
-  // The other dims around the indexed ones.
+  // Puts the other dims around the indexed ones.
   void order(int rank) {
     IntArray indexed = std::move(order_);
     order_.clear();
@@ -220,7 +220,7 @@ class Indexed {
   Shape permuted_, result_;
 };
 
-// Dims of size 1 in front do not count in an assignment.
+// Leading dims of size 1 do not count in an assignment.
 Tensor without_leading_ones(const Tensor& value, SourceLocation where) {
   Shape shape = shape_of(value);
   while (shape.rank() > 0 && shape[0] == 1) shape.erase(0);
@@ -286,7 +286,7 @@ Tensor take(Operand x, const Tensor& index) {
 
 namespace {
 
-// Positions among `size` entries, those that are negative counted from the end.
+// Positions among `size` entries; negative ones are counted from the end.
 Tensor wrapped(const Tensor& index, Dim size, SourceLocation where) {
   return ops::emit<ops::FlatIndex>({index.get()}, {{size}}, where);
 }

@@ -1,9 +1,10 @@
-// Python's indexing and its relatives, written in terms of views and of ops/index_ops.h.
+// Python's indexing and related functions, written in terms of views and of ops/index_ops.h.
 //
-// An index is a list of items: integers, slices, an ellipsis, new axes, and tensors (int64, or bool masks, which stand for the positions
-// that they mark). Without tensors the result is a view. With tensors they are broadcast and read the dims they stand at together; the
-// result's dims stand where the first of them stood if they are adjacent, else in front (NumPy's rule).
-// One op is made for this: several index tensors as one flat index, with range checks.
+// An index is a list of items: integers, slices, an ellipsis, new axes, and tensors (int64, or bool masks, which stand
+// for the positions that they mark). Without tensors the result is a view. Tensors are broadcast together and index
+// their dims jointly. Their dims in the result are where the first indexed dim was if the indexed dims are adjacent,
+// else in front (NumPy's rule).
+// One op is made for this: it converts several index tensors to one flat index, with range checks.
 // Limits: masks and nonzero read data, so they run outside of recorded functions.
 #pragma once
 
@@ -51,16 +52,17 @@ using TensorIndex = std::variant<int64_t, Slice, Ellipsis, NewAxis, Tensor>;
 
 using Indices = std::vector<indexing::TensorIndex>;
 
-/// input[index]. Errors: bad_argument (two ellipses), bad_dim (too many items), index_out_of_range, dtype_mismatch (a float index), shape_mismatch (masks of another
-/// shape, indices that do not broadcast).
+/// input[index]. Errors: bad_argument (two ellipses), bad_dim (too many items), index_out_of_range, dtype_mismatch (a
+/// float index), shape_mismatch (masks of another shape, indices that do not broadcast).
 Tensor getitem(Operand input, const Indices& index);
 /// self[index] = value, in place; the value (a tensor or a number) is broadcast and cast.
 const Tensor& setitem_(const Tensor& self, const Indices& index, Operand value);
-/// A copy of input with `values` written (or added) at the elements that indices[i] of dim i name; an undefined tensor takes a whole dim.
+/// A copy of input with `values` written (or added) at the elements that the indices select, indices[i] in dim i; an
+/// undefined tensor selects a whole dim.
 Tensor index_put(Operand input, const Tensors& indices, const Tensor& values, bool accumulate = false);
-/// Elements where `mask` holds, as a vector. Mask and input broadcast.
+/// Elements where `mask` is true, as a vector. Mask and input broadcast.
 Tensor masked_select(Operand input, const Tensor& mask);
-/// input with the elements where `mask` holds replaced, in order, by those of source.
+/// input with the elements where `mask` is true replaced, in order, by those of source.
 Tensor masked_scatter(Operand input, const Tensor& mask, const Tensor& source);
 /// Elements at flat positions; negative ones count from the end.
 Tensor take(Operand input, const Tensor& index);

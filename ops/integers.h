@@ -1,9 +1,9 @@
-// int64_t as the element type V of a kernel formula: what integer and bool tensors compute in, on all devices. Arithmetic
-// wraps around (two's complement), as PyTorch's does. The functions are those of cpu/vec_math.h that make
+// int64_t as the element type V of a kernel formula: integer and bool tensors are computed in it, on all devices.
+// Arithmetic wraps around (two's complement), like PyTorch's. The functions are those of cpu/vec/vec_math.h that make
 // sense for integers.
 //
-// In kernels of the CPU the names are in the namespace of the instruction-set level, so that no level's code is linked into another; on a
-// device they are in that of the scalar functions.
+// In kernels of the CPU the names are in the namespace of the instruction-set level, so that the linker does not merge
+// code of different levels; on a device they are in the namespace of the scalar functions.
 #pragma once
 
 #include <cstdint>
@@ -51,21 +51,21 @@ RG_HD inline Int floor(Int x) { return x; }
 RG_HD inline Int ceil(Int x) { return x; }
 RG_HD inline Int trunc(Int x) { return x; }
 
-/// a / b toward zero. Division by 0 gives 0 (kernels cannot throw: cpu/kernels/elementwise_table.cc refuses
-/// such operands first).
+/// a / b toward zero. Division by 0 gives 0 (kernels cannot throw: cpu/kernels/elementwise_table.cc refuses such
+/// operands first).
 RG_HD inline Int trunc_divide(Int a, Int b) {
   if (b.v == 0) return 0;
   return b.v == -1 ? -a : Int(a.v / b.v);
 }
 RG_HD inline Int fmod(Int a, Int b) { return a - trunc_divide(a, b) * b; }
-/// a / b toward minus infinity, and what it leaves, which has the sign of b.
+/// a / b toward minus infinity, and the remainder, which has the sign of b.
 RG_HD inline Int floor_divide(Int a, Int b) {
   const Int q = trunc_divide(a, b);
   return q * b != a && (a.v < 0) != (b.v < 0) ? q - 1 : q;
 }
 RG_HD inline Int remainder(Int a, Int b) { return a - floor_divide(a, b) * b; }
 
-/// a^b; of a negative b, the integer part: 0 unless a is 1 or -1.
+/// a^b; for a negative b, the integer part: 0 unless a is 1 or -1.
 RG_HD inline Int pow(Int a, Int b) {
   if (b.v < 0) return a.v == 1 ? 1 : a.v == -1 ? (b.v % 2 ? -1 : 1) : 0;
   Int result = 1;

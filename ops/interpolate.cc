@@ -16,7 +16,7 @@ bool is_nearest(const InterpolateAttrs& a) {
   return a.mode <= static_cast<int64_t>(InterpolateMode::nearest_exact);
 }
 
-// Modes, and which of them go with what: as the public function has it.
+// Checks the mode and the options that it allows, like the public function.
 void check_mode(const Call& call, const InterpolateAttrs& a) {
   if (a.mode < 0 || a.mode > static_cast<int64_t>(InterpolateMode::lanczos))
     fail_call(call, Category::bad_argument, fmt::format("there is no mode {}", a.mode));
@@ -29,7 +29,7 @@ void check_mode(const Call& call, const InterpolateAttrs& a) {
     fail_call(call, Category::bad_argument, "its mode, options and number of dims do not go together");
 }
 
-// A scale that is given has made the one size of the other, rounded down. Symbols count as what they are at capture.
+// A given scale must map the one size to the other, rounded down. Symbols count as their values at capture.
 void check_scales(const Call& call, const InterpolateAttrs& a, const Shape& from, const Shape& to) {
   for (int i = 0; i < from.rank(); ++i) {
     const double scale = a.scale_factor[3 - from.rank() + i].number().as_double();
@@ -83,14 +83,14 @@ constexpr ModeName kModes[] = {
     {"lanczos", InterpolateMode::lanczos, 2},
 };
 
-// The mode's row, if the options fit to it and to a grid of `dims` dims.
+// The mode's row, if the options fit it and a grid of `dims` dims.
 const ModeName& check_mode(Operand x, const InterpolateOptions& o, int dims) {
   const ModeName* found = nullptr;
   for (const ModeName& mode : kModes)
     if (mode.name == o.mode) found = &mode;
   if (!found) refuse(x, fmt::format("there is no mode \"{}\"", o.mode));
   if (dims < 1 || dims > 3)
-    refuse(x, fmt::format("3 to 5 dims wanted, given {}", describe(x.tensor())), Category::bad_dim);
+    refuse(x, fmt::format("3 to 5 dims are needed, not {}", describe(x.tensor())), Category::bad_dim);
   if (found->dims && found->dims != dims)
     refuse(x, fmt::format("mode {} is for {} dims, given {}", o.mode, found->dims + 2, describe(x.tensor())),
            Category::bad_dim);
@@ -103,15 +103,15 @@ const ModeName& check_mode(Operand x, const InterpolateOptions& o, int dims) {
 
 struct Sizes {
   Shape grid;
-  std::vector<double> factors;  // empty: by the sizes
+  std::vector<double> factors;  // empty: from the sizes
 };
 
 Sizes sizes_of(Operand x, const InterpolateOptions& o, int dims) {
-  if (o.size.given() == o.scale_factor.given()) refuse(x, "one of size and scale_factor wanted");
+  if (o.size.given() == o.scale_factor.given()) refuse(x, "exactly one of size and scale_factor is needed");
   if (o.size.given()) {
     const std::vector<int64_t> size = o.size.of(dims);
     if (size.empty()) refuse(x, fmt::format("{} sizes for {} dims", o.size.values.size(), dims));
-    if (o.recompute_scale_factor) refuse(x, "with a size there is no scale_factor to recompute");
+    if (o.recompute_scale_factor) refuse(x, "recompute_scale_factor needs a scale_factor, not a size");
     return {Shape(size), {}};
   }
   Sizes sizes;

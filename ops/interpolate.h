@@ -1,22 +1,21 @@
-// Interpolation: grids of the last one, two or three dims resampled to another size.
+// Interpolation: resamples the last one, two or three dims (the grid) to another size.
 //
-// Result i along a dim lies at x = (i + 0.5) * scale - 0.5 of the operand, with scale = size in / size out;
-// or at i * scale with align_corners, where scale = (size in - 1) / (size out - 1) and the corner elements
-// lie on each other. When scale_factor is given and not recomputed, the scale is its reciprocal, which
-// differs where the size out was rounded. The modes:
+// Result i along a dim is at position x = (i + 0.5) * scale - 0.5 of the operand, with scale = size in / size out; or
+// at i * scale with align_corners, where scale = (size in - 1) / (size out - 1) and the corner elements coincide. When
+// scale_factor is given and not recomputed, the scale is its reciprocal, which differs if the size out was rounded. The
+// modes:
 //   nearest          element floor(i * scale)
 //   nearest-exact    element floor((i + 0.5) * scale)
-//   linear, bilinear, trilinear: between the two neighbours, from 0 on
+//   linear, bilinear, trilinear: between the two neighbours; positions below 0 count as 0
 //   bicubic          cubic convolution of four neighbours, a = -0.75, the border repeated
 //   area             adaptive_avg_pool
-// With antialias (bilinear, bicubic with a = -0.5, and lanczos, which needs it) the kernel of the mode is
-// as wide as a step of the result and its weights add up to 1. All formulas are PyTorch's, computed in
-// float32 save for a float64 operand in a mode that is not nearest. (Where rounding decides which element
-// is nearest, PyTorch's gradients and 2-d results are followed: its results in one and three dims do not
-// always go with its gradients.)
+// With antialias (bilinear, bicubic with a = -0.5, and lanczos, which needs it) the kernel of the mode is as wide as a
+// step of the result and its weights add up to 1. All formulas are PyTorch's, computed in float32 except for a float64
+// operand in a mode other than nearest. (Where rounding decides which element is nearest, this follows PyTorch's
+// gradients and 2-d results: PyTorch's results in one and three dims do not always agree with its gradients.)
 //
-// One linear op and its transpose serve all modes; an axis is resampled by itself.
-// Limits: of integers only uint8, in the nearest modes (PyTorch also has bilinear and bicubic).
+// One linear op and its transpose serve all modes; each axis is resampled separately.
+// Limits: of the integer dtypes only uint8, in the nearest modes (PyTorch also has bilinear and bicubic).
 #pragma once
 
 #include "ops/resampling.h"
@@ -30,7 +29,7 @@ struct InterpolateAttrs {
   Shape size;        // of the result
   int64_t mode = 0;  // InterpolateMode
   bool align_corners = false, antialias = false;
-  Scalar scale_factor[3] = {0.0, 0.0, 0.0};  // of the last dims, the last one last; 0: by the sizes
+  Scalar scale_factor[3] = {0.0, 0.0, 0.0};  // of the last dims, in order; 0: from the sizes
   void visit(AttrVisitor& v) {
     v.field("size", size);
     v.field("mode", mode);
@@ -74,10 +73,9 @@ struct InterpolateOptions {
   bool antialias = false;
 };
 
-/// (N, C, W), (N, C, H, W) or (N, C, D, H, W) with the dims behind C resampled: interpolate(x,
-/// {.scale_factor = 2, .mode = "bilinear"}). Errors: bad_dim for another number of dims, or one that the
-/// mode does not have; bad_argument for options that do not fit together, sizes that are not positive, an
-/// empty dim behind N; dtype_mismatch for integers.
+/// (N, C, W), (N, C, H, W) or (N, C, D, H, W) with the dims after C resampled: interpolate(x, {.scale_factor = 2, .mode
+/// = "bilinear"}). Errors: bad_dim for another number of dims, or one that the mode does not support; bad_argument for
+/// options that do not fit together, sizes that are not positive, an empty dim after N; dtype_mismatch for integers.
 Tensor interpolate(Operand input, const InterpolateOptions& options);
 
 }  // namespace retrograd

@@ -44,7 +44,7 @@ void Cat::vjp(RuleContext& c) {
 
 namespace {
 
-// Of more tensors than an op has operands.
+// For more tensors than an op may have operands.
 Tensors cat_pieces(const Tensors& parts, int64_t dim, SourceLocation where) {
   Tensors pieces;
   for (size_t begin = 0; begin < parts.size(); begin += kMaxOperands) {

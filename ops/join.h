@@ -6,13 +6,13 @@
 namespace retrograd {
 namespace ops {
 
-/// Tensors of one dtype, equal in all dims but one, behind each other along that dim.
+/// Tensors of one dtype, equal in all dims but one, concatenated along that dim.
 struct Cat {
   struct Attrs {
     int64_t dim;
     void visit(AttrVisitor& v) { v.field("dim", dim); }
   };
-  static constexpr std::string_view name = "cat", doc = "tensors behind each other along a dim";
+  static constexpr std::string_view name = "cat", doc = "tensors concatenated along a dim";
   static constexpr std::string_view example = "f32[2,3], f32[4,3] {dim=0} : f32[6,3]";
   static constexpr int8_t arity = -1;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
@@ -25,8 +25,8 @@ using JoinOps = OpList<Cat>;
 
 }  // namespace ops
 
-/// Tensors behind each other along `dim`; dtypes are promoted, 1-dim tensors without elements are passed over.
-/// Errors: bad_argument (no tensors), bad_dim (other ranks), shape_mismatch (other sizes), dtype_mismatch.
+/// Concatenates tensors along `dim`; dtypes are promoted, 1-dim tensors without elements are skipped. Errors:
+/// bad_argument (no tensors), bad_dim (different ranks), shape_mismatch (different sizes), dtype_mismatch.
 Tensor cat(const Tensors& tensors, int64_t dim = 0, SourceLocation where = SourceLocation::current());
 /// Tensors of one shape along a new dim.
 Tensor stack(const Tensors& tensors, int64_t dim = 0, SourceLocation where = SourceLocation::current());

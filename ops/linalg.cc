@@ -15,7 +15,7 @@ const Shape& check_square(const Call& call, int operand) {
   if (x.dtype() != kFloat64 && x.dtype() != kFloat32)
     fail_call(call, Category::dtype_mismatch, "it is defined for float64 and float32");
   const Shape& shape = x.shape();
-  if (shape.rank() < 2) fail_call(call, Category::bad_dim, "the operand is no matrix");
+  if (shape.rank() < 2) fail_call(call, Category::bad_dim, "the operand is not a matrix");
   if (!(shape.back() == shape[shape.rank() - 2]))
     fail_call(call, Category::shape_mismatch, "the matrices are not square");
   return shape;
@@ -41,7 +41,7 @@ const TensorImpl& check_factors(const Call& call) {
   const TensorImpl &a = *call.operands[0], &lu = *call.operands[1], &p = *call.operands[2];
   check_square(call);
   if (lu.dtype() != a.dtype() || p.dtype() != kInt32)
-    fail_call(call, Category::dtype_mismatch, "operands 1 and 2 are no factors");
+    fail_call(call, Category::dtype_mismatch, "operands 1 and 2 are not factors");
   if (!(lu.shape() == a.shape()) || !(p.shape() == without_last(a.shape())))
     fail_call(call, Category::shape_mismatch, "the factors do not fit the matrix");
   return a;
@@ -122,7 +122,7 @@ void SolveTriangular::infer(const Call& call, TensorImpl* const* outputs) {
 
 namespace {
 
-// What of a matrix the op reads.
+// The part of a matrix that the op reads.
 Tensor triangle_of(const Tensor& x, SolveTriangular::Attrs attrs, SourceLocation where) {
   const int64_t skip = attrs.unitriangular ? 1 : 0;
   return attrs.upper ? triu(Operand(x, where), skip) : tril(Operand(x, where), -skip);
@@ -170,8 +170,8 @@ void Cholesky::vjp(RuleContext& c) {
   c.give(0, triangular(l_turned, right, {true, false}, where));
 }
 
-// dL = L half_tril(inverse(L) dA inverse(L)'), for dA as L sees it: with `upper` the triangle that is read is
-// the other one.
+// dL = L half_tril(inverse(L) dA inverse(L)'), for dA in terms of L: with `upper` it is the other triangle that is
+// read.
 void Cholesky::jvp(TangentContext& c) {
   const SourceLocation where = c.where();
   const bool upper = c.attrs<Attrs>().upper;

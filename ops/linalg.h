@@ -1,20 +1,18 @@
 // Linear algebra on matrices in the last two dims: inverse, determinants, Cholesky factor, linear systems.
 //
-// det, slogdet and solve factor A once, P A = L U, by the op lu_factor, and go on from the factors, with ops
+// det, slogdet and solve factor A once, P A = L U, by the op lu_factor, and compute from the factors, with ops
 //   lu_det(A, LU, P), lu_slogdet(A, LU, P), lu_solve(A, LU, P, B), cofactor(A, LU, P).
-// The factors count as constants: all that depends on A is the derivative by operand A. So the backward of a
-// solve solves with the same factors, and that holds to any order. inverse and cholesky save their result
-// alone.
+// The factors count as constants: the derivative by operand A contains everything that depends on A. So the backward of
+// a solve solves with the same factors, and that holds to any order. inverse and cholesky save only their result.
 //
-// The gradient of det is the matrix of cofactors, which exists for every A, also a singular one; it is
-// computed without dividing by what may be zero, and so is its own derivative. Derivatives of third order
-// need an invertible A. The gradient of slogdet is A's inverse transposed, inf or nan where A is singular.
-// The gradient of cholesky is PyTorch's, symmetric (I. Murray, Differentiation of the Cholesky decomposition,
-// 2016): its operand is symmetric, though only one triangle is read.
+// The gradient of det is the matrix of cofactors, which exists for every A, also a singular one; it is computed without
+// dividing by values that may be zero, and so is its own derivative. Derivatives of third order need an invertible A.
+// The gradient of slogdet is A's inverse transposed, inf or nan if A is singular. The gradient of cholesky is
+// PyTorch's, symmetric (I. Murray, Differentiation of the Cholesky decomposition, 2016): its operand is symmetric,
+// though only one triangle is read.
 //
-// float64 and float32. Dims before the last two are a batch, of which each entry is computed by one thread.
-// Errors of all: bad_dim (fewer than two dims), shape_mismatch (not square, or sizes that do not fit),
-// dtype_mismatch.
+// float64 and float32. Dims before the last two are a batch; one thread computes each entry. Errors of all: bad_dim
+// (fewer than two dims), shape_mismatch (not square, or sizes that do not fit), dtype_mismatch.
 #pragma once
 
 #include "ops/op.h"
@@ -32,14 +30,14 @@ struct LinearAlgebra {
 struct LuFactor : LinearAlgebra {
   static constexpr std::string_view name = "lu_factor", doc = "LU factors with partial pivoting",
                                     no_derivative =
-                                        "its results stand for their operand, by which users "
-                                        "of the factors differentiate";
+                                        "its results represent their operand: ops that use "
+                                        "the factors differentiate with respect to it";
   static constexpr std::string_view example = "f32[3,3] : f32[3,3], i32[3]";
   static constexpr int8_t arity = 1, outputs = 2;
   static void infer(const Call& call, TensorImpl* const* outputs);
 };
 
-/// What takes A and its factors as the operands 0, 1, 2.
+/// Base of ops that take A and its factors as operands 0, 1, 2.
 struct OfFactors : LinearAlgebra {
   static constexpr int8_t arity = 3;
   static constexpr auto saves = Saves::operands;
@@ -99,8 +97,8 @@ struct Cofactor : OfFactors {
   static void jvp(TangentContext& c);
 };
 
-/// Operands A, E: the derivative of A's cofactors in the direction E. Linear in E and its own transpose in
-/// it.
+/// Operands A, E: the derivative of A's cofactors in the direction E. Linear in E and, as a map of E, its own
+/// transpose.
 struct CofactorDerivative : LinearAlgebra {
   static constexpr std::string_view name = "cofactor_derivative",
                                     doc = "derivative of the cofactors in a direction";
@@ -181,8 +179,8 @@ Tensor cholesky(Operand input, bool upper = false);
 /// `left`, batches broadcast. B is a vector, or a batch of vectors, when it has one dim or A's shape without
 /// the last dim; so is X then. Error(singular_matrix), which names the batch entry.
 Tensor solve(Operand A, Operand B, bool left = true);
-/// The same for a triangular A, of which one triangle is read (with ones in place of the diagonal:
-/// `unitriangular`). B has at least two dims. A singular A gives inf or nan.
+/// The same for a triangular A, of which one triangle is read (`unitriangular`: with ones in place of the diagonal). B
+/// has at least two dims. A singular A gives inf or nan.
 Tensor solve_triangular(Operand A, Operand B, bool upper, bool left = true, bool unitriangular = false);
 /// Sum of the diagonal of a matrix; int64 for integers. Error(bad_dim) unless there are two dims.
 Tensor trace(Operand input);

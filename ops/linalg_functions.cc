@@ -1,4 +1,4 @@
-// The public functions of ops/linalg.h: they broadcast, factor and choose the ops.
+// The public functions of ops/linalg.h: they broadcast, factor and select the ops.
 #include <limits>
 
 #include <fmt/format.h>
@@ -76,7 +76,7 @@ Tensor expand_batch(const Tensor& x, const Shape& batch, int kept, SourceLocatio
 
 void check_system(const Tensor& a, const Tensor& b, bool left, std::string_view op, SourceLocation where) {
   for (const Tensor& x : {a, b})
-    if (x.dim() < 2) fail(Category::bad_dim, op, fmt::format("{} is no matrix", describe(x)), where);
+    if (x.dim() < 2) fail(Category::bad_dim, op, fmt::format("{} is not a matrix", describe(x)), where);
   if (a.dtype() != b.dtype())
     fail(Category::dtype_mismatch, op, fmt::format("dtypes of {} and {} differ", describe(a), describe(b)),
          where);
@@ -131,7 +131,8 @@ Tensor solve_triangular(Operand A, Operand B, bool upper, bool left, bool unitri
 Tensor trace(Operand x) {
   const NamedCall call("trace", x.where());
   const Tensor& m = x.tensor();
-  if (m.dim() != 2) fail(Category::bad_dim, "trace", fmt::format("{} is no matrix", describe(m)), x.where());
+  if (m.dim() != 2)
+    fail(Category::bad_dim, "trace", fmt::format("{} is not a matrix", describe(m)), x.where());
   if (m.dtype() == kBool) fail(Category::dtype_mismatch, "trace", "it is not defined for bool", x.where());
   return sum(Operand(diagonal(x), x.where()));
 }
@@ -142,7 +143,7 @@ Tensor matrix_power(Operand x, int64_t n) {
   const TensorType type = x.tensor().impl().type();
   const Shape& shape = type.shape;
   if (shape.rank() < 2)
-    fail(Category::bad_dim, "matrix_power", fmt::format("{} is no matrix", describe(x.tensor())), where);
+    fail(Category::bad_dim, "matrix_power", fmt::format("{} is not a matrix", describe(x.tensor())), where);
   if (!(shape.back() == shape[shape.rank() - 2]))
     fail(Category::shape_mismatch, "matrix_power", fmt::format("{} is not square", describe(x.tensor())),
          where);

@@ -1,5 +1,5 @@
-// What the files of the family ops/linalg.h share: checks of type rules, and short words for derivatives,
-// which are made of matrices in the last two dims and of one number per matrix.
+// Shared by the files of the family ops/linalg.h: checks of type rules, and short names for derivatives, which are made
+// of matrices in the last two dims and of one number per matrix.
 #pragma once
 
 #include "ops/creation.h"
@@ -26,7 +26,7 @@ inline Tensor turned(const Tensor& x, SourceLocation where) { return transpose(O
 /// Unit matrices, as a view of this shape.
 Tensor eyes(const TensorType& type, SourceLocation where);
 
-/// A matrix with what lu_factor makes of it.
+/// A matrix with the results of lu_factor.
 struct Factors {
   Tensor a, lu, permutation;
 };

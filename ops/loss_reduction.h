@@ -1,4 +1,4 @@
-// What becomes of the losses of single elements or samples.
+// Reductions of the losses of single elements or samples.
 #pragma once
 
 #include <fmt/format.h>

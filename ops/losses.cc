@@ -54,7 +54,7 @@ void check_weight(Operand x, const Tensor& weight, std::string_view op) {
          x.where());
 }
 
-// f(input, target) in the wider dtype, whatever the numbers of their dims: both are broadcast first.
+// f(input, target) in the wider dtype, for any numbers of dims: both are broadcast first.
 template <class F>
 Tensor in_wider_dtype(const F& f, Operand x, const Tensor& target) {
   const ScalarType a = x.tensor().dtype(), b = target.dtype();

@@ -1,14 +1,15 @@
-// Losses. Each gives one number per element or sample, which the reduction "none" keeps, "sum" adds up and
-// "mean" averages.
+// Losses. Each gives one number per element or sample. The reduction "none" keeps these, "sum" adds them up and "mean"
+// averages them.
 //
-// Losses over classes have class indices (int64) or class probabilities as targets; the classes are dim 1 of
-// [N, C, ...], or dim 0 of [C].
+// Losses over classes have class indices (int64) or class probabilities as targets; the classes are dim 1 of [N, C,
+// ...], or dim 0 of [C].
 //   nll(x, target)            -x[target], linear, with nll_backward as its transpose; 0 where the target is
 //                             ignored
-//   cross_entropy(x, target)  (log_sum + (max - x[target]), (max, log_sum)) with log_sum = log(sum(exp(x - max))): one node that reads the logits
-//                             once each way and keeps two numbers per sample beside them, for the backward op, which counts as a function of x
-//                             alone. Their sum would not do: of large logits it rounds away what the gradient is made of.
-// Losses between tensors are made of the elementwise ops, those below included.
+//   cross_entropy(x, target)  (log_sum + (max - x[target]), (max, log_sum)) with log_sum = log(sum(exp(x - max))): one
+//                             node that reads the logits once in each direction. In addition to them it keeps two
+//                             numbers per sample for the backward op, which counts as a function of x alone. Their sum
+//                             would not be enough: for large logits it rounds away the digits that the gradient needs.
+// Losses between tensors are made of the elementwise ops, including those below.
 #pragma once
 
 #include "ops/elementwise.h"
@@ -60,12 +61,13 @@ struct NllBackward : ClassLoss {
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
 };
 
-/// Operands (x, target), results (loss, stats). Row 0 of stats has the largest logit of each sample, row 1 log(sum(exp(x - max))).
+/// Operands (x, target), results (loss, stats). Row 0 of stats has the largest logit of each sample, row 1
+/// log(sum(exp(x - max))).
 struct CrossEntropy : ClassLoss {
   static constexpr std::string_view name = "cross_entropy",
                                     doc = "log(sum(exp(x))) - x[target] along a dim, 0 for ignored targets";
   static constexpr std::string_view operands = "x, target";
-  static constexpr std::string_view example = "f32[2,5], i64[2] {dim=1, ignore_index=-100} : f32[2], f32[2]";
+  static constexpr std::string_view example = "f32[2,5], i64[2] {dim=1, ignore_index=-100} : f32[2], f32[2,2]";
   static constexpr int8_t outputs = 2;
   static SaveSet saves_for(const Call&, uint64_t) { return {3, 2}; }
   static void infer(const Call& call, TensorImpl* const* outputs);
@@ -89,8 +91,8 @@ struct CrossEntropyBackward : ClassLoss {
 
 using ClassLossOps = OpList<Nll, NllBackward, CrossEntropy, CrossEntropyBackward>;
 
-/// Of a difference d: d^2 / 2 within delta, delta * (|d| - delta / 2) beyond. The derivative is d within
-/// [-delta, delta].
+/// For a difference d: d^2 / 2 within delta, delta * (|d| - delta / 2) beyond. The derivative is d clamped to [-delta,
+/// delta].
 struct Huber : Smooth<Huber> {
   struct Attrs {
     Scalar delta = 1.0;
@@ -106,7 +108,7 @@ struct Huber : Smooth<Huber> {
   static Tensor chain(const Point& p, int i, const Tensor& t);
 };
 
-/// The same divided by its bound: of a difference d, d^2 / (2 beta) within beta, |d| - beta / 2 beyond.
+/// The same divided by its bound: for a difference d, d^2 / (2 beta) within beta, |d| - beta / 2 beyond.
 struct SmoothL1 : Smooth<SmoothL1> {
   struct Attrs {
     Scalar beta = 1.0;
@@ -122,7 +124,7 @@ struct SmoothL1 : Smooth<SmoothL1> {
   static Tensor chain(const Point& p, int i, const Tensor& t);
 };
 
-/// What is computed of a logit, a target and the weight of positive targets, which may be a number.
+/// Functions of a logit, a target and the weight of positive targets, which may be a number.
 struct OfLogits : Elementwise<3> {
   using Attrs = ScalarOperand;
   static constexpr std::string_view operands = "x, target, pos_weight";
@@ -130,8 +132,8 @@ struct OfLogits : Elementwise<3> {
   static SaveSet saves_for(const Call& call, uint64_t) { return {call.operands[2] ? uint64_t{7} : 3, 0}; }
 };
 
-/// Of a logit x, a target t in [0, 1] and the weight w of positive targets: (1 - t) log(1 + e^x) + w t log(1 + e^-x), where 0 times infinity
-/// is 0.
+/// For a logit x, a target t in [0, 1] and the weight w of positive targets: (1 - t) log(1 + e^x) + w t log(1 + e^-x),
+/// where 0 times infinity is 0.
 struct BceWithLogits : OfLogits, ChainRule<BceWithLogits> {
   static constexpr std::string_view name = "bce_with_logits",
                                     doc = "(1 - t) log(1 + e^x) + w t log(1 + e^-x)";
@@ -145,12 +147,12 @@ struct BceWithLogits : OfLogits, ChainRule<BceWithLogits> {
 };
 
 /// Its derivative by x: (1 - t) sigmoid(x) - w t sigmoid(-x).
-struct BceWithLogitsSlope : OfLogits, ChainRule<BceWithLogitsSlope> {
-  static constexpr std::string_view name = "bce_with_logits_slope",
+struct BceWithLogitsDerivative : OfLogits, ChainRule<BceWithLogitsDerivative> {
+  static constexpr std::string_view name = "bce_with_logits_derivative",
                                     doc = "(1 - t) sigmoid(x) - w t sigmoid(-x)";
   template <class V>
   RG_HD static V fwd(V x, V t, V w, const Attrs&) {
-    // Both sigmoids, each with all its digits, of one exponential.
+    // Both sigmoids, each with full precision, from one exponential.
     const V e = math::exp(-math::abs(x)), above = 1 / (1 + e), below = e * above;
     const auto is_positive = x > 0;
     return (1 - t) * math::select(is_positive, above, below) - w * t * math::select(is_positive, below, above);
@@ -195,7 +197,7 @@ struct SquaredDifferenceBackward : Elementwise<3>, ChainRule<SquaredDifferenceBa
   static Tensor chain(const Point& p, int i, const Tensor& s);
 };
 
-using LossOps = OpList<Huber, SmoothL1, BinaryCrossEntropy, BceWithLogits, BceWithLogitsSlope,
+using LossOps = OpList<Huber, SmoothL1, BinaryCrossEntropy, BceWithLogits, BceWithLogitsDerivative,
                        SquaredDifference, SquaredDifferenceBackward>;
 
 }  // namespace ops
@@ -203,14 +205,14 @@ using LossOps = OpList<Huber, SmoothL1, BinaryCrossEntropy, BceWithLogits, BceWi
 // `reduction` is "none", "sum" or "mean" (kl_div: or "batchmean"): Error(bad_argument) otherwise. Shapes
 // broadcast or give Error(shape_mismatch).
 
-/// Class indices: int64, of the input's shape without the class dim; class probabilities: floating, of the
-/// input's shape. weight: [C], one factor per class; "mean" then divides by the sum of the targets' factors.
-/// Indices equal to ignore_index count for nothing. label_smoothing in [0, 1] mixes the target with the
-/// uniform distribution. Errors: dtype_mismatch, shape_mismatch, index_out_of_range, bad_argument.
+/// Class indices: int64, of the input's shape without the class dim; class probabilities: floating, of the input's
+/// shape. weight: [C], one factor per class; "mean" then divides by the sum of the targets' factors. Indices equal to
+/// ignore_index are ignored. label_smoothing in [0, 1] mixes the target with the uniform distribution. Errors:
+/// dtype_mismatch, shape_mismatch, index_out_of_range, bad_argument.
 Tensor cross_entropy(Operand input, const Tensor& target, const Tensor& weight = {},
                      int64_t ignore_index = -100, std::string_view reduction = "mean",
                      Scalar label_smoothing = 0.0);
-/// The same of log-probabilities, for class indices.
+/// The same for log-probabilities, with class indices.
 Tensor nll_loss(Operand input, const Tensor& target, const Tensor& weight = {}, int64_t ignore_index = -100,
                 std::string_view reduction = "mean");
 /// (input - target)^2 and |input - target|.
@@ -222,8 +224,8 @@ Tensor smooth_l1_loss(Operand input, const Tensor& target, std::string_view redu
 /// d^2 / 2 for |d| < delta, else delta (|d| - delta / 2). Error(bad_argument) unless delta > 0.
 Tensor huber_loss(Operand input, const Tensor& target, std::string_view reduction = "mean",
                   Scalar delta = 1.0);
-/// Of probabilities, and of logits; `weight` multiplies the elements, `pos_weight` the positive targets'
-/// part. Target and input have one shape: Error(shape_mismatch).
+/// For probabilities, and for logits; `weight` multiplies the elements, `pos_weight` the part of the positive targets.
+/// Target and input have one shape: Error(shape_mismatch).
 Tensor binary_cross_entropy(Operand input, const Tensor& target, const Tensor& weight = {},
                             std::string_view reduction = "mean");
 Tensor binary_cross_entropy_with_logits(Operand input, const Tensor& target, const Tensor& weight = {},
@@ -268,9 +270,9 @@ Operand weight_at(const Point& p, const Widened& wide, Tensor& keep) {
 
 }  // namespace
 
-// By x the slope. By t: w log(sigmoid(x)) - log(sigmoid(-x)) with another sign. By w: -t log(sigmoid(x)).
+// By x: the derivative op. By t: w log(sigmoid(x)) - log(sigmoid(-x)) with the sign changed. By w: -t log(sigmoid(x)).
 Tensor BceWithLogits::chain(const Point& p, int i, const Tensor& g) {
-  if (i == 0) return g * Function<BceWithLogitsSlope>()(p.in(0), p.in(1), p.in(2));
+  if (i == 0) return g * Function<BceWithLogitsDerivative>()(p.in(0), p.in(1), p.in(2));
   const Widened wide(g);
   Tensor keep;
   const Tensor x = wide(p.in(0).tensor());
@@ -279,7 +281,7 @@ Tensor BceWithLogits::chain(const Point& p, int i, const Tensor& g) {
 }
 
 // By x: (1 - t + w t) s q for s = sigmoid(x), q = sigmoid(-x). By t: -s - w q. By w: -t q.
-Tensor BceWithLogitsSlope::chain(const Point& p, int i, const Tensor& g) {
+Tensor BceWithLogitsDerivative::chain(const Point& p, int i, const Tensor& g) {
   const Widened wide(g);
   Tensor keep;
   const Tensor x = wide(p.in(0).tensor()), target = wide(p.in(1).tensor()), q = sigmoid(-x);

@@ -1,5 +1,5 @@
-// Ops by mask (ops/indexing.h): the places of elements that are not zero, and what is read or written there.
-// Their number is known only when the mask is read.
+// Ops by mask (ops/indexing.h): the positions of nonzero elements, and reads and writes there. Their number is known
+// only when the mask is read.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -65,8 +65,8 @@ Tensor masked_scatter(Operand x, const Tensor& mask, const Tensor& source) {
 
 namespace {
 
-// Writes the places of all elements that are not zero, line by line of the last dim. Every element is written
-// and kept or overwritten, so that chance costs nothing.
+// Writes the positions of all nonzero elements, line by line of the last dim. Every position is written and then kept
+// or overwritten, so that there are no branches to mispredict.
 template <class T>
 void write_places(const T* x, const IntArray& size, int64_t count, int64_t* out) {
   const size_t rank = size.size();
@@ -78,7 +78,7 @@ void write_places(const T* x, const IntArray& size, int64_t count, int64_t* out)
     return;
   }
   const int64_t columns = rank == 0 ? 1 : size.back();
-  int64_t before[kMaxRank] = {};  // the place of a line
+  int64_t before[kMaxRank] = {};  // the position of a line
   for (int64_t k = 0; k < count; x += columns) {
     for (int64_t j = 0; j < columns && k < count; ++j) {
       int64_t* const place = out + k * static_cast<int64_t>(rank);
@@ -105,10 +105,10 @@ Tensor nonzero_on_cpu(const Tensor& x, SourceLocation where) {
   return out;
 }
 
-// Where the values are not the host's: those that are not zero are the first of a stable order, and so are their places. The host waits once,
-// for their number.
+// For values that are not in host memory: the nonzero ones are the first in a stable sort, and so are their positions.
+// The host waits once, for their number.
 Tensor nonzero_by_order(const Tensor& x, SourceLocation where) {
-  constexpr int64_t kMost = (int64_t{1} << 32) - 2;  // of a line on a device
+  constexpr int64_t kMost = (int64_t{1} << 32) - 2;  // elements of a line on a device
   if (x.numel() > kMost)
     fail(Category::unsupported, "nonzero",
          fmt::format("{} has more than {} elements, the most on a device", describe(x), kMost), where);

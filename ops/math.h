@@ -1,8 +1,8 @@
-// retrograd::math: the vocabulary of scalar formulas. A formula is a template over its number type V and
-// calls math::exp(x), never exp(x) (the public op of that name would be found instead). In kernel files of
-// the CPU (RG_ISA is defined) V is a vector register and the functions are those of cpu/vec_math.h. For a
-// device's compiler (RG_FORMULAS) V is one number, with the functions of ops/scalar_math.h. Elsewhere
-// formulas are only named, never instantiated: declarations suffice.
+// retrograd::math: the functions of scalar formulas. A formula is a template over its number type V and calls
+// math::exp(x), never exp(x) (the public op of that name would be found instead). In kernel files of the CPU (RG_ISA is
+// defined) V is a vector register and the functions are those of cpu/vec/vec_math.h. For a device's compiler
+// (RG_FORMULAS) V is one number, with the functions of ops/scalar_math.h. Elsewhere formulas are only named, never
+// instantiated: declarations suffice.
 #pragma once
 
 #include "ops/host_device.h"
@@ -12,7 +12,7 @@
 
 #if defined(RG_ISA) || defined(RG_FORMULAS)
 #ifdef RG_ISA
-#include "cpu/vec_math.h"
+#include "cpu/vec/vec_math.h"
 #include "ops/integers.h"
 namespace retrograd::math {
 using namespace retrograd::cpu::RG_ISA;
@@ -35,13 +35,13 @@ RG_HD [[gnu::always_inline]] inline V number(const Scalar& s) {
     return V(static_cast<typename V::Scalar>(s.to_double()));
 }
 
-/// The smallest number that V holds with all its digits.
+/// The smallest normal number of V.
 template <class V>
 RG_HD inline V least_normal() {
   return static_cast<typename V::Scalar>(sizeof(typename V::Scalar) == 8 ? 0x1p-1022 : 0x1p-126);
 }
 
-/// x^exponent, one exponent for all elements; the usual ones without pow.
+/// x^exponent, with one exponent for all elements; common exponents are computed without pow.
 template <class V>
 RG_HD [[gnu::always_inline]] inline V power(V x, const Scalar& exponent) {
   if constexpr (__is_same(V, Int)) {
@@ -61,11 +61,11 @@ RG_HD [[gnu::always_inline]] inline V power(V x, const Scalar& exponent) {
 }
 
 RG_HD inline bool is_whole(double x) {
-  constexpr double kAllWhole = 0x1p53;  // from where on all doubles are
+  constexpr double kAllWhole = 0x1p53;  // from here on all doubles are integers
   return !(x > -kAllWhole && x < kAllWhole) || static_cast<double>(static_cast<int64_t>(x)) == x;
 }
 
-/// y * x^exponent where that can be represented, though x^exponent alone may be too large or too small.
+/// y * x^exponent where that can be represented, even if x^exponent alone is too large or too small.
 template <class V>
 RG_HD [[gnu::always_inline]] inline V times_power(V y, V x, const Scalar& exponent) {
   const double e = exponent.to_double();
@@ -83,10 +83,10 @@ RG_HD [[gnu::always_inline]] inline V times_power(V y, V x, const Scalar& expone
   const V size = y * root * root;
   if (is_even) return size;
   if (is_whole(e)) return size * copysign(V(1), x);
-  return select((x < 0) & isfinite(x), sqrt(x), size);  // no number
+  return select((x < 0) & isfinite(x), sqrt(x), size);  // not a number
 }
 
-/// e^(-x^2), of which the rounding of x^2 does not reach the exponent.
+/// e^(-x^2), computed so that the rounding of x^2 does not affect the exponent.
 template <class V>
 RG_HD [[gnu::always_inline]] inline V exp_of_minus_square(V x) {
   const V near = clamp(x, V(-30), V(30));    // beyond, it is 0
@@ -112,7 +112,7 @@ RG_HD [[gnu::always_inline]] inline V round_decimals(V x, int64_t decimals) {
 #else
 namespace retrograd::math {
 
-/// Stands for a function of any arguments, in name only.
+/// A placeholder for a function of any arguments: declared only.
 struct Named {
   template <class First, class... Rest>
   First operator()(First first, Rest... rest) const;

@@ -36,8 +36,8 @@ void check_inner(const Call& call, Dim a, Dim b) {
               fmt::format("inner sizes {} and {} differ", to_string(a), to_string(b)));
 }
 
-// The shape of the product of the matrices in the last two dims of operands `first` and `first` + 1, whose
-// ranks are equal.
+// The shape of the product of the matrices in the last two dims of operands `first` and `first` + 1, which have equal
+// ranks.
 Shape product_shape(const Call& call, int first) {
   check_factors(call, first, first + 1);
   const Shape &a = call.operands[static_cast<size_t>(first)]->shape(),
@@ -121,7 +121,7 @@ void infer_add_product(const Call& call, TensorImpl* const* outputs, int rank, s
   set_like(*call.operands[1], shape, *outputs[0]);
 }
 
-// What the product of operands `first` and `first` + 1 saves.
+// The operands that the product of operands `first` and `first` + 1 saves.
 SaveSet save_factors(uint64_t wants, int first) {
   const uint64_t one = uint64_t{1} << first, two = one << 1;
   return {(wants & one ? two : 0) | (wants & two ? one : 0), 0};
@@ -221,14 +221,14 @@ Tensor dot(Operand a, Operand b) {
 Tensor bmm(Operand a, Operand b) {
   for (const Operand& x : {a, b})
     if (x.tensor().dim() != 3)
-      fail(Category::bad_dim, "bmm", fmt::format("{} is no batch of matrices", describe(x.tensor())),
+      fail(Category::bad_dim, "bmm", fmt::format("{} is not a batch of matrices", describe(x.tensor())),
            a.where());
   return ops::emit<ops::Bmm>({a.tensor().get(), b.tensor().get()}, {}, a.where());
 }
 
 namespace {
 
-// A batch of matrices on the left of one matrix or vector is one tall matrix.
+// A batch of matrices on the left of one matrix or vector is treated as one tall matrix.
 Tensor tall_product(const Tensor& a, const Tensor& b, SourceLocation where) {
   const Shape &left = a.impl().shape(), &right = b.impl().shape();
   const bool vector = right.rank() == 1;
@@ -269,7 +269,7 @@ Tensor batch_product(Tensor a, Tensor b, SourceLocation where) {
 
 Tensor expanded_start(Operand input, const Tensor& a, const Tensor& b) {
   const Shape &left = a.impl().shape(), &right = b.impl().shape();
-  if (left.rank() != right.rank() || left.rank() < 2) return input.tensor();  // refused by the type rule
+  if (left.rank() != right.rank() || left.rank() < 2) return input.tensor();  // the type rule refuses it
   Shape shape = left;
   shape[left.rank() - 1] = right.back();
   return expand_to(input, shape);
@@ -315,7 +315,7 @@ Tensor outer(Operand a, Operand b) {
   const NamedCall call("outer", a.where());
   for (const Operand& x : {a, b})
     if (x.tensor().dim() != 1)
-      fail(Category::bad_dim, "outer", fmt::format("{} is no vector", describe(x.tensor())), a.where());
+      fail(Category::bad_dim, "outer", fmt::format("{} is not a vector", describe(x.tensor())), a.where());
   const Tensor column = reshape_to(a, {a.tensor().impl().shape()[0], 1});
   return mul(Operand(column, a.where()), b);
 }

@@ -1,9 +1,8 @@
-// Matrix products: mm, bmm, mv, dot, addmm, baddbmm, linear as ops, matmul and outer made of them.
-// A product is linear in each factor: with C = A B, dA = g B' and dB = A' g (' is the transpose). Each saves
-// a factor only if the other one wants a gradient. Transposes are views; kernels read operands of any
-// strides. Operands of a product have one dtype: nothing is promoted. Integers multiply but have no gradient;
-// bool and float8 are refused. Errors of all: bad_dim (ranks), dtype_mismatch, shape_mismatch (inner or batch
-// sizes). einsum and tensordot: ops/contraction.h.
+// Matrix products: mm, bmm, mv, dot, addmm, baddbmm, linear as ops, matmul and outer made of them. A product is linear
+// in each factor: with C = A B, dA = g B' and dB = A' g (' is the transpose). Each saves a factor only if the other one
+// wants a gradient. Transposes are views; kernels read operands with any strides. Operands of a product have one dtype:
+// nothing is promoted. Integers multiply but have no gradient; bool and float8 are refused. Errors of all: bad_dim
+// (ranks), dtype_mismatch, shape_mismatch (inner or batch sizes). einsum and tensordot: ops/contraction.h.
 #pragma once
 
 #include "ops/op.h"
@@ -29,7 +28,7 @@ struct Mm : Product {
   static Tensor transpose(RuleContext& c, int i, const Tensor& g);
 };
 
-/// (..., n, k) x (..., k, m) -> (..., n, m), with equal batch dims of any number.
+/// (..., n, k) x (..., k, m) -> (..., n, m), with any number of equal batch dims.
 struct Bmm : Product {
   static constexpr std::string_view name = "bmm", doc = "products of the matrices of two batches";
   static constexpr std::string_view operands = "a, b";
@@ -56,7 +55,7 @@ struct Dot : Product {
   static Tensor transpose(RuleContext& c, int i, const Tensor& g);
 };
 
-/// beta * start + alpha * A B: operands start, A, B. beta = 0 leaves start out, even where it is nan.
+/// beta * start + alpha * A B: operands start, A, B. With beta = 0, start is ignored, even if it is nan.
 struct AddProduct {
   struct Attrs {
     Scalar beta, alpha;
@@ -121,12 +120,11 @@ Tensor dot(Operand input, Operand tensor);
 /// The product by NumPy's rule: vectors count as a row (left) or a column (right), dims before the last two
 /// are broadcast.
 Tensor matmul(Operand input, Operand other);
-/// beta * input + alpha * mat1 @ mat2; input is broadcast to the result. With alpha = 0 the values of the factors, with beta = 0 its own play no
-/// part.
+/// beta * input + alpha * mat1 @ mat2; input is broadcast to the result. With alpha = 0 the values of the factors are
+/// ignored, with beta = 0 those of input.
 Tensor addmm(Operand input, const Tensor& mat1, const Tensor& mat2, Scalar beta = 1, Scalar alpha = 1);
 Tensor baddbmm(Operand input, const Tensor& batch1, const Tensor& batch2, Scalar beta = 1, Scalar alpha = 1);
-/// input (..., k) @ weight (m, k) transposed + bias (m), if there is one. weight (k) without a first dim
-/// gives (...).
+/// input (..., k) @ weight (m, k) transposed + bias (m), if given. weight (k) without a first dim gives (...).
 Tensor linear(Operand input, const Tensor& weight, const Tensor& bias = {});
 /// (n) x (m) -> (n, m): all products of two elements.
 Tensor outer(Operand input, Operand vec2);

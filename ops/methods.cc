@@ -1,4 +1,5 @@
-// The op methods of Tensor (engine/tensor.h): thin calls of the functions in ops/, and the in-place ones with their quick ways.
+// The op methods of Tensor (engine/tensor.h): thin calls of the functions in ops/, and the in-place ones with their
+// fast paths.
 #include "engine/inplace.h"
 #include "ops/arithmetic.h"
 #include "ops/copy.h"
@@ -14,6 +15,7 @@ Tensor Tensor::to(ScalarType dtype, SourceLocation where) const {
 Tensor Tensor::to(Device device, SourceLocation where) const {
   return retrograd::to(Operand(*this, where), device);
 }
+Tensor Tensor::detach(SourceLocation where) const { return retrograd::detach(Operand(*this, where)); }
 Tensor Tensor::clone(SourceLocation where) const { return retrograd::clone(Operand(*this, where)); }
 Tensor Tensor::contiguous(SourceLocation where) const { return retrograd::contiguous(Operand(*this, where)); }
 Tensor Tensor::sum(SourceLocation where) const { return retrograd::sum(Operand(*this, where)); }
@@ -41,7 +43,7 @@ Tensor Tensor::narrow(int64_t dim, int64_t start, int64_t length, SourceLocation
 
 namespace {
 
-// self = op(self, other) at once, where nothing is recorded. A null `other` is the number.
+// self = op(self, other) directly, when nothing is recorded. A null `other` means the number.
 template <class Op>
 bool directly(std::string_view name, const Tensor& self, TensorImpl* other, Scalar number,
               SourceLocation where) {

@@ -1,4 +1,4 @@
-// The public functions of ops/norms.h: each brings its input into the form of `normalize`.
+// The public functions of ops/norms.h: each converts its input to the form of `normalize`.
 #include <algorithm>
 #include <limits>
 
@@ -49,14 +49,14 @@ IntList last_dims(Operand x, const Shape& normalized_shape, std::string_view op)
   return dims_from(skip, shape.rank());
 }
 
-// Of the numbers that are computed with: floats of 16 bits are accumulated in float32.
+// The epsilon of the dtype that is computed in: 16-bit floats are accumulated in float32.
 double machine_epsilon(ScalarType dtype) {
   return dtype == kFloat64 ? std::numeric_limits<double>::epsilon()
                            : double{std::numeric_limits<float>::epsilon()};
 }
 
-// An input beside its parameters, in the dtype to compute in: its own, which the parameters share, or float32
-// when it has 16 bits and they have float32. `back` gives the result the input's dtype.
+// An input and its parameters, in the dtype to compute in: the input's own, which the parameters share, or float32 when
+// the input has 16 bits and the parameters are float32. `back` converts the result to the input's dtype.
 class Wide {
  public:
   Wide(Operand x, std::initializer_list<const Tensor*> parameters, std::string_view op)
@@ -68,7 +68,7 @@ class Wide {
     if (all_have(dtype_)) return;
     if ((dtype_ != kFloat16 && dtype_ != kBFloat16) || !all_have(kFloat32))
       fail(Category::dtype_mismatch, op,
-           fmt::format("the parameters of {} are neither all of its dtype nor, beside 16 bits, float32",
+           fmt::format("the parameters of {} are neither all of its dtype nor, for 16 bits, float32",
                        describe(tensor_)),
            where_);
     tensor_ = to(x, kFloat32);
@@ -82,7 +82,7 @@ class Wide {
   ScalarType dtype_;
 };
 
-// A parameter of one value per channel, beside an input [N, C, ...].
+// A parameter with one value per channel, for an input [N, C, ...].
 class Channels {
  public:
   Channels(Operand x, std::string_view op) : x_(x), op_(op) {
@@ -142,8 +142,7 @@ struct ChannelParameters {
   const Tensor &running_mean, &running_var, &weight, &bias;
 };
 
-// Normalises an [N, C, ...] input over `dims`, and moves the running statistics towards its own, averaged
-// over samples.
+// Normalises an [N, C, ...] input over `dims`, and moves the running statistics towards its own, averaged over samples.
 Tensor normalize_by_input(Operand x, const Channels& channels, const IntList& dims,
                           const ChannelParameters& p, Scalar momentum, Scalar eps, std::string_view op) {
   const Dim n = ops::reduced_numel(x.tensor().impl().shape(), dims);
@@ -151,9 +150,9 @@ Tensor normalize_by_input(Operand x, const Channels& channels, const IntList& di
     fail(Category::bad_argument, op, "more than one value per channel is needed to train", x.where());
   const Normalized normalized =
       normalize(x.tensor(), p.weight, p.bias, {dims, eps, true, true, {1}}, x.where());
-  if (n == Dim(0)) return normalized.y;  // nothing was seen: the running statistics stay
+  if (n == Dim(0)) return normalized.y;  // no values: the running statistics stay
   NoGradGuard no_grad;
-  const auto by_channel = [&](const Tensor& stat) {  // kept dims are of size 1, or samples
+  const auto by_channel = [&](const Tensor& stat) {  // kept dims have size 1, or are samples
     return mean(reshape_to(stat, {stat.impl().shape()[0], channels.count()}), {0});
   };
   if (p.running_mean.defined()) move_towards(p.running_mean, by_channel(normalized.mean), momentum);
@@ -211,7 +210,7 @@ Tensor group_norm(Operand x, int64_t num_groups, const Tensor& weight, const Ten
 
 namespace {
 
-// batch_norm and instance_norm: `dims` are those that the input's own statistics are taken over, if they are.
+// batch_norm and instance_norm: `dims` are the dims for the input's own statistics, if these are used.
 Tensor normalize_channels(Operand x, const ChannelParameters& p, std::optional<IntList> dims, Scalar momentum,
                           Scalar eps, std::string_view op) {
   const Channels channels(x, op);

@@ -16,14 +16,14 @@ namespace {
 
 ScalarType stats_dtype(ScalarType dtype) { return dtype == kFloat64 ? kFloat64 : kFloat32; }
 
-// The shape of weight and bias beside x.
+// The shape of weight and bias for x.
 Shape affine_shape(const Shape& x, const IntList& affine_dim) {
   Shape out;
   for (int64_t d : affine_dim) out.push_back(x[static_cast<int>(d)]);
   return out;
 }
 
-// Weight or bias as it broadcasts to x.
+// Weight or bias in the shape that broadcasts to x.
 Tensor beside(const Tensor& v, const Shape& x, const IntList& affine_dim) {
   Shape shape;
   for (int d = 0; d < x.rank(); ++d) shape.push_back(1);
@@ -63,7 +63,7 @@ Tensor xhat_of(const Tensor& x, NormalizeAttrs attrs, SourceLocation where) {
   return results[0];
 }
 
-// A normalisation as its second derivatives see it, in basic ops; of x in the wider dtype.
+// A normalisation in basic ops, for second derivatives; x is in the wider dtype.
 class NormPoint {
  public:
   NormPoint(const Tensor& x, const Tensor& kept_mean, const Tensor& kept_rstd, const NormalizeAttrs& attrs)
@@ -90,8 +90,8 @@ class NormPoint {
   bool center() const { return attrs_.center; }
 
  private:
-  // scale / sqrt(E[(scale * centered)^2] + scale^2 * eps): the same for any constant scale. With the value of the result itself, no square
-  // leaves the range.
+  // scale / sqrt(E[(scale * centered)^2] + scale^2 * eps): the same for any constant scale. With the value of the
+  // result itself as scale, no square leaves the range.
   Tensor inverse_deviation(const Tensor& centered, const Tensor& scale) const {
     const Tensor scaled_eps = mul(mul(scale, attrs_.eps), scale);
     return mul(scale, rsqrt(add(average(square(mul(centered, scale))), scaled_eps)));

@@ -1,4 +1,4 @@
-// How an op is written: a struct, from which make_op_info() makes the OpInfo that generic code works with.
+// How an op is written: a struct, from which make_op_info() makes the OpInfo that generic code uses.
 //
 //   struct Tan : ops::Unary, ops::ChainRule<Tan> {     // arity and kind of the formula, kind of the derivative
 //     static constexpr auto name = "tan";
@@ -7,30 +7,30 @@
 //     static Tensor chain(const Point& p, int i, const Tensor& t);                        // t * d result / d operand i
 //     static constexpr auto doc = "...";
 //   };
-// What a struct may have: `Attrs` (plain data, with visit(AttrVisitor&)), arity, outputs, traits, infer, layout, and a derivative
-// in one of five kinds, told apart by what is there:
+// A struct may have: `Attrs` (plain data, with visit(AttrVisitor&)), arity, outputs, traits, infer, layout, and a
+// derivative of one of five kinds, distinguished by the members that exist:
 //   Elementwise  chain(point, i, t)               vjp and jvp from the base ChainRule (ops/elementwise.h)
 //   Linear       transpose(c, i, g)               jvp: the op itself on the tangent
 //   Bilinear     transpose(c, i, g), bilinear     jvp: the op on (ta, b) plus on (a, tb)
 //   Custom       vjp(c), jvp(c)
 //   None         no_derivative = "reason"
-// For documents: `operands`, the names of the operands ("input, weight"; without it x, or a, b, c), and
-// `example`, a call as in the text of a graph ("f32[2,3], i64[4] {dim=0} : f32[4]"), from which docs/ops.md
-// finds out dtypes and derivatives. An elementwise op needs no example.
-// `optional` names the operands that may be missing (bit i: operand i); without it those of an op with the attribute `scalar`, which a number
-// may stand for, else none.
+// For documents: `operands`, the names of the operands ("input, weight"; default x, or a, b, c), and `example`, a call
+// as in the text of a graph ("f32[2,3], i64[4] {dim=0} : f32[4]"), from which docs/ops.md determines dtypes and
+// derivatives. An elementwise op needs no example.
+// `optional` gives the operands that may be missing (bit i: operand i). Default: for an op with the attribute `scalar`,
+// the operands that a number may replace, else none.
 #pragma once
 
 #include <concepts>
 #include <type_traits>
 
+#include "engine/op.h"
 #include "engine/rule.h"
-#include "ir/op.h"
 #include "ops/emit.h"
 
 namespace retrograd::ops {
 
-/// What a record keeps when an operand wants a gradient.
+/// The values that a record keeps when an operand wants a gradient.
 enum class Saves : uint8_t {
   nothing,
   operands,  // all of them
@@ -144,7 +144,8 @@ template <class Op>
 inline constexpr OpInfo info = make_op_info<Op>();
 
 /// Emits `Op` on the operands (null: none, or a number in the attributes) into the current emitter.
-/// The attributes are not copied: to copy what has just been written field by field stalls until all of it is in the cache.
+/// The attributes are not copied: copying data that has just been written field by field stalls until all stores have
+/// reached the cache.
 template <class Op>
 Tensor emit(std::initializer_list<TensorImpl*> operands, const typename Op::Attrs& attrs,
             SourceLocation where) {

@@ -2,10 +2,12 @@
 #include "ops/optimizer_steps.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include <fmt/format.h>
 
+#include "engine/recording.h"
 #include "engine/runner.h"
 
 namespace retrograd::ops {
@@ -41,6 +43,19 @@ void UpdateOp::infer(const Call& call, TensorImpl* const* outputs) {
   for (int i = 0; i < call.outputs; ++i) outputs[i]->set_type(p.dtype(), p.device(), p.shape());
 }
 
+AdamWNumbers numbers_of(const AdamWStep::Attrs& a) {
+  const double lr = a.lr.to_double(), beta1 = a.beta1.to_double(), beta2 = a.beta2.to_double(),
+               t = a.step.to_double();
+  const double correction1 = 1 - std::pow(beta1, t), correction2 = 1 - std::pow(beta2, t);
+  return {a.maximize ? -1.0 : 1.0, 1 - lr * a.weight_decay.to_double(), 1 - beta1,        beta2, 1 - beta2,
+          lr / correction1,        1 / std::sqrt(correction2),          a.eps.to_double()};
+}
+
+SGDNumbers numbers_of(const SGDStep::Attrs& a) {
+  return {a.maximize ? -1.0 : 1.0, a.weight_decay.to_double(), a.lr.to_double(),      a.momentum.to_double(),
+          a.keep.to_double(),      a.fresh.to_double(),        a.nesterov ? 1.0 : 0.0};
+}
+
 UpdateBatch::UpdateBatch(const OpInfo& op, SourceLocation where)
     : op_(op),
       where_(effective_location(where)),
@@ -57,7 +72,7 @@ bool UpdateBatch::may_join(size_t a, size_t b) const {
          std::ranges::equal(left, right, {}, &Tensor::defined, &Tensor::defined);
 }
 
-// No step reads or writes memory that another one writes, and none writes the same twice.
+// No step reads or writes memory that another one writes, and none writes the same memory twice.
 bool UpdateBatch::is_independent(std::span<const Tensor> operands) const {
   std::vector<const Storage*> written, read;
   for (size_t i = 0; i < operands.size(); ++i)
@@ -74,7 +89,7 @@ void UpdateBatch::record(std::span<const Tensor> operands, void* attrs) const {
   const std::vector<TensorImpl*> cells = cells_of(operands), targets = updated(cells, arity_);
   Tensor results[kMaxOutputs];
   emitter.emit({&op_, cells, attrs, where_, static_cast<int>(targets.size())}, results);
-  for (size_t i = 0; i < targets.size(); ++i) emitter.write(*targets[i], results[i], where_);
+  for (size_t i = 0; i < targets.size(); ++i) recorded_function()->write(*targets[i], results[i], where_);
 }
 
 void UpdateBatch::launch(size_t begin, size_t end, void* attrs) const {

@@ -1,22 +1,29 @@
 // Steps of optimizers as ops: new values of a parameter and of the optimizer's state, from the old ones and a gradient.
 //
-// Result k is the new value of operand k, and a kernel may compute it into that operand's memory (Trait::updates): so optim/ steps in place,
-// and the plan of a recorded step does, too. All numbers that may change from step to step are Scalars: inputs of a recorded step.
-// Formulas and names as in PyTorch (torch.optim.AdamW, torch.optim.SGD); the options and their meaning are in optim/adamw.h and optim/sgd.h.
-// In 16 bits an update is computed in float32 and each new value rounded once, as PyTorch's fused optimizers do.
+// Result k is the new value of operand k, and a kernel may compute it in that operand's memory (Trait::updates): so
+// optim/ steps in place, and the plan of a recorded step does, too. All numbers that may change from step to step are
+// Scalars: inputs of a recorded step. Formulas and names as in PyTorch (torch.optim.AdamW, torch.optim.SGD);
+// optim/adamw.h and optim/sgd.h explain the options. In 16 bits an update is computed in float32 and each new value
+// rounded once, as in PyTorch's fused optimizers.
+//
+// A step is an op here with its numbers_of(), a formula in ops/optimizer_formulas.h, and an entry in the list of each.
 // Limits: float32, float64, bfloat16 and float16; row-major.
 #pragma once
 
+#include <type_traits>
+#include <utility>
+
 #include "ops/op.h"
+#include "ops/optimizer_formulas.h"
 
 namespace retrograd::ops {
 
-/// What a parameter may be of.
+/// The dtypes that a parameter may have.
 inline bool may_be_updated(ScalarType dtype) {
   return dtype == kFloat32 || dtype == kFloat64 || dtype == kBFloat16 || dtype == kFloat16;
 }
 
-/// What steps have in common: all operands have the parameter's type.
+/// Common properties of steps: all operands have the parameter's type.
 struct UpdateOp {
   static constexpr uint32_t traits = Trait::pure | Trait::updates;
   static constexpr int8_t outputs = -1;
@@ -51,6 +58,8 @@ struct AdamWStep : UpdateOp {
   static constexpr int8_t arity = 5;
   static constexpr uint8_t optional = 8;
 };
+/// What the formula of a step needs of its attributes.
+AdamWNumbers numbers_of(const AdamWStep::Attrs& a);
 
 /// (p, buffer, g): p, and buffer with momentum.
 ///   g = g + weight_decay * p;  buffer = keep * buffer + fresh * g
@@ -79,18 +88,37 @@ struct SGDStep : UpdateOp {
   static constexpr int8_t arity = 3;
   static constexpr uint8_t optional = 2;
 };
+SGDNumbers numbers_of(const SGDStep::Attrs& a);
 
 using OptimizerOps = OpList<AdamWStep, SGDStep>;
 
-/// What an UpdateList holds, apart from numbers. Updates are counted from 0, in the order in which they were added.
+/// Whether a formula is that of a step: of its operands, with its numbers.
+template <class Op, template <class> class Formula>
+constexpr bool is_formula_of() {
+  using F = Formula<AnyNumber>;
+  using Numbers = decltype(numbers_of(std::declval<const typename Op::Attrs&>()));
+  return std::is_same_v<typename F::Numbers, Numbers> && F::inputs == Op::arity &&
+         F::outputs == Op::arity - 1 && Op::optional == (F::optional < 0 ? 0 : 1 << F::optional);
+}
+template <class... Op, template <class> class... Formula>
+constexpr bool are_formulas_of(OpList<Op...>, FormulaList<Formula...>) {
+  if constexpr (sizeof...(Op) != sizeof...(Formula))
+    return false;
+  else
+    return (is_formula_of<Op, Formula>() && ...);
+}
+static_assert(are_formulas_of(OptimizerOps(), OptimizerFormulas()),
+              "the lists of steps and of formulas differ");
+
+/// The non-numeric part of an UpdateList. Updates are numbered from 0, in the order in which they were added.
 class UpdateBatch {
  public:
   UpdateBatch(const OpInfo& op, SourceLocation where);
 
   void add(std::span<const Tensor> operands, int64_t* steps);
-  /// Whether two have alike: dtype, device, and the operands that are left out. Never while a function is recorded.
+  /// Whether two updates agree in dtype, device, and the operands that are omitted. Never while a function is recorded.
   bool may_join(size_t a, size_t b) const;
-  /// Those from `begin` to `end`, which may be joined.
+  /// Runs the updates from `begin` to `end`, which may be joined.
   void run(size_t begin, size_t end, void* attrs) const;
 
  private:
@@ -106,14 +134,15 @@ class UpdateBatch {
   const SourceLocation where_;
   const bool is_recorded_;
   Tensors operands_;             // of all updates
-  std::vector<int64_t*> steps_;  // of each; null: it is not counted
+  std::vector<int64_t*> steps_;  // of each; null: no step count
 };
 
-/// Steps of optimizers: the values of the first tensors of each, those before the last that are defined, are replaced.
-/// While a function is recorded each is a node. Otherwise those with the same numbers that follow each other are
-/// computed in one pass over the memory of all of them, with results as if they were computed in order.
+/// Steps of optimizers: the values of the first tensors of each are replaced, namely of those before its last defined
+/// tensor, the gradient. While a function is recorded each is a node. Otherwise consecutive updates with the same
+/// numbers are computed in one pass over the memory of all of them, with results as if they were computed in order.
 ///
-/// The kernel gets them as one call: the operands of each step one after the other, results alike, one set of attributes.
+/// The kernel gets them as one call: the operands of all steps, concatenated, the results likewise, and one set of
+/// attributes.
 template <class Op>
 class UpdateList {
  public:
@@ -122,12 +151,12 @@ class UpdateList {
   explicit UpdateList(SourceLocation where) : batch_(info<Op>, where) {}
   UpdateList(const UpdateList&) = delete;
 
-  /// `operands` of the op, which are kept alive. `steps` becomes one more when they have been computed.
+  /// `operands` of the op, which are kept alive. `steps` is incremented when they have been computed.
   void add(std::span<const Tensor> operands, const Attrs& attrs, int64_t* steps = nullptr) {
     batch_.add(operands, steps);
     attrs_.push_back(attrs);
   }
-  /// Computes what was added, once. An error says how much had been done before it.
+  /// Computes the added updates, once. An error says how many were done before it.
   void run() {
     for (size_t begin = 0, end = 0; begin < attrs_.size(); begin = end) {
       ++end;

@@ -1,5 +1,5 @@
-// Padding (ops/rearrange.h). The borders of mode constant are tensors of their own, joined dim by dim; the
-// other modes are one op for all dims together.
+// Padding (ops/rearrange.h). The borders of mode constant are separate tensors, joined dim by dim; the other modes are
+// one op for all dims together.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ namespace retrograd {
 namespace ops {
 namespace {
 
-// The shape of `size` padded. Error(bad_argument) where there is not as much to show.
+// The shape of `size` padded. Error(bad_argument) if there are too few elements to pad with.
 Shape padded_shape(const Call& call, const Shape& size, const PadAttrs& a) {
   if (a.mode < PadAttrs::reflect || a.mode > PadAttrs::circular)
     fail_call(call, Category::bad_argument, fmt::format("there is no mode {}", a.mode));
@@ -55,7 +55,7 @@ void PadBackward::infer(const Call& call, TensorImpl* const* outputs) {
   const Attrs& a = call.attrs_as<Attrs>();
   check_sizes(call, a.size);
   if (!(g.shape() == padded_shape(call, a.size, a)))
-    fail_call(call, Category::shape_mismatch, "the gradient has not the padded shape");
+    fail_call(call, Category::shape_mismatch, "the gradient does not have the padded shape");
   outputs[0]->set_type(g.dtype(), g.device(), a.size);
 }
 

@@ -1,5 +1,5 @@
-// Type rules and derivatives of ops/pooling.h, and what ops/resampling.h declares. The public functions are
-// in ops/pooling_functions.cc.
+// Type rules and derivatives of ops/pooling.h, and the declarations of ops/resampling.h. The public functions are in
+// ops/pooling_functions.cc.
 #include "ops/pooling.h"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ Shape with_grid(const Shape& shape, const Shape& grid) {
   return result;
 }
 
-// The windows of a parsed graph may be anything; public functions have filled up the lists.
+// The windows of a parsed graph may have any values; public functions have completed the lists.
 void check_windows(const Call& call, const WindowAttrs& a, int dims) {
   for (const IntList* list : {&a.kernel_size, &a.stride, &a.padding})
     if (list->size() != dims)
@@ -34,7 +34,7 @@ void check_windows(const Call& call, const WindowAttrs& a, int dims) {
   }
 }
 
-// Windows need something to look at. Sizes of 0 are never symbols.
+// Windows need at least one element. Sizes of 0 are never symbols.
 void check_not_empty(const Call& call, const Shape& grid) {
   for (Dim size : grid)
     if (size.raw() == 0)
@@ -46,11 +46,11 @@ bool is_double(int64_t v) {
   return d < 0x1p63 && static_cast<int64_t>(d) == v;
 }
 
-// Between a grid and the averages over its windows, of which the last may end outside or not: both are made.
+// Checks a grid and the averages over its windows. The last window may end outside or not: both occur.
 void check_average(const Call& call, const AvgPoolAttrs& a, const Shape& grid, const Shape& averages) {
   if (!is_double(a.divisor_override))
     fail_call(call, Category::bad_argument,
-              fmt::format("the divisor_override {} is no double", a.divisor_override));
+              fmt::format("the divisor_override {} is not representable as a double", a.divisor_override));
   for (int i = 0; i < grid.rank(); ++i) {
     const auto windows = [&](bool ceil_mode) {
       return pooled_size(grid[i].hint(), a.kernel_size[i], a.stride[i], a.padding[i], 1, ceil_mode).raw();
@@ -66,7 +66,7 @@ Tensor backward_of(RuleContext& c, int dims) {
   return emit<MaxPoolBackward>({c.grad().get(), c.out(1).get()}, {grid_of(c.type(0).shape, dims)}, c.where());
 }
 
-// The elements of x at places of its flattened grids.
+// The elements of x at given positions of its flattened grids.
 Tensor elements_at(const Tensor& x, const Tensor& places, int dims, SourceLocation where) {
   const auto flat = [&](const Tensor& t) {
     const Shape& shape = t.impl().shape();

@@ -1,12 +1,11 @@
-// Pooling: the largest element or the average over windows of the last one, two or three dims, the grid.
+// Pooling: the largest element or the average over windows of the grid, which is the last one, two or three dims.
 //
-// max_pool gives values and their places: int64 indices into the flattened grid, by which gradients go back
-// (max_pool_backward) and tangents and second derivatives go forward (gather). The indices are all it
-// saves. avg_pool and adaptive_avg_pool are linear, each with its transpose.
-// A regular pool has windows of kernel_size elements, `dilation` apart, every `stride` elements, over an
-// operand that `padding` elements are thought to stand before and behind of. The adaptive ones cover the
-// grid with windows of about equal size: result i of n begins at floor(i * in / n) and ends before
-// ceil((i + 1) * in / n).
+// max_pool gives values and their positions: int64 indices into the flattened grid. Gradients are scattered by them
+// (max_pool_backward), and tangents and second derivatives are gathered. It saves only the indices. avg_pool and
+// adaptive_avg_pool are linear, each with its transpose.
+// A regular pool has windows of kernel_size elements, `dilation` apart, every `stride` elements, over an operand
+// extended by `padding` virtual elements at both ends. The adaptive ones cover the grid with windows of about equal
+// size: result i of n begins at floor(i * in / n) and ends before ceil((i + 1) * in / n).
 #pragma once
 
 #include "ops/resampling.h"
@@ -139,12 +138,12 @@ struct MaxPoolResult {
   Tensor values, indices;  // indices int64, into the flattened grid
 };
 
-// Operands are (C, L), (C, H, W) or (C, D, H, W), or these with a batch in front; results have the sizes of
-// the grid replaced. kernel_size, stride, padding and dilation are one number or one for each dim; an empty
-// stride is the kernel_size. With ceil_mode the last window may begin inside of the operand or its left
-// padding and end outside. Errors: bad_dim for another number of dims; bad_argument for sizes that are not
-// positive, for padding of more than half the kernel, for a kernel that is larger than the padded operand,
-// and where a dim other than the batch is empty; dtype_mismatch.
+// Operands are (C, L), (C, H, W) or (C, D, H, W), or these with a leading batch dim; results have the sizes of the grid
+// replaced. kernel_size, stride, padding and dilation are one number or one for each dim; an empty stride means the
+// kernel_size. With ceil_mode the last window may begin inside of the operand or its left padding and end outside.
+// Errors: bad_dim for another number of dims; bad_argument for sizes that are not positive, for padding of more than
+// half the kernel, for a kernel that is larger than the padded operand, and if a dim other than the batch is empty;
+// dtype_mismatch.
 
 /// Any dtype but bool. Of equal elements the first counts, and nan is larger than everything.
 MaxPoolResult max_pool1d_with_indices(Operand input, const IntList& kernel_size, const IntList& stride = {},
@@ -163,9 +162,9 @@ Tensor max_pool2d(Operand input, const IntList& kernel_size, const IntList& stri
 Tensor max_pool3d(Operand input, const IntList& kernel_size, const IntList& stride = {},
                   const IntList& padding = 0, const IntList& dilation = 1, bool ceil_mode = false);
 
-/// Floating or int64 (then rounded towards 0). The sum over a window is divided by the number of its
-/// elements, those in the padding among them if count_include_pad; or by divisor_override, which must not
-/// be 0, and must be a number that a double holds.
+/// Floating or int64 (then rounded towards 0). The sum over a window is divided by the number of its elements,
+/// including those in the padding if count_include_pad; or by divisor_override, which must not be 0, and must be exact
+/// as a double.
 Tensor avg_pool1d(Operand input, const IntList& kernel_size, const IntList& stride = {},
                   const IntList& padding = 0, bool ceil_mode = false, bool count_include_pad = true);
 Tensor avg_pool2d(Operand input, const IntList& kernel_size, const IntList& stride = {},
@@ -175,7 +174,7 @@ Tensor avg_pool3d(Operand input, const IntList& kernel_size, const IntList& stri
                   const IntList& padding = 0, bool ceil_mode = false, bool count_include_pad = true,
                   std::optional<int64_t> divisor_override = {});
 
-/// Output sizes of adaptive pools: nullopt keeps that of the operand.
+/// Output sizes of adaptive pools: nullopt keeps the operand's size.
 using AdaptiveSize = PerDim<std::optional<int64_t>>;
 
 Tensor adaptive_avg_pool1d(Operand input, const AdaptiveSize& output_size);

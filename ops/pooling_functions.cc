@@ -15,13 +15,14 @@ const Shape& shape_of(Operand x) { return x.tensor().impl().shape(); }
   fail(Category::bad_argument, op, text, x.where());
 }
 
-// One channel dim before the grid, and perhaps a batch; from dim `filled` on nothing is empty, of a batch
-// from its next dim.
+// One channel dim before the grid, and perhaps a batch. From dim `filled` on no dim may be empty; with a batch, from
+// the next one on.
 void check_operand(std::string_view op, Operand x, int dims, int filled) {
   const Shape& shape = shape_of(x);
   if (shape.rank() != dims + 1 && shape.rank() != dims + 2)
     fail(Category::bad_dim, op,
-         fmt::format("{} or {} dims wanted, given {}", dims + 1, dims + 2, describe(x.tensor())), x.where());
+         fmt::format("{} or {} dims are needed, not {}", dims + 1, dims + 2, describe(x.tensor())),
+         x.where());
   for (int i = filled + shape.rank() - dims - 1; i < shape.rank(); ++i)
     if (shape[i] == 0) refuse(op, fmt::format("dim {} of {} is empty", i, describe(x.tensor())), x);
 }
@@ -65,7 +66,7 @@ Tensor avg_pool(std::string_view op, int dims, Operand x, const IntList& kernel_
       windows(op, x, dims, kernel_size, stride, padding), {}, count_include_pad, divisor.value_or(0)};
   if (divisor && *divisor == 0) refuse(op, "divisor_override is 0", x);
   for (int i = 0; i < dims; ++i) {
-    // A stride that is no stride is refused by the type rule.
+    // The type rule refuses an invalid stride.
     const Dim in = shape_of(x)[shape_of(x).rank() - dims + i];
     attrs.size.push_back(attrs.stride[i] < 1 ? Dim(1)
                                              : ops::pooled_size(in, attrs.kernel_size[i], attrs.stride[i],

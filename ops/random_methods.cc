@@ -1,6 +1,6 @@
-// The random methods of Tensor (engine/tensor.h): draws written in place. Where nothing is recorded the draw
-// fills the tensor's memory; else it is a new tensor, copied in place of the old value, which then gets a
-// gradient of zeros (ops/copy.h).
+// The random methods of Tensor (engine/tensor.h): draws written in place. When nothing is recorded, the draw fills the
+// tensor's memory; else it is a new tensor, copied in place of the old value, which then gets a gradient of zeros
+// (ops/copy.h).
 #include <fmt/format.h>
 
 #include "engine/inplace.h"
@@ -70,7 +70,7 @@ const Tensor& Tensor::bernoulli_(double p, SourceLocation where) const {
       *this, {impl().shape(), p, dtype(), ops::reserve_draw("bernoulli_", where)}, "bernoulli_", where);
 }
 
-// p is expanded before the draw: each element has a number of its own.
+// p is expanded before the draw: each element has a random number of its own.
 const Tensor& Tensor::bernoulli_(const Tensor& p, SourceLocation where) const {
   return apply_inplace(
       *this,

@@ -8,6 +8,7 @@
 
 #include "engine/named_call.h"
 #include "engine/random.h"
+#include "engine/recording.h"
 #include "engine/runner.h"
 #include "ops/copy.h"
 #include "ops/reduce.h"
@@ -17,21 +18,20 @@ namespace retrograd {
 namespace ops {
 
 Draw reserve_draw(std::string_view op, SourceLocation where) {
-  Emitter& emitter = Emitter::current();
-  if (emitter.values() == Emitter::Values::of_backward)
+  if (Emitter::current().values() == Emitter::Values::of_backward)
     fail(Category::unsupported, op,
          "random numbers cannot be drawn while a backward is recorded. Hint: draw in an opaque hook", where);
   Scalar place[2];
-  emitter.live_numbers(place, {[](std::span<Scalar> out) {
-                                 const GeneratorState state = default_generator().reserve();
-                                 out[0] = static_cast<int64_t>(state.seed);
-                                 out[1] = static_cast<int64_t>(state.offset);
-                               },
-                               [](std::span<const Number> place, bool was_used) {
-                                 if (was_used) return;
-                                 default_generator().give_back(
-                                     {static_cast<uint64_t>(place[0].i), static_cast<uint64_t>(place[1].i)});
-                               }});
+  read_live_numbers(place, {[](std::span<Scalar> out) {
+                              const GeneratorState state = default_generator().reserve();
+                              out[0] = static_cast<int64_t>(state.seed);
+                              out[1] = static_cast<int64_t>(state.offset);
+                            },
+                            [](std::span<const Number> place, bool was_used) {
+                              if (was_used) return;
+                              default_generator().give_back(
+                                  {static_cast<uint64_t>(place[0].i), static_cast<uint64_t>(place[1].i)});
+                            }});
   return {place[0], place[1]};
 }
 
@@ -95,7 +95,7 @@ double largest_of(ScalarType dtype) {
 void check_range(std::string_view op, double low, double high, ScalarType dtype, SourceLocation where) {
   const double largest = largest_of(dtype);
   if (!(low <= high && low >= -largest && high <= largest && high - low <= largest))
-    fail(Category::bad_argument, op, fmt::format("[{}, {}) is no range of {}", low, high, name(dtype)),
+    fail(Category::bad_argument, op, fmt::format("[{}, {}) is not a range of {}", low, high, name(dtype)),
          where);
 }
 
@@ -153,8 +153,8 @@ void draw_into(const Tensor& x, double a, double b, std::string_view op, SourceL
   if (!is_drawn_floating(x.impl(op, where).dtype()))
     fail(Category::dtype_mismatch, op, fmt::format("it does not draw {}", name(x.dtype())), where);
   typename Op::Attrs attrs{x.impl().shape(), a, b, x.dtype(), reserve_draw(op, where), x.device()};
-  if (Emitter& emitter = Emitter::current(); emitter.values() == Emitter::Values::of_function)
-    return emitter.write(x.impl(), emit<Op>({}, attrs, where), where);
+  if (FunctionRecording* function = recorded_function())
+    return function->write(x.impl(), emit<Op>({}, attrs, where), where);
   x.raw_data(where);  // refuses a value of a graph
   run_into({&info<Op>, {}, &attrs, effective_location(where), 1}, x);
 }
@@ -212,7 +212,7 @@ Tensor bernoulli(Operand p) {
                                    p.where());
 }
 
-// Like bernoulli_(p), on a new tensor: input gets a gradient of zeros.
+// Like bernoulli_(p), but a new tensor: input gets a gradient of zeros.
 Tensor bernoulli(Operand x, double p) {
   const NamedCall call("bernoulli", x.where());
   ops::check_probability("bernoulli", p, x.where());

@@ -1,14 +1,13 @@
-// Random tensors: draws of a new tensor, draws into one (Tensor::uniform_ and others), and draws whose
-// parameters are tensors. Choices among places, randperm and multinomial, are in ops/sampling.h, dropout in
-// ops/dropout.h.
+// Random tensors: draws of a new tensor, draws into an existing one (Tensor::uniform_ and others), and draws whose
+// parameters are tensors. Random positions (randperm and multinomial) are in ops/sampling.h, dropout in ops/dropout.h.
 //
-// A draw is a pure function of its attributes: seed and offset name a place in the Philox stream
-// (engine/philox.h), and element i of the result depends on (seed, offset, i) alone. The public functions
-// reserve one offset of the default generator for each draw (engine/random.h). So a draw does not depend on
-// threads. Both numbers are Scalars, hence inputs of a captured graph and no part of its structure. No draw
-// depends smoothly on a parameter: where that is a tensor, it gets PyTorch's gradient, zeros; so does what
-// was overwritten by a draw. Limits: drawing while a backward is recorded is refused, since a replay would
-// repeat the numbers of the capture. For a hook that draws, an opaque one serves.
+// A draw is a pure function of its attributes: seed and offset specify a position in the Philox stream
+// (engine/philox.h), and element i of the result depends on (seed, offset, i) alone. The public functions reserve one
+// offset of the default generator for each draw (engine/random.h). So a draw does not depend on threads. Both numbers
+// are Scalars, hence inputs of a captured graph and no part of its structure. No draw depends smoothly on a parameter:
+// a tensor parameter gets PyTorch's gradient, zeros; so does a value that a draw has overwritten. Limits: drawing while
+// a backward is recorded is refused, since a replay would repeat the numbers of the capture. A hook that draws can be
+// an opaque one.
 #pragma once
 
 #include <optional>
@@ -19,7 +18,7 @@
 namespace retrograd {
 namespace ops {
 
-/// Where in the random stream a draw lies.
+/// The position of a draw in the random stream.
 struct Draw {
   Scalar seed, offset;
   void visit(AttrVisitor& v) {
@@ -30,10 +29,10 @@ struct Draw {
   uint64_t offset_bits() const { return static_cast<uint64_t>(offset.to_int()); }
 };
 
-/// The next free place of the default generator. Error(unsupported) while a graph is recorded.
+/// The next free position of the default generator. Error(unsupported) while a graph is recorded.
 Draw reserve_draw(std::string_view op, SourceLocation where);
 
-/// Dtypes of draws from continuous distributions, and of others.
+/// The dtypes of draws from continuous distributions, and of other draws.
 constexpr bool is_drawn_floating(ScalarType dtype) { return is_floating(dtype) && !is_float8(dtype); }
 constexpr bool is_drawn(ScalarType dtype) { return !is_float8(dtype); }
 
@@ -55,17 +54,17 @@ struct NewDraw : Random {
   }
 };
 
-/// Errors of public functions and type rules. Error(bad_argument) unless 0 <= p <= 1; unless std >= 0; unless a rate is positive; unless
-/// low <= high, and the way between them, are in the range of a floating dtype; unless low < high and a dtype holds the integers in
-/// [low, high).
+/// Checks of public functions and type rules. Error(bad_argument) unless 0 <= p <= 1; unless std >= 0; unless a rate is
+/// positive; unless low <= high and both bounds and their difference are in the range of a floating dtype; unless low <
+/// high and a dtype represents the integers in [low, high).
 void check_probability(std::string_view op, double p, SourceLocation where);
 void check_deviation(std::string_view op, double std, SourceLocation where);
 void check_rate(std::string_view op, double rate, SourceLocation where);
 void check_range(std::string_view op, double low, double high, ScalarType dtype, SourceLocation where);
 void check_integers(std::string_view op, int64_t low, int64_t high, ScalarType dtype, SourceLocation where);
 
-/// A draw of a new tensor from a distribution F with two parameters, a and b, which F::check(call, a, b, dtype) looks at. Those that are symbols
-/// count as what they are at capture.
+/// A draw of a new tensor from a distribution F with two parameters, a and b, which F::check(call, a, b, dtype) checks.
+/// Symbols count as their values at capture.
 template <class F>
 struct Distribution : NewDraw {
   struct Attrs {
@@ -114,7 +113,7 @@ struct OneParameter : NewDraw {
   }
 };
 
-/// a + (b - a) u, u uniform in [0, 1); below b also where rounding would give b.
+/// a + (b - a) u, u uniform in [0, 1); below b even if rounding would give b.
 struct Uniform : Distribution<Uniform> {
   static constexpr std::string_view name = "uniform", doc = "uniform random numbers";
   static constexpr std::string_view example =
@@ -169,7 +168,7 @@ struct BernoulliNumber : OneParameter<BernoulliNumber> {
   static void check(const Call& call, Number p) { check_probability(name, p.as_double(), call.where); }
 };
 
-/// 1 with the probability that the operand gives, else 0.
+/// 1 with the probability in the operand, else 0.
 struct Bernoulli : Random {
   struct Attrs {
     Draw draw;
@@ -184,7 +183,7 @@ struct Bernoulli : Random {
   static void jvp(TangentContext& c);
 };
 
-/// mean + std z, z standard normal. Operands mean and std, which broadcast; a null one is the number in the
+/// mean + std z, z standard normal. Operands mean and std, which broadcast; a null one means the number in the
 /// attributes.
 struct NormalAround : Random {
   struct Attrs {
@@ -210,17 +209,15 @@ struct NormalAround : Random {
 
 using RandomOps = OpList<Uniform, Normal, RandInt, Exponential, BernoulliNumber, Bernoulli, NormalAround>;
 
-/// Shared by the draws: what can be made of sizes and options. Errors: bad_argument, dtype_mismatch unless
-/// `dtype_ok`.
+/// Common checks of sizes and options of draws. Errors: bad_argument, dtype_mismatch unless `dtype_ok`.
 void check_request(std::string_view op, const Shape& size, const TensorOptions& options, bool dtype_ok,
                    SourceLocation where);
-/// The end of the integers from 0 on that a dtype has without a gap; of int64 the last one is left out.
+/// The end of the range of integers from 0 on that a dtype represents without a gap; for int64 the last one is omitted.
 int64_t end_of_integers(ScalarType dtype);
 
 }  // namespace ops
 
-// Errors: dtype_mismatch for a dtype that the draw is not made for, bad_argument for a parameter outside its
-// domain.
+// Errors: dtype_mismatch for a dtype that the draw does not support, bad_argument for a parameter outside its domain.
 
 /// Uniform in [0, 1); float64, float32, float16 or bfloat16.
 Tensor rand(const Shape& size, TensorOptions options = {}, SourceLocation where = SourceLocation::current());
@@ -241,14 +238,14 @@ Tensor randint_like(Operand input, int64_t high, std::optional<ScalarType> dtype
 Tensor bernoulli(Operand p);
 /// 0 or 1, of the shape and dtype of `input`, 1 with probability p.
 Tensor bernoulli(Operand input, double p);
-/// Normal of means and standard deviations that are tensors, which broadcast, or numbers; of the dtype of
-/// `mean`, or of `std` where that is the only tensor. Error(bad_argument) for a negative std.
+/// Normal with means and standard deviations that are tensors, which broadcast, or numbers; in the dtype of `mean`, or
+/// of `std` if that is the only tensor. Error(bad_argument) for a negative std.
 Tensor normal(Operand mean, Operand std);
-/// The same of two numbers, in a new tensor.
+/// The same for two numbers, as a new tensor.
 Tensor normal(double mean, double std, const Shape& size, TensorOptions options = {},
               SourceLocation where = SourceLocation::current());
 
-/// Overwrites `x`, whatever its strides, and raises its version; records nothing. What nn::init is made of.
+/// Overwrites `x`, whatever its strides, and raises its version; records nothing. nn::init is made of it.
 void fill_uniform(const Tensor& x, double from, double to, SourceLocation where = SourceLocation::current());
 void fill_normal(const Tensor& x, double mean, double std, SourceLocation where = SourceLocation::current());
 

@@ -27,7 +27,7 @@ void Flip::infer(const Call& call, TensorImpl* const* outputs) {
 }
 
 void Triangle::infer(const Call& call, TensorImpl* const* outputs) {
-  if (call.operands[0]->rank() < 2) fail_call(call, Category::bad_dim, "the operand is no matrix");
+  if (call.operands[0]->rank() < 2) fail_call(call, Category::bad_dim, "the operand is not a matrix");
   Rearrangement::infer(call, outputs);
 }
 
@@ -49,7 +49,7 @@ const Shape& shape_of(Operand x) { return x.tensor().impl().shape(); }
 
 Tensor flat(Operand x) { return reshape_to(x, {x.tensor().impl().numel()}); }
 
-// Dims before `dim`, dims from `dim` on (or behind it), as one dim each.
+// Dims before `dim`, and dims from `dim` on (or after it), as one dim each.
 Dim product(const Shape& shape, int from, int to) {
   Dim n = 1;
   for (int i = from; i < to; ++i) n *= shape[i];
@@ -58,7 +58,7 @@ Dim product(const Shape& shape, int from, int to) {
 
 void check_matrix(Operand x, std::string_view op) {
   if (shape_of(x).rank() < 2)
-    fail(Category::bad_dim, op, fmt::format("{} is no matrix", describe(x.tensor())), x.where());
+    fail(Category::bad_dim, op, fmt::format("{} is not a matrix", describe(x.tensor())), x.where());
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ Tensor flip(Operand x, const IntArray& dims) {
   uint64_t seen = 0;
   for (int64_t dim : dims) {
     const int d = wrap_dim(dim, rank, "flip");
-    if (seen >> d & 1) fail(Category::bad_dim, "flip", fmt::format("dim {} stands twice", d), x.where());
+    if (seen >> d & 1) fail(Category::bad_dim, "flip", fmt::format("dim {} is given twice", d), x.where());
     seen |= uint64_t{1} << d;
     if (rank > 0) list.push_back(d);
   }

@@ -1,5 +1,5 @@
-// Copies of elements in another order or number: flip, tril, triu, pad, and what is made of these, of views
-// and of cat.
+// Copies with elements in another order or number: flip, tril, triu, pad, and functions made of these, of views and of
+// cat.
 #pragma once
 
 #include "ops/op.h"
@@ -48,8 +48,8 @@ struct Triu : Triangle {
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
 };
 
-/// Amounts of each dim that are added in front and behind, or cut where negative, and what the additions
-/// show.
+/// The number of elements of each dim that are added at both ends, or cut where negative, and the values of the
+/// additions.
 struct PadAttrs {
   enum Mode : int64_t { reflect, replicate, circular };
   IntList before, after;
@@ -61,7 +61,7 @@ struct PadAttrs {
   }
 };
 
-/// The operand continued at the ends of its dims.
+/// The operand extended at the ends of its dims.
 struct Pad : Rearrangement {
   using Attrs = PadAttrs;
   static constexpr std::string_view name = "pad",
@@ -71,7 +71,7 @@ struct Pad : Rearrangement {
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
 };
 
-/// The transpose: each entry of g added to the one that it shows, of a tensor of `size`.
+/// The transpose: each entry of g added to the entry that it copies, of a tensor of `size`.
 struct PadBackward : Rearrangement {
   struct Attrs : PadAttrs {
     Shape size;
@@ -94,11 +94,11 @@ using RearrangeOps = OpList<Flip, Tril, Triu, Pad, PadBackward>;
 
 /// Entries in reverse order along `dims`.
 Tensor flip(Operand input, const IntArray& dims);
-/// Entries moved by `shifts` along `dims`, around the end; without dims the tensor counts as flat.
+/// Entries moved by `shifts` along `dims`, wrapping around at the end; without dims the tensor counts as flat.
 Tensor roll(Operand input, const IntArray& shifts, const IntArray& dims = {});
 /// The tensor `repeats[i]` times along dim i; more repeats than dims add dims in front. Always a copy.
 Tensor repeat(Operand input, const IntArray& repeats);
-/// repeat(), where missing repeats in front are 1.
+/// repeat(), where missing leading repeats are 1.
 Tensor tile(Operand input, const IntArray& dims);
 /// Each entry `repeats` times in a row along `dim`; without one the tensor counts as flat.
 Tensor repeat_interleave(Operand input, Dim repeats, std::optional<int64_t> dim = {});

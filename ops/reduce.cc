@@ -55,7 +55,7 @@ IntList reduction_dims(const IntList& dims, int rank, std::string_view op) {
   }
   std::sort(out.values, out.values + out.count);
   for (int i = 1; i < out.size(); ++i)
-    if (out[i] == out[i - 1]) fail(Category::bad_dim, op, fmt::format("dim {} stands twice", out[i]));
+    if (out[i] == out[i - 1]) fail(Category::bad_dim, op, fmt::format("dim {} is given twice", out[i]));
   return out;
 }
 
@@ -89,7 +89,7 @@ void check_not_empty(const Call& call) {
     fail_call(call, Category::bad_argument, "there are no elements to choose from");
 }
 
-// Of ops along one dim: of a number, none. `or_all`: or along all of them together.
+// For ops along one dim; a number has none. `or_all`: or along all dims together.
 void check_one_dim(const Call& call, bool or_all) {
   const int n = reduce_attrs(call).dim.size(), rank = call.operands[0]->rank();
   if (n != std::min(rank, 1) && !(or_all && n == rank))
@@ -97,14 +97,15 @@ void check_one_dim(const Call& call, bool or_all) {
               fmt::format("it goes along one dim{}, not {}", or_all ? " or all" : "", n));
 }
 
-// A result, or something of its shape, brought back to the operand's shape.
+// A result, or a tensor of its shape, expanded to the operand's shape.
 template <class C>
 Tensor restored(C& c, const Tensor& reduced) {
   const auto& a = c.template attrs<ReduceAttrs>();
   return expand_reduced(reduced, c.type(0).shape, a.dim, a.keepdim, c.where());
 }
 
-// What a reduction with the derivative `slope` gives in either direction: g * slope and sum(t * slope). The slope may have a wider dtype.
+// The derivative of a reduction in either direction: g * slope and sum(t * slope), where `slope` is the derivative by
+// the operand. It may have a wider dtype.
 void give_product(RuleContext& c, const Tensor& slope) {
   const Widened wide(c.grad());
   c.give(0, wide.back(mul(restored(c, to(c.grad(), slope.dtype())), slope)));
@@ -137,7 +138,7 @@ Tensor Mean::transpose(RuleContext& c, int, const Tensor& g) {
 
 namespace {
 
-// The product of all elements but the one at each place, along the reduced dims.
+// The product of all other elements, for each element along the reduced dims.
 Tensor product_of_others(const Tensor& x, const IntList& dims, const Shape& shape) {
   if (dims.size() == 1) return mul(exclusive_cumprod(x, dims[0], false), exclusive_cumprod(x, dims[0], true));
   const Tensor flat = reshape_to(x, {shape.numel()});
@@ -146,12 +147,12 @@ Tensor product_of_others(const Tensor& x, const IntList& dims, const Shape& shap
 
 }  // namespace
 
-// The smallest number of a floating dtype that has all its digits.
+// The smallest normal number of a floating dtype.
 double least_normal(ScalarType dtype) {
   return dtype == kFloat64 ? 0x1p-1022 : dtype == kFloat16 ? 0x1p-14 : 0x1p-126;
 }
 
-// Where the product has left the range, or holds too few digits, so that it cannot be divided again.
+// Where the product has left the range, or has lost digits, so that it cannot be divided again.
 template <class C>
 Tensor is_out_of_range(C& c, const Tensor& product) {
   const Tensor size = abs(product);
@@ -178,7 +179,8 @@ void Extreme::infer(const Call& call, TensorImpl* const* outputs) {
 
 namespace {
 
-// 1 over the number of ties at each tie, 0 elsewhere. With nan_ties each NaN is one (then the extreme is NaN), else none equals another.
+// 1 over the number of ties at each tie, 0 elsewhere. With nan_ties each NaN is a tie (then the extreme is NaN), else
+// NaN equals nothing.
 template <class C>
 Tensor tie_shares(C& c, const Tensor& x, const Tensor& y, bool nan_ties) {
   const Tensor equals = eq(x, restored(c, y));
@@ -255,7 +257,7 @@ Tensor variance_slope(C& c) {
   return mul(centered(c), Scalar(2.0) / degrees_of_freedom(c));
 }
 
-// d std / dx = ((x - mean) / std) / (n - correction), and 0 where std is.
+// d std / dx = ((x - mean) / std) / (n - correction), and 0 where std is 0.
 template <class C>
 Tensor deviation_slope(C& c) {
   const Widened wide(c.out());
@@ -281,7 +283,8 @@ void LogSumExp::infer(const Call& call, TensorImpl* const* outputs) {
 
 namespace {
 
-// The derivative, softmax(x), in the wider dtype. exp(x - y) is not: the rounding error of a large y is no small factor.
+// The derivative, softmax(x), in the wider dtype. exp(x - y) would not be exact: the rounding error of a large y is a
+// large factor.
 template <class C>
 Tensor shares(C& c) {
   const auto& a = c.template attrs<ReduceAttrs>();
@@ -298,7 +301,7 @@ void LogSumExp::vjp(RuleContext& c) {
   const Attrs& a = c.attrs<Attrs>();
   const Widened wide(c.grad());
   Tensor g = wide(c.grad());
-  // A hook may have unpacked another y, and that counts; of the same one the factor is 1.
+  // A hook may have unpacked a different y, whose values count; for the same one the factor is 1.
   if (c.record().was_packed)
     g = mul(g, exp(detach(wide(sub(logsumexp(c.in(0), a.dim, a.keepdim), c.out())))));
   c.give(0, wide.back(mul(restored(c, g), shares(c))));
@@ -315,7 +318,8 @@ void VectorNorm::infer(const Call& call, TensorImpl* const* outputs) {
 
 namespace {
 
-// d norm / dx as in PyTorch's norm_backward; 0 where the norm is. Powers of |x| / y, which is at most 1 for p >= 1, stay in the range.
+// d norm / dx as in PyTorch's norm_backward; 0 where the norm is 0. Powers of |x| / y, which is at most 1 for p >= 1,
+// stay in the range.
 template <class C>
 Tensor norm_slope(C& c) {
   const Scalar p = c.template attrs<NormAttrs>().ord;
@@ -379,8 +383,7 @@ std::tuple<Tensor, Tensor> extreme_along(Operand x, int64_t dim, bool keepdim) {
   return {results[0], results[1]};
 }
 
-// A dim of an index is one dim or all; without a dim the index counts in row-major order, with or without
-// keepdim.
+// An index needs one dim or all dims; without a dim the index counts in row-major order, with or without keepdim.
 template <class Op>
 Tensor extreme_index(Operand x, std::optional<int64_t> dim, bool keepdim) {
   return reduce<Op>(x, dim ? IntList(*dim) : IntList(), keepdim);

@@ -1,10 +1,9 @@
-// Reductions: sum, mean, prod, extremes and their places, variance, logsumexp, norms, counts.
+// Reductions: sum, mean, prod, extremes and their positions, variance, logsumexp, norms, counts.
 //
-// A reduction's attributes list its dims wrapped, sorted and in full ("all" is never implied), so rules and
-// kernels read them as they are. Saved sets and formulas are PyTorch's (derivatives.yaml), so that
-// saved-tensor hooks see the same tensors. In formulas n is the number of elements reduced, and a bar over a
-// result means: brought back to the operand's shape (expand_reduced). Start reading at Sum. Scans along a dim
-// are in ops/scan.h.
+// A reduction's attributes list its dims wrapped, sorted and completely ("all" is never implied), so rules and kernels
+// read them directly. Saved sets and formulas are PyTorch's (derivatives.yaml), so that saved-tensor hooks see the same
+// tensors. In formulas n is the number of reduced elements, and a bar over a result means: expanded to the operand's
+// shape (expand_reduced). Start reading at Sum. Scans along a dim are in ops/scan.h.
 #pragma once
 
 #include <optional>
@@ -44,7 +43,7 @@ struct Mean : Reduce {
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
 };
 
-/// Of one dim or of all. The derivative is y / x, and the product of the other elements where x is 0.
+/// Over one dim or all. The derivative is y / x, and the product of the other elements where x is 0.
 struct Prod : Reduce {
   static constexpr std::string_view name = "prod", doc = "product over dims";
   static constexpr std::string_view example = "f32[2,3] {dim=[1], keepdim=false} : f32[2]";
@@ -57,8 +56,8 @@ struct Prod : Reduce {
 
 /// The gradient is split evenly among ties.
 struct ExtremeAttrs : ReduceAttrs {
-  bool nan_ties =
-      false;  // where the result is NaN its gradient goes to the NaNs, as max() and min() have it; else to none: it is NaN
+  // The gradient of a NaN result goes to the NaNs, as in max() and min(); if false, it is NaN.
+  bool nan_ties = false;
   void visit(AttrVisitor& v) {
     ReduceAttrs::visit(v);
     v.field("nan_ties", nan_ties);
@@ -81,8 +80,7 @@ struct Amin : Extreme {
   static constexpr std::string_view example = "f32[2,3] {dim=[1], keepdim=false, nan_ties=false} : f32[2]";
 };
 
-/// Values and indices of the extremes along one dim; the gradient goes to the indices. On ties the first
-/// counts.
+/// Values and indices of the extremes along one dim; the gradient goes to the indices. Of ties the first counts.
 struct ExtremeAlong : Reduce {
   static constexpr int8_t outputs = 2;
   static void infer(const Call& call, TensorImpl* const* outputs);
@@ -188,12 +186,12 @@ struct CountNonzero : Count {
 using ReduceOps = OpList<Sum, Mean, Prod, Amax, Amin, MaxAlong, MinAlong, Argmax, Argmin, Var, Std, LogSumExp,
                          VectorNorm, All, Any, CountNonzero>;
 
-/// The shape after reducing `dim` of `shape`, and how many elements go into one of the result.
+/// The shape after reducing `dim` of `shape`, and the number of elements that are reduced to one.
 Shape reduced_shape(const Shape& shape, const IntList& dim, bool keepdim);
 Dim reduced_numel(const Shape& shape, const IntList& dim);
-/// dims wrapped, sorted, all of them when empty. Error(bad_dim) when out of range or repeated.
+/// dims wrapped and sorted; empty means all dims. Error(bad_dim) when out of range or repeated.
 IntList reduction_dims(const IntList& dims, int rank, std::string_view op);
-/// A value of the reduced shape, brought back to `shape` by repetition.
+/// A value of the reduced shape, expanded to `shape` by repetition.
 Tensor expand_reduced(const Tensor& g, const Shape& shape, const IntList& dim, bool keepdim,
                       SourceLocation where);
 /// Error(dtype_mismatch) unless the operand is of float64, float32, float16 or bfloat16.
@@ -201,8 +199,8 @@ void check_floating(const Call& call);
 
 }  // namespace ops
 
-// Shapes: the reduced dims are gone, or 1 with keepdim. An empty `dim` means all dims. Errors: bad_dim for a
-// dim out of range or repeated, dtype_mismatch for integers where floats are needed.
+// Shapes: the reduced dims are dropped, or have size 1 with keepdim. An empty `dim` means all dims. Errors: bad_dim for
+// a dim out of range or repeated, dtype_mismatch for integers where floats are needed.
 
 /// Sum and mean over `dim`, of the elements converted to `dtype` if that is given. Integers sum to int64;
 /// they have no mean.
@@ -214,17 +212,16 @@ Tensor mean(Operand input, const IntList& dim = {}, bool keepdim = false,
 Tensor prod(Operand input, std::optional<ScalarType> dtype = {});
 Tensor prod(Operand input, int64_t dim, bool keepdim = false, std::optional<ScalarType> dtype = {});
 
-/// Extremes; NaN if there is one. Error(bad_argument) when there is no element. The gradient is split evenly among ties; where the extreme
-/// is NaN, max and min split it among the NaNs, and that of amax and amin is NaN.
+/// Extremes; NaN if there is one. Error(bad_argument) when there is no element. The gradient is split evenly among
+/// ties. If the extreme is NaN, max and min split it among the NaNs; the gradient of amax and amin is NaN then.
 Tensor amax(Operand input, const IntList& dim = {}, bool keepdim = false);
 Tensor amin(Operand input, const IntList& dim = {}, bool keepdim = false);
 Tensor max(Operand input);
 Tensor min(Operand input);
-/// Values and int64 indices of the extremes along a dim, the first of equals; the gradient goes to the
-/// indices.
+/// Values and int64 indices of the extremes along a dim; of ties the first counts; the gradient goes to the indices.
 std::tuple<Tensor, Tensor> max(Operand input, int64_t dim, bool keepdim = false);
 std::tuple<Tensor, Tensor> min(Operand input, int64_t dim, bool keepdim = false);
-/// The int64 index of the extreme along `dim`, or among all elements in row-major order; the first of equals.
+/// The int64 index of the extreme along `dim`, or among all elements in row-major order; of ties the first counts.
 Tensor argmax(Operand input, std::optional<int64_t> dim = {}, bool keepdim = false);
 Tensor argmin(Operand input, std::optional<int64_t> dim = {}, bool keepdim = false);
 

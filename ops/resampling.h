@@ -1,9 +1,8 @@
-// What pooling and interpolation have in common: ops that map the last dims of a tensor, the grid, to
-// another grid, and are linear. Their transpose is an op of the same attributes, of which `size` is always
-// the grid of the result; so the two of a pair, told apart by their names alone, are each other's
-// transposes.
+// Common code of pooling and interpolation: linear ops that map the last dims of a tensor, the grid, to another grid.
+// Their transpose is an op with the same attributes, where `size` is always the grid of the result. So the two ops of a
+// pair, which differ only in their names, are each other's transposes.
 //
-// Sizes of grids are sizes: symbols while tracing. Windows (kernel, stride, padding) are structure.
+// Grid sizes are symbols while tracing. Windows (kernel, stride, padding) are structure.
 #pragma once
 
 #include <initializer_list>
@@ -14,7 +13,7 @@
 
 namespace retrograd {
 
-/// One value for all dims of a grid, or a list of one for each; without any: not given.
+/// One value for all dims of a grid, or a list of one for each; empty: not given.
 template <class T>
 struct PerDim {
   PerDim() = default;
@@ -47,7 +46,7 @@ inline Shape grid_of(const Shape& shape, int dims) {
 void infer_grid(const Call& call, TensorImpl* const* outputs, const Shape& grid,
                 bool (*accepts)(ScalarType) = nullptr);
 
-/// Base of a linear op on grids; Op::Transpose is the other of the pair.
+/// Base of a linear op on grids; Op::Transpose is its partner.
 template <class Op, class A>
 struct Resampling {
   using Attrs = A;

@@ -1,7 +1,7 @@
-// Random choices among places: randperm and multinomial. As all draws, functions of their attributes and
-// operands alone (ops/random_ops.h): a permutation is found in one sequence of exchanges, each of which takes
-// its number from its own place in the stream; a sample of multinomial takes its number from its place in the
-// result, or, without replacement, each category from its place in the weights.
+// Random positions: randperm and multinomial. Like all draws, they depend only on their attributes and operands
+// (ops/random_ops.h). A permutation is computed by one sequence of exchanges, each of which uses the random number of
+// its own position in the stream. A sample of multinomial uses the number of its position in the result, or, without
+// replacement, each category uses that of its position in the weights.
 #pragma once
 
 #include "ops/random_ops.h"
@@ -9,7 +9,7 @@
 namespace retrograd {
 namespace ops {
 
-/// Error(bad_argument) for an n of which the dtype cannot tell the numbers apart.
+/// Error(bad_argument) for an n whose numbers the dtype cannot distinguish.
 void check_permuted(std::string_view op, int64_t n, ScalarType dtype, SourceLocation where);
 
 /// The integers below n in random order.
@@ -34,7 +34,7 @@ struct RandPerm : NewDraw {
   }
 };
 
-/// Weights (n) or (m, n) -> int64 (k) or (m, k): k places of each row, by their weights.
+/// Weights (n) or (m, n) -> int64 (k) or (m, k): k positions of each row, by their weights.
 struct Multinomial : Random {
   struct Attrs {
     Dim samples;
@@ -58,16 +58,15 @@ using SamplingOps = OpList<RandPerm, Multinomial>;
 
 }  // namespace ops
 
-/// 0 .. n - 1 in random order, int64 unless options say otherwise. Error(bad_argument) for n < 0, or for an n
-/// of which the dtype cannot tell the numbers apart.
+/// 0 .. n - 1 in random order, int64 unless options say otherwise. Error(bad_argument) for n < 0, or for an n whose
+/// numbers the dtype cannot distinguish.
 Tensor randperm(int64_t n, TensorOptions options = {kInt64},
                 SourceLocation where = SourceLocation::current());
 
-/// `num_samples` places of each row of `input`, whose weights need not sum to one: with replacement
-/// independent of each other, else one after the other among those that are left, in the order drawn. Errors:
-/// bad_dim unless there are one or two dims; bad_argument for a weight that is negative, nan or infinite, a
-/// row that sums to zero, num_samples <= 0, or more samples than there are weights above zero to draw without
-/// replacement.
+/// `num_samples` positions of each row of `input`, whose weights need not sum to one: with replacement independently of
+/// each other, else successively among the remaining ones, in the order drawn. Errors: bad_dim unless there are one or
+/// two dims; bad_argument for a weight that is negative, nan or infinite, a row that sums to zero, num_samples <= 0, or
+/// more samples than there are weights above zero to draw without replacement.
 Tensor multinomial(Operand input, int64_t num_samples, bool replacement = false);
 
 }  // namespace retrograd

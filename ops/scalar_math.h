@@ -1,13 +1,15 @@
-// One number at a time: the element type V of a formula in a device's thread, and the functions of retrograd::math for it.
+// One number at a time: the element type V of a formula in a device's thread, and the functions of retrograd::math for
+// it.
 //
-// Lane<T> (T float or double) is what Vec<T> of cpu/vec.h is, with one lane; Mask<T> is what its comparisons give. They are types of their own
-// and not T, so that a formula means the same for both: `x * 0.5` stays in T, and select() knows its operands. Int, of ops/integers.h,
-// serves integers and bools.
+// Lane<T> (T float or double) is a Vec<T> of cpu/vec/vec.h with one lane; Mask<T> is the result of its comparisons.
+// They are types of their own and not T, so that a formula means the same for both: `x * 0.5` stays in T, and select()
+// knows its operands. Int, of ops/integers.h, serves integers and bools.
 //
-// The functions are those of C, which nvcc, NVRTC and the host's compiler all have, each with its own errors: on a device 1 to 4 ulp (CUDA C++
-// Programming Guide, mathematical functions), which differ from the CPU's in the last bits. What C lacks is computed here, in double where
-// the CPU does so, by the same formulas and with their sources: see cpu/vec_special.h and cpu/vec_polygamma.h. Results at the ends of
-// the range (zeros, infinities, NaN, poles) are the CPU's.
+// The functions are those of C, which nvcc, NVRTC and the host's compiler all have, each with its own errors: on a
+// device 1 to 4 ulp (CUDA C++ Programming Guide, mathematical functions), which differ from the CPU's in the last bits.
+// Functions that C lacks are computed here, in double where the CPU does so, by the same formulas and with their
+// sources: see cpu/vec/vec_special.h and cpu/vec/vec_polygamma.h. Results at the ends of the range (zeros, infinities,
+// NaN, poles) are the CPU's.
 #pragma once
 
 #include "ops/host_device.h"
@@ -140,7 +142,7 @@ RG_SCALAR_FUNCTION_OF_TWO(RG_HD, copysign, copysign)
 #undef RG_SCALAR_FUNCTION
 #undef RG_SCALAR_FUNCTION_OF_TWO
 
-// A host's lgamma proper would write the sign to a global.
+// The plain lgamma of a host would write the sign to a global variable.
 RG_HD_CALL inline Lane<float> lgamma(Lane<float> x) {
 #if defined(__CUDA_ARCH__)
   return ::lgammaf(x.v);
@@ -178,7 +180,8 @@ template <class T>
 RG_HD Lane<T> trunc_divide(Lane<T> a, Lane<T> b) {
   return trunc(a / b);
 }
-/// The largest integer not above a / b: from the exact remainder, since a / b may round up to an integer. a / b itself for b = 0.
+/// The largest integer not above a / b: from the exact remainder, since a / b may round up to an integer. a / b itself
+/// for b = 0.
 template <class T>
 RG_HD Lane<T> floor_divide(Lane<T> a, Lane<T> b) {
   const Lane<T> r = fmod(a, b);
@@ -246,7 +249,7 @@ RG_HD_CALL inline double hurwitz_zeta(int s, double x) {
   return sum;
 }
 
-/// n >= 1. For x <= 0 the sum over all integers is completed from both sides: see cpu/vec_polygamma.h.
+/// n >= 1. For x <= 0 the sum over all integers is completed from both sides: see cpu/vec/vec_polygamma.h.
 RG_HD_CALL inline double polygamma_of(int n, double x) {
   const int s = n + 1;
   double factorial = n % 2 ? 1 : -1;

@@ -1,10 +1,8 @@
-// Scans along one dim: cumulative sums and products, the linear recurrence that their derivatives are made
-// of, and the shift.
+// Scans along one dim: cumulative sums and products, the linear recurrence that their derivatives use, and the shift.
 //
-// The family is closed under differentiation without ever dividing, so zeros need no case of their own. With
+// The family is closed under differentiation without ever dividing, so zeros need no special case. With
 //   recurrence(a, b):  y[i] = b[i] + a[i] * y[i-1]     (in reverse: y[i] = b[i] + a[i+1] * y[i+1])
-// where a[0] is never used,
-// the two directions are each other's transposes in b, and the derivative of cumprod is
+// where a[0] is never used, the two directions are each other's transposes in b, and the derivative of cumprod is
 //   dx = recurrence(x, g) in reverse, times the product of all elements before.
 #pragma once
 
@@ -18,7 +16,7 @@ namespace ops {
 struct ScanAttrs {
   int64_t dim = 0;
   bool reverse = false;    // from the last element to the first
-  bool exclusive = false;  // element i is of those before i only
+  bool exclusive = false;  // element i is computed only from those before i
   void visit(AttrVisitor& v) {
     v.field("dim", dim);
     v.field("reverse", reverse);

@@ -98,8 +98,8 @@ void Reshape::infer(const Call& call, TensorImpl* const* outputs) {
   typed(call, outputs, size);
 }
 
-// Dims of the new shape are matched, from the back, with runs of old dims that lie behind each other in
-// memory (PyTorch: computeStride).
+// Dims of the new shape are matched, from the back, with runs of old dims that are contiguous in memory (PyTorch:
+// computeStride).
 void Reshape::layout(const Call& call, TensorImpl& output) {
   const TensorImpl& x = *call.operands[0];
   output.set_storage_offset(x.storage_offset());
@@ -249,8 +249,8 @@ Tensor reshape(Operand x, const IntArray& size) {
   return reshape_to(x, infer_size(size, x.tensor().impl().numel(), "reshape", x.where()));
 }
 
-// Whether shapes differ by dims of size 1 alone: such a view has any layout. Symbols are compared as they
-// stand, without a guard.
+// Whether shapes differ only by dims of size 1: such a view works for any layout. Symbols are compared as symbols,
+// without a guard.
 static bool differ_by_ones(const Shape& a, const Shape& b) {
   const auto skip = [](const Shape& s, int i) {
     while (i < s.rank() && !s[i].is_symbolic() && s[i].raw() == 1) ++i;
@@ -263,7 +263,7 @@ static bool differ_by_ones(const Shape& a, const Shape& b) {
   return i == a.rank() && j == b.rank();
 }
 
-// A layout that allows no view is copied first. A recorded value has no layout yet: `contiguous` decides when
+// A tensor whose layout allows no view is copied first. A recorded value has no layout yet: `contiguous` decides when
 // it runs.
 Tensor reshape_to(Operand x, const Shape& shape) {
   const TensorImpl& impl = x.defined_tensor("reshape").impl();
@@ -279,7 +279,7 @@ Tensor reshape_to(Operand x, const Shape& shape) {
   }
   const Tensor copy = clone(x);
   Tensor out = ops::emit<ops::Reshape>({copy.get()}, {shape}, x.where());
-  out.impl().forget_base();  // nobody else sees the copy
+  out.impl().forget_base();  // nobody else can see the copy
   return out;
 }
 
@@ -293,7 +293,7 @@ Tensor permute(Operand x, const IntArray& dims) {
   uint64_t seen = 0;
   for (int64_t d : dims) {
     const int i = wrap_dim(d, rank, "permute");
-    if (seen >> i & 1) fail(Category::bad_dim, "permute", fmt::format("dim {} stands twice", i), x.where());
+    if (seen >> i & 1) fail(Category::bad_dim, "permute", fmt::format("dim {} is given twice", i), x.where());
     seen |= uint64_t{1} << i;
     order.push_back(i);
   }
@@ -314,7 +314,7 @@ Tensor t(Operand x) {
   const NamedCall call("t", x.where());
   const int rank = x.tensor().impl().rank();
   if (rank > 2)
-    fail(Category::bad_dim, "t", fmt::format("a tensor of {} dimensions is no matrix", rank), x.where());
+    fail(Category::bad_dim, "t", fmt::format("a tensor of {} dimensions is not a matrix", rank), x.where());
   return rank < 2 ? alias(x) : permute(x, {1, 0});
 }
 

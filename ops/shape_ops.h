@@ -1,5 +1,6 @@
-// Views and other ops that only rearrange: alias, detach, expand, reshape, permute, slices, and the copies clone, contiguous and to.
-// A view shares the memory of its operand: a write through one is seen by the other, and gradients follow. Their rules are linear.
+// Views and other ops that only rearrange: alias, detach, expand, reshape, permute, slices, and the copies clone,
+// contiguous and to. A view shares the memory of its operand: a write through one is seen by the other, and gradients
+// follow. Their rules are linear.
 #pragma once
 
 #include "ops/op.h"
@@ -51,7 +52,7 @@ struct Reshape : View {
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void layout(const Call& call, TensorImpl& output);
   static Tensor transpose(RuleContext& c, int, const Tensor& g);
-  static void jvp(TangentContext& c);  // of a tangent in whatever layout
+  static void jvp(TangentContext& c);  // of a tangent in any layout
 };
 
 struct Permute : View {
@@ -77,7 +78,8 @@ struct Clone {
   static Tensor transpose(RuleContext&, int, const Tensor& g) { return g; }
 };
 
-/// The operand itself when it is row-major already, else a copy: decided when it runs, so that a graph serves any layout of its inputs.
+/// The operand itself if it is row-major, else a copy. This is decided at run time, so that a graph serves any layout
+/// of its inputs.
 struct Contiguous : Clone {
   static constexpr std::string_view name = "contiguous",
                                     doc = "row-major memory, by a copy only where needed";
@@ -118,41 +120,48 @@ using ShapeOps = OpList<Alias, Detach, Expand, Reshape, Permute, Clone, Contiguo
 
 }  // namespace ops
 
-// Of any dtype and on any device; results have those of the input, where nothing else is said.
+// For any dtype and device; results have those of the input unless stated otherwise.
 
 /// A new tensor of the same shape on the same memory, a view of `input`. torch.ops.aten.alias.
 Tensor alias(Operand input);
 /// The same memory without a history: a leaf that wants no gradient, and is no view of `input`. torch.Tensor.detach.
 Tensor detach(Operand input);
-/// A copy of the same shape in row-major memory; differentiable. torch.clone, with memory_format=torch.contiguous_format.
+/// A copy of the same shape in row-major memory; differentiable. torch.clone, with
+/// memory_format=torch.contiguous_format.
 Tensor clone(Operand input);
 /// `input` itself where it is row-major, else clone(input). torch.Tensor.contiguous.
 Tensor contiguous(Operand input);
-/// Converted to `dtype`; the tensor itself when it has it. Error(bad_argument) for ScalarType::Undefined. torch.Tensor.to.
+/// Converted to `dtype`; the tensor itself if it has that dtype. Error(bad_argument) for ScalarType::Undefined.
+/// torch.Tensor.to.
 Tensor to(Operand input, ScalarType dtype);
-/// A row-major copy on another device; the tensor itself when it is there. Error(bad_argument) when there is no such device. torch.Tensor.to.
+/// A row-major copy on another device; the tensor itself if it is there already. Error(bad_argument) when there is no
+/// such device. torch.Tensor.to.
 Tensor to(Operand input, Device device);
-/// A view with dims of size 1 repeated up to `size`, and with new dims in front; -1 keeps a dim. Error(shape_mismatch) where another size would
-/// change or there are fewer dims than before, Error(bad_argument) for a negative size. torch.Tensor.expand.
+/// A view with dims of size 1 repeated up to `size`, and with new dims in front; -1 keeps a dim. Error(shape_mismatch)
+/// if another size would change or there are fewer dims than before, Error(bad_argument) for a negative size.
+/// torch.Tensor.expand.
 Tensor expand(Operand input, const IntArray& size);
-/// expand() to sizes none of which is -1; `input` itself where it has this shape.
+/// expand() to sizes none of which is -1; `input` itself if it has this shape.
 Tensor expand_to(Operand input, const Shape& shape);
-/// The same elements, in row-major order, in another shape, on the same memory; one size may be -1, which is found. Error(shape_mismatch) for
-/// another number of elements, Error(bad_argument) for negative sizes, Error(view_incompatible) for a layout that allows no such view.
-/// torch.Tensor.view.
+/// The same elements, in row-major order, in another shape, on the same memory; one size may be -1, which is inferred.
+/// Error(shape_mismatch) for another number of elements, Error(bad_argument) for negative sizes,
+/// Error(view_incompatible) for a layout that allows no such view. torch.Tensor.view.
 Tensor view(Operand input, const IntArray& size);
-/// view() where the layout allows it, else that of a copy; its other errors. torch.reshape.
+/// view() if the layout allows it, else a view of a copy. Errors as for view(), except view_incompatible.
+/// torch.reshape.
 Tensor reshape(Operand input, const IntArray& shape);
 /// reshape() to sizes none of which is -1.
 Tensor reshape_to(Operand input, const Shape& shape);
-/// A view whose dim i is dim dims[i] of `input`; dims may be negative. Error(bad_dim) unless each dim stands there once. torch.permute.
+/// A view whose dim i is dim dims[i] of `input`; dims may be negative. Error(bad_dim) unless each dim is given once.
+/// torch.permute.
 Tensor permute(Operand input, const IntArray& dims);
 /// A view with two dims exchanged, which may be negative. Error(bad_dim). torch.transpose.
 Tensor transpose(Operand input, int64_t dim0, int64_t dim1);
-/// The transpose of a matrix, [n, m] of [m, n], as a view; an alias of a tensor of fewer dims. Error(bad_dim) for more than two. torch.t.
+/// The transpose of a matrix, [n, m] of [m, n], as a view; an alias of a tensor of fewer dims. Error(bad_dim) for more
+/// than two. torch.t.
 Tensor t(Operand input);
-/// Sums away what broadcasting to g's shape added, the transpose of expand; g itself where there is nothing. `g` has floating numbers and a shape
-/// that `shape` broadcasts to, as gradients do. torch.Tensor.sum_to_size.
+/// Sums over the dims that broadcasting to g's shape added, the transpose of expand; g itself if there are none. `g`
+/// has a floating dtype and a shape that `shape` broadcasts to, as gradients do. torch.Tensor.sum_to_size.
 Tensor sum_to(Tensor g, const Shape& shape, SourceLocation where);
 
 }  // namespace retrograd

@@ -30,7 +30,7 @@ Tensor log_softmax_backward(const Tensor& g, const Tensor& y, int64_t dim, Sourc
   return emit<LogSoftmaxBackward>({g.get(), y.get()}, {dim}, where);
 }
 
-// The sum along the dim, ready to be combined with what was summed.
+// The sum along the dim, expanded to the shape of x.
 Tensor sum_along(const Tensor& x, int64_t dim) { return expand_to(sum(x, dim, true), x.impl().shape()); }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Softmax and log-softmax along one dim: one node each, forward and backward, with fused row kernels.
-// Both save their result only. With y = softmax(x):      dx = y * (g - sum(g * y)), which is symmetric, so it
-// is the tangent's formula too; with y = log_softmax(x):  dx = g - exp(y) * sum(g).
+// Both save only their result. With y = softmax(x): dx = y * (g - sum(g * y)), which is symmetric, so it is the
+// tangent's formula too. With y = log_softmax(x): dx = g - exp(y) * sum(g).
 #pragma once
 
 #include <optional>
@@ -62,8 +62,7 @@ Tensor softmax_backward(const Tensor& g, const Tensor& y, int64_t dim, SourceLoc
 
 }  // namespace ops
 
-/// Along `dim`, of the elements converted to `dtype` if that is given. Errors: bad_dim; dtype_mismatch for
-/// integers.
+/// Along `dim`, of the elements converted to `dtype` if that is given. Errors: bad_dim; dtype_mismatch for integers.
 Tensor softmax(Operand input, int64_t dim, std::optional<ScalarType> dtype = {});
 Tensor log_softmax(Operand input, int64_t dim, std::optional<ScalarType> dtype = {});
 

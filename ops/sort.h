@@ -1,4 +1,4 @@
-// Order along a dim: sort, argsort, topk.
+// Sorting along a dim: sort, argsort, topk.
 #pragma once
 
 #include "ops/op.h"
@@ -6,7 +6,8 @@
 namespace retrograd {
 namespace ops {
 
-/// (x): the first `count` entries of the sorted dim and their places. Stable; nan counts as the largest. topk is the same op.
+/// (x): the first `count` entries of the sorted dim and their positions. Stable; nan counts as the largest. topk is the
+/// same op.
 struct Sort {
   struct Attrs {
     int64_t dim;
@@ -23,7 +24,7 @@ struct Sort {
       "f32[4,3] {dim=0, count=4, descending=false} : f32[4,3], i64[4,3]";
   static constexpr int8_t arity = 1, outputs = 2;
   static constexpr uint32_t traits = static_cast<uint32_t>(Trait::pure);
-  static SaveSet saves_for(const Call&, uint64_t) { return {0, uint64_t{2}}; }  // the places
+  static SaveSet saves_for(const Call&, uint64_t) { return {0, uint64_t{2}}; }  // the positions
   static void infer(const Call& call, TensorImpl* const* outputs);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
@@ -40,7 +41,8 @@ struct SortResult {
 /// Entries of `dim` in order. Entries that are equal keep their order, whatever `stable` says.
 SortResult sort(Operand input, int64_t dim = -1, bool descending = false, bool stable = false);
 Tensor argsort(Operand input, int64_t dim = -1, bool descending = false, bool stable = false);
-/// The k largest (or smallest) entries of `dim`, in order whatever `sorted` says. Error(index_out_of_range) unless 0 <= k <= size.
+/// The k largest (or smallest) entries of `dim`, in order whatever `sorted` says. Error(index_out_of_range) unless 0 <=
+/// k <= size.
 SortResult topk(Operand input, Dim k, int64_t dim = -1, bool largest = true, bool sorted = true);
 
 }  // namespace retrograd

@@ -1,4 +1,4 @@
-// Public functions of ops/ternary.h that are more than one op, and its derivatives.
+// Public functions of ops/ternary.h that consist of more than one op, and its derivatives.
 #define RETROGRAD_TERNARY_DERIVATIVES
 #include "ops/ternary.h"
 

@@ -9,7 +9,7 @@
 namespace retrograd {
 namespace ops {
 
-/// input where condition, else other. The condition is bool, the others have one dtype; one of them may be a
+/// input where condition, else other. The condition is bool, the other operands have one dtype; one of them may be a
 /// number.
 struct Where : Elementwise<3>, ChainRule<Where> {
   using Attrs = ScalarOperand;
@@ -27,7 +27,7 @@ struct Where : Elementwise<3>, ChainRule<Where> {
   static Tensor chain(const Point& p, int i, const Tensor& t);
 };
 
-/// input + weight * (end - input), from the nearer end. A number as weight saves nothing; a tensor saves
+/// input + weight * (end - input), computed from the nearer end. A number as weight saves nothing; a tensor saves
 /// itself, and the ends for its own gradient.
 struct Lerp : Elementwise<3>, ChainRule<Lerp> {
   using Attrs = ScalarOperand;
@@ -92,8 +92,8 @@ Tensor lerp(Operand input, Operand end, Operand weight);
 /// input + value * tensor1 * tensor2, and input + value * tensor1 / tensor2 (floating only).
 Tensor addcmul(Operand input, Operand tensor1, Operand tensor2, Scalar value = 1);
 Tensor addcdiv(Operand input, Operand tensor1, Operand tensor2, Scalar value = 1);
-/// min(max(x, min), max); a bound is a number, a tensor or absent. At a number the gradient is 0, with a
-/// tensor x shares it. Error(bad_argument) without any bound.
+/// min(max(x, min), max); a bound is a number, a tensor or absent. At a number the gradient is 0; a tensor bound shares
+/// it with x. Error(bad_argument) without any bound.
 Tensor clamp(Operand x, std::optional<Operand> min = {}, std::optional<Operand> max = {});
 
 }  // namespace retrograd
@@ -123,7 +123,7 @@ Tensor Lerp::chain(const Point& p, int i, const Tensor& t) {
 
 namespace {
 
-// A number of a graph may be another one in its next run.
+// A number of a graph may have another value in the next run.
 bool is_one(Scalar x) { return !x.is_symbolic() && x == Scalar(1); }
 
 }  // namespace

@@ -1,6 +1,8 @@
-// The norm of many tensors together, as if their elements were one vector: what gradients are clipped by (optim/clip_grad.h).
+// The norm of many tensors together, as if their elements were one vector: used for gradient clipping
+// (optim/clip_grad.h).
 //
-// Powers are summed in float64, in pieces whose sizes do not depend on the number of threads: the result is the same on any number.
+// Powers are summed in float64, in pieces whose sizes do not depend on the number of threads: the result is the same on
+// any number.
 #pragma once
 
 #include "ops/op.h"
@@ -8,7 +10,7 @@
 namespace retrograd {
 namespace ops {
 
-/// Of float32, float64, bfloat16 and float16 operands of any shapes, row-major.
+/// For float32, float64, bfloat16 and float16 operands of any shapes, row-major.
 struct TotalNorm {
   struct Attrs {
     Scalar norm_type;
@@ -19,7 +21,7 @@ struct TotalNorm {
     }
   };
   static constexpr std::string_view name = "total_norm", doc = "the norm of all operands together",
-                                    no_derivative = "gradients are clipped without gradients";
+                                    no_derivative = "gradient clipping is not differentiated";
   static constexpr std::string_view example =
       "f32[3], f64[2,2] {norm_type=2, error_if_nonfinite=false} : f64[]";
   static constexpr int8_t arity = -1;
@@ -31,9 +33,9 @@ using TotalNormOps = OpList<TotalNorm>;
 
 }  // namespace ops
 
-/// (sum |x|^norm_type)^(1/norm_type) over the elements of all tensors; the largest |x| if norm_type is infinite. float64, without dimensions
-/// and without a gradient. As torch.nn.utils.get_total_norm, save for the dtype.
-/// Errors: bad_argument (no tensors; a norm that is nan or infinite, if that is asked for), dtype_mismatch.
+/// (sum |x|^norm_type)^(1/norm_type) over the elements of all tensors; the largest |x| if norm_type is infinite.
+/// float64, without dimensions and without a gradient. As torch.nn.utils.get_total_norm, except for the dtype. Errors:
+/// bad_argument (no tensors; a norm that is nan or infinite, if that check is requested), dtype_mismatch.
 Tensor total_norm(const Tensors& tensors, Scalar norm_type = 2.0, bool error_if_nonfinite = false,
                   SourceLocation where = SourceLocation::current());
 

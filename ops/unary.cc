@@ -10,7 +10,8 @@ namespace retrograd {
 
 void ops::Polygamma::infer(const Call& call, TensorImpl* const* outputs) {
   if (const int64_t n = call.attrs_as<Attrs>().n; n < 1 || n > kMost)
-    fail_call(call, Category::bad_argument, "n is below 1 or above 170, beyond which n! is no double");
+    fail_call(call, Category::bad_argument,
+              "n is below 1 or above 170, beyond which n! is not representable as a double");
   infer_elementwise(call, outputs);
 }
 

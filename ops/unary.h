@@ -1,7 +1,7 @@
 // Functions of one operand: powers, exponentials, trigonometry, special functions, rounding, tests.
-// Those of the reals make float32 of integers (Smooth); abs, square, sign and the roundings keep the dtype;
-// tests give bool. Derivatives, at the end, are those of PyTorch's derivatives.yaml: at abs(0) it is 0, of
-// steps it is 0 everywhere. One file of over 600 lines, since all of an op stands in one place and its family is one list.
+// Functions of the reals convert integers to float32 (Smooth); abs, square, sign and the roundings keep the dtype;
+// tests give bool. Derivatives, at the end, are those of PyTorch's derivatives.yaml: at abs(0) it is 0, of steps it is
+// 0 everywhere. One file of over 600 lines, since all parts of an op are in one place and its family is one list.
 #pragma once
 
 #include <optional>
@@ -310,7 +310,7 @@ struct Digamma : Smooth<Digamma> {
 
 /// The (n+1)-th derivative of log Gamma, n >= 1: the derivatives of digamma.
 struct Polygamma : Smooth<Polygamma> {
-  static constexpr int64_t kMost = 170;  // beyond it n! is no double
+  static constexpr int64_t kMost = 170;  // n! for a larger n overflows double
   struct Attrs {
     int64_t n = 1;
     void visit(AttrVisitor& v) { v.field("n", n); }
@@ -324,8 +324,7 @@ struct Polygamma : Smooth<Polygamma> {
   static Tensor chain(const Point& p, int, const Tensor& t);
 };
 
-/// coefficient * x^exponent, and 0 where the coefficient is: closed under differentiation, with no case
-/// apart.
+/// coefficient * x^exponent, and 0 where the coefficient is 0: closed under differentiation, without a special case.
 struct PowScalar : Smooth<PowScalar> {
   struct Attrs {
     Scalar exponent = 1, coefficient = 1.0;
@@ -345,7 +344,8 @@ struct PowScalar : Smooth<PowScalar> {
   static Tensor chain(const Point& p, int, const Tensor& t);
 };
 
-/// The gradient of PowScalar for operands (g, x), g times the function. Its own by x is another one.
+/// The gradient of PowScalar for operands (g, x): g times the function. Its own derivative by x is another
+/// PowScalarBackward.
 struct PowScalarBackward : Elementwise<2>, ChainRule<PowScalarBackward> {
   using Attrs = PowScalar::Attrs;
   static constexpr std::string_view name = "pow_scalar_backward", doc = "g * coefficient * x^exponent";
@@ -425,7 +425,7 @@ struct Frac : Smooth<Frac, Saves::nothing> {
   static Tensor chain(const Point&, int, const Tensor& t) { return t; }
 };
 
-/// A question to each element, with a bool for an answer.
+/// A predicate for each element, with a bool result.
 struct Test : Elementwise<1> {
   static constexpr Promotion promotion = Promotion::boolean;
   static constexpr bool integers = true;
@@ -537,8 +537,7 @@ inline constexpr ops::Function<ops::IsInf> isinf;
 inline constexpr ops::Function<ops::IsFinite> isfinite;
 inline constexpr ops::Function<ops::LogicalNot> logical_not;
 
-/// NaN, inf and -inf replaced; without posinf or neginf by the largest and smallest finite number of the
-/// dtype.
+/// NaN, inf and -inf replaced; posinf and neginf default to the largest and smallest finite number of the dtype.
 Tensor nan_to_num(Operand x, Scalar nan = 0.0, std::optional<Scalar> posinf = {},
                   std::optional<Scalar> neginf = {});
 
@@ -572,7 +571,7 @@ Tensor Cos::chain(const Point& p, int, const Tensor& t) { return t * -sin(p.in(0
 Tensor Sinh::chain(const Point& p, int, const Tensor& t) { return t * cosh(p.in(0)); }
 Tensor Cosh::chain(const Point& p, int, const Tensor& t) { return t * sinh(p.in(0)); }
 
-// Of functions that differ by a sign and a constant.
+// The derivative is that of a function that differs by a sign and a constant.
 Tensor Acos::chain(const Point& p, int, const Tensor& t) {
   return -emit<Backward<Asin>>({t.get(), p.in(0).tensor().get()}, {}, p.where());
 }
@@ -607,7 +606,7 @@ Tensor Erf::curvature(const Tensor& x, const Attrs&) {
   return emit<Backward<Erf>>({(x * -2).get(), x.get()}, {}, {});
 }
 
-// Functions whose derivatives take several ops, computed in float32 where operands have 16 bits.
+// Functions whose derivatives take several ops, computed in float32 for 16-bit operands.
 template <class F>
 Tensor in_wider_dtype(const Point& p, const Tensor& t, const F& derivative) {
   const Widened wide(t);

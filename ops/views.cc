@@ -21,13 +21,15 @@ void set_shape(const Call& call, TensorImpl* const* outputs, const Shape& shape)
   outputs[0]->set_type(x.dtype(), x.device(), shape);
 }
 
-// The most that a stride may be: sums and multiples of such strides do not overflow.
+// The largest stride: sums and multiples of such strides do not overflow.
 constexpr int64_t kLargestStride = int64_t{1} << 48;
 
-// Offsets of diagonals and bounds of slices beyond it count as this: a Dim can hold it, and a size more or less.
+// Offsets of diagonals and bounds of slices beyond it are clamped to it: it fits into a Dim, also after a size is added
+// or subtracted.
 constexpr int64_t kFarthest = INT64_MAX - (int64_t{1} << 32);
 
-// The stride of a dim that shows `entries` in steps. A single one has none, so it is kept rather than made too large.
+// The stride of a dim that shows `entries` in steps. For a single entry the stride does not matter, so it is kept
+// rather than multiplied.
 int64_t in_steps(int64_t stride, int64_t step, Dim entries) {
   int64_t wide;
   const bool overflows = __builtin_mul_overflow(stride, step, &wide) || wide > kLargestStride;
@@ -44,7 +46,7 @@ Tensor PickingView<V>::transpose(RuleContext& c, int, const Tensor& g) {
   return emit<Transposed<V>>({g.get()}, {c.attrs<typename V::Attrs>(), c.type(0).shape}, c.where());
 }
 
-// What V makes of `size` must be the operand's shape.
+// The shape that V gives for `size` must be the operand's shape.
 template <class V>
 void Transposed<V>::infer(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl& g = *call.operands[0];
@@ -56,7 +58,7 @@ void Transposed<V>::infer(const Call& call, TensorImpl* const* outputs) {
   V::infer({&info<V>, {outputs, 1}, &attrs.view, call.where, 1}, &cell);
   if (!(seen->shape() == g.shape()))
     fail_call(call, Category::shape_mismatch,
-              fmt::format("{} was to come from a {} of {}", to_string(seen->shape()), V::name,
+              fmt::format("{} is expected from a {} of {}", to_string(seen->shape()), V::name,
                           to_string(attrs.size)));
   if constexpr (std::is_same_v<V, AsStrided>) {
     if (!attrs.view.base_is_dense)
@@ -75,7 +77,7 @@ template struct PickingView<Select>;
 template struct PickingView<Diagonal>;
 template struct PickingView<Unfold>;
 
-// ---- slice, select, diagonal, unfold --------------------------------------------------------------------------------------------
+// ---- slice, select, diagonal, unfold --------------------------------------------------------------------------------
 
 void Slice::infer(const Call& call, TensorImpl* const* outputs) {
   const Attrs& a = call.attrs_as<Attrs>();
@@ -88,7 +90,7 @@ void Slice::infer(const Call& call, TensorImpl* const* outputs) {
                                          : a.start + (a.length - 1) * a.step + 1;
   if (a.start < 0 || stop > shape[d])
     fail_call(call, Category::index_out_of_range,
-              fmt::format("{} entries from {} in steps of {} do not lie in dim {}", to_string(a.length),
+              fmt::format("{} entries from {} in steps of {} are not within dim {}", to_string(a.length),
                           to_string(a.start), to_string(a.step), d));
   shape[d] = a.length;
   set_shape(call, outputs, shape);
@@ -173,21 +175,11 @@ void Unfold::layout(const Call& call, TensorImpl& output) {
   output.set_storage_offset(x.storage_offset());
 }
 
-// ---- as_strided ------------------------------------------------------------------------------------------------------------------
-
-Geometry geometry_of(const TensorImpl& view, const TensorImpl& base) {
-  Geometry g;
-  g.size = view.shape();
-  for (int i = 0; i < view.rank(); ++i) g.stride.push_back(view.strides()[i]);
-  g.offset = view.storage_offset() - base.storage_offset();
-  for (int i = 0; i < base.rank(); ++i) g.base_stride.push_back(base.strides()[i]);
-  g.base_is_dense = base.is_contiguous();
-  return g;
-}
+// ---- as_strided -----------------------------------------------------------------------------------------------------
 
 namespace {
 
-// Elements from the first to behind the last of a tensor with these strides.
+// The number of elements from the first to the last of a tensor with these strides.
 Dim extent(const Shape& size, const IntList& stride) {
   Dim n = 1;
   for (int i = 0; i < size.rank(); ++i) {
@@ -203,7 +195,7 @@ bool repeats(const Shape& size, const IntList& stride) {
   return false;
 }
 
-// The flat memory that a base and a view of it lie in: `size` elements, the base begins at `base_offset`.
+// The flat memory that contains a base and a view of it: `size` elements; the base begins at `base_offset`.
 class Buffer {
  public:
   Buffer(const Geometry& g, const TensorType& base, SourceLocation where) : type_(base), where_(where) {
@@ -290,7 +282,7 @@ void check_inside(const Call& call, const Geometry& g, const Shape& base) {
                 there = g.base_is_dense ? whole.numel().raw() : extent(whole, g.base_stride).raw();
   if (shown > 0 && (g.offset < 0 || g.offset > there || shown > there - g.offset))
     fail_call(call, Category::index_out_of_range,
-              fmt::format("elements {} to {} do not lie in the {} of the base", g.offset,
+              fmt::format("elements {} to {} are not within the {} of the base", g.offset,
                           g.offset + shown - 1, there));
 }
 
@@ -354,7 +346,7 @@ void AsStridedScatter::jvp(TangentContext& c) {
 
 }  // namespace ops
 
-// ---- public functions ------------------------------------------------------------------------------------------------------------
+// ---- public functions -----------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -418,7 +410,7 @@ Tensor squeeze(Operand x, const IntArray& dims) {
   uint64_t drop = 0;
   for (int64_t dim : dims) {
     const int d = wrap_dim(dim, from.rank(), "squeeze");
-    if (drop >> d & 1) fail(Category::bad_dim, "squeeze", fmt::format("dim {} stands twice", d), x.where());
+    if (drop >> d & 1) fail(Category::bad_dim, "squeeze", fmt::format("dim {} is given twice", d), x.where());
     drop |= uint64_t{1} << d;
   }
   Shape shape;
@@ -440,7 +432,7 @@ Tensor flatten(Operand x, int64_t start_dim, int64_t end_dim) {
   if (from.rank() == 0) return reshape_to(x, {1});
   const int first = wrap_dim(start_dim, from.rank(), "flatten"),
             last = wrap_dim(end_dim, from.rank(), "flatten");
-  if (first > last) fail(Category::bad_dim, "flatten", "start_dim lies behind end_dim", x.where());
+  if (first > last) fail(Category::bad_dim, "flatten", "start_dim is after end_dim", x.where());
   if (first == last) return x.tensor();
   Shape shape;
   for (int i = 0; i < from.rank(); ++i) {
@@ -469,7 +461,7 @@ Tensor movedim(Operand x, const IntArray& source, const IntArray& destination) {
     const int from = wrap_dim(source[i], rank, "movedim"), to = wrap_dim(destination[i], rank, "movedim");
     if (rank == 0) continue;
     if (moved >> from & 1 || order[static_cast<size_t>(to)] >= 0)
-      fail(Category::bad_dim, "movedim", "a dim stands twice", x.where());
+      fail(Category::bad_dim, "movedim", "a dim is given twice", x.where());
     moved |= uint64_t{1} << from;
     order[static_cast<size_t>(to)] = from;
   }
@@ -511,8 +503,8 @@ Tensor as_strided(Operand x, const IntArray& size, const IntArray& stride,
   if (!from.has_layout())
     g.offset = storage_offset.value_or(0);
   else {
-    g.offset =
-        storage_offset.value_or(from.storage_offset()) - from.storage_offset();  // both are not negative
+    // Both are not negative.
+    g.offset = storage_offset.value_or(from.storage_offset()) - from.storage_offset();
     for (int i = 0; i < from.rank(); ++i) g.base_stride.push_back(from.strides()[i]);
     g.base_is_dense = from.is_contiguous();
   }
@@ -529,7 +521,8 @@ Tensors multi_output(Tensors parts) {
 }  // namespace
 
 namespace {
-// What would take more memory than there is, a view of a large expanded dim in its elements, is refused before it begins.
+// A request for more views than memory could hold, such as all elements of a large expanded dim, is refused before it
+// begins.
 void check_parts(int64_t parts, std::string_view op, SourceLocation where) {
   constexpr int64_t kMost = int64_t{1} << 26;
   if (parts > kMost)

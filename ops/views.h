@@ -1,21 +1,25 @@
-// Views that pick elements: slice, select, diagonal, unfold, as_strided, and what is made of them and of view() and permute().
+// Views that select elements: slice, select, diagonal, unfold, as_strided, and functions made of them and of view() and
+// permute().
 //
-// A view shares the memory of its operand. The transpose of every op here is one template, Transposed<View>: it puts its operand into
-// zeros of the viewed type at the place that the view shows, adding where the view shows an element more than once. The two are each
-// other's transposes, which closes the family under differentiation.
-// as_strided is the view that knows memory rather than indices: its attributes also say how its operand lies in memory, so that its
-// gradient (and an in-place write through a view, see engine/inplace.h) can be computed on the flat buffer between them.
-// Limits: strides are not negative; sizes and starts may be symbols, strides and offsets of as_strided are part of a graph's structure.
+// A view shares the memory of its operand. The transpose of every op here is one template, Transposed<View>: it writes
+// its operand into zeros of the viewed type at the elements that the view shows, and adds where the view shows an
+// element more than once. The two are each other's transposes, which closes the family under differentiation.
+// as_strided is the view that works on memory rather than indices: its attributes also describe the layout of its
+// operand, so that its gradient (and an in-place write through a view, see engine/inplace.h) can be computed on the
+// flat buffer between them.
+// Limits: strides are not negative; sizes and starts may be symbols, strides and offsets of as_strided are part of a
+// graph's structure.
 #pragma once
 
 #include <optional>
 
+#include "engine/geometry.h"
 #include "ops/shape_ops.h"
 
 namespace retrograd {
 namespace ops {
 
-/// The transpose of view op V: operand added into zeros of `size` where V looks.
+/// The transpose of view op V: the operand added into zeros of `size` at the elements that V shows.
 template <class V>
 struct Transposed {
   struct Attrs {
@@ -133,25 +137,8 @@ struct Unfold : PickingView<Unfold> {
   static void layout(const Call& call, TensorImpl& output);
 };
 
-/// A view by strides and an offset from the operand's first element.
-struct Geometry {
-  Shape size;
-  IntList stride;
-  int64_t offset = 0;
-  IntList base_stride;        // how the operand lies in memory
-  bool base_is_dense = true;  // row-major: base_stride says nothing more
-  void visit(AttrVisitor& v) {
-    v.field("size", size);
-    v.field("stride", stride);
-    v.field("offset", offset);
-    v.field("base_stride", base_stride);
-    v.field("base_is_dense", base_is_dense);
-  }
-};
-/// How `view` lies in the memory of `base`, both of which have storage.
-Geometry geometry_of(const TensorImpl& view, const TensorImpl& base);
-/// Error(index_out_of_range) unless the view shows nothing but what lies between the first and the last element of a base of this shape: for
-/// ops that make that memory. Symbols count as what they are at capture, so kernels ask again.
+/// Error(index_out_of_range) unless the view shows only elements between the first and the last element of a base of
+/// this shape: for ops that make that memory. Symbols count as their values at capture, so kernels check again.
 void check_inside(const Call& call, const Geometry& geometry, const Shape& base);
 
 struct AsStrided : View {
@@ -167,11 +154,12 @@ struct AsStrided : View {
   static void layout(const Call& call, TensorImpl& output);
   static void vjp(RuleContext& c);
   static void jvp(TangentContext& c);
-  /// Of x in row-major memory, copied there if need be.
+  /// A view of x in row-major memory; x is copied there if necessary.
   static Tensor of(const Tensor& x, const Geometry& geometry, SourceLocation where);
 };
 
-/// (base, value): base with the elements that the view shows replaced by value. What an in-place write through a view does to its base.
+/// (base, value): base with the elements that the view shows replaced by value. The effect of an in-place write through
+/// a view on its base.
 struct AsStridedScatter {
   using Attrs = Geometry;
   static constexpr std::string_view name = "as_strided_scatter",
@@ -192,7 +180,8 @@ using ViewOps = OpList<Slice, Select, Diagonal, Unfold, AsStrided, AsStridedScat
 
 }  // namespace ops
 
-/// Entries start .. start + length - 1 of `dim`; a negative start counts from the end. Errors: index_out_of_range, bad_argument, bad_dim.
+/// Entries start .. start + length - 1 of `dim`; a negative start counts from the end. Errors: index_out_of_range,
+/// bad_argument, bad_dim.
 Tensor narrow(Operand input, int64_t dim, Dim start, Dim length);
 /// Entry `index` of `dim`, without the dim. Error(index_out_of_range).
 Tensor select(Operand input, int64_t dim, Dim index);
@@ -207,21 +196,21 @@ Tensor unsqueeze(Operand input, int64_t dim);
 /// Dims start_dim .. end_dim as one; a view where memory allows, else a copy.
 Tensor flatten(Operand input, int64_t start_dim = 0, int64_t end_dim = -1);
 Tensor broadcast_to(Operand input, const IntArray& size);
-/// Dims `source` moved to the places `destination`, the others in their order.
+/// Dims `source` moved to the positions `destination`, the others in their order.
 Tensor movedim(Operand input, const IntArray& source, const IntArray& destination);
 Tensor diagonal(Operand input, int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1);
 /// Windows of `size` in steps along `dimension`: [..., windows, ..., size].
 Tensor unfold(Operand input, int64_t dimension, int64_t size, int64_t step);
-/// A view of the storage, in elements; the offset defaults to the input's. Errors: index_out_of_range; bad_argument for what is negative
-/// and for strides above 2^48.
+/// A view of the storage, in elements; the offset defaults to the input's. Errors: index_out_of_range; bad_argument for
+/// negative arguments and for strides above 2^48.
 Tensor as_strided(Operand input, const IntArray& size, const IntArray& stride,
                   std::optional<int64_t> storage_offset = {});
 
-/// Parts of a dim: of one size (the last may be smaller), or of the sizes given. In-place writes to the parts are refused while they could
-/// need a gradient.
+/// Parts of a dim: of one size (the last may be smaller), or of the given sizes. In-place writes to the parts are
+/// refused while they could need a gradient.
 Tensors split(Operand input, Dim split_size, int64_t dim = 0);
 Tensors split(Operand input, const IntArray& sections, int64_t dim = 0);
-/// At most `chunks` parts of equal size; the last may be smaller. Of nothing just so many, up to 2^20.
+/// At most `chunks` parts of equal size; the last may be smaller. An empty dim gives exactly that many, up to 2^20.
 Tensors chunk(Operand input, int64_t chunks, int64_t dim = 0);
 /// All entries of a dim.
 Tensors unbind(Operand input, int64_t dim = 0);

@@ -5,8 +5,8 @@
 
 namespace retrograd::ops {
 
-/// float32 for tensors of 16 bits, else their own dtype: a formula made of several ops is then rounded once, at its end, and its intermediate
-/// results have the range of float32.
+/// float32 for 16-bit tensors, else their own dtype: a formula made of several ops is then rounded once, at its end,
+/// and its intermediate results have the range of float32.
 ///
 ///   const Widened wide(t);
 ///   return wide.back(wide(t) * digamma(wide(x)));

@@ -1,4 +1,5 @@
-// AdamW: Adam with weight decay apart from the gradient (Loshchilov and Hutter 2019). Formulas as in PyTorch (torch.optim.AdamW), t steps:
+// AdamW: Adam with weight decay decoupled from the gradient (Loshchilov and Hutter 2019). Formulas as in PyTorch
+// (torch.optim.AdamW), with t the step:
 //   p *= 1 - lr * weight_decay
 //   m += (g - m) (1 - beta1);  v = beta2 v + (1 - beta2) g^2
 //   p -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps); with amsgrad the largest v so far in place of v

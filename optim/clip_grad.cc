@@ -14,7 +14,7 @@
 namespace retrograd::optim {
 namespace {
 
-// The gradients that are there, contiguous; one that was not is replaced in its parameter.
+// The existing gradients, contiguous; one that was not contiguous is replaced in its parameter.
 Tensors gradients(const Tensors& parameters, std::string_view op, SourceLocation where) {
   NoGradGuard no_grad;
   Tensors all;
@@ -34,9 +34,9 @@ Tensors gradients(const Tensors& parameters, std::string_view op, SourceLocation
   return all;
 }
 
-// A number as an element of this dtype, as which a recorded function multiplies with it.
+// A number rounded to this dtype, as a recorded function uses it.
 double rounded(double value, ScalarType dtype) {
-  if (element_size(dtype) > 2) return value;  // kernels round it to their numbers
+  if (element_size(dtype) > 2) return value;  // kernels round it to the type that they compute in
   return to(scalar_tensor(value, {kFloat64}), dtype).item<double>();
 }
 
@@ -61,7 +61,7 @@ GradNorm clip_grad_norm_(const Tensors& parameters, double max_norm, double norm
   if (grads.empty()) return GradNorm(0);
   const NoGradGuard no_grad;
   const Tensor norm = total_norm(grads, norm_type, error_if_nonfinite, where);
-  if (is_recorded()) {  // min(1, factor): nothing but the bits of a factor below 1 is changed by the 1
+  if (is_recorded()) {  // min(1, factor): the 1 changes nothing but a factor above 1
     const Tensor factor = clamp(max_norm / (norm + 1e-6), {}, 1.0);
     for (const Tensor& g : grads) g.mul_(to(factor, g.dtype()));
     return {norm, where};

@@ -1,14 +1,14 @@
-// Clipping of gradients, in place. Sums are taken in double over chunks of fixed size, in a fixed order: the same bits on any number of
-// threads. Parameters without a gradient are passed over. Both functions can be recorded (tracer/compile.h): the norm is a node then, and the
-// rest made of tensor functions.
+// Clipping of gradients, in place. Sums are computed in double over chunks of fixed size, in a fixed order: the same
+// bits with any number of threads. Parameters without a gradient are skipped. Both functions can be recorded
+// (tracer/function/compile.h): then the norm is a node, and the rest is made of tensor functions.
 #pragma once
 
 #include "engine/tensor.h"
 
 namespace retrograd::optim {
 
-/// A norm: a number, and a tensor. While a function is recorded there is no number yet: reading it is an Error(bad_argument) that names the
-/// line of the call.
+/// A norm, available as a number and as a tensor. While a function is recorded there is no number yet: reading it is an
+/// Error(bad_argument) that names the line of the call.
 class GradNorm {
  public:
   explicit GradNorm(double value) : value_(value) {}
@@ -24,10 +24,10 @@ class GradNorm {
   SourceLocation where_;
 };
 
-/// Scales all gradients together so that their norm is at most max_norm, as PyTorch does: by min(1, max_norm / (norm + 1e-6)). Returns the
-/// norm before: (sum |g|^norm_type)^(1/norm_type), for an infinite norm_type the largest |g|.
-/// Errors: bad_argument for max_norm < 0, norm_type <= 0, and, with error_if_nonfinite, for a norm that is infinite or nan;
-/// dtype_mismatch for gradients that are not float32, float64, bfloat16 or float16.
+/// Scales all gradients together so that their norm is at most max_norm, as PyTorch does: by min(1, max_norm / (norm +
+/// 1e-6)). Returns the norm before scaling: (sum |g|^norm_type)^(1/norm_type), or the largest |g| for an infinite
+/// norm_type. Errors: bad_argument for max_norm < 0, norm_type <= 0, and, with error_if_nonfinite, for a norm that is
+/// infinite or nan; dtype_mismatch for gradients that are not float32, float64, bfloat16 or float16.
 GradNorm clip_grad_norm_(const Tensors& parameters, double max_norm, double norm_type = 2,
                          bool error_if_nonfinite = false, SourceLocation where = SourceLocation::current());
 

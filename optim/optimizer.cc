@@ -1,4 +1,4 @@
-// What the optimizers share that does not depend on their algorithm. See optim/optimizer.h.
+// The common code of optimizers that does not depend on their algorithm. See optim/optimizer.h.
 #include "optim/optimizer.h"
 
 #include <unordered_set>
@@ -36,8 +36,8 @@ void check_params(const Tensors& params, std::string_view optimizer, SourceLocat
       fail(Category::bad_argument, optimizer,
            fmt::format("{} is not contiguous. Hint: clone it before it becomes a leaf", describe(p)), where);
     if (!seen.insert(p.get()).second)
-      fail(Category::bad_argument, optimizer,
-           fmt::format("{} stands twice among the parameters", describe(p)), where);
+      fail(Category::bad_argument, optimizer, fmt::format("{} is twice among the parameters", describe(p)),
+           where);
   }
 }
 
@@ -57,7 +57,7 @@ void take_over(Tensor& now, const Tensor& loaded) {
 }
 
 namespace {
-// Beyond which a double does not count, which numbers that follow from the steps are computed in.
+// The largest step count that a double represents exactly; numbers that depend on the step are computed in double.
 constexpr int64_t kMostSteps = int64_t{1} << 53;
 std::string key_of(size_t index, std::string_view name) { return fmt::format("{}.{}", index, name); }
 }  // namespace
@@ -98,7 +98,7 @@ void fail_without_step(size_t index, SourceLocation where) {
 }
 
 void fail_unknown_key(std::string_view key, SourceLocation where) {
-  fail(Category::bad_argument, "load_state_dict", fmt::format("\"{}\" is no state of this optimizer", key),
+  fail(Category::bad_argument, "load_state_dict", fmt::format("\"{}\" is not a state of this optimizer", key),
        where);
 }
 
@@ -111,7 +111,8 @@ OnlyStep::OnlyStep(std::atomic<bool>& is_running, std::string_view optimizer, So
 
 void fail_gone(std::string_view optimizer) {
   fail(Category::bad_argument, optimizer,
-       "a recorded function steps an optimizer that is gone. Hint: make the optimizer outside the function",
+       "a recorded function steps an optimizer that no longer exists. Hint: make the optimizer outside the "
+       "function",
        {});
 }
 

@@ -1,20 +1,25 @@
-// Optimizer: parameter groups, their options, and the state that an algorithm keeps for each parameter.
+// Optimizer: parameter groups, their options, and the state of an algorithm for each parameter.
 //
 //   optim::AdamW optimizer(model.parameters(), {.lr = 3e-3});
 //   optim::SGD optimizer({{weights, {.lr = 0.1, .momentum = 0.9}}, {biases, {.lr = 0.1}}});
 //
-// Data: OptimizerOf<Algorithm> holds groups of {params, Algorithm::Options} and one Algorithm::State a parameter, found by the tensor.
-// A step is an op for each parameter that has a gradient (ops/optimizer_steps.h), so it can be recorded (tracer/compile.h). Those of
-// parameters whose numbers are the same are done together: one pass over the memory of all, shared out among the threads.
-// A parameter's step is counted when it has been computed. So a step that fails, as it is or within a recorded function, leaves parameters, state
-// and counts as they were; where some parameters had been updated before, the error says how many.
-// State is made, zero, with the optimizer, save that of parameters that require no gradient: the first step takes no memory that later ones do
-// not, and too little memory shows before training.
-// A parameter without a gradient is passed over, its state included, as in PyTorch; so parameters may be frozen. groups() may be changed between
-// steps, options and parameters: a parameter keeps its state in whichever group it is, and also while it is in none; a new one begins with none. A
-// recorded step follows, where need be by another recording. The optimizer must outlive it: a run after that is an error.
-// Limits: parameters are float32, float64, bfloat16 or float16 and contiguous; the optimizer writes their memory. State is of the parameter's
-// dtype. One thread at a time may use an optimizer; two that step it at once are an error.
+// Data: OptimizerOf<Algorithm> holds groups of {params, Algorithm::Options} and one Algorithm::State per parameter,
+// found by the tensor.
+// A step is an op for each parameter that has a gradient (ops/optimizer_steps.h), so it can be recorded
+// (tracer/function/compile.h). Steps of parameters with the same numbers are done together: one pass over the memory of
+// all, divided among the threads.
+// A parameter's step is counted when it has been computed. So a step that fails, in eager mode or in a recorded
+// function, leaves parameters, state and counts unchanged; if some parameters had been updated before, the error says
+// how many.
+// State is made with the optimizer, filled with zeros, except for parameters that require no gradient. So the first
+// step needs no more memory than later ones, and a lack of memory shows before training.
+// A parameter without a gradient is skipped, including its state, as in PyTorch; so parameters may be frozen. The
+// options and parameters in groups() may be changed between steps. A parameter keeps its state in any group, and also
+// while it is in none; a new one begins without state. A recorded step follows such changes, if necessary by another
+// recording. The optimizer must outlive the recorded function: a run after that is an error.
+// Limits: parameters are float32, float64, bfloat16 or float16 and contiguous; the optimizer writes their memory. State
+// has the parameter's dtype. Only one thread at a time may use an optimizer; two that step it at the same time are an
+// error.
 // Start reading at OptimizerOf::step, then optim/sgd.h or optim/adamw.h.
 #pragma once
 
@@ -22,7 +27,7 @@
 #include <memory>
 #include <unordered_map>
 
-#include "engine/emitter.h"
+#include "engine/recording.h"
 #include "io/state_dict.h"
 #include "ops/creation.h"
 #include "ops/optimizer_steps.h"
@@ -37,16 +42,17 @@ class Optimizer {
   /// The learning rate of all groups.
   virtual void set_lr(double lr) = 0;
   virtual Tensors parameters() const = 0;
-  /// The state, as "<number of the parameter>.<PyTorch's name>": tensors that share the memory of the optimizer, and "step" as int64.
+  /// The state, as "<number of the parameter>.<PyTorch's name>": tensors that share the memory of the optimizer, and
+  /// "step" as int64.
   virtual StateDict state_dict() const = 0;
-  /// Takes over a copy of a saved state, PyTorch's too: that of its SGD has no "step". Errors: bad_argument for a key that does not belong
-  /// here or for AdamW's moments without "step", shape_mismatch, dtype_mismatch.
+  /// Takes over a copy of a saved state, PyTorch's too: that of its SGD has no "step". Errors: bad_argument for a key
+  /// that does not belong here or for AdamW's moments without "step", shape_mismatch, dtype_mismatch.
   virtual void load_state_dict(const StateDict& state, SourceLocation where = SourceLocation::current()) = 0;
   /// Drops the gradients of all parameters, or fills them with zeros.
   void zero_grad(bool set_to_none = true);
 };
 
-/// What groups have in common, apart from the type of their options.
+/// The part of a group that does not depend on the type of the options.
 template <class Options>
 struct ParamGroup {
   Tensors params;
@@ -54,23 +60,23 @@ struct ParamGroup {
 };
 
 namespace detail {
-/// Error unless each is a contiguous leaf of a dtype that can be updated, and none stands twice.
+/// Error unless each is a contiguous leaf of a dtype that can be updated, and none is listed twice.
 void check_params(const Tensors& params, std::string_view optimizer, SourceLocation where);
-/// Writes `name` of parameter `index` into the dictionary, when there is something.
+/// Writes `name` of parameter `index` into the dictionary, if it is defined.
 void save_state(StateDict& out, size_t index, std::string_view name, const Tensor& value);
-/// Zeros like the parameter, unless it is there. Not recorded.
+/// Makes zeros like the parameter, unless the state exists. Not recorded.
 void need_state(Tensor& state, const Tensor& param);
-/// `now` gets the values of `loaded`, in its own memory where it has some: a recorded step goes on with it.
+/// `now` gets the values of `loaded`, in its own memory if it has any: a recorded step continues with it.
 void take_over(Tensor& now, const Tensor& loaded);
-/// Takes `name` of parameter `index` out of `rest`, as a copy of the parameter's type; undefined when it is not there.
+/// Takes `name` of parameter `index` out of `rest`, as a copy of the parameter's type; undefined when it is missing.
 Tensor take_state(StateDict& rest, size_t index, std::string_view name, const Tensor& param,
                   SourceLocation where);
 std::optional<int64_t> take_step(StateDict& rest, size_t index, SourceLocation where);
 [[noreturn]] void fail_without_step(size_t index, SourceLocation where);
 [[noreturn]] void fail_unknown_key(std::string_view key, SourceLocation where);
-/// Of an optimizer that a recorded function steps.
+/// For an optimizer that a recorded function steps after its end.
 [[noreturn]] void fail_gone(std::string_view optimizer);
-/// One step of an optimizer at a time: Error(bad_argument) for another one meanwhile.
+/// Allows one step of an optimizer at a time: Error(bad_argument) for another one meanwhile.
 class OnlyStep {
  public:
   OnlyStep(std::atomic<bool>& is_running, std::string_view optimizer, SourceLocation where);
@@ -80,7 +86,7 @@ class OnlyStep {
  private:
   std::atomic<bool>& is_running_;
 };
-/// Which parameters groups have, by group: what a recorded step depends on.
+/// The parameters of the groups, by group: a recorded step depends on them.
 struct Place {
   size_t group;
   const TensorImpl* param;
@@ -100,14 +106,15 @@ bool fits(const std::vector<Place>& places, const std::vector<Group>& groups) {
 ///   check(options, where)             Error(bad_argument) for options outside their domain
 ///   make(options, state, param)       makes missing state
 ///   operands(options, state, param)   of the op
-///   numbers(options, state, step, out)  what may change from step to step; step: counted from 1
+///   numbers(options, state, step, out)  the numbers that may change from step to step; step: counted from 1
 ///   attrs(options, numbers)           of the op
-///   form(options)                     of what is no number: a recorded step is recorded anew where it is another one
+///   form(options)                     the other options: when they change, a recorded step is recorded again
 ///   visit(state, f)                   f("exp_avg", tensor) for each tensor of the state
-///   is_filled(state)                  whether these are what steps have left, no longer the zeros that they are made as
-///   resume(state, loaded)             what else follows from a loaded state
+///   is_filled(state)                  whether a step has written the state, so that it is no longer the initial zeros
+///   resume(state, loaded)             updates everything else that depends on a loaded state
 /// needs_step: a saved state without "step" cannot be used.
-/// State: its tensors; int64_t step, steps that have been made; and ahead, those whose numbers recorded functions have read beyond that.
+/// State: its tensors; int64_t step, the number of steps done; and ahead, the number of further steps whose numbers
+/// recorded functions have read already.
 template <class Algorithm>
 class OptimizerOf : public Optimizer {
  public:
@@ -123,7 +130,7 @@ class OptimizerOf : public Optimizer {
     for (const Group& group : data_->groups) Algorithm::check(group.options, where);
     follow_groups(where);
   }
-  /// What is left behind has no parameter.
+  /// The moved-from optimizer has no parameters.
   OptimizerOf(OptimizerOf&& o) : data_(std::exchange(o.data_, std::make_shared<Data>())) {}
   OptimizerOf& operator=(OptimizerOf&& o) {
     data_ = std::exchange(o.data_, std::make_shared<Data>());
@@ -149,13 +156,13 @@ class OptimizerOf : public Optimizer {
     for (const Group& group : groups()) Algorithm::check(group.options, where);
     follow_groups(where);
     ops::UpdateList<typename Algorithm::Step> updates(where);
-    bool checks_places = true;  // a recorded step has to, once
+    bool checks_places = true;  // a recorded step must check once
     for (size_t g = 0; g < groups().size(); ++g)
       for (const Tensor& param : groups()[g].params) {
         if (!param.grad().defined()) continue;
         const Options& options = groups()[g].options;
         State& state = state_of(param);
-        Algorithm::make(options, state, param);  // options may ask for more than when it was made
+        Algorithm::make(options, state, param);  // options may require more than when it was made
         Scalar numbers[Algorithm::numbers_count];
         const bool is_counted = read_numbers(g, state, std::exchange(checks_places, false), numbers);
         updates.add(Algorithm::operands(options, state, param), Algorithm::attrs(options, numbers),
@@ -172,7 +179,7 @@ class OptimizerOf : public Optimizer {
       if (entry == data_->entries.end()) continue;
       State state = entry->second.state;
       const bool is_filled = Algorithm::is_filled(state);
-      if (!is_filled && state.step == 0) continue;  // as if it were not there yet
+      if (!is_filled && state.step == 0) continue;  // as if it did not exist yet
       if (is_filled)
         Algorithm::visit(
             state, [&](std::string_view name, Tensor& value) { detail::save_state(out, i, name, value); });
@@ -214,17 +221,17 @@ class OptimizerOf : public Optimizer {
     Tensor param;  // its address is the key
     State state;
   };
-  // Where it stays when the optimizer is moved: recorded steps refer to it.
+  // On the heap, so that its address is the same when the optimizer is moved: recorded steps refer to it.
   struct Data {
     std::vector<Group> groups;
     std::unordered_map<const TensorImpl*, Entry> entries;
-    std::shared_ptr<const std::vector<detail::Place>> places;  // of the groups, as they were checked last
+    std::shared_ptr<const std::vector<detail::Place>> places;  // of the groups, when they were last checked
     std::atomic<bool> is_stepping = false;
   };
 
   State& state_of(const Tensor& param) { return data_->entries.at(param.get()).state; }
 
-  // Checks parameters that have changed, and makes the state of new ones.
+  // Checks changed parameters, and makes the state of new ones.
   void follow_groups(SourceLocation where) {
     if (data_->places && detail::fits(*data_->places, groups())) return;
     detail::check_params(parameters(), Algorithm::name, where);
@@ -239,7 +246,8 @@ class OptimizerOf : public Optimizer {
     data_->places = std::move(places);
   }
 
-  // Those of the next step. While a function is recorded it reads them anew before each run, and counts steps by itself: then true.
+  // Reads the numbers of the next step. While a function is recorded, it reads them again before each run and counts
+  // steps itself; then returns true.
   bool read_numbers(size_t group, State& state, bool checks_places, std::span<Scalar> out) const {
     if (Emitter::current().values() != Emitter::Values::of_function) {
       Algorithm::numbers(groups()[group].options, state, state.step + 1, out);
@@ -262,11 +270,11 @@ class OptimizerOf : public Optimizer {
     const auto fits = [data, group, places = checks_places ? data_->places : nullptr,
                        form = Algorithm::form(groups()[group].options)] {
       const std::shared_ptr<Data> lives = data.lock();
-      if (!lives) return true;  // reading says so
+      if (!lives) return true;  // read() reports it
       if (places && !detail::fits(*places, lives->groups)) return false;
       return group < lives->groups.size() && Algorithm::form(lives->groups[group].options) == form;
     };
-    Emitter::current().live_numbers(out, {read, settle, fits});
+    read_live_numbers(out, {read, settle, fits});
     return true;
   }
 

@@ -1,4 +1,4 @@
-// Learning-rate schedules: functions of the step, so that a run that is resumed needs no state of its own.
+// Learning-rate schedules: functions of the step, so that a resumed run needs no schedule state.
 #pragma once
 
 #include <cmath>
@@ -7,7 +7,8 @@
 
 namespace retrograd::optim {
 
-/// Linear warm-up to `peak`, then half a cosine down to `final` at step `steps`. As in nanoGPT, warm-up step t has peak (t + 1) / (warmup + 1).
+/// Linear warm-up to `peak`, then half a cosine down to `final` at step `steps`. As in nanoGPT, warm-up step t has peak
+/// (t + 1) / (warmup + 1).
 struct CosineSchedule {
   double peak = 1e-3;
   double final = 0;

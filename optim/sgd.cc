@@ -29,7 +29,7 @@ std::array<Tensor, 3> SGDAlgorithm::operands(const Options& options, const State
   return {param, options.momentum != 0 ? state.momentum_buffer : Tensor(), contiguous(param.grad())};
 }
 
-// A step may fail and be made again, so what is noted here says the same of the same step.
+// A step may fail and be repeated, so the state noted here must give the same numbers for the same step.
 void SGDAlgorithm::numbers(const Options& options, State& state, int64_t step, std::span<Scalar> out) {
   const bool first = step <= state.first;  // the buffer becomes the gradient
   if (first) state.first = options.momentum != 0 ? step : step + 1;

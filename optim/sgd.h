@@ -28,8 +28,8 @@ struct SGDAlgorithm {
   struct State {
     static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
     int64_t step = 0, ahead = 0;
-    int64_t first =
-        kNever;  // steps up to this one begin the buffer anew: with a momentum the last that did, 0 for a loaded buffer
+    // Steps up to this one restart the buffer: with a momentum the last that did, 0 for a loaded buffer.
+    int64_t first = kNever;
     Tensor momentum_buffer;
   };
   static void check(const Options& options, SourceLocation where);

@@ -1,5 +1,5 @@
-// Gradients of attention beside each other. Where one projection gives query, key and value, it takes back their
-// gradients joined along the last dim: there attention computes them, and they are not copied.
+// Joined gradients of attention. If one projection gives query, key and value, it needs their gradients joined along
+// the last dim: attention computes them that way, so that they need not be copied.
 #include "ops/attention.h"
 
 #include "ops/shape_ops.h"

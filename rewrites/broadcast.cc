@@ -1,13 +1,12 @@
-// Rules of broadcasting: elementwise ops repeat what they need, so their operands need not be repeated
-// before.
+// Rules of broadcasting: elementwise ops broadcast their operands, so these need not be expanded before.
 //
 //   mul(expand(a), b)            mul(a, b)                    where b has the shape of the result
 //   exp(expand(a))               expand(exp(a))               where only elementwise ops use it
 //   add(expand(a), expand(b))    expand(add(a, b))            likewise, a and b of one shape
 //
-// An element has the same bits wherever it lies, so these are exact; but other ops may add in another
-// order where strides are 0, therefore the second and third only where none sees it. Random ops are left
-// alone: what an element draws depends on its place.
+// An element has the same bits at any address, so these are exact. But other ops may add in another order where strides
+// are 0, therefore the second and third rule apply only if no such op uses the result. Random ops are excluded: the
+// number that an element draws depends on its position.
 #include <algorithm>
 
 #include "ops/shape_ops.h"

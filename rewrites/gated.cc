@@ -1,4 +1,4 @@
-// The ops of the pass `slopes`.
+// The ops of the pass `gated_derivatives`.
 #include "ops/activations.h"
 #include "ops/arithmetic.h"
 #include "rewrites/rewrites.h"

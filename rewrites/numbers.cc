@@ -1,4 +1,4 @@
-// Rules of what is computed element by element: arithmetic, conversions, choices.
+// Rules of elementwise computations: arithmetic, conversions, selections.
 //
 // On floats the equations below hold for every bit pattern (IEEE 754, rounding to nearest): x * 1, x / 1
 // and x - 0 are x; a sign that is flipped twice, or in both operands of a product, is not flipped; x /
@@ -28,7 +28,7 @@ double number_at(const Match& m, size_t i) {
 
 // ---- x * 1, x / 1, x - 0; powers of two ------------------------------------------------------------------
 
-constexpr int kMostExponent = 24;  // of numbers in all floating dtypes, and of their reciprocals
+constexpr int kMostExponent = 24;  // of numbers exact in all floating dtypes, and of their reciprocals
 
 // k, if x is 2^k with 1 <= k <= kMostExponent; else 0.
 int exponent_of(double x) {
@@ -64,7 +64,7 @@ bool minus_zero(Match& m) {
   return number == 0 && !std::signbit(number) && become_row_major(m, m.operand(0));
 }
 
-// Of integers; of floats -0 + 0 is 0.
+// Only for integers: with floats -0 + 0 is 0.
 bool plus_zero(Match& m) {
   if (is_floating(m.type().dtype)) return false;
   const size_t i = m.operand(0) == kNoValue ? 1 : 0;
@@ -114,7 +114,7 @@ bool applied_twice(Match& m) {
 
 // ---- conversions -----------------------------------------------------------------------------------------
 
-// Every value of `from` is one of `to`.
+// Whether every value of `from` is a value of `to`.
 bool is_exact(ScalarType from, ScalarType to) {
   if (from == to || from == kBool) return !is_float8(to);
   switch (from) {
@@ -127,9 +127,8 @@ bool is_exact(ScalarType from, ScalarType to) {
   }
 }
 
-// There and back; there and further on. Floats that are too large for an integer dtype give what the
-// processor does, which depends on the width: a float in between is passed over only where floats come
-// out.
+// Conversions there and back, or there and on. Floats that are too large for an integer dtype give the processor's
+// result, which depends on the width: a float in between is omitted only where the result is floating.
 bool converted_twice(Match& m) {
   const ValueId x = m.operand(0);
   const ScalarType to = m.type().dtype, middle = m.type(x).dtype;
@@ -144,7 +143,7 @@ bool converted_twice(Match& m) {
   return m.become(op<ops::To>, {from}, &attrs, inner);
 }
 
-// ---- choices ---------------------------------------------------------------------------------------------
+// ---- selections -------------------------------------------------------------------------------------------
 
 bool either_is_the_same(Match& m) {
   return m.operand(0) == m.operand(1) && become_row_major(m, m.operand(0));

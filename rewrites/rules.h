@@ -1,4 +1,4 @@
-// What the files of rules share.
+// Shared by the files of rules.
 #pragma once
 
 #include "ir/passes/rewrite.h"
@@ -25,18 +25,18 @@ const typename Op::Attrs& attrs_of(const Match& m) {
   return m.attrs<typename Op::Attrs>();
 }
 
-/// v lies in row-major memory, whatever lies there at a run.
+/// v is in row-major memory, for any memory at run time.
 bool is_row_major(const Match& m, ValueId v);
-/// v in place of a result that is row-major, as those of all ops but views are.
+/// v replaces a result that is row-major, like those of all ops but views.
 inline bool become_row_major(Match& m, ValueId v) { return is_row_major(m, v) && m.become(v); }
 /// `size` is the shape of v, symbols included.
 bool is_shape_of(const Match& m, ValueId v, const Shape& size);
-/// `to` is `from` with dim number `dim` and the next one as one, as far as the other dims tell.
+/// `to` is `from` with dims `dim` and `dim` + 1 merged, as far as the other dims tell.
 bool merges(const Shape& from, const Shape& to, int dim);
 
-/// Values behind each other along a dim, computed so, as a value of whatever shape has their elements in that order, if
-/// they are the gradients of one attention, in order, and their memory is used for nothing else. kNoValue where it is
-/// not so. That whoever calls it uses the values as the last is the caller's care.
+/// Computes values that are concatenated along a dim directly as one value, of any shape with the same elements in the
+/// same order, if they are the gradients of one attention, in order, and their memory is used for nothing else.
+/// kNoValue otherwise. The caller must ensure that it is the last user of the values.
 ValueId join_gradients(Match& m, std::span<const ValueId> values, int dim);
 
 std::span<const Rewrite> number_rules();

@@ -1,10 +1,10 @@
-// Rules of views and of ops that only move elements: what does nothing goes, chains become one node.
+// Rules of views and of ops that only move elements: no-ops are removed, and chains become one node.
 //
-// A view of a view has the same strides as the view made at once, save for dims of size 1, whose stride
-// no kernel looks at. The same memory is shared before and after.
+// A view of a view has the same strides as a direct view, except for dims of size 1, whose stride no kernel reads. The
+// same memory is shared before and after.
 #include <algorithm>
 
-#include "ir/bookkeeping.h"
+#include "engine/bookkeeping.h"
 #include "ops/arithmetic.h"
 #include "ops/join.h"
 #include "ops/rearrange.h"
@@ -42,7 +42,7 @@ bool permuted(Match& m) {
   return m.become(op<ops::Permute>, {m.operand(*inner, 0)}, &attrs, inner);
 }
 
-// Of all entries of a dim.
+// Whether the slice takes all entries of a dim.
 bool is_whole(const ops::SliceAttrs& a, const Shape& of) {
   return a.start.raw() == 0 && a.step.raw() == 1 && a.length.raw() == of[static_cast<int>(a.dim)].raw();
 }
@@ -50,8 +50,7 @@ bool sliced(Match& m) {
   const ValueId x = m.operand(0);
   return is_whole(attrs_of<ops::Slice>(m), m.type(x).shape) && m.become(x);
 }
-// Zeros around nothing: all of the result is the operand. It is added to zeros, where -0 becomes 0, hence
-// only of integers.
+// The operand is the whole result. It is added to zeros, where -0 becomes 0, hence only for integers.
 bool put_into_whole(Match& m) {
   const auto& a = attrs_of<ops::Transposed<ops::Slice>>(m);
   return !is_floating(m.type().dtype) && is_whole(a.view, a.size) && become_row_major(m, m.operand(0));
@@ -59,7 +58,7 @@ bool put_into_whole(Match& m) {
 
 bool made_contiguous(Match& m) { return become_row_major(m, m.operand(0)); }
 
-// Over dims of size 1: the element itself. A sum starts from 0, so that of a float -0 is 0.
+// Over dims of size 1: the element itself. A sum starts from 0, so that the sum of a float -0 is 0.
 template <class Op>
 bool reduced_nothing(Match& m) {
   const ValueId x = m.operand(0);
@@ -73,8 +72,8 @@ bool reduced_nothing(Match& m) {
 
 bool summed_nothing(Match& m) { return !is_floating(m.type().dtype) && reduced_nothing<ops::Sum>(m); }
 
-// What a value is a row-major copy of, with dims `dim` and the next one as one; kNoValue if it is none. `copy`: the
-// node that makes it.
+// The value of which v is a row-major copy with dims `dim` and `dim` + 1 merged; kNoValue if there is none. `copy`: the
+// node that makes the copy.
 ValueId merged_from(const Match& m, ValueId v, int dim, const Node*& copy) {
   const Node* view = m.giver(v, op<ops::Reshape>);
   copy = view ? m.giver(m.operand(*view, 0)) : nullptr;
@@ -84,8 +83,8 @@ ValueId merged_from(const Match& m, ValueId v, int dim, const Node*& copy) {
   return merges(from, to, dim) && !from[dim].is_symbolic() && !from[dim + 1].is_symbolic() ? x : kNoValue;
 }
 
-// Values behind each other along a dim, of which each is a copy that merges this dim and the next one, as the gradients
-// of heads are where attention is made of products: what they are copies of, behind each other, is copied once. kNoValue where it is not so.
+// For concatenated values each of which is a copy that merges this dim and the next one, like the gradients of heads
+// when attention is made of products: concatenates the sources instead and copies once. kNoValue otherwise.
 ValueId join_unmerged(Match& m, std::span<const ValueId> values, int dim) {
   std::vector<ValueId> sources;
   const Node* earliest = nullptr;
@@ -103,7 +102,7 @@ ValueId join_unmerged(Match& m, std::span<const ValueId> values, int dim) {
   return m.add(op<ops::Cat>, sources, &join, earliest);
 }
 
-// Values behind each other along a dim without a copy of each, as one of another shape; kNoValue where a copy is needed.
+// Joins concatenated values without a copy of each, as one value of another shape; kNoValue if a copy is needed.
 // `only_here`: nothing else uses the values.
 ValueId join_in_place(Match& m, std::span<const ValueId> values, int dim, bool only_here) {
   const ValueId gradients = only_here ? join_gradients(m, values, dim) : kNoValue;
@@ -131,8 +130,8 @@ bool cut_twice(Match& m) {
   return inner && attrs_of<Op>(*inner).diagonal == attrs_of<Op>(m).diagonal && m.become(m.operand(0));
 }
 
-// The gradient of a tensor that was split: the parts, each in zeros at its place, added up. If they are all
-// of it, that is the parts behind each other. Where -0 was added to 0 the sum is 0, so 0 is added here, too.
+// The gradient of a tensor that was split: the parts, each in zeros at its position, added up. If the parts cover the
+// tensor, the result is their concatenation. Where -0 was added to 0 the sum is 0, so 0 is added here, too.
 bool sum_of_parts(Match& m) {
   using PutBack = ops::Transposed<ops::Slice>;
   constexpr size_t kMostParts = 64;

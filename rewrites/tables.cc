@@ -1,8 +1,9 @@
 // Rules of sums over rows of tables.
 //
-// The gradient of a table that is looked up in and multiplied with, as one that is tied to a model's last layer, is the sum of a product and
-// of rows added into zeros. The rows are added to the product instead: no second table is written and read.
-#include "ir/bookkeeping.h"
+// If a table is both looked up in and multiplied with, as when it is tied to a model's last layer, its gradient is the
+// sum of a product and of rows added into zeros. The rule adds the rows to the product instead: no second table is
+// written and read.
+#include "engine/bookkeeping.h"
 #include "ops/arithmetic.h"
 #include "ops/embedding.h"
 #include "rewrites/rules.h"

@@ -1,4 +1,4 @@
-// What a call throws, for tests of errors.
+// The exception of a call, for tests of errors.
 #pragma once
 
 #include <catch2/catch.hpp>

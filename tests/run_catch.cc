@@ -1,4 +1,4 @@
-// Catch2 2.13 is one header, and compiling what runs its cases takes 20 s: here, once.
+// Catch2 2.13 is a single header, and compiling its runner takes 20 s: it is compiled once, here.
 #define CATCH_CONFIG_RUNNER
 #include <catch2/catch.hpp>
 

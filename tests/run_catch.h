@@ -1,5 +1,5 @@
-// Runs the test cases that are linked into a program: main() of every test (catch_main.cc), or a part of a
-// program that has others.
+// Runs the test cases that are linked into a program: main() of every test (catch_main.cc), or a part of a larger
+// program.
 #pragma once
 
 namespace retrograd {

@@ -1,5 +1,5 @@
-// What tests mean by "bit for bit". Tests that also ask for the same strides, or take NaNs for alike, say so
-// in functions of their own.
+// The meaning of "bit for bit" in tests. Tests that also require equal strides, or treat all NaNs as equal, have
+// functions of their own.
 #pragma once
 
 #include <cstring>

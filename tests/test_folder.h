@@ -1,4 +1,4 @@
-// A place for the files that a test writes.
+// A folder for the files that a test writes.
 #pragma once
 
 #include <cstdlib>

@@ -10,8 +10,8 @@ set -euo pipefail
 
 events=$1
 
-# The cases that a log tells of, as "PASSED FAILED"; nothing if it tells of none. A case that Catch2 knows to
-# be allowed to fail ("failed as expected") has passed.
+# The cases that a log reports, as "PASSED FAILED"; nothing if it reports none. A case that Catch2 knows to be allowed
+# to fail ("failed as expected") has passed.
 cases_in_log() {
   awk '
     /^All tests passed \([0-9]+ assertions? in [0-9]+ test/ { catch2 = 1; passed = $(NF - 2); failed = 0 }
@@ -37,7 +37,7 @@ cases_in_log() {
     }' "$1"
 }
 
-# The logs named by a testSummary event, one for each shard; logs of attempts that were repeated are left out.
+# The logs named by a testSummary event, one for each shard; logs of repeated attempts are omitted.
 logs_of() {
   grep -o '"uri":"file://[^"]*/test\.log"' <<<"$1" | sed -e 's|^"uri":"file://||' -e 's|"$||' -e 's|%|\\x|g'
 }

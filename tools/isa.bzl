@@ -1,10 +1,17 @@
 """isa_cc_library: the same sources compiled once per instruction-set level, for dispatch at run time.
 
-Each level defines RG_ISA as its name (baseline, avx2, avx512). A source puts all that it defines into a
-namespace of that name, and a dispatcher, compiled without any of these flags, picks one by the CPU's feature
-flags:
+Each level defines RG_ISA as its name (baseline, avx2, avx512). A source, in a folder cpu/*/levels, puts all that
+it defines into a namespace of that name:
 
-    namespace retrograd::cpu::RG_ISA { void add(const float* a, const float* b, float* out, int64_t n); }
+    namespace retrograd::cpu::RG_ISA { void add(const float* a, const float* b, float* out, int64_t n) { ... } }
+
+Its header declares the function for every level, and a function of ordinary code that picks the level by the CPU's
+feature flags (cpu/levels.h):
+
+    RG_EACH_LEVEL(void add(const float* a, const float* b, float* out, int64_t n);)
+    inline void add(const float* a, const float* b, float* out, int64_t n) {
+      RG_RETURN_BEST_LEVEL(add(a, b, out, n));
+    }
 
 The trap: an inline function or template from elsewhere (std::, a shared header) that the compiler does not
 inline is a symbol of the same name in every level. The linker keeps any one of them, and then AVX-512 code
@@ -15,9 +22,9 @@ containers, strings or exceptions.
 
 _COPTS = ["-O3", "-ffp-contract=off", "-fno-math-errno"]
 
-# x86-64-v3 has AVX2 and FMA, x86-64-v4 has AVX-512 F, BW, CD, DQ and VL. Fetching a line that will be written
-# (prefetchw) is in neither; the oldest of these processors do nothing there. GCC 12 takes its own AVX-512
-# intrinsics for uses of uninitialised variables (GCC bug 105593).
+# x86-64-v3 has AVX2 and FMA, x86-64-v4 has AVX-512 F, BW, CD, DQ and VL. Prefetching a line for writing (prefetchw) is
+# in neither; on the oldest of these processors it does nothing. GCC 12 mistakes its own AVX-512 intrinsics for uses of
+# uninitialised variables (GCC bug 105593).
 _LEVELS = {
     "baseline": [],
     "avx2": [
@@ -33,7 +40,7 @@ _LEVELS = {
     ],
 }
 
-# Beyond avx512, for the few files that have something to gain from it.
+# Beyond avx512, for the few files that benefit from it.
 _MORE_LEVELS = {
     "avx512bf16": _LEVELS["avx512"] + ["-mavx512bf16"],
     "amx": _LEVELS["avx512"] + ["-mavx512bf16", "-mamx-tile", "-mamx-bf16"],

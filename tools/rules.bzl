@@ -1,4 +1,4 @@
-"""rg_cc_test: a Catch2 test. rg_fuzz_test: a fuzzer's two. written_source: a source file that a program of this build writes."""
+"""rg_cc_test: a Catch2 test. rg_fuzz_test: the two tests of a fuzzer. written_source: a source file that a program of this build writes."""
 
 def rg_cc_test(name, srcs, deps = [], size = "small", **kwargs):
     """A cc_test with Catch2's main, which is compiled once, in //tests:catch_main.
@@ -7,7 +7,7 @@ def rg_cc_test(name, srcs, deps = [], size = "small", **kwargs):
       name: of the test.
       srcs: files that include <catch2/catch.hpp> and hold TEST_CASEs.
       deps: what they test.
-      size: Bazel's: small is at most a minute. A longer test gets another size, and tags = ["long"] where it is
+      size: Bazel's: small is at most a minute. A longer test gets another size, and tags = ["long"] if it is
         not to run by default.
       **kwargs: other attributes of cc_test.
     """
@@ -25,7 +25,7 @@ def rg_fuzz_test(name, srcs, variable, long_count, long_size = "large", **kwargs
     Args:
       name: of both.
       srcs: as of rg_cc_test.
-      variable: the environment variable that says how many inputs are tried.
+      variable: the environment variable with the number of inputs to try.
       long_count: how many the long test tries.
       long_size: of the long test; the other is medium.
       **kwargs: other attributes of rg_cc_test.
@@ -52,7 +52,7 @@ def _written_source_impl(ctx):
         progress_message = "Writing {}".format(ctx.outputs.out.short_path),
     )
 
-# As a genrule, but the tool is built as everything else is: a genrule would build the library a second time.
+# Like a genrule, but the tool is built in the target configuration: a genrule would build the library a second time.
 written_source = rule(
     implementation = _written_source_impl,
     attrs = {

@@ -13,9 +13,9 @@ class Line {
  public:
   Line& text(std::string_view key, std::string_view value);
   Line& count(std::string_view key, int64_t value);
-  /// With so many digits behind the point; null for what is no number.
+  /// With `digits` digits after the point; null for NaN and infinity.
   Line& number(std::string_view key, double value, int digits);
-  /// To the standard output, at once.
+  /// Prints to standard output immediately.
   void print() const;
 
  private:

@@ -14,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kSample = 5e-3;  // seconds that a sample on a device takes, if kMostRuns suffice
+constexpr double kSample = 5e-3;  // seconds of a sample on a device, if kMostRuns suffice
 constexpr double kMostRuns = 1000;
 constexpr int kWarmUps = 3;
 
@@ -32,7 +32,7 @@ int8_t index_of(const std::string& text) {
   if (text == "cuda") return 0;
   const std::string number = text.substr(0, 5) == "cuda:" ? text.substr(5) : "";
   if (number.empty() || number.size() > 2 || number.find_first_not_of("0123456789") != number.npos)
-    throw std::invalid_argument("--device " + text + ": cpu, cuda, cuda:1 and so on are wanted");
+    throw std::invalid_argument("--device " + text + ": use cpu, cuda, cuda:1 and so on");
   return static_cast<int8_t>(std::stoi(number));
 }
 

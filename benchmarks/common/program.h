@@ -1,4 +1,4 @@
-// The frame of a benchmark's main(): flags, and errors as one line with exit code 2.
+// The common part of the benchmarks' main(): flags, and errors as one line with exit code 2.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,8 +9,8 @@
 
 namespace bench {
 
-/// Parses the flags of `app`, --device among them, then runs `body` there. The exit code: 0; CLI11's for
-/// wrong flags; 2 with one line on stderr for a device that is not there and for other errors.
+/// Parses the flags of `app`, including --device, then runs `body` there. Exit code: 0; CLI11's for wrong flags; 2 with
+/// one line on stderr for a missing device and for other errors.
 int run_program(CLI::App& app, int argc, char** argv, const std::function<void(const Place&)>& body);
 
 }  // namespace bench

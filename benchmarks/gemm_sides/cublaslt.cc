@@ -1,6 +1,6 @@
-// cuBLASLt: descriptors, layouts and algorithm are made once for a problem, and each run is one call on the
-// device's compute stream. It counts in columns: what it computes is C' = B' A', whose columns are the rows
-// of C. The header is there in a build with the toolkit, the library is looked for where a program runs.
+// cuBLASLt: descriptors, layouts and algorithm are made once for a problem, and each run is one call on the device's
+// compute stream. It is column-major: it computes C' = B' A', whose columns are the rows of C. The header is available
+// in a build with the toolkit; the library is searched for at run time.
 #include "benchmarks/gemm_sides/side.h"
 
 #if __has_include(<cublasLt.h>)
@@ -81,7 +81,7 @@ class Matmul {
   }
 
  private:
-  // By columns, one behind the other.
+  // Column-major and contiguous.
   cublasLtMatrixLayout_t layout(int64_t rows, int64_t columns) const {
     const cudaDataType_t type = p_.dtype() == rg::kFloat32 ? CUDA_R_32F : CUDA_R_16BF;
     cublasLtMatrixLayout_t made = nullptr;
@@ -117,7 +117,7 @@ class Matmul {
 }  // namespace
 
 std::vector<Side> cublaslt_side(const Place& place) {
-  if (rg::cuda::device_count() == 0) return {};  // the place is a stand-in
+  if (rg::cuda::device_count() == 0) return {};  // the device is a stand-in
   rg::cuda::Gpu& gpu = rg::cuda::gpu_of(place.device().index);
   const auto library = std::make_shared<Library>();
   gpu.begin();

@@ -1,13 +1,13 @@
-// Eigen as a side (side.h): C is cut along its longer side, and each thread of our pool computes a piece of it,
-// since Eigen's own threads are OpenMP's. The product of a piece is in eigen_product.cc, which is compiled for
-// the machine at hand.
+// Eigen as a side (side.h): C is divided along its longer side, and each thread of our pool computes a piece of it,
+// since Eigen's own threads are OpenMP's. The product of a piece is in eigen_product.cc, which is compiled for this
+// machine.
 #include "benchmarks/gemm_sides/eigen_product.h"
 #include "benchmarks/gemm_sides/side.h"
 
 namespace bench {
 namespace {
 
-// C is cut along its longer side.
+// C is divided along its longer side.
 EigenPiece piece_of(const Product& p, int64_t i, int64_t count) {
   const auto cut = [&](int64_t size) { return size * i / count; };
   const auto next = [&](int64_t size) { return size * (i + 1) / count; };

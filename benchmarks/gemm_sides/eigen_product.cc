@@ -1,4 +1,4 @@
-// See eigen_product.h. Compiled with -march=native, hence nothing but Eigen is included.
+// See eigen_product.h. Compiled with -march=native, hence it includes nothing but Eigen.
 #include "benchmarks/gemm_sides/eigen_product.h"
 
 #include <Eigen/Core>

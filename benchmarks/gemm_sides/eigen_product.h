@@ -1,5 +1,5 @@
-// Eigen's product of float32 matrices, compiled for the machine at hand: nothing of the library or of std
-// is seen by the file that is compiled so, lest an inline function of both kinds exist.
+// Eigen's product of float32 matrices, compiled for this machine. The file that is compiled this way includes nothing
+// of the library or of std, so that no inline function exists in two versions.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@ namespace bench {
 
 struct EigenOperand {
   const float* data;
-  int64_t rows, columns;  // as it lies in memory, row by row
+  int64_t rows, columns;  // as in memory, row by row
   bool transposed;
 };
 
-/// Rows [row, row + rows) and columns [column, column + columns) of the product into c, which has c_rows by
+/// Computes rows [row, row + rows) and columns [column, column + columns) of the product into c, which has c_rows by
 /// c_columns.
 struct EigenPiece {
   int64_t row, rows, column, columns;

@@ -1,5 +1,5 @@
-// oneDNN 2: its matmul primitive, made once for a problem. The header is looked for when this is compiled,
-// the library when it runs, so that nothing need be installed. Its threads are OpenMP's.
+// oneDNN 2: its matmul primitive, made once for a problem. The header is searched for at compile time, the library at
+// run time, so that nothing need be installed. Its threads are OpenMP's.
 #include "benchmarks/gemm_sides/side.h"
 
 #if __has_include(<oneapi/dnnl/dnnl.h>)
@@ -17,8 +17,8 @@ void check(dnnl_status_t status) {
 }
 
 struct Library {
-  void* const handle =
-      dlopen("libdnnl.so.2", RTLD_NOW | RTLD_GLOBAL);  // global: OpenMP's functions are wanted, too
+  // Global: OpenMP's functions are needed, too.
+  void* const handle = dlopen("libdnnl.so.2", RTLD_NOW | RTLD_GLOBAL);
   template <class F>
   F* find(const char* name) const {
     return reinterpret_cast<F*>(dlsym(handle, name));
@@ -44,7 +44,7 @@ struct Library {
 
 class Matmul {
  public:
-  /// Null where it has no kernel: for bfloat16 on a processor without AVX-512.
+  /// Null if it has no kernel: for bfloat16 on a processor without AVX-512.
   static std::shared_ptr<const Matmul> make(const std::shared_ptr<const Library>& library, const Problem& p) {
     const std::shared_ptr<Matmul> made(new Matmul(library));
     return made->init(p) ? made : nullptr;
@@ -99,12 +99,12 @@ class Matmul {
 }  // namespace
 
 std::vector<Side> onednn_side() {
-  static_assert(DNNL_VERSION_MAJOR == 2, "the C interface of oneDNN 3 is another one");
+  static_assert(DNNL_VERSION_MAJOR == 2, "the C interface of oneDNN 3 differs");
   const auto library = std::make_shared<Library>();
   if (!library->handle || !library->set_threads) return {};
   check(library->dnnl_engine_create(&library->engine, dnnl_cpu, 0));
   check(library->dnnl_stream_create(&library->stream, library->engine, dnnl_stream_default_flags));
-  // A primitive is made for the number of threads that is set then.
+  // A primitive is made for the number of threads that is set at that time.
   const auto prepare = [library](const Problem& p) -> std::function<rg::Tensor()> {
     const auto matmul = Matmul::make(library, p);
     if (!matmul) return {};

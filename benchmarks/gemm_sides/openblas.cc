@@ -1,4 +1,4 @@
-// OpenBLAS: the C interface of the BLAS, found when the program runs.
+// OpenBLAS: the C interface of the BLAS, found at run time.
 #include <dlfcn.h>
 
 #include "benchmarks/gemm_sides/side.h"

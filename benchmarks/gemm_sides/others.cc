@@ -1,5 +1,5 @@
-// The sides beside ours in a build for the CPU and for devices; others_of_devices.cc takes its place in programs
-// that leave the CPU's out (the bundle for a machine with a GPU).
+// The other sides in a build for the CPU and for devices; others_of_devices.cc replaces it in programs that omit those
+// of the CPU (the bundle for a machine with a GPU).
 #include "benchmarks/gemm_sides/side.h"
 
 namespace bench {

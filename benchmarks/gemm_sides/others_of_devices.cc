@@ -1,5 +1,4 @@
-// The sides beside ours in a program that needs no other library: on a device cuBLASLt, on the CPU none. See
-// others.cc.
+// The other sides in a program that needs no other library: on a device cuBLASLt, on the CPU none. See others.cc.
 #include "benchmarks/gemm_sides/side.h"
 
 namespace bench {

@@ -1,6 +1,6 @@
-// See benchmarks/gemm_sides/turns.h. Messages between the processes: to the side's, how many runs a turn has;
-// from it, the seconds of a run, before the first turn 0, or NaN without a kernel. What it computes first is
-// handed over in memory that both have.
+// See benchmarks/gemm_sides/turns.h. Messages between the processes: to the side's process, the number of runs of a
+// turn; from it, the seconds of a run, before the first turn 0, or NaN without a kernel. Its first result is passed in
+// shared memory.
 #include "benchmarks/gemm_sides/turns.h"
 
 #include <sched.h>
@@ -27,10 +27,10 @@ namespace {
 
 using Run = std::function<rg::Tensor()>;
 
-// Seconds of a run, from which on other programs are likely to take part of it: processor time counts then,
-// of one thread.
+// Seconds of a run from which on other programs are likely to interrupt it: then the processor time of one thread is
+// used.
 constexpr double kLongRun = 1e-3;
-constexpr double kLongTurn = 20e-3;  // seconds after which a turn ends, however many runs it was to have
+constexpr double kLongTurn = 20e-3;  // seconds after which a turn ends, whatever its number of runs
 
 using Clock = std::chrono::steady_clock;
 
@@ -46,7 +46,7 @@ double mean_of_turn(const Run& run, int runs, const Place& place) {
   return since(begin) / runs;
 }
 
-// Of the whole process. A virtual machine's clock of it is off by microseconds.
+// Of the whole process. A virtual machine's clock for it is off by microseconds.
 double processor_time() {
   timespec t;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
@@ -68,8 +68,8 @@ double least_of_turn(const Run& run, int runs, int threads) {
   return least;
 }
 
-// Each thread of this process to a processor of its own, while there are enough: on a machine that has other
-// work, threads that wait for each other would end up on the same one.
+// Pins each thread of this process to a processor of its own, while there are enough: on a machine with other work,
+// threads that wait for each other would otherwise share one.
 void pin_threads() {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;
@@ -92,7 +92,7 @@ int checked(const char* what, int result) {
   return result;
 }
 
-// Floats in memory that processes have together.
+// Floats in shared memory.
 class SharedFloats {
  public:
   explicit SharedFloats(size_t count) : count_(count) {
@@ -136,7 +136,7 @@ class Process {
     return answer();
   }
 
-  /// What it sends; then it is stopped.
+  /// The message that it sends; then it is stopped.
   double answer() const {
     double seconds;
     if (recv(socket_, &seconds, sizeof(seconds), 0) != sizeof(seconds))
@@ -148,7 +148,7 @@ class Process {
   }
 
  private:
-  // The child's part. It ends with its parent, stopped or not.
+  // The child's part. It ends with its parent, whether stopped or not.
   [[noreturn]] void serve(const Side& side, const Problem& problem, int threads,
                           const SharedFloats& result) const {
     prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -1,4 +1,5 @@
-// Rows of factorisations, at orders and numbers of matrices between which a device's kernels and its vendor's library change places.
+// Rows of factorisations, at orders and numbers of matrices around the point where a device's kernels and its vendor's
+// library are equally fast.
 #include "benchmarks/op_rows/row.h"
 
 namespace bench {
@@ -6,7 +7,7 @@ namespace {
 
 double cube(double n) { return n * n * n; }
 
-// The factors cost far more than what is made of them.
+// The factors cost much more than the values computed from them.
 rg::Tensor lu(In t) { return rg::slogdet(t[0]).logabsdet; }
 rg::Tensor cholesky(In t) { return rg::cholesky(t[0]); }
 

@@ -1,4 +1,4 @@
-// Rows of ops that read or write at places held by another tensor.
+// Rows of ops that read or write at positions in another tensor.
 #include "benchmarks/op_rows/row.h"
 
 namespace bench {

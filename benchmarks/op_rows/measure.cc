@@ -1,5 +1,5 @@
-// See measure.h. Limits are measured when they are first asked for, and kept: copies by size class (a factor
-// of four), arithmetic once.
+// See measure.h. Limits are measured when first needed, and cached: copies by size class (a factor of four), arithmetic
+// once.
 #include "benchmarks/op_rows/measure.h"
 
 #include <algorithm>
@@ -25,8 +25,8 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// Sixteen additions after multiplications for every step, in registers as wide as the machine's; the values
-// stay 0. Contraction into fused ones is asked for where the level has them.
+// Sixteen multiply-adds per step, in registers as wide as the machine's; the values stay 0. Contraction to fused ones
+// is requested where the level has them.
 using Wide = float __attribute__((vector_size(64)));
 constexpr int kChains = 8, kSteps = 200'000;
 

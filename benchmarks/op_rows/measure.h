@@ -1,10 +1,9 @@
-// Time of a piece of work, and the limits of the machine that it is held against.
+// The time of a piece of work, and the limits of the machine to compare it with.
 //
-// A time is a median over runs. Work of less than kBatch is run several times between two readings of the
-// clock; a device is waited for at both. Limits are measured in the same process with the same number of
-// threads: how fast memory of a size is copied (a copy of b bytes reads and writes 2 b), and how many
-// multiplications and additions of float32 the widest registers do; of a device, how many a large product of
-// matrices does.
+// A time is a median over runs. Work of less than kBatch is run several times between two readings of the clock; a
+// device is waited for at both. Limits are measured in the same process with the same number of threads: the rate of
+// copying memory of a given size (a copy of b bytes reads and writes 2 b), and the rate of float32 multiplications and
+// additions with the widest registers; for a device, that of a large product of matrices.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@
 namespace bench {
 
 struct Work {
-  /// Makes ready for `count` runs; not timed.
+  /// Prepares `count` runs; not timed.
   std::function<void(int64_t count)> prepare;
   std::function<void(int64_t i)> run;
 };
@@ -27,8 +26,7 @@ class Meter {
 
   /// The median time of a run, in seconds, within about `budget` seconds of measuring.
   double median_seconds(const Work& work, double budget) const;
-  /// Bytes read and written per second when `bytes` are read and written by a copy, for their class of size:
-  /// a power of four.
+  /// Bytes read and written per second by a copy that reads and writes `bytes`, for their size class: a power of four.
   double copy_rate(double bytes) const;
   /// float32 operations per second of all threads, or of the device.
   double peak_flops() const;

@@ -4,7 +4,7 @@
 namespace bench {
 namespace {
 
-// Multiplications and additions of a convolution with so many results, of `taps` products each.
+// Multiplications and additions of a convolution with `results` results, of `taps` products each.
 double products(double results, double taps) { return 2 * results * taps; }
 
 rg::Tensor resize(In t, std::string_view mode) {

@@ -1,5 +1,5 @@
 """Runs //benchmarks:ops and ops.py in turns and prints, for each op, size and pass, both times and the ratio ours / torch, the worst first;
-then the geometric means. A time is the least of the rounds' medians: what else runs on a shared machine only adds.
+then the geometric means. A time is the least of the rounds' medians: other load on a shared machine only adds.
 usage: compare_ops.py OURS [--threads N] [--filter TEXT] [--size N] [--rounds R] [--seconds S] [--above RATIO]
 OURS is the binary (bazel-bin/benchmarks/ops); run this with the Python that has torch. Exit status 1 if the two tables differ."""
 import argparse

@@ -1,5 +1,5 @@
 """The rows of benchmarks/op_rows in PyTorch: name, operands (the language of op_rows/row.h), function of the operands and n. A result may be
-a tuple, of which the first counts. FLOPS stays with the other side: rates are computed from times by whoever wants them."""
+a tuple, of which the first counts. FLOPS is only on the other side, which computes rates from times."""
 import torch
 import torch.nn.functional as F
 

@@ -1,5 +1,5 @@
-"""Peer side of //benchmarks:ops: the same rows (op_rows.py) in PyTorch, measured in the same way. One line of JSON a figure, with the keys of
-the other side but for those that need the table of arithmetic: rate, unit and share.
+"""Peer side of //benchmarks:ops: the same rows (op_rows.py) in PyTorch, measured in the same way. One line of JSON per figure, with the keys of
+the other side except those that need the table of arithmetic: rate, unit and share.
 usage: ops.py [--threads N] [--filter TEXT] [--size N] [--backward] [--seconds S]"""
 import argparse
 import json

@@ -1,5 +1,5 @@
-// See models.h. Forward passes are written out here and not taken from nn's layers: in a dtype of 16 bits each
-// parameter is rounded where it is used.
+// See models.h. Forward passes are written out here instead of using nn's layers: in a 16-bit dtype each parameter is
+// rounded where it is used.
 #include "benchmarks/train/models.h"
 
 #include <stdexcept>

@@ -1,5 +1,4 @@
-// The models of the train-step benchmark, those of peers/train_steps.py: the same layers, initial values,
-// batches.
+// The models of the train-step benchmark, those of peers/train_steps.py: the same layers, initial values and batches.
 //
 //   mlp       784-512-512-10 with relu, batch 128, cross entropy
 //   gpt-char  4 pre-norm blocks, 4 heads, 128 wide, 64 characters of 65, batch 12; biases, gelu by tanh, a
@@ -9,10 +8,9 @@
 // A model keeps one batch of random data, which every step uses. It also lists the matrix products of a step,
 // forward and backward, so that they can be timed alone.
 //
-// Parameters are float32, and so are their gradients and what an optimizer keeps. In a dtype of 16 bits all
-// that lies between them is computed in that dtype: each parameter is rounded where it is used, save the rows
-// of an embedding, which are looked up first. Reductions inside ops, the norms' and the loss's among them,
-// sum in float32.
+// Parameters are float32, and so are their gradients and the state of an optimizer. In a 16-bit dtype everything in
+// between is computed in that dtype: each parameter is rounded where it is used, except for the rows of an embedding,
+// which are looked up first. Reductions inside ops, including those of the norms and the loss, sum in float32.
 #pragma once
 
 #include <memory>
@@ -28,7 +26,7 @@ class Model : public rg::nn::Module {
  public:
   /// The mean cross entropy of the batch.
   virtual rg::Tensor loss() const = 0;
-  /// What a step computes by matrix products: those of the layers and, as full squares, of attention.
+  /// The matrix products of a step: those of the layers and, as full squares, of attention.
   virtual std::vector<Product> products() const = 0;
   /// Predictions of a step.
   virtual int64_t tokens() const = 0;
@@ -41,7 +39,7 @@ struct BatchSize {
 
 const std::vector<std::string>& model_names();
 
-/// One of the names, with its batch, on the device; `dtype` is what it computes in.
+/// The model of this name, with its batch, on the device; `dtype` is the dtype it computes in.
 std::unique_ptr<Model> make_model(const std::string& name, BatchSize size,
                                   rg::ScalarType dtype = rg::kFloat32, rg::Device device = rg::kCPU);
 

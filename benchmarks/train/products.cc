@@ -43,7 +43,7 @@ double measure(const Product& p, const Place& place, rg::ScalarType dtype) {
   const auto run = [&] { rg::matmul(a, b); };
   double best = std::numeric_limits<double>::infinity(), spent = 0;
   for (int runs = 0; runs < kLeastRuns || spent < kBudget; ++runs) {
-    // On a device a sample is many runs: one says little.
+    // On a device a sample is many runs: a single one is not meaningful.
     const double seconds = place.is_cpu() ? seconds_of(place, run) : median_seconds(place, run, 1);
     best = std::min(best, seconds);
     spent += place.is_cpu() ? seconds : kBudget / kLeastRuns;

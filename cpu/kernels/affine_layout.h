@@ -1,8 +1,8 @@
-// AffineLayout: weight and bias of a normalisation (ops/norms.h) as its rows see them.
+// AffineLayout: weight and bias of a normalisation (ops/norms.h), seen from its rows.
 //
-// A row is cut into segments: the longest runs of its elements that have one number. There is one where
-// weight and bias belong to kept dims, as many as elements where they belong to the last dims, and something
-// between where they belong to the first dims of a row (group_norm).
+// A row is cut into segments: the longest runs of its elements with a common number. There is one segment if weight
+// and bias belong to kept dims, one per element if they belong to the last dims, and a number in between if they
+// belong to the first dims of a row (group_norm).
 #pragma once
 
 #include "cpu/kernels/row_access.h"
@@ -10,7 +10,7 @@
 
 namespace retrograd::cpu {
 
-/// Where a weight or bias, dense in the order of its dims, lies beside the rows of x.
+/// The layout of a weight or bias, dense in the order of its dims, relative to the rows of x.
 class AffineLayout {
  public:
   AffineLayout(const TensorImpl& x, const ops::NormalizeAttrs& a)
@@ -29,7 +29,7 @@ class AffineLayout {
   int64_t count() const { return segments_.numel(); }
   /// Elements of the weight.
   int64_t size() const { return size_; }
-  /// All rows have the same.
+  /// Whether all rows have the same numbers.
   bool is_shared() const { return is_shared_; }
 
   /// Elements of a tile that of_row() needs.

@@ -1,23 +1,21 @@
 // Attention on the CPU: for each matrix of a batch, strips of queries.
 //
-// Forward, per strip: scores = scale * Q K', weights = exp(scores - max of the row), out = weights V / sum of
-// the row. Backward, per strip, from log sum exp (lse): P = exp(scores - lse), dP = g V', dS = P * (dP - delta)
-// with delta = g . out of each row, dQ = scale * dS K; behind the strips of a block of queries, per strip of
-// keys: dV += P' g, dK += scale * dS' Q, in the order of the blocks. With is_causal a strip of queries has the
-// keys up to its last one, a strip of keys the queries from its first one on.
-// Right operands are packed once for a matrix or block (cpu/kernels/attention_products.h). Threads share matrices,
-// or where these are few, the strips of one after the other. Formats of 16 bits are copied to float32 first, and
-// rounded behind.
-// Limits: each thread has its matrix's keys and values packed, forward once each, backward keys twice.
+// Forward, per strip: scores = scale * Q K', weights = exp(scores - max of the row), out = weights V / sum of the
+// row. Backward, per strip, from log sum exp (lse): P = exp(scores - lse), dP = g V', dS = P * (dP - delta) with
+// delta = g . out of each row, dQ = scale * dS K; after the strips of a block of queries, per strip of keys: dV += P'
+// g, dK += scale * dS' Q, in the order of the blocks. With is_causal a strip of queries has the keys up to its last
+// one, a strip of keys the queries from its first one on. Right operands are packed once per matrix or block
+// (cpu/kernels/attention_products.h). Matrices are distributed among threads, or if there are few, the strips of one
+// matrix after the other. Formats of 16 bits are copied to float32 first, and rounded at the end. Limits: each thread
+// has its matrix's keys and values packed, forward once each, backward keys twice.
 #include "ops/attention.h"
 
 #include <algorithm>
 #include <optional>
 
-#include "cpu/features.h"
 #include "cpu/kernels/attention_products.h"
-#include "cpu/kernels/attention_rows.h"
 #include "cpu/kernels/layout.h"
+#include "cpu/kernels/levels/attention_rows.h"
 #include "cpu/kernels/local_tensor.h"
 #include "cpu/kernels/table.h"
 #include "cpu/parallel.h"
@@ -35,19 +33,8 @@ constexpr int64_t kFewMatrices = 4;         // below which the strips of a matri
 constexpr int64_t kFewStrips = 16;          // so many of a block
 constexpr int64_t kBlockBytes = 256 << 10;  // of scores of a block, backward
 
-template <class T>
-const AttentionRowTable<T>& row_table() {
-#if defined(__x86_64__)
-  switch (level()) {
-    case Level::avx512: return avx512::attention_row_table<T>();
-    case Level::avx2: return avx2::attention_row_table<T>();
-    case Level::baseline: break;
-  }
-#endif
-  return baseline::attention_row_table<T>();
-}
-
-// A tensor as a batch of matrices, whose rows are the last dim but one, or where it is interleaved the one before.
+// A tensor as a batch of matrices, whose rows are the last dim but one, or for an interleaved tensor the dim before
+// it.
 template <class T>
 class Batch {
  public:
@@ -87,7 +74,7 @@ MatrixView<T> from_row(MatrixView<T> x, int64_t row) {
   return {x.data + row * x.row, x.row, x.column};
 }
 
-// How queries and keys are cut, and what of the scores a strip has.
+// How queries and keys are cut, and the part of the scores in a strip.
 class Cut {
  public:
   Cut(int64_t matrices, int64_t queries, int64_t keys, bool causal, int rows_of_tile, int64_t item)
@@ -133,7 +120,8 @@ T scale_of(const Call& call) {
 }
 bool is_interleaved(const Call& call) { return call.attrs_as<ops::AttentionAttrs>().interleaved; }
 
-// f(i) for each matrix. They are shared out, or if there are few, taken one after the other, whose strips are.
+// Calls f(i) for each matrix. Matrices are distributed among threads; if there are few, they are processed in turn
+// and their strips are distributed.
 template <class F>
 void for_matrices(int64_t count, bool are_few, const F& f) {
   if (count == 0) return;
@@ -196,9 +184,9 @@ class Forward {
       T *out = f_.out_.at(i_, first), *scores = scores_.mine(), *factors = scores + f_.cut_.strip * s.width;
       multiply(s.rows, k_.whole(s.keys), f_.q_.columns(), from_row(f_.q_.view(i_), first), k_, 0, scores,
                s.width, f_.scale_, false);
-      row_table<T>().weights(scores, s, f_.lse_ + i_ * f_.cut_.queries + first, factors);
+      attention_row_table<T>().weights(scores, s, f_.lse_ + i_ * f_.cut_.queries + first, factors);
       multiply(s.rows, columns, s.keys, {scores, s.width, 1}, v_, 0, out, f_.out_.row(), T(1), false);
-      row_table<T>().scale(out, f_.out_.row(), s.rows, columns, factors);
+      attention_row_table<T>().scale(out, f_.out_.row(), s.rows, columns, factors);
     }
 
     const Forward& f_;
@@ -215,9 +203,10 @@ class Forward {
     const int64_t columns = v_.columns();
     gemm(Gemm<T>{s.rows, s.keys, q_.columns(), q_.view(i), transposed(k_.view(i)), scores.data(), s.width,
                  scale_});
-    if (!measuring()) row_table<T>().weights(scores.data(), s, lse_ + i * cut_.queries, factors.data());
+    if (!measuring())
+      attention_row_table<T>().weights(scores.data(), s, lse_ + i * cut_.queries, factors.data());
     gemm(Gemm<T>{s.rows, columns, s.keys, {scores.data(), s.width, 1}, v_.view(i), out, out_.row()});
-    if (!measuring()) row_table<T>().scale(out, out_.row(), s.rows, columns, factors.data());
+    if (!measuring()) attention_row_table<T>().scale(out, out_.row(), s.rows, columns, factors.data());
   }
 
   Batch<T> q_, k_, v_, out_;
@@ -292,7 +281,7 @@ class Backward {
       const int64_t keys = cut.keys_before(first + rows);
       parallel_for(cut.strips(keys), [&](int64_t s) { add_key_gradients(first, rows, s * cut.strip, keys); });
     }
-    // The gradients of keys from `key` on, which no query sees.
+    // Clears the gradients of keys from `key` on, which no query sees.
     void clear(int64_t key) const {
       for (; key < b_.cut_.keys; ++key) {
         std::fill_n(b_.dk_.at(i_, key), depth_, T(0));
@@ -312,7 +301,7 @@ class Backward {
       for (int64_t r = 0; r < s.rows; ++r)
         lse[r] = b_.lse_[b_.lse_layout_.offset(i_ * b_.cut_.queries + query + r)];
       find_delta(query, s.rows, at, delta);
-      row_table<T>().gradients(p, ds, s, lse, delta);
+      attention_row_table<T>().gradients(p, ds, s, lse, delta);
       multiply(s.rows, depth_, s.keys, {ds, s.width, 1}, k_, 0, b_.dq_.at(i_, query), b_.dq_.row(), b_.scale_,
                false);
     }
@@ -335,7 +324,7 @@ class Backward {
     // Of the queries [query, query + rows), which begin `at` in a block.
     void find_delta(int64_t query, int64_t rows, int64_t at, T* delta) const {
       const MatrixView<T> g = from_row(g_, query), out = from_row(out_, query);
-      const auto inner = row_table<T>().inner;
+      const auto inner = attention_row_table<T>().inner;
       if (is_dense()) return inner(g.data, g.row, out.data, out.row, rows, columns_, delta);
       T* const dense = rows_.data() + at / b_.cut_.strip * 2 * columns_;
       for (int64_t r = 0; r < rows; ++r) {

@@ -1,15 +1,16 @@
-// The products of attention: many small ones with the same right operand, which is packed once for all of them.
+// The products of attention: many small ones with the same right operand, which is packed once for all of
+// them.
 //
-//   PackedRight   B (k, n) in the column panels that register tiles read (cpu/kernels/gemm_kernels.h)
-//   multiply()    C = alpha A B on this thread, of some columns of B and some steps of k: what a mask lets through
+//   PackedRight   B (k, n) in the column panels that register tiles read (cpu/gemm/levels/gemm_kernels.h)
+//   multiply()    C = alpha A B on this thread, of some columns of B and some steps of k: those that a mask admits
 //
-// A is read where it lies. Each element of C is summed in blocks of k as in cpu/gemm_plan.h.
+// A is read in place. Each element of C is summed in blocks of k as in cpu/gemm/gemm_plan.h.
 #pragma once
 
 #include <algorithm>
 
-#include "cpu/gemm_plan.h"
-#include "cpu/kernels/gemm_kernels.h"
+#include "cpu/gemm/gemm_plan.h"
+#include "cpu/gemm/levels/gemm_kernels.h"
 #include "cpu/scratch.h"
 
 namespace retrograd::cpu {
@@ -17,7 +18,7 @@ namespace retrograd::cpu {
 template <class T>
 class PackedRight {
  public:
-  /// Room for so many steps of k and columns.
+  /// Memory for k steps and n columns.
   PackedRight(int64_t k, int64_t n)
       : depth_(k),
         columns_(gemm_detail::ceil_div(n, kernel_.columns) * kernel_.columns),
@@ -34,7 +35,7 @@ class PackedRight {
                                   memory_.data() + j * depth_, panel());
                    });
   }
-  /// At least n, in whole registers where there are such: for a C that has room for what is not looked at.
+  /// At least n, rounded up to whole registers if these exist: for a C with room for unused elements.
   int64_t whole(int64_t n) const {
     constexpr int64_t kMost = 64 / sizeof(T);
     return std::min((n + kMost - 1) / kMost * kMost, columns_);

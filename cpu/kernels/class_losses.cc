@@ -1,12 +1,16 @@
-// Losses over classes on the CPU: picking at the targets, and cross entropy by the row functions of
-// cpu/kernels/rows.h.
+// Losses over classes on the CPU: picking at the targets (nll), and cross entropy by the row functions of
+// cpu/kernels/levels/softmax_norm_rows.h.
+//
+// Samples holds the rows along the classes and the class of each, read and checked once; -1 stands for a target that
+// is ignored. Cross entropy saves each row's maximum and log(sum(exp(x - max))) separately, so that the backward
+// keeps the digits of shares near 1. Rows run in parallel, each by one thread.
 #include <cmath>
 
 #include <fmt/format.h>
 
+#include "cpu/kernels/levels/softmax_norm_rows.h"
 #include "cpu/kernels/local_tensor.h"
 #include "cpu/kernels/row_access.h"
-#include "cpu/kernels/rows.h"
 #include "cpu/kernels/table.h"
 #include "cpu/parallel.h"
 #include "ops/losses.h"
@@ -14,7 +18,7 @@
 namespace retrograd::cpu {
 namespace {
 
-// Rows along the classes, and the class of each: -1 where it is ignored.
+// Rows along the classes, and the class of each: -1 if it is ignored.
 class Samples {
  public:
   Samples(const Call& call, const TensorImpl& x, const TensorImpl& target)
@@ -130,7 +134,7 @@ void cross_entropy_backward_kernel(const Call& call, TensorImpl* const* outputs)
           const double at_target = static_cast<double>(x[t]);
           const LogSum sum{static_cast<double>(maxima[row]), static_cast<double>(log_sums[row])};
           row_table<T>().scaled_softmax(x, sum, static_cast<double>(scale), n, dx);
-          // Of a share above 1/2, 1 less it would lack digits.
+          // For a share above 1/2, 1 - share would lose digits.
           const double log_share = (at_target - sum.max) - sum.log;
           if (log_share > -0.6931471805599453)
             dx[t] = static_cast<T>(static_cast<double>(scale) * std::expm1(log_share));
@@ -145,7 +149,7 @@ void cross_entropy_backward_kernel(const Call& call, TensorImpl* const* outputs)
 
 }  // namespace
 
-void add_class_loss_kernels(KernelTable& table) {
+void add_class_losses_kernels(KernelTable& table) {
   table.set(&ops::info<ops::Nll>, nll_kernel, KernelTable::kScratch);
   table.set(&ops::info<ops::NllBackward>, nll_backward_kernel, KernelTable::kScratch);
   table.set(&ops::info<ops::CrossEntropy>, cross_entropy_kernel, KernelTable::kScratch);

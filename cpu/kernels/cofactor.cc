@@ -1,5 +1,9 @@
-// See cpu/kernels/cofactor.h. Eigen's LU with full pivoting, compiled for the baseline: it serves matrices
-// that are singular or nearly so, and derivatives of second order.
+// Cofactors by Eigen's LU with full pivoting: see cpu/kernels/cofactor.h for the mathematics.
+//
+// Decomposition<T> is A = X D Y; outward() and inward() apply X and Y from both sides. Products<T> has, for
+// each element of the diagonal, the products of those on either side of it, so that nothing is divided. The
+// file is compiled once, for the baseline: it serves matrices that are singular or nearly so, and derivatives
+// of second order.
 #include "cpu/kernels/cofactor.h"
 
 #include <Eigen/LU>
@@ -50,14 +54,14 @@ class Decomposition {
   T sign_;
 };
 
-// before[i] and behind[i]: the products of the elements of d on the two sides of element i.
+// before[i] and after[i]: the products of the elements of d on the two sides of element i.
 template <class T>
 struct Products {
-  Vector<T> before, behind;
-  explicit Products(const Vector<T>& d) : before(d.size()), behind(d.size()) {
+  Vector<T> before, after;
+  explicit Products(const Vector<T>& d) : before(d.size()), after(d.size()) {
     const Eigen::Index n = d.size();
     for (Eigen::Index i = 0; i < n; ++i) before[i] = i ? before[i - 1] * d[i - 1] : T{1};
-    for (Eigen::Index i = n - 1; i >= 0; --i) behind[i] = i < n - 1 ? behind[i + 1] * d[i + 1] : T{1};
+    for (Eigen::Index i = n - 1; i >= 0; --i) after[i] = i < n - 1 ? after[i + 1] * d[i + 1] : T{1};
   }
 };
 
@@ -67,11 +71,11 @@ void cofactors_of(T* data, int64_t n) {
   Map<T> a(data, n, n);
   const Decomposition<T> x(a);
   const Products<T> p(x.diagonal());
-  a = x.outward(p.before.cwiseProduct(p.behind).asDiagonal());
+  a = x.outward(p.before.cwiseProduct(p.after).asDiagonal());
 }
 
 // With f = inverse(X) e inverse(Y) and d(i, j) the product of all of D but elements i and j, the derivative
-// of cof(D) has -d(i, j) f(j, i) beside the diagonal and the sum over k of d(i, k) f(k, k) on it.
+// of cof(D) has -d(i, j) f(j, i) off the diagonal and the sum over k of d(i, k) f(k, k) on it.
 template <class T>
 void derivative_of(const T* data, T* direction, int64_t n) {
   if (n == 0) return;
@@ -83,7 +87,7 @@ void derivative_of(const T* data, T* direction, int64_t n) {
   for (Eigen::Index i = 0; i < n; ++i) {
     T product = p.before[i];
     for (Eigen::Index j = i + 1; j < n; ++j) {
-      const T rest = product * p.behind[j];
+      const T rest = product * p.after[j];
       c(i, j) = -rest * f(j, i);
       c(j, i) = -rest * f(i, j);
       c(i, i) += rest * f(j, j);

@@ -1,6 +1,9 @@
 // Convolutions on the CPU: operands become sweeps (cpu/kernels/convolution.h).
-// Operands that are not contiguous or of 16 bits are converted first, to float32; the result of 16 bits is
-// rounded once. Integers are computed as int64, by tiles.
+//
+// make_sweep() brings a call of one to three dims into the form of three; merge_axes() joins the last two dims if the
+// kernel does not extend over the last. A transposed convolution becomes a sweep for each remainder by the stride.
+// Operands that are not contiguous or of 16 bits are converted first, to float32; the result of 16 bits is rounded
+// once. Integers are computed as int64, by tiles. Start reading at convolution_kernel.
 #include "cpu/kernels/convolution.h"
 
 #include <numeric>
@@ -12,7 +15,7 @@
 namespace retrograd::cpu {
 
 int64_t make_runs(const Sweep& s, int64_t begin, int64_t end, ConvolutionRun* runs) {
-  const Axis(&a)[3] = s.axis;
+  const SweepAxis(&a)[3] = s.axis;
   int64_t line = begin / a[2].grid, x = begin % a[2].grid;
   ConvolutionRun* run = runs;
   for (int64_t column = 0; column < end - begin; ++run, ++line, x = 0) {
@@ -51,7 +54,7 @@ void with_type(ScalarType type, F&& f) {
     f(int64_t{});
 }
 
-// Calls f(out) with the result's memory in the type computed in, and rounds that to the output.
+// Calls f(out) with the result's memory in the compute type, and rounds it to the output.
 template <class F>
 void with_result(TensorImpl& output, ScalarType type, F&& f) {
   const LocalResult result(output, type);
@@ -64,8 +67,8 @@ int64_t spatial_size(const Shape& shape, int d) {  // of dim d of three, counted
   return i < 2 ? 1 : shape[i].raw();
 }
 
-// The sweep of a convolution from `large` to `small` with a kernel as that of `weight`, all of them
-// (..., channels, spatial dims). Dims that are missing are those in front.
+// The sweep of a convolution from `large` to `small` with a kernel as that of `weight`, all of them (..., channels,
+// spatial dims). Missing dims are the leading ones.
 Sweep make_sweep(const ops::ConvolutionAttrs& attrs, const Shape& large, const Shape& small,
                  const Shape& weight) {
   Sweep s;
@@ -75,7 +78,7 @@ Sweep make_sweep(const ops::ConvolutionAttrs& attrs, const Shape& large, const S
   s.out_channels = small[1].raw() / attrs.groups;
   const int missing = 3 - attrs.stride.size();
   for (int d = 0; d < 3; ++d) {
-    Axis& a = s.axis[d];
+    SweepAxis& a = s.axis[d];
     a.in = spatial_size(large, d);
     a.out = a.grid = spatial_size(small, d);
     a.kernel = a.taps = spatial_size(weight, d);
@@ -87,25 +90,25 @@ Sweep make_sweep(const ops::ConvolutionAttrs& attrs, const Shape& large, const S
   return s;
 }
 
-// Makes the last two dims one where the last is passed through: kernels of one place become plain products.
+// Merges the last two dims if the kernel does not extend over the last: kernels of one place become plain products.
 void merge_axes(Sweep& s) {
   for (int d = 0; d < 2; ++d) {
-    Axis &y = s.axis[1], &x = s.axis[2];
+    SweepAxis &y = s.axis[1], &x = s.axis[2];
     const bool passes = x.kernel == 1 && x.stride == 1 && x.offset == 0 && x.in == x.out;
     if (!passes || y.stride != 1) return;
     const int64_t line = x.in;
     x = y;
     for (int64_t* size : {&x.in, &x.out, &x.grid, &x.offset, &x.offset_step}) *size *= line;
     y = s.axis[0];
-    s.axis[0] = Axis();
+    s.axis[0] = SweepAxis();
   }
 }
 
 // The results of dim `a` of a convolution's transpose at places with remainder r by the stride: place
 // r + i * stride was read for the kernel's places t with (r - offset - t * offset_step) a multiple of the
 // stride. These are tap, tap + tap_step, ...
-Axis transposed(const Axis& a, int64_t r) {
-  Axis t;
+SweepAxis transposed(const SweepAxis& a, int64_t r) {
+  SweepAxis t;
   t.in = a.out;
   t.out = a.in;
   t.kernel = a.kernel;

@@ -1,28 +1,26 @@
-// What the kernels of convolutions share: a convolution brought into one form, whatever op and number of dims
-// it comes from.
+// The common part of the convolution kernels: a convolution in one form, for every op and number of dims.
 //
-// A sweep computes results that lie on a grid, each the sum over input channels and places of the kernel:
+// A sweep computes results on a grid, each the sum over input channels and places of the kernel:
 //   out[n, g, k, first + i * step] = sum over c, t of
 //     weight[g, k, c, tap + t * tap_step] * in[n, g, c, i * stride + offset + t * offset_step]
-// in each of three dims (Axis); dims that are missing have size 1. Channels are counted within a group g. A
+// in each of three dims (SweepAxis); dims that are missing have size 1. Channels are counted within a group g. A
 // convolution is one sweep. A transposed one with stride s is s of them per dim, one for each remainder of
 // the place by s: results of one remainder meet the same places of the kernel, and read the input densely. So
 // nothing is ever added into the output from two places, and no zeros are multiplied.
 //
-// There are two ways to compute a sweep, and the sum over samples and places that is the weight's gradient:
-// tiles of dense rows for the register tiles of matrix products (convolution_tiles.cc and
-// convolution_weight.cc), and, for few features per group, as in depthwise convolutions, sums over shifted
-// lines (convolution_lines.cc). Which one is taken, and how the work is cut, depends on sizes and dtype.
+// There are two ways to compute a sweep, and the sum over samples and places that is the weight's gradient: tiles of
+// dense rows for the register tiles of matrix products (convolution_tiles.cc and convolution_weight.cc), and, for few
+// features per group, as in depthwise convolutions, sums over shifted lines (convolution_lines.cc). The choice, and
+// the cutting of the work, depend on sizes and dtype.
 #pragma once
 
 #include <algorithm>
 
-#include "cpu/features.h"
-#include "cpu/kernels/convolution_rows.h"
+#include "cpu/kernels/levels/convolution_rows.h"
 
 namespace retrograd::cpu {
 
-struct Axis {
+struct SweepAxis {
   int64_t in = 1, out = 1, kernel = 1;              // sizes
   int64_t grid = 1, first = 0, step = 1;            // of the results
   int64_t taps = 1, tap = 0, tap_step = 1;          // of the kernel's places
@@ -31,7 +29,7 @@ struct Axis {
 
 struct Sweep {
   int64_t batch, groups, in_channels, out_channels;  // channels per group
-  Axis axis[3];
+  SweepAxis axis[3];
 
   int64_t in_plane() const { return axis[0].in * axis[1].in * axis[2].in; }
   int64_t out_plane() const { return axis[0].out * axis[1].out * axis[2].out; }
@@ -44,7 +42,7 @@ struct Sweep {
   bool natural() const { return taps() == kernel(); }
 };
 
-/// Where an operand of a sweep lies: contiguous, but for the order of the weight's channels.
+/// The memory of an operand of a sweep: contiguous, except for the order of the weight's channels.
 template <class T>
 struct SweepData {
   const T *in, *weight, *bias;  // bias: of groups * out_channels values, or null
@@ -70,7 +68,7 @@ inline int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }
 /// Calls f(offset) for all places of the kernel in row-major order.
 template <class F>
 void for_taps(const Sweep& s, F&& f) {
-  const Axis(&a)[3] = s.axis;
+  const SweepAxis(&a)[3] = s.axis;
   for (int64_t z = 0; z < a[0].taps; ++z)
     for (int64_t y = 0; y < a[1].taps; ++y)
       for (int64_t x = 0; x < a[2].taps; ++x) {
@@ -80,31 +78,7 @@ void for_taps(const Sweep& s, F&& f) {
       }
 }
 
-/// The runs of results [begin, end) of all samples in row-major order, written at `runs`; how many they are.
+/// Writes the runs of results [begin, end) of all samples in row-major order to `runs`; returns their number.
 int64_t make_runs(const Sweep& sweep, int64_t begin, int64_t end, ConvolutionRun* runs);
-
-template <class T>
-const ConvolutionCopies<T>& convolution_copies() {
-#if defined(__x86_64__)
-  switch (level()) {
-    case Level::avx512: return avx512::convolution_copies<T>();
-    case Level::avx2: return avx2::convolution_copies<T>();
-    case Level::baseline: break;
-  }
-#endif
-  return baseline::convolution_copies<T>();
-}
-
-template <class T>
-const ConvolutionTaps<T>& convolution_taps() {
-#if defined(__x86_64__)
-  switch (level()) {
-    case Level::avx512: return avx512::convolution_taps<T>();
-    case Level::avx2: return avx2::convolution_taps<T>();
-    case Level::baseline: break;
-  }
-#endif
-  return baseline::convolution_taps<T>();
-}
 
 }  // namespace retrograd::cpu

@@ -1,9 +1,9 @@
 // Convolutions with few features per group, depthwise ones above all: sums over shifted lines.
 //
-// A register tile would be almost empty here. Instead, a band of lines of the results is computed from a
-// staged copy of what the band reads: the input's lines with the zeros around them, and, when results are
-// several places apart, each line split by the remainder of the place by the stride. In the copy every place
-// of the kernel reads a dense line, at an offset that is the same for all lines of the band:
+// A register tile would be almost empty here. Instead, a band of lines of the results is computed from a staged copy
+// of the input that the band reads: the input's lines with the zeros around them, and, when results are several
+// places apart, each line split by the remainder of the place by the stride. In the copy every place of the kernel
+// reads a dense line, at an offset that is the same for all lines of the band:
 //   out[line][x] = bias + sum over c, t of weight[c, t] * staged[line * line_step + offset(c, t) + x],
 // so that the inner loops have neither bounds nor strides. The weight's gradient uses the same offsets and
 // sums over the lines of a band; the sums of bands are added in order.
@@ -23,7 +23,7 @@ constexpr int64_t kParts = 16;               // of the samples, for sums over al
 
 int64_t round_up(int64_t n, int64_t multiple) { return ceil_div(n, multiple) * multiple; }
 
-// Where a staged band keeps what it reads: [channel][place of the kernel in dim 0][line][remainder][x].
+// The layout of a staged band: [channel][place of the kernel in dim 0][line][remainder][x].
 class Staging {
  public:
   Staging(const Sweep& s, int64_t channels, int64_t element)
@@ -53,9 +53,9 @@ class Staging {
     return {number / across, y, std::min(lines_, lines_axis_.grid - y)};
   }
 
-  /// Offsets of what each channel and place of the kernel reads for the first line of a band.
+  /// Sets the offsets that each channel and place of the kernel reads for the first line of a band.
   void set_offsets(int64_t* offset) const {
-    const Axis(&a)[3] = s_.axis;
+    const SweepAxis(&a)[3] = s_.axis;
     const int64_t plane = staged_lines(lines_) * line_;
     for (int64_t c = 0; c < channels_; ++c)
       for (int64_t z = 0; z < a[0].taps; ++z)
@@ -68,7 +68,7 @@ class Staging {
           }
   }
 
-  /// Copies what `band` of one sample reads of the channels from `in` on. `runs` has room for runs().
+  /// Copies the input that `band` of one sample reads of the channels from `in` on. `runs` has room for runs().
   template <class T>
   void stage(const Band& band, const T* in, ConvolutionRun* runs, T* staged) const {
     const int64_t lines = staged_lines(band.lines), remainders = line_ / pitch_;
@@ -90,14 +90,16 @@ class Staging {
   }
 
  private:
-  // Error where it does not fit into 63 bits: a dilation may be large in each of three dims.
+  // Throws Error if it does not fit into 63 bits: a dilation may be large in each of three dims.
   static int64_t product(std::initializer_list<int64_t> factors) {
     int64_t n = 1;
     for (int64_t factor : factors) n = Dim::checked_mul(n, factor);
     return n;
   }
-  static int64_t span(const Axis& a) { return std::max<int64_t>(a.taps - 1, 0) * std::abs(a.offset_step); }
-  static int64_t lowest(const Axis& a) {
+  static int64_t span(const SweepAxis& a) {
+    return std::max<int64_t>(a.taps - 1, 0) * std::abs(a.offset_step);
+  }
+  static int64_t lowest(const SweepAxis& a) {
     return a.offset + std::min<int64_t>(0, (a.taps - 1) * a.offset_step);
   }
   int64_t staged_lines(int64_t lines) const {
@@ -105,7 +107,7 @@ class Staging {
   }
 
   const Sweep& s_;
-  const Axis &lines_axis_, &x_axis_;
+  const SweepAxis &lines_axis_, &x_axis_;
   int64_t channels_, width_, pitch_, line_, lines_, runs_, size_;
 };
 
@@ -148,7 +150,7 @@ class SweepLines {
   void set_weight(int64_t group, int64_t k, T* weight) const {
     const T* from =
         data_.weight + group * s_.in_channels * s_.out_channels * s_.kernel() + k * data_.weight_out;
-    const Axis(&a)[3] = s_.axis;
+    const SweepAxis(&a)[3] = s_.axis;
     for (int64_t c = 0; c < s_.in_channels; ++c, from += data_.weight_in)
       for (int64_t z = 0; z < a[0].taps; ++z)
         for (int64_t y = 0; y < a[1].taps; ++y) {
@@ -160,7 +162,7 @@ class SweepLines {
 
   void compute(const Staging::Band& band, int64_t channel, T* out, const T* staged, const T* weight,
                T* line) const {
-    const Axis &y_axis = s_.axis[1], &x_axis = s_.axis[2];
+    const SweepAxis &y_axis = s_.axis[1], &x_axis = s_.axis[2];
     const T start = data_.bias ? data_.bias[channel] : T(0);
     const int64_t z = s_.axis[0].first + band.z * s_.axis[0].step;
     for (int64_t i = 0; i < band.lines; ++i) {
@@ -236,7 +238,7 @@ class WeightLines {
       }
   }
 
-  // Adds the sums of a band. Lines of the gradient are copied where reading whole registers would leave them.
+  // Adds the sums of a band. Lines of the gradient are copied if reading whole registers would go beyond them.
   void correlate(const Staging::Band& band, const T* grad, const Buffers& buffers, T* sums) const {
     const int64_t row = s_.axis[2].grid, padded = round_up(row, kConvolutionPad);
     const T* from = grad + (band.z * s_.axis[1].grid + band.y) * row;

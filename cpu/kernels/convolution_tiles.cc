@@ -1,19 +1,19 @@
 // Sweeps as matrix products: features x (channels, kernel's places) times (channels, kernel's places) x
 // results.
 //
-// The weight is packed into row panels once. The results of all samples, as one sequence, are cut into tiles
-// of columns. For a tile, what its results read is copied ("im2col") into a strip with a row for each channel
-// and place of the kernel, some channels at a time, and all features of the group are multiplied with the
-// strip by the register tiles of cpu/kernels/gemm_kernels.h. A strip stays in the second-level cache, and is
-// all there ever is of the matrix of columns. Its rows are an odd number of cache lines apart, so that a
-// column panel does not fall into few sets of the first-level cache.
+// The weight is packed into row panels once. The results of all samples, as one sequence, are cut into tiles of
+// columns. For a tile, the input of its results is copied ("im2col") into a strip with a row for each channel and
+// place of the kernel, some channels at a time, and all features of the group are multiplied with the strip by the
+// register tiles of cpu/gemm/levels/gemm_kernels.h. A strip stays in the second-level cache; the full matrix of
+// columns never exists. Its rows are an odd number of cache lines apart, so that a column panel is not mapped to few
+// sets of the first-level cache.
 //
-// A kernel of one place with stride 1 needs no care of its own: its strips are plain copies of pieces of the
-// input, which is what packing a factor of a product costs.
+// A kernel of one place with stride 1 needs no special case: its strips are plain copies of pieces of the input, at
+// the cost of packing a factor of a product.
 #include <span>
 
+#include "cpu/gemm/levels/gemm_kernels.h"
 #include "cpu/kernels/convolution.h"
-#include "cpu/kernels/gemm_kernels.h"
 #include "cpu/parallel.h"
 #include "cpu/scratch.h"
 
@@ -117,7 +117,7 @@ class SweepTiles {
     T *strip, *c;
   };
 
-  // As many as fit, but fewer, down to two panels, where that leaves too few tiles.
+  // As many as fit, but fewer, down to two panels, if that leaves too few tiles.
   int64_t tile_columns() const {
     const int64_t fitting = kStripBytes / kElement / std::max<int64_t>(strip_channels_ * taps_, 1);
     const int64_t most = std::min(fitting, kRowBytes / kElement) / kernel_.columns,
@@ -126,7 +126,7 @@ class SweepTiles {
            kernel_.columns;
   }
 
-  // The panels of a strip's channels follow each other, each a group of `rows` elements per row of the strip.
+  // The panels of a strip's channels are consecutive, each a group of `rows` elements per row of the strip.
   T* packed(int64_t group, int64_t panel, int64_t channel, int64_t channels) const {
     const int64_t before = (group * s_.in_channels + channel) * panels_ + panel * channels;
     return weight_.data() + before * taps_ * kernel_.rows;
@@ -153,7 +153,7 @@ class SweepTiles {
       to += k * kernel_.rows;
     };
     if (s_.natural() && data_.weight_in == taps_) return put(from, 1, channels * taps_);
-    const Axis(&a)[3] = s_.axis;
+    const SweepAxis(&a)[3] = s_.axis;
     for (int64_t c = 0; c < channels; ++c, from += data_.weight_in) {
       if (s_.natural()) {
         put(from, 1, taps_);

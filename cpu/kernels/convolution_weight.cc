@@ -1,15 +1,14 @@
 // The weight's gradient as matrix products: (channels, kernel's places) x results times results x features.
 //
-// The sum runs over the results of all samples, as one sequence, in blocks. The gradient of a block is packed
-// into column panels, once for all. What the block reads of a few channels is copied into a strip with a row
-// for each channel and place of the kernel, as for a sweep (convolution_tiles.cc), and here the strip is the
-// left factor, read where it is. Chunks are pieces of the channels; where these are few, the blocks are dealt
-// out to parts with sums of their own, which are added in order. The result is turned at the end, since
-// features are its rows.
+// The sum runs over the results of all samples, as one sequence, in blocks. The gradient of a block is packed once
+// into column panels. The input that the block reads of a few channels is copied into a strip with a row for each
+// channel and place of the kernel, as for a sweep (convolution_tiles.cc), and here the strip is the left factor, read
+// where it is. Chunks are pieces of the channels; if there are few, the blocks are distributed over parts with
+// separate sums, which are added in order. The result is transposed at the end, since features are its rows.
 #include <span>
 
+#include "cpu/gemm/levels/gemm_kernels.h"
 #include "cpu/kernels/convolution.h"
-#include "cpu/kernels/gemm_kernels.h"
 #include "cpu/parallel.h"
 #include "cpu/scratch.h"
 
@@ -77,7 +76,7 @@ class WeightTiles {
     T* strip;
   };
 
-  // As many as leave the least of their row panels empty.
+  // The number that leaves the fewest row panels empty.
   int64_t piece_channels() const {
     int64_t best = 1;
     const auto panels = [&](int64_t channels) { return ceil_div(channels * taps_, kernel_.rows); };

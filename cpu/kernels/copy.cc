@@ -1,49 +1,21 @@
 // Copies between tensors of any strides and dtypes, and constants.
 //
-// Both sides are walked together: dims are ordered by the target's strides and merged where both allow, so
-// that the last one is the quickest to write. Elements of one dtype move as bits. Where the source lies along
-// another dim than the target, both dims are cut into squares that are transposed in registers; else each run
-// of the last dim is one call (cpu/kernels/rows_copy.h). Other dtypes go run by run through a tile of the
-// source's compute type.
+// Both sides are traversed together: dims are ordered by the target's strides and merged where both allow, so that
+// the last one is the fastest to write. Elements of one dtype move as bits. If the source is contiguous along another
+// dim than the target, both dims are cut into squares that are transposed in registers; else each run of the last dim
+// is one call (cpu/kernels/levels/copy_rows.h). Other dtypes go run by run through a tile of the source's compute
+// type.
 #include <cstring>
 
-#include "cpu/features.h"
 #include "cpu/kernels/elementwise.h"
+#include "cpu/kernels/levels/copy_rows.h"
 #include "cpu/kernels/row_access.h"
-#include "cpu/kernels/rows_copy.h"
 #include "cpu/kernels/table.h"
 #include "cpu/parallel.h"
 #include "ops/full.h"
 #include "ops/shape_ops.h"
 
 namespace retrograd::cpu {
-
-template <class T>
-const ConvertTable<T>& convert_table() {
-#if defined(__x86_64__)
-  switch (level()) {
-    case Level::avx512: return avx512::convert_table<T>();
-    case Level::avx2: return avx2::convert_table<T>();
-    case Level::baseline: break;
-  }
-#endif
-  return baseline::convert_table<T>();
-}
-template const ConvertTable<float>& convert_table<float>();
-template const ConvertTable<double>& convert_table<double>();
-template const ConvertTable<int64_t>& convert_table<int64_t>();
-
-const MoveTable& move_table() {
-#if defined(__x86_64__)
-  switch (level()) {
-    case Level::avx512: return avx512::move_table();
-    case Level::avx2: return avx2::move_table();
-    case Level::baseline: break;
-  }
-#endif
-  return baseline::move_table();
-}
-
 namespace {
 
 constexpr int64_t kGrain = 32768;  // elements a chunk
@@ -140,7 +112,7 @@ void for_runs(Axes axes, int64_t grain, const F& run) {
   });
 }
 
-/// The dim along which the source lies, where a transpose pays: -1 if there is none.
+/// The dim along which the source is contiguous, if a transpose pays off: -1 if there is none.
 int source_dim(const Axes& axes) {
   const int64_t step = axes.last().from;
   if (axes.last().to != 1 || step == 1 || step == 0 || axes.last().size < 4) return -1;

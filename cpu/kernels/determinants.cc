@@ -1,5 +1,9 @@
-// Kernels of the determinants of ops/linalg.h, made of LU factors; and cofactors: det A * inverse(A)' where
-// that keeps the digits, else by cpu/kernels/cofactor.h.
+// Kernels of the determinants of ops/linalg.h, and of cofactors.
+//
+// Determinants are computed from LU factors passed as operands: for_determinants() traverses the batch, checks that
+// the permutation is valid, and provides its sign. Cofactors are det A * inverse(A)' if the pivots show that this
+// keeps the digits, else they come from cpu/kernels/cofactor.h. Each matrix is processed by one thread; an error
+// names the first failing batch entry.
 #include <cmath>
 #include <limits>
 
@@ -123,7 +127,7 @@ void cofactor_derivative_kernel(const Call& call, TensorImpl* const* outputs) {
 
 }  // namespace
 
-void add_determinant_kernels(KernelTable& table) {
+void add_determinants_kernels(KernelTable& table) {
   table.set(&ops::info<ops::LuDet>, lu_det_kernel, KernelTable::kScratch);
   table.set(&ops::info<ops::LuSlogdet>, lu_slogdet_kernel, KernelTable::kScratch);
   table.set(&ops::info<ops::Cofactor>, cofactor_kernel, KernelTable::kScratch);

@@ -1,6 +1,10 @@
-// Elementwise ops and copies on the CPU. Contiguous float and double go straight through the span kernel;
-// anything else is gathered into tiles of kTile elements in the compute type, computed by the same kernel,
-// and scattered. Work is cut into chunks by size alone, so results do not depend on the number of threads.
+// Elementwise ops and copies on the CPU: see cpu/kernels/elementwise.h.
+//
+// direct() handles operands that are all contiguous in the compute type: the span kernel processes them directly, in
+// chunks. TiledRun handles all others: elements are gathered into tiles of kTile elements in the compute type,
+// computed by the same kernel, and scattered. If an operand has long runs, tiles are cut at their ends, so that a run
+// is loaded by one call (Side). Work is cut into chunks by size alone, so results do not depend on the number of
+// threads. Start reading at elementwise().
 #include "cpu/kernels/elementwise.h"
 
 #include <algorithm>
@@ -8,7 +12,7 @@
 
 #include "cpu/kernels/layout.h"
 #include "cpu/parallel.h"
-#include "ir/each_field.h"
+#include "engine/each_field.h"
 
 namespace retrograd::cpu {
 namespace {
@@ -23,8 +27,8 @@ ScalarType compute_type(ScalarType dtype) {
   return is_floating(dtype) ? kFloat32 : kInt64;
 }
 
-// One operand, or the output as an operand: how the elements of a tile are reached. In a layout of one run
-// per row (rank 1: of a single one) a tile lies at a constant stride from its first element.
+// One operand, or the output as an operand: access to the elements of a tile. In a layout of one run per row (rank 1:
+// of a single run) a tile has a constant stride from its first element.
 template <class T>
 class Side {
  public:
@@ -39,7 +43,7 @@ class Side {
   bool in_place() const { return same_ && (step() == 1 || run() == 1); }
 
   const char* element(int64_t at) const { return base_ + layout_.offset(at) * item_; }
-  /// From an element on, that lies `skip` behind one of the same run, `count` elements: where they are, or
+  /// From an element on, that lies `skip` after one of the same run, `count` elements: where they are, or
   /// copied to `tile`. `filled` is the element that the tile repeats since the last call.
   const T* read_run(const char* first, int64_t skip, int64_t count, T* tile, const char*& filled) const {
     const char* from = first + skip * step() * item_;
@@ -101,7 +105,7 @@ class TiledRun {
   }
 
  private:
-  // Elements [begin, begin + n) of one run of each operand; gives n.
+  // Elements [begin, begin + n) of one run of each operand; returns n.
   int64_t one_run(int64_t begin, int64_t n, T (*tiles)[kTile], const char** filled) const {
     const char* first[kMaxOperands];
     for (size_t side = 0; side < sides_.size(); ++side) first[side] = sides_[side].element(begin);
@@ -184,8 +188,8 @@ void direct_chunks(const Call& call, void* out, const void* const* in, int64_t n
   });
 }
 
-// Without tiles, where all operands and the output are contiguous in `dtype`; false where they are not. What a small op costs are
-// questions like these, hence operands are compared with the output and not looked at each for itself.
+// Runs without tiles if all operands and the output are contiguous in `dtype`; else returns false. Such checks
+// dominate the cost of a small op, hence operands are compared with the output instead of being inspected one by one.
 bool direct(const Call& call, TensorImpl& output, ScalarType dtype, Span span) {
   if (output.dtype() != dtype) return false;
   const int64_t n = output.contiguous_numel();

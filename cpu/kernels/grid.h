@@ -1,5 +1,9 @@
-// Grid: the last dims of a tensor as depth, height and width, all others as a list of volumes. What pooling
-// and interpolation go over, row by row, whatever the dtype and the strides.
+// Grid: the last dims of a tensor as depth, height and width, all others as a list of volumes. Pooling and
+// interpolation process it row by row, for every dtype and stride.
+//
+// direct() returns a row in place, if it has the requested type and no gaps; the row functions of
+// cpu/kernels/levels/window_rows.h read a little beyond a row, hence the form that asks for slack after it. read()
+// and write() copy a row and convert it. A missing dim has size 1, depth first.
 #pragma once
 
 #include <cstring>
@@ -24,14 +28,14 @@ class Grid {
   int64_t width() const { return size_[2]; }
   int64_t volume_size() const { return size_[0] * size_[1] * size_[2]; }
 
-  /// The row as it lies in memory; null unless that is as T, one element behind the other.
+  /// The row in place; null unless it is contiguous in T.
   template <class T>
   T* direct(int64_t volume, int64_t d, int64_t h) const {
     const bool fits = x_->dtype() == dtype_of<T>() && (stride_[2] == 1 || size_[2] == 1);
     return fits ? static_cast<T*>(x_->data()) + offset(volume, d, h) : nullptr;
   }
 
-  /// The same where so many elements behind the row can be read, too.
+  /// The same if `slack` elements after the row can also be read.
   template <class T>
   const T* direct(int64_t volume, int64_t d, int64_t h, int64_t slack) const {
     const T* const row = direct<T>(volume, d, h);

@@ -1,5 +1,9 @@
-// What pooling and interpolation do to each axis, as numbers: for the kernels of every device. x is the larger grid of a pool, the operand
-// of an interpolation; y the other side. The transposed ops have them turned.
+// The effect of pooling and interpolation on each axis, as numbers: for the kernels of every device (cuda/ includes
+// this header).
+//
+// A GridMap has one Axis for each of the last dims (cpu/kernels/windows.h): a sparse matrix. x is the larger
+// grid of a pool, the operand of an interpolation; y is the other side. The transposed ops have x and y
+// exchanged. Implemented by cpu/kernels/pooling.cc and interpolate.cc, next to their kernels.
 #pragma once
 
 #include "cpu/kernels/resample.h"
@@ -11,11 +15,11 @@ namespace retrograd::cpu {
 GridMap average_map(const ops::AvgPoolAttrs& attrs, const TensorImpl& x, const TensorImpl& y);
 GridMap adaptive_map(const ops::GridSize& attrs, const TensorImpl& x, const TensorImpl& y);
 GridMap interpolation_map(const ops::InterpolateAttrs& attrs, const TensorImpl& x, const TensorImpl& y);
-/// The axes of the windows whose largest elements are wanted; how many of them x has.
+/// The axes of the windows of a max pool; returns how many of them x has.
 int max_pool_axes(const ops::MaxPool::Attrs& attrs, const TensorImpl& x, const TensorImpl& y,
                   Axis (&axes)[3]);
 int max_pool_axes(const ops::GridSize& attrs, const TensorImpl& x, const TensorImpl& y, Axis (&axes)[3]);
-/// The transposed map; what was divided after is divided before.
+/// Transposes the map; a division after it becomes one before it.
 void turn(GridMap& map);
 
 }  // namespace retrograd::cpu

@@ -39,13 +39,12 @@ void check_range(const Call& call, const TensorImpl& index, int64_t size) {
 
 namespace {
 
-// ---- lines -------------------------------------------------------------------------------------------------------------------------
+// ---- lines --------------------------------------------------------------------------------------------------------
 
 constexpr int64_t kTogether = 16;  // lines that lie side by side
 
-// The lines of `index` along a dim, and of two tensors beside it. Lines that lie side by side in all three,
-// as the columns of matrices do, are taken together: one by one, each would touch all cache lines of its
-// neighbours.
+// The lines of `index` along a dim, and of two tensors next to it. Lines that are adjacent in all three, such as the
+// columns of matrices, are processed together: one by one, each would touch all cache lines of its neighbours.
 class Lines {
  public:
   Lines(const TensorImpl& index, int64_t dim, const TensorImpl& a, const TensorImpl& b)
@@ -191,7 +190,7 @@ void scatter_add(const Call& call, TensorImpl* const* outputs) {
   });
 }
 
-// ---- masked_fill and flat_index ----------------------------------------------------------------------------------------------------
+// ---- masked_fill and flat_index -----------------------------------------------------------------------------------
 
 void masked_fill(const Call& call, TensorImpl* const* outputs) {
   TensorImpl& out = *outputs[0];
@@ -244,7 +243,7 @@ void flat_index(const Call& call, TensorImpl* const* outputs) {
     });
     if (ok) continue;
     const int64_t* bad = std::find_if(p, p + n, [size](int64_t i) { return i < -size || i >= size; });
-    // In a plan nobody knows which of the functions that index was called; the op is none of them.
+    // In a plan the user-level indexing function is unknown; the op is not one of them.
     fail(Category::index_out_of_range, "indexing",
          fmt::format("index {} is out of range for {} entries", *bad, size), call.where);
   }

@@ -1,4 +1,8 @@
-// What the kernels of ops with positions share (cpu/kernels/index.cc, index_entries.cc).
+// The common part of the kernels of ops with positions: cpu/kernels/index.cc, for single elements, index_entries.cc,
+// for whole entries of a dim, and padding.cc.
+//
+// Positions are int64 and are checked, all of them, before anything is written. Elements are moved as unsigned
+// integers of their width, since most of these ops do not depend on values; those that add use Accumulator<T>.
 #pragma once
 
 #include <type_traits>
@@ -15,7 +19,7 @@ void check_range(const Call& call, const TensorImpl& index, int64_t size);
 
 inline const int64_t* positions(const TensorImpl& index) { return static_cast<const int64_t*>(index.data()); }
 
-/// Calls f with a value of an unsigned type as wide as an element: for moves that do not look at values.
+/// Calls f with a value of an unsigned type as wide as an element: for moves that do not depend on values.
 template <class F>
 void by_width(size_t width, F&& f) {
   switch (width) {
@@ -26,7 +30,7 @@ void by_width(size_t width, F&& f) {
   }
 }
 
-/// What additions of T are summed in.
+/// The type in which additions of T are summed.
 template <class T>
 using Accumulator = std::conditional_t<is_floating(dtype_of<T>()) && sizeof(T) < 4, float, T>;
 

@@ -1,9 +1,9 @@
 // Kernels of ops that read and write whole entries of a dim at positions held by another tensor
 // (ops/index_ops.h, ops/embedding.h).
 //
-// They see a tensor as [outer, entries, inner]. Additions to an entry happen in order of position, whatever
-// the number of threads; for small formats, in float32, positions are grouped by the entry they name
-// (Buckets). Every index is checked before anything is written.
+// They see a tensor as [outer, entries, inner]. Additions to an entry happen in order of position, for any number of
+// threads; for small formats, in float32, positions are grouped by the entry they name (Buckets). Every index is
+// checked before anything is written.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -26,7 +26,7 @@ struct Entries {
   }
 };
 
-constexpr int64_t kManyOuter = 16;  // from so many on it pays to look for runs of positions
+constexpr int64_t kManyOuter = 16;  // from this number on it pays off to search for runs of positions
 
 // to[r] = from[r / k * entries + index[r % k]] for elements or whole entries, which copy(r, source) moves.
 template <class Copy>
@@ -43,7 +43,7 @@ struct PositionRun {
   int64_t first, from, size;
 };
 
-// The runs of an index of k positions; none where they are short.
+// The runs of an index of k positions; none if they are short.
 class PositionRuns {
  public:
   explicit PositionRuns(int64_t k) : k_(k), runs_(k / kLeast + 1) {}
@@ -253,7 +253,7 @@ void index_select_backward(const Call& call, TensorImpl* const* outputs) {
          *outputs[0]);
 }
 
-// ---- embedding ---------------------------------------------------------------------------------------------------------------------
+// ---- embedding ----------------------------------------------------------------------------------------------------
 
 void embedding(const Call& call, TensorImpl* const* outputs) {
   const ops::EmbeddingAttrs& a = call.attrs_as<ops::EmbeddingAttrs>();
@@ -283,9 +283,9 @@ void embedding_backward(const Call& call, TensorImpl* const* outputs) {
   add_at(call, *index, *g, Entries(outputs[0]->shape(), 0), *outputs[0], a.padding_idx, a.scale_grad_by_freq);
 }
 
-// Row r of a table plus the sum of the rows of g that name it, as if that sum had stood in a table of zeros: added in order of position from
-// 0 on, divided and rounded before it is added. So where no row names r, 0 is added, which makes 0 of -0; as that is seldom there, it is
-// looked for, and nothing is written.
+// Row r of a table plus the sum of the rows of g that name it, as if that sum had stood in a table of zeros: added in
+// order of position from 0 on, divided and rounded before it is added. So if no row names r, 0 is added, which turns
+// -0 into 0; since -0 is rare, the row is only searched for it, and nothing is written without one.
 template <class T>
 class RowSums {
  public:

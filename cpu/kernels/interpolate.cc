@@ -1,6 +1,10 @@
-// Kernels of ops/interpolate.h: the weights along each axis, once, and the linear map of grids that they
-// make (cpu/kernels/resample.h). Coordinates are computed in T, float or double, as PyTorch's CPU kernels
-// do, so that elements on the border between two neighbours fall to the same side.
+// Kernels of ops/interpolate.h: the weights along each axis, computed once, and the resulting linear map of grids
+// (cpu/kernels/resample.h).
+//
+// There is a function that makes an Axis (cpu/kernels/windows.h) for each kind of mode: nearest, linear,
+// cubic, antialias. interpolation_map() makes one for each dim, and the backward transposes them. Coordinates
+// are computed in T, float or double, as PyTorch's CPU kernels do, so that elements on the border between two
+// neighbours fall to the same side.
 #include "ops/interpolate.h"
 
 #include <algorithm>
@@ -29,7 +33,7 @@ T step_of(int64_t in, int64_t out, const AxisOptions& o) {
   return o.scale_factor > 0 ? static_cast<T>(1 / o.scale_factor) : static_cast<T>(in) / static_cast<T>(out);
 }
 
-// Where result j lies in the operand; before its first element, perhaps.
+// The position of result j in the operand; possibly before its first element.
 template <class T>
 T source(T step, int64_t j, bool align_corners) {
   const T at = static_cast<T>(j);
@@ -58,7 +62,7 @@ Axis nearest_axis(int64_t in, int64_t out, const AxisOptions& o) {
   return axis;
 }
 
-// The neighbour at or before a place, and how far behind it the place lies, from 0 to 1.
+// The neighbour at or before a place, and the distance of the place from it, from 0 to 1.
 template <class T>
 struct Neighbour {
   int64_t at;
@@ -101,7 +105,7 @@ Axis cubic_axis(int64_t in, int64_t out, const AxisOptions& o) {
     const Neighbour<T> near(source(step, j, o.align_corners), in);
     const T t = near.rest,
             weights[] = {cubic_far(t + 1, a), cubic_near(t, a), cubic_near(1 - t, a), cubic_far(2 - t, a)};
-    // Weights of neighbours outside go to the border.
+    // Weights of neighbours outside are added to the border.
     const auto inside = [in](int64_t i) { return std::clamp<int64_t>(i, 0, in - 1); };
     const int64_t first = inside(near.at - 1), count = inside(near.at + 2) - first + 1;
     const size_t begin = axis.weight.size();

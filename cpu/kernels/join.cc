@@ -1,4 +1,8 @@
 // Kernel of cat: each operand is copied into its part of the output.
+//
+// A part is a cell that shows the output's memory: it has the output's strides, the operand's size along the
+// dim, and an offset that grows from operand to operand. Copies are those of cpu/kernels/copy.cc and run in
+// parallel within an operand; operands follow one another. There is no temporary memory.
 #include "ops/join.h"
 
 #include "cpu/kernels/elementwise.h"

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "cpu/kernels/rows_copy.h"
+#include "cpu/kernels/levels/copy_rows.h"
 #include "engine/tensor_impl.h"
 #include "ops/convert.h"
 
@@ -27,7 +27,7 @@ struct Layout {
     finish();
   }
 
-  /// `x` repeated to `shape`, which it broadcasts to.
+  /// `x` broadcast to `shape`.
   Layout(const TensorImpl& x, const Shape& shape) {
     const int skip = shape.rank() - x.rank();
     for (int i = 0; i < shape.rank(); ++i) {
@@ -52,8 +52,8 @@ struct Layout {
     return sum + element * stride[0];
   }
 
-  /// Calls f(offset, stride, count, at) for the pieces of elements [begin, end) that lie in one run of the
-  /// last dim; `at` counts from begin.
+  /// Calls f(offset, stride, count, at) for the pieces of elements [begin, end) within one run of the last dim; `at`
+  /// counts from begin.
   template <class F>
   void for_runs(int64_t begin, int64_t end, F&& f) const {
     if (begin >= end) return;  // a size may be 0 then

@@ -1,6 +1,9 @@
 // Kernels of the systems, inverse and cholesky of ops/linalg.h; cpu/kernels/determinants.cc has the others.
-// An error names the first batch entry that has it. Results are dense; operands are copied where they are
-// not.
+//
+// Each goes over the batch in parallel (for_items of cpu/kernels/matrix_items.h) and works on one matrix at a time by
+// the functions of cpu/kernels/levels/factor.h. Results are dense; operands are copied where they are not. A matrix
+// that cannot be factored is noted, the rest of the batch is completed, and the error names the first one
+// (FirstFailure).
 #include "ops/linalg.h"
 
 #include <utility>
@@ -116,7 +119,7 @@ void transpose_square(T* a, int64_t n) {
     for (int64_t j = 0; j < i; ++j) std::swap(a[i * n + j], a[j * n + i]);
 }
 
-// U' U is L L' with L = U': the upper triangle is turned, factored and turned back.
+// U' U is L L' with L = U': the upper triangle is transposed, factored and transposed back.
 void cholesky_kernel(const Call& call, TensorImpl* const* outputs) {
   const bool upper = call.attrs_as<ops::Cholesky::Attrs>().upper;
   FirstFailure failure;

@@ -1,5 +1,11 @@
-// Tensors in the temporary memory of a kernel (cpu/scratch.h): copies of operands as the kernel needs them, and
-// results before they are brought to their places. Nothing is copied while a call is measured.
+// Tensors in the temporary memory of a kernel (cpu/scratch.h): copies of operands in the form that a kernel needs,
+// and results before they are copied to the output.
+//
+//   LocalTensor  a row-major tensor without values
+//   LocalCopy    an operand: itself, or a row-major copy in a dtype
+//   LocalResult  where a result is computed: the output itself, or row-major memory that finish() copies from
+//
+// Nothing is copied while a call is measured. They are freed in reverse order of creation, like all scratch memory.
 #pragma once
 
 #include <optional>
@@ -58,7 +64,7 @@ class LocalCopy {
   TensorImpl* x_;
 };
 
-/// Where a result is computed, row-major in a dtype: the output itself where it is that.
+/// The memory in which a result is computed, row-major in a dtype: the output itself if it has that form.
 class LocalResult {
  public:
   LocalResult(TensorImpl& output, ScalarType dtype) : output_(output), x_(&output) {
@@ -69,7 +75,7 @@ class LocalResult {
   LocalResult(const LocalResult&) = delete;
   TensorImpl& operator*() const { return *x_; }
   TensorImpl* operator->() const { return x_; }
-  /// Brings the values to the output.
+  /// Copies the values to the output.
   void finish() const {
     if (local_ && !measuring()) convert_copy(*x_, output_);
   }

@@ -1,11 +1,14 @@
-// Matrix products on the CPU: operands become MatrixViews for cpu/gemm.h. float16 and bfloat16 operands are
-// converted to float32, multiplied, and the result is rounded once; where the machine multiplies bfloat16
-// itself, larger ones are taken as they are. Integers have a plain loop of their own.
+// Matrix products on the CPU: operands become MatrixViews for cpu/gemm/gemm.h.
+//
+// Factor is an operand as matrices in its last two dims, Result the output in the type that it is computed
+// in. float16 and bfloat16 operands are converted to float32, multiplied, and the result is rounded once;
+// where the machine multiplies bfloat16 itself, larger ones are taken as they are. Integers have a plain loop
+// of their own. Batch dims are turned into a list of offsets, in row-major order.
 #include "ops/matmul.h"
 
 #include <optional>
 
-#include "cpu/gemm.h"
+#include "cpu/gemm/gemm.h"
 #include "cpu/kernels/layout.h"
 #include "cpu/kernels/local_tensor.h"
 #include "cpu/kernels/table.h"
@@ -38,8 +41,8 @@ struct Factor {
     std::swap(rows, columns);
     std::swap(row, column);
   }
-  /// The stride of a dim of size 1 says nothing, and must not decide how a product is cut: it is 0, as that
-  /// of a dim that is not there.
+  /// The stride of a dim of size 1 has no meaning, and must not decide how a product is cut: it is set to 0, like
+  /// that of a missing dim.
   template <class T>
   MatrixView<T> view() const {
     return {static_cast<const T*>(cell->data()), rows == 1 ? 0 : row, columns == 1 ? 0 : column};
@@ -72,7 +75,7 @@ void gemm_batched(const Gemm<int64_t>& first, std::span<const BatchOffsets> offs
   }
 }
 
-// The type that the factors of a product of dtype `dtype` with m rows and n columns are read in.
+// The type in which the factors of a product of dtype `dtype` with m rows and n columns are read.
 ScalarType factor_type(ScalarType dtype, int64_t m, int64_t n) {
   return dtype == kBFloat16 && multiplies_bfloat16(m, n) ? kBFloat16 : compute_type(dtype);
 }
@@ -100,8 +103,8 @@ void with_factor_type(ScalarType type, F&& f) {
     with_compute_type(type, f);
 }
 
-// The result of a product, in the type that it is computed in, and then in its own. Products of bfloat16
-// factors are rounded as they are computed; then there are sums for a k of several parts only.
+// The result of a product, in the compute type, and then in its own. Products of bfloat16 factors are rounded as they
+// are computed; then there are sums only for a k of several parts.
 class Result {
  public:
   Result(TensorImpl& out, ScalarType factors, int64_t k)

@@ -1,32 +1,21 @@
-// What the kernels of ops/linalg.h share: the matrices of a batch one by one, loops over a batch, and the
-// kernels of this machine's level. The batch is cut into chunks by the sizes alone, and a matrix is worked on
-// by one thread.
+// The common part of the kernels of ops/linalg.h: the matrices of a batch one by one (Items), room for copies of them
+// (ItemRoom), loops over a batch (for_items), and the first error among its entries (FirstFailure).
+//
+// The batch is cut into chunks by the sizes alone, and each matrix is processed by one thread. A dense matrix is read
+// in place, any other is copied first. The functions on one matrix are in cpu/kernels/levels/factor.h.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <string_view>
 
-#include "cpu/features.h"
-#include "cpu/kernels/factor.h"
 #include "cpu/kernels/layout.h"
+#include "cpu/kernels/levels/factor.h"
 #include "cpu/parallel.h"
 #include "cpu/scratch.h"
-#include "ir/op.h"
+#include "engine/op.h"
 
 namespace retrograd::cpu {
-
-template <class T>
-const FactorKernels<T>& factor_kernels() {
-#if defined(__x86_64__)
-  switch (level()) {
-    case Level::avx512: return avx512::factor_kernels(T{});
-    case Level::avx2: return avx2::factor_kernels(T{});
-    case Level::baseline: break;
-  }
-#endif
-  return baseline::factor_kernels(T{});
-}
 
 /// The last `inner` dims (one or two) of a tensor, of any strides, as one item per batch entry.
 template <class T>
@@ -58,7 +47,7 @@ class Items {
     }
   }
 
-  /// The item where it lies, if it is dense, else its copy in `room`, which has room_size() elements.
+  /// The item in place if it is dense, else its copy in `room`, which has room_size() elements.
   const T* dense(int64_t item, T* room) const {
     if (is_dense()) return at(item);
     copy(item, room);
@@ -74,7 +63,7 @@ class Items {
   int64_t rows_ = 1, columns_ = 1, row_ = 0, column_ = 0;
 };
 
-/// The first of the items that went wrong, whichever thread found one.
+/// The first failing item, over all threads.
 class FirstFailure {
  public:
   void note(int64_t item) {
@@ -90,8 +79,8 @@ class FirstFailure {
   std::atomic<int64_t> first_{kNone};
 };
 
-/// Factors come from operands, which anybody may have made: whether p holds each of 0 to n - 1 once. Products
-/// with anything else would not end. `seen` has room for n.
+/// Whether p holds each of 0 to n - 1 once. Factors come from operands and may be invalid; products with any other p
+/// would not terminate. `seen` has room for n.
 bool is_permutation(const int32_t* p, int64_t n, bool* seen);
 inline constexpr std::string_view kNoPermutation = "has row numbers, operand 2, that are no permutation";
 
@@ -125,7 +114,7 @@ class ItemRoom : public ThreadScratch<T> {
       : ThreadScratch<T>(size, count_chunks(count, item_grain(work))) {}
 };
 
-/// n^3, or what is as good.
+/// n^3, saturated.
 inline int64_t cube(int64_t n) { return n < 1 << 20 ? n * n * n : INT64_MAX; }
 
 template <class T>

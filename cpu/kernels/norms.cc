@@ -1,19 +1,19 @@
-// Normalisation on the CPU: the row functions of cpu/kernels/rows.h over the rows of any dims.
+// Normalisation on the CPU: the row functions of cpu/kernels/levels/softmax_norm_rows.h over the rows of any
+// dims.
 //
-// Weight and bias along a row are one number for each segment of it: of a whole row where they belong to kept
-// dims (batch_norm), of an element where they belong to the last ones (layer_norm). Where the rows lie side
-// by side, as the columns of a matrix, and have a number each, they are computed together (norms_columns.h).
-// Shape, dims and dtype alone decide: an operand that lies otherwise is copied first. Gradients of weight and
-// bias are summed in T over a row, or a block of rows that share them, and in double beyond, in an order
-// fixed by sizes.
+// Weight and bias are one number for each segment of a row: the whole row if they belong to kept dims (batch_norm),
+// one element if they belong to the last ones (layer_norm). If the rows are adjacent, like the columns of a matrix,
+// and have one number each, they are computed together (norms_columns.h). Only shape, dims and dtype decide: an
+// operand with another layout is copied first. Gradients of weight and bias are summed in T over a row, or a block of
+// rows that share them, and in double beyond, in an order fixed by sizes.
 #include "ops/norms.h"
 
 #include "cpu/kernels/affine_layout.h"
+#include "cpu/kernels/levels/reduce_rows.h"
+#include "cpu/kernels/levels/softmax_norm_rows.h"
 #include "cpu/kernels/local_tensor.h"
 #include "cpu/kernels/norms_columns.h"
-#include "cpu/kernels/reduce_rows.h"
 #include "cpu/kernels/row_access.h"
-#include "cpu/kernels/rows.h"
 #include "cpu/kernels/table.h"
 #include "cpu/parallel.h"
 
@@ -65,7 +65,7 @@ class Forward {
 
   bool has_affine() const { return weight_.template values<T>() || bias_.template values<T>(); }
 
-  // Rows with the same weight and bias, where they lie: some at a time.
+  // Rows with the same weight and bias, in place: some at a time.
   void in_place() const {
     const int64_t n = in_.length(), count = in_.count();
     const T *x = in_.template first<T>(0), *next = count > 1 ? in_.template first<T>(1) : x;
@@ -298,7 +298,7 @@ void normalize_backward_kernel(const Call& call, TensorImpl* const* outputs) {
 
 }  // namespace
 
-void add_norm_kernels(KernelTable& table) {
+void add_norms_kernels(KernelTable& table) {
   table.set(&ops::info<ops::Normalize>, normalize_kernel, KernelTable::kScratch);
   table.set(&ops::info<ops::NormalizeBackward>, normalize_backward_kernel, KernelTable::kScratch);
 }

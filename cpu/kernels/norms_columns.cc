@@ -1,16 +1,15 @@
 // See cpu/kernels/norms_columns.h.
 //
-// A group is a matrix whose columns are rows of the normalisation. It is cut into strips of columns and
-// blocks of lines, by sizes alone. Each phase goes over all blocks of a strip, whose sums are then added in
-// order, before the next one begins. Where there is one block, a strip goes through all phases while it is in
-// a cache.
+// A group is a matrix whose columns are rows of the normalisation. It is cut into strips of columns and blocks of
+// lines, by sizes alone. Each phase processes all blocks of a strip, whose sums are then added in order, before the
+// next phase begins. With a single block, a strip goes through all phases while it is in a cache.
 #include "cpu/kernels/norms_columns.h"
 
 #include <cmath>
 #include <functional>
 
-#include "cpu/kernels/reduce_rows.h"
-#include "cpu/kernels/rows.h"
+#include "cpu/kernels/levels/reduce_rows.h"
+#include "cpu/kernels/levels/softmax_norm_rows.h"
 #include "cpu/parallel.h"
 
 namespace retrograd::cpu {
@@ -210,7 +209,7 @@ void normalize_columns(const TensorImpl& x, const ops::NormalizeAttrs& attrs, co
   cuts.run({means, moments, results});
 }
 
-// With a and b as in cpu/kernels/rows.cc: the means of g * weight and g * weight * xhat.
+// With a and b as in cpu/kernels/levels/softmax_norm_rows.cc: the means of g * weight and g * weight * xhat.
 template <class T>
 void normalize_columns_backward(const TensorImpl& g, const TensorImpl& x, const ops::NormalizeAttrs& attrs,
                                 const AffineLayout& affine, const T* mean, const T* rstd, const T* weight,

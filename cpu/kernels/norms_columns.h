@@ -1,12 +1,16 @@
-// Normalisation of rows that lie side by side, as the columns of a matrix do (batch_norm of [N, C]): their
-// elements are read and written as they lie in memory, a line of neighbours after the other.
+// Normalisation of adjacent rows, such as the columns of a matrix (batch_norm of [N, C]): their elements are read and
+// written in memory order, one line of neighbours after the other.
+//
+// are_columns() tells whether a call is of this kind; it depends only on shape, dims and dtype, so that an operand's
+// layout does not change a row's bits. The parts of the computation are functions of RowsDownTable
+// (cpu/kernels/levels/softmax_norm_rows.h). Sums are made in T over a block of rows and in double beyond.
 #pragma once
 
 #include "cpu/kernels/affine_layout.h"
 
 namespace retrograd::cpu {
 
-/// Whether rows of a normalisation along `dim` with result y lie so, and have one weight and bias each: then
+/// Whether rows of a normalisation along `dim` with result y are adjacent, and have one weight and bias each: then
 /// all tensors of y's shape must be row-major.
 template <class T>
 bool are_columns(const TensorImpl& y, const IntList& dim, const AffineLayout& affine) {

@@ -1,12 +1,15 @@
-// Steps of optimizers on the CPU: numbers from attributes, the elements of all parameters of a call cut into chunks, then the loops of
-// cpu/kernels/rows_optimizers.h. Parameters stand one after the other for that, each beginning at a multiple of kAlign elements, so that
-// one large and many small ones keep all threads busy and registers do not cross lines of the cache.
+// Steps of optimizers on the CPU: numbers from attributes, the elements of all parameters of a call cut into
+// chunks, then the loops of cpu/kernels/levels/optimizer_rows.h.
+//
+// Steps numbers the elements of all parameters of a call, one parameter after the other, each beginning at a multiple
+// of kAlign elements. So one large and many small parameters keep all threads busy, and registers do not cross cache
+// lines. Tensors of 16 bits go through tiles of float. Each element is independent of the others: results do not
+// depend on the cut.
 #include <algorithm>
-#include <cmath>
+#include <type_traits>
 
-#include "cpu/features.h"
 #include "cpu/kernels/layout.h"
-#include "cpu/kernels/rows_optimizers.h"
+#include "cpu/kernels/levels/optimizer_rows.h"
 #include "cpu/kernels/table.h"
 #include "cpu/parallel.h"
 #include "ops/optimizer_steps.h"
@@ -17,7 +20,7 @@ namespace {
 constexpr int64_t kLeastChunk = 1 << 13, kMostChunk = 1 << 18;  // elements
 constexpr int64_t kAlign = 64;
 
-// Enough chunks to share out; as long as that allows, since a chunk is as many streams from memory as there are
+// Enough chunks to distribute, but as long as possible, since a chunk reads as many streams from memory as there are
 // tensors in a step.
 int64_t chunk_of(int64_t elements) {
   constexpr int64_t kChunksOfThread = 4;
@@ -25,18 +28,6 @@ int64_t chunk_of(int64_t elements) {
       elements,
       std::clamp(elements / (kChunksOfThread * get_num_threads()) / kAlign * kAlign, kLeastChunk, kMostChunk),
       kAlign);
-}
-
-template <class T>
-const OptimizerTable<T>& best_table() {
-#if defined(__x86_64__)
-  switch (level()) {
-    case Level::avx512: return avx512::optimizer_table<T>();
-    case Level::avx2: return avx2::optimizer_table<T>();
-    case Level::baseline: break;
-  }
-#endif
-  return baseline::optimizer_table<T>();
 }
 
 template <class T>
@@ -76,11 +67,11 @@ class Steps {
   std::vector<int64_t> begins_;
 };
 
-// Steps of T, or of 16 bits, which are computed in float: f(operands, results, begin, end) for pieces of tensors where they lie, or for
-// tiles of them. Null where there is none; a result has the number of its operand.
+// Steps of T, or of 16 bits, which are computed in float: f(operands, results, begin, end) for pieces of tensors in
+// place, or for tiles of them. Null if there is none; a result has the number of its operand.
 template <class T, class F>
 void for_elements(const Call& call, TensorImpl* const* outputs, const F& f) {
-  constexpr size_t kMost = 5;
+  constexpr size_t kMost = ops::OptimizerFormulas::inputs;
   constexpr int64_t kTile = 512;
   const auto arity = static_cast<size_t>(call.op->arity);
   const ScalarType dtype = call.operands[0]->dtype();
@@ -109,52 +100,26 @@ void for_elements(const Call& call, TensorImpl* const* outputs, const F& f) {
   Steps(call).for_pieces(outputs, piece);
 }
 
-template <class T>
-void adamw(const Call& call, TensorImpl* const* outputs) {
-  const auto& a = call.attrs_as<ops::AdamWStep::Attrs>();
-  const double lr = a.lr.to_double(), beta1 = a.beta1.to_double(), beta2 = a.beta2.to_double(),
-               t = a.step.to_double();
-  const double correction1 = 1 - std::pow(beta1, t), correction2 = 1 - std::pow(beta2, t);
-  const AdamWNumbers<T> numbers{a.maximize ? T{-1} : T{1},
-                                static_cast<T>(1 - lr * a.weight_decay.to_double()),
-                                static_cast<T>(1 - beta1),
-                                static_cast<T>(beta2),
-                                static_cast<T>(1 - beta2),
-                                static_cast<T>(lr / correction1),
-                                static_cast<T>(1 / std::sqrt(correction2)),
-                                static_cast<T>(a.eps.to_double())};
+template <class Op, class T>
+void step(const Call& call, TensorImpl* const* outputs) {
+  const auto numbers = ops::numbers_of(call.attrs_as<typename Op::Attrs>());
+  const OptimizerStep<T, std::remove_const_t<decltype(numbers)>>& formula = optimizer_table<T>();
   for_elements<T>(call, outputs, [&](T* const* x, T* const* y, int64_t begin, int64_t end) {
-    best_table<T>().adamw(numbers, {x[0], x[1], x[2], x[3], x[4], y[0], y[1], y[2], y[3]}, begin, end);
+    formula.run(numbers, x, y, begin, end);
   });
 }
 
-template <class T>
-void sgd(const Call& call, TensorImpl* const* outputs) {
-  const auto& a = call.attrs_as<ops::SGDStep::Attrs>();
-  const SGDNumbers<T> numbers{a.maximize ? T{-1} : T{1},
-                              static_cast<T>(a.weight_decay.to_double()),
-                              static_cast<T>(a.lr.to_double()),
-                              static_cast<T>(a.momentum.to_double()),
-                              static_cast<T>(a.keep.to_double()),
-                              static_cast<T>(a.fresh.to_double()),
-                              a.nesterov};
-  for_elements<T>(call, outputs, [&](T* const* x, T* const* y, int64_t begin, int64_t end) {
-    best_table<T>().sgd(numbers, {x[0], x[1], x[2], y[0], y[1]}, begin, end);
-  });
-}
-
-template <void (*F32)(const Call&, TensorImpl* const*), void (*F64)(const Call&, TensorImpl* const*)>
+template <class Op>
 void by_dtype(const Call& call, TensorImpl* const* outputs) {
   for (const TensorImpl* x : call.operands)
     if (x && !x->is_contiguous()) fail_call(call, Category::bad_argument, "an operand is not contiguous");
-  (call.operands[0]->dtype() == kFloat64 ? F64 : F32)(call, outputs);
+  (call.operands[0]->dtype() == kFloat64 ? step<Op, double> : step<Op, float>)(call, outputs);
 }
 
 }  // namespace
 
-void add_optimizer_kernels(KernelTable& table) {
-  table.set(&ops::info<ops::AdamWStep>, by_dtype<adamw<float>, adamw<double>>);
-  table.set(&ops::info<ops::SGDStep>, by_dtype<sgd<float>, sgd<double>>);
+void add_optimizers_kernels(KernelTable& table) {
+  ops::OptimizerOps::for_each([&]<class Op>() { table.set(&ops::info<Op>, by_dtype<Op>); });
 }
 
 }  // namespace retrograd::cpu

@@ -1,4 +1,4 @@
-// Kernels of pad and its backward (ops/rearrange.h), but for mode constant.
+// Kernels of pad and its backward (ops/rearrange.h), except for mode constant.
 //
 // Each entry of a padded dim shows one of the operand's: the maps say which. A row of the last dim is a
 // border, a run of neighbours and another border; rows go by the maps of the other dims. Backward, a row of
@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "cpu/kernels/index.h"
-#include "cpu/kernels/rows_copy.h"
+#include "cpu/kernels/levels/copy_rows.h"
 #include "cpu/parallel.h"
 #include "ops/rearrange.h"
 
@@ -26,8 +26,8 @@ int64_t shown_entry(const ops::PadAttrs& a, int d, int64_t n, int64_t i) {
   return first + modulo(i - std::max<int64_t>(a.before[d], 0), kept);
 }
 
-// The dims of a padded tensor, and what shows what. Dims that are not padded are merged with their
-// neighbours. Behind the last padded dim there are `inner` elements for each entry.
+// The dims of a padded tensor, and the maps between entries. Dims that are not padded are merged with their
+// neighbours. After the last padded dim there are `inner` elements for each entry.
 class Padding {
  public:
   Padding(const ops::PadAttrs& a, const Shape& small, const Shape& large)
@@ -60,7 +60,7 @@ class Padding {
   int64_t left() const { return left_; }
   int64_t right() const { return right_; }
   int64_t from() const { return left_ < right_ ? last().shown[left_] : 0; }
-  /// What an entry of a padded row shows.
+  /// The entry of the operand that an entry of a padded row shows.
   int64_t shown(int64_t i) const { return last().shown[i]; }
 
   /// The row that a padded row shows.
@@ -205,7 +205,7 @@ class RowSum {
   }
 
  private:
-  // What lies around the elements [first, first + count).
+  // Clears the elements around [first, first + count).
   void clear(int64_t first, int64_t count) {
     std::fill(sum_, sum_ + first, A(0));
     std::fill(sum_ + first + count, sum_ + p_.small_row(), A(0));

@@ -1,7 +1,9 @@
-// Kernels of ops/pooling.h. Averages are linear maps of grids (cpu/kernels/resample.h). The largest
-// elements are found for a row of results at a time, over the rows of its windows (WindowTable::max_rows);
-// their gradients go back to the indices volume by volume, each in order of position.
-// Bands of result rows run in parallel, and whole volumes on the way back.
+// Kernels of ops/pooling.h.
+//
+// Averages are linear maps of grids (cpu/kernels/resample.h). The largest elements are found for a row of
+// results at a time, over the rows of its windows (MaxPooling, by WindowTable::max_rows); their gradients go
+// back to the indices volume by volume, each in order of position. Bands of result rows run in parallel, and
+// whole volumes on the way back, so that no two threads add to one element.
 #include "ops/pooling.h"
 
 #include <algorithm>

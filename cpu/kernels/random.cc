@@ -1,33 +1,21 @@
-// Kernels of the random ops. Elements are numbered in row-major order whatever the strides, and element i
-// takes its number from place i of the draw's Philox stream, block by block; chunks are cut at multiples of a
-// block, so threads cannot show. float16 and bfloat16 take their numbers from the float stream, float64 from
-// one of its own.
+// Kernels of the random ops, by the functions of cpu/kernels/levels/random_rows.h.
+//
+// Elements are numbered in row-major order for any strides, and element i takes its number from place i of the draw's
+// Philox stream, block by block; chunks are cut at multiples of a block, so the number of threads changes no bit.
+// float16 and bfloat16 take their numbers from the float stream, float64 from one of its own.
 #include <cmath>
 #include <limits>
 
 #include <fmt/format.h>
 
-#include "cpu/features.h"
 #include "cpu/kernels/layout.h"
-#include "cpu/kernels/rows_random.h"
+#include "cpu/kernels/levels/random_rows.h"
 #include "cpu/kernels/table.h"
 #include "cpu/parallel.h"
 #include "engine/philox.h"
 #include "ops/dropout.h"
 
 namespace retrograd::cpu {
-
-const RandomTable& random_table() {
-#if defined(__x86_64__)
-  switch (level()) {
-    case Level::avx512: return avx512::random_table();
-    case Level::avx2: return avx2::random_table();
-    case Level::baseline: break;
-  }
-#endif
-  return baseline::random_table();
-}
-
 namespace {
 
 constexpr int64_t kTile = 1024, kGrain = 16 * kTile;  // elements, multiples of a Philox block
@@ -233,8 +221,8 @@ void drop(PhiloxKey key, int64_t at, int64_t count, DropChance chance, const dou
   random_table().dropout_doubles(key, static_cast<uint64_t>(at) / 8, count, chance, x, scale, y);
 }
 
-// In tiles where elements are converted or lie apart: read before they are written, since the output may lie
-// on the operand.
+// In tiles if elements are converted or not contiguous: read before they are written, since the output may share the
+// operand's memory.
 void dropout_kernel(const Call& call, TensorImpl* const* outputs) {
   const auto& attrs = call.attrs_as<ops::Dropout::Attrs>();
   const TensorImpl& x = *call.operands[0];

@@ -1,7 +1,8 @@
-// Kernels of ops that put elements elsewhere: flip, tril, triu, copy, and the transposes of views (ops/views.h).
+// Kernels of ops that move elements: flip, tril, triu, copy, and the transposes of views (ops/views.h).
 //
-// A region is a cell that shows part of another's memory. Flip copies from one with negative strides, a view's transpose into one that the
-// view op itself lays out.
+// A region is a cell that shows part of another's memory. Flip copies from one with negative strides, a
+// view's transpose into one that the view op itself lays out. Where elements of a region overlap, they are
+// added, in order; small formats in float32, rounded once.
 #include "ops/rearrange.h"
 
 #include <algorithm>
@@ -33,7 +34,7 @@ void flip(const Call& call, TensorImpl* const* outputs) {
   convert_copy(*region, *outputs[0]);
 }
 
-// Copies, then clears of each row what lies outside the triangle.
+// Copies, then clears the elements of each row outside the triangle.
 void triangle(const Call& call, TensorImpl& out, bool upper) {
   const TensorImpl& x = *call.operands[0];
   convert_copy(x, out);

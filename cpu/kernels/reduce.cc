@@ -1,32 +1,19 @@
-// Kernels of reductions: which elements of the rows are looked for (cpu/kernels/row_reducer.h), and what the
-// results are made of them. Sums down columns go by cpu/kernels/sum_columns.cc where they can.
+// Kernels of reductions: the reduction of the rows (cpu/kernels/row_reducer.h), and the results computed from it.
+//
+// A kernel names a Reduction and a function of the Partial that was found in a row; reduce_into() does the
+// rest for every dtype. Sums and products down columns go by cpu/kernels/reduce_columns.cc where they can,
+// all and any of neighbouring bools by join_columns(). row_value() tells fused groups the same pairs. Start
+// reading at sum_kernel.
 #include "cpu/kernels/reduce.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "cpu/features.h"
 #include "cpu/kernels/row_reducer.h"
 #include "cpu/kernels/table.h"
 #include "ops/reduce.h"
 
 namespace retrograd::cpu {
-
-template <class T>
-const ReduceTable<T>& reduce_table() {
-#if defined(__x86_64__)
-  switch (level()) {
-    case Level::avx512: return avx512::reduce_table<T>();
-    case Level::avx2: return avx2::reduce_table<T>();
-    case Level::baseline: break;
-  }
-#endif
-  return baseline::reduce_table<T>();
-}
-template const ReduceTable<float>& reduce_table<float>();
-template const ReduceTable<double>& reduce_table<double>();
-template const ReduceTable<int64_t>& reduce_table<int64_t>();
-
 namespace {
 
 // Reduces and stores value(partial) for each row.
@@ -102,8 +89,7 @@ void variance_kernel(const Call& call, TensorImpl* const* outputs) {
   const double correction = call.attrs_as<ops::VarianceAttrs>().correction.to_double();
   reduce_into(*call.operands[0], dims_of(call), Reduction::moments, 0, *outputs[0],
               [correction](const auto& p) {
-                const double var =
-                    static_cast<double>(p.second) / std::max(0.0, static_cast<double>(p.count) - correction);
+                const double var = ops::variance_of(p, static_cast<double>(p.count), correction);
                 const int exponent = static_cast<int>(p.exponent);
                 return root ? std::ldexp(std::sqrt(var), exponent) : std::ldexp(var, 2 * exponent);
               });
@@ -111,8 +97,7 @@ void variance_kernel(const Call& call, TensorImpl* const* outputs) {
 
 void logsumexp_kernel(const Call& call, TensorImpl* const* outputs) {
   reduce_into(*call.operands[0], dims_of(call), Reduction::logsumexp, 0, *outputs[0], [](const auto& p) {
-    const double m = static_cast<double>(p.value);
-    return std::isfinite(m) ? m + std::log1p(static_cast<double>(p.second)) : m;
+    return ops::log_sum_exp_of(p);
   });
 }
 
@@ -133,8 +118,7 @@ void norm_kernel(const Call& call, TensorImpl* const* outputs) {
   });
 }
 
-// Bools that lie beside each other are joined row by row, as the bytes 0 and 1 that they are. False, and
-// nothing done, of others.
+// Contiguous bools are joined row by row, as bytes 0 and 1. For others returns false, with nothing done.
 template <bool every>
 bool join_columns(const TensorImpl& x, const IntList& dims, TensorImpl& out) {
   constexpr int64_t kStrip = 4096;

@@ -1,26 +1,29 @@
-// What kernels of reductions share with groups that end in one (cpu/fused.h): how an op makes one number of a
-// row, and how columns are cut. Sums and products of columns: where the reduced dims are outer ones in memory, whole
-// rows are added to each other, or multiplied.
+// The common part of reduction kernels and of groups that end in a reduction (cpu/fused/fused.h): how an op computes
+// one number from a row, and how columns are cut.
+//
+// Sums and products of columns (cpu/kernels/reduce_columns.cc): where the reduced dims are outer ones in memory,
+// whole rows are added to each other, or multiplied. All other reductions go by rows (cpu/kernels/row_reducer.h). A
+// fused group cuts rows and columns as these kernels do, so that it returns the same bits.
 #pragma once
 
-#include "cpu/kernels/reduce_rows.h"
+#include "cpu/kernels/levels/reduce_rows.h"
 #include "cpu/kernels/row_access.h"
 
 namespace retrograd::cpu {
 
-/// An op that makes one number of each row: what is found in the row's elements, and the number that it
-/// gives. `n`: elements of a row.
+/// An op that computes one number from each row: the reduction of the row's elements, and the number computed from
+/// it. `n`: elements of a row.
 struct RowValue {
   Reduction kind;
   double (*value)(const Partial<double>& found, int64_t n);
 };
-/// Of sum, mean, amax and amin of floating elements; null of other ops.
+/// For sum, mean, amax and amin of floating elements; null for other ops.
 const RowValue* row_value(const OpInfo* op);
 
-/// Adds to `into` what was found in the elements behind it.
+/// Adds to `into` what was found in the elements after it.
 void merge_partials(Reduction kind, Partial<double>& into, const Partial<double>& next);
 
-/// How columns are summed: in strips of so many, fewer than kLeastColumns as rows.
+/// Columns are summed in strips of kColumnStrip; fewer than kLeastColumns are summed as rows.
 inline constexpr int64_t kColumnStrip = 4096, kLeastColumns = 4;
 /// Rows of a block, of all columns; the sums of the blocks are added in order.
 int64_t column_block(int64_t columns);
@@ -28,8 +31,8 @@ int64_t column_block(int64_t columns);
 /// columns of the strip.
 int64_t column_piece(int64_t columns);
 
-/// out = the sum of x over `dims`, divided by `divisor`, if the innermost dim of x is kept and lies in memory
-/// without gaps. False, and nothing done, otherwise.
+/// out = the sum of x over `dims`, divided by `divisor`, if the innermost dim of x is kept and contiguous in memory.
+/// Otherwise returns false, with nothing done.
 bool sum_columns(const TensorImpl& x, const IntList& dims, double divisor, TensorImpl& out);
 /// The same for products.
 bool multiply_columns(const TensorImpl& x, const IntList& dims, TensorImpl& out);

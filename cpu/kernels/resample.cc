@@ -1,4 +1,10 @@
-// See cpu/kernels/resample.h.
+// Applies linear maps to grids: see cpu/kernels/resample.h.
+//
+// Resampler<T> goes over bands of result rows, in parallel. For a band it copies the rows of the operand that
+// the band reaches into memory of the thread, adds them along the depth, and goes along height and width in
+// the cheaper of the two orders. The row functions are those of cpu/kernels/levels/window_rows.h. A band
+// reads and writes about kBand elements, so that it stays in the first-level cache. Start reading at
+// Resampler::run.
 #include "cpu/kernels/resample.h"
 
 #include <algorithm>

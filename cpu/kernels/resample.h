@@ -1,5 +1,4 @@
-// Linear maps of grids that act on each axis by itself: averages over windows, interpolation, and their
-// transposes.
+// Linear maps of grids that act on each axis separately: averages over windows, interpolation, and their transposes.
 //
 // Such a map is a product of one Axis (cpu/kernels/windows.h) for each of the last dims. It is applied to
 // bands of result rows: along the width first, or along the height first, whichever is cheaper by sizes;

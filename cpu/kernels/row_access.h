@@ -1,16 +1,15 @@
-// Rows: a tensor seen as rows of elements along some of its dims, read and written as contiguous T whatever
-// its dtype and strides.
+// Rows: a tensor seen as rows of elements along some of its dims, read and written as contiguous T for any dtype and
+// strides.
 //
-// RowReader and RowWriter go through rows one after the other. Where neighbouring rows lie side by side, as
-// the columns of a matrix do, they move a block of rows at once, by a transpose: one by one, each row would
-// touch all cache lines of its neighbours. Their memory, a RowRoom, stands in front of the loop that has
-// them.
+// RowReader and RowWriter process rows one after the other. If neighbouring rows are adjacent, like the columns of a
+// matrix, they move a block of rows at once, by a transpose: one by one, each row would touch all cache lines of its
+// neighbours. Their memory, a RowRoom, is allocated before the loop that uses them.
 #pragma once
 
 #include "cpu/kernels/layout.h"
 #include "cpu/parallel.h"
 #include "cpu/scratch.h"
-#include "ir/op.h"
+#include "engine/op.h"
 
 namespace retrograd::cpu {
 
@@ -60,24 +59,24 @@ class Rows {
   int64_t length() const { return length_; }
   const Layout& kept() const { return kept_; }
   const Layout& along() const { return along_; }
-  /// Each row lies in memory as T, one element behind the other.
+  /// Whether each row is contiguous in memory as T.
   template <class T>
   bool is_direct() const {
     return x_->dtype() == dtype_of<T>() && along_.rank == 1 && (along_.stride[0] == 1 || length_ <= 1);
   }
 
-  /// Each row lies in memory as T in runs of the last of its dims, one element behind the other.
+  /// Whether each row consists of contiguous runs of T along the last of its dims.
   template <class T>
   bool lies_in_runs() const {
     return x_->dtype() == dtype_of<T>() && along_.stride[along_.rank - 1] == 1;
   }
-  /// The first element of a row that lies as T.
+  /// The first element of a row stored as T.
   template <class T>
   const T* first(int64_t row) const {
     return static_cast<const T*>(x_->data()) + kept_.offset(row);
   }
 
-  /// Elements [begin, end) of a row: in place where they lie behind each other as T, else copied to `tile`.
+  /// Elements [begin, end) of a row: in place if they are contiguous as T, else copied to `tile`.
   template <class T>
   const T* read(int64_t row, int64_t begin, int64_t end, T* tile) const {
     if (is_direct<T>()) return static_cast<const T*>(x_->data()) + kept_.offset(row) + begin;
@@ -91,7 +90,7 @@ class Rows {
     return read(row, 0, length_, tile);
   }
 
-  /// Where a row may be computed: in place, or `tile`. write() then brings it to its place.
+  /// The memory in which a row may be computed: in place, or `tile`. write() then copies it to its place.
   template <class T>
   T* target(int64_t row, T* tile) const {
     return is_direct<T>() ? static_cast<T*>(x_->data()) + kept_.offset(row) : tile;
@@ -116,12 +115,12 @@ class Rows {
     return is_direct<T>() && kept_.rank == 1 && !side_by_side();
   }
 
-  /// How many rows are moved at once.
+  /// The number of rows moved at once.
   int64_t block() const {
     if (!side_by_side() || length_ < 4 || length_ > kLongest) return 1;
     return length_ <= 1024 ? 64 : 16;
   }
-  /// Of the rows [row, end), how many, at most `most`, lie side by side.
+  /// The number of adjacent rows, at most `most`, from `row` on before `end`.
   int64_t neighbours(int64_t row, int64_t end, int64_t most) const {
     if (!side_by_side()) return 1;
     const int64_t size = kept_.size[kept_.rank - 1];
@@ -130,7 +129,7 @@ class Rows {
   int64_t most_neighbours(int64_t most) const {
     return side_by_side() ? std::min(most, kept_.size[kept_.rank - 1]) : 1;
   }
-  /// Elements [begin, end) of `count` neighbours, one row behind the other in `tile`. `spare` has as much
+  /// Elements [begin, end) of `count` neighbours, one row after the other in `tile`. `spare` has as much
   /// room in bytes of the tensor's dtype.
   template <class T>
   void read_block(int64_t row, int64_t count, int64_t begin, int64_t end, T* tile, char* spare) const {
@@ -274,7 +273,7 @@ class RowWriter {
   RowWriter(const RowRoom<T>& room, int64_t end)
       : rows_(room.rows_), end_(end), block_(rows_.block()), tile_(room.tile_), spare_(room.spare_) {}
 
-  /// Where the row is to be computed; then done() brings it to its place.
+  /// The memory in which the row is computed; then done() copies it to its place.
   T* target(int64_t row) {
     if (block_ == 1) return rows_.target(row, tile_[0]);
     if (row >= first_ + count_) {

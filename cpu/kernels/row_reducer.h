@@ -1,105 +1,64 @@
 // RowReducer: a tensor reduced over some of its dims, for any dtype and strides.
 //
-// Chunks of kChunk elements of a row give Partials (cpu/kernels/reduce_rows.h), rows that lie side by side
-// together; the Partials of a row are merged in order and handed to a `finish` that writes the results. Order
-// and cuts follow from sizes alone, whatever the number of threads. Start reading at RowReducer::run.
+// Chunks of kChunk elements of a row give Partials (cpu/kernels/levels/reduce_rows.h), rows that lie side by
+// side together; the Partials of a row are merged in order and handed to a `finish` that writes the results.
+// Order and cuts follow from sizes alone, whatever the number of threads. Start reading at RowReducer::run.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <span>
 
-#include "cpu/kernels/reduce_rows.h"
+#include "cpu/kernels/levels/reduce_rows.h"
 #include "cpu/kernels/row_access.h"
 #include "cpu/parallel.h"
 
 namespace retrograd::cpu {
 
-inline bool is_extreme(Reduction kind) {
-  return kind == Reduction::max || kind == Reduction::min || kind == Reduction::argmax ||
-         kind == Reduction::argmin || kind == Reduction::abs_max || kind == Reduction::abs_min;
-}
-inline bool takes_larger(Reduction kind) {
-  return kind == Reduction::max || kind == Reduction::argmax || kind == Reduction::abs_max;
+/// f(std::integral_constant<Reduction, kind>) for a kind that is known when the program runs.
+template <class F>
+decltype(auto) with_kind(Reduction kind, const F& f) {
+  using enum Reduction;
+  const auto of = [&]<Reduction k>() { return f(std::integral_constant<Reduction, k>()); };
+  switch (kind) {
+    case sum: return of.template operator()<sum>();
+    case abs_sum: return of.template operator()<abs_sum>();
+    case square_sum: return of.template operator()<square_sum>();
+    case power_sum: return of.template operator()<power_sum>();
+    case prod: return of.template operator()<prod>();
+    case max: return of.template operator()<max>();
+    case min: return of.template operator()<min>();
+    case abs_max: return of.template operator()<abs_max>();
+    case abs_min: return of.template operator()<abs_min>();
+    case nonzero: return of.template operator()<nonzero>();
+    case moments: return of.template operator()<moments>();
+    case logsumexp: return of.template operator()<logsumexp>();
+    case argmax: return of.template operator()<argmax>();
+    case argmin: break;
+  }
+  return of.template operator()<argmin>();
 }
 
-// What no elements give.
+template <Reduction kind, class V>
+inline constexpr bool kIsOf = std::is_same_v<V, double> ||
+                              (kind != Reduction::moments && kind != Reduction::logsumexp &&
+                               kind != Reduction::square_sum && kind != Reduction::power_sum);
+
+/// The result for no elements.
 template <class V>
 Partial<V> nothing(Reduction kind) {
-  Partial<V> p;
-  if (kind == Reduction::prod) p.value = 1;
-  if constexpr (std::is_same_v<V, double>) {
-    if (kind == Reduction::logsumexp) p.value = -std::numeric_limits<double>::infinity();
-    if (kind == Reduction::moments) p.value = std::numeric_limits<double>::quiet_NaN();
-  }
-  return p;
+  return with_kind(kind, [](auto k) {
+    if constexpr (kIsOf<k(), V>) return ops::nothing<k(), Partial<V>>();
+    return Partial<V>{};
+  });
 }
 
-// Chan's formula for the moments of a union. Sums of exponentials are brought to the larger of the two maxima, sums of powers to the larger unit.
-inline void merge_moments(Partial<double>& a, const Partial<double>& b) {
-  const double n = static_cast<double>(a.count + b.count), share = static_cast<double>(b.count) / n,
-               delta = b.value - a.value;
-  double distance = delta, in_a = a.second, in_b = b.second;
-  if (a.exponent || b.exponent) {
-    const int64_t of_delta = delta == 0 || !std::isfinite(delta) ? INT64_MIN : std::ilogb(delta),
-                  unit = std::max({a.exponent, b.exponent, of_delta});
-    in_a = std::ldexp(a.second, static_cast<int>(2 * (a.exponent - unit)));
-    in_b = std::ldexp(b.second, static_cast<int>(2 * (b.exponent - unit)));
-    distance = std::ldexp(delta, static_cast<int>(-unit));
-    a.exponent = unit;
-  }
-  a.value += delta * share;
-  a.second = in_a + (in_b + distance * distance * static_cast<double>(a.count) * share);
-}
-
-inline void merge_exponentials(Partial<double>& a, const Partial<double>& b) {
-  if (a.value == b.value) {
-    a.second += b.second + 1;
-    return;
-  }
-  const Partial<double>&high = b.value < a.value || std::isnan(a.value) ? a : b, &low = &high == &a ? b : a;
-  a.second = high.second + (low.second + 1) * std::exp(low.value - high.value);
-  a.value = high.value;
-}
-
-inline void merge_powers(Partial<double>& a, const Partial<double>& b, double p) {
-  // A sum of 0 has no unit.
-  const int64_t unit = a.value == 0   ? b.exponent
-                       : b.value == 0 ? a.exponent
-                                      : std::max(a.exponent, b.exponent);
-  const auto in_unit = [&](const Partial<double>& x) {
-    return x.exponent == unit ? x.value : x.value * std::exp2(static_cast<double>(x.exponent - unit) * p);
-  };
-  a.value = in_unit(a) + in_unit(b);
-  a.exponent = unit;
-}
-
-/// Adds to `a` what was found in the elements behind it; p is the exponent of square_sum and power_sum.
+/// Adds to `a` what was found in the elements after it; p is the exponent of square_sum and power_sum.
 template <class V>
 void merge(Reduction kind, double p, Partial<V>& a, const Partial<V>& b) {
-  if (is_extreme(kind)) {
-    const bool nan = b.value != b.value;
-    if (a.value == a.value && (nan || (takes_larger(kind) ? b.value > a.value : b.value < a.value))) {
-      a.value = b.value;
-      a.index = a.count + b.index;
-    }
-  } else if (kind == Reduction::prod) {
-    a.value *= b.value;
-  } else if (kind == Reduction::moments || kind == Reduction::logsumexp || kind == Reduction::square_sum ||
-             kind == Reduction::power_sum) {
-    if constexpr (std::is_same_v<V, double>) {
-      if (kind == Reduction::moments)
-        merge_moments(a, b);
-      else if (kind == Reduction::logsumexp)
-        merge_exponentials(a, b);
-      else
-        merge_powers(a, b, p);
-    }
-  } else {
-    a.value += b.value;
-  }
-  a.count += b.count;
+  with_kind(kind, [&](auto k) {
+    if constexpr (kIsOf<k(), V>) ops::merge<k()>(a, b, p);
+  });
 }
 
 // V is the accumulation type: double for floating operands, int64_t for the others.
@@ -143,11 +102,12 @@ class RowReducer {
       T tile[kChunk];
       const T* x = rows_.read(row, begin, end, tile);
       reduce_table<T>().reduce(x, n, kind_, p_, found);
-      return;
+    } else {
+      int64_t stride;
+      const T* x = rows_.read_across(row, count, begin, end, rows_tile, &stride);
+      reduce_table<T>().reduce_columns(x, n, stride, count, kind_, p_, found);
     }
-    int64_t stride;
-    const T* x = rows_.read_across(row, count, begin, end, rows_tile, &stride);
-    reduce_table<T>().reduce_columns(x, n, stride, count, kind_, p_, found);
+    for (int64_t k = 0; k < count; ++k) found[k].index += begin;
   }
 
   // A row that lies in place in long runs need not be copied for what can be found piece by piece.
@@ -187,7 +147,7 @@ class RowReducer {
     }
   }
 
-  // Rows behind each other are reduced by one call.
+  // Rows that follow each other are reduced by one call.
   bool are_short() const {
     return rows_.length() <= kChunk && rows_.length() > 0 && rows_.template lie_behind<T>();
   }
@@ -228,8 +188,8 @@ class RowReducer {
     }
   }
 
-  // Few long rows: their chunks are spread over the threads. Long runs come faster from memory; chunks in a run of one thread, and how many runs
-  // are enough for any number of threads.
+  // Few long rows: their chunks are spread over the threads. Long runs come faster from memory; chunks in a run of
+  // one thread, and how many runs are enough for any number of threads.
   static constexpr int64_t kLongRun = 64, kManyRuns = 64;
   template <class F>
   void run_by_chunk(const F& finish) const {

@@ -16,7 +16,7 @@
 #include <fmt/format.h>
 
 #include "cpu/kernels/layout.h"
-#include "cpu/kernels/rows_random.h"
+#include "cpu/kernels/levels/random_rows.h"
 #include "cpu/kernels/table.h"
 #include "cpu/parallel.h"
 #include "cpu/scratch.h"

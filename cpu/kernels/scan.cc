@@ -1,13 +1,18 @@
-// Scans along a dim on the CPU, row by row; floats accumulate in double.
+// Scans along a dim on the CPU: cumsum, cumprod, recurrence and shift.
+//
+// A kernel goes row by row along the dim, whatever dtype and strides (Rows of cpu/kernels/row_access.h); rows
+// run in parallel, the elements of a row in order. Floats accumulate in double, integers wrap around.
+// Products of floats have a function per instruction-set level (cpu/kernels/levels/scan_rows.h); few long
+// rows of them are cut into pieces whose products are found first (scan_pieces). Start reading at
+// scan_kernel.
 #include "ops/scan.h"
 
 #include <cmath>
 #include <utility>
 
-#include "cpu/features.h"
-#include "cpu/kernels/reduce_rows.h"
+#include "cpu/kernels/levels/reduce_rows.h"
+#include "cpu/kernels/levels/scan_rows.h"
 #include "cpu/kernels/row_access.h"
-#include "cpu/kernels/rows_scan.h"
 #include "cpu/kernels/table.h"
 #include "cpu/parallel.h"
 
@@ -40,16 +45,6 @@ struct SumRow {
     accumulate<AccOf<T>>(x[0], y, at, exclusive, AccOf<T>(0), [](auto a, auto b) { return a + b; });
   }
 };
-void scan_products(const float* x, float* y, int64_t n, ScanWay way) {
-#if defined(__x86_64__)
-  switch (level()) {
-    case Level::avx512: return avx512::scan_products(x, y, n, way);
-    case Level::avx2: return avx2::scan_products(x, y, n, way);
-    case Level::baseline: break;
-  }
-#endif
-  baseline::scan_products(x, y, n, way);
-}
 
 struct ProductRow {
   template <class T>
@@ -59,8 +54,8 @@ struct ProductRow {
   }
 };
 
-// The product up to the end of a piece. `here`, of its elements alone, says it as long as that stays in the range of doubles and once it
-// has left it for good; between, they are multiplied in order.
+// The product up to the end of a piece. `here`, of its elements alone, says it as long as that stays in the range of
+// doubles and once it has left it for good; between, they are multiplied in order.
 double product_through(double before, double here, const float* x, Direction at) {
   const double through = before * here;
   const bool has_left = std::isnan(before) || (before == 0 && std::isfinite(here)) ||
@@ -70,8 +65,8 @@ double product_through(double before, double here, const float* x, Direction at)
   return before;
 }
 
-// The products of few long rows of floats, by pieces: what lies in front of each one is multiplied first. False, and nothing is done, where
-// there are no such rows.
+// The products of few long rows of floats, by pieces: what lies in front of each one is multiplied first. False, and
+// nothing is done, where there are no such rows.
 bool scan_pieces(const Call& call, const Rows& from, const Rows& to) {
   const auto& a = call.attrs_as<ops::ScanAttrs>();
   const int64_t n = to.length(), rows = to.count(), pieces = count_chunks(n, kChunk);

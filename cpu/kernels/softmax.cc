@@ -1,4 +1,5 @@
-// Softmax and log-softmax on the CPU: the row functions of cpu/kernels/rows.h over rows along a dim.
+// Softmax and log-softmax on the CPU: the row functions of cpu/kernels/levels/softmax_norm_rows.h over rows
+// along a dim.
 //
 // Float and double rows of a dim before the last are computed together, a lane for each, going down their
 // elements. So are short rows of the last dim, turned in blocks of kTogether, unless a row about fills a
@@ -6,43 +7,13 @@
 // row's bits do not depend on where it lies.
 #include "ops/softmax.h"
 
-#include "cpu/features.h"
+#include "cpu/kernels/levels/softmax_norm_rows.h"
 #include "cpu/kernels/local_tensor.h"
 #include "cpu/kernels/row_access.h"
-#include "cpu/kernels/rows.h"
 #include "cpu/kernels/table.h"
 #include "cpu/parallel.h"
 
 namespace retrograd::cpu {
-
-template <class T>
-const RowTable<T>& row_table() {
-#if defined(__x86_64__)
-  switch (level()) {
-    case Level::avx512: return avx512::row_table<T>();
-    case Level::avx2: return avx2::row_table<T>();
-    case Level::baseline: break;
-  }
-#endif
-  return baseline::row_table<T>();
-}
-template const RowTable<float>& row_table<float>();
-template const RowTable<double>& row_table<double>();
-
-template <class T>
-const RowsDownTable<T>& rows_down_table() {
-#if defined(__x86_64__)
-  switch (level()) {
-    case Level::avx512: return avx512::rows_down_table<T>();
-    case Level::avx2: return avx2::rows_down_table<T>();
-    case Level::baseline: break;
-  }
-#endif
-  return baseline::rows_down_table<T>();
-}
-template const RowsDownTable<float>& rows_down_table<float>();
-template const RowsDownTable<double>& rows_down_table<double>();
-
 namespace {
 
 constexpr int64_t kShort = 32;  // rows up to this length are turned
@@ -92,7 +63,7 @@ Way way_of(const TensorImpl& y, uint64_t along) {
   return n > lanes / 2 && n <= lanes ? Way::in_register : Way::turned;
 }
 
-// An op of the family: which functions of the tables compute it. A backward op has a second input, y, behind x or g.
+// An op of the family: which functions of the tables compute it. A backward op has a second input, y, after x or g.
 struct Softmax {
   static constexpr bool is_backward = false;
   static auto whole(const auto& table) { return table.softmax; }

@@ -4,17 +4,16 @@
 // keys are inverted. An entry is a key and its place in the line; ordered by (key, place) entries are stable
 // however they are found. Short lines are ranked or sorted by comparing, longer ones by their digits, least
 // significant first, counted from the least key on, so that a small range has few digits. topk keeps the best
-// entries of what it has seen and drops what comes behind the last of them at once. Lines lie behind each
-// other: along another dim than the last they are transposed into such and back.
+// entries of what it has seen and drops what comes after the last of them at once. Lines follow each
+// other in memory: along another dim than the last they are transposed into such and back.
 #include "ops/sort.h"
 
 #include <algorithm>
 #include <bit>
 #include <utility>
 
-#include "cpu/features.h"
+#include "cpu/kernels/levels/sort_rank.h"
 #include "cpu/kernels/local_tensor.h"
-#include "cpu/kernels/rows_rank.h"
 #include "cpu/kernels/table.h"
 #include "cpu/parallel.h"
 #include "cpu/scratch.h"
@@ -97,17 +96,6 @@ E* sort_entries(E* entries, E* spare, int64_t n) {
   return n < kManyDigits ? sort_by_digits<8>(entries, spare, n) : sort_by_digits<11>(entries, spare, n);
 }
 
-Rank best_rank() {
-#if defined(__x86_64__)
-  switch (level()) {
-    case Level::avx512: return avx512::rank;
-    case Level::avx2: return avx2::rank;
-    case Level::baseline: break;
-  }
-#endif
-  return baseline::rank;
-}
-
 /// How lines of a length are sorted, and each thread's room for that.
 template <class T, class E>
 class Line {
@@ -159,7 +147,7 @@ class Line {
     bool full = false;
     for (int64_t i = 0; i < length_; ++i) {
       const E e = entry(x, i);
-      if (full && e.key() >= last) continue;  // equal ones come behind
+      if (full && e.key() >= last) continue;  // equal ones come after
       first[n++] = e;
       if (n < room_) continue;
       std::nth_element(first, first + count_ - 1, first + n);

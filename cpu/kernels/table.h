@@ -1,14 +1,15 @@
-// The CPU's kernels, by op. Each family in cpu/kernels fills in its own rows (add_..._kernels), when the
+// The CPU's kernels, by op. Each family in cpu/kernels/families.h fills in its own rows (add_..._kernels), when the
 // executor is made (cpu/executor.cc); an op without a row is reported as unsupported.
 //
-// A row has the kernel, a function on a Call, and of an elementwise op the span kernels, which plans and fused
-// groups call directly. A kernel that asks for temporary memory is marked kScratch: only such ones are measured
-// before they run (cpu/scratch.h).
+// A row has the kernel, a function on a Call, and of an elementwise op the span kernels, which plans and
+// fused groups call directly. A kernel that asks for temporary memory is marked kScratch: only such ones are
+// measured before they run (cpu/scratch.h).
 #pragma once
 
 #include <array>
 
-#include "cpu/kernels/spans.h"
+#include "cpu/kernels/families.h"
+#include "cpu/kernels/levels/spans.h"
 #include "engine/executor.h"
 
 namespace retrograd::cpu {
@@ -44,28 +45,8 @@ class KernelTable {
   std::array<Row, kSlots> rows_;
 };
 
-void add_elementwise_kernels(KernelTable& table);
-void add_copy_kernels(KernelTable& table);
-void add_reduce_kernels(KernelTable& table);
-void add_scan_kernels(KernelTable& table);
-void add_softmax_kernels(KernelTable& table);
-void add_norm_kernels(KernelTable& table);
-void add_class_loss_kernels(KernelTable& table);
-void add_matmul_kernels(KernelTable& table);
-void add_convolution_kernels(KernelTable& table);
-void add_attention_kernels(KernelTable& table);
-void add_random_kernels(KernelTable& table);
-void add_sampling_kernels(KernelTable& table);
-void add_join_kernels(KernelTable& table);
-void add_rearrange_kernels(KernelTable& table);
-void add_padding_kernels(KernelTable& table);
-void add_index_kernels(KernelTable& table);
-void add_sort_kernels(KernelTable& table);
-void add_linalg_kernels(KernelTable& table);
-void add_determinant_kernels(KernelTable& table);
-void add_pooling_kernels(KernelTable& table);
-void add_interpolate_kernels(KernelTable& table);
-void add_optimizer_kernels(KernelTable& table);
-void add_total_norm_kernels(KernelTable& table);
+#define RG_DECLARE(name) void add_##name##_kernels(KernelTable& table);
+RG_CPU_FAMILIES(RG_DECLARE)
+#undef RG_DECLARE
 
 }  // namespace retrograd::cpu

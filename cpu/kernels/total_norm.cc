@@ -1,5 +1,9 @@
-// The norm of many tensors together: their elements are cut into chunks of one size, so that one large and many small tensors keep all threads
-// busy; parts are summed in the order of the chunks.
+// The norm of many tensors together (clipping of gradients).
+//
+// The elements of all operands are cut into chunks of one size, so that one large and many small tensors keep
+// all threads busy. Each chunk leaves one part, sum |x|^p or the largest |x|; parts are joined in the order
+// of the chunks, so the result does not depend on the number of threads. Elements of 16 bits go through tiles
+// of float. The operands must be contiguous.
 #include <algorithm>
 #include <cmath>
 

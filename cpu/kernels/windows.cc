@@ -1,12 +1,14 @@
-// See cpu/kernels/windows.h; and the row functions for int64_t, and the choice of a level for those of
-// float and double (cpu/kernels/window_rows.h).
+// The axes of pooling and interpolation: see cpu/kernels/windows.h.
+//
+// Members of Axis, the functions that make one, its transpose, and WindowArrays, which lays an axis out as
+// the row functions of cpu/kernels/levels/window_rows.h take it: arrays padded to whole registers, weights
+// tap by tap. Those functions exist per instruction-set level for float and double; for int64_t they are the
+// plain loops at the end of this file, the same at every level.
 #include "cpu/kernels/windows.h"
 
 #include <algorithm>
 #include <limits>
 #include <numeric>
-
-#include "cpu/features.h"
 
 namespace retrograd::cpu {
 
@@ -149,20 +151,6 @@ void max_rows(const int64_t* const* rows, const int64_t* place, int64_t count, c
 }
 
 }  // namespace
-
-template <class T>
-const WindowTable<T>& window_table() {
-#if defined(__x86_64__)
-  switch (level()) {
-    case Level::avx512: return avx512::window_table<T>();
-    case Level::avx2: return avx2::window_table<T>();
-    case Level::baseline: break;
-  }
-#endif
-  return baseline::window_table<T>();
-}
-template const WindowTable<float>& window_table<float>();
-template const WindowTable<double>& window_table<double>();
 
 template <>
 const WindowTable<int64_t>& window_table<int64_t>() {

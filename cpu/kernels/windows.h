@@ -9,7 +9,7 @@
 
 #include <vector>
 
-#include "cpu/kernels/window_rows.h"
+#include "cpu/kernels/levels/window_rows.h"
 
 namespace retrograd::cpu {
 

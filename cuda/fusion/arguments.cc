@@ -5,14 +5,14 @@
 #include <cstring>
 
 #include "cuda/kernels/reduce.h"
-// The kernels' structs of parameters, which are laid out alike for all targets.
+// The parameter structs of kernels, which have the same layout for all targets.
 #define RG_TARGET parameters
 #include "cuda/kernels/strided.h"
 
 namespace retrograd::cuda::fusion {
 namespace {
 
-constexpr int kMostElements = 32;  // that a thread reads and writes: they are in registers at once
+constexpr int kMostElements = 32;  // that a thread reads and writes: they are in registers at the same time
 
 size_t padded(size_t bytes) { return (bytes + 7) / 8 * 8; }
 
@@ -66,7 +66,7 @@ bool Placement::is_dense(size_t k) const {
   return true;
 }
 
-// The dims that the inputs with strides have together; at least one.
+// The common dims of the inputs with strides; at least one.
 void Placement::merge_dims() {
   rank_ = 0;
   const auto each = [&](auto f) {
@@ -88,7 +88,7 @@ void Placement::merge_dims() {
   each([&](size_t k) { merged_[k][0] = 0; });
 }
 
-// By the widest type that is read or written, 16 bytes; fewer where there are many.
+// By the widest type that is read or written, 16 bytes; less if there are many.
 int Placement::widest_pack() const {
   if (group_.reduces != FusedRole::none) return 1;
   size_t widest = 2;
@@ -105,7 +105,7 @@ int Placement::widest_pack() const {
   return pack;
 }
 
-// Memory without strides at multiples of a pack, and packs that do not reach over the last dim.
+// Memory without strides must be at multiples of a pack, and packs must not extend over the last dim.
 bool Placement::allows(int pack) const {
   if (pack == 1) return true;
   const auto is_aligned = [&](uintptr_t address, ScalarType dtype) {

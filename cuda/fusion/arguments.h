@@ -1,9 +1,8 @@
-// From the tensors of a run to what a fused kernel takes: how each input is read (Variant), and the bytes of
-// the kernel's parameter in the order that cuda/fusion/source.h gives.
+// Converts the tensors of a run to the arguments of a fused kernel: how each input is read (Variant), and the bytes of
+// the kernel's parameter in the order of cuda/fusion/source.h.
 //
-// Inputs that lie as the iteration space does, and single elements, need no strides. For the others the dims
-// of the space are merged where all of them allow; a pack of neighbours then lies within the last dim, whose
-// size it divides.
+// Inputs with the layout of the iteration space, and single elements, need no strides. For the others the dims of the
+// space are merged if all of them allow it; a pack of neighbours is then within the last dim, whose size it divides.
 #pragma once
 
 #include <array>
@@ -13,14 +12,14 @@
 
 namespace retrograd::cuda::fusion {
 
-/// Where the tensors of a run lie.
+/// The layout of the tensors of a run.
 class Placement {
  public:
   /// Inputs of any layout with the group's types; outputs are contiguous.
   Placement(const Group& group, TensorImpl* const* inputs, TensorImpl* const* outputs);
   /// The kernel that reads these tensors best.
   const Variant& variant() const { return variant_; }
-  /// From now on variant() is the one that serves all layouts.
+  /// From now on variant() is the one for all layouts.
   void generalize();
 
   const Group& group() const { return group_; }
@@ -40,11 +39,10 @@ class Placement {
   bool allows(int pack) const;
   Access access(size_t k, int pack) const;
 
-  // By inputs and dims, in place: this is made for each launch.
+  // Arrays of fixed size, without allocation, since this is made for each launch.
   const Group& group_;
-  std::array<Strides, kMostInputs>
-      strides_;                              // by the dims of the group's shape; 0 where an input is repeated
-  std::array<Strides, kMostInputs> merged_;  // by the merged dims, of inputs that go by strides
+  std::array<Strides, kMostInputs> strides_;  // by the dims of the group's shape; 0 for a repeated dim
+  std::array<Strides, kMostInputs> merged_;   // by the merged dims, for inputs that are read by strides
   std::array<uintptr_t, kMostInputs> address_;
   TensorImpl* const* outputs_;
   Strides size_;
@@ -55,13 +53,13 @@ class Placement {
 /// The bytes of a kernel's parameter.
 class Arguments {
  public:
-  static constexpr size_t kMost = 4096;  // what a launch may take
+  static constexpr size_t kMost = 4096;  // the limit of a launch
 
-  /// partials[i]: memory for the parts of reduction i, where there are several. attrs: of each node.
+  /// partials[i]: memory for the parts of reduction i, if there are several. attrs: of each node.
   Arguments(const Placement& placement, TensorImpl* const* inputs, TensorImpl* const* outputs,
             const void* const* attrs, std::span<void* const> partials);
   void* data() { return bytes_.data(); }
-  /// Reduction i alone, which its second kernel takes.
+  /// The arguments of reduction i, for its second kernel.
   void* reduction(size_t i) { return bytes_.data() + reductions_[i]; }
 
  private:
@@ -74,10 +72,10 @@ class Arguments {
   std::vector<size_t> reductions_;
 };
 
-/// Whether a kernel's parameter has room for all of the group.
+/// Whether a kernel's parameter has room for the whole group.
 bool has_room(const Group& group);
 
-/// How reduction n of the group is cut; without memory.
+/// How reduction n of the group is divided; without memory.
 ReduceCall reduce_call(const Group& group, const Group::Node& node);
 
 }  // namespace retrograd::cuda::fusion

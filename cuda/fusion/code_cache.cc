@@ -52,7 +52,7 @@ CodeCache::Found CodeCache::find(const std::string& question) const {
 
 std::string CodeCache::keep(const std::string& question, std::string_view code) const {
   const io::PrivateFolder folder(folder_);
-  if (!folder.problem().empty()) return {};  // find() has said so
+  if (!folder.problem().empty()) return {};  // find() has reported it
   const std::string name = name_of(question);
   if (!folder.write(name, io::cache_entry(kMagic, question, code)))
     return fmt::format("{} cannot be written: {}", folder.path_of(name), std::strerror(errno));

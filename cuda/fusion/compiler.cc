@@ -10,7 +10,7 @@ std::vector<std::string> compile_options(int architecture) {
           "--std=c++20",
           "--fmad=false",
           "--device-as-default-execution-space",
-          "--device-int128",  // of what the host does before a launch
+          "--device-int128",  // for host code that runs before a launch
           "--define-macro=RG_FORMULAS",
           "--diag-suppress=1097"};  // attributes of other compilers
 }

@@ -1,5 +1,5 @@
-// Compiler: from the text of a kernel to machine code, while the program runs. NVRTC is one, opened when it
-// is first asked for; tests have their own.
+// Compiler: compiles the text of a kernel to machine code at run time. NVRTC is one, opened on first use; tests have
+// their own.
 #pragma once
 
 #include "cuda/fusion/source.h"
@@ -13,22 +13,22 @@ class Compiler {
     std::string log;
   };
   virtual ~Compiler() = default;
-  /// What else than text and options its results depend on.
+  /// Everything else that its results depend on.
   virtual std::string version() const = 0;
-  /// Any number of threads may compile at once.
+  /// Any number of threads may compile at the same time.
   virtual Result compile(const Source& source, const std::vector<std::string>& options) = 0;
 };
 
-/// Machine code for one architecture (90), computed as by the kernels that nvcc compiled: no fused
-/// multiply-add that is not written.
+/// Machine code for one architecture (90), computed like the kernels that nvcc compiled: no implicit fused
+/// multiply-add.
 std::vector<std::string> compile_options(int architecture);
 
 /// NVRTC of the toolkit that the library was built with; null: nvrtc_problem() says why there is none.
 Compiler* nvrtc();
 std::string nvrtc_problem();
 
-/// The headers that texts include, by name: those of the kernels and of the ops' formulas, and stand-ins for
-/// the standard library's.
+/// The headers that texts include, by name: those of the kernels and of the ops' formulas, and replacements for those
+/// of the standard library.
 struct Header {
   const char *name, *text;
 };

@@ -1,6 +1,6 @@
-// NVRTC as a Compiler, in a build with the toolkit; cuda/fusion/compiler_absent.cc is its twin. Its header is
-// used, its functions are looked up when it is opened. Another version than the toolkit's would have other
-// mathematical functions, and fused kernels other bits than the library's own: only the same is opened.
+// NVRTC as a Compiler, in a build with the toolkit; cuda/fusion/compiler_absent.cc is its counterpart. Its header is
+// used; its functions are looked up when it is opened. Another version than the toolkit's would have other mathematical
+// functions, and fused kernels would give other bits than the library's own: only the same version is opened.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <nvrtc.h>
@@ -38,8 +38,9 @@ class Nvrtc final : public Compiler {
 
   std::string version() const override { return fmt::format("nvrtc {}.{}", kMajor, kMinor); }
 
-  // NVRTC registers what it lets go of at exit when it first compiles, and a compilation that runs meanwhile crashes. Done before others
-  // register what waits for theirs (fusion.cc), it comes behind that: handlers run in reverse.
+  // At its first compilation NVRTC registers an exit handler that frees its resources; a compilation that runs
+  // meanwhile crashes. This early compilation registers it before the handler that waits for compilations (fusion.cc):
+  // exit handlers run in reverse order, so that one runs first.
   void compile_nothing() const {
     Program program{f_};
     if (f_.create(&program.handle, "extern \"C\" __global__ void nothing() {}", "nothing.cu", 0, nullptr,
@@ -58,7 +59,7 @@ class Nvrtc final : public Compiler {
     const std::string file = source.name + ".cu";
     if (f_.create(&program.handle, source.text.c_str(), file.c_str(), static_cast<int>(names.size()),
                   texts.data(), names.data()) != NVRTC_SUCCESS)
-      return {{}, "nvrtc makes no program of the text"};
+      return {{}, "nvrtc cannot create a program from the text"};
     const bool done =
         f_.compile(program.handle, static_cast<int>(flags.size()), flags.data()) == NVRTC_SUCCESS;
     Result result;
@@ -93,8 +94,8 @@ struct Opened {
   std::string problem;
 };
 
-// What is compiled, the driver loads by way of a library of its own, which it opens when it first needs it. Opened here, for the same reason as
-// nothing is compiled: what that library registers for exit then comes behind what waits for the loads. A machine without a driver lacks it.
+// The driver loads compiled code with a library of its own, which it opens when first needed. It is opened here for the
+// same reason: its exit handlers then run after the one that waits for the loads. A machine without a driver lacks it.
 void open_driver_linker() { dlopen("libnvidia-ptxjitcompiler.so.1", RTLD_NOW | RTLD_LOCAL); }
 
 Opened open() {

@@ -1,14 +1,13 @@
-// What the text of a fused kernel is made of (cuda/fusion/source.h writes it): nodes of the group, and ways
-// to read and write elements that are neighbours in the group's iteration space.
+// The building blocks of the text of a fused kernel (written by cuda/fusion/source.h): nodes of the group, and ways to
+// read and write elements that are neighbours in the group's iteration space.
 //
-// The text is compiled by NVRTC while the program runs, from these same headers, which the library carries as
-// strings; and by the host's compiler for tests. A value is held as what a single kernel would have stored: a
-// node converts its operands to what its op computes in, and the result back. So the bits are those of the
-// nodes run one by one.
+// The text is compiled by NVRTC at run time, from these same headers, which the library contains as strings; and by the
+// host's compiler for tests. A value is held in the form that a single kernel would have stored: a node converts its
+// operands to the compute type of its op, and the result back. So the bits are those of the nodes run one by one.
 #pragma once
 
 #include "cuda/kernels/launch.h"
-// Behind it, since they ask for the target.
+// Included after it, since they need RG_TARGET.
 #include "cuda/kernels/formula.cuh"
 #include "cuda/kernels/reduce.cuh"
 #include "cuda/kernels/strided.h"
@@ -17,7 +16,7 @@ namespace retrograd::cuda::RG_TARGET {
 
 // ---- nodes ----
 
-/// An operand, or the number that stands for one, as what a formula computes in.
+/// An operand, or the number that replaces one, in the type that a formula computes in.
 template <class V, class C, class T>
 RG_HD V number_of(T x) {
   if constexpr (std::is_same_v<T, Scalar>)
@@ -50,7 +49,7 @@ RG_HD Out constant(const Scalar& number) {
 
 // ---- N neighbours at a time ----
 
-/// The first element of this thread's first pack, and how far it is to its next one.
+/// The first element of this thread's first pack, and the distance to its next one.
 template <int N>
 __device__ int64_t first_pack() {
   return (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * N;
@@ -66,7 +65,7 @@ RG_HD int in_pack(int64_t i, int64_t numel) {
   return i + N <= numel ? N : static_cast<int>(numel - i);
 }
 
-/// x[at], ... of which the first `count` are there. `at` and x are multiples of a pack.
+/// x[at], ... of which the first `count` exist. `at` and x are multiples of a pack.
 template <int N, class T>
 RG_HD Pack<T, N> read(const T* x, int64_t at, int count) {
   if (count == N) return *reinterpret_cast<const Pack<T, N>*>(x + at);

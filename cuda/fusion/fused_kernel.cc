@@ -18,7 +18,7 @@ unsigned blocks_for(int64_t threads) {
   return static_cast<unsigned>(std::min<int64_t>((threads + kThreads - 1) / kThreads, 1 << 30));
 }
 
-// How the reduction is cut when it runs by itself: an input may lie in any way.
+// How the reduction is divided when it runs by itself, for inputs of any layout.
 ReduceCall single_call(const Group& group, const Group::Node& node, TensorImpl* const* inputs) {
   const int32_t operand = node.operands[0];
   ReduceCall call = reduce_call(group, node);
@@ -82,7 +82,7 @@ FusedKernel::Temporary CudaFusedKernel::temporary(TensorImpl* const* inputs,
   return {bytes_one_by_one(inputs, outputs), true};
 }
 
-// How the reduction of a tensor is cut depends on its strides: that of an input which is not contiguous is
+// How the reduction of a tensor is divided depends on its strides: the reduction of an input that is not contiguous is
 // left to its own kernel.
 bool CudaFusedKernel::is_reduced_as_it_lies(const Placement& placement) const {
   return std::ranges::all_of(reductions_, [&](size_t n) {
@@ -91,8 +91,8 @@ bool CudaFusedKernel::is_reduced_as_it_lies(const Placement& placement) const {
   });
 }
 
-// Null while it is compiled, unless the caller waits, and where it cannot be. A launch that is recorded is
-// worth waiting for: it will be started again and again.
+// Null while it is compiled, unless the caller waits, and when it cannot be compiled. A recorded launch is worth
+// waiting for: it will be started many times.
 std::shared_ptr<const LoadedKernel> CudaFusedKernel::kernel_for(Placement& placement, bool waits) const {
   const std::shared_ptr<const LoadedKernel> kernel = asked_for(placement);
   if (!kernel) return nullptr;
@@ -155,16 +155,15 @@ bool CudaFusedKernel::lies_on_input(TensorImpl* const* inputs, const TensorImpl&
   });
 }
 
-// What nobody needs any more, of what nodes have given.
+// Whether a node's result is not needed any more.
 bool CudaFusedKernel::is_dead_after(int32_t operand, size_t node) const {
   if (operand >= 0 || operand == FusedNode::kNone) return false;
   const Group::Node& of = group_.nodes[static_cast<size_t>(~operand)];
   return !of.is_output && of.last_use == static_cast<int>(node);
 }
 
-// An output may lie on the memory of an input, which a later node may still read: it is computed elsewhere
-// first. Values that only nodes see are in temporary memory, since launches may be recorded. See
-// bytes_one_by_one() for how much that is.
+// An output may share memory with an input that a later node still reads: then it is computed elsewhere first. Values
+// that only nodes see are in temporary memory, since launches may be recorded; bytes_one_by_one() gives its size.
 void CudaFusedKernel::run_nodes(TensorImpl* const* inputs, TensorImpl* const* outputs,
                                 const void* const* attrs) const {
   Executor& executor = cuda_executor(gpu_.index());
@@ -199,7 +198,7 @@ void CudaFusedKernel::run_nodes(TensorImpl* const* inputs, TensorImpl* const* ou
   }
 }
 
-// The most that is live at once in run_nodes(), with what the kernels of reductions take.
+// The largest number of live bytes in run_nodes(), including the temporary memory of reduction kernels.
 int64_t CudaFusedKernel::bytes_one_by_one(TensorImpl* const* inputs, TensorImpl* const* outputs) const {
   std::vector<int64_t> held(group_.nodes.size());
   for (size_t n = 0; n < held.size(); ++n) held[n] = bytes_of(group_.nodes[n].type);

@@ -1,4 +1,4 @@
-// A fused group on a device as the engine runs it.
+// A fused group on a device in the form for the engine.
 #pragma once
 
 #include "cuda/fusion/arguments.h"
@@ -6,28 +6,28 @@
 
 namespace retrograd::cuda::fusion {
 
-/// The kernels of the process; null where groups are not fused.
+/// The kernels of the process; null if groups are not fused.
 KernelStore* store();
 /// Whether each run waits for its kernel.
 bool is_waiting();
 
-/// Runs, as one kernel and otherwise, since the start of the process.
+/// Numbers of runs, as one kernel and otherwise, since the start of the process.
 struct RunCounts {
   std::atomic<int64_t> groups{0}, launches{0}, one_by_one{0};
 };
 RunCounts& run_counts();
 
-/// A group of which each run launches the kernel for the layouts that its tensors have. That kernel begins to
-/// be compiled when such layouts are first seen, not before: whoever makes plans asks for groups that are
-/// then cut otherwise. After kMostVariants, one serves all layouts. A run whose kernel is being compiled
-/// takes more memory, and waits for it where there is not enough.
+/// A group; each run launches the kernel for the layouts of its tensors. The compilation of that kernel begins when
+/// such layouts first occur, not before: while plans are made, many groups are considered that are then divided
+/// differently. After kMostVariants, one kernel is used for all layouts. A run whose kernel is being compiled needs
+/// more memory, and waits for the kernel if there is not enough.
 class CudaFusedKernel final : public FusedKernel {
  public:
   static constexpr size_t kMostVariants = 4;
 
   CudaFusedKernel(Gpu& gpu, Group group);
 
-  /// None that the caller could give: memory of a device comes from its allocator.
+  /// No memory that the caller could give: device memory comes from its allocator.
   int64_t scratch_bytes() const override { return 0; }
   void run(TensorImpl* const* inputs, TensorImpl* const* outputs, const void* const* attrs,
            std::span<std::byte> scratch) const override;

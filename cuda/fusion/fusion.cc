@@ -11,8 +11,8 @@ namespace retrograd::cuda {
 namespace fusion {
 namespace {
 
-// Never destroyed, as the devices; at exit its threads are waited for. The compiler is looked for when it is
-// first asked about.
+// Never destroyed, like the devices; at exit its threads are waited for. The compiler is searched for at the first
+// query.
 struct Stores {
   std::mutex mutex;
   bool is_decided = false;

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "ir/each_field.h"
+#include "engine/each_field.h"
 #include "ops/full.h"
 
 namespace retrograd::cuda::fusion {
@@ -67,7 +67,7 @@ class Reader {
     return std::ranges::equal(group.dims, dims);
   }
 
-  // All of a formula's attributes; of a constant its number.
+  // All attributes of a formula; for a constant its number.
   static void set_attrs(Group::Node& node, const void* attrs) {
     if (node.formula) node.attrs_size = node.op->attrs_size;
     if (node.op != &ops::info<ops::Full>) return;
@@ -79,7 +79,7 @@ class Reader {
     });
   }
 
-  // Reductions of nothing, and of rows of one element, are left to their own kernels.
+  // Empty reductions, and those of rows with one element, are left to their own kernels.
   bool cut() {
     if (group.reduces == FusedRole::none) return true;
     group.length = 1;

@@ -21,7 +21,7 @@ std::shared_ptr<const LoadedKernel> KernelStore::get(Gpu& gpu, const Source& sou
   return kernel;
 }
 
-// With the lock held. Compiling is to leave processors to the program.
+// Called with the lock held. Compilation must leave processors to the program.
 void KernelStore::start_threads() {
   const size_t most = std::clamp(std::thread::hardware_concurrency() / 2, 1u, 4u);
   if (threads_.size() < std::min(most, queue_.size() + static_cast<size_t>(running_)))
@@ -45,7 +45,7 @@ void KernelStore::work() {
   }
 }
 
-// A failure is a note: the group's nodes go on running one by one.
+// A failure is noted: the group's nodes continue to run one by one.
 void KernelStore::make(const Job& job, const CodeCache& cache) {
   try {
     const DeviceDescription device = job.gpu->description();
@@ -68,7 +68,7 @@ void KernelStore::failed(const Job& job, std::string_view problem) {
   note(fmt::format("{} is not used: {}", job.source.name, problem));
 }
 
-// From the folder. What does not load is compiled anew.
+// Loads from the folder. Code that does not load is compiled again.
 bool KernelStore::load_kept(const Job& job, const std::string& question, const CodeCache& cache) {
   if (!cache.is_on()) return false;
   const CodeCache::Found found = cache.find(question);
@@ -78,7 +78,7 @@ bool KernelStore::load_kept(const Job& job, const std::string& question, const C
   return true;
 }
 
-// Why it cannot be loaded; empty when it is.
+// Returns why it cannot be loaded; empty on success.
 std::string KernelStore::load(const Job& job, const std::string& code) {
   Driver& driver = job.gpu->driver();
   LoadedKernel& kernel = *job.kernel;

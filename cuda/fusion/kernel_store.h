@@ -1,10 +1,8 @@
-// The compiled kernels of a process: each text is compiled once for each device, on threads of the store's
-// own.
+// The compiled kernels of a process: each text is compiled once for each device, on the store's own threads.
 //
-// get() gives a LoadedKernel at once; it becomes ready later, or fails. Both are final. What is ready stays
-// loaded until the process ends, since launches may still be under way when a plan goes; texts depend on
-// forms of groups and not on sizes, so there are few. Beyond kMost nothing more is compiled, and get() gives
-// null.
+// get() returns a LoadedKernel immediately; it becomes ready later, or fails. Both states are final. A ready kernel
+// stays loaded until the process ends, since its launches may outlive a plan. Texts depend on the form of a group and
+// not on sizes, so there are few. Beyond kMost nothing more is compiled, and get() returns null.
 #pragma once
 
 #include <atomic>
@@ -20,12 +18,12 @@
 
 namespace retrograd::cuda::fusion {
 
-/// A kernel, and those that merge the parts of its reductions. The handles are there when is_ready().
+/// A kernel, and the kernels that merge the parts of its reductions. The handles are valid when is_ready().
 class LoadedKernel {
  public:
   enum class State : uint8_t { waiting, ready, failed };
   explicit LoadedKernel(std::string name) : name_(std::move(name)) {}
-  /// As profilers show it, and errors: its first few ops, and a hash.
+  /// The name in profilers and errors: its first few ops, and a hash.
   const std::string& name() const { return name_; }
   bool is_ready() const { return state() == State::ready; }
   State state() const { return state_.load(std::memory_order_acquire); }
@@ -45,18 +43,18 @@ class KernelStore {
   static constexpr size_t kMost = 4096;
 
   explicit KernelStore(Compiler& compiler) : compiler_(compiler) {}
-  /// Waits for what is being compiled; what waits its turn is dropped.
+  /// Waits for running compilations; queued ones are dropped.
   ~KernelStore() { stop(); }
   KernelStore(const KernelStore&) = delete;
 
   /// The kernel of a text on a device.
   std::shared_ptr<const LoadedKernel> get(Gpu& gpu, const Source& source);
   void set_cache(std::string folder);
-  /// Waits until nothing is being compiled or waits for it.
+  /// Waits until nothing is being compiled or queued.
   void finish();
   /// Waits until the kernel is ready or has failed.
   void wait_for(const LoadedKernel& kernel);
-  /// No more is compiled.
+  /// Ends all compilation.
   void stop();
 
   struct Counts {

@@ -1,11 +1,11 @@
-// See cuda/fusion/op_table.h. Names come from the compiler: no list of ops is written a second time.
+// See cuda/fusion/op_table.h. Names come from the compiler: there is no second list of ops.
 #include "cuda/fusion/op_table.h"
 
 #include <algorithm>
 #include <unordered_map>
 
-#include "ir/bookkeeping.h"
-#include "ir/each_field.h"
+#include "engine/bookkeeping.h"
+#include "engine/each_field.h"
 #include "ops/elementwise_list.h"
 #include "ops/full.h"
 #include "ops/reduce.h"
@@ -54,7 +54,7 @@ const Formulas& formulas() {
 
 bool is_computed(ScalarType dtype) { return is_floating(dtype) && !is_float8(dtype); }
 
-// An integer that is divided by the number 0 is an error, which a single kernel finds before it is launched.
+// The division of an integer by the number 0 is an error, which a single kernel reports before its launch.
 bool takes(const Formula& f, ScalarType dtype) {
   if (is_computed(dtype)) return true;
   if (!is_integral(dtype, true) || !f.integers || f.divides) return false;
@@ -69,7 +69,7 @@ bool is_elementwise(const Formula& f, std::span<const TensorType> operands, Scal
   });
 }
 
-// Dims of size 1 lie anywhere. Over the last dims, and none of size 1 only; or over the first ones.
+// Dims of size 1 may be anywhere. The reduction is over the last dims, not only of size 1; or over the first ones.
 FusedRole reduction_role(const Shape& shape, const IntList& dims) {
   bool last = false;
   int count = 0, changes = 0;

@@ -1,5 +1,5 @@
-// What fusion knows of each op: its name in C++ and the header of its formula, or which reduction it is; and
-// what a node may be in a group.
+// What fusion knows of each op: its name in C++ and the header of its formula, or the kind of reduction; and the role
+// of a node in a group.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct Formula {
 /// Null when the op has none.
 const Formula* formula_of(const OpInfo& op);
 
-/// An op that reduces what a group computes, with one result.
+/// An op that reduces values of a group, with one result.
 struct Reducing {
   Reduction kind;
   Finish finish;
@@ -26,15 +26,15 @@ struct Reducing {
 };
 const Reducing* reducing_of(const OpInfo& op);
 
-/// The dtype of the operands that an op computes: of the last one that is there; an earlier one may be the
-/// condition of `where`.
+/// The dtype of the operands that an op computes with: that of the last operand that is given; an earlier one may be
+/// the condition of `where`.
 ScalarType computed_dtype(std::span<const TensorType> operands);
 
-/// What Executor::fused_role says of a node whose result is on a CUDA device. Sizes may be symbols.
+/// The result of Executor::fused_role for a node whose result is on a CUDA device. Sizes may be symbols.
 FusedRole role_of(const OpInfo& op, const void* attrs, std::span<const TensorType> operands,
                   const TensorType& result);
 
-/// The dims that a reduction is over.
+/// The dims of a reduction.
 IntList dims_of(const OpInfo& op, const void* attrs);
 
 }  // namespace retrograd::cuda::fusion

@@ -15,7 +15,7 @@
 namespace retrograd::cuda::fusion {
 namespace {
 
-constexpr size_t kReadAtOnce = 4;  // elements of all inputs, by a thread of a reduction
+constexpr size_t kReadAtOnce = 4;  // elements of all inputs that a thread of a reduction reads together
 
 std::string_view type_name(ScalarType dtype) {
   switch (dtype) {
@@ -36,7 +36,7 @@ std::string_view computed_name(ScalarType dtype) { return type_name(compute_type
 
 bool goes_by_strides(Access a) { return a != Access::dense && a != Access::number; }
 
-// Of the kernel that merges the parts of rows.
+// The name of the kernel that merges the parts of rows.
 std::string merge_name(std::string_view kernel, const Reducing& r) {
   const auto last = [](std::string_view name) { return name.substr(name.rfind(':') + 1); };
   return fmt::format("{}_merge_{}_{}", kernel, last(r.kind_name), last(r.finish_name));
@@ -179,7 +179,7 @@ class Writer {
 
   // ---- nodes ----
 
-  // Of one element; `of_pack`: how that of an input is named.
+  // The nodes for one element; `of_pack`: the name of an input's element.
   void nodes(int indent, std::string_view of_pack) {
     for (size_t i = 0; i < g_.nodes.size(); ++i)
       if (const Group::Node& n = g_.nodes[i]; n.role == FusedRole::elementwise)
@@ -224,7 +224,7 @@ class Writer {
   const Variant& v_;
   const std::string_view name_;
   int sides_ = 0;
-  std::vector<int> side_;  // of each input: its place among those that go by strides
+  std::vector<int> side_;  // of each input: its index among those that are read by strides
   std::string text_;
 };
 

@@ -1,9 +1,9 @@
 // The text of a fused kernel: CUDA C++ made of a group's nodes, with each op's own formula
 // (cuda/fusion/fused.cuh).
 //
-// A text depends on ops, dtypes and on how each input is read, not on sizes, numbers or strides: those are
-// parameters. So layers of one form share a kernel, and the same group gives the same text in every process.
-// Its parameter is one struct. All members of it begin at multiples of 8 bytes, in this order:
+// A text depends on ops, dtypes and on how each input is read, not on sizes, numbers or strides: those are parameters.
+// So layers of one form share a kernel, and the same group gives the same text in every process. Its parameter is one
+// struct. All its members begin at multiples of 8 bytes, in this order:
 //
 //   int64_t numel                without reductions
 //   const T* in0, in1, ...       the inputs
@@ -19,13 +19,13 @@
 
 namespace retrograd::cuda::fusion {
 
-/// How a kernel reads an input, N neighbours at a time. All but the first two go by strides.
+/// How a kernel reads an input, N neighbours at a time. All but the first two use strides.
 enum class Access : uint8_t {
-  dense,     // it lies as the iteration space does
+  dense,     // with the layout of the iteration space
   number,    // one element for all
-  run,       // the N lie next to each other, at a multiple of N
-  repeated,  // the N are one
-  gathered,  // else
+  run,       // the N are adjacent, at a multiple of N
+  repeated,  // the N are the same element
+  gathered,  // all other cases
 };
 
 struct Variant {
@@ -37,7 +37,7 @@ struct Variant {
 struct Source {
   std::string name;  // of the kernel
   std::string text;
-  std::vector<std::string> merges;  // of each reduction, the kernel that merges the parts of rows
+  std::vector<std::string> merges;  // for each reduction, the kernel that merges the parts of rows
 };
 
 Source write_source(const Group& group, const Variant& variant);

@@ -1,6 +1,6 @@
-// The standard library for NVRTC, which has none: what the formulas' headers (ops/formulas.h) and the
-// kernels' ask for, in a few lines. NVRTC gets this text under the names of the standard headers
-// (cuda/fusion/headers.h). std::initializer_list is its own.
+// The standard library for NVRTC, which has none: the parts that the headers of formulas (ops/formulas.h) and kernels
+// need, in a few lines. NVRTC gets this text under the names of the standard headers (cuda/fusion/headers.h). It has
+// its own std::initializer_list.
 #pragma once
 
 using int8_t = signed char;

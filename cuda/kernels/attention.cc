@@ -1,4 +1,4 @@
-// Attention on a device, forward and backward: from a Call to strides. See cuda/kernels/attention.cu.
+// Attention on a device, forward and backward: converts a Call to strides. See cuda/kernels/attention.cu.
 #include "ops/attention.h"
 
 #include "cuda/kernels/attention_call.h"
@@ -9,7 +9,7 @@
 namespace retrograd::cuda {
 namespace {
 
-// (..., rows, columns); with `is_column` (..., rows).
+// A side (..., rows, columns), or with `is_column` (..., rows).
 void set_side(AttentionCall& c, int side, const TensorImpl& x, bool is_column = false) {
   BatchMatrix& m = c.side[side];
   const int last = x.rank() - 1, row = is_column ? last : last - 1;
@@ -87,9 +87,9 @@ void backward_kernel(const Call& call, TensorImpl* const* outputs) {
 
 }  // namespace
 
-// Rows are read and written by pieces of 16 bytes.
+// Rows are read and written in pieces of 16 bytes.
 bool AttentionCall::takes_tensor_cores() const {
-  // Of rows, and of elements from one to the next: kernels count both, and a row's bytes, in ints.
+  // Limits of the number of rows and of the stride between elements: kernels count both, and a row's bytes, in ints.
   constexpr int64_t kPiece = 8, kMostDepth = 128, kMostRows = int64_t{1} << 30;
   if (depth % kPiece || width % kPiece || depth > kMostDepth || width > kMostDepth || depth * width == 0)
     return false;
@@ -97,7 +97,7 @@ bool AttentionCall::takes_tensor_cores() const {
   const auto is_aligned = [](const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; };
   if (!is_aligned(query_gradient) || !is_aligned(key_gradient) || !is_aligned(value_gradient)) return false;
   for (const BatchMatrix& m : side) {
-    if (&m == &side[kLse] || !m.data) continue;  // g is of the backward pass
+    if (&m == &side[kLse] || !m.data) continue;  // g is for the backward pass
     if (!is_aligned(m.data) || m.column != 1 || m.row % kPiece || m.row >= kMostRows) return false;
     for (int d = 0; d < batch_rank; ++d)
       if (m.batch[d] % kPiece && batch_size[d] > 1) return false;

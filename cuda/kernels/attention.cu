@@ -1,15 +1,17 @@
 // Attention without the matrix of weights, forward (Dao et al., FlashAttention).
 //
-// A block has a tile of queries and a part of the value's columns. It goes through the keys by tiles: the scores of a tile, the largest of
-// each row so far, weights exp(score - largest), and the sums of the rows; what was summed before is brought to the new largest.
+// A block has a tile of queries and a part of the value's columns. It goes through the keys by tiles: the scores of a
+// tile, the largest of each row so far, weights exp(score - largest), and the sums of the rows; previous sums are
+// rescaled to the new largest.
 #include "cuda/kernels/launch.h"
+#include "cuda/kernels/launchers.h"
 
 #include "cuda/kernels/attention.cuh"
 
 namespace retrograd::cuda::RG_TARGET {
 namespace {
 
-// What a block keeps of each of its queries.
+// State of a block for each of its queries.
 template <class C, class T>
 struct RowSums {
   static constexpr int kParts = kThreads / T::kTile, kOfPart = T::kTile / kParts;
@@ -17,7 +19,7 @@ struct RowSums {
   C of_part[kParts][T::kTile];
 };
 
-// Scores become weights relative to the largest so far; factor is what earlier sums are to be multiplied by.
+// Scores become weights relative to the largest so far; previous sums must be multiplied by factor.
 template <class C, class T>
 __device__ void weigh(C* scores, RowSums<C, T>& rows) {
   using R = RowSums<C, T>;
@@ -51,7 +53,7 @@ __device__ void weigh(C* scores, RowSums<C, T>& rows) {
 }
 
 // Blocks: tiles of queries and matrices; parts of the value's columns. Two of them on a multiprocessor: while one
-// weighs, the other multiplies.
+// computes weights, the other multiplies.
 template <class C, class S>
 __global__ void __launch_bounds__(kThreads) forward_kernel(const Attention<C, S> a) {
   using T = AttentionTiles<C>;
@@ -104,7 +106,7 @@ __global__ void __launch_bounds__(kThreads) forward_kernel(const Attention<C, S>
         rows.largest[thread] + scalar::log(scalar::Lane<C>(rows.sum[thread])).v;
 }
 
-// Where out has no columns, there is a log sum exp yet.
+// If out has no columns, log sum exp is still computed.
 template <class C, class S>
 void forward(const AttentionCall& call, StreamHandle stream) {
   launch(forward_kernel<C, S>, tiles_of<C>(call.queries, call.width > 0 ? call.width : 1, call.batches),
@@ -119,14 +121,14 @@ constexpr AttentionPasses tensor_core_passes{attention_on_tensor_cores<S>,
 
 }  // namespace
 
-const AttentionRow& attention_row() {
+void add_attention_launchers(Launchers& all) {
   static constexpr AttentionRow row{.f64 = passes<double, double>,
                                     .f32 = passes<float, float>,
                                     .f16 = passes<float, Half>,
                                     .bf16 = passes<float, BFloat16>,
                                     .tensor_f16 = tensor_core_passes<Half>,
                                     .tensor_bf16 = tensor_core_passes<BFloat16>};
-  return row;
+  all.attention = &row;
 }
 
 }  // namespace retrograd::cuda::RG_TARGET

@@ -1,6 +1,7 @@
-// What the passes of attention have in common: its call as kernels take it, and products with matrices and with tiles of weights.
+// Common code of the passes of attention: the call in the form for kernels, and products with matrices and with tiles
+// of weights.
 //
-// A tile of weights lies in shared memory term by term, as multiply_tiles() takes its left factor.
+// A tile of weights is stored in shared memory term by term, in the form of the left factor of multiply_tiles().
 #pragma once
 
 #include "cuda/kernels/attention_call.h"
@@ -16,7 +17,7 @@ RG_HD C exponential(C x) {
   return scalar::exp(scalar::Lane<C>(x)).v;
 }
 
-// By what fits into 48 KiB of shared memory.
+// Limited by 48 KiB of shared memory.
 template <class C>
 using AttentionTiles = Tiles<C, sizeof(C) == 4 ? 64 : 32>;
 
@@ -25,7 +26,7 @@ template <class C, class S = C>
 struct Attention {
   AttentionCall call;
   StridedGrid<AttentionCall::kSides> batch;
-  Divider of_matrix;  // queries by those of a matrix
+  Divider of_matrix;  // divides a query's number by the queries of a matrix
   C scale;
 
   explicit Attention(const AttentionCall& c)
@@ -40,10 +41,11 @@ struct Attention {
     }
   }
 };
-/// Where a matrix of a batch begins on each side.
+/// The position of the first element of a batch's matrix on each side.
 using AttentionPlaces = Offsets<AttentionCall::kSides>;
 
-// Rows of a matrix from `begin` on as the places of a tile, its columns as terms; or, turned, columns as places and rows as terms.
+// Rows of a matrix from `begin` on as positions of a tile, with its columns as terms; or, turned, columns as positions
+// and rows as terms.
 template <class C, class S>
 struct MatrixSource {
   const S* data;
@@ -77,7 +79,7 @@ __device__ MatrixSource<C, S> columns_of(const Attention<C, S>& a, const Attenti
           m.row == 1};
 }
 
-// sum += weights matrix, where the tile of weights is in shared memory, a row of it for each of the kTile terms.
+// sum += weights matrix, for a tile of weights in shared memory, with one row for each of the kTile terms.
 template <class T, class C, class S>
 __device__ void multiply_weights(const C* weights, const MatrixSource<C, S>& matrix, T& tiles,
                                  typename T::Own& sum) {
@@ -104,7 +106,7 @@ Shape3 tiles_of(int64_t rows, int64_t columns, int64_t batches) {
           static_cast<unsigned>((columns + tile - 1) / tile)};
 }
 
-// Of each row of AttentionRow.
+// The fields of AttentionRow.
 template <class C, class S>
 void attention_backward(const AttentionCall& call, StreamHandle stream);
 template <class S>

@@ -1,9 +1,10 @@
-// Attention backward, from log sum exp (lse) and delta = g . out of each row: weights p = exp(score - lse), ds = p * (g value' - delta);
+// Attention backward, from log sum exp (lse) and delta = g . out of each row: weights p = exp(score - lse), ds = p * (g
+// value' - delta);
 //
 //   gradient of query = scale * ds key, of key = scale * ds' query, of value = p' g
 //
-// are three launches of one kernel, each of which computes the tiles of weights anew: nothing is added from two blocks, so bits do not
-// depend on their order.
+// are three launches of one kernel, each of which recomputes the tiles of weights: no sum combines two blocks, so bits
+// do not depend on their order.
 #include "cuda/kernels/launch.h"
 
 #include "cuda/kernels/attention.cuh"
@@ -11,7 +12,7 @@
 namespace retrograd::cuda::RG_TARGET {
 namespace {
 
-// A warp for each query: g . out.
+// One warp for each query: g . out.
 template <class C, class S>
 __global__ void __launch_bounds__(kThreads) delta_kernel(const Attention<C, S> a) {
   const AttentionCall& call = a.call;

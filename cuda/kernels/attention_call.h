@@ -1,4 +1,5 @@
-// Attention in plain data: what cuda/kernels/attention.cc makes of a Call, and what the launchers of cuda/kernels/attention.cu take.
+// Attention in plain data: made by cuda/kernels/attention.cc from a Call, used by the launchers of
+// cuda/kernels/attention.cu.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +10,8 @@ struct CUstream_st;
 
 namespace retrograd::cuda {
 
-/// query (..., queries, depth), key (..., keys, depth), value (..., keys, width), g and out (..., queries, width), lse (..., queries): a
-/// column. All of one type, but lse of float with a type of 16 bits; results are dense.
+/// query (..., queries, depth), key (..., keys, depth), value (..., keys, width), g and out (..., queries, width), lse
+/// (..., queries): a column. All have one type, except that lse is float for 16-bit types; results are dense.
 struct AttentionCall {
   enum { kQuery, kKey, kValue, kOut, kLse, kG, kSides };
 
@@ -21,12 +22,12 @@ struct AttentionCall {
   int64_t queries = 0, keys = 0, depth = 0, width = 0;
   bool is_causal = false;
   double scale = 1;
-  // Of the forward pass: side[kOut] and side[kLse] are written. Of the backward pass:
+  // The forward pass writes side[kOut] and side[kLse]. For the backward pass:
   void *query_gradient = nullptr, *key_gradient = nullptr, *value_gradient = nullptr;
   void* delta = nullptr;  // two numbers for each query
 
-  /// Whether tensor cores are to compute a call of a type of 16 bits: rows of query, key, value, out and g are whole pieces of 16 bytes, of at
-  /// most 128 elements; scores grow with products, so that the largest product is the largest score.
+  /// Whether tensor cores compute a call of a 16-bit type: rows of query, key, value, out and g are whole pieces of 16
+  /// bytes, with at most 128 elements; scores increase with products, so that the largest product is the largest score.
   bool takes_tensor_cores() const;
 };
 
@@ -37,7 +38,7 @@ struct AttentionPasses {
 };
 struct AttentionRow {
   AttentionPasses f64, f32, f16, bf16;      // any call: sums of float or double by threads
-  AttentionPasses tensor_f16, tensor_bf16;  // where takes_tensor_cores()
+  AttentionPasses tensor_f16, tensor_bf16;  // if takes_tensor_cores()
 };
 
 }  // namespace retrograd::cuda

@@ -1,13 +1,13 @@
 // Attention of 16 bits by tensor cores, forward (Dao, FlashAttention-2).
 //
-// A block has 128 queries of a matrix, a warp 32 of them. It goes through the keys 64 at a time: scores in registers, of which the largest
-// of each row so far makes weights, 2^(score - largest); what was summed before is brought to the new largest. The sums of weights are of
-// float weights, and the weights become 16 bits as factors of the values, as in FlashAttention-2: each is then wrong by at most half a unit
-// in its last place (2^-8 of it for bfloat16, 2^-11 for float16), and so is a result by no more than that part of the largest value, before
-// it is rounded itself.
+// A block has 128 queries of a matrix, a warp 32 of them. It goes through the keys 64 at a time: scores in registers
+// become weights, 2^(score - largest), with the largest of each row so far; previous sums are rescaled to the new
+// largest. The sums of weights are of float weights. The weights are rounded to 16 bits as factors of the values, as in
+// FlashAttention-2: each then has an error of at most half a unit in its last place (2^-8 of it for bfloat16, 2^-11 for
+// float16), and a result has at most that fraction of the largest value as error, before it is rounded itself.
 //
-// Shared memory has the queries, and keys and values twice: while a tile is multiplied, the next one is on its way. Tiles that the causal
-// mask hides are not read. Blocks with many tiles come first.
+// Shared memory has the queries, and keys and values twice: while one tile is multiplied, the next one is loaded. Tiles
+// that the causal mask hides are not read. Blocks with many tiles come first.
 //
 //   depth   registers (sm_90)   threads   shared memory   blocks on a multiprocessor of sm_90
 //    64           225             128         48 KiB        2 (by registers)
@@ -36,10 +36,10 @@ struct ForwardShape {
   }
 };
 
-// Of each row of a warp: rows g and g + 8 of each tile of 16.
+// For each row of a warp: rows g and g + 8 of each tile of 16.
 template <int tiles>
 struct RowStates {
-  float largest[tiles][2], sum[tiles][2];  // the sum is of this lane's columns
+  float largest[tiles][2], sum[tiles][2];  // the sum is over this lane's columns
 
   __device__ RowStates() {
     for (int i = 0; i < tiles; ++i)
@@ -56,7 +56,7 @@ struct RowStates {
     x += __shfl_xor_sync(~0u, x, 1);
     return x + __shfl_xor_sync(~0u, x, 2);
   }
-  // Scores become weights relative to the largest so far; out, what was summed before, is brought to it. scale > 0.
+  // Scores become weights relative to the largest so far; out, the previous sum, is rescaled to it. scale > 0.
   template <int n, int columns>
   __device__ void weigh(float scale, Sums (&scores)[tiles][n], Sums (&out)[tiles][columns]) {
 #pragma unroll
@@ -86,7 +86,7 @@ struct RowStates {
           for (int e = 2 * h; e < 2 * h + 2; ++e) out[i][j].v[e] *= factor;
       }
   }
-  // Log sum exp of the first `rows` rows, and what each row of out is to be multiplied by.
+  // Log sum exp of the first `rows` rows, and the factor for each row of out.
   __device__ void finish(float scale, int rows, float* lse, float (&factor)[tiles][2]) const {
     const int lane = lane_of_warp();
 #pragma unroll
@@ -102,7 +102,7 @@ struct RowStates {
   }
 };
 
-// Keys that a row does not see get no weight. `query`, `key`: of the first row and column.
+// Masked keys of a row get no weight. `query`, `key`: of the first row and column.
 template <int tiles, int n>
 __device__ void hide_keys(const AttentionCall& call, int query, int key, Sums (&scores)[tiles][n]) {
   const int keys = static_cast<int>(call.keys);
@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(Shape::kThreadsOfBlock, 2)
 #pragma unroll 1
     for (int begin = 0; begin < Shape::kKeys; begin += Shape::kColumns) {
       const int query = first + own, column = key + begin;
-      if (call.is_causal && column >= query + tiles * kRowTile) break;  // hidden from all of the warp
+      if (call.is_causal && column >= query + tiles * kRowTile) break;  // masked for the whole warp
       Sums scores[tiles][Shape::kColumns / 8] = {};
       add_scores<S>(query_rows, Shape::keys(shared, turn), begin, scores);
       if (column + Shape::kColumns > keys || (call.is_causal && column + Shape::kColumns > query + 1))

@@ -1,14 +1,16 @@
-// What the passes of attention by tensor cores have in common: tiles of rows in shared memory, products of them, results from registers to
-// memory.
+// Common code of the passes of attention by tensor cores: tiles of rows in shared memory, products of them, and results
+// from registers to memory.
 //
-// A warp computes tiles of 16 rows: the left factor is rows of its own, from shared memory or kept in registers; the right one is a tile
-// that all warps of the block read. Products are of two forms, and in both a tile lies in shared memory as in memory, row by row:
+// A warp computes tiles of 16 rows: the left factor consists of its own rows, from shared memory or kept in registers;
+// the right one is a tile that all warps of the block read. Products have two forms; in both a tile is stored in shared
+// memory as in memory, row by row:
 //
-//   scores = own tile'        the tile's rows are columns of the right factor: they are read as they lie
-//   result = weights tile     the tile's rows are its terms: they are read turned. weights are scores of the same warp, in registers
+//   scores = own tile'        the tile's rows are columns of the right factor: they are read directly
+//   result = weights tile     the tile's rows are its terms: they are read transposed. weights are scores of the same
+//                             warp, in registers
 //
-// Rows are in pieces of 16 bytes. Piece p of row r lies at place p ^ (r % 8), so that the same piece of 8 rows, as ldmatrix reads it, is in
-// all banks. Rows and columns that a matrix does not have are zeros.
+// Rows consist of pieces of 16 bytes. Piece p of row r is stored at position p ^ (r % 8), so that the same piece of 8
+// rows, which ldmatrix reads together, covers all banks. Rows and columns that a matrix does not have are zeros.
 #pragma once
 
 #include "cuda/kernels/attention.cuh"
@@ -27,7 +29,8 @@ struct RowTile {
   char* shared;
   int begin;  // bytes, a multiple of a row's
 
-  /// Piece `even` + `odd`, where the one is even and the other 0 or 1: apart, so that what the compiler knows of an address is added last.
+  /// Piece `even` + `odd`, where the first is even and the second 0 or 1. They are separate, so that the part of an
+  /// address that the compiler knows is added last.
   __device__ char* piece(int row, int even, int odd) const {
     return shared + ((begin + row * kRowBytes + (odd ^ row % 8) * 16) ^ even * 16);
   }
@@ -62,14 +65,14 @@ __device__ MatrixRows matrix_rows(const Attention<float, S>& a, const AttentionP
           static_cast<int>(rows), static_cast<int>(columns) / kOfPiece};
 }
 
-/// Begins to copy `rows` of them, from `first` on. All threads of the block.
+/// Begins to copy `rows` of them, from `first` on. Called by all threads of the block.
 template <int threads, int rows, int depth>
 __device__ void begin_rows(const RowTile<depth>& tile, const MatrixRows& from, int first) {
   using Tile = RowTile<depth>;
   static_assert(rows * Tile::kPieces % threads == 0 && threads % Tile::kPieces == 0);
   constexpr int step = threads / Tile::kPieces;  // rows at a time
   const int thread = static_cast<int>(threadIdx.x), p = thread % Tile::kPieces;
-#pragma unroll 1  // addresses of all copies at once would take many registers
+#pragma unroll 1  // addresses of all copies at the same time would take many registers
   for (int row = thread / Tile::kPieces, i = 0; i < rows / step; ++i, row += step) {
     const bool is_there = first + row < from.rows && p < from.pieces;
     const char* source = is_there ? from.data + int64_t{first + row} * from.row_bytes + p * 16 : from.data;
@@ -77,7 +80,7 @@ __device__ void begin_rows(const RowTile<depth>& tile, const MatrixRows& from, i
   }
 }
 
-/// A warp's own rows as left factors, `tiles` of 16: where they lie, or in registers.
+/// A warp's own rows as left factors, `tiles` of 16: in shared memory, or in registers.
 template <int depth>
 struct RowsInPlace {
   RowTile<depth> tile;
@@ -151,8 +154,9 @@ __device__ void each_sum(const F& f) {
         f(i, j, e, i * kRowTile + lane / 4 + e / 2 * 8, j * 8 + lane % 4 * 2 + e % 2);
 }
 
-/// A warp's sums, times a factor for each row, rounded, become rows of a dense matrix: by way of its own rows of a tile, of which nothing is
-/// read any more, so that 16 bytes are written at once. `out`: where the first row goes; `rows`: how many there are.
+/// A warp's sums, times a factor for each row, rounded, become rows of a dense matrix. They pass through the warp's own
+/// rows of a tile, which is not read any more, so that 16 bytes are written at a time. `out`: the address of the first
+/// row; `rows`: the number of rows.
 template <class S, int tiles, int depth>
 __device__ void write_rows(const Sums (&sums)[tiles][depth / 8], const float (&factor)[tiles][2],
                            const RowTile<depth>& tile, int first, S* out, int rows, int pieces) {

@@ -1,20 +1,21 @@
-// Attention of 16 bits by tensor cores, backward, from log sum exp (lse) and delta = g . out of each query: weights p = 2^(score - lse) and
-// ds = p * (g value' - delta), which become 16 bits as factors of the next product (attention_tensor_core.cu says what that costs);
+// Attention of 16 bits by tensor cores, backward, from log sum exp (lse) and delta = g . out of each query: weights p =
+// 2^(score - lse) and ds = p * (g value' - delta), which are rounded to 16 bits as factors of the next product
+// (attention_tensor_core.cu states the error);
 //
 //   gradient of query = scale * ds key, of key = scale * ds' query, of value = p' g.
 //
-// One kernel is launched twice. Of both, a block has 128 rows, 16 a warp, and goes through tiles of the other side; scores and slopes of a
-// warp's rows never leave its registers. Nothing is added from two blocks: bits do not depend on their order, at the price of computing
-// scores twice.
+// One kernel is launched twice. In both launches a block has 128 rows, 16 per warp, and goes through tiles of the other
+// side; scores and their gradients ("slopes") for a warp's rows stay in its registers. No sum combines two blocks: bits
+// do not depend on their order, at the price of computing scores twice.
 //
 //   launch   own rows     other side   scores      slopes     results
 //   query    query, g     key, value   query key'  g value'   ds key
 //   key      key, value   query, g     key query'  value g'   ds query, p g
 //
-// Shared memory has the own rows, and twice a tile of the other side with base and delta of its queries: while one is multiplied, the next
-// is on its way. With rows of 64 the own ones are kept in registers. Rows that there are not are zeros; so a query beyond the last has
-// weights, but no gradient. Blocks: the launch by query begins with the last tiles, that by key with the first, which have most to do under
-// the causal mask.
+// Shared memory has the own rows, and twice a tile of the other side with base and delta of its queries: while one is
+// multiplied, the next one is loaded. With rows of 64 elements the own ones are kept in registers. Missing rows are
+// zeros; so a query beyond the last has weights, but no gradient. Order of blocks: the launch by query begins with the
+// last tiles, that by key with the first, which have most work under the causal mask.
 //
 //   rows of   registers (sm_90)    threads   shared memory   blocks on a multiprocessor of sm_90
 //     64      query 128, key 194     256        65 KiB       query 2, key 1 (by registers)
@@ -28,7 +29,7 @@ namespace {
 
 enum class Of { query, key };
 
-// Of a query: lse * log2(e), and delta.
+// For a query: lse * log2(e), and delta.
 struct alignas(8) Query {
   float base, delta;
 };
@@ -91,7 +92,8 @@ struct BackwardShape {
   }
 };
 
-// Scores become weights, slopes the gradients of scores. `row`, `column`: the first ones; of_row, of_column: what is known of queries.
+// Scores become weights, slopes the gradients of scores. `row`, `column`: the first ones; of_row, of_column: the
+// properties of queries.
 template <class Shape, int n>
 __device__ void weigh(const AttentionCall& call, float scale, int row, int column, const Query (&of_row)[2],
                       const Query* of_column, Sums (&scores)[1][n], Sums (&slopes)[1][n]) {
@@ -132,7 +134,7 @@ __device__ void add_tile(const AttentionCall& call, float scale, char* shared, i
     const int column = other + begin;
     const int first_key = Shape::kByQuery ? column : row;
     const int last_query = (Shape::kByQuery ? row + kRowTile : column + Shape::kColumns) - 1;
-    if (call.is_causal && first_key > last_query) continue;  // hidden from all of the warp
+    if (call.is_causal && first_key > last_query) continue;  // masked for the whole warp
     constexpr int n = Shape::kColumns / 8;
     Sums scores[1][n] = {}, slopes[1][n] = {};
     add_scores<S>(own[0], Shape::other(shared, turn, 0), begin, scores);

@@ -1,6 +1,6 @@
-// Axes: the dims of a launch with the strides of its tensors, in plain data: what a NAME.cc makes of cells
-// and a NAME.cu makes a StridedGrid of. Dims of size 1 are left out, neighbours merged where the strides of
-// all sides allow; finish() leaves at least one.
+// Axes: the dims of a launch with the strides of its tensors, in plain data: a NAME.cc makes it from cells, and a
+// NAME.cu makes a StridedGrid from it. Dims of size 1 are omitted, and neighbours merged if the strides of all sides
+// allow it; finish() leaves at least one.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct Axes {
   int rank = 0;
   int64_t size[8] = {}, stride[8][Sides] = {};
 
-  /// The next dim, behind those that are there.
+  /// Appends a dim.
   void add(int64_t n, const int64_t (&strides)[Sides]) {
     numel *= n;
     if (n == 1) return;

@@ -1,5 +1,5 @@
-// BatchMatrix: the matrices of a tensor (..., rows, columns), as kernels take them. Strides are in elements, 0 where something is repeated or
-// of size 1.
+// BatchMatrix: the matrices of a tensor (..., rows, columns), in the form for kernels. Strides are in elements, 0 for a
+// repeated dim or a dim of size 1.
 #pragma once
 
 #include <cstdint>

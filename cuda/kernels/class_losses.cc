@@ -9,7 +9,7 @@
 namespace retrograd::cuda {
 namespace {
 
-// `x` has the classes.
+// `x` is the operand with the classes.
 ClassLossCall call_of(const Call& call, const TensorImpl& x, const TensorImpl& target) {
   const auto& attrs = call.attrs_as<ops::ClassLossAttrs>();
   ClassLossCall c;
@@ -66,7 +66,7 @@ void cross_entropy_backward_kernel(const Call& call, TensorImpl* const* outputs)
 
 }  // namespace
 
-void add_class_loss_kernels(KernelTable& table) {
+void add_class_losses_kernels(KernelTable& table) {
   table.set(&ops::info<ops::Nll>, nll_kernel);
   table.set(&ops::info<ops::NllBackward>, nll_backward_kernel);
   table.set(&ops::info<ops::CrossEntropy>, cross_entropy_kernel);

@@ -1,9 +1,10 @@
-// Losses over classes. Formulas: ops/losses.h; a team takes a row of logits, a thread what has one number a
-// row.
+// Losses over classes. Formulas: ops/losses.h; a team computes a row of logits, a single thread computes what has one
+// number per row.
 #include "cuda/kernels/class_losses_call.h"
 
+#include "cuda/kernels/launchers.h"
 #include "cuda/kernels/rows.cuh"
-// Behind it, since it asks for the target.
+// Included after it, since it needs RG_TARGET.
 #include "cuda/kernels/note.h"
 
 namespace retrograd::cuda::RG_TARGET {
@@ -11,7 +12,7 @@ namespace {
 
 constexpr int64_t kNone = -1;
 
-// The class of a row, or kNone; a bad one is noted if there is a place for that.
+// The class of a row, or kNone; a bad one is recorded if there is a place for that.
 __device__ inline int64_t class_of(const StridedRows<int64_t>& targets, int64_t row, int64_t ignored,
                                    int64_t n, const FaultNote& note = {}) {
   const int64_t t = targets.row(row).at(0);
@@ -124,10 +125,10 @@ void launch_cross_backward(const ClassLossCall& call, StreamHandle stream) {
 
 }  // namespace
 
-const ClassLossLaunchers& class_loss_launchers() {
-  static constexpr ClassLossLaunchers all{launch_nll, launch_nll_backward, launch_cross_entropy,
+void add_class_losses_launchers(Launchers& all) {
+  static constexpr ClassLossLaunchers own{launch_nll, launch_nll_backward, launch_cross_entropy,
                                           launch_cross_backward};
-  return all;
+  all.class_losses = &own;
 }
 
 }  // namespace retrograd::cuda::RG_TARGET

@@ -1,5 +1,5 @@
-// Losses over classes in plain data: what cuda/kernels/class_losses.cc makes of a Call, and what the
-// launchers of cuda/kernels/class_losses.cu take.
+// Losses over classes in plain data: made by cuda/kernels/class_losses.cc from a Call, used by the launchers of
+// cuda/kernels/class_losses.cu.
 #pragma once
 
 #include "cuda/fault.h"
@@ -7,14 +7,15 @@
 
 namespace retrograd::cuda {
 
-/// Rows are along the classes; of a target, a gradient of a loss, and stats a row is one element, and stats has the largest logits of all
-/// samples before their log_sums. A target that is not a class counts for nothing, and is noted by forward ops if it is not `ignored`.
+/// Rows are along the classes. For a target, the gradient of a loss, and stats, a row is one element; stats has the
+/// largest logits of all samples before their log_sums. A target that is not a class is ignored; forward ops record it
+/// unless it equals `ignored`.
 struct ClassLossCall {
   RowSide x, target, g, stats, dx;
   int64_t ignored = -100;
   FaultNote note;
   RowCut cut;
-  // Results of each row, one behind the other.
+  // Results of each row, contiguous.
   void *loss = nullptr, *stats_out = nullptr;
 };
 

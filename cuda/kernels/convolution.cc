@@ -1,10 +1,12 @@
-// Convolutions on a device: which side is wanted, and by whom it is computed: by the vendor's library (convolution_library.h) where that takes
-// it, else by the kernels of convolution.cu, which take any; how those cut the sums. See cuda/kernels/convolution_call.h.
+// Convolutions on a device: which side is wanted, and what computes it: the vendor's library (convolution_library.h) if
+// it accepts the convolution, else the kernels of convolution.cu, which accept any; and how these split the sums. See
+// cuda/kernels/convolution_call.h.
 #include "ops/convolution.h"
 
 #include <algorithm>
 #include <optional>
 
+#include "cuda/kernels/convolution_call.h"
 #include "cuda/kernels/convolution_library.h"
 #include "cuda/kernels/elementwise.h"
 #include "cuda/kernels/launchers.h"
@@ -17,8 +19,8 @@ namespace {
 constexpr int kThreadsOfBlock = 256;
 constexpr int64_t kTile = 64;
 constexpr int64_t kFewRows = 4;       // computed one by one
-constexpr int64_t kBlocks = 512;      // with fewer, long sums are cut
-constexpr int64_t kLeastTerms = 256;  // of a part, for each thread or tile that goes through them
+constexpr int64_t kBlocks = 512;      // with fewer, long sums are split
+constexpr int64_t kLeastTerms = 256;  // of a part, for each thread or tile that processes them
 constexpr int64_t kLeastOfLane = 16;  // terms of a thread in a part
 
 ConvolutionSide side_of(const TensorImpl& x) {
@@ -63,7 +65,7 @@ void set_matrices(ConvolutionCall& c) {
   if (c.wanted == ConvolutionWanted::weight) std::swap(c.columns, c.terms);
 }
 
-// By sizes alone: results do not depend on the device.
+// Depends on sizes only: results do not depend on the device.
 void cut(ConvolutionCall& c) {
   const int64_t results = c.rows * c.columns * c.groups;
   int64_t blocks, most;

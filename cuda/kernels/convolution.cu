@@ -1,16 +1,17 @@
-// Convolutions as products of matrices that are never made (implicit GEMM): for each group
+// Convolutions as products of matrices that are never stored (implicit GEMM): for each group
 //
 //   wanted   rows       columns            terms              left            right
 //   small    features   batch, places      channels, kernel   w[k, c, t]      x[n, c, i(o, t)]
 //   large    channels   batch, places      features, kernel   w[k, c, t]      g[n, k, o(i, t)]
 //   weight   features   channels, kernel   batch, places      g[n, k, o]      x[n, c, i(o, t)]
 //
-// What lies outside x, or between the strides, counts as 0. Sums go by tiles (cuda/kernels/tiles.h); with few rows, as in depthwise
-// convolutions, `lanes` threads compute a result of their own. Long sums are cut into parts that a second kernel adds in order. Sums are in
-// what is computed in: float32 for the narrower floats, modulo 2^64 for integers.
+// Elements outside x, or between the strides, count as 0. Sums are computed by tiles (cuda/kernels/tiles.h); with few
+// rows, as in depthwise convolutions, `lanes` threads compute each result. Long sums are split into parts that a second
+// kernel adds in order. Sums are in the compute type: float32 for the narrower floats, modulo 2^64 for integers.
 #include "cuda/kernels/convolution_call.h"
 
 #include "cuda/kernels/launch.h"
+#include "cuda/kernels/launchers.h"
 #include "cuda/kernels/strided.h"
 #include "cuda/kernels/tiles.h"
 
@@ -24,7 +25,7 @@ template <class C>
 struct Convolution {
   ConvolutionCall call;
   Grid3 kernel, small, large;
-  Divider of_row, of_group, stride[3];  // results by their columns, rows of results by those of a group
+  Divider of_row, of_group, stride[3];  // divide results by the columns, rows of results by those of a group
 
   explicit Convolution(const ConvolutionCall& c)
       : call(c),
@@ -44,7 +45,7 @@ struct Convolution {
     return static_cast<Sum<C>>(load<C>(s.data, call.element, offset));
   }
 
-  // x of group `group` where o meets t, g where i meets t; 0 where they do not meet.
+  // x of group `group` at positions o and t, or g at i and t; 0 where they do not meet.
   RG_HD Sum<C> read_large(int64_t group, int64_t n, int64_t c, const int64_t (&o)[3],
                           const int64_t (&t)[3]) const {
     int64_t i[3];
@@ -112,7 +113,7 @@ struct Convolution {
     }
   }
 
-  // Of the result with this number, or as its part y of the sum.
+  // The address of result `number`, or of its part y of the sum.
   RG_HD int64_t number(int64_t group, int64_t row, int64_t column) const {
     return (group * call.rows + row) * call.columns + column;
   }
@@ -229,14 +230,14 @@ void launch_convolution(const ConvolutionCall& call, StreamHandle stream) {
 
 }  // namespace
 
-const ConvolutionRow* convolution_rows() {
+void add_convolution_launchers(Launchers& all) {
   static constexpr ConvolutionRow rows[kConvolutionsWanted] = {
       {launch_convolution<float, Wanted::small>, launch_convolution<double, Wanted::small>,
        launch_convolution<int64_t, Wanted::small>},
       {launch_convolution<float, Wanted::large>, launch_convolution<double, Wanted::large>,
        launch_convolution<int64_t, Wanted::large>},
       {launch_convolution<float, Wanted::weight>, launch_convolution<double, Wanted::weight>, nullptr}};
-  return rows;
+  all.convolution = rows;
 }
 
 }  // namespace retrograd::cuda::RG_TARGET

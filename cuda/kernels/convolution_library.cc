@@ -1,9 +1,10 @@
 // See cuda/kernels/convolution_library.h.
 //
-// A side that is not row-major, or not at an address that the library takes, is copied to temporary memory and, if it is the result, back: so
-// who computes depends on sizes and dtypes alone, and not on where a plan has placed a value. A copy costs little beside a convolution.
+// A side that is not row-major, or not at an address that the library accepts, is copied to temporary memory and, if it
+// is the result, back. So it depends only on sizes and dtypes which kernel computes the convolution, and not on where a
+// plan has placed a value. A copy costs little compared with a convolution.
 //
-// A bias is what the result begins with, and the library adds to it: so a sum of 16-bit floats is rounded once.
+// A bias is the initial value of the result, and the library adds to it: so a sum of 16-bit floats is rounded once.
 #include "cuda/kernels/convolution_library.h"
 
 #include <algorithm>
@@ -26,7 +27,8 @@ std::optional<DnnType> type_of(ScalarType dtype) {
   }
 }
 
-// With a channel a group, as in depthwise convolutions, sums are short and the library's own kernels are bound by memory.
+// With one channel per group, as in depthwise convolutions, sums are short and retrograd's own kernels are limited by
+// memory.
 bool is_wanted(DnnUse use, const ConvolutionCall& c) {
   return use == DnnUse::wherever_it_can ||
          (use == DnnUse::where_it_wins && (c.groups == 1 || c.channels > 1));
@@ -51,7 +53,7 @@ DnnConvolution without_sides(const ConvolutionCall& c, DnnType type, int spatial
   return d;
 }
 
-// A tensor where the library takes it: where it is, or in temporary memory.
+// A tensor in a form that the library accepts: at its own address, or in temporary memory.
 class DenseSide {
  public:
   DenseSide(TensorImpl& x, std::string_view op) : there_(x) {
@@ -78,7 +80,7 @@ class DenseSide {
   RefPtr<TensorImpl> copy_;
 };
 
-// (channels) at every place of (batch, channels, places).
+// Repeats (channels) to every position of (batch, channels, positions).
 void spread(const TensorImpl& bias, TensorImpl& out) {
   const RefPtr<TensorImpl> repeated = TensorImpl::make();
   repeated->alias(bias);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cuda/kernels/convolution_call.h"
-#include "ir/op.h"
+#include "engine/op.h"
 
 namespace retrograd::cuda {
 
@@ -11,8 +11,8 @@ struct ConvolutionTensors {
   TensorImpl *x, *g, *w;
 };
 
-/// Launches the convolution with its bias (null: none) on Gpu::current(), or returns false: the library is not there, not to be asked, or
-/// declines. Sums have terms.
+/// Launches the convolution with its bias (null: none) on Gpu::current(), or returns false: the library is missing, not
+/// to be used, or declines. Sums have terms.
 bool convolve_by_library(const Call& call, const ConvolutionCall& c, const ConvolutionTensors& sides,
                          const TensorImpl* bias);
 

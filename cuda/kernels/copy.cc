@@ -1,10 +1,11 @@
 // Copies and constants on a device: clone, to another dtype, between host and device, full.
 //
-// What is dense on both sides and of one dtype is copied as memory. Between host and device both sides are dense: the public function sees
-// to the operand, the executor allocates the result.
+// Dense tensors of one dtype are copied as memory. Between host and device both sides are dense: the public function
+// ensures that for the operand, and the executor allocates the result.
 #include "ops/copy.h"
 #include "cuda/executor.h"
 #include "cuda/kernels/elementwise.h"
+#include "cuda/kernels/elementwise_call.h"
 #include "cuda/kernels/launchers.h"
 #include "cuda/kernels/table.h"
 #include "ops/full.h"
@@ -25,7 +26,7 @@ void copy_kernel(const Call& call, TensorImpl* const* outputs) {
   convert_copy(from, to);
 }
 
-// (old, source): the source.
+// (old, source): gives the source.
 void replace_kernel(const Call& call, TensorImpl* const* outputs) {
   Call of_source = call;
   of_source.operands = call.operands.subspan(1);
@@ -43,7 +44,8 @@ void to_device_kernel(const Call& call, TensorImpl* const* outputs) {
   if (from.device().index == here.index()) return here.copy(to.data(), from.data(), bytes);
   gpu_of(from.device().index).synchronize();
   here.copy(to.data(), from.data(), bytes);
-  here.compute().synchronize("copying between devices");  // then its device may give the memory away
+  // Then the device of the operand may free its memory.
+  here.compute().synchronize("copying between devices");
 }
 
 void full_kernel(const Call& call, TensorImpl* const* outputs) {

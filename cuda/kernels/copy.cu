@@ -1,5 +1,7 @@
-// Copies between layouts and types, and constants: elementwise calls with the formula "the same", whose operand may be a number.
+// Copies between layouts and types, and constants: elementwise calls with the identity as formula, whose operand may be
+// a number.
 #include "cuda/kernels/elementwise.cuh"
+#include "cuda/kernels/launchers.h"
 
 namespace retrograd::cuda::RG_TARGET {
 namespace {
@@ -14,9 +16,9 @@ struct Same : ops::Elementwise<1> {
 
 }  // namespace
 
-const ElementwiseRow& copy_row() {
+void add_copy_launchers(Launchers& all) {
   static constexpr ElementwiseRow row = row_of<Same>();
-  return row;
+  all.copy = &row;
 }
 
 }  // namespace retrograd::cuda::RG_TARGET

@@ -1,6 +1,7 @@
-// Determinants on a device, made of LU factors, and cofactors (ops/linalg.h). As on the CPU (cpu/kernels/determinants.cc), cofactors are
-// det A * inverse(A)' where that keeps the digits, else they come of full pivoting, as their derivative does: cpu/kernels/cofactor.h has the
-// method. Which of both a matrix needs is known on the device alone: both are launched, and the second passes over what the first has done.
+// Determinants on a device, made of LU factors, and cofactors (ops/linalg.h). As on the CPU
+// (cpu/kernels/determinants.cc), cofactors are det A * inverse(A)' if that is accurate, else they are computed by full
+// pivoting, like their derivative: cpu/kernels/cofactor.h describes the method. Only the device knows which of both a
+// matrix needs: both are launched, and the second skips the matrices that the first has done.
 #include <cmath>
 #include <limits>
 
@@ -12,7 +13,8 @@
 namespace retrograd::cuda {
 namespace {
 
-// facts() of operands 1 and 2, with what `wanted` asks for; gives the permutation, dense, in `rows`. Errors of permutations are reported.
+// Runs facts() for operands 1 and 2, with the outputs that `wanted` asks for; writes the permutation, dense, to `rows`.
+// Reports errors of permutations.
 void facts_of_factors(const LinalgRun& run, FactsCall wanted, const Scratch& rows) {
   const std::string_view op = run.call.op->name;
   const Scratch inverse(run.integers(run.n), op), failure(run.integers(1), op);
@@ -39,7 +41,8 @@ void lu_slogdet_kernel(const Call& call, TensorImpl* const* outputs) {
   facts_of_factors(run, {.sign = outputs[0]->data(), .log = outputs[1]->data()}, rows);
 }
 
-// P A Q = L D U by full pivoting, so that A = X D Y with X = P' L and Y = U Q' (cpu/kernels/cofactor.cc); of the matrices that are in `only`.
+// P A Q = L D U by full pivoting, so that A = X D Y with X = P' L and Y = U Q' (cpu/kernels/cofactor.cc); for the
+// matrices in `only`.
 class Decomposition {
  public:
   Decomposition(const LinalgRun& run, const BatchMatrix& a, const int32_t* only) : run_(run), only_(only) {
@@ -58,7 +61,7 @@ class Decomposition {
     c.behind = behind_.data();
     c.sign = sign_.data();
     c.only = only;
-    run.gpu().launchers().factor->full_pivots(c, run.stream());
+    run.gpu().launchers().linalg->factor.full_pivots(c, run.stream());
     run.launched();
   }
   Decomposition(const Decomposition&) = delete;
@@ -83,7 +86,7 @@ class Decomposition {
                               run_.stream());
     run_.launched();
   }
-  /// out = cof(X) c cof(Y); c is spoilt.
+  /// out = cof(X) c cof(Y); c is overwritten.
   void bring_outward(const BatchMatrix& c, const BatchMatrix& out) const {
     solve(turned(factors()), true, c);
     solve(factors(), true, turned(c));
@@ -129,11 +132,12 @@ void cofactor_kernel(const Call& call, TensorImpl* const* outputs) {
       memory(run.numbers(Dim::checked_mul(n, n)), op);
   const double epsilon = run.is_double ? std::numeric_limits<double>::epsilon()
                                        : static_cast<double>(std::numeric_limits<float>::epsilon());
-  facts_of_factors(run,
-                   {.det = det.data(),
-                    .is_ill = integers(is_ill),
-                    .least_ratio = std::sqrt(std::sqrt(epsilon))},  // at least three quarters of the digits
-                   rows);
+  facts_of_factors(
+      run,
+      {.det = det.data(),
+       .is_ill = integers(is_ill),
+       .least_ratio = std::sqrt(std::sqrt(epsilon))},  // at least three quarters of the digits remain
+      rows);
   if (n == 0) return;
   const BatchMatrix lu = run.side(*call.operands[1]), c = run.square(memory.data()),
                     out = run.square(outputs[0]->data());
@@ -166,7 +170,7 @@ void cofactor_derivative_kernel(const Call& call, TensorImpl* const* outputs) {
 
 }  // namespace
 
-void add_determinant_kernels(KernelTable& table) {
+void add_determinants_kernels(KernelTable& table) {
   table.set(&ops::info<ops::LuDet>, lu_det_kernel);
   table.set(&ops::info<ops::LuSlogdet>, lu_slogdet_kernel);
   table.set(&ops::info<ops::Cofactor>, cofactor_kernel);

@@ -1,7 +1,8 @@
-// Elements of tensors as kernels read and write them: a pointer, an element type that is known when the kernel runs, and an index.
+// Elements of tensors as kernels read and write them: a pointer, an element type that is known at run time, and an
+// index.
 //
-// A kernel computes in float, double or int64_t (T below); what is stored in another type is converted on the way, as on the CPU
-// (ops/convert.h). The choice by type is the same for all threads of a launch.
+// A kernel computes in float, double or int64_t (T below); an element stored in another type is converted when it is
+// read or written, as on the CPU (ops/convert.h). All threads of a launch take the same branch for the type.
 #pragma once
 
 #include "engine/float_formats.h"
@@ -9,15 +10,15 @@
 
 namespace retrograd::cuda {
 
-/// The numbers are those of ScalarType.
+/// The numbers equal those of ScalarType.
 enum class Element : uint8_t { f64, f32, f16, bf16, f8e4m3, f8e5m2, i64, i32, u8, b8 };
 
-/// The most dims of a tensor.
+/// The largest number of dims of a tensor.
 inline constexpr int kMaxDims = 8;
 
 namespace RG_TARGET {
 
-/// convert(), for the formats of 16 bits by the device's own instructions.
+/// convert(), with the device's own instructions for 16-bit formats.
 template <class To, class From>
 RG_HD inline To converted(From v) {
 #if defined(__CUDA_ARCH__)
@@ -74,7 +75,7 @@ RG_HD inline void store(void* data, Element element, int64_t i, T v) {
   }
 }
 
-/// N elements that lie at a multiple of their size: read and written at once.
+/// N elements at a multiple of their size: read and written together.
 template <class T, int N>
 struct alignas(sizeof(T) * N) Pack {
   T v[N];

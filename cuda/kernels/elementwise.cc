@@ -1,11 +1,13 @@
-// See cuda/kernels/elementwise.h. Which kernel a call takes: a direct one where all tensors are dense, of one floating type and at multiples
-// of 16 bytes; else one by strides. Dims are merged over all tensors of a call first, so that most calls have one or two.
+// See cuda/kernels/elementwise.h. A call uses a direct kernel if all tensors are dense, of one floating type and at
+// multiples of 16 bytes; else one with strides. Dims are merged over all tensors of a call first, so that most calls
+// have one or two.
 #include "cuda/kernels/elementwise.h"
 
+#include "cuda/kernels/elementwise_call.h"
 #include "cuda/kernels/launchers.h"
 #include "cuda/kernels/table.h"
-#include "ir/bookkeeping.h"
-#include "ir/each_field.h"
+#include "engine/bookkeeping.h"
+#include "engine/each_field.h"
 #include "ops/elementwise_list.h"
 #include "ops/shape_ops.h"
 
@@ -85,7 +87,7 @@ void set_number(ElementwiseCall& c, Scalar number) {
   c.integer = number.to_int();
 }
 
-// `value`: the dtype of the operands; `gives`: what a direct kernel gives for it.
+// `value`: the dtype of the operands; `gives`: the result dtype of a direct kernel for it.
 void launch_row(const Call& call, ElementwiseCall& c, TensorImpl& output, const ElementwiseRow& row,
                 ScalarType value, ScalarType gives) {
   for (size_t k = 0; k < call.operands.size(); ++k)
@@ -103,7 +105,7 @@ void launch_row(const Call& call, ElementwiseCall& c, TensorImpl& output, const 
 }
 
 template <class List>
-const ElementwiseRow* family(const Launchers& all) {
+const ElementwiseRow* family(const ElementwiseLaunchers& all) {
   if constexpr (std::is_same_v<List, ops::ArithmeticOps>) return all.arithmetic;
   if constexpr (std::is_same_v<List, ops::UnaryOps>) return all.unary;
   if constexpr (std::is_same_v<List, ops::ActivationOps>) return all.activations;
@@ -113,7 +115,7 @@ const ElementwiseRow* family(const Launchers& all) {
   if constexpr (std::is_same_v<List, ops::LossOps>) return all.losses;
 }
 
-// As in PyTorch, a tensor of divisors is not looked at: what an integer divided by 0 gives on a device is 0.
+// As in PyTorch, the values of a tensor of divisors are not checked: on a device an integer divided by 0 gives 0.
 void refuse_zero_number(const Call& call) {
   if (!call.operands[1] && is_integral(call.operands[0]->dtype(), true) &&
       ir::scalar_operand(*call.op, call.attrs).to_int() == 0)
@@ -122,7 +124,7 @@ void refuse_zero_number(const Call& call) {
 
 template <class Op, class List>
 void elementwise_kernel(const Call& call, TensorImpl* const* outputs) {
-  const ElementwiseRow& row = family<List>(Gpu::current().launchers())[ops::index_of<Op, List>];
+  const ElementwiseRow& row = family<List>(*Gpu::current().launchers().elementwise)[ops::index_of<Op, List>];
   RG_ASSERT(row.attrs_size == ops::info<Op>.attrs_size);
   if constexpr (requires { Op::divides; }) refuse_zero_number(call);
   elementwise(call, *outputs[0], row);
@@ -136,7 +138,7 @@ ScalarType compute_type(ScalarType dtype) {
 }
 
 void elementwise(const Call& call, TensorImpl& output, const ElementwiseRow& row) {
-  // The last operand that is a tensor has the dtype that is computed in; an earlier one may be the condition of `where`.
+  // The last tensor operand has the dtype that is computed in; an earlier one may be the condition of `where`.
   const TensorImpl* value = nullptr;
   ElementwiseCall c;
   c.attrs = call.attrs;

@@ -1,16 +1,17 @@
-// Kernels of elementwise ops, made of the ops' formulas, two of each:
+// Kernels of elementwise ops, made of the ops' formulas, two for each:
 //
-//   direct   operands dense and of one type, float32, float64, float16 or bfloat16: each thread reads and writes 16 bytes at a time
-//   any      any layouts, by strides, and any types, which are converted to what is computed in (float, double, int64_t)
+//   direct   operands dense and of one type, float32, float64, float16 or bfloat16: each thread reads and writes 16
+//   bytes at a time
+//   any      any layouts, with strides, and any types, which are converted to the compute type (float, double, int64_t)
 //
-// Both call the same formula, so an element's bits do not depend on where it lies (this is compiled with --fmad=false).
+// Both call the same formula, so the bits of an element do not depend on its address (compiled with --fmad=false).
 // rows<List>() gives the launchers of a list of ops; each elementwise_*.cu instantiates some lists.
 #pragma once
 
 #include <cstring>
 
 #include "cuda/kernels/launch.h"
-// Behind it, since they ask for the target.
+// Included after it, since they need RG_TARGET.
 #include "cuda/kernels/formula.cuh"
 #include "cuda/kernels/strided.h"
 
@@ -24,7 +25,7 @@ struct DirectCall {
   int64_t numel;
 };
 
-// Part of a pack. No index is left to be found at run time: the pack would lie in memory, not in registers.
+// A part of a pack. All indices are known at compile time: otherwise the pack would be in memory, not in registers.
 template <class T, int N>
 __device__ void read_some(const T* from, int n, Pack<T, N>& pack) {
 #pragma unroll
@@ -38,7 +39,7 @@ __device__ void write_some(const Pack<T, N>& pack, int n, T* to) {
     if (i < n) to[i] = pack.v[i];
 }
 
-// Elements [at, at + n) of one thread, n <= N; all N at once where they are there.
+// Elements [at, at + n) of one thread, n <= N; all N together if they exist.
 template <class Op, class T, int N>
 __global__ void __launch_bounds__(kThreads)
     direct_kernel(const DirectCall<T, Op::arity> call, const typename Op::Attrs attrs) {

@@ -1,4 +1,5 @@
-// Kernels of ops/arithmetic.h, ops/binary.h, ops/comparison.h, ops/ternary.h and ops/losses.h: see cuda/kernels/elementwise.cuh.
+// Kernels of ops/arithmetic.h, ops/binary.h, ops/comparison.h, ops/ternary.h and ops/losses.h: see
+// cuda/kernels/elementwise.cuh.
 #include "ops/arithmetic.h"
 #include "ops/binary.h"
 #include "ops/comparison.h"

@@ -1,5 +1,6 @@
-// An elementwise call in plain data: what cuda/kernels/elementwise.cc makes of a Call, and what the launchers of cuda/kernels/elementwise*.cu
-// take. Also copies between layouts and types, which are elementwise with the formula "the same".
+// An elementwise call in plain data: made by cuda/kernels/elementwise.cc from a Call, used by the launchers of
+// cuda/kernels/elementwise*.cu. Also for copies between layouts and types, which are elementwise with the identity as
+// formula.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,7 @@ namespace retrograd::cuda {
 
 enum class Element : uint8_t;
 
-/// An operand or the result. Strides in elements, 0 where it is repeated.
+/// An operand or the result. Strides in elements, 0 for a repeated dim.
 struct Side {
   void* data = nullptr;  // null: an operand that is a number
   Element element{};
@@ -25,20 +26,25 @@ struct ElementwiseCall {
   int64_t numel = 1;
   int rank = 0;
   int64_t size[8] = {};
-  bool is_direct =
-      false;  // operands are dense and of one type, the result too; all begin at multiples of 16 bytes
-  double number = 0;    // stands for the operand without data
-  int64_t integer = 0;  // the same where integers are computed
+  // Operands and result are dense and of one type, and begin at multiples of 16 bytes.
+  bool is_direct = false;
+  double number = 0;    // the value of the operand without data
+  int64_t integer = 0;  // the same for integer computations
   const void* attrs = nullptr;
 };
 
 using ElementwiseLauncher = void (*)(const ElementwiseCall&, CUstream_st* stream);
 
-/// Of an op. Null: it does not have it.
+/// The launchers of an op. Null: not available.
 struct ElementwiseRow {
   size_t attrs_size;
   ElementwiseLauncher direct_f32, direct_f64, direct_f16, direct_bf16;  // operands of that type, is_direct
-  ElementwiseLauncher any_f32, any_f64, any_i64;                        // by what is computed in
+  ElementwiseLauncher any_f32, any_f64, any_i64;                        // by compute type
+};
+
+/// A row per op of ops::ArithmeticOps, ops::UnaryOps and so on, in the order of the list.
+struct ElementwiseLaunchers {
+  const ElementwiseRow *arithmetic, *unary, *activations, *binary, *comparison, *ternary, *losses;
 };
 
 }  // namespace retrograd::cuda

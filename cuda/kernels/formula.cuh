@@ -1,6 +1,6 @@
-// An op's formula on one element: the numbers that it is computed in, and what its result is stored as. For
-// the kernels of single ops (cuda/kernels/elementwise.cuh) and for those of fused groups
-// (cuda/fusion/fused.cuh), which therefore give the same bits.
+// An op's formula on one element: the compute types, and the type in which its result is stored. Used by the kernels of
+// single ops (cuda/kernels/elementwise.cuh) and of fused groups (cuda/fusion/fused.cuh), which therefore give the same
+// bits.
 #pragma once
 
 #include "cuda/kernels/elements.h"
@@ -8,7 +8,7 @@
 
 namespace retrograd::cuda::RG_TARGET {
 
-// How an element is computed that is stored as T: in numbers of type V.
+// How an element that is stored as T is computed: in numbers of type V.
 template <class T>
 struct Computed {
   using Type = float;

@@ -1,16 +1,17 @@
-// Given: numbers that a kernel is given with its call, and what they are made of.
+// Given: numbers that a kernel is given with its call, and their source.
 //
-// They are learning rates, counts of steps, places of random draws. A launch has them by value. A graph is started again and again with other
-// numbers: its launches find them in memory of the device, which is written before a start (HeldNumbers, cuda/graph.h).
+// Examples are learning rates, step counts, and positions of random draws. A single launch gets them by value. A graph
+// is started many times with different numbers: its launches find them in device memory, which is written before each
+// start (HeldNumbers, cuda/graph.h).
 #pragma once
 
 namespace retrograd::cuda {
 
-/// N: plain data, of at most HeldNumbers::kMost bytes, all of which have a value.
+/// N: plain data, of at most HeldNumbers::kMost bytes, all of which are initialised.
 template <class N>
 struct Given {
   N value{};
-  const N* held = nullptr;  // memory of the device; null: `value` holds
+  const N* held = nullptr;  // device memory; null: `value` is used
 
   constexpr N get() const { return held ? *held : value; }
 };

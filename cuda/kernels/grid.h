@@ -1,4 +1,4 @@
-// What kernels number their threads' work by: Axes as a StridedGrid. Elements that are moved by their width.
+// How kernels number the work of their threads: Axes as a StridedGrid. And elements that are moved by their width.
 #pragma once
 
 #include <cstring>
@@ -16,12 +16,12 @@ StridedGrid<Sides> grid_of(const Axes<Sides>& axes) {
   return grid;
 }
 
-/// An element that is moved without a look at its value.
+/// An element that is moved without interpreting its value.
 struct alignas(16) Bits128 {
   uint64_t low, high;
 };
 
-/// Calls f with a value of the type that is `width` bytes wide: 1, 2, 4, 8 or 16.
+/// Calls f with a value of a type that is `width` bytes wide: 1, 2, 4, 8 or 16.
 template <class F>
 void by_width(int width, const F& f) {
   switch (width) {

@@ -1,4 +1,5 @@
-// Pooling and interpolation on a device. The axes' matrices are those of the CPU (cpu/kernels/grid_maps.h), copied to the device for a call.
+// Pooling and interpolation on a device. The axes' matrices are those of the CPU (cpu/kernels/grid_maps.h), copied to
+// the device for a call.
 #include <optional>
 #include <span>
 #include <vector>
@@ -16,7 +17,7 @@ namespace {
 using cpu::Axis;
 using cpu::GridMap;
 
-// Numbers of 8 bytes that a call needs on the device: counted first, then written behind one another.
+// Numbers of 8 bytes that a call needs on the device: counted first, then written contiguously.
 class Numbers {
  public:
   template <class T>
@@ -27,7 +28,7 @@ class Numbers {
     places_.push_back({reinterpret_cast<const void**>(&place), words_.size()});
     words_.insert(words_.end(), words, words + values.size());
   }
-  /// To the device; the pointers that were given now point there.
+  /// Copies them to the device; the pointers that were handed out are updated to point there.
   void upload(std::optional<Uploaded>& memory, std::string_view op) {
     const auto* data =
         static_cast<const uint64_t*>(memory.emplace(std::as_bytes(std::span(words_)), op).data());
@@ -108,8 +109,7 @@ template <class Attrs, GridMap (*map_of)(const Attrs&, const TensorImpl&, const 
 void backward_kernel(const Call& call, TensorImpl* const* outputs) {
   if (outputs[0]->numel().raw() == 0) return;
   const TensorImpl& g = *call.operands[0];
-  if (g.numel().raw() == 0)
-    return fill(call, *outputs[0], 0);  // sums of nothing; its other sizes may be anything
+  if (g.numel().raw() == 0) return fill(call, *outputs[0], 0);  // empty sums; its other sizes may be anything
   GridMap map = map_of(call.attrs_as<Attrs>(), *outputs[0], g);
   cpu::turn(map);
   resample(call, map, *outputs[0]);
@@ -141,7 +141,7 @@ void max_pool_kernel(const Call& call, TensorImpl* const* outputs) {
   run(call, c, x.dtype(), row.max_f32, row.max_f64, row.max_i64);
 }
 
-// Indices beyond the grid are not looked at: the device does not report them.
+// Indices beyond the grid are not checked: the device does not report them.
 void max_pool_backward_kernel(const Call& call, TensorImpl* const* outputs) {
   TensorImpl& out = *outputs[0];
   if (out.numel().raw() == 0) return;
@@ -170,7 +170,7 @@ void max_pool_backward_kernel(const Call& call, TensorImpl* const* outputs) {
 
 }  // namespace
 
-void add_grid_kernels(KernelTable& table) {
+void add_grids_kernels(KernelTable& table) {
   table.set(&ops::info<ops::MaxPool>, max_pool_kernel<ops::MaxPool::Attrs>);
   table.set(&ops::info<ops::AdaptiveMaxPool>, max_pool_kernel<ops::GridSize>);
   table.set(&ops::info<ops::MaxPoolBackward>, max_pool_backward_kernel);

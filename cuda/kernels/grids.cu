@@ -1,10 +1,12 @@
-// Pooling and interpolation: a thread for each result, which goes through its taps along the three axes.
+// Pooling and interpolation: one thread for each result, which goes through its taps along the three axes.
 //
-// Gradients of largest elements go back to their places without atomics: a block has a volume and takes its elements by kThreads, in order;
-// of those that meet at one place the first adds all. So the order of additions depends on sizes alone.
+// Gradients of largest elements are added at their positions without atomics: a block has a volume and processes its
+// elements in order, kThreads at a time; of those with the same position the first thread adds all. So the order of
+// additions depends only on sizes.
 #include "cuda/kernels/grid_call.h"
 
 #include "cuda/kernels/launch.h"
+#include "cuda/kernels/launchers.h"
 #include "cuda/kernels/strided.h"
 #include "ops/scalar_math.h"
 
@@ -47,7 +49,7 @@ RG_HD inline int64_t sum(int64_t a, int64_t b) {
 RG_HD inline float sum(float a, float b) { return a + b; }
 RG_HD inline double sum(double a, double b) { return a + b; }
 
-// What the taps along the width of one row give.
+// The sum of the taps along the width of one row.
 template <class C>
 RG_HD C row_sum(const GridOp<C>& op, int64_t offset, const int64_t (&from)[3], int64_t w) {
   const GridAxis& width = op.call.axis[2];
@@ -169,11 +171,11 @@ void add_at_places(const PlacesCall& call, StreamHandle stream) {
 
 }  // namespace
 
-const GridRow& grid_row() {
+void add_grids_launchers(Launchers& all) {
   static constexpr GridRow row{resample<float>,      resample<double>,     resample<int64_t>,
                                largest<float>,       largest<double>,      largest<int64_t>,
                                add_at_places<float>, add_at_places<double>};
-  return row;
+  all.grids = &row;
 }
 
 }  // namespace retrograd::cuda::RG_TARGET

@@ -1,6 +1,6 @@
-// Reading and writing at positions held by another tensor, on a device: from a Call to the plain data of
-// cuda/kernels/index_call.h. Operands of any strides are read where they lie. Also the transposes of views:
-// where a view shows elements more than once, its places are targets that are added to in order.
+// Reading and writing at positions in another tensor, on a device: converts a Call to the plain data of
+// cuda/kernels/index_call.h. Operands with any strides are read directly. Also the transposes of views: if a view shows
+// elements more than once, its positions are targets that are added to in order.
 #include "cuda/kernels/index_call.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ void set_index(const Call& call, const TensorImpl& index, C& c) {
 
 // ---- reading ----------------------------------------------------------------------------------------------
 
-// Runs of x that are read whole go by 16 bytes, where sizes and places are multiples of that.
+// Runs of x that are read completely are copied 16 bytes at a time, if sizes and addresses are multiples of that.
 void widen(GatherCall& c) {
   const int last = c.dims.rank - 1, n = 16 / c.width;
   const auto fits = [n](int64_t v) { return v % n == 0; };
@@ -121,12 +121,12 @@ void flat_index(const Call& call, TensorImpl* const* outputs) {
 
 enum class Put { write, add, mean };
 
-// A call that puts parts of `src` into `out`, which has its other values already. The functions that fill it
-// in say which dims are positions.
+// A call that writes parts of `src` into `out`, whose other values are there already. The functions that fill it in
+// specify which dims are positions.
 struct Putting {
   TargetCall to;
   PutCall put;
-  bool is_single = false;  // no target can be named twice
+  bool is_single = false;  // no target can occur twice
 
   Putting(TensorImpl& out, const TensorImpl* src) {
     put.out = out.data();
@@ -194,7 +194,7 @@ Putting elements(const Call& call, TensorImpl& out, const TensorImpl& index, int
   return p;
 }
 
-// Whole entries of a dim, as index_add does.
+// Whole entries of a dim, like index_add.
 Putting entries(const Call& call, TensorImpl& out, const TensorImpl& index, int dim, const TensorImpl& src) {
   Putting p(out, &src);
   const int64_t n = index.numel().raw();
@@ -250,7 +250,7 @@ void index_select_backward(const Call& call, TensorImpl* const* outputs) {
   entries(call, *outputs[0], *call.operands[1], dim, *call.operands[0]).run(call, Put::add);
 }
 
-// g's rows put at the rows of `out` that the index names.
+// g's rows written to the rows of `out` that the index selects.
 Putting table_rows(const Call& call, TensorImpl& out, const TensorImpl& index, const TensorImpl& g,
                    const ops::EmbeddingAttrs& a) {
   Putting p(out, &g);
@@ -274,14 +274,15 @@ void embedding_backward(const Call& call, TensorImpl* const* outputs) {
       .run(call, a.scale_grad_by_freq ? Put::mean : Put::add);
 }
 
-// x + 0, as it is where no row is added, and then the sums.
+// x + 0, as where no row is added, and then the sums.
 void embedding_add(const Call& call, TensorImpl* const* outputs) {
   const ops::EmbeddingAttrs& a = call.attrs_as<ops::EmbeddingAttrs>();
   TensorImpl& out = *outputs[0];
   ops::ScalarOperand zero{0.0};
   TensorImpl* operands[] = {call.operands[0], nullptr};
-  elementwise({&ops::info<ops::Add>, operands, &zero, call.where, 1}, out,
-              Gpu::current().launchers().arithmetic[ops::index_of<ops::Add, ops::ArithmeticOps>]);
+  elementwise(
+      {&ops::info<ops::Add>, operands, &zero, call.where, 1}, out,
+      Gpu::current().launchers().elementwise->arithmetic[ops::index_of<ops::Add, ops::ArithmeticOps>]);
   Putting p = table_rows(call, out, *call.operands[1], *call.operands[2], a);
   p.put.apart = true;
   p.run(call, a.scale_grad_by_freq ? Put::mean : Put::add);
@@ -294,7 +295,7 @@ void masked_fill(const Call& call, TensorImpl* const* outputs) {
   TensorImpl* operands[] = {call.operands[1], call.operands[2], call.operands[0]};
   const Call where{&ops::info<ops::Where>, operands, &attrs, call.where, 1};
   elementwise(where, *outputs[0],
-              Gpu::current().launchers().ternary[ops::index_of<ops::Where, ops::TernaryOps>]);
+              Gpu::current().launchers().elementwise->ternary[ops::index_of<ops::Where, ops::TernaryOps>]);
 }
 
 // ---- transposes of views ----------------------------------------------------------------------------------
@@ -325,7 +326,7 @@ void transposed(const Call& call, TensorImpl* const* outputs) {
   p.run(call, Put::add);
 }
 
-// The base as it lies in memory, in temporary memory unless it is row-major; the view's elements replaced
+// The base in the layout of its memory, in temporary memory unless it is row-major; the view's elements are replaced
 // there.
 void as_strided_scatter(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl &base = *call.operands[0], &value = *call.operands[1];

@@ -1,11 +1,12 @@
-// Kernels that read and write at positions held by a tensor: see cuda/kernels/index_call.h. An index out of
-// range reads as zero, writes nothing and is noted (cuda/faults.h). Additions are made by the thread whose
-// position is the first of its target, in order; floats are never added by atomics. Which of several
-// positions writes last is found by the maximum of integers, the same in any order.
+// Kernels that read and write at positions in a tensor: see cuda/kernels/index_call.h. An index out of range reads as
+// zero, writes nothing and is recorded (cuda/faults.h). The thread whose position is the first of its target does all
+// additions, in order; floats are never added by atomics. The maximum of integers, which is independent of order,
+// determines which of several positions writes last.
 #include "cuda/kernels/index_call.h"
 
 #include "cuda/kernels/launch.h"
-// Behind it, since it asks for the target.
+#include "cuda/kernels/launchers.h"
+// Included after it, since it needs RG_TARGET.
 #include "cuda/kernels/grid.h"
 #include "cuda/kernels/note.h"
 
@@ -77,7 +78,7 @@ __global__ void __launch_bounds__(kThreads) claim_kernel(const PutCall call) {
     if (call.target[p] >= 0) atomicMax(call.winner + call.target[p], static_cast<unsigned>(p + 1));
 }
 
-// Threads are numbered by position and, within one, by the elements of a part.
+// Threads are numbered by position and, within a position, by the elements of a part.
 struct PutGrid {
   StridedGrid<1> positions;
   StridedGrid<2> rest;
@@ -90,7 +91,7 @@ PutGrid put_grid(const PutCall& call) {
   return {grid_of(call.positions), grid_of(call.rest), Divider(call.rest.numel, numel), numel};
 }
 
-// Threads with the same target put the same number there: which of them is last makes no difference.
+// Threads with the same target write the same number: their order does not matter.
 template <class T>
 __device__ void put_number(T number, T* to) {
 #if defined(__CUDACC__)
@@ -148,7 +149,7 @@ __global__ void __launch_bounds__(kThreads) add_kernel(const PutCall call, const
     } while (call.target[next] == target);
     if (call.mean) sum /= static_cast<C>(p - first);
     store<C>(call.out, call.element, place, sum);
-    if (call.apart)  // what was stored is the sum as rounded
+    if (call.apart)  // the stored value is the rounded sum
       store<C>(call.out, call.element, place, before + load<C>(call.out, call.element, place));
   }
 }
@@ -161,10 +162,10 @@ void launch_add(const PutCall& call, StreamHandle stream) {
 
 }  // namespace
 
-const IndexLaunchers& index_launchers() {
-  static constexpr IndexLaunchers all{launch_gather,     launch_target,      launch_flat,        launch_write,
+void add_index_launchers(Launchers& all) {
+  static constexpr IndexLaunchers own{launch_gather,     launch_target,      launch_flat,        launch_write,
                                       launch_add<float>, launch_add<double>, launch_add<int64_t>};
-  return all;
+  all.index = &own;
 }
 
 }  // namespace retrograd::cuda::RG_TARGET

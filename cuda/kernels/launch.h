@@ -1,12 +1,13 @@
 // Launches: how a kernel's source is compiled for its two targets, and started.
 //
-// A file cuda/kernels/NAME.cu is compiled by nvcc, into namespace retrograd::cuda::device_code, and by the host's compiler with
-// cuda/on_host/device_on_host.h before it, into retrograd::cuda::host_code, where blocks and threads are run one after the other: that is
-// how kernels are tested without a device, sanitizers included. Such a file includes neither the engine nor Eigen nor fmt. It holds kernels
-// and their launchers over plain pointers and sizes; what a call means is settled before, in the NAME.cc beside it.
+// A file cuda/kernels/NAME.cu is compiled twice: by nvcc, into namespace retrograd::cuda::device_code, and by the
+// host's compiler after cuda/on_host/device_on_host.h, into retrograd::cuda::host_code, where blocks and threads run
+// one after the other. The latter tests kernels without a device, including sanitizers. Such a file includes neither
+// the engine nor Eigen nor fmt. It has kernels and their launchers over plain pointers and sizes; NAME.cc next to it
+// interprets the call before.
 //
-// `<<<>>>` is no C++: kernels are started by launch(). Errors of a launch are asked for behind it, by Gpu::launched(). Kernels that are
-// compiled while the program runs (cuda/fusion) include this, too, but are started from outside.
+// `<<<>>>` is not C++: launch() starts kernels. Gpu::launched() checks for errors after a launch. Kernels that are
+// compiled at run time (cuda/fusion) also include this header, but are started from outside.
 #pragma once
 
 #include <cstddef>
@@ -29,20 +30,20 @@ using StreamHandle = CUstream_st*;
 
 namespace RG_TARGET {
 
-/// Threads of a block where a kernel does not need another number.
+/// Threads of a block, by default.
 inline constexpr int kThreads = 256;
-/// For kernels of which ptxas spills registers so that more blocks fit a multiprocessor:
-/// __launch_bounds__(kThreads, kLeastBlocks) lets them have what they need.
+/// For kernels for which ptxas spills registers so that more blocks fit on a multiprocessor:
+/// __launch_bounds__(kThreads, kLeastBlocks) gives them the registers that they need.
 inline constexpr int kLeastBlocks = 1;
 
 struct Shape3 {
   unsigned blocks = 1, blocks_y = 1, threads = kThreads;
   size_t shared = 0;  // bytes of dynamic shared memory: at most 99 KiB
 };
-/// Bytes of shared memory that a kernel has without asking for more.
+/// Bytes of shared memory that a kernel may use without a request.
 inline constexpr size_t kSharedOfAnyKernel = 48 << 10;
 
-/// Blocks for so many threads. There are never more than 2^31 blocks: that would be 2^39 elements.
+/// Blocks for n threads. There are never more than 2^31 blocks: that would be 2^39 elements.
 inline Shape3 threads_for(int64_t n) { return {static_cast<unsigned>((n + kThreads - 1) / kThreads)}; }
 
 #if !defined(__CUDACC_RTC__)

@@ -1,50 +1,20 @@
-// Launchers: the entrances of all compiled kernels, for one target: code for devices, or the same source compiled for the host (see
-// cuda/kernels/launch.h). A family of kernels is a field here, filled in cuda/kernels/launchers.cu.
+// Launchers: the entry points of all compiled kernels, for one target: code for devices, or the same source compiled
+// for the host (see cuda/kernels/launch.h). Each family of kernels is a field, named and typed by its entry in
+// cuda/kernels/families.h. Its type is only declared here: who calls or fills in a family includes its NAME_call.h.
 #pragma once
 
-#include "cuda/kernels/attention_call.h"
-#include "cuda/kernels/class_losses_call.h"
-#include "cuda/kernels/convolution_call.h"
-#include "cuda/kernels/elementwise_call.h"
-#include "cuda/kernels/grid_call.h"
-#include "cuda/kernels/index_call.h"
-#include "cuda/kernels/linalg_call.h"
-#include "cuda/kernels/matmul_call.h"
-#include "cuda/kernels/norms_call.h"
-#include "cuda/kernels/optimizers_call.h"
-#include "cuda/kernels/random_call.h"
-#include "cuda/kernels/rearrange_call.h"
-#include "cuda/kernels/reduce_call.h"
-#include "cuda/kernels/sampling_call.h"
-#include "cuda/kernels/scan_call.h"
-#include "cuda/kernels/softmax_call.h"
-#include "cuda/kernels/sort_call.h"
+#include "cuda/kernels/families.h"
 
 namespace retrograd::cuda {
 
+#define RG_DECLARE(name, Type) struct Type;
+RG_CUDA_FAMILIES(RG_DECLARE)
+#undef RG_DECLARE
+
 struct Launchers {
-  // Elementwise ops: a row per op of ops::ArithmeticOps, ops::UnaryOps and so on, in the order of the list.
-  const ElementwiseRow *arithmetic = nullptr, *unary = nullptr, *activations = nullptr, *binary = nullptr,
-                       *comparison = nullptr, *ternary = nullptr, *losses = nullptr;
-  const ElementwiseRow* copy = nullptr;      // of one operand: itself
-  const ReduceRow* reduce = nullptr;         // a row per Reduction
-  const SoftmaxLauncher* softmax = nullptr;  // by SoftmaxKind
-  const NormLaunchers* norms = nullptr;
-  const ClassLossLaunchers* class_losses = nullptr;
-  const ScanRow* scan = nullptr;  // a row per ScanKind
-  const RandomLaunchers* random = nullptr;
-  const RearrangeLaunchers* rearrange = nullptr;
-  const IndexLaunchers* index = nullptr;
-  const SortLaunchers* sort = nullptr;
-  const OptimizerLaunchers* optimizers = nullptr;
-  const MatmulRow* matmul = nullptr;
-  const AttentionRow* attention = nullptr;
-  const ConvolutionRow* convolution = nullptr;  // a row per ConvolutionWanted
-  const GridRow* grids = nullptr;
-  const SamplingLaunchers* sampling = nullptr;
-  const MatrixLaunchers* matrices = nullptr;
-  const FactorLaunchers* factor = nullptr;
-  TriangularLauncher triangular = nullptr;
+#define RG_FIELD(name, Type) const Type* name = nullptr;
+  RG_CUDA_FAMILIES(RG_FIELD)
+#undef RG_FIELD
 };
 
 /// Without launchers in a build without CUDA.

@@ -1,4 +1,4 @@
-// Stands in for the kernels in a build without the CUDA toolkit.
+// Replaces the kernels in a build without the CUDA toolkit.
 #include "cuda/kernels/launchers.h"
 
 namespace retrograd::cuda::device_code {

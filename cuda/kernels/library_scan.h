@@ -1,13 +1,13 @@
-// What the library's kernels ask of CUB for scans: see cuda/kernels/library_sort.h on how it is tested.
+// The scans of CUB that retrograd's kernels use: cuda/kernels/library_sort.h explains how they are tested.
 //
-//   TeamScan   what each thread of a warp or of a block has before it, by shuffles: the order in which steps
-//              are combined is that of the threads, always the same
+//   TeamScan   the prefix of each thread of a warp or of a block, by shuffles: steps are combined in the order of the
+//              threads, always the same
 //   scan_row   a row of integers over the whole device
 //
-// DeviceScan reads once, where a scan by parts reads twice. But a block takes what the blocks before it have
-// found by then, so that steps are combined in another order each time (its look-back): it is for integers.
+// DeviceScan reads once, whereas a scan by parts reads twice. But a block uses the results that the blocks before it
+// have at that moment (look-back), so that the order of combination varies from run to run: it is for integers only.
 //
-// Behind cuda/kernels/launch.h.
+// Included after cuda/kernels/launch.h.
 #pragma once
 
 #if defined(__CUDACC__)
@@ -17,7 +17,7 @@
 
 namespace retrograd::cuda::RG_TARGET {
 
-/// S: a step; two are combined by op(first, then).
+/// S: a step; op(first, then) combines two.
 template <class S>
 struct TeamScan {
   using Warp = cub::WarpScan<S>;
@@ -27,8 +27,8 @@ struct TeamScan {
     typename Block::TempStorage block;
   };
 
-  /// For teams of 32 threads or of the whole block. `before`: of this thread, beginning with `none`; `all`: of
-  /// its team. All threads of the block call it; the room is free again when it returns.
+  /// For teams of 32 threads or of the whole block. `before`: the prefix of this thread, beginning with `none`; `all`:
+  /// the total of its team. Called by all threads of the block; the temporary memory is free again when it returns.
   template <class Op>
   __device__ static void run(Room& room, int lanes, const S& mine, const S& none, Op op, S& before, S& all) {
     if (lanes == 32)
@@ -39,7 +39,7 @@ struct TeamScan {
   }
 };
 
-/// out[i] = op(in[0], ..., in[i]) for i < n. Does nothing but set `bytes` where room is null. A cudaError_t.
+/// out[i] = op(in[0], ..., in[i]) for i < n. Only sets `bytes` when room is null. Returns a cudaError_t.
 template <class In, class Out, class Op>
 int scan_row(void* room, size_t& bytes, In in, Out out, Op op, int64_t n, StreamHandle stream) {
   return cub::DeviceScan::InclusiveScan(room, bytes, in, out, op, n, stream);

@@ -1,17 +1,16 @@
-// What the library's kernels ask of CUB for sorting. CUB is nvcc's alone: in code for the host the same
-// functions are made of the standard library (cuda/on_host/library_sort.h), so that all round them is tested
-// without a device.
+// The sorts of CUB that retrograd's kernels use. CUB needs nvcc: in code for the host the same functions are made of
+// the standard library (cuda/on_host/library_sort.h), so that the code around them is tested without a device.
 //
-//   TeamSort     T threads of a block sort kSortItems * T entries, which lie in shared memory
+//   TeamSort     T threads of a block sort kSortItems * T entries in shared memory
 //   sort_pairs   pairs of key and number over the whole device, by digits: stable
-//   partition_places  the numbers below n, those that are wanted in front, over the whole device
+//   partition_places  the numbers below n, with the wanted ones in front, over the whole device
 //
-// Taken are warp- and block-wise merge sorts, and DeviceRadixSort and DevicePartition, which are put on the stream without waiting
-// and may be captured. Not taken is DeviceSegmentedSort: from 500 segments on it waits for the device.
-// DeviceSegmentedRadixSort, a block a segment, reads all twice a digit and leaves the device empty where
-// segments are few; the number of the segment in front of the key costs a digit or two.
+// It uses warp- and block-wise merge sorts, and DeviceRadixSort and DevicePartition, which are put on the stream
+// without waiting and may be captured. It does not use DeviceSegmentedSort: from 500 segments on it waits for the
+// device. DeviceSegmentedRadixSort, with one block per segment, reads everything twice per digit and leaves the device
+// mostly idle with few segments; the number of the segment in front of the key costs a digit or two.
 //
-// Behind cuda/kernels/launch.h.
+// Included after cuda/kernels/launch.h.
 #pragma once
 
 #if defined(__CUDACC__)
@@ -60,17 +59,17 @@ struct TeamSort {
     __device__ bool operator()(const E& a, const E& b) const { return a < b; }
   };
 
-  /// Sorts room.tile. All threads of the block call it, and wait for each other before and behind it.
+  /// Sorts room.tile. Called by all threads of the block, which are synchronised before and after it.
   __device__ static void run(Room& room, int lane) {
     E own[kSortItems];
     for (int k = 0; k < kSortItems; ++k) own[k] = room.tile[k * T + lane];  // in any order
-    Library(room.library).Sort(own, Less());  // begins to write when all of the team have read
+    Library(room.library).Sort(own, Less());  // writes only after all threads of the team have read
     __syncthreads();
     for (int k = 0; k < kSortItems; ++k) room.tile[lane * kSortItems + k] = own[k];
   }
 };
 
-/// Does nothing but set `bytes` where room is null.
+/// Only sets `bytes` when room is null.
 template <class Key>
 Sorted sort_pairs(void* room, size_t& bytes, const Pairs<Key>& pairs, StreamHandle stream) {
   cub::DoubleBuffer<Key> keys(pairs.keys[0], pairs.keys[1]);
@@ -80,8 +79,8 @@ Sorted sort_pairs(void* room, size_t& bytes, const Pairs<Key>& pairs, StreamHand
   return {status, numbers.selector};
 }
 
-/// `front` places for which `goes_in_front` come first, in order; behind them all others, from the last to the first. n < 2^32.
-/// Does nothing but set `bytes` where room is null. A cudaError_t.
+/// The `front` positions for which `goes_in_front` is true come first, in order; all others follow in reverse order. n
+/// < 2^32. Only sets `bytes` when room is null. Returns a cudaError_t.
 template <class F>
 int partition_places(void* room, size_t& bytes, F goes_in_front, uint32_t* places, int64_t* front, int64_t n,
                      StreamHandle stream) {

@@ -1,7 +1,9 @@
-// Factorisations of matrices and systems on a device (ops/linalg.h): an op is a sequence of launches, which LinalgRun has as steps.
+// Factorisations of matrices and systems on a device (ops/linalg.h): an op is a sequence of launches, which are steps
+// of LinalgRun.
 //
-// Factors of large matrices come from the vendor's library (linalg_library.h), all else from the library's own kernels. A matrix that cannot be
-// factored is noted and becomes the CPU's error when the host next waits for the device (cuda/faults.h).
+// Factors of large matrices come from the vendor's library (linalg_library.h), everything else from retrograd's own
+// kernels. A matrix that cannot be factored is recorded and becomes the CPU's error when the host next waits for the
+// device (cuda/faults.h).
 #include "ops/linalg.h"
 
 #include "cuda/kernels/linalg_library.h"
@@ -115,6 +117,7 @@ void add_linalg_kernels(KernelTable& table) {
   table.set(&ops::info<ops::Inverse>, inverse_kernel);
   table.set(&ops::info<ops::Cholesky>, cholesky_kernel);
   table.set(&ops::info<ops::SolveTriangular>, solve_triangular_kernel);
+  add_determinants_kernels(table);
 }
 
 bool is_by_solver(Gpu& gpu, const OpInfo& op, std::span<const TensorType> operands) {

@@ -1,5 +1,5 @@
-// What the kernels of linear algebra share: the matrices of a batch by their strides, who computes what, and the choice by type. Behind
-// cuda/kernels/launch.h.
+// Shared by the kernels of linear algebra: the matrices of a batch by their strides, the assignment of work to threads,
+// and the dispatch by type. Included after cuda/kernels/launch.h.
 #pragma once
 
 #include "cuda/kernels/linalg_call.h"
@@ -8,6 +8,11 @@
 #include "ops/scalar_math.h"
 
 namespace retrograd::cuda::RG_TARGET {
+
+// Of linalg_parts.cu, linalg_factor.cu and linalg_solve.cu.
+const MatrixLaunchers& matrix_launchers();
+const FactorLaunchers& factor_launchers();
+TriangularLauncher triangular_launcher();
 
 /// One matrix.
 template <class T>
@@ -41,15 +46,15 @@ __device__ inline T magnitude(T v) {
   return v < 0 ? -v : v;
 }
 
-/// The thread's place in its block.
+/// The thread's index in its block.
 __device__ inline int64_t me() { return threadIdx.x; }
 
-/// Blocks for so many items, each of which takes a block. There may be more items than a grid has blocks.
+/// Blocks for this many items, one block per item. There may be more items than a grid has blocks.
 inline Shape3 blocks_for(int64_t items) {
-  constexpr int64_t kMost = 4096;  // more than any device runs at once
+  constexpr int64_t kMost = 4096;  // more than any device runs at the same time
   return {static_cast<unsigned>(items < kMost ? items : kMost)};
 }
-/// f(item) for those of the block.
+/// Calls f(item) for the items of the block.
 template <class F>
 __device__ void for_items(int64_t items, const F& f) {
   for (int64_t item = blockIdx.x; item < items; item += gridDim.x) f(item);

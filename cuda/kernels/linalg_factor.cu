@@ -1,22 +1,23 @@
 // Factorisations of dense matrices, a block for each: see cuda/kernels/linalg_call.h. The methods are those of the CPU
-// (cpu/kernels/factor.h, cofactor.h): partial pivoting, Cholesky, and full pivoting, for matrices that are singular or nearly so.
+// (cpu/kernels/levels/factor.h, cofactor.h): partial pivoting, Cholesky, and full pivoting, for matrices that are
+// singular or nearly so.
 //
-// A small matrix lies in shared memory meanwhile. With partial pivoting and in Cholesky's method a panel of kPanel columns is factored column
-// by column; then the rest takes all that the panel contributes at once, so that it is read and written once a panel. Full pivoting has no
-// panels: each pivot is sought among all that is left, so all of it is up to date at each step. Of pivots of one size the first is taken:
-// who finds it first makes no difference.
+// A small matrix is kept in shared memory. With partial pivoting and in Cholesky's method a panel of kPanel columns is
+// factored column by column; then the rest of the matrix is updated by the whole panel, so that it is read and written
+// once per panel. Full pivoting has no panels: each pivot is searched for in the whole rest, so all of it is updated at
+// each step. Of pivots of equal size the first is used, independent of the thread that finds it.
 #include "cuda/kernels/linalg_call.h"
 
 #include "cuda/kernels/launch.h"
-// Behind it, since it asks for the target.
+// Included after it, since it needs RG_TARGET.
 #include "cuda/kernels/linalg.cuh"
 
 namespace retrograd::cuda::RG_TARGET {
 namespace {
 
 constexpr int64_t kPanel = 16;
-constexpr int kAcross = 32, kDown = kThreads / kAcross;  // threads, where they share the elements of a matrix
-constexpr size_t kMostShared = 40 << 10;                 // bytes of a matrix there
+constexpr int kAcross = 32, kDown = kThreads / kAcross;  // threads that share the elements of a matrix
+constexpr size_t kMostShared = 40 << 10;                 // bytes of a matrix in shared memory
 
 template <class T>
 __device__ void exchange(T& a, T& b) {
@@ -25,13 +26,13 @@ __device__ void exchange(T& a, T& b) {
   b = held;
 }
 
-// The largest of what the threads have found, the first of those that are equal.
+// The largest of the values that the threads have found; of equal ones the first.
 template <class T>
 struct Largest {
   T size[kThreads];
   int64_t at[kThreads];
 
-  /// All threads of the block call it, with -1 where they have none; gives the place.
+  /// Called by all threads of the block, with -1 if they have none; returns the position.
   __device__ int64_t of(T mine, int64_t place) {
     size[me()] = mine;
     at[me()] = place;
@@ -52,14 +53,14 @@ struct Largest {
   }
 };
 
-// f(row, column) for all from `begin` to n, neighbouring threads with neighbouring columns.
+// f(row, column) for all from `begin` to n; neighbouring threads have neighbouring columns.
 template <class F>
 __device__ void for_square(int64_t begin, int64_t n, const F& f) {
   for (int64_t i = begin + me() / kAcross; i < n; i += kDown)
     for (int64_t j = begin + me() % kAcross; j < n; j += kAcross) f(i, j);
 }
 
-// Where a place is when the places a and b have been exchanged.
+// The position of a row or column after the exchange of a and b.
 __device__ inline int64_t exchanged(int64_t place, int64_t a, int64_t b) {
   return place == a ? b : place == b ? a : place;
 }
@@ -116,7 +117,7 @@ __device__ void factor_lu(T* a, int32_t* permutation, int64_t n, Largest<T>& lar
   }
 }
 
-// f(matrix) for the block's matrix, in shared memory where it fits.
+// f(matrix) for the block's matrix, in shared memory if it fits.
 template <class T, class F>
 __device__ void in_reach(T* a, int64_t elements, bool fits, T* room, const F& f) {
   if (!fits) return f(a);
@@ -127,7 +128,7 @@ __device__ void in_reach(T* a, int64_t elements, bool fits, T* room, const F& f)
   for (int64_t i = me(); i < elements; i += kThreads) a[i] = room[i];
 }
 
-// With 128 registers two blocks fit a multiprocessor.
+// With 128 registers two blocks fit on a multiprocessor.
 template <class T>
 __global__ void __launch_bounds__(kThreads, 2) lu_kernel(const FactorCall call, const bool fits) {
   RG_DYNAMIC_SHARED(T, room);
@@ -142,7 +143,7 @@ __global__ void __launch_bounds__(kThreads, 2) lu_kernel(const FactorCall call, 
 
 // ---- Cholesky ---------------------------------------------------------------------------------------------
 
-// The lower triangle of a becomes L; where it is not positive definite, what is on the diagonal says so.
+// The lower triangle of a becomes L; if it is not positive definite, the diagonal shows it.
 template <class T>
 __device__ void factor_cholesky(const MatrixView<T>& a, int64_t n) {
   for (int64_t first = 0; first < n; first += kPanel) {
@@ -180,10 +181,11 @@ __global__ void __launch_bounds__(kThreads, kLeastBlocks)
 
 // ---- full pivoting ----------------------------------------------------------------------------------------
 
-// Places in the order of rows, without a division.
+// Positions in the order of rows, without a division.
 __device__ inline int64_t place_of(int64_t row, int64_t column) { return row << 32 | column; }
 
-// P A Q = L D U with unit triangles, in place of A, D apart; gives whether the permutations are together odd.
+// P A Q = L D U with unit triangles, in place of A, with D separate; returns whether the product of the permutations is
+// odd.
 template <class T>
 __device__ bool factor_fully(T* a, T* diagonal, int32_t* rows, int32_t* columns, int64_t n,
                              Largest<T>& largest) {
@@ -212,7 +214,7 @@ __device__ bool factor_fully(T* a, T* diagonal, int32_t* rows, int32_t* columns,
     __syncthreads();
     const T pivot = a[k * n + k];
     if (me() == 0) diagonal[k] = pivot;
-    if (pivot == 0) continue;  // so is all that is left
+    if (pivot == 0) continue;  // so is the rest
     for (int64_t i = k + 1 + me(); i < n; i += kThreads) a[i * n + k] /= pivot;
     __syncthreads();
     for_square(k + 1, n, [&](int64_t i, int64_t j) {
@@ -226,7 +228,7 @@ __device__ bool factor_fully(T* a, T* diagonal, int32_t* rows, int32_t* columns,
   return is_odd;
 }
 
-// What full pivoting tells of a matrix beside its factors.
+// What full pivoting tells about a matrix besides its factors.
 template <class T>
 __device__ void finish_fully(const FactorCall& call, int64_t item, bool is_odd) {
   const int64_t n = call.n, start = item * n;

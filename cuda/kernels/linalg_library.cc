@@ -1,9 +1,9 @@
 // See cuda/kernels/linalg_library.h.
 //
-// The library reads by columns. LU factors of a transpose are others, with columns exchanged, so matrices are turned on the way there and
-// back, which costs little beside a factorisation. What it leaves of a matrix with a pivot of zero is not defined: where it has met one the
-// library's own kernels factor that matrix anew. A Cholesky factor is turned by its name: a lower triangle in rows is an upper one in
-// columns.
+// The library is column-major. The LU factors of a transpose differ, since columns are exchanged, so matrices are
+// transposed before and after, which costs little compared with a factorisation. The result for a matrix with a zero
+// pivot is undefined: if the library finds one, retrograd's own kernels factor that matrix again. A Cholesky factor is
+// transposed by its name: a lower triangle in rows is an upper one in columns.
 #include "cuda/kernels/linalg_library.h"
 
 #include <optional>
@@ -14,8 +14,8 @@
 namespace retrograd::cuda {
 namespace {
 
-// The library computes one matrix after the other, each by the whole device; the library's own kernels all of them at once, a block for each.
-// Not measured.
+// The library computes one matrix after the other, each with the whole device; retrograd's own kernels compute all of
+// them at the same time, one block for each. Not measured.
 constexpr int64_t kLeastOrder = 128, kOrderPerMatrix = 16;
 
 bool is_wanted(SolverUse use, int64_t n, int64_t count) {
@@ -43,7 +43,7 @@ bool factor_each(const LinalgRun& run, Solver& library, SolverCall c, void* work
   return true;
 }
 
-// bring() puts the matrices at `a`. Counts. OutOfMemory for the workspace.
+// bring() copies the matrices to `a`. Updates the counts. OutOfMemory for the workspace.
 template <class Bring>
 bool factor_all(const LinalgRun& run, const SolverCall& first, const Bring& bring) {
   Gpu& gpu = run.gpu();
@@ -62,7 +62,7 @@ bool factor_all(const LinalgRun& run, const SolverCall& first, const Bring& brin
   return outcome == SolverOutcome::computed;
 }
 
-// A call that is recorded was planned when the library was not to be asked.
+// A recorded call was planned when the library was not to be used.
 bool may_ask(const LinalgRun& run) {
   Gpu& gpu = run.gpu();
   if (Recording::of(gpu) || !is_wanted(gpu.solver_use(), run.n, run.batch.count)) return false;

@@ -7,10 +7,11 @@
 
 namespace retrograd::cuda {
 
-/// Whether the library is there and is to be asked for `count` matrices of order n.
+/// Whether the library is available and to be used for `count` matrices of order n.
 bool asks_library(Gpu& gpu, int64_t n, int64_t count);
 
-/// Launch the factorisation, or return false: the library is not there, not to be asked, declines or fails. See LinalgRun. OutOfMemory.
+/// Launch the factorisation, or return false: the library is missing, not to be used, declines or fails. See LinalgRun.
+/// OutOfMemory.
 bool factor_lu_by_library(const LinalgRun& run, const BatchMatrix& from, void* lu, int32_t* permutation);
 bool factor_cholesky_by_library(const LinalgRun& run, const BatchMatrix& from, void* to, bool upper,
                                 int32_t* info);

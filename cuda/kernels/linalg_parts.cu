@@ -1,8 +1,8 @@
-// What is made of matrices beside factorisations and triangular systems: see cuda/kernels/linalg_call.h.
+// Operations on matrices other than factorisations and triangular systems: see cuda/kernels/linalg_call.h.
 #include "cuda/kernels/linalg_call.h"
 
 #include "cuda/kernels/launch.h"
-// Behind it, since it asks for the target.
+// Included after it, since it needs RG_TARGET.
 #include "cuda/kernels/linalg.cuh"
 #include "cuda/kernels/note.h"
 
@@ -62,7 +62,7 @@ void launch_clear(const FactorCall& call, StreamHandle stream) {
 
 // ---- permutations -----------------------------------------------------------------------------------------
 
-// Where each row is in the end.
+// The final position of each row.
 __global__ void __launch_bounds__(kThreads, kLeastBlocks)
     order_kernel(const int64_t* pivots, int32_t* permutation, const int64_t n, const int64_t count,
                  const Divider by_n) {
@@ -84,12 +84,13 @@ void launch_order(const int64_t* pivots, int32_t* permutation, int64_t n, int64_
 
 // ---- facts ------------------------------------------------------------------------------------------------
 
-// What the threads of a block find of a matrix; added to by atomics, of integers.
+// Findings of the threads of a block about a matrix; updated by atomics, of integers.
 struct Found {
   unsigned strange, zeros, negatives, inversions;
 };
 
-// Rows and their inverse. A number that comes twice, or is none, leaves a place of the inverse to another row: that is strange.
+// Rows and their inverse. A number that occurs twice, or is out of range, leaves a position of the inverse unchanged:
+// that is an error.
 __device__ void read_permutation(const FactsCall& call, const MatrixView<int32_t>& p, int64_t start,
                                  Found& found) {
   const int64_t n = call.n;
@@ -114,7 +115,7 @@ __device__ void read_permutation(const FactsCall& call, const MatrixView<int32_t
   }
 }
 
-// Of the elements on the diagonal in order, by one thread: as on the CPU a product may leave the range on its way.
+// The elements on the diagonal in order, by one thread: as on the CPU an intermediate product may leave the range.
 template <class T>
 struct Diagonal {
   T value[kThreads], log[kThreads];
@@ -225,8 +226,8 @@ void launch_report(const int32_t* failure, int64_t count, bool is_batch, const F
 
 // ---- cofactors of a diagonal matrix -----------------------------------------------------------------------
 
-// Row and column i of c: with d(i, j) the product of all of D but elements i and j, -d(i, j) f(j, i) beside the diagonal and the sum over k of
-// d(i, k) f(k, k) on it. Thread i writes what lies behind (i, i) in its row and its column.
+// Row and column i of c: with d(i, j) the product of all of D but elements i and j, -d(i, j) f(j, i) off the diagonal
+// and the sum over k of d(i, k) f(k, k) on it. Thread i writes the elements after (i, i) in its row and its column.
 template <class T>
 __device__ void derive(const T* d, const T* before, const T* behind, const T* f, T* c, int64_t i, int64_t n) {
   T sum = 0, product = behind[i];

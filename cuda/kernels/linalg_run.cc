@@ -44,7 +44,7 @@ BatchMatrix LinalgRun::dense(void* data, int64_t rows, int64_t columns) const {
   return m;
 }
 
-const MatrixLaunchers& LinalgRun::launchers() const { return *gpu_.launchers().matrices; }
+const MatrixLaunchers& LinalgRun::launchers() const { return gpu_.launchers().linalg->matrices; }
 
 void LinalgRun::move(MoveCall c) const {
   c.is_double = is_double;
@@ -59,7 +59,7 @@ void LinalgRun::solve(TriangularCall c) const {
   c.batch = batch;
   c.n = n;
   if (c.batch.count * c.n * c.columns == 0) return;
-  gpu_.launchers().triangular(c, stream());
+  gpu_.launchers().linalg->triangular(c, stream());
   launched();
 }
 
@@ -101,7 +101,7 @@ void LinalgRun::factor_lu_here(const BatchMatrix& from, void* lu, int32_t* permu
   FactorCall c = factor_call(lu);
   c.permutation = permutation;
   c.only = only;
-  gpu_.launchers().factor->lu(c, stream());
+  gpu_.launchers().linalg->factor.lu(c, stream());
   launched();
 }
 
@@ -111,7 +111,7 @@ bool LinalgRun::factor_cholesky(const BatchMatrix& from, void* to, bool upper, i
   const bool is_by_library = factor_cholesky_by_library(*this, from, to, upper, info);
   if (!is_by_library) {
     move({.rows = n, .columns = n, .from_rows = n, .from_columns = n, .from = from, .to = square(to)});
-    gpu_.launchers().factor->cholesky(c, stream());
+    gpu_.launchers().linalg->factor.cholesky(c, stream());
     launched();
   }
   launchers().clear_triangle(c, stream());

@@ -1,16 +1,18 @@
-// LinalgRun: the matrices of one call of linear algebra, and the kernels of cuda/kernels/linalg_call.h on them, on Gpu::current(). The
-// kernels of ops are sequences of its steps (linalg.cc, determinants.cc).
+// LinalgRun: the matrices of one call of linear algebra, and the kernels of cuda/kernels/linalg_call.h on them, on
+// Gpu::current(). The kernels of ops are sequences of its steps (linalg.cc, determinants.cc).
 //
-// Temporary matrices are dense and row-major, one behind the other in a Scratch of numbers(); so are lists of integers().
+// Temporary matrices are dense, row-major and contiguous in a Scratch of numbers(); so are lists of integers().
 #pragma once
 
 #include <utility>
 
 #include "cuda/kernels/linalg_call.h"
 #include "cuda/scratch.h"
-#include "ir/op.h"
+#include "engine/op.h"
 
 namespace retrograd::cuda {
+
+class KernelTable;
 
 class LinalgRun {
  public:
@@ -24,28 +26,29 @@ class LinalgRun {
 
   /// Whether there is nothing to compute.
   bool is_empty() const { return batch.count == 0; }
-  /// Bytes for so many numbers, or integers of 32 bits, of each matrix.
+  /// Bytes for `each` numbers, or 32-bit integers, of each matrix.
   int64_t numbers(int64_t each) const;
   int64_t integers(int64_t each) const;
 
   /// A tensor (..., rows, columns); or (..., n), as one column each.
   BatchMatrix side(const TensorImpl& x) const;
   BatchMatrix column(const TensorImpl& x) const;
-  /// Matrices of so many columns in temporary memory, or in a dense result.
+  /// Matrices with this many columns in temporary memory, or in a dense result.
   BatchMatrix dense(void* data, int64_t rows, int64_t columns) const;
   BatchMatrix square(void* data) const { return dense(data, n, n); }
 
-  /// What the batch and the type are is filled in; nothing is launched for no elements.
+  /// Fills in the batch and the type; launches nothing for no elements.
   void move(MoveCall c) const;
   void solve(TriangularCall c) const;
   void facts(FactsCall c) const;
   /// Notes the first failure of those that facts() found.
   void report(const int32_t* failure) const;
-  /// LU factors in `lu`, dense, and their permutation, dense, of the matrices in `from`. Not of order 0.
+  /// LU factors in `lu`, dense, and their permutation, dense, of the matrices in `from`. Not for order 0.
   void factor_lu(const BatchMatrix& from, void* lu, int32_t* permutation) const;
-  /// By the library's own kernels; `only` as in linalg_call.h.
+  /// By retrograd's own kernels; `only` as in linalg_call.h.
   void factor_lu_here(const BatchMatrix& from, void* lu, int32_t* permutation, const int32_t* only) const;
-  /// The Cholesky factor of the triangle of `from` in `to`, dense, zeros beside it. True: by the library, whose info is in `info`.
+  /// The Cholesky factor of the triangle of `from` in `to`, dense, with zeros in the other triangle. True: by the
+  /// library, whose info is in `info`.
   bool factor_cholesky(const BatchMatrix& from, void* to, bool upper, int32_t* info) const;
 
   Gpu& gpu() const { return gpu_; }
@@ -62,10 +65,13 @@ class LinalgRun {
 /// A list of integers() in temporary memory.
 inline int32_t* integers(const Scratch& memory) { return static_cast<int32_t*>(memory.data()); }
 
-/// The other way round.
+/// The transpose.
 inline BatchMatrix turned(BatchMatrix m) {
   std::swap(m.row, m.column);
   return m;
 }
+
+/// The rows of determinants.cc, which add_linalg_kernels adds.
+void add_determinants_kernels(KernelTable& table);
 
 }  // namespace retrograd::cuda

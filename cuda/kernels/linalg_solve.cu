@@ -1,12 +1,12 @@
 // Triangular systems: see cuda/kernels/linalg_call.h.
 //
-// A block computes a strip of kTile columns of x, kTile rows after another: from these rows it takes what the rows solved before contribute,
-// tile by tile through shared memory, and then solves with the tile on the diagonal, a row at a time. So strips need nothing of each
-// other, and a sum's terms come in the order of the rows.
+// A block computes a strip of kTile columns of x, kTile rows after another: it subtracts from these rows the
+// contributions of the rows solved before, tile by tile through shared memory, and then solves with the tile on the
+// diagonal, one row at a time. So strips are independent of each other, and a sum's terms are in the order of the rows.
 #include "cuda/kernels/linalg_call.h"
 
 #include "cuda/kernels/launch.h"
-// Behind it, since it asks for the target.
+// Included after it, since it needs RG_TARGET.
 #include "cuda/kernels/linalg.cuh"
 
 namespace retrograd::cuda::RG_TARGET {
@@ -17,12 +17,12 @@ constexpr int kTile = 32, kGroups = kThreads / kTile, kOwn = kTile / kGroups;
 template <class T>
 using Tile = T[kTile][kTile + 1];
 
-// `place` in the order in which tiles are solved.
+// `place` is in the order in which tiles are solved.
 __device__ inline int64_t first_row(const TriangularCall& call, int64_t tiles, int64_t place) {
   return (call.upper ? tiles - 1 - place : place) * kTile;
 }
 
-// A tile of t; beyond its edges the unit matrix.
+// A tile of t; the unit matrix beyond its edges.
 template <class T>
 __device__ void fetch(const MatrixView<T>& t, int64_t n, int64_t row, int64_t column, int lane, int group,
                       Tile<T>& tile) {

@@ -1,8 +1,8 @@
-// Products of matrices on a device: from a Call to strides, and by whom it is multiplied: by the vendor's library (cuda/blas.h) where it
-// takes the product, else by the kernels of cuda/kernels/matmul.cu, which take any.
+// Products of matrices on a device: converts a Call to strides, and selects what multiplies: the vendor's library
+// (cuda/blas.h) if it accepts the product, else the kernels of cuda/kernels/matmul.cu, which accept any.
 //
-// Batch dims are merged where all sides allow it, and folded into the rows of a where b is the same for all of them: so linear over (..., k)
-// is one product. The library has one batch dim; the others are a loop over calls.
+// Batch dims are merged if all sides allow it, and folded into the rows of a if b is the same for all of them: so
+// linear over (..., k) is one product. The library has one batch dim; the others are a loop over calls.
 #include "ops/matmul.h"
 
 #include <algorithm>
@@ -20,12 +20,12 @@ namespace retrograd::cuda {
 namespace {
 
 constexpr int kThreadsOfBlock = 256;
-constexpr int64_t kBlocks = 512;         // with fewer, long sums are cut
+constexpr int64_t kBlocks = 512;         // with fewer, long sums are split
 constexpr int64_t kLeastOfLane = 16;     // terms of a thread in a part of a sum
 constexpr int64_t kLeastOfBlock = 2048;  // terms that a whole block shares
 constexpr int64_t kLibraryCalls = 64;    // at most, for one product
 
-// The size and the stride of the dim that is number `from_last` counted from the last, 1; where there is none, it is repeated.
+// The size and the stride of dim `from_last`, counted from the last, 1; a missing dim is repeated.
 int64_t size(const TensorImpl& x, int from_last) {
   return x.rank() < from_last ? 1 : x.shape()[x.rank() - from_last].raw();
 }
@@ -33,7 +33,7 @@ int64_t stride(const TensorImpl& x, int from_last) {
   return size(x, from_last) == 1 ? 0 : x.strides()[x.rank() - from_last];
 }
 
-// (..., rows, columns); a vector is a row.
+// A side (..., rows, columns); a vector is a row.
 void set_side(MatmulCall& c, int side, const TensorImpl& x) {
   c.side[side].data = x.data();
   c.side[side].row = stride(x, 2);
@@ -52,7 +52,8 @@ void add_batch_dim(MatmulCall& c, int64_t n, const int64_t (&strides)[MatmulCall
   for (int s = 0; s < MatmulCall::kSides; ++s) c.side[s].batch[d] = strides[s];
 }
 
-// The dims of `out` before the last two; an operand without them is repeated. operand[side]: null where it is not in them.
+// The dims of `out` before the last two; an operand without them is repeated. operand[side]: null if the side is
+// missing.
 void set_batch(MatmulCall& c, const TensorImpl& out, const TensorImpl* const (&operand)[MatmulCall::kSides]) {
   for (int from_last = out.rank(); from_last > 2; --from_last) {
     const int64_t n = size(out, from_last);
@@ -64,7 +65,7 @@ void set_batch(MatmulCall& c, const TensorImpl& out, const TensorImpl* const (&o
   }
 }
 
-// The last batch dim as more rows, where b is repeated along it.
+// Turns the last batch dim into more rows, if b is repeated along it.
 bool fold_batch_dim(MatmulCall& c) {
   if (c.batch_rank == 0) return false;
   const int d = c.batch_rank - 1;
@@ -80,7 +81,7 @@ bool fold_batch_dim(MatmulCall& c) {
   return true;
 }
 
-// By sizes and strides alone: results do not depend on the device.
+// Depends on sizes and strides only: results do not depend on the device.
 void cut(MatmulCall& c) {
   c.is_thin = c.m == 1 || c.n == 1;
   if (!c.is_thin) return;
@@ -94,10 +95,10 @@ void cut(MatmulCall& c) {
   c.part = (c.k + c.splits - 1) / c.splits;
 }
 
-// The product as the library takes it, or nothing.
+// The product in the form of the library, or nothing.
 class LibraryProduct {
  public:
-  /// `start`: what side[kStart] is of, or null; `out`: the result.
+  /// `start`: the tensor of side[kStart], or null; `out`: the result.
   LibraryProduct(const MatmulCall& c, const TensorImpl* start, TensorImpl& out)
       : c_(c), start_(start), out_(out) {
     const std::optional<BlasType> type = type_of(out.dtype());
@@ -113,7 +114,7 @@ class LibraryProduct {
                 set_matrix(p_.b, MatmulCall::kB, c.k, c.n) && set_out() && set_start();
   }
 
-  // A bias that it does not take, as of some types, comes as a start.
+  // A bias that the library does not accept, for example for some types, is passed as a start.
   bool run() {
     if (!is_taken_ || !Gpu::current().products().blas) return false;
     if (multiply()) return true;
@@ -142,7 +143,7 @@ class LibraryProduct {
     }
   }
 
-  // The largest batch dim is the library's.
+  // The largest batch dim is passed to the library.
   bool set_batches() {
     for (int d = 0; d < c_.batch_rank; ++d)
       if (batch_dim_ < 0 || c_.batch_size[d] > c_.batch_size[batch_dim_]) batch_dim_ = d;
@@ -169,7 +170,7 @@ class LibraryProduct {
     return true;
   }
 
-  // As a bias, as it is, or, where it is neither, copied to where the result will be.
+  // As a bias, directly, or, if it is neither, copied to the memory of the result.
   bool set_start() {
     const BatchMatrix& start = c_.side[MatmulCall::kStart];
     if (!start.data) return true;
@@ -191,7 +192,7 @@ class LibraryProduct {
     start_is_out_ = true;
   }
 
-  // The product of the i-th places in all batch dims but the library's.
+  // The product at index i of all batch dims but the library's.
   BlasProduct at(int64_t i) const {
     int64_t place[MatmulCall::kSides] = {};
     for (int d = c_.batch_rank - 1; d >= 0; --d) {
@@ -276,7 +277,7 @@ void add_product_kernel(const Call& call, TensorImpl* const* outputs) {
   set_factors(c, a, b, *outputs[0]);
   if (!(attrs.beta == Scalar(0))) set_side(c, MatmulCall::kStart, start);
   set_batch(c, *outputs[0], {outputs[0], &a, &b, c.side[MatmulCall::kStart].data ? &start : nullptr});
-  if (attrs.alpha == Scalar(0)) c.k = 0;  // no product at all: a nan in it plays no role
+  if (attrs.alpha == Scalar(0)) c.k = 0;  // no product at all: a nan in it has no effect
   c.alpha = attrs.alpha.to_double();
   c.beta = attrs.beta.to_double();
   c.integer_alpha = attrs.alpha.to_int();

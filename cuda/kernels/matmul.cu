@@ -1,11 +1,13 @@
-// Products of matrices of any strides and dtype, by two kernels.
+// Products of matrices with any strides and dtype, by two kernels.
 //
-// tile_kernel: a block computes a tile of results (cuda/kernels/tiles.h). thin_kernel: where a factor is a vector there is nothing to reuse;
-// `lanes` threads share the terms of a result, and their sums are added as a tree. Long sums are cut into parts that a second kernel adds in
-// order. Sums are in what is computed in: float32 for the narrower floats, modulo 2^64 for integers.
+// tile_kernel: a block computes a tile of results (cuda/kernels/tiles.h). thin_kernel: if a factor is a vector, nothing
+// can be reused; `lanes` threads share the terms of a result, and their sums are added as a tree. Long sums are split
+// into parts that a second kernel adds in order. Sums are in the compute type: float32 for the narrower floats, modulo
+// 2^64 for integers.
 #include "cuda/kernels/matmul_call.h"
 
 #include "cuda/kernels/launch.h"
+#include "cuda/kernels/launchers.h"
 #include "cuda/kernels/strided.h"
 #include "cuda/kernels/tiles.h"
 
@@ -18,7 +20,7 @@ template <class C>
 struct Product {
   MatmulCall call;
   StridedGrid<MatmulCall::kSides> batch;
-  Divider of_matrix, of_row;  // by the results of a matrix, of a row
+  Divider of_matrix, of_row;  // divide by the number of results of a matrix, of a row
   Sum<C> alpha, beta;
 
   explicit Product(const MatmulCall& c)
@@ -49,7 +51,8 @@ struct Product {
   }
 };
 
-// One factor of a block's tile. `along`: the places left from `base` on; steps between places and between terms.
+// One factor of a block's tile. `along`: the positions remaining from `base` on; steps between positions and between
+// terms.
 template <class C>
 struct Factor {
   const void* data;
@@ -86,7 +89,7 @@ __global__ void __launch_bounds__(kThreads) tile_kernel(const Product<C> p) {
   });
 }
 
-// The place of the result with this number, counted over rows and columns.
+// The position of result `number`, counted over rows and columns.
 template <class C>
 struct Result {
   typename Product<C>::Places base;
@@ -167,9 +170,9 @@ void launch_matmul(const MatmulCall& call, StreamHandle stream) {
 
 }  // namespace
 
-const MatmulRow& matmul_row() {
+void add_matmul_launchers(Launchers& all) {
   static constexpr MatmulRow row{launch_matmul<float>, launch_matmul<double>, launch_matmul<int64_t>};
-  return row;
+  all.matmul = &row;
 }
 
 }  // namespace retrograd::cuda::RG_TARGET

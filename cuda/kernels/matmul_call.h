@@ -1,6 +1,8 @@
-// Products of matrices in plain data: what cuda/kernels/matmul.cc makes of a Call, and what the launchers of cuda/kernels/matmul.cu take.
+// Products of matrices in plain data: made by cuda/kernels/matmul.cc from a Call, used by the launchers of
+// cuda/kernels/matmul.cu.
 //
-// out = alpha * a b + beta * start, for each matrix of a batch. Strides are in elements, 0 where something is repeated or of size 1.
+// out = alpha * a b + beta * start, for each matrix of a batch. Strides are in elements, 0 for a repeated dim or a dim
+// of size 1.
 #pragma once
 
 #include <cstdint>
@@ -25,18 +27,18 @@ struct MatmulCall {
   double alpha = 1, beta = 1;
   int64_t integer_alpha = 1, integer_beta = 1;  // the same for integers
 
-  // How a product with m = 1 or n = 1 is cut, by sizes and strides alone.
+  // How a product with m = 1 or n = 1 is split, by sizes and strides only.
   bool is_thin = false;
   bool outputs_first = false;  // neighbouring threads take neighbouring results, not neighbouring terms
   int lanes = 32;              // threads of a result
-  int splits = 1;              // parts of a sum, which blocks of their own compute
+  int splits = 1;              // parts of a sum, computed by separate blocks
   int64_t part = 0;            // terms of a part
   void* partials = nullptr;    // 8 bytes for each part of each result, if splits > 1
 };
 
 using MatmulLauncher = void (*)(const MatmulCall&, CUstream_st* stream);
 
-/// By what is computed in.
+/// By compute type.
 struct MatmulRow {
   MatmulLauncher f32, f64, i64;
 };

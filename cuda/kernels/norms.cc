@@ -1,11 +1,12 @@
-// Normalisation on a device: rows along the normalised dims, and for the gradients of weight and bias rows
-// along all dims but theirs. See cuda/kernels/norms_call.h.
+// Normalisation on a device: rows along the normalised dims; for the gradients of weight and bias, rows along all other
+// dims than theirs. See cuda/kernels/norms_call.h.
 #include "ops/norms.h"
 
 #include <optional>
 
 #include "cuda/kernels/elementwise.h"
 #include "cuda/kernels/launchers.h"
+#include "cuda/kernels/norms_call.h"
 #include "cuda/kernels/rows.h"
 #include "cuda/kernels/table.h"
 #include "cuda/scratch.h"
@@ -105,7 +106,7 @@ void normalize_backward_kernel(const Call& call, TensorImpl* const* outputs) {
 
 }  // namespace
 
-void add_norm_kernels(KernelTable& table) {
+void add_norms_kernels(KernelTable& table) {
   table.set(&ops::info<ops::Normalize>, normalize_kernel);
   table.set(&ops::info<ops::NormalizeBackward>, normalize_backward_kernel);
 }

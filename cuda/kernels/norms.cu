@@ -1,11 +1,12 @@
 // Normalisation of rows, forward and backward. Formulas: ops/norms.h.
 //
-// Statistics are sums of d and d^2, d = x - (the row's first element), in double. They need one pass and add
-// up over the parts of a row. A shift that far from the mean costs nothing: the square of the distance is at
-// most n variances, so the variance's relative error is at most n * 2^-53. Where a row is split, a first
-// kernel sums its parts, and each block of the second adds up the parts of its row.
+// Statistics are sums of d and d^2, d = x - (the row's first element), in double. They need one pass, and can be added
+// over the parts of a row. A shift far from the mean does no harm: the square of the distance is at most n variances,
+// so the variance's relative error is at most n * 2^-53. If a row is split, a first kernel sums its parts, and each
+// block of the second adds up the parts of its row.
 #include "cuda/kernels/norms_call.h"
 
+#include "cuda/kernels/launchers.h"
 #include "cuda/kernels/rows.cuh"
 
 namespace retrograd::cuda::RG_TARGET {
@@ -62,7 +63,7 @@ __global__ void __launch_bounds__(kThreads, kLeastBlocks)
   const double beyond = numbers.center ? sums.a / n : 0, exact = shift + beyond;
   const double variance = sums.b / n - beyond * beyond;
   const double deviation = 1 / ::sqrt((variance < 0 ? 0 : variance) + numbers.eps);
-  // The mean as C, and what it has beyond.
+  // The mean as C, and its rounding error.
   const C mean = static_cast<C>(exact), rest = static_cast<C>(exact - static_cast<double>(mean)),
           rstd = static_cast<C>(deviation);
   if (team.lane == 0 && team.row < cut.rows && blockIdx.y == 0) {
@@ -83,7 +84,7 @@ __global__ void __launch_bounds__(kThreads, kLeastBlocks)
   }
 }
 
-// h = g * weight and xhat of a pack; how many elements it has.
+// h = g * weight and xhat of a pack; returns the number of its elements.
 template <class Rows>
 struct Gradients {
   using C = typename Rows::C;
@@ -244,9 +245,9 @@ void launch_affine(const AffineGradientCall& call, StreamHandle stream) {
 
 }  // namespace
 
-const NormLaunchers& norm_launchers() {
-  static constexpr NormLaunchers all{launch_forward, launch_backward, launch_affine};
-  return all;
+void add_norms_launchers(Launchers& all) {
+  static constexpr NormLaunchers own{launch_forward, launch_backward, launch_affine};
+  all.norms = &own;
 }
 
 }  // namespace retrograd::cuda::RG_TARGET

@@ -1,16 +1,16 @@
-// Normalisation in plain data: what cuda/kernels/norms.cc makes of a Call, and what the launchers of
-// cuda/kernels/norms.cu take.
+// Normalisation in plain data: made by cuda/kernels/norms.cc from a Call, used by the launchers of
+// cuda/kernels/norms.cu.
 #pragma once
 
 #include "cuda/kernels/rows_call.h"
 
 namespace retrograd::cuda {
 
-/// Rows are along the dims that are normalised. Weight and bias, with the strides of their own dims and 0
-/// along the others, may be absent.
+/// Rows are along the normalised dims. Weight and bias, with the strides of their own dims and 0 along the others, may
+/// be absent.
 struct NormCall {
   RowSide x, weight, bias, y;
-  void *mean = nullptr, *rstd = nullptr;  // of each row, one behind the other, in the compute type
+  void *mean = nullptr, *rstd = nullptr;  // of each row, contiguous, in the compute type
   double eps = 0;
   bool center = true;
   RowCut cut;

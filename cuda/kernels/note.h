@@ -1,7 +1,7 @@
-// What a kernel does about a value that it must not take, or a matrix that it cannot factor: the first is noted (cuda/faults.h). All values are
-// told to the caller, who reads zero or writes nothing; what is left of a matrix is not to be used.
+// How a kernel handles an invalid value, or a matrix that it cannot factor: the first one is recorded (cuda/faults.h).
+// The caller is told for every value, and then reads zero or writes nothing; the rest of a matrix is invalid.
 //
-// Behind cuda/kernels/launch.h.
+// Included after cuda/kernels/launch.h.
 #pragma once
 
 #include "cuda/fault.h"
@@ -25,7 +25,7 @@ __device__ inline bool is_in_range(int64_t index, int64_t entries, const FaultNo
   return false;
 }
 
-/// Not so of nan.
+/// False for nan.
 __device__ inline bool is_between(double value, double least, double most, const FaultNote& note) {
   if (value >= least && value <= most) return true;
   if (takes_note(note, FaultKind::value)) {
@@ -36,7 +36,7 @@ __device__ inline bool is_between(double value, double least, double most, const
   return false;
 }
 
-/// Of matrix `number` of a call.
+/// Records a failure of matrix `number` of a call.
 __device__ inline void note_matrix(const FaultNote& note, MatrixFailure failure, int64_t number,
                                    bool is_batch) {
   if (!takes_note(note, FaultKind::matrix)) return;

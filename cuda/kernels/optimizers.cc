@@ -1,9 +1,9 @@
-// Steps of optimizers and the norm of many tensors on a device: tables of tensors and numbers from
-// attributes, for the launchers of cuda/kernels/optimizers_call.h.
+// Steps of optimizers and the norm of many tensors on a device: makes tables of tensors, and numbers from attributes,
+// for the launchers of cuda/kernels/optimizers_call.h.
 #include "cuda/kernels/optimizers_call.h"
 
-#include <cmath>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ void require_dense(const Call& call) {
     if (x && !x->is_contiguous()) fail_call(call, Category::bad_argument, "an operand is not contiguous");
 }
 
-// Rows of a table, and the number of blocks of all of them.
+// The rows of a table, and the number of blocks of all of them.
 template <class Row>
 class Rows {
  public:
@@ -46,7 +46,7 @@ class Rows {
   std::vector<Row> rows_;
 };
 
-// The steps of a call: operands of each one after the other, results alike.
+// The steps of a call: the operands of all steps, concatenated; results likewise.
 Rows<StepTensors> steps_of(const Call& call, TensorImpl* const* outputs) {
   const auto arity = static_cast<size_t>(call.op->arity);
   Rows<StepTensors> steps(kStepElements);
@@ -69,51 +69,23 @@ Rows<StepTensors> steps_of(const Call& call, TensorImpl* const* outputs) {
   return steps;
 }
 
-template <class Numbers>
-using StepLauncher = void (*)(const StepList&, Element, const Given<Numbers>&, CUstream_st*);
-
-// `make`: as for given_numbers().
-template <class Attrs, class Make, class Numbers>
-void run(const Call& call, TensorImpl* const* outputs, Make make, StepLauncher<Numbers> launcher) {
+template <class Op>
+void step(const Call& call, TensorImpl* const* outputs) {
+  using Attrs = typename Op::Attrs;
   require_dense(call);
   const Rows<StepTensors> steps = steps_of(call, outputs);
   if (steps.count() == 0) return;
   const Uploaded table(steps.bytes(), call.op->name);
   Gpu& gpu = Gpu::current();
-  launcher({static_cast<const StepTensors*>(table.data()), steps.count(), steps.blocks()},
-           static_cast<Element>(call.operands[0]->dtype()), given_numbers<Attrs>(call, make),
-           gpu.compute().handle());
+  const auto make = [](const Attrs& a) { return ops::numbers_of(a); };
+  const StepLauncher<decltype(make(std::declval<const Attrs&>()))>& launcher = *gpu.launchers().optimizers;
+  launcher.run({static_cast<const StepTensors*>(table.data()), steps.count(), steps.blocks()},
+               static_cast<Element>(call.operands[0]->dtype()), given_numbers<Attrs>(call, make),
+               gpu.compute().handle());
   gpu.launched(call.op->name);
 }
 
-AdamWNumbers adamw_numbers(const ops::AdamWStep::Attrs& a) {
-  const double lr = a.lr.to_double(), beta1 = a.beta1.to_double(), beta2 = a.beta2.to_double(),
-               t = a.step.to_double();
-  const double correction1 = 1 - std::pow(beta1, t), correction2 = 1 - std::pow(beta2, t);
-  return {a.maximize ? -1.0 : 1.0, 1 - lr * a.weight_decay.to_double(), 1 - beta1,        beta2, 1 - beta2,
-          lr / correction1,        1 / std::sqrt(correction2),          a.eps.to_double()};
-}
-
-SGDNumbers sgd_numbers(const ops::SGDStep::Attrs& a) {
-  return {a.maximize ? -1.0 : 1.0, a.weight_decay.to_double(), a.lr.to_double(),      a.momentum.to_double(),
-          a.keep.to_double(),      a.fresh.to_double(),        a.nesterov ? 1.0 : 0.0};
-}
-
-void adamw(const Call& call, TensorImpl* const* outputs) {
-  using Attrs = ops::AdamWStep::Attrs;
-  run<Attrs>(
-      call, outputs, [](const Attrs& a) { return adamw_numbers(a); },
-      Gpu::current().launchers().optimizers->adamw);
-}
-
-void sgd(const Call& call, TensorImpl* const* outputs) {
-  using Attrs = ops::SGDStep::Attrs;
-  run<Attrs>(
-      call, outputs, [](const Attrs& a) { return sgd_numbers(a); },
-      Gpu::current().launchers().optimizers->sgd);
-}
-
-// An error that depends on the norm is given at once, as on the CPU: it is waited for then.
+// An error that depends on the norm is thrown immediately, as on the CPU: then the host waits for it.
 void total_norm(const Call& call, TensorImpl* const* outputs) {
   const auto& attrs = call.attrs_as<ops::TotalNorm::Attrs>();
   require_dense(call);
@@ -140,9 +112,8 @@ void total_norm(const Call& call, TensorImpl* const* outputs) {
 
 }  // namespace
 
-void add_optimizer_kernels(KernelTable& table) {
-  table.set(&ops::info<ops::AdamWStep>, adamw);
-  table.set(&ops::info<ops::SGDStep>, sgd);
+void add_optimizers_kernels(KernelTable& table) {
+  ops::OptimizerOps::for_each([&]<class Op>() { table.set(&ops::info<Op>, step<Op>); });
   table.set(&ops::info<ops::TotalNorm>, total_norm);
 }
 

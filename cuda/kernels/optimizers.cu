@@ -1,19 +1,19 @@
-// Steps of optimizers and the norm of many tensors: see cuda/kernels/optimizers_call.h. All of an element's
-// step is computed at once: each number is read and written once, 16 bytes at a time where tensors lie so;
-// those of 16 bits are computed in float32.
-// The formulas are those of cpu/kernels/rows_optimizers.cc, and give the same bits. Norms are summed in
-// float64, a block's elements as a tree over its threads, blocks in order of size alone.
+// Steps of optimizers and the norm of many tensors: see cuda/kernels/optimizers_call.h. All computations of an
+// element's step are done together: each number is read and written once, 16 bytes at a time if the addresses allow it;
+// 16-bit elements are computed in float32. The formulas are those of the CPU (ops/optimizer_formulas.h), and give the
+// same bits. Norms are summed in float64: a block's elements as a tree over its threads, and blocks in an order that
+// depends only on sizes.
 #include "cuda/kernels/optimizers_call.h"
 
 #include "cuda/kernels/launch.h"
-// Behind it, since it asks for the target.
+#include "cuda/kernels/launchers.h"
+// Included after it, since it needs RG_TARGET.
 #include "cuda/kernels/elements.h"
-#include "ops/scalar_math.h"
 
 namespace retrograd::cuda::RG_TARGET {
 namespace {
 
-/// The row of a table that a block is about: the last one that begins at it or before.
+/// The row of a table that a block belongs to: the last one that begins at the block or before.
 template <class Row>
 RG_HD int row_of_block(const Row* rows, int count, int64_t block) {
   int low = 0, high = count;
@@ -27,82 +27,28 @@ RG_HD int row_of_block(const Row* rows, int count, int64_t block) {
   return low;
 }
 
-template <class T>
-struct AdamW {
-  using Numbers = AdamWNumbers;
-  static constexpr int inputs = 5, outputs = 4;
-  T sign, keep, fresh1, beta2, fresh2, size, scale2, eps;
-
-  RG_HD explicit AdamW(const AdamWNumbers& a)
-      : sign(static_cast<T>(a.sign)),
-        keep(static_cast<T>(a.keep)),
-        fresh1(static_cast<T>(a.fresh1)),
-        beta2(static_cast<T>(a.beta2)),
-        fresh2(static_cast<T>(a.fresh2)),
-        size(static_cast<T>(a.size)),
-        scale2(static_cast<T>(a.scale2)),
-        eps(static_cast<T>(a.eps)) {}
-
-  // x: p, m, v, largest, g. y: p, m, v, largest.
-  RG_HD void step(const StepTensors& s, const T* x, T* y) const {
-    const T g = sign * x[4];
-    y[1] = x[1] + (g - x[1]) * fresh1;
-    y[2] = beta2 * x[2] + fresh2 * g * g;
-    T largest = y[2];
-    if (s.in[3]) largest = y[3] = y[2] > x[3] ? y[2] : x[3];
-    y[0] = x[0] * keep - size * (y[1] / (scalar::sqrt(scalar::Lane<T>(largest)).v * scale2 + eps));
-  }
-};
-
-template <class T>
-struct SGD {
-  using Numbers = SGDNumbers;
-  static constexpr int inputs = 3, outputs = 2;
-  T sign, decay, lr, momentum, keep, fresh;
-  bool nesterov;
-
-  RG_HD explicit SGD(const SGDNumbers& a)
-      : sign(static_cast<T>(a.sign)),
-        decay(static_cast<T>(a.decay)),
-        lr(static_cast<T>(a.lr)),
-        momentum(static_cast<T>(a.momentum)),
-        keep(static_cast<T>(a.keep)),
-        fresh(static_cast<T>(a.fresh)),
-        nesterov(a.nesterov != 0) {}
-
-  // x: p, buffer, g. y: p, buffer.
-  RG_HD void step(const StepTensors& s, const T* x, T* y) const {
-    T g = sign * x[2] + decay * x[0];
-    if (s.in[1]) {
-      y[1] = keep * x[1] + fresh * g;
-      g = nesterov ? g + momentum * y[1] : y[1];
-    }
-    y[0] = x[0] - lr * g;
-  }
-};
-
 // N elements from `at` on, stored as S.
-template <class S, int N, class T, template <class> class Rule>
-RG_HD void step_elements(const Rule<T>& rule, const StepTensors& s, int64_t at) {
-  constexpr int inputs = Rule<T>::inputs, outputs = Rule<T>::outputs;
-  Pack<S, N> in[inputs] = {}, out[outputs];
-  for (int k = 0; k < inputs; ++k)
+template <class S, int N, class V, template <class> class Formula>
+RG_HD void step_elements(const Formula<V>& formula, const StepTensors& s, int64_t at) {
+  using F = Formula<V>;
+  Pack<S, N> in[F::inputs] = {}, out[F::outputs];
+  for (int k = 0; k < F::inputs; ++k)
     if (s.in[k]) in[k] = *reinterpret_cast<const Pack<S, N>*>(static_cast<const S*>(s.in[k]) + at);
   for (int i = 0; i < N; ++i) {
-    T x[inputs], y[outputs] = {};
-    for (int k = 0; k < inputs; ++k) x[k] = converted<T>(in[k].v[i]);
-    rule.step(s, x, y);
-    for (int k = 0; k < outputs; ++k) out[k].v[i] = converted<S>(y[k]);
+    V x[F::inputs], y[F::outputs] = {};
+    for (int k = 0; k < F::inputs; ++k) x[k] = converted<typename V::Scalar>(in[k].v[i]);
+    formula.step(ops::has_state<F>(s.in), x, y);
+    for (int k = 0; k < F::outputs; ++k) out[k].v[i] = converted<S>(y[k].v);
   }
-  for (int k = 0; k < outputs; ++k)
+  for (int k = 0; k < F::outputs; ++k)
     if (s.out[k]) *reinterpret_cast<Pack<S, N>*>(static_cast<S*>(s.out[k]) + at) = out[k];
 }
 
-// `held`: what the rule is made of, or null: then it is `given`.
-template <class S, class T, template <class> class Rule>
+// `held`: the source of the formula's numbers, or null: then `given`.
+template <class S, class V, template <class> class Formula>
 __global__ void __launch_bounds__(kThreads)
-    step_kernel(const StepList list, const Rule<T> given, const typename Rule<T>::Numbers* held) {
-  const Rule<T> rule = held ? Rule<T>(*held) : given;
+    step_kernel(const StepList list, const Formula<V> given, const typename Formula<V>::Numbers* held) {
+  const Formula<V> formula = held ? Formula<V>(*held) : given;
   constexpr int N = 16 / sizeof(S);
   const int64_t block = static_cast<int64_t>(blockIdx.x);
   const StepTensors s = list.steps[row_of_block(list.steps, list.count, block)];
@@ -110,26 +56,33 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t end = begin + kStepElements < s.numel ? begin + kStepElements : s.numel;
   for (int64_t at = begin + static_cast<int64_t>(threadIdx.x) * N; at < end; at += kThreads * N) {
     if (s.is_aligned && at + N <= end)
-      step_elements<S, N>(rule, s, at);
+      step_elements<S, N>(formula, s, at);
     else
-      for (int64_t i = at; i < at + N && i < end; ++i) step_elements<S, 1>(rule, s, i);
+      for (int64_t i = at; i < at + N && i < end; ++i) step_elements<S, 1>(formula, s, i);
   }
 }
 
-template <class S, class T, template <class> class Rule, class Numbers>
+template <class S, class T, template <class> class Formula, class Numbers>
 void launch_steps_of(const StepList& list, const Given<Numbers>& numbers, StreamHandle stream) {
-  launch(step_kernel<S, T, Rule>, {static_cast<unsigned>(list.blocks)}, stream, list, Rule<T>(numbers.value),
-         numbers.held);
+  using V = scalar::Lane<T>;
+  launch(step_kernel<S, V, Formula>, {static_cast<unsigned>(list.blocks)}, stream, list,
+         Formula<V>(numbers.value), numbers.held);
 }
 
-template <template <class> class Rule, class Numbers>
-void launch_steps(const StepList& list, Element element, const Given<Numbers>& numbers, StreamHandle stream) {
+template <template <class> class Formula>
+void launch_steps(const StepList& list, Element element, const Given<ops::NumbersOf<Formula>>& numbers,
+                  StreamHandle stream) {
   switch (element) {
-    case Element::f64: return launch_steps_of<double, double, Rule>(list, numbers, stream);
-    case Element::f16: return launch_steps_of<Half, float, Rule>(list, numbers, stream);
-    case Element::bf16: return launch_steps_of<BFloat16, float, Rule>(list, numbers, stream);
-    default: return launch_steps_of<float, float, Rule>(list, numbers, stream);
+    case Element::f64: return launch_steps_of<double, double, Formula>(list, numbers, stream);
+    case Element::f16: return launch_steps_of<Half, float, Formula>(list, numbers, stream);
+    case Element::bf16: return launch_steps_of<BFloat16, float, Formula>(list, numbers, stream);
+    default: return launch_steps_of<float, float, Formula>(list, numbers, stream);
   }
+}
+
+template <template <class> class... Formula>
+constexpr StepLaunchers<ops::FormulaList<Formula...>> launchers_of(ops::FormulaList<Formula...>) {
+  return {{launch_steps<Formula>}...};
 }
 
 // ---- the norm of many tensors -----------------------------------------------------------------------------
@@ -147,7 +100,7 @@ RG_HD double powered(Power power, double x, double p) {
   return power == Power::any ? ::pow(magnitude, p) : magnitude;
 }
 
-// What the threads of a block found, as a tree; thread 0 gets it.
+// Combines the values of the threads of a block, as a tree; thread 0 gets the result.
 __device__ inline double joined_block(Power power, double mine) {
   __shared__ double found[kThreads];
   const int thread = static_cast<int>(threadIdx.x);
@@ -189,10 +142,9 @@ void launch_total_norm(const TotalNormCall& call, StreamHandle stream) {
 
 }  // namespace
 
-const OptimizerLaunchers& optimizer_launchers() {
-  static constexpr OptimizerLaunchers all{launch_steps<AdamW, AdamWNumbers>, launch_steps<SGD, SGDNumbers>,
-                                          launch_total_norm};
-  return all;
+void add_optimizers_launchers(Launchers& all) {
+  static constexpr OptimizerLaunchers own{launchers_of(ops::OptimizerFormulas()), launch_total_norm};
+  all.optimizers = &own;
 }
 
 }  // namespace retrograd::cuda::RG_TARGET

@@ -1,11 +1,12 @@
-// Steps of optimizers, and the norm of many tensors, in plain data: what cuda/kernels/optimizers.cc makes of
-// a Call, and what the launchers of optimizers.cu take. Both go over lists of tensors in one launch: a table
-// in the device's memory says which blocks are about which tensor.
+// Steps of optimizers, and the norm of many tensors, in plain data: made by cuda/kernels/optimizers.cc from a Call,
+// used by the launchers of optimizers.cu. Both process lists of tensors in one launch: a table in device memory assigns
+// blocks to tensors.
 #pragma once
 
 #include <cstdint>
 
 #include "cuda/kernels/given.h"
+#include "ops/optimizer_formulas.h"
 
 struct CUstream_st;
 
@@ -16,29 +17,20 @@ enum class Element : uint8_t;
 inline constexpr int kStepElements = 4096;   // of a block
 inline constexpr int kNormElements = 16384;  // of a block
 
-/// The tensors of one step, dense, of one length, in the order of the op's operands and results; null where
-/// there is none. An operand may lie where the result of the same number does.
+/// The tensors of one step, dense, of one length, in the order of the op's operands and results; null if absent. An
+/// operand may share memory with the result of the same number.
 struct StepTensors {
-  const void* in[5];
-  void* out[4];
+  const void* in[ops::OptimizerFormulas::inputs];
+  void* out[ops::OptimizerFormulas::inputs - 1];
   int64_t numel, first_block;
-  bool is_aligned;  // all lie at multiples of 16 bytes
-  uint8_t none[7];  // no byte without a value: tables are compared by their bytes (cuda/graph.h)
+  bool is_aligned;  // all are at multiples of 16 bytes
+  uint8_t none[7];  // no uninitialised byte: tables are compared by their bytes (cuda/graph.h)
 };
 
 struct StepList {
-  const StepTensors* steps = nullptr;  // memory of the device
+  const StepTensors* steps = nullptr;  // device memory
   int count = 0;
   int64_t blocks = 0;
-};
-
-/// The numbers of ops::AdamWStep as its formula needs them.
-struct AdamWNumbers {
-  double sign, keep, fresh1, beta2, fresh2, size, scale2, eps;
-};
-/// Those of ops::SGDStep.
-struct SGDNumbers {
-  double sign, decay, lr, momentum, keep, fresh, nesterov;  // nesterov: 0 or 1
 };
 
 struct NormTensor {
@@ -49,17 +41,26 @@ struct NormTensor {
 };
 
 struct TotalNormCall {
-  const NormTensor* tensors = nullptr;  // memory of the device
+  const NormTensor* tensors = nullptr;  // device memory
   int count = 0;
   int64_t blocks = 0;
   double norm_type = 2;
   double *parts = nullptr, *out = nullptr;  // parts: one per block
 };
 
-/// Steps: elements are f64, f32, f16 or bf16.
-struct OptimizerLaunchers {
-  void (*adamw)(const StepList&, Element element, const Given<AdamWNumbers>&, CUstream_st* stream);
-  void (*sgd)(const StepList&, Element element, const Given<SGDNumbers>&, CUstream_st* stream);
+/// The launcher of one formula's steps. Elements are f64, f32, f16 or bf16.
+template <class Numbers>
+struct StepLauncher {
+  void (*run)(const StepList&, Element element, const Given<Numbers>&, CUstream_st* stream);
+};
+
+template <class Formulas>
+struct StepLaunchers;
+template <template <class> class... Formula>
+struct StepLaunchers<ops::FormulaList<Formula...>> : StepLauncher<ops::NumbersOf<Formula>>... {};
+
+/// The launchers of all formulas: each is the base class of its numbers.
+struct OptimizerLaunchers : StepLaunchers<ops::OptimizerFormulas> {
   void (*total_norm)(const TotalNormCall&, CUstream_st* stream);
 };
 

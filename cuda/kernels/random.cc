@@ -1,5 +1,5 @@
-// Draws on a device. See cuda/kernels/random_call.h. Probabilities and deviations that a tensor gives are
-// looked at by the kernels (cuda/faults.h).
+// Draws on a device. See cuda/kernels/random_call.h. Kernels check probabilities and deviations in tensors
+// (cuda/faults.h).
 #include <cmath>
 
 #include "cuda/gpu.h"
@@ -40,7 +40,7 @@ DrawNumbers numbers_of(const ops::RandInt::Attrs& x) {
   return n;
 }
 
-// u < p for a float u if and only if u < this float.
+// The float such that u < p, for a float u, if and only if u is less than it.
 float threshold(double p) {
   const auto t = static_cast<float>(p);
   return static_cast<double>(t) < p ? std::nextafter(t, 2.0f) : t;

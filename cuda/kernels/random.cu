@@ -1,13 +1,13 @@
-// Draws. A thread takes a Philox block and the elements that it serves: 4 floats, 2 doubles or integers, 8
-// choices of dropout. What is computed in which type, and from which stream, is as in cpu/kernels/random.cc:
-// integers, choices and uniforms are the same bits; normals and exponentials differ from the CPU's in the
-// last bits, as log, sin and cos do.
+// Draws. A thread processes a Philox block and the elements that it serves: 4 floats, 2 doubles or integers, 8 choices
+// of dropout. Compute types and random streams are those of cpu/kernels/random.cc: integers, choices and uniforms have
+// the same bits; normals and exponentials differ from the CPU's in the last bits, as log, sin and cos do.
 #include "cuda/kernels/random_call.h"
 
 #include <limits>
 
+#include "cuda/kernels/launchers.h"
 #include "cuda/kernels/rows.cuh"
-// Behind it, since it asks for the target.
+// Included after it, since it needs RG_TARGET.
 #include "cuda/kernels/note.h"
 #include "engine/philox.h"
 
@@ -54,7 +54,7 @@ __device__ void normals(const DrawNumbers& numbers, int64_t block, C (&z)[kPack<
   }
 }
 
-// A uniform with so many bits that rounding it to the element type cannot give 1.
+// A uniform with as many bits as the element type has, so that rounding cannot give 1.
 template <class C>
 RG_HD C shortened(C u, Element element) {
   if (element != Element::f16 && element != Element::bf16) return u;
@@ -62,7 +62,7 @@ RG_HD C shortened(C u, Element element) {
   return scalar::floor(Lane<C>(u * bits)).v / bits;
 }
 
-// What rounding to the element type makes of v.
+// v rounded to the element type.
 template <class C>
 RG_HD C rounded(C v, Element element) {
   if (element == Element::f16) return converted<C>(converted<Half>(v));
@@ -70,7 +70,7 @@ RG_HD C rounded(C v, Element element) {
   return v;
 }
 
-// The parameters of a block's elements: the numbers of the call for all of them, or what tensors give to each.
+// The parameters of a block's elements: the numbers of the call for all of them, or those of tensors for each.
 template <class C>
 struct Numbers {
   explicit Numbers(const RandomCall&) {}
@@ -104,12 +104,12 @@ __device__ void draw(const DrawNumbers& numbers, Element element, int64_t block,
     if constexpr (kind == Distribution::bernoulli) v[k] = v[k] < a[k] ? 1 : 0;
     if constexpr (kind == Distribution::uniform) {
       v[k] = a[k] + (b[k] - a[k]) * shortened(v[k], element);
-      if (!(rounded(v[k], element) < b[k])) v[k] = a[k];  // what rounding has made b
+      if (!(rounded(v[k], element) < b[k])) v[k] = a[k];  // rounding has given b
     }
   }
 }
 
-// Those that a tensor gives.
+// The parameters of tensors.
 template <Distribution kind, class C, int N>
 __device__ void check_parameters(const RandomCall& call, const C (&a)[N], const C (&b)[N]) {
   for (int k = 0; k < N; ++k) {
@@ -151,7 +151,7 @@ __global__ void __launch_bounds__(kThreads, kLeastBlocks)
   }
 }
 
-// Lower halves of words first; where 16 bits do not settle a choice, is_chosen() does.
+// Lower halves of words first; if 16 bits do not decide a choice, is_chosen() does.
 template <class Rows>
 __global__ void __launch_bounds__(kThreads, kLeastBlocks)
     dropout_kernel(const Rows out, const Rows x, const RandomCall call, const int64_t n) {
@@ -194,7 +194,7 @@ void launch_draw_in(const RandomCall& call, StreamHandle stream) {
          call, call.out.along.numel);
 }
 
-// With tensors for parameters the result is taken as strided, too: what they are costs more than where it is.
+// With tensor parameters the result is treated as strided, too: reading them costs more than its layout.
 template <Distribution kind>
 void launch_draw_from(const RandomCall& call, StreamHandle stream) {
   if (call.out.element == Element::f64)
@@ -213,12 +213,12 @@ void launch_normal(const RandomCall& call, StreamHandle stream) {
   launch_draw<Distribution::normal>(call, stream);
 }
 
-// In double for every dtype, from the double stream: else the tail would end at 24 bits.
+// In double for every dtype, from the double stream: otherwise the tail would end at 24 bits.
 void launch_exponential(const RandomCall& call, StreamHandle stream) {
   launch_draw_in<Distribution::exponential, Numbers, StridedRows<double>>(call, stream);
 }
 
-// A chance that is a number is compared with the float stream for every dtype.
+// A probability that is a number is compared with the float stream for every dtype.
 void launch_bernoulli(const RandomCall& call, StreamHandle stream) {
   if (call.a_side.data) return launch_draw_from<Distribution::bernoulli>(call, stream);
   launch_draw_in<Distribution::bernoulli, Numbers, StridedRows<float>>(call, stream);
@@ -238,11 +238,11 @@ void launch_dropout(const RandomCall& call, StreamHandle stream) {
 
 }  // namespace
 
-const RandomLaunchers& random_launchers() {
+void add_random_launchers(Launchers& all) {
   using enum Distribution;
-  static constexpr RandomLaunchers all{{launch_draw<uniform>, launch_normal, launch_exponential,
+  static constexpr RandomLaunchers own{{launch_draw<uniform>, launch_normal, launch_exponential,
                                         launch_bernoulli, launch_integers, launch_dropout}};
-  return all;
+  all.random = &own;
 }
 
 }  // namespace retrograd::cuda::RG_TARGET

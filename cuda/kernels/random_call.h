@@ -1,8 +1,7 @@
-// Draws in plain data: what cuda/kernels/random.cc makes of a Call, and what the launchers of
-// cuda/kernels/random.cu take.
+// Draws in plain data: made by cuda/kernels/random.cc from a Call, used by the launchers of cuda/kernels/random.cu.
 //
-// Elements are numbered in row-major order whatever the strides; element i takes its number from place i of
-// the draw's Philox stream (engine/philox.h), as on the CPU.
+// Elements are numbered in row-major order for any strides; element i takes its number from position i of the draw's
+// Philox stream (engine/philox.h), as on the CPU.
 #pragma once
 
 #include "cuda/fault.h"
@@ -25,14 +24,14 @@ struct DrawNumbers {
   uint64_t seed = 0, offset = 0;
   double a = 0, b = 0;
   uint64_t low = 0, range = 0;               // of integers
-  uint32_t chance_high = 0, chance_low = 0;  // of being dropped
+  uint32_t chance_high = 0, chance_low = 0;  // the probability of being dropped
 };
 
 struct RandomCall {
   Given<DrawNumbers> numbers;
   RowSide out;             // one row
-  RowSide a_side, b_side;  // the same, repeated to the result; without data the number
-  FaultNote note;          // of probabilities and deviations that a tensor gives
+  RowSide a_side, b_side;  // the same, broadcast to the result; without data the number is used
+  FaultNote note;          // for probabilities and deviations in tensors
 };
 using RandomLauncher = void (*)(const RandomCall&, CUstream_st* stream);
 

@@ -1,7 +1,7 @@
-// Ops that put elements elsewhere, on a device: cat, flip, tril, triu, pad, pad_backward.
+// Ops that rearrange elements, on a device: cat, flip, tril, triu, pad, pad_backward.
 //
-// A region is a cell that shows part of another's memory: cat copies into regions of its result, flip from
-// one with negative strides. The others have kernels: cuda/kernels/rearrange_call.h.
+// A region is a cell that shows a part of another's memory: cat copies into regions of its result, flip from a region
+// with negative strides. The others have kernels: cuda/kernels/rearrange_call.h.
 #include "ops/rearrange.h"
 
 #include <algorithm>
@@ -73,7 +73,7 @@ void add_dim(PadCall& c, const PadDim& next, bool is_padded, bool& merges) {
   merges = !is_padded;
 }
 
-// `read`: the operand, which is the small or the large one.
+// `read`: the operand, which is the small or the large tensor.
 PadCall pad_call(const ops::PadAttrs& a, const TensorImpl& read, TensorImpl& out, const Shape& small,
                  const Shape& large) {
   PadCall c;

@@ -1,11 +1,11 @@
-// Triangles of matrices, padding, and the transpose of padding. A thread computes one element of the result.
-// Which entry of a dim another one shows is a formula of its place, so there are no tables; backward, a
-// thread goes over the entries that show its own, in row-major order, so that sums depend on nothing but
-// sizes.
+// Triangles of matrices, padding, and the transpose of padding. A thread computes one element of the result. The entry
+// that a padded entry shows is a formula of its position, so there are no tables. Backward, a thread goes over the
+// entries that show its own, in row-major order, so that sums depend only on sizes.
 #include "cuda/kernels/rearrange_call.h"
 
 #include "cuda/kernels/launch.h"
-// Behind it, since it asks for the target.
+#include "cuda/kernels/launchers.h"
+// Included after it, since it needs RG_TARGET.
 #include "cuda/kernels/grid.h"
 
 namespace retrograd::cuda::RG_TARGET {
@@ -34,8 +34,8 @@ void launch_triangle(const TriangleCall& call, StreamHandle stream) {
   });
 }
 
-// The dims of a PadCall by which the result's elements are numbered. Of circular ones: entry i shows entry
-// (i + turn) % kept of those that are shown.
+// The dims of a PadCall by which the result's elements are numbered. For circular ones: entry i shows entry (i + turn)
+// % kept of the kept ones.
 struct PadGrid {
   Divider size[kMaxDims], kept[kMaxDims];
   int64_t turn[kMaxDims];
@@ -51,8 +51,7 @@ RG_HD int64_t shown_entry(const PadCall& call, const PadGrid& grid, int k, int64
   return d.first + turned - grid.kept[k](turned) * d.kept;
 }
 
-// The first entry of padded dim k behind `behind` (-1, or one of them) that shows s; its size when there is
-// none.
+// The first entry of padded dim k after `behind` (-1, or one of them) that shows s; its size when there is none.
 RG_HD int64_t next_showing(const PadCall& call, const PadGrid& grid, int k, int64_t s, int64_t behind) {
   const PadDim& d = call.dim[k];
   const PadMode mode = call.mode;
@@ -149,10 +148,10 @@ void launch_pad_backward(const PadCall& call, StreamHandle stream) {
 
 }  // namespace
 
-const RearrangeLaunchers& rearrange_launchers() {
-  static constexpr RearrangeLaunchers all{launch_triangle, launch_pad, launch_pad_backward<float>,
+void add_rearrange_launchers(Launchers& all) {
+  static constexpr RearrangeLaunchers own{launch_triangle, launch_pad, launch_pad_backward<float>,
                                           launch_pad_backward<double>, launch_pad_backward<int64_t>};
-  return all;
+  all.rearrange = &own;
 }
 
 }  // namespace retrograd::cuda::RG_TARGET

@@ -1,5 +1,5 @@
-// Triangles and padding in plain data: what cuda/kernels/rearrange.cc makes of a Call, and what the launchers
-// of rearrange.cu take. Copies that are regions of memory (cat, flip) need no kernel of their own.
+// Triangles and padding in plain data: made by cuda/kernels/rearrange.cc from a Call, used by the launchers of
+// rearrange.cu. Copies that are regions of memory (cat, flip) need no kernel of their own.
 #pragma once
 
 #include "cuda/kernels/axes.h"
@@ -10,7 +10,7 @@ namespace retrograd::cuda {
 
 enum class Element : uint8_t;
 
-/// Of matrices, one behind the other, what lies on one side of a diagonal; zeros on the other.
+/// Contiguous matrices: the elements on one side of a diagonal, with zeros on the other.
 struct TriangleCall {
   const void* x = nullptr;
   void* out = nullptr;
@@ -25,11 +25,11 @@ enum class PadMode : uint8_t { reflect, replicate, circular };
 /// A dim before (small) and after it is padded; neighbours that are not padded count as one.
 struct PadDim {
   int64_t small, large, before;
-  int64_t first, kept;  // of circular ones: entries [first, first + kept) are shown, the others are cut off
+  int64_t first, kept;  // for circular ones: entries [first, first + kept) are shown, the others are cut off
   int64_t stride;       // of the operand
 };
 
-/// Padding, or backward: the operand is then the large one, and the result the small one. Results are dense.
+/// Padding, or backward, where the operand is the large tensor and the result the small one. Results are dense.
 struct PadCall {
   const void* x = nullptr;
   void* out = nullptr;
@@ -44,7 +44,7 @@ struct PadCall {
 struct RearrangeLaunchers {
   void (*triangle)(const TriangleCall&, CUstream_st* stream);
   void (*pad)(const PadCall&, CUstream_st* stream);
-  // By what is summed in.
+  // By the type of sums.
   void (*pad_backward_f32)(const PadCall&, CUstream_st* stream);
   void (*pad_backward_f64)(const PadCall&, CUstream_st* stream);
   void (*pad_backward_i64)(const PadCall&, CUstream_st* stream);

@@ -1,4 +1,5 @@
-// Reductions on a device: which rows there are, how they are cut, which number each gives. See cuda/kernels/reduce_call.h.
+// Reductions on a device: determines the rows, how they are split, and the result of each. See
+// cuda/kernels/reduce_call.h.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -6,6 +7,7 @@
 #include "cuda/kernels/elementwise.h"
 #include "cuda/kernels/launchers.h"
 #include "cuda/kernels/reduce.h"
+#include "cuda/kernels/reduce_call.h"
 #include "cuda/kernels/rows.h"
 #include "cuda/kernels/table.h"
 #include "cuda/scratch.h"

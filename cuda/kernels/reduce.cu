@@ -1,11 +1,12 @@
-// Reductions. A block takes some rows, or one part of them; `lanes` threads take the elements of a row in turn, and their Partials are merged
-// as a tree in shared memory. Parts of a row are merged by a second kernel, in order. So the order of additions depends on sizes alone;
-// there are no atomics.
+// Reductions. A block processes some rows, or one part of them; `lanes` threads take the elements of a row in turn, and
+// their Partials are merged as a tree in shared memory. A second kernel merges the parts of a row, in order. So the
+// order of additions depends only on sizes; there are no atomics.
 //
-// Floating sums are in double: one addition an element costs less than the element's way from memory, and results are those of exact sums
-// but for the last rounding.
+// Floating sums are in double: one addition per element costs less than reading the element from memory, and results
+// are those of exact sums except for the last rounding.
 #include "cuda/kernels/launch.h"
-// Behind it, since they ask for the target.
+#include "cuda/kernels/launchers.h"
+// Included after it, since they need RG_TARGET.
 #include "cuda/kernels/reduce.cuh"
 #include "cuda/kernels/strided.h"
 
@@ -58,13 +59,13 @@ constexpr ReduceRow row_of() {
 
 }  // namespace
 
-const ReduceRow* reduce_rows() {
+void add_reduce_launchers(Launchers& all) {
   using enum Reduction;
   static constexpr ReduceRow rows[kReductions] = {
       row_of<sum>(),     row_of<abs_sum>(), row_of<square_sum>(), row_of<power_sum>(),
       row_of<prod>(),    row_of<max>(),     row_of<min>(),        row_of<abs_max>(),
       row_of<abs_min>(), row_of<nonzero>(), row_of<moments>(),    row_of<logsumexp>()};
-  return rows;
+  all.reduce = rows;
 }
 
 }  // namespace retrograd::cuda::RG_TARGET

@@ -1,7 +1,6 @@
-// What a thread of a reduction does, but for where the elements come from: its share of a row, how elements
-// and parts are merged, which number a row gives. For the kernels of single reductions
-// (cuda/kernels/reduce.cu) and for those of fused groups (cuda/fusion/fused.cuh), which merge in the same
-// order and therefore give the same bits.
+// The work of a thread of a reduction, except for the source of the elements: its share of a row, how elements and
+// parts are merged, and the result of a row. Used by the kernels of single reductions (cuda/kernels/reduce.cu) and of
+// fused groups (cuda/fusion/fused.cuh), which merge in the same order and therefore give the same bits.
 //
 //   const RowPart part(call);                                        // of this thread
 //   Partial<double> mine = nothing<Reduction::sum, double>();
@@ -17,75 +16,19 @@
 
 namespace retrograd::cuda::RG_TARGET {
 
-constexpr bool is_extreme(Reduction kind) { return kind >= Reduction::max && kind <= Reduction::abs_min; }
-constexpr bool takes_larger(Reduction kind) { return kind == Reduction::max || kind == Reduction::abs_max; }
-constexpr bool is_of_magnitude(Reduction kind) {
-  return kind == Reduction::abs_sum || kind == Reduction::power_sum || kind == Reduction::abs_max ||
-         kind == Reduction::abs_min;
-}
-
 template <Reduction kind, class V>
 RG_HD Partial<V> nothing() {
-  Partial<V> p{0, 0, 0, 0};
-  if constexpr (kind == Reduction::prod) p.value = 1;
-  if constexpr (kind == Reduction::logsumexp) p.value = static_cast<V>(-scalar::kInfinity);
-  if constexpr (kind == Reduction::moments) p.value = static_cast<V>(scalar::kInfinity - scalar::kInfinity);
-  return p;
+  return ops::nothing<kind, Partial<V>>();
 }
 
-// Whether b is the extreme rather than a: of two NaN, or of equal values, the first.
-template <Reduction kind, class V>
-RG_HD bool beats(const Partial<V>& b, const Partial<V>& a) {
-  const bool a_is_nan = a.value != a.value, b_is_nan = b.value != b.value;
-  if (a_is_nan || b_is_nan) return b_is_nan && (!a_is_nan || b.index < a.index);
-  if (a.value == b.value) return b.index < a.index;
-  return takes_larger(kind) ? b.value > a.value : b.value < a.value;
-}
-
-// Chan, Golub and LeVeque's formula for the moments of a union.
-template <class V>
-RG_HD void merge_moments(Partial<V>& a, const Partial<V>& b) {
-  const double n = static_cast<double>(a.count + b.count), share = static_cast<double>(b.count) / n;
-  const double delta = b.value - a.value;
-  a.value += delta * share;
-  a.second += b.second + delta * delta * static_cast<double>(a.count) * share;
-}
-
-// `second` is the sum of exp(x - value) but for one element that is the maximum: exact where it is near 0. Brought to the larger of the two.
-template <class V>
-RG_HD void merge_exponentials(Partial<V>& a, const Partial<V>& b) {
-  if (a.value == b.value) {
-    a.second += b.second + 1;
-    return;
-  }
-  const bool a_is_high = b.value < a.value || a.value != a.value;
-  const Partial<V> high = a_is_high ? a : b, low = a_is_high ? b : a;
-  a.second = high.second + (low.second + 1) * ::exp(low.value - high.value);
-  a.value = high.value;
-}
-
+// Some lanes and parts have no elements.
 template <Reduction kind, class V>
 RG_HD void merge(Partial<V>& a, const Partial<V>& b) {
   if (b.count == 0) return;
-  if (a.count == 0) {
+  if (a.count == 0)
     a = b;
-    return;
-  }
-  if constexpr (is_extreme(kind)) {
-    if (beats<kind>(b, a)) {
-      a.value = b.value;
-      a.index = b.index;
-    }
-  } else if constexpr (kind == Reduction::prod) {
-    a.value *= b.value;
-  } else if constexpr (kind == Reduction::moments) {
-    merge_moments(a, b);
-  } else if constexpr (kind == Reduction::logsumexp) {
-    merge_exponentials(a, b);
-  } else {
-    a.value += b.value;
-  }
-  a.count += b.count;
+  else
+    ops::merge<kind>(a, b, 0);
 }
 
 // The Partial of the element x alone.
@@ -93,7 +36,7 @@ template <Reduction kind, class C>
 RG_HD Partial<typename Accumulated<C>::Type> of_one(C x, int64_t index, double p) {
   using V = typename Accumulated<C>::Type;
   V v = static_cast<V>(x);
-  if constexpr (is_of_magnitude(kind)) v = v < 0 ? -v : v;
+  if constexpr (ops::is_of_magnitude(kind)) v = v < 0 ? -v : v;
   if constexpr (kind == Reduction::square_sum) v *= v;
   if constexpr (kind == Reduction::power_sum) v = static_cast<V>(::pow(static_cast<double>(v), p));
   if constexpr (kind == Reduction::nonzero) v = x != 0;
@@ -103,18 +46,13 @@ RG_HD Partial<typename Accumulated<C>::Type> of_one(C x, int64_t index, double p
 template <class V>
 RG_HD V finished(const ReduceCall& call, Finish finish, const Partial<V>& p) {
   const double n = static_cast<double>(call.along.numel), value = static_cast<double>(p.value);
-  const double freedom = n - call.parameter, nan = scalar::kInfinity - scalar::kInfinity;
-  // Of numbers that are not all finite there is none.
-  const double variance =
-      value - value == 0 ? static_cast<double>(p.second) / (freedom > 0 ? freedom : 0) : nan;
   switch (finish) {
     case Finish::value: return p.value;
     case Finish::mean: return static_cast<V>(value / n);
     case Finish::index: return static_cast<V>(p.index);
-    case Finish::variance: return static_cast<V>(variance);
-    case Finish::deviation: return static_cast<V>(::sqrt(variance));
-    case Finish::logsumexp:
-      return value - value == 0 ? static_cast<V>(value + ::log1p(static_cast<double>(p.second))) : p.value;
+    case Finish::variance: return static_cast<V>(ops::variance_of(p, n, call.parameter));
+    case Finish::deviation: return static_cast<V>(::sqrt(ops::variance_of(p, n, call.parameter)));
+    case Finish::logsumexp: return static_cast<V>(ops::log_sum_exp_of(p));
     case Finish::root: return static_cast<V>(::sqrt(value));
     case Finish::power_root: return static_cast<V>(::pow(value, 1 / call.parameter));
     case Finish::is_positive: return p.value > 0;
@@ -129,8 +67,8 @@ RG_HD void write(const ReduceCall& call, Finish finish, int64_t row, const Parti
   if (call.index) call.index[row] = p.index;
 }
 
-/// Block (x, y) of a grid: rows [x * rows of a block, ...), part y of each. The elements that a thread takes:
-/// begin, begin + lanes, ... below end; none of a row beyond the last.
+/// Block (x, y) of a grid: rows [x * rows of a block, ...), part y of each. The elements that a thread processes:
+/// begin, begin + lanes, ... below end; none for a row beyond the last.
 struct RowPart {
   int lane, row_of_block;
   int64_t row, begin, end;
@@ -146,8 +84,8 @@ struct RowPart {
   }
 };
 
-/// Merges what the threads of each row have found, as a tree, and writes the row's number, or its Partial if
-/// the row has several parts. `finish`: that of the call, for kernels that know it when they are compiled.
+/// Merges the findings of the threads of each row, as a tree, and writes the row's result, or its Partial if the row
+/// has several parts. `finish`: that of the call, for kernels that know it at compile time.
 template <Reduction kind, class V>
 __device__ void end_row(const ReduceCall& call, Finish finish, const RowPart& part, Partial<V>* found,
                         const Partial<V>& mine) {
@@ -164,7 +102,7 @@ __device__ void end_row(const ReduceCall& call, Finish finish, const RowPart& pa
     write(call, finish, part.row, of_row[0]);
 }
 
-/// One thread for each row: merges its parts in order and writes its number.
+/// One thread for each row: merges its parts in order and writes its result.
 template <Reduction kind, class V>
 __device__ void merge_parts(const ReduceCall& call, Finish finish) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;

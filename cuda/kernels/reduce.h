@@ -1,15 +1,15 @@
-// How a reduction is cut into threads, rows and parts: for single reductions and for those at the end of
-// fused groups.
+// How a reduction is divided into threads, rows and parts: for single reductions and for those at the end of fused
+// groups.
 #pragma once
 
 #include "cuda/kernels/reduce_call.h"
 
 namespace retrograd::cuda {
 
-/// Sets rows_first, lanes and splits of a call by its dims: by sizes and strides alone, so that results do
-/// not depend on the device. rows.numel > 0.
+/// Sets rows_first, lanes and splits of a call from its dims: by sizes and strides only, so that results do not depend
+/// on the device. rows.numel > 0.
 void cut(ReduceCall& call);
-/// The bytes of call.partials that a call which is cut needs.
+/// The bytes of call.partials that a divided call needs.
 int64_t partial_bytes(const ReduceCall& call);
 
 }  // namespace retrograd::cuda

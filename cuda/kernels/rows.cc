@@ -35,7 +35,7 @@ bool is_run(const Dims& dims, int64_t stride) {
   return dims.rank == 1 && (dims.size[0] == 1 || dims.stride[0] == stride);
 }
 
-// Packs are of 4 elements, of float64 of 2.
+// Packs have 4 elements, for float64 2.
 bool is_dense(const RowSide& side, ScalarType dtype) {
   const int64_t pack = dtype == kFloat64 ? 2 : 4, n = side.along.numel;
   const auto address = reinterpret_cast<uintptr_t>(side.data);

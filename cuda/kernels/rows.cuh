@@ -1,26 +1,25 @@
 // Rows in a kernel: elements of a row in packs, the threads of a row (its team), and sums over a team.
 //
-// DenseRows reads and writes a pack at once; StridedRows any layout and element type, with the same elements
-// in a pack. So a kernel over them is one text, and a row's bits do not depend on which of the two it came
-// through.
+// DenseRows reads and writes a whole pack; StridedRows handles any layout and element type, with the same elements in a
+// pack. So a kernel over them is written once, and a row's bits do not depend on which of the two is used.
 //
-// Rows are read again for each pass; a row that a block works on is in its cache. Sums are of a pack in the
-// compute type and in double beyond, merged in an order that depends on the cut alone; there are no atomics.
+// Rows are read again for each pass; a row that a block works on is in its cache. Sums are in the compute type within a
+// pack and in double beyond, merged in an order that depends only on the division; there are no atomics.
 #pragma once
 
 #include "cuda/kernels/launch.h"
-// Behind it, since they ask for the target.
+// Included after it, since they need RG_TARGET.
 #include "cuda/kernels/rows_call.h"
 #include "cuda/kernels/strided.h"
 #include "ops/scalar_math.h"
 
 namespace retrograd::cuda::RG_TARGET {
 
-/// Elements of a pack, by what is computed in.
+/// Elements of a pack, by compute type.
 template <class C>
 inline constexpr int kPack = sizeof(C) == 8 ? 2 : 4;
 
-/// Rows of elements T, computed in C, one behind the other.
+/// Contiguous rows of elements T, computed in C.
 template <class T>
 class DenseRows {
  public:
@@ -32,7 +31,7 @@ class DenseRows {
   struct Row {
     T* p;
     RG_HD C at(int64_t i) const { return converted<C>(p[i]); }
-    /// Elements [i, i + N), i a multiple of N; how many there are.
+    /// Elements [i, i + N), i a multiple of N; returns how many exist.
     RG_HD int read(int64_t i, C (&v)[N]) const {
       const Pack<T, N> pack = *reinterpret_cast<const Pack<T, N>*>(p + i);
       for (int k = 0; k < N; ++k) v[k] = converted<C>(pack.v[k]);
@@ -90,7 +89,7 @@ class StridedRows {
   StridedGrid<1> rows_, along_;
 };
 
-/// The threads that share a row, as one of them sees it. Threads of rows beyond the last go along, with no
+/// The threads that share a row, from the view of one of them. Threads of rows beyond the last take part, with no
 /// elements.
 struct Team {
   int thread, lane, lanes;
@@ -114,11 +113,11 @@ struct Team {
     t.end = t.row >= cut.rows ? t.begin : last < cut.length ? last : cut.length;
     return t;
   }
-  /// A row that is there, to read from where this one is not.
+  /// An existing row, to read from if this one does not exist.
   __device__ int64_t safe_row(const RowCut& cut) const { return row < cut.rows ? row : 0; }
 };
 
-/// f(..., x) of all threads of a team, the same in each of them. All threads of the block call it.
+/// f(..., x) over all threads of a team, the same in each of them. Called by all threads of the block.
 template <class V, class F>
 __device__ V over_team(const Team& team, V mine, F f) {
   __shared__ V found[kThreads];
@@ -189,7 +188,7 @@ __device__ double log_sum(const Team& team, const typename Rows::Row& x, typenam
   return ::log1p(smaller + (equal - 1)) + static_cast<double>(max - max);
 }
 
-/// The sums of a row of which each part has been summed.
+/// The sums of a row whose parts have been summed.
 __device__ inline Pair sum_of_parts(const Team& team, const Pair* parts, int count) {
   Pair mine{0, 0};
   for (int s = team.lane; s < count; s += team.lanes) {

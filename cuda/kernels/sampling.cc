@@ -1,6 +1,6 @@
-// multinomial on a device: running sums, or arrival times that are sorted (cuda/kernels/sampling.cu). Weights
-// are looked at first, for which the host waits. The numbers are the CPU's; sums are added in another order,
-// so that a number at the border of two places may fall to the other one.
+// multinomial on a device: running sums, or arrival times that are sorted (cuda/kernels/sampling.cu). Weights are
+// checked first, for which the host waits. The random numbers are the CPU's; sums are added in another order, so that a
+// number at the border of two positions may select the other one.
 #include "ops/sampling.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@
 namespace retrograd::cuda {
 namespace {
 
-// Result 0 of an op on the device, without a record.
+// Runs an op on the device, without a record; returns result 0.
 template <class Op>
 Tensor made(const Call& call, const Tensor& x, typename Op::Attrs attrs, Tensor* second = nullptr) {
   TensorImpl* operand = x.get();
@@ -47,7 +47,7 @@ void check_weights(const Call& call, const Tensor& weights) {
               fmt::format("the weight {} is negative, nan or infinite", lowest >= 0 ? highest : lowest));
 }
 
-// How many weights of each row are above zero: at least one, and without replacement one for each sample.
+// Checks the number of weights above zero of each row: at least one, and without replacement one for each sample.
 void check_counts(const Call& call, const Tensor& weights) {
   const auto& attrs = call.attrs_as<ops::Multinomial::Attrs>();
   const Tensor counts = made<ops::CountNonzero>(call, weights, {{weights.dim() - 1}, false});

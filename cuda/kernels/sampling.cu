@@ -1,10 +1,11 @@
-// Choices among places by weights; the method is that of cpu/kernels/sampling.cc. With replacement a thread
-// looks up the number of a sample in the running sums; without, a thread gives a category its arrival time,
-// and the times are sorted elsewhere.
+// Random positions by weights; the method is that of cpu/kernels/sampling.cc. With replacement a thread looks up the
+// number of a sample in the running sums; without, a thread computes the arrival time of a category, and the times are
+// sorted elsewhere.
 #include "cuda/kernels/sampling_call.h"
 
 #include "cuda/kernels/launch.h"
-// Behind it, since it asks for the target.
+#include "cuda/kernels/launchers.h"
+// Included after it, since it needs RG_TARGET.
 #include "cuda/kernels/strided.h"
 #include "engine/philox.h"
 #include "ops/scalar_math.h"
@@ -57,9 +58,9 @@ void launch_arrive(const SamplingCall& call, StreamHandle stream) {
 
 }  // namespace
 
-const SamplingLaunchers& sampling_launchers() {
-  static constexpr SamplingLaunchers all{launch_find, launch_arrive};
-  return all;
+void add_sampling_launchers(Launchers& all) {
+  static constexpr SamplingLaunchers own{launch_find, launch_arrive};
+  all.sampling = &own;
 }
 
 }  // namespace retrograd::cuda::RG_TARGET

@@ -1,5 +1,5 @@
-// Choices among places by weights, in plain data: what cuda/kernels/sampling.cc makes of a Call, and what the
-// launchers of sampling.cu take. All sides are dense: `rows` rows of `length` weights, or of `samples`.
+// Random positions by weights, in plain data: made by cuda/kernels/sampling.cc from a Call, used by the launchers of
+// sampling.cu. All sides are dense: `rows` rows of `length` weights, or of `samples`.
 #pragma once
 
 #include <cstdint>

@@ -6,6 +6,7 @@
 #include "cuda/kernels/elementwise.h"
 #include "cuda/kernels/launchers.h"
 #include "cuda/kernels/rows.h"
+#include "cuda/kernels/scan_call.h"
 #include "cuda/kernels/table.h"
 #include "cuda/scratch.h"
 
@@ -14,10 +15,10 @@ namespace {
 
 constexpr int64_t kMostSplits = 128;
 constexpr int64_t kBytesOfPart = 16;
-// Rows of int64 that are scanned one by one over the whole device.
+// Rows of int64 that are scanned one after the other, each over the whole device.
 constexpr int64_t kLongRow = int64_t{1} << 18, kMostLongRows = 8;
 
-// A thread a row where rows are short or neighbours in memory, else a warp or a block.
+// One thread per row if rows are short or adjacent in memory, else a warp or a block.
 RowCut cut_of(const RowSide& y, ScanKind kind) {
   RowCut cut = cut_rows(y, kind == ScanKind::shift ? 1 : kMostSplits);
   if (kind == ScanKind::shift) return cut;
@@ -29,7 +30,7 @@ RowCut cut_of(const RowSide& y, ScanKind kind) {
   return cut;
 }
 
-// Where row r begins.
+// The position of the start of row r.
 int64_t start_of(const Dims& rows, int64_t r) {
   int64_t start = 0;
   for (int d = rows.rank - 1; d >= 0; --d) {

@@ -1,22 +1,22 @@
-// Scans of rows. What an element does to what came before it is a Step; steps are combined, the earlier
-// first:
+// Scans of rows. The effect of an element on the preceding result is a Step; steps are combined, the earlier one first:
 //
 //   sum         a          then b: a + b                    product   a          then b: a * b
 //   recurrence  y -> a y + b     then c, d: y -> c a y + (c b + d)
 //
-// A team goes down its row in pieces: each thread combines the elements of a pack, the team combines packs in
-// order (CUB's scans over a warp or a block), and a second walk over the pack writes. Where a row is split, a
-// first kernel finds the step of each part, and each part begins with all before it. Floats are in double,
-// integers wrap around. No order depends on the device. Few long rows of int64 are CUB's alone.
+// A team processes its row in pieces: each thread combines the elements of a pack, the team combines packs in order
+// (CUB's scans over a warp or a block), and a second pass over the pack writes. If a row is split, a first kernel
+// computes the step of each part, and each part begins with the combined previous ones. Floats are in double; integers
+// wrap around. No order depends on the device. A few long rows of int64 are scanned by CUB alone.
 //
-// Limit: a product of many elements on its way into the result may leave the range of double where the same
-// elements one after the other would not, which takes more than 8 neighbouring floats near the end of theirs.
+// Limit: a product of several elements, combined before it is applied, may leave the range of double where the same
+// elements one after the other would not. That takes more than 8 neighbouring floats near the end of their range.
 #include "cuda/kernels/scan_call.h"
 
 #include <iterator>
 
+#include "cuda/kernels/launchers.h"
 #include "cuda/kernels/rows.cuh"
-// Behind it, since it asks for the target.
+// Included after it, since it needs RG_TARGET.
 #include "cuda/kernels/library_scan.h"
 
 namespace retrograd::cuda::RG_TARGET {
@@ -49,7 +49,7 @@ RG_HD S combined(const S& first, const S& then) {
   if constexpr (kind == ScanKind::product) return {first.a * then.a};
   if constexpr (kind == ScanKind::recurrence) return {first.a * then.a, then.a * first.b + then.b};
 }
-/// What a scan gives behind a step from the beginning of the row.
+/// The result of a scan after a step from the beginning of the row.
 template <class A>
 RG_HD A value_of(const One<A>& s) {
   return s.a;
@@ -70,7 +70,7 @@ struct Elements {
   RG_HD Step<kind, C> step(int64_t i) const {
     using A = Accumulated<C>;
     if constexpr (kind == ScanKind::recurrence) {
-      // The factor between this element and the one before in the direction of the scan; the first has none.
+      // The factor between this element and the previous one in the direction of the scan; the first has none.
       const int64_t link = reverse ? at(i) + 1 : i;
       return {i == 0 ? A(0) : static_cast<A>(x.at(link)), static_cast<A>(b.at(at(i)))};
     } else {
@@ -97,8 +97,8 @@ __device__ Step<kind, C> of_pack(const Elements<kind, C>& row, int64_t i, int64_
   return all;
 }
 
-// Calls f(i, last, before) for each pack of a part of a row, with all steps of the part before it; gives the
-// step of the part. The whole block calls it: all threads make as many rounds.
+// Calls f(i, last, before) for each pack of a part of a row, with all previous steps of the part; returns the step of
+// the part. Called by the whole block: all threads make the same number of rounds.
 template <ScanKind kind, class C, class F>
 __device__ Step<kind, C> walk(const Team& team, const RowCut& cut, const Elements<kind, C>& row, const F& f) {
   using S = Step<kind, C>;
@@ -179,8 +179,8 @@ void launch_scan(const ScanCall& call, StreamHandle stream) {
 
 // ---- rows of int64 ----------------------------------------------------------------------------------------
 
-// Elements in the direction of the scan, as iterators of the library: read, for an exclusive scan one later,
-// and written.
+// Elements in the direction of the scan, as iterators of the library: the read ones, for an exclusive scan shifted by
+// one, and the written ones.
 struct Given {
   using iterator_category = std::random_access_iterator_tag;
   using value_type = uint64_t;
@@ -191,7 +191,7 @@ struct Given {
   const uint64_t* data;
   int64_t step, at;
   bool exclusive;
-  uint64_t none;  // what comes before the first
+  uint64_t none;  // the value before the first
 
   RG_HD uint64_t operator[](int64_t i) const {
     const int64_t from = at + i - exclusive;
@@ -236,11 +236,11 @@ constexpr ScanRow row_of() {
 
 }  // namespace
 
-const ScanRow* scan_rows() {
+void add_scan_launchers(Launchers& all) {
   using enum ScanKind;
   static constexpr ScanRow rows[kScanKinds] = {row_of<sum>(), row_of<product>(), row_of<recurrence>(),
                                                row_of<shift>()};
-  return rows;
+  all.scan = rows;
 }
 
 }  // namespace retrograd::cuda::RG_TARGET

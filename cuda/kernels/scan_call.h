@@ -1,5 +1,4 @@
-// Scans in plain data: what cuda/kernels/scan.cc makes of a Call, and what the launchers of
-// cuda/kernels/scan.cu take.
+// Scans in plain data: made by cuda/kernels/scan.cc from a Call, used by the launchers of cuda/kernels/scan.cu.
 #pragma once
 
 #include "cuda/kernels/rows_call.h"
@@ -25,13 +24,13 @@ struct IntegerRow {
   int64_t x_step = 1, y_step = 1, length = 0;
   bool exclusive = false;
 };
-/// Does nothing but set `bytes` where room is null. Gives a cudaError_t.
+/// Only sets `bytes` when room is null. Returns a cudaError_t.
 using IntegerScan = int (*)(void* room, size_t& bytes, const IntegerRow&, CUstream_st* stream);
 
-/// By what is computed in.
+/// By compute type.
 struct ScanRow {
   ScanLauncher f32, f64, i64;
-  IntegerScan integers;  // of a row; null: there is none
+  IntegerScan integers;  // of a row; null: not available
 };
 
 }  // namespace retrograd::cuda

@@ -4,6 +4,7 @@
 #include "cuda/gpu.h"
 #include "cuda/kernels/launchers.h"
 #include "cuda/kernels/rows.h"
+#include "cuda/kernels/softmax_call.h"
 #include "cuda/kernels/table.h"
 
 namespace retrograd::cuda {
@@ -20,7 +21,7 @@ void kernel(const Call& call, TensorImpl* const* outputs) {
   c.cut = cut_rows(c.out, 1);
   if (c.cut.rows == 0 || c.cut.length == 0) return;
   Gpu& gpu = Gpu::current();
-  gpu.launchers().softmax[static_cast<int>(kind)](c, gpu.compute().handle());
+  gpu.launchers().softmax->of_kind[static_cast<int>(kind)](c, gpu.compute().handle());
   gpu.launched(call.op->name);
 }
 

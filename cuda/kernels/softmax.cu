@@ -1,7 +1,9 @@
-// Softmax, log-softmax and their backward ops, of rows. The formulas are those of cpu/kernels/rows.cc: two
-// passes of a team over its row find the largest element and a sum, the last one writes.
+// Softmax, log-softmax and their backward ops, of rows. The formulas are those of
+// cpu/kernels/levels/softmax_norm_rows.cc: in two passes over its row a team computes the largest element and a sum;
+// the last pass writes.
 #include "cuda/kernels/softmax_call.h"
 
+#include "cuda/kernels/launchers.h"
 #include "cuda/kernels/rows.cuh"
 
 namespace retrograd::cuda::RG_TARGET {
@@ -22,7 +24,7 @@ __device__ double row_dot(const Team& team, const typename Rows::Row& x, const t
   return sum_over_team(team, sum);
 }
 
-// The sum that a kind needs.
+// The sum needed for a kind.
 template <SoftmaxKind kind, class Rows, class C>
 __device__ double sum_of(const Team& team, const typename Rows::Row& x, const typename Rows::Row& y, C max) {
   if constexpr (kind == SoftmaxKind::softmax_backward)
@@ -35,7 +37,7 @@ __device__ double sum_of(const Team& team, const typename Rows::Row& x, const ty
     return row_sum<Rows>(team, x, [max](C v) { return exponential(v - max); });
 }
 
-// As less_share() of cpu/kernels/row_lanes.h.
+// Like less_share() of cpu/kernels/levels/row_lanes.h.
 template <class C>
 __device__ C less_share(C g, C y, C sum) {
   return y > C(-0.6931471805599453) ? (g - sum) - exponential_less_one(y) * sum : g - exponential(y) * sum;
@@ -80,12 +82,12 @@ void launch_softmax(const SoftmaxCall& call, StreamHandle stream) {
 
 }  // namespace
 
-const SoftmaxLauncher* softmax_launchers() {
+void add_softmax_launchers(Launchers& all) {
   using enum SoftmaxKind;
-  static constexpr SoftmaxLauncher all[kSoftmaxKinds] = {launch_softmax<softmax>, launch_softmax<log_softmax>,
-                                                         launch_softmax<softmax_backward>,
-                                                         launch_softmax<log_softmax_backward>};
-  return all;
+  static constexpr SoftmaxLaunchers own{{launch_softmax<softmax>, launch_softmax<log_softmax>,
+                                         launch_softmax<softmax_backward>,
+                                         launch_softmax<log_softmax_backward>}};
+  all.softmax = &own;
 }
 
 }  // namespace retrograd::cuda::RG_TARGET

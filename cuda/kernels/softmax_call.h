@@ -1,5 +1,4 @@
-// Softmax in plain data: what cuda/kernels/softmax.cc makes of a Call, and what the launchers of
-// cuda/kernels/softmax.cu take.
+// Softmax in plain data: made by cuda/kernels/softmax.cc from a Call, used by the launchers of cuda/kernels/softmax.cu.
 #pragma once
 
 #include "cuda/kernels/rows_call.h"
@@ -15,5 +14,9 @@ struct SoftmaxCall {
   RowCut cut;
 };
 using SoftmaxLauncher = void (*)(const SoftmaxCall&, CUstream_st* stream);
+
+struct SoftmaxLaunchers {
+  SoftmaxLauncher of_kind[kSoftmaxKinds];
+};
 
 }  // namespace retrograd::cuda

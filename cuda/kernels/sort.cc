@@ -1,4 +1,4 @@
-// Sort and topk on a device, and orders of keys: from a Call to the plain data of cuda/kernels/sort_call.h.
+// Sort and topk on a device, and orders of keys: converts a Call to the plain data of cuda/kernels/sort_call.h.
 #include "cuda/kernels/sort.h"
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "cuda/kernels/launchers.h"
+#include "cuda/kernels/sort_call.h"
 #include "cuda/kernels/table.h"
 #include "cuda/scratch.h"
 #include "ops/sort.h"
@@ -13,8 +14,8 @@
 namespace retrograd::cuda {
 namespace {
 
-// Lines so long are sorted one by one: the device is full, and keys are shorter. Groups of shorter ones have
-// so many elements, which bounds the memory that they need.
+// Lines of this length are sorted one by one: they fill the device, and keys are shorter. Groups of shorter ones have
+// at most kMostOfGroup elements, which bounds the memory that they need.
 constexpr int64_t kLongLine = int64_t{1} << 20, kMostOfGroup = int64_t{1} << 25;
 
 void choose(const SortCall& c, std::string_view op) {

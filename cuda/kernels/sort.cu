@@ -1,16 +1,17 @@
-// Sorting of lines: see cuda/kernels/sort_call.h. What sorts is CUB (cuda/kernels/library_sort.h); kernels
-// here make keys of elements and put results in their places.
+// Sorting of lines: see cuda/kernels/sort_call.h. CUB sorts (cuda/kernels/library_sort.h); the kernels here convert
+// elements to keys and write results to their positions.
 #include "cuda/kernels/sort_call.h"
 
 #include "cuda/kernels/launch.h"
-// Behind it, since they ask for the target.
+#include "cuda/kernels/launchers.h"
+// Included after it, since they need RG_TARGET.
 #include "cuda/kernels/grid.h"
 #include "cuda/kernels/library_sort.h"
 
 namespace retrograd::cuda::RG_TARGET {
 namespace {
 
-// Nan is the largest, -0 is 0. `infinity`: the largest number's bits.
+// Nan is the largest, -0 counts as 0. `infinity`: the bits of the largest number.
 template <class U>
 RG_HD uint64_t key_of_float(const void* x, int64_t at, U infinity) {
   constexpr U sign = static_cast<U>(U{1} << (8 * sizeof(U) - 1));
@@ -60,7 +61,7 @@ RG_HD void put(const SortCall& call, const Offsets<2>& at, int64_t k, int64_t pl
 
 // ---- choosing ---------------------------------------------------------------------------------------------
 
-// Entries of keys of up to 32 bits, and of longer ones. No two are equal.
+// Entries with keys of up to 32 bits, and with longer ones. No two are equal.
 struct Narrow {
   uint64_t bits;
   RG_HD static Narrow of(uint64_t key, int64_t place) { return {key << 32 | static_cast<uint64_t>(place)}; }
@@ -77,7 +78,7 @@ struct Wide {
   RG_HD bool operator<(const Wide& b) const { return key != b.key ? key < b.key : where < b.where; }
 };
 
-// How lines are cut, in numbers that are known before the launch.
+// How lines are divided, in numbers that are known before the launch.
 struct TileGrid {
   StridedGrid<2> lines;
   Divider of_line;
@@ -170,7 +171,7 @@ __global__ void __launch_bounds__(kThreads)
   if (i < grid.numel) keys[i] = static_cast<uint32_t>(grid.of_line(numbers[i]));
 }
 
-// Of each line of `numbers`, in order, the first call.count.
+// The first call.count of each line of `numbers`, in order.
 __global__ void __launch_bounds__(kThreads)
     finish_kernel(const SortCall call, const GroupGrid grid, const uint32_t* numbers, const Divider of_result,
                   int64_t results) {
@@ -246,7 +247,7 @@ struct GoesInFront {
   RG_HD bool operator()(int64_t place) const { return (x[place * step] != 0) == marked; }
 };
 
-// The places that do not go in front are in `places` from the last to the first.
+// The positions that are not in front are in `places` from the last to the first.
 __global__ void __launch_bounds__(kThreads)
     finish_partition_kernel(const SortCall call, const StridedGrid<2> lines, const uint32_t* places,
                             const int64_t* front) {
@@ -267,9 +268,9 @@ int partition(void* room, size_t& bytes, const SortCall& call, uint32_t* places,
 
 }  // namespace
 
-const SortLaunchers& sort_launchers() {
-  static constexpr SortLaunchers all{launch_choose, room, launch_sort, partition};
-  return all;
+void add_sort_launchers(Launchers& all) {
+  static constexpr SortLaunchers own{launch_choose, room, launch_sort, partition};
+  all.sort = &own;
 }
 
 }  // namespace retrograd::cuda::RG_TARGET

@@ -1,18 +1,18 @@
-// Sorting lines of a tensor in plain data: what cuda/kernels/sort.cc makes of a Call, and what the launchers
-// of sort.cu take.
+// Sorting lines of a tensor in plain data: made by cuda/kernels/sort.cc from a Call, used by the launchers of sort.cu.
 //
-// A value becomes a key: an unsigned number of `bits` bits in the order wanted, whatever its dtype. Entries
-// with equal keys stay in the order of their places, so there is one result, however it is found. By sizes
-// alone it is found in one of three ways:
+// A value becomes a key: an unsigned number of `bits` bits in the wanted order, for any dtype. Entries with equal keys
+// keep the order of their positions, so the result is unique. Depending only on sizes it is computed in one of three
+// ways:
 //
-//   choose  lines of at most kSortTile elements, and longer ones of which few are wanted. A team of threads
-//           sorts a tile of entries (key, place) in its registers. Where a line has several tiles, the first
-//           `count` of each are the line of the next round. Short lines take one launch and no memory.
-//   sort    other lines, a group of them at once, by the library's radix sort over the device: of keys with
-//           the number of the line in front of them, or, where that is more than 64 bits, first by key and
-//           then by line. Beside a key goes the number of its element in the group.
-//   partition  a line of bool by itself, where many are wanted, as for places of what is not zero: what comes first in front, by the library's
-//           partition, which reads it once. It takes 4 bytes an element, where a sort takes 16.
+//   choose  lines of at most kSortTile elements, and longer ones of which few entries are wanted. A team of threads
+//   sorts a tile of entries (key, position) in its registers. If a line has several tiles, the first `count` of each
+//   are the line of the next round. Short lines need one launch and no memory.
+//   sort    other lines, a group of them together, by the library's radix sort over the device: by keys with the number
+//   of the line in front of them, or, if that exceeds 64 bits, first by key and then by line. The number of its element
+//   in the group accompanies each key.
+//   partition  a single line of bool, if many entries are wanted, as for the positions of nonzero elements: the
+//   library's partition moves the first ones to the front and reads the line once. It takes 4 bytes per element,
+//   whereas a sort takes 16.
 //
 // Limit: a line has fewer than kMostOfLine elements.
 #pragma once
@@ -27,7 +27,7 @@ namespace retrograd::cuda {
 
 enum class Element : uint8_t;
 
-/// The most entries of a team, and the most that are wanted of a line of several tiles.
+/// The largest number of entries of a team, and of wanted entries of a line with several tiles.
 inline constexpr int kSortTile = 2048, kMostChosen = kSortTile / 8;
 inline constexpr int64_t kMostOfLine = (int64_t{1} << 32) - 1;
 
@@ -37,11 +37,11 @@ struct SortCall {
   int width = 0;                                    // bytes of an element
   Axes<2> lines;                                    // strides of x and of the results
   int64_t length = 0, x_step = 0, result_step = 0;  // of a line
-  int64_t count = 0;                                // of it, in order
+  int64_t count = 0;                                // of a line, in order
   int bits = 0;                                     // of a key
   bool descending = false;
-  bool is_plain = false;   // x is int64 from -1 on, and keys are its numbers from 0 on
-  void* values = nullptr;  // null: only the places are wanted
+  bool is_plain = false;   // x is int64 from -1 on, and its numbers from 0 on are the keys
+  void* values = nullptr;  // null: only the positions are wanted
   int64_t* places = nullptr;
 
   bool chooses() const { return length <= kSortTile || count <= kMostChosen; }
@@ -52,7 +52,7 @@ struct SortCall {
 /// A round of choosing.
 struct SortRound {
   int64_t length = 0;          // of a line
-  const void* from = nullptr;  // its entries; null: it is the tensor's
+  const void* from = nullptr;  // its entries; null: those of the tensor
   void* to = nullptr;          // for `count` entries of each tile; null: the results
 
   int64_t tiles() const { return (length + kSortTile - 1) / kSortTile; }
@@ -67,18 +67,19 @@ struct SortGroup {
   void* room = nullptr;                       // the library's
   int64_t room_bytes = 0;
 
-  /// Whether number and key of an element are one key.
+  /// Whether number and key of an element form one key.
   bool is_joined(const SortCall& call) const { return call.bits + line_bits <= 64; }
   int key_bytes(const SortCall& call) const { return call.bits + line_bits <= 32 ? 4 : 8; }
 };
 
 struct SortLaunchers {
   void (*choose)(const SortCall&, const SortRound&, CUstream_st* stream);
-  /// Bytes of room for a group of so many lines.
+  /// Bytes of temporary memory for a group of this many lines.
   int64_t (*room)(const SortCall&, const SortGroup&);
-  /// Gives a cudaError_t.
+  /// Returns a cudaError_t.
   int (*sort)(const SortCall&, const SortGroup&, CUstream_st* stream);
-  /// `places`: memory for the length of the line, and `front` for one number. Does nothing but set `bytes` where room is null. A cudaError_t.
+  /// `places`: memory for the length of the line, and `front` for one number. Only sets `bytes` when room is null.
+  /// Returns a cudaError_t.
   int (*partition)(void* room, size_t& bytes, const SortCall&, uint32_t* places, int64_t* front,
                    CUstream_st* stream);
 };

@@ -1,9 +1,9 @@
-// Strided tensors in a kernel: from the number of an element to its place in each of several tensors.
+// Strided tensors in a kernel: converts the number of an element to its position in each of several tensors.
 //
-// An index is taken apart by division by the sizes, and a division is a multiplication by a number that is
-// found before the launch (Granlund and Montgomery, Division by invariant integers using multiplication,
-// 1994): of 32 bits below 2^31 elements, of 64 bits beyond. The device has no 64-bit division: it would be a
-// function call, for which registers are spilled.
+// An index is decomposed by division by the sizes. A division is a multiplication by a number that is computed before
+// the launch (Granlund and Montgomery, Division by invariant integers using multiplication, 1994): with 32 bits below
+// 2^31 elements, with 64 bits beyond. The device has no 64-bit division: it would be a function call, for which
+// registers are spilled.
 #pragma once
 
 #include "cuda/kernels/elements.h"
@@ -56,7 +56,7 @@ struct StridedGrid {
   int64_t stride[kMaxDims][Sides] = {};
 
   explicit StridedGrid(int64_t numel = 1) : numel(numel) {}
-  /// The next dim, behind those that are there.
+  /// Appends a dim.
   void add(int64_t n, const int64_t (&strides)[Sides]) {
     size[rank] = n;
     divider[rank] = Divider(n, numel);
@@ -65,7 +65,7 @@ struct StridedGrid {
   }
 };
 
-/// Where element i is in each tensor.
+/// The position of element i in each tensor.
 template <int Sides>
 class Offsets {
  public:
@@ -103,7 +103,7 @@ struct Grid3 {
     const int64_t all = outer * sizes[0] * sizes[1] * sizes[2];
     for (int d = 0; d < 3; ++d) divider[d] = Divider(size[d] = sizes[d], all);
   }
-  /// The place of element i in its volume; gives the volume.
+  /// The position of element i in its volume; returns the volume.
   RG_HD int64_t split(int64_t i, int64_t (&at)[3]) const {
     RG_UNROLL
     for (int d = 2; d >= 0; --d) {
@@ -115,7 +115,7 @@ struct Grid3 {
   }
 };
 
-/// An elementwise call computed in C, as a kernel takes it. Side 0 is the result.
+/// An elementwise call computed in C, in the form for a kernel. Side 0 is the result.
 template <class C, int arity>
 struct StridedCall {
   struct Tensor {

@@ -1,17 +1,19 @@
-// Products of small matrices by tensor cores: 16-bit factors, sums in float. Fragments, how they come from shared memory, the product
-// itself, and copies to shared memory that a thread does not wait for. All PTX of these (compute capability 8.0 or more) is in this file;
-// beside each instruction stands what the host does in its place, lanes showing one another what they hold.
+// Products of small matrices by tensor cores: 16-bit factors, sums in float. Fragments, how they are loaded from shared
+// memory, the product itself, and asynchronous copies to shared memory. All PTX for these (compute capability 8.0 or
+// more) is in this file; next to each instruction is the host's replacement, in which lanes exchange their values.
 //
-// A warp holds a matrix as a fragment: each lane has some of its elements in registers, two of 16 bits in one, the first in the lower half.
-// With g = lane / 4 and t = lane % 4 (PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type"):
+// A warp holds a matrix as a fragment: each lane has some of its elements in registers, two 16-bit elements per
+// register, the first in the lower half. With g = lane / 4 and t = lane % 4 (PTX ISA, "Matrix Fragments for
+// mma.m16n8k16 with floating point type"):
 //
-//   left factor, 16 x 16   part 0: row g, columns 2t and 2t+1; part 1: row g+8; parts 2 and 3: as 0 and 1, 8 columns further
+//   left factor, 16 x 16   part 0: row g, columns 2t and 2t+1; part 1: row g+8; parts 2 and 3: as 0 and 1, 8 columns
+//                          further
 //   right factor, 16 x 8   part 0: rows 2t and 2t+1 of column g; part 1: 8 rows further
 //   sums, 16 x 8           v[0], v[1]: row g, columns 2t and 2t+1; v[2], v[3]: row g+8
 //
-// So the sums of two products beside each other, 16 x 16, are a left factor once they are rounded: as_left(). S: BFloat16 or Half. Every
-// function is called by whole warps of blocks with one dim. A tensor core adds the terms of a product in an order and with a rounding of its
-// own: bits differ from the host's, and are the same in every run.
+// So the sums of two adjacent products, 16 x 16, are a left factor once they are rounded: as_left(). S: BFloat16 or
+// Half. Every function is called by whole warps of blocks with one dim. A tensor core adds the terms of a product in an
+// order and with a rounding of its own: bits differ from the host's, and are the same in every run.
 #pragma once
 
 #include "cuda/kernels/elements.h"
@@ -19,7 +21,7 @@
 
 namespace retrograd::cuda::RG_TARGET {
 
-/// Four registers of 16-bit pairs: a left factor, or two right factors beside each other (parts 0, 1 and 2, 3).
+/// Four registers of 16-bit pairs: a left factor, or two adjacent right factors (parts 0, 1 and 2, 3).
 struct Fragment {
   uint32_t part[4];
 };
@@ -35,8 +37,8 @@ __device__ inline uint32_t shared_address(const void* p) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(p));
 }
 
-/// Four matrices of 8 x 8 from shared memory. Lane 8i + r names row r of matrix i, 16 bytes at a multiple of 16; it gets row g, columns 2t
-/// and 2t+1 of each, or, turned, rows 2t and 2t+1 of column g.
+/// Four matrices of 8 x 8 from shared memory. Lane 8i + r gives the address of row r of matrix i, 16 bytes at a
+/// multiple of 16; it gets row g, columns 2t and 2t+1 of each, or, turned, rows 2t and 2t+1 of column g.
 template <bool turned>
 __device__ Fragment load_fragment(const void* row) {
   Fragment f;
@@ -87,11 +89,12 @@ __device__ inline float power_of_2(float x) {
   return y;
 }
 
-/// Begins to copy to shared memory: `filled` bytes, zeros behind them. Both addresses are multiples of `bytes`, which is 8 or 16.
+/// Begins to copy to shared memory: `filled` bytes, then zeros. Both addresses are multiples of `bytes`, which is 8 or
+/// 16.
 template <int bytes>
 __device__ void begin_copy(void* to, const void* from, int filled) {
   const size_t source = __cvta_generic_to_global(from);
-  if constexpr (bytes == 16)  // past the first-level cache
+  if constexpr (bytes == 16)  // bypasses the first-level cache
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                  :
                  : "r"(shared_address(to)), "l"(source), "r"(filled)
@@ -102,9 +105,9 @@ __device__ void begin_copy(void* to, const void* from, int filled) {
                  : "r"(shared_address(to)), "l"(source), "n"(bytes), "r"(filled)
                  : "memory");
 }
-/// What this thread has begun so far is a group.
+/// The copies that this thread has begun so far form a group.
 __device__ inline void end_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-/// Until all groups of this thread have arrived. For those of other threads: __syncthreads() behind it.
+/// Waits until all groups of this thread have arrived. For those of other threads, call __syncthreads() after it.
 __device__ inline void wait_for_copies() { asm volatile("cp.async.wait_group 0;" ::: "memory"); }
 
 #else

@@ -1,10 +1,12 @@
-// Sums of products by tiles, in shared memory and registers: what products, attention and convolutions have in common.
+// Sums of products by tiles, in shared memory and registers: common to products, attention and convolutions.
 //
-// A block of kThreads threads computes kTile x kTile sums, a thread kOwn x kOwn of them in registers. Of both factors, tiles of kDepth terms
-// go through shared memory, while the next ones are on their way from memory. A factor is a Source:
+// A block of kThreads threads computes kTile x kTile sums, a thread kOwn x kOwn of them in registers. Tiles of kDepth
+// terms of both factors pass through shared memory, while the next ones are loaded from memory. A factor is a Source:
 //
-//   S operator()(int place, int64_t term) const   the element for the tile's row or column `place`, 0 outside the factor
-//   bool terms_first                              neighbouring terms are neighbours in memory: neighbouring threads fetch them
+//   S operator()(int place, int64_t term) const   the element for the tile's row or column `place`, 0 outside the
+//                                                 factor
+//   bool terms_first                              neighbouring terms are adjacent in memory: neighbouring threads load
+//                                                 them
 #pragma once
 
 #include "cuda/kernels/launch.h"
@@ -28,7 +30,7 @@ RG_HD inline double multiply_add(double a, double b, double c) {
 }
 RG_HD inline uint64_t multiply_add(uint64_t a, uint64_t b, uint64_t c) { return a * b + c; }
 
-/// What sums of C are kept in: integers wrap around.
+/// The type of sums of C: integers wrap around.
 template <class C>
 struct Summed {
   using Type = C;
@@ -45,7 +47,7 @@ struct Tiles {
   static constexpr int kTile = tile, kDepth = 16;
   static constexpr int kAcross = 16, kOwn = kTile / kAcross;  // threads across a tile; sums of each
   static constexpr int kStep = kTile + 4;                     // other banks for the next term, still 16 bytes
-  static constexpr int kFetched = kTile * kDepth / kThreads;  // elements of a factor that a thread fetches
+  static constexpr int kFetched = kTile * kDepth / kThreads;  // elements of a factor that a thread loads
   static_assert(kAcross * kAcross == kThreads);
   using Number = S;
   using Own = S[kOwn][kOwn];
@@ -96,7 +98,7 @@ __device__ void multiply_tiles(const S* left, const S* right, int y, int x, type
   }
 }
 
-/// sum += the products of terms [begin, end). All threads of the block; `tiles` may be used again behind it.
+/// sum += the products of terms [begin, end). Called by all threads of the block; `tiles` may be reused after it.
 template <class T, class Left, class Right>
 __device__ void multiply_terms(const Left& left, const Right& right, int64_t begin, int64_t end, T& tiles,
                                typename T::Own& sum) {
@@ -117,9 +119,9 @@ __device__ void multiply_terms(const Left& left, const Right& right, int64_t beg
   }
 }
 
-/// Calls f(row, column, sum) for the thread's sums, by their places in the tile. f may be large: its code is
-/// there once, and sums are picked by comparing, since an array with an index that is not known to the
-/// compiler would lie in memory.
+/// Calls f(row, column, sum) for the thread's sums, by their positions in the tile. f may be large: its code is
+/// generated once, and sums are selected by comparisons, since an array with an index unknown to the compiler would be
+/// in memory.
 template <class T, class F>
 __device__ void for_sums(const typename T::Own& sum, const F& f) {
   const int thread = static_cast<int>(threadIdx.x), y = thread / T::kAcross, x = thread % T::kAcross;

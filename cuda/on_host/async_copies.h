@@ -1,5 +1,6 @@
-// Copies to shared memory that a thread has begun and not yet waited for (cp.async), of one thread. They are made as late as a device may
-// make them: at the wait that asks for them. A kernel that reads too early, or whose source has been overwritten by then, gives wrong results.
+// Copies to shared memory that a thread has begun and not yet waited for (cp.async), of one thread. They are executed
+// as late as a device may execute them: at the wait that asks for them. A kernel that reads too early, or overwrites
+// the source too early, gives wrong results.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +11,16 @@ namespace on_host {
 
 class AsyncCopies {
  public:
-  /// `filled` bytes from `source`, zeros behind them.
+  /// `filled` bytes from `source`, then zeros.
   void begin(void* to, const void* source, size_t bytes, size_t filled) {
     open_.push_back({static_cast<char*>(to), static_cast<const char*>(source), bytes, filled});
   }
-  /// What was begun since the last commit() becomes a group.
+  /// The copies begun since the last commit() become a group.
   void commit() {
     groups_.push_back(std::move(open_));
     open_ = {};
   }
-  /// Until at most `left` groups are not finished.
+  /// Waits until at most `left` groups are unfinished.
   void wait(size_t left) {
     while (groups_.size() > left) {
       for (const Copy& c : groups_.front()) {

@@ -1,11 +1,11 @@
-// CUDA's language for the host's compiler: with this included first, a kernel's source is C++, and runs as cuda/on_host/scheduler.h says. No
-// header of the toolkit is needed.
+// CUDA's language for the host's compiler: after this header is included, a kernel's source is C++, and runs as
+// cuda/on_host/scheduler.h describes. No header of the toolkit is needed.
 //
-// `__shared__` is `static`: AddressSanitizer sets red zones round it; it keeps the last block's values. Dynamic shared memory comes from
-// RG_DYNAMIC_SHARED. `<<<>>>` is no C++: see launch() in cuda/kernels/launch.h.
+// `__shared__` is `static`: AddressSanitizer adds red zones around it; it keeps the last block's values. Dynamic shared
+// memory comes from RG_DYNAMIC_SHARED. `<<<>>>` is not C++: see launch() in cuda/kernels/launch.h.
 //
-// Limits: no inline PTX (guard it with __CUDA_ARCH__, the formula beside it: cuda/kernels/tensor_core.cuh), textures, lockstep without
-// *_sync; CUB has stand-ins (library_sort.h, library_scan.h).
+// Limits: no inline PTX (guard it with __CUDA_ARCH__, with the formula next to it: cuda/kernels/tensor_core.cuh),
+// textures, lockstep without *_sync; CUB has stand-ins (library_sort.h, library_scan.h).
 #pragma once
 
 #include <atomic>

@@ -1,7 +1,7 @@
 // Stand-in for CUB's sorts on the host: see cuda/kernels/library_sort.h, which includes it.
 //
-// As CUB it leaves the result in the second memory after an odd number of digits, and in the first after an
-// even one. It writes to all of its room, so that a room that is too small is found.
+// Like CUB, it leaves the result in the second memory after an odd number of digits, and in the first after an even
+// one. It writes to all of its temporary memory, so that an allocation that is too small is detected.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// What the scheduler tells the sanitizers: ThreadSanitizer that its own memory is not the kernel's, and where threads are ordered;
-// AddressSanitizer on which stack a fiber runs (in scheduler.cc). Without them all of it is nothing.
+// Annotations of the scheduler for the sanitizers. ThreadSanitizer is told to ignore the scheduler's own memory, and
+// where threads are ordered; AddressSanitizer is told which stack a fiber runs on (in scheduler.cc). Empty without
+// sanitizers.
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__)

@@ -1,4 +1,4 @@
-// See cuda/on_host/scheduler.h. Layout: what the sanitizers are told, a block's state, fibers, barriers, launches.
+// See cuda/on_host/scheduler.h. Order: annotations for the sanitizers, a block's state, fibers, barriers, launches.
 #include "cuda/on_host/scheduler.h"
 
 #if !defined(__x86_64__)
@@ -24,7 +24,7 @@ struct Barrier {
   unsigned arrived = 0, generation = 0;
   char order[2];
 };
-// Lanes that meet; disjoint groups of a warp may meet at the same time.
+// Lanes that synchronise; disjoint groups of a warp may do so at the same time.
 struct Group {
   unsigned mask = 0;
   Barrier barrier;
@@ -68,8 +68,8 @@ struct Block : Place {
 Block* block = nullptr;
 Running* self = nullptr;
 std::mutex one_launch;
-std::vector<std::unique_ptr<Fiber>>& fibers =
-    *new std::vector<std::unique_ptr<Fiber>>;  // kept for all launches
+// Kept for all launches.
+std::vector<std::unique_ptr<Fiber>>& fibers = *new std::vector<std::unique_ptr<Fiber>>;
 std::atomic<unsigned> seed_of_all{0};
 Gate* gate = nullptr;
 thread_local const void* kept_stream = nullptr;
@@ -95,7 +95,7 @@ ON_HOST_QUIET void switch_to(Fiber& to) {
 #endif
   on_host_switch(&from.sp, to.sp);
 #if defined(__SANITIZE_ADDRESS__)
-  // A fiber is always come to from the scheduler, of this launch or of a later one.
+  // A fiber is always entered from the scheduler, of this launch or of a later one.
   Fiber& scheduler = block->scheduler;
   const bool is_fiber = &from != &scheduler;
   __sanitizer_finish_switch_fiber(from.fake, is_fiber ? &scheduler.bottom : nullptr,
@@ -159,7 +159,7 @@ ON_HOST_QUIET Fiber& idle_fiber() {
 
 // ---- barriers ----
 
-// Lets everyone through if all are here. Also asked after a thread has ended: then fewer are expected.
+// Releases all threads if all have arrived. Also called after a thread has ended: then fewer are expected.
 ON_HOST_QUIET bool open(Barrier& b, unsigned expected) {
   if (b.arrived == 0 || b.arrived < expected) return false;
   b.arrived = 0;
@@ -199,7 +199,7 @@ ON_HOST_QUIET void begin_block(Block& b, unsigned i, size_t shared) {
   __tsan_release(&b.start);
 }
 
-// Lets every thread go on that can. False when none could.
+// Resumes every thread that can run. False when none can.
 ON_HOST_QUIET bool advance(Block& b) {
   bool moved = false;
   for (size_t f = 0; f < fibers.size(); f++) {
@@ -241,7 +241,7 @@ ON_HOST_QUIET void run_grid(Block& b, const Launch& at) {
   }
 }
 
-// What a device would refuse: cudaErrorInvalidConfiguration.
+// Launches that a device would refuse: cudaErrorInvalidConfiguration.
 void check_launch(const Launch& at) {
   constexpr uint64_t kMostBlocks = (uint64_t{1} << 31) - 1, kMostAcross = 65535;
   constexpr size_t kMostShared = 99 << 10;  // on every device of compute capability 8.0 or more

@@ -1,14 +1,15 @@
 // The execution model of a kernel, on the host: blocks, threads, barriers, shuffles. For tests, without a device.
 //
-// One block runs at a time, on the calling thread; its threads are fibers. A fiber runs threads to their end, one after the other; only when
-// one waits (__syncthreads, __syncwarp, a shuffle) does another fiber start. A kernel that never waits never switches. Launch::seed
-// shuffles blocks and threads, so that a kernel whose result depends on their order shows it. A barrier that some live thread of the
-// group never reaches is an exception, not a hang.
+// One block runs at a time, on the calling thread; its threads are fibers. A fiber runs threads to their end, one after
+// the other; only when one waits (__syncthreads, __syncwarp, a shuffle) does another fiber start. A kernel that never
+// waits never switches. Launch::seed shuffles blocks and threads, so that a kernel whose result depends on their order
+// is detected. A barrier that some live thread of the group never reaches is an exception, not a hang.
 //
-// Under ThreadSanitizer each thread has its own fiber, and only barriers, shuffles and launches order threads: a missing __syncthreads() is
-// reported as a data race. Under AddressSanitizer fibers are announced, so that its checks hold inside kernels.
+// Under ThreadSanitizer each thread has its own fiber, and only barriers, shuffles and launches order threads: a
+// missing __syncthreads() is reported as a data race. Under AddressSanitizer fibers are annotated, so that its checks
+// work inside kernels.
 //
-// Limits: blocks that wait for each other, races between blocks and streams are not modelled. x86-64 only.
+// Limits: blocks that wait for each other, and races between blocks and streams, are not modelled. x86-64 only.
 #pragma once
 
 #include <cstddef>
@@ -30,12 +31,12 @@ namespace on_host {
 
 inline constexpr unsigned kWarp = 32;
 
-/// The thread that runs.
+/// The current thread.
 struct Thread {
   uint3 id;
   unsigned lane;
 };
-/// The block that runs.
+/// The current block.
 struct Place {
   uint3 id;
   dim3 dim, grid;
@@ -53,13 +54,14 @@ struct Launch {
 /// Calls kernel() once for each thread of the grid; rethrows what a thread throws. One launch at a time.
 void launch(const Launch& at, std::function<void()> kernel);
 
-/// What this thread launches on `stream` from now on is not run but given to `keep`, as what would run it. An empty function: it runs again.
+/// From now on, what this thread launches on `stream` is not run but passed to `keep`, as a function that runs it. An
+/// empty function ends this.
 void keep_launches(const void* stream, std::function<void(std::function<void()>)> keep);
 
-/// For the launches of this process that name no seed.
+/// For launches of this process without a seed of their own.
 void set_seed(unsigned seed);
 
-/// What a launch does before and behind its kernel: makes the device's memory accessible, say.
+/// Called before and after the kernel of each launch, for example to make device memory accessible.
 struct Gate {
   virtual void open() = 0;
   virtual void close() = 0;
@@ -67,17 +69,17 @@ struct Gate {
  protected:
   ~Gate() = default;
 };
-/// For the launches of this process. It must live as long as there are any.
+/// For the launches of this process. It must outlive them.
 void set_gate(Gate& gate);
 
-/// Those of the thread that runs.
+/// The copies of the current thread.
 AsyncCopies& copies();
 
 void wait_block();
-/// `mask`: the lanes that take part, this one among them.
+/// `mask`: the lanes that take part, including this one.
 void wait_warp(unsigned mask);
 
-/// The lanes of this warp that have not ended, and what they show one another: at most kShown bytes.
+/// The lanes of this warp that have not ended, and the values that they exchange: at most kShown bytes.
 inline constexpr size_t kShown = 32;
 unsigned live_lanes();
 void show(const void* value, size_t bytes);
@@ -95,7 +97,7 @@ T exchange(unsigned mask, T v, unsigned from) {
   return v;
 }
 
-/// What each lane of a whole warp shows.
+/// The values that each lane of a whole warp exchanges.
 template <class T>
 struct Lanes {
   T of[kWarp];

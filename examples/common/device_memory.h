@@ -1,4 +1,4 @@
-// Bytes of tensor data on a device: what is held now, and the most that was since the last reset.
+// Bytes of tensor data on a device: the present number, and the highest since the last reset.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ struct DeviceMemory {
 };
 
 DeviceMemory memory_of(retrograd::Device device);
-/// peak_bytes becomes live_bytes.
+/// Sets peak_bytes to live_bytes.
 void reset_peak(retrograd::Device device);
 
 }  // namespace examples

@@ -39,7 +39,7 @@ Images read_images(const std::string& path) {
     const size_t end = std::min(text.find('\n', begin), text.size());
     ++line;
     if (!parse_line(text.data() + begin, text.data() + end, pixels, digits))
-      throw rg::FileError(fmt::format("{}:{}: 64 pixels from 0 to 16 and a digit wanted", path, line));
+      throw rg::FileError(fmt::format("{}:{}: 64 pixels from 0 to 16 and a digit are needed", path, line));
     begin = end + 1;
   }
   const auto count = static_cast<int64_t>(digits.size());
@@ -47,12 +47,12 @@ Images read_images(const std::string& path) {
   return {rg::tensor(pixels, {count, kPixels}), rg::tensor(digits, {count}, {rg::kInt64})};
 }
 
-// The images, and each moved in all four directions.
+// The images, and each shifted in all four directions.
 Images with_moved(const Images& images) {
   const Tensor square = images.pixels.view({-1, kSide, kSide});
   rg::Tensors pixels{images.pixels}, digits{images.digits};
   for (int64_t dim : {1, 2})
-    for (int64_t from : {0, 1}) {  // what is kept: the first or the last seven rows or columns
+    for (int64_t from : {0, 1}) {  // first kept row or column: the first or the last seven are kept
       const Tensor kept = square.narrow(dim, from, kSide - 1),
                    empty = rg::zeros_like(square.narrow(dim, 0, 1));
       pixels.push_back(

@@ -21,14 +21,13 @@ struct Images {
 struct Digits {
   Images training, test;
 
-  /// Reads a file. Each training image is there five times: as it is, and moved by a pixel to the left,
-  /// right, up and down, since where a digit lies says nothing about which one it is. All are on `device`.
-  /// FileError for what is no such file.
+  /// Reads a file. Each training image is used five times: unchanged, and shifted by a pixel to the left, right, up and
+  /// down, since its position does not tell which digit it is. All are on `device`. FileError for a file of another
+  /// form.
   Digits(const std::string& path, retrograd::Device device);
 };
 
-/// Of all images: the mean cross entropy of the scores [n, 10], and the share of digits that have the
-/// highest one.
+/// Over all images: the mean cross entropy of the scores [n, 10], and the share of digits with the highest score.
 struct Marks {
   double loss, accuracy;
 };

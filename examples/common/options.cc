@@ -14,13 +14,13 @@ namespace rg = retrograd;
 
 namespace {
 
-// CLI11 takes an empty text for a path, and -1 or 2^64 for a number without a sign.
+// CLI11 accepts an empty text as a path, and -1 or 2^64 as a number without a sign.
 std::string path_problem(const std::string& text) { return text.empty() ? "a path is missing" : ""; }
 std::string seed_problem(const std::string& text) {
   uint64_t seed = 0;
   const char* const end = text.data() + text.size();
   const auto [next, error] = std::from_chars(text.data(), end, seed);
-  return error == std::errc() && next == end ? "" : '"' + text + "\" is no integer from 0 to 2^64 - 1";
+  return error == std::errc() && next == end ? "" : '"' + text + "\" is not an integer from 0 to 2^64 - 1";
 }
 
 }  // namespace
@@ -28,7 +28,7 @@ std::string seed_problem(const std::string& text) {
 void add_flags(CLI::App& app, Options& o) {
   app.add_option(
          "--mode,--backward", o.mode,
-         "how a step runs: as it stands, its backward traced, forward and backward compiled, all of it")
+         "how a step runs: eagerly, its backward traced, forward and backward compiled, all of it")
       ->check(CLI::IsMember({"eager", "traced", "compiled", "step"}))
       ->capture_default_str();
   app.add_option("--saved", o.saved, "what is kept of the forward for the backward")
@@ -73,7 +73,7 @@ rg::Device Options::place() const {
     const char* const end = number.data() + number.size();
     const auto [next, error] = std::from_chars(number.data() + 1, end, index);
     if (number[0] != ':' || error != std::errc() || next != end || index < 0)
-      throw CLI::ValidationError("--device", device + ": cuda:0, cuda:1 and so on are wanted");
+      throw CLI::ValidationError("--device", device + ": use cuda:0, cuda:1 and so on");
   }
   try {
     rg::cuda::gpu_of(index);
@@ -94,7 +94,7 @@ void apply(const Options& o) {
   }
   if (!o.profile.empty() && !std::filesystem::is_directory(o.profile))
     throw rg::FileError(o.profile + ": not a folder");
-  // Better now than after the training: opens a temporary file beside the path, and removes it.
+  // Checked now and not after the training: opens a temporary file in the same folder, and removes it.
   if (!o.save.empty()) rg::AtomicFile probe(o.save);
   if (!o.dot.empty()) rg::AtomicFile probe(o.dot);
   if (o.threads > 0) rg::cpu::set_num_threads(o.threads);

@@ -1,9 +1,8 @@
-// The flags that all training examples have, and what they mean together.
+// The flags that all training examples have, and their joint checks.
 //
-// An example fills in its own defaults, add_flags() declares the flags with these, and apply() looks at what no
-// single flag can tell: paths that can be written to, --dot without a graph. All of it happens before training
-// begins. What a choice does is elsewhere: --mode in training_step.h, --saved in saved_choice.h, the rest in
-// session.h.
+// An example fills in its own defaults, add_flags() declares the flags with these, and apply() checks what no single
+// flag can: writable paths, --dot without a graph. All of it happens before training begins. The effects of the flags
+// are elsewhere: --mode in training_step.h, --saved in saved_choice.h, the rest in session.h.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +22,7 @@ struct Options {
   std::string data;             // empty: the file that comes with the example
   std::string save;             // empty: nothing is saved
   std::string dot;
-  std::string profile;  // folder for what was seen of some steps; empty: nothing is looked at
+  std::string profile;  // folder for the profile of some steps; empty: no profile
   bool print_graph = false;
   int64_t steps = 1000;
   int64_t log_every = 10;
@@ -31,15 +30,14 @@ struct Options {
   int threads = 0;  // 0, which cannot be given: all processors
 
   bool has_graph() const { return mode != "eager"; }
-  /// Where model and data are. CLI::ValidationError for what is no device, and for one that is not there,
-  /// with the reason.
+  /// The device of model and data. CLI::ValidationError for an invalid or missing device, with the reason.
   retrograd::Device place() const;
 };
 
 /// Declares the flags, with the values in `options` as defaults.
 void add_flags(CLI::App& app, Options& options);
 
-/// What no single flag can check; throws CLI::ValidationError, FileError. Applies --threads and --seed.
+/// Checks that no single flag can make; throws CLI::ValidationError, FileError. Applies --threads and --seed.
 void apply(const Options& options);
 
 }  // namespace examples

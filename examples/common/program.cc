@@ -22,7 +22,7 @@ void catch_signals() {
   action.sa_handler = [](int) { interrupted = 1; };
   action.sa_flags = SA_RESETHAND;  // the second one has its usual effect
   for (int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
-  ::signal(SIGPIPE, SIG_IGN);  // writing to a closed pipe is an error like others
+  ::signal(SIGPIPE, SIG_IGN);  // writing to a closed pipe is an ordinary error
 }
 
 // One line: line breaks become "; ".

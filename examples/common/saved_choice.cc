@@ -22,7 +22,7 @@ TemporaryFolder::~TemporaryFolder() {
   fs::remove_all(path_, ignored);
 }
 
-// Read or copied back a few kernels ahead of their use, where the peak has room for it.
+// Read or copied back a few kernels before their use, if the peak has room for it.
 constexpr rg::PrefetchOptions kAhead{.nodes = 2};
 
 SavedChoice::SavedChoice(const Options& options, const rg::Tensors& parameters)

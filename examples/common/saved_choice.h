@@ -1,10 +1,10 @@
-// --saved: which pair of hooks the forward runs under, and the folder that it may need.
+// --saved: the pair of hooks for the forward, and the folder that it may need.
 //
 //   keep          none: tensors are kept as they are
 //   half, fp8     save_as_half, save_as_fp8 (hooks/stock.h)
 //   offload       save_on_cpu, pinned: for a model on a device
-//   offload-file  save_to_file: --offload-dir, or a private folder that goes with the program
-// The last two bring values back two computing nodes ahead of their use.
+//   offload-file  save_to_file: --offload-dir, or a private folder that is removed with the program
+// The last two begin to fetch values two computing nodes before their use.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace examples {
 
-/// A private folder under the system's temporary one, removed with what is in it.
+/// A private folder in the system's temporary one, removed with its content.
 class TemporaryFolder {
  public:
   TemporaryFolder();

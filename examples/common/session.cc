@@ -31,7 +31,8 @@ void write_file(const std::string& path, const std::string& text) {
   file.commit();
 }
 
-constexpr int64_t kWatched = 3;  // steps whose plans' peaks are compared with what they said
+// Number of steps in which the peaks of plans are compared with their predictions.
+constexpr int64_t kWatched = 3;
 
 }  // namespace
 
@@ -49,7 +50,7 @@ Session::Session(const Options& options, rg::nn::Module& model, int64_t items_pe
 void Session::step(const rg::Tensor& input, const rg::Tensor& target) {
   std::optional<rg::ProfileScope> profiling;
   if (is_profiled()) profiling.emplace(profile_);
-  std::optional<rg::PeakWatch> watch;
+  std::optional<rg::PeakMeter> watch;
   if (steps_ < kWatched) watch.emplace();
   const Clock::time_point begin = Clock::now();
   reset_peak(place_);
@@ -87,7 +88,7 @@ void Session::print_line(const std::string& line, bool overwrite) {
     throw rg::FileError(std::string("standard output: cannot write: ") + std::strerror(errno));
 }
 
-// The first step captures; where there is no other, it has to do.
+// The first step captures; it is profiled only when there is no other.
 bool Session::is_profiled() const {
   constexpr int64_t kProfiled = 5;
   return !options_.profile.empty() && (steps_ > 0 || options_.steps == 1) && steps_ <= kProfiled;

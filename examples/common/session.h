@@ -1,16 +1,15 @@
-// Session: what the training loops of the examples share, so that each shows only its own part.
+// Session: the common part of the training loops, so that each example shows only its own part.
 //
-//   step(batch)    brings the batch to the chosen device; a training step in the chosen mode
-//                  (training_step.h); prints "step N loss X ..." every --log-every steps, and the graphs after
-//                  the first step if asked to
+//   step(batch)    copies the batch to the chosen device; a training step in the chosen mode (training_step.h); prints
+//   "step N loss X ..." every --log-every steps, and the graphs after the first step if requested
 //   validation()   prints "val loss X ..."
 //   finish()       prints the summary
-// finish() also says which peak plans said before they ran, in the first steps, and which one was met.
-// With --profile a few steps after the first are looked at (tracer/profile.h); finish() prints a table of
-// what took how long, and writes it, a Chrome trace and a chart of live memory into the folder. These steps
-// are a little slower. Losses are printed with as many digits as it takes to read the same float back. On a
-// terminal the step lines overwrite each other. Time and peak memory are those of the training steps: what
-// validation takes is not counted. Bytes are those of tensor data on the device (device_memory.h).
+// finish() also prints the peaks that plans have predicted, in the first steps, and whether they were right. With
+// --profile a few steps after the first are profiled (tracer/observe/profile.h); finish() prints a table of their
+// times, and writes it, a Chrome trace and a chart of live memory to the folder. These steps are a little slower.
+// Losses are printed with as many digits as are needed to read the same float back. On a terminal the step lines
+// overwrite each other. Time and peak memory are those of the training steps, without validation. Bytes are those of
+// tensor data on the device (device_memory.h).
 #pragma once
 
 #include <chrono>
@@ -24,14 +23,14 @@ namespace examples {
 
 class Session {
  public:
-  /// `items_per_step` counts what `unit` names ("tokens"), for the speed.
+  /// `items_per_step`: the number of items, named by `unit` ("tokens"), for the speed.
   Session(const Options& options, retrograd::nn::Module& model, int64_t items_per_step, std::string unit,
           TrainingStep::Parts parts);
 
   ~Session();
   Session(const Session&) = delete;
 
-  /// Throws Interrupted when a signal has come.
+  /// Throws Interrupted when a signal was received.
   void step(const retrograd::Tensor& input, const retrograd::Tensor& target);
   /// `note` follows the loss, like "accuracy 97.8 %".
   void validation(double loss, const std::string& note);
@@ -53,7 +52,7 @@ class Session {
   SavedChoice saved_;
   TrainingStep step_;
   retrograd::Profile profile_;
-  bool terminal_, line_open_ = false;  // an unfinished line stands on the terminal
+  bool terminal_, line_open_ = false;  // the terminal shows an unfinished line
   double total_seconds_ = 0, first_step_seconds_ = 0, seconds_since_line_ = 0;
   int64_t steps_ = 0, steps_since_line_ = 0;  // done
   int64_t peak_bytes_ = 0;

@@ -15,7 +15,7 @@ namespace examples {
 struct Text {
   std::string characters;       // the vocabulary, sorted
   std::vector<uint8_t> tokens;  // indices into it
-  size_t training;              // so many tokens are for training
+  size_t training;              // the number of tokens for training
 
   /// Reads a file. FileError when it is too short for pieces of `block` characters.
   Text(const std::string& path, int64_t block);
@@ -32,11 +32,10 @@ struct TextBatch {
   retrograd::Tensor tokens, next;  // int64 [size, block]
 };
 
-/// Pieces of the text at random places, and the same one character later.
+/// Pieces of the text at random positions, and the same pieces one character later.
 TextBatch draw_batch(std::span<const uint8_t> text, int64_t size, int64_t block);
 
-/// While open, random numbers come from a stream of their own: training does not notice what is drawn in
-/// between.
+/// While open, random numbers come from a separate stream, so that draws in between do not affect the training.
 class OwnStream {
  public:
   explicit OwnStream(uint64_t seed);

@@ -28,7 +28,7 @@ TrainingStep::Mode TrainingStep::mode_of(std::string_view name) {
 
 Tensor TrainingStep::operator()(const Tensor& input, const Tensor& target) {
   if (mode_ != Mode::step) return run(input, target);
-  // A step is recorded under the hooks that it is called under.
+  // A step is recorded with the hooks that are open when it is called.
   std::optional<rg::SavedTensorHooksGuard> guard;
   if (hooks_) guard.emplace(hooks_);
   return compiled_(input, target);

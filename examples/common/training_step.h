@@ -1,13 +1,13 @@
-// TrainingStep: a step of an example's training, run as --mode says. Losses and parameters are the same in
-// all modes, bit for bit.
+// TrainingStep: a training step of an example, run as --mode says. Losses and parameters are the same in all modes, bit
+// for bit.
 //
 //   eager     clear the gradients, forward, loss.backward(), update
 //   traced    the same, the backward through compile_backward()
 //   compiled  the same, the forward through compile(): it and its backward are plans
 //   step      all four through compile_step(): one plan
 //
-// The forward runs under the pair of saved-tensor hooks that --saved asks for. The update is a region of that
-// name in a profile (tracer/profile.h), save in a recorded step, where it is part of the plan.
+// The forward runs with the pair of saved-tensor hooks that --saved selects. The update is a region with that name in a
+// profile (tracer/observe/profile.h), except in a recorded step, where it is part of the plan.
 // Start reading at run().
 #pragma once
 
@@ -26,7 +26,7 @@ class TrainingStep {
       std::function<retrograd::Tensor(const retrograd::Tensor& input, const retrograd::Tensor& target)>;
   struct Parts {
     Loss loss;                     // of a batch
-    std::function<void()> update;  // the optimizer's step, and what belongs to it
+    std::function<void()> update;  // the optimizer's step, with its schedule and the like
   };
 
   /// `model` and what `parts` refer to must outlive this; `hooks` may be null.
@@ -37,12 +37,12 @@ class TrainingStep {
   /// The loss of the batch, before the update.
   retrograd::Tensor operator()(const retrograd::Tensor& input, const retrograd::Tensor& target);
 
-  /// -1 where the mode has no such thing.
+  /// -1 if the mode does not have it.
   struct Stats {
     int64_t captures = -1, hits = -1, unpacks = -1;
   };
   Stats stats() const;
-  /// Those that the last step ran, in their order.
+  /// The graphs that the last step ran, in their order.
   std::vector<std::shared_ptr<const retrograd::ir::Graph>> graphs() const;
 
  private:

@@ -1,4 +1,5 @@
-// retrograd: tensors, automatic differentiation, and backward passes traced into graphs. The one header that users include.
+// retrograd: tensors, automatic differentiation, and backward passes traced into graphs. The only header that users
+// include.
 // Namespace `retrograd`; most programs write `namespace rg = retrograd;`. Docs: README.md, docs/design.md.
 #pragma once
 
@@ -8,13 +9,13 @@
 #include "engine/allocator.h"
 #include "engine/autograd.h"
 #include "engine/function.h"
+#include "engine/hook.h"
 #include "engine/random.h"
+#include "engine/saved_tensor_hooks.h"
 #include "engine/tape.h"
 #include "engine/tensor.h"
-#include "hooks/hook.h"
 #include "hooks/recompute.h"
 #include "hooks/saved_mutation.h"
-#include "hooks/saved_tensor_hooks.h"
 #include "hooks/stock.h"
 #include "io/state_dict.h"
 #include "ir/graph.h"
@@ -58,10 +59,10 @@
 #include "optim/clip_grad.h"
 #include "optim/schedule.h"
 #include "optim/sgd.h"
-#include "tracer/compile.h"
-#include "tracer/compile_backward.h"
-#include "tracer/log.h"
-#include "tracer/page.h"
-#include "tracer/peak_watch.h"
-#include "tracer/plan_cache.h"
-#include "tracer/profile.h"
+#include "tracer/backward/compile_backward.h"
+#include "tracer/function/compile.h"
+#include "tracer/observe/log.h"
+#include "tracer/observe/page.h"
+#include "tracer/observe/profile.h"
+#include "tracer/plan/peak_meter.h"
+#include "tracer/plan/plan_cache.h"

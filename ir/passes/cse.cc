@@ -1,19 +1,17 @@
-// cse: of nodes that compute the same, the first stays. The same means: op, operands, attributes and
-// result types; of a commutative op the two operands in either order. Draws of random numbers are never
-// merged.
+// cse: common subexpression elimination. Of nodes that compute the same, the first stays. They compute the same if op,
+// operands, attributes and result types are equal; the two operands of a commutative op may be in either order. Draws
+// of random numbers are never merged.
 //
-// A node becomes a key, a string of bytes with all of this in it; attributes go in field by field, as
-// their padding may be anything. Keys lie behind each other in one buffer, an open hash table (XXH3)
-// finds them. O(n).
+// A node becomes a key, a string of bytes that contains all of this; attributes are added field by field, since their
+// padding is undefined. Keys are contiguous in one buffer; an open-addressing hash table (XXH3) finds them. O(n).
 //
-// Memory (memory_classes.h): a node that reads open memory has the number of effects before it in its
-// key, since they may write there. What two merged nodes give lies in one place from then on, so both
-// must be private. Views of one memory lie there anyway: they are merged unless one is handed out, as an
-// output or to an effect, where the cell counts, too. What `contiguous` gives may be a copy: there it
-// must not be handed out through a view either.
+// Memory (memory_classes.h): a node that reads open memory has the number of effects before it in its key, since they
+// may write there. After merging, the results of both nodes share one memory, so both must be private. Views of one
+// memory share it already: they are merged unless one is handed out, as an output or to an effect, where the cell
+// counts, too. The result of `contiguous` may be a copy: it must not be handed out through a view either.
 //
-// The peak (lifetimes.h): the first value is held from its last use up to the second node. Where that is more than the
-// peak, both nodes stay, and later ones are compared with the second.
+// The peak (lifetimes.h): the first value is held from its last use up to the second node. Where that exceeds the peak,
+// both nodes stay, and later ones are compared with the second.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -21,7 +19,7 @@
 
 #include <xxhash.h>
 
-#include "ir/each_field.h"
+#include "engine/each_field.h"
 #include "ir/passes/lifetimes.h"
 #include "ir/passes/pass.h"
 #include "ir/passes/peak_profile.h"
@@ -37,8 +35,8 @@ class Keys {
         first_in_bucket_(std::bit_ceil(graph.nodes().size() * 2 + 1), -1),
         begins_(1, 0) {}
 
-  /// The number of the earlier key that is equal to that of old node `index` with these operands, or -1:
-  /// then it is the newest.
+  /// The number of the earlier key that is equal to that of old node `index` with these operands; -1: there is none,
+  /// and the key has been added.
   int32_t find_or_add(size_t index, std::span<ValueId> operands) {
     write(index, operands);
     const auto begin = static_cast<size_t>(begins_.back());
@@ -104,7 +102,7 @@ class Keys {
   std::vector<std::byte> bytes_;
 };
 
-// What is an output or given to an effect: values themselves, and those of which a view is.
+// The values that are outputs or given to an effect: directly, or through a view of them.
 struct HandedOut {
   std::vector<uint8_t> directly, as_view;
 
@@ -132,7 +130,7 @@ bool may_be_merged(const Node& node) {
          (node.op->visit_attrs || !node.op->attrs_size);
 }
 
-// Whether the results of two nodes that compute the same may be one.
+// Whether the results of two nodes that compute the same may be merged.
 bool may_be_one(const Node& first, const Node& second, MemoryClasses& classes, const HandedOut& out) {
   const bool own = makes_memory(*first.op);
   const auto& handed = first.op->is(Trait::view) ? out.directly : out.as_view;
@@ -144,13 +142,13 @@ bool may_be_one(const Node& first, const Node& second, MemoryClasses& classes, c
   return true;
 }
 
-// Keeps account of what is live, while values are made to live longer.
+// Tracks the live memory while lifetimes of values are extended.
 class Holds {
  public:
   Holds(const Graph& graph, const PassInput& input) : graph_(graph), input_(input) {}
 
-  /// The results of `first` stand for those of `second`, at this place, from now on. False, with nothing done, if that
-  /// takes more than there was.
+  /// From now on the results of `first` replace those of `second`, at this position. False, with nothing done, if that
+  /// exceeds the present peak.
   bool extend(const Node& first, const Node& second, int32_t place) {
     if (!profile_) begin();
     for (int r = 0; r < first.results; ++r)
@@ -171,12 +169,12 @@ class Holds {
     options.in_place = false;
     alone_ = lifetimes(graph_, options);
   }
-  // Of a result that is no view: that lies where its operand does, which is there at both places.
+  // The block of a result that is no view. A view uses its operand's block, which is live at both positions.
   Block* block(const Node& node, int r) {
     const int32_t b = alone_.block_of[static_cast<size_t>(node.first_result + r)];
     return node.op->is(Trait::view) ? nullptr : &alone_.blocks[static_cast<size_t>(b)];
   }
-  // From the last use on, since what was laid over it there needs another place.
+  // Counts from the last use on, since a value that took over the memory there needs other memory now.
   bool hold(const Block* b, int32_t place) {
     if (!b || b->last >= place) return true;
     if (profile_->most(b->last, place - 1) + b->bytes > most_) return false;

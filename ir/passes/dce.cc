@@ -1,9 +1,9 @@
-// dce: pure nodes whose results nobody uses are dropped, and then those that only they used. Effects and
-// outputs stay, what may refuse its operands (Trait::checks), and inputs, so that what is bound to them keeps
-// its place.
+// dce: dead code elimination. Pure nodes whose results nobody uses are dropped, and then those that only they used.
+// Kept are effects, outputs, nodes that may refuse their operands (Trait::checks), and inputs, so that bindings keep
+// their positions.
 //
-// One walk backwards: a node is needed if it is not pure or one of its results is; what it uses is needed
-// then.
+// One backward pass: a node is needed if it is not pure or one of its results is needed; then its operands are needed,
+// too.
 #include <algorithm>
 
 #include "ir/passes/pass.h"

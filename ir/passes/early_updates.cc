@@ -1,10 +1,10 @@
-// early_updates: an optimizer's update (Trait::updates) comes right behind the last node that it must come after, its
-// gradient mostly. There the gradient is in the caches, and the parameter that the backward has just multiplied with;
-// at the end of a step both would come from memory once more, and all gradients be held until then.
+// early_updates: moves an optimizer's update (Trait::updates) directly after the last node that it must follow, usually
+// the one that gives its gradient. There the gradient is in the caches, and also the parameter, which the backward has
+// just used. At the end of a step both would be read from memory again, and all gradients would be held until then.
 //
-// What must come before what is said in ir/passes/order_constraints.h. Nor does an update pass an effect, or a node that
-// may refuse its operands and says so (Trait::checks, Trait::random): where a step fails there, what it had not come to is
-// as it was. Joined updates stay together where they are (ir/passes/join_updates.h). An order with a higher peak is not
+// ir/passes/order_constraints.h has the rules of order. In addition, an update does not pass an effect, or a node that
+// may refuse its operands (Trait::checks, Trait::random): when a step fails there, later updates must not have
+// happened. Joined updates stay together where they are (ir/passes/join_updates.h). An order with a higher peak is not
 // taken.
 #include <algorithm>
 #include <numeric>
@@ -17,8 +17,8 @@ namespace {
 
 bool is_early(const Node& node) { return node.group < 0 && node.op->is(Trait::updates); }
 
-// Of each node which one it is to stand behind, early updates in their old order: by its own number the one before it; an
-// early update by that of the last node it must come after which is not early itself, or -1.
+// For each node the number of the node after which it is placed, early updates in their old order. A node that is not
+// early has its own number; an early update has that of the last node it must follow that is not early itself, or -1.
 std::vector<int32_t> find_places(const Graph& graph, std::span<const OutsideWrite> writes) {
   const auto& nodes = graph.nodes();
   const Units units(graph);

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <queue>
 
-#include "ir/bookkeeping.h"
-#include "ir/each_field.h"
+#include "engine/bookkeeping.h"
+#include "engine/each_field.h"
 #include "ir/passes/join_updates.h"
 #include "ir/replay.h"
 
@@ -25,7 +25,7 @@ IntList reduced_dims(const Node& node) {
   return dims;
 }
 
-// What a node reduces, or the reductions of a group: all over the same dims of one dtype.
+// The reduction of a node, or the common one of a group: all over the same dims of one dtype.
 struct Reducing {
   FusedRole role = FusedRole::none;
   IntList dims = {};
@@ -84,7 +84,8 @@ class Grouper {
     return node.op == &ops::unpack ||
            (node.op->is(Trait::pure) && (node.op->is(Trait::view) || node.op->run_on_host));
   }
-  // Of updates that are a group already: before each of them all others have gone, so they stay neighbours.
+  // The group of an update that is in a group already. All waiting groups are emitted before each of them, so they stay
+  // neighbours.
   int32_t joined_group(size_t i) {
     const Node& node = graph_.nodes()[i];
     if (node.group < 0 || !node.op->is(Trait::updates)) return -1;
@@ -99,7 +100,7 @@ class Grouper {
     result_.group.push_back(group);
   }
 
-  // Sets what is known of each node before the first has its turn, and the reductions of each value.
+  // Sets the roles of all nodes and the reductions of each value, before the first node is processed.
   void find_reductions() {
     at_.resize(graph_.nodes().size());
     int32_t stretch = 0;
@@ -119,7 +120,7 @@ class Grouper {
     return {role, reduced_dims(node), graph_.type(graph_.operands(node)[0]).dtype};
   }
 
-  // Reductions of its values that stand further on, in the same stretch: they need nothing else.
+  // Adds later reductions of the group's values in the same stretch: they need nothing else.
   void take_reductions(int32_t g) {
     for (size_t k = 0; k < waiting(g).nodes.size(); ++k) {
       const uint32_t giver = waiting(g).nodes[k];
@@ -157,8 +158,8 @@ class Grouper {
     free_ = {};
   }
 
-  // Of the groups that give operands, those of the node's space that have room become one, which it joins.
-  // The others go.
+  // Merges those groups that give operands, have the node's space and have room; the node joins the result. The other
+  // groups are emitted.
   void join(uint32_t n, FusedRole role) {
     const Node& node = graph_.nodes()[n];
     const auto operands = graph_.operands(node);
@@ -207,7 +208,8 @@ class Grouper {
     head = static_cast<int32_t>(readers_.size()) - 1;
   }
 
-  // A group that reads one of the operands, of the whole space. Of a value, the last kMostReaders groups are looked at.
+  // A group that reads one of the operands in the whole space. For each value, the last kMostReaders groups are
+  // checked.
   int32_t neighbour(std::span<const ValueId> operands, const Shape& space, const Reducing& reduces) {
     int32_t found = -1;
     for (ValueId v : operands) {
@@ -270,7 +272,7 @@ class Grouper {
 
   const Graph& graph_;
   const FuseOptions& options_;
-  std::vector<int32_t> waits_in_;  // of each value: the group whose node gives it and has not gone
+  std::vector<int32_t> waits_in_;  // of each value: the waiting group whose node gives it
   std::vector<uint8_t> reduced_;   // of each value: a reduction in a group gives it
   std::vector<Waiting> waiting_;   // without nodes: free
   std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>> free_;

@@ -1,4 +1,4 @@
-// See ir/passes/fuse_within.h. Here is the pass `fuse`, too.
+// See ir/passes/fuse_within.h. The pass `fuse` is here, too.
 #include "ir/passes/fuse_within.h"
 
 #include <algorithm>
@@ -11,14 +11,14 @@ namespace {
 constexpr int kRounds = 10;      // then steps are cut into single nodes
 constexpr int kMostRounds = 24;  // then there are no groups
 
-// Nodes before which all groups go.
+// The nodes before which all groups are emitted.
 class Cuts {
  public:
   Cuts(const Graph& graph, const Executor& executor)
       : graph_(graph), executor_(executor), cut_(graph.nodes().size() + 1) {}
   bool operator[](size_t node) const { return cut_[node] != 0; }
 
-  /// Cuts the step of these nodes, by number; `all`: into nodes. False if there is nothing left to cut.
+  /// Cuts the step of these nodes, by number; `all`: into single nodes. False if there is nothing left to cut.
   bool add(std::span<const uint32_t> step, bool all) {
     const size_t first = step.front(), behind = step.back() + size_t{1};
     if (all) return cut_each(step);
@@ -27,7 +27,7 @@ class Cuts {
   }
 
  private:
-  // Where its first reduction is, whose panels may be what is too much; else in the middle.
+  // The position of its first reduction, whose temporary memory may be the excess; else the middle.
   size_t middle(std::span<const uint32_t> step) const {
     const auto reduces = [&](uint32_t n) {
       return fused_role(graph_, graph_.nodes()[n], executor_) != FusedRole::elementwise;
@@ -46,7 +46,7 @@ class Cuts {
   std::vector<uint8_t> cut_;
 };
 
-// Cuts each step at which more than `most` is live.
+// Cuts each step at which more than `most` bytes are live.
 enum class Fit { yes, cut, no };
 Fit cut_steps(const Grouping& grouping, std::span<const int64_t> live, int64_t most, bool all, Cuts& cuts) {
   Fit fit = Fit::yes;
@@ -72,7 +72,7 @@ Grouping find_groups_within_peak(const Graph& graph, const FuseOptions& options,
   if (grouping.groups == 0) return grouping;
   GroupMemories kernels(graph, options.executor, memory.values, options.kept);
   memory.groups = &kernels;
-  std::vector<int32_t> joined;  // the groups that are there already
+  std::vector<int32_t> joined;  // the groups that exist already
   for (const Node& node : graph.nodes()) joined.push_back(node.op->is(Trait::updates) ? node.group : -1);
   memory.group = joined;
   const int64_t most = lifetimes(graph, memory).peak_bytes();

@@ -1,12 +1,12 @@
-// Groups that do not lift the peak. A group runs where the last of its nodes stood (ir/passes/fuse.h): what
-// its first ones read is held up to there, and all its outputs come at once. Where that takes more memory than
-// the nodes one by one take at their most, groups are cut.
+// Groups that do not raise the peak. A group runs at the position of its last node (ir/passes/fuse.h): inputs of its
+// first nodes are held up to there, and all its outputs are made at the same time. Where that takes more memory than
+// the peak of the nodes one by one, groups are cut.
 //
-// Cutting: groups are found, and where more is live (ir/passes/lifetimes.h) than before there were groups, the
-// step that runs there is kept by itself: all groups go before its first node, and behind its last one. If it
-// is still there in the next round, it is cut before its first reduction, or in its middle. So a round costs what finding groups and
-// lifetimes cost, and there are about as many as the logarithm of a group's size. What is cut down to single
-// nodes runs in the old order, with what was live then; so the end is never above the beginning.
+// Cutting: groups are found. Where more is live (ir/passes/lifetimes.h) than without groups, the step that runs there
+// is separated: all groups are emitted before its first node and after its last one. If the excess remains in the next
+// round, the step is cut before its first reduction, or in its middle. A round costs as much as finding groups and
+// lifetimes, and the number of rounds is about the logarithm of a group's size. Single nodes run in the old order, with
+// the old live memory; so the final peak is never above the initial one.
 #pragma once
 
 #include "ir/passes/lifetimes.h"

@@ -1,8 +1,7 @@
-// GroupMemory: what the memory of a group's step depends on, besides the sizes of its values. A group runs as
-// one kernel (ir/passes/fuse.h): values inside it have no memory, an output may lie on an input where the
-// kernel says so, and the kernel may need memory for itself. So the kernel is asked, and to be asked it has
-// to be made: some microseconds a group. Those made are kept by their nodes, since a group is looked at more
-// than once.
+// GroupMemory: what the memory of a group's step depends on, besides the sizes of its values. A group runs as one
+// kernel (ir/passes/fuse.h): values inside it have no memory, an output may use the memory of an input where the kernel
+// says so, and the kernel may need temporary memory. So the kernel is asked, and must be made for that: some
+// microseconds per group. Kernels are cached by their nodes, since a group is examined more than once.
 //
 // Limits: at the given sizes; a group for which the executor has no kernel runs node by node.
 #pragma once
@@ -25,17 +24,17 @@ struct GroupMemory {
 
 class GroupMemories {
  public:
-  /// `values`: of all symbols; without them those at capture. `kept`: as in FuseOptions. Graph and executor
-  /// must outlive this.
+  /// `values`: of all symbols; without them those at capture. `kept`: as in FuseOptions. Graph and executor must
+  /// outlive this object.
   GroupMemories(const Graph& graph, Executor& executor, std::span<const Number> values = {},
                 std::span<const ValueId> kept = {});
 
-  /// Of nodes, by number, in an order in which they may run. The reference stays good.
+  /// `nodes`: by number, in an order in which they may run. The reference remains valid.
   const GroupMemory& of(std::span<const uint32_t> nodes);
-  /// The same, given away: with the kernel that was made for looking.
+  /// The same, moved out: with the kernel that was made for it.
   GroupMemory take(std::span<const uint32_t> nodes);
-  /// What a node in no group needs for itself, if it could be in one; operands count as row-major. Of other
-  /// nodes 0: no group reaches over them, so they are beside the same values with groups and without.
+  /// Temporary memory of a node in no group that could be in one; operands count as row-major. 0 for other nodes: no
+  /// group extends over them, so the same values are live around them with and without groups.
   int64_t scratch_bytes(uint32_t node);
 
  private:

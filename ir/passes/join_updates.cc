@@ -1,4 +1,4 @@
-// See ir/passes/join_updates.h. Here are the pass, and the kernel of its groups.
+// See ir/passes/join_updates.h. The pass, and the kernel of its groups, are here.
 #include "ir/passes/join_updates.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "ir/each_field.h"
+#include "engine/each_field.h"
 #include "ir/passes/fuse.h"
 #include "ir/passes/memory_classes.h"
 #include "ir/passes/pass.h"
@@ -17,14 +17,13 @@
 namespace retrograd::ir {
 namespace {
 
-constexpr size_t kMostJoined =
-    512;  // nodes of a group: what is known of a group is found by looking through it
+constexpr size_t kMostJoined = 512;  // nodes of a group: the properties of a group are found by linear search
 
 void put(std::string& to, const auto& value) {
   to.append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-// What updates of one group have alike, as bytes.
+// The common properties of the updates of one group, as bytes.
 std::string kind_of(const Graph& graph, const Node& node) {
   std::string kind;
   const TensorType& parameter = graph.type(node.first_result);
@@ -39,13 +38,13 @@ std::string kind_of(const Graph& graph, const Node& node) {
   return kind;
 }
 
-// Updates that stand next to each other, in the order of their groups.
+// Adjacent updates, in the order of their groups.
 class Stretch {
  public:
   explicit Stretch(const Graph& graph) : graph_(graph), classes_(graph) {}
 
-  /// Whether one launch may compute it beside those that are there: it uses nothing that they give, and reads no memory that they may write to,
-  /// nor writes to what they read.
+  /// Whether one launch may compute the node together with those of this stretch: it uses none of their results, reads
+  /// no memory that they may write to, and does not write to memory that they read.
   bool takes(const Node& node) {
     bool is_apart = true;
     for_memory(node, [&](ValueId memory, bool is_written) {
@@ -85,7 +84,7 @@ class Stretch {
     std::vector<uint32_t> nodes;
   };
 
-  // f(memory, whether a result may lie there) for each operand.
+  // Calls f(memory, whether a result may use it) for each operand.
   void for_memory(const Node& node, auto f) {
     int updated = 0;
     for (ValueId v : graph_.operands(node))
@@ -99,7 +98,7 @@ class Stretch {
   ValueId first_result_ = 0, end_result_ = 0;
 };
 
-// The list of operands and that of results are those of the nodes, one after the other.
+// The lists of operands and results are those of the nodes, concatenated.
 class JoinedUpdates final : public FusedKernel {
  public:
   JoinedUpdates(Executor& executor, const FusedGroup& group)
@@ -143,7 +142,7 @@ class JoinedUpdates final : public FusedKernel {
     }
   }
 
-  // Result k of a node may lie on the k-th of its operands that are there, if nothing else of the group reads that.
+  // Result k of a node may use the memory of its k-th present operand, if nothing else in the group reads that.
   bool may_overwrite(int input, int output) const override {
     const auto node = static_cast<size_t>(output) / results_;
     auto left = static_cast<size_t>(output) % results_;
@@ -154,13 +153,13 @@ class JoinedUpdates final : public FusedKernel {
   }
 
  private:
-  // Whether update n goes apart from the one before it. Where numbers have been others once it does so for good: if they are equal again in some
-  // runs only, a recorded launch would have to be recorded anew each time.
+  // Whether update n is separate from the one before it. Once their numbers have differed, they stay separate: if the
+  // numbers were equal again in some runs only, a recorded launch would have to be recorded again each time.
   bool is_cut(size_t n, const void* const* attrs) const {
     if (!have_same_numbers(attrs[n - 1], attrs[n])) is_cut_[n].store(true, std::memory_order_relaxed);
     return is_cut_[n].load(std::memory_order_relaxed);
   }
-  // Bytes between the fields may be anything.
+  // The bytes between the fields are undefined.
   bool have_same_numbers(const void* a, const void* b) const {
     return std::memcmp(a, b, op_.attrs_size) == 0 || numbers(a) == numbers(b);
   }
@@ -174,7 +173,7 @@ class JoinedUpdates final : public FusedKernel {
   const OpInfo& op_;
   const Kernel kernel_;
   const size_t nodes_, arity_, results_;
-  std::vector<int32_t> operands_;                  // of all nodes, as of a FusedNode
+  std::vector<int32_t> operands_;                  // of all nodes, as in a FusedNode
   std::vector<int> uses_;                          // of each input
   mutable std::vector<std::atomic<bool>> is_cut_;  // of each node
 };

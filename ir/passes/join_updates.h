@@ -1,19 +1,21 @@
-// Joined updates: the steps of an optimizer that one launch computes, for executors that want that (Executor::joins_updates).
+// Joined updates: steps of an optimizer that one launch computes, for executors that request it
+// (Executor::joins_updates).
 //
-// In a recorded step the update of each parameter is a node (Trait::updates: AdamWStep, SGDStep). The CPU runs them one by one, each where its
-// gradient is: so the gradient dies at once, and the peak is low. On a device many small launches cost more than that is worth. There the pass
-// `join_updates` makes groups of them (Node::group), as eager steps do with the same kernels: a list of operands, a list of results, one set of
-// numbers.
+// In a recorded step the update of each parameter is a node (Trait::updates: AdamWStep, SGDStep). The CPU runs them one
+// by one, each directly after its gradient: so the gradient is freed immediately, and the peak is low. On a device many
+// small launches cost more than that gains. There the pass `join_updates` makes groups of them (Node::group), as eager
+// steps do with the same kernels: a list of operands, a list of results, one set of numbers.
 //
-//   - A group holds neighbours: updates between which no other node stands, of which none uses what another gives. So nothing is held longer
-//     than in the order in which the function was recorded, where an optimizer's updates stand behind all gradients.
-//   - Of these, those of one op, dtype, device and one set of operands and attributes that are there, and whose numbers are the same
-//     at capture. Other kinds between them do not part them.
-//   - Numbers belong to each node and may differ in a later run, after a state_dict with other counts of steps say: the kernel of a group looks
-//     at them and launches those together that follow each other and have had the same ones so far: what has parted once stays apart, so that a
-//     recorded launch need not be recorded anew in each step. So a group is a note for the plan, and no promise.
+//   - A group holds neighbours: updates without another node in between, none of which uses a result of another. So
+//   nothing is held longer than in the recorded order, where the updates of an optimizer follow all gradients.
+//   - A group has one op, dtype and device, one set of present operands and attributes, and equal numbers at capture.
+//   Updates of other kinds in between do not separate them.
+//   - Numbers belong to each node and may differ in a later run, for example after a state_dict with other step counts.
+//   The kernel of a group checks them and launches consecutive updates together whose numbers have always been equal.
+//   Updates that were separated once stay separate, so that a recorded launch need not be recorded again in each step.
+//   So a group is a hint for the plan, and no guarantee.
 //
-// `schedule` moves a group as a whole, and `fuse` leaves it as it is.
+// `schedule` moves a group as a whole, and `fuse` keeps it unchanged.
 #pragma once
 
 #include <memory>

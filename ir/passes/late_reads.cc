@@ -1,4 +1,4 @@
-// See ir/passes/late_reads.h. One walk backwards finds the nodes: all users of one that is moved are moved.
+// See ir/passes/late_reads.h. One backward pass finds the nodes: all users of a moved node are moved.
 #include "ir/passes/late_reads.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 
 bool is_on_cpu(const Graph& graph, ValueId v) { return graph.type(v).device.type == DeviceType::CPU; }
 
-// Of each node, whether it goes to the end.
+// Whether each node moves to the end.
 std::vector<bool> late_nodes(const Graph& graph) {
   const auto& nodes = graph.nodes();
   std::vector<bool> is_late(nodes.size()), is_used_early(static_cast<size_t>(graph.value_count()));
@@ -41,7 +41,7 @@ bool late_reads(Graph& graph) {
                           [](const TensorType& t) { return t.device.type == DeviceType::CPU; }))
     return false;
   const std::vector<bool> is_late = late_nodes(graph);
-  if (std::ranges::is_sorted(is_late)) return false;  // they stand there already
+  if (std::ranges::is_sorted(is_late)) return false;  // they are there already
   Rewriter rewriter(graph);
   for (const bool late : {false, true})
     for (size_t i = 0; i < is_late.size(); ++i)

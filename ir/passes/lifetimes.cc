@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "ir/bookkeeping.h"
+#include "engine/bookkeeping.h"
 
 namespace retrograd::ir {
 namespace {
@@ -48,9 +48,9 @@ class Finder {
   };
   struct Draft {
     Block block;
-    ValueId holds;      // the value that it was made for, or the last that was laid over it
-    bool may_go;        // an elementwise result may be laid over that, where it dies
-    int32_t into = -1;  // another block that it was laid into
+    ValueId holds;      // the value that it was made for, or the last that took over its memory
+    bool may_go;        // an elementwise result may take over its memory where this value dies
+    int32_t into = -1;  // another block, whose memory this one uses
     bool outside = false;
   };
 
@@ -146,7 +146,7 @@ class Finder {
     if (const int32_t b = block(v); b >= 0) draft(b).block.last = std::max(draft(b).block.last, place);
   }
 
-  // Backwards, so that what a result keeps alive is known when its operands are looked at.
+  // In backward order, so that the lifetime of a result is known before its operands are processed.
   void find_last_uses() {
     for (ValueId v : graph_.outputs()) need(v, end());
     for (size_t i = graph_.nodes().size(); i-- > 0;) {
@@ -162,11 +162,11 @@ class Finder {
       }
     }
     for (Draft& d : drafts_)
-      if (d.block.last < 0) d.block.bytes = d.block.last = 0;  // an input that nothing uses goes at once
+      if (d.block.last < 0) d.block.bytes = d.block.last = 0;  // an unused input is freed immediately
     if (!options_.writes.empty()) find_last_reads();
   }
 
-  // Of inputs, through their views.
+  // For inputs, including reads through views.
   void find_last_reads() {
     last_read_.assign(block_of_.size(), -1);
     const auto read = [&](ValueId v, int32_t place) {
@@ -199,8 +199,7 @@ class Finder {
       });
   }
 
-  // Not where another operand is a view of the one that dies: it would be read at other places than are
-  // written.
+  // Not if another operand is a view of the one that dies: it would be read at other elements than those being written.
   void lay_over_operand(const Step& step, ValueId result, std::span<const ValueId> operands, auto may) {
     const int32_t own = block(result);
     if (draft(own).outside) return;
@@ -222,8 +221,8 @@ class Finder {
     }
   }
 
-  // The value of a written input needs no block if its step is the last that reads the input, and may
-  // write where it reads.
+  // The value of a written input needs no block if its step is the last that reads the input, and may write where it
+  // reads.
   void lay_outside(const OutsideWrite& write) {
     const ValueId input = graph_.inputs()[static_cast<size_t>(write.input)].value;
     const ValueId value = graph_.outputs()[static_cast<size_t>(write.output)];

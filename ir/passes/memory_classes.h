@@ -1,20 +1,18 @@
-// MemoryClasses: which values may share memory, and who but the graph may see it.
+// MemoryClasses: which values may share memory, and whether code outside of the graph may see it.
 //
-// Values are immutable, but the memory that they lie in need not be: a hook may write into the gradient
-// that it is given, an accumulation into `.grad`, and a step of SGD in a hook into the parameter that a
-// slot holds. An eager run computes each node when it comes, so it reads what was there at that moment.
-// Passes must not change what is read. Therefore:
+// Values are immutable, but their memory need not be: a hook may write to the gradient that it is given, an
+// accumulation to `.grad`, and a step of SGD in a hook to the parameter in a slot. An eager run computes each node in
+// turn, so it reads what was there at that moment. Passes must not change what is read. Therefore:
 //
-//   - Memory is *open* if code outside of the graph may reach it: that of inputs and of results of
-//     effects, that of values which an effect is given. All other memory is *private*: made by a node of
-//     the graph and seen by pure nodes only.
-//   - A node that reads open memory stays between the two effects that it stands between (segment()).
-//   - A value that came in memory of its own may be laid into another's only where both are private and
-//     not both are outputs.
+//   - Memory is *open* if code outside of the graph may reach it: memory of inputs, of results of effects, and of
+//   values that an effect is given. All other memory is *private*: made by a node of the graph and seen by pure nodes
+//   only.
+//   - A node that reads open memory stays between the two effects around it (segment()).
+//   - A value with memory of its own may be moved into another's memory only if both are private and not both are
+//   outputs.
 //
-// A view shares its operand's memory, and so may the result of a pure op that runs on the host
-// (`contiguous`). All others make memory of their own, row-major. Only traits are asked. One pass over
-// the graph, and union-find.
+// A view shares its operand's memory, and so may the result of a pure op that runs on the host (`contiguous`). All
+// other ops make new, row-major memory. Only traits are used. One pass over the graph, with union-find.
 #pragma once
 
 #include <algorithm>
@@ -23,9 +21,9 @@
 
 namespace retrograd::ir {
 
-/// What input number `input` is bound to gets the value of output number `output` when the graph has run:
-/// how a recorded function writes to tensors from outside. The value may be computed there, where nothing
-/// reads the old one any more.
+/// After the graph has run, the binding of input number `input` gets the value of output number `output`: a recorded
+/// function writes to tensors from outside this way. The value may be computed in that memory, once nothing reads the
+/// old one any more.
 struct OutsideWrite {
   int32_t input, output;
 };
@@ -34,8 +32,8 @@ struct OutsideWrite {
 inline bool makes_memory(const OpInfo& op) {
   return op.is(Trait::pure) && !op.is(Trait::view) && (!op.run_on_host || op.is(Trait::fresh));
 }
-/// Whether result r of a node may be computed in the memory of operand o, if they have one type: element by element, or because the op
-/// says so (Trait::updates counts the operands that are there, Trait::overwrites is of operand 0).
+/// Whether result r of a node may be computed in the memory of operand o, if they have one type: element by element, or
+/// because the op says so (Trait::updates counts the present operands, Trait::overwrites means operand 0).
 inline bool may_lie_over(const OpInfo& op, std::span<const ValueId> operands, size_t o, int r) {
   if (op.is(Trait::elementwise)) return true;
   if (op.is(Trait::overwrites)) return o == 0 && std::ranges::count(operands, operands[0]) == 1;
@@ -43,7 +41,7 @@ inline bool may_lie_over(const OpInfo& op, std::span<const ValueId> operands, si
          static_cast<int64_t>(o) - std::ranges::count(operands.first(o), kNoValue) == r;
 }
 
-/// An op that looks at the elements of its operands.
+/// An op that reads the elements of its operands.
 inline bool reads_memory(const OpInfo& op) { return !op.is(Trait::view); }
 
 class MemoryClasses {
@@ -55,9 +53,9 @@ class MemoryClasses {
   bool is_output(ValueId v) { return flags_[root(v)].output; }
   /// One value of each class: the same for all that may share its memory.
   ValueId representative(ValueId v) { return static_cast<ValueId>(root(v)); }
-  /// How many effects stand before a node.
+  /// The number of effects before a node.
   int32_t segment(size_t node) const { return segments_[node]; }
-  /// Whether one value may take the place of another that has memory of its own.
+  /// Whether one value may replace another that has memory of its own.
   bool may_share(ValueId a, ValueId b) {
     return is_private(a) && is_private(b) && (root(a) == root(b) || !(is_output(a) && is_output(b)));
   }

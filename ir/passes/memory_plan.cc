@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMostTries = 24;
 constexpr int64_t kMostVisits = 200;  // of an item, on average
-constexpr int kMostHoles = 8;         // looked at for one item
+constexpr int kMostHoles = 8;         // checked for one item
 
 struct Item {
   int64_t size, alignment;
@@ -25,8 +25,8 @@ int64_t aligned(int64_t offset, int64_t alignment) {
   return (offset + alignment - 1) / alignment * alignment;
 }
 
-// The items that have been placed, by time. Those that live at a moment are found on the path to it in a
-// tree of intervals, those that begin later in a list for each moment.
+// The placed items, by time. Those that live at a moment are on the path to it in an interval tree; those that begin
+// later are in a list per moment.
 class Placed {
  public:
   Placed(const std::vector<Item>& items, int32_t moments)
@@ -50,7 +50,7 @@ class Placed {
     }
   }
 
-  /// Calls f for each placed item that lives while x does.
+  /// Calls f for each placed item whose lifetime overlaps that of x.
   template <class F>
   void for_each_beside(const Item& x, F f) const {
     for (size_t node = leaves_ + static_cast<size_t>(x.first); node >= 1; node /= 2)
@@ -113,7 +113,7 @@ class Packer {
     improve(order, bound);
   }
 
-  // By this order, and then with what lies at the top first, as long as there is something to gain.
+  // Packs by this order, and again with the topmost item moved to the front, as long as that may gain something.
   void improve(std::vector<int32_t> order, int64_t bound) {
     for (int tries = 0; tries < kMostTries && visits_ < most_visits_ && !order.empty(); ++tries) {
       if (best_size_ <= bound) return;
@@ -136,7 +136,7 @@ class Packer {
     for (const Item& x : items_) best_.push_back(x.offset);
   }
 
-  // Each in the lowest gap between those that live beside it.
+  // Puts each item into the lowest gap between those with overlapping lifetimes.
   int64_t pack_by_size(std::span<const int32_t> order) {
     Placed placed(items_, moments_);
     std::vector<std::pair<int64_t, int64_t>> taken;
@@ -159,7 +159,7 @@ class Packer {
     return size;
   }
 
-  // Each in the smallest hole that is free when it begins; holes lie above `base`.
+  // Puts each item into the smallest hole that is free when it begins; holes are above `base`.
   int64_t pack_by_time(std::span<const int32_t> items, int64_t base) {
     std::vector<int32_t> begins(items.begin(), items.end()), ends = begins;
     std::ranges::stable_sort(begins, {}, [&](int32_t i) { return std::pair(item(i).first, -item(i).size); });
@@ -178,7 +178,7 @@ class Packer {
 
   class Holes {
    public:
-    /// The place of an item: in a hole, or at `top`, where a hole below it is made use of.
+    /// The offset of an item: in a hole, or at `top`, including a hole directly below it.
     int64_t take(const Item& x, int64_t top) {
       auto fits = by_size_.lower_bound({x.size, 0});
       for (int tries = 0; fits != by_size_.end() && tries < kMostHoles; ++fits, ++tries) {
@@ -211,7 +211,8 @@ class Packer {
     }
 
    private:
-    // Puts the item into a hole of this length, 0 for none, which it may outgrow at the end; gives back what lies before and after.
+    // Puts the item into a hole of this length (0: none); at `top` it may extend beyond the hole. Returns the unused
+    // parts before and after it.
     int64_t cut(const Item& x, int64_t offset, int64_t length, int64_t end) {
       if (length > 0) erase(offset, length);
       const int64_t at = aligned(offset, x.alignment);

@@ -1,15 +1,15 @@
-// The memory plan: where each block lies in one arena, so that blocks that are live at the same time
-// never overlap. A pure function of the lifetimes (ir/passes/lifetimes.h); nothing is allocated here.
+// The memory plan: the position of each block in one arena, so that blocks that are live at the same time never
+// overlap. A pure function of the lifetimes (ir/passes/lifetimes.h); nothing is allocated here.
 //
-// Packing blocks with given lifetimes into the least memory is NP-hard. Several plans are made and the
-// smallest is taken:
-//   - by time: blocks in order of their first node, each into the smallest hole that fits, as a malloc
-//     would. For blocks of one size this is optimal, and it takes O(n log n).
-//   - by size: the largest block first, each at the lowest offset that is free while it lives (TFLite and
-//     TVM call it greedy by size); and by size times lifetime. As long as there is something to gain, each
-//     is repeated with a block that lies at the top moved to the front of the order.
-// The latter compare a block with all placed ones that live with it. This work has a limit, proportional
-// to the number of blocks; the blocks that are left when it is reached are placed by time, above the
+// Packing blocks with given lifetimes into the least memory is NP-hard. Several plans are made and the smallest is
+// used:
+//   - by time: blocks in order of their first node, each into the smallest hole that fits, as malloc would. For blocks
+//   of one size this is optimal, and it takes O(n log n).
+//   - by size: the largest block first, each at the lowest offset that is free during its lifetime (TFLite and TVM call
+//   it greedy by size); and by size times lifetime. As long as there is something to gain, each is repeated with a
+//   topmost block moved to the front of the order.
+// The latter compare a block with all placed ones with overlapping lifetimes. This work is limited to an amount
+// proportional to the number of blocks; blocks that remain when the limit is reached are placed by time, above the
 // others.
 //
 // The lower bound, the most bytes that are live at one node, is often reached; `waste()` says how far a
@@ -22,16 +22,17 @@ namespace retrograd::ir {
 
 struct MemoryPlan {
   static constexpr int64_t kAlignment = 64, kLarge = 4096;
-  /// Of a block of this many bytes. Large ones begin with a cache line, for the sake of wide loads; the others where the largest power of
-  /// two that divides their size has it, so that small ones need not fill lines.
+  /// The alignment of a block of this many bytes. Large ones begin at a cache line, for the sake of wide loads. Small
+  /// ones are aligned to the largest power of two that divides their size, so that they need not fill lines.
   static int64_t alignment_of(int64_t bytes);
 
-  std::vector<int64_t> offsets;  // of each block, in bytes; -1: it escapes, the allocator gives its memory
+  // Of each block, in bytes; -1: it escapes, and the allocator provides its memory.
+  std::vector<int64_t> offsets;
   int64_t arena_bytes = 0;
   int64_t lower_bound = 0;  // no arena can be smaller
   int64_t peak_bytes = 0;   // of all blocks, escaping ones included, as they are
 
-  /// How much larger the arena is than it had to be at least: 0.02 is 2 percent.
+  /// The relative excess of the arena over the lower bound: 0.02 is 2 percent.
   double waste() const {
     return lower_bound ? static_cast<double>(arena_bytes) / static_cast<double>(lower_bound) - 1 : 0;
   }

@@ -6,7 +6,7 @@
 namespace retrograd::ir {
 namespace {
 
-// (the node that gives what is written to an input, each node before it that reads the input).
+// Adds (the node that gives the value written to an input, each node before it that reads the input).
 void add_readers_of_written(const Graph& graph, std::span<const OutsideWrite> writes, MemoryClasses& classes,
                             Pairs& before) {
   std::unordered_map<ValueId, std::vector<ValueId>> inputs_of;  // of each written value

@@ -1,9 +1,9 @@
-// What must come before what when pure nodes move, so that each node reads what it read in the old order.
+// The order that must be kept when pure nodes move, so that each node reads the same as in the old order.
 //
-// Before a node come those that give its operands; before an effect the effect before it; before a node
-// that reads open memory (memory_classes.h), or that may fail (Trait::checks), the last effect before it,
-// and the next effect comes after it. Before a node that gives what is written to an input (OutsideWrite) come all that read the input
-// and stood before it, so that the value can still be computed there.
+// A node comes after the nodes that give its operands; an effect comes after the effect before it. A node that reads
+// open memory (memory_classes.h), or that may fail (Trait::checks), stays between the two effects around it. A node
+// that gives the value written to an input (OutsideWrite) comes after all earlier nodes that read the input, so that
+// the value can still be computed in the input's memory.
 #pragma once
 
 #include "ir/passes/memory_classes.h"
@@ -13,11 +13,10 @@ namespace retrograd::ir {
 /// (of, number): the number belongs to the list of `of`.
 using Pairs = std::vector<std::pair<int32_t, int32_t>>;
 
-/// (a node, a node that must come before it), where the old order has them so. Some pairs stand there
-/// twice.
+/// (a node, a node that must come before it), as far as the old order has them so. Some pairs are listed twice.
 Pairs order_constraints(const Graph& graph, std::span<const OutsideWrite> writes);
 
-// Lists of numbers, one for each of n: pairs (of, number) in one array.
+// n lists of numbers: pairs (of, number) in one array.
 class Lists {
  public:
   Lists(size_t n, const Pairs& pairs) : begins_(n + 1), all_(pairs.size()) {

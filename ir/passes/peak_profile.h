@@ -1,6 +1,6 @@
-// PeakProfile: how many bytes are live at each place of a graph, while a pass makes values live longer. A
-// tree over the places whose nodes hold the most of their range and what was added to all of it: O(log n) for
-// a range, whether it is asked about or added to.
+// PeakProfile: the live bytes at each position of a graph, while a pass extends lifetimes. A segment tree over the
+// positions: each node holds the maximum of its range and the amount added to the whole range. O(log n) for a query of
+// a range and for an addition to one.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class PeakProfile {
   }
   int64_t most() const { return most_[1]; }
 
-  /// The most at the places from `first` to `last`, both included; INT64_MIN of none.
+  /// The maximum over the positions from `first` to `last`, both included; INT64_MIN for an empty range.
   int64_t most(int32_t first, int32_t last) const {
     int64_t found = INT64_MIN;
     for_each_part(first, last, [&](size_t part) {

@@ -53,8 +53,13 @@ void verify_after(const Pass& pass, const Graph& graph) {
   }
 }
 
-constexpr size_t kRules = 3,
-                 kClean = 5;  // the passes that apply rules, those after which nothing is left to drop
+static_assert(std::ranges::is_sorted(kPasses, {}, &Pass::stage));
+
+// Where the passes of a stage end.
+constexpr size_t end_of(Pass::Stage stage) {
+  return static_cast<size_t>(std::ranges::upper_bound(kPasses, stage, {}, &Pass::stage) - kPasses);
+}
+constexpr size_t kRules = end_of(Pass::Stage::rules), kClean = end_of(Pass::Stage::cleaning);
 
 int64_t peak_of(const Graph& graph, const PassInput& input) {
   return lifetimes(graph, {.values = input.values, .writes = input.writes, .given = input.given})
@@ -65,7 +70,8 @@ class Pipeline {
  public:
   Pipeline(Graph& graph, const PassOptions& options) : graph_(graph), options_(options) { begin(); }
 
-  // Rules see few nodes each. Where all of them together lift the peak, the last kind is left out, and then the one before.
+  // Each rule sees only a few nodes. When all of them together raise the peak, the last kind is omitted, and then the
+  // one before.
   PassReport run() {
     std::optional<Graph> recorded;
     if (!(options_.off | ~PassSet((1 << kRules) - 1)).all()) recorded = graph_.copy();

@@ -1,10 +1,10 @@
-// What the passes share that put nodes into another order (schedule, early_updates):
+// Common code of the passes that reorder nodes (schedule, early_updates):
 //
-//   Units      what is moved as one: a group, or a node that is in none
-//   Orders     lifetimes and peaks of a graph in one order and another, kernels of groups and scratch included
+//   Units      what is moved as a whole: a group, or a node that is in none
+//   Orders     lifetimes and peaks of a graph in different orders, including kernels of groups and scratch
 //   reorder()  the graph in such an order
 //
-// An order is the numbers of all nodes; what must come before what is said in ir/passes/order_constraints.h.
+// An order lists the numbers of all nodes. ir/passes/order_constraints.h has the rules.
 #pragma once
 
 #include <optional>
@@ -32,9 +32,9 @@ class Orders {
   Orders(const Graph& graph, const PassInput& input);
   Orders(const Orders&) = delete;
 
-  /// Without an order: of the graph as it is.
+  /// Without an order: the peak of the graph as it is.
   int64_t peak(std::span<const int32_t> order = {});
-  /// Of the graph as it is, each value in memory of its own.
+  /// The lifetimes of the graph as it is, with each value in memory of its own.
   Lifetimes apart();
 
  private:

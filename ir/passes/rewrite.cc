@@ -1,5 +1,5 @@
-// See ir/passes/rewrite.h. Nodes are visited in order, so the givers of a node's operands are rewritten
-// before it is.
+// See ir/passes/rewrite.h. Nodes are visited in order, so the producers of a node's operands are rewritten before the
+// node.
 #include "ir/passes/rewrite.h"
 
 #include <algorithm>
@@ -97,7 +97,7 @@ void Match::put(size_t index) {
   note_new_values(result_);
 }
 
-// The last node of the new list has just been added; its results stand for `old` and those behind it.
+// The last node of the new list has just been added; its results stand for `old` and the values after it.
 void Match::note_new_values(ValueId old) {
   segments_.push_back(classes_.segment(index_));
   while (givers_.size() < static_cast<size_t>(rewriter_.value_count())) {
@@ -115,7 +115,7 @@ bool Match::become(ValueId v) {
   return true;
 }
 
-// Whether the operands are now what they were when `through` read them.
+// Whether the operands still have the values that `through` read.
 bool Match::may_read(const std::vector<ValueId>& operands, const Node* through) {
   if (!through || !reads_memory(*through->op) ||
       segments_[static_cast<size_t>(through - rewriter_.nodes().data())] == classes_.segment(index_))
@@ -125,7 +125,7 @@ bool Match::may_read(const std::vector<ValueId>& operands, const Node* through) 
   });
 }
 
-// Whether the result may lie where it would then: in memory of its own, or in that of an operand.
+// Whether the result may be in the memory where it would be then: its own, or that of an operand.
 bool Match::may_become(const OpInfo& op, const std::vector<ValueId>& operands) {
   const bool had_memory = makes_memory(*node_->op), has_memory = makes_memory(op);
   if (had_memory == has_memory) return true;

@@ -1,17 +1,17 @@
-// Rewrites: rules that replace one node by a value that is there already, or by another node. The passes
-// `simplify` and `broadcast` apply tables of them; the tables come from above (rewrites/rewrites.h),
-// since rules know ops and this folder does not.
+// Rewrites: rules that replace one node by an existing value, or by another node. The passes `simplify` and `broadcast`
+// apply tables of them. The caller provides the tables (rewrites/rewrites.h), since rules know ops and this folder does
+// not.
 //
 //   bool twice_negated(Match& m) {                                   // neg(neg(x)) is x
 //     const Node* inner = m.giver(m.operand(0), ops::info<ops::Neg>);
 //     return inner && m.become(m.operand(*inner, 0));
 //   }
 //
-// A rule looks at a node through a Match and returns false, or what become() returns. It must be exact:
-// the bits of the result are those that the node would give, and so is its layout; NaNs stay NaNs, their
-// other bits are free. Memory is Match's care (ir/passes/memory_classes.h): become() refuses what would
-// show a write by code of the user's where it was not seen before. Sizes and numbers that may be symbols
-// are compared by raw() and is_symbolic() only: any other comparison leaves a guard.
+// A rule inspects a node through a Match and returns false, or what become() returns. It must be exact: the bits of the
+// result are those that the node would give, and so is its layout; NaNs stay NaNs, their other bits are free. Match
+// takes care of memory (ir/passes/memory_classes.h): become() refuses what would make a write by user code visible
+// where it was not before. Sizes and numbers that may be symbols are compared by raw() and is_symbolic() only: any
+// other comparison adds a guard.
 #pragma once
 
 #include "ir/passes/memory_classes.h"
@@ -26,12 +26,12 @@ struct Rewrite {
   bool (*apply)(Match&);
 };
 
-/// Tries the rules on each node, in order, until none applies. Whether something was changed, then
-/// `remap` is set.
+/// Tries the rules on each node, in order, until none applies. Returns whether something was changed; then `remap` is
+/// set.
 bool apply_rewrites(Graph& graph, std::span<const Rewrite> rules, Remap& remap);
 
-/// One node with one result, and what gives its operands. All values are those of the graph in the
-/// making: already rewritten.
+/// One node with one result, and the producers of its operands. All values are those of the new graph: already
+/// rewritten.
 class Match {
  public:
   const OpInfo& op() const { return *op_; }
@@ -44,11 +44,11 @@ class Match {
   std::span<const std::byte> attribute_bytes() const {
     return {static_cast<const std::byte*>(attrs_), attrs_ ? op_->attrs_size : size_t{0}};
   }
-  /// Of the result.
+  /// The type of the result.
   const TensorType& type() const { return graph_.type(result_); }
   const TensorType& type(ValueId v) const { return rewriter_.type(v); }
 
-  /// The node that gives v; null for an input or no value. Nodes stay where they are until add().
+  /// The node that gives v; null for an input or no value. The address of a node is valid until add().
   const Node* giver(ValueId v) const;
   /// The node that gives v, if it is one of `op`.
   const Node* giver(ValueId v, const OpInfo& op) const {
@@ -57,19 +57,18 @@ class Match {
   }
   std::span<const ValueId> operands(const Node& node) const { return rewriter_.operands(node); }
   ValueId operand(const Node& node, size_t i) const { return operands(node)[i]; }
-  /// All that use the result are elementwise nodes, which give the same bits however it lies in memory.
+  /// Only elementwise nodes use the result: they give the same bits for any layout.
   bool is_used_elementwise();
-  /// What was recorded as v is used at one place.
+  /// The recorded value of v is used once.
   bool is_used_once(ValueId v);
-  /// Nobody but the graph sees the memory of v, and each value in it, v and what is seen of v, is used once at most.
+  /// Only the graph sees the memory of v, and each value in it (v and its views) is used at most once.
   bool is_used_in_line(ValueId v);
 
-  /// v takes the place of the result. False, and nothing happens, where the types differ or memory does
-  /// not allow it.
+  /// v replaces the result. False, with nothing done, when the types differ or memory does not allow it.
   bool become(ValueId v);
-  /// The node becomes another, on which rules are tried again. `through`: the node whose operands are
-  /// used in place of its result. False, and nothing happens, where they may have changed since it read
-  /// them, or memory does not allow it.
+  /// The node becomes another, to which rules are applied again. `through`: the node whose operands are used in place
+  /// of its result. False, with nothing done, when they may have changed since it read them, or memory does not allow
+  /// it.
   bool become(const OpInfo& op, std::vector<ValueId> operands, const void* attrs,
               const Node* through = nullptr);
   /// Adds a node with one result, for the node to use. kNoValue if the type rule of the op refuses the
@@ -89,28 +88,28 @@ class Match {
   void find_elementwise_uses();
   void note_new_values(ValueId old);
 
-  static constexpr int kMostSteps = 16;  // of one node: each rule makes it simpler, so there are few
+  static constexpr int kMostSteps = 16;  // per node: each rule makes it simpler, so few are needed
 
   Graph& graph_;
   Rewriter rewriter_;
   MemoryClasses classes_;                  // of old values
   std::vector<Rewrite> rules_;             // sorted by op
-  std::vector<ValueId> old_;               // of each new value: an old one whose memory it is
+  std::vector<ValueId> old_;               // of each new value: an old one whose memory it has
   std::vector<int32_t> givers_;            // of each new value: the new node
   std::vector<int32_t> segments_;          // of each new node
-  std::vector<uint8_t> used_elementwise_;  // of each old value; empty before it is asked for
+  std::vector<uint8_t> used_elementwise_;  // of each old value; empty until needed
   std::vector<int32_t> uses_;              // the same
   bool changed_ = false;
 
-  // The node that is looked at: what it was, and what it is to become.
+  // The current node: what it was, and what it is to become.
   const Node* node_ = nullptr;
   size_t index_ = 0;
   ValueId result_ = kNoValue;
   const OpInfo* op_ = nullptr;
   std::vector<ValueId> operands_;
   const void* attrs_ = nullptr;
-  std::vector<std::byte> attr_bytes_;  // of a node that it became
-  ValueId value_ = kNoValue;           // that takes its place
+  std::vector<std::byte> attr_bytes_;  // of the node that it becomes
+  ValueId value_ = kNoValue;           // that replaces it
   bool is_other_ = false;
 };
 

@@ -1,22 +1,20 @@
-// schedule: pure nodes move to where less memory is held at the peak. Effects keep their order, the nodes of a
-// group stay together. If the new order has no clearly lower peak, the old one stays.
+// schedule: moves pure nodes to where less memory is held at the peak. Effects keep their order, the nodes of a group
+// stay together. If the new order has no clearly lower peak, the old one stays.
 //
-// List scheduling from the end of the graph, of units, which are groups and nodes that are in none: a unit is
-// ready when all that must come after it has been placed, and of the ready ones that is placed next (before
-// all placed so far) which adds least to the memory that is live before it: the bytes of operands that were
-// not live yet, less those of its results, which are not live before it. Of equal ones the last in the old
-// order. Going backwards, units come as late as they are needed: a constant directly before its use, and what
-// makes much of little after what makes little of much. The ready ones lie in a heap, a unit again when an
-// operand of it became live: O(e log e) for e operands.
+// List scheduling from the end of the graph, of units, which are groups and nodes that are in none. A unit is ready
+// when all that must follow it has been placed. Of the ready ones, the next to be placed (before all placed so far) is
+// the one that adds least to the memory that is live before it: the bytes of operands that were not live yet, less
+// those of its results, which are not live before it. Of equal ones it is the last in the old order. In this direction
+// units are placed as late as possible: a constant directly before its use, and a unit that makes much from little
+// after one that makes little from much. The ready ones are in a heap, a unit again when an operand of it became live:
+// O(e log e) for e operands.
 //
-// A second order looks some units further. An optimizer's step needs a gradient, and the product that makes it
-// needs less: for a moment more is live than afterwards. Of such chains those come last where this relief is
-// largest, while little else is live (Liu, On the storage requirement in the out-of-core
-// multifrontal method, 1986: of independent segments, by peak less residue). The order with the lower peak is
-// taken.
+// A second order looks some units further. An optimizer's step needs a gradient, and the product that makes it needs
+// less memory: for a moment more is live than afterwards. Of such chains those with the largest relief come last, while
+// little else is live (Liu, On the storage requirement in the out-of-core multifrontal method, 1986: of independent
+// segments, by peak less residue). The order with the lower peak is used.
 //
-// Peaks are those of ir/passes/lifetimes.h; what must come before what is said in
-// ir/passes/order_constraints.h.
+// Peaks are those of ir/passes/lifetimes.h; ir/passes/order_constraints.h has the rules of order.
 #include <algorithm>
 #include <queue>
 
@@ -67,8 +65,8 @@ class Scheduler {
 
  private:
   static constexpr int kPlaced = -1;
-  static constexpr int kFar = 8;      // units that are looked at ahead
-  static constexpr size_t kFew = 64;  // that one waits for, for such a look
+  static constexpr int kFar = 8;      // number of units that are examined in advance
+  static constexpr size_t kFew = 64;  // largest number of predecessors for which that is done
   struct Entry {
     int64_t relief, cost;
     int32_t unit;
@@ -99,14 +97,14 @@ class Scheduler {
     return pairs;
   }
 
-  // f(block) for each block that the unit makes.
+  // Calls f(block) for each block that the unit makes.
   template <class F>
   void for_each_made(int32_t unit, F f) const {
     for (const Node& node : units_.nodes(graph_, unit))
       for (int r = 0; r < node.results && node.op->is(Trait::pure) && !node.op->is(Trait::view); ++r)
         if (const int32_t b = block(node.first_result + r); b >= 0) f(b);
   }
-  // f(block) for each block that it needs before it, once.
+  // Calls f(block) once for each block that must be live before the unit.
   template <class F>
   void for_each_needed(int32_t unit, F f) {
     const int32_t mark = ++mark_;
@@ -124,7 +122,8 @@ class Scheduler {
     return sum;
   }
 
-  // By how much less is live after the unit and some that can then be placed before it, one because of the other, than after it alone.
+  // How much less memory is live after placing the unit and a chain of units that can then be placed before it,
+  // compared with the unit alone.
   int64_t relief(int32_t unit) {
     int64_t sum = cost(unit), least = sum;
     const int64_t alone = sum;
@@ -146,7 +145,7 @@ class Scheduler {
     for (size_t i = undo_.size(); i-- > 0;) live_[static_cast<size_t>(undo_[i])] ^= 1;
     return alone - least;
   }
-  // What is live before the unit instead of after it; noted in undo_.
+  // Switches the live blocks from those after the unit to those before it; noted in undo_.
   void turn(int32_t unit) {
     const size_t begin = undo_.size();
     for_each_made(unit, [&](int32_t b) {
@@ -182,19 +181,19 @@ class Scheduler {
   const Rule rule_;
   const Units units_;
   Lists before_, users_;
-  std::vector<int32_t> waits_for_;      // how many that must come after a unit are not placed; kPlaced
+  std::vector<int32_t> waits_for_;      // number of units that must follow a unit and are not placed; kPlaced
   std::vector<int64_t> cost_;           // of ready units: entries with another cost are out of date
-  std::vector<uint8_t> live_;           // of each block, before all that is placed
-  std::vector<int32_t> seen_, needed_;  // blocks: the last mark, those that become live
-  std::vector<int32_t> undo_;           // blocks that are live or not for a trial
+  std::vector<uint8_t> live_;           // of each block: live before all that is placed
+  std::vector<int32_t> seen_, needed_;  // of blocks: the last mark; the blocks that become live
+  std::vector<int32_t> undo_;           // blocks that a trial has switched
   int32_t mark_ = 0;
   std::priority_queue<Entry> ready_;
 };
 
 }  // namespace
 
-// A lower peak by less than one part of so many is not worth another order: what lies beside each other in
-// the program is in the caches, too.
+// A peak that is lower by less than 1/kGain is not worth another order: neighbours in the program are often in the
+// caches, too.
 constexpr int64_t kGain = 50;
 
 bool schedule(Graph& graph, const PassInput& input, Remap& remap) {

@@ -156,7 +156,7 @@ TEST_CASE("jacobian has at most eight dims") {
         rg::Category::bad_argument);
 }
 
-TEST_CASE("jacobian through a function of the user's own") {
+TEST_CASE("jacobian through a user-defined function") {
   const auto f = [](const Tensors& x) { return Tensors{Halve::apply(x[0]) + x[1]}; };
   const auto j = ag::jacobian(f, {vec({1, 2}), vec({5, 6})});
   check_close(j[0][0], {1, 0, 0, 2});

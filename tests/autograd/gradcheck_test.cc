@@ -61,7 +61,7 @@ struct Twice : rg::Function<Twice> {
   static Tensors backward(rg::AutogradContext*, const Tensors& g) { return {g[0] * 2}; }
 };
 
-// Right once, wrong in the second derivative: the gradient does not know that it depends on x.
+// Right at first order, wrong in the second derivative: the gradient does not know that it depends on x.
 struct Detached : rg::Function<Detached> {
   static Tensor forward(rg::AutogradContext* ctx, const Tensor& x) {
     ctx->save_for_backward({x});

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# device_figures_test.sh PROGRAMS_ON_HOST: with --device cuda, the host in the device's place, each benchmark prints
-# its lines of JSON with the keys that the report of a GPU looks for, and the device's name in each. A step's loss is
+# device_figures_test.sh PROGRAMS_ON_HOST: with --device cuda, the host in place of a device, each benchmark prints
+# its lines of JSON with the keys that the report of a GPU reads, and the device's name in each. A step's loss is
 # near that of the same step on the CPU.
 #
-# Not tested here: the figures, which say nothing of a device; cuBLASLt, cuDNN.
+# Not tested here: the figures, which are not representative of a device; cuBLASLt, cuDNN.
 set -uo pipefail
 
 # A thousand times slower there, and kernels are checked in tests/cuda.

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# figures_test.sh TRAIN_STEP ENGINE_OVERHEAD: each prints one line of JSON with the keys that comparisons look for; the same steps are
-# taken in every mode, so the loss is the same, whatever the number of threads; what is no mode is refused with a list of those that are.
+# figures_test.sh TRAIN_STEP ENGINE_OVERHEAD: each prints one line of JSON with the keys that comparisons read; the same
+# steps are taken in every mode, so the loss is the same, whatever the number of threads; an unknown mode is refused
+# with a list of the modes.
 #
-# Not tested here: the figures themselves, which a shared machine would not hold; the benchmarks that run for long.
+# Not tested here: the figures themselves, which vary on a shared machine; the benchmarks that run for long.
 set -uo pipefail
 
 train_step=$1 engine_overhead=$2

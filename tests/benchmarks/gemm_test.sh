@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# gemm_test.sh GEMM: the benchmark of matrix products prints a line for each shape, dtype and number of threads, with a rate
-# for each side that has a kernel, which have computed the same; its processes end with it, stopped as they may be; what
-# names nothing is refused with a list of what does.
+# gemm_test.sh GEMM: the benchmark of matrix products prints a line for each shape, dtype and number of threads, with a
+# rate for each side that has a kernel, and equal results; its processes end with it, even if they are stopped; unknown
+# names are refused with a list of the known ones.
 #
-# Not tested here: the rates, which a shared machine would not hold; OpenBLAS and oneDNN where the machine has none.
+# Not tested here: the rates, which vary on a shared machine; OpenBLAS and oneDNN if the machine lacks them.
 set -uo pipefail
 
 # No threads may be started there after a fork.
@@ -39,7 +39,7 @@ for wrong in "--shapes circles" "--dtype int8" "--threads 0" "--seconds 0"; do
 done
 [[ $("$gemm" --shapes circles 2>&1) == *squares*mlp*gpt-char*gpt-124m* ]] || fail "the shapes are not listed"
 
-# Killed at once, it leaves none of its processes.
+# Killed immediately, it leaves none of its processes.
 "$gemm" --shapes squares --largest 64 --seconds 1000 >/dev/null &
 parent=$!
 children=""

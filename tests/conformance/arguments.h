@@ -1,12 +1,12 @@
-// The arguments of one op call, resolved against the op's signature: which tensor, number or attribute stands
-// for which parameter, in the order of the signature. Argument::as<T>() converts to the parameter type of the
-// public function that gets it.
+// The arguments of one op call, resolved with the op's signature: which tensor, number or attribute belongs to which
+// parameter, in the order of the signature. Argument::as<T>() converts to the parameter type of the public function
+// that gets it.
 #pragma once
 
 #include <span>
 #include <type_traits>
 
-#include "ir/op.h"
+#include "engine/op.h"
 #include "tests/conformance/signature.h"
 
 namespace retrograd::conformance {

@@ -1,12 +1,11 @@
-// From an op's name in the format to the call of a public function.
+// Maps an op's name in the format to the call of a public function.
 //
-// A binding is one line in the table of its family (bindings/*.cc): {"narrow", call<narrow>}. What is called is one of
+// A binding is one line in the table of its family (bindings/*.cc): {"narrow", call<narrow>}. It calls one of
 //   the public function, whose parameters are those of the signature, in order;
 //   an elementwise function object (ops/elementwise.h), whose attributes are set by name;
 //   a function made for the binding, where the public one is overloaded or differs: {"split", call<split_by>}.
 //
-// A function with fewer parameters than the signature serves the calls that leave the rest out; others are
-// Unsupported.
+// A function with fewer parameters than the signature serves the calls that omit the rest; other calls are Unsupported.
 #pragma once
 
 #include <array>

@@ -1,8 +1,8 @@
-// Canaries: a runner that passes whatever it is given would pass every suite. Here are sound cases, each with changes of which every one
-// must make it fail, at the place that is named.
+// Canaries: a runner that accepts everything would pass every suite. Here are valid cases with changes, each of which
+// must make the case fail, at the named place.
 //
-// A change is a JSON merge patch of the case (RFC 7396) or new values for the tensors of the suite. The last test holds the list of
-// ops against the document.
+// A change is a JSON merge patch of the case (RFC 7396) or new values for the tensors of the suite. The last test
+// compares the list of ops with the document.
 #include <catch2/catch.hpp>
 
 #include <fstream>

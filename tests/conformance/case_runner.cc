@@ -1,13 +1,16 @@
-// What a case is made of, and what its exceptions mean.
+// The parts of a case, and the meaning of its exceptions.
 #include "tests/conformance/case_runner.h"
 
 #include <algorithm>
+#include <mutex>
 
 #include "tests/conformance/derivative_form.h"
 #include "tests/conformance/expectations.h"
 #include "tests/conformance/interpreter.h"
 #include "tests/conformance/optimizer_cases.h"
 #include "tests/conformance/schema.h"
+#include "tests/ir/round_trip.h"
+#include "tracer/observe/log.h"
 
 namespace retrograd::conformance {
 namespace {
@@ -70,9 +73,35 @@ bool applies(const Json& test_case, Mode mode) {
   return lists(modes, mode, true) || !are_modes(*modes);
 }
 
+namespace {
+
+// Hears each graph that is captured during a case: its text must parse and print again.
+class GraphTexts {
+ public:
+  explicit GraphTexts(CaseLog& log) {
+    logging::set_sink([&log, this](logging::Topic, std::string_view text) {
+      const std::string fault = ir_test::fault_of_text(text);
+      const std::lock_guard lock(mutex_);
+      if (!fault.empty()) log.fail("graph", fault);
+    });
+    logging::set_topics("trace");
+  }
+  ~GraphTexts() {
+    logging::set_topics("");
+    logging::set_sink({});
+  }
+  GraphTexts(const GraphTexts&) = delete;
+
+ private:
+  std::mutex mutex_;
+};
+
+}  // namespace
+
 CaseResult run_case(const Suite& suite, const Json& test_case, Mode mode) {
   using Verdict = CaseResult::Verdict;
   CaseLog log;
+  const GraphTexts checked(log);
   try {
     run(suite, test_case, mode, log);
     if (log.comparisons() == 0) log.fail("case", "it compares nothing");

@@ -1,5 +1,4 @@
-// Runs one case in one mode. Nothing that a case does ends the run: every exception becomes part of the
-// outcome.
+// Runs one case in one mode. Nothing that a case does ends the run: every exception becomes part of the outcome.
 #pragma once
 
 #include "tests/conformance/differentiator.h"

@@ -1,4 +1,4 @@
-// Element by element, in float64 for floating dtypes and in int64 for the others; both hold every value
+// Compares element by element, in float64 for floating dtypes and in int64 for all others; both represent every value
 // exactly.
 #include "tests/conformance/compare.h"
 
@@ -30,7 +30,7 @@ std::string index_text(size_t flat, const IntArray& sizes) {
   return "[" + text + "]";
 }
 
-// How far apart two elements are beyond what is allowed to pass as equal: 0 when they agree.
+// By how much the difference of two elements exceeds the tolerance: 0 when they agree.
 double distance(double got, double want, Tolerance t) {
   if (got == want || (std::isnan(got) && std::isnan(want))) return 0;
   if (!std::isfinite(got) || !std::isfinite(want)) return INFINITY;

@@ -12,7 +12,7 @@ namespace retrograd::conformance {
 /// are defined.
 std::optional<std::string> difference(const Tensor& got, const Tensor& want, Tolerance tolerance);
 
-/// The same with zeros as what is wanted, of the type of `of`.
+/// The same with zeros as the wanted value, of the type of `of`.
 std::optional<std::string> difference_from_zero(const Tensor& got, const Tensor& of, Tolerance tolerance);
 
 /// Compares the tensors of one case with the suite's and notes the outcome in its log.
@@ -21,13 +21,13 @@ class Comparison {
   Comparison(const Suite& suite, const Json& test_case, CaseLog& log)
       : suite_(suite), case_(test_case), log_(log) {}
 
-  /// `key` names what is wanted, or is null: then `got` must be undefined.
+  /// `key` names the wanted value, or is null: then `got` must be undefined.
   void exactly(const std::string& what, const Tensor& got, const Json& key);
-  /// The same of a gradient of `of`, or a tangent; undefined and all zeros are one.
+  /// The same for a gradient of `of`, or a tangent; undefined and all zeros are equal.
   void gradient(const std::string& what, const Tensor& got, const Tensor& of, const Json& key);
 
-  /// `got` is a tensor of one element for the number that is wanted; undefined where `want` is null. Within the case's tolerance, or that of
-  /// got's dtype.
+  /// `got` is a tensor of one element for the wanted number; undefined if `want` is null. Within the case's tolerance,
+  /// or that of got's dtype.
   void number(const std::string& what, const Tensor& got, const Json& want);
 
   const Suite& suite() const { return suite_; }

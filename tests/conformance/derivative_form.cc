@@ -5,7 +5,7 @@
 #include "ops/arithmetic.h"
 #include "ops/reduce.h"
 #include "tests/conformance/interpreter.h"
-#include "tracer/compile.h"
+#include "tracer/function/compile.h"
 
 namespace retrograd::conformance {
 namespace {
@@ -90,7 +90,7 @@ class Evaluation {
   std::vector<std::string> variable_names_;
 };
 
-/// Compares what was computed for each variable with the keys of an object {input: key|null}.
+/// Compares the results for each variable with the keys of an object {input: key|null}.
 void compare_variables(const std::string& what, const Evaluation& e, const Tensors& got, const Json& wanted,
                        Comparison& comparison) {
   const std::vector<std::string>& names = e.variable_names();
@@ -157,7 +157,7 @@ void compare_jvp(const Json& test_case, Evaluation& e, Comparison& comparison) {
                           e.outputs()[i], key);
 }
 
-/// Twice, so that the second is a run of what the first has recorded; in units where an op must look at values.
+/// Twice, so that the second call runs the recording of the first; in units if an op must read values.
 void compare_compiled(const Json& test_case, Comparison& comparison, Differentiator& differentiator) {
   FunctionCache compiled(FunctionKind::function);
   for (int i = 0; i < 2; ++i) {

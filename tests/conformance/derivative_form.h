@@ -1,6 +1,5 @@
-// The derivative form (suites/FORMAT.md, section 4): the program as a function of its inputs, and its value,
-// gradients, second order and forward-mode derivative. Each of these evaluates the program anew, on fresh
-// inputs.
+// The derivative form (suites/FORMAT.md, section 4): the program as a function of its inputs, and its value, gradients,
+// second order and forward-mode derivative. Each of these evaluates the program again, on new inputs.
 #pragma once
 
 #include "tests/conformance/compare.h"

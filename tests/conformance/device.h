@@ -1,5 +1,5 @@
-// The device that --device cuda names: the machine's first one, or, in the runner that is linked with device_on_host.cc, kernels that are
-// compiled for the host and run in its memory, so that suites run where there is no device.
+// The device of --device cuda: the machine's first one, or, in the runner that is linked with device_on_host.cc,
+// kernels that are compiled for the host and run in its memory, so that suites run on machines without a device.
 #pragma once
 
 namespace retrograd::conformance {
@@ -8,7 +8,7 @@ namespace retrograd::conformance {
 /// statement; then nothing is recorded as a graph.
 void prepare_device(bool waits);
 
-/// Whether it has met an error after which it does nothing any more.
+/// Whether it has had an error after which it cannot be used any more.
 bool is_device_lost();
 
 }  // namespace retrograd::conformance

@@ -1,6 +1,5 @@
-// The host in a device's place: see tests/conformance/device.h. Its memory is guarded: what the CPU touches
-// of it is an error, as on a machine with a device. Not under AddressSanitizer, which looks for pointers in
-// all memory at the end.
+// The host in place of a device: see tests/conformance/device.h. Its memory is guarded: an access by the CPU is an
+// error, as on a machine with a device. Not under AddressSanitizer, which searches all memory for pointers at the end.
 #include "cuda/executor.h"
 #include "cuda/fusion/fusion.h"
 #include "cuda/kernels/launchers.h"

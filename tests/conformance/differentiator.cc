@@ -2,7 +2,7 @@
 #include "tests/conformance/differentiator.h"
 
 #include "engine/autograd.h"
-#include "tracer/compile_backward.h"
+#include "tracer/backward/compile_backward.h"
 
 namespace retrograd::conformance {
 namespace {

@@ -1,4 +1,4 @@
-// The modes, and what each of them takes for backward and grad: eager the engine's own, traced and compiled a
+// The modes, and the implementation of backward and grad in each: eager uses the engine's own, traced and compiled a
 // captured backward that is then run.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The canonical form: each maximal run of events that may change places is sorted.
+// The canonical form: each maximal run of events that may be reordered is sorted.
 #include "tests/conformance/events.h"
 
 #include <algorithm>

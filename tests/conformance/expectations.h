@@ -1,13 +1,14 @@
-// Whether all that a case expects will be compared. The code that compares walks over what a program yields; an expectation that nothing
-// yields would be passed over in silence.
+// Whether everything that a case expects will be compared. The comparing code goes over the results of a program; an
+// expectation without a result would be skipped silently.
 #pragma once
 
 #include "tests/conformance/json.h"
 
 namespace retrograd::conformance {
 
-/// Throws BadManifest for an expectation that no mode looks at: lists that are longer or shorter than the outputs, names that are no
-/// inputs, a part that belongs to the other form, labels that no op call has, modes that there are not. The case has passed check_case.
+/// Throws BadManifest for an expectation that no mode checks: lists that are longer or shorter than the outputs, names
+/// that are no inputs, a part that belongs to the other form, labels that no op call has, unknown modes. The case has
+/// passed check_case.
 void check_expectations(const Json& test_case);
 
 /// Whether it is a list of modes, and not empty.

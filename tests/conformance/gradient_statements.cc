@@ -1,4 +1,4 @@
-// Statements about gradients: backward, grad, what stands in .grad, and check.
+// Statements about gradients: backward, grad, the content of .grad, and check.
 #include "tests/conformance/interpreter.h"
 
 namespace retrograd::conformance {

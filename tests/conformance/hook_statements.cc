@@ -12,7 +12,7 @@ namespace {
 
 using GradientAction = std::function<Tensor(const Tensor&)>;
 
-/// What an action makes of a gradient; undefined where it leaves it alone.
+/// The gradient after an action; undefined if unchanged.
 GradientAction gradient_action(const Json& action, const Environment& names) {
   const std::string& kind = action["kind"].get_ref<const std::string&>();
   if (kind == "log") return [](const Tensor&) { return Tensor(); };
@@ -25,7 +25,7 @@ GradientAction gradient_action(const Json& action, const Environment& names) {
   throw BadManifest("no action \"" + kind + "\" on a gradient");
 }
 
-/// The same on each defined gradient of a tuple; an empty list where it leaves them alone.
+/// The same for each defined gradient of a tuple; an empty list if unchanged.
 std::function<Tensors(const Tensors&)> tuple_action(const Json& action, const Environment& names) {
   if (action["kind"] == "log") return [](const Tensors&) { return Tensors(); };
   return [act = gradient_action(action, names)](const Tensors& gradients) {

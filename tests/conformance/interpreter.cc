@@ -5,7 +5,7 @@
 
 #include "engine/inplace.h"
 #include "tests/conformance/binding.h"
-#include "tracer/compile.h"
+#include "tracer/function/compile.h"
 
 namespace retrograd::conformance {
 
@@ -46,7 +46,7 @@ void Interpreter::run_until(const Json& statements, size_t begin, size_t end, co
   }
 }
 
-// Runs the unit, or the statement, that begins there; returns the place behind it.
+// Runs the unit, or the statement, that begins there; returns the position after it.
 size_t Interpreter::run_unit(const Json& statements, size_t begin, size_t limit, const std::string& path) {
   size_t end = units_->end_of(statements, begin, limit);
   while (end > begin) {

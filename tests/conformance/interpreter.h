@@ -9,7 +9,7 @@
 // all tensors it does.
 #pragma once
 
-#include "hooks/hook.h"
+#include "engine/hook.h"
 #include "tests/conformance/compare.h"
 #include "tests/conformance/differentiator.h"
 #include "tests/conformance/environment.h"
@@ -20,7 +20,7 @@ namespace retrograd::conformance {
 
 class Interpreter {
  public:
-  /// `units`: compiled ones are made of op statements; null: each runs by itself.
+  /// `units`: compiled units consist of op statements; null: each statement runs by itself.
   Interpreter(Comparison& comparison, Differentiator& differentiator, const Units* units = nullptr)
       : comparison_(comparison), differentiator_(differentiator), units_(units) {}
 

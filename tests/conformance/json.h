@@ -1,4 +1,4 @@
-// JSON as the runner uses it, and the few readings of it that are needed in many places.
+// JSON in the runner, and common conversions of it.
 #pragma once
 
 #include <limits>
@@ -26,7 +26,7 @@ inline std::optional<bool> optional_bool(const Json& object, const char* field) 
   return value ? std::optional(value->get<bool>()) : std::nullopt;
 }
 
-/// A number: with a point or an exponent, "inf", "-inf" and "nan" are floating, others integers.
+/// A number: with a point or an exponent, "inf", "-inf" and "nan" are floating, all others integers.
 inline Scalar to_scalar(const Json& value) {
   if (value.is_boolean()) return value.get<bool>();
   if (value.is_number_integer()) return value.get<int64_t>();

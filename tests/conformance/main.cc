@@ -6,8 +6,8 @@
 //
 // The temporary memory of every kernel is checked as well (cpu/scratch_check.h).
 //
-// What a broken device or a crash leaves undone, another process can go on with: FILE has the number and the
-// name of the case that runs, and --from passes over so many.
+// Another process can continue where a broken device or a crash has ended this one: FILE has the number and the name of
+// the current case, and --from skips that many.
 //
 // Exit code: 0 when all passed, 1 when one failed or (without --allow-unsupported) was unsupported, 2 when the
 // suite cannot be read or an argument is wrong, 3 when a case lost the device: the rest was not run.
@@ -39,8 +39,8 @@ struct Counts {
   bool lost = false;
 };
 
-// The suite as named, from where the user called (under `bazel run` that is not the working directory), or
-// among those that come with the runner.
+// The suite as named, relative to the user's folder (under `bazel run` that is not the working directory), or among
+// those that come with the runner.
 std::string find_suite(const std::string& name) {
   const char* caller = std::getenv("BUILD_WORKING_DIRECTORY");
   std::filesystem::path places[] = {std::filesystem::path(caller ? caller : ".") / name, name,
@@ -56,7 +56,7 @@ std::string one_line(std::string text) {
   return text;
 }
 
-// The cases of a mode that are asked for, without those before --from.
+// The selected cases of a mode, without those before --from.
 std::vector<const Json*> chosen(const Suite& suite, Mode mode, const Options& options) {
   std::vector<const Json*> cases;
   int passed_over = 0;

@@ -1,5 +1,5 @@
-// The ops of the format and their signatures, word for word as sections 3 and 3b of suites/FORMAT.md list them. signature.h
-// reads the lists; canary_test.cc holds them against the document.
+// The ops of the format and their signatures, word for word as in sections 3 and 3b of suites/FORMAT.md. signature.h
+// reads the lists; canary_test.cc compares them with the document.
 #pragma once
 
 #include <string_view>

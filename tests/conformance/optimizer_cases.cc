@@ -7,7 +7,7 @@
 #include "optim/clip_grad.h"
 #include "optim/sgd.h"
 #include "tests/conformance/interpreter.h"
-#include "tracer/compile.h"
+#include "tracer/function/compile.h"
 
 namespace retrograd::conformance {
 namespace {
@@ -79,7 +79,7 @@ class OptimizerUnderTest {
   bool counts_unseen_ = false;
 };
 
-// Clips over all parameters; gives the norm, or an undefined tensor where none is asked for.
+// Clips over all parameters; returns the norm, or an undefined tensor if none is requested.
 Tensor clip(const Json* how, const Tensors& params) {
   if (!how) return {};
   if (how->at("kind") == "value") {

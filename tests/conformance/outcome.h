@@ -1,9 +1,9 @@
-// What can come of a case: exceptions that end it, and the log of its comparisons.
+// The outcome of a case: exceptions that end it, and the log of its comparisons.
 //
 //   BadManifest  the manifest breaks the format: a failure
 //   Unsupported  the engine lacks something: neither a failure nor a pass
-// Comparisons go to the CaseLog and never end a case, so that one run names all that differs. A case passes
-// when its log has comparisons and no failure.
+// Comparisons are added to the CaseLog and never end a case, so that one run names all differences. A case passes when
+// its log has comparisons and no failure.
 #pragma once
 
 #include <stdexcept>
@@ -17,7 +17,7 @@ struct BadManifest : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The text names what is lacking: "op=conv2d", "op=checkpoint".
+/// The text names what is missing: "op=conv2d", "op=checkpoint".
 struct Unsupported : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -32,7 +32,7 @@ class CaseLog {
   /// Notes that something was compared, or would be in another mode.
   void compared() { ++comparisons_; }
   void fail(std::string what, std::string text) { failures_.push_back({std::move(what), std::move(text)}); }
-  /// Notes where the case is, for the message of an exception that comes from there.
+  /// Notes the position in the case, for the message of an exception.
   void enter(std::string what) { at_ = std::move(what); }
   const std::string& at() const { return at_; }
   int comparisons() const { return comparisons_; }

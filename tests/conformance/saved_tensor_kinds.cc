@@ -1,5 +1,4 @@
-// A kind is a pair of functions of floating tensors; logging and the passing through of other dtypes are
-// written once around it.
+// A kind is a pair of functions of floating tensors; common code logs and passes other dtypes through.
 #include "tests/conformance/saved_tensor_kinds.h"
 
 #include <memory>

@@ -2,7 +2,7 @@
 // integers.
 #pragma once
 
-#include "hooks/saved_tensor_hooks.h"
+#include "engine/saved_tensor_hooks.h"
 #include "tests/conformance/events.h"
 #include "tests/conformance/json.h"
 

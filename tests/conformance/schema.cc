@@ -1,4 +1,4 @@
-// The fields of every object of the format, as tables; a name that ends in ? may be left out.
+// The fields of every object of the format, as tables; a field whose name ends in ? may be omitted.
 #include "tests/conformance/schema.h"
 
 #include <algorithm>

@@ -35,7 +35,7 @@ Parameter parse_parameter(std::string text) {
   return parameter;
 }
 
-// The parts between commas, save for those within brackets: "dims=[0,1]" is one.
+// The parts between commas, except for those within brackets: "dims=[0,1]" is one.
 std::vector<std::string> split_at_commas(const std::string& text) {
   std::vector<std::string> parts(1);
   int depth = 0;

@@ -1,5 +1,5 @@
-// The signatures of the format's ops: which parameters an op has, in which order, and what they are when a
-// call leaves them out.
+// The signatures of the format's ops: which parameters an op has, in which order, and their defaults when a call omits
+// them.
 #pragma once
 
 #include <string_view>

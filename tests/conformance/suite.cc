@@ -1,4 +1,4 @@
-// Reading a suite; making tensors of its bytes.
+// Reading a suite; making tensors from its bytes.
 #include "tests/conformance/suite.h"
 
 #include <cstring>
@@ -51,7 +51,7 @@ void check_layout(const TensorEntry& entry, const Json& layout) {
   if (last >= storage) refuse("ends outside of its storage");
 }
 
-// A leaf that lies in its memory with strides and an offset, its values taken from `bytes`.
+// A leaf with strides and an offset, with values from `bytes`.
 Tensor strided_leaf(const TensorEntry& entry, const std::byte* bytes, const Json& layout) {
   check_layout(entry, layout);
   const IntArray strides = layout["strides"];

@@ -1,7 +1,6 @@
 // A suite in memory: the manifest and the tensors that it names.
 //
-// Tensors are kept as bytes; every request makes a fresh tensor, so that programs may write into what they
-// get.
+// Tensors are kept as bytes; every request makes a new tensor, so that programs may write into it.
 #pragma once
 
 #include <string>
@@ -18,7 +17,8 @@ struct Tolerance {
 
 class Suite {
  public:
-  /// Reads the manifest and the tensor file beside it. Its tensors will be on `device`. Throws BadManifest or FileError.
+  /// Reads the manifest and the tensor file next to it. Its tensors will be on `device`. Throws BadManifest or
+  /// FileError.
   explicit Suite(const std::string& path, Device device = kCPU);
 
   const std::string& name() const { return name_; }

@@ -1,9 +1,9 @@
-// Suites that somebody damaged: cases of the suites here with some of their JSON changed, in every mode. Whatever is said of one, the runner says
-// it: it does not crash, hang, or ask for more memory than it is given.
+// Damaged suites: cases of the suites here with some of their JSON changed, in every mode. The runner must report a
+// result for each: it does not crash, hang, or exceed its memory limit.
 //
 //   RETROGRAD_MUTATIONS=1000000 RETROGRAD_FUZZ_SEED=7 ./bazelw run --config=asan //tests/conformance:suite_fuzz_test
 //
-// The case that is tried is in the file TEST_TMPDIR/case.json when the process ends of it.
+// The current case is in the file TEST_TMPDIR/case.json when it ends the process.
 #include <catch2/catch.hpp>
 #include <fstream>
 

@@ -1,4 +1,5 @@
-// See units.h. Which names share memory is judged by the ops, not by the tensors: a name is joined with what it may be a view of.
+// See units.h. Sharing of memory is derived from the ops, not from the tensors: a name is joined with those that it may
+// be a view of.
 #include "tests/conformance/units.h"
 
 #include <algorithm>

@@ -1,13 +1,15 @@
 // Units: the runs of op statements that mode compiled compiles (suites/FORMAT.md, section 4).
 //
-// A unit is a maximal run of op statements of one list. It is cut where a control statement could tell the difference:
-//   behind a statement that makes, or writes to, a tensor that is hooked, retained, or an input of a gradient: what a
-//     program does with it later is then another unit, through whose result the gradient comes;
-//   where a program has hooks or retained tensors and asks for the gradients of some inputs only: between statements that
-//     depend on different ones of them, for what lies on the way to these decides which hooks run;
+// A unit is a maximal run of op statements of one list. It is split where a control statement could notice the
+// difference:
+//   after a statement that makes, or writes to, a tensor that is hooked, retained, or an input of a gradient: later
+//     uses of it are in another unit, through whose result the gradient passes;
+//   if a program has hooks or retained tensors and asks for the gradients of some inputs only: between statements that
+//     depend on different ones of them, since the path to these decides which hooks run;
 //   around a statement whose node gets hooks: it runs by itself, eagerly;
-//   before the last statement of an expect_error, which is a unit of its own: those before it have run when it is refused.
-// An op that must look at values (NeedsValues) runs between two units.
+//   before the last statement of an expect_error, which is a unit of its own: those before it have run when it is
+//   refused.
+// An op that must read values (NeedsValues) runs between two units.
 #pragma once
 
 #include <exception>
@@ -25,7 +27,8 @@ class Units {
   /// `program`: all statements of the case.
   explicit Units(const Json& program);
 
-  /// The statement behind the unit that begins at `begin`, which is an op; `begin` when that one runs by itself. Not beyond `limit`.
+  /// The statement after the unit that begins at `begin`, which is an op; `begin` when that one runs by itself. At most
+  /// `limit`.
   size_t end_of(const Json& statements, size_t begin, size_t limit) const;
 
  private:
@@ -38,8 +41,8 @@ class Units {
   std::map<std::string, std::string> parent_;  // names that may share memory
   std::set<std::string> observed_, node_hooked_;
   bool has_hooks_ = false, has_inputs_ = false;
-  std::map<std::string, std::set<std::string>>
-      sources_;  // of a group: the inputs and observed names that it depends on
+  // For each group: the inputs and observed names that it depends on.
+  std::map<std::string, std::set<std::string>> sources_;
   std::map<const Json*, std::set<std::string>> depends_on_;  // of an op statement
 };
 
@@ -47,7 +50,7 @@ class Units {
 std::vector<std::string> names_used(const Json& statements, size_t begin, size_t end);
 std::vector<std::string> names_bound(const Json& statements, size_t begin, size_t end);
 
-/// Thrown where an op that looks at values is given recorded ones.
+/// Thrown when an op that reads values is given recorded ones.
 struct NeedsValues : std::exception {};
 
 /// Throws NeedsValues when this call does so.

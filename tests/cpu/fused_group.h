@@ -1,5 +1,9 @@
-// A fused group and its reference for tests: nodes are added one by one and run at once by the eager Runner;
+// A fused group and its reference for tests: nodes are added one by one and run immediately by the eager Runner;
 // check() then runs them as a group and compares every output bit for bit (NaN equals NaN).
+//
+// GroupTest is built by input() and node(), whose results are numbers of operands for later nodes, and
+// output(). Inputs may have any layout. The temporary memory of each run is checked as well
+// (cpu/scratch_check.h).
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -83,7 +87,7 @@ class GroupTest {
     check_donation(*kernel);
   }
 
-  /// Outputs that may lie on the memory of an input, do.
+  /// All outputs that may use the memory of an input do so.
   void check_donation(const FusedKernel& kernel) const {
     for (size_t i = 0; i < inputs_.size(); ++i)
       if (inputs_[i].is_contiguous()) {

@@ -1,6 +1,8 @@
-// Fused groups that end in reductions, against the same ops one by one, bit for bit: sums, means and extremes
-// of rows, of columns and of all elements, in every dtype, at the sizes where their kernels cut (4096
-// elements of a row, 128 rows and blocks of columns), 1 to 3 threads.
+// Fused groups that end in reductions, against the same ops one by one, bit for bit: sums, means and extremes of rows,
+// of columns and of all elements, in every dtype, at the sizes where their kernels split (4096 elements of a row, 128
+// rows and blocks of columns), 1 to 3 threads.
+//
+// Not tested here: elementwise groups (fused_test.cc); which nodes become a group (tests/ir/fuse_test.cc).
 #include "tests/cpu/fused_group.h"
 #include "tests/fuzz/random.h"
 

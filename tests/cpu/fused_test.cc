@@ -1,12 +1,14 @@
 // Fused groups of elementwise ops against the same ops one by one, bit for bit: every op and dtype in random
 // chains, every pattern, sizes around tiles and beyond caches, operands of all layouts, conversions,
-// conditions, outputs on the memory of inputs, 1 to 3 threads. Not tested here: reductions
-// (fused_reduce_test.cc), which nodes become a group (tests/ir/fuse_test.cc), speed.
+// conditions, outputs on the memory of inputs, 1 to 3 threads.
+//
+// Not tested here: reductions (fused_reduce_test.cc), which nodes become a group (tests/ir/fuse_test.cc),
+// speed.
 #include <utility>
 
-#include "cpu/kernels/patterns.h"
-#include "ir/bookkeeping.h"
-#include "ir/each_field.h"
+#include "cpu/fused/levels/patterns.h"
+#include "engine/bookkeeping.h"
+#include "engine/each_field.h"
 #include "ops/full.h"
 #include "ops/matmul.h"
 #include "tests/cpu/fused_group.h"
@@ -178,7 +180,7 @@ TEST_CASE("every op in every dtype, with each kind of operand") {
     }
 }
 
-// The nodes of a pattern: see cpu/kernels/patterns.h.
+// The nodes of a pattern: see cpu/fused/levels/patterns.h.
 template <class E>
 struct PatternNodes;
 template <int K>
@@ -194,7 +196,7 @@ struct PatternNodes<cpu::patterns::Num> {
 template <class Op, class... Args>
 struct PatternNodes<cpu::patterns::Apply<Op, Args...>> {
   static int32_t add(GroupTest& t, Random& random, bool, ScalarType dtype) {
-    bool condition = std::is_same_v<Op, ops::Where>;  // the first operand alone
+    bool condition = std::is_same_v<Op, ops::Where>;  // only the first operand
     std::vector<int32_t> operands;
     (operands.push_back(PatternNodes<Args>::add(t, random, std::exchange(condition, false), dtype)), ...);
     typename Op::Attrs attrs;
@@ -238,7 +240,7 @@ TEST_CASE("chains over several chunks of a parallel loop") {
     for (int round = 0; round < 3; ++round) Chain{random, sizes}.run(12);
 }
 
-// So many bytes that they go past the caches; of sizes and layouts at which lines are cut.
+// So large that caches are bypassed; with sizes and layouts at which lines are split.
 TEST_CASE("large outputs") {
   Random random(13);
   for (const auto& [sizes, dtype] :

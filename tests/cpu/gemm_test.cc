@@ -1,9 +1,8 @@
-// Matrix products against three nested loops in double: sizes around every cut, all strides, batches,
-// accumulation, numbers of threads; products of bfloat16 where the machine has instructions for them. Not
-// tested here: speed. Bazel runs this for each instruction-set level that RETROGRAD_ISA names, too; a level that the
-// machine has not is the best that it has. Each product asks for the temporary memory that it was measured to ask for
-// (cpu/scratch_check.h).
-#include "cpu/gemm.h"
+// Matrix products against three nested loops in double: sizes around every split, all strides, batches, accumulation,
+// numbers of threads; products of bfloat16 if the machine has instructions for them. Not tested here: speed. Bazel also
+// runs this for each instruction-set level that RETROGRAD_ISA names; a level that the machine lacks is replaced by its
+// best one. Each product uses exactly the temporary memory that was computed for it (cpu/scratch_check.h).
+#include "cpu/gemm/gemm.h"
 
 #include <sys/mman.h>
 
@@ -13,7 +12,7 @@
 #include <cmath>
 #include <vector>
 
-#include "cpu/kernels/gemm_kernels.h"
+#include "cpu/gemm/levels/gemm_kernels.h"
 #include "cpu/parallel.h"
 #include "cpu/scratch_check.h"
 
@@ -147,7 +146,7 @@ TEST_CASE("products whose first rows pack B") {
       }
 }
 
-// Columns of A that are far from each other, around those of a few panels, beside B of either layout.
+// Columns of A that are far from each other, around those of a few panels, with B of either layout.
 TEST_CASE("products whose first columns pack A") {
   for (int64_t m : {64, 65, 70, 99, 129, 350})
     for (int64_t n : {65, 95, 96, 130, 200})
@@ -203,7 +202,7 @@ int wrong_beside_guards(const Case& c, bool at_end) {
   return wrong;
 }
 
-TEST_CASE("products read and write nothing beside their operands") {
+TEST_CASE("products read and write nothing outside of their operands") {
   uint64_t seed = 1;
   const auto size = [&](uint64_t most) {
     seed = seed * 6364136223846793005u + 1442695040888963407u;
@@ -241,7 +240,7 @@ void check_start(const Case& c, bool row) {
   CHECK(wrong == 0);
 }
 
-TEMPLATE_TEST_CASE("panels are packed as the kernels say, and nothing beside them", "", float, double) {
+TEMPLATE_TEST_CASE("panels are packed as the kernels say, and nothing outside of them", "", float, double) {
   struct Layout {
     int64_t across, along;
   };
@@ -250,7 +249,7 @@ TEMPLATE_TEST_CASE("panels are packed as the kernels say, and nothing beside the
     for (const int64_t count : {1, width - 1, width, width + 1, 3 * width, 3 * width + 5})
       for (const int64_t k : {1, 7, 16, 17, 33, 48})
         for (const Layout x : {Layout{1, 200}, {1, count}, {1, 2}, {1, 0}, {200, 1}, {2, 150}}) {
-          // As many as there have to be: what is read beyond is found by the address sanitizer.
+          // Exactly as many as needed: the address sanitizer finds reads beyond them.
           const std::vector<TestType> from =
               numbers<TestType>((count - 1) * x.across + (k - 1) * x.along + 1, 5);
           const int64_t panels = (count + width - 1) / width, panel = width * k + 8;
@@ -335,7 +334,7 @@ TEST_CASE("products of bfloat16: all sizes and strides are exact on small intege
     }
 }
 
-// Rows, columns and pairs around sixteens and thirty-twos, which are what AMX takes at once.
+// Rows, columns and pairs around multiples of sixteen and thirty-two, which AMX processes together.
 TEST_CASE("products of bfloat16: whole and partial registers of AMX") {
   if (!multiplies_bfloat16(4, 4)) return;
   const int64_t sizes[] = {16, 17, 32, 47, 65};

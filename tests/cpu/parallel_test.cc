@@ -1,5 +1,5 @@
-// Parallel loops of cpu/parallel.h: every chunk once, cuts from sizes alone, exceptions, nesting, callers at
-// once, fork.
+// Parallel loops of cpu/parallel.h: every chunk once, a division by sizes only, exceptions, nesting, concurrent
+// callers, fork.
 //
 // Not tested here: speed; data races (the tsan build of this file shows them); fork from inside a chunk,
 // which is not allowed.
@@ -67,7 +67,7 @@ TEST_CASE("results are visible after the join, loop after loop") {
   for (int64_t chunk = 0; chunk < 64; ++chunk) CHECK(values[chunk] == 2000 * chunk + 1999 * 1000);
 }
 
-// Workers of the wider loops come late to the narrow ones, where kernels have no room for them.
+// Workers of the wider loops arrive late at the narrow ones, where kernels have no room for them.
 TEST_CASE("only the threads of a loop take part in it") {
   const Threads scope(8);
   std::atomic<int> strangers{0};
@@ -94,7 +94,7 @@ TEST_CASE("ranges are cut at multiples of the grain, whatever the number of thre
 TEST_CASE("a second thread takes part") {
   const Threads scope(2);
   std::atomic<int> arrived{0};
-  // Neither chunk can end alone.
+  // Neither chunk can end without the other.
   parallel_for(2, [&](int64_t) {
     arrived.fetch_add(1);
     while (arrived.load() < 2) std::this_thread::yield();
@@ -118,7 +118,7 @@ TEST_CASE("threads that fell asleep are woken, by wider and narrower loops") {
     const Threads scope(count);
     std::this_thread::sleep_for(std::chrono::milliseconds(30));  // longer than they spin
     std::atomic<int> arrived{0};
-    parallel_for(count, [&](int64_t) {  // no chunk ends alone
+    parallel_for(count, [&](int64_t) {  // no chunk ends without the others
       arrived.fetch_add(1);
       while (arrived.load() < count) std::this_thread::yield();
     });
@@ -179,7 +179,7 @@ TEST_CASE("a loop of one chunk leaves the pool to the loop inside") {
   CHECK(arrived.load() == 2);
 }
 
-TEST_CASE("two host threads make progress at once") {
+TEST_CASE("two host threads make progress at the same time") {
   const Threads scope(2);
   std::atomic<int> inside{0};
   // Each loop waits for the other to have begun: they must overlap.

@@ -1,8 +1,8 @@
-// Temporary memory of kernels (cpu/scratch.h): where it comes from, what is counted, what a call is measured to
-// need; the executor's scratch_bytes() and launches in an area of that size.
+// Temporary memory of kernels (cpu/scratch.h): its source, what is counted, the computed need of a call; the executor's
+// scratch_bytes() and launches in an area of that size.
 //
-// That every op asks for what it was measured to ask for is checked where every op runs: tests/ops/derivatives and
-// the conformance runner, by cpu/scratch_check.h.
+// That every op uses what was computed for it is checked where every op runs: tests/ops/derivatives and the conformance
+// runner, by cpu/scratch_check.h.
 #include "cpu/scratch.h"
 
 #include <cstring>
@@ -76,7 +76,7 @@ TEST_CASE("no elements take no memory") {
   CHECK(allocations() == before);
 }
 
-TEST_CASE("pieces lie in the area one behind the other, and what does not fit is allocated") {
+TEST_CASE("pieces are contiguous in the area, and what does not fit is allocated") {
   Area memory(256);
   const int64_t before = allocations();
   const ScratchArea area(memory.span());
@@ -274,7 +274,7 @@ struct Launch {
       return cpu_executor().scratch_bytes(kernel, call, outputs);
     });
   }
-  /// The results; how high live bytes rose above what was live with them, and how often memory was allocated.
+  /// The results; how high live bytes rose above the live bytes with them, and the number of allocations.
   struct Result {
     Tensors values;
     int64_t peak, allocations;

@@ -1,4 +1,8 @@
-// Threads: sets the number of threads for a scope of a test.
+// Threads: sets the number of threads for a scope of a test, and restores the number that was set before.
+//
+// Results of the library do not depend on the number of threads; tests in this folder check that by running
+// the same call with one thread and with several. The number is global: tests that use it do not run loops on
+// other host threads at the same time.
 #pragma once
 
 #include "cpu/parallel.h"

@@ -1,4 +1,4 @@
-// Vec<float> and Vec<double> of cpu/vec.h and the functions of cpu/vec_math.h, at the instruction set level
+// Vec<float> and Vec<double> of cpu/vec/vec.h and the functions of cpu/vec/vec_math.h, at the instruction set level
 // that this file is compiled for: results of the basic operations, errors in ulp against long double, special
 // values against libm.
 //
@@ -14,14 +14,14 @@
 
 #include <catch2/catch.hpp>
 
-#include "cpu/vec_math.h"
+#include "cpu/vec/vec_math.h"
 
 namespace retrograd::cpu::RG_ISA {
 namespace {
 
 using Long = long double;
 
-// One generic lambda is both the function under test, found beside Vec, and its reference, found in std.
+// One generic lambda is both the function under test, found next to Vec, and its reference, found in std.
 using std::acos, std::acosh, std::asin, std::asinh, std::atan, std::atan2, std::atanh, std::ceil,
     std::copysign, std::cos, std::cosh, std::erf, std::erfc, std::exp, std::exp2, std::expm1, std::floor,
     std::fmod, std::hypot, std::lgamma, std::log, std::log10, std::log1p, std::log2, std::nearbyint, std::pow,

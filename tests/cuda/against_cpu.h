@@ -23,7 +23,7 @@ inline Tensor random_numbers(const IntArray& size, ScalarType dtype, bool specia
   return tensor(values, size, dtype);
 }
 
-/// What unit_numbers() draws from; to be seeded where the same numbers are wanted again.
+/// The generator of unit_numbers(); to be seeded to get the same numbers again.
 inline std::mt19937 unit_bits(9);
 
 /// Numbers from -1 to 1, integers from 0 to 8: sums of products of them stay small.

@@ -1,4 +1,4 @@
-// The allocator of device memory: reuse, streams, limits, the ladder when there is no memory.
+// The allocator of device memory: reuse, streams, limits, out-of-memory handling.
 #include "cuda/allocator.h"
 
 #include <catch2/catch.hpp>
@@ -25,7 +25,7 @@ struct Fixture {
 
 }  // namespace
 
-TEST_CASE("blocks are aligned, counted as requested, and reused at once") {
+TEST_CASE("blocks are aligned, counted as requested, and reused immediately") {
   Fixture f;
   Allocator::Block* a = f.take(1000);
   CHECK(reinterpret_cast<uintptr_t>(a->data) % 512 == 0);
@@ -51,7 +51,7 @@ TEST_CASE("small and large blocks come from segments of their own, huge ones fro
   Fixture f;
   f.take(100);
   f.take(3 * kMiB);
-  f.take(4 * kMiB);  // beside the one before
+  f.take(4 * kMiB);  // next to the one before
   CHECK(f.memory.stats().segments == 2);
   CHECK(f.memory.stats().reserved_bytes == 22 * kMiB);
   f.take(14 * kMiB);
@@ -163,7 +163,7 @@ TEST_CASE("out of memory says what is live, largest first") {
     CHECK(text.find("conv2d") < text.find("mul"));
     CHECK(text.find("live in 2 blocks") != std::string::npos);
   }
-  CHECK(f.take(1000));  // and it goes on
+  CHECK(f.take(1000));  // and it continues
 }
 
 TEST_CASE("a limit refuses what would go beyond, and more bytes than there can be") {

@@ -1,9 +1,10 @@
-// Attention on a device against the CPU, forward and backward: sizes around those of a tile, layouts, the causal mask, nothing to attend to;
-// gradients through the public function.
+// Attention on a device against the CPU, forward and backward: sizes around those of a tile, layouts, the causal mask,
+// nothing to attend to; gradients through the public function.
 //
-// Tensor cores take weights and gradients of scores rounded to the 16 bits of the operands, as factors of the next product; the CPU has
-// them in float32. So a term of a sum differs by at most kRounding of itself, and both results are rounded by as much: results are compared
-// with kTerms roundings of the largest of them. Log sum exp, a sum of weights that nobody rounds, is compared as float32.
+// Tensor cores use weights and gradients of scores rounded to the 16 bits of the operands, as factors of the next
+// product; the CPU has them in float32. So a term of a sum differs by at most kRounding of itself, and both results are
+// rounded by as much: the tolerance is kTerms roundings of the largest result. Log sum exp, a sum of unrounded weights,
+// is compared as float32.
 #include <random>
 
 #include "cuda/kernels/attention_call.h"
@@ -172,7 +173,8 @@ TEST_CASE("attention of any layout") {
   }
 }
 
-// Heads inside rows, as one product makes them: (batch, place, 3, head, number); a stride of 0; beginnings that are no multiple of 16 bytes.
+// Heads inside rows, as one product makes them: (batch, place, 3, head, number); a stride of 0; beginnings that are no
+// multiple of 16 bytes.
 TEST_CASE("heads of 16 bits in rows of a larger matrix") {
   const Tensor rows = numbers({2, 70, 3 * 2 * 32}, kBFloat16);
   const auto part = [&](int64_t which) {

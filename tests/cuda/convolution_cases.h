@@ -1,4 +1,5 @@
-// Convolutions to be compared with the CPU: forward, transposed and by the weight; strides, paddings, dilations, groups, one to three dims.
+// Convolutions to be compared with the CPU: forward, transposed and by the weight; strides, paddings, dilations,
+// groups, one to three dims.
 #pragma once
 
 #include "ops/convolution.h"
@@ -71,8 +72,8 @@ inline void try_convolutions() {
   try_convolution({{6}, {3}, 0, 2, 3, 1, {1}, {1}, {1}}, kFloat32);
 }
 
-/// A device with the library that `make` opens, which is asked wherever it can be; in :parity the machine's own. Devices of before keep
-/// what they had.
+/// A device with the library that `make` opens, which is used wherever possible; in :parity the machine's own. Earlier
+/// devices keep their library.
 class WithDnn {
  public:
   using Make = std::function<std::unique_ptr<cuda::Dnn>(std::string& problem)>;

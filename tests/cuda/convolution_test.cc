@@ -1,9 +1,9 @@
-// Convolutions on a device against the CPU (convolution_cases.h), by the kernels alone and through a library of convolutions; on the host a
-// stand-in (plain_dnn.h) that checks what it is told.
+// Convolutions on a device against the CPU (convolution_cases.h), by the kernels alone and through a library of
+// convolutions; on the host the library is a stand-in (plain_dnn.h) that checks its arguments.
 #include "cuda/on_host/scheduler.h"
 #include "tests/cuda/convolution_cases.h"
 #include "tests/cuda/plain_dnn.h"
-#include "tracer/compile.h"
+#include "tracer/function/compile.h"
 
 using namespace retrograd;
 using cuda::DnnUse;

@@ -1,5 +1,6 @@
-// cuDNN as a Dnn (cuda/dnn_cudnn.cc), without a device: through stand-ins for cuDNN's functions (fake_cudnn.h) the device of tests computes by
-// all but cuDNN's own kernels. The machine's cuDNN, where there is one, is opened as far as that goes without a device.
+// cuDNN as a Dnn (cuda/dnn_cudnn.cc), without a device: with stand-ins for cuDNN's functions (fake_cudnn.h) the device
+// of tests runs everything except cuDNN's own kernels. The machine's cuDNN, if there is one, is opened as far as that
+// is possible without a device.
 #include <dlfcn.h>
 
 #include "tests/cuda/convolution_cases.h"

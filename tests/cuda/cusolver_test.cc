@@ -1,10 +1,11 @@
-// cuSOLVER as a Solver (cuda/solver_cusolver.cc), without a device: through stand-ins for cuSOLVER's functions (fake_cusolver.h) the device of
-// tests computes by all but cuSOLVER's own kernels. The machine's cuSOLVER, where there is one, is opened as far as that goes without a device.
+// cuSOLVER as a Solver (cuda/solver_cusolver.cc), without a device: with stand-ins for cuSOLVER's functions
+// (fake_cusolver.h) the device of tests runs everything except cuSOLVER's own kernels. The machine's cuSOLVER, if there
+// is one, is opened as far as that is possible without a device.
 #include <dlfcn.h>
 
 #include "cuda/open_library.h"
 #include "tests/cuda/linalg_cases.h"
-#include "tracer/plan.h"
+#include "tracer/plan/run.h"
 
 #if defined(RG_WITH_TOOLKIT) && __has_include(<cusolverDn.h>)
 #include "tests/cuda/fake_cusolver.h"
@@ -24,7 +25,7 @@ struct Opened {
 
 void* this_program() { return dlopen(nullptr, RTLD_NOW); }
 
-// A device with the stand-ins as its library. Devices of before keep what they had.
+// A device with the stand-ins as its library. Earlier devices keep their library.
 class WithFake {
  public:
   explicit WithFake(SolverUse use = SolverUse::wherever_it_can) {
@@ -44,7 +45,8 @@ class WithFake {
   }
 };
 
-// While it is there the driver gives no more memory than it has given; so a library gets none but what the allocator gives back.
+// While it lives the driver provides no more memory than it has so far; so a library gets only memory that the
+// allocator returns.
 class NoMoreMemory {
  public:
   NoMoreMemory() { device_on_host().capacity = device_on_host().used; }
@@ -55,7 +57,7 @@ class NoMoreMemory {
   const size_t before_ = device_on_host().capacity;
 };
 
-// The allocator has memory that nobody uses.
+// The allocator has unused memory.
 void leave_memory_unused() { zeros({1 << 22}).to(kCUDA); }
 
 // All ops that factor, of matrices of several sizes.
@@ -169,7 +171,7 @@ TEST_CASE("sizes for which the library wants memory of the host are declined") {
 
 TEST_CASE("a handle for which there was no memory is made once the allocator has given back what is unused") {
   WithFake library;
-  const Tensor a = regular({{}, 6}, kFloat32), there = a.to(kCUDA);  // all else has room beside it
+  const Tensor a = regular({{}, 6}, kFloat32), there = a.to(kCUDA);  // there is room for everything else
   leave_memory_unused();
   const NoMoreMemory none;
   world.handle_bytes = 1 << 20;
@@ -219,7 +221,7 @@ TEST_CASE("matrices that the library cannot factor are reported as on the CPU") 
   CHECK(det(batch.to(kCUDA)).to_vector() == std::vector<double>{1, 0, 1});
   against_cpu<ops::LuFactor>({batch}, {}, 2);
   against_cpu<ops::LuFactor>({tensor({1, 2, 3, 2, 4, 6, 1, 1, 1}, {3, 3}, {kFloat64})}, {}, 2);
-  // The stand-in leaves a diagonal above zero: what it says of the matrix is what counts.
+  // The stand-in leaves a diagonal above zero: only its report on the matrix counts.
   for (bool upper : {false, true})
     expect_failure({stack({unit, unit, -unit})}, "cholesky: matrix 2 of the batch is not positive definite",
                    [upper](const Tensors& t) { cholesky(t[0], upper); });

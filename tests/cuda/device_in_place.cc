@@ -1,6 +1,5 @@
-// A program that is linked with this has the host in a device's place from its start
-// (tests/cuda/test_device.h): examples, benchmarks and scripts for a device are tried with it where there is
-// none.
+// A program linked with this uses the host in place of a device from its start (tests/cuda/test_device.h): it tests
+// examples, benchmarks and scripts for a device where there is none.
 #include "tests/cuda/test_device.h"
 
 namespace retrograd {

@@ -1,5 +1,5 @@
-// Tensors of several devices in one call: what is brought to the device of the others, as in PyTorch, and
-// what is refused. The device is the host's memory.
+// Tensors of several devices in one call: what is moved to the device of the others, as in PyTorch, and what is
+// refused. The device is the host's memory.
 #include "ops/indexing.h"
 #include "tests/cuda/device_on_host.h"
 
@@ -92,14 +92,14 @@ TEST_CASE_METHOD(Device0, "indices of the CPU serve a tensor of a device") {
   CHECK(x.to_vector() == Values{7, 2, 8});
 }
 
-TEST_CASE("a copy between devices is waited for: what is freed then may be given away at once", "[host]") {
+TEST_CASE("a copy between devices is waited for: what is freed then may be reused immediately", "[host]") {
   auto& driver = *new cuda::HostDriver(size_t{1} << 24, 2);  // never destroyed, as devices
   static const cuda::Launchers no_kernels{};
   cuda::use_driver(driver, no_kernels);
   const Tensor there = tensor({1, 2, 3}, {kFloat32, Device(kCUDA, 1)});
   const int before = driver.synchronizations;
   const Tensor here = there.to(Device(kCUDA, 0));
-  CHECK(driver.synchronizations == before + 2);  // for what is read, and for the copy
+  CHECK(driver.synchronizations == before + 2);  // for the read, and for the copy
   CHECK(here.device() == Device(kCUDA, 0));
   CHECK(here.to_vector() == Values{1, 2, 3});
   renew_device();

@@ -1,4 +1,4 @@
-// The host in a device's place: see tests/cuda/test_device.h.
+// The host in place of a device: see tests/cuda/test_device.h.
 #include "tests/cuda/test_device.h"
 
 #include "cuda/executor.h"

@@ -1,4 +1,4 @@
-// An op on the device of tests against the same on the CPU.
+// An op on the device of tests compared with the CPU.
 //
 //   device_on_host();      // once or more often; from then on cuda:0 is there (tests/cuda/test_device.h)
 //   expect_same(emit(op, cpu operands), emit(op, the same on cuda:0))
@@ -39,8 +39,8 @@ inline Tensor emit(const OpInfo& op, const Tensors& operands, void* attrs) {
   return result;
 }
 
-/// What two ways of rounding may differ by, relative to the larger of the value and `least`: near the zeros of a formula, where terms cancel,
-/// the error is theirs.
+/// What two ways of rounding may differ by, relative to the larger of the value and `least`: near the zeros of a
+/// formula, where terms cancel, the error is theirs.
 inline double tolerance(ScalarType dtype) {
   switch (dtype) {
     case kFloat64: return 1e-13;
@@ -59,7 +59,8 @@ inline bool is_near(double a, double b, double tolerance, double least = 0.05, E
   return difference <= allowed;
 }
 
-/// `scale`: how much more than usual the results of a formula may differ by; what 16 bits round away is more than that. `least`: the size of its terms.
+/// `scale`: how much more than usual the results of a formula may differ by; what 16 bits round away is more than that.
+/// `least`: the size of its terms.
 inline void expect_same(const Tensor& expected, const Tensor& found, double scale = 1, double least = 0.05) {
   REQUIRE(found.device() == Device(kCUDA));
   REQUIRE(found.dtype() == expected.dtype());

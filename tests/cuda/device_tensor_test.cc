@@ -1,4 +1,5 @@
-// Tensors on a device through the public functions: making, moving, reading, writing, differentiating. The device is the host's memory.
+// Tensors on a device through the public functions: making, moving, reading, writing, differentiating. The device is
+// the host's memory.
 #include "tests/cuda/device_on_host.h"
 
 using namespace retrograd;
@@ -142,7 +143,7 @@ TEST_CASE_METHOD(Device0, "a device that is not there is refused with the reason
   driver.count_status = 0;
 }
 
-// Like neg(), but another op: no executor knows it.
+// Like neg(), but another op, which no executor has.
 struct Unknown : ops::Neg {
   static constexpr std::string_view name = "unknown";
 };

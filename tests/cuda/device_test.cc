@@ -1,5 +1,5 @@
-// The device query links, runs and is consistent in every build and on every machine; and says the right thing for each code.
-// Not tested here: that a device which exists is found, where there is none to find.
+// The device query links, runs and is consistent in every build and on every machine; and gives the right text for each
+// code. Not tested here: that an existing device is found, on a machine without one.
 #include "cuda/device.h"
 
 #include <catch2/catch.hpp>

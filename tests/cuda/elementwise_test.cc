@@ -1,8 +1,8 @@
-// Every elementwise op on a device against the CPU: all dtypes that it is defined for, odd sizes, strided, repeated and misaligned operands,
-// numbers as operands, special values. The kernels are those of nvcc's, compiled for the host.
+// Every elementwise op on a device against the CPU: all dtypes that it is defined for, odd sizes, strided, repeated and
+// misaligned operands, numbers as operands, special values. The kernels are those of nvcc's, compiled for the host.
 #include <random>
 
-#include "ir/each_field.h"
+#include "engine/each_field.h"
 #include "ops/elementwise_list.h"
 #include "tests/cuda/device_on_host.h"
 

@@ -1,5 +1,5 @@
-// How far results on the device of tests were from the CPU's, for a page of what a device computes: expect_same() (device_on_host.h) tells it
-// of all elements, the bundle's program `parity` prints it.
+// How far results on the device of tests were from the CPU's, for a report on the device's accuracy: expect_same()
+// (device_on_host.h) records all elements, and the bundle's program `parity` prints the result.
 #pragma once
 
 #include <algorithm>

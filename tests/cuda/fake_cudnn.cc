@@ -41,7 +41,8 @@ cudnnStatus_t end(T* made) {
   return CUDNN_STATUS_SUCCESS;
 }
 
-// What a heuristic may say: the best one adds in any order, the next ones want too much memory, transform, or have not the digits.
+// What a heuristic may say: the best one adds in any order, the next ones want too much memory, transform, or have not
+// the digits.
 template <class Result, class Algorithm>
 cudnnStatus_t list(cudnnConvolutionDescriptor_t c, const std::vector<int>& good, int transforms, int most,
                    int* count, Result* results) {

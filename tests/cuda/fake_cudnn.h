@@ -1,8 +1,8 @@
-// cuDNN's functions of convolutions, for tests without a device: those of cuda/dnn_cudnn.cc. Descriptors note what they are told, answers about
-// algorithms are a list with all that is to be passed over in front, and a convolution is computed on the host (plain_dnn.h) from what the
-// descriptors say, with cuDNN's own checks of them.
+// cuDNN's functions of convolutions, for tests without a device: those of cuda/dnn_cudnn.cc. Descriptors record their
+// settings, queries for algorithms return a list that begins with all that must be skipped, and a convolution is
+// computed on the host (plain_dnn.h) from the descriptors, with cuDNN's own checks of them.
 //
-// A program with fake_cudnn.cc exports them (-rdynamic): dlopen(nullptr) is the library. Only where cudnn.h is there.
+// A program with fake_cudnn.cc exports them (-rdynamic): dlopen(nullptr) is the library. Only if cudnn.h is available.
 #pragma once
 
 #include <cudnn.h>

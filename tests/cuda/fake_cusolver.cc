@@ -26,7 +26,7 @@ struct Columns {
   T& operator()(int64_t i, int64_t j) const { return data[i + j * lda]; }
 };
 
-// A zero pivot is told, and nothing of the matrix is left to be used.
+// A zero pivot is reported, and the rest of the matrix is invalid.
 template <class T>
 int lu(const Columns<T>& a, int64_t n, int64_t* pivots) {
   for (int64_t k = 0; k < n; ++k) {
@@ -50,7 +50,7 @@ int lu(const Columns<T>& a, int64_t n, int64_t* pivots) {
   return 0;
 }
 
-// Of the triangle that is named. Where the matrix is not positive definite, what is left there says nothing of it.
+// Reads the named triangle. If the matrix is not positive definite, the content left there is arbitrary.
 template <class T>
 int cholesky(const Columns<T>& a, int64_t n, bool upper) {
   const auto at = [&](int64_t i, int64_t j) -> T& { return upper ? a(j, i) : a(i, j); };

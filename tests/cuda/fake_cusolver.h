@@ -1,7 +1,9 @@
-// cuSOLVER's functions of factorisations, for tests without a device: those of cuda/solver_cusolver.cc. A matrix is factored on the host in
-// the plainest way, as LAPACK defines it, where cuSOLVER's own checks of the arguments hold and all memory is of the place that it has to be.
+// cuSOLVER's functions of factorisations, for tests without a device: those of cuda/solver_cusolver.cc. A matrix is
+// factored on the host by the simplest method, as LAPACK defines it, provided that cuSOLVER's own checks of the
+// arguments pass and all memory is on the right side.
 //
-// A program with fake_cusolver.cc exports them (-rdynamic): dlopen(nullptr) is the library. Only where cusolverDn.h is there.
+// A program with fake_cusolver.cc exports them (-rdynamic): dlopen(nullptr) is the library. Only if cusolverDn.h is
+// available.
 #pragma once
 
 #include <cusolverDn.h>

@@ -1,5 +1,5 @@
-// A fused group for tests of fusion on devices: nodes are added one by one and run at once on the CPU. Of it
-// come the group as an executor wants it, on cuda:0, and its tensors there.
+// A fused group for tests of fusion on devices: nodes are added one by one and run immediately on the CPU. It provides
+// the group in the form for an executor, on cuda:0, and its tensors there.
 #pragma once
 
 #include <retrograd/retrograd.h>
@@ -94,7 +94,7 @@ class FusedCase {
   std::optional<cuda::fusion::Group> group() const {
     return with_group([](const FusedGroup& g) { return cuda::fusion::read_group(g); });
   }
-  /// The text for inputs in these layouts, or the one that serves all.
+  /// The text for inputs in these layouts, or the one for all layouts.
   cuda::fusion::Source source(bool any_layout = false) const {
     const cuda::fusion::Group g = group().value();
     std::vector<TensorImpl*> in, out;
@@ -104,7 +104,7 @@ class FusedCase {
     if (any_layout) placement.generalize();
     return cuda::fusion::write_source(g, placement.variant());
   }
-  /// Whether tests have the kernel that serves all layouts.
+  /// Whether tests have the kernel for all layouts.
   bool serves_all_layouts() const { return name_.ends_with("7x33"); }
 
  private:
@@ -130,8 +130,8 @@ class FusedCase {
 /// Chains of random ops that together have every elementwise op in every dtype that it is defined for. The
 /// same in every process.
 std::vector<FusedCase> every_op();
-/// Groups as they come in training: activations and their gradients, losses, residuals, normalisation, with
-/// sums over rows and columns. In various layouts and sizes.
+/// Realistic groups of training: activations and their gradients, losses, residuals, normalisation, with sums over rows
+/// and columns. In various layouts and sizes.
 std::vector<FusedCase> training_groups();
 
 }  // namespace retrograd

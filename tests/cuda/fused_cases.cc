@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <random>
 
-#include "ir/each_field.h"
+#include "engine/each_field.h"
 #include "ops/elementwise_list.h"
 #include "ops/full.h"
 #include "ops/reduce.h"
@@ -78,8 +78,8 @@ bool takes(const Op& op, ScalarType dtype) {
   return op.integers && !op.divides && (dtype != kBool || op.booleans);
 }
 
-// A chain of the ops of a list in one dtype. One operand of each is a value of the whole size, the others are
-// such or inputs of any layout.
+// A chain of the ops of a list in one dtype. One operand of each is a value of the whole size, the others are such
+// values or inputs of any layout.
 class Chain {
  public:
   Chain(Random& random, ScalarType dtype, const IntArray& size, std::string name)

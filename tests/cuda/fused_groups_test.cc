@@ -1,4 +1,4 @@
-// Fused groups on a machine's device: what NVRTC makes of them gives the bits of the single kernels, and the CPU's
+// Fused groups on a machine's device: kernels compiled by NVRTC give the bits of the single kernels, and the CPU's
 // numbers. On the host there is no compiler for the stand-in; fusion_test.cc has kernels of its own.
 #include "tests/cuda/fused_run.h"
 #include "tests/cuda/fused_step.h"

@@ -1,4 +1,4 @@
-// Runs of the groups of tests/cuda/fused_case.h on cuda:0, whatever that is in a program.
+// Runs of the groups of tests/cuda/fused_case.h on the cuda:0 of the program.
 #pragma once
 
 #include <cstring>

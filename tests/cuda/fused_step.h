@@ -1,5 +1,5 @@
-// A training step on cuda:0 whose plans, compiled or captured, have fused groups: run by the tests, and
-// before by the tool that writes down the kernels which its groups ask for.
+// A training step on cuda:0 whose plans, compiled or captured, have fused groups: run by the tests, and before that by
+// the tool that writes the kernels of its groups.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ class FusedStep {
     target_ = randn({rows, 8}).to(kCUDA);
     x_ = randn({rows, 8}).to(kCUDA);
   }
-  /// `see`: is shown y and n, which the backward comes to in the opposite order.
+  /// `see`: is called with y and n, which the backward reaches in the opposite order.
   using See = std::function<void(const Tensor& y, const Tensor& n)>;
   Tensor loss(const Tensor& x, const See& see = {}) const {
     const Tensor &w1 = parameters_[0], &b1 = parameters_[1], &w2 = parameters_[2], &b2 = parameters_[3];
@@ -81,7 +81,7 @@ class FusedStep {
   Tensor x_, target_;
 };
 
-/// All that the plans of such steps ask for.
+/// All groups that the plans of such steps request.
 inline void run_fused_steps() {
   const FusedStep step;
   step.gradients(compile([&](const Tensor& x) { return step.loss(x); }));

@@ -1,5 +1,5 @@
-// Fusion on the device of tests, for tests: a compiler that can be held back and made to fail, whose kernels
-// are compiled for the host; groups run on it.
+// Fusion on the device of tests, for tests: a compiler that can be delayed and made to fail, whose kernels are compiled
+// for the host; groups run on it.
 #pragma once
 
 #include <condition_variable>

@@ -26,7 +26,7 @@ TEST_CASE("a compiled function runs its groups as kernels, with the bits of the 
   fusion.compiler.release();
   finish_compiling();
   for (int i = 0; i < 3; ++i) require_same_bits(expected, step.gradients(compiled));
-  CHECK(fusion.stats().launches >= first.groups);  // those that are recorded run without being asked for
+  CHECK(fusion.stats().launches >= first.groups);  // recorded ones are not counted
   CHECK(fusion.stats().one_by_one == first.groups);
   CHECK(fusion_stats().failed == 0);
   CHECK(compiled.stats().captures == 1);
@@ -94,7 +94,7 @@ TEST_CASE("planned peaks are met while kernels are compiled, when they are there
                                     }},
                                    {"step", [&] { step.run(whole); }}};
   const auto peak = [](const Kind& kind) {
-    const PeakWatch watch;
+    const PeakMeter watch;
     kind.run();
     INFO(kind.name);
     CHECK(watch.report().runs > 0);
@@ -174,7 +174,7 @@ TEST_CASE_METHOD(Traced, "the groups of a captured backward are those of all siz
   CHECK(backward.stats().plans == 2);
 }
 
-TEST_CASE_METHOD(Traced, "a captured backward with groups may be left behind a hook, between records") {
+TEST_CASE_METHOD(Traced, "a captured backward with groups may be left after a hook, between records") {
   const auto loss = [&](const Tensor& x) { return step.hooked_loss(x); };
   const Tensors expected = step.gradients(loss);
   for (int i = 0; i < 3; ++i) {
@@ -215,7 +215,7 @@ TEST_CASE_METHOD(Traced,
   gradients(loss);
   finish_compiling();
   const auto peak = [&] {
-    const PeakWatch watch;
+    const PeakMeter watch;
     gradients(loss);
     CHECK(watch.report().runs == 1);
     CHECK(watch.report().differing == 0);
@@ -307,7 +307,7 @@ TEST_CASE("a damaged or foreign entry is passed over and replaced") {
     CHECK(bytes_of(file) == bytes);
     CHECK(use_folder(folder).cache_hits == 1);
   }
-  REQUIRE(::chmod(file.c_str(), 0644) == 0);  // others could have written it
+  REQUIRE(::chmod(file.c_str(), 0644) == 0);  // other users could have written it
   CHECK(use_folder(folder).compiled == 1);
 }
 

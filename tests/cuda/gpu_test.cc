@@ -1,4 +1,4 @@
-// Streams, pinned memory, errors and copies of a device, with a driver that stands in for one.
+// Streams, pinned memory, errors and copies of a device, with a stand-in driver.
 #include "cuda/gpu.h"
 
 #include <catch2/catch.hpp>
@@ -122,7 +122,7 @@ TEST_CASE("after a sticky error all work is refused, with the first error") {
   }
 }
 
-TEST_CASE("in the debug mode the device is waited for behind each launch, and the error has the op's name") {
+TEST_CASE("in debug mode the device is waited for after each launch, and the error has the op's name") {
   Fixture f;
   f.gpu.launched("mul");
   CHECK(f.driver.synchronizations == 0);

@@ -1,5 +1,6 @@
-// Numbers of the run (learning rates, counts of steps, places of random draws) in steps that run as graphs: the bits are those of the same
-// step run eagerly on the same device, nothing is recorded again, and what has changed is written by one copy before a start.
+// Numbers of the run (learning rates, step counts, positions of random draws) in steps that run as graphs: the bits are
+// those of the same step run eagerly on the same device, nothing is recorded again, and one copy before a start writes
+// all changes.
 #include <thread>
 
 #include "tests/cuda/device_on_host.h"
@@ -9,7 +10,7 @@ using namespace retrograd;
 
 namespace {
 
-// What is trained or drawn, made anew for each run of a test.
+// The objects that are trained or drawn, made again for each run of a test.
 struct Program {
   std::function<Tensors()> step;
   std::function<void(int)> before = [](int) {};  // each step, outside of it

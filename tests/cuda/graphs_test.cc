@@ -1,11 +1,12 @@
-// Training steps as graphs of launches on the host in a device's place: they compute what the CPU computes eagerly, from the second step on by
-// started graphs; and what happens when a graph cannot be recorded, made or started, or when code of the user's throws in between.
+// Training steps as graphs of launches on the host in place of a device: they compute the same as the CPU eagerly, from
+// the second step on by started graphs; and the cases that a graph cannot be recorded, made or started, or that user
+// code throws in between.
 #include <thread>
 
 #include "ops/embedding.h"
 #include "tests/cuda/device_on_host.h"
 #include "tests/cuda/new_device.h"
-#include "tracer/plan.h"
+#include "tracer/plan/run.h"
 
 using namespace retrograd;
 
@@ -33,7 +34,8 @@ Tensor batch(int64_t n, int64_t k, int seed) {
   return x;
 }
 
-// A net on the CPU, trained eagerly, and one on the device, whose step is compiled. body(net, optimizer, x, y) is the step.
+// A net on the CPU, trained eagerly, and one on the device, whose step is compiled. body(net, optimizer, x, y) is the
+// step.
 template <class Body>
 class Pair {
  public:
@@ -166,7 +168,7 @@ TEST_CASE("gradients are clipped together within a graph; the list of them is co
   CHECK(pair.stats().given_up == 0);
 }
 
-TEST_CASE("a list that has changed is copied anew: where a gradient lies elsewhere") {
+TEST_CASE("a list that has changed is copied again: where a gradient lies elsewhere") {
   Pair pair(train);
   for (int i = 0; i < 3; ++i) pair.step(i);
   for (int i = 3; i < 6; ++i) {  // parameters move
@@ -189,7 +191,7 @@ TEST_CASE("places of random draws reach a graph") {
   CHECK(pair.stats().given_up == 0);
 }
 
-TEST_CASE("what a pool needs to know of its axes lies beside a graph") {
+TEST_CASE("the data of a pool's axes are kept outside of the graph") {
   Pair pair(training([](const Net& net, const Tensor& x, const Tensor& y) {
     const Tensor hidden = view(retrograd::tanh(mm(x, net.parameters[0])), {5, 1, 4, 4});
     const Tensor pooled =
@@ -247,12 +249,12 @@ TEST_CASE("a pair of hooks in the middle of a step") {
   for (int i = 0; i < 5; ++i) pair.step(i);
   CHECK(packs == 2 * 5);
   CHECK(pair.cache.segments() == R"(segment 0: 3 launches as a graph
-cut at pack: it calls code of the user's
+cut at pack: it calls user code
 segment 1: 9 launches as a graph
-cut at give_grad: it puts a value where code of the user's sees it
+cut at give_grad: it puts a value where user code sees it
 segment 2: 3 launches as a graph
-cut at give_grad: it puts a value where code of the user's sees it
-cut at unpack: it calls code of the user's
+cut at give_grad: it puts a value where user code sees it
+cut at unpack: it calls user code
 segment 3: 4 launches as a graph
 )");
   CHECK(pair.stats().graph_launches == 4 * 4);
@@ -260,8 +262,7 @@ segment 3: 4 launches as a graph
 }
 
 TEST_CASE(
-    "saved values go to the host beside the graphs; what comes back ahead of its use, between single "
-    "launches") {
+    "saved values are copied to the host outside of the graphs; prefetched ones between single launches") {
   const int nodes = GENERATE(0, 1);
   reset_offload_stats();
   Pair pair([nodes](Net& net, auto& optimizer, const Tensor& x, const Tensor& y) {
@@ -286,7 +287,7 @@ TEST_CASE(
   CHECK(offload_stats().in_flight == 0);
 }
 
-TEST_CASE("what the host reads in the middle of a step is read behind all launches") {
+TEST_CASE("what the host reads in the middle of a step is read after all launches") {
   Pair pair([](Net& net, auto& optimizer, const Tensor& x, const Tensor& y) {
     optimizer.zero_grad();
     const Tensor loss = mean(square(net.forward(x) - y));
@@ -422,7 +423,7 @@ TEST_CASE("a fault is told though another thread looks between its note and its 
   gpu.synchronize();
 }
 
-TEST_CASE("a graph that is recorded again is updated; with other nodes it is made anew") {
+TEST_CASE("a graph that is recorded again is updated; with other nodes it is made again") {
   cuda::HostDriver& driver = new_device();
   cuda::Gpu& gpu = cuda::gpu_of(0);
   const Tensor from = ones({4}).to(kCUDA), to = zeros({8}).to(kCUDA);

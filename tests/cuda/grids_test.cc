@@ -1,5 +1,5 @@
-// Pooling and interpolation on a device against the CPU: every mode, windows that overlap, skip and reach over the border, one to three dims,
-// layouts, dtypes, NaN, nothing at all.
+// Pooling and interpolation on a device against the CPU: every mode, windows that overlap, skip and reach over the
+// border, one to three dims, layouts, dtypes, NaN, nothing at all.
 #include "cuda/on_host/scheduler.h"
 #include "ops/interpolate.h"
 #include "ops/pooling.h"

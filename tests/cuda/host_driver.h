@@ -1,18 +1,18 @@
-// HostDriver: a Driver without a device, for tests. Memory is the host's, of a size that the test chooses;
-// copies run at once; each call can be made to fail. Events fire when they are recorded, or, with
-// `holds_events`, when the test lets them. With `lags` the host is ahead of the device: copies, started graphs
-// and events wait, in the order in which they were asked for, until a stream is waited for (kernels that are
-// launched beside graphs do not: there must be none).
+// HostDriver: a Driver without a device, for tests. Memory is the host's, of a size that the test chooses; copies run
+// immediately; each call can be made to fail. Events fire when they are recorded, or, with `holds_events`, when the
+// test releases them. With `lags` the host is ahead of the device: copies, started graphs and events wait, in the order
+// of the calls, until a stream is waited for (kernels that are launched outside of graphs do not: there must be none).
 //
-// With guard() the memory is accessible within copies, and between open() and close(), alone: what touches it
-// elsewhere ends with a segmentation fault, as it would if a device's memory were meant.
+// With guard() the memory is accessible only within copies, and between open() and close(): any other access ends with
+// a segmentation fault, as for a device's memory.
 //
-// What is put on a stream that is captured is kept and not run: copies here, kernels by what `on_capture` arranges (tests/cuda/device_on_host.h).
-// As on a device, such a stream can neither be waited for nor recorded by an event, nor wait for an event of another stream, and a capture with
-// such a try is an error at its end.
+// Work on a captured stream is kept and not run: copies here, kernels by `on_capture` (tests/cuda/device_on_host.h). As
+// on a device, such a stream can neither be waited for nor recorded by an event, nor wait for an event of another
+// stream, and a capture with such an attempt is an error at its end.
 //
-// `log` has what was asked of streams, a line each ("copy 16 on 1", "record e0 on 2", "wait e0 on 1"): streams and events go by the order in
-// which they were made, and so do graphs ("capture on 4", "graph g1 of 3", "instantiate g1 as x1", "launch x1 on 1").
+// `log` has the requests to streams, a line each ("copy 16 on 1", "record e0 on 2", "wait e0 on 1"): streams and events
+// are numbered in the order of their creation, and so are graphs ("capture on 4", "graph g1 of 3", "instantiate g1 as
+// x1", "launch x1 on 1").
 #pragma once
 
 #include <sys/mman.h>
@@ -51,7 +51,7 @@ class HostDriver final : public Driver {
   void open() { protect(PROT_READ | PROT_WRITE); }
   void close() { protect(PROT_NONE); }
 
-  /// Lets the events fire that were held back.
+  /// Fires the events that were held back.
   void fire_all() {
     for (auto& [event, fired] : fired_) fired = true;
   }
@@ -261,7 +261,7 @@ class HostDriver final : public Driver {
   std::function<std::unique_ptr<Dnn>(std::string& problem)> make_dnn;  // and open_dnn()
   std::function<std::unique_ptr<Solver>(SolverProblem& problem)> make_solver;
 
-  /// What stands for the kernels of loaded code, by name; of one parameter.
+  /// Replacements for the kernels of loaded code, by name; they have one parameter.
   using HostKernel = std::function<void(const LaunchShape&, const void* parameter, StreamHandle)>;
   static constexpr Status kNoSuchKernel = 500;
   std::map<std::string, HostKernel, std::less<>> kernels;

@@ -1,5 +1,5 @@
-// Reading and writing at positions on a device against the CPU: dtypes, layouts, positions named more than
-// once, none at all; transposes of views; errors of indices, which come when the device is waited for.
+// Reading and writing at positions on a device against the CPU: dtypes, layouts, repeated positions, no positions;
+// transposes of views; errors of indices, which are thrown when the device is waited for.
 #include <random>
 
 #include "cuda/on_host/scheduler.h"

@@ -1,4 +1,4 @@
-// Kernels of the host's stand-in while a stream is captured: they are kept, as a device keeps them.
+// Kernels of the host's stand-in while a stream is captured: they are kept, as on a device.
 #pragma once
 
 #include "cuda/on_host/scheduler.h"

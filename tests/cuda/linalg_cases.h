@@ -13,7 +13,8 @@ struct Batch {
   int64_t n;
 };
 
-// Sizes round tiles of 32 rows and panels of 16 columns; 72 and more do not fit shared memory in float64, 102 and more in float32.
+// Sizes round tiles of 32 rows and panels of 16 columns; 72 and more do not fit shared memory in float64, 102 and more
+// in float32.
 inline const std::vector<Batch> kBatches = {
     {{}, 1},     {{}, 2},  {{3}, 5}, {{}, 16}, {{2}, 17}, {{2, 3}, 4}, {{}, 33},     {{2}, 40},
     {{3, 0}, 4}, {{2}, 0}, {{0}, 0}, {{}, 70}, {{}, 90},  {{}, 110},   {{1, 2}, 31}, {{}, 64}};
@@ -40,7 +41,8 @@ inline Tensor positive(const Batch& b, ScalarType dtype) {
 // Columns are neighbours in memory.
 inline Tensor in_columns(const Tensor& x) { return clone(x.transpose(-2, -1)).transpose(-2, -1); }
 
-/// Who factors matrices on the device of the tests: on the host the library's own kernels, on a machine's device these, and cuSOLVER where it is.
+/// The code that factors matrices on the device of the tests: on the host retrograd's own kernels, on a machine's
+/// device these, and cuSOLVER if available.
 inline std::vector<cuda::SolverUse> solver_uses() {
   using enum cuda::SolverUse;
   return is_on_host() ? std::vector{where_it_wins} : std::vector{never, wherever_it_can};

@@ -1,5 +1,5 @@
-// Linear algebra on a device against the CPU: every op of ops/linalg.h, sizes round the edges of tiles and panels, batches, layouts; errors,
-// which come when the device is waited for.
+// Linear algebra on a device against the CPU: every op of ops/linalg.h, sizes around the edges of tiles and panels,
+// batches, layouts; errors, which are thrown when the device is waited for.
 #include "tests/cuda/linalg_cases.h"
 
 using namespace retrograd;
@@ -166,7 +166,8 @@ TEST_CASE("more matrices than a launch has blocks") {
   against_cpu<ops::CofactorDerivative>({a, d}, {});
 }
 
-// Nothing of what computes may depend on chance: not the order of blocks, and not a library that sums in another order each time.
+// Nothing of what computes may depend on chance: not the order of blocks, and not a library that sums in another order
+// each time.
 TEST_CASE("factors of one matrix have the same bits each time") {
   device_on_host();
   for (cuda::SolverUse use : solver_uses()) {

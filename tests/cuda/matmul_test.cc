@@ -1,5 +1,5 @@
-// Products of matrices on a device against the CPU: every op, dtype and layout, sizes around those of a tile, none at all; by the kernels
-// alone, and through a library of products, whose stand-in here multiplies what it is told to in the plainest way.
+// Products of matrices on a device against the CPU: every op, dtype and layout, sizes around those of a tile, empty
+// ones; by the kernels alone, and through a library of products, whose stand-in here multiplies by the simplest method.
 #include "ops/matmul.h"
 #include "cuda/on_host/scheduler.h"
 #include "tests/cuda/against_cpu.h"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr auto numbers = unit_numbers;
 
-// Sums cancel: an error is measured against what a sum of so many terms comes to.
+// Sums cancel: an error is measured relative to the size of a sum with as many terms.
 void compare(const OpInfo& op, const Tensors& operands, void* attrs = nullptr) {
   expect_like_cpu(op, operands, attrs, 100);
 }
@@ -141,7 +141,7 @@ class PlainBlas final : public cuda::Blas {
   const bool& takes_bias_;
 };
 
-// Devices of before keep what they had: a library is met by those that are made from now on.
+// Earlier devices keep their library: only devices that are made from now on use it.
 struct WithLibrary {
   cuda::BlasProduct last;
   int calls = 0;

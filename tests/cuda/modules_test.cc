@@ -1,5 +1,5 @@
-// Modules, optimizers, saved states and the stock pairs of hooks on a device against the CPU: what training
-// there is made of beside ops.
+// Modules, optimizers, saved states and the stock pairs of hooks on a device against the CPU: the parts of training
+// besides ops.
 #include <unistd.h>
 
 #include <filesystem>
@@ -36,7 +36,7 @@ void expect_same_parameters(const nn::Module& here, const nn::Module& there, dou
   for (size_t i = 0; i < a.size(); ++i) expect_same(a[i], b[i], scale);
 }
 
-// A folder that goes with what is in it.
+// A folder that is removed with its content.
 struct Folder {
   std::filesystem::path path =
       std::filesystem::temp_directory_path() / ("modules_test." + std::to_string(::getpid()));

@@ -1,4 +1,4 @@
-// A device that nobody has used, with the host in its place: for tests that look into what its driver is asked for.
+// An unused device, with the host in its place: for tests that check the requests to its driver.
 #pragma once
 
 #include "cuda/executor.h"

@@ -1,4 +1,4 @@
-// normalize and normalize_backward on a device against the CPU, and the functions that are made of them.
+// normalize and normalize_backward on a device against the CPU, and the functions made of them.
 #include "ops/norms.h"
 
 #include "cuda/on_host/scheduler.h"

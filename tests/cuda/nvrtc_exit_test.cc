@@ -1,5 +1,6 @@
-// A process that ends while the real NVRTC compiles its kernels ends well: its own exit code, no signal. Each end is a child's. Needs the
-// toolkit's library, but no device. Not tested here: what is compiled (nvrtc_test.cc).
+// A process that ends while the real NVRTC compiles its kernels ends cleanly: its own exit code, no signal. Each case
+// is a child process. Needs the toolkit's library, but no device. Not tested here: the compiled kernels
+// (nvrtc_test.cc).
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,11 +20,11 @@ using namespace retrograd::cuda;
 
 namespace {
 
-// Asks for some kernels, and ends a while later.
+// Requests some kernels, and ends a while later.
 [[noreturn]] void ask_and_exit(std::chrono::milliseconds later) {
   alarm(60);  // a process that never ends is none that ends well
-  fusion::Compiler* const nvrtc =
-      fusion::nvrtc();  // opened before anything waits for it at exit, as where a device is
+  // Opened before anything waits for it at exit, as where a device is.
+  fusion::Compiler* const nvrtc = fusion::nvrtc();
   if (!nvrtc) std::_Exit(2);
   new_device();
   fusion::use_compiler(nvrtc);

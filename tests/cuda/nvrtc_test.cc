@@ -1,6 +1,6 @@
-// The text of fused kernels: what it looks like, and all of it compiled by the real NVRTC, for which no
-// device is needed: every elementwise op in every dtype, and the groups of training. What the assembler says
-// of registers and spilled memory is held to limits.
+// The text of fused kernels: its form, and that the real NVRTC compiles all of it, for which no device is needed: every
+// elementwise op in every dtype, and the groups of training. The assembler's registers and spilled memory are checked
+// against limits.
 #include <catch2/catch.hpp>
 #include <regex>
 #include <set>
@@ -61,10 +61,11 @@ void check(const FusedCase& c, bool any_layout) {
   INFO(c.name() << (any_layout ? ", any layout" : ""));
   const fusion::Source source = c.source(any_layout);
   const Used u = compiled(c, source);
-  // Polygamma is the one function that calls others, during which it and the kernel keep their values: a few more registers, or a few bytes.
+  // Polygamma is the only function that calls others, during which it and the kernel keep their values: a few more
+  // registers, or a few bytes.
   const bool calls_deeply = source.text.find("ops::Polygamma") != std::string::npos;
   CHECK(u.spilled <= (any_layout || calls_deeply ? 16 : 0));  // the one for all layouts has many indices
-  // Of sums in double with their counts more are needed: three blocks run at once.
+  // Sums in double with their counts need more: three blocks run at the same time.
   CHECK(u.registers <= (c.group()->reduces == FusedRole::none && !calls_deeply ? 64 : 80));
 }
 

@@ -1,4 +1,4 @@
-// What the tests of offload on a device share: the device on the host, and what streams were asked to do.
+// Shared by the tests of offload on a device: the device on the host, and the log of stream operations.
 #pragma once
 
 #include <functional>

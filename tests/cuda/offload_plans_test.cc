@@ -1,5 +1,6 @@
-// Backwards of tensors on a device whose saved values are in pinned memory: bits, peaks, order of copies and launches, reuse of pinned memory. The
-// device is the host's memory (tests/cuda/device_on_host.h). The copies by themselves: offload_test.cc.
+// Backwards of tensors on a device whose saved values are in pinned memory: bits, peaks, order of copies and launches,
+// reuse of pinned memory. The device is the host's memory (tests/cuda/device_on_host.h). The copies by themselves:
+// offload_test.cc.
 #include <algorithm>
 #include <sstream>
 
@@ -93,8 +94,8 @@ TEST_CASE_METHOD(OffloadFixture,
       CHECK(offload_stats().most_bytes_in_flight > 0);
     }
   }
-  const OffloadStats all =
-      offload_stats();  // with 64 nodes and room for everything, all is begun at the beginning
+  // With 64 nodes and room for everything, all is begun at the beginning.
+  const OffloadStats all = offload_stats();
   CHECK(all.early == all.most_in_flight);
   CHECK(compiled.stats().captures == 1);
 }
@@ -162,7 +163,8 @@ TEST_CASE_METHOD(OffloadFixture,
                                                                     : "";
     return text;
   };
-  // The first launch makes the cotangent. With 1, a launch stands between each copy and its wait, but for the first.
+  // The first launch makes the cotangent. With 1, there is a launch between each copy and its wait, except for the
+  // first.
   CHECK(order(0) == "launch begin wait launch launch begin wait launch begin wait launch launch launch ");
   CHECK(order(1) ==
         "launch begin wait launch begin launch wait begin launch wait launch launch launch launch ");

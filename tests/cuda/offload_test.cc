@@ -1,5 +1,5 @@
-// save_on_cpu with tensors of a device: order of copies and events, memory that rests until a copy is done, what stays where it is. The device
-// is the host's memory (tests/cuda/device_on_host.h). Backwards: offload_plans_test.cc.
+// save_on_cpu with tensors of a device: order of copies and events, memory that rests until a copy is done, what stays
+// where it is. The device is the host's memory (tests/cuda/device_on_host.h). Backwards: offload_plans_test.cc.
 //
 // Streams are numbered as they are made: 1 computes, 2 copies to the device, 3 to the host.
 #include "cuda/host_copy.h"
@@ -8,7 +8,7 @@
 using namespace retrograd;
 using namespace retrograd::testing;
 
-TEST_CASE_METHOD(OffloadFixture, "a tensor goes to pinned memory behind its producer, and nobody waits") {
+TEST_CASE_METHOD(OffloadFixture, "a tensor goes to pinned memory after its producer, without a wait") {
   const auto hooks = save_on_cpu(true);
   const Tensor x = wave(512).to(kCUDA);
   const int waits = driver.synchronizations;
@@ -22,7 +22,7 @@ record e1 on 3
 record e2 on 3
 )");
   Tensor back;
-  // Behind the copy to the host, and what was computed before; then computing goes on behind it.
+  // After the copy to the host and all earlier computations; then computing continues after it.
   CHECK(copies_of([&] { back = hooks->unpack(payload); }) == R"(wait e0 on 2
 record e1 on 1
 wait e1 on 2
@@ -67,9 +67,9 @@ TEST_CASE_METHOD(OffloadFixture, "memory that a copy to the host reads rests unt
   Tensor x = full({kRows, kWidth}, 2, there);
   const int64_t before = live(), resting = gpu.memory().stats().resting_bytes;
   const std::any payload = hooks->pack(x);
-  CHECK(live() == before);  // what is copied belongs to nobody any more
+  CHECK(live() == before);  // nobody owns the copied tensor any more
   CHECK(gpu.memory().stats().resting_bytes == resting + kBytes);
-  x.zero_();  // does not reach what was saved
+  x.zero_();  // does not change the saved value
   driver.fire_all();
   const Tensor other = zeros({kRows, kWidth}, there);
   CHECK(gpu.memory().stats().resting_bytes == 0);

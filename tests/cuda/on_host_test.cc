@@ -1,4 +1,5 @@
-// The host's stand-in for a device keeps a kernel's rules: barriers, shuffles, shared memory, blocks in any order.
+// The host's stand-in for a device follows the rules of kernels: barriers, shuffles, shared memory, blocks in any
+// order.
 #include "cuda/on_host/device_on_host.h"
 
 #include <catch2/catch.hpp>

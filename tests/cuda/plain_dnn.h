@@ -1,5 +1,5 @@
-// A library of convolutions for tests: computes in the plainest way, from the definition in ops/convolution.h, where its memory is the
-// host's. It remembers what it was told, and declines what the test wants it to.
+// A library of convolutions for tests: computes by the simplest method, from the definition in ops/convolution.h, in
+// host memory. It records its calls, and declines the convolutions that the test selects.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -16,7 +16,7 @@ namespace plain_dnn {
 
 inline int64_t volume(const int64_t (&size)[3]) { return size[0] * size[1] * size[2]; }
 
-/// Calls body(x, g, w) with the places in memory of each three elements that meet.
+/// Calls body(x, g, w) with the memory positions of each three elements that meet.
 template <class Body>
 void for_terms(const cuda::DnnConvolution& c, const Body& body) {
   const auto place = [](const int64_t(&size)[3], const int64_t(&at)[3]) {
@@ -86,7 +86,7 @@ inline void compute(const cuda::DnnConvolution& c) {
 
 }  // namespace plain_dnn
 
-/// What PlainDnn was told, and what it is to decline.
+/// The calls of PlainDnn, and what it declines.
 struct DnnLog {
   cuda::DnnConvolution last;
   int asked = 0, computed = 0;

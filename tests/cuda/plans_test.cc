@@ -1,8 +1,7 @@
-// Plans on a device against eager execution there, bit for bit: fused groups, whole steps as graphs of launches,
-// saved values kept on the host. On a machine's own device this is where code that NVRTC makes, started graphs and
-// copies beside the kernels are run; on the host in its place groups are launched one by one.
-// Not tested here: what plans ask of the device (graphs_test.cc, offload_plans_test.cc), groups one at a time
-// (fusion_test.cc).
+// Plans on a device against eager execution there, bit for bit: fused groups, whole steps as graphs of launches, saved
+// values kept on the host. On a machine's own device this runs code compiled by NVRTC, started graphs, and copies
+// concurrent with kernels; on the host in its place groups are launched one by one. Not tested here: the requests of
+// plans to the device (graphs_test.cc, offload_plans_test.cc), single groups (fusion_test.cc).
 #include "cuda/fusion/fusion.h"
 #include "tests/cuda/against_cpu.h"
 #include "tests/cuda/fused_step.h"

@@ -1,4 +1,4 @@
-// Draws on a device: the CPU's numbers for the same place in the random stream, in any dtype and layout.
+// Draws on a device: the CPU's numbers for the same position in the random stream, in any dtype and layout.
 #include "cuda/on_host/scheduler.h"
 #include "ops/dropout.h"
 #include "ops/sampling.h"

@@ -1,4 +1,5 @@
-// Every reduction on a device against the CPU: dtypes, dims, layouts, no elements, rows that are split, NaN and infinities, any order of blocks.
+// Every reduction on a device against the CPU: dtypes, dims, layouts, no elements, rows that are split, NaN and
+// infinities, any order of blocks.
 #include <random>
 
 #include "cuda/on_host/scheduler.h"
@@ -37,7 +38,8 @@ Tensors reduced(const Tensor& x, typename Op::Attrs attrs) {
   return results;
 }
 
-// What a sum has rounded away is that of its partial sums, in whatever order, and these are as large as a random walk is long.
+// What a sum has rounded away is that of its partial sums, in whatever order, and these are as large as a random walk
+// is long.
 template <class Op>
 void compare(const Tensor& x, typename Op::Attrs attrs) {
   const Tensors expected = reduced<Op>(x, attrs), found = reduced<Op>(with_layout_on_device(x), attrs);

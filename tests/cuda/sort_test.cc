@@ -1,6 +1,6 @@
-// Sort, argsort and topk on a device against the CPU: dtypes, dims, layouts, equal entries, NaN and zeros of
-// both signs, lines that teams of every size choose from, in one round or more, and lines that are sorted by
-// the library: with keys of every width, alone and in groups.
+// Sort, argsort and topk on a device against the CPU: dtypes, dims, layouts, equal entries, NaN and zeros of both
+// signs, lines from which teams of every size choose, in one round or more, and lines that are sorted by the library:
+// with keys of every width, singly and in groups.
 #include <cmath>
 #include <limits>
 #include <random>

@@ -1,5 +1,6 @@
-// Fragments of tensor cores (cuda/kernels/tensor_core.cuh) on the host's stand-in: elements lie where the layouts of CUTLASS say, in whose
-// terms they are written here (strides of a lane's number and of an element's), and not by the formula of the header, which is PTX's.
+// Fragments of tensor cores (cuda/kernels/tensor_core.cuh) on the host's stand-in: elements are where the layouts of
+// CUTLASS say (here in its terms: strides of a lane's number and of an element's), not according to the formula of the
+// header, which is PTX's.
 #include "cuda/on_host/device_on_host.h"
 
 #include "cuda/kernels/tensor_core.cuh"
@@ -15,14 +16,15 @@ using namespace retrograd::cuda::host_code;
 
 namespace {
 
-// CuTe's MMA_Traits<SM80_16x8x16_...>: where element v of a lane is in a column-major matrix. A is (16, 16), B is turned, (8, 16), C is (16, 8).
+// CuTe's MMA_Traits<SM80_16x8x16_...>: where element v of a lane is in a column-major matrix. A is (16, 16), B is
+// turned, (8, 16), C is (16, 8).
 int place_in_a(int lane, int v) {
   return lane % 4 * 32 + lane / 4 + v % 2 * 16 + v / 2 % 2 * 8 + v / 4 * 128;
 }
 int place_in_b(int lane, int v) { return lane % 4 * 16 + lane / 4 + v % 2 * 8 + v / 2 * 64; }
 int place_in_c(int lane, int v) { return lane % 4 * 32 + lane / 4 + v % 2 * 16 + v / 2 * 8; }
 
-// What each lane of a warp finds wrong: Catch is not to be asked by several threads at a time.
+// The errors found by each lane of a warp: Catch must not be used by several threads at the same time.
 using Wrong = std::array<int, 32>;
 
 std::vector<float> numbers(size_t n) {
@@ -91,7 +93,7 @@ TEST_CASE("fragments from shared memory") {
       const int at = place_in_a(lane, v);
       expect(element(left, v), at % 16 * 16 + at / 16);
     }
-    // Two right factors beside each other; places in each are n + 8 k. Rows are columns of the factors, or their terms.
+    // Two adjacent right factors; positions in each are n + 8 k. Rows are columns of the factors, or their terms.
     const Fragment columns = load_fragment<false>(row(lane % 8 + lane / 16 * 8, lane / 8 % 2));
     const Fragment terms = load_fragment<true>(row(lane % 16, lane / 16));
     for (int v = 0; v < 8; ++v) {
@@ -103,7 +105,7 @@ TEST_CASE("fragments from shared memory") {
   CHECK(wrong == Wrong{});
 }
 
-TEST_CASE("two sums beside each other are a left factor") {
+TEST_CASE("two adjacent sums are a left factor") {
   Wrong wrong{};
   on_host::launch({1, 32}, [&] {
     const int lane = lane_of_warp();

@@ -1,6 +1,6 @@
-// Writes kernels of fused groups as C++ for the host's compiler, with a table of them by name: the same texts
-// that NVRTC gets on a machine with a device. Compiled, they stand in for its code in fusion_test.cc. They
-// are those of tests/cuda/fused_case.h, and what the plans of tests/cuda/fused_step.h ask for.
+// Writes kernels of fused groups as C++ for the host's compiler, with a table of them by name: the same texts that
+// NVRTC gets on a machine with a device. Compiled, they replace its code in fusion_test.cc. They are those of
+// tests/cuda/fused_case.h, and those that the plans of tests/cuda/fused_step.h request.
 #include <iostream>
 #include <mutex>
 #include <set>

@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
 # add_an_op_test.sh COMPILE LINK DOCUMENT: adds an op as docs/add_an_op.md says, and checks it.
 #
-# Each numbered step of the section "An elementwise op" is a heading in bold and the indented block after
-# it. The heading names the file (else it is the one of the step before) and the place: above or below `the
-# beginning of a line`, of which there must be one in the file. A block with "..." is a list with a word
-# more at its end. All steps are applied to copies. What depends on them is compiled and linked before the
-# archives of the library, whose own definitions then do not count, together with the two tests that get a
-# row, and new_op_check.cc.
+# Each numbered step of the section "An elementwise op" is a heading in bold and the indented block after it. The
+# heading names the file (default: that of the previous step) and the place: above or below `the beginning of a line`,
+# of which there must be one in the file. A block with "..." is a list with a further word at its end. All steps are
+# applied to copies. The files that depend on them are compiled and linked before the archives of the library, so that
+# the archives' own definitions are not used, together with the two tests that get a row, and new_op_check.cc.
 #
-# COMPILE and LINK are files of arguments for g++, made by library_files.bzl; sources and headers are found
-# from the current folder. Not tested here: the rest of the document.
+# COMPILE and LINK are files of arguments for g++, made by library_files.bzl; sources and headers are found from the
+# current folder. Not tested here: the rest of the document.
 set -euo pipefail
 
 compile=$PWD/$1 link=$PWD/$2 document=$PWD/$3
@@ -47,7 +46,7 @@ quoted_after() {
 
 # ---- applying them -----------------------------------------------------------------------------
 
-# A word more at the end of a list: "..., Old, New>;" makes "Old, New>;" of the one "Old>;".
+# A further word at the end of a list: "..., Old, New>;" replaces "Old>;" by "Old, New>;".
 extend_list() {
   local file=$1 block=$2 end old new
   end=$(sed -n 's/.*\.\.\., //p' "$block")
@@ -102,9 +101,9 @@ tests=(tests/ops/elementwise_test.cc tests/ops/derivatives/unary_rows.cc)
 wanted=$(printf '%s\n' ops/unary.h "${tests[@]}" | sort)
 [[ $(printf '%s\n' "${!touched[@]}" | sort) == "$wanted" ]] || fail "the steps change: ${!touched[*]}"
 
-# ---- compiling what depends on them --------------------------------------------------------------
+# ---- compiling the files that depend on them -----------------------------------------------------
 
-# Quoted includes are looked for beside the file that includes, then here: the copies come first.
+# Quoted includes are searched for in the folder of the including file, then here: the copies come first.
 flags=(-std=c++20 -O0 -w -ffp-contract=off "@$compile" -iquote "$work/tree" -iquote "$root")
 objects=()
 
@@ -114,7 +113,7 @@ object() {
   objects+=("$work/$2.o")
 }
 
-for source in ops/unary.cc engine/all_ops.cc cpu/kernels/elementwise_table.cc \
+for source in ops/unary.cc ops/all_ops.cc cpu/kernels/elementwise_table.cc \
   tests/ops/derivatives/{inputs,check_row}.cc tests/docs/new_op_check.cc; do
   object "$source" "$(basename "$source" .cc)"
 done
@@ -123,7 +122,7 @@ for source in "${tests[@]}"; do
 done
 declare -A level=([baseline]=x86-64 [avx2]=x86-64-v3 [avx512]=x86-64-v4)
 for isa in "${!level[@]}"; do
-  object cpu/kernels/spans_unary.cc "spans_$isa" -march="${level[$isa]}" -DRG_ISA="$isa"
+  object cpu/kernels/levels/spans_unary.cc "spans_$isa" -march="${level[$isa]}" -DRG_ISA="$isa"
 done
 g++ "${objects[@]}" -o "$work/check" -Wl,--allow-multiple-definition "@$compile" "@$link" -lpthread ||
   fail "the objects do not link"

@@ -31,8 +31,8 @@ def _library_files_impl(ctx):
 library_files = rule(
     doc = """Arguments for g++, for the folder where a test starts, and the files that they name.
 
-NAME.compile has the flags of this build, NAME.link the archives of `deps` and of all that they depend on;
-headers and archives lie in the runfiles.""",
+NAME.compile has the flags of this build, NAME.link the archives of `deps` and their dependencies;
+headers and archives are in the runfiles.""",
     implementation = _library_files_impl,
     attrs = {"deps": attr.label_list(providers = [CcInfo])},
     fragments = ["cpp"],

@@ -1,6 +1,6 @@
-// What docs/add_an_op.md promises of the op that it adds: value, derivatives, forward mode, dtypes,
-// tracing, and the op's place in the text form of graphs. Compiled by add_an_op_test.sh alone, together
-// with the tests that got a row: only there the op exists.
+// Checks of the op that docs/add_an_op.md adds: value, derivatives, forward mode, dtypes, tracing, and the op in the
+// text form of graphs. Only add_an_op_test.sh compiles this, together with the tests that got a row: only there the op
+// exists.
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -14,7 +14,7 @@
 #include "ops/shape_ops.h"
 #include "ops/unary.h"
 #include "tests/ops/derivatives/families.h"
-#include "tracer/compile_backward.h"
+#include "tracer/backward/compile_backward.h"
 
 namespace rg = retrograd;
 using rg::Tensor;

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# ops_md_test.sh PROGRAM DOCUMENT: docs/ops.md is what tools/ops_table prints, which goes through every op:
-# also a test that each op struct has an example that its type rule accepts, and that each rule can be
-# recorded from it.
+# ops_md_test.sh PROGRAM DOCUMENT: docs/ops.md equals the output of tools/ops_table, which processes every op. This also
+# tests that each op struct has an example that its type rule accepts, and that each rule can be recorded from it.
 set -euo pipefail
 
 "$1" >"${TEST_TMPDIR:?}/ops.md"

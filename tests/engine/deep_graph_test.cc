@@ -1,5 +1,5 @@
-// A chain of a million records is recorded, traced, run backward, printed and dropped without recursion: the test limits its own stack to
-// 256 KiB, as `ulimit -s 256` would. Not tested here: speed.
+// A chain of a million records is recorded, traced, run backward, printed and dropped without recursion: the test
+// limits its own stack to 256 KiB, as `ulimit -s 256` would. Not tested here: speed.
 #include <pthread.h>
 #include <catch2/catch.hpp>
 

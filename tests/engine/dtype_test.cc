@@ -52,7 +52,7 @@ void check_round_trip() {
   SUCCEED();
 }
 
-// Between neighbours: the middle goes to the even pattern, a float on either side of it to the nearer one.
+// Between neighbours: the midpoint is rounded to the even pattern, a float on either side of it to the nearer one.
 template <class T>
 void check_rounding() {
   const std::vector<double> values = finite_values<T>();
@@ -134,7 +134,7 @@ TEST_CASE("dtype: overflow gives infinity, or NaN in e4m3fn", "[dtype]") {
 }
 
 TEST_CASE("dtype: double reaches the small formats through float", "[dtype]") {
-  // Just above the tie between 1 and the next Half: float rounds it onto the tie, which then goes to even.
+  // Just above the tie between 1 and the next Half: float rounds it onto the tie, which is then rounded to even.
   const double above_tie = 1.0 + std::ldexp(1.0, -11) + std::ldexp(1.0, -40);
   CHECK(Half(static_cast<float>(above_tie)).bits == 0x3c00);
   CHECK(static_cast<double>(Half(0.5f)) == 0.5);

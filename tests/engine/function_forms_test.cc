@@ -1,6 +1,6 @@
-// The forms in which a user's function and hooks may be written: lists of tensors and optional tensors as arguments, backward by value, hooks that
-// return nothing. What is of no such form is refused by a static_assert, whose conditions are looked at here. Not tested here: what
-// these functions do in each mode (tests/tracer/function_modes_test.cc).
+// The forms of user-defined functions and hooks: lists of tensors and optional tensors as arguments, backward by value,
+// hooks that return nothing. Other forms are refused by a static_assert, whose conditions are tested here. Not tested
+// here: the behaviour of these functions in each mode (tests/tracer/function_modes_test.cc).
 #include <catch2/catch.hpp>
 
 #include "retrograd/retrograd.h"
@@ -46,7 +46,7 @@ TEST_CASE("the tensors of a list and an optional tensor take part in a function"
   rg::sum(y).backward();
   CHECK(a.grad().to_vector() == Values{1, 1});
   CHECK_FALSE(c.grad().defined());
-  CHECK(b.grad().to_vector() == Values{4, 4});  // 3 in the list, 1 behind it
+  CHECK(b.grad().to_vector() == Values{4, 4});  // 3 in the list, 1 after it
   CHECK(d.grad().to_vector() == Values{100, 100});
   const Tensor only_list = SumOf::apply(Tensors{a}, std::optional<Tensor>(), c);
   CHECK(only_list.requires_grad());

@@ -1,4 +1,5 @@
-// Function<MyOp>: a user's own differentiable function, eager and traced. Not tested here: forward mode (it has none) and hooks on its slots.
+// Function<MyOp>: a user-defined differentiable function, eager and traced. Not tested here: forward mode (it has none)
+// and hooks on its slots.
 #include <catch2/catch.hpp>
 
 #include "retrograd/retrograd.h"
@@ -74,7 +75,7 @@ struct WrongType : rg::Function<WrongType> {
   static Tensors backward(rg::AutogradContext*, const Tensors& grads) { return {grads[0].to(rg::kFloat64)}; }
 };
 
-// A jvp of which the test says what it gives.
+// A jvp whose result the test determines.
 struct GivesTangents : rg::Function<GivesTangents> {
   static inline Tensors tangents;
   static Tensor forward(rg::AutogradContext*, const Tensor& x) { return x * 1.0; }
@@ -84,7 +85,7 @@ struct GivesTangents : rg::Function<GivesTangents> {
 
 }  // namespace
 
-TEST_CASE("a function of the user's own has the gradient that its backward gives") {
+TEST_CASE("a user-defined function has the gradient that its backward gives") {
   const Tensor x = rg::tensor({1, -2, 3}).requires_grad_();
   const Tensor y = ScaledSquare::apply(x, 0.5);
   CHECK(y.to_vector() == std::vector<double>{0.5, 2, 4.5});

@@ -3,14 +3,14 @@
 #include "engine/inplace.h"
 
 #include "engine/autograd.h"
-#include "hooks/saved_tensor_hooks.h"
+#include "engine/saved_tensor_hooks.h"
 #include "ops/copy.h"
 #include "ops/index_ops.h"
 #include "ops/indexing.h"
 #include "ops/unary.h"
 #include "ops/views.h"
-#include "tests/ops/gradcheck.h"
 #include "tests/errors.h"
+#include "tests/ops/gradcheck.h"
 
 namespace retrograd {
 namespace {
@@ -289,8 +289,8 @@ const Tensor& put_(const Tensor& x, const Tensor& index, const Tensor& source, s
       x, [&](const Tensor& old) { return index_copy(old, 0, index, source); }, name);
 }
 
-// PyTorch compares ends and strides of tensors that fill a block of memory; the same tensor is no overlap, where every element is read
-// before it is written.
+// PyTorch compares ends and strides of tensors that fill a block of memory; the same tensor is no overlap, where every
+// element is read before it is written.
 TEST_CASE("operands that overlap with what is written to") {
   const Tensor x = count({4}), matrix = count({2, 2}), index = to(arange(0, 4), kInt64);
   CHECK(category_of([&] { view(x, {1, 4}).add_(x); }) == Category::overlapping_write);
@@ -321,7 +321,7 @@ TEST_CASE("views of what the old value becomes inside of the function are no ove
   CHECK(values(x) == std::vector<double>{0, 3, 1, 4});
 }
 
-// Their place in the graph cannot be brought up to date, whoever wrote.
+// Their place in the graph cannot be updated, for any kind of write.
 TEST_CASE("parts of a split, and views made under no_grad, are not used after a write") {
   const Tensor x = input({4}), y = exp(x);
   Tensor part = split(y, 2)[0], quiet;
@@ -343,7 +343,7 @@ TEST_CASE("parts of a split, and views made under no_grad, are not used after a 
     CHECK(values(mul(view, 1.0)) == values(view.detach()));  // read without gradients
     view.mul_(2);
   }
-  y.detach().zero_();  // through memory alone
+  y.detach().zero_();  // writes only to the memory
   part = split(y, 2)[1];
   y.detach().zero_();
   CHECK(refused([&] { sin(part); }));
@@ -399,7 +399,7 @@ TEST_CASE("a view made under no_grad is an input that no backward reaches") {
   CHECK(!grads[1].defined());
 }
 
-TEST_CASE("a value that was saved between two writes through its views is let go") {
+TEST_CASE("a value that was saved between two writes through its views is released") {
   const int64_t before = memory::stats().live_tensors;
   {
     const Tensor x = count({2, 3}).requires_grad_();

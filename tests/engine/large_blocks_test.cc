@@ -1,5 +1,5 @@
-// Large blocks that are used again and again: what is in them stays theirs, and where the system has huge pages they lie
-// on them. Under a sanitizer nothing is kept for reuse: then only the former is checked.
+// Large blocks that are reused many times: their content is preserved, and they are on huge pages if the system has
+// them. Under a sanitizer nothing is kept for reuse: then only the former is checked.
 #include <sys/mman.h>
 
 #include <catch2/catch.hpp>
@@ -34,7 +34,7 @@ long huge_kilobytes(const void* address) {
   return found;
 }
 
-// Whether the system puts so much memory on huge pages when it is asked to. It does what it can: another time it may have fewer.
+// Whether the system provides this much memory in huge pages on request. It may have fewer at another time.
 bool has_huge_pages() {
   constexpr int kCollapse = 25;  // MADV_COLLAPSE
   constexpr size_t kBytes = sizeof(float) * kElements;

@@ -1,8 +1,8 @@
 // Philox, the distributions made from it, and generators.
 //
-// Not tested here: randomness as such (Philox passes BigCrush; only the first moments, the neighbour
-// correlation and a coarse histogram of each distribution are looked at), random ops on tensors, and equal
-// bits across platforms. The known answers are those of Random123's kat_vectors.
+// Not tested here: randomness as such (Philox passes BigCrush; only the first moments, the neighbour correlation and a
+// coarse histogram of each distribution are checked), random ops on tensors, and equal bits across platforms. The known
+// answers are those of Random123's kat_vectors.
 #include <catch2/catch.hpp>
 
 #include <algorithm>

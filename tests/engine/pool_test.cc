@@ -1,5 +1,6 @@
-// The pool of small blocks: alignment, reuse, blocks that change threads, and slabs that go back to the system. Which block is given is not
-// tested. Under a sanitizer blocks come from malloc and nothing is pooled: then only what users see is checked.
+// The pool of small blocks: alignment, reuse, blocks that change threads, and slabs that are returned to the system.
+// Which block is given is not tested. Under a sanitizer blocks come from malloc and nothing is pooled: then only what
+// users see is checked.
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <thread>

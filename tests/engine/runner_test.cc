@@ -1,5 +1,6 @@
-// Elementwise ops run at once: few elements of operands that are alike take a short way (Runner::run_on_few), all others the kernel's. What
-// comes out must not tell which: values, dtypes and row-major strides are those of the definition, errors those of the type rule.
+// Elementwise ops in eager mode: operands with few elements and equal layouts take a fast path (Runner::run_on_few),
+// all others the kernel's. The result must not depend on the path: values, dtypes and row-major strides are those of
+// the definition, errors those of the type rule.
 #include <catch2/catch.hpp>
 
 #include "retrograd/retrograd.h"

@@ -1,4 +1,4 @@
-// What a tape record keeps of a call: types with shapes that are shared or not, slots, hashes, and how large it is.
+// What a tape record keeps of a call: types with shared and distinct shapes, slots, hashes, and its size.
 #include <catch2/catch.hpp>
 
 #include "retrograd/retrograd.h"

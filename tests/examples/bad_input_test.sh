@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# bad_input_test.sh PROGRAM: flags, files and folders that are wrong end with one line on stderr that says what is wrong, and exit code 2.
+# bad_input_test.sh PROGRAM: wrong flags, files and folders end with one line on stderr that describes the error, and
+# exit code 2.
 #
-# Not tested here: running out of memory, disks that are really full: the file size limit of the process
-# stands in for one (a write fails at the same place), and /dev/full for output. Where those are missing the case is skipped, loudly.
+# Not tested here: running out of memory, disks that are really full: the file size limit of the process simulates one
+# (a write fails at the same place), and /dev/full does so for output. If those are missing the case is skipped, with a
+# message.
 set -uo pipefail
 
 program=$1
@@ -64,7 +66,7 @@ else
   echo "SKIPPED: an unreadable file, since root reads everything"
 fi
 
-# Files to write: refused before the training, and what was there stays.
+# Files to write: refused before the training, and existing files stay.
 wrong "$folder/none/model" --save "$folder/none/model" --steps 1
 wrong "$folder" --save "$folder" --steps 1
 wrong "$folder/none/graph" --dot "$folder/none/graph" --steps 1

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# device_losses.sh STEPS TOLERANCE MODE:SAVED,... PROGRAM [ARGUMENT...]: trains for STEPS steps with --device
-# cuda in each mode and choice of --saved, and eagerly on the CPU with the same choice. The losses of every
-# step and of the validation must agree within TOLERANCE, relative to the CPU's (ten times that where the
-# choice rounds what is saved), and be the same bits in all modes of a choice on the device; the summary names
-# the device, and there is one capture where a mode captures. The last line says how far they were apart.
+# device_losses.sh STEPS TOLERANCE MODE:SAVED,... PROGRAM [ARGUMENT...]: trains for STEPS steps with --device cuda in
+# each mode and choice of --saved, and eagerly on the CPU with the same choice. The losses of every step and of the
+# validation must agree within TOLERANCE, relative to the CPU's (ten times that if the choice rounds saved values), and
+# have the same bits in all modes of a choice on the device; the summary names the device, and there is one capture in
+# modes that capture. The last line reports the largest difference.
 #
-# Not tested here: that the losses are good (learning_test.sh), what single ops give (tests/cuda).
+# Not tested here: that the losses are good (learning_test.sh), results of single ops (tests/cuda).
 set -uo pipefail
 
 steps=$1 tolerance=$2 runs=$3
@@ -15,7 +15,7 @@ trap 'rm -rf "$folder"' EXIT
 failed=0 worst=0
 fail() { echo "FAILED: $*"; failed=1; }
 
-# losses DEVICE MODE SAVED COMMAND...: one a line, in a file that it names.
+# losses DEVICE MODE SAVED COMMAND...: one per line, in a file that it names.
 losses() {
   local file=$folder/$1.$2.$3
   "${@:4}" --steps "$steps" --log-every 1 --device "$1" --mode "$2" --saved "$3" >"$file" 2>"$file.err" || {

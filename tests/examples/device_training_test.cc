@@ -1,6 +1,6 @@
-// Training as the examples do it, on a device: losses of each step in every mode and with every choice of --saved
-// against those of eager steps on the CPU. The models are a GPT and a recurrent network as in train_gpt and
-// train_rnn, small enough for the host in a device's place; //tools/gpu_bundle has the programs for a real one.
+// Training as in the examples, on a device: losses of each step in every mode and with every choice of --saved compared
+// with those of eager steps on the CPU. The models are a GPT and a recurrent network as in train_gpt and train_rnn,
+// small enough for the host in place of a device; //tools/gpu_bundle has the programs for a real one.
 //
 // Not tested here: the programs themselves on the host (device_losses.sh: train_cnn and train_digits).
 #include <catch2/catch.hpp>
@@ -51,7 +51,7 @@ std::vector<double> losses_of(rg::Device device, const std::string& mode, const 
   };
   examples::TrainingStep step(mode, model, {loss, update}, choice.hooks());
   std::vector<double> losses;
-  const rg::PeakWatch watch;
+  const rg::PeakMeter watch;
   for (int64_t i = 0; i < kSteps; ++i) {
     const Tensor tokens = rg::randint(0, kVocabulary, {kBatch, kBlock + 1});
     const Tensor there = tokens.to(device);
@@ -90,7 +90,7 @@ TEMPLATE_TEST_CASE("losses on a device, with every choice of what is saved", "",
   for (const char* mode : {"eager", "traced", "compiled", "step"})
     expect_same_losses<TestType>(mode, "offload", 1e-5);
   expect_same_losses<TestType>("traced", "offload-file", 1e-5);
-  // What is rounded for the backward may be rounded to the neighbouring number.
+  // A value rounded for the backward may be rounded to the neighbouring number.
   expect_same_losses<TestType>("traced", "half", 1e-4);
   expect_same_losses<TestType>("traced", "fp8", 1e-3);
 }

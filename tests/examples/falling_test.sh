@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# falling_test.sh PROGRAM BOUND ARGUMENT...: a short run ends with a training loss of at most BOUND, which is below that of the first step.
+# falling_test.sh PROGRAM BOUND ARGUMENT...: a short run ends with a training loss of at most BOUND, which is below that
+# of the first step.
 #
 # Not tested here: how good a long run gets (learning_test.sh).
 set -euo pipefail

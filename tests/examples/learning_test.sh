@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# learning_test.sh PROGRAM accuracy|loss BOUND: a run with the default settings ends with at least this accuracy on held-out data in percent,
-# or with at most this validation loss. Two short runs with the same seed save the same bytes, whatever --threads and --mode say.
+# learning_test.sh PROGRAM accuracy|loss BOUND: a run with the default settings ends with at least this accuracy on
+# held-out data in percent, or with at most this validation loss. Two short runs with the same seed save the same bytes,
+# for every --threads and --mode.
 #
 # Not tested here: how fast it learns (benchmarks), other seeds.
 set -euo pipefail

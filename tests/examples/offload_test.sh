@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# offload_test.sh PROGRAM: --saved offload-file leaves nothing behind, when it ends, when it is interrupted, and when its files vanish while
-# it runs; the last is an error of one line and exit code 2.
+# offload_test.sh PROGRAM: --saved offload-file leaves no files when it ends, when it is interrupted, and when its files
+# vanish while it runs; the last is an error of one line and exit code 2.
 #
-# Not tested here: a full disk (bad_input_test.sh), the hooks themselves (tests/hooks/stock_test.cc), a process killed by SIGKILL, which
-# does leave its folder.
+# Not tested here: a full disk (bad_input_test.sh), the hooks themselves (tests/hooks/stock_test.cc), a process killed
+# by SIGKILL, which does leave its folder.
 set -uo pipefail
 
 program=$1

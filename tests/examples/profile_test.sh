@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# profile_test.sh PROGRAM OP: --profile prints a table that has OP and the update, and writes it, a Chrome trace and a chart into the folder,
-# in every mode; losses are those of a run without it. In mode step the update is adamw_step, a part of the plan.
+# profile_test.sh PROGRAM OP: --profile prints a table that has OP and the update, and writes it, a Chrome trace and a
+# chart to the folder, in every mode; losses are those of a run without it. In mode step the update is adamw_step, a
+# part of the plan.
 #
-# Not tested here: the contents of table, trace and chart (tests/tracer), a folder that is not there (bad_input_test.sh).
+# Not tested here: the contents of table, trace and chart (tests/tracer), a missing folder (bad_input_test.sh).
 set -uo pipefail
 
 program=$1 op=$2

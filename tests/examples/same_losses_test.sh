@@ -1,16 +1,19 @@
 #!/usr/bin/env bash
-# same_losses_test.sh PROGRAM STEPS PEAK [SAVED...]: trains for STEPS steps under each choice of --saved. The losses of every step and of the
-# validation must be the same, as text with full precision, in all four modes and for --threads 1 and 2; one capture in each mode that
-# captures; each plan takes the bytes that it said before, what hooks hold aside, and neither a traced backward nor, without hooks, a
-# compiled function or a step peaks higher than an eager one. With PEAK "lower", every other choice peaks lower than keep, which comes first
-# ("any" for a model whose activations are small beside its parameters). A step on one thread is run for keep alone. Peaks are not compared
-# with offload: where the model is on the CPU it keeps as much as before, and what is brought back ahead lies beside its copy.
+# same_losses_test.sh PROGRAM ROUND_TRIP STEPS PEAK [SAVED...]: trains for STEPS steps with each choice of --saved. The
+# losses of every step and of the validation must be the same, as text with full precision, in all four modes and for
+# --threads 1 and 2. There is one capture in each mode that captures. Each plan takes the bytes that it predicted, apart
+# from those held by hooks. Neither a traced backward nor, without hooks, a compiled function or a step has a higher
+# peak than an eager one. With PEAK "lower", every other choice has a lower peak than keep, which comes first ("any" for
+# a model whose activations are small compared with its parameters). A step on one thread is only run for keep. Peaks
+# are not compared with offload: if the model is on the CPU it keeps as much as before, and a prefetched value exists in
+# addition to its copy.
+# Every captured graph is written to a file, whose text parses and prints again (ROUND_TRIP FILE...).
 #
 # Not tested here: that the losses are good (learning_test.sh), the graph itself (tests/tracer).
 set -euo pipefail
 
-program=$1 steps=$2 peak=$3
-shift 3
+program=$1 round_trip=$2 steps=$3 peak=$4
+shift 4
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 keep_peak=0
@@ -25,12 +28,13 @@ for saved in "${@:-keep}"; do
   for run in "${runs[@]}"; do
     read -r mode threads <<<"$run"
     out=$folder/$saved.$mode.$threads
-    "$program" --steps "$steps" --log-every 1 --saved "$saved" --mode "$mode" --threads "$threads" >"$out"
+    RETROGRAD_DUMP=$out.graphs "$program" --steps "$steps" --log-every 1 --saved "$saved" --mode "$mode" --threads "$threads" >"$out"
     losses "$out" >"$out.losses"
     [[ $(grep -c '^step' "$out.losses") == "$steps" ]] || fail "$saved $run: not $steps lines of losses"
     grep -q '^val' "$out.losses" || fail "$saved $run: no validation loss"
     cmp "$out.losses" "$folder/$saved.eager.2.losses" || fail "$saved: other losses with $run than with eager 2"
     [[ $mode != eager ]] || continue
+    "$round_trip" "$out".graphs/*.txt || fail "$saved $run: the text of a graph does not make the graph"
     grep -q -E '^ +captures +1$' "$out" || fail "$saved $run: not one capture"
     planned=$(value_of "$out" "planned peak") met=$(value_of "$out" met)
     [[ $planned == [1-9]* && $planned == "$met" ]] || fail "$saved $run: planned peak $planned, met: $met"

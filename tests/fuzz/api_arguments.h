@@ -1,15 +1,15 @@
-// Arguments of the API fuzzer: for each type that a public function takes, a random value of it, in range or
-// far out of it, written down as it is drawn. Tensors come from a pool of all dtypes, ranks and layouts in which
-// many share memory, some show an element more than once, and some want a gradient; results of calls join the pool.
-// Sizes are drawn from a small palette, so that operands fit together often enough. Where that does not do, a pattern
-// says what fits: "n c h w; o c k k; o" are the shapes of three tensors in which each letter is one size.
+// Arguments of the API fuzzer: for each type that a public function takes, a random value of it, in range or far out of
+// it, written down as it is drawn. Tensors come from a pool of all dtypes, ranks and layouts in which many share
+// memory, some show an element more than once, and some want a gradient; results of calls are added to the pool. Sizes
+// are drawn from a small palette, so that operands fit together often enough. If that does not suffice, a pattern
+// describes what fits: "n c h w; o c k k; o" are the shapes of three tensors in which each letter is one size.
 //
-// What a function may do with such arguments is to return or to throw Error or RuntimeError. So nothing that the
-// language forbids is drawn: no dangling pointers, no enumerators that are none.
+// With such arguments a function may return or throw Error or RuntimeError. So nothing is drawn that the language
+// forbids: no dangling pointers, no invalid enumerators.
 //
-// What a round leaves behind would often hold itself: a hook holds a tensor that depends on the one it stands on, a
-// gradient made with create_graph refers to its leaf. Therefore closures hold tensors through lend(), and the end of
-// a round empties what was lent and clears all gradients.
+// The objects of a round would often hold themselves: a hook holds a tensor that depends on the one it is attached to,
+// and a gradient made with create_graph refers to its leaf. Therefore closures hold tensors through lend(), and the end
+// of a round releases what was lent and clears all gradients.
 #pragma once
 
 #include <array>
@@ -43,13 +43,13 @@ class Arguments {
   template <class T>
   T get();
 
-  /// Begins a call: what was drawn for the last one is forgotten. May throw what tensor functions throw. `pattern` has
-  /// parts for tensors ("b n m"; capitals are larger sizes), for tensors of indices ("n:c", below the size c), for a
-  /// shape ("=d") and for integers ("#c"), in the order in which they are drawn. It is followed mostly.
+  /// Begins a call: forgets what was drawn for the last one. May throw what tensor functions throw. `pattern` has parts
+  /// for tensors ("b n m"; capitals are larger sizes), for tensors of indices ("n:c", below the size c), for a shape
+  /// ("=d") and for integers ("#c"), in the order in which they are drawn. It is followed most of the time.
   void begin(std::string_view function, std::string_view pattern = {});
   /// The call is made inside of this: "no_grad: ".
   void say_before(std::string_view surroundings) { text_.insert(0, surroundings); }
-  /// All is drawn, and the call comes: calls `on_ready`, which sees text() whole.
+  /// All arguments are drawn, and the call follows: calls `on_ready`, which can read the complete text().
   void ready() {
     text_ += ")";
     if (on_ready) on_ready(text_);
@@ -58,7 +58,7 @@ class Arguments {
   /// "narrow(f32[2,3] strides 1,2 grad, -1, 0, 4)".
   const std::string& text() const { return text_; }
 
-  // A result: what is not too large joins the pool.
+  // A result: added to the pool if it is not too large.
   void keep(const Tensor& result);
   void keep(const Tensors& results) {
     for (const Tensor& t : results) keep(t);
@@ -87,7 +87,7 @@ class Arguments {
   Tensors wanting(int64_t most);
 
   Random random;
-  /// Serves the backwards of a round, so that structures and sizes come back.
+  /// Used by the backwards of a round, so that structures and sizes recur.
   rg::CompiledBackward compiled;
   /// While set, some tensors carry a tangent.
   rg::autograd::DualLevel* level = nullptr;

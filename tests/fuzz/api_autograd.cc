@@ -1,5 +1,5 @@
-// Entries for gradients: .grad, backwards, captured ones, forward mode, derivatives of functions and functions of the
-// user's own.
+// Entries for gradients: .grad, backwards, captured ones, forward mode, derivatives of functions and user-defined
+// functions.
 #include "tests/fuzz/api_failure.h"
 #include "tests/fuzz/api_table.h"
 
@@ -132,7 +132,7 @@ void add_derivatives(ApiTable& t) {
       });
 }
 
-// ---- functions of the user's own --------------------------------------------------------------------------
+// ---- user-defined functions --------------------------------------------------------------------------
 
 template <bool traceable>
 struct Scale : rg::Function<Scale<traceable>> {

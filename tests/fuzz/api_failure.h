@@ -1,4 +1,4 @@
-// HookFailure: what hooks and functions of the fuzzer's own throw. It has to reach the caller of the backward as it is.
+// HookFailure: thrown by hooks and functions of the fuzzer itself. It must reach the caller of the backward unchanged.
 #pragma once
 
 namespace fuzz {

@@ -1,14 +1,14 @@
-// The public functions, called with random arguments (api_arguments.h), some of them in scopes that change what calls do
-// (api_scopes.cc): whatever comes out of a call is a result, an Error or a RuntimeError. An InternalError, another
-// exception or a crash is a fault of the library. What came out is differentiated now and then.
+// The public functions, called with random arguments (api_arguments.h), some of them in scopes that change the effect
+// of calls (api_scopes.cc): the outcome of a call must be a result, an Error or a RuntimeError. An InternalError,
+// another exception or a crash is a bug of the library. Some results are differentiated.
 //
 //   RETROGRAD_API_CALLS=1000000 RETROGRAD_FUZZ_SEED=7 ./bazelw run //tests/fuzz:api_fuzz_test
 //
-// Calls come in rounds of kRound, each with a pool of tensors of its own that its seed makes: a failure names the seed
-// of its round, and with RETROGRAD_API_CALLS=500 that round runs alone. A call that crashes, that a sanitizer ends, or
-// that does not come back for kPatience seconds is written to standard error; with RETROGRAD_API_TRACE each call is,
-// before it is made. Tensor data is limited to kMemory bytes: huge sizes cost nothing, and running out of memory
-// is one more thing that happens.
+// Calls are made in rounds of kRound, each with its own pool of tensors made from its seed: a failure names the seed of
+// its round, and with RETROGRAD_API_CALLS=500 only that round runs. A call that crashes, that a sanitizer ends, or that
+// does not return for kPatience seconds is written to standard error; with RETROGRAD_API_TRACE each call is, before it
+// is made. Tensor data is limited to kMemory bytes: huge sizes cost nothing, and running out of memory is one of the
+// possible outcomes.
 #include <unistd.h>
 
 #include <array>

@@ -1,5 +1,5 @@
-// Entries for hooks. What they answer with is random too: a tensor of another type, nothing, too many gradients; some
-// throw. They run in whatever backward reaches them later in the round.
+// Entries for hooks. Their results are random too: a tensor of another type, nothing, too many gradients; some throw.
+// They run in any backward that reaches them later in the round.
 #include "tests/fuzz/api_failure.h"
 #include "tests/fuzz/api_table.h"
 

@@ -1,4 +1,4 @@
-// Entries for methods of Tensor that ask, convert or make views, and for printing.
+// Entries for methods of Tensor that query, convert or make views, and for printing.
 #include <sstream>
 
 #include "tests/fuzz/api_table.h"

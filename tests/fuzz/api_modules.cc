@@ -1,5 +1,5 @@
-// Entries for modules, optimizers and checkpoints: made, used once or twice, and dropped. An embedding of 2^40 rows
-// is refused for want of memory, one of -1 rows as an argument.
+// Entries for modules, optimizers and checkpoints: made, used once or twice, and dropped. An embedding of 2^40 rows is
+// refused for lack of memory, one of -1 rows as an argument.
 #include <unistd.h>
 
 #include <cstdio>

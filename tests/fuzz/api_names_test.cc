@@ -1,10 +1,11 @@
-// Errors of the public functions: each begins with the name of the function that was called, and names the place of that call. A walk over the
-// fuzzer's table of functions (api_table.h), with random arguments: what a user never wrote, an inner op or a file of the library, is a leak.
+// Errors of the public functions: each begins with the name of the called function, and names the place of that call.
+// Goes through the fuzzer's table of functions (api_table.h), with random arguments: a name that the user never wrote,
+// such as an inner op or a file of the library, is a bug.
 //
 //   RETROGRAD_API_CALLS=1000000 RETROGRAD_FUZZ_SEED=7 ./bazelw run //tests/fuzz:api_names_test
 //
-// Left out are functions that run others which the user named, modules and functions that are given functions, and errors from before the call:
-// an operand that is no tensor, a number that is no size.
+// Excluded are functions that run other functions named by the user, modules and functions that take functions, and
+// errors from before the call: an operand that is no tensor, a number that is no size.
 #include <catch2/catch.hpp>
 #include <map>
 #include <set>
@@ -25,7 +26,7 @@ std::string plain_name(std::string_view entry) {
   return std::string(entry.substr(0, entry.find_first_of(" <,")));
 }
 
-// The names that an error may begin with, beside that of the entry.
+// The names that an error may begin with, in addition to that of the entry.
 bool may_begin(std::string_view entry, const std::string& name) {
   static const std::multimap<std::string_view, std::string_view> also = {
       {"fill of a tensor_", "fill of a tensor_"},
@@ -55,10 +56,10 @@ bool runs_others(std::string_view entry) {
 }
 
 bool is_of_an_argument(const std::string& text) {
-  return text.starts_with("operand: a number was given") || text.ends_with(" is no size or index");
+  return text.starts_with("operand: a number was given") || text.ends_with(" is not a size or an index");
 }
 
-// What is wrong with an error of this entry; empty when nothing is.
+// What is wrong with an error of this entry; empty if nothing is.
 std::string fault_of(std::string_view entry, const std::string& text) {
   if (is_of_an_argument(text)) return "";
   const std::string name = text.substr(0, text.find(':'));
@@ -72,7 +73,7 @@ std::string fault_of(std::string_view entry, const std::string& text) {
 TEST_CASE("An error begins with the name of the public function, and has the place where it was called") {
   const int64_t wanted = asked_for("RETROGRAD_API_CALLS", kCalls);
   uint64_t seed = asked_seed();
-  std::map<std::string, std::string> faults;  // by entry and what is wrong: a text
+  std::map<std::string, std::string> faults;  // by entry and problem: an example text
   int64_t errors = 0;
   for (int64_t calls = 0; calls < wanted; ++seed) {
     rg::manual_seed(seed);

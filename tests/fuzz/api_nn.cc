@@ -1,5 +1,5 @@
-// Entries for products, linear algebra, windows, losses, normalisation and dropout: the functions of
-// nn::functional and their like. The modules made of them are in api_modules.cc.
+// Entries for products, linear algebra, windows, losses, normalisation and dropout: the functions of nn::functional and
+// similar ones. The modules made of them are in api_modules.cc.
 #include "tests/fuzz/api_table.h"
 
 namespace fuzz {

@@ -1,4 +1,4 @@
-// Entries for the functions of ops/: see api_table.h. Overloads are told apart by a cast.
+// Entries for the functions of ops/: see api_table.h. Overloads are selected by a cast.
 #include "ops/copy.h"
 #include "tests/fuzz/api_table.h"
 
@@ -166,7 +166,7 @@ void add_creation_api(ApiTable& t) {
   add(t, "randperm", rg::randperm), add(t, "multinomial", rg::multinomial);
   add(
       t, "from_blob", +[](const rg::Shape& size, Options options) {
-        // Of a size that the memory has, and of one dtype: others would be the caller's fault.
+        // With a size that fits the memory, and one dtype: anything else would be an error of the caller.
         static double memory[64][1024];
         for (const rg::Dim s : size)
           if (s.hint() > 4) return Tensor();

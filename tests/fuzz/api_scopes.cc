@@ -1,5 +1,5 @@
 // Scopes of the library in which the fuzzer makes some of its calls: without gradients, with saved tensors packed, in
-// forward mode, with backwards captured, with an allocation that fails. What is drawn, is drawn inside.
+// forward mode, with captured backwards, with an allocation that fails. Arguments are drawn inside.
 #include "tests/fuzz/api_failure.h"
 #include "tests/fuzz/api_table.h"
 #include "tests/test_folder.h"

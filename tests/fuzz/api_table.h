@@ -1,6 +1,6 @@
-// The table of the public functions that the API fuzzer calls. An entry is made of a function pointer alone:
-// its parameters say what to draw. Function objects and methods are wrapped in lambdas. A lambda that
-// needs the round itself takes Arguments& first.
+// The table of the public functions that the API fuzzer calls. An entry consists of a function pointer: its parameters
+// tell what to draw. Function objects and methods are wrapped in lambdas. A lambda that needs the round itself takes
+// Arguments& first.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// Entries for what writes in place: methods of Tensor, functions with an underscore, and ordinary functions written
-// into their first argument, as all writes of the library are made (engine/inplace.h).
+// Entries for in-place writes: methods of Tensor, functions with an underscore, and ordinary functions written into
+// their first argument, which is how all writes of the library are made (engine/inplace.h).
 #include "ops/copy.h"
 #include "tests/fuzz/api_table.h"
 

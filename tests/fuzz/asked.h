@@ -1,4 +1,4 @@
-// What the environment asks of a fuzzer.
+// Settings of the fuzzers in the environment.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace fuzz {
 
-/// The number in this variable, or another one where there is none.
+/// The number in this variable, or a default.
 inline int64_t asked_for(const char* variable, int64_t otherwise) {
   const char* text = std::getenv(variable);
   return text ? static_cast<int64_t>(std::strtoull(text, nullptr, 10)) : otherwise;

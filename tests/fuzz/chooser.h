@@ -1,6 +1,5 @@
-// Chooser: what a row of the op table sees of a program in the making. It picks operands among the values
-// that there are, of which it knows dtype, shape and numbers, or makes leaves that fit, and fills in the
-// step.
+// Chooser: the view that a row of the op table has of a program that is being generated. It selects operands among the
+// existing values, whose dtype, shape and numbers it knows, or makes leaves that fit, and fills in the step.
 #pragma once
 
 #include <functional>
@@ -25,7 +24,7 @@ class Chooser {
   // Each adds an operand to the step and returns its value.
   /// A floating value with so many dims, moderate numbers.
   Tensor value(int min_rank = 0, int max_rank = 4, const Accept& accept = {});
-  /// One of the forward: how large the memory behind a gradient is, is not promised.
+  /// A value of the forward: the size of the memory of a gradient is not specified.
   Tensor forward_value(int min_rank, int max_rank, const Accept& accept);
   /// One of this shape, and of the first operand's dtype.
   Tensor shaped(const IntArray& shape);

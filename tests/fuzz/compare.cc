@@ -3,10 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "ir/text.h"
-#include "ir/verify.h"
-#include "ops/all_ops.h"
 #include "tests/fuzz/generator.h"
+#include "tests/ir/round_trip.h"
 
 namespace fuzz {
 namespace {
@@ -20,19 +18,6 @@ class Through final : public rg::Emitter {
   std::string name() const override { return "Through"; }
   Values values() const override { return Values::computed; }
 };
-
-/// A graph that is not what its text says, or that breaks a rule.
-std::string fault_of(const rg::ir::Graph& graph) {
-  try {
-    rg::ir::verify(graph);
-    const std::string text = graph.print();
-    const rg::ir::Graph parsed = rg::ir::parse(text, rg::ops::find_op);
-    rg::ir::verify(parsed);
-    return parsed.print() == text ? "" : "the text changed:\n" + text + "to\n" + parsed.print();
-  } catch (const rg::Exception& e) {
-    return fmt::format("{}\n{}", e.what(), graph.print());
-  }
-}
 
 struct Run {
   Lines lines;
@@ -51,7 +36,7 @@ Run run(const Program& program, rg::CompiledBackward* compiled, const Options& o
   if (compiled && options.check_graphs)
     machine.after_backward = [&] {
       if (const auto graph = compiled->graph(); graph && result.fault.empty())
-        result.fault = fault_of(*graph);
+        result.fault = ir_test::fault_of(*graph);
     };
   machine.run();
   result.lines = machine.lines();
@@ -70,7 +55,7 @@ std::string first_difference(const Lines& eager, const Lines& other) {
   return text;
 }
 
-/// The runs, one after the other; with `values` to say more about what is known to differ.
+/// The runs, one after the other; with `values` more details on known differences.
 std::optional<std::string> compare(const Program& program, const Options& options, bool values) {
   rg::CompiledBackward compiled;
   const auto check = [&](const Program& p, std::string_view what, int times,

@@ -1,9 +1,9 @@
 // The comparison of executors.
 //
-// A program runs eagerly, and with one CompiledBackward: traced twice, the second time from what the first
-// captured; then at other sizes and with one change, each against an eager run of the same; then once more as
-// it was, and node by node (ir::replay in place of plans). All lines must be the same, and in the end no
-// tensor may be left. So the cache is asked, too, whether it tells programs apart.
+// A program runs eagerly, and with one CompiledBackward: traced twice, the second time from the captures of the first;
+// then at other sizes and with one change, each compared with an eager run of the same; then again unchanged, and node
+// by node (ir::replay in place of plans). All lines must be the same, and in the end no tensor may be left. This also
+// tests whether the cache distinguishes programs.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,6 @@
-// Damage: texts and files with something changed, for the fuzzers of what is read. A change is one of bytes, or one of words: a word of the same
-// text, or one of a list of odd ones, in the place of another. Most texts with words changed still have a form, and get far.
+// Damage: texts and files with something changed, for the fuzzers of input. A change replaces bytes, or a word by
+// another word of the same text or of a list of unusual ones. Most texts with changed words still parse, and reach
+// later checks.
 #pragma once
 
 #include <cctype>
@@ -48,7 +49,7 @@ class Damage {
   }
   size_t place(const std::string& text) { return static_cast<size_t>(random_.below(std::ssize(text))); }
 
-  // Runs of letters, digits and what stands in numbers and names.
+  // Runs of letters, digits and other characters of numbers and names.
   static std::vector<Span> words_of(const std::string& text) {
     std::vector<Span> words;
     const auto is_part = [](char c) {

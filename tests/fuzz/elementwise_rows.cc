@@ -1,5 +1,5 @@
-// Rows of elementwise ops: of one, two and three operands, any of which broadcasts or is a number where the
-// op takes one.
+// Rows of elementwise ops: with one, two and three operands, any of which may broadcast or be a number if the op
+// accepts one.
 #include "ops/activations.h"
 #include "ops/arithmetic.h"
 #include "ops/binary.h"

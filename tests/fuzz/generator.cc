@@ -1,4 +1,4 @@
-// Making programs; see generator.h.
+// Generating programs; see generator.h.
 #include "tests/fuzz/generator.h"
 
 #include <algorithm>
@@ -48,8 +48,8 @@ class Generator {
   Ref late(const std::vector<Ref>& refs) { return chooser_->favour_late(refs); }
   const Tensor& at(Ref ref) const { return *chooser_->machine().find(ref); }
 
-  /// Without gradients and what was made of them: it is not promised which of them are one tensor or share
-  /// memory, so that they are not written to.
+  /// Without gradients and values made from them: it is not specified which of them are one tensor or share memory, so
+  /// they are not written to.
   std::vector<Ref> of_the_forward(std::vector<Ref> refs) const {
     std::erase_if(refs, [&](Ref ref) { return chooser_->machine().order(ref) > 0; });
     return refs;
@@ -103,7 +103,7 @@ void Generator::add_row(const OpRow& row) {
   commit(std::move(chooser_->step));
 }
 
-// An elementwise row whose first operand is written to: of a view as often as of others.
+// An elementwise row whose first operand is written to: as often a view as not.
 void Generator::add_in_place() {
   const OpRow* row = &random_.pick(op_table());
   while (!row->is_elementwise) row = &random_.pick(op_table());
@@ -207,7 +207,7 @@ void Generator::add_backward() {
   commit(std::move(step));
 }
 
-// A gradient that is recorded, something made of it, and its gradient; now and then once more.
+// A recorded gradient, a value made from it, and its gradient; sometimes repeated.
 void Generator::add_higher() {
   std::vector<Ref> from = roots();
   const int64_t orders = random_.chance(0.35) ? 2 : 1;
@@ -267,7 +267,7 @@ void Generator::add_small() {
   }
 }
 
-// Every program ends with a backward from what was made last.
+// Every program ends with a backward from the last values.
 void Generator::finish() {
   if (features_.higher) add_higher();
   auto last = values(is_inner);

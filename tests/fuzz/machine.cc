@@ -18,7 +18,7 @@ const T& first(const std::vector<T>& list) {
 
 }  // namespace
 
-/// What is open between the steps `open` and `close`.
+/// The scopes that are open between the steps `open` and `close`.
 struct Machine::Region {
   std::optional<rg::AutoGradMode> mode;
   std::optional<rg::SavedTensorHooksGuard> pair;

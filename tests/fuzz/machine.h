@@ -1,12 +1,12 @@
-// Machine: runs a program and writes down all that it does, a line for each value, gradient, event of a hook
-// and error. Two runs are alike if their lines are: values go in as dtype, shape and a hash of their bits.
+// Machine: runs a program and writes down everything that it does, one line for each value, gradient, event of a hook
+// and error. Two runs are equal if their lines are: values are written as dtype, shape and a hash of their bits.
 //
-// Backwards are called through autograd::backward and autograd::grad; whoever wants them traced opens a
-// CompiledBackwardScope around the run. What the library throws ends a step with a line and not the program.
-// An InternalError, or an exception that is not the library's, also sets `broken`.
+// Backwards are called through autograd::backward and autograd::grad; to trace them, open a CompiledBackwardScope
+// around the run. An exception of the library ends a step with a line and not the program. An InternalError, or an
+// exception that is not the library's, also sets `broken`.
 //
-// Invariant: what a step does depends on the step, the palette and the values that it names, and on nothing
-// else; so a program runs alike each time.
+// Invariant: the effect of a step depends only on the step, the palette and the values that it names; so a program
+// behaves the same in each run.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@
 
 namespace fuzz {
 
-/// Whether a tensor is a leaf; a view that is out of date may not be asked (refresh_view in engine/inplace.h).
+/// Whether a tensor is a leaf; an outdated view must not be queried (refresh_view in engine/inplace.h).
 enum class LeafState { leaf, inner, unknown };
 inline LeafState leaf_state(const retrograd::Tensor& t) {
   try {
@@ -42,7 +42,7 @@ struct Coverage {
   std::map<std::string, int> categories;  // of errors
 };
 
-/// Numbers between -1.5 and 1.5 that depend on `id` alone; with `ties`, few different ones.
+/// Numbers between -1.5 and 1.5 that depend only on `id`; with `ties`, few different ones.
 Tensor random_values(int id, const IntArray& shape, rg::ScalarType dtype, bool ties = false);
 
 class Machine {
@@ -62,7 +62,7 @@ class Machine {
   /// The value; null when there is none.
   const Tensor* find(Ref ref) const;
   const std::map<Ref, Tensor>& values() const { return values_; }
-  /// 0 for a value of the forward, n for one that n backwards lie behind.
+  /// 0 for a value of the forward, n for a value after n backwards.
   int order(Ref ref) const;
   int open_regions() const { return static_cast<int>(regions_.size()); }
 

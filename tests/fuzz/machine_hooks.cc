@@ -1,5 +1,5 @@
-// What hooks and pairs of saved-tensor hooks of a program do. All that they see goes into the lines; those
-// that are traceable consist of tensor functions and write nothing.
+// The actions of a program's hooks and saved-tensor hooks. Everything they see is written to the lines; traceable ones
+// consist of tensor functions and write nothing.
 #include <fmt/format.h>
 
 #include "tests/fuzz/machine.h"

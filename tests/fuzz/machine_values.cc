@@ -1,4 +1,4 @@
-// What leaves are made of, and how values are written into the lines of a run.
+// The values of leaves, and how values are written into the lines of a run.
 #include <fmt/format.h>
 
 #include "ops/all_ops.h"

@@ -1,5 +1,5 @@
-// Rows of matrix products, linear algebra, attention, and functions of the user's own. Matrices to be
-// inverted are made diagonally dominant, those to be factored symmetric as well.
+// Rows of matrix products, linear algebra, attention, and user-defined functions. Matrices to be inverted are made
+// diagonally dominant, those to be factored symmetric as well.
 #include "ops/matmul.h"
 
 #include "engine/function.h"

@@ -1,5 +1,5 @@
-// Rows of normalisations, losses, dropout and random draws. Draws take their places in the random stream in
-// the order of the steps, which is the same in every run of a program.
+// Rows of normalisations, losses, dropout and random draws. Draws take their positions in the random stream in the
+// order of the steps, which is the same in every run of a program.
 #include "ops/norms.h"
 
 #include "ops/activations.h"

@@ -1,4 +1,4 @@
-// The families' rows, and what takes operands into the domain of an op.
+// The families' rows, and functions that bring operands into the domain of an op.
 #include "tests/fuzz/op_table.h"
 
 #include "ops/activations.h"

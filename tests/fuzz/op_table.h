@@ -1,10 +1,9 @@
-// The table of ops that programs are made of: for each function of the library how operands and arguments are
-// chosen, and the call.
+// The table of ops that programs consist of: for each function of the library how operands and arguments are chosen,
+// and the call.
 //
-// Operands stay in the domain of an op, so that nan is rare: a row of log calls log(|x| + 0.5). Values that
-// are too large, or not finite, are not chosen (generator.h). Each family has a file; a new family is a
-// function declared here and a line in op_table.cc. What an op needs to be reached in its first and second
-// derivative, coverage_test counts.
+// Operands stay in the domain of an op, so that nan is rare: a row of log calls log(|x| + 0.5). Values that are too
+// large, or not finite, are not chosen (generator.h). Each family has a file; a new family is a function declared here
+// and a line in op_table.cc. coverage_test checks that each op's first and second derivative is reached.
 #pragma once
 
 #include <functional>
@@ -25,7 +24,7 @@ class Chooser;
 /// A step was changed, and has not what its row needs.
 struct MissingArgument {};
 
-/// What a call is made of: values of the step's operands, its integers at this palette.
+/// The input of a call: values of the step's operands, and its integers for this palette.
 struct Args {
   Tensors operands;
   IntArray ints;

@@ -9,9 +9,9 @@
 //   v5 = in_place log(v2)
 //   v6 = backward(v4,v4) ones retain
 //
-// Every list of steps is a program. An operand that is not there, since its step was deleted or gave an
-// error, makes its users pass; an argument that does not fit gives an error of the library. Both are noted
-// and compared like any other result. So the shrinker (shrink.h) may delete and change what it likes.
+// Every list of steps is a program. An operand that does not exist, since its step was deleted or gave an error, makes
+// the steps that use it no-ops; an argument that does not fit gives an error of the library. Both are noted and
+// compared like any other result. So the shrinker (shrink.h) may delete and change anything.
 //
 // Sizes are numbers, or places in the program's palette: A, B, ... Another palette is the same program at
 // other sizes.
@@ -44,7 +44,7 @@ enum class Kind : uint8_t {
   grad,           // of the operands with respect to `inputs`
   read_grad,      // .grad as a value
   clear_grad,
-  drop,  // the values are let go
+  drop,  // the values are released
 };
 inline constexpr int kKinds = static_cast<int>(Kind::drop) + 1;
 std::string_view to_string(Kind kind);

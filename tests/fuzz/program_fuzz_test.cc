@@ -1,10 +1,10 @@
-// Random programs run alike in all executors: eagerly, traced, at other sizes and node by node (compare.h).
+// Random programs behave the same in all executors: eagerly, traced, at other sizes and node by node (compare.h).
 //
 //   RETROGRAD_FUZZ_COUNT=100000 RETROGRAD_FUZZ_SEED=7 ./bazelw run //tests/fuzz:program_fuzz_test
 //
-// The default is 1,000 programs from seed 1 on. A program that fails is made smaller and printed with its
-// seed. Seeds that once failed are in kept_seeds and always run; a seed names a program of this generator
-// only, so what a failure has taught is also a test of its own where the fault was.
+// The default is 1,000 programs from seed 1 on. A failing program is shrunk and printed with its seed. Seeds that once
+// failed are in kept_seeds and always run. A seed names a program of this version of the generator only, so each fixed
+// bug also has a test of its own.
 #include <catch2/catch.hpp>
 
 #include "ops/all_ops.h"

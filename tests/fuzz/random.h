@@ -1,6 +1,6 @@
-// Random: the numbers that the fuzzers decide by. SplitMix64 (Steele, Lea, Flood: Fast Splittable
-// Pseudorandom Number Generators, 2014): its whole state is one word, and the same seed gives the same
-// decisions on every machine, which std::uniform_int_distribution does not promise.
+// Random: the numbers that the fuzzers decide by. SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
+// Generators, 2014): its whole state is one word, and the same seed gives the same decisions on every machine, which
+// std::uniform_int_distribution does not guarantee.
 #pragma once
 
 #include <cstdint>

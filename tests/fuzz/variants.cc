@@ -14,7 +14,7 @@ Program at_other_sizes(const Program& program) {
   return other;
 }
 
-// The step is drawn by its number, so that it stays the same one while the shrinker deletes others.
+// The step is drawn by its number, so that it stays the same while the shrinker deletes others.
 Program with_one_change(const Program& program) {
   Program other = program;
   Step* chosen = nullptr;

@@ -1,5 +1,6 @@
-// save_on_cpu(pinned = true) on the CPU: copies both ways, what is begun ahead, counters. That each layout comes back is tested in
-// stock_more_test.cc, where backwards begin it in tests/tracer/prefetch_test.cc, streams and events in tests/cuda/offload_test.cc.
+// save_on_cpu(pinned = true) on the CPU: copies both ways, prefetches, counters. stock_more_test.cc tests that each
+// layout is restored, tests/tracer/prefetch_test.cc when backwards begin prefetches, tests/cuda/offload_test.cc streams
+// and events.
 #include <catch2/catch.hpp>
 #include <thread>
 

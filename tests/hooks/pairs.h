@@ -1,4 +1,4 @@
-// What the tests of stock pairs share: tensors to save, and what a pair makes of them.
+// Shared by the tests of stock pairs: tensors to save, and their round trip through a pair.
 #pragma once
 
 #include <cmath>
@@ -8,7 +8,7 @@
 
 namespace retrograd::testing {
 
-/// What comes back for `x` through the pair.
+/// The result of unpack(pack(x)).
 inline Tensor there_and_back(SavedTensorHooks& hooks, const Tensor& x) { return hooks.unpack(hooks.pack(x)); }
 
 inline bool is_left_as_it_is(SavedTensorHooks& hooks, const Tensor& x) {
@@ -25,7 +25,7 @@ inline Tensor wave(int64_t n, double scale = 1, ScalarType dtype = kFloat32, dou
   return tensor(values, {n}, {dtype});
 }
 
-/// The same beside 0, so that no block of it is symmetric.
+/// The same, concatenated with 0, so that no block of it is symmetric.
 inline Tensor shifted_wave(int64_t n, double scale = 1, ScalarType dtype = kFloat32) {
   return wave(n, scale, dtype, scale / 7);
 }

@@ -1,5 +1,5 @@
-// recompute: what is dropped, what comes back, what is checked.
-// Not tested here: what it does to the memory of a whole backward (tests/tracer/memory_profile_test.cc).
+// recompute: what is dropped, recomputed and checked.
+// Not tested here: its effect on the memory of a whole backward (tests/tracer/memory_profile_test.cc).
 #include "hooks/recompute.h"
 
 #include <catch2/catch.hpp>
@@ -45,7 +45,7 @@ TEST_CASE("recompute drops the value of a slot and runs the function when it is 
       const Tensor y = rg::cos(h);  // saves h
       y.grad_fn().register_saved_tensor_hooks(0, rg::recompute([&] { return ++runs, rg::sin(x.detach()); }));
       h.reset();
-      CHECK(live() == with_h);  // y came, h went
+      CHECK(live() == with_h);  // y was added, h was dropped
       CHECK(runs == 0);
       if (traced)
         compiled(rg::sum(y));
@@ -172,7 +172,7 @@ TEST_CASE("recompute checks dtype, shape and bits of what the function gives") {
               },
               rg::RecomputeCheck::type) == rg::Category::hook_bad_result);
   }
-  // Without the check of bits another value of the type passes: it stands in the gradient.
+  // Without the check of bits another value of the type is accepted: it is used in the gradient.
   const Tensor x = shifted_wave(300).requires_grad_(), y = rg::sin(x);
   y.grad_fn().register_saved_tensor_hooks(
       0, rg::recompute([] { return rg::zeros({300}); }, rg::RecomputeCheck::type));

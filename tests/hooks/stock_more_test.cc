@@ -1,5 +1,4 @@
-// Stock saved-tensor hooks: int8 and copies on the CPU. What comes back, what is left as it is, which memory
-// is held.
+// Stock saved-tensor hooks: int8 and copies on the CPU. What is restored, what is unchanged, which memory is held.
 //
 // Not tested here: half, fp8 and files (stock_test.cc), recomputation (recompute_test.cc), the profile over
 // many layers (tests/tracer/memory_profile_test.cc).

@@ -1,7 +1,7 @@
-// Stock saved-tensor hooks: what they change and what they leave, values after the way there and back, files and their failures.
+// Stock saved-tensor hooks: what they change and what they do not, values after a round trip, files and their failures.
 //
-// Not tested here: the hook mechanism itself (conformance suite "hooks"), training under the pairs (tests/examples), a really full disk: the
-// file size limit of the process stands in for it, which fails at the same place.
+// Not tested here: the hook mechanism itself (conformance suite "hooks"), training under the pairs (tests/examples), a
+// really full disk: the file size limit of the process simulates it, which fails at the same place.
 #include <catch2/catch.hpp>
 
 #include <signal.h>

@@ -1,5 +1,5 @@
-// Damaged files: of tensors and of the plan cache. A file of tensors is refused with FileError, or read as what it then says; an entry of a cache
-// gives an answer only if it is whole.
+// Damaged files: of tensors and of the plan cache. A file of tensors is refused with FileError, or read as its new
+// content; an entry of a cache gives an answer only if it is intact.
 //
 //   RETROGRAD_MUTATIONS=10000000 RETROGRAD_FUZZ_SEED=7 ./bazelw run --config=asan //tests/io:file_fuzz_test
 #include <catch2/catch.hpp>
@@ -50,7 +50,7 @@ std::vector<std::string> odd_words() {
 
 int64_t mutations() { return fuzz::asked_for("RETROGRAD_MUTATIONS", kMutations); }
 
-// read() of each of `wanted` damaged texts returns, or throws FileError. Both happen, the latter mostly.
+// read() of each of `wanted` damaged texts returns, or throws FileError. Both happen, mostly the latter.
 template <class Read>
 void check_refused_or_read(const char* what, const std::string& sound, int64_t wanted, const Read& read) {
   fuzz::Random random(fuzz::asked_seed());

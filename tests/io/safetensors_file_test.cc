@@ -1,8 +1,8 @@
 // Safetensors files: what is written reads back, bad files are refused, failed writes leave the old file.
 //
-// Not tested here: tensors (only raw bytes), files above a few kilobytes of data, a failing fsync or rename
-// of a sound directory, and power loss. A full disk is stood in for by the file size limit of the process:
-// the write fails at the same place, with EFBIG for ENOSPC.
+// Not tested here: tensors (only raw bytes), files above a few kilobytes of data, a failing fsync or rename of an
+// intact directory, and power loss. A full disk is simulated by the file size limit of the process: the write fails at
+// the same place, with EFBIG for ENOSPC.
 #include <catch2/catch.hpp>
 
 #include <signal.h>
@@ -441,10 +441,10 @@ TEST_CASE("safetensors: a write that fails half way leaves the old file and noth
 TEST_CASE("safetensors: a path that cannot be a file is refused", "[safetensors]") {
   Directory directory;
   CHECK_THAT(error_of_writing(directory / "missing/model", example()), Catch::Contains("No such file"));
-  CHECK_THAT(error_of_writing("/dev/null", example()), Catch::Contains("something else than a regular file"));
+  CHECK_THAT(error_of_writing("/dev/null", example()), Catch::Contains("is not a regular file"));
   CHECK(fs::is_character_file("/dev/null"));
   REQUIRE(fs::create_directory(directory / "folder"));
-  CHECK_THAT(error_of_writing(directory / "folder", example()), Catch::Contains("something else"));
+  CHECK_THAT(error_of_writing(directory / "folder", example()), Catch::Contains("is not a regular file"));
   CHECK_THAT(error_of_writing(directory / std::string(300, 'n'), example()), Catch::Contains("too long"));
   fs::create_symlink(directory / "nowhere", directory / "dangling");
   CHECK_THAT(error_of_writing(directory / "dangling", example()), Catch::Contains("symbolic link"));

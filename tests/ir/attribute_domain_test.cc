@@ -1,8 +1,9 @@
-// Attributes outside of their domain, as a hostile text of a graph may have them. For every op of the op table, each integer, size, number and
-// flag of the call that is its example is replaced by others, one at a time. The text of the node is then refused where it is read; or the
-// graph runs, alike in replay and in a plan: the same bits, or an error in both.
+// Attributes outside of their domain, as a hostile text of a graph may have them. For every op of the op table, each
+// integer, size, number and flag of its example call is replaced by others, one at a time. Then either the text of the
+// node is refused when it is read, or the graph gives the same in replay and in a plan: the same bits, or an error in
+// both.
 //
-// Whether a read or a write stays within its memory is for the sanitizers' build of this test to say.
+// The sanitizers' build of this test checks that reads and writes stay within their memory.
 #include <catch2/catch.hpp>
 
 #include <cstring>
@@ -13,8 +14,8 @@
 #include <fmt/format.h>
 
 #include "engine/allocator.h"
+#include "engine/each_field.h"
 #include "engine/runner.h"
-#include "ir/each_field.h"
 #include "ir/replay.h"
 #include "ir/type_check.h"
 #include "ir/verify.h"
@@ -55,7 +56,7 @@ constexpr int64_t kIntegers[] = {kLeast,
                                  kMost};
 constexpr int64_t kNumbers[] = {-1, 0, 1, 3}, kFlags[] = {0, 1};
 
-// ---- the calls -----------------------------------------------------------------------------------------------------------------------
+// ---- the calls ------------------------------------------------------------------------------------------------------
 
 struct Sample {
   const rg::OpInfo* op;
@@ -124,7 +125,7 @@ Sample sample_of(const rg::OpInfo& op, std::string_view example) {
   return s;
 }
 
-// ---- the changes ---------------------------------------------------------------------------------------------------------------------
+// ---- the changes ----------------------------------------------------------------------------------------------------
 
 /// An integer, size, number or flag among the attributes: where it is, how it is set, and to what.
 struct Place {
@@ -167,7 +168,7 @@ std::vector<Place> places_of(Sample& s) {
   return places;
 }
 
-// ---- what becomes of them ------------------------------------------------------------------------------------------------------------
+// ---- what becomes of them -------------------------------------------------------------------------------------------
 
 // The types that the op's rule gives, or none where it refuses the call.
 std::optional<std::vector<TensorType>> types_of(const Sample& s, std::vector<std::byte> attrs) {
@@ -291,7 +292,7 @@ TEST_CASE("views do not leave the memory that they are put into") {
   const std::string scatter =
       "as_strided_scatter %x, %v {size=[2,3], stride=[4,1], base_stride=[4,1], base_is_dense=true, offset=";
   for (const char* offset : {"2147483648", "4294967296", "6", "-1"})
-    check_refused(scatter + offset + "} : f32[3,4]", "do not lie in the 12 of the base");
+    check_refused(scatter + offset + "} : f32[3,4]", "are not within the 12 of the base");
   for (const char* offset : {"9223372036854775807", "-9223372036854775808"})
     check_refused(scatter + offset + "} : f32[3,4]", "is above 2^48");
   check_refused(
@@ -301,9 +302,9 @@ TEST_CASE("views do not leave the memory that they are put into") {
   check_refused(
       "as_strided_backward %v {size=[2,3], stride=[4,1], offset=6, base_stride=[], base_is_dense=true, "
       "input_size=[12]} : f32[12]",
-      "do not lie in the 12 of the base");
+      "are not within the 12 of the base");
   check_refused("slice %x {dim=0, start=0, length=-9223372036854775808, step=1} : f32[3,4]",
-                "is no size or index");
+                "is not a size or an index");
 }
 
 TEST_CASE("dims are not cut to 32 bits") {
@@ -315,7 +316,7 @@ TEST_CASE("dims are not cut to 32 bits") {
     check_refused("index_add %x, %i, %s" + attrs + "f32[3,4]", words);
     check_refused("flip %x {dims=[" + std::string(dim) + "]} : f32[3,4]", words);
   }
-  check_refused("flip %x {dims=[0,0]} : f32[3,4]", "dim 0 stands twice");
+  check_refused("flip %x {dims=[0,0]} : f32[3,4]", "dim 0 is given twice");
   check_refused("argmax %g {dim=[0,2], keepdim=false} : i64[2]", "one dim or all");
 }
 
@@ -340,7 +341,7 @@ TEST_CASE("windows that are none") {
     check_refused(pad + mode + "} : f32[3,8]", std::string("there is no mode ") + mode);
   const std::string pool = "avg_pool %g {kernel_size=[2], stride=[2], padding=[0], count_include_pad=true, ";
   check_refused(pool + "divisor_override=0, size=[3]} : f32[1,2,3]", "there are not 3 windows in 4");
-  check_refused(pool + "divisor_override=9223372036854775807, size=[2]} : f32[1,2,2]", "is no double");
+  check_refused(pool + "divisor_override=9223372036854775807, size=[2]} : f32[1,2,2]", "is not representable as a double");
   const std::string grid = "interpolate %g {size=[5], align_corners=false, scale_d=0.0, scale_h=0.0, ";
   check_refused(grid + "mode=0, antialias=false, scale_w=1e-300} : f32[1,2,5]", "are not 5");
   check_refused(grid + "mode=3, antialias=false, scale_w=0.0} : f32[1,2,5]", "do not go together");
@@ -362,11 +363,8 @@ TEST_CASE("a size that comes out negative at other values is an error, not a ten
   std::vector<ir::Binding> bindings(1);
   bindings[0].tensor = rg::ones({3});
   const std::vector<rg::Number> values = ir::symbol_values(graph, bindings);
-  const std::vector<rg::Source> sources(1, rg::Source{rg::Source::Kind::constant});
-  const std::vector<rg::RuleRun> no_rules;
-  const rg::DriveLog no_log;
   CHECK(rg::category_of([&] { ir::replay(graph, rg::eager_runner(), bindings); }) ==
         rg::Category::bad_argument);
-  CHECK(rg::category_of([&] { rg::Plan(graph, sources, no_rules, no_log, values, rg::cpu_executor()); }) ==
+  CHECK(rg::category_of([&] { rg::Plan({graph, values, rg::cpu_executor()}); }) ==
         rg::Category::bad_argument);
 }

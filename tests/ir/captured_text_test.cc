@@ -1,6 +1,5 @@
-// Captured backwards of many ops: each is verified, printed and read back, and prints as before. A graph that
-// was read back computes what it should at other sizes. Not tested here: hand-written texts
-// (round_trip_test.cc).
+// Captured backwards of many ops: each is verified, printed and read back, and prints as before. A graph that was read
+// back computes correctly at other sizes. Not tested here: hand-written texts (round_trip_test.cc).
 #include <catch2/catch.hpp>
 
 #include "ir/replay.h"

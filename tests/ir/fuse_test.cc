@@ -1,5 +1,5 @@
-// The pass fuse: which nodes become groups, in which order, and that groups run as the graph does, bit for bit. Graphs are texts, and captured
-// backwards. Not tested here: the kernels of groups (tests/cpu/fused_test.cc), groups in plans.
+// The pass fuse: which nodes become groups, in which order, and that groups run as the graph does, bit for bit. Graphs
+// are texts, and captured backwards. Not tested here: the kernels of groups (tests/cpu/fused_test.cc), groups in plans.
 #include "ir/passes/fuse_within.h"
 
 #include <array>
@@ -283,7 +283,8 @@ TEST_CASE("a group takes along reductions of its values that stand further on") 
   // What uses them stays where it is, and so does what needs something else.
   CHECK(grouped(inputs, neg + mm + sum + "%7 = add %6, %2 : f32[1,6]\n%8 = neg %7 : f32[1,6]\n" +
                             "return %5, %8\n") == "[neg sum] mm [add neg]");
-  // One over other dims or of another dtype does not fit, nor one behind an effect, nor what is no group's reduction.
+  // A reduction over other dims or of another dtype does not fit, nor one after an effect, nor one of a value outside
+  // of the group.
   CHECK(grouped(inputs,
                 neg + mm +
                     "%6 = to %4 {dtype=bf16} : bf16[4,6]\n%7 = sum %6 {dim=[0], keepdim=true} : bf16[1,6]\n" +
@@ -342,7 +343,7 @@ TEST_CASE("a group that holds its operands over the peak is cut there") {
       "return %9, %7\n";
   CHECK(grouped(inputs, nodes) == "flip flip [add exp sum] [mul add]");
   CHECK(grouped_within_peak(inputs, nodes) == "flip flip mul [add exp sum] add");
-  // Where the peak is elsewhere, groups are left alone.
+  // If the peak is elsewhere, groups are not cut.
   std::string other = nodes;
   other.replace(other.find("return"), std::string::npos,
                 "%10 = cat %7, %7 {dim=0} : f32[200,100]\n%11 = neg %10 : f32[200,100]\nreturn %9, %11\n");

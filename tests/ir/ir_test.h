@@ -1,10 +1,10 @@
-// What the tests of the IR share.
+// Shared by the tests of the IR.
 #pragma once
 
 #include <algorithm>
 #include <string>
 
-#include "ir/bookkeeping.h"
+#include "engine/bookkeeping.h"
 #include "ir/text.h"
 #include "ops/all_ops.h"
 #include "retrograd/retrograd.h"
@@ -13,13 +13,9 @@ namespace ir_test {
 
 namespace rg = retrograd;
 
-inline const rg::OpInfo* find_op(std::string_view name) {
-  return name == "function_backward" ? &rg::ops::function_backward : rg::ops::find_op(name);
-}
+inline rg::ir::Graph parse(std::string_view text) { return rg::ir::parse(text, rg::ops::find_op); }
 
-inline rg::ir::Graph parse(std::string_view text) { return rg::ir::parse(text, find_op); }
-
-/// The text of an error, or "" if `f` throws none. Other exceptions go on.
+/// The text of an error, or "" if `f` throws none. Other exceptions propagate.
 template <class E, class F>
 std::string error_of(F&& f) {
   try {

@@ -1,7 +1,6 @@
-// What the parser refuses, with the line and what should stand there: each
-// construct of the grammar, names, numbers, operands, types, handles. Not
-// tested here: what is accepted (round_trip_test.cc), texts that are wrong at
-// random (parse_fuzz_test.cc).
+// What the parser refuses, with the line and the expected text: each construct of the grammar, names, numbers,
+// operands, types, handles. Not tested here: accepted texts (round_trip_test.cc), texts with random errors
+// (parse_fuzz_test.cc).
 #include <catch2/catch.hpp>
 
 #include "tests/ir/ir_test.h"
@@ -82,10 +81,10 @@ TEST_CASE("the list of inputs") {
   check_header("graph @g(%0: f32[2)", "expected \",\"");
   check_header("graph @g(%0: f32[2 3])", "expected \",\"");
   check_header("graph @g(%0: f32[-2])", "the size -2 is negative");
-  check_header("graph @g(%0: f32[2.0])", "2.0 is no integer");
-  check_header("graph @g(%0: f32[true])", "true is no integer");
-  check_header("graph @g(%0: f32[x])", "x is no integer of 64 bits");
-  check_header("graph @g(%0: f32[-9223372036854775808])", "is no size or index");
+  check_header("graph @g(%0: f32[2.0])", "2.0 is not an integer");
+  check_header("graph @g(%0: f32[true])", "true is not an integer");
+  check_header("graph @g(%0: f32[x])", "x is not a 64-bit integer");
+  check_header("graph @g(%0: f32[-9223372036854775808])", "is not a size or an index");
   check_header("graph @g(%0: f32[1,2,3,4,5,6,7,8,9])", "at most 8 dimensions");
   check_header("graph @g(%0: f32[] cuda)", "expected \":\"");
   check_header("graph @g(%0: f32[] cuda:-1)", "there is no device cuda:-1");
@@ -128,11 +127,11 @@ TEST_CASE("symbols and guards") {
   check_header("graph @g[s = 2](%0: f32[])", "a symbol is called s and a number, not s");
   check_header("graph @g[s0x = 2](%0: f32[])", "a symbol is called s and a number, not s0x");
   check_header("graph @g[s0](%0: f32[])", "expected \"=\"");
-  check_header("graph @g[s0 = s1](%0: f32[])", "s1 is no integer of 64 bits");
+  check_header("graph @g[s0 = s1](%0: f32[])", "s1 is not a 64-bit integer");
   check_header("graph @g[s0 = 2, s0 = 3](%0: f32[])", "the symbol s0 is listed twice");
   check_header("graph @g[s0 = 2 s1 = 3](%0: f32[])", "expected \"]\"");
   check_header("graph @g[s0 = 2](%0: f32[s1])", "the symbol s1 is not listed in the header");
-  check_header("graph @g[s0 = 2.5](%0: f32[s0])", "s0 is no integer");
+  check_header("graph @g[s0 = 2.5](%0: f32[s0])", "s0 is not an integer");
   check_header("graph @g[s0 = 2; s0 == 3](%0: f32[])",
                "the guard s0 == 3 does not hold for the values listed");
   check_header("graph @g[s0 = 2; (s0+1) < 3](%0: f32[])", "the guard (s0+1) < 3 does not hold");
@@ -152,10 +151,10 @@ TEST_CASE("expressions") {
   check_size("(+s0)", "expected a number");
   check_size("()", "expected a number");
   check_size("(s0-s1)", "the size (s0-s1) is negative");
-  check_size("(float(s0)*s1)", "(float(s0)*s1) is no integer");
+  check_size("(float(s0)*s1)", "(float(s0)*s1) is not an integer");
   check_size("float s0", "expected \"(\"");
   check_size("float(s0", "expected \")\"");
-  check_size("floats(s0)", "is no integer of 64 bits");
+  check_size("floats(s0)", "is not a 64-bit integer");
   check_size("(9223372036854775807*s0)", "does not fit into 63 bits");
 }
 
@@ -163,11 +162,11 @@ TEST_CASE("numbers") {
   for (const char* number :
        {"9223372036854775808", "-9223372036854775809", "1_000", "0x10", "1a", "--1", "tru", "infinity", "s"})
     check_line("%1 = mul %b, " + std::string(number) + " : f32[s0]", "");
-  check_line("%1 = mul %b, 1e999 : f32[s0]", "1e999 is no number that fits into 64 bits");
-  check_line("%1 = mul %b, 1.5.2 : f32[s0]", "1.5.2 is no number");
-  check_line("%1 = mul %b, 1e : f32[s0]", "1e is no number");
-  check_line("%1 = mul %b, 1e- : f32[s0]", "1e- is no number");
-  check_line("%1 = mul %b, 9223372036854775808 : f32[s0]", "9223372036854775808 is no integer of 64 bits");
+  check_line("%1 = mul %b, 1e999 : f32[s0]", "1e999 is not a number that fits into 64 bits");
+  check_line("%1 = mul %b, 1.5.2 : f32[s0]", "1.5.2 is not a number");
+  check_line("%1 = mul %b, 1e : f32[s0]", "1e is not a number");
+  check_line("%1 = mul %b, 1e- : f32[s0]", "1e- is not a number");
+  check_line("%1 = mul %b, 9223372036854775808 : f32[s0]", "9223372036854775808 is not a 64-bit integer");
 }
 
 TEST_CASE("values are defined once, before they are used") {
@@ -222,15 +221,15 @@ TEST_CASE("operands and results are as many as the op has") {
 }
 
 TEST_CASE("handles stand first, in bookkeeping nodes, and are of the right kind") {
-  check_line("%1 = unpack : f32[s0]", "unpack acts on a slot, and none is named");
+  check_line("%1 = unpack : f32[s0]", "unpack acts on a slot or code, and none is named");
   check_line("%1 = unpack !t : f32[s0]", "this slot is not listed in the header");
   check_line("%1 = unpack @s : f32[s0]", "this leaf is not listed in the header");
-  check_line("%1 = unpack @l : f32[s0]", "unpack acts on a slot, not on a leaf");
+  check_line("%1 = unpack @l : f32[s0]", "unpack acts on a slot or code, not on a leaf");
   check_line("accumulate_grad !s, %b", "accumulate_grad acts on a leaf, not on a slot");
   check_line("retain_grad @l, %b", "retain_grad acts on a box, not on a leaf");
   check_line("%1 = hook &x, %b : f32[s0]", "hook acts on a hook, not on a box");
   check_line("%1 = function_backward $h, %b : f32[s0]",
-             "function_backward acts on a function, not on a hook");
+             "function_backward acts on a function or code, not on a hook");
   check_line("%1 = neg !s : f32[s0]", "neg takes 1 operand, not 0");
   check_line("%1 = neg !s, %b : f32[s0]", "neg acts on no input");
   check_line("%1 = hook %b, $h : f32[s0]", "expected a value or none");
@@ -249,16 +248,16 @@ TEST_CASE("attributes are all given, once, and of their kind") {
   check_line("%1 = add %b, %b {scalar=2} : f32[s0]", "the attribute scalar of add is given already");
   check_line("%1 = sum %b {dim=0, keepdim=true} : f32[1]", "expected \"[\"");
   check_line("%1 = sum %b {dim=[0], keepdim=1} : f32[1]", "1 is neither true nor false");
-  check_line("%1 = sum %b {dim=[0.0], keepdim=true} : f32[1]", "0.0 is no integer");
-  check_line("%1 = sum %b {dim=[s0], keepdim=true} : f32[1]", "is no integer of 64 bits");
+  check_line("%1 = sum %b {dim=[0.0], keepdim=true} : f32[1]", "0.0 is not an integer");
+  check_line("%1 = sum %b {dim=[s0], keepdim=true} : f32[1]", "is not a 64-bit integer");
   check_line(
       "%1 = sum %b {dim=[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0], "
       "keepdim=true} : f32[1]",
       "a list has at most 16 integers");
-  check_line("%1 = cat %b {dim=true} : f32[s0]", "true is no integer");
+  check_line("%1 = cat %b {dim=true} : f32[s0]", "true is not an integer");
   check_line("%1 = cat %b {dim=(s0-2)} : f32[s0]", "expected a number");
   check_line("%1 = to %b {dtype=int} : i64[s0]", "there is no dtype int");
-  check_line("%1 = select %b {dim=0, index=0.5} : f32[]", "0.5 is no integer");
+  check_line("%1 = select %b {dim=0, index=0.5} : f32[]", "0.5 is not an integer");
   check_line("%1 = select %b {dim=0 index=0} : f32[]", "expected \",\"");
   check_line("%1 = select %b {dim 0} : f32[]", "expected \"=\"");
   check_line("%1 = select %b {dim=} : f32[]", "expected a number");
@@ -338,7 +337,7 @@ TEST_CASE("dims are dims of the operand") {
   check_line("%1 = cumsum %a {dim=-1, reverse=false, exclusive=false} : f32[s0,s1]",
              "dim -1 is out of range");
   check_line("%1 = flip %a {dims=[7]} : f32[s0,s1]", "dim 7 is out of range");
-  check_line("%1 = tril %b {diagonal=0} : f32[s0]", "the operand is no matrix");
+  check_line("%1 = tril %b {diagonal=0} : f32[s0]", "the operand is not a matrix");
   check_line("%1 = nll %a, %i {dim=2, ignore_index=-100} : f32[s0]", "dim 2 is out of range");
   check_line(
       "%1 = nll_backward %b, %i {dim=9, ignore_index=-100, classes=3} : "

@@ -1,5 +1,5 @@
-// A text that is changed at one place, in every way at every place: whatever comes out, it is a graph that
-// holds together and prints to itself, or an Error(bad_argument).
+// A text with one change, of every kind and at every position: the result is a valid graph that prints to itself, or an
+// Error(bad_argument).
 #include <catch2/catch.hpp>
 
 #include "ir/verify.h"

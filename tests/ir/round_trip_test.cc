@@ -1,5 +1,5 @@
 // parse(print(g)) prints as g does: hand-written texts of every construct. Not tested here: captured graphs
-// (captured_text_test.cc), what is refused (parse_errors_test.cc).
+// (captured_text_test.cc), refused texts (parse_errors_test.cc).
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -35,7 +35,7 @@ Tensor run(const rg::ir::Graph& graph, const Tensor& x) {
 
 TEST_CASE("every kind of input") {
   check_round_trip(
-      R"(graph @backward[s0 = 2](%0: f32[s0], !1: slot f32[s0], @2: leaf f32[s0], $3: hook, &4: box f32[s0], ^5: function, $6: hook, *7: pair) {
+      R"(graph @backward[s0 = 2](%0: f32[s0], !1: slot f32[s0], @2: leaf f32[s0], $3: hook, &4: box f32[s0], ^5: function, $6: hook, *7: pair, ~8: code, ~9: code) {
   retain_grad &4, %0
   %1 = hook $3, %0 : f32[s0]
   %2 = unpack !1 : f32[s0]
@@ -44,8 +44,52 @@ TEST_CASE("every kind of input") {
   accumulate_grad @2, %6
   hook $6
   pack *7, %6
+  %8 = pack ~8, %0 : u8[0]
+  %9 = unpack ~9, %8 : f32[s0]
+  %10, %11 = function ~8, %9 : u8[0], f32[s0]
+  %12 = function_backward ~9, %10, %11 : f32[s0]
+  %13 = post_accumulate ~8, %12 : f32[s0]
+  %14 = give_grad ~9, %13 : f32[s0]
+  %15 = write_out ~8, %0, %14 : f32[s0]
+  %16 = begin_backward ~9, %15 : u8[0]
+  %17 = end_backward ~8, %16 : u8[0]
+  %18 = note_versions ~9, %0 : u8[0]
+  %19 = check_version ~8, %18 : u8[0]
 }
 )");
+}
+
+TEST_CASE("an input that was met in the middle of a recording is numbered with the others") {
+  rg::ir::Graph graph;
+  const rg::TensorType type{rg::kFloat32, {}, rg::Shape{2}};
+  const rg::ir::ValueId x = graph.add_tensor_input(type);
+  const rg::ir::ValueId y =
+      graph.append(rg::ops::info<rg::ops::Neg>, {&x, 1}, nullptr, {&type, 1}).first_result;
+  graph.add_handle(rg::ir::Input::Kind::hook, {});
+  const rg::ir::ValueId late = graph.add_tensor_input(type);
+  const rg::ir::ValueId both[] = {y, late};
+  const rg::ir::ValueId sum =
+      graph.append(rg::ops::info<rg::ops::Maximum>, both, nullptr, {&type, 1}).first_result;
+  graph.set_outputs({sum, late, x});
+  CHECK(graph.print() == R"(graph @backward(%0: f32[2], $1: hook, %1: f32[2]) {
+  %2 = neg %0 : f32[2]
+  %3 = maximum %2, %1 : f32[2]
+  return %3, %1, %0
+}
+)");
+  check_round_trip(graph.print());
+  CHECK(graph.copy().print() == graph.print());
+}
+
+TEST_CASE("a graph that was read has no objects: replaying it without names what is missing") {
+  const rg::ir::Graph graph = parse(R"(graph @g(%0: f32[2], ~1: code) {
+  %1 = pack ~1, %0 : u8[0]
+}
+)");
+  const rg::ir::Binding bindings[] = {{.tensor = rg::ones({2})}, {}};
+  CHECK(ir_test::error_of<rg::Error>([&] {
+          rg::ir::replay(graph, rg::eager_runner(), bindings);
+        }).find("the input ~1 is bound to no code") != std::string::npos);
 }
 
 TEST_CASE("every kind of attribute and operand") {
@@ -195,7 +239,7 @@ TEST_CASE("notes") {
   }
 }
 
-TEST_CASE("values, handles and symbols may have other names and blanks, and are numbered anew") {
+TEST_CASE("values, handles and symbols may have other names and blanks, and are renumbered") {
   const rg::ir::Graph graph = parse(
       "\n graph @g [ s7 = 2 , s1=3 ] ( %x : f32[ s7 , s1 ], !saved: slot f32[s7,s1] ) {\r\n\n"
       "\t%y.1=unpack !saved:f32[s7,s1]// remark\r\n  %z=mul %x , %y.1 : f32[s7,s1]\n\n return %z , none \n } "

@@ -1,4 +1,4 @@
-// Runs a graph that was read from a text, whatever it says: node by node and as a plan, which must agree.
+// Runs a graph that was read from any text: node by node and as a plan, which must agree.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -9,7 +9,7 @@
 #include "ir/replay.h"
 #include "tests/ir/ir_test.h"
 #include "tests/same_bits.h"
-#include "tracer/plan.h"
+#include "tracer/plan/run.h"
 
 namespace ir_test {
 
@@ -69,13 +69,10 @@ inline Outcome replayed(const ir::Graph& graph) {
 }
 
 inline Outcome planned(const ir::Graph& graph) {
-  const std::vector<rg::Source> sources(graph.inputs().size(), rg::Source{rg::Source::Kind::constant});
-  const std::vector<rg::RuleRun> no_rules;
-  const rg::DriveLog no_log;
   std::vector<rg::Number> numbers(static_cast<size_t>(graph.symbols.size()));
   return outcome_of([&] {
-    const rg::Plan plan(graph, sources, no_rules, no_log, numbers, rg::cpu_executor());
-    return plan.run(bindings_of(graph), numbers);
+    const rg::Plan plan({graph, numbers, rg::cpu_executor()});
+    return rg::run_plan(plan, bindings_of(graph), numbers);
   });
 }
 

@@ -1,4 +1,5 @@
-// The nodes of one graph behind those of another (ir/splice.h): text to text. Not tested here: what is computed (tests/tracer/compile_ahead_test.cc).
+// Appending the nodes of one graph to another (ir/splice.h): text to text. Not tested here: computed values
+// (tests/tracer/compile_ahead_test.cc).
 #include "ir/splice.h"
 
 #include <catch2/catch.hpp>
@@ -12,7 +13,7 @@ using ir_test::parse;
 
 namespace {
 
-// `to` with `what` behind it, whose outputs then are its own.
+// `to` with `what` appended, whose outputs then are its own.
 std::string spliced(ir::Graph& to, const ir::Graph& what, const std::vector<ir::ValueId>& inputs) {
   REQUIRE(ir::can_be_spliced(what));
   const std::vector<ir::ValueId> before = to.outputs();
@@ -45,7 +46,7 @@ TEST_CASE("operands that are not there, several results, notes of where a node i
     const ir::Graph what = parse("graph @h(%0: f32[2,3]) {\n  %1, %2, %3" + node + used +
                                  "  %4 = mul %2, %3 : f32[2,1]" + used + "  return %1, %4\n}\n");
     spliced(to, what, {0});
-  }  // its texts are gone
+  }  // its texts are freed
   std::string last = "  %4 = mul %2, %3 : f32[2,1]";
   last.resize(60, ' ');
   CHECK(to.print() ==

@@ -1,9 +1,10 @@
-// Texts of graphs that somebody damaged. Each is refused with Error(bad_argument), or is a graph that holds together, prints to itself, and runs:
-// node by node and as a plan, with the same bits or an error in both.
+// Damaged texts of graphs. Each is refused with Error(bad_argument), or is a valid graph that prints to itself, and
+// runs: node by node and as a plan, with the same bits or an error in both.
 //
 //   RETROGRAD_MUTATIONS=10000000 RETROGRAD_FUZZ_SEED=7 ./bazelw run --config=asan //tests/ir:text_fuzz_test
 //
-// Graphs with slots, leaves and hooks are not run: these belong to a backward. The text that is tried is in the file TEST_TMPDIR/graph.txt.
+// Graphs with slots, leaves and hooks are not run: these belong to a backward. The current text is in the file
+// TEST_TMPDIR/graph.txt.
 #include <fstream>
 
 #include "ir/verify.h"

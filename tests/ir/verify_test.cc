@@ -1,5 +1,5 @@
-// verify(): graphs made by hand with one thing wrong each, and that a good graph is left as it was. Captured
-// graphs are verified in captured_text_test.cc.
+// verify(): graphs made by hand with one error each; a valid graph is not changed. Captured graphs are verified in
+// captured_text_test.cc.
 #include <catch2/catch.hpp>
 
 #include "ir/verify.h"
@@ -78,9 +78,9 @@ TEST_CASE("operands and outputs are values that were given before") {
 
   Draft output;
   output.graph.set_outputs({0, ir::kNoValue, 1});
-  CHECK(output.problem() == "graph backward: the output %1 is no value");
+  CHECK(output.problem() == "graph backward: the output %1 is not a value");
 
-  Draft late;  // a constant that was met while recording has a higher number than values that come later
+  Draft late;  // a constant that appeared while recording has a higher number than later values
   late.add<rg::ops::Neg>({late.x}, {kMatrix});
   const ValueId constant = late.graph.add_tensor_input(kMatrix);
   late.add<rg::ops::Mul>({1, constant}, {kMatrix});
@@ -171,7 +171,7 @@ TEST_CASE("symbols are those of the graph, and compared only where a guard says 
   Draft floating;
   floating.graph.add_tensor_input(
       vector(rg::Dim::symbol(floating.graph.symbols.add_symbol(rg::Number::of(2.0)))));
-  CHECK(floating.problem() == "graph backward: the size s0 is no integer");
+  CHECK(floating.problem() == "graph backward: the size s0 is not an integer");
 
   Draft attribute;
   attribute.add<rg::ops::Mul>({attribute.x, ir::kNoValue}, {kMatrix},
@@ -197,33 +197,60 @@ TEST_CASE("symbols are those of the graph, and compared only where a guard says 
 }
 
 TEST_CASE("handles are inputs of the kind that the op acts on") {
-  const std::pair<const rg::OpInfo*, ir::Input::Kind> right[] = {
-      {&rg::ops::unpack, ir::Input::Kind::slot},
-      {&rg::ops::hook, ir::Input::Kind::hook},
-      {&rg::ops::accumulate_grad, ir::Input::Kind::leaf},
-      {&rg::ops::retain_grad, ir::Input::Kind::box},
-      {&rg::ops::function_backward, ir::Input::Kind::function},
-      {&rg::ops::pack, ir::Input::Kind::pair}};
-  for (const auto& [op, wanted] : right)
-    for (int kind = 0; kind <= static_cast<int>(ir::Input::Kind::pair); ++kind) {
-      Draft draft;
-      const auto actual = static_cast<ir::Input::Kind>(kind);
-      int32_t handle = 0;
-      if (actual != ir::Input::Kind::tensor) handle = draft.graph.add_handle(actual, kMatrix);
-      const bool gives = op->outputs != 0;
-      draft.add_bookkeeping(*op, handle,
-                            op == &rg::ops::unpack ? std::vector<ValueId>{} : std::vector<ValueId>{draft.x},
-                            gives ? std::vector<TensorType>{kMatrix} : std::vector<TensorType>{});
-      INFO(op->name << " on kind " << kind);
-      if (actual == wanted)
-        CHECK(draft.problem().empty());
-      else
-        CHECK(draft.problem().find(" acts on a ") != std::string::npos);
+  using Kind = ir::Input::Kind;
+  struct Form {
+    const rg::OpInfo* op;
+    Kind kind;
+    size_t operands, results;
+  };
+  const Form forms[] = {{&rg::ops::unpack, Kind::slot, 0, 1},
+                        {&rg::ops::unpack, Kind::code, 1, 1},
+                        {&rg::ops::hook, Kind::hook, 1, 1},
+                        {&rg::ops::accumulate_grad, Kind::leaf, 1, 0},
+                        {&rg::ops::retain_grad, Kind::box, 1, 0},
+                        {&rg::ops::function_backward, Kind::function, 1, 1},
+                        {&rg::ops::function_backward, Kind::code, 1, 1},
+                        {&rg::ops::pack, Kind::pair, 1, 0},
+                        {&rg::ops::pack, Kind::code, 1, 1},
+                        {&rg::ops::function, Kind::code, 1, 2},
+                        {&rg::ops::post_accumulate, Kind::code, 1, 1},
+                        {&rg::ops::give_grad, Kind::code, 1, 1},
+                        {&rg::ops::write_out, Kind::code, 2, 1},
+                        {&rg::ops::begin_backward, Kind::code, 1, 1},
+                        {&rg::ops::end_backward, Kind::code, 1, 1},
+                        {&rg::ops::note_versions, Kind::code, 1, 1},
+                        {&rg::ops::check_version, Kind::code, 1, 1}};
+  const auto problem = [](const rg::OpInfo& op, Kind kind, size_t operands, size_t results) {
+    Draft draft;
+    const int32_t handle = kind == Kind::tensor ? 0 : draft.graph.add_handle(kind, kMatrix);
+    draft.add_bookkeeping(op, handle, std::vector<ValueId>(operands, draft.x),
+                          std::vector<TensorType>(results, kMatrix));
+    return draft.problem();
+  };
+  for (const Form& form : forms) {
+    INFO(form.op->name << " on kind " << static_cast<int>(form.kind));
+    CHECK(problem(*form.op, form.kind, form.operands, form.results).empty());
+    for (int other = 0; other <= static_cast<int>(Kind::code); ++other) {
+      const auto kind = static_cast<Kind>(other);
+      if (std::ranges::any_of(forms, [&](const Form& f) { return f.op == form.op && f.kind == kind; }))
+        continue;
+      INFO("not on kind " << other);
+      CHECK(problem(*form.op, kind, form.operands, form.results).find(" acts on ") != std::string::npos);
     }
+  }
+  CHECK(problem(rg::ops::unpack, Kind::slot, 1, 1) ==
+        "graph backward, node 0 (unpack): unpack takes 0 operands, not 1");
+  CHECK(problem(rg::ops::unpack, Kind::code, 0, 1) ==
+        "graph backward, node 0 (unpack): unpack takes 1 operand, not 0");
+  CHECK(problem(rg::ops::pack, Kind::pair, 1, 1) ==
+        "graph backward, node 0 (pack): pack gives 0 results, not 1");
+  CHECK(problem(rg::ops::pack, Kind::code, 1, 0) ==
+        "graph backward, node 0 (pack): pack gives 1 result, not 0");
 
   Draft none;
   none.add_bookkeeping(rg::ops::unpack, -1, {}, {kMatrix});
-  CHECK(none.problem() == "graph backward, node 0 (unpack): unpack acts on a slot, and none is named");
+  CHECK(none.problem() ==
+        "graph backward, node 0 (unpack): unpack acts on a slot or code, and none is named");
 
   Draft beyond;
   beyond.add_bookkeeping(rg::ops::accumulate_grad, 4, {beyond.x}, {});

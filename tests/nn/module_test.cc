@@ -1,7 +1,8 @@
-// Modules: registration, names, state, training mode; layers: shapes, values against the formulas, initial values, the caller's line.
+// Modules: registration, names, state, training mode; layers: shapes, values against the formulas, initial values, the
+// caller's line.
 //
-// Not tested here: the ops that layers call (tests/ops), learning (tests/examples), agreement of initial values with PyTorch's bits (the
-// distributions are, the random numbers are not).
+// Not tested here: the ops that layers call (tests/ops), learning (tests/examples), agreement of initial values with
+// PyTorch's bits (the distributions are, the random numbers are not).
 #include <catch2/catch.hpp>
 
 #include <cmath>
@@ -197,7 +198,7 @@ TEST_CASE("causal attention: a place depends on itself and what is before it") {
   CHECK(before.narrow(1, 0, 3).to_vector() == after.narrow(1, 0, 3).to_vector());
   CHECK(before.narrow(1, 3, 2).to_vector() != after.narrow(1, 3, 2).to_vector());
 
-  // The first place attends to itself alone: its result is its value, projected.
+  // The first position attends only to itself: its result is its value, projected.
   const Tensor first = x.narrow(1, 0, 1);
   const Tensor value = attention.qkv(first).narrow(2, 16, 8);
   const std::vector<double> want = attention.proj(value).to_vector(), got = after.narrow(1, 0, 1).to_vector();

@@ -1,5 +1,5 @@
 // Recurrent layers: PyTorch's numbers for all three with layers, directions, projections; formulas of one step against
-// plain loops; parameters; states carried on; sequences without a batch; gradients of both orders, traced; errors.
+// plain loops; parameters; continued states; sequences without a batch; gradients of both orders, traced; errors.
 //
 // Not tested here: the ops that the layers are made of (tests/ops), learning (tests/examples).
 #include <catch2/catch.hpp>

@@ -100,7 +100,7 @@ std::vector<double> gradient(const std::function<Tensor(const Tensor&)>& f,
 
 // 41 elements: pairs of registers, one register, and a rest, at each level. Of a nan only that it is one: its
 // sign is that of whichever operand a compiler put first.
-TEST_CASE("the bits of an element and of its gradient do not depend on the elements beside it") {
+TEST_CASE("the bits of an element and of its gradient do not depend on the elements next to it") {
   std::vector<double> values;
   for (double x :
        {0.0, -0.0, 0.3, -0.7, 3.0, -9.5, 50.0, -60.0, 87.0, -88.5, 130.0, -200.0, 1e30, -1e30, 1e-40})

@@ -47,8 +47,8 @@ TEST_CASE("the fused op gives the formula's values, in blocks too") {
     }
 }
 
-// Matrices, queries, keys: strips of two panels and wider ones, one block of queries and several, few matrices and many,
-// a last strip that is not full, keys that no query sees.
+// Matrices, queries, keys: strips of two panels and wider ones, one block of queries and several, few matrices and
+// many, a last strip that is not full, keys that no query sees.
 const IntArray kCuts[] = {{2, 150, 70}, {6, 130, 40}, {5, 100, 600}, {1, 30, 600},
                           {6, 1, 17},   {6, 14, 40},  {6, 30, 60},   {6, 10, 600},
                           {5, 69, 600}, {1, 3, 40},   {1, 200, 30},  {2, 2, 1500}};
@@ -101,8 +101,8 @@ TEST_CASE("scores may lie far apart") {
         const Tensor g = input({4, s[0], 5}, -1, 1, 4).detach(),
                      out = attend(given[0], given[1], given[2], causal),
                      want = formula(wide[0], wide[1], wide[2], causal);
-        const double tolerance =
-            dtype == kFloat32 ? 3e-4 : 1e-12;  // scores are as far from 0 as they are wide
+        // Scores are as far from 0 as they are wide.
+        const double tolerance = dtype == kFloat32 ? 3e-4 : 1e-12;
         CHECK(worst_difference(out.to(kFloat64), want) < tolerance);
         const Tensors got = autograd::grad({out}, given, {g.to(dtype)}),
                       gradients = autograd::grad({want}, wide, {g});
@@ -111,7 +111,7 @@ TEST_CASE("scores may lie far apart") {
       }
 }
 
-TEST_CASE("results of heads have rows beside each other, and so have gradients: no copy is needed") {
+TEST_CASE("results of heads have interleaved rows, and so have gradients: no copy is needed") {
   const Tensor x = input({2, 30, 3 * 4 * 8});
   Tensors heads;
   for (const Tensor& part : split(x, 32, 2)) heads.push_back(transpose(part.view({2, 30, 4, 8}), 1, 2));
@@ -169,7 +169,7 @@ TEST_CASE("the backward op takes any layout") {
 }
 
 TEST_CASE("layouts, batches and ranks") {
-  const Tensor x = input({2, 6, 3 * 2 * 4});  // queries, keys and values of two heads beside each other
+  const Tensor x = input({2, 6, 3 * 2 * 4});  // queries, keys and values of two heads, interleaved
   Tensors heads;
   for (const Tensor& part : split(x, 8, 2)) heads.push_back(transpose(part.view({2, 6, 2, 4}), 1, 2));
   CHECK(worst_difference(attend(heads[0], heads[1], heads[2], true),

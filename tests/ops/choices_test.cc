@@ -1,5 +1,5 @@
-// Permutations and multinomial choices: each as often as it should be, by chi-square at fixed seeds; the
-// same with any number of threads. What they refuse: draws_test.cc.
+// Permutations and multinomial choices: their frequencies, by chi-square at fixed seeds; the same with any number of
+// threads. Refused arguments: draws_test.cc.
 #include <set>
 
 #include "ops/all_ops.h"

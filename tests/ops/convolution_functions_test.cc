@@ -1,5 +1,5 @@
-// The public functions of convolutions: what they make of their arguments, derivatives to second order and in
-// forward mode, saved sets, errors. Values of the ops: convolution_test.cc.
+// The public functions of convolutions: how they interpret their arguments, derivatives to second order and in forward
+// mode, saved sets, errors. Values of the ops: convolution_test.cc.
 #include "ops/convolution.h"
 #include "ops/rearrange.h"
 #include "ops/views.h"

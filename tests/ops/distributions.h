@@ -1,5 +1,5 @@
-// What tests of random numbers share: moments, cells and chi-square of what was drawn at a fixed seed, and
-// the category of a refusal.
+// Shared by tests of random numbers: moments, cells and chi-square of draws at a fixed seed, and the category of a
+// refusal.
 #pragma once
 
 #include <catch2/catch.hpp>

@@ -1,7 +1,8 @@
-// Integers beyond 2^53, which a double has no room for: made, read, printed, saved and computed with, eagerly and compiled, none is rounded.
+// Integers beyond 2^53, which a double cannot represent: made, read, printed, saved and computed with, eagerly and
+// compiled, none is rounded.
 //
-// The walk is over what takes or gives integers. Functions that compute in floating numbers by definition (mean, var, true division) are not
-// among them.
+// The test covers everything that takes or gives integers. Functions that compute in floating numbers by definition
+// (mean, var, true division) are excluded.
 #include <catch2/catch.hpp>
 
 #include <sstream>

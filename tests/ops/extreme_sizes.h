@@ -1,10 +1,10 @@
-// Numbers at the ends of int64 as sizes, strides, offsets, places, counts, amounts of padding: a function that
-// takes such a number either refuses with Error or OutOfMemory, or gives a tensor that lies in its memory, can
-// be read, and can be differentiated. Nothing wraps around (the sanitizers' build of the tests says so),
-// hangs, or allocates before the sizes are checked.
+// Numbers at the ends of int64 as sizes, strides, offsets, positions, counts, amounts of padding: a function that takes
+// such a number either refuses with Error or OutOfMemory, or gives a tensor that is within its memory, can be read, and
+// can be differentiated. Nothing wraps around (checked by the sanitizers' build of the tests), hangs, or allocates
+// before the sizes are checked.
 //
-// each() and each_pair() put kNumbers through a function. Tests hold a MemoryLimit: more than 1 GiB is refused,
-// so that no result depends on how much memory the machine pretends to have.
+// each() and each_pair() put kNumbers through a function. Tests hold a MemoryLimit: more than 1 GiB is refused, so that
+// no result depends on the machine's memory.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -49,7 +49,7 @@ inline Tensor leaf(const Shape& shape) {
   return tensor(values, shape).requires_grad_();
 }
 
-/// The first and the last element lie in the memory.
+/// The first and the last element are within the memory.
 inline bool lies_in_memory(const Tensor& t) {
   if (t.numel() == 0) return true;
   int64_t last = t.storage_offset();
@@ -59,7 +59,7 @@ inline bool lies_in_memory(const Tensor& t) {
          last * static_cast<int64_t>(element_size(t.dtype())) < t.impl().storage()->nbytes();
 }
 
-/// Reads a result and goes back through it, unless it is large: then it repeats its memory.
+/// Reads and differentiates a result, unless it is large: then it repeats its memory.
 inline void use(const Tensor& t) {
   for (const Dim d : t.impl().shape()) CHECK(d.value() >= 0);
   CHECK(lies_in_memory(t));

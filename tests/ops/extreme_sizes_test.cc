@@ -1,4 +1,4 @@
-// Extreme numbers (tests/ops/extreme_sizes.h) in what makes tensors and in what gives them another shape.
+// Extreme numbers (tests/ops/extreme_sizes.h) in functions that make tensors and in functions that change their shape.
 #include "tests/ops/extreme_sizes.h"
 
 #include "ops/arithmetic.h"

@@ -1,6 +1,5 @@
-// Derivatives against differences, for tests of single ops: autograd/gradcheck.h with Catch's checks; and
-// inputs and distances for such tests. What every differentiable op must pass is the table in
-// tests/ops/derivatives.
+// Derivatives against differences, for tests of single ops: autograd/gradcheck.h with Catch's checks; and inputs and
+// distances for such tests. tests/ops/derivatives has the table of checks for every differentiable op.
 //
 //   gradcheck([](const Tensors& x) { return tanh(x[0]); }, {input({2, 3})});
 #pragma once

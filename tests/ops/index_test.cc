@@ -1,5 +1,6 @@
 // Ops that read and write at positions held by a tensor: values, derivatives, duplicates, errors.
-// Not tested here: writing through an index in place (tests/engine/inplace_test.cc), results against PyTorch (tests/conformance).
+// Not tested here: writing through an index in place (tests/engine/inplace_test.cc), results against PyTorch
+// (tests/conformance).
 #include "ops/index_ops.h"
 
 #include <limits>

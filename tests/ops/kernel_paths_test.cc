@@ -1,6 +1,6 @@
-// Kernels take other paths for other sizes and layouts: blocks that are transposed, registers that go down
-// columns, digits of sorted keys, runs of operands that broadcast. Each path is held against plain loops at
-// sizes around the borders of its blocks, and against itself with another number of threads.
+// Kernels have different paths for different sizes and layouts: blocks that are transposed, registers that go down
+// columns, digits of sorted keys, runs of operands that broadcast. Each path is compared with plain loops at sizes
+// around the borders of its blocks, and with itself for another number of threads.
 // Not tested here: what the ops mean (the tests of their families), results against PyTorch (tests/conformance).
 #include <catch2/catch.hpp>
 
@@ -26,7 +26,7 @@ Tensor numbers(const Shape& shape, ScalarType dtype) {
   return randint(0, dtype == kBool ? 2 : 100, shape).to(dtype);
 }
 
-// The same values but for nan, which equals itself here.
+// The same values; nan equals itself here.
 bool same(const Values& a, const Values& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); });
@@ -199,7 +199,7 @@ void check_columns(const Tensor& x) {
   check([](const Tensor& y, int64_t d) { return select(cumsum(y, d), d, -1); });
 }
 
-// Long rows are scanned by pieces, unless a product leaves the range of double: 0 times infinity must not come in.
+// Long rows are scanned in pieces, unless a product leaves the range of double: 0 times infinity must not occur.
 TEST_CASE("running products of long rows are those of one element after the other") {
   manual_seed(10);
   const int64_t n = 20'001;

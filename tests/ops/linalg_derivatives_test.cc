@@ -1,4 +1,4 @@
-// Derivatives of linear algebra to second order against differences, what cholesky's look like, and traced
+// Derivatives of linear algebra to second order against differences, the form of cholesky's derivatives, and traced
 // backwards.
 #include "ops/linalg.h"
 

@@ -1,5 +1,5 @@
-// What tests of linear algebra share: matrices far from singular, distances, layouts of the same values,
-// and the error that a call gives.
+// Shared by tests of linear algebra: matrices far from singular, distances, layouts of the same values, and the error
+// of a call.
 #pragma once
 
 #include <catch2/catch.hpp>

@@ -1,6 +1,6 @@
-// Operands, numbers and parameters of several dtypes, beside what tests/ops/elementwise_test.cc and the
-// conformance suites have of promotion: where a product comes before a sum, where a number does not fit the
-// dtype, and where parameters are wider than their input. All numbers are PyTorch's.
+// Operands, numbers and parameters of several dtypes, in addition to the promotion tests of
+// tests/ops/elementwise_test.cc and the conformance suites: a product before a sum, a number that does not fit the
+// dtype, and parameters that are wider than their input. All numbers are PyTorch's.
 #include "ops/arithmetic.h"
 #include "ops/binary.h"
 #include "ops/comparison.h"
@@ -93,7 +93,7 @@ TEST_CASE("a contraction over one element keeps the dtype of integers") {
 }
 
 // Statistics and products are in float32; the result is rounded once.
-TEST_CASE("normalisations of 16 bits beside parameters of float32") {
+TEST_CASE("normalisations of 16 bits with parameters of float32") {
   for (ScalarType dtype : {kFloat16, kBFloat16}) {
     const Tensor x = to(testing::input({2, 4, 3}, -2, 2, 3).detach(), dtype).requires_grad_();
     const Tensor wide = to(x.detach(), kFloat32).requires_grad_();
@@ -119,7 +119,7 @@ TEST_CASE("normalisations of 16 bits beside parameters of float32") {
   }
 }
 
-TEST_CASE("parameters of normalisations in other dtypes are refused, save the weight of rms_norm") {
+TEST_CASE("parameters of normalisations in other dtypes are refused, except for the weight of rms_norm") {
   const Tensor x = zeros({2, 4, 3}), halves = to(x, kFloat16), doubles = to(x, kFloat64);
   const auto refused = [](auto f) { CHECK(category_of(f) == Category::dtype_mismatch); };
   refused([&] { layer_norm(x, {3}, ones({3}, {kFloat64})); });

@@ -1,4 +1,5 @@
-// Negative indices: which functions count them from the end, and which refuse them. A table of all that take an index, in PyTorch's way.
+// Negative indices: which functions count them from the end, and which refuse them. A table of all functions that take
+// an index, as in PyTorch.
 #include <catch2/catch.hpp>
 
 #include "retrograd/retrograd.h"

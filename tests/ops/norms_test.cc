@@ -2,7 +2,7 @@
 // (tests/conformance), speed.
 #include "ops/norms.h"
 
-#include "hooks/saved_tensor_hooks.h"
+#include "engine/saved_tensor_hooks.h"
 #include "ops/unary.h"
 #include "tests/ops/gradcheck.h"
 
@@ -79,7 +79,7 @@ TEST_CASE("group_norm of one group per channel is instance_norm, and of one grou
   CHECK_FALSE(close(group_norm(x, 2), instance_norm(x)));
 }
 
-// Values and gradients of a normalisation with weight and bias by channel, and of the same as ops behind each other.
+// Values and gradients of a normalisation with weight and bias by channel, compared with a composition of ops.
 void check_by_channel(const Function& norm, const Tensor& x, double tolerance) {
   const Dim channels = x.impl().shape()[1];
   const auto parameter = [&](int seed) {
@@ -105,7 +105,7 @@ void check_by_channel(const Function& norm, const Tensor& x, double tolerance) {
   }
 }
 
-TEST_CASE("weights by channel are as products and sums behind the normalisation") {
+TEST_CASE("weights by channel are like products and sums after the normalisation") {
   const auto of = [](const Tensors& in, size_t i) { return in.size() > 1 ? in[i] : Tensor(); };
   const std::vector<Function> norms{
       [&](const Tensors& in) { return group_norm(in[0], 2, of(in, 1), of(in, 2)); },
@@ -176,7 +176,7 @@ TEST_CASE("third derivatives of group_norm and rms_norm see through the kept sta
 }
 
 TEST_CASE("third derivatives of layer_norm hold the statistics, as PyTorch's do") {
-  // Of x over its own statistics: what is exact for group_norm differs here.
+  // For x with its own statistics; the exact result for group_norm differs here.
   const Tensor x = input({1, 3});
   const auto third = [&](const Function& f) {
     Tensor y = sum(square(f({x})));
@@ -248,7 +248,7 @@ TEST_CASE("gradients of weight and bias over many rows, in every block") {
 
 TEST_CASE("rows without elements have statistics, and gradients") {
   const Tensor x = zeros({2, 0}).requires_grad_(), w = zeros({0}).requires_grad_();
-  for (int i = 0; i < 4; ++i) full({2, 1}, 7.5);  // what memory that nobody writes to holds then
+  for (int i = 0; i < 4; ++i) full({2, 1}, 7.5);  // fills freed memory: unwritten memory has these values
   Tensors saved;
   const auto keep = [&](const Tensor& t) {
     if (t.numel() > 0) saved.push_back(t);

@@ -8,7 +8,7 @@
 #include "ops/unary.h"
 #include "ops/views.h"
 #include "tests/ops/gradcheck.h"
-#include "tracer/compile_backward.h"
+#include "tracer/backward/compile_backward.h"
 
 namespace retrograd {
 namespace {

@@ -1,7 +1,8 @@
-// addmm and its kin with factors that leave an operand out: alpha = 0 takes no part of the product, beta = 0 none of what is added, whatever the
-// values are. In every dtype, with and without an inner dim, eagerly and compiled.
+// addmm and related functions with factors that exclude an operand: alpha = 0 excludes the product, beta = 0 the added
+// input, whatever their values. In every dtype, with and without an inner dim, eagerly and compiled.
 //
-// Gradients follow PyTorch's formulas, in which a factor of 0 multiplies the gradient: that of what is left out is 0 where the rest is finite.
+// Gradients follow PyTorch's formulas, in which a factor of 0 multiplies the gradient: the gradient of an excluded
+// operand is 0 if the rest is finite.
 #include <catch2/catch.hpp>
 
 #include <cmath>

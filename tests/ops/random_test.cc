@@ -1,6 +1,7 @@
 // Random ops: values come from the Philox stream element by element; moments; dropout and its gradients; refusals.
 //
-// Not tested here: the generator's own numbers against published vectors (tests/engine/philox_test.cc), statistical quality beyond moments.
+// Not tested here: the generator's own numbers against published vectors (tests/engine/philox_test.cc), statistical
+// quality beyond moments.
 #include <catch2/catch.hpp>
 
 #include <cmath>

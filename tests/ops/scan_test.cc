@@ -1,5 +1,5 @@
-// Cumulative sums and products, and the recurrence behind their derivatives. Not tested here: PyTorch's
-// values (tests/conformance), speed.
+// Cumulative sums and products, and the recurrence that their derivatives use. Not tested here: PyTorch's values
+// (tests/conformance), speed.
 #include "ops/scan.h"
 
 #include <cmath>

@@ -59,7 +59,7 @@ TEST_CASE("softmax along each dim, for lengths around the width of a register an
           REQUIRE(std::abs(got[i] - want[i]) <= tolerance * std::max(1.0, std::abs(want[i])));
         const Tensor last = f(transpose(x, 1, 2).contiguous(), 2),
                      turned = f(transpose(transpose(x, 1, 2).contiguous(), 1, 2), 1);
-        CHECK(turned.to_vector() == got);  // wherever the operand lies
+        CHECK(turned.to_vector() == got);  // for any layout of the operand
         const std::vector<double> along = transpose(last, 1, 2).contiguous().to_vector();
         for (size_t i = 0; i < want.size(); ++i)
           REQUIRE(std::abs(along[i] - want[i]) <= tolerance * std::max(1.0, std::abs(want[i])));

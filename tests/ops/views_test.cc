@@ -1,5 +1,6 @@
 // Views, joins and rearrangements: values against index arithmetic, memory shared or not, derivatives, errors.
-// Not tested here: writing through views (tests/engine/inplace_test.cc), recorded graphs, results against PyTorch (tests/conformance).
+// Not tested here: writing through views (tests/engine/inplace_test.cc), recorded graphs, results against PyTorch
+// (tests/conformance).
 #include "ops/views.h"
 
 #include "ops/join.h"

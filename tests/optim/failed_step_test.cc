@@ -1,4 +1,5 @@
-// A step that fails has changed nothing, or says what it has changed: parameters, moments and counts of steps, eagerly and in recorded steps.
+// A step that fails has changed nothing, or says what it has changed: parameters, moments and counts of steps, eagerly
+// and in recorded steps.
 #include <catch2/catch.hpp>
 
 #include <cmath>
@@ -148,7 +149,7 @@ TEST_CASE("a recorded step that fails for the values of its arguments") {
   CHECK(steps(optimizer) == 2);
 }
 
-TEST_CASE("a recorded step that fails behind the first of two steps says so, and counts that one") {
+TEST_CASE("a recorded step that fails after the first of two steps says so, and counts that one") {
   const Tensor a = parameter(5), b = parameter(5);
   optim::AdamW first(Tensors{a}, {.lr = 0.1}), second(Tensors{b}, {.lr = 0.1});
   bool throws = false;

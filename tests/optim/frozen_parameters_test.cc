@@ -1,5 +1,5 @@
-// Parameters that require no gradient: an optimizer takes them and passes them over, as PyTorch's do; also those that are frozen or thawed
-// later. Eagerly and in compiled steps.
+// Parameters that require no gradient: an optimizer accepts and skips them, as PyTorch's do; also those that are frozen
+// or unfrozen later. Eagerly and in compiled steps.
 #include <catch2/catch.hpp>
 
 #include <functional>

@@ -1,8 +1,8 @@
 // Parameters of 16 bits: PyTorch's numbers, state of the parameter's dtype, clipping, and a recorded step.
 //
-// Expected are parameters after seven steps of PyTorch 2.15's optimizers with fused=True, which compute in float32 and round each new value once;
-// element i begins at cos(0.9 i), its gradient in step t is sin(1.3 t + 0.7 i) + 0.2. Without fused=True PyTorch rounds after each of the
-// operations that an update is made of there, and the last bits differ.
+// Expected are parameters after seven steps of PyTorch 2.15's optimizers with fused=True, which compute in float32 and
+// round each new value once; element i begins at cos(0.9 i), its gradient in step t is sin(1.3 t + 0.7 i) + 0.2.
+// Without fused=True PyTorch rounds after each operation of an update, and the last bits differ.
 #include <catch2/catch.hpp>
 
 #include <cmath>

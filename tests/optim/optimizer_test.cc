@@ -1,8 +1,8 @@
 // SGD and AdamW against a naive reference in double; groups, missing gradients, parameters
 // together and alone, state, schedules, clipping, refusals, threads.
 //
-// Not tested here: other optimizers (there are none), learning (tests/examples). The reference is PyTorch's algorithm as it documents it,
-// written out per element; real PyTorch results are in the conformance suite "optim".
+// Not tested here: other optimizers (there are none), learning (tests/examples). The reference is PyTorch's algorithm
+// as it documents it, written out per element; real PyTorch results are in the conformance suite "optim".
 #include <catch2/catch.hpp>
 
 #include <cmath>
@@ -186,7 +186,8 @@ TEST_CASE("a loaded state goes on with the same bits") {
         }) == Category::bad_argument);
 }
 
-// One optimizer of all parameters against one of each: what is computed together has the bits of one by one.
+// One optimizer of all parameters compared with one of each: joint computation gives the same bits as separate
+// computation.
 template <class Optimizer>
 void check_together(const typename Optimizer::Options& options) {
   const int64_t sizes[] = {5, 0, 1000, 64, 1, 40'000, 17};
@@ -199,7 +200,7 @@ void check_together(const typename Optimizer::Options& options) {
   for (const Tensor& p : alone) each.emplace_back(rg::Tensors{p}, options);
   for (int64_t step = 1; step <= 3; ++step) {
     for (size_t i = 0; i < alone.size(); ++i) {
-      const bool has_gradient = step != 2 || i != 2;  // from then on its steps are others
+      const bool has_gradient = step != 2 || i != 2;  // from then on its step count differs
       together[i].set_grad(has_gradient ? gradient(step, together[i]) : Tensor());
       alone[i].set_grad(has_gradient ? gradient(step, alone[i]) : Tensor());
       each[i].step();

@@ -1,4 +1,5 @@
-// What an optimizer goes on from: states as PyTorch saves them, and momentum that is switched on, off and on again. Eagerly and in compiled steps.
+// States that an optimizer continues from: states as PyTorch saves them, and momentum that is switched on, off and on
+// again. Eagerly and in compiled steps.
 //
 // The rule is PyTorch's: SGD's first step with momentum is the one that finds no buffer, whatever has been counted.
 #include <catch2/catch.hpp>

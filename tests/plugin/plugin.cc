@@ -1,12 +1,12 @@
-// A plug-in with the library inside: what a host that knows nothing of tensors loads. See plugin_test.cc.
+// A plug-in that contains the library, loaded by a host that knows nothing of tensors. See plugin_test.cc.
 #include <stdexcept>
 
 #include "retrograd/retrograd.h"
 
 namespace rg = retrograd;
 
-/// Trains a small model on two threads, eagerly and compiled, for some steps, with hooks and files of saved tensors left out; returns the sum of
-/// the weights.
+/// Trains a small model on two threads, eagerly and compiled, for some steps, with hooks and files of saved tensors
+/// left out; returns the sum of the weights.
 extern "C" double train(int steps) {
   rg::cpu::set_num_threads(2);
   rg::manual_seed(7);

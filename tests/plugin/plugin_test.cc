@@ -1,5 +1,5 @@
-// The library inside a plug-in: it is loaded late, unloaded and loaded again, leaves no thread and no memory behind, and lives beside another
-// copy. This program itself has no part of the library.
+// The library inside a plug-in: it is loaded late, unloaded and loaded again, leaves no thread and no memory, and
+// coexists with another copy. This program itself does not contain the library.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -56,7 +56,7 @@ double load_train_unload() {
   return plugin.train(3);
 }
 
-// A copy of the plug-in, which the loader takes for another one.
+// A copy of the plug-in, which the loader treats as a different one.
 class Copy {
  public:
   explicit Copy(const std::string& name)

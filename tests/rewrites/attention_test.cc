@@ -1,4 +1,4 @@
-// Gradients of attention that a projection takes back beside each other: text to text, and their bits.
+// Joined gradients of attention for a projection: text to text, and their bits.
 #include <catch2/catch.hpp>
 #include <regex>
 
@@ -59,7 +59,7 @@ TEST_CASE("gradients are computed where they are joined") {
   CHECK(simplified(slices).print() == ir_test::parse(added).print());
 }
 
-// The same of b matrices, h heads, l rows, e wide.
+// The same for b matrices, h heads, l rows, width e.
 std::string resized(std::string text, int64_t b, int64_t h, int64_t l, int64_t e) {
   const auto put = [&](const char* from, const rg::Shape& to) {
     text = std::regex_replace(text, std::regex("\\[" + std::string(from) + "\\]"), rg::to_string(to));
@@ -114,7 +114,7 @@ TEST_CASE("gradients that are used elsewhere, in another order or along another 
       is_joined("  %s = cat %a, %b, %c {dim=2} : D[2,5,36]\n  %t = neg %b : D[2,5,12]\n  return %s, %t\n"));
   CHECK_FALSE(
       is_joined("  %s = cat %a, %b, %c {dim=2} : D[2,5,36]\n  %t = neg %dk : D[2,5,3,4]\n  return %s, %t\n"));
-  // Once more under another view, which a rule takes out.
+  // Again under another view, which a rule removes.
   CHECK_FALSE(
       is_joined("  %k0 = view %dk {size=[2,5,3,4]} : D[2,5,3,4]\n  %t = neg %k0 : D[2,5,3,4]\n"
                 "  %d = view %k0 {size=[2,5,12]} : D[2,5,12]\n  %s = cat %a, %d, %c {dim=2} : D[2,5,36]\n  "

@@ -218,7 +218,7 @@ inline const std::vector<Case> kSimplified = {
      "%1 = neg %p : D[2,3]\n %2 = view %1 {size=[6]} : D[6]\n %3 = neg %2 : D[6]\n return %3"},
 };
 
-/// What looks like the above and is not exact, or not allowed with memory that others see.
+/// Cases that resemble the above but are not exact, or not allowed with memory that others can see.
 inline const std::vector<Case> kLeftAlone = {
     {kFloats, "%1 = add %p, 0.0 : D[2,3]\n return %1", ""},
     {kFloats, "%1 = sub %p, -0.0 : D[2,3]\n return %1", ""},

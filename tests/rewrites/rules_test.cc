@@ -1,6 +1,5 @@
-// The rules of `simplify`, text to text, and that what they make has the same bits: each case runs as it
-// was and as it became on zeros of both signs, infinities, NaN, the smallest and largest numbers and
-// others. Layouts must agree, too.
+// The rules of `simplify`, text to text, and that their results have the same bits: each case runs before and after on
+// zeros of both signs, infinities, NaN, the smallest and largest numbers and others. Layouts must agree, too.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
@@ -39,7 +38,7 @@ std::vector<Tensor> run(const rg::ir::Graph& graph, const std::vector<Tensor>& i
   return rg::ir::replay(graph, rg::eager_runner(), bindings);
 }
 
-// Bit for bit, but for what a NaN is made of.
+// Bit for bit, except for the payload of a NaN.
 bool same_bits(const Tensor& a, const Tensor& b) {
   if (!(a.impl().type() == b.impl().type())) return false;
   for (int d = 0; d < a.dim(); ++d)

@@ -1,6 +1,6 @@
-// Hooks at the place of accumulation into a leaf: a pre-hook sees and replaces the gradient, a post-hook sees
-// what was accumulated. Order at a leaf: tensor hooks, pre-hooks, accumulation, post-accumulate hooks,
-// post-hooks. Not tested here: the other hooks (hook_order_test.cc).
+// Hooks at the accumulation into a leaf: a pre-hook sees and replaces the gradient, a post-hook sees what was
+// accumulated. Order at a leaf: tensor hooks, pre-hooks, accumulation, post-accumulate hooks, post-hooks. Not tested
+// here: the other hooks (hook_order_test.cc).
 #include "hook_scenario.h"
 
 namespace retrograd::scenario {

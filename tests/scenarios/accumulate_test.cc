@@ -1,6 +1,6 @@
-// Accumulation into .grad: one capture whether .grad is there or not, in place or taken over or copied,
-// layouts, dtypes and broadcasting, and that gradients given by the caller are never written to. Not tested
-// here: sparse gradients, which do not exist, and other devices (tests/cuda).
+// Accumulation into .grad: one capture whether .grad is defined or not, in place or taken over or copied, layouts,
+// dtypes and broadcasting, and that gradients given by the caller are never written to. Not tested here: sparse
+// gradients, which do not exist, and other devices (tests/cuda).
 #include "scenario.h"
 
 using namespace scenario;

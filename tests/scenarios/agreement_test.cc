@@ -1,5 +1,5 @@
-// Places where eager and traced backwards came to differ, found by random programs (tests/fuzz): layouts,
-// sizes that turn out to be 1, values that failed backwards leave behind, and backwards that run node by node.
+// Cases in which eager and traced backwards once differed, found by random programs (tests/fuzz): layouts, sizes that
+// turn out to be 1, values that failed backwards leave, and backwards that run node by node.
 #include "tests/scenarios/hook_scenario.h"
 
 namespace retrograd::scenario {
@@ -30,7 +30,7 @@ TEST_CASE("a reshape in a rule gives the products operands of one layout, whatev
       2);
 }
 
-TEST_CASE("opaque code of the user's meets the same layouts in eager and traced backwards") {
+TEST_CASE("opaque user code sees the same layouts in eager and traced backwards") {
   run_both([](Mode& mode) {
     const Tensor x = numbers({2, 3, 4}).requires_grad_();
     const Tensor y = permute(x, {1, 2, 0}) * 2.0;

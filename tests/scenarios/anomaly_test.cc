@@ -1,5 +1,5 @@
-// Looking for nan in a backward. Each gradient that is computed is looked at; the first with a nan is an
-// Error(bad_argument) that names the op, its operands and the line of the forward call.
+// Detecting nan in a backward. Each computed gradient is checked; the first with a nan is an Error(bad_argument) that
+// names the op, its operands and the line of the forward call.
 #include <limits>
 
 #include "hook_scenario.h"

@@ -59,7 +59,7 @@ TEST_CASE("S1 Linear, ReLU, Linear, ReLU: four gradients equal to eager's") {
 }
 
 TEST_CASE("S2 a model rebuilt with new tensors is a hit: addresses are not structure") {
-  std::vector<Mlp> alive;  // so that no address comes twice
+  std::vector<Mlp> alive;  // so that no address is reused
   run_both({.steps = 3, .captures = 1}, [&](Mode& mode, int) {
     alive.emplace_back();
     mode.backward(alive.back().loss(spread({5, 3}, 9)));
@@ -171,7 +171,7 @@ TEST_CASE("S15 nodes with thousands of operands are neither truncated nor mixed 
   run_both({.steps = 3, .captures = 2}, [&](Mode& mode, int step) {
     Tensors parts;
     for (int i = 0; i < count; ++i) parts.push_back(rg::full({2}, i % 7));
-    const int last = step == 1 ? count - 2 : count - 1;  // which of them wants a gradient, beside the first
+    const int last = step == 1 ? count - 2 : count - 1;  // which of them wants a gradient, besides the first
     const Tensor first = parts[0].requires_grad_(),
                  wanted = parts[static_cast<size_t>(last)].requires_grad_();
     const Tensor all = rg::cat(parts);

@@ -31,7 +31,8 @@ TEST_CASE("S131 two threads share one CompiledBackward, with hooks and sizes of 
     });
   for (std::thread& t : threads) t.join();
   CHECK(wrong == 0);
-  CHECK(compiled.stats().captures <= 2 * kThreads);  // two that meet a new structure may both record it
+  CHECK(compiled.stats().captures <=
+        2 * kThreads);  // two threads that meet a new structure may both record it
 }
 
 TEST_CASE("S132 in a scope the plain backward of a hook is compiled, too; a null scope switches it off") {

@@ -1,5 +1,5 @@
-// Compiled backwards at the same time and inside of each other: two threads, and hooks that run a backward of
-// their own. Not tested here: one CompiledBackward for several threads (concurrent_shared_test.cc).
+// Compiled backwards at the same time and inside of each other: two threads, and hooks that run their own backward. Not
+// tested here: one CompiledBackward for several threads (concurrent_shared_test.cc).
 #include <atomic>
 #include <thread>
 

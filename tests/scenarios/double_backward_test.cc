@@ -101,7 +101,7 @@ TEST_CASE("S63 backward with create_graph makes a cycle, which clearing .grad op
 TEST_CASE("S64 hooks on saved tensors under double backward") {
   struct Case {
     const char* name;
-    double packed_by;  // pack multiplies by it, unpack gives back what it gets
+    double packed_by;  // pack multiplies by it, unpack returns its argument
     bool in_forward, in_backward;
     double factor;  // second derivative of a^3, over a
   };

@@ -1,6 +1,6 @@
-// A function that writes to its argument in place and says so, as in libtorch, by ctx->mark_dirty({x}) in
-// forward: then the result is the argument itself, with the function as its record. Not tested here: other
-// special results (function_results_test.cc).
+// A function that writes to its argument in place and declares it, as in libtorch, by ctx->mark_dirty({x}) in forward:
+// then the result is the argument itself, with the function as its record. Not tested here: other special results
+// (function_results_test.cc).
 #include "hook_scenario.h"
 
 namespace retrograd::scenario {

@@ -1,5 +1,5 @@
-// Functions of the user's own and the cache of graphs: what of a function is structure (unused results, saved
-// fields and their order), and what is not (numbers). Not tested here: wrong answers and side effects
+// User-defined functions and the cache of graphs: which properties of a function are structure (unused results, saved
+// fields and their order), and which are not (numbers). Not tested here: wrong results and side effects
 // (function_results_test.cc).
 #include "hook_scenario.h"
 

@@ -1,5 +1,5 @@
-// Functions of the user's own: wrong answers of backward, special results, side effects, depth, hooks on
-// their slots. Not tested here: what of a function is structure (function_key_test.cc), second derivatives
+// User-defined functions: wrong results of backward, special results, side effects, depth, hooks on their slots. Not
+// tested here: which properties are structure (function_key_test.cc), second derivatives
 // (tests/engine/function_test.cc).
 #include "hook_scenario.h"
 

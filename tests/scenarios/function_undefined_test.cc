@@ -1,6 +1,6 @@
-// Functions of the user's to which no gradient comes: PyTorch runs them, with zeros or undefined gradients, and their hooks. Builtin ops are
-// passed over, but what lies behind them counts. Not tested here: compiled functions and steps
-// (tests/tracer/function_modes_test.cc).
+// User-defined functions that receive no gradient: PyTorch runs them, with zeros or undefined gradients, and their
+// hooks. Builtin ops are skipped, but the functions after them in the backward run. Not tested here: compiled functions
+// and steps (tests/tracer/function_modes_test.cc).
 #include "hook_scenario.h"
 
 namespace retrograd::scenario {

@@ -1,6 +1,6 @@
-// A function that returns its argument, or a view of what others see, without mark_dirty: the result is a view whose place in the graph a write
-// would lose, so a write is refused, through the result and through what it shows, and so is a later use of the result. Not tested
-// here: mark_dirty (function_dirty_test.cc).
+// A function that returns its argument, or a view of memory that others can see, without mark_dirty: the result is a
+// view that would lose its place in the graph by a write. So a write is refused, through the result and through the
+// memory it shows, and so is a later use of the result. Not tested here: mark_dirty (function_dirty_test.cc).
 #include "hook_scenario.h"
 
 namespace retrograd::scenario {
@@ -160,7 +160,7 @@ TEST_CASE("what an opaque function shows is seen by who gets it from a compiled 
     CHECK(values(y) == Values{2, 4});
     CHECK(values(own(x)) == Values{2, 4});
   }
-  CHECK(own.stats().captures == 1);  // nobody else sees that memory
+  CHECK(own.stats().captures == 1);  // nobody else can see that memory
 }
 
 }  // namespace retrograd::scenario

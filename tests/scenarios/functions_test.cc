@@ -40,7 +40,7 @@ struct SavesInEitherOrder : rg::Function<SavesInEitherOrder> {
   }
 };
 
-// 2 a or 3 a, told apart in backward only by the place at which a was saved; the other place is empty.
+// 2 a or 3 a, distinguished in backward only by the position at which a was saved; the other position is empty.
 struct SavesAtEitherPlace : rg::Function<SavesAtEitherPlace> {
   static Tensor forward(rg::AutogradContext* ctx, const Tensor& a, bool second) {
     ctx->save_for_backward(second ? Tensors{Tensor(), a} : Tensors{a, Tensor()});

@@ -1,5 +1,5 @@
-// The shape of captured graphs: where unpacks, hooks and accumulations stand. What is asserted is the
-// structure, not the text. Not tested here: printing and parsing (tests/ir), recomputation.
+// The shape of captured graphs: the positions of unpacks, hooks and accumulations. The tests check the structure, not
+// the text. Not tested here: printing and parsing (tests/ir), recomputation.
 #include <algorithm>
 
 #include "hook_scenario.h"

@@ -1,5 +1,5 @@
-// Guards of the user's that end in any order, on any thread, in hooks, and not at all: each kind of guard goes through each ending. Which
-// scope counts is asked by what a guard does, not by what it is.
+// Guards of the user that end in any order, on any thread, in hooks, and never: each kind of guard is tested with each
+// ending. The active scope is determined by the effect of the guard.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@ using namespace scenario;
 
 namespace {
 
-// A guard, and whether it counts on the thread that asks.
+// A guard, and whether it is active on the calling thread.
 class Opened {
  public:
   virtual ~Opened() = default;
@@ -159,7 +159,7 @@ TEST_CASE("guards of all kinds end in every order of two") {
     for (const Kind& b : kinds) {
       INFO(b.name);
       if (a.open == open<Disabled> || b.open == open<Disabled>)
-        continue;  // others cannot be opened beside it
+        continue;  // others cannot be opened next to it
       if (a.open == b.open && !a.nests) continue;
       OpenedPtr first = a.open(), second = b.open();
       first.reset();

@@ -1,7 +1,6 @@
-// Gradient hooks: their order among each other, what each of them sees and replaces, which of them run for
-// inputs and grad(). Not tested here: hooks at the place of accumulation
-// (accumulate_grad_hooks_test.cc), life and removal (hook_life_test.cc), gradients of several tensors
-// (multi_grad_test.cc).
+// Gradient hooks: their relative order, what each of them sees and replaces, which of them run for inputs and grad().
+// Not tested here: hooks at the accumulation (accumulate_grad_hooks_test.cc), life and removal (hook_life_test.cc),
+// gradients of several tensors (multi_grad_test.cc).
 #include <cmath>
 
 #include "hook_scenario.h"

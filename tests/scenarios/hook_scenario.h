@@ -1,9 +1,7 @@
-// What the scenarios on hooks share: a body is run eagerly once and traced several times, and must do the
-// same.
+// Shared by the scenarios on hooks: a body is run eagerly once and traced several times, and must do the same.
 //
-// A body makes its tensors anew, calls backward through its Mode, logs what happens and returns the tensors
-// to compare. run_both() compares events and bits of each traced run with the eager one, and bounds the
-// captures.
+// A body makes new tensors, calls backward through its Mode, logs what happens and returns the tensors to compare.
+// run_both() compares events and bits of each traced run with the eager one, and bounds the number of captures.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -111,8 +109,7 @@ inline Tensors multiplied(const Tensors& grads, double factor) {
   return out;
 }
 
-/// The category of the Error that f throws; its text goes to `text`. Fails when nothing, or something else,
-/// is thrown.
+/// The category of the Error that f throws; `text` receives its text. Fails when nothing, or something else, is thrown.
 inline Category category_of(const std::function<void()>& f, std::string* text = nullptr) {
   try {
     f();

@@ -1,6 +1,5 @@
-// grad() and backward(inputs): what is returned, what is left alone, which parts of a graph run, several
-// roots. Not tested here: the order of events and the place where an input's gradient is taken (hooks
-// scenarios).
+// grad() and backward(inputs): what is returned, what is unchanged, which parts of a graph run, several roots. Not
+// tested here: the order of events and the moment when an input's gradient is captured (hooks scenarios).
 #include "scenario.h"
 
 using namespace scenario;
@@ -73,7 +72,7 @@ TEST_CASE("S22 a non-leaf in backward(inputs) gets its .grad, an unused input no
   });
 }
 
-TEST_CASE("S22 a non-leaf and the leaf behind it") {
+TEST_CASE("S22 a non-leaf and the leaf that it depends on") {
   run_both({.steps = 3, .captures = 1}, [](Mode& mode, int) {
     const Tensor x = leaf({1, 2});
     const Tensor y = x * 3.0;
@@ -172,7 +171,7 @@ TEST_CASE("S27 several roots that share a part") {
   });
 }
 
-TEST_CASE("S27 a root behind another root") {
+TEST_CASE("S27 a root that another root depends on") {
   run_both({.steps = 3, .captures = 1}, [](Mode& mode, int) {
     const Tensor q = leaf({1, 2}), gz = rg::tensor({3, 5}), gy = rg::tensor({0.5, 7});
     const Tensor y = q * 2.0, z = y * 10.0;
@@ -182,7 +181,7 @@ TEST_CASE("S27 a root behind another root") {
   });
 }
 
-TEST_CASE("S28 a root that wants no gradient is an error, alone and beside others") {
+TEST_CASE("S28 a root that wants no gradient is an error, alone and with others") {
   rg::CompiledBackward compiled = rg::compile_backward();
   Mode eager, traced(&compiled);
   for (Mode* mode : {&eager, &traced}) {

@@ -1,7 +1,7 @@
-// What compiled autograd of PyTorch is known to refuse or to do differently, where no scenario covers it:
-// forward mode through a compiled backward, memory that .grad takes over, dropout, undefined gradients,
-// results of multi-output records, several producers of a leaf. Not tested here: sparse tensors, batched
-// gradients, views of another dtype (there are none).
+// Cases that compiled autograd of PyTorch is known to refuse or to handle differently, as far as no scenario covers
+// them: forward mode through a compiled backward, memory that .grad takes over, dropout, undefined gradients, results
+// of multi-output records, several producers of a leaf. Not tested here: sparse tensors, batched gradients, views of
+// another dtype (they do not exist).
 #include "hook_scenario.h"
 
 namespace retrograd::scenario {
@@ -67,7 +67,7 @@ TEST_CASE("dropout: other masks in each step, those of the forward in the backwa
   CHECK(compiled.stats().captures == 1);
 }
 
-TEST_CASE("a backward that gives nothing for an argument: what lies behind it is passed over") {
+TEST_CASE("a backward that gives nothing for an argument: the records after it are skipped") {
   run_both([](Mode& mode) {
     const Tensor a = leaf({1, 2}), b = leaf({3, 4}), left = sin(a), right = cos(b);
     left.register_hook([&](const Tensor&) { return mode.log("left"), Tensor(); });

@@ -1,6 +1,5 @@
-// grad() with materialize_grads: zeros for inputs that are not reached. Not tested here: the other forms of
-// grad() (inputs_test.cc). The option stands behind allow_unused, in autograd::grad and in
-// CompiledBackward::grad.
+// grad() with materialize_grads: zeros for inputs that are not reached. Not tested here: the other forms of grad()
+// (inputs_test.cc). The option follows allow_unused, in autograd::grad and in CompiledBackward::grad.
 #include "scenario.h"
 
 using namespace scenario;

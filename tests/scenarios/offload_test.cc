@@ -44,7 +44,7 @@ struct Folder {
   }
 };
 
-/// A user's function that saves what it is given: one unpack a call.
+/// A user-defined function that saves its argument: one unpack per call.
 struct Cube : Function<Cube> {
   static Tensor forward(AutogradContext* ctx, const Tensor& x) {
     ctx->save_for_backward({x});

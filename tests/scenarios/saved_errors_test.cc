@@ -1,5 +1,5 @@
-// Saved tensors: what is refused and with which text, exceptions of pack and unpack, what slots hold and keep
-// alive. Not tested here: hooks that work (saved_hooks_test.cc), what slots hold (saved_slots_test.cc).
+// Saved tensors: what is refused and with which text, exceptions of pack and unpack, what slots hold and keep alive.
+// Not tested here: hooks that work (saved_hooks_test.cc), the content of slots (saved_slots_test.cc).
 #include <stdexcept>
 
 #include "hook_scenario.h"
@@ -36,7 +36,7 @@ TEST_CASE("S95, hook 17 disabled hooks refuse a guard with the given text; texts
   SavedTensorHooksGuard guard(scaling(2, 1));
   CHECK(category_of([] { DisableSavedTensorHooks inside("inside"); }) == Category::hook_forbidden);
   CHECK_NOTHROW(open());
-  in_both([](Mode& mode) {  // the refused one has left nothing behind: 2 * (2a)
+  in_both([](Mode& mode) {  // the refused one has no effect: 2 * (2a)
     const Tensor a = leaf({1, 2});
     mode.backward(sum(a * a));
     CHECK(values(a.grad()) == Values{4, 8});

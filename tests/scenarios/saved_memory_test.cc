@@ -1,6 +1,5 @@
-// Memory during a backward: what a record saved is gone when the next one runs, eager and traced, with hooks
-// and without. Bytes are of tensor data, as requested. Not tested here: donated memory and plans in
-// themselves.
+// Memory during a backward: the values that a record saved are freed when the next one runs, eager and traced, with
+// hooks and without. Bytes are of tensor data, as requested. Not tested here: donated memory and plans as such.
 #include <algorithm>
 
 #include "hook_scenario.h"
@@ -55,7 +54,7 @@ TEST_CASE("S114 an activation of 4 MB is gone when the next record runs") {
     }
     CHECK(live() - before <= 3 * kBytes + kSmall);  // a, b and c
     mode.backward(loss);
-    CHECK(at_c <= 3 * kBytes + kSmall);  // a, b, and the gradient of c: c itself is gone
+    CHECK(at_c <= 3 * kBytes + kSmall);  // a, b, and the gradient of c: c itself is freed
     CHECK(at_b <= 2 * kBytes + kSmall);  // a, and the gradient of b
     CHECK(at_b >= 2 * kBytes);
     CHECK(live() - before <= 2 * kBytes + kSmall);
@@ -112,8 +111,7 @@ TEST_CASE("hook 27 three layers: at each unpack only what this record needs is t
     CHECK(live() - before <= kBytes + kSmall);  // a
     mode.backward(loss);
     REQUIRE(at_unpack.size() == 3);
-    for (int64_t bytes : at_unpack)
-      CHECK(bytes <= 2 * kBytes + kSmall);  // a, and the gradient that has come so far
+    for (int64_t bytes : at_unpack) CHECK(bytes <= 2 * kBytes + kSmall);  // a, and the present gradient
     CHECK(live() - before <= 2 * kBytes + kSmall);
   });
 }

@@ -1,6 +1,6 @@
-// Writing in place to what has been saved, inside AllowMutationOnSavedTensors: which value the gradient is
-// of, what is copied and when, what ends with the scope. Not tested here: writes without the scope
-// (saved_errors_test.cc, view_writes_test.cc).
+// Writing in place to saved tensors, inside AllowMutationOnSavedTensors: which value the gradient uses, what is copied
+// and when, what ends with the scope. Not tested here: writes without the scope (saved_errors_test.cc,
+// view_writes_test.cc).
 #include <thread>
 
 #include "hook_scenario.h"

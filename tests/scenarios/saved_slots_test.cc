@@ -1,5 +1,5 @@
-// What a slot of a record holds, with hooks and without: which cell, which version, what it keeps alive.
-// Not tested here: errors of hooks (saved_errors_test.cc), order and counts (saved_hooks_test.cc).
+// The content of a record's slot, with hooks and without: which cell, which version, what it keeps alive. Not tested
+// here: errors of hooks (saved_errors_test.cc), order and counts (saved_hooks_test.cc).
 #include "hook_scenario.h"
 
 namespace retrograd::scenario {
@@ -105,7 +105,8 @@ TEST_CASE("S104, hook 15 a payload on the saved memory keeps the version check, 
     a.set_grad({});
     mode.backward(written(saved_tensor_hooks([](const Tensor& t) { return Boxed{t}; },
                                              [](const Boxed& box) { return box.inside; })));
-    CHECK(same_bits(a.grad(), cos(tensor({2, 3}))));  // a write to what an opaque payload holds is not seen
+    CHECK(same_bits(a.grad(),
+                    cos(tensor({2, 3}))));  // a write to the content of an opaque payload is not noticed
   });
 }
 

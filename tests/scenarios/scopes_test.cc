@@ -1,6 +1,6 @@
-// CompiledBackwardScope: while one lives, loss.backward(), autograd::backward and autograd::grad of this
-// thread go through its CompiledBackward. Scopes nest, and one of null switches compiling off inside.
-// Not tested here: other threads.
+// CompiledBackwardScope: while one lives, loss.backward(), autograd::backward and autograd::grad of this thread go
+// through its CompiledBackward. Scopes nest, and a null scope switches compiling off inside. Not tested here: other
+// threads.
 #include "scenario.h"
 
 using namespace scenario;

@@ -1,6 +1,6 @@
-// Other sizes of the same structure: one capture serves them, sizes are symbols and no constants, and a
-// capture that is needed says why. A size that is or becomes 0 or 1 is another structure. Not tested here:
-// sizes of saved tensors that hooks keep elsewhere.
+// Other sizes of the same structure: one capture is used for all, sizes are symbols and no constants, and a necessary
+// capture says why. A size that is or becomes 0 or 1 is another structure. Not tested here: sizes of saved tensors that
+// hooks keep elsewhere.
 #include <sstream>
 
 #include "ir/text.h"

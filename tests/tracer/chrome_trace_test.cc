@@ -1,4 +1,4 @@
-// The Chrome trace of a profile: Profile::chrome_trace() in tracer/profile.h, read back as JSON.
+// The Chrome trace of a profile: Profile::chrome_trace() in tracer/observe/profile.h, read back as JSON.
 // Not tested here: what a profile collects (profile_test.cc).
 #include <catch2/catch.hpp>
 
@@ -7,7 +7,7 @@
 
 #include "retrograd/retrograd.h"
 #include "tests/tracer/profiled_model.h"
-#include "tracer/profile.h"
+#include "tracer/observe/profile.h"
 
 namespace rg = retrograd;
 using nlohmann::json;
@@ -86,7 +86,7 @@ TEST_CASE("a Chrome trace of forward and backward has slices and an arrow to eac
   CHECK(slices.size() == count);
   CHECK(count > 10);
   CHECK(events(trace, "X", "backward").size() == 2);
-  CHECK(events(trace, "X", "forward").empty());  // all calls were seen
+  CHECK(events(trace, "X", "forward").empty());  // all calls were profiled
   for (const json& e : trace["traceEvents"])
     if (e.contains("ts")) CHECK(e["ts"].get<double>() >= 0);
   const auto all = arrows(trace);

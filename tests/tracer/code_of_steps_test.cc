@@ -1,5 +1,5 @@
-// Code of the user's that runs inside recorded functions: hooks, callbacks and opaque functions. Whatever it may call in an eager backward, it
-// may call while a plan runs; whatever it writes to, and keeps, has the effect that it has eagerly.
+// User code that runs inside recorded functions: hooks, callbacks and opaque functions. Whatever it may call in an
+// eager backward, it may call while a plan runs; whatever it writes to, and keeps, has the same effect as eagerly.
 #include <catch2/catch.hpp>
 
 #include "tests/scenarios/scenario.h"
@@ -11,8 +11,8 @@ namespace ag = rg::autograd;
 using rg::Category;
 using Strings = std::vector<std::string>;
 
-// Runs `body(log)` eagerly, in a compile_step, and in a compiled function whose own backward it is; three times each. Everything that it gives
-// or notes must agree.
+// Runs `body(log)` eagerly, in a compile_step, and in a compiled function whose own backward it is; three times each.
+// Everything that it gives or notes must agree.
 using Body = std::function<Tensors(Strings& log)>;
 void in_all_modes(const Body& body) {
   Strings expected_log, log;
@@ -195,7 +195,7 @@ TEST_CASE("a callback that throws ends the step, and the next step is as the fir
   step();
   throws = true;
   CHECK_THROWS_AS(step(), std::out_of_range);
-  CHECK_THROWS_AS(ag::queue_callback([] {}), rg::Error);  // no backward is left behind
+  CHECK_THROWS_AS(ag::queue_callback([] {}), rg::Error);  // no backward is left open
   throws = false;
   step();
   CHECK(values(x.grad()) == std::vector<double>{6, 8});
@@ -282,7 +282,7 @@ TEST_CASE(
             return loss;
           };
         };
-        // Each call has its own backward; then one outside meets the hooks of all.
+        // Each call has its own backward; then a backward outside runs the hooks of all.
         const auto run = [&](const Tensor& w, auto&& f) {
           std::vector<std::vector<double>> all;
           calls = 0;

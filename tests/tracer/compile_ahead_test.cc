@@ -1,5 +1,5 @@
-// Gradients that a compiled loss computes with its value (tracer/function_ahead.h): the same bits as the loss as it stands has, whatever becomes of a
-// guess, and guesses that are counted.
+// Gradients that a compiled loss computes with its value (tracer/function/precomputed_gradients.h): the same bits as
+// those of the loss run eagerly, whether a guess is right or wrong; and the counts of guesses.
 #include <catch2/catch.hpp>
 
 #include <atomic>
@@ -10,7 +10,7 @@
 #include "retrograd/retrograd.h"
 #include "tests/errors.h"
 #include "tests/same_bits.h"
-#include "tracer/function_ahead.h"
+#include "tracer/function/precomputed_gradients.h"
 
 namespace rg = retrograd;
 using rg::Category;
@@ -64,8 +64,8 @@ struct Ready {
   Loss call() {
     return [this](const Tensor& a, const Tensor& b) { return compiled(a, b); };
   }
-  int64_t ahead() const { return compiled.stats().ahead; }
-  int64_t missed() const { return compiled.stats().ahead_missed; }
+  int64_t ahead() const { return compiled.stats().precomputed; }
+  int64_t missed() const { return compiled.stats().precomputed_missed; }
 };
 
 }  // namespace
@@ -90,8 +90,8 @@ TEST_CASE("from the second call on, a loss of elementwise ops brings its gradien
                  after([&](const Tensor& a, const Tensor& b) { return compiled(a, b); }, x, w, by_tape));
     }
     CHECK(compiled.stats().captures == 1);
-    CHECK(compiled.stats().ahead == 3);
-    CHECK(compiled.stats().ahead_missed == 0);
+    CHECK(compiled.stats().precomputed == 3);
+    CHECK(compiled.stats().precomputed_missed == 0);
   }
 }
 
@@ -199,7 +199,7 @@ TEST_CASE("losses that wait for a backward are guessed to have one, but not all 
   CHECK(same_bits(r.x.grad(), expected[1]));
   CHECK(r.ahead() == 1);
   waiting.clear();
-  CHECK(r.missed() == rg::Foresight::kMisses - 1);
+  CHECK(r.missed() == rg::GradientPrediction::kMisses - 1);
 }
 
 TEST_CASE("gradients that no backward takes go with the loss") {
@@ -228,7 +228,7 @@ TEST_CASE("where there is no memory for gradients ahead, the loss is computed wi
   const Tensor loss = compiled(x, w);
   rg::memory::set_limit(0);
   CHECK(same_bits(loss.detach(), plain));
-  CHECK(compiled.stats().ahead_missed == 1);
+  CHECK(compiled.stats().precomputed_missed == 1);
   loss.backward();
   const Tensor got = x.grad();
   x.set_grad({});
@@ -253,7 +253,7 @@ TEST_CASE("a backward in forward mode has tangents, whatever was computed ahead"
   check_same(expected, derivative(call, x));
   compiled(x, x).backward();
   check_same(expected, derivative(call, x));
-  CHECK(compiled.stats().ahead == 0);
+  CHECK(compiled.stats().precomputed == 0);
 }
 
 TEST_CASE("gradients for some of the inputs, and after an error in a hook") {
@@ -294,7 +294,7 @@ TEST_CASE("losses of 16 bits are as without") {
   const Loss call = [&](const Tensor& x, const Tensor& w) { return compiled(x, w); };
   const Tensor x = numbers(1).to(dtype).requires_grad_(), w = numbers(2).to(dtype).requires_grad_();
   for (int i = 0; i < 3; ++i) check_same(after(pointwise, x, w, by_tape), after(call, x, w, by_tape));
-  CHECK(compiled.stats().ahead == 0);
+  CHECK(compiled.stats().precomputed == 0);
 }
 
 TEST_CASE("what is computed for the forward alone is not computed ahead") {
@@ -320,8 +320,8 @@ TEST_CASE("what is computed for the forward alone is not computed ahead") {
       check_same(expected,
                  after([&](const Tensor& a, const Tensor& b) { return compiled(a, b); }, x, w, backward));
     }
-    CHECK(compiled.stats().ahead == 0);
-    CHECK(compiled.stats().ahead_missed == 0);
+    CHECK(compiled.stats().precomputed == 0);
+    CHECK(compiled.stats().precomputed_missed == 0);
   }
 }
 
@@ -377,9 +377,9 @@ TEST_CASE("with gradients computed ahead, the peak is the planned one and at mos
   const Loss call = [&](const Tensor& a, const Tensor& b) { return compiled(a, b); };
   const auto eager = peak(pointwise);
   peak(call);
-  rg::PeakWatch watch;
+  rg::PeakMeter watch;
   CHECK(peak(call) <= eager);
-  CHECK(compiled.stats().ahead == 1);
+  CHECK(compiled.stats().precomputed == 1);
   CHECK(watch.report().runs == 1);
   CHECK(watch.report().differing == 0);
 }

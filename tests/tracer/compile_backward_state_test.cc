@@ -1,4 +1,5 @@
-// What the backward of a compiled function takes from outside in each run: random numbers that traceable hooks draw, gradients that leaves have.
+// State outside of the backward of a compiled function that each run reads: random numbers that traceable hooks draw,
+// gradients of leaves.
 #include <catch2/catch.hpp>
 
 #include "tests/scenarios/scenario.h"

@@ -1,5 +1,6 @@
-// What changes between two calls of a recorded function, beside its arguments: options of an optimizer that are no numbers, whether a hook is
-// traceable, how gradients lie that a step begins with. A recording that was made before must not serve then.
+// Changes between two calls of a recorded function, besides its arguments: options of an optimizer that are no numbers,
+// whether a hook is traceable, the layout of gradients that a step begins with. An earlier recording must not be used
+// then.
 #include <catch2/catch.hpp>
 
 #include "tests/scenarios/scenario.h"
@@ -9,7 +10,8 @@ namespace {
 using namespace scenario;
 using rg::Category;
 
-// What body(call) gives is the same where call(f, arguments) calls f as it is, and where it is a compiled step, with at most so many recordings.
+// What body(call) gives is the same where call(f, arguments) calls f as it is, and where it is a compiled step, with at
+// most so many recordings.
 template <class Body>
 void same(int64_t captures, const Body& body) {
   rg::FunctionCache step(rg::FunctionKind::step);
@@ -19,7 +21,7 @@ void same(int64_t captures, const Body& body) {
   CHECK(step.stats().captures <= captures);
 }
 
-// Values of a parameter over some steps, before each of which change(options, i) is called.
+// Values of a parameter over some steps; change(options, i) is called before each.
 template <class Optimizer, class Change>
 auto trained(typename Optimizer::Options options, const Change& change) {
   return [options, change](const auto& call) {

@@ -1,5 +1,5 @@
-// The place of a recorded step in the random stream when it fails: a run draws all its numbers at the beginning, and gives back those that the
-// function would not have come to.
+// The position of a recorded step in the random stream when it fails: a run draws all its numbers at the beginning, and
+// returns those that the function would not have reached.
 #include <catch2/catch.hpp>
 
 #include "tests/scenarios/scenario.h"
@@ -8,7 +8,7 @@ namespace {
 
 using namespace scenario;
 
-// A leaf whose hook may throw, between two draws before it and two behind it.
+// A leaf whose hook may throw, between two draws before it and two after it.
 struct Side {
   Tensor p = parameter({4}, 1);
   bool fails = false;
@@ -19,7 +19,7 @@ struct Side {
   }
   Tensor body(const Tensor& x) {
     p.set_grad({});
-    const Tensor late = rg::rand({4});  // not asked for before the hook
+    const Tensor late = rg::rand({4});  // not used before the hook
     rg::sum(rg::dropout(p * x, 0.5, true)).backward();
     const Tensor unused = rg::rand({100});
     return p.grad() * late + rg::rand({4});

@@ -1,4 +1,5 @@
-// Gradients that a recorded function leaves: how they lie, which objects they are, and what a step that returns them, or leaves, gives.
+// Gradients after a recorded function: their layout, which objects they are, and the results of a step that returns
+// them, or leaves.
 #include <catch2/catch.hpp>
 
 #include "tests/scenarios/scenario.h"
@@ -30,7 +31,7 @@ struct Side {
   }
 };
 
-// body(side, x) as it stands and compiled, with at most so many recordings.
+// body(side, x) run eagerly and compiled, with at most this many recordings.
 template <class Body, class SetUp>
 void same(int64_t captures, const SetUp& set_up, const Body& body) {
   Side plain, recorded;
@@ -109,7 +110,7 @@ TEST_CASE("hooks find gradients as they lie eagerly, write to them, and put othe
         });
 }
 
-TEST_CASE("a gradient that is part of memory of the step, where code of the user's sees it") {
+TEST_CASE("a gradient that is part of memory of the step, where user code sees it") {
   same(
       1,
       [](Side& s) {
@@ -165,7 +166,7 @@ TEST_CASE("a step that returns a gradient gives the object that the leaf has") {
   rg::FunctionCache& cache = step;
   cache.reset();
   for (int i = 0; i < 3; ++i) check();
-  p.set_grad(rg::ones({3}));  // another object, which lies as the one before
+  p.set_grad(rg::ones({3}));  // another object with the same layout
   check();
   CHECK(same_bits(p.grad(), x.detach() + 1.0));
   CHECK(step.stats().captures == 1);

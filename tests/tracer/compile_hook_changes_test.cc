@@ -1,5 +1,5 @@
-// Hooks that come or go while a recorded step runs: what a leaf has whose gradient is still to come cannot be followed, and is an error; all else
-// is as it is eagerly.
+// Hooks that are added or removed while a recorded step runs: a change to a leaf whose gradient is still to come cannot
+// be followed, and is an error; everything else is as in eager mode.
 #include <catch2/catch.hpp>
 
 #include "tests/scenarios/scenario.h"
@@ -10,7 +10,7 @@ using namespace scenario;
 using Calls = std::vector<std::string>;
 using rg::Category;
 
-// The gradient of `first` is there before that of `later`; each step sets both anew.
+// The gradient of `first` is computed before that of `later`; each step clears both.
 struct Side {
   Tensor first = parameter({4}, 1), later = parameter({4}, 2);
   Calls calls;
@@ -38,7 +38,7 @@ struct Side {
   Tensors grads() const { return {first.grad().clone(), later.grad().clone()}; }
 };
 
-// A side that runs as it stands and one that is compiled, with the same hooks.
+// One side that runs eagerly and one that is compiled, with the same hooks.
 class Both {
  public:
   Both() = default;

@@ -1,5 +1,5 @@
-// Opaque functions of the user's inside compiled functions and steps: a node of the forward and one of the backward, called as often, and in the
-// order, in which they are eagerly.
+// Opaque user-defined functions inside compiled functions and steps: a node of the forward and one of the backward,
+// called as often, and in the same order, as eagerly.
 #include <catch2/catch.hpp>
 
 #include "ir/graph.h"
@@ -18,7 +18,8 @@ void note(std::string what) {
   if (--throw_at == 0) throw std::out_of_range("inside " + events.back());
 }
 
-// Looks at its data: x times its own largest element, which it keeps as a number; saves an argument, a result, and something else.
+// Reads its data: x times its own largest element, which it keeps as a number; saves an argument, a result, and another
+// tensor.
 struct ScaleByLargest : rg::Function<ScaleByLargest> {
   static Tensors forward(rg::AutogradContext* ctx, const Tensor& x, double factor, const Tensor& w) {
     double largest = 0;
@@ -132,7 +133,7 @@ TEST_CASE("several calls keep their contexts apart; a run keeps its own until it
   CHECK(compiled.stats().captures == 1);
 }
 
-TEST_CASE("in a step, beside hooks, under a pair of saved-tensor hooks") {
+TEST_CASE("in a step, next to hooks, under a pair of saved-tensor hooks") {
   struct Side {
     Tensor w = parameter({rg::Dim(4)}, 9), buffer = rg::zeros({4});
     rg::optim::SGD optimizer{{w}, {.lr = 0.1}};
@@ -248,11 +249,11 @@ TEST_CASE("a function that gives another shape than before, or no gradient, is a
   one(leaf({1, -2, -1}));
   CHECK_THROWS_WITH(one(leaf({1, -2, -3})).backward(),
                     Catch::Contains("gives no gradient for argument 0, unlike before"));
-  one(leaf({1, -2, -3})).backward();  // recorded anew, with what has been learnt
+  one(leaf({1, -2, -3})).backward();  // recorded again, with what was learnt
   CHECK(one.stats().captures == 2);
 }
 
-TEST_CASE("where a function gives no gradient, what lies behind it is passed over, as it is eagerly") {
+TEST_CASE("where a function gives no gradient, the records after it are skipped, as it is eagerly") {
   struct First : rg::Function<First> {
     static Tensor forward(rg::AutogradContext*, const Tensor& a, const Tensor& b) {
       return a * b.to_vector()[0];

@@ -1,5 +1,5 @@
-// Saved-tensor hooks in compiled functions, in less usual places: on one slot, under backwards inside the function, with gradients of gradients in a
-// step, on several threads. See compile_packs_test.cc for the usual ones.
+// Saved-tensor hooks in compiled functions, in less common places: on one slot, under backwards inside the function,
+// with gradients of gradients in a step, on several threads. See compile_packs_test.cc for the common ones.
 #include <catch2/catch.hpp>
 
 #include <optional>
@@ -26,7 +26,7 @@ rg::RefPtr<rg::SavedTensorHooks> scaling_pair(Events& events, double factor, boo
       traceable);
 }
 
-// body(x, events) as it stands and compiled: results, gradients, and events if they are to agree.
+// body(x, events) run eagerly and compiled: results, gradients, and events if they must agree.
 template <class Body>
 void same(const Body& body, bool events_too = true) {
   Events events;
@@ -173,8 +173,8 @@ TEST_CASE("several threads run one compiled function, each with a pair of its ow
 
 namespace {
 
-// Losses of two parameters over some steps, with backwards from one or the other, under `pair` if there is one; the parameters are written to behind
-// each backward, or before it. Values, gradients, and what was refused.
+// Losses of two parameters over some steps, with backwards from one or the other, under `pair` if there is one; the
+// parameters are written to after each backward, or before it. Values, gradients, and what was refused.
 std::pair<Tensors, std::string> alternate(bool compiles, const rg::RefPtr<rg::SavedTensorHooks>& pair,
                                           bool writes_before) {
   const Tensor p = parameter({3}), q = parameter({3}, 1);
@@ -212,7 +212,7 @@ TEST_CASE("a traceable pair that changes nothing, on parameters that are written
   const auto same = [](const Tensor& t) { return t; };
   for (const auto& pair : {rg::RefPtr<rg::SavedTensorHooks>(), rg::saved_tensor_hooks(same, same, true)})
     for (const bool writes_before : {false, true}) {
-      INFO((pair ? "with" : "without") << " a pair, written to " << (writes_before ? "before" : "behind"));
+      INFO((pair ? "with" : "without") << " a pair, written to " << (writes_before ? "before" : "after"));
       const auto [expected, expected_errors] = alternate(false, pair, writes_before);
       const auto [found, found_errors] = alternate(true, pair, writes_before);
       check_same(expected, found);

@@ -1,5 +1,5 @@
-// Saved-tensor hooks and compiled functions: each save is a node of the forward, each unpack one of the backward. Bodies run as they stand and
-// compiled: the same events in the same order, the same bits.
+// Saved-tensor hooks and compiled functions: each save is a node of the forward, each unpack one of the backward.
+// Bodies run eagerly and compiled: the same events in the same order, the same bits.
 #include <catch2/catch.hpp>
 
 #include "ir/graph.h"
@@ -261,7 +261,7 @@ TEST_CASE("an unpack hook that gives another type is refused as in an eager back
   run(compiled);
 }
 
-TEST_CASE("writes behind a save: seen where the payload is the memory itself") {
+TEST_CASE("writes after a save: seen where the payload is the memory itself") {
   const auto inside = [](const Tensor& x) {
     const Tensor y = rg::exp(x);
     y.mul_(2.0);
@@ -282,7 +282,7 @@ TEST_CASE("writes behind a save: seen where the payload is the memory itself") {
     CHECK_FALSE(run(compiled, identity).defined());
     check_same({run(inside, copy)}, {run(compiled, copy)});
   }
-  // behind the function, to its result and to its argument
+  // after the function, to its result and to its argument
   auto two = rg::compile([](const Tensor& a) { return rg::exp(a); });
   rg::SavedTensorHooksGuard guard(identity, identity);
   const Tensor x = leaf({1, 2}), y = two(x);
@@ -366,7 +366,7 @@ TEST_CASE("gradients of gradients pass straight through a pair, opaque or tracea
       packs = 0;
       const Tensors found = run(compiled, i);
       CHECK(same_bits(eager[0], found[0]));
-      // the second derivative computes the forward anew, and has nothing that was rounded
+      // the second derivative recomputes the forward, and has no rounded values
       for (size_t k = 0; k < 4; ++k) CHECK(values(found[1])[k] == Approx(values(eager[1])[k]).epsilon(2e-3));
       CHECK(packs == (traceable && i ? 0 : eager_packs));
     }

@@ -1,5 +1,5 @@
-// What compiled functions and steps hold at their most is no more than what the same code holds when it runs as it is: measured, all bytes
-// that the allocator hands out, on networks with wide branches, residual ones, attention, reductions along rows and columns. With
+// The peak memory of compiled functions and steps is not above that of the same code run eagerly: measured as all bytes
+// of the allocator, on networks with wide branches, residual ones, attention, reductions along rows and columns. With
 // "[.figures]" a table.
 #include <catch2/catch.hpp>
 #include <cstdio>
@@ -29,7 +29,7 @@ Tensors leaves(int count, const rg::IntArray& sizes) {
   return all;
 }
 
-// Branches that all begin at x and meet at the end.
+// Branches that all begin at x and join at the end.
 Net wide(int branches, int64_t rows, int64_t width) {
   return {"wide, " + std::to_string(branches) + " branches",
           {rows, width},
@@ -105,7 +105,7 @@ Net branched(int64_t rows, int64_t width) {
           }};
 }
 
-// Operations drawn by chance on values of four shapes; what is not used any more is let go, as by a function with scopes.
+// Random operations on values of four shapes; unused values are released, as by a function with scopes.
 class RandomProgram {
  public:
   explicit RandomProgram(int seed) : random_(static_cast<uint32_t>(seed)) {

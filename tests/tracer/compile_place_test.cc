@@ -1,4 +1,4 @@
-// Errors of compiled functions name the line of the call that they come from: where it is recorded, and where it runs again.
+// Errors of compiled functions name the line of their call: when it is recorded, and when it runs again.
 #include <catch2/catch.hpp>
 
 #include "retrograd/retrograd.h"

@@ -1,4 +1,5 @@
-// Calls without a plan: where a compiled function runs as it is, and what it refuses. The list is that of docs/design.md, section 6.
+// Calls without a plan: when a compiled function runs eagerly, and what it refuses. The list is that of
+// docs/compile.md, "What runs as it is, and what is refused".
 #include <catch2/catch.hpp>
 
 #include "tests/scenarios/scenario.h"
@@ -91,7 +92,7 @@ TEST_CASE("refused: looking at a tensor from outside that the function has writt
     return x * buffer.to_vector()[0];
   });
   CHECK_THROWS_WITH(after(rg::ones({2, 3})),
-                    Contains("has written to this tensor") && Contains("compile_refused_test.cc"));
+                    Contains("writes to this tensor") && Contains("compile_refused_test.cc"));
   CHECK(buffer.to_vector() == std::vector<double>(6, 1));
 }
 

@@ -76,7 +76,7 @@ TEST_CASE("the norm may be used as a tensor; as a number it is an error that nam
   CHECK_THROWS_WITH(reads(spread({2, 3})), Catch::Contains("compile_step_clip_test.cc"));
 }
 
-TEST_CASE("error_if_nonfinite is looked at in each run") {
+TEST_CASE("error_if_nonfinite is checked in each run") {
   Net net;
   auto step = rg::compile_step([&](const Tensor& x) {
     net.optimizer.zero_grad();

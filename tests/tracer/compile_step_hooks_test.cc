@@ -1,5 +1,5 @@
-// Code of the user's inside a recorded step: hooks on leaves, behind accumulation, and what they may look at. Each step runs as it stands and
-// compiled, on tensors of its own, and must agree in events and bits.
+// User code inside a recorded step: hooks on leaves, after accumulation, and what they may read. Each step runs eagerly
+// and compiled, on tensors of its own, and must agree in events and bits.
 #include <catch2/catch.hpp>
 
 #include "ir/graph.h"
@@ -46,7 +46,7 @@ rg::FunctionCache::Stats run_steps(const SetUp& set_up, const Body& body, int st
 }  // namespace
 
 TEST_CASE(
-    "a hook behind accumulation updates the leaf and drops its gradient: the optimizer in the backward") {
+    "a hook after accumulation updates the leaf and drops its gradient: the optimizer in the backward") {
   const auto stats = run_steps(
       [](Side& s) {
         for (const Tensor& p : {s.w, s.v})
@@ -87,7 +87,7 @@ TEST_CASE("an optimizer per parameter, called by a hook") {
   CHECK(stats.captures == 1);
 }
 
-TEST_CASE("a traceable hook behind accumulation is part of the step") {
+TEST_CASE("a traceable hook after accumulation is part of the step") {
   int calls = 0;
   const auto stats = run_steps(
       [&](Side& s) {
@@ -273,7 +273,7 @@ TEST_CASE("hooks that are removed or added between steps") {
   CHECK(step.stats().captures == 2);
 }
 
-TEST_CASE("hooks of a leaf that is an argument are those of the recorded call, others are recorded anew") {
+TEST_CASE("hooks of a leaf that is an argument are those of the recorded call, others are recorded again") {
   struct OneSide {
     Events events;
     rg::HookHandle add(const Tensor& leaf, const std::string& name) {

@@ -1,4 +1,5 @@
-// compile_step (tracer/compile.h): whole training steps as one graph. Each is run twice, as it stands and compiled, and must agree bit for bit.
+// compile_step (tracer/function/compile.h): whole training steps as one graph. Each is run eagerly and compiled, and
+// must agree bit for bit.
 #include <catch2/catch.hpp>
 
 #include "retrograd/retrograd.h"
@@ -28,7 +29,7 @@ Tensor batch(int64_t n, int64_t k, int seed) {
   return x;
 }
 
-// Two nets with the same parameters; one is trained as it stands, the other compiled.
+// Two nets with the same parameters; one is trained eagerly, the other compiled.
 template <class MakeOptimizer, class Body>
 void train_both(const MakeOptimizer& make, const Body& body, int steps = 4) {
   rg::manual_seed(1);
@@ -207,7 +208,7 @@ TEST_CASE("random numbers are new in each run, and those of an eager one") {
   CHECK_FALSE(same_bits(a, b));
 }
 
-TEST_CASE("other shapes, dtypes and modes are recorded anew, and kept") {
+TEST_CASE("other shapes, dtypes and modes are recorded again, and kept") {
   auto step = rg::compile_step([](const Tensor& x) { return rg::sum(x * x); });
   step(rg::ones({3}));
   step(rg::ones({4}));

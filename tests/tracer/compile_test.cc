@@ -1,4 +1,5 @@
-// compile: a function recorded once, whose results can be differentiated. Each body runs as it stands and compiled, and must agree bit for bit.
+// compile: a function recorded once, whose results can be differentiated. Each body runs eagerly and compiled, and must
+// agree bit for bit.
 #include <catch2/catch.hpp>
 
 #include <functional>

@@ -1,5 +1,5 @@
-// Compiled functions among views and writes in place: views that a write has made useless, gradients through a base that was written to, memory
-// that lies in another way than its value, gradients of gradients that need no values.
+// Compiled functions with views and in-place writes: views that a write has made invalid, gradients through a base that
+// was written to, memory with another layout than its value, gradients of gradients that need no values.
 #include <catch2/catch.hpp>
 
 #include "tests/scenarios/scenario.h"

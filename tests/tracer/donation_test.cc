@@ -1,5 +1,5 @@
-// Memory that a replay may write over, and memory that it may not: that of others, also when nobody else holds it any longer.
-// Not tested here: peaks (memory_profile_test.cc), goldens of donated memory (null_executor_test.cc).
+// Memory that a replay may overwrite, and memory that it may not: that of others, even when nobody else holds it any
+// longer. Not tested here: peaks (memory_profile_test.cc), goldens of donated memory (null_executor_test.cc).
 #include <catch2/catch.hpp>
 
 #include <cmath>
@@ -12,7 +12,7 @@ using rg::Tensors;
 
 namespace {
 
-// Multiplies the gradient with exp(saved), computed through a view of what was saved.
+// Multiplies the gradient with exp(saved), computed through a view of the saved value.
 struct ExpOfSaved : rg::Function<ExpOfSaved> {
   static constexpr bool is_traceable = true;
   static Tensor forward(rg::AutogradContext* ctx, const Tensor& w, const Tensor& memory) {

@@ -1,4 +1,4 @@
-// Functions that are kept to be called later are refused where they are given, if there is nothing to call, and nothing has been registered.
+// Functions that are kept to be called later are refused when they are empty, and nothing has been registered.
 #include <catch2/catch.hpp>
 
 #include "tests/scenarios/scenario.h"
@@ -40,7 +40,7 @@ TEST_CASE("empty hooks") {
   CHECK(values(x.grad()) == std::vector<double>{4});
 }
 
-TEST_CASE("empty callbacks, pairs, functions to differentiate, and what is computed anew") {
+TEST_CASE("empty callbacks, pairs, functions to differentiate, and recomputed values") {
   const Tensor x = leaf({2}), y = x * x;
   y.register_hook([](const Tensor&) { refused([] { ag::queue_callback(std::function<void()>()); }); });
   y.backward({}, true);

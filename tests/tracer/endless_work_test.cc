@@ -1,4 +1,4 @@
-// Calls whose work would have no end, or take all memory, though their result is empty or a few characters: they end at once.
+// Calls whose work would never end, or take all memory, although their result is empty or short: they end immediately.
 #include <catch2/catch.hpp>
 
 #include "tests/scenarios/scenario.h"
@@ -52,7 +52,7 @@ TEST_CASE("a tensor is printed by what is shown of it") {
             .find("[[0, 1, 2],\n [3, 4, 5],\n [6, 7, 8],\n ...,\n [1191, 1192, 1193]") == 0);
 }
 
-TEST_CASE("views in more parts than memory holds are refused at once") {
+TEST_CASE("views in more parts than memory holds are refused immediately") {
   const Tensor x = rg::expand(rg::zeros({1}), {kHuge});
   CHECK(category_of([&] { rg::unbind(x); }) == Category::bad_argument);
   CHECK(category_of([&] { rg::split(x, 1); }) == Category::bad_argument);

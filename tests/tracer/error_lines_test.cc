@@ -1,5 +1,5 @@
-// Errors of recorded functions and of hooks name the op, the user's line, and what to do: the line of the call that is recorded, of the
-// compiled call, or of the registration of the hook.
+// Errors of recorded functions and of hooks name the op, the user's line, and what to do: the line of the call that is
+// recorded, of the compiled call, or of the registration of the hook.
 #include <catch2/catch.hpp>
 
 #include "tests/scenarios/scenario.h"

@@ -1,7 +1,8 @@
-// Each single `operator new` of a program fails once: of training steps in each mode, cold and warm, and of a round of what else the library does.
-// What comes out is std::bad_alloc or an error of the library, never the end of the process. Then parameters and the state of optimizers are as
-// before and the same call gives the bits that it gives without a failure, once gradients that a broken-off backward may have left are dropped;
-// or the error has said that parameters had been updated.
+// Each single `operator new` of a program fails once: of training steps in each mode, cold and warm, and of a series of
+// other library calls. The result is std::bad_alloc or an error of the library, never the end of the process.
+// Afterwards parameters and the state of optimizers are unchanged and the same call gives the bits that it gives
+// without a failure, once gradients that an aborted backward may have left are dropped; or the error has said that
+// parameters had been updated.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
@@ -26,9 +27,9 @@ struct Program {
   virtual ~Program() = default;
   virtual Bits run() = 0;
   virtual Bits state() = 0;
-  /// What a program does that goes on behind an error.
+  /// A program that continues after an error.
   virtual void recover() {}
-  /// Whether run() calls the library several times, so that an error may come out when all that matters is done.
+  /// Whether run() calls the library several times, so that an error may occur after everything that matters is done.
   virtual bool is_sequence() const { return false; }
 };
 
@@ -121,7 +122,7 @@ class Computes final : public Program {
 
 using Make = std::function<std::unique_ptr<Program>()>;
 
-// Every k up to 40, then each one that lies an eighth further; all of them where RETROGRAD_ALL_NEWS is set.
+// Every k up to 40, then in steps of an eighth; all of them if RETROGRAD_ALL_NEWS is set.
 int64_t next_of(int64_t k) {
   static const bool all = std::getenv("RETROGRAD_ALL_NEWS");
   return k + (all ? 1 : std::max<int64_t>(1, (k - 32) / 8));
@@ -160,7 +161,7 @@ void exhaust(const std::string& name, const Make& make, int warm) {
       continue;  // it was caught, and done without
     }
     if (text.find("had been updated") != std::string::npos) continue;
-    if (program->is_sequence() && program->state() == state) continue;  // it failed behind the step
+    if (program->is_sequence() && program->state() == state) continue;  // it failed after the step
     REQUIRE(program->state() == before);
     program->recover();
     REQUIRE(program->run() == result);

@@ -1,4 +1,5 @@
-// operator new that fails at a given call on this thread. A program that includes this has these four for all of itself: one source file may.
+// operator new that fails at a given call on this thread. A program that includes this replaces all four operators
+// globally: only one source file may include it.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@ namespace retrograd::testing {
 inline thread_local int64_t news_left = 0;  // the call that brings it to 0 fails; 0: none does
 }  // namespace retrograd::testing
 
-// Not inlined: the compiler would see malloc meet delete.
+// Not inlined: the compiler would see malloc paired with delete.
 [[gnu::noinline]] void* operator new(size_t size) {
   int64_t& left = retrograd::testing::news_left;
   if (left > 0 && --left == 0) throw std::bad_alloc();

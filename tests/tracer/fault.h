@@ -1,5 +1,5 @@
-// What the fault tests share: small parameters, bits of a tensor, three ways to run a backward, and what must
-// hold after a fault.
+// Shared by the fault tests: small parameters, bits of a tensor, three ways to run a backward, and conditions after a
+// fault.
 #pragma once
 
 #include <catch2/catch.hpp>

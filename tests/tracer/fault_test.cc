@@ -1,10 +1,9 @@
-// A hook or function of the user's that throws, at every single call of a training step; eager, in the first
-// traced call and in a replay.
+// A user's hook or function that throws, at every single call of a training step; eager, in the first traced call and
+// in a replay.
 //
-// Fuse counts the calls (hooks of all kinds, functions, forward and backward) and throws in the k-th. After
-// each fault: the exception is the one that was thrown, memory is back to what it was, the thread has no open
-// scope, and the next step gives the same bits as ever. Not tested here: memory that runs out
-// (memory_fault_test.cc).
+// Fuse counts the calls (hooks of all kinds, functions, forward and backward) and throws in the k-th. After each fault:
+// the exception is the one that was thrown, memory is as before, the thread has no open scope, and the next step gives
+// the same bits as usual. Not tested here: a lack of memory (memory_fault_test.cc).
 #include <map>
 #include <stdexcept>
 
@@ -99,7 +98,7 @@ Bits run(const Backward& backward) {
 
 }  // namespace
 
-TEST_CASE("an exception in any call of user code leaves with its type, and leaves nothing behind") {
+TEST_CASE("an exception in any call of user code keeps its type, and leaves no state") {
   in_all_ways([](const std::function<Backward()>& make, const std::string& way) {
     fuse.set(0);
     const Bits expected = run(make());
@@ -109,7 +108,7 @@ TEST_CASE("an exception in any call of user code leaves with its type, and leave
          {"forward", "backward", "pack", "unpack", "tensor", "pre", "post", "post_accumulate", "multi"})
       CHECK(fuse.calls[kind] > 0);
     fuse.set(0);
-    make();  // the object of the last round is gone
+    make();  // the object of the last round is destroyed
     const Memory baseline = Memory::now();
     for (int k = 1; k <= ticks; ++k) {
       INFO(way << ", call " << k << " of " << ticks);
@@ -219,7 +218,7 @@ TEST_CASE("exceptions keep their type; the library's own gain a line on where th
   });
 }
 
-TEST_CASE("an exception of a traceable hook leaves the recording, which begins anew with the next call") {
+TEST_CASE("an exception of a traceable hook leaves the recording, which begins again with the next call") {
   rg::CompiledBackward compiled;
   const auto step = [&](rg::CompiledBackward* through) {
     const Tensor x = parameter({4, 3}, 1), y = rg::tanh(x) * x, z = rg::exp(y);

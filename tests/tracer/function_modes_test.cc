@@ -1,6 +1,7 @@
-// A table of functions of the user's, walked over the modes: eager, captured backwards, compiled functions and steps. Each must give the same
-// values and gradients, and call backward as often, with the same gradients defined and the same ones wanted.
-// A row is a loss of two leaves, so a new kind of function is one more row. Not tested here: errors (function_views_test.cc and others).
+// A table of user-defined functions, run in all modes: eager, captured backwards, compiled functions and steps. Each
+// must give the same values and gradients, and call backward as often, with the same gradients defined and the same
+// ones wanted. A row is a loss of two leaves, so a new kind of function is one more row. Not tested here: errors
+// (function_views_test.cc and others).
 #include <catch2/catch.hpp>
 
 #include "tests/scenarios/scenario.h"
@@ -13,8 +14,8 @@ using Events = std::vector<std::string>;
 
 Events events;
 
-// What backward was called with: of each gradient whether it is there, or zeros; of each argument whether its gradient is wanted. A function that
-// is recorded through is not called in each run.
+// The arguments of backward: for each gradient whether it is defined, or zeros; for each argument whether its gradient
+// is wanted. A traceable function is not called in each run.
 void note(std::string_view name, const AutogradContext* ctx, const Tensors& grads, size_t arguments) {
   std::string text = std::string(name) + ":";
   for (const Tensor& g : grads) {
@@ -50,7 +51,7 @@ struct Product : rg::Function<Product<Traceable>> {
   }
 };
 
-// Two results, 2 x and 3 x, and what comes back for each of them.
+// Two results, 2 x and 3 x, and the gradients that each of them receives.
 template <bool Traceable, bool Materialize>
 struct Pair : rg::Function<Pair<Traceable, Materialize>> {
   static constexpr bool is_traceable = Traceable;
@@ -233,7 +234,7 @@ struct Run {
   Tensors tensors;
 };
 
-// The loss, and the gradients of both leaves, or of w alone, for which those of other arguments are not wanted.
+// The loss, and the gradients of both leaves, or of w alone; then those of other arguments are not wanted.
 std::optional<Tensors> inputs(bool by_w, const Tensor& w) {
   return by_w ? std::optional<Tensors>(Tensors{w}) : std::nullopt;
 }
@@ -305,17 +306,17 @@ void walk_all() {
 
 }  // namespace
 
-TEST_CASE("opaque functions of the user's in each mode: the same values, gradients and calls") {
+TEST_CASE("opaque user-defined functions in each mode: the same values, gradients and calls") {
   walk_all<false>();
 }
 
-TEST_CASE("traceable functions of the user's in each mode: the same values and gradients") {
+TEST_CASE("traceable user-defined functions in each mode: the same values and gradients") {
   walk_all<true>();
 }
 
 namespace {
 
-// f is compiled or not; what lies behind it gives no gradient to one or to both of its results.
+// f is compiled or not; the code after it gives no gradient to one or to both of its results.
 template <bool Traceable>
 void check_compiled_without_gradient(bool only_one) {
   const auto f = [](const Tensor& x) {
@@ -349,7 +350,7 @@ void check_compiled_without_gradient(bool only_one) {
 }  // namespace
 
 TEST_CASE(
-    "a compiled function to whose results no gradient comes runs the functions of the user's behind these") {
+    "a compiled function to whose results no gradient comes runs the user-defined functions after these") {
   for (const bool only_one : {true, false}) {
     check_compiled_without_gradient<false>(only_one);
     check_compiled_without_gradient<true>(only_one);

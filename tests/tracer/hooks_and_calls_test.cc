@@ -1,5 +1,5 @@
-// Every kind of code that a user can attach to a backward, beside every way to call one, in every mode: the same gradients and the same events
-// as eagerly, in each of three calls.
+// Every kind of code that a user can attach to a backward, combined with every way to call one, in every mode: the same
+// gradients and the same events as eagerly, in each of three calls.
 #include <catch2/catch.hpp>
 
 #include "tests/scenarios/scenario.h"
@@ -38,7 +38,7 @@ struct Traceable : rg::Function<Traceable> {
   }
 };
 
-// What is attached: to h, an inner tensor, and to w, a leaf; it may give another h.
+// What is attached: to h, an inner tensor, and to w, a leaf; it may return another h.
 struct Kind {
   const char* name;
   std::function<Tensor(const Tensor& h, const Tensor& w)> attach;
@@ -143,7 +143,7 @@ const Kind kKinds[] = {
      }},
 };
 
-// How the backward is called; gives what is to be compared.
+// How the backward is called; returns what is to be compared.
 struct How {
   const char* name;
   std::function<Tensors(Mode& mode, const Tensor& loss, const Tensor& x, const Tensor& w)> call;
@@ -190,11 +190,11 @@ Tensors run(Mode& mode, const Kind& kind, const How& how, const Tensor& x, const
 
 }  // namespace
 
-TEST_CASE("each kind of code of the user's, each way to call a backward, in each mode") {
+TEST_CASE("each kind of user code, each way to call a backward, in each mode") {
   for (const Kind& kind : kKinds)
     for (const How& how : kHows) {
       INFO(kind.name << ", " << how.name);
-      // The leaf is made anew each time, so that hooks are attached once.
+      // A new leaf each time, so that hooks are attached once.
       Tensor w;
       const auto compare = [&](const char* mode, const auto& f) {
         events.clear();

@@ -1,5 +1,6 @@
-// Steps of optimizers in a plan for an executor that wants them joined: one launch for all parameters of a group of options, of which a graph
-// follows the numbers; numbers that part in a later run; clipping; and how much of a step that fails has been done and is counted.
+// Steps of optimizers in a plan for an executor that joins them: one launch for all parameters of a group of options,
+// in which a graph follows changes of the numbers; numbers that diverge in a later run; clipping; and which part of a
+// failed step has been done and is counted.
 #include <catch2/catch.hpp>
 
 #include "tests/tracer/planned_step.h"

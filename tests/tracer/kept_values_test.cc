@@ -1,5 +1,6 @@
-// What outlives a recording: values of the function that code of the user's has kept, leaves that the function makes, state of modules,
-// and scopes and features that are opened while a function is recorded. Each is right in every mode, or one clear error.
+// Objects that outlive a recording: values of the function that user code has kept, leaves that the function makes,
+// state of modules, and scopes and features that are opened while a function is recorded. Each is right in every mode,
+// or one clear error.
 #include <catch2/catch.hpp>
 
 #include "tests/scenarios/scenario.h"
@@ -129,7 +130,7 @@ TEST_CASE("an opaque hook that keeps a tensor of the function finds its values")
   }
 }
 
-TEST_CASE("code of the user's that keeps nothing does not keep a function from being recorded") {
+TEST_CASE("user code that keeps nothing does not keep a function from being recorded") {
   const auto loss = [](const Tensor& x) {
     const Tensor h = rg::exp(x);
     const Tensor y = OpaqueScale::apply(h, rg::sin(h));
@@ -222,7 +223,7 @@ TEST_CASE("opaque functions with grad and create_graph inside recorded functions
 }
 
 TEST_CASE("leaves that a compiled function makes") {
-  SECTION("returned beside what depends on it") {
+  SECTION("returned together with values that depend on it") {
     auto f = rg::compile([](const Tensor& u) {
       const Tensor p = rg::zeros({2});
       p.requires_grad_();
@@ -238,7 +239,7 @@ TEST_CASE("leaves that a compiled function makes") {
       CHECK(values(out[0].grad()) == std::vector<double>{6.0 + i, 6.0 + i});
     }
   }
-  SECTION("beside an argument with a gradient") {
+  SECTION("next to an argument with a gradient") {
     auto f = rg::compile([](const Tensor& u) {
       const Tensor p = rg::full({2}, 3.0).requires_grad_();
       return Tensors{p * u, p};

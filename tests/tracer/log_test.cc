@@ -1,4 +1,4 @@
-// Logs of traced backwards and the folder of captured graphs: tracer/log.h.
+// Logs of traced backwards and the folder of captured graphs: tracer/observe/log.h.
 // Not tested here: what a page looks like (page_test.cc).
 #include <catch2/catch.hpp>
 
@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "retrograd/retrograd.h"
-#include "tracer/log.h"
-#include "tracer/page.h"
+#include "tracer/observe/log.h"
+#include "tracer/observe/page.h"
 
 namespace rg = retrograd;
 namespace fs = std::filesystem;
@@ -106,6 +106,49 @@ TEST_CASE("each topic has its messages") {
   CHECK(runs[2].ends_with(" us"));
   CHECK(heard.of(Topic::memory).size() == 3);
   CHECK(heard.messages.size() == 8);
+}
+
+TEST_CASE("recorded functions and steps log as backwards do") {
+  Listener heard("trace,recompiles,exec,memory");
+  const auto numbered = [](const rg::ir::Graph& graph, const std::string& why) {
+    return "captured " + std::to_string(graph.nodes().size()) + " nodes: " + why;
+  };
+  SECTION("a function and its backward") {
+    auto f = rg::compile([](const Tensor& x) { return rg::sum(rg::exp(x)); });
+    const Tensor x = leaf(4);
+    for (int call = 0; call < 3; ++call) f(x).backward();
+    CHECK(heard.of(Topic::trace) == std::vector{f.graph()->print(), f.backward_graph()->print()});
+    CHECK(heard.of(Topic::recompiles) ==
+          std::vector{numbered(*f.graph(), "first call"),
+                      numbered(*f.backward_graph(), "the backward of this function")});
+    CHECK(heard.of(Topic::exec).size() == 3);
+    CHECK(heard.of(Topic::exec)[0].starts_with("captured, "));
+    CHECK(heard.of(Topic::exec)[1].starts_with("structure hit, "));
+    CHECK(heard.of(Topic::memory).size() == 3);
+    f(leaf(5));
+    CHECK(heard.of(Topic::recompiles)[2] == numbered(*f.graph(), f.last_capture_reason()));
+  }
+  SECTION("a step") {
+    const Tensor w = leaf(4);
+    auto step = rg::compile_step([&](const Tensor& x) {
+      w.set_grad({});
+      rg::sum(w * x).backward();
+    });
+    for (int call = 0; call < 2; ++call) step(rg::ones({4}));
+    CHECK(heard.of(Topic::trace) == std::vector{step.graph()->print()});
+    CHECK(heard.of(Topic::recompiles) == std::vector{numbered(*step.graph(), "first call")});
+    CHECK(heard.of(Topic::exec).size() == 2);
+  }
+  SECTION("the backward of some of the results is recorded when it is asked for") {
+    auto f = rg::compile([](const Tensor& x) { return rg::Tensors{rg::sum(rg::exp(x)), rg::sum(x * x)}; });
+    const Tensor x = leaf(4);
+    rg::Tensors both = f(x);
+    const size_t before = heard.of(Topic::recompiles).size();
+    both[1].backward();
+    REQUIRE(heard.of(Topic::recompiles).size() == before + 1);
+    CHECK_THAT(heard.of(Topic::recompiles).back(),
+               Catch::EndsWith("other results of this function have a gradient"));
+  }
 }
 
 TEST_CASE("only the topics that are switched on are written") {
@@ -206,7 +249,7 @@ TEST_CASE("what a sink throws reaches the caller") {
   CHECK_THROWS_AS(backward(rg::sum(leaf(2))), std::logic_error);
 }
 
-TEST_CASE("several threads write at once") {
+TEST_CASE("several threads write at the same time") {
   Listener heard("all");
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)

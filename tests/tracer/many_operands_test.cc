@@ -1,5 +1,5 @@
-// Beyond 16-bit counts: cat and stack of any number of tensors, in each mode; records and nodes with more operands or results than they may have
-// are refused with the limit.
+// Beyond 16-bit counts: cat and stack of any number of tensors, in each mode; records and nodes with more operands or
+// results than they may have are refused with the limit.
 #include <catch2/catch.hpp>
 
 #include "tests/scenarios/scenario.h"

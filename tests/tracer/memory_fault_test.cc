@@ -1,7 +1,7 @@
-// Memory that runs out, at every single allocation of two training steps: of tensor data
-// (memory::fail_allocation_after), and of everything that goes through operator new, which this program
-// replaces. Eager, in the first traced call and in a replay. After each fault memory is back to what it was,
-// the thread has no open scope, and the next step gives the same bits as ever.
+// A lack of memory, at every single allocation of two training steps: of tensor data (memory::fail_allocation_after),
+// and of everything that uses operator new, which this program replaces. Eager, in the first traced call and in a
+// replay. After each fault memory is as before, the thread has no open scope, and the next step gives the same bits as
+// usual.
 #include "tests/tracer/failing_new.h"
 #include "tests/tracer/fault.h"
 
@@ -63,7 +63,7 @@ int64_t exhaust(const std::function<Backward()>& make, const std::string& way,
 
 }  // namespace
 
-TEST_CASE("any allocation of tensor data may fail: OutOfMemory, nothing left behind, the next step as ever") {
+TEST_CASE("any allocation of tensor data may fail: OutOfMemory, no state left, the next step as usual") {
   in_all_ways([](const std::function<Backward()>& make, const std::string& way) {
     CHECK(exhaust(make, way, rg::memory::fail_allocation_after) > 40);
   });

@@ -1,10 +1,10 @@
-// What a backward holds at each of its nodes, with and without pairs of saved-tensor hooks, eager and
+// The memory that a backward holds at each of its nodes, with and without pairs of saved-tensor hooks, eager and
 // replayed from a captured graph.
 //
-// The model is a chain of kLayers layers h = gelu(mm(h, w)): mm saves its input h, gelu its input u. Probes
-// read the live bytes: tensor hooks of every u and h, before the rule that they come to, and post-hooks of
-// every record, after it. The bytes are tensor data as requested, less what was live before the forward
-// (parameters, input). `memory_profile_test "[.table]"` prints the table of docs/memory.md.
+// The model is a chain of kLayers layers h = gelu(mm(h, w)): mm saves its input h, gelu its input u. Probes read the
+// live bytes: tensor hooks of every u and h, before the rule that receives their gradients, and post-hooks of every
+// record, after it. The bytes are tensor data as requested, less those that were live before the forward (parameters,
+// input). `memory_profile_test "[.table]"` prints the table of docs/memory.md.
 #include <stdlib.h>
 
 #include <algorithm>
@@ -160,8 +160,8 @@ bool same_bits(const Tensors& a, const Tensors& b) {
   return a.size() == b.size();
 }
 
-// What is held of the forward when the gradient of h_i has come: the inputs of i calls of mm and of gelu, of
-// which the first is the model's input, that is there anyway, and h_i itself is not among them.
+// The part of the forward that is held when the gradient of h_i has arrived: the inputs of i calls of mm and of gelu.
+// The first of these is the model's input, which exists anyway, and h_i itself is not among them.
 int64_t held(Pair pair, int layer) {
   switch (pair) {
     case Pair::half: return layer * kActivation;  // 2 i halves
@@ -188,8 +188,8 @@ TEST_CASE("at every node a replay holds what the eager backward holds, and nowhe
       for (size_t i = 0; i < eager.readings.size(); ++i) {
         INFO(eager.readings[i].at);
         CHECK(traced.readings[i].at == eager.readings[i].at);
-        // The eager rule holds its saved tensors until the post-hooks are through, the replay until their
-        // last use.
+        // An eager backward drops saved tensors when the rule returns, a replay after their last use. At a post-hook
+        // a replay may hold less, but never more.
         if (eager.readings[i].at.starts_with("after"))
           CHECK(traced.readings[i].bytes <= eager.readings[i].bytes);
         else

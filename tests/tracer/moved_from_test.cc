@@ -1,4 +1,4 @@
-// What is left behind when compiled backwards and functions are moved: a defined, empty state.
+// Moved-from compiled backwards and functions: a defined, empty state.
 #include <catch2/catch.hpp>
 
 #include "tests/scenarios/scenario.h"

@@ -1,5 +1,6 @@
-// Differentiation inside code that is being recorded: every function that differentiates, called by every kind of traceable code, in every
-// mode, gives what it gives eagerly, or is refused with the line of the call. Never another gradient.
+// Differentiation inside code that is being recorded: every function that differentiates, called by every kind of
+// traceable code, in every mode, gives the same as eagerly, or is refused with the line of the call. Never another
+// gradient.
 #include <catch2/catch.hpp>
 
 #include "tests/scenarios/scenario.h"
@@ -54,7 +55,7 @@ Tensor by_backward(const Tensor& x, const Tensor& g) {
   rg::EnableGradGuard on;
   const Tensor z = x.detach().requires_grad_();
   sin_of(z).backward(g);
-  sin_of(z).backward(g * 0.0);  // adds to what is there
+  sin_of(z).backward(g * 0.0);  // adds to the present gradient
   return z.grad();
 }
 Tensor by_compiled_backward(const Tensor& x, const Tensor& g) {
@@ -85,7 +86,7 @@ Tensor by_packed_grad(const Tensor& x, const Tensor& g) {
   return ag::grad({sin_of(z)}, {z}, {g})[0];
 }
 
-// A function of the user's whose own backward is asked for.
+// A user-defined function whose own backward is requested.
 struct Sin : rg::Function<Sin> {
   static constexpr bool is_traceable = true;
   static Tensor forward(rg::AutogradContext* ctx, const Tensor& x) {
@@ -398,7 +399,7 @@ TEST_CASE("a derivative that is taken in a backward with create_graph can be dif
     const Tensor found = ag::hessian(scalar, {x})[0][0];
     CHECK(are_near(found, rg::diag(-rg::sin(x))));
   }
-  // Outside of a backward, and where it is switched off, what comes back has no history.
+  // Outside of a backward, and where it is switched off, the result has no history.
   const Tensor x = point();
   const auto sine = [](const Tensors& v) { return Tensors{rg::sin(v[0])}; };
   CHECK_FALSE(ag::vjp(sine, {x}, {rg::ones({3})}).gradients[0].requires_grad());

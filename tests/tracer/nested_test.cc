@@ -97,7 +97,7 @@ std::function<Tensor(const Tensor&)> times(double factor) {
 }  // namespace
 
 TEST_CASE("a hook replaces the next one of its tensor: the old one is gone, the new one waits") {
-  rg::HookHandle second;  // the only handle: the list alone holds the hook afterwards
+  rg::HookHandle second;  // the only handle: afterwards only the list holds the hook
   for (const bool of_leaf : {false, true}) {
     CHECK(agreed([&](const Tensor& x, const Tensor& y) {
             const Tensor& t = of_leaf ? x : y;
@@ -158,7 +158,7 @@ TEST_CASE("a traceable hook that is removed before its turn does not run") {
         }) == 6);
 }
 
-TEST_CASE("numbers of this run reach the node after a rule that called code of the user's") {
+TEST_CASE("numbers of this run reach the node after a rule that called user code") {
   rg::CompiledBackward compiled;
   const auto gradient = [&](double factor, bool traced) {
     const Tensor x = rg::ones({3}).requires_grad_();

@@ -1,4 +1,4 @@
-// What the tests of prefetching share: a model whose saved values are offloaded, and the options to try.
+// Shared by the tests of prefetching: a model whose saved values are offloaded, and the options to test.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Parameter groups that change between steps: state stays with the parameter, a recorded step follows, and nothing that is gone is used.
+// Parameter groups that change between steps: state stays with the parameter, a recorded step follows, and freed
+// objects are not used.
 #include <catch2/catch.hpp>
 #include <thread>
 #include <type_traits>
@@ -147,7 +148,7 @@ TEST_CASE("an optimizer that was moved from has no parameters") {
 }
 
 TEST_CASE("a step of an optimizer during another one is refused") {
-  // Whether threads meet is chance; each step is made, or refused.
+  // Whether threads collide is random; each step is made, or refused.
   const Tensor a = rg::zeros({1 << 18}).requires_grad_();
   optim::SGD optimizer(Tensors{a}, {.lr = 1});
   give_ones({a});

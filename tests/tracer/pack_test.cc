@@ -1,5 +1,6 @@
-// The node `pack`: what a traced backward saves itself, under create_graph, goes through the default pair where the graph says so.
-// Compared with the eager backward: events in order, values, second derivatives. See docs/ir.md, "Bookkeeping ops".
+// The node `pack`: values that a traced backward saves itself, under create_graph, pass through the default pair if the
+// graph says so. Compared with the eager backward: events in order, values, second derivatives. See docs/ir.md,
+// "Bookkeeping ops".
 #include <catch2/catch.hpp>
 
 #include "ir/graph.h"
@@ -65,7 +66,7 @@ TEST_CASE("a traced backward with create_graph packs its own saves, in eager's o
   CHECK(packs(*traced.graph()) > 0);
 }
 
-TEST_CASE("a pack node stands behind the call whose record saves") {
+TEST_CASE("a pack node comes after the call whose record saves") {
   rg::CompiledBackward traced = rg::compile_backward();
   const Tensor x = rg::ones({2}).requires_grad_();
   const Tensor y = x * x;

@@ -1,5 +1,5 @@
-// The web page of a captured graph: tracer/page.h. Checked is what the page says, by reading its tags. Not
-// tested here: its script and how it looks.
+// The web page of a captured graph: tracer/observe/page.h. The test checks the content of the page, by reading its
+// tags. Not tested here: its script and its appearance.
 #include <catch2/catch.hpp>
 
 #include <iterator>
@@ -10,7 +10,7 @@
 #include "ir/text.h"
 #include "ops/all_ops.h"
 #include "retrograd/retrograd.h"
-#include "tracer/page.h"
+#include "tracer/observe/page.h"
 
 namespace rg = retrograd;
 using rg::Tensor;
@@ -90,7 +90,7 @@ std::vector<Row> rows_of(const std::string& page) {
   return rows;
 }
 
-// All names that stand in an attribute anywhere.
+// All names in attributes.
 std::set<std::string> names_in(const std::string& page, const std::string& attribute) {
   std::set<std::string> found;
   for (const Tag& tag : tags_of(page))
@@ -169,6 +169,18 @@ TEST_CASE("unpacks, hooks and leaves are marked") {
   CHECK(page.find("s0 = 4, s1 = 2, s2 = 3; 1 != s0") != std::string::npos);
   CHECK(page.find("mul#1 rule") != std::string::npos);
   CHECK(page.find("page_test.cc:") != std::string::npos);
+}
+
+TEST_CASE("code of a recorded function is marked as what it is") {
+  auto f = rg::compile([](const Tensor& x) { return rg::sum(rg::exp(x)); });
+  const Tensor x = rg::ones({2}).requires_grad_();
+  {
+    const auto identity = [](const Tensor& t) { return t; };
+    rg::SavedTensorHooksGuard pair(rg::saved_tensor_hooks(identity, identity));
+    f(x).backward();
+  }
+  CHECK(count_of(rg::html_page(*f.graph()), "<span class=\"kind hook\">hook</span>") == 1);
+  CHECK(count_of(rg::html_page(*f.backward_graph()), "<span class=\"kind unpack\">unpack</span>") == 1);
 }
 
 TEST_CASE("without a profile of the graph a page has no times") {

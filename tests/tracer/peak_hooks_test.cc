@@ -1,5 +1,6 @@
-// Planned peaks beside code of the user's (tracer/peak_watch.h): whatever a hook, a pair or an opaque function allocates, keeps, frees or gives
-// back, the plan's own bytes are what was planned, in captured backwards, compiled functions and whole steps; and the rest has its line.
+// Planned peaks with user code (tracer/plan/peak_meter.h): whatever a hook, a pair or an opaque function allocates,
+// keeps, frees or returns, the plan's own bytes are as planned, in captured backwards, compiled functions and whole
+// steps; and the rest is reported separately.
 #include <filesystem>
 
 #include "tests/tracer/peak_model.h"
@@ -7,7 +8,7 @@
 using namespace retrograd::testing;
 namespace rg = retrograd;
 using rg::PeakReport;
-using rg::PeakWatch;
+using rg::PeakMeter;
 using rg::RefPtr;
 using rg::Tensor;
 using rg::Tensors;
@@ -26,7 +27,7 @@ Pair pair_of(std::function<Tensor(const Tensor&)> pack, std::function<Tensor(con
   return rg::saved_tensor_hooks(std::move(pack), std::move(unpack));
 }
 
-// The stock pairs, and pairs that keep what they are shown, or give what they go on holding.
+// The stock pairs, and pairs that keep their arguments, or return tensors that they still hold.
 std::vector<NamedPair> pairs(const Tensors& keep, const std::shared_ptr<Tensors>& held) {
   const std::string folder = std::filesystem::temp_directory_path().string();
   const auto self = [](const Tensor& t) { return t; };
@@ -49,7 +50,7 @@ std::vector<NamedPair> pairs(const Tensors& keep, const std::shared_ptr<Tensors>
 // f() under a watch.
 template <class F>
 PeakReport watched(const F& f) {
-  const PeakWatch watch;
+  const PeakMeter watch;
   f();
   return watch.report();
 }
@@ -206,7 +207,7 @@ TEST_CASE("a retained gradient is a copy of its own") {
   }
 }
 
-TEST_CASE("an optimizer in a hook behind accumulation") {
+TEST_CASE("an optimizer in a hook after accumulation") {
   const Tensors w = {peak_leaf({kPeakWidth, kPeakWidth}), peak_leaf({kPeakWidth, kPeakWidth})};
   for (const Tensor& p : w)
     p.register_post_accumulate_grad_hook([](const Tensor& leaf) {

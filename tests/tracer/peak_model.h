@@ -1,5 +1,5 @@
-// What the tests of planned peaks share: a model that shares saved values between records, views them, and has branches that live side by
-// side; and what must hold of a report.
+// Shared by the tests of planned peaks: a model that shares saved values between records, views them, and has branches
+// that live side by side; and the checks of a report.
 #pragma once
 
 #include <string_view>

@@ -1,12 +1,12 @@
-// Planned peaks (tracer/peak_watch.h): what a run says before it begins is what it takes, to the byte. Backwards captured from the tape,
-// compiled functions and whole steps, over layouts, shared saved values, gradients that are there already, and hooks, whose bytes are told
-// apart.
+// Planned peaks (tracer/plan/peak_meter.h): a run takes exactly the bytes that are predicted before it begins.
+// Backwards captured from the tape, compiled functions and whole steps, over layouts, shared saved values, existing
+// gradients, and hooks, whose bytes are counted separately.
 #include "tests/tracer/peak_model.h"
 
 using namespace retrograd::testing;
 namespace rg = retrograd;
 using rg::PeakReport;
-using rg::PeakWatch;
+using rg::PeakMeter;
 using rg::Tensor;
 using rg::Tensors;
 
@@ -29,18 +29,18 @@ TEST_CASE("a captured backward takes what was planned") {
   rg::CompiledBackward backward = rg::compile_backward();
   const Tensor x = rg::randn({kRows, kWidth});
   const Tensors w = parameters();
-  const PeakWatch watch;
+  const PeakMeter watch;
   backward(model(x, w));  // .grad is not there
   const int64_t first = watch.report().planned_bytes;
   backward(model(x, w));  // and now it is
   check(watch.report(), 2);
   CHECK(first > rg::memory::stats().live_bytes);
-  // Kept for another backward, values are not freed as it goes.
+  // Kept for another backward, values are not freed during this one.
   const Tensor loss = model(x, w);
   for (int i = 0; i < 2; ++i) backward.backward({loss}, {}, true);
   check(watch.report(), 4);
   CHECK(watch.report().planned_bytes > first);
-  // Somebody else holds what was saved.
+  // Somebody else holds the saved value.
   const Tensor h = rg::mm(x, w[0]);
   backward(rg::sum(rg::tanh(h) * h));
   check(watch.report(), 5);
@@ -49,7 +49,7 @@ TEST_CASE("a captured backward takes what was planned") {
 TEST_CASE("gradients of inputs, and in another layout than their leaf's") {
   rg::CompiledBackward backward = rg::compile_backward();
   const Tensor a = rg::randn({kWidth, kRows}).t().requires_grad_(), b = leaf({kRows, kWidth});
-  const PeakWatch watch;
+  const PeakMeter watch;
   const Tensors grads = backward.grad({rg::sum(rg::sin(a) * rg::cos(b))}, {a, b});
   CHECK(grads.size() == 2);
   backward(rg::sum(rg::sin(a) * rg::cos(rg::flip(b, {0}))));
@@ -61,7 +61,7 @@ TEST_CASE("a compiled function and its backward take what was planned") {
   const Tensors w = parameters();
   auto loss = rg::compile([&](const Tensor& x) { return model(x, w); });
   const Tensor x = rg::randn({kRows, kWidth});
-  const PeakWatch watch;
+  const PeakMeter watch;
   for (int i = 0; i < 2; ++i) loss(x).backward();
   check(watch.report(), 4);
 }
@@ -76,7 +76,7 @@ TEST_CASE("a step takes what was planned") {
     optimizer.step();
     return loss;
   });
-  const PeakWatch watch;
+  const PeakMeter watch;
   for (int i = 0; i < 3; ++i) step(rg::randn({kRows, kWidth}));
   check(watch.report(), 3);
 }
@@ -117,7 +117,7 @@ TEST_CASE("a table that is looked up in and multiplied with has one gradient's m
     return loss;
   };
   auto step = rg::compile_step([&] { return train(table, optimizer); });
-  const PeakWatch watch;
+  const PeakMeter watch;
   const int64_t before = rg::memory::stats().live_bytes;
   for (int i = 0; i < 3; ++i) {
     CHECK(train(same, eager).item<float>() == step().item<float>());
@@ -150,7 +150,7 @@ TEST_CASE("what hooks allocate has a line of its own") {
   const Tensor x = leaf({kRows, kWidth});
   const auto copies = rg::saved_tensor_hooks([](const Tensor& t) { return t.clone(); },
                                              [](const Tensor& t) { return t.clone(); });
-  const PeakWatch watch;
+  const PeakMeter watch;
   for (int i = 0; i < 2; ++i) {
     rg::SavedTensorHooksGuard guard(copies);
     const Tensor y = rg::sin(rg::exp(x));
@@ -166,7 +166,7 @@ TEST_CASE("what hooks free is told apart, too") {
   const Tensor x = rg::randn({kRows, kWidth});
   const Tensors w = parameters();
   for (const auto& pair : {rg::save_as_half(w), rg::save_as_fp8(w)}) {
-    const PeakWatch watch;
+    const PeakMeter watch;
     for (int i = 0; i < 2; ++i) {
       rg::SavedTensorHooksGuard guard(pair);
       backward(model(x, w));

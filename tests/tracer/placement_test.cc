@@ -1,12 +1,13 @@
-// Where plans put values (tracer/placement.h), seen by an executor that notes what it is told (tracer/null_executor.h): what lies in the arena
-// and what does not, what is laid over what, and that views keep memory. That results stay right is proven by all tests that run plans.
+// Where plans put values (tracer/plan/placement.h), observed by an executor that logs its calls
+// (tracer/plan/null_executor.h): what is in the arena and what is not, what shares memory, and that views keep memory.
+// All tests that run plans check that results stay right.
 #include <catch2/catch.hpp>
 
 #include "ir/text.h"
 #include "ops/all_ops.h"
 #include "retrograd/retrograd.h"
-#include "tracer/null_executor.h"
-#include "tracer/plan.h"
+#include "tracer/plan/null_executor.h"
+#include "tracer/plan/run.h"
 
 namespace rg = retrograd;
 namespace ir = retrograd::ir;
@@ -14,19 +15,17 @@ using rg::Tensor;
 
 namespace {
 
-// What a run of the graph tells the executor.
+// The log of a run of the graph.
 std::string run(const std::string& body, int64_t most_waste = 1 << 10) {
   const ir::Graph graph = ir::parse("graph @g(%0: f32[4,4]) {\n" + body + "}\n", rg::ops::find_op);
-  const std::vector<rg::Source> sources(graph.inputs().size(), rg::Source{rg::Source::Kind::constant});
-  const std::vector<rg::RuleRun> no_rules;
-  const rg::DriveLog no_log;
+  const std::vector<rg::Number> numbers(1);
   rg::NullExecutor executor;
-  const rg::Plan plan(graph, sources, no_rules, no_log, std::vector<rg::Number>(1), executor, {}, most_waste);
+  const rg::Plan plan({.graph = graph, .values = numbers, .executor = executor, .arena_waste = most_waste});
   const Tensor input = rg::ones({4, 4});
   std::vector<ir::Binding> bindings(1);
   bindings[0].tensor = input;
   executor.clear();
-  plan.run(std::move(bindings), std::vector<rg::Number>(1));
+  rg::run_plan(plan, std::move(bindings), numbers);
   return executor.text();
 }
 
@@ -126,7 +125,8 @@ launch sum#4 f32[4]
 }
 
 TEST_CASE("nothing is placed where more would be live with an arena than may be") {
-  // 64 bytes of %1, then as many of %2, which is given away, and 16 of %3: at most 128 at once, with an arena for %1 144.
+  // 64 bytes of %1, then as many of %2, which is given away, and 16 of %3: at most 128 at the same time, with an arena
+  // for %1 144.
   const std::string body = R"(  %1 = mm %0, %0 : f32[4,4]
   %2 = mm %1, %0 : f32[4,4]
   %3 = sum %2 {dim=[0], keepdim=false} : f32[4]

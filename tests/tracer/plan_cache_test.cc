@@ -1,5 +1,6 @@
-// The plan cache (tracer/plan_cache.h): what comes from the folder is what the passes would make, and nothing there is trusted.
-// Not tested here: what it saves (docs/performance.md), passes (tests/ir/passes), a crash of the machine.
+// The plan cache (tracer/plan/plan_cache.h): a plan from the folder is the same as one made by the passes, and the
+// content of the folder is not trusted. Not tested here: the time it saves (docs/compile.md, "The plan cache"), passes
+// (tests/ir/passes), a crash of the machine.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -64,8 +65,8 @@ struct Outcome {
   int64_t hits, misses, rejected, stored, failed;
 };
 
-// Records a step anew, runs it twice, and says what the cache did meanwhile. There is something for the passes to do, numbers that are read
-// at each run, and a parameter that is written in place.
+// Records a step again, runs it twice, and returns what the cache did. The step has work for the passes, numbers that
+// are read at each run, and a parameter that is written in place.
 Outcome run_step(double lr = 0.5, int64_t size = 6) {
   const cache::Stats before = cache::stats();
   const Tensor w = rg::ones({size}).requires_grad_();
@@ -140,8 +141,8 @@ TEST_CASE("numbers that are read at each run are not part of the question; sizes
 }
 
 TEST_CASE(
-    "a compiled function has entries for forward, backward, one that computes saved values anew, and, after "
-    "a backward, both at once") {
+    "a compiled function has entries for forward, backward, one that recomputes saved values, and, after a "
+    "backward, both together") {
   const TestFolder folder;
   std::vector<double> gradients[2];
   for (std::vector<double>& g : gradients) {
@@ -177,7 +178,7 @@ TEST_CASE("damaged entries are passed over: cut off, other bits, emptied, of ano
     check_rejected(folder, expected, why);
     CHECK(bytes_of(path) == good);
   };
-  damage("", "no entry of this version");
+  damage("", "not an entry of this version");
   damage(good.substr(0, 30), "cut off");
   for (const size_t length : {good.size() / 4, good.size() / 2, good.size() - 1})
     damage(good.substr(0, length), "checksum");
@@ -189,7 +190,7 @@ TEST_CASE("damaged entries are passed over: cut off, other bits, emptied, of ano
   }
   std::string other = good;
   other.replace(other.find("cache 1"), 7, "cache 0");
-  damage(other, "no entry of this version");
+  damage(other, "not an entry of this version");
 }
 
 TEST_CASE("an entry in another one's place answers another question") {
@@ -243,7 +244,7 @@ TEST_CASE("files that others may use, that belong to others, or are no files, ar
   CHECK(bytes_of(elsewhere) == good);
   fs::remove(path);
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
-  check_rejected(folder, expected, "something else");
+  check_rejected(folder, expected, "another file type");
 }
 
 TEST_CASE("a folder that others may use, that is a link, no folder, or not there, is not used") {
@@ -304,7 +305,7 @@ TEST_CASE("a folder that may not be written to serves what it has") {
   ::chmod(folder.path.c_str(), 0700);
 }
 
-TEST_CASE("threads and processes that keep the same at once") {
+TEST_CASE("threads and processes that keep the same at the same time") {
   const TestFolder folder;
   cache::set_folder("");
   const std::vector<double> expected = run_step().values;

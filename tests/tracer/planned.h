@@ -1,4 +1,4 @@
-// Planned: a backward recorded as compile_backward() does, and its plan for an executor of the test's.
+// Planned: a backward recorded as compile_backward() does, and its plan for another executor than the CPU's.
 #pragma once
 
 #include <memory>
@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "retrograd/retrograd.h"
-#include "tracer/plan.h"
-#include "tracer/trail.h"
+#include "tracer/backward/recorded_backward.h"
 
 namespace retrograd::testing {
 
@@ -19,33 +18,36 @@ class Planned {
         trail_(request_, walk_),
         reached_(walk_.reached()) {
     record();
-    for (int32_t id = 0; id < graph_.symbols.size(); ++id) values_.push_back(graph_.symbols.expr(id).hint);
-    plan_ = std::make_unique<Plan>(graph_, sources_, rules_, log_, values_, executor);
+    const SymbolTable& symbols = recorded_.graph.symbols;
+    for (int32_t id = 0; id < symbols.size(); ++id) values_.push_back(symbols.expr(id).hint);
+    plan_ = recorded_.plan(values_, executor);
   }
 
-  void run() const { plan_->run(request_, reached_, trail_, values_); }
+  void run() const { recorded_.run(*plan_, request_, reached_, trail_, values_); }
+  /// The names of the nodes that are launched, in order.
+  std::vector<std::string> nodes_to_launch() const {
+    std::vector<std::string> names;
+    for (const ir::Node& node : recorded_.graph.nodes())
+      if (!node.op->run_on_host && !node.op->is(Trait::view)) names.emplace_back(node.op->name);
+    return names;
+  }
 
  private:
   void record() {
-    Recorder recorder(graph_, walk_);
+    Recorder recorder(recorded_.graph, walk_);
     BackwardRequest symbolic = request_;
     symbolic.retain_graph = true;
     for (size_t i = 0; i < symbolic.cotangents.size(); ++i)
       symbolic.cotangents[i] = recorder.root(static_cast<uint32_t>(i), request_.cotangents[i].impl().type());
     record_backward(symbolic, walk_, recorder, &recorder);
-    sources_ = std::move(recorder.sources);
-    rules_ = std::move(recorder.rules);
-    if (recorder.log.may_leave) log_ = std::move(recorder.log);
+    recorded_.take(recorder);
   }
 
-  ir::Graph graph_;
+  RecordedBackward recorded_;
   BackwardRequest request_;
   Walk walk_;
   Trail trail_;
   Reached reached_;
-  std::vector<Source> sources_;
-  std::vector<RuleRun> rules_;
-  DriveLog log_;
   std::vector<Number> values_;
   std::unique_ptr<Plan> plan_;
 };

@@ -1,4 +1,5 @@
-// PlannedStep: a whole step recorded on the CPU, and its plan for an executor that computes nothing (tracer/null_executor.h).
+// PlannedStep: a whole step recorded on the CPU, and its plan for an executor that computes nothing
+// (tracer/plan/null_executor.h).
 #pragma once
 
 #include <algorithm>
@@ -13,8 +14,8 @@
 #include "ops/all_ops.h"
 #include "retrograd/retrograd.h"
 #include "rewrites/rewrites.h"
-#include "tracer/null_executor.h"
-#include "tracer/plan.h"
+#include "tracer/plan/null_executor.h"
+#include "tracer/plan/run.h"
 
 namespace retrograd::testing {
 
@@ -28,6 +29,7 @@ class PlannedStep {
     step_.run(function, arguments);
     unsetenv(ir::kPassesOffVariable);
     graph_ = step_.graph()->copy();
+    for (const ir::Binding& b : step_.bindings(arguments)) code_.push_back(b.code);
     const std::vector<ir::OutsideWrite> outside = outside_writes();
     ir::PassInput input = rewrites::all();
     input.writes = outside;
@@ -39,13 +41,13 @@ class PlannedStep {
     make_plan();
   }
 
-  /// What the executor was told in one run.
+  /// The log of the executor for one run.
   std::string run() {
     executor.clear();
-    plan_->run(bindings_, numbers_);
+    run_plan(*plan_, bindings_, numbers_);
     return executor.text();
   }
-  Tensors results() { return plan_->run(bindings_, numbers_); }
+  Tensors results() { return run_plan(*plan_, bindings_, numbers_); }
   std::string segments() const { return plan_->segments_text(); }
   LaunchStats stats() const { return plan_->launch_stats(); }
   const ir::Graph& graph() const { return graph_; }
@@ -54,7 +56,7 @@ class PlannedStep {
     for (size_t i = 0; i < numbers_.size(); i += some)
       if (numbers_[i].kind == Number::Kind::Float) numbers_[i] = Number::of(numbers_[i].as_double() * 0.5);
   }
-  /// Another one in later runs.
+  /// Has another value in later runs.
   void scale_number(size_t i, double by) { numbers_[i] = Number::of(numbers_[i].as_double() * by); }
   /// A new tensor for the first input of this type.
   void replace_input(const TensorType& type) {
@@ -70,10 +72,14 @@ class PlannedStep {
 
  private:
   void make_plan() {
-    sources_.resize(graph_.inputs().size(), Source{Source::Kind::constant});
     for (int32_t id = 0; id < graph_.symbols.size(); ++id) numbers_.push_back(graph_.symbols.expr(id).hint);
-    plan_ = std::make_unique<Plan>(graph_, sources_, rules_, log_, numbers_, executor, writes(), int64_t{0});
-    for (const ir::Input& input : graph_.inputs()) bindings_.push_back(binding_of(input));
+    const std::vector<WrittenInput> written = writes();
+    plan_ = std::make_unique<Plan>(PlanRequest{
+        .graph = graph_, .values = numbers_, .executor = executor, .writes = written, .arena_waste = 0});
+    for (const ir::Input& input : graph_.inputs()) {
+      bindings_.push_back(binding_of(input));
+      if (!code_.empty()) bindings_.back().code = code_[bindings_.size() - 1];
+    }
   }
 
   ir::Binding binding_of(const ir::Input& input) const {
@@ -107,11 +113,9 @@ class PlannedStep {
     return outside;
   }
 
-  FunctionCache step_{FunctionKind::step};  // keeps what host nodes call
+  FunctionCache step_{FunctionKind::step};
+  std::vector<RefPtr<HostCode>> code_;  // of the inputs; none of a graph that was read
   ir::Graph graph_;
-  std::vector<Source> sources_;
-  std::vector<RuleRun> rules_;
-  DriveLog log_;
   std::vector<Number> numbers_;
   std::unique_ptr<Plan> plan_;
   std::vector<ir::Binding> bindings_;

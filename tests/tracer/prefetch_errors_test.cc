@@ -1,5 +1,5 @@
-// Backwards that bring values back ahead of their use and end otherwise than usual: saved tensors that were written to, hooks that throw or change
-// what is to come, allocations that fail.
+// Backwards that prefetch values and do not end normally: saved tensors that were written to, hooks that throw or
+// change what is to come, allocations that fail.
 #include <cstring>
 #include <filesystem>
 #include <stdexcept>
@@ -111,7 +111,7 @@ TEST_CASE("files are read ahead, and what is wrong with one is said where it is 
   const Model model;
   const Tensors want = model.plain_grads();
   rg::CompiledBackward backward = rg::compile_backward();
-  int64_t least = 0;  // live in the hook when nothing is read ahead
+  int64_t least = 0;  // live in the hook when nothing is prefetched
   for (const PrefetchOptions& options : kOptions) {
     INFO(options.nodes << " nodes, room " << options.room_bytes);
     const Folder folder;
@@ -137,14 +137,14 @@ TEST_CASE("files are read ahead, and what is wrong with one is said where it is 
     CHECK(same(model.take_grads(), want));
     if (options.nodes == 0) least = live;
     if (options.nodes == 64 && options.room_bytes > 0) CHECK(live > least);  // they have memory already
-    // Vanished before the backward: the error comes at the first unpack.
+    // Missing before the backward: the error occurs at the first unpack.
     folder.rename("saved", "hidden");
     was_hooked = false;
     CHECK_THROWS_AS(backward.backward({loss}, {}, true), rg::FileError);
     CHECK_FALSE(was_hooked);
     model.take_grads();
     folder.rename("hidden", "saved");
-    // Vanished when some are unpacked and others begun. Nothing is lost by an error.
+    // Missing when some are unpacked and others begun. An error loses nothing.
     hides = true;
     bool is_there = true;
     try {

@@ -1,13 +1,13 @@
-// When plans bring values back ahead of their use (tracer/prefetch.h): the schedule by itself, and the order in which a plan begins and unpacks,
-// with an executor that computes nothing. Runs that compute: prefetch_test.cc.
-#include "tracer/prefetch.h"
+// When plans begin to prefetch values (tracer/plan/prefetch_schedule.h): the schedule itself, and the order in which a
+// plan begins and unpacks, with an executor that computes nothing. Runs that compute: prefetch_test.cc.
+#include "tracer/plan/prefetch_schedule.h"
 
 #include <catch2/catch.hpp>
 #include <sstream>
 
 #include "retrograd/retrograd.h"
 #include "tests/tracer/planned.h"
-#include "tracer/null_executor.h"
+#include "tracer/plan/null_executor.h"
 
 namespace rg = retrograd;
 using rg::Arrival;
@@ -15,7 +15,7 @@ using rg::PrefetchOptions;
 using rg::PrefetchSchedule;
 using rg::Tensor;
 
-// ---- the schedule --------------------------------------------------------------------------------------------------------------------
+// ---- the schedule ---------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -36,7 +36,7 @@ TEST_CASE("a value is begun as many nodes ahead as its pair asks for, as far as 
   CHECK(schedule().add({}).empty());
   const Arrival late[] = {arrival(5, 8, {.nodes = 0, .room_bytes = 100}), arrival(9, 8, {.nodes = -1})};
   CHECK(schedule().add(late) == Steps{5, 9});
-  // One at a time: the peak is one value, and they do not meet.
+  // One at a time: the peak is one value, and they do not overlap.
   const Arrival apart[] = {arrival(3, 8, {.nodes = 2}), arrival(7, 8, {.nodes = 3})};
   CHECK(schedule().add(apart) == Steps{1, 4});
   const Arrival near[] = {arrival(3, 8, {.nodes = 64}), arrival(7, 8, {.nodes = 64})};
@@ -92,7 +92,7 @@ TEST_CASE("nothing is begun between steps that are started together, which count
         8);  // no room for all of a graph
 }
 
-// ---- the order of a plan -------------------------------------------------------------------------------------------------------------
+// ---- the order of a plan --------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -138,7 +138,7 @@ std::string order(PrefetchOptions options) {
   const rg::testing::Planned planned(loss, executor);
   executor.clear();
   planned.run();
-  // Launches, beginnings and unpacks alone.
+  // Only launches, begins and unpacks.
   std::istringstream lines(executor.text());
   std::string text;
   for (std::string line; std::getline(lines, line);)
@@ -203,7 +203,8 @@ unpack 0
 launch mm#5 f32[4,4]
 launch accumulate#6 f32[4,4] over operand 0
 )");
-  // Six values of 64 bytes: at the end two gradients of weights are live, so at the beginning there is room for as much.
+  // Six values of 64 bytes: at the end two gradients of weights are live, so at the beginning there is room for as
+  // much.
   CHECK(order({.nodes = 64}) == R"(begin 5
 begin 4
 begin 3

@@ -1,5 +1,6 @@
-// Values that plans bring back ahead of their use (tracer/prefetch.h), on the CPU: backwards, compiled functions and steps, their bits, counters and
-// peaks. When they are begun: prefetch_schedule_test.cc; errors: prefetch_errors_test.cc; on a device: tests/cuda/offload_plans_test.cc.
+// Values that plans prefetch (tracer/plan/prefetch_schedule.h), on the CPU: backwards, compiled functions and steps,
+// their bits, counters and peaks. When prefetches begin: prefetch_schedule_test.cc; errors: prefetch_errors_test.cc; on
+// a device: tests/cuda/offload_plans_test.cc.
 #include <catch2/catch.hpp>
 
 #include "tests/tracer/offloaded_model.h"
@@ -37,7 +38,7 @@ TEST_CASE("backwards give the same bits however far ahead, and 0 nodes is an eag
   CHECK(rg::offload_stats().most_bytes_in_flight == eager.bytes_back);
 }
 
-TEST_CASE("as many are in flight as there is room for, beside those that the peak has room for") {
+TEST_CASE("as many are in flight as there is room for, besides those that the peak has room for") {
   const Model model;
   const auto in_flight = [&](PrefetchOptions options) {
     const Tensor loss = model.packed_loss(options);
@@ -83,7 +84,7 @@ TEST_CASE("compiled functions and steps, several backwards in one step included"
       rg::reset_offload_stats();
       const Tensor loss = function(model.x);
       {
-        const rg::PeakWatch watch;
+        const rg::PeakMeter watch;
         loss.backward();
         CHECK(watch.report().runs == 1);
         CHECK(watch.report().differing == 0);
@@ -115,7 +116,7 @@ TEST_CASE("the planned peak is met") {
   const Model model;
   rg::CompiledBackward backward = rg::compile_backward();
   for (const PrefetchOptions& options : kOptions) {
-    const rg::PeakWatch watch;
+    const rg::PeakMeter watch;
     for (int i = 0; i < 2; ++i) backward(model.packed_loss(options));
     CHECK(watch.report().runs == 2);
     CHECK(watch.report().differing == 0);

@@ -1,5 +1,5 @@
-// The table and the chart of a profile: tracer/profile_table.cc, tracer/memory_chart.cc, tracer/work.h.
-// Not tested here: what a profile sees (profile_test.cc), how the chart looks.
+// The table and the chart of a profile: tracer/observe/profile_table.cc, tracer/observe/memory_chart.cc,
+// tracer/observe/work.h. Not tested here: the content of a profile (profile_test.cc), the chart's appearance.
 #include <catch2/catch.hpp>
 
 #include <sstream>

@@ -1,5 +1,5 @@
-// Profiles of traced backwards: tracer/profile.h.
-// Not tested here: their Chrome traces (chrome_trace_test.cc), how a page shows them (page_test.cc).
+// Profiles of traced backwards: tracer/observe/profile.h. Not tested here: their Chrome traces (chrome_trace_test.cc),
+// their display on a page (page_test.cc).
 #include <catch2/catch.hpp>
 
 #include <cstring>
@@ -8,7 +8,7 @@
 
 #include "retrograd/retrograd.h"
 #include "tests/tracer/profiled_model.h"
-#include "tracer/profile.h"
+#include "tracer/observe/profile.h"
 
 namespace rg = retrograd;
 using nlohmann::json;
@@ -26,7 +26,7 @@ TEST_CASE("a profile has the steps of a plan, in order") {
     ProfileScope scope(profile);
     for (int step = 0; step < 2; ++step) backward(model.loss());
   }
-  backward(model.loss());  // not seen
+  backward(model.loss());  // not profiled
   REQUIRE(profile.runs().size() == 2);
   for (const Profile::Run& run : profile.runs()) {
     CHECK(run.graph == backward.graph());

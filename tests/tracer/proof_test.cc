@@ -1,5 +1,6 @@
-// The proof of the design: eager equals traced bit for bit, one total order of hooks and unpacks, second derivatives two ways.
-// Not tested here: the ops themselves (tests/ops), the conformance suites (tests/conformance).
+// The main properties of the design: eager equals traced bit for bit, one total order of hooks and unpacks, second
+// derivatives computed in two ways. Not tested here: the ops themselves (tests/ops), the conformance suites
+// (tests/conformance).
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <sstream>

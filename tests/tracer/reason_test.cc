@@ -1,5 +1,5 @@
-// Why a backward is captured once more: the text names what was there and what is, for every part of the key. And the counter of runs that
-// leave their graph. Which changes need a capture at all is tested in tests/scenarios.
+// Why a backward is captured again: the text names the old and the new state, for every part of the key. And the
+// counter of runs that leave their graph. tests/scenarios tests which changes need a capture at all.
 #include <catch2/catch.hpp>
 
 #include "retrograd/retrograd.h"

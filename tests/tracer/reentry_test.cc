@@ -1,11 +1,10 @@
 // Re-entrancy: backwards inside hooks, inside unpack and inside a function's backward; hooks that add and
 // remove hooks while they run.
 //
-// World builds the same small graph each step, on leaves that stay. Every hook logs its call and then does
-// something that a seeded generator says: adds a hook anywhere, removes one (itself, too), replaces itself,
-// runs a backward of another graph or through a part of this one, drops a tensor, scales the gradient. The
-// generator is asked in the order of events, so eager and traced runs agree in events and bits only as long
-// as they agree in everything.
+// World builds the same small graph each step, on leaves that stay. Every hook logs its call and then performs an
+// action chosen by a seeded generator: adds a hook anywhere, removes one (possibly itself), replaces itself, runs a
+// backward of another graph or through a part of this one, drops a tensor, scales the gradient. The generator is used
+// in the order of events, so eager and traced runs agree in events and bits only as long as they agree in everything.
 #include <catch2/catch.hpp>
 #include <optional>
 #include <random>
@@ -134,7 +133,7 @@ class World {
   void remove(size_t id) {
     log("removed " + std::to_string(id));
     hooks_[id].remove();
-    hooks_[id] = {};  // the list alone holds the hook now
+    hooks_[id] = {};  // now only the list holds the hook
   }
   void keep(size_t id, rg::HookHandle handle) { hooks_[id] = std::move(handle); }
   void called(const std::string& name) { log(std::string(static_cast<size_t>(depth_), ' ') + name); }

@@ -1,5 +1,6 @@
-// Whole steps on an executor that computes nothing but records launches: which segments a plan has and why, in which order launches are
-// recorded, graphs started and code of the user's called. What graphs compute is tested in tests/cuda/graphs_test.cc.
+// Whole steps on an executor that computes nothing but records launches: which segments a plan has and why, in which
+// order launches are recorded, graphs started and user code called. tests/cuda/graphs_test.cc tests the results of
+// graphs.
 #include <catch2/catch.hpp>
 #include <sstream>
 
@@ -70,7 +71,7 @@ start graph 0
   step.change_numbers();
   CHECK(step.run() == "start graph 0\n");
   CHECK(step.run() == "start graph 0\n");
-  // A value that moves is read where it lies at first, from its second move on in a slot.
+  // A value that moves is read at its own address at first, and through a slot from its second move on.
   step.replace_input({rg::kFloat32, {}, {3, 4}});
   CHECK(step.run().find("clone") == std::string::npos);
   step.replace_input({rg::kFloat32, {}, {3, 4}});
@@ -141,10 +142,10 @@ TEST_CASE("a step with a pair of opaque hooks in the middle") {
       },
       {net.x});
   CHECK(step.segments() == R"(segment 0: 2 launches as a graph
-cut at pack: it calls code of the user's
+cut at pack: it calls user code
 segment 1: 5 launches as a graph
-cut at give_grad: it puts a value where code of the user's sees it
-cut at unpack: it calls code of the user's
+cut at give_grad: it puts a value where user code sees it
+cut at unpack: it calls user code
 segment 2: 3 launches as a graph
 )");
   for (int i = 0; i < 3; ++i) {
@@ -335,7 +336,7 @@ TEST_CASE("a launch with numbers of the run that a graph would not follow is a c
 }
 )");
   CHECK(step.segments() == R"(segment 0: 2 launches as a graph
-cut at mul: its numbers are others in each run
+cut at mul: its numbers differ in each run
 segment 1: 1 launch, which is not worth a graph
 )");
   for (int i = 0; i < 2; ++i) step.run();

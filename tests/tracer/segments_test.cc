@@ -1,5 +1,5 @@
-// Segments of made-up steps: where they end, and what their registers need behind a graph.
-#include "tracer/segments.h"
+// Segments of artificial steps: where they end, and what their registers need after a graph.
+#include "tracer/plan/segments.h"
 
 #include <catch2/catch.hpp>
 
@@ -96,13 +96,13 @@ TEST_CASE("a register that is taken again belongs to the new value") {
   CHECK(segment.replaced == Registers{10});
 }
 
-TEST_CASE("what was read is let go, too, where a value came in its place that nobody uses") {
+TEST_CASE("what was read is released, too, where a value came in its place that nobody uses") {
   const Segments s = segments_of({{launch, {10}, {0}, {10}}, {view, {0}, {10}, {10}}, {launch, {0}, {1}}});
   CHECK(s.list.at(0).replaced == Registers{10});
   CHECK(s.list.at(0).views.empty());
 }
 
-TEST_CASE("views that are used behind the segment are made again, with what they are views of") {
+TEST_CASE("views that are used after the segment are made again, with what they are views of") {
   const Segments s = segments_of({{launch, {}, {0}},
                                   {view, {0}, {20}},
                                   {view, {20}, {21}, {20}},

@@ -1,4 +1,4 @@
-// Threads that end leave nothing behind: memory does not grow with their number.
+// Threads that end leave no memory allocated: memory does not grow with their number.
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <thread>

@@ -1,4 +1,5 @@
-// One compiled step that several threads call at once, on leaves that they share: as if they had called it one after the other.
+// One compiled step that several threads call at the same time, on shared leaves: the result is that of sequential
+// calls.
 #include <catch2/catch.hpp>
 #include <thread>
 
@@ -28,7 +29,7 @@ TEST_CASE("a step of four threads accumulates into a leaf that they share") {
   CHECK(values(w.grad()) == std::vector<double>{kThreads * kCalls, kThreads * kCalls});
 }
 
-TEST_CASE("a step of four threads that is recorded anew for each shape") {
+TEST_CASE("a step of four threads that is recorded again for each shape") {
   const Tensor w = leaf({1});
   auto step = rg::compile_step([&](const Tensor& x) { rg::sum(w * x).backward(); });
   constexpr int kCalls = 60;

@@ -1,5 +1,6 @@
-// Code of the user's that runs inside a recorded function may write to what the function has saved: the unpack that comes behind it is refused
-// as it is eagerly, whichever code has written to whichever tensor. What is written to without being saved is read as it is then.
+// User code that runs inside a recorded function may write to tensors that the function has saved: the later unpack is
+// refused as in eager mode, whichever code has written to whichever tensor. A tensor that is written to without being
+// saved is read with its present value.
 #include <catch2/catch.hpp>
 
 #include "tests/scenarios/scenario.h"
@@ -29,8 +30,8 @@ struct Writes : rg::Function<Writes> {
   }
 };
 
-// `body(x, w)` is refused when `writes` is on, as the code that it runs writes to w, and gives `factor` times w otherwise: eagerly, in a step and
-// in a compiled function.
+// `body(x, w)` is refused when `writes` is on, as the code that it runs writes to w, and gives `factor` times w
+// otherwise: eagerly, in a step and in a compiled function.
 template <class Body>
 void refused_where_written(const Body& body, bool& writes, const Tensor& w, const Tensor& u, double factor) {
   const auto check = [&](const char* mode, auto&& f) {
@@ -93,17 +94,17 @@ TEST_CASE("a hook of a leaf writes to what is still to be unpacked: as eagerly, 
     }
 }
 
-TEST_CASE("an opaque function writes to what has been saved before it, or will be saved behind it") {
+TEST_CASE("an opaque function writes to what has been saved before it, or will be saved after it") {
   for (const bool forward : {true, false})
     for (const bool before : {true, false}) {
-      INFO((forward ? "forward" : "backward") << (before ? ", saved before" : ", saved behind"));
+      INFO((forward ? "forward" : "backward") << (before ? ", saved before" : ", saved after"));
       writes_forward = forward;
       const Tensor w = leaf({3});
       const auto loss = [&](const Tensor& x) {
         return before ? rg::sum(Writes::apply(x * w)) : rg::sum(Writes::apply(x) * w);
       };
-      // Of the four, the write comes between save and unpack unless it is done forward and w is saved behind it, or backward and w's product
-      // has been differentiated.
+      // Of the four cases, the write comes between save and unpack unless it is done in forward and w is saved after
+      // it, or in backward and w's product has been differentiated.
       const bool is_wrong = before;
       const auto check = [&](auto&& run) {
         for (int i = 0; i < 4; ++i) {

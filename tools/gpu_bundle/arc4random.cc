@@ -1,9 +1,9 @@
-// arc4random() for the bundle. The static libstdc++ asks glibc for it (std::random_device), which has it from
-// 2.36 on, and it is all that the programs would want of a glibc as new as that: with this they start on
-// machines that have 2.35, Ubuntu 22.04 among them.
+// arc4random() for the bundle. The static libstdc++ takes it from glibc (std::random_device), which has it from 2.36
+// on, and it is the only function in the programs that needs such a new glibc. With this definition they start on
+// machines with glibc 2.35, including Ubuntu 22.04.
 //
-// Random bits come from the kernel, as glibc's own do. Without them the program ends: there is no way to say
-// that there are none.
+// Random bits come from the kernel, like those of glibc. Without them the program ends: the function cannot report an
+// error.
 #include <sys/random.h>
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-// fmt's code, as in src/format.cc of fmt 9. Debian has it as a shared library alone, which a machine
-// elsewhere need not have.
+// fmt's code, as in src/format.cc of fmt 9. Debian has it only as a shared library, which another machine may lack.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

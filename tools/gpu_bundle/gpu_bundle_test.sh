@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
 # gpu_bundle_test.sh PACK PROGRAMS PROGRAMS_ON_HOST: the bundle is packed and runs where there is no device.
 #
-#   - it is smaller than 40 MiB and its programs want no library but glibc's (pack.sh refuses else)
-#   - without a device every part says so, and fails
-#   - with the host in a device's place smoke passes, and what it wrote is a line of JSON each
-#   - of programs that fail, hang or crash the step is told, and the next one is run; what is over the time of a part is skipped, and
-#     the run fails
-#   - a family that fails is run case by case; a suite goes on behind a case that loses the device or crashes
-#   - figures are there while their step runs
-#   - the report has what was run
+#   - it is smaller than 40 MiB and its programs need no library but glibc (otherwise pack.sh refuses)
+#   - without a device every part reports that, and fails
+#   - with the host in place of a device smoke passes, and each line it wrote is JSON
+#   - a program that fails, hangs or crashes is reported as a step, and the next one runs; steps beyond the time of a
+#     part are skipped, and the run fails
+#   - a family that fails is run case by case; a suite continues after a case that loses the device or crashes
+#   - figures are available while their step runs
+#   - the report contains everything that was run
 #
-# Not tested here: a device; compute-sanitizer and PyTorch beside one.
+# Not tested here: a device; compute-sanitizer and PyTorch next to one.
 set -uo pipefail
 
-# What sanitizers need is not in the bundle.
+# The bundle does not contain the libraries that sanitizers need.
 [[ -z ${ASAN_OPTIONS:-}${TSAN_OPTIONS:-} ]] || { echo "SKIPPED: a bundle of a sanitizer's build"; exit 0; }
 
 pack=$1 programs=$2 on_host=$PWD/$3
@@ -62,7 +62,7 @@ flat='^\{("[a-z0-9_]+":("([^"\\]|\\.)*"|-?[0-9.]+|null),?)+\}$'
 grep -vE "$flat" "$folder/host/gpu.jsonl" && fail "these lines are no flat objects"
 grep -q "^SUMMARY smoke pass=8 fail=0 timeout=0 skip=0$" "$folder/host/stdout" || fail "smoke: no summary"
 
-# Programs that go wrong.
+# Programs that fail.
 cat >"$folder/wrong.sh" <<'WRONG'
 #!/usr/bin/env bash
 case "$*" in
@@ -79,7 +79,7 @@ case "$*" in
   *e_passes*) echo 'Passed all 1 test case with 1 assertion.' ;;
 esac
 WRONG
-# A suite of which a case loses the device, and one of which a case crashes.
+# A suite with a case that loses the device, and one with a case that crashes.
 cat >"$folder/suites.sh" <<'SUITES'
 #!/usr/bin/env bash
 for ((i = 1; i <= $#; ++i)); do [[ ${!i} != --from ]] || { ((j = i + 1)); from=${!j}; }; done
@@ -103,7 +103,7 @@ has goes_wrong '"step":"[#b_fails] alone: one"' '"status":"skip"'
 grep -q "^SUMMARY parity pass=2 fail=1 timeout=1 skip=4$" "$folder/goes_wrong/stdout" || { fail "programs that go wrong: no summary"; cat "$folder/goes_wrong/stdout"; }
 grep -q '^fail: parity: \[#b_fails\]: Failed 1 test case' "$folder/goes_wrong/stdout" || fail "the failure is not told at the end"
 
-# What has been printed is there when the run is killed.
+# Everything printed so far is available when the run is killed.
 OUT=$folder/killed PYTHON=no-python PROGRAMS=$folder/wrong.sh setsid "$run" parity >/dev/null 2>&1 &
 for _ in $(seq 100); do
   ! grep -q '"figure":1' "$folder/killed/gpu.jsonl" 2>/dev/null || break
@@ -125,20 +125,20 @@ has crashes '"step":"[#b_fails] alone: two, three"' '"status":"fail"'
 
 run_part suites conformance "PROGRAMS=$folder/wrong.sh" && fail "conformance passes with suites that go wrong"
 has suites '"step":"ops eager"' '"status":"fail"' '"code":3' 'SUMMARY ops eager pass=4 fail=1'
-has suites '"step":"ops eager, behind a bad case"' '"status":"pass"' 'pass=5 fail=0'
+has suites '"step":"ops eager, after a bad case"' '"status":"pass"' 'pass=5 fail=0'
 has suites '"step":"programs eager"' '"status":"fail"' '"code":139'
-has suites '"step":"programs eager, behind another"' '"status":"pass"' 'pass=8 fail=0'
+has suites '"step":"programs eager, after another"' '"status":"pass"' 'pass=8 fail=0'
 has suites '"step":"hooks eager"' '"status":"fail"' 'pass=8 fail=2'
 grep -q "^SUMMARY conformance pass=22 fail=3 timeout=0 skip=0$" "$folder/suites/stdout" || { fail "suites: no summary"; cat "$folder/suites/stdout"; }
 
-# Nothing of what has no tests passes, and what was left out for lack of time is no success.
+# A program without tests does not pass, and skipped steps for lack of time are no success.
 printf '#!/bin/sh\n[ "$1" != device ] || exit 0\nexit 1\n' >"$folder/none.sh"
 chmod +x "$folder/none.sh"
 run_part no_tests parity "PROGRAMS=$folder/none.sh" && fail "parity passes without families"
 run_part no_time parity "PROGRAMS=$folder/wrong.sh" TOTAL=2 && fail "parity passes without time"
 has no_time '"status":"skip"' "no time was left"
 
-# The page.
+# The report.
 report=$folder/report.md
 awk -f "$folder/bundle/report.awk" "$folder/host/gpu.jsonl" "$folder/goes_wrong/gpu.jsonl" >"$report" || fail "report.awk"
 for line in "| smoke | 8 | 0 | 0 | 0 |" "| parity | 2 | 1 | 1 | 4 |" "| launching a replayed step, us | 15 | not measured |  |" \
@@ -147,7 +147,7 @@ for line in "| smoke | 8 | 0 | 0 | 0 |" "| parity | 2 | 1 | 1 | 4 |" "| launchin
 done
 grep -q '^| train_step mlp step | [0-9.]* | [0-9]* |' "$report" || fail "the report has no row of the training step"
 
-# Convolutions, and factorisations, beside each other: of steps by our kernels and by the library.
+# Convolutions and factorisations, by our kernels and by the library, are in one row.
 figure() { echo "{\"part\":\"benchmarks\",\"step\":\"$1\",\"op\":\"$2\",\"inputs\":\"x:1\",\"pass\":\"forward\",\"dtype\":\"float32\",\"us\":$3,$4}"; }
 {
   echo "{\"part\":\"benchmarks\",\"machine\":\"x\"}"

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# pack.sh PROGRAMS FOLDER: packs the bundle for a machine with a GPU into FOLDER (README.md): run.sh,
-# report.awk, `about`, which says what it was made of, and files.tar.gz with the stripped programs, the
-# libraries that they need beside glibc, suites, data, and the peers' programs. Fails when it comes to 40 MiB.
+# pack.sh PROGRAMS FOLDER: packs the bundle for a machine with a GPU into FOLDER (README.md): run.sh, report.awk,
+# `about`, which describes its origin, and files.tar.gz with the stripped programs, the libraries that they need besides
+# glibc, suites, data, and the peers' programs. Fails if it reaches 40 MiB.
 #
-# It is run where its runfiles are (./bazelw run //tools/gpu_bundle -- FOLDER); a relative FOLDER is one of
-# the caller's.
+# It runs in its runfiles (./bazelw run //tools/gpu_bundle -- FOLDER); a relative FOLDER is relative to the caller's.
 set -euo pipefail
 
 (($# == 2)) || { echo "usage: gpu_bundle FOLDER" >&2; exit 2; }
@@ -14,7 +13,7 @@ mkdir -p "$folder"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Shared libraries that a binary names itself; those of glibc are everywhere.
+# Shared libraries that a binary needs directly; those of glibc are everywhere.
 needed() { objdump -p "$1" | awk '$1 == "NEEDED" { print $2 }' | grep -vE '^(lib(c|m|dl|rt|pthread|resolv)|ld-linux-x86-64)\.so\.'; }
 
 mkdir "$work/files"

@@ -1,11 +1,11 @@
-// All programs of the bundle for a machine with a GPU in one file, since each alone has the library and the
-// kernels in it.
+// All programs of the bundle for a machine with a GPU in one file, since each alone would contain the library and the
+// kernels.
 //
-//   programs NAME [ARGUMENT...]    as the program of that name; exit code 2 where there is none
-//   programs                       the names
+//   programs NAME [ARGUMENT...]    runs the program of that name; exit code 2 if there is none
+//   programs                       lists the names
 //
-// The main() of each is compiled under another name (BUILD.bazel). `device` and `parity` are here: what
-// cuda:0 is, with a small computation on it; and the cases of tests/cuda, by Catch2's flags.
+// The main() of each is compiled with another name (BUILD.bazel). `device` and `parity` are here: `device` describes
+// cuda:0 and runs a small computation on it; `parity` runs the cases of tests/cuda, with Catch2's flags.
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -52,7 +52,7 @@ int device_main(int, char**) {
         .text("factorisations_by",
               gpu.solver() ? gpu.solver()->name() : "own kernels: " + gpu.solver_problem())
         .print();
-    if (!computes) std::fputs("device: it computes something else than the CPU\n", stderr);
+    if (!computes) std::fputs("device: its results differ from the CPU's\n", stderr);
     return computes ? 0 : 1;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "device: %s\n", e.what());
@@ -60,7 +60,7 @@ int device_main(int, char**) {
   }
 }
 
-// Then, for each dtype, how far results were from the CPU's: of what is allowed, the worst.
+// Then, for each dtype, the largest difference from the CPU's results, relative to the tolerance.
 int parity_main(int argc, char** argv) {
   const int status = rg::run_catch(argc, argv);
   for (const rg::ScalarType dtype : {rg::kFloat64, rg::kFloat32, rg::kFloat16, rg::kBFloat16}) {

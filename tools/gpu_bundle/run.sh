@@ -1,27 +1,26 @@
 #!/usr/bin/env bash
-# run.sh PART...: runs parts of the bundle on this machine, each in at most 8 minutes, and tells what came of
-# them.
+# run.sh PART...: runs parts of the bundle on this machine, each in at most 8 minutes, and reports the results.
 #
-#   smoke        what the machine has; whether the device computes; one of everything
-#   parity       every op and dtype on the device against the CPU
+#   smoke        the properties of the machine; whether the device computes; one step of each kind
+#   parity       every op and dtype on the device compared with the CPU
 #   conformance  the suites with PyTorch's numbers, in all modes, on the device
-#   examples     losses of the examples on the device against those on the CPU; a whole training
+#   examples     losses of the examples on the device compared with those on the CPU; a whole training
 #   benchmarks   training steps, copies and fused chains, matrix products, replay, single ops
-#   torch        training steps beside PyTorch's, in turns, where this machine has PyTorch
-#   sanitizer    compute-sanitizer over parity, where this machine has it
+#   torch        training steps compared with PyTorch's, in turns, if this machine has PyTorch
+#   sanitizer    compute-sanitizer over parity, if this machine has it
 #
-# A part is a row of steps. Each runs under a time limit of its own; what fails, crashes or takes too long is
-# told, and the next one follows. Where a step is a row of cases, what a broken device or a crash left undone
-# is gone on with in steps of their own. Everything is written as it goes, appended to two files in $OUT (./out
-# unless set):
-#   gpu.jsonl  a line of JSON for each step: {"part","step","status","code","seconds","detail"}, status pass, fail, timeout or skip; for each
-#              figure that a step prints: {"part","step",...}; and one for the machine at the beginning of each part: {"part","machine",...}
-#   gpu.log    what the steps print, the beginning and the end of it; while a step runs, running.out and running.err
-# report.awk makes a page of gpu.jsonl. Exit code: 0 when no step failed, ran out of time or was left out for
-# lack of it, else 1; 2 for wrong arguments.
+# A part is a list of steps. Each runs with its own time limit. A step that fails, crashes or takes too long is
+# reported, and the next one follows. If a step is a list of cases and a broken device or a crash stops it, further
+# steps run the remaining cases. All results are written immediately, appended to two files in $OUT (default ./out):
+#   gpu.jsonl  a line of JSON for each step: {"part","step","status","code","seconds","detail"}, status pass, fail,
+#              timeout or skip; for each figure that a step prints: {"part","step",...}; and one for the machine at the
+#              beginning of each part: {"part","machine",...}
+#   gpu.log    the output of the steps, its beginning and end; while a step runs, running.out and running.err
+# report.awk makes a page from gpu.jsonl. Exit code: 0 when no step failed, timed out or was skipped for lack of time,
+# else 1; 2 for wrong arguments.
 #
-# Environment: OUT; BUDGET, seconds for a part (480); TOTAL, seconds for all of them; PROGRAMS, another binary than the bundle's; CUDA_PATH; PYTHON
-# (python3). It needs bash, coreutils, awk, tar and gzip, nothing else.
+# Environment: OUT; BUDGET, seconds for a part (480); TOTAL, seconds for all parts; PROGRAMS, another binary than the
+# bundle's; CUDA_PATH; PYTHON (python3). It needs only bash, coreutils, awk, tar and gzip.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
@@ -73,8 +72,8 @@ count() { printf '%s\n' "${results[@]}" | grep -cx "$1"; }
 
 skip() { record "$1" skip 0 0 "$2"; }
 
-# relay BEGINNING: stdin to running.out; lines that begin with { are figures, written at once after what tells their step. A line that
-# had only begun is none.
+# relay BEGINNING: copies stdin to running.out. Lines that begin with { are figures; they are written immediately, after
+# the text that identifies their step. An incomplete line is no figure.
 relay() {
   local line
   while IFS= read -r line; do
@@ -91,7 +90,7 @@ excerpt() {
 
 last_of() { grep -v '^{' "$1" | grep -v '^[[:space:]]*$' | tail -1; }
 
-# step NAME LIMIT COMMAND...: the detail is the last line of what it prints that is no figure. Its exit code is in `code`.
+# step NAME LIMIT COMMAND...: the detail is the last line of its output that is no figure. Its exit code is in `code`.
 step() {
   local name=$1 limit=$2 begin=$SECONDS left status detail
   shift 2
@@ -117,7 +116,7 @@ step() {
   [[ $status == pass ]]
 }
 
-# The file of a CUDA library, wherever one is installed: beside the toolkit, for the loader, or among Python's
+# The file of a CUDA library, wherever it is installed: in the toolkit, in the loader's cache, or among Python's
 # packages.
 library() {
   local name=$1 folder paths=${LD_LIBRARY_PATH:-} toolkit=${CUDA_PATH:-/usr/local/cuda}
@@ -138,7 +137,7 @@ find_sanitizer() {
 
 of_gpu() { timeout -k 5 30 nvidia-smi --query-gpu="$1" --format=csv,noheader 2>/dev/null | head -1; }
 
-# Looks for what the machine has, once, and lets the programs find it. PyTorch goes on finding its own.
+# Finds the libraries of the machine, once, and makes them available to the programs. PyTorch still uses its own.
 look_around() {
   local file
   own_paths=${LD_LIBRARY_PATH:-}
@@ -164,7 +163,7 @@ write_machine() {
   write "$line"
 }
 
-# Nothing else makes sense without it: says why there is none.
+# Nothing else is possible without a device: reports why there is none.
 need_device() { step device 60 "$programs" device; }
 
 smoke() {
@@ -178,10 +177,10 @@ smoke() {
   step "train_step mlp step" 60 "$programs" train_step mlp step --device cuda --batch 8 --steps 3
 }
 
-# A family at a time: what one breaks on the device, the next does not meet.
+# One family at a time: if one breaks the device, the next is not affected.
 families() { timeout 30 "$programs" parity -# -t '~[host]' | grep -oE '\[#[a-z0-9_]+\]' | sort -u; }
 
-# The cases of a family, in processes of their own: which of them is it?
+# Runs the cases of a family in separate processes, to find the one that fails.
 one_by_one() {
   local name
   while IFS= read -r name; do
@@ -199,7 +198,7 @@ parity() {
   for name in "${broken[@]}"; do one_by_one "$name"; done
 }
 
-# suite NAME LIMIT ARGUMENT...: where a case loses the device, crashes or hangs, the next process goes on behind it.
+# suite NAME LIMIT ARGUMENT...: if a case loses the device, crashes or hangs, another process continues after it.
 suite() {
   local name=$1 limit=$2 from=0 more="" number case
   shift 2
@@ -207,7 +206,7 @@ suite() {
     ! step "$name$more" "$limit" "$programs" conformance "$@" --device cuda --from "$from" --progress "$work/case" || return 0
     ((code == 3 || code > 100)) && [[ -s $work/case ]] || return 1
     read -r number case <"$work/case"
-    from=$((number + 1)) more=", behind $case"
+    from=$((number + 1)) more=", after $case"
   done
 }
 
@@ -217,7 +216,8 @@ conformance() {
   for name in ops programs views_inplace hooks errors views_random; do
     for mode in eager traced compiled; do suite "$name $mode" 120 "$name.json" --mode "$mode"; done
   done
-  # Above each launch is waited for, and groups run before their kernels are there. Here graphs and fused kernels run as for a user.
+  # In the runs above each launch is waited for, and groups run before their kernels are compiled. In these runs graphs
+  # and fused kernels are used as by a user.
   local -x RETROGRAD_CUDA_FUSION=wait
   for mode in traced compiled; do
     suite "programs $mode, as used" 150 programs.json --mode "$mode" --as-used --every 3
@@ -237,7 +237,7 @@ examples() {
 
 gpt() { echo train_step gpt-124m "$1" --device cuda --batch 16 --block 1024 --dtype bf16 --steps 20; }
 
-# By the vendor's library wherever it can, and by our kernels: where does it win?
+# Computed by the vendor's library wherever possible, and by our kernels, to see where the library is faster.
 convolutions() {
   local dtype all="ops --device cuda --json --filter conv --size 0 --seconds 0.02"
   for dtype in float32 bfloat16; do
@@ -250,7 +250,7 @@ convolutions() {
   step "convolutions by the library, TF32" 30 env RETROGRAD_CUDA_DNN=all RETROGRAD_CUDA_TF32=1 "$programs" $all
 }
 
-# The same of matrices: from which order on, and for how many of them?
+# The same for matrices: by order and number.
 factorisations() {
   local dtype all="ops --device cuda --json --factorisations --seconds 0.02"
   for dtype in float32 float64; do

@@ -23,7 +23,7 @@ from cpp_expressions import roots_of, walk
 from cpp_functions import KERNELS, formulas_of, functions_of, tokens_of
 
 # Instantiations of the `backward` and `fwd` of ops.
-SPANS = ["cpu/kernels/spans_activations.cc", "cpu/kernels/spans_binary.cc"]
+SPANS = ["cpu/kernels/levels/spans_activations.cc", "cpu/kernels/levels/spans_binary.cc"]
 FLAGS = ["-std=c++20", "-O1", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-w"]
 SIBLINGS = '#include "ops/arithmetic.h"\n#include "ops/unary.h"\n'  # whose functions a mutant may call
 NUMBER = re.compile(r"^::retrograd::mutation::is<.*>\((\d+)\) \? ")
@@ -80,13 +80,13 @@ class Sources:
                 node.mutants = kept
 
     def number(self, function, root, node, text, after):
-        """That of a new mutant; 0 where another node of the tree gives the same text."""
+        """The number of a new mutant; 0 if another node of the tree gives the same text."""
         label = function.label()
         mutant = Mutant(len(self.mutants) + 1, function.file, label, text.count("\n", 0, node.start) + 1,
                         shown(text[root.start:root.end]),
                         shown(text[root.start:node.start] + after + text[node.end:root.end]))
         while (other := self.keys.get(mutant.key())) and other is not root:
-            mutant.function += "'"  # the same statement stands there twice
+            mutant.function += "'"  # the same statement occurs twice
         if other:
             return 0
         self.keys[mutant.key()] = root
@@ -123,7 +123,7 @@ class Sources:
 class Builder:
     def __init__(self, root, build, libraries, jobs, nice):
         self.root, self.build, self.libraries, self.jobs, self.nice = root, build, libraries, jobs, nice
-        for folder in ("ops", "cpu/kernels"):
+        for folder in ("ops", "cpu/kernels/levels"):
             (build / "src" / folder).mkdir(parents=True, exist_ok=True)
         (build / "objects").mkdir(exist_ok=True)
 
@@ -166,7 +166,7 @@ class Builder:
         return copy if copy.exists() else self.root / file
 
     def errors_of(self, file):
-        """The mutants that the compiler complains of."""
+        """The mutants for which the compiler reports errors."""
         run = self.compiler("-fsyntax-only", "-fmax-errors=0", self.source(file))
         numbers, lines = set(), {}
         for path, line in re.findall(r"^(\S+?):(\d+):\d+: error:", run.stderr, re.MULTILINE):
@@ -178,7 +178,7 @@ class Builder:
         return numbers
 
     def object_of(self, file, mutated=True):
-        """Compiled unless what the preprocessor makes of it has been compiled before."""
+        """Compiled unless its preprocessed text has been compiled before."""
         source = self.source(file) if mutated else self.root / file
         text = self.compiler("-E", "-P", source, mutated=mutated)
         digest = hashlib.sha256(text.stdout.encode()).hexdigest()[:24]
@@ -195,12 +195,12 @@ class Builder:
             return list(pool.map(lambda f: self.object_of(f, mutated), files))
 
     def users(self, sources):
-        """What is to be compiled: for a header all that may include it, first the file with all OpInfos and so all rules."""
+        """The files to compile: for a header all that may include it, first the file with all OpInfos and so all rules."""
         files = {f for f in sources.roots if f.endswith(".cc")}
         if len(files) == len(sources.roots):
             return sorted(files)
         files.update(SPANS, (str(p.relative_to(self.root)) for p in self.root.glob("ops/*.cc")))
-        return ["engine/all_ops.cc", *sorted(files)]
+        return ["ops/all_ops.cc", *sorted(files)]
 
     def mutated_objects(self, sources):
         return self.objects_of(["tools/mutation/mutation.cc", *self.users(sources)])

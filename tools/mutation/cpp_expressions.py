@@ -1,4 +1,4 @@
-"""The expressions of a function body as trees, with the places that they have in the file.
+"""The expressions of a function body as trees, with their positions in the file.
 
 A root is a whole expression with a use: what is returned, what a variable is initialised with, a condition, an
 expression statement. A Node has a kind and parts:
@@ -12,11 +12,11 @@ from cpp_functions import matching, skip_angles
 LEVELS = [["||"], ["&&"], ["|"], ["^"], ["&"], ["==", "!="], ["<", ">", "<=", ">="], ["<<"], ["+", "-"], ["*", "/", "%"]]
 ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "|=", "&="}
 UNARY = {"-", "!", "+", "*", "&", "++", "--", "~"}
-ROOMS = {"RowTiles", "RowReader", "RowWriter", "Scratch"}  # a declaration of a buffer says nothing about what is in it
+ROOMS = {"RowTiles", "RowReader", "RowWriter", "Scratch"}  # a declaration of a buffer does not determine its content
 
 
 class Unknown(Exception):
-    """What this parser does not know."""
+    """A construct that this parser does not support."""
 
 
 class Node:
@@ -45,7 +45,7 @@ class Parser:
     # ---- statements
 
     def block(self, i):
-        """Of the brace at i; gives what is behind its end."""
+        """The block of the brace at i; returns the position after its end."""
         end = matching(self.t, i)
         i += 1
         while i < end:
@@ -142,7 +142,7 @@ class Parser:
             else:
                 raise Unknown
 
-    # ---- expressions: each function gives the node and the place behind it
+    # ---- expressions: each function returns the node and the position after it
 
     def expression(self, i):
         node, j = self.binary(i, 0)
@@ -236,7 +236,7 @@ class Parser:
         raise Unknown
 
     def arguments(self, i):
-        """Those between the bracket at i and its partner."""
+        """Those between the bracket at i and the matching one."""
         close, parts = matching(self.t, i), []
         i += 1
         while i < close:

@@ -1,13 +1,13 @@
 """Finds the functions of a C++ file and picks those that are derivative formulas.
 
-No compiler is asked: tokens, matching brackets, and a walk over namespaces, classes and function heads do for
-this library's style (clang-format, no macros around definitions). A function is known by its name, the class
+No compiler is needed: tokens, matching brackets, and a walk over namespaces, classes and function heads suffice for
+this library's style (clang-format, no macros around definitions). A function is identified by its name, the class
 it belongs to (in the class body or by Class::name), its namespaces, its return type and the tokens of its body.
 
 Formulas are the members vjp, jvp, chain, transpose and curvature, `backward` (the fused gradients of
-ops/activations.h), `fwd` of ops whose name ends in Backward, and what these call: functions of the namespace
+ops/activations.h), `fwd` of ops whose name ends in Backward, and the functions they call: those of the namespace
 retrograd::ops, and those in ALSO. Type rules, layouts and functions that give shapes or dtypes are not formulas.
-Of the kernels those that KERNELS names are formulas: what is computed for a derivative alone.
+Kernels that KERNELS names are formulas, too: those that are only used for derivatives.
 """
 import re
 from dataclasses import dataclass
@@ -30,9 +30,9 @@ KERNELS = {
     "cpu/kernels/interpolate.cc": {"interpolate_backward"},
     "cpu/kernels/norms.cc": {"Backward::rows"},
     "cpu/kernels/pooling.cc": {"add_at_places", "turn", "average_backward"},
-    "cpu/kernels/rows.cc": {"softmax_backward", "log_softmax_backward", "NormalizeBackward::dx_row",
-                            "NormalizeBackward::affine", "NormalizeBackward::plain", "scaled_softmax"},
-    "cpu/kernels/rows_attention.cc": {"gradients"},
+    "cpu/kernels/levels/attention_rows.cc": {"gradients"},
+    "cpu/kernels/levels/softmax_norm_rows.cc": {"softmax_backward", "log_softmax_backward", "NormalizeBackward::dx_row",
+                                                "NormalizeBackward::affine", "NormalizeBackward::plain", "scaled_softmax"},
     "cpu/kernels/windows.cc": {"transposed"},
 }
 NOT_FORMULAS = {"infer", "layout", "saves_for", "visit", "run_on_host"}
@@ -70,7 +70,7 @@ def matching(tokens, i):
 
 
 def skip_angles(tokens, i, surely=False):
-    """Behind the template arguments that begin at i, or i where there are none. `surely`: there are some."""
+    """The position after the template arguments that begin at i, or i if there are none. `surely`: there are some."""
     if i >= len(tokens) or tokens[i].text != "<":
         return i
     depth = 0
@@ -124,7 +124,7 @@ def scan(file, tokens, i, end, spaces, owner, found):
             enter(file, tokens, start, i, close, spaces, owner, found)
             i = close + 1
             if any(t.text == "=" for t in outside_brackets(tokens[start:i - 1])):
-                continue  # an initialiser goes on to its semicolon
+                continue  # an initialiser extends to its semicolon
             start = i
         else:
             i += 1

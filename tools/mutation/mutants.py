@@ -1,12 +1,12 @@
 """The ways in which a formula is altered.
 
-mutate(root, text, result) appends to each node of a tree the texts that may stand in its place. What does not compile is
-dropped later (building.py), so a mutation need not know types. Those made:
+mutate(root, text, result) appends to each node of a tree the texts that may replace it. Texts that do not compile are
+dropped later (building.py), so a mutation need not know types. The mutations:
   + becomes -, * becomes /, and back; a term or factor is dropped; so with add, sub, mul, div, plus
   what is returned, given, a variable's value or a branch is negated; a unary minus is dropped
-  what give() is to give becomes undefined
+  the argument of give() becomes undefined
   neighbouring arguments are swapped, unless the function is commutative; so with operands of emit
-  a function is exchanged for a sibling, or its first argument stands in its place (sum_to, transposes, square ...)
+  a function is exchanged for a sibling, or replaced by its first argument (sum_to, transposes, square ...)
   a number: 2 becomes 3, 0.5 becomes 0.6, true becomes false; the operand of in(), grad(), tangent(); a named constant grows
   a comparison becomes its neighbour, a condition its opposite, the branches of ?: are swapped
 """
@@ -21,7 +21,7 @@ for family in [("sin", "cos"), ("sinh", "cosh"), ("exp", "expm1"), ("log", "log1
                ("softmax_backward", "log_softmax_backward"), ("zeros_of", "ones_of"), ("Mm", "Bmm"), ("erf", "erfc")]:
     SIBLINGS.update({family[0]: family[1], family[1]: family[0]})
 
-# The first argument can stand in place of the call.
+# The first argument can replace the call.
 PASSING = {"neg", "square", "sign", "abs", "exp", "log", "log1p", "turned", "t", "transpose", "permute", "sum_to",
            "sum_over_repeats", "reduced", "restored", "averaged", "average", "project", "scaled", "rsqrt", "sqrt",
            "reciprocal", "conj", "sum", "mean", "tril", "triu", "multiply", "one_where_zero", "root_slope", "clamp",
@@ -31,7 +31,7 @@ COMMUTATIVE = {"mul", "add", "plus", "eq", "ne", "logical_and", "logical_or", "d
 ZEROS = {"zeros", "zeros_of", "zero_chain", "zeros_of_operand"}
 GUARD = re.compile(r"\b(needs|has_operand|defined|is_scalar)\(|::arity\b")  # of what may, or need, be computed
 UNMUTATED = {"where", "fail", "fail_call", "effective_location", "describe", "to_string", "RG_ASSERT", "emplace_back"}
-PARALLEL = {"parallel_for", "parallel_range"}  # how work is cut up changes no result
+PARALLEL = {"parallel_for", "parallel_range"}  # the division of work changes no result
 NUMBERED = {"in", "grad", "out", "tangent", "grad_or_zeros", "tangent_or_zeros"}   # numbers of operands and results
 GUARDS = {"give", "needs", "has_operand", "type", "out_type", "zeros_of_operand"}
 COMPARISONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
@@ -103,7 +103,7 @@ def binary(w, node, _):
             w.put(node, f"({left}) {COMPARISONS[node.op]} ({right})")
         return
     if node.op in ("&&", "||"):
-        # Without a guard of && more is computed than need be.
+        # Without a guard of && more is computed than necessary.
         return w.put(node, *(kept for kept, other in ((left, right), (right, left))
                              if node.op == "||" or not GUARD.search(other)))
     if node.op in ("&", "|"):

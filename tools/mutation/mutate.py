@@ -5,12 +5,12 @@
     tools/mutation/mutate.py --filter ops/softmax.cc --filter ops/matmul.cc
 
 Python 3 and g++, nothing else. It
-  1. finds the formulas of ops/ (cpp_functions.py), parses them (cpp_expressions.py) and thinks of alterations (mutants.py);
-  2. writes copies of the sources that hold all of them and choose one by an environment variable (building.py,
+  1. finds the formulas of ops/ (cpp_functions.py), parses them (cpp_expressions.py) and generates alterations (mutants.py);
+  2. writes copies of the sources that contain all of them and select one by an environment variable (building.py,
      mutation.h), drops those that do not compile, and links the tests of tests/ops with these copies;
-  3. runs each mutant with the tests that come past it until one fails (running.py);
+  3. runs each mutant with the tests that reach it until one fails (running.py);
   4. reports: killed, survived, and those that equivalent.json says change nothing, each with its reason.
-Objects and results are kept in --build: a second start goes on where the first one ended. The exit status is 0 if at least
+Objects and results are kept in --build: a second start continues where the first one ended. The exit status is 0 if at least
 --least percent of the mutants that are not equivalent were killed. README.md has the figures of the last full run.
 """
 import argparse
@@ -68,7 +68,7 @@ def make_units(builder, mutated):
 
 
 def report(found, results, equivalent):
-    """Prints what became of the mutants; the percentage that was killed."""
+    """Prints the results of the mutants; returns the percentage that was killed."""
     rows, survivors = collections.defaultdict(collections.Counter), []
     for m in found:
         outcome = results[m.id]["outcome"]

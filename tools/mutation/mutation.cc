@@ -1,5 +1,5 @@
-// See mutation.h. Before main the variables of the environment have not been read and no mutant is selected:
-// the ops run later.
+// See mutation.h. Before main the environment variables have not been read and no mutant is selected: the ops run
+// later.
 #include "tools/mutation/mutation.h"
 
 #include <atomic>

@@ -1,12 +1,12 @@
-// What the mutated sources of tools/mutation call: which mutant of the many in this binary is the one that
-// runs. The script writes
+// Called by the mutated sources of tools/mutation: selects the one mutant of the many in this binary that runs. The
+// script writes
 //
 //   (::retrograd::mutation::is<decltype(x - y), decltype(x + y)>(17) ? (x + y) : (x - y))
 //
-// in place of x - y. The types must be the same, or else the file does not compile and the script drops the
-// mutant: a conversion would change more than the formula. RETROGRAD_MUTANT holds the number of the mutant.
-// Where RETROGRAD_MUTANT_REACH names a file, the program has no mutant, and at exit the numbers of all that
-// were asked for are written there: a test that does not ask for a mutant need not be run with it.
+// in place of x - y. The types must be the same, otherwise the file does not compile and the script drops the mutant: a
+// conversion would change more than the formula. RETROGRAD_MUTANT is the number of the mutant. If
+// RETROGRAD_MUTANT_REACH names a file, no mutant runs, and at exit the numbers of all mutants that were reached are
+// written there: a test that does not reach a mutant need not be run with it.
 #pragma once
 
 #include <type_traits>
@@ -15,7 +15,7 @@
 
 namespace retrograd::mutation {
 
-extern int selected;  // 0: none; -1: note what is asked for
+extern int selected;  // 0: none; -1: record the reached mutants
 
 /// -x, also where no operator has been declared yet.
 Tensor minus(const Tensor& x);
@@ -24,7 +24,7 @@ auto minus(const T& x) -> decltype(-x) {
   return -x;
 }
 
-/// Notes that the mutant was asked for; false.
+/// Records that the mutant was reached; returns false.
 bool note(int id);
 
 template <class Original, class Mutated>

@@ -1,12 +1,12 @@
 """Runs the tests with one mutant at a time.
 
 A Unit is a part of the tests that can be run by itself: a family of rows of tests/ops/derivatives, or one other test of
-tests/ops. First each is run without a mutant: it must pass, and it tells which mutants it asks for. A mutant is then run
-with the units that ask for it, the families first, the quick ones before the slow ones, until one of them fails. Failing is
-a failed check, a crash, or more than TIMES its time (of the processor: other programs do not count). A mutant that no
-unit asks for survives.
+tests/ops. First each is run without a mutant: it must pass, and it reports the mutants that it reaches. A mutant is then run
+with the units that reach it, the families first, the quick ones before the slow ones, until one of them fails. Failing is
+a failed check, a crash, or more than TIMES its time (processor time: other programs do not count). A mutant that no
+unit reaches survives.
 
-Results are lines of JSON in BUILD/results.jsonl, appended as they come. A line counts as long as its `state`, the hash
+Results are lines of JSON in BUILD/results.jsonl, appended immediately. A line counts as long as its `state`, the hash
 of the sources, tests and scripts, is the present one.
 """
 import json
@@ -56,7 +56,7 @@ class Runner:
         return "passed" if code == 0 else "failed" if code > 0 else "too slow" if code == -signal.SIGXCPU else "crashed"
 
     def measure(self, unit):
-        """Its time and what it asks for, without a mutant."""
+        """Its time and the mutants that it reaches, without a mutant."""
         reach = self.build / f"asked_{re.sub('[^a-z0-9_]', '_', unit.name)}"
         reach.unlink(missing_ok=True)
         begin = time.monotonic()

@@ -14,15 +14,15 @@ namespace {
 
 using rg::ScalarType;
 
-// What became of one dtype.
+// The outcome for one dtype.
 struct Outcome {
   ScalarType computed, result;
-  std::string kept;  // names of the operands that stay as they are
+  std::string kept;  // names of the operands that keep their dtype
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 using Outcomes = std::array<std::optional<Outcome>, rg::kScalarTypeCount>;
 
-// Other errors come from the values of the sample, after its types were found to be right.
+// Other errors are caused by the values of the sample, after its types were accepted.
 bool is_refusal(const rg::Error& e) {
   using enum rg::Category;
   return e.category() == dtype_mismatch || e.category() == unsupported || e.category() == shape_mismatch;
@@ -39,15 +39,15 @@ std::optional<ScalarType> run(const Sample& sample, const std::vector<ScalarType
   }
 }
 
-// All operands of the sample's dtype in another one; for 16-bit floats some may have to stay: statistics,
-// for instance.
+// Converts all operands of the sample's dtype to another one; for 16-bit floats some, such as statistics, may have to
+// keep theirs.
 std::optional<Outcome> try_kernel(const Sample& sample, ScalarType dtype) {
   std::vector<int> movable;
   for (int i = 0; i < sample.operands(); ++i)
     if (sample.varies(i)) movable.push_back(i);
   const size_t choices = dtype == rg::kFloat16 || dtype == rg::kBFloat16 ? size_t{1} << movable.size() : 1;
   for (size_t keep = 0; keep < choices || keep == 0; ++keep) {
-    if (!movable.empty() && keep & 1) continue;  // the first one moves
+    if (!movable.empty() && keep & 1) continue;  // the first one is converted
     std::vector<ScalarType> dtypes = sample.dtypes();
     std::string kept;
     for (size_t k = 0; k < movable.size(); ++k) {
@@ -79,7 +79,7 @@ std::optional<Outcome> try_function(const Sample& sample, ScalarType dtype) {
   }
 }
 
-// " as f32", " (with mean in f32)", " giving i64"; what is as in the example is not said.
+// " as f32", " (with mean in f32)", " giving i64"; empty if the same as in the example.
 std::string remark(const Sample& sample, ScalarType dtype, const Outcome& outcome) {
   std::string text;
   if (outcome.computed != dtype) text += fmt::format(" as {}", rg::short_name(outcome.computed));
@@ -96,7 +96,7 @@ struct Group {
   std::vector<ScalarType> dtypes;
 };
 
-// A group by its name if it is taken as a whole and in one way, else the dtypes of it that are taken.
+// A group by its name if all of it is accepted in the same way, else its accepted dtypes.
 void describe(std::string& text, const Sample& sample, const Group& group, const Outcomes& outcomes) {
   const auto add = [&](std::string_view name, const std::string& remark) {
     text += fmt::format("{}{}{}", text.empty() ? "" : ", ", name, remark);

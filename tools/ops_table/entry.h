@@ -1,11 +1,10 @@
-// What the table of ops knows of an op before it is tried: its OpInfo, and what its struct says for
-// documents.
+// What the table knows of an op before it is tried: its OpInfo, and the documentation in its struct.
 //
 // A struct may have
 //   operands   the names of its operands: "input, weight, bias"; without it x, or a, b, c
 //   example    a call as in the text of a graph, without names: "f32[2,3], i64[4] {dim=0} : f32[4]". An
 //              elementwise op needs none: one is made of its arity and promotion.
-// The example is what everything else is found out from: see sample.h.
+// Everything else is derived from the example: see sample.h.
 #pragma once
 
 #include <string>
@@ -17,7 +16,7 @@ namespace ops_table {
 
 namespace rg = retrograd;
 
-/// What an op's derivative is made of: docs/design.md, section 5.
+/// The kind of an op's derivative: docs/design.md, "Ops".
 enum class Derivative : uint8_t { none, chain, linear, bilinear, custom };
 
 struct Entry {

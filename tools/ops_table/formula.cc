@@ -12,15 +12,15 @@
 #include "engine/taper.h"
 #include "ir/text.h"
 #include "ops/creation.h"
-#include "tracer/null_executor.h"
-#include "tracer/recorder.h"
+#include "tracer/plan/null_executor.h"
+#include "tracer/backward/recorder.h"
 
 namespace ops_table {
 namespace {
 
 namespace ir = rg::ir;
 
-constexpr size_t kLongest = 150;  // of a formula; a longer one is told by the ops that it is made of
+constexpr size_t kLongest = 150;  // of a formula; a longer one is replaced by the list of its ops
 
 /// The fields of an op's attributes as text, sizes left out.
 class Fields final : public rg::AttrVisitor {
@@ -51,7 +51,7 @@ std::vector<std::pair<std::string, std::string>> fields_of(const rg::OpInfo& op,
   return fields.all;
 }
 
-/// Name of the number that lies so many bytes behind the beginning of the attributes.
+/// The name of the number at this byte offset in the attributes.
 class NumberAt final : public rg::AttrVisitor {
  public:
   NumberAt(const void* attrs, uint32_t offset) : wanted_(static_cast<const char*>(attrs) + offset) {}
@@ -126,7 +126,7 @@ class Writer {
     if (!name.empty()) symbols_.try_emplace(graph_.symbols.text(id), name);
   }
 
-  // Symbols by the names of what they stand for.
+  // Symbols by the names of what they represent.
   std::string named(const std::string& text) const {
     std::string out;
     for (size_t i = 0; i < text.size();) {
@@ -168,7 +168,7 @@ class Writer {
     const std::string_view op = node.op->name;
     if (op == "contiguous") return expression(operands[0], inner);
     if (op == "full") return constant(node);
-    if (op == "view" && is_view(operands[0])) return expression(operands[0], inner);  // one view says it all
+    if (op == "view" && is_view(operands[0])) return expression(operands[0], inner);  // one view is enough
     static const std::map<std::string_view, std::string_view> signs = {
         {"add", "+"}, {"sub", "-"}, {"mul", "*"}, {"div", "/"}, {"accumulate", "+"}};
     std::string text;

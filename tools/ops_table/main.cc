@@ -1,8 +1,7 @@
 // Prints docs/ops.md, the table of all ops: ./bazelw run //tools/ops_table >docs/ops.md
 //
-// All of it is found out from the op structs (entry.h): dtypes by trying (dtypes.h), derivatives by
-// recording the rule (formula.h). Exit code 1, with a line on stderr, for an op whose struct has no example
-// or a wrong one.
+// Everything is derived from the op structs (entry.h): dtypes by trying (dtypes.h), derivatives by recording the rule
+// (formula.h). Exit code 1, with a line on stderr, for an op whose struct has a missing or wrong example.
 #include <algorithm>
 #include <cstdio>
 
@@ -22,22 +21,22 @@ This page is printed by `./bazelw run //tools/ops_table >docs/ops.md`, from the 
 the ops that graphs are made of, by the header that has their structs. Public functions that are made of
 several ops are in the same headers; the bookkeeping ops are in [ir.md](ir.md).
 
-- **op**: operands by name with the types of an example, behind a semicolon attributes with their kinds,
-  behind the arrow results. An elementwise op has no types where all are alike. `x?` may be missing;
+- **op**: operands by name with the types of an example, after a semicolon attributes with their kinds,
+  after the arrow results. An elementwise op has no types where all are equal. `x?` may be missing;
   `a|number`: a number may stand in its place. Kinds: `size` and `sizes` are symbols in a graph, `number` is
   an input of it; `int`, `ints`, `bool` and `dtype` are part of its structure.
-- **dtypes**: what may stand for f32 in the example. floating: f64, f32, f16, bf16; integers: i64, i32, u8;
+- **dtypes**: what may replace f32 in the example. floating: f64, f32, f16, bf16; integers: i64, i32, u8;
   all: these, bool and float8. "as": what it is converted to; "with": operands that keep their dtype;
-  "giving": the result's dtype, where it is another one than in the example. For an elementwise op this is
-  what its public function takes, for others what the kernel takes: their functions may promote, and may
+  "giving": the result's dtype, where it differs from the example. For an elementwise op this is
+  what its public function accepts, for others what the kernel accepts: their functions may promote, and may
   refuse more.
 - **derivative**: the gradient of each operand, written from the recorded rule; `grad` is the gradient of
-  the result. Attributes that are the op's own are left out, and so are sizes. none: the operand counts as
-  constant. A linear op goes by its transpose, its jvp is the op itself. All derivatives serve forward mode
+  the result. Attributes that equal the op's own are omitted, and so are sizes. none: the operand counts as
+  constant. A linear op has its transpose here; its jvp is the op itself. All derivatives serve forward mode
   as well and can be differentiated themselves: `tests/ops/derivatives` proves it for each op.
 - **saves**: what the record keeps when all operands want a gradient.
-- **traits**: see [ir.md](ir.md); all are pure. **on**: cpu: there is a kernel for the CPU (a CUDA device
-  that has none leaves the op to it); host: it runs on the host, wherever the operands are; -: a view has
+- **traits**: see [ir.md](ir.md); all are pure. **on**: cpu: there is a kernel for the CPU (on a CUDA device
+  without one the op is an Error(unsupported)); host: it runs on the host, wherever the operands are; -: a view has
   nothing to compute.
 )";
 
@@ -64,7 +63,7 @@ class Kinds final : public rg::AttrVisitor {
   bool skip_scalar_;
 };
 
-// Types are left out where all are one: in most elementwise ops.
+// Types are omitted if all are equal: in most elementwise ops.
 std::string signature(const Sample& sample) {
   const rg::OpInfo& op = sample.op();
   bool plain = sample.entry().typing;
@@ -123,7 +122,7 @@ std::string_view executors(const rg::OpInfo& op) {
   return rg::cpu_executor().find(&op) ? rg::cpu_executor().name() : std::string_view("none");
 }
 
-// A bar ends a cell, also within code.
+// A bar ends a cell, even within code.
 std::string cell(std::string_view text) {
   std::string out;
   for (const char c : text) out += c == '|' ? std::string("\\|") : std::string(1, c);

@@ -58,7 +58,7 @@ std::string graph_text(const rg::OpInfo& op, const Parts& parts) {
                      parts.attrs, parts.results);
 }
 
-// Another dtype wherever an attribute is of the first one.
+// Replaces the sample's dtype in attributes by another one.
 class DtypeAttrs final : public rg::AttrVisitor {
  public:
   DtypeAttrs(rg::ScalarType from, rg::ScalarType to) : from_(from), to_(to) {}

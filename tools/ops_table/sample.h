@@ -1,8 +1,8 @@
-// Sample: a call of an op as its example says, checked by the parser of graphs.
+// Sample: a call of an op as its example specifies it, checked by the parser of graphs.
 //
-// The example of an entry becomes the text of a graph with one node, so it is held to the op's type rule.
-// The sample gives operands for the call: tensors of ones; zeros where they are integers, as indices; but a
-// list of int32 is a permutation, 0, 1, 2, ... No value of a result is ever looked at.
+// The example of an entry becomes the text of a graph with one node, so the op's type rule checks it. The sample
+// provides operands for the call: tensors of ones; zeros for integers, as indices; but a list of int32 is a
+// permutation, 0, 1, 2, ... The values of results are never read.
 #pragma once
 
 #include "ir/graph.h"
@@ -12,7 +12,7 @@ namespace ops_table {
 
 class Sample {
  public:
-  /// Error(bad_argument) for an example that is missing or not right.
+  /// Error(bad_argument) for a missing or wrong example.
   explicit Sample(const Entry& entry);
 
   const Entry& entry() const { return *entry_; }
@@ -26,18 +26,17 @@ class Sample {
   const rg::TensorType& result_type(int i) const { return graph_.type(graph_.nodes()[0].first_result + i); }
   const void* attrs() const { return graph_.nodes()[0].attrs; }
 
-  /// The dtype that stands for all that the op takes: of the first floating operand, of the first operand,
-  /// or of the result.
+  /// The dtype that stands for all accepted ones: that of the first floating operand, of the first operand, or of the
+  /// result.
   rg::ScalarType dtype() const;
   /// Whether operand i is of that dtype.
   bool varies(int i) const { return type(i).dtype == dtype(); }
 
-  /// New operands of these dtypes, null where there is none.
+  /// New operands of these dtypes, null for absent ones.
   rg::Tensors make(const std::vector<rg::ScalarType>& dtypes) const;
   /// The dtypes of the example.
   std::vector<rg::ScalarType> dtypes() const;
-  /// Emits the call into the current emitter, with another dtype among the attributes where that is
-  /// dtype().
+  /// Emits the call into the current emitter, with another dtype in those attributes that are dtype().
   rg::Tensors emit(const rg::Tensors& operands, rg::ScalarType dtype) const;
 
  private:

@@ -1,4 +1,4 @@
-// Finding the binding of an op: a look at each family's table.
+// Finds the binding of an op: searches each family's table.
 #include <algorithm>
 
 #include "tests/conformance/bindings/families.h"

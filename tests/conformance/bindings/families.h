@@ -1,5 +1,5 @@
-// The tables of bindings, one per family of ops. A new family is a file beside this one, a line here and a
-// line in families.cc.
+// The tables of bindings, one per family of ops. A new family is a file next to this one, a line here and a line in
+// families.cc.
 #pragma once
 
 #include "tests/conformance/binding.h"

@@ -1,4 +1,4 @@
-// Ops that find their elements by indices or masks.
+// Ops that select their elements by indices or masks.
 #include "ops/embedding.h"
 #include "ops/index_ops.h"
 #include "ops/indexing.h"

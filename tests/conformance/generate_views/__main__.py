@@ -6,18 +6,19 @@
 
 A program makes views of leaves and of results, writes into some of them, reads others, switches gradient mode, calls
 backward in between, and ends with a backward and a check of all values, gradients and flags. It is generated while
-PyTorch executes it (oracle.py): each statement is drawn with the tensors at hand in view, and what PyTorch refuses
-becomes an expect_error of its category. So every program has a verdict, and nothing is known here of what is allowed.
+PyTorch executes it (oracle.py): each statement is drawn for the existing tensors, and a statement that PyTorch refuses
+becomes an expect_error of its category. So every program has a verdict, and this code needs no rules for what is allowed.
 
-Left out is what has no defined result: reading and writing overlapping memory where PyTorch does not notice, values
-that are not finite or grow beyond LARGEST, and functions outside their domain. Such a statement is not drawn, or the
-program is dropped. After a backward that fails, gradients are not compared: which arrived before is not promised.
+Omitted are statements without a defined result: reading and writing overlapping memory where PyTorch does not notice,
+values that are not finite or grow beyond LARGEST, and functions outside their domain. Such a statement is not drawn, or
+the program is dropped. After a backward that fails, gradients are not compared: which of them were computed is not
+specified.
 
-Left out as well is what only PyTorch's way of doing it decides (docs/design.md, section 12): strides of results that
-are not row-major and of dims of size 1, as_strided beyond the memory that its operand shows, operands of two dtypes
-where a gradient needs one of them, indices and sources that a backward does not need and that are written to later,
-retain_grad of views, a second backward where nothing was kept, cotangents that became a .grad, and gradients of
-gradients with respect to what was read before it wanted one.
+Also omitted is what depends only on PyTorch's implementation (docs/compatibility.md, "Where results differ from
+PyTorch"): strides of results that are not row-major and of dims of size 1, as_strided beyond the memory that its
+operand shows, operands of two dtypes where a gradient needs one of them, indices and sources that a backward does not
+need and that are written to later, retain_grad of views, a second backward where nothing was kept, cotangents that
+became a .grad, and gradients of gradients with respect to tensors that were read before they wanted one.
 """
 
 import argparse

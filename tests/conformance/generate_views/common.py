@@ -1,6 +1,6 @@
-"""What statements of all kinds are drawn with: operands that fit, masks and indices, functions and their domains.
+"""Helpers for drawing statements of all kinds: operands that fit, masks and indices, functions and their domains.
 
-`p` is the program in the making (program.py).
+`p` is the program being generated (program.py).
 """
 
 import torch
@@ -41,7 +41,7 @@ def emit_op(p, op, operands, attrs, outputs=1):
 
 
 def is_row_major(p, t):
-    """Whether strides are what every engine would have: those of a leaf, or row-major ones and views of such."""
+    """Whether every engine would have these strides: those of a leaf, or row-major ones and views of such."""
     root = t if t._base is None else t._base
     if any(root is d or t is d for d in p.derived):
         return False
@@ -49,7 +49,7 @@ def is_row_major(p, t):
 
 
 def partner(p, t):
-    """A tensor that broadcasts with t, seldom one that does not."""
+    """A tensor that broadcasts with t, rarely one that does not."""
     def fits(other):
         try:
             return torch.broadcast_shapes(other.shape, t.shape) and other.numel() <= 24
@@ -68,6 +68,6 @@ def mask(p, t, letter="m"):
 
 
 def index(p, size, length, letter="i"):
-    """Different places: what is written twice depends on the order."""
+    """Distinct positions: the result of a double write depends on the order."""
     values = torch.tensor(p.random.sample(range(size), min(size, length)))
     return p.new_input(tuple(values.shape), values=values, letter=letter)

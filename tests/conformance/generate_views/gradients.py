@@ -41,7 +41,7 @@ def grad(p):
 
 
 def requires_grad(p):
-    """Of tensors that share memory with no other: what older views of it do is up to when they are looked at."""
+    """For tensors that share memory with no other: the state of older views depends on when they are read."""
     tensors = [t for t in p.oracle.names.values() if t is not None]
     name = p.pick(lambda t: sum(overlap.same_memory(t, o) for o in tensors) == 1)
     if not name:

@@ -1,7 +1,7 @@
 """Runs statements of a conformance program (../suites/FORMAT.md) with PyTorch.
 
-What PyTorch refuses comes back as a category of the format. Known here are the ops that programs about views and
-writes in place need; an op is a line in OPS. Ops with an underscore are methods of PyTorch's Tensor.
+A refusal of PyTorch is returned as a category of the format. This has the ops that programs about views and
+in-place writes need; an op is a line in OPS. Ops with an underscore are methods of PyTorch's Tensor.
 """
 
 import re
@@ -11,7 +11,7 @@ import torch
 DTYPES = {torch.float64: ("float64", "F64"), torch.float32: ("float32", "F32"), torch.int64: ("int64", "I64"),
           torch.bool: ("bool", "BOOL")}
 
-# Category of what PyTorch says, first match first; further categories are equally right.
+# Categories of PyTorch's messages; the first match counts; further categories are equally right.
 ERRORS = [
     (r"leaf Variable that requires grad", "leaf_inplace"),
     (r"output of a function that returns multiple views|created in no_grad mode|inside no_grad mode|"
@@ -31,7 +31,7 @@ ERRORS = [
 
 
 def category(error):
-    """The categories of an exception, or None for one that the programs are not meant to give."""
+    """The categories of an exception, or None for one that the programs should not cause."""
     for pattern, *categories in ERRORS:
         if re.search(pattern, str(error)):
             return categories
@@ -39,7 +39,7 @@ def category(error):
 
 
 def is_leaf(t):
-    """None where PyTorch refuses to say: a view made under no_grad whose base was written to since."""
+    """None if PyTorch refuses to answer: a view made under no_grad whose base was written to since."""
     try:
         return t is None or t.is_leaf
     except RuntimeError:
@@ -47,7 +47,7 @@ def is_leaf(t):
 
 
 def nodes(roots):
-    """The nodes of PyTorch's graph behind these tensors."""
+    """The nodes of PyTorch's graph that lead to these tensors."""
     pending, seen = [t.grad_fn for t in roots if is_leaf(t) is False], set()
     while pending:
         node = pending.pop()
@@ -68,7 +68,7 @@ def keeps_numbers(roots):
 
 
 def peculiar(error, roots):
-    """Why this error of a backward need not be one elsewhere; None where it has to be."""
+    """Why this error of a backward need not be an error elsewhere; None if it must be one."""
     if error == "backward_twice_freed" and writes_through_views(roots):
         return "a write through a view keeps nothing, but is freed"
     if error == "backward_twice_freed" and keeps_numbers(roots):
@@ -79,7 +79,7 @@ def peculiar(error, roots):
 
 
 def leads_nowhere(roots):
-    """Whether some node is run though nothing behind it wants a gradient: a view made under no_grad was read."""
+    """Whether some node is run although nothing before it wants a gradient: a view made under no_grad was read."""
     return any(n.next_functions and not any(next_node for next_node, _ in n.next_functions) for n in nodes(roots))
 
 
@@ -144,7 +144,7 @@ def call_op(statement, tensors):
 
 
 class Oracle:
-    """Names and the tensors that they stand for."""
+    """Names and the tensors that they refer to."""
 
     def __init__(self):
         self.names = {}
@@ -163,7 +163,7 @@ class Oracle:
         self.names[entry["name"]] = t.requires_grad_(entry.get("requires_grad", False))
 
     def run(self, statement):
-        """Executes; raises what PyTorch raises."""
+        """Executes; raises PyTorch's exceptions."""
         if "op" in statement:
             results = call_op(statement, self.get(statement["in"]))
             results = results if isinstance(results, (tuple, list)) else [results]

@@ -26,7 +26,7 @@ def repeats(t):
 
 
 def overlaps_otherwise(target, value):
-    """Whether they show the same elements with other strides: what an engine makes of a value first, decides."""
+    """Whether they show the same elements with other strides: then the result depends on the engine's first conversion."""
     if not same_memory(target, value):
         return False
     same = set(places(target)) == set(places(value))

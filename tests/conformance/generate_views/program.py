@@ -1,4 +1,4 @@
-"""A random program in the making, executed by PyTorch as it grows."""
+"""A random program that PyTorch executes while it is generated."""
 
 import math
 import random
@@ -15,7 +15,7 @@ EMPTY = [(0,), (2, 0)]
 
 
 class Discard(Exception):
-    """The program cannot go on: it has no defined verdict."""
+    """The program cannot continue: it has no defined verdict."""
 
 
 def too_large(t):
@@ -24,7 +24,7 @@ def too_large(t):
 
 
 class Program:
-    """A program in the making: the case as it will be written, and PyTorch's tensors.
+    """A program being generated: the case as it will be written, and PyTorch's tensors.
 
     Names say what a tensor is for: x a leaf, v a result, g a gradient, ct a cotangent, s a source of values that is not
     used otherwise, i an index, m a mask, k an index or a mask that is not written to.
@@ -52,7 +52,7 @@ class Program:
         return f"{letter}{self.count}"
 
     def new_input(self, shape, dtype=None, requires_grad=False, values=None, letter="x"):
-        """A leaf; strided in memory now and then."""
+        """A leaf; sometimes strided in memory."""
         r = self.random
         if values is None:
             dtype = dtype or (torch.float64 if r.random() < 0.92 else torch.float32)
@@ -110,7 +110,7 @@ class Program:
         return True
 
     def refusal(self, statement, error, before):
-        """The expect_error; Discard for an error that says nothing about other engines."""
+        """The expect_error; Discard for an error that does not apply to other engines."""
         categories = oracle.category(error)
         if categories is None:
             raise Discard(f"{statement.get('op', statement.get('do'))}: {str(error)[:120]}") from error

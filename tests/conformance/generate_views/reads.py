@@ -1,4 +1,4 @@
-"""Statements that compute something new: what they save is what later writes may spoil."""
+"""Statements that compute new values: later writes may overwrite what they save."""
 
 import common
 

@@ -11,7 +11,7 @@ TOLERANCE = {"float64": [1e-7, 1e-9], "float32": [1e-4, 1e-5]}
 
 
 class Suite:
-    """Cases in the making, and the tensors that they name by keys."""
+    """Cases being generated, and the tensors that they name by keys."""
 
     def __init__(self, name, seed):
         self.name, self.seed, self.cases = name, seed, []

@@ -1,4 +1,4 @@
-"""Statements that make views: an op for a tensor at hand, with attributes that suit it, mostly."""
+"""Statements that make views: an op for an existing tensor, usually with attributes that fit it."""
 
 import torch
 

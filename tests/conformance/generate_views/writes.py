@@ -1,4 +1,4 @@
-"""Statements that write in place. What has no defined result is not drawn (overlap.py)."""
+"""Statements that write in place. Those without a defined result are not drawn (overlap.py)."""
 
 import torch
 
@@ -9,7 +9,7 @@ import views
 
 
 def pick_written(p, accept=lambda t: True):
-    """Seldom a leaf that requires a gradient, or a view of one: with gradients on, writing to it is refused."""
+    """Rarely a leaf that requires a gradient, or a view of one: with gradients on, writing to it is refused."""
     def is_free(t):
         base = t if t._base is None else t._base
         return not any(x.requires_grad and oracle.is_leaf(x) for x in (t, base))

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# resources_test.sh LIMITS [NOTES...]: what ptxas notes of every kernel (cuda/cuda_library.bzl) against limits.
+# resources_test.sh LIMITS [NOTES...]: compares the notes of ptxas on every kernel (cuda/cuda_library.bzl) with limits.
 #
-# A line of LIMITS: the most registers, spilled bytes and bytes of stack of kernels whose name (as c++filt writes it) matches a regular
-# expression, behind which a reason may stand. The first line that matches holds. A line that no kernel needs is an error, too.
+# A line of LIMITS: the largest number of registers, spilled bytes and bytes of stack of kernels whose name (as c++filt
+# writes it) matches a regular expression; a reason may follow. The first line that matches is used. A line that no
+# kernel needs is an error, too.
 set -euo pipefail
 
 limits=$1
@@ -45,7 +46,7 @@ cat "$@" | c++filt | awk -v limits="$limits" '
     sub(/\047 for .*/, "", name)
     registers = spilled = stack = 0
   }
-  # Of the kernel and of functions that it calls.
+  # Of the kernel and of the functions it calls.
   /bytes stack frame/ { if ($1 > stack) stack = $1 + 0; spilled += $5 + $9 }
   /Used [0-9]+ registers/ { match($0, /Used [0-9]+/); registers = substr($0, RSTART + 5, RLENGTH - 5) + 0 }
   END {

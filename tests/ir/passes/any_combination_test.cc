@@ -1,6 +1,6 @@
-// What a graph gives does not depend on which passes ran: random graphs, backwards captured from random
-// programs (tests/fuzz) and recorded training steps run as they are and after every set of passes. All that
-// is seen from outside must agree bit for bit (graph_run.h), and maps must lead to what they say.
+// The result of a graph does not depend on which passes ran: random graphs, backwards captured from random programs
+// (tests/fuzz) and recorded training steps run unchanged and after every set of passes. Everything visible from outside
+// must agree bit for bit (graph_run.h), and remaps must be right.
 #include <catch2/catch.hpp>
 
 #include "engine/runner.h"
@@ -64,7 +64,7 @@ void check_all_sets(const ir::Graph& graph, uint64_t seed, Counts& counts, bool 
   std::vector<std::string> seen;  // texts: many sets make the same
   for (uint64_t set = 0; set < uint64_t{1} << ir::kPassCount; ++set) {
     const ir::PassSet off(set);
-    if ((off[kJoin] || off[kEarly]) && !has_updates) continue;  // the same once more
+    if ((off[kJoin] || off[kEarly]) && !has_updates) continue;  // a repetition
     ir::Graph copy = graph.copy();
     ir::PassInput input = rg::rewrites::all();
     input.executor = &executor;

@@ -93,7 +93,7 @@ TEST_CASE("an output may be used in the graph, too") {
 )");
 }
 
-TEST_CASE("memory that others may write to is read again behind an effect; views of it are not reads") {
+TEST_CASE("memory that others may write to is read again after an effect; views of it are not reads") {
   CHECK(after("cse", R"(graph @g(%0: f32[2,3], $1: hook, %1: f32[3,2]) {
   %2 = permute %0 {dims=[1,0]} : f32[3,2]
   %3 = add %2, %1 : f32[3,2]

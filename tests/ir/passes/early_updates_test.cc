@@ -1,5 +1,5 @@
-// early_updates, text to text: where the updates of an optimizer come to stand. That the bits of recorded steps stay is
-// tested in any_combination_test.cc, that their peaks do in peak_test.cc.
+// early_updates, text to text: the new positions of an optimizer's updates. any_combination_test.cc tests that the bits
+// of recorded steps do not change, peak_test.cc that their peaks do not.
 #include <catch2/catch.hpp>
 
 #include "tests/ir/passes/passes_test.h"
@@ -24,7 +24,7 @@ const std::string kTwo = "graph @g(%0: f32[100], %1: f32[100], %2: f32[100]) {\n
 
 }  // namespace
 
-TEST_CASE("updates stand behind their gradients") {
+TEST_CASE("updates come after their gradients") {
   const std::string first = "  %3 = exp %2 : f32[100]\n", end = "  return %5, %6\n}\n";
   CHECK(early(kTwo + first + "  %4 = neg %2 : f32[100]\n" + step(5, 0, 3) + step(6, 1, 4) + end, {0, 1}) ==
         kTwo + first + step(4, 0, 3) + "  %5 = neg %2 : f32[100]\n" + step(6, 1, 5) + "  return %4, %6\n}\n");
@@ -33,7 +33,7 @@ TEST_CASE("updates stand behind their gradients") {
               {0, 1}) == "unchanged");
 }
 
-TEST_CASE("an update that needs another one's result stands behind it") {
+TEST_CASE("an update that needs another one's result comes after it") {
   const std::string first = "  %3 = exp %2 : f32[100]\n";
   CHECK(early(kTwo + first + "  %4 = neg %2 : f32[100]\n" + step(5, 0, 3) + step(6, 5, 3) +
                   "  return %6, %4\n}\n",
@@ -41,7 +41,7 @@ TEST_CASE("an update that needs another one's result stands behind it") {
         kTwo + first + step(4, 0, 3) + step(5, 4, 3) + "  %6 = neg %2 : f32[100]\n  return %5, %6\n}\n");
 }
 
-TEST_CASE("an update comes behind all that read what it writes to") {
+TEST_CASE("an update comes after all nodes that read what it writes to") {
   // %4 is a gradient as well, computed from the parameter %0.
   CHECK(early(kTwo + "  %3 = exp %2 : f32[100]\n  %4 = mul %0, %2 : f32[100]\n  %5 = neg %2 : f32[100]\n" +
                   step(6, 0, 3) + step(7, 1, 4) + "  return %6, %7, %5\n}\n",
@@ -85,7 +85,7 @@ TEST_CASE("joined updates stay, and no update comes between them") {
 }
 
 TEST_CASE("an order that would hold more at the peak is not taken") {
-  // The new value is memory of its own here; %4 is large, and %3 needed behind it.
+  // The new value has memory of its own here; %4 is large, and %3 is needed after it.
   CHECK(early("graph @g(%0: f32[100], %1: f32[100]) {\n  %2 = exp %1 : f32[100]\n"
               "  %3 = cat %2, %2, %2, %2 {dim=0} : f32[400]\n  %4 = sum %3 {dim=[0], keepdim=false} : f32[]\n"
               "  %5 = mul %2, %4 : f32[100]\n" +

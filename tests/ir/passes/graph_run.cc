@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "ir/bookkeeping.h"
+#include "engine/bookkeeping.h"
 #include "ir/replay.h"
 #include "tests/fuzz/random.h"
 

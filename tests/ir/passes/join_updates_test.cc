@@ -1,10 +1,11 @@
-// join_updates, text to text: which updates of optimizers become groups, for an executor that wants them, and that none do for the CPU. That
-// groups give the same bits is tested in any_combination_test.cc, that they run as one launch in tests/tracer/joined_updates_test.cc.
+// join_updates, text to text: which updates of optimizers become groups, for an executor that requests it, and that
+// none do for the CPU. any_combination_test.cc tests that groups give the same bits,
+// tests/tracer/joined_updates_test.cc that they run as one launch.
 #include <catch2/catch.hpp>
 
 #include "engine/runner.h"
 #include "tests/ir/passes/passes_test.h"
-#include "tracer/null_executor.h"
+#include "tracer/plan/null_executor.h"
 
 namespace rg = retrograd;
 namespace ir = rg::ir;

@@ -1,4 +1,4 @@
-// What is read from a device for outputs alone is read at the end; what something else needs stays where it is.
+// Values of a device that only outputs need are read at the end; reads that something else needs stay where they are.
 #include "ir/passes/late_reads.h"
 
 #include <catch2/catch.hpp>
@@ -10,7 +10,7 @@ using namespace retrograd;
 
 namespace {
 
-// The nodes' names behind the pass.
+// The nodes' names after the pass.
 std::string order(const std::string& text) {
   ir::Graph graph = ir::parse(text, ops::find_op);
   ir::late_reads(graph);

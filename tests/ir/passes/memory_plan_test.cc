@@ -1,5 +1,5 @@
-// The memory plan: lifetimes of small graphs by hand, random blocks that must not overlap, small cases
-// against the best plan there is, and how much is wasted on graphs as they occur.
+// The memory plan: lifetimes of small graphs by hand, random blocks that must not overlap, small cases against the
+// optimal plan, and the waste on realistic graphs.
 #include <array>
 #include <catch2/catch.hpp>
 #include <chrono>

@@ -1,4 +1,4 @@
-// What the tests of passes share: a pass from text to text.
+// Shared by the tests of passes: applies a pass from text to text.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// The peak that is planned after any set of passes is not above that of the graph as it was recorded: random
-// graphs, backwards captured from random programs, recorded steps, networks with wide branches. Peaks are
-// those of ir/passes/lifetimes.h, groups with what their kernels need. With "[.figures]" a table.
+// The planned peak after any set of passes is not above that of the recorded graph: random graphs, backwards captured
+// from random programs, recorded steps, networks with wide branches. Peaks are those of ir/passes/lifetimes.h,
+// including the temporary memory of groups' kernels. With "[.figures]" a table.
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdio>
@@ -62,7 +62,7 @@ void check_all_sets(const Case& c, const std::string& name, Counts& counts) {
     const ir::PassSet off(set);
     if ((!joins && (off & ir::passes_named("join_updates")).any()) ||
         (!has_updates && (off & ir::passes_named("early_updates")).any()))
-      continue;  // the same once more
+      continue;  // a repetition
     const ir::Graph now = c.after(off);
     if (c.peak(now) <= before) continue;
     ++counts.above;

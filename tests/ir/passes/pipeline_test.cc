@@ -1,5 +1,5 @@
-// The pipeline: switching off, dumps, reports, and where things are after it. What single passes do is
-// tested in files of their own.
+// The pipeline: switching off, dumps, reports, and the positions of nodes after it. Single passes are tested in files
+// of their own.
 #include <catch2/catch.hpp>
 
 #include "ir/verify.h"
@@ -31,7 +31,7 @@ TEST_CASE("passes are named") {
   CHECK((ir::passes_named("dce") | ir::passes_named("cse,")) == ir::passes_named("dce,cse"));
   const std::string problem = ir_test::error_of<rg::Error>([] { ir::passes_named("dce,csee"); });
   CHECK(problem.find(
-            "there is no pass \"csee\"; there are simplify broadcast slopes cse dce join_updates schedule "
+            "there is no pass \"csee\"; there are simplify broadcast gated_derivatives cse dce join_updates schedule "
             "early_updates") != std::string::npos);
 }
 
@@ -101,7 +101,7 @@ TEST_CASE("a rule cannot give a node another type, nor move it to or from memory
   const ir::Rewrite reshaped{&rg::ops::info<rg::ops::Reshape>,
                              [](ir::Match& m) { return m.become(m.operand(0)); }};
   CHECK_FALSE(after(reshaped, "  %1 = view %0 {size=[6]} : f32[6]\n  return %1\n"));
-  // A view that becomes a copy, of memory that others see and of its own.
+  // A view that becomes a copy, of memory that others can see and of its own.
   const ir::Rewrite copied{&rg::ops::info<rg::ops::Alias>, [](ir::Match& m) {
                              return m.become(rg::ops::info<rg::ops::Clone>, {m.operand(0)}, nullptr);
                            }};

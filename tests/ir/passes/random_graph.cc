@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "ir/bookkeeping.h"
+#include "engine/bookkeeping.h"
 #include "ir/type_check.h"
 #include "ops/activations.h"
 #include "ops/arithmetic.h"

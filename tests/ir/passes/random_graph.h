@@ -1,6 +1,6 @@
-// Random graphs that passes have something to do with: nodes that say the same twice, chains that cancel,
-// views, repeated operands, conversions, draws, and between them unpacks, hooks, accumulations and
-// retained gradients. All graphs are well made; a few cannot run.
+// Random graphs with work for passes: nodes that compute the same, chains that cancel, views, repeated operands,
+// conversions, draws, and in between unpacks, hooks, accumulations and retained gradients. All graphs are valid; a few
+// cannot run.
 #pragma once
 
 #include "ir/graph.h"

@@ -1,6 +1,7 @@
-// What a backward can compute anew is not saved (ir/passes/recompute.h): which values go, what they are computed from, what becomes of outputs
-// and inputs; text to text. That gradients stay the same bit for bit is tested with compiled functions, at the end.
-#include "ir/passes/recompute.h"
+// Values that a backward can recompute are not saved (ir/passes/recompute_saved.h): which values are dropped, what they are
+// computed from, and the resulting outputs and inputs; text to text. At the end compiled functions test that gradients
+// stay the same bit for bit.
+#include "ir/passes/recompute_saved.h"
 
 #include <catch2/catch.hpp>
 #include <cstring>
@@ -26,7 +27,7 @@ struct Saved {
         values(std::move(saved)),
         recompute(forward, values, [&](size_t i) { return !std::ranges::count(held, i); }) {}
 
-  // "1 <- 0, 2 <- 0 1": of each that goes, its sources.
+  // "1 <- 0, 2 <- 0 1": for each dropped value, its sources.
   std::string text() const {
     std::string all;
     for (size_t i = 0; i < values.size(); ++i) {
@@ -53,7 +54,7 @@ TEST_CASE("what elementwise ops, views and constants lead to from saved values g
       "%9 = sum %8 {dim=[0], keepdim=false} : f32[]\n"
       "return %0, %3, %4, %5, %6, %8, %9\n";
   CHECK(Saved(inputs, nodes, {0, 3, 4, 5, 6, 8, 9}).text() == "1 <- 0, 3 <- 0 2, 4 <- 0 2, 5 <- 0");
-  // Not from what is not saved, nor where somebody else holds it.
+  // Not from values that are not saved, nor if somebody else holds it.
   CHECK(Saved(inputs, nodes, {3, 4, 5}).text() == "2 <- 0 1");
   CHECK(Saved(inputs, nodes, {0, 3, 4, 5}, {1}).text() == "3 <- 1 2");
   CHECK(Saved(inputs, nodes, {8}).text() == "");
@@ -140,7 +141,7 @@ TEST_CASE("compiled functions save less, and their gradients are eager's bit for
                         static_cast<size_t>(found[k].nbytes())) == 0);
   }
   CHECK(held < eager_held / 4);
-  // Kept for another backward; and once more differentiated.
+  // Kept for another backward; and differentiated again.
   const Tensor kept = compiled(x);
   for (int i = 0; i < 2; ++i) kept.backward({}, true);
   const rg::Tensors first = rg::autograd::grad({compiled(x)}, {x}, {}, {}, true);
@@ -149,7 +150,7 @@ TEST_CASE("compiled functions save less, and their gradients are eager's bit for
                second_eager = rg::autograd::grad({rg::sum(first_eager[0])}, {w})[0];
   const std::vector<double> a = second.to_vector(), b = second_eager.to_vector();
   for (size_t i = 0; i < a.size(); ++i) REQUIRE(a[i] == Approx(b[i]).margin(1e-6));
-  // What was saved may not be written to.
+  // Saved values may not be written to.
   const Tensor bad = compiled(x);
   {
     rg::NoGradGuard no_grad;

@@ -4,7 +4,7 @@
 #include "engine/taper.h"
 #include "examples/gpt.h"
 #include "retrograd/retrograd.h"
-#include "tracer/function_recorder.h"
+#include "tracer/function/function_recorder.h"
 
 namespace recorded_steps {
 namespace {
@@ -18,7 +18,7 @@ Step record(std::string name, const Tensors& arguments, F&& function) {
   rg::RecordedFunction recorded;
   {
     rg::FunctionRecorder recorder(recorded.graph);
-    const Tensors stand_ins = recorder.arguments(arguments);
+    const Tensors stand_ins = recorder.inputs().arguments(arguments);
     rg::Taper taper(recorder);
     const rg::Emitter::Scope scope(taper);
     const rg::BackwardRunner::Scopes::Guard eager(nullptr);

@@ -1,5 +1,5 @@
-// Training steps recorded as one graph each: forward, backward and optimizer, as compile_step() records
-// them. What passes meet in practice.
+// Training steps recorded as one graph each: forward, backward and optimizer, as compile_step() records them. Realistic
+// input for passes.
 #pragma once
 
 #include <string>
@@ -19,8 +19,8 @@ struct Step {
 Step perceptron();
 /// Convolutions, batch norm, pooling; Adam.
 Step convolutional();
-/// Pre-norm blocks of attention and a GELU network, tokens in, the head tied to the embedding; AdamW. The
-/// gradients are cleared before the step, so they are there afterwards, or behind it.
+/// Pre-norm blocks of attention and a GELU network, tokens as input, the head tied to the embedding; AdamW. The
+/// gradients are cleared before the step, so they exist after it; or they are cleared after it.
 Step gpt(int64_t layers, int64_t width, int64_t batch, int64_t length, bool clear_behind = false);
 /// The same with blocks that compute in bfloat16.
 Step mixed_gpt(int64_t layers, int64_t width, int64_t batch, int64_t length);

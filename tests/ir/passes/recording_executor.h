@@ -1,5 +1,6 @@
-// RecordingExecutor: the CPU's kernels, and graphs of their launches. What is recorded keeps addresses and numbers, not tensors, as a device's
-// graph does: what moved without being noticed gives other bits. Of steps of optimizers and of draws it keeps where the numbers are.
+// RecordingExecutor: the CPU's kernels, and graphs of their launches. A recording keeps addresses and numbers, not
+// tensors, like a device's graph: a tensor that moved without being noticed gives other bits. For steps of optimizers
+// and draws it keeps the address of the numbers.
 #pragma once
 
 #include <cstring>
@@ -49,7 +50,7 @@ class RecordingExecutor final : public Executor {
 
  private:
   using Work = std::vector<std::function<void()>>;
-  using Recorded = std::shared_ptr<Work*>;  // what is recorded into now; null: launches run
+  using Recorded = std::shared_ptr<Work*>;  // the present recording; null: launches run
 
   static Executor& cpu() { return cpu_executor(); }
 

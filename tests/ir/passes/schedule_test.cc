@@ -1,5 +1,5 @@
-// schedule, text to text, and the peaks of random graphs: never above that of the order before. Bits are
-// tested in any_combination_test.cc.
+// schedule, text to text, and the peaks of random graphs: never above that of the previous order. Bits are tested in
+// any_combination_test.cc.
 #include <catch2/catch.hpp>
 
 #include "ir/passes/lifetimes.h"
@@ -59,8 +59,9 @@ TEST_CASE("much that becomes little does so before more is made") {
 )");
 }
 
-TEST_CASE("what needs much for a moment comes when least is live beside it") {
-  // %4 and %5 lie there behind the hook; %5 is small, and so is what becomes of it. What reads %2 cannot come before the hook.
+TEST_CASE("a node with a short memory peak runs when least other memory is live") {
+  // %4 and %5 are there after the hook; %5 is small, and so is the value made from it. Nodes that read %2 cannot come
+  // before the hook.
   CHECK(after("schedule", R"(graph @g(%0: f32[200], %1: f32[60], %2: f32[1], $3: hook) {
   %4 = flip %0 {dims=[0]} : f32[200]
   %5 = flip %1 {dims=[0]} : f32[60]
@@ -115,7 +116,7 @@ TEST_CASE("a node that may fail stays between its effects, so that these have ru
   return %10
 }
 )");
-  CHECK(text == "unchanged");  // %6 reads memory of others behind the hook, and so cannot come before it
+  CHECK(text == "unchanged");  // %6 reads memory of others after the hook, and so cannot come before it
 }
 
 TEST_CASE("a group moves as one") {

@@ -1,9 +1,9 @@
-// Random graphs, planned for an executor that records launches, give in each run what a plan without graphs gives, bit for bit: with inputs that
-// stay, move or lie otherwise, results that are let go or kept, numbers that change, recordings that fail, and hooks in between, which keep what
-// they are given.
+// Random graphs, planned for an executor that records launches, give in each run the same as a plan without graphs, bit
+// for bit: with inputs that stay, move or change their layout, results that are released or kept, numbers that change,
+// recordings that fail, and hooks in between, which keep their arguments.
 #include <catch2/catch.hpp>
 
-#include "ir/each_field.h"
+#include "engine/each_field.h"
 #include "ir/passes/pipeline.h"
 #include "ir/replay.h"
 #include "retrograd/retrograd.h"
@@ -12,7 +12,7 @@
 #include "tests/ir/passes/random_graph.h"
 #include "tests/ir/passes/recording_executor.h"
 #include "tests/same_bits.h"
-#include "tracer/plan.h"
+#include "tracer/plan/run.h"
 
 namespace rg = retrograd;
 using rg::Tensor;
@@ -34,7 +34,6 @@ class Runs {
       if (i.kind != Kind::tensor && i.kind != Kind::hook) return;
     if (random_.chance(0.5)) rg::ir::run_passes(graph_, {.input = passes()});
     if (random_.chance(0.5)) make_numbers();
-    sources_.resize(graph_.inputs().size(), rg::Source{rg::Source::Kind::constant});
     for (int32_t id = 0; id < graph_.symbols.size(); ++id) numbers_.push_back(graph_.symbols.expr(id).hint);
     rg::RecordingExecutor recording;
     if (random_.chance(0.2)) recording.launches_to_failure = 1 + static_cast<int>(random_.below(12));
@@ -69,11 +68,11 @@ class Runs {
       });
   }
   rg::Plan plan_for(rg::Executor& executor, std::optional<int64_t> waste) const {
-    return {graph_, sources_, rules_, log_, numbers_, executor, {}, waste};
+    return rg::Plan({.graph = graph_, .values = numbers_, .executor = executor, .arena_waste = waste});
   }
   std::optional<Tensors> results(const rg::Plan& plan) {
     try {
-      return plan.run(bindings_, numbers_);
+      return rg::run_plan(plan, bindings_, numbers_);
     } catch (const rg::Exception&) {
       return {};
     }
@@ -122,7 +121,7 @@ class Runs {
         t.mul_(0.75);
       }
     }
-    if (gone_.size() > 4) gone_.clear();  // addresses come back
+    if (gone_.size() > 4) gone_.clear();  // addresses are reused
     for (rg::Number& n : numbers_)
       if (n.kind == rg::Number::Kind::Float && random_.chance(0.3)) n = rg::Number::of(n.as_double() * 0.5);
   }
@@ -131,9 +130,6 @@ class Runs {
   rg::ir::Graph graph_;
   rg::LaunchStats& stats_;
   const bool is_turned_ = random_.chance(0.2);
-  std::vector<rg::Source> sources_;
-  const std::vector<rg::RuleRun> rules_;
-  const rg::DriveLog log_;
   std::vector<rg::Number> numbers_;
   std::vector<rg::ir::Binding> bindings_;
   Tensors given_, gone_;

@@ -1,6 +1,6 @@
-// Passes and the memory plan on recorded training steps: what is written outside is still computed there,
-// the peak does not rise, the plan of the memory is tight. With "[.figures]" a table of larger ones. That
-// the bits stay is tested in any_combination_test.cc.
+// Passes and the memory plan on recorded training steps: values written outside are still computed there, the peak does
+// not rise, the memory plan is tight. With "[.figures]" a table of larger ones. any_combination_test.cc tests that the
+// bits do not change.
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdio>

@@ -1,4 +1,4 @@
-// What is proved of each case: see table.h.
+// The checks of each case: see table.h.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
@@ -8,7 +8,7 @@
 #include "ops/shape_ops.h"
 #include "ops/views.h"
 #include "tests/ops/derivatives/table.h"
-#include "tracer/compile_backward.h"
+#include "tracer/backward/compile_backward.h"
 
 namespace derivatives {
 namespace rg = retrograd;
@@ -119,7 +119,7 @@ Tensor cast(const Tensor& x, rg::ScalarType dtype) {
   return rg::as_strided(memory, x.sizes(), x.strides(), 0).detach().requires_grad_(x.requires_grad());
 }
 
-/// Float32 gives what float64 gives, as far as it can tell.
+/// Float32 gives the same as float64, within its precision.
 void check_near(const Tensors& wide, const Tensors& narrow) {
   REQUIRE(wide.size() == narrow.size());
   for (size_t i = 0; i < wide.size(); ++i) {

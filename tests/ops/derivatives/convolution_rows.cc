@@ -1,6 +1,6 @@
-// Convolutions over one to three dims: strides, paddings, dilations, groups, one sample or a batch, kernels
-// larger than the operand, places that no window sees, and transposed ones; and the op that gives gradients
-// of weights by itself, since it is a function of two operands, too.
+// Convolutions over one to three dims: strides, paddings, dilations, groups, one sample or a batch, kernels larger than
+// the operand, positions outside of all windows, and transposed ones; and the op for gradients of weights separately,
+// since it is a function of two operands, too.
 #include "ops/convolution.h"
 
 #include "tests/ops/derivatives/table.h"

@@ -1,6 +1,6 @@
-// Every op's derivatives: each row of the table is proved (table.h says what that is), and no op with a
-// derivative is without a row. The temporary memory of all that runs is checked by the way. What an op gives at
-// the edges of its domain is in tests/ops/edges; values against PyTorch are in tests/conformance.
+// Every op's derivatives: each row of the table is checked (table.h describes how), and every op with a derivative has
+// a row. The temporary memory of everything that runs is checked, too. Values at the edges of an op's domain are in
+// tests/ops/edges; values against PyTorch are in tests/conformance.
 #include <catch2/catch.hpp>
 
 #include "cpu/scratch_check.h"

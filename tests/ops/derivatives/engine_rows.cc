@@ -1,4 +1,4 @@
-// What the engine adds to derivatives: sums of several gradients, functions of the user's own.
+// Derivatives in the engine: sums of several gradients, user-defined functions.
 #include "engine/function.h"
 
 #include "ops/activations.h"

@@ -1,5 +1,4 @@
-// Reading and writing at positions: each index has an entry that stands twice, unless the op says which one
-// wins.
+// Reading and writing at positions: each index has an entry that occurs twice, unless the op says which one wins.
 #include "ops/index_ops.h"
 
 #include "ops/arithmetic.h"

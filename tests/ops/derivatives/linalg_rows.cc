@@ -69,7 +69,7 @@ void add_matrices(Rows& rows) {
 void add_determinants(Rows& rows) {
   const auto det = [](const Tensors& x) { return rg::det(x[0]); };
   rows.push_back(row("det", det, regular_cases()));
-  rows.back().eps = 0x1p-16;  // linear in each element, so differences are exact but for rounding
+  rows.back().eps = 0x1p-16;  // linear in each element, so differences are exact except for rounding
   rows.push_back(row("det of matrices near to singular", det, {{real({2, 3, 3})}, {transposed({4, 4})}}));
   rows.push_back(row("det of singular matrices", det, singular_cases()));
   // Where A is invertible, derivatives of third order: those of the cofactors' derivative.

@@ -1,4 +1,4 @@
-// Losses, by input and by target where the target is a number that may be differentiated.
+// Losses, by input and, if the target may be differentiated, by target.
 #include "ops/losses.h"
 
 #include "tests/ops/derivatives/table.h"

@@ -1,5 +1,5 @@
-// Ops that draw random numbers, the same ones at each call here: dropouts, in place, too, and draws that do
-// not depend smoothly on what they are given, whose derivatives are zeros.
+// Ops that draw random numbers, the same ones at each call here: dropouts, also in place, and draws that do not depend
+// smoothly on their parameters, whose derivatives are zeros.
 #include "ops/random_ops.h"
 
 #include "engine/random.h"
@@ -25,7 +25,7 @@ Row seeded(std::string name, F f, std::vector<Tensors> cases) {
       std::move(cases));
 }
 
-/// The values of a draw have no derivative, its record says what counts as one. So the values go.
+/// The values of a draw have no derivative; its record defines what counts as one. So the values are dropped.
 template <class F>
 Row drawn(std::string name, F f, std::vector<Tensors> cases) {
   const auto without_values = [f](const Tensors& x) {

@@ -1,5 +1,4 @@
-// Running sums and products, with zeros as well, and the linear recurrence that derivatives of the product
-// are made of.
+// Running sums and products, with zeros as well, and the linear recurrence that derivatives of the product use.
 #include "ops/scan.h"
 
 #include "ops/arithmetic.h"

@@ -1,11 +1,10 @@
 // The table of derivatives: for each op at least one row, a function and the inputs at which its derivatives
 // are checked.
 //
-// A row's cases are what the op's rule has to stand: no dims, no elements, odd sizes, more dims,
-// broadcasting, inputs that are transposed, that repeat memory, that have gaps, numbers in place of tensors.
-// check_row() proves each case by gradcheck and gradgradcheck, and that the traced backward, first and second
-// order, has the eager one's bits, in each floating dtype, and that float32 agrees with float64. It notes
-// every op whose record was differentiated.
+// A row's cases are those that the op's rule must handle: no dims, no elements, odd sizes, more dims, broadcasting,
+// inputs that are transposed, that repeat memory, that have gaps, numbers in place of tensors. check_row() checks each
+// case by gradcheck and gradgradcheck, and that the traced backward, first and second order, has the bits of the eager
+// one, in each floating dtype, and that float32 agrees with float64. It notes every op whose record was differentiated.
 //
 // A new family is a file with a function that returns its rows, and a line in families.h.
 #pragma once
@@ -40,7 +39,7 @@ inline Row row(std::string name, std::function<Tensor(const Tensors&)> f, std::v
   return {std::move(name), [f = std::move(f)](const Tensors& x) { return Tensors{f(x)}; }, std::move(cases)};
 }
 
-/// Where the numbers of an input lie. The same range is never filled with the same numbers twice.
+/// The range of an input's numbers. The same range is never filled with the same numbers twice.
 struct Range {
   double low = -1.5, high = 1.5;
 };

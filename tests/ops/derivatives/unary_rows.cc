@@ -1,5 +1,4 @@
-// Functions of one number. Ranges keep away from poles, jumps and kinks; what happens there is in
-// tests/ops/edges.
+// Functions of one number. Ranges avoid poles, jumps and kinks, which are covered by tests/ops/edges.
 #include "ops/unary.h"
 
 #include "ops/arithmetic.h"
@@ -13,8 +12,7 @@ namespace rg = retrograd;
 
 namespace {
 
-// The public function emits clone, where it has to copy; the op is for graphs, which do not know how values
-// lie.
+// The public function emits clone when it must copy; the op is for graphs, which do not know the layout of values.
 Tensor emit_contiguous(const Tensors& x) { return rg::ops::emit<rg::ops::Contiguous>({x[0].get()}, {}, {}); }
 
 }  // namespace

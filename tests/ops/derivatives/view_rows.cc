@@ -1,4 +1,4 @@
-// Views, and the ops that put a gradient back into their place.
+// Views, and the ops that scatter a gradient back.
 #include "ops/views.h"
 
 #include "ops/join.h"

@@ -1,18 +1,18 @@
-// What ops give at the edges of their domains: values and gradients, against PyTorch's.
+// Values and gradients of ops at the edges of their domains, compared with PyTorch's.
 //
-// The tables hold, for each function, inputs, the value there and the gradient for a cotangent of ones. The
-// numbers were computed with PyTorch 2.15 on the CPU. NaN equals NaN; the sign of zero does not count. Each row
-// runs eagerly, with a captured backward, and as a compiled function.
+// The tables hold, for each function, inputs, the value there and the gradient for a cotangent of ones. The numbers
+// were computed with PyTorch 2.15 on the CPU. NaN equals NaN; the sign of zero does not count. Each row runs eagerly,
+// with a captured backward, and as a compiled function.
 //
-// Where PyTorch's own numbers are wrong, the right ones stand: of numbers whose squares are out of range in asinh, acosh, atan2, norms, std and
-// normalisations; atan2 at infinity; prod beside NaN and infinity; gelu below -8 and its derivative at 1e200; hardswish of 1e308; binary cross entropy
-// with logits at infinity; the second derivative of softplus at 19. Beside an infinity the gradient of logsumexp is NaN, as that of softmax is.
+// If PyTorch's own numbers are wrong, the table has the right ones: for numbers whose squares are out of range in
+// asinh, acosh, atan2, norms, std and normalisations; atan2 at infinity; prod with NaN and infinity; gelu below -8 and
+// its derivative at 1e200; hardswish of 1e308; binary cross entropy with logits at infinity; the second derivative of
+// softplus at 19. If an operand is infinite, the gradient of logsumexp is NaN, like that of softmax.
 //
-// Left out, since the gradient here is right where PyTorch's is not: trigamma at its poles (inf), softsign and
-// mish at infinity (0 and 1), acosh below -1 (no number), logsigmoid 40 above 0 (not yet 0), a cumprod before a
-// NaN or an infinity, products and norms that overflow or vanish on the way only.
-// Left out as too rare to be worth its price: prod of an infinity and a zero, where the gradient of the
-// infinity is 0 in PyTorch and NaN here.
+// Omitted, since the gradient here is right and PyTorch's is not: trigamma at its poles (inf), softsign and mish at
+// infinity (0 and 1), acosh below -1 (not a number), logsigmoid 40 above 0 (not yet 0), a cumprod before a NaN or an
+// infinity, products and norms that overflow or vanish only in intermediate results. Omitted as too rare: prod of an
+// infinity and a zero, where the gradient of the infinity is 0 in PyTorch and NaN here.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -27,8 +27,8 @@
 #include "ops/creation.h"
 #include "ops/reduce.h"
 #include "ops/shape_ops.h"
-#include "tracer/compile.h"
-#include "tracer/compile_backward.h"
+#include "tracer/function/compile.h"
+#include "tracer/backward/compile_backward.h"
 
 namespace edges {
 namespace rg = retrograd;
@@ -85,7 +85,7 @@ inline void check_numbers(const char* what, const std::vector<double>& got, cons
   }
 }
 
-/// One row: f at x, and the gradients of all x behind one another.
+/// One row: f at x, and the gradients of all x, concatenated.
 inline void check_point(const std::function<Tensor(const Tensors&)>& f, const Tensors& x,
                         const std::vector<double>& value, const std::vector<double>& gradient,
                         double tolerance, rg::CompiledBackward& compiled) {

@@ -1,4 +1,4 @@
-// Functions of one number in float32, where that overflows or vanishes sooner.
+// Functions of one number in float32, which overflow or vanish earlier.
 // The numbers are PyTorch's; see edges.h.
 #include "ops/activations.h"
 #include "ops/arithmetic.h"

@@ -1,4 +1,4 @@
-// Powers, quotients and losses of one number with another that is fixed.
+// Powers, quotients and losses of one number with a second, fixed one.
 // The numbers are PyTorch's; see edges.h.
 #include "ops/arithmetic.h"
 #include "ops/binary.h"

@@ -11,7 +11,7 @@
 #include "ops/shape_ops.h"
 #include "ops/softmax.h"
 #include "tests/ops/range/walk.h"
-#include "tracer/compile.h"
+#include "tracer/function/compile.h"
 
 namespace range {
 namespace {
@@ -29,7 +29,7 @@ Walk walk(std::string name, Function f, std::vector<Numbers> inputs, std::vector
 const Numbers kFour = {1, 2, 3, 4}, kMixed = {1.5, -0.25, 2.75, -3.5, 0.875, 2.125};
 const std::vector<int> kAll = every(-36, 37);
 
-// Of a tensor of 16 bits beside float64: the same constants.
+// The same constants, for a 16-bit tensor and for float64.
 Tensor constant(const Numbers& x, const Tensor& like) {
   return rg::to(rg::tensor(x, {static_cast<int64_t>(x.size())}, {rg::kFloat64}), like.dtype());
 }
@@ -83,7 +83,7 @@ TEST_CASE("reductions over the range") {
 TEST_CASE("softmax and cross entropy over the range") {
   const std::vector<int> logits = every(-30, 36);
   const auto row = [](const Tensor& x) { return rg::reshape(x, {1, x.numel()}); };
-  // Not one that is far above the others: there gradients are 1 - p of a rounded p.
+  // Excludes an element far above the others: there gradients are 1 - p of a rounded p.
   for (const Numbers& x :
        {Numbers{1, 1, 0.5, 1, -1}, Numbers{-20, 12.5, 12.5, 12.5}, Numbers{12.25, 12.25, 12.25}}) {
     check(walk(
@@ -155,7 +155,7 @@ TEST_CASE("losses over the range") {
       {{3, 4, -1}, {1, -2, 2}}, every(-6, 36)));
 }
 
-// What a user's run met, in float32 and smaller: exact values.
+// Cases from a user's run, in float32 and smaller: exact values.
 TEST_CASE("values and gradients that went wrong") {
   const auto gradient = [](const Tensor& y, const Tensor& x) {
     return rg::autograd::grad({y}, {x})[0].to_vector();

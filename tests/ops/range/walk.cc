@@ -11,8 +11,8 @@
 #include "ops/creation.h"
 #include "ops/reduce.h"
 #include "ops/shape_ops.h"
-#include "tracer/compile.h"
-#include "tracer/compile_backward.h"
+#include "tracer/function/compile.h"
+#include "tracer/backward/compile_backward.h"
 
 namespace range {
 namespace {
@@ -22,7 +22,8 @@ struct Format {
   int exponents;             // of the powers of 2 that cotangents are made of
 };
 
-// float32 is what 16 bits are computed in. A derivative that it has no normal number for is not asked for, even where a cotangent would bring it back.
+// 16-bit types are computed in float32. A derivative without a normal float32 number is not tested, even if a cotangent
+// would bring it back into the range.
 bool has_digits(double v) {
   return v == 0 || std::isnan(v) || (std::abs(v) >= 0x1p-124 && std::abs(v) <= 0x1p124);
 }
@@ -56,8 +57,8 @@ struct Point {
 
 std::vector<double> numbers(const Tensor& t) { return rg::to(t.detach(), rg::kFloat64).to_vector(); }
 
-// 2^k near 1 / size for each place, or, for all places together, numbers of different sizes and signs: the derivative of a softmax or a normalisation
-// in the direction of ones is 0. Without sizes to go by k is 0.
+// 2^k near 1 / size for each position, or, for all positions together, numbers of different sizes and signs: the
+// derivative of a softmax or a normalisation in the direction of ones is 0. Without sizes k is 0.
 Tensor scale_for(const std::vector<std::vector<double>>& sizes, const Tensor& like, bool each, int most) {
   std::vector<double> scale(static_cast<size_t>(like.numel()), 1);
   double all = 0;
@@ -112,7 +113,7 @@ class Comparison {
     if (got == want) return true;
     if (std::abs(want) > format_.most * (1 - 4 * format_.unit))
       return std::isinf(got) || std::abs(got) > 0.9 * format_.most;
-    // What is below the range may be 0.
+    // A result below the range may be 0.
     return std::abs(got - want) <=
            units_ * format_.unit * std::abs(want) + format_.least + 4 * format_.unit * largest;
   }

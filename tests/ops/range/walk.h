@@ -1,12 +1,14 @@
-// The walk: each function at points 10^k over the range of a dtype, in float16, bfloat16 and float32, beside float64 at the same points.
+// The walk: evaluates each function at points 10^k over the range of a dtype, in float16, bfloat16 and float32, and in
+// float64 at the same points.
 //
-// The value, the gradient, the tangent and the derivative of the gradient are compared; the gradient eagerly, by a captured backward and through
-// compile(). float64 has digits and range to spare at all points of the other dtypes, so it serves as the exact value. Cotangents and directions are
-// powers of 2 that bring the results near 1: what can be represented must be right, though squares, reciprocals and exponentials on the way cannot.
+// The value, the gradient, the tangent and the derivative of the gradient are compared; the gradient eagerly, by a
+// captured backward and through compile(). float64 has enough precision and range at all points of the other dtypes, so
+// it gives the exact value. Cotangents and directions are powers of 2 that bring the results near 1: a result that can
+// be represented must be right, even if intermediate squares, reciprocals and exponentials cannot.
 //
 //   Walk{"atan", [](const Tensors& x) { return rg::atan(x[0]); }, {powers(-30, 30)}}
 //
-// What is excused says why, in the field of that name.
+// If a derivative is not compared, excused_first or excused_second gives the reason.
 #pragma once
 
 #include <functional>
@@ -34,14 +36,14 @@ struct Walk {
   std::string name;
   Function f;
   std::vector<Numbers> inputs;
-  bool elementwise =
-      true;  // else the inputs are one vector each, and powers of 10 multiply them as `scales` says
+  // Else the inputs are one vector each, and powers of 10 multiply them as `scales` says.
+  bool elementwise = true;
   std::vector<int> scales = {};  // exponents of 10, where not elementwise
   double units = 4;              // the tolerance of a result near 1, in units in the last place of the dtype
   double float_units = 16;       // of float32, in which no formula is computed with more digits than it gives
   std::string excused_first = {}, excused_second = {};  // why no first, no second derivative is compared
-  bool saves_result =
-      false;  // one vector's derivatives are then not compared where the result is out of range
+  // One vector's derivatives are then not compared where the result is out of range.
+  bool saves_result = false;
   std::vector<rg::ScalarType> dtypes = {rg::kFloat32, rg::kFloat16, rg::kBFloat16};
 };
 

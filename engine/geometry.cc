@@ -1,0 +1,16 @@
+// See engine/geometry.h.
+#include "engine/geometry.h"
+
+namespace retrograd::ops {
+
+Geometry geometry_of(const TensorImpl& view, const TensorImpl& base) {
+  Geometry g;
+  g.size = view.shape();
+  for (int i = 0; i < view.rank(); ++i) g.stride.push_back(view.strides()[i]);
+  g.offset = view.storage_offset() - base.storage_offset();
+  for (int i = 0; i < base.rank(); ++i) g.base_stride.push_back(base.strides()[i]);
+  g.base_is_dense = base.is_contiguous();
+  return g;
+}
+
+}  // namespace retrograd::ops

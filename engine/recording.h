@@ -1,0 +1,94 @@
+// Recording: what an operation that is no call of an op asks for while something is recorded: a write in place, .grad
+// of a leaf, a number that each run reads again. Emitter::recording() gives it; it is null while calls run, and then
+// the operation does its work at once.
+//
+//   Recording          of a backward (tracer/backward/recorder.h) or of a function
+//   FunctionRecording  of a function (tracer/function/function_recorder.h): memory, .grad of leaves, and what decides the
+//                      recording
+#pragma once
+
+#include <functional>
+
+#include "engine/emitter.h"
+
+namespace retrograd {
+
+class FunctionRecording;
+
+class Recording {
+ public:
+  /// Runs a backward that recorded code has started into the current emitter, so that it is part of the recording.
+  /// Throws when it leads outside of what is recorded.
+  virtual Tensors own_backward(const BackwardRequest& request, Walk& walk) = 0;
+  /// Called by operations that are allowed but cannot be part of a recording: ends the recording, and a recorded
+  /// function runs eagerly from then on. In a recorded backward it is an Error(unsupported).
+  virtual void cannot_record(std::string_view op, std::string_view why, SourceLocation where) = 0;
+  /// Null of a backward.
+  virtual FunctionRecording* of_function() { return nullptr; }
+
+ protected:
+  ~Recording() = default;
+};
+
+/// Numbers that the host provides again for each run: a learning rate, a step count, an offset in a random stream.
+struct LiveNumbers {
+  static constexpr size_t kMost = 16;  // of one call
+
+  /// Reads them now or, while a function is recorded, before each of its runs, in the order of these calls.
+  std::function<void(std::span<Scalar>)> read;
+  /// While a function is recorded: called once for each time that the numbers were read, with what was read and
+  /// whether the function used it. It did not when the run, or the recording, ended with an error before that. The
+  /// numbers that were read last are settled first.
+  std::function<void(std::span<const Number> was_read, bool was_used)> settle = {};
+  /// Called before each run: whether what was recorded from the numbers is still right; otherwise the function is
+  /// recorded again. Empty: always.
+  std::function<bool()> fits = {};
+};
+
+class FunctionRecording {
+ public:
+  /// The present value of `self`, as a cell that later writes do not change.
+  virtual Tensor present_value(TensorImpl& self) = 0;
+  /// From now on `self` has the value of `result`, which has the same type. Tensors that share its memory see the new
+  /// value.
+  virtual void write(TensorImpl& self, const Tensor& result, SourceLocation where) = 0;
+  /// Whether the function has written to memory from outside, which then does not hold the new value yet.
+  virtual bool writes_to(const Storage& memory) const = 0;
+  /// Symbols for numbers, and their values now.
+  virtual void live_numbers(std::span<Scalar> out, const LiveNumbers& numbers) = 0;
+  /// Called when the state of an object decides what is recorded. `holds` is called before each run of a recorded
+  /// function; when it returns false, the function is recorded again, and `what` says why.
+  virtual void depends_on(std::function<bool()> holds, std::string_view what) = 0;
+  /// To be called before .grad of `leaf` is replaced: a recorded function replaces it in its runs, not when it is
+  /// recorded.
+  virtual void grad_is_replaced(TensorImpl& leaf) = 0;
+  /// To be called before .grad of a leaf is read.
+  virtual void grad_is_read(TensorImpl& leaf) = 0;
+  /// To be called before a hook is added to a leaf.
+  virtual void hook_is_added(const TensorImpl& leaf, SourceLocation where) = 0;
+
+ protected:
+  ~FunctionRecording() = default;
+};
+
+/// What the current emitter records, if that is a function; else null.
+inline FunctionRecording* recorded_function() {
+  Recording* const recording = detail::current_emitter ? detail::current_emitter->recording() : nullptr;
+  return recording ? recording->of_function() : nullptr;
+}
+
+/// The innermost function that this thread records, also where calls run in between (what is printed, or saved).
+FunctionRecording* innermost_recorded_function();
+
+/// Numbers for one call: read now, or symbols for them.
+inline void read_live_numbers(std::span<Scalar> out, const LiveNumbers& numbers) {
+  if (FunctionRecording* function = recorded_function()) return function->live_numbers(out, numbers);
+  numbers.read(out);
+}
+
+/// See Recording::cannot_record. Returns when nothing is recorded.
+inline void refuse_recording(std::string_view op, std::string_view why, SourceLocation where) {
+  if (Recording* recording = Emitter::current().recording()) recording->cannot_record(op, why, where);
+}
+
+}  // namespace retrograd

@@ -1,0 +1,29 @@
+// The scopes of default pairs; see engine/saved_tensor_hooks.h.
+#include "engine/saved_tensor_hooks.h"
+
+namespace retrograd {
+namespace {
+
+RefPtr<SavedTensorHooks> allowed(RefPtr<SavedTensorHooks> hooks, SourceLocation where) {
+  require_function(static_cast<bool>(hooks), "SavedTensorHooksGuard", where);
+  if (const auto* disabled = OpenScopes<DisableSavedTensorHooks::Scoped>::innermost())
+    fail(Category::hook_forbidden, "SavedTensorHooksGuard", disabled->message, where);
+  return hooks;
+}
+
+DisableSavedTensorHooks::Scoped without_pair(std::string message, SourceLocation where) {
+  if (OpenScopes<RefPtr<SavedTensorHooks>>::innermost())
+    fail(Category::hook_forbidden, "DisableSavedTensorHooks",
+         "a pair of saved-tensor hooks is open: " + message, where);
+  return {std::move(message)};
+}
+
+}  // namespace
+
+SavedTensorHooksGuard::SavedTensorHooksGuard(RefPtr<SavedTensorHooks> hooks, SourceLocation where)
+    : guard_(allowed(std::move(hooks), where)) {}
+
+DisableSavedTensorHooks::DisableSavedTensorHooks(std::string message, SourceLocation where)
+    : guard_(without_pair(std::move(message), where)) {}
+
+}  // namespace retrograd

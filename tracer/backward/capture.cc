@@ -1,0 +1,119 @@
+// See tracer/backward/capture.h.
+#include "tracer/backward/capture.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "engine/runner.h"
+#include "ir/verify.h"
+
+namespace retrograd {
+namespace {
+
+template <class T>
+const T& attr_at(const Record& record, uint32_t offset) {
+  return *reinterpret_cast<const T*>(static_cast<const char*>(record.attrs()) + offset);
+}
+
+}  // namespace
+
+std::shared_ptr<Capture> Capture::record(const BackwardRequest& request, Walk& walk) {
+  auto capture = std::make_shared<Capture>();
+  RecordedBackward& recorded = capture->recorded_;
+  Recorder recorder(recorded.graph, walk, &request);
+  BackwardRequest symbolic = request;
+  symbolic.retain_graph = true;  // the run releases the slots, not the recording
+  for (size_t i = 0; i < request.cotangents.size(); ++i)
+    symbolic.cotangents[i] = recorder.root(static_cast<uint32_t>(i), request.cotangents[i].impl().type());
+  const Tensors gradients = record_backward(symbolic, walk, recorder, &recorder);
+  std::vector<ir::ValueId> outputs;
+  for (const Tensor& g : gradients) outputs.push_back(recorder.value_of(g));
+  recorded.graph.set_outputs(std::move(outputs));
+  recorded.take(recorder);
+  capture->inlined_ = std::move(recorder.inlined);
+  for (SymbolUse& use : recorder.uses)
+    (use.kind == SymbolUse::Kind::attr_number ? capture->numbers_ : capture->sizes_).push_back(use);
+  for (const Source& s : recorded.sources) capture->unpacks_ += s.kind == Source::Kind::slot;
+  capture->is_replayed_ = request.create_graph;
+  if (!capture->is_replayed_) capture->fuse(request, walk);
+  ir::verify(recorded.graph);
+  return capture;
+}
+
+int64_t Capture::size_at(const SymbolUse& use, const BackwardRequest& request, const Reached& reached) const {
+  if (use.kind == SymbolUse::Kind::root_dim)
+    return request.cotangents[use.place].impl().shape()[static_cast<int>(use.dim)].raw();
+  const Record& record = *reached.records[use.place];
+  if (use.kind == SymbolUse::Kind::type_dim)
+    return record.dims()[record.type_meta(static_cast<int>(use.index)).first_dim + use.dim].raw();
+  return attr_at<Dim>(record, use.index).raw();
+}
+
+std::vector<Number> Capture::values(const BackwardRequest& request, const Reached& reached,
+                                    std::string& misfit) const {
+  std::vector<Number> values(static_cast<size_t>(graph().symbols.size()));
+  std::vector<bool> known(values.size());
+  for (const SymbolUse& use : numbers_)
+    values[static_cast<size_t>(use.number)] =
+        attr_at<Scalar>(*reached.records[use.place], use.index).number();
+  for (const SymbolUse& use : sizes_) {
+    const int64_t size = size_at(use, request, reached);
+    const auto id = use.size.is_symbolic() ? static_cast<size_t>(use.size.id()) : values.size();
+    if (id < values.size() && !known[id]) {
+      known[id] = true;
+      values[id] = Number::of(size);
+      continue;
+    }
+    const int64_t expected = id < values.size() ? values[id].i : use.size.raw();
+    if (size != expected) {
+      const std::string_view op =
+          use.kind == SymbolUse::Kind::root_dim ? "root" : reached.records[use.place]->op->name;
+      misfit = fmt::format("a size of {}#{} was {}, as another size was, and is now {}", op, use.place,
+                           expected, size);
+      return {};
+    }
+  }
+  graph().symbols.evaluate(values);
+  if (const int guard = graph().symbols.failing_guard(values); guard >= 0) {
+    const SymbolTable::Guard& g = graph().symbols.guards()[static_cast<size_t>(guard)];
+    misfit = fmt::format(
+        "a comparison of {} and {} comes out otherwise: they were {} and {}, are {} and {}",
+        graph().symbols.text(g.lhs), graph().symbols.text(g.rhs), graph().symbols.expr(g.lhs).hint.as_double(),
+        graph().symbols.expr(g.rhs).hint.as_double(), values[static_cast<size_t>(g.lhs)].as_double(),
+        values[static_cast<size_t>(g.rhs)].as_double());
+    return {};
+  }
+  if (values.empty()) values.resize(1);  // an empty list means "does not fit"
+  return values;
+}
+
+bool Capture::read_numbers(const Reached& reached, std::vector<Number>& values) const {
+  for (const SymbolUse& use : numbers_)
+    values[static_cast<size_t>(use.number)] =
+        attr_at<Scalar>(*reached.records[use.place], use.index).number();
+  graph().symbols.evaluate(values);
+  return graph().symbols.failing_guard(values) < 0;
+}
+
+std::shared_ptr<const Capture::Entry> Capture::make_plan(const Key& sizes, std::vector<Number> values) const {
+  std::unique_ptr<Plan> plan;
+  if (!is_replayed_) plan = recorded_.plan(values, executor_for(graph()));
+  return std::make_shared<const Entry>(Entry{sizes, std::move(values), std::move(plan)});
+}
+
+std::shared_ptr<const Capture::Entry> Capture::find(const Key& sizes) {
+  auto it = std::ranges::find(plans_, sizes, [](const auto& entry) { return entry->sizes; });
+  if (it == plans_.end()) return nullptr;
+  plans_.splice(plans_.begin(), plans_, it);
+  return plans_.front();
+}
+
+bool Capture::keep(std::shared_ptr<const Entry> entry) {
+  plans_.push_front(std::move(entry));
+  if (plans_.size() <= kPlans) return false;
+  plans_.pop_back();
+  return true;
+}
+
+}  // namespace retrograd

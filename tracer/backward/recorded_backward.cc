@@ -1,0 +1,63 @@
+// See tracer/backward/recorded_backward.h.
+#include "tracer/backward/recorded_backward.h"
+
+#include <optional>
+
+#include "tracer/backward/departure.h"
+
+namespace retrograd {
+
+void RecordedBackward::take(Recorder& recorder) {
+  sources = std::move(recorder.sources);
+  rules = std::move(recorder.rules);
+  if (recorder.log.may_leave) log = std::move(recorder.log);
+}
+
+std::unique_ptr<Plan> RecordedBackward::plan(std::span<const Number> values, Executor& executor) const {
+  std::vector<std::optional<SlotPlace>> slots(sources.size());
+  for (size_t i = 0; i < sources.size(); ++i)
+    if (const Source& s = sources[i]; s.kind == Source::Kind::slot)
+      slots[i] = SlotPlace{s.place, s.index, s.offset};
+  std::vector<SlotRelease> releases;
+  for (const RuleRun& rule : rules)
+    if (rule.leaves_slots) releases.push_back({rule.place, rule.end_node});
+  const std::vector<KeptValue> kept = log.kept();
+  const std::vector<ir::ValueId> group_outputs = log.values();
+  return std::make_unique<Plan>(PlanRequest{.graph = graph,
+                                            .values = values,
+                                            .executor = executor,
+                                            .slots = slots,
+                                            .releases = releases,
+                                            .may_stop = log.may_leave,
+                                            .kept = kept,
+                                            .group_outputs = group_outputs});
+}
+
+RecordedBackward::Outcome RecordedBackward::run(const Plan& plan, const BackwardRequest& request,
+                                                const Reached& reached, const Trail& trail,
+                                                std::span<const Number> numbers) const {
+  std::vector<ir::Binding> bindings;
+  bindings.reserve(sources.size());
+  Binder bind(request, reached);
+  for (const Source& s : sources)
+    if (s.kind != Source::Kind::slot) bindings.push_back(bind(s));
+  Departure departure(log, request, reached, trail);
+  PlanRun run(plan, std::move(bindings), numbers, {reached.records, request.retain_graph}, &departure);
+  if (run.go()) return {run.outputs(), false};
+  return {departure.resume(run), true};
+}
+
+std::vector<ir::Binding> RecordedBackward::bind(const BackwardRequest& request, const Reached& reached) const {
+  std::vector<ir::Binding> bindings;
+  bindings.reserve(sources.size());
+  Binder bind(request, reached);
+  for (const Source& s : sources) bindings.push_back(bind(s));
+  return bindings;
+}
+
+void RecordedBackward::release_slots(const Reached& reached, size_t ran) const {
+  for (const RuleRun& rule : rules)
+    if (rule.end_node <= ran) reached.records[rule.place]->release_slots();
+}
+
+}  // namespace retrograd

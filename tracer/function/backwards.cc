@@ -1,0 +1,273 @@
+// See tracer/function/backwards.h.
+#include "tracer/function/backwards.h"
+
+#include <algorithm>
+#include <set>
+
+#include "engine/inplace.h"
+#include "ir/verify.h"
+#include "tracer/function/planning.h"
+#include "tracer/observe/log.h"
+
+namespace retrograd {
+
+// ---- the tape -----------------------------------------------------------------------------------------------------
+
+void RecordedTape::find_operands(FunctionResults& results) {
+  FunctionInputs& inputs = recorder_->inputs();
+  for (const StandIn& s : inputs.stand_ins()) {
+    if (!s.leaf.defined() || (s.argument < 0 && s.tensor.impl().grad_fn.get() == s.history.get())) continue;
+    leaves_.push_back(s.leaf);
+    inputs_.push_back(inputs.input_of(s.tensor));
+  }
+  for (const auto& [leaf, input] : inputs.captured_leaves()) {
+    leaves_.push_back(leaf);
+    inputs_.push_back(input);
+  }
+  find_made_leaves(results);
+}
+
+// Made leaves are results, so that gradients reach the leaf that a run made.
+void RecordedTape::find_made_leaves(FunctionResults& results) {
+  std::vector<Edge> edges;
+  for (const ResultBinding& r : results)
+    if (r.is_differentiable && !is_outdated(r.recorded.impl()))
+      edges.push_back(gradient_edge(r.recorded.impl()));
+  const Walk walk(edges, nullptr);
+  std::unordered_set<const TensorImpl*> known;
+  for (const Tensor& leaf : leaves_) known.insert(leaf.get());
+  const StandIns& stand_ins = recorder_->inputs().stand_ins();
+  for (const Walk::Leaf& leaf : walk.leaves()) {
+    if (!leaf.leaf->graph || known.contains(leaf.leaf)) continue;
+    if (stand_ins.of_tensor(leaf.leaf) || stand_ins.of_leaf(leaf.leaf) || leaf.leaf->value_id == ir::kNoValue)
+      continue;
+    made_leaves_.push_back(results.add_made_leaf(*leaf.leaf));
+    leaves_.push_back(results[made_leaves_.back()].recorded);
+  }
+}
+
+void RecordedTape::find_functions(const FunctionResults& results) {
+  std::vector<Edge> edges;
+  for (const ResultBinding& r : results) edges.push_back(r.edge);
+  const Walk walk(edges, nullptr);
+  has_functions_ = std::ranges::any_of(
+      walk.order(), [](const Walk::Item& item) { return FunctionCall::made(*item.record); });
+}
+
+// ---- recording ----------------------------------------------------------------------------------------------------
+
+bool FunctionBackward::needs_forward() const {
+  return !recorded.reads.straight.empty() ||
+         std::ranges::any_of(recorded.inputs, [](const auto& input) { return input.saved >= 0; });
+}
+
+void FunctionBackwards::record_first() {
+  const Arrivals all = all_results();
+  if (try_record(all) || std::ranges::count(all, Arrival::with_gradient) == 1) return;
+  for (size_t i = 0; i < all.size(); ++i) {
+    Arrivals one(all.size());
+    one[i] = all[i];
+    if (all[i] != Arrival::none) try_record(one);
+  }
+}
+
+bool FunctionBackwards::try_record(const Arrivals& arrivals) {
+  std::unique_ptr<FunctionBackward>& backward = all_[arrivals];
+  try {
+    backward = record(arrivals);
+  } catch (const Error& e) {
+    backward = std::make_unique<FunctionBackward>();
+    backward->error = e;
+  }
+  return !backward->error;
+}
+
+std::unique_ptr<FunctionBackward> FunctionBackwards::record(const Arrivals& arrivals) {
+  auto backward = std::make_unique<FunctionBackward>();
+  backward->recorded.graph.name = "backward";
+  FunctionRecorder recorder(backward->recorded.graph, tape_.recorder());
+  BackwardRequest request;
+  request.to_inputs = request.retain_graph = true;
+  request.accumulate = false;
+  for (size_t i = 0; i < results_.size(); ++i) {
+    if (arrivals[i] == Arrival::none) continue;
+    const Tensor& result = results_[i].recorded;
+    if (!results_[i].edge)
+      results_[i].edge = gradient_edge(result.impl());  // a view of memory from outside goes out of date
+    request.roots.push_back(result);
+    request.root_edges.push_back(results_[i].edge);
+    request.cotangents.push_back(arrivals[i] == Arrival::with_gradient
+                                     ? recorder.inputs().cotangent(result.impl().type(), static_cast<int>(i))
+                                     : Tensor());
+  }
+  for (const Tensor& leaf : tape_.leaves()) request.input_edges.push_back(gradient_edge(leaf.impl()));
+  Walk walk = request.walk();
+  recorder.finish(recorder.backward_of_function(request, walk), backward->recorded);
+  RecordedFunction::settle_unused(backward->recorded.numbers, backward->recorded.graph);
+  ir::verify(backward->recorded.graph);
+  backward->numbers = RecordedFunction::hints(backward->recorded.graph);
+  for (const auto& [value, user] : backward->recorded.reads.users) note_user(static_cast<size_t>(value), user);
+  return backward;
+}
+
+// ---- finding one --------------------------------------------------------------------------------------------------
+
+FunctionBackwards::Arrivals FunctionBackwards::all_results() const {
+  Arrivals all;
+  for (const ResultBinding& r : results_)
+    all.push_back(r.is_differentiable ? Arrival::with_gradient : Arrival::none);
+  return all;
+}
+
+// Only for user functions does it matter whether a result without a gradient is reached; the walk of the running
+// backward tells.
+FunctionBackwards::Arrivals FunctionBackwards::arrivals_at(const Record& record,
+                                                           std::span<TensorImpl* const> cotangents) const {
+  Arrivals arrivals = all_results();
+  for (size_t i = 0; i < arrivals.size(); ++i)
+    if (!cotangents[i]) arrivals[i] = Arrival::none;
+  CurrentBackward* current = CurrentBackward::innermost();
+  if (!tape_.has_functions() || !current || arrivals == all_results()) return arrivals;
+  for (const Walk::Item& item : current->walk().order()) {
+    if (item.record == &record) break;
+    for (int k = 0; k < item.record->operands && item.runs; ++k) {
+      const Edge& edge = item.record->edge(k);
+      if (edge.record() != &record || !results_[edge.output_nr()].is_differentiable) continue;
+      Arrival& arrival = arrivals[edge.output_nr()];
+      if (arrival == Arrival::none) arrival = Arrival::without_gradient;
+    }
+  }
+  return arrivals;
+}
+
+FunctionBackward& FunctionBackwards::find(const Record& record, std::span<TensorImpl* const> cotangents) {
+  const Arrivals arrivals = arrivals_at(record, cotangents);
+  std::unique_lock lock(mutex_);
+  std::unique_ptr<FunctionBackward>& backward = all_[arrivals];
+  const bool is_new = !backward;
+  if (is_new) {
+    auto made = this->record(arrivals);
+    plan(*made);
+    backward = std::move(made);
+  }
+  if (backward->error) throw Error(*backward->error);
+  lock.unlock();
+  if (is_new) logging::captured(backward->planned, "other results of this function have a gradient");
+  return *backward;
+}
+
+const FunctionBackward* FunctionBackwards::of_all() const {
+  std::lock_guard lock(mutex_);
+  const auto it = all_.find(all_results());
+  return it == all_.end() || it->second->error ? nullptr : it->second.get();
+}
+
+// ---- planning -----------------------------------------------------------------------------------------------------
+
+void FunctionBackwards::plan_first() {
+  for (auto& [arrivals, backward] : all_)
+    if (!backward->error) plan(*backward);
+}
+
+void FunctionBackwards::plan(FunctionBackward& backward) const {
+  if (backward.planned.nodes().empty())
+    backward.planned = optimised(graph_to_plan(backward.recorded), {}, given_inputs(backward.recorded));
+  backward.runs_code = std::ranges::any_of(backward.planned.nodes(), [](const ir::Node& n) {
+    return n.op->is(Trait::effect) && n.op->run_on_host;
+  });
+  backward.plan = plan_of(backward.planned, backward.numbers);
+}
+
+// Everything is saved if user code runs in between, or if there are several results: a backward from some of them may
+// continue although values saved for others were written to.
+bool FunctionBackwards::may_recompute() const {
+  const auto is_pure = [](const ir::Node& n) { return n.op->is(Trait::pure); };
+  return !passes_off()[ir::kPassCount] &&
+         std::ranges::count_if(results_, &ResultBinding::is_differentiable) == 1 && !first().error &&
+         std::ranges::all_of(forward_.graph.nodes(), is_pure);
+}
+
+// Values whose memory may be held or written to elsewhere are saved.
+ir::Recompute FunctionBackwards::recomputable() const {
+  const ir::Graph& graph = forward_.graph;
+  ir::MemoryClasses classes(graph);
+  std::vector<bool> is_saved(graph.outputs().size());
+  for (const RecordedFunction::Saved& s : forward_.saved) is_saved[static_cast<size_t>(s.output)] = true;
+  std::set<ir::ValueId> given_away;
+  for (size_t o = 0; o < is_saved.size(); ++o)
+    if (const ir::ValueId v = graph.outputs()[o]; !is_saved[o] && v != ir::kNoValue)
+      given_away.insert(classes.representative(v));
+  const std::vector<ir::ValueId> saved = tape_.recorder().saved().values();
+  return ir::Recompute(graph, saved, [&](size_t i) {
+    const RecordedFunction::Saved& s = forward_.saved[i];
+    return !s.location.defined() && graph.outputs()[static_cast<size_t>(s.output)] == saved[i] &&
+           classes.is_private(saved[i]) && !given_away.contains(classes.representative(saved[i]));
+  });
+}
+
+// Recomputed values must not raise the peak of the backward.
+void FunctionBackwards::find_recompute() {
+  if (!may_recompute()) return;
+  ir::Recompute recompute = recomputable();
+  if (!recompute.any()) return;
+  FunctionBackward& backward = *all_.begin()->second;
+  const std::vector<int32_t> given = given_inputs(backward.recorded);
+  backward.planned = optimised(backward.recorded.graph, {}, given);
+  recompute_ = std::move(recompute);
+  ir::Graph with_recompute = optimised(graph_to_plan(backward.recorded), {}, given);
+  if (peak_of(with_recompute, {}, given) > peak_of(backward.planned, {}, given)) {
+    recompute_ = {};
+    return;
+  }
+  backward.planned = std::move(with_recompute);
+  for (size_t i = 0; i < users_.size(); ++i)
+    for (const Record* user : std::unordered_set(users_[i])) note_user(i, user);
+}
+
+// A record that uses a recomputed value uses the values that it is computed from.
+void FunctionBackwards::note_user(size_t saved, const Record* user) {
+  const auto note = [&](size_t i) {
+    users_.resize(std::max(users_.size(), i + 1));
+    users_[i].insert(user);
+  };
+  note(saved);
+  if (recompute_.goes(saved))
+    for (int32_t source : recompute_.sources(saved)) note(static_cast<size_t>(source));
+}
+
+std::vector<bool> FunctionBackwards::unused(const std::unordered_set<const Record*>& released,
+                                            size_t values) const {
+  std::vector<bool> unused(values, true);
+  for (size_t i = 0; i < std::min(values, users_.size()); ++i)
+    unused[i] = std::ranges::all_of(users_[i], [&](const Record* r) { return released.contains(r); });
+  return unused;
+}
+
+ir::Graph FunctionBackwards::graph_to_plan(const RecordedFunction& backward) const {
+  ir::Graph graph = backward.graph.copy();
+  if (!recompute_.any()) return graph;
+  std::vector<int32_t> saved;
+  for (const RecordedFunction::Input& input : backward.inputs) saved.push_back(input.saved);
+  recompute_.compute_anew(graph, forward_.graph, saved);
+  return graph;
+}
+
+// The inputs of a backward whose memory may be released at their last use, as far as this function knows: values that
+// it computed, that are not results, and that share memory with no other saved value.
+std::vector<int32_t> FunctionBackwards::given_inputs(const RecordedFunction& backward) const {
+  ir::MemoryClasses classes(forward_.graph);
+  std::map<ir::ValueId, int> holders;
+  for (ir::ValueId v : forward_.graph.outputs())
+    if (v != ir::kNoValue) ++holders[classes.representative(v)];
+  const std::vector<ir::ValueId> saved = tape_.recorder().saved().values();
+  std::vector<int32_t> given;
+  for (size_t i = 0; i < backward.inputs.size(); ++i) {
+    if (backward.inputs[i].saved < 0) continue;
+    const ir::ValueId v = saved[static_cast<size_t>(backward.inputs[i].saved)];
+    if (classes.is_private(v) && holders[classes.representative(v)] == 1)
+      given.push_back(static_cast<int32_t>(i));
+  }
+  return given;
+}
+
+}  // namespace retrograd

@@ -1,0 +1,116 @@
+// The backwards of a recorded function.
+//
+//   RecordedTape       the tape made by the recording, kept for further backwards
+//   FunctionBackward   the graph from gradients of some results to those of the operands, and its plan
+//   FunctionBackwards  all of them, and the saved values that they recompute
+//
+// A backward graph is recorded for each set of results that have a gradient; the first, for all of them, decides what
+// is saved. An error while recording a backward is thrown when the backward runs.
+// Values that are cheap to recompute from memory kept anyway are not saved (ir/passes/recompute_saved.h), unless that
+// raises the peak.
+// Start reading at FunctionBackwards::record_first(), then find().
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_set>
+
+#include "ir/passes/recompute_saved.h"
+#include "tracer/function/function_recorder.h"
+#include "tracer/function/results.h"
+#include "tracer/plan/plan.h"
+
+namespace retrograd {
+
+class RecordedTape {
+ public:
+  explicit RecordedTape(std::unique_ptr<FunctionRecorder> recorder) : recorder_(std::move(recorder)) {}
+
+  FunctionRecorder& recorder() const { return *recorder_; }
+  /// The operands of the record that a run makes: arguments that require a gradient, bases that were written to,
+  /// leaves from outside, leaves that the function makes. Leaves that the function makes become results.
+  void find_operands(FunctionResults& results);
+  /// Whether user functions are on the tape.
+  void find_functions(const FunctionResults& results);
+
+  const std::vector<int32_t>& inputs() const { return inputs_; }
+  const std::vector<size_t>& made_leaves() const { return made_leaves_; }
+  const Tensors& leaves() const { return leaves_; }
+  bool has_functions() const { return has_functions_; }
+
+ private:
+  void find_made_leaves(FunctionResults& results);
+
+  std::unique_ptr<FunctionRecorder> recorder_;
+  std::vector<int32_t> inputs_;      // of the graph: the first operands
+  std::vector<size_t> made_leaves_;  // results: the operands after those
+  Tensors leaves_;                   // on the recorded tape, of all operands
+  bool has_functions_ = false;
+};
+
+struct FunctionBackward {
+  RecordedFunction recorded;
+  ir::Graph planned;
+  std::vector<Number> numbers;
+  std::unique_ptr<Plan> plan;
+  std::optional<Error> error;
+  bool runs_code = false;  // user code: it may throw, so values must still exist then
+
+  /// Whether its gradients depend on values of the forward.
+  bool needs_forward() const;
+};
+
+class FunctionBackwards {
+ public:
+  /// How a backward reaches a result: not at all, with a gradient, or without one; user functions run in either case
+  /// of reach.
+  enum class Arrival : uint8_t { none, without_gradient, with_gradient };
+  using Arrivals = std::vector<Arrival>;
+
+  /// The arguments must outlive this object.
+  FunctionBackwards(const RecordedFunction& forward, const RecordedTape& tape, FunctionResults& results)
+      : forward_(forward), tape_(tape), results_(results) {}
+
+  /// Records the backward for all results, or, if that is an error, one for each result: then all values to save are
+  /// known.
+  void record_first();
+  /// After the forward has been recorded: which saved values are recomputed, and the plans so far.
+  void find_recompute();
+  void plan_first();
+
+  /// The backward for these cotangents; recorded now if needed. Rethrows the error of its recording.
+  FunctionBackward& find(const Record& record, std::span<TensorImpl* const> cotangents);
+  /// The backward for gradients of all results; null if recording it failed.
+  const FunctionBackward* of_all() const;
+  /// The first backward recorded.
+  const FunctionBackward& first() const { return *all_.begin()->second; }
+
+  const ir::Recompute& recompute() const { return recompute_; }
+  /// The values that only records in `released` use. Requires the mutex.
+  std::vector<bool> unused(const std::unordered_set<const Record*>& released, size_t values) const;
+  std::mutex& mutex() { return mutex_; }
+
+ private:
+  bool try_record(const Arrivals& arrivals);
+  std::unique_ptr<FunctionBackward> record(const Arrivals& arrivals);
+  void plan(FunctionBackward& backward) const;
+  Arrivals all_results() const;
+  Arrivals arrivals_at(const Record& record, std::span<TensorImpl* const> cotangents) const;
+  void note_user(size_t saved, const Record* user);
+  bool may_recompute() const;
+  ir::Recompute recomputable() const;
+  ir::Graph graph_to_plan(const RecordedFunction& backward) const;
+  std::vector<int32_t> given_inputs(const RecordedFunction& backward) const;
+
+  const RecordedFunction& forward_;
+  const RecordedTape& tape_;
+  FunctionResults& results_;
+  mutable std::mutex mutex_;
+  std::map<Arrivals, std::unique_ptr<FunctionBackward>> all_;
+  ir::Recompute recompute_;
+  std::vector<std::unordered_set<const Record*>> users_;  // of each saved value: the records whose rules use it
+};
+
+}  // namespace retrograd

@@ -1,0 +1,245 @@
+// See tracer/function/compile.h; start reading at FunctionCache::run.
+#include "tracer/function/compile.h"
+
+#include <list>
+#include <mutex>
+
+#include "engine/inplace.h"
+#include "engine/nesting.h"
+#include "engine/runner.h"
+#include "tracer/function/function_capture.h"
+#include "tracer/observe/log.h"
+#include "tracer/observe/profile.h"
+
+namespace retrograd {
+
+struct FunctionCache::State {
+  explicit State(FunctionKind k) : kind(k) {}
+  static std::unique_ptr<State> without_function(const FunctionCache& moved) {
+    auto state = std::make_unique<State>(moved.state_->kind);
+    state->has_function = false;
+    return state;
+  }
+  std::string_view name() const { return kind == FunctionKind::step ? "compile_step" : "compile"; }
+  const FunctionKind kind;
+  bool has_function = true;
+  // Recordings of a step, and its runs without user code, change shared state (.grad of leaves, memory of
+  // parameters): they are serialised. Nothing that runs meanwhile takes this mutex again, unless the function waits
+  // for another thread that does.
+  std::mutex turn;
+  std::mutex mutex;
+  std::list<std::shared_ptr<FunctionCapture>> captures;  // most recently used first
+  std::shared_ptr<FunctionCapture> last;
+  Stats stats;
+  std::string reason, eager_reason;
+  // Known about calls before they are recorded: the results of their opaque functions, or why they cannot be
+  // recorded.
+  struct Known {
+    CallGuard guard;
+    KnownCalls calls;
+    std::string not_recordable = {};
+  };
+  std::list<Known> known;  // most recently noted first
+
+  std::shared_ptr<FunctionCapture> find(const CallGuard& guard, const Tensors& arguments, std::string& why) {
+    std::lock_guard lock(mutex);
+    why = "first call";
+    for (auto it = captures.begin(); it != captures.end(); ++it) {
+      std::string misfit = (*it)->guards().misfit(guard, arguments);
+      if (misfit.empty()) {
+        captures.splice(captures.begin(), captures, it);
+        ++stats.hits;
+        return captures.front();
+      }
+      if (it == captures.begin()) why = std::move(misfit);
+    }
+    return nullptr;
+  }
+  static void add(Stats& stats, const FunctionCapture& capture) {
+    if (const PrecomputedGradients* p = capture.precomputed()) {
+      stats.precomputed += p->prediction().hits();
+      stats.precomputed_missed += p->prediction().misses();
+    }
+    stats.launches.add(capture.plan().launch_stats());
+  }
+  std::optional<Known> what_is_known(const CallGuard& guard) {
+    std::lock_guard lock(mutex);
+    for (const Known& k : known)
+      if (k.guard.difference(guard).empty()) return k;
+    return {};
+  }
+  void note(Known now) {
+    std::lock_guard lock(mutex);
+    std::erase_if(known, [&](const Known& k) { return k.guard.difference(now.guard).empty(); });
+    known.push_front(std::move(now));
+    if (known.size() > kCaptures) known.pop_back();
+  }
+  void keep(std::shared_ptr<FunctionCapture> capture, std::string why) {
+    std::lock_guard lock(mutex);
+    ++stats.captures;
+    reason = std::move(why);
+    captures.push_front(std::move(capture));
+    if (captures.size() <= kCaptures) return;
+    add(stats, *captures.back());
+    captures.pop_back();
+    ++stats.evictions;
+  }
+};
+
+FunctionCache::FunctionCache(FunctionKind kind) : state_(std::make_unique<State>(kind)) {}
+FunctionCache::~FunctionCache() = default;
+FunctionCache::FunctionCache(FunctionCache&& o)
+    : state_(std::exchange(o.state_, State::without_function(o))) {}
+FunctionCache& FunctionCache::operator=(FunctionCache&& o) {
+  state_ = std::exchange(o.state_, State::without_function(o));
+  return *this;
+}
+
+namespace {
+
+// Why a call can neither be recorded nor run as a plan: something else must see each operation. Empty: it can.
+std::string_view why_eager() {
+  if (Emitter::current().values() == Emitter::Values::of_function) return "inside another recorded function";
+  if (&emitter_below_profiles() != &eager_emitter()) return "forward mode, or another emitter, is on";
+  if (autograd::DetectAnomalyGuard::is_enabled()) return "anomaly mode is on";
+  if (FunctionCall::Observer::current()) return "inside another function that is called as it is";
+  if (WriteWatcher::Scopes::innermost()) return "AllowMutationOnSavedTensors must see each write in place";
+  return {};
+}
+
+// Notes the results of the opaque functions that are called.
+class DryRun final : public FunctionCall::Observer {
+ public:
+  KnownCalls known;
+
+  void called(FunctionCall::Signature signature, std::shared_ptr<std::atomic<uint64_t>> missing) override {
+    known.push_back({std::move(signature), std::move(missing)});
+  }
+};
+
+}  // namespace
+
+Tensors FunctionCache::dry_run(const Function& function, const Tensors& arguments, std::string why) {
+  CallGuard guard(arguments);
+  DryRun calls;
+  Tensors results;
+  {
+    FunctionCall::Observer::Scope scope(&calls);
+    results = run_eagerly(function, arguments, std::move(why));
+  }
+  state_->note({std::move(guard), std::move(calls.known)});
+  return results;
+}
+
+// The function itself. A step's results have no history.
+Tensors FunctionCache::run_eagerly(const Function& function, const Tensors& arguments, std::string why) {
+  {
+    std::lock_guard lock(state_->mutex);
+    ++state_->stats.eager;
+    state_->eager_reason = std::move(why);
+  }
+  Tensors results = function(arguments);
+  if (state_->kind == FunctionKind::step && &emitter_below_profiles() == &eager_emitter())
+    for (Tensor& t : results)
+      if (t.defined() && !t.is_leaf()) t = t.detach();
+  return results;
+}
+
+Tensors FunctionCache::run(const Function& function, const Tensors& arguments, SourceLocation where) {
+  if (!state_->has_function)
+    fail(Category::bad_argument, state_->name(), "this compiled function has been moved to another place",
+         where);
+  const Nesting nesting(state_->name(), where);
+  logging::RunLog log;
+  if (const std::string_view why = why_eager(); !why.empty())
+    return run_eagerly(function, arguments, std::string(why));
+  for (const Tensor& a : arguments)
+    if (!is_outdated(a.impl())) refresh_view(a.impl());  // otherwise its use is refused
+  std::unique_lock turn(state_->turn, std::defer_lock);
+  if (state_->kind == FunctionKind::step) turn.lock();
+  const CallGuard guard(arguments);
+  std::string why;
+  std::shared_ptr<FunctionCapture> capture = state_->find(guard, arguments, why);
+  const bool first = !capture;
+  if (first) {
+    const std::optional<State::Known> known = state_->what_is_known(guard);
+    if (known && !known->not_recordable.empty()) {
+      if (turn) turn.unlock();
+      return run_eagerly(function, arguments, known->not_recordable);
+    }
+    try {
+      capture = std::make_shared<FunctionCapture>(function, arguments, guard, state_->kind,
+                                                  known ? &known->calls : nullptr, where);
+    } catch (const DryRunNeeded& e) {
+      if (turn) turn.unlock();
+      return dry_run(function, arguments, e.what());
+    } catch (const NotRecordable& e) {
+      state_->note({guard, {}, e.what()});
+      if (turn) turn.unlock();
+      return run_eagerly(function, arguments, e.what());
+    }
+    capture->log(why);
+    state_->keep(capture, std::move(why));
+  }
+  {
+    std::lock_guard lock(state_->mutex);
+    state_->last = capture;
+    state_->stats.nodes = static_cast<int64_t>(capture->graph().nodes().size());
+  }
+  if (turn && capture->calls_code()) turn.unlock();
+  Tensors results = capture->run(arguments, first, where);
+  log.ran(capture->graph(), first);
+  return results;
+}
+
+FunctionCache::Stats FunctionCache::stats() const {
+  std::lock_guard lock(state_->mutex);
+  Stats stats = state_->stats;
+  for (const auto& capture : state_->captures) State::add(stats, *capture);
+  stats.launches.segments = state_->last ? state_->last->plan().launch_stats().segments : 0;
+  return stats;
+}
+
+std::string FunctionCache::segments() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->last ? state_->last->plan().segments_text() : "";
+}
+
+std::shared_ptr<const ir::Graph> FunctionCache::graph() const {
+  std::lock_guard lock(state_->mutex);
+  if (!state_->last) return nullptr;
+  return {state_->last, &state_->last->graph()};
+}
+
+std::shared_ptr<const ir::Graph> FunctionCache::backward_graph() const {
+  std::lock_guard lock(state_->mutex);
+  if (!state_->last || !state_->last->backward_graph()) return nullptr;
+  return {state_->last, state_->last->backward_graph()};
+}
+
+std::vector<ir::Binding> FunctionCache::bindings(const Tensors& arguments) const {
+  std::lock_guard lock(state_->mutex);
+  return state_->last ? state_->last->bind(arguments) : std::vector<ir::Binding>();
+}
+
+std::string FunctionCache::last_capture_reason() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->reason;
+}
+
+std::string FunctionCache::last_eager_reason() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->eager_reason;
+}
+
+void FunctionCache::reset() {
+  std::lock_guard lock(state_->mutex);
+  state_->captures.clear();
+  state_->last.reset();
+  state_->stats = {};
+  state_->reason.clear();
+  state_->eager_reason.clear();
+  state_->known.clear();
+}
+
+}  // namespace retrograd

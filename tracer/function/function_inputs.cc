@@ -1,0 +1,219 @@
+// See tracer/function/function_inputs.h.
+#include "tracer/function/function_inputs.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include "engine/inplace.h"
+#include "ops/views.h"
+#include "tracer/function/function_recorder.h"
+
+namespace retrograd {
+
+void StandIns::add(StandIn made) {
+  const size_t number = all_.size();
+  originals_.emplace(made.stands_for, number);
+  tensors_.emplace(made.tensor.get(), number);
+  if (made.leaf.defined()) leaves_.emplace(made.leaf.get(), number);
+  all_.push_back(std::move(made));
+}
+
+// ---- arguments ----------------------------------------------------------------------------------------------------
+
+Tensors FunctionInputs::arguments(const Tensors& given) {
+  const auto base_of = [](const Tensor& t) { return t.impl().base.get(); };
+  const auto each = [&](auto&& wanted, auto&& make) {
+    for (size_t i = 0; i < given.size(); ++i)
+      if (wanted(given[i])) make(given[i].impl(), static_cast<int>(i));
+  };
+  const auto as_argument = [&](TensorImpl& cell, int i) { stand_in(cell, i, -1); };
+  std::unordered_set<const TensorImpl*> bases;
+  for (const Tensor& g : given) bases.insert(base_of(g));
+  each([&](const Tensor& t) { return bases.contains(t.get()); }, as_argument);
+  each(base_of, [&](TensorImpl& cell, int i) { stand_in(*cell.base, -1, i); });
+  each([&](const Tensor& t) { return !base_of(t); }, as_argument);
+  each(base_of, [&](TensorImpl& cell, int i) {
+    stand_in(cell, i, -1).impl().base = stand_in(*cell.base, -1, i).ref();
+  });
+  Tensors made;
+  for (const Tensor& g : given) made.push_back(stand_ins_.standing_for(g.get())->tensor);
+  return made;
+}
+
+Tensor FunctionInputs::stand_in(TensorImpl& like, int argument, int base_of) {
+  if (const StandIn* const known = stand_ins_.standing_for(&like)) return known->tensor;
+  const int32_t number = argument >= 0 ? next() : -1;
+  Tensor made =
+      of_.make(like.type(), argument >= 0 ? of_.graph().add_tensor_input(like.type()) : ir::kNoValue);
+  TensorImpl& cell = made.impl();
+  std::copy_n(like.strides(), cell.rank(), cell.mutable_strides());
+  cell.set_storage_offset(like.storage_offset());
+  cell.is_multi_output_view = like.is_multi_output_view;
+  cell.is_no_grad_view = like.is_no_grad_view;
+  cell.is_function_view = like.is_function_view;
+  if (argument >= 0) inputs_.push_back({.argument = argument});
+  Root& root = root_of_argument(like, cell, number, base_of);
+  if (argument >= 0) ++root.arguments;
+  if (argument >= 0 && root.seen < 0) {
+    root.seen = number;
+    root.seen_offset = cell.storage_offset();
+  }
+  StandIn stand_in{&like, made, {}, argument, base_of, number, {}};
+  link(stand_in);
+  stand_ins_.add(std::move(stand_in));
+  return made;
+}
+
+// The first stand-in in a memory creates its root.
+Root& FunctionInputs::root_of_argument(TensorImpl& like, TensorImpl& cell, int32_t number, int base_of) {
+  RefPtr<Storage>& memory = argument_memory_[like.storage().get()];
+  const bool is_first = !memory;
+  if (is_first) memory = memory_without_data(like.storage()->nbytes());
+  cell.set_storage(memory);
+  if (!is_first) return *of_.memory().find(memory.get());
+  Root& root = of_.memory().new_root(cell, cell.value_id);
+  root.cell = root.as_input = geometry_of_cell(cell);
+  root.input = number;
+  root.base_of = base_of;
+  of_.memory().begin_outside(root, like.storage().get());
+  return root;
+}
+
+// Sets the place in the recorded tape. A view of which only the base has a gradient has no gradient of its own,
+// though it counts as having one. A view that is out of date has no leaf: its use is refused where it would need a
+// gradient.
+void FunctionInputs::link(StandIn& made) {
+  const TensorImpl& like = *made.stands_for;
+  TensorImpl& cell = made.tensor.impl();
+  cell.requires_grad = like.requires_grad;
+  if (!like.requires_grad && !(like.base && like.base->requires_grad)) return;
+  const bool is_refused = is_outdated(like);
+  if (like.requires_grad && like.is_leaf() && !is_refused) {
+    made.leaf = made.tensor;
+    if (!like.meta) return;
+    AutogradMeta& meta = cell.need_meta();
+    meta.grad = like.meta->grad;
+    if (!like.meta->has_hooks()) return;
+    meta.tensor_hooks = like.meta->tensor_hooks;
+    meta.pre_hooks = like.meta->pre_hooks;
+    meta.post_hooks = like.meta->post_hooks;
+    meta.post_accumulate_hooks = like.meta->post_accumulate_hooks;
+    return;
+  }
+  const Tensor leaf = of_.make(like.type(), ir::kNoValue);
+  leaf.impl().requires_grad = true;
+  if (is_refused)
+    cell.set_made_at_version(cell.storage()->version() - 1);
+  else
+    made.leaf = leaf;
+  if (!like.requires_grad) return;
+  TensorImpl* operand = leaf.get();
+  cell.grad_fn = Record::make({&ops::info<ops::Alias>, {&operand, 1}, nullptr, {}, 1}, &made.tensor, 1);
+  cell.output_nr = 0;
+  made.history = cell.grad_fn;
+}
+
+int FunctionInputs::argument_of(const TensorImpl& cell) const {
+  const StandIn* const s = stand_ins_.of_tensor(&cell);
+  return s ? s->argument : -1;
+}
+
+int32_t FunctionInputs::input_of(const Tensor& stand_in) {
+  const StandIn& s = *stand_ins_.of_tensor(stand_in.get());
+  if (s.argument >= 0) return s.input;
+  Root& root = of_.memory().root_of(stand_in.impl());
+  need_input(root);
+  if (root.base_of == s.base_of) return root.input;
+  const auto known = std::ranges::find(inputs_, s.base_of, &RecordedFunction::Input::base_of);
+  if (known != inputs_.end()) return static_cast<int32_t>(known - inputs_.begin());
+  of_.graph().add_tensor_input(stand_in.impl().type());  // its memory begins as another tensor's
+  inputs_.push_back({.base_of = s.base_of});
+  return next() - 1;
+}
+
+void FunctionInputs::need_input(Root& root) {
+  if (root.input >= 0 || root.base_of < 0) return;
+  root.input = next();
+  root.value = of_.graph().add_tensor_input(root.as_input->type());
+  inputs_.push_back({.base_of = root.base_of});
+}
+
+// ---- others -------------------------------------------------------------------------------------------------------
+
+Root& FunctionInputs::capture(TensorImpl& cell) {
+  TensorImpl& base = cell.base ? *cell.base : cell;
+  if (base.graph)
+    of_.refuse(
+        Category::bad_argument,
+        "a value of another recording was used, which has no data here. Hint: return it from that function");
+  if (base.grad_fn)
+    of_.refuse(Category::unsupported,
+               fmt::format("a recorded function uses a tensor from outside, {}, that has a history. Hint: "
+                           "make it an argument, or detach it",
+                           to_string(base.type())));
+  Root& root = of_.memory().new_root(base, of_.graph().add_tensor_input(base.type()));
+  root.cell = root.as_input = geometry_of_cell(base);
+  root.input = root.seen = next();
+  root.seen_offset = base.storage_offset();
+  of_.memory().begin_outside(root, base.storage().get());
+  inputs_.push_back({.captured = Tensor(RefPtr<TensorImpl>(&base))});
+  return root;
+}
+
+void FunctionInputs::bind_to_grad(const Root& root, TensorImpl& leaf, int argument) {
+  RecordedFunction::Input& input = inputs_[static_cast<size_t>(root.input)];
+  input.grad_of_argument = argument;
+  if (argument < 0) input.grad_of = RefPtr<TensorImpl>(&leaf);
+}
+
+ir::ValueId FunctionInputs::of_saved(int32_t number, const TensorType& type) {
+  const auto [it, fresh] = saved_.try_emplace(number, ir::kNoValue);
+  if (!fresh) return it->second;
+  inputs_.push_back({.saved = number});
+  return it->second = of_.graph().add_tensor_input(type);
+}
+
+Tensor FunctionInputs::cotangent(const TensorType& type, int result) {
+  inputs_.push_back({.argument = result});
+  return of_.memory().computed(type, of_.graph().add_tensor_input(type));
+}
+
+int32_t FunctionInputs::add_hook(Hook* hook, TensorImpl* leaf) {
+  inputs_.push_back({.hook = RefPtr<Hook>(hook), .leaf = RefPtr<TensorImpl>(leaf)});
+  return of_.graph().add_handle(ir::Input::Kind::hook, {});
+}
+
+int32_t FunctionInputs::add_code(RefPtr<HostCode> code) {
+  inputs_.push_back({.code = std::move(code)});
+  return of_.graph().add_handle(ir::Input::Kind::code, {});
+}
+
+std::vector<std::pair<Tensor, int32_t>> FunctionInputs::captured_leaves() const {
+  std::vector<std::pair<Tensor, int32_t>> leaves;
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    if (inputs_[i].captured.defined() && inputs_[i].captured.requires_grad())
+      leaves.emplace_back(inputs_[i].captured, static_cast<int32_t>(i));
+  return leaves;
+}
+
+std::vector<bool> FunctionInputs::have_gradient() const {
+  const ir::Graph& graph = of_.graph();
+  std::vector<bool> has(static_cast<size_t>(graph.value_count()));
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    if (inputs_[i].captured.defined() && graph.inputs()[i].value != ir::kNoValue)
+      has[static_cast<size_t>(graph.inputs()[i].value)] = inputs_[i].captured.requires_grad();
+  for (const StandIn& s : stand_ins_)
+    if (s.leaf.defined() && s.tensor.impl().value_id != ir::kNoValue)
+      has[static_cast<size_t>(s.tensor.impl().value_id)] = true;
+  return has;
+}
+
+std::vector<RecordedFunction::Input> FunctionInputs::take() {
+  for (RecordedFunction::Input& input : inputs_)
+    if (input.grad_of || input.grad_of_argument >= 0) input.captured.reset();
+  return std::move(inputs_);
+}
+
+}  // namespace retrograd

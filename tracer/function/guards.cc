@@ -1,0 +1,265 @@
+// See tracer/function/guards.h.
+#include "tracer/function/guards.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "engine/inplace.h"
+#include "tracer/function/function_inputs.h"
+
+namespace retrograd {
+
+bool ReachedLeaf::holds(const Tensors& arguments) const {
+  size_t next = 0;
+  const bool is_same = all_hooks(leaf(arguments), [&](const RefPtr<Hook>& h) {
+    const size_t i = next++;
+    return i < hooks.size() && hooks[i] == h && is_traceable[i] == h->traceable;
+  });
+  return is_same && next == hooks.size();
+}
+
+bool ReachedLeaf::holds_in_run(const Tensors& arguments) const {
+  for (size_t i = 0; i < hooks.size(); ++i)
+    if (is_traceable[i] && !(hooks[i]->is_live() && hooks[i]->traceable)) return false;
+  return all_hooks(leaf(arguments), [&](const RefPtr<Hook>& h) { return std::ranges::count(hooks, h) > 0; });
+}
+
+TensorGuard::TensorGuard(const TensorImpl& x)
+    : type(x.type()),
+      requires_grad(x.requires_grad),
+      is_leaf(x.is_leaf()),
+      is_multi_output_view(x.is_multi_output_view),
+      is_no_grad_view(x.is_no_grad_view),
+      is_function_view(x.is_function_view),
+      is_outdated(retrograd::is_outdated(x)) {
+  for (int i = 0; i < x.rank(); ++i) strides.push_back(x.strides()[i]);
+}
+
+bool TensorGuard::operator==(const TensorGuard& o) const {
+  return type == o.type && std::ranges::equal(strides, o.strides) && requires_grad == o.requires_grad &&
+         is_leaf == o.is_leaf && is_multi_output_view == o.is_multi_output_view &&
+         is_no_grad_view == o.is_no_grad_view && is_function_view == o.is_function_view &&
+         is_outdated == o.is_outdated;
+}
+
+bool TensorGuard::holds(const TensorImpl& x) const {
+  return type == x.type() &&
+         std::ranges::equal(strides, std::span(x.strides(), static_cast<size_t>(x.rank()))) &&
+         requires_grad == x.requires_grad && is_leaf == x.is_leaf() &&
+         is_multi_output_view == x.is_multi_output_view && is_no_grad_view == x.is_no_grad_view &&
+         is_function_view == x.is_function_view && is_outdated == retrograd::is_outdated(x);
+}
+
+std::string TensorGuard::text() const {
+  return to_string(type) +
+         (!is_leaf        ? ", with a history"
+          : requires_grad ? ", requires a gradient"
+                          : "") +
+         (is_outdated ? ", out of date" : "");
+}
+
+namespace {
+
+// For each tensor, the number of the first that is the same.
+std::vector<size_t> first_of_each(const Tensors& given) {
+  constexpr size_t kFew = 32;  // up to this number comparing pairs is faster than a map
+  std::vector<size_t> first;
+  first.reserve(given.size());
+  if (given.size() <= kFew) {
+    for (const Tensor& t : given)
+      first.push_back(static_cast<size_t>(std::ranges::find(given, t.get(), &Tensor::get) - given.begin()));
+    return first;
+  }
+  std::unordered_map<const TensorImpl*, size_t> numbers;
+  for (const Tensor& t : given) first.push_back(numbers.try_emplace(t.get(), first.size()).first->second);
+  return first;
+}
+
+}  // namespace
+
+CallGuard::CallGuard(const Tensors& given) : gradients(GradMode::is_enabled()) {
+  RefPtr<SavedTensorHooks> pair = default_saved_tensor_hooks();
+  has_pair = static_cast<bool>(pair);
+  pair_is_pure = pair && pair->is_pure;
+  if (pair && pair->traceable) traceable_pair = std::move(pair);
+  for (const Tensor& t : given) arguments.emplace_back(t.impl());
+  same_as = first_of_each(given);
+}
+
+std::vector<TensorLocation> TensorLocation::of(const Tensors& tensors) {
+  std::vector<TensorLocation> locations;
+  std::unordered_map<const void*, size_t> first;  // of memory and bases
+  for (const Tensor& t : tensors) {
+    const TensorImpl& base = t.impl().base ? *t.impl().base : t.impl();
+    const RefPtr<Storage>& memory = t.impl().storage();
+    const size_t i = locations.size();
+    locations.push_back({first.try_emplace(memory.get(), i).first->second,
+                      first.try_emplace(&base, i).first->second, t.impl().storage_offset(),
+                      base.storage_offset(), memory->nbytes(), TensorGuard(base)});
+  }
+  return locations;
+}
+
+std::string CallGuard::difference(const CallGuard& now) const {
+  if (arguments.size() != now.arguments.size())
+    return fmt::format("{} arguments, now {}", arguments.size(), now.arguments.size());
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (!(arguments[i] == now.arguments[i]))
+      return fmt::format("argument {} was {}, is {}", i, arguments[i].text(), now.arguments[i].text());
+  if (same_as != now.same_as) return "arguments are the same tensor, or are no longer";
+  if (gradients != now.gradients) return now.gradients ? "gradients are on" : "gradients are off";
+  if (has_pair != now.has_pair)
+    return fmt::format("there {} a default pair of saved-tensor hooks", now.has_pair ? "is" : "is no longer");
+  if (pair_is_pure != now.pair_is_pure)
+    return fmt::format("the default pair of saved-tensor hooks is {}pure", now.pair_is_pure ? "" : "not ");
+  if (!(traceable_pair == now.traceable_pair)) return "another traceable pair of saved-tensor hooks";
+  return {};
+}
+
+// ---- all of it ----------------------------------------------------------------------------------------------------
+
+void FunctionGuards::note_reached(const std::vector<LeafGradients::Reached>& reached,
+                                  const FunctionInputs& inputs) {
+  std::unordered_map<const TensorImpl*, std::vector<size_t>> known;  // into reached_
+  for (const LeafGradients::Reached& r : reached) note_reached(r, inputs, known[r.leaf.get()]);
+}
+
+// Notes each leaf once, unless its hooks change between two of the function's backwards.
+void FunctionGuards::note_reached(const LeafGradients::Reached& reached, const FunctionInputs& inputs,
+                                  std::vector<size_t>& known) {
+  ReachedLeaf leaf{reached.leaf, -1, reached.hooks, {}, reached.effects};
+  if (reached.leaf->graph) {
+    leaf.argument = inputs.argument_of(*reached.leaf);
+    if (leaf.argument < 0) return;
+    leaf.outside.reset();
+  }
+  for (const RefPtr<Hook>& h : reached.hooks) leaf.is_traceable.push_back(h->traceable);
+  for (const size_t i : known)
+    if (reached_[i].hooks == leaf.hooks) {
+      reached_[i].effects = leaf.effects;
+      return;
+    }
+  known.push_back(reached_.size());
+  reached_.push_back(std::move(leaf));
+}
+
+void FunctionGuards::finish(const Tensors& arguments) {
+  for (const RecordedFunction::Input& input : recorded_.inputs)
+    if (input.captured.defined())
+      outside_.emplace_back(input.captured.get(), TensorGuard(input.captured.impl()));
+  for (const RecordedFunction::Write& w : recorded_.writes)
+    if (const Tensor& t = recorded_.inputs[static_cast<size_t>(w.input)].captured; t.defined())
+      written_.insert(t.impl().storage().get());
+  const Tensors grads = grads_at_begin(arguments);
+  for (TensorLocation& location : locations_of_grads(arguments, grads)) {
+    if (location.memory < arguments.size()) guard_locations(arguments);
+    grads_.emplace_back(TensorGuard(grads[grads_.size()].impl()), std::move(location));
+  }
+}
+
+std::string FunctionGuards::misfit(const CallGuard& call, const Tensors& arguments) const {
+  if (std::string why = call_.difference(call); !why.empty()) return why;
+  for (const auto& [cell, before] : outside_)
+    if (!before.holds(*cell))
+      return fmt::format("a tensor from outside was {}, is {}", before.text(), TensorGuard(*cell).text());
+  for (const ReachedLeaf& leaf : reached_)
+    if (!leaf.holds(arguments)) return "a leaf has other hooks";
+  if (std::string why = misplaced(arguments); !why.empty()) return why;
+  for (const RecordedFunction::Grad& g : recorded_.grads)
+    if (!g.is_dropped_first && g.meta(arguments).grad.defined() != g.was_defined)
+      return fmt::format(".grad of a leaf is {}", g.was_defined ? "not there" : "there");
+  if (!grads_hold(arguments)) return ".grad of a leaf lies elsewhere";
+  for (const RecordedFunction::Numbers& n : recorded_.numbers)
+    if (n.live.fits && !n.live.fits()) return "an optimizer has other options or parameters";
+  for (const RecordedFunction::Dependency& d : recorded_.dependencies)
+    if (!d.holds()) return std::string(d.what);
+  return {};
+}
+
+void FunctionGuards::check_grad(const TensorImpl& leaf, const Tensors& arguments, size_t effects,
+                                SourceLocation where) const {
+  for (const RecordedFunction::Grad& g : recorded_.grads) {
+    const TensorImpl* const own =
+        g.argument >= 0 ? arguments[static_cast<size_t>(g.argument)].get() : g.leaf.get();
+    if (own == &leaf && g.last_read >= effects)
+      fail(Category::unsupported, "set_grad",
+           "code that a recorded function calls replaces .grad of a leaf, which the function reads later. "
+           "Hint: replace it in the function, or change its values in place",
+           where);
+  }
+}
+
+void FunctionGuards::check_hooks(const Tensors& arguments, size_t effects, SourceLocation where) const {
+  for (const ReachedLeaf& leaf : reached_)
+    if (leaf.effects >= effects && !leaf.holds_in_run(arguments))
+      fail(Category::unsupported, "compile",
+           fmt::format("user code that a recorded function calls has added a hook to a leaf, {}, whose gradient "
+                       "was still to come, or has removed a traceable one there: the run cannot follow. Hint: "
+                       "change hooks between calls",
+                       to_string(leaf.leaf(arguments).type())),
+           where);
+}
+
+// Gradients that are read or added to.
+Tensors FunctionGuards::grads_at_begin(const Tensors& arguments) const {
+  Tensors grads;
+  for (const RecordedFunction::Grad& g : recorded_.grads)
+    if (!g.is_dropped_first && g.was_defined) grads.push_back(g.meta(arguments).grad);
+  return grads;
+}
+
+// Locations relative to arguments, tensors from outside and each other.
+std::vector<TensorLocation> FunctionGuards::locations_of_grads(const Tensors& arguments,
+                                                               const Tensors& grads) const {
+  Tensors all = arguments;
+  for (const auto& [cell, guard] : outside_) all.emplace_back(RefPtr<TensorImpl>(cell));
+  const auto others = static_cast<std::ptrdiff_t>(all.size());
+  all.insert(all.end(), grads.begin(), grads.end());
+  std::vector<TensorLocation> locations = TensorLocation::of(all);
+  locations.erase(locations.begin(), locations.begin() + others);
+  return locations;
+}
+
+// Sharing of a gradient's memory is looked up only if it is shared: mostly the gradient is the only tensor there.
+bool FunctionGuards::grads_hold(const Tensors& arguments) const {
+  if (grads_.empty()) return true;
+  const Tensors grads = grads_at_begin(arguments);
+  const size_t others = arguments.size() + outside_.size();
+  bool may_share = false;
+  for (size_t i = 0; i < grads_.size(); ++i) {
+    const TensorImpl& grad = grads[i].impl();
+    const auto& [guard, location] = grads_[i];
+    if (!guard.holds(grad) || location.offset != grad.storage_offset() ||
+        location.bytes != grad.storage()->nbytes())
+      return false;
+    may_share |= grad.ref_count() > 2 || !grad.storage()->is_unique() || location.memory != others + i;
+  }
+  if (!may_share) return true;
+  const std::vector<TensorLocation> now = locations_of_grads(arguments, grads);
+  return std::ranges::equal(grads_, now, {}, &std::pair<TensorGuard, TensorLocation>::second);
+}
+
+// Why the arguments do not fit: a run also accesses their memory in a way unknown to the recording.
+std::string FunctionGuards::misplaced(const Tensors& arguments) const {
+  if (locations_ && !(*locations_ == TensorLocation::of(arguments)))
+    return "arguments lie elsewhere in their memory";
+  for (const Tensor& a : arguments) {
+    const auto is_shared = [&](const auto& outside) {
+      return outside.first->storage() == a.impl().storage();
+    };
+    if (written_.contains(a.impl().storage().get()) ||
+        (locations_ && std::ranges::any_of(outside_, is_shared)))
+      return "an argument shares memory with a tensor from outside";
+  }
+  for (const RecordedFunction::Grad& of_argument : recorded_.grads) {
+    if (of_argument.argument < 0) continue;
+    for (const RecordedFunction::Grad& g : recorded_.grads)
+      if (g.argument < 0 && arguments[static_cast<size_t>(of_argument.argument)].get() == g.leaf.get())
+        return "an argument is a leaf from outside";
+  }
+  return {};
+}
+
+}  // namespace retrograd

@@ -1,0 +1,113 @@
+// What a recording depends on, besides the operations of the function: the recording serves a call only if none of
+// this has changed.
+//
+//   TensorGuard     type, layout and history of one tensor
+//   TensorLocation  location of one of several tensors: for recordings that write to arguments, or begin with gradients
+//   CallGuard       the arguments of a call, gradient mode, the default pair of saved-tensor hooks
+//   FunctionGuards  all of these, and tensors from outside, gradients, hooks on leaves, numbers, options of objects
+// Some of this can change while a run calls user code; then the run fails (check_hooks, check_grad).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "tracer/function/leaf_gradients.h"
+#include "tracer/function/recorded_function.h"
+
+namespace retrograd {
+
+struct TensorGuard {
+  TensorType type;
+  IntList strides;
+  bool requires_grad, is_leaf, is_multi_output_view, is_no_grad_view, is_function_view, is_outdated;
+
+  explicit TensorGuard(const TensorImpl& x);
+  /// Whether the guard holds for x now.
+  bool holds(const TensorImpl& x) const;
+  bool operator==(const TensorGuard& o) const;
+  std::string text() const;
+};
+
+struct TensorLocation {
+  size_t memory, base;  // the first of the tensors with the same memory, with the same base
+  int64_t offset, base_offset, bytes;
+  TensorGuard base_guard;
+
+  static std::vector<TensorLocation> of(const Tensors& tensors);
+  bool operator==(const TensorLocation& o) const = default;
+};
+
+struct CallGuard {
+  std::vector<TensorGuard> arguments;
+  std::vector<size_t> same_as;              // the first argument that is this tensor
+  bool gradients;                           // gradient mode
+  bool has_pair;                            // a default pair of saved-tensor hooks,
+  bool pair_is_pure;                        // whether it needs no guards, and
+  RefPtr<SavedTensorHooks> traceable_pair;  // the pair, if it is part of the graph
+
+  explicit CallGuard(const Tensors& arguments);
+  /// What differs from `now`, in words; empty if nothing does.
+  std::string difference(const CallGuard& now) const;
+};
+
+/// A leaf that the function's own backward reaches: its hooks are recorded by object identity.
+struct ReachedLeaf {
+  RefPtr<TensorImpl> outside;  // null: an argument
+  int argument;
+  std::vector<RefPtr<Hook>> hooks;
+  std::vector<bool> is_traceable;  // of these
+  size_t effects;                  // number of nodes with effects before the gradient reaches it
+
+  const TensorImpl& leaf(const Tensors& arguments) const {
+    return outside ? *outside : arguments[static_cast<size_t>(argument)].impl();
+  }
+  /// Whether it has the same hooks now.
+  bool holds(const Tensors& arguments) const;
+  /// Whether a run that has begun calls the hooks that the leaf has now: removed opaque hooks are skipped.
+  bool holds_in_run(const Tensors& arguments) const;
+};
+
+class FunctionInputs;
+
+class FunctionGuards {
+ public:
+  /// `recorded` must outlive this object.
+  FunctionGuards(CallGuard call, const RecordedFunction& recorded)
+      : call_(std::move(call)), recorded_(recorded) {}
+
+  const CallGuard& call() const { return call_; }
+  /// Notes the leaves that backwards of the function reached while it was recorded.
+  void note_reached(const std::vector<LeafGradients::Reached>& reached, const FunctionInputs& inputs);
+  /// The recording depends on the locations of the arguments.
+  void guard_locations(const Tensors& arguments) { locations_ = TensorLocation::of(arguments); }
+  /// After the function has been recorded: guards tensors from outside, and gradients that a run begins with.
+  void finish(const Tensors& arguments);
+
+  /// Why the recording cannot serve a call; empty when it can.
+  std::string misfit(const CallGuard& call, const Tensors& arguments) const;
+  /// Called if user code has changed hooks in a run. Leaves not yet reached must have the recorded hooks. `effects`:
+  /// nodes with effects that have begun.
+  void check_hooks(const Tensors& arguments, size_t effects, SourceLocation where) const;
+  /// Called if user code replaces .grad of a leaf in a run.
+  void check_grad(const TensorImpl& leaf, const Tensors& arguments, size_t effects, SourceLocation where) const;
+
+ private:
+  void note_reached(const LeafGradients::Reached& reached, const FunctionInputs& inputs,
+                    std::vector<size_t>& known);
+  Tensors grads_at_begin(const Tensors& arguments) const;
+  std::vector<TensorLocation> locations_of_grads(const Tensors& arguments, const Tensors& grads) const;
+  bool grads_hold(const Tensors& arguments) const;
+  std::string misplaced(const Tensors& arguments) const;
+
+  const CallGuard call_;
+  const RecordedFunction& recorded_;
+  std::optional<std::vector<TensorLocation>> locations_;      // of the arguments, if they matter
+  std::vector<std::pair<TensorImpl*, TensorGuard>> outside_;  // kept alive by recorded_
+  std::unordered_set<const Storage*> written_;                // memory of outside_ that a run writes to
+  std::vector<std::pair<TensorGuard, TensorLocation>> grads_;  // that a run begins with
+  std::vector<ReachedLeaf> reached_;
+};
+
+}  // namespace retrograd

@@ -1,0 +1,147 @@
+// See tracer/function/pack_calls.h.
+#include "tracer/function/pack_calls.h"
+
+#include "tracer/function/function_recorder.h"
+#include "tracer/function/opaque_value.h"
+
+namespace retrograd {
+namespace {
+
+// A slot outside a tape.
+struct PackedValue {
+  RefPtr<Record> record;
+  Slot slot;
+};
+
+class PackCode final : public HostCode {
+ public:
+  PackCode(RefPtr<SavedTensorHooks> pair, Record& record, const Slot& slot)
+      : pair_(std::move(pair)), record_(&record), index_(slot.index), is_result_(slot.is_result) {
+    types = {opaque_value_type()};
+  }
+  void run(std::span<TensorImpl* const> operands, Tensor* results) override {
+    auto packed = std::make_shared<PackedValue>();
+    packed->record = record_;
+    packed->slot.index = index_;
+    packed->slot.is_result = is_result_;
+    const RefPtr<SavedTensorHooks> pair = pair_ ? pair_ : default_saved_tensor_hooks();
+    RG_ASSERT(pair);
+    retrograd::pack(packed->slot, *operands[0], *record_, pair);
+    results[0] = make_opaque_value(std::move(packed));
+  }
+  SavedTensorHooks* pair() const override { return pair_ ? pair_.get() : default_saved_tensor_hooks().get(); }
+
+ private:
+  const RefPtr<SavedTensorHooks> pair_;  // null: the default pair of the run
+  const RefPtr<Record> record_;          // of the recorded tape, for errors
+  const uint8_t index_;
+  const bool is_result_;
+};
+
+class UnpackCode final : public HostCode {
+ public:
+  UnpackCode(const TensorType& type, bool is_stale) : is_stale_(is_stale) { types = {type}; }
+  void run(std::span<TensorImpl* const> operands, Tensor* results) override {
+    PackedValue& packed = *static_cast<PackedValue*>(opaque_content(*operands[0]).get());
+    if (is_stale_ && packed.slot.packed()->aliased)
+      fail(Category::version_mismatch, packed.record->op->name,
+           "a tensor needed for the gradient was modified in place after it was saved. Hint: clone it before "
+           "writing to it",
+           packed.record->where());
+    results[0] = retrograd::unpack(*packed.record, packed.slot);
+  }
+  std::weak_ptr<Slot> slot(std::span<TensorImpl* const> operands) const override {
+    const std::shared_ptr<void>& content = opaque_content(*operands[0]);
+    return std::shared_ptr<Slot>(content, &static_cast<PackedValue*>(content.get())->slot);
+  }
+
+ private:
+  const bool is_stale_;  // the function has written to the value since it was packed
+};
+
+}  // namespace
+
+void PackCalls::emit_pack(const Call& call) {
+  const PackAttrs& attrs = call.attrs_as<PackAttrs>();
+  const Tensor value(RefPtr<TensorImpl>(call.operands[0]));
+  const RefPtr<Storage> memory = value.impl().storage();
+  const ir::ValueId id = of_.value_of(value);
+  packed_[attrs.slot] = {id, memory, memory ? memory->version() : 0};
+  if (attrs.pair->traceable) {
+    *attrs.payload = attrs.pair->pack(value);
+    return;
+  }
+  of_.host().before_pair(*attrs.pair);
+  const RefPtr<SavedTensorHooks> own(attrs.pair == pair_.get() ? nullptr : attrs.pair);
+  const ir::ValueId operands[] = {of_.value_of(value)};
+  auto code = RefPtr<HostCode>::adopt(new PackCode(own, *attrs.owner, *attrs.slot));
+  const ir::ValueId packed = of_.host().emit(ops::pack, operands, std::move(code), call.where);
+  *attrs.payload = of_.memory().computed(opaque_value_type(), packed);
+}
+
+// Null for a slot that was not packed here.
+const PackCalls::Packing* PackCalls::find(const Slot& slot) const {
+  if (!slot.packed()) return nullptr;
+  if (const auto it = packed_.find(&slot); it != packed_.end()) return &it->second;
+  return of_.forward() ? of_.forward()->host().packs().find(slot) : nullptr;
+}
+
+// Whether the forward has not changed this memory since a slot saved it.
+bool PackCalls::is_unchanged(const Storage& memory, uint32_t version) const {
+  return of_.forward() && of_.forward()->memory().version_at_end(memory) == version;
+}
+
+// For a slot that was not packed, or was packed by a traceable pair. The packed value may be the saved value itself,
+// in memory from outside to which runs have written since: only writes of the function until the end of the recording
+// count.
+void PackCalls::unpack_recorded(const Call& call, Slot& slot, Tensor* results) {
+  Packed* const packed = slot.packed();
+  if (!packed || !packed->aliased || !is_unchanged(*packed->aliased, slot.version))
+    return call.op->run_on_host(call, results);
+  struct WithoutCheck {
+    explicit WithoutCheck(Packed& p) : packed(p), aliased(std::exchange(p.aliased, {})) {}
+    ~WithoutCheck() { packed.aliased = aliased; }
+    Packed& packed;
+    const RefPtr<Storage> aliased;
+  } scope(*packed);
+  note_saved(*scope.aliased);
+  call.op->run_on_host(call, results);
+}
+
+void PackCalls::unpack_opaque(const Call& call, Slot& slot, const Packing& from, Tensor* results) {
+  const TensorType type = slot.packed()->type;
+  of_.host().before_pair(*slot.packed()->hooks);
+  const RecordedMemory& memory = (of_.forward() ? *of_.forward() : of_).memory();
+  const bool is_stale = from.memory && memory.version_at_end(*from.memory) != from.version;
+  const ir::ValueId operands[] = {of_.value_of(std::any_cast<const Tensor&>(slot.packed()->payload))};
+  auto code = RefPtr<HostCode>::adopt(new UnpackCode(type, is_stale));
+  results[0] = of_.make(type, of_.host().emit(ops::unpack, operands, std::move(code), call.where));
+}
+
+// A backward reads the memory in place.
+void PackCalls::note_saved(const Storage& memory) {
+  const Root* const root = of_.forward()->memory().find(&memory);
+  if (!root || root->input < 0 || root->outside != &memory) return;
+  if (read_outside_.insert(root->input).second) of_.reads().saved_outside.push_back(root->input);
+}
+
+void PackCalls::emit_unpack(const Call& call, Tensor* results) {
+  const UnpackAttrs& attrs = call.attrs_as<UnpackAttrs>();
+  Slot& slot = attrs.record->slot(attrs.slot);
+  const Packing* const from = find(slot);
+  TensorImpl* const value = slot.value();
+  VersionNotes& versions = of_.host().versions();
+  if (value && value->storage() && !slot.released && is_unchanged(*value->storage(), slot.version)) {
+    results[0] = Tensor(RefPtr<TensorImpl>(value));
+    note_saved(*value->storage());
+    versions.check(*attrs.record, slot);
+  } else if (!from || slot.packed()->hooks->traceable) {
+    versions.check(*attrs.record, slot);
+    unpack_recorded(call, slot, results);
+  } else {
+    unpack_opaque(call, slot, *from, results);
+  }
+  if (of_.forward() && from) of_.reads().straight.emplace_back(of_.value_of(results[0]), from->value);
+}
+
+}  // namespace retrograd

@@ -1,0 +1,45 @@
+// PackCalls: saved-tensor hooks in a recorded function.
+//
+// An opaque pair is called in each run: by the node `pack` where a record saves, and by `unpack` where a rule first
+// uses the value. The packed value has a separate slot, which travels as an opaque value from one node to the other,
+// from the forward to the backward if needed. A run uses the default pair of its call; a pair that the function opens
+// itself is always the same.
+// A traceable pair is called while the function is recorded.
+#pragma once
+
+#include <unordered_map>
+#include <unordered_set>
+
+#include "tracer/function/recorded_function.h"
+
+namespace retrograd {
+
+class FunctionRecorder;
+
+class PackCalls {
+ public:
+  explicit PackCalls(FunctionRecorder& of) : of_(of) {}
+
+  void emit_pack(const Call& call);
+  void emit_unpack(const Call& call, Tensor* results);
+
+ private:
+  // A packed value.
+  struct Packing {
+    ir::ValueId value;
+    RefPtr<Storage> memory;
+    uint32_t version;
+  };
+  const Packing* find(const Slot& slot) const;
+  bool is_unchanged(const Storage& memory, uint32_t version) const;
+  void unpack_recorded(const Call& call, Slot& slot, Tensor* results);
+  void unpack_opaque(const Call& call, Slot& slot, const Packing& from, Tensor* results);
+  void note_saved(const Storage& memory);
+
+  FunctionRecorder& of_;
+  const RefPtr<SavedTensorHooks> pair_ = default_saved_tensor_hooks();  // each run has its own in its place
+  std::unordered_map<const Slot*, Packing> packed_;
+  std::unordered_set<int32_t> read_outside_;  // inputs listed in BackwardReads::saved_outside
+};
+
+}  // namespace retrograd

@@ -1,0 +1,52 @@
+// From a recorded graph to the optimised graph, its peak, its plan, and a run of the plan. The recorded graphs stay
+// unchanged, for gradients of gradients.
+#pragma once
+
+#include "ir/passes/group_memory.h"
+#include "ir/passes/lifetimes.h"
+#include "ir/passes/pipeline.h"
+#include "tracer/function/recorded_function.h"
+#include "tracer/plan/run.h"
+
+namespace retrograd {
+
+ir::PassSet passes_off();
+
+/// The values to be computed in the memory of an input, for the passes.
+std::vector<ir::OutsideWrite> outside_writes(const RecordedFunction& recorded);
+
+/// The graph after the passes. `given`: see ir::PassInput.
+ir::Graph optimised(const ir::Graph& graph, std::span<const ir::OutsideWrite> writes,
+                    std::span<const int32_t> given);
+
+/// The output number of each saved value.
+std::vector<int32_t> saved_outputs(const RecordedFunction& recorded);
+
+std::unique_ptr<Plan> plan_of(const ir::Graph& graph, std::span<const Number> numbers,
+                              std::span<const WrittenInput> writes = {},
+                              std::optional<int64_t> arena_waste = {}, ir::GroupMemories* groups = nullptr);
+
+/// The progress of a run: nodes of the graph that have finished, and that have begun.
+struct NodesRun {
+  size_t done = 0, begun = 0;
+};
+/// Observes user code in a run; `run` is set while the plan runs.
+struct RunWatcher : RunObserver {
+  const PlanRun* run = nullptr;
+  // The backward of an opaque function is host code in a recorded function.
+  void gradient_missing(uint32_t, Tensors) override { RG_ASSERT(false); }
+};
+/// Runs a plan. `nodes`: set even if the run throws.
+Tensors run_plan(const Plan& plan, std::vector<ir::Binding> bindings, std::span<const Number> numbers,
+                 NodesRun& nodes, RunWatcher* watcher = nullptr);
+
+/// The most bytes that are live while the graph runs in its order.
+int64_t peak_of(const ir::Graph& graph, std::span<const ir::OutsideWrite> writes,
+                std::span<const int32_t> given, ir::GroupMemories& groups);
+int64_t peak_of(const ir::Graph& graph, std::span<const ir::OutsideWrite> writes,
+                std::span<const int32_t> given);
+/// The waste allowed in an arena: the memory saved by the passes, so that the peak does not exceed an eager run's.
+/// `groups`: of `planned`.
+int64_t arena_waste(const RecordedFunction& recorded, const ir::Graph& planned, ir::GroupMemories& groups);
+
+}  // namespace retrograd

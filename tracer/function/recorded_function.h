@@ -1,0 +1,147 @@
+// RecordedFunction: the result of a recording: a graph, and the bindings of the graph to a run.
+//
+//   Input     what an input of the graph is bound to
+//   Numbers   numbers that each run reads again (LiveNumbers), and their symbols
+//   Location  location of a result, a gradient or a saved value in memory
+//   Grad      the final state of .grad of a leaf
+//   Write     the value of an input from outside after the run
+// Outputs of the graph are results, gradients and writes. The code that nodes run is an input.
+#pragma once
+
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/function.h"
+#include "engine/host_code.h"
+#include "engine/recording.h"
+#include "engine/tape.h"
+#include "ir/graph.h"
+
+namespace retrograd {
+
+/// The layout of a tensor in memory, relative to another tensor.
+struct Layout {
+  TensorType type = {};
+  IntList strides = {};
+  int64_t offset = 0;  // from the first element of the other
+
+  static Layout of(const TensorImpl& x, int64_t begin);
+  /// in(): a separate cell with this layout in that memory. is(): whether `x` has this layout there.
+  Tensor in(const TensorImpl& memory) const;
+  bool is(const TensorImpl& x, const TensorImpl& memory) const;
+};
+
+/// The location of a value: in memory that the run computes, or in that of an input.
+struct Location : Layout {
+  int32_t output = -1, input = -1;
+  bool defined() const { return output >= 0 || input >= 0; }
+};
+
+/// What the recording of a backward read from the forward and from the tape.
+struct BackwardReads {
+  std::unordered_map<int32_t, int32_t> numbers;  // symbol of the forward: symbol here
+  /// The records whose slots the backward has unpacked.
+  std::vector<const Record*> unpacked;
+  /// Pairs of a saved value of the forward and a record that it was read for.
+  std::vector<std::pair<int32_t, const Record*>> users;
+  /// Inputs of the forward that are tensors from outside and were saved by records: they must be unchanged since the
+  /// forward's run.
+  std::vector<int32_t> saved_outside;
+  /// Pairs of a value returned by an unpack hook and the packed value of the forward, whose gradient it has.
+  std::vector<std::pair<ir::ValueId, ir::ValueId>> straight;
+};
+
+struct RecordedFunction {
+  /// Parallel to graph.inputs().
+  struct Input {
+    int argument = -1;                // number of the argument, of a backward: of the cotangent; or:
+    int base_of = -1;                 // number of the argument whose base it is
+    int saved = -1;                   // of a backward: number of the saved value of the forward
+    Tensor captured = {};             // always this tensor
+    RefPtr<TensorImpl> grad_of = {};  // the .grad of this leaf,
+    int grad_of_argument = -1;        // or this argument
+    RefPtr<Hook> hook = {};           // always this hook,
+    RefPtr<TensorImpl> leaf = {};     // which may belong to a leaf; or
+    RefPtr<HostCode> code = {};       // always this code
+  };
+  struct Numbers {
+    LiveNumbers live;
+    int32_t first;  // the first symbol
+    int count;
+    size_t effects;  // number of nodes with effects recorded before they were read
+
+    /// `values`: of all symbols of the graph.
+    void settle(std::span<const Number> values, bool was_used) const {
+      if (live.settle)
+        live.settle(values.subspan(static_cast<size_t>(first), static_cast<size_t>(count)), was_used);
+    }
+  };
+  struct Grad {
+    enum class After : uint8_t { computed, none, kept };
+    RefPtr<TensorImpl> leaf;  // or of an argument:
+    int argument;
+    bool is_dropped_first;  // before any read: it can be released when the run begins; else it must exist
+    bool was_defined;       // as at capture
+    size_t last_read;       // number of nodes with effects recorded when the function read it last
+    After after;  // a new tensor; undefined; unchanged, or as user code left it
+    Location location = {};  // of a new tensor
+
+    AutogradMeta& meta(const Tensors& arguments) const {
+      return (argument >= 0 ? arguments[static_cast<size_t>(argument)].impl() : *leaf).need_meta();
+    }
+  };
+  struct Write {
+    int32_t input, output;  // the value of the output is written to the input's memory; -1: a node has written it
+    bool all_memory;        // the output is the whole memory, as a row
+    bool was_written = false;  // by a node, before that
+    /// Whether the value may be computed in the memory of the input.
+    bool may_lie_there() const { return !all_memory && !was_written; }
+  };
+  /// State of an object that decided what was recorded.
+  struct Dependency {
+    std::function<bool()> holds;
+    std::string_view what;
+  };
+  /// A call of a traceable user function: the operations of its forward are nodes without gradients. In a replay that
+  /// is to be differentiated its results get a record of the function, as at the recording.
+  struct TraceableCall {
+    size_t node;  // the first node after the call
+    const OpInfo* op;
+    FunctionCall::Attrs attrs;
+    SourceLocation where;
+    std::vector<ir::ValueId> operands, results;
+    Tensors made = {};                         // while recording: the results
+    std::vector<bool> is_differentiable = {};  // of the results
+    std::shared_ptr<void> context = {};        // named by the attributes
+  };
+  /// A value that a backward needs.
+  struct Saved {
+    int32_t output;     // the value
+    Location location;  // defined if the memory of a written input holds the value after the run
+  };
+
+  /// The values that the symbols of a graph had when it was recorded.
+  static std::vector<Number> hints(const ir::Graph& graph);
+  /// Settles the numbers read for a recording that will never run.
+  static void settle_unused(std::span<const Numbers> numbers, const ir::Graph& graph) noexcept;
+  /// The number of nodes with effects among the first `nodes` nodes of a graph: passes keep such nodes, in order.
+  static size_t effects_among(const ir::Graph& graph, size_t nodes);
+
+  ir::Graph graph;
+  std::vector<Input> inputs;
+  std::vector<Numbers> numbers;
+  std::vector<Dependency> dependencies;
+  std::vector<TraceableCall> traceable_calls;  // in order
+  std::vector<Location> results;
+  std::vector<Grad> grads;
+  std::vector<std::pair<size_t, Location>> result_grads;  // results that are leaves, and the location of their .grad
+  std::vector<Write> writes;
+  std::vector<Saved> saved;
+  std::vector<bool> no_grad;  // by node: recorded while gradient mode was off
+  /// A written value was read with a history other than that of the write: a replay would compute the wrong gradient.
+  bool has_two_histories = false;
+  BackwardReads reads;                 // of a backward
+};
+
+}  // namespace retrograd

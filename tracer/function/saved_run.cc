@@ -1,0 +1,116 @@
+// See tracer/function/saved_run.h.
+#include "tracer/function/saved_run.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "tracer/function/function_capture.h"
+
+namespace retrograd {
+
+SavedRun::~SavedRun() { drop_precomputed(); }
+
+bool SavedRun::has_functions() const { return capture->tape_->has_functions(); }
+
+void SavedRun::begin(bool released) {
+  std::lock_guard lock(mutex_);
+  goes_ = released;
+}
+
+SavedRun::Taken SavedRun::take(const FunctionBackward& backward, const Record& record,
+                               std::span<TensorImpl* const> cotangents) {
+  std::lock_guard lock(mutex_);
+  check(backward, record);
+  Taken taken;
+  taken.gradients = take_precomputed(backward, cotangents);
+  taken.values = take_values(backward);
+  return taken;
+}
+
+void SavedRun::check(const FunctionBackward& backward, const Record& record) const {
+  const BackwardReads& reads = backward.recorded.reads;
+  for (const Record* r : reads.unpacked)
+    if (released_.contains(r))
+      fail(Category::backward_twice_freed, r->op->name,
+           "its saved values were released by an earlier backward. Hint: retain_graph", record.where());
+  for (const RecordedFunction::Input& input : backward.recorded.inputs) {
+    if (input.saved < 0) continue;
+    const auto i = static_cast<size_t>(input.saved);
+    if (values[i].version() != versions[i])
+      fail(Category::version_mismatch, "compiled",
+           fmt::format("a saved value, {}, was written to: version {}, saved at {}", describe(values[i]),
+                       values[i].version(), versions[i]),
+           record.where());
+  }
+  for (int32_t input : reads.saved_outside) {
+    const Tensor& x = capture->recorded_.inputs[static_cast<size_t>(input)].captured;
+    if (const uint32_t then = input_versions[static_cast<size_t>(input)]; x.defined() && x.version() != then)
+      fail(Category::version_mismatch, "compiled",
+           fmt::format("a tensor from outside that was saved, {}, was written to: version {}, saved at {}. "
+                       "Hint: clone it before writing to it",
+                       describe(x), x.version(), then),
+           record.where());
+  }
+}
+
+void SavedRun::drop_precomputed() {
+  if (precomputed.empty()) return;
+  precomputed.clear();
+  capture->precomputed_->prediction().missed();
+}
+
+Tensors SavedRun::take_precomputed(const FunctionBackward& backward,
+                                   std::span<TensorImpl* const> cotangents) {
+  PrecomputedGradients* const source = capture->precomputed_.get();
+  if (!source || !source->serve(backward) || !goes_) return {};
+  if (is_differentiated(cotangents) || !PrecomputedGradients::is_cotangent(cotangents)) {
+    drop_precomputed();
+    return {};
+  }
+  if (precomputed.empty())
+    source->expect();
+  else
+    source->prediction().served();
+  return std::exchange(precomputed, {});
+}
+
+// Drops the values that only released records use. Returns which they are.
+std::vector<bool> SavedRun::drop_unused() {
+  const std::vector<bool> unused = capture->backwards_->unused(released_, values.size());
+  for (size_t i = 0; i < values.size(); ++i)
+    if (unused[i]) values[i].reset();
+  return unused;
+}
+
+Tensors SavedRun::take_values(const FunctionBackward& backward) {
+  last_ = &backward;
+  if (!std::exchange(goes_, false) || backward.runs_code) return values;
+  std::lock_guard users_lock(capture->backwards_->mutex());
+  released_.insert(backward.recorded.reads.unpacked.begin(), backward.recorded.reads.unpacked.end());
+  Tensors taken = values;
+  drop_unused();
+  return taken;
+}
+
+void SavedRun::release() {
+  std::lock_guard lock(mutex_);
+  if (!last_) return;
+  drop_precomputed();
+  std::lock_guard users_lock(capture->backwards_->mutex());
+  const std::vector<const Record*>& unpacked = last_->recorded.reads.unpacked;
+  released_.insert(unpacked.begin(), unpacked.end());
+  last_ = nullptr;
+  const std::vector<bool> unused = drop_unused();
+  if (std::ranges::find(unused, false) == unused.end()) bindings.clear();
+}
+
+void SavedRun::check_inputs(SourceLocation where) const {
+  for (size_t i = 0; i < bindings.size(); ++i)
+    if (const Tensor& x = bindings[i].tensor; x.defined() && x.version() != binding_versions[i])
+      fail(Category::version_mismatch, "compiled",
+           fmt::format("an input, {}, was written to before gradients of gradients were taken", describe(x)),
+           where);
+}
+
+}  // namespace retrograd
