@@ -3,7 +3,6 @@
 // Prints one JSON line; all figures are per multiplication (one tape record, two graph nodes):
 //   first_us_per_node   the first traced backward: walk, key, recording, verifier, plan and its run
 //   run_ns_per_node     a later one: look-up, binding and replay
-//   lookup_ns_per_node  of that, finding graph and plan and gathering the records
 //   lookup_ns_per_node  the part of that for finding graph and plan and collecting the records
 // Medians; a graph of a million records is run fewer times.
 #include <algorithm>

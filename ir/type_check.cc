@@ -63,6 +63,15 @@ const Form* find_form(const OpInfo* op, Input::Kind kind) {
   return form == std::end(kForms) ? nullptr : form;
 }
 
+// Why no form of the node's op fits what it acts on; `input` is null where it names no input.
+std::string form_missing(const Node& node, const Input* input) {
+  const std::string_view op = node.op->name;
+  const std::string kinds = kinds_of(node.op);
+  if (kinds.empty()) return fmt::format("{} is a bookkeeping op that graphs do not have", op);
+  if (!input) return fmt::format("{} acts on {}, and none is named", op, kinds);
+  return fmt::format("{} acts on {}, not on {}", op, kinds, with_article(input->kind));
+}
+
 std::string wrong_type(std::string_view what, int i, std::string_view op, const TensorType& expected,
                        const TensorType& found) {
   return fmt::format("expected type {} for {} {} of {}, not {}", type_text(expected), what, i, op,
@@ -123,15 +132,12 @@ std::string TypeChecker::form_problem(const Node& node) const {
 
 // Bookkeeping ops have no type rules: their conditions are checked here.
 std::string TypeChecker::handle_problem(const Node& node) const {
+  const bool named = node.handle >= 0 && static_cast<size_t>(node.handle) < graph_.inputs().size();
+  const Input* const acted_on = named ? &graph_.inputs()[static_cast<size_t>(node.handle)] : nullptr;
+  const Form* const form = named ? find_form(node.op, acted_on->kind) : nullptr;
+  if (!form) return form_missing(node, acted_on);
   const std::string_view op = node.op->name;
-  const std::string kinds = kinds_of(node.op);
-  if (kinds.empty()) return fmt::format("{} is a bookkeeping op that graphs do not have", op);
-  if (node.handle < 0 || static_cast<size_t>(node.handle) >= graph_.inputs().size())
-    return fmt::format("{} acts on {}, and none is named", op, kinds);
-  const Input& input = graph_.inputs()[static_cast<size_t>(node.handle)];
-  const Input::Kind wanted = input.kind;
-  const Form* const form = find_form(node.op, wanted);
-  if (!form) return fmt::format("{} acts on {}, not on {}", op, kinds, with_article(wanted));
+  const Input& input = *acted_on;
   if (form->operands >= 0 && node.operands != form->operands)
     return fmt::format("{} takes {}, not {}", op, counted(form->operands, "operand"), node.operands);
   if (form->results >= 0 && node.results != form->results)
@@ -139,12 +145,12 @@ std::string TypeChecker::handle_problem(const Node& node) const {
 
   const auto operands = graph_.operands(node);
   const auto type_of = [&](ValueId v) { return v == kNoValue ? TensorType{} : graph_.type(v); };
-  if (wanted == Input::Kind::slot && !same_type(graph_.type(input), graph_.type(node.first_result)))
+  if (input.kind == Input::Kind::slot && !same_type(graph_.type(input), graph_.type(node.first_result)))
     return wrong_type("result", 0, op, graph_.type(input), graph_.type(node.first_result));
-  if ((wanted == Input::Kind::leaf || wanted == Input::Kind::box) &&
+  if ((input.kind == Input::Kind::leaf || input.kind == Input::Kind::box) &&
       !same_type(graph_.type(input), type_of(operands[0])))
     return wrong_type("operand", 0, op, graph_.type(input), type_of(operands[0]));
-  if (wanted != Input::Kind::hook) return {};
+  if (input.kind != Input::Kind::hook) return {};
   if (node.results > node.operands)
     return fmt::format("{} gives at most as many results as it has operands", op);
   for (int i = 0; i < node.results; ++i) {

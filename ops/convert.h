@@ -29,9 +29,10 @@ RG_HD [[gnu::always_inline]] inline float rounded_to_odd(From v) {
     const auto nearest = static_cast<float>(v);
     const auto back = static_cast<double>(nearest);
     const auto bits = __builtin_bit_cast(uint32_t, nearest);
-    const bool is_taken = back == v || v != v || (bits & 0x7fffffffu) == 0x7f800000u || (bits & 1);
+    // Without branches: which way a value rounds cannot be predicted.
+    const bool is_taken = (back == v) | (v != v) | ((bits & 0x7fffffffu) == 0x7f800000u) | ((bits & 1) != 0);
     const bool is_beyond = (back < 0 ? -back : back) > (v < 0 ? -v : v);
-    return is_taken ? nearest : __builtin_bit_cast(float, is_beyond ? bits - 1 : bits + 1);
+    return __builtin_bit_cast(float, bits + (is_taken ? 0u : is_beyond ? ~0u : 1u));
   }
 #endif
 }

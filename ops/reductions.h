@@ -62,6 +62,11 @@ struct ScaledPartial {
   int64_t exponent = 0;
 };
 
+/// value * 2^exponent; a call of the C library only where the exponent, as rarely, is not 0.
+RG_HD inline double scaled_by_exponent(double value, int64_t exponent) {
+  return exponent == 0 ? value : ::ldexp(value, static_cast<int>(exponent));
+}
+
 /// The intermediate result of no elements.
 template <Reduction kind, class P>
 RG_HD P nothing() {
@@ -164,8 +169,9 @@ RG_HD double variance_of(const P& p, double count, double correction) {
 /// From sums of exponentials.
 template <class P>
 RG_HD double log_sum_exp_of(const P& p) {
-  const double max = static_cast<double>(p.value);
-  return max - max == 0 ? max + ::log1p(static_cast<double>(p.second)) : max;
+  const double max = static_cast<double>(p.value), rest = static_cast<double>(p.second);
+  if (max - max != 0) return max;
+  return max + (rest < 1 ? ::log1p(rest) : ::log(1 + rest));  // log() takes half the time
 }
 
 }  // namespace retrograd::ops

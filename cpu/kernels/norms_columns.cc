@@ -136,18 +136,18 @@ class ColumnStats {
   /// What the mean has beyond `shift` (0 unless `center`), and the inverse deviation.
   RowStats beyond(int64_t column, T shift, bool center, double sum, double squares) const {
     const double count = static_cast<double>(n_);
-    int exponent = 0;
+    int64_t exponent = 0;
     if (!(squares >= kLeastSum<T> && squares <= kMostSum<T>)) {
       const ScaledSums found = rows_down_table<T>().scaled_moments(at(column), lines_.stride, n_, shift);
       if (found.is_of_use) {
         sum = found.sum;
         squares = found.squares;
-        exponent = static_cast<int>(found.exponent);
+        exponent = found.exponent;
       }
     }
     const double rest = center ? sum / count : 0;
-    const double rstd = 1 / std::sqrt(squares / count - rest * rest + std::ldexp(eps_, -2 * exponent));
-    return {std::ldexp(rest, exponent), std::ldexp(rstd, -exponent)};
+    const double rstd = 1 / std::sqrt(squares / count - rest * rest + ops::scaled_by_exponent(eps_, -2 * exponent));
+    return {ops::scaled_by_exponent(rest, exponent), ops::scaled_by_exponent(rstd, -exponent)};
   }
 
  private:

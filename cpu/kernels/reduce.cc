@@ -90,8 +90,8 @@ void variance_kernel(const Call& call, TensorImpl* const* outputs) {
   reduce_into(*call.operands[0], dims_of(call), Reduction::moments, 0, *outputs[0],
               [correction](const auto& p) {
                 const double var = ops::variance_of(p, static_cast<double>(p.count), correction);
-                const int exponent = static_cast<int>(p.exponent);
-                return root ? std::ldexp(std::sqrt(var), exponent) : std::ldexp(var, 2 * exponent);
+                return root ? ops::scaled_by_exponent(std::sqrt(var), p.exponent)
+                            : ops::scaled_by_exponent(var, 2 * p.exponent);
               });
 }
 
@@ -112,9 +112,8 @@ void norm_kernel(const Call& call, TensorImpl* const* outputs) {
   const Reduction kind = norm_reduction(ord);
   reduce_into(*call.operands[0], dims_of(call), kind, ord, *outputs[0], [&](const auto& p) {
     const double v = static_cast<double>(p.value);
-    const int exponent = static_cast<int>(p.exponent);
-    if (kind == Reduction::square_sum) return std::ldexp(std::sqrt(v), exponent);
-    return kind == Reduction::power_sum ? std::ldexp(std::pow(v, 1 / ord), exponent) : v;
+    if (kind == Reduction::square_sum) return ops::scaled_by_exponent(std::sqrt(v), p.exponent);
+    return kind == Reduction::power_sum ? ops::scaled_by_exponent(std::pow(v, 1 / ord), p.exponent) : v;
   });
 }
 

@@ -59,10 +59,14 @@ struct DownSums {
 #pragma GCC unroll 4
         for (int k = 0; k < 4; ++k) acc[k] += f(i + k);
       for (; i < last; ++i) acc[0] += f(i);
-      T part[V::size];
-      ((acc[0] + acc[1]) + (acc[2] + acc[3])).store(part);
-      for (int k = 0; k < V::size; ++k) lanes[k] += static_cast<double>(part[k]);
+      add(acc);
     }
+  }
+  DownSums() = default;
+  [[gnu::always_inline]] void add(const Vec<T> (&acc)[4]) {
+    T part[Vec<T>::size];
+    ((acc[0] + acc[1]) + (acc[2] + acc[3])).store(part);
+    for (int k = 0; k < Vec<T>::size; ++k) lanes[k] += static_cast<double>(part[k]);
   }
   /// f of each sum, as T.
   template <class F>
@@ -70,6 +74,38 @@ struct DownSums {
     T out[Vec<T>::size];
     for (int k = 0; k < Vec<T>::size; ++k) out[k] = static_cast<T>(f(lanes[k]));
     return Vec<T>::load(out);
+  }
+};
+
+template <class T>
+struct VecPair {
+  Vec<T> first, second;
+};
+
+/// DownSums of both results of f, with one pass over the elements.
+template <class T>
+struct DownSumPairs {
+  DownSums<T> first, second;
+
+  template <class F>
+  [[gnu::always_inline]] DownSumPairs(int64_t n, const F& f) {
+    using V = Vec<T>;
+    for (int64_t begin = 0; begin < n; begin += kDownSum) {
+      const int64_t end = n - begin < kDownSum ? n : begin + kDownSum;
+      V a[4] = {V(T(0)), V(T(0)), V(T(0)), V(T(0))}, b[4] = {V(T(0)), V(T(0)), V(T(0)), V(T(0))};
+      const auto take = [&](int64_t i, int k) {
+        const VecPair<T> found = f(i);
+        a[k] += found.first;
+        b[k] += found.second;
+      };
+      int64_t i = begin;
+      for (; i + 4 <= end; i += 4)
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; ++k) take(i + k, k);
+      for (; i < end; ++i) take(i, 0);
+      first.add(a);
+      second.add(b);
+    }
   }
 };
 
@@ -120,10 +156,13 @@ struct RestOfExponentials {
   double lanes[Vec<T>::size];
 
   [[gnu::always_inline]] RestOfExponentials(const Down<T>& x, int64_t n, Vec<T> max) {
-    const DownSums<T> smaller(
-        n, [&](int64_t i) { return select(x.load(i) == max, T(0), exp(x.load(i) - max)); });
-    const DownSums<T> equal(n, [&](int64_t i) { return select(x.load(i) == max, T(1), T(0)); });
-    for (int k = 0; k < Vec<T>::size; ++k) lanes[k] = smaller.lanes[k] + (equal.lanes[k] - 1);
+    const DownSumPairs<T> found(n, [&](int64_t i) {
+      const Vec<T> v = x.load(i);
+      const Mask<T> is_max = v == max;
+      return VecPair<T>{select(is_max, T(0), exp(v - max)), select(is_max, T(1), T(0))};
+    });
+    for (int k = 0; k < Vec<T>::size; ++k)
+      lanes[k] = found.first.lanes[k] + (found.second.lanes[k] - 1);
   }
   Vec<T> as_register() const {
     T out[Vec<T>::size];

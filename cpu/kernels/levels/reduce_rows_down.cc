@@ -92,23 +92,25 @@ void moments(const Columns<T>& c, Partial<double>* out) {
   const double n = static_cast<double>(c.rows);
   c.for_downs([&](const Down<T>& x, int64_t j) {
     const Vec<T> shift = mean_down(x, c.rows);
-    const DownSums<T> first(c.rows, [&](int64_t i) { return x.load(i) - shift; });
-    const DownSums<T> second(c.rows, [&](int64_t i) { return (x.load(i) - shift) * (x.load(i) - shift); });
+    const DownSumPairs<T> found(c.rows, [&](int64_t i) {
+      const Vec<T> d = x.load(i) - shift;
+      return VecPair<T>{d, d * d};
+    });
     T mean[Vec<T>::size];
     shift.store(mean);
     for (int64_t k = 0; k < x.count; ++k) {
-      double sum = first.lanes[k], squares = second.lanes[k];
+      double sum = found.first.lanes[k], squares = found.second.lanes[k];
       Partial<double>& to = out[j + k];
       if (!is_in_range<T>(squares)) {
-        const ScaledSums found = scaled_sums(c.x + j + k, c.stride, c.rows, static_cast<double>(mean[k]), 0);
-        if (found.is_of_use) {
-          sum = found.sum;
-          squares = found.squares;
-          to.exponent = found.exponent;
+        const ScaledSums again = scaled_sums(c.x + j + k, c.stride, c.rows, static_cast<double>(mean[k]), 0);
+        if (again.is_of_use) {
+          sum = again.sum;
+          squares = again.squares;
+          to.exponent = again.exponent;
         }
       }
       const double rest = sum / n;
-      to.value = static_cast<double>(mean[k]) + __builtin_scalbn(rest, static_cast<int>(to.exponent));
+      to.value = static_cast<double>(mean[k]) + scaled_by(rest, to.exponent);
       to.second = squares - rest * sum;
     }
   });

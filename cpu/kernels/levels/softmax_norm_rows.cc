@@ -112,11 +112,8 @@ struct Moments {
   void finish(int64_t n, double eps, bool center) {
     const double count = static_cast<double>(n);
     rest = center ? sum / count : 0;
-    if (exponent) eps = __builtin_scalbn(eps, -2 * exponent);
-    rstd = 1 / __builtin_sqrt(squares / count - rest * rest + eps);
-    if (!exponent) return;
-    rest = __builtin_scalbn(rest, exponent);
-    rstd = __builtin_scalbn(rstd, -exponent);
+    rstd = scaled_by(1 / __builtin_sqrt(squares / count - rest * rest + scaled_by(eps, -2 * exponent)), -exponent);
+    rest = scaled_by(rest, exponent);
   }
   RowStats stats() const { return {static_cast<double>(shift) + rest, rstd}; }
 
