@@ -9,6 +9,7 @@
 #include "cpu/fused/fused.h"
 #include "cpu/fused/fused_draft.h"
 #include "cpu/kernels/table.h"
+#include "cpu/levels.h"
 #include "cpu/scratch_check.h"
 #include "engine/never_destroyed.h"
 #include "engine/runner.h"
@@ -50,6 +51,9 @@ bool is_idle(const Call& call, TensorImpl* const* outputs) {
 class CpuExecutor final : public Executor {
  public:
   CpuExecutor() {
+    if (!has_level())
+      fail(Category::unsupported, "retrograd",
+           "this program was built for the instruction set of another machine; --//tools:levels=all builds for all");
 #define RG_ADD(name) add_##name##_kernels(table_);
     RG_CPU_FAMILIES(RG_ADD)
 #undef RG_ADD

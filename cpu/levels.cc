@@ -32,7 +32,8 @@ std::string_view wanted_level() {
   return wanted;
 }
 
-Level detect() {
+// What the CPU's feature flags allow.
+Level best_level() {
   Level best = Level::baseline;
 #if defined(__x86_64__)
   const bool avx2 =
@@ -42,10 +43,21 @@ Level detect() {
                       __builtin_cpu_supports("avx512vl");
   best = avx512 ? Level::avx512 : avx2 ? Level::avx2 : Level::baseline;
 #endif
+  return best;
+}
+
+Level detect() {
+#if defined(RG_ONLY_LEVEL)
+  if (!wanted_level().empty())
+    std::fputs("RETROGRAD_ISA: this program has one level alone; --//tools:levels=all builds all\n", stderr);
+  return Level::RG_ONLY_LEVEL;
+#else
+  const Level best = best_level();
   const std::string_view wanted = wanted_level();
   if (wanted == "baseline") return Level::baseline;
   if (wanted == "avx2" && best > Level::avx2) return Level::avx2;
   return best;
+#endif
 }
 
 // The system denies the registers of AMX, 8 KB per thread, to a process that has not requested them (Linux 5.16 and
@@ -65,6 +77,8 @@ Level level() {
   static const Level found = detect();
   return found;
 }
+
+bool has_level() { return best_level() >= level(); }
 
 bool has_bfloat16() {
 #if defined(__x86_64__)

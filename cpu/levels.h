@@ -24,8 +24,11 @@ namespace retrograd::cpu {
 enum class Level : uint8_t { baseline, avx2, avx512 };
 
 /// The best level that both the build and this machine have. RETROGRAD_ISA=baseline|avx2|avx512|avx512bf16
-/// lowers it, for tests.
+/// lowers it, for tests. In a program that was built for one level (RG_ONLY_LEVEL), that one.
 Level level();
+
+/// Whether this machine has the instructions of level(): false only for a program that was built for one level.
+bool has_level();
 
 /// Whether there are instructions for products of bfloat16 (AVX-512 BF16). RETROGRAD_ISA=avx512 disables them.
 bool has_bfloat16();
@@ -50,7 +53,9 @@ bool has_amx();
 
 /// The body of a function: returns an expression of the best level. The expression begins with the name of a
 /// function that RG_EACH_LEVEL has declared.
-#if defined(__x86_64__)
+#if defined(RG_ONLY_LEVEL)
+#define RG_RETURN_BEST_LEVEL(...) return RG_ONLY_LEVEL::__VA_ARGS__
+#elif defined(__x86_64__)
 #define RG_RETURN_BEST_LEVEL(...)                   \
   switch (level()) {                                \
     case Level::avx512: return avx512::__VA_ARGS__; \

@@ -1,6 +1,7 @@
-"""cuda_library compiles .cu files with nvcc, or C++ stand-ins where CUDA is off. It has two build settings.
+"""cuda_library compiles .cu files with nvcc, or C++ stand-ins where CUDA is off. Its build settings:
 
---//cuda:enabled        is the toolkit used? By default: if it is found.
+--//cuda:enabled        do programs have the CUDA component? By default not.
+--//cuda:toolkit        is it compiled with the toolkit? By default if that is found.
 --//cuda:architectures  sm_N is machine code, compute_N is PTX for newer devices: sm_90,compute_80
 
 nvcc is run by its absolute path, with Bazel's C++ compiler as its host compiler. It finds its own headers;
@@ -15,7 +16,7 @@ _Architectures = provider(fields = ["names"])
 def _architectures_impl(ctx):
     return _Architectures(names = ctx.build_setting_value)
 
-def _enabled_impl(ctx):
+def _switch_impl(ctx):
     return []
 
 cuda_architectures = rule(
@@ -23,8 +24,8 @@ cuda_architectures = rule(
     build_setting = config.string_list(flag = True),
 )
 
-cuda_enabled = rule(
-    implementation = _enabled_impl,
+switch = rule(
+    implementation = _switch_impl,
     build_setting = config.bool(flag = True),
 )
 
@@ -80,7 +81,7 @@ def _compile(ctx, cc, context, src):
 
 def _impl(ctx):
     if not CUDA_PATH:
-        fail("CUDA is enabled, but there is no toolkit at $CUDA_PATH or /usr/local/cuda. " +
+        fail("CUDA is on, but there is no toolkit at $CUDA_PATH or /usr/local/cuda. " +
              "Set CUDA_PATH or build with --config=nocuda.")
     cc = ctx.attr._cc_toolchain[cc_common.CcToolchainInfo]
     dep_infos = [dep[CcInfo] for dep in ctx.attr.deps]
@@ -152,7 +153,7 @@ def cuda_library(name, srcs, absent, hdrs = [], deps = [], copts = [], visibilit
     )
     native.alias(
         name = name,
-        actual = select({"//cuda:on": name + "_nvcc", "//conditions:default": name + "_absent"}),
+        actual = select({"//cuda:toolkit_on": name + "_nvcc", "//conditions:default": name + "_absent"}),
         visibility = visibility,
     )
 

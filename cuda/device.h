@@ -9,18 +9,13 @@
 
 #include <string>
 
+#include "engine/device.h"
+
 namespace retrograd::cuda {
 
 class Driver;
 
-/// The number of CUDA devices that this process can use; 0 if unavailable_reason() is not empty. Never throws.
-int device_count();
-
-/// Why device_count() is 0, as a phrase without a full stop ("no CUDA device: ..."); empty if there is a
-/// device.
-std::string unavailable_reason();
-
-/// The same for a given driver; null means a build without CUDA.
+/// As the functions of engine/device.h, for a given driver; null means a build without CUDA.
 int device_count(Driver* driver);
 std::string unavailable_reason(Driver* driver);
 

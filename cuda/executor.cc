@@ -107,6 +107,7 @@ class CudaExecutor final : public Executor {
 
   void synchronize() override { gpu_.synchronize(); }
   int64_t live_bytes() const override { return gpu_.memory().stats().live_bytes; }
+  int64_t peak_bytes() const override { return gpu_.memory().stats().peak_bytes; }
   int64_t reset_peak(int64_t at_least) override { return gpu_.memory().reset_peak(at_least); }
 
   std::unique_ptr<HostCopy> keep_on_host(const TensorImpl& x) override {

@@ -58,7 +58,7 @@ struct CountsList {
   }
 };
 
-constinit thread_local detail::AtEnd at_end{[]() noexcept { CountsList::instance().leave(detail::counts); }};
+constinit thread_local detail::AtEnd counts_at_end{[]() noexcept { CountsList::instance().leave(detail::counts); }};
 
 // Asks the system to move a block to huge pages, which need fewer address translations: a step whose values do not fit
 // into the caches gains 1 or 2 percent. The system copies the block into new memory, which takes at least a millisecond
@@ -202,7 +202,7 @@ void count_unlisted(OwnCounter Counts::*counter, int64_t n) {
   CountsList& list = CountsList::instance();
   if (counts.state == Counts::fresh) {
     list.enter(counts);
-    if (detail::at_thread_end(at_end)) return (counts.*counter).add(n);
+    if (detail::at_thread_end(counts_at_end)) return (counts.*counter).add(n);
     list.leave(counts);
   }
   std::lock_guard lock(list.mutex);

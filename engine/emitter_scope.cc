@@ -26,7 +26,7 @@ void drop_layers() noexcept {
   while (innermost && innermost->layer) drop_innermost();
 }
 
-constinit thread_local detail::AtEnd at_end{&drop_layers};
+constinit thread_local detail::AtEnd drop_at_end{&drop_layers};
 
 }  // namespace
 
@@ -55,7 +55,7 @@ void OpenEmitter::leave() noexcept {
 void Emitter::Layer::open() noexcept {
   add_ref();
   open_.enter();
-  detail::at_thread_end(at_end);
+  detail::at_thread_end(drop_at_end);
 }
 
 void Emitter::Layer::end() noexcept {

@@ -153,6 +153,8 @@ class Executor {
 
   /// Live bytes in the memory it allocates from.
   virtual int64_t live_bytes() const { return memory::stats().live_bytes; }
+  /// The highest live_bytes() since reset_peak().
+  virtual int64_t peak_bytes() const { return memory::stats().peak_bytes; }
   /// Sets the peak of live bytes to the live bytes, or to `at_least` if that is higher. Returns the old value.
   virtual int64_t reset_peak(int64_t at_least = 0) { return memory::reset_peak(at_least); }
 

@@ -217,7 +217,7 @@ struct OfThread {
   bool is_ready, is_closed;
 };
 constinit thread_local OfThread of_thread{};
-constinit thread_local detail::AtEnd at_end{&end_of_thread};
+constinit thread_local detail::AtEnd leave_at_end{&end_of_thread};
 
 /// Returns all blocks to the heap.
 void give_back() noexcept {
@@ -237,7 +237,7 @@ void end_of_thread() noexcept {
 }
 
 void get_ready() noexcept {
-  detail::at_thread_end(at_end);
+  detail::at_thread_end(leave_at_end);
   for (size_t cls = 0; cls < kClasses; ++cls) pool_lists[cls].room = list_length(cls);
   of_thread.is_ready = true;
 }

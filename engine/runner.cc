@@ -5,6 +5,7 @@
 
 #include "engine/basic_ops.h"
 #include "engine/bookkeeping.h"
+#include "engine/device.h"
 
 namespace retrograd {
 
@@ -121,5 +122,15 @@ void Runner::run(const Call& call, Tensor* results) {
     for (int i = 0; i < call.outputs; ++i) executor.allocate(*outputs[i]);
   executor.launch(kernel, call, outputs);
 }
+
+void synchronize(Device device) { executor_of(device).synchronize(); }
+
+namespace memory {
+
+int64_t live_bytes(Device device) { return executor_of(device).live_bytes(); }
+int64_t peak_bytes(Device device) { return executor_of(device).peak_bytes(); }
+void reset_peak(Device device) { executor_of(device).reset_peak(); }
+
+}  // namespace memory
 
 }  // namespace retrograd

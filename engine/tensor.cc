@@ -221,7 +221,7 @@ HookHandle Tensor::add_hook(std::function<Tensor(const Tensor&)> fn, SourceLocat
 namespace {
 
 // The annotations of a leaf that accumulates a gradient, for a new hook.
-AutogradMeta& accumulating(const Tensor& leaf, std::string_view what, SourceLocation where) {
+AutogradMeta& meta_of_leaf(const Tensor& leaf, std::string_view what, SourceLocation where) {
   if (leaf.impl(what, where); !leaf.requires_grad() || !leaf.is_leaf())
     fail(Category::hook_forbidden, what, "only a leaf that requires a gradient accumulates one", where);
   if (FunctionRecording* function = recorded_function()) function->hook_is_added(leaf.impl(), where);
@@ -240,7 +240,7 @@ RefPtr<Hook> new_hook(Hook::Kind kind, SourceLocation where) {
 HookHandle Tensor::add_post_accumulate_hook(std::function<void(const Tensor&)> fn,
                                             SourceLocation where) const {
   require_function(static_cast<bool>(fn), "register_post_accumulate_grad_hook", where);
-  AutogradMeta& meta = accumulating(*this, "register_post_accumulate_grad_hook", where);
+  AutogradMeta& meta = meta_of_leaf(*this, "register_post_accumulate_grad_hook", where);
   RefPtr<Hook> hook = new_hook(Hook::Kind::post_accumulate, where);
   hook->post_accumulate = std::move(fn);
   return meta.post_accumulate_hooks.add(std::move(hook));
@@ -249,7 +249,7 @@ HookHandle Tensor::add_post_accumulate_hook(std::function<void(const Tensor&)> f
 HookHandle Tensor::add_accumulate_prehook(std::function<Tensors(const Tensors&)> fn,
                                           SourceLocation where) const {
   require_function(static_cast<bool>(fn), "register_accumulate_grad_prehook", where);
-  AutogradMeta& meta = accumulating(*this, "register_accumulate_grad_prehook", where);
+  AutogradMeta& meta = meta_of_leaf(*this, "register_accumulate_grad_prehook", where);
   RefPtr<Hook> hook = new_hook(Hook::Kind::pre, where);
   hook->pre = std::move(fn);
   return meta.pre_hooks.add(std::move(hook));
@@ -258,7 +258,7 @@ HookHandle Tensor::add_accumulate_prehook(std::function<Tensors(const Tensors&)>
 HookHandle Tensor::add_accumulate_posthook(std::function<Tensors(const Tensors&, const Tensors&)> fn,
                                            SourceLocation where) const {
   require_function(static_cast<bool>(fn), "register_accumulate_grad_posthook", where);
-  AutogradMeta& meta = accumulating(*this, "register_accumulate_grad_posthook", where);
+  AutogradMeta& meta = meta_of_leaf(*this, "register_accumulate_grad_posthook", where);
   RefPtr<Hook> hook = new_hook(Hook::Kind::post, where);
   hook->post = std::move(fn);
   return meta.post_hooks.add(std::move(hook));

@@ -1,5 +1,4 @@
-// Functions that are another function with fixed numbers, and the second derivatives of ops/activations.h.
-#define RETROGRAD_ACTIVATION_DERIVATIVES
+// Functions that are another function with fixed numbers.
 #include "ops/activations.h"
 
 #include "engine/named_call.h"

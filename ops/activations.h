@@ -373,8 +373,8 @@ Tensor selu(Operand x);
 
 }  // namespace retrograd
 
-// ---- derivatives: compiled in ops/activations.cc alone, as they use functions of other families ----
-#ifdef RETROGRAD_ACTIVATION_DERIVATIVES
+// ---- derivatives: compiled in ops/derivatives.cc alone, as they use functions of other families ----
+#ifdef RG_DERIVATIVES
 
 #include "ops/arithmetic.h"
 #include "ops/binary.h"
@@ -435,4 +435,4 @@ Tensor Softplus::curvature(const Tensor& x, const Attrs& a) {
 
 }  // namespace retrograd::ops
 
-#endif  // RETROGRAD_ACTIVATION_DERIVATIVES
+#endif  // RG_DERIVATIVES

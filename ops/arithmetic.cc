@@ -1,5 +1,4 @@
-// Public functions of ops/arithmetic.h that consist of more than one op, and its derivatives.
-#define RETROGRAD_ARITHMETIC_DERIVATIVES
+// Public functions of ops/arithmetic.h that consist of more than one op.
 #include "ops/arithmetic.h"
 
 #include <fmt/format.h>

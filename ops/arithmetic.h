@@ -117,8 +117,8 @@ inline Tensor operator-(const Operand& a) { return neg(a); }
 
 }  // namespace retrograd
 
-// ---- derivatives: compiled in ops/arithmetic.cc alone ----
-#ifdef RETROGRAD_ARITHMETIC_DERIVATIVES
+// ---- derivatives: compiled in ops/derivatives.cc alone ----
+#ifdef RG_DERIVATIVES
 
 namespace retrograd::ops {
 
@@ -132,4 +132,4 @@ Tensor Div::chain(const Point& p, int i, const Tensor& t) {
 
 }  // namespace retrograd::ops
 
-#endif  // RETROGRAD_ARITHMETIC_DERIVATIVES
+#endif  // RG_DERIVATIVES

@@ -15,6 +15,7 @@
 #include "ops/arithmetic.h"
 #include "ops/comparison.h"
 #include "ops/creation.h"
+#include "ops/family_parts.h"
 #include "ops/matmul.h"
 #include "ops/rearrange.h"
 #include "ops/reduce.h"
@@ -37,10 +38,6 @@ Shape with_last(const Shape& shape, Dim last) {
   return out;
 }
 
-Shape without_last(const Shape& shape) {
-  return Shape(std::span(shape.begin(), static_cast<size_t>(shape.rank() - 1)));
-}
-
 // Converts the order of the dims of operands, (..., H, L, V), to that of results, (..., L, H, V), or back.
 Shape in_order(const AttentionAttrs& attrs, Shape shape) {
   if (attrs.interleaved) std::swap(shape[shape.rank() - 3], shape[shape.rank() - 2]);
@@ -51,8 +48,6 @@ Tensor in_order(const AttentionAttrs& attrs, const Tensor& x) {
 }
 
 // The dtype of log sum exp, and the dtype that 16-bit formats are computed in.
-ScalarType wide_dtype(ScalarType dtype) { return dtype == kFloat64 ? kFloat64 : kFloat32; }
-
 // Attention written with basic ops, for derivatives. All its calls report the place of the differentiated call. Its
 // operands are first made wide(): a derivative is rounded to 16 bits once.
 class Formula {

@@ -1,5 +1,4 @@
-// pow, and the derivatives of ops/binary.h.
-#define RETROGRAD_BINARY_DERIVATIVES
+// pow: see ops/binary.h.
 #include "ops/binary.h"
 
 #include "ops/unary.h"

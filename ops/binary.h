@@ -156,8 +156,8 @@ Tensor pow(Operand input, Operand exponent);
 
 }  // namespace retrograd
 
-// ---- derivatives: compiled in ops/binary.cc alone, as they use functions of other families ----
-#ifdef RETROGRAD_BINARY_DERIVATIVES
+// ---- derivatives: compiled in ops/derivatives.cc alone, as they use functions of other families ----
+#ifdef RG_DERIVATIVES
 
 #include <limits>
 
@@ -234,4 +234,4 @@ Tensor Remainder::chain(const Point& p, int i, const Tensor& t) {
 
 }  // namespace retrograd::ops
 
-#endif  // RETROGRAD_BINARY_DERIVATIVES
+#endif  // RG_DERIVATIVES

@@ -6,6 +6,7 @@
 
 #include "engine/named_call.h"
 #include "ops/comparison.h"
+#include "ops/family_parts.h"
 #include "ops/loss_reduction.h"
 #include "ops/losses.h"
 #include "ops/reduce.h"
@@ -33,8 +34,6 @@ void check_classes(const Call& call, const TensorImpl& x, const TensorImpl& targ
   if (!(target.shape() == without(x.shape(), dim)))
     fail_call(call, Category::shape_mismatch, "the target must have the input's shape without the classes");
 }
-
-ScalarType stats_dtype(ScalarType dtype) { return dtype == kFloat64 ? kFloat64 : kFloat32; }
 
 Shape stats_shape(Shape samples) {
   samples.insert(0, 2);
@@ -90,7 +89,7 @@ Tensor NllBackward::transpose(RuleContext& c, int, const Tensor& g) {
 void CrossEntropy::infer(const Call& call, TensorImpl* const* outputs) {
   ClassLoss::infer(call, outputs);
   const TensorImpl& loss = *outputs[0];
-  outputs[1]->set_type(stats_dtype(loss.dtype()), loss.device(), stats_shape(loss.shape()));
+  outputs[1]->set_type(wide_dtype(loss.dtype()), loss.device(), stats_shape(loss.shape()));
 }
 
 namespace {
@@ -127,7 +126,7 @@ void CrossEntropyBackward::infer(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl &g = *call.operands[0], &x = *call.operands[1], &target = *call.operands[2],
                    &stats = *call.operands[3];
   check_classes(call, x, target);
-  if (g.dtype() != x.dtype() || stats.dtype() != stats_dtype(x.dtype()))
+  if (g.dtype() != x.dtype() || stats.dtype() != wide_dtype(x.dtype()))
     fail_call(call, Category::dtype_mismatch, "gradient, input and stats do not go together");
   if (!(g.shape() == target.shape() && stats.shape() == stats_shape(target.shape())))
     fail_call(call, Category::shape_mismatch, "gradient and stats do not have the target's shape");

@@ -10,7 +10,7 @@
 //
 // All parts of an op are in one file, the header of its family: a struct, a word in the family's list, a line `inline
 // constexpr ops::Function<...> name`, and the body of `chain`. Bodies use functions of all families. Hence they are at
-// the end of the header, in a section that only the family's .cc file compiles (RETROGRAD_UNARY_DERIVATIVES and so on):
+// the end of the header, in a section that only ops/derivatives.cc compiles (RG_DERIVATIVES):
 // no other file needs to include those headers. A device's compiler reads only the formulas, without the engine:
 // RG_FORMULAS, see ops/formulas.h.
 #pragma once

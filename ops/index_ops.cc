@@ -7,6 +7,7 @@
 #include "ops/arithmetic.h"
 #include "ops/attributes.h"
 #include "ops/creation.h"
+#include "ops/family_parts.h"
 #include "ops/views.h"
 
 namespace retrograd {
@@ -257,8 +258,6 @@ void MaskedFill::jvp(TangentContext& c) {
 // ---- public functions -----------------------------------------------------------------------------------------------
 
 namespace {
-
-const Shape& shape_of(Operand x) { return x.tensor().impl().shape(); }
 
 // Tensors without dimensions count as vectors of one element.
 struct Lifted {

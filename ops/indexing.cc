@@ -10,6 +10,7 @@
 #include "ops/attributes.h"
 #include "ops/copy.h"
 #include "ops/creation.h"
+#include "ops/family_parts.h"
 #include "ops/index_ops.h"
 #include "ops/views.h"
 
@@ -34,12 +35,6 @@ void FlatIndex::infer(const Call& call, TensorImpl* const* outputs) {
 namespace {
 
 using namespace indexing;
-
-const Shape& shape_of(const Tensor& x) { return x.impl().shape(); }
-
-Tensor flat(const Tensor& x, SourceLocation where) {
-  return reshape_to(Operand(x, where), {x.impl().numel()});
-}
 
 // ---- index tensors --------------------------------------------------------------------------------------------------
 

@@ -33,10 +33,6 @@ void check_fits(const Call& call, int other) {
     if (!(a.shape()[i] == b.shape()[i])) fail_call(call, Category::shape_mismatch, "the operands do not fit");
 }
 
-Shape without_last(const Shape& shape) {
-  return Shape(std::span(shape.begin(), static_cast<size_t>(shape.rank() - 1)));
-}
-
 const TensorImpl& check_factors(const Call& call) {
   const TensorImpl &a = *call.operands[0], &lu = *call.operands[1], &p = *call.operands[2];
   check_square(call);
@@ -45,10 +41,6 @@ const TensorImpl& check_factors(const Call& call) {
   if (!(lu.shape() == a.shape()) || !(p.shape() == without_last(a.shape())))
     fail_call(call, Category::shape_mismatch, "the factors do not fit the matrix");
   return a;
-}
-
-void set_like(const TensorImpl& like, const Shape& shape, TensorImpl& out) {
-  out.set_type(like.dtype(), like.device(), shape);
 }
 
 Tensor eyes(const TensorType& type, SourceLocation where) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ops/creation.h"
+#include "ops/family_parts.h"
 #include "ops/linalg.h"
 #include "ops/matmul.h"
 #include "ops/shape_ops.h"
@@ -11,7 +12,6 @@ namespace retrograd::ops {
 
 /// The dims before the last two.
 Shape batch_of(const Shape& shape);
-Shape without_last(const Shape& shape);
 
 /// The shape of an operand that is a batch of square matrices of a dtype that the family has. Errors:
 /// bad_dim, shape_mismatch, dtype_mismatch.
@@ -20,7 +20,6 @@ const Shape& check_square(const Call& call, int operand = 0);
 void check_fits(const Call& call, int other);
 /// Operands 0, 1, 2 are a matrix and its factors; gives the matrix.
 const TensorImpl& check_factors(const Call& call);
-void set_like(const TensorImpl& like, const Shape& shape, TensorImpl& out);
 
 inline Tensor turned(const Tensor& x, SourceLocation where) { return transpose(Operand(x, where), -2, -1); }
 /// Unit matrices, as a view of this shape.

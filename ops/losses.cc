@@ -1,5 +1,4 @@
-// Losses between tensors, and the derivatives of their elementwise ops: see ops/losses.h.
-#define RETROGRAD_LOSS_DERIVATIVES
+// Losses between tensors: see ops/losses.h.
 #include "ops/losses.h"
 
 #include "engine/named_call.h"

@@ -239,8 +239,8 @@ Tensor cosine_similarity(Operand x1, const Tensor& x2, int64_t dim = 1, Scalar e
 
 }  // namespace retrograd
 
-// ---- derivatives: compiled in ops/losses.cc alone, as they use functions of other families ----
-#ifdef RETROGRAD_LOSS_DERIVATIVES
+// ---- derivatives: compiled in ops/derivatives.cc alone, as they use functions of other families ----
+#ifdef RG_DERIVATIVES
 
 #include "ops/activations.h"
 #include "ops/arithmetic.h"
@@ -315,4 +315,4 @@ Tensor BinaryCrossEntropy::chain(const Point& p, int i, const Tensor& t) {
 
 }  // namespace retrograd::ops
 
-#endif  // RETROGRAD_LOSS_DERIVATIVES
+#endif  // RG_DERIVATIVES

@@ -8,6 +8,7 @@
 
 #include "engine/named_call.h"
 #include "ops/creation.h"
+#include "ops/family_parts.h"
 #include "ops/index_ops.h"
 #include "ops/indexing.h"
 #include "ops/join.h"
@@ -17,12 +18,6 @@
 
 namespace retrograd {
 namespace {
-
-const Shape& shape_of(const Tensor& x) { return x.impl().shape(); }
-
-Tensor flat(const Tensor& x, SourceLocation where) {
-  return reshape_to(Operand(x, where), {x.impl().numel()});
-}
 
 Tensor flat_positions(const Tensor& mask, SourceLocation where) {
   const Tensor positions = nonzero(Operand(flat(mask, where), where));

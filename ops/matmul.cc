@@ -5,6 +5,7 @@
 
 #include "engine/named_call.h"
 #include "ops/arithmetic.h"
+#include "ops/family_parts.h"
 #include "ops/reduce.h"
 #include "ops/shape_ops.h"
 
@@ -49,10 +50,6 @@ Shape product_shape(const Call& call, int first) {
   Shape shape = a;
   shape[batch + 1] = b[batch + 1];
   return shape;
-}
-
-void set_like(const TensorImpl& like, const Shape& shape, TensorImpl& out) {
-  out.set_type(like.dtype(), like.device(), shape);
 }
 
 // Transposes of matrices and batches.

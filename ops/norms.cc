@@ -5,6 +5,7 @@
 
 #include "ops/arithmetic.h"
 #include "ops/attributes.h"
+#include "ops/family_parts.h"
 #include "ops/reduce.h"
 #include "ops/shape_ops.h"
 #include "ops/unary.h"
@@ -13,8 +14,6 @@
 namespace retrograd {
 namespace ops {
 namespace {
-
-ScalarType stats_dtype(ScalarType dtype) { return dtype == kFloat64 ? kFloat64 : kFloat32; }
 
 // The shape of weight and bias for x.
 Shape affine_shape(const Shape& x, const IntList& affine_dim) {
@@ -123,7 +122,7 @@ void Normalize::infer(const Call& call, TensorImpl* const* outputs) {
   check_affine(call, call.operands[2], sizes);
   outputs[0]->set_type(x.dtype(), x.device(), x.shape());
   const Shape kept = reduced_shape(x.shape(), a.dim, true);
-  for (int i = 1; i < 3; ++i) outputs[i]->set_type(stats_dtype(x.dtype()), x.device(), kept);
+  for (int i = 1; i < 3; ++i) outputs[i]->set_type(wide_dtype(x.dtype()), x.device(), kept);
 }
 
 SaveSet Normalize::saves_for(const Call& call, uint64_t) { return {call.operands[1] ? 3u : 1u, 6}; }
@@ -165,7 +164,7 @@ void NormalizeBackward::infer(const Call& call, TensorImpl* const* outputs) {
   check_dims(call, a.affine_dim);
   if (call.outputs != (a.affine ? 3 : 1))
     fail_call(call, Category::bad_argument, "it gives three gradients if affine, else one");
-  const TensorType stats{stats_dtype(x.dtype()), x.device(), reduced_shape(x.shape(), a.dim, true)};
+  const TensorType stats{wide_dtype(x.dtype()), x.device(), reduced_shape(x.shape(), a.dim, true)};
   if (!(call.operands[2]->type() == stats && call.operands[3]->type() == stats))
     fail_call(call, Category::dtype_mismatch, "mean and rstd have other types than normalize gives");
   outputs[0]->set_type(x.dtype(), x.device(), x.shape());

@@ -8,6 +8,7 @@
 
 #include "engine/named_call.h"
 #include "ops/attributes.h"
+#include "ops/family_parts.h"
 #include "ops/join.h"
 #include "ops/rearrange.h"
 #include "ops/views.h"
@@ -66,8 +67,6 @@ Tensor PadBackward::transpose(RuleContext& c, int, const Tensor& g) {
 }  // namespace ops
 
 namespace {
-
-const Shape& shape_of(Operand x) { return x.tensor().impl().shape(); }
 
 // One dim padded by a number.
 Tensor pad_dim(Operand x, int d, int64_t before, int64_t after, Scalar value) {

@@ -1,6 +1,7 @@
 // Public functions of ops/pooling.h.
 #include <fmt/format.h>
 
+#include "ops/family_parts.h"
 #include "ops/pooling.h"
 
 #include "engine/named_call.h"
@@ -8,8 +9,6 @@
 
 namespace retrograd {
 namespace {
-
-const Shape& shape_of(Operand x) { return x.tensor().impl().shape(); }
 
 [[noreturn]] void refuse(std::string_view op, std::string_view text, Operand x) {
   fail(Category::bad_argument, op, text, x.where());

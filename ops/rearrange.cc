@@ -8,6 +8,7 @@
 #include "engine/named_call.h"
 #include "ops/attributes.h"
 #include "ops/creation.h"
+#include "ops/family_parts.h"
 #include "ops/index_ops.h"
 #include "ops/join.h"
 #include "ops/reduce.h"
@@ -44,8 +45,6 @@ Tensor Triu::transpose(RuleContext& c, int, const Tensor& g) {
 }  // namespace ops
 
 namespace {
-
-const Shape& shape_of(Operand x) { return x.tensor().impl().shape(); }
 
 Tensor flat(Operand x) { return reshape_to(x, {x.tensor().impl().numel()}); }
 

@@ -1,5 +1,4 @@
-// Public functions of ops/ternary.h that consist of more than one op, and its derivatives.
-#define RETROGRAD_TERNARY_DERIVATIVES
+// Public functions of ops/ternary.h that consist of more than one op.
 #include "ops/ternary.h"
 
 #include <limits>

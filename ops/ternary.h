@@ -98,8 +98,8 @@ Tensor clamp(Operand x, std::optional<Operand> min = {}, std::optional<Operand> 
 
 }  // namespace retrograd
 
-// ---- derivatives: compiled in ops/ternary.cc alone, as they use functions of other families ----
-#ifdef RETROGRAD_TERNARY_DERIVATIVES
+// ---- derivatives: compiled in ops/derivatives.cc alone, as they use functions of other families ----
+#ifdef RG_DERIVATIVES
 
 #include "ops/arithmetic.h"
 
@@ -142,4 +142,4 @@ Tensor Addcdiv::chain(const Point& p, int i, const Tensor& t) {
 
 }  // namespace retrograd::ops
 
-#endif  // RETROGRAD_TERNARY_DERIVATIVES
+#endif  // RG_DERIVATIVES

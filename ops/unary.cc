@@ -1,5 +1,4 @@
-// nan_to_num, and the derivatives of ops/unary.h.
-#define RETROGRAD_UNARY_DERIVATIVES
+// Functions of ops/unary.h that are more than a call of an op: nan_to_num, the type rule of polygamma.
 #include "ops/unary.h"
 
 #include "engine/named_call.h"

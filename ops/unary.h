@@ -543,8 +543,8 @@ Tensor nan_to_num(Operand x, Scalar nan = 0.0, std::optional<Scalar> posinf = {}
 
 }  // namespace retrograd
 
-// ---- derivatives: compiled in ops/unary.cc alone, as they use functions of other families ----
-#ifdef RETROGRAD_UNARY_DERIVATIVES
+// ---- derivatives: compiled in ops/derivatives.cc alone, as they use functions of other families ----
+#ifdef RG_DERIVATIVES
 
 #include <numbers>
 
@@ -648,4 +648,4 @@ Tensor NanToNum::chain(const Point& p, int, const Tensor& t) { return where(isfi
 
 }  // namespace retrograd::ops
 
-#endif  // RETROGRAD_UNARY_DERIVATIVES
+#endif  // RG_DERIVATIVES

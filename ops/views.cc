@@ -10,6 +10,7 @@
 #include "ops/arithmetic.h"
 #include "ops/attributes.h"
 #include "ops/creation.h"
+#include "ops/family_parts.h"
 
 namespace retrograd {
 namespace ops {
@@ -349,8 +350,6 @@ void AsStridedScatter::jvp(TangentContext& c) {
 // ---- public functions -----------------------------------------------------------------------------------------------
 
 namespace {
-
-const Shape& shape_of(Operand x) { return x.tensor().impl().shape(); }
 
 int dim_of(Operand x, int64_t dim, std::string_view op) {
   const int rank = shape_of(x).rank();

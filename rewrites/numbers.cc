@@ -165,7 +165,7 @@ bool not_twice(Match& m) {
 bool copied(Match& m) { return become_row_major(m, m.operand(1)); }
 bool cloned(Match& m) { return become_row_major(m, m.operand(0)); }
 
-constexpr Rewrite kRules[] = {
+constexpr Rewrite kNumberRules[] = {
     {&ops::info<ops::Mul>, times_number},
     {&ops::info<ops::Mul>, both_negated<ops::Mul>},
     {&ops::info<ops::Div>, by_number},
@@ -194,6 +194,6 @@ constexpr Rewrite kRules[] = {
 
 }  // namespace
 
-std::span<const Rewrite> number_rules() { return kRules; }
+std::span<const Rewrite> number_rules() { return kNumberRules; }
 
 }  // namespace retrograd::rewrites

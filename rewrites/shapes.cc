@@ -176,7 +176,7 @@ bool sum_of_parts(Match& m) {
   return all != kNoValue && m.become(op<ops::Add>, {all, kNoValue}, &zero);
 }
 
-constexpr Rewrite kRules[] = {
+constexpr Rewrite kShapeRules[] = {
     {&ops::info<ops::Alias>, alias},
     {&ops::info<ops::Expand>, resized<ops::Expand>},
     {&ops::info<ops::Reshape>, resized<ops::Reshape>},
@@ -197,6 +197,6 @@ constexpr Rewrite kRules[] = {
 
 }  // namespace
 
-std::span<const Rewrite> shape_rules() { return kRules; }
+std::span<const Rewrite> shape_rules() { return kShapeRules; }
 
 }  // namespace retrograd::rewrites

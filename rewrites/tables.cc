@@ -25,13 +25,13 @@ bool plus_rows(Match& m) {
   return false;
 }
 
-constexpr Rewrite kRules[] = {
+constexpr Rewrite kTableRules[] = {
     {&ops::info<ops::Add>, plus_rows},
     {&ops::accumulate, plus_rows},
 };
 
 }  // namespace
 
-std::span<const Rewrite> table_rules() { return kRules; }
+std::span<const Rewrite> table_rules() { return kTableRules; }
 
 }  // namespace retrograd::rewrites

@@ -20,6 +20,25 @@ NAME_symbols_test lists such symbols and fails. Sources here are thus loops over
 containers, strings or exceptions.
 """
 
+def _levels_impl(ctx):
+    value = ctx.build_setting_value
+    if value != "all" and value not in _LEVELS:
+        fail("--//tools:levels is all, or one of " + " ".join(_LEVELS))
+    return []
+
+# --//tools:levels=all, or the one level that a program is built for. The code that picks a level then picks that one,
+# and is compiled with RG_ONLY_LEVEL (cpu/levels.h).
+built_levels = rule(
+    implementation = _levels_impl,
+    build_setting = config.string(flag = True),
+)
+
+def only_level_defines():
+    """The macro for the sources that pick a level."""
+    defines = {"//tools:only_" + level: ["RG_ONLY_LEVEL=" + level] for level in _LEVELS}
+    defines["//conditions:default"] = []
+    return select(defines)
+
 _COPTS = ["-O3", "-ffp-contract=off", "-fno-math-errno"]
 
 # x86-64-v3 has AVX2 and FMA, x86-64-v4 has AVX-512 F, BW, CD, DQ and VL. Prefetching a line for writing (prefetchw) is
@@ -72,12 +91,18 @@ def isa_cc_library(name, srcs, hdrs = [], deps = [], copts = [], more = [], visi
             **kwargs
         )
     beyond_baseline = [":{}_{}".format(name, level) for level in levels if level != "baseline"]
+    built = {
+        "//tools:x86_64": [":{}_{}".format(name, level) for level in levels],
+        "//conditions:default": [":{}_baseline".format(name)] if "baseline" in levels else [],
+    }
+    if not more:
+        for level in levels:
+            built["//tools:only_" + level] = [":{}_{}".format(name, level)]
     native.cc_library(
         name = name,
         hdrs = hdrs,
         visibility = visibility,
-        deps = deps + ([":{}_baseline".format(name)] if "baseline" in levels else []) +
-               select({"//tools:x86_64": beyond_baseline, "//conditions:default": []}),
+        deps = deps + select(built),
     )
     native.filegroup(
         name = name + "_archives",

@@ -1,12 +1,13 @@
 """rg_cc_test: a Catch2 test. rg_fuzz_test: the two tests of a fuzzer. written_source: a source file that a program of this build writes."""
 
-def rg_cc_test(name, srcs, deps = [], size = "small", **kwargs):
+def rg_cc_test(name, srcs, deps = [], size = "small", copts = ["-O0"], **kwargs):
     """A cc_test with Catch2's main, which is compiled once, in //tests:catch_main.
 
     Args:
       name: of the test.
       srcs: files that include <catch2/catch.hpp> and hold TEST_CASEs.
       deps: what they test.
+      copts: the default is to compile the test, not what it tests, without optimisation: that takes half the time.
       size: Bazel's: small is at most a minute. A longer test gets another size, and tags = ["long"] if it is
         not to run by default.
       **kwargs: other attributes of cc_test.
@@ -15,6 +16,7 @@ def rg_cc_test(name, srcs, deps = [], size = "small", **kwargs):
         name = name,
         size = size,
         srcs = srcs,
+        copts = copts,
         deps = deps + ["//tests:catch_main", "//tests:errors", "//tests:test_folder"],
         **kwargs
     )
@@ -30,11 +32,12 @@ def rg_fuzz_test(name, srcs, variable, long_count, long_size = "large", **kwargs
       long_size: of the long test; the other is medium.
       **kwargs: other attributes of rg_cc_test.
     """
-    rg_cc_test(name = name + "_test", size = "medium", srcs = srcs, **kwargs)
+    rg_cc_test(name = name + "_test", size = "medium", srcs = srcs, copts = [], **kwargs)
     rg_cc_test(
         name = name + "_long_test",
         size = long_size,
         srcs = srcs,
+        copts = [],
         env = {variable: str(long_count)},
         tags = ["long"],
         **kwargs

@@ -6,8 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "cuda/executor.h"
-#include "cuda/fusion/fusion.h"
+#include "benchmarks/common/device_details.h"
 
 namespace bench {
 namespace {
@@ -41,36 +40,28 @@ int8_t index_of(const std::string& text) {
 Place::Place(const std::string& text) {
   if (text == "cpu") return;
   device_ = {rg::kCUDA, index_of(text)};
-  name_ = rg::cuda::gpu_of(device_.index).description().name;
+  name_ = device_details::name(device_.index);
 }
 
 void Place::synchronize() const {
-  if (!is_cpu()) rg::cuda::gpu_of(device_.index).synchronize();
+  rg::synchronize(device_);
 }
 
 void Place::settle() const {
-  if (!is_cpu()) rg::cuda::finish_compiling();
+  if (!is_cpu()) device_details::finish_compiling();
 }
 
-int64_t Place::peak_bytes() const {
-  return is_cpu() ? rg::memory::stats().peak_bytes
-                  : rg::cuda::gpu_of(device_.index).memory().stats().peak_bytes;
-}
+int64_t Place::peak_bytes() const { return rg::memory::peak_bytes(device_); }
 
 int64_t Place::library_convolutions() const {
-  return is_cpu() ? 0 : rg::cuda::gpu_of(device_.index).dnn_stats().computed;
+  return is_cpu() ? 0 : device_details::library_convolutions(device_.index);
 }
 
 int64_t Place::library_factorisations() const {
-  return is_cpu() ? 0 : rg::cuda::gpu_of(device_.index).solver_stats().computed;
+  return is_cpu() ? 0 : device_details::library_factorisations(device_.index);
 }
 
-void Place::reset_peak() const {
-  if (is_cpu())
-    rg::memory::reset_peak();
-  else
-    rg::cuda::gpu_of(device_.index).memory().reset_peak();
-}
+void Place::reset_peak() const { rg::memory::reset_peak(device_); }
 
 double seconds_of(const Place& place, const std::function<void()>& run) {
   return seconds_each(place, run, 1);

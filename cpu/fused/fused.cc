@@ -56,7 +56,7 @@ void store_result(const FusedRun& run, const FusedReduction& r, int64_t row, dou
 }
 
 template <class F>
-void with_type(bool wide, F&& f) {
+void with_width(bool wide, F&& f) {
   if (wide)
     f(std::type_identity<double>{});
   else
@@ -72,7 +72,7 @@ void reduce_short_rows(const FusedRun& run) {
     FusedTiles tiles(run, end * n);
     tiles.range(begin * n, end * n, [&](int64_t at, int64_t count) {
       for (const FusedReduction& r : p.reductions)
-        with_type(r.wide, [&]<class T>(std::type_identity<T>) {
+        with_width(r.wide, [&]<class T>(std::type_identity<T>) {
           const T* x = static_cast<const T*>(tiles.at(r.slot));
           for (int64_t row = at / n; row < (at + count) / n; ++row, x += n) {
             Partial<double> found;
@@ -267,14 +267,14 @@ class ColumnPanels {
         is_kept ? kept_.at(r.slot - p_.first_kept())
                 : run_->outputs[output] + (rows.begin * p_.columns + strip.first) * p_.output_items[output];
     const int64_t stride = is_kept ? strip.count : p_.columns;
-    with_type(r.wide, [&]<class T>(std::type_identity<T>) {
+    with_width(r.wide, [&]<class T>(std::type_identity<T>) {
       reduce_table<T>().add_rows(reinterpret_cast<const T*>(x), rows.end - rows.begin, stride, strip.count,
                                  reinterpret_cast<T*>(running(k)));
     });
   }
 
   void into_double(size_t k, double* sums, int64_t columns) const {
-    with_type(p_.reductions[k].wide, [&]<class T>(std::type_identity<T>) {
+    with_width(p_.reductions[k].wide, [&]<class T>(std::type_identity<T>) {
       const T* from = reinterpret_cast<const T*>(running(k));
       for (int64_t j = 0; j < columns; ++j) sums[j] += static_cast<double>(from[j]);
     });

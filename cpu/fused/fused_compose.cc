@@ -15,8 +15,6 @@
 namespace retrograd::cpu {
 namespace {
 
-using namespace patterns;
-
 // The state of matching an expression: the target and the findings so far.
 struct Match {
   const FusedDraft& draft;
@@ -30,7 +28,7 @@ struct Match {
   const FusedDraft::Instruction* enter(int v, const OpInfo* op, bool root) {
     if (v < 0 || value(v).kind != FusedDraft::Value::Kind::result) return nullptr;
     const FusedDraft::Instruction& i = draft.code[static_cast<size_t>(value(v).index)];
-    const OpInfo* given = i.op == &ops::accumulate ? &ops::info<Add> : i.op;
+    const OpInfo* given = i.op == &ops::accumulate ? &ops::info<ops::Add> : i.op;
     if (given != op || i.wide != wide || i.composed || i.absorbed) return nullptr;
     if (!root && (value(v).uses != 1 || value(v).output >= 0 || value(v).reduced)) return nullptr;
     parts.push_back(i.parts[0]);
@@ -42,18 +40,18 @@ struct Match {
 template <class E>
 struct Matcher;
 template <int K>
-struct Matcher<In<K>> {
+struct Matcher<patterns::In<K>> {
   static bool at(Match& m, int v, bool = false) {
     m.in[K] = v;
     return v >= 0;
   }
 };
 template <>
-struct Matcher<Num> {
+struct Matcher<patterns::Num> {
   static bool at(Match&, int v, bool = false) { return v == FusedDraft::kNumber; }
 };
 template <class Op, class... Args>
-struct Matcher<Apply<Op, Args...>> {
+struct Matcher<patterns::Apply<Op, Args...>> {
   static bool at(Match& m, int v, bool root = false) {
     const size_t parts = m.parts.size(), inner = m.inner.size();
     const FusedDraft::Instruction* i = m.enter(v, &ops::info<Op>, root);
@@ -78,7 +76,7 @@ struct Matcher<Apply<Op, Args...>> {
 template <class E>
 inline constexpr int ops_in = 0;
 template <class Op, class... Args>
-inline constexpr int ops_in<Apply<Op, Args...>> = 1 + (ops_in<Args> + ...);
+inline constexpr int ops_in<patterns::Apply<Op, Args...>> = 1 + (ops_in<Args> + ...);
 
 struct Pattern {
   bool (*match)(Match& m, int v);
@@ -90,13 +88,13 @@ template <class List>
 void add_patterns(std::vector<Pattern>& all) {
   int row = 0;
   List::for_each([&]<class E>() {
-    static_assert(inputs<E> <= kMaxSpanInputs);
+    static_assert(patterns::inputs<E> <= kMaxSpanInputs);
     all.push_back({[](Match& m, int v) { return Matcher<E>::at(m, v, true); }, &span_table<List>()[row++],
-                   ops_in<E>, inputs<E>});
+                   ops_in<E>, patterns::inputs<E>});
   });
 }
 template <class... Lists>
-std::vector<Pattern> patterns_of(ListOfLists<Lists...>) {
+std::vector<Pattern> patterns_of(patterns::ListOfLists<Lists...>) {
   std::vector<Pattern> all;
   (add_patterns<Lists>(all), ...);
   std::ranges::stable_sort(all, [](const Pattern& a, const Pattern& b) { return a.ops > b.ops; });
@@ -104,7 +102,7 @@ std::vector<Pattern> patterns_of(ListOfLists<Lists...>) {
 }
 
 const std::vector<Pattern>& all_patterns() {
-  static const std::vector<Pattern> all = patterns_of(AllPatterns());
+  static const std::vector<Pattern> all = patterns_of(patterns::AllPatterns());
   return all;
 }
 

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 
+#include "cpu/division.h"
 #include "engine/prefetch.h"
 
 namespace retrograd::cpu {
@@ -21,7 +22,6 @@ constexpr int64_t kMostElements = 1024, kLeastElements = 64;  // of a tile
 constexpr int64_t kBudget =
     24576;  // bytes of all tiles: with what is read and written they stay in the first-level cache
 
-int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 // The tile length that cuts n elements into as few tiles as `most` allows, of nearly equal length.
 int64_t even_tile(int64_t n, int64_t most, int64_t step) {
   return std::min(most, round_up(count_chunks(n, count_chunks(n, most)), step));

@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "cpu/division.h"
 #include "cpu/gemm/gemm.h"
 #include "cpu/gemm/levels/gemm_kernels.h"
 #include "cpu/parallel.h"
@@ -27,8 +28,6 @@
 namespace retrograd::cpu {
 
 namespace gemm_detail {
-
-inline int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }
 
 inline constexpr int64_t kDepth = 256;         // of one block of k, in packed elements
 inline constexpr int64_t kDepthStep = 16;      // the depth of a block is a multiple of it, for the packing

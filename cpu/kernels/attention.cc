@@ -1,7 +1,7 @@
 // Attention on the CPU: for each matrix of a batch, strips of queries.
 //
-// Forward, per strip: scores = scale * Q K', weights = exp(scores - max of the row), out = weights V / sum of the
-// row. Backward, per strip, from log sum exp (lse): P = exp(scores - lse), dP = g V', dS = P * (dP - delta) with
+// AttentionForward, per strip: scores = scale * Q K', weights = exp(scores - max of the row), out = weights V / sum of the
+// row. AttentionBackwards, per strip, from log sum exp (lse): P = exp(scores - lse), dP = g V', dS = P * (dP - delta) with
 // delta = g . out of each row, dQ = scale * dS K; after the strips of a block of queries, per strip of keys: dV += P'
 // g, dK += scale * dS' Q, in the order of the blocks. With is_causal a strip of queries has the keys up to its last
 // one, a strip of keys the queries from its first one on. Right operands are packed once per matrix or block
@@ -26,7 +26,7 @@ namespace {
 
 using gemm_detail::transposed;
 
-constexpr int64_t kStripRows = 48;          // of queries or keys, about
+constexpr int64_t kAttentionStripRows = 48;          // of queries or keys, about
 constexpr int64_t kNarrowPanels = 2;        // of rows, in a strip where a mask leaves out much of it,
 constexpr int64_t kNarrowKeys = 512;        // which it does up to so many keys, or
 constexpr int64_t kFewMatrices = 4;         // below which the strips of a matrix are shared out, backward,
@@ -85,7 +85,7 @@ class Cut {
         causal(causal),
         strip((causal && keys <= kNarrowKeys) || matrices < kFewMatrices
                   ? kNarrowPanels * rows_of_tile
-                  : std::max<int64_t>(1, kStripRows / rows_of_tile) * rows_of_tile),
+                  : std::max<int64_t>(1, kAttentionStripRows / rows_of_tile) * rows_of_tile),
         block(strip * std::clamp<int64_t>(kBlockBytes / item / width / strip,
                                           matrices < kFewMatrices ? std::min(kFewStrips, strips(queries)) : 1,
                                           std::max<int64_t>(1, strips(queries)))) {}
@@ -137,9 +137,9 @@ void for_matrices(int64_t count, bool are_few, const F& f) {
 }
 
 template <class T>
-class Forward {
+class AttentionForward {
  public:
-  Forward(const Call& call, TensorImpl* const* outputs)
+  AttentionForward(const Call& call, TensorImpl* const* outputs)
       : q_(*call.operands[0]),
         k_(*call.operands[1]),
         v_(*call.operands[2]),
@@ -163,7 +163,7 @@ class Forward {
  private:
   class Matrix {
    public:
-    Matrix(const Forward& f, int64_t i)
+    Matrix(const AttentionForward& f, int64_t i)
         : f_(f),
           i_(i),
           k_(f.q_.columns(), f.cut_.keys),
@@ -189,7 +189,7 @@ class Forward {
       attention_row_table<T>().scale(out, f_.out_.row(), s.rows, columns, factors);
     }
 
-    const Forward& f_;
+    const AttentionForward& f_;
     int64_t i_;
     PackedRight<T> k_, v_;
     ThreadScratch<T> scores_;
@@ -216,12 +216,12 @@ class Forward {
 };
 
 template <class T>
-class Backward {
+class AttentionBackwards {
  public:
-  Backward(const Call& call, TensorImpl* const* outputs)
-      : Backward(call, Batch<T>(*outputs[0], is_interleaved(call)),
+  AttentionBackwards(const Call& call, TensorImpl* const* outputs)
+      : AttentionBackwards(call, Batch<T>(*outputs[0], is_interleaved(call)),
                  Batch<T>(*outputs[1], is_interleaved(call)), Batch<T>(*outputs[2], is_interleaved(call))) {}
-  Backward(const Call& call, Batch<T> dq, Batch<T> dk, Batch<T> dv)
+  AttentionBackwards(const Call& call, Batch<T> dq, Batch<T> dk, Batch<T> dv)
       : q_(*call.operands[0]),
         k_(*call.operands[1]),
         v_(*call.operands[2]),
@@ -243,7 +243,7 @@ class Backward {
  private:
   class Matrix {
    public:
-    Matrix(const Backward& b, int64_t i)
+    Matrix(const AttentionBackwards& b, int64_t i)
         : b_(b),
           i_(i),
           depth_(b.q_.columns()),
@@ -338,7 +338,7 @@ class Backward {
       for (int64_t j = 0; j < columns_; ++j) to[j] = x.data[row * x.row + j * x.column];
     }
 
-    const Backward& b_;
+    const AttentionBackwards& b_;
     const int64_t i_, depth_, columns_;
     MatrixView<T> queries_, g_, out_;
     PackedRight<T> k_turned_, v_turned_, k_, queries_packed_, g_packed_;
@@ -354,10 +354,10 @@ class Backward {
 };
 
 template <class T>
-class BackwardJoined : public Backward<T> {
+class JoinedAttentionBackwards : public AttentionBackwards<T> {
  public:
-  BackwardJoined(const Call& call, TensorImpl* const* outputs)
-      : Backward<T>(call, Batch<T>::of_joined(*outputs[0], 0), Batch<T>::of_joined(*outputs[0], 1),
+  JoinedAttentionBackwards(const Call& call, TensorImpl* const* outputs)
+      : AttentionBackwards<T>(call, Batch<T>::of_joined(*outputs[0], 0), Batch<T>::of_joined(*outputs[0], 1),
                     Batch<T>::of_joined(*outputs[0], 2)) {}
 };
 
@@ -392,9 +392,9 @@ void attention_kernel(const Call& call, TensorImpl* const* outputs) {
 }  // namespace
 
 void add_attention_kernels(KernelTable& table) {
-  table.set(&ops::info<ops::Attention>, attention_kernel<Forward>, KernelTable::kScratch);
-  table.set(&ops::info<ops::AttentionBackward>, attention_kernel<Backward>, KernelTable::kScratch);
-  table.set(&ops::info<ops::AttentionBackwardJoined>, attention_kernel<BackwardJoined>,
+  table.set(&ops::info<ops::Attention>, attention_kernel<AttentionForward>, KernelTable::kScratch);
+  table.set(&ops::info<ops::AttentionBackward>, attention_kernel<AttentionBackwards>, KernelTable::kScratch);
+  table.set(&ops::info<ops::AttentionBackwardJoined>, attention_kernel<JoinedAttentionBackwards>,
             KernelTable::kScratch);
 }
 

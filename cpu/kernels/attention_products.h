@@ -21,7 +21,7 @@ class PackedRight {
   /// Memory for k steps and n columns.
   PackedRight(int64_t k, int64_t n)
       : depth_(k),
-        columns_(gemm_detail::ceil_div(n, kernel_.columns) * kernel_.columns),
+        columns_(ceil_div(n, kernel_.columns) * kernel_.columns),
         memory_(columns_ * k) {}
 
   /// The first n columns of B, and k of its rows.

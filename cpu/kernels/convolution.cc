@@ -8,6 +8,7 @@
 
 #include <numeric>
 
+#include "cpu/kernels/layout.h"
 #include "cpu/kernels/local_tensor.h"
 #include "cpu/kernels/table.h"
 #include "ops/convolution.h"
@@ -38,21 +39,6 @@ int64_t make_runs(const Sweep& s, int64_t begin, int64_t end, ConvolutionRun* ru
 namespace {
 
 constexpr int64_t kFewFeatures = 4;  // per group: computed by lines
-
-ScalarType compute_type(ScalarType dtype) {
-  if (is_integral(dtype, true)) return kInt64;
-  return dtype == kFloat64 ? kFloat64 : kFloat32;
-}
-
-template <class F>
-void with_type(ScalarType type, F&& f) {
-  if (type == kFloat32)
-    f(float{});
-  else if (type == kFloat64)
-    f(double{});
-  else
-    f(int64_t{});
-}
 
 // Calls f(out) with the result's memory in the compute type, and rounds it to the output.
 template <class F>
@@ -139,7 +125,7 @@ void convolution_kernel(const Call& call, TensorImpl* const* outputs) {
       make_sweep(call.attrs_as<ops::ConvolutionAttrs>(), x->shape(), outputs[0]->shape(), weight->shape());
   merge_axes(s);
   with_result(*outputs[0], type, [&](void* out) {
-    with_type(type, [&]<class T>(T) {
+    dispatch_compute(type, [&]<class T>(std::type_identity<T>) {
       run_sweep<T>(s, {x.values<T>(), weight.values<T>(), bias.values<T>(), static_cast<T*>(out), s.kernel(),
                        s.in_channels * s.kernel()});
     });
@@ -157,7 +143,7 @@ void transpose_kernel(const Call& call, TensorImpl* const* outputs) {
   std::swap(s.in_channels, s.out_channels);
   const auto remainders = [&](int d) { return std::min(forward.axis[d].stride, forward.axis[d].in); };
   with_result(*outputs[0], type, [&](void* out) {
-    with_type(type, [&]<class T>(T) {
+    dispatch_compute(type, [&]<class T>(std::type_identity<T>) {
       const SweepData<T> data{x.values<T>(),        weight.values<T>(),          bias.values<T>(),
                               static_cast<T*>(out), s.out_channels * s.kernel(), s.kernel()};
       for (int64_t z = 0; z < remainders(0); ++z)

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 
+#include "cpu/division.h"
 #include "cpu/kernels/levels/convolution_rows.h"
 
 namespace retrograd::cpu {
@@ -62,8 +63,6 @@ template <class T>
 void weight_tiles(const Sweep& sweep, const T* in, const T* grad, T* result);
 template <class T>
 void weight_lines(const Sweep& sweep, const T* in, const T* grad, T* result);
-
-inline int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }
 
 /// Calls f(offset) for all places of the kernel in row-major order.
 template <class F>

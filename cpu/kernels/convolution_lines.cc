@@ -21,8 +21,6 @@ constexpr int64_t kStagedBytes = 256 << 10;  // of a band, if it has more than o
 constexpr int64_t kChunkWork = 1 << 18;      // multiplications of a chunk, at least
 constexpr int64_t kParts = 16;               // of the samples, for sums over all of them
 
-int64_t round_up(int64_t n, int64_t multiple) { return ceil_div(n, multiple) * multiple; }
-
 // The layout of a staged band: [channel][place of the kernel in dim 0][line][remainder][x].
 class Staging {
  public:

@@ -23,9 +23,9 @@ namespace {
 constexpr int64_t kDepth = 256;             // rows of a strip, if a channel has no more
 constexpr int64_t kRowBytes = 1024;         // of a row of a strip, without the gap
 constexpr int64_t kLineBytes = 64;          // the gap
-constexpr int64_t kStripBytes = 512 << 10;  // of a strip, if it has that many rows that rows must be shorter
-constexpr int64_t kChunkWork = 1 << 19;     // multiplications of a chunk, at least
-constexpr int64_t kChunks = 16;  // number of tiles that is aimed at; at half of it, features are split, too
+constexpr int64_t kTileStripBytes = 512 << 10;  // of a strip, if it has that many rows that rows must be shorter
+constexpr int64_t kTileChunkWork = 1 << 19;     // multiplications of a chunk, at least
+constexpr int64_t kTileChunks = 16;  // number of tiles that is aimed at; at half of it, features are split, too
 constexpr int64_t kPartPanels = 4;  // row panels of a part of the features, at least
 
 // Integer arithmetic wraps around.
@@ -88,10 +88,10 @@ class SweepTiles {
     const int64_t tiles = ceil_div(s_.batch * s_.grid(), columns_), blocks = tiles * s_.groups;
     const int64_t most = ceil_div(panels_, kPartPanels);
     const int64_t parts =
-        blocks >= kChunks / 2 ? 1 : std::min(most, ceil_div(kChunks, std::max<int64_t>(blocks, 1)));
+        blocks >= kTileChunks / 2 ? 1 : std::min(most, ceil_div(kTileChunks, std::max<int64_t>(blocks, 1)));
     const int64_t part_panels = ceil_div(panels_, parts);
     const int64_t work = part_panels * kernel_.rows * columns_ * std::max<int64_t>(s_.in_channels * taps_, 1);
-    const int64_t grain = std::max<int64_t>(1, kChunkWork / work),
+    const int64_t grain = std::max<int64_t>(1, kTileChunkWork / work),
                   chunks = count_chunks(parts * blocks, grain);
     const ThreadScratch<ConvolutionRun> runs(columns_, chunks);
     const ThreadScratch<T> strip(strip_channels_ * taps_ * pitch_, chunks),
@@ -119,9 +119,9 @@ class SweepTiles {
 
   // As many as fit, but fewer, down to two panels, if that leaves too few tiles.
   int64_t tile_columns() const {
-    const int64_t fitting = kStripBytes / kElement / std::max<int64_t>(strip_channels_ * taps_, 1);
+    const int64_t fitting = kTileStripBytes / kElement / std::max<int64_t>(strip_channels_ * taps_, 1);
     const int64_t most = std::min(fitting, kRowBytes / kElement) / kernel_.columns,
-                  fair = s_.batch * s_.grid() * s_.groups / kChunks / kernel_.columns;
+                  fair = s_.batch * s_.grid() * s_.groups / kTileChunks / kernel_.columns;
     return std::clamp<int64_t>(std::min(most, std::max<int64_t>(fair, 2)), 1, kRowBytes / kElement) *
            kernel_.columns;
   }
@@ -134,7 +134,7 @@ class SweepTiles {
 
   void pack() const {
     const int64_t panel_size = s_.in_channels * taps_ * kernel_.rows;
-    const int64_t grain = std::max<int64_t>(1, kChunkWork / 32 / std::max<int64_t>(panel_size, 1));
+    const int64_t grain = std::max<int64_t>(1, kTileChunkWork / 32 / std::max<int64_t>(panel_size, 1));
     parallel_range(s_.groups * panels_, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
         for (int64_t c = 0; c < s_.in_channels; c += strip_channels_)

@@ -15,13 +15,13 @@
 namespace retrograd::cpu {
 namespace {
 
-constexpr int64_t kStripRows = 128;                  // about, unless a channel has more
-constexpr int64_t kBlock = 256;                      // results in a block, at most
+constexpr int64_t kWeightStripRows = 128;                  // about, unless a channel has more
+constexpr int64_t kWeightBlock = 256;                      // results in a block, at most
 constexpr int64_t kShortBlock = 32;                  // and at least
 constexpr int64_t kGapBytes = 64;                    // between rows of a strip
-constexpr int64_t kStripBytes = 256 << 10;           // from here on, blocks are made shorter
+constexpr int64_t kWeightStripBytes = 256 << 10;           // from here on, blocks are made shorter
 constexpr int64_t kPackedBytes = int64_t{32} << 20;  // of packed gradients: more blocks are done in slabs
-constexpr int64_t kChunks = 16;     // number of pieces below which blocks are dealt out to parts
+constexpr int64_t kWeightChunks = 16;     // number of pieces below which blocks are dealt out to parts
 constexpr int64_t kPartBlocks = 4;  // blocks of a part, at least
 constexpr int64_t kTurn = 16;       // features turned at a time
 
@@ -35,7 +35,7 @@ class WeightTiles {
         taps_(s.taps()),
         rows_(s.in_channels * taps_),
         piece_(piece_channels()),
-        block_(std::clamp(kStripBytes / kElement / (piece_ * taps_), kShortBlock, kBlock)),
+        block_(std::clamp(kWeightStripBytes / kElement / (piece_ * taps_), kShortBlock, kWeightBlock)),
         pitch_(block_ + kGapBytes / kElement),
         results_(s.batch * s.grid()),
         panels_(ceil_div(s.out_channels, kernel_.columns)),
@@ -45,7 +45,7 @@ class WeightTiles {
   void run(T* result) const {
     const int64_t blocks = ceil_div(results_, block_), pieces = s_.groups * ceil_div(s_.in_channels, piece_);
     const int64_t parts =
-        std::clamp<int64_t>(ceil_div(kChunks, pieces), 1, std::max<int64_t>(slab_ / kPartBlocks, 1));
+        std::clamp<int64_t>(ceil_div(kWeightChunks, pieces), 1, std::max<int64_t>(slab_ / kPartBlocks, 1));
     const Scratch<T> packed(s_.groups * slab_ * block_ * panels_ * kernel_.columns),
         sums(parts * s_.groups * rows_ * s_.out_channels);
     const ThreadScratch<ConvolutionRun> runs(block_, pieces * parts);
@@ -80,7 +80,7 @@ class WeightTiles {
   int64_t piece_channels() const {
     int64_t best = 1;
     const auto panels = [&](int64_t channels) { return ceil_div(channels * taps_, kernel_.rows); };
-    for (int64_t c = 2; c <= s_.in_channels && c * taps_ <= kStripRows; ++c)
+    for (int64_t c = 2; c <= s_.in_channels && c * taps_ <= kWeightStripRows; ++c)
       if (c * panels(best) >= best * panels(c)) best = c;
     return best;
   }

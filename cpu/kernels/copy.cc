@@ -18,26 +18,26 @@
 namespace retrograd::cpu {
 namespace {
 
-constexpr int64_t kGrain = 32768;  // elements a chunk
-constexpr int64_t kTile = 512;
+constexpr int64_t kCopyGrain = 32768;  // elements a chunk
+constexpr int64_t kCopyTile = 512;
 constexpr int64_t kShortRun = 64;
 constexpr int64_t kSquare = 64;  // of a transpose
 
-struct Axis {
+struct TurnedAxis {
   int64_t size, to, from;  // strides
 };
 
 /// The dims of a copy, the last one with the target's smallest stride.
 struct Axes {
   int rank = 0;
-  Axis axis[kMaxRank + 1];
+  TurnedAxis axis[kMaxRank + 1];
 
   Axes(const TensorImpl& to, const TensorImpl& from) {
-    Axis found[kMaxRank];
+    TurnedAxis found[kMaxRank];
     int count = 0;
     for (int i = 0; i < to.rank(); ++i) {
       if (to.shape()[i].raw() == 1) continue;
-      const Axis next{to.shape()[i].raw(), to.strides()[i], from.strides()[i]};
+      const TurnedAxis next{to.shape()[i].raw(), to.strides()[i], from.strides()[i]};
       int at = count++;
       for (; at > 0 && found[at - 1].to < next.to; --at) found[at] = found[at - 1];
       found[at] = next;
@@ -46,9 +46,9 @@ struct Axes {
     if (rank == 0) axis[rank++] = {1, 1, 1};
   }
 
-  Axis last() const { return axis[rank - 1]; }
-  Axis take(int i) {
-    const Axis taken = axis[i];
+  TurnedAxis last() const { return axis[rank - 1]; }
+  TurnedAxis take(int i) {
+    const TurnedAxis taken = axis[i];
     for (--rank; i < rank; ++i) axis[i] = axis[i + 1];
     return taken;
   }
@@ -59,7 +59,7 @@ struct Axes {
   }
 
  private:
-  void add(const Axis& next) {
+  void add(const TurnedAxis& next) {
     if (rank > 0 && axis[rank - 1].to == next.size * next.to && axis[rank - 1].from == next.size * next.from)
       axis[rank - 1] = {axis[rank - 1].size * next.size, next.to, next.from};
     else
@@ -80,7 +80,7 @@ class Cursor {
   }
   void next() {
     for (int i = axes_.rank - 1; i >= 0; --i) {
-      const Axis& a = axes_.axis[i];
+      const TurnedAxis& a = axes_.axis[i];
       to += a.to;
       from += a.from;
       if (++index_[i] < a.size) return;
@@ -99,7 +99,7 @@ class Cursor {
 /// Calls run(to, from, count) for the runs of the last dim, in parallel; about `grain` elements a chunk.
 template <class F>
 void for_runs(Axes axes, int64_t grain, const F& run) {
-  const Axis last = axes.take(axes.rank - 1);
+  const TurnedAxis last = axes.take(axes.rank - 1);
   const int64_t piece = std::min(last.size, grain), pieces = (last.size + piece - 1) / piece;
   const int64_t tasks = axes.numel() * pieces, most = std::max<int64_t>(1, grain / piece);
   parallel_range(tasks, even_grain(tasks, most), [&](int64_t begin, int64_t end) {
@@ -122,11 +122,11 @@ int source_dim(const Axes& axes) {
 }
 
 void transpose(Axes axes, int dim, int width, char* to, const char* from) {
-  const Axis row = axes.take(axes.rank - 1), column = axes.take(dim);
+  const TurnedAxis row = axes.take(axes.rank - 1), column = axes.take(dim);
   const int64_t across = (row.size + kSquare - 1) / kSquare, down = (column.size + kSquare - 1) / kSquare;
   const auto run = move_table().transpose[width];
   const int64_t squares = axes.numel() * across * down;
-  parallel_range(squares, even_grain(squares, kGrain / (kSquare * kSquare)), [&](int64_t begin, int64_t end) {
+  parallel_range(squares, even_grain(squares, kCopyGrain / (kSquare * kSquare)), [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
       const Cursor at(axes, task / (across * down));
       const int64_t i = task % across * kSquare, j = task / across % down * kSquare;
@@ -138,9 +138,9 @@ void transpose(Axes axes, int dim, int width, char* to, const char* from) {
 
 // Short runs in one call for a dim of them.
 void move_short(Axes axes, int width, char* to, const char* from) {
-  const Axis last = axes.take(axes.rank - 1), next = axes.last();
+  const TurnedAxis last = axes.take(axes.rank - 1), next = axes.last();
   const auto runs = move_table().runs[width];
-  for_runs(axes, kGrain / last.size, [&](int64_t to_offset, int64_t from_offset, int64_t count) {
+  for_runs(axes, kCopyGrain / last.size, [&](int64_t to_offset, int64_t from_offset, int64_t count) {
     runs(from + from_offset * (1 << width), next.from, last.from, count, last.size, to + (to_offset << width),
          next.to);
   });
@@ -149,10 +149,10 @@ void move_short(Axes axes, int width, char* to, const char* from) {
 void move(const Axes& axes, int width, char* to, const char* from) {
   const int dim = source_dim(axes);
   if (dim >= 0) return transpose(axes, dim, width, to, from);
-  const Axis last = axes.last();
+  const TurnedAxis last = axes.last();
   if (axes.rank > 1 && last.size <= kShortRun && last.to == 1) return move_short(axes, width, to, from);
   const auto run = move_table().move[width];
-  for_runs(axes, kGrain, [&](int64_t to_offset, int64_t from_offset, int64_t count) {
+  for_runs(axes, kCopyGrain, [&](int64_t to_offset, int64_t from_offset, int64_t count) {
     run(from + from_offset * (1 << width), last.from, count, to + (to_offset << width), last.to);
   });
 }
@@ -165,16 +165,16 @@ void convert_runs(const Axes& axes, const TensorImpl& from, TensorImpl& to) {
              to_item = static_cast<int64_t>(element_size(to.dtype()));
   const char* source = static_cast<const char*>(from.data());
   char* target = static_cast<char*>(to.data());
-  const Axis last = axes.last();
+  const TurnedAxis last = axes.last();
   const bool in_place = from.dtype() == dtype_of<T>() && last.from == 1,
              to_place = to.dtype() == dtype_of<T>() && last.to == 1;
-  for_runs(axes, kGrain, [&](int64_t to_offset, int64_t from_offset, int64_t count) {
+  for_runs(axes, kCopyGrain, [&](int64_t to_offset, int64_t from_offset, int64_t count) {
     if (to_place)
       return load(source + from_offset * from_item, last.from, count,
                   reinterpret_cast<T*>(target) + to_offset);
-    T tile[kTile];
-    for (int64_t at = 0; at < count; at += kTile) {
-      const int64_t n = std::min(kTile, count - at);
+    T tile[kCopyTile];
+    for (int64_t at = 0; at < count; at += kCopyTile) {
+      const int64_t n = std::min(kCopyTile, count - at);
       const char* p = source + (from_offset + at * last.from) * from_item;
       if (!in_place) load(p, last.from, n, tile);
       store(in_place ? reinterpret_cast<const T*>(p) : tile, n, target + (to_offset + at * last.to) * to_item,
@@ -199,7 +199,7 @@ void full_kernel(const Call& call, TensorImpl* const* outputs) {
     T* p = static_cast<T*>(out.data());
     const auto fill = move_table().fill[width_index(out.dtype())];
     const int64_t n = out.numel().raw();
-    parallel_range(n, even_grain(n, kGrain, kTile),
+    parallel_range(n, even_grain(n, kCopyGrain, kCopyTile),
                    [&](int64_t begin, int64_t end) { fill(&v, end - begin, p + begin); });
   });
 }

@@ -1,7 +1,7 @@
 // Elementwise ops and copies on the CPU: see cpu/kernels/elementwise.h.
 //
 // direct() handles operands that are all contiguous in the compute type: the span kernel processes them directly, in
-// chunks. TiledRun handles all others: elements are gathered into tiles of kTile elements in the compute type,
+// chunks. TiledRun handles all others: elements are gathered into tiles of kSpanTile elements in the compute type,
 // computed by the same kernel, and scattered. If an operand has long runs, tiles are cut at their ends, so that a run
 // is loaded by one call (Side). Work is cut into chunks by size alone, so results do not depend on the number of
 // threads. Start reading at elementwise().
@@ -17,15 +17,10 @@
 namespace retrograd::cpu {
 namespace {
 
-constexpr int64_t kTile = 512;
+constexpr int64_t kSpanTile = 512;
 constexpr int64_t kLongRun = 64;   // shorter ones are collected in a tile
-constexpr int64_t kGrain = 32768;  // elements a chunk; below it a parallel region costs more than it gains
+constexpr int64_t kSpanGrain = 32768;  // elements a chunk; below it a parallel region costs more than it gains
 constexpr int kMaxOperands = 3;
-
-ScalarType compute_type(ScalarType dtype) {
-  if (dtype == kFloat64) return kFloat64;
-  return is_floating(dtype) ? kFloat32 : kInt64;
-}
 
 // One operand, or the output as an operand: access to the elements of a tile. In a layout of one run per row (rank 1:
 // of a single run) a tile has a constant stride from its first element.
@@ -49,7 +44,7 @@ class Side {
     const char* from = first + skip * step() * item_;
     if (in_place()) return reinterpret_cast<const T*>(from);
     if (step() == 0) {
-      if (filled != from) load_(from, 0, std::min(kTile, run()), tile);
+      if (filled != from) load_(from, 0, std::min(kSpanTile, run()), tile);
       filled = from;
     } else {
       load_(from, step(), count, tile);
@@ -93,24 +88,24 @@ class TiledRun {
   }
 
   void run(int64_t begin, int64_t end) const {
-    T tiles[kMaxOperands][kTile];
+    T tiles[kMaxOperands][kSpanTile];
     const char* filled[kMaxOperands] = {};
     for (size_t k = 0; k < call_.operands.size(); ++k)
-      if (!call_.operands[k]) std::fill_n(tiles[k], std::min(kTile, end - begin), scalar_);
+      if (!call_.operands[k]) std::fill_n(tiles[k], std::min(kSpanTile, end - begin), scalar_);
     if (run_ >= kLongRun)
       for (int64_t at = begin; at < end;)
         at += one_run(at, std::min(end - at, run_ - at % run_), tiles, filled);
     else
-      for (int64_t at = begin; at < end; at += kTile) mixed(at, std::min(kTile, end - at), tiles);
+      for (int64_t at = begin; at < end; at += kSpanTile) mixed(at, std::min(kSpanTile, end - at), tiles);
   }
 
  private:
   // Elements [begin, begin + n) of one run of each operand; returns n.
-  int64_t one_run(int64_t begin, int64_t n, T (*tiles)[kTile], const char** filled) const {
+  int64_t one_run(int64_t begin, int64_t n, T (*tiles)[kSpanTile], const char** filled) const {
     const char* first[kMaxOperands];
     for (size_t side = 0; side < sides_.size(); ++side) first[side] = sides_[side].element(begin);
-    for (int64_t at = 0; at < n; at += kTile) {
-      const int64_t count = std::min(kTile, n - at);
+    for (int64_t at = 0; at < n; at += kSpanTile) {
+      const int64_t count = std::min(kSpanTile, n - at);
       write_for_sides(begin + at, count, tiles, [&](size_t side, size_t k) {
         return sides_[side].read_run(first[side], at, count, tiles[k], filled[k]);
       });
@@ -118,12 +113,12 @@ class TiledRun {
     return n;
   }
   // Elements of several runs.
-  void mixed(int64_t at, int64_t count, T (*tiles)[kTile]) const {
+  void mixed(int64_t at, int64_t count, T (*tiles)[kSpanTile]) const {
     write_for_sides(at, count, tiles,
                     [&](size_t side, size_t k) { return sides_[side].read(at, count, tiles[k]); });
   }
   template <class Read>
-  void write_for_sides(int64_t at, int64_t count, T (*tiles)[kTile], const Read& read) const {
+  void write_for_sides(int64_t at, int64_t count, T (*tiles)[kSpanTile], const Read& read) const {
     const void* in[kMaxOperands];
     size_t side = 0;
     for (size_t k = 0; k < call_.operands.size(); ++k) in[k] = call_.operands[k] ? read(side++, k) : tiles[k];
@@ -132,7 +127,7 @@ class TiledRun {
   void write(const void* const* in, int64_t at, int64_t count) const {
     const bool in_place = output_.dtype() == dtype_of<Out>() && output_.is_contiguous();
     if (in_place) return span_(static_cast<Out*>(output_.data()) + at, in, count, call_.attrs);
-    Out result[kTile];
+    Out result[kSpanTile];
     span_(result, in, count, call_.attrs);
     dispatch(output_.dtype(), [&]<class D>(std::type_identity<D>) {
       D* to = static_cast<D*>(output_.data());
@@ -158,10 +153,10 @@ template <class T>
 void tiled(const Call& call, TensorImpl& output, Span span, bool boolean) {
   const int64_t n = output.numel().raw();
   auto go = [&](const auto& run) {
-    if (n <= kGrain)
+    if (n <= kSpanGrain)
       run.run(0, n);
     else
-      parallel_range(n, even_grain(n, kGrain, kTile),
+      parallel_range(n, even_grain(n, kSpanGrain, kSpanTile),
                      [&](int64_t begin, int64_t end) { run.run(begin, end); });
   };
   if (boolean)
@@ -180,7 +175,7 @@ bool has_shape_and_strides(const TensorImpl& x, const TensorImpl& of) {
 }
 
 void direct_chunks(const Call& call, void* out, const void* const* in, int64_t n, Span span, int64_t item) {
-  parallel_range(n, even_grain(n, kGrain, kTile), [&](int64_t begin, int64_t end) {
+  parallel_range(n, even_grain(n, kSpanGrain, kSpanTile), [&](int64_t begin, int64_t end) {
     const void* part[kMaxOperands];
     for (size_t k = 0; k < call.operands.size(); ++k)
       part[k] = static_cast<const char*>(in[k]) + begin * item;
@@ -200,7 +195,7 @@ bool direct(const Call& call, TensorImpl& output, ScalarType dtype, Span span) {
     if (!x || x->dtype() != dtype || !has_shape_and_strides(*x, output)) return false;
     in[k] = x->data();
   }
-  if (n <= kGrain)
+  if (n <= kSpanGrain)
     span(output.data(), in, n, call.attrs);
   else
     direct_chunks(call, output.data(), in, n, span, static_cast<int64_t>(element_size(dtype)));
@@ -230,9 +225,9 @@ void refuse_zero_divisors(const Call& call) {
   if (!is_integral(divisor->dtype(), true)) return;
   const Layout layout(*divisor);
   const int64_t n = divisor->numel().raw();
-  int64_t tile[kTile];
-  for (int64_t at = 0; at < n; at += kTile) {
-    const int64_t count = std::min(kTile, n - at);
+  int64_t tile[kSpanTile];
+  for (int64_t at = 0; at < n; at += kSpanTile) {
+    const int64_t count = std::min(kSpanTile, n - at);
     dispatch(divisor->dtype(), [&]<class D>(std::type_identity<D>) {
       gather<int64_t>(static_cast<const D*>(divisor->data()), layout, at, at + count, tile);
     });

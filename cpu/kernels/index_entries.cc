@@ -234,11 +234,6 @@ void add_at(const Call& call, const TensorImpl& index, const TensorImpl& source,
   });
 }
 
-void clear(TensorImpl& out) {
-  if (measuring()) return;
-  std::memset(out.data(), 0, static_cast<size_t>(out.numel().raw()) * element_size(out.dtype()));
-}
-
 void index_add(const Call& call, TensorImpl* const* outputs) {
   const LocalCopy index(call.operands[1]), source(call.operands[2]);
   if (!measuring()) convert_copy(*call.operands[0], *outputs[0]);

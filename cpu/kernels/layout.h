@@ -96,6 +96,29 @@ struct Layout {
   }
 };
 
+/// The type that elements of a dtype are computed in: double, float for the narrower floats, int64_t for
+/// integers and bool.
+template <class T>
+using ComputeOf = std::conditional_t<std::is_integral_v<T>, int64_t,
+                                     std::conditional_t<std::is_same_v<T, double>, double, float>>;
+
+/// Calls f(std::type_identity<V>{}) with the compute type of a dtype.
+template <class F>
+void dispatch_compute(ScalarType dtype, F&& f) {
+  if (dtype == kFloat64)
+    f(std::type_identity<double>{});
+  else if (is_floating(dtype))
+    f(std::type_identity<float>{});
+  else
+    f(std::type_identity<int64_t>{});
+}
+
+/// The dtype of that type: kFloat64, kFloat32 or kInt64.
+inline ScalarType compute_type(ScalarType dtype) {
+  if (dtype == kFloat64) return kFloat64;
+  return is_floating(dtype) ? kFloat32 : kInt64;
+}
+
 /// Elements [begin, end) of `layout` at `base`, into tile[0], tile[1], ...
 template <class To, class From>
 void gather(const From* base, const Layout& layout, int64_t begin, int64_t end, To* tile) {

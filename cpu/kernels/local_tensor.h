@@ -8,6 +8,7 @@
 // Nothing is copied while a call is measured. They are freed in reverse order of creation, like all scratch memory.
 #pragma once
 
+#include <cstring>
 #include <optional>
 
 #include "cpu/kernels/elementwise.h"
@@ -85,5 +86,11 @@ class LocalResult {
   std::optional<LocalTensor> local_;
   TensorImpl* x_;
 };
+
+/// Sets all bytes of a contiguous tensor to 0; does nothing while scratch is measured.
+inline void clear(TensorImpl& out) {
+  if (measuring()) return;
+  std::memset(out.data(), 0, static_cast<size_t>(out.numel().raw()) * element_size(out.dtype()));
+}
 
 }  // namespace retrograd::cpu

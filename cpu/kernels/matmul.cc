@@ -11,18 +11,12 @@
 #include "cpu/gemm/gemm.h"
 #include "cpu/kernels/layout.h"
 #include "cpu/kernels/local_tensor.h"
+#include "cpu/kernels/row_access.h"
 #include "cpu/kernels/table.h"
 #include "cpu/parallel.h"
 
 namespace retrograd::cpu {
 namespace {
-
-constexpr int64_t kRowGrain = 32768;  // elements a chunk when rows are filled
-
-ScalarType compute_type(ScalarType dtype) {
-  if (is_integral(dtype, true)) return kInt64;
-  return dtype == kFloat64 ? kFloat64 : kFloat32;
-}
 
 // A factor of a product: matrices in the last two dims, batch dims before them.
 struct Factor {
@@ -86,21 +80,13 @@ ScalarType factor_type(const TensorImpl& a, const TensorImpl& b) {
   return b.rank() < 2 ? compute_type(a.dtype()) : factor_type(a.dtype(), size(a, 2), size(b, 1));
 }
 
-template <class F>
-void with_compute_type(ScalarType type, F&& f) {
-  if (type == kFloat32)
-    f(float{});
-  else if (type == kFloat64)
-    f(double{});
-  else
-    f(int64_t{});
-}
+// Calls f(std::type_identity<T>{}) with the type of factors.
 template <class F>
 void with_factor_type(ScalarType type, F&& f) {
   if (type == kBFloat16)
-    f(BFloat16{});
+    f(std::type_identity<BFloat16>{});
   else
-    with_compute_type(type, f);
+    dispatch_compute(type, f);
 }
 
 // The result of a product, in the compute type, and then in its own. Products of bfloat16 factors are rounded as they
@@ -162,7 +148,7 @@ void product_kernel(const Call& call, TensorImpl* const* outputs) {
   Factor b(*call.operands[1], factors);
   if (call.operands[1]->rank() == 1) b.transpose();  // mv: a column
   const Result result(*outputs[0], factors, a.columns);
-  with_factor_type(factors, [&]<class T>(T) {
+  with_factor_type(factors, [&]<class T>(std::type_identity<T>) {
     Gemm<T> product{};
     product.c = result.sums<typename Gemm<T>::Sum>();
     product.rounded = result.rounded();
@@ -175,7 +161,7 @@ void dot_kernel(const Call& call, TensorImpl* const* outputs) {
   const ScalarType type = compute_type(outputs[0]->dtype());
   const LocalResult result(*outputs[0], type);
   const Factor a(*call.operands[0], type), b(*call.operands[1], type);
-  with_compute_type(type, [&]<class T>(T) {
+  dispatch_compute(type, [&]<class T>(std::type_identity<T>) {
     T& out = *static_cast<T*>(result->data());
     const MatrixView<T> x = a.view<T>(), y = b.view<T>();
     if constexpr (std::is_same_v<T, int64_t>) {
@@ -193,7 +179,7 @@ void scaled_copy(const TensorImpl& start, Scalar beta, TensorImpl& out) {
   if (measuring()) return;
   convert_copy(start, out);
   if (beta == Scalar(1)) return;
-  with_compute_type(out.dtype(), [&]<class T>(T) {
+  dispatch_compute(out.dtype(), [&]<class T>(std::type_identity<T>) {
     const T factor =
         std::is_same_v<T, int64_t> ? static_cast<T>(beta.to_int()) : static_cast<T>(beta.to_double());
     T* x = static_cast<T*>(out.data());
@@ -214,7 +200,7 @@ void add_product_kernel(const Call& call, TensorImpl* const* outputs) {
   const Factor b(*call.operands[2], factors);
   if (!measuring() && attrs.alpha == Scalar(0))
     a.columns = 0;  // no product at all: a nan in it plays no role
-  with_factor_type(factors, [&]<class T>(T) {
+  with_factor_type(factors, [&]<class T>(std::type_identity<T>) {
     using Sum = typename Gemm<T>::Sum;
     Gemm<T> product{};
     product.c = static_cast<Sum*>(result->data());
@@ -247,7 +233,7 @@ void linear_kernel(const Call& call, TensorImpl* const* outputs) {
   weight.transpose();
   const LocalCopy bias(call.operands[2], type);
   const Result result(*outputs[0], factors, x.columns);
-  with_factor_type(factors, [&]<class T>(T) {
+  with_factor_type(factors, [&]<class T>(std::type_identity<T>) {
     using Sum = typename Gemm<T>::Sum;
     gemm(Gemm<T>{.m = x.rows,
                  .n = n,

@@ -27,9 +27,9 @@ T* stat(const TensorImpl& x) {
 }
 
 template <class T>
-class Forward {
+class NormForward {
  public:
-  Forward(const Call& call, TensorImpl* const* outputs)
+  NormForward(const Call& call, TensorImpl* const* outputs)
       : attrs_(call.attrs_as<ops::NormalizeAttrs>()),
         layout_(*call.operands[0], attrs_),
         columns_(are_columns<T>(*outputs[0], attrs_.dim, layout_)),
@@ -127,9 +127,9 @@ class Forward {
 };
 
 template <class T>
-class Backward {
+class NormBackward {
  public:
-  Backward(const Call& call, TensorImpl* const* outputs)
+  NormBackward(const Call& call, TensorImpl* const* outputs)
       : attrs_(call.attrs_as<ops::NormalizeBackward::Attrs>()),
         outputs_(outputs),
         layout_(*call.operands[1], attrs_),
@@ -288,12 +288,12 @@ class Backward {
 
 void normalize_kernel(const Call& call, TensorImpl* const* outputs) {
   dispatch_floating(outputs[0]->dtype(),
-                    [&]<class T>(std::type_identity<T>) { Forward<T>(call, outputs).run(); });
+                    [&]<class T>(std::type_identity<T>) { NormForward<T>(call, outputs).run(); });
 }
 
 void normalize_backward_kernel(const Call& call, TensorImpl* const* outputs) {
   dispatch_floating(outputs[0]->dtype(),
-                    [&]<class T>(std::type_identity<T>) { Backward<T>(call, outputs).run(); });
+                    [&]<class T>(std::type_identity<T>) { NormBackward<T>(call, outputs).run(); });
 }
 
 }  // namespace

@@ -15,9 +15,9 @@
 namespace retrograd::cpu {
 namespace {
 
-constexpr int64_t kStrip = 512, kLines = 128;
+constexpr int64_t kNormStrip = 512, kLines = 128;
 
-// Lines [begin, end) of a strip: `count` rows of the normalisation from `row` on.
+// ColumnLines [begin, end) of a strip: `count` rows of the normalisation from `row` on.
 struct Piece {
   int64_t row, count, begin, end, block;
 };
@@ -33,15 +33,15 @@ class Cuts {
       : rows_(rows.count()),
         columns_(rows.kept().size[rows.kept().rank - 1]),
         lines_(rows.length()),
-        strips_(count_chunks(columns_, kStrip)),
-        block_(kLines * count_chunks(kRowGrain, kLines * std::min(columns_, kStrip))),
+        strips_(count_chunks(columns_, kNormStrip)),
+        block_(kLines * count_chunks(kRowGrain, kLines * std::min(columns_, kNormStrip))),
         blocks_(count_chunks(lines_, block_)) {}
 
   int64_t blocks() const { return blocks_; }
   void run(std::initializer_list<Phase> phases) const {
     const int64_t strips = rows_ / columns_ * strips_;
     if (blocks_ == 1) {
-      const int64_t grain = std::max<int64_t>(1, kRowGrain / (lines_ * std::min(columns_, kStrip)));
+      const int64_t grain = std::max<int64_t>(1, kRowGrain / (lines_ * std::min(columns_, kNormStrip)));
       return parallel_range(strips, grain, [&](int64_t begin, int64_t end) {
         for (int64_t strip = begin; strip < end; ++strip)
           for (const Phase& phase : phases) {
@@ -62,8 +62,8 @@ class Cuts {
 
  private:
   Piece piece(int64_t strip, int64_t block) const {
-    const int64_t skip = strip % strips_ * kStrip;
-    return {strip / strips_ * columns_ + skip, std::min(kStrip, columns_ - skip), block * block_,
+    const int64_t skip = strip % strips_ * kNormStrip;
+    return {strip / strips_ * columns_ + skip, std::min(kNormStrip, columns_ - skip), block * block_,
             std::min(lines_, (block + 1) * block_), block};
   }
 
@@ -72,8 +72,8 @@ class Cuts {
 
 // The lines of a tensor.
 template <class T>
-struct Lines {
-  Lines(const TensorImpl& x, const Rows& rows)
+struct ColumnLines {
+  ColumnLines(const TensorImpl& x, const Rows& rows)
       : data(static_cast<T*>(x.data())), kept(rows.kept()), stride(rows.along().stride[0]) {}
   T* at(const Piece& p) const { return data + kept.offset(p.row) + p.begin * stride; }
 
@@ -124,7 +124,7 @@ namespace {
 template <class T>
 class ColumnStats {
  public:
-  ColumnStats(const Lines<T>& lines, int64_t n, double eps) : lines_(lines), n_(n), eps_(eps) {}
+  ColumnStats(const ColumnLines<T>& lines, int64_t n, double eps) : lines_(lines), n_(n), eps_(eps) {}
 
   double mean(int64_t column, double sum) const {
     const double count = static_cast<double>(n_), mean = sum / count;
@@ -153,7 +153,7 @@ class ColumnStats {
  private:
   const T* at(int64_t column) const { return lines_.at({column, 1, 0, n_, 0}); }
 
-  const Lines<T>& lines_;
+  const ColumnLines<T>& lines_;
   int64_t n_;
   double eps_;
 };
@@ -166,7 +166,7 @@ template <class T>
 void normalize_columns(const TensorImpl& x, const ops::NormalizeAttrs& attrs, const AffineLayout& affine,
                        const T* weight, const T* bias, const TensorImpl& y, T* mean, T* rstd) {
   const Rows rows(x, attrs.dim);
-  const Lines<T> from(x, rows), to(y, rows);
+  const ColumnLines<T> from(x, rows), to(y, rows);
   const Cuts cuts(rows);
   const BlockSums sums(rows.count(), cuts.blocks());
   const Scratch<T> shift(rows.count()), rest(rows.count());
@@ -196,7 +196,7 @@ void normalize_columns(const TensorImpl& x, const ops::NormalizeAttrs& attrs, co
                         }
                       }};
   const Phase results{[&](const Piece& p) {
-                        T scale[kStrip], weights[kStrip], biases[kStrip];
+                        T scale[kNormStrip], weights[kNormStrip], biases[kNormStrip];
                         const T* const w = affine.of_rows(weight, p.row, p.count, weights);
                         const T* const b = affine.of_rows(bias, p.row, p.count, biases);
                         for (int64_t j = 0; j < p.count; ++j)
@@ -215,7 +215,7 @@ void normalize_columns_backward(const TensorImpl& g, const TensorImpl& x, const 
                                 const AffineLayout& affine, const T* mean, const T* rstd, const T* weight,
                                 const TensorImpl& dx, T* dweight, T* dbias) {
   const Rows rows(x, attrs.dim);
-  const Lines<T> from(x, rows), gradient(g, rows), to(dx, rows);
+  const ColumnLines<T> from(x, rows), gradient(g, rows), to(dx, rows);
   const Cuts cuts(rows);
   const BlockSums sums(rows.count(), cuts.blocks());
   if (measuring()) return;
@@ -234,7 +234,7 @@ void normalize_columns_backward(const TensorImpl& g, const TensorImpl& x, const 
                     }};
   const Phase results{
       [&](const Piece& p) {
-        T a[kStrip], b[kStrip], weights[kStrip];
+        T a[kNormStrip], b[kNormStrip], weights[kNormStrip];
         const T* const w = or_all(affine.of_rows(weight, p.row, p.count, weights), T(1), p.count, weights);
         for (int64_t j = 0; j < p.count; ++j) {
           const double scale = static_cast<double>(w[j]) / n;

@@ -18,13 +18,13 @@
 namespace retrograd::cpu {
 namespace {
 
-constexpr int64_t kTile = 1024, kGrain = 16 * kTile;  // elements, multiples of a Philox block
+constexpr int64_t kRandomTile = 1024, kRandomGrain = 16 * kRandomTile;  // elements, multiples of a Philox block
 
 // Calls f(first element, count) for every tile, in parallel.
 template <class F>
 void for_tiles(int64_t numel, const F& f) {
-  parallel_range(numel, kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t at = begin; at < end; at += kTile) f(at, std::min(kTile, end - at));
+  parallel_range(numel, kRandomGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end; at += kRandomTile) f(at, std::min(kRandomTile, end - at));
   });
 }
 
@@ -57,7 +57,7 @@ C shortened(C u) {
 
 // Calls f(T, Compute) with the tensor's type and the type to compute in.
 template <class F>
-void dispatch_floating(ScalarType dtype, const F& f) {
+void dispatch_random(ScalarType dtype, const F& f) {
   switch (dtype) {
     case kFloat64: return f(double{}, double{});
     case kFloat32: return f(float{}, float{});
@@ -87,10 +87,10 @@ void fill_kernel(const Call& call, TensorImpl* const* outputs) {
   const auto& attrs = call.attrs_as<typename Op::Attrs>();
   TensorImpl& out = *outputs[0];
   const Layout layout(out);
-  dispatch_floating(out.dtype(), [&]<class T, class C>(T, C) {
+  dispatch_random(out.dtype(), [&]<class T, class C>(T, C) {
     const C a = static_cast<C>(attrs.a.to_double()), b = static_cast<C>(attrs.b.to_double());
     for_tiles(layout.numel(), [&](int64_t at, int64_t count) {
-      C tile[kTile];
+      C tile[kRandomTile];
       if constexpr (std::is_same_v<Op, ops::Normal>) {
         normals(attrs.draw, at, count, tile);
         for (int64_t i = 0; i < count; ++i) tile[i] = a + b * tile[i];
@@ -113,8 +113,8 @@ void randint_kernel(const Call& call, TensorImpl* const* outputs) {
   const uint64_t low = static_cast<uint64_t>(attrs.a.to_int()),
                  range = static_cast<uint64_t>(attrs.b.to_int()) - low;
   for_tiles(layout.numel(), [&](int64_t at, int64_t count) {
-    int64_t tile[kTile];
-    uint32_t words[2 * kTile];
+    int64_t tile[kRandomTile];
+    uint32_t words[2 * kRandomTile];
     random_table().words(key_of(attrs.draw), static_cast<uint64_t>(at) / 2, (count + 1) / 2, words);
     for (int64_t i = 0; i < count; ++i) {
       const uint64_t bits = uint64_t{words[2 * i]} << 32 | words[2 * i + 1];
@@ -133,9 +133,9 @@ void exponential_kernel(const Call& call, TensorImpl* const* outputs) {
   TensorImpl& out = *outputs[0];
   const Layout layout(out);
   const double rate = attrs.a.to_double();
-  dispatch_floating(out.dtype(), [&]<class T, class C>(T, C) {
+  dispatch_random(out.dtype(), [&]<class T, class C>(T, C) {
     for_tiles(layout.numel(), [&](int64_t at, int64_t count) {
-      double tile[kTile];
+      double tile[kRandomTile];
       uniforms(attrs.draw, at, count, tile);
       for (int64_t i = 0; i < count; ++i) tile[i] = -std::log1p(-tile[i]) / rate;
       scatter(tile, static_cast<T*>(out.data()), layout, at, at + count);
@@ -150,7 +150,7 @@ void bernoulli_number_kernel(const Call& call, TensorImpl* const* outputs) {
   const float p = threshold(attrs.a.to_double());
   dispatch(out.dtype(), [&]<class T>(std::type_identity<T>) {
     for_tiles(layout.numel(), [&](int64_t at, int64_t count) {
-      float tile[kTile];
+      float tile[kRandomTile];
       uniforms(attrs.draw, at, count, tile);
       for (int64_t i = 0; i < count; ++i) tile[i] = tile[i] < p ? 1.0f : 0.0f;
       scatter(tile, static_cast<T*>(out.data()), layout, at, at + count);
@@ -182,10 +182,10 @@ void normal_around_kernel(const Call& call, TensorImpl* const* outputs) {
   const auto& attrs = call.attrs_as<ops::NormalAround::Attrs>();
   TensorImpl& out = *outputs[0];
   const Layout to(out);
-  dispatch_floating(out.dtype(), [&]<class T, class C>(T, C) {
+  dispatch_random(out.dtype(), [&]<class T, class C>(T, C) {
     const Parameter<T, C> means(call.operands[0], attrs.mean, out), stds(call.operands[1], attrs.std, out);
     for_tiles(to.numel(), [&](int64_t at, int64_t count) {
-      C mean[kTile], std[kTile], z[kTile];
+      C mean[kRandomTile], std[kRandomTile], z[kRandomTile];
       means.read(at, count, mean);
       stds.read(at, count, std);
       normals(attrs.draw, at, count, z);
@@ -200,9 +200,9 @@ void bernoulli_kernel(const Call& call, TensorImpl* const* outputs) {
   const auto& attrs = call.attrs_as<ops::Bernoulli::Attrs>();
   const TensorImpl& p = *call.operands[0];
   const Layout from(p), to(*outputs[0]);
-  dispatch_floating(p.dtype(), [&]<class T, class C>(T, C) {
+  dispatch_random(p.dtype(), [&]<class T, class C>(T, C) {
     for_tiles(from.numel(), [&](int64_t at, int64_t count) {
-      C tile[kTile], u[kTile];
+      C tile[kRandomTile], u[kRandomTile];
       gather(static_cast<const T*>(p.data()), from, at, at + count, tile);
       uniforms(attrs.draw, at, count, u);
       check_values(call, tile, count, C{0}, C{1}, "the probability {} is outside [0, 1]");
@@ -232,17 +232,17 @@ void dropout_kernel(const Call& call, TensorImpl* const* outputs) {
   const Chance chance = chance_of(p);
   const DropChance dropped{chance.high, chance.low};
   const PhiloxKey key = key_of(attrs.draw);
-  dispatch_floating(x.dtype(), [&]<class T, class C>(T, C) {
+  dispatch_random(x.dtype(), [&]<class T, class C>(T, C) {
     const C scale = p < 1 ? static_cast<C>(1 / (1 - p)) : C{0};
     const T* const source = static_cast<const T*>(x.data());
     T* const target = static_cast<T*>(out.data());
     if constexpr (std::is_same_v<T, C>)
       if (x.is_contiguous() && out.is_contiguous())
-        return parallel_range(from.numel(), kGrain, [&](int64_t begin, int64_t end) {
+        return parallel_range(from.numel(), kRandomGrain, [&](int64_t begin, int64_t end) {
           drop(key, begin, end - begin, dropped, source + begin, scale, target + begin);
         });
     for_tiles(from.numel(), [&](int64_t at, int64_t count) {
-      C tile[kTile];
+      C tile[kRandomTile];
       gather(source, from, at, at + count, tile);
       drop(key, at, count, dropped, tile, scale, tile);
       scatter(tile, target, to, at, at + count);

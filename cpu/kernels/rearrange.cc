@@ -18,7 +18,7 @@
 namespace retrograd::cpu {
 namespace {
 
-constexpr int64_t kGrain = 32768;
+constexpr int64_t kRearrangeGrain = 32768;
 
 void flip(const Call& call, TensorImpl* const* outputs) {
   RefPtr<TensorImpl> region = TensorImpl::make();
@@ -43,7 +43,7 @@ void triangle(const Call& call, TensorImpl& out, bool upper) {
   const int64_t n = out.numel().raw(), item = static_cast<int64_t>(element_size(out.dtype()));
   if (n == 0) return;
   char* data = static_cast<char*>(out.data());
-  parallel_range(n / columns, std::max<int64_t>(1, kGrain / columns), [&](int64_t begin, int64_t end) {
+  parallel_range(n / columns, std::max<int64_t>(1, kRearrangeGrain / columns), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const int64_t edge = std::clamp<int64_t>(r % rows + diagonal + (upper ? 0 : 1), 0, columns);
       const int64_t from = upper ? 0 : edge, to = upper ? edge : columns;
@@ -60,10 +60,6 @@ void copy(const Call& call, TensorImpl* const* outputs) {
     convert_copy(*call.operands[1], *outputs[0]);  // the output may be an operand that dies here
 }
 
-void clear(TensorImpl& out) {
-  std::memset(out.data(), 0, static_cast<size_t>(out.numel().raw()) * element_size(out.dtype()));
-}
-
 // region += g, one element after the other.
 template <class T>
 void add_elements(const TensorImpl& g, TensorImpl& region) {
@@ -78,7 +74,7 @@ void add_elements(const TensorImpl& g, TensorImpl& region) {
 
 void put(TensorImpl& g, TensorImpl& out, TensorImpl& region) {
   const bool is_small = element_size(out.dtype()) < 4 && is_floating(out.dtype());
-  if (!measuring()) clear(out);
+  clear(out);
   region.set_storage(out.storage());
   if (region.numel().raw() == 0) return;
   if (is_injective(region) || !is_small) {

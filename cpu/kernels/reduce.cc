@@ -16,15 +16,25 @@
 namespace retrograd::cpu {
 namespace {
 
-// Reduces and stores value(partial) for each row.
+// out[first + k] = results[k], converted.
+template <class R>
+void store(const R* results, size_t count, TensorImpl& out, int64_t first) {
+  dispatch(out.dtype(), [&]<class To>(std::type_identity<To>) {
+    To* o = static_cast<To*>(out.data()) + first;
+    for (size_t k = 0; k < count; ++k) o[k] = convert<To>(results[k]);
+  });
+}
+
+// Reduces and stores value(partial) for each row. `value` gives double, int64_t or bool.
 template <class T, class F>
 void reduce_rows_into(const TensorImpl& x, const IntList& dims, Reduction kind, double p, TensorImpl& out,
                       const F& value) {
-  RowReducer<T>(x, dims, kind, p).run([&](int64_t first, const auto& found) {
-    dispatch(out.dtype(), [&]<class To>(std::type_identity<To>) {
-      To* o = static_cast<To*>(out.data()) + first;
-      for (size_t k = 0; k < found.size(); ++k) o[k] = convert<To>(value(found[k]));
-    });
+  using V = typename RowReducer<T>::V;
+  using R = std::conditional_t<std::is_floating_point_v<decltype(value(Partial<V>()))>, double, int64_t>;
+  RowReducer<T>(x, dims, kind, p).run([&](int64_t first, std::span<const Partial<V>> found) {
+    R results[kMostRows];
+    for (size_t k = 0; k < found.size(); ++k) results[k] = static_cast<R>(value(found[k]));
+    store(results, found.size(), out, first);
   });
 }
 template <class F>
@@ -74,12 +84,14 @@ void extreme_along_kernel(const Call& call, TensorImpl* const* outputs) {
   const TensorImpl& x = *call.operands[0];
   int64_t* indices = static_cast<int64_t*>(outputs[1]->data());
   dispatch_compute(x.dtype(), [&]<class T>(std::type_identity<T>) {
-    RowReducer<T>(x, dims_of(call), kind, 0).run([&](int64_t first, const auto& found) {
-      dispatch(x.dtype(), [&]<class To>(std::type_identity<To>) {
-        To* values = static_cast<To*>(outputs[0]->data()) + first;
-        for (size_t k = 0; k < found.size(); ++k) values[k] = convert<To>(found[k].value);
-      });
-      for (size_t k = 0; k < found.size(); ++k) indices[first + static_cast<int64_t>(k)] = found[k].index;
+    using V = typename RowReducer<T>::V;
+    RowReducer<T>(x, dims_of(call), kind, 0).run([&](int64_t first, std::span<const Partial<V>> found) {
+      V values[kMostRows];
+      for (size_t k = 0; k < found.size(); ++k) {
+        values[k] = found[k].value;
+        indices[first + static_cast<int64_t>(k)] = found[k].index;
+      }
+      store(values, found.size(), *outputs[0], first);
     });
   });
 }

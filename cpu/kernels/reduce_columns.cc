@@ -12,10 +12,9 @@
 namespace retrograd::cpu {
 namespace {
 
-constexpr int64_t kStrip = kColumnStrip;
-constexpr int64_t kBlock =
+constexpr int64_t kColumnBlock =
     16384;  // elements of a block of a strip, about: of 768 x 128 two threads have three blocks each
-constexpr int64_t kTile = 8192;  // elements converted at once
+constexpr int64_t kConvertedTile = 8192;  // elements converted at once
 
 /// kind: sum or prod.
 template <class T, class D, Reduction kind>
@@ -27,7 +26,7 @@ class ColumnReducer {
         divisor_(divisor),
         out_(static_cast<D*>(out.data())),
         columns_(rows.kept().size[rows.kept().rank - 1]),
-        strips_((columns_ + kStrip - 1) / kStrip),
+        strips_((columns_ + kColumnStrip - 1) / kColumnStrip),
         block_(column_block(columns_)),
         blocks_((rows_.length() + block_ - 1) / block_),
         tile_(tile_size(), tasks()) {}
@@ -42,12 +41,12 @@ class ColumnReducer {
   struct Strip {
     int64_t first, count;
   };
-  Strip strip(int64_t i) const { return {i * kStrip, std::min(kStrip, columns_ - i * kStrip)}; }
+  Strip strip(int64_t i) const { return {i * kColumnStrip, std::min(kColumnStrip, columns_ - i * kColumnStrip)}; }
 
   // Elements of a tile of one strip, where elements are converted.
   int64_t tile_size() const {
-    const int64_t strip = std::min(kStrip, columns_);
-    return kReadsInPlace ? 0 : std::min(std::max(kTile, strip), std::min(block_, rows_.length()) * strip);
+    const int64_t strip = std::min(kColumnStrip, columns_);
+    return kReadsInPlace ? 0 : std::min(std::max(kConvertedTile, strip), std::min(block_, rows_.length()) * strip);
   }
   int64_t tasks() const { return (blocks_ <= 1 ? rows_.count() / columns_ : blocks_) * strips_; }
 
@@ -97,7 +96,7 @@ class ColumnReducer {
   }
 
   void single(int64_t task) const {
-    double sums[kStrip];
+    double sums[kColumnStrip];
     const Strip s = strip(task % strips_);
     std::fill_n(sums, s.count, kNothing);
     add(task / strips_, s, 0, rows_.length(), tile_.mine(), sums);
@@ -141,9 +140,9 @@ bool reduce_columns(const TensorImpl& x, const IntList& dims, double divisor, Te
 
 }  // namespace
 
-int64_t column_block(int64_t columns) { return std::max(kSumRows, kBlock / std::min(columns, kStrip)); }
+int64_t column_block(int64_t columns) { return std::max(kSumRows, kColumnBlock / std::min(columns, kColumnStrip)); }
 
-int64_t column_piece(int64_t columns) { return std::max<int64_t>(1, kTile / columns); }
+int64_t column_piece(int64_t columns) { return std::max<int64_t>(1, kConvertedTile / columns); }
 
 bool sum_columns(const TensorImpl& x, const IntList& dims, double divisor, TensorImpl& out) {
   return reduce_columns<Reduction::sum>(x, dims, divisor, out);

@@ -16,22 +16,6 @@ namespace retrograd::cpu {
 /// Elements that one chunk of a parallel loop takes: below it a parallel region costs more than it gains.
 inline constexpr int64_t kRowGrain = 32768;
 
-/// The type that elements of a dtype are computed in: double, float for the narrower floats, int64_t for
-/// integers and bool.
-template <class T>
-using ComputeOf = std::conditional_t<std::is_integral_v<T>, int64_t,
-                                     std::conditional_t<std::is_same_v<T, double>, double, float>>;
-
-/// Calls f(std::type_identity<V>{}) with the compute type of a dtype.
-template <class F>
-void dispatch_compute(ScalarType dtype, F&& f) {
-  if (dtype == kFloat64)
-    f(std::type_identity<double>{});
-  else if (is_floating(dtype))
-    f(std::type_identity<float>{});
-  else
-    f(std::type_identity<int64_t>{});
-}
 /// The same for floating dtypes.
 template <class F>
 void dispatch_floating(ScalarType dtype, F&& f) {

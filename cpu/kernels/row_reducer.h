@@ -61,6 +61,23 @@ void merge(Reduction kind, double p, Partial<V>& a, const Partial<V>& b) {
   });
 }
 
+/// A reference to a function that takes the Partials of rows first, first + 1 and so on, at most kMostRows of them, on
+/// any thread. Without the function's type: the loops are compiled once for each T.
+template <class V>
+class Finish {
+ public:
+  template <class F>
+  Finish(const F& f)
+      : function_(&f), call_([](const void* function, int64_t first, std::span<const Partial<V>> found) {
+          (*static_cast<const F*>(function))(first, found);
+        }) {}
+  void operator()(int64_t first, std::span<const Partial<V>> found) const { call_(function_, first, found); }
+
+ private:
+  const void* function_;
+  void (*call_)(const void*, int64_t, std::span<const Partial<V>>);
+};
+
 // V is the accumulation type: double for floating operands, int64_t for the others.
 template <class T>
 class RowReducer {
@@ -70,9 +87,7 @@ class RowReducer {
   RowReducer(const TensorImpl& x, const IntList& dims, Reduction kind, double p)
       : rows_(x, dims), kind_(kind), p_(p) {}
 
-  /// Calls finish(first, partials) for runs of rows.
-  template <class F>
-  void run(const F& finish) const {
+  void run(Finish<V> finish) const {
     const int64_t n = rows_.length(), count = rows_.count();
     if (n > kChunk && count > 0 && count < 64) return run_by_chunk(finish);
     const bool is_small = n * count <= kRowGrain;
@@ -152,8 +167,7 @@ class RowReducer {
     return rows_.length() <= kChunk && rows_.length() > 0 && rows_.template lie_behind<T>();
   }
 
-  template <class F>
-  void run_short(int64_t begin, int64_t end, const F& finish) const {
+  void run_short(int64_t begin, int64_t end, Finish<V> finish) const {
     Partial<V> found[kMostRows];
     const int64_t stride = rows_.kept().stride[0];
     for (int64_t first = begin; first < end; first += kMostRows) {
@@ -166,8 +180,7 @@ class RowReducer {
     }
   }
 
-  template <class F>
-  void run_rows(int64_t begin, int64_t end, T* tile, const F& finish) const {
+  void run_rows(int64_t begin, int64_t end, T* tile, Finish<V> finish) const {
     if (are_short()) return run_short(begin, end, finish);
     constexpr int64_t kRun = kMostRows;
     Partial<V> found[kRun], more[kRun];
@@ -191,8 +204,7 @@ class RowReducer {
   // Few long rows: their chunks are spread over the threads. Long runs come faster from memory; chunks in a run of
   // one thread, and how many runs are enough for any number of threads.
   static constexpr int64_t kLongRun = 64, kManyRuns = 64;
-  template <class F>
-  void run_by_chunk(const F& finish) const {
+  void run_by_chunk(Finish<V> finish) const {
     const int64_t chunks = (rows_.length() + kChunk - 1) / kChunk, count = rows_.count();
     const int64_t grain = std::max<int64_t>({1, 8 / count, std::min(kLongRun / count, chunks / kManyRuns)});
     const Scratch<Partial<V>> found(count * chunks);  // of a chunk, row by row

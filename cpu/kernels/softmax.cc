@@ -2,7 +2,7 @@
 // along a dim.
 //
 // Float and double rows of a dim before the last are computed together, a lane for each, going down their
-// elements. So are short rows of the last dim, turned in blocks of kTogether, unless a row about fills a
+// elements. So are short rows of the last dim, turned in blocks of kRowsTogether, unless a row about fills a
 // register. Shape, dim and dtype alone decide: an operand that lies otherwise is copied first, so that a
 // row's bits do not depend on where it lies.
 #include "ops/softmax.h"
@@ -17,11 +17,11 @@ namespace retrograd::cpu {
 namespace {
 
 constexpr int64_t kShort = 32;  // rows up to this length are turned
-constexpr int64_t kTogether = 64;
+constexpr int64_t kRowsTogether = 64;
 
 // Element i of row j, of some neighbouring rows, is at p[i * stride + j].
 template <class T>
-struct Side {
+struct StridedRows {
   T* p;
   int64_t stride;
 };
@@ -33,15 +33,15 @@ class RowsOf {
   RowsOf(TensorImpl* x, uint64_t along, bool copies)
       : x_(x, dtype_of<T>(), copies && !x->is_contiguous()), rows_(*x_, along) {}
   const Rows& rows() const { return rows_; }
-  Side<T> down(int64_t i) const { return {row(i), rows_.along().stride[0]}; }
+  StridedRows<T> down(int64_t i) const { return {row(i), rows_.along().stride[0]}; }
   /// The rows [i, i + count) turned, into `tile` and from there.
   void turn(int64_t i, int64_t count, T* tile) const {
     const int64_t n = rows_.length();
-    move_table().transpose[width_index(x_->dtype())](row(0) + i * n, n, count, n, tile, kTogether);
+    move_table().transpose[width_index(x_->dtype())](row(0) + i * n, n, count, n, tile, kRowsTogether);
   }
   void turn_back(int64_t i, int64_t count, const T* tile) const {
     const int64_t n = rows_.length();
-    move_table().transpose[width_index(x_->dtype())](tile, kTogether, n, count, row(0) + i * n, n);
+    move_table().transpose[width_index(x_->dtype())](tile, kRowsTogether, n, count, row(0) + i * n, n);
   }
 
   T* row(int64_t i) const { return static_cast<T*>(x_->data()) + rows_.kept().offset(i); }
@@ -117,7 +117,7 @@ class Task {
 
  private:
   // Of `rows` neighbours.
-  void down(Side<T> x, Side<T> more, int64_t rows, Side<T> y) const {
+  void down(StridedRows<T> x, StridedRows<T> more, int64_t rows, StridedRows<T> y) const {
     const auto f = Op::whole(rows_down_table<T>());
     if constexpr (Op::is_backward)
       f(x.p, x.stride, more.p, more.stride, y_.rows().length(), rows, y.p, y.stride);
@@ -133,12 +133,12 @@ class Task {
   }
 
   void turn(int64_t begin, int64_t end) const {
-    T x[kShort * kTogether], more[kShort * kTogether], y[kShort * kTogether];
-    for (int64_t row = begin; row < end; row += kTogether) {
-      const int64_t count = std::min(kTogether, end - row);
+    T x[kShort * kRowsTogether], more[kShort * kRowsTogether], y[kShort * kRowsTogether];
+    for (int64_t row = begin; row < end; row += kRowsTogether) {
+      const int64_t count = std::min(kRowsTogether, end - row);
       x_.turn(row, count, x);
       if (Op::is_backward) more_.turn(row, count, more);
-      down({x, kTogether}, {more, kTogether}, count, {y, kTogether});
+      down({x, kRowsTogether}, {more, kRowsTogether}, count, {y, kRowsTogether});
       y_.turn_back(row, count, y);
     }
   }

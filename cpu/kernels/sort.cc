@@ -21,8 +21,8 @@
 namespace retrograd::cpu {
 namespace {
 
-constexpr int64_t kGrain = 4096;          // elements a chunk
-constexpr int64_t kShort = 96;            // shorter lines are compared
+constexpr int64_t kSortGrain = 4096;          // elements a chunk
+constexpr int64_t kShortLine = 96;            // shorter lines are compared
 constexpr int64_t kManyDigits = 1 << 15;  // longer lines take wider digits
 constexpr int64_t kMostPlaces = int64_t{1} << 32;
 
@@ -89,7 +89,7 @@ E* sort_by_digits(E* entries, E* spare, int64_t n) {
 
 template <class E>
 E* sort_entries(E* entries, E* spare, int64_t n) {
-  if (n < kShort) {
+  if (n < kShortLine) {
     std::sort(entries, entries + n);
     return entries;
   }
@@ -107,7 +107,7 @@ class Line {
         selects_(count < length / 4),
         room_(selects_ ? 2 * count + 16 : length),
         entries_(room_, chunks),
-        spare_(selects_ || length < kShort ? 0 : room_, chunks) {}
+        spare_(selects_ || length < kShortLine ? 0 : room_, chunks) {}
 
   void run(const T* x, T* values, int64_t* places) const {
     if constexpr (std::is_same_v<E, Packed>)
@@ -173,7 +173,7 @@ void sort_lines(const TensorImpl& x, TensorImpl& values, TensorImpl& indices, bo
   const T* from = static_cast<const T*>(x.data());
   T* to = static_cast<T*>(values.data());
   auto* places = static_cast<int64_t*>(indices.data());
-  const int64_t lines = x.numel().raw() / length, grain = std::max<int64_t>(1, kGrain / length);
+  const int64_t lines = x.numel().raw() / length, grain = std::max<int64_t>(1, kSortGrain / length);
   const Line<T, E> line(length, count, descending, count_chunks(lines, grain));
   parallel_range(lines, grain, [&](int64_t begin, int64_t end) {
     for (int64_t l = begin; l < end; ++l) line.run(from + l * length, to + l * count, places + l * count);

@@ -10,18 +10,16 @@
 #include "cuda/kernels/convolution_library.h"
 #include "cuda/kernels/elementwise.h"
 #include "cuda/kernels/launchers.h"
+#include "cuda/kernels/splits.h"
 #include "cuda/kernels/table.h"
 #include "cuda/scratch.h"
 
 namespace retrograd::cuda {
 namespace {
 
-constexpr int kThreadsOfBlock = 256;
 constexpr int64_t kTile = 64;
 constexpr int64_t kFewRows = 4;       // computed one by one
-constexpr int64_t kBlocks = 512;      // with fewer, long sums are split
 constexpr int64_t kLeastTerms = 256;  // of a part, for each thread or tile that processes them
-constexpr int64_t kLeastOfLane = 16;  // terms of a thread in a part
 
 ConvolutionSide side_of(const TensorImpl& x) {
   ConvolutionSide s{x.data(), x.strides()[0], x.strides()[1], {}};

@@ -20,9 +20,9 @@ static_assert(static_cast<int>(ScalarType::Bool) == 9 && kScalarTypeCount == 10,
 Element element_of(ScalarType dtype) { return static_cast<Element>(dtype); }
 
 // The dims of the output, with the strides of all sides.
-class Dims {
+class MergedDims {
  public:
-  Dims(const Call& call, const TensorImpl& output, ElementwiseCall& out) : out_(out) {
+  MergedDims(const Call& call, const TensorImpl& output, ElementwiseCall& out) : out_(out) {
     for (int d = 0; d < output.rank(); ++d) {
       if (output.shape()[d].raw() == 1) continue;
       int64_t stride[kSides] = {output.strides()[d]};
@@ -94,7 +94,7 @@ void launch_row(const Call& call, ElementwiseCall& c, TensorImpl& output, const 
     if (const TensorImpl* x = call.operands[k]) c.in[k] = {x->data(), element_of(x->dtype()), {}};
   c.out = {output.data(), element_of(output.dtype()), {}};
   c.numel = output.numel().raw();
-  Dims(call, output, c);
+  MergedDims(call, output, c);
   const bool direct = output.dtype() == gives && is_direct(c, call.operands.size(), element_of(value));
   const ElementwiseLauncher launcher = launcher_of(row, value, direct);
   if (!launcher) fail_call(call, Category::dtype_mismatch, "it is not defined for this dtype");

@@ -13,15 +13,13 @@
 #include "cuda/kernels/elementwise.h"
 #include "cuda/kernels/launchers.h"
 #include "cuda/kernels/matmul_call.h"
+#include "cuda/kernels/splits.h"
 #include "cuda/kernels/table.h"
 #include "cuda/scratch.h"
 
 namespace retrograd::cuda {
 namespace {
 
-constexpr int kThreadsOfBlock = 256;
-constexpr int64_t kBlocks = 512;         // with fewer, long sums are split
-constexpr int64_t kLeastOfLane = 16;     // terms of a thread in a part of a sum
 constexpr int64_t kLeastOfBlock = 2048;  // terms that a whole block shares
 constexpr int64_t kLibraryCalls = 64;    // at most, for one product
 

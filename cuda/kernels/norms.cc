@@ -8,13 +8,13 @@
 #include "cuda/kernels/launchers.h"
 #include "cuda/kernels/norms_call.h"
 #include "cuda/kernels/rows.h"
+#include "cuda/kernels/splits.h"
 #include "cuda/kernels/table.h"
 #include "cuda/scratch.h"
 
 namespace retrograd::cuda {
 namespace {
 
-constexpr int64_t kMostSplits = 128;
 
 // Sums of the parts of a row.
 class Partials {

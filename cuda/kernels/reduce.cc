@@ -9,6 +9,7 @@
 #include "cuda/kernels/reduce.h"
 #include "cuda/kernels/reduce_call.h"
 #include "cuda/kernels/rows.h"
+#include "cuda/kernels/splits.h"
 #include "cuda/kernels/table.h"
 #include "cuda/scratch.h"
 #include "ops/reduce.h"
@@ -16,9 +17,6 @@
 namespace retrograd::cuda {
 namespace {
 
-constexpr int kThreadsOfBlock = 256;
-constexpr int64_t kBlocks = 512;      // with fewer, long rows are split
-constexpr int64_t kLeastOfLane = 16;  // elements of a thread in a part of a row
 
 struct Result {
   Reduction kind;

@@ -1,13 +1,12 @@
 // See cuda/kernels/rows.h.
 #include "cuda/kernels/rows.h"
+#include "cuda/kernels/splits.h"
 
 #include <algorithm>
 
 namespace retrograd::cuda {
 namespace {
 
-constexpr int64_t kThreadsOfBlock = 256;
-constexpr int64_t kBlocks = 512;        // with fewer, long rows are split
 constexpr int64_t kLeastOfPart = 4096;  // elements
 constexpr int64_t kPack = 4;            // elements of the largest pack
 

@@ -7,13 +7,13 @@
 #include "cuda/kernels/launchers.h"
 #include "cuda/kernels/rows.h"
 #include "cuda/kernels/scan_call.h"
+#include "cuda/kernels/splits.h"
 #include "cuda/kernels/table.h"
 #include "cuda/scratch.h"
 
 namespace retrograd::cuda {
 namespace {
 
-constexpr int64_t kMostSplits = 128;
 constexpr int64_t kBytesOfPart = 16;
 // Rows of int64 that are scanned one after the other, each over the whole device.
 constexpr int64_t kLongRow = int64_t{1} << 18, kMostLongRows = 8;

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <string_view>
 
-#include "cuda/executor.h"
 #include "io/atomic_file.h"
 
 namespace examples {
@@ -76,7 +75,7 @@ rg::Device Options::place() const {
       throw CLI::ValidationError("--device", device + ": use cuda:0, cuda:1 and so on");
   }
   try {
-    rg::cuda::gpu_of(index);
+    rg::synchronize({rg::kCUDA, index});
   } catch (const rg::Exception& e) {
     throw CLI::ValidationError("--device", e.what());
   }

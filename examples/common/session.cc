@@ -11,7 +11,6 @@
 
 #include <fmt/format.h>
 
-#include "examples/common/device_memory.h"
 #include "examples/common/program.h"
 #include "io/atomic_file.h"
 
@@ -53,7 +52,7 @@ void Session::step(const rg::Tensor& input, const rg::Tensor& target) {
   std::optional<rg::PeakMeter> watch;
   if (steps_ < kWatched) watch.emplace();
   const Clock::time_point begin = Clock::now();
-  reset_peak(place_);
+  rg::memory::reset_peak(place_);
   const double loss = step_(input.to(place_), target.to(place_)).item<double>();
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   profiling.reset();
@@ -109,13 +108,12 @@ void Session::step_done(double loss, double seconds) {
   seconds_since_line_ += seconds;
   ++steps_since_line_;
   last_loss_ = loss;
-  const DeviceMemory memory = memory_of(place_);
-  peak_bytes_ = std::max(peak_bytes_, memory.peak_bytes);
+  peak_bytes_ = std::max(peak_bytes_, rg::memory::peak_bytes(place_));
   if (steps_ % options_.log_every == 0 || steps_ == 1 || steps_ == options_.steps) {
     const double each = seconds_since_line_ / static_cast<double>(steps_since_line_);
     print_line(fmt::format("step {} loss {}  {:.0f} {}/s  {:.2f} ms/step  live {}  peak {}", steps_,
                            exact(loss), static_cast<double>(items_per_step_) / each, unit_, each * 1e3,
-                           megabytes(memory.live_bytes), megabytes(peak_bytes_)),
+                           megabytes(rg::memory::live_bytes(place_)), megabytes(peak_bytes_)),
                true);
     seconds_since_line_ = 0;
     steps_since_line_ = 0;

@@ -9,7 +9,7 @@
 // times, and writes it, a Chrome trace and a chart of live memory to the folder. These steps are a little slower.
 // Losses are printed with as many digits as are needed to read the same float back. On a terminal the step lines
 // overwrite each other. Time and peak memory are those of the training steps, without validation. Bytes are those of
-// tensor data on the device (device_memory.h).
+// tensor data on the device (engine/device.h).
 #pragma once
 
 #include <chrono>

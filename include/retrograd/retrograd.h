@@ -8,6 +8,7 @@
 #include "cpu/parallel.h"
 #include "engine/allocator.h"
 #include "engine/autograd.h"
+#include "engine/device.h"
 #include "engine/function.h"
 #include "engine/hook.h"
 #include "engine/random.h"

@@ -113,7 +113,7 @@ object() {
   objects+=("$work/$2.o")
 }
 
-for source in ops/unary.cc ops/all_ops.cc cpu/kernels/elementwise_table.cc \
+for source in ops/derivatives.cc ops/all_ops.cc cpu/kernels/elementwise_table.cc \
   tests/ops/derivatives/{inputs,check_row}.cc tests/docs/new_op_check.cc; do
   object "$source" "$(basename "$source" .cc)"
 done
