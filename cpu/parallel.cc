@@ -252,7 +252,7 @@ void publish(Pool& pool, int64_t count, int threads, ChunkFunction function) {
   for (int thread = 0; thread < pool.opened; ++thread)
     pool.shares[thread].ticket.store(closed_ticket(last), std::memory_order_release);
   pool.opened = threads;
-  const int64_t unit = 1 + (count - 1) / static_cast<int64_t>(kMostUnits), units = count_chunks(count, unit);
+  const int64_t unit = 1 + (count - 1) / static_cast<int64_t>(kMostUnits), units = ceil_div(count, unit);
   pool.failed.store(false, std::memory_order_release);
   pool.remaining.store(static_cast<int>(units), std::memory_order_release);
   for (int thread = 0; thread < threads; ++thread) {

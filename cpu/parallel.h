@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "cpu/division.h"
 #include "engine/location.h"
 
 namespace retrograd::cpu {
@@ -76,21 +77,18 @@ void parallel_for(int64_t count, const F& f) {
   run_chunks(count, {run, const_cast<F*>(&f)});
 }
 
-/// The pieces of [0, size) cut at multiples of grain, which must be at least 1.
-inline int64_t count_chunks(int64_t size, int64_t grain) { return size / grain + (size % grain > 0); }
-
 /// The grain for cutting [0, size): `most`, or less if that yields only few pieces, so that two or four threads have
 /// about equal work. A multiple of `step`, as `most` must be.
 inline int64_t even_grain(int64_t size, int64_t most, int64_t step = 1) {
   if (size <= most) return most;
-  const int64_t chunks = (count_chunks(size, most) + 3) / 4 * 4;
-  return std::min(most, count_chunks(count_chunks(size, chunks), step) * step);
+  const int64_t chunks = (ceil_div(size, most) + 3) / 4 * 4;
+  return std::min(most, ceil_div(ceil_div(size, chunks), step) * step);
 }
 
 /// Calls f(begin, end) for the pieces of [0, size) cut at multiples of grain, which must be at least 1.
 template <class F>
 void parallel_range(int64_t size, int64_t grain, const F& f) {
-  parallel_for(count_chunks(size, grain), [&](int64_t chunk) {
+  parallel_for(ceil_div(size, grain), [&](int64_t chunk) {
     const int64_t begin = chunk * grain;
     f(begin, size - begin < grain ? size : begin + grain);
   });

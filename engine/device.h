@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/dtype.h"
 #include "engine/shape.h"
 
 namespace retrograd {

@@ -7,6 +7,7 @@
 #include "ops/arithmetic.h"
 
 #include "engine/named_call.h"
+#include "ops/family_parts.h"
 #include "ops/norms.h"
 #include "ops/reduce.h"
 #include "ops/shape_ops.h"
@@ -128,7 +129,7 @@ Tensor normalize_by(Operand x, const Channels& channels, const Tensor& mean, con
                     const Tensor& weight, const Tensor& bias, Scalar eps, std::string_view op) {
   if (!mean.defined() || !variance.defined())
     fail(Category::bad_argument, op, "there are no running statistics", x.where());
-  const ScalarType dtype = x.tensor().dtype(), wide = dtype == kFloat64 ? kFloat64 : kFloat32;
+  const ScalarType dtype = x.tensor().dtype(), wide = ops::wide_dtype(dtype);
   const auto spread = [&](const Tensor& t) { return to(channels.spread(t), wide); };
   Tensor scale = rsqrt(add(spread(detach(variance)), eps));
   if (weight.defined()) scale = mul(scale, spread(weight));

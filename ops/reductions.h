@@ -63,7 +63,7 @@ struct ScaledPartial {
 };
 
 /// value * 2^exponent; a call of the C library only where the exponent, as rarely, is not 0.
-RG_HD inline double scaled_by_exponent(double value, int64_t exponent) {
+RG_HD [[gnu::always_inline]] inline double scaled_by_exponent(double value, int64_t exponent) {
   return exponent == 0 ? value : ::ldexp(value, static_cast<int>(exponent));
 }
 

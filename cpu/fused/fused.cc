@@ -157,9 +157,9 @@ class ColumnPanels {
       : run_(run),
         p_(p),
         block_(column_block(p_.columns)),
-        blocks_(count_chunks(p_.rows, block_)),
+        blocks_(ceil_div(p_.rows, block_)),
         strip_(strip_of(p_.columns, blocks_)),
-        strips_(count_chunks(p_.columns, strip_)),
+        strips_(ceil_div(p_.columns, strip_)),
         panel_(std::clamp(kPanel / strip_ / kSumStep * kSumStep, kSumStep, kSumRows)),
         sums_(blocks_ * p_.columns * reductions()),
         running_(strip_ * reductions(), blocks_ * strips_),
@@ -185,8 +185,8 @@ class ColumnPanels {
 
   // Whole rows if there are enough blocks for all threads. No strip extends over two strips of the kernel.
   static int64_t strip_of(int64_t columns, int64_t blocks) {
-    const int64_t strips = count_chunks(2 * loop_threads(), std::max<int64_t>(1, blocks)),
-                  even = count_chunks(columns, strips * kLine) * kLine,
+    const int64_t strips = ceil_div(2 * loop_threads(), std::max<int64_t>(1, blocks)),
+                  even = ceil_div(columns, strips * kLine) * kLine,
                   strip = std::clamp(even, kLeastStrip, kColumnStrip);
     if (columns <= kColumnStrip) return std::min(columns, strip);
     return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(strip)));

@@ -24,7 +24,7 @@ constexpr int64_t kBudget =
 
 // The tile length that cuts n elements into as few tiles as `most` allows, of nearly equal length.
 int64_t even_tile(int64_t n, int64_t most, int64_t step) {
-  return std::min(most, round_up(count_chunks(n, count_chunks(n, most)), step));
+  return std::min(most, round_up(ceil_div(n, ceil_div(n, most)), step));
 }
 
 }  // namespace

@@ -211,7 +211,7 @@ void run_batch(const Gemm<T>& first, std::span<const BatchOffsets> offsets) {
       const Plan<T> in_place = is_copied(first) ? Plan<T>(with_copied(first)) : *plan;
       if (is_one_block(first, in_place)) return run_blocks(first, in_place, offsets, grain);
     }
-  const int64_t chunks = count_chunks(count, grain);
+  const int64_t chunks = ceil_div(count, grain);
   const ScratchRoom room(measure_chunk(chunks, [&] { one(0); }), chunks);
   parallel_range(count, grain, [&](int64_t begin, int64_t end) {
     const ScratchArea area = room.lend();

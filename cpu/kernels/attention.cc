@@ -94,7 +94,7 @@ class Cut {
   const bool causal;
   const int64_t strip, block;  // rows
 
-  int64_t strips(int64_t rows) const { return count_chunks(rows, strip); }
+  int64_t strips(int64_t rows) const { return ceil_div(rows, strip); }
   int64_t rows_from(int64_t first) const { return std::min(strip, queries - first); }
   /// Keys that queries before `end` see.
   int64_t keys_before(int64_t end) const { return causal ? std::min(keys, end) : keys; }

@@ -26,8 +26,8 @@ class PackedRight {
 
   /// The first n columns of B, and k of its rows.
   void pack(MatrixView<T> b, int64_t k, int64_t n) const {
-    const int64_t panels = count_chunks(n, kernel_.columns);
-    parallel_range(panels, count_chunks(kPackWork, std::max<int64_t>(1, kernel_.columns * depth_)),
+    const int64_t panels = ceil_div(n, kernel_.columns);
+    parallel_range(panels, ceil_div(kPackWork, std::max<int64_t>(1, kernel_.columns * depth_)),
                    [&](int64_t begin, int64_t end) {
                      const int64_t j = begin * kernel_.columns;
                      kernel_.pack(b.data + j * b.column, b.column, b.row,

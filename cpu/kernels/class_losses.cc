@@ -29,7 +29,7 @@ class Samples {
   }
 
   const Rows rows;
-  int64_t chunks() const { return count_chunks(count_, rows.grain()); }
+  int64_t chunks() const { return ceil_div(count_, rows.grain()); }
   template <class F>
   void for_blocks(const F& f) const {
     parallel_range(count_, rows.grain(), f);

@@ -122,7 +122,7 @@ class SweepLines {
     const int64_t work =
         staging_.lines() * row * s_.out_channels * std::max<int64_t>(s_.in_channels * s_.taps(), 1);
     const int64_t grain = std::max<int64_t>(1, kChunkWork / std::max<int64_t>(work, 1));
-    const int64_t tasks = s_.batch * s_.groups * bands, chunks = count_chunks(tasks, grain);
+    const int64_t tasks = s_.batch * s_.groups * bands, chunks = ceil_div(tasks, grain);
     const ThreadScratch<ConvolutionRun> all_runs(staging_.runs(), chunks);
     const ThreadScratch<T> all_staged(staging_.size() + kConvolutionPad, chunks), lines(row, chunks),
         weights(s_.in_channels * s_.taps(), chunks);
@@ -196,7 +196,7 @@ class WeightLines {
                                               std::max<int64_t>(s_.batch, 1));
     const int64_t work = ceil_div(s_.batch, parts) * s_.grid() * s_.out_channels * taps_;
     const int64_t grain = std::max<int64_t>(1, kChunkWork / std::max<int64_t>(work, 1));
-    const int64_t chunks = count_chunks(parts * channels, grain);
+    const int64_t chunks = ceil_div(parts * channels, grain);
     const Scratch<T> partial(parts * sums);
     const ThreadScratch<ConvolutionRun> runs(staging_.runs(), chunks);
     const ThreadScratch<T> staged(staging_.size() + kConvolutionPad, chunks),

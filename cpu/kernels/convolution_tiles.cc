@@ -92,7 +92,7 @@ class SweepTiles {
     const int64_t part_panels = ceil_div(panels_, parts);
     const int64_t work = part_panels * kernel_.rows * columns_ * std::max<int64_t>(s_.in_channels * taps_, 1);
     const int64_t grain = std::max<int64_t>(1, kTileChunkWork / work),
-                  chunks = count_chunks(parts * blocks, grain);
+                  chunks = ceil_div(parts * blocks, grain);
     const ThreadScratch<ConvolutionRun> runs(columns_, chunks);
     const ThreadScratch<T> strip(strip_channels_ * taps_ * pitch_, chunks),
         c(part_panels * kernel_.rows * pitch_, chunks);

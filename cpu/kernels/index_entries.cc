@@ -175,7 +175,7 @@ void add_entries(const Buckets& buckets, const Entries& e, int64_t k, const T* s
   using A = Accumulator<T>;
   const int64_t rows = e.outer * e.entries,
                 grain = std::max<int64_t>(1, kIndexGrain / std::max<int64_t>(e.inner, 1));
-  const ThreadScratch<A> sums(e.inner, count_chunks(rows, grain));
+  const ThreadScratch<A> sums(e.inner, ceil_div(rows, grain));
   parallel_range(rows, grain, [&](int64_t begin, int64_t end) {
     A* const sum = sums.mine();
     for (int64_t r = begin; r < end; ++r) {
@@ -335,7 +335,7 @@ void embedding_add(const Call& call, TensorImpl* const* outputs) {
   dispatch(out.dtype(), [&]<class T>(std::type_identity<T>) {
     const Buckets buckets(positions(*index), k, rows, a.padding_idx);
     const int64_t grain = std::max<int64_t>(1, kIndexGrain / std::max<int64_t>(width, 1));
-    const ThreadScratch<Accumulator<T>> sums(width, count_chunks(rows, grain));
+    const ThreadScratch<Accumulator<T>> sums(width, ceil_div(rows, grain));
     parallel_range(rows, grain, [&](int64_t begin, int64_t end) {
       const RowSums<T> all(buckets, static_cast<const T*>(g->data()), width, a.scale_grad_by_freq,
                            {sums.mine(), static_cast<size_t>(width)});

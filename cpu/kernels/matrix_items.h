@@ -111,7 +111,7 @@ class ItemRoom : public ThreadScratch<T> {
  public:
   ItemRoom(const Items<T>& items, int64_t count, int64_t work) : ItemRoom(items.room_size(), count, work) {}
   ItemRoom(int64_t size, int64_t count, int64_t work)
-      : ThreadScratch<T>(size, count_chunks(count, item_grain(work))) {}
+      : ThreadScratch<T>(size, ceil_div(count, item_grain(work))) {}
 };
 
 /// n^3, saturated.

@@ -85,7 +85,7 @@ class NormForward {
 
   void by_row() const {
     const int64_t n = in_.length(), segments = layout_.count(),
-                  chunks = count_chunks(in_.count(), in_.grain());
+                  chunks = ceil_div(in_.count(), in_.grain());
     const RowRoom<T> x_room(in_, chunks), y_room(out_, chunks);
     const ThreadScratch<T> numbers(2 * layout_.tile(), chunks);
     const double eps = attrs_.eps.to_double();
@@ -179,7 +179,7 @@ class NormBackward {
   }
 
   void plain() const {
-    const Rooms rooms = this->rooms(count_chunks(count_, x_rows_.grain()));
+    const Rooms rooms = this->rooms(ceil_div(count_, x_rows_.grain()));
     parallel_range(count_, x_rows_.grain(), [&](int64_t begin, int64_t end) {
       for_rows(rooms, begin, end, [&](int64_t, const T* g, const T* x, RowStats stats, T* dx) {
         row_table<T>().normalize_backward(g, x, stats, nullptr, n_, attrs_.center, dx, nullptr, nullptr);
@@ -222,7 +222,7 @@ class NormBackward {
   }
 
   void by_row() const {
-    const int64_t segments = layout_.count(), chunks = count_chunks(count_, x_rows_.grain());
+    const int64_t segments = layout_.count(), chunks = ceil_div(count_, x_rows_.grain());
     const Found found(count_, segments);
     const Ones ones(weight_, segments == n_ ? n_ : 0);
     const Rooms rooms = this->rooms(chunks);

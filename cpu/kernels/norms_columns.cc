@@ -33,9 +33,9 @@ class Cuts {
       : rows_(rows.count()),
         columns_(rows.kept().size[rows.kept().rank - 1]),
         lines_(rows.length()),
-        strips_(count_chunks(columns_, kNormStrip)),
-        block_(kLines * count_chunks(kRowGrain, kLines * std::min(columns_, kNormStrip))),
-        blocks_(count_chunks(lines_, block_)) {}
+        strips_(ceil_div(columns_, kNormStrip)),
+        block_(kLines * ceil_div(kRowGrain, kLines * std::min(columns_, kNormStrip))),
+        blocks_(ceil_div(lines_, block_)) {}
 
   int64_t blocks() const { return blocks_; }
   void run(std::initializer_list<Phase> phases) const {

@@ -233,7 +233,7 @@ void pad_backward(const Call& call, TensorImpl* const* outputs) {
   dispatch(out.dtype(), [&]<class T>(std::type_identity<T>) {
     using A = Accumulator<T>;
     constexpr bool in_place = std::is_same_v<A, T>;
-    const ThreadScratch<A> sums(in_place ? 0 : row_size, count_chunks(rows, grain));
+    const ThreadScratch<A> sums(in_place ? 0 : row_size, ceil_div(rows, grain));
     const T* const from = static_cast<const T*>(g->data());
     parallel_range(rows, grain, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {

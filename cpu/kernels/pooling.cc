@@ -44,7 +44,7 @@ class MaxPooling {
     const int64_t bands = (values_.height() + band_ - 1) / band_;
     const int64_t items = values_.volumes() * values_.depth() * bands;
     const int64_t grain = std::max<int64_t>(1, kRowGrain / (band_ * row_cost_));
-    const AllRooms all(*this, count_chunks(items, grain));
+    const AllRooms all(*this, ceil_div(items, grain));
     parallel_range(items, grain, [&](int64_t begin, int64_t end) {
       const Rooms rooms = all.mine();
       for (int64_t item = begin; item < end; ++item) {
@@ -189,7 +189,7 @@ void max_pool_backward(const Call& call, TensorImpl* const* outputs) {
   dispatch(outputs[0]->dtype(), [&]<class D>(std::type_identity<D>) {
     using T = ComputeOf<D>;
     D* data = static_cast<D*>(outputs[0]->data());
-    const int64_t grain = std::max<int64_t>(1, kRowGrain / cost), chunks = count_chunks(to.volumes(), grain);
+    const int64_t grain = std::max<int64_t>(1, kRowGrain / cost), chunks = ceil_div(to.volumes(), grain);
     const ThreadScratch<T> room(std::is_same_v<T, D> ? 0 : size, chunks), g_room(from.width(), chunks);
     const ThreadScratch<int64_t> place_room(from.width(), chunks);
     parallel_range(to.volumes(), grain, [&](int64_t begin, int64_t end) {

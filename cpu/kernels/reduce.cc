@@ -139,8 +139,8 @@ bool join_columns(const TensorImpl& x, const IntList& dims, TensorImpl& out) {
   const int64_t columns = kept.size[kept.rank - 1], n = rows.length();
   if (kept.stride[kept.rank - 1] != 1 || columns < 16) return false;
   const int64_t block = std::max<int64_t>(64, 2 * kRowGrain / std::min(columns, kStrip)),
-                blocks = count_chunks(n, block);
-  const int64_t strips = count_chunks(columns, kStrip);
+                blocks = ceil_div(n, block);
+  const int64_t strips = ceil_div(columns, kStrip);
   const Scratch<uint8_t> found(blocks * rows.count());
   const auto join = [](const uint8_t* from, int64_t count, uint8_t* to) {
     for (int64_t j = 0; j < count; ++j) to[j] = every ? to[j] & from[j] : to[j] | from[j];

@@ -46,7 +46,7 @@ class Resampler {
   void run() const {
     const int64_t bands = (to_.height() + band_ - 1) / band_, items = to_.volumes() * to_.depth() * bands;
     const int64_t grain = std::max<int64_t>(1, kRowGrain / (band_ * row_cost_));
-    const AllRooms all(*this, count_chunks(items, grain));
+    const AllRooms all(*this, ceil_div(items, grain));
     parallel_range(items, grain, [&](int64_t begin, int64_t end) {
       const Rooms rooms = all.mine();
       std::fill_n(rooms.row + from_.width(), kRowSlack, T(0));

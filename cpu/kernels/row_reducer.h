@@ -91,7 +91,7 @@ class RowReducer {
     const int64_t n = rows_.length(), count = rows_.count();
     if (n > kChunk && count > 0 && count < 64) return run_by_chunk(finish);
     const bool is_small = n * count <= kRowGrain;
-    const RowTiles<T> tiles = make_tiles(is_small ? 1 : count_chunks(count, rows_.grain()));
+    const RowTiles<T> tiles = make_tiles(is_small ? 1 : ceil_div(count, rows_.grain()));
     if (measuring()) return;
     const auto run = [&](int64_t begin, int64_t end) {
       typename RowTiles<T>::Mine tile(tiles);
@@ -208,7 +208,7 @@ class RowReducer {
     const int64_t chunks = (rows_.length() + kChunk - 1) / kChunk, count = rows_.count();
     const int64_t grain = std::max<int64_t>({1, 8 / count, std::min(kLongRun / count, chunks / kManyRuns)});
     const Scratch<Partial<V>> found(count * chunks);  // of a chunk, row by row
-    const RowTiles<T> tiles = make_tiles(count_chunks(chunks, grain));
+    const RowTiles<T> tiles = make_tiles(ceil_div(chunks, grain));
     if (measuring()) return;
     parallel_range(chunks, grain, [&](int64_t begin, int64_t end) {
       typename RowTiles<T>::Mine tile(tiles);

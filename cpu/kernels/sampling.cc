@@ -118,7 +118,7 @@ void sample_rows(const Call& call, TensorImpl& out) {
   const int64_t rows = weights.rank() == 2 ? weights.shape()[0].raw() : 1;
   if (rows == 0) return;  // then any number of samples is allowed
   if (n == 0) fail_call(call, Category::bad_argument, "there are no weights");
-  const int64_t grain = std::max<int64_t>(1, kSamplingGrain / (n + k)), chunks = count_chunks(rows, grain);
+  const int64_t grain = std::max<int64_t>(1, kSamplingGrain / (n + k)), chunks = ceil_div(rows, grain);
   const ThreadScratch<double> all_weights(n, chunks), keys(n, chunks);
   const ThreadScratch<int64_t> places(n, chunks);
   parallel_range(rows, grain, [&](int64_t begin, int64_t end) {

@@ -69,7 +69,7 @@ double product_through(double before, double here, const float* x, Direction at)
 // nothing is done, where there are no such rows.
 bool scan_pieces(const Call& call, const Rows& from, const Rows& to) {
   const auto& a = call.attrs_as<ops::ScanAttrs>();
-  const int64_t n = to.length(), rows = to.count(), pieces = count_chunks(n, kChunk);
+  const int64_t n = to.length(), rows = to.count(), pieces = ceil_div(n, kChunk);
   if (pieces < 4 || rows >= 8 || !from.is_direct<float>() || !to.is_direct<float>()) return false;
   const Scratch<Partial<double>> found(rows * pieces);
   if (measuring()) return false;
@@ -137,7 +137,7 @@ void scan_kernel(const Call& call, TensorImpl* const* outputs) {
   if (n == 0) return;
   if (std::is_same_v<Row, ProductRow> && scan_pieces(call, first, out)) return;
   dispatch_compute(outputs[0]->dtype(), [&]<class T>(std::type_identity<T>) {
-    const int64_t chunks = count_chunks(out.count(), out.grain());
+    const int64_t chunks = ceil_div(out.count(), out.grain());
     const RowRoom<T> one_room(first, chunks), two_room(second, chunks), y_room(out, chunks);
     parallel_range(out.count(), out.grain(), [&](int64_t begin, int64_t end) {
       RowReader<T> one(one_room, end), two(two_room, end);

@@ -144,7 +144,7 @@ class Task {
   }
 
   void go_along(int64_t count, int64_t grain) const {
-    const int64_t chunks = count_chunks(count, grain);
+    const int64_t chunks = ceil_div(count, grain);
     const RowRoom<T> x_room(x_.rows(), chunks), more_room(more_.rows(), chunks), y_room(y_.rows(), chunks);
     parallel_range(count, grain, [&](int64_t begin, int64_t end) {
       RowReader<T> x(x_room, end), more(more_room, end);

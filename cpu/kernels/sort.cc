@@ -174,7 +174,7 @@ void sort_lines(const TensorImpl& x, TensorImpl& values, TensorImpl& indices, bo
   T* to = static_cast<T*>(values.data());
   auto* places = static_cast<int64_t*>(indices.data());
   const int64_t lines = x.numel().raw() / length, grain = std::max<int64_t>(1, kSortGrain / length);
-  const Line<T, E> line(length, count, descending, count_chunks(lines, grain));
+  const Line<T, E> line(length, count, descending, ceil_div(lines, grain));
   parallel_range(lines, grain, [&](int64_t begin, int64_t end) {
     for (int64_t l = begin; l < end; ++l) line.run(from + l * length, to + l * count, places + l * count);
   });

@@ -119,7 +119,7 @@ void moments(const T* x, int64_t n, Partial<double>* out) {
     }
   }
   const double rest = sum / static_cast<double>(n);
-  out->value = static_cast<double>(center) + scaled_by(rest, out->exponent);
+  out->value = static_cast<double>(center) + ops::scaled_by_exponent(rest, out->exponent);
   out->second = squares - rest * sum;
 }
 

@@ -110,7 +110,7 @@ void moments(const Columns<T>& c, Partial<double>* out) {
         }
       }
       const double rest = sum / n;
-      to.value = static_cast<double>(mean[k]) + scaled_by(rest, to.exponent);
+      to.value = static_cast<double>(mean[k]) + ops::scaled_by_exponent(rest, to.exponent);
       to.second = squares - rest * sum;
     }
   });

@@ -33,11 +33,6 @@ bool is_in_range(double sum) {
   return sum >= kLeastSum<T> && sum <= kMostSum<T>;
 }
 
-/// value * 2^exponent; a call of the C library only where the exponent, as rarely, is not 0.
-[[gnu::always_inline]] inline double scaled_by(double value, int64_t exponent) {
-  return exponent == 0 ? value : __builtin_scalbn(value, static_cast<int>(exponent));
-}
-
 /// p = 0 asks for sums and squares, any other p for the powers.
 template <class T>
 ScaledSums scaled_sums(const T* x, int64_t stride, int64_t n, double shift, double p) {

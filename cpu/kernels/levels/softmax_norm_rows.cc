@@ -10,6 +10,7 @@
 
 #include "cpu/kernels/levels/row_lanes.h"
 #include "cpu/kernels/levels/scaled_sums.h"
+#include "ops/reductions.h"
 
 namespace retrograd::cpu::RG_ISA {
 
@@ -112,8 +113,9 @@ struct Moments {
   void finish(int64_t n, double eps, bool center) {
     const double count = static_cast<double>(n);
     rest = center ? sum / count : 0;
-    rstd = scaled_by(1 / __builtin_sqrt(squares / count - rest * rest + scaled_by(eps, -2 * exponent)), -exponent);
-    rest = scaled_by(rest, exponent);
+    const double scaled_eps = ops::scaled_by_exponent(eps, -2 * exponent);
+    rstd = ops::scaled_by_exponent(1 / __builtin_sqrt(squares / count - rest * rest + scaled_eps), -exponent);
+    rest = ops::scaled_by_exponent(rest, exponent);
   }
   RowStats stats() const { return {static_cast<double>(shift) + rest, rstd}; }
 
