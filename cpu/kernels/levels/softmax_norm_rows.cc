@@ -36,18 +36,12 @@ void softmax(const T* x, int64_t n, T* y) {
   sweep.run({y}, {y}, n, [scale](const auto& v, auto& out, auto&) { out[0] = v[0] * scale; });
 }
 
-// log(1 + rest), where log1p takes twice as long: the logarithm of the rounded sum, and what rounding it lost.
-inline double log_one_plus(double rest) {
-  const double sum = 1 + rest;
-  return __builtin_log(sum) - ((sum - 1) - rest) / sum;
-}
-
 // NaN where the largest element is infinite.
 template <class T>
 LogSum log_sum(const T* x, int64_t n) {
   const T max = largest_number(x, n);
   return {static_cast<double>(max),
-          log_one_plus(rest_of_exponentials(x, n, max)) + static_cast<double>(max - max)};
+          ops::log_one_plus(rest_of_exponentials(x, n, max)) + static_cast<double>(max - max)};
 }
 
 template <class T>
