@@ -129,6 +129,7 @@ int SymbolTable::failing_guard(std::span<const Number> values) const {
 // of sizes (cat of many tensors) makes one long sum.
 std::string SymbolTable::text(int32_t id) const {
   static constexpr std::string_view signs[] = {"", "", "+", "-", "*", "/", "%", "^", ""};
+  static_assert(std::size(signs) == static_cast<size_t>(Arith::to_float) + 1);
   struct Item {
     int32_t id;
     std::string_view literal;

@@ -2,13 +2,16 @@
 // table for the printer, the parser and the error messages.
 #pragma once
 
+#include <iterator>
+#include <string_view>
+
 #include "ir/graph.h"
 
 namespace retrograd::ir {
 
 struct InputText {
   char sigil;
-  std::string_view word;  // for a tensor, only in errors: its type is written without a word
+  std::string_view word;  // for a tensor, not in the text form, where its type stands alone
   bool has_type;
 };
 
@@ -17,6 +20,7 @@ inline constexpr InputText kInputText[] = {
     {'%', "tensor", true}, {'!', "slot", true},      {'@', "leaf", true},  {'$', "hook", false},
     {'&', "box", true},    {'^', "function", false}, {'*', "pair", false}, {'~', "code", false},
 };
+static_assert(std::size(kInputText) == static_cast<size_t>(Input::Kind::code) + 1);
 
 constexpr const InputText& text_of(Input::Kind kind) { return kInputText[static_cast<size_t>(kind)]; }
 

@@ -126,6 +126,17 @@ TEST_CASE("a page needs nothing but itself") {
   CHECK(is_balanced(page.substr(0, page.find("<style>")) + "</head>" + body_of(page) + "</body></html>"));
 }
 
+TEST_CASE("a page says of each input what it is") {
+  const rg::ir::Graph graph = rg::ir::parse(
+      R"(graph @all(%0: f32[2], !1: slot f32[2], @2: leaf f32[2], $3: hook, &4: box f32[2], ^5: function, *6: pair, ~7: code) {
+  return %0
+})",
+      rg::ops::find_op);
+  const std::string page = body_of(rg::html_page(graph));
+  const std::string words[] = {"tensor f32[2]", "slot f32[2]", "leaf f32[2]", "hook", "box f32[2]", "function", "pair", "code"};
+  for (const std::string& word : words) CHECK(page.find("</b>: " + word + "</code>") != std::string::npos);
+}
+
 TEST_CASE("a page has a row for each node, with what it makes and uses") {
   Example example;
   example.step();

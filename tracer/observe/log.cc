@@ -22,6 +22,7 @@ namespace {
 using detail::bit;
 
 constexpr std::string_view kNames[] = {"trace", "recompiles", "exec", "memory"};
+static_assert(std::size(kNames) == static_cast<size_t>(Topic::memory) + 1);
 constexpr uint32_t kAllTopics = (1u << std::size(kNames)) - 1;
 
 struct State {

@@ -71,7 +71,8 @@ std::string time_text(double ns) {
 std::string_view kind_of(const ir::Node& node) {
   const auto is_one_of = [&](const auto&... op) { return ((node.op == &op) || ...); };
   if (node.op == &ops::unpack) return "unpack";
-  if (is_one_of(ops::hook, ops::post_accumulate, ops::pack, ops::function, ops::function_backward)) return "hook";
+  if (is_one_of(ops::hook, ops::post_accumulate, ops::pack, ops::function, ops::function_backward))
+    return "hook";
   if (is_one_of(ops::accumulate_grad, ops::retain_grad, ops::give_grad)) return "leaf";
   return "op";
 }
@@ -139,14 +140,12 @@ class Page {
   }
 
   std::string inputs() const {
-    static constexpr std::string_view kinds[] = {"tensor", "slot", "leaf", "hook", "box", "function", "pair"};
     std::string text = sizes();
     for (const ir::Input& input : graph_.inputs()) {
       const std::string name = escaped(input_name(input));
-      const bool typed = ir::text_of(input.kind).has_type;
-      text += fmt::format("<code data-m=\"{0}\"><b data-v=\"{0}\">{0}</b>: {1}{2}</code>\n", name,
-                          kinds[static_cast<int>(input.kind)],
-                          typed ? " " + escaped(to_string(graph_.type(input))) : "");
+      const ir::InputText& kind = ir::text_of(input.kind);
+      text += fmt::format("<code data-m=\"{0}\"><b data-v=\"{0}\">{0}</b>: {1}{2}</code>\n", name, kind.word,
+                          kind.has_type ? " " + escaped(to_string(graph_.type(input))) : "");
     }
     return text;
   }
