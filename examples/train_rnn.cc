@@ -7,6 +7,7 @@
 // Start reading at train(). The common code of all examples is in examples/common; the layers are in nn/recurrent.h.
 #include <cstdio>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "examples/common/data_file.h"

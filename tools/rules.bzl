@@ -1,13 +1,23 @@
-"""rg_cc_test: a Catch2 test. rg_fuzz_test: the two tests of a fuzzer. written_source: a source file that a program of this build writes."""
+"""rg_cc_test: a Catch2 test. rg_fuzz_test: the two tests of a fuzzer. written_source: a source file that a program of this build writes.
 
-def rg_cc_test(name, srcs, deps = [], size = "small", copts = ["-O0"], **kwargs):
+without_sanitizers(): for target_compatible_with of what makes no sense in a build with a sanitizer.
+"""
+
+def without_sanitizers():
+    return select({
+        "//tools:asan": ["//tools:nowhere"],
+        "//tools:tsan": ["//tools:nowhere"],
+        "//conditions:default": [],
+    })
+
+
+def rg_cc_test(name, srcs, deps = [], size = "small", **kwargs):
     """A cc_test with Catch2's main, which is compiled once, in //tests:catch_main.
 
     Args:
       name: of the test.
       srcs: files that include <catch2/catch.hpp> and hold TEST_CASEs.
       deps: what they test.
-      copts: the default is to compile the test, not what it tests, without optimisation: that takes half the time.
       size: Bazel's: small is at most a minute. A longer test gets another size, and tags = ["long"] if it is
         not to run by default.
       **kwargs: other attributes of cc_test.
@@ -16,12 +26,11 @@ def rg_cc_test(name, srcs, deps = [], size = "small", copts = ["-O0"], **kwargs)
         name = name,
         size = size,
         srcs = srcs,
-        copts = copts,
         deps = deps + ["//tests:catch_main", "//tests:errors", "//tests:test_folder"],
         **kwargs
     )
 
-def rg_fuzz_test(name, srcs, variable, long_count, long_size = "large", **kwargs):
+def rg_fuzz_test(name, srcs, variable, long_count, long_size = "large", deps = [], **kwargs):
     """Two tests of one fuzzer: NAME_test tries as many inputs as its source says, NAME_long_test more, with --config=long.
 
     Args:
@@ -30,16 +39,24 @@ def rg_fuzz_test(name, srcs, variable, long_count, long_size = "large", **kwargs
       variable: the environment variable with the number of inputs to try.
       long_count: how many the long test tries.
       long_size: of the long test; the other is medium.
+      deps: what they test.
       **kwargs: other attributes of rg_cc_test.
     """
-    rg_cc_test(name = name + "_test", size = "medium", srcs = srcs, copts = [], **kwargs)
+    native.cc_library(
+        name = name + "_cases",
+        testonly = True,
+        srcs = srcs,
+        alwayslink = True,
+        deps = deps + ["//tests:errors", "//tests:test_folder", "@system//:catch2"],
+    )
+    rg_cc_test(name = name + "_test", size = "medium", srcs = [], deps = [":{}_cases".format(name)], **kwargs)
     rg_cc_test(
         name = name + "_long_test",
         size = long_size,
-        srcs = srcs,
-        copts = [],
+        srcs = [],
         env = {variable: str(long_count)},
         tags = ["long"],
+        deps = [":{}_cases".format(name)],
         **kwargs
     )
 

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <string_view>
 
+#include <CLI/CLI.hpp>
+
 #include "io/atomic_file.h"
 
 namespace examples {

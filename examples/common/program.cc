@@ -10,6 +10,8 @@
 #include <iostream>
 #include <new>
 
+#include <CLI/CLI.hpp>
+
 #include "retrograd/retrograd.h"
 
 namespace examples {

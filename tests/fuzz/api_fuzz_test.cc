@@ -7,7 +7,7 @@
 // Calls are made in rounds of kRound, each with its own pool of tensors made from its seed: a failure names the seed of
 // its round, and with RETROGRAD_API_CALLS=500 only that round runs. A call that crashes, that a sanitizer ends, or that
 // does not return for kPatience seconds is written to standard error; with RETROGRAD_API_TRACE each call is, before it
-// is made. Tensor data is limited to kMemory bytes: huge sizes cost nothing, and running out of memory is one of the
+// is made. Tensor data is limited (api_memory.h): huge sizes cost nothing, and running out of memory is one of the
 // possible outcomes.
 #include <unistd.h>
 
@@ -20,6 +20,7 @@
 #include <typeinfo>
 
 #include "tests/fuzz/api_failure.h"
+#include "tests/fuzz/api_memory.h"
 #include "tests/fuzz/api_table.h"
 #include "tests/fuzz/asked.h"
 
@@ -32,7 +33,6 @@ constexpr int kRound = 500;
 constexpr int64_t kCalls = 20000;
 constexpr int64_t kEnoughForAll = 200000;  // so many calls succeed with each function once
 constexpr unsigned kPatience = 60;
-constexpr int64_t kMemory = int64_t{32} << 20;
 
 // The call under way, for what runs when it crashes.
 char current_call[2000];
@@ -81,11 +81,6 @@ struct Watchdog {
     });
   }
   ~Watchdog() { alarm(0); }
-};
-
-struct MemoryLimit {
-  MemoryLimit() { rg::memory::set_limit(rg::memory::stats().live_bytes + kMemory); }
-  ~MemoryLimit() { rg::memory::set_limit(0); }
 };
 
 struct Counts {

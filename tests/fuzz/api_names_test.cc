@@ -11,6 +11,7 @@
 #include <set>
 
 #include "tests/fuzz/api_failure.h"
+#include "tests/fuzz/api_memory.h"
 #include "tests/fuzz/api_table.h"
 #include "tests/fuzz/asked.h"
 
@@ -73,6 +74,7 @@ std::string fault_of(std::string_view entry, const std::string& text) {
 TEST_CASE("An error begins with the name of the public function, and has the place where it was called") {
   const int64_t wanted = asked_for("RETROGRAD_API_CALLS", kCalls);
   uint64_t seed = asked_seed();
+  const MemoryLimit limit;
   std::map<std::string, std::string> faults;  // by entry and problem: an example text
   int64_t errors = 0;
   for (int64_t calls = 0; calls < wanted; ++seed) {
